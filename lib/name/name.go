@@ -1,0 +1,121 @@
+// Package name builds the names of locks: readable, constant over time,
+// distinct for each atom, and at most 255 bytes whatever the atom is called.
+package name
+
+import (
+	"strconv"
+	"strings"
+
+	"adlock/lib/exit"
+)
+
+const (
+	longestPlain = 60 // bytes of a part that is kept whole
+	keptPrefix   = 48 // bytes kept of a part that is cut
+)
+
+// Atom is what is locked: an operation of a program on a host. Each part may
+// hold any byte but must not be empty.
+type Atom struct {
+	Program, Host, Operator, Operand string
+}
+
+// String returns the atom in words, for messages.
+func (a Atom) String() string {
+	return a.Program + " on " + a.Host + ": " + a.Operator + " " + a.Operand
+}
+
+// Check returns a usage error where a part is empty.
+func (a Atom) Check() error {
+	for _, part := range []struct{ is, called string }{
+		{a.Program, "program"}, {a.Host, "host"}, {a.Operator, "operator"}, {a.Operand, "operand"},
+	} {
+		if part.is == "" {
+			return exit.New(exit.Usage, part.called, "must not be empty")
+		}
+		if strings.IndexByte(part.is, 0) >= 0 {
+			return exit.New(exit.Usage, part.called, "must not hold a null byte")
+		}
+	}
+	return nil
+}
+
+// Name returns PROGRAM.HOST.OPERATOR.OPERAND with each part made canonical:
+// the active lock is lock.NAME, the last lock is last.NAME.
+func (a Atom) Name() string {
+	return Canonify(a.Program) + "." + Canonify(a.Host) + "." + Canonify(a.Operator) + "." + Canonify(a.Operand)
+}
+
+// Slot returns the name of the n-th slot (from 1) of the atom's program on its
+// host. It has three parts and a hyphen, so no atom can have it.
+func (a Atom) Slot(n int) string {
+	return Canonify(a.Program) + "." + Canonify(a.Host) + ".slot-" + strconv.Itoa(n)
+}
+
+// Canonify makes one part of a name: every byte that is not an ASCII letter or
+// digit becomes '_' (CanonifyName of the 1997 paper). What could not be read
+// back from that, or is long, is cut to 48 bytes and told apart by a checksum.
+func Canonify(part string) string {
+	plain := []byte(part)
+	for i, c := range plain {
+		if !isAlnum(c) {
+			plain[i] = '_'
+		}
+	}
+	if len(part) <= longestPlain && readBack(string(plain)) == part {
+		return string(plain)
+	}
+	return string(plain[:min(len(plain), keptPrefix)]) + "-" + strconv.FormatUint(uint64(Cksum(part)), 10)
+}
+
+// Exact reports whether the name determines the atom: no part of it is told
+// apart by a checksum alone. Otherwise the last lock must carry the identity.
+func (a Atom) Exact() bool { return strings.IndexByte(a.Name(), '-') < 0 }
+
+// IsName reports whether text can be a lock's NAME: canonical parts and dots
+// only, so that it can lead nowhere but to a file of the lock directory.
+func IsName(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; !isAlnum(c) && c != '_' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// readBack is what a reader would take a canonical part to mean: a path where
+// it begins with '_', else a name with dots.
+func readBack(plain string) string {
+	if strings.HasPrefix(plain, "_") {
+		return strings.ReplaceAll(plain, "_", "/")
+	}
+	return strings.ReplaceAll(plain, "_", ".")
+}
+
+func isAlnum(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
+
+// Cksum is the checksum that cksum(1) prints: CRC-32 with the polynomial
+// 0x04C11DB7, most significant bit first, over the bytes and then their count
+// (POSIX.1-2017, cksum). The standard library's CRC-32 is the reflected one.
+func Cksum(text string) uint32 {
+	var crc uint32
+	add := func(b byte) {
+		crc ^= uint32(b) << 24
+		for range 8 {
+			if crc&(1<<31) != 0 {
+				crc = crc<<1 ^ 0x04C11DB7
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	for i := range len(text) {
+		add(text[i])
+	}
+	for n := len(text); n > 0; n >>= 8 {
+		add(byte(n))
+	}
+	return ^crc
+}
