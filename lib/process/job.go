@@ -1,0 +1,94 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Job is what runs under one lock: what Killer.End ends.
+type Job struct {
+	Owner Identity
+	Also  []Identity // further roots that the lock recorded, such as a gated job
+
+	// FileUID is the user who owns the lock file, -1 where there is none. A
+	// lock file condemns only that user's processes, so that a planted pid
+	// kills nobody else's (facts 5). Descendants of a verified owner are
+	// condemned whatever their user.
+	FileUID int
+
+	// Supervised: the owner is 'adlock run', which forwards signals and exits
+	// when its job has. It is signalled only once nothing else of the job
+	// lives, so that no process of the job gets a signal twice, and so that
+	// orphans stay within its sight: on Linux it is their subreaper.
+	Supervised bool
+}
+
+// Member is a living process of a job.
+type Member struct {
+	PID, Parent, PGID int
+	Start             uint64 // unit as in Identity
+	Command           string // as the system abbreviates it: 15 bytes on Linux
+}
+
+// Signal sends sig to this very process: unix.ESRCH where it is gone, also
+// where its pid is another's by now.
+func (m Member) Signal(sig unix.Signal) error {
+	h, err := hold(key{m.PID, m.Start})
+	if err != nil {
+		return named(m.PID, err)
+	}
+	defer h.close()
+	if err := h.signal(sig); err != nil {
+		return named(m.PID, err)
+	}
+	return nil
+}
+
+// Members returns who would be signalled now, parents before children. It
+// sends nothing; the errors are those with which Killer.End would refuse.
+func (job Job) Members() ([]Member, error) {
+	h, err := job.track()
+	if err != nil {
+		return nil, err
+	}
+	return h.list()
+}
+
+// Descendants returns the living descendants of this process and, with group,
+// where it leads a process group, the other members of it that started no
+// earlier than it. Parents come before their children.
+func Descendants(group bool) ([]Member, error) {
+	h, err := trackOwn(group)
+	if err != nil {
+		return nil, err
+	}
+	return h.list()
+}
+
+// Why a job is not, or not wholly, ended. All but ErrAncestor come wrapped in
+// a *StuckError, as does unix.EPERM.
+var (
+	ErrAncestor     = errors.New("is this process or one of its ancestors")
+	ErrForeignOwner = errors.New("belongs to another user than the lock file")
+	ErrUnchecked    = errors.New("cannot be checked from here (another host or namespace, or hidden)")
+	ErrAlive        = errors.New("still alive after KILL")
+)
+
+// StuckError names the process that keeps a job from being ended.
+type StuckError struct {
+	PID     int
+	Command string // "" where it is not known
+	Err     error
+}
+
+func (e *StuckError) Error() string {
+	if e.Command == "" {
+		return fmt.Sprintf("process %d: %v", e.PID, e.Err)
+	}
+	return fmt.Sprintf("process %d (%s): %v", e.PID, e.Command, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *StuckError) Unwrap() error { return e.Err }

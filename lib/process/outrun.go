@@ -1,0 +1,54 @@
+package process
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is how many scans in a row may find new members, after KILL, before
+// the job is taken to fork faster than it can be scanned.
+const patience = 3
+
+// outrun is for jobs in which every process has forked its successor before a
+// scan comes to it. It looks where such a successor must be: among the
+// children of the subreaper that inherits it, or in the owner's group, which
+// the kernel signals as one, forks included.
+func (k Killer) outrun(h *hunt, deadline time.Time) {
+	if h.growing == 0 {
+		return
+	}
+	if h.keeper.pid != 0 {
+		tried := make(map[int]bool)
+		for k.chase(h, tried) && time.Now().Before(deadline) {
+		}
+	}
+	// Of a dead owner's group each member is first asked whose it is.
+	if h.growing > patience && h.whole && !h.orphans {
+		if unix.Kill(-h.kin.leader.pid, unix.SIGKILL) == nil {
+			k.observe(-h.kin.leader.pid, unix.SIGKILL, "")
+		}
+	}
+}
+
+// chase kills the keeper's new children, whose list takes microseconds to
+// read. It is true where there were any that had not been tried: also those
+// that were gone when looked at, as they may have left a successor.
+func (k Killer) chase(h *hunt, tried map[int]bool) bool {
+	found := false
+	for _, pid := range children(h.keeper.pid) {
+		if tried[pid] {
+			continue
+		}
+		tried[pid], found = true, true
+		e, err := look(pid)
+		if err != nil || e.dead || e.ppid != h.keeper.pid || !h.adopt(e) {
+			continue
+		}
+		if m := h.members[e.key()]; m.err == nil {
+			m.stage = len(stages)
+			k.send(m, unix.SIGKILL)
+		}
+	}
+	return found
+}

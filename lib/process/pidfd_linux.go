@@ -1,0 +1,79 @@
+package process
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// spare descriptors are kept for reading /proc while a large job is held.
+const spare = 16
+
+// lastPidfd is the highest descriptor that a pidfd may have.
+var lastPidfd = sync.OnceValue(func() int {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return -1
+	}
+	return int(min(limit.Cur, 1<<20)) - spare
+})
+
+// openPidfd returns -1 where there is none to be had: before Linux 5.3, in a
+// sandbox, or with too few descriptors left.
+func openPidfd(pid int) int {
+	fd, err := unix.PidfdOpen(pid, 0) // close-on-exec by itself
+	if err != nil {
+		return -1
+	}
+	if fd > lastPidfd() {
+		unix.Close(fd)
+		return -1
+	}
+	return fd
+}
+
+func signalPidfd(fd int, sig unix.Signal) error {
+	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
+// pidfdDead: a pidfd polls readable once the process and all its threads have
+// exited, also while it is a zombie (pidfd_open(2)).
+func pidfdDead(fd int) bool {
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := again(func() (int, error) { return unix.Poll(poll, 0) })
+	return err == nil && n == 1 && poll[0].Revents&unix.POLLIN != 0
+}
+
+// awaitDeath returns when one of the handles has died, or after d, whichever
+// is first. Handles without a descriptor do not wake it.
+func awaitDeath(list []handle, d time.Duration) {
+	poll := make([]unix.PollFd, 0, len(list))
+	for _, h := range list {
+		if h.fd >= 0 {
+			poll = append(poll, unix.PollFd{Fd: int32(h.fd), Events: unix.POLLIN})
+		}
+	}
+	timeout := unix.NsecToTimespec(int64(d))
+	// Interrupted is as good as woken: the caller looks and waits again.
+	unix.Ppoll(poll, &timeout, nil)
+}
+
+// PIDLives tells whether a process with that pid is alive here, whichever it
+// is: for locks that recorded nothing else. It is false only for a confirmed
+// death: no such process, or one that exited with all its threads.
+func PIDLives(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == nil {
+		defer unix.Close(fd)
+		return !pidfdDead(fd)
+	}
+	if unix.Kill(pid, 0) == unix.ESRCH {
+		return false
+	}
+	e, err := look(pid)
+	return err != nil && err != unix.ESRCH || err == nil && !e.dead
+}
