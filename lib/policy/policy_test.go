@@ -1,0 +1,222 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"adlock/lib/limit"
+)
+
+const minute = time.Minute
+
+func ago(d time.Duration) Last { return Last{Completed: true, Age: d} }
+
+func held(age time.Duration, owner Owner) Active {
+	return Active{Held: true, Age: age, Owner: owner, Asked: 90 * minute}
+}
+
+func TestTheDesignsTable(t *testing.T) {
+	hourly := Limits{IfElapsed: 15 * minute, ExpireAfter: 90 * minute, Explicit: true}
+	never := Last{}
+	due := ago(15 * minute)
+	for _, c := range []struct {
+		claim  string
+		limits Limits
+		last   Last
+		active Active
+		want   Step
+	}{
+		{"completed within IfElapsed", hourly, ago(15*minute - 1), Active{}, TooSoon},
+		{"too soon is said before busy", hourly, ago(minute), held(minute, Lives), TooSoon},
+		{"too soon is said before a dead owner is looked at", hourly, ago(minute), held(minute, Dead), TooSoon},
+		{"due at IfElapsed exactly", hourly, due, Active{}, Acquire},
+		{"never completed", hourly, never, Active{}, Acquire},
+		{"young owner", hourly, due, held(90*minute-1, Lives), Busy},
+		{"expired at ExpireAfter exactly", hourly, due, held(90*minute, Lives), Expire},
+		{"dead owner of any age", hourly, due, held(0, Dead), Reclaim},
+		{"dead owner, old", hourly, due, held(900*minute, Dead), Reclaim},
+		{"orphans hold the atom", hourly, due, held(minute, Orphaned), Busy},
+		{"orphans expire", hourly, due, held(91*minute, Orphaned), Expire},
+		{"unknown owner, young", hourly, due, held(minute, Unknown), Busy},
+		{"unknown owner, expired", hourly, due, held(91*minute, Unknown), Stuck},
+		{"an ancestor is never ended", hourly, due, held(900*minute, Ancestor), Busy},
+		{"a pid alone is never signalled", hourly, due, held(900*minute, Untouched), Busy},
+		{"empty and young", hourly, due, Active{Held: true, Empty: true, Age: minute - 1}, Busy},
+		{"empty and old", hourly, due, Active{Held: true, Empty: true, Age: minute}, Unempty},
+		{"empty and hardly in the future", hourly, due, Active{Held: true, Empty: true, Age: -time.Second}, Busy},
+		{"empty and from the future", hourly, due, Active{Held: true, Empty: true, Age: -minute}, Unempty},
+		{"a last lock in the future means nothing", hourly, Last{Completed: true, Age: -time.Hour, Future: true}, Active{}, Acquire},
+		{"completed after the pass began", hourly, ago(-minute), Active{}, TooSoon},
+
+		{"IfElapsed 0 is always due", Limits{ExpireAfter: minute}, ago(-minute), Active{}, Acquire},
+		{"IfElapsed never: once", Limits{IfElapsed: limit.Never}, ago(1000 * time.Hour), Active{}, TooSoon},
+		{"IfElapsed never: the first time", Limits{IfElapsed: limit.Never}, never, Active{}, Acquire},
+		{"ExpireAfter 0 preempts at once", Limits{Explicit: true}, never, held(0, Lives), Expire},
+		{"ExpireAfter never", Limits{ExpireAfter: limit.Never, Explicit: true}, never, held(1e6*time.Hour, Lives), Busy},
+		{"a default does not shorten what the owner asked for", Limits{ExpireAfter: minute}, never, held(89*minute, Lives), Busy},
+		{"nor does it lengthen it", Limits{ExpireAfter: 2 * time.Hour}, never, held(91*minute, Lives), Busy},
+		{"an explicit limit shortens it", Limits{ExpireAfter: minute, Explicit: true}, never, held(minute, Lives), Expire},
+		{"an enforcing owner is left to itself", hourly, due, Active{Held: true, Age: 90 * minute, Patience: 12 * time.Second}, Busy},
+		{"but not for ever", hourly, due, Active{Held: true, Age: 90*minute + 12*time.Second, Patience: 12 * time.Second}, Expire},
+		{"never stays never with patience", Limits{ExpireAfter: limit.Never, Explicit: true}, never, Active{Held: true, Age: time.Hour, Patience: minute}, Busy},
+	} {
+		if got := Decide(c.limits, c.last, c.active); got != c.want {
+			t.Errorf("%s: step %d, want %d", c.claim, got, c.want)
+		}
+	}
+}
+
+func TestTheReasonHasTheFigures(t *testing.T) {
+	limits := Limits{IfElapsed: 15 * minute, ExpireAfter: 2 * time.Hour}
+	last := ago(3*minute + 12*time.Second)
+	want := "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s"
+	if got := Reason(TooSoon, limits, last, Active{}); got != want {
+		t.Errorf("reason is %q, want %q", got, want)
+	}
+	if got := Reason(Busy, limits, Last{}, held(minute, Lives)); !strings.Contains(got, "running for 1m, ExpireAfter is 2h") {
+		t.Errorf("reason is %q", got)
+	}
+}
+
+func TestExpireAfterBelowIfElapsedDrawsTheRuleOfThumb(t *testing.T) {
+	if (Limits{IfElapsed: 2 * minute, ExpireAfter: minute}).Warning() == "" {
+		t.Error("no warning")
+	}
+	if w := (Limits{IfElapsed: minute, ExpireAfter: minute}).Warning(); w != "" {
+		t.Errorf("warning %q", w)
+	}
+}
+
+func anySituation(t *rapid.T) (Limits, Last, Active) {
+	d := rapid.OneOf(rapid.Just(time.Duration(0)), rapid.Just(limit.Never), rapid.Map(rapid.Int64Range(0, 1e6), func(s int64) time.Duration { return time.Duration(s) * time.Second }))
+	limits := Limits{d.Draw(t, "if-elapsed"), d.Draw(t, "expire-after"), rapid.Bool().Draw(t, "explicit")}
+	last := Last{rapid.Bool().Draw(t, "completed"), time.Duration(rapid.Int64Range(-1e6, 1e7).Draw(t, "last age")) * time.Second, false}
+	active := Active{
+		Held: rapid.Bool().Draw(t, "held"), Empty: rapid.Bool().Draw(t, "empty"),
+		Age: time.Duration(rapid.Int64Range(0, 1e7).Draw(t, "age")) * time.Second, Owner: Owner(rapid.IntRange(int(Lives), int(Untouched)).Draw(t, "owner")),
+		Asked: d.Draw(t, "asked"), Patience: time.Duration(rapid.Int64Range(0, 100).Draw(t, "patience")) * time.Second,
+	}
+	return limits, last, active
+}
+
+func TestAYoungLivingOwnerIsNeverReplaced(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits, last, active := anySituation(t)
+		active.Held, active.Empty = true, false
+		step := Decide(limits, last, active)
+		if active.Owner != Dead && active.Age < Expiry(limits, active) && step != Busy && step != TooSoon {
+			t.Fatalf("step %d", step)
+		}
+		if step == Reclaim && active.Owner != Dead {
+			t.Fatalf("reclaimed from owner state %d", active.Owner)
+		}
+	})
+}
+
+func TestTheDecisionIsMonotoneInTheAgeOfTheLastLock(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits, last, active := anySituation(t)
+		older := last
+		older.Age += time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "later")) * time.Second
+		if Due(limits, last) && !Due(limits, older) {
+			t.Fatal("due, and later not")
+		}
+		if before, after := Decide(limits, last, active), Decide(limits, older, active); before != TooSoon && before != after {
+			t.Fatalf("step %d became %d by waiting", before, after)
+		}
+	})
+}
+
+func TestTheDecisionIsMonotoneInTheAgeOfTheActiveLock(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits, last, active := anySituation(t)
+		older := active
+		older.Age += time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "later")) * time.Second
+		if before := Decide(limits, last, active); before != Busy && before != Decide(limits, last, older) {
+			t.Fatalf("step %d changed by waiting", before)
+		}
+	})
+}
+
+func TestNobodyIsDeniedTooSoonWithoutACompletion(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits, last, active := anySituation(t)
+		last.Completed = false
+		if Decide(limits, last, active) == TooSoon {
+			t.Fatal("too soon after nothing")
+		}
+	})
+}
+
+func TestWhoMustNotBeSignalledIsOnlyEverBusy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits, last, active := anySituation(t)
+		active.Held, active.Empty = true, false
+		active.Owner = rapid.SampledFrom([]Owner{Ancestor, Untouched}).Draw(t, "spared")
+		if step := Decide(limits, last, active); step != Busy && step != TooSoon {
+			t.Fatalf("step %d", step)
+		}
+	})
+}
+
+func TestNeverNeverExpires(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits, last, active := anySituation(t)
+		limits.ExpireAfter, active.Age = limit.Never, limit.Never-1
+		if step := Decide(limits, last, active); step == Expire || step == Stuck {
+			t.Fatalf("step %d", step)
+		}
+	})
+}
+
+func TestADefaultDoesNotShortenWhatTheOwnerAskedFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits, _, active := anySituation(t)
+		limits.Explicit = false
+		if Expiry(limits, active) < max(active.Asked, limits.ExpireAfter) {
+			t.Fatalf("expires after %v", Expiry(limits, active))
+		}
+	})
+}
+
+func TestTooSoonDoesNotDependOnTheActiveLock(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits, last, active := anySituation(t)
+		if (Decide(limits, last, active) == TooSoon) != (Decide(limits, last, Active{}) == TooSoon) {
+			t.Fatal("it does")
+		}
+	})
+}
+
+func TestDueInIsWhenItIsDue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits, last, _ := anySituation(t)
+		last.Age += time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "part of a second"))
+		in := DueIn(limits, last)
+		if Due(limits, last) != (in == 0) {
+			t.Fatalf("due in %v", in)
+		}
+		last.Age += in
+		if in != limit.Never && !Due(limits, last) {
+			t.Fatalf("not due after %v", in)
+		}
+	})
+}
+
+func TestEveryStepHasAReason(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits, last, active := anySituation(t)
+		if Reason(Decide(limits, last, active), limits, last, active) == "" {
+			t.Fatal("none")
+		}
+	})
+}
+
+func TestTheLastFractionOfASecondIsWaitedForToo(t *testing.T) {
+	if in := DueIn(Limits{IfElapsed: time.Second}, ago(700*time.Millisecond)); in != 300*time.Millisecond {
+		t.Errorf("due in %v", in)
+	}
+}
