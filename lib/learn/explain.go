@@ -1,0 +1,85 @@
+package learn
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"adlock/lib/limit"
+	"adlock/lib/policy"
+)
+
+// ExplainExpireAfter tells the arithmetic behind ExpireAfter(ifElapsed), on one
+// line.
+func (s State) ExplainExpireAfter(ifElapsed time.Duration) string {
+	text, floor := s.explainEstimate(), least(ifElapsed)
+	if s.estimate() < floor {
+		text += ", at least " + whole(floor)
+		if floor > Floor {
+			text += " as IfElapsed is"
+		}
+	}
+	if now := s.ExpireAfter(ifElapsed); now != max(floor, s.estimate().Round(time.Second)) {
+		text += s.explainDoublings() + " = " + whole(now)
+	}
+	return text
+}
+
+func (s State) explainEstimate() string {
+	if s.Runs < Enough {
+		return s.tooFew() + whole(policy.DefaultExpireAfter)
+	}
+	spread := math.Exp(s.spread())
+	text := s.runs() + ": typically " + short(s.Typical()) + ", give or take x" + decimal(spread) +
+		": " + short(s.Typical()) + " x " + decimal(spread) + "^4 = " + whole(s.runtime(s.mean+width*s.spread()))
+	if s.wide() == beyond*s.Longest() {
+		text += ", but no more than " + strconv.Itoa(beyond) + " times the longest run: " + whole(s.wide())
+	}
+	if s.usual() > s.wide() {
+		text += ", while so few are known " + whole(s.usual())
+	}
+	if s.rare() > s.usual() {
+		text += ", but the longest run of late took " + short(s.Longest()) + ", x " + decimal(margin) + ": " + whole(s.rare())
+	}
+	return text
+}
+
+func (s State) explainDoublings() string {
+	if s.inARow > 1 || s.hangs {
+		return ", doubled for " + strconv.Itoa(s.inARow) + " in a row that were ended by force"
+	}
+	return ", doubled as runs were ended by force (at most x" + strconv.Itoa(reach) + ")"
+}
+
+// ExplainIfElapsed tells the arithmetic behind IfElapsed, on one line.
+func (s State) ExplainIfElapsed() string {
+	text := s.tooFew() + whole(policy.DefaultIfElapsed)
+	if s.Runs >= Enough {
+		text = s.runs() + ": typically " + short(s.Typical())
+		if s.interval() > s.Typical().Round(time.Second) {
+			text += ", at least " + whole(s.interval())
+		}
+	}
+	if s.stretched > 0 {
+		text += ", stretched x" + strconv.Itoa(1<<s.stretched) + " as it was asked for too often = " + whole(s.IfElapsed())
+	}
+	return text
+}
+
+func (s State) runs() string { return strconv.Itoa(s.Runs) + " successful runs" }
+
+func (s State) tooFew() string {
+	return s.runs() + ", fewer than " + strconv.Itoa(Enough) + ": the default "
+}
+
+func whole(d time.Duration) string { return limit.Format(d.Round(time.Second)) }
+
+func decimal(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+
+// short is d with a fraction where whole seconds would say little.
+func short(d time.Duration) string {
+	if d < 10*time.Second {
+		return decimal(d.Seconds()) + "s"
+	}
+	return whole(d)
+}
