@@ -1,0 +1,130 @@
+package lock
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/exit"
+)
+
+func TestAFreeAtomHasNoActiveLock(t *testing.T) {
+	if _, err := newDir(t).Active("x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheLockIsReadBack(t *testing.T) {
+	d := newDir(t)
+	want := record()
+	put(t, d, want)
+	a := active(t, d)
+	if a.Content != Full || a.Record != want || a.Name() != "x" || a.Path() != d.Path("lock.x") || a.UID() != os.Geteuid() {
+		t.Errorf("%+v, %q, %q, %d", a.Record, a.Name(), a.Path(), a.UID())
+	}
+}
+
+func TestOneGuardExcludesAnother(t *testing.T) {
+	d := newDir(t)
+	put(t, d, record())
+	first, second := active(t, d), active(t, d)
+	must(t, first.Guard(0))
+	if err := second.Guard(20 * time.Millisecond); !errors.Is(err, ErrGuarded) {
+		t.Fatalf("two guards: %v", err)
+	}
+	released := make(chan error, 1)
+	go func() { released <- first.Close() }()
+	must(t, second.Guard(20*time.Second))
+	must(t, <-released)
+}
+
+// The guard is of one inode: whoever waited for it must notice that the name
+// leads elsewhere by now.
+func TestAGuardOfALockThatIsGoneIsLost(t *testing.T) {
+	for claim, change := range map[string]func(t *testing.T, d *Dir){
+		"removed":  func(t *testing.T, d *Dir) { must(t, os.Remove(d.Path("lock.x"))) },
+		"replaced": func(t *testing.T, d *Dir) { must(t, os.Remove(d.Path("lock.x"))); put(t, d, record()) },
+		"rewritten in place": func(t *testing.T, d *Dir) {
+			must(t, os.WriteFile(d.Path("lock.x"), record().Bytes(), 0o600))
+		},
+		"emptied": func(t *testing.T, d *Dir) { must(t, os.Truncate(d.Path("lock.x"), 0)) },
+		"a link in its place": func(t *testing.T, d *Dir) {
+			must(t, os.Rename(d.Path("lock.x"), d.Path("elsewhere")))
+			must(t, os.Symlink("elsewhere", d.Path("lock.x")))
+		},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			d := newDir(t)
+			put(t, d, record())
+			a := active(t, d)
+			change(t, d)
+			if err := a.Guard(0); !errors.Is(err, ErrLost) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestAGuardReadsTheLockAgain(t *testing.T) {
+	d := newDir(t)
+	must(t, os.WriteFile(d.Path("lock.x"), nil, 0o600))
+	a := active(t, d)
+	must(t, os.WriteFile(d.Path("lock.x"), []byte("4711\n"), 0o600)) // shlock has finished
+	if a.Content != Empty {
+		t.Fatal("not empty at first")
+	}
+	must(t, a.Guard(0))
+	if a.Content != PIDOnly {
+		t.Errorf("content is %d", a.Content)
+	}
+}
+
+func TestALockThatIsTooLargeIsAnError(t *testing.T) {
+	d := newDir(t)
+	must(t, os.WriteFile(d.Path("lock.x"), nil, 0o600))
+	must(t, os.Truncate(d.Path("lock.x"), 1<<40)) // sparse
+	if _, err := d.Active("x"); exit.Code(err) != exit.IO {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestALongestOperandFits(t *testing.T) {
+	d := newDir(t)
+	r := record()
+	r.Atom.Operand = strings.Repeat("\xff", 1<<17) // four bytes each when quoted
+	put(t, d, r)
+	if a := active(t, d); a.Content != Full || a.Record != r {
+		t.Error("it came back changed")
+	}
+}
+
+func TestRemoveTakesTheNameAway(t *testing.T) {
+	d := newDir(t)
+	put(t, d, record())
+	a := active(t, d)
+	must(t, a.Guard(0))
+	must(t, a.Remove())
+	if exists(d, "lock.x") {
+		t.Error("it is there still")
+	}
+}
+
+func TestNothingIsInheritedByAJob(t *testing.T) {
+	d := newDir(t)
+	put(t, d, record())
+	a := active(t, d)
+	draft, err := d.Draft(nil)
+	must(t, err)
+	defer draft.Discard()
+	for claim, fd := range map[string]int{"directory": d.fd, "lock": a.fd, "draft": draft.fd} {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC == 0 {
+			t.Errorf("the %s is passed on (%v)", claim, err)
+		}
+	}
+}

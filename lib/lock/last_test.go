@@ -1,0 +1,139 @@
+package lock
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"adlock/lib/exit"
+)
+
+func modified(t testing.TB, d *Dir, name string) time.Time {
+	t.Helper()
+	info, err := os.Stat(d.Path(name))
+	must(t, err)
+	return info.ModTime()
+}
+
+func last(t testing.TB, d *Dir) Last {
+	t.Helper()
+	l, err := d.Last("x")
+	must(t, err)
+	return l
+}
+
+func TestANewLastLockHasNeverCompleted(t *testing.T) {
+	d := newDir(t)
+	if _, err := d.Last("x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("got %v", err)
+	}
+	must(t, d.MakeLast("x", Memory{Atom: motd}))
+	if l := last(t, d); !l.Completed.IsZero() || l.Memory.Atom != motd {
+		t.Errorf("%+v", l)
+	}
+	if at := modified(t, d, "last.x"); at.UnixNano() != 0 {
+		t.Errorf("mtime %v", at)
+	}
+}
+
+func TestMakingALastLockLeavesOneThatIsThere(t *testing.T) {
+	d := newDir(t)
+	must(t, d.Stamp("x", Memory{Atom: motd}))
+	before := last(t, d)
+	must(t, d.MakeLast("x", Memory{}))
+	if after := last(t, d); !after.Completed.Equal(before.Completed) || after.Memory.Atom != motd {
+		t.Errorf("%+v became %+v", before, after)
+	}
+}
+
+func TestAStampIsNowAndKeepsTheMemory(t *testing.T) {
+	d := newDir(t)
+	must(t, d.MakeLast("x", Memory{Atom: motd}))
+	must(t, d.Stamp("x", Memory{}))
+	l := last(t, d)
+	if time.Since(l.Completed).Abs() > time.Minute || l.Memory.Atom != motd {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestAStampMakesADeletedLastLockAgain(t *testing.T) {
+	d := newDir(t)
+	must(t, d.Stamp("x", Memory{Atom: motd}))
+	if l := last(t, d); l.Completed.IsZero() || l.Memory.Atom != motd {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestRememberingKeepsTheMtimeToTheNanosecondAndForeignLines(t *testing.T) {
+	d := newDir(t)
+	at := time.Unix(1700000000, 123456789)
+	must(t, os.WriteFile(d.Path("last.x"), []byte("runs=7\nmean=3.25\n"), 0o600))
+	must(t, os.Chtimes(d.Path("last.x"), at, at))
+	l := last(t, d)
+	l.Memory.Started = time.Unix(1699999999, 987654321)
+	must(t, d.Remember("x", l.Completed, l.Memory))
+	if got := modified(t, d, "last.x"); !got.Equal(at) {
+		t.Errorf("the mtime %v became %v", at.UnixNano(), got.UnixNano())
+	}
+	again := last(t, d)
+	if !again.Memory.Started.Equal(l.Memory.Started) || !slices.Equal(again.Memory.other, []string{"runs=7", "mean=3.25"}) {
+		t.Errorf("%+v", again.Memory)
+	}
+}
+
+func TestRememberingWhatNeverCompletedIsNoCompletion(t *testing.T) {
+	d := newDir(t)
+	must(t, d.MakeLast("x", Memory{}))
+	must(t, d.Remember("x", last(t, d).Completed, Memory{Started: time.Now()}))
+	if l := last(t, d); !l.Completed.IsZero() || l.Memory.Empty() {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestEveryMemorySurvives(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var m Memory
+		if rapid.Bool().Draw(t, "identity") {
+			m.Atom = anyAtom(t)
+		}
+		if rapid.Bool().Draw(t, "started") {
+			m.Started = time.Unix(rapid.Int64Range(0, 1<<34).Draw(t, "s"), rapid.Int64Range(0, 1e9-1).Draw(t, "ns"))
+		}
+		m.other = rapid.SliceOfNDistinct(rapid.StringMatching(`k[a-z]{1,5}=[^\n]{0,20}`), 0, 4, func(line string) string {
+			key, _, _ := strings.Cut(line, "=")
+			return key
+		}).Draw(t, "other")
+		got, err := parseMemory(m.bytes())
+		if err != nil || got.Atom != m.Atom || !got.Started.Equal(m.Started) || !slices.Equal(got.other, m.other) {
+			t.Fatalf("%+v came back as %+v (%v)", m, got, err)
+		}
+	})
+}
+
+func TestALastLockWithUnknownContentIsAnErrorAndStays(t *testing.T) {
+	d := newDir(t)
+	for _, content := range []string{"garbage", "no newline=1", "program=\"half\n", "started=yesterday\n", "a=1\na=2\n"} {
+		must(t, os.WriteFile(d.Path("last.x"), []byte(content), 0o600))
+		if _, err := d.Last("x"); exit.Code(err) != exit.IO || !strings.Contains(err.Error(), "last.x") {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}
+
+func TestPruningTwiceIsNoError(t *testing.T) {
+	d := newDir(t)
+	must(t, d.MakeLast("x", Memory{}))
+	changed, err := d.LastChanged("x")
+	if err != nil || time.Since(changed).Abs() > time.Minute {
+		t.Errorf("changed %v, %v", changed, err)
+	}
+	must(t, d.RemoveLast("x"))
+	must(t, d.RemoveLast("x"))
+	mustHold(t, d)
+}

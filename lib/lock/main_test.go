@@ -1,0 +1,88 @@
+package lock
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"adlock/lib/exit"
+	"adlock/lib/name"
+	"adlock/lib/process"
+)
+
+var motd = name.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile", Operand: "/etc/motd"}
+
+// newDir opens a fresh lock directory.
+func newDir(t testing.TB) *Dir {
+	t.Helper()
+	path := t.TempDir()
+	if err := os.Chmod(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// record is a full record with another token each time.
+func record() Record {
+	return Record{
+		Owner: process.Identity{PID: 4711, Start: 99, PGID: 4711, UID: 1000, Boot: "b", Machine: "m", PIDNS: 1, TimeNS: 2},
+		Token: Token(), Atom: motd, Boottime: time.Hour, ExpireAfter: 2 * time.Hour,
+	}
+}
+
+// put places a lock and lets go of its guard.
+func put(t testing.TB, d *Dir, r Record) {
+	t.Helper()
+	draft, err := d.Draft(r.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer draft.Close()
+	if err := draft.Link(ActivePrefix + "x"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// active opens the lock "x", for the length of the test.
+func active(t testing.TB, d *Dir) *Active {
+	t.Helper()
+	a, err := d.Active("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused wants an error with the status 77.
+func refused(t testing.TB, claim string, err error) {
+	t.Helper()
+	if exit.Code(err) != exit.NotPermitted {
+		t.Errorf("%s: got %v, want status 77", claim, err)
+	}
+}
+
+func exists(d *Dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(d.path, name))
+	return err == nil
+}
+
+func needRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+}
