@@ -1,0 +1,187 @@
+package runlog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// DefaultMax is the size in bytes past which a record is turned over.
+const DefaultMax = 10 << 20
+
+// Log is the record of one host. It has no state besides its fields, and may be
+// used by any number of goroutines and processes at once.
+type Log struct {
+	// Dir is the directory: there already, owned by root or the effective user
+	// and writable by nobody else.
+	Dir string
+	// Host is HOST in the file's name, canonical already (name.Canonify).
+	Host string
+	// Max is the size in bytes that the file does not pass, save by the lines
+	// that several writers add at one time or by a single line that is longer.
+	// Zero is DefaultMax. What is kept in all is twice as much.
+	Max int64
+
+	// For tests: what to do before the rename of turnOver and before the write
+	// of append, when all has been looked at; and another patience.
+	turning, writing func()
+	patience         time.Duration
+}
+
+// Append writes e as one line with one write(2). The file is opened for that
+// and closed again, so that nothing of it leaks into a job; it is created with
+// mode 0600, and refused if it is a symbolic link, no regular file, has another
+// name too, or belongs to neither root nor the effective user.
+//
+// After an error the line may be missing or torn, except that the error of a
+// failed turning over comes after the line has been written. A torn line is
+// marked as such, by this call or, on a full disk, by the next that succeeds.
+// Append waits for other processes 0.4 s at most, twice patience.
+func (l *Log) Append(e Event) error {
+	if err := checkHost(l.Host); err != nil {
+		return err
+	}
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	line := appendLine(make([]byte, 0, 512), &e, l.Host)
+	if len(line) > MaxLine {
+		return &fs.PathError{Op: "append to", Path: l.path(), Err: fmt.Errorf("line of %d bytes: %w", len(line), unix.EFBIG)}
+	}
+	d, err := openFolder(l.Dir)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	turning := l.turnOver(d, int64(len(line)))
+	if err := l.append(d, line); err != nil {
+		return err // a failed turning over has the same cause, or will be seen again
+	}
+	return turning
+}
+
+func (l *Log) name() string { return fileName(l.Host) }
+
+func (l *Log) path() string { return l.Dir + "/" + l.name() }
+
+func (l *Log) max() int64 {
+	if l.Max <= 0 {
+		return DefaultMax
+	}
+	return l.Max
+}
+
+func (l *Log) wait() time.Duration {
+	if l.patience > 0 {
+		return l.patience
+	}
+	return patience
+}
+
+// attempts bounds how often a line is tried on a file that is turned over
+// meanwhile. Each turn takes Max bytes of other writers' lines, so two in a row
+// are rare already.
+const attempts = 100
+
+// append writes line to the file that bears the name, which may change hands
+// until it is locked.
+func (l *Log) append(d folder, line []byte) error {
+	for range attempts {
+		f, err := d.openOrCreate(l.name())
+		if err != nil {
+			return err
+		}
+		written, err := l.appendTo(d, f, line)
+		if closing := f.close(); err == nil {
+			err = closing
+		}
+		if err != nil || written {
+			return err
+		}
+	}
+	return &fs.PathError{Op: "append to", Path: l.path(), Err: errors.New("replaced again and again")}
+}
+
+// appendTo writes line to f, unless the name has passed to another file. Why
+// that loses no line, with the lock and without it, is told in turnover.go.
+func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error) {
+	locked := f.lock(unix.LOCK_SH, l.wait()) == nil
+	st, err := d.stat(l.name())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if !f.is(st) {
+		return false, nil
+	}
+	if st.Nlink > 1 {
+		return false, refuse("open", f.path, "has another name too")
+	}
+	if l.writing != nil {
+		l.writing()
+	}
+	if err := f.write(line, st.Size); err != nil {
+		return false, err
+	}
+	return locked || d.names(l.name(), f) || d.names(oldName(l.Host), f), nil
+}
+
+// torn marks the end of a line that was not written to its end: a key without a
+// value, which no reader takes for a field, whatever stands before it. Alone on
+// a line it means nothing.
+const torn = " torn\n"
+
+// write appends line with one write(2). Where the file, size bytes long, does
+// not end with a newline, the line begins with the mark that ends the torn one.
+// (Another writer's line that is not yet in the file as a whole looks the same;
+// then the mark comes to stand alone.)
+func (f *file) write(line []byte, size int64) error {
+	whole, err := f.endsLine(size)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		line = append([]byte(torn), line...)
+	}
+	n, err := f.writeOnce(line)
+	if n > 0 && n < len(line) {
+		if _, err = f.writeOnce([]byte(torn)); err == nil {
+			err = errors.New("short write")
+		}
+	}
+	if err != nil {
+		return &fs.PathError{Op: "write", Path: f.path, Err: err}
+	}
+	return nil
+}
+
+// endsLine says whether the file's first size bytes end with a whole line.
+func (f *file) endsLine(size int64) (bool, error) {
+	if size == 0 {
+		return true, nil
+	}
+	last := make([]byte, 1)
+	err := retry(func() (err error) {
+		_, err = unix.Pread(f.fd, last, size-1)
+		return err
+	})
+	if err != nil {
+		return false, &fs.PathError{Op: "read", Path: f.path, Err: err}
+	}
+	return bytes.Equal(last, []byte{'\n'}), nil
+}
+
+// writeOnce is write(2), again only if a signal came before the first byte.
+func (f *file) writeOnce(b []byte) (n int, err error) {
+	err = retry(func() (err error) {
+		n, err = unix.Write(f.fd, b)
+		return err
+	})
+	return n, err
+}

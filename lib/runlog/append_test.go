@@ -1,0 +1,505 @@
+package runlog
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// child is the variable that makes the test binary another process: what it
+// should do, and its arguments.
+const child = "RUNLOG_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	args := strings.Fields(os.Getenv(child))
+	if len(args) == 0 {
+		os.Exit(m.Run())
+	}
+	if err := map[string]func([]string) error{
+		"write": childWrites,
+		"limit": childHitsLimit,
+	}[args[0]](args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// start starts the test binary as another process that does what args say. It
+// goes on when its standard input is closed.
+func start(t *testing.T, args ...string) (cmd *exec.Cmd, output *strings.Builder) {
+	t.Helper()
+	cmd = exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), child+"="+strings.Join(args, " "))
+	output = new(strings.Builder)
+	cmd.Stdout, cmd.Stderr = output, output
+	return cmd, output
+}
+
+// mustAppend appends an event for each operand.
+func mustAppend(t testing.TB, l *Log, operands ...string) {
+	t.Helper()
+	for _, operand := range operands {
+		if err := l.Append(Event{Kind: Acquire, Operand: operand}); err != nil {
+			t.Fatalf("append %q: %v", operand, err)
+		}
+	}
+}
+
+// operands are those of the events in the record, in order.
+func operands(t testing.TB, dir string) (list []string) {
+	t.Helper()
+	for e, err := range Read(dir, testHost) {
+		if err != nil {
+			t.Fatalf("read: %v", err)
+		}
+		list = append(list, e.Operand)
+	}
+	return list
+}
+
+func same(t testing.TB, got []string, want ...string) {
+	t.Helper()
+	if strings.Join(got, ",") != strings.Join(want, ",") {
+		t.Fatalf("record has %q, want %q", got, want)
+	}
+}
+
+// folderOf is a directory as Append wants it, whatever the umask.
+func folderOf(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func currentOf(dir string) string { return filepath.Join(dir, fileName(testHost)) }
+
+func olderOf(dir string) string { return filepath.Join(dir, oldName(testHost)) }
+
+func TestAppendCreatesAPrivateFile(t *testing.T) {
+	for _, umask := range []int{0, 0o277} {
+		old := unix.Umask(umask)
+		dir := folderOf(t)
+		log := &Log{Dir: dir, Host: testHost}
+		err := log.Append(Event{Kind: Acquire})
+		unix.Umask(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(currentOf(dir)); err != nil || info.Mode() != 0o600 {
+			t.Errorf("umask %04o: mode %v, %v", umask, info.Mode(), err)
+		}
+	}
+}
+
+func TestAppendStampsTheTime(t *testing.T) {
+	dir := folderOf(t)
+	before := time.Now().Truncate(time.Microsecond)
+	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
+	for e, err := range Read(dir, testHost) {
+		if err != nil || e.Time.Before(before) || e.Time.After(time.Now()) {
+			t.Errorf("time %v, %v; want about %v", e.Time, err, before)
+		}
+	}
+}
+
+func TestRecordIsTurnedOverAtMax(t *testing.T) {
+	dir := folderOf(t)
+	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
+	info, err := os.Stat(currentOf(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &Log{Dir: dir, Host: testHost, Max: 2 * info.Size()}
+	mustAppend(t, log, "b")
+	if _, err := os.Stat(olderOf(dir)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("turned over before Max: %v", err)
+	}
+	mustAppend(t, log, "c")
+	same(t, operands(t, dir), "a", "b", "c")
+	if info, err := os.Stat(olderOf(dir)); err != nil || info.Size() != log.Max {
+		t.Errorf("turned-over file: %v, %v", info, err)
+	}
+	mustAppend(t, log, "d", "e")
+	same(t, operands(t, dir), "c", "d", "e")
+}
+
+func TestLineLongerThanMaxIsWritten(t *testing.T) {
+	dir := folderOf(t)
+	log := &Log{Dir: dir, Host: testHost, Max: 1}
+	mustAppend(t, log, "a", "b", "c")
+	same(t, operands(t, dir), "b", "c")
+}
+
+func TestLineThatIsAbsurdlyLongIsRefused(t *testing.T) {
+	dir := folderOf(t)
+	log := &Log{Dir: dir, Host: testHost}
+	mustAppend(t, log, strings.Repeat("a", MaxLine-200))
+	err := log.Append(Event{Kind: Acquire, Operand: strings.Repeat("a", MaxLine)})
+	if !errors.Is(err, unix.EFBIG) {
+		t.Errorf("error %v, want EFBIG", err)
+	}
+	if got := operands(t, dir); len(got) != 1 || len(got[0]) != MaxLine-200 {
+		t.Errorf("%d lines, want the first", len(got))
+	}
+}
+
+func TestFailedTurningOverKeepsTheLine(t *testing.T) {
+	dir := folderOf(t)
+	log := &Log{Dir: dir, Host: testHost, Max: 1}
+	mustAppend(t, log, "a")
+	if err := os.MkdirAll(filepath.Join(olderOf(dir), "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := log.Append(Event{Kind: Acquire, Operand: "b"})
+	var failed *fs.PathError
+	if !errors.As(err, &failed) || failed.Op != "rename" {
+		t.Errorf("error %v, want that of the rename", err)
+	}
+	if err := os.RemoveAll(olderOf(dir)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, operands(t, dir), "a", "b")
+}
+
+func TestStoppedHolderStopsNoWriter(t *testing.T) {
+	dir := folderOf(t)
+	log := &Log{Dir: dir, Host: testHost}
+	mustAppend(t, log, "a")
+	holder, err := os.Open(currentOf(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	if err := unix.Flock(int(holder.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	mustAppend(t, log, "b")
+	if took := time.Since(began); took < patience || took > time.Minute {
+		t.Errorf("took %v, want %v and little more", took, patience)
+	}
+	log.Max = 100 // long enough not to be twice too long
+	mustAppend(t, log, "c")
+	log.Max = 1
+	if err := log.Append(Event{Kind: Acquire, Operand: "d"}); !errors.Is(err, unix.EWOULDBLOCK) {
+		t.Errorf("far past Max: error %v, want EWOULDBLOCK", err)
+	}
+	same(t, operands(t, dir), "a", "b", "c", "d")
+	if _, err := os.Stat(olderOf(dir)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("turned over without the lock: %v", err)
+	}
+}
+
+// A writer that gave up on the lock, and is held up between its look and its
+// write, finds its file turned over once or twice.
+func TestUnlockedWriterFollowsTheName(t *testing.T) {
+	for turns := range 3 {
+		dir := folderOf(t)
+		log := &Log{Dir: dir, Host: testHost, patience: time.Millisecond}
+		mustAppend(t, log, "a")
+		holder, err := os.Open(currentOf(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer holder.Close()
+		if err := unix.Flock(int(holder.Fd()), unix.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+		log.writing = func() {
+			log.writing = nil
+			for range turns {
+				if err := os.Rename(currentOf(dir), olderOf(dir)); err != nil {
+					t.Fatal(err)
+				}
+				mustAppend(t, &Log{Dir: dir, Host: testHost}, "other")
+			}
+		}
+		mustAppend(t, log, "b")
+		want := [][]string{{"a", "b"}, {"a", "b", "other"}, {"other", "other", "b"}}[turns]
+		same(t, operands(t, dir), want...)
+	}
+}
+
+func TestWriterBeginsAgainWhenTheFileIsTurnedOver(t *testing.T) {
+	dir := folderOf(t)
+	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
+	d, err := openFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	log := &Log{Dir: dir, Host: testHost}
+	for _, remove := range []func() error{
+		func() error { return os.Rename(currentOf(dir), olderOf(dir)) },
+		func() error { return os.Remove(currentOf(dir)) },
+	} {
+		f, err := d.openOrCreate(log.name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := remove(); err != nil {
+			t.Fatal(err)
+		}
+		if written, err := log.appendTo(d, f, []byte("line\n")); written || err != nil {
+			t.Errorf("written %v, %v to a file without its name", written, err)
+		}
+		if err := f.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, operands(t, dir), "a")
+}
+
+func TestTornLineCostsNoOther(t *testing.T) {
+	dir := folderOf(t)
+	log := &Log{Dir: dir, Host: testHost}
+	mustAppend(t, log, "a")
+	addText(t, currentOf(dir), "time=2026-11-21T02:58:12.123456Z event=acqu")
+	mustAppend(t, log, "b", "c")
+	var got []string
+	for e, err := range Read(dir, testHost) {
+		var damaged *DamagedLine
+		if errors.As(err, &damaged) {
+			got = append(got, strconv.Itoa(damaged.Line))
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e.Operand)
+	}
+	same(t, got, "a", "2", "b", "c")
+}
+
+// addText adds text to a file behind Append's back.
+func addText(t testing.TB, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A limit on the file's size lets a part of the line through and then nothing,
+// as a disk does that fills up.
+func TestShortWriteIsReportedAndMarked(t *testing.T) {
+	dir := folderOf(t)
+	log := &Log{Dir: dir, Host: testHost}
+	mustAppend(t, log, "a")
+	for _, room := range []string{"20", "0"} {
+		cmd, output := start(t, "limit", dir, room)
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v: %s", err, output)
+		}
+		if got := strings.TrimSpace(output.String()); !strings.HasSuffix(got, "file too large") {
+			t.Errorf("room for %s bytes: append said %q, want 'file too large'", room, got)
+		}
+	}
+	mustAppend(t, log, "b")
+	var got []string
+	for e, err := range Read(dir, testHost) {
+		if err != nil {
+			e.Operand = "damaged"
+		}
+		got = append(got, e.Operand)
+	}
+	same(t, got, "a", "damaged", "b")
+}
+
+// childHitsLimit appends to a file that may grow by so many bytes, and prints
+// the error.
+func childHitsLimit(args []string) error {
+	signal.Ignore(unix.SIGXFSZ)
+	info, err := os.Stat(currentOf(args[0]))
+	if err != nil {
+		return err
+	}
+	room, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	limit.Cur = limitOf(limit.Cur, info.Size()+int64(room))
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	fmt.Println((&Log{Dir: args[0], Host: testHost}).Append(Event{Kind: Acquire, Operand: "torn"}))
+	return nil
+}
+
+// limitOf is n in the type of a limit, which differs among systems.
+func limitOf[T int64 | uint64](_ T, n int64) T { return T(n) }
+
+func TestPlantedFilesAreRefused(t *testing.T) {
+	for claim, c := range map[string]struct {
+		plant  func(dir string) error
+		reason string
+	}{
+		"symlink":          {func(dir string) error { return os.Symlink(filepath.Join(dir, "target"), currentOf(dir)) }, ""},
+		"dangling symlink": {func(dir string) error { return os.Symlink(filepath.Join(dir, "nothing"), currentOf(dir)) }, ""},
+		"hard link":        {func(dir string) error { return os.Link(filepath.Join(dir, "target"), currentOf(dir)) }, "another name"},
+		"fifo":             {func(dir string) error { return unix.Mkfifo(currentOf(dir), 0o600) }, "not a regular file"},
+		"directory":        {func(dir string) error { return os.Mkdir(currentOf(dir), 0o700) }, ""},
+		"foreign owner": {func(dir string) error {
+			return errors.Join(os.WriteFile(currentOf(dir), nil, 0o600), os.Chown(currentOf(dir), 4711, 4711))
+		}, "owned by user 4711"},
+		"writable directory": {func(dir string) error { return os.Chmod(dir, 0o770) }, "writable by others (mode 0770)"},
+		"foreign directory":  {func(dir string) error { return os.Chown(dir, 4711, 4711) }, "owned by user 4711"},
+		"linked directory": {func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+".real"), os.Symlink(dir+".real", dir))
+		}, ""},
+		"no directory": {func(dir string) error { return os.RemoveAll(dir) }, "no such file or directory"},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			if strings.HasPrefix(claim, "foreign") && os.Geteuid() != 0 {
+				t.Skip("only root can give a file away")
+			}
+			dir := filepath.Join(t.TempDir(), "log")
+			target := filepath.Join(dir, "target")
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(target, nil, 0o600), c.plant(dir)); err != nil {
+				t.Fatal(err)
+			}
+			err := (&Log{Dir: dir, Host: testHost}).Append(Event{Kind: Acquire})
+			var refused *fs.PathError
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.reason) {
+				t.Errorf("error %v, want a *fs.PathError with %q", err, c.reason)
+			}
+			if info, err := os.Stat(target); err == nil && info.Size() > 0 {
+				t.Error("the target was written to")
+			}
+			if _, err := os.Stat(filepath.Join(dir, "nothing")); err == nil {
+				t.Error("the link was followed")
+			}
+		})
+	}
+}
+
+func TestHostHasToBeCanonical(t *testing.T) {
+	for _, host := range []string{"", ".", "a.b", "../x", "a/b", "a b"} {
+		if err := (&Log{Dir: t.TempDir(), Host: host}).Append(Event{Kind: Acquire}); err == nil {
+			t.Errorf("host %q was taken", host)
+		}
+	}
+}
+
+func TestReadOnlyDirectoryIsAnError(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everywhere; see TestFullDiskTearsOneLine")
+	}
+	dir := folderOf(t)
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Log{Dir: dir, Host: testHost}).Append(Event{Kind: Acquire}); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("error %v, want EACCES", err)
+	}
+}
+
+// Writers on all sides, a file that is turned over every few lines, and every
+// generation of it kept: each line is there, whole and once, and each process's
+// lines are in its order.
+func TestManyProcessesLoseAndTearNothing(t *testing.T) {
+	const processes, each = 50, 200
+	dir := folderOf(t)
+	gate, open, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	var cmds []*exec.Cmd
+	var outputs []*strings.Builder
+	for range processes {
+		cmd, output := start(t, "write", dir, strconv.Itoa(each))
+		cmd.Stdin = gate
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer cmd.Process.Kill()
+		cmds, outputs = append(cmds, cmd), append(outputs, output)
+	}
+	gate.Close()
+	open.Close() // now all begin
+	for i, cmd := range cmds {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("writer: %v: %s", err, outputs[i])
+		}
+	}
+	if err := os.Link(currentOf(dir), filepath.Join(dir, "generation.current")); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "generation.*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]int) // "pid n"
+	for _, path := range files {
+		last := make(map[int]int)
+		for e := range eventsOf(t, path) {
+			seen[fmt.Sprint(e.PID, " ", e.Count)]++
+			if e.Count <= last[e.PID] {
+				t.Errorf("%s: process %d: %d after %d", path, e.PID, e.Count, last[e.PID])
+			}
+			last[e.PID] = e.Count
+		}
+	}
+	t.Logf("turned over %d times", len(files)-1)
+	if len(files) < 10 {
+		t.Errorf("turned over %d times only", len(files)-1)
+	}
+	if len(seen) != processes*each {
+		t.Errorf("%d lines, want %d", len(seen), processes*each)
+	}
+	for line, n := range seen {
+		if n != 1 {
+			t.Errorf("line %q is there %d times", line, n)
+		}
+	}
+}
+
+// childWrites appends so many lines, once its standard input is closed. Before
+// a file is turned over it gets a second name, by which it can be found.
+func childWrites(args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	if _, err := bufio.NewReader(os.Stdin).ReadByte(); err == nil {
+		return errors.New("standard input: unexpected byte")
+	}
+	generation := 0
+	var linking error
+	log := &Log{Dir: args[0], Host: testHost, Max: 8 << 10, patience: time.Minute, turning: func() {
+		generation++
+		name := fmt.Sprintf("generation.%d.%d", os.Getpid(), generation)
+		linking = errors.Join(linking, os.Link(currentOf(args[0]), filepath.Join(args[0], name)))
+	}}
+	for i := range n {
+		if err := log.Append(Event{Kind: Deny, Operand: strings.Repeat("é\n", i%40), PID: os.Getpid(), Count: i + 1}); err != nil {
+			return err
+		}
+	}
+	return linking
+}

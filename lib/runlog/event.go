@@ -1,0 +1,117 @@
+// Package runlog keeps the record of transactions: what was asked of the
+// locks, what was answered, and what was done to whom.
+//
+// The record of a host is one file, program.HOST.runlog (the paper's name for
+// it; "program" is literal), with one line of logfmt per event. Past a size it
+// is turned over to program.HOST.runlog.1, and what was there is gone. The
+// record informs people and reports; it decides nothing. So an error from here
+// is worth a line on standard error and never the fate of a job.
+//
+// # The line
+//
+//	time=2026-11-21T02:58:12.123456Z event=release program=backup operator=run operand=nightly pid=811 token=9f… duration=61.25 status=0
+//
+// Time and event come first, fields without a value are left out, and a reader
+// skips keys it does not know. Time is UTC with microseconds: it sorts as text,
+// does not repeat an hour in autumn, is the same for cron and for a login whose
+// TZ differs, and spares the taking of a lock the reading of a time zone file.
+// Durations are seconds with up to nine decimals, or never. Lines stand in the
+// order in which they were written; a writer that was held up may bring a time
+// a little older than the line before.
+//
+// A value survives whatever its bytes: see quote.go.
+package runlog
+
+import "time"
+
+// Event is one transaction. The zero value of a field means that the line does
+// not have it; where zero says something of its own the field is an Opt. The
+// constants of Kind tell which fields each kind carries.
+type Event struct {
+	Time time.Time // when; Append fills in the current time for the zero value and drops what is below a microsecond
+	Kind Kind      // what happened
+
+	// The atom, as it was given (any bytes).
+	Program, Operator, Operand string
+	// Host is the atom's host as it was given. A line has it only where it
+	// differs from the HOST of the file's name; a reader fills in the latter.
+	Host string
+	Slot Opt[int] // the slot's number, where the event is about a slot and not about the atom that took it
+
+	PID   int    // the process that acts: the owner in acquire, release and lost; else the newcomer
+	Token string // the acquisition of PID
+
+	Owner      int    // the owner that PID found: waited for, ended, found dead or cleared
+	OwnerToken string // the acquisition that this owner held
+
+	Verdict string // acquired, busy, too-soon, full, stuck
+	Reason  string // why, in words and with figures, for people
+
+	IfElapsed   Opt[time.Duration] // the limits in force; math.MaxInt64 is never
+	ExpireAfter Opt[time.Duration]
+
+	Age      Opt[time.Duration] // of the active lock, or (verdict too-soon, event clock) of the last lock
+	Wait     time.Duration      // how long the newcomer has waited
+	Duration Opt[time.Duration] // how long the atom was held
+
+	Status Opt[int] // the job's exit status
+	Signal string   // without SIG: the signal sent, or the one that ended the job
+	Target int      // the process that a signal was sent to
+	Count  int      // how many, e.g. denials in a row
+}
+
+// Kind says what happened. An acquisition begins with Acquire and ends with the
+// one Release, Takeover, Reclaim or Clear that names its token (Token in
+// Release, OwnerToken in the others); so runs can be told from the record alone.
+type Kind string
+
+// The kinds of events. Each carries the atom and PID, besides what is listed.
+const (
+	// Acquire: the atom was taken. Token, both limits, Wait; Reason where the
+	// limits were learned.
+	Acquire Kind = "acquire"
+	// Deny: the newcomer was turned away. Verdict, Reason, Age, both limits,
+	// Wait; Owner and OwnerToken where there is one.
+	Deny Kind = "deny"
+	// Release: the owner is done. Token, Duration, Status, and Signal if a
+	// signal ended the job.
+	Release Kind = "release"
+	// Expire: the owner has passed ExpireAfter and is about to be ended. Owner,
+	// OwnerToken, Age, ExpireAfter; Owner is PID where a supervisor ends its own job.
+	Expire Kind = "expire"
+	// Signal: a signal was sent. Signal, Target, OwnerToken; Reason if it failed.
+	Signal Kind = "signal"
+	// Takeover: the death of an expired owner is confirmed and its lock is
+	// replaced. Owner, OwnerToken, Age; an Acquire follows.
+	Takeover Kind = "takeover"
+	// Reclaim: the lock of an owner that had died was replaced. Owner,
+	// OwnerToken, Age, Reason (the proof of death); an Acquire follows.
+	Reclaim Kind = "reclaim"
+	// Stuck: the owner has expired and cannot be ended. As Expire; Reason.
+	Stuck Kind = "stuck"
+	// Lost: the owner found, when it released, that the lock was not its own
+	// any more. Token, and PID where the lock is still its own and being taken
+	// over; else Owner and OwnerToken of the lock that is there, Reason.
+	Lost Kind = "lost"
+	// Clock: a last lock lay in the future and is not believed. Age (below 0).
+	Clock Kind = "clock"
+	// Clear: a person removed the lock. Owner, OwnerToken, Age.
+	Clear Kind = "clear"
+	// Empty: an empty lock was cleared. Age.
+	Empty Kind = "empty"
+	// Starved: the atom was denied many times in a row. Count, Verdict (the
+	// last one), Reason.
+	Starved Kind = "starved"
+	// Warn: something a person should mend, such as an ExpireAfter below
+	// IfElapsed. Reason; the limits where it is about them.
+	Warn Kind = "warn"
+)
+
+// Opt is a value that may be absent, where the zero value means something else.
+type Opt[T any] struct {
+	Value T
+	Set   bool
+}
+
+// Some is the Opt that is there.
+func Some[T any](v T) Opt[T] { return Opt[T]{v, true} }

@@ -1,0 +1,205 @@
+package runlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	prefix = "program."
+	suffix = ".runlog"
+	turned = ".1"
+)
+
+func fileName(host string) string { return prefix + host + suffix }
+
+// oldName is the name of what has been turned over.
+func oldName(host string) string { return fileName(host) + turned }
+
+func checkHost(host string) error {
+	if !isHost(host) {
+		return fmt.Errorf("runlog: host %q is not canonical", host)
+	}
+	return nil
+}
+
+// isHost says whether host can be a canonical part of a name.
+func isHost(host string) bool {
+	for i := 0; i < len(host); i++ {
+		c := host[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return host != ""
+}
+
+// folder is an open directory that nobody else can change, so that a name in it
+// is what its owner put there.
+type folder struct {
+	path string
+	fd   int
+}
+
+func openFolder(path string) (folder, error) {
+	fd, err := openAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return folder{}, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	d := folder{path, fd}
+	if err := d.check(); err != nil {
+		d.close()
+		return folder{}, err
+	}
+	return d, nil
+}
+
+func (d folder) check() error {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(d.fd, &st) }); err != nil {
+		return &fs.PathError{Op: "stat", Path: d.path, Err: err}
+	}
+	if !isOurs(&st) {
+		return refuse("open", d.path, "owned by user %d", st.Uid)
+	}
+	if st.Mode&0o022 != 0 {
+		return refuse("open", d.path, "writable by others (mode %04o)", st.Mode&0o7777)
+	}
+	return nil
+}
+
+func (d folder) close() {
+	unix.Close(d.fd) // read only: there is nothing that could fail to be kept
+}
+
+// openOrCreate opens the file name, which is created where there is none. (Not
+// with one open(2): O_CREAT on a file that is there fails where the kernel's
+// protected_regular says so.)
+func (d folder) openOrCreate(name string) (*file, error) {
+	for range attempts {
+		f, err := d.open(name)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+		f, err = d.openWith(name, unix.O_CREAT|unix.O_EXCL)
+		if errors.Is(err, fs.ErrExist) {
+			continue // another was faster
+		}
+		return f, err
+	}
+	return nil, &fs.PathError{Op: "open", Path: d.path + "/" + name, Err: errors.New("comes and goes")}
+}
+
+func (d folder) open(name string) (*file, error) { return d.openWith(name, 0) }
+
+// openWith opens a file for appending; O_RDWR for its last byte and because NFS
+// wants it for an exclusive flock, O_NONBLOCK for not waiting at a FIFO.
+func (d folder) openWith(name string, flags int) (*file, error) {
+	path := d.path + "/" + name
+	fd, err := openAt(d.fd, name, flags|unix.O_RDWR|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	f := &file{path: path, fd: fd}
+	if err := f.check(); err != nil {
+		_ = f.close() // nothing was written
+		return nil, err
+	}
+	return f, nil
+}
+
+// stat looks at what name means now.
+func (d folder) stat(name string) (*unix.Stat_t, error) {
+	var st unix.Stat_t
+	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: d.path + "/" + name, Err: err}
+	}
+	return &st, nil
+}
+
+// names says whether name means f. If it cannot be told, it does not.
+func (d folder) names(name string, f *file) bool {
+	st, err := d.stat(name)
+	return err == nil && f.is(st)
+}
+
+func (d folder) rename(from, to string) error {
+	err := retry(func() error { return unix.Renameat(d.fd, from, d.fd, to) })
+	if err != nil {
+		return &fs.PathError{Op: "rename", Path: d.path + "/" + from, Err: err}
+	}
+	return nil
+}
+
+// file is an open record.
+type file struct {
+	path     string
+	fd       int
+	dev, ino uint64
+}
+
+// check refuses what is no record of ours, and sees to it that the owner may
+// read and write a new one whatever the umask.
+func (f *file) check() error {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(f.fd, &st) }); err != nil {
+		return &fs.PathError{Op: "stat", Path: f.path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return refuse("open", f.path, "not a regular file")
+	}
+	if !isOurs(&st) {
+		return refuse("open", f.path, "owned by user %d", st.Uid)
+	}
+	if st.Mode&0o600 != 0o600 {
+		if err := retry(func() error { return unix.Fchmod(f.fd, 0o600) }); err != nil {
+			return &fs.PathError{Op: "chmod", Path: f.path, Err: err}
+		}
+	}
+	f.dev, f.ino = uint64(st.Dev), uint64(st.Ino)
+	return nil
+}
+
+func (f *file) is(st *unix.Stat_t) bool {
+	return f.dev == uint64(st.Dev) && f.ino == uint64(st.Ino)
+}
+
+// close closes the file; on NFS and under a quota it is where a write may fail.
+// (Not again after EINTR: Linux has closed it then, and the number may be another's.)
+func (f *file) close() error {
+	if err := unix.Close(f.fd); err != nil && err != unix.EINTR {
+		return &fs.PathError{Op: "close", Path: f.path, Err: err}
+	}
+	return nil
+}
+
+// isOurs says whether root or the effective user owns what st is about.
+func isOurs(st *unix.Stat_t) bool {
+	return st.Uid == 0 || int(st.Uid) == unix.Geteuid()
+}
+
+// refuse is the error about a file that another could have planted.
+func refuse(op, path, format string, args ...any) error {
+	return &fs.PathError{Op: op, Path: path, Err: fmt.Errorf("%w: "+format, append([]any{unix.EPERM}, args...)...)}
+}
+
+func openAt(dir int, path string, flags int, mode uint32) (fd int, err error) {
+	err = retry(func() (err error) {
+		fd, err = unix.Openat(dir, path, flags|unix.O_CLOEXEC, mode)
+		return err
+	})
+	return fd, err
+}
+
+// retry repeats a system call that a signal has interrupted.
+func retry(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}

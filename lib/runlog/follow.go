@@ -1,0 +1,120 @@
+package runlog
+
+import (
+	"io"
+	"iter"
+	"os"
+	"time"
+)
+
+// followEvery is how often Follow looks for more. It is a person who waits.
+const followEvery = 200 * time.Millisecond
+
+// Follow yields what Read does and then, as they are written, the events that
+// come after, across turning over, until stop is closed or an error other than
+// a *DamagedLine has been yielded. It waits for a record that is not there yet.
+// Lines are missed only if the record is turned over twice between two looks,
+// 200 ms apart.
+func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
+	return follow(stop, dir, host, followEvery)
+}
+
+func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		f := follower{reader: reader{host: host}, dir: dir}
+		defer f.close()
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for f.look(yield) {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+		}
+	}
+}
+
+// follower is a reader that stays at the end of a record.
+type follower struct {
+	reader
+	dir string
+}
+
+func (f *follower) close() {
+	if f.file != nil {
+		f.file.Close() // only read from
+	}
+}
+
+// look yields what is new; false if that was enough. The record is opened
+// before the file at hand is read to its end, so that a file that has been
+// turned over by then has got its last line.
+func (f *follower) look(yield func(Event, error) bool) bool {
+	files, err := openRecord(f.dir, f.host)
+	if err != nil {
+		yield(Event{}, err)
+		return false
+	}
+	if f.file != nil {
+		if files, err = f.after(files); err != nil {
+			closeAll(files)
+			yield(Event{}, err)
+			return false
+		}
+		if !f.events(yield) {
+			closeAll(files)
+			return false
+		}
+	}
+	for i, file := range files {
+		if !f.turn(file, yield) {
+			closeAll(files[i+1:])
+			return false
+		}
+	}
+	return true
+}
+
+// turn leaves the file at hand for the next.
+func (f *follower) turn(next *os.File, yield func(Event, error) bool) bool {
+	if f.file != nil && !f.unfinished(yield) {
+		next.Close()
+		return false
+	}
+	f.close()
+	f.start(next)
+	return f.events(yield)
+}
+
+// after takes from files those up to the one at hand. If that is not among them
+// it has been turned over twice, or removed: then all of them are new. A file
+// at hand that has become shorter was emptied and is read from its beginning.
+func (f *follower) after(files []*os.File) ([]*os.File, error) {
+	mine, err := f.file.Stat()
+	if err != nil {
+		return files, err
+	}
+	for i, file := range files {
+		info, err := file.Stat()
+		if err != nil {
+			return files, err
+		}
+		if os.SameFile(mine, info) {
+			closeAll(files[:i+1])
+			files = files[i+1:]
+			break
+		}
+	}
+	return files, f.rewind(mine.Size())
+}
+
+func (f *follower) rewind(size int64) error {
+	at, err := f.file.Seek(0, io.SeekCurrent)
+	if err != nil || at <= size {
+		return err
+	}
+	_, err = f.file.Seek(0, io.SeekStart)
+	f.start(f.file)
+	return err
+}

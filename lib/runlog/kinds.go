@@ -1,0 +1,6 @@
+package runlog
+
+// Kinds are all kinds of events, in the order in which they are explained.
+func Kinds() []Kind {
+	return []Kind{Acquire, Deny, Release, Expire, Signal, Takeover, Reclaim, Stuck, Lost, Clock, Clear, Empty, Starved, Warn}
+}

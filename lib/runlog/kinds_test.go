@@ -1,0 +1,35 @@
+package runlog
+
+import (
+	"go/ast"
+	goparser "go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// What is not in Kinds cannot be asked for, and is no metric.
+func TestKindsAreAll(t *testing.T) {
+	file, err := goparser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var declared []Kind
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if ok && len(spec.Values) == 1 {
+			if kind, isName := spec.Type.(*ast.Ident); isName && kind.Name == "Kind" {
+				text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				declared = append(declared, Kind(text))
+			}
+		}
+		return true
+	})
+	if !slices.Equal(declared, Kinds()) || len(declared) < 10 {
+		t.Errorf("declared are %v, Kinds has %v", declared, Kinds())
+	}
+}

@@ -1,0 +1,51 @@
+package runlog
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func TestNewestComesFirstAndDamageIsPassedOver(t *testing.T) {
+	l := &Log{Dir: t.TempDir(), Host: "dax"}
+	if err := os.Chmod(l.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range l.Newest(1 << 20) {
+		t.Error("an event of no record")
+	}
+	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	for pid := 1; pid <= 3; pid++ {
+		if err := l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: pid}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := os.OpenFile(l.path(), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("\nno event\n\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: 4}); err != nil {
+		t.Fatal(err)
+	}
+	newest := func(most int64) (pids []int) {
+		for e := range l.Newest(most) {
+			if e.Host != "dax" {
+				t.Errorf("host %q", e.Host)
+			}
+			pids = append(pids, e.PID)
+		}
+		return pids
+	}
+	if got := newest(1 << 20); len(got) != 4 || got[0] != 4 || got[3] != 1 {
+		t.Errorf("events of %v", got)
+	}
+	if got := newest(80); len(got) != 1 || got[0] != 4 {
+		t.Errorf("of the last 80 bytes, which cut a line: events of %v", got)
+	}
+}

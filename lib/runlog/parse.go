@@ -1,0 +1,288 @@
+package runlog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// parser turns lines into events. It shares the strings that come back line
+// after line: a record has many lines and few atoms.
+type parser struct {
+	known map[string]string
+}
+
+// maxKnown bounds what a parser remembers, for records with an operand that
+// never comes twice.
+const maxKnown = 4096
+
+// shared is the text of a value that is likely to come again.
+func (p *parser) shared(v field) string {
+	if v.escaped {
+		return v.text
+	}
+	if s, ok := p.known[string(v.raw)]; ok {
+		return s
+	}
+	if p.known == nil {
+		p.known = make(map[string]string)
+	}
+	s := string(v.raw)
+	if len(p.known) < maxKnown {
+		p.known[s] = s
+	}
+	return s
+}
+
+// parse reads one line, without its newline. An error means that the line is
+// damaged; its text says where.
+func (p *parser) parse(line []byte) (Event, error) {
+	var e Event
+	for rest := line; len(rest) > 0; {
+		key, value, next, err := pair(rest)
+		if err != nil {
+			return Event{}, err
+		}
+		if err := p.set(&e, key, value); err != nil {
+			return Event{}, err
+		}
+		rest = next
+	}
+	if e.Time.IsZero() || e.Kind == "" {
+		return Event{}, errors.New("no time or no event")
+	}
+	return e, nil
+}
+
+// field is the value of one key: as it stands on the line, without quotes, and
+// where that has escapes the text they stand for.
+type field struct {
+	raw     []byte
+	text    string
+	escaped bool
+}
+
+// own is the text of a value that does not come twice.
+func (v field) own() string {
+	if v.escaped {
+		return v.text
+	}
+	return string(v.raw)
+}
+
+// pair cuts the first key=value from line. A key alone is an error: it is what
+// is left of a torn line (see torn).
+func pair(line []byte) (key []byte, value field, rest []byte, err error) {
+	eq := 0
+	for eq < len(line) && isKeyByte(line[eq]) {
+		eq++
+	}
+	if eq == 0 || eq == len(line) || line[eq] != '=' {
+		return nil, field{}, nil, fmt.Errorf("no key=value at %.40q", line)
+	}
+	key, line = line[:eq], line[eq+1:]
+	if len(line) > 0 && line[0] == '"' {
+		value, rest, err = quoted(line[1:])
+	} else {
+		value, rest = bare(line)
+	}
+	if err != nil {
+		return nil, field{}, nil, fmt.Errorf("%s: %w", key, err)
+	}
+	switch {
+	case len(rest) == 0:
+	case rest[0] == ' ' && len(rest) > 1:
+		rest = rest[1:]
+	default:
+		return nil, field{}, nil, fmt.Errorf("%s: bad value at %.40q", key, rest)
+	}
+	return key, value, rest, nil
+}
+
+func isKeyByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c == '_' || c >= '0' && c <= '9'
+}
+
+// bare cuts a value without quotes from the beginning of line.
+func bare(line []byte) (value field, rest []byte) {
+	n := 0
+	for n < len(line) && isBareByte(line[n]) {
+		n++
+	}
+	return field{raw: line[:n]}, line[n:]
+}
+
+// quoted cuts a value from line, whose opening quote is gone already.
+func quoted(line []byte) (value field, rest []byte, err error) {
+	end, escaped := 0, false
+	for ; end < len(line) && line[end] != '"'; end++ {
+		if line[end] == '\\' {
+			escaped = true
+			end++
+		}
+		if end < len(line) && line[end] < ' ' {
+			return field{}, nil, fmt.Errorf("control character %q", line[end])
+		}
+	}
+	if end >= len(line) {
+		return field{}, nil, errors.New("quote never closed")
+	}
+	value = field{raw: line[:end], escaped: escaped}
+	if escaped {
+		text, ok := unquote(line[:end])
+		if !ok {
+			return field{}, nil, fmt.Errorf("bad escape in %.40q", line[:end])
+		}
+		value.text = text
+	}
+	return value, line[end+1:], nil
+}
+
+// set puts one value into its field. Keys it does not know come from a newer
+// adlock and are skipped.
+func (p *parser) set(e *Event, key []byte, v field) (err error) {
+	switch string(key) {
+	case "time":
+		err = setTime(&e.Time, v)
+	case "event":
+		e.Kind = Kind(p.shared(v))
+	case "program":
+		e.Program = p.shared(v)
+	case "host":
+		e.Host = p.shared(v)
+	case "operator":
+		e.Operator = p.shared(v)
+	case "operand":
+		e.Operand = p.shared(v)
+	case "slot":
+		err = setOpt(&e.Slot, v, parseInt)
+	case "pid":
+		e.PID, err = parseInt(v.raw)
+	case "token":
+		e.Token = v.own()
+	case "owner":
+		e.Owner, err = parseInt(v.raw)
+	case "owner_token":
+		e.OwnerToken = v.own()
+	case "verdict":
+		e.Verdict = p.shared(v)
+	case "reason":
+		e.Reason = v.own()
+	case "if_elapsed":
+		err = setOpt(&e.IfElapsed, v, parseSeconds)
+	case "expire_after":
+		err = setOpt(&e.ExpireAfter, v, parseSeconds)
+	case "age":
+		err = setOpt(&e.Age, v, parseSeconds)
+	case "wait":
+		e.Wait, err = parseSeconds(v.raw)
+	case "duration":
+		err = setOpt(&e.Duration, v, parseSeconds)
+	case "status":
+		err = setOpt(&e.Status, v, parseInt)
+	case "signal":
+		e.Signal = p.shared(v)
+	case "target":
+		e.Target, err = parseInt(v.raw)
+	case "count":
+		e.Count, err = parseInt(v.raw)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+func setOpt[T any](o *Opt[T], v field, parse func([]byte) (T, error)) (err error) {
+	o.Value, err = parse(v.raw)
+	o.Set = true
+	return err
+}
+
+// setTime refuses a second time: two lines have become one.
+func setTime(t *time.Time, v field) (err error) {
+	if !t.IsZero() {
+		return errors.New("given twice")
+	}
+	*t, err = parseTime(v.raw)
+	return err
+}
+
+// parseTime reads a time. It has a way of its own for what Append writes,
+// several times as fast as time.Parse: a report reads a million of them.
+func parseTime(b []byte) (time.Time, error) {
+	var n [7]int
+	if len(b) != len(timeLayout) {
+		return parseAnyTime(b)
+	}
+	for i, at := 0, 0; i < len(timeLayout); i++ {
+		switch c := b[i]; {
+		case timeLayout[i] >= '0' && timeLayout[i] <= '9':
+			if c < '0' || c > '9' {
+				return parseAnyTime(b)
+			}
+			n[at] = n[at]*10 + int(c-'0')
+		case c != timeLayout[i]:
+			return parseAnyTime(b)
+		default:
+			at++
+		}
+	}
+	t := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], n[6]*1000, time.UTC)
+	if t.Day() != n[2] || t.Hour() != n[3] || t.Minute() != n[4] || t.Second() != n[5] {
+		return time.Time{}, fmt.Errorf("no such time: %q", b)
+	}
+	return t, nil
+}
+
+// parseAnyTime reads a time of RFC 3339 in another form.
+func parseAnyTime(b []byte) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, string(b))
+	return t.UTC(), err
+}
+
+func parseInt(b []byte) (int, error) {
+	n, err := strconv.Atoi(string(b))
+	if err != nil {
+		return 0, fmt.Errorf("bad number %.40q", b)
+	}
+	return n, nil
+}
+
+// parseSeconds reads what appendSeconds writes.
+func parseSeconds(b []byte) (time.Duration, error) {
+	if string(b) == "never" {
+		return math.MaxInt64, nil
+	}
+	text := bytes.TrimPrefix(b, []byte("-"))
+	ns, ok := parseNanoseconds(text)
+	switch negative := len(text) < len(b); {
+	case ok && negative && ns <= 1<<63:
+		return time.Duration(-ns), nil
+	case ok && !negative && ns < 1<<63:
+		return time.Duration(ns), nil
+	}
+	return 0, fmt.Errorf("bad duration %.40q", b)
+}
+
+// parseNanoseconds reads seconds with at most nine decimals.
+func parseNanoseconds(b []byte) (ns uint64, ok bool) {
+	whole, fraction, dotted := bytes.Cut(b, []byte("."))
+	s, err := strconv.ParseUint(string(whole), 10, 34) // 2^34 s is above 2^63 ns, and cannot overflow below
+	if err != nil || dotted && len(fraction) == 0 || len(fraction) > 9 {
+		return 0, false
+	}
+	ns = s * 1e9
+	unit := uint64(1e9)
+	for _, c := range fraction {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		unit /= 10
+		ns += uint64(c-'0') * unit
+	}
+	return ns, true
+}

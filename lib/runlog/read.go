@@ -1,0 +1,249 @@
+package runlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// DamagedLine is the error for a line that is no event: torn by a full disk or
+// a crash, or written by something else. Reading goes on after it.
+type DamagedLine struct {
+	File   string // the file's path
+	Line   int    // its number in the file, from 1
+	Text   string // what is there, cut at 4 KiB
+	Reason string // what is wrong with it
+}
+
+// Error names the file, the line and what is wrong.
+func (d *DamagedLine) Error() string {
+	return fmt.Sprintf("%s:%d: damaged line: %s", d.File, d.Line, d.Reason)
+}
+
+// damagedText bounds DamagedLine.Text, in bytes.
+const damagedText = 4 << 10
+
+// Hosts are the hosts, canonical and sorted, whose records are in the directory
+// dir, those included of which only the turned-over file is left.
+func Hosts(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var hosts []string
+	for _, entry := range entries {
+		if host, ok := hostOf(entry.Name()); ok {
+			hosts = append(hosts, host)
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts), nil
+}
+
+// hostOf is the HOST in the name of a record or of a turned-over one.
+func hostOf(name string) (host string, ok bool) {
+	host, ok = strings.CutPrefix(strings.TrimSuffix(name, turned), prefix)
+	if ok {
+		host, ok = strings.CutSuffix(host, suffix)
+	}
+	return host, ok && isHost(host)
+}
+
+// Read yields the events in the record of host (canonical) in dir, the
+// turned-over file first. A line that is no event is yielded as a *DamagedLine
+// and reading goes on; any other error is the last. Without a record it is
+// fs.ErrNotExist. What is written after the call has come to the end of the
+// file is not yielded; what is turned over meanwhile is yielded once.
+//
+// Nothing is locked, so that a slow reader holds up nobody. The host of an
+// event whose line has none is the canonical one.
+func Read(dir, host string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		files, err := openRecord(dir, host)
+		if err == nil && len(files) == 0 {
+			err = &fs.PathError{Op: "open", Path: filepath.Join(dir, fileName(host)), Err: unix.ENOENT}
+		}
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		defer closeAll(files)
+		r := reader{host: host}
+		for _, f := range files {
+			r.start(f)
+			if !r.all(yield) {
+				return
+			}
+		}
+	}
+}
+
+// reader reads one file after the other.
+type reader struct {
+	host   string
+	parser parser
+	file   *os.File
+	lines  *lines
+	number int // of the last line read
+}
+
+// start goes on with another file.
+func (r *reader) start(f *os.File) {
+	r.file, r.lines, r.number = f, newLines(f), 0
+}
+
+// grace is how long a line may be in the file in part only: the kernel shows a
+// write that crosses a page piece by piece.
+const grace = 20 * time.Millisecond
+
+// all yields the whole file; false if that was enough.
+func (r *reader) all(yield func(Event, error) bool) bool {
+	if !r.events(yield) {
+		return false
+	}
+	if r.lines.unfinished() {
+		time.Sleep(grace)
+		return r.events(yield) && r.unfinished(yield)
+	}
+	return true
+}
+
+// events yields all there is up to the end of the file; false if that was
+// enough.
+func (r *reader) events(yield func(Event, error) bool) bool {
+	for {
+		line, err := r.lines.next()
+		if errors.Is(err, io.EOF) {
+			return true
+		}
+		if err != nil {
+			yield(Event{}, err)
+			return false
+		}
+		r.number++
+		if len(line) == 0 || string(line) == torn[:len(torn)-1] {
+			continue
+		}
+		if !yield(r.event(line)) {
+			return false
+		}
+	}
+}
+
+func (r *reader) event(line []byte) (Event, error) {
+	if isTooLong(line) {
+		return Event{}, r.damaged(line, "longer than a line can be")
+	}
+	e, err := r.parser.parse(line)
+	if err != nil {
+		return Event{}, r.damaged(line, err.Error())
+	}
+	if e.Host == "" {
+		e.Host = r.host
+	}
+	return e, nil
+}
+
+// unfinished yields the line that the file ends with if it has no newline: no
+// telling what it would have become.
+func (r *reader) unfinished(yield func(Event, error) bool) bool {
+	if !r.lines.unfinished() {
+		return true
+	}
+	r.number++
+	return yield(Event{}, r.damaged(r.lines.rest(), "not finished"))
+}
+
+func (r *reader) damaged(line []byte, reason string) *DamagedLine {
+	text := string(line[:min(len(line), damagedText)])
+	return &DamagedLine{File: r.file.Name(), Line: r.number, Text: text, Reason: reason}
+}
+
+// openRecord opens the files there are of a record, the turned-over one first.
+// The current one is opened first: if it still has the name when the other has
+// been opened too, nothing was turned over in between, and nothing is missing
+// or there twice.
+func openRecord(dir, host string) ([]*os.File, error) {
+	if err := checkHost(host); err != nil {
+		return nil, err
+	}
+	current, old := filepath.Join(dir, fileName(host)), filepath.Join(dir, oldName(host))
+	for range attempts {
+		files, err := openAll(current, old)
+		if err != nil {
+			return nil, err
+		}
+		same, err := stillNamed(current, files[0])
+		if same {
+			slices.Reverse(files)
+			return slices.DeleteFunc(files, func(f *os.File) bool { return f == nil }), nil
+		}
+		closeAll(files)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, &fs.PathError{Op: "open", Path: current, Err: errors.New("replaced again and again")}
+}
+
+// openAll opens each path, nil for one that is not there.
+func openAll(paths ...string) ([]*os.File, error) {
+	files := make([]*os.File, len(paths))
+	for i, path := range paths {
+		f, err := openRegular(path)
+		if ignoreNotExist(err) != nil {
+			closeAll(files)
+			return nil, err
+		}
+		files[i] = f
+	}
+	return files, nil
+}
+
+// openRegular opens a file to read, without following a link at its end or
+// waiting at a FIFO.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = refuse("open", path, "not a regular file")
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// stillNamed says whether path still means f; nil means that there was no file.
+func stillNamed(path string, f *os.File) (bool, error) {
+	now, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f == nil, nil
+	}
+	if err != nil || f == nil {
+		return false, err
+	}
+	then, err := f.Stat()
+	return err == nil && os.SameFile(then, now), err
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close() // only read from
+		}
+	}
+}

@@ -1,0 +1,313 @@
+package runlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// eventsOf are the events in one file, none of them damaged.
+func eventsOf(t *testing.T, path string) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		f, err := openRegular(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		r := reader{host: testHost}
+		r.start(f)
+		r.all(func(e Event, err error) bool {
+			if err != nil {
+				t.Error(err)
+			}
+			return yield(e)
+		})
+	}
+}
+
+const goodLine = "time=2026-11-21T02:58:12.123456Z event=deny operand="
+
+func TestDamagedLinesAreYieldedAndSkipped(t *testing.T) {
+	dir := folderOf(t)
+	addText(t, olderOf(dir), goodLine+"a\n\n torn\n"+strings.Repeat("\x00", 3*MaxLine)+"\n"+goodLine+"b\n")
+	addText(t, currentOf(dir), "hello\n"+goodLine+strings.Repeat("c", 100<<10)+"\n"+goodLine+"d")
+	var got []string
+	for e, err := range Read(dir, testHost) {
+		var d *DamagedLine
+		switch {
+		case errors.As(err, &d):
+			got = append(got, fmt.Sprintf("%s:%d %.5q %s", filepath.Base(d.File), d.Line, d.Text, d.Reason))
+			if len(d.Text) > damagedText {
+				t.Errorf("text of %d bytes", len(d.Text))
+			}
+		case err != nil:
+			t.Fatal(err)
+		default:
+			got = append(got, fmt.Sprintf("%s %.1s %d", e.Host, e.Operand, len(e.Operand)))
+		}
+	}
+	want := []string{
+		"dax a 1",
+		`program.dax.runlog.1:4 "\x00\x00\x00\x00\x00" longer than a line can be`,
+		"dax b 1",
+		`program.dax.runlog:1 "hello" no key=value at "hello"`,
+		"dax c 102400",
+		`program.dax.runlog:3 "time=" not finished`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestReadingStopsWhenTheCallerDoes(t *testing.T) {
+	dir := folderOf(t)
+	addText(t, olderOf(dir), goodLine+"a\nhello\n"+goodLine+"b\nwor")
+	addText(t, currentOf(dir), goodLine+"c\n")
+	for stop := range 6 {
+		n := 0
+		for range Read(dir, testHost) {
+			if n++; n > stop {
+				break
+			}
+		}
+		if want := min(stop+1, 5); n != want {
+			t.Errorf("%d values, want %d", n, want)
+		}
+	}
+}
+
+func TestNoRecordIsNotExist(t *testing.T) {
+	n := 0
+	for _, err := range Read(t.TempDir(), testHost) {
+		if n++; !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("error %v, want fs.ErrNotExist", err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d values, want one error", n)
+	}
+}
+
+func TestTurnedOverFileAloneIsARecord(t *testing.T) {
+	dir := folderOf(t)
+	addText(t, olderOf(dir), goodLine+"a\n")
+	same(t, operands(t, dir), "a")
+}
+
+func TestReaderRefusesWhatIsNoRecord(t *testing.T) {
+	for claim, plant := range map[string]func(path string) error{
+		"symlink":   func(path string) error { return os.Symlink("/dev/zero", path) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		dir := folderOf(t)
+		if err := plant(currentOf(dir)); err != nil {
+			t.Fatal(err)
+		}
+		for e, err := range Read(dir, testHost) {
+			if err == nil || errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: %+v, %v", claim, e, err)
+			}
+		}
+	}
+}
+
+func TestHostsAreThoseWithARecord(t *testing.T) {
+	dir := folderOf(t)
+	for _, name := range []string{"program.b.runlog", "program.a_b.runlog.1", "program.b.runlog.1", "program..runlog", "lock.a", "program.c.runlog.2", "program.x.y.runlog"} {
+		addText(t, filepath.Join(dir, name), "")
+	}
+	hosts, err := Hosts(dir)
+	if err != nil || !slices.Equal(hosts, []string{"a_b", "b"}) {
+		t.Errorf("hosts %q, %v", hosts, err)
+	}
+	if _, err := Hosts(filepath.Join(dir, "nothing")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want fs.ErrNotExist", err)
+	}
+}
+
+// Whatever is turned over while a reader opens the record, it sees a piece of
+// history without a gap.
+func TestReaderSeesNoGapWhileFilesAreTurnedOver(t *testing.T) {
+	dir := folderOf(t)
+	log := &Log{Dir: dir, Host: testHost, Max: 300}
+	mustAppend(t, log, "0")
+	done := make(chan error, 1)
+	go func() {
+		for i := 1; i <= 3000; i++ {
+			if err := log.Append(Event{Kind: Acquire, Operand: strconv.Itoa(i)}); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := operands(t, dir); got[len(got)-1] != "3000" {
+				t.Errorf("last line is %s, want 3000", got[len(got)-1])
+			}
+			return
+		default:
+		}
+		previous := -1
+		for _, operand := range operands(t, dir) {
+			n, err := strconv.Atoi(operand)
+			if err != nil || previous >= 0 && n != previous+1 {
+				t.Fatalf("%s after %d (%v)", operand, previous, err)
+			}
+			previous = n
+		}
+	}
+}
+
+// following starts to follow the record of dir and gives what is yielded.
+func following(t *testing.T, dir string) (next func() string) {
+	t.Helper()
+	stop, yielded, ended := make(chan struct{}), make(chan string), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for e, err := range follow(stop, dir, testHost, time.Millisecond) {
+			if err != nil {
+				e.Operand = err.Error()
+			}
+			select {
+			case yielded <- e.Operand:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-ended
+	})
+	return func() string {
+		t.Helper()
+		select {
+		case operand := <-yielded:
+			return operand
+		case <-time.After(time.Minute):
+			t.Fatal("nothing came within a minute")
+			return ""
+		}
+	}
+}
+
+func TestFollowGoesOnAcrossTurningOver(t *testing.T) {
+	dir := folderOf(t)
+	next := following(t, dir) // there is no record yet
+	log := &Log{Dir: dir, Host: testHost, Max: 120}
+	for i := range 50 {
+		operand := strconv.Itoa(i)
+		mustAppend(t, log, operand)
+		if got := next(); got != operand {
+			t.Fatalf("%s came, want %s", got, operand)
+		}
+	}
+}
+
+func TestFollowWaitsForTheRestOfALine(t *testing.T) {
+	dir := folderOf(t)
+	addText(t, currentOf(dir), goodLine+"a\n"+goodLine+"b")
+	next := following(t, dir)
+	if got := next(); got != "a" {
+		t.Fatalf("%s came, want a", got)
+	}
+	addText(t, currentOf(dir), "c\n")
+	if got := next(); got != "bc" {
+		t.Errorf("%s came, want bc", got)
+	}
+}
+
+func TestFollowShowsWhatNeverWasFinished(t *testing.T) {
+	dir := folderOf(t)
+	addText(t, currentOf(dir), goodLine+"a\n"+goodLine+"b")
+	next := following(t, dir)
+	if got := next(); got != "a" {
+		t.Fatalf("%s came, want a", got)
+	}
+	if err := os.Rename(currentOf(dir), olderOf(dir)); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, &Log{Dir: dir, Host: testHost}, "c")
+	if got := next(); !strings.HasSuffix(got, ":2: damaged line: not finished") {
+		t.Errorf("%s came, want the damaged line", got)
+	}
+	if got := next(); got != "c" {
+		t.Errorf("%s came, want c", got)
+	}
+}
+
+func TestFollowReadsAnEmptiedRecordAnew(t *testing.T) {
+	dir := folderOf(t)
+	log := &Log{Dir: dir, Host: testHost}
+	mustAppend(t, log, "a", "b")
+	next := following(t, dir)
+	if a, b := next(), next(); a != "a" || b != "b" {
+		t.Fatalf("%s and %s came", a, b)
+	}
+	if err := os.Truncate(currentOf(dir), 0); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, log, "c")
+	if got := next(); got != "c" {
+		t.Errorf("%s came, want c", got)
+	}
+}
+
+// What a report costs: a million lines as they come from a busy machine.
+func BenchmarkRead(b *testing.B) {
+	const lines = 1_000_000
+	dir := folderOf(b)
+	var text []byte
+	for i := range lines {
+		e := Event{
+			Time: time.UnixMicro(1e15 + int64(i)*1e6), Kind: Release, Program: "backup", Host: testHost, Operator: "run",
+			Operand: fmt.Sprint("/srv/data of customer ", i%100), PID: 1000 + i, Token: fmt.Sprintf("%032x", i),
+			Duration: Some(time.Duration(i) * time.Millisecond), Status: Some(i % 3), IfElapsed: Some(time.Minute), ExpireAfter: Some(time.Hour),
+		}
+		text = appendLine(text, &e, testHost)
+	}
+	addText(b, currentOf(dir), string(text))
+	b.SetBytes(int64(len(text)))
+	text = nil
+	runtime.GC()
+	for b.Loop() {
+		n := 0
+		for _, err := range Read(dir, testHost) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if n != lines {
+			b.Fatalf("%d lines, want %d", n, lines)
+		}
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	log := &Log{Dir: folderOf(b), Host: testHost}
+	e := Event{
+		Kind: Release, Program: "backup", Host: testHost, Operator: "run", Operand: "/srv/data of customer",
+		PID: 1000, Token: strings.Repeat("a", 32), Duration: Some(time.Minute), Status: Some(0),
+	}
+	for b.Loop() {
+		if err := log.Append(e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
