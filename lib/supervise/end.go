@@ -1,0 +1,70 @@
+package supervise
+
+import (
+	"time"
+
+	"adlock/lib/limit"
+	"adlock/lib/process"
+)
+
+// longestSleep bounds how late Enforce can be after the machine was suspended:
+// timers stand still meanwhile, and boottime does not.
+const longestSleep = 10 * time.Second
+
+// newAlarm returns the timer of Enforce; without Enforce it never fires.
+func (r *run) newAlarm() *time.Timer {
+	if !r.job.Enforce {
+		return time.NewTimer(limit.Never)
+	}
+	return time.NewTimer(r.nap())
+}
+
+func (r *run) left() time.Duration {
+	return r.job.ExpireAfter - (process.Boottime() - r.began)
+}
+
+func (r *run) nap() time.Duration { return min(r.left(), longestSleep) }
+
+// look ends the job where its time is up, and else sets the alarm anew.
+func (r *run) look(alarm *time.Timer) {
+	switch {
+	case r.ending != nil:
+	case r.left() > 0:
+		alarm.Reset(r.nap())
+	default:
+		r.expired = true
+		r.end(0)
+	}
+}
+
+// endRest ends what the command left behind. That has the signal already, from
+// forward, so it first gets a pause to act on it.
+func (r *run) endRest() { r.end(r.job.Pause) }
+
+// end ends the whole job after a grace, and says on r.ending how that went. It
+// works beside the loop, which goes on reaping.
+func (r *run) end(grace time.Duration) {
+	r.ending = make(chan error, 1)
+	go func() {
+		if r.none(grace) {
+			r.ending <- nil
+			return
+		}
+		r.ending <- process.Killer{Pause: r.job.Pause, Observe: r.job.Observe}.EndDescendants(r.place.groupIsJob())
+	}()
+}
+
+// none waits for at most grace until no process of the job lives, and says
+// whether that is so. Where it cannot tell, Killer will say why.
+func (r *run) none(grace time.Duration) bool {
+	const interval = 20 * time.Millisecond
+	for until := process.Boottime() + grace; ; time.Sleep(interval) {
+		members, err := r.place.members()
+		if err == nil && len(members) == 0 {
+			return true
+		}
+		if err != nil || process.Boottime() >= until {
+			return false
+		}
+	}
+}

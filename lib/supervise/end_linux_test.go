@@ -1,0 +1,106 @@
+package supervise
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/limit"
+)
+
+func TestEnforceEndsTheWholeJob(t *testing.T) {
+	dir := t.TempDir()
+	began := time.Now()
+	st := rehearse(t, setup{Enforce: true, ExpireAfter: 500 * time.Millisecond, Pause: 100 * time.Millisecond,
+		Args: sh(dir, `trap '' INT TERM
+		setsid sleep 300 & echo $! >"$1/session"
+		sh -c 'sleep 300 & echo $! >"$1/orphan"' sh "$1"
+		echo $$ >"$1/shell"
+		while :; do sleep 300; done`)})
+	rep := st.begin()
+	var pids []int
+	for _, name := range []string{"session", "orphan", "shell"} {
+		pids = append(pids, pidIn(t, filepath.Join(dir, name)))
+	}
+	status, rep := st.end()
+	if status != StatusExpired || !rep.Result.Expired || rep.Result.Alive || rep.Err != "" {
+		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	}
+	if time.Since(began) < 500*time.Millisecond {
+		t.Errorf("ended after %v", time.Since(began))
+	}
+	if !strings.Contains(strings.Join(rep.Signals, " "), "KILL") {
+		t.Errorf("signals %v", rep.Signals)
+	}
+	mustBeGone(t, pids...)
+}
+
+func TestEnforceGoesByTheLimitThatWasLearned(t *testing.T) {
+	status, rep := rehearse(t, setup{Enforce: true, ExpireAfter: time.Hour, Learned: 100 * time.Millisecond,
+		Pause: 100 * time.Millisecond, Args: sh("", "sleep 300")}).play()
+	if status != StatusExpired || !rep.Result.Expired {
+		t.Errorf("status %d, %+v", status, rep.Result)
+	}
+}
+
+func TestEnforceLeavesAJobInTimeAlone(t *testing.T) {
+	for _, after := range []time.Duration{time.Hour, limit.Never} {
+		status, rep := rehearse(t, setup{Enforce: true, ExpireAfter: after, Args: sh("", "exit 3")}).play()
+		if status != 3 || rep.Result.Expired {
+			t.Errorf("%v: status %d, %+v", after, status, rep.Result)
+		}
+	}
+}
+
+func TestJobThatMayNotBeSignalledIsAlive(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to run a job of another user")
+	}
+	dir := t.TempDir()
+	openToAll(t, dir)
+	st := rehearse(t, setup{Enforce: true, ExpireAfter: 500 * time.Millisecond, Role: "foreign",
+		Args: []string{copyOfThis(t, dir, "job", 0o755|os.ModeSetuid), filepath.Join(dir, "pid")}})
+	st.setup.Report = filepath.Join(dir, "report")
+	st.cmd.Args[4] = copyOfThis(t, dir, "supervisor", 0o755)
+	st.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	rep := st.begin()
+	job := pidIn(t, filepath.Join(dir, "pid"))
+	await(t, "the result", func() bool { return st.report().Result != nil })
+	rep = st.report()
+	if !rep.Result.Alive || !strings.Contains(rep.Err, "operation not permitted") {
+		t.Errorf("%+v, error %q", rep.Result, rep.Err)
+	}
+	if !lives(job) {
+		t.Error("the job did not live on")
+	}
+	st.stdin.Close()
+	if status, _ := st.end(); status != StatusExpired {
+		t.Errorf("status %d", status)
+	}
+}
+
+// openToAll lets any user write files in a test's directory.
+func openToAll(t *testing.T, dir string) {
+	t.Helper()
+	for path, mode := range map[string]os.FileMode{dir: 0o777, filepath.Dir(dir): 0o755} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// copyOfThis copies this program to where any user may run it.
+func copyOfThis(t *testing.T, dir, name string, mode os.FileMode) string {
+	t.Helper()
+	program := filepath.Join(dir, name)
+	if err := os.WriteFile(program, []byte(read(t, os.Args[0])), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(program, mode); err != nil {
+		t.Fatal(err)
+	}
+	return program
+}

@@ -1,0 +1,106 @@
+package supervise
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/exit"
+)
+
+// The statuses of a command that cannot run, as POSIX has them for a shell
+// (XCU 2.8.2), and the one of timeout(1) for a job that took too long.
+const (
+	StatusExpired  = 124
+	StatusCannot   = 126
+	StatusNotFound = 127
+)
+
+// defaultPath is searched where PATH is not set, as execvp(3) does.
+const defaultPath = "/bin:/usr/bin"
+
+// Find returns the file that command names, looking along PATH as execvp(3)
+// does where it has no slash. The error is an *exit.Error: 127 where there is no
+// such file, 126 where there is one that may not be executed.
+func Find(command string) (string, error) {
+	if strings.Contains(command, "/") {
+		return command, cannotRun(command, executable(command))
+	}
+	var best error = syscall.ENOENT
+	for _, dir := range searchPath() {
+		candidate := filepath.Clean(dir) + "/" + command
+		err := executable(candidate)
+		if err == nil {
+			return candidate, nil
+		}
+		if err == syscall.EACCES && !isDir(candidate) {
+			best = err // remembered, as in execvp: a later directory may do better
+		}
+	}
+	return "", cannotRun(command, best)
+}
+
+// searchPath returns the directories of PATH; an empty one is the current one.
+func searchPath() []string {
+	path, set := os.LookupEnv("PATH")
+	if !set {
+		path = defaultPath
+	}
+	return strings.Split(path, ":")
+}
+
+// executable asks with the effective ids, as execve(2) will.
+func executable(file string) error {
+	if err := unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS); err != nil {
+		return err
+	}
+	if isDir(file) {
+		return syscall.EACCES
+	}
+	return nil
+}
+
+func isDir(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.IsDir()
+}
+
+// execute runs a file through exec, and one that the kernel does not know (a
+// script without a first line #!) through /bin/sh, as a shell does (POSIX.1-2017,
+// XCU 2.9.1) and flock(1) by way of execvp(3). What is no text is not tried.
+func execute(path string, args []string, exec func(path string, args []string) error) error {
+	err := exec(path, args)
+	if err == syscall.ENOEXEC && isText(path) {
+		return exec("/bin/sh", append([]string{"/bin/sh", path}, args[1:]...))
+	}
+	return err
+}
+
+// isText looks for a null byte in the first line, as shells do before they take
+// a file for a script.
+func isText(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	head := make([]byte, 256)
+	n, err := file.Read(head)
+	line, _, _ := bytes.Cut(head[:n], []byte{'\n'})
+	return err == nil && bytes.IndexByte(line, 0) < 0
+}
+
+// cannotRun returns err as the error of a command that cannot run.
+func cannotRun(command string, err error) error {
+	switch err {
+	case nil:
+		return nil
+	case syscall.ENOENT, syscall.ENOTDIR:
+		return &exit.Error{Code: StatusNotFound, Object: command, Err: err}
+	}
+	return &exit.Error{Code: StatusCannot, Object: command, Err: err}
+}

@@ -1,0 +1,70 @@
+package supervise
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"adlock/lib/exit"
+)
+
+func TestFindTellsMissingFromForbidden(t *testing.T) {
+	dir := t.TempDir()
+	bin, other := filepath.Join(dir, "bin"), filepath.Join(dir, "other")
+	for file, mode := range map[string]os.FileMode{
+		"bin/plain": 0o644, "bin/good": 0o755, "bin/both": 0o644, "other/both": 0o755, "bin/dir/x": 0o755,
+	} {
+		write(t, filepath.Join(dir, file), mode)
+	}
+	t.Setenv("PATH", bin+"::"+other)
+	t.Chdir(dir)
+	write(t, filepath.Join(dir, "here"), 0o755)
+	for _, c := range []struct {
+		command, path string
+		status        int
+	}{
+		{"good", bin + "/good", 0},
+		{"here", "./here", 0}, // an empty part of PATH is the current directory
+		{"both", other + "/both", 0},
+		{"./here", "./here", 0},
+		{bin + "/good", bin + "/good", 0},
+		{"plain", "", StatusCannot},
+		{bin + "/plain", "", StatusCannot},
+		{bin + "/dir", "", StatusCannot},
+		{"dir", "", StatusNotFound},
+		{"nowhere", "", StatusNotFound},
+		{"", "", StatusNotFound},
+		{bin + "/nowhere", "", StatusNotFound},
+		{bin + "/plain/x", "", StatusNotFound},
+	} {
+		path, err := Find(c.command)
+		if exit.Code(err) != c.status || err == nil && path != c.path {
+			t.Errorf("Find(%q) = %q, %v (status %d); want %q, status %d", c.command, path, err, exit.Code(err), c.path, c.status)
+		}
+	}
+}
+
+func TestFindSearchesTheDefaultWithoutPath(t *testing.T) {
+	t.Setenv("PATH", "")
+	os.Unsetenv("PATH")
+	if path, err := Find("sh"); path != "/bin/sh" || err != nil {
+		t.Errorf("Find = %q, %v", path, err)
+	}
+}
+
+func TestFindNamesTheCommand(t *testing.T) {
+	_, err := Find("/nowhere/at all")
+	if err == nil || err.Error() != "/nowhere/at all: no such file or directory" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func write(t *testing.T, file string, mode os.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, mode); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,165 @@
+package supervise
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/exit"
+)
+
+// gateName is the first argument of a gate: no verb, so nobody types it.
+const gateName = "adlock: gate"
+
+// goAhead opens the gate. End of file does not: it means that the supervisor
+// died, perhaps before it had the lock.
+const goAhead = 'g'
+
+// gate is a child of this process that waits for a word and then becomes the
+// job, so that the job's pid can be recorded before the job does anything.
+type gate struct {
+	pid  int
+	line int // our end of a socket pair; the other is closed when the job is there
+	name string
+
+	entry string // of the environment, told with the word to go ahead
+}
+
+// startGate starts the program that this process runs as a gate. Its end of
+// the socket has whatever number is free, and the gate is told: the numbers
+// from 3 on may mean something to the job, as make's job server does.
+func startGate(job Job, files []uintptr) (*gate, error) {
+	self, err := ownProgram()
+	if err != nil {
+		return nil, exit.Wrap(job.Command, err)
+	}
+	ours, theirs, err := socketpair()
+	if err != nil {
+		return nil, exit.Wrap(job.Command, err)
+	}
+	defer unix.Close(theirs)
+	args := append([]string{gateName, strconv.Itoa(theirs), job.Path}, job.Args...)
+	pid, err := forkInheriting(theirs, self, args, job.Env, files)
+	if err != nil {
+		unix.Close(ours)
+		return nil, cannotRun(job.Command, err)
+	}
+	return &gate{pid: pid, line: ours, name: job.Command}, nil
+}
+
+// forkInheriting starts a program that keeps the descriptor fd. Nothing else in
+// this process may fork meanwhile, or it would pass fd on too: ForkExec takes
+// syscall.ForkLock for itself, so it cannot be held here.
+func forkInheriting(fd int, path string, args, env []string, files []uintptr) (int, error) {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+		return 0, err
+	}
+	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: files})
+}
+
+// socketpair returns two connected sockets that no child inherits.
+func socketpair() (ours, theirs int, err error) {
+	syscall.ForkLock.RLock() // not every system has SOCK_CLOEXEC
+	defer syscall.ForkLock.RUnlock()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	unix.CloseOnExec(pair[0])
+	unix.CloseOnExec(pair[1])
+	return pair[0], pair[1], nil
+}
+
+// open lets the gate become the job, and waits until it has. A gate that died
+// is no error here: its wait status says how the job ended before it began.
+func (g *gate) open() error {
+	defer unix.Close(g.line)
+	if err := g.tell(); errors.Is(err, unix.EPIPE) {
+		return nil
+	} else if err != nil {
+		return exit.Wrap(g.name, err)
+	}
+	answer := make([]byte, 16)
+	n, err := readOnce(g.line, answer)
+	if err != nil || n == 0 {
+		return nil // closed by execve(2), or by the gate's death
+	}
+	number, err := strconv.Atoi(string(answer[:n]))
+	if err != nil {
+		return exit.Wrap(g.name, err)
+	}
+	g.reap()
+	return cannotRun(g.name, syscall.Errno(number))
+}
+
+func (g *gate) tell() error {
+	for {
+		_, err := unix.Write(g.line, append([]byte{goAhead}, g.entry...))
+		if err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// abandon ends the gate. Hanging up would do, were the gate not perhaps stopped;
+// it has done nothing yet that KILL could spoil, and until reap its pid is its own.
+func (g *gate) abandon() {
+	_ = unix.Kill(g.pid, unix.SIGKILL)
+	unix.Close(g.line)
+	g.reap()
+}
+
+func (g *gate) reap() {
+	for {
+		if _, err := unix.Wait4(g.pid, nil, 0, nil); err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// Gate is the first thing that main calls. In a process that was started as a
+// gate it waits, becomes the job, and never returns; in any other it does
+// nothing.
+func Gate() {
+	if len(os.Args) > 3 && os.Args[0] == gateName {
+		os.Exit(pass(os.Args[1], os.Args[2], os.Args[3:]))
+	}
+}
+
+// pass waits at the descriptor named line, then becomes the program at path. It
+// returns only when the job is not to be or cannot be.
+func pass(line, path string, args []string) int {
+	fd, err := strconv.Atoi(line)
+	if err != nil {
+		return exit.Usage
+	}
+	unix.CloseOnExec(fd)
+	word := make([]byte, 4096) // comes whole: it was written with one write(2)
+	n, err := readOnce(fd, word)
+	if err != nil || n == 0 || word[0] != goAhead {
+		return exit.Denied
+	}
+	env := withEntry(os.Environ(), string(word[1:n]))
+	err = execute(path, args, func(path string, args []string) error {
+		return syscall.Exec(path, args, env)
+	})
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		// With the supervisor gone there is nobody left to tell.
+		_, _ = unix.Write(fd, []byte(strconv.Itoa(int(number))))
+	}
+	return StatusCannot
+}
+
+// readOnce is read(2), again after a signal.
+func readOnce(fd int, into []byte) (int, error) {
+	for {
+		n, err := unix.Read(fd, into)
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package supervise
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/process"
+)
+
+type signalled = process.Signalled
+
+// patience is far more than anything here takes on a busy machine.
+const patience = 30 * time.Second
+
+// stage is one supervisor and its job.
+type stage struct {
+	t     *testing.T
+	setup setup
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	out   *strings.Builder
+	over  chan error
+}
+
+// rehearse readies a supervisor that has no terminal and leads no group.
+func rehearse(t *testing.T, s setup) *stage {
+	t.Helper()
+	s.Report = filepath.Join(t.TempDir(), "report")
+	if s.Pause == 0 {
+		s.Pause = 300 * time.Millisecond
+	}
+	st := &stage{t: t, setup: s, out: new(strings.Builder), over: make(chan error, 1)}
+	// The shell leads the session, so that the supervisor does not.
+	st.cmd = exec.Command("/bin/sh", "-c", `"$@"; exit $?`, "sh", os.Args[0])
+	st.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	st.cmd.Stdout, st.cmd.Stderr = st.out, st.out
+	st.cmd.WaitDelay = patience
+	return st
+}
+
+// begin starts it, and returns once it says who it is.
+func (st *stage) begin() report {
+	st.t.Helper()
+	text, err := json.Marshal(st.setup)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	st.cmd.Env = append(os.Environ(), "SUPERVISE_ROLE=supervisor", "SUPERVISE_SETUP="+string(text))
+	if st.cmd.Stdin == nil {
+		if st.stdin, err = st.cmd.StdinPipe(); err != nil {
+			st.t.Fatal(err)
+		}
+	}
+	if err := st.cmd.Start(); err != nil {
+		st.t.Fatal(err)
+	}
+	go func() { st.over <- st.cmd.Wait() }()
+	st.t.Cleanup(st.cleanUp)
+	await(st.t, "the supervisor's report", func() bool { return exists(st.setup.Report) })
+	return st.report()
+}
+
+// cleanUp ends what a failed test has left, by the group and by name.
+func (st *stage) cleanUp() {
+	if !st.t.Failed() {
+		return
+	}
+	st.t.Logf("output: %s", st.out)
+	syscall.Kill(-st.cmd.Process.Pid, syscall.SIGKILL)
+	if exists(st.setup.Report) {
+		syscall.Kill(-st.report().PID, syscall.SIGKILL)
+	}
+}
+
+// end waits for the supervisor to exit, and returns its status and last report.
+func (st *stage) end() (int, report) {
+	st.t.Helper()
+	select {
+	case err := <-st.over:
+		var status *exec.ExitError
+		if err != nil && !errors.As(err, &status) {
+			st.t.Fatal(err)
+		}
+	case <-time.After(patience):
+		st.t.Fatal("the supervisor does not end")
+	}
+	return st.cmd.ProcessState.ExitCode(), st.report()
+}
+
+// play is begin and end.
+func (st *stage) play() (int, report) {
+	st.t.Helper()
+	st.begin()
+	return st.end()
+}
+
+func (st *stage) report() (rep report) {
+	text, err := os.ReadFile(st.setup.Report)
+	if err == nil {
+		err = json.Unmarshal(text, &rep)
+	}
+	if err != nil {
+		st.t.Error(err)
+	}
+	return rep
+}
+
+// sh is a job that is a shell script; "$1" is the test's directory.
+func sh(dir, script string) []string { return []string{"/bin/sh", "-c", script, "job", dir} }
+
+// await is a barrier: it returns once ok, and fails the test if that never is.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// pidIn waits until file holds a whole line, and returns the number in it.
+func pidIn(t *testing.T, file string) int {
+	t.Helper()
+	var text []byte
+	await(t, file, func() bool {
+		text, _ = os.ReadFile(file)
+		return strings.HasSuffix(string(text), "\n")
+	})
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// state is the letter that /proc shows for pid, 0 where there is none.
+func state(pid int) byte {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	return text[strings.LastIndexByte(string(text), ')')+2]
+}
+
+func lives(pid int) bool { s := state(pid); return s != 0 && s != 'Z' && s != 'X' }
+
+func mustBeGone(t *testing.T, pids ...int) {
+	t.Helper()
+	for _, pid := range pids {
+		if lives(pid) {
+			t.Errorf("process %d lives on, state %c", pid, state(pid))
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+func signalTo(t *testing.T, pid int, sig syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

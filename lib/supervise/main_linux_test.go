@@ -1,0 +1,161 @@
+package supervise
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The test binary is also the other processes of these tests: a supervisor as
+// `adlock run` is one, a job that writes down its signals, and a gate.
+func TestMain(m *testing.M) {
+	Gate()
+	switch os.Getenv("SUPERVISE_ROLE") {
+	case "supervisor":
+		os.Exit(superviseAsRun())
+	case "listener":
+		os.Exit(listen())
+	case "foreign":
+		os.Exit(becomeForeign())
+	}
+	os.Exit(m.Run())
+}
+
+// setup is how a supervisor is to be started, and where it reports.
+type setup struct {
+	Args        []string
+	Role        string // of a job that is this program
+	QuietOK     bool
+	Enforce     bool
+	ExpireAfter time.Duration
+	Learned     time.Duration // ExpireAfter, as it is known once the lock is taken; 0: as before
+	Pause       time.Duration
+	Hold        bool   // wait for a line on standard input between Prepare and Run
+	Cancel      bool   // give up in place of Run
+	Report      string // file for report
+}
+
+// report is what a supervisor has come to know.
+type report struct {
+	PID, Group int
+	Gate       int // 0: none
+	Result     *Result
+	Signals    []string
+	Err        string
+}
+
+func superviseAsRun() int {
+	var s setup
+	if err := json.Unmarshal([]byte(os.Getenv("SUPERVISE_SETUP")), &s); err != nil {
+		panic(err)
+	}
+	os.Unsetenv("SUPERVISE_ROLE")
+	rep := report{PID: os.Getpid()}
+	defer func() { s.write(rep) }()
+	path, err := Find(s.Args[0])
+	if err != nil {
+		panic(err)
+	}
+	job, err := Prepare(Job{Command: s.Args[0], Path: path, Args: s.Args, Env: s.env(), QuietOK: s.QuietOK,
+		Enforce: s.Enforce, ExpireAfter: s.ExpireAfter, Pause: s.Pause,
+		Observe: func(sent signalled) { rep.Signals = append(rep.Signals, sent.Signal) }})
+	if err != nil {
+		panic(err)
+	}
+	id, err := job.Identity()
+	if err != nil {
+		panic(err)
+	}
+	rep.Gate, rep.Group = id.PID, syscall.Getpgrp()
+	s.write(rep)
+	if s.Hold {
+		if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+			panic(err)
+		}
+	}
+	if s.Learned > 0 {
+		job.ExpireAfter(s.Learned)
+	}
+	if s.Cancel {
+		job.Cancel()
+		return 0
+	}
+	result, err := job.Run()
+	rep.Result = &result
+	if err == nil {
+		err = job.Show(result)
+	}
+	if err != nil {
+		rep.Err = err.Error()
+	}
+	return result.Status
+}
+
+// env is the job's environment.
+func (s setup) env() []string { return append(os.Environ(), "SUPERVISE_ROLE="+s.Role) }
+
+// write puts the report in place whole.
+func (s setup) write(rep report) {
+	text, err := json.Marshal(rep)
+	if err == nil {
+		err = os.WriteFile(s.Report+".new", text, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(s.Report+".new", s.Report)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// listen writes each signal it gets to the file named by its last argument, one
+// a line, until standard input ends. Asked for a child it starts one that does
+// the same, to a file of its own.
+func listen() int {
+	heard := make(chan os.Signal, 64)
+	signal.Notify(heard, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT)
+	file := os.Args[len(os.Args)-1]
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		panic(err)
+	}
+	if os.Args[1] == "parent" {
+		args := []string{os.Args[0], "child", file + ".child"}
+		pid, err := syscall.ForkExec(os.Args[0], args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
+		if err != nil {
+			panic(err)
+		}
+		defer syscall.Wait4(pid, nil, 0, nil)
+	}
+	fmt.Fprintf(out, "ready %d\n", os.Getpid())
+	ended := make(chan struct{})
+	go func() { os.Stdin.Read(make([]byte, 1)); close(ended) }()
+	for {
+		select {
+		case sig := <-heard:
+			fmt.Fprintln(out, strings.ToLower(sig.String()))
+		case <-ended:
+			return 7
+		}
+	}
+}
+
+// becomeForeign uses the set-user-ID bit to belong to root for good, so that
+// its supervisor may not signal it.
+func becomeForeign() int {
+	if err := syscall.Setresuid(0, 0, 0); err != nil {
+		panic(err)
+	}
+	if err := os.WriteFile(os.Args[1], fmt.Append(nil, os.Getpid(), "\n"), 0o644); err != nil {
+		panic(err)
+	}
+	os.Stdin.Read(make([]byte, 1))
+	return 0
+}

@@ -1,0 +1,48 @@
+package supervise
+
+import "golang.org/x/sys/unix"
+
+// place is where this process stands among sessions and process groups.
+type place struct {
+	terminal bool // there is a controlling terminal
+	leads    bool // this process leads its process group
+}
+
+// settle makes this process the leader of a group of its own, off a terminal.
+// On a terminal the group stays: it is the shell's, for its job control, and a
+// group of our own would be stopped when the job reads what is typed.
+func settle() place {
+	terminal := hasTerminal()
+	if !terminal {
+		// EPERM: a session leader, which leads its group already.
+		_ = unix.Setpgid(0, 0)
+	}
+	return place{terminal: terminal, leads: unix.Getpgrp() == unix.Getpid()}
+}
+
+// inForeground says whether the keyboard's signals go to this process's group.
+func (p place) inForeground() bool {
+	if !p.terminal {
+		return false
+	}
+	tty, err := openTerminal()
+	if err != nil {
+		return false
+	}
+	defer unix.Close(tty)
+	group, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+func hasTerminal() bool {
+	tty, err := openTerminal()
+	if err != nil {
+		return false
+	}
+	unix.Close(tty)
+	return true
+}
+
+func openTerminal() (int, error) {
+	return unix.Open("/dev/tty", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+}

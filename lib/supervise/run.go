@@ -1,0 +1,157 @@
+package supervise
+
+import (
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/exit"
+	"adlock/lib/process"
+)
+
+// run is the state of a job that runs. One goroutine owns it, and this one also
+// reaps: so a pid that has not been reaped is still the job's.
+type run struct {
+	*Supervisor
+	watch
+	pid    int
+	began  time.Duration      // boottime
+	status syscall.WaitStatus // once gone
+	gone   bool               // the command itself has ended
+
+	told bool // a signal to end was passed on
+
+	expired bool
+	rest    chan error // not nil: the command died of a signal, and this will say when the rest of the job is gone
+	ending  chan error // not nil: the job is being ended, and this will say how that went
+	trouble error      // the first signal that could not be sent
+}
+
+// Run starts the job and returns when it has ended: the command itself after an
+// end of its own, where what it left behind in the background is left alone; all
+// of it where the command died of a signal, and where one told us to end the job
+// or Enforce did, which ends the rest too.
+//
+// An error with Result.Started false means that nothing ran, mostly because the
+// command cannot be executed (status 126 or 127). An error with Result.Alive
+// means that the job could not be ended: the lock must stay. Any other is a
+// signal that could not be passed on, and changes nothing.
+//
+// Signals stay caught afterwards: what is left to do is short, and a job that
+// has ended is to be released.
+func (s *Supervisor) Run() (Result, error) {
+	r := &run{Supervisor: s, watch: newWatch(), began: process.Boottime()}
+	if err := r.start(); err != nil {
+		return Result{Status: exit.Code(err)}, err
+	}
+	return r.supervise()
+}
+
+func (r *run) start() error {
+	if err := adoptOrphans(); err != nil {
+		return exit.Wrap(r.job.Command, err)
+	}
+	if r.gate != nil {
+		r.pid = r.gate.pid
+		return r.gate.open()
+	}
+	return cannotRun(r.job.Command, execute(r.job.Path, r.job.Args, func(path string, args []string) (err error) {
+		r.pid, err = syscall.ForkExec(path, args, &syscall.ProcAttr{Env: r.job.Env, Files: r.files()})
+		return err
+	}))
+}
+
+func (r *run) supervise() (Result, error) {
+	limit := r.newAlarm()
+	defer limit.Stop()
+	r.attend(r.place)
+	r.reap() // what died before anybody listened
+	for {
+		if r.gone && r.ending == nil {
+			switch {
+			case r.toldToEnd():
+				r.endRest()
+			case !r.status.Signaled():
+				return r.result(nil)
+			case r.rest == nil:
+				r.outlast()
+			}
+		}
+		select {
+		case <-r.children:
+			r.reap()
+		case sig := <-r.signals:
+			r.forward(sig.(syscall.Signal))
+		case <-r.continued:
+			r.forward(unix.SIGCONT)
+		case <-limit.C:
+			r.look(limit)
+		case pause := <-r.job.End:
+			r.endAsked(pause)
+		case err := <-r.rest:
+			if r.ending == nil {
+				r.reap()
+				return r.result(err)
+			}
+		case err := <-r.ending:
+			r.reap()
+			return r.result(err)
+		}
+	}
+}
+
+// reap collects every child that has ended, orphans of the job among them.
+func (r *run) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil || pid <= 0:
+			return
+		case pid == r.pid:
+			r.gone, r.status = true, status
+		}
+	}
+}
+
+// toldToEnd says whether the command ended because somebody told it to, through
+// this process or by the keyboard. What is typed counts only where the command
+// died of it: programs use it (INT in an editor) for ends of their own.
+func (r *run) toldToEnd() bool {
+	return r.told || r.gone && r.status.Signaled() && isTyped(r.status.Signal()) && r.place.inForeground()
+}
+
+func (r *run) result(err error) (Result, error) {
+	result := Result{
+		Started: true,
+		Ended:   r.toldToEnd(),
+		Expired: r.expired,
+		Alive:   err != nil,
+		Elapsed: process.Boottime() - r.began,
+	}
+	result.Status, result.Signal = statusOf(r.status)
+	if r.expired {
+		result.Status = StatusExpired
+	}
+	if err == nil {
+		err = r.trouble
+	}
+	return result, err
+}
+
+// statusOf returns what a shell's $? would be, and the signal, if one it was.
+func statusOf(status syscall.WaitStatus) (int, syscall.Signal) {
+	if status.Signaled() {
+		return 128 + int(status.Signal()), status.Signal()
+	}
+	return status.ExitStatus(), 0
+}
+
+// note keeps the first trouble that must not change what happens to the job.
+func (r *run) note(err error) {
+	if r.trouble == nil {
+		r.trouble = err
+	}
+}

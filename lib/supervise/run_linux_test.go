@@ -1,0 +1,193 @@
+package supervise
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestStatusPassesThrough(t *testing.T) {
+	for _, c := range []struct {
+		script string
+		status int
+		signal syscall.Signal
+	}{
+		{"exit 0", 0, 0},
+		{"exit 3", 3, 0},
+		{"exit 255", 255, 0},
+		{"kill -TERM $$", 143, syscall.SIGTERM},
+		{"kill -KILL $$", 137, syscall.SIGKILL},
+	} {
+		status, rep := rehearse(t, setup{Args: sh("", c.script)}).play()
+		if status != c.status || rep.Result.Signal != c.signal || !rep.Result.Started || rep.Err != "" {
+			t.Errorf("%q: status %d, %+v, error %q", c.script, status, rep.Result, rep.Err)
+		}
+		if rep.Result.Ended || rep.Result.Expired || rep.Result.Alive {
+			t.Errorf("%q: %+v", c.script, rep.Result)
+		}
+	}
+}
+
+func TestInputPassesThrough(t *testing.T) {
+	st := rehearse(t, setup{Args: sh("", "cat; echo after")})
+	st.cmd.Stdin = strings.NewReader("from input\n")
+	if status, _ := st.play(); status != 0 || st.out.String() != "from input\nafter\n" {
+		t.Errorf("status %d, output %q", status, st.out)
+	}
+}
+
+func TestTextWithoutInterpreterIsRunByTheShell(t *testing.T) {
+	script := executableFile(t, "echo \"$1\"\n")
+	st := rehearse(t, setup{Args: []string{script, "hello"}})
+	if status, rep := st.play(); status != 0 || st.out.String() != "hello\n" {
+		t.Errorf("status %d, output %q, error %q", status, st.out, rep.Err)
+	}
+}
+
+func TestWhatIsNoProgramIsAnExecFormatError(t *testing.T) {
+	file := executableFile(t, "\x00\x01\x02")
+	status, rep := rehearse(t, setup{Args: []string{file}}).play()
+	if status != StatusCannot || rep.Result.Started || rep.Err != file+": exec format error" {
+		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	}
+}
+
+func executableFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSupervisorLeadsTheGroupOfItsJob(t *testing.T) {
+	dir := t.TempDir()
+	st := rehearse(t, setup{Args: sh(dir, `ps -o pgid= -p $$ >"$1/group"`)})
+	rep := st.begin()
+	st.end()
+	if rep.Group != rep.PID || rep.Gate != 0 {
+		t.Errorf("supervisor %d is in group %d, gate %d", rep.PID, rep.Group, rep.Gate)
+	}
+	if group := pidIn(t, dir+"/group"); group != rep.PID {
+		t.Errorf("the job's group is %d, its supervisor %d", group, rep.PID)
+	}
+}
+
+func TestKilledSupervisorLeavesItsGroupLiving(t *testing.T) {
+	dir := t.TempDir()
+	st := rehearse(t, setup{Args: sh(dir, `echo $$ >"$1/pid"; exec sleep 300`)})
+	rep := st.begin()
+	job := pidIn(t, dir+"/pid")
+	signalTo(t, rep.PID, syscall.SIGKILL)
+	await(t, "the supervisor's death", func() bool { return !lives(rep.PID) })
+	group, err := syscall.Getpgid(job)
+	if err != nil || group != rep.PID || !lives(job) {
+		t.Errorf("the job is in group %d, %v; its supervisor was %d", group, err, rep.PID)
+	}
+	signalTo(t, -rep.PID, syscall.SIGKILL)
+	if status, _ := st.end(); status != 137 {
+		t.Errorf("status %d", status)
+	}
+	await(t, "the job's end", func() bool { return !lives(job) })
+}
+
+func TestDaemonsAreLeftAloneAfterANormalEnd(t *testing.T) {
+	dir := t.TempDir()
+	status, rep := rehearse(t, setup{Args: sh(dir, `exec </dev/null >/dev/null 2>&1
+		setsid sleep 300 & echo $! >"$1/session"
+		sleep 300 & echo $! >"$1/group"
+		exit 4`)}).play()
+	if status != 4 || rep.Result.Ended || len(rep.Signals) != 0 {
+		t.Errorf("status %d, %+v, signals %v", status, rep.Result, rep.Signals)
+	}
+	for _, name := range []string{"session", "group"} {
+		pid := pidIn(t, filepath.Join(dir, name))
+		if !lives(pid) {
+			t.Errorf("the daemon %q was ended", name)
+		}
+		signalTo(t, pid, syscall.SIGKILL)
+	}
+}
+
+func TestJobHasTheCallersDescriptorsAndNoOther(t *testing.T) {
+	want := descriptorsWithout(t)
+	for _, quiet := range []bool{false, true} {
+		dir := t.TempDir()
+		st := rehearse(t, setup{QuietOK: quiet, Args: sh(dir, `ls /proc/self/fd >"$1/fds"; echo word >&3`)})
+		third := third(t, dir)
+		st.cmd.ExtraFiles = []*os.File{third}
+		st.play()
+		if got := read(t, filepath.Join(dir, "fds")); got != want {
+			t.Errorf("quiet %t: descriptors %q, want %q", quiet, got, want)
+		}
+		if got := read(t, third.Name()); got != "word\n" {
+			t.Errorf("quiet %t: descriptor 3 got %q", quiet, got)
+		}
+	}
+}
+
+// descriptorsWithout lists what a job that is given a descriptor 3 finds open
+// where it has no supervisor: what runs the tests may have left some open too.
+func descriptorsWithout(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	job := sh(dir, `ls /proc/self/fd >"$1/fds"`)
+	cmd := exec.Command(job[0], job[1:]...)
+	cmd.ExtraFiles = []*os.File{third(t, dir)}
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return read(t, filepath.Join(dir, "fds"))
+}
+
+// third is what a job finds open as descriptor 3.
+func third(t *testing.T, dir string) *os.File {
+	file, err := os.Create(filepath.Join(dir, "third"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+func TestOrphanIsReapedAndTheCommandsStatusCounts(t *testing.T) {
+	dir := t.TempDir()
+	// Once its parent is gone, the orphan's parent is the supervisor.
+	st := rehearse(t, setup{Args: sh(dir, `mkfifo "$1/end"
+		sh -c '(read x <"$1/end"; exit 9) & echo $! >"$1/orphan"' sh "$1"
+		read x <"$1/end"; exit 5`)})
+	rep := st.begin()
+	orphan := pidIn(t, filepath.Join(dir, "orphan"))
+	await(t, "the supervisor to adopt the orphan", func() bool { return parentOf(t, orphan) == rep.PID })
+	signalTo(t, orphan, syscall.SIGKILL)
+	await(t, "the orphan to be reaped", func() bool { return state(orphan) == 0 })
+	if err := os.WriteFile(filepath.Join(dir, "end"), []byte("\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := st.end(); status != 5 {
+		t.Errorf("status %d", status)
+	}
+}
+
+func parentOf(t *testing.T, pid int) int {
+	t.Helper()
+	text := read(t, "/proc/"+strconv.Itoa(pid)+"/stat")
+	parent, err := strconv.Atoi(strings.Fields(text[strings.LastIndexByte(text, ')')+1:])[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parent
+}
+
+func TestElapsedIsMeasuredFromRun(t *testing.T) {
+	_, rep := rehearse(t, setup{Args: []string{"sleep", "0.2"}}).play()
+	if e := rep.Result.Elapsed; e < 200*time.Millisecond || e > patience {
+		t.Errorf("elapsed %v", e)
+	}
+}

@@ -1,0 +1,123 @@
+package supervise
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+)
+
+// watch is what this process hears while its job runs.
+type watch struct {
+	signals   chan os.Signal // to be forwarded, in the order they came
+	continued chan os.Signal // CONT; by itself, so that a stop can see that it is outdated
+	children  chan os.Signal // CHLD; one that waits stands for all
+}
+
+// newWatch starts to listen for the signals that would end this process and
+// leave the job unaware: it comes before the job. A signal that was ignored at the
+// start (nohup) stays ignored, here and in the job: Notify would take it back.
+func newWatch() watch {
+	w := watch{make(chan os.Signal, 16), make(chan os.Signal, 1), make(chan os.Signal, 1)}
+	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {
+		if !signal.Ignored(sig) {
+			signal.Notify(w.signals, sig)
+		}
+	}
+	return w
+}
+
+// attend starts to listen for the others. Each signal costs the runtime two
+// switches between threads, so these wait until the job is on its way: until
+// then the kernel does with them what is right. TSTP is left to it for good where
+// there is a terminal: it stops the whole group, and knows when it must not, as
+// nobody would ever continue it.
+func (w watch) attend(p place) {
+	signal.Notify(w.children, unix.SIGCHLD)
+	signal.Notify(w.continued, unix.SIGCONT)
+	if !p.terminal && !signal.Ignored(unix.SIGTSTP) {
+		signal.Notify(w.signals, unix.SIGTSTP)
+	}
+}
+
+// forward passes sig on to whom it concerns.
+func (r *run) forward(sig syscall.Signal) {
+	switch {
+	case r.ending != nil:
+		// The job is being ended: it gets each signal from there, once.
+	case sig == unix.SIGTSTP:
+		r.stop()
+	case sig == unix.SIGCONT:
+		r.signalAll(sig)
+	case sig == unix.SIGUSR1, sig == unix.SIGUSR2:
+		r.signalChild(sig)
+	case sig == unix.SIGHUP:
+		r.told = true
+		r.signalChild(sig)
+	case isTyped(sig) && r.place.inForeground():
+		// It came from the keyboard, and the job has it already.
+	default:
+		// To all: a shell would put it off until its foreground child is gone
+		// (facts 2). Parents come first, or they would start their next command.
+		r.told = true
+		r.signalAll(sig)
+	}
+}
+
+// isTyped: the terminal sends these to the whole foreground group.
+func isTyped(sig syscall.Signal) bool { return sig == unix.SIGINT || sig == unix.SIGQUIT }
+
+// stop stops the job and then this process, for whoever watches it. The signal
+// is STOP: the job may be all of an orphaned group, in which TSTP does nothing.
+func (r *run) stop() {
+	r.signalAll(unix.SIGSTOP)
+	select {
+	case <-r.continued:
+		r.signalAll(unix.SIGCONT) // it overtook us: stopping now would be for good
+	default:
+		r.note(unix.Kill(unix.Getpid(), unix.SIGSTOP))
+	}
+}
+
+// signalAll sends sig to every process of the job, parents first.
+func (r *run) signalAll(sig syscall.Signal) {
+	members, err := r.place.members()
+	r.note(err)
+	for _, m := range members {
+		r.send(m, sig)
+	}
+}
+
+// signalChild sends sig to the command itself. Its pid is its own until this
+// goroutine reaps it.
+func (r *run) signalChild(sig syscall.Signal) {
+	if r.gone {
+		return
+	}
+	id, err := process.Of(r.pid)
+	if err == nil {
+		r.send(process.Member{PID: id.PID, Start: id.Start, Command: r.job.Command}, sig)
+	}
+}
+
+// send signals one process; one that is gone by now needs no signal.
+func (r *run) send(m process.Member, sig syscall.Signal) {
+	err := m.Signal(sig)
+	if errors.Is(err, unix.ESRCH) {
+		return
+	}
+	r.note(err)
+	if err == nil && r.job.Observe != nil {
+		r.job.Observe(process.Signalled{PID: m.PID, Signal: name(sig), Command: m.Command})
+	}
+}
+
+// name is the signal's name as kill(1) takes it: "TERM".
+func name(sig syscall.Signal) string {
+	const prefix = len("SIG")
+	return unix.SignalName(sig)[prefix:]
+}

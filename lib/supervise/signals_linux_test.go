@@ -1,0 +1,159 @@
+package supervise
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// heard returns what a listener wrote, once it has that many lines.
+func heard(t *testing.T, file string, lines int) []string {
+	t.Helper()
+	var got []string
+	await(t, strconv.Itoa(lines)+" lines in "+file, func() bool {
+		text, _ := os.ReadFile(file)
+		got = strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+		return strings.HasSuffix(string(text), "\n") && len(got) >= lines
+	})
+	return got
+}
+
+func TestEachSignalComesOnceToWhomItConcerns(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "parent")
+	st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
+	rep := st.begin()
+	heard(t, file, 1)
+	heard(t, file+".child", 1)
+	for i, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGCONT} {
+		signalTo(t, rep.PID, sig)
+		heard(t, file, i+2)
+	}
+	heard(t, file+".child", 5)
+	st.stdin.Close()
+	status, rep := st.end()
+	if status != 7 || !rep.Result.Ended {
+		t.Errorf("status %d, %+v", status, rep.Result)
+	}
+	got := strings.Join(heard(t, file, 8)[1:], ",")
+	if got != "hangup,user defined signal 1,user defined signal 2,interrupt,terminated,quit,continued" {
+		t.Errorf("the command heard %s", got)
+	}
+	got = strings.Join(heard(t, file+".child", 5)[1:], ",")
+	if got != "interrupt,terminated,quit,continued" {
+		t.Errorf("its child heard %s", got)
+	}
+	if got := strings.Join(rep.Signals, " "); got != "HUP USR1 USR2 INT INT TERM TERM QUIT QUIT CONT CONT" {
+		t.Errorf("observed %s", got)
+	}
+}
+
+func TestSignalEndsAShellThatWaitsForItsForegroundChild(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		dir := t.TempDir()
+		st := rehearse(t, setup{Args: sh(dir, `trap 'exit 9' INT TERM; echo $$ >"$1/ready"; sleep 300; sleep 300; exit 1`)})
+		rep := st.begin()
+		shell := pidIn(t, filepath.Join(dir, "ready"))
+		await(t, "the foreground child", func() bool { return hasChild(shell) })
+		began := time.Now()
+		signalTo(t, rep.PID, sig)
+		status, rep := st.end()
+		if status != 9 || !rep.Result.Ended || time.Since(began) > patience {
+			t.Errorf("%v: status %d, %+v", sig, status, rep.Result)
+		}
+	}
+}
+
+func hasChild(pid int) bool {
+	id := strconv.Itoa(pid)
+	text, err := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
+	return err == nil && len(text) > 0
+}
+
+func TestWhatIsLeftAfterTermIsEnded(t *testing.T) {
+	dir := t.TempDir()
+	st := rehearse(t, setup{Pause: 100 * time.Millisecond, Args: sh(dir, `trap '' TERM
+		setsid sleep 300 & echo $! >"$1/left"
+		trap - TERM; echo $$ >"$1/ready"; sleep 300`)})
+	rep := st.begin()
+	left := pidIn(t, filepath.Join(dir, "left"))
+	pidIn(t, filepath.Join(dir, "ready"))
+	signalTo(t, rep.PID, syscall.SIGTERM)
+	status, rep := st.end()
+	if status != 143 || !rep.Result.Ended || rep.Result.Alive || rep.Err != "" {
+		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	}
+	mustBeGone(t, left)
+}
+
+func TestWhatIsLeftMayActOnTheSignalFirst(t *testing.T) {
+	dir := t.TempDir()
+	st := rehearse(t, setup{Pause: patience, Args: sh(dir, `
+		sh -c 'trap "sleep 0.2; echo done >\"$1/tidy\"; exit" TERM; echo $$ >"$1/ready"; while :; do sleep 300 & wait; done' sh "$1" &
+		wait`)})
+	rep := st.begin()
+	pidIn(t, filepath.Join(dir, "ready"))
+	signalTo(t, rep.PID, syscall.SIGTERM)
+	_, rep = st.end()
+	if !exists(filepath.Join(dir, "tidy")) {
+		t.Error("the child was ended before it had tidied up")
+	}
+	for _, name := range rep.Signals {
+		if name == "KILL" {
+			t.Errorf("signals %v", rep.Signals)
+		}
+	}
+}
+
+func TestIgnoredHangupStaysIgnored(t *testing.T) {
+	st := rehearse(t, setup{Args: sh("", `kill -HUP $$; kill -HUP $PPID; exit 5`)})
+	st.cmd.Args[2] = `trap '' HUP; "$@"; exit $?`
+	status, rep := st.play()
+	if status != 5 || rep.Result.Ended || len(rep.Signals) != 0 {
+		t.Errorf("status %d, %+v, signals %v", status, rep.Result, rep.Signals)
+	}
+}
+
+func TestStopAndContinueReachTheWholeJob(t *testing.T) {
+	dir := t.TempDir()
+	st := rehearse(t, setup{Args: sh(dir, `sleep 300 & echo $! >"$1/child"; wait`)})
+	rep := st.begin()
+	child := pidIn(t, filepath.Join(dir, "child"))
+	all := []int{rep.PID, parentOf(t, child), child}
+	are := func(letters string) func() bool {
+		return func() bool {
+			for _, pid := range all {
+				if !strings.Contains(letters, string(state(pid))) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	signalTo(t, rep.PID, syscall.SIGTSTP)
+	await(t, "all to be stopped", are("T"))
+	signalTo(t, rep.PID, syscall.SIGCONT)
+	await(t, "all to run again", are("RSD"))
+	signalTo(t, rep.PID, syscall.SIGTERM)
+	if status, _ := st.end(); status != 143 {
+		t.Errorf("status %d", status)
+	}
+	mustBeGone(t, all...)
+}
+
+func TestContinueRightAfterStopLeavesNobodyStopped(t *testing.T) {
+	st := rehearse(t, setup{Args: sh("", `kill -TSTP $PPID; kill -CONT $PPID; exit 6`)})
+	rep := st.begin()
+	// Whichever way that went, one more CONT must be enough.
+	await(t, "the end", func() bool {
+		syscall.Kill(rep.PID, syscall.SIGCONT)
+		return !lives(rep.PID)
+	})
+	if status, _ := st.end(); status != 6 {
+		t.Errorf("status %d", status)
+	}
+}

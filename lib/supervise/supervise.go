@@ -1,0 +1,140 @@
+// Package supervise runs the job of `adlock run`: one command and all that it
+// starts, from before its lock is taken until it is gone (design, section 5).
+//
+// The order of calls keeps the atom held from the job's first instant:
+//
+//	path, err := supervise.Find(command) // 126, 127: before any lock
+//	job, err := supervise.Prepare(...)   // leads a group, or a gate is up
+//	                                     // ... take the lock, naming job.Identity()
+//	result, err := job.Run()             // or job.Cancel() when denied
+//	                                     // ... release the lock
+//	err = job.Show(result)               // what --quiet-ok held back
+//
+// Caveats. The Go runtime takes over signals before main runs, and only INT and
+// HUP are still known to have been ignored by then: another signal that was
+// ignored at the start is the job's default again. A signal sent to a whole
+// group cannot be told from one sent to the supervisor, so where somebody other
+// than the keyboard signals the group, the job gets it twice. On a terminal TSTP
+// stops who gets it: a shell and the keyboard send it to the whole group. Where
+// something of a job has to be ended and the job shares a pipeline's group that
+// this process leads, the other commands of the pipeline are ended with it.
+package supervise
+
+import (
+	"syscall"
+	"time"
+
+	"adlock/lib/process"
+)
+
+// Job is a command, and how it is to be run.
+type Job struct {
+	Command string   // as the user wrote it, for messages
+	Path    string   // the file, as Find returned it
+	Args    []string // the argument vector, its own name first
+	Env     []string // the whole environment
+
+	QuietOK bool // hold the output back, for Show
+
+	Enforce     bool          // end the job at ExpireAfter, without a newcomer
+	ExpireAfter time.Duration // counted from Run, suspended time included
+
+	// End ends the job when it brings a pause, with that between the signals: for
+	// a lock that nobody else can end the owner of. May be nil.
+	End <-chan time.Duration
+
+	Pause   time.Duration           // between signals when the job is ended
+	Observe func(process.Signalled) // told of each signal sent; may be nil
+}
+
+// Supervisor is a job that is ready to run. It is used once, by one goroutine.
+// There is at most one in a process: it owns the process's children, signals
+// and process group.
+type Supervisor struct {
+	job    Job
+	place  place
+	gate   *gate   // nil where the job is held by the group this process leads
+	output *output // nil without QuietOK
+}
+
+// Result tells how a job ended.
+type Result struct {
+	// Started says that the command ran. Where it is false there is an error,
+	// nothing has happened, and the last lock is not to be stamped.
+	Started bool
+
+	// Alive says that the job was to be ended and could not be: some of it may
+	// live on, so the lock must stay. There is an error that says who.
+	Alive bool
+
+	Status  int            // as a shell has it: exit status, 128+signal, or StatusExpired
+	Signal  syscall.Signal // that ended the command; 0: none did
+	Ended   bool           // a signal, passed on or typed, told the job to end
+	Expired bool           // Enforce ended the job
+	Elapsed time.Duration  // since Run, suspended time included
+}
+
+// Prepare readies this process for the job, before the lock is taken: off a
+// terminal it comes to lead a process group, which then holds the atom. Where
+// it cannot lead one, a gate is started: a child that will become the job.
+//
+// The process group of the caller may change: read its identity afterwards. A
+// second step is due in any case, Run or Cancel.
+func Prepare(job Job) (*Supervisor, error) {
+	s := &Supervisor{job: job, place: settle()}
+	if job.QuietOK {
+		output, err := newOutput()
+		if err != nil {
+			return nil, err
+		}
+		s.output = output
+	}
+	if s.place.leads {
+		return s, nil
+	}
+	gate, err := startGate(job, s.files())
+	if err != nil {
+		return nil, err
+	}
+	s.gate = gate
+	return s, nil
+}
+
+// Identity returns the process that will become the job, where it waits at a
+// gate: the lock has to name it, as its life keeps the atom held. It is the zero
+// Identity where the group that this process leads is enough.
+func (s *Supervisor) Identity() (process.Identity, error) {
+	if s.gate == nil {
+		return process.Identity{}, nil
+	}
+	return process.Of(s.gate.pid)
+}
+
+// ExpireAfter sets that of the Job anew, before Run: a limit that is learned is
+// known when the lock is taken.
+func (s *Supervisor) ExpireAfter(d time.Duration) { s.job.ExpireAfter = d }
+
+// Cancel gives the job up before it ran. The gate is gone when it returns.
+func (s *Supervisor) Cancel() {
+	if s.gate != nil {
+		s.gate.abandon()
+	}
+}
+
+// Show copies what QuietOK held back to standard output, where result is not
+// success; else it does nothing. It comes after the release of the lock: a
+// reader that is in no hurry must not hold the atom.
+func (s *Supervisor) Show(result Result) error {
+	if s.output == nil || result.Status == 0 {
+		return nil
+	}
+	return s.output.show()
+}
+
+// files returns the job's standard input, output and error.
+func (s *Supervisor) files() []uintptr {
+	if s.output == nil {
+		return []uintptr{0, 1, 2}
+	}
+	return []uintptr{0, s.output.fd(), s.output.fd()}
+}

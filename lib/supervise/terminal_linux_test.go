@@ -1,0 +1,205 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// onTerminal puts a rehearsed supervisor on a terminal of its own and returns
+// the other end, where one types. With a shell in between it leads no group,
+// as in a script; without, it leads the foreground group, as under an
+// interactive shell.
+func (st *stage) onTerminal(inScript bool) *os.File {
+	st.t.Helper()
+	master, slave := openPTY(st.t)
+	st.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
+	st.cmd.ExtraFiles = []*os.File{slave}
+	if !inScript {
+		st.cmd.Path, st.cmd.Args = os.Args[0], []string{os.Args[0]}
+	}
+	return master
+}
+
+func openPTY(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("needs a pseudo terminal: ", err)
+	}
+	t.Cleanup(func() { master.Close() })
+	fd := int(master.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { slave.Close() })
+	return master, slave
+}
+
+func typeKey(t *testing.T, terminal *os.File, key byte) {
+	t.Helper()
+	if _, err := terminal.Write([]byte{key}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const controlC, controlBackslash, controlZ = 3, 28, 26
+
+func TestKeyboardsSignalsComeOnce(t *testing.T) {
+	for _, inScript := range []bool{false, true} {
+		file := filepath.Join(t.TempDir(), "parent")
+		st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
+		if inScript { // the script's shell must not die before
+			st.cmd.Args[2] = `trap : INT QUIT; "$@"; exit $?`
+		}
+		terminal := st.onTerminal(inScript)
+		rep := st.begin()
+		if (rep.Gate != 0) != inScript {
+			t.Errorf("in a script %t: gate %d", inScript, rep.Gate)
+		}
+		heard(t, file, 1)
+		heard(t, file+".child", 1)
+		typeKey(t, terminal, controlC)
+		heard(t, file, 2)
+		typeKey(t, terminal, controlBackslash)
+		heard(t, file, 3)
+		// What only the supervisor gets is passed on: and all it was to do before is done.
+		signalTo(t, rep.PID, syscall.SIGTERM)
+		heard(t, file, 4)
+		heard(t, file+".child", 4)
+		st.stdin.Close()
+		if status, _ := st.end(); status != 7 {
+			t.Errorf("status %d", status)
+		}
+		for _, name := range []string{file, file + ".child"} {
+			if got := strings.Join(heard(t, name, 4)[1:], ","); got != "interrupt,quit,terminated" {
+				t.Errorf("in a script %t: heard %s", inScript, got)
+			}
+		}
+	}
+}
+
+// The shell waits by itself: dash loses an INT that comes while it starts a
+// foreground command.
+func TestTypedInterruptEndsTheJob(t *testing.T) {
+	dir := t.TempDir()
+	st := rehearse(t, setup{Args: sh(dir, `setsid sleep 300 & echo $! >"$1/session"; wait`)})
+	terminal := st.onTerminal(false)
+	st.begin()
+	left := pidIn(t, filepath.Join(dir, "session"))
+	typeKey(t, terminal, controlC)
+	status, rep := st.end()
+	if status != 130 || !rep.Result.Ended || rep.Err != "" {
+		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	}
+	mustBeGone(t, left)
+}
+
+// There is no shell here that could continue what it stops: the kernel knows,
+// and a supervisor that stopped itself would hang for good.
+func TestControlZWithoutJobControlStopsNobody(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "parent")
+	st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
+	terminal := st.onTerminal(false)
+	rep := st.begin()
+	heard(t, file, 1)
+	typeKey(t, terminal, controlZ)
+	signalTo(t, rep.PID, syscall.SIGUSR1)
+	heard(t, file, 2)
+	st.stdin.Close()
+	if status, _ := st.end(); status != 7 {
+		t.Errorf("status %d", status)
+	}
+}
+
+func TestGateBecomesTheJobWithTheSamePid(t *testing.T) {
+	dir := t.TempDir()
+	st := rehearse(t, setup{Args: sh(dir, `echo $$ >"$1/pid"; ls /proc/self/fd >"$1/fds"; exit 4`), QuietOK: true})
+	st.onTerminal(true)
+	rep := st.begin()
+	if status, _ := st.end(); status != 4 || rep.Gate == 0 {
+		t.Errorf("status %d, gate %d", status, rep.Gate)
+	}
+	if pid := pidIn(t, filepath.Join(dir, "pid")); pid != rep.Gate {
+		t.Errorf("the job is process %d, the gate was %d", pid, rep.Gate)
+	}
+	if got, want := read(t, filepath.Join(dir, "fds")), descriptorsWithout(t); got != want {
+		t.Errorf("descriptors %q, want %q", got, want)
+	}
+}
+
+func TestJobNeverRunsWhereItsSupervisorDiesBeforeTheGateOpens(t *testing.T) {
+	dir := t.TempDir()
+	st := rehearse(t, setup{Hold: true, Args: sh(dir, `echo >"$1/ran"`)})
+	st.onTerminal(true)
+	rep := st.begin()
+	if rep.Gate == 0 || !lives(rep.Gate) {
+		t.Fatalf("gate %d", rep.Gate)
+	}
+	signalTo(t, rep.PID, syscall.SIGKILL)
+	await(t, "the gate's end", func() bool { return !lives(rep.Gate) })
+	st.end()
+	if exists(filepath.Join(dir, "ran")) {
+		t.Error("the job ran")
+	}
+}
+
+func TestCancelLeavesNoGate(t *testing.T) {
+	dir := t.TempDir()
+	st := rehearse(t, setup{Cancel: true, Args: sh(dir, `echo >"$1/ran"`)})
+	st.onTerminal(true)
+	rep := st.begin()
+	if status, _ := st.end(); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	mustBeGone(t, rep.Gate)
+	if exists(filepath.Join(dir, "ran")) {
+		t.Error("the job ran")
+	}
+}
+
+func TestGateThatIsKilledEndsTheJobBeforeItBegan(t *testing.T) {
+	st := rehearse(t, setup{Hold: true, Args: sh("", "exit 0")})
+	st.onTerminal(true)
+	rep := st.begin()
+	signalTo(t, rep.Gate, syscall.SIGKILL)
+	await(t, "the gate's death", func() bool { return !lives(rep.Gate) })
+	if _, err := st.stdin.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	if status, rep := st.end(); status != 137 || rep.Err != "" {
+		t.Errorf("status %d, error %q", status, rep.Err)
+	}
+}
+
+func TestWhatIsNoProgramIsAnExecFormatErrorBehindAGateToo(t *testing.T) {
+	file := executableFile(t, "\x00\x01\x02")
+	st := rehearse(t, setup{Args: []string{file}})
+	st.onTerminal(true)
+	status, rep := st.play()
+	if status != StatusCannot || rep.Result.Started || rep.Err != file+": exec format error" {
+		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	}
+}
+
+func TestEnforceEndsAGatedJob(t *testing.T) {
+	st := rehearse(t, setup{Enforce: true, ExpireAfter: 100 * time.Millisecond, Args: sh("", "sleep 300; sleep 300")})
+	st.onTerminal(true)
+	if status, rep := st.play(); status != StatusExpired || rep.Err != "" {
+		t.Errorf("status %d, error %q", status, rep.Err)
+	}
+}
