@@ -1,0 +1,19 @@
+package hot
+
+import (
+	"adlock/lib/command"
+	"adlock/lib/exit"
+	"adlock/lib/name"
+)
+
+// printName prints NAME of an atom, for a shell that cannot build it.
+func printName(args []string) (int, error) {
+	if len(args) != 4 {
+		return 0, exit.New(exit.Usage, "name", "wants PROGRAM HOST OPERATOR OPERAND")
+	}
+	a := name.Atom{Program: args[0], Host: args[1], Operator: args[2], Operand: args[3]}
+	if err := a.Check(); err != nil {
+		return 0, err
+	}
+	return 0, command.PrintLine(a.Name())
+}
