@@ -1,0 +1,621 @@
+# shellcheck shell=sh
+# adlock.sh: adaptive locks for scripts whose running time nobody can predict.
+#
+# HOW TO USE IT
+#
+#	. /usr/local/lib/adlock/adlock.sh || exit 69
+#
+#	if adlock_get editfile /etc/motd 15 90; then
+#		...                # the atom: runs at most once at a time,
+#		adlock_release     # not within 15 minutes of the last time, and
+#	fi                         # is ended and replaced after 90 minutes
+#
+#	adlock_with copy nightly 15 90 -- rsync -a /src/ /dst/
+#
+#	adlock_guard               # the one line a legacy cron script needs
+#
+# THE FUNCTIONS
+#
+# adlock_get OPERATOR OPERAND [IFELAPSED [EXPIREAFTER [HOST [NOW]]]]
+#	Takes the lock of an atom. 0: it is yours, do the work, release it.
+#	75: denied; $ADLOCK_VERDICT says busy, too-soon, full or lost. Anything
+#	else is trouble, told in one line on standard error, and nothing is
+#	taken. An argument left out or empty is the setting below.
+# adlock_release
+#	Releases the lock this shell process took last; locks nest. The status
+#	before it ($?) is noted in the runlog as the atom's. 0: released, or
+#	nothing is held. 75: the lock was lost to a newcomer meanwhile. 64: the
+#	lock is another process's (a subshell cannot release its parent's).
+#	In a trap: trap 'adlock_release || :' EXIT keeps the script's status
+#	whatever happens, also under set -e.
+# adlock_with OPERATOR OPERAND [IFELAPSED [EXPIREAFTER [HOST [NOW]]]] -- COMMAND [ARG...]
+#	adlock_get, COMMAND, adlock_release; COMMAND's status. COMMAND runs in
+#	this shell and may be a function; as in any `if`, set -e does not act
+#	inside it. Denied, or not found (127): COMMAND is not run.
+# adlock_guard
+#	At most one of this script at a time: exits 0, silently, where that is
+#	denied, and with the error's status where something is wrong. Releases
+#	the lock when the script ends: it sets traps on EXIT, INT, TERM and HUP,
+#	and refuses (64) where one of them is set already. A script that sets
+#	EXIT later calls adlock_release there.
+# adlock_pass
+#	One clock for the rest of this run (the paper's pass): all its locks
+#	expire together, whatever the time the atoms before them took.
+# adlock_age OPERATOR OPERAND [HOST]
+#	Prints the whole minutes since the atom last completed, or `never`.
+#
+# SETTINGS (variables)
+#
+# ADLOCK_IF_ELAPSED     denied as too soon before this much time has passed
+#                       since the last completion: default 1 (adlock_guard: 0)
+# ADLOCK_EXPIRE_AFTER   a newcomer ends an owner that is older: default 2h
+# ADLOCK_FROM_START=1   IfElapsed counts from the start of the last run
+# ADLOCK_PAUSE          between the signals that end an owner: default 3s
+# ADLOCK_WAIT           wait this long where busy or full: default 0
+# ADLOCK_WAIT_ELAPSED=1 wait where too soon as well
+# ADLOCK_SLOTS          at most so many atoms of this program at a time
+# ADLOCK_PROGRAM        default: the base name of $0
+# ADLOCK_HOST           default: the node name
+# ADLOCK_DIR            default: /var/lib/adlock for root, for others
+#                       $HOME/.local/state/adlock
+# ADLOCK_LOGDIR         of the runlog: default the lock directory (the helper reads
+#                       this one, so it has to be exported)
+# ADLOCK_BIN            the helper: default the one installed with this file,
+#                       else adlock on PATH
+# ADLOCK_STARVING       denials in a row (busy, full) that are said aloud: default
+#                       10; 0: none
+# ADLOCK_STORE          etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR: the locks are
+#                       there, for several machines, and adlock-locksmith tends
+#                       them; adlock_get then sets ADLOCK_FENCE. Or a lock directory
+# ADLOCK_LEASE          how long the store keeps the lock of one that has fallen
+#                       silent: default 15s
+# ADLOCK_SHARED=1       hold the atom together with others that say so too
+# ADLOCK_VERBOSE=1      say denials (they are said on a terminal in any case)
+#
+# A duration is minutes where it is a bare number, else 90s, 1h30m, 2d, never.
+# IFELAPSED and EXPIREAFTER may be `auto`: the atom's own runs decide; adlock tune
+# tells how.
+#
+# HOW IT LOCKS
+#
+# An atom is an operator and an operand, within a program on a host. While it
+# runs, the active lock lock.PROGRAM.HOST.OPERATOR.OPERAND exists in the lock
+# directory; its first line is the owner's pid. The last lock, last.NAME, carries
+# in its mtime when the atom last completed. The helper looks at both in one go
+# and either takes the lock or says why not: too-soon, busy, full, or expired;
+# an expired owner is ended carefully (CONT, INT, TERM, KILL, its whole job),
+# and only its confirmed death frees the lock. One helper run for a get, one for
+# a release; two for the get that ends an owner.
+#
+# The owner is the shell process that took the lock, subshells included: a lock
+# taken in a subshell is reclaimed when that subshell is gone. A lock that its
+# owner left behind, killed say, is reclaimed by the next newcomer at once. A
+# script killed with KILL may leave a child running, unlocked: only a script
+# that leads its own process group, or `adlock run`, holds the atom until that
+# child is gone too.
+#
+# WHAT IT RESERVES
+#
+# Names that begin with adlock_, _adlock_ and ADLOCK_. It sets ADLOCK_VERDICT
+# (acquired, too-soon, busy, full, lost, stuck; empty where something else is
+# wrong) and exports nothing. Options, IFS, traps (save adlock_guard's), positional parameters and
+# descriptors stay as they were. Sourced twice it does nothing.
+#
+# WORKAROUNDS: what is odd below, and when it may go
+#
+# W1 no `local`: ksh93 1.0 has none, so a function's own values are positional
+#    parameters. ksh93 -c 'f() { local x; }; f'. Goes when POSIX and ksh93 have it.
+# W2 `IFS= read`, never bare `read`, and no unquoted ${x:+--option "$x"}: with
+#    IFS=x a word is cut at each x. dash -c 'IFS=x; set -- ${a-y}${b-xx}; echo $#'.
+#    Stays: IFS is the caller's.
+# W3 the pid is read from /proc/self/stat: $$ is the main shell's in a subshell,
+#    and bash's BASHPID is nobody else's. (echo $$). Goes with a POSIX way to ask.
+# W4 ksh93 (93u+m 1.0) runs ( ) and $( ) in the same process; the depth tells
+#    them apart. ksh93 -c '(read p _ </proc/self/stat; echo $p $$)'. Goes when
+#    every subshell is forked.
+# W5 the length that cksum prints is compared: yash 2.52 ignores LC_ALL=C set at
+#    run time, mksh has utf8-mode, a readonly LC_ALL stays: there ? may be more
+#    than a byte, and the helper builds the name. LC_ALL=C.UTF-8 yash -c
+#    'LC_ALL=C; v=$(printf "\303\251"); echo ${#v}' prints 1. Goes when all print 2.
+# W6 traps are listed into a file: dash 0.5, mksh R59 and zsh 5.9 list none in
+#    $(trap). dash -c 'trap : EXIT; echo "$(trap)"'. Goes when they do (POSIX.1-2008).
+# W7 { trap; } >|file: a redirection that fails on a special builtin ends dash,
+#    mksh, ksh93 and posh; on a compound command it does not. Stays: POSIX has it so.
+# W8 ignored signals are looked for in /proc as well: zsh 5.9 lists none that were
+#    ignored at its start, and lets a trap take them back (nohup would be undone).
+#    sh -c 'trap "" HUP; exec zsh --emulate sh -c "trap : HUP; kill -HUP \$\$; trap"'.
+#    And not only there: ksh93 ignores what it has caught. Goes when zsh does as POSIX.
+# W9 zsh that does not emulate sh is refused: there an EXIT trap set in a function
+#    runs when the function returns. zsh -c 'f() { trap "echo now" EXIT; }; f; sleep 1'.
+#    Stays. In a zsh script: emulate sh -c '. adlock.sh'.
+# W10 a status above 255 becomes 128 + the signal: a command ended by TERM leaves 271
+#    in ksh93 and 399 in yash. yash -c 'sh -c "kill \$\$"; echo $?'. Goes when both print 143.
+# W11 no quotes in the pattern of a quoted expansion: posh 0.14 takes them for
+#    characters. posh -c 'x=ab v=cab; echo "${v%%"$x"*}"' prints cab. Goes with posh.
+# W12 the EXIT trap ends with the status it met: mksh R59 exits with that of the
+#    trap's last command where exit was called in another trap. mksh -c
+#    'trap : EXIT; trap "exit 3" TERM; kill $$'; echo $?. Goes when that prints 3.
+
+if [ "${_adlock_loaded-}" = "$$" ] && command -v adlock_get >/dev/null 2>&1; then
+	return 0
+fi
+
+# W9. Only zsh gets to read the [[.
+if [ -n "${ZSH_VERSION-}" ] && ! eval '[[ -o posixtraps ]]'; then
+	echo "adlock: zsh: must emulate sh: use emulate sh -c '. adlock.sh'" >&2
+	return 69
+fi
+
+_adlock_loaded=$$
+_adlock_installed='' # @ADLOCK_LIB_BIN@: make install writes the helper's path here
+_adlock_script=${0##*/}
+_adlock_held=''  # the locks held, last first, a line each: OWNER TOKEN FILE
+_adlock_pass=''  # the pass clock, in seconds since the epoch
+_adlock_node=''  # the node name, once asked for
+_adlock_root=''  # whether this is root, once asked for: yes or no
+_adlock_known='' # the program and host that _adlock_prefix was built from
+_adlock_nl='
+'
+# In full, for a range means other letters in other locales.
+_adlock_alnum=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
+
+# --- Taking and releasing ----------------------------------------------------
+
+# adlock_get is figure 3 of the paper. The helper compares the times and sets
+# the lock, in one step: nobody comes between.
+adlock_get() {
+	ADLOCK_VERDICT=''
+	_adlock_wants 2 6 "$#" adlock_get || return
+	_adlock_atom "$1" "$2" "${5-}" || return
+	_adlock_whoami
+	case ${ADLOCK_STORE-} in
+	*://*) _adlock_find_smith && _adlock_lock hold "${3-}" "${4-}" "${6-}" || return ;;
+	*) _adlock_lock mkatomic "${3-}" "${4-}" "${6-}" ;;
+	esac
+	if [ "$_adlock_status" = 13 ]; then # lock expired
+		_adlock_lock kill-carefully "${3-}" "${4-}" "${6-}"
+	fi
+	case $_adlock_status in
+	0) _adlock_hold ;;
+	10) _adlock_deny too-soon ;;
+	11) _adlock_deny busy ;; # already running
+	12) _adlock_deny full ;;
+	*) return "$_adlock_status" ;; # the helper has said why
+	esac
+}
+
+adlock_release() {
+	set -- "$?"
+	_adlock_whoami
+	case $_adlock_held in
+	'') ;;
+	"$_adlock_owner "*)
+		_adlock_top=${_adlock_held%%"$_adlock_nl"*}
+		_adlock_let_go "$_adlock_top" "$1"
+		;;
+	*)
+		_adlock_say adlock_release "the lock is held by process ${_adlock_held%% *}, not by this one"
+		return 64
+		;;
+	esac
+}
+
+adlock_with() {
+	ADLOCK_VERDICT=''
+	_adlock_can_run "$@" || return
+	case $_adlock_words in
+	2) adlock_get "$1" "$2" ;;
+	3) adlock_get "$1" "$2" "$3" ;;
+	4) adlock_get "$1" "$2" "$3" "$4" ;;
+	5) adlock_get "$1" "$2" "$3" "$4" "$5" ;;
+	6) adlock_get "$1" "$2" "$3" "$4" "$5" "$6" ;;
+	esac || return
+	shift "$_adlock_words"
+	# In place of the --: as $1 the lock outlives whatever the command does with
+	# our variables.
+	shift
+	_adlock_top=${_adlock_held%%"$_adlock_nl"*}
+	set -- "$_adlock_top" "$@"
+	if _adlock_run "$@"; then set -- "$1" 0; else set -- "$1" "$?"; fi
+	_adlock_let_go "$1" "$2" || set -- "$1" "$2" "$?"
+	[ "$2" = 0 ] || return "$2"
+	return "${3-0}"
+}
+
+adlock_guard() {
+	if adlock_get run script "${ADLOCK_IF_ELAPSED:-0}"; then
+		_adlock_guarded=${_adlock_held%%"$_adlock_nl"*}
+		_adlock_guard_alone || exit
+		_adlock_guard_traps
+	else
+		set -- "$?"
+		[ "$1" != 75 ] || exit 0
+		exit "$1"
+	fi
+}
+
+adlock_pass() {
+	_adlock_pass=$(date +%s)
+}
+
+adlock_age() {
+	_adlock_wants 2 3 "$#" adlock_age || return
+	_adlock_atom "$1" "$2" "${3-}" || return
+	case ${ADLOCK_STORE-} in
+	*://*)
+		_adlock_say adlock_age 'not offered with a store beyond this machine'
+		return 64
+		;;
+	esac
+	set -- "$_adlock_dir/last.$_adlock_name"
+	if [ -e "$1" ]; then
+		set -- "$("$_adlock_bin" stat-age -- "$1")" || return
+	else
+		set -- 0000000000
+	fi
+	case $1 in
+	??????????*) echo never ;; # ten digits of seconds: an mtime of 0
+	*) echo "$(($1 / 60))" ;;
+	esac
+}
+
+# --- Between the shell and the helper ----------------------------------------
+#
+# GOMAXPROCS=1: the helper, a Go program, then starts fewer threads. It has
+# nothing to do side by side, and a lock costs a seventh less.
+
+# _adlock_lock VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom; its
+# answer is $_adlock_status. Never in $( ): the helper has to be our child.
+_adlock_lock() {
+	set -- "${3:-${ADLOCK_EXPIRE_AFTER-}}" "${4:-$_adlock_pass}" \
+		"$1" --lock --owner "$_adlock_pid" --if-elapsed "${2:-${ADLOCK_IF_ELAPSED:-1}}"
+	[ -z "$1" ] || set -- "$@" --expire-after "$1"
+	[ -z "$2" ] || set -- "$@" --now "$2"
+	[ -z "${ADLOCK_PAUSE-}" ] || set -- "$@" --pause "$ADLOCK_PAUSE"
+	[ -z "${ADLOCK_SLOTS-}" ] || set -- "$@" --slots "$ADLOCK_SLOTS"
+	[ -z "${ADLOCK_WAIT-}" ] || set -- "$@" --wait "$ADLOCK_WAIT"
+	[ -z "${ADLOCK_STARVING-}" ] || set -- "$@" --starving "$ADLOCK_STARVING"
+	[ -z "$_adlock_since" ] || set -- "$@" --since "$_adlock_since"
+	[ "${ADLOCK_WAIT_ELAPSED:-0}" = 0 ] || set -- "$@" --wait-elapsed
+	[ "${ADLOCK_FROM_START:-0}" = 0 ] || set -- "$@" --from-start
+	[ "${ADLOCK_SHARED:-0}" = 0 ] || set -- "$@" --shared
+	[ "${ADLOCK_VERBOSE:-0}" = 0 ] || set -- "$@" --verbose
+	if [ "$3" = hold ]; then
+		set -- "$@" --store "$ADLOCK_STORE"
+		[ -z "${ADLOCK_LEASE-}" ] || set -- "$@" --lease "$ADLOCK_LEASE"
+		_adlock_bin=$_adlock_smith
+	fi
+	shift 2
+	_adlock_status=0
+	GOMAXPROCS=1 "$_adlock_bin" "$@" -- "$_adlock_dir/lock.$_adlock_name" \
+		"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand" ||
+		_adlock_status=$?
+	if [ "$1 $_adlock_status" = 'kill-carefully 77' ]; then
+		ADLOCK_VERDICT=stuck
+	fi
+}
+
+# _adlock_hold notes the lock just taken as held by this process. What the lock
+# file says is believed, not the helper's status alone.
+_adlock_hold() {
+	set -- "$_adlock_dir/lock.$_adlock_name"
+	case ${ADLOCK_STORE-}-${ADLOCK_SHARED:-0} in
+	*://*) set -- "$_adlock_dir/smith.$_adlock_pid" "$_adlock_dir/smith.$_adlock_pid" ;; # its lock is elsewhere
+	*-0) set -- "$1" "$1" ;;
+	*) set -- "$1" "$_adlock_dir/read.$_adlock_name.$_adlock_pid" ;;
+	esac
+	_adlock_line='' _adlock_token='' _adlock_fence=''
+	{ { IFS= read -r _adlock_line && IFS= read -r _adlock_token && IFS= read -r _adlock_fence; } <"$2"; } 2>/dev/null || :
+	case $_adlock_line-$_adlock_token in
+	"$_adlock_pid-token="?*) ;;
+	*)
+		_adlock_say "$1" 'lost to a newcomer at once'
+		ADLOCK_VERDICT=lost
+		return 75
+		;;
+	esac
+	# shellcheck disable=SC2034 # the script reads it
+	case $_adlock_fence in
+	fence=*) ADLOCK_FENCE=${_adlock_fence#fence=} ;;
+	esac
+	_adlock_held="$_adlock_owner ${_adlock_token#token=} $1$_adlock_nl$_adlock_held"
+	ADLOCK_VERDICT=acquired
+}
+
+# _adlock_let_go LOCK STATUS releases a line of $_adlock_held. It is off the
+# list whatever comes of it: the next release is for the lock below.
+_adlock_let_go() {
+	case $_adlock_held in
+	*"$1$_adlock_nl"*) ;;
+	*) return 0 ;; # released by the command of adlock_with, or the guarded script
+	esac
+	_adlock_held=${_adlock_held%%"$1$_adlock_nl"*}${_adlock_held#*"$1$_adlock_nl"}
+	_adlock_find_helper || return
+	set -- "${1#* }" "$2" # TOKEN FILE
+	case ${1##*/} in
+	smith.*) _adlock_find_smith && _adlock_bin=$_adlock_smith || return ;;
+	esac
+	if [ "$2" -gt 255 ]; then # W10
+		set -- "$1" "$((128 + ($2 & 127)))"
+	fi
+	_adlock_status=0
+	GOMAXPROCS=1 "$_adlock_bin" release --token "${1%% *}" --status "$2" -- "${1#* }" || _adlock_status=$?
+	if [ "$_adlock_status" = 75 ]; then
+		ADLOCK_VERDICT=lost
+	fi
+	return "$_adlock_status"
+}
+
+# _adlock_deny VERDICT: what there is to say, to a person, the helper has said.
+# shellcheck disable=SC2034 # the script reads it
+_adlock_deny() {
+	ADLOCK_VERDICT=$1
+	return 75
+}
+
+_adlock_find_helper() {
+	_adlock_bin=${ADLOCK_BIN:-${_adlock_installed:-adlock}}
+	case $_adlock_bin in
+	*/*) [ -f "$_adlock_bin" ] && [ -x "$_adlock_bin" ] ;;
+	*) command -v "$_adlock_bin" >/dev/null 2>&1 ;;
+	esac || {
+		_adlock_say "$_adlock_bin" 'helper not found: nothing is locked'
+		return 69
+	}
+}
+
+# _adlock_find_smith finds the program that tends locks in a store: the one
+# beside the helper, else on PATH.
+_adlock_find_smith() {
+	_adlock_smith=adlock-locksmith
+	case $_adlock_bin in
+	*/*) [ ! -x "${_adlock_bin%/*}/$_adlock_smith" ] || _adlock_smith=${_adlock_bin%/*}/$_adlock_smith ;;
+	esac
+	command -v "$_adlock_smith" >/dev/null 2>&1 || {
+		_adlock_say "$_adlock_smith" 'is not installed: it is needed for a store beyond this machine'
+		return 69
+	}
+}
+
+# --- Who asks, for what, where ------------------------------------------------
+
+# _adlock_atom OPERATOR OPERAND HOST finds the atom's name and directory, and
+# the helper.
+_adlock_atom() {
+	_adlock_operator=$1 _adlock_operand=$2 _adlock_host=${3:-${ADLOCK_HOST-}}
+	_adlock_program=${ADLOCK_PROGRAM:-$_adlock_script}
+	if [ -z "$1" ] || [ -z "$2" ]; then
+		_adlock_say "'$1' '$2'" 'operator and operand must not be empty'
+		return 64
+	fi
+	_adlock_find_helper || return
+	_adlock_find_dir || return
+	if [ -z "$_adlock_host" ]; then
+		_adlock_find_node || return
+	fi
+	# Where the shell cannot build the name (W5), the helper can.
+	_adlock_build_name || _adlock_name=$("$_adlock_bin" name \
+		"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand")
+}
+
+# _adlock_whoami finds the pid of this process ($_adlock_pid), and what tells
+# it from the subshells that do not have one of their own ($_adlock_owner); and
+# when the waiting begins, should it come to that. (W3, W4)
+_adlock_whoami() {
+	if { IFS= read -r _adlock_pid </proc/self/stat; } 2>/dev/null; then
+		_adlock_pid=${_adlock_pid%% *}
+	else
+		# shellcheck disable=SC2016 # the parent of that sh is this process
+		_adlock_pid=$(exec sh -c 'echo "$PPID"')
+	fi
+	_adlock_owner=$_adlock_pid
+	case ${KSH_VERSION-} in
+	*' 93'*) eval '_adlock_owner=$_adlock_pid.${.sh.subshell}' ;;
+	esac
+	_adlock_since=''
+	if [ -n "${ADLOCK_WAIT-}" ]; then
+		{ IFS= read -r _adlock_since </proc/uptime; } 2>/dev/null || :
+		_adlock_since=${_adlock_since%% *}
+	fi
+}
+
+_adlock_find_dir() {
+	_adlock_dir=${ADLOCK_DIR-}
+	case ${ADLOCK_STORE-} in
+	'' | *://*) ;;
+	*) _adlock_dir=$ADLOCK_STORE ;;
+	esac
+	if [ -z "$_adlock_dir" ]; then
+		[ -n "$_adlock_root" ] || _adlock_find_root
+		if [ "$_adlock_root" = yes ]; then
+			_adlock_dir=/var/lib/adlock
+		elif [ -n "${HOME-}" ]; then
+			_adlock_dir=$HOME/.local/state/adlock
+		else
+			_adlock_say HOME 'not set, nor ADLOCK_DIR: no lock directory'
+			return 69
+		fi
+	fi
+	case $_adlock_dir in
+	*"$_adlock_nl"*)
+		_adlock_say ADLOCK_DIR 'must not hold a newline'
+		return 64
+		;;
+	/*) ;;
+	*) _adlock_dir=$PWD/$_adlock_dir ;; # the script may cd before it releases
+	esac
+}
+
+_adlock_find_root() {
+	if _adlock_proc Uid; then # real effective saved, with tabs between
+		set -- "${_adlock_line#*[0-9]*[!0-9]}"
+		set -- "${1%%[!0-9]*}"
+	else
+		set -- "$(id -u)"
+	fi
+	_adlock_root=no
+	if [ "$1" = 0 ]; then
+		_adlock_root=yes
+	fi
+}
+
+_adlock_find_node() {
+	if [ -z "$_adlock_node" ]; then
+		{ IFS= read -r _adlock_node </proc/sys/kernel/hostname; } 2>/dev/null ||
+			_adlock_node=$(uname -n) || return 71
+	fi
+	_adlock_host=$_adlock_node
+}
+
+# _adlock_proc KEY reads what /proc/self/status says of this process.
+_adlock_proc() {
+	_adlock_line=''
+	[ -r /proc/self/status ] || return 1
+	while IFS= read -r _adlock_line; do
+		case $_adlock_line in
+		"$1:"*) return 0 ;;
+		esac
+	done </proc/self/status
+	return 1
+}
+
+# --- Names ---------------------------------------------------------------------
+
+# _adlock_build_name: PROGRAM.HOST.OPERATOR.OPERAND, each part made canonical.
+_adlock_build_name() {
+	set -- "${#_adlock_program} $_adlock_program $_adlock_host"
+	if [ "$1" != "$_adlock_known" ]; then
+		_adlock_known=''
+		_adlock_part "$_adlock_program" || return
+		_adlock_prefix=$_adlock_part
+		_adlock_part "$_adlock_host" || return
+		_adlock_prefix=$_adlock_prefix.$_adlock_part
+		_adlock_known=$1
+	fi
+	_adlock_part "$_adlock_operator" || return
+	_adlock_name=$_adlock_prefix.$_adlock_part
+	_adlock_part "$_adlock_operand" || return
+	_adlock_name=$_adlock_name.$_adlock_part
+}
+
+# _adlock_part TEXT is the paper's CanonifyName for what can be read back: a
+# path of letters and digits, or such words with dots, of at most 60 bytes.
+# Other text gets a checksum, and costs forks.
+_adlock_part() {
+	case $1 in
+	*[!$_adlock_alnum./]* | .* | /*.* | [!/]*/*) _adlock_part=$(_adlock_summed "$1" 2>/dev/null) ;;
+	*)
+		if [ "${#1}" -gt 60 ]; then
+			_adlock_part=$(_adlock_summed "$1" 2>/dev/null)
+			return
+		fi
+		set -- "$1" ''
+		while :; do
+			case $1 in
+			*[./]*) set -- "${1#*[./]}" "$2${1%%[./]*}_" ;;
+			*) break ;;
+			esac
+		done
+		_adlock_part=$2$1
+		;;
+	esac
+}
+
+# _adlock_summed TEXT prints the first 48 canonical bytes of it, `-`, and its
+# checksum; fails where this shell does not go byte by byte (W5). In a subshell.
+# shellcheck disable=SC2295 # W11
+_adlock_summed() {
+	LC_ALL=C
+	set -- "$1" "$1" ''
+	while :; do
+		set -- "$1" "$2" "$3${2%%[!$_adlock_alnum]*}"
+		set -- "$1" "${2#"${2%%[!$_adlock_alnum]*}"}" "$3"
+		[ -n "$2" ] || break
+		set -- "$1" "${2#?}" "$3"_
+	done
+	set -- "$(printf %s "$1" | cksum)" "$3"
+	set -- "${1%% *}" "${1#* }" "$2"
+	[ "${2%% *}" = "${#3}" ] || return 1
+	printf '%.48s-%s\n' "$3" "$1"
+}
+
+# --- The guard of a legacy script -------------------------------------------------
+
+# _adlock_guard_alone: no trap of the script's may be replaced, and what it
+# ignores ($_adlock_ignored) stays ignored. (W6, W7)
+# shellcheck disable=SC2094 # $2 is no file
+_adlock_guard_alone() {
+	_adlock_ignored=''
+	set -- "$_adlock_dir/traps.$_adlock_pid"
+	{ trap; } >|"$1" || return 73
+	while IFS= read -r _adlock_line; do
+		case $_adlock_line in
+		"trap -- '' "* | 'trap --  '*) _adlock_ignored="$_adlock_ignored ${_adlock_line##* }" ;;
+		*' EXIT' | *' INT' | *' TERM' | *' HUP' | *' SIGINT' | *' SIGTERM' | *' SIGHUP')
+			set -- "$1" "${_adlock_line##* }"
+			;;
+		esac
+	done <"$1"
+	rm -f "$1"
+	if [ "$#" -gt 1 ]; then
+		_adlock_say adlock_guard "a trap on $2 is set already: use adlock_get and adlock_release"
+		_adlock_let_go "$_adlock_guarded" 64 || :
+		return 64
+	fi
+}
+
+# _adlock_guard_traps sets them. The mask is hexadecimal: HUP is its bit 0, INT
+# bit 1, TERM bit 14. (W8)
+_adlock_guard_traps() {
+	_adlock_proc SigIgn || _adlock_line=''
+	case $_adlock_line in *[13579bdf]) _adlock_ignored="$_adlock_ignored HUP" ;; esac
+	case $_adlock_line in *[2367abef]) _adlock_ignored="$_adlock_ignored INT" ;; esac
+	case $_adlock_line in *[4567cdef]???) _adlock_ignored="$_adlock_ignored TERM" ;; esac
+	trap '_adlock_guard_end "$?"' EXIT
+	case $_adlock_ignored in *HUP*) ;; *) trap 'exit 129' HUP ;; esac
+	case $_adlock_ignored in *INT*) ;; *) trap 'exit 130' INT ;; esac
+	case $_adlock_ignored in *TERM*) ;; *) trap 'exit 143' TERM ;; esac
+}
+
+# _adlock_guard_end STATUS keeps the script's status. (W12)
+_adlock_guard_end() {
+	_adlock_let_go "$_adlock_guarded" "$1" || :
+	return "$1"
+}
+
+# --- Small things ------------------------------------------------------------------
+
+# _adlock_can_run is what adlock_with checks before it takes a lock: two to six
+# words ($_adlock_words), the `--`, and a command that is to be found.
+_adlock_can_run() {
+	_adlock_words=$#
+	while [ "$#" -gt 0 ] && { [ "$1" != -- ] || [ "$((_adlock_words - $#))" -lt 2 ]; }; do
+		shift
+	done
+	_adlock_words=$((_adlock_words - $#))
+	if [ "$#" -lt 2 ] || [ "$_adlock_words" -gt 6 ]; then
+		_adlock_say adlock_with 'usage: operator operand [ifelapsed [expireafter [host [now]]]] -- command'
+		return 64
+	fi
+	if ! command -v "$2" >/dev/null 2>&1; then
+		_adlock_say "$2" 'command not found'
+		return 127
+	fi
+}
+
+_adlock_run() {
+	shift
+	"$@"
+}
+
+# _adlock_wants MIN MAX COUNT FUNCTION
+_adlock_wants() {
+	if [ "$3" -lt "$1" ] || [ "$3" -gt "$2" ]; then
+		_adlock_say "$4" "$3 arguments: $1 to $2 are wanted"
+		return 64
+	fi
+}
+
+_adlock_say() {
+	printf '%s\n' "adlock: $1: $2" >&2
+}
