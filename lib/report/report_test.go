@@ -1,0 +1,213 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/history"
+	"adlock/lib/history/story"
+	"adlock/lib/limit"
+	"adlock/lib/runlog"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew")
+
+// Times are shown in local time.
+func TestMain(m *testing.M) {
+	time.Local = time.UTC
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+func build(t *testing.T, s *story.Story, since, until time.Duration) *Report {
+	t.Helper()
+	r, err := Build(s.Events(), Options{Since: story.Midnight.Add(since), Now: story.Midnight.Add(until)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestReportOfADayIsAsAgreed(t *testing.T) {
+	got := build(t, story.Day(), 0, 24*time.Hour).Text(false)
+	path := filepath.Join("testdata", "day.txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test -update writes it anew):\n%s", path, got)
+	}
+}
+
+// job builds a report of one job.
+func job(t *testing.T, ifElapsed, expireAfter time.Duration, play func(*story.Job)) *Atom {
+	t.Helper()
+	s := &story.Story{}
+	play(s.Job("p run x", ifElapsed, expireAfter))
+	return build(t, s, 0, 24*time.Hour).Atoms[0]
+}
+
+func TestAdviceHasItsReasons(t *testing.T) {
+	const minute, hour = time.Minute, time.Hour
+	for _, c := range []struct {
+		claim                  string
+		ifElapsed, expireAfter time.Duration
+		play                   func(*story.Job)
+		kind, words            string // "": no advice
+	}{
+		{"all is well", 15 * minute, hour, func(j *story.Job) {
+			for i := range 20 {
+				j.Run(time.Duration(i)*20*minute, 3*minute, 0)
+			}
+			j.Deny(minute, "busy", 3, minute)
+		}, "", ""},
+		{"always ended", 0, 21 * minute, func(j *story.Job) {
+			for i := range 5 {
+				j.Hang(time.Duration(i)*hour, 21*minute, 7)
+			}
+		}, "expire-after", "always ended by force (5 of 5 runs, ExpireAfter is 21m): raise ExpireAfter to 42m or mend the job"},
+		{"close to the limit", 0, 20 * minute, func(j *story.Job) {
+			for i := range 19 {
+				j.Run(time.Duration(i)*hour, 18*minute, 0)
+			}
+			j.Hang(19*hour, 20*minute, 7)
+		}, "expire-after", "raise ExpireAfter to 40m"},
+		{"hangs at times", 0, 2 * hour, func(j *story.Job) {
+			for i := range 10 {
+				j.Run(time.Duration(i)*hour, 3*minute, 0)
+			}
+			j.Hang(11*hour, 2*hour, 7)
+		}, "expire-after", "with ExpireAfter 12m a hang is over sooner"},
+		{"spam", 15 * minute, hour, func(j *story.Job) {
+			j.Run(0, minute, 0)
+			j.Deny(2*minute, "too-soon", 100, 10*time.Second)
+		}, "spam", "asked for every 10s (median) though IfElapsed is 15m"},
+		{"cron asks every minute, which is as it should be", 15 * minute, hour, func(j *story.Job) {
+			for i := range 20 {
+				j.Run(time.Duration(i)*20*minute, minute, 0)
+				j.Deny(time.Duration(i)*20*minute+2*minute, "too-soon", 14, minute)
+			}
+		}, "", ""},
+		{"limits cross", 15 * minute, 5 * minute, func(j *story.Job) { j.Run(0, minute, 0) }, "limits", "ExpireAfter 5m is below IfElapsed 15m"},
+		{"once only", limit.Never, 5 * minute, func(j *story.Job) { j.Run(0, minute, 0) }, "", ""},
+		{"starves", 0, 10 * hour, func(j *story.Job) {
+			j.Run(0, 5*hour, 0)
+			j.Deny(minute, "full", 12, 10*minute)
+		}, "starving", "denied 12 times in a row over 1h50m, until 2026-11-20 01:51:00: the program has too few slots"},
+		{"overruns", 0, 10 * hour, func(j *story.Job) {
+			for i := range 4 {
+				j.Run(time.Duration(i)*30*minute, 25*minute, 0)
+				j.Deny(time.Duration(i)*30*minute+5*minute, "busy", 5, 5*minute)
+			}
+		}, "overrun", "asked for every 5m (medians) though a run takes 25m"},
+		{"fails", 0, hour, func(j *story.Job) {
+			j.Run(0, minute, 0)
+			for i := range 3 {
+				j.Run(time.Duration(i+1)*hour, minute, 7)
+			}
+		}, "failing", "the last 3 runs that completed failed (the last one: status 7)"},
+		{"stuck", 0, hour, func(j *story.Job) {
+			j.Run(0, minute, 0)
+			j.Deny(hour, "stuck", 1, minute)
+		}, "stuck", "adlock clear p.dax.run.x"},
+		{"dies", 0, hour, func(j *story.Job) {
+			for i := range 3 {
+				j.Die(time.Duration(i)*hour, minute, 7)
+			}
+		}, "orphans", "3 of 3 runs died without a release"},
+	} {
+		a := job(t, c.ifElapsed, c.expireAfter, c.play)
+		told := slices.ContainsFunc(a.Advice, func(advice Advice) bool { return advice.Kind == c.kind && strings.Contains(advice.Text, c.words) })
+		if c.kind == "" && len(a.Advice) > 0 || c.kind != "" && !told {
+			t.Errorf("%s: %q", c.claim, a.Advice)
+		}
+	}
+}
+
+func TestPeriodCutsRunsAndDenials(t *testing.T) {
+	s := &story.Story{}
+	j := s.Job("p run x", 0, 10*time.Hour)
+	j.Run(0, time.Hour, 0)
+	j.Run(2*time.Hour, 2*time.Hour, 0)
+	j.Deny(150*time.Minute, "busy", 4, 20*time.Minute)
+	j.Open(5 * time.Hour)
+	r := build(t, s, 3*time.Hour, 6*time.Hour)
+	a := r.Atoms[0]
+	if a.Runs != 2 || a.Outcomes[history.Succeeded] != 1 || a.Outcomes[history.Running] != 1 || a.Busy != 2 {
+		t.Errorf("%d runs, %v, %d busy", a.Runs, a.Outcomes, a.Busy)
+	}
+	if !r.From.Equal(story.Midnight.Add(190*time.Minute)) || a.Held != 110*time.Minute {
+		t.Errorf("from %v, held %v", r.From, a.Held)
+	}
+}
+
+func TestTooSoonIsNoStarvation(t *testing.T) {
+	a := job(t, time.Hour, 2*time.Hour, func(j *story.Job) {
+		j.Run(0, time.Minute, 0)
+		j.Deny(time.Minute, "busy", 2, time.Second)
+		j.Deny(2*time.Minute, "too-soon", 50, time.Minute)
+		j.Deny(time.Hour, "busy", 2, time.Second)
+	})
+	if a.Longest.Count != 4 || a.TooSoon != 50 {
+		t.Errorf("%+v", a.Longest)
+	}
+}
+
+func TestMachineFormsAgree(t *testing.T) {
+	r := build(t, story.Day(), 0, 24*time.Hour)
+	var object struct {
+		Atoms []struct {
+			Operand  string
+			Runs     int
+			Outcomes map[string]int
+			Runtime  *struct{ P95 float64 }
+			Advice   []struct{ Kind, Text string }
+		}
+	}
+	if err := json.Unmarshal(r.JSON(), &object); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(string(r.CSV()))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != len(object.Atoms)+1 || len(rows) < 5 {
+		t.Fatalf("%d rows, %d atoms", len(rows), len(object.Atoms))
+	}
+	column := func(name string) int { return slices.Index(rows[0], name) }
+	for i, a := range object.Atoms {
+		row := rows[i+1]
+		if row[column("operand")] != a.Operand || row[column("runs")] != fmt.Sprint(a.Runs) || row[column("ended")] != fmt.Sprint(a.Outcomes["ended"]) {
+			t.Errorf("%v and %+v", row, a)
+		}
+		if a.Runtime != nil && row[column("runtime_p95_seconds")] != fmt.Sprint(a.Runtime.P95) {
+			t.Errorf("p95 %s and %v", row[column("runtime_p95_seconds")], a.Runtime.P95)
+		}
+	}
+}
+
+func TestDamagedLinesAreCounted(t *testing.T) {
+	events := func(yield func(runlog.Event, error) bool) {
+		_ = yield(runlog.Event{}, &runlog.DamagedLine{}) &&
+			yield(runlog.Event{Time: story.Midnight, Kind: runlog.Warn, Program: "p", Host: "h", Operator: "o", Operand: "x"}, nil) &&
+			yield(runlog.Event{}, os.ErrPermission)
+	}
+	r, err := Build(events, Options{Now: story.Midnight})
+	if err != os.ErrPermission || r.Damaged != 1 || len(r.Atoms) != 1 {
+		t.Errorf("%v, %+v", err, r)
+	}
+}

@@ -1,0 +1,74 @@
+package terminal
+
+import (
+	"os"
+	"testing"
+)
+
+func TestNoColourOffATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if Is(w) || bool(Colours(w)) {
+		t.Error("a pipe is taken for a terminal")
+	}
+	if got := Colours(w).Text(Red, "x"); got != "x" {
+		t.Errorf("painted %q", got)
+	}
+}
+
+func TestPaintEndsWhereTheTextEnds(t *testing.T) {
+	if got := Paint(true).Text(Red, "x"); got != "\x1b[31mx\x1b[0m" {
+		t.Errorf("painted %q", got)
+	}
+	if got := Paint(true).Text(Plain, "x"); got != "x" {
+		t.Errorf("painted %q", got)
+	}
+}
+
+func TestFirstLocaleVariableDecides(t *testing.T) {
+	for _, c := range []struct {
+		all, ctype, lang string
+		want             bool
+	}{
+		{"", "", "", false},
+		{"", "", "en_GB.UTF-8", true},
+		{"C", "", "en_GB.UTF-8", false},
+		{"", "de_DE.utf8", "C", true},
+		{"", "POSIX", "C.UTF-8", false},
+	} {
+		t.Setenv("LC_ALL", c.all)
+		t.Setenv("LC_CTYPE", c.ctype)
+		t.Setenv("LANG", c.lang)
+		if got := Unicode(); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+func TestCleanTextCannotMoveTheCursor(t *testing.T) {
+	if got := Clean("a\x1b[2Jb\nc\xffd\u200e\u00e9"); got != "a?[2Jb?c?d?\u00e9" {
+		t.Errorf("cleaned %q", got)
+	}
+}
+
+func TestCutKeepsTheEnd(t *testing.T) {
+	if got := Cut("/usr/bin/backup --all /home", 12, "~"); got != "/us~ll /home" {
+		t.Errorf("cut %q", got)
+	}
+	if got := Cut("short", 12, "~"); got != "short" {
+		t.Errorf("cut %q", got)
+	}
+}
+
+func TestWidthIsWhatCOLUMNSSays(t *testing.T) {
+	t.Setenv("COLUMNS", "132")
+	if got := Width(os.Stdout); got != 132 {
+		t.Errorf("%d", got)
+	}
+}
