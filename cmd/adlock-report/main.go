@@ -1,0 +1,20 @@
+// Command adlock-report tells people what the locks are doing and what their
+// record teaches: `adlock status`, `log`, `report`, `timeline`, `metrics` and
+// `tune` hand over to it. It only reads, save `tune --reset`, and nothing that
+// goes wrong here is any job's business.
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"adlock/lib/app"
+)
+
+// version is set by the Makefile.
+var version = "unreleased"
+
+func main() {
+	app.Run("adlock-report", "what adlock's locks are doing, and what their record teaches", version, []*cli.Command{
+		statusVerb(), logVerb(), reportVerb(), timelineVerb(), metricsVerb(), tuneVerb(),
+	})
+}
