@@ -1,0 +1,77 @@
+package main
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/lock"
+)
+
+// socketName is the holder's socket in the lock directory. It is reached from
+// within: the path of a socket may have little more than 100 bytes (unix(7)).
+func socketName(token string) string { return "smith." + token }
+
+// dial connects to the holder of the acquisition.
+func dial(dir, token string) (*os.File, error) {
+	d, err := lock.Open(dir) // checked: nobody else's holder
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if err := unix.Fchdir(d.Fd()); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(fd)
+	// Connected before it stops to block: else connect(2) may be put off.
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: socketName(token)}); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), socketName(token)), nil
+}
+
+// listen makes the holder's socket; this process stays in the lock directory.
+func listen(d *lock.Dir, token string) (*os.File, error) {
+	if err := unix.Fchdir(d.Fd()); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(fd)
+	unix.Umask(0o077)
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: socketName(token)}); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	if err := unix.Listen(fd, 8); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), socketName(token)), nil
+}
+
+// accept returns the next who wants to talk.
+func accept(listener *os.File) (*os.File, error) {
+	for {
+		fd, _, err := unix.Accept(int(listener.Fd()))
+		switch err {
+		case nil:
+			unix.CloseOnExec(fd)
+			return os.NewFile(uintptr(fd), "script"), nil
+		case unix.EINTR, unix.ECONNABORTED:
+		default:
+			return nil, err
+		}
+	}
+}
