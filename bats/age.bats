@@ -1,0 +1,34 @@
+# adlock_age: minutes since the atom last completed.
+load common
+
+@test "never, while it has not been asked for, or has not completed" {
+	script job <<-'E'
+		adlock_age a b
+		adlock_get a b
+		adlock_age a b
+	E
+	run launch job
+	assert_success
+	assert_output $'never\nnever'
+}
+
+@test "whole minutes, rounded down" {
+	script job <<-'E'
+		adlock_get a b
+		adlock_release
+		adlock_age a b
+		touch -d '-179 seconds' "$ADLOCK_DIR/last.job.dax.a.b"
+		adlock_age a b
+		touch -d '-3 days' "$ADLOCK_DIR/last.job.dax.a.b"
+		adlock_age a b dax
+	E
+	run launch job
+	assert_success
+	assert_output $'0\n2\n4320'
+}
+
+@test "an empty operand is a usage error" {
+	script job <<<"adlock_age a ''"
+	run launch job
+	assert_failure 64
+}

@@ -1,0 +1,114 @@
+# One clear line, the right status, and nothing taken, ended or lost.
+load common
+
+# refused STATUS WORDS: the script failed so, in one line.
+refused() {
+	assert_failure "$1"
+	assert_output --partial "adlock: "
+	assert_output --partial "$2"
+	assert_equal "${#lines[@]}" 1
+	refute held a b
+}
+
+getter() {
+	script job <<-'E'
+		adlock_get "$@"
+		note taken
+	E
+}
+
+@test "an empty operand or operator" {
+	getter
+	run launch job a ''
+	refused 64 'must not be empty'
+	run launch job '' b
+	refused 64 'must not be empty'
+}
+
+@test "too few or too many arguments" {
+	getter
+	run launch job a
+	refused 64 'arguments'
+	run launch job a b 1 2 dax 4 5
+	refused 64 'arguments'
+}
+
+@test "a bad duration is quoted" {
+	getter
+	run launch job a b soon
+	refused 64 '"soon"'
+	run launch job a b 1 -5
+	refused 64 '"-5"'
+	ADLOCK_PAUSE=1.5 run launch job a b
+	refused 64 '"1.5"'
+	ADLOCK_WAIT=x run launch job a b
+	refused 64 '"x"'
+	ADLOCK_SLOTS=many run launch job a b
+	refused 64 '"many"'
+}
+
+@test "a missing helper is 69, never an unlocked run" {
+	getter
+	ADLOCK_BIN=$T/none run launch job a b
+	refused 69 'helper not found'
+	ADLOCK_BIN='' PATH=/usr/bin:/bin run launch job a b
+	refused 69 'helper not found'
+	ADLOCK_BIN=$T run launch job a b
+	refused 69 'helper not found'
+	assert_notes </dev/null
+}
+
+@test "a helper that lies is not believed" {
+	getter
+	printf '#!/bin/sh\nexit 0\n' >"$T/liar"
+	chmod +x "$T/liar"
+	ADLOCK_BIN=$T/liar run launch job a b
+	refused 75 'lost'
+}
+
+@test "a lock directory that cannot be created" {
+	getter
+	ADLOCK_DIR=/dev/null/locks run launch job a b
+	refused 73 '/dev/null/locks'
+}
+
+@test "a lock directory that others may write to, or that is a link" {
+	getter
+	mkdir "$ADLOCK_DIR"
+	chmod 777 "$ADLOCK_DIR"
+	run launch job a b
+	refused 77 "$ADLOCK_DIR"
+	chmod 700 "$ADLOCK_DIR"
+	ln -s "$ADLOCK_DIR" "$T/link"
+	ADLOCK_DIR=$T/link run launch job a b
+	refused 77 "$T/link"
+}
+
+@test "a lock directory with a newline in its name" {
+	getter
+	ADLOCK_DIR=$T/$'new\nline' run launch job a b
+	refused 64 newline
+}
+
+@test "a truncated lock file" {
+	getter
+	launch job x y
+	printf '12' >"$(lock_of a b)"
+	run launch job a b 0
+	assert_failure
+	assert_equal "$(cat "$(lock_of a b)")" 12
+}
+
+@test "an unknown HOME and no ADLOCK_DIR" {
+	[ "$(id -u)" != 0 ] || skip 'root has another directory'
+	getter
+	unset ADLOCK_DIR HOME
+	run launch job a b
+	assert_failure 69
+}
+
+@test "a bad time for a pass" {
+	getter
+	run launch job a b 1 90 dax yesterday
+	refused 64 '"yesterday"'
+}

@@ -1,0 +1,96 @@
+# What the tests share. A test writes its scripts with `script`, runs them in
+# $ADLOCK_TEST_SHELL with `launch` or `start`, and reads what they noted.
+# shellcheck shell=bash
+
+bats_require_minimum_version 1.5.0
+load node_modules/bats-support/load
+load node_modules/bats-assert/load
+
+setup() {
+	local name=${ADLOCK_TEST_SHELL:-sh}
+	read -ra shell <<<"$name"
+	root=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+	local helper=${ADLOCK_TEST_BIN:-$root/build/adlock}
+	unset "${!ADLOCK_@}" 2>/dev/null || true
+	export ADLOCK_TEST_SHELL=$name
+	export T=$BATS_TEST_TMPDIR
+	export ADLOCK_SH=$root/sh/adlock.sh
+	export ADLOCK_BIN=$helper
+	export ADLOCK_DIR=$T/locks
+	export ADLOCK_HOST=dax
+	export ADLOCK_PAUSE=1s
+	export ADLOCK_TEST_SETTINGS='eu noclobber traps ifs'
+	export LC_ALL=C.UTF-8
+	: >"$T/notes"
+}
+
+# What the test started carries its lock directory in the environment.
+teardown() {
+	local pid
+	for pid in $(leftovers .); do
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+}
+
+# leftovers PATTERN lists the live processes that this test started and whose
+# command line matches.
+leftovers() {
+	local process
+	grep -lsaF "ADLOCK_DIR=$BATS_TEST_TMPDIR/" /proc/[0-9]*/environ | while read -r process; do
+		process=${process%/environ}
+		grep -qs '^State:.Z' "$process/status" && continue
+		grep -qsa -- "$1" "$process/cmdline" && echo "${process#/proc/}"
+	done
+	return 0
+}
+
+# script NAME writes standard input, behind the prelude, to a script.
+script() {
+	{
+		echo ". '$BATS_TEST_DIRNAME/prelude.sh'"
+		cat
+	} >"$T/$1"
+}
+
+# launch NAME [ARG...] runs a script in the shell under test.
+launch() {
+	"${shell[@]}" "$T/$1" "${@:2}" 3>&-
+}
+
+# start NAME [ARG...] runs a script in the background; its pid is $!, its output
+# in NAME.out.
+start() {
+	"${shell[@]}" "$T/$1" "${@:2}" >>"$T/$1.out" 2>&1 3>&- &
+}
+
+# eventually SECONDS COMMAND... waits until COMMAND succeeds, and fails after
+# SECONDS. They are an upper bound for a busy machine, not a measure.
+eventually() {
+	local end=$((SECONDS + $1 + 1))
+	until "${@:2}"; do
+		((SECONDS < end)) || fail "not within $1 s: ${*:2}"
+		sleep 0.05
+	done
+}
+
+gone() { ! kill -0 "$1" 2>/dev/null || grep -qs '^State:.Z' "/proc/$1/status"; }
+noted() { grep -qxF -- "$1" "$T/notes"; }
+
+# held OPERATOR OPERAND: the script `job` holds the atom.
+lock_of() { echo "$ADLOCK_DIR/lock.job.dax.$1.$2"; }
+last_of() { echo "$ADLOCK_DIR/last.job.dax.$1.$2"; }
+held() { [ -e "$(lock_of "$@")" ]; }
+
+assert_notes() {
+	run cat "$T/notes"
+	assert_output "$(cat)"
+}
+
+# older SECONDS FILE: it is at least so old, by the clock of the file system.
+older() {
+	local now before
+	touch "$T/clock"
+	now=$(stat -c %.3Y "$T/clock")
+	before=$(stat -c %.3Y "$2")
+	((${now/./} - ${before/./} >= $1 * 1000))
+}

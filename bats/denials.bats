@@ -1,0 +1,127 @@
+# Denied: 75, a verdict, and silence.
+load common
+
+holder() {
+	script job <<-'E'
+		adlock_get a b 0
+		: >|"$T/holds"
+		await "$T/go"
+		adlock_release
+	E
+	start job
+	holder=$!
+	eventually 20 test -e "$T/holds"
+}
+
+tells() {
+	script asks <<-'E'
+		ADLOCK_PROGRAM=job
+		adlock_get a b ${1-} || note "$? $ADLOCK_VERDICT"
+	E
+}
+
+@test "busy while another holds it" {
+	holder
+	tells
+	run launch asks 0
+	assert_success
+	assert_output ''
+	assert_notes <<<'75 busy'
+	: >"$T/go"
+	wait "$holder"
+}
+
+@test "too soon after the last completion" {
+	script job <<-'E'
+		adlock_get a b
+		adlock_release
+		adlock_get a b || note "$? $ADLOCK_VERDICT"
+		adlock_get a b 0 && note "$ADLOCK_VERDICT"
+		adlock_release
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<-'E'
+		75 too-soon
+		acquired
+	E
+}
+
+@test "under set -e a denial that nobody asks about ends the script with 75" {
+	script job <<-'E'
+		adlock_get a b
+		adlock_release
+		adlock_get a b
+		note 'not reached'
+	E
+	run launch job
+	assert_failure 75
+	assert_output ''
+	assert_notes </dev/null
+}
+
+@test "ADLOCK_VERBOSE says a denial in one line" {
+	script job <<-'E'
+		adlock_get a b
+		adlock_release
+		ADLOCK_VERBOSE=1
+		adlock_get a b || exit
+	E
+	run launch job
+	assert_failure 75
+	assert_line --partial 'adlock: a b: too soon'
+	assert_equal "${#lines[@]}" 1
+}
+
+@test "a terminal is told of a denial" {
+	command -v script >/dev/null || skip 'no script(1)'
+	script job <<-'E'
+		adlock_get a b
+		adlock_release
+		adlock_get a b || exit
+	E
+	run command script -qec "${shell[*]} '$T/job'" /dev/null </dev/null
+	assert_output --partial 'adlock: a b: too soon'
+}
+
+@test "the two defaults: one minute, two hours" {
+	script job <<-'E'
+		adlock_get a b
+		adlock_release
+		touch -d '-50 seconds' "$ADLOCK_DIR/last.job.dax.a.b"
+		adlock_get a b || note "$ADLOCK_VERDICT"
+		touch -d '-61 seconds' "$ADLOCK_DIR/last.job.dax.a.b"
+		adlock_get a b
+		adlock_release
+	E
+	launch job
+	assert_notes <<<too-soon
+}
+
+@test "the settings stand in for arguments left out or empty" {
+	script job <<-'E'
+		ADLOCK_IF_ELAPSED=0
+		adlock_get a b
+		adlock_release
+		adlock_get a b ''
+		adlock_release
+		adlock_get a b 1 || note "$ADLOCK_VERDICT"
+	E
+	run launch job
+	assert_success
+	assert_notes <<<too-soon
+}
+
+@test "from the start: IfElapsed counts from the start of the last run" {
+	script job <<-'E'
+		ADLOCK_FROM_START=1
+		adlock_get a b 3s
+		sleep 3
+		adlock_release
+		adlock_get a b 3s
+		adlock_release
+	E
+	run launch job
+	assert_success
+}

@@ -1,0 +1,157 @@
+# A newcomer ends an owner that has expired.
+load common
+
+# hung SCRIPT: it holds `a b` and hangs; its pid is $hung.
+hung() {
+	start "$1"
+	hung=$!
+	eventually 20 test -e "$T/hangs"
+	eventually 20 older 1 "$(lock_of a b)"
+}
+
+newcomer() {
+	script new <<-'E'
+		ADLOCK_PROGRAM=job
+		if adlock_get a b 0 "${1-1s}"; then
+			note "$ADLOCK_VERDICT"
+			adlock_release
+		else
+			note "$? $ADLOCK_VERDICT"
+		fi
+	E
+}
+
+@test "an expired owner is ended, its job with it, and replaced" {
+	script job <<-'E'
+		adlock_get a b
+		sleep 61 &
+		setsid sh -c 'sleep 62; :' &
+		hang
+	E
+	hung job
+	newcomer
+	run launch new
+	assert_success
+	assert_output ''
+	assert_notes <<<acquired
+	assert gone "$hung"
+	run leftovers 'sleep'
+	assert_output ''
+	refute held a b
+}
+
+@test "an owner that ignores INT and TERM is ended too" {
+	script job <<-'E'
+		trap '' INT TERM
+		adlock_get a b
+		hang
+	E
+	hung job
+	newcomer
+	run launch new
+	assert_success
+	assert_notes <<<acquired
+	assert gone "$hung"
+}
+
+@test "a stopped owner is ended" {
+	script job <<-'E'
+		adlock_get a b
+		hang
+	E
+	hung job
+	kill -STOP "$hung"
+	newcomer
+	run launch new
+	assert_success
+	assert_notes <<<acquired
+	assert gone "$hung"
+}
+
+@test "ending an owner stamps the last lock" {
+	script job <<-'E'
+		adlock_get a b
+		hang
+	E
+	hung job
+	script new <<-'E'
+		ADLOCK_PROGRAM=job
+		adlock_get a b 0 1s
+		[ "$(stat -c %Y "$ADLOCK_DIR/last.job.dax.a.b")" -gt 0 ]
+	E
+	run launch new
+	assert_success
+}
+
+@test "younger than ExpireAfter: busy, and nobody is signalled" {
+	script job <<-'E'
+		adlock_get a b
+		hang
+	E
+	hung job
+	newcomer
+	run launch new 1h
+	assert_success
+	assert_notes <<<'75 busy'
+	refute gone "$hung"
+}
+
+@test "the owner's own ExpireAfter is not shortened by a default, but by a limit given" {
+	script job <<-'E'
+		adlock_get a b 0 3h
+		hang
+	E
+	start job
+	hung=$!
+	eventually 20 test -e "$T/hangs"
+	script new <<-'E'
+		ADLOCK_PROGRAM=job
+		in_150_minutes=$(($(date +%s) + 9000))
+		adlock_get a b 0 '' '' "$in_150_minutes" || note "$ADLOCK_VERDICT"
+		adlock_get a b 0 2h '' "$in_150_minutes"
+		note "$ADLOCK_VERDICT"
+	E
+	run launch new
+	assert_success
+	assert_notes <<<$'busy\nacquired'
+	assert gone "$hung"
+}
+
+@test "an atom that asks for itself is its own ancestor: busy, whatever the age" {
+	script job <<-'E'
+		adlock_get a b 0
+		again new 0
+		adlock_release
+	E
+	newcomer
+	run launch job
+	assert_success
+	assert_notes <<<'75 busy'
+}
+
+@test "two newcomers at one expired owner: one takes over" {
+	script job <<-'E'
+		adlock_get a b
+		hang
+	E
+	hung job
+	script new <<-'E'
+		ADLOCK_PROGRAM=job
+		if adlock_get a b 0 1s; then
+			note "$ADLOCK_VERDICT"
+			await "$T/go"
+			adlock_release
+		else
+			note "$ADLOCK_VERDICT"
+			: >|"$T/go"
+		fi
+	E
+	start new
+	first=$!
+	start new
+	second=$!
+	wait "$first" "$second"
+	run sort "$T/notes"
+	assert_output $'acquired\nbusy'
+	assert gone "$hung"
+}

@@ -1,0 +1,126 @@
+# Taking and giving back.
+load common
+
+@test "the active lock exists while the atom runs, and names the shell" {
+	script job <<-'E'
+		adlock_get a b
+		read -r pid <"$ADLOCK_DIR/lock.job.dax.a.b"
+		[ "$pid" = "$$" ]
+		note "$ADLOCK_VERDICT"
+		adlock_release
+		[ ! -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<acquired
+}
+
+@test "a release stamps the last lock" {
+	script job <<-'E'
+		adlock_get a b
+		[ "$(stat -c %Y "$ADLOCK_DIR/last.job.dax.a.b")" = 0 ]
+		adlock_release
+	E
+	launch job
+	run older 60 "$(last_of a b)"
+	assert_failure
+}
+
+@test "a release with nothing held does nothing" {
+	script job <<-'E'
+		adlock_release
+		note "$?"
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<0
+}
+
+@test "the status before a release is told to the runlog" {
+	script job <<-'E'
+		adlock_get a b
+		sh -c 'exit 7' || adlock_release
+	E
+	launch job
+	run grep -h 'event=release' "$ADLOCK_DIR"/program.*.runlog
+	assert_output --partial 'status=7'
+}
+
+@test "a job that a signal ended is told as 128 + the signal" {
+	script job <<-'E'
+		adlock_get a b
+		sh -c 'kill $$' || adlock_release
+	E
+	launch job
+	run grep -h 'event=release' "$ADLOCK_DIR"/program.*.runlog
+	assert_output --partial 'status=143'
+}
+
+@test "a lock that was replaced is lost: 75, and the newcomer's stays" {
+	script job <<-'E'
+		adlock_get a b
+		sed 's/^token=./token=x/' "$ADLOCK_DIR/lock.job.dax.a.b" >|"$T/other"
+		mv "$T/other" "$ADLOCK_DIR/lock.job.dax.a.b"
+		adlock_release || note "$? $ADLOCK_VERDICT"
+	E
+	run launch job
+	assert_success
+	assert_output --partial lost
+	assert_notes <<<'75 lost'
+	held a b
+}
+
+@test "a trap that loses the lock keeps the script's status" {
+	script job <<-'E'
+		trap 'adlock_release || :' EXIT
+		adlock_get a b
+		sed 's/^token=./token=x/' "$ADLOCK_DIR/lock.job.dax.a.b" >|"$T/other"
+		mv "$T/other" "$ADLOCK_DIR/lock.job.dax.a.b"
+		exit 3
+	E
+	run launch job
+	assert_failure 3
+}
+
+@test "a lock directory of an odd name" {
+	export ADLOCK_DIR="$T/an [odd] *dir"
+	script job <<-'E'
+		adlock_get a b
+		adlock_get c d
+		adlock_release
+		adlock_release
+		note "$ADLOCK_VERDICT"
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert [ -e "$ADLOCK_DIR/last.job.dax.a.b" ]
+	refute [ -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
+}
+
+@test "a relative lock directory stays where it was when the script leaves" {
+	cd "$T"
+	export ADLOCK_DIR=locks
+	script job <<-'E'
+		adlock_get a b
+		cd /
+		adlock_release
+	E
+	launch job
+	refute [ -e "$T/locks/lock.job.dax.a.b" ]
+	assert [ -e "$T/locks/last.job.dax.a.b" ]
+}
+
+@test "the library is found by its users without ADLOCK_DIR: under HOME" {
+	[ "$(id -u)" != 0 ] || skip 'root has another directory'
+	unset ADLOCK_DIR
+	export HOME=$T/home
+	script job <<-'E'
+		adlock_get a b
+		adlock_release
+	E
+	launch job
+	assert [ -e "$HOME/.local/state/adlock/last.job.dax.a.b" ]
+}

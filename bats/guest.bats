@@ -1,0 +1,183 @@
+# A guest in other people's scripts: it leaves everything as it was, and works
+# whatever that is.
+load common
+
+# The life of a lock, in words that any IFS leaves alone.
+life() {
+	script job <<-'E'
+		adlock_pass
+		adlock_get copy /etc/x.x 0 90
+		adlock_get copy inner 0
+		adlock_release
+		adlock_release
+		adlock_get copy /etc/x.x 1h || note "$? $ADLOCK_VERDICT"
+		work() { note "$1"; }
+		adlock_with copy with 15 90 -- work 'x y'
+		note "$(adlock_age copy with)"
+		sub=$(adlock_get copy sub && echo got && adlock_release)
+		note "$sub"
+	E
+}
+
+for_settings() {
+	export ADLOCK_TEST_SETTINGS=$1
+	life
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
+}
+
+@test "in a plain script" { for_settings ''; }
+@test "under set -eu" { for_settings 'eu'; }
+@test "with IFS=x" { for_settings 'ifs'; }
+@test "with noclobber" { for_settings 'noclobber'; }
+@test "with traps" { for_settings 'traps'; }
+@test "in the C locale" { LC_ALL=C for_settings 'eu ifs'; }
+@test "without a locale" {
+	unset LC_ALL LANG
+	for_settings 'eu ifs'
+}
+
+@test "in a function, with allexport, without globbing" {
+	life
+	sed -i -e '1a set -af; body() {' -e '$a }; body' "$T/job"
+	run launch job
+	assert_success
+	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
+}
+
+@test "options, IFS, traps, parameters and descriptors stay as they were" {
+	script job <<-'E'
+		state() {
+			{
+				printf '%s\n' "$-" "$IFS" "${LC_ALL-unset}" "${OPTIND-}" "$PWD"
+				set -o
+				trap
+				for fd in 3 4 5 6 7 8 9; do # above 9 are the shell's own
+					[ ! -e "/proc/$$/fd/$fd" ] || echo "$fd"
+				done
+			} >|"$T/$1"
+		}
+		trap 'note exit' EXIT
+		trap 'note int' INT
+		set -- one 'two three' ''
+		state before
+		. "$ADLOCK_SH"
+		state after
+		diff "$T/before" "$T/after"
+		adlock_get a b
+		adlock_get c d 0 || :
+		state during
+		diff "$T/before" "$T/during"
+		adlock_release
+		adlock_get a b || :
+		adlock_with e f -- true
+		adlock_age e f >/dev/null
+		adlock_release
+		adlock_release
+		state end
+		diff "$T/before" "$T/end"
+		[ "$#-$1-$2-$3" = '3-one-two three-' ] && note parameters
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<$'parameters\nexit'
+}
+
+# names_in_use is the end of a script: the names that its shell knows by then,
+# save those that shells change by themselves.
+names_in_use() {
+	cat <<-'E'
+		set | sed -n 's/^\([A-Za-z_][A-Za-z_0-9]*\)=.*/\1/p; s/^[A-Za-z_][A-Za-z_0-9]*$/&/p' |
+			grep -vE '^(_|LINENO|.*RANDOM|SECONDS|EPOCH.*|BASH_.*|PIPESTATUS|PPID|FUNCNAME)$' | sort
+	E
+}
+
+@test "it defines no name but its own" {
+	{
+		cat <<-'E'
+			adlock_pass
+			adlock_get a b 0 90
+			adlock_with c d -- true
+			adlock_release
+		E
+		names_in_use
+	} | script job
+	names_in_use | script bare
+	launch job >"$T/with"
+	ADLOCK_SH=/dev/null launch bare >"$T/without"
+	run comm -23 "$T/with" "$T/without"
+	assert_success
+	run grep -vE '^(_?adlock_.*|ADLOCK_VERDICT)$' <<<"$output"
+	assert_output ''
+}
+
+@test "nothing of its own is exported" {
+	script job <<-'E'
+		adlock_pass
+		adlock_get a b
+		env >|"$T/env"
+		adlock_release
+	E
+	ADLOCK_MINE=1 launch job
+	run grep -i '^_adlock' "$T/env"
+	assert_output ''
+	refute grep ADLOCK_VERDICT "$T/env"
+}
+
+@test "sourced twice it does nothing, also while a lock is held" {
+	script job <<-'E'
+		adlock_get a b
+		. "$ADLOCK_SH"
+		note "$?"
+		adlock_release
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note released
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'0\nreleased'
+}
+
+@test "the descriptors of the script do not leak, nor does the lock need any" {
+	script job <<-'E'
+		exec 3>/dev/null
+		adlock_with a b -- true
+		exec 3>&-
+		adlock_with c d -- true
+	E
+	run launch job
+	assert_success
+	assert_output ''
+}
+
+@test "standard input is the script's own" {
+	script job <<-'E'
+		adlock_get a b
+		read -r line
+		note "$line"
+		adlock_release
+		read -r line
+		note "$line"
+	E
+	printf 'one\ntwo\n' | launch job
+	assert_notes <<<$'one\ntwo'
+}
+
+# bats test_tags=zsh
+@test "zsh that does not emulate sh is refused" {
+	printf '%s\n' '. "$ADLOCK_SH" || exit' >"$T/job"
+	run zsh "$T/job" 3>&-
+	assert_failure 69
+	assert_output --partial 'must emulate sh'
+}
+
+# bats test_tags=zsh
+@test "zsh works with emulate sh -c" {
+	printf '%s\n' "emulate sh -c '. \"\$ADLOCK_SH\"'" 'adlock_get a b && ls $ADLOCK_DIR && adlock_release' >"$T/job"
+	run zsh "$T/job" 3>&-
+	assert_success
+	assert_line lock.job.dax.a.b
+	refute held a b
+}

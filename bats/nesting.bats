@@ -1,0 +1,86 @@
+# Locks nest, and belong to the process that took them.
+load common
+
+@test "releases go from the inside out" {
+	script job <<-'E'
+		locks() { (cd "$ADLOCK_DIR" && for f in lock.*; do note "$1 $f"; done); }
+		adlock_get a outer
+		adlock_get a inner
+		adlock_release
+		locks first
+		adlock_release
+		locks second
+	E
+	run launch job
+	assert_success
+	assert_notes <<-'E'
+		first lock.job.dax.a.outer
+		second lock.*
+	E
+}
+
+@test "a subshell cannot release what its parent holds" {
+	script job <<-'E'
+		adlock_get a b
+		(
+			adlock_release || note "$?"
+			:
+		)
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note held
+		adlock_release
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note released
+	E
+	run launch job
+	assert_success
+	assert_output --partial 'not by this one'
+	assert_notes <<<$'64\nheld\nreleased'
+}
+
+@test "a subshell takes and releases its own, beside its parent's" {
+	script job <<-'E'
+		adlock_get a outer
+		(
+			adlock_get a inner
+			[ -e "$ADLOCK_DIR/lock.job.dax.a.inner" ]
+			adlock_release
+			[ ! -e "$ADLOCK_DIR/lock.job.dax.a.inner" ]
+			note inner
+		)
+		adlock_release
+		note "$ADLOCK_VERDICT"
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'inner\nacquired'
+}
+
+@test "in a command substitution" {
+	script job <<-'E'
+		v=$(adlock_get a b && echo got && adlock_release)
+		note "$v"
+	E
+	run launch job
+	assert_success
+	assert_notes <<<got
+	refute held a b
+}
+
+@test "a script within an atom knows nothing of the lock outside" {
+	script job <<-'E'
+		set -a
+		adlock_get a outer
+		again child
+		adlock_release
+	E
+	script child <<-'E'
+		adlock_release
+		note "child $?"
+		adlock_get a inner
+		adlock_release
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<'child 0'
+	refute held a outer
+}

@@ -1,0 +1,206 @@
+# The scenarios of Burgess and Skipitaris (LISA '97), seconds for minutes.
+load common
+
+@test "figure 2: a tick each second meets too soon, locked, and killed and replaced" {
+	script job <<-'E'
+		# The first job is short, the second outlasts any limit, the third is short.
+		if adlock_get run job 3s 4s; then
+			echo "job" >>"$T/jobs"
+			jobs=$(grep -c job "$T/jobs")
+			note "job $jobs"
+			[ "$jobs" != 2 ] || hang
+			adlock_release
+		else
+			note "$ADLOCK_VERDICT"
+		fi
+	E
+	tick_until_third() {
+		noted 'job 3' && return 0
+		start job
+		sleep 1
+		return 1
+	}
+	eventually 60 tick_until_third
+	run sh -c 'uniq "$T/notes" | head -n 5'
+	assert_output $'job 1\ntoo-soon\njob 2\nbusy\njob 3'
+	run leftovers sleep
+	assert_output ''
+}
+
+# program: three atoms; B does what the script `B` says.
+program() {
+	script program <<-'E'
+		ADLOCK_IF_ELAPSED=$2 ADLOCK_EXPIRE_AFTER=$3
+		atom() {
+			if adlock_get shellcommand "$2"; then
+				note "$1 $2 starts"
+				[ "$2" != B ] || body "$1"
+				note "$1 $2 ends"
+				adlock_release
+			else
+				note "$1 $2 $ADLOCK_VERDICT"
+			fi
+		}
+	E
+	cat >>"$T/program"
+	cat >>"$T/program" <<-'E'
+		atom "$1" A
+		atom "$1" B
+		atom "$1" C
+	E
+}
+
+@test "figure 4: a program that calls itself flows through itself, and there is no third" {
+	program <<-'E'
+		body() { again program "$(($1 + 1))" 15 90; }
+	E
+	run launch program 1 15 90
+	assert_success
+	assert_output ''
+	assert_notes <<-'E'
+		1 A starts
+		1 A ends
+		1 B starts
+		2 A too-soon
+		2 B busy
+		2 C starts
+		2 C ends
+		1 B ends
+		1 C too-soon
+	E
+}
+
+@test "figure 5: a second run does A, ends the hung B and its tree, does B and C" {
+	program <<-'E'
+		body() {
+			[ "$1" = 1 ] || return 0
+			sh -c 'setsid sleep 61 & sleep 62; :' &
+			hang
+		}
+	E
+	start program 1 0 2s
+	hung=$!
+	eventually 20 test -e "$T/hangs"
+	eventually 20 older 2 "$ADLOCK_DIR/lock.program.dax.shellcommand.B"
+	run launch program 2 0 2s
+	assert_success
+	assert_output ''
+	assert gone "$hung"
+	run leftovers sleep
+	assert_output ''
+	assert_notes <<-'E'
+		1 A starts
+		1 A ends
+		1 B starts
+		2 A starts
+		2 A ends
+		2 B starts
+		2 B ends
+		2 C starts
+		2 C ends
+	E
+}
+
+# threads: wait_for hangs until the other thread has created what it wants.
+threads() {
+	script thread <<-'E'
+		ADLOCK_IF_ELAPSED=2s ADLOCK_EXPIRE_AFTER=2s
+		wait_for() {
+			until [ -e "$T/$1" ]; do sleep 0.1; done
+		}
+		create() { : >|"$T/$1"; }
+		both() { wait_for "$1" && create "$2"; }
+	E
+	cat >>"$T/thread"
+}
+
+tick() {
+	start thread X Y 1
+	start thread Y X 2
+	sleep 1.2
+}
+
+@test "figure 6: circular waiting as one atom stays stuck" {
+	threads <<-'E'
+		adlock_with thread "$3" -- both "$1" "$2" || :
+	E
+	for _ in 1 2 3 4; do tick; done
+	refute [ -e "$T/X" ]
+	refute [ -e "$T/Y" ]
+	run grep -h 'event=takeover' "$ADLOCK_DIR"/program.*.runlog
+	assert_success
+}
+
+@test "figure 6: as two atoms the deadlock breaks within three ticks" {
+	threads <<-'E'
+		adlock_with wait "$3" -- wait_for "$1" || :
+		adlock_with create "$3" -- create "$2" || :
+	E
+	for _ in 1 2 3; do tick; done
+	eventually 20 test -e "$T/X"
+	eventually 20 test -e "$T/Y"
+}
+
+@test "table 2: IfElapsed 0 runs always, T not before T, never once only" {
+	script job <<-'E'
+		verdict() {
+			if adlock_get "$@"; then adlock_release; fi
+			note "$1 $ADLOCK_VERDICT"
+		}
+		last=$ADLOCK_DIR/last.job.dax
+		verdict zero x 0
+		verdict zero x 0
+		verdict T x 15
+		verdict T x 15
+		touch -d '-14 minutes' "$last.T.x"
+		verdict T x 15
+		touch -d '-15 minutes' "$last.T.x"
+		verdict T x 15
+		verdict infinity x never
+		touch -d '-9 years' "$last.infinity.x"
+		verdict infinity x never
+	E
+	run launch job
+	assert_success
+	assert_notes <<-'E'
+		zero acquired
+		zero acquired
+		T acquired
+		T too-soon
+		T too-soon
+		T acquired
+		infinity acquired
+		infinity too-soon
+	E
+}
+
+@test "table 3: ExpireAfter 0 locks nothing, never does not expire, T after T" {
+	script job <<-'E'
+		if adlock_get a b 0 "$1"; then
+			note "$1 $ADLOCK_VERDICT"
+			hang "hangs.$2"
+		else
+			note "$1 $ADLOCK_VERDICT"
+		fi
+	E
+	start job 1h 1
+	first=$!
+	eventually 20 test -e "$T/hangs.1"
+	launch job 1h 2
+	start job 0 3
+	second=$!
+	eventually 20 test -e "$T/hangs.3"
+	assert gone "$first"
+	eventually 20 older 2 "$(lock_of a b)"
+	launch job never 4
+	start job 1s 5
+	eventually 20 test -e "$T/hangs.5"
+	assert gone "$second"
+	assert_notes <<-'E'
+		1h acquired
+		1h busy
+		0 acquired
+		never busy
+		1s acquired
+	E
+}

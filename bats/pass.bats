@@ -1,0 +1,83 @@
+# The pass: one clock for a whole run.
+load common
+
+@test "all locks of a pass expire together, whatever the atoms before took" {
+	script job <<-'E'
+		adlock_get hang "$1"
+		hang "hangs.$1"
+	E
+	start job A
+	start job B
+	second=$!
+	eventually 20 test -e "$T/hangs.A"
+	eventually 20 test -e "$T/hangs.B"
+	script new <<-'E'
+		ADLOCK_PROGRAM=job
+		[ "$1" = now ] || adlock_pass
+		await "$T/later"
+		if adlock_get hang B 0 3s; then
+			note "$1 $ADLOCK_VERDICT"
+			adlock_release
+		else
+			note "$1 $ADLOCK_VERDICT"
+		fi
+	E
+	start new pass
+	pass=$!
+	eventually 20 older 4 "$(lock_of hang B)"
+	: >"$T/later"
+	wait "$pass"
+	refute gone "$second"
+	launch new now
+	assert gone "$second"
+	assert_notes <<<$'pass busy\nnow acquired'
+}
+
+@test "what was completed after the pass began is too soon, save where IfElapsed is 0" {
+	script job <<-'E'
+		adlock_pass
+		sleep 1.1
+		adlock_get a b 1s
+		adlock_release
+		sleep 1.1
+		adlock_get a b 1s || note "$ADLOCK_VERDICT"
+		adlock_get a b 0
+		note "$ADLOCK_VERDICT"
+		adlock_release
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'too-soon\nacquired'
+}
+
+@test "the last argument of adlock_get is a clock of its own" {
+	script job <<-'E'
+		adlock_get a b 1s
+		adlock_release
+		adlock_get a b 1h '' '' "$(($(date +%s) + 7200))"
+		note "$ADLOCK_VERDICT"
+		adlock_release
+	E
+	run launch job
+	assert_success
+	assert_notes <<<acquired
+}
+
+@test "a pass ends with its script: a child has its own clock" {
+	script job <<-'E'
+		set -a
+		adlock_pass
+		_adlock_pass=1000000000
+		again child
+	E
+	script child <<-'E'
+		adlock_get a b 1s
+		adlock_release
+		sleep 1.1
+		adlock_get a b 1s
+		note "$ADLOCK_VERDICT"
+	E
+	run launch job
+	assert_success
+	assert_notes <<<acquired
+}

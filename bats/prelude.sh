@@ -1,0 +1,41 @@
+# shellcheck shell=sh disable=SC1090,SC2086,SC2154
+# What every fixture script begins with: the settings of a hostile host, as
+# named in $ADLOCK_TEST_SETTINGS (eu ifs noclobber traps), then the library.
+# $T is the test's own directory.
+case " $ADLOCK_TEST_SETTINGS " in *' eu '*) set -eu ;; esac
+case " $ADLOCK_TEST_SETTINGS " in *' noclobber '*) set -C ;; esac
+case " $ADLOCK_TEST_SETTINGS " in *' traps '*) trap ': user' USR2 ;; esac
+case " $ADLOCK_TEST_SETTINGS " in *' ifs '*) IFS=x ;; esac
+
+# note TEXT adds a line to what the test reads afterwards.
+note() {
+	printf '%s\n' "$1" >>"$T/notes"
+}
+
+# await FILE waits until there is one, 20 seconds at most.
+await() {
+	await_tries=0
+	until [ -e "$1" ]; do
+		await_tries=$((await_tries + 1))
+		[ "$await_tries" -lt 400 ] || exit 99
+		sleep 0.05
+	done
+}
+
+# hang is an atom that never ends by itself, within the life of a test.
+hang() {
+	: >>"$T/${1:-hangs}"
+	sleep 60
+}
+
+# again SCRIPT [ARG...] runs another script in the shell under test, as a child.
+again() {
+	(
+		IFS=" "
+		again_script=$T/$1
+		shift
+		exec $ADLOCK_TEST_SHELL "$again_script" ${1+"$@"} # posh: set -u knows no empty $@
+	)
+}
+
+. "$ADLOCK_SH" || exit

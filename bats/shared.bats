@@ -1,0 +1,57 @@
+#!/usr/bin/env bats
+# Many readers or one writer, in a lock directory.
+
+load common
+
+@test "scripts that read hold an atom together, one that writes does not" {
+	script reader <<-'END'
+		ADLOCK_PROGRAM=job ADLOCK_SHARED=1
+		adlock_get copy nightly 0
+		: >"$T/$1"
+		await "$T/go"
+		adlock_release
+	END
+	script writer <<-'END'
+		ADLOCK_PROGRAM=job
+		adlock_get copy nightly 0 || note "$ADLOCK_VERDICT"
+		: >"$T/go"
+		ADLOCK_WAIT=20s
+		adlock_get copy nightly 0
+		note "$ADLOCK_VERDICT"
+		adlock_release
+	END
+	start reader one
+	start reader two
+	eventually 20 test -e "$T/one"
+	eventually 20 test -e "$T/two"
+	run launch writer
+	assert_success
+	assert_output ''
+	assert_notes <<-'END'
+		busy
+		acquired
+	END
+}
+
+@test "a reader that was killed keeps no writer out" {
+	script reader <<-'END'
+		ADLOCK_PROGRAM=job ADLOCK_SHARED=1
+		adlock_get copy nightly 0
+		: >"$T/reads"
+		hang
+	END
+	start reader
+	local pid=$!
+	eventually 20 test -e "$T/reads"
+	kill -KILL "$pid"
+	script writer <<-'END'
+		ADLOCK_PROGRAM=job
+		adlock_get copy nightly 0
+		note "$ADLOCK_VERDICT"
+		adlock_release
+	END
+	eventually 20 gone "$pid"
+	run launch writer
+	assert_success
+	assert_notes <<<acquired
+}

@@ -1,0 +1,206 @@
+#!/usr/bin/env bats
+# Locks in a store beyond this machine, tended by a locksmith: on a real etcd.
+
+load common
+
+setup_file() {
+	command -v etcd >/dev/null && command -v etcdctl >/dev/null || return 0
+	local try
+	for try in 1 2 3 4 5; do
+		export ETCD_PORT=$((20000 + RANDOM % 10000))
+		! serve "$BATS_FILE_TMPDIR/etcd.$try" || return 0
+	done
+	return 1
+}
+
+# serve DIR starts an etcd at $ETCD_PORT and waits until it answers; it fails where
+# the port is somebody else's.
+serve() {
+	local peer=http://127.0.0.1:$((ETCD_PORT + 1)) end=$((SECONDS + 30)) pid
+	etcd --data-dir "$1" --log-level error --name default \
+		--listen-client-urls "http://127.0.0.1:$ETCD_PORT" --advertise-client-urls "http://127.0.0.1:$ETCD_PORT" \
+		--listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer" \
+		>"$1.out" 2>&1 3>&- &
+	pid=$!
+	echo "$pid" >"$BATS_FILE_TMPDIR/etcd.pid"
+	until kill -0 "$pid" 2>/dev/null && etcdctl --endpoints "127.0.0.1:$ETCD_PORT" endpoint health >/dev/null 2>&1; do
+		kill -0 "$pid" 2>/dev/null && ((SECONDS < end)) || return 1
+		sleep 0.1
+	done
+}
+
+teardown_file() {
+	[ ! -e "$BATS_FILE_TMPDIR/etcd.pid" ] || kill -KILL "$(cat "$BATS_FILE_TMPDIR/etcd.pid")" || true
+}
+
+beyond() {
+	[ -n "${ETCD_PORT-}" ] || skip 'etcd is not installed'
+	[ -x "${ADLOCK_BIN%/*}/adlock-locksmith" ] || skip 'adlock-locksmith is not built'
+	export ADLOCK_STORE=etcd://127.0.0.1:$ETCD_PORT/$BATS_TEST_NUMBER-${shell[0]}
+	export ADLOCK_LEASE=6s
+}
+
+# quiet: no locksmith of this test is left.
+quiet() { [ -z "$(leftovers adlock-locksmith)" ]; }
+
+@test "a script takes a lock in the store, and releases it" {
+	beyond
+	script job <<-'END'
+		adlock_get copy nightly 0
+		note "$ADLOCK_VERDICT ${ADLOCK_FENCE:+fenced}"
+		adlock_get copy nightly 0 || note "again: $? $ADLOCK_VERDICT"
+		adlock_release
+		note "released $?"
+		adlock_get copy nightly 60 || note "then: $? $ADLOCK_VERDICT"
+	END
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<-'END'
+		acquired fenced
+		again: 75 busy
+		released 0
+		then: 75 too-soon
+	END
+	eventually 10 quiet
+	assert [ -z "$(find "$ADLOCK_DIR" -name 'smith.*')" ]
+}
+
+@test "the locksmith is no child of the script and holds nothing of it open" {
+	beyond
+	script job <<-'END'
+		adlock_get copy nightly 0
+		wait
+		note held
+		: >"$T/held"
+		await "$T/go"
+		adlock_release
+	END
+	(launch job | cat >"$T/piped") &
+	eventually 20 test -e "$T/held"
+	local smith file
+	for smith in $(leftovers adlock-locksmith); do
+		assert_equal "$(awk '/^PPid/ { print $2 }' "/proc/$smith/status")" 1
+		for file in "/proc/$smith/fd/"[012]; do
+			assert_equal "$(readlink "$file")" /dev/null
+		done
+	done
+	: >"$T/go"
+	wait
+	eventually 10 quiet
+}
+
+@test "a script that was killed gives its lock back within a second or so" {
+	beyond
+	script job <<-'END'
+		adlock_get copy nightly 0
+		: >"$T/held"
+		hang
+	END
+	start job
+	local pid=$!
+	eventually 20 test -e "$T/held"
+	kill -KILL "$pid"
+	script next <<-'END'
+		ADLOCK_PROGRAM=job
+		ADLOCK_WAIT=5s
+		adlock_get copy nightly 0
+		note "$ADLOCK_VERDICT"
+		adlock_release
+	END
+	run launch next
+	assert_success
+	assert_notes <<<acquired
+	eventually 10 quiet
+}
+
+@test "a script whose locksmith was killed is ended" {
+	beyond
+	script job <<-'END'
+		adlock_get copy nightly 0
+		: >"$T/held"
+		hang
+	END
+	start job
+	local pid=$!
+	eventually 20 test -e "$T/held"
+	kill -KILL "$(leftovers 'adlock-locksmith.holder')"
+	eventually 20 gone "$pid"
+	eventually 10 quiet
+}
+
+@test "a dead locksmith never hangs a release, which says lost" {
+	beyond
+	script job <<-'END'
+		adlock_get copy nightly 0
+		: >"$T/held"
+		await "$T/go"
+		adlock_release || note "$? $ADLOCK_VERDICT"
+	END
+	start job
+	eventually 20 test -e "$T/held"
+	# shellcheck disable=SC2046 # several
+	kill -KILL $(leftovers adlock-locksmith) # its guard too
+	: >"$T/go"
+	eventually 20 noted '75 lost'
+	run cat "$T/job.out"
+	assert_output --partial 'lost: its holder is gone'
+}
+
+@test "an expired script elsewhere is ended by its own locksmith" {
+	beyond
+	script job <<-'END'
+		adlock_get copy nightly 0
+		: >"$T/held"
+		hang
+	END
+	start job
+	local pid=$!
+	eventually 20 test -e "$T/held"
+	script next <<-'END'
+		ADLOCK_PROGRAM=job
+		adlock_get copy nightly 0 0
+		note "$ADLOCK_VERDICT"
+		adlock_release
+	END
+	ADLOCK_DIR=$T/elsewhere run launch next
+	assert_success
+	assert_notes <<<acquired
+	eventually 10 gone "$pid"
+}
+
+@test "without the locksmith a store is one clear error" {
+	beyond
+	mkdir "$T/alone"
+	cp "$ADLOCK_BIN" "$T/alone/adlock"
+	script job <<-'END'
+		adlock_get copy nightly 0
+	END
+	ADLOCK_BIN=$T/alone/adlock run launch job
+	assert_failure 69
+	assert_output 'adlock: adlock-locksmith: is not installed: it is needed for a store beyond this machine'
+}
+
+@test "a store that cannot be reached is one clear error, and nothing is held" {
+	beyond
+	export ADLOCK_STORE=etcd://127.0.0.1:1/x
+	script job <<-'END'
+		adlock_get copy nightly 0
+	END
+	run launch job
+	assert_failure 69
+	assert_output 'adlock: etcd://127.0.0.1:1/x: no answer in time'
+}
+
+@test "ADLOCK_STORE may be a lock directory" {
+	export ADLOCK_STORE=$T/other
+	script job <<-'END'
+		adlock_get copy nightly 0
+		[ -e "$T/other/lock.job.dax.copy.nightly" ]
+		adlock_release
+		note finished
+	END
+	run launch job
+	assert_success
+	noted finished
+}

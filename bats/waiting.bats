@@ -1,0 +1,90 @@
+# Waiting for a busy atom.
+load common
+
+holder() {
+	script job <<-'E'
+		adlock_get a b 0
+		: >|"$T/holds"
+		await "$T/go"
+		adlock_release
+	E
+	start job
+	holder=$!
+	eventually 20 test -e "$T/holds"
+}
+
+waiter() {
+	script waits <<-'E'
+		ADLOCK_PROGRAM=job
+		: >|"$T/waits"
+		if adlock_get a b 0; then
+			note "$ADLOCK_VERDICT"
+			adlock_release
+		else
+			note "$? $ADLOCK_VERDICT"
+		fi
+	E
+}
+
+@test "a busy atom is waited for, and taken when it is released" {
+	holder
+	waiter
+	ADLOCK_WAIT=1m start waits
+	waits=$!
+	eventually 20 test -e "$T/waits"
+	: >"$T/go"
+	wait "$holder" "$waits"
+	assert_notes <<<acquired
+}
+
+@test "a busy atom is taken when its owner dies" {
+	holder
+	waiter
+	ADLOCK_WAIT=1m start waits
+	waits=$!
+	eventually 20 test -e "$T/waits"
+	kill -KILL "$holder"
+	wait "$waits"
+	assert_notes <<<acquired
+}
+
+@test "tired of waiting: busy, after the time and not much before" {
+	holder
+	waiter
+	begun=$(date +%s)
+	ADLOCK_WAIT=2s run launch waits
+	assert_success
+	assert [ "$(($(date +%s) - begun))" -ge 1 ]
+	assert_notes <<<'75 busy'
+}
+
+@test "one that expires while it is waited for is ended" {
+	script job <<-'E'
+		adlock_get a b 0
+		hang
+	E
+	start job
+	hung=$!
+	eventually 20 test -e "$T/hangs"
+	waiter
+	ADLOCK_WAIT=1m ADLOCK_EXPIRE_AFTER=2s run launch waits
+	assert_success
+	assert_notes <<<acquired
+	assert gone "$hung"
+}
+
+@test "too soon is not waited for, unless that is asked" {
+	script job <<-'E'
+		ADLOCK_WAIT=1m
+		adlock_get a b
+		adlock_release
+		adlock_get a b 2s || note "$? $ADLOCK_VERDICT"
+		ADLOCK_WAIT_ELAPSED=1
+		adlock_get a b 2s
+		note "$ADLOCK_VERDICT"
+		adlock_release
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'75 too-soon\nacquired'
+}

@@ -1,0 +1,122 @@
+# adlock_with: get, run, release.
+load common
+
+@test "the command runs under the lock, and its status comes back" {
+	script job <<-'E'
+		work() {
+			[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || return 1
+			note "$1"
+			return 7
+		}
+		adlock_with a b 0 -- work 'one two' || note "$?"
+		[ ! -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'one two\n7'
+}
+
+@test "any number of limits, and -- within the command" {
+	script job <<-'E'
+		ADLOCK_IF_ELAPSED=0
+		adlock_with a b -- note 2
+		adlock_with a b 0 -- note 3
+		adlock_with a b 0 90 -- note 4
+		adlock_with a b 0 90 dax -- note 5
+		adlock_with a b 0 90 dax "$(date +%s)" -- note 6
+		adlock_with -- -- 0 -- note --
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<$'2\n3\n4\n5\n6\n--'
+}
+
+@test "the function runs in this shell" {
+	script job <<-'E'
+		v=before
+		work() { v=after; }
+		adlock_with a b -- work
+		note "$v"
+	E
+	launch job
+	assert_notes <<<after
+}
+
+@test "they nest" {
+	script job <<-'E'
+		inner() {
+			[ -e "$ADLOCK_DIR/lock.job.dax.a.outer" ]
+			[ -e "$ADLOCK_DIR/lock.job.dax.a.inner" ]
+			note inner
+		}
+		outer() { adlock_with a inner -- inner; }
+		adlock_with a outer -- outer
+		note "$?"
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'inner\n0'
+	run ls "$ADLOCK_DIR"
+	refute_output --partial lock.job
+}
+
+@test "a command that keeps a lock of its own: only the one around it goes" {
+	script job <<-'E'
+		work() { adlock_get a mine; }
+		adlock_with a b -- work
+		[ ! -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.mine" ]
+		adlock_release
+		[ ! -e "$ADLOCK_DIR/lock.job.dax.a.mine" ]
+	E
+	run launch job
+	assert_success
+}
+
+@test "denied: the command is not run" {
+	script job <<-'E'
+		adlock_with a b -- note once
+		adlock_with a b -- note twice || note "$? $ADLOCK_VERDICT"
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<$'once\n75 too-soon'
+}
+
+@test "a command that is not there: 127, and nothing is taken or stamped" {
+	script job <<-'E'
+		adlock_with a b -- no-such-command || note "$?"
+	E
+	run launch job
+	assert_success
+	assert_output 'adlock: no-such-command: command not found'
+	assert_notes <<<127
+	refute [ -e "$(last_of a b)" ]
+}
+
+@test "a command that exits the shell leaves a lock that the next start reclaims" {
+	script job <<-'E'
+		leave() { exit 9; }
+		adlock_with a b 0 -- leave
+	E
+	run launch job
+	assert_failure 9
+	assert held a b
+	run launch job
+	assert_failure 9
+}
+
+@test "without a command or -- it is a usage error" {
+	script job <<-'E'
+		adlock_with a b 15 note x || note "$?"
+		adlock_with a b -- || note "$?"
+		adlock_with a -- note x || note "$?"
+		adlock_with a b 1 2 3 4 5 -- note x || note "$?"
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'64\n64\n64\n64'
+	refute [ -e "$ADLOCK_DIR" ]
+}
