@@ -1,0 +1,164 @@
+package helper
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Atom is one atom in a lock directory of its own.
+type Atom struct {
+	Dir string
+	Bin string // the helper program
+	UID int    // who asks for it; 0: the test's user
+
+	More []string // further variables, "NAME=value"
+}
+
+// The atom's parts and NAME.
+const (
+	atomParts = "--program=p --host=dax --operator=o --operand=x"
+	AtomName  = "p.dax.o.x"
+)
+
+// NewAtom returns an atom that nobody has taken yet.
+func NewAtom(t testing.TB) *Atom {
+	t.Helper()
+	return &Atom{Dir: Dir(t), Bin: Binary(t)}
+}
+
+// Lock is the path of the active lock.
+func (a *Atom) Lock() string { return filepath.Join(a.Dir, "lock."+AtomName) }
+
+// Last is the path of the last lock.
+func (a *Atom) Last() string { return filepath.Join(a.Dir, "last."+AtomName) }
+
+// Runlog returns the record as it stands; "" where there is none.
+func (a *Atom) Runlog() string {
+	text, _ := os.ReadFile(filepath.Join(a.Dir, "program.dax.runlog"))
+	return string(text)
+}
+
+// Env are the variables by which a script finds the atom: $take takes it for
+// the shell that says it, as the library does; $run, with a command behind it,
+// is a newcomer.
+func (a *Atom) Env() []string {
+	return append([]string{
+		"ADLOCK_DIR=" + a.Dir, "adlock=" + a.Bin,
+		"take=" + a.Bin + " mkatomic --lock - p dax o x",
+		"run=" + a.Bin + " run --pause=1s " + atomParts,
+	}, a.More...)
+}
+
+// Shell runs a script with Env to its end.
+func (a *Atom) Shell(t testing.TB, script string, prefix ...string) Result {
+	t.Helper()
+	return a.command(append(prefix, "sh", "-c", script)).Run(t)
+}
+
+// Owner starts a shell that takes the atom and then carries out the script. It
+// is the owner, also where the script is `exec …`.
+func (a *Atom) Owner(t testing.TB, script string, prefix ...string) *Process {
+	t.Helper()
+	p := a.command(append(prefix, "sh", "-c", "$take || exit\n"+script)).Start(t)
+	a.AwaitLock(t)
+	return p
+}
+
+// Supervised starts `adlock run` with a shell script as its job.
+func (a *Atom) Supervised(t testing.TB, script string, prefix ...string) *Process {
+	t.Helper()
+	p := a.command(append(append(prefix, a.newcomer()...), "sh", "-c", script)).Start(t)
+	a.AwaitLock(t)
+	return p
+}
+
+// Newcomer runs `adlock run` with these options and a job that prints "ran".
+func (a *Atom) Newcomer(t testing.TB, options ...string) Result {
+	t.Helper()
+	return a.command(append(a.newcomer(options...), "echo", "ran")).Run(t)
+}
+
+func (a *Atom) newcomer(options ...string) []string {
+	args := append([]string{a.Bin, "run", "--pause=1s"}, strings.Fields(atomParts)...)
+	return append(append(args, options...), "--")
+}
+
+func (a *Atom) command(args []string) Command {
+	return Command{Args: args, Env: a.Env(), UID: a.UID}
+}
+
+// AwaitLock waits until the atom is held and its owner-to-be has let go of the
+// guard: a newcomer that comes in between is told busy, whatever its limits.
+func (a *Atom) AwaitLock(t testing.TB) {
+	t.Helper()
+	Eventually(t, "the atom is held", func() bool {
+		f, err := os.Open(a.Lock())
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil
+	})
+}
+
+// Mark returns an entry by which a job that carries it in its environment is
+// found (With). Whatever has it at the end of the test is killed.
+func (a *Atom) Mark(t testing.TB) string {
+	t.Helper()
+	mark := "JOB=" + a.Dir
+	t.Cleanup(func() {
+		for _, pid := range With(mark) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+		}
+	})
+	return mark
+}
+
+// Rewrite changes one value of the active lock in place: what a lock of another
+// boot, machine or moment would say.
+func (a *Atom) Rewrite(t testing.TB, key, value string) {
+	t.Helper()
+	text, err := os.ReadFile(a.Lock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	for i, line := range lines {
+		if bytes.HasPrefix(line, []byte(key+"=")) {
+			lines[i] = []byte(key + "=" + value + "\n")
+			if err := os.WriteFile(a.Lock(), bytes.Join(lines, nil), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("no %q in the lock:\n%s", key, text)
+}
+
+// Ran wants the newcomer to have taken the atom and to have said nothing.
+func (r Result) Ran(t testing.TB) {
+	t.Helper()
+	if r.Status != 0 || r.Out != "ran\n" || r.Err != "" {
+		t.Errorf("status %d, output %q, errors %q; want the job to run in silence", r.Status, r.Out, r.Err)
+	}
+}
+
+// Denied wants the newcomer to be denied in silence.
+func (r Result) Denied(t testing.TB) {
+	t.Helper()
+	if r.Status != 75 || r.Out != "" || r.Err != "" {
+		t.Errorf("status %d, output %q, errors %q; want a silent denial", r.Status, r.Out, r.Err)
+	}
+}
+
+// Refused wants the status, one line of complaint with the word in it, and no job.
+func (r Result) Refused(t testing.TB, status int, word string) {
+	t.Helper()
+	if r.Status != status || r.Out != "" || strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, word) {
+		t.Errorf("status %d, output %q, errors %q; want status %d and one line with %q", r.Status, r.Out, r.Err, status, word)
+	}
+}

@@ -1,0 +1,132 @@
+// Package helper is what the tests across packages share: the helper program,
+// built as the Makefile builds it, and careful ways to start and end processes.
+package helper
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Main runs the tests and removes what Binary built. A package that uses Binary
+// calls it from its TestMain.
+func Main(m *testing.M) {
+	status := m.Run()
+	if scratch != "" {
+		os.RemoveAll(scratch)
+	}
+	os.Exit(status)
+}
+
+// scratch is where the program is built; "" until then.
+var scratch string
+
+// Root returns the project's directory.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+var build = sync.OnceValues(func() (string, error) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "adlock-test-"); err != nil {
+		return "", err
+	}
+	path := filepath.Join(scratch, "adlock")
+	return path, errors.Join(Build(path), Build(path+"-report"))
+})
+
+// Binary returns the path of the helper program, built once for the package.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Build builds the program that path is named after: static, as the Makefile
+// does, with more build tags where they are given.
+func Build(path string, tags ...string) error {
+	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w",
+		"-tags", strings.Join(append(tags, "urfave_cli_no_docs"), ","), "-o", path, "./cmd/"+filepath.Base(path))
+	command.Dir = Root()
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return &buildError{err, string(output)}
+	}
+	return nil
+}
+
+type buildError struct {
+	err    error
+	output string
+}
+
+func (e *buildError) Error() string { return e.err.Error() + "\n" + e.output }
+
+// Dir returns a fresh lock directory, mode 0700.
+func Dir(t testing.TB) string {
+	t.Helper()
+	path := t.TempDir()
+	if err := os.Chmod(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Need skips the test where a tool is missing, and fails it where skipping is
+// forbidden (ADLOCK_TEST_SKIP=no).
+func Need(t testing.TB, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			Skip(t, tool+" is not installed")
+		}
+	}
+}
+
+// NeedRoot is Need for a test that only root can run.
+func NeedRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		Skip(t, "only root can run this")
+	}
+}
+
+// Skip skips the test with a word, or fails it where skipping is forbidden.
+func Skip(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("ADLOCK_TEST_SKIP") == "no" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// Patience is how long a test waits for what must happen soon: long enough for
+// a busy machine, short enough for a person.
+const Patience = 30 * time.Second
+
+// Eventually waits until the claim holds, and fails the test after Patience.
+func Eventually(t testing.TB, claim string, holds func() bool) {
+	t.Helper()
+	Within(t, Patience, claim, holds)
+}
+
+// Within is Eventually with another patience.
+func Within(t testing.TB, patience time.Duration, claim string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not so within %v: %s", patience, claim)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package helper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Result is how a command ended.
+type Result struct {
+	Status   int // as a shell has it: 128+signal where one ended it
+	Out, Err string
+}
+
+// Command is a command to run in a clean environment: PATH, HOME and TMPDIR of
+// the test, and what Env adds. No setting of the caller's shell gets in.
+type Command struct {
+	Args  []string
+	Env   []string
+	Dir   string
+	Stdin string
+	UID   int           // run as this user; 0: as the test
+	Limit time.Duration // it is ended, and the test fails, after so long; 0: Patience
+}
+
+func (c Command) prepare(ctx context.Context) *exec.Cmd {
+	command := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
+	command.Dir = c.Dir
+	command.Env = append(Clean(), c.Env...)
+	command.Stdin = strings.NewReader(c.Stdin)
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if c.UID != 0 {
+		command.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(c.UID), Gid: uint32(c.UID)}
+	}
+	command.WaitDelay = time.Second // a daemon may keep the pipes
+	return command
+}
+
+// Clean is the environment without any setting of adlock's.
+func Clean() []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "ADLOCK_") {
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
+// Run runs the command to its end in a session of its own.
+func (c Command) Run(t testing.TB) Result {
+	t.Helper()
+	if c.Limit == 0 {
+		c.Limit = Patience
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.Limit)
+	defer cancel()
+	command := c.prepare(ctx)
+	var out, trouble bytes.Buffer
+	command.Stdout, command.Stderr = &out, &trouble
+	err := command.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("%q took more than %v\n%s%s", c.Args, c.Limit, out.String(), trouble.String())
+	}
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) && !errors.Is(err, exec.ErrWaitDelay) {
+		t.Fatal(err)
+	}
+	return Result{status(command), out.String(), trouble.String()}
+}
+
+func status(command *exec.Cmd) int {
+	wait := command.ProcessState.Sys().(syscall.WaitStatus)
+	if wait.Signaled() {
+		return 128 + int(wait.Signal())
+	}
+	return wait.ExitStatus()
+}
+
+// Process is a command that runs beside the test.
+type Process struct {
+	PID   int
+	ended chan struct{}
+	out   *buffer
+	cmd   *exec.Cmd
+}
+
+// Start starts the command in a session of its own. What is left of its session
+// at the end of the test is killed.
+func (c Command) Start(t testing.TB) *Process {
+	t.Helper()
+	p := &Process{ended: make(chan struct{}), out: new(buffer)}
+	p.cmd = c.prepare(context.Background())
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.PID = p.cmd.Process.Pid
+	go func() { _ = p.cmd.Wait(); close(p.ended) }() // the state tells how it ended
+	t.Cleanup(func() {
+		KillSession(p.PID)
+		<-p.ended
+	})
+	return p
+}
+
+// Wait returns the status of the process once it has ended.
+func (p *Process) Wait(t testing.TB) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+		return status(p.cmd)
+	case <-time.After(Patience):
+		t.Fatalf("process %d still runs after %v\n%s", p.PID, Patience, p.out)
+		return 0
+	}
+}
+
+// Ended reports whether the process has ended and been reaped.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Output is what the process has written so far, both streams.
+func (p *Process) Output() string { return p.out.String() }
+
+// Kill ends the process, and it alone, with KILL.
+func (p *Process) Kill(t testing.TB) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait(t)
+}
+
+// Signal sends one signal to the process alone.
+func (p *Process) Signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// buffer is a bytes.Buffer that may be read while it is written.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

@@ -1,0 +1,101 @@
+package helper
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Alive reports whether a process with that pid lives; a zombie does not.
+func Alive(pid int) bool {
+	fields := stat(pid)
+	return len(fields) > 0 && fields[0] != "Z" && fields[0] != "X"
+}
+
+// stat returns the fields of /proc/PID/stat behind the command: state, ppid,
+// pgrp, session, … (proc(5)); nil where there is no such process.
+func stat(pid int) []string {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+}
+
+// pids returns every process.
+func pids() []int {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	var list []int
+	for _, dir := range dirs {
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// KillSession ends what lives of the session with KILL.
+func KillSession(session int) {
+	for _, pid := range pids() {
+		if fields := stat(pid); len(fields) > 3 && fields[3] == strconv.Itoa(session) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+		}
+	}
+}
+
+// With returns the living processes that have entry ("NAME=value") in the
+// environment they were started with, the test itself excepted: a mark by which
+// a test finds whatever it has left running.
+func With(entry string) []int {
+	var found []int
+	for _, pid := range pids() {
+		environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		if err != nil || pid == os.Getpid() || !Alive(pid) {
+			continue
+		}
+		for _, have := range strings.Split(string(environ), "\x00") {
+			if have == entry {
+				found = append(found, pid)
+			}
+		}
+	}
+	return found
+}
+
+// SameNamespace returns the command lines of the living processes in the pid
+// namespace that the children of pid are in.
+func SameNamespace(t testing.TB, pid int) []string {
+	t.Helper()
+	here := "/proc/" + strconv.Itoa(pid) + "/ns/pid_for_children"
+	namespace, err := os.Readlink(here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	for _, other := range pids() {
+		found, err := os.Readlink("/proc/" + strconv.Itoa(other) + "/ns/pid")
+		if err != nil || found != namespace || !Alive(other) {
+			continue
+		}
+		command, _ := os.ReadFile("/proc/" + strconv.Itoa(other) + "/cmdline") // gone: ""
+		if len(command) > 0 {
+			commands = append(commands, strings.TrimSpace(strings.ReplaceAll(string(command), "\x00", " ")))
+		}
+	}
+	return commands
+}
+
+// Children returns the living children of a process.
+func Children(pid int) []int {
+	var children []int
+	for _, other := range pids() {
+		if fields := stat(other); len(fields) > 1 && fields[1] == strconv.Itoa(pid) && Alive(other) {
+			children = append(children, other)
+		}
+	}
+	return children
+}
