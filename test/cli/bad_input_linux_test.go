@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"adlock/test/helper"
+)
+
+const nobody = 65534
+
+func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
+	for _, c := range []struct {
+		says string
+		line string // words, with _ for an empty one
+	}{
+		{"unknown verb", "fly"},
+		{"--fly: unknown option", "run --fly true"},
+		{"--fly: unknown option", "run --fly=3 true"},
+		{"--fly: unknown option", "stat-age --fly f"},
+		{"--fly: unknown option", "release --fly lock.a.b.c.d"},
+		{"-fly", "mkatomic --fly f"},
+		{"-fly", "kill-carefully --fly 1"},
+		{"-fly", "status --fly"},
+		{"-fly", "clear --fly"},
+		{"wants a COMMAND", "run"},
+		{"wants a COMMAND", "run --"},
+		{`"soon"`, "run --if-elapsed soon true"},
+		{`"-1"`, "run --expire-after=-1 true"},
+		{`"1.5"`, "run --pause 1.5 true"},
+		{`"1x"`, "run --wait 1x true"},
+		{`""`, "run --wait= true"},
+		{`"h"`, "run --jitter h true"},
+		{`"99999999999999999999"`, "run --if-elapsed 99999999999999999999 true"},
+		{"--wait: needs a value", "run --wait"},
+		{"--verbose: takes no value", "run --verbose=1 true"},
+		{`"256"`, "run --exit-denied 256 true"},
+		{`"-1"`, "run -E -1 true"},
+		{`"x"`, "run --slots x true"},
+		{`"1001"`, "run --slots 1001 true"},
+		{`"noon"`, "run --now noon true"},
+		{"ADLOCK_WAIT", "ADLOCK_WAIT=x run true"},
+		{"ADLOCK_ENFORCE", "ADLOCK_ENFORCE=maybe run true"},
+		{"ADLOCK_LOG_MAX", "ADLOCK_LOG_MAX=big run true"},
+		{"wants a FILE", "stat-age"},
+		{`"soon"`, "stat-age --at-least soon f"},
+		{"wants one FILE", "release"},
+		{"lock.PROGRAM.HOST.OPERATOR.OPERAND", "release nothing"},
+		{"wants one FILE", "mkatomic"},
+		{"wants one FILE", "mkatomic a b"},
+		{"wants a PID", "kill-carefully"},
+		{`"x"`, "kill-carefully x"},
+		{`"0"`, "kill-carefully 0"},
+		{"--pause", "kill-carefully --pause x 1"},
+		{"wants FILE", "kill-carefully --lock"},
+		{"lock.NAME", "kill-carefully --lock nothing"},
+		{"wants one NAME", "clear"},
+		{"PROGRAM.HOST.OPERATOR.OPERAND", "clear nothing"},
+		{"PROGRAM.HOST.OPERATOR.OPERAND", "clear a.b.c/../d"},
+		{"--older", "clear --last"},
+		{"--older", "clear --last --older soon"},
+		{"--operand: must not be empty", "run --operand _ true"},
+		{"--name: must not be empty", "run --name= true"},
+		{"--program: must not be empty", "run --program _ true"},
+		{"--token: must not be empty", "release --token _ lock.p.h.o.x"},
+		{"must not be empty", "mkatomic --lock - p h o _"},
+		{"must not be empty", "mkatomic --lock - p h _ o"},
+		{"must not be empty", "name p h _ o"},
+		{"wants FILE PROGRAM", "mkatomic --lock -"},
+		{"--dry-run: unknown option", "mkatomic --lock --dry-run - p h o x"},
+		{"is not the lock of this atom", "mkatomic --lock lock.p.h.o.other p h o x"},
+		{"is not an ancestor", "mkatomic --lock --owner 2 - p h o x"},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			s := newStage(t)
+			words := strings.Fields(c.line)
+			for i, word := range words {
+				if word == "_" {
+					words[i] = ""
+				}
+			}
+			s.refused(64, c.says, words...)
+			if left, err := os.ReadDir(s.locks); err != nil || len(left) > 0 {
+				t.Errorf("written: %v %v", left, err)
+			}
+		})
+	}
+}
+
+func TestACommandThatCannotRunTakesNothing(t *testing.T) {
+	s := newStage(t)
+	s.in("text", "no program")
+	if err := os.Chmod(s.in("text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.refused(127, "no such file", "run", "--name", "a", "nowhere-to-be-found")
+	s.refused(127, "no such file", "run", "--name", "a", "./nowhere")
+	s.refused(126, "permission denied", "run", "--name", "a", "./text")
+	s.refused(126, "permission denied", "run", "--name", "a", "/")
+	if left, _ := os.ReadDir(s.locks); len(left) > 0 {
+		t.Errorf("written: %v", left)
+	}
+}
+
+func TestALockDirectoryThatIsNotSafeIsRefused(t *testing.T) {
+	s := newStage(t)
+	open := s.in("open")
+	mkdir(t, open, 0o777)
+	link := s.in("link")
+	if err := os.Symlink(s.locks, link); err != nil {
+		t.Fatal(err)
+	}
+	s.in("file", "")
+	run := func(dir string) []string { return []string{"ADLOCK_DIR=" + dir, "run", "--", "touch", "ran"} }
+	s.refused(77, "writable by others", run(open)...)
+	s.refused(77, "symbolic link", run(link)...)
+	s.refused(77, "symbolic link", run(link+"/")...)
+	s.refused(73, "not a directory", run(s.in("file"))...)
+	s.refused(73, s.in("file"), run(s.in("file/locks"))...)
+	s.refused(73, "/proc/locks", run("/proc/locks")...)
+	if exists(s.in("ran")) {
+		t.Error("the job ran unlocked")
+	}
+}
+
+func TestAnotherUsersLockDirectoryIsRefused(t *testing.T) {
+	helper.NeedRoot(t)
+	s := newStage(t)
+	foreign := s.in("foreign")
+	mkdir(t, foreign, 0o700)
+	if err := os.Chown(foreign, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	s.refused(77, "belongs to another user", "ADLOCK_DIR="+foreign, "run", "--", "true")
+}
+
+func TestADirectoryThatMayNotBeWrittenToIsRefused(t *testing.T) {
+	helper.NeedRoot(t)
+	s := newStage(t)
+	for _, dir := range []string{s.dir, filepath.Dir(s.dir), filepath.Dir(helper.Binary(t))} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := s.in("root")
+	mkdir(t, root, 0o755)
+	for dir, says := range map[string]string{root: root, root + "/new": root + "/new"} {
+		c := s.command("ADLOCK_DIR="+dir, "run", "--name", "a", "--", "true")
+		c.UID = nobody
+		if r := c.Run(t); r.Status != 73 || !oneLine(r.Err) || !strings.Contains(r.Err, says) {
+			t.Errorf("%s: status %d, want 73 and one line\n%s", dir, r.Status, r.Err)
+		}
+	}
+}
+
+func mkdir(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Mkdir(path, mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
+}
+
+func TestALockPlantedWithAVictimsPidEndsNobody(t *testing.T) {
+	s := newStage(t)
+	victim := helper.Command{Args: []string{"sleep", "600"}}.Start(t)
+	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	expire := []string{"run", "--program", "job", "--name", "a", "--expire-after", "0", "--", "true"}
+
+	// Only a pid: it is busy while that pid lives, and never signalled.
+	s.plant("a", itoa(victim.PID)+"\n", 0)
+	s.want(75, expire...)
+	// Another user's file in our directory condemns nobody and is believed by nobody.
+	if os.Geteuid() == 0 {
+		s.plant("a", itoa(victim.PID)+"\n", nobody)
+		s.refused(77, "belongs to another user", expire...)
+	}
+	if victim.Ended() {
+		t.Error("the victim died")
+	}
+}
+
+// plant writes a lock by hand.
+func (s *stage) plant(name, text string, uid int) {
+	s.Helper()
+	if err := os.RemoveAll(s.lockOf(name)); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.WriteFile(s.lockOf(name), []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	if uid != 0 {
+		if err := os.Chown(s.lockOf(name), uid, uid); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func TestALockCutShortIsAnErrorAndStays(t *testing.T) {
+	s := newStage(t)
+	holder := s.hold("a")
+	whole := s.read(s.lockOf("a"))
+	for _, length := range []int{1, 3, len(whole) / 2, len(whole) - 1} {
+		s.plant("b", whole[:length], 0)
+		s.refused(74, "cut short", "run", "--program", "job", "--name", "b", "--expire-after", "0", "--", "touch", "ran")
+		if s.read(s.lockOf("b")) != whole[:length] {
+			t.Errorf("the lock of %d bytes was changed", length)
+		}
+	}
+	if exists(s.in("ran")) || holder.Ended() {
+		t.Error("a job ran, or the owner died")
+	}
+}
+
+func TestAnEmptyLockIsBusyForAMinuteAndThenCleared(t *testing.T) {
+	s := newStage(t)
+	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	s.plant("a", "", 0)
+	s.want(75, "run", "--program", "job", "--name", "a", "true")
+	s.aged(s.lockOf("a"), 61e9)
+	r := s.adlock("run", "--program", "job", "--name", "a", "true")
+	if r.Status != 0 || !oneLine(r.Err) || !strings.Contains(r.Err, "empty lock cleared") {
+		t.Errorf("status %d\n%s", r.Status, r.Err)
+	}
+	if got := s.kinds("a"); got != "acquire release deny empty acquire release" {
+		t.Errorf("the record tells %q", got)
+	}
+}
+
+func TestALockThatIsNoFileIsRefused(t *testing.T) {
+	s := newStage(t)
+	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	for says, plant := range map[string]func(string) error{
+		"not a regular file": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"too many links":     func(path string) error { return links(s.in("third", "1\n"), path, s.in("second")) },
+	} {
+		if err := plant(s.lockOf("a")); err != nil {
+			t.Fatal(err)
+		}
+		s.refused(77, says, "run", "--program", "job", "--name", "a", "true")
+		if err := os.Remove(s.lockOf("a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func links(from string, to ...string) error {
+	for _, path := range to {
+		if err := os.Link(from, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestAMissingHelperIsToldAndNothingRuns(t *testing.T) {
+	s := newStage(t)
+	s.in("script", sourcing+"touch ran\n")
+	for _, bin := range []string{"/nowhere/adlock", s.dir, s.in("text")} {
+		c := s.command("ADLOCK_SH="+helper.Root()+"/sh/adlock.sh", "ADLOCK_BIN="+bin)
+		c.Args = []string{"sh", "./script"}
+		if r := c.Run(t); r.Status != 69 || !oneLine(r.Err) || !strings.Contains(r.Err, bin) {
+			t.Errorf("%s: status %d\n%s", bin, r.Status, r.Err)
+		}
+	}
+	if exists(s.in("ran")) {
+		t.Error("the script went on unlocked")
+	}
+}

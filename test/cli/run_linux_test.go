@@ -1,0 +1,283 @@
+package cli
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/command"
+	"adlock/test/helper"
+)
+
+func job(words ...string) []string {
+	return append([]string{"run", "--program", "job", "--name", "a"}, words...)
+}
+
+func TestRunPassesTheJobsStatusAndStreamsThrough(t *testing.T) {
+	s := newStage(t)
+	c := s.command("run", "--", "sh", "-c", "cat; echo trouble >&2; exit 3")
+	c.Stdin = "text"
+	if r := c.Run(t); r.Status != 3 || r.Out != "text" || r.Err != "trouble\n" {
+		t.Errorf("%+v", r)
+	}
+	for status, script := range map[int]string{0: ":", 1: "exit 1", 75: "exit 75", 255: "exit 255", 143: "kill $$", 137: "kill -9 $$"} {
+		if r := s.adlock("run", "--", "sh", "-c", script); r.Status != status || r.Err != "" {
+			t.Errorf("%s: %+v, want status %d", script, r, status)
+		}
+	}
+}
+
+func TestRunEndsItsOptionsAtTheCommandOrAtTwoDashes(t *testing.T) {
+	s := newStage(t)
+	if r := s.want(0, "run", "echo", "--dry-run", "--", "-E"); r.Out != "--dry-run -- -E\n" {
+		t.Error(r.Out)
+	}
+	if r := s.want(0, "run", "--", "echo", "--"); r.Out != "--\n" {
+		t.Error(r.Out)
+	}
+}
+
+func TestTheDefaultOperandIsTheCommandLineAndForARelativeCommandTheWorkingDirectory(t *testing.T) {
+	s := newStage(t)
+	for _, c := range []struct {
+		command []string
+		last    string
+	}{
+		{[]string{"/bin/true"}, "last.true.dax.run._bin_true"},
+		{[]string{"/bin/true", "a", "b"}, ""},
+		{[]string{"true"}, ""},
+	} {
+		want := c.last
+		if want == "" {
+			operand := strings.Join(c.command, " ")
+			if !strings.HasPrefix(operand, "/") {
+				operand = s.dir + " " + operand
+			}
+			name := s.want(0, "name", "true", host, "run", operand).Out
+			want = "last." + strings.TrimSpace(name)
+		}
+		s.want(0, append([]string{"run"}, c.command...)...)
+		if !exists(s.locks + "/" + want) {
+			t.Errorf("%q: no %s", c.command, want)
+		}
+	}
+}
+
+func TestEveryPartOfTheNameCanBeSetOnTheLineAndInTheEnvironment(t *testing.T) {
+	s := newStage(t)
+	s.want(0, "run", "--program", "p", "--host", "h", "--operator", "o", "--operand", "x", "--", "true")
+	s.want(0, "ADLOCK_PROGRAM=P", "ADLOCK_HOST=H", "ADLOCK_OPERATOR=O", "ADLOCK_OPERAND=X", "run", "true")
+	s.want(0, "ADLOCK_PROGRAM=P", "run", "--program=q", "--host=h", "--operator=o", "--name=x", "true")
+	for _, name := range []string{"p.h.o.x", "P.H.O.X", "q.h.o.x"} {
+		if !exists(s.locks + "/last." + name) {
+			t.Errorf("no last.%s", name)
+		}
+	}
+}
+
+func TestADenialIsSilentUnlessVerboseAndItsStatusCanBeChosen(t *testing.T) {
+	s := newStage(t)
+	s.hold("a")
+	s.want(75, job("true")...)
+	s.refused(75, "busy: running for", job("--verbose", "true")...)
+	s.refused(75, "busy: running for", append([]string{"ADLOCK_VERBOSE=1"}, job("true")...)...)
+	s.want(0, job("-E", "0", "true")...)
+	s.want(255, job("--exit-denied", "255", "true")...)
+	s.want(9, append([]string{"ADLOCK_EXIT_DENIED=9"}, job("true")...)...)
+}
+
+func TestIfElapsedCountsFromCompletion(t *testing.T) {
+	s := newStage(t)
+	s.want(0, job("--if-elapsed", "15", "true")...)
+	s.refused(75, "too soon: completed", job("--if-elapsed", "15", "--verbose", "true")...)
+	s.aged(s.lastOf("a"), 14*time.Minute)
+	s.want(75, job("--if-elapsed", "15", "true")...)
+	s.aged(s.lastOf("a"), 16*time.Minute)
+	s.want(0, job("--if-elapsed", "15", "true")...)
+	s.want(0, job("--if-elapsed", "0", "true")...)
+	s.want(75, job("--if-elapsed", "never", "true")...)
+}
+
+func TestFromStartCountsFromTheStartOfTheLastRun(t *testing.T) {
+	s := newStage(t)
+	s.want(0, job("--from-start", "true")...)
+	s.want(75, job("--if-elapsed", "30", "--from-start", "true")...)
+	// Completed now, but started an hour ago.
+	started := regexp.MustCompile(`started=.*`)
+	memory := started.ReplaceAllString(s.read(s.lastOf("a")), "started="+time.Now().Add(-time.Hour).UTC().Format(time.RFC3339Nano))
+	if err := os.WriteFile(s.lastOf("a"), []byte(memory), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.want(75, job("--if-elapsed", "30", "true")...)
+	s.want(0, job("--if-elapsed", "30", "--from-start", "true")...)
+}
+
+func TestRetryFailedDoesNotCountAFailedRun(t *testing.T) {
+	s := newStage(t)
+	s.want(1, job("--retry-failed", "--if-elapsed", "1h", "false")...)
+	s.want(1, job("--retry-failed", "--if-elapsed", "1h", "false")...)
+	s.want(0, job("--retry-failed", "--if-elapsed", "1h", "true")...)
+	s.want(75, job("--retry-failed", "--if-elapsed", "1h", "true")...)
+}
+
+func TestAFailedRunCountsOtherwise(t *testing.T) {
+	s := newStage(t)
+	s.want(1, job("--if-elapsed", "1h", "false")...)
+	s.want(75, job("--if-elapsed", "1h", "false")...)
+}
+
+func TestNowIsTheClockOfBothDecisions(t *testing.T) {
+	s := newStage(t)
+	s.want(0, job("true")...)
+	past, future := itoa(int(time.Now().Unix()-60)), itoa(int(time.Now().Unix()+7200))
+	s.want(75, job("--if-elapsed", "1s", "--now", past, "true")...)
+	s.want(0, job("--if-elapsed", "1h", "--now", future, "true")...)
+	old := s.hold("b")
+	s.want(75, "run", "--program", "job", "--name", "b", "--expire-after", "1h", "true")
+	s.want(0, "run", "--program", "job", "--name", "b", "--expire-after", "1h", "--now", future, "true")
+	old.Wait(t)
+}
+
+func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {
+	s := newStage(t)
+	dry := func(status int, says string, options ...string) {
+		t.Helper()
+		before := s.tree()
+		r := s.want(status, job(append(options, "--dry-run", "touch", "ran")...)...)
+		if !strings.Contains(r.Out, says) || strings.Count(r.Out, "\n") > 2 {
+			t.Errorf("%q says %q, want %q", options, r.Out, says)
+		}
+		if after := s.tree(); after != before || exists(s.in("ran")) {
+			t.Errorf("%q changed\n%s\ninto\n%s", options, before, after)
+		}
+	}
+	dry(0, "never completed")
+	s.want(0, job("true")...)
+	s.aged(s.lastOf("a"), 192*time.Second)
+	dry(0, "free: completed 3m12s ago, IfElapsed is 0")
+	dry(75, "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s", "--if-elapsed", "15")
+	dry(3, "too soon", "--if-elapsed", "15", "-E", "3")
+	dry(0, "warning: ExpireAfter 1m is below IfElapsed 2m", "--if-elapsed", "2m", "--expire-after", "1m")
+	s.hold("a")
+	dry(75, "busy: running for")
+	dry(0, "it would be ended", "--expire-after", "0")
+	if r := s.want(0, "ADLOCK_DIR="+s.in("none"), "run", "--dry-run", "true"); !strings.Contains(r.Out, "never completed") || exists(s.in("none")) {
+		t.Errorf("without a lock directory: %s", r.Out)
+	}
+}
+
+// tree is all that the lock directory holds, with the times of last change.
+func (s *stage) tree() string {
+	s.Helper()
+	entries, err := os.ReadDir(s.locks)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var text strings.Builder
+	for _, e := range entries {
+		path := s.locks + "/" + e.Name()
+		text.WriteString(e.Name() + " " + s.modified(path).String() + "\n" + s.read(path) + "\n")
+	}
+	return text.String()
+}
+
+func TestQuietOKShowsTheOutputOfAFailedJobOnly(t *testing.T) {
+	s := newStage(t)
+	const script = "echo out; echo err >&2; echo out; exit $0"
+	if r := s.want(0, "run", "--quiet-ok", "sh", "-c", script, "0"); r.Out != "" {
+		t.Error(r.Out)
+	}
+	if r := s.want(4, "run", "--quiet-ok", "sh", "-c", script, "4"); r.Out != "out\nerr\nout\n" {
+		t.Error(r.Out)
+	}
+}
+
+func TestJitterWaitsBeforeTheLockIsTaken(t *testing.T) {
+	s := newStage(t)
+	waiting := s.command(job("--jitter", "never", "true")...).Start(t)
+	s.want(0, job("true")...) // the one that waits holds nothing
+	if waiting.Ended() {
+		t.Error("it did not wait: " + waiting.Output())
+	}
+	s.want(0, job("--jitter", "1s", "true")...)
+	s.want(0, job("--jitter", "0", "true")...)
+}
+
+func TestEnforceEndsTheJobAtExpireAfterWithAllItsChildren(t *testing.T) {
+	s := newStage(t)
+	r := s.command(job("--enforce", "--expire-after", "1s", "sh", "-c",
+		`sleep 600 & setsid sleep 601 & echo $!; trap "" TERM; sleep 602; sleep 603`)...).Run(t)
+	if r.Status != 124 {
+		t.Errorf("status %d, want 124\n%s", r.Status, r.Err)
+	}
+	if left := helper.With("ADLOCK_DIR=" + s.locks); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if got := s.kinds("a"); !strings.HasPrefix(got, "acquire ") || !strings.Contains(got, "expire") || !strings.HasSuffix(got, "release") {
+		t.Errorf("the record tells %q", got)
+	}
+	s.want(75, job("--if-elapsed", "1h", "true")...) // it counts as completed
+}
+
+func TestWaitTakesTheAtomOnceItIsFreeAndGivesUpAfterItsTime(t *testing.T) {
+	s := newStage(t)
+	holder := s.hold("a")
+	began := time.Now()
+	s.want(75, job("--wait", "1s", "true")...)
+	if spent := time.Since(began); spent < time.Second {
+		t.Errorf("it gave up after %v", spent)
+	}
+	waiting := s.command(job("--wait", "10", "true")...).Start(t)
+	helper.Eventually(t, "it watches the directory", func() bool { return watches(waiting.PID) })
+	holder.Kill(t)
+	for _, pid := range helper.With("ADLOCK_DIR=" + s.locks) {
+		if pid != waiting.PID {
+			end(t, pid) // the job, which holds the atom for its dead runner
+		}
+	}
+	if status := waiting.Wait(t); status != 0 {
+		t.Errorf("status %d: %s", status, waiting.Output())
+	}
+}
+
+func TestTooSoonIsWaitedForOnlyWhenAsked(t *testing.T) {
+	s := newStage(t)
+	s.want(0, job("true")...)
+	s.want(75, job("--if-elapsed", "1h", "--wait", "1h", "true")...)
+	s.want(75, job("--if-elapsed", "1h", "--wait", "1s", "--wait-elapsed", "true")...)
+	s.aged(s.lastOf("a"), time.Hour-2*time.Second)
+	s.want(0, job("--if-elapsed", "1h", "--wait", "20s", "--wait-elapsed", "true")...)
+}
+
+func TestSlotsLimitTheAtomsOfOneProgram(t *testing.T) {
+	s := newStage(t)
+	first := s.hold("x", "--slots", "2")
+	s.hold("y", "--slots", "2")
+	s.want(75, job("--slots", "2", "true")...)
+	s.refused(75, "full: 2 atoms of job are running", job("--slots", "2", "--verbose", "true")...)
+	s.want(0, "run", "--program", "other", "--name", "a", "--slots", "2", "true")
+	s.want(0, job("true")...)
+	s.want(0, job("--slots", "3", "true")...)
+	first.Signal(t, 15)
+	first.Wait(t)
+	s.want(0, job("--slots", "2", "true")...)
+	if exists(s.locks + "/lock.job.dax.slot-1") {
+		t.Error("the slot was not given back")
+	}
+}
+
+func TestEveryOptionOfRunHasItsVariableAndItsHelp(t *testing.T) {
+	s := newStage(t)
+	help := s.want(0, "run", "--help").Out
+	for _, o := range command.RunOptions() {
+		variable := "ADLOCK_" + strings.ReplaceAll(strings.ToUpper(o.Name), "-", "_")
+		if o.Env != variable || o.Help == "" {
+			t.Errorf("--%s: variable %q, want %q; help %q", o.Name, o.Env, variable, o.Help)
+		}
+		if !strings.Contains(help, "--"+o.Name) || !strings.Contains(help, variable) {
+			t.Errorf("the help does not tell of --%s and %s", o.Name, variable)
+		}
+	}
+}

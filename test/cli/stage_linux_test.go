@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/runlog"
+	"adlock/test/helper"
+)
+
+const host = "dax"
+
+// stage is one lock directory, and a directory to play in.
+type stage struct {
+	*testing.T
+	locks string
+	dir   string // the working directory of what is run
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stage{t, helper.Dir(t), dir}
+}
+
+// command is a command line of the helper program; in it, the words that begin
+// with ADLOCK_ and hold a `=` are set in its environment instead.
+func (s *stage) command(words ...string) helper.Command {
+	s.Helper()
+	c := helper.Command{Dir: s.dir, Args: []string{helper.Binary(s)},
+		Env: []string{"ADLOCK_DIR=" + s.locks, "ADLOCK_HOST=" + host, "ADLOCK_PAUSE=1s"}}
+	for _, word := range words {
+		if strings.HasPrefix(word, "ADLOCK_") && strings.Contains(word, "=") {
+			c.Env = append(c.Env, word)
+		} else {
+			c.Args = append(c.Args, word)
+		}
+	}
+	return c
+}
+
+// adlock runs the helper program to its end.
+func (s *stage) adlock(words ...string) helper.Result {
+	s.Helper()
+	return s.command(words...).Run(s)
+}
+
+// want runs the helper program and expects a status and silence on standard error.
+func (s *stage) want(status int, words ...string) helper.Result {
+	s.Helper()
+	r := s.adlock(words...)
+	if r.Status != status || r.Err != "" {
+		s.Fatalf("adlock %q: status %d, want %d\n%s%s", words, r.Status, status, r.Out, r.Err)
+	}
+	return r
+}
+
+// refused runs the helper program and expects a status and one line that holds
+// the words.
+func (s *stage) refused(status int, says string, words ...string) {
+	s.Helper()
+	r := s.adlock(words...)
+	if r.Status != status || !oneLine(r.Err) || !strings.Contains(r.Err, says) {
+		s.Errorf("adlock %q: status %d, want %d and one line with %q\n%s%s", words, r.Status, status, says, r.Out, r.Err)
+	}
+}
+
+func oneLine(text string) bool {
+	return strings.HasPrefix(text, "adlock: ") && strings.HasSuffix(text, "\n") && strings.Count(text, "\n") == 1
+}
+
+// hold starts a job that holds the atom until the test ends or ends it.
+func (s *stage) hold(name string, options ...string) *helper.Process {
+	s.Helper()
+	words := append([]string{"run", "--program", "job", "--name", name}, options...)
+	p := s.command(append(words, "--", "sleep", "600")...).Start(s)
+	helper.Eventually(s, name+" is held", func() bool { return s.held(name) || p.Ended() })
+	if p.Ended() {
+		s.Fatalf("%s was not taken: %s", name, p.Output())
+	}
+	return p
+}
+
+func (s *stage) lockOf(name string) string { return s.locks + "/lock.job." + host + ".run." + name }
+func (s *stage) lastOf(name string) string { return s.locks + "/last.job." + host + ".run." + name }
+func (s *stage) held(name string) bool     { return exists(s.lockOf(name)) }
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// in returns a file of the play directory, holding text where it is given.
+func (s *stage) in(name string, text ...string) string {
+	s.Helper()
+	path := filepath.Join(s.dir, name)
+	if len(text) > 0 {
+		if err := os.WriteFile(path, []byte(strings.Join(text, "")), 0o755); err != nil {
+			s.Fatal(err)
+		}
+	}
+	return path
+}
+
+func (s *stage) read(path string) string {
+	s.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(content)
+}
+
+// aged makes a file older.
+func (s *stage) aged(path string, by time.Duration) {
+	s.Helper()
+	then := time.Now().Add(-by)
+	if err := os.Chtimes(path, then, then); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) modified(path string) time.Time {
+	s.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return info.ModTime()
+}
+
+// kinds are the events of the record, in order, of one operand.
+func (s *stage) kinds(operand string) string {
+	s.Helper()
+	var kinds []string
+	for e, err := range runlog.Read(s.locks, host) {
+		if err != nil {
+			s.Fatal(err)
+		}
+		if e.Operand == operand {
+			kinds = append(kinds, string(e.Kind))
+		}
+	}
+	return strings.Join(kinds, " ")
+}
+
+// childOf waits for the child of a process that runs the command, and returns
+// its pid.
+func childOf(t *testing.T, pid int, command string) int {
+	t.Helper()
+	var child int
+	helper.Eventually(t, command+" runs", func() bool {
+		for _, c := range helper.Children(pid) {
+			name, _ := os.ReadFile(filepath.Join("/proc", itoa(c), "comm"))
+			if string(bytes.TrimSpace(name)) == command {
+				child = c
+			}
+		}
+		return child != 0
+	})
+	return child
+}
+
+// end kills one process and waits until it is gone.
+func end(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	helper.Eventually(t, "a process is gone", func() bool { return !helper.Alive(pid) })
+}
+
+// watches reports whether a process has an inotify descriptor.
+func watches(pid int) bool {
+	dir := filepath.Join("/proc", itoa(pid), "fd")
+	fds, _ := os.ReadDir(dir)
+	for _, fd := range fds {
+		if to, _ := os.Readlink(filepath.Join(dir, fd.Name())); strings.Contains(to, "inotify") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"debug/elf"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+func TestStatAgePrintsWholeSecondsPerFile(t *testing.T) {
+	s := newStage(t)
+	s.in("f", "")
+	s.in("g", "")
+	for file, stamp := range map[string]float64{"f": 1000, "g": 2000.5} {
+		at := time.Unix(0, int64(stamp*1e9))
+		if err := os.Chtimes(s.in(file), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for now, want := range map[string]string{"2100": "1100\n99\n", "2000": "1000\n-1\n", "2000.5": "1000\n0\n"} {
+		if r := s.want(0, "stat-age", "--now", now, "f", "g"); r.Out != want {
+			t.Errorf("--now %s prints %q, want %q", now, r.Out, want)
+		}
+	}
+	s.want(0, "stat-age", "--now", "4000", "--at-least", "30", "f", "g")
+	s.want(1, "stat-age", "--now", "4000", "--at-least", "40", "f", "g")
+	s.want(1, "stat-age", "--at-least", "never", "f")
+	s.refused(69, "no such file", "stat-age", "none")
+	if r := s.adlock("stat-age", "--now", "2000", "none", "f"); r.Status != 69 || r.Out != "1000\n" || !oneLine(r.Err) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// family starts a shell with a child, and returns their pids.
+func family(t *testing.T) (parent *helper.Process, child int) {
+	t.Helper()
+	parent = helper.Command{Args: []string{"sh", "-c", "trap '' INT; sleep 600; sleep 601"}}.Start(t)
+	return parent, childOf(t, parent.PID, "sleep")
+}
+
+func TestKillCarefullyEndsAProcessWithItsChildren(t *testing.T) {
+	s := newStage(t)
+	parent, child := family(t)
+	if r := s.want(0, "kill-carefully", "--dry-run", itoa(parent.PID)); !strings.Contains(r.Out, itoa(child)) || !helper.Alive(child) {
+		t.Errorf("--dry-run: %+v", r)
+	}
+	s.want(0, "kill-carefully", "--pause", "1s", itoa(parent.PID))
+	if helper.Alive(child) || helper.Alive(parent.PID) {
+		t.Error("somebody lives")
+	}
+	s.want(0, "kill-carefully", itoa(parent.PID)) // its death is what was asked for
+}
+
+func TestKillCarefullyRefusesItsAncestorsAndInit(t *testing.T) {
+	s := newStage(t)
+	if r := s.adlock("kill-carefully", "1"); r.Status != 77 || !oneLine(r.Err) {
+		t.Errorf("%+v", r)
+	}
+	c := s.command()
+	c.Args = []string{"sh", "-c", `"$0" kill-carefully --pause 1s $$; echo "status $?"`, c.Args[0]}
+	if r := c.Run(t); r.Out != "status 77\n" || !oneLine(r.Err) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestASlipInOnePidCostsNobodyElseItsLife(t *testing.T) {
+	s := newStage(t)
+	parent, _ := family(t)
+	s.refused(64, `"12x"`, "kill-carefully", itoa(parent.PID), "12x")
+	if parent.Ended() {
+		t.Error("it died")
+	}
+}
+
+func TestKillCarefullyEndsTheOwnerOfALockAndLeavesTheLock(t *testing.T) {
+	s := newStage(t)
+	holder := s.hold("a")
+	job := childOf(t, holder.PID, "sleep")
+	if r := s.want(0, "kill-carefully", "--lock", "--dry-run", s.lockOf("a")); !strings.Contains(r.Out, itoa(job)) {
+		t.Errorf("--dry-run: %+v", r)
+	}
+	s.want(0, "kill-carefully", "--lock", s.lockOf("a"))
+	if helper.Alive(job) || !s.held("a") {
+		t.Error("the job lives, or the lock is gone")
+	}
+	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	s.want(0, "kill-carefully", "--lock", s.lockOf("a")) // no lock, no owner
+}
+
+func TestReleaseStampsAndRemovesOnlyItsOwnLock(t *testing.T) {
+	s := newStage(t)
+	holder := s.hold("a")
+	s.refused(75, "lost", "release", s.lockOf("a"))
+	s.refused(75, "lost", "release", "--token", strings.Repeat("0", 32), s.lockOf("a"))
+	if !s.held("a") || holder.Ended() {
+		t.Fatal("somebody else released it")
+	}
+	s.refused(75, "lost", "release", s.lockOf("none"))
+	c := s.command()
+	c.Args = []string{"sh", "-c", `"$0" mkatomic --lock - job dax run b && "$0" release "$1"`, c.Args[0], s.lockOf("b")}
+	if r := c.Run(t); r.Status != 0 || r.Err != "" || s.held("b") {
+		t.Errorf("%+v", r)
+	}
+	if age := time.Since(s.modified(s.lastOf("b"))); age > time.Minute {
+		t.Errorf("stamped %v ago", age)
+	}
+}
+
+func TestClearRemovesOnlyWhatIsNotAlive(t *testing.T) {
+	s := newStage(t)
+	holder := s.hold("a")
+	s.refused(77, "lives", "clear", "job.dax.run.a")
+	s.refused(64, "no such lock", "clear", "job.dax.run.none")
+	whole := s.read(s.lockOf("a"))
+	s.plant("b", whole[:len(whole)/2], 0)
+	s.want(0, "clear", "job.dax.run.b")
+	if s.held("b") || holder.Ended() {
+		t.Error("the damaged lock is there, or the owner of the other died")
+	}
+}
+
+func TestClearLastPrunesWhatIsNotUsed(t *testing.T) {
+	s := newStage(t)
+	s.want(0, "run", "--program", "job", "--name", "b", "true")
+	s.hold("a")
+	if r := s.want(0, "clear", "--last", "--older", "1d"); r.Out != "" {
+		t.Errorf("pruned: %s", r.Out)
+	}
+	if r := s.want(0, "clear", "--last", "--older", "0"); r.Out != "last.job.dax.run.b\n" {
+		t.Errorf("pruned: %q, want the one that is not running", r.Out)
+	}
+	if !exists(s.lastOf("a")) || exists(s.lastOf("b")) {
+		t.Error("the wrong one was removed")
+	}
+}
+
+func TestStatusListsEveryAtom(t *testing.T) {
+	s := newStage(t)
+	if r := s.want(0, "status", "--json"); strings.TrimSpace(r.Out) != "[]" {
+		t.Errorf("no atoms: %q", r.Out)
+	}
+	s.want(0, "run", "--program", "job", "--name", "b", "true")
+	holder := s.hold("a")
+	if r := s.want(0, "status"); !strings.Contains(r.Out, "running") || !strings.Contains(r.Out, itoa(holder.PID)) || !strings.Contains(r.Out, "idle") {
+		t.Errorf("%s", r.Out)
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal([]byte(s.want(0, "status", "--json").Out), &rows); err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]bool{}
+	for _, row := range rows {
+		state, _ := row["state"].(string)
+		states[state] = true
+	}
+	if len(rows) != 2 || !states["idle"] || !states["running"] {
+		t.Errorf("%v", rows)
+	}
+}
+
+func TestHelpAndVersionAreToBeHad(t *testing.T) {
+	s := newStage(t)
+	s.want(0)
+	s.want(0, "--version")
+	for _, verb := range []string{"", "run", "status", "clear", "stat-age", "mkatomic", "kill-carefully", "release"} {
+		r := s.want(0, strings.Fields(verb+" --help")...)
+		if !strings.Contains(r.Out, verb) || !strings.Contains(r.Out, "adlock") {
+			t.Errorf("%s: %s", verb, r.Out)
+		}
+	}
+}
+
+// The Makefile says how it is built; only the place is another.
+func TestTheProgramIsStaticAndAtMostFourMebibytes(t *testing.T) {
+	helper.Need(t, "make", "go")
+	path := t.TempDir() + "/adlock"
+	make := exec.Command("make", "--no-print-directory", "-n", "build/adlock")
+	make.Dir = helper.Root()
+	recipe, err := make.Output()
+	if err != nil || strings.Count(string(recipe), "-o build/adlock") != 1 {
+		t.Fatalf("make -n build/adlock: %v\n%s", err, recipe)
+	}
+	build := exec.Command("sh", "-c", strings.Replace(string(recipe), "-o build/adlock", "-o "+path, 1))
+	build.Dir, build.Env = helper.Root(), append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > 4<<20 {
+		t.Errorf("%d bytes", info.Size())
+	}
+	program, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	for _, part := range program.Progs {
+		if part.Type == elf.PT_INTERP || part.Type == elf.PT_DYNAMIC {
+			t.Errorf("not static: %v", part.Type)
+		}
+	}
+}
