@@ -1,0 +1,193 @@
+package cron
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/runlog"
+	"adlock/test/helper"
+)
+
+// The three lines. The first job overruns its minute once, the second hangs
+// once, and the third is a script that knows nothing of crontabs and locks but
+// for the line that was added to it.
+const crontab = `
+ADLOCK_DIR={world}/locks
+ADLOCK_HOST=dax
+ADLOCK_PAUSE=1s
+* * * * * {world}/adlock run --name overrun -- {world}/overrun
+* * * * * {world}/adlock run --name hang --expire-after 30s -- {world}/hang
+* * * * * {world}/legacy
+`
+
+// The control is a crontab of its own, whose line is mailed: so cron's silence
+// about the others means something.
+const control = `
+* * * * * root echo this is heard
+`
+
+// Each job notes its runs, and whether another of its kind runs beside it.
+const overrun = `#!/bin/sh
+mkdir {world}/in-overrun || echo overlap >>{world}/overlaps
+echo run >>{world}/overruns
+if [ "$(wc -l <{world}/overruns)" -eq 1 ]; then
+	sleep 75
+fi
+rmdir {world}/in-overrun
+`
+
+// The first time it hangs with children: one that a signal ends, one in a
+// session of its own that takes notice of none but KILL.
+const hang = `#!/bin/sh
+echo run >>{world}/hangs
+if [ "$(wc -l <{world}/hangs)" -eq 1 ]; then
+	sleep 1000 &
+	setsid sh -c 'trap "" INT TERM; echo $$ >{world}/stubborn; while :; do sleep 1000; done' &
+	while :; do sleep 1000; done
+fi
+`
+
+const legacy = `#!/bin/sh
+. {world}/adlock.sh || exit 69; adlock_guard
+mkdir {world}/in-legacy || echo overlap >>{world}/overlaps
+echo run >>{world}/legacies
+if [ "$(wc -l <{world}/legacies)" -eq 1 ]; then
+	sleep 75
+fi
+rmdir {world}/in-legacy
+`
+
+func TestThreeCronLinesRunOnceAtATimeAndCronMailsNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes three minutes of cron's own time")
+	}
+	w := newWorld(t)
+	w.write(t, "overrun", overrun, 0o755)
+	w.write(t, "hang", hang, 0o755)
+	w.write(t, "legacy", legacy, 0o755)
+	tell(t, "cron starts")
+	w.start(t, crontab, control)
+
+	w.await(t, 90*time.Second, "the first tick: all three run", func() bool {
+		return count(w.events(t, "overrun"), runlog.Acquire) == 1 &&
+			count(w.events(t, "hang"), runlog.Acquire) == 1 && w.has("stubborn") &&
+			count(w.events(t, "legacy"), runlog.Acquire) == 1
+	})
+	w.await(t, 90*time.Second, "the second tick: two are busy, the one that hangs is replaced", func() bool {
+		return count(w.events(t, "overrun"), runlog.Deny) == 1 &&
+			count(w.events(t, "hang"), runlog.Release) == 1 &&
+			count(w.events(t, "legacy"), runlog.Deny) == 1
+	})
+	w.await(t, 90*time.Second, "the third tick: all three have run again", func() bool {
+		return count(w.events(t, "overrun"), runlog.Release) == 2 &&
+			count(w.events(t, "hang"), runlog.Release) == 2 &&
+			count(w.events(t, "legacy"), runlog.Release) == 2
+	})
+	w.await(t, 10*time.Second, "no process is left", func() bool { return len(w.processes(t)) == 0 })
+
+	w.wantStory(t, "overrun", "acquire; deny busy; release 0; acquire; release 0")
+	w.wantStory(t, "legacy", "acquire; deny busy; release 0; acquire; release 0")
+	w.wantStory(t, "hang", "acquire; expire; signal CONT; signal INT; signal TERM; signal KILL; takeover; "+
+		"acquire; release 0; acquire; release 0")
+	w.wantRunsOneByOne(t)
+	w.wantNoMail(t)
+	w.wantNoLocks(t)
+}
+
+// await is helper.Within that tells how far the test is.
+func (w *world) await(t *testing.T, patience time.Duration, claim string, holds func() bool) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Log("the record:\n" + w.record() + "\nmail:\n" + w.read(t, "mail") + "\nprocesses:\n" + strings.Join(w.processes(t), "\n"))
+		}
+	}()
+	helper.Within(t, patience, claim, holds)
+	tell(t, claim)
+}
+
+func (w *world) has(name string) bool {
+	_, err := os.Stat(w.path(name))
+	return err == nil
+}
+
+func (w *world) record() string {
+	text, err := os.ReadFile(w.path("locks/program." + host + ".runlog"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// wantStory compares what the record tells of an atom: how often each process
+// got a signal is left out, and when the owner that is being ended noticed.
+func (w *world) wantStory(t *testing.T, operand, want string) {
+	t.Helper()
+	var story []string
+	for _, e := range w.events(t, operand) {
+		step := stepOf(e)
+		again := e.Kind == runlog.Signal && slices.Contains(story, step)
+		if e.Kind != runlog.Lost && !again {
+			story = append(story, step)
+		}
+	}
+	if got := strings.Join(story, "; "); got != want {
+		t.Errorf("the record of %s tells\n\t%s\nand not\n\t%s\n%s", operand, got, want, w.record())
+	}
+}
+
+func stepOf(e runlog.Event) string {
+	switch e.Kind {
+	case runlog.Deny:
+		return "deny " + e.Verdict
+	case runlog.Signal:
+		return "signal " + e.Signal
+	case runlog.Release:
+		if e.Status.Set && e.Status.Value == 0 {
+			return "release 0"
+		}
+	}
+	return string(e.Kind)
+}
+
+// wantRunsOneByOne asks the jobs themselves.
+func (w *world) wantRunsOneByOne(t *testing.T) {
+	t.Helper()
+	if w.has("overlaps") {
+		t.Error("a job ran twice at the same time")
+	}
+	for file, want := range map[string]int{"overruns": 2, "hangs": 3, "legacies": 2} {
+		if runs := strings.Count(w.read(t, file), "\n"); runs != want {
+			t.Errorf("%s: %d runs, want %d", file, runs, want)
+		}
+	}
+}
+
+func (w *world) wantNoMail(t *testing.T) {
+	t.Helper()
+	mail := w.read(t, "mail")
+	if !strings.Contains(mail, "this is heard") {
+		t.Error("the control line was not mailed, so silence means nothing")
+	}
+	for line := range strings.Lines(mail) {
+		if strings.HasPrefix(line, "Subject:") && !strings.Contains(line, "echo this is heard") {
+			t.Errorf("cron mailed:\n%s", mail)
+		}
+	}
+}
+
+func (w *world) wantNoLocks(t *testing.T) {
+	t.Helper()
+	files, err := os.ReadDir(w.path("locks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !strings.HasPrefix(file.Name(), "last.") && !strings.HasSuffix(file.Name(), ".runlog") {
+			t.Errorf("left behind: %s", file.Name())
+		}
+	}
+}

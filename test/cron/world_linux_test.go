@@ -1,0 +1,173 @@
+package cron
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/runlog"
+	"adlock/test/helper"
+)
+
+const host = "dax"
+
+// world is what cron and its jobs see: their own crontabs, /run and mailer, in
+// mount and pid namespaces of their own. A cron that runs on this machine keeps
+// its jobs and its pid file, gets none of ours, and is not heard of.
+type world struct {
+	dir  string // everything is in here
+	cron *helper.Process
+}
+
+// setUp is the first process in there. What it mounts is seen by nobody else and
+// gone with it. It stays to reap orphans, and it cannot outlive a test that was
+// killed by more than minutes. /run hides the system's log and session managers too.
+const setUp = `
+set -e
+cd "$1"
+mount --bind sbin /usr/sbin
+mount --bind run /run
+mount --bind spool /var/spool/cron
+mount --bind etc/crontab /etc/crontab
+mount --bind etc/cron.d /etc/cron.d
+: >ready
+timeout 360 /usr/sbin/cron -f
+exit
+`
+
+// mailer is the sendmail in there: it keeps what it gets.
+const mailer = "#!/bin/sh\nexec cat >>{world}/mail\n"
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	helper.NeedRoot(t)
+	helper.Need(t, "unshare", "setsid", "timeout", "/usr/sbin/cron")
+	if _, err := os.Readlink("/usr/sbin"); err == nil {
+		helper.Skip(t, "/usr/sbin is a link: it cannot be replaced alone")
+	}
+	w := &world{dir: t.TempDir()}
+	for _, dir := range []string{"sbin", "run", "etc/cron.d", "spool/crontabs"} {
+		if err := os.MkdirAll(w.path(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.copy(t, "/usr/sbin/cron", "sbin/cron")
+	w.copy(t, helper.Binary(t), "adlock")
+	w.copy(t, "/etc/crontab", "etc/crontab")
+	w.write(t, "sbin/sendmail", mailer, 0o755)
+	w.write(t, "mail", "", 0o600)
+	w.write(t, "adlock.sh", w.library(t), 0o644)
+	return w
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+
+// write makes a file in which {world} stands for the world's directory.
+func (w *world) write(t *testing.T, name, text string, mode os.FileMode) {
+	t.Helper()
+	text = strings.ReplaceAll(text, "{world}", w.dir)
+	if err := os.WriteFile(w.path(name), []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(w.path(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (w *world) copy(t *testing.T, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.path(to), content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// library is sh/adlock.sh as `make install` leaves it: cron's PATH does not
+// have the helper.
+func (w *world) library(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(helper.Root(), "sh/adlock.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unset = "_adlock_installed=''"
+	if strings.Count(string(text), unset) != 1 {
+		t.Fatal("sh/adlock.sh has no line " + unset)
+	}
+	return strings.Replace(string(text), unset, "_adlock_installed={world}/adlock", 1)
+}
+
+// start starts cron with the crontab of root and a system crontab.
+func (w *world) start(t *testing.T, crontab, system string) {
+	t.Helper()
+	w.write(t, "spool/crontabs/root", crontab, 0o600)
+	w.write(t, "etc/crontab", system, 0o644)
+	w.cron = helper.Command{Args: []string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+		"sh", "-c", setUp, "sh", w.dir}}.Start(t)
+	helper.Eventually(t, "cron is up", func() bool {
+		_, err := os.Stat(w.path("ready"))
+		return err == nil || w.cron.Ended()
+	})
+	if w.cron.Ended() {
+		helper.Skip(t, "no namespaces to be had: "+w.cron.Output())
+	}
+}
+
+// events is the record of one atom of run, or of the guarded script.
+func (w *world) events(t *testing.T, operand string) []runlog.Event {
+	t.Helper()
+	var list []runlog.Event
+	if _, err := os.Stat(w.path("locks")); err != nil {
+		return nil // cron has not ticked yet
+	}
+	for e, err := range runlog.Read(w.path("locks"), host) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Program == operand || e.Operand == operand {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// count is how many events of a kind there are.
+func count(events []runlog.Event, kind runlog.Kind) int {
+	n := 0
+	for _, e := range events {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// processes are the command lines of those that live in there, cron and the
+// first process excepted.
+func (w *world) processes(t *testing.T) []string {
+	t.Helper()
+	var list []string
+	for _, command := range helper.SameNamespace(t, w.cron.PID) {
+		if !strings.HasSuffix(command, "/usr/sbin/cron -f") && !strings.Contains(command, setUp) {
+			list = append(list, command)
+		}
+	}
+	return list
+}
+
+// tell prints progress: the test takes three minutes.
+func tell(t *testing.T, text string) {
+	t.Helper()
+	t.Log(time.Now().Format("15:04:05 ") + text)
+}
