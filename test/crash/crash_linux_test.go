@@ -1,0 +1,74 @@
+// Package crash kills adlock before each of its system calls that touch a lock
+// or the record, one after the other, and looks what newcomers make of it.
+package crash
+
+import (
+	"fmt"
+	"testing"
+
+	"adlock/test/helper"
+	"adlock/test/steps"
+)
+
+func TestMain(m *testing.M) { helper.Main(m) }
+
+const killed = 128 + 9
+
+func TestAfterACrashAtAnyStepOneNewcomerTakesTheAtomAtOnce(t *testing.T) {
+	for _, scenario := range steps.Scenarios {
+		t.Run(scenario.Name, func(t *testing.T) {
+			t.Parallel()
+			points := 0
+			for _, call := range scenario.Calls(t) {
+				points += crashAtEach(t, scenario, call)
+			}
+			if points < 20 {
+				t.Errorf("only %d crashes: the calls were not found", points)
+			}
+			t.Logf("%d crashes", points)
+		})
+	}
+}
+
+// crashAtEach kills the step before its first such call, its second, … until it
+// comes through untouched, and returns how often that was.
+func crashAtEach(t *testing.T, scenario steps.Scenario, call steps.Call) int {
+	first := call.Points[0].When
+	for n := first; ; n++ {
+		survived := false
+		passed := t.Run(fmt.Sprintf("%s-%d", call.Name, n), func(t *testing.T) {
+			survived = crashAt(t, scenario, steps.Injection{Call: call.Name, What: "signal=KILL", When: n})
+		})
+		if survived || !passed {
+			return n - first
+		}
+	}
+}
+
+func crashAt(t *testing.T, scenario steps.Scenario, at steps.Injection) (survived bool) {
+	s := steps.NewStage(t, scenario, at)
+	status := s.Play()
+	if s.Completed() && !s.Locked() && !s.Stamped() {
+		t.Error("the lock is gone, and the run does not count")
+	}
+	s.Last()
+	if s.Newcomers(3) == 1 && s.Inside() == 1 {
+		t.Error("a newcomer got the atom beside its owner")
+	}
+	s.Last()
+	s.EndActor()
+	if held := s.Newcomers(3); held != 1 {
+		t.Errorf("%d newcomers got the atom, want 1", held)
+	}
+	s.BystandersAreUnhurt()
+	if s.Last().Unix() == 0 {
+		t.Error("the newcomer's run was not stamped")
+	}
+	s.NobodySharedTheAtom()
+	s.TemporariesAreSwept()
+	s.RecordIsWhole(false)
+	if status != killed && status != scenario.Want {
+		t.Errorf("status %d: %s", status, s.Trouble())
+	}
+	return status != killed
+}

@@ -1,0 +1,138 @@
+// Package fault lets each of adlock's system calls that touch a lock or the
+// record fail in each way that it can, one at a time.
+package fault
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"adlock/lib/exit"
+	"adlock/test/helper"
+	"adlock/test/steps"
+)
+
+func TestMain(m *testing.M) { helper.Main(m) }
+
+// fault is one way to fail.
+type fault struct {
+	what   string   // as strace has it
+	words  string   // the system's, for a person
+	status []int    // what a script sees; none: it must not see it
+	calls  []string // which calls can fail so; nil: all
+}
+
+var (
+	creates = []string{"openat", "linkat", "renameat", "write", "mkdirat", "utimensat"}
+	changes = append(slices.Clone(creates), "unlinkat", "fchmod")
+	names   = []string{"openat", "linkat", "renameat", "unlinkat", "mkdirat", "utimensat"}
+)
+
+var faults = []fault{
+	{"error=ENOSPC", "no space left on device", []int{exit.IO}, creates},
+	{"error=EIO", "input/output error", []int{exit.IO}, nil},
+	{"error=EROFS", "read-only file system", []int{exit.CannotCreate}, changes},
+	{"error=EMFILE", "too many open files", []int{exit.System}, []string{"openat"}},
+	{"error=ENOLCK", "no locks available", []int{exit.System}, []string{"flock"}},
+	{"error=EACCES", "permission denied", []int{exit.CannotCreate, exit.NotPermitted}, names},
+	{"error=EINTR", "", nil, nil},
+	{"retval=2", "short write", []int{exit.IO}, []string{"write"}},
+}
+
+func TestAFaultAtAnyStepIsSaidAndLosesNothing(t *testing.T) {
+	for _, scenario := range steps.Scenarios {
+		t.Run(scenario.Name, func(t *testing.T) {
+			t.Parallel()
+			calls, met := scenario.Calls(t), 0
+			for _, f := range faults {
+				for _, call := range calls {
+					if f.calls == nil || slices.Contains(f.calls, call.Name) {
+						met += failEach(t, scenario, f, call)
+					}
+				}
+			}
+			if met < 50 {
+				t.Errorf("only %d faults: the calls were not found", met)
+			}
+			t.Logf("%d faults", met)
+		})
+	}
+}
+
+// failEach lets each such call of the step fail in turn and returns how many
+// did. What one place in the program does again and again, as it does for the
+// record, is left at twice, save in the long form.
+func failEach(t *testing.T, scenario steps.Scenario, f fault, call steps.Call) int {
+	met, seen := 0, map[string]int{}
+	for _, point := range call.Points {
+		if seen[point.Same]++; seen[point.Same] > 2 && os.Getenv("ADLOCK_SOAK") == "" {
+			continue
+		}
+		at := steps.Injection{Call: call.Name, What: f.what, When: point.When}
+		t.Run(fmt.Sprintf("%s-%s-%d", f.what[strings.Index(f.what, "=")+1:], at.Call, at.When), func(t *testing.T) {
+			if failAt(t, scenario, f, at) {
+				met++
+			}
+		})
+	}
+	return met
+}
+
+func failAt(t *testing.T, scenario steps.Scenario, f fault, at steps.Injection) bool {
+	s := steps.NewStage(t, scenario, at)
+	s.Open("JOBGATE") // the job need not wait
+	status := s.Play()
+	s.Last()
+	call := s.Met(at)
+	checkStatus(t, scenario, f, call, status, s)
+	if s.Completed() && s.Trouble() == "" && (s.Locked() || !s.Stamped()) {
+		t.Error("the run was not released and stamped, and nothing was said")
+	}
+	took := s.Newcomers(1) == 1
+	switch {
+	case scenario.Owns && status == scenario.Want && took:
+		t.Error("the lock that was acquired is not held")
+	case scenario.Owns && status != scenario.Want && !took:
+		t.Error("the lock that was not acquired is held")
+	}
+	s.EndActor()
+	if s.Newcomers(1) != 1 {
+		t.Error("the atom cannot be taken afterwards")
+	}
+	s.Last()
+	s.NobodySharedTheAtom()
+	s.BystandersAreUnhurt()
+	s.TemporariesAreSwept()
+	s.RecordIsWhole(f.words == "short write")
+	if t.Failed() {
+		t.Logf("status %d after %s\n%s", status, call, s.Trouble())
+	}
+	return call != ""
+}
+
+func checkStatus(t *testing.T, scenario steps.Scenario, f fault, call string, status int, s *steps.Stage) {
+	trouble := s.Trouble()
+	if trouble != "" && (strings.Count(trouble, "\n") != 1 || !strings.HasPrefix(trouble, "adlock: ") || !strings.Contains(trouble, f.words)) {
+		t.Error("the message is not one line with the system's words")
+	}
+	if scenario.Runs && s.JobRan() != (status == steps.JobStatus) {
+		t.Error("the status is not the job's, or the job has not run")
+	}
+	if status == scenario.Want {
+		if trouble != "" && f.status == nil {
+			t.Error("an interruption is no fault")
+		}
+		return
+	}
+	if strings.Contains(call, "LOG") {
+		t.Error("a failing record changed the status")
+	}
+	if !slices.Contains(f.status, status) {
+		t.Errorf("the status is %d, want one of %v", status, f.status)
+	}
+	if trouble == "" {
+		t.Error("nothing was said")
+	}
+}

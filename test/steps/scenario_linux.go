@@ -1,0 +1,105 @@
+// Package steps takes what adlock does apart into its steps: the real program
+// runs under strace(1), which kills it before one chosen system call, or lets
+// that one fail. The scenarios are here; what must hold afterwards is for the
+// packages crash and fault to say.
+//
+// Two things make the steps countable. The verbs of package hot run while the
+// program is initialised, and the Go runtime keeps that on the main thread, so
+// strace needs to follow no other. And the calls by which processes are looked
+// for in /proc, as many as there are processes, are filtered out by path: a
+// crash between two of them is the same as one before the next call that
+// touches the lock directory.
+package steps
+
+// The atom of all scenarios, and its files.
+const (
+	Atom = "p h o x"
+	Name = "p.h.o.x"
+	slot = "p.h.slot-1"
+)
+
+// JobStatus is what the job of `adlock run` exits with: no status of ours.
+const JobStatus = 3
+
+// Scenario is one thing that adlock does.
+type Scenario struct {
+	Name string
+	Want int  // its status when nothing goes wrong
+	Owns bool // with status 0 the script has the lock
+	Runs bool // it is `adlock run`
+
+	Terminal bool // it has a controlling terminal
+	Named    bool // the file system has no O_TMPFILE
+	LogFull  bool // the record is turned over by the next line
+
+	before string // bash: what comes first, with $ADLOCK
+	step   string // bash: the arguments of the program under strace
+}
+
+const (
+	terms   = " --slots 1 --expire-after 1h --pause 0s "
+	acquire = "mkatomic --lock --owner $$ --if-elapsed 1m --from-start" + terms + "- " + Atom
+
+	// The subshell is dead when the next command starts.
+	deadOwner = `( "$ADLOCK" mkatomic --lock --owner $BASHPID` + terms + `- ` + Atom + ` )`
+
+	// An owner that ignores INT, and is made nine hours old.
+	hungOwner = `
+bash -c 'trap "" INT; "$ADLOCK" mkatomic --lock --owner $$` + terms + `- ` + Atom + `; echo >"$READY"; read -r x <"$NEVER"' >/dev/null 2>&1 &
+disown
+read -r x <"$READY"
+lock=$ADLOCK_DIR/lock.` + Name + `
+aged=$(sed 's/^boottime=.*/boottime=-9h/' "$lock") && printf '%s\n' "$aged" >"$lock" && touch -d '9 hours ago' "$lock"`
+
+	run = "run --program p --host h --operator o --operand x --if-elapsed 1m" + terms + `-- sh -c "$JOB"`
+)
+
+// Scenarios are all there are.
+var Scenarios = []Scenario{
+	{Name: "acquire", Owns: true, step: acquire},
+	{Name: "acquire-named", Owns: true, Named: true, step: acquire},
+	{Name: "acquire-turnover", Owns: true, LogFull: true, step: acquire},
+	{Name: "release", before: `"$ADLOCK" ` + acquire, step: `release "$ADLOCK_DIR/lock.` + Name + `"`},
+	{Name: "reclaim", Owns: true, before: deadOwner, step: "mkatomic --lock --owner $$" + terms + "- " + Atom},
+	{Name: "takeover", Owns: true, before: hungOwner, step: "kill-carefully --lock --owner $$" + terms + "- " + Atom},
+	{Name: "takeover-named", Owns: true, Named: true, before: hungOwner, step: "kill-carefully --lock --owner $$" + terms + "- " + Atom},
+	{Name: "run", Runs: true, Want: JobStatus, step: run},
+	{Name: "run-terminal", Runs: true, Terminal: true, Want: JobStatus, step: run},
+}
+
+// stage starts the actor. Both bystanders are in its session, one in its process
+// group too. They have all signals blocked, so that whatever is sent to them
+// stays pending, for everybody to see. The actor leads no group: what lives of
+// its own group would hold the atom after its death, as it should.
+const stage = `
+[ -z "$TTY" ] || exec 3<>"$TTY" # a session leader's first terminal is its controlling one
+bystander() { exec env --block-signal sleep 600 </dev/null >/dev/null 2>&1; }
+set -m; bystander & echo "bystander $!"; set +m
+bystander & echo "bystander $!"
+bash -c "$ACTOR"
+read -r x <"$NEVER"
+`
+
+// actor is the shell that owns what it takes.
+func (sc Scenario) actor() string {
+	return `set -e
+` + sc.before + `
+set +e
+echo "actor $$"
+read -r x <"$START"
+$TRACED ` + sc.step + ` 2>"$TROUBLE"
+status=$?
+[ -z "$OWNS" ] || [ $status != 0 ] || echo "$$ inside" >>"$JOURNAL"
+echo "status $status"
+read -r x <"$END"
+[ -z "$OWNS" ] || [ $status != 0 ] || echo "$$ outside" >>"$JOURNAL"
+`
+}
+
+// job is what `adlock run` runs. It looks whether it is let in without a lock.
+const job = `
+[ -e "$ADLOCK_DIR/lock.` + Name + `" ] || echo "$$ unlocked" >>"$JOURNAL"
+echo "$$ inside" >>"$JOURNAL"
+read -r x <"$JOBGATE"
+echo "$$ outside" >>"$JOURNAL"
+exit 3`

@@ -1,0 +1,148 @@
+package steps
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"adlock/test/helper"
+)
+
+// Injection is what strace does to the step. The zero Injection only records.
+type Injection struct {
+	Call string // the system call
+	What string // as strace has it: "signal=KILL", "error=EIO", "retval=2"
+	When int    // to which of these calls, from 1
+}
+
+// scanned are the calls by which /proc is read too: of these only the ones that
+// touch our own files are counted.
+var scanned = []string{"openat", "close", "read", "getdents64", "newfstatat"}
+
+// traced is the command line that runs the program under strace. What it is
+// made of contains no space.
+func (s *Stage) traced(in Injection) string {
+	args := []string{"strace", "-qq", "-y", "-o", s.path("trace"), "-E", "GODEBUG=asyncpreemptoff=1"} // few signals: they would interrupt calls
+	switch {
+	case in.Call == "":
+		args = append(args, "-e", "trace=%file,%desc")
+	default:
+		args = append(args, "-e", "trace=faccessat,"+in.Call, "-e", "inject="+in.Call+":"+in.What+":when="+strconv.Itoa(in.When))
+		if slices.Contains(scanned, in.Call) {
+			args = append(args, s.paths()...)
+		}
+	}
+	if s.scenario.Named && in.Call != "faccessat" {
+		args = append(args, "-e", "inject=faccessat:error=ENOENT") // no /proc: a draft needs a name
+	}
+	return strings.Join(append(args, helper.Binary(s.t)), " ")
+}
+
+// paths selects our own files: strace -P.
+func (s *Stage) paths() []string {
+	var args []string
+	record := filepath.Join(s.LogDir, "program.h.runlog")
+	for _, path := range []string{s.Dir, s.LogDir, record, record + ".1"} {
+		args = append(args, "-P", path)
+	}
+	for _, file := range []string{"last." + Name, "lock." + Name, "lock." + slot} {
+		args = append(args, "-P", filepath.Join(s.Dir, file))
+	}
+	if s.scenario.Named {
+		for fd := 3; fd < 10; fd++ { // or the faccessat that is to fail would not be seen
+			args = append(args, "-P", "/proc/self/fd/"+strconv.Itoa(fd))
+		}
+	}
+	return args
+}
+
+// trace returns the lines that strace wrote.
+func (s *Stage) trace() []string {
+	s.t.Helper()
+	text, err := os.ReadFile(s.path("trace"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.Split(string(text), "\n")
+}
+
+// Met returns the call that an error was injected into; "" where the step has
+// no such call.
+func (s *Stage) Met(in Injection) string {
+	for _, line := range s.trace() {
+		if strings.HasPrefix(line, in.Call+"(") && strings.Contains(line, "INJECTED") {
+			return strings.ReplaceAll(strings.ReplaceAll(line, s.Dir, "DIR"), s.LogDir, "LOG")
+		}
+	}
+	return ""
+}
+
+// Call is a system call by which a step touches our own files.
+type Call struct {
+	Name   string
+	Points []Point // never empty
+}
+
+// Point is one time that a call is made.
+type Point struct {
+	When int    // the how manieth of its name, as strace counts
+	Same string // what it does, without numbers: alike for two calls from one place
+}
+
+// Calls plays the scenario once and returns its calls in order of their first use.
+func (sc Scenario) Calls(t testing.TB) []Call {
+	t.Helper()
+	s := NewStage(t, sc, Injection{})
+	if status := s.Play(); status != sc.Want {
+		t.Fatalf("status %d untouched: %s", status, s.Trouble())
+	}
+	s.EndActor()
+	var calls []Call
+	seen := map[string]int{}
+	for _, line := range s.trace() {
+		name, args, _ := strings.Cut(line, "(")
+		ours := strings.Contains(args, s.Dir) || strings.Contains(args, s.LogDir)
+		if slices.Contains(scanned, name) {
+			ours = ours && !strings.Contains(args, "(deleted)") // a path that -P cannot name
+		}
+		if ours || !slices.Contains(scanned, name) {
+			seen[name]++
+		}
+		if !ours || name == "execve" {
+			continue
+		}
+		i := slices.IndexFunc(calls, func(c Call) bool { return c.Name == name })
+		if i < 0 {
+			i, calls = len(calls), append(calls, Call{Name: name})
+		}
+		calls[i].Points = append(calls[i].Points, Point{seen[name], same(line)})
+	}
+	return calls
+}
+
+// numbers are descriptors, addresses, inodes, sizes and tokens.
+var numbers = regexp.MustCompile(`0x[0-9a-f]+|[0-9a-f]{32}|[0-9]+`)
+
+func same(line string) string {
+	call, result, _ := strings.Cut(line, " = ")
+	if strings.HasPrefix(call, "write(") || strings.HasPrefix(call, "pread64(") || strings.HasPrefix(call, "getdents64(") {
+		call, _, _ = strings.Cut(call, ",") // the content differs
+	}
+	if strings.HasPrefix(result, "-1") {
+		call += " fails"
+	}
+	return numbers.ReplaceAllString(call, "")
+}
+
+// Trouble is what the step wrote to standard error.
+func (s *Stage) Trouble() string {
+	text, err := os.ReadFile(s.path("trouble"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text)
+}
