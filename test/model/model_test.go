@@ -1,0 +1,101 @@
+// Package model has the protocol of one atom checked by spin: every order in
+// which an owner, newcomers, crashes and the clock can follow each other
+// (adlock.pml). The variants that measurement had shown to be unsound must be
+// found to be so, or the model would prove nothing.
+package model
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+// patience is for one model: seconds on an idle machine.
+const patience = 5 * time.Minute
+
+// verify has spin look at every state of the model built with the definitions,
+// and returns what it says. claim is for a model with a temporal property.
+func verify(t *testing.T, claim bool, definitions ...string) string {
+	t.Helper()
+	helper.Need(t, "spin", "gcc")
+	dir := t.TempDir()
+	model := filepath.Join(helper.Root(), "test", "model", "adlock.pml")
+	run(t, dir, append(append([]string{"spin"}, definitions...), "-a", model)...)
+	compile := []string{"gcc", "-O2", "-w", "-DCOLLAPSE", "-DMEMLIM=2000", "-o", "pan", "pan.c"}
+	// -E: a hung job is no deadlock of the protocol.
+	search := []string{"./pan", "-E", "-m100000"}
+	if claim {
+		compile = append(compile, "-DNFAIR=4")
+		search = append(search, "-a", "-f") // acceptance cycles, under weak fairness
+	} else {
+		compile = append(compile, "-DSAFETY")
+	}
+	run(t, dir, compile...)
+	return run(t, dir, search...)
+}
+
+func run(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	result := helper.Command{Args: args, Dir: dir, Limit: patience}.Run(t)
+	if result.Status != 0 {
+		t.Fatalf("%q: status %d\n%s%s", args, result.Status, result.Out, result.Err)
+	}
+	return result.Out
+}
+
+func mustHold(t *testing.T, said string) {
+	t.Helper()
+	if !strings.Contains(said, "errors: 0") || strings.Contains(said, "not completed") || strings.Contains(said, "too small") {
+		t.Errorf("not verified:\n%s", said)
+	}
+	for line := range strings.Lines(said) {
+		if strings.Contains(line, "states, stored") || strings.Contains(line, "elapsed time") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+func mustFail(t *testing.T, said, why string) {
+	t.Helper()
+	if !strings.Contains(said, why) {
+		t.Errorf("%q was not found:\n%s", why, said)
+	}
+}
+
+func TestTheProtocolIsSafe(t *testing.T) {
+	mustHold(t, verify(t, false))
+}
+
+// With three newcomers it takes more than a minute: that is for the long run.
+func TestAnAtomIsAvailableInTheEnd(t *testing.T) {
+	newcomers := "-DN=2"
+	if os.Getenv("ADLOCK_SOAK") != "" {
+		newcomers = "-DN=3"
+	}
+	mustHold(t, verify(t, true, "-DCRON", newcomers))
+}
+
+func TestWithoutExpiryAHungOwnerKeepsTheAtom(t *testing.T) {
+	mustFail(t, verify(t, true, "-DCRON", "-DN=2", "-DNOEXPIRY"), "acceptance cycle")
+}
+
+func TestAGuardOnTheLastLockIsSafeWhileNobodyDeletesIt(t *testing.T) {
+	mustHold(t, verify(t, false, "-DLASTGUARD", "-DN=2"))
+}
+
+func TestUnsoundVariantsAreFound(t *testing.T) {
+	for variant, definitions := range map[string][]string{
+		"no guard: verify, then act":                               {"-DNOGUARD"},
+		"a guard on the last lock, a plain rm, and no second look": {"-DLASTGUARD", "-DPLAINRM"},
+		"a guard on the last lock, which somebody deletes":         {"-DLASTGUARD", "-DADMIN"},
+	} {
+		t.Run(variant, func(t *testing.T) {
+			const twoJobs = "assertion violated (jobs==0)"
+			mustFail(t, verify(t, false, append(definitions, "-DEXCLUSION")...), twoJobs)
+		})
+	}
+}
