@@ -1,0 +1,309 @@
+// Package identity tries to pass one process off for another, or the living for
+// the dead, before the real program: nobody innocent may be signalled, and no
+// atom may be lost or run twice. How identities are compared is tested where it
+// is done, in lib/process.
+package identity
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"adlock/test/helper"
+)
+
+func TestMain(m *testing.M) { helper.Main(m) }
+
+// unshared starts what follows as process 1 of a pid namespace.
+var unshared = []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
+
+func needNamespaces(t *testing.T) {
+	t.Helper()
+	helper.NeedRoot(t)
+	helper.Need(t, "unshare")
+}
+
+// Shell functions. own starts an owner, through the command behind it where one
+// is given, and returns once it has the atom. recycle starts a stranger, leader
+// of a session of its own, with the pid $1. (The tick of start times is 10 ms
+// long: within one the two could not be told apart.)
+const functions = `
+own() {
+	"$@" sh -c '$take && : >"$ADLOCK_DIR/ready" && exec sleep 1000' & owner=$!
+	until [ -e "$ADLOCK_DIR/ready" ]; do sleep 0.01; done
+}
+recycle() {
+	sleep 0.1
+	for try in 1 2 3 4 5 6 7 8 9; do
+		echo $(($1 - 1)) >/proc/sys/kernel/ns_last_pid || return
+		setsid sleep 1000 & stranger=$!
+		[ $stranger -eq $1 ] && return
+		kill -KILL $stranger
+	done
+	return 1
+}
+`
+
+func TestTheNextHolderOfAPidIsNotTheOwner(t *testing.T) {
+	needNamespaces(t)
+	for claim, lead := range map[string]string{"in a group of others": "", "leading a group": "setsid"} {
+		t.Run(claim, func(t *testing.T) {
+			a := helper.NewAtom(t)
+			got := a.Shell(t, functions+`
+				own `+lead+`
+				kill -KILL $owner; wait $owner
+				recycle $owner || exit 99
+				$run echo ran || exit
+				kill -0 $stranger || exit 98
+				kill -KILL $stranger`, unshared...)
+			if got.Status == 99 {
+				helper.Skip(t, "this kernel does not let the next pid be chosen")
+			}
+			if got.Status != 0 || got.Out != "ran\n" {
+				t.Errorf("%+v", got)
+			}
+			if strings.Contains(a.Runlog(), "event=signal") {
+				t.Errorf("somebody was signalled:\n%s", a.Runlog())
+			}
+		})
+	}
+}
+
+// The newcomer is held up before a signal while its owner dies and another gets
+// the pid.
+func TestAnOwnerThatExitsBetweenCheckAndSignalCostsNobodyElse(t *testing.T) {
+	needNamespaces(t)
+	helper.Need(t, "strace")
+	for when := 1; when <= 4; when++ {
+		a := helper.NewAtom(t)
+		got := a.Shell(t, functions+`
+			own
+			strace -f -o /dev/null -e trace=pidfd_send_signal \
+				-e inject=pidfd_send_signal:delay_enter=1500000:when=`+strconv.Itoa(when)+` \
+				$run --expire-after 0 echo ran & newcomer=$!
+			until grep -q event=expire "$ADLOCK_DIR"/*.runlog; do sleep 0.01; done
+			sleep 0.3
+			kill -KILL $owner; wait $owner
+			recycle $owner || exit 99
+			wait $newcomer || exit
+			kill -0 $stranger || exit 98
+			kill -KILL $stranger`, unshared...)
+		if got.Status == 99 {
+			helper.Skip(t, "this kernel does not let the next pid be chosen")
+		}
+		if got.Status != 0 || got.Out != "ran\n" {
+			t.Errorf("held up before signal %d: %+v\n%s", when, got, a.Runlog())
+		}
+	}
+}
+
+func TestTheSamePidAndStartAfterARebootIsNotTheOwner(t *testing.T) {
+	a := helper.NewAtom(t)
+	stranger := a.Owner(t, "exec sleep 1000")
+	a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")
+	a.Newcomer(t).Ran(t)
+	if stranger.Ended() {
+		t.Error("the process that has the pid in this boot was ended")
+	}
+}
+
+func TestAnOwnerOnAnotherMachineIsBusyThenStuck(t *testing.T) {
+	a := helper.NewAtom(t)
+	namesake := a.Owner(t, "exec sleep 1000")
+	a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")
+	a.Rewrite(t, "machine", "another")
+	a.Newcomer(t).Denied(t)
+	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "stuck: ")
+	if namesake.Ended() {
+		t.Error("the process with the same pid here was ended")
+	}
+}
+
+func TestAnOwnerInAnotherPidNamespaceIsBusyThenStuckUntilAPersonClearsIt(t *testing.T) {
+	needNamespaces(t)
+	a := helper.NewAtom(t)
+	container := a.Supervised(t, "exec sleep 1000", unshared...)
+	a.Newcomer(t).Denied(t)
+	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "adlock clear "+helper.AtomName)
+	if container.Ended() || strings.Contains(a.Runlog(), "event=signal") {
+		t.Errorf("somebody was signalled:\n%s", a.Runlog())
+	}
+	container.Kill(t)
+	a.Newcomer(t).Denied(t) // nothing proves that it is dead
+	if got := a.Shell(t, "$adlock clear "+helper.AtomName); got.Status != 0 {
+		t.Errorf("clear: %+v", got)
+	}
+	a.Newcomer(t).Ran(t)
+}
+
+func TestAPidOfAnotherNamespaceCondemnsNobodyInThisOne(t *testing.T) {
+	needNamespaces(t)
+	a := helper.NewAtom(t)
+	owner := a.Owner(t, "exec sleep 1000")
+	got := a.Shell(t, functions+`
+		recycle `+strconv.Itoa(owner.PID)+` || exit 99
+		$run --expire-after 0 echo ran; status=$?
+		kill -0 $stranger || exit 98
+		kill -KILL $stranger
+		exit $status`, unshared...)
+	if got.Status == 99 {
+		helper.Skip(t, "this kernel does not let the next pid be chosen")
+	}
+	got.Refused(t, 77, "stuck: ")
+	if owner.Ended() {
+		t.Error("the owner was ended")
+	}
+}
+
+func TestAZombieOwnerIsReplacedAtOnce(t *testing.T) {
+	a := helper.NewAtom(t)
+	parent := helper.Command{
+		Args: []string{"sh", "-c", "sh -c '$take && kill -KILL $$; :' & exec sleep 1000"}, Env: a.Env(),
+	}.Start(t)
+	a.AwaitLock(t)
+	helper.Eventually(t, "the owner is a zombie", func() bool { return zombie(ownerOf(t, a)) })
+	a.Newcomer(t).Ran(t)
+	if parent.Ended() {
+		t.Error("the parent that does not wait was ended")
+	}
+}
+
+func zombie(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && strings.Contains(string(text), ") Z ")
+}
+
+// ownerOf reads the pid as a shell script would.
+func ownerOf(t *testing.T, a *helper.Atom) int {
+	t.Helper()
+	text, err := os.ReadFile(a.Lock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func TestAStoppedOwnerIsAliveThenEnded(t *testing.T) {
+	for claim, start := range map[string]func(*helper.Atom, *testing.T) *helper.Process{
+		"a script":   func(a *helper.Atom, t *testing.T) *helper.Process { return a.Owner(t, "sleep 1000; :") },
+		"adlock run": func(a *helper.Atom, t *testing.T) *helper.Process { return a.Supervised(t, "sleep 1000; :") },
+	} {
+		t.Run(claim, func(t *testing.T) {
+			a := helper.NewAtom(t)
+			owner := start(a, t)
+			owner.Signal(t, syscall.SIGSTOP)
+			a.Newcomer(t).Denied(t)
+			a.Newcomer(t, "--expire-after=0").Ran(t)
+			if status := owner.Wait(t); status == 0 {
+				t.Errorf("status %d", status)
+			}
+		})
+	}
+}
+
+func TestAnOwnerThatIgnoresSignalsIsEndedByKill(t *testing.T) {
+	a := helper.NewAtom(t)
+	owner := a.Owner(t, "trap '' INT TERM; exec sleep 1000")
+	a.Newcomer(t, "--expire-after=0").Ran(t)
+	if status := owner.Wait(t); status != 128+9 {
+		t.Errorf("status %d", status)
+	}
+	var sent []string
+	for line := range strings.Lines(a.Runlog()) {
+		if _, rest, found := strings.Cut(line, " signal="); found && strings.Contains(line, "event=signal") {
+			sent = append(sent, strings.Fields(rest)[0])
+		}
+	}
+	if got := strings.Join(sent, " "); got != "CONT INT TERM KILL" {
+		t.Errorf("signals %q\n%s", got, a.Runlog())
+	}
+}
+
+// mustBeGone wants nothing of the job with this mark to live.
+func mustBeGone(t *testing.T, mark string) {
+	t.Helper()
+	if left := helper.With(mark); len(left) > 0 {
+		t.Errorf("processes %v of the ended job live", left)
+	}
+}
+
+func TestAChildThatCalledSetsidEndsWithItsOwner(t *testing.T) {
+	for claim, start := range map[string]func(*helper.Atom, *testing.T, string){
+		"a script": func(a *helper.Atom, t *testing.T, script string) { a.Owner(t, script) },
+		"adlock run": func(a *helper.Atom, t *testing.T, script string) {
+			a.Supervised(t, script+" setsid -f sleep 1000; wait")
+		},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			helper.Need(t, "setsid")
+			a := helper.NewAtom(t)
+			mark := a.Mark(t)
+			start(a, t, "export "+mark+"; setsid sleep 1000 & setsid sh -c 'sleep 1000; :' & wait")
+			helper.Eventually(t, "the children run", func() bool { return len(helper.With(mark)) >= 3 })
+			a.Newcomer(t, "--expire-after=0").Ran(t)
+			mustBeGone(t, mark)
+		})
+	}
+}
+
+// Each hop lives for a millisecond and leaves an orphan behind; they end by
+// themselves when the test's directory goes.
+func TestAJobThatForksFasterThanOneScanIsEnded(t *testing.T) {
+	a := helper.NewAtom(t)
+	hop := filepath.Join(t.TempDir(), "hop")
+	if err := os.WriteFile(hop, []byte("#!/bin/sh\n[ -e \"$0\" ] && \"$0\" &\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mark := a.Mark(t)
+	a.Supervised(t, "export "+mark+"; "+hop+" & "+hop+" & wait; sleep 1000")
+	helper.Eventually(t, "the hops run", func() bool { return len(helper.With(mark)) > 0 })
+	a.Newcomer(t, "--expire-after=0").Ran(t)
+	mustBeGone(t, mark)
+}
+
+// Process 1 of a pid namespace does not die while somebody outside keeps a
+// zombie in it: as near to a process that cannot be killed as one can get
+// without breaking a disk.
+func TestAnOwnerThatOutlivesKillIsStuckAndKeepsTheAtom(t *testing.T) {
+	needNamespaces(t)
+	helper.Need(t, "nsenter")
+	a := helper.NewAtom(t)
+	ready := filepath.Join(t.TempDir(), "ready")
+	owner := a.Owner(t, "exec unshare --pid --fork sh -c 'echo $$ >"+ready+"; sleep 1000; :'")
+	helper.Eventually(t, "the namespace is there", func() bool { info, err := os.Stat(ready); return err == nil && info.Size() > 0 })
+	guest := filepath.Join(t.TempDir(), "guest")
+	keeper := helper.Command{Args: []string{"nsenter", "--target", strconv.Itoa(child(t, owner.PID)), "--pid",
+		"sh", "-c", "echo $$ >" + guest + "; exec sleep 1000"}}.Start(t)
+	helper.Eventually(t, "a guest is in it", func() bool { info, err := os.Stat(guest); return err == nil && info.Size() > 0 })
+	keeper.Signal(t, syscall.SIGSTOP) // it will not take note of its child's death
+
+	a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "still alive after KILL")
+	a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
+	if _, err := os.Stat(a.Lock()); err != nil {
+		t.Error("the atom was lost: ", err)
+	}
+	keeper.Signal(t, syscall.SIGCONT)
+	helper.Eventually(t, "the atom is free", func() bool { return a.Newcomer(t).Status == 0 })
+}
+
+// child returns the one child of a process.
+func child(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	only, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return only
+}
