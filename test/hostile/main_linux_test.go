@@ -1,0 +1,84 @@
+// Package hostile puts what an enemy or an accident could plant before the real
+// program. The claims of the tests are the right-hand side of the table of
+// attacks in test/README.md.
+package hostile
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"adlock/lib/lock"
+	"adlock/lib/name"
+	"adlock/lib/process"
+	"adlock/test/helper"
+)
+
+func TestMain(m *testing.M) { helper.Main(m) }
+
+// nobody is a user without rights to anything of root's.
+const nobody = 65534
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// public makes a directory that every user may enter, mode 0755.
+func public(t *testing.T) string {
+	t.Helper()
+	path, err := os.MkdirTemp("", "adlock-public-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(path) })
+	must(t, os.Chmod(path, 0o755))
+	return path
+}
+
+// program is a copy of the helper program with this mode, in a place where every
+// user may run it.
+func program(t *testing.T, mode os.FileMode) string {
+	t.Helper()
+	from, err := os.Open(helper.Binary(t))
+	must(t, err)
+	defer from.Close()
+	path := filepath.Join(public(t), "adlock")
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o700)
+	must(t, err)
+	_, err = io.Copy(to, from)
+	must(t, err)
+	must(t, to.Close())
+	must(t, os.Chmod(path, mode)) // after the writing, which takes set-user-ID away
+	return path
+}
+
+// open is an atom in a root's directory that every user may look into.
+func open(t *testing.T) *helper.Atom {
+	t.Helper()
+	return &helper.Atom{Dir: public(t), Bin: helper.Binary(t)}
+}
+
+// victim starts a process of the user uid (0: of this one) that there is no
+// reason to signal. At the end of the test it must live.
+func victim(t *testing.T, uid int) process.Identity {
+	t.Helper()
+	p := helper.Command{Args: []string{"sleep", "1000"}, UID: uid}.Start(t)
+	t.Cleanup(func() {
+		if p.Ended() {
+			t.Error("the victim was ended")
+		}
+	})
+	id, err := process.Of(p.PID)
+	must(t, err)
+	return id
+}
+
+// condemning is the content of a lock by which id has held the atom for long.
+func condemning(id process.Identity) []byte {
+	return lock.Record{
+		Owner: id, Token: lock.Token(),
+		Atom: name.Atom{Program: "p", Host: "dax", Operator: "o", Operand: "x"},
+	}.Bytes()
+}
