@@ -1,0 +1,243 @@
+// Package learn tests limits that are auto, from outside: the helper, the
+// library, and what people see of it.
+package learn
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+func TestMain(m *testing.M) { helper.Main(m) }
+
+// Each of them has learned of 100 runs of 3 minutes.
+const taught = "learn.runs=100\nlearn.mean=5.193\nlearn.deviation=0.1\nlearn.longest=5.3\n"
+
+func teach(t *testing.T, a *helper.Atom) {
+	t.Helper()
+	if err := os.WriteFile(a.Last(), []byte(taught), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	setCompleted(t, a, time.Now().Add(-24*time.Hour))
+}
+
+func setCompleted(t *testing.T, a *helper.Atom, at time.Time) {
+	t.Helper()
+	if err := os.Chtimes(a.Last(), at, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func memory(t *testing.T, a *helper.Atom) string {
+	t.Helper()
+	text, err := os.ReadFile(a.Last())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func tune(t *testing.T, a *helper.Atom, options ...string) helper.Result {
+	t.Helper()
+	return helper.Command{Args: append([]string{a.Bin, "tune"}, options...), Env: a.Env()}.Run(t)
+}
+
+func wantWords(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			t.Errorf("no %q in:\n%s", word, text)
+		}
+	}
+}
+
+func TestRunEnvironmentAndLibraryTeachTheSameAtom(t *testing.T) {
+	a := helper.NewAtom(t)
+	a.Newcomer(t, "--expire-after=auto").Ran(t)
+	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
+	a.Newcomer(t).Ran(t)
+	a.More = []string{"ADLOCK_BIN=" + a.Bin, "ADLOCK_PROGRAM=p", "ADLOCK_HOST=dax", "ADLOCK_IF_ELAPSED=0"}
+	library := ". " + filepath.Join(helper.Root(), "sh/adlock.sh") + "; "
+	if r := a.Shell(t, library+"adlock_get o x '' auto && adlock_release"); r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if r := a.Shell(t, library+"adlock_with o x 0 auto -- false"); r.Status != 1 {
+		t.Fatalf("%+v", r)
+	}
+	wantWords(t, memory(t, a), "learn.runs=3\n")
+	setCompleted(t, a, time.Now().Add(-time.Hour))
+	if r := a.Shell(t, library+"adlock_get o x auto auto && (exit 0) && adlock_release"); r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	wantWords(t, memory(t, a), "learn.runs=4\n")
+	if r := a.Shell(t, library+"adlock_get o x auto auto; echo $ADLOCK_VERDICT"); r.Out != "too-soon\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAHungOwnerIsEndedAtTheLearnedLimitWhichThenDoubles(t *testing.T) {
+	a := helper.NewAtom(t)
+	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
+	teach(t, a)
+	owner := a.Owner(t, "exec sleep 600")
+	a.Newcomer(t).Denied(t)
+	backdate(t, a, 15*time.Minute)
+	a.Newcomer(t).Ran(t)
+	if !owner.Ended() {
+		owner.Wait(t)
+	}
+	wantWords(t, memory(t, a), "learn.runs=101\n", "learn.doubled=1\n", "learn.ended=15m")
+	wantWords(t, a.Runlog(), "expire_after=598", "100 successful runs: typically 3m", "doubled as runs were ended by force")
+}
+
+// backdate makes the lock as old as if it had been taken d before the boot of
+// the machine plus what has passed since.
+func backdate(t *testing.T, a *helper.Atom, d time.Duration) {
+	t.Helper()
+	text, err := os.ReadFile(a.Lock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\nboottime=")
+	value, _, _ := strings.Cut(rest, "\n")
+	began, err := time.ParseDuration(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Rewrite(t, "boottime", (began - d).String())
+}
+
+func TestADryRunTellsTheArithmetic(t *testing.T) {
+	a := helper.NewAtom(t)
+	teach(t, a)
+	r := a.Newcomer(t, "--dry-run", "--expire-after=auto", "--if-elapsed=auto")
+	wantWords(t, r.Out, "free: completed 1d ago, IfElapsed is 3m", "3m x 1.35^4 = 9m58s", "typically 3m")
+}
+
+func TestTheLaterWordCounts(t *testing.T) {
+	a := helper.NewAtom(t)
+	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
+	a.Newcomer(t, "--expire-after=3h").Ran(t)
+	if text := memory(t, a); text != "" {
+		t.Errorf("learned %q", text)
+	}
+	wantWords(t, a.Runlog(), "expire_after=10800")
+	a.Newcomer(t, "--expire-after=automatic").Refused(t, 64, "automatic")
+}
+
+func TestTuneTellsAndForgets(t *testing.T) {
+	a := helper.NewAtom(t)
+	wantWords(t, tune(t, a).Out, "no atom has learned anything")
+	teach(t, a)
+	wantWords(t, tune(t, a).Out, "p o x", "100", "3m", "9m58s")
+	wantWords(t, tune(t, a, "--explain").Out, "IfElapsed: 100 successful runs: typically 3m", "= 9m58s")
+	wantWords(t, tune(t, a, "--json").Out, `"atom":"p.dax.o.x"`, `"runs":100`, `"expire_after_seconds":598,`)
+	if r := tune(t, a, "--reset", "nobody"); r.Status != 64 || !strings.Contains(r.Err, `"nobody": no such atom`) {
+		t.Errorf("%+v", r)
+	}
+	completed := stamp(t, a)
+	if r := tune(t, a, "--reset", "p o x"); r.Status != 0 || r.Out+r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+	if memory(t, a) != "" || !stamp(t, a).Equal(completed) {
+		t.Errorf("after the reset: %q, completed %s", memory(t, a), stamp(t, a))
+	}
+	wantWords(t, tune(t, a, "--json").Out, "[]")
+}
+
+func stamp(t *testing.T, a *helper.Atom) time.Time {
+	t.Helper()
+	info, err := os.Stat(a.Last())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.ModTime()
+}
+
+func TestAResetMustBeBeyondDoubt(t *testing.T) {
+	a := helper.NewAtom(t)
+	teach(t, a)
+	other := filepath.Join(a.Dir, "last.p.dax.o.xy")
+	if err := os.WriteFile(other, []byte(taught), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := tune(t, a, "--reset", "p o"); r.Status != 64 || !strings.Contains(r.Err, "p.dax.o.x, p.dax.o.xy") {
+		t.Errorf("%+v", r)
+	}
+	if r := tune(t, a, "--reset", "p.dax.o.x"); r.Status != 0 {
+		t.Errorf("%+v", r)
+	}
+	if text, err := os.ReadFile(other); err != nil || string(text) != taught {
+		t.Errorf("the other atom: %q, %v", text, err)
+	}
+}
+
+func TestStarvingIsSaidOnceThoughDenialsAreSilent(t *testing.T) {
+	a := helper.NewAtom(t)
+	a.Owner(t, "exec sleep 600")
+	var said []string
+	for n := range 6 {
+		r := a.Newcomer(t, "--starving=3")
+		if r.Status != 75 {
+			t.Fatalf("%+v", r)
+		}
+		if r.Err != "" {
+			said = append(said, strconv.Itoa(n+1)+" "+r.Err)
+		}
+	}
+	if len(said) != 1 || !strings.HasPrefix(said[0], "3 adlock: o x: starving: denied 3 times in a row; busy: running for ") {
+		t.Errorf("said %q", said)
+	}
+	if n := strings.Count(a.Runlog(), "event=starved"); n != 1 {
+		t.Errorf("%d starved events in the record", n)
+	}
+}
+
+func TestTenInARowIsTheDefaultAndTheLibraryHasTheSetting(t *testing.T) {
+	a := helper.NewAtom(t)
+	a.Owner(t, "exec sleep 600")
+	for n := 1; n <= 10; n++ {
+		if r := a.Newcomer(t); (r.Err != "") != (n == 10) {
+			t.Errorf("denial %d says %q", n, r.Err)
+		}
+	}
+	b := helper.NewAtom(t)
+	b.Owner(t, "exec sleep 600")
+	b.More = []string{"ADLOCK_BIN=" + b.Bin, "ADLOCK_PROGRAM=p", "ADLOCK_HOST=dax"}
+	r := b.Shell(t, "ADLOCK_STARVING=2; . "+filepath.Join(helper.Root(), "sh/adlock.sh")+`
+		adlock_get o x; adlock_get o x; adlock_get o x; echo $?`)
+	if r.Out != "75\n" || strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, "denied 2 times in a row") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAMemoryThatIsDamagedOrUnreadableIsForgotten(t *testing.T) {
+	a := helper.NewAtom(t)
+	if err := os.WriteFile(a.Last(), []byte("learn.runs=100\nlearn.mean=NaN\nlearn.new=1\nother=kept\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.Newcomer(t, "--expire-after=auto").Ran(t)
+	wantWords(t, memory(t, a), "learn.runs=1\n", "other=kept\n")
+}
+
+func TestAFullDiskAtTheLessonChangesNothingElse(t *testing.T) {
+	helper.Need(t, "strace")
+	a := helper.NewAtom(t)
+	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
+	r := a.Shell(t, `$take || exit
+		strace -f -qq -o /dev/null -e inject=linkat:error=ENOSPC $adlock release $ADLOCK_DIR/lock.`+helper.AtomName)
+	if r.Status != 0 || !strings.Contains(r.Err, "no space left on device") || strings.Count(r.Err, "\n") != 1 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Stat(a.Lock()); !os.IsNotExist(err) {
+		t.Errorf("the lock: %v", err)
+	}
+	if time.Since(stamp(t, a)) > time.Minute {
+		t.Error("the last lock was not stamped")
+	}
+}

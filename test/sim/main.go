@@ -1,0 +1,32 @@
+// Command sim compares ways to lock a job over simulated years: the real policy
+// (lib/policy) and the real learner (lib/learn), asked by cron every minute and
+// by hand about every hour, on the loads of loads.go.
+//
+//	go run ./test/sim                 # the tables, in Markdown
+//	go run ./test/sim -svg FILE       # how the limit follows the runtimes
+//
+// It is no part of the helper.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	seeds := flag.Int("seeds", 10, "so many times each")
+	runs := flag.Int("runs", 10000, "so many runs each time")
+	svg := flag.String("svg", "", "draw a plot into this file instead")
+	flag.Parse()
+	var err error
+	if *svg != "" {
+		err = os.WriteFile(*svg, plot(), 0o644)
+	} else {
+		_, err = os.Stdout.WriteString(tables(*seeds, *runs))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "sim:", err)
+		os.Exit(1)
+	}
+}

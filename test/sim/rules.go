@@ -1,0 +1,103 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	"adlock/lib/learn"
+	"adlock/lib/limit"
+	"adlock/lib/policy"
+)
+
+// limiter decides the limits of the next newcomer, and may learn.
+type limiter interface {
+	limits() policy.Limits
+	succeeded(runtime time.Duration)
+	ended(age time.Duration)
+	asked(tooSoon int)
+}
+
+// rules are one way to lock a job.
+type rules struct {
+	name    string
+	timeout time.Duration // the job is ended at this age, by itself; 0: never
+	limiter func() limiter
+}
+
+// What the paper recommends for an hourly job.
+const (
+	fixedIfElapsed   = 15 * time.Minute
+	fixedExpireAfter = 90 * time.Minute
+)
+
+var (
+	paper   = rules{name: "15m, 90m", limiter: fix(fixedIfElapsed, fixedExpireAfter)}
+	learned = rules{name: "auto", limiter: func() limiter { return &auto{} }}
+)
+
+var allRules = []rules{
+	{name: "lock alone", limiter: fix(0, limit.Never)},
+	{name: "flock -n, timeout 90m", timeout: fixedExpireAfter, limiter: fix(0, limit.Never)},
+	paper,
+	{name: "as TCP", limiter: func() limiter { return &tcp{} }},
+	learned,
+}
+
+// fixed limits learn nothing.
+type fixed policy.Limits
+
+func fix(ifElapsed, expireAfter time.Duration) func() limiter {
+	return func() limiter {
+		return fixed{IfElapsed: ifElapsed, ExpireAfter: expireAfter, Explicit: true}
+	}
+}
+
+func (f fixed) limits() policy.Limits   { return policy.Limits(f) }
+func (f fixed) succeeded(time.Duration) {}
+func (f fixed) ended(time.Duration)     {}
+func (f fixed) asked(int)               {}
+
+// auto is the real learner.
+type auto struct{ state learn.State }
+
+func (a *auto) limits() policy.Limits {
+	ifElapsed := a.state.IfElapsed()
+	return policy.Limits{IfElapsed: ifElapsed, ExpireAfter: a.state.ExpireAfter(ifElapsed)}
+}
+
+func (a *auto) succeeded(runtime time.Duration) { a.state.Succeeded(runtime) }
+func (a *auto) ended(age time.Duration)         { a.state.Ended(age) }
+func (a *auto) asked(tooSoon int)               { a.state.Asked(tooSoon) }
+
+// tcp is Jacobson and Karels' retransmission timer to the letter (SIGCOMM '88;
+// RFC 6298): gains of 1/8 and 1/4 on the runtime itself, mean + 4 deviations,
+// doubled at each end by force until the next success.
+type tcp struct {
+	runs, doubled   int
+	mean, deviation float64 // seconds
+}
+
+func (t *tcp) limits() policy.Limits {
+	l := policy.Limits{IfElapsed: policy.DefaultIfElapsed, ExpireAfter: policy.DefaultExpireAfter}
+	if t.runs >= learn.Enough {
+		l.IfElapsed = max(l.IfElapsed, seconds(t.mean))
+		l.ExpireAfter = max(learn.Floor, l.IfElapsed, seconds(t.mean+4*t.deviation))
+	}
+	l.ExpireAfter = min(learn.Ceiling, l.ExpireAfter<<min(t.doubled, 10))
+	return l
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+func (t *tcp) succeeded(runtime time.Duration) {
+	if t.runs++; t.runs == 1 {
+		t.mean, t.deviation = runtime.Seconds(), runtime.Seconds()/2
+	}
+	off := runtime.Seconds() - t.mean
+	t.deviation += (math.Abs(off) - t.deviation) / 4
+	t.mean += off / 8
+	t.doubled = 0
+}
+
+func (t *tcp) ended(time.Duration) { t.doubled++ }
+func (t *tcp) asked(int)           {}
