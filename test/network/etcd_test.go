@@ -1,0 +1,172 @@
+package network
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+// node is one member of an etcd cluster.
+type node struct {
+	client, peer string // HOST:PORT
+	name, dir    string
+	cluster      string
+	tls          []string // options; none: no TLS
+	cmd          *exec.Cmd
+	ended        chan struct{}
+}
+
+// startEtcd starts a cluster of n nodes and waits until it answers.
+func startEtcd(t testing.TB, n int) []*node {
+	t.Helper()
+	helper.Need(t, "etcd", "etcdctl")
+	var nodes []*node
+	var members []string
+	for i := range n {
+		m := &node{client: freePort(t), peer: freePort(t), name: fmt.Sprint("n", i), dir: t.TempDir()}
+		nodes, members = append(nodes, m), append(members, m.name+"=http://"+m.peer)
+	}
+	for _, m := range nodes {
+		m.cluster = strings.Join(members, ",")
+		m.start(t)
+	}
+	helper.Eventually(t, "etcd answers", func() bool {
+		return exec.Command("etcdctl", "--endpoints", nodes[n-1].client, "--command-timeout=2s", "endpoint", "health").Run() == nil
+	})
+	return nodes
+}
+
+func (m *node) start(t testing.TB) {
+	t.Helper()
+	scheme := "http://"
+	if m.tls != nil {
+		scheme = "https://"
+	}
+	args := append([]string{"--name", m.name, "--data-dir", m.dir,
+		"--listen-client-urls", scheme + m.client, "--advertise-client-urls", scheme + m.client,
+		"--listen-peer-urls", "http://" + m.peer, "--initial-advertise-peer-urls", "http://" + m.peer,
+		"--initial-cluster", m.cluster, "--log-level", "error"}, m.tls...)
+	m.cmd = exec.Command("etcd", args...)
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	m.cmd.Env = append(helper.Clean(), "ETCD_UNSUPPORTED_ARCH=arm64")
+	if err := m.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	m.ended = ended
+	cmd := m.cmd
+	go func() { _ = cmd.Wait(); close(ended) }()
+	t.Cleanup(m.kill)
+}
+
+func (m *node) kill() {
+	_ = m.cmd.Process.Kill() // it may be gone already
+	<-m.ended
+}
+
+func (m *node) signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	if err := m.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leads asks the node whether it is the leader.
+func (m *node) leads() bool {
+	out, _ := exec.Command("etcdctl", "--endpoints", m.client, "--command-timeout=2s", "endpoint", "status", "-w", "fields").Output()
+	var leader, member string
+	for line := range strings.Lines(string(out)) {
+		if value, found := strings.CutPrefix(line, `"Leader" : `); found {
+			leader = value
+		}
+		if value, found := strings.CutPrefix(line, `"MemberID" : `); found {
+			member = value
+		}
+	}
+	return leader != "" && leader == member
+}
+
+func url(nodes ...*node) string {
+	var hosts []string
+	for _, m := range nodes {
+		hosts = append(hosts, m.client)
+	}
+	return "etcd://" + strings.Join(hosts, ",") + "/adlock"
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// host is one machine: its own lock directory and record, and a way to a store.
+type host struct {
+	dir, store, bin string
+	env             []string
+}
+
+// newHost returns a host; its lease is the shortest there is.
+func newHost(t testing.TB, store string) *host {
+	t.Helper()
+	h := &host{dir: helper.Dir(t), store: store, bin: binary(t)}
+	h.env = []string{
+		"ADLOCK_DIR=" + h.dir, "ADLOCK_STORE=" + store, "ADLOCK_LEASE=6s", "ADLOCK_HOST=shared",
+		"ADLOCK_PROGRAM=p", "ADLOCK_OPERATOR=o", "ADLOCK_OPERAND=x", "ADLOCK_PAUSE=1s",
+	}
+	return h
+}
+
+// command is `adlock run` with the options, and a shell script as its job.
+func (h *host) command(script string, options ...string) helper.Command {
+	args := append([]string{h.bin, "run"}, options...)
+	return helper.Command{Args: append(args, "--", "sh", "-c", script), Env: h.env, Limit: 90 * time.Second}
+}
+
+func (h *host) run(t testing.TB, script string, options ...string) helper.Result {
+	t.Helper()
+	return h.command(script, options...).Run(t)
+}
+
+// start starts a job and waits until it runs; the script says so with `touch
+// $ready`.
+func (h *host) start(t testing.TB, script string, options ...string) *helper.Process {
+	t.Helper()
+	ready := t.TempDir() + "/ready"
+	c := h.command("touch '"+ready+"'; "+script, options...)
+	p := c.Start(t)
+	helper.Eventually(t, "the job runs", func() bool {
+		if p.Ended() {
+			t.Fatalf("it ended: %s", p.Output())
+		}
+		return exists(ready)
+	})
+	return p
+}
+
+func (h *host) runlog() string {
+	text, _ := os.ReadFile(h.dir + "/program.shared.runlog") // "" where there is none
+	return string(text)
+}
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }
+
+// answers reports whether something listens at the address.
+func answers(address string) bool {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}

@@ -1,0 +1,325 @@
+package network
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/store/ftp"
+	"adlock/test/helper"
+)
+
+// ftpd is a vsftpd with one account.
+type ftpd struct {
+	address  string // HOST:PORT
+	root     string
+	password string // the file that holds it
+	config   string
+	cmd      *exec.Cmd
+}
+
+// startFTP starts a vsftpd that keeps its files in a directory of the test, or
+// in dir.
+func startFTP(t testing.TB, dir string) *ftpd {
+	t.Helper()
+	helper.Need(t, "vsftpd")
+	helper.NeedRoot(t) // vsftpd becomes another user for each session
+	account, err := user.Lookup("ftp")
+	if err != nil {
+		helper.Skip(t, "there is no user ftp, as whom vsftpd serves")
+	}
+	f := &ftpd{address: freePort(t)}
+	base := t.TempDir()
+	for up := base; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
+		if err := os.Chmod(up, 0o755); err != nil { // the server's user has to get there
+			t.Fatal(err)
+		}
+	}
+	if f.root = dir; dir == "" {
+		f.root = base + "/root/locks"
+		if err := os.MkdirAll(f.root, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	uid, _ := strconv.Atoi(account.Uid)
+	if err := os.Chown(f.root, uid, -1); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) string {
+		if err := os.WriteFile(base+"/"+name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return base + "/" + name
+	}
+	f.password = write("password", "secret\n")
+	host, port, _ := strings.Cut(f.address, ":")
+	f.config = write("vsftpd.conf", strings.Join([]string{
+		"listen=YES", "listen_ipv6=NO", "listen_address=" + host, "listen_port=" + port,
+		"anonymous_enable=YES", "local_enable=NO", "write_enable=YES", "anon_root=" + filepath.Dir(f.root),
+		"anon_upload_enable=YES", "anon_mkdir_write_enable=YES", "anon_other_write_enable=YES",
+		"anon_world_readable_only=NO", "anon_umask=077", "background=NO", "xferlog_enable=NO",
+		"secure_email_list_enable=YES", "email_password_file=" + write("passwords", "secret\n"),
+		"secure_chroot_dir=" + t.TempDir(), "seccomp_sandbox=NO", "max_clients=500", "max_per_ip=500", "",
+	}, "\n"))
+	f.start(t)
+	return f
+}
+
+func (f *ftpd) start(t testing.TB) {
+	t.Helper()
+	f.cmd = exec.Command("vsftpd", f.config)
+	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	f.cmd.Stdout, f.cmd.Stderr = os.Stderr, os.Stderr
+	if err := f.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := f.cmd
+	t.Cleanup(func() { stopSession(cmd) })
+	helper.Eventually(t, "vsftpd answers", func() bool { return answers(f.address) })
+}
+
+// stopSession ends a server and the processes it serves its clients with.
+func stopSession(cmd *exec.Cmd) {
+	if cmd.ProcessState == nil {
+		helper.KillSession(cmd.Process.Pid)
+		_ = cmd.Wait() // it was killed
+	}
+}
+
+func (f *ftpd) host(t testing.TB) *host { return f.hostBy(t, f.address) }
+
+func (f *ftpd) hostBy(t testing.TB, address string) *host {
+	h := newHost(t, "ftp://anonymous@"+address+"/locks")
+	h.env = append(h.env, "ADLOCK_FTP_PASSWORD_FILE="+f.password)
+	return h
+}
+
+func TestAtomIsOneAcrossHostsOnFTP(t *testing.T) {
+	f := startFTP(t, "")
+	a, b := f.host(t), f.host(t)
+	first := a.run(t, "echo $ADLOCK_FENCE")
+	if first.Status != 0 || first.Err != "" || number(t, first.Out) != 1 {
+		t.Fatalf("%+v", first)
+	}
+	b.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
+	owner := a.start(t, "sleep 60")
+	b.run(t, "echo ran").Denied(t)
+	waited := b.command("echo $ADLOCK_FENCE", "--wait=60s").Start(t)
+	owner.Signal(t, syscall.SIGTERM)
+	if status := owner.Wait(t); status != 143 || owner.Output() != "" {
+		t.Errorf("the owner's status is %d: %s", status, owner.Output())
+	}
+	if status := waited.Wait(t); status != 0 || number(t, waited.Output()) != 3 {
+		t.Errorf("the one that waited: %d %s", status, waited.Output())
+	}
+	if left, _ := filepath.Glob(f.root + "/l*"); len(left) != 2 {
+		t.Errorf("what is left is not one generation and the last lock: %v", left)
+	}
+}
+
+func TestExpiredOwnerOnFTPIsAskedToEndItsJob(t *testing.T) {
+	f := startFTP(t, "")
+	a, b := f.host(t), f.host(t)
+	owner := a.start(t, "sleep 60")
+	helper.Eventually(t, "it has expired", func() bool {
+		return strings.HasPrefix(b.run(t, "", "--expire-after=3s", "--dry-run").Out, "expired: ")
+	})
+	b.run(t, "echo ran", "--expire-after=3s").Ran(t)
+	if status := owner.Wait(t); status != 130 {
+		t.Errorf("the owner's status is %d: %s", status, owner.Output())
+	}
+}
+
+func TestOwnerCutOffFromFTPEndsItsJobBeforeAnotherBegins(t *testing.T) {
+	f := startFTP(t, "")
+	cable := newRelay(t, f.address)
+	a, b := f.hostBy(t, cable.address()), f.host(t)
+	file := t.TempDir() + "/beats"
+	owner := a.start(t, beats(file))
+	cable.cut()
+	next := b.run(t, begins, "--wait=60s")
+	if next.Status != 0 {
+		t.Fatalf("%+v\n%s", next, owner.Output())
+	}
+	t.Logf("cut off from FTP: margin %v", margin(t, file, next.Out))
+	owner.Wait(t)
+}
+
+func TestFTPLockWithoutARecordIsBusyForAMinute(t *testing.T) {
+	f := startFTP(t, "")
+	h := f.host(t)
+	bare := f.root + "/lock.p.shared.o.x.7"
+	if err := os.Mkdir(bare, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(bare, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	h.run(t, "echo ran").Denied(t)
+	past := time.Now().Add(-time.Minute)
+	if err := os.Chtimes(bare+"/seen", past, past); err != nil {
+		t.Fatal(err)
+	}
+	if next := h.run(t, "echo $ADLOCK_FENCE"); next.Status != 0 || number(t, next.Out) != 8 {
+		t.Errorf("%+v", next)
+	}
+}
+
+func TestFTPOwnerThatWasSlowIsNotPassedOnceItHasItsRecord(t *testing.T) {
+	f := startFTP(t, "")
+	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
+	newcomer, slow := openFTP(t, f), openFTP(t, f)
+	ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
+	defer cancel()
+	held, seen, err := slow.Enter(ctx, "p.h.o.x", record(t, false), time.Minute, true)
+	if err != nil || seen.Held {
+		t.Fatal(seen, err)
+	}
+	dir := f.root + "/lock.p.h.o.x.1"
+	if err := os.Rename(dir+"/owner", dir+"/later"); err != nil {
+		t.Fatal(err)
+	}
+	place, seen, err := newcomer.Enter(ctx, "p.h.o.x", record(t, false), time.Minute, true)
+	if err != nil || !seen.Bare {
+		t.Fatal(seen, err)
+	}
+	if err := place.Pass(ctx, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir+"/later", dir+"/owner"); err != nil {
+		t.Fatal(err)
+	}
+	if seen, err := place.Look(ctx); err != nil || !seen.Held || seen.Bare {
+		t.Errorf("%+v, %v", seen, err)
+	}
+	if err := held.Renew(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func openFTP(t testing.TB, f *ftpd) *ftp.Store {
+	t.Helper()
+	s, err := ftp.Open("ftp://anonymous@" + f.address + "/locks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestWrongPasswordRunsNothing(t *testing.T) {
+	f := startFTP(t, "")
+	h := f.host(t)
+	if err := os.WriteFile(f.password, []byte("guess\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.run(t, "echo ran").Refused(t, 77, "ftp://")
+	if err := os.Chmod(f.password, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	h.run(t, "echo ran").Refused(t, 77, "may be read by others")
+}
+
+func TestJobOutlivesARestartOfTheFTPServer(t *testing.T) {
+	f := startFTP(t, "")
+	h := f.host(t)
+	owner := h.start(t, "sleep 6; echo done")
+	stopSession(f.cmd)
+	f.start(t)
+	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
+		t.Errorf("%d %q", status, owner.Output())
+	}
+	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
+}
+
+func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
+	dir := t.TempDir()
+	root := dir + "/locks"
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	helper.NeedRoot(t)
+	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=64k"); err != nil {
+		helper.Skip(t, "cannot mount: "+err.Error())
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(root, syscall.MNT_DETACH) })
+	f := startFTP(t, root)
+	for up := dir; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
+		_ = os.Chmod(up, 0o755)
+	}
+	a, b := f.host(t), f.host(t)
+	owner := a.start(t, "sleep 8; echo done", "--operand=y")
+	fill(t, root+"/filler")
+	full := b.run(t, "echo ran")
+	full.Refused(t, 74, "ftp://")
+	if left, _ := filepath.Glob(root + "/lock.p.shared.o.x.*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if status := owner.Wait(t); status != 0 {
+		t.Errorf("%d %q", status, owner.Output())
+	}
+	a.run(t, "echo ran", "--operand=y", "--if-elapsed=1h").Denied(t)
+}
+
+func fill(t testing.TB, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for {
+		if _, err := file.Write(make([]byte, 4096)); err != nil {
+			return
+		}
+	}
+}
+
+func TestSharedIsNotOfferedOnFTP(t *testing.T) {
+	f := startFTP(t, "")
+	f.host(t).run(t, "echo ran", "--shared").Refused(t, 64, "not offered here")
+}
+
+func TestFTPConnectionCutBeforeTheRecordHoldsNobodyForLong(t *testing.T) {
+	f := startFTP(t, "")
+	cable := newRelay(t, f.address)
+	cable.until = "MKD locks/lock."
+	f.hostBy(t, cable.address()).run(t, "echo ran").Refused(t, 69, "no answer in time")
+	if names, _ := filepath.Glob(f.root + "/lock.p.shared.o.x.1/*"); len(names) > 0 || !exists(f.root+"/lock.p.shared.o.x.1") {
+		t.Fatalf("the cable was not cut between MKD and STOR: %v", names)
+	}
+	f.host(t).run(t, "echo ran").Denied(t)
+}
+
+func TestFTPWithTLSWhereItIsOffered(t *testing.T) {
+	f := startFTP(t, "")
+	stopSession(f.cmd)
+	cert, key := certificate(t)
+	addLine(t, f.config, "ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\n"+
+		"rsa_cert_file="+cert+"\nrsa_private_key_file="+key+"\n")
+	f.start(t)
+	h := f.host(t)
+	h.run(t, "echo ran").Refused(t, 69, "certificate")
+	h.env = append(h.env, "ADLOCK_FTP_CACERT="+cert)
+	h.run(t, "echo ran").Ran(t)
+	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
+}
+
+func addLine(t testing.TB, path, text string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+}

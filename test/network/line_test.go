@@ -1,0 +1,150 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"adlock/lib/lock"
+	"adlock/lib/name"
+	"adlock/lib/process"
+	"adlock/lib/store"
+	"adlock/lib/store/etcd"
+)
+
+func record(t testing.TB, shared bool) store.Record {
+	t.Helper()
+	me, err := process.Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store.Record{Taken: time.Now(), Record: lock.Record{Shared: shared,
+		Owner: me, Token: lock.Token(), Boottime: process.Boottime(), ExpireAfter: time.Hour,
+		Atom: name.Atom{Program: "p", Host: "h", Operator: "o", Operand: "x"},
+	}}
+}
+
+func open(t testing.TB, address string) *etcd.Store {
+	t.Helper()
+	s, err := etcd.Open(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestHandOverWakesOneOfAThousand(t *testing.T) {
+	const waiters = 1000
+	s := open(t, url(startEtcd(t, 1)...))
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	first, seen, err := s.Enter(ctx, "p.h.o.x", record(t, false), time.Minute, true)
+	if err != nil || seen.Held {
+		t.Fatal(seen, err)
+	}
+	var woken atomic.Int64
+	var wakings [waiters]atomic.Int64
+	places := make([]store.Place, waiters)
+	for i := range places {
+		if places[i], seen, err = s.Enter(ctx, "p.h.o.x", record(t, false), 10*time.Minute, true); err != nil || !seen.Held {
+			t.Fatal(seen, err)
+		}
+	}
+	turns := make(chan int, waiters)
+	var all sync.WaitGroup
+	var watching sync.WaitGroup
+	watching.Add(waiters)
+	for i, place := range places {
+		all.Go(func() {
+			watching.Done()
+			for {
+				if err := place.Await(ctx); err != nil {
+					t.Error(err)
+					return
+				}
+				if ctx.Err() != nil {
+					return
+				}
+				woken.Add(1)
+				wakings[i].Add(1)
+				seen, err := place.Look(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !seen.Held {
+					turns <- i
+					return
+				}
+			}
+		})
+	}
+	watching.Wait()
+	const handOvers = 50 // the others would tell no more
+	began := time.Now()
+	last := first
+	for n := range handOvers {
+		if n == handOvers/2 {
+			began = time.Now() // by now the thousand have come to rest
+		}
+		if err := last.Leave(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case i := <-turns:
+			if i != n {
+				t.Fatalf("number %d came before number %d", i, n)
+			}
+			last = places[i]
+		case <-time.After(time.Minute):
+			t.Fatalf("nobody took over, hand-over %d", n)
+		}
+	}
+	took := time.Since(began)
+	if woken.Load() != handOvers {
+		t.Errorf("%d hand-overs woke %d of %d who waited", handOvers, woken.Load(), waiters)
+	}
+	t.Logf("%d hand-overs among %d who wait woke %d, %v each", handOvers, waiters, woken.Load(), (took / (handOvers / 2)).Round(10*time.Microsecond))
+	cancel()
+	all.Wait()
+}
+
+func TestReadersShareAndAWriterIsAlone(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b, c := newHost(t, s), newHost(t, s), newHost(t, s)
+	one := a.start(t, "sleep 60", "--shared")
+	two := b.start(t, "sleep 60", "--shared")
+	c.run(t, "echo ran").Denied(t)
+	writer := c.command("echo wrote", "--wait=60s").Start(t)
+	// A reader does not overtake a writer that waits: else it would wait for ever.
+	var late string
+	waitFor(t, "the writer stands in line", func() bool {
+		r := a.run(t, "echo read", "--shared")
+		late = r.Out
+		return r.Status == 75
+	})
+	if late != "" {
+		t.Errorf("read: %q", late)
+	}
+	one.Kill(t)
+	two.Kill(t)
+	if status := writer.Wait(t); status != 0 || writer.Output() != "wrote\n" {
+		t.Errorf("%d %q", status, writer.Output())
+	}
+	a.run(t, "echo ran", "--shared").Ran(t)
+}
+
+// waitFor is helper.Within for what takes a while.
+func waitFor(t testing.TB, claim string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(fmt.Sprint("not so: ", claim))
+		}
+	}
+}

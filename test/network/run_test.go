@@ -1,0 +1,213 @@
+package network
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+func TestAtomIsOneAcrossHosts(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b := newHost(t, s), newHost(t, s)
+	first := a.run(t, "echo $ADLOCK_FENCE")
+	if first.Status != 0 || first.Err != "" {
+		t.Fatalf("%+v", first)
+	}
+	b.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
+	if why := b.run(t, "", "--if-elapsed=1h", "--dry-run"); why.Status != 75 || !strings.HasPrefix(why.Out, "too soon: completed ") {
+		t.Errorf("%+v", why)
+	}
+	owner := a.start(t, "sleep 60")
+	b.run(t, "echo ran").Denied(t)
+	waited := b.command("echo $ADLOCK_FENCE", "--wait=60s").Start(t)
+	owner.Signal(t, syscall.SIGTERM)
+	if status := owner.Wait(t); status != 143 {
+		t.Errorf("the owner's status is %d: %s", status, owner.Output())
+	}
+	if status := waited.Wait(t); status != 0 {
+		t.Errorf("the one that waited: %d %s", status, waited.Output())
+	}
+	if before, after := number(t, first.Out), number(t, waited.Output()); after <= before {
+		t.Errorf("fence %d came after %d", after, before)
+	}
+	for _, want := range []string{"event=acquire", "event=release .*status=143 signal=TERM"} {
+		if !regexp.MustCompile(want).MatchString(a.runlog()) {
+			t.Errorf("no %q in\n%s", want, a.runlog())
+		}
+	}
+}
+
+func number(t testing.TB, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestExpiredOwnerElsewhereIsAskedToEndItsJob(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b := newHost(t, s), newHost(t, s)
+	owner := a.start(t, "trap '' INT; sleep 60; sleep 60")
+	helper.Eventually(t, "it has expired", func() bool {
+		return strings.HasPrefix(b.run(t, "", "--expire-after=2s", "--dry-run").Out, "expired: ")
+	})
+	b.run(t, "echo ran", "--expire-after=2s", "--if-elapsed=1s").Ran(t)
+	if status := owner.Wait(t); status != 143 && status != 130 {
+		t.Errorf("the owner's status is %d: %s", status, owner.Output())
+	}
+	for _, want := range []string{"event=expire", "event=takeover"} {
+		if !strings.Contains(b.runlog(), want) {
+			t.Errorf("no %q in\n%s", want, b.runlog())
+		}
+	}
+	if !strings.Contains(a.runlog(), "event=signal") {
+		t.Errorf("no signals in\n%s", a.runlog())
+	}
+}
+
+// beats is a job that writes down the boottime every 20 ms; INT and TERM do not
+// end it.
+func beats(file string) string {
+	return `trap "" INT TERM; while :; do read -r now _ </proc/uptime; echo $now >>` + file + `; sleep 0.02; done`
+}
+
+const begins = `read -r now _ </proc/uptime; echo $now`
+
+// margin returns how long after the last beat the newcomer began; it fails the
+// test where that was before.
+func margin(t testing.TB, file, began string) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Fields(string(text))
+	last, err := strconv.ParseFloat(lines[len(lines)-1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := strconv.ParseFloat(strings.TrimSpace(began), 64)
+	if err != nil {
+		t.Fatalf("%q: %v", began, err)
+	}
+	margin := time.Duration((next - last) * float64(time.Second))
+	if margin < 0 {
+		t.Errorf("the next job began %v before the last sign of the one before", -margin)
+	}
+	return margin
+}
+
+func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	cable := newRelay(t, nodes[0].client)
+	a, b := newHost(t, "etcd://"+cable.address()+"/adlock"), newHost(t, url(nodes...))
+	file := t.TempDir() + "/beats"
+	owner := a.start(t, beats(file))
+	cable.cut()
+	cut := time.Now()
+	next := b.run(t, begins, "--wait=60s")
+	if next.Status != 0 {
+		t.Fatalf("%+v\n%s", next, owner.Output())
+	}
+	t.Logf("cut off: the next job began %v after the cable was pulled, %v after the last sign of the job", time.Since(cut).Round(time.Millisecond), margin(t, file, next.Out))
+	if status := owner.Wait(t); status != 137 {
+		t.Errorf("the owner's status is %d", status)
+	}
+	if !strings.Contains(owner.Output(), "adlock: etcd://") || strings.Count(owner.Output(), "\n") != 1 {
+		t.Errorf("the owner said %q", owner.Output())
+	}
+}
+
+func TestJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b := newHost(t, s), newHost(t, s)
+	file := t.TempDir() + "/beats"
+	owner := a.start(t, beats(file))
+	owner.Kill(t)
+	next := b.run(t, begins, "--wait=60s")
+	if next.Status != 0 {
+		t.Fatalf("%+v", next)
+	}
+	t.Logf("locksmith killed: margin %v", margin(t, file, next.Out))
+	helper.Eventually(t, "the guard has said so", func() bool { return strings.Contains(a.runlog(), "event=lost") })
+}
+
+func TestJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b := newHost(t, s), newHost(t, s)
+	file := t.TempDir() + "/beats"
+	owner := a.start(t, beats(file))
+	owner.Signal(t, syscall.SIGSTOP)
+	next := b.run(t, begins, "--wait=60s")
+	if next.Status != 0 {
+		t.Fatalf("%+v", next)
+	}
+	t.Logf("locksmith stopped: margin %v", margin(t, file, next.Out))
+}
+
+func TestStoreThatIsOutOfReachRunsNothing(t *testing.T) {
+	h := newHost(t, "etcd://"+freePort(t)+"/adlock")
+	began := time.Now()
+	h.run(t, "echo ran").Refused(t, 69, "etcd://")
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	cable := newRelay(t, nodes[0].client)
+	h := newHost(t, "etcd://"+cable.address()+"/adlock")
+	owner := h.start(t, "sleep 7; echo done")
+	cable.cut()
+	time.Sleep(2500 * time.Millisecond) // less than 2/3 of the lease less 1/3
+	cable.drop()
+	cable.mend()
+	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
+		t.Errorf("%d %q", status, owner.Output())
+	}
+	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
+}
+
+func TestMissingLocksmithIsOneLine(t *testing.T) {
+	h := newHost(t, "etcd://127.0.0.1:1/adlock")
+	alone := t.TempDir() + "/adlock"
+	program, err := os.ReadFile(h.bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(alone, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.bin = alone
+	h.run(t, "echo ran").Refused(t, 69, "adlock-locksmith")
+}
+
+func TestAJobThatRunsItsOwnAtomAgainIsBusyWhateverTheAge(t *testing.T) {
+	h := newHost(t, url(startEtcd(t, 1)...))
+	h.env = append(h.env, "again="+h.bin)
+	if r := h.run(t, `"$again" run --expire-after=0 -- echo ran; echo $?`); r.Status != 0 || r.Out != "75\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestSlotsCountAcrossHosts(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b := newHost(t, s), newHost(t, s)
+	owner := a.start(t, "sleep 60", "--slots=1")
+	b.run(t, "echo ran", "--slots=1", "--operand=y").Denied(t)
+	b.run(t, "echo ran", "--slots=2", "--operand=y").Ran(t)
+	waiting := b.command("echo ran", "--slots=1", "--operand=y", "--wait=60s").Start(t)
+	owner.Signal(t, syscall.SIGTERM)
+	if status := waiting.Wait(t); status != 0 || waiting.Output() != "ran\n" {
+		t.Errorf("%d %q", status, waiting.Output())
+	}
+}
