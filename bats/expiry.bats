@@ -155,3 +155,20 @@ newcomer() {
 	assert_output $'acquired\nbusy'
 	assert gone "$hung"
 }
+
+@test "an expired owner that cannot be checked from here is stuck: said aloud, 77, nothing taken" {
+	script job <<-'E'
+		adlock_get a b
+		hang
+	E
+	hung job
+	content=$(sed 's/^pidns=.*/pidns=1/' "$(lock_of a b)")
+	printf '%s\n' "$content" >|"$(lock_of a b)"
+	newcomer
+	run launch new
+	assert_success
+	assert_output --partial 'stuck'
+	assert_notes <<<'77 stuck'
+	refute gone "$hung"
+	assert held a b
+}

@@ -180,6 +180,10 @@ adlock_get() {
 	10) _adlock_deny too-soon ;;
 	11) _adlock_deny busy ;; # already running
 	12) _adlock_deny full ;;
+	14) # the owner cannot be ended
+		ADLOCK_VERDICT=stuck
+		return 77
+		;;
 	*) return "$_adlock_status" ;; # the helper has said why
 	esac
 }
@@ -290,9 +294,6 @@ _adlock_lock() {
 	GOMAXPROCS=1 "$_adlock_bin" "$@" -- "$_adlock_dir/lock.$_adlock_name" \
 		"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand" ||
 		_adlock_status=$?
-	if [ "$1 $_adlock_status" = 'kill-carefully 77' ]; then
-		ADLOCK_VERDICT=stuck
-	fi
 }
 
 # _adlock_hold notes the lock just taken as held by this process. What the lock

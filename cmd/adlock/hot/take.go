@@ -18,6 +18,7 @@ const (
 	statusBusy    = 11
 	statusFull    = 12
 	statusExpired = 13
+	statusStuck   = 14 // said aloud; the script gets 77
 )
 
 // take is what the options of the library's verbs set.
@@ -78,6 +79,9 @@ func (s *take) lock(file string) (int, error) {
 		return 0, err
 	}
 	outcome, err := k.Take(s.Request)
+	if outcome.Verdict == atom.Stuck {
+		return statusStuck, err
+	}
 	if err != nil {
 		return 0, err
 	}
