@@ -435,6 +435,21 @@ func TestSlotsBoundTheProgramAndRecoverFromACrash(t *testing.T) {
 	wantVerdict(t, k, in(start(t, "exec sleep 60"), "d"), Acquired)
 }
 
+func TestADamagedSlotIsAnErrorAndNotFull(t *testing.T) {
+	k, r := newKeeper(t), ask(start(t, "exec sleep 60"))
+	r.Slots = 1
+	slot := k.Dir.Path("lock." + r.Atom.Slot(1))
+	if err := os.WriteFile(slot, []byte("12"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := k.Take(r); exit.Code(err) != exit.IO || !strings.Contains(err.Error(), slot) {
+		t.Errorf("verdict %q, %v", o.Verdict, err)
+	}
+	if _, err := os.Stat(k.Dir.Path("lock." + motdFiles)); err == nil {
+		t.Error("the atom's lock was kept")
+	}
+}
+
 func TestOfManyNewcomersExactlyOneTakesTheAtom(t *testing.T) {
 	for name, prepare := range map[string]func(*testing.T, *Keeper){
 		"free":   func(*testing.T, *Keeper) {},

@@ -66,6 +66,9 @@ func (k *Keeper) trySlot(r *Request, record lock.Record, n int) (bool, error) {
 	case err != nil:
 		return false, err
 	}
+	if active.Content == lock.Damaged {
+		return false, damaged(active)
+	}
 	never := policy.Limits{ExpireAfter: limit.Never, Explicit: true}
 	v := View{Active: activeView(active, r.now()), active: active}
 	switch policy.Decide(never, policy.Last{}, v.Active) {
