@@ -37,6 +37,17 @@ E
 	assert_output next
 }
 
+@test "a failed command does not count as done" {
+	makes <<'E'
+all:
+	@$(ADLOCK) copy site 15 90 -- sh -c 'exit 5'
+E
+	run make -C "$T" --no-print-directory
+	assert_failure 2
+	run make -C "$T" --no-print-directory
+	assert_failure 2
+}
+
 @test "the command's status fails the recipe, 75 too" {
 	makes <<'E'
 all:

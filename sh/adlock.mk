@@ -9,7 +9,7 @@
 #
 # takes the lock, runs COMMAND, releases; see adlock.sh, which is looked for
 # beside this file. Too soon counts as done: the recipe goes on, COMMAND is not
-# run. A busy or full atom is waited for, $(ADLOCK_WAIT) at most. Only COMMAND
+# run; so only a COMMAND that succeeded counts, unless ADLOCK_RETRY_FAILED is 0. A busy or full atom is waited for, $(ADLOCK_WAIT) at most. Only COMMAND
 # holds the lock: what follows a ; or && in the recipe does not.
 #
 # It is no $(call ...): that cuts at commas. All settings of adlock.sh can be
@@ -23,8 +23,10 @@
 ADLOCK_SH := $(.PARSEDIR:%=%/)$(dir $(lastword $(MAKEFILE_LIST)))adlock.sh
 ADLOCK_PROGRAM ?= $(CURDIR)$(.CURDIR)/Makefile
 ADLOCK_WAIT ?= never
+ADLOCK_RETRY_FAILED ?= 1
 
-ADLOCK = ADLOCK_PROGRAM='$(ADLOCK_PROGRAM)' ADLOCK_WAIT='$(ADLOCK_WAIT)' sh -c ' \
+ADLOCK = ADLOCK_PROGRAM='$(ADLOCK_PROGRAM)' ADLOCK_WAIT='$(ADLOCK_WAIT)' \
+	ADLOCK_RETRY_FAILED='$(ADLOCK_RETRY_FAILED)' sh -c ' \
 	. "$$0" || exit 69; \
 	adlock_with "$$@" || { s=$$?; [ "$$ADLOCK_VERDICT" = too-soon ] || exit "$$s"; }' \
 	'$(ADLOCK_SH)'

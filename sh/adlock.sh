@@ -62,6 +62,8 @@
 #                       this one, so it has to be exported)
 # ADLOCK_BIN            the helper: default the one installed with this file,
 #                       else adlock on PATH
+# ADLOCK_RETRY_FAILED=1 a status other than 0 at the release does not count for
+#                       IfElapsed
 # ADLOCK_STARVING       denials in a row (busy, full) that are said aloud: default
 #                       10; 0: none
 # ADLOCK_STORE          etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR: the locks are
@@ -339,8 +341,10 @@ _adlock_let_go() {
 	if [ "$2" -gt 255 ]; then # W10
 		set -- "$1" "$((128 + ($2 & 127)))"
 	fi
+	set -- --token "${1%% *}" --status "$2" -- "${1#* }"
+	[ "${ADLOCK_RETRY_FAILED:-0}" = 0 ] || set -- --retry-failed "$@"
 	_adlock_status=0
-	GOMAXPROCS=1 "$_adlock_bin" release --token "${1%% *}" --status "$2" -- "${1#* }" || _adlock_status=$?
+	GOMAXPROCS=1 "$_adlock_bin" release "$@" || _adlock_status=$?
 	if [ "$_adlock_status" = 75 ]; then
 		ADLOCK_VERDICT=lost
 	fi

@@ -160,10 +160,11 @@ const patience = 20 * time.Second
 // has lost the lock: 75. So has one that does not answer.
 func release(args []string) (int, error) {
 	var token string
-	status := -1
+	status, retry := -1, false
 	rest, err := command.Parse([]command.Option{
 		{Name: "token", Arg: "HEX", Set: command.Text(&token)},
 		{Name: "status", Arg: "N", Set: command.Number(&status, 0, 255)},
+		{Name: "retry-failed", Set: command.Toggle(&retry)},
 	}, args)
 	if err != nil {
 		return 0, err
@@ -179,7 +180,11 @@ func release(args []string) (int, error) {
 	if err := line.SetDeadline(time.Now().Add(patience)); err != nil {
 		return 0, exit.Wrap(rest[0], err)
 	}
-	if _, err := line.WriteString("release " + strconv.Itoa(status) + "\n"); err != nil {
+	word := "release "
+	if retry && status > 0 {
+		word = "retry "
+	}
+	if _, err := line.WriteString(word + strconv.Itoa(status) + "\n"); err != nil {
 		return 0, exit.New(exit.Denied, rest[0], "lost: its holder is gone")
 	}
 	if _, _, err := readAnswer(line); err != nil {

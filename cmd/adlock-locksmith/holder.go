@@ -35,6 +35,7 @@ type holder struct {
 
 	asker *os.File // who told us to release; nil: nobody
 	told  runlog.Opt[int]
+	retry bool // the run failed, and that does not count for IfElapsed
 }
 
 // askerLine is the descriptor of the process that started the holder.
@@ -145,7 +146,7 @@ func (h *holder) serve() error {
 	case pause := <-h.end:
 		h.endScript(pause)
 	}
-	return h.release(atom.Return{Status: h.told})
+	return h.release(atom.Return{Status: h.told, NoStamp: h.retry})
 }
 
 // endScript ends the script carefully. What cannot be ended keeps the lock.
@@ -164,7 +165,9 @@ func (h *holder) listen(asked chan<- bool) {
 			return
 		}
 		text, _ := bufio.NewReader(line).ReadString('\n')
-		if status, found := strings.CutPrefix(strings.TrimSpace(text), "release "); found {
+		word, status, _ := strings.Cut(strings.TrimSpace(text), " ")
+		if word == "release" || word == "retry" {
+			h.retry = word == "retry"
 			if n, err := strconv.Atoi(status); err == nil && n >= 0 {
 				h.told = runlog.Some(n)
 			}

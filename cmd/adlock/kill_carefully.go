@@ -84,7 +84,7 @@ func endJob(c *cli.Context, job process.Job, pause time.Duration) error {
 func listJob(c *cli.Context, object string, job process.Job) error {
 	members, err := job.Members()
 	if err != nil {
-		return exit.Wrap(object, err)
+		return killed(object, err)
 	}
 	for _, m := range members {
 		if _, err := fmt.Fprintf(c.App.Writer, "%d\t%s\n", m.PID, exit.Plain(m.Command)); err != nil {

@@ -16,12 +16,14 @@ import (
 type releaseArgs struct {
 	token  string
 	status int // of the job; -1: not told
+	retry  bool
 }
 
 func (a *releaseArgs) options() []command.Option {
 	return []command.Option{
 		{Name: "token", Arg: "HEX", Help: "only the acquisition with this token (default: whichever belongs to this process or an ancestor)", Set: command.Text(&a.token)},
 		{Name: "status", Arg: "N", Help: "the job's exit status, for the record", Set: command.Number(&a.status, 0, 255)},
+		{Name: "retry-failed", Help: "a status other than 0 does not count for IfElapsed", Set: command.Toggle(&a.retry)},
 	}
 }
 
@@ -43,7 +45,7 @@ func release(args []string) (int, error) {
 	if !isLock || len(parts) < 3 {
 		return 0, exit.New(exit.Usage, rest[0], "is not called lock.PROGRAM.HOST.OPERATOR.OPERAND")
 	}
-	r := atom.Return{Files: files, Token: a.token}
+	r := atom.Return{Files: files, Token: a.token, NoStamp: a.retry && a.status > 0}
 	if a.status >= 0 {
 		r.Status = runlog.Some(a.status)
 	}
