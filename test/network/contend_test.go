@@ -65,8 +65,9 @@ func (a *arena) contend(t testing.TB, options ...string) {
 	id, atom := contender+".1", fmt.Sprint("atom", rand.N(3), "of", a.round)
 	h := a.hosts[rand.N(len(a.hosts))]
 	elapsed := a.elapsed[rand.N(len(a.elapsed))]
-	args := append([]string{"run", "--verbose", "--expire-after=1h", "--if-elapsed=" + elapsed + "s", "--operand=" + atom}, options...)
-	command := exec.Command(h.bin, append(args, "--", "sh", "-c", job)...)
+	args := append(h.inside, h.bin, "run", "--verbose", "--expire-after=1h", "--if-elapsed="+elapsed+"s", "--operand="+atom)
+	args = append(append(args, options...), "--", "sh", "-c", job)
+	command := exec.Command(args[0], args[1:]...)
 	command.Env = append(append(helper.Clean(), h.env...), "id="+id, "atom="+atom, "dir="+a.dir, fmt.Sprintf("work=%.3f", rand.Float64()/10))
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var said bytes.Buffer

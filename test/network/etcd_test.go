@@ -115,6 +115,7 @@ func freePort(t testing.TB) string {
 type host struct {
 	dir, store, bin string
 	env             []string
+	inside          []string // the command that enters its network namespace; none: the test's own
 }
 
 // newHost returns a host; its lease is the shortest there is.
@@ -130,7 +131,7 @@ func newHost(t testing.TB, store string) *host {
 
 // command is `adlock run` with the options, and a shell script as its job.
 func (h *host) command(script string, options ...string) helper.Command {
-	args := append([]string{h.bin, "run"}, options...)
+	args := append(append(h.inside, h.bin, "run"), options...)
 	return helper.Command{Args: append(args, "--", "sh", "-c", script), Env: h.env, Limit: 90 * time.Second}
 }
 
