@@ -76,7 +76,7 @@ func appendEscape(b []byte, r rune) []byte {
 	return appendUnit(b, r)
 }
 
-// appendUnit appends one UTF-16 unit as \uXXXX.
+// appendUnit appends one UTF-16 unit as \uHHHH.
 func appendUnit(b []byte, u rune) []byte {
 	return append(b, '\\', 'u', hexDigits[u>>12&15], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
 }
@@ -111,7 +111,7 @@ func unquote(q []byte) (s string, ok bool) {
 	return out.String(), true
 }
 
-// unescapeUnit writes what the \uXXXX at the beginning of q stands for, with
+// unescapeUnit writes what the \uHHHH at the beginning of q stands for, with
 // the second half of a pair if it is the first, and returns what follows.
 func unescapeUnit(out *strings.Builder, q []byte) (rest []byte, ok bool) {
 	u, ok := unit(q)
@@ -134,7 +134,7 @@ func unescapeUnit(out *strings.Builder, q []byte) (rest []byte, ok bool) {
 	return q, true
 }
 
-// unit is the value of the \uXXXX at the beginning of q.
+// unit is the value of the \uHHHH at the beginning of q.
 func unit(q []byte) (u rune, ok bool) {
 	if len(q) < 6 || q[0] != '\\' || q[1] != 'u' {
 		return 0, false
