@@ -14,7 +14,6 @@ import (
 // reaps: so a pid that has not been reaped is still the job's.
 type run struct {
 	*Supervisor
-	watch
 	pid    int
 	began  time.Duration      // boottime
 	status syscall.WaitStatus // once gone
@@ -41,7 +40,8 @@ type run struct {
 // Signals stay caught afterwards: what is left to do is short, and a job that
 // has ended is to be released.
 func (s *Supervisor) Run() (Result, error) {
-	r := &run{Supervisor: s, watch: newWatch(), began: process.Boottime()}
+	r := &run{Supervisor: s, began: process.Boottime()}
+	<-r.begin
 	if err := r.start(); err != nil {
 		return Result{Status: exit.Code(err)}, err
 	}
@@ -65,8 +65,7 @@ func (r *run) start() error {
 func (r *run) supervise() (Result, error) {
 	limit := r.newAlarm()
 	defer limit.Stop()
-	r.attend(r.place)
-	r.reap() // what died before anybody listened
+	go r.attend(r.place)
 	for {
 		if r.gone && r.ending == nil {
 			switch {

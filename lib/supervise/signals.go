@@ -16,28 +16,60 @@ type watch struct {
 	signals   chan os.Signal // to be forwarded, in the order they came
 	continued chan os.Signal // CONT; by itself, so that a stop can see that it is outdated
 	children  chan os.Signal // CHLD; one that waits stands for all
+	begin     chan struct{}  // taken by whoever starts the job: from then on the signals are the job's
 }
 
 // newWatch starts to listen for the signals that would end this process and
-// leave the job unaware: it comes before the job. A signal that was ignored at the
-// start (nohup) stays ignored, here and in the job: Notify would take it back.
+// leave the job unaware. A signal that was ignored at the start (nohup) stays
+// ignored, here and in the job: Notify would take it back.
+//
+// To listen costs the runtime two switches between threads for each signal, in
+// all as much as taking the lock. So it is done beside that.
 func newWatch() watch {
-	w := watch{make(chan os.Signal, 16), make(chan os.Signal, 1), make(chan os.Signal, 1)}
-	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {
-		if !signal.Ignored(sig) {
-			signal.Notify(w.signals, sig)
+	w := watch{make(chan os.Signal, 16), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})}
+	go func() {
+		for _, sig := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {
+			if !signal.Ignored(sig) {
+				signal.Notify(w.signals, sig)
+			}
 		}
-	}
+		w.standIn()
+	}()
 	return w
 }
 
-// attend starts to listen for the others. Each signal costs the runtime two
-// switches between threads, so these wait until the job is on its way: until
+// standIn does with signals what would be done if nobody listened, until the job
+// begins: they end this process, also while it waits for the lock. A signal of
+// the user's own is for the job, and lost while there is none.
+func (w watch) standIn() {
+	for {
+		select {
+		case w.begin <- struct{}{}:
+			return
+		case sig := <-w.signals:
+			switch sig {
+			case unix.SIGUSR1, unix.SIGUSR2:
+				continue
+			case unix.SIGQUIT: // the runtime would print a trace
+				os.Exit(128 + int(unix.SIGQUIT))
+			}
+			signal.Reset(sig)
+			_ = unix.Kill(unix.Getpid(), sig.(syscall.Signal)) // nothing can forbid it
+			select {}
+		}
+	}
+}
+
+// attend starts to listen for the others, once the job is on its way: until
 // then the kernel does with them what is right. TSTP is left to it for good where
 // there is a terminal: it stops the whole group, and knows when it must not, as
 // nobody would ever continue it.
 func (w watch) attend(p place) {
 	signal.Notify(w.children, unix.SIGCHLD)
+	select {
+	case w.children <- unix.SIGCHLD: // for what died before anybody listened
+	default:
+	}
 	signal.Notify(w.continued, unix.SIGCONT)
 	if !p.terminal && !signal.Ignored(unix.SIGTSTP) {
 		signal.Notify(w.signals, unix.SIGTSTP)

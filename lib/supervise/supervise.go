@@ -51,6 +51,7 @@ type Job struct {
 // There is at most one in a process: it owns the process's children, signals
 // and process group.
 type Supervisor struct {
+	watch
 	job    Job
 	place  place
 	gate   *gate   // nil where the job is held by the group this process leads
@@ -78,10 +79,11 @@ type Result struct {
 // terminal it comes to lead a process group, which then holds the atom. Where
 // it cannot lead one, a gate is started: a child that will become the job.
 //
-// The process group of the caller may change: read its identity afterwards. A
-// second step is due in any case, Run or Cancel.
+// The process group of the caller may change: read its identity afterwards.
+// Signals are listened to from here on, and until Run they still end this
+// process. A second step is due in any case, Run or Cancel.
 func Prepare(job Job) (*Supervisor, error) {
-	s := &Supervisor{job: job, place: settle()}
+	s := &Supervisor{watch: newWatch(), job: job, place: settle()}
 	if job.QuietOK {
 		output, err := newOutput()
 		if err != nil {

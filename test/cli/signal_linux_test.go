@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+// waiting starts a runner that waits for an atom which another holds, and
+// returns once it listens and waits.
+func (s *stage) waiting(name string) *helper.Process {
+	s.Helper()
+	p := s.command("run", "--program", "job", "--name", name, "--wait", "1h", "--", "touch", "ran").Start(s)
+	helper.Eventually(s, "it watches the directory", func() bool { return watches(p.PID) })
+	helper.Eventually(s, "it listens to signals", func() bool { return listens(p.PID, syscall.SIGUSR2) })
+	return p
+}
+
+// listens says whether the process has asked for the signal: the Go runtime then
+// takes it from the mask of the one thread that blocks what it can.
+func listens(pid int, sig syscall.Signal) bool {
+	threads, _ := filepath.Glob(filepath.Join("/proc", itoa(pid), "task/*/status"))
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread)
+		_, mask, _ := strings.Cut(string(text), "SigBlk:\t")
+		mask, _, _ = strings.Cut(mask, "\n")
+		blocked, _ := strconv.ParseUint(mask, 16, 64)
+		if blocked&bit(syscall.SIGWINCH) != 0 && blocked&bit(sig) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func bit(sig syscall.Signal) uint64 { return 1 << (sig - 1) }
+
+func TestASignalEndsARunnerThatWaits(t *testing.T) {
+	s := newStage(t)
+	s.hold("a")
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		p := s.waiting("a")
+		p.Signal(t, sig)
+		if status := p.Wait(t); status != 128+int(sig) || p.Output() != "" {
+			t.Errorf("%v: status %d, and it said %q", sig, status, p.Output())
+		}
+	}
+	if exists(s.in("ran")) {
+		t.Error("a job ran")
+	}
+}
+
+func TestASignalForTheJobDoesNotEndARunnerThatWaits(t *testing.T) {
+	s := newStage(t)
+	holder := s.hold("a")
+	p := s.waiting("a")
+	p.Signal(t, syscall.SIGUSR1)
+	p.Signal(t, syscall.SIGUSR2)
+	holder.Signal(t, syscall.SIGTERM)
+	if status := p.Wait(t); status != 0 || !exists(s.in("ran")) {
+		t.Errorf("status %d: %s", status, p.Output())
+	}
+}
+
+// Wherever it is met, between its first instruction and the job's.
+func TestTermAtAnyInstantLeavesNoJobAndNoLock(t *testing.T) {
+	s := newStage(t)
+	whole := helper.Patience
+	for range 5 {
+		began := time.Now()
+		s.want(0, "run", "--program", "job", "--name", "a", "--", "true")
+		whole = min(whole, time.Since(began))
+	}
+	const rounds = 200
+	for i := range rounds {
+		delay := whole * time.Duration(i) / rounds
+		p := s.command("run", "--program", "job", "--name", "a", "--", "sleep", "600").Start(t)
+		for began := time.Now(); time.Since(began) < delay; {
+		}
+		p.Signal(t, syscall.SIGTERM)
+		if status := p.Wait(t); status != 128+int(syscall.SIGTERM) || p.Output() != "" {
+			t.Fatalf("after %v: status %d, and it said %q", delay, status, p.Output())
+		}
+		if left := helper.With("ADLOCK_DIR=" + s.locks); len(left) > 0 {
+			t.Fatalf("after %v: %d processes are left", delay, len(left))
+		}
+		s.want(0, "run", "--program", "job", "--name", "a", "--", "true")
+	}
+	t.Logf("%d of %d had the lock when the signal came", strings.Count(s.kinds("a"), "acquire")-rounds-5, rounds)
+}
