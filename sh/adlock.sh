@@ -110,8 +110,10 @@
 # W2 `IFS= read`, never bare `read`, and no unquoted ${x:+--option "$x"}: with
 #    IFS=x a word is cut at each x. dash -c 'IFS=x; set -- ${a-y}${b-xx}; echo $#'.
 #    Stays: IFS is the caller's.
-# W3 the pid is read from /proc/self/stat: $$ is the main shell's in a subshell,
-#    and bash's BASHPID is nobody else's. (echo $$). Goes with a POSIX way to ask.
+# W3 the pid is found in /proc: $$ is the main shell's in a subshell, and bash's
+#    BASHPID is nobody else's. (echo $$). As a name, where it can be: dash, busybox
+#    and mksh read a line byte by byte, and /proc/self/stat is 300 bytes long.
+#    Goes with a POSIX way to ask.
 # W4 ksh93 (93u+m 1.0) runs ( ) and $( ) in the same process; the depth tells
 #    them apart. ksh93 -c '(read p _ </proc/self/stat; echo $p $$)'. Goes when
 #    every subshell is forked.
@@ -407,12 +409,18 @@ _adlock_atom() {
 # it from the subshells that do not have one of their own ($_adlock_owner); and
 # when the waiting begins, should it come to that. (W3, W4)
 _adlock_whoami() {
-	if { IFS= read -r _adlock_pid </proc/self/stat; } 2>/dev/null; then
-		_adlock_pid=${_adlock_pid%% *}
-	else
-		# shellcheck disable=SC2016 # the parent of that sh is this process
-		_adlock_pid=$(exec sh -c 'echo "$PPID"')
-	fi
+	set -- /proc/self/task/* # a shell has one thread, which bears its pid
+	_adlock_pid=${1##*/}
+	case $#-$_adlock_pid in
+	1-*[!0-9]* | 1- | [!1]*) # noglob, or no such directory
+		if { IFS= read -r _adlock_pid </proc/self/stat; } 2>/dev/null; then
+			_adlock_pid=${_adlock_pid%% *}
+		else
+			# shellcheck disable=SC2016 # the parent of that sh is this process
+			_adlock_pid=$(exec sh -c 'echo "$PPID"')
+		fi
+		;;
+	esac
 	_adlock_owner=$_adlock_pid
 	case ${KSH_VERSION-} in
 	*' 93'*) eval '_adlock_owner=$_adlock_pid.${.sh.subshell}' ;;
