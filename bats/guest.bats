@@ -181,3 +181,19 @@ names_in_use() {
 	assert_line lock.job.dax.a.b
 	refute held a b
 }
+
+@test "settings need not be exported, and may be readonly" {
+	unset ADLOCK_DIR ADLOCK_HOST ADLOCK_PAUSE
+	mkdir -m 700 "$T/record"
+	script job <<-'E'
+		ADLOCK_DIR=$T/locks ADLOCK_HOST=here ADLOCK_LOGDIR=$T/record ADLOCK_LOG_MAX=200
+		readonly ADLOCK_DIR ADLOCK_HOST ADLOCK_LOGDIR ADLOCK_LOG_MAX
+		adlock_get a b 0
+		adlock_release
+		note "$(export -p | grep -c 'ADLOCK_LOG')"
+	E
+	launch job
+	assert [ -s "$T/record/program.here.runlog.1" ]
+	refute [ -e "$T/locks/program.here.runlog" ]
+	assert_notes <<<0
+}

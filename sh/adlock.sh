@@ -58,8 +58,8 @@
 # ADLOCK_HOST           default: the node name
 # ADLOCK_DIR            default: /var/lib/adlock for root, for others
 #                       $HOME/.local/state/adlock
-# ADLOCK_LOGDIR         of the runlog: default the lock directory (the helper reads
-#                       this one, so it has to be exported)
+# ADLOCK_LOGDIR         of the runlog: default the lock directory
+# ADLOCK_LOG_MAX        bytes past which the runlog is turned over: default 10 MiB
 # ADLOCK_BIN            the helper: default the one installed with this file,
 #                       else adlock on PATH
 # ADLOCK_RETRY_FAILED=1 a status other than 0 at the release does not count for
@@ -268,9 +268,20 @@ adlock_age() {
 }
 
 # --- Between the shell and the helper ----------------------------------------
-#
-# GOMAXPROCS=1: the helper, a Go program, then starts fewer threads. It has
-# nothing to do side by side, and a lock costs a seventh less.
+
+# _adlock_help VERB [ARG...] runs the helper. Two settings it reads from the
+# environment itself; an assignment before the command would fail where they are
+# readonly, so they take a subshell. GOMAXPROCS=1: a Go program then starts fewer
+# threads; there is nothing to do side by side, and a lock costs a seventh less.
+_adlock_help() {
+	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-} in
+	'') GOMAXPROCS=1 "$_adlock_bin" "$@" ;;
+	*) (
+		export ADLOCK_LOGDIR ADLOCK_LOG_MAX
+		GOMAXPROCS=1 exec "$_adlock_bin" "$@"
+	) ;;
+	esac
+}
 
 # _adlock_lock VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom; its
 # answer is $_adlock_status. Never in $( ): the helper has to be our child.
@@ -295,7 +306,7 @@ _adlock_lock() {
 	fi
 	shift 2
 	_adlock_status=0
-	GOMAXPROCS=1 "$_adlock_bin" "$@" -- "$_adlock_dir/lock.$_adlock_name" \
+	_adlock_help "$@" -- "$_adlock_dir/lock.$_adlock_name" \
 		"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand" ||
 		_adlock_status=$?
 }
@@ -346,7 +357,7 @@ _adlock_let_go() {
 	set -- --token "${1%% *}" --status "$2" -- "${1#* }"
 	[ "${ADLOCK_RETRY_FAILED:-0}" = 0 ] || set -- --retry-failed "$@"
 	_adlock_status=0
-	GOMAXPROCS=1 "$_adlock_bin" release "$@" || _adlock_status=$?
+	_adlock_help release "$@" || _adlock_status=$?
 	if [ "$_adlock_status" = 75 ]; then
 		ADLOCK_VERDICT=lost
 	fi
