@@ -100,7 +100,7 @@ getter() {
 }
 
 @test "an unknown HOME and no ADLOCK_DIR" {
-	[ "$(id -u)" != 0 ] || skip 'root has another directory'
+	unprivileged
 	getter
 	unset ADLOCK_DIR HOME
 	run launch job a b

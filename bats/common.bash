@@ -21,6 +21,7 @@ setup() {
 	export ADLOCK_PAUSE=1s
 	export ADLOCK_TEST_SETTINGS='eu noclobber traps ifs'
 	export LC_ALL=C.UTF-8
+	prelude=$BATS_TEST_DIRNAME/prelude.sh
 	: >"$T/notes"
 }
 
@@ -30,6 +31,7 @@ teardown() {
 	for pid in $(leftovers .); do
 		kill -KILL "$pid" 2>/dev/null || true
 	done
+	[ -z "${public-}" ] || rm -rf "$public"
 }
 
 # leftovers PATTERN lists the live processes that this test started and whose
@@ -44,10 +46,22 @@ leftovers() {
 	return 0
 }
 
+# unprivileged is for what root has otherwise: there the test goes on as nobody,
+# where nobody can reach it.
+unprivileged() {
+	[ "$(id -u)" = 0 ] || return 0
+	public=$(mktemp -d)
+	chmod 755 "$public"
+	mkdir -m 777 "$public/T"
+	cp "$ADLOCK_BIN" "$ADLOCK_SH" "$prelude" "$public"
+	T=$public/T ADLOCK_BIN=$public/${ADLOCK_BIN##*/} ADLOCK_SH=$public/adlock.sh prelude=$public/prelude.sh
+	shell=(setpriv --reuid=65534 --regid=65534 --clear-groups "${shell[@]}")
+}
+
 # script NAME writes standard input, behind the prelude, to a script.
 script() {
 	{
-		echo ". '$BATS_TEST_DIRNAME/prelude.sh'"
+		echo ". '$prelude'"
 		cat
 	} >"$T/$1"
 }

@@ -36,21 +36,22 @@ load common
 	assert_notes <<<$'acquired\nacquired'
 }
 
-@test "a lock taken in a subshell is reclaimed once that is gone" {
-	[ "${shell[0]}" != ksh93 ] || skip 'ksh93 forks no subshell here: the main shell has the lock'
+@test "a lock taken in a subshell is reclaimed once that is gone (ksh93 forks none)" {
 	script job <<-'E'
 		(
 			adlock_get a b 0
 			note "$ADLOCK_VERDICT"
 			:
 		)
-		adlock_get a b 0
+		adlock_get a b 0 || :
 		note "$ADLOCK_VERDICT"
-		adlock_release
 	E
 	run launch job
 	assert_success
-	assert_notes <<<$'acquired\nacquired'
+	case ${shell[0]} in
+	ksh93) assert_notes <<<$'acquired\nbusy' ;;
+	*) assert_notes <<<$'acquired\nacquired' ;;
+	esac
 }
 
 @test "25 starts two at a time: exactly one of each two runs" {

@@ -114,7 +114,7 @@ load common
 }
 
 @test "the library is found by its users without ADLOCK_DIR: under HOME" {
-	[ "$(id -u)" != 0 ] || skip 'root has another directory'
+	unprivileged
 	unset ADLOCK_DIR
 	export HOME=$T/home
 	script job <<-'E'
