@@ -112,10 +112,15 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"syscall"
 )
 
 func main() {
+	if len(os.Args) > 1 {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
+			syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT)
+	}
 	pid, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
 	if err != nil {
 		os.Exit(1)
@@ -205,6 +210,7 @@ printf '%-56s %5s %5s\n' 'time of the first beside that of the second' ratio goa
 row 'adlock stat-age FILE : an empty Go program' 1.2 "$helper stat-age empty.go" "$scene/go-empty empty.go" go
 row 'adlock run true      : flock -n FILE true' 1.3 "$helper run true" 'flock -n run.lock true' flock
 row '  a Go program that only starts true : the same' - "$scene/go-start" 'flock -n run.lock true' flock go
+row '  it also listens to seven signals   : the same' - "$scene/go-start listen" 'flock -n run.lock true' flock go
 runs=$(((runs + 4) / 5)) # these are long
 row 'get, release         : flock -n 9' - 'dash adlock.sh' 'dash flock.sh' flock
 row 'get, release         : dotlockfile -l, -u' - 'dash adlock.sh' 'dash dotlockfile.sh' dotlockfile
