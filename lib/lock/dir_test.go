@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"adlock/lib/exit"
+	"adlock/test/need"
 )
 
 func TestADirectoryThatOthersCouldChangeIsRefused(t *testing.T) {
@@ -22,7 +23,7 @@ func TestADirectoryThatOthersCouldChangeIsRefused(t *testing.T) {
 }
 
 func TestADirectoryOfAnotherUserIsRefused(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	path := t.TempDir()
 	must(t, os.Chown(path, 4711, 4711))
 	_, err := Open(path)
@@ -158,17 +159,17 @@ func TestALaxModeIsHarmlessWhereNobodyElseGetsIn(t *testing.T) {
 }
 
 func TestADeviceIsNotOpened(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	d := newDir(t)
 	if err := syscall.Mknod(d.Path("lock.x"), syscall.S_IFCHR|0o600, 1<<8|3); err != nil { // null(4)
-		t.Skip("devices cannot be made here: ", err)
+		need.Skip(t, "devices cannot be made here: ", err)
 	}
 	_, err := d.Active("x")
 	refused(t, "a device", err)
 }
 
 func TestAFileOfAnotherUserIsRefused(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	d := newDir(t)
 	put(t, d, record())
 	must(t, os.Chown(d.Path("lock.x"), 4711, 4711))

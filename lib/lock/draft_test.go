@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"adlock/test/need"
 )
 
 // drafts runs a test with each of the two ways in which a draft can be made.
@@ -23,7 +25,7 @@ func drafts(t *testing.T, test func(t *testing.T, d *Dir, draft func() *Draft)) 
 				draft, err := make(d)
 				must(t, err)
 				if draft == nil {
-					t.Skip("this file system has no O_TMPFILE")
+					need.Skip(t, "this file system has no O_TMPFILE")
 				}
 				t.Cleanup(draft.dropTemporary)
 				must(t, draft.fill(record().Bytes()))

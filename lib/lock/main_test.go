@@ -79,10 +79,3 @@ func exists(d *Dir, name string) bool {
 	_, err := os.Lstat(filepath.Join(d.path, name))
 	return err == nil
 }
-
-func needRoot(t testing.TB) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can give files away")
-	}
-}

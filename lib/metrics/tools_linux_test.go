@@ -8,7 +8,7 @@ import (
 
 	"adlock/lib/history/story"
 	"adlock/lib/limit"
-	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // odd is a story with names that want to break the text.
@@ -21,7 +21,7 @@ func odd() *story.Story {
 }
 
 func TestPromtoolHasNothingToSay(t *testing.T) {
-	helper.Need(t, "promtool")
+	need.Tools(t, "promtool")
 	m := collect(t, odd(), 24*time.Hour, nil)
 	promtool(t, m.Text(Prometheus), "check", "metrics")
 	promtool(t, nil, "check", "rules", "adlock-alerts.yml")
@@ -42,7 +42,7 @@ func promtool(t *testing.T, input []byte, args ...string) {
 func TestOpenMetricsParserAgrees(t *testing.T) {
 	python := pythonWithParser()
 	if python == "" {
-		helper.Skip(t, "python3-prometheus-client is not installed")
+		need.Skip(t, "python3-prometheus-client is not installed")
 	}
 	const script = `
 import sys

@@ -137,13 +137,6 @@ func state(pid int) string {
 
 func gone(pid int) bool { return !PIDLives(pid) }
 
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
-}
-
 // recorder collects what a Killer observed, as "PID SIGNAL".
 type recorder struct{ sent []string }
 

@@ -2,12 +2,16 @@ package runlog
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/need"
 )
 
 // A small file system of its own, which fills up and becomes read only.
@@ -17,7 +21,7 @@ func TestFullDiskTearsOneLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := unix.Mount("runlog-test", dir, "tmpfs", 0, "size=64k,mode=0700"); err != nil {
-		t.Skipf("cannot mount a tmpfs: %v", err)
+		need.Skip(t, "cannot mount a tmpfs: ", err)
 	}
 	defer func() {
 		if err := unix.Unmount(dir, 0); err != nil {
@@ -58,4 +62,35 @@ func TestFullDiskTearsOneLine(t *testing.T) {
 	if err := log.Append(Event{Kind: Acquire}); !errors.Is(err, unix.EROFS) {
 		t.Errorf("read only: error %v, want EROFS", err)
 	}
+}
+
+func TestReadOnlyDirectoryIsAnError(t *testing.T) {
+	dir := folderOf(t)
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	withoutPrivilege(t, dir)
+	if err := (&Log{Dir: dir, Host: testHost}).Append(Event{Kind: Acquire}); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("error %v, want EACCES", err)
+	}
+}
+
+// withoutPrivilege lets the rest of root's test reach files as nobody does, who
+// is let into dir: setfsuid(2) takes what root may more than others.
+func withoutPrivilege(t *testing.T, dir string) {
+	if os.Geteuid() != 0 {
+		return
+	}
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread() // it is the thread's
+	const nobody = 65534
+	if _, err := unix.SetfsuidRetUid(nobody); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = unix.SetfsuidRetUid(0) // back to where it was always fails to say so
+		runtime.UnlockOSThread()
+	})
 }

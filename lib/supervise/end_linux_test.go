@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adlock/lib/limit"
+	"adlock/test/need"
 )
 
 func TestEnforceEndsTheWholeJob(t *testing.T) {
@@ -56,9 +57,7 @@ func TestEnforceLeavesAJobInTimeAlone(t *testing.T) {
 }
 
 func TestJobThatMayNotBeSignalledIsAlive(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to run a job of another user")
-	}
+	need.Root(t) // to run a job of another user
 	dir := t.TempDir()
 	openToAll(t, dir)
 	st := rehearse(t, setup{Enforce: true, ExpireAfter: 500 * time.Millisecond, Role: "foreign",

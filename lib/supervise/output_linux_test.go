@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"adlock/test/need"
 )
 
 func TestQuietShowsNothingOfASuccess(t *testing.T) {
@@ -52,7 +54,7 @@ func TestFullDiskIsTheJobsOwnWriteError(t *testing.T) {
 	dir := t.TempDir()
 	mount := exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "none", dir)
 	if err := mount.Run(); err != nil {
-		t.Skip("needs a mount namespace, to have a small disk: ", err)
+		need.Skip(t, "needs a mount namespace, to have a small disk: ", err)
 	}
 	t.Setenv("TMPDIR", dir)
 	st := rehearse(t, setup{QuietOK: true, Args: sh(dir, `cat /dev/zero 2>"$1/said"; echo $? >"$1/status"; exit 1`)})
@@ -72,7 +74,7 @@ func lookUp(t *testing.T, command string) string {
 	t.Helper()
 	path, err := exec.LookPath(command)
 	if err != nil {
-		t.Skip(err)
+		need.Skip(t, err)
 	}
 	return path
 }

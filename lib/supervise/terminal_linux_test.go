@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/need"
 )
 
 // onTerminal puts a rehearsed supervisor on a terminal of its own and returns
@@ -31,7 +33,7 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skip("needs a pseudo terminal: ", err)
+		need.Skip(t, "needs a pseudo terminal: ", err)
 	}
 	t.Cleanup(func() { master.Close() })
 	fd := int(master.Fd())

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 const nobody = 65534
@@ -127,7 +128,7 @@ func TestALockDirectoryThatIsNotSafeIsRefused(t *testing.T) {
 }
 
 func TestAnotherUsersLockDirectoryIsRefused(t *testing.T) {
-	helper.NeedRoot(t)
+	need.Root(t)
 	s := newStage(t)
 	foreign := s.in("foreign")
 	mkdir(t, foreign, 0o700)
@@ -138,7 +139,7 @@ func TestAnotherUsersLockDirectoryIsRefused(t *testing.T) {
 }
 
 func TestADirectoryThatMayNotBeWrittenToIsRefused(t *testing.T) {
-	helper.NeedRoot(t)
+	need.Root(t)
 	s := newStage(t)
 	for _, dir := range []string{s.dir, filepath.Dir(s.dir), filepath.Dir(helper.Binary(t))} {
 		if err := os.Chmod(dir, 0o755); err != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // put runs mkatomic with text as its input.
@@ -113,8 +114,8 @@ func TestMkatomicSaysWhyItCannot(t *testing.T) {
 }
 
 func TestMkatomicOnAFullDiskLeavesWhatWasThere(t *testing.T) {
-	helper.NeedRoot(t)
-	helper.Need(t, "unshare", "mount")
+	need.Root(t)
+	need.Tools(t, "unshare", "mount")
 	s := newStage(t)
 	mkdir(t, s.in("small"), 0o755)
 	c := s.command()
@@ -125,7 +126,7 @@ head -c 1000000 /dev/zero | "$0" mkatomic g; echo "status $?"
 cat f; ls -A`, c.Args[0]}
 	r := c.Run(t)
 	if r.Status == 99 || strings.Contains(r.Err, "unshare") {
-		helper.Skip(t, "no namespaces to be had: "+r.Err)
+		need.Skip(t, "no namespaces to be had: "+r.Err)
 	}
 	if r.Out != "status 74\nstatus 74\nold\nf\n" || strings.Count(r.Err, "no space left on device") != 2 {
 		t.Errorf("%s\n%s", r.Out, r.Err)
@@ -135,7 +136,7 @@ cat f; ls -A`, c.Args[0]}
 // The content is on the disk before the name, and the name before success is
 // said.
 func TestMkatomicIsDurable(t *testing.T) {
-	helper.Need(t, "strace")
+	need.Tools(t, "strace")
 	for _, replace := range []bool{false, true} {
 		s := newSubstage(t)
 		words := []string{"mkatomic", "f"}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 func TestStatAgePrintsWholeSecondsPerFile(t *testing.T) {
@@ -177,7 +178,7 @@ func TestHelpAndVersionAreToBeHad(t *testing.T) {
 
 // The Makefile says how it is built; only the place is another.
 func TestTheProgramIsStaticAndAtMostFourMebibytes(t *testing.T) {
-	helper.Need(t, "make", "go")
+	need.Tools(t, "make", "go")
 	path := t.TempDir() + "/adlock"
 	make := exec.Command("make", "--no-print-directory", "-n", "build/adlock")
 	make.Dir = helper.Root()

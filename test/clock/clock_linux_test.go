@@ -11,6 +11,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 func TestMain(m *testing.M) { helper.Main(m) }
@@ -169,12 +170,12 @@ func TestAPassClockDoesNotJudgeAnEmptyLock(t *testing.T) {
 // A time namespace shifts the start times that one sees: another start time
 // there is no proof of another process.
 func TestAnotherTimeNamespaceProvesNoDeath(t *testing.T) {
-	helper.NeedRoot(t)
-	helper.Need(t, "unshare")
+	need.Root(t)
+	need.Tools(t, "unshare")
 	shifted := []string{"unshare", "--time", "--fork", "--boottime", "100000"}
 	a := helper.NewAtom(t)
 	if got := a.Shell(t, ":", shifted...); got.Status != 0 {
-		helper.Skip(t, "no time namespaces here: "+got.Err)
+		need.Skip(t, "no time namespaces here: "+got.Err)
 	}
 	owner := a.Owner(t, "exec sleep 1000")
 	a.Shell(t, "$run echo ran", shifted...).Denied(t)

@@ -9,6 +9,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 const host = "dax"
@@ -42,10 +43,10 @@ const mailer = "#!/bin/sh\nexec cat >>{world}/mail\n"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	helper.NeedRoot(t)
-	helper.Need(t, "unshare", "setsid", "timeout", "/usr/sbin/cron")
+	need.Root(t)
+	need.Tools(t, "unshare", "setsid", "timeout", "/usr/sbin/cron")
 	if _, err := os.Readlink("/usr/sbin"); err == nil {
-		helper.Skip(t, "/usr/sbin is a link: it cannot be replaced alone")
+		need.Skip(t, "/usr/sbin is a link: it cannot be replaced alone")
 	}
 	w := &world{dir: t.TempDir()}
 	for _, dir := range []string{"sbin", "run", "etc/cron.d", "spool/crontabs"} {
@@ -120,7 +121,7 @@ func (w *world) start(t *testing.T, crontab, system string) {
 		return err == nil || w.cron.Ended()
 	})
 	if w.cron.Ended() {
-		helper.Skip(t, "no namespaces to be had: "+w.cron.Output())
+		need.Skip(t, "no namespaces to be had: "+w.cron.Output())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/exit"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // disk is a small file system of its own with a lock directory in it.
@@ -22,10 +23,10 @@ const diskOptions = "size=64k,mode=0700"
 
 func newDisk(t testing.TB) disk {
 	t.Helper()
-	helper.NeedRoot(t)
+	need.Root(t)
 	mount := t.TempDir()
 	if err := unix.Mount("tmpfs", mount, "tmpfs", 0, diskOptions); err != nil {
-		helper.Skip(t, "mount: "+err.Error())
+		need.Skip(t, "mount: "+err.Error())
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(mount, unix.MNT_DETACH); err != nil {

@@ -83,34 +83,6 @@ func Dir(t testing.TB) string {
 	return path
 }
 
-// Need skips the test where a tool is missing, and fails it where skipping is
-// forbidden (ADLOCK_TEST_SKIP=no).
-func Need(t testing.TB, tools ...string) {
-	t.Helper()
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			Skip(t, tool+" is not installed")
-		}
-	}
-}
-
-// NeedRoot is Need for a test that only root can run.
-func NeedRoot(t testing.TB) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		Skip(t, "only root can run this")
-	}
-}
-
-// Skip skips the test with a word, or fails it where skipping is forbidden.
-func Skip(t testing.TB, why string) {
-	t.Helper()
-	if os.Getenv("ADLOCK_TEST_SKIP") == "no" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
-
 // Patience is how long a test waits for what must happen soon: long enough for
 // a busy machine, short enough for a person.
 const Patience = 30 * time.Second

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 const (
@@ -32,7 +33,7 @@ var shells = [][]string{
 }
 
 func TestNoHistoryBreaksThePromises(t *testing.T) {
-	helper.Need(t, "flock")
+	need.Tools(t, "flock")
 	for _, shell := range shells {
 		if _, err := exec.LookPath(shell[0]); err != nil && os.Getenv("ADLOCK_TEST_SKIP") == "no" {
 			t.Fatal(err)

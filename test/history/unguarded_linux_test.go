@@ -7,13 +7,14 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // fight is the takeover that only a guard decides: an owner hangs and ignores
 // signals, one newcomer is ending it, and another comes meanwhile. It returns
 // what the checker finds. The jobs of the newcomers take three seconds.
 func fight(t *testing.T, binary string) error {
-	helper.Need(t, "flock")
+	need.Tools(t, "flock")
 	const ignoresSignals = "1"
 	r := newRound(t, binary)
 	var fighters sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
@@ -51,7 +52,7 @@ func TestADirectorySwappedUnderANewcomerIsNotFollowed(t *testing.T) {
 		"for a file of that name": func(path, _ string) error { return os.WriteFile(path, nil, 0o600) },
 	} {
 		t.Run(claim, func(t *testing.T) {
-			helper.NeedRoot(t)
+			need.Root(t)
 			above := helper.Dir(t)
 			a := helper.NewAtom(t)
 			a.Dir = filepath.Join(above, "locks")

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // bait is a file that must not change, whatever leads to it.
@@ -131,11 +132,11 @@ func TestWhatIsNoPlainFileGetsNoRecordAndTheJobRuns(t *testing.T) {
 }
 
 func TestADeviceIsNotOpened(t *testing.T) {
-	helper.NeedRoot(t)
+	need.Root(t)
 	for verb, script := range verbs {
 		a := helper.NewAtom(t)
 		if err := syscall.Mknod(a.Lock(), syscall.S_IFCHR|0o600, 10<<8|200); err != nil { // net/tun: opening it has effects
-			helper.Skip(t, "devices cannot be made here: "+err.Error())
+			need.Skip(t, "devices cannot be made here: "+err.Error())
 		}
 		t.Log(verb)
 		a.Shell(t, script).Refused(t, 77, "not a regular file")

@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
 func TestALockPlantedForRootCondemnsNobody(t *testing.T) {
-	helper.NeedRoot(t)
+	need.Root(t)
 	for claim, plant := range map[string]func(a *helper.Atom) error{
 		"in the planter's directory": func(a *helper.Atom) error { return os.Chown(a.Dir, nobody, nobody) },
 		"in a sticky directory":      func(a *helper.Atom) error { return os.Chmod(a.Dir, 0o777|os.ModeSticky) },
@@ -36,7 +37,7 @@ func TestALockPlantedForRootCondemnsNobody(t *testing.T) {
 }
 
 func TestAUsersLockCondemnsNoOtherUsersProcess(t *testing.T) {
-	helper.NeedRoot(t)
+	need.Root(t)
 	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
 	must(t, os.WriteFile(a.Lock(), condemning(victim(t, 0)), 0o600))
 	must(t, os.Chown(a.Lock(), nobody, nobody))
@@ -46,7 +47,7 @@ func TestAUsersLockCondemnsNoOtherUsersProcess(t *testing.T) {
 
 // A slip, or a hole elsewhere, has put a user's pid into a lock of root's.
 func TestRootsLockCondemnsNoOtherUsersProcess(t *testing.T) {
-	helper.NeedRoot(t)
+	need.Root(t)
 	a := open(t)
 	must(t, os.WriteFile(a.Lock(), condemning(victim(t, nobody)), 0o600))
 	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "belongs to another user than the lock file")
@@ -54,7 +55,7 @@ func TestRootsLockCondemnsNoOtherUsersProcess(t *testing.T) {
 }
 
 func TestALockThatMayNotBeReadIsAnError(t *testing.T) {
-	helper.NeedRoot(t)
+	need.Root(t)
 	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
 	must(t, os.Chown(a.Dir, nobody, nobody))
 	a.Newcomer(t).Ran(t)
@@ -65,8 +66,8 @@ func TestALockThatMayNotBeReadIsAnError(t *testing.T) {
 
 // logrotate's CVE-2022-1348: whoever may read a file may flock it.
 func TestAnotherUserCanHoldNoLockOnOurFiles(t *testing.T) {
-	helper.NeedRoot(t)
-	helper.Need(t, "flock")
+	need.Root(t)
+	need.Tools(t, "flock")
 	a := open(t)
 	defer syscall.Umask(syscall.Umask(0)) // the newcomer's too
 	owner := a.Owner(t, "exec sleep 1000")
@@ -80,8 +81,8 @@ func TestAnotherUserCanHoldNoLockOnOurFiles(t *testing.T) {
 }
 
 func TestALockOnWhatOthersMayReadHoldsNobodyUp(t *testing.T) {
-	helper.NeedRoot(t)
-	helper.Need(t, "flock")
+	need.Root(t)
+	need.Tools(t, "flock")
 	a := open(t)
 	a.Newcomer(t).Ran(t)
 	for _, path := range []string{a.Last(), filepath.Join(a.Dir, "program.dax.runlog")} {
@@ -101,7 +102,7 @@ func TestALockOnWhatOthersMayReadHoldsNobodyUp(t *testing.T) {
 // A set-user-ID copy run by somebody whose environment says where root's locks
 // are to be, and whose arguments ask for the gate's door.
 func TestASetUserIDProgramObeysNobody(t *testing.T) {
-	helper.NeedRoot(t)
+	need.Root(t)
 	for claim, mode := range map[string]os.FileMode{"set-user-ID": 0o755 | os.ModeSetuid, "set-group-ID": 0o755 | os.ModeSetgid} {
 		t.Run(claim, func(t *testing.T) {
 			home := public(t)
@@ -110,7 +111,7 @@ func TestASetUserIDProgramObeysNobody(t *testing.T) {
 			var fs unix.Statfs_t
 			must(t, unix.Statfs(a.Bin, &fs))
 			if fs.Flags&unix.ST_NOSUID != 0 {
-				helper.Skip(t, "this file system knows no set-user-ID")
+				need.Skip(t, "this file system knows no set-user-ID")
 			}
 			for verb, script := range verbs {
 				t.Log(verb)
@@ -119,7 +120,7 @@ func TestASetUserIDProgramObeysNobody(t *testing.T) {
 			for _, args := range [][]string{{"status"}, {"stat-age", "/etc/passwd"}, {"kill-carefully", itoa(victim(t, 0).PID)}, {}} {
 				helper.Command{Args: append([]string{a.Bin}, args...), UID: nobody, Env: []string{"HOME=" + home}}.Run(t).Refused(t, 77, "set-user-ID")
 			}
-			helper.Need(t, "bash")
+			need.Tools(t, "bash")
 			gate := `exec 3<<<g; exec -a "adlock: gate" "$adlock" 3 /usr/bin/id id`
 			helper.Command{Args: []string{"bash", "-c", gate}, UID: nobody, Env: a.Env()}.Run(t).Refused(t, 77, "set-user-ID")
 			if left, err := os.ReadDir(home); err != nil || len(left) > 0 {

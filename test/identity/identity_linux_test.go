@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 func TestMain(m *testing.M) { helper.Main(m) }
@@ -22,8 +23,8 @@ var unshared = []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-p
 
 func needNamespaces(t *testing.T) {
 	t.Helper()
-	helper.NeedRoot(t)
-	helper.Need(t, "unshare")
+	need.Root(t)
+	need.Tools(t, "unshare")
 }
 
 // Shell functions. own starts an owner, through the command behind it where one
@@ -60,7 +61,7 @@ func TestTheNextHolderOfAPidIsNotTheOwner(t *testing.T) {
 				kill -0 $stranger || exit 98
 				kill -KILL $stranger`, unshared...)
 			if got.Status == 99 {
-				helper.Skip(t, "this kernel does not let the next pid be chosen")
+				need.Skip(t, "this kernel does not let the next pid be chosen")
 			}
 			if got.Status != 0 || got.Out != "ran\n" {
 				t.Errorf("%+v", got)
@@ -76,7 +77,7 @@ func TestTheNextHolderOfAPidIsNotTheOwner(t *testing.T) {
 // the pid.
 func TestAnOwnerThatExitsBetweenCheckAndSignalCostsNobodyElse(t *testing.T) {
 	needNamespaces(t)
-	helper.Need(t, "strace")
+	need.Tools(t, "strace")
 	for when := 1; when <= 4; when++ {
 		a := helper.NewAtom(t)
 		got := a.Shell(t, functions+`
@@ -92,7 +93,7 @@ func TestAnOwnerThatExitsBetweenCheckAndSignalCostsNobodyElse(t *testing.T) {
 			kill -0 $stranger || exit 98
 			kill -KILL $stranger`, unshared...)
 		if got.Status == 99 {
-			helper.Skip(t, "this kernel does not let the next pid be chosen")
+			need.Skip(t, "this kernel does not let the next pid be chosen")
 		}
 		if got.Status != 0 || got.Out != "ran\n" {
 			t.Errorf("held up before signal %d: %+v\n%s", when, got, a.Runlog())
@@ -150,7 +151,7 @@ func TestAPidOfAnotherNamespaceCondemnsNobodyInThisOne(t *testing.T) {
 		kill -KILL $stranger
 		exit $status`, unshared...)
 	if got.Status == 99 {
-		helper.Skip(t, "this kernel does not let the next pid be chosen")
+		need.Skip(t, "this kernel does not let the next pid be chosen")
 	}
 	got.Refused(t, 77, "stuck: ")
 	if owner.Ended() {
@@ -243,7 +244,7 @@ func TestAChildThatCalledSetsidEndsWithItsOwner(t *testing.T) {
 		},
 	} {
 		t.Run(claim, func(t *testing.T) {
-			helper.Need(t, "setsid")
+			need.Tools(t, "setsid")
 			a := helper.NewAtom(t)
 			mark := a.Mark(t)
 			start(a, t, "export "+mark+"; setsid sleep 1000 & setsid sh -c 'sleep 1000; :' & wait")
@@ -274,7 +275,7 @@ func TestAJobThatForksFasterThanOneScanIsEnded(t *testing.T) {
 // without breaking a disk.
 func TestAnOwnerThatOutlivesKillIsStuckAndKeepsTheAtom(t *testing.T) {
 	needNamespaces(t)
-	helper.Need(t, "nsenter")
+	need.Tools(t, "nsenter")
 	a := helper.NewAtom(t)
 	ready := filepath.Join(t.TempDir(), "ready")
 	owner := a.Owner(t, "exec unshare --pid --fork sh -c 'echo $$ >"+ready+"; sleep 1000; :'")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 func TestMain(m *testing.M) { helper.Main(m) }
@@ -226,7 +227,7 @@ func TestAMemoryThatIsDamagedOrUnreadableIsForgotten(t *testing.T) {
 }
 
 func TestAFullDiskAtTheLessonChangesNothingElse(t *testing.T) {
-	helper.Need(t, "strace")
+	need.Tools(t, "strace")
 	a := helper.NewAtom(t)
 	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
 	r := a.Shell(t, `$take || exit

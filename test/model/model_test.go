@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // patience is for one model: seconds on an idle machine.
@@ -21,7 +22,7 @@ const patience = 5 * time.Minute
 // and returns what it says. claim is for a model with a temporal property.
 func verify(t *testing.T, claim bool, definitions ...string) string {
 	t.Helper()
-	helper.Need(t, "spin", "gcc")
+	need.Tools(t, "spin", "gcc")
 	dir := t.TempDir()
 	model := filepath.Join(helper.Root(), "test", "model", "adlock.pml")
 	run(t, dir, append(append([]string{"spin"}, definitions...), "-a", model)...)

@@ -16,6 +16,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // arena is where contenders fight over three atoms. Events are written as those
@@ -189,7 +190,7 @@ func rounds(t *testing.T, play func()) {
 }
 
 func TestTwoHundredContendersOnAClusterInTrouble(t *testing.T) {
-	helper.Need(t, "flock")
+	need.Tools(t, "flock")
 	nodes := startEtcd(t, 3)
 	s := url(nodes...)
 	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
@@ -232,7 +233,7 @@ func fightInTrouble(t *testing.T, a *arena, nodes []*node) {
 }
 
 func TestContendersOnFTP(t *testing.T) {
-	helper.Need(t, "flock")
+	need.Tools(t, "flock")
 	f := startFTP(t, "")
 	hosts := []*host{f.host(t), f.host(t), f.host(t)}
 	rounds(t, func() {

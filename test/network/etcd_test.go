@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // node is one member of an etcd cluster.
@@ -26,7 +27,7 @@ type node struct {
 // startEtcd starts a cluster of n nodes and waits until it answers.
 func startEtcd(t testing.TB, n int) []*node {
 	t.Helper()
-	helper.Need(t, "etcd", "etcdctl")
+	need.Tools(t, "etcd", "etcdctl")
 	var nodes []*node
 	var members []string
 	for i := range n {

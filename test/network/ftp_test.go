@@ -14,6 +14,7 @@ import (
 
 	"adlock/lib/store/ftp"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // ftpd is a vsftpd with one account.
@@ -29,11 +30,11 @@ type ftpd struct {
 // in dir.
 func startFTP(t testing.TB, dir string) *ftpd {
 	t.Helper()
-	helper.Need(t, "vsftpd")
-	helper.NeedRoot(t) // vsftpd becomes another user for each session
+	need.Tools(t, "vsftpd")
+	need.Root(t) // vsftpd becomes another user for each session
 	account, err := user.Lookup("ftp")
 	if err != nil {
-		helper.Skip(t, "there is no user ftp, as whom vsftpd serves")
+		need.Skip(t, "there is no user ftp, as whom vsftpd serves")
 	}
 	f := &ftpd{address: freePort(t)}
 	base := t.TempDir()
@@ -245,9 +246,9 @@ func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
 	if err := os.Mkdir(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	helper.NeedRoot(t)
+	need.Root(t)
 	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=64k"); err != nil {
-		helper.Skip(t, "cannot mount: "+err.Error())
+		need.Skip(t, "cannot mount: "+err.Error())
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(root, syscall.MNT_DETACH) })
 	f := startFTP(t, root)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // lab is a server and hosts, each in a network namespace of its own, with a
@@ -48,8 +49,8 @@ func inside(namespace string) []string { return []string{"ip", "netns", "exec", 
 // is 192.0.2.4i/30, the server its first address.
 func newLab(t testing.TB, n int) *lab {
 	t.Helper()
-	helper.Need(t, "ip", "etcd", "etcdctl")
-	helper.NeedRoot(t)
+	need.Tools(t, "ip", "etcd", "etcdctl")
+	need.Root(t)
 	l := &lab{server: newNamespace(t, "server")}
 	for i := range n {
 		name := newNamespace(t, fmt.Sprint("host", i))

@@ -13,6 +13,7 @@ import (
 	"adlock/lib/name"
 	"adlock/lib/runlog"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // Stage is where one scenario is played once: its directories, the actor, the
@@ -38,7 +39,7 @@ var gates = []string{"START", "END", "JOBGATE", "READY", "NEVER", "HOLD"}
 // All of it is gone when the test ends.
 func NewStage(t testing.TB, sc Scenario, injection Injection) *Stage {
 	t.Helper()
-	helper.Need(t, "strace", "bash", "env", "sleep")
+	need.Tools(t, "strace", "bash", "env", "sleep")
 	s := &Stage{t: t, scenario: sc, Dir: helper.Dir(t), LogDir: helper.Dir(t), scratch: t.TempDir(), gates: map[string]*os.File{}, began: time.Now()}
 	for _, gate := range gates {
 		s.openGate(gate)

@@ -1,0 +1,39 @@
+// Package need says what a test cannot do without. Where it is missing the test
+// is skipped with a word, and fails where skipping is forbidden
+// (ADLOCK_TEST_SKIP=no). It imports nothing of the project, so that the tests of
+// every package can use it.
+package need
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// Tools needs programs on PATH.
+func Tools(t testing.TB, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			Skip(t, tool, "is not installed")
+		}
+	}
+}
+
+// Root needs a test run by root.
+func Root(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		Skip(t, "only root can run this")
+	}
+}
+
+// Skip skips the test, or fails it where skipping is forbidden.
+func Skip(t testing.TB, why ...any) {
+	t.Helper()
+	if os.Getenv("ADLOCK_TEST_SKIP") == "no" {
+		t.Fatal("may not be skipped: ", fmt.Sprintln(why...))
+	}
+	t.Skip(why...)
+}
