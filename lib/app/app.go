@@ -25,10 +25,28 @@ func Run(name, usage, version string, verbs []*cli.Command) {
 		},
 		ExitErrHandler: func(*cli.Context, error) {}, // reported below, in one line
 	}
-	if err := app.Run(os.Args); err != nil {
+	var out output
+	app.Writer = &out
+	err := app.Run(os.Args)
+	if err == nil {
+		err = exit.Wrap("standard output", out.err)
+	}
+	if err != nil {
 		exit.Report(err)
 		os.Exit(exit.Code(err))
 	}
+}
+
+// output is standard output. It remembers its first error, as the library does
+// not look whether its help could be written.
+type output struct{ err error }
+
+func (o *output) Write(text []byte) (int, error) {
+	n, err := os.Stdout.Write(text)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 func usageError(c *cli.Context, err error, _ bool) error {

@@ -176,6 +176,17 @@ func TestHelpAndVersionAreToBeHad(t *testing.T) {
 	}
 }
 
+func TestHelpThatCannotBeWrittenIsAnError(t *testing.T) {
+	s := newStage(t)
+	for _, words := range []string{"", "--version", "run --help", "clear --help", "status --help"} {
+		c := s.command(strings.Fields(words)...)
+		c.Args = append([]string{"sh", "-c", `"$0" "$@" >/dev/full`}, c.Args...)
+		if r := c.Run(t); r.Status != 74 || !oneLine(r.Err) {
+			t.Errorf("adlock %s: status %d, %s", words, r.Status, r.Err)
+		}
+	}
+}
+
 // The Makefile says how it is built; only the place is another.
 func TestTheProgramIsStaticAndAtMostFourMebibytes(t *testing.T) {
 	need.Tools(t, "make", "go")
