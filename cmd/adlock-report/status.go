@@ -11,6 +11,7 @@ import (
 	"adlock/lib/exit"
 	"adlock/lib/history"
 	"adlock/lib/json"
+	"adlock/lib/lock"
 	"adlock/lib/name"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
@@ -64,6 +65,10 @@ func statusText(c *cli.Context) ([]byte, error) {
 	}
 	if c.Bool("json") {
 		return rowsJSON(rows), nil
+	}
+	if len(rows) == 0 {
+		dir, err := lock.DefaultDir()
+		return []byte("no atoms in " + terminal.Clean(dir) + "\n"), err
 	}
 	return []byte(table(rows, now)), nil
 }

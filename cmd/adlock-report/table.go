@@ -17,9 +17,6 @@ import (
 // table is what status shows to people. What wants attention stands out, by
 // words too, and says why in a line of its own.
 func table(rows []*row, now time.Time) string {
-	if len(rows) == 0 {
-		return "no atoms\n"
-	}
 	paint := terminal.Colours(os.Stdout)
 	lines := [][]string{{"ATOM", "STATE", "SINCE", "COMPLETED", "DUE", "OWNER", "LIMITS"}}
 	for _, r := range rows {
@@ -158,6 +155,9 @@ func (r *row) note() string {
 		why = r.Why
 	case r.State == "orphaned" && !r.Takeable:
 		why = "its owner is dead, but not all of its job: " + why
+	}
+	if r.State == "unknown" {
+		why += "; if you know that it is dead: adlock clear " + r.Files
 	}
 	return r.State + ": " + why
 }

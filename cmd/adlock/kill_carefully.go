@@ -57,6 +57,9 @@ func killCarefully(c *cli.Context) error {
 func jobsOf(pids []string) ([]process.Job, error) {
 	var jobs []process.Job
 	for _, text := range pids {
+		if strings.HasPrefix(text, "-") {
+			return nil, exit.New(exit.Usage, text, "options come before the PIDs")
+		}
 		pid, err := command.PID(text)
 		if err != nil {
 			return nil, err

@@ -50,7 +50,7 @@ func DefaultDir() (string, error) {
 	}
 	home := os.Getenv("HOME")
 	if !filepath.IsAbs(home) {
-		return "", exit.New(exit.Usage, "ADLOCK_DIR", "is not set, and HOME is no absolute path")
+		return "", exit.New(exit.Unavailable, "ADLOCK_DIR", "is not set, and HOME is no absolute path")
 	}
 	return filepath.Join(home, ".local/state/adlock"), nil
 }

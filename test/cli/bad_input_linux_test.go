@@ -54,6 +54,7 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"wants one FILE", "mkatomic a b"},
 		{"wants a PID", "kill-carefully"},
 		{`"x"`, "kill-carefully x"},
+		{"--dry-run: options come before", "kill-carefully 4194304 --dry-run"},
 		{`"0"`, "kill-carefully 0"},
 		{"--pause", "kill-carefully --pause x 1"},
 		{"wants FILE", "kill-carefully --lock"},

@@ -187,6 +187,16 @@ func TestHelpThatCannotBeWrittenIsAnError(t *testing.T) {
 	}
 }
 
+func TestWithoutAHomeAndADirectoryNothingRuns(t *testing.T) {
+	need.Tools(t, "unshare")
+	c := newStage(t).command("run", "true")
+	// Root has a directory without HOME; in a user namespace it is nobody.
+	c.Args = append([]string{"unshare", "--user", "env", "-u", "HOME", "-u", "ADLOCK_DIR"}, c.Args...)
+	if r := c.Run(t); r.Status != 69 || !oneLine(r.Err) || !strings.Contains(r.Err, "ADLOCK_DIR") {
+		t.Errorf("status %d: %s", r.Status, r.Err)
+	}
+}
+
 // The Makefile says how it is built; only the place is another.
 func TestTheProgramIsStaticAndAtMostFourMebibytes(t *testing.T) {
 	need.Tools(t, "make", "go")
