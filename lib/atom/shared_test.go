@@ -48,6 +48,32 @@ func TestADeadReaderKeepsNobodyOutAndIsStamped(t *testing.T) {
 	}
 }
 
+func TestAReaderStoppedOnItsWayInIsBusyAlsoByAPassClock(t *testing.T) {
+	k, stopped := newKeeper(t), sleeper(t)
+	r := read(stopped)
+	_, record, err := k.draft(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record.Boottime -= 2 * entering
+	plant(t, k, string(record.Bytes()), 0)
+	newcomer := read(sleeper(t))
+	newcomer.Now = time.Now().Add(-time.Hour)
+	verdict := make(chan Outcome, 1)
+	go func() {
+		outcome, _ := k.Take(newcomer)
+		verdict <- outcome
+	}()
+	select {
+	case outcome := <-verdict:
+		if outcome.Verdict != Busy {
+			t.Errorf("verdict is %q (%s)", outcome.Verdict, outcome.Reason)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it looks again and again")
+	}
+}
+
 func TestAnExpiredReaderIsEndedByAWriterAndNotByAReader(t *testing.T) {
 	k, hung := newKeeper(t), sleeper(t)
 	wantVerdict(t, k, read(hung), Acquired)
