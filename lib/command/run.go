@@ -157,8 +157,9 @@ func (r *runArgs) supervised(path string, command []string) (int, error) {
 	}
 	result, err := job.Run()
 	report(command[0], err)
-	if result.Alive && !linger(k, err) {
-		return exit.NotPermitted, nil // what lives of the job keeps the lock
+	if result.Alive && !linger(k, err) { // what lives of the job keeps the lock
+		report(command[0], job.Show(result))
+		return exit.NotPermitted, nil
 	}
 	released := k.Release(atom.Return{
 		Files: r.Request.Atom.Name(), Token: outcome.Token,

@@ -124,10 +124,10 @@ func (s *Supervisor) Cancel() {
 }
 
 // Show copies what QuietOK held back to standard output, where result is not
-// success; else it does nothing. It comes after the release of the lock: a
-// reader that is in no hurry must not hold the atom.
+// success; else it does nothing. It comes after the release of the lock, where
+// there is one: a reader that is in no hurry must not hold the atom.
 func (s *Supervisor) Show(result Result) error {
-	if s.output == nil || result.Status == 0 {
+	if s.output == nil || result.Status == 0 && !result.Alive {
 		return nil
 	}
 	return s.output.show()
