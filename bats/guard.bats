@@ -128,3 +128,13 @@ ended() {
 	run leftovers sleep
 	assert_output ''
 }
+
+@test "what a killed guard leaves behind has a name that is swept" {
+	script job <<-'E'
+		rm() { note "${2##*/}"; }
+		adlock_guard
+	E
+	launch job
+	run cat "$T/notes"
+	assert_output --regexp '^temp\.[0-9a-f]{32}$'
+}

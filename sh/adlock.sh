@@ -570,7 +570,8 @@ _adlock_summed() {
 # shellcheck disable=SC2094 # $2 is no file
 _adlock_guard_alone() {
 	_adlock_ignored=''
-	set -- "$_adlock_dir/traps.$_adlock_pid"
+	set -- "${_adlock_guarded#* }"
+	set -- "$_adlock_dir/temp.${1%% *}" # a draft's name: what a crash leaves is swept
 	{ trap; } >|"$1" || return 73
 	while IFS= read -r _adlock_line; do
 		case $_adlock_line in
