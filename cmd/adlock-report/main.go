@@ -5,6 +5,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+
 	"github.com/urfave/cli/v2"
 
 	"adlock/lib/app"
@@ -14,7 +17,7 @@ import (
 var version = "unreleased"
 
 func main() {
-	app.Run("adlock-report", "what adlock's locks are doing, and what their record teaches", version, []*cli.Command{
+	app.Run(filepath.Base(os.Args[0]), "what adlock's locks are doing, and what their record teaches", version, []*cli.Command{
 		statusVerb(), logVerb(), reportVerb(), timelineVerb(), metricsVerb(), tuneVerb(),
 	})
 }

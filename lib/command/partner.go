@@ -17,13 +17,14 @@ const (
 
 // Become replaces this process by a partner program that is installed beside
 // it, else by the one on PATH, with the verb and its arguments. It returns only
-// with an error: 69 where the program is missing; need says what it is for.
+// with an error: 69 where the program is missing; need says what it is for. It
+// keeps the name that it was called by, for its help and for ps(1).
 func Become(partner, need, verb string, args []string) error {
 	path, err := findPartner(partner, need)
 	if err != nil {
 		return err
 	}
-	err = syscall.Exec(path, append([]string{path, verb}, args...), os.Environ())
+	err = syscall.Exec(path, append([]string{os.Args[0], verb}, args...), os.Environ())
 	return &exit.Error{Code: exit.Unavailable, Object: path, Err: err}
 }
 
