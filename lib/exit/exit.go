@@ -33,8 +33,19 @@ type Error struct {
 	Err    error  // the reason, with the operating system's words where it has some
 }
 
-func (e *Error) Error() string { return e.Object + ": " + reason(e.Err) }
+func (e *Error) Error() string { return brief(e.Object) + ": " + reason(e.Err) }
 func (e *Error) Unwrap() error { return e.Err }
+
+// longest is how much of an object is told: every path (PATH_MAX), and of an
+// operand that is a whole file enough.
+const longest = 4096
+
+func brief(object string) string {
+	if len(object) > longest {
+		return object[:longest] + "..."
+	}
+	return object
+}
 
 // reason leaves out the path of a *fs.PathError: the object names it already.
 func reason(err error) string {

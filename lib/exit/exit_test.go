@@ -3,6 +3,7 @@ package exit
 import (
 	"errors"
 	"io/fs"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -18,6 +19,12 @@ func TestAMessageIsOnePlainLine(t *testing.T) {
 		if got := oneLine(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestAnObjectWithoutEndIsCut(t *testing.T) {
+	if got := New(System, strings.Repeat("x", 1<<17), "is long").Error(); len(got) > 5000 || !strings.HasSuffix(got, "x...: is long") {
+		t.Errorf("%d bytes: %.20s", len(got), got)
 	}
 }
 
