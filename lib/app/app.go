@@ -14,6 +14,7 @@ import (
 // Run carries out the command line of a program; it returns only when all went
 // well.
 func Run(name, usage, version string, verbs []*cli.Command) {
+	exit.OnQuit()
 	app := &cli.App{
 		Name: name, Usage: usage, Version: version, HideHelpCommand: true, Commands: verbs,
 		OnUsageError: usageError,

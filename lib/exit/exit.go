@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -85,6 +86,17 @@ func Code(err error) int {
 		return known.Code
 	}
 	return codeOf(err)
+}
+
+// OnQuit lets QUIT (Ctrl-\) end this process without the runtime's trace: for
+// whatever may take long enough to be ended by a person.
+func OnQuit() {
+	quit := make(chan os.Signal, 1)
+	signal.Notify(quit, syscall.SIGQUIT)
+	go func() {
+		<-quit
+		os.Exit(128 + int(syscall.SIGQUIT))
+	}()
 }
 
 // Report writes err to standard error as the one line "adlock: object: reason".

@@ -67,6 +67,22 @@ func TestASignalForTheJobDoesNotEndARunnerThatWaits(t *testing.T) {
 	}
 }
 
+func TestQuitPrintsNoTrace(t *testing.T) {
+	s := newStage(t)
+	s.hold("a")
+	for _, line := range []string{
+		"mkatomic --lock --wait 1h - job dax run a",
+		"status --watch",
+	} {
+		p := s.command(strings.Fields(line)...).Start(t)
+		helper.Eventually(t, line+" listens", func() bool { return listens(p.PID, syscall.SIGQUIT) })
+		p.Signal(t, syscall.SIGQUIT)
+		if status := p.Wait(t); status != 128+int(syscall.SIGQUIT) || strings.Contains(p.Output(), "goroutine") {
+			t.Errorf("%s: status %d, and it said %q", line, status, p.Output())
+		}
+	}
+}
+
 // Wherever it is met, between its first instruction and the job's.
 func TestTermAtAnyInstantLeavesNoJobAndNoLock(t *testing.T) {
 	s := newStage(t)

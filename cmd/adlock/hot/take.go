@@ -71,6 +71,9 @@ func (s *take) lock(file string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if s.Request.Wait > 0 || !s.Request.LeaveExpired {
+		exit.OnQuit()
+	}
 	if s.Request.Owner, err = atom.OwnedBy(s.owner); err != nil {
 		return 0, err
 	}
