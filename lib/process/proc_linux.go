@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/exit"
 )
 
 // bootIDs: this system names its boots.
@@ -19,12 +21,13 @@ const bootIDs = true
 var here = sync.OnceValues(func() (Identity, error) {
 	// /proc may have been mounted in another pid namespace; its pids would
 	// then be other processes than those that we signal.
-	self, err := os.Readlink("/proc/self")
-	if err != nil {
+	switch self, err := os.Readlink("/proc/self"); {
+	case errors.Is(err, fs.ErrNotExist):
+		return Identity{}, exit.New(exit.Unavailable, "/proc", "is not mounted")
+	case err != nil:
 		return Identity{}, err
-	}
-	if self != strconv.Itoa(os.Getpid()) {
-		return Identity{}, &fs.PathError{Op: "read", Path: "/proc", Err: errors.New("mounted for another pid namespace")}
+	case self != strconv.Itoa(os.Getpid()):
+		return Identity{}, exit.New(exit.Unavailable, "/proc", "is mounted for another pid namespace")
 	}
 	id := Identity{Boot: word("/proc/sys/kernel/random/boot_id"), Machine: word("/etc/machine-id")}
 	if id.Machine == "" {

@@ -197,6 +197,19 @@ func TestWithoutAHomeAndADirectoryNothingRuns(t *testing.T) {
 	}
 }
 
+func TestWithoutProcNothingRuns(t *testing.T) {
+	need.Root(t)
+	need.Tools(t, "unshare", "mount")
+	s := newStage(t)
+	for _, line := range []string{"run true", "mkatomic --lock - job dax run a"} {
+		c := s.command(strings.Fields(line)...)
+		c.Args = append([]string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs none /proc && exec "$0" "$@"`}, c.Args...)
+		if r := c.Run(t); r.Status != 69 || !oneLine(r.Err) || !strings.Contains(r.Err, "/proc: is not mounted") {
+			t.Errorf("adlock %s: status %d: %s", line, r.Status, r.Err)
+		}
+	}
+}
+
 // The Makefile says how it is built; only the place is another.
 func TestTheProgramIsStaticAndAtMostFourMebibytes(t *testing.T) {
 	need.Tools(t, "make", "go")
