@@ -9,8 +9,9 @@
 #
 # takes the lock, runs COMMAND, releases; see adlock.sh, which is looked for
 # beside this file. Too soon counts as done: the recipe goes on, COMMAND is not
-# run; so only a COMMAND that succeeded counts, unless ADLOCK_RETRY_FAILED is 0. A busy or full atom is waited for, $(ADLOCK_WAIT) at most. Only COMMAND
-# holds the lock: what follows a ; or && in the recipe does not.
+# run; so only a COMMAND that succeeded counts, unless ADLOCK_RETRY_FAILED is 0.
+# A busy or full atom is waited for, $(ADLOCK_WAIT) at most. Only COMMAND holds
+# the lock: what follows a ; or && in the recipe does not.
 #
 # It is no $(call ...): that cuts at commas. All settings of adlock.sh can be
 # set in the environment, these in the Makefile too. An atom belongs to a

@@ -100,8 +100,9 @@
 #
 # Names that begin with adlock_, _adlock_ and ADLOCK_. It sets ADLOCK_VERDICT
 # (acquired, too-soon, busy, full, lost, stuck; empty where something else is
-# wrong) and exports nothing. Options, IFS, traps (save adlock_guard's), positional parameters and
-# descriptors stay as they were. Sourced twice it does nothing.
+# wrong) and exports nothing. Options, IFS, traps (save adlock_guard's),
+# positional parameters and descriptors stay as they were. Sourced twice it does
+# nothing.
 #
 # WORKAROUNDS: what is odd below, and when it may go
 #

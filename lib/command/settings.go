@@ -60,8 +60,9 @@ func OpenKeeper(path, host string) (*atom.Keeper, error) {
 	return &atom.Keeper{Dir: dir, Log: log}, err
 }
 
-// RunlogOf returns the record of a host, whose name is canonical already: in $ADLOCK_LOGDIR, else in the lock
-// directory; turned over at $ADLOCK_LOG_MAX bytes.
+// RunlogOf returns the record of a host, whose name is canonical already: in
+// $ADLOCK_LOGDIR, else in the lock directory dir; turned over at $ADLOCK_LOG_MAX
+// bytes.
 func RunlogOf(dir, host string) (*runlog.Log, error) {
 	log := &runlog.Log{Dir: dir, Host: host}
 	if elsewhere := os.Getenv("ADLOCK_LOGDIR"); elsewhere != "" {

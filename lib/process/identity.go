@@ -105,7 +105,8 @@ func Ancestors() []int {
 	return pids
 }
 
-// ancestors returns this process and all its ancestors. With an error it returns those that could be found.
+// ancestors returns this process and all its ancestors. With an error it returns
+// those that could be found.
 func ancestors() (map[int]bool, error) {
 	for tries := 0; ; tries++ {
 		line, err := climb()

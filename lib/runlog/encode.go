@@ -9,8 +9,9 @@ import (
 // timeLayout has a fixed width, so that lines sort by it.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// MaxLine is the longest line, in bytes with its newline. It is far above what a command line
-// needs, and keeps one record from filling the file and its reader's memory.
+// MaxLine is the longest line, in bytes with its newline. It is far above what a
+// command line needs, and keeps one record from filling the file and its reader's
+// memory.
 const MaxLine = 1 << 20
 
 // appendLine appends e as one line with its newline. fileHost is the HOST of
