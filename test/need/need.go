@@ -21,6 +21,15 @@ func Tools(t testing.TB, tools ...string) {
 	}
 }
 
+// Namespaces needs unshare(1) to be allowed what it is asked for.
+func Namespaces(t testing.TB, options ...string) {
+	t.Helper()
+	Tools(t, "unshare")
+	if out, err := exec.Command("unshare", append(options, "true")...).CombinedOutput(); err != nil {
+		Skip(t, "no namespaces to be had:", string(out))
+	}
+}
+
 // Root needs a test run by root.
 func Root(t testing.TB) {
 	t.Helper()
