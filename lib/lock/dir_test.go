@@ -78,7 +78,7 @@ func TestTheDefaultDirectoryNeedsAnAbsoluteHome(t *testing.T) {
 		if path != "/var/lib/adlock" || err != nil {
 			t.Errorf("root: %q, %v", path, err)
 		}
-	} else if exit.Code(err) != exit.Usage {
+	} else if exit.Code(err) != exit.Unavailable {
 		t.Errorf("%q, %v", path, err)
 	}
 }

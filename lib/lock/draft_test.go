@@ -36,8 +36,8 @@ func drafts(t *testing.T, test func(t *testing.T, d *Dir, draft func() *Draft)) 
 }
 
 func TestADraftAppearsWholeAndPrivateUnderAFreeNameOnly(t *testing.T) {
-	defer syscall.Umask(syscall.Umask(0o777))
 	drafts(t, func(t *testing.T, d *Dir, draft func() *Draft) {
+		defer syscall.Umask(syscall.Umask(0o777))
 		first, second := draft(), draft()
 		defer first.Close()
 		defer second.Discard()

@@ -37,7 +37,8 @@ func Find(command string) (string, error) {
 		if err == nil {
 			return candidate, nil
 		}
-		if err == syscall.EACCES && !isDir(candidate) {
+		// A directory that may not be searched has no command, to a shell.
+		if err == syscall.EACCES && isFile(candidate) {
 			best = err // remembered, as in execvp: a later directory may do better
 		}
 	}
@@ -58,15 +59,15 @@ func executable(file string) error {
 	if err := unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS); err != nil {
 		return err
 	}
-	if isDir(file) {
+	if !isFile(file) {
 		return syscall.EACCES
 	}
 	return nil
 }
 
-func isDir(file string) bool {
+func isFile(file string) bool {
 	info, err := os.Stat(file)
-	return err == nil && info.IsDir()
+	return err == nil && !info.IsDir()
 }
 
 // execute runs a file through exec, and one that the kernel does not know (a

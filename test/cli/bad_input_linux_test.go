@@ -107,6 +107,16 @@ func TestACommandThatCannotRunTakesNothing(t *testing.T) {
 	}
 }
 
+func TestACommandIsNotFoundThoughAPartOfPathMayNotBeSearched(t *testing.T) {
+	s := newStage(t)
+	mkdir(t, s.in("closed"), 0)
+	c := s.unprivileged(s.command("run", "--name", "a", "nowhere-to-be-found"))
+	c.Env = append(c.Env, "PATH="+s.in("closed")+":"+os.Getenv("PATH"))
+	if r := c.Run(t); r.Status != 127 || !oneLine(r.Err) {
+		t.Errorf("status %d: %s", r.Status, r.Err)
+	}
+}
+
 func TestALockDirectoryThatIsNotSafeIsRefused(t *testing.T) {
 	s := newStage(t)
 	open := s.in("open")

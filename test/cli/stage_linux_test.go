@@ -11,6 +11,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 const host = "dax"
@@ -44,6 +45,17 @@ func (s *stage) command(words ...string) helper.Command {
 		} else {
 			c.Args = append(c.Args, word)
 		}
+	}
+	return c
+}
+
+// unprivileged is the command run by one who is not root: in a user namespace
+// of its own root is nobody, and still reaches its files.
+func (s *stage) unprivileged(c helper.Command) helper.Command {
+	s.Helper()
+	if os.Geteuid() == 0 {
+		need.Namespaces(s, "--user")
+		c.Args = append([]string{"unshare", "--user"}, c.Args...)
 	}
 	return c
 }
