@@ -47,6 +47,19 @@ for_settings() {
 	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
 }
 
+@test "where bash makes an error of a name that is not there" {
+	script job <<-'E'
+		[ -z "${BASH_VERSION-}" ] || shopt -s failglob
+		GLOBIGNORE='*'
+		adlock_get a b 0 || exit 1
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note held
+		adlock_release
+	E
+	run launch job
+	assert_success
+	assert_notes <<<held
+}
+
 @test "options, IFS, traps, parameters and descriptors stay as they were" {
 	script job <<-'E'
 		state() {

@@ -112,9 +112,10 @@
 #    IFS=x a word is cut at each x. dash -c 'IFS=x; set -- ${a-y}${b-xx}; echo $#'.
 #    Stays: IFS is the caller's.
 # W3 the pid is found in /proc: $$ is the main shell's in a subshell, and bash's
-#    BASHPID is nobody else's. (echo $$). As a name, where it can be: dash, busybox
-#    and mksh read a line byte by byte, and /proc/self/stat is 300 bytes long.
-#    Goes with a POSIX way to ask.
+#    BASHPID is nobody else's. (echo $$). As a name, where that can be: dash,
+#    busybox and mksh read a line byte by byte, and /proc/self/stat is 300 bytes
+#    long. Not in bash and zsh, where options make of a name that is not there an
+#    error that leaves the function and all around it. Goes with a POSIX way to ask.
 # W4 ksh93 (93u+m 1.0) runs ( ) and $( ) in the same process; the depth tells
 #    them apart. ksh93 -c '(read p _ </proc/self/stat; echo $p $$)'. Goes when
 #    every subshell is forked.
@@ -421,8 +422,12 @@ _adlock_atom() {
 # it from the subshells that do not have one of their own ($_adlock_owner); and
 # when the waiting begins, should it come to that. (W3, W4)
 _adlock_whoami() {
-	set -- /proc/self/task/* # a shell has one thread, which bears its pid
-	_adlock_pid=${1##*/}
+	set -- ''
+	case ${BASH_VERSION-}${ZSH_VERSION-} in
+	'') set -- /proc/self/task/* ;; # a shell has one thread, which bears its pid
+	esac
+	_adlock_pid=${1-}
+	_adlock_pid=${_adlock_pid##*/}
 	case $#-$_adlock_pid in
 	1-*[!0-9]* | 1- | [!1]*) # noglob, or no such directory
 		if { IFS= read -r _adlock_pid </proc/self/stat; } 2>/dev/null; then
@@ -581,7 +586,7 @@ _adlock_guard_alone() {
 			set -- "$1" "${_adlock_line##* }"
 			;;
 		esac
-	done <"$1"
+	done <"$1" || return 73
 	rm -f "$1"
 	if [ "$#" -gt 1 ]; then
 		_adlock_say adlock_guard "a trap on $2 is set already: use adlock_get and adlock_release"
