@@ -136,6 +136,7 @@ func pass(line, path string, args []string) int {
 	if err != nil {
 		return exit.Usage
 	}
+	exit.OnQuit()
 	unix.CloseOnExec(fd)
 	word := make([]byte, 4096) // comes whole: it was written with one write(2)
 	n, err := readOnce(fd, word)

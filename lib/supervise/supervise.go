@@ -54,7 +54,7 @@ type Supervisor struct {
 	watch
 	job    Job
 	place  place
-	gate   *gate   // nil where the job is held by the group this process leads
+	gate   *gate   // nil off a terminal, where this process leads a group
 	output *output // nil without QuietOK
 }
 
@@ -76,8 +76,9 @@ type Result struct {
 }
 
 // Prepare readies this process for the job, before the lock is taken: off a
-// terminal it comes to lead a process group, which then holds the atom. Where
-// it cannot lead one, a gate is started: a child that will become the job.
+// terminal it comes to lead a process group, which then holds the atom. On a
+// terminal a gate is started: a child that will become the job, and gets what is
+// typed from now on, as this process does.
 //
 // The process group of the caller may change: read its identity afterwards.
 // Signals are listened to from here on, and until Run they still end this
@@ -91,7 +92,7 @@ func Prepare(job Job) (*Supervisor, error) {
 		}
 		s.output = output
 	}
-	if s.place.leads {
+	if s.place.leads && !s.place.terminal {
 		return s, nil
 	}
 	gate, err := startGate(job, s.files())

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,27 +15,9 @@ func (s *stage) waiting(name string) *helper.Process {
 	s.Helper()
 	p := s.command("run", "--program", "job", "--name", name, "--wait", "1h", "--", "touch", "ran").Start(s)
 	helper.Eventually(s, "it watches the directory", func() bool { return watches(p.PID) })
-	helper.Eventually(s, "it listens to signals", func() bool { return listens(p.PID, syscall.SIGUSR2) })
+	helper.Eventually(s, "it listens to signals", func() bool { return helper.Listens(p.PID, syscall.SIGUSR2) })
 	return p
 }
-
-// listens says whether the process has asked for the signal: the Go runtime then
-// takes it from the mask of the one thread that blocks what it can.
-func listens(pid int, sig syscall.Signal) bool {
-	threads, _ := filepath.Glob(filepath.Join("/proc", itoa(pid), "task/*/status"))
-	for _, thread := range threads {
-		text, _ := os.ReadFile(thread)
-		_, mask, _ := strings.Cut(string(text), "SigBlk:\t")
-		mask, _, _ = strings.Cut(mask, "\n")
-		blocked, _ := strconv.ParseUint(mask, 16, 64)
-		if blocked&bit(syscall.SIGWINCH) != 0 && blocked&bit(sig) == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func bit(sig syscall.Signal) uint64 { return 1 << (sig - 1) }
 
 func TestASignalEndsARunnerThatWaits(t *testing.T) {
 	s := newStage(t)
@@ -75,7 +54,7 @@ func TestQuitPrintsNoTrace(t *testing.T) {
 		"status --watch",
 	} {
 		p := s.command(strings.Fields(line)...).Start(t)
-		helper.Eventually(t, line+" listens", func() bool { return listens(p.PID, syscall.SIGQUIT) })
+		helper.Eventually(t, line+" listens", func() bool { return helper.Listens(p.PID, syscall.SIGQUIT) })
 		p.Signal(t, syscall.SIGQUIT)
 		if status := p.Wait(t); status != 128+int(syscall.SIGQUIT) || strings.Contains(p.Output(), "goroutine") {
 			t.Errorf("%s: status %d, and it said %q", line, status, p.Output())

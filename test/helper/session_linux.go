@@ -99,3 +99,20 @@ func Children(pid int) []int {
 	}
 	return children
 }
+
+// Listens says whether a process written in Go has asked for the signal: the
+// runtime then takes it from the mask of the one thread that blocks what it can.
+func Listens(pid int, sig syscall.Signal) bool {
+	bit := func(sig syscall.Signal) uint64 { return 1 << (sig - 1) }
+	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread)
+		_, mask, _ := strings.Cut(string(text), "SigBlk:\t")
+		mask, _, _ = strings.Cut(mask, "\n")
+		blocked, _ := strconv.ParseUint(mask, 16, 64)
+		if blocked&bit(syscall.SIGWINCH) != 0 && blocked&bit(sig) == 0 {
+			return true
+		}
+	}
+	return false
+}
