@@ -92,9 +92,6 @@ func RunIn(open Opener, args []string) (int, error) {
 	if r.dryRun {
 		return r.sayVerdict()
 	}
-	if r.jitter > 0 {
-		time.Sleep(rand.N(r.jitter))
-	}
 	return r.supervised(path, command)
 }
 
@@ -143,6 +140,9 @@ func (r *runArgs) supervised(path string, command []string) (int, error) {
 	})
 	if err != nil {
 		return 0, exit.Wrap(command[0], err)
+	}
+	if r.jitter > 0 {
+		time.Sleep(rand.N(r.jitter))
 	}
 	outcome, err := r.acquire(k, job)
 	if err != nil || outcome.Verdict != atom.Acquired {
