@@ -19,7 +19,8 @@ type run struct {
 	status syscall.WaitStatus // once gone
 	gone   bool               // the command itself has ended
 
-	told bool // a signal to end was passed on
+	told    bool          // a signal to end was passed on
+	resumed time.Duration // boottime of the last CONT; 0: none
 
 	expired bool
 	rest    chan error // not nil: the command died of a signal, and this will say when the rest of the job is gone

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -47,17 +48,23 @@ func (w watch) standIn() {
 		case w.begin <- struct{}{}:
 			return
 		case sig := <-w.signals:
-			switch sig {
-			case unix.SIGUSR1, unix.SIGUSR2:
-				continue
-			case unix.SIGQUIT: // the runtime would print a trace
-				os.Exit(128 + int(unix.SIGQUIT))
+			if sig != unix.SIGUSR1 && sig != unix.SIGUSR2 {
+				dieOf(sig.(syscall.Signal))
 			}
-			signal.Reset(sig)
-			_ = unix.Kill(unix.Getpid(), sig.(syscall.Signal)) // nothing can forbid it
-			select {}
 		}
 	}
+}
+
+// dieOf ends this process as the signal does by itself: a shell sees the
+// difference. Not for QUIT, where the runtime would print a trace, nor for the
+// first process of a pid namespace, which the kernel spares.
+func dieOf(sig syscall.Signal) {
+	if sig == unix.SIGQUIT || unix.Getpid() == 1 {
+		os.Exit(128 + int(sig))
+	}
+	signal.Reset(sig)
+	_ = unix.Kill(unix.Getpid(), sig) // nothing can forbid it
+	select {}
 }
 
 // attend starts to listen for the others, once the job is on its way: until
@@ -84,6 +91,7 @@ func (r *run) forward(sig syscall.Signal) {
 	case sig == unix.SIGTSTP:
 		r.stop()
 	case sig == unix.SIGCONT:
+		r.resumed = process.Boottime()
 		r.signalAll(sig)
 	case sig == unix.SIGUSR1, sig == unix.SIGUSR2:
 		r.signalChild(sig)
@@ -103,14 +111,22 @@ func (r *run) forward(sig syscall.Signal) {
 // isTyped: the terminal sends these to the whole foreground group.
 func isTyped(sig syscall.Signal) bool { return sig == unix.SIGINT || sig == unix.SIGQUIT }
 
+// outdated is how far apart a TSTP and a CONT have to be for their order to be
+// known: the runtime does not keep it. Nearer ones cancel out, as what stops for
+// good holds the atom for good.
+const outdated = 100 * time.Millisecond
+
 // stop stops the job and then this process, for whoever watches it. The signal
 // is STOP: the job may be all of an orphaned group, in which TSTP does nothing.
 func (r *run) stop() {
+	if r.resumed != 0 && process.Boottime()-r.resumed < outdated {
+		return
+	}
 	r.signalAll(unix.SIGSTOP)
 	select {
 	case <-r.continued:
-		r.signalAll(unix.SIGCONT) // it overtook us: stopping now would be for good
-	default:
+		r.forward(unix.SIGCONT)
+	case <-time.After(outdated):
 		r.note(unix.Kill(unix.Getpid(), unix.SIGSTOP))
 	}
 }

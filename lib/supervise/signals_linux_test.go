@@ -157,3 +157,24 @@ func TestContinueRightAfterStopLeavesNobodyStopped(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 }
+
+func TestAStopThatIsTakenBackAtOnceIsNotForGood(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "parent")
+	st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
+	rep := st.begin()
+	heard(t, file, 1)
+	for pair := range 30 {
+		time.Sleep(outdated) // or this stop would count as older than the last CONT
+		signalTo(t, rep.PID, syscall.SIGTSTP)
+		signalTo(t, rep.PID, syscall.SIGCONT)
+		signalTo(t, rep.PID, syscall.SIGUSR1)
+		await(t, "the job goes on", func() bool {
+			text, _ := os.ReadFile(file)
+			return strings.Count(string(text), "user defined signal 1") > pair
+		})
+	}
+	st.stdin.Close()
+	if status, _ := st.end(); status != 7 {
+		t.Errorf("status %d", status)
+	}
+}
