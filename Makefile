@@ -12,7 +12,7 @@ libdir = $(PREFIX)/lib/adlock
 TAGS    = urfave_cli_no_docs
 # Without inlining in what only help and messages need, the helper is 0.2 MB
 # smaller; what a lock needs keeps it, and starts 7 % faster for it.
-COLD    = text/... regexp/... reflect flag fmt github.com/...
+COLD    = text/... regexp/... reflect flag fmt github.com/... adlock/lib/app adlock/cmd/adlock
 GCFLAGS = $(foreach package,$(COLD),-gcflags=$(package)=-l)
 LDFLAGS = -s -w -funcalign=16 -X main.version=$(VERSION)
 export CGO_ENABLED = 0
