@@ -28,7 +28,7 @@ function story() {
 	if (f["event"] == "expire")   return "process " f["pid"] " finds that " f["owner"] " has had its time"
 	if (f["event"] == "signal")   return "process " f["pid"] " sends " f["signal"] " to " f["target"]
 	if (f["event"] == "takeover") return "process " f["owner"] " is dead, for certain; its lock is replaced"
-	if (f["event"] == "lost")     return "process " f["owner"] " would release, but its lock is being taken over"
+	if (f["event"] == "lost")     return "process " f["pid"] " would release, but its lock is being taken over"
 	if (f["event"] == "release")  return "process " f["pid"] " is done after " sprintf("%.1f", f["duration"]) " s, status " f["status"]
 	return f["event"] " " f["reason"]
 }
