@@ -429,7 +429,7 @@ _adlock_whoami() {
 	_adlock_pid=${1-}
 	_adlock_pid=${_adlock_pid##*/}
 	case $#-$_adlock_pid in
-	1-*[!0-9]* | 1- | [!1]*) # noglob, or no such directory
+	1-*[!0-9]* | 1- | [!1]*) # not asked, noglob, or no such directory
 		if { IFS= read -r _adlock_pid </proc/self/stat; } 2>/dev/null; then
 			_adlock_pid=${_adlock_pid%% *}
 		else

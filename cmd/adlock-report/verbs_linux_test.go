@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,6 +72,28 @@ func TestNothingIsAnAnswerToo(t *testing.T) {
 	if _, err := os.Stat(p.dir); err == nil {
 		t.Error("a verb that only reads made the lock directory")
 	}
+}
+
+func TestStatusTellsHowToClearALockWhoseOwnerCannotBeChecked(t *testing.T) {
+	p := newPlace(t)
+	p.command("run", "--operand", "elsewhere", "--", "sleep", "300").Start(t)
+	lock := ""
+	helper.Eventually(t, "a lock", func() bool {
+		locks, _ := filepath.Glob(filepath.Join(p.dir, "lock.*"))
+		if len(locks) == 1 {
+			lock = locks[0]
+		}
+		return lock != ""
+	})
+	text, err := os.ReadFile(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	another := regexp.MustCompile(`(?m)^(boot|machine)=.*`).ReplaceAll(text, []byte("$1=another"))
+	if err := os.WriteFile(lock, another, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	has(t, p.ok(t, "status"), "unknown: ", "adlock clear "+strings.TrimPrefix(filepath.Base(lock), "lock."))
 }
 
 func TestStatusTellsTheStates(t *testing.T) {

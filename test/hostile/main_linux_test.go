@@ -41,10 +41,15 @@ func public(t *testing.T) string {
 // user may run it.
 func program(t *testing.T, mode os.FileMode) string {
 	t.Helper()
-	from, err := os.Open(helper.Binary(t))
+	return copyOf(t, helper.Binary(t), mode)
+}
+
+func copyOf(t *testing.T, program string, mode os.FileMode) string {
+	t.Helper()
+	from, err := os.Open(program)
 	must(t, err)
 	defer from.Close()
-	path := filepath.Join(public(t), "adlock")
+	path := filepath.Join(public(t), filepath.Base(program))
 	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o700)
 	must(t, err)
 	_, err = io.Copy(to, from)

@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -62,6 +63,21 @@ func TestALockThatMayNotBeReadIsAnError(t *testing.T) {
 	must(t, os.WriteFile(a.Lock(), []byte("1\n"), 0o000))
 	must(t, os.Chown(a.Lock(), nobody, nobody))
 	a.Newcomer(t).Refused(t, 77, "permission denied")
+}
+
+// The job becomes root's, whom its runner may not signal.
+func TestWhatAJobHadSaidThatCannotBeEndedIsShown(t *testing.T) {
+	need.Root(t)
+	need.Tools(t, "setpriv")
+	setpriv, err := exec.LookPath("setpriv")
+	must(t, err)
+	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
+	must(t, os.Chown(a.Dir, nobody, nobody))
+	p := helper.Command{UID: nobody, Env: a.Env(), Args: []string{a.Bin, "run", "--pause=1s", "--enforce", "--expire-after=1s", "--quiet-ok", "--",
+		"sh", "-c", `echo it had said; exec "$0" --reuid=0 --regid=0 --clear-groups sleep 600`, copyOf(t, setpriv, 0o755|os.ModeSetuid)}}.Start(t)
+	if status := p.Wait(t); status != 77 || !strings.Contains(p.Output(), "it had said\n") {
+		t.Errorf("status %d: %s", status, p.Output())
+	}
 }
 
 // logrotate's CVE-2022-1348: whoever may read a file may flock it.
