@@ -207,11 +207,11 @@ func (h *holder) removeWord() error {
 	return h.remove(h.wordName())
 }
 
-// awaitEnd returns when the owner is dead, and the group too that it may have
+// awaitEnd returns when the owner is dead, and the group and session that it may have
 // led: as in a lock directory, that still holds the atom.
 func awaitEnd(owner process.Identity) {
 	const interval = 200 * time.Millisecond
-	for owner.Life() != process.Dead || owner.GroupLives() {
+	for owner.Life() != process.Dead || (process.Job{Owner: owner}).Remains() {
 		if owner.Life() == process.Dead || !awaitDeath(owner.PID) {
 			time.Sleep(interval)
 		}

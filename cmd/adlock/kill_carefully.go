@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"adlock/lib/app"
-	"adlock/lib/atom"
 	"adlock/lib/command"
 	"adlock/lib/exit"
 	"adlock/lib/limit"
@@ -138,5 +137,5 @@ func listOwner(c *cli.Context, dir *lock.Dir, files string) error {
 		return err
 	}
 	defer active.Close()
-	return listJob(c, active.Path(), atom.JobOf(active.Record, active.UID()))
+	return listJob(c, active.Path(), active.Job())
 }

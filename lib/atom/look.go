@@ -148,22 +148,22 @@ func activeView(active *lock.Active, now moment) policy.Active {
 		}
 	default:
 		view.Asked, view.Patience = active.Record.ExpireAfter, active.Record.Patience
-		view.Owner = ownerOf(active.Record)
+		view.Owner = ownerOf(active.Job())
 	}
 	return view
 }
 
-func ownerOf(record lock.Record) policy.Owner {
-	switch record.Owner.Life() {
+func ownerOf(job process.Job) policy.Owner {
+	switch job.Owner.Life() {
 	case process.Unknown:
 		return policy.Unknown
 	case process.Alive:
-		if process.IsAncestor(record.Owner.PID) {
+		if process.IsAncestor(job.Owner.PID) {
 			return policy.Ancestor
 		}
 		return policy.Lives
 	}
-	if record.Owner.GroupLives() || record.Job.PID != 0 && record.Job.Life() != process.Dead {
+	if job.Remains() {
 		return policy.Orphaned
 	}
 	return policy.Dead

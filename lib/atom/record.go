@@ -1,6 +1,7 @@
 package atom
 
 import (
+	"strconv"
 	"time"
 
 	"adlock/lib/exit"
@@ -46,12 +47,23 @@ func (r *Request) outcome(verdict Verdict, step policy.Step, v *View) Outcome {
 }
 
 // guarded is the denial where somebody else is at the lock: it is being released,
-// or its owner is being ended.
-func (r *Request) guarded(v *View) Outcome {
+// or its owner is being ended. A guard is never broken, but where its holder
+// stands still, and was started longer ago than an ending can take, nobody would
+// ever get further: that is said.
+func (r *Request) guarded(v *View) (Outcome, error) {
 	o := r.outcome(Busy, policy.Busy, v)
 	o.Reason = "busy: " + lock.ErrGuarded.Error()
-	return o
+	holder := v.active.GuardHolder()
+	if still, age := process.Still(holder); !still || age < 3*r.Pause+guardGrace {
+		return o, nil
+	}
+	o.Verdict = Stuck
+	o.Reason = "process " + strconv.Itoa(holder) + ", which is changing the lock, is stopped"
+	return o, exit.New(exit.NotPermitted, v.active.Path(), "stuck: "+o.Reason+"; to let it go on: kill -CONT "+strconv.Itoa(holder))
 }
+
+// guardGrace is what an ending may take beside its three pauses.
+const guardGrace = time.Minute
 
 // describe adds the owner that was found and the limits in force.
 func (r *Request) describe(e *runlog.Event, v *View) {

@@ -10,7 +10,6 @@ import (
 	"adlock/lib/exit"
 	"adlock/lib/lock"
 	"adlock/lib/name"
-	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 )
@@ -169,8 +168,8 @@ func (k *Keeper) Clear(files string) error {
 	return k.releaseSlot(active.Record)
 }
 
-// mayLive is false for what a person may clear: the dead, and those who cannot
-// be checked from here.
+// mayLive is false for what a person may clear: the dead, and those of whom it
+// only cannot be proved that they are.
 func mayLive(active *lock.Active) bool {
 	switch active.Content {
 	case lock.Empty, lock.Damaged:
@@ -178,8 +177,8 @@ func mayLive(active *lock.Active) bool {
 	case lock.PIDOnly:
 		return process.PIDLives(active.Record.Owner.PID)
 	}
-	owner := ownerOf(active.Record)
-	return owner != policy.Dead && owner != policy.Unknown
+	job := active.Job()
+	return job.Owner.Life() == process.Alive || job.Alive()
 }
 
 // Prune removes the last locks that nobody has used for longer than older and
@@ -257,9 +256,10 @@ func (k *Keeper) End(files string, pause time.Duration) error {
 	}
 	r := Request{Atom: active.Record.Atom, Pause: pause}
 	v := View{active: active, Record: active.Record}
-	killer := process.Killer{Pause: pause, Observe: func(s process.Signalled) { k.record(r.signalEvent(&v, s)) }}
-	if err := killer.End(JobOf(active.Record, active.UID())); err != nil {
-		return &exit.Error{Code: exit.NotPermitted, Object: active.Path(), Err: err}
+	err = k.endJob(&r, &v)
+	var unwritten *unwrittenError
+	if err == nil || errors.As(err, &unwritten) {
+		return err
 	}
-	return nil
+	return &exit.Error{Code: exit.NotPermitted, Object: active.Path(), Err: err}
 }

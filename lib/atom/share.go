@@ -22,7 +22,7 @@ func (r *Request) ViewOf(last lock.Last, now time.Time) View {
 }
 
 // OwnerOf says what this machine knows of the owner in the record.
-func OwnerOf(record lock.Record) policy.Owner { return ownerOf(record) }
+func OwnerOf(record lock.Record) policy.Owner { return ownerOf(record.KnownJob(-1)) }
 
 // Deny is the outcome of a step that does not take the atom.
 func (r *Request) Deny(step policy.Step, v *View) Outcome {

@@ -138,7 +138,8 @@ func (k *Keeper) clearReader(r *Request, files, name string, due dueness) (stamp
 	}
 	switch err := active.Guard(0); {
 	case errors.Is(err, lock.ErrGuarded):
-		return false, r.guarded(&v), nil
+		outcome, err := r.guarded(&v)
+		return false, outcome, err
 	case errors.Is(err, lock.ErrLost):
 		return false, acquired, nil // it has released it
 	case err != nil:

@@ -143,7 +143,7 @@ func (k *Keeper) takeover(r *Request, files string, v *View) (Outcome, error) {
 	defer draft.Discard()
 	switch err := v.active.Guard(0); {
 	case errors.Is(err, lock.ErrGuarded):
-		return r.guarded(v), nil
+		return r.guarded(v)
 	case errors.Is(err, lock.ErrLost):
 		return Outcome{again: true}, nil
 	case err != nil:
@@ -207,25 +207,17 @@ func (k *Keeper) end(r *Request, v *View) (Outcome, error) {
 	expire := r.event(runlog.Expire)
 	r.describe(&expire, v)
 	k.record(expire)
-	killer := process.Killer{Pause: r.Pause, Observe: func(s process.Signalled) { k.record(r.signalEvent(v, s)) }}
-	err := killer.End(JobOf(v.Record, v.active.UID()))
-	if errors.Is(err, process.ErrAncestor) {
+	err := k.endJob(r, v)
+	var unwritten *unwrittenError
+	switch {
+	case errors.Is(err, process.ErrAncestor): // this process was started from inside the job
 		return r.outcome(Busy, policy.Busy, v), nil
-	}
-	if err != nil {
+	case errors.As(err, &unwritten):
+		return Outcome{}, unwritten.Err
+	case err != nil:
 		return k.stuck(r, v, err)
 	}
 	return Outcome{}, nil
-}
-
-// JobOf is what kill-carefully ends for a lock with this record whose file
-// belongs to the user uid.
-func JobOf(record lock.Record, uid int) process.Job {
-	job := process.Job{Owner: record.Owner, FileUID: uid, Supervised: record.Supervised}
-	if record.Job.PID != 0 {
-		job.Also = []process.Identity{record.Job}
-	}
-	return job
 }
 
 func (k *Keeper) replace(r *Request, files string, v *View, draft *lock.Draft, now time.Time) error {
@@ -242,7 +234,7 @@ func (k *Keeper) replace(r *Request, files string, v *View, draft *lock.Draft, n
 func (k *Keeper) clearEmpty(r *Request, v *View) (Outcome, error) {
 	switch err := v.active.Guard(0); {
 	case errors.Is(err, lock.ErrGuarded), err == nil && v.active.Content != lock.Empty:
-		return r.guarded(v), nil
+		return r.guarded(v)
 	case errors.Is(err, lock.ErrLost):
 		return Outcome{again: true}, nil
 	case err != nil:

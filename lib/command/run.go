@@ -133,11 +133,14 @@ func (r *runArgs) supervised(path string, command []string) (int, error) {
 	}
 	end := make(chan time.Duration, 1)
 	r.Request.End = end
-	job, err := supervise.Prepare(supervise.Job{
+	plan := supervise.Job{
 		Command: command[0], Path: path, Args: command, Env: os.Environ(), QuietOK: r.quietOK, End: end,
 		Enforce: r.enforce, ExpireAfter: r.Request.Limits.ExpireAfter, Pause: r.Request.Pause,
 		Observe: func(s process.Signalled) { k.RecordSignal(&r.Request, s) },
-	})
+	}
+	var token string // of the acquisition, once there is one
+	r.recordJob(k, &plan, &token)
+	job, err := supervise.Prepare(plan)
 	if err != nil {
 		return 0, exit.Wrap(command[0], err)
 	}
@@ -149,6 +152,7 @@ func (r *runArgs) supervised(path string, command []string) (int, error) {
 		job.Cancel()
 		return r.denied(outcome, err)
 	}
+	token = outcome.Token
 	if r.Request.Auto.ExpireAfter && outcome.ExpireAfter > 0 {
 		job.ExpireAfter(outcome.ExpireAfter)
 	}
@@ -171,6 +175,26 @@ func (r *runArgs) supervised(path string, command []string) (int, error) {
 	}
 	report(command[0], job.Show(result))
 	return result.Status, nil
+}
+
+// jobRecorder is a Locker whose locks outlive their owners, and so have to say
+// what belongs to the job. A lease goes with the locksmith.
+type jobRecorder interface {
+	RecordCommand(files, token string, command process.Identity) error
+	RecordMembers(files, token string, pause time.Duration, members []process.Identity) error
+}
+
+// recordJob has the job's processes written into the lock with that token.
+func (r *runArgs) recordJob(k Locker, plan *supervise.Job, token *string) {
+	recorder, can := k.(jobRecorder)
+	if !can {
+		return
+	}
+	files, pause := r.Request.Atom.Name(), r.Request.Pause
+	plan.Begun = func(command process.Identity) error { return recorder.RecordCommand(files, *token, command) }
+	plan.Record = func(members []process.Identity) error {
+		return recorder.RecordMembers(files, *token, pause, members)
+	}
 }
 
 // report says what went wrong after the job was started: its status is its own.

@@ -12,8 +12,9 @@ import (
 // lost its name since. Whoever changes it takes its Guard first.
 type Active struct {
 	file
-	Record  Record
-	Content Content
+	Record   Record
+	Appended Appended
+	Content  Content
 }
 
 // Active opens the active lock lock.NAME; fs.ErrNotExist where the atom is free.
@@ -21,7 +22,7 @@ func (d *Dir) Active(name string) (*Active, error) { return d.active(ActivePrefi
 
 func (d *Dir) active(file string) (*Active, error) {
 	// O_RDWR: NFS makes of flock a byte-range lock, which needs it (flock(2)).
-	f, err := d.openFile(file, unix.O_RDWR)
+	f, err := d.openFile(file, unix.O_RDWR|unix.O_APPEND)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +39,7 @@ func (a *Active) load() error {
 	if err != nil {
 		return err
 	}
-	a.Record, a.Content = Parse(content)
+	a.Record, a.Appended, a.Content = parse(content)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 	"strings"
@@ -97,6 +98,8 @@ func (w *writer) identity(prefix string, id process.Identity) {
 	w.text(prefix+"machine", id.Machine)
 	w.number(prefix+"pidns", id.PIDNS)
 	w.number(prefix+"timens", id.TimeNS)
+	w.number(prefix+"session", uint64(id.SID))
+	w.number(prefix+"inode", id.Inode)
 }
 
 // Content is what an active lock turned out to hold.
@@ -110,9 +113,29 @@ const (
 	Damaged                // none of these, or cut short: never replaced
 )
 
-// Parse reads the content of an active lock. A record that is cut short
-// anywhere is Damaged: half a pid would be somebody else's.
+// Parse reads the content of an active lock, without what was appended to it. A
+// record that is cut short anywhere is Damaged: half a pid would be somebody
+// else's.
 func Parse(content []byte) (Record, Content) {
+	record, _, kind := parse(content)
+	return record, kind
+}
+
+// parse reads the content of an active lock: the record, and what was appended.
+func parse(content []byte) (Record, Appended, Content) {
+	head, tail := content, []byte(nil)
+	if at := bytes.Index(content, []byte("\nend=\n")); at >= 0 {
+		head, tail = content[:at+len("\nend=\n")], content[at+len("\nend=\n"):]
+	}
+	record, kind := parseRecord(head)
+	appended, ok := parseAppended(tail, record.Owner)
+	if !ok {
+		return Record{}, Appended{}, Damaged
+	}
+	return record, appended, kind
+}
+
+func parseRecord(content []byte) (Record, Content) {
 	if len(content) == 0 {
 		return Record{}, Empty
 	}
@@ -196,6 +219,14 @@ func (r *reader) number(key string, bits int) uint64 {
 	return n
 }
 
+// optional is a number that records of earlier versions do not have.
+func (r *reader) optional(key string, bits int) uint64 {
+	if _, there := r.fields[key]; !there {
+		return 0
+	}
+	return r.number(key, bits)
+}
+
 func (r *reader) duration(key string) time.Duration {
 	d, err := time.ParseDuration(r.text(key))
 	r.failed = r.failed || err != nil
@@ -224,5 +255,7 @@ func (r *reader) identity(prefix string, pid int) process.Identity {
 		Machine: r.text(prefix + "machine"),
 		PIDNS:   r.number(prefix+"pidns", 64),
 		TimeNS:  r.number(prefix+"timens", 64),
+		SID:     int(r.optional(prefix+"session", 31)),
+		Inode:   r.optional(prefix+"inode", 64),
 	}
 }

@@ -118,7 +118,6 @@ func TestARecordWithAForeignLineIsDamaged(t *testing.T) {
 		"pid 0":            "0\n",
 		"negative pid":     "-1\n",
 		"pid too large":    "4294967297\n",
-		"text behind":      string(whole) + "x",
 		"a key twice":      string(whole) + "token=abc\n",
 		"another version":  strings.Replace(string(whole), "format=1", "format=2", 1),
 		"no version":       strings.Replace(string(whole), "format=1\n", "", 1),

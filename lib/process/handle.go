@@ -13,12 +13,17 @@ type handle struct {
 	fd int
 }
 
-// hold returns a handle, or unix.ESRCH where that very process is gone. With
-// an error the handle has no descriptor.
-func hold(k key) (handle, error) {
+// hold returns a handle, or unix.ESRCH where that very process is gone: another
+// start, or another inode where one is asked for. With an error the handle has
+// no descriptor.
+func hold(k key, inode uint64) (handle, error) {
 	h := handle{k, openPidfd(k.pid)}
 	// Compared after opening: now the descriptor pins what was compared.
-	if err := h.verify(); err != nil {
+	err := h.verify()
+	if now := inodeOfPidfd(h.fd); inode != 0 && now != 0 && now != inode {
+		err = unix.ESRCH
+	}
+	if err != nil {
 		h.close()
 		return handle{k, -1}, err
 	}
@@ -26,11 +31,11 @@ func hold(k key) (handle, error) {
 }
 
 func (h handle) verify() error {
-	e, err := look(h.pid)
+	e, err := find(h.pid)
 	if err != nil {
 		return err
 	}
-	if e.start != h.start || e.dead {
+	if e.key() != h.key || e.dead {
 		return unix.ESRCH
 	}
 	return nil

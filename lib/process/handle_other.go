@@ -12,6 +12,13 @@ import (
 
 func openPidfd(int) int { return -1 }
 
+func inodeOfPidfd(int) uint64 { return 0 }
+
+func inodeOf(int) uint64 { return 0 }
+
+// hidden: what these systems hide cannot be looked at by number either.
+func hidden(int) (entry, bool) { return entry{}, false }
+
 func signalPidfd(int, unix.Signal) error { return unix.EBADF }
 
 func pidfdDead(int) bool { return false }

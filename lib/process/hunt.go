@@ -13,12 +13,15 @@ import (
 type hunt struct {
 	kin     kin
 	fileUID int
-	orphans bool // the owner was dead when the hunt began: its group is all that speaks for them
+	spared  map[int]bool   // this process and its ancestors: where one is a member, nobody is signalled
+	inodes  map[key]uint64 // of the pidfds of roots, where the lock recorded them
+	orphans bool           // the owner was dead when the hunt began: its bands are all that speaks for them
 
 	// keeper is the subreaper that inherits the job's orphans and is itself
 	// signalled last (a supervisor) or never (this process). 0: none.
 	keeper key
 
+	unseen  int // a group that has members which the process table does not show; 0: none
 	members map[key]*member
 	order   []*member // as found: parents before children
 	latest  entry     // whom the last scan that found somebody found last
@@ -33,35 +36,53 @@ type member struct {
 	handle
 	entry entry
 	stage int   // the last stage that has signalled it
+	noted bool  // Killer.Record has been told of it
 	err   error // why it must not or cannot be signalled
 	gone  bool  // death confirmed, handle closed
 }
 
 // track finds out whom the hunt is after, or refuses. A hunt without roots and
-// leader is over: nothing of the job is left.
+// bands is over: nothing of the job is left.
 func (job Job) track() (*hunt, error) {
 	h := newHunt(job.FileUID)
 	where, err := here()
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range append([]Identity{job.Owner}, job.Also...) {
-		if err := h.root(id); err != nil {
+	if job.Uncounted {
+		return nil, &StuckError{job.Owner.PID, "", ErrUncounted}
+	}
+	owner, err := h.root(job.Owner)
+	if err != nil {
+		return nil, err
+	}
+	h.orphans = owner == key{}
+	if job.Supervised {
+		h.keeper = owner
+	}
+	for _, id := range job.recorded() {
+		if _, err := h.root(id); err != nil {
 			return nil, err
 		}
 	}
-	owner := key{job.Owner.PID, job.Owner.Start}
-	h.orphans = !h.kin.roots[owner]
-	if job.Supervised && !h.orphans {
-		h.keeper = owner
+	if job.Owner.seenFrom(where) == samePlace {
+		err = h.band(job, where)
 	}
-	if job.Owner.leads() && job.Owner.seenFrom(where) == samePlace && unix.Kill(-owner.pid, 0) != unix.ESRCH {
-		if owner.start == 0 || job.Owner.TimeNS != where.TimeNS {
-			return nil, &StuckError{owner.pid, "", ErrUnchecked} // a group whose members' ages cannot be compared
+	return h, errors.Join(err, h.spare())
+}
+
+// band adds the groups and sessions that may have members.
+func (h *hunt) band(job Job, where Identity) error {
+	for _, b := range job.bands() {
+		if !b.session && (b.start == 0 || job.Owner.TimeNS != where.TimeNS) {
+			return &StuckError{b.pid, "", ErrUnchecked} // the ages of its members cannot be compared
 		}
-		h.kin.leader = owner
+		h.kin.bands = append(h.kin.bands, b)
+		if b.key == (key{job.Owner.PID, job.Owner.Start}) && !b.session {
+			h.kin.leader = b.key
+		}
 	}
-	return h, h.spare()
+	return nil
 }
 
 // trackOwn is after what this process has started, and the group it leads.
@@ -73,32 +94,44 @@ func trackOwn(group bool) (*hunt, error) {
 	}
 	h.keeper = key{self.PID, self.Start}
 	h.kin.roots[h.keeper] = true
-	if group && self.leads() {
+	if group && self.PGID == self.PID {
 		h.kin.leader = h.keeper
+		h.kin.bands = []band{{key: h.keeper, within: self.SID}}
 	}
 	return h, h.spare()
 }
 
 func newHunt(fileUID int) *hunt {
-	return &hunt{fileUID: fileUID, members: map[key]*member{}, kin: kin{roots: map[key]bool{}}}
+	return &hunt{fileUID: fileUID, members: map[key]*member{}, inodes: map[key]uint64{}, kin: kin{roots: map[key]bool{}}}
 }
 
-// root adds a recorded process where it lives.
-func (h *hunt) root(id Identity) error {
+// root adds a recorded process where it lives, and returns its key; the zero key
+// where it is dead.
+func (h *hunt) root(id Identity) (key, error) {
 	switch id.Life() {
 	case Unknown:
-		return &StuckError{id.PID, "", ErrUnchecked}
+		return key{}, &StuckError{id.PID, "", ErrUnchecked}
 	case Dead:
-		return nil
+		return key{}, nil
 	}
 	if IsAncestor(id.PID) {
-		return ErrAncestor
+		return key{}, ErrAncestor
 	}
 	if id.PID == 1 {
-		return &StuckError{id.PID, "", unix.EPERM}
+		return key{}, &StuckError{id.PID, "", unix.EPERM}
 	}
-	h.kin.roots[key{id.PID, id.Start}] = true
-	return nil
+	// By the start that it shows here: a time namespace shifts it, and where it is
+	// hidden its inode stands for it.
+	e, err := find(id.PID)
+	if err == unix.ESRCH {
+		return key{}, nil
+	}
+	if err != nil {
+		return key{}, named(id.PID, err)
+	}
+	h.kin.roots[e.key()] = true
+	h.inodes[e.key()] = id.Inode
+	return e.key(), nil
 }
 
 // spare makes sure that whoever must never be signalled is known by now.
@@ -111,29 +144,33 @@ func (h *hunt) spare() error {
 		return fmt.Errorf("ancestors of this process: %w", err)
 	}
 	line[1] = true
-	h.kin.spared = line
+	h.spared = line
 	return nil
 }
 
-func (h *hunt) over() bool { return len(h.kin.roots) == 0 && h.kin.leader == key{} }
+func (h *hunt) over() bool { return len(h.kin.roots) == 0 && len(h.kin.bands) == 0 }
 
 // scan looks for members not known yet. It is true where none is left: none
 // lived before the table was read, so that none can have forked meanwhile, and
 // none was in it, not even one that was gone before it could be held.
+//
+// It is ErrAncestor where somebody to be spared is a member: this process was
+// started from inside the job, and to end the rest would free the lock while it
+// lives.
 func (h *hunt) scan() (bool, error) {
 	quiet := len(h.living()) == 0
-	list, err := table()
+	list, err := h.table()
 	if err != nil {
 		return false, err
-	}
-	if h.kin.ended(list) {
-		h.kin.leader = key{}
 	}
 	h.whole = h.kin.whole(list)
 	fresh := false
 	for _, e := range h.kin.find(list, h.lives) {
-		if h.kin.spared[e.pid] {
-			continue
+		if e.pid == os.Getpid() && h.kin.roots[e.key()] {
+			continue // EndDescendants
+		}
+		if h.spared[e.pid] {
+			return false, ErrAncestor
 		}
 		fresh = fresh || h.members[e.key()] == nil
 		h.adopt(e)
@@ -142,7 +179,31 @@ func (h *hunt) scan() (bool, error) {
 	living := h.living()
 	h.growing = count(h.growing, fresh)
 	h.noteLonely(len(living) == 1 && living[0].key == h.keeper)
-	return quiet && !fresh, nil
+	return quiet && !fresh && h.unseen == 0, nil
+}
+
+// table is the process table, with what this hunt has to know of: recorded
+// processes that it does not show are looked up by number.
+func (h *hunt) table() ([]entry, error) {
+	list, err := table()
+	if err != nil {
+		return nil, err
+	}
+	shown := make(map[key]bool, len(list))
+	for _, e := range list {
+		shown[e.key()] = true
+	}
+	for k := range h.kin.roots {
+		if shown[k] {
+			continue
+		}
+		if e, err := find(k.pid); err == nil && e.key() == k {
+			list = append(list, e)
+		}
+	}
+	h.kin.drop(list)
+	h.unseen, _ = h.kin.unseen(list)
+	return list, nil
 }
 
 func count(n int, again bool) int {
@@ -184,7 +245,7 @@ func (h *hunt) adopt(e entry) bool {
 		m.entry = e
 		return false
 	}
-	held, err := hold(e.key())
+	held, err := hold(e.key(), h.inodes[e.key()])
 	if errors.Is(err, unix.ESRCH) {
 		return false
 	}
@@ -197,9 +258,19 @@ func (h *hunt) adopt(e entry) bool {
 	return true
 }
 
+// identity is what a lock records of the member.
+func (m *member) identity() Identity {
+	id := Here()
+	id.PID, id.PGID, id.SID, id.Inode = m.pid, m.entry.pgid, m.entry.sid, inodeOfPidfd(m.fd)
+	if !m.entry.hidden {
+		id.Start = m.start
+	}
+	return id
+}
+
 // objection says why a process that was just taken hold of may not be signalled.
 func (h *hunt) objection(m *member) error {
-	if h.fileUID >= 0 && (h.kin.roots[m.key] || h.orphans && h.kin.inGroup(m.entry)) {
+	if h.fileUID >= 0 && (h.kin.roots[m.key] || h.orphans && h.kin.inBand(m.entry)) {
 		uid, err := user(m.pid)
 		if err == nil && uid != h.fileUID {
 			err = ErrForeignOwner
@@ -252,6 +323,9 @@ func (h *hunt) obstacle() error {
 			return &StuckError{m.pid, m.entry.command, m.err}
 		}
 	}
+	if h.unseen != 0 {
+		return &StuckError{-h.unseen, "", ErrUnchecked}
+	}
 	return nil
 }
 
@@ -279,18 +353,22 @@ func (h *hunt) list() ([]Member, error) {
 	if h.over() {
 		return nil, nil
 	}
-	all, err := table()
+	all, err := h.table()
 	if err != nil {
 		return nil, err
 	}
-	if h.kin.ended(all) {
-		h.kin.leader = key{}
-	}
 	var list []Member
 	for _, e := range h.kin.find(all, h.lives) {
-		if !h.kin.spared[e.pid] {
-			list = append(list, Member{PID: e.pid, Parent: e.ppid, PGID: e.pgid, Start: e.start, Command: e.command})
+		if e.pid == os.Getpid() && h.kin.roots[e.key()] {
+			continue
 		}
+		if h.spared[e.pid] {
+			return nil, ErrAncestor
+		}
+		list = append(list, Member{PID: e.pid, Parent: e.ppid, PGID: e.pgid, Start: e.start, Command: e.command})
+	}
+	if h.unseen != 0 {
+		return list, &StuckError{-h.unseen, "", ErrUnchecked}
 	}
 	return list, nil
 }

@@ -21,7 +21,13 @@ type Identity struct {
 	PID   int
 	Start uint64 // Linux: clock ticks since boot, /proc/PID/stat field 22; elsewhere microseconds since the epoch
 	PGID  int    // its process group when it was read
+	SID   int    // its session when it was read; 0: not known
 	UID   int    // its effective user when it was read
+
+	// Inode is that of its pidfd, which no other process has until the next boot
+	// (pidfs, Linux 6.9); 0: not known. It tells apart two processes with one pid
+	// and one start, and names one that /proc hides.
+	Inode uint64
 
 	// Where PID and Start were read: by whom, not in whom. "" and 0 are for
 	// what the system does not have.
@@ -47,7 +53,8 @@ func Of(pid int) (Identity, error) {
 	if err != nil {
 		return Identity{}, named(pid, err)
 	}
-	where.PID, where.Start, where.PGID, where.UID = pid, e.start, e.pgid, uid
+	where.PID, where.Start, where.PGID, where.SID, where.UID = pid, e.start, e.pgid, e.sid, uid
+	where.Inode = inodeOf(pid)
 	return where, nil
 }
 
@@ -69,9 +76,11 @@ func userOf(pid int) (int, error) {
 // entry is one process as the process table shows it.
 type entry struct {
 	pid, ppid, pgid int
+	sid             int    // session; 0: not known
 	start           uint64 // unit as in Identity.Start
 	stopped         bool   // by a signal, not by a debugger
 	dead            bool   // only its status is left; false for a leader that exited before its threads
+	hidden          bool   // the process table does not show it: start stands for its pidfd's inode
 	command         string
 }
 
@@ -82,6 +91,11 @@ type key struct {
 }
 
 func (e entry) key() key { return key{e.pid, e.start} }
+
+// mayHave tells whether child can be a child of e, which is not so for one that
+// is older: its real parent had the same pid. Of a hidden process no start is
+// known, so it may have any.
+func (e entry) mayHave(child entry) bool { return e.hidden || child.start >= e.start }
 
 // IsAncestor tells whether pid is this process or one of its ancestors. It is
 // false also where the line of ancestors cannot be followed (hidepid on Linux
@@ -132,6 +146,18 @@ func climb() (map[int]bool, error) {
 		pid = above
 	}
 	return line, nil
+}
+
+// find is look that also finds who is hidden.
+func find(pid int) (entry, error) {
+	e, err := look(pid)
+	if err != unix.EPERM {
+		return e, err
+	}
+	if e, there := hidden(pid); there {
+		return e, nil
+	}
+	return entry{}, unix.ESRCH
 }
 
 func named(pid int, err error) error { return fmt.Errorf("process %d: %w", pid, err) }

@@ -9,8 +9,10 @@ import (
 
 // Job is what runs under one lock: what Killer.End ends.
 type Job struct {
-	Owner Identity
-	Also  []Identity // further roots that the lock recorded, such as a gated job
+	Owner     Identity
+	Command   Identity   // what 'adlock run' started, as it was then; PID 0: not recorded
+	Survivors []Identity // members of a job that somebody has begun to end
+	Uncounted bool       // and more of them than the lock had room for
 
 	// FileUID is the user who owns the lock file, -1 where there is none. A
 	// lock file condemns only that user's processes, so that a planted pid
@@ -35,7 +37,7 @@ type Member struct {
 // Signal sends sig to this very process: unix.ESRCH where it is gone, also
 // where its pid is another's by now.
 func (m Member) Signal(sig unix.Signal) error {
-	h, err := hold(key{m.PID, m.Start})
+	h, err := hold(key{m.PID, m.Start}, 0)
 	if err != nil {
 		return named(m.PID, err)
 	}
@@ -67,10 +69,12 @@ func Descendants(group bool) ([]Member, error) {
 	return h.list()
 }
 
-// Why a job is not, or not wholly, ended. All but ErrAncestor come wrapped in
-// a *StuckError, as does unix.EPERM.
+// Why a job is not, or not wholly, ended. All but ErrAncestor, which is also
+// returned where this process or an ancestor is a member of the job, come wrapped
+// in a *StuckError, as does unix.EPERM.
 var (
 	ErrAncestor     = errors.New("is this process or one of its ancestors")
+	ErrUncounted    = errors.New("began to be ended with more processes than its lock has room for")
 	ErrForeignOwner = errors.New("belongs to another user than the lock file")
 	ErrUnchecked    = errors.New("cannot be checked from here (another host or namespace, or hidden)")
 	ErrAlive        = errors.New("still alive after KILL")
@@ -78,12 +82,15 @@ var (
 
 // StuckError names the process that keeps a job from being ended.
 type StuckError struct {
-	PID     int
+	PID     int    // negative: a process group of that number
 	Command string // "" where it is not known
 	Err     error
 }
 
 func (e *StuckError) Error() string {
+	if e.PID < 0 {
+		return fmt.Sprintf("process group %d: %v", -e.PID, e.Err)
+	}
 	if e.Command == "" {
 		return fmt.Sprintf("process %d: %v", e.PID, e.Err)
 	}

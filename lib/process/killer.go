@@ -14,6 +14,13 @@ type Killer struct {
 	// least, as the kernel needs a moment too.
 	Pause   time.Duration
 	Observe func(Signalled) // told of each signal sent; may be nil
+
+	// Record is told of every member before it is signalled, of all that are known
+	// before the first is: whoever comes after an ending that failed, or was itself
+	// killed, must find out who lives on (design 4). With an error nobody, or nobody
+	// more, is signalled, and the error is End's. May be nil, where no lock is
+	// held by the job.
+	Record func([]Identity) error
 }
 
 // Signalled is one signal sent.
@@ -41,7 +48,7 @@ const (
 // nil only when everybody's death is confirmed, also when nothing of the job
 // was left: a dead owner without a group has no job that could be found.
 //
-// It returns ErrAncestor where the owner is this process or an ancestor, and
+// It returns ErrAncestor where this process or an ancestor belongs to the job, and
 // a *StuckError where a member may not be signalled (found before the first
 // signal, nothing is sent), cannot be checked, or outlives KILL. Other errors
 // are the system's: the process table could not be read.
@@ -49,8 +56,8 @@ const (
 // A member found late gets the signals of the stage it is found in. What
 // cannot be found is a process that left the owner's group, or was never in
 // it, and whose parent died between two scans (a supervised job has no such
-// process on Linux, as its orphans stay with their subreaper); and another
-// user's process that /proc hides from this one (hidepid).
+// process on Linux, as its orphans stay with their subreaper); and what a process
+// that /proc hides from this one (hidepid) has started and is hidden, too.
 func (k Killer) End(job Job) error {
 	h, err := job.track()
 	if err != nil {
@@ -83,6 +90,9 @@ func (k Killer) end(h *hunt) error {
 	if err := h.obstacle(); err != nil {
 		return err
 	}
+	if err := k.record(h); err != nil {
+		return err
+	}
 	for stage := 1; stage <= len(stages); stage++ {
 		done, err := k.run(h, stage)
 		if done || err != nil {
@@ -106,11 +116,17 @@ func (k Killer) run(h *hunt, stage int) (bool, error) {
 	deadline := time.Now().Add(pause)
 	longest := deadline.Add(2 * keeperGrace)
 	for round := shortestRound; ; {
-		if k.signal(h, stage) && last || last && h.graced() && time.Now().Before(longest) {
+		turn, err := k.signal(h, stage)
+		if err != nil {
+			return false, err
+		}
+		if turn && last || last && h.graced() && time.Now().Before(longest) {
 			deadline = later(deadline, time.Now().Add(time.Second)) // the keeper's turn comes late
 		}
 		if last {
-			k.outrun(h, deadline)
+			if err := k.outrun(h, deadline); err != nil {
+				return false, err
+			}
 		}
 		h.await(min(round, max(0, time.Until(deadline))))
 		began := time.Now()
@@ -132,10 +148,35 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
+// record tells Record of the members that it has not been told of.
+func (k Killer) record(h *hunt) error {
+	if k.Record == nil {
+		return nil
+	}
+	var fresh []Identity
+	for _, m := range h.living() {
+		if !m.noted {
+			fresh = append(fresh, m.identity())
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := k.Record(fresh); err != nil {
+		return err
+	}
+	for _, m := range h.living() {
+		m.noted = true
+	}
+	return nil
+}
+
 // signal sends the signals of a stage to whoever has not had them. It is true
 // where the keeper's turn came.
-func (k Killer) signal(h *hunt, stage int) bool {
-	turn := false
+func (k Killer) signal(h *hunt, stage int) (turn bool, err error) {
+	if err := k.record(h); err != nil {
+		return false, err
+	}
 	for _, m := range h.living() {
 		if m.stage >= stage || m.err != nil || m.key == h.keeper && !h.alone() {
 			continue
@@ -150,7 +191,7 @@ func (k Killer) signal(h *hunt, stage int) bool {
 			k.send(m, sig)
 		}
 	}
-	return turn
+	return turn, nil
 }
 
 func (k Killer) send(m *member, sig unix.Signal) {

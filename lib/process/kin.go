@@ -1,10 +1,12 @@
 package process
 
+import "slices"
+
 // kin says who belongs to a job, over one process table (design 5).
 type kin struct {
 	roots  map[key]bool // the owner and what else the lock recorded
+	bands  []band       // the groups and sessions that they led
 	leader key          // the owner where it leads a group, else zero
-	spared map[int]bool // this process and its ancestors: no members, unless roots
 }
 
 // find returns the members, parents before children: a shell whose foreground
@@ -23,7 +25,7 @@ func (k kin) find(list []entry, known func(key) bool) []entry {
 		byParent[e.ppid] = append(byParent[e.ppid], e)
 		if k.roots[e.key()] {
 			roots = append(roots, e)
-		} else if known(e.key()) || k.inGroup(e) {
+		} else if known(e.key()) || k.inBand(e) {
 			others = append(others, e)
 		}
 	}
@@ -39,13 +41,13 @@ func (k kin) descend(queue []entry, byParent map[int][]entry, seen map[key]bool)
 	for len(queue) > 0 {
 		e := queue[0]
 		queue = queue[1:]
-		if seen[e.key()] || e.dead || k.spared[e.pid] && !k.roots[e.key()] {
+		if seen[e.key()] || e.dead {
 			continue
 		}
 		seen[e.key()] = true
 		found = append(found, e)
 		for _, child := range byParent[e.pid] {
-			if child.start >= e.start {
+			if e.mayHave(child) {
 				queue = append(queue, child)
 			}
 		}
@@ -53,29 +55,38 @@ func (k kin) descend(queue []entry, byParent map[int][]entry, seen map[key]bool)
 	return found
 }
 
-// inGroup: members of a group that its leader has left keep its number taken,
-// so it is still the same group.
-func (k kin) inGroup(e entry) bool {
-	return k.leader.pid != 0 && e.pgid == k.leader.pid && e.start >= k.leader.start
+// inBand: members of a group that its leader has left keep its number taken, so
+// it is still the same group.
+func (k kin) inBand(e entry) bool {
+	for _, b := range k.bands {
+		if b.has(e) {
+			return true
+		}
+	}
+	return false
 }
 
 // whole tells that one signal to the leader's group would reach members only.
 func (k kin) whole(list []entry) bool {
 	for _, e := range list {
-		if e.pgid == k.leader.pid && (k.spared[e.pid] || !k.inGroup(e)) {
+		if e.pgid == k.leader.pid && !k.inBand(e) {
 			return false
 		}
 	}
 	return k.leader.pid > 1
 }
 
-// ended tells that the leader's pid was handed out again, which happens only
-// after its group has ended: whoever is in a group of that number is a stranger.
-func (k kin) ended(list []entry) bool {
-	for _, e := range list {
-		if k.leader.pid != 0 && e.pid == k.leader.pid && e.start != k.leader.start {
-			return true
+// drop leaves out the bands whose number is another's by now.
+func (k *kin) drop(list []entry) {
+	k.bands = slices.DeleteFunc(k.bands, func(b band) bool { return b.ended(list) })
+}
+
+// unseen returns the number of a group that has members and shows none.
+func (k kin) unseen(list []entry) (group int, is bool) {
+	for _, b := range k.bands {
+		if b.unseen(list) {
+			return b.pid, true
 		}
 	}
-	return false
+	return 0, false
 }

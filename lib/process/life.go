@@ -30,7 +30,8 @@ func (l Life) String() string {
 
 // Life tells whether the process lives. A state Z proves nothing, as a leader
 // may exit before its threads; nor does a missing /proc entry, as hidepid
-// hides the living.
+// hides the living. Where the inode of its pidfd is known that decides, whatever
+// /proc shows and in whichever time namespace.
 func (id Identity) Life() Life {
 	where, err := here()
 	if err != nil || id.PID <= 0 {
@@ -43,6 +44,12 @@ func (id Identity) Life() Life {
 		return Unknown
 	}
 	if !PIDLives(id.PID) {
+		return Dead
+	}
+	if now := inodeOf(id.PID); now != 0 && id.Inode != 0 {
+		if now == id.Inode {
+			return Alive
+		}
 		return Dead
 	}
 	if id.Start == 0 || id.TimeNS != where.TimeNS {
@@ -86,51 +93,4 @@ func (id Identity) seenFrom(where Identity) distance {
 		return samePlace
 	}
 	return elsewhere
-}
-
-// GroupLives tells whether the process group that id led has living members
-// that started no earlier than it. Once id is dead such a group still holds
-// its atom (design 4). It is false for a process that led no group, and where
-// id was read on another boot or elsewhere; it is true where the members
-// cannot be seen but the system says that there are some.
-//
-// A group's id is not handed out as a pid while the group has members. What is
-// not noticed: the group ended, its id came round to another leader, and that
-// one exited before its own group did.
-func (id Identity) GroupLives() bool {
-	where, err := here()
-	if err != nil || !id.leads() || id.seenFrom(where) != samePlace {
-		return false
-	}
-	if errors.Is(unix.Kill(-id.PGID, 0), unix.ESRCH) {
-		return false // what the common case costs: one call, no scan
-	}
-	list, err := table()
-	if err != nil {
-		return true
-	}
-	if id.TimeNS != where.TimeNS {
-		id.Start = 0 // start times cannot be compared: any member counts
-	}
-	// Asked again: the last member may have been reaped before the table was read.
-	return id.groupLivesIn(list) && !errors.Is(unix.Kill(-id.PGID, 0), unix.ESRCH)
-}
-
-// leads: pid 1 leads too, but kill(-1) means everybody.
-func (id Identity) leads() bool { return id.PID > 1 && id.PGID == id.PID }
-
-func (id Identity) groupLivesIn(list []entry) bool {
-	seen := false
-	for _, e := range list {
-		if e.pid == id.PID && id.Start != 0 && e.start != id.Start {
-			return false // the pid was handed out again, so the group had ended
-		}
-		seen = seen || e.pgid == id.PGID
-	}
-	for _, e := range list {
-		if e.pgid == id.PGID && !e.dead && e.start >= id.Start {
-			return true
-		}
-	}
-	return !seen // there is a group, but /proc hides it
 }

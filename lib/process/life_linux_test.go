@@ -39,6 +39,9 @@ func TestNoSuchProcessIsESRCH(t *testing.T) {
 	}
 }
 
+// remains tells whether something of the job lives that id led.
+func remains(id Identity) bool { return Job{Owner: id}.Remains() }
+
 func TestZombieOwnerIsDead(t *testing.T) {
 	a := shell(t, leads, "read x") // ends at once: standard input is empty
 	id, err := Of(a.pid())
@@ -46,8 +49,8 @@ func TestZombieOwnerIsDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "zombie", func() bool { return state(a.pid()) == "Z" })
-	if id.Life() != Dead || PIDLives(a.pid()) || id.GroupLives() {
-		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.pid()), id.GroupLives())
+	if id.Life() != Dead || PIDLives(a.pid()) || remains(id) {
+		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.pid()), remains(id))
 	}
 	var r recorder
 	mustEnd(t, r.killer(time.Second), Job{Owner: id, FileUID: os.Getuid()})
@@ -73,8 +76,8 @@ func TestOwnerWhoseLeaderThreadExitedIsAlive(t *testing.T) {
 	a := play(t, leads, "leaderless", ready)
 	id := a.id()
 	eventually(t, "leader thread gone, others run", func() bool { return exists(ready) && state(a.pid()) == "Z" })
-	if id.Life() != Alive || !PIDLives(a.pid()) || !id.GroupLives() {
-		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.pid()), id.GroupLives())
+	if id.Life() != Alive || !PIDLives(a.pid()) || !remains(id) {
+		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.pid()), remains(id))
 	}
 	mustEnd(t, Killer{Pause: 100 * time.Millisecond}, Job{Owner: id, FileUID: os.Getuid()})
 	if id.Life() != Dead {
@@ -86,10 +89,11 @@ func TestAnotherStartTimeIsDead(t *testing.T) {
 	a := sleeper(t, leads)
 	id := a.id()
 	id.Start--
+	id.Inode = 0
 	if id.Life() != Dead {
 		t.Errorf("life %v", id.Life())
 	}
-	if id.GroupLives() {
+	if remains(id) {
 		t.Error("the group of the pid's next holder passes for the old one's")
 	}
 	mustEnd(t, Killer{}, Job{Owner: id, FileUID: -1})
@@ -114,8 +118,8 @@ func TestRecycledPidIsDead(t *testing.T) {
 		if next.pid() != id.PID {
 			continue // somebody else forked in between
 		}
-		if !PIDLives(id.PID) || id.Life() != Dead || id.GroupLives() {
-			t.Errorf("pid lives %v, life %v, group lives %v", PIDLives(id.PID), id.Life(), id.GroupLives())
+		if !PIDLives(id.PID) || id.Life() != Dead || remains(id) {
+			t.Errorf("pid lives %v, life %v, group lives %v", PIDLives(id.PID), id.Life(), remains(id))
 		}
 		mustEnd(t, Killer{}, Job{Owner: id, FileUID: 0})
 		if next.id().Life() != Alive {
@@ -146,8 +150,8 @@ func TestWhereAnIdentityWasReadDecides(t *testing.T) {
 		{"boot unknown", func(id *Identity) { id.Boot = "" }, Unknown},
 		{"another pid namespace", func(id *Identity) { id.PIDNS++ }, Unknown},
 		{"pid namespace unknown", func(id *Identity) { id.PIDNS = 0 }, Unknown},
-		{"another time namespace", func(id *Identity) { id.TimeNS++; id.Start += 100 }, Unknown},
-		{"no start time", func(id *Identity) { id.Start = 0 }, Unknown},
+		{"another time namespace", func(id *Identity) { id.TimeNS++; id.Start += 100; id.Inode = 0 }, Unknown},
+		{"no start time", func(id *Identity) { id.Start, id.Inode = 0, 0 }, Unknown},
 		{"pid 0", func(id *Identity) { id.PID = 0 }, Unknown},
 		{"negative pid", func(id *Identity) { id.PID = -1 }, Unknown},
 	} {
@@ -183,12 +187,12 @@ func TestGroupOfADeadLeaderLives(t *testing.T) {
 	pid := pidIn(t, orphan)
 	a.Process.Kill()
 	a.Process.Wait()
-	if id.Life() != Dead || !id.GroupLives() {
-		t.Fatalf("life %v, group lives %v", id.Life(), id.GroupLives())
+	if id.Life() != Dead || !remains(id) {
+		t.Fatalf("life %v, group lives %v", id.Life(), remains(id))
 	}
 	var r recorder
 	mustEnd(t, r.killer(time.Second), Job{Owner: id, FileUID: os.Getuid()})
-	if !gone(pid) || id.GroupLives() {
+	if !gone(pid) || remains(id) {
 		t.Error("the orphan lives on")
 	}
 }
@@ -201,7 +205,7 @@ func TestALeaderThatIsBeingReapedLeavesNoGroup(t *testing.T) {
 		go a.wait()
 		eventually(t, "the leader is dead", func() bool { return id.Life() == Dead })
 		for range 3 {
-			if id.GroupLives() {
+			if remains(id) {
 				t.Fatal("its group lives without it")
 			}
 		}
@@ -209,25 +213,45 @@ func TestALeaderThatIsBeingReapedLeavesNoGroup(t *testing.T) {
 }
 
 func TestGroupRules(t *testing.T) {
-	id := Identity{PID: 10, PGID: 10, Start: 5}
+	id := Identity{PID: 10, PGID: 10, SID: 7, Start: 5}
 	for _, c := range []struct {
 		name string
 		list []entry
 		want bool
 	}{
-		{"a member", []entry{{pid: 11, pgid: 10, start: 5}}, true},
-		{"an older member", []entry{{pid: 11, pgid: 10, start: 4}}, false},
-		{"a zombie", []entry{{pid: 11, pgid: 10, start: 6, dead: true}}, false},
+		{"a member", []entry{{pid: 11, pgid: 10, sid: 7, start: 5}}, true},
+		{"a member whose session is not known", []entry{{pid: 11, pgid: 10, start: 5}}, true},
+		{"an older member", []entry{{pid: 11, pgid: 10, sid: 7, start: 4}}, false},
+		{"a zombie", []entry{{pid: 11, pgid: 10, sid: 7, start: 6, dead: true}}, false},
 		{"the leader's zombie and a member", []entry{{pid: 10, pgid: 10, start: 5, dead: true}, {pid: 12, pgid: 10, start: 6}}, true},
 		{"the pid is another's", []entry{{pid: 10, pgid: 10, start: 9}, {pid: 12, pgid: 10, start: 9}}, false},
-		{"hidden members", []entry{{pid: 11, pgid: 11, start: 6}}, true},
+		{"a daemon whose first process had the pid later", []entry{{pid: 12, pgid: 10, sid: 10, start: 9}}, false},
 	} {
-		if got := id.groupLivesIn(c.list); got != c.want {
+		if got := id.bands()[0].lives(c.list); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-	if (Identity{PID: 1, PGID: 1}).leads() || (Identity{PID: 11, PGID: 10}).leads() || (Identity{}).leads() {
-		t.Error("led by whom?")
+	for _, id := range []Identity{{PID: 1, PGID: 1, SID: 1}, {PID: 11, PGID: 10, SID: 10}, {}} {
+		if len(id.bands()) > 0 {
+			t.Errorf("%+v leads", id)
+		}
+	}
+}
+
+func TestSessionRules(t *testing.T) {
+	id := Identity{PID: 10, PGID: 10, SID: 10, Start: 5}
+	for claim, c := range map[string]struct {
+		list []entry
+		want bool
+	}{
+		"a member in a group of its own": {[]entry{{pid: 11, pgid: 11, sid: 10, start: 5}}, true},
+		"an older one":                   {[]entry{{pid: 11, pgid: 11, sid: 10, start: 4}}, false},
+		"a daemon with its own session":  {[]entry{{pid: 11, pgid: 11, sid: 11, start: 6}}, false},
+		"a zombie":                       {[]entry{{pid: 11, pgid: 11, sid: 10, start: 6, dead: true}}, false},
+	} {
+		if got := id.bands()[1].lives(c.list); got != c.want {
+			t.Errorf("%s: %v", claim, got)
+		}
 	}
 }
 
@@ -303,7 +327,7 @@ func init() {
 		id.Start, id.PGID = uint64(start), id.PID
 		_, err := Of(id.PID)
 		line, lineErr := ancestors()
-		println("of:", errors.Is(err, unix.EPERM), "life:", id.Life().String(), "lives:", PIDLives(id.PID), "group:", id.GroupLives())
+		println("of:", errors.Is(err, unix.EPERM), "life:", id.Life().String(), "lives:", PIDLives(id.PID), "group:", remains(id))
 		println("climbed:", lineErr == nil, line[1])
 		return 0
 	}
@@ -370,5 +394,55 @@ func BenchmarkTable(b *testing.B) {
 		if _, err := table(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func init() {
+	roles["lookout"] = func(args []string) int {
+		if syscall.Mount("proc", "/proc", "proc", 0, "hidepid=2") != nil {
+			return 2
+		}
+		cmd := exec.Command(os.Args[0], args...)
+		cmd.Env = append(os.Environ(), role+"=hunter")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if cmd.Run() != nil {
+			return 1
+		}
+		return 0
+	}
+	roles["hunter"] = func(args []string) int {
+		owner, _ := strconv.Atoi(args[0])
+		id, err := Of(owner)
+		if err != nil {
+			println(err.Error())
+			return 1
+		}
+		var r recorder
+		var stuck *StuckError
+		err = r.killer(brief).End(Job{Owner: id, FileUID: nobody})
+		println(errors.Is(err, unix.EPERM), errors.As(err, &stuck) && strconv.Itoa(stuck.PID) == args[1], len(r.sent))
+		return 0
+	}
+}
+
+// A member that /proc hides (hidepid) and that may not be signalled, as sudo's
+// is, makes the job stuck before anybody is signalled.
+func TestAHiddenMemberOfAnotherUserMakesTheJobStuck(t *testing.T) {
+	need.Root(t)
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		need.Skip(t, "no setpriv")
+	}
+	child := file(t, "child")
+	a := shell(t, leads, `sleep 100 & echo $! >"$1"; exec setpriv --reuid 65534 --regid 65534 --clear-groups sleep 100`, child)
+	pid := pidIn(t, child)
+	eventually(t, "the owner is nobody", func() bool { uid, err := user(a.pid()); return err == nil && uid == nobody })
+	b := play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "lookout", strconv.Itoa(a.pid()), strconv.Itoa(pid))
+	b.wait()
+	if b.ProcessState.ExitCode() == 2 {
+		need.Skip(t, "may not mount")
+	}
+	if got := b.out.String(); got != "true true 0\n" || gone(a.pid()) || gone(pid) {
+		t.Errorf("got %s", got)
 	}
 }

@@ -14,13 +14,17 @@ const patience = 3
 // scan comes to it. It looks where such a successor must be: among the
 // children of the subreaper that inherits it, or in the owner's group, which
 // the kernel signals as one, forks included.
-func (k Killer) outrun(h *hunt, deadline time.Time) {
+func (k Killer) outrun(h *hunt, deadline time.Time) error {
 	if h.growing == 0 {
-		return
+		return nil
 	}
 	if h.keeper.pid != 0 {
 		tried := make(map[int]bool)
-		for k.chase(h, tried) && time.Now().Before(deadline) {
+		for found := true; found && time.Now().Before(deadline); {
+			var err error
+			if found, err = k.chase(h, tried); err != nil {
+				return err
+			}
 		}
 	}
 	// Of a dead owner's group each member is first asked whose it is.
@@ -29,13 +33,13 @@ func (k Killer) outrun(h *hunt, deadline time.Time) {
 			k.observe(-h.kin.leader.pid, unix.SIGKILL, "")
 		}
 	}
+	return nil
 }
 
 // chase kills the keeper's new children, whose list takes microseconds to
 // read. It is true where there were any that had not been tried: also those
 // that were gone when looked at, as they may have left a successor.
-func (k Killer) chase(h *hunt, tried map[int]bool) bool {
-	found := false
+func (k Killer) chase(h *hunt, tried map[int]bool) (found bool, err error) {
 	for _, pid := range children(h.keeper.pid) {
 		if tried[pid] {
 			continue
@@ -45,10 +49,13 @@ func (k Killer) chase(h *hunt, tried map[int]bool) bool {
 		if err != nil || e.dead || e.ppid != h.keeper.pid || !h.adopt(e) {
 			continue
 		}
+		if err := k.record(h); err != nil {
+			return found, err
+		}
 		if m := h.members[e.key()]; m.err == nil {
 			m.stage = len(stages)
 			k.send(m, unix.SIGKILL)
 		}
 	}
-	return found
+	return found, nil
 }

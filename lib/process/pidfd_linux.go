@@ -1,6 +1,7 @@
 package process
 
 import (
+	"strconv"
 	"sync"
 	"time"
 
@@ -31,6 +32,41 @@ func openPidfd(pid int) int {
 		return -1
 	}
 	return fd
+}
+
+// pidfs tells whether each process has a pidfd inode of its own, which is never
+// used again before the next boot: pidfs, since Linux 6.9, on 64-bit machines.
+// Before, all pidfds were one anonymous inode.
+var pidfs = sync.OnceValue(func() bool {
+	fd, err := unix.PidfdOpen(unix.Getpid(), 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Statfs_t
+	return unix.Fstatfs(fd, &st) == nil && st.Type == pidfsMagic && strconv.IntSize == 64
+})
+
+// pidfsMagic is PID_FS_MAGIC of linux/magic.h.
+const pidfsMagic = 0x50494446
+
+// inodeOfPidfd returns 0 where an inode does not name a process.
+func inodeOfPidfd(fd int) uint64 {
+	var st unix.Stat_t
+	if fd < 0 || !pidfs() || unix.Fstat(fd, &st) != nil {
+		return 0
+	}
+	return st.Ino
+}
+
+// inodeOf returns the inode of the pidfd of the process that has this pid now.
+func inodeOf(pid int) uint64 {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	return inodeOfPidfd(fd)
 }
 
 func signalPidfd(fd int, sig unix.Signal) error {

@@ -136,6 +136,7 @@ func parseStat(text []byte) (entry, error) {
 		pid:     number(bytes.TrimSpace(text[:open])),
 		ppid:    number(f[1]),
 		pgid:    number(f[2]),
+		sid:     number(f[3]),
 		start:   uint64(number(f[19])),
 		stopped: f[0][0] == 'T',
 		command: string(text[open+1 : end]),
@@ -169,16 +170,10 @@ func parent(pid int) (int, error) {
 	if err != unix.EPERM {
 		return e.ppid, err
 	}
-	fd := openPidfd(pid)
-	if fd < 0 {
-		return 0, err
+	if e, there := hidden(pid); there && e.ppid != 0 {
+		return e.ppid, nil
 	}
-	defer unix.Close(fd)
-	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_PID}
-	if unix.IoctlPidfdInfo(fd, &info) != nil {
-		return 0, err
-	}
-	return int(info.Ppid), nil
+	return 0, err
 }
 
 // children returns the pids of a process' children as the kernel lists them

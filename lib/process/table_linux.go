@@ -24,7 +24,7 @@ func table() ([]entry, error) {
 		now := lastPID()
 		switch {
 		case now == before:
-			return list, nil
+			return hiddenChildren(list), nil
 		case now < before: // the numbers began again from the bottom
 			list, err = readTable()
 		default:
@@ -32,7 +32,7 @@ func table() ([]entry, error) {
 		}
 		before = now
 	}
-	return list, err
+	return hiddenChildren(list), err
 }
 
 // lastPID is the pid or thread id handed out last in this pid namespace, the
@@ -92,13 +92,18 @@ func isThread(pid int) bool {
 	return len(f) > 0 && string(f[0]) != strconv.Itoa(pid)
 }
 
-// readOne adds a process, but not one that has exited since or is hidden.
+// readOne adds a process, but not one that has exited since.
 func readOne(list []entry, pid int) ([]entry, error) {
 	e, err := look(pid)
 	switch err {
 	case nil:
 		return append(list, e), nil
-	case unix.ESRCH, unix.EPERM:
+	case unix.ESRCH:
+		return list, nil
+	case unix.EPERM:
+		if e, there := hidden(pid); there {
+			list = append(list, e)
+		}
 		return list, nil
 	}
 	return nil, &fs.PathError{Op: "read", Path: path(pid, "stat"), Err: err}

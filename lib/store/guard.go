@@ -12,7 +12,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/exit"
-	"adlock/lib/lock"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 )
@@ -134,13 +133,11 @@ func guarding(args []string) {
 	}
 	r := &atom.Request{Atom: record.Atom, Owner: record.Owner}
 	killer := process.Killer{Pause: pause, Observe: func(s process.Signalled) { scribe.RecordSignal(r, s) }}
-	if err := killer.End(jobOf(record.Record)); err != nil {
+	if err := killer.End(record.KnownJob(-1)); err != nil {
 		why = errors.Join(why, err)
 	}
 	_ = scribe.Lost("guard", record.Record, why) // the record has it; nobody else is there to be told
 }
-
-func jobOf(record lock.Record) process.Job { return atom.JobOf(record, -1) }
 
 // awaitTrouble returns what is wrong, once something is, with the pause for the
 // end of the job; nil where the guard is not needed any more.

@@ -50,7 +50,7 @@ func (r *run) end(grace time.Duration) {
 			r.ending <- nil
 			return
 		}
-		r.ending <- process.Killer{Pause: r.job.Pause, Observe: r.job.Observe}.EndDescendants(r.place.groupIsJob())
+		r.ending <- process.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.job.Record}.EndDescendants(r.place.groupIsJob())
 	}()
 }
 

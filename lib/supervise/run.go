@@ -57,10 +57,29 @@ func (r *run) start() error {
 		r.pid = r.gate.pid
 		return r.gate.open()
 	}
-	return cannotRun(r.job.Command, execute(r.job.Path, r.job.Args, func(path string, args []string) (err error) {
+	err := cannotRun(r.job.Command, execute(r.job.Path, r.job.Args, func(path string, args []string) (err error) {
 		r.pid, err = syscall.ForkExec(path, args, &syscall.ProcAttr{Env: r.job.Env, Files: r.files()})
 		return err
 	}))
+	if err == nil {
+		r.note(r.tellBegun())
+	}
+	return err
+}
+
+// tellBegun names the command, which may be about to leave the process group.
+// Should this process be killed before that is written down, nothing would tell of
+// such a command: there is no way to write a pid before there is one, and to hold
+// each command at a gate would cost half a start more (facts 2).
+func (r *run) tellBegun() error {
+	if r.job.Begun == nil {
+		return nil
+	}
+	id, err := process.Of(r.pid) // not reaped yet, so the pid is the command's
+	if err != nil {
+		return err
+	}
+	return r.job.Begun(id)
 }
 
 func (r *run) supervise() (Result, error) {

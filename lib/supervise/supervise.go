@@ -45,6 +45,14 @@ type Job struct {
 
 	Pause   time.Duration           // between signals when the job is ended
 	Observe func(process.Signalled) // told of each signal sent; may be nil
+
+	// Begun is told of the command once it runs, unless Identity named it before.
+	// Its error is reported by Run and changes nothing. May be nil.
+	Begun func(process.Identity) error
+
+	// Record is told of every process of the job before it is signalled in order to
+	// end it (process.Killer). May be nil.
+	Record func([]process.Identity) error
 }
 
 // Supervisor is a job that is ready to run. It is used once, by one goroutine.

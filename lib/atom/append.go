@@ -1,0 +1,112 @@
+package atom
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"adlock/lib/lock"
+	"adlock/lib/process"
+)
+
+// unwrittenError says that the members of a job could not be recorded, so that
+// nobody was signalled.
+type unwrittenError struct{ Err error }
+
+func (e *unwrittenError) Error() string { return e.Err.Error() }
+func (e *unwrittenError) Unwrap() error { return e.Err }
+
+// endJob ends the owner's whole job under the guard of its lock, in which each
+// member is recorded before it is signalled: should this process fail at it, or
+// be killed, whoever comes next finds out who lives on.
+func (k *Keeper) endJob(r *Request, v *View) error {
+	killer := process.Killer{
+		Pause:   r.Pause,
+		Observe: func(s process.Signalled) { k.record(r.signalEvent(v, s)) },
+		Record: func(members []process.Identity) error {
+			if err := k.appendSurvivors(v.active, members); err != nil {
+				return &unwrittenError{err}
+			}
+			return nil
+		},
+	}
+	return killer.End(v.active.Job())
+}
+
+// appendSurvivors adds members to the lock, whose guard is held, and to the slot
+// that its owner holds, which must not be free while they live either.
+func (k *Keeper) appendSurvivors(active *lock.Active, members []process.Identity) error {
+	return errors.Join(active.AppendSurvivors(members),
+		k.inSlot(active, func(slot *lock.Active) error { return slot.AppendSurvivors(members) }))
+}
+
+// inSlot calls do with the slot of the lock's owner, under the slot's guard.
+// Without one it does nothing.
+func (k *Keeper) inSlot(active *lock.Active, do func(slot *lock.Active) error) error {
+	for n := 1; n <= active.Record.Slots; n++ {
+		slot, err := k.Dir.Active(active.Record.Atom.Slot(n))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		defer slot.Close()
+		if slot.Content != lock.Full || slot.Record.Owner != active.Record.Owner {
+			continue
+		}
+		if err := slot.Guard(guardWait); err != nil {
+			return err
+		}
+		return do(slot)
+	}
+	return nil
+}
+
+// RecordCommand adds the command that the owner of the acquisition has started
+// to its lock: one that leaves the owner's process group holds the atom though
+// the owner is killed. Where a newcomer is ending the owner at this moment it has
+// found the command, and nothing is added.
+func (k *Keeper) RecordCommand(files, token string, command process.Identity) error {
+	err := k.underGuard(files, token, guardWait, func(active *lock.Active) error {
+		return errors.Join(active.AppendCommand(command),
+			k.inSlot(active, func(slot *lock.Active) error { return slot.AppendCommand(command) }))
+	})
+	if errors.Is(err, lock.ErrGuarded) {
+		return nil
+	}
+	return err
+}
+
+// RecordMembers adds the members of a job to its lock before its own supervisor
+// signals them. A newcomer that is ending the job is waited for: it has recorded
+// them, and each is to get each signal once.
+func (k *Keeper) RecordMembers(files, token string, pause time.Duration, members []process.Identity) error {
+	return k.underGuard(files, token, max(4*pause, time.Second), func(active *lock.Active) error {
+		return k.appendSurvivors(active, members)
+	})
+}
+
+// underGuard calls do with the lock of an acquisition, under its guard. A lock
+// that is not there any more, because a person has cleared it, needs nothing.
+func (k *Keeper) underGuard(files, token string, wait time.Duration, do func(*lock.Active) error) error {
+	active, err := k.Dir.Active(files)
+	if err == nil && active.Record.Token != token {
+		active.Close()
+		err = fs.ErrNotExist
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		active, err = k.reader(Return{Files: files, Token: token})
+	}
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	defer active.Close()
+	switch err := active.Guard(wait); {
+	case errors.Is(err, lock.ErrLost):
+		return nil
+	case err != nil:
+		return err
+	}
+	return do(active)
+}

@@ -1,0 +1,93 @@
+package process
+
+import (
+	"bytes"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// hiddenStart stands for the start of a process that /proc does not show: it is
+// beyond any clock, and with the inode of the pidfd it still names one process.
+const hiddenStart = 1 << 63
+
+// hidden returns what the kernel tells of a process that /proc does not show
+// (hidepid, proc(5)): getpgid(2), getsid(2) and pidfds do not ask who asks. It
+// is false where no process has that pid, and for the id of a thread.
+func hidden(pid int) (entry, bool) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == unix.ESRCH || err == unix.EINVAL || err == unix.ENOENT {
+		return entry{}, false // EINVAL, since 6.15 ENOENT: a thread's
+	}
+	if err == nil {
+		defer unix.Close(fd)
+	} else if fd = -1; unix.Kill(pid, 0) == unix.ESRCH {
+		return entry{}, false
+	}
+	e := entry{pid: pid, hidden: true, start: hiddenStart | inodeOfPidfd(fd)}
+	e.pgid, _ = unix.Getpgid(pid)
+	e.sid, _ = unix.Getsid(pid)
+	e.dead = fd >= 0 && pidfdDead(fd)
+	if fd >= 0 {
+		e.ppid = parentByPidfd(fd)
+	}
+	return e, true
+}
+
+// parentByPidfd returns 0 before Linux 6.13.
+func parentByPidfd(fd int) int {
+	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_PID}
+	if unix.IoctlPidfdInfo(fd, &info) != nil {
+		return 0
+	}
+	return int(info.Ppid)
+}
+
+// hiddenChildren adds to the list the children of those in it that /proc does
+// not show, where it hides any: the kernel lists a process's children whoever
+// they belong to (CONFIG_PROC_CHILDREN). What a hidden process has started and
+// is hidden too is not found; the hidden process itself is enough to hold a job.
+func hiddenChildren(list []entry) []entry {
+	if !hidesProcesses() {
+		return list
+	}
+	shown := make(map[int]bool, len(list))
+	for _, e := range list {
+		shown[e.pid] = true
+	}
+	for _, e := range list {
+		for _, pid := range children(e.pid) {
+			if shown[pid] {
+				continue
+			}
+			if child, there := hidden(pid); there && unshown(pid) {
+				child.ppid = e.pid
+				list = append(list, child)
+				shown[pid] = true
+			}
+		}
+	}
+	return list
+}
+
+// unshown: a process that was started after the table was read is not hidden.
+func unshown(pid int) bool {
+	_, err := look(pid)
+	return err == unix.EPERM
+}
+
+// hidesProcesses tells whether /proc is mounted so that it may hide somebody.
+var hidesProcesses = sync.OnceValue(func() bool {
+	text, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return true
+	}
+	hides := false
+	for _, line := range bytes.Split(text, []byte{'\n'}) {
+		if f := bytes.Fields(line); len(f) > 3 && string(f[1]) == "/proc" {
+			hides = bytes.Contains(f[3], []byte("hidepid")) // the last mount is on top
+		}
+	}
+	return hides
+})
