@@ -38,12 +38,21 @@ func pids() []int {
 	return list
 }
 
+// Session returns the living members of the session.
+func Session(session int) []int {
+	var members []int
+	for _, pid := range pids() {
+		if fields := stat(pid); len(fields) > 3 && fields[3] == strconv.Itoa(session) && Alive(pid) {
+			members = append(members, pid)
+		}
+	}
+	return members
+}
+
 // KillSession ends what lives of the session with KILL.
 func KillSession(session int) {
-	for _, pid := range pids() {
-		if fields := stat(pid); len(fields) > 3 && fields[3] == strconv.Itoa(session) {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
-		}
+	for _, pid := range Session(session) {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
 	}
 }
 

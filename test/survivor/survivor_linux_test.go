@@ -1,0 +1,225 @@
+// Package survivor holds that only a confirmed death frees a lock, before the
+// real program: what outlives an ending that failed, or was cut short, and what
+// left its group while its supervisor was killed, holds the atom as long as it
+// lives.
+package survivor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+func TestMain(m *testing.M) { helper.Main(m) }
+
+// amongOthers starts an owner that leads neither a group nor a session, as a
+// script under run-parts or make does.
+var amongOthers = []string{"sh", "-c", `"$@"; exec sleep 1000`, "sh"}
+
+// deaf is a process that only KILL ends, which writes its pid to FILE.
+const deaf = `sh -c 'trap "" INT TERM; echo $$ >"$1.tmp"; mv "$1.tmp" "$1"; while :; do sleep 0.1; done' sh `
+
+// pidIn waits for the pid that a script has put into a file.
+func pidIn(t *testing.T, file string) int {
+	t.Helper()
+	var pid int
+	helper.Eventually(t, file+" holds a pid", func() bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return false
+		}
+		pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		return err == nil
+	})
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	return pid
+}
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	helper.Eventually(t, "it is dead", func() bool { return !helper.Alive(pid) })
+}
+
+func owner(t *testing.T, a *helper.Atom) int {
+	t.Helper()
+	text, err := os.ReadFile(a.Lock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// frozen puts a process into a cgroup in which not even KILL reaches it, and
+// returns what lets it go on.
+func frozen(t *testing.T, pid int) (thaw func()) {
+	t.Helper()
+	need.Root(t)
+	group := filepath.Join("/sys/fs/cgroup/freezer", fmt.Sprintf("adlock-test-%d-%d", os.Getpid(), pid))
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Skip("no freezer of cgroups version 1 here: ", err)
+	}
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(group, file), []byte(text), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		write("freezer.state", "THAWED")
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		helper.Eventually(t, "its cgroup is empty", func() bool { return os.Remove(group) == nil })
+	})
+	write("cgroup.procs", strconv.Itoa(pid))
+	write("freezer.state", "FROZEN")
+	helper.Eventually(t, "it is frozen", func() bool {
+		text, _ := os.ReadFile(filepath.Join(group, "freezer.state"))
+		return strings.TrimSpace(string(text)) == "FROZEN"
+	})
+	return func() { write("freezer.state", "THAWED") }
+}
+
+func TestAnEndingThatFailedFreesNothing(t *testing.T) {
+	for claim, prefix := range map[string][]string{"of a script among others": amongOthers, "of a script that leads": nil} {
+		t.Run(claim, func(t *testing.T) {
+			a := helper.NewAtom(t)
+			file := filepath.Join(t.TempDir(), "child")
+			a.Owner(t, deaf+file, prefix...)
+			child := pidIn(t, file)
+			thaw := frozen(t, child)
+			a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
+			helper.Eventually(t, "the owner is dead", func() bool { return !helper.Alive(owner(t, a)) })
+			a.Newcomer(t).Denied(t)
+			a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
+			thaw()
+			helper.Eventually(t, "the child is dead", func() bool { return !helper.Alive(child) })
+			a.Newcomer(t).Ran(t)
+		})
+	}
+}
+
+func TestAnEndingThatWasCutShortFreesNothing(t *testing.T) {
+	a := helper.NewAtom(t)
+	file := filepath.Join(t.TempDir(), "child")
+	a.Owner(t, deaf+file+" & wait", amongOthers...)
+	child, pid := pidIn(t, file), owner(t, a)
+	newcomer := helper.Command{Args: []string{"sh", "-c", "exec $run --expire-after=0 --pause=30s echo ran"}, Env: a.Env()}.Start(t)
+	helper.Eventually(t, "the owner died of INT", func() bool { return !helper.Alive(pid) })
+	newcomer.Kill(t)
+	a.Newcomer(t).Denied(t)
+	a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
+	if helper.Alive(child) {
+		t.Error("the survivor lives beside the newcomer's job")
+	}
+}
+
+func TestWhereMembersCannotBeRecordedNobodyIsSignalled(t *testing.T) {
+	need.Tools(t, "strace")
+	a := helper.NewAtom(t)
+	script := a.Owner(t, "sleep 1000; :")
+	for fault, words := range map[string]string{"ENOSPC": "no space left on device", "EIO": "input/output error"} {
+		got := a.Shell(t, "strace -f -o /dev/null -P "+a.Lock()+" -e trace=write -e inject=write:error="+fault+" $run --expire-after=0 echo ran")
+		got.Refused(t, 74, words)
+	}
+	if script.Ended() || strings.Contains(a.Runlog(), "event=signal") {
+		t.Errorf("somebody was signalled:\n%s", a.Runlog())
+	}
+	a.Newcomer(t, "--expire-after=0").Ran(t)
+}
+
+// leavers are commands that leave the process group of what starts them.
+func leavers(file string) map[string]string {
+	job := deaf + file
+	return map[string]string{
+		"timeout":    "timeout 1000 " + job,
+		"setsid":     "setsid -w " + job,
+		"nested run": `$adlock run --name=nested -- ` + job,
+	}
+}
+
+func TestACommandThatLeftTheGroupOutlivesItsSupervisorAndHolds(t *testing.T) {
+	for claim := range leavers("") {
+		t.Run(claim, func(t *testing.T) {
+			a := helper.NewAtom(t)
+			file := filepath.Join(t.TempDir(), "job")
+			supervisor := a.Supervised(t, "exec "+leavers(file)[claim])
+			job := pidIn(t, file)
+			helper.Eventually(t, "the command is recorded", func() bool {
+				text, _ := os.ReadFile(a.Lock())
+				return strings.Contains(string(text), "\ncommand=")
+			})
+			supervisor.Kill(t)
+			a.Newcomer(t).Denied(t)
+			a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
+			if helper.Alive(job) {
+				t.Error("the job lives beside the newcomer's")
+			}
+		})
+	}
+}
+
+func TestAScriptThatLedItsSessionIsSurvivedByWhatLeftItsGroup(t *testing.T) {
+	a := helper.NewAtom(t)
+	file := filepath.Join(t.TempDir(), "job")
+	script := a.Owner(t, "timeout 1000 "+deaf+file)
+	job := pidIn(t, file)
+	script.Kill(t)
+	a.Newcomer(t).Denied(t)
+	kill(t, job)
+	helper.Eventually(t, "timeout has ended too", func() bool { return a.Shell(t, "$run --dry-run true").Status == 0 })
+	a.Newcomer(t).Ran(t)
+}
+
+func TestAJobThatItsSupervisorCannotEndHolds(t *testing.T) {
+	for claim, how := range map[string]string{"enforced": "--enforce --expire-after=1s", "told to end": ""} {
+		t.Run(claim, func(t *testing.T) {
+			a := helper.NewAtom(t)
+			file := filepath.Join(t.TempDir(), "job")
+			command := append([]string{a.Bin, "run", "--pause=0", "--program=p", "--host=dax", "--operator=o", "--operand=x"}, strings.Fields(how)...)
+			command = append(command, "setsid", "-w", "sh", "-c", deaf+file)
+			supervisor := helper.Command{Args: command, Env: a.Env()}.Start(t)
+			job := pidIn(t, file)
+			thaw := frozen(t, job)
+			if how == "" {
+				supervisor.Signal(t, syscall.SIGTERM)
+			}
+			if status := supervisor.Wait(t); status != 77 {
+				t.Errorf("status %d\n%s", status, supervisor.Output())
+			}
+			a.Newcomer(t).Denied(t)
+			thaw()
+			helper.Eventually(t, "the job is dead", func() bool { return !helper.Alive(job) })
+			a.Newcomer(t).Ran(t)
+		})
+	}
+}
+
+func TestANewcomerFromInsideTheJobIsDenied(t *testing.T) {
+	a := helper.NewAtom(t)
+	out := filepath.Join(t.TempDir(), "out")
+	// The subshell is an orphan of the owner's group.
+	p := a.Owner(t, `sh -c '($run --expire-after=0 echo ran >"$1.tmp" 2>&1; echo $? >>"$1.tmp"; mv "$1.tmp" "$1") &' sh `+out+`; exec sleep 1000`)
+	var text []byte
+	helper.Eventually(t, "the insider has tried", func() bool {
+		var err error
+		text, err = os.ReadFile(out)
+		return err == nil
+	})
+	if string(text) != "75\n" || p.Ended() {
+		t.Errorf("%q, the owner has ended: %v\n%s", text, p.Ended(), a.Runlog())
+	}
+}
