@@ -113,9 +113,9 @@ const (
 	Damaged                // none of these, or cut short: never replaced
 )
 
-// Parse reads the content of an active lock, without what was appended to it. A
-// record that is cut short anywhere is Damaged: half a pid would be somebody
-// else's.
+// Parse reads the content of an active lock. A record that is cut short anywhere,
+// or to which something unknown was appended, is Damaged: half a pid would be
+// somebody else's.
 func Parse(content []byte) (Record, Content) {
 	record, _, kind := parse(content)
 	return record, kind
@@ -123,16 +123,22 @@ func Parse(content []byte) (Record, Content) {
 
 // parse reads the content of an active lock: the record, and what was appended.
 func parse(content []byte) (Record, Appended, Content) {
-	head, tail := content, []byte(nil)
-	if at := bytes.Index(content, []byte("\nend=\n")); at >= 0 {
-		head, tail = content[:at+len("\nend=\n")], content[at+len("\nend=\n"):]
-	}
+	head, tail := Split(content)
 	record, kind := parseRecord(head)
 	appended, ok := parseAppended(tail, record.Owner)
 	if !ok {
 		return Record{}, Appended{}, Damaged
 	}
 	return record, appended, kind
+}
+
+// Split divides the content of a lock behind the line that ends the record.
+func Split(content []byte) (record, rest []byte) {
+	const end = "\nend=\n"
+	if at := bytes.Index(content, []byte(end)); at >= 0 {
+		return content[:at+len(end)], content[at+len(end):]
+	}
+	return content, nil
 }
 
 func parseRecord(content []byte) (Record, Content) {

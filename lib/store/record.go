@@ -39,10 +39,11 @@ func (r Record) Bytes() []byte {
 
 // ParseRecord reads what Bytes wrote; object names it in the error (74).
 func ParseRecord(object string, content []byte) (Record, error) {
-	record, found := lock.Parse(content)
+	head, rest := lock.Split(content)
+	record, found := lock.Parse(head)
 	r := Record{Record: record}
 	var err error
-	for line := range strings.Lines(string(content)) {
+	for line := range strings.Lines(string(rest)) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		var wrong error
 		switch key {
