@@ -62,8 +62,8 @@ func (r *Request) guarded(v *View) (Outcome, error) {
 	return o, exit.New(exit.NotPermitted, v.active.Path(), "stuck: "+o.Reason+"; to let it go on: kill -CONT "+strconv.Itoa(holder))
 }
 
-// guardGrace is what an ending may take beside its three pauses.
-const guardGrace = time.Minute
+// guardGrace is what an ending may take beside its three pauses. Tests change it.
+var guardGrace = time.Minute
 
 // describe adds the owner that was found and the limits in force.
 func (r *Request) describe(e *runlog.Event, v *View) {

@@ -73,6 +73,41 @@ func TestTheNextHolderOfAPidIsNotTheOwner(t *testing.T) {
 	}
 }
 
+// A daemon leaves a process group behind whose leader, started with the dead
+// owner's pid, has ended: only the session tells it from what the owner left.
+func TestADaemonWhoseFirstProcessHadTheOwnersPidIsNoOrphanOfTheOwner(t *testing.T) {
+	needNamespaces(t)
+	a := helper.NewAtom(t)
+	got := a.Shell(t, functions+`
+		set -m # the owner leads a group and no session
+		own
+		set +m
+		kill -KILL $owner; wait $owner
+		sleep 0.1
+		for try in 1 2 3 4 5 6 7 8 9; do
+			echo $((owner - 1)) >/proc/sys/kernel/ns_last_pid || exit 99
+			setsid sh -c 'sleep 1000 & echo $! >"$1"' sh "$ADLOCK_DIR/daemon" & first=$!
+			wait $first
+			[ $first -eq $owner ] && break
+			kill -KILL $(cat "$ADLOCK_DIR/daemon")
+		done
+		[ $first -eq $owner ] || exit 99
+		daemon=$(cat "$ADLOCK_DIR/daemon")
+		kill -0 -$owner || exit 97 # a group of the owner's number
+		$run --expire-after=0 echo ran || exit
+		kill -0 $daemon || exit 98
+		kill -KILL $daemon`, unshared...)
+	if got.Status == 99 {
+		need.Skip(t, "this kernel does not let the next pid be chosen")
+	}
+	if got.Status != 0 || got.Out != "ran\n" {
+		t.Errorf("%+v", got)
+	}
+	if strings.Contains(a.Runlog(), "event=signal") {
+		t.Errorf("somebody was signalled:\n%s", a.Runlog())
+	}
+}
+
 // The newcomer is held up before a signal while its owner dies and another gets
 // the pid.
 func TestAnOwnerThatExitsBetweenCheckAndSignalCostsNobodyElse(t *testing.T) {
