@@ -225,12 +225,19 @@ func (r *reader) number(key string, bits int) uint64 {
 	return n
 }
 
-// optional is a number that records of earlier versions do not have.
-func (r *reader) optional(key string, bits int) uint64 {
+// Records of earlier versions have neither session nor inode.
+func (r *reader) session(key string) int {
+	if _, there := r.fields[key]; !there {
+		return process.Unrecorded
+	}
+	return int(r.number(key, 31))
+}
+
+func (r *reader) inode(key string) uint64 {
 	if _, there := r.fields[key]; !there {
 		return 0
 	}
-	return r.number(key, bits)
+	return r.number(key, 64)
 }
 
 func (r *reader) duration(key string) time.Duration {
@@ -261,7 +268,7 @@ func (r *reader) identity(prefix string, pid int) process.Identity {
 		Machine: r.text(prefix + "machine"),
 		PIDNS:   r.number(prefix+"pidns", 64),
 		TimeNS:  r.number(prefix+"timens", 64),
-		SID:     int(r.optional(prefix+"session", 31)),
-		Inode:   r.optional(prefix+"inode", 64),
+		SID:     r.session(prefix + "session"),
+		Inode:   r.inode(prefix + "inode"),
 	}
 }

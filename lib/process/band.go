@@ -12,7 +12,7 @@ import (
 type band struct {
 	key          // the process whose pid is its number
 	session bool // else it is a group
-	within  int  // a group's session; 0: not known
+	within  int  // a group's session; 0: one beyond the pid namespace; Unrecorded: not known
 }
 
 // has tells whether e is in the band. A group lies in one session for good
@@ -25,7 +25,7 @@ func (b band) has(e entry) bool {
 	case b.session:
 		return e.sid == b.pid
 	}
-	return e.pgid == b.pid && (b.within == 0 || e.sid == 0 || b.within == e.sid)
+	return e.pgid == b.pid && (b.within == Unrecorded || e.sid == 0 || b.within == e.sid)
 }
 
 // bands are the group and the session that id led when it was read. Of pid 1

@@ -21,7 +21,7 @@ type Identity struct {
 	PID   int
 	Start uint64 // Linux: clock ticks since boot, /proc/PID/stat field 22; elsewhere microseconds since the epoch
 	PGID  int    // its process group when it was read
-	SID   int    // its session when it was read; 0: not known
+	SID   int    // its session when it was read; 0: one beyond its pid namespace
 	UID   int    // its effective user when it was read
 
 	// Inode is that of its pidfd, which no other process has until the next boot
@@ -36,6 +36,9 @@ type Identity struct {
 	PIDNS   uint64 // inode of the reader's pid namespace
 	TimeNS  uint64 // inode of the reader's time namespace: it shifts Start
 }
+
+// Unrecorded is the SID of an identity that was written down without its session.
+const Unrecorded = -1
 
 // Of reads the identity of a process that this process can see. The error is
 // unix.ESRCH (by errors.Is) where there is none with that pid, and unix.EPERM

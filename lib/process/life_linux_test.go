@@ -231,6 +231,14 @@ func TestGroupRules(t *testing.T) {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
+	old := Identity{PID: 10, PGID: 10, SID: Unrecorded, Start: 5}
+	if !old.bands()[0].lives([]entry{{pid: 12, pgid: 10, sid: 10, start: 9}}) {
+		t.Error("a member of a group whose session nobody wrote down is left out")
+	}
+	beyond := Identity{PID: 10, PGID: 10, Start: 5}
+	if beyond.bands()[0].lives([]entry{{pid: 12, pgid: 10, sid: 10, start: 9}}) {
+		t.Error("a session beyond the pid namespace is taken for one within")
+	}
 	for _, id := range []Identity{{PID: 1, PGID: 1, SID: 1}, {PID: 11, PGID: 10, SID: 10}, {}} {
 		if len(id.bands()) > 0 {
 			t.Errorf("%+v leads", id)

@@ -151,7 +151,7 @@ func init() {
 		owner := Here()
 		owner.PID, _ = strconv.Atoi(args[0])
 		owner.Start, _ = strconv.ParseUint(args[1], 10, 64)
-		owner.PGID = owner.PID
+		owner.PGID, owner.SID = owner.PID, Unrecorded
 		var r recorder
 		err := r.killer(brief).End(Job{Owner: owner, FileUID: os.Getuid()})
 		_, listed := Job{Owner: owner, FileUID: os.Getuid()}.Members()

@@ -79,24 +79,23 @@ func TestADaemonWhoseFirstProcessHadTheOwnersPidIsNoOrphanOfTheOwner(t *testing.
 	needNamespaces(t)
 	a := helper.NewAtom(t)
 	got := a.Shell(t, functions+`
-		set -m # the owner leads a group and no session
-		own
-		set +m
-		kill -KILL $owner; wait $owner
+		$run sleep 1000 & owner=$! # it leads a group and no session
+		until command=$(sed -n 's/^command=\([0-9]*\).*/\1/p' "$ADLOCK_DIR"/lock.* 2>/dev/null) && [ "$command" ]; do sleep 0.01; done
+		kill -KILL $owner $command; wait $owner
 		sleep 0.1
 		for try in 1 2 3 4 5 6 7 8 9; do
 			echo $((owner - 1)) >/proc/sys/kernel/ns_last_pid || exit 99
 			setsid sh -c 'sleep 1000 & echo $! >"$1"' sh "$ADLOCK_DIR/daemon" & first=$!
 			wait $first
 			[ $first -eq $owner ] && break
-			kill -KILL $(cat "$ADLOCK_DIR/daemon")
+			kill -KILL "$(cat "$ADLOCK_DIR/daemon")"
 		done
 		[ $first -eq $owner ] || exit 99
 		daemon=$(cat "$ADLOCK_DIR/daemon")
 		kill -0 -$owner || exit 97 # a group of the owner's number
 		$run --expire-after=0 echo ran || exit
 		kill -0 $daemon || exit 98
-		kill -KILL $daemon`, unshared...)
+		kill -KILL $daemon`, append(unshared, "setsid")...)
 	if got.Status == 99 {
 		need.Skip(t, "this kernel does not let the next pid be chosen")
 	}
