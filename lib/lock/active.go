@@ -15,6 +15,7 @@ type Active struct {
 	Record   Record
 	Appended Appended
 	Content  Content
+	held     bool // the guard
 }
 
 // Active opens the active lock lock.NAME; fs.ErrNotExist where the atom is free.
@@ -68,6 +69,7 @@ func (a *Active) Guard(wait time.Duration) error {
 	if !got {
 		return ErrGuarded
 	}
+	a.held = true
 	mine, err := a.named()
 	if err != nil {
 		return err
@@ -105,5 +107,13 @@ func (a *Active) Name() string { return strings.TrimPrefix(a.name, ActivePrefix)
 // Path is the lock's path, for messages.
 func (a *Active) Path() string { return a.dir.Path(a.name) }
 
-// Close lets go of the lock's file, and of its guard where that is held.
-func (a *Active) Close() error { return a.file.Close() }
+// Close lets go of the guard, where that is held, and of the lock's file. The
+// guard goes by itself: until its exec, a child that another thread forks just
+// now has a copy of the descriptor, which would hold it on.
+func (a *Active) Close() error {
+	var err error
+	if a.held {
+		err = a.wrap(retry(func() error { return unix.Flock(a.fd, unix.LOCK_UN) }))
+	}
+	return errors.Join(err, a.file.Close())
+}
