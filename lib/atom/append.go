@@ -79,17 +79,41 @@ func (k *Keeper) RecordCommand(files, token string, command process.Identity) er
 }
 
 // RecordMembers adds the members of a job to its lock before its own supervisor
-// signals them. A newcomer that is ending the job is waited for: it has recorded
-// them, and each is to get each signal once.
-func (k *Keeper) RecordMembers(files, token string, pause time.Duration, members []process.Identity) error {
-	return k.underGuard(files, token, max(4*pause, time.Second), func(active *lock.Active) error {
+// signals them. It is lock.ErrGuarded where a newcomer is ending the job: it has
+// recorded them, and each is to get each signal once.
+func (k *Keeper) RecordMembers(files, token string, members []process.Identity) error {
+	return k.underGuard(files, token, guardWait, func(active *lock.Active) error {
 		return k.appendSurvivors(active, members)
 	})
 }
 
-// underGuard calls do with the lock of an acquisition, under its guard. A lock
-// that is not there any more, because a person has cleared it, needs nothing.
-func (k *Keeper) underGuard(files, token string, wait time.Duration, do func(*lock.Active) error) error {
+// BeingEnded tells whether somebody is ending the job of an acquisition, or has
+// begun to and left members of it alive. Whoever ends a job holds the guard from
+// before he records them, and that before the first signal, to the end; one who
+// only passes by lets go of the guard at once, and is not there when asked again.
+func (k *Keeper) BeingEnded(files, token string) (bool, error) {
+	active, err := k.acquisition(files, token)
+	if err != nil {
+		return false, ignoreMissing(err)
+	}
+	defer active.Close()
+	if active.Job().Survived() {
+		return true, nil
+	}
+	switch err := active.Guard(0); {
+	case errors.Is(err, lock.ErrGuarded):
+		return true, nil
+	case errors.Is(err, lock.ErrLost):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return active.Job().Survived(), nil
+}
+
+// acquisition opens the lock of an acquisition, an active lock or a reader's:
+// fs.ErrNotExist where a person has cleared it.
+func (k *Keeper) acquisition(files, token string) (*lock.Active, error) {
 	active, err := k.Dir.Active(files)
 	if err == nil && active.Record.Token != token {
 		active.Close()
@@ -98,6 +122,13 @@ func (k *Keeper) underGuard(files, token string, wait time.Duration, do func(*lo
 	if errors.Is(err, fs.ErrNotExist) {
 		active, err = k.reader(Return{Files: files, Token: token})
 	}
+	return active, err
+}
+
+// underGuard calls do with the lock of an acquisition, under its guard. A lock
+// that is not there any more needs nothing.
+func (k *Keeper) underGuard(files, token string, wait time.Duration, do func(*lock.Active) error) error {
+	active, err := k.acquisition(files, token)
 	if err != nil {
 		return ignoreMissing(err)
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/exit"
+	"adlock/lib/lock"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/lib/supervise"
@@ -181,7 +183,8 @@ func (r *runArgs) supervised(path string, command []string) (int, error) {
 // what belongs to the job. A lease goes with the locksmith.
 type jobRecorder interface {
 	RecordCommand(files, token string, command process.Identity) error
-	RecordMembers(files, token string, pause time.Duration, members []process.Identity) error
+	RecordMembers(files, token string, members []process.Identity) error
+	BeingEnded(files, token string) (bool, error)
 }
 
 // recordJob has the job's processes written into the lock with that token.
@@ -190,10 +193,19 @@ func (r *runArgs) recordJob(k Locker, plan *supervise.Job, token *string) {
 	if !can {
 		return
 	}
-	files, pause := r.Request.Atom.Name(), r.Request.Pause
+	files := r.Request.Atom.Name()
 	plan.Begun = func(command process.Identity) error { return recorder.RecordCommand(files, *token, command) }
 	plan.Record = func(members []process.Identity) error {
-		return recorder.RecordMembers(files, *token, pause, members)
+		err := recorder.RecordMembers(files, *token, members)
+		if errors.Is(err, lock.ErrGuarded) {
+			return supervise.ErrBeingEnded
+		}
+		return err
+	}
+	plan.BeingEnded = func() bool {
+		// What cannot be asked cannot be released either: the lock stays.
+		ending, err := recorder.BeingEnded(files, *token)
+		return err == nil && ending
 	}
 }
 

@@ -18,7 +18,21 @@ func (job Job) Remains() bool {
 	case elsewhere:
 		return true
 	}
-	return job.Uncounted || job.recordedLives() || job.bandLives(where)
+	return job.Survived() || job.bandLives(where)
+}
+
+// Survived tells whether something that the lock recorded beside the owner lives,
+// or cannot be proved dead.
+func (job Job) Survived() bool {
+	if job.Uncounted {
+		return true
+	}
+	for _, id := range job.recorded() {
+		if id.Life() != Dead {
+			return true
+		}
+	}
+	return false
 }
 
 // Alive is Remains without what is only not known to be dead: what nobody can
@@ -40,15 +54,6 @@ func (job Job) recorded() []Identity {
 		list = append([]Identity{job.Command}, list...)
 	}
 	return list
-}
-
-func (job Job) recordedLives() bool {
-	for _, id := range job.recorded() {
-		if id.Life() != Dead {
-			return true
-		}
-	}
-	return false
 }
 
 func (job Job) bandLives(where Identity) bool {

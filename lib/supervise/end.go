@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"errors"
 	"time"
 
 	"adlock/lib/limit"
@@ -45,13 +46,20 @@ func (r *run) endRest() { r.end(r.job.Pause) }
 // works beside the loop, which goes on reaping.
 func (r *run) end(grace time.Duration) {
 	r.ending = make(chan error, 1)
-	go func() {
-		if r.none(grace) {
-			r.ending <- nil
-			return
+	go func() { r.ending <- r.endAll(grace) }()
+}
+
+// endAll leaves the job to somebody else who is ending it, for as long as he is:
+// each process is to get each signal once, and orphans need their subreaper.
+func (r *run) endAll(grace time.Duration) error {
+	killer := process.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.job.Record}
+	for !r.none(grace) {
+		if err := killer.EndDescendants(r.place.groupIsJob()); !errors.Is(err, ErrBeingEnded) {
+			return err
 		}
-		r.ending <- process.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.job.Record}.EndDescendants(r.place.groupIsJob())
-	}()
+		grace = 0
+	}
+	return nil
 }
 
 // none waits for at most grace until no process of the job lives, and says

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"adlock/lib/process"
 )
 
 // The test binary is also the other processes of these tests: a supervisor as
@@ -39,6 +41,7 @@ type setup struct {
 	Hold        bool   // wait for a line on standard input between Prepare and Run
 	Cancel      bool   // give up in place of Run
 	Report      string // file for report
+	BeingEnded  string // while there is a file of this name, somebody else is ending the job
 }
 
 // report is what a supervisor has come to know.
@@ -64,6 +67,7 @@ func superviseAsRun() int {
 	}
 	job, err := Prepare(Job{Command: s.Args[0], Path: path, Args: s.Args, Env: s.env(), QuietOK: s.QuietOK,
 		Enforce: s.Enforce, ExpireAfter: s.ExpireAfter, Pause: s.Pause,
+		BeingEnded: func() bool { return exists(s.BeingEnded) }, Record: s.record,
 		Observe: func(sent signalled) { rep.Signals = append(rep.Signals, sent.Signal) }})
 	if err != nil {
 		panic(err)
@@ -95,6 +99,14 @@ func superviseAsRun() int {
 		rep.Err = err.Error()
 	}
 	return result.Status
+}
+
+// record is refused while somebody else is ending the job.
+func (s setup) record([]process.Identity) error {
+	if exists(s.BeingEnded) {
+		return ErrBeingEnded
+	}
+	return nil
 }
 
 // env is the job's environment.

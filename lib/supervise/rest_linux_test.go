@@ -50,3 +50,79 @@ func TestWhatOutlivedTheCommandIsEndedWithTheSupervisor(t *testing.T) {
 	}
 	mustBeGone(t, child)
 }
+
+// leaver is a command that ends at once, by itself, and leaves a child behind.
+const leaver = `(trap '' INT TERM; exec sleep 300 >/dev/null 2>&1) & echo $! >"$1/child"; exit 6`
+
+// whileBeingEnded starts a job that somebody else is ending for as long as the
+// file is there, and returns once its command is gone and its child is left.
+func whileBeingEnded(t *testing.T, s setup) (st *stage, child int) {
+	t.Helper()
+	dir := t.TempDir()
+	s.BeingEnded, s.Args = filepath.Join(dir, "ending"), sh(dir, leaver)
+	if err := os.WriteFile(s.BeingEnded, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	st = rehearse(t, s)
+	supervisor := st.begin().PID
+	child = pidIn(t, filepath.Join(dir, "child"))
+	await(t, "the supervisor to inherit the child", func() bool { return parentOf(t, child) == supervisor })
+	return st, child
+}
+
+// mustStay wants the supervisor to be there a little later too.
+func (st *stage) mustStay() {
+	st.t.Helper()
+	select {
+	case err := <-st.over:
+		st.t.Fatalf("the supervisor is gone: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+}
+
+func TestSupervisorOfAJobThatIsBeingEndedStaysWithItsOrphans(t *testing.T) {
+	st, child := whileBeingEnded(t, setup{})
+	st.mustStay()
+	signalTo(t, child, syscall.SIGKILL)
+	status, rep := st.end()
+	if status != 6 || rep.Result.Ended || rep.Result.Alive || rep.Err != "" || len(rep.Signals) != 0 {
+		t.Errorf("status %d, %+v, error %q, signals %v", status, rep.Result, rep.Err, rep.Signals)
+	}
+}
+
+func TestSupervisorLeavesItsOrphansOnceNobodyIsEndingTheJob(t *testing.T) {
+	st, child := whileBeingEnded(t, setup{})
+	st.mustStay()
+	if err := os.Remove(st.setup.BeingEnded); err != nil {
+		t.Fatal(err)
+	}
+	if status, rep := st.end(); status != 6 || rep.Err != "" || !lives(child) {
+		t.Errorf("status %d, error %q, the daemon lives: %v", status, rep.Err, lives(child))
+	}
+	signalTo(t, child, syscall.SIGKILL)
+}
+
+func TestSupervisorThatIsToEndItsJobLeavesThatToWhoeverHasBegun(t *testing.T) {
+	for claim, s := range map[string]setup{
+		"told to":  {Pause: time.Millisecond},
+		"enforced": {Pause: time.Millisecond, Enforce: true, ExpireAfter: time.Millisecond},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			st, child := whileBeingEnded(t, s)
+			if !s.Enforce {
+				signalTo(t, st.report().PID, syscall.SIGTERM)
+			}
+			st.mustStay()
+			if !lives(child) {
+				t.Error("the child was ended by both")
+			}
+			if err := os.Remove(st.setup.BeingEnded); err != nil {
+				t.Fatal(err)
+			}
+			if _, rep := st.end(); rep.Result.Alive || rep.Err != "" {
+				t.Errorf("%+v, error %q", rep.Result, rep.Err)
+			}
+			mustBeGone(t, child)
+		})
+	}
+}

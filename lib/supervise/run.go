@@ -23,15 +23,16 @@ type run struct {
 	resumed time.Duration // boottime of the last CONT; 0: none
 
 	expired bool
-	rest    chan error // not nil: the command died of a signal, and this will say when the rest of the job is gone
-	ending  chan error // not nil: the job is being ended, and this will say how that went
-	trouble error      // the first signal that could not be sent
+	rest    chan error    // not nil: the command wasEnded, and this will say when the rest of the job is gone
+	reaped  chan struct{} // something was, since this was last looked at
+	ending  chan error    // not nil: the job is being ended, and this will say how that went
+	trouble error         // the first signal that could not be sent
 }
 
 // Run starts the job and returns when it has ended: the command itself after an
 // end of its own, where what it left behind in the background is left alone; all
-// of it where the command died of a signal, and where one told us to end the job
-// or Enforce did, which ends the rest too.
+// of it where the command died of a signal or somebody else is ending the job, and
+// where a signal told us to end the job or Enforce did, which ends the rest too.
 //
 // An error with Result.Started false means that nothing ran, mostly because the
 // command cannot be executed (status 126 or 127). An error with Result.Alive
@@ -41,7 +42,7 @@ type run struct {
 // Signals stay caught afterwards: what is left to do is short, and a job that
 // has ended is to be released.
 func (s *Supervisor) Run() (Result, error) {
-	r := &run{Supervisor: s, began: process.Boottime()}
+	r := &run{Supervisor: s, began: process.Boottime(), reaped: make(chan struct{}, 1)}
 	<-r.begin
 	if err := r.start(); err != nil {
 		return Result{Status: exit.Code(err)}, err
@@ -91,10 +92,11 @@ func (r *run) supervise() (Result, error) {
 			switch {
 			case r.toldToEnd():
 				r.endRest()
-			case !r.status.Signaled():
-				return r.result(nil)
-			case r.rest == nil:
+			case r.rest != nil:
+			case r.wasEnded():
 				r.outlast()
+			default:
+				return r.result(nil)
 			}
 		}
 		select {
@@ -129,8 +131,12 @@ func (r *run) reap() {
 		case err == syscall.EINTR:
 		case err != nil || pid <= 0:
 			return
-		case pid == r.pid:
+		case pid == r.pid && !r.gone: // else an orphan that was given its pid since
 			r.gone, r.status = true, status
+		}
+		select {
+		case r.reaped <- struct{}{}:
+		default:
 		}
 	}
 }

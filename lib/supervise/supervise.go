@@ -21,6 +21,7 @@
 package supervise
 
 import (
+	"errors"
 	"syscall"
 	"time"
 
@@ -51,9 +52,17 @@ type Job struct {
 	Begun func(process.Identity) error
 
 	// Record is told of every process of the job before it is signalled in order to
-	// end it (process.Killer). May be nil.
+	// end it (process.Killer). ErrBeingEnded says that somebody else does that. May
+	// be nil.
 	Record func([]process.Identity) error
+
+	// BeingEnded says whether somebody else is ending the job, or has begun to. It
+	// may be called by any goroutine. May be nil: nobody does.
+	BeingEnded func() bool
 }
+
+// ErrBeingEnded says that somebody else is ending the job.
+var ErrBeingEnded = errors.New("somebody else is ending the job")
 
 // Supervisor is a job that is ready to run. It is used once, by one goroutine.
 // There is at most one in a process: it owns the process's children, signals

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -222,4 +223,52 @@ func TestANewcomerFromInsideTheJobIsDenied(t *testing.T) {
 	if string(text) != "75\n" || p.Ended() {
 		t.Errorf("%q, the owner has ended: %v\n%s", text, p.Ended(), a.Runlog())
 	}
+}
+
+// forker is a process that leaves its group, and at TERM is followed by one in
+// another session that only KILL ends. It writes its pid, and then that one's.
+func forker(file string) string {
+	return `setsid sh -c 'trap "" INT; trap "setsid ` + "sh \"$1.sh\" \"$1.second\" & exit" + `" TERM; echo $$ >"$1.first"; while :; do sleep 0.05; done' sh ` + file
+}
+
+// endsByItself is a command that makes an end of its own of INT, and leaves a
+// forker to its supervisor.
+func endsByItself(t *testing.T) (script, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "forker")
+	text := `trap "" INT TERM; echo $$ >"$1"; while :; do sleep 0.05; done`
+	if err := os.WriteFile(file+".sh", []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return `trap "exit 0" INT; ` + forker(file) + ` & while :; do sleep 0.05; done`, file
+}
+
+func TestWhatForksAgainWhileItsJobIsEndedIsEndedToo(t *testing.T) {
+	a := helper.NewAtom(t)
+	script, file := endsByItself(t)
+	a.Supervised(t, script)
+	first := pidIn(t, file+".first")
+	a.Newcomer(t, "--expire-after=0").Ran(t)
+	if second := pidIn(t, file+".second"); helper.Alive(first) || helper.Alive(second) {
+		t.Errorf("beside the newcomer's job live the first (%v) and its successor (%v)\n%s", helper.Alive(first), helper.Alive(second), a.Runlog())
+	}
+}
+
+func TestASupervisorStaysWithWhatAnEndingThatWasCutShortHasLeft(t *testing.T) {
+	a := helper.NewAtom(t)
+	script, file := endsByItself(t)
+	supervisor := a.Supervised(t, script)
+	first := pidIn(t, file+".first")
+	newcomer := helper.Command{Args: []string{"sh", "-c", "exec $run --expire-after=0 --pause=30s echo ran"}, Env: a.Env()}.Start(t)
+	helper.Eventually(t, "the command has ended", func() bool { return slices.Equal(helper.Children(supervisor.PID), []int{first}) })
+	newcomer.Kill(t)
+	a.Newcomer(t).Denied(t)
+	if supervisor.Ended() {
+		t.Errorf("the supervisor has left its orphan:\n%s", a.Runlog())
+	}
+	kill(t, first)
+	if status := supervisor.Wait(t); status != 0 || strings.Contains(a.Runlog(), "event=lost") {
+		t.Errorf("status %d\n%s", status, a.Runlog())
+	}
+	a.Newcomer(t).Ran(t)
 }
