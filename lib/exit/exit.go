@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
 // The statuses of every verb.
@@ -100,8 +102,28 @@ func OnQuit() {
 }
 
 // Report writes err to standard error as the one line "adlock: object: reason".
+// That it cannot be written changes nothing. Not by way of os.Stderr: where
+// nobody reads any more, that ends this process by SIGPIPE, with all that it holds.
 func Report(err error) {
-	os.Stderr.WriteString("adlock: " + oneLine(err.Error()) + "\n")
+	line := []byte("adlock: " + oneLine(err.Error()) + "\n")
+	for len(line) > 0 {
+		n, err := syscall.Write(2, line)
+		switch {
+		case err == nil:
+			line = line[n:]
+		case err == syscall.EAGAIN && writable():
+		case err != syscall.EINTR:
+			return
+		}
+	}
+}
+
+// writable waits for room where somebody has made standard error non-blocking,
+// and not for ever.
+func writable() bool {
+	const most = 1000 // milliseconds
+	n, err := unix.Poll([]unix.PollFd{{Fd: 2, Events: unix.POLLOUT}}, most)
+	return n > 0 || err == unix.EINTR
 }
 
 // oneLine keeps a message one line whatever an operand holds.

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"adlock/test/helper"
+)
+
+// streams are ways in which nothing can be written to a descriptor any more, as
+// a shell makes them; N stands for its number.
+var streams = map[string]string{
+	"a broken pipe": "exec 9<>pipe N>pipe 9<&-",
+	"closed":        "exec N>&-",
+	"a full disk":   "exec N>/dev/full",
+}
+
+// unheard is a shell in which the descriptor is of no use, with a record that
+// cannot be written, so that adlock has something to say.
+func (s *stage) unheard(stream, descriptor, script string) helper.Result {
+	s.Helper()
+	s.in("record", "a file, where a directory should be")
+	prologue := "mkfifo pipe || exit; exec 3>&1; " + strings.ReplaceAll(streams[stream], "N", descriptor) + "\n"
+	return helper.Command{Dir: s.dir, Args: []string{"sh", "-c", prologue + script}, Env: append(s.command().Env,
+		"ADLOCK_LOGDIR="+s.in("record"), "adlock="+helper.Binary(s), "lock="+s.lockOf("a"))}.Run(s)
+}
+
+func TestWhereNobodyHearsWhatGoesWrongTheJobRunsAndIsReleased(t *testing.T) {
+	for stream := range streams {
+		t.Run(stream, func(t *testing.T) {
+			s := newStage(t)
+			r := s.unheard(stream, "2", `$adlock run --program job --name a sh -c 'test -e "$lock" && echo ran >&3; exit 7'`)
+			if r.Status != 7 || r.Out != "ran\n" || s.held("a") {
+				t.Errorf("status %d, output %q, held: %v", r.Status, r.Out, s.held("a"))
+			}
+		})
+	}
+}
+
+func TestWhereNobodyHearsWhatGoesWrongAScriptGetsItsLockAndReleasesIt(t *testing.T) {
+	for stream := range streams {
+		t.Run(stream, func(t *testing.T) {
+			s := newStage(t)
+			r := s.unheard(stream, "2", `$adlock mkatomic --lock - job dax run a; echo $? >&3
+				test -e "$lock" && echo held >&3
+				$adlock release "$lock"; echo $? >&3`)
+			if r.Out != "0\nheld\n0\n" || s.held("a") {
+				t.Errorf("output %q, held: %v", r.Out, s.held("a"))
+			}
+		})
+	}
+}
+
+func TestWhereNobodyHearsWhatGoesWrongATakeoverIsCarriedThrough(t *testing.T) {
+	for stream := range streams {
+		t.Run(stream, func(t *testing.T) {
+			s := newStage(t)
+			owner := s.hold("a")
+			r := s.unheard(stream, "2", `$adlock run --program job --name a --expire-after 0 -- sh -c 'echo ran >&3'`)
+			if r.Status != 0 || r.Out != "ran\n" || s.held("a") || !owner.Ended() && helper.Alive(owner.PID) {
+				t.Errorf("status %d, output %q, held: %v", r.Status, r.Out, s.held("a"))
+			}
+		})
+	}
+}
+
+func TestWhereNobodyReadsWhatWasHeldBackTheStatusIsTheJobs(t *testing.T) {
+	for stream := range streams {
+		for _, descriptor := range []string{"1", "2"} {
+			t.Run(stream+" as "+descriptor, func(t *testing.T) {
+				s := newStage(t)
+				r := s.unheard(stream, descriptor, `$adlock run --program job --name a --quiet-ok sh -c 'echo words; exit 7'`)
+				if r.Status != 7 || s.held("a") {
+					t.Errorf("status %d, held: %v", r.Status, s.held("a"))
+				}
+			})
+		}
+	}
+}
+
+func TestALimitOnTheSizeOfFilesIsAnErrorLikeAFullDisk(t *testing.T) {
+	s := newStage(t)
+	r := helper.Command{Dir: s.dir, Env: s.command().Env, Args: []string{"sh", "-c", "ulimit -f 0; exec " + helper.Binary(t) + " run --program job --name a touch ran"}}.Run(t)
+	if r.Status != 74 || !oneLine(r.Err) || !strings.Contains(r.Err, "file too large") || s.held("a") || exists(s.in("ran")) {
+		t.Errorf("status %d, held: %v\n%s", r.Status, s.held("a"), r.Err)
+	}
+	s.want(0, "run", "--program", "job", "--name", "a", "true")
+}
+
+func TestARecordAtTheLimitOnTheSizeOfFilesCostsNeitherJobNorLock(t *testing.T) {
+	s := newStage(t)
+	for range 40 {
+		s.want(0, "run", "--program", "job", "--name", "a", "true")
+	}
+	r := helper.Command{Dir: s.dir, Env: s.command().Env, Args: []string{"sh", "-c", "ulimit -f 8; exec " + helper.Binary(t) + " run --program job --name a sh -c 'echo ran; exit 7'"}}.Run(t)
+	if r.Status != 7 || r.Out != "ran\n" || !strings.Contains(r.Err, "file too large") || strings.Contains(r.Err, "goroutine") || s.held("a") {
+		t.Errorf("status %d, output %q, held: %v\n%s", r.Status, r.Out, s.held("a"), r.Err)
+	}
+}
+
+// The signals that adlock itself does without are the job's as they ever were.
+func TestAJobHasTheSignalsThatItsCallerHas(t *testing.T) {
+	s := newStage(t)
+	const look = `ulimit -f 1000; exec "$@" grep -E "^Sig(Blk|Ign|Cgt)" /proc/self/status`
+	shell := func(command ...string) helper.Result {
+		return helper.Command{Args: append([]string{"sh", "-c", look, "sh"}, command...), Env: s.command().Env}.Run(t)
+	}
+	want := shell("env")
+	got := shell(helper.Binary(t), "run", "--program", "job", "--name", "a")
+	if got != want || !strings.Contains(want.Out, "SigIgn") {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
