@@ -20,7 +20,7 @@ type run struct {
 	gone   bool               // the command itself has ended
 
 	told    bool          // a signal to end was passed on
-	resumed time.Duration // boottime of the last CONT; 0: none
+	resumed time.Duration // boottime of the last CONT; long ago: none
 
 	expired bool
 	rest    chan error    // not nil: the command wasEnded, and this will say when the rest of the job is gone
@@ -42,7 +42,7 @@ type run struct {
 // Signals stay caught afterwards: what is left to do is short, and a job that
 // has ended is to be released.
 func (s *Supervisor) Run() (Result, error) {
-	r := &run{Supervisor: s, began: process.Boottime(), reaped: make(chan struct{}, 1)}
+	r := &run{Supervisor: s, began: process.Boottime(), resumed: -outdated, reaped: make(chan struct{}, 1)}
 	<-r.begin
 	if err := r.start(); err != nil {
 		return Result{Status: exit.Code(err)}, err
@@ -104,6 +104,8 @@ func (r *run) supervise() (Result, error) {
 			r.reap()
 		case sig := <-r.signals:
 			r.forward(sig.(syscall.Signal))
+		case <-r.stopped:
+			r.forward(unix.SIGTSTP)
 		case <-r.continued:
 			r.forward(unix.SIGCONT)
 		case <-limit.C:

@@ -12,10 +12,13 @@ import (
 	"adlock/lib/process"
 )
 
-// watch is what this process hears while its job runs.
+// watch is what this process hears while its job runs. Notify drops what a
+// channel has no room for, so each signal has one of its own: what is dropped waits
+// there already, and two that wait are one, as for the kernel.
 type watch struct {
-	signals   chan os.Signal // to be forwarded, in the order they came
-	continued chan os.Signal // CONT; by itself, so that a stop can see that it is outdated
+	signals   chan os.Signal // from the channels of those that are forwarded
+	stopped   chan os.Signal // TSTP
+	continued chan os.Signal // CONT
 	children  chan os.Signal // CHLD; one that waits stands for all
 	begin     chan struct{}  // taken by whoever starts the job: from then on the signals are the job's
 }
@@ -27,16 +30,27 @@ type watch struct {
 // To listen costs the runtime two switches between threads for each signal, in
 // all as much as taking the lock. So it is done beside that.
 func newWatch() watch {
-	w := watch{make(chan os.Signal, 16), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})}
+	w := watch{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})}
 	go func() {
 		for _, sig := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {
 			if !signal.Ignored(sig) {
-				signal.Notify(w.signals, sig)
+				w.listen(sig)
 			}
 		}
 		w.standIn()
 	}()
 	return w
+}
+
+// listen has sig passed on to w.signals.
+func (w watch) listen(sig os.Signal) {
+	one := make(chan os.Signal, 1)
+	signal.Notify(one, sig)
+	go func() {
+		for sig := range one {
+			w.signals <- sig
+		}
+	}()
 }
 
 // standIn does with signals what would be done if nobody listened, until the job
@@ -79,7 +93,7 @@ func (w watch) attend(p place) {
 	}
 	signal.Notify(w.continued, unix.SIGCONT)
 	if !p.terminal && !signal.Ignored(unix.SIGTSTP) {
-		signal.Notify(w.signals, unix.SIGTSTP)
+		signal.Notify(w.stopped, unix.SIGTSTP)
 	}
 }
 
@@ -91,8 +105,7 @@ func (r *run) forward(sig syscall.Signal) {
 	case sig == unix.SIGTSTP:
 		r.stop()
 	case sig == unix.SIGCONT:
-		r.resumed = process.Boottime()
-		r.signalAll(sig)
+		r.resume()
 	case sig == unix.SIGUSR1, sig == unix.SIGUSR2:
 		r.signalChild(sig)
 	case sig == unix.SIGHUP:
@@ -111,24 +124,40 @@ func (r *run) forward(sig syscall.Signal) {
 // isTyped: the terminal sends these to the whole foreground group.
 func isTyped(sig syscall.Signal) bool { return sig == unix.SIGINT || sig == unix.SIGQUIT }
 
-// outdated is how far apart a TSTP and a CONT have to be for their order to be
-// known: the runtime does not keep it. Nearer ones cancel out, as what stops for
-// good holds the atom for good.
+// stop stops the job. The signal is STOP: the job may be all of an orphaned group,
+// in which TSTP does nothing. This process goes on: a CONT that came just before it
+// stopped itself would continue nobody, and one that stands still would neither
+// reap nor enforce.
+func (r *run) stop() {
+	arrived()
+	if len(r.continued) == 0 && process.Boottime()-r.resumed >= outdated {
+		r.signalAll(unix.SIGSTOP)
+	}
+}
+
+// resume lets the job go on, whether it was stopped by stop or by others.
+func (r *run) resume() {
+	arrived()
+	select {
+	case <-r.stopped: // which of the two came first nobody knows
+	default:
+	}
+	r.signalAll(unix.SIGCONT)
+	r.resumed = process.Boottime()
+}
+
+// outdated is how long a TSTP may be under way while a CONT that was sent later
+// overtakes it, on a busy machine. The runtime keeps no order: of a stop and a
+// continue that come together only the continue counts, as what stops for good
+// holds the atom for good.
 const outdated = 100 * time.Millisecond
 
-// stop stops the job and then this process, for whoever watches it. The signal
-// is STOP: the job may be all of an orphaned group, in which TSTP does nothing.
-func (r *run) stop() {
-	if r.resumed != 0 && process.Boottime()-r.resumed < outdated {
-		return
-	}
-	r.signalAll(unix.SIGSTOP)
-	select {
-	case <-r.continued:
-		r.forward(unix.SIGCONT)
-	case <-time.After(outdated):
-		r.note(unix.Kill(unix.Getpid(), unix.SIGSTOP))
-	}
+// arrived returns once what this process was sent before, and the runtime has
+// taken, is in its channels: signal.Stop waits for that.
+func arrived() {
+	none := make(chan os.Signal, 1)
+	signal.Notify(none, unix.SIGCONT)
+	signal.Stop(none)
 }
 
 // signalAll sends sig to every process of the job, parents first.

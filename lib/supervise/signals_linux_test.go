@@ -123,7 +123,7 @@ func TestStopAndContinueReachTheWholeJob(t *testing.T) {
 	st := rehearse(t, setup{Args: sh(dir, `sleep 300 & echo $! >"$1/child"; wait`)})
 	rep := st.begin()
 	child := pidIn(t, filepath.Join(dir, "child"))
-	all := []int{rep.PID, parentOf(t, child), child}
+	all := []int{parentOf(t, child), child}
 	are := func(letters string) func() bool {
 		return func() bool {
 			for _, pid := range all {
@@ -136,6 +136,9 @@ func TestStopAndContinueReachTheWholeJob(t *testing.T) {
 	}
 	signalTo(t, rep.PID, syscall.SIGTSTP)
 	await(t, "all to be stopped", are("T"))
+	if state(rep.PID) == 'T' {
+		t.Error("the supervisor stands still too, and cannot see to its job")
+	}
 	signalTo(t, rep.PID, syscall.SIGCONT)
 	await(t, "all to run again", are("RSD"))
 	signalTo(t, rep.PID, syscall.SIGTERM)
@@ -177,4 +180,94 @@ func TestAStopThatIsTakenBackAtOnceIsNotForGood(t *testing.T) {
 	if status, _ := st.end(); status != 7 {
 		t.Errorf("status %d", status)
 	}
+}
+
+func TestAStopThatIsTakenBackAtAnyDistanceIsNotForGood(t *testing.T) {
+	var distances []time.Duration
+	for d := time.Duration(0); d <= 300*time.Millisecond; d += 20 * time.Millisecond {
+		distances = append(distances, d)
+	}
+	for d := 90 * time.Millisecond; d <= 110*time.Millisecond; d += time.Millisecond / 2 {
+		distances = append(distances, d)
+	}
+	const supervisors = 6
+	for first := range supervisors {
+		t.Run(strconv.Itoa(first), func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "parent")
+			st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
+			rep := st.begin()
+			heard(t, file, 1)
+			pairs := 0
+			for i := first; i < len(distances); i += supervisors {
+				time.Sleep(outdated) // or this stop would count as older than the last CONT
+				signalTo(t, rep.PID, syscall.SIGTSTP)
+				time.Sleep(distances[i])
+				signalTo(t, rep.PID, syscall.SIGCONT)
+				signalTo(t, rep.PID, syscall.SIGUSR1)
+				pairs++
+				await(t, "the job goes on after "+distances[i].String(), func() bool {
+					text, _ := os.ReadFile(file)
+					return strings.Count(string(text), "user defined signal 1") == pairs
+				})
+			}
+			st.stdin.Close()
+			if status, _ := st.end(); status != 7 {
+				t.Errorf("status %d", status)
+			}
+		})
+	}
+}
+
+func TestNoSignalIsLostAmongManyOthers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "parent")
+	st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
+	rep := st.begin()
+	heard(t, file, 1)
+	storm, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			select {
+			case <-storm:
+				return
+			default:
+				syscall.Kill(rep.PID, syscall.SIGUSR1)
+			}
+		}
+	}()
+	for round := range 3 {
+		time.Sleep(outdated)
+		signalTo(t, rep.PID, syscall.SIGTSTP)
+		time.Sleep(outdated / 4) // what waits now, waits behind the stop
+		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR2} {
+			signalTo(t, rep.PID, sig)
+		}
+		time.Sleep(outdated)
+		signalTo(t, rep.PID, syscall.SIGCONT)
+		for _, name := range []string{"terminated", "interrupt", "hangup", "quit", "user defined signal 2", "continued"} {
+			await(t, name, func() bool {
+				text, _ := os.ReadFile(file)
+				return strings.Count(string(text), name) > round
+			})
+		}
+	}
+	close(storm)
+	<-over
+	st.stdin.Close()
+	if status, _ := st.end(); status != 7 {
+		t.Errorf("status %d", status)
+	}
+}
+
+func TestAStoppedJobIsEndedAtItsLimit(t *testing.T) {
+	dir := t.TempDir()
+	st := rehearse(t, setup{Enforce: true, ExpireAfter: 500 * time.Millisecond, Args: sh(dir, `echo $$ >"$1/job"; exec sleep 300`)})
+	rep := st.begin()
+	job := pidIn(t, filepath.Join(dir, "job"))
+	signalTo(t, rep.PID, syscall.SIGTSTP)
+	if status, rep := st.end(); status != StatusExpired || rep.Err != "" {
+		t.Errorf("status %d, error %q", status, rep.Err)
+	}
+	mustBeGone(t, job)
 }
