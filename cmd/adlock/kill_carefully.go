@@ -67,7 +67,11 @@ func jobsOf(pids []string) ([]process.Job, error) {
 			continue
 		}
 		id, err := process.Of(pid)
-		if err != nil {
+		var thread *process.ThreadError
+		switch {
+		case errors.As(err, &thread):
+			return nil, &exit.Error{Code: exit.Usage, Object: text, Err: thread}
+		case err != nil:
 			return nil, exit.Wrap("process "+text, err)
 		}
 		jobs = append(jobs, process.Job{Owner: id, FileUID: -1})

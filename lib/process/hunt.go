@@ -120,6 +120,9 @@ func (h *hunt) root(id Identity) (key, error) {
 	if id.PID == 1 {
 		return key{}, &StuckError{id.PID, "", unix.EPERM}
 	}
+	if process := threadOf(id.PID); process != 0 {
+		return key{}, &StuckError{id.PID, "", &ThreadError{process}}
+	}
 	// By the start that it shows here: a time namespace shifts it, and where it is
 	// hidden its inode stands for it.
 	e, err := find(id.PID)

@@ -41,8 +41,8 @@ type Identity struct {
 const Unrecorded = -1
 
 // Of reads the identity of a process that this process can see. The error is
-// unix.ESRCH (by errors.Is) where there is none with that pid, and unix.EPERM
-// where there is one that /proc hides (hidepid, proc(5)).
+// unix.ESRCH (by errors.Is) where there is none with that pid, unix.EPERM where
+// there is one that /proc hides (hidepid, proc(5)), and a *ThreadError.
 func Of(pid int) (Identity, error) {
 	where, err := here()
 	if err != nil {
@@ -60,6 +60,12 @@ func Of(pid int) (Identity, error) {
 	where.Inode = inodeOf(pid)
 	return where, nil
 }
+
+// ThreadError says that what was taken for a pid is the id of a thread: a signal
+// to it comes to the process, but it does not tell whether that lives.
+type ThreadError struct{ Process int }
+
+func (e *ThreadError) Error() string { return fmt.Sprintf("is a thread of process %d", e.Process) }
 
 // Here is an Identity of nobody that says only where this process reads: Boot,
 // Machine, PIDNS and TimeNS. It is the zero Identity where that is not known.

@@ -155,12 +155,26 @@ func user(pid int) (int, error) {
 	if err != nil {
 		return 0, missing(pid, err)
 	}
-	_, line, _ := bytes.Cut(text, []byte("\nUid:"))
+	process, err := statusNumber(text, "Tgid:", 0)
+	if err == nil && process != pid {
+		err = &ThreadError{process}
+	}
+	if err != nil {
+		return 0, err
+	}
+	const effective = 1
+	return statusNumber(text, "Uid:", effective)
+}
+
+// statusNumber returns a number of /proc/PID/status.
+func statusNumber(text []byte, field string, column int) (int, error) {
+	_, line, _ := bytes.Cut(text, []byte("\n"+field))
+	line, _, _ = bytes.Cut(line, []byte("\n"))
 	f := bytes.Fields(line)
-	if len(f) < 2 {
+	if len(f) <= column {
 		return 0, unix.EBADMSG
 	}
-	return strconv.Atoi(string(f[1]))
+	return strconv.Atoi(string(f[column]))
 }
 
 // parent returns the parent's pid. Where hidepid hides the process, its pidfd

@@ -77,19 +77,21 @@ func readTable() ([]entry, error) {
 func readForked(list []entry, after, upTo int) ([]entry, error) {
 	var err error
 	for pid := after + 1; pid <= upTo && err == nil; pid++ {
-		if !isThread(pid) {
+		if threadOf(pid) == 0 {
 			list, err = readOne(list, pid)
 		}
 	}
 	return list, err
 }
 
-// isThread tells thread ids apart: /proc does not list them, but has them.
-func isThread(pid int) bool {
-	text := slurp(path(pid, "status"), make([]byte, 512))
-	_, line, _ := bytes.Cut(text, []byte("\nTgid:"))
-	f := bytes.Fields(line)
-	return len(f) > 0 && string(f[0]) != strconv.Itoa(pid)
+// threadOf tells thread ids apart: /proc does not list them, but has them. It
+// returns the process whose thread that is; 0: it is the id of a process, or gone.
+func threadOf(id int) int {
+	pid, err := statusNumber(slurp(path(id, "status"), make([]byte, 512)), "Tgid:", 0)
+	if err != nil || pid == id {
+		return 0
+	}
+	return pid
 }
 
 // readOne adds a process, but not one that has exited since.

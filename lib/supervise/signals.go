@@ -129,7 +129,6 @@ func isTyped(sig syscall.Signal) bool { return sig == unix.SIGINT || sig == unix
 // stopped itself would continue nobody, and one that stands still would neither
 // reap nor enforce.
 func (r *run) stop() {
-	arrived()
 	if len(r.continued) == 0 && process.Boottime()-r.resumed >= outdated {
 		r.signalAll(unix.SIGSTOP)
 	}
@@ -137,28 +136,18 @@ func (r *run) stop() {
 
 // resume lets the job go on, whether it was stopped by stop or by others.
 func (r *run) resume() {
-	arrived()
+	r.signalAll(unix.SIGCONT)
 	select {
-	case <-r.stopped: // which of the two came first nobody knows
+	case <-r.stopped:
 	default:
 	}
-	r.signalAll(unix.SIGCONT)
 	r.resumed = process.Boottime()
 }
 
-// outdated is how long a TSTP may be under way while a CONT that was sent later
-// overtakes it, on a busy machine. The runtime keeps no order: of a stop and a
-// continue that come together only the continue counts, as what stops for good
-// holds the atom for good.
+// outdated is how much later than a CONT a TSTP may be heard that was sent before
+// it: the runtime keeps no order. Of two that come together only the CONT counts,
+// as what stops for good holds the atom for good.
 const outdated = 100 * time.Millisecond
-
-// arrived returns once what this process was sent before, and the runtime has
-// taken, is in its channels: signal.Stop waits for that.
-func arrived() {
-	none := make(chan os.Signal, 1)
-	signal.Notify(none, unix.SIGCONT)
-	signal.Stop(none)
-}
 
 // signalAll sends sig to every process of the job, parents first.
 func (r *run) signalAll(sig syscall.Signal) {

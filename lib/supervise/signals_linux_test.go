@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"adlock/test/helper"
 )
 
 // heard returns what a listener wrote, once it has that many lines.
@@ -58,7 +60,7 @@ func TestSignalEndsAShellThatWaitsForItsForegroundChild(t *testing.T) {
 		st := rehearse(t, setup{Args: sh(dir, `trap 'exit 9' INT TERM; echo $$ >"$1/ready"; sleep 300; sleep 300; exit 1`)})
 		rep := st.begin()
 		shell := pidIn(t, filepath.Join(dir, "ready"))
-		await(t, "the foreground child", func() bool { return hasChild(shell) })
+		await(t, "the foreground child", func() bool { return hasChild(shell, "sleep") })
 		began := time.Now()
 		signalTo(t, rep.PID, sig)
 		status, rep := st.end()
@@ -68,10 +70,17 @@ func TestSignalEndsAShellThatWaitsForItsForegroundChild(t *testing.T) {
 	}
 }
 
-func hasChild(pid int) bool {
+// hasChild wants it to be the command already: a copy of dash that is about to
+// become it loses a signal.
+func hasChild(pid int, command string) bool {
 	id := strconv.Itoa(pid)
-	text, err := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
-	return err == nil && len(text) > 0
+	children, _ := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
+	for _, child := range strings.Fields(string(children)) {
+		if name, _ := os.ReadFile("/proc/" + child + "/comm"); string(name) == command+"\n" {
+			return true
+		}
+	}
+	return false
 }
 
 func TestWhatIsLeftAfterTermIsEnded(t *testing.T) {
@@ -134,6 +143,7 @@ func TestStopAndContinueReachTheWholeJob(t *testing.T) {
 			return true
 		}
 	}
+	await(t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) })
 	signalTo(t, rep.PID, syscall.SIGTSTP)
 	await(t, "all to be stopped", are("T"))
 	if state(rep.PID) == 'T' {
@@ -265,6 +275,7 @@ func TestAStoppedJobIsEndedAtItsLimit(t *testing.T) {
 	st := rehearse(t, setup{Enforce: true, ExpireAfter: 500 * time.Millisecond, Args: sh(dir, `echo $$ >"$1/job"; exec sleep 300`)})
 	rep := st.begin()
 	job := pidIn(t, filepath.Join(dir, "job"))
+	await(t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) })
 	signalTo(t, rep.PID, syscall.SIGTSTP)
 	if status, rep := st.end(); status != StatusExpired || rep.Err != "" {
 		t.Errorf("status %d, error %q", status, rep.Err)
