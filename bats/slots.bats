@@ -51,6 +51,90 @@ slot_script() {
 	refute_output --partial lock.
 }
 
+@test "a slot is given back with the last atom that shares it" {
+	script job <<-'E'
+		ADLOCK_SLOTS=1
+		inside() {
+			adlock_get a inner 0
+			case ${1-} in
+			release) adlock_release ;;
+			esac
+		}
+		adlock_with a outer 0 -- inside release
+		adlock_with a outer 0 -- inside
+		: >|"$T/alone"
+		await "$T/go"
+		adlock_release
+		: >|"$T/free"
+		await "$T/end"
+	E
+	script other <<-'E'
+		ADLOCK_PROGRAM=job ADLOCK_SLOTS=1
+		adlock_with b "$1" 0 -- : || note "$? $ADLOCK_VERDICT"
+	E
+	start job
+	first=$!
+	eventually 20 test -e "$T/alone"
+	refute held a outer
+	run launch other 1
+	assert_notes <<<'75 full'
+	: >"$T/go"
+	eventually 20 test -e "$T/free"
+	run launch other 2
+	assert_success
+	: >"$T/end"
+	wait "$first"
+	assert_notes <<<'75 full'
+	run ls "$ADLOCK_DIR"
+	refute_output --partial lock.
+}
+
+@test "a script killed within nested atoms leaves no slot taken" {
+	script job <<-'E'
+		ADLOCK_SLOTS=1
+		inside() {
+			adlock_get a inner 0
+			: >|"$T/inside"
+			hang
+		}
+		adlock_with a outer 0 -- inside
+	E
+	script other <<-'E'
+		ADLOCK_PROGRAM=job ADLOCK_SLOTS=1
+		adlock_get b other 0
+		note "$ADLOCK_VERDICT"
+		adlock_release
+	E
+	start job
+	eventually 20 test -e "$T/inside"
+	kill -KILL $!
+	eventually 20 gone $!
+	run launch other
+	assert_success
+	assert_notes <<<acquired
+}
+
+@test "the atom of a script within an atom has a slot of its own" {
+	script job <<-'E'
+		ADLOCK_SLOTS=1
+		adlock_get a outer 0
+		again child 1
+		again child 2
+		adlock_get a second 0 && note "$ADLOCK_VERDICT"
+		adlock_release
+		adlock_release
+	E
+	script child <<-'E'
+		ADLOCK_PROGRAM=job ADLOCK_SLOTS=$1
+		adlock_with a inner 0 -- note acquired || note "$? $ADLOCK_VERDICT"
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'75 full\nacquired\nacquired'
+	run ls "$ADLOCK_DIR"
+	refute_output --partial lock.
+}
+
 @test "the slot of a killed owner is free at once" {
 	slot_script
 	ADLOCK_SLOTS=1 start job 1

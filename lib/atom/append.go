@@ -40,27 +40,14 @@ func (k *Keeper) appendSurvivors(active *lock.Active, members []process.Identity
 		k.inSlot(active, func(slot *lock.Active) error { return slot.AppendSurvivors(members) }))
 }
 
-// inSlot calls do with the slot of the lock's owner, under the slot's guard.
-// Without one it does nothing.
+// inSlot calls do with each slot of the lock's owner, under the slot's guard.
 func (k *Keeper) inSlot(active *lock.Active, do func(slot *lock.Active) error) error {
-	for n := 1; n <= active.Record.Slots; n++ {
-		slot, err := k.Dir.Active(active.Record.Atom.Slot(n))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		defer slot.Close()
-		if slot.Content != lock.Full || slot.Record.Owner != active.Record.Owner {
-			continue
-		}
-		if err := slot.Guard(guardWait); err != nil {
-			return err
-		}
-		return do(slot)
+	held, failed := k.slotsOf(active.Record)
+	defer closeAll(held)
+	for _, slot := range held {
+		failed = errors.Join(failed, do(slot.Active))
 	}
-	return nil
+	return failed
 }
 
 // RecordCommand adds the command that the owner of the acquisition has started

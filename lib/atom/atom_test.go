@@ -420,7 +420,7 @@ func TestSlotsBoundTheProgramAndRecoverFromACrash(t *testing.T) {
 	}
 	first, second := start(t, "exec sleep 60"), start(t, "exec sleep 60")
 	one := wantVerdict(t, k, in(first, "a"), Acquired)
-	wantVerdict(t, k, in(first, "nested"), Acquired) // shares its owner's slot
+	nested := wantVerdict(t, k, in(first, "nested"), Acquired) // shares its owner's slot
 	wantVerdict(t, k, in(second, "b"), Acquired)
 	third := start(t, "exec sleep 60")
 	wantVerdict(t, k, in(third, "c"), Full)
@@ -429,9 +429,8 @@ func TestSlotsBoundTheProgramAndRecoverFromACrash(t *testing.T) {
 	}
 	end(t, second)
 	wantVerdict(t, k, in(third, "c"), Acquired)
-	if err := k.Release(Return{Files: "cfengine_conf.dax.editfile.a", Token: one.Token}); err != nil {
-		t.Fatal(err)
-	}
+	letGo(t, k, in(first, "a"), one)
+	letGo(t, k, in(first, "nested"), nested)
 	wantVerdict(t, k, in(start(t, "exec sleep 60"), "d"), Acquired)
 }
 

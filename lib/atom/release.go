@@ -60,11 +60,14 @@ func (k *Keeper) Release(r Return) error {
 	}
 	k.learnFromRelease(r, active.Record)
 	failed := k.stampRelease(r, active)
+	slots, err := k.releaseSlots(active.Record)
+	defer closeAll(slots)
+	failed = errors.Join(failed, err)
 	if err := active.Remove(); err != nil {
 		return errors.Join(failed, err)
 	}
 	k.recordRelease(r, active)
-	return errors.Join(failed, k.releaseSlot(active.Record))
+	return failed
 }
 
 func (r Return) owns(active *lock.Active) bool {
@@ -159,13 +162,15 @@ func (k *Keeper) Clear(files string) error {
 	if mayLive(active) {
 		return exit.New(exit.NotPermitted, path, "its owner lives")
 	}
+	slots, failed := k.releaseSlots(active.Record)
+	defer closeAll(slots)
 	if err := active.Remove(); err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
 	cleared := event(runlog.Clear, active.Record.Atom, 0)
 	cleared.Owner, cleared.OwnerToken = active.Record.Owner.PID, active.Record.Token
 	k.record(cleared)
-	return k.releaseSlot(active.Record)
+	return failed
 }
 
 // mayLive is false for what a person may clear: the dead, and those of whom it

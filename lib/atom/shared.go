@@ -56,7 +56,7 @@ func (k *Keeper) settle(r *Request, files string, record lock.Record, draft *loc
 	}
 	outcome, err = k.read(r, files, record, outcome)
 	if err != nil || outcome.Verdict != Acquired {
-		return outcome, errors.Join(err, k.releaseSlot(record))
+		return outcome, err
 	}
 	return outcome, draft.Withdraw()
 }
@@ -153,11 +153,13 @@ func (k *Keeper) clearReader(r *Request, files, name string, due dueness) (stamp
 			return false, outcome, err
 		}
 	}
-	if err := errors.Join(k.stamp(files, active, r.memory()), active.Remove()); err != nil {
+	slots, err := k.releaseSlots(active.Record)
+	defer closeAll(slots)
+	if err := errors.Join(err, k.stamp(files, active, r.memory()), active.Remove()); err != nil {
 		return false, Outcome{}, err
 	}
 	k.record(r.replacedEvent(step, &v))
-	return true, acquired, k.releaseSlot(active.Record)
+	return true, acquired, nil
 }
 
 // reader returns the lock of the reader that the Return is about; fs.ErrNotExist

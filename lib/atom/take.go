@@ -100,11 +100,18 @@ func (k *Keeper) set(r *Request, files string, v *View) (Outcome, error) {
 	due := func() (Outcome, error) { return k.secondLook(r, files, draft) }
 	outcome, err := k.settle(r, files, record, draft, due)
 	if err != nil || outcome.Verdict != Acquired {
-		return outcome, errors.Join(err, draft.Withdraw())
+		return outcome, errors.Join(err, k.withdraw(draft, record))
 	}
 	k.learnFromAsking(r, files, record)
 	k.recordAcquire(r, record)
 	return outcome, nil
+}
+
+// withdraw gives up an atom that was not to be had after all.
+func (k *Keeper) withdraw(draft *lock.Draft, record lock.Record) error {
+	slots, err := k.releaseSlots(record)
+	defer closeAll(slots)
+	return errors.Join(err, draft.Withdraw())
 }
 
 func (r *Request) memory() lock.Memory {
@@ -183,7 +190,7 @@ func (k *Keeper) takeover(r *Request, files string, v *View) (Outcome, error) {
 	}
 	outcome, err := k.settle(r, files, record, draft, granted)
 	if err != nil || outcome.Verdict != Acquired {
-		return outcome, errors.Join(err, draft.Withdraw())
+		return outcome, errors.Join(err, k.withdraw(draft, record))
 	}
 	k.learnFromAsking(r, files, record)
 	k.recordAcquire(r, record)

@@ -21,6 +21,15 @@ type Active struct {
 // Active opens the active lock lock.NAME; fs.ErrNotExist where the atom is free.
 func (d *Dir) Active(name string) (*Active, error) { return d.active(ActivePrefix + name) }
 
+// Actives returns the names of all active locks that begin with prefix.
+func (d *Dir) Actives(prefix string) ([]string, error) {
+	names, err := d.Names(ActivePrefix + prefix)
+	for i := range names {
+		names[i] = prefix + names[i]
+	}
+	return names, err
+}
+
 func (d *Dir) active(file string) (*Active, error) {
 	// O_RDWR: NFS makes of flock a byte-range lock, which needs it (flock(2)).
 	f, err := d.openFile(file, unix.O_RDWR|unix.O_APPEND)

@@ -16,7 +16,8 @@ const ReaderPrefix = "read."
 // IsReader tells whether this is the name of a reader's lock: it has six parts,
 // where NAME has four and a slot's three.
 func IsReader(file string) bool {
-	return strings.HasPrefix(file, ReaderPrefix) && strings.Count(file, ".") == 5
+	name, is := strings.CutPrefix(file, ReaderPrefix)
+	return is && isReader(name)
 }
 
 // Reader opens the lock of a reader; fs.ErrNotExist where there is none.
@@ -62,12 +63,23 @@ func (d *Dir) Readers(name string) ([]string, error) {
 	if err != nil {
 		return nil, d.wrap(ReaderPrefix+name, err)
 	}
-	all, err := d.Names(ReaderPrefix + name + ".")
+	return d.ReadersIn(name + ".")
+}
+
+// ReadersIn returns the names of all readers' locks that begin with prefix.
+func (d *Dir) ReadersIn(prefix string) ([]string, error) {
+	all, err := d.Names(ReaderPrefix + prefix)
 	readers := all[:0]
-	for _, pid := range all {
-		if strings.Trim(pid, "0123456789") == "" {
-			readers = append(readers, name+"."+pid)
+	for _, rest := range all {
+		if name := prefix + rest; isReader(name) {
+			readers = append(readers, name)
 		}
 	}
 	return readers, err
+}
+
+// isReader tells NAME.PID from NAME, which has four parts.
+func isReader(name string) bool {
+	pid := name[strings.LastIndexByte(name, '.')+1:]
+	return strings.Count(name, ".") == 4 && strings.Trim(pid, "0123456789") == ""
 }

@@ -43,13 +43,16 @@ func (a Atom) Check() error {
 // Name returns PROGRAM.HOST.OPERATOR.OPERAND with each part made canonical:
 // the active lock is lock.NAME, the last lock is last.NAME.
 func (a Atom) Name() string {
-	return Canonify(a.Program) + "." + Canonify(a.Host) + "." + Canonify(a.Operator) + "." + Canonify(a.Operand)
+	return a.Prefix() + Canonify(a.Operator) + "." + Canonify(a.Operand)
 }
+
+// Prefix is what the names of all atoms of the program on its host begin with.
+func (a Atom) Prefix() string { return Canonify(a.Program) + "." + Canonify(a.Host) + "." }
 
 // Slot returns the name of the n-th slot (from 1) of the atom's program on its
 // host. It has three parts and a hyphen, so no atom can have it.
 func (a Atom) Slot(n int) string {
-	return Canonify(a.Program) + "." + Canonify(a.Host) + ".slot-" + strconv.Itoa(n)
+	return a.Prefix() + "slot-" + strconv.Itoa(n)
 }
 
 // Canonify makes one part of a name: every byte that is not an ASCII letter or

@@ -40,6 +40,13 @@ type Identity struct {
 // Unrecorded is the SID of an identity that was written down without its session.
 const Unrecorded = -1
 
+// Same tells whether both are one process, which may have changed its group,
+// session and user between the two readings.
+func (id Identity) Same(other Identity) bool {
+	other.PGID, other.SID, other.UID = id.PGID, id.SID, id.UID
+	return id == other
+}
+
 // Of reads the identity of a process that this process can see. The error is
 // unix.ESRCH (by errors.Is) where there is none with that pid, unix.EPERM where
 // there is one that /proc hides (hidepid, proc(5)), and a *ThreadError.
