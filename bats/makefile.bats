@@ -108,3 +108,92 @@ E
 	refute_line ran
 	assert_line next
 }
+
+# odd_names DIRECTORY... makes directories whose names a shell would act on.
+odd_names() {
+	local name
+	for name in "a 'quote" 'two "quotes"  and spaces' '$HOME $$ $(touch ran)' '`touch ran`' \
+		"a;touch ran;'; touch ran; '" 'a|b&c>d<e(f)#g' '${x:!touch ran!}' $'a\ttab' $'a\ntouch ran\nb' 'a\b%c,d:e=f'; do
+		mkdir -p "$T/odd/$name"
+		printf '%s\0' "$T/odd/$name"
+	done
+}
+
+# odd_directories MAKE...: the recipe ran, no part of the directory's name did, and the
+# atom is the directory's own. What it was locked with is not in its environment.
+odd_directories() {
+	local directory programs=0
+	makes <<'E'
+all:
+	@$(ADLOCK) copy site 15 -- sh -c 'sed -n s/^program=//p "$$ADLOCK_DIR"/lock.*; env' >out
+E
+	while IFS= read -r -d '' directory; do
+		cp "$T/Makefile" "$directory"
+		run "$@" -C "$directory"
+		assert_success
+		assert [ -s "$directory/out" ]
+		run grep -q "^ADLOCK_PROGRAM=\|^ADLOCK_WAIT=" "$directory/out"
+		assert_failure
+		head -n 1 "$directory/out" >>"$T/programs"
+		programs=$((programs + 1))
+	done < <(odd_names)
+	run find "$T" -name ran
+	assert_output ''
+	run sort -u "$T/programs"
+	assert_equal "${#lines[@]}" "$programs"
+	assert_line "\"$T/odd/a 'quote/Makefile\""
+}
+
+@test "make runs in a directory of any name" {
+	odd_directories make
+}
+
+@test "BSD make runs in a directory of any name" {
+	command -v bmake >/dev/null || skip 'no bmake'
+	odd_directories bmake -r
+}
+
+# inclusion DIRECTORY MAKE is how that make reads adlock.mk there.
+inclusion() {
+	local name=${1//\$/\$\$}
+	case $2 in
+	make) echo "include ${name// /\\ }/adlock.mk" ;;
+	bmake) echo ".include \"$name/adlock.mk\"" ;;
+	esac
+}
+
+included_from_odd_directories() {
+	local directory name names=("a 'quote" 'two  spaces' '`touch ran`' ";'touch ran;'")
+	[ "$1" = bmake ] || names+=("\$(touch ran)'; touch ran; '") # .PARSEDIR would be expanded
+	for name in "${names[@]}"; do
+		directory="$T/lib/$name"
+		mkdir -p "$directory"
+		cp "$root/sh/adlock.mk" "$root/sh/adlock.sh" "$directory"
+		{
+			inclusion "$directory" "$1"
+			printf 'all:\n\t@$(ADLOCK) copy site 0 -- echo ran\n'
+		} >"$T/Makefile"
+		run "$@" -C "$T"
+		assert_success
+		assert_line ran
+	done
+	run find "$T" -name ran
+	assert_output ''
+}
+
+@test "adlock.mk may lie in a directory of any name" {
+	included_from_odd_directories make
+}
+
+@test "adlock.mk may lie in a directory of any name for BSD make" {
+	command -v bmake >/dev/null || skip 'no bmake'
+	included_from_odd_directories bmake -r
+}
+
+@test "adlock.mk is found by a relative name" {
+	cp "$root/sh/adlock.mk" "$root/sh/adlock.sh" "$T"
+	printf 'include adlock.mk\nall:\n\t@$(ADLOCK) copy site 0 -- echo ran\n' >"$T/Makefile"
+	run make -C "$T" --no-print-directory
+	assert_success
+	assert_output ran
+}
