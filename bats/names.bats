@@ -51,6 +51,23 @@ vector_script() {
 	vectors
 }
 
+@test "a reader's file is named as the helper does it" {
+	script reader <<-'E'
+		_adlock_name=$1 _adlock_pid=$2
+		_adlock_reader
+		[ "$_adlock_file" = "$3" ] || echo "$_adlock_file"
+	E
+	local name pid file cases=0
+	while IFS=$'\t' read -r name pid file; do
+		case $name in '#'*) continue ;; esac
+		run launch reader "$name" "$pid" "$file"
+		assert_success
+		assert_output ''
+		cases=$((cases + 1))
+	done <"$BATS_TEST_DIRNAME/../test/vectors/readers.tsv"
+	assert [ "$cases" -gt 5 ]
+}
+
 @test "a readonly LC_ALL: the helper builds the name" {
 	script job <<-'E'
 		readonly LC_ALL

@@ -320,7 +320,7 @@ _adlock_hold() {
 	case ${ADLOCK_STORE-}-${ADLOCK_SHARED:-0} in
 	*://*) set -- "$_adlock_dir/smith.$_adlock_pid" "$_adlock_dir/smith.$_adlock_pid" ;; # its lock is elsewhere
 	*-0) set -- "$1" "$1" ;;
-	*) set -- "$1" "$_adlock_dir/read.$_adlock_name.$_adlock_pid" ;;
+	*) _adlock_reader && set -- "$1" "$_adlock_dir/$_adlock_file" ;;
 	esac
 	_adlock_line='' _adlock_token='' _adlock_fence=''
 	{ { IFS= read -r _adlock_line && IFS= read -r _adlock_token && IFS= read -r _adlock_fence; } <"$2"; } 2>/dev/null || :
@@ -526,6 +526,14 @@ _adlock_build_name() {
 	_adlock_name=$_adlock_prefix.$_adlock_part
 	_adlock_part "$_adlock_operand" || return
 	_adlock_name=$_adlock_name.$_adlock_part
+}
+
+# _adlock_reader: the file that is the lock of a reader, this process.
+_adlock_reader() {
+	_adlock_file=read.$_adlock_name.$_adlock_pid
+	if [ "${#_adlock_file}" -gt 255 ]; then # longer than the name of a file may be
+		_adlock_file=r.${_adlock_file#read.}
+	fi
 }
 
 # _adlock_part TEXT is the paper's CanonifyName for what can be read back: a

@@ -74,7 +74,7 @@ func keeperOf(dir *lock.Dir, files string) (*atom.Keeper, error) {
 		return nil, exit.New(exit.Usage, files, "is not PROGRAM.HOST.OPERATOR.OPERAND")
 	}
 	host := parts[1]
-	if lock.IsReader(files) {
+	if _, reads := lock.IsReader(files); reads {
 		host = parts[2]
 	}
 	log, err := command.RunlogOf(dir.Path(), host)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"time"
 
 	"adlock/lib/exit"
@@ -140,10 +139,8 @@ func (k *Keeper) lost(r Return, active *lock.Active, why error) error {
 // not stamped: nothing completed.
 func (k *Keeper) Clear(files string) error {
 	path, open := k.Dir.Path(lock.ActivePrefix+files), k.Dir.Active
-	if lock.IsReader(files) {
-		path, open = k.Dir.Path(files), func(string) (*lock.Active, error) {
-			return k.Dir.Reader(strings.TrimPrefix(files, lock.ReaderPrefix))
-		}
+	if _, reads := lock.IsReader(files); reads {
+		path, open = k.Dir.Path(files), k.Dir.Reader
 	}
 	active, err := open(files)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/lock"
 	"adlock/lib/process"
 )
 
@@ -77,7 +78,7 @@ func TestEmptySlotsAndReadersAreClearedAfterAMinute(t *testing.T) {
 func TestAReadersLockIsClearedUnlessTheReaderLives(t *testing.T) {
 	k, reader := newKeeper(t), sleeper(t)
 	wantVerdict(t, k, read(reader), Acquired)
-	file := filepath.Base(k.Dir.Path("read." + readerOf(motdFiles, reader.PID)))
+	file := lock.ReaderFile(motdFiles, reader.PID)
 	if err := k.Clear(file); err == nil {
 		t.Fatal("the lock of a living reader was cleared")
 	}

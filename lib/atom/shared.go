@@ -3,7 +3,6 @@ package atom
 import (
 	"errors"
 	"io/fs"
-	"strconv"
 	"time"
 
 	"adlock/lib/lock"
@@ -71,32 +70,30 @@ func (k *Keeper) read(r *Request, files string, record lock.Record, acquired Out
 		return Outcome{}, err
 	}
 	defer draft.Discard()
-	name := readerOf(files, r.Owner.PID)
-	err = draft.Link(lock.ReaderPrefix + name)
+	file := lock.ReaderFile(files, r.Owner.PID)
+	err = draft.Link(file)
 	if !errors.Is(err, fs.ErrExist) {
 		return acquired, err
 	}
 	// A process that had this pid before, or this very one, which reads already.
-	_, outcome, err := k.clearReader(r, files, name, granted)
+	_, outcome, err := k.clearReader(r, files, file, granted)
 	if err != nil || outcome.Verdict != Acquired {
 		return outcome, err
 	}
-	return acquired, draft.Link(lock.ReaderPrefix + name)
+	return acquired, draft.Link(file)
 }
-
-func readerOf(files string, pid int) string { return files + "." + strconv.Itoa(pid) }
 
 // awaitNoReader returns Acquired where nobody reads any more: the dead are
 // cleared, and those who have expired are ended. Only then is the last lock
 // looked at, which a reader that was about to release may just have stamped; but
 // not again after a stamp of this newcomer's own.
 func (k *Keeper) awaitNoReader(r *Request, files string, due dueness) (Outcome, error) {
-	names, err := k.Dir.Readers(files)
+	readers, err := k.Dir.Readers(files)
 	if err != nil {
 		return Outcome{}, err
 	}
-	for _, name := range names {
-		stamped, outcome, err := k.clearReader(r, files, name, due)
+	for _, file := range readers {
+		stamped, outcome, err := k.clearReader(r, files, file, due)
 		if err != nil || outcome.Verdict != Acquired {
 			return outcome, err
 		}
@@ -110,9 +107,9 @@ func (k *Keeper) awaitNoReader(r *Request, files string, due dueness) (Outcome, 
 // clearReader removes a reader's lock where policy says so, as takeover does with
 // the active lock, and tells whether it has stamped the last lock. The caller
 // holds the active lock.
-func (k *Keeper) clearReader(r *Request, files, name string, due dueness) (stamped bool, outcome Outcome, err error) {
+func (k *Keeper) clearReader(r *Request, files, file string, due dueness) (stamped bool, outcome Outcome, err error) {
 	acquired := Outcome{Verdict: Acquired}
-	active, err := k.Dir.Reader(name)
+	active, err := k.Dir.Reader(file)
 	if err != nil {
 		return false, acquired, ignoreMissing(err)
 	}
@@ -165,12 +162,12 @@ func (k *Keeper) clearReader(r *Request, files, name string, due dueness) (stamp
 // reader returns the lock of the reader that the Return is about; fs.ErrNotExist
 // where there is none.
 func (k *Keeper) reader(r Return) (*lock.Active, error) {
-	names, err := k.Dir.Readers(r.Files)
+	readers, err := k.Dir.Readers(r.Files)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		active, err := k.Dir.Reader(name)
+	for _, file := range readers {
+		active, err := k.Dir.Reader(file)
 		if err == nil && r.owns(active) {
 			return active, nil
 		}

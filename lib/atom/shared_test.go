@@ -3,10 +3,12 @@ package atom
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"adlock/lib/name"
 	"adlock/lib/process"
 )
 
@@ -35,6 +37,21 @@ func TestReadersHoldAnAtomTogetherAndKeepAWriterOut(t *testing.T) {
 	if left, _ := filepath.Glob(k.Dir.Path("*." + motdFiles + ".*")); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
+}
+
+func TestAReaderOfTheLongestNameAndPidHoldsTheAtom(t *testing.T) {
+	k, reader := newKeeper(t), read(sleeper(t))
+	part := strings.Repeat("x", 60)
+	reader.Atom = name.Atom{Program: part, Host: part, Operator: part, Operand: part}
+	reader.Owner.PID, reader.Owner.PIDNS = 4194304, reader.Owner.PIDNS+1 // of another namespace: counts as living
+	held := wantVerdict(t, k, reader, Acquired)
+	writer := ask(sleeper(t))
+	writer.Atom = reader.Atom
+	wantVerdict(t, k, writer, Busy)
+	if err := k.Release(Return{Files: reader.Atom.Name(), Token: held.Token}); err != nil {
+		t.Fatal(err)
+	}
+	wantVerdict(t, k, writer, Acquired)
 }
 
 func TestADeadReaderKeepsNobodyOutAndIsStamped(t *testing.T) {

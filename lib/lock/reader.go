@@ -7,21 +7,27 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/name"
 )
 
 // ReaderPrefix begins the names of readers' locks, read.NAME.PID, and of the
 // empty file read.NAME, which says that there may be some.
 const ReaderPrefix = "read."
 
-// IsReader tells whether this is the name of a reader's lock: it has six parts,
-// where NAME has four and a slot's three.
-func IsReader(file string) bool {
-	name, is := strings.CutPrefix(file, ReaderPrefix)
-	return is && isReader(name)
+// ReaderFile names the lock of the process pid that reads the atom NAME.
+func ReaderFile(files string, pid int) string { return name.OneOf(ReaderPrefix, files, pid) }
+
+// IsReader tells whether this is the name of a reader's lock, and of which atom: a
+// NAME has four parts.
+func IsReader(file string) (files string, is bool) {
+	files, _, is = name.NumberOf(ReaderPrefix, file)
+	return files, is && strings.Count(files, ".") == 3
 }
 
-// Reader opens the lock of a reader; fs.ErrNotExist where there is none.
-func (d *Dir) Reader(name string) (*Active, error) { return d.active(ReaderPrefix + name) }
+// Reader opens the lock of a reader by the name of its file; fs.ErrNotExist where
+// there is none.
+func (d *Dir) Reader(file string) (*Active, error) { return d.active(file) }
 
 // MarkRead says that the atom NAME may have readers from now on.
 func (d *Dir) MarkRead(name string) error {
@@ -52,34 +58,32 @@ func (d *Dir) Marked(name string, do func() error) error {
 	return errors.Join(err, do())
 }
 
-// Readers returns the names of the readers' locks of the atom NAME, for Reader.
-// The directory is listed only where MarkRead was called before.
-func (d *Dir) Readers(name string) ([]string, error) {
+// Readers returns the readers' locks of the atom NAME, for Reader. The directory is
+// listed only where MarkRead was called before.
+func (d *Dir) Readers(files string) ([]string, error) {
 	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstatat(d.fd, ReaderPrefix+name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	err := retry(func() error { return unix.Fstatat(d.fd, ReaderPrefix+files, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, d.wrap(ReaderPrefix+name, err)
+		return nil, d.wrap(ReaderPrefix+files, err)
 	}
-	return d.ReadersIn(name + ".")
+	return d.readers(func(of string) bool { return of == files })
 }
 
-// ReadersIn returns the names of all readers' locks that begin with prefix.
+// ReadersIn returns the readers' locks of all atoms whose names begin with prefix.
 func (d *Dir) ReadersIn(prefix string) ([]string, error) {
-	all, err := d.Names(ReaderPrefix + prefix)
+	return d.readers(func(of string) bool { return strings.HasPrefix(of, prefix) })
+}
+
+func (d *Dir) readers(wanted func(files string) bool) ([]string, error) {
+	all, err := d.Names("")
 	readers := all[:0]
-	for _, rest := range all {
-		if name := prefix + rest; isReader(name) {
-			readers = append(readers, name)
+	for _, file := range all {
+		if files, is := IsReader(file); is && wanted(files) {
+			readers = append(readers, file)
 		}
 	}
 	return readers, err
-}
-
-// isReader tells NAME.PID from NAME, which has four parts.
-func isReader(name string) bool {
-	pid := name[strings.LastIndexByte(name, '.')+1:]
-	return strings.Count(name, ".") == 4 && strings.Trim(pid, "0123456789") == ""
 }

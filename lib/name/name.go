@@ -55,6 +55,39 @@ func (a Atom) Slot(n int) string {
 	return a.Prefix() + "slot-" + strconv.Itoa(n)
 }
 
+// longestFile is how long the name of a file may be, in bytes, on every file
+// system that matters.
+const longestFile = 255
+
+// OneOf returns the name of one of several files that belong to a NAME, such as
+// the locks of its readers: prefix, NAME, a dot, the number. A prefix that makes
+// it too long is cut to its first letter and the dot: so there is room for nine
+// digits after the longest NAME.
+func OneOf(prefix, name string, n int) string {
+	rest := name + "." + strconv.Itoa(n)
+	if len(prefix+rest) > longestFile {
+		prefix = short(prefix)
+	}
+	return prefix + rest
+}
+
+// NumberOf tells NAME and number of a file that OneOf has named; false where it
+// has not.
+func NumberOf(prefix, file string) (name string, n int, is bool) {
+	rest, is := strings.CutPrefix(file, prefix)
+	if !is {
+		rest, is = strings.CutPrefix(file, short(prefix))
+	}
+	dot := strings.LastIndexByte(rest, '.')
+	if !is || dot < 0 {
+		return "", 0, false
+	}
+	n, err := strconv.Atoi(rest[dot+1:])
+	return rest[:dot], n, err == nil && n > 0 && file == OneOf(prefix, rest[:dot], n)
+}
+
+func short(prefix string) string { return prefix[:1] + "." }
+
 // Canonify makes one part of a name: every byte that is not an ASCII letter or
 // digit becomes '_' (CanonifyName of the 1997 paper). What could not be read
 // back from that, or is long, is cut to 48 bytes and told apart by a checksum.

@@ -52,6 +52,27 @@ func TestANameIsAFileNameThatFitsEveryFileSystem(t *testing.T) {
 	})
 }
 
+// A pid has seven digits at most (PID_MAX_LIMIT); the generations of an atom in a
+// store may have more.
+func TestEveryFileOfANameFitsEveryFileSystem(t *testing.T) {
+	part := strings.Repeat("x", longestPlain)
+	atom := Atom{part, part, part, part}
+	for _, prefix := range []string{"lock.", "last.", "read."} {
+		if file := prefix + atom.Name(); len(file) > longestFile {
+			t.Errorf("%s has %d bytes", file, len(file))
+		}
+		for n := 1; n < 1e9; n = 10*n + 9 {
+			file := OneOf(prefix, atom.Name(), n)
+			if of, number, is := NumberOf(prefix, file); len(file) > longestFile || of != atom.Name() || number != n || !is {
+				t.Errorf("%d bytes, read back as %q, %d: %s", len(file), of, number, file)
+			}
+		}
+	}
+	if file := "lock." + atom.Slot(1000); len(file) > longestFile {
+		t.Errorf("%s has %d bytes", file, len(file))
+	}
+}
+
 func TestPartsWithoutAChecksumAreDistinct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.StringMatching(`[a-c/._-]{1,6}`)

@@ -33,7 +33,6 @@ import (
 	"net/textproto"
 	"path"
 	"sort"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -233,7 +232,7 @@ type generation struct {
 const lockPrefix = "lock."
 
 func (s *Store) dirOf(files string, n int) string {
-	return s.in(lockPrefix + files + "." + strconv.Itoa(n))
+	return s.in(name.OneOf(lockPrefix, files, n))
 }
 
 // generations lists those of an atom, the largest first.
@@ -243,11 +242,9 @@ func (s *Store) generations(ctx context.Context, files string) ([]int, error) {
 		return nil, err
 	}
 	var list []int
-	for _, name := range names {
-		if rest, found := strings.CutPrefix(name, lockPrefix+files+"."); found {
-			if n, err := strconv.Atoi(rest); err == nil && n > 0 {
-				list = append(list, n)
-			}
+	for _, dir := range names {
+		if of, n, is := name.NumberOf(lockPrefix, dir); is && of == files {
+			list = append(list, n)
 		}
 	}
 	sort.Sort(sort.Reverse(sort.IntSlice(list)))
