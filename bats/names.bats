@@ -106,3 +106,18 @@ vector_script() {
 	run grep -c 'fork\|clone' "$T/trace"
 	assert_output 2
 }
+
+@test "an operand of 100 kB is an atom like any other, and another one that begins alike" {
+	script long <<-'E'
+		x=$(head -c 100000 /dev/zero | tr '\0' "$1")
+		adlock_get op "$x" 0 && adlock_get op "${x}y" 0
+		adlock_get op "$x" 0 || echo "$? $ADLOCK_VERDICT"
+		adlock_release && adlock_release && adlock_get op "$x" 0
+		adlock_release
+	E
+	for byte in x '\1'; do
+		run launch long "$byte"
+		assert_success
+		assert_output '75 busy'
+	done
+}

@@ -565,16 +565,20 @@ _adlock_part() {
 _adlock_summed() {
 	LC_ALL=C
 	set -- "$1" "$1" ''
+	if [ "${#1}" -gt 48 ]; then # of 100 kB the loop would take a minute
+		set -- "$1" "$(printf %.48s. "$1")" ''
+		set -- "$1" "${2%?}" ''
+	fi
 	while :; do
 		set -- "$1" "$2" "$3${2%%[!$_adlock_alnum]*}"
 		set -- "$1" "${2#"${2%%[!$_adlock_alnum]*}"}" "$3"
 		[ -n "$2" ] || break
 		set -- "$1" "${2#?}" "$3"_
 	done
-	set -- "$(printf %s "$1" | cksum)" "$3"
-	set -- "${1%% *}" "${1#* }" "$2"
-	[ "${2%% *}" = "${#3}" ] || return 1
-	printf '%.48s-%s\n' "$3" "$1"
+	set -- "$(printf %s "$1" | cksum)" "${#1}" "$3"
+	set -- "${1%% *}" "${1#* }" "$2" "$3"
+	[ "${2%% *}" = "$3" ] || return 1
+	printf '%s-%s\n' "$4" "$1"
 }
 
 # --- The guard of a legacy script -------------------------------------------------

@@ -60,8 +60,7 @@ func (h *holdArgs) parse(args []string) (dir string, err error) {
 	if len(rest) != 5 {
 		return "", exit.New(exit.Usage, "hold", "wants FILE PROGRAM HOST OPERATOR OPERAND")
 	}
-	h.Request.Atom = name.Atom{Program: rest[1], Host: rest[2], Operator: rest[3], Operand: rest[4]}
-	if err := h.Request.Atom.Check(); err != nil {
+	if h.Request.Atom, err = name.New(rest[1], rest[2], rest[3], rest[4]); err != nil {
 		return "", err
 	}
 	if want := lock.ActivePrefix + h.Request.Atom.Name(); filepath.Base(rest[0]) != want {

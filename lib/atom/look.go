@@ -133,7 +133,7 @@ func (k *Keeper) same(file string, found, wanted name.Atom) error {
 }
 
 func damaged(active *lock.Active) error {
-	return exit.New(exit.IO, active.Path(), "is cut short or of an unknown format; if you know that its owner is dead: adlock clear "+active.Name())
+	return exit.New(exit.IO, active.Path(), "is cut short, too large or of an unknown format; if you know that its owner is dead: adlock clear "+active.Name())
 }
 
 func activeView(active *lock.Active, now moment) policy.Active {

@@ -14,6 +14,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/exit"
 	"adlock/lib/lock"
+	"adlock/lib/name"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/lib/supervise"
@@ -123,7 +124,8 @@ func (r *runArgs) nameAtom(command []string) (err error) {
 			a.Operand = here + " " + a.Operand
 		}
 	}
-	return a.Check()
+	*a, err = name.New(a.Program, a.Host, a.Operator, a.Operand)
+	return err
 }
 
 // supervised holds the atom while the job runs. The order is supervise's: what

@@ -46,6 +46,10 @@ func (d *Dir) active(file string) (*Active, error) {
 
 func (a *Active) load() error {
 	content, err := a.read()
+	if errors.Is(err, errTooLarge) { // no record: a person may clear it
+		a.Record, a.Appended, a.Content = Record{}, Appended{}, Damaged
+		return nil
+	}
 	if err != nil {
 		return err
 	}

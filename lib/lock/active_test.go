@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -84,22 +83,17 @@ func TestAGuardReadsTheLockAgain(t *testing.T) {
 	}
 }
 
-func TestALockThatIsTooLargeIsAnError(t *testing.T) {
+func TestALockThatIsTooLargeIsDamagedAndALastLockAnError(t *testing.T) {
 	d := newDir(t)
-	must(t, os.WriteFile(d.Path("lock.x"), nil, 0o600))
-	must(t, os.Truncate(d.Path("lock.x"), 1<<40)) // sparse
-	if _, err := d.Active("x"); exit.Code(err) != exit.IO {
-		t.Errorf("got %v", err)
+	for _, file := range []string{"lock.x", "last.x"} {
+		must(t, os.WriteFile(d.Path(file), nil, 0o600))
+		must(t, os.Truncate(d.Path(file), 1<<40)) // sparse
 	}
-}
-
-func TestALongestOperandFits(t *testing.T) {
-	d := newDir(t)
-	r := record()
-	r.Atom.Operand = strings.Repeat("\xff", 1<<17) // four bytes each when quoted
-	put(t, d, r)
-	if a := active(t, d); a.Content != Full || a.Record != r {
-		t.Error("it came back changed")
+	if a := active(t, d); a.Content != Damaged {
+		t.Errorf("content is %d", a.Content)
+	}
+	if _, err := d.Last("x"); exit.Code(err) != exit.IO {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -10,9 +10,12 @@ import (
 	"adlock/lib/exit"
 )
 
-// maxContent bounds what is read of a lock: an operand is at most one argument
-// (128 KiB on Linux), four times that when every byte is escaped.
-const maxContent = 1 << 20
+// maxContent bounds what is read of a lock. Records are small, but earlier versions
+// wrote whole command lines into them: of 6 MiB at most (execve(2)), and four times
+// that where every byte was escaped.
+const maxContent = 32 << 20
+
+var errTooLarge = errors.New("is too large to be a lock")
 
 // file is one open file of a lock directory.
 type file struct {
@@ -34,7 +37,7 @@ func (f *file) modified() time.Time { return time.Unix(f.st.Mtim.Unix()) }
 
 func (f *file) read() ([]byte, error) {
 	if f.st.Size > maxContent {
-		return nil, exit.New(exit.IO, f.dir.Path(f.name), "is too large to be a lock")
+		return nil, f.tooLarge()
 	}
 	content := make([]byte, 0, f.st.Size+512)
 	for {
@@ -53,11 +56,15 @@ func (f *file) read() ([]byte, error) {
 		content = content[:len(content)+n]
 		if len(content) == cap(content) {
 			if len(content) > maxContent {
-				return nil, exit.New(exit.IO, f.dir.Path(f.name), "is too large to be a lock")
+				return nil, f.tooLarge()
 			}
 			content = append(content, make([]byte, len(content))...)[:len(content)]
 		}
 	}
+}
+
+func (f *file) tooLarge() error {
+	return &exit.Error{Code: exit.IO, Object: f.dir.Path(f.name), Err: errTooLarge}
 }
 
 // write puts content into a new file with one write; a short one is an error:

@@ -255,7 +255,7 @@ func (r *reader) limit(key string) time.Duration {
 func (r *reader) atom() name.Atom {
 	a := name.Atom{Program: r.quoted("program"), Host: r.quoted("host"), Operator: r.quoted("operator"), Operand: r.quoted("operand")}
 	r.failed = r.failed || a.Check() != nil
-	return a
+	return a.Cut()
 }
 
 func (r *reader) identity(prefix string, pid int) process.Identity {

@@ -70,6 +70,42 @@ func TestEveryRecordSurvives(t *testing.T) {
 	})
 }
 
+// However long the command line was, and whatever its bytes: each may take four.
+func TestARecordIsNeverLargerThan64KiB(t *testing.T) {
+	part := strings.Repeat("\x01", 1<<10)
+	a, err := name.New(part, part, part, strings.Repeat("\x01", 6<<20))
+	must(t, err)
+	want := record()
+	want.Atom = a
+	text := want.Bytes()
+	if len(text) > maxRecord/2 { // survivors are to find room as well
+		t.Errorf("%d bytes", len(text))
+	}
+	if got, content := Parse(text); content != Full || got != want {
+		t.Errorf("content %d\n got %+v\nwant %+v", content, got, want)
+	}
+}
+
+// Records used to hold whole command lines.
+func TestALargeRecordOfAnEarlierVersionIsRead(t *testing.T) {
+	operand := strings.Repeat("\x01", 400<<10)
+	old := record()
+	old.Atom.Operand = operand
+	want := old
+	var err error
+	want.Atom, err = name.New(old.Atom.Program, old.Atom.Host, old.Atom.Operator, operand)
+	must(t, err)
+	d := newDir(t)
+	put(t, d, old)
+	if a := active(t, d); a.Content != Full || a.Record != want {
+		t.Errorf("content %d, an operand of %d bytes", a.Content, len(a.Record.Atom.Operand))
+	}
+	must(t, d.MakeLast("x", Memory{Atom: old.Atom}))
+	if l := last(t, d); l.Memory.Atom != want.Atom {
+		t.Errorf("an operand of %d bytes is remembered", len(l.Memory.Atom.Operand))
+	}
+}
+
 func TestTheFirstLineIsThePidAndTheSecondTheToken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRecord(t)

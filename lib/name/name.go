@@ -3,6 +3,7 @@
 package name
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -14,10 +15,53 @@ const (
 	keptPrefix   = 48 // bytes kept of a part that is cut
 )
 
+// What an Atom holds at most: the records that it is written to are small, and a
+// command line may have megabytes.
+const (
+	longestOperand = 4 << 10 // of a longer operand: its beginning
+	longestOther   = 1 << 10 // a longer part is no name
+)
+
 // Atom is what is locked: an operation of a program on a host. Each part may
-// hold any byte but must not be empty.
+// hold any byte but must not be empty. Of a long operand it has the first 4 KiB,
+// '-' and the checksum: see New.
 type Atom struct {
 	Program, Host, Operator, Operand string
+}
+
+// New returns the atom with these parts, a long operand cut; a usage error as
+// Check has it.
+func New(program, host, operator, operand string) (Atom, error) {
+	a := Atom{Program: program, Host: host, Operator: operator, Operand: operand}
+	err := a.Check()
+	a.Operand = cut(operand)
+	return a, err
+}
+
+// Cut returns the atom with the operand cut if it is not yet: it may have been
+// written down before there was a limit.
+func (a Atom) Cut() Atom {
+	if _, already := checksumOf(a.Operand); !already {
+		a.Operand = cut(a.Operand)
+	}
+	return a
+}
+
+func cut(operand string) string {
+	if len(operand) <= longestOperand {
+		return operand
+	}
+	return operand[:longestOperand] + "-" + checksum(operand)
+}
+
+// checksumOf returns the checksum that an operand which was cut ends with.
+func checksumOf(operand string) (sum string, isCut bool) {
+	if len(operand) <= longestOperand || operand[longestOperand] != '-' {
+		return "", false
+	}
+	sum = operand[longestOperand+1:]
+	n, err := strconv.ParseUint(sum, 10, 32)
+	return sum, err == nil && strconv.FormatUint(n, 10) == sum
 }
 
 // String returns the atom in words, for messages.
@@ -25,16 +69,23 @@ func (a Atom) String() string {
 	return a.Program + " on " + a.Host + ": " + a.Operator + " " + a.Operand
 }
 
-// Check returns a usage error where a part is empty.
+// Check returns a usage error where a part is empty or cannot be kept.
 func (a Atom) Check() error {
-	for _, part := range []struct{ is, called string }{
-		{a.Program, "program"}, {a.Host, "host"}, {a.Operator, "operator"}, {a.Operand, "operand"},
+	for _, part := range []struct {
+		is, called string
+		most       int
+	}{
+		{a.Program, "program", longestOther}, {a.Host, "host", longestOther}, {a.Operator, "operator", longestOther},
+		{a.Operand, "operand", math.MaxInt},
 	} {
 		if part.is == "" {
 			return exit.New(exit.Usage, part.called, "must not be empty")
 		}
 		if strings.IndexByte(part.is, 0) >= 0 {
 			return exit.New(exit.Usage, part.called, "must not hold a null byte")
+		}
+		if len(part.is) > part.most {
+			return exit.New(exit.Usage, part.called, "is longer than "+strconv.Itoa(part.most)+" bytes")
 		}
 	}
 	return nil
@@ -43,7 +94,15 @@ func (a Atom) Check() error {
 // Name returns PROGRAM.HOST.OPERATOR.OPERAND with each part made canonical:
 // the active lock is lock.NAME, the last lock is last.NAME.
 func (a Atom) Name() string {
-	return a.Prefix() + Canonify(a.Operator) + "." + Canonify(a.Operand)
+	return a.Prefix() + Canonify(a.Operator) + "." + a.operand()
+}
+
+// operand is the last part of the name: the same whether or not it was cut.
+func (a Atom) operand() string {
+	if sum, isCut := checksumOf(a.Operand); isCut {
+		return shortened(a.Operand, sum)
+	}
+	return Canonify(a.Operand)
 }
 
 // Prefix is what the names of all atoms of the program on its host begin with.
@@ -92,16 +151,26 @@ func short(prefix string) string { return prefix[:1] + "." }
 // digit becomes '_' (CanonifyName of the 1997 paper). What could not be read
 // back from that, or is long, is cut to 48 bytes and told apart by a checksum.
 func Canonify(part string) string {
+	if len(part) <= longestPlain {
+		if plain := underscored(part); readBack(plain) == part {
+			return plain
+		}
+	}
+	return shortened(part, checksum(part))
+}
+
+func shortened(part, sum string) string {
+	return underscored(part[:min(len(part), keptPrefix)]) + "-" + sum
+}
+
+func underscored(part string) string {
 	plain := []byte(part)
 	for i, c := range plain {
 		if !isAlnum(c) {
 			plain[i] = '_'
 		}
 	}
-	if len(part) <= longestPlain && readBack(string(plain)) == part {
-		return string(plain)
-	}
-	return string(plain[:min(len(plain), keptPrefix)]) + "-" + strconv.FormatUint(uint64(Cksum(part)), 10)
+	return string(plain)
 }
 
 // Exact reports whether the name determines the atom: no part of it is told
@@ -131,6 +200,8 @@ func readBack(plain string) string {
 func isAlnum(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
+
+func checksum(part string) string { return strconv.FormatUint(uint64(Cksum(part)), 10) }
 
 // Cksum is the checksum that cksum(1) prints: CRC-32 with the polynomial
 // 0x04C11DB7, most significant bit first, over the bytes and then their count

@@ -91,6 +91,53 @@ func TestEmptyPartsAreRefused(t *testing.T) {
 	}
 }
 
+// anyOperand is one around the length at which an operand is cut, or longer.
+func anyOperand() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		tail := rapid.StringMatching(`-?[0-9a]{0,12}`).Draw(t, "tail")
+		length := rapid.IntRange(longestOperand-20, longestOperand+20).Draw(t, "length")
+		return strings.Repeat("\x01", length) + tail
+	})
+}
+
+func TestALongOperandIsKeptShortUnderItsOwnName(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		operand := anyOperand().Draw(t, "operand")
+		whole := Atom{"p", "h", "o", operand}
+		a, err := New("p", "h", "o", operand)
+		if err != nil || len(a.Operand) > longestOperand+len("-4294967295") {
+			t.Fatalf("an operand of %d bytes (%v)", len(a.Operand), err)
+		}
+		if want := "p.h.o." + Canonify(operand); a.Name() != want || a.Exact() {
+			t.Fatalf("is named %q, want %q", a.Name(), want)
+		}
+		if a.Cut() != a {
+			t.Fatal("cut twice it is another")
+		}
+		if len(operand) <= longestOperand && a != whole {
+			t.Fatal("a short operand was changed")
+		}
+	})
+}
+
+func TestOperandsOfOneBeginningAreTwoAtoms(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	a, _ := New("p", "h", "o", long+"a")
+	b, _ := New("p", "h", "o", long+"b")
+	if a == b || a.Name() == b.Name() {
+		t.Errorf("both are %s", a.Name())
+	}
+}
+
+func TestOnlyAnOperandMayBeLong(t *testing.T) {
+	long := strings.Repeat("x", longestOther+1)
+	for _, parts := range [][3]string{{long, "h", "o"}, {"p", long, "o"}, {"p", "h", long}} {
+		if _, err := New(parts[0], parts[1], parts[2], "x"); err == nil {
+			t.Errorf("%.3q was accepted", parts)
+		}
+	}
+}
+
 func FuzzCanonify(f *testing.F) {
 	f.Add("/etc/motd")
 	f.Add("\x00\xff日")

@@ -110,5 +110,6 @@ func ParseLast(object string, content []byte) (l Last, err error) {
 			return Last{}, exit.New(exit.IO, object, "is cut short or of an unknown format")
 		}
 	}
+	l.Memory.Atom = l.Memory.Atom.Cut()
 	return l, nil
 }

@@ -11,8 +11,8 @@ func printName(args []string) (int, error) {
 	if len(args) != 4 {
 		return 0, exit.New(exit.Usage, "name", "wants PROGRAM HOST OPERATOR OPERAND")
 	}
-	a := name.Atom{Program: args[0], Host: args[1], Operator: args[2], Operand: args[3]}
-	if err := a.Check(); err != nil {
+	a, err := name.New(args[0], args[1], args[2], args[3])
+	if err != nil {
 		return 0, err
 	}
 	return 0, command.PrintLine(a.Name())

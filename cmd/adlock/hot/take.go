@@ -62,7 +62,9 @@ func takeFile(args []string, leaveExpired bool) (int, error) {
 	if len(rest) != 5 {
 		return 0, exit.New(exit.Usage, "--lock", "wants FILE PROGRAM HOST OPERATOR OPERAND")
 	}
-	s.Request.Atom = name.Atom{Program: rest[1], Host: rest[2], Operator: rest[3], Operand: rest[4]}
+	if s.Request.Atom, err = name.New(rest[1], rest[2], rest[3], rest[4]); err != nil {
+		return 0, err
+	}
 	return s.lock(rest[0])
 }
 
@@ -107,9 +109,6 @@ func (s *take) lock(file string) (int, error) {
 // directoryOf checks that the name which the shell built is the atom's, and
 // returns the lock directory. "-" leaves the name to the helper.
 func (s *take) directoryOf(file string) (string, error) {
-	if err := s.Request.Atom.Check(); err != nil {
-		return "", err
-	}
 	if file == "-" {
 		return lock.DefaultDir()
 	}

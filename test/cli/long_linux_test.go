@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"adlock/test/helper"
+)
+
+// Arguments are at most 128 KiB long each (MAX_ARG_STRLEN, execve(2)).
+func long(letter string, count int) []string {
+	var words []string
+	for range count {
+		words = append(words, strings.Repeat(letter, 100<<10))
+	}
+	return words
+}
+
+// locksIn are the active locks there are.
+func (s *stage) locksIn() []string {
+	s.Helper()
+	entries, err := os.ReadDir(s.locks)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var locks []string
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), "lock.") {
+			locks = append(locks, entry.Name())
+		}
+	}
+	return locks
+}
+
+func TestACommandLineOfAnyLengthIsAnAtomLikeAnyOther(t *testing.T) {
+	for claim, words := range map[string][]string{"1.2 MiB": long("x", 12), "400 KiB of control bytes": long("\x01", 4)} {
+		t.Run(claim, func(t *testing.T) {
+			s := newStage(t)
+			line := append([]string{"run", "--expire-after=auto", "--from-start", "--", "sh", "-c", "exec sleep 600", "sh"}, words...)
+			another := append(append([]string{}, line...), "y")
+			owner := s.command(line...).Start(t)
+			helper.Eventually(t, "it is held", func() bool { return len(s.locksIn()) == 1 || owner.Ended() })
+			lock := s.locksIn()[0]
+			if info, err := os.Stat(s.locks + "/" + lock); err != nil || info.Size() > 64<<10 {
+				t.Errorf("the lock has %d bytes (%v)", info.Size(), err)
+			}
+			s.want(75, line...)
+			other := s.command(another...).Start(t)
+			helper.Eventually(t, "another command line is another atom", func() bool { return len(s.locksIn()) == 2 || other.Ended() })
+			other.Signal(t, syscall.SIGTERM)
+			other.Wait(t)
+			if r := s.want(0, "status"); !strings.Contains(r.Out, "running") {
+				t.Error(r.Out)
+			}
+			owner.Kill(t)
+			helper.KillSession(owner.PID)
+			helper.Eventually(t, "its job is gone", func() bool { return len(helper.Session(owner.PID)) == 0 })
+			s.want(0, "clear", strings.TrimPrefix(lock, "lock."))
+			if left := s.locksIn(); len(left) != 0 {
+				t.Errorf("%q are left", left)
+			}
+			s.want(0, append([]string{"run", "--program=sh", "--", "true"}, words...)...)
+			for _, verb := range []string{"status", "log", "report", "tune", "timeline", "metrics"} {
+				if r := s.want(0, verb); len(r.Out) > 1<<20 {
+					t.Errorf("%s says %d bytes", verb, len(r.Out))
+				}
+			}
+		})
+	}
+}
