@@ -4,12 +4,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strconv"
 
 	"adlock/lib/exit"
 	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/lock"
+	"adlock/lib/name"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 )
@@ -138,8 +139,8 @@ func (k *Keeper) Forget(files string) error {
 }
 
 // underActive does what must be done under the active lock alone: under the
-// guard of the one there is, or else under one with nothing but this process's
-// pid. done is false where that changed hands meanwhile: try again.
+// guard of the one there is, or else under one of this process's own. done is
+// false where that changed hands meanwhile: try again.
 func (k *Keeper) underActive(files string, do func() error) (done bool, err error) {
 	active, err := k.Dir.Active(files)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +162,11 @@ func (k *Keeper) underActive(files string, do func() error) (done bool, err erro
 }
 
 func (k *Keeper) underOwn(files string, do func() error) (done bool, err error) {
-	draft, err := k.Dir.Draft([]byte(strconv.Itoa(os.Getpid()) + "\n"))
+	record, err := k.ownRecord(files)
+	if err != nil {
+		return false, err
+	}
+	draft, err := k.Dir.Draft(record.Bytes())
 	if err != nil {
 		return false, err
 	}
@@ -173,4 +178,27 @@ func (k *Keeper) underOwn(files string, do func() error) (done bool, err error) 
 		return false, err
 	}
 	return true, errors.Join(do(), draft.Withdraw())
+}
+
+// ownRecord is that of a lock which this process holds for a moment, under its
+// guard throughout. Should it be killed it is found dead at once, as its pid alone
+// would not tell: that may be a stranger's by then.
+func (k *Keeper) ownRecord(files string) (lock.Record, error) {
+	owner, err := process.Of(os.Getpid())
+	if err != nil {
+		return lock.Record{}, exit.Wrap("own process", err)
+	}
+	return lock.Record{
+		Owner: owner, Token: lock.Token(), Atom: k.atomOf(files),
+		Boottime: process.Boottime(), ExpireAfter: policy.DefaultExpireAfter,
+	}, nil
+}
+
+// atomOf is the atom NAME; the zero Atom where nothing says which it is.
+func (k *Keeper) atomOf(files string) name.Atom {
+	if a, known := name.Parse(files); known {
+		return a
+	}
+	last, _ := k.Dir.Last(files) // one that cannot be read says nothing
+	return last.Memory.Atom
 }

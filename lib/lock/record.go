@@ -20,7 +20,7 @@ type Record struct {
 	Owner process.Identity // whose death frees the lock
 	Job   process.Identity // on a terminal: the job, held at a gate until it was recorded; PID 0: none
 	Token string           // names this acquisition
-	Atom  name.Atom
+	Atom  name.Atom        // zero: not known to who holds the lock to prune or forget what it stands for
 
 	Boottime    time.Duration // when the lock was made, on the clock that counts suspend and takes no steps
 	IfElapsed   time.Duration // what the owner asked for, for those who ask what runs
@@ -45,7 +45,9 @@ func (r Record) Bytes() []byte {
 	w.line(strconv.Itoa(r.Owner.PID))
 	w.text("token", r.Token)
 	w.text("format", format)
-	w.atom(r.Atom)
+	if r.Atom != (name.Atom{}) {
+		w.atom(r.Atom)
+	}
 	w.identity("", r.Owner)
 	if r.Job.PID != 0 {
 		w.number("job.pid", uint64(r.Job.PID))
@@ -161,7 +163,6 @@ func parseRecord(content []byte) (Record, Content) {
 	record := Record{
 		Owner:       r.identity("", int(pid)),
 		Token:       r.text("token"),
-		Atom:        r.atom(),
 		Boottime:    r.duration("boottime"),
 		IfElapsed:   r.limit("if_elapsed"),
 		ExpireAfter: r.limit("expire_after"),
@@ -169,6 +170,9 @@ func parseRecord(content []byte) (Record, Content) {
 		FromStart:   fields["from_start"] == "yes",
 		Shared:      fields["shared"] == "yes",
 		Learn:       fields["learn"] == "yes",
+	}
+	if _, there := fields["program"]; there {
+		record.Atom = r.atom()
 	}
 	if _, there := fields["job.pid"]; there {
 		record.Job = r.identity("job.", int(r.number("job.pid", 31)))

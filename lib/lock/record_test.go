@@ -54,6 +54,9 @@ func anyRecord(t *rapid.T) Record {
 		Patience: time.Duration(rapid.Int64Range(0, 1<<62).Draw(t, "patience")),
 		Slots:    rapid.IntRange(0, 1000).Draw(t, "slots"),
 	}
+	if rapid.Bool().Draw(t, "nameless") {
+		r.Atom = name.Atom{}
+	}
 	if rapid.Bool().Draw(t, "gated") {
 		r.Job = anyIdentity(t, "job")
 	}

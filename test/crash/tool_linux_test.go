@@ -1,0 +1,62 @@
+package crash
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"adlock/lib/lock"
+	"adlock/lib/process"
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// What only tends last locks holds the active lock meanwhile. Killed, it must
+// leave one that is reclaimed at once, also when its pid is a stranger's by then:
+// a lock with nothing but a pid is busy as long as anybody has that pid.
+func TestAToolThatIsKilledLeavesALockThatSaysWhoseItIs(t *testing.T) {
+	need.Tools(t, "strace")
+	for verb, call := range map[string]string{
+		"clear --last --older=0":          "unlinkat",
+		"tune --reset=" + helper.AtomName: "/^renameat",
+	} {
+		t.Run(verb, func(t *testing.T) {
+			a := helper.NewAtom(t)
+			a.Newcomer(t, "--expire-after=auto").Ran(t)
+			a.Shell(t, "strace -f -qq -o /dev/null -e trace="+call+" -e inject="+call+":signal=KILL:when=1 $adlock "+verb)
+			mustBeOfTheDead(t, a.Lock())
+			stranger := helper.Command{Args: []string{"sleep", "600"}}.Start(t)
+			handOver(t, a.Lock(), stranger.PID)
+			a.Newcomer(t).Ran(t)
+			if stranger.Ended() {
+				t.Error("the stranger was ended")
+			}
+		})
+	}
+}
+
+func mustBeOfTheDead(t *testing.T, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("it was not killed under its lock: %v", err)
+	}
+	record, content := lock.Parse(text)
+	if content != lock.Full || record.Owner.Life() != process.Dead || record.Atom.Name() != helper.AtomName {
+		t.Errorf("content %d:\n%s", content, text)
+	}
+}
+
+// handOver gives the pid of a lock's owner to another process.
+func handOver(t *testing.T, path string, pid int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n")
+	if err := os.WriteFile(path, []byte(strconv.Itoa(pid)+"\n"+rest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
