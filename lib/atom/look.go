@@ -99,6 +99,9 @@ func lastView(last lock.Last, fromStart bool, now moment) policy.Last {
 	if started := last.Memory.Started; fromStart && !started.IsZero() && !started.After(last.Completed) {
 		view.Age = now.figure().Sub(started) + fromStartSlack
 	}
+	if view.Age > 0 {
+		view.Age = max(0, view.Age-last.Cut)
+	}
 	return view
 }
 

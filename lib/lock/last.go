@@ -16,7 +16,8 @@ import (
 // Last is a last lock as it was found: when the atom last completed, and what
 // is remembered of it.
 type Last struct {
-	Completed time.Time // zero: never
+	Completed time.Time     // zero: never
+	Cut       time.Duration // less than this may be missing from it, and from Memory.Started
 	Memory    Memory
 }
 
@@ -94,7 +95,7 @@ func (d *Dir) Last(name string) (Last, error) {
 	defer f.Close()
 	last := Last{}
 	if f.st.Mtim.Nano() != 0 {
-		last.Completed = f.modified()
+		last.Completed, last.Cut = f.modified(), cutOff(f.st.Mtim, f.st.Ctim)
 	}
 	if f.st.Size == 0 {
 		return last, nil
@@ -107,6 +108,16 @@ func (d *Dir) Last(name string) (Last, error) {
 		return Last{}, &exit.Error{Code: exit.IO, Object: d.Path(f.name), Err: err}
 	}
 	return last, nil
+}
+
+// cutOff is less than what a file system has cut off a time of change: a second
+// where it keeps whole ones (ext3, HFS+, a server of such). One that keeps
+// fractions shows one at least in the ctime, which nobody can set.
+func cutOff(mtime, ctime unix.Timespec) time.Duration {
+	if mtime.Nsec == 0 && ctime.Nsec == 0 {
+		return time.Second
+	}
+	return 0
 }
 
 // MakeLast creates the last lock of an atom that never completed: mtime 0. It

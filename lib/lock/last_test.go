@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"adlock/lib/exit"
@@ -39,6 +40,18 @@ func TestANewLastLockHasNeverCompleted(t *testing.T) {
 	}
 	if at := modified(t, d, "last.x"); at.UnixNano() != 0 {
 		t.Errorf("mtime %v", at)
+	}
+}
+
+func TestATimeOfWholeSecondsMayLackAlmostASecond(t *testing.T) {
+	whole, fine := unix.Timespec{Sec: 5}, unix.Timespec{Sec: 5, Nsec: 1}
+	for _, c := range []struct {
+		mtime, ctime unix.Timespec
+		want         time.Duration
+	}{{whole, whole, time.Second}, {fine, whole, 0}, {whole, fine, 0}, {fine, fine, 0}} {
+		if got := cutOff(c.mtime, c.ctime); got != c.want {
+			t.Errorf("%v %v: %v", c.mtime, c.ctime, got)
+		}
 	}
 }
 

@@ -3,8 +3,10 @@ package fault
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -31,6 +33,37 @@ func newDisk(t testing.TB) disk {
 	t.Cleanup(func() {
 		if err := unix.Unmount(mount, unix.MNT_DETACH); err != nil {
 			t.Error(err)
+		}
+	})
+	d := disk{t, mount, filepath.Join(mount, "locks")}
+	if err := os.Mkdir(d.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// newCoarseDisk is one that keeps whole seconds: ext4 with the inodes that ext3 had.
+func newCoarseDisk(t testing.TB) disk {
+	t.Helper()
+	need.Root(t)
+	need.Tools(t, "mkfs.ext4", "mount", "umount")
+	image := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(image, 4<<20); err != nil {
+		t.Fatal(err)
+	}
+	if r := (helper.Command{Args: []string{"mkfs.ext4", "-q", "-I", "128", image}}).Run(t); r.Status != 0 {
+		t.Fatal(r.Err)
+	}
+	mount := t.TempDir()
+	if r := (helper.Command{Args: []string{"mount", "-o", "loop", image, mount}}).Run(t); r.Status != 0 {
+		need.Skip(t, "mount: "+r.Err)
+	}
+	t.Cleanup(func() {
+		if r := (helper.Command{Args: []string{"umount", "--lazy", mount}}).Run(t); r.Status != 0 {
+			t.Error(r.Err)
 		}
 	})
 	d := disk{t, mount, filepath.Join(mount, "locks")}
@@ -181,5 +214,23 @@ func TestALockHeldWhenTheFileSystemGoesReadOnlyIsReclaimedLater(t *testing.T) {
 	d.remount(0)
 	if r := d.run("--", "echo", "ran"); r.Status != 0 || r.Out != "ran\n" {
 		t.Errorf("once it can be written: %+v", r)
+	}
+}
+
+// A stamp of whole seconds lies up to a second before the completion.
+func TestWhereTimesAreWholeSecondsNoRunStartsTooEarly(t *testing.T) {
+	d := newCoarseDisk(t)
+	var last time.Time
+	for range 8 {
+		r := d.run("--if-elapsed=1s", "--wait=20s", "--wait-elapsed", "--", "date", "+%s.%N")
+		seconds, err := strconv.ParseFloat(strings.TrimSpace(r.Out), 64)
+		if r.Status != 0 || err != nil {
+			t.Fatalf("%+v: %v", r, err)
+		}
+		start := time.UnixMicro(int64(seconds * 1e6))
+		if apart := start.Sub(last); apart < time.Second {
+			t.Errorf("it started %v after the start before", apart)
+		}
+		last = start
 	}
 }
