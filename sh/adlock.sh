@@ -155,31 +155,78 @@ fi
 _adlock_loaded=$$
 _adlock_installed='' # @ADLOCK_LIB_BIN@: make install writes the helper's path here
 _adlock_script=${0##*/}
-_adlock_held=''  # the locks held, last first, a line each: OWNER TOKEN FILE
+_adlock_held=''  # the books: see _adlock_strike
 _adlock_pass=''  # the pass clock, in seconds since the epoch
 _adlock_node=''  # the node name, once asked for
 _adlock_root=''  # whether this is root, once asked for: yes or no
-_adlock_known='' # the program and host that _adlock_prefix was built from
+_adlock_known='' # PREFIX LENGTH PROGRAM HOST: what names begin with, once built
 _adlock_nl='
 '
 # In full, for a range means other letters in other locales.
 _adlock_alnum=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 
+# --- What scripts call -------------------------------------------------------
+
+adlock_get() { _adlock_call _adlock_get ${1+"$@"}; }
+adlock_release() { _adlock_call _adlock_release "$?"; }
+adlock_with() { _adlock_call _adlock_with ${1+"$@"}; }
+adlock_guard() { _adlock_call _adlock_guard; }
+adlock_pass() { _adlock_pass=$(date +%s); }
+adlock_age() { _adlock_call _adlock_age ${1+"$@"}; }
+
+# A trap may call them between any two commands of another one, and there are no
+# local variables (W1). So each leaves those in which it works as it found them,
+# and says its own verdict when it is over, whatever a trap has said meanwhile.
+# What outlives a call (above) is written in one command: no trap sees half of it.
+_adlock_pid='' _adlock_owner='' _adlock_since='' _adlock_dir='' _adlock_bin='' _adlock_smith='' _adlock_program=''
+_adlock_host='' _adlock_operator='' _adlock_operand='' _adlock_name='' _adlock_part='' _adlock_status=''
+_adlock_line='' _adlock_token='' _adlock_third='' _adlock_lock='' _adlock_file='' _adlock_gone='' _adlock_words=''
+_adlock_verdict='' _adlock_fence=''
+
+# _adlock_call FUNCTION [ARG...]
+_adlock_call() {
+	set -- "$_adlock_pid" "$_adlock_owner" "$_adlock_since" "$_adlock_dir" "$_adlock_bin" "$_adlock_smith" "$_adlock_program" \
+		"$_adlock_host" "$_adlock_operator" "$_adlock_operand" "$_adlock_name" "$_adlock_part" "$_adlock_status" \
+		"$_adlock_line" "$_adlock_token" "$_adlock_third" "$_adlock_lock" "$_adlock_file" "$_adlock_gone" "$_adlock_words" \
+		"$_adlock_verdict" "$_adlock_fence" "$@"
+	_adlock_verdict=${ADLOCK_VERDICT-} _adlock_fence=${ADLOCK_FENCE-}
+	if _adlock_behind 22 "$@"; then set -- 0 "$@"; else set -- "$?" "$@"; fi
+	_adlock_tell
+	_adlock_pid=$2 _adlock_owner=$3 _adlock_since=$4 _adlock_dir=$5 _adlock_bin=$6 _adlock_smith=$7 _adlock_program=$8
+	_adlock_host=$9 _adlock_operator=${10} _adlock_operand=${11} _adlock_name=${12} _adlock_part=${13} _adlock_status=${14}
+	_adlock_line=${15} _adlock_token=${16} _adlock_third=${17} _adlock_lock=${18} _adlock_file=${19} _adlock_gone=${20}
+	_adlock_words=${21} _adlock_verdict=${22} _adlock_fence=${23}
+	return "$1"
+}
+
+# _adlock_behind N ARG... COMMAND [ARG...] runs the command behind N arguments.
+_adlock_behind() {
+	shift "$(($1 + 1))"
+	"$@"
+}
+
+# shellcheck disable=SC2034 # the script reads them
+_adlock_tell() {
+	ADLOCK_VERDICT=$_adlock_verdict
+	[ -z "$_adlock_fence" ] || ADLOCK_FENCE=$_adlock_fence
+}
+
 # --- Taking and releasing ----------------------------------------------------
 
-# adlock_get is figure 3 of the paper. The helper compares the times and sets
+# _adlock_get is figure 3 of the paper. The helper compares the times and sets
 # the lock, in one step: nobody comes between.
-adlock_get() {
-	ADLOCK_VERDICT=''
+_adlock_get() {
+	_adlock_verdict=''
 	_adlock_wants 2 6 "$#" adlock_get || return
 	_adlock_atom "$1" "$2" "${5-}" || return
 	_adlock_whoami
+	_adlock_withdraw || :
 	case ${ADLOCK_STORE-} in
-	*://*) _adlock_find_smith && _adlock_lock hold "${3-}" "${4-}" "${6-}" || return ;;
-	*) _adlock_lock mkatomic "${3-}" "${4-}" "${6-}" ;;
+	*://*) _adlock_find_smith && _adlock_take hold "${3-}" "${4-}" "${6-}" || return ;;
+	*) _adlock_take mkatomic "${3-}" "${4-}" "${6-}" ;;
 	esac
 	if [ "$_adlock_status" = 13 ]; then # lock expired
-		_adlock_lock kill-carefully "${3-}" "${4-}" "${6-}"
+		_adlock_take kill-carefully "${3-}" "${4-}" "${6-}"
 	fi
 	case $_adlock_status in
 	0) _adlock_hold ;;
@@ -187,54 +234,55 @@ adlock_get() {
 	11) _adlock_deny busy ;; # already running
 	12) _adlock_deny full ;;
 	14) # the owner cannot be ended
-		ADLOCK_VERDICT=stuck
+		_adlock_verdict=stuck
 		return 77
 		;;
-	*) return "$_adlock_status" ;; # the helper has said why
+	*) _adlock_back_off ;; # the helper has said why, or died
 	esac
 }
 
-adlock_release() {
-	set -- "$?"
+# _adlock_release STATUS
+_adlock_release() {
 	_adlock_whoami
+	_adlock_withdraw || set -- "$1" "$?"
 	case $_adlock_held in
-	'') ;;
-	"$_adlock_owner "*)
-		_adlock_top=${_adlock_held%%"$_adlock_nl"*}
-		_adlock_let_go "$_adlock_top" "$1"
-		;;
+	'' | 'left '*) return "${2-0}" ;;
+	"$_adlock_owner "*) ;;
 	*)
 		_adlock_say adlock_release "the lock is held by process ${_adlock_held%% *}, not by this one"
 		return 64
 		;;
 	esac
+	_adlock_lock=${_adlock_held%%"$_adlock_nl"*}
+	_adlock_let_go "$_adlock_lock" "$1"
 }
 
-adlock_with() {
-	ADLOCK_VERDICT=''
-	_adlock_can_run "$@" || return
+_adlock_with() {
+	_adlock_verdict=''
+	_adlock_can_run ${1+"$@"} || return
 	case $_adlock_words in
-	2) adlock_get "$1" "$2" ;;
-	3) adlock_get "$1" "$2" "$3" ;;
-	4) adlock_get "$1" "$2" "$3" "$4" ;;
-	5) adlock_get "$1" "$2" "$3" "$4" "$5" ;;
-	6) adlock_get "$1" "$2" "$3" "$4" "$5" "$6" ;;
+	2) _adlock_get "$1" "$2" ;;
+	3) _adlock_get "$1" "$2" "$3" ;;
+	4) _adlock_get "$1" "$2" "$3" "$4" ;;
+	5) _adlock_get "$1" "$2" "$3" "$4" "$5" ;;
+	6) _adlock_get "$1" "$2" "$3" "$4" "$5" "$6" ;;
 	esac || return
 	shift "$_adlock_words"
 	# In place of the --: as $1 the lock outlives whatever the command does with
 	# our variables.
 	shift
-	_adlock_top=${_adlock_held%%"$_adlock_nl"*}
-	set -- "$_adlock_top" "$@"
-	if _adlock_run "$@"; then set -- "$1" 0; else set -- "$1" "$?"; fi
+	set -- "$_adlock_lock" "$@"
+	_adlock_tell
+	if _adlock_behind 1 "$@"; then set -- "$1" 0; else set -- "$1" "$?"; fi
 	_adlock_let_go "$1" "$2" || set -- "$1" "$2" "$?"
+	[ "$_adlock_gone" = yes ] || _adlock_strike "$1" "left $2 $1$_adlock_nl"
 	[ "$2" = 0 ] || return "$2"
 	return "${3-0}"
 }
 
-adlock_guard() {
-	if adlock_get run script "${ADLOCK_IF_ELAPSED:-0}"; then
-		_adlock_guarded=${_adlock_held%%"$_adlock_nl"*}
+_adlock_guard() {
+	if _adlock_get run script "${ADLOCK_IF_ELAPSED:-0}"; then
+		_adlock_guarded=$_adlock_lock
 		_adlock_guard_alone || exit
 		_adlock_guard_traps
 	else
@@ -244,11 +292,7 @@ adlock_guard() {
 	fi
 }
 
-adlock_pass() {
-	_adlock_pass=$(date +%s)
-}
-
-adlock_age() {
+_adlock_age() {
 	_adlock_wants 2 3 "$#" adlock_age || return
 	_adlock_atom "$1" "$2" "${3-}" || return
 	case ${ADLOCK_STORE-} in
@@ -275,19 +319,21 @@ adlock_age() {
 # environment itself; an assignment before the command would fail where they are
 # readonly, so they take a subshell. GOMAXPROCS=1: a Go program then starts fewer
 # threads; there is nothing to do side by side, and a lock costs a seventh less.
+# Its answer is $_adlock_status.
 _adlock_help() {
+	_adlock_status=0
 	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-} in
 	'') GOMAXPROCS=1 "$_adlock_bin" "$@" ;;
 	*) (
 		export ADLOCK_LOGDIR ADLOCK_LOG_MAX
 		GOMAXPROCS=1 exec "$_adlock_bin" "$@"
 	) ;;
-	esac
+	esac || _adlock_status=$?
 }
 
-# _adlock_lock VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom; its
-# answer is $_adlock_status. Never in $( ): the helper has to be our child.
-_adlock_lock() {
+# _adlock_take VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom. Never
+# in $( ): the helper has to be our child.
+_adlock_take() {
 	set -- "${3:-${ADLOCK_EXPIRE_AFTER-}}" "${4:-$_adlock_pass}" \
 		"$1" --lock --owner "$_adlock_pid" --if-elapsed "${2:-${ADLOCK_IF_ELAPSED:-1}}"
 	[ -z "$1" ] || set -- "$@" --expire-after "$1"
@@ -307,69 +353,193 @@ _adlock_lock() {
 		_adlock_bin=$_adlock_smith
 	fi
 	shift 2
-	_adlock_status=0
 	_adlock_help "$@" -- "$_adlock_dir/lock.$_adlock_name" \
-		"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand" ||
-		_adlock_status=$?
+		"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
+}
+
+# _adlock_answered: the helper came to an end of its own, and has said what there
+# was to say. Else it was killed, or was refused a thread or memory.
+_adlock_answered() {
+	case $_adlock_status in
+	0 | 1[0-4] | 64 | 69 | 71 | 73 | 74 | 75 | 77) ;;
+	*) return 1 ;;
+	esac
 }
 
 # _adlock_hold notes the lock just taken as held by this process. What the lock
 # file says is believed, not the helper's status alone.
 _adlock_hold() {
-	set -- "$_adlock_dir/lock.$_adlock_name"
-	case ${ADLOCK_STORE-}-${ADLOCK_SHARED:-0} in
-	*://*) set -- "$_adlock_dir/smith.$_adlock_pid" "$_adlock_dir/smith.$_adlock_pid" ;; # its lock is elsewhere
-	*-0) set -- "$1" "$1" ;;
-	*) _adlock_reader && set -- "$1" "$_adlock_dir/$_adlock_file" ;;
-	esac
-	_adlock_line='' _adlock_token='' _adlock_fence=''
-	{ { IFS= read -r _adlock_line && IFS= read -r _adlock_token && IFS= read -r _adlock_fence; } <"$2"; } 2>/dev/null || :
-	case $_adlock_line-$_adlock_token in
-	"$_adlock_pid-token="?*) ;;
-	*)
-		_adlock_say "$1" 'lost to a newcomer at once'
-		ADLOCK_VERDICT=lost
+	if ! _adlock_find_own; then
+		_adlock_say "$_adlock_dir/lock.$_adlock_name" 'lost to a newcomer at once'
+		_adlock_verdict=lost
 		return 75
-		;;
+	fi
+	case $_adlock_third in
+	fence=*) _adlock_fence=${_adlock_third#fence=} ;;
 	esac
-	# shellcheck disable=SC2034 # the script reads it
-	case $_adlock_fence in
-	fence=*) ADLOCK_FENCE=${_adlock_fence#fence=} ;;
-	esac
-	_adlock_held="$_adlock_owner ${_adlock_token#token=} $1$_adlock_nl$_adlock_held"
-	ADLOCK_VERDICT=acquired
+	_adlock_held=$_adlock_lock$_adlock_nl$_adlock_held
+	_adlock_verdict=acquired
 }
 
-# _adlock_let_go LOCK STATUS releases a line of $_adlock_held. It is off the
-# list whatever comes of it: the next release is for the lock below.
-_adlock_let_go() {
-	case $_adlock_held in
-	*"$1$_adlock_nl"*) ;;
-	*) return 0 ;; # released by the command of adlock_with, or the guarded script
-	esac
-	_adlock_held=${_adlock_held%%"$1$_adlock_nl"*}${_adlock_held#*"$1$_adlock_nl"}
-	_adlock_find_helper || return
-	set -- "${1#* }" "$2" # TOKEN FILE
-	case ${1##*/} in
-	smith.*) _adlock_find_smith && _adlock_bin=$_adlock_smith || return ;;
-	esac
-	if [ "$2" -gt 255 ]; then # W10
-		set -- "$1" "$((128 + ($2 & 127)))"
+# _adlock_back_off: the helper failed, or died and may have set the lock, without
+# having seen whether it may. Such a lock is withdrawn; if that fails too, the
+# books have it, and the next call withdraws it.
+_adlock_back_off() {
+	_adlock_plain_status
+	set -- "$_adlock_status"
+	_adlock_answered || _adlock_say "$_adlock_dir/lock.$_adlock_name" "not taken: the helper died, with status $1"
+	if _adlock_find_own; then
+		_adlock_held="${_adlock_held}left -$1 $_adlock_lock$_adlock_nl"
+		_adlock_withdraw || :
 	fi
-	set -- --token "${1%% *}" --status "$2" -- "${1#* }"
-	[ "${ADLOCK_RETRY_FAILED:-0}" = 0 ] || set -- --retry-failed "$@"
-	_adlock_status=0
-	_adlock_help release "$@" || _adlock_status=$?
-	if [ "$_adlock_status" = 75 ]; then
-		ADLOCK_VERDICT=lost
+	return "$1"
+}
+
+# _adlock_let_go LINE STATUS [ENTRY] releases the lock of a line, or withdraws it
+# where STATUS is negative. A helper that died is followed by another. What is then
+# still in place stays in the books ($_adlock_gone: no), to be let go again.
+_adlock_let_go() {
+	_adlock_gone=no
+	_adlock_find_helper || return
+	_adlock_pid=${1%%[!0-9]*}
+	set -- "${3-$1}" "${1#* }" "$2"
+	_adlock_file=${2#* } _adlock_status=${3#-}
+	_adlock_plain_status
+	set -- "$1" "${2%% *}" "$3" _adlock_help release --token "${2%% *}" --status "$_adlock_status"
+	case $3 in -*) set -- "$@" --withdraw ;; esac
+	[ "${ADLOCK_RETRY_FAILED:-0}" = 0 ] || set -- "$@" --retry-failed
+	case $_adlock_file in
+	*/smith.*)
+		_adlock_find_smith || return
+		_adlock_bin=$_adlock_smith
+		;;
+	*) [ -z "${ADLOCK_PAUSE-}" ] || set -- "$@" --pause "$ADLOCK_PAUSE" ;;
+	esac
+	for _adlock_try in 1 2 3; do # only counted: a trap may change it
+		_adlock_booked "$1" || break
+		_adlock_behind 3 "$@" -- "$_adlock_file"
+		if _adlock_answered || ! _adlock_there "$2"; then break; fi
+	done
+	_adlock_plain_status
+	if ! _adlock_booked "$1"; then # a trap has released it meanwhile
+		_adlock_gone=yes
+		return 0
+	fi
+	case $_adlock_status-$_adlock_file in
+	0-* | 75-*/smith.*) _adlock_gone=yes ;;
+	*) _adlock_there "$2" || _adlock_gone=yes ;;
+	esac
+	[ "$_adlock_status" != 75 ] || _adlock_verdict=lost
+	if [ "$_adlock_gone" = yes ]; then
+		_adlock_strike "$1"
+		_adlock_answered || return 0 # it died when it was done
+	elif ! _adlock_answered; then
+		_adlock_say "$_adlock_file" "not released: the helper died, with status $_adlock_status"
 	fi
 	return "$_adlock_status"
 }
 
+# _adlock_withdraw lets go of the locks of this process that were left behind, as
+# nobody else will.
+# shellcheck disable=SC2295 # W11
+_adlock_withdraw() {
+	case $_adlock_held in
+	*"left "*) ;;
+	*) return 0 ;;
+	esac
+	set -- "$_adlock_held" 0
+	while [ -n "$1" ]; do
+		set -- "${1#*$_adlock_nl}" "$2" "${1%%$_adlock_nl*}"
+		_adlock_line=${3#left }
+		case $3/${_adlock_line#* } in
+		"left "*"/$_adlock_owner "*)
+			_adlock_let_go "${_adlock_line#* }" "${_adlock_line%% *}" "$3" || set -- "$1" "$?"
+			;;
+		esac
+	done
+	return "$2"
+}
+
+# The books are the locks held, last first, a line each: OWNER TOKEN FILE; and
+# below them those that were left behind: left STATUS OWNER TOKEN FILE.
+
+# _adlock_strike LINE [INSTEAD] takes a line out of the books, if it is there. In
+# one command: a trap that has struck it out before has made no difference.
+_adlock_strike() {
+	_adlock_line=$_adlock_held$1$_adlock_nl _adlock_third=${_adlock_line#*"$1$_adlock_nl"} \
+		_adlock_held=${_adlock_line%%"$1$_adlock_nl"*}${_adlock_third%"$1$_adlock_nl"}${2-}
+}
+
+_adlock_booked() {
+	case $_adlock_held in
+	*"$1$_adlock_nl"*) ;;
+	*) return 1 ;;
+	esac
+}
+
+# _adlock_find_own finds the lock of the atom that is in place in the name of this
+# process and not in the books: $_adlock_lock is its line.
+_adlock_find_own() {
+	_adlock_file=$_adlock_dir/lock.$_adlock_name
+	_adlock_reader "$_adlock_name"
+	set -- "$_adlock_file" "$_adlock_dir/$_adlock_reading"
+	case ${ADLOCK_STORE-} in
+	*://*)
+		_adlock_file=$_adlock_dir/smith.$_adlock_pid # its lock is elsewhere
+		set -- "$_adlock_file"
+		;;
+	esac
+	while [ "$#" -gt 0 ]; do
+		_adlock_read "$1" || :
+		case $_adlock_line-$_adlock_token in
+		"$_adlock_pid-"?*)
+			_adlock_lock="$_adlock_owner $_adlock_token $_adlock_file"
+			_adlock_booked "$_adlock_lock" || return 0
+			;;
+		esac
+		shift
+	done
+	return 1
+}
+
+# _adlock_there TOKEN: the lock $_adlock_file, or what stands for it, is still this
+# acquisition's, as far as can be read.
+_adlock_there() {
+	set -- "$1" "${_adlock_file%/*}"
+	case $_adlock_file in
+	*/smith.*)
+		[ -e "$2/smith.$1" ]
+		return
+		;;
+	esac
+	_adlock_reader "${_adlock_file##*/lock.}"
+	set -- "$1" "$_adlock_file" "$2/$_adlock_reading"
+	while [ "$#" -gt 1 ]; do
+		if ! _adlock_read "$2"; then
+			[ ! -e "$2" ] || return 0
+		elif [ "$_adlock_token" = "$1" ]; then
+			return 0
+		fi
+		set -- "$1" ${3+"$3"}
+	done
+	return 1
+}
+
+# _adlock_read FILE reads the pid, the token and the third line; it fails where the
+# file cannot be read.
+_adlock_read() {
+	_adlock_line='' _adlock_token='' _adlock_third=''
+	{ { IFS= read -r _adlock_line && IFS= read -r _adlock_token && IFS= read -r _adlock_third || :; } <"$1"; } 2>/dev/null || return
+	_adlock_token=${_adlock_token#token=}
+}
+
+_adlock_plain_status() {
+	[ "$_adlock_status" -le 255 ] || _adlock_status=$((128 + (_adlock_status & 127))) # W10
+}
+
 # _adlock_deny VERDICT: what there is to say, to a person, the helper has said.
-# shellcheck disable=SC2034 # the script reads it
 _adlock_deny() {
-	ADLOCK_VERDICT=$1
+	_adlock_verdict=$1
 	return 75
 }
 
@@ -483,10 +653,7 @@ _adlock_find_root() {
 	else
 		set -- "$(id -u)"
 	fi
-	_adlock_root=no
-	if [ "$1" = 0 ]; then
-		_adlock_root=yes
-	fi
+	if [ "$1" = 0 ]; then _adlock_root=yes; else _adlock_root=no; fi
 }
 
 _adlock_find_node() {
@@ -513,27 +680,25 @@ _adlock_proc() {
 
 # _adlock_build_name: PROGRAM.HOST.OPERATOR.OPERAND, each part made canonical.
 _adlock_build_name() {
-	set -- "${#_adlock_program} $_adlock_program $_adlock_host"
-	if [ "$1" != "$_adlock_known" ]; then
-		_adlock_known=''
+	set -- "${#_adlock_program} $_adlock_program $_adlock_host" "$_adlock_known"
+	if [ "$2" != "${2%% *} $1" ]; then
 		_adlock_part "$_adlock_program" || return
-		_adlock_prefix=$_adlock_part
+		set -- "$1" "$_adlock_part"
 		_adlock_part "$_adlock_host" || return
-		_adlock_prefix=$_adlock_prefix.$_adlock_part
-		_adlock_known=$1
+		set -- "$1" "$2.$_adlock_part"
+		_adlock_known="$2 $1"
 	fi
 	_adlock_part "$_adlock_operator" || return
-	_adlock_name=$_adlock_prefix.$_adlock_part
+	_adlock_name=${2%% *}.$_adlock_part
 	_adlock_part "$_adlock_operand" || return
 	_adlock_name=$_adlock_name.$_adlock_part
 }
 
-# _adlock_reader: the file that is the lock of a reader, this process.
+# _adlock_reader NAME sets $_adlock_reading: the file that is this process's lock
+# as a reader, whose name may not be longer than a file's may be.
 _adlock_reader() {
-	_adlock_file=read.$_adlock_name.$_adlock_pid
-	if [ "${#_adlock_file}" -gt 255 ]; then # longer than the name of a file may be
-		_adlock_file=r.${_adlock_file#read.}
-	fi
+	_adlock_reading=read.$1.$_adlock_pid
+	[ "${#_adlock_reading}" -le 255 ] || _adlock_reading=r.$1.$_adlock_pid
 }
 
 # _adlock_part TEXT is the paper's CanonifyName for what can be read back: a
@@ -644,11 +809,6 @@ _adlock_can_run() {
 		_adlock_say "$2" 'command not found'
 		return 127
 	fi
-}
-
-_adlock_run() {
-	shift
-	"$@"
 }
 
 # _adlock_wants MIN MAX COUNT FUNCTION

@@ -159,11 +159,12 @@ const patience = 20 * time.Second
 // has lost the lock: 75. So has one that does not answer.
 func release(args []string) (int, error) {
 	var token string
-	status, retry := -1, false
+	status, retry, withdraw := -1, false, false
 	rest, err := command.Parse([]command.Option{
 		{Name: "token", Arg: "HEX", Set: command.Text(&token)},
 		{Name: "status", Arg: "N", Set: command.Number(&status, 0, 255)},
 		{Name: "retry-failed", Set: command.Toggle(&retry)},
+		{Name: "withdraw", Set: command.Toggle(&withdraw)},
 	}, args)
 	if err != nil {
 		return 0, err
@@ -180,7 +181,7 @@ func release(args []string) (int, error) {
 		return 0, exit.Wrap(rest[0], err)
 	}
 	word := "release "
-	if retry && status > 0 {
+	if withdraw || retry && status > 0 {
 		word = "retry "
 	}
 	if _, err := line.WriteString(word + strconv.Itoa(status) + "\n"); err != nil {

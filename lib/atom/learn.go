@@ -53,7 +53,7 @@ func (r *Request) Explanation() string {
 func (k *Keeper) learnFromRelease(r Return, record lock.Record) {
 	held := process.Boottime() - record.Boottime
 	switch {
-	case !record.Learn:
+	case !record.Learn, r.Withdraw:
 	case r.Expired:
 		k.learn(r.Files, record, func(s *learn.State) bool { s.Ended(held); return true })
 	case r.Signal == "" && r.Status.Value == 0:

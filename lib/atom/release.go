@@ -13,8 +13,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// guardWait is how long a release waits for a newcomer that is looking at the
-// lock; one that is ending the owner takes longer, and then nothing is changed.
+// guardWait is how long a release waits at least for a newcomer that is looking at
+// the lock; one that is ending the owner takes longer.
 const guardWait = 200 * time.Millisecond
 
 // Return says how an acquisition ends.
@@ -25,6 +25,13 @@ type Return struct {
 	Signal  string // that ended the job, without SIG
 	Expired bool   // the owner ended the job itself, at ExpireAfter
 	NoStamp bool   // the run does not count for IfElapsed
+
+	// Withdraw: the acquisition came to nothing, as the one who was to take the atom
+	// died at it. Nothing is stamped; where the lock is gone, or is not this
+	// process's or an ancestor's, nothing is to be done, and nothing is lost.
+	Withdraw bool
+
+	Patience time.Duration // how long to wait for a newcomer at the lock; at least guardWait
 }
 
 // Release stamps the last lock, then removes the active lock. Where the lock is
@@ -51,10 +58,13 @@ func (k *Keeper) Release(r Return) error {
 	if !r.owns(active) {
 		return k.lost(r, active, lock.ErrLost)
 	}
-	switch err := active.Guard(guardWait); {
+	switch err := active.Guard(max(guardWait, r.Patience)); {
 	case errors.Is(err, lock.ErrGuarded), errors.Is(err, lock.ErrLost):
 		return k.lost(r, active, err)
 	case err != nil:
+		return err
+	}
+	if err := k.leaveReaders(r, active); err != nil {
 		return err
 	}
 	k.learnFromRelease(r, active.Record)
@@ -69,11 +79,28 @@ func (k *Keeper) Release(r Return) error {
 	return failed
 }
 
+// leaveReaders removes the reader's lock beside an active one: whoever holds both
+// died on its way in.
+func (k *Keeper) leaveReaders(r Return, active *lock.Active) error {
+	if !active.Record.Shared || lock.IsReader(active.Name()) {
+		return nil
+	}
+	reader, err := k.reader(r)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	defer reader.Close()
+	if err := reader.Guard(guardWait); err != nil {
+		return err
+	}
+	return reader.Remove()
+}
+
 func (r Return) owns(active *lock.Active) bool {
 	if active.Content != lock.Full {
 		return false
 	}
-	if r.Token != "" {
+	if r.Token != "" && (active.Record.Token != r.Token || !r.Withdraw) {
 		return active.Record.Token == r.Token
 	}
 	owner := active.Record.Owner
@@ -84,7 +111,7 @@ func (r Return) owns(active *lock.Active) bool {
 // owner is done, and a lock without work behind it would be worse than a run
 // too soon. The caller reports it.
 func (k *Keeper) stampRelease(r Return, active *lock.Active) error {
-	if r.NoStamp {
+	if r.NoStamp || r.Withdraw {
 		return nil
 	}
 	request := Request{Atom: active.Record.Atom}
@@ -118,6 +145,9 @@ func (k *Keeper) rememberStart(files string, run *lock.Active, fresh lock.Memory
 // lost records what the lock turned out to be: gone, another's, or still one's
 // own and being taken over.
 func (k *Keeper) lost(r Return, active *lock.Active, why error) error {
+	if r.Withdraw && !errors.Is(why, lock.ErrGuarded) {
+		return nil
+	}
 	a, _ := name.Parse(r.Files)
 	e := event(runlog.Lost, a, 0)
 	if active != nil {

@@ -4,19 +4,23 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"adlock/lib/atom"
 	"adlock/lib/command"
 	"adlock/lib/exit"
 	"adlock/lib/lock"
+	"adlock/lib/policy"
 	"adlock/lib/runlog"
 )
 
 // releaseArgs are what the options of release set.
 type releaseArgs struct {
-	token  string
-	status int // of the job; -1: not told
-	retry  bool
+	token    string
+	status   int // of the job; -1: not told
+	retry    bool
+	withdraw bool
+	pause    time.Duration
 }
 
 func (a *releaseArgs) options() []command.Option {
@@ -24,6 +28,8 @@ func (a *releaseArgs) options() []command.Option {
 		{Name: "token", Arg: "HEX", Help: "only the acquisition with this token (default: whichever belongs to this process or an ancestor)", Set: command.Text(&a.token)},
 		{Name: "status", Arg: "N", Help: "the job's exit status, for the record", Set: command.Number(&a.status, 0, 255)},
 		{Name: "retry-failed", Help: "a status other than 0 does not count for IfElapsed", Set: command.Toggle(&a.retry)},
+		{Name: "withdraw", Help: "the atom was not run: nothing counts, and a lock that is gone, or another's, is none to release", Set: command.Toggle(&a.withdraw)},
+		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Help: "a newcomer that is changing the lock is waited for, four times as long at most (default 3s)", Set: command.Duration(&a.pause)},
 	}
 }
 
@@ -32,7 +38,7 @@ func ReleaseOptions() []command.Option { return new(releaseArgs).options() }
 
 // release gives the lock FILE back.
 func release(args []string) (int, error) {
-	a := releaseArgs{status: -1}
+	a := releaseArgs{status: -1, pause: policy.DefaultPause}
 	rest, err := command.Parse(a.options(), args)
 	if err != nil {
 		return 0, err
@@ -45,7 +51,7 @@ func release(args []string) (int, error) {
 	if !isLock || len(parts) < 3 {
 		return 0, exit.New(exit.Usage, rest[0], "is not called lock.PROGRAM.HOST.OPERATOR.OPERAND")
 	}
-	r := atom.Return{Files: files, Token: a.token, NoStamp: a.retry && a.status > 0}
+	r := atom.Return{Files: files, Token: a.token, NoStamp: a.retry && a.status > 0, Withdraw: a.withdraw, Patience: 4 * min(a.pause, time.Hour)}
 	if a.status >= 0 {
 		r.Status = runlog.Some(a.status)
 	}

@@ -1,0 +1,322 @@
+# The library's books: what it says is held is held, whatever becomes of its
+# helpers and of whoever stands at the lock.
+load common
+
+# fragile puts a helper in between that dies as a program does to which the
+# system refuses a thread, before or after the work of a verb: as often as
+# $T/before.VERB or $T/after.VERB has lines.
+fragile() {
+	cat >"$T/helper" <<-'E'
+		#!/bin/sh
+		dies() {
+			[ -s "$1" ] || return 0
+			sed 1d "$1" >"$1.next"
+			mv "$1.next" "$1"
+			exit 2
+		}
+		dies "$T/before.$1"
+		"$T_HELPER" "$@"
+		status=$?
+		dies "$T/after.$1"
+		exit "$status"
+	E
+	chmod +x "$T/helper"
+	export T_HELPER=$ADLOCK_BIN ADLOCK_BIN=$T/helper
+}
+
+times() { yes | head -n "$1"; }
+
+@test "a get whose helper died has taken nothing" {
+	fragile
+	times 1 >"$T/after.mkatomic"
+	script job <<-'E'
+		adlock_get a b || note "$? ${ADLOCK_VERDICT:-none}"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
+		[ "$(stat -c %Y "$ADLOCK_DIR/last.job.dax.a.b")" = 0 ] && note 'never completed'
+		adlock_get a b
+		note "$ADLOCK_VERDICT"
+		adlock_release
+	E
+	run launch job
+	assert_success
+	assert_output "adlock: $(lock_of a b): not taken: the helper died, with status 2"
+	assert_notes <<<$'2 none\nfree\nnever completed\nacquired'
+	refute held a b
+}
+
+@test "a lock that could not be withdrawn is by the next call" {
+	fragile
+	times 1 >"$T/after.mkatomic"
+	times 6 >"$T/before.release"
+	script job <<-'E'
+		adlock_get a b 0 || note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note leaked
+		adlock_get a b 0 || note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note leaked
+		adlock_get a b 0 && note "$ADLOCK_VERDICT"
+		adlock_release
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'2\nleaked\n75\nleaked\nacquired\nfree'
+}
+
+@test "a release with only such a lock left withdraws it, and says 0 when it is gone" {
+	fragile
+	times 1 >"$T/after.mkatomic"
+	times 6 >"$T/before.release"
+	script job <<-'E'
+		adlock_get a b 0 || note "$?"
+		adlock_release || note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note leaked
+		adlock_release
+		note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'2\n2\nleaked\n0\nfree'
+}
+
+@test "a release whose helper died is tried again at once" {
+	fragile
+	times 2 >"$T/before.release"
+	script job <<-'E'
+		adlock_get a b
+		adlock_release
+		note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<$'0\nfree'
+	run older 60 "$(last_of a b)"
+	assert_failure
+}
+
+@test "a release can be repeated as long as the lock is there" {
+	fragile
+	times 6 >"$T/before.release"
+	script job <<-'E'
+		adlock_get a outer
+		adlock_get a b
+		adlock_release || note "$?"
+		adlock_release || note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note there
+		adlock_release
+		note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.outer" ] && note outer
+		adlock_release
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'2\n2\nthere\n0\nfree\nouter'
+	refute held a outer
+}
+
+@test "a helper that died when it had released is no failure" {
+	fragile
+	times 1 >"$T/after.release"
+	script job <<-'E'
+		adlock_get a outer
+		adlock_get a b
+		adlock_release
+		note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.outer" ] && note outer
+		adlock_release
+		note "$?"
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<$'0\nouter\n0'
+	refute held a outer
+}
+
+@test "what adlock_with could not release goes with the next call, and is stamped" {
+	fragile
+	times 3 >"$T/before.release"
+	script job <<-'E'
+		adlock_get a outer 0
+		adlock_with a b 0 -- sh -c 'exit 7' || note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note there
+		adlock_release
+		note "$?"
+		ls "$ADLOCK_DIR" | grep '^lock' || note free
+		adlock_get a b 1h || note "$ADLOCK_VERDICT"
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'7\nthere\n0\nfree\ntoo-soon'
+}
+
+@test "a subshell leaves what its parent could not release alone" {
+	fragile
+	times 1 >"$T/after.mkatomic"
+	times 3 >"$T/before.release"
+	script job <<-'E'
+		adlock_get a b 0 || note "$?"
+		(
+			adlock_release
+			note "$?"
+		)
+		adlock_release
+		note "$?"
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'2\n0\n0'
+	refute held a b
+}
+
+@test "a signal to the whole group: a status of 0 means held, and nothing leaks" {
+	script job <<-'E'
+		trap 'signals=$((signals + 1))' TERM
+		signals=0 round=0
+		lock=$ADLOCK_DIR/lock.job.dax.a.b
+		: >|"$T/starts"
+		until [ "$round" -ge 15 ] && [ "$signals" -ge 30 ]; do
+			round=$((round + 1))
+			if adlock_get a b 0 2>/dev/null; then
+				[ -e "$lock" ] || note "round $round: 0, and no lock"
+				until adlock_release 2>/dev/null; do
+					[ -e "$lock" ] || note "round $round: not 0, and no lock"
+				done
+			fi
+			[ ! -e "$lock" ] || [ ! -e "$T/starts" ] || note "round $round: leaked"
+		done
+		: >|"$T/ends"
+	E
+	setsid "${shell[@]}" "$T/job" >"$T/out" 2>&1 3>&- &
+	local leader=$!
+	eventually 20 test -e "$T/starts"
+	local end=$((SECONDS + 60))
+	while [ ! -e "$T/ends" ] && ((SECONDS < end)); do
+		kill -TERM -- "-$leader" 2>/dev/null || true
+		sleep "0.0$((RANDOM % 4 + 1))"
+	done
+	wait "$leader"
+	assert [ -e "$T/ends" ]
+	assert_notes </dev/null
+}
+
+@test "where no thread is to be had: a status of 0 means held, and nothing leaks" {
+	unprivileged
+	[ -z "${public-}" ] || shell=(setpriv "--reuid=$((100000 + BASHPID))" --regid=65534 --clear-groups "${shell[@]:4}")
+	cat >"$T/helper" <<-'E'
+		#!/bin/sh
+		[ -e "$T/most" ] || exec "$T_HELPER" "$@"
+		exec prlimit "--nproc=$(cat "$T/most")" "$T_HELPER" "$@"
+	E
+	chmod 755 "$T/helper"
+	: >"$T/notes"
+	chmod 666 "$T/notes"
+	export T_HELPER=$ADLOCK_BIN ADLOCK_BIN=$T/helper ADLOCK_DIR=$T/locks
+	script job <<-'E'
+		lock=$ADLOCK_DIR/lock.job.dax.a.b
+		most=0
+		while [ "$most" -lt 9 ]; do
+			most=$((most + 1))
+			echo "$most" >|"$T/most"
+			if adlock_get a b 0; then
+				[ -e "$lock" ] || note "$most: 0, and no lock"
+			else
+				rm -f "$T/most"
+				adlock_get a b 0
+				echo "$most" >|"$T/most"
+			fi
+			if adlock_release; then
+				[ ! -e "$lock" ] || note "$most: released, and there"
+			else
+				rm -f "$T/most"
+				adlock_release || note "$most: cannot be released"
+				[ ! -e "$lock" ] || note "$most: leaked"
+			fi
+		done
+		note end
+	E
+	run launch job
+	assert_success
+	run cat "$T/notes"
+	assert_output end
+}
+
+# stood_at FILE: somebody holds the guard of the lock.
+stood_at() { ! flock -n "$1" true; }
+
+@test "a lock that a newcomer stood at can be released when the newcomer is dead" {
+	script job <<-'E'
+		ADLOCK_PAUSE=0
+		adlock_get a outer
+		adlock_get a b
+		: >|"$T/got"
+		await "$T/stands"
+		adlock_release || note "$? $ADLOCK_VERDICT"
+		adlock_release || note "$? $ADLOCK_VERDICT"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.outer" ] && note outer
+		: >|"$T/lost"
+		await "$T/dead"
+		adlock_release
+		note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
+		adlock_release
+	E
+	start job
+	local job=$!
+	eventually 20 test -e "$T/got"
+	flock -F -x "$(lock_of a b)" sleep 60 3>&- &
+	local newcomer=$!
+	eventually 20 stood_at "$(lock_of a b)"
+	: >"$T/stands"
+	eventually 20 test -e "$T/lost"
+	kill -KILL "$newcomer"
+	eventually 20 gone "$newcomer"
+	: >"$T/dead"
+	wait "$job"
+	assert_notes <<<$'75 lost\n75 lost\nouter\n0\nfree'
+	refute held a outer
+	run older 60 "$(last_of a b)"
+	assert_failure
+}
+
+@test "a release waits for a newcomer at the lock, while that one lives" {
+	script job <<-'E'
+		ADLOCK_PAUSE=15s
+		adlock_get a b
+		: >|"$T/got"
+		await "$T/stands"
+		adlock_release
+		note "$?"
+	E
+	start job
+	local job=$!
+	eventually 20 test -e "$T/got"
+	flock -F -x "$(lock_of a b)" sleep 60 3>&- &
+	local newcomer=$!
+	eventually 20 stood_at "$(lock_of a b)"
+	: >"$T/stands"
+	eventually 20 older 1 "$T/stands" # longer than one looks at a lock
+	kill -KILL "$newcomer"
+	wait "$job"
+	assert_notes <<<0
+	refute held a b
+}
+
+@test "a lock that is another's by now is off the books" {
+	script job <<-'E'
+		adlock_get a outer
+		adlock_get a b
+		sed 's/^token=./token=x/' "$ADLOCK_DIR/lock.job.dax.a.b" >|"$T/other"
+		mv "$T/other" "$ADLOCK_DIR/lock.job.dax.a.b"
+		adlock_release || note "$? $ADLOCK_VERDICT"
+		adlock_release
+		note "$?"
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'75 lost\n0'
+	refute held a outer
+}
