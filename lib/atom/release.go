@@ -82,7 +82,7 @@ func (k *Keeper) Release(r Return) error {
 // leaveReaders removes the reader's lock beside an active one: whoever holds both
 // died on its way in.
 func (k *Keeper) leaveReaders(r Return, active *lock.Active) error {
-	if !active.Record.Shared || lock.IsReader(active.Name()) {
+	if _, isReader := lock.IsReader(active.Name()); isReader || !active.Record.Shared {
 		return nil
 	}
 	reader, err := k.reader(r)
