@@ -61,6 +61,12 @@ fuzz: ## every fuzz target, FUZZTIME=100000x inputs each
 soak: build ## the long forms of the tests, DURATION=1h
 	ADLOCK_SOAK=$(DURATION) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v ./test/history ./test/model ./test/crash ./test/fault ./test/leak ./test/sim
 
+# The packages whose tests are tried, and how much of it they have to catch.
+MUTANTS ?= lib/policy lib/name lib/learn lib/lock lib/process lib/atom
+
+mutants: build ## change the code in small places, and tell which changes no test notices
+	$(GO) run ./test/mutants -tags $(TAGS) -least 95 $(MUTANTS)
+
 lint: ## vet, staticcheck, shellcheck, shfmt, and a build for every system
 	$(GO) vet -tags $(TAGS) ./...
 	staticcheck -tags $(TAGS) ./...
@@ -95,4 +101,4 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all build demo test test-go test-shells test-network fuzz soak lint bench install uninstall clean help FORCE
+.PHONY: all build demo test test-go test-shells test-network fuzz soak mutants lint bench install uninstall clean help FORCE

@@ -1,0 +1,167 @@
+// Mutants tries the tests: it changes the code of a package in one small place
+// at a time, and tells which changes no test notices.
+//
+//	go run ./test/mutants [-tags T] [-match RE] [-list] [-least PERCENT] lib/policy …
+//
+// The changes: comparisons negated and moved by one, arithmetic and boolean
+// operators exchanged, truths turned, whole numbers one higher, calls,
+// assignments, jumps and deferred calls removed, errors swallowed. A mutant is
+// caught where a test fails or takes far longer than it should. Those that no
+// test can catch are listed in equivalent.txt; they do not count, nor do those
+// that do not compile.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// fate is what became of a mutant.
+type fate int
+
+const (
+	survived fate = iota
+	caught
+	hung // caught: the tests took too long
+	equivalent
+	broken // it does not compile
+	fates
+)
+
+// score counts the fates of a package's mutants.
+type score [fates]int
+
+// share is the percentage that was caught of those that could be.
+func (s score) share() float64 {
+	if s[caught]+s[hung]+s[survived] == 0 {
+		return 100
+	}
+	return 100 * float64(s[caught]+s[hung]) / float64(s[caught]+s[hung]+s[survived])
+}
+
+func (s score) String() string {
+	return fmt.Sprintf("%d caught (%d by the time they took), %d survived: %.1f %%; %d equivalent, %d do not compile",
+		s[caught]+s[hung], s[hung], s[survived], s.share(), s[equivalent], s[broken])
+}
+
+// options are the command line's.
+type options struct {
+	tags  string
+	match *regexp.Regexp
+	list  bool
+	least float64
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.tags, "tags", "", "build `tags`")
+	flag.BoolVar(&o.list, "list", false, "list the mutants and try none")
+	flag.Float64Var(&o.least, "least", 95, "fail below this `percentage`")
+	match := flag.String("match", "", "only mutants whose line of the report matches `RE`")
+	flag.Parse()
+	o.match = regexp.MustCompile(*match)
+	if err := all(o, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func all(o options, packages []string) error {
+	reasons, err := parseEquivalents(equivalents)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, path := range packages {
+		errs = append(errs, one(o, path, reasons))
+	}
+	return errors.Join(errs...)
+}
+
+// one tries a package.
+func one(o options, path string, reasons map[string]string) error {
+	t, err := load("./"+path, o.tags)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(t.work)
+	mutants, err := t.mutants()
+	if err != nil {
+		return err
+	}
+	if o.list {
+		for _, m := range mutants {
+			fmt.Println(m)
+		}
+		return nil
+	}
+	reached, err := t.measure()
+	if err != nil {
+		return err
+	}
+	chosen := func(m mutant) bool { return o.match.MatchString(m.String()) }
+	var s score
+	if err := t.all(mutants, chosen, reached, func(m mutant, f fate) { s[tell(m, f, reasons)]++ }); err != nil {
+		return err
+	}
+	fmt.Printf("%s: %s\n", path, s)
+	if s.share() < o.least {
+		return fmt.Errorf("%s: %.1f %% caught, want %v", path, s.share(), o.least)
+	}
+	return nil
+}
+
+// all tries first the mutants that one binary holds, and then the others, each
+// built by itself.
+func (t *target) all(mutants []mutant, chosen func(mutant) bool, reached []reach, tell func(mutant, fate)) error {
+	held, err := t.buildAll(mutants)
+	if err != nil {
+		return err
+	}
+	if err := t.run("", ".", time.Hour); err != nil {
+		return fmt.Errorf("%s, with all its mutants and none chosen: %w", t.ImportPath, err)
+	}
+	for _, together := range []bool{true, false} {
+		for i, m := range mutants {
+			if held[i+1] != together || !chosen(m) {
+				continue
+			}
+			f, err := t.outcome(m, i+1, together, reached)
+			if err != nil {
+				return err
+			}
+			tell(m, f)
+		}
+	}
+	return nil
+}
+
+func (t *target) outcome(m mutant, number int, held bool, reached []reach) (fate, error) {
+	switch {
+	case held:
+		return t.try(m, strconv.Itoa(number), reached)
+	case m.function != "" || t.buildMutant(m) != nil:
+		return broken, nil
+	}
+	return t.try(m, "", reached)
+}
+
+// tell says where a mutant survives unexplained, or is explained and does not
+// survive.
+func tell(m mutant, f fate, reasons map[string]string) fate {
+	_, explained := reasons[m.key()]
+	switch {
+	case f == survived && explained:
+		return equivalent
+	case f == survived:
+		fmt.Println("survived:", m)
+	case explained:
+		fmt.Println("not equivalent:", m)
+	}
+	return f
+}
