@@ -175,7 +175,7 @@ func underscored(part string) string {
 
 // Exact reports whether the name determines the atom: no part of it is told
 // apart by a checksum alone. Otherwise the last lock must carry the identity.
-func (a Atom) Exact() bool { return strings.IndexByte(a.Name(), '-') < 0 }
+func (a Atom) Exact() bool { return !strings.Contains(a.Name(), "-") }
 
 // IsName reports whether text can be a lock's NAME: canonical parts and dots
 // only, so that it can lead nowhere but to a file of the lock directory.

@@ -130,10 +130,7 @@ func Expiry(limits Limits, active Active) time.Duration {
 	if !limits.Explicit {
 		expiry = max(expiry, active.Asked)
 	}
-	if expiry >= limit.Never-active.Patience {
-		return limit.Never
-	}
-	return expiry + active.Patience
+	return min(expiry, limit.Never-active.Patience) + active.Patience // never and longer is never
 }
 
 // Reason tells the step with the figures behind it, for --dry-run and the runlog.

@@ -1,0 +1,69 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"adlock/lib/limit"
+)
+
+func TestTheDefaultsAreTheDesigns(t *testing.T) {
+	if DefaultExpireAfter != 120*minute {
+		t.Errorf("ExpireAfter is %v", DefaultExpireAfter)
+	}
+	if DefaultPause != 3000*time.Millisecond {
+		t.Errorf("the pause is %v", DefaultPause)
+	}
+	if FutureSlack != 2000*time.Millisecond {
+		t.Errorf("a last lock may lie %v in the future", FutureSlack)
+	}
+}
+
+func TestEachStepIsToldWithItsFigures(t *testing.T) {
+	limits := Limits{IfElapsed: 15 * minute, ExpireAfter: 2 * time.Hour}
+	young := Active{Held: true, Age: minute}
+	for _, c := range []struct {
+		step   Step
+		limits Limits
+		last   Last
+		active Active
+		want   string
+	}{
+		{TooSoon, limits, ago(-1), Active{}, "too soon: completed since the pass began, IfElapsed is 15m; due in 15m"},
+		{TooSoon, limits, ago(0), Active{}, "too soon: completed 0s ago, IfElapsed is 15m; due in 15m"},
+		{TooSoon, Limits{IfElapsed: limit.Never}, ago(minute), Active{}, "too soon: completed 1m ago, IfElapsed is never"},
+		{Acquire, limits, Last{}, Active{}, "free: never completed, IfElapsed is 15m"},
+		{Acquire, limits, ago(20 * minute), Active{}, "free: completed 20m ago, IfElapsed is 15m"},
+		{Acquire, limits, Last{Completed: true, Age: -time.Hour, Future: true}, Active{}, "free: the last lock lies in the future, IfElapsed is 15m"},
+		{Busy, limits, Last{}, young, "busy: running for 1m, ExpireAfter is 2h"},
+		{Busy, limits, Last{}, Active{Held: true, Empty: true}, "busy: the lock is empty, perhaps being written"},
+		{Busy, limits, Last{}, Active{Held: true, Owner: Ancestor}, "busy: the atom is running this very program"},
+		{Busy, limits, Last{}, Active{Held: true, Owner: Untouched}, "busy: the lock has only a pid, which lives"},
+		{Expire, limits, Last{}, held(3*time.Hour, Lives), "expired: running for 3h, ExpireAfter is 2h; it would be ended"},
+		{Reclaim, limits, Last{}, held(minute, Dead), "free: the owner is dead; its lock would be replaced"},
+		{Unempty, limits, Last{}, Active{Held: true, Empty: true, Age: 2 * minute}, "free: the lock is empty and 2m old; it would be cleared"},
+		{Stuck, limits, Last{}, held(3*time.Hour, Unknown), "stuck: running for 3h, ExpireAfter is 2h, and its owner cannot be checked from here"},
+	} {
+		if got := Reason(c.step, c.limits, c.last, c.active); got != c.want {
+			t.Errorf("reason is %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestTheRuleOfThumbNamesBothLimitsAndNotNever(t *testing.T) {
+	want := "ExpireAfter 1m is below IfElapsed 2m: every overrun will be ended at the next start"
+	if got := (Limits{IfElapsed: 2 * minute, ExpireAfter: minute}).Warning(); got != want {
+		t.Errorf("warning %q, want %q", got, want)
+	}
+	if got := (Limits{IfElapsed: limit.Never, ExpireAfter: minute}).Warning(); got != "" {
+		t.Errorf("of an atom that runs once: warning %q", got)
+	}
+}
+
+func TestWhatExpiresNeverWaitsForNothing(t *testing.T) {
+	for _, limits := range []Limits{{ExpireAfter: limit.Never}, {ExpireAfter: limit.Never - minute}, {ExpireAfter: limit.Never - 1}} {
+		if got := Expiry(limits, Active{Patience: minute}); got != limit.Never {
+			t.Errorf("ExpireAfter %v with patience expires at %v", limits.ExpireAfter, got)
+		}
+	}
+}
