@@ -36,8 +36,10 @@ func load(pattern, tags string) (*target, error) {
 	if err := json.Unmarshal(out, t); err != nil {
 		return nil, err
 	}
-	t.work, err = os.MkdirTemp("", "mutants")
-	return t, err
+	if t.work, err = os.MkdirTemp("", "mutants"); err != nil {
+		return nil, err
+	}
+	return t, os.Chmod(t.work, 0o755) // tests run the binary as other users
 }
 
 // mutants lists those of all the package's files.
@@ -185,7 +187,7 @@ func (t *target) run(mutant, match string, limit time.Duration, options ...strin
 	args := append(namespace(), "sh", "-c", `"$@"; exit $?`, "sh", t.binary(), "-test.failfast", "-test.run", match)
 	command := exec.CommandContext(ctx, args[0], append(args[1:], options...)...)
 	command.Dir = t.Dir
-	command.Env = append(os.Environ(), "TMPDIR="+scratch, selector+"="+mutant)
+	command.Env = append(os.Environ(), "TMPDIR="+scratch, "GOCOVERDIR="+scratch, selector+"="+mutant)
 	err := command.Run()
 	switch exit := (*exec.ExitError)(nil); {
 	case ctx.Err() != nil:

@@ -1,0 +1,414 @@
+package learn
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/limit"
+	"adlock/lib/policy"
+)
+
+// of is the logarithm that stands for a runtime.
+func of(d time.Duration) float64 { return math.Log(d.Seconds()) }
+
+// taught is a state after successes of these lengths.
+func taught(runtimes ...time.Duration) State {
+	var s State
+	for _, d := range runtimes {
+		s.Succeeded(d)
+	}
+	return s
+}
+
+// about tells that two lengths are the same but for the rounding of logarithms.
+func about(t *testing.T, what string, got, want time.Duration) {
+	t.Helper()
+	within(t, what, got, want-want/1000, want+want/1000)
+}
+
+func TestTheArithmeticOfExpireAfterIsTold(t *testing.T) {
+	const m = time.Minute
+	steady := State{Runs: 1000, mean: of(10 * m), deviation: 0.1, now: of(12 * m)}
+	with := func(change func(*State)) State { s := steady; change(&s); return s }
+	const told = "1000 successful runs: typically 10m, give or take x1.35: 10m x 1.35^4 = 33m12s"
+	for _, c := range []struct {
+		state     State
+		ifElapsed time.Duration
+		want      string
+	}{
+		{State{}, 0, "0 successful runs, fewer than 5: the default 2h"},
+		{State{Runs: 4, mean: of(m)}, 0, "4 successful runs, fewer than 5: the default 2h"},
+		{State{}, 2 * time.Hour, "0 successful runs, fewer than 5: the default 2h"},
+		{State{Runs: 5, mean: of(m), now: of(m)}, 0, "5 successful runs: typically 1m, give or take x1.35: 1m x 1.35^4 = 3m19s"},
+		{steady, 0, told},
+		{steady, limit.Never, told},
+		{steady, time.Hour, told + ", at least 1h as IfElapsed is"},
+		{with(func(s *State) { s.deviation = 1 }), 0,
+			"1000 successful runs: typically 10m, give or take x2.72: 10m x 2.72^4 = 9h5m59s, but no more than 4 times the longest run: 48m, while so few are known 2h"},
+		{with(func(s *State) { s.deviation, s.before = 0.5, of(time.Hour) }), 0,
+			"1000 successful runs: typically 10m, give or take x1.65: 10m x 1.65^4 = 1h13m53s, while so few are known 1h15m5s"},
+		{with(func(s *State) { s.deviation, s.now = 0.5, of(200*m) }), 0,
+			"1000 successful runs: typically 10m, give or take x1.65: 10m x 1.65^4 = 1h13m53s, while so few are known 1h15m5s, but the longest run of late took 3h20m, x 1.2: 4h"},
+		{State{Runs: 1000, mean: of(2500 * time.Millisecond), now: of(2500 * time.Millisecond)}, 0,
+			"1000 successful runs: typically 2.5s, give or take x1.35: 2.5s x 1.35^4 = 8s, at least 1m"},
+		{State{Runs: 1000, mean: of(12500 * time.Millisecond), now: of(12500 * time.Millisecond)}, m,
+			"1000 successful runs: typically 13s, give or take x1.35: 13s x 1.35^4 = 42s, at least 1m"},
+		{State{Runs: 1000, mean: of(10600 * time.Millisecond), now: of(10600 * time.Millisecond)}, m,
+			"1000 successful runs: typically 11s, give or take x1.35: 11s x 1.35^4 = 35s, at least 1m"},
+		{State{Runs: 5, mean: of(time.Second), deviation: 1.5, now: of(100 * time.Hour)}, 0, // a longest run that adds nothing
+			"5 successful runs: typically 1s, give or take x4.48: 1s x 4.48^4 = 6m43s, while so few are known 2h"},
+		{with(func(s *State) { s.doubled = 1 }), 0, told + ", doubled as runs were ended by force (at most x20) = 1h6m24s"},
+		{with(func(s *State) { s.doubled, s.inARow = 3, 1 }), 0, told + ", doubled as runs were ended by force (at most x20) = 3h20m"},
+		{with(func(s *State) { s.doubled, s.inARow = 1, 2 }), 0, told + ", doubled for 2 in a row that were ended by force = 2h12m48s"},
+		{with(func(s *State) { s.hangs, s.inARow = true, 1 }), 0, told + ", doubled for 1 in a row that were ended by force = 1h6m24s"},
+	} {
+		if got := c.state.ExplainExpireAfter(c.ifElapsed); got != c.want {
+			t.Errorf("told is\n%q, want\n%q", got, c.want)
+		}
+	}
+}
+
+func TestTheArithmeticOfIfElapsedIsTold(t *testing.T) {
+	for _, c := range []struct {
+		state State
+		want  string
+	}{
+		{State{Runs: 4, mean: of(time.Hour)}, "4 successful runs, fewer than 5: the default " + limit.Format(policy.DefaultIfElapsed)},
+		{State{Runs: 5, mean: of(time.Hour)}, "5 successful runs: typically 1h"},
+		{State{Runs: 5, mean: of(2 * time.Second)}, "5 successful runs: typically 2s, at least 1m"},
+		{State{Runs: 5, mean: of(time.Hour), stretched: 1}, "5 successful runs: typically 1h, stretched x2 as it was asked for too often = 2h"},
+		{State{Runs: 5, mean: of(time.Hour), stretched: 4}, "5 successful runs: typically 1h, stretched x16 as it was asked for too often = 16h"},
+	} {
+		if got := c.state.ExplainIfElapsed(); got != c.want {
+			t.Errorf("told is %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestATypicalRunOfFewIsTheirGeometricMean(t *testing.T) {
+	about(t, "of one", taught(time.Hour).Typical(), time.Hour)
+	about(t, "of three", taught(time.Minute, 2*time.Minute, 4*time.Minute).Typical(), 2*time.Minute)
+	if got := (State{}).Typical(); got != 0 {
+		t.Errorf("of none it is %v", got)
+	}
+	about(t, "shorter than a second", taught(time.Millisecond).Typical(), time.Second)
+}
+
+func TestRunsThatNeverVaryAreGrantedThreeTimesAsMuch(t *testing.T) {
+	s := taught(slices.Repeat([]time.Duration{10 * time.Hour}, 5)...)
+	about(t, "ExpireAfter", s.ExpireAfter(0), 119524*time.Second) // 36000 s x e^(4 x 0.3)
+}
+
+func TestALaterRunMovesTheTypicalOneByAThirtySecond(t *testing.T) {
+	s := State{Runs: 1000, mean: of(time.Minute), deviation: 0.5}
+	s.Succeeded(time.Hour)
+	off := math.Log(60)
+	about(t, "typical", s.Typical(), time.Duration(math.Exp(of(time.Minute)+off/32)*float64(time.Second)))
+	if want := 0.5 + (off-0.5)/32; math.Abs(s.deviation-want) > 1e-9 {
+		t.Errorf("deviation is %v, want %v", s.deviation, want)
+	}
+	s = State{Runs: 1000, mean: of(time.Hour), deviation: 0.5}
+	s.Succeeded(time.Minute) // as far below
+	if want := 0.5 + (off-0.5)/32; math.Abs(s.deviation-want) > 1e-9 {
+		t.Errorf("deviation is %v, want %v", s.deviation, want)
+	}
+}
+
+func TestTheDeviationOfFewRunsIsWidened(t *testing.T) {
+	s := State{Runs: 8, mean: of(time.Minute), deviation: 0.4, now: of(2 * time.Minute)} // 60 s x e^(4 x 0.4 x 2)
+	about(t, "ExpireAfter", s.ExpireAfter(0), 1472*time.Second)
+	s.Runs = 800 // x 1.01, more than 60 s x e^1.6 and less than four times the longest
+	about(t, "ExpireAfter of more", s.ExpireAfter(0), 302*time.Second)
+}
+
+func TestFiveRunsAreEnough(t *testing.T) {
+	few, enough := State{Runs: 4, mean: of(10 * time.Minute), now: of(10 * time.Minute)}, State{Runs: 5, mean: of(10 * time.Minute), now: of(10 * time.Minute)}
+	if few.ExpireAfter(0) != policy.DefaultExpireAfter || few.IfElapsed() != policy.DefaultIfElapsed {
+		t.Errorf("after four: %v, %v", few.ExpireAfter(0), few.IfElapsed())
+	}
+	about(t, "ExpireAfter after five", enough.ExpireAfter(0), 1992*time.Second)
+	about(t, "IfElapsed after five", enough.IfElapsed(), 10*time.Minute)
+}
+
+func TestTheLongestOfTheLastThousandIsKnownAndOfTheLastTwoThousandAtMost(t *testing.T) {
+	for _, before := range []int{0, 1, 998, 999, 1000} {
+		s := taught(slices.Repeat([]time.Duration{time.Minute}, before)...)
+		s.Succeeded(time.Hour)
+		for range 999 {
+			s.Succeeded(time.Minute)
+		}
+		about(t, "the longest, 999 runs later", s.Longest(), time.Hour)
+		for range 1001 {
+			s.Succeeded(time.Minute)
+		}
+		about(t, "the longest, 2000 runs later", s.Longest(), time.Minute)
+	}
+}
+
+func TestEpochsAreAThousandRuns(t *testing.T) {
+	s := State{Runs: 999, now: of(time.Hour)}
+	s.Succeeded(time.Second) // which begins the next
+	if s.now != 0 || s.before != of(time.Hour) {
+		t.Errorf("after run 1000: %v, %v", s.now, s.before)
+	}
+	s.Succeeded(time.Minute)
+	if s.now != of(time.Minute) || s.before != of(time.Hour) {
+		t.Errorf("after run 1001: %v, %v", s.now, s.before)
+	}
+}
+
+func TestALongRunBeyondAnyMeasureIsNotBelieved(t *testing.T) {
+	s := State{Runs: 1000, mean: of(2 * time.Minute), deviation: 0.1, now: of(24 * time.Hour)}
+	about(t, "ExpireAfter", s.ExpireAfter(0), 5*time.Hour) // 150 x 2m
+	s.now = of(3 * time.Hour)
+	about(t, "ExpireAfter", s.ExpireAfter(0), 216*time.Minute) // 1.2 x 3h
+	s.mean = of(time.Second)
+	about(t, "ExpireAfter of a short one", s.ExpireAfter(0), policy.DefaultExpireAfter)
+}
+
+func TestNoLimitIsAboveAWeek(t *testing.T) {
+	s := State{Runs: 100, mean: of(30 * 24 * time.Hour), now: of(30 * 24 * time.Hour)}
+	if got := s.ExpireAfter(0); got != 168*time.Hour {
+		t.Errorf("ExpireAfter is %v", got)
+	}
+	if got := s.Typical(); got != 168*time.Hour {
+		t.Errorf("typical is %v", got)
+	}
+	s = State{Runs: 100, mean: of(100 * time.Hour), now: of(100 * time.Hour), inARow: 5, doubled: 1}
+	if got := s.ExpireAfter(0); got != 168*time.Hour {
+		t.Errorf("ExpireAfter, doubled, is %v", got)
+	}
+}
+
+func TestHowOftenALimitIsDoubled(t *testing.T) {
+	steady := State{Runs: 1000, mean: of(10 * time.Minute), deviation: 0.1, now: of(10 * time.Minute)}
+	once := steady.ExpireAfter(0)
+	for _, c := range []struct {
+		claim  string
+		change func(*State)
+		want   time.Duration
+	}{
+		{"one that was ended", func(s *State) { s.Ended(once) }, 2 * once},
+		{"two in a row", func(s *State) { s.Ended(once); s.Ended(2 * once) }, 4 * once},
+		{"three in a row", func(s *State) { s.Ended(once); s.Ended(2 * once); s.Ended(4 * once) }, 8 * once},
+		{"two with a success between them", func(s *State) { s.Ended(once); s.Succeeded(10 * time.Minute); s.Ended(2 * once) }, 4 * once},
+		{"many kept: twenty typical runs", func(s *State) { s.doubled = 3 }, 200 * time.Minute},
+		{"two in a row, where two are kept", func(s *State) { s.doubled, s.inARow = 2, 2 }, 8 * once},
+		{"hung, one in a row", func(s *State) { s.hangs, s.inARow = true, 1 }, 2 * once},
+		{"hung, and succeeded since", func(s *State) { s.hangs = true }, once},
+	} {
+		s := steady
+		c.change(&s)
+		within(t, c.claim, s.ExpireAfter(0), c.want-c.want/20, c.want+c.want/20)
+	}
+	for doubled, want := range []time.Duration{2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 16 * time.Hour} {
+		if got := (State{doubled: doubled}).ExpireAfter(0); got != want {
+			t.Errorf("unknown, doubled %d times: %v, want %v", doubled, got, want)
+		}
+	}
+	known := State{Runs: 5, mean: of(10 * time.Minute), now: of(10 * time.Minute), doubled: 3}
+	about(t, "five runs, doubled three times", known.ExpireAfter(0), 200*time.Minute)
+	short := State{Runs: 5, mean: of(time.Second), now: of(time.Second), doubled: 3}
+	if got := short.ExpireAfter(0); got != 8*time.Minute {
+		t.Errorf("of five short runs, doubled three times: %v", got)
+	}
+}
+
+func TestThreeDoublingsWithoutALongerSuccessAreTakenBack(t *testing.T) {
+	s := taught(slices.Repeat([]time.Duration{time.Minute}, 50)...)
+	before := s.ExpireAfter(0)
+	for range 3 {
+		s.Ended(time.Hour)
+		s.Succeeded(time.Minute)
+	}
+	if s.hangs || s.doubled != 3 {
+		t.Fatalf("after three: %+v", s)
+	}
+	s.Ended(time.Hour)
+	s.Succeeded(time.Minute)
+	if !s.hangs || s.doubled != 0 {
+		t.Fatalf("after four: %+v", s)
+	}
+	within(t, "ExpireAfter", s.ExpireAfter(0), before/2, before*5/4)
+	s.Ended(time.Hour)
+	s.Succeeded(time.Minute)
+	if !s.hangs || s.doubled != 0 {
+		t.Errorf("one more that hung: %+v", s)
+	}
+}
+
+func TestASuccessAboveTheFirstEndMeansThatTheyWereHealthy(t *testing.T) {
+	hung := State{Runs: 100, mean: of(time.Minute), now: of(time.Minute), hangs: true, ended: time.Hour}
+	for _, c := range []struct {
+		runtime time.Duration
+		healthy bool
+	}{{time.Hour, false}, {time.Hour + 1, true}} {
+		s := hung
+		s.Succeeded(c.runtime)
+		if s.hangs == c.healthy || (s.ended == 0) != c.healthy {
+			t.Errorf("a success of %v: %+v", c.runtime, s)
+		}
+	}
+	s := State{Runs: 100, doubled: 3, ended: time.Hour}
+	s.Succeeded(2 * time.Hour)
+	if s.doubled != 1 || s.ended != 0 {
+		t.Errorf("one doubling is kept: %+v", s)
+	}
+	s = State{Runs: 100, doubled: 3}
+	s.Succeeded(2 * time.Hour)
+	if s.doubled != 3 {
+		t.Errorf("where no end is known, none is taken back: %+v", s)
+	}
+	s = State{ended: 1, doubled: 3}
+	s.Succeeded(time.Hour)
+	if s.doubled != 1 {
+		t.Errorf("the shortest end counts too: %+v", s)
+	}
+}
+
+func TestTheLowestEndIsRemembered(t *testing.T) {
+	var s State
+	for _, c := range []struct{ age, want time.Duration }{{time.Hour, time.Hour}, {2 * time.Hour, time.Hour}, {time.Minute, time.Minute}} {
+		if s.Ended(c.age); s.ended != c.want {
+			t.Errorf("after one at %v it is %v", c.age, s.ended)
+		}
+	}
+}
+
+func TestAThousandSuccessesCalmDown(t *testing.T) {
+	s := State{hangs: true, doubled: 2, ended: time.Hour}
+	again := func(n int) {
+		for range n {
+			s.Succeeded(time.Minute)
+		}
+	}
+	again(999)
+	if !s.hangs || s.doubled != 2 || s.since != 999 {
+		t.Fatalf("after 999: %+v", s)
+	}
+	again(1)
+	if s.hangs || s.doubled != 1 || s.since != 0 || s.ended != time.Hour {
+		t.Fatalf("after 1000: %+v", s)
+	}
+	again(1000)
+	if s.doubled != 0 || s.ended != 0 {
+		t.Errorf("after 2000: %+v", s)
+	}
+	s.doubled = 1
+	again(500)
+	s.Ended(time.Hour)
+	again(999)
+	if s.doubled != 2 {
+		t.Errorf("999 after one more that was ended: %+v", s)
+	}
+	again(1)
+	if s.doubled != 1 {
+		t.Errorf("1000 after it: %+v", s)
+	}
+}
+
+func TestNoMoreThanSixtyFourInARowAreCounted(t *testing.T) {
+	var s State
+	for range 100 {
+		s.Ended(time.Hour)
+	}
+	if s.inARow != 64 {
+		t.Errorf("counted are %d", s.inARow)
+	}
+	s.Succeeded(time.Minute)
+	if s.inARow != 0 {
+		t.Errorf("after a success, %d", s.inARow)
+	}
+}
+
+func TestSpamIsTwentyInEachIntervalAndAsManyAsEveryTwentySeconds(t *testing.T) {
+	hourly := State{Runs: 100, mean: of(time.Hour)}
+	for _, c := range []struct {
+		claim   string
+		state   State
+		tooSoon int
+		want    int
+	}{
+		{"19 in a minute", State{}, 19, 0},
+		{"20 in a minute", State{}, 20, 1},
+		{"179 in an hour", hourly, 179, 0},
+		{"180 in an hour", hourly, 180, 1},
+		{"20 in two minutes", State{stretched: 1}, 20, 1},
+		{"19 in two minutes", State{stretched: 1}, 19, 0},
+		{"40 in two minutes", State{stretched: 1}, 40, 2},
+		{"as much as can be, stretched four times", State{stretched: 4}, 10000, 4},
+		{"none, not stretched", State{}, 0, 0},
+	} {
+		s := c.state
+		changed := s.Asked(c.tooSoon)
+		if s.stretched != c.want || changed != (s != c.state) {
+			t.Errorf("%s: stretched %d, changed %v", c.claim, s.stretched, changed)
+		}
+		if s.Spammed() != (c.want > 0) {
+			t.Errorf("%s: spammed is %v", c.claim, s.Spammed())
+		}
+	}
+}
+
+func TestTheStateIsKeptAsThesePlainLines(t *testing.T) {
+	s := State{
+		Runs: 12, mean: 1.0 / 3, deviation: 0.25, now: 2, before: 3.5, ended: 90 * time.Second,
+		doubled: 2, inARow: 1, since: 5, hangs: true, stretched: 4,
+	}
+	want := []string{
+		"learn.runs=12", "learn.mean=0.333333", "learn.deviation=0.25", "learn.longest=2", "learn.longest_before=3.5", "learn.ended=1m30s",
+		"learn.doubled=2", "learn.ended_in_a_row=1", "learn.since_ended=5", "learn.hangs=yes", "learn.stretched=4",
+	}
+	if got := s.Lines(); !slices.Equal(got, want) {
+		t.Errorf("lines %q", got)
+	}
+	s.mean = 0.333333
+	if got := Parse(fields(want)); got != s {
+		t.Errorf("read %+v, want %+v", got, s)
+	}
+	if got := (State{}).Lines(); len(got) != 0 {
+		t.Errorf("of nothing: %q", got)
+	}
+	small := State{Runs: 1, ended: 1, mean: 1e-9, inARow: 1}
+	if got := Parse(fields(small.Lines())); got != small {
+		t.Errorf("read %+v, want %+v", got, small)
+	}
+}
+
+func fields(lines []string) map[string]string {
+	values := map[string]string{}
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "=")
+		values[key] = value
+	}
+	return values
+}
+
+func TestTheBoundsOfEachFieldAreRead(t *testing.T) {
+	for key, most := range map[string]int{
+		"runs": math.MaxInt32, "doubled": 3, "ended_in_a_row": 64, "since_ended": 1000, "stretched": 4,
+	} {
+		for n, good := range map[int]bool{-1: false, 0: true, 1: true, most: true, most + 1: false} {
+			values := map[string]string{Prefix + "hangs": "yes", Prefix + key: strconv.Itoa(n)}
+			if got := Parse(values).hangs; got != good {
+				t.Errorf("%s=%d: read is %v", key, n, got)
+			}
+		}
+	}
+	for key, text := range map[string][2]string{
+		"mean": {"0 1 39.9999", "-0.001 40 40.5 NaN x"}, "ended": {"0s 1ns 1h", "-1ns x 1"}, "hangs": {"yes", "no YES"},
+	} {
+		for i, list := range text {
+			for _, value := range strings.Fields(list) {
+				values := map[string]string{Prefix + "runs": "7", Prefix + key: value}
+				if got := Parse(values).Runs == 7; got != (i == 0) {
+					t.Errorf("%s=%s: read is %v", key, value, got)
+				}
+			}
+		}
+	}
+}
