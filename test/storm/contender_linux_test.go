@@ -1,0 +1,377 @@
+package storm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"adlock/test/helper"
+)
+
+// families are the atoms: so many of each kind, named by a letter and a number.
+var families = map[string]int{
+	"a": 6, // one at a time
+	"r": 2, // readers and writers
+	"s": 5, // of which slotsOfS run at once
+	"w": 1, // inside others
+	"g": 2, // scripts that guard themselves
+}
+
+const slotsOfS = 2
+
+func atoms() []string {
+	var all []string
+	for family, n := range families {
+		for i := range n {
+			all = append(all, family+strconv.Itoa(i))
+		}
+	}
+	return all
+}
+
+// known is what the storm leaves out as long as it is known to break a promise:
+// one line for each, to be switched on when it is mended. ADLOCK_STORM_WITH, a
+// list of names parted by commas, switches on for one run.
+var known = map[string]bool{
+	"fractions":   false, // durations below a second
+	"sessions":    false, // a daemon that gets the pid of a dead owner that led its session
+	"helpers":     false, // a signal at a helper of the library, while it takes or releases
+	"traps":       false, // a trap that uses the library in the middle of another call
+	"slots":       false, // nested atoms of one script, the outer one released first
+	"innernewest": true,  // a newcomer from inside the job, also as an orphan
+}
+
+// seconds is a duration as the helper takes it.
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s" }
+
+// whole rounds a duration up to what the helper takes.
+func whole(d time.Duration) time.Duration {
+	if known["fractions"] {
+		return d
+	}
+	return (d + time.Second - 1).Truncate(time.Second)
+}
+
+// pause is that between the signals of an ending.
+func pause() string { return seconds(whole(200 * time.Millisecond)) }
+
+// contender is one process that the stage starts, with all that it starts.
+type contender struct {
+	id    string
+	args  []string
+	env   []string
+	attr  syscall.SysProcAttr
+	calls map[string]terms // what to tell of before it starts
+	run   bool             // its status is that of the attempt with its id
+	pid   int
+
+	// Whom the storm may end by KILL, TERM and INT; everybody may be stopped.
+	mortal, killable, command, rest bool
+	trapped                         bool // USR1 makes it use the library
+}
+
+// troupe makes contenders at random.
+type troupe struct {
+	*rand.Rand
+	s      *stage
+	name   string
+	n      int
+	group  int // of a bystander, for those who lead none
+	shells [][]string
+}
+
+// often draws the first of the choices mostly, and any of them now and then.
+func (t *troupe) often(choices ...string) string {
+	if t.IntN(3) > 0 {
+		return choices[0]
+	}
+	return choices[t.IntN(len(choices))]
+}
+
+func (t *troupe) shell() []string {
+	if t.IntN(2) == 0 {
+		return t.shells[0]
+	}
+	return t.shells[t.IntN(len(t.shells))]
+}
+
+func (t *troupe) atom(family string) string {
+	return family + strconv.Itoa(t.IntN(families[family]))
+}
+
+// next draws a contender.
+func (t *troupe) next() *contender {
+	t.n++
+	c := &contender{id: fmt.Sprintf("%s%d", t.name, t.n), calls: map[string]terms{}, env: t.env()}
+	switch n := t.IntN(100); {
+	case n < 34:
+		t.alone(c, "a")
+	case n < 42:
+		t.alone(c, "r")
+	case n < 50:
+		t.alone(c, "s")
+	case n < 60:
+		t.family(c)
+	case n < 66 && known["whole-job"]:
+		t.wholeJob(c)
+	case n < 72:
+		t.leaver(c)
+	case n < 75:
+		t.pair(c)
+	case n < 79:
+		t.guard(c)
+	case n < 90:
+		t.follower(c)
+	default:
+		t.leader(c)
+	}
+	return c
+}
+
+func (t *troupe) env() []string {
+	return append(helper.Clean(),
+		"ADLOCK_DIR="+t.s.locks, "ADLOCK_BIN="+t.s.binary, "ADLOCK_HOST=dax",
+		"ADLOCK_SH="+filepath.Join(helper.Root(), "sh", "adlock.sh"),
+		"STORM="+t.s.dir, "STORM_SCRIPT="+script, "STORM_SHELL=sh",
+		"STORM_PAUSE="+pause(), fmt.Sprint("STORM_FRACTIONS=", known["fractions"]))
+}
+
+var script = filepath.Join(helper.Root(), "test", "storm", "storm.sh")
+
+// terms draws what a run asks for.
+func (t *troupe) terms(family string) terms {
+	w := terms{atom: t.atom(family), limit: -time.Second, denied: denied}
+	if t.IntN(10) == 0 {
+		w.elapsed = time.Duration(40+t.IntN(400)) * time.Millisecond
+		w.unstamps = t.IntN(3) == 0
+	}
+	switch n := t.IntN(16); {
+	case n == 0:
+		w.limit = 0
+	case n < 5:
+		w.limit = time.Duration(100+t.IntN(900)) * time.Millisecond
+		w.enforce = t.IntN(3) == 0
+	}
+	if t.IntN(4) == 0 {
+		w.wait = time.Duration(20+t.IntN(300)) * time.Millisecond
+	}
+	if t.IntN(8) == 0 {
+		w.denied = 99
+	}
+	switch t.IntN(12) {
+	case 0:
+		w.code = 3
+	case 1:
+		w.code = denied
+	}
+	w.elapsed, w.limit, w.wait = whole(w.elapsed), whole(w.limit), whole(w.wait)
+	switch family {
+	case "r":
+		w.shared = t.IntN(4) > 0
+	case "s":
+		w.slots = slotsOfS
+	}
+	return w
+}
+
+// run is the command line of an `adlock run`, up to the job.
+func (t *troupe) run(w terms, more ...string) []string {
+	program := "p"
+	if w.slots > 0 {
+		program = "q"
+	}
+	args := []string{t.s.binary, "run", "--program=" + program, "--host=dax", "--operator=o", "--operand=" + w.atom, "--pause=" + pause()}
+	add := func(format string, value any) { args = append(args, fmt.Sprintf(format, value)) }
+	if w.elapsed > 0 {
+		add("--if-elapsed=%s", seconds(w.elapsed))
+	}
+	if w.limit >= 0 {
+		add("--expire-after=%s", seconds(w.limit))
+	}
+	if w.enforce {
+		add("--enforce%s", "")
+	}
+	if w.wait > 0 {
+		add("--wait=%s", seconds(w.wait))
+	}
+	if w.denied != denied {
+		add("--exit-denied=%d", w.denied)
+	}
+	if w.unstamps {
+		add("--retry-failed%s", "")
+	}
+	if w.shared {
+		add("--shared%s", "")
+	}
+	if w.slots > 0 {
+		add("--slots=%d", w.slots)
+	}
+	return append(append(args, more...), "--")
+}
+
+// job is the command line of the job.
+func (t *troupe) job(id string, w terms, body string) []string {
+	mode := "x"
+	if w.shared {
+		mode = "s"
+	}
+	return append(t.shell(), script, "job", id, w.atom, mode, body, strconv.Itoa(w.code))
+}
+
+// supervised makes c an `adlock run`.
+func (t *troupe) supervised(c *contender, w terms, args ...[]string) {
+	for _, part := range args {
+		c.args = append(c.args, part...)
+	}
+	c.run, c.calls[c.id] = true, w
+	if t.IntN(2) == 0 {
+		c.attr.Setsid = true
+	} else {
+		c.attr.Setpgid, c.attr.Pgid = true, t.group
+	}
+}
+
+// body draws the work of a job that is one process.
+func (t *troupe) body() string {
+	switch n := t.IntN(300); {
+	case n == 0:
+		return "i"
+	case n < 3:
+		return "h"
+	case n < 60:
+		return "p"
+	}
+	return "q"
+}
+
+// alone is a run whose command is the only process of its job: whoever is ended,
+// nobody is left to run unlocked.
+func (t *troupe) alone(c *contender, family string) {
+	w := t.terms(family)
+	t.supervised(c, w, t.run(w), t.job(c.id, w, t.body()))
+	c.mortal, c.killable, c.command = true, true, true
+}
+
+// family is a run whose command has children. The promise ends with the command
+// where nobody ends the job: the storm ends none. A child that has left the group
+// is covered as long as the supervisor lives.
+func (t *troupe) family(c *contender) {
+	w := t.terms("a")
+	body := t.often("f", "b", "g", "t", "s", "n", "N", "w", "j")
+	if !known["innernewest"] && strings.ContainsAny(body, "nN") {
+		body = "f"
+	}
+	t.supervised(c, w, t.run(w), t.job(c.id, w, body))
+	c.mortal = true
+	c.killable = strings.Contains("fbgnNwj", body)
+	c.rest = strings.Contains("fbs", body)
+}
+
+// wholeJob is a run that holds its atom until all is gone that its command has
+// started, so the command may be ended too. What left the group is covered as
+// long as the supervisor lives.
+func (t *troupe) wholeJob(c *contender) {
+	w := t.terms("a")
+	body := t.often("o", "f", "b", "g", "t", "s", "d", "N")
+	t.supervised(c, w, t.run(w, "--whole-job"), t.job(c.id, w, body))
+	c.mortal, c.command, c.rest = true, true, true
+	c.killable = strings.Contains("ofbg", body)
+}
+
+// leaver is a run whose command leaves the group of the supervisor, once the lock
+// names it: KILL of the supervisor before that is the hole that the design names.
+// A command that runs the job as its child (timeout) may not be ended.
+func (t *troupe) leaver(c *contender) {
+	w := t.terms("a")
+	leave := append(t.shell(), script, "leave", c.id, w.atom)
+	if t.IntN(2) == 0 {
+		t.supervised(c, w, t.run(w), leave, []string{"setsid"}, t.job(c.id, w, t.body()))
+		c.command = true
+	} else {
+		t.supervised(c, w, t.run(w), leave, []string{"timeout", "20"}, t.job(c.id, w, t.body()))
+		c.rest = true
+	}
+	c.mortal, c.killable = true, true
+}
+
+// pair is a run whose command is a run: both atoms are held by the same job. The
+// inner supervisor is what holds the outer atom once the outer one is gone, so it
+// is not ended.
+func (t *troupe) pair(c *contender) {
+	outer, inner := t.terms("a"), t.terms("w")
+	outer.code, inner.code, inner.denied = 0, 0, outer.denied
+	leave := append(t.shell(), script, "leave", c.id, outer.atom)
+	t.supervised(c, outer, t.run(outer), leave, t.run(inner), t.shell(), []string{script, "pair", c.id, outer.atom, inner.atom})
+	c.calls[c.id+".w"] = inner
+	c.mortal, c.killable = true, true
+}
+
+// guard is a script that guards itself, alone in its job.
+func (t *troupe) guard(c *contender) {
+	w := terms{atom: t.atom("g"), limit: -1}
+	limit := "never"
+	if t.IntN(4) == 0 {
+		w.limit = whole(time.Duration(200+t.IntN(800)) * time.Millisecond)
+		limit = seconds(w.limit)
+	}
+	t.supervised(c, w, t.shell(), []string{filepath.Join(t.s.dir, w.atom+".sh"), c.id})
+	c.env = append(c.env, "STORM_LIMIT="+limit, "ADLOCK_PAUSE="+pause())
+	c.mortal, c.killable, c.command = true, true, true
+}
+
+// scripted makes c a script that uses the library some times.
+func (t *troupe) scripted(c *contender, bodies string) {
+	atoms, mode, slots, program := fmt.Sprint("a", families["a"]), "x", 0, "p"
+	switch t.IntN(6) {
+	case 0:
+		atoms, mode = fmt.Sprint("r", families["r"]), t.often("s", "x")
+		if mode == "s" {
+			c.env = append(c.env, "ADLOCK_SHARED=1")
+		}
+	case 1:
+		atoms, slots, program = fmt.Sprint("s", families["s"]), slotsOfS, "q"
+		c.env = append(c.env, fmt.Sprintf("ADLOCK_SLOTS=%d", slots))
+		if known["slots"] && t.IntN(4) == 0 {
+			bodies = "k"
+		}
+	}
+	c.env = append(c.env, "ADLOCK_PROGRAM="+program, "ADLOCK_PAUSE="+pause())
+	if t.IntN(3) == 0 {
+		c.env = append(c.env, "ADLOCK_WAIT=1s")
+	}
+	if strings.Contains("nNw", bodies) && slots > 0 {
+		bodies = "f"
+	}
+	c.args = append(t.shell(), script, "script", c.id, strconv.Itoa(t.IntN(65537)), strconv.Itoa(5+t.IntN(30)),
+		atoms, mode, strconv.Itoa(slots), bodies)
+}
+
+// follower is a script that leads no group, as one of run-parts: should it be
+// ended by others than adlock, its children are not covered. So it has none.
+func (t *troupe) follower(c *contender) {
+	t.scripted(c, "p")
+	c.attr.Setpgid, c.attr.Pgid = true, t.group
+	c.mortal, c.killable = true, true
+}
+
+// leader is a script that leads its group and session: its children hold the
+// atom, those that stay in the session. One that leaves it (s) is covered as long
+// as the script lives.
+func (t *troupe) leader(c *contender) {
+	body := t.often("f", "b", "g", "t", "s", "n", "N", "w", "j")
+	if !known["innernewest"] && strings.ContainsAny(body, "nN") {
+		body = "f"
+	}
+	if known["traps"] && t.IntN(3) == 0 {
+		body, c.trapped = "u", true
+	}
+	t.scripted(c, body)
+	c.attr.Setsid = true
+	c.mortal = body != "s"
+	c.killable = c.mortal
+	c.rest = strings.Contains("fbsk", body)
+}

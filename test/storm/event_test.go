@@ -1,0 +1,123 @@
+package storm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// event is one line that a contender or the stage has told. Their order is an
+// order in real time.
+type event struct {
+	kind  string
+	id    string        // of the attempt; what comes before its first dot is the contender
+	at    time.Duration // CLOCK_BOOTTIME; a shell knows it to 10 ms
+	words []string
+}
+
+// parse reads a line: KIND ID SECONDS WORD….
+func parse(line string) (event, error) {
+	fields := strings.Fields(line)
+	if len(fields) < 3 {
+		return event{}, fmt.Errorf("%q is no event", line)
+	}
+	seconds, err := strconv.ParseFloat(fields[2], 64)
+	if err != nil {
+		return event{}, err
+	}
+	return event{fields[0], fields[1], time.Duration(seconds * float64(time.Second)), fields[3:]}, nil
+}
+
+func (e event) String() string {
+	return fmt.Sprintf("%12.3f %-8s %-10s %s", e.at.Seconds(), e.kind, e.id, strings.Join(e.words, " "))
+}
+
+// word returns the word at i; "" where there is none.
+func (e event) word(i int) string {
+	if i < len(e.words) {
+		return e.words[i]
+	}
+	return ""
+}
+
+// number returns the word at i as a number.
+func (e event) number(i int) int {
+	n, err := strconv.Atoi(e.word(i))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// rootOf returns the contender of an attempt: the process that the stage
+// started, and all that it starts.
+func rootOf(id string) string {
+	root, _, _ := strings.Cut(id, ".")
+	return root
+}
+
+// terms is what an attempt asks for, as the words of its call say it.
+type terms struct {
+	atom     string
+	shared   bool
+	elapsed  time.Duration // IfElapsed
+	limit    time.Duration // ExpireAfter, where it is given; else below 0
+	enforce  bool
+	slots    int  // at most so many of the atom's family at once; 0: no matter
+	code     int  // with which its job ends
+	denied   int  // the status of a denial
+	unstamps bool // a failed run does not count for IfElapsed
+	script   bool // a contender that tells its verdicts itself
+	wait     time.Duration
+}
+
+// family is what the slots of an atom are counted by.
+func (t terms) family() string { return strings.TrimRight(t.atom, "0123456789") }
+
+// String is what termsOf reads.
+func (t terms) String() string {
+	mode := "x"
+	if t.shared {
+		mode = "s"
+	}
+	limit := int64(-1)
+	if t.limit >= 0 {
+		limit = t.limit.Milliseconds()
+	}
+	return fmt.Sprintf("atom=%s mode=%s elapsed=%d limit=%d enforce=%t slots=%d code=%d denied=%d unstamps=%t wait=%d",
+		t.atom, mode, t.elapsed.Milliseconds(), limit, t.enforce, t.slots, t.code, t.denied, t.unstamps, t.wait.Milliseconds())
+}
+
+// termsOf reads the words of a call.
+func termsOf(words []string) terms {
+	t := terms{limit: -1, denied: denied}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		n, _ := strconv.Atoi(value) // 0 for what is no number
+		milliseconds := time.Duration(n) * time.Millisecond
+		switch key {
+		case "atom":
+			t.atom = value
+		case "mode":
+			t.shared = value == "s"
+		case "elapsed":
+			t.elapsed = milliseconds
+		case "limit":
+			t.limit = milliseconds
+		case "enforce":
+			t.enforce = value == "true"
+		case "slots":
+			t.slots = n
+		case "code":
+			t.code = n
+		case "denied":
+			t.denied = n
+		case "unstamps":
+			t.unstamps = value == "true"
+		case "wait":
+			t.wait = milliseconds
+		}
+	}
+	return t
+}

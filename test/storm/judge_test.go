@@ -1,0 +1,426 @@
+package storm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The statuses that design.md names.
+const (
+	denied   = 75
+	stuck    = 77
+	enforced = 124
+)
+
+// coarse is by how much two clocks may differ that this test compares: that of a
+// shell counts in 10 ms, and that of a file system in up to as much.
+const coarse = 25 * time.Millisecond
+
+// lagging is how long a signal may be under way: the test tells of it first.
+const lagging = 2 * time.Second
+
+// violation is a promise that a history breaks.
+type violation struct {
+	promise string
+	at      int // the index of the event that shows it
+	atom    string
+	ids     []string
+}
+
+// attempt is what a history tells of one attempt at an atom. Its moments are
+// indices into the history; none where it did not come to that.
+type attempt struct {
+	terms
+	id                             string
+	call, in, out, got, given, end int
+	unnamed                        int // where its command has waited in vain for the lock to name it
+	owns                           int // where the lock named it though it was told that it holds none
+	status                         int // at its end; of adlock_get, adlock_with or adlock_release the first that is not 0
+	code                           int // what the job told at its end
+	verdict                        string
+}
+
+const none = -1
+
+// trial is a history that is being judged.
+type trial struct {
+	events   []event
+	attempts []*attempt // in the order of their calls
+	byID     map[string]*attempt
+	byRoot   map[string][]*attempt
+	byAtom   map[string][]*attempt
+	sigs     map[string][]int // by contender: where it was sent a signal that ends
+	ends     map[string]int   // by contender: where the stage saw its end
+	found    []violation
+}
+
+// judge returns what a history breaks of the promises.
+func judge(events []event) []violation {
+	t := &trial{
+		events: events, byID: map[string]*attempt{}, byRoot: map[string][]*attempt{},
+		byAtom: map[string][]*attempt{}, sigs: map[string][]int{}, ends: map[string]int{},
+	}
+	for i, e := range events {
+		t.read(i, e)
+	}
+	t.exclusion()
+	t.slots()
+	t.intervals()
+	for _, a := range t.attempts {
+		if a.end != none {
+			t.status(a)
+		}
+		if a.unnamed != none && !t.excused(a, a.unnamed) {
+			t.accuse(a.unnamed, a.atom, "the lock does not name the command of the job", a.id)
+		}
+		if a.owns != none && !t.excused(a, a.owns) {
+			t.accuse(a.owns, a.atom, "the lock names a process that was told it holds none", a.id)
+		}
+	}
+	for root, end := range t.ends {
+		t.life(root, end)
+	}
+	slices.SortFunc(t.found, func(a, b violation) int { return a.at - b.at })
+	return t.found
+}
+
+func (t *trial) accuse(at int, atom, promise string, ids ...string) {
+	t.found = append(t.found, violation{promise, at, atom, ids})
+}
+
+// read takes in one event.
+func (t *trial) read(i int, e event) {
+	if e.kind == "call" {
+		a := &attempt{terms: termsOf(e.words), id: e.id, call: i, in: none, out: none, got: none, given: none, end: none, owns: none, unnamed: none}
+		t.attempts = append(t.attempts, a)
+		t.byID[e.id] = a
+		t.byRoot[rootOf(e.id)] = append(t.byRoot[rootOf(e.id)], a)
+		t.byAtom[a.atom] = append(t.byAtom[a.atom], a)
+		return
+	}
+	a := t.byID[e.id]
+	atom := ""
+	if a != nil {
+		atom = a.atom
+	}
+	switch e.kind {
+	case "sig":
+		switch e.word(0) {
+		case "KILL", "TERM", "INT":
+			t.sigs[e.id] = append(t.sigs[e.id], i)
+		}
+		return
+	case "start", "mark", "pid", "safe", "says": // they are there to be read
+		return
+	case "exit":
+		t.ends[e.id] = i
+		return
+	case "stranger":
+		t.accuse(i, "", "a process that belongs to no job was signalled", e.id)
+		return
+	case "remains":
+		t.accuse(i, e.word(0), "an atom cannot be taken again once everybody is gone", e.id)
+		return
+	case "hangs":
+		t.accuse(i, "", "a contender does not come to its end", e.id)
+		return
+	case "trace":
+		t.accuse(i, "", "a program crashed", e.id)
+		return
+	}
+	if a == nil {
+		t.accuse(i, "", "an event of an attempt that nobody made", e.id)
+		return
+	}
+	switch e.kind {
+	case "in":
+		if a.in != none {
+			t.accuse(i, atom, "one attempt ran its job twice", e.id)
+		}
+		a.in = i
+	case "out":
+		a.out, a.code = i, e.number(0)
+	case "clash":
+		ids := []string{e.id, e.word(1)}
+		t.accuse(i, atom, "two jobs at once: the earlier one's processes live", ids...)
+	case "owns":
+		a.owns = i
+	case "unnamed":
+		a.unnamed = i
+	case "got", "with":
+		a.got, a.verdict, a.script = i, e.word(1), true
+		if a.status = e.number(0); a.status != 0 || e.kind == "with" {
+			a.end = i
+		}
+	case "rel":
+		a.status, a.end, a.verdict = e.number(0), i, e.word(1)
+		if a.status == 0 {
+			a.given = i
+		}
+	case "end":
+		a.status, a.end = e.number(0), i
+	default:
+		t.accuse(i, atom, "unknown event", e.id)
+	}
+	if e.kind == "with" && a.status == 0 || e.kind == "end" && a.status == a.terms.code && a.out != none {
+		a.given = i
+	}
+}
+
+// span tells whether a ran its job for certain from one event to the other: it
+// told both, or was there at the one moment.
+func (a *attempt) span() (from, to int, ran bool) {
+	switch {
+	case a.in == none:
+		return 0, 0, false
+	case a.out == none || a.out < a.in:
+		return a.in, a.in, true
+	default:
+		return a.in, a.out, true
+	}
+}
+
+// exclusion: never two at once in one atom; readers together, never with a writer.
+func (t *trial) exclusion() {
+	for _, attempts := range t.byAtom {
+		var ran []*attempt
+		for _, a := range attempts {
+			if _, _, ok := a.span(); ok {
+				ran = append(ran, a)
+			}
+		}
+		slices.SortFunc(ran, func(a, b *attempt) int { return a.in - b.in })
+		var writer, reader *attempt // of each kind the one that stays longest so far
+		for _, a := range ran {
+			for _, other := range []*attempt{writer, reader} {
+				if other == nil || other == reader && a.shared {
+					continue
+				}
+				if _, to, _ := other.span(); to > a.in {
+					t.accuse(a.in, a.atom, "two jobs at once", other.id, a.id)
+				}
+			}
+			longest := &writer
+			if a.shared {
+				longest = &reader
+			}
+			if *longest == nil || ends(a) > ends(*longest) {
+				*longest = a
+			}
+		}
+	}
+}
+
+func ends(a *attempt) int {
+	_, to, _ := a.span()
+	return to
+}
+
+// slots: never more than so many of one family at once.
+func (t *trial) slots() {
+	type step struct{ at, by int }
+	steps := map[string][]step{}
+	limit := map[string]int{}
+	who := map[int]*attempt{}
+	for _, a := range t.attempts {
+		from, to, ran := a.span()
+		if a.terms.slots == 0 || !ran || to == from {
+			continue
+		}
+		family := a.family()
+		limit[family] = a.terms.slots
+		steps[family] = append(steps[family], step{from, 1}, step{to, -1})
+		who[from] = a
+	}
+	for family, list := range steps {
+		slices.SortFunc(list, func(a, b step) int { return a.at - b.at })
+		n := 0
+		for _, s := range list {
+			if n += s.by; n > limit[family] {
+				a := who[s.at]
+				t.accuse(s.at, a.atom, fmt.Sprintf("%d jobs at once where %d may be", n, limit[family]), a.id)
+			}
+		}
+	}
+}
+
+// intervals: never sooner than IfElapsed after a completion. What counts is a
+// run that was released with success: its stamp is no earlier than its job's end.
+func (t *trial) intervals() {
+	for _, attempts := range t.byAtom {
+		var done []*attempt
+		for _, a := range attempts {
+			if a.out != none && a.given != none && !a.shared {
+				done = append(done, a)
+			}
+		}
+		slices.SortFunc(done, func(a, b *attempt) int { return a.given - b.given })
+		for _, a := range attempts {
+			if a.in == none || a.elapsed == 0 {
+				continue
+			}
+			n, _ := slices.BinarySearchFunc(done, a.in, func(d *attempt, in int) int { return d.given - in })
+			for _, before := range done[max(0, n-3):n] { // the latest is enough, were it not for runs side by side
+				if before == a || before.unstamps && before.code != 0 {
+					continue
+				}
+				if gap := t.events[a.in].at - t.events[before.out].at; gap < a.elapsed-coarse {
+					t.accuse(a.in, a.atom, fmt.Sprintf("too soon: %v after a completion, IfElapsed is %v", gap, a.elapsed), before.id, a.id)
+				}
+			}
+		}
+	}
+}
+
+// status: what an attempt ended with is the truth.
+func (t *trial) status(a *attempt) {
+	guilty := func(promise string) {
+		t.accuse(a.end, a.atom, fmt.Sprintf("status %d: %s", a.status, promise), a.id)
+	}
+	ran, finished := a.in != none && a.in < a.end, a.out != none && a.out < a.end
+	excused := t.excused(a, a.end)
+	switch {
+	case a.in > a.end:
+		// The job of a supervisor that was killed goes on, and holds the atom.
+		if !excused {
+			guilty("and its job ran after that")
+		}
+	case a.status == 0:
+		if !ran && a.denied == 0 {
+			break // denied
+		}
+		if !finished {
+			guilty("though its job did not run to its end")
+		} else if !a.script && a.code != 0 {
+			guilty(fmt.Sprintf("and its job ended with %d", a.code))
+		}
+	case finished && !a.script && a.status == a.code: // it may end as a denial does
+	case a.status == a.denied:
+		if ran && !t.expirable(a, a.end) {
+			guilty("denied, and its job ran")
+		}
+		if a.script && !slices.Contains([]string{"busy", "too-soon", "full", "lost"}, a.verdict) {
+			guilty("with the verdict " + a.verdict)
+		}
+	case a.status == denied && ran && t.expirable(a, a.end): // lost
+	case a.status == enforced && a.enforce:
+		if !t.aged(a, a.limit, a.end) {
+			guilty("before ExpireAfter")
+		}
+	case a.status == stuck:
+		if a.limit < 0 && !excused {
+			guilty("nobody was to be ended")
+		}
+	case a.status > 128 && a.status < 160:
+		if !excused {
+			guilty("ended by a signal before ExpireAfter")
+		}
+	default:
+		guilty("not one of those that can be")
+	}
+	if finished && !excused && !a.script && a.status != a.code {
+		guilty(fmt.Sprintf("its job ended with %d", a.code))
+	}
+}
+
+// life: nobody is ended before ExpireAfter. A contender that a signal has ended
+// was sent one by the test, or held an atom that somebody might take over.
+func (t *trial) life(root string, end int) {
+	status := t.events[end].number(0)
+	if status <= 128 || status >= 160 || len(t.sigs[root]) > 0 {
+		return
+	}
+	for _, a := range t.byRoot[root] {
+		if t.expirable(a, end) {
+			return
+		}
+	}
+	t.accuse(end, "", fmt.Sprintf("status %d: ended by a signal, holding nothing that had expired", status), root)
+}
+
+// excused tells whether an attempt may have been disturbed until then: the test
+// has sent its contender a signal that ends, or something that its contender
+// held may have been taken over.
+func (t *trial) excused(a *attempt, until int) bool {
+	root := rootOf(a.id)
+	for _, sig := range t.sigs[root] {
+		if sig < until && t.events[a.call].at-t.events[sig].at < lagging {
+			return true
+		}
+	}
+	for _, mine := range t.byRoot[root] {
+		if mine.call < until && mine.holds(a.call) && t.expirable(mine, until) {
+			return true
+		}
+	}
+	return false
+}
+
+// expirable tells whether somebody might take over what an attempt holds, at that
+// moment: a newcomer who is there then and whose ExpireAfter is no longer than
+// the age of the lock, which is no older than the call.
+func (t *trial) expirable(a *attempt, at int) bool {
+	if a.call > at || !a.holds(at) {
+		return false
+	}
+	if a.enforce && t.aged(a, a.limit, at) {
+		return true
+	}
+	for _, other := range t.byAtom[a.atom] {
+		if other == a || other.limit < 0 || other.call > at {
+			continue
+		}
+		if gone := other.end; gone != none && (gone < a.call || a.in != none && gone < a.in) {
+			continue
+		}
+		if t.aged(a, other.limit, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// holds tells whether an attempt may hold its atom at that moment: it has not
+// given it back, nor was it told that it has none. (Who has lost it is being
+// ended.)
+func (a *attempt) holds(at int) bool {
+	gaveBack := a.given != none && a.given < at
+	neverHad := a.script && a.in == none && a.end != none && a.end < at && a.status == denied
+	return !gaveBack && !neverHad
+}
+
+// aged tells whether the lock of an attempt may be as old at that moment.
+func (t *trial) aged(a *attempt, age time.Duration, at int) bool {
+	return t.events[at].at-t.events[a.call].at >= age-coarse
+}
+
+// tell describes a violation with the events around it that are of its atom or
+// of the contenders in it.
+func (v violation) tell(events []event) string {
+	atoms := map[string]string{}
+	roots := map[string]bool{}
+	for _, id := range v.ids {
+		roots[rootOf(id)] = true
+	}
+	var lines []string
+	for i, e := range events {
+		if e.kind == "call" {
+			atoms[e.id] = termsOf(e.words).atom
+		}
+		about := roots[rootOf(e.id)] || v.atom != "" && atoms[e.id] == v.atom
+		if !about || i > v.at+400 {
+			continue
+		}
+		mark := "  "
+		if i == v.at {
+			mark = "=>"
+		}
+		lines = append(lines, mark+e.String())
+		if i < v.at && len(lines) > 60 {
+			lines = lines[1:]
+		}
+	}
+	return fmt.Sprintf("%s (%s %s)\n%s", v.promise, v.atom, strings.Join(v.ids, " "), strings.Join(lines[:min(len(lines), 90)], "\n"))
+}

@@ -1,0 +1,265 @@
+package storm
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stage is the first process of a pid namespace of its own: nothing that is
+// started here outlives it, orphans come to it, and no signal of the test can
+// reach anybody else.
+type stage struct {
+	dir      string // of the pipes
+	locks    string // the lock directory
+	binary   string
+	pipe     *os.File // events
+	acquired atomic.Int64
+
+	reaping  sync.Mutex // a pid is not handed out again while one looks at who has it
+	children map[int]*child
+
+	telling sync.Mutex
+	history []event
+	broken  error // a line that is no event
+}
+
+// uptime is the clock of /proc/uptime, which a shell reads without a fork.
+func uptime() time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		panic(err) // every Linux since 2.6.39 has it
+	}
+	return time.Duration(now.Nano())
+}
+
+// newStage makes the pipes, and begins to read and to reap.
+func newStage(dir, binary string, atoms []string) (*stage, error) {
+	s := &stage{dir: dir, locks: filepath.Join(dir, "locks"), binary: binary, children: map[int]*child{}}
+	if err := os.Mkdir(s.locks, 0o700); err != nil {
+		return nil, err
+	}
+	for _, atom := range atoms {
+		if err := unix.Mkfifo(filepath.Join(dir, "alive."+atom), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	events := filepath.Join(dir, "events")
+	if err := unix.Mkfifo(events, 0o600); err != nil {
+		return nil, err
+	}
+	var err error
+	// Both ends: it never comes to an end, and nobody who writes waits for a reader.
+	if s.pipe, err = os.OpenFile(events, os.O_RDWR, 0); err != nil {
+		return nil, err
+	}
+	_, _ = unix.FcntlInt(s.pipe.Fd(), unix.F_SETPIPE_SZ, 1<<20) // or it stays smaller
+	go s.read()
+	go s.reap()
+	return s, nil
+}
+
+// read takes the events in as they come.
+func (s *stage) read() {
+	fd, err := unix.Open(filepath.Join(s.dir, "events"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		panic(err)
+	}
+	lines := bufio.NewScanner(os.NewFile(uintptr(fd), "events"))
+	for lines.Scan() {
+		e, err := parse(lines.Text())
+		s.telling.Lock()
+		if err != nil && s.broken == nil {
+			s.broken = err
+		}
+		if err == nil {
+			s.history = append(s.history, e)
+		}
+		s.telling.Unlock()
+		if e.kind == "in" {
+			s.acquired.Add(1)
+		}
+	}
+}
+
+// tell tells an event of the stage's own.
+func (s *stage) tell(kind, id string, words ...any) {
+	line := fmt.Sprintf("%s %s %.3f %s", kind, id, uptime().Seconds(), fmt.Sprintln(words...))
+	if _, err := s.pipe.WriteString(line); err != nil {
+		panic(err)
+	}
+}
+
+// past returns the history so far, and forgets it.
+func (s *stage) past() ([]event, error) {
+	mark := fmt.Sprint("m", uptime().Nanoseconds())
+	s.tell("mark", mark)
+	for {
+		s.telling.Lock()
+		for i, e := range s.history {
+			if e.kind == "mark" && e.id == mark {
+				events := s.history[:i]
+				s.history = append([]event(nil), s.history[i+1:]...)
+				defer s.telling.Unlock()
+				return events, s.broken
+			}
+		}
+		s.telling.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// child is a process that the stage has started, and not yet reaped: as long as
+// it is in the stage's list its pid is nobody else's.
+type child struct {
+	pid   int
+	of    *contender // nil: a bystander
+	ended chan syscall.WaitStatus
+}
+
+// start starts a process. With at above 0 it is the one that gets this pid, if
+// it is free; the namespace hands out the next one otherwise.
+func (s *stage) start(of *contender, args, env []string, attr *syscall.SysProcAttr, trouble *os.File, at int) (*child, error) {
+	s.reaping.Lock()
+	defer s.reaping.Unlock()
+	if at > 0 {
+		_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(at-1)), 0) // not allowed: another pid
+	}
+	path, err := exec.LookPath(args[0])
+	if err != nil {
+		return nil, err
+	}
+	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
+		Dir: s.dir, Env: env, Sys: attr,
+		Files: []uintptr{null.Fd(), trouble.Fd(), trouble.Fd()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &child{pid, of, make(chan syscall.WaitStatus, 1)}
+	s.children[pid] = c
+	return c, nil
+}
+
+var null = func() *os.File {
+	f, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}()
+
+// reap takes the ended, the orphans among them.
+func (s *stage) reap() {
+	for {
+		s.reaping.Lock()
+		for {
+			var status syscall.WaitStatus
+			pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+			if err == syscall.EINTR {
+				continue
+			}
+			if err != nil || pid <= 0 {
+				break
+			}
+			if c := s.children[pid]; c != nil {
+				delete(s.children, pid)
+				c.ended <- status
+			}
+		}
+		s.reaping.Unlock()
+		// Until the next one can be had.
+		if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil); err == unix.ECHILD {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// code is a status as a shell has it.
+func code(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// process is an entry of the process table.
+type process struct {
+	pid, parent int
+	state       byte
+	start       string
+	name        string
+}
+
+// table returns everybody on the stage.
+func table() map[int]process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		panic(err)
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // who comes and goes meanwhile is missed
+	found := make(map[int]process, len(names))
+	for _, name := range names {
+		if name[0] < '1' || name[0] > '9' {
+			continue
+		}
+		if p, ok := lookUp(name); ok {
+			found[p.pid] = p
+		}
+	}
+	return found
+}
+
+// lookUp reads /proc/PID/stat (proc(5)).
+func lookUp(name string) (process, bool) {
+	text, err := os.ReadFile("/proc/" + name + "/stat")
+	if err != nil {
+		return process{}, false
+	}
+	open, close := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	fields := strings.Fields(string(text[close+1:]))
+	pid, _ := strconv.Atoi(name)
+	parent, _ := strconv.Atoi(fields[1])
+	return process{pid, parent, fields[0][0], fields[19], string(text[open+1 : close])}, true
+}
+
+// command is the command line, its words parted by blanks.
+func (p process) command() string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+	return strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
+}
+
+// hold returns a pidfd of the very process that the table showed.
+func (p process) hold() (int, bool) {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err != nil {
+		return -1, false
+	}
+	if now, ok := lookUp(strconv.Itoa(p.pid)); !ok || now.start != p.start || now.parent != p.parent {
+		unix.Close(fd)
+		return -1, false
+	}
+	return fd, true
+}
+
+// send sends the process a signal; false where it is gone.
+func (p process) send(sig syscall.Signal) bool {
+	fd, ok := p.hold()
+	if !ok {
+		return false
+	}
+	defer unix.Close(fd)
+	return unix.PidfdSendSignal(fd, sig, nil, 0) == nil
+}

@@ -1,0 +1,252 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# The contenders of the storm, under every shell:
+#
+#   storm.sh job ID ATOM MODE BODY CODE      the command of an `adlock run`
+#   storm.sh leave ID ATOM COMMAND…          the same, which leaves the group of its supervisor
+#   storm.sh script ROOT SEED COUNT ATOMS MODE SLOTS BODIES   a script that uses the library
+#   storm.sh guard ID                        a script that guards itself
+#
+# What happens is told in lines, each of one write to the pipe $STORM/events, so
+# that their order is an order in real time.
+
+# note KIND [WORDS] tells an event of the attempt $id.
+note() {
+	read -r up _ </proc/uptime
+	echo "$1 $id $up ${2-}" >"$STORM/events"
+}
+
+# draw N puts a number from 0 to N-1 into $drawn, without a fork.
+draw() {
+	seed=$(((seed * 75 + 74) % 65537))
+	drawn=$((seed % $1))
+}
+
+# whoami puts the pid of this very shell, subshells included, into $me.
+whoami() { read -r me _ </proc/self/stat; }
+
+# hold BODY CODE is the atom. Who is in it holds descriptor 9, a named pipe of
+# the atom's. What is written into a pipe lives as long as somebody has it open:
+# who enters writes two lines and reads one, and where the pipe was nobody's, it
+# reads its own. This is a lock that costs no fork, and that is held until the
+# last process of the job is gone; a process that the promise does not cover
+# closes descriptor 9 (see doc.go). ksh93 passes it only where it is named.
+hold() {
+	{
+		echo "$mode $id
+$mode $id" >&9
+		until read -r first <&9; do :; done # a trapped signal ends a read
+		case "$mode $first" in
+		"s s "* | "$mode $mode $id") ;;
+		*) note clash "$first" ;;
+		esac
+		whoami
+		note in "$me"
+		body "$1"
+		note out "$2"
+	} 9<>"$STORM/alive.$atom"
+}
+
+# body LETTERS does the work. The first three fork nothing: a child between fork
+# and exec would hold the pipe beyond the death of its parent.
+body() {
+	case $1 in
+	q) ;; # quick
+	p)    # spins
+		spins=150
+		while [ "$spins" -gt 0 ]; do spins=$((spins - 1)); done
+		;;
+	h) exec sleep 60 9>&9 ;; # hangs
+	i)                       # hangs, and ignores what can be ignored
+		trap '' INT TERM
+		exec sleep 60 9>&9
+		;;
+	f) sleep 0.01 9>&9 ;; # a child
+	b)                    # a child in the background
+		sleep 0.02 9>&9 &
+		wait "$!"
+		;;
+	g) sh -c 'sleep 0.01 9>&9; :' 9>&9 ;;         # a grandchild
+	t) timeout 5 sleep 0.01 9>&9 ;;               # a child that leads a group
+	s) setsid sleep 0.02 9>&9 ;;                  # a child that leads a session
+	o) (sleep 0.02 9>&9 &) 9>&9 ;;                # an orphan
+	d) setsid sh -c 'sleep 0.03 9>&9 &' 9>&9 ;;   # a daemon
+	j) (trap '' INT TERM && exec sleep 60 9>&9) ;; # a child that hangs and ignores
+	n) inside "$id.n" --expire-after=0 ;;         # a newcomer
+	N) (inside "$id.N" --expire-after=0 --wait=1s &) 9>&- ;; # an orphaned newcomer
+	w) nested ;;                                  # another atom
+	*) note unknown "$1" ;;
+	esac
+}
+
+# inside ID OPTION… is a newcomer that is started from inside the job. It leads a
+# group of its own, so that what it may come to hold is not its parent's.
+inside() {
+	(
+		id=$1
+		shift
+		case "$*" in *wait*) wait=1000 ;; *) wait=0 ;; esac
+		note call "atom=$atom mode=$mode elapsed=0 limit=0 wait=$wait"
+		status=0
+		"$ADLOCK_BIN" run --program=p --host=dax --operator=o --operand="$atom" --pause="$STORM_PAUSE" \
+			$shared "$@" -- "$STORM_SHELL" "$STORM_SCRIPT" job "$id" "$atom" "$mode" q 0 9>&- || status=$?
+		note end "$status"
+	) 9>&-
+}
+
+# nested runs an atom of its own inside this one.
+nested() {
+	(
+		id=$id.w
+		note call "atom=w0 mode=x elapsed=0 limit=-1"
+		status=0
+		"$ADLOCK_BIN" run --program=p --host=dax --operator=o --operand=w0 --pause="$STORM_PAUSE" \
+			-- "$STORM_SHELL" "$STORM_SCRIPT" job "$id" w0 x q 0 9>&- || status=$?
+		note end "$status"
+	) 9>&-
+}
+
+# named waits until the lock names this process as the command of its supervisor:
+# KILL of `adlock run` before that is the hole that the design names. A command
+# that has waited in vain stays in the group.
+named() {
+	whoami
+	patience=500
+	while [ "$patience" -gt 0 ]; do
+		{
+			read -r owner
+			while read -r line; do
+				case $line in "command=$me "*) return 0 ;; esac
+			done
+		} 2>/dev/null <"$ADLOCK_DIR/lock.p.dax.o.$atom"
+		[ -d "/proc/$owner" ] || return 1
+		patience=$((patience - 1))
+		sleep 0.01
+	done
+	note unnamed "$me"
+	return 1
+}
+
+# seconds MILLISECONDS puts a duration into $seconds.
+seconds() {
+	case $1 in
+	?000) seconds=${1%000}s ;;
+	????) seconds=${1%???}.${1#?}s ;;
+	???) seconds=0.$1s ;;
+	??) seconds=0.0$1s ;;
+	*) seconds=$1 ;; # 0
+	esac
+}
+
+# mine tells whether the lock of the atom names this very process.
+mine() {
+	owner='' start=''
+	{
+		read -r owner
+		while read -r line; do
+			case $line in start=*) start=${line#start=} ;; esac
+		done
+	} 2>/dev/null <"$ADLOCK_DIR/lock.$program.dax.o.$atom"
+	whoami
+	[ "$owner" = "$me" ] || return 1
+	# The 22nd field of its own stat, and the name in it holds no blank.
+	read -r stat </proc/self/stat
+	# shellcheck disable=SC2086 # words are wanted
+	set -- $stat
+	shift 21
+	[ "$start" = "$1" ]
+}
+
+# attempt takes one atom by the library, and gives it back.
+attempt() {
+	n=$((n + 1)) id=$root.$n
+	draw "$atoms"
+	atom=$family$drawn
+	draw 10
+	case $drawn in
+	0)
+		draw 6
+		elapsed=$((drawn * 60 + 40))
+		;;
+	*) elapsed=0 ;;
+	esac
+	draw 16
+	case $drawn in
+	0) limit=0 ;;
+	1 | 2 | 3 | 4) limit=$((drawn * 250)) ;;
+	*) limit=-1 ;;
+	esac
+	case ${STORM_FRACTIONS:?} in false)
+		case $elapsed in ??*) elapsed=1000 ;; esac
+		case $limit in ???) limit=1000 ;; esac
+		;;
+	esac
+	case $limit in -1) expire=never ;; *) seconds "$limit" && expire=$seconds ;; esac
+	seconds "$elapsed"
+	draw 250
+	case $drawn in
+	0) body=h ;;
+	1) body=i ;;
+	[2-9] | ?[02468] | ??[02468]) body=$bodies ;;
+	*) body=q ;;
+	esac
+	note call "atom=$atom mode=$mode elapsed=$elapsed limit=$limit slots=$slots"
+	status=0
+	draw 3
+	if [ "$drawn" = 0 ]; then
+		adlock_with o "$atom" "$seconds" "$expire" -- hold "$body" 0 || status=$?
+		note with "$status ${ADLOCK_VERDICT:-none}"
+		mine && note owns "$owner"
+	elif adlock_get o "$atom" "$seconds" "$expire"; then
+		note got "0 ${ADLOCK_VERDICT:-none}"
+		hold "$body" 0
+		adlock_release || status=$?
+		note rel "$status ${ADLOCK_VERDICT:-none}"
+		[ "$status" -eq 0 ] && mine && note owns "$owner"
+	else
+		status=$?
+		note got "$status ${ADLOCK_VERDICT:-none}"
+		mine && note owns "$owner"
+	fi
+	return 0
+}
+
+case $1 in
+job)
+	id=$2 atom=$3 mode=$4
+	case $mode in s) shared=--shared ;; *) shared='' ;; esac
+	hold "$5" "$6"
+	exit "$6"
+	;;
+pair) # two atoms, one supervisor in the other
+	id=$2 atom=$3 mode=x
+	inner() { id=$id.w atom=$atom2 && hold q 0; }
+	atom2=$4
+	{
+		echo "$mode $id
+$mode $id" >&8
+		until read -r first <&8; do :; done
+		[ "$first" = "$mode $id" ] || note clash "$first"
+		note in 0
+		outer=$id outeratom=$atom
+		inner
+		id=$outer atom=$outeratom
+		note out 0
+	} 8<>"$STORM/alive.$atom"
+	;;
+leave)
+	id=$2 atom=$3
+	shift 3
+	if named; then exec "$@"; else exit 0; fi
+	;;
+script)
+	root=$2 seed=$3 count=$4 family=${5%?} atoms=${5#?} mode=$6 slots=$7 bodies=$8
+	case $mode in s) shared=--shared ;; *) shared='' ;; esac
+	program=$ADLOCK_PROGRAM n=0
+	# shellcheck source=sh/adlock.sh
+	. "$ADLOCK_SH"
+	case $bodies in u) trap 'adlock_with o trapped 0 never -- : || :' USR1 && bodies=f ;; esac
+	while [ "$n" -lt "$count" ] && [ ! -e "$STORM/stop" ]; do
+		attempt
+	done
+	;;
+esac

@@ -1,0 +1,143 @@
+package storm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// trouble stops, continues and ends whom it may, and sends innocent bystanders
+// into the crowd.
+type trouble struct {
+	*rand.Rand
+	s        *stage
+	signals  map[string]int
+	started  int // bystanders
+	recycled int // of these the ones that got the pid that was meant for them
+
+	mu      sync.Mutex
+	luck    *rand.Rand      // for bystanders
+	awaited map[string]bool // daemons that have still to tell that they were left alone
+}
+
+// place finds the contender that a process belongs to, and how deep below it;
+// below 0 it is a bystander. The stage does not reap meanwhile.
+func (t *trouble) place(all map[int]process, p process) (*contender, int) {
+	for depth := 0; p.pid > 1; depth++ {
+		if c := t.s.children[p.pid]; c != nil && c.of == nil {
+			return nil, -1
+		} else if c != nil {
+			return c.of, depth
+		}
+		p = all[p.parent]
+	}
+	return nil, 0
+}
+
+// mayEnd tells whether the storm may send a process a signal that ends it.
+func mayEnd(c *contender, depth int, p process, sig syscall.Signal) bool {
+	switch {
+	case depth == 0 && sig == syscall.SIGKILL:
+		return c.mortal && c.killable
+	case depth == 0:
+		return c.mortal
+	case !c.run && p.name == "adlock" && !strings.Contains(p.command(), " run "):
+		return known["helpers"] && depth == 1
+	case c.run && depth == 1:
+		return c.command
+	}
+	return c.rest
+}
+
+var names = map[syscall.Signal]string{
+	syscall.SIGKILL: "KILL", syscall.SIGTERM: "TERM", syscall.SIGINT: "INT",
+	syscall.SIGSTOP: "STOP", syscall.SIGCONT: "CONT", syscall.SIGUSR1: "USR1",
+}
+
+// strike sends one signal to somebody.
+func (t *trouble) strike(stopped *sync.WaitGroup) {
+	t.s.reaping.Lock()
+	defer t.s.reaping.Unlock()
+	all := table()
+	pids := make([]int, 0, len(all))
+	for pid := range all {
+		pids = append(pids, pid)
+	}
+	slices.Sort(pids)
+	p := all[pids[t.IntN(len(pids))]]
+	c, depth := t.place(all, p)
+	if p.pid == 1 || p.state == 'Z' || depth < 0 {
+		return
+	}
+	sig := []syscall.Signal{
+		syscall.SIGSTOP, syscall.SIGSTOP, syscall.SIGSTOP, syscall.SIGCONT,
+		syscall.SIGKILL, syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGTERM, syscall.SIGINT,
+	}[t.IntN(10)]
+	if c != nil && c.trapped && depth == 0 && t.IntN(4) > 0 {
+		sig = syscall.SIGUSR1
+	}
+	ends := sig == syscall.SIGKILL || sig == syscall.SIGTERM || sig == syscall.SIGINT
+	if ends && (c == nil || !mayEnd(c, depth, p, sig)) {
+		return
+	}
+	fd, ok := p.hold()
+	if !ok {
+		return
+	}
+	id := "orphan"
+	if c != nil {
+		id = c.id
+	}
+	t.s.tell("sig", id, names[sig], depth, p.pid, p.name)
+	t.signals[names[sig]]++
+	_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it may be gone
+	if sig != syscall.SIGSTOP {
+		unix.Close(fd)
+		return
+	}
+	stopped.Add(1)
+	rest := time.Duration(t.IntN(700)) * time.Millisecond
+	time.AfterFunc(rest, func() {
+		defer stopped.Done()
+		_ = unix.PidfdSendSignal(fd, syscall.SIGCONT, nil, 0) // it may be gone
+		unix.Close(fd)
+	})
+}
+
+// bystander starts an innocent, where it can with that pid (0: any). It is told
+// of when it does not come to its end.
+func (t *trouble) bystander(at int, daemons bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.started++
+	id := fmt.Sprintf("z%d", t.started)
+	attr := &syscall.SysProcAttr{Setsid: t.luck.IntN(2) == 0}
+	args := []string{"sleep", fmt.Sprintf("0.%d", 1+t.luck.IntN(6))}
+	if daemons && t.luck.IntN(2) == 0 {
+		// Its leader ends at once: what stays has a group and a session that are
+		// called by the pid of the dead.
+		attr.Setsid = true
+		args = []string{"sh", "-c", `(sleep 0.3 || exit; read -r up _ </proc/uptime; echo "safe $0 $up" >"$STORM/events") &`, id}
+		t.awaited[id] = true
+	}
+	c, err := t.s.start(nil, args, append(os.Environ(), "STORM="+t.s.dir), attr, null, at)
+	if err != nil {
+		panic(err)
+	}
+	if c.pid == at {
+		t.recycled++
+	}
+	t.s.tell("pid", id, c.pid, args[0])
+	go func() {
+		if status := <-c.ended; status.Signaled() {
+			t.s.tell("stranger", id, c.pid, code(status))
+		}
+	}()
+}
