@@ -59,7 +59,7 @@ fuzz: ## every fuzz target, FUZZTIME=100000x inputs each
 	done
 
 soak: build ## the long forms of the tests, DURATION=1h
-	ADLOCK_SOAK=$(DURATION) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v ./test/history ./test/model ./test/crash ./test/fault ./test/leak ./test/sim
+	ADLOCK_SOAK=$(DURATION) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v ./test/history ./test/model ./test/crash ./test/fault ./test/leak ./test/sim ./test/storm
 
 # The packages whose tests are tried, and how much of it they have to catch.
 MUTANTS ?= lib/policy lib/name lib/learn lib/lock lib/process lib/atom

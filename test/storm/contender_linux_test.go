@@ -67,7 +67,7 @@ type contender struct {
 	attr  syscall.SysProcAttr
 	calls map[string]terms // what to tell of before it starts
 	run   bool             // its status is that of the attempt with its id
-	pid   int
+	name  string           // of its first process, as last seen
 
 	// Whom the storm may end by KILL, TERM and INT; everybody may be stopped.
 	mortal, killable, command, rest bool
@@ -343,7 +343,7 @@ func (t *troupe) scripted(c *contender, bodies string) {
 	if t.IntN(3) == 0 {
 		c.env = append(c.env, "ADLOCK_WAIT=1s")
 	}
-	if strings.Contains("nNw", bodies) && slots > 0 {
+	if strings.Contains("nNwx", bodies) && slots > 0 {
 		bodies = "f"
 	}
 	c.args = append(t.shell(), script, "script", c.id, strconv.Itoa(t.IntN(65537)), strconv.Itoa(5+t.IntN(30)),
@@ -362,7 +362,7 @@ func (t *troupe) follower(c *contender) {
 // atom, those that stay in the session. One that leaves it (s) is covered as long
 // as the script lives.
 func (t *troupe) leader(c *contender) {
-	body := t.often("f", "b", "g", "t", "s", "n", "N", "w", "j")
+	body := t.often("f", "b", "g", "t", "s", "n", "N", "w", "x", "j")
 	if !known["innernewest"] && strings.ContainsAny(body, "nN") {
 		body = "f"
 	}
@@ -373,5 +373,5 @@ func (t *troupe) leader(c *contender) {
 	c.attr.Setsid = true
 	c.mortal = body != "s"
 	c.killable = c.mortal
-	c.rest = strings.Contains("fbsk", body)
+	c.rest = strings.Contains("fbskx", body)
 }

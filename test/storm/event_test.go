@@ -50,6 +50,15 @@ func (e event) number(i int) int {
 	return n
 }
 
+// status returns the word at 0 as a status. ksh93 says 256 + the signal's number
+// where others say 128.
+func (e event) status() int {
+	if n := e.number(0); n < 256 {
+		return n
+	}
+	return e.number(0) - 128
+}
+
 // rootOf returns the contender of an attempt: the process that the stage
 // started, and all that it starts.
 func rootOf(id string) string {

@@ -151,16 +151,16 @@ func (t *trial) read(i int, e event) {
 		a.unnamed = i
 	case "got", "with":
 		a.got, a.verdict, a.script = i, e.word(1), true
-		if a.status = e.number(0); a.status != 0 || e.kind == "with" {
+		if a.status = e.status(); a.status != 0 || e.kind == "with" {
 			a.end = i
 		}
 	case "rel":
-		a.status, a.end, a.verdict = e.number(0), i, e.word(1)
+		a.status, a.end, a.verdict = e.status(), i, e.word(1)
 		if a.status == 0 {
 			a.given = i
 		}
 	case "end":
-		a.status, a.end = e.number(0), i
+		a.status, a.end = e.status(), i
 	default:
 		t.accuse(i, atom, "unknown event", e.id)
 	}
@@ -328,7 +328,7 @@ func (t *trial) status(a *attempt) {
 // life: nobody is ended before ExpireAfter. A contender that a signal has ended
 // was sent one by the test, or held an atom that somebody might take over.
 func (t *trial) life(root string, end int) {
-	status := t.events[end].number(0)
+	status := t.events[end].status()
 	if status <= 128 || status >= 160 || len(t.sigs[root]) > 0 {
 		return
 	}

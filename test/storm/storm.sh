@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2034,SC2154
+# shellcheck shell=sh disable=SC2030,SC2031,SC2034,SC2086,SC2154
 # The contenders of the storm, under every shell:
 #
 #   storm.sh job ID ATOM MODE BODY CODE      the command of an `adlock run`
@@ -65,15 +65,16 @@ body() {
 		sleep 0.02 9>&9 &
 		wait "$!"
 		;;
-	g) sh -c 'sleep 0.01 9>&9; :' 9>&9 ;;         # a grandchild
-	t) timeout 5 sleep 0.01 9>&9 ;;               # a child that leads a group
-	s) setsid sleep 0.02 9>&9 ;;                  # a child that leads a session
-	o) (sleep 0.02 9>&9 &) 9>&9 ;;                # an orphan
-	d) setsid sh -c 'sleep 0.03 9>&9 &' 9>&9 ;;   # a daemon
-	j) (trap '' INT TERM && exec sleep 60 9>&9) ;; # a child that hangs and ignores
-	n) inside "$id.n" --expire-after=0 ;;         # a newcomer
-	N) (inside "$id.N" --expire-after=0 --wait=1s &) 9>&- ;; # an orphaned newcomer
-	w) nested ;;                                  # another atom
+	g) sh -c 'sleep 0.01 9>&9; :' 9>&9 ;;                    # a grandchild
+	t) timeout 5 sleep 0.01 9>&9 ;;                          # a child that leads a group
+	s) setsid sleep 0.02 9>&9 ;;                             # a child that leads a session
+	o) (sleep 0.02 9>&9 &) 9>&9 ;;                           # an orphan
+	d) setsid sh -c 'sleep 0.03 9>&9 &' 9>&9 ;;              # a daemon
+	j) (trap '' INT TERM && exec sleep 60 9>&9) ;;           # a child that hangs and ignores
+	n) inside "$id.n" --expire-after=0 ;;                    # a newcomer
+	N) sh "$STORM_SCRIPT" orphan "$id.N" "$atom" "$mode" 9>&- ;; # an orphaned newcomer
+	x) within ;;                                             # another atom, by the library
+	w) nested ;;                                             # another atom
 	*) note unknown "$1" ;;
 	esac
 }
@@ -103,6 +104,24 @@ nested() {
 			-- "$STORM_SHELL" "$STORM_SCRIPT" job "$id" w0 x q 0 9>&- || status=$?
 		note end "$status"
 	) 9>&-
+}
+
+# within takes an atom inside this one by the library.
+within() {
+	outer=$id outeratom=$atom
+	id=$id.x atom=w0
+	note call "atom=w0 mode=x elapsed=0 limit=-1"
+	status=0
+	if adlock_get o w0 0 never; then
+		note got "0 ${ADLOCK_VERDICT:-none}"
+		hold q 0
+		adlock_release || status=$?
+		note rel "$status ${ADLOCK_VERDICT:-none}"
+	else
+		status=$?
+		note got "$status ${ADLOCK_VERDICT:-none}"
+	fi
+	id=$outer atom=$outeratom status=0
 }
 
 # named waits until the lock names this process as the command of its supervisor:
@@ -150,10 +169,35 @@ mine() {
 	[ "$owner" = "$me" ] || return 1
 	# The 22nd field of its own stat, and the name in it holds no blank.
 	read -r stat </proc/self/stat
-	# shellcheck disable=SC2086 # words are wanted
 	set -- $stat
 	shift 21
 	[ "$start" = "$1" ]
+}
+
+# overlap takes two atoms that share a slot, and gives the first back first.
+overlap() {
+	n=$((n + 1)) id=$root.$n
+	draw "$atoms"
+	atom=$family$drawn
+	inner=$family$(((drawn + 1) % atoms))
+	note call "atom=$atom mode=x elapsed=0 limit=-1 slots=$slots"
+	status=0 taken=1
+	adlock_with o "$atom" 0 never -- inner || status=$?
+	note with "$status ${ADLOCK_VERDICT:-none}"
+	[ "$taken" = 0 ] || return 0
+	id=$id.k atom=$inner
+	note call "atom=$atom mode=x elapsed=0 limit=-1 slots=$slots"
+	note got "0 acquired"
+	hold f 0
+	status=0
+	adlock_release || status=$?
+	note rel "$status ${ADLOCK_VERDICT:-none}"
+}
+
+inner() {
+	hold q 0
+	adlock_get o "$inner" 0 never && taken=0
+	return 0
 }
 
 # attempt takes one atom by the library, and gives it back.
@@ -217,10 +261,13 @@ job)
 	hold "$5" "$6"
 	exit "$6"
 	;;
+orphan) # a process of its own, so that nobody has a copy of descriptor 9
+	atom=$3 mode=$4 shared=''
+	case $mode in s) shared=--shared ;; esac
+	inside "$2" --expire-after=0 --wait=1s &
+	;;
 pair) # two atoms, one supervisor in the other
 	id=$2 atom=$3 mode=x
-	inner() { id=$id.w atom=$atom2 && hold q 0; }
-	atom2=$4
 	{
 		echo "$mode $id
 $mode $id" >&8
@@ -228,7 +275,8 @@ $mode $id" >&8
 		[ "$first" = "$mode $id" ] || note clash "$first"
 		note in 0
 		outer=$id outeratom=$atom
-		inner
+		id=$id.w atom=$4
+		hold q 0
 		id=$outer atom=$outeratom
 		note out 0
 	} 8<>"$STORM/alive.$atom"
@@ -246,7 +294,7 @@ script)
 	. "$ADLOCK_SH"
 	case $bodies in u) trap 'adlock_with o trapped 0 never -- : || :' USR1 && bodies=f ;; esac
 	while [ "$n" -lt "$count" ] && [ ! -e "$STORM/stop" ]; do
-		attempt
+		case $bodies in k) overlap ;; *) attempt ;; esac
 	done
 	;;
 esac

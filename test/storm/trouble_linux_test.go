@@ -34,6 +34,7 @@ func (t *trouble) place(all map[int]process, p process) (*contender, int) {
 		if c := t.s.children[p.pid]; c != nil && c.of == nil {
 			return nil, -1
 		} else if c != nil {
+			c.of.name = p.name
 			return c.of, depth
 		}
 		p = all[p.parent]
@@ -48,8 +49,8 @@ func mayEnd(c *contender, depth int, p process, sig syscall.Signal) bool {
 		return c.mortal && c.killable
 	case depth == 0:
 		return c.mortal
-	case !c.run && p.name == "adlock" && !strings.Contains(p.command(), " run "):
-		return known["helpers"] && depth == 1
+	case !c.run && depth == 1 && (p.name == "adlock" && !strings.Contains(p.command(), " run ") || p.name == c.name):
+		return known["helpers"] // or about to become one, before its exec
 	case c.run && depth == 1:
 		return c.command
 	}
