@@ -14,7 +14,7 @@ import (
 
 // families are the atoms: so many of each kind, named by a letter and a number.
 var families = map[string]int{
-	"a": 6, // one at a time
+	"a": 8, // one at a time
 	"r": 2, // readers and writers
 	"s": 5, // of which slotsOfS run at once
 	"w": 1, // inside others
@@ -93,7 +93,7 @@ func (t *troupe) often(choices ...string) string {
 }
 
 func (t *troupe) shell() []string {
-	if t.IntN(2) == 0 {
+	if t.IntN(3) > 0 {
 		return t.shells[0]
 	}
 	return t.shells[t.IntN(len(t.shells))]
@@ -346,7 +346,7 @@ func (t *troupe) scripted(c *contender, bodies string) {
 	if strings.Contains("nNwx", bodies) && slots > 0 {
 		bodies = "f"
 	}
-	c.args = append(t.shell(), script, "script", c.id, strconv.Itoa(t.IntN(65537)), strconv.Itoa(5+t.IntN(30)),
+	c.args = append(t.shell(), script, "script", c.id, strconv.Itoa(t.IntN(65537)), strconv.Itoa(5+t.IntN(60)),
 		atoms, mode, strconv.Itoa(slots), bodies)
 }
 

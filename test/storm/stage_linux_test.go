@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -202,35 +203,58 @@ type process struct {
 	name        string
 }
 
-// table returns everybody on the stage.
-func table() map[int]process {
+// everybody returns the pids on the stage.
+func everybody() []int {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		panic(err)
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1) // who comes and goes meanwhile is missed
-	found := make(map[int]process, len(names))
+	var pids []int
 	for _, name := range names {
-		if name[0] < '1' || name[0] > '9' {
-			continue
-		}
-		if p, ok := lookUp(name); ok {
-			found[p.pid] = p
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
 		}
 	}
-	return found
+	slices.Sort(pids)
+	return pids
+}
+
+// table returns everybody on the stage.
+func table() []process {
+	var all []process
+	for _, pid := range everybody() {
+		if p, ok := lookUp(pid); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// line returns a process and its ancestors, the stage excepted; nil where it is
+// the stage, or gone.
+func line(pid int) []process {
+	var all []process
+	for pid > 1 {
+		p, ok := lookUp(pid)
+		if !ok {
+			return nil
+		}
+		all = append(all, p)
+		pid = p.parent
+	}
+	return all
 }
 
 // lookUp reads /proc/PID/stat (proc(5)).
-func lookUp(name string) (process, bool) {
-	text, err := os.ReadFile("/proc/" + name + "/stat")
+func lookUp(pid int) (process, bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return process{}, false
 	}
 	open, close := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	fields := strings.Fields(string(text[close+1:]))
-	pid, _ := strconv.Atoi(name)
 	parent, _ := strconv.Atoi(fields[1])
 	return process{pid, parent, fields[0][0], fields[19], string(text[open+1 : close])}, true
 }
@@ -247,7 +271,7 @@ func (p process) hold() (int, bool) {
 	if err != nil {
 		return -1, false
 	}
-	if now, ok := lookUp(strconv.Itoa(p.pid)); !ok || now.start != p.start || now.parent != p.parent {
+	if now, ok := lookUp(p.pid); !ok || now.start != p.start || now.parent != p.parent {
 		unix.Close(fd)
 		return -1, false
 	}

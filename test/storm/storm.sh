@@ -65,16 +65,16 @@ body() {
 		sleep 0.02 9>&9 &
 		wait "$!"
 		;;
-	g) sh -c 'sleep 0.01 9>&9; :' 9>&9 ;;                    # a grandchild
-	t) timeout 5 sleep 0.01 9>&9 ;;                          # a child that leads a group
-	s) setsid sleep 0.02 9>&9 ;;                             # a child that leads a session
-	o) (sleep 0.02 9>&9 &) 9>&9 ;;                           # an orphan
-	d) setsid sh -c 'sleep 0.03 9>&9 &' 9>&9 ;;              # a daemon
-	j) (trap '' INT TERM && exec sleep 60 9>&9) ;;           # a child that hangs and ignores
-	n) inside "$id.n" --expire-after=0 ;;                    # a newcomer
+	g) sh -c 'sleep 0.01 9>&9; :' 9>&9 ;;                        # a grandchild
+	t) timeout 5 sleep 0.01 9>&9 ;;                              # a child that leads a group
+	s) setsid sleep 0.02 9>&9 ;;                                 # a child that leads a session
+	o) (sleep 0.02 9>&9 &) 9>&9 ;;                               # an orphan
+	d) setsid sh -c 'sleep 0.03 9>&9 &' 9>&9 ;;                  # a daemon
+	j) (trap '' INT TERM && exec sleep 60 9>&9) ;;               # a child that hangs and ignores
+	n) inside "$id.n" --expire-after=0 ;;                        # a newcomer
 	N) sh "$STORM_SCRIPT" orphan "$id.N" "$atom" "$mode" 9>&- ;; # an orphaned newcomer
-	x) within ;;                                             # another atom, by the library
-	w) nested ;;                                             # another atom
+	x) within ;;                                                 # another atom, by the library
+	w) nested ;;                                                 # another atom
 	*) note unknown "$1" ;;
 	esac
 }

@@ -26,13 +26,13 @@ import (
 const (
 	short       = 40 * time.Second
 	roundLength = 8 * time.Second
-	crowd       = 8 // contenders at a time
-	calm        = 30 * time.Millisecond
+	crowd       = 10 // contenders at a time
+	calm        = 40 * time.Millisecond
 	stageEnv    = "STORM_STAGE" // makes this test binary the stage
 )
 
 // shells are those under which scripts contend; the first, which starts fastest,
-// has half of them.
+// has two in three of them.
 var shells = [][]string{
 	{"dash"}, {"bash"}, {"bash", "--posix"}, {"busybox", "sh"},
 	{"mksh"}, {"ksh"}, {"zsh", "--emulate", "sh"}, {"yash"},
@@ -347,7 +347,7 @@ func (st *storm) wake(p process) {
 	st.s.reaping.Lock()
 	defer st.s.reaping.Unlock()
 	id := "orphan"
-	if c, _ := st.trouble.place(table(), p); c != nil {
+	if c, _ := st.trouble.place(line(p.pid)); c != nil {
 		id = c.id
 	}
 	st.s.tell("sig", id, "KILL", "settling", p.pid)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,17 +26,17 @@ type trouble struct {
 	awaited map[string]bool // daemons that have still to tell that they were left alone
 }
 
-// place finds the contender that a process belongs to, and how deep below it;
-// below 0 it is a bystander. The stage does not reap meanwhile.
-func (t *trouble) place(all map[int]process, p process) (*contender, int) {
-	for depth := 0; p.pid > 1; depth++ {
+// place finds the contender that a process belongs to, by the line of its
+// ancestors, and how deep below it; below 0 it is a bystander. The stage does not
+// reap meanwhile.
+func (t *trouble) place(line []process) (*contender, int) {
+	for depth, p := range line {
 		if c := t.s.children[p.pid]; c != nil && c.of == nil {
 			return nil, -1
 		} else if c != nil {
 			c.of.name = p.name
 			return c.of, depth
 		}
-		p = all[p.parent]
 	}
 	return nil, 0
 }
@@ -66,14 +65,13 @@ var names = map[syscall.Signal]string{
 func (t *trouble) strike(stopped *sync.WaitGroup) {
 	t.s.reaping.Lock()
 	defer t.s.reaping.Unlock()
-	all := table()
-	pids := make([]int, 0, len(all))
-	for pid := range all {
-		pids = append(pids, pid)
+	pids := everybody()
+	all := line(pids[t.IntN(len(pids))])
+	if len(all) == 0 {
+		return
 	}
-	slices.Sort(pids)
-	p := all[pids[t.IntN(len(pids))]]
-	c, depth := t.place(all, p)
+	p := all[0]
+	c, depth := t.place(all)
 	if p.pid == 1 || p.state == 'Z' || depth < 0 {
 		return
 	}
