@@ -240,7 +240,7 @@ func (l *Locksmith) trySlot(r *atom.Request, t *tenure, files string) (bool, err
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	seen, err := l.Store.Look(ctx, files)
-	if err != nil || seen.Held && seen.Owner.Owner == r.Owner {
+	if err != nil || seen.Held && seen.Owner.Owner.Same(r.Owner) {
 		return err == nil, err
 	}
 	if seen.Held {
