@@ -161,6 +161,7 @@ func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {
 	dry(3, "too soon", "--if-elapsed", "15", "-E", "3")
 	dry(0, "warning: ExpireAfter 1m is below IfElapsed 2m", "--if-elapsed", "2m", "--expire-after", "1m")
 	s.hold("a")
+	helper.Eventually(t, "its command is recorded", func() bool { return strings.Contains(s.read(s.lockOf("a")), "\ncommand=") })
 	dry(75, "busy: running for")
 	dry(0, "it would be ended", "--expire-after", "0")
 	if r := s.want(0, "ADLOCK_DIR="+s.in("none"), "run", "--dry-run", "true"); !strings.Contains(r.Out, "never completed") || exists(s.in("none")) {
