@@ -69,6 +69,26 @@ E
 	assert_output ''
 }
 
+@test "a make within a recipe does not wait for what that recipe holds" {
+	makes <<'E'
+all:
+	@$(ADLOCK) copy site 0 -- $(MAKE) $(within)
+other:
+	@$(ADLOCK) copy $@ 0 -- echo ran
+site:
+	@$(ADLOCK) copy site 0 -- echo ran
+E
+	run timeout 20 make -C "$T" --no-print-directory within=site
+	assert_failure 2
+	assert_output --partial 'Error 75'
+	run timeout 20 make -C "$T" --no-print-directory within=other
+	assert_success
+	assert_line ran
+	ADLOCK_SLOTS=1 run timeout 20 make -C "$T" --no-print-directory within=other
+	assert_failure 2
+	assert_output --partial 'Error 75'
+}
+
 @test "two directories are two programs" {
 	makes <<'E'
 all:

@@ -10,7 +10,8 @@
 # takes the lock, runs COMMAND, releases; see adlock.sh, which is looked for
 # beside this file. Too soon counts as done: the recipe goes on, COMMAND is not
 # run; so only a COMMAND that succeeded counts, unless ADLOCK_RETRY_FAILED is 0.
-# A busy or full atom is waited for, $(ADLOCK_WAIT) at most. Only COMMAND holds
+# A busy or full atom is waited for, $(ADLOCK_WAIT) at most; one that a make above
+# this one holds is not, where that wait would have no end (75). Only COMMAND holds
 # the lock: what follows a ; or && in the recipe does not.
 #
 # It is no $(call ...): that cuts at commas. All settings of adlock.sh can be
