@@ -181,6 +181,9 @@ func (k Killer) signal(h *hunt, stage int) (turn bool, err error) {
 		if m.stage >= stage || m.err != nil || m.key == h.keeper && !h.alone() {
 			continue
 		}
+		if stage < len(stages) && h.passesOn(m) {
+			continue
+		}
 		m.stage = stage
 		turn = turn || m.key == h.keeper
 		for _, sig := range stages[stage-1] {

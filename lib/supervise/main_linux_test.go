@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 // setup is how a supervisor is to be started, and where it reports.
 type setup struct {
 	Args        []string
+	Nested      *setup // the job is another supervisor
 	Role        string // of a job that is this program
 	QuietOK     bool
 	Enforce     bool
@@ -59,6 +60,7 @@ func superviseAsRun() int {
 		panic(err)
 	}
 	os.Unsetenv("SUPERVISE_ROLE")
+	os.Unsetenv("SUPERVISE_SETUP")
 	rep := report{PID: os.Getpid()}
 	defer func() { s.write(rep) }()
 	path, err := Find(s.Args[0])
@@ -110,7 +112,16 @@ func (s setup) record([]process.Identity) error {
 }
 
 // env is the job's environment.
-func (s setup) env() []string { return append(os.Environ(), "SUPERVISE_ROLE="+s.Role) }
+func (s setup) env() []string {
+	if s.Nested == nil {
+		return append(os.Environ(), "SUPERVISE_ROLE="+s.Role)
+	}
+	text, err := json.Marshal(s.Nested)
+	if err != nil {
+		panic(err)
+	}
+	return append(os.Environ(), "SUPERVISE_ROLE=supervisor", "SUPERVISE_SETUP="+string(text))
+}
 
 // write puts the report in place whole.
 func (s setup) write(rep report) {

@@ -44,6 +44,9 @@ type run struct {
 func (s *Supervisor) Run() (Result, error) {
 	r := &run{Supervisor: s, began: process.Boottime(), resumed: -outdated, reaped: make(chan struct{}, 1)}
 	<-r.begin
+	// Before there is a job: a signal to this process alone is passed on to it, and
+	// from outside it gets none. Where it cannot be said, it gets some twice.
+	_ = process.CallSupervisor()
 	if err := r.start(); err != nil {
 		return Result{Status: exit.Code(err)}, err
 	}

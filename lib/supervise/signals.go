@@ -149,12 +149,17 @@ func (r *run) resume() {
 // as what stops for good holds the atom for good.
 const outdated = 100 * time.Millisecond
 
-// signalAll sends sig to every process of the job, parents first.
+// signalAll sends sig to every process of the job, parents first. What a nested
+// supervisor passes on to its own job is left to that; nobody can pass on STOP.
 func (r *run) signalAll(sig syscall.Signal) {
 	members, err := r.place.members()
 	r.note(err)
+	supervised := make(map[int]bool) // whose children have a supervisor of their own
 	for _, m := range members {
-		r.send(m, sig)
+		supervised[m.PID] = supervised[m.Parent] || m.Supervises()
+		if !supervised[m.Parent] || sig == unix.SIGSTOP {
+			r.send(m, sig)
+		}
 	}
 }
 

@@ -1,0 +1,87 @@
+package supervise
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/process"
+)
+
+// nested starts a supervisor in a supervisor, whose job writes down its signals.
+func nested(t *testing.T) (st *stage, inner, file string) {
+	t.Helper()
+	dir := t.TempDir()
+	file, inner = filepath.Join(dir, "parent"), filepath.Join(dir, "inner")
+	st = rehearse(t, setup{Args: []string{os.Args[0]}, Nested: &setup{
+		Role: "listener", Args: []string{os.Args[0], "parent", file}, Report: inner, Pause: patience}})
+	return st, inner, file
+}
+
+func TestEachSignalComesOnceToTheJobOfANestedSupervisor(t *testing.T) {
+	for claim, onTerminal := range map[string]bool{"off a terminal": false, "on a terminal": true} {
+		t.Run(claim, func(t *testing.T) {
+			st, _, file := nested(t)
+			if onTerminal {
+				st.onTerminal(false)
+			}
+			rep := st.begin()
+			heard(t, file, 1)
+			heard(t, file+".child", 1)
+			sent := []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1}
+			want := "terminated,continued,terminated,hangup,user defined signal 1"
+			if !onTerminal { // there they come from the keyboard
+				sent, want = append(sent, syscall.SIGINT, syscall.SIGQUIT), want+",interrupt,quit"
+			}
+			for i, sig := range sent {
+				signalTo(t, rep.PID, sig)
+				heard(t, file, i+2)
+			}
+			signalTo(t, rep.PID, syscall.SIGUSR2)
+			if got := strings.Join(heard(t, file, len(sent)+2)[1:], ","); got != want+",user defined signal 2" {
+				t.Errorf("the command heard %s", got)
+			}
+			st.stdin.Close()
+			if status, _ := st.end(); status != 7 {
+				t.Errorf("status %d", status)
+			}
+			want = strings.ReplaceAll(strings.ReplaceAll(want, ",hangup", ""), ",user defined signal 1", "")
+			if got := strings.Join(heard(t, file+".child", 2+strings.Count(want, ","))[1:], ","); got != want {
+				t.Errorf("its child heard %s", got)
+			}
+		})
+	}
+}
+
+func TestWhoEndsALargerJobSignalsTheJobOfANestedSupervisorOnce(t *testing.T) {
+	st, inner, file := nested(t)
+	rep := st.begin()
+	heard(t, file, 1)
+	heard(t, file+".child", 1)
+	owner, err := process.Of(rep.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- process.Killer{Pause: time.Second}.End(process.Job{Owner: owner, FileUID: -1, Supervised: true})
+	}()
+	for _, name := range []string{file, file + ".child"} {
+		got := heard(t, name, 4)[1:]
+		slices.Sort(got) // of two that come together the runtime keeps no order
+		if !slices.Equal(got, []string{"continued", "interrupt", "terminated"}) {
+			t.Errorf("%s: heard %s", name, got)
+		}
+	}
+	st.stdin.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	st.end()
+	st.setup.Report = inner
+	mustBeGone(t, rep.PID, st.report().PID)
+}
