@@ -62,17 +62,28 @@ func Create(path string) (*Dir, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return dir, err
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := mkdirAll(path); err != nil {
 		return nil, cannotCreate(path, err)
 	}
 	return Open(path)
 }
 
+// mkdirAll makes what is missing with mode 0700 at once, whatever the umask: who
+// comes between could not enter it otherwise. (The umask is the whole process'; no
+// job has been started yet, and files are made for their owner alone.)
+func mkdirAll(path string) error {
+	defer unix.Umask(unix.Umask(0o077))
+	return os.MkdirAll(path, 0o700)
+}
+
 // Open opens the lock directory at path. It is an error (77) where another user
-// could change what is in it: links there could be swapped under us, and a
-// planted pid could turn root against a victim.
+// could change what is in it, or which it is: links could be swapped under us,
+// and a planted pid could turn root against a victim.
 func Open(path string) (*Dir, error) {
 	path = filepath.Clean(path)
+	if err := checkWay(path); err != nil {
+		return nil, err
+	}
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, openFailed(path, err)

@@ -50,19 +50,111 @@ func TestWhatIsNoDirectoryCannotBecomeOne(t *testing.T) {
 	}
 }
 
-func TestAMissingDirectoryIsMadePrivateWithItsParents(t *testing.T) {
-	defer syscall.Umask(syscall.Umask(0))
-	path := filepath.Join(t.TempDir(), "a", "b")
-	if _, err := Open(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("Open made it, or: %v", err)
+func TestAMissingDirectoryIsMadePrivateWithItsParentsWhateverTheUmask(t *testing.T) {
+	for _, umask := range []int{0, 0o022, 0o177, 0o777} {
+		above := t.TempDir()
+		path := filepath.Join(above, "a", "b")
+		if _, err := Open(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("Open made it, or: %v", err)
+		}
+		before := syscall.Umask(umask)
+		d, err := Create(path)
+		if after := syscall.Umask(before); after != umask {
+			t.Errorf("the umask was %03o and is %03o", umask, after)
+		}
+		must(t, err)
+		must(t, d.Close())
+		for _, made := range []string{path, filepath.Dir(path)} {
+			info, err := os.Stat(made)
+			must(t, err)
+			if info.Mode().Perm() != 0o700 {
+				t.Errorf("umask %03o: %s has mode %v", umask, made, info.Mode())
+			}
+		}
 	}
-	d, err := Create(path)
-	must(t, err)
-	defer d.Close()
-	info, err := os.Stat(path)
-	must(t, err)
-	if info.Mode().Perm() != 0o700 {
-		t.Errorf("mode %v", info.Mode())
+}
+
+// way makes above/a/b/locks, of this user and nobody else's.
+func way(t *testing.T) (above, path string) {
+	t.Helper()
+	above = t.TempDir()
+	must(t, os.Chmod(above, 0o700))
+	path = filepath.Join(above, "a", "b", "locks")
+	must(t, os.MkdirAll(path, 0o700))
+	return above, path
+}
+
+func TestNobodyElseMayLeadTheWayToTheDirectory(t *testing.T) {
+	need.Root(t)
+	const stranger = 4711
+	for claim, change := range map[string]func(above string) error{
+		"a stranger's directory":  func(above string) error { return os.Chown(above+"/a", stranger, 0) },
+		"a directory open to all": func(above string) error { return os.Chmod(above+"/a", 0o757) },
+		"a strange group's": func(above string) error {
+			return errors.Join(os.Chown(above+"/a", 0, stranger), os.Chmod(above+"/a", 0o775))
+		},
+		"a stranger's link":          func(above string) error { return relink(above, "b2", stranger) },
+		"a stranger's absolute link": func(above string) error { return relink(above, above+"/a/b2", stranger) },
+		"a link out of a stranger's": func(above string) error {
+			return errors.Join(os.Mkdir(above+"/a/his", 0o755), relink(above, "his/../b2", 0), os.Chown(above+"/a/his", stranger, 0))
+		},
+	} {
+		above, path := way(t)
+		must(t, change(above))
+		_, err := Open(path)
+		refused(t, claim, err)
+		_, err = Create(filepath.Join(path, "c", "d"))
+		refused(t, claim, err)
+		if _, err := os.Stat(filepath.Join(path, "c")); err == nil {
+			t.Errorf("%s: something was made there", claim)
+		}
+	}
+}
+
+// relink puts a link in the place of a/b, which becomes a/b2.
+func relink(above, target string, owner int) error {
+	return errors.Join(os.Rename(above+"/a/b", above+"/a/b2"), os.Symlink(target, above+"/a/b"), os.Lchown(above+"/a/b", owner, 0))
+}
+
+func TestTheWayMayLeadThroughOnesOwnLinksAndStickyDirectories(t *testing.T) {
+	for claim, change := range map[string]func(above string) error{
+		"a link":                   func(above string) error { return relink(above, "b2", os.Geteuid()) },
+		"an absolute link":         func(above string) error { return relink(above, above+"/a/b2", os.Geteuid()) },
+		"a link up and down":       func(above string) error { return relink(above, "../../"+filepath.Base(above)+"/a/./b2", os.Geteuid()) },
+		"a sticky directory":       func(above string) error { return os.Chmod(above+"/a", 0o777|fs.ModeSticky) },
+		"one's own group's":        func(above string) error { return os.Chmod(above+"/a", 0o775) },
+		"one that cannot be read":  func(above string) error { return os.Chmod(above+"/a", 0o711) },
+		"nothing out of the usual": func(string) error { return nil },
+	} {
+		above, path := way(t)
+		must(t, change(above))
+		d, err := Open(path)
+		if err != nil {
+			t.Errorf("%s: %v", claim, err)
+			continue
+		}
+		must(t, d.Close())
+	}
+}
+
+func TestARelativePathBeginsWhereTheProcessIs(t *testing.T) {
+	above, path := way(t)
+	t.Chdir(filepath.Join(above, "a"))
+	for _, relative := range []string{"b/locks", "../a/b/locks", "./b/../b/locks/"} {
+		d, err := Open(relative)
+		must(t, err)
+		must(t, d.Close())
+	}
+	must(t, os.Chmod(".", 0o777))
+	_, err := Open("b/locks")
+	refused(t, path, err)
+}
+
+func TestLinksInACircleLeadNowhere(t *testing.T) {
+	above, path := way(t)
+	must(t, relink(above, "b", os.Geteuid()))
+	if _, err := Create(path); err == nil {
+		t.Error("it was opened")
 	}
 }
 

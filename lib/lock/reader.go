@@ -35,7 +35,8 @@ func (d *Dir) MarkRead(name string) error {
 	if err != nil {
 		return d.wrap(ReaderPrefix+name, err)
 	}
-	return unix.Close(fd)
+	defer unix.Close(fd)
+	return d.wrap(ReaderPrefix+name, retry(func() error { return unix.Fchmod(fd, 0o600) })) // whatever the umask
 }
 
 // markWait is how long the mark is waited for: it is held for a few system calls.

@@ -105,3 +105,53 @@ func TestARecordElsewhereIsHeldToTheSameRules(t *testing.T) {
 		t.Errorf("something was recorded: %v (%v)", left, err)
 	}
 }
+
+// A link in the middle of the path leads to another of root's directories.
+func TestALinkOfAnothersOnTheWayIsNotFollowed(t *testing.T) {
+	need.Root(t)
+	home, his := public(t), public(t)
+	must(t, os.Chmod(his, 0o777|os.ModeSticky)) // as /tmp
+	must(t, os.Symlink(home, his+"/link"))
+	must(t, os.Lchown(his+"/link", nobody, nobody))
+	a := helper.NewAtom(t)
+	a.Dir = filepath.Join(his, "link", "locks")
+	for verb, script := range verbs {
+		t.Log(verb)
+		a.Shell(t, script).Refused(t, 77, his+"/link: is a link of another user's")
+	}
+	if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
+		t.Errorf("something was made: %v (%v)", left, err)
+	}
+	must(t, os.Lchown(his+"/link", 0, 0))
+	a.Newcomer(t).Ran(t)
+}
+
+// There, root's directories seem to be nobody's.
+func TestInAUserNamespaceOfOnesOwnTheWayMayBeRoots(t *testing.T) {
+	need.Root(t)
+	const user = 4711
+	a := &helper.Atom{Dir: filepath.Join(public(t), "locks"), Bin: program(t, 0o755), UID: user}
+	must(t, os.Mkdir(a.Dir, 0o700))
+	must(t, os.Chown(a.Dir, user, user))
+	mapped := []string{"unshare", "--user", "--map-root-user"}
+	if r := (helper.Command{Args: append(mapped, "true"), UID: user}).Run(t); r.Status != 0 {
+		need.Skip(t, r.Err)
+	}
+	a.Shell(t, "$run echo ran", mapped...).Ran(t)
+	must(t, os.Chown(filepath.Dir(a.Dir), user+1, 0))
+	a.Shell(t, "$run echo ran").Refused(t, 77, "belongs to another user")
+}
+
+func TestTheUmaskDoesNotChangeWhoMayEnter(t *testing.T) {
+	a := &helper.Atom{Dir: filepath.Join(public(t), "above", "locks"), Bin: program(t, 0o755)}
+	if os.Geteuid() == 0 { // root enters anyhow
+		a.UID = nobody
+		must(t, os.Chown(filepath.Dir(filepath.Dir(a.Dir)), nobody, nobody))
+	}
+	a.Shell(t, "umask 0177; $run echo ran").Ran(t)
+	for path, want := range map[string]os.FileMode{filepath.Dir(a.Dir): 0o700, a.Dir: 0o700, a.Last(): 0o600, filepath.Join(a.Dir, "program.dax.runlog"): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v (%v), want %v", path, info.Mode(), err, want)
+		}
+	}
+}
