@@ -37,7 +37,10 @@ func atoms() []string {
 // one line for each, to be switched on when it is mended. ADLOCK_STORM_WITH, a
 // list of names parted by commas, switches on for one run.
 var known = map[string]bool{
-	"fractions":   false, // durations below a second
+	"fractions": false, // durations below a second
+	// The job in a group that the command leads (timeout), when a newcomer ends the
+	// command while somebody else kills the supervisor: README, what is not promised.
+	"groups":      false,
 	"sessions":    false, // a daemon that gets the pid of a dead owner that led its session
 	"helpers":     false, // a signal at a helper of the library, while it takes or releases
 	"traps":       false, // a trap that uses the library in the middle of another call
@@ -290,12 +293,12 @@ func (t *troupe) leaver(c *contender) {
 	leave := append(t.shell(), script, "leave", c.id, w.atom)
 	if t.IntN(2) == 0 {
 		t.supervised(c, w, t.run(w), leave, []string{"setsid"}, t.job(c.id, w, t.body()))
-		c.command = true
+		c.command, c.killable = true, true
 	} else {
 		t.supervised(c, w, t.run(w), leave, []string{"timeout", "20"}, t.job(c.id, w, t.body()))
-		c.rest = true
+		c.rest, c.killable = true, known["groups"]
 	}
-	c.mortal, c.killable = true, true
+	c.mortal = true
 }
 
 // pair is a run whose command is a run: both atoms are held by the same job. The

@@ -50,13 +50,17 @@ func (e event) number(i int) int {
 	return n
 }
 
-// status returns the word at 0 as a status. ksh93 says 256 + the signal's number
-// where others say 128.
+// status returns the word at 0 as a status. For a signal ksh93 says 256 and its
+// number, and yash 384, where others say 128.
 func (e event) status() int {
-	if n := e.number(0); n < 256 {
+	switch n := e.number(0); {
+	case n >= 384:
+		return n - 256
+	case n >= 256:
+		return n - 128
+	default:
 		return n
 	}
-	return e.number(0) - 128
 }
 
 // rootOf returns the contender of an attempt: the process that the stage

@@ -186,8 +186,6 @@ overlap() {
 	note with "$status ${ADLOCK_VERDICT:-none}"
 	[ "$taken" = 0 ] || return 0
 	id=$id.k atom=$inner
-	note call "atom=$atom mode=x elapsed=0 limit=-1 slots=$slots"
-	note got "0 acquired"
 	hold f 0
 	status=0
 	adlock_release || status=$?
@@ -196,8 +194,11 @@ overlap() {
 
 inner() {
 	hold q 0
-	adlock_get o "$inner" 0 never && taken=0
-	return 0
+	outer=$id id=$id.k taken=0
+	note call "atom=$inner mode=x elapsed=0 limit=-1 slots=$slots"
+	adlock_get o "$inner" 0 never || taken=$?
+	note got "$taken ${ADLOCK_VERDICT:-none}"
+	id=$outer
 }
 
 # attempt takes one atom by the library, and gives it back.
