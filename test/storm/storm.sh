@@ -35,9 +35,11 @@ hold() {
 		echo "$mode $id
 $mode $id" >&9
 		until read -r first <&9; do :; done # a trapped signal ends a read
-		case "$mode $first" in
-		"s s "* | "$mode $mode $id") ;;
-		*) note clash "$first" ;;
+		case $mode in
+		x) [ "$first" = "x $id" ] || note clash "$first" ;;
+		s) # two who read at once, byte by byte, tear each other's lines
+			case $first in *"x "*) note clash "$first" ;; esac
+			;;
 		esac
 		whoami
 		note in "$me"
