@@ -346,6 +346,9 @@ func (t *troupe) scripted(c *contender, bodies string) {
 	if t.IntN(3) == 0 {
 		c.env = append(c.env, "ADLOCK_WAIT=1s")
 	}
+	if t.IntN(4) == 0 {
+		c.env = append(c.env, "STORM_PASS=1")
+	}
 	if strings.Contains("nNwx", bodies) && slots > 0 {
 		bodies = "f"
 	}

@@ -396,8 +396,8 @@ func (t *trial) aged(a *attempt, age time.Duration, at int) bool {
 	return t.events[at].at-t.events[a.call].at >= age-coarse
 }
 
-// tell describes a violation with the events around it that are of its atom or
-// of the contenders in it.
+// tell describes a violation with the events around it: those of its atom, of the
+// contenders in it, and where it is of no atom all.
 func (v violation) tell(events []event) string {
 	atoms := map[string]string{}
 	roots := map[string]bool{}
@@ -409,7 +409,8 @@ func (v violation) tell(events []event) string {
 		if e.kind == "call" {
 			atoms[e.id] = termsOf(e.words).atom
 		}
-		about := roots[rootOf(e.id)] || v.atom != "" && atoms[e.id] == v.atom
+		about := roots[rootOf(e.id)] || v.atom != "" && atoms[e.id] == v.atom ||
+			v.atom == "" && i > v.at-25 && i < v.at+5 // nobody's: what happened at the time
 		if !about || i > v.at+400 {
 			continue
 		}

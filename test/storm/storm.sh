@@ -295,6 +295,7 @@ script)
 	program=$ADLOCK_PROGRAM n=0
 	# shellcheck source=sh/adlock.sh
 	. "$ADLOCK_SH"
+	case ${STORM_PASS-} in 1) adlock_pass ;; esac
 	case $bodies in u) trap 'adlock_with o trapped 0 never -- : || :' USR1 && bodies=f ;; esac
 	while [ "$n" -lt "$count" ] && [ ! -e "$STORM/stop" ]; do
 		case $bodies in k) overlap ;; *) attempt ;; esac

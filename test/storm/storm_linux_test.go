@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,18 +68,20 @@ func TestTheStormBreaksNoPromise(t *testing.T) {
 	if binary == "" {
 		binary = helper.Binary(t)
 	}
+	runtime.LockOSThread() // the stage dies with the thread that started it
+	defer runtime.UnlockOSThread()
 	stage := exec.Command("/proc/self/exe")
 	stage.Env = append(os.Environ(), stageEnv+"="+dir, "STORM_BINARY="+binary)
 	stage.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL, Setsid: true,
 	}
 	if os.Geteuid() != 0 {
-		need.Namespaces(t, "--user", "--pid", "--mount", "--fork", "--map-root-user")
+		need.Namespaces(t, "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
 		stage.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		stage.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
 		stage.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 	} else {
-		need.Namespaces(t, "--pid", "--mount", "--fork")
+		need.Namespaces(t, "--pid", "--fork", "--mount-proc")
 	}
 	stage.Stdout, stage.Stderr = os.Stdout, os.Stdout // as it comes: the long form runs for hours
 	if err := stage.Run(); err != nil {
