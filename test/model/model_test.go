@@ -1,7 +1,8 @@
 // Package model has the protocol of one atom checked by spin: every order in
 // which an owner, newcomers, crashes and the clock can follow each other
-// (adlock.pml). The variants that measurement had shown to be unsound must be
-// found to be so, or the model would prove nothing.
+// (adlock.pml), and every order in which a job can fork, die and escape while it
+// is being ended (job.pml). The variants that attacks and measurement had shown
+// to be unsound must be found to be so, or the models would prove nothing.
 package model
 
 import (
@@ -18,13 +19,18 @@ import (
 // patience is for one model: seconds on an idle machine.
 const patience = 5 * time.Minute
 
+const (
+	protocol = "adlock.pml"
+	job      = "job.pml"
+)
+
 // verify has spin look at every state of the model built with the definitions,
 // and returns what it says. claim is for a model with a temporal property.
-func verify(t *testing.T, claim bool, definitions ...string) string {
+func verify(t *testing.T, file string, claim bool, definitions ...string) string {
 	t.Helper()
 	need.Tools(t, "spin", "gcc")
 	dir := t.TempDir()
-	model := filepath.Join(helper.Root(), "test", "model", "adlock.pml")
+	model := filepath.Join(helper.Root(), "test", "model", file)
 	run(t, dir, append(append([]string{"spin"}, definitions...), "-a", model)...)
 	compile := []string{"gcc", "-O2", "-w", "-DCOLLAPSE", "-DMEMLIM=2000", "-o", "pan", "pan.c"}
 	// -E: a hung job is no deadlock of the protocol.
@@ -68,7 +74,7 @@ func mustFail(t *testing.T, said, why string) {
 }
 
 func TestTheProtocolIsSafe(t *testing.T) {
-	mustHold(t, verify(t, false))
+	mustHold(t, verify(t, protocol, false))
 }
 
 // With three newcomers it takes more than a minute: that is for the long run.
@@ -77,15 +83,15 @@ func TestAnAtomIsAvailableInTheEnd(t *testing.T) {
 	if os.Getenv("ADLOCK_SOAK") != "" {
 		newcomers = "-DN=3"
 	}
-	mustHold(t, verify(t, true, "-DCRON", newcomers))
+	mustHold(t, verify(t, protocol, true, "-DCRON", newcomers))
 }
 
 func TestWithoutExpiryAHungOwnerKeepsTheAtom(t *testing.T) {
-	mustFail(t, verify(t, true, "-DCRON", "-DN=2", "-DNOEXPIRY"), "acceptance cycle")
+	mustFail(t, verify(t, protocol, true, "-DCRON", "-DN=2", "-DNOEXPIRY"), "acceptance cycle")
 }
 
 func TestAGuardOnTheLastLockIsSafeWhileNobodyDeletesIt(t *testing.T) {
-	mustHold(t, verify(t, false, "-DLASTGUARD", "-DN=2"))
+	mustHold(t, verify(t, protocol, false, "-DLASTGUARD", "-DN=2"))
 }
 
 func TestUnsoundVariantsAreFound(t *testing.T) {
@@ -96,7 +102,62 @@ func TestUnsoundVariantsAreFound(t *testing.T) {
 	} {
 		t.Run(variant, func(t *testing.T) {
 			const twoJobs = "assertion violated (jobs==0)"
-			mustFail(t, verify(t, false, append(definitions, "-DEXCLUSION")...), twoJobs)
+			mustFail(t, verify(t, protocol, false, append(definitions, "-DEXCLUSION")...), twoJobs)
+		})
+	}
+}
+
+func TestALockIsReplacedOnlyWhenTheWholeJobIsDead(t *testing.T) {
+	for claim, definitions := range map[string][]string{
+		"a script":                           nil,
+		"a newcomer inside the job":          {"-DINSIDE"},
+		"adlock run":                         {"-DRUN"},
+		"adlock run on a terminal":           {"-DRUN", "-DGATE"},
+		"killed before the command is there": {"-DRUN", "-DGATE", "-DHOLE"},
+	} {
+		t.Run(claim, func(t *testing.T) { mustHold(t, verify(t, job, false, definitions...)) })
+	}
+}
+
+func TestRulesThatLetAJobOutliveItsLockAreFound(t *testing.T) {
+	for rule, definitions := range map[string][]string{
+		"members are not recorded":                           {"-DNORECORD"},
+		"members are recorded when they have been signalled": {"-DRECORDLATE"},
+		"an append that failed is passed over":               {"-DUNWRITTEN"},
+		"who is hidden is dead":                              {"-DHIDDENDEAD"},
+		"who is hidden is dead, to the supervisor":           {"-DRUN", "-DHIDDENDEAD"},
+		"a group that shows a zombie hides nobody":           {"-DZOMBIESHOWN"},
+		"a newcomer inside the job spares its ancestors":     {"-DINSIDE", "-DSPARE"},
+		"the command is not recorded":                        {"-DRUN", "-DNOCOMMAND"},
+		"neither the command nor members are recorded":       {"-DRUN", "-DNOCOMMAND", "-DNORECORD"},
+		"the command is not recorded under another's guard":  {"-DRUN", "-DGIVEUP"},
+	} {
+		t.Run(rule, func(t *testing.T) { mustFail(t, verify(t, job, false, definitions...), outlived) })
+	}
+}
+
+// outlived: somebody of the job is left.
+const outlived = "assertion violated (left==0)"
+
+// What the model leaves out, so that the rest can be shown to hold, are holes
+// indeed. The first is the one that a job of `adlock run` has to fear.
+func TestWhatIsNotPromisedIsAHole(t *testing.T) {
+	for hole, definition := range map[string][]string{
+		"adlock run is killed between fork and the record of a command that leaves its group": {"-DRUN", "-DHOLE"},
+		"a process outlives its parent outside of the owner's group":                          {"-DORPHANS"},
+		"one is started there between a look at the process table and its parent's death":     {"-DLATEFORKS"},
+	} {
+		t.Run(hole, func(t *testing.T) { mustFail(t, verify(t, job, false, definition...), outlived) })
+	}
+}
+
+// A model in which no lock is ever replaced would hold whatever it is told.
+func TestLocksAreReplacedInTheModel(t *testing.T) {
+	for owner, definitions := range map[string][]string{
+		"a script's": nil, "one with a newcomer inside the job": {"-DINSIDE"}, "adlock run's": {"-DRUN"},
+	} {
+		t.Run(owner, func(t *testing.T) {
+			mustFail(t, verify(t, job, false, append(definitions, "-DWITNESS")...), "assertion violated (path!=1)")
 		})
 	}
 }
