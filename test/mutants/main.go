@@ -1,7 +1,7 @@
 // Mutants tries the tests: it changes the code of a package in one small place
 // at a time, and tells which changes no test notices.
 //
-//	go run ./test/mutants [-tags T] [-match RE] [-list] [-least PERCENT] lib/policy …
+//	go run ./test/mutants [-tags T] [-match RE] [-every N] [-list] [-least PERCENT] lib/policy …
 //
 // The changes: comparisons negated and moved by one, arithmetic and boolean
 // operators exchanged, truths turned, whole numbers one higher, calls,
@@ -54,6 +54,7 @@ type options struct {
 	tags  string
 	match *regexp.Regexp
 	list  bool
+	every int
 	least float64
 }
 
@@ -62,6 +63,7 @@ func main() {
 	flag.StringVar(&o.tags, "tags", "", "build `tags`")
 	flag.BoolVar(&o.list, "list", false, "list the mutants and try none")
 	flag.Float64Var(&o.least, "least", 95, "fail below this `percentage`")
+	flag.IntVar(&o.every, "every", 1, "try only the `N`th mutant, the 2N-th and so on")
 	match := flag.String("match", "", "only mutants whose line of the report matches `RE`")
 	flag.Parse()
 	o.match = regexp.MustCompile(*match)
@@ -104,7 +106,7 @@ func one(o options, path string, reasons map[string]string) error {
 	if err != nil {
 		return err
 	}
-	chosen := func(m mutant) bool { return o.match.MatchString(m.String()) }
+	chosen := func(i int) bool { return (i+1)%o.every == 0 && o.match.MatchString(mutants[i].String()) }
 	var s score
 	if err := t.all(mutants, chosen, reached, func(m mutant, f fate) { s[tell(m, f, reasons)]++ }); err != nil {
 		return err
@@ -118,7 +120,7 @@ func one(o options, path string, reasons map[string]string) error {
 
 // all tries first the mutants that one binary holds, and then the others, each
 // built by itself.
-func (t *target) all(mutants []mutant, chosen func(mutant) bool, reached []reach, tell func(mutant, fate)) error {
+func (t *target) all(mutants []mutant, chosen func(int) bool, reached []reach, tell func(mutant, fate)) error {
 	held, err := t.buildAll(mutants)
 	if err != nil {
 		return err
@@ -128,7 +130,7 @@ func (t *target) all(mutants []mutant, chosen func(mutant) bool, reached []reach
 	}
 	for _, together := range []bool{true, false} {
 		for i, m := range mutants {
-			if held[i+1] != together || !chosen(m) {
+			if held[i+1] != together || !chosen(i) {
 				continue
 			}
 			f, err := t.outcome(m, i+1, together, reached)

@@ -178,10 +178,13 @@ var (
 // The mutant is one that the binary holds, or "".
 func (t *target) run(mutant, match string, limit time.Duration, options ...string) error {
 	scratch := filepath.Join(t.work, "tmp")
-	if err := os.MkdirAll(scratch, 0o755); err != nil {
+	if err := os.Mkdir(scratch, 0o755); err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
+	if err := os.Chmod(scratch, 0o777|os.ModeSticky); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	args := append(namespace(), "sh", "-c", `"$@"; exit $?`, "sh", t.binary(), "-test.failfast", "-test.run", match)
