@@ -1,0 +1,297 @@
+package lock
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/exit"
+	"adlock/lib/process"
+	"adlock/test/need"
+)
+
+// closed is the directory through a descriptor that every call fails on.
+func closed(d *Dir) *Dir { return &Dir{path: d.path, fd: -1, uid: d.uid, entered: d.entered} }
+
+// onlyToRead opens the lock "x" in a way in which it cannot be written.
+func onlyToRead(t *testing.T, d *Dir) *Active {
+	t.Helper()
+	f, err := d.openFile(ActivePrefix+"x", unix.O_RDONLY)
+	must(t, err)
+	a := &Active{file: *f}
+	must(t, a.load())
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+func TestNoFailedCallIsTakenForSuccess(t *testing.T) {
+	d := newDir(t)
+	put(t, d, record())
+	must(t, d.MakeLast("x", Memory{}))
+	must(t, os.WriteFile(d.Path("read.x"), nil, 0o600))
+	whole, bad := active(t, d), closed(d)
+	noName := func() *Active { a := *whole; a.dir = bad; return &a }
+	noFile := func() *Active { a := *whole; a.fd = -1; return &a }
+	draft := func(dir *Dir, fd int, temporary string) *Draft {
+		return &Draft{file: file{dir: dir, name: "lock.x", fd: fd, st: whole.st}, temporary: temporary}
+	}
+	members := []process.Identity{member(20)}
+	for claim, call := range map[string]func() error{
+		"check":               bad.check,
+		"close":               bad.Close,
+		"names":               func() error { _, err := bad.Names(""); return err },
+		"active":              func() error { _, err := bad.Active("x"); return err },
+		"reader":              func() error { _, err := bad.Reader("x"); return err },
+		"last":                func() error { _, err := bad.Last("x"); return err },
+		"last changed":        func() error { _, err := bad.LastChanged("x"); return err },
+		"make last":           func() error { return bad.MakeLast("x", Memory{}) },
+		"remember":            func() error { return bad.Remember("x", time.Now(), Memory{}) },
+		"stamp":               func() error { return bad.Stamp("x", Memory{}) },
+		"stamp anew":          func() error { return bad.stampAnew("x", Memory{}) },
+		"remove last":         func() error { return bad.RemoveLast("x") },
+		"mark read":           func() error { return bad.MarkRead("x") },
+		"marked":              func() error { return bad.Marked("x", func() error { return nil }) },
+		"readers":             func() error { _, err := bad.Readers("x"); return err },
+		"draft":               func() error { _, err := bad.Draft(nil); return err },
+		"draft with a name":   func() error { _, err := bad.temporary(); return err },
+		"draft without one":   func() error { _, err := bad.nameless(); return err },
+		"fill":                func() error { return draft(d, -1, "").fill(nil) },
+		"link nameless":       func() error { return draft(bad, whole.fd, "").Link("lock.y") },
+		"link":                func() error { return draft(bad, whole.fd, "temp.x").Link("lock.y") },
+		"replace nameless":    func() error { return draft(bad, whole.fd, "").Replace("lock.y") },
+		"replace":             func() error { return draft(bad, whole.fd, "temp.x").Replace("lock.y") },
+		"withdraw":            func() error { return draft(bad, whole.fd, "").Withdraw() },
+		"touch":               func() error { _, err := draft(d, -1, "").Touch(); return err },
+		"set modified":        func() error { return draft(d, -1, "").setModified(time.Now()) },
+		"sweep":               func() error { return bad.Sweep(time.Now()) },
+		"sweep one":           func() error { return bad.sweepOne("temp.x", time.Now()) },
+		"guard, no file":      func() error { return noFile().Guard(0) },
+		"guard, no name":      func() error { return noName().Guard(0) },
+		"remove":              func() error { return noName().Remove() },
+		"append, no file":     func() error { return noFile().AppendCommand(member(20)) },
+		"append, to read":     func() error { return onlyToRead(t, d).AppendCommand(member(20)) },
+		"survivors, to read":  func() error { return onlyToRead(t, d).AppendSurvivors(members) },
+		"survivors, no file":  func() error { return noFile().AppendSurvivors(members) },
+		"truncate":            func() error { return noFile().truncate(0) },
+		"read":                func() error { _, err := noFile().read(); return err },
+		"load":                func() error { return noFile().load() },
+		"stat":                func() error { return noFile().stat() },
+		"write":               func() error { return noFile().write([]byte("x")) },
+		"named":               func() error { _, err := noName().named(); return err },
+		"flock":               func() error { _, err := noFile().flock(0); return err },
+		"a lock to be opened": func() error { _, err := bad.openFile("lock.x", unix.O_RDONLY); return err },
+	} {
+		if err := call(); err == nil {
+			t.Errorf("%s: no error", claim)
+		}
+	}
+	if a := active(t, d); a.Content != Full || a.Appended.Command.PID != 0 || len(a.Appended.Survivors) > 0 {
+		t.Errorf("the lock has changed: %+v", a.Appended)
+	}
+}
+
+// An unfinished line cannot be cut off through a descriptor that only reads, so
+// nothing may come behind it.
+func TestNothingIsAppendedBehindALineThatCannotBeCutOff(t *testing.T) {
+	d := newDir(t)
+	must(t, os.WriteFile(d.Path("lock.x"), append(record().Bytes(), "surv"...), 0o600))
+	if err := onlyToRead(t, d).AppendCommand(member(20)); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestAFailureOfWhatAReaderDoesIsTold(t *testing.T) {
+	d := newDir(t)
+	failed := errors.New("failed")
+	do := func() error { return failed }
+	if err := d.Marked("x", do); !errors.Is(err, failed) {
+		t.Errorf("without readers: %v", err)
+	}
+	must(t, d.MarkRead("x"))
+	if err := d.Marked("x", do); !errors.Is(err, failed) {
+		t.Errorf("with readers: %v", err)
+	}
+	must(t, os.Remove(d.Path("read.x")))
+	must(t, os.Mkdir(d.Path("read.x"), 0o700))
+	if err := d.Marked("x", do); !errors.Is(err, failed) || exit.Code(err) == exit.OK {
+		t.Errorf("with a mark that is none: %v", err)
+	}
+	must(t, os.Chmod(d.path, 0o700))
+	if err := d.MarkRead("x"); err == nil {
+		t.Error("a directory is taken for the mark")
+	}
+}
+
+// openFiles counts this process's descriptors.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(list)
+}
+
+func TestNothingStaysOpen(t *testing.T) {
+	path := t.TempDir()
+	must(t, os.Chmod(path, 0o700))
+	lax := t.TempDir()
+	must(t, os.Chmod(lax, 0o777))
+	swept := func(d *Dir) {
+		must(t, os.WriteFile(d.Path("temp."+Token()), nil, 0o600))
+		must(t, d.Sweep(time.Now().Add(time.Hour)))
+	}
+	for claim, call := range map[string]func(d *Dir){
+		"a directory":              func(*Dir) { d, err := Open(path); must(t, err); must(t, d.Close()) },
+		"a directory of all":       func(*Dir) { Open(lax) },
+		"a lock":                   func(d *Dir) { a, err := d.Active("x"); must(t, err); must(t, a.Close()) },
+		"a lock that is too large": func(d *Dir) { a, err := d.Active("large"); must(t, err); must(t, a.Close()) },
+		"a last lock":              func(d *Dir) { d.Last("x") },
+		"a last lock's age":        func(d *Dir) { d.LastChanged("x") },
+		"a stamp":                  func(d *Dir) { must(t, d.Stamp("x", Memory{})) },
+		"a stamp anew":             func(d *Dir) { must(t, d.RemoveLast("z")); must(t, d.Stamp("z", Memory{})) },
+		"a memory":                 func(d *Dir) { must(t, d.Remember("x", time.Now(), Memory{Started: time.Now()})) },
+		"a mark":                   func(d *Dir) { must(t, d.MarkRead("x")); must(t, d.Marked("x", func() error { return nil })) },
+		"names":                    func(d *Dir) { d.Names("") },
+		"drafts":                   func(d *Dir) { draft, err := d.Draft(nil); must(t, err); draft.Discard() },
+		"a draft without room":     func(d *Dir) { withoutRoom(t, func() { d.Draft(make([]byte, 1<<16)) }) },
+		"debris":                   swept,
+	} {
+		t.Run(claim, func(t *testing.T) {
+			d := newDir(t)
+			put(t, d, record())
+			must(t, d.MakeLast("x", Memory{}))
+			must(t, os.WriteFile(d.Path("lock.large"), nil, 0o600))
+			must(t, os.Truncate(d.Path("lock.large"), 1<<40))
+			call(d)
+			before := openFiles(t)
+			for range 20 {
+				call(d)
+			}
+			if after := openFiles(t); after >= before+20 { // others may have opened a few meanwhile
+				t.Errorf("%d files were open, then %d", before, after)
+			}
+		})
+	}
+}
+
+// withoutRoom makes files no longer than a page, as a full disk does.
+func withoutRoom(t *testing.T, call func()) {
+	t.Helper()
+	var before syscall.Rlimit
+	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
+	limited := before
+	limited.Cur = 4096
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limited))
+	defer func() { must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before)) }()
+	call()
+}
+
+func TestADraftThatDoesNotFitIsAnErrorAndLeavesNothing(t *testing.T) {
+	d := newDir(t)
+	withoutRoom(t, func() {
+		if draft, err := d.Draft(make([]byte, 1<<16)); err == nil {
+			draft.Discard()
+			t.Error("no error")
+		}
+		if err := d.MakeLast("x", Memory{other: []string{"x=" + string(make([]byte, 1<<16))}}); err == nil {
+			t.Error("a last lock: no error")
+		}
+	})
+	mustHold(t, d)
+}
+
+func TestTheHolderIsWhoHasTheFlockOfThisInode(t *testing.T) {
+	d := newDir(t)
+	put(t, d, record())
+	must(t, d.MakeLast("x", Memory{}))
+	a := active(t, d)
+	last, err := os.OpenFile(d.Path("last.x"), os.O_RDWR, 0)
+	must(t, err)
+	defer last.Close()
+	must(t, unix.Flock(int(last.Fd()), unix.LOCK_EX))
+	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	must(t, unix.FcntlFlock(uintptr(a.fd), unix.F_SETLK, &lock)) // of another kind
+	if holder := a.GuardHolder(); holder != 0 {
+		t.Errorf("%d holds the guard", holder)
+	}
+	other := active(t, d)
+	must(t, other.Guard(0))
+	if holder := a.GuardHolder(); holder != os.Getpid() {
+		t.Errorf("%d holds the guard", holder)
+	}
+}
+
+func TestADeviceIsNamedAsTheKernelDoes(t *testing.T) {
+	for want, dev := range map[string]uint64{"00:05:": unix.Mkdev(0, 5), "fd:10:": unix.Mkdev(0xfd, 0x10), "08:0f:": unix.Mkdev(8, 15), "103:00:": unix.Mkdev(0x103, 0)} {
+		if got := fileID(dev); got != want {
+			t.Errorf("%d is %q, want %q", dev, got, want)
+		}
+	}
+}
+
+func TestOtherUsersFilesAndDirectoriesAreToldApart(t *testing.T) {
+	need.Root(t)
+	path := t.TempDir()
+	must(t, os.Chmod(path, 0o700))
+	d, err := Open(path)
+	must(t, err)
+	defer d.Close()
+	put(t, d, record())
+	foreign := &Dir{path: d.path, fd: d.fd, uid: 4711} // as root sees a user's
+	must(t, os.Chown(d.Path("lock.x"), 4711, 4711))
+	a, err := foreign.Active("x")
+	if err != nil || a.UID() != 4711 {
+		t.Fatalf("a file of the directory's owner: %v", err)
+	}
+	a.Close()
+	must(t, os.Chown(d.Path("lock.x"), 4712, 4712))
+	_, err = foreign.Active("x")
+	refused(t, "a third user's", err)
+}
+
+func TestAFileMayHaveTwoLinksForAMoment(t *testing.T) {
+	d := newDir(t)
+	put(t, d, record())
+	must(t, os.Link(d.Path("lock.x"), d.Path("temp.x")))
+	active(t, d)
+	must(t, os.Link(d.Path("lock.x"), d.Path("temp.y")))
+	_, err := d.Active("x")
+	refused(t, "three links", err)
+}
+
+func TestAMissingFileIsTheErrorAndTheOthersNameTheirs(t *testing.T) {
+	d := newDir(t)
+	if err := d.wrap("lock.x", unix.ENOENT); !errors.Is(err, os.ErrNotExist) || exit.Code(err) == exit.IO {
+		t.Errorf("missing: %v", err)
+	}
+	var named *os.PathError
+	if err := d.wrap("lock.x", unix.ENOENT); !errors.As(err, &named) || named.Path != filepath.Join(d.path, "lock.x") {
+		t.Errorf("missing: %#v", err)
+	}
+	if err := d.wrap("lock.x", unix.EIO); exit.Code(err) != exit.IO {
+		t.Errorf("broken: %v", err)
+	}
+}
+
+func TestWhatMayNotBeMadeIsSaidSo(t *testing.T) {
+	for err, want := range map[error]int{unix.EACCES: exit.CannotCreate, unix.EPERM: exit.CannotCreate, unix.EROFS: exit.CannotCreate, unix.EIO: exit.IO, unix.ENOSPC: exit.IO} {
+		if got := exit.Code(cannotCreate("x", err)); got != want {
+			t.Errorf("%v: status %d, want %d", err, got, want)
+		}
+	}
+	for err, want := range map[error]int{unix.ENOENT: exit.CannotCreate, unix.ENOTDIR: exit.CannotCreate, unix.ELOOP: exit.CannotCreate, unix.EACCES: exit.NotPermitted, unix.EIO: exit.IO} {
+		if got := exit.Code(openFailed("/nowhere/at/all", err)); got != want {
+			t.Errorf("opening: %v: status %d, want %d", err, got, want)
+		}
+	}
+}
+
+func TestADirectoryIsMadeOnlyWhereItsParentIsOne(t *testing.T) {
+	if _, err := Create("/proc/self/nothing/below"); err == nil {
+		t.Error("made")
+	}
+}
