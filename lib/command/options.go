@@ -6,6 +6,7 @@ package command
 import (
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,10 @@ type Option struct {
 	Arg   string // what its value is called; "": a switch
 	Help  string
 	Set   func(value string) error
+
+	// Inherited: a job inherits the variable. Of others it does not, as they were
+	// said of the one lock that it runs under (Environment).
+	Inherited bool
 }
 
 // ErrHelp says that --help was asked for: that is for whoever prints it.
@@ -53,6 +58,15 @@ func Parse(options []Option, args []string) (rest []string, err error) {
 		}
 	}
 	return nil, nil
+}
+
+// Environment is this process's own without what was said of one lock: with that
+// a job's own locks would be taken, and wait for it (its slot, say) for ever.
+func Environment(options []Option) []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.ContainsFunc(options, func(o Option) bool { return o.Env == name && !o.Inherited })
+	})
 }
 
 // parseOne sets the option arg, whose value may be the next argument.

@@ -45,7 +45,7 @@ func (r *runArgs) options() []Option {
 	a := &r.Request.Atom
 	return append([]Option{
 		{Name: "program", Env: "ADLOCK_PROGRAM", Arg: "NAME", Help: "the program (default: the command's base name)", Set: Text(&a.Program)},
-		{Name: "host", Env: "ADLOCK_HOST", Arg: "NAME", Help: "the host (default: the node name)", Set: Text(&a.Host)},
+		{Name: "host", Env: "ADLOCK_HOST", Arg: "NAME", Help: "the host (default: the node name)", Set: Text(&a.Host), Inherited: true},
 		{Name: "operator", Env: "ADLOCK_OPERATOR", Arg: "NAME", Help: "the operator (default: run)", Set: Text(&a.Operator)},
 		{Name: "operand", Alias: "name", Env: "ADLOCK_OPERAND", Arg: "NAME", Help: "the operand (default: the command line)", Set: Text(&a.Operand)},
 		{Name: "exit-denied", Alias: "E", Env: "ADLOCK_EXIT_DENIED", Arg: "N", Help: "exit with N when denied (default 75)", Set: Number(&r.exitDenied, 0, 255)},
@@ -54,7 +54,7 @@ func (r *runArgs) options() []Option {
 		{Name: "retry-failed", Env: "ADLOCK_RETRY_FAILED", Help: "a failed run does not count for IfElapsed", Set: Toggle(&r.retryFailed)},
 		{Name: "jitter", Env: "ADLOCK_JITTER", Arg: "D", Help: "first wait a random time up to D", Set: Duration(&r.jitter)},
 		{Name: "dry-run", Env: "ADLOCK_DRY_RUN", Help: "say the verdict and why; touch nothing", Set: Toggle(&r.dryRun)},
-		{Name: "store", Env: "ADLOCK_STORE", Arg: "URL", Help: "where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR", Set: Text(&r.store)},
+		{Name: "store", Env: "ADLOCK_STORE", Arg: "URL", Help: "where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR", Set: Text(&r.store), Inherited: true},
 	}, r.Settings.Options()...)
 }
 
@@ -138,7 +138,7 @@ func (r *runArgs) supervised(path string, command []string) (int, error) {
 	end := make(chan time.Duration, 1)
 	r.Request.End = end
 	plan := supervise.Job{
-		Command: command[0], Path: path, Args: command, Env: os.Environ(), QuietOK: r.quietOK, End: end,
+		Command: command[0], Path: path, Args: command, Env: Environment(r.options()), QuietOK: r.quietOK, End: end,
 		Enforce: r.enforce, ExpireAfter: r.Request.Limits.ExpireAfter, Pause: r.Request.Pause,
 		Observe: func(s process.Signalled) { k.RecordSignal(&r.Request, s) },
 	}

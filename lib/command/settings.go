@@ -46,7 +46,7 @@ func (s *Settings) Options() []Option {
 		{Name: "from-start", Env: "ADLOCK_FROM_START", Help: "IfElapsed counts from the start of the last run", Set: Toggle(&r.FromStart)},
 		{Name: "starving", Env: "ADLOCK_STARVING", Arg: "N", Help: "say it aloud when denied as busy or full N times in a row; 0: never (default 10)", Set: Number(&r.Starving, 0, 1000)},
 		{Name: "now", Env: "ADLOCK_NOW", Arg: "EPOCH", Help: "the clock of the whole pass, in seconds since the epoch", Set: Instant(&r.Now)},
-		{Name: "verbose", Env: "ADLOCK_VERBOSE", Help: "say why the lock was denied", Set: Toggle(&s.Verbose)},
+		{Name: "verbose", Env: "ADLOCK_VERBOSE", Help: "say why the lock was denied", Set: Toggle(&s.Verbose), Inherited: true},
 	}
 }
 
