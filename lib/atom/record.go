@@ -1,10 +1,12 @@
 package atom
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
 	"adlock/lib/exit"
+	"adlock/lib/limit"
 	"adlock/lib/lock"
 	"adlock/lib/name"
 	"adlock/lib/policy"
@@ -42,8 +44,33 @@ func (r *Request) outcome(verdict Verdict, step policy.Step, v *View) Outcome {
 	case Busy:
 		o.blocker = v.Record.Owner.PID
 		o.recheck = policy.Expiry(r.Limits, v.Active) - v.Active.Age
+		r.refuseEndless(&o, v)
 	}
 	return o
+}
+
+// refuseEndless: a newcomer inside the job that is in its way would wait for
+// itself. Only where it asked to wait without end: a job may have started it
+// beside itself, and release first.
+func (r *Request) refuseEndless(o *Outcome, v *View) {
+	if r.Wait == limit.Never && v.surrounds() {
+		o.endless = true
+		o.Reason = joined(o.Reason, "to wait without end is refused inside the job that is waited for")
+	}
+}
+
+// surrounds tells whether this process was started from inside the owner's job.
+func (v *View) surrounds() bool {
+	switch v.Active.Owner {
+	case policy.Ancestor:
+		return true
+	case policy.Orphaned:
+		if v.active != nil {
+			_, err := v.active.Job().Members()
+			return errors.Is(err, process.ErrAncestor)
+		}
+	}
+	return false
 }
 
 // guarded is the denial where somebody else is at the lock: it is being released,

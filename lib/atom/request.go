@@ -83,6 +83,7 @@ type Outcome struct {
 	ExpireAfter time.Duration // in force, where the atom was taken
 
 	again   bool          // what was seen has changed: look again
+	endless bool          // to wait for it would have no end: it waits for this newcomer
 	blocker int           // pid of the owner in the way, for waiting; 0: unknown
 	recheck time.Duration // when waiting helps at the latest: the owner expires, the atom is due
 	found   runlog.Event  // owner, age: for the record

@@ -48,12 +48,13 @@ func (k *Keeper) takeSlot(r *Request, record lock.Record) (Outcome, error) {
 	if len(held) > 0 || err != nil && !errors.Is(err, lock.ErrGuarded) {
 		return acquired, err
 	}
+	full := Outcome{Verdict: Full, Reason: "full: " + strconv.Itoa(r.Slots) + " atoms of " + r.Atom.Program + " are running"}
 	for n := 1; n <= r.Slots; n++ {
-		if taken, err := k.trySlot(r, record, n); taken || err != nil {
+		if taken, err := k.trySlot(r, record, n, &full); taken || err != nil {
 			return acquired, err
 		}
 	}
-	return Outcome{Verdict: Full, Reason: "full: " + strconv.Itoa(r.Slots) + " atoms of " + r.Atom.Program + " are running"}, nil
+	return full, nil
 }
 
 // slotsOf opens the slots that the lock's owner holds, as far as the lock's limit
@@ -151,8 +152,9 @@ func (k *Keeper) limitOfOthers(record lock.Record) (most int, err error) {
 	return most, nil
 }
 
-// trySlot is attempt for the n-th slot.
-func (k *Keeper) trySlot(r *Request, record lock.Record, n int) (bool, error) {
+// trySlot is attempt for the n-th slot; what there is to say of who has it is
+// added to full.
+func (k *Keeper) trySlot(r *Request, record lock.Record, n int, full *Outcome) (bool, error) {
 	fresh := record
 	fresh.ExpireAfter, fresh.Patience, fresh.Slots, fresh.FromStart = limit.Never, 0, 0, false
 	draft, err := k.Dir.Draft(fresh.Bytes())
@@ -170,7 +172,7 @@ func (k *Keeper) trySlot(r *Request, record lock.Record, n int) (bool, error) {
 			return true, mine.Close()
 		}
 		if err == nil {
-			err = k.reclaimSlot(r, draft, n)
+			err = k.reclaimSlot(r, draft, n, full)
 		}
 		switch {
 		case errors.Is(err, lock.ErrLost):
@@ -186,7 +188,7 @@ var errTaken = errors.New("the slot is taken")
 
 // reclaimSlot replaces the n-th slot where its owner is dead. lock.ErrLost says
 // that it has changed hands or is free: try again.
-func (k *Keeper) reclaimSlot(r *Request, draft *lock.Draft, n int) error {
+func (k *Keeper) reclaimSlot(r *Request, draft *lock.Draft, n int, full *Outcome) error {
 	active, err := k.Dir.Active(r.Atom.Slot(n))
 	if errors.Is(err, fs.ErrNotExist) {
 		return lock.ErrLost
@@ -208,6 +210,9 @@ func (k *Keeper) reclaimSlot(r *Request, draft *lock.Draft, n int) error {
 		k.sayEmpty(r, &v)
 	case policy.Reclaim:
 	default:
+		if !full.endless {
+			r.refuseEndless(full, &v)
+		}
 		return errTaken
 	}
 	return draft.Replace(lock.ActivePrefix + r.Atom.Slot(n))

@@ -59,7 +59,7 @@ func (w *waiting) left() time.Duration {
 
 // worthwhile reports whether the outcome may be another one before the deadline.
 func (w *waiting) worthwhile(o Outcome) bool {
-	if w.r.Wait == 0 {
+	if w.r.Wait == 0 || o.endless {
 		return false
 	}
 	switch o.Verdict {

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"adlock/lib/command"
+	"adlock/test/helper"
+)
+
+// nested is a job of the program `job`, under the name a, that runs the helper
+// program itself with the words, and then notes the status.
+func (s *stage) nested(options string, words ...string) (status func() string, c helper.Command) {
+	s.Helper()
+	inner := helper.Binary(s) + " run --program job " + strings.Join(words, " ") + " true"
+	c = s.command(append(job(strings.Fields(options)...), "sh", "-c", inner+`; echo $? >"$0.new"; mv "$0.new" "$0"`, s.dir+"/status")...)
+	return func() string {
+		text, _ := os.ReadFile(s.dir + "/status")
+		return strings.TrimSpace(string(text))
+	}, c
+}
+
+func TestAJobInheritsWhereLocksAreAndNothingThatWasSaidOfItsOwn(t *testing.T) {
+	s := newStage(t)
+	kept := map[string]string{"ADLOCK_LOGDIR": s.dir, "ADLOCK_STORE": s.locks, "ADLOCK_VERBOSE": "1", "ADLOCK_DIR": s.locks, "ADLOCK_HOST": host}
+	said := map[string]string{
+		"ADLOCK_PROGRAM": "p", "ADLOCK_OPERATOR": "o", "ADLOCK_OPERAND": "x", "ADLOCK_EXIT_DENIED": "7", "ADLOCK_JITTER": "0",
+		"ADLOCK_IF_ELAPSED": "1m", "ADLOCK_EXPIRE_AFTER": "1h", "ADLOCK_WAIT": "never", "ADLOCK_SLOTS": "1", "ADLOCK_NOW": "1000000000",
+		"ADLOCK_PAUSE": "1s", "ADLOCK_STARVING": "3",
+	}
+	for _, o := range command.RunOptions() {
+		if kept[o.Env] == "" && said[o.Env] == "" && o.Arg == "" {
+			said[o.Env] = "0"
+		}
+	}
+	words := []string{"run", "env"}
+	for _, variables := range []map[string]string{kept, said} {
+		for variable, value := range variables {
+			words = append(words, variable+"="+value)
+		}
+	}
+	out := "\n" + s.want(0, words...).Out
+	for variable, value := range kept {
+		if !strings.Contains(out, "\n"+variable+"="+value+"\n") {
+			t.Errorf("%s is not inherited", variable)
+		}
+	}
+	for _, o := range command.RunOptions() {
+		if value := said[o.Env]; kept[o.Env] == "" && (value == "" || strings.Contains(out, "\n"+o.Env+"=")) {
+			t.Errorf("%s=%s is inherited", o.Env, value)
+		}
+	}
+}
+
+func TestANestedRunDoesNotWaitForTheSlotOfItsOwnJob(t *testing.T) {
+	t.Run("inherited", func(t *testing.T) {
+		s := newStage(t)
+		status, c := s.nested("", "--name", "b")
+		c.Env = append(c.Env, "ADLOCK_SLOTS=1", "ADLOCK_WAIT=never")
+		if r := c.Run(s); status() != "0" {
+			t.Errorf("the nested run ended with %q: %s", status(), r.Err)
+		}
+	})
+	t.Run("given", func(t *testing.T) {
+		s := newStage(t)
+		status, c := s.nested("--slots 1", "--name", "b", "--slots", "1", "--wait", "never", "--verbose")
+		if r := c.Run(s); status() != "75" || !oneLine(r.Err) || !strings.Contains(r.Err, "full: 1 atoms of job are running; ") {
+			t.Errorf("the nested run ended with %q: %s", status(), r.Err)
+		}
+	})
+	t.Run("given, after its supervisor was killed", func(t *testing.T) {
+		s := newStage(t)
+		status, c := s.nested("--slots 1", "--name", "b", "--slots", "1", "--wait", "never")
+		for i, word := range c.Args {
+			if strings.Contains(word, "run --program job") {
+				c.Args[i] = `kill -KILL $PPID; while kill -0 $PPID 2>/dev/null; do sleep 0.05; done; ` + word
+			}
+		}
+		_ = c.Run(s)
+		helper.Eventually(t, "the nested run has ended", func() bool { return status() != "" })
+		if status() != "75" {
+			t.Errorf("the nested run ended with %q", status())
+		}
+	})
+	t.Run("given, for some time", func(t *testing.T) {
+		s := newStage(t)
+		status, c := s.nested("--slots 1", "--name", "b", "--slots", "1", "--wait", "1s")
+		if c.Run(s); status() != "75" {
+			t.Errorf("the nested run ended with %q", status())
+		}
+	})
+}
+
+func TestANestedRunDoesNotWaitWithoutEndForItsOwnAtom(t *testing.T) {
+	for claim, options := range map[string][2]string{"an owner": {"", ""}, "a reader": {"--shared", ""}, "a writer": {"", "--shared"}} {
+		t.Run(claim, func(t *testing.T) {
+			s := newStage(t)
+			status, c := s.nested(options[0], "--name", "a", "--wait", "never", "--verbose", options[1])
+			if r := c.Run(s); status() != "75" || !oneLine(r.Err) || !strings.Contains(r.Err, "busy: ") {
+				t.Errorf("the nested run ended with %q: %s", status(), r.Err)
+			}
+		})
+	}
+}
