@@ -53,9 +53,9 @@ vector_script() {
 
 @test "a reader's file is named as the helper does it" {
 	script reader <<-'E'
-		_adlock_name=$1 _adlock_pid=$2
-		_adlock_reader
-		[ "$_adlock_file" = "$3" ] || echo "$_adlock_file"
+		_adlock_pid=$2
+		_adlock_reader "$1"
+		[ "$_adlock_reading" = "$3" ] || echo "$_adlock_reading"
 	E
 	local name pid file cases=0
 	while IFS=$'\t' read -r name pid file; do
