@@ -46,9 +46,11 @@ func lookup(name string) verb {
 }
 
 func init() {
-	if err := command.CheckPrivilege(); err != nil {
-		exit.Report(err)
-		os.Exit(exit.Code(err))
+	for _, check := range []func() error{command.CheckPrivilege, command.CheckThreads} {
+		if err := check(); err != nil {
+			exit.Report(err)
+			os.Exit(exit.Code(err))
+		}
 	}
 	supervise.Gate()
 	if len(os.Args) < 2 {

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// Under a limit that leaves too few threads the runtime dies with a trace, and
+// where that happens is chance. So a run that cannot have them does not begin.
+func TestALimitOnProcessesNeverCostsALock(t *testing.T) {
+	need.Root(t) // to be a user who has no other process
+	need.Tools(t, "bash")
+	s := newStage(t)
+	const user = 61217
+	dir := dirForAll(t)
+	program := dir + "/adlock"
+	s.locks = dir + "/locks"
+	err := os.WriteFile(program, []byte(s.read(helper.Binary(t))), 0o755)
+	if err == nil {
+		err = os.Mkdir(s.locks, 0o700)
+	}
+	if err == nil {
+		err = os.Chown(s.locks, user, user)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, ran := 0, 0
+	for limit := 1; limit <= 64 && ran < 3; limit++ {
+		c := s.command()
+		c.Dir, c.UID = "/", user
+		c.Args = []string{"bash", "-c", `ulimit -u "$1"; exec "$2" run --program job --name a echo ran`, "bash", strconv.Itoa(limit), program}
+		r := c.Run(t)
+		switch {
+		case r.Status == 0 && r.Out == "ran\n" && r.Err == "":
+			ran++
+		case r.Status == 71 && oneLine(r.Err) && strings.Contains(r.Err, "ulimit -u "+strconv.Itoa(limit)):
+			refused++
+		case r.Status == 126 && oneLine(r.Err): // there was room for all but the job
+		case r.Status == 2 && r.Out == "" && !exists(s.lastOf("a")): // before any code of ours
+		default:
+			t.Errorf("limit %d: status %d, output %q\n%s", limit, r.Status, r.Out, r.Err)
+		}
+		if s.held("a") {
+			t.Errorf("limit %d: the lock is left", limit)
+		}
+	}
+	if refused == 0 || ran == 0 {
+		t.Errorf("%d were refused, %d ran", refused, ran)
+	}
+}
+
+// dirForAll is a directory that any user may look into.
+func dirForAll(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "adlock-for-all-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
