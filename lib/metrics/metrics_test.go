@@ -4,9 +4,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"adlock/lib/history/story"
 	"adlock/lib/limit"
@@ -176,5 +178,17 @@ func TestDamagedFileCostsThePastOnly(t *testing.T) {
 	}
 	if values, err := ReadValues(filepath.Join(t.TempDir(), "none")); values != nil || err != nil {
 		t.Errorf("%v, %v", values, err)
+	}
+}
+
+func TestLabelsAreTextWhateverTheOperand(t *testing.T) {
+	s := &story.Story{}
+	s.Job("p run \x1b[2J\xff\u009b\u202e\\\"\r\né", 0, time.Hour).Run(0, time.Second, 0)
+	text := string(collect(t, s, time.Hour, nil).Text(Prometheus))
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && !strconv.IsPrint(c) }) {
+		t.Errorf("%q", text)
+	}
+	if want := `operand="\\x1b[2J\\xff\\xc2\\x9b\\xe2\\x80\\xae\\\"\\x0d\\x0aé"`; !strings.Contains(text, want) {
+		t.Errorf("%s\nhas no %s", text, want)
 	}
 }

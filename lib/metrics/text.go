@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"adlock/lib/history"
 	"adlock/lib/limit"
 	"adlock/lib/name"
 	"adlock/lib/runlog"
+	"adlock/lib/terminal"
 )
 
 // countedUntil is how the next collection knows where to go on.
@@ -22,29 +22,15 @@ const countedUntil = "adlock_counted_until_timestamp_seconds"
 // from nothing is none.
 var verdicts = [...]string{"busy", "too-soon", "full", "stuck"}
 
-// labels are an atom's; with bytes that are no text written as \xNN.
+// labels are an atom's: UTF-8, as every reader wants it, and nothing that could
+// move the cursor of a person who looks at the file.
 func labels(a name.Atom) string {
 	return "program=" + quote(a.Program) + ",host=" + quote(a.Host) + ",operator=" + quote(a.Operator) + ",operand=" + quote(a.Operand)
 }
 
-func quote(value string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i, r := range value {
-		switch {
-		case r == utf8.RuneError && value[i] != "\ufffd"[0]:
-			fmt.Fprintf(&b, `\\x%02x`, value[i])
-		case r == '\\' || r == '"':
-			b.WriteString(`\` + string(r))
-		case r == '\n':
-			b.WriteString(`\n`)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
+var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+func quote(value string) string { return `"` + quoted.Replace(terminal.Escaped(value)) + `"` }
 
 // sorted are the atoms by their labels. Of two that labels cannot tell apart
 // one is left: a series that comes twice would cost the reader all of them.

@@ -10,6 +10,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/quantile"
 	"adlock/lib/runlog"
+	"adlock/lib/terminal"
 )
 
 // JSON is the report as one object; durations are seconds.
@@ -104,7 +105,7 @@ func header() []string {
 }
 
 func (r *Report) fields(a *Atom) []string {
-	fields := []string{a.Program, a.Host, a.Operator, a.Operand, strconv.Itoa(a.Runs)}
+	fields := []string{told(a.Program), told(a.Host), told(a.Operator), told(a.Operand), strconv.Itoa(a.Runs)}
 	for _, n := range a.Outcomes {
 		fields = append(fields, strconv.Itoa(n))
 	}
@@ -115,7 +116,17 @@ func (r *Report) fields(a *Atom) []string {
 		fields = append(fields, quantileOf(&a.Runtime, q))
 	}
 	return append(fields, quantileOf(&a.Interval, 0.5), seconds(a.Held), strconv.FormatFloat(r.Share(a), 'f', 6, 64),
-		optSeconds(a.IfElapsed), optSeconds(a.ExpireAfter), joined(a.Advice))
+		optSeconds(a.IfElapsed), optSeconds(a.ExpireAfter), told(joined(a.Advice)))
+}
+
+// told is a text that others have chosen, for a spreadsheet: without control
+// characters, and with an apostrophe before what would be taken for a formula.
+func told(text string) string {
+	text = terminal.Escaped(text)
+	if text != "" && strings.IndexByte("=+-@", text[0]) >= 0 {
+		return "'" + text
+	}
+	return text
 }
 
 func quantileOf(d *quantile.Digest, q float64) string {
@@ -153,7 +164,7 @@ func joined(advice []Advice) string {
 }
 
 // CSV is the report as RFC 4180 has it (with LF), a header first; durations
-// are seconds.
+// are seconds, and bytes that are no text are written as \xNN.
 func (r *Report) CSV() []byte {
 	w := appendLine(nil, header())
 	for _, a := range r.Atoms {

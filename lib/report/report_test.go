@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"adlock/lib/history"
 	"adlock/lib/history/story"
@@ -197,6 +198,42 @@ func TestMachineFormsAgree(t *testing.T) {
 		if a.Runtime != nil && row[column("runtime_p95_seconds")] != fmt.Sprint(a.Runtime.P95) {
 			t.Errorf("p95 %s and %v", row[column("runtime_p95_seconds")], a.Runtime.P95)
 		}
+	}
+}
+
+func TestASpreadsheetTakesNoNameForAFormula(t *testing.T) {
+	events := func(yield func(runlog.Event, error) bool) {
+		for i, operand := range []string{"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\x1b[2J\xff", "a,=b\"c", "plain"} {
+			if !yield(runlog.Event{Time: story.Midnight.Add(time.Duration(i) * time.Second), Kind: runlog.Warn, Program: "=p", Host: "@h", Operator: "-o", Operand: operand}, nil) {
+				return
+			}
+		}
+	}
+	r, err := Build(events, Options{Now: story.Midnight.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(r.CSV())
+	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' }) || !utf8.ValidString(text) {
+		t.Errorf("%q", text)
+	}
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var operands []string
+	for _, row := range rows[1:] {
+		for _, field := range row {
+			if field != "" && strings.ContainsAny(field[:1], "=+-@") {
+				t.Errorf("%q is a formula", field)
+			}
+		}
+		operands = append(operands, row[3])
+	}
+	slices.Sort(operands)
+	want := []string{"'+1", "'-1", "'=1+1", "'@SUM(A1)", `\x09=1`, `\x0a=1`, `\x0d=1`, `\x1b[2J\xff`, `a,=b"c`, "plain"}
+	if !slices.Equal(operands, want) {
+		t.Errorf("got %q\nwant %q", operands, want)
 	}
 }
 

@@ -4,6 +4,7 @@
 package terminal
 
 import (
+	"encoding/hex"
 	"os"
 	"strconv"
 	"strings"
@@ -84,6 +85,24 @@ func Clean(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// Escaped is Clean for programs: each byte of what Clean hides is written as \xNN,
+// so that two texts stay two.
+func Escaped(text string) string {
+	var b strings.Builder
+	for rest := text; rest != ""; {
+		r, size := utf8.DecodeRuneInString(rest)
+		if strconv.IsPrint(r) && (r != utf8.RuneError || size > 1) {
+			b.WriteString(rest[:size])
+		} else {
+			for _, c := range []byte(rest[:size]) {
+				b.WriteString(`\x` + hex.EncodeToString([]byte{c}))
+			}
+		}
+		rest = rest[size:]
+	}
+	return b.String()
 }
 
 // Cut shortens text to width columns, one for each character; its end is the

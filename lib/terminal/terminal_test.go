@@ -57,6 +57,12 @@ func TestCleanTextCannotMoveTheCursor(t *testing.T) {
 	}
 }
 
+func TestEscapedTextIsVisibleAndStaysDistinct(t *testing.T) {
+	if got := Escaped("a\x1b[2J\tb\nc\xffd\u200e\u00e9\ufffd\u009b"); got != `a\x1b[2J\x09b\x0ac\xffd\xe2\x80\x8e`+"\u00e9\ufffd"+`\xc2\x9b` {
+		t.Errorf("escaped %q", got)
+	}
+}
+
 func TestCutKeepsTheEnd(t *testing.T) {
 	if got := Cut("/usr/bin/backup --all /home", 12, "~"); got != "/us~ll /home" {
 		t.Errorf("cut %q", got)
