@@ -121,7 +121,7 @@ func (k *Keeper) clearReader(r *Request, files, file string, due dueness) (stamp
 	step := policy.Decide(policy.Limits{ExpireAfter: r.Limits.ExpireAfter, Explicit: r.Limits.Explicit}, policy.Last{}, v.Active)
 	switch {
 	case step == policy.Stuck:
-		outcome, err = k.stuck(r, &v, errors.New("its owner cannot be checked from here"))
+		outcome, err = k.stuck(r, &v, unchecked(v.Record.Owner))
 		return false, outcome, err
 	case step == policy.Unempty:
 		if outcome, err = k.clearEmpty(r, &v); outcome.again {

@@ -61,7 +61,7 @@ func (k *Keeper) attempt(r *Request) (Outcome, error) {
 	case policy.Unempty:
 		return k.clearEmpty(r, &v)
 	case policy.Stuck:
-		return k.stuck(r, &v, errors.New("its owner cannot be checked from here"))
+		return k.stuck(r, &v, unchecked(v.Record.Owner))
 	case policy.TooSoon:
 		return r.outcome(TooSoon, step, &v), nil
 	}
@@ -266,6 +266,14 @@ func (k *Keeper) stuck(r *Request, v *View, why error) (Outcome, error) {
 	outcome.Reason = why.Error()
 	return outcome, exit.New(exit.NotPermitted, v.active.Path(),
 		"stuck: "+why.Error()+"; if you know that it is dead: adlock clear "+v.active.Name())
+}
+
+// unchecked says why it cannot be known whether the owner lives.
+func unchecked(owner process.Identity) error {
+	if here := process.Here(); owner.Boot != here.Boot && owner.Machine == "" && here.Machine == "" {
+		return errors.New("its owner is of another boot, and there is no /etc/machine-id to tell whether of this machine")
+	}
+	return errors.New("its owner cannot be checked from here")
 }
 
 // draft makes the lock of one's own, not yet in place.

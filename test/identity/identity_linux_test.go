@@ -135,6 +135,37 @@ func TestAnOwnerThatExitsBetweenCheckAndSignalCostsNobodyElse(t *testing.T) {
 	}
 }
 
+// nameless runs what follows on a machine without a machine-id(5).
+var nameless = []string{"unshare", "--mount", "sh", "-c",
+	`for id in /etc/machine-id /var/lib/dbus/machine-id; do [ ! -e $id ] || mount --bind /dev/null $id || exit; done; exec "$@"`, "sh"}
+
+// The host may have the name of another machine, where the owner lives: pods and
+// images have one name for many. So nothing is taken over, and it is said why.
+func TestWithoutAMachineIDALockOfAnotherBootIsStuckAndSaysSo(t *testing.T) {
+	need.Root(t)
+	need.Namespaces(t, "--mount")
+	a := helper.NewAtom(t)
+	a.Owner(t, "exec sleep 1000", nameless...).Kill(t)
+	a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")
+	newcomer := func(options string) helper.Result { return a.Shell(t, "$run "+options+" echo ran", nameless...) }
+	newcomer("").Denied(t)
+	newcomer("--expire-after=0").Refused(t, 77, "no /etc/machine-id")
+	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "stuck: ")
+	if got := a.Shell(t, "$adlock clear "+helper.AtomName, nameless...); got.Status != 0 {
+		t.Errorf("%+v", got)
+	}
+	newcomer("").Ran(t)
+}
+
+// In one boot nothing else is needed.
+func TestWithoutAMachineIDADeadOwnerOfThisBootIsReclaimed(t *testing.T) {
+	need.Root(t)
+	need.Namespaces(t, "--mount")
+	a := helper.NewAtom(t)
+	a.Owner(t, "exec sleep 1000", nameless...).Kill(t)
+	a.Shell(t, "$run echo ran", nameless...).Ran(t)
+}
+
 func TestTheSamePidAndStartAfterARebootIsNotTheOwner(t *testing.T) {
 	a := helper.NewAtom(t)
 	stranger := a.Owner(t, "exec sleep 1000")
