@@ -33,19 +33,24 @@ func atoms() []string {
 	return all
 }
 
-// known is what the storm leaves out as long as it is known to break a promise:
-// one line for each, to be switched on when it is mended. ADLOCK_STORM_WITH, a
-// list of names parted by commas, switches on for one run.
-var known = map[string]bool{
-	"fractions": false, // durations below a second
-	// The job in a group that the command leads (timeout), when a newcomer ends the
-	// command while somebody else kills the supervisor: README, what is not promised.
-	"groups":      false,
-	"sessions":    false, // a daemon that gets the pid of a dead owner that led its session
-	"helpers":     false, // a signal at a helper of the library, while it takes or releases
-	"traps":       false, // a trap that uses the library in the middle of another call
-	"slots":       false, // nested atoms of one script, the outer one released first
-	"innernewest": true,  // a newcomer from inside the job, also as an orphan
+// mended is what the storm leaves out (false) as long as it is known to break a
+// promise, or is not there yet: a line for each, to be switched on with its mend.
+// ADLOCK_STORM_WITH, a list of names parted by commas, does so for one run.
+var mended = map[string]bool{
+	"inside":    true,  // a newcomer from inside the job, also as an orphan
+	"fractions": false, // durations below a second: not there yet
+	"whole-job": false, // --whole-job: not there yet
+	"helpers":   false, // a signal at a helper of the library, while it takes or releases
+	"traps":     false, // a trap that uses the library in the middle of another call
+	"slots":     false, // nested atoms of one script that share a slot, the outer one released first
+
+	// A daemon that gets the pid of a dead owner, where both led a session.
+	"sessions": false,
+
+	// A child of the command in the command's own group (timeout), when a newcomer
+	// ends the command while somebody else kills the supervisor: it takes over, where
+	// one that comes a moment later finds the group alive and is busy.
+	"groups": false,
 }
 
 // seconds is a duration as the helper takes it.
@@ -53,7 +58,7 @@ func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), '
 
 // whole rounds a duration up to what the helper takes.
 func whole(d time.Duration) time.Duration {
-	if known["fractions"] {
+	if mended["fractions"] {
 		return d
 	}
 	return (d + time.Second - 1).Truncate(time.Second)
@@ -119,7 +124,7 @@ func (t *troupe) next() *contender {
 		t.alone(c, "s")
 	case n < 60:
 		t.family(c)
-	case n < 66 && known["whole-job"]:
+	case n < 66 && mended["whole-job"]:
 		t.wholeJob(c)
 	case n < 72:
 		t.leaver(c)
@@ -140,7 +145,7 @@ func (t *troupe) env() []string {
 		"ADLOCK_DIR="+t.s.locks, "ADLOCK_BIN="+t.s.binary, "ADLOCK_HOST=dax",
 		"ADLOCK_SH="+filepath.Join(helper.Root(), "sh", "adlock.sh"),
 		"STORM="+t.s.dir, "STORM_SCRIPT="+script, "STORM_SHELL=sh",
-		"STORM_PAUSE="+pause(), fmt.Sprint("STORM_FRACTIONS=", known["fractions"]))
+		"STORM_PAUSE="+pause(), fmt.Sprint("STORM_FRACTIONS=", mended["fractions"]))
 }
 
 var script = filepath.Join(helper.Root(), "test", "storm", "storm.sh")
@@ -265,7 +270,7 @@ func (t *troupe) alone(c *contender, family string) {
 func (t *troupe) family(c *contender) {
 	w := t.terms("a")
 	body := t.often("f", "b", "g", "t", "s", "n", "N", "w", "j")
-	if !known["innernewest"] && strings.ContainsAny(body, "nN") {
+	if !mended["inside"] && strings.ContainsAny(body, "nN") {
 		body = "f"
 	}
 	t.supervised(c, w, t.run(w), t.job(c.id, w, body))
@@ -296,7 +301,7 @@ func (t *troupe) leaver(c *contender) {
 		c.command, c.killable = true, true
 	} else {
 		t.supervised(c, w, t.run(w), leave, []string{"timeout", "20"}, t.job(c.id, w, t.body()))
-		c.rest, c.killable = true, known["groups"]
+		c.rest, c.killable = true, mended["groups"]
 	}
 	c.mortal = true
 }
@@ -338,7 +343,7 @@ func (t *troupe) scripted(c *contender, bodies string) {
 	case 1:
 		atoms, slots, program = fmt.Sprint("s", families["s"]), slotsOfS, "q"
 		c.env = append(c.env, fmt.Sprintf("ADLOCK_SLOTS=%d", slots))
-		if known["slots"] && t.IntN(4) == 0 {
+		if mended["slots"] && t.IntN(4) == 0 {
 			bodies = "k"
 		}
 	}
@@ -369,10 +374,10 @@ func (t *troupe) follower(c *contender) {
 // as the script lives.
 func (t *troupe) leader(c *contender) {
 	body := t.often("f", "b", "g", "t", "s", "n", "N", "w", "x", "j")
-	if !known["innernewest"] && strings.ContainsAny(body, "nN") {
+	if !mended["inside"] && strings.ContainsAny(body, "nN") {
 		body = "f"
 	}
-	if known["traps"] && t.IntN(3) == 0 {
+	if mended["traps"] && t.IntN(3) == 0 {
 		body, c.trapped = "u", true
 	}
 	t.scripted(c, body)

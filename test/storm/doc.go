@@ -48,6 +48,6 @@
 // ADLOCK_SOAK=1h lasts so long, ADLOCK_STORM_ACQUISITIONS=N until so many
 // acquisitions; ADLOCK_STORM_SEED=N draws the same numbers again (the machine does
 // not repeat itself, though); ADLOCK_STORM_WITH=traps,… adds what is left out
-// because it is known to break a promise (contender_linux_test.go, known);
+// because it is known to break a promise (contender_linux_test.go, mended);
 // ADLOCK_STORM_BINARY=FILE tries another build of the helper.
 package storm

@@ -134,11 +134,11 @@ func play(dir string) error {
 		}
 	}
 	for name := range strings.FieldsFuncSeq(os.Getenv("ADLOCK_STORM_WITH"), func(r rune) bool { return r == ',' }) {
-		known[name] = true
+		mended[name] = true
 	}
 	var left []string
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if !known[name] {
+	for _, name := range slices.Sorted(maps.Keys(mended)) {
+		if !mended[name] {
 			left = append(left, name)
 		}
 	}
@@ -286,7 +286,7 @@ func (st *storm) perform(c *contender, name string) (status int, err error) {
 	if status > 128 {
 		// Where the dead led its session too, nothing tells a daemon that gets its
 		// pid from an orphan of its job; the design says "most of these".
-		st.trouble.bystander(child.pid, !c.attr.Setsid || known["sessions"])
+		st.trouble.bystander(child.pid, !c.attr.Setsid || mended["sessions"])
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

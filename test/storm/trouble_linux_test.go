@@ -49,7 +49,7 @@ func mayEnd(c *contender, depth int, p process, sig syscall.Signal) bool {
 	case depth == 0:
 		return c.mortal
 	case !c.run && depth == 1 && (p.name == "adlock" && !strings.Contains(p.command(), " run ") || p.name == c.name):
-		return known["helpers"] // or about to become one, before its exec
+		return mended["helpers"] // or about to become one, before its exec
 	case c.run && depth == 1:
 		return c.command
 	}
