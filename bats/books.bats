@@ -198,8 +198,10 @@ times() { yes | head -n "$1"; }
 		kill -TERM -- "-$leader" 2>/dev/null || true
 		sleep "0.0$((RANDOM % 4 + 1))"
 	done
-	wait "$leader"
-	assert [ -e "$T/ends" ]
+	local status=0
+	wait "$leader" || status=$?
+	# posh 0.14 itself crashes in such a storm.
+	[ "${shell[0]}-$status" = posh-139 ] || assert [ -e "$T/ends" ]
 	assert_notes </dev/null
 }
 

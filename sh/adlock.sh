@@ -141,6 +141,9 @@
 # W12 the EXIT trap ends with the status it met: mksh R59 exits with that of the
 #    trap's last command where exit was called in another trap. mksh -c
 #    'trap : EXIT; trap "exit 3" TERM; kill $$'; echo $?. Goes when that prints 3.
+# W13 return "$?", never bare: in a trap that is, in bash, mksh and yash, the status
+#    from before the trap, also in functions. bash -c 'f() { false || return; };
+#    trap "f && echo 0" USR1; kill -USR1 $$' prints 0. Stays: POSIX has it so.
 
 if [ "${_adlock_loaded-}" = "$$" ] && command -v adlock_get >/dev/null 2>&1; then
 	return 0
@@ -159,6 +162,7 @@ _adlock_held=''  # the books: see _adlock_strike
 _adlock_pass=''  # the pass clock, in seconds since the epoch
 _adlock_node=''  # the node name, once asked for
 _adlock_root=''  # whether this is root, once asked for: yes or no
+_adlock_going='' # the entry of the books whose release was last begun
 _adlock_known='' # PREFIX LENGTH PROGRAM HOST: what names begin with, once built
 _adlock_nl='
 '
@@ -195,7 +199,7 @@ _adlock_call() {
 	_adlock_pid=$2 _adlock_owner=$3 _adlock_since=$4 _adlock_dir=$5 _adlock_bin=$6 _adlock_smith=$7 _adlock_program=$8
 	_adlock_host=$9 _adlock_operator=${10} _adlock_operand=${11} _adlock_name=${12} _adlock_part=${13} _adlock_status=${14}
 	_adlock_line=${15} _adlock_token=${16} _adlock_third=${17} _adlock_lock=${18} _adlock_file=${19} _adlock_gone=${20}
-	_adlock_words=${21} _adlock_verdict=${22} _adlock_fence=${23}
+	_adlock_words=${21} _adlock_fence=${23} ADLOCK_VERDICT=$_adlock_verdict _adlock_verdict=${22}
 	return "$1"
 }
 
@@ -217,12 +221,12 @@ _adlock_tell() {
 # the lock, in one step: nobody comes between.
 _adlock_get() {
 	_adlock_verdict=''
-	_adlock_wants 2 6 "$#" adlock_get || return
-	_adlock_atom "$1" "$2" "${5-}" || return
+	_adlock_wants 2 6 "$#" adlock_get || return "$?"
+	_adlock_atom "$1" "$2" "${5-}" || return "$?"
 	_adlock_whoami
 	_adlock_withdraw || :
 	case ${ADLOCK_STORE-} in
-	*://*) _adlock_find_smith && _adlock_take hold "${3-}" "${4-}" "${6-}" || return ;;
+	*://*) _adlock_find_smith && _adlock_take hold "${3-}" "${4-}" "${6-}" || return "$?" ;;
 	*) _adlock_take mkatomic "${3-}" "${4-}" "${6-}" ;;
 	esac
 	if [ "$_adlock_status" = 13 ]; then # lock expired
@@ -259,14 +263,14 @@ _adlock_release() {
 
 _adlock_with() {
 	_adlock_verdict=''
-	_adlock_can_run ${1+"$@"} || return
+	_adlock_can_run ${1+"$@"} || return "$?"
 	case $_adlock_words in
 	2) _adlock_get "$1" "$2" ;;
 	3) _adlock_get "$1" "$2" "$3" ;;
 	4) _adlock_get "$1" "$2" "$3" "$4" ;;
 	5) _adlock_get "$1" "$2" "$3" "$4" "$5" ;;
 	6) _adlock_get "$1" "$2" "$3" "$4" "$5" "$6" ;;
-	esac || return
+	esac || return "$?"
 	shift "$_adlock_words"
 	# In place of the --: as $1 the lock outlives whatever the command does with
 	# our variables.
@@ -283,7 +287,7 @@ _adlock_with() {
 _adlock_guard() {
 	if _adlock_get run script "${ADLOCK_IF_ELAPSED:-0}"; then
 		_adlock_guarded=$_adlock_lock
-		_adlock_guard_alone || exit
+		_adlock_guard_alone || exit "$?"
 		_adlock_guard_traps
 	else
 		set -- "$?"
@@ -293,8 +297,8 @@ _adlock_guard() {
 }
 
 _adlock_age() {
-	_adlock_wants 2 3 "$#" adlock_age || return
-	_adlock_atom "$1" "$2" "${3-}" || return
+	_adlock_wants 2 3 "$#" adlock_age || return "$?"
+	_adlock_atom "$1" "$2" "${3-}" || return "$?"
 	case ${ADLOCK_STORE-} in
 	*://*)
 		_adlock_say adlock_age 'not offered with a store beyond this machine'
@@ -303,7 +307,7 @@ _adlock_age() {
 	esac
 	set -- "$_adlock_dir/last.$_adlock_name"
 	if [ -e "$1" ]; then
-		set -- "$("$_adlock_bin" stat-age -- "$1")" || return
+		set -- "$("$_adlock_bin" stat-age -- "$1")" || return "$?"
 	else
 		set -- 0000000000
 	fi
@@ -397,10 +401,11 @@ _adlock_back_off() {
 
 # _adlock_let_go LINE STATUS [ENTRY] releases the lock of a line, or withdraws it
 # where STATUS is negative. A helper that died is followed by another. What is then
-# still in place stays in the books ($_adlock_gone: no), to be let go again.
+# still in place stays in the books ($_adlock_gone: no), to be let go again. If a
+# trap cut a release short, it is no news that the lock is gone (--again).
 _adlock_let_go() {
 	_adlock_gone=no
-	_adlock_find_helper || return
+	_adlock_find_helper || return "$?"
 	_adlock_pid=${1%%[!0-9]*}
 	set -- "${3-$1}" "${1#* }" "$2"
 	_adlock_file=${2#* } _adlock_status=${3#-}
@@ -410,13 +415,15 @@ _adlock_let_go() {
 	[ "${ADLOCK_RETRY_FAILED:-0}" = 0 ] || set -- "$@" --retry-failed
 	case $_adlock_file in
 	*/smith.*)
-		_adlock_find_smith || return
+		_adlock_find_smith || return "$?"
 		_adlock_bin=$_adlock_smith
 		;;
 	*) [ -z "${ADLOCK_PAUSE-}" ] || set -- "$@" --pause "$ADLOCK_PAUSE" ;;
 	esac
 	for _adlock_try in 1 2 3; do # only counted: a trap may change it
 		_adlock_booked "$1" || break
+		[ "$_adlock_going" != "$1" ] || set -- "$@" --again
+		_adlock_going=$1
 		_adlock_behind 3 "$@" -- "$_adlock_file"
 		if _adlock_answered || ! _adlock_there "$2"; then break; fi
 	done
@@ -509,7 +516,7 @@ _adlock_there() {
 	case $_adlock_file in
 	*/smith.*)
 		[ -e "$2/smith.$1" ]
-		return
+		return "$?"
 		;;
 	esac
 	_adlock_reader "${_adlock_file##*/lock.}"
@@ -529,7 +536,7 @@ _adlock_there() {
 # file cannot be read.
 _adlock_read() {
 	_adlock_line='' _adlock_token='' _adlock_third=''
-	{ { IFS= read -r _adlock_line && IFS= read -r _adlock_token && IFS= read -r _adlock_third || :; } <"$1"; } 2>/dev/null || return
+	{ { IFS= read -r _adlock_line && IFS= read -r _adlock_token && IFS= read -r _adlock_third || :; } <"$1"; } 2>/dev/null || return "$?"
 	_adlock_token=${_adlock_token#token=}
 }
 
@@ -578,10 +585,10 @@ _adlock_atom() {
 		_adlock_say "'$1' '$2'" 'operator and operand must not be empty'
 		return 64
 	fi
-	_adlock_find_helper || return
-	_adlock_find_dir || return
+	_adlock_find_helper || return "$?"
+	_adlock_find_dir || return "$?"
 	if [ -z "$_adlock_host" ]; then
-		_adlock_find_node || return
+		_adlock_find_node || return "$?"
 	fi
 	# Where the shell cannot build the name (W5), the helper can.
 	_adlock_build_name || _adlock_name=$("$_adlock_bin" name \
@@ -682,15 +689,15 @@ _adlock_proc() {
 _adlock_build_name() {
 	set -- "${#_adlock_program} $_adlock_program $_adlock_host" "$_adlock_known"
 	if [ "$2" != "${2%% *} $1" ]; then
-		_adlock_part "$_adlock_program" || return
+		_adlock_part "$_adlock_program" || return "$?"
 		set -- "$1" "$_adlock_part"
-		_adlock_part "$_adlock_host" || return
+		_adlock_part "$_adlock_host" || return "$?"
 		set -- "$1" "$2.$_adlock_part"
 		_adlock_known="$2 $1"
 	fi
-	_adlock_part "$_adlock_operator" || return
+	_adlock_part "$_adlock_operator" || return "$?"
 	_adlock_name=${2%% *}.$_adlock_part
-	_adlock_part "$_adlock_operand" || return
+	_adlock_part "$_adlock_operand" || return "$?"
 	_adlock_name=$_adlock_name.$_adlock_part
 }
 
@@ -710,7 +717,7 @@ _adlock_part() {
 	*)
 		if [ "${#1}" -gt 60 ]; then
 			_adlock_part=$(_adlock_summed "$1" 2>/dev/null)
-			return
+			return "$?"
 		fi
 		set -- "$1" ''
 		while :; do

@@ -159,11 +159,12 @@ const patience = 20 * time.Second
 // has lost the lock: 75. So has one that does not answer.
 func release(args []string) (int, error) {
 	var token string
-	status, retry, withdraw := -1, false, false
+	status, retry, again, withdraw := -1, false, false, false
 	rest, err := command.Parse([]command.Option{
 		{Name: "token", Arg: "HEX", Set: command.Text(&token)},
 		{Name: "status", Arg: "N", Set: command.Number(&status, 0, 255)},
 		{Name: "retry-failed", Set: command.Toggle(&retry)},
+		{Name: "again", Set: command.Toggle(&again)},
 		{Name: "withdraw", Set: command.Toggle(&withdraw)},
 	}, args)
 	if err != nil {
@@ -173,6 +174,9 @@ func release(args []string) (int, error) {
 		return 0, exit.New(exit.Usage, "release", "wants --token and one FILE")
 	}
 	line, err := dial(filepath.Dir(rest[0]), token)
+	if err != nil && (again || withdraw) {
+		return 0, nil // it has let go, or its lease will run out
+	}
 	if err != nil {
 		return 0, exit.New(exit.Denied, rest[0], "lost: its holder is gone")
 	}

@@ -26,9 +26,13 @@ type Return struct {
 	Expired bool   // the owner ended the job itself, at ExpireAfter
 	NoStamp bool   // the run does not count for IfElapsed
 
+	// Again: an earlier release may have been cut short. Where the lock is gone, or
+	// another's, that one released it, and nothing is lost.
+	Again bool
+
 	// Withdraw: the acquisition came to nothing, as the one who was to take the atom
-	// died at it. Nothing is stamped; where the lock is gone, or is not this
-	// process's or an ancestor's, nothing is to be done, and nothing is lost.
+	// died at it. Nothing is stamped; a lock that is not this process's or an
+	// ancestor's stays; and as with Again nothing is lost.
 	Withdraw bool
 
 	Patience time.Duration // how long to wait for a newcomer at the lock; at least guardWait
@@ -145,7 +149,7 @@ func (k *Keeper) rememberStart(files string, run *lock.Active, fresh lock.Memory
 // lost records what the lock turned out to be: gone, another's, or still one's
 // own and being taken over.
 func (k *Keeper) lost(r Return, active *lock.Active, why error) error {
-	if r.Withdraw && !errors.Is(why, lock.ErrGuarded) {
+	if (r.Again || r.Withdraw) && !errors.Is(why, lock.ErrGuarded) {
 		return nil
 	}
 	a, _ := name.Parse(r.Files)

@@ -19,6 +19,7 @@ type releaseArgs struct {
 	token    string
 	status   int // of the job; -1: not told
 	retry    bool
+	again    bool
 	withdraw bool
 	pause    time.Duration
 }
@@ -28,7 +29,8 @@ func (a *releaseArgs) options() []command.Option {
 		{Name: "token", Arg: "HEX", Help: "only the acquisition with this token (default: whichever belongs to this process or an ancestor)", Set: command.Text(&a.token)},
 		{Name: "status", Arg: "N", Help: "the job's exit status, for the record", Set: command.Number(&a.status, 0, 255)},
 		{Name: "retry-failed", Help: "a status other than 0 does not count for IfElapsed", Set: command.Toggle(&a.retry)},
-		{Name: "withdraw", Help: "the atom was not run: nothing counts, and a lock that is gone, or another's, is none to release", Set: command.Toggle(&a.withdraw)},
+		{Name: "again", Help: "an earlier release may have been cut short: a lock that is gone is released", Set: command.Toggle(&a.again)},
+		{Name: "withdraw", Help: "the atom was not run: nothing counts, and a lock that is gone, or not this process's, is none to release", Set: command.Toggle(&a.withdraw)},
 		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Help: "a newcomer that is changing the lock is waited for, four times as long at most (default 3s)", Set: command.Duration(&a.pause)},
 	}
 }
@@ -51,7 +53,7 @@ func release(args []string) (int, error) {
 	if !isLock || len(parts) < 3 {
 		return 0, exit.New(exit.Usage, rest[0], "is not called lock.PROGRAM.HOST.OPERATOR.OPERAND")
 	}
-	r := atom.Return{Files: files, Token: a.token, NoStamp: a.retry && a.status > 0, Withdraw: a.withdraw, Patience: 4 * min(a.pause, time.Hour)}
+	r := atom.Return{Files: files, Token: a.token, NoStamp: a.retry && a.status > 0, Again: a.again, Withdraw: a.withdraw, Patience: 4 * min(a.pause, time.Hour)}
 	if a.status >= 0 {
 		r.Status = runlog.Some(a.status)
 	}

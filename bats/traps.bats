@@ -1,0 +1,155 @@
+# A trap that calls the library in the middle of another call.
+load common
+
+# at_every_command makes a library in which a signal can come before every command:
+# `instant` in its functions counts them, and sends USR1 to the shell at the one
+# that is wanted. What reads $? is left alone, which a trap would keep.
+at_every_command() {
+	export EACH=3
+	[ -z "${ADLOCK_SOAK-}" ] || EACH=1
+	awk '
+		/^_adlock_call\(\) \{/ { inside = 1 }
+		inside && !continued && /^\t+(set|shift|if|while|until|for|case|\[|[{]|_adlock_[a-z_]+[ =]|ADLOCK_[A-Z]+=|LC_ALL=)/ && !/\$\?/ { print "instant" }
+		{ print; continued = /(\\|\|\||&&)$/ }
+	' "$ADLOCK_SH" >"$T/adlock.sh"
+	ADLOCK_SH=$T/adlock.sh
+	cat >>"$T/prelude.sh" <<-'E'
+		instants=0 wanted=0 trapped=0
+		instant() {
+			instants=$((instants + 1))
+			[ "$instants" -ne "$wanted" ] || kill -USR1 "$$"
+		}
+	E
+	cat "$prelude" >>"$T/prelude.sh"
+	prelude=$T/prelude.sh
+}
+
+# each_instant runs `calls` with a signal at every third instant in it, in one shell
+# at others than in the next; in a soak at each.
+each_instant() {
+	cat <<-'E'
+		free() {
+			for each in "$ADLOCK_DIR"/lock.*; do
+				[ ! -e "$each" ] || note "$1: ${each##*/} is there"
+			done
+		}
+		calls # what it looks up once is known from here on
+		instants=0
+		calls
+		last=$instants
+		wanted=$((${#ADLOCK_TEST_SHELL} % EACH))
+		while [ "$((wanted + EACH))" -le "$last" ]; do
+			wanted=$((wanted + EACH)) instants=0 trapped=0
+			calls
+			wanted_was=$wanted wanted=0
+			adlock_release || note "instant $wanted_was: the last release: $?"
+			wanted=$wanted_was
+			free "instant $wanted"
+			[ "$trapped" = 1 ] || note "instant $wanted: $trapped traps"
+		done
+		[ "$last" -gt 50 ] || note "only $last instants"
+	E
+}
+
+@test "at every command: calls that take and release what is theirs" {
+	at_every_command
+	{
+		cat <<-'E'
+			told() { [ "$1" = "$2" ] || note "instant $wanted: $3: $1, not $2"; }
+			is() {
+				if [ -e "$ADLOCK_DIR/lock.job.dax.$1" ]; then told yes "$2" "lock $1"; else told no "$2" "lock $1"; fi
+			}
+			on_signal() {
+				trapped=$((trapped + 1)) status_in_trap=0
+				adlock_get t || status_in_trap=$?
+				told "$status_in_trap" 64 'trap: usage'
+				adlock_get t one 0 90 dax || note "trap: $? $ADLOCK_VERDICT"
+				is t.one yes
+				adlock_release || note "trap: release: $?"
+				is t.one no
+				adlock_get t one || status_in_trap=$?
+				told "$status_in_trap $ADLOCK_VERDICT" '75 too-soon' 'trap: get again'
+			}
+			trap on_signal USR1
+			within() {
+				is m.one yes
+				is m.two yes
+				return 7
+			}
+			calls() {
+				adlock_get m one 0 1h || note "instant $wanted: get: $? $ADLOCK_VERDICT"
+				told "$ADLOCK_VERDICT" acquired verdict
+				is m.one yes
+				status=0
+				adlock_with m two 0 -- within || status=$?
+				told "$status" 7 with
+				is m.two no
+				adlock_release || note "instant $wanted: release: $?"
+				is m.one no
+			}
+		E
+		each_instant
+	} | script job
+	run launch job
+	assert_success
+	assert_notes </dev/null
+	refute_output --partial lost
+}
+
+@test "at every command: a release of whatever is held" {
+	at_every_command
+	{
+		cat <<-'E'
+			on_signal() {
+				trapped=$((trapped + 1))
+				adlock_release || note "trap: release: $?"
+			}
+			trap on_signal USR1
+			calls() {
+				adlock_get m one 0 || note "instant $wanted: get one: $? $ADLOCK_VERDICT"
+				adlock_get m two 0 || note "instant $wanted: get two: $? $ADLOCK_VERDICT"
+				adlock_release || note "instant $wanted: release: $?"
+				adlock_release || note "instant $wanted: release: $?"
+			}
+		E
+		each_instant
+	} | script job
+	run launch job
+	assert_success
+	assert_notes </dev/null
+}
+
+@test "a storm of signals: 0 and held are the same thing" {
+	script job <<-'E'
+		traps=0 round=0 within=no
+		on_signal() {
+			[ "$within" = no ] || return 0 # else its own locks are in its way
+			within=yes traps=$((traps + 1))
+			adlock_with t one 0 -- : || note "trap: with: $?"
+			adlock_get t two 0 || note "trap: get: $?"
+			[ -e "$ADLOCK_DIR/lock.job.dax.t.two" ] || note 'trap: 0, and no lock'
+			adlock_release || note "trap: release: $?"
+			within=no
+		}
+		trap on_signal USR1
+		: >|"$T/starts"
+		until [ "$round" -ge 40 ] && [ "$traps" -ge 40 ]; do
+			round=$((round + 1))
+			adlock_get m one 0 || note "round $round: get: $? $ADLOCK_VERDICT"
+			[ -e "$ADLOCK_DIR/lock.job.dax.m.one" ] || note "round $round: 0, and no lock"
+			adlock_release || note "round $round: release: $?"
+			[ ! -e "$ADLOCK_DIR/lock.job.dax.m.one" ] || note "round $round: 0, and still there"
+		done
+		trap '' USR1
+		: >|"$T/ends"
+	E
+	start job
+	local job=$! end=$((SECONDS + 90))
+	eventually 20 test -e "$T/starts"
+	while [ ! -e "$T/ends" ] && ((SECONDS < end)); do
+		kill -USR1 "$job" 2>/dev/null || true
+		sleep "0.0$((RANDOM % 3 + 1))"
+	done
+	wait "$job"
+	assert_notes </dev/null
+}
