@@ -150,6 +150,9 @@ each_instant() {
 		kill -USR1 "$job" 2>/dev/null || true
 		sleep "0.0$((RANDOM % 3 + 1))"
 	done
-	wait "$job"
+	local status=0
+	wait "$job" || status=$?
+	# posh 0.14 itself crashes in such a storm.
+	[ "${shell[0]}-$status" = posh-139 ] || assert [ -e "$T/ends" ]
 	assert_notes </dev/null
 }
