@@ -32,7 +32,9 @@ type watch struct {
 func newWatch() watch {
 	w := watch{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})}
 	go func() {
-		for _, sig := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {
+		// First those that do something else than they should while nobody listens: for
+		// QUIT the runtime prints a trace.
+		for _, sig := range []os.Signal{unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
 			if !signal.Ignored(sig) {
 				w.listen(sig)
 			}

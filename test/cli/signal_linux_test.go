@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,7 +17,7 @@ func (s *stage) waiting(name string) *helper.Process {
 	s.Helper()
 	p := s.command("run", "--program", "job", "--name", name, "--wait", "1h", "--", "touch", "ran").Start(s)
 	helper.Eventually(s, "it watches the directory", func() bool { return watches(p.PID) })
-	helper.Eventually(s, "it listens to signals", func() bool { return helper.Listens(p.PID, syscall.SIGUSR2) })
+	helper.Eventually(s, "it listens to signals", func() bool { return helper.Listens(p.PID, syscall.SIGHUP) })
 	return p
 }
 
@@ -49,12 +51,15 @@ func TestASignalForTheJobDoesNotEndARunnerThatWaits(t *testing.T) {
 func TestQuitPrintsNoTrace(t *testing.T) {
 	s := newStage(t)
 	s.hold("a")
-	for _, line := range []string{
-		"mkatomic --lock --wait 1h - job dax run a",
-		"status --watch",
+	for line, program := range map[string]string{
+		"mkatomic --lock --wait 1h - job dax run a": "adlock",
+		"status --watch": "adlock-report", // into which adlock, which listens too, turns
 	} {
 		p := s.command(strings.Fields(line)...).Start(t)
-		helper.Eventually(t, line+" listens", func() bool { return helper.Listens(p.PID, syscall.SIGQUIT) })
+		helper.Eventually(t, line+" listens", func() bool {
+			exe, _ := os.Readlink("/proc/" + itoa(p.PID) + "/exe")
+			return filepath.Base(exe) == program && helper.Listens(p.PID, syscall.SIGQUIT)
+		})
 		p.Signal(t, syscall.SIGQUIT)
 		if status := p.Wait(t); status != 128+int(syscall.SIGQUIT) || strings.Contains(p.Output(), "goroutine") {
 			t.Errorf("%s: status %d, and it said %q", line, status, p.Output())
