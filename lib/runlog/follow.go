@@ -13,8 +13,9 @@ const followEvery = 200 * time.Millisecond
 // Follow yields what Read does and then, as they are written, the events that
 // come after, across turning over, until stop is closed or an error other than
 // a *DamagedLine has been yielded. It waits for a record that is not there yet.
-// Lines are missed only if the record is turned over twice between two looks,
-// 200 ms apart.
+// Lines are missed only if the record is turned over three times between two
+// looks, 200 ms apart. One that was written without the lock into a file that had
+// gone from the record by then comes a second time, as its writer repeats it.
 func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
 	return follow(stop, dir, host, followEvery)
 }
@@ -35,16 +36,18 @@ func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Se
 	}
 }
 
-// follower is a reader that stays at the end of a record.
+// follower is a reader that stays at the end of a record. The file before the one
+// at hand it keeps as long as that is part of the record: a writer that could not
+// have the lock in time may have been held up until after the turning over, and
+// its line goes there.
 type follower struct {
 	reader
-	dir string
+	left reader // the file before; its file is nil where there is none
+	dir  string
 }
 
 func (f *follower) close() {
-	if f.file != nil {
-		f.file.Close() // only read from
-	}
+	closeAll([]*os.File{f.left.file, f.file}) // only read from
 }
 
 // look yields what is new; false if that was enough. The record is opened
@@ -54,6 +57,10 @@ func (f *follower) look(yield func(Event, error) bool) bool {
 	files, err := openRecord(f.dir, f.host)
 	if err != nil {
 		yield(Event{}, err)
+		return false
+	}
+	if !f.late(files, yield) {
+		closeAll(files)
 		return false
 	}
 	if f.file != nil {
@@ -76,13 +83,35 @@ func (f *follower) look(yield func(Event, error) bool) bool {
 	return true
 }
 
-// turn leaves the file at hand for the next.
-func (f *follower) turn(next *os.File, yield func(Event, error) bool) bool {
-	if f.file != nil && !f.unfinished(yield) {
-		next.Close()
+// late yields what has come into the file that was left, and forgets it once it
+// is none of files, the record's.
+func (f *follower) late(files []*os.File, yield func(Event, error) bool) bool {
+	if f.left.file == nil {
+		return true
+	}
+	at, err := indexOf(files, f.left.file)
+	if err != nil {
+		yield(Event{}, err)
 		return false
 	}
-	f.close()
+	if at < 0 {
+		closeAll([]*os.File{f.left.file})
+		f.left = reader{}
+		return true
+	}
+	return f.left.events(yield)
+}
+
+// turn leaves the file at hand for the next.
+func (f *follower) turn(next *os.File, yield func(Event, error) bool) bool {
+	if f.file != nil {
+		if !f.unfinished(yield) {
+			next.Close()
+			return false
+		}
+		closeAll([]*os.File{f.left.file})
+		f.left, f.reader = f.reader, reader{host: f.host}
+	}
 	f.start(next)
 	return f.events(yield)
 }
@@ -95,18 +124,30 @@ func (f *follower) after(files []*os.File) ([]*os.File, error) {
 	if err != nil {
 		return files, err
 	}
-	for i, file := range files {
-		info, err := file.Stat()
+	at, err := indexOf(files, f.file)
+	if err != nil {
+		return files, err
+	}
+	closeAll(files[:at+1])
+	return files[at+1:], f.rewind(mine.Size())
+}
+
+// indexOf finds a file among files that may be open a second time; -1: it is none.
+func indexOf(files []*os.File, file *os.File) (int, error) {
+	mine, err := file.Stat()
+	if err != nil {
+		return -1, err
+	}
+	for i, other := range files {
+		info, err := other.Stat()
 		if err != nil {
-			return files, err
+			return -1, err
 		}
 		if os.SameFile(mine, info) {
-			closeAll(files[:i+1])
-			files = files[i+1:]
-			break
+			return i, nil
 		}
 	}
-	return files, f.rewind(mine.Size())
+	return -1, nil
 }
 
 func (f *follower) rewind(size int64) error {

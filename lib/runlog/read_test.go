@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // eventsOf are the events in one file, none of them damaged.
@@ -249,6 +251,50 @@ func TestFollowShowsWhatNeverWasFinished(t *testing.T) {
 	if got := next(); got != "c" {
 		t.Errorf("%s came, want c", got)
 	}
+}
+
+// The writer did not get the lock in time, and was held up between its look and
+// its write until the record had been turned over, and left by the reader.
+func TestFollowHearsALineThatCameIntoTheFileItHasLeft(t *testing.T) {
+	dir := folderOf(t)
+	log := &Log{Dir: dir, Host: testHost}
+	mustAppend(t, log, "a")
+	next := following(t, dir)
+	if got := next(); got != "a" {
+		t.Fatalf("%s came, want a", got)
+	}
+	holdUp := lockedBy(t, currentOf(dir))
+	late := &Log{Dir: dir, Host: testHost, patience: time.Millisecond, writing: func() {
+		holdUp()
+		if err := os.Rename(currentOf(dir), olderOf(dir)); err != nil {
+			t.Error(err)
+		}
+		mustAppend(t, log, "b")
+		if got := next(); got != "b" {
+			t.Errorf("%s came, want b", got)
+		}
+	}}
+	mustAppend(t, late, "late")
+	if got := next(); got != "late" {
+		t.Errorf("%s came, want late", got)
+	}
+	mustAppend(t, log, "c")
+	if got := next(); got != "c" {
+		t.Errorf("%s came, want c", got)
+	}
+}
+
+// lockedBy holds the file's lock until the function is called.
+func lockedBy(t *testing.T, path string) (letGo func()) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	return func() { f.Close() }
 }
 
 func TestFollowReadsAnEmptiedRecordAnew(t *testing.T) {
