@@ -48,7 +48,7 @@ func mayEnd(c *contender, depth int, p process, sig syscall.Signal) bool {
 		return c.mortal && c.killable
 	case depth == 0:
 		return c.mortal
-	case !c.run && depth == 1 && (p.name == "adlock" && !strings.Contains(p.command(), " run ") || p.name == c.name):
+	case c.name != "adlock" && depth == 1 && (p.name == "adlock" && !strings.Contains(p.command(), " run ") || p.name == c.name):
 		return mended["helpers"] // or about to become one, before its exec
 	case c.run && depth == 1:
 		return c.command
