@@ -150,6 +150,15 @@ func TestTheJudgeFindsTheGuiltyAndOnlyThem(t *testing.T) {
 			in B 1.51 5
 			out B 1.52 0
 			end B 1.53 0`, ""},
+		"soon after a run that was taken over at its end": {`
+			call A 1.00 atom=a0
+			in A 1.01 5
+			call B 1.02 atom=a0 elapsed=1000 limit=0
+			out A 1.03 0
+			end A 1.04 0
+			in B 1.04 5
+			out B 1.05 0
+			end B 1.06 0`, ""},
 		"soon after a failure that does not count": {`
 			call A 1.00 atom=a0 code=3 unstamps=true
 			in A 1.01 5

@@ -246,13 +246,15 @@ func (t *trial) slots() {
 	}
 }
 
-// intervals: never sooner than IfElapsed after a completion. What counts is a
-// run that was released with success: its stamp is no earlier than its job's end.
+// intervals: never sooner than IfElapsed after a completion. What counts is an
+// atom that was released with success: its stamp is no earlier than its job's end.
+// A supervisor ends with its job's status also where it has lost the atom to a
+// newcomer, and who takes over does not look again.
 func (t *trial) intervals() {
 	for _, attempts := range t.byAtom {
 		var done []*attempt
 		for _, a := range attempts {
-			if a.out != none && a.given != none && !a.shared {
+			if a.out != none && a.given != none && !a.shared && (a.script || !t.expirable(a, a.given)) {
 				done = append(done, a)
 			}
 		}
