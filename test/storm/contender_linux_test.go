@@ -42,7 +42,7 @@ var mended = map[string]bool{
 	"whole-job": false, // --whole-job: not there yet
 	"helpers":   false, // a signal at a helper of the library, while it takes or releases
 	"traps":     false, // a trap that uses the library in the middle of another call
-	"slots":     false, // nested atoms of one script that share a slot, the outer one released first
+	"slots":     true,  // nested atoms of one script that share a slot, the outer one released first
 
 	// A daemon that gets the pid of a dead owner, where both led a session.
 	"sessions": false,
