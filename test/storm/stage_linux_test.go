@@ -27,6 +27,7 @@ type stage struct {
 	binary   string
 	pipe     *os.File // events
 	acquired atomic.Int64
+	begun    sync.Map // contenders that have made an attempt
 
 	reaping  sync.Mutex // a pid is not handed out again while one looks at who has it
 	children map[int]*child
@@ -88,8 +89,13 @@ func (s *stage) read() {
 			s.history = append(s.history, e)
 		}
 		s.telling.Unlock()
-		if e.kind == "in" {
+		switch e.kind {
+		case "in":
 			s.acquired.Add(1)
+		case "call":
+			s.begun.Store(rootOf(e.id), true)
+		case "exit":
+			s.begun.Delete(e.id)
 		}
 	}
 }

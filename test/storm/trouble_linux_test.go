@@ -80,6 +80,9 @@ func (t *trouble) strike(stopped *sync.WaitGroup) {
 		syscall.SIGKILL, syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGTERM, syscall.SIGINT,
 	}[t.IntN(10)]
 	if c != nil && c.trapped && depth == 0 && t.IntN(4) > 0 {
+		if _, begun := t.s.begun.Load(c.id); !begun {
+			return // its trap may not be set yet
+		}
 		sig = syscall.SIGUSR1
 	}
 	ends := sig == syscall.SIGKILL || sig == syscall.SIGTERM || sig == syscall.SIGINT
