@@ -343,7 +343,7 @@ func (t *troupe) scripted(c *contender, bodies string) {
 	case 1:
 		atoms, slots, program = fmt.Sprint("s", families["s"]), slotsOfS, "q"
 		c.env = append(c.env, fmt.Sprintf("ADLOCK_SLOTS=%d", slots))
-		if mended["slots"] && t.IntN(4) == 0 {
+		if mended["slots"] && bodies != "u" && t.IntN(4) == 0 {
 			bodies = "k"
 		}
 	}
