@@ -231,8 +231,8 @@ attempt() {
 	seconds "$elapsed"
 	draw 250
 	case $drawn in
-	0) body=h ;;
-	1) body=i ;;
+	0) body=$hang ;;
+	1) body=$stubborn ;;
 	[2-9] | ?[02468] | ??[02468]) body=$bodies ;;
 	*) body=q ;;
 	esac
@@ -296,7 +296,13 @@ script)
 	# shellcheck source=sh/adlock.sh
 	. "$ADLOCK_SH"
 	case ${STORM_PASS-} in 1) adlock_pass ;; esac
-	case $bodies in u) trap 'adlock_with o trapped 0 never -- : || :' USR1 && bodies=f ;; esac
+	hang=h stubborn=i
+	case $bodies in
+	u) # and never an exec, which the trap would not outlive
+		trap 'adlock_with o trapped 0 never -- : || :' USR1
+		hang=f stubborn=f bodies=f
+		;;
+	esac
 	while [ "$n" -lt "$count" ] && [ ! -e "$STORM/stop" ]; do
 		case $bodies in k) overlap ;; *) attempt ;; esac
 	done
