@@ -2,6 +2,7 @@ package lock
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -118,13 +119,8 @@ func (a *Active) append(lines []byte) error {
 	if failed != nil {
 		_ = a.truncate(whole) // else an unfinished line stays, which is ignored
 	}
-	if err := retry(func() error { return setModified(a.fd, created) }); err != nil && failed == nil {
-		failed = a.wrap(err)
-	}
-	if err := a.stat(); err != nil && failed == nil {
-		failed = err
-	}
-	return failed
+	restored := retry(func() error { return setModified(a.fd, created) })
+	return cmp.Or(failed, a.wrap(restored), a.stat())
 }
 
 // wholeLines is how much of the file is whole lines.

@@ -327,6 +327,37 @@ func onlyToStat(t *testing.T, d *Dir) *file {
 	return f
 }
 
+func TestWhatGrewTooLargeIsAnError(t *testing.T) {
+	d := newDir(t)
+	put(t, d, record())
+	a := active(t, d)
+	must(t, os.Truncate(d.Path("lock.x"), 1<<40))
+	if err := a.Guard(0); exit.Code(err) != exit.IO {
+		t.Errorf("a lock: %v", err)
+	}
+	must(t, d.MakeLast("x", Memory{}))
+	must(t, os.Truncate(d.Path("last.x"), 1<<40))
+	if _, err := d.Last("x"); exit.Code(err) != exit.IO {
+		t.Errorf("a last lock: %v", err)
+	}
+}
+
+func TestThatThereAreMoreIsSaidOnce(t *testing.T) {
+	d := newDir(t)
+	a := guardedLock(t, d)
+	var many []process.Identity
+	for pid := 1; pid < 5000; pid++ {
+		many = append(many, member(pid))
+	}
+	must(t, a.AppendSurvivors(many))
+	must(t, a.AppendSurvivors(many[:2]))
+	content, err := os.ReadFile(d.Path("lock.x"))
+	must(t, err)
+	if n := strings.Count(string(content), uncountedLine); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+}
+
 func TestOnlyAnEmptyMemoryIsEmpty(t *testing.T) {
 	for want, list := range map[bool][]Memory{
 		true:  {{}},

@@ -16,10 +16,15 @@ func (a *Active) GuardHolder() int {
 	if err != nil {
 		return 0
 	}
-	inode := []byte(":" + strconv.FormatUint(a.st.Ino, 10))
-	device := []byte(fileID(a.st.Dev))
+	return flockHolder(text, a.st.Dev, a.st.Ino)
+}
+
+// flockHolder finds in the lines of /proc/locks who holds the flock of an inode.
+func flockHolder(locks []byte, dev, ino uint64) int {
+	inode := []byte(":" + strconv.FormatUint(ino, 10))
+	device := []byte(fileID(dev))
 	holder := 0
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(locks) {
 		// 1: FLOCK ADVISORY WRITE 4711 fd:01:131099 0 EOF; who waits has "->" second.
 		f := bytes.Fields(line)
 		if len(f) < 6 || string(f[1]) != "FLOCK" || !bytes.HasSuffix(f[5], inode) {

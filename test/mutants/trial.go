@@ -175,7 +175,8 @@ var (
 // run runs the tests that match, in a pid namespace of their own: a mutant of
 // code that signals must reach nobody else, and leaves nothing running. The
 // shell is the namespace's init: it reaps, and takes no signal meant for a test.
-// The mutant is one that the binary holds, or "".
+// A test that is skipped would catch nothing. The mutant is one that the binary
+// holds, or "".
 func (t *target) run(mutant, match string, limit time.Duration, options ...string) error {
 	scratch := filepath.Join(t.work, "tmp")
 	if err := os.Mkdir(scratch, 0o755); err != nil {
@@ -190,7 +191,7 @@ func (t *target) run(mutant, match string, limit time.Duration, options ...strin
 	args := append(namespace(), "sh", "-c", `"$@"; exit $?`, "sh", t.binary(), "-test.failfast", "-test.run", match)
 	command := exec.CommandContext(ctx, args[0], append(args[1:], options...)...)
 	command.Dir = t.Dir
-	command.Env = append(os.Environ(), "TMPDIR="+scratch, "GOCOVERDIR="+scratch, selector+"="+mutant)
+	command.Env = append(os.Environ(), "TMPDIR="+scratch, "GOCOVERDIR="+scratch, "ADLOCK_TEST_SKIP=no", selector+"="+mutant)
 	err := command.Run()
 	switch exit := (*exec.ExitError)(nil); {
 	case ctx.Err() != nil:
