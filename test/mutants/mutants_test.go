@@ -195,7 +195,7 @@ func TestAll(t *testing.T) {
 // Of this module's mutants one moves a boundary that no test tries, one is in a
 // function that no test calls, one leaves a variable unused, and one is a constant.
 func TestMutantsOfAModuleMeetTheirFates(t *testing.T) {
-	need.Namespaces(t, "--pid", "--fork", "--mount-proc", "--kill-child=KILL")
+	need.Namespaces(t, namespace()[1:]...)
 	target := module(t, code, test)
 	mutants, err := target.mutants()
 	if err != nil {
@@ -240,7 +240,7 @@ func TestAMutantThatDoesNotCompileIsLeftOut(t *testing.T) {
 }
 
 func TestTestsThatFailUnchangedAreAnError(t *testing.T) {
-	need.Namespaces(t, "--pid", "--fork", "--mount-proc", "--kill-child=KILL")
+	need.Namespaces(t, namespace()[1:]...)
 	target := module(t, code, "package m\n\nimport \"testing\"\n\nfunc TestFails(t *testing.T) { t.Fatal() }\n")
 	if _, err := target.measure(); err == nil || !strings.Contains(err.Error(), "TestFails") {
 		t.Errorf("measured: %v", err)
