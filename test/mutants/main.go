@@ -108,8 +108,27 @@ func one(o options, path string, reasons map[string]string) error {
 	}
 	chosen := func(i int) bool { return (i+1)%o.every == 0 && o.match.MatchString(mutants[i].String()) }
 	var s score
-	if err := t.all(mutants, chosen, reached, func(m mutant, f fate) { s[tell(m, f, reasons)]++ }); err != nil {
+	alike := map[string]bool{} // the keys of those explained, and whether one did survive
+	err = t.all(mutants, chosen, reached, func(m mutant, f fate) {
+		_, explained := reasons[m.key()]
+		if explained {
+			alike[m.key()] = alike[m.key()] || f == survived
+		}
+		switch {
+		case f == survived && explained:
+			f = equivalent
+		case f == survived:
+			fmt.Println("survived:", m)
+		}
+		s[f]++
+	})
+	if err != nil {
 		return err
+	}
+	for key, survived := range alike {
+		if !survived {
+			fmt.Println("not equivalent:", key)
+		}
 	}
 	fmt.Printf("%s: %s\n", path, s)
 	if s.share() < o.least {
@@ -151,19 +170,4 @@ func (t *target) outcome(m mutant, number int, held bool, reached []reach) (fate
 		return broken, nil
 	}
 	return t.try(m, "", reached)
-}
-
-// tell says where a mutant survives unexplained, or is explained and does not
-// survive.
-func tell(m mutant, f fate, reasons map[string]string) fate {
-	_, explained := reasons[m.key()]
-	switch {
-	case f == survived && explained:
-		return equivalent
-	case f == survived:
-		fmt.Println("survived:", m)
-	case explained:
-		fmt.Println("not equivalent:", m)
-	}
-	return f
 }
