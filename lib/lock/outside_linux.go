@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -19,9 +18,14 @@ func isOutside(uid uint32) bool {
 	if err != nil {
 		return false
 	}
-	for line := range strings.Lines(string(ids)) {
-		var inside, outside, count uint64
-		if n, _ := fmt.Sscan(line, &inside, &outside, &count); n != 3 || inside <= uint64(uid) && uint64(uid) < inside+count {
+	for line := range strings.Lines(string(ids)) { // first inside, first outside, how many
+		fields := strings.Fields(line)
+		if len(fields) != 3 {
+			return false
+		}
+		first, err := strconv.ParseUint(fields[0], 10, 32)
+		count, err2 := strconv.ParseUint(fields[2], 10, 64)
+		if err != nil || err2 != nil || first <= uint64(uid) && uint64(uid) < first+count {
 			return false
 		}
 	}
