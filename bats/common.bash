@@ -52,7 +52,8 @@ unprivileged() {
 	[ "$(id -u)" = 0 ] || return 0
 	public=$(mktemp -d)
 	chmod 755 "$public"
-	mkdir -m 777 "$public/T"
+	mkdir "$public/T"
+	chown 65534:65534 "$public/T" # open to all it would lead to no lock directory
 	cp "$ADLOCK_BIN" "$ADLOCK_SH" "$prelude" "$public"
 	T=$public/T ADLOCK_BIN=$public/${ADLOCK_BIN##*/} ADLOCK_SH=$public/adlock.sh prelude=$public/prelude.sh
 	shell=(setpriv --reuid=65534 --regid=65534 --clear-groups "${shell[@]}")
