@@ -156,3 +156,40 @@ each_instant() {
 	[ "${shell[0]}-$status" = posh-139 ] || assert [ -e "$T/ends" ]
 	assert_notes </dev/null
 }
+
+@test "an EXIT trap that releases keeps the status of an exit in another trap" {
+	script job <<-'E'
+		trap 's=$?; adlock_release "$s" || :; exit "$s"' EXIT
+		trap 'exit 130' USR1
+		adlock_get a b 0
+		: >|"$T/holds.$1"
+		while :; do :; done
+	E
+	local round
+	for round in 1 2 3 4 5 6 7 8; do
+		start job "$round"
+		eventually 20 test -e "$T/holds.$round"
+		kill -USR1 "$!"
+		local status=0
+		wait "$!" || status=$?
+		assert_equal "$status" 130
+	done
+	refute held a b
+	run grep -hc 'event=release.* status=130' "$ADLOCK_DIR"/program.*.runlog
+	assert_output 8
+	run grep -s . "$T"/job.out
+	assert_output ''
+}
+
+@test "a status that is no number is refused" {
+	script job <<-'E'
+		adlock_get a b
+		adlock_release nothing || note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note held
+		adlock_release 3
+	E
+	run launch job
+	assert_output "adlock: adlock_release: bad status 'nothing': a number is wanted"
+	assert_notes <<<$'64\nheld'
+	refute held a b
+}

@@ -21,13 +21,16 @@
 #	75: denied; $ADLOCK_VERDICT says busy, too-soon, full or lost. Anything
 #	else is trouble, told in one line on standard error, and nothing is
 #	taken. An argument left out or empty is the setting below.
-# adlock_release
-#	Releases the lock this shell process took last; locks nest. The status
-#	before it ($?) is noted in the runlog as the atom's. 0: released, or
-#	nothing is held. 75: the lock was lost to a newcomer meanwhile. 64: the
+# adlock_release [STATUS]
+#	Releases the lock this shell process took last; locks nest. STATUS, or the
+#	status before it ($?), is noted in the runlog as the atom's. 0: released, or
+#	nothing is held. 75: the lock was lost to a newcomer meanwhile; or one
+#	stands at it, and where that one dies the lock can be released again. So
+#	it can after any other failure, as long as the lock is there. 64: the
 #	lock is another process's (a subshell cannot release its parent's).
-#	In a trap: trap 'adlock_release || :' EXIT keeps the script's status
-#	whatever happens, also under set -e.
+#	In a trap: trap 's=$?; adlock_release "$s" || :; exit "$s"' EXIT keeps
+#	the script's status whatever happens, also under set -e. So does
+#	trap 'adlock_release || :' EXIT, save in mksh (W12).
 # adlock_with OPERATOR OPERAND [IFELAPSED [EXPIREAFTER [HOST [NOW]]]] -- COMMAND [ARG...]
 #	adlock_get, COMMAND, adlock_release; COMMAND's status. COMMAND runs in
 #	this shell and may be a function; as in any `if`, set -e does not act
@@ -96,6 +99,12 @@
 # that leads its own process group, or `adlock run`, holds the atom until that
 # child is gone too.
 #
+# What is held is what is in place. After a helper that died (a signal, no process
+# or thread to be had) the lock is looked at: one that a get left is withdrawn, by
+# the next call at the latest, one that a release left can be released again. A
+# trap may call any of the functions in the middle of another one, adlock_guard
+# excepted; $ADLOCK_VERDICT is then what was called last.
+#
 # WHAT IT RESERVES
 #
 # Names that begin with adlock_, _adlock_ and ADLOCK_. It sets ADLOCK_VERDICT
@@ -141,6 +150,7 @@
 # W12 the EXIT trap ends with the status it met: mksh R59 exits with that of the
 #    trap's last command where exit was called in another trap. mksh -c
 #    'trap : EXIT; trap "exit 3" TERM; kill $$'; echo $?. Goes when that prints 3.
+#    In a script's own EXIT trap only an exit of its own can help.
 # W13 return "$?", never bare: in a trap that is, in bash, mksh and yash, the status
 #    from before the trap, also in functions. bash -c 'f() { false || return; };
 #    trap "f && echo 0" USR1; kill -USR1 $$' prints 0. Stays: POSIX has it so.
@@ -172,7 +182,7 @@ _adlock_alnum=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 # --- What scripts call -------------------------------------------------------
 
 adlock_get() { _adlock_call _adlock_get ${1+"$@"}; }
-adlock_release() { _adlock_call _adlock_release "$?"; }
+adlock_release() { _adlock_call _adlock_release "${1-$?}"; }
 adlock_with() { _adlock_call _adlock_with ${1+"$@"}; }
 adlock_guard() { _adlock_call _adlock_guard; }
 adlock_pass() { _adlock_pass=$(date +%s); }
@@ -247,6 +257,12 @@ _adlock_get() {
 
 # _adlock_release STATUS
 _adlock_release() {
+	case $1 in
+	'' | *[!0-9]*)
+		_adlock_say adlock_release "bad status '$1': a number is wanted"
+		return 64
+		;;
+	esac
 	_adlock_whoami
 	_adlock_withdraw || set -- "$1" "$?"
 	case $_adlock_held in
