@@ -322,3 +322,21 @@ stood_at() { ! flock -n "$1" true; }
 	assert_notes <<<$'75 lost\n0'
 	refute held a outer
 }
+
+@test "a release that was never carried out is not believed, whatever its status" {
+	fragile
+	sed -i '1a [ "$1" != release ] || [ ! -e "$T/idle" ] || exit 0' "$T/helper"
+	: >"$T/idle"
+	script job <<-'E'
+		adlock_get a b
+		adlock_release || note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note there
+		rm "$T/idle"
+		adlock_release
+		note "$?"
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'126\nthere\n0'
+	refute held a b
+}

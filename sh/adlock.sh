@@ -154,6 +154,9 @@
 # W13 return "$?", never bare: in a trap that is, in bash, mksh and yash, the status
 #    from before the trap, also in functions. bash -c 'f() { false || return; };
 #    trap "f && echo 0" USR1; kill -USR1 $$' prints 0. Stays: POSIX has it so.
+# W14 a status of 0 is believed where the lock bears it out: mksh R59 and posh 0.14
+#    go on with 0 after a command for which they could not fork. ulimit -u 1 as an
+#    ordinary user. Goes when that is an error.
 
 if [ "${_adlock_loaded-}" = "$$" ] && command -v adlock_get >/dev/null 2>&1; then
 	return 0
@@ -441,7 +444,15 @@ _adlock_let_go() {
 		[ "$_adlock_going" != "$1" ] || set -- "$@" --again
 		_adlock_going=$1
 		_adlock_behind 3 "$@" -- "$_adlock_file"
-		if _adlock_answered || ! _adlock_there "$2"; then break; fi
+		case $_adlock_status-$_adlock_file in
+		0-*/smith.*) break ;;
+		0-*) _adlock_status=126 ;; # unless it is gone: W14
+		esac
+		if ! _adlock_there "$2"; then
+			_adlock_gone=yes
+			break
+		fi
+		if _adlock_answered; then break; fi
 	done
 	_adlock_plain_status
 	if ! _adlock_booked "$1"; then # a trap has released it meanwhile
@@ -450,7 +461,6 @@ _adlock_let_go() {
 	fi
 	case $_adlock_status-$_adlock_file in
 	0-* | 75-*/smith.*) _adlock_gone=yes ;;
-	*) _adlock_there "$2" || _adlock_gone=yes ;;
 	esac
 	[ "$_adlock_status" != 75 ] || _adlock_verdict=lost
 	if [ "$_adlock_gone" = yes ]; then
