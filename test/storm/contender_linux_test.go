@@ -19,6 +19,7 @@ var families = map[string]int{
 	"s": 5, // of which slotsOfS run at once
 	"w": 1, // inside others
 	"g": 2, // scripts that guard themselves
+	"t": 1, // taken in a trap
 }
 
 const slotsOfS = 2

@@ -299,7 +299,7 @@ script)
 	hang=h stubborn=i
 	case $bodies in
 	u) # and never an exec, which the trap would not outlive
-		trap 'adlock_with o trapped 0 never -- : || :' USR1
+		trap 'adlock_with o t0 0 never -- : || :' USR1
 		hang=f stubborn=f bodies=f
 		;;
 	esac
