@@ -188,7 +188,7 @@ overlap() {
 	note with "$status ${ADLOCK_VERDICT:-none}"
 	[ "$taken" = 0 ] || return 0
 	id=$id.k atom=$inner
-	hold f 0
+	hold p 0
 	status=0
 	adlock_release || status=$?
 	note rel "$status ${ADLOCK_VERDICT:-none}"
