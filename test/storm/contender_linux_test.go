@@ -41,8 +41,8 @@ var mended = map[string]bool{
 	"inside":    true,  // a newcomer from inside the job, also as an orphan
 	"fractions": false, // durations below a second: not there yet
 	"whole-job": false, // --whole-job: not there yet
-	"helpers":   false, // a signal at a helper of the library, while it takes or releases
-	"traps":     false, // a trap that uses the library in the middle of another call
+	"helpers":   true,  // a signal at a helper of the library, while it takes or releases
+	"traps":     true,  // a trap that uses the library in the middle of another call
 	"slots":     true,  // nested atoms of one script that share a slot, the outer one released first
 
 	// A daemon that gets the pid of a dead owner, where both led a session.
@@ -335,7 +335,11 @@ func (t *troupe) guard(c *contender) {
 // scripted makes c a script that uses the library some times.
 func (t *troupe) scripted(c *contender, bodies string) {
 	atoms, mode, slots, program := fmt.Sprint("a", families["a"]), "x", 0, "p"
-	switch t.IntN(6) {
+	kind := t.IntN(6)
+	if bodies == "u" && kind == 1 {
+		kind = 2 // the atom of the traps is of the one program
+	}
+	switch kind {
 	case 0:
 		atoms, mode = fmt.Sprint("r", families["r"]), t.often("s", "x")
 		if mode == "s" {
@@ -344,7 +348,7 @@ func (t *troupe) scripted(c *contender, bodies string) {
 	case 1:
 		atoms, slots, program = fmt.Sprint("s", families["s"]), slotsOfS, "q"
 		c.env = append(c.env, fmt.Sprintf("ADLOCK_SLOTS=%d", slots))
-		if mended["slots"] && bodies != "u" && t.IntN(4) == 0 {
+		if mended["slots"] && t.IntN(4) == 0 {
 			bodies = "k"
 		}
 	}
