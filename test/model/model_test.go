@@ -1,7 +1,8 @@
 // Package model has the protocol of one atom checked by spin: every order in
 // which an owner, newcomers, crashes and the clock can follow each other
-// (adlock.pml), and every order in which a job can fork, die and escape while it
-// is being ended (job.pml). The variants that attacks and measurement had shown
+// (adlock.pml), in which a job can fork, die and escape while it is being ended
+// (job.pml), and in which the holder of a guard can stand still
+// (standstill.pml). The variants that attacks and measurement had shown
 // to be unsound must be found to be so, or the models would prove nothing.
 package model
 
@@ -20,8 +21,9 @@ import (
 const patience = 5 * time.Minute
 
 const (
-	protocol = "adlock.pml"
-	job      = "job.pml"
+	protocol   = "adlock.pml"
+	job        = "job.pml"
+	standstill = "standstill.pml"
 )
 
 // search is how spin looks for a fault.
@@ -117,6 +119,14 @@ func TestUnsoundVariantsAreFound(t *testing.T) {
 			mustFail(t, verify(t, protocol, everywhere, append(definitions, "-DEXCLUSION")...), twoJobs)
 		})
 	}
+}
+
+// That the message names the holder is what makes the atom available again.
+func TestAGuardWhoseHolderStandsStillIsNotBroken(t *testing.T) {
+	mustHold(t, verify(t, standstill, everywhere, "-DUNCLAIMED"))
+	mustHold(t, verify(t, standstill, cycles))
+	mustFail(t, verify(t, standstill, nearest, "-DUNCLAIMED", "-DBREAKGUARD"), "assertion violated (jobs==0)")
+	mustFail(t, verify(t, standstill, cycles, "-DSILENT"), "acceptance cycle")
 }
 
 func TestALockIsReplacedOnlyWhenTheWholeJobIsDead(t *testing.T) {
