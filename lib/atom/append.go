@@ -52,17 +52,13 @@ func (k *Keeper) inSlot(active *lock.Active, do func(slot *lock.Active) error) e
 
 // RecordCommand adds the command that the owner of the acquisition has started
 // to its lock: one that leaves the owner's process group holds the atom though
-// the owner is killed. Where a newcomer is ending the owner at this moment it has
-// found the command, and nothing is added.
+// the owner is killed. With lock.ErrGuarded somebody else is at the lock, and the
+// caller tries again: a newcomer may be killed before it has recorded anybody.
 func (k *Keeper) RecordCommand(files, token string, command process.Identity) error {
-	err := k.underGuard(files, token, guardWait, func(active *lock.Active) error {
+	return k.underGuard(files, token, guardWait, func(active *lock.Active) error {
 		return errors.Join(active.AppendCommand(command),
 			k.inSlot(active, func(slot *lock.Active) error { return slot.AppendCommand(command) }))
 	})
-	if errors.Is(err, lock.ErrGuarded) {
-		return nil
-	}
-	return err
 }
 
 // RecordMembers adds the members of a job to its lock before its own supervisor

@@ -196,7 +196,20 @@ func (r *runArgs) recordJob(k Locker, plan *supervise.Job, token *string) {
 		return
 	}
 	files := r.Request.Atom.Name()
-	plan.Begun = func(command process.Identity) error { return recorder.RecordCommand(files, *token, command) }
+	plan.Begun = func(command process.Identity) error {
+		record := func() error { return recorder.RecordCommand(files, *token, command) }
+		err := record()
+		if !errors.Is(err, lock.ErrGuarded) {
+			return err
+		}
+		go func() { // beside the job, which is not to wait for a newcomer
+			for errors.Is(err, lock.ErrGuarded) {
+				err = record()
+			}
+			report(plan.Command, err)
+		}()
+		return nil
+	}
 	plan.Record = func(members []process.Identity) error {
 		err := recorder.RecordMembers(files, *token, members)
 		if errors.Is(err, lock.ErrGuarded) {

@@ -31,9 +31,12 @@ const (
 	uncountedLine  = "survivor=many\n"
 )
 
-// AppendCommand adds the command that the owner has started. Only under the
-// lock's Guard.
+// AppendCommand adds the command that the owner has started, unless the lock has
+// it. Only under the lock's Guard.
 func (a *Active) AppendCommand(id process.Identity) error {
+	if known := a.Appended.Command; known.PID == id.PID && known.Start == id.Start && known.Inode == id.Inode {
+		return nil
+	}
 	var w writer
 	w.process(commandKey, id)
 	if err := a.append([]byte(w.String())); err != nil {

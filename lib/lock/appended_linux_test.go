@@ -35,6 +35,10 @@ func TestWhatIsAppendedIsReadBackAndTheMtimeStays(t *testing.T) {
 	a := active(t, d)
 	must(t, a.Guard(0))
 	must(t, a.AppendCommand(member(20)))
+	size := a.st.Size
+	if must(t, a.AppendCommand(member(20))); a.st.Size != size {
+		t.Error("the command was added twice")
+	}
 	must(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
 	must(t, a.AppendSurvivors([]process.Identity{member(20), member(22), member(23), member(4711)}))
 	again := active(t, d)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"adlock/test/helper"
 	"adlock/test/need"
@@ -171,6 +172,58 @@ func TestACommandThatLeftTheGroupOutlivesItsSupervisorAndHolds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// guardBeforeCommand starts `adlock run` and takes the guard of its lock before
+// the command is recorded there.
+func guardBeforeCommand(t *testing.T, file string) (*helper.Atom, *helper.Process, *os.File) {
+	t.Helper()
+	for range 100 {
+		a := helper.NewAtom(t)
+		args := append([]string{a.Bin, "run", "--program=p", "--host=dax", "--operator=o", "--operand=x", "setsid", "-w"}, "sh", "-c", deaf+file)
+		supervisor := helper.Command{Args: args, Env: a.Env()}.Start(t)
+		var guard *os.File
+		for deadline := time.Now().Add(helper.Patience); guard == nil; {
+			f, err := os.OpenFile(a.Lock(), os.O_RDWR, 0)
+			if err == nil && syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+				guard = f
+			} else if f.Close(); time.Now().After(deadline) {
+				t.Fatal("no lock, or no guard to be had")
+			}
+		}
+		t.Cleanup(func() { guard.Close() })
+		text, err := os.ReadFile(a.Lock())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "\ncommand=") {
+			return a, supervisor, guard
+		}
+		guard.Close()
+		supervisor.Kill(t)
+		kill(t, pidIn(t, file))
+		os.Remove(file)
+	}
+	t.Fatal("the command was always recorded first")
+	return nil, nil, nil
+}
+
+// Whoever held it may have been a newcomer that was killed, and recorded nobody.
+func TestACommandIsRecordedOnceTheGuardIsFree(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "job")
+	a, supervisor, guard := guardBeforeCommand(t, file)
+	job := pidIn(t, file)
+	time.Sleep(time.Second) // longer than anybody tries at once
+	guard.Close()
+	helper.Eventually(t, "the command is recorded", func() bool {
+		text, _ := os.ReadFile(a.Lock())
+		return strings.Contains(string(text), "\ncommand=")
+	})
+	supervisor.Kill(t)
+	a.Newcomer(t).Denied(t)
+	kill(t, job)
+	helper.Eventually(t, "setsid has ended too", func() bool { return a.Shell(t, "$run --dry-run true").Status == 0 })
+	a.Newcomer(t).Ran(t)
 }
 
 func TestAScriptThatLedItsSessionIsSurvivedByWhatLeftItsGroup(t *testing.T) {
