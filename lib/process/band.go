@@ -100,13 +100,15 @@ func (b band) lives(list []entry) bool {
 }
 
 // unseen tells that a group has members and the table shows none, not even dead
-// ones: it hides them (hidepid), or was read before they were there.
+// ones: it hides them (hidepid), or was read before they were there. Where it may
+// hide somebody the dead prove nothing: that there is a group is said of them, and
+// would be said of a hidden member just so.
 func (b band) unseen(list []entry) bool {
 	if b.session || b.gone() {
 		return false
 	}
 	for _, e := range list {
-		if e.pgid == b.pid {
+		if e.pgid == b.pid && !(e.dead && hidesProcesses()) {
 			return false
 		}
 	}

@@ -19,6 +19,8 @@ func inodeOf(int) uint64 { return 0 }
 // hidden: what these systems hide cannot be looked at by number either.
 func hidden(int) (entry, bool) { return entry{}, false }
 
+func hidesProcesses() bool { return false }
+
 func signalPidfd(int, unix.Signal) error { return unix.EBADF }
 
 func pidfdDead(int) bool { return false }

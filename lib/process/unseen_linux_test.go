@@ -1,0 +1,28 @@
+package process
+
+import (
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// A group of which /proc shows a zombie may have a member that it hides; and
+// kill(2) says of both only that there is a group.
+func TestAZombieProvesNothingOfAGroupThatMayHideAnother(t *testing.T) {
+	command := exec.Command("sleep", "60")
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { command.Process.Kill(); command.Wait() }()
+	pid := command.Process.Pid
+	zombie := entry{pid: pid, pgid: pid, dead: true}
+
+	defer func(hides func() bool) { hidesProcesses = hides }(hidesProcesses)
+	for _, hides := range []bool{false, true} {
+		hidesProcesses = func() bool { return hides }
+		if got := (band{key: key{pid: pid}}).lives([]entry{zombie}); got != hides {
+			t.Errorf("/proc may hide somebody: %v; the group lives: %v", hides, got)
+		}
+	}
+}
