@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,6 +66,31 @@ func TestAHiddenMemberOfAnotherUserHolds(t *testing.T) {
 	// A hidden zombie is not told from the living: its parent has to have reaped it.
 	helper.Eventually(t, "the child is gone", func() bool { return syscall.Kill(child, 0) == syscall.ESRCH })
 	newcomer("").Ran(t)
+}
+
+// The owner's zombie is shown, and who else is in its group is not.
+func TestAHiddenMemberHoldsBesideAZombie(t *testing.T) {
+	needHiding(t)
+	need.Tools(t, "setsid")
+	a := nobodys(t)
+	file := filepath.Join(t.TempDir(), "pids")
+	// Its parent does not wait for it.
+	becoming := []string{"sh", "-c", `setsid sh -c 'sleep 1000 & echo $! $$ >` + file + `; exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"' sh "$@" & exec sleep 1000`, "sh"}
+	parent := a.Owner(t, "exec sleep 1000", becoming...)
+	text, err := os.ReadFile(file)
+	must(t, err)
+	var child, owner int
+	_, err = fmt.Sscan(string(text), &child, &owner)
+	must(t, err)
+	t.Cleanup(func() { helper.KillSession(owner) })
+	must(t, syscall.Kill(owner, syscall.SIGKILL))
+	helper.Eventually(t, "the owner is a zombie", func() bool { return !helper.Alive(owner) })
+	newcomer := func() helper.Result { return a.Shell(t, "$run echo ran", hiding...) }
+	newcomer().Denied(t)
+	must(t, syscall.Kill(child, syscall.SIGKILL))
+	helper.Eventually(t, "the child is dead", func() bool { return !helper.Alive(child) })
+	parent.Kill(t) // whoever is there now waits for both
+	helper.Eventually(t, "the atom is free", func() bool { return newcomer().Status == 0 })
 }
 
 func TestEnforceDoesNotTakeTheHiddenForDead(t *testing.T) {
