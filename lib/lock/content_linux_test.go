@@ -357,6 +357,9 @@ func TestThatThereAreMoreIsSaidOnce(t *testing.T) {
 	if n := strings.Count(string(content), uncountedLine); n != 1 {
 		t.Errorf("said %d times", n)
 	}
+	if !a.Appended.Uncounted || len(a.Appended.Survivors) > 0 {
+		t.Errorf("some are counted after all: %d", len(a.Appended.Survivors))
+	}
 }
 
 func TestOnlyAnEmptyMemoryIsEmpty(t *testing.T) {
