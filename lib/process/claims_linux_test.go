@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/need"
 )
 
 func openFiles(t *testing.T) int {
@@ -95,5 +97,58 @@ func TestTheLaterOfTwoTimes(t *testing.T) {
 	now := time.Now()
 	if then := now.Add(time.Second); later(now, then) != then || later(then, now) != then {
 		t.Error("it is the earlier one")
+	}
+}
+
+func TestOneProcessHasOneInodeAndNobodyHasNone(t *testing.T) {
+	a := sleeper(t, leads)
+	mine, others := inodeOf(os.Getpid()), inodeOf(a.pid())
+	if (mine != 0) != pidfs() || (others != 0) != pidfs() || pidfs() && mine == others {
+		t.Errorf("inodes %d and %d, pidfs %v", mine, others, pidfs())
+	}
+	if again := inodeOf(os.Getpid()); again != mine {
+		t.Errorf("inode %d, then %d", mine, again)
+	}
+	if inode := inodeOfPidfd(-1); inode != 0 {
+		t.Errorf("no descriptor has inode %d", inode)
+	}
+	unix.Kill(a.pid(), unix.SIGKILL)
+	a.wait()
+	if inode := inodeOf(a.pid()); inode != 0 {
+		t.Errorf("nobody has inode %d", inode)
+	}
+}
+
+func TestNoPidLivesBelowOne(t *testing.T) {
+	for _, pid := range []int{0, -1, -os.Getpid(), -1 << 31} {
+		if PIDLives(pid) {
+			t.Errorf("%d lives", pid)
+		}
+	}
+	if !PIDLives(1) || !PIDLives(os.Getpid()) {
+		t.Error("1 or this process does not live")
+	}
+}
+
+func TestADeathEndsTheWait(t *testing.T) {
+	a := sleeper(t, leads)
+	h, err := hold(key{a.pid(), a.id().Start}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.close()
+	if h.fd < 0 {
+		need.Skip(t, "no pidfd wakes anybody here")
+	}
+	begun := time.Now()
+	awaitDeath([]handle{{h.key, -1}, h}, brief)
+	if waited := time.Since(begun); waited < brief {
+		t.Errorf("nobody died, and it took %v", waited)
+	}
+	unix.Kill(a.pid(), unix.SIGKILL)
+	begun = time.Now()
+	awaitDeath([]handle{{h.key, -1}, h}, 2*patient)
+	if waited := time.Since(begun); waited > patient || !h.dead() {
+		t.Errorf("woken after %v, dead is %v", waited, h.dead())
 	}
 }
