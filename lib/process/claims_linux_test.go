@@ -3,8 +3,6 @@ package process
 import (
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -171,30 +169,5 @@ func TestOnlyESRCHFromTheKernelMeansGone(t *testing.T) {
 	}
 	if got := inode("/proc/self/ns/none"); got != 0 {
 		t.Errorf("a namespace that there is none of has inode %d", got)
-	}
-}
-
-func TestALineOfStatIsReadFromItsLastParenthesis(t *testing.T) {
-	fields := func(state string, threads int) string {
-		return " " + state + " 2 3 4 0 0 0 0 0 0 0 0 0 0 0 0 0 " + strconv.Itoa(threads) + " 0 99"
-	}
-	for text, want := range map[string]entry{
-		"17 (a) b)" + fields("S", 1): {pid: 17, ppid: 2, pgid: 3, sid: 4, start: 99, command: "a) b"},
-		"17 ()" + fields("T", 1):     {pid: 17, ppid: 2, pgid: 3, sid: 4, start: 99, stopped: true},
-		"17 (x)" + fields("t", 1):    {pid: 17, ppid: 2, pgid: 3, sid: 4, start: 99, command: "x"},
-		"17 (x)" + fields("Z", 1):    {pid: 17, ppid: 2, pgid: 3, sid: 4, start: 99, command: "x", dead: true},
-		"17 (x)" + fields("Z", 0):    {pid: 17, ppid: 2, pgid: 3, sid: 4, start: 99, command: "x", dead: true},
-		"17 (x)" + fields("Z", 2):    {pid: 17, ppid: 2, pgid: 3, sid: 4, start: 99, command: "x"},
-		"17 (x)" + fields("X", 2):    {pid: 17, ppid: 2, pgid: 3, sid: 4, start: 99, command: "x", dead: true},
-	} {
-		if got, err := parseStat([]byte(text)); got != want || err != nil {
-			t.Errorf("%q: %+v, %v", text, got, err)
-		}
-	}
-	whole := "17 (x)" + fields("S", 1)
-	for _, text := range []string{"", "(x)" + fields("S", 1), "17 x" + fields("S", 1), "17 )(" + fields("S", 1), strings.TrimSuffix(whole, " 99"), strings.Replace(whole, " 2 ", " z ", 1), "z (x)" + fields("S", 1)} {
-		if got, err := parseStat([]byte(text)); err != unix.EBADMSG {
-			t.Errorf("%q: %+v, %v", text, got, err)
-		}
 	}
 }
