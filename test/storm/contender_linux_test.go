@@ -48,9 +48,9 @@ var mended = map[string]bool{
 	// A daemon that gets the pid of a dead owner, where both led a session.
 	"sessions": false,
 
-	// A child of the command in the command's own group (timeout), when a newcomer
-	// ends the command while somebody else kills the supervisor: it takes over, where
-	// one that comes a moment later finds the group alive and is busy.
+	// A process that the command left in a group of its own (timeout), when a newcomer
+	// ends the command while somebody else kills the supervisor: this newcomer takes
+	// over, where one that comes a moment later finds the group alive and is busy.
 	"groups": false,
 }
 
