@@ -1,8 +1,6 @@
 package process
 
 import (
-	"slices"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -51,7 +49,8 @@ func (id Identity) bandsOfCommand() []band {
 	return []band{{key: k, within: id.SID}, {key: k, session: true}}
 }
 
-// bands are those of the owner and of its command that may have members yet.
+// bands are those of the owner and of its command. Some may have no members: a
+// command can still make its own.
 func (job Job) bands() []band {
 	var list []band
 	if !job.Owner.replaced() {
@@ -60,7 +59,7 @@ func (job Job) bands() []band {
 	if !job.Command.replaced() {
 		list = append(list, job.Command.bandsOfCommand()...)
 	}
-	return slices.DeleteFunc(list, band.gone)
+	return list
 }
 
 // replaced tells that the pid was handed out again, even within one tick of the
@@ -83,6 +82,18 @@ func (b band) ended(list []entry) bool {
 		}
 	}
 	return false
+}
+
+// over tells that a group is gone for good: who could make it anew, the process of
+// its number, was dead when the table was read. The next one of that number is a
+// stranger's.
+func (b band) over(list []entry) bool {
+	for _, e := range list {
+		if e.pid == b.pid {
+			return false
+		}
+	}
+	return b.gone()
 }
 
 // lives tells whether the band has living members: those that the table shows,

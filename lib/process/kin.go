@@ -76,9 +76,9 @@ func (k kin) whole(list []entry) bool {
 	return k.leader.pid > 1
 }
 
-// drop leaves out the bands whose number is another's by now.
+// drop leaves out the bands whose number is another's by now, or may come to be.
 func (k *kin) drop(list []entry) {
-	k.bands = slices.DeleteFunc(k.bands, func(b band) bool { return b.ended(list) })
+	k.bands = slices.DeleteFunc(k.bands, func(b band) bool { return b.ended(list) || b.over(list) })
 }
 
 // unseen returns the number of a group that has members and shows none.

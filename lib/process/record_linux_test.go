@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"os/signal"
 	"strconv"
 	"syscall"
 	"testing"
@@ -180,6 +182,48 @@ func TestANewcomerInsideTheJobEndsNobody(t *testing.T) {
 	text, err := os.ReadFile(out)
 	if err != nil || string(text) != "true true 0\n" || gone(a.pid()) {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func init() {
+	// Leaves its group when it is told to end, and what it starts there is an
+	// orphan at once.
+	roles["leaves late"] = func(args []string) int {
+		signal.Ignore(unix.SIGINT)
+		told := make(chan os.Signal, 1)
+		signal.Notify(told, unix.SIGTERM)
+		os.WriteFile(args[0], nil, 0o600)
+		<-told
+		signal.Ignore(unix.SIGTERM)
+		unix.Setpgid(0, 0)
+		orphan := exec.Command("sleep", "1000")
+		if orphan.Start() == nil {
+			os.WriteFile(args[1], []byte(strconv.Itoa(orphan.Process.Pid)), 0o600)
+		}
+		return 0
+	}
+}
+
+// The group that a command comes to lead is known before there is one: it alone
+// tells whose the orphan is.
+func TestACommandThatLeavesTheGroupWhileItIsEndedLosesNobody(t *testing.T) {
+	ready, born := file(t, "ready"), file(t, "born")
+	command := shell(t, syscall.SysProcAttr{}, role+`="leaves late" exec "$1" "$2" "$3"`, os.Args[0], ready, born)
+	eventually(t, "it listens", func() bool { return exists(ready) })
+	owner := sleeper(t, leads)
+	job := Job{Owner: owner.id(), Command: command.id(), FileUID: os.Getuid()}
+	unix.Kill(owner.pid(), unix.SIGKILL)
+	owner.wait()
+	go command.wait() // its zombie would keep the group known
+	mustEnd(t, Killer{Pause: time.Second}, job)
+	text, err := os.ReadFile(born)
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan, _ := strconv.Atoi(string(text))
+	if !gone(orphan) {
+		unix.Kill(orphan, unix.SIGKILL)
+		t.Error("the orphan lives")
 	}
 }
 

@@ -59,6 +59,9 @@ func (job Job) recorded() []Identity {
 func (job Job) bandLives(where Identity) bool {
 	var list []entry
 	for _, b := range job.bands() {
+		if b.gone() {
+			continue // for good: whoever could make it is dead, or known to live
+		}
 		if list == nil {
 			var err error
 			if list, err = table(); err != nil {
