@@ -185,6 +185,7 @@ _adlock_alnum=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 # --- What scripts call -------------------------------------------------------
 
 adlock_get() { _adlock_call _adlock_get ${1+"$@"}; }
+# shellcheck disable=SC2120 # STATUS is for traps
 adlock_release() { _adlock_call _adlock_release "${1-$?}"; }
 adlock_with() { _adlock_call _adlock_with ${1+"$@"}; }
 adlock_guard() { _adlock_call _adlock_guard; }
