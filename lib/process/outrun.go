@@ -1,6 +1,7 @@
 package process
 
 import (
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,8 +28,9 @@ func (k Killer) outrun(h *hunt, deadline time.Time) error {
 			}
 		}
 	}
-	// Of a dead owner's group each member is first asked whose it is.
-	if h.growing > patience && h.whole && !h.orphans {
+	// Of a dead owner's group each member is first asked whose it is; in the group
+	// that this process leads, the signal would reach this process.
+	if h.growing > patience && h.whole && !h.orphans && h.kin.leader.pid != os.Getpid() {
 		if unix.Kill(-h.kin.leader.pid, unix.SIGKILL) == nil {
 			k.observe(-h.kin.leader.pid, unix.SIGKILL, "")
 		}
