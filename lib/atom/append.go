@@ -80,7 +80,7 @@ func (k *Keeper) BeingEnded(files, token string) (bool, error) {
 		return false, ignoreMissing(err)
 	}
 	defer active.Close()
-	if active.Job().Survived() {
+	if active.Job().Survived() != nil {
 		return true, nil
 	}
 	switch err := active.Guard(0); {
@@ -91,7 +91,7 @@ func (k *Keeper) BeingEnded(files, token string) (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	return active.Job().Survived(), nil
+	return active.Job().Survived() != nil, nil
 }
 
 // acquisition opens the lock of an acquisition, an active lock or a reader's:

@@ -1,9 +1,11 @@
 package atom
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"adlock/lib/exit"
 	"adlock/lib/process"
 )
 
@@ -35,4 +37,24 @@ func TestAJobIsBeingEndedWhileTheGuardIsHeldOrWhoWasRecordedLives(t *testing.T) 
 	if ending, err := k.BeingEnded(motdFiles, "another's"); ending || err != nil {
 		t.Errorf("of another acquisition: %v, %v", ending, err)
 	}
+}
+
+// Else a job that somebody failed to end would be run beside what is left of it.
+func TestAnOwnerDoesNotReleaseWhatASurvivorHolds(t *testing.T) {
+	k, owner, survivor := newKeeper(t), sleeper(t), sleeper(t)
+	held := wantVerdict(t, k, ask(owner), Acquired)
+	active, err := k.Dir.Active(motdFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(active.Guard(time.Second), active.AppendSurvivors([]process.Identity{survivor}), active.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Release(Return{Files: motdFiles, Token: held.Token}); exit.Code(err) != exit.NotPermitted {
+		t.Errorf("released: %v", err)
+	}
+	end(t, owner)
+	wantVerdict(t, k, ask(sleeper(t)), Busy)
+	end(t, survivor)
+	wantVerdict(t, k, ask(sleeper(t)), Acquired)
 }

@@ -41,7 +41,8 @@ type Return struct {
 // Release stamps the last lock, then removes the active lock. Where the lock is
 // not this acquisition's any more, or is being taken over, it changes nothing
 // and returns an error with status 75: lost; lock.ErrGuarded in it says that a
-// newcomer is ending this owner.
+// newcomer is ending this owner. Where one has begun to and what it recorded lives,
+// that keeps the lock, with status 77.
 func (k *Keeper) Release(r Return) error {
 	active, err := k.Dir.Active(r.Files)
 	if err == nil && !r.owns(active) || errors.Is(err, fs.ErrNotExist) {
@@ -67,6 +68,9 @@ func (k *Keeper) Release(r Return) error {
 		return k.lost(r, active, err)
 	case err != nil:
 		return err
+	}
+	if err := active.Job().Survived(); err != nil {
+		return &exit.Error{Code: exit.NotPermitted, Object: active.Path(), Err: fmt.Errorf("not released: %w", err)}
 	}
 	if err := k.leaveReaders(r, active); err != nil {
 		return err

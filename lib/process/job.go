@@ -78,6 +78,7 @@ var (
 	ErrForeignOwner = errors.New("belongs to another user than the lock file")
 	ErrUnchecked    = errors.New("cannot be checked from here (another host or namespace, or hidden)")
 	ErrAlive        = errors.New("still alive after KILL")
+	ErrSurvivor     = errors.New("was to be ended with its job, and lives")
 )
 
 // StuckError names the process that keeps a job from being ended.

@@ -18,21 +18,21 @@ func (job Job) Remains() bool {
 	case elsewhere:
 		return true
 	}
-	return job.Survived() || job.bandLives(where)
+	return job.Survived() != nil || job.bandLives(where)
 }
 
-// Survived tells whether something that the lock recorded beside the owner lives,
-// or cannot be proved dead.
-func (job Job) Survived() bool {
-	if job.Uncounted {
-		return true
-	}
+// Survived returns an error that names a process which the lock recorded beside the
+// owner and which lives, or cannot be proved dead; nil where there is none.
+func (job Job) Survived() error {
 	for _, id := range job.recorded() {
 		if id.Life() != Dead {
-			return true
+			return &StuckError{id.PID, "", ErrSurvivor}
 		}
 	}
-	return false
+	if job.Uncounted {
+		return &StuckError{job.Owner.PID, "", ErrUncounted}
+	}
+	return nil
 }
 
 // Alive is Remains without what is only not known to be dead: what nobody can
