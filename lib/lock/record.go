@@ -100,7 +100,9 @@ func (w *writer) identity(prefix string, id process.Identity) {
 	w.text(prefix+"machine", id.Machine)
 	w.number(prefix+"pidns", id.PIDNS)
 	w.number(prefix+"timens", id.TimeNS)
-	w.number(prefix+"session", uint64(id.SID))
+	if id.SID != process.Unrecorded {
+		w.number(prefix+"session", uint64(id.SID))
+	}
 	w.number(prefix+"inode", id.Inode)
 }
 
