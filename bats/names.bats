@@ -55,7 +55,7 @@ vector_script() {
 	script reader <<-'E'
 		_adlock_pid=$2
 		_adlock_reader "$1"
-		[ "$_adlock_reading" = "$3" ] || echo "$_adlock_reading"
+		[ "$_adlock_part" = "$3" ] || echo "$_adlock_part"
 	E
 	local name pid file cases=0
 	while IFS=$'\t' read -r name pid file; do

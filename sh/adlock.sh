@@ -516,7 +516,7 @@ _adlock_booked() {
 _adlock_find_own() {
 	_adlock_file=$_adlock_dir/lock.$_adlock_name
 	_adlock_reader "$_adlock_name"
-	set -- "$_adlock_file" "$_adlock_dir/$_adlock_reading"
+	set -- "$_adlock_file" "$_adlock_dir/$_adlock_part"
 	case ${ADLOCK_STORE-} in
 	*://*)
 		_adlock_file=$_adlock_dir/smith.$_adlock_pid # its lock is elsewhere
@@ -547,7 +547,7 @@ _adlock_there() {
 		;;
 	esac
 	_adlock_reader "${_adlock_file##*/lock.}"
-	set -- "$1" "$_adlock_file" "$2/$_adlock_reading"
+	set -- "$1" "$_adlock_file" "$2/$_adlock_part"
 	while [ "$#" -gt 1 ]; do
 		if ! _adlock_read "$2"; then
 			[ ! -e "$2" ] || return 0
@@ -728,11 +728,11 @@ _adlock_build_name() {
 	_adlock_name=$_adlock_name.$_adlock_part
 }
 
-# _adlock_reader NAME sets $_adlock_reading: the file that is this process's lock
+# _adlock_reader NAME sets $_adlock_part: the file that is this process's lock
 # as a reader, whose name may not be longer than a file's may be.
 _adlock_reader() {
-	_adlock_reading=read.$1.$_adlock_pid
-	[ "${#_adlock_reading}" -le 255 ] || _adlock_reading=r.$1.$_adlock_pid
+	_adlock_part=read.$1.$_adlock_pid
+	[ "${#_adlock_part}" -le 255 ] || _adlock_part=r.$1.$_adlock_pid
 }
 
 # _adlock_part TEXT is the paper's CanonifyName for what can be read back: a
