@@ -99,6 +99,9 @@ func (k Killer) end(h *hunt) error {
 			return err
 		}
 	}
+	if h.growing > 0 && k.killGroup(h) { // too few scans to know whether it can be outrun: the machine is busy
+		h.await(time.Second)
+	}
 	if done, err := h.scan(); done || err != nil { // the last may have died while the last scan ran
 		return err
 	}

@@ -28,14 +28,21 @@ func (k Killer) outrun(h *hunt, deadline time.Time) error {
 			}
 		}
 	}
-	// Of a dead owner's group each member is first asked whose it is; in the group
-	// that this process leads, the signal would reach this process.
-	if h.growing > patience && h.whole && !h.orphans && h.kin.leader.pid != os.Getpid() {
-		if unix.Kill(-h.kin.leader.pid, unix.SIGKILL) == nil {
-			k.observe(-h.kin.leader.pid, unix.SIGKILL, "")
-		}
+	if h.growing > patience {
+		k.killGroup(h)
 	}
 	return nil
+}
+
+// killGroup signals the owner's group as one, where all in it are members, and
+// tells whether it did. Of a dead owner's group each member is first asked whose
+// it is; in the group that this process leads, the signal would reach this process.
+func (k Killer) killGroup(h *hunt) bool {
+	if !h.whole || h.orphans || h.kin.leader.pid == os.Getpid() || unix.Kill(-h.kin.leader.pid, unix.SIGKILL) != nil {
+		return false
+	}
+	k.observe(-h.kin.leader.pid, unix.SIGKILL, "")
+	return true
 }
 
 // chase kills the keeper's new children, whose list takes microseconds to
