@@ -194,7 +194,7 @@ func TestMissingLocksmithIsOneLine(t *testing.T) {
 func TestAJobThatRunsItsOwnAtomAgainIsBusyWhateverTheAge(t *testing.T) {
 	h := newHost(t, url(startEtcd(t, 1)...))
 	h.env = append(h.env, "again="+h.bin)
-	if r := h.run(t, `"$again" run --expire-after=0 -- echo ran; echo $?`); r.Status != 0 || r.Out != "75\n" {
+	if r := h.run(t, `"$again" run --program=p --operator=o --operand=x --expire-after=0 -- echo ran; echo $?`); r.Status != 0 || r.Out != "75\n" {
 		t.Errorf("%+v", r)
 	}
 }
