@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,6 +33,21 @@ func NewAtom(t testing.TB) *Atom {
 
 // Lock is the path of the active lock.
 func (a *Atom) Lock() string { return filepath.Join(a.Dir, "lock."+AtomName) }
+
+// OwnerPID reads the owner's pid as a shell script would.
+func (a *Atom) OwnerPID(t testing.TB) int {
+	t.Helper()
+	text, err := os.ReadFile(a.Lock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
 
 // Last is the path of the last lock.
 func (a *Atom) Last() string { return filepath.Join(a.Dir, "last."+AtomName) }

@@ -230,7 +230,7 @@ func TestAZombieOwnerIsReplacedAtOnce(t *testing.T) {
 		Args: []string{"sh", "-c", "sh -c '$take && kill -KILL $$; :' & exec sleep 1000"}, Env: a.Env(),
 	}.Start(t)
 	a.AwaitLock(t)
-	helper.Eventually(t, "the owner is a zombie", func() bool { return zombie(ownerOf(t, a)) })
+	helper.Eventually(t, "the owner is a zombie", func() bool { return zombie(a.OwnerPID(t)) })
 	a.Newcomer(t).Ran(t)
 	if parent.Ended() {
 		t.Error("the parent that does not wait was ended")
@@ -240,21 +240,6 @@ func TestAZombieOwnerIsReplacedAtOnce(t *testing.T) {
 func zombie(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && strings.Contains(string(text), ") Z ")
-}
-
-// ownerOf reads the pid as a shell script would.
-func ownerOf(t *testing.T, a *helper.Atom) int {
-	t.Helper()
-	text, err := os.ReadFile(a.Lock())
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	pid, err := strconv.Atoi(line)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
 }
 
 func TestAStoppedOwnerIsAliveThenEnded(t *testing.T) {

@@ -52,20 +52,6 @@ func kill(t *testing.T, pid int) {
 	helper.Eventually(t, "it is dead", func() bool { return !helper.Alive(pid) })
 }
 
-func owner(t *testing.T, a *helper.Atom) int {
-	t.Helper()
-	text, err := os.ReadFile(a.Lock())
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	pid, err := strconv.Atoi(line)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
-}
-
 // frozen puts a process into a cgroup in which not even KILL reaches it, and
 // returns what lets it go on.
 func frozen(t *testing.T, pid int) (thaw func()) {
@@ -104,7 +90,7 @@ func TestAnEndingThatFailedFreesNothing(t *testing.T) {
 			child := pidIn(t, file)
 			thaw := frozen(t, child)
 			a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
-			helper.Eventually(t, "the owner is dead", func() bool { return !helper.Alive(owner(t, a)) })
+			helper.Eventually(t, "the owner is dead", func() bool { return !helper.Alive(a.OwnerPID(t)) })
 			a.Newcomer(t).Denied(t)
 			a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
 			thaw()
@@ -118,7 +104,7 @@ func TestAnEndingThatWasCutShortFreesNothing(t *testing.T) {
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "child")
 	a.Owner(t, deaf+file+" & wait", amongOthers...)
-	child, pid := pidIn(t, file), owner(t, a)
+	child, pid := pidIn(t, file), a.OwnerPID(t)
 	newcomer := helper.Command{Args: []string{"sh", "-c", "exec $run --expire-after=0 --pause=30s echo ran"}, Env: a.Env()}.Start(t)
 	helper.Eventually(t, "the owner died of INT", func() bool { return !helper.Alive(pid) })
 	newcomer.Kill(t)
