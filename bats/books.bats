@@ -200,8 +200,7 @@ times() { yes | head -n "$1"; }
 	done
 	local status=0
 	wait "$leader" || status=$?
-	if crashed "$status"; then return; fi
-	assert [ -e "$T/ends" ]
+	crashed "$status" || assert [ -e "$T/ends" ]
 	assert_notes </dev/null
 }
 

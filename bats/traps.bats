@@ -154,8 +154,7 @@ each_instant() {
 	done
 	local status=0
 	wait "$job" || status=$?
-	if crashed "$status"; then return; fi
-	assert [ -e "$T/ends" ]
+	crashed "$status" || assert [ -e "$T/ends" ]
 	assert_notes </dev/null
 }
 
