@@ -15,24 +15,32 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
-	"adlock/lib/exit"
-	"adlock/lib/lock"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/hold"
+	"adlock/lib/killer"
+	"adlock/lib/lease"
+	"adlock/lib/lease/guarding"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/lib/run"
 	"adlock/lib/runlog"
-	"adlock/lib/store"
+	"adlock/lib/sysfile"
 )
 
 // holder holds an atom for a script: it is nobody's child, in a session of its
 // own, with no descriptor of the script's.
 type holder struct {
-	*holdArgs
-	smith  *store.Locksmith
-	dir    *lock.Dir
+	*leaseArgs
+	smith  *lease.Locker
+	dir    *lockfile.Dir
 	socket *os.File
 	token  string
 	fence  string
 	end    chan time.Duration
 
+	front *os.File // `adlock hold`, which wants to know when the atom is lost; nil: a script
 	asker *os.File // who told us to release; nil: nobody
 	told  runlog.Opt[int]
 	retry bool // the run failed, and that does not count for IfElapsed
@@ -43,45 +51,53 @@ const askerLine = 3
 
 // heldUntil is the holder's life. Nobody waits for its status.
 func heldUntil(args []string) (int, error) {
+	if !config.SaysOwner(args) {
+		return 0, config.LibraryOnly("holder")
+	}
 	unix.CloseOnExec(askerLine)
 	line := os.NewFile(askerLine, "asker")
-	h := &holder{holdArgs: newHold(), end: make(chan time.Duration, 1)}
+	h := &holder{leaseArgs: newLease(), end: make(chan time.Duration, 1)}
 	outcome, err := h.take(args, line)
-	if err == nil && outcome.Verdict == atom.Acquired {
+	if err == nil && outcome.Verdict == locker.Acquired {
 		err = h.leaveWord()
 		if err != nil {
-			err = errors.Join(err, h.release(atom.Return{NoStamp: true}))
+			err = errors.Join(err, h.release(locker.ReleaseRequest{NoStamp: true}))
 		}
 	}
 	_, told := line.WriteString(answer(outcome, err))
-	line.Close()
-	if err != nil || outcome.Verdict != atom.Acquired {
+	if h.named {
+		h.front = line
+	} else {
+		line.Close()
+	}
+	if err != nil || outcome.Verdict != locker.Acquired {
 		return 0, nil
 	}
 	// Whoever asked may have gone meanwhile; then the script has, most likely.
 	if told != nil && h.Request.Owner.Life() == process.Alive {
-		return 0, h.release(atom.Return{NoStamp: true})
+		return 0, h.release(locker.ReleaseRequest{NoStamp: true})
 	}
 	return 0, h.serve()
 }
 
 // take takes the atom for the owner, for as long as the asker waits.
-func (h *holder) take(args []string, asker *os.File) (atom.Outcome, error) {
+func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	path, err := h.parse(args)
 	if err != nil {
-		return atom.Outcome{}, err
+		return locker.Outcome{}, err
 	}
 	if err := h.findOwner(); err != nil {
-		return atom.Outcome{}, err
+		return locker.Outcome{}, err
 	}
-	if h.dir, err = lock.Create(path); err != nil {
-		return atom.Outcome{}, err
+	if h.dir, err = lockfile.Create(path); err != nil {
+		return locker.Outcome{}, err
 	}
-	if h.smith, err = openIn(path, h.store, h.Request.Atom.Host, h.lease); err != nil {
-		return atom.Outcome{}, err
+	h.Hook.Env = config.Environment(run.Options())
+	if h.smith, err = openIn(path, h.Store, h.Request.Atom.Host, h.lease, h.Hook); err != nil {
+		return locker.Outcome{}, err
 	}
 	waiting, giveUp := context.WithCancel(context.Background())
-	h.smith.Context, h.smith.Ancestor = waiting, h.isKin
+	h.smith.Context, h.smith.Ancestor, h.smith.Waits = waiting, h.isKin, sayWaiting(asker)
 	h.Request.End = h.end
 	answered := make(chan struct{})
 	go func() {
@@ -98,36 +114,51 @@ func (h *holder) take(args []string, asker *os.File) (atom.Outcome, error) {
 	return outcome, err
 }
 
+// sayWaiting returns what tells the asker for whom the holder waits, once for each: an
+// asker that stands still is not to be written to for hours.
+func sayWaiting(asker *os.File) func(locker.Outcome) {
+	said := ""
+	return func(o locker.Outcome) {
+		if text := waits(o); text != said {
+			_, _ = asker.WriteString(text) // it may be gone
+			said = text
+		}
+	}
+}
+
 // findOwner makes sure that the owner is the process that asked.
 func (h *holder) findOwner() (err error) {
-	if h.Request.Owner, err = process.Of(h.owner); err != nil {
-		return exit.Wrap("owner", err)
+	if h.Request.Owner, err = process.Of(h.Owner); err != nil {
+		return fault.Wrap("owner", err)
 	}
 	if strconv.FormatUint(h.Request.Owner.Start, 10) != h.start {
-		return exit.New(exit.Usage, "owner", "is gone")
+		return fault.New(fault.Usage, "owner", "is gone")
 	}
 	return nil
 }
 
 func (h *holder) isKin(pid int) bool {
-	return strings.Contains(","+h.kin+",", ","+strconv.Itoa(pid)+",")
+	return strings.Contains(","+h.ancestors+",", ","+strconv.Itoa(pid)+",")
 }
 
 // leaveWord opens the socket and writes the file from which the script reads its
 // token: one for each process, as it is read at once.
 func (h *holder) leaveWord() (err error) {
 	if h.socket, err = listen(h.dir, h.token); err != nil {
-		return exit.Wrap(h.dir.Path(socketName(h.token)), err)
+		return fault.Wrap(h.dir.Path(atom.HolderSocketName(h.token)), err)
 	}
-	draft, err := h.dir.Draft([]byte(strconv.Itoa(h.owner) + "\ntoken=" + h.token + "\nfence=" + h.fence + "\n"))
+	if h.named {
+		return nil // it is told by answer
+	}
+	temp, err := h.dir.TempFile([]byte(strconv.Itoa(h.Owner) + "\ntoken=" + h.token + "\nfence=" + h.fence + "\n"))
 	if err != nil {
 		return err
 	}
-	defer draft.Discard()
-	return draft.Replace(h.wordName())
+	defer temp.Discard()
+	return temp.Replace(h.wordName())
 }
 
-func (h *holder) wordName() string { return "smith." + strconv.Itoa(h.owner) }
+func (h *holder) wordName() string { return atom.HolderWordName(h.Owner) }
 
 // serve holds the atom until the script says so, or is gone, or has to end.
 func (h *holder) serve() error {
@@ -136,23 +167,34 @@ func (h *holder) serve() error {
 	signal.Notify(stop, syscall.SIGTERM)
 	asked := make(chan bool, 1)
 	go h.listen(asked)
+	go sweep(h.dir)
 	gone := make(chan bool, 1)
-	go func() { awaitEnd(h.Request.Owner); gone <- true }()
+	go func() {
+		hold.AwaitDeath(h.Request.Owner)
+		hold.AwaitRest(h.Request.Owner)
+		gone <- true
+	}()
 	select {
 	case <-asked:
 	case <-gone:
+		h.retry = h.named && h.RetryFailed // it has not said how it went
 	case <-stop: // the machine shuts down, say: no job without its lock
 		h.endScript(h.Request.Pause)
+		fault.Warn(locker.Title(h.Request.Atom), "ended by force: its adlock-locksmith was told to end")
 	case pause := <-h.end:
 		h.endScript(pause)
 	}
-	return h.release(atom.Return{Status: h.told, NoStamp: h.retry})
+	return h.release(locker.ReleaseRequest{Status: h.told, NoStamp: h.retry})
 }
 
 // endScript ends the script carefully. What cannot be ended keeps the lock.
 func (h *holder) endScript(pause time.Duration) {
-	killer := process.Killer{Pause: pause, Observe: func(s process.Signalled) { h.smith.RecordSignal(&h.Request, s) }}
-	if err := killer.End(process.Job{Owner: h.Request.Owner, FileUID: -1}); err != nil {
+	if h.front != nil {
+		_, _ = h.front.WriteString(lostLine) // it may be gone
+	}
+	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { h.smith.RecordSignal(&h.Request, s) }}
+	guarding.SpeakFor(process.Job{Owner: h.Request.Owner}) // what is said from now on has a reader
+	if err := ending.End(process.Job{Owner: h.Request.Owner, FileUID: -1}); err != nil {
 		h.smith.Linger(err, func() bool { return h.Request.Owner.Life() != process.Dead })
 	}
 }
@@ -180,21 +222,22 @@ func (h *holder) listen(asked chan<- bool) {
 }
 
 // release gives the atom back, tells whoever asked for it, and cleans up.
-func (h *holder) release(r atom.Return) error {
+func (h *holder) release(r locker.ReleaseRequest) error {
+	r.Untold = h.asker == nil
 	err := h.smith.Release(r)
 	if h.asker != nil {
-		_, _ = h.asker.WriteString(answer(atom.Outcome{Verdict: "released"}, err)) // it may be gone
+		_, _ = h.asker.WriteString(answer(locker.Outcome{Verdict: "released"}, err)) // it may be gone
 		h.asker.Close()
 	}
-	return errors.Join(err, h.remove(socketName(h.token)), h.removeWord())
+	return errors.Join(err, h.remove(atom.HolderSocketName(h.token)), h.removeWord())
 }
 
 func (h *holder) remove(file string) error {
-	err := unix.Unlinkat(h.dir.Fd(), file, 0)
+	err := sysfile.Unlinkat(h.dir.Fd(), file)
 	if err == unix.ENOENT {
 		return nil
 	}
-	return exit.Wrap(h.dir.Path(file), err)
+	return fault.Wrap(h.dir.Path(file), err)
 }
 
 // removeWord removes the file unless another acquisition of the same process has
@@ -205,15 +248,4 @@ func (h *holder) removeWord() error {
 		return nil
 	}
 	return h.remove(h.wordName())
-}
-
-// awaitEnd returns when the owner is dead, and the group and session that it may have
-// led: as in a lock directory, that still holds the atom.
-func awaitEnd(owner process.Identity) {
-	const interval = 200 * time.Millisecond
-	for owner.Life() != process.Dead || (process.Job{Owner: owner}).Remains() {
-		if owner.Life() == process.Dead || !awaitDeath(owner.PID) {
-			time.Sleep(interval)
-		}
-	}
 }

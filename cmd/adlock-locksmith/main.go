@@ -3,57 +3,32 @@
 package main
 
 import (
-	"errors"
 	"os"
+	"path/filepath"
 
 	_ "adlock/cmd/adlock-locksmith/early" // first of all
-	"adlock/lib/command"
-	"adlock/lib/exit"
+	"adlock/lib/config"
+	"adlock/lib/hold"
+	"adlock/lib/run"
 )
 
-// version is set by the Makefile.
-var version = "unreleased"
-
-const usage = `adlock-locksmith: locks in a store beyond this machine
-
-	adlock-locksmith run --store URL [OPTION...] [--] COMMAND [ARG...]
-		as adlock run: see adlock run --help
-	adlock-locksmith hold and release
-		what adlock_get and adlock_release run, where ADLOCK_STORE is set
-
-A store is etcd://HOST:PORT[,HOST:PORT...]/PREFIX or ftp://USER@HOST[:PORT]/DIR.`
+const storeNote = `A store is etcd://HOST:PORT[,HOST:PORT...]/PREFIX or ftp://USER@HOST[:PORT]/DIR.
+What adlock_get and adlock_release run where ADLOCK_STORE is set is not listed.`
 
 func main() {
-	status, err := verb(os.Args[1:])
-	if errors.Is(err, command.ErrHelp) {
-		err = command.PrintLine(usage)
+	program := config.Program{
+		Name: filepath.Base(os.Args[0]), Does: "locks in a store beyond this machine", Notes: storeNote,
+		Verbs: []config.Verb{
+			run.Verb(open),
+			hold.Verb(tend),
+			{Name: "lease", Run: takeLease},
+			{Name: "holder", Run: heldUntil},
+			{Name: "release", Run: release},
+			{Name: "age", Run: age},
+			{Name: "list", Run: list},
+			{Name: "forget", Run: forget},
+			{Name: "clear", Run: clear},
+		},
 	}
-	if err != nil {
-		exit.Report(err)
-		if status == exit.OK {
-			status = exit.Code(err)
-		}
-	}
-	os.Exit(status)
-}
-
-func verb(args []string) (int, error) {
-	if len(args) == 0 {
-		return 0, command.ErrHelp
-	}
-	switch args[0] {
-	case "run":
-		return command.RunIn(open, args[1:])
-	case "hold":
-		return hold(args[1:])
-	case "holder":
-		return heldUntil(args[1:])
-	case "release":
-		return release(args[1:])
-	case "--version":
-		return 0, command.PrintLine("adlock-locksmith version " + version)
-	case "--help", "-h":
-		return 0, command.ErrHelp
-	}
-	return 0, exit.New(exit.Usage, args[0], "unknown verb (adlock-locksmith --help lists them)")
+	os.Exit(program.Main(os.Args[1:]))
 }

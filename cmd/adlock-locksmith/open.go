@@ -5,40 +5,34 @@ import (
 	"strings"
 	"time"
 
-	"adlock/lib/command"
-	"adlock/lib/exit"
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/hook"
+	"adlock/lib/lease"
+	"adlock/lib/lease/etcd"
+	"adlock/lib/lease/ftp"
 	"adlock/lib/limit"
-	"adlock/lib/lock"
-	"adlock/lib/name"
-	"adlock/lib/store"
-	"adlock/lib/store/etcd"
-	"adlock/lib/store/ftp"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
 )
-
-// shortestLease leaves KILL its second in each part of the lease.
-const shortestLease = 6 * time.Second
 
 // open opens the store at the address, for atoms of the host; the record is kept
 // where that of the lock directory is.
-func open(address, host string) (command.Locker, error) {
-	path, err := lock.DefaultDir()
+func open(address, host string, h *hook.Hook) (locker.Locker, error) {
+	path, err := config.DirOf(address)
 	if err != nil {
 		return nil, err
 	}
-	return openIn(path, address, host, os.Getenv("ADLOCK_LEASE"))
+	return openIn(path, address, host, os.Getenv("ADLOCK_LEASE"), h)
 }
 
-func openIn(path, address, host, leaseAsked string) (*store.Locksmith, error) {
-	lease, err := parseLease(leaseAsked)
+func openIn(path, address, host, leaseAsked string, h *hook.Hook) (*lease.Locker, error) {
+	length, err := parseLease(leaseAsked)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := lock.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	dir.Close()
-	log, err := command.RunlogOf(path, name.Canonify(host))
+	rec, err := recorderIn(path, atom.Canonify(host), h)
 	if err != nil {
 		return nil, err
 	}
@@ -46,30 +40,46 @@ func openIn(path, address, host, leaseAsked string) (*store.Locksmith, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &store.Locksmith{Store: s, Log: log, Lease: lease}, nil
+	l := &lease.Locker{Store: s, Recorder: rec, Lease: length}
+	if _, slow := s.(*ftp.Store); slow {
+		l.Question = length // it is dozens of commands, each of which has its own time
+	}
+	return l, nil
 }
 
-func openStore(address string) (store.Store, error) {
+// recorderIn is the recorder of a host, whose name is canonical already, in the lock
+// directory at path.
+func recorderIn(path, host string, h *hook.Hook) (locker.Recorder, error) {
+	dir, err := lockfile.Create(path)
+	if err != nil {
+		return locker.Recorder{}, err
+	}
+	dir.Close()
+	log, err := config.RunlogOf(path, host)
+	return locker.Recorder{Log: log, Hook: h}, err
+}
+
+func openStore(address string) (lease.Store, error) {
 	switch {
 	case strings.HasPrefix(address, etcd.Scheme):
 		return etcd.Open(address)
 	case strings.HasPrefix(address, ftp.Scheme), strings.HasPrefix(address, ftp.SecureScheme):
 		return ftp.Open(address)
 	}
-	return nil, exit.New(exit.Usage, address, "is no store: want etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR")
+	return nil, config.NoStore(address)
 }
 
 // parseLease reads ADLOCK_LEASE.
 func parseLease(text string) (time.Duration, error) {
 	if text == "" {
-		return store.DefaultLease, nil
+		return lease.DefaultLease, nil
 	}
-	lease, err := limit.Parse(text)
-	if err == nil && (lease < shortestLease || lease > time.Hour) {
-		err = exit.New(exit.Usage, text, "want at least 6s and at most 1h")
+	length, err := limit.Parse(text)
+	if err == nil && (length < lease.ShortestLease || length > lease.LongestLease) {
+		err = fault.New(fault.Usage, text, "want at least 6s and at most 1h")
 	}
 	if err != nil {
-		return 0, &exit.Error{Code: exit.Usage, Object: "ADLOCK_LEASE", Err: err}
+		return 0, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_LEASE", Err: err}
 	}
-	return lease, nil
+	return length, nil
 }

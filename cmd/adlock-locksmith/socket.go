@@ -5,16 +5,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/lib/lock"
+	"adlock/lib/atom"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/sysfile"
 )
 
-// socketName is the holder's socket in the lock directory. It is reached from
-// within: the path of a socket may have little more than 100 bytes (unix(7)).
-func socketName(token string) string { return "smith." + token }
-
-// dial connects to the holder of the acquisition.
+// dial connects to the holder of the acquisition. Its socket is reached from within
+// the lock directory: the path of a socket may have little more than 100 bytes
+// (unix(7)).
 func dial(dir, token string) (*os.File, error) {
-	d, err := lock.Open(dir) // checked: nobody else's holder
+	d, err := lockfile.Open(dir) // checked: nobody else's holder
 	if err != nil {
 		return nil, err
 	}
@@ -22,13 +22,12 @@ func dial(dir, token string) (*os.File, error) {
 	if err := unix.Fchdir(d.Fd()); err != nil {
 		return nil, err
 	}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	fd, err := sysfile.Socket()
 	if err != nil {
 		return nil, err
 	}
-	unix.CloseOnExec(fd)
 	// Connected before it stops to block: else connect(2) may be put off.
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: socketName(token)}); err != nil {
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: atom.HolderSocketName(token)}); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
@@ -36,21 +35,20 @@ func dial(dir, token string) (*os.File, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), socketName(token)), nil
+	return os.NewFile(uintptr(fd), atom.HolderSocketName(token)), nil
 }
 
 // listen makes the holder's socket; this process stays in the lock directory.
-func listen(d *lock.Dir, token string) (*os.File, error) {
+func listen(d *lockfile.Dir, token string) (*os.File, error) {
 	if err := unix.Fchdir(d.Fd()); err != nil {
 		return nil, err
 	}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	fd, err := sysfile.Socket()
 	if err != nil {
 		return nil, err
 	}
-	unix.CloseOnExec(fd)
 	unix.Umask(0o077)
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: socketName(token)}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: atom.HolderSocketName(token)}); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
@@ -58,7 +56,7 @@ func listen(d *lock.Dir, token string) (*os.File, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), socketName(token)), nil
+	return os.NewFile(uintptr(fd), atom.HolderSocketName(token)), nil
 }
 
 // accept returns the next who wants to talk.

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"adlock/lib/json"
+	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
-	"adlock/lib/terminal"
 )
 
 // details tells an event in words, without its time, kind and atom.
@@ -23,56 +22,74 @@ func details(e *runlog.Event) string {
 		say(d.Set, word+" "+terminal.Duration(d.Value))
 	}
 	say(e.PID != 0, "pid "+strconv.Itoa(e.PID))
-	say(e.Slot.Set, "slot "+strconv.Itoa(e.Slot.Value))
 	say(e.Signal != "" && e.Target != 0, e.Signal+" to "+strconv.Itoa(e.Target))
 	say(e.Verdict != "" && e.Reason == "", e.Verdict)
 	duration("held", e.Duration)
 	say(e.Status.Set, "status "+strconv.Itoa(e.Status.Value))
 	say(e.Signal != "" && e.Target == 0, "by "+e.Signal)
+	say(e.Shared, "shared")
 	say(e.Owner != 0 && e.Owner != e.PID, "owner "+strconv.Itoa(e.Owner))
 	say(e.Owner != 0 && e.Owner == e.PID, "its own supervisor")
 	if e.Reason == "" {
 		duration("age", e.Age)
 	}
-	say(e.Wait > 0, "waited "+terminal.Duration(e.Wait))
-	say(e.Count != 0, strconv.Itoa(e.Count)+" times")
+	switch {
+	case e.Kind == runlog.Wait && e.Wait == limit.Never:
+		say(true, "waits without end")
+	case e.Kind == runlog.Wait:
+		say(true, "waits at most "+terminal.Duration(e.Wait))
+	default:
+		say(e.Wait > 0, "waited "+terminal.Duration(e.Wait))
+	}
+	say(e.Count > 1, strconv.Itoa(e.Count)+" in a row")
 	if e.Kind == runlog.Acquire || e.Kind == runlog.Expire {
-		say(e.IfElapsed.Set, "IfElapsed "+limit.Format(e.IfElapsed.Value))
-		say(e.ExpireAfter.Set, "ExpireAfter "+limit.Format(e.ExpireAfter.Value))
+		limits := func(word string, d runlog.Opt[time.Duration]) {
+			text := word + " " + limit.Format(d.Value)
+			say(d.Set && !strings.Contains(e.Reason, text+": "), text) // of one that was learned the reason tells too
+		}
+		limits("IfElapsed", e.IfElapsed)
+		limits("ExpireAfter", e.ExpireAfter)
 	}
 	say(e.Reason != "", e.Reason)
 	return strings.Join(parts, ", ")
 }
 
-// eventJSON is an event as one line, with the keys of the record.
-func eventJSON(e *runlog.Event) []byte {
-	var w json.Writer
-	w.Object("", func() {
-		w.Time("time", e.Time)
-		w.Text("event", string(e.Kind))
-		w.Some("program", e.Program)
-		w.Some("host", e.Host)
-		w.Some("operator", e.Operator)
-		w.Some("operand", e.Operand)
-		w.OptInt("slot", e.Slot)
-		w.OptInt("pid", positive(e.PID))
-		w.Some("token", e.Token)
-		w.OptInt("owner", positive(e.Owner))
-		w.Some("owner_token", e.OwnerToken)
-		w.Some("verdict", e.Verdict)
-		w.OptSeconds("if_elapsed", e.IfElapsed)
-		w.OptSeconds("expire_after", e.ExpireAfter)
-		w.OptSeconds("age", e.Age)
-		w.OptSeconds("wait", runlog.Opt[time.Duration]{Value: e.Wait, Set: e.Wait != 0})
-		w.OptSeconds("duration", e.Duration)
-		w.OptInt("status", e.Status)
-		w.Some("signal", e.Signal)
-		w.OptInt("target", positive(e.Target))
-		w.OptInt("count", positive(e.Count))
-		w.Some("reason", e.Reason)
-	})
-	return w.Bytes()
+// eventObject is an event in JSON, with the keys of the runlog.
+type eventObject struct {
+	Time        string         `json:"time"`
+	Event       runlog.Kind    `json:"event"`
+	Program     string         `json:"program,omitempty"`
+	Host        string         `json:"host,omitempty"`
+	Operator    string         `json:"operator,omitempty"`
+	Operand     string         `json:"operand,omitempty"`
+	PID         int            `json:"pid,omitempty"`
+	Token       string         `json:"token,omitempty"`
+	Shared      bool           `json:"shared,omitempty"`
+	Owner       int            `json:"owner,omitempty"`
+	OwnerToken  string         `json:"owner_token,omitempty"`
+	Verdict     string         `json:"verdict,omitempty"`
+	IfElapsed   *limit.Seconds `json:"if_elapsed,omitempty"`
+	ExpireAfter *limit.Seconds `json:"expire_after,omitempty"`
+	Age         *limit.Seconds `json:"age,omitempty"`
+	Wait        limit.Seconds  `json:"wait,omitempty"`
+	Duration    *limit.Seconds `json:"duration,omitempty"`
+	Status      *int           `json:"status,omitempty"`
+	Signal      string         `json:"signal,omitempty"`
+	Target      int            `json:"target,omitempty"`
+	Count       int            `json:"count,omitempty"`
+	Reason      string         `json:"reason,omitempty"`
 }
 
-// positive is a number that 0 stands for the absence of.
-func positive(n int) runlog.Opt[int] { return runlog.Opt[int]{Value: n, Set: n != 0} }
+func objectOf(e *runlog.Event) *eventObject {
+	return &eventObject{
+		Time: limit.Instant(e.Time), Event: e.Kind,
+		Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand,
+		PID: e.PID, Token: e.Token, Shared: e.Shared, Owner: e.Owner, OwnerToken: e.OwnerToken, Verdict: e.Verdict,
+		IfElapsed: seconds(e.IfElapsed), ExpireAfter: seconds(e.ExpireAfter), Age: seconds(e.Age),
+		Wait: limit.Seconds(e.Wait), Duration: seconds(e.Duration), Status: e.Status.Pointer(),
+		Signal: e.Signal, Target: e.Target, Count: e.Count, Reason: e.Reason,
+	}
+}
+
+// seconds is a duration in JSON; nil is left out.
+func seconds(d runlog.Opt[time.Duration]) *limit.Seconds { return (*limit.Seconds)(d.Pointer()) }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"errors"
+	"io"
 	"iter"
 	"os"
 	"slices"
@@ -10,51 +11,98 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
-	"adlock/lib/app"
-	"adlock/lib/command"
-	"adlock/lib/exit"
-	"adlock/lib/history"
-	"adlock/lib/name"
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/terminal"
 	"adlock/lib/runlog"
-	"adlock/lib/terminal"
 )
 
-func logVerb() *cli.Command {
-	return app.Verb("log", "show the record of transactions", " ",
-		[]cli.Flag{
-			sinceFlag("all that is recorded"), atomFlag(),
-			&cli.StringFlag{Name: "event", Usage: "`KIND,…`: only events of these kinds: acquire, deny, release, expire, takeover, …"},
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what is added"},
-			&cli.BoolFlag{Name: "json", Usage: "as JSON, one object a line; durations are seconds"},
-		}, showLog)
+var logVerb = verb{
+	options: func(q *query) []config.Option {
+		return []config.Option{
+			q.sinceOption("all that is recorded"), q.untilOption(), q.atomOption(),
+			{Name: "event", Arg: "KIND,...", Help: "only events of these kinds: " + strings.Join(kindList(), ", "), Set: config.AnyText(&q.kinds)},
+			{Name: "lines", Alias: "n", Arg: "N", Help: "only the last N events of these", Set: q.setLines},
+			{Name: "follow", Alias: "f", Help: "go on with what is added", Set: config.Toggle(&q.follow)},
+			{Name: "json", Help: "as JSON, one object a line; durations are seconds", Set: config.Toggle(&q.json)},
+		}
+	},
+	apart: [][]string{{"until", "follow"}},
+	named: true,
+	show:  showLog,
 }
 
-func showLog(c *cli.Context) error {
-	if err := app.NoArguments(c); err != nil {
-		return err
-	}
-	since, err := when(c, "since", time.Now(), time.Time{})
+func showLog(q *query) error {
+	now := time.Now()
+	since, err := when("since", q.since, now, time.Time{})
 	if err != nil {
 		return err
 	}
-	l := logView{since: since, atom: c.String("atom"), json: c.Bool("json"), paint: terminal.Colours(os.Stdout)}
-	if l.kinds, err = kindsOf(c.String("event")); err != nil {
-		return err
-	}
-	dir, err := recordDir()
+	until, err := when("until", q.until, now, time.Time{})
 	if err != nil {
 		return err
 	}
-	if !c.Bool("follow") {
-		return l.show(history.Read(dir), dir, false)
+	l := logView{since: since, until: until, atom: q.atom, json: q.json, paint: terminal.Colours(os.Stdout)}
+	if l.kinds, err = kindsOf(q.kinds); err != nil {
+		return err
 	}
-	host, err := command.Host()
+	dir, err := config.RunlogDir()
 	if err != nil {
 		return err
 	}
-	return l.show(history.Follow(dir, name.Canonify(host)), dir, true)
+	tellHost("log")
+	events := history.Read(dir)
+	if q.lines.Set {
+		last, err := l.last(events, q.lines.Value, dir)
+		if err != nil {
+			return err
+		}
+		events = all(last)
+		if len(last) > 0 {
+			l.since = last[0].Time
+		} else {
+			l.since = now
+		}
+	}
+	if !q.follow {
+		return l.show(events, dir, false)
+	}
+	host, err := config.Host()
+	if err != nil {
+		return err
+	}
+	return l.show(history.Follow(dir, atom.Canonify(host)), dir, true)
+}
+
+func (q *query) setLines(value string) error {
+	q.lines.Set = true
+	return config.Number(&q.lines.Value, 0, 1<<30)(value)
+}
+
+// last are the last n of the events that are wanted.
+func (l *logView) last(events iter.Seq2[runlog.Event, error], n int, dir string) (last []runlog.Event, err error) {
+	damaged, err := history.Each(events, func(e *runlog.Event) {
+		if l.wants(e) {
+			last = append(last, *e)
+		}
+		if len(last) > 2*n { // seldom, as each time n of them are moved
+			last = append(last[:0], last[len(last)-n:]...)
+		}
+	})
+	tellDamage(damaged, dir)
+	return last[max(0, len(last)-n):], fault.Wrap(dir, err)
+}
+
+func all(events []runlog.Event) iter.Seq2[runlog.Event, error] {
+	return func(yield func(runlog.Event, error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
 }
 
 // kindsOf reads a list of kinds; none is all of them.
@@ -66,73 +114,106 @@ func kindsOf(list string) ([]runlog.Kind, error) {
 	for text := range strings.SplitSeq(list, ",") {
 		kind := runlog.Kind(text)
 		if !slices.Contains(runlog.Kinds(), kind) {
-			return nil, exit.New(exit.Usage, "--event", "unknown event "+strconv.Quote(text))
+			return nil, unknownEvent(text)
 		}
 		kinds = append(kinds, kind)
 	}
 	return kinds, nil
 }
 
-// logView is what is shown of the record, and how.
+func kindList() []string {
+	var names []string
+	for _, kind := range runlog.Kinds() {
+		names = append(names, string(kind))
+	}
+	return names
+}
+
+func unknownEvent(text string) error {
+	reason := config.UnknownText("event "+strconv.Quote(text), text, "", kindList())
+	return fault.New(fault.Usage, "--event", reason+" (there are "+strings.Join(kindList(), ", ")+")")
+}
+
+// logView is what is shown of the runlog, and how.
 type logView struct {
+	shown bool // something was
 	since time.Time
+	until time.Time // zero: no end
 	atom  string
 	kinds []runlog.Kind
 	json  bool
 	paint terminal.Paint
 }
 
-// show prints the events; at once each, where they are being waited for. A
-// damaged line is shown, on standard error, and passed over.
+// show prints the events; atOnce prints each before it waits for the next. A
+// damaged line goes to standard error, and the next one is read.
 func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce bool) error {
 	out := bufio.NewWriterSize(os.Stdout, 64<<10)
+	write := l.writer(out)
 	for e, err := range events {
 		var damaged *runlog.DamagedLine
 		switch {
 		case errors.As(err, &damaged):
 			if err := out.Flush(); err != nil {
-				return exit.Wrap("standard output", err)
+				return fault.Wrap("standard output", err)
 			}
-			exit.Report(exit.New(exit.OK, damaged.File+":"+strconv.Itoa(damaged.Line),
-				"damaged line: "+damaged.Reason+": "+terminal.Cut(damaged.Text, 200, "...")))
+			fault.Warn(damaged.File+":"+strconv.Itoa(damaged.Line),
+				"damaged line: "+damaged.Reason+": "+terminal.Cut(damaged.Text, 200, "..."))
 			continue
 		case err != nil:
-			return errors.Join(exit.Wrap("standard output", out.Flush()), exit.Wrap(dir, err))
+			return errors.Join(fault.Wrap("standard output", out.Flush()), fault.Wrap(dir, err))
 		case !l.wants(&e):
 			continue
 		}
-		_, err = out.Write(l.line(&e))
+		err, l.shown = write(&e), true
 		if err == nil && atOnce {
 			err = out.Flush()
 		}
 		if err != nil {
-			return exit.Wrap("standard output", err)
+			return fault.Wrap("standard output", err)
 		}
 	}
-	return exit.Wrap("standard output", out.Flush())
+	switch {
+	case l.shown:
+	case l.atom != "":
+		tellNone(dir, l.atom)
+	case terminal.Is(os.Stdout):
+		fault.Warn(dir, "nothing is recorded there of what was asked for")
+	}
+	return fault.Wrap("standard output", out.Flush())
 }
 
 func (l *logView) wants(e *runlog.Event) bool {
-	return !e.Time.Before(l.since) && (l.kinds == nil || slices.Contains(l.kinds, e.Kind)) &&
-		(l.atom == "" || matches(l.atom, name.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}))
+	return !e.Time.Before(l.since) && (l.until.IsZero() || e.Time.Before(l.until)) && (l.kinds == nil || slices.Contains(l.kinds, e.Kind)) &&
+		(l.atom == "" || matches(l.atom, history.AtomOf(e)))
 }
 
-func (l *logView) line(e *runlog.Event) []byte {
+// writer writes events to out in the form that was asked for.
+func (l *logView) writer(out io.Writer) func(*runlog.Event) error {
 	if l.json {
-		return eventJSON(e)
+		encoder := encoderOf(out)
+		return func(e *runlog.Event) error { return encoder.Encode(objectOf(e)) }
 	}
+	return func(e *runlog.Event) error {
+		_, err := io.WriteString(out, l.line(e))
+		return err
+	}
+}
+
+// line is an event for people.
+func (l *logView) line(e *runlog.Event) string {
 	style := terminal.Plain
 	switch e.Kind {
-	case runlog.Expire, runlog.Takeover, runlog.Stuck, runlog.Lost:
+	case runlog.Expire, runlog.Takeover, runlog.Stuck, runlog.Lost, runlog.Missing:
 		style = terminal.Red
 	case runlog.Acquire:
 		style = terminal.Green
-	case runlog.Reclaim, runlog.Starved, runlog.Warn, runlog.Clock, runlog.Clear, runlog.Empty:
+	case runlog.Reclaim, runlog.Starved, runlog.Clock, runlog.Clear, runlog.Empty, runlog.Cancel:
 		style = terminal.Yellow
-	case runlog.Deny, runlog.Signal:
+	case runlog.Deny, runlog.Signal, runlog.Wait:
 		style = terminal.Dim
 	}
 	who := strings.TrimRight(e.Program+" "+e.Operator+" "+e.Operand, " ")
-	return []byte(e.Time.Local().Format("2006-01-02 15:04:05.000") + "  " + l.paint.Text(style, terminal.Pad(string(e.Kind), 8)) +
-		"  " + terminal.Clean(who) + ": " + terminal.Clean(details(e)) + "\n")
+	return e.Time.Local().Format("2006-01-02 15:04:05.000") + "  " + l.paint.Text(style, terminal.Pad(string(e.Kind), 8)) +
+		"  " + terminal.Clean(who) + ": " + terminal.Clean(details(e)) + "\n"
 }

@@ -1,23 +1,24 @@
 // Command adlock-report tells people what the locks are doing and what their
-// record teaches: `adlock status`, `log`, `report`, `timeline`, `metrics` and
-// `tune` hand over to it. It only reads, save `tune --reset`, and nothing that
-// goes wrong here is any job's business.
+// runlog teaches, and looks for mistakes: `adlock status`, `log`, `report`, `timeline`,
+// `metrics`, `tune`, `check` and `doctor` hand over to it; so does `wrap`, which puts a
+// crontab under locks. It only reads, save for `tune --reset`, so nothing that goes wrong
+// here stops a job.
 package main
 
 import (
 	"os"
-	"path/filepath"
 
-	"github.com/urfave/cli/v2"
-
-	"adlock/lib/app"
+	"adlock/lib/doctor"
 )
 
-// version is set by the Makefile.
-var version = "unreleased"
-
 func main() {
-	app.Run(filepath.Base(os.Args[0]), "what adlock's locks are doing, and what their record teaches", version, []*cli.Command{
-		statusVerb(), logVerb(), reportVerb(), timelineVerb(), metricsVerb(), tuneVerb(),
-	})
+	doctor.Main()
+	carryOut(program(), os.Args[1:])
+}
+
+// verbs are the verbs by the names that config.Reports has.
+var verbs = map[string]verb{
+	"status": statusVerb, "log": logVerb, "report": reportVerb,
+	"timeline": timelineVerb, "metrics": metricsVerb, "tune": tuneVerb,
+	"check": checkVerb, "wrap": wrapVerb, "doctor": doctorVerb,
 }

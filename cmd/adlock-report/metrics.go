@@ -1,56 +1,56 @@
 package main
 
 import (
+	"os"
+	"strings"
 	"time"
 
 	"github.com/google/renameio/v2"
-	"github.com/urfave/cli/v2"
 
-	"adlock/lib/app"
 	"adlock/lib/atom"
-	"adlock/lib/exit"
-	"adlock/lib/history"
-	"adlock/lib/metrics"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/metrics"
+	"adlock/lib/insight/terminal"
+	"adlock/lib/locker"
 )
 
-func metricsVerb() *cli.Command {
-	return app.Verb("metrics", "tell Prometheus of each atom: for node_exporter's textfile collector", " ",
-		[]cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE`.prom, replaced as a whole; its counters go on from what it had"},
-			&cli.BoolFlag{Name: "openmetrics", Usage: "as OpenMetrics 1.0 (default: the Prometheus text format, which the collector and promtool read)"},
-		}, tellMetrics)
+var metricsVerb = verb{
+	options: func(q *query) []config.Option {
+		return []config.Option{
+			{Name: "output", Alias: "o", Arg: "FILE.prom", Help: "replace this file as a whole; its counters go on from what it had", Set: config.Text(&q.output)},
+			{Name: "openmetrics", Default: "the Prometheus text format, which the collector and promtool read", Help: "as OpenMetrics 1.0", Set: config.Toggle(&q.openMetrics)},
+		}
+	},
+	show: tellMetrics,
 }
 
-func tellMetrics(c *cli.Context) error {
-	if err := app.NoArguments(c); err != nil {
-		return err
-	}
-	dir, err := recordDir()
-	if err != nil {
-		return err
-	}
-	entries, err := atoms()
+func tellMetrics(q *query) error {
+	dir, entries, running, err := pastSources("metrics")
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	o := metrics.Options{Now: now, Until: now, Locks: locksOf(entries, now), Running: stillHeld(entries)}
-	output := c.String("output")
-	if output != "" {
-		if o.Before, err = metrics.ReadValues(output); err != nil {
-			return exit.Wrap(output, err)
+	o := metrics.Options{Now: now, Until: now, Locks: locksOf(entries, now), Running: running}
+	if q.output != "" {
+		if err := mayReplace(q.output); err != nil {
+			return err
+		}
+		if o.Before, err = metrics.ReadValues(q.output); err != nil {
+			return fault.Wrap(q.output, err)
 		}
 		o.Until = now.Add(-metrics.Settled)
 	}
 	m, err := metrics.Collect(history.Read(dir), o)
 	if err != nil {
-		return exit.Wrap(dir, err) // half a record would be counted as all of it
+		return fault.Wrap(dir, err) // figures of a part would pass for the figures of the whole
 	}
-	return put(output, m.Text(formatOf(c)))
+	return put(q.output, m.Text(q.format()))
 }
 
-func formatOf(c *cli.Context) metrics.Format {
-	if c.Bool("openmetrics") {
+func (q *query) format() metrics.Format {
+	if q.openMetrics {
 		return metrics.OpenMetrics
 	}
 	return metrics.Prometheus
@@ -62,22 +62,33 @@ func put(output string, text []byte) error {
 	if output == "" {
 		return write(text)
 	}
-	return exit.Wrap(output, renameio.WriteFile(output, text, 0o644, renameio.WithStaticPermissions(0o644)))
+	if output != "-" && !strings.HasSuffix(output, ".prom") && terminal.Is(os.Stderr) {
+		fault.Warn(output, "node_exporter's textfile collector reads only what ends in .prom")
+	}
+	return save(output, text, renameio.WithStaticPermissions(0o644))
 }
 
 // locksOf leaves out what cannot be read, and names that are told by a checksum
-// and were never completed: nothing is known of those.
-func locksOf(entries []atom.Entry, now time.Time) []metrics.Lock {
+// and were never completed: nothing is known of those. Of an atom of the lock directory
+// and of a store as well the store's is told.
+func locksOf(entries []locker.Entry, now time.Time) []metrics.Lock {
 	var locks []metrics.Lock
+	last := map[atom.Name]int{}
+	for i := range entries {
+		last[entries[i].Name] = i
+	}
 	for i := range entries {
 		e := &entries[i]
-		a, known := nameOf(e)
-		if e.Err != nil || !known {
+		if last[e.Name] != i {
+			continue
+		}
+		a := e.Called().Atom
+		if e.Err != nil || a == (atom.Atom{}) {
 			continue
 		}
 		l := metrics.Lock{Atom: a, Completed: e.Completed}
-		if e.Active.Held {
-			l.Since = now.Add(-e.Active.Age)
+		if holder := e.Holder(); holder.Active.Held {
+			l.Since = now.Add(-holder.Active.Age)
 		}
 		locks = append(locks, l)
 	}

@@ -1,58 +1,71 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
-	"adlock/lib/app"
-	"adlock/lib/exit"
-	"adlock/lib/history"
-	"adlock/lib/report"
-	"adlock/lib/terminal"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/report"
+	"adlock/lib/insight/terminal"
+	"adlock/lib/insight/timeline"
 )
 
-func reportVerb() *cli.Command {
-	return app.Verb("report", "sum up what the record tells of each atom, with advice", " ",
-		[]cli.Flag{
-			sinceFlag("all that is recorded"), atomFlag(),
-			&cli.BoolFlag{Name: "json", Usage: "as one JSON object; durations are seconds"},
-			&cli.BoolFlag{Name: "csv", Usage: "as CSV with a header; durations are seconds"},
-		}, tellReport)
+var reportVerb = verb{
+	options: func(q *query) []config.Option {
+		return []config.Option{
+			q.sinceOption("all that is recorded"), q.atomOption(),
+			{Name: "json", Help: "as one JSON object; durations are seconds", Set: config.Toggle(&q.json)},
+			{Name: "csv", Help: "as CSV with a header; durations are seconds", Set: config.Toggle(&q.csv)},
+			{Name: "html", Arg: "FILE", Help: "write one page with pictures for a browser instead (-: to standard output)", Set: config.Text(&q.html)},
+		}
+	},
+	apart: [][]string{{"json", "csv", "html"}},
+	named: true,
+	show:  tellReport,
 }
 
-func tellReport(c *cli.Context) error {
-	if err := errors.Join(app.NoArguments(c), app.OneOf(c, "json", "csv")); err != nil {
-		return err
-	}
+func tellReport(q *query) error {
 	now := time.Now()
-	since, err := when(c, "since", now, time.Time{})
+	since, err := when("since", q.since, now, time.Time{})
 	if err != nil {
 		return err
 	}
-	dir, err := recordDir()
-	if err != nil {
-		return err
-	}
-	entries, err := atoms()
+	dir, _, running, err := pastSources("report")
 	if err != nil {
 		return err
 	}
 	r, failed := report.Build(history.Read(dir), report.Options{
-		Since: since, Now: now, Match: matcher(c), Running: stillHeld(entries),
+		Since: since, Now: now, Match: q.matcher(), Running: running,
 	})
 	tellDamage(r.Damaged, dir)
-	return errors.Join(write(reportAs(c, r)), exit.Wrap(dir, failed))
+	if q.atom != "" && r.IsEmpty() {
+		tellNone(dir, q.atom)
+	}
+	if q.html == "" {
+		return errors.Join(fault.Wrap("standard output", q.writeReport(r, os.Stdout)), fault.Wrap(dir, failed))
+	}
+	chart, failedToo := timeline.Build(history.Read(dir), timeline.Options{
+		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: q.matcher(), Running: running,
+	})
+	page, err := r.HTML(chart)
+	if err == nil {
+		err = save(q.html, page)
+	}
+	return errors.Join(err, fault.Wrap(dir, cmp.Or(failed, failedToo)))
 }
 
-func reportAs(c *cli.Context, r *report.Report) []byte {
+func (q *query) writeReport(r *report.Report, out *os.File) (err error) {
 	switch {
-	case c.Bool("json"):
-		return r.JSON()
-	case c.Bool("csv"):
-		return r.CSV()
+	case q.json:
+		err = encoderOf(out).Encode(r.Object())
+	case q.csv:
+		err = r.CSV(out)
+	default:
+		_, err = out.WriteString(r.Text(terminal.Colours(out)))
 	}
-	return []byte(r.Text(terminal.Colours(os.Stdout)))
+	return err
 }

@@ -1,32 +1,43 @@
 package main
 
 import (
-	"os"
+	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"adlock/lib/atom"
-	"adlock/lib/history"
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/terminal"
 	"adlock/lib/learn"
-	"adlock/lib/name"
+	"adlock/lib/limit"
+	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
 )
 
 // row is one atom as status shows it.
 type row struct {
-	Files string    // NAME
-	atom  name.Atom // as people call it; zero where only NAME is known
-	State string    // idle, running, overdue, orphaned, unknown, damaged
+	Name  atom.Name
+	atom  atom.Atom // as people call it; zero where only NAME is known
+	State string    // idle, waiting, running, overdue, orphaned, unknown, damaged
 
 	Held       bool
 	Age        time.Duration // of the active lock
 	Since      time.Time     // when it was taken
 	Owner, UID int
+	Node       string // the owner's machine, where that may be another one
+	Readers    int    // how many hold it together with others; 0: it is not being read
+	Changer    int    // pid of who is changing its lock just now; 0: nobody
+
+	Slot, Slots int // the slot that its owner holds, and of how many; 0: none
 
 	Completed time.Time                 // zero: never
 	DueIn     runlog.Opt[time.Duration] // of an idle atom whose limits are known
+	Last      *history.Run              // the run that ended last; nil: none is recorded
+	Failed    int                       // runs that failed in a row, up to now
+	Waiting   []waiter                  // the first come first
 
 	Limits      policy.Limits // of the owner, or those last asked for
 	LimitsKnown bool
@@ -34,71 +45,178 @@ type row struct {
 	Learned learn.State // zero: nothing
 
 	Takeable bool // by a newcomer with these limits
+	jobLives bool // though its owner is dead
+	silent   bool // its owner may be dead: locker.View
 	Why      string
 }
 
-func rowOf(e *atom.Entry, asked map[string]request, now time.Time) *row {
-	last, recorded := asked[e.Files]
-	r := &row{Files: e.Files, Completed: e.Completed, Limits: last.limits, LimitsKnown: recorded, Learned: e.Memory.Learned}
-	var named bool
-	if r.atom, named = nameOf(e); !named {
-		r.atom = last.atom
+// rowsOf are the atoms that have files, and those that only the runlog knows which
+// somebody waits for or whose command was not there of late.
+func rowsOf(entries []locker.Entry, slots []locker.Slot, all map[atom.Name]*past, now time.Time) []*row {
+	var rows []*row
+	for i := range entries {
+		rows = append(rows, rowOf(&entries[i], all[entries[i].Name], slots, now))
+		delete(all, entries[i].Name)
+	}
+	for name, p := range all {
+		if store() != "" {
+			break // of those it is not known whether they are there or in a lock directory
+		}
+		r := rowOf(&locker.Entry{Name: name}, p, nil, now)
+		if len(r.Waiting) > 0 || r.Last != nil && r.Last.Unstarted && now.Sub(r.Last.End) < ofLate {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b *row) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	return rows
+}
+
+// ofLate is how long a command that was not there is news. What was mistyped once
+// has no file that could be cleared.
+const ofLate = 7 * 24 * time.Hour
+
+func rowOf(e *locker.Entry, p *past, slots []locker.Slot, now time.Time) *row {
+	if p == nil {
+		p = &past{}
+	}
+	r := &row{
+		Name: e.Name, atom: e.Called().Atom, State: "idle", Completed: e.Completed, Last: p.last, Failed: p.failed,
+		Waiting: slices.DeleteFunc(p.waiting, func(w waiter) bool { return !w.waits(now) }),
+		Limits:  p.limits, LimitsKnown: p.known, Learned: e.Memory.Learned,
+	}
+	if r.atom == (atom.Atom{}) {
+		r.atom = p.atom
 	}
 	if e.Err != nil {
 		r.State, r.Why = "damaged", e.Err.Error()
 		return r
 	}
-	if e.Record.Token != "" { // the owner's own; one with only a pid has none
-		r.Limits, r.LimitsKnown = policy.Limits{IfElapsed: e.Record.IfElapsed, ExpireAfter: e.Record.ExpireAfter}, true
+	e = r.untried(e)
+	for _, w := range e.Waiting {
+		r.Waiting = append(r.Waiting, waiter{pid: w.Record.Owner.PID, node: w.Node, most: limit.Never})
+	}
+	holder := e.Holder()
+	if holder.Record.Token != "" { // the owner's own; one with only a pid has none
+		r.Limits, r.LimitsKnown = policy.Limits{IfElapsed: holder.Record.IfElapsed, ExpireAfter: holder.Record.ExpireAfter}, true
 	}
 	if !r.LimitsKnown {
 		r.Limits.ExpireAfter = policy.DefaultExpireAfter
 	}
-	step := e.Step(r.Limits)
-	r.Takeable = step != policy.TooSoon && step != policy.Busy && step != policy.Stuck
-	r.Why = policy.Reason(step, r.Limits, e.Last, e.Active)
-	if r.State = "idle"; e.Active.Held {
-		r.hold(e, now)
-	} else if r.LimitsKnown {
+	d := e.Decide(policy.Terms{Limits: r.Limits})
+	r.Takeable, r.Why = d.Step.Granted(), d.Reason()
+	switch {
+	case holder.Active.Held && holder.Active.Owner != policy.Waiter:
+		r.hold(holder, now)
+		r.count(e.Readers)
+		r.findSlot(holder, slots)
+	case len(r.Waiting) > 0:
+		r.State = "waiting"
+	case r.LimitsKnown:
 		r.DueIn = runlog.Some(policy.DueIn(r.Limits, e.Last))
 	}
 	return r
 }
 
-func (r *row) hold(e *atom.Entry, now time.Time) {
+// untried is the entry without the lock that one of those who wait has put in place
+// for a moment, to look for readers and slots: it does not run.
+func (r *row) untried(e *locker.Entry) *locker.Entry {
+	for _, w := range r.Waiting {
+		if e.Active.Held && e.Record.Owner.PID == w.pid && e.Active.Age < trying {
+			return &locker.Entry{Name: e.Name, Completed: e.Completed, View: locker.View{Last: e.Last, Memory: e.Memory}, Readers: e.Readers}
+		}
+	}
+	return e
+}
+
+// trying is longer than such a look takes. One that has lasted longer is a run whose
+// beginning the runlog was not told of.
+const trying = time.Second
+
+// hold says by whom the atom is held.
+func (r *row) hold(e locker.View, now time.Time) {
 	r.Held, r.Age, r.Since = true, e.Active.Age, now.Add(-e.Active.Age).Round(time.Second)
-	r.Owner, r.UID = e.Record.Owner.PID, e.Record.Owner.UID
-	switch expired := e.Active.Age >= policy.Expiry(r.Limits, e.Active); {
-	case e.Active.Owner == policy.Dead || e.Active.Owner == policy.Orphaned:
+	r.Owner, r.UID, r.Node, r.Changer = e.Record.Owner.PID, e.Record.Owner.UID, e.Node, e.Changer
+	r.jobLives, r.silent = e.Active.Owner == policy.Orphaned, e.Silent
+	switch expired := policy.Expired(r.Limits, e.Active); {
+	case e.Active.Owner == policy.Gone || e.Active.Owner == policy.Orphaned:
 		r.State = "orphaned"
-	case expired && !e.Active.Empty:
+	case expired && !e.Active.Empty && !e.Silent:
 		r.State = "overdue"
-	case e.Active.Owner == policy.Unknown:
+	case e.Active.Owner == policy.Unknown || e.Active.Empty || e.Silent:
 		r.State = "unknown"
 	default:
 		r.State = "running"
 	}
 }
 
-// name is what the atom is called in the table.
-func (r *row) name() string {
-	if r.atom == (name.Atom{}) {
-		return r.Files
+// count counts the readers, save those that are known to be dead.
+func (r *row) count(readers []locker.View) {
+	for _, reader := range readers {
+		if reader.Active.Owner != policy.Gone {
+			r.Readers++
+		}
 	}
-	return history.Text(r.atom)
 }
 
-// userName is the name of a user of this system; "" where /etc/passwd does not
-// have one, as with users of a directory service.
+// findSlot finds the slot of the holder, which took the atom under a limit.
+func (r *row) findSlot(holder locker.View, slots []locker.Slot) {
+	for _, s := range slots {
+		if holder.Record.Slots >= s.Number && s.Name.Prefix() == r.Name.Prefix() && s.Record.Owner.Same(holder.Record.Owner) {
+			r.Slot, r.Slots = s.Number, holder.Record.Slots
+		}
+	}
+}
+
+// called is what the atom is called.
+func (r *row) called() atom.Called { return atom.Called{Name: r.Name, Atom: r.atom} }
+
+// words are what the atom is called in the table.
+func (r *row) words() string {
+	if r.atom == (atom.Atom{}) {
+		return string(r.Name)
+	}
+	return r.atom.Words()
+}
+
+// host is the atom's, as far as it is known: else as NAME has it.
+func (r *row) host() string {
+	if r.atom == (atom.Atom{}) {
+		return r.Name.Host()
+	}
+	return r.atom.Host
+}
+
+// on is a process on its machine, where that may be another one.
+func on(pid int, node string) string {
+	if node == "" {
+		return strconv.Itoa(pid)
+	}
+	return strconv.Itoa(pid) + " on " + terminal.Clean(node)
+}
+
+// userOf is userName of an owner of this machine; "" of another's.
+func userOf(uid int, node string) string {
+	if node != "" {
+		return ""
+	}
+	return userName(uid)
+}
+
+// ofUser is a pid with the name of its user.
+func ofUser(pid, uid int) string {
+	name := userName(uid)
+	if name == "" {
+		name = strconv.Itoa(uid)
+	}
+	return strconv.Itoa(pid) + " " + name
+}
+
+// userName is the name of a user of this system; "" where it cannot be found, as
+// with users of a directory service: a program without cgo reads /etc/passwd.
 func userName(uid int) string {
-	passwd, err := os.ReadFile("/etc/passwd")
+	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {
 		return ""
 	}
-	for line := range strings.Lines(string(passwd)) {
-		if f := strings.Split(line, ":"); len(f) > 2 && f[2] == strconv.Itoa(uid) {
-			return f[0]
-		}
-	}
-	return ""
+	return u.Username
 }

@@ -2,148 +2,194 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
-	"adlock/lib/app"
-	"adlock/lib/exit"
-	"adlock/lib/history"
-	"adlock/lib/json"
-	"adlock/lib/lock"
-	"adlock/lib/name"
-	"adlock/lib/policy"
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/insight/terminal"
+	"adlock/lib/limit"
 	"adlock/lib/runlog"
-	"adlock/lib/terminal"
 )
 
-func statusVerb() *cli.Command {
-	return app.Verb("status", "list every atom of the lock directory", " ",
-		[]cli.Flag{
-			atomFlag(),
-			&cli.BoolFlag{Name: "json", Usage: "as JSON, one array a line; durations are seconds"},
-			&cli.BoolFlag{Name: "watch", Usage: "show it again every 2 seconds"},
-		}, status)
+var statusVerb = verb{
+	options: func(q *query) []config.Option {
+		return []config.Option{
+			q.atomOption(),
+			config.StoreOption(),
+			{Name: "json", Help: "as JSON, one array a line; durations are seconds", Set: config.Toggle(&q.json)},
+			{Name: "watch", Help: "show it again every 2 seconds", Set: config.Toggle(&q.watch)},
+		}
+	},
+	args: true,
+	show: status,
 }
 
 // refresh is how often --watch looks.
 const refresh = 2 * time.Second
 
-func status(c *cli.Context) error {
-	if err := app.NoArguments(c); err != nil {
-		return err
-	}
+func status(q *query) error {
 	for {
-		text, err := statusText(c)
+		text, err := statusText(q)
 		if err != nil {
 			return err
 		}
-		if c.Bool("watch") && !c.Bool("json") && terminal.Is(os.Stdout) {
+		if q.watch && !q.json && terminal.Is(os.Stdout) {
 			text = append([]byte("\x1b[H\x1b[2J"), text...)
 		}
-		if err := write(text); err != nil || !c.Bool("watch") {
+		if err := write(text); err != nil || !q.watch {
 			return err
 		}
 		time.Sleep(refresh)
 	}
 }
 
-func statusText(c *cli.Context) ([]byte, error) {
-	entries, err := atoms()
+func statusText(q *query) ([]byte, error) {
+	entries, slots, err := atomsAndSlots()
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	asked := lastAsked()
-	rows := []*row{} // none is an empty array in JSON
-	for i := range entries {
-		r := rowOf(&entries[i], asked, now)
-		if text := c.String("atom"); r.Files == text || matches(text, r.atom) {
-			rows = append(rows, r)
-		}
+	all := rowsOf(entries, slots, pasts(), now)
+	rows, err := q.chosen(all)
+	if err != nil {
+		return nil, err
 	}
-	if c.Bool("json") {
-		return rowsJSON(rows), nil
+	if q.json {
+		return arrayOf(rows)
 	}
 	if len(rows) == 0 {
-		dir, err := lock.DefaultDir()
-		return []byte("no atoms in " + terminal.Clean(dir) + "\n"), err
+		text, err := q.nothing(len(all) > 0)
+		return []byte(text), err
 	}
-	return []byte(table(rows, now)), nil
+	return []byte(table(rows, now) + strayText(slots, all)), nil
 }
 
-// request is what the record tells of an atom that its locks do not.
-type request struct {
-	atom   name.Atom
-	limits policy.Limits // last asked for
+// chosen are the rows that --atom and the arguments ask for. Arguments that are
+// together what an atom is called were typed without quotes.
+func (q *query) chosen(all []*row) ([]*row, error) {
+	rows := slices.DeleteFunc(slices.Clone(all), func(r *row) bool { return string(r.Name) != q.atom && !matches(q.atom, r.atom) })
+	if len(q.args) == 0 {
+		return rows, nil
+	}
+	var called []atom.Called
+	for _, r := range rows {
+		called = append(called, r.called())
+	}
+	meant, err := meantBy(called, q.args)
+	var wanted []*row
+	for _, i := range meant {
+		wanted = append(wanted, rows[i])
+	}
+	return wanted, err
 }
 
-// lastAsked reads from the record what was last asked of each atom, by NAME. It
-// is as good as the record is: where that cannot be read the columns are empty.
-func lastAsked() map[string]request {
-	dir, err := recordDir()
+func meantBy(all []atom.Called, words []string) ([]int, error) {
+	if meant := atom.Meant(all, strings.Join(words, " ")); len(meant) > 0 {
+		return meant, nil
+	}
+	var wanted []int
+	for _, text := range words {
+		meant := atom.Meant(all, text)
+		if len(meant) == 0 {
+			return nil, &fault.Error{Kind: fault.Usage, Object: "status", Err: atom.ErrNone(text)}
+		}
+		wanted = append(wanted, meant...)
+	}
+	slices.Sort(wanted)
+	return slices.Compact(wanted), nil
+}
+
+// nothing says why there is nothing to show.
+func (q *query) nothing(others bool) (string, error) {
+	if address := store(); address != "" && !others {
+		return "no atoms in " + terminal.Clean(address) + "\n", nil
+	}
+	dir, err := config.Dir()
 	if err != nil {
-		return nil
+		return "", err
 	}
-	latest := map[name.Atom]policy.Limits{}
-	for e, err := range history.Read(dir) {
-		if err != nil {
-			var damaged *runlog.DamagedLine
-			if !errors.As(err, &damaged) {
-				exit.Report(exit.Wrap(dir, err))
-			}
-			continue
-		}
-		if e.Operator != "" && e.IfElapsed.Set && e.ExpireAfter.Set && !e.Slot.Set {
-			a := name.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}
-			latest[a] = policy.Limits{IfElapsed: e.IfElapsed.Value, ExpireAfter: e.ExpireAfter.Value}
-		}
+	dir = terminal.Clean(dir)
+	_, missing := os.Stat(dir)
+	switch {
+	case others:
+		return atom.ErrNone(q.atom).Error() + "\n", nil
+	case errors.Is(missing, fs.ErrNotExist):
+		return "no atoms: " + dir + ": no such directory\n", nil
 	}
-	asked := make(map[string]request, len(latest))
-	for a, limits := range latest {
-		asked[a.Name()] = request{a, limits}
-	}
-	return asked
+	return "no atoms in " + dir + "\n", nil
 }
 
-// rowsJSON is the table for programs: one array.
-func rowsJSON(rows []*row) []byte {
-	var w json.Writer
-	w.Array("", func() {
-		for _, r := range rows {
-			w.Object("", func() { r.writeJSON(&w) })
-		}
-	})
-	return w.Bytes()
+// rowObject is a row in JSON.
+type rowObject struct {
+	atomObject
+	State       string         `json:"state"`
+	Since       string         `json:"since,omitempty"`
+	Held        *limit.Seconds `json:"held_seconds,omitempty"`
+	Owner       *int           `json:"owner,omitempty"`
+	UID         *int           `json:"uid,omitempty"`
+	User        string         `json:"user,omitempty"`
+	Node        string         `json:"node,omitempty"`
+	Completed   string         `json:"completed,omitempty"`
+	DueIn       *limit.Seconds `json:"due_in_seconds,omitempty"`
+	IfElapsed   *limit.Seconds `json:"if_elapsed_seconds,omitempty"`
+	ExpireAfter *limit.Seconds `json:"expire_after_seconds,omitempty"`
+	Learned     *limitsObject  `json:"learned,omitempty"`
+	Readers     int            `json:"readers,omitempty"`
+	Slot        int            `json:"slot,omitempty"`
+	Slots       int            `json:"slots,omitempty"`
+	Last        *lastObject    `json:"last,omitempty"`
+	Waiting     []waiterObject `json:"waiting,omitempty"`
+	Takeable    bool           `json:"takeable"`
+	Why         string         `json:"why"`
 }
 
-func (r *row) writeJSON(w *json.Writer) {
-	w.Text("atom", r.Files)
-	w.Some("program", r.atom.Program)
-	w.Some("host", r.atom.Host)
-	w.Some("operator", r.atom.Operator)
-	w.Some("operand", r.atom.Operand)
-	w.Text("state", r.State)
-	w.Time("since", r.Since)
+type limitsObject struct {
+	IfElapsed   limit.Seconds `json:"if_elapsed_seconds"`
+	ExpireAfter limit.Seconds `json:"expire_after_seconds"`
+}
+
+// lastObject is the run that ended last.
+type lastObject struct {
+	Outcome     string `json:"outcome"`
+	Status      *int   `json:"status,omitempty"`
+	Signal      string `json:"signal,omitempty"`
+	Ended       string `json:"ended"`
+	FailedInRow int    `json:"failed_in_a_row,omitempty"`
+}
+
+type waiterObject struct {
+	PID   int            `json:"pid"`
+	Node  string         `json:"node,omitempty"`
+	Since string         `json:"since,omitempty"` // and how long: not known of those in a store
+	Most  *limit.Seconds `json:"wait_seconds"`    // null: without end
+}
+
+func (r *row) object() any {
+	o := &rowObject{
+		atomObject: atomOf(r.Name, r.atom), State: r.State, Since: limit.Instant(r.Since),
+		Completed: limit.Instant(r.Completed), DueIn: seconds(r.DueIn), Takeable: r.Takeable, Why: r.Why,
+	}
 	if r.Held {
-		w.Seconds("held_seconds", r.Age)
-		w.Int("owner", r.Owner)
-		w.Int("uid", r.UID)
-		w.Some("user", userName(r.UID))
+		o.Held, o.Owner, o.UID, o.User = seconds(runlog.Some(r.Age)), &r.Owner, &r.UID, userOf(r.UID, r.Node)
+		o.Node = r.Node
 	}
-	w.Time("completed", r.Completed)
-	w.OptSeconds("due_in_seconds", r.DueIn)
 	if r.LimitsKnown {
-		w.Seconds("if_elapsed_seconds", r.Limits.IfElapsed)
-		w.Seconds("expire_after_seconds", r.Limits.ExpireAfter)
+		o.IfElapsed, o.ExpireAfter = seconds(runlog.Some(r.Limits.IfElapsed)), seconds(runlog.Some(r.Limits.ExpireAfter))
 	}
 	if r.learned() {
-		w.Object("learned", func() {
-			w.Seconds("if_elapsed_seconds", r.Learned.IfElapsed())
-			w.Seconds("expire_after_seconds", r.Learned.ExpireAfter(r.Limits.IfElapsed))
-		})
+		o.Learned = &limitsObject{limit.Seconds(r.Learned.IfElapsed()), limit.Seconds(asAsked(r.Learned, r.Limits).ExpireAfter(r.Limits.IfElapsed))}
 	}
-	w.Bool("takeable", r.Takeable)
-	w.Text("why", r.Why)
+	o.Readers, o.Slot, o.Slots = r.Readers, r.Slot, r.Slots
+	if r.Last != nil {
+		o.Last = &lastObject{r.Last.Outcome.String(), r.Last.Status.Pointer(), r.Last.Signal, limit.Instant(r.Last.End), r.Failed}
+	}
+	for _, w := range r.Waiting {
+		o.Waiting = append(o.Waiting, waiterObject{w.pid, w.node, limit.Instant(w.since), seconds(runlog.Opt[time.Duration]{Value: w.most, Set: w.most != limit.Never})})
+	}
+	return o
 }

@@ -6,50 +6,71 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/terminal"
 	"adlock/lib/learn"
 	"adlock/lib/limit"
-	"adlock/lib/policy"
-	"adlock/lib/terminal"
 )
 
-// table is what status shows to people. What wants attention stands out, by
-// words too, and says why in a line of its own.
-func table(rows []*row, now time.Time) string {
-	paint := terminal.Colours(os.Stdout)
-	lines := [][]string{{"ATOM", "STATE", "SINCE", "COMPLETED", "DUE", "OWNER", "LIMITS"}}
-	for _, r := range rows {
-		lines = append(lines, r.cells(now))
+// column is one column of the table.
+type column struct {
+	head string
+	cell func(*row) string
+}
+
+// columnsOf are the columns that the rows need: the last ones are the first to go
+// where the terminal is too narrow.
+func columnsOf(rows []*row, now time.Time) []column {
+	columns := []column{{"ATOM", func(r *row) string { return terminal.Clean(r.words()) }}}
+	if slices.ContainsFunc(rows, func(r *row) bool { return r.host() != rows[0].host() }) {
+		columns = append(columns, column{"HOST", func(r *row) string { return terminal.Clean(r.host()) }})
 	}
+	columns = append(columns,
+		column{"STATE", (*row).state},
+		column{"LAST", func(r *row) string { return r.lastCell(now) }},
+		column{"DUE", (*row).due},
+		column{"OWNER", (*row).owner})
+	if slices.ContainsFunc(rows, func(r *row) bool { return r.Slot > 0 }) {
+		columns = append(columns, column{"SLOT", (*row).slotCell})
+	}
+	columns = append(columns, column{"LIMITS", (*row).limitsCell})
 	if slices.ContainsFunc(rows, (*row).learned) {
-		lines[0] = append(lines[0], "LEARNED")
+		columns = append(columns, column{"LEARNED", (*row).learnedCell})
+	}
+	return columns
+}
+
+// table is what status shows to people. What wants attention stands out, by
+// words too, and says why in a line of its own. (text/tabwriter would count the
+// colours as text, and end every column at such a line.)
+func table(rows []*row, now time.Time) string {
+	columns := columnsOf(rows, now)
+	lines := make([][]string, len(rows)+1)
+	for _, c := range columns {
+		lines[0] = append(lines[0], c.head)
 		for i, r := range rows {
-			lines[i+1] = append(lines[i+1], r.learnedCell())
+			lines[i+1] = append(lines[i+1], c.cell(r))
 		}
 	}
-	widths := widthsOf(lines)
+	gap := gapMark()
 	if terminal.Is(os.Stdout) {
-		fit(widths, terminal.Width(os.Stdout))
+		lines = fit(lines, terminal.Width(os.Stdout), alwaysShown, gap)
 	}
-	gap := "~"
-	if terminal.Unicode() {
-		gap = "…"
-	}
+	align(lines, widthsOf(lines), gap)
+	paint := terminal.Colours(os.Stdout)
+	state := slices.IndexFunc(columns, func(c column) bool { return c.head == "STATE" })
 	var w strings.Builder
 	for i, line := range lines {
-		for n, text := range line {
-			line[n] = terminal.Pad(terminal.Cut(text, widths[n], gap), widths[n])
-		}
 		style := terminal.Bold
 		if i > 0 {
 			style = stateStyle(rows[i-1].State)
 		}
-		line[1] = paint.Text(style, line[1])
-		w.WriteString(strings.TrimRight(strings.Join(line, "  "), " ") + "\n")
+		line[state] = paint.Text(style, line[state])
+		w.WriteString(joined(line))
 		if i > 0 {
-			if note := rows[i-1].note(); note != "" {
-				w.WriteString("  " + paint.Text(style, terminal.Clean(note)) + "\n")
+			for _, n := range rows[i-1].notes(now) {
+				w.WriteString("  " + paint.Text(n.style, terminal.Clean(n.text)) + "\n")
 			}
 		}
 	}
@@ -60,7 +81,7 @@ func stateStyle(state string) terminal.Style {
 	switch state {
 	case "overdue", "damaged":
 		return terminal.Alarm
-	case "orphaned", "unknown":
+	case "orphaned", "unknown", "waiting":
 		return terminal.Yellow
 	case "running":
 		return terminal.Green
@@ -72,36 +93,132 @@ func widthsOf(lines [][]string) []int {
 	widths := make([]int, len(lines[0]))
 	for _, line := range lines {
 		for n, text := range line {
-			widths[n] = max(widths[n], utf8.RuneCountInString(text))
+			widths[n] = max(widths[n], terminal.Columns(text))
 		}
 	}
 	return widths
 }
 
-// fit takes what is too wide for the terminal from the first column, but leaves
-// it enough to be recognised by.
-func fit(widths []int, width int) {
-	total := 2 * (len(widths) - 1)
-	for _, w := range widths {
-		total += w
+// align makes every cell as wide as its column: what is longer is cut, with gap
+// in the middle.
+func align(lines [][]string, widths []int, gap string) {
+	for _, line := range lines {
+		for n, text := range line {
+			line[n] = terminal.Pad(terminal.Cut(text, widths[n], gap), widths[n])
+		}
 	}
-	widths[0] = max(min(widths[0], 16), widths[0]-max(0, total-width))
 }
 
-func (r *row) cells(now time.Time) []string {
-	since, owner, limits := "-", "-", "-"
+// joined is a line of cells that are aligned.
+func joined(cells []string) string { return strings.TrimRight(strings.Join(cells, "  "), " ") + "\n" }
+
+// gapMark stands in place of what was cut.
+func gapMark() string {
+	if terminal.Unicode() {
+		return "…"
+	}
+	return "~"
+}
+
+// fit makes the table as narrow as the terminal: the names of atoms are cut, and
+// where they would be shorter than namesWidth the columns behind the first few go.
+// What tells the atoms apart is kept, even if lines are then too long.
+func fit(lines [][]string, width, few int, gap string) [][]string {
+	names := widthsOf(lines)[0]
+	room := width - (rowWidth(lines) - names)
+	for keep := len(lines[0]); room < min(names, namesWidth) && keep > few; {
+		keep--
+		for i := range lines {
+			lines[i] = lines[i][:keep]
+		}
+		room = width - (rowWidth(lines) - names)
+	}
+	if names > room {
+		all := make([]string, 0, len(lines))
+		for _, line := range lines[1:] {
+			all = append(all, line[0])
+		}
+		for i, name := range terminal.Shortened(all, max(room, leastName), gap) {
+			lines[i+1][0] = name
+		}
+	}
+	return lines
+}
+
+const (
+	namesWidth  = 20 // columns that names have before columns go
+	leastName   = 16 // and that they have whatever becomes of the lines
+	alwaysShown = 5  // columns that never go
+)
+
+func rowWidth(lines [][]string) int {
+	total := 2 * (len(lines[0]) - 1)
+	for _, w := range widthsOf(lines) {
+		total += w
+	}
+	return total
+}
+
+func (r *row) state() string {
 	if r.Held {
-		since = terminal.Duration(r.Age) + " ago"
-		owner = r.owner()
+		return r.State + " " + terminal.Duration(r.Age)
 	}
-	completed := "never"
-	if !r.Completed.IsZero() {
-		completed = terminal.Duration(now.Sub(r.Completed)) + " ago"
+	return r.State
+}
+
+// lastCell is when a run last ended, and how where that was not well.
+func (r *row) lastCell(now time.Time) string {
+	if how := r.lastWord(); how != "" {
+		return how + " " + terminal.Duration(now.Sub(r.Last.End)) + " ago"
 	}
-	if r.LimitsKnown {
-		limits = both(r.Limits.IfElapsed, r.Limits.ExpireAfter)
+	if r.Completed.IsZero() {
+		return "never"
 	}
-	return []string{terminal.Clean(r.name()), r.State, since, completed, r.due(), owner, limits}
+	return terminal.Duration(now.Sub(r.Completed)) + " ago"
+}
+
+// lastWord says how the last run went; "" where it went well, or is not known: the
+// atom has completed since, and the runlog was not told.
+func (r *row) lastWord() string {
+	switch {
+	case r.Last == nil || r.Completed.Sub(r.Last.End) > clockSlack:
+	case r.Last.Outcome == history.Failed:
+		return "failed"
+	case r.Last.Outcome == history.Ended:
+		return "ended"
+	}
+	return ""
+}
+
+func (r *row) limitsCell() string {
+	if !r.LimitsKnown {
+		return "-"
+	}
+	return both(r.Limits.IfElapsed, r.Limits.ExpireAfter)
+}
+
+func (r *row) slotCell() string {
+	if r.Slot == 0 {
+		return "-"
+	}
+	return strconv.Itoa(r.Slot) + " of " + strconv.Itoa(r.Slots)
+}
+
+func (r *row) owner() string {
+	switch {
+	case !r.Held:
+		return "-"
+	case r.Owner == 0:
+		return "?"
+	}
+	owner := ofUser(r.Owner, r.UID)
+	if r.Node != "" {
+		owner = on(r.Owner, r.Node)
+	}
+	if r.Readers > 1 {
+		owner += " +" + strconv.Itoa(r.Readers-1)
+	}
+	return owner
 }
 
 // both are IfElapsed and ExpireAfter in one cell.
@@ -116,18 +233,7 @@ func (r *row) learnedCell() string {
 	if !r.learned() {
 		return "-"
 	}
-	return both(r.Learned.IfElapsed(), r.Learned.ExpireAfter(r.Limits.IfElapsed))
-}
-
-func (r *row) owner() string {
-	if r.Owner == 0 {
-		return "?"
-	}
-	user := userName(r.UID)
-	if user == "" {
-		user = strconv.Itoa(r.UID)
-	}
-	return strconv.Itoa(r.Owner) + " " + user
+	return both(r.Learned.IfElapsed(), asAsked(r.Learned, r.Limits).ExpireAfter(r.Limits.IfElapsed))
 }
 
 // due is when IfElapsed will have passed.
@@ -143,28 +249,100 @@ func (r *row) due() string {
 	return "in " + terminal.Duration(r.DueIn.Value)
 }
 
-// note says why a state wants attention; else what is wrong with the limits.
-func (r *row) note() string {
+// note is a line below a row.
+type note struct {
+	style terminal.Style
+	text  string
+}
+
+// notes say why the atom wants attention, how its last run failed, and who waits.
+func (r *row) notes(now time.Time) (all []note) {
+	add := func(style terminal.Style, text string) {
+		if text != "" {
+			all = append(all, note{style, text})
+		}
+	}
+	add(stateStyle(r.State), r.stateNote())
+	add(terminal.Red, r.lastNote())
+	add(terminal.Yellow, r.waitingNote(now))
+	add(terminal.Yellow, r.limitsNote())
+	return all
+}
+
+// stateNote says why a state wants attention.
+func (r *row) stateNote() string {
 	switch r.State {
-	case "idle", "running":
-		return r.limitsNote()
+	case "idle", "waiting", "running":
+		return ""
 	}
 	_, why, judged := strings.Cut(r.Why, ": ") // the verdict and its figures
 	switch {
 	case r.State == "damaged" || !judged:
 		why = r.Why
-	case r.State == "orphaned" && !r.Takeable:
+	case r.Changer != 0 && !r.Takeable:
+		why = "process " + strconv.Itoa(r.Changer) + " is ending or replacing it"
+	case r.silent:
+		why = "it has given no sign of life for its whole lease; the next newcomer watches it for as long, and takes it"
+	case r.jobLives:
 		why = "its owner is dead, but not all of its job: " + why
 	}
 	if r.State == "unknown" {
-		why += "; if you know that it is dead: adlock clear " + r.Files
+		why += "; if you know that it is dead: adlock clear " + string(r.Name)
 	}
 	return r.State + ": " + why
 }
 
-func (r *row) limitsNote() string {
-	if !r.LimitsKnown {
+// lastNote says how the last run failed, and how many in a row.
+func (r *row) lastNote() string {
+	if r.lastWord() == "" {
 		return ""
 	}
-	return policy.Limits{IfElapsed: r.Limits.IfElapsed, ExpireAfter: r.Limits.ExpireAfter}.Warning()
+	text := "failed: status " + strconv.Itoa(r.Last.Status.Value)
+	switch {
+	case r.Last.Outcome == history.Ended && r.Last.By == r.Last.PID:
+		return "ended: by its own supervisor, after " + terminal.Duration(r.Last.Held)
+	case r.Last.Outcome == history.Ended:
+		return "ended: by force after " + terminal.Duration(r.Last.Held) + ", for process " + strconv.Itoa(r.Last.By)
+	case r.Last.Signal != "":
+		text = "failed: ended by " + r.Last.Signal
+	case r.Last.Unstarted:
+		text += ", its command cannot be run"
+	}
+	if r.Failed > 1 {
+		text += " (" + strconv.Itoa(r.Failed) + " in a row)"
+	}
+	return text
+}
+
+// waitingNote names who waits, in the order in which they came.
+func (r *row) waitingNote(now time.Time) string {
+	var each []string
+	for _, w := range r.Waiting[:min(len(r.Waiting), shownWaiters)] {
+		text := on(w.pid, w.node)
+		if !w.since.IsZero() {
+			text += " for " + terminal.Duration(now.Sub(w.since))
+		}
+		if w.most != limit.Never {
+			text += " of " + limit.Format(w.most)
+		}
+		each = append(each, text)
+	}
+	if len(each) == 0 {
+		return ""
+	}
+	text := "waiting: pid " + strings.Join(each, ", ")
+	if more := len(r.Waiting) - shownWaiters; more > 0 {
+		text += ", and " + strconv.Itoa(more) + " more"
+	}
+	return text
+}
+
+// shownWaiters is how many of them a person wants to read.
+const shownWaiters = 3
+
+func (r *row) limitsNote() string {
+	if warning := r.Limits.Warning(); r.LimitsKnown && warning != "" {
+		return "warning: " + warning
+	}
+	return ""
 }

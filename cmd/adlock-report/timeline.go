@@ -5,68 +5,62 @@ import (
 	"os"
 	"time"
 
-	"github.com/google/renameio/v2"
-	"github.com/urfave/cli/v2"
-
-	"adlock/lib/app"
-	"adlock/lib/exit"
-	"adlock/lib/history"
-	"adlock/lib/terminal"
-	"adlock/lib/timeline"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/terminal"
+	"adlock/lib/insight/timeline"
 )
 
-func timelineVerb() *cli.Command {
-	return app.Verb("timeline", "draw when each atom ran, was denied and was ended", " ",
-		[]cli.Flag{
-			sinceFlag("1d, or when the record begins"),
-			&cli.StringFlag{Name: "until", Usage: "`WHEN`: where the picture ends (default: now)"},
-			atomFlag(),
-			&cli.StringFlag{Name: "svg", Usage: "`FILE`: write an SVG picture instead (-: to standard output)"},
-		}, drawTimeline)
+var timelineVerb = verb{
+	options: func(q *query) []config.Option {
+		return []config.Option{
+			q.sinceOption("1d, or when the runlog begins"),
+			q.untilOption(),
+			q.atomOption(),
+			{Name: "svg", Arg: "FILE", Help: "write an SVG picture instead (-: to standard output)", Set: config.Text(&q.svg)},
+		}
+	},
+	named: true,
+	show:  drawTimeline,
 }
 
-func drawTimeline(c *cli.Context) error {
-	if err := app.NoArguments(c); err != nil {
-		return err
-	}
+func drawTimeline(q *query) error {
 	now := time.Now()
-	until, err := when(c, "until", now, now)
+	until, err := when("until", q.until, now, now)
 	if err != nil {
 		return err
 	}
-	since, err := when(c, "since", now, until.AddDate(0, 0, -1))
+	since, err := when("since", q.since, now, until.AddDate(0, 0, -1))
 	if err != nil {
 		return err
 	}
 	if !since.Before(until) {
-		return exit.New(exit.Usage, "--since", "is not before --until")
+		return fault.New(fault.Usage, "--since", "is not before --until")
 	}
-	dir, err := recordDir()
-	if err != nil {
-		return err
-	}
-	entries, err := atoms()
+	dir, _, running, err := pastSources("timeline")
 	if err != nil {
 		return err
 	}
 	width := terminal.Width(os.Stdout)
 	columns := timeline.Columns(width)
-	if c.IsSet("svg") {
+	if q.svg != "" {
 		columns = timeline.SVGColumns
 	}
 	chart, failed := timeline.Build(history.Read(dir), timeline.Options{
-		Since: since, Until: until, Margin: !c.IsSet("until"), Columns: columns, Match: matcher(c), Running: stillHeld(entries),
+		Since: since, Until: until, Margin: q.until == "", Columns: columns, Match: q.matcher(), Running: running,
 	})
 	tellDamage(chart.Damaged, dir)
-	return errors.Join(showChart(c, chart, width), exit.Wrap(dir, failed))
+	if q.atom != "" && len(chart.Lanes) == 0 {
+		tellNone(dir, q.atom)
+	}
+	return errors.Join(q.showChart(chart, width), fault.Wrap(dir, failed))
 }
 
-func showChart(c *cli.Context, chart *timeline.Chart, width int) error {
-	switch file := c.String("svg"); {
-	case file == "-":
-		return write(chart.SVG())
-	case c.IsSet("svg"):
-		return exit.Wrap(file, renameio.WriteFile(file, chart.SVG(), 0o644))
+func (q *query) showChart(chart *timeline.Chart, width int) error {
+	switch {
+	case q.svg != "":
+		return save(q.svg, chart.SVG())
 	case len(chart.Lanes) == 0:
 		return write([]byte("nothing is recorded of this period\n"))
 	}

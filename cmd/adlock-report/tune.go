@@ -2,131 +2,156 @@ package main
 
 import (
 	"errors"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
-	"adlock/lib/app"
 	"adlock/lib/atom"
-	"adlock/lib/exit"
-	"adlock/lib/history"
-	"adlock/lib/json"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/insight/terminal"
 	"adlock/lib/learn"
 	"adlock/lib/limit"
-	"adlock/lib/lock"
-	"adlock/lib/name"
-	"adlock/lib/terminal"
+	"adlock/lib/lockdir"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
 )
 
-func tuneVerb() *cli.Command {
-	return app.Verb("tune", "tell what atoms have learned (limits that are auto), and what that would decide", " ",
-		[]cli.Flag{
-			atomFlag(),
-			&cli.BoolFlag{Name: "explain", Usage: "with the arithmetic"},
-			&cli.BoolFlag{Name: "json", Usage: "as JSON, one array; durations are seconds"},
-			&cli.StringFlag{Name: "reset", Usage: "`ATOM`: forget what this one has learned; by its NAME or by a text as --atom takes it"},
-		}, tune)
+var tuneVerb = verb{
+	options: func(q *query) []config.Option {
+		return []config.Option{
+			q.atomOption(),
+			config.StoreOption(),
+			{Name: "explain", Help: "with the arithmetic", Set: config.Toggle(&q.explain)},
+			{Name: "json", Help: "as JSON, one array; durations are seconds", Set: config.Toggle(&q.json)},
+			{Name: "reset", Arg: "ATOM", Help: "forget what this one has learned; by its NAME or by a text as --atom takes it", Set: config.Text(&q.reset)},
+		}
+	},
+	apart: [][]string{{"reset", "json"}, {"reset", "explain"}, {"reset", "atom"}},
+	named: true,
+	show:  tune,
 }
 
 // tuned is one atom that has learned.
 type tuned struct {
-	files     string
-	atom      name.Atom // zero where only NAME is known
+	name      atom.Name
+	atom      atom.Atom // zero where only NAME is known
 	learned   learn.State
-	ifElapsed time.Duration // that ExpireAfter is not to be below: as last asked for, or the learned one
+	ifElapsed time.Duration // as last asked for, or the learned one; ExpireAfter is never below it
 }
 
-func tune(c *cli.Context) error {
-	if err := errors.Join(app.NoArguments(c), app.OneOf(c, "reset", "json"), app.OneOf(c, "reset", "explain"), app.OneOf(c, "reset", "atom")); err != nil {
-		return err
-	}
+func tune(q *query) error {
 	entries, err := atoms()
 	if err != nil {
 		return err
 	}
-	if c.IsSet("reset") {
-		return reset(entries, c.String("reset"))
+	if q.reset != "" {
+		return reset(entries, q.reset)
 	}
-	all := learners(entries, c.String("atom"))
-	if c.Bool("json") {
-		return write(tunedJSON(all))
+	if q.atom != "" && !slices.ContainsFunc(entries, func(e locker.Entry) bool { return isAsked(&e, q.atom) }) {
+		return &fault.Error{Kind: fault.Usage, Object: "tune", Err: atom.ErrNone(q.atom)}
 	}
-	return write([]byte(tunedText(all, c.Bool("explain"))))
+	all := learners(entries, q.atom)
+	if q.json {
+		text, err := arrayOf(all)
+		return errors.Join(err, write(text))
+	}
+	if len(all) == 0 {
+		return write([]byte(nothingLearned(q.atom)))
+	}
+	return write([]byte(tunedText(all, q.explain)))
+}
+
+func nothingLearned(text string) string {
+	who := "no atom has learned anything"
+	if text != "" {
+		who = "no atom that matches " + strconv.Quote(text) + " has learned anything"
+	}
+	return who + ": it takes --expire-after auto or --if-elapsed auto\n"
 }
 
 // learners are the entries that have learned something.
-func learners(entries []atom.Entry, text string) []*tuned {
-	asked := lastAsked()
-	var all []*tuned
+func learners(entries []locker.Entry, text string) []*tuned {
+	all := pasts()
+	var learned []*tuned
 	for i := range entries {
 		e := &entries[i]
-		a, _ := nameOf(e)
-		if e.Memory.Learned == (learn.State{}) || e.Files != text && !matches(text, a) {
+		if e.Memory.Learned == (learn.State{}) || !isAsked(e, text) {
 			continue
 		}
-		t := &tuned{files: e.Files, atom: a, learned: e.Memory.Learned, ifElapsed: e.Memory.Learned.IfElapsed()}
-		if last, known := asked[e.Files]; known {
-			t.ifElapsed = last.limits.IfElapsed
+		t := &tuned{name: e.Name, atom: e.Called().Atom, learned: e.Memory.Learned, ifElapsed: e.Memory.Learned.IfElapsed()}
+		if p := all[e.Name]; p != nil && p.known {
+			t.ifElapsed, t.learned = p.limits.IfElapsed, asAsked(t.learned, p.limits)
 		}
-		all = append(all, t)
+		learned = append(learned, t)
 	}
-	return all
+	return learned
 }
 
-// reset makes one atom forget. Which one is meant must be beyond doubt.
-func reset(entries []atom.Entry, text string) error {
-	var found []string
+// asAsked is what was learned for those who asked last with these limits: whose
+// ExpireAfter was never, or the floor of the wary, are wary (learn.State), as far as it
+// matters.
+func asAsked(learned learn.State, limits policy.Limits) learn.State {
+	learned.Wary = limits.ExpireAfter == limit.Never || limits.ExpireAfter == learn.WaryFloor
+	return learned
+}
+
+func isAsked(e *locker.Entry, text string) bool {
+	return string(e.Name) == text || matches(text, e.Called().Atom)
+}
+
+// reset makes one atom forget what it has learned. It is an error where text may
+// mean several.
+func reset(entries []locker.Entry, text string) error {
+	var all []atom.Called
 	for i := range entries {
-		a, _ := nameOf(&entries[i])
-		if entries[i].Files == text {
-			found = []string{text}
-			break
-		}
-		if text != "" && matches(text, a) {
-			found = append(found, entries[i].Files)
-		}
+		all = append(all, entries[i].Called())
 	}
-	switch len(found) {
+	meant := atom.Meant(all, text)
+	if len(meant) > 1 { // those that have nothing to forget are not meant
+		meant = slices.DeleteFunc(meant, func(i int) bool { return entries[i].Memory.Learned == learn.State{} })
+	}
+	switch len(meant) {
 	case 0:
-		return exit.New(exit.Usage, strconv.Quote(text), "no such atom")
+		return &fault.Error{Kind: fault.Usage, Object: "tune", Err: atom.ErrNone(text)}
 	case 1:
-		return forget(found[0])
+		return forget(all[meant[0]].Name)
 	}
-	return exit.New(exit.Usage, strconv.Quote(text), "may be any of "+strings.Join(found, ", "))
+	var names []string
+	for _, i := range meant {
+		names = append(names, string(all[i].Name))
+	}
+	return &fault.Error{Kind: fault.Usage, Object: "tune", Err: atom.ErrSeveral(text, names)}
 }
 
-func forget(files string) error {
-	path, err := lock.DefaultDir()
-	if err != nil {
-		return err
+func forget(name atom.Name) error {
+	if store() != "" {
+		return config.Become(config.Locksmith, "for a store beyond this machine", "forget", []string{string(name)})
 	}
-	dir, err := lock.Open(path)
+	dir, err := openLocks()
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	return exit.Wrap(dir.Path(lock.LastPrefix+files), (&atom.Keeper{Dir: dir}).Forget(files))
+	return fault.Wrap(dir.Path(name.LastLock()), (&lockdir.Locker{Dir: dir}).Forget(name))
 }
 
 // tunedText is the table for people; what the limits are made of stands below
 // each line.
 func tunedText(all []*tuned, explain bool) string {
-	if len(all) == 0 {
-		return "no atom has learned anything: it takes --expire-after auto or --if-elapsed auto\n"
-	}
 	lines := [][]string{{"ATOM", "RUNS", "TYPICAL", "LONGEST", "IFELAPSED", "EXPIREAFTER"}}
 	for _, t := range all {
 		lines = append(lines, t.cells())
 	}
-	widths := widthsOf(lines)
+	if terminal.Is(os.Stdout) {
+		lines = fit(lines, terminal.Width(os.Stdout), len(lines[0]), gapMark())
+	}
+	align(lines, widthsOf(lines), "")
 	var w strings.Builder
 	for i, line := range lines {
-		for n, text := range line {
-			line[n] = terminal.Pad(text, widths[n])
-		}
-		w.WriteString(strings.TrimRight(strings.Join(line, "  "), " ") + "\n")
+		w.WriteString(joined(line))
 		if explain && i > 0 {
 			w.WriteString(all[i-1].explanation())
 		}
@@ -135,9 +160,9 @@ func tunedText(all []*tuned, explain bool) string {
 }
 
 func (t *tuned) cells() []string {
-	text := t.files
-	if t.atom != (name.Atom{}) {
-		text = terminal.Clean(history.Text(t.atom))
+	text := string(t.name)
+	if t.atom != (atom.Atom{}) {
+		text = terminal.Clean(t.atom.Words())
 	}
 	ifElapsed := limit.Format(t.learned.IfElapsed())
 	if t.learned.Spammed() {
@@ -154,28 +179,25 @@ func (t *tuned) explanation() string {
 	return "  IfElapsed: " + t.learned.ExplainIfElapsed() + "\n  ExpireAfter: " + t.learned.ExplainExpireAfter(t.ifElapsed) + "\n"
 }
 
-func tunedJSON(all []*tuned) []byte {
-	var w json.Writer
-	w.Array("", func() {
-		for _, t := range all {
-			w.Object("", func() { t.writeJSON(&w) })
-		}
-	})
-	return w.Bytes()
+// tunedObject is a tuned in JSON.
+type tunedObject struct {
+	atomObject
+	Runs           int           `json:"runs"`
+	Typical        limit.Seconds `json:"typical_seconds"`
+	Longest        limit.Seconds `json:"longest_seconds"`
+	Spammed        bool          `json:"spammed"`
+	IfElapsed      limit.Seconds `json:"if_elapsed_seconds"`
+	ExpireAfter    limit.Seconds `json:"expire_after_seconds"`
+	IfElapsedWhy   string        `json:"if_elapsed_why"`
+	ExpireAfterWhy string        `json:"expire_after_why"`
 }
 
-func (t *tuned) writeJSON(w *json.Writer) {
-	w.Text("atom", t.files)
-	w.Some("program", t.atom.Program)
-	w.Some("host", t.atom.Host)
-	w.Some("operator", t.atom.Operator)
-	w.Some("operand", t.atom.Operand)
-	w.Int("runs", t.learned.Runs)
-	w.Seconds("typical_seconds", t.learned.Typical())
-	w.Seconds("longest_seconds", t.learned.Longest())
-	w.Bool("spammed", t.learned.Spammed())
-	w.Seconds("if_elapsed_seconds", t.learned.IfElapsed())
-	w.Seconds("expire_after_seconds", t.learned.ExpireAfter(t.ifElapsed))
-	w.Text("if_elapsed_why", t.learned.ExplainIfElapsed())
-	w.Text("expire_after_why", t.learned.ExplainExpireAfter(t.ifElapsed))
+func (t *tuned) object() any {
+	return &tunedObject{
+		atomObject: atomOf(t.name, t.atom),
+		Runs:       t.learned.Runs, Typical: limit.Seconds(t.learned.Typical()), Longest: limit.Seconds(t.learned.Longest()),
+		Spammed:   t.learned.Spammed(),
+		IfElapsed: limit.Seconds(t.learned.IfElapsed()), ExpireAfter: limit.Seconds(t.learned.ExpireAfter(t.ifElapsed)),
+		IfElapsedWhy: t.learned.ExplainIfElapsed(), ExpireAfterWhy: t.learned.ExplainExpireAfter(t.ifElapsed),
+	}
 }

@@ -7,13 +7,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"adlock/lib/history/story"
+	"adlock/lib/atom"
+	"adlock/lib/insight/history"
+	"adlock/lib/runlog"
 	"adlock/test/helper"
+	"adlock/test/need"
+	"adlock/test/story"
 )
 
 func TestMain(m *testing.M) { helper.Main(m) }
@@ -161,7 +166,8 @@ func TestLogSelects(t *testing.T) {
 	}{
 		{"--event takeover", 6}, {"--event takeover,reclaim", 7}, {"--atom mirror --event takeover", 5},
 		{"--event takeover --since 2026-11-20T12:00", 2}, {"--atom render.dax.run.frame_7-3494352873 --event acquire", 3},
-		{"--since 1s", 0},
+		{"--since 1s", 0}, {"-n 3", 3}, {"--lines 0", 0}, {"-n 1 --event takeover", 1}, {"-n 100 --event takeover", 6},
+		{"--event takeover --until 2026-11-20T12:00", 4}, {"--event takeover --since 2026-11-20T12:00 --until 2026-11-20T13:00", 1},
 	} {
 		if got := strings.Count(p.ok(t, append([]string{"log"}, strings.Fields(c.args)...)...), "\n"); got != c.want {
 			t.Errorf("%s: %d lines, want %d", c.args, got, c.want)
@@ -205,6 +211,32 @@ func TestDamagedLineIsShownAndPassedOver(t *testing.T) {
 	}
 }
 
+func TestTheLogTellsALimitThatWasLearnedOnce(t *testing.T) {
+	p := newPlace(t)
+	p.ok(t, "run", "--name", "n", "--expire-after", "auto", "--", "true")
+	log := p.ok(t, "log", "--event", "acquire")
+	has(t, log, ", IfElapsed 0s, ExpireAfter 2h: 0 successful runs, fewer than 5: the default 2h\n")
+	if strings.Count(log, "ExpireAfter") != 1 {
+		t.Error(log)
+	}
+}
+
+func TestTheLogCountsDenialsFromTheSecondOn(t *testing.T) {
+	p := newPlace(t)
+	p.command("run", "--name", "job", "--", "sleep", "300").Start(t)
+	helper.Eventually(t, "a lock", func() bool {
+		locks, _ := filepath.Glob(filepath.Join(p.dir, "lock.*"))
+		return len(locks) == 1
+	})
+	for range 2 {
+		p.command("run", "--name", "job", "--", "true").Run(t)
+	}
+	lines := strings.Split(p.ok(t, "log", "--event", "deny"), "\n")
+	if len(lines) != 3 || strings.Contains(lines[0], "in a row") || !strings.Contains(lines[1], ", 2 in a row, busy: ") {
+		t.Errorf("%q", lines)
+	}
+}
+
 func TestLogFollows(t *testing.T) {
 	p := newPlace(t)
 	log := p.command("log", "--follow").Start(t)
@@ -212,6 +244,28 @@ func TestLogFollows(t *testing.T) {
 	helper.Eventually(t, "the first run is told", func() bool { return strings.Contains(log.Output(), "release   true run first") })
 	p.ok(t, "run", "--operand", "second", "--", "true")
 	helper.Eventually(t, "the second run is told", func() bool { return strings.Contains(log.Output(), "release   true run second") })
+}
+
+func TestLogFollowsItsLastLines(t *testing.T) {
+	p := newPlace(t)
+	for _, operand := range []string{"first", "second", "third"} {
+		p.ok(t, "run", "--operand", operand, "--", "true")
+	}
+	log := p.command("log", "-n", "1", "--follow").Start(t)
+	helper.Eventually(t, "the last line is told", func() bool { return log.Output() != "" })
+	p.ok(t, "run", "--operand", "fourth", "--", "true")
+	helper.Eventually(t, "the fourth run is told", func() bool { return strings.Contains(log.Output(), "release   true run fourth") })
+	if got := log.Output(); strings.Count(got, "\n") != 3 || !strings.Contains(got, "release   true run third") {
+		t.Error(got)
+	}
+}
+
+func TestAWrongEventIsToldWhichThereAre(t *testing.T) {
+	r := newPlace(t).command("log", "--event", "deny,nonsense").Run(t)
+	if r.Status != 64 {
+		t.Errorf("%+v", r)
+	}
+	has(t, r.Err, `unknown event "nonsense" (there are acquire, deny, release, `, "starved, missing, wait, cancel)\n")
 }
 
 func TestTimelineDrawsBothWays(t *testing.T) {
@@ -264,7 +318,7 @@ func TestMetricsGoOnFromTheirFile(t *testing.T) {
 func TestUsageErrorsAreOneLine(t *testing.T) {
 	p := newPlace(t)
 	for _, args := range []string{
-		"status x", "log --event nonsense", "log --since tomorrow", "report --json --csv", "report --since 5x",
+		"status x", "log --event nonsense", "log --since tomorrow", "report --json --csv", "report --csv --html -", "report --since 5x",
 		"timeline --since 1h --until 2h", "metrics x", "log --nonsense",
 	} {
 		r := p.command(strings.Fields(args)...).Run(t)
@@ -303,7 +357,7 @@ func TestReportOfAMillionLinesIsSmall(t *testing.T) {
 // rssUnit is that of ru_maxrsson Linux: getrusage(2).
 const rssUnit = 1 << 10
 
-// writeMillion writes a record of a million lines about 200 atoms.
+// writeMillion writes a runlog of a million lines about 200 atoms.
 func writeMillion(t *testing.T, dir string) {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(dir, "program.dax.runlog"), os.O_CREATE|os.O_WRONLY, 0o600)
@@ -340,4 +394,255 @@ func TestStatusShowsWhatWasLearned(t *testing.T) {
 	p.ok(t, "run", "--operand", "learner", "--expire-after", "auto", "--", "true")
 	has(t, p.ok(t, "status"), "LEARNED")
 	has(t, p.ok(t, "status", "--json"), `"learned":{"if_elapsed_seconds":`)
+}
+
+func TestReadersAreTold(t *testing.T) {
+	p := newPlace(t)
+	for range 3 {
+		p.command("run", "--operand", "book", "--shared", "--", "sleep", "300").Start(t)
+	}
+	helper.Eventually(t, "three readers", func() bool { return strings.Count(p.ok(t, "log", "--event", "acquire"), "\n") == 3 })
+	has(t, p.ok(t, "report"), "3: 3 running")
+	has(t, p.ok(t, "metrics"), `adlock_running_since_timestamp_seconds{program="sleep",host="dax",operator="run",operand="book"}`, `outcome="lost"} 0`)
+	var asked struct{ Shared bool }
+	line, _, _ := strings.Cut(p.ok(t, "log", "--json"), "\n")
+	if err := json.Unmarshal([]byte(line), &asked); err != nil || !asked.Shared {
+		t.Errorf("%v: %s", err, line)
+	}
+}
+
+func TestACommandThatIsNotThereIsNews(t *testing.T) {
+	p := newPlace(t)
+	for range 3 {
+		if r := p.command("run", "--program", "p", "--operand", "x", "--", "nowhere-to-be-found").Run(t); r.Status != 127 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if r := p.command("run", "--program", "p", "--operand", "x", "--", "/").Run(t); r.Status != 126 {
+		t.Fatalf("%+v", r)
+	}
+	p.command("run", "--dry-run", "--program", "p", "--operand", "x", "--", "nowhere-to-be-found").Run(t)
+	log := p.ok(t, "log", "--event", "missing")
+	if strings.Count(log, "\n") != 4 {
+		t.Error(log)
+	}
+	has(t, log, "p run x: pid ", "status 127, nowhere-to-be-found: no such file or directory", "status 126, /: permission denied")
+	has(t, p.ok(t, "metrics"), `operand="x",outcome="failure"} 4`, `operand="x",event="missing"} 4`)
+	has(t, p.ok(t, "report"), "4: 4 failed", "the last 4 runs failed (the last one: status 126)")
+	if files, _ := filepath.Glob(filepath.Join(p.dir, "l*")); len(files) != 0 {
+		t.Errorf("something was locked or stamped: %q", files)
+	}
+}
+
+func TestStatusTellsHowTheLastRunWent(t *testing.T) {
+	p := newPlace(t)
+	fail := func(operand string, command ...string) {
+		p.command(append([]string{"run", "--program", "p", "--operand", operand, "--"}, command...)...).Run(t)
+	}
+	fail("fails", "sh", "-c", "exit 3")
+	fail("fails", "sh", "-c", "exit 4")
+	fail("recovers", "false")
+	fail("recovers", "true")
+	fail("dies", "sh", "-c", "kill -KILL $$")
+	fail("typo", "nowhere-to-be-found")
+	table := p.ok(t, "status")
+	has(t, table, "failed: status 4 (2 in a row)\n", "failed: ended by KILL\n", "failed: status 127, its command cannot be run\n")
+	if lines := strings.Count(table, "\n"); lines != 1+4+3 || !regexp.MustCompile(`p run recovers +idle +\S+ ago`).MatchString(table) || !regexp.MustCompile(`p run fails +idle +failed \S+ ago`).MatchString(table) {
+		t.Errorf("%d lines:\n%s", lines, table)
+	}
+	has(t, p.ok(t, "status", "--json", "fails"), `"last":{"outcome":"failure","status":4,`, `"failed_in_a_row":2}`)
+}
+
+func TestWhatWasMistypedLongAgoIsNoAtom(t *testing.T) {
+	p := newPlace(t)
+	s := &story.Story{}
+	missing := runlog.Event{Kind: runlog.Missing, PID: 7, Status: runlog.Some(127)}
+	s.Job("cd run /tmp", 0, time.Hour).Add(time.Since(story.Midnight)-8*24*time.Hour, missing)
+	s.Job("typo run x", 0, time.Hour).Add(time.Since(story.Midnight)-6*24*time.Hour, missing)
+	p.write(t, s)
+	table := p.ok(t, "status")
+	has(t, table, "typo run x", "failed 6d")
+	if strings.Contains(table, "cd run") {
+		t.Error(table)
+	}
+}
+
+func TestStatusTellsOfAnEndingByForce(t *testing.T) {
+	p := newPlace(t)
+	p.command("run", "--program", "p", "--operand", "x", "--enforce", "--expire-after", "1s", "--", "sleep", "300").Run(t)
+	has(t, p.ok(t, "status"), "p run x  idle   ended ", "ended: by its own supervisor, after ")
+}
+
+func TestStatusTellsWhoWaitsInTheOrderInWhichTheyCame(t *testing.T) {
+	p := newPlace(t)
+	p.command("run", "--operand", "x", "--shared", "--", "sleep", "300").Start(t)
+	p.command("run", "--operand", "y", "--program", "q", "--slots", "1", "--", "sleep", "300").Start(t)
+	helper.Eventually(t, "both run", func() bool { return strings.Count(p.ok(t, "log", "--event", "acquire"), "\n") == 2 })
+	var waiters []string
+	wait := func(args ...string) *helper.Process {
+		w := p.command(append([]string{"run"}, args...)...).Start(t)
+		waiters = append(waiters, fmt.Sprint(w.PID))
+		helper.Eventually(t, "it waits", func() bool { return strings.Count(p.ok(t, "log", "--event", "wait"), "\n") == len(waiters) })
+		return w
+	}
+	wait("--operand", "x", "--wait", "forever", "--", "sleep", "300")
+	dies := wait("--operand", "x", "--wait", "1h", "--", "sleep", "300")
+	wait("--operand", "x", "--wait", "2h", "--", "sleep", "300")
+	wait("--operand", "z", "--program", "q", "--slots", "1", "--wait", "1h", "--", "sleep", "300")
+	dies.Signal(t, 9)
+	dies.Wait(t)
+	helper.Eventually(t, "what it may have left is cleared by the others", func() bool { return !strings.Contains(p.ok(t, "status"), "orphaned") })
+	for range 20 { // a waiter takes the lock for a moment each time it looks for readers and slots
+		table := p.ok(t, "status")
+		want := regexp.MustCompile(`waiting: pid ` + waiters[0] + ` for \S+, ` + waiters[2] + ` for \S+ of 2h\n`)
+		if !want.MatchString(table) || !regexp.MustCompile(`q run z +waiting `).MatchString(table) || !regexp.MustCompile(`sleep run x +running .* - `).MatchString(table) {
+			t.Fatalf("want %s in\n%s", want, table)
+		}
+	}
+}
+
+func TestStatusTellsWhoHoldsSlotsAndWhoReads(t *testing.T) {
+	p := newPlace(t)
+	for _, args := range []string{"--operand a --slots 3", "--operand b --slots 3", "--operand c --shared", "--operand c --shared"} {
+		p.command(append(append([]string{"run", "--program", "q"}, strings.Fields(args)...), "--", "sleep", "300")...).Start(t)
+	}
+	helper.Eventually(t, "all run", func() bool { return strings.Count(p.ok(t, "log", "--event", "acquire"), "\n") == 4 })
+	table := p.ok(t, "status")
+	for _, want := range []string{`SLOT`, `q run [ab] .* 1 of 3`, `q run [ab] .* 2 of 3`, `q run c .* \+1 +- `} {
+		if !regexp.MustCompile(want).MatchString(table) {
+			t.Errorf("nothing says %q in:\n%s", want, table)
+		}
+	}
+	stray := filepath.Join(p.dir, "lock.q.dax.run.a")
+	if err := os.Remove(stray); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.ok(t, "status"); !regexp.MustCompile(`(?m)^slot [12] of q on dax: held by \d+ `).MatchString(got) {
+		t.Error(got)
+	}
+}
+
+func TestStatusShowsTheHostWhereThereAreSeveral(t *testing.T) {
+	p := newPlace(t)
+	p.ok(t, "run", "--operand", "x", "--", "true")
+	if table := p.ok(t, "status"); strings.Contains(table, "HOST") {
+		t.Error(table)
+	}
+	p.ok(t, "run", "--host", "vax", "--operand", "x", "--", "true")
+	has(t, p.ok(t, "status"), "HOST", "true run x  dax   idle", "true run x  vax   idle")
+}
+
+func TestStatusTakesNames(t *testing.T) {
+	p := newPlace(t)
+	for _, operand := range []string{"one", "another", "one more"} {
+		p.ok(t, "run", "--operand", operand, "--", "true")
+	}
+	for args, want := range map[string]int{
+		"status|true run one": 1, "status|true|run|one": 1, "status|one": 1, "status|on": 2, "status|true.dax.run.one": 1, "status|other|more": 2, "status|--atom|more|true": 1,
+	} {
+		if got := p.ok(t, strings.Split(args, "|")...); strings.Count(got, "\n") != 1+want {
+			t.Errorf("%s: want %d atoms:\n%s", args, want, got)
+		}
+	}
+	if r := p.command("status", "one", "nobody").Run(t); r.Status != 64 || r.Err != "adlock: status: no atom matches \"nobody\"\n" || r.Out != "" {
+		t.Errorf("%+v", r)
+	}
+	if got := p.ok(t, "status", "--atom", "nobody"); got != "no atom matches \"nobody\"\n" {
+		t.Error(got)
+	}
+	p.dir = filepath.Join(p.dir, "none")
+	if got := p.ok(t, "status"); got != "no atoms: "+p.dir+": no such directory\n" {
+		t.Error(got)
+	}
+}
+
+func TestACompletionThatTheRunlogWasNotToldOfIsNoFailure(t *testing.T) {
+	failed := &history.Run{Outcome: history.Failed, Start: story.Midnight, End: story.Midnight, Status: runlog.Some(3)}
+	for completed, want := range map[time.Duration]string{-time.Hour: "failed 2h ago", 0: "failed 2h ago", time.Hour: "1h ago"} {
+		r := &row{State: "idle", Last: failed, Completed: story.Midnight.Add(completed)}
+		if got := r.lastCell(story.Midnight.Add(2 * time.Hour)); got != want || (len(r.notes(story.Midnight)) > 0) != strings.HasPrefix(want, "failed") {
+			t.Errorf("completed %v later: %q, %v", completed, got, r.notes(story.Midnight))
+		}
+	}
+}
+
+func TestATableFitsTheTerminal(t *testing.T) {
+	rows := []*row{
+		{Name: "make.dax.run.a", atom: atom.Atom{Program: "make", Host: "dax", Operator: "run", Operand: "/home/user/projects/one make all"}, State: "idle", LimitsKnown: true},
+		{Name: "make.dax.run.b", atom: atom.Atom{Program: "make", Host: "dax", Operator: "run", Operand: "/home/user/projects/two make all"}, State: "running", Held: true, Owner: 4711, UID: 33, Age: 192 * time.Second},
+	}
+	columns := columnsOf(rows, story.Midnight)
+	lines := make([][]string, 3)
+	for _, c := range columns {
+		lines[0] = append(lines[0], c.head)
+		for i, r := range rows {
+			lines[i+1] = append(lines[i+1], c.cell(r))
+		}
+	}
+	for _, c := range []struct {
+		width int
+		want  string
+	}{{200, "/home/user/projects/one make all 6"}, {80, "make run …/one make all 6"}, {70, "make run …/one make all 5"}, {50, "make …e make all 5"}} {
+		copied := make([][]string, 3)
+		for i := range lines {
+			copied[i] = slices.Clone(lines[i])
+		}
+		fitted := fit(copied, c.width, alwaysShown, "…")
+		if got := fmt.Sprint(fitted[1][0], " ", len(fitted[0])); !strings.HasSuffix(got, c.want) || fitted[1][0] == fitted[2][0] {
+			t.Errorf("%d columns: %q and %q, want %q", c.width, got, fitted[2][0], c.want)
+		}
+	}
+}
+
+func TestAnAtomOfWhomNothingIsRecordedIsNamed(t *testing.T) {
+	p := newPlace(t)
+	p.ok(t, "run", "--name", "x", "true")
+	for _, verb := range []string{"log", "report", "timeline"} {
+		if r := p.command(verb, "--atom", "typo").Run(t); r.Status != 0 || !strings.HasSuffix(r.Err, `: nothing is recorded there of an atom that matches "typo"`+"\n") {
+			t.Errorf("%s: %+v", verb, r)
+		}
+		if r := p.command(verb, "--atom", "run x").Run(t); r.Status != 0 || r.Err != "" {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
+}
+
+func TestTheVerbsForPeopleTakeANameAsStatusDoes(t *testing.T) {
+	p := newPlace(t)
+	p.write(t, story.Day())
+	for _, verb := range [][]string{{"log"}, {"report"}, {"timeline", "--since", "2026-11-20", "--until", "2026-11-21"}} {
+		named := func(words ...string) []string { return append(slices.Clone(verb), words...) }
+		all, one := p.ok(t, verb...), p.ok(t, named("backup")...)
+		if !strings.Contains(all, "mirror") || strings.Contains(one, "mirror") || !strings.Contains(one, "backup run /srv/data") {
+			t.Errorf("%s: all %.300q, one %.300q", verb, all, one)
+		}
+		if got := p.ok(t, named("run", "/srv/data")...); got != one { // without quotes
+			t.Errorf("%s: %.300q, want %.300q", verb, got, one)
+		}
+		if r := p.command(named("--atom", "backup", "mirror")...).Run(t); r.Status != 64 || r.Err != "adlock: mirror: the atom was named already\n" {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
+	if r := p.command("metrics", "backup").Run(t); r.Status != 64 {
+		t.Errorf("metrics: %+v", r)
+	}
+}
+
+// Off a terminal, as cron has it, nothing is said: the file may be for another reader.
+func TestMetricsForNoCollectorAreSaidToBeAtATerminal(t *testing.T) {
+	need.Tools(t, "script")
+	p := newPlace(t)
+	p.write(t, story.Day())
+	const note = "adlock: m.txt: node_exporter's textfile collector reads only what ends in .prom"
+	for output, want := range map[string]bool{"m.txt": true, "m.prom": false} {
+		c := p.command("script", "-qec", "exec '"+p.program+"' metrics --output "+output, "/dev/null")
+		c.Args, c.Dir = c.Args[1:], t.TempDir()
+		if r := c.Run(t); r.Status != 0 || strings.Contains(r.Out, note) != want {
+			t.Errorf("%s: %+v", output, r)
+		}
+		c.Args = []string{p.program, "metrics", "--output", output}
+		if r := c.Run(t); r.Status != 0 || r.Err != "" {
+			t.Errorf("%s, off a terminal: %+v", output, r)
+		}
+	}
 }

@@ -2,81 +2,111 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"path/filepath"
-	"strings"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
 
-	"github.com/urfave/cli/v2"
-
-	"adlock/lib/app"
 	"adlock/lib/atom"
-	"adlock/lib/command"
-	"adlock/lib/exit"
-	"adlock/lib/limit"
-	"adlock/lib/lock"
-	"adlock/lib/name"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
 )
 
-func clearVerb() *cli.Command {
-	return app.Verb("clear", "remove a lock whose owner a person has judged dead", "NAME | --last --older D",
-		[]cli.Flag{
-			&cli.BoolFlag{Name: "last", Usage: "prune last locks instead, and print their names"},
-			&cli.StringFlag{Name: "older", Usage: "`D`: those not used for D"},
-		}, clear)
+var clearVerb = config.Verb{
+	Name: "clear", Does: "remove a lock whose owner a person has judged dead", Args: "NAME | --last --older D",
+	Options: func() []config.Option { return new(clearArgs).options() }, Run: clear,
 }
 
-func clear(c *cli.Context) error {
-	path, err := lock.DefaultDir()
+// clearArgs are what the options of clear set.
+type clearArgs struct {
+	last  bool
+	older time.Duration
+	asked bool // --older was given
+}
+
+func (a *clearArgs) options() []config.Option {
+	return []config.Option{
+		{Name: "last", Help: "prune last locks instead, and print their names", Set: config.Toggle(&a.last)},
+		{Name: "older", Arg: "D", Help: "those not used for D", Set: config.Given(&a.older, &a.asked)},
+		config.StoreOption(),
+	}
+}
+
+func clear(args []string) (int, error) {
+	var a clearArgs
+	names, err := config.Parse(a.options(), args)
+	if err != nil {
+		return 0, err
+	}
+	fault.OnQuit()
+	return 0, a.clear(names)
+}
+
+func (a *clearArgs) clear(names []string) error {
+	path, err := config.Dir()
 	if err != nil {
 		return err
 	}
-	dir, err := lock.Open(path)
+	if err := a.check(names); err != nil {
+		return err
+	}
+	if store := os.Getenv("ADLOCK_STORE"); config.IsRemote(store) {
+		if a.last {
+			return fault.New(fault.Usage, store, "--last is for lock directories; for "+path+": ADLOCK_STORE= adlock clear --last")
+		}
+		return config.Become(config.Locksmith, "for a store beyond this machine", "clear", names)
+	}
+	dir, err := lockfile.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Usage, path, "no such directory")
+	}
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if c.Bool("last") {
-		return prune(c, dir)
+	if a.last {
+		return a.prune(dir)
 	}
-	if c.NArg() != 1 || c.IsSet("older") {
-		return exit.New(exit.Usage, "clear", "wants one NAME, or --last --older D")
-	}
-	files := strings.TrimPrefix(filepath.Base(c.Args().First()), lock.ActivePrefix)
-	k, err := keeperOf(dir, files)
+	lock, err := locker.LockMeant(names, (&lockdir.Locker{Dir: dir}).List)
 	if err != nil {
 		return err
 	}
-	return k.Clear(files)
+	k, err := lockerOf(dir, lock.Name)
+	if err != nil {
+		return err
+	}
+	return k.Clear(lock)
 }
 
-func prune(c *cli.Context, dir *lock.Dir) error {
-	if c.NArg() != 0 || !c.IsSet("older") {
-		return exit.New(exit.Usage, "clear", "--last wants --older D and nothing else")
+// check refuses what is neither a lock to be removed nor last locks to be pruned.
+func (a *clearArgs) check(names []string) error {
+	switch {
+	case a.last && (len(names) != 0 || !a.asked):
+		return fault.New(fault.Usage, "clear", "--last wants --older D and nothing else")
+	case a.last:
+		return nil
+	case slices.Contains(names, ""):
+		return fault.New(fault.Usage, "clear", "NAME must not be empty")
+	case len(names) == 0 || a.asked:
+		return fault.New(fault.Usage, "clear", "wants a NAME, or --last --older D")
 	}
-	older, err := limit.Parse(c.String("older"))
-	if err != nil {
-		return &exit.Error{Code: exit.Usage, Object: "--older", Err: err}
-	}
-	names, err := (&atom.Keeper{Dir: dir}).Prune(older)
-	for _, pruned := range names {
-		if _, printed := fmt.Fprintln(c.App.Writer, lock.LastPrefix+pruned); printed != nil {
-			err = errors.Join(err, exit.Wrap("standard output", printed))
-		}
+	return nil
+}
+
+func (a *clearArgs) prune(dir *lockfile.Dir) error {
+	pruned, err := (&lockdir.Locker{Dir: dir}).Prune(a.older)
+	for _, name := range pruned {
+		err = errors.Join(err, config.PrintLine(name.LastLock()))
 	}
 	return err
 }
 
-// keeperOf is the keeper of a lock that is known by its name only: the second
-// part of it (of a reader's, the third) is the host, whose record tells of the lock.
-func keeperOf(dir *lock.Dir, files string) (*atom.Keeper, error) {
-	parts := strings.Split(files, ".")
-	if len(parts) < 3 || !name.IsName(files) {
-		return nil, exit.New(exit.Usage, files, "is not PROGRAM.HOST.OPERATOR.OPERAND")
-	}
-	host := parts[1]
-	if _, reads := lock.IsReader(files); reads {
-		host = parts[2]
-	}
-	log, err := command.RunlogOf(dir.Path(), host)
-	return &atom.Keeper{Dir: dir, Log: log}, err
+// lockerOf is the locker of a lock that is known by its name only, which says whose
+// runlog tells of it.
+func lockerOf(dir *lockfile.Dir, name atom.Name) (*lockdir.Locker, error) {
+	log, err := config.RunlogOf(dir.Path(), name.Host())
+	return &lockdir.Locker{Dir: dir, Recorder: locker.Recorder{Log: log}}, err
 }

@@ -2,99 +2,122 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
-	"adlock/lib/app"
-	"adlock/lib/command"
-	"adlock/lib/exit"
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/killer"
 	"adlock/lib/limit"
-	"adlock/lib/lock"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/policy"
 	"adlock/lib/process"
+	"adlock/lib/sysfile"
 )
 
-func killCarefullyVerb() *cli.Command {
-	return app.Verb("kill-carefully", "end processes with all that they started: CONT INT TERM KILL", "PID... | --lock FILE",
-		[]cli.Flag{
-			&cli.StringFlag{Name: "pause", EnvVars: []string{"ADLOCK_PAUSE"}, Value: limit.Format(policy.DefaultPause), Usage: "`D`: after INT, TERM and KILL"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "list what would be signalled"},
-			&cli.BoolFlag{Name: "lock", Usage: "end the owner of the lock FILE; the next newcomer takes its place"},
-		}, killCarefully)
+var killCarefullyVerb = config.Verb{
+	Name: "kill-carefully", Does: "end processes with all that they started: CONT INT TERM KILL", Args: "PID... | --lock FILE",
+	Options: func() []config.Option { return newKill().options() }, Run: killCarefully,
 }
 
-func killCarefully(c *cli.Context) error {
-	pause, err := limit.Parse(c.String("pause"))
+// killArgs are what the options of kill-carefully set.
+type killArgs struct {
+	pause  time.Duration
+	dryRun bool
+	lock   bool
+}
+
+func newKill() *killArgs { return &killArgs{pause: policy.DefaultPause} }
+
+func (a *killArgs) options() []config.Option {
+	return []config.Option{
+		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(a.pause), Help: "after INT, TERM and KILL", Set: config.Duration(&a.pause)},
+		{Name: "dry-run", Help: "list what would be signalled", Set: config.Toggle(&a.dryRun)},
+		{Name: "lock", Help: "end the owner of the lock FILE; the next newcomer takes its place", Set: config.Toggle(&a.lock)},
+	}
+}
+
+// killCarefully ends processes, or the owner of a lock.
+func killCarefully(args []string) (int, error) {
+	a := newKill()
+	objects, err := config.Parse(a.options(), args)
 	if err != nil {
-		return &exit.Error{Code: exit.Usage, Object: "--pause", Err: err}
+		return 0, err
 	}
-	if !c.Args().Present() {
-		return exit.New(exit.Usage, "kill-carefully", "wants a PID, or --lock FILE")
+	fault.OnQuit()
+	return 0, a.end(objects)
+}
+
+func (a *killArgs) end(objects []string) error {
+	if len(objects) == 0 {
+		return fault.New(fault.Usage, "kill-carefully", "wants a PID, or --lock FILE")
 	}
-	if c.Bool("lock") {
-		return endOwner(c, pause)
+	if a.lock {
+		return a.endOwner(objects)
 	}
-	jobs, err := jobsOf(c.Args().Slice())
+	jobs, err := jobsOf(objects)
 	if err != nil {
 		return err
 	}
 	var failed error
 	for _, job := range jobs {
-		failed = errors.Join(failed, endJob(c, job, pause))
+		failed = errors.Join(failed, a.endJob(job))
 	}
 	return failed
 }
 
 // jobsOf reads every pid before the first signal is sent: a slip in the last
 // one must not cost the first its life. One that is gone already is no error:
-// its death is what was asked for.
+// its death is what was asked for. But a person may have mistyped it.
 func jobsOf(pids []string) ([]process.Job, error) {
 	var jobs []process.Job
 	for _, text := range pids {
 		if strings.HasPrefix(text, "-") {
-			return nil, exit.New(exit.Usage, text, "options come before the PIDs")
+			return nil, fault.New(fault.Usage, text, "options come before the PIDs")
 		}
-		pid, err := command.PID(text)
+		pid, err := config.PID(text)
 		if err != nil {
 			return nil, err
 		}
 		if !process.PIDLives(pid) {
+			if sysfile.IsTerminal(2) {
+				fault.Report(fault.New(fault.Unavailable, "process "+text, "no such process"))
+			}
 			continue
 		}
 		id, err := process.Of(pid)
 		var thread *process.ThreadError
 		switch {
 		case errors.As(err, &thread):
-			return nil, &exit.Error{Code: exit.Usage, Object: text, Err: thread}
+			return nil, &fault.Error{Kind: fault.Usage, Object: text, Err: thread}
 		case err != nil:
-			return nil, exit.Wrap("process "+text, err)
+			return nil, fault.Wrap("process "+text, err)
 		}
 		jobs = append(jobs, process.Job{Owner: id, FileUID: -1})
 	}
 	return jobs, nil
 }
 
-func endJob(c *cli.Context, job process.Job, pause time.Duration) error {
-	object := fmt.Sprintf("process %d", job.Owner.PID)
-	if c.Bool("dry-run") {
-		return listJob(c, object, job)
+func (a *killArgs) endJob(job process.Job) error {
+	object := "process " + strconv.Itoa(job.Owner.PID)
+	if a.dryRun {
+		return listJob(object, job)
 	}
-	return killed(object, process.Killer{Pause: pause}.End(job))
+	return killed(object, killer.Killer{Pause: a.pause}.End(job))
 }
 
-func listJob(c *cli.Context, object string, job process.Job) error {
-	members, err := job.Members()
+func listJob(object string, job process.Job) error {
+	members, err := killer.Members(job)
 	if err != nil {
 		return killed(object, err)
 	}
 	for _, m := range members {
-		if _, err := fmt.Fprintf(c.App.Writer, "%d\t%s\n", m.PID, exit.Plain(m.Command)); err != nil {
-			return exit.Wrap("standard output", err)
+		if err := config.PrintLine(strconv.Itoa(m.PID) + "\t" + fault.Plain(m.Command)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -105,41 +128,38 @@ func killed(object string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &exit.Error{Code: exit.NotPermitted, Object: object, Err: err}
+	return &fault.Error{Kind: fault.NotPermitted, Object: object, Err: err}
 }
 
-func endOwner(c *cli.Context, pause time.Duration) error {
-	if c.NArg() != 1 {
-		return exit.New(exit.Usage, "--lock", "wants one FILE")
+func (a *killArgs) endOwner(locks []string) error {
+	if len(locks) != 1 {
+		return fault.New(fault.Usage, "--lock", "wants one FILE")
 	}
-	file := c.Args().First()
-	files, isLock := strings.CutPrefix(filepath.Base(file), lock.ActivePrefix)
-	if !isLock {
-		return exit.New(exit.Usage, file, "is not called lock.NAME")
+	file := locks[0]
+	lock := atom.ParseFile(filepath.Base(file))
+	if lock.Kind != atom.ActiveLock {
+		return fault.New(fault.Usage, file, "is not called lock.NAME")
 	}
-	dir, err := lock.Open(filepath.Dir(file))
+	dir, err := lockfile.Open(filepath.Dir(file))
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if c.Bool("dry-run") {
-		return listOwner(c, dir, files)
-	}
-	k, err := keeperOf(dir, files)
-	if err != nil {
-		return err
-	}
-	return k.End(files, pause)
-}
-
-func listOwner(c *cli.Context, dir *lock.Dir, files string) error {
-	active, err := dir.Active(files)
+	active, err := dir.Active(lock.Name)
 	if errors.Is(err, fs.ErrNotExist) {
+		fault.Report(fault.New(fault.Unavailable, file, "no such lock: there is nobody to end"))
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer active.Close()
-	return listJob(c, active.Path(), active.Job())
+	if a.dryRun {
+		return listJob(active.Path(), active.Job())
+	}
+	k, err := lockerOf(dir, lock.Name)
+	if err != nil {
+		return err
+	}
+	return k.End(lock.Name, a.pause)
 }

@@ -1,69 +1,89 @@
 // Command adlock is the helper of the adaptive locks: see README.md.
 //
-// The verbs that scripts wait for are carried out by package hot before main is
-// reached. main builds the command line of the others and everyone's help; what
-// only tells people something is the work of adlock-report beside it.
+// Each verb has a file of its own here. What only tells people something is the
+// work of adlock-report beside it, and what needs a store beyond this machine that
+// of adlock-locksmith: so this program stays small, and starts fast.
 package main
 
 import (
-	"github.com/urfave/cli/v2"
+	"io"
+	"os"
+	"slices"
+	"strings"
 
-	"adlock/cmd/adlock/hot"
-	"adlock/lib/app"
-	"adlock/lib/command"
+	"adlock/lib/agent"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/hold"
+	"adlock/lib/hook"
+	"adlock/lib/orphan"
+	"adlock/lib/run"
+	"adlock/lib/supervise"
+	"adlock/lib/sysfile"
 )
 
-// version is set by the Makefile.
-var version = "unreleased"
-
 func main() {
-	app.Run("adlock", "adaptive locks for scripts, cron lines and Makefiles", version, []*cli.Command{
-		hotVerb("run", "take the lock, run COMMAND, release the lock", "[--] COMMAND [ARG...]", command.RunOptions()),
-		report("status", "list every atom of the lock directory"),
-		report("log", "show the record of transactions"),
-		report("report", "tell how the atoms fared over a period, and what to mend"),
-		report("timeline", "draw what happened"),
-		report("metrics", "print metrics for Prometheus"),
-		report("tune", "tell what atoms have learned, and what that would decide"),
-		clearVerb(),
-		hotVerb("stat-age", "print the ages of files in whole seconds", "FILE...", hot.StatAgeOptions()),
-		mkatomicVerb(),
-		killCarefullyVerb(),
-		hotVerb("release", "stamp the last lock and remove the active lock FILE", "FILE", hot.ReleaseOptions()),
-	})
+	enlargeStack()
+	refuse(config.CheckPrivilege())
+	refuse(config.CheckFiles())
+	refuse(config.CheckThreads())
+	orphan.Main()
+	hook.Main()
+	agent.Main(answer)
+	supervise.Gate()
+	os.Exit(program().Main(os.Args[1:]))
 }
 
-// hotVerb is a verb of package hot: here only its help is left to do.
-func hotVerb(name, usage, args string, options []command.Option) *cli.Command {
-	return app.Verb(name, usage, args, flagsOf(options), func(c *cli.Context) error {
-		return cli.ShowSubcommandHelp(c)
-	})
-}
-
-// report is a verb of adlock-report, its help included.
-func report(name, usage string) *cli.Command {
-	verb := app.Verb(name, usage, " ", nil, func(c *cli.Context) error {
-		return command.Become(command.Reporter, "for adlock "+name, name, c.Args().Slice())
-	})
-	verb.SkipFlagParsing = true
-	return verb
-}
-
-func flagsOf(options []command.Option) []cli.Flag {
-	var flags []cli.Flag
-	for _, o := range options {
-		var aliases, env []string
-		if o.Alias != "" {
-			aliases = []string{o.Alias}
-		}
-		if o.Env != "" {
-			env = []string{o.Env}
-		}
-		if o.Arg == "" {
-			flags = append(flags, &cli.BoolFlag{Name: o.Name, Aliases: aliases, EnvVars: env, Usage: o.Help})
-			continue
-		}
-		flags = append(flags, &cli.StringFlag{Name: o.Name, Aliases: aliases, EnvVars: env, Usage: "`" + o.Arg + "`: " + o.Help})
+// enlargeStack has the runtime make this goroutine's stack large enough at once, while there
+// is next to nothing on it. Else it is doubled, and all that is on it moved, four times on
+// the way down to the system calls, which is a twelfth of what a helper costs.
+//
+//go:noinline
+func enlargeStack() {
+	if os.Args == nil { // never: it is the room for this that counts
+		var room [16 << 10]byte
+		os.Stdout.Write(room[:])
 	}
-	return flags
+}
+
+// refuse ends this process where there is a reason to do nothing at all.
+func refuse(err error) {
+	if err != nil {
+		fault.Report(err)
+		os.Exit(fault.StatusOf(err))
+	}
+}
+
+func program() *config.Program {
+	return &config.Program{
+		Name: "adlock", Does: "adaptive locks for scripts, cron lines and Makefiles",
+		Verbs: slices.Concat(
+			[]config.Verb{run.Verb(nil), run.Shell(), hold.Verb(nil)}, reports(),
+			[]config.Verb{clearVerb, statAgeVerb, mkatomicVerb, killCarefullyVerb, releaseVerb, takeVerb, takeoverVerb, nameVerb, guardVerb, agentVerb, run.Guarded}),
+	}
+}
+
+// reports are the verbs of adlock-report, their help included.
+func reports() []config.Verb {
+	verbs := slices.Clone(config.Reports)
+	for i := range verbs {
+		name := verbs[i].Name
+		verbs[i].Run = func(args []string) (int, error) {
+			err := config.Become(config.Reporter, "for adlock "+name, name, args)
+			if name == "wrap" {
+				passOn(args)
+			}
+			return 0, err
+		}
+	}
+	return verbs
+}
+
+// passOn copies standard input to standard output where the verb would have been a filter:
+// what follows in the pipe is `crontab -`, which would install nothing at all.
+func passOn(args []string) {
+	other := func(arg string) bool { return arg == "--diff" || !strings.HasPrefix(arg, "-") }
+	if !slices.ContainsFunc(args, other) && !sysfile.IsTerminal(0) && !sysfile.IsTerminal(1) {
+		_, _ = io.Copy(os.Stdout, os.Stdin) // there is an error to report already
+	}
 }

@@ -5,48 +5,161 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/google/renameio/v2"
-	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
 
-	"adlock/lib/app"
-	"adlock/lib/exit"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/link"
+	"adlock/lib/policy"
+	"adlock/lib/supervise"
+	"adlock/lib/sysfile"
 )
 
-func mkatomicVerb() *cli.Command {
-	return app.Verb("mkatomic", "make of standard input FILE, whole or not at all, and durable", "FILE",
-		[]cli.Flag{&cli.BoolFlag{Name: "replace", Usage: "also where there is a FILE already, keeping its mode (else: exit 75)"}},
-		func(c *cli.Context) error {
-			if c.NArg() != 1 || c.Args().First() == "" {
-				return exit.New(exit.Usage, "mkatomic", "wants one FILE")
-			}
-			return mkatomic(c.Args().First(), c.Bool("replace"), os.Stdin)
-		})
+var mkatomicVerb = config.Verb{
+	Name: "mkatomic", Does: "make FILE of standard input, or of what COMMAND prints if it succeeds: whole or not at all, and durable",
+	Args:    "FILE [-- COMMAND [ARG...]]",
+	Options: func() []config.Option { return mkatomicOptions(new(bool)) }, Run: mkatomic,
 }
 
-// mkatomic writes content beside file and puts it in place once it is on the
-// disk; the directory's own entry is synced too.
-func mkatomic(file string, replace bool, content io.Reader) error {
+func mkatomicOptions(replace *bool) []config.Option {
+	return []config.Option{
+		{Name: "replace", Help: "also where there is a FILE already (else: exit 75), keeping its mode, and its owner where permitted; a link stays, and what it leads to is replaced", Set: config.Toggle(replace)},
+	}
+}
+
+// mkatomic makes a file of standard input, or of what a command prints.
+func mkatomic(args []string) (int, error) {
+	var replace bool
+	words, err := config.Parse(mkatomicOptions(&replace), args)
+	if err != nil {
+		return 0, err
+	}
+	leaveQuit := fault.OnQuit()
+	switch {
+	case len(words) == 0 || words[0] == "":
+		return 0, fault.New(fault.Usage, "mkatomic", "wants one FILE")
+	case len(words) > 1 && words[1] != "--", len(words) == 2:
+		return 0, fault.New(fault.Usage, "mkatomic", "wants one FILE, and before a COMMAND a --")
+	}
+	file := words[0]
+	if replace {
+		if file, err = link.Follow(file); err != nil {
+			return 0, created(words[0], err)
+		}
+	}
+	if len(words) == 1 {
+		return 0, makeOfInput(file, replace)
+	}
+	return makeOfOutput(file, replace, words[2:], leaveQuit)
+}
+
+// makeOfInput makes the file of standard input. A signal that ends this process
+// meanwhile leaves nothing behind.
+func makeOfInput(file string, replace bool) error {
+	if sysfile.WasClosed(0) {
+		return &fault.Error{Kind: fault.Usage, Object: "standard input", Err: unix.EBADF}
+	}
+	ended := listen() // before there is something to leave behind
+	pending, err := begin(file, replace)
+	if err != nil {
+		return err
+	}
+	defer pending.Cleanup()
+	go func() {
+		sig := <-ended
+		_ = pending.Cleanup() // what it cannot remove stays
+		os.Exit(128 + int(sig.(unix.Signal)))
+	}()
+	if _, err := io.Copy(pending, os.Stdin); err != nil {
+		return fault.Wrap(file, err)
+	}
+	return finish(pending, file, replace)
+}
+
+// listen takes over the signals that end this process, save those that it was started
+// to ignore.
+func listen() <-chan os.Signal {
+	ended := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
+		if !signal.Ignored(sig) {
+			signal.Notify(ended, sig)
+		}
+	}
+	return ended
+}
+
+// makeOfOutput makes the file of what a command prints. Where that fails, or is told
+// to end, everything stays as it was; its status is this process's.
+func makeOfOutput(file string, replace bool, command []string, leaveQuit func()) (int, error) {
+	path, err := supervise.Find(command[0])
+	if err != nil {
+		return 0, err
+	}
+	var pending *renameio.PendingFile
+	job, err := supervise.Prepare(supervise.Job{
+		Command: command[0], Path: path, Args: command, Env: os.Environ(), Pause: policy.DefaultPause,
+		Output: func() (_ io.Writer, err error) {
+			pending, err = begin(file, replace)
+			return pending, err
+		},
+	})
+	leaveQuit() // it listens by now
+	if err != nil {
+		return 0, fault.Wrap(command[0], err)
+	}
+	result, err := job.Run()
+	if pending != nil {
+		defer pending.Cleanup()
+	}
+	switch {
+	case err != nil:
+		return 0, fault.Wrap(file, err)
+	case result.Status != 0:
+		return result.Status, nil
+	case result.Ended:
+		return 128 + int(unix.SIGTERM), nil // though the command made nothing of it
+	}
+	return 0, finish(pending, file, replace)
+}
+
+// begin opens a file beside the one that is to be made.
+func begin(file string, replace bool) (*renameio.PendingFile, error) {
 	// Told early, so that a long input is not read for nothing; where nothing may
 	// be replaced link(2) decides.
-	if info, err := os.Lstat(file); err == nil {
-		if !replace {
-			return denied(file)
-		}
-		if !replaceable(info.Mode()) {
-			return exit.New(exit.CannotCreate, file, "is not a regular file")
-		}
+	there, err := os.Lstat(file)
+	switch {
+	case err == nil && !replace:
+		return nil, denied(file)
+	case err == nil && !there.Mode().IsRegular(): // rename(2) would remove a device: root's /dev/null
+		return nil, fault.New(fault.CannotCreate, file, "is not a regular file")
 	}
 	pending, err := renameio.NewPendingFile(file, renameio.WithTempDir(filepath.Dir(file)),
 		renameio.WithPermissions(0o666), renameio.WithExistingPermissions())
 	if err != nil {
-		return created(file, err)
+		return nil, created(file, err)
 	}
-	defer pending.Cleanup()
-	if _, err := io.Copy(pending, content); err != nil {
-		return exit.Wrap(file, err)
+	if there != nil {
+		keepOwner(pending.File, there)
 	}
+	return pending, nil
+}
+
+// keepOwner gives the file the owner and the group of the one that it replaces, as far
+// as that is permitted: a group of one's own always is.
+func keepOwner(file *os.File, there fs.FileInfo) {
+	if was, known := there.Sys().(*syscall.Stat_t); known && file.Chown(int(was.Uid), int(was.Gid)) != nil {
+		_ = file.Chown(-1, int(was.Gid))
+	}
+}
+
+// finish puts the file in place once it is on the disk; the directory's own entry is
+// synced too.
+func finish(pending *renameio.PendingFile, file string, replace bool) (err error) {
 	if replace {
 		err = pending.CloseAtomicallyReplace()
 	} else {
@@ -58,13 +171,7 @@ func mkatomic(file string, replace bool, content io.Reader) error {
 	if err != nil {
 		return created(file, err)
 	}
-	return exit.Wrap(filepath.Dir(file), syncDir(filepath.Dir(file)))
-}
-
-// replaceable tells whether a file of this mode may make way, as a link itself
-// does for mv(1). rename(2) would also remove a device: root's /dev/null.
-func replaceable(mode fs.FileMode) bool {
-	return mode.IsRegular() || mode&fs.ModeSymlink != 0
+	return fault.Wrap(filepath.Dir(file), syncDir(filepath.Dir(file)))
 }
 
 func linkDurably(pending *renameio.PendingFile, file string) error {
@@ -82,11 +189,11 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-func denied(file string) error { return exit.New(exit.Denied, file, "exists already") }
+func denied(file string) error { return fault.New(fault.Denied, file, "exists already") }
 
 func created(file string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return &exit.Error{Code: exit.CannotCreate, Object: file, Err: err}
+		return &fault.Error{Kind: fault.CannotCreate, Object: file, Err: err}
 	}
-	return exit.Wrap(file, err)
+	return fault.Wrap(file, err)
 }

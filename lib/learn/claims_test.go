@@ -43,6 +43,8 @@ func TestTheArithmeticOfExpireAfterIsTold(t *testing.T) {
 		{State{}, 0, "0 successful runs, fewer than 5: the default 2h"},
 		{State{Runs: 4, mean: of(m)}, 0, "4 successful runs, fewer than 5: the default 2h"},
 		{State{}, 2 * time.Hour, "0 successful runs, fewer than 5: the default 2h"},
+		{State{Wary: true, Runs: 4, mean: of(m)}, 0, "4 successful runs, fewer than 5: never"},
+		{State{Wary: true, Runs: 5, mean: of(m), now: of(m)}, 0, "5 successful runs: typically 1m, give or take x1.35: 1m x 1.35^4 = 3m19s, at least 15m"},
 		{State{Runs: 5, mean: of(m), now: of(m)}, 0, "5 successful runs: typically 1m, give or take x1.35: 1m x 1.35^4 = 3m19s"},
 		{steady, 0, told},
 		{steady, limit.Never, told},
@@ -393,7 +395,7 @@ func TestTheBoundsOfEachFieldAreRead(t *testing.T) {
 		"runs": math.MaxInt32, "doubled": 3, "ended_in_a_row": 64, "since_ended": 1000, "stretched": 4,
 	} {
 		for n, good := range map[int]bool{-1: false, 0: true, 1: true, most: true, most + 1: false} {
-			values := map[string]string{Prefix + "hangs": "yes", Prefix + key: strconv.Itoa(n)}
+			values := map[string]string{prefix + "hangs": "yes", prefix + key: strconv.Itoa(n)}
 			if got := Parse(values).hangs; got != good {
 				t.Errorf("%s=%d: read is %v", key, n, got)
 			}
@@ -404,11 +406,41 @@ func TestTheBoundsOfEachFieldAreRead(t *testing.T) {
 	} {
 		for i, list := range text {
 			for _, value := range strings.Fields(list) {
-				values := map[string]string{Prefix + "runs": "7", Prefix + key: value}
+				values := map[string]string{prefix + "runs": "7", prefix + key: value}
 				if got := Parse(values).Runs == 7; got != (i == 0) {
 					t.Errorf("%s=%s: read is %v", key, value, got)
 				}
 			}
 		}
+	}
+}
+
+func TestAWaryLimitIsNeverUntilEnoughRunsHaveSucceeded(t *testing.T) {
+	s := State{Wary: true, doubled: 2, inARow: 3, hangs: true} // whatever was ended meanwhile
+	for s.Runs < Enough {
+		if got := s.ExpireAfter(time.Hour); got != limit.Never {
+			t.Fatalf("after %d runs it is %s", s.Runs, got)
+		}
+		s.Succeeded(time.Minute)
+	}
+	if got := s.ExpireAfter(0); got > Ceiling {
+		t.Errorf("after %d runs it is %s", s.Runs, got)
+	}
+	bold := s
+	bold.Wary = false
+	if s.ExpireAfter(0) != WaryFloor || bold.ExpireAfter(0) >= WaryFloor {
+		t.Errorf("of quick runs: %s, %s", s.ExpireAfter(0), bold.ExpireAfter(0))
+	}
+	for range 10 * epoch {
+		s.Succeeded(time.Hour)
+	}
+	if bold = s; s.ExpireAfter(0) < time.Hour {
+		t.Errorf("of long runs: %s", s.ExpireAfter(0))
+	}
+	if bold.Wary = false; s.ExpireAfter(0) != bold.ExpireAfter(0) {
+		t.Errorf("what was learned differs: %s, %s", s.ExpireAfter(0), bold.ExpireAfter(0))
+	}
+	if Parse(map[string]string{"learn.runs": "4"}).Wary || len((State{Wary: true}).Lines()) > 0 {
+		t.Error("it is kept, though another who asks may be less wary")
 	}
 }

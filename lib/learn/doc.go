@@ -1,6 +1,6 @@
-// Package learn decides an atom's limits on its own history (design, section
-// 8): a state that each run moves, and the limits it stands for. It has no clock
-// and no files. The state is kept in the last lock, as lines that people can read.
+// Package learn decides an atom's limits on its own history: a state that each run
+// moves, and the limits it stands for. It has no clock and no files. The state is
+// kept in the last lock, as lines that people can read.
 //
 // # ExpireAfter
 //

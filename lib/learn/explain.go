@@ -12,10 +12,13 @@ import (
 // ExplainExpireAfter tells the arithmetic behind ExpireAfter(ifElapsed), on one
 // line.
 func (s State) ExplainExpireAfter(ifElapsed time.Duration) string {
-	text, floor := s.explainEstimate(), least(ifElapsed)
+	if s.waits() {
+		return s.fewer() + limit.Format(limit.Never)
+	}
+	text, floor := s.explainEstimate(), s.least(ifElapsed)
 	if s.estimate() < floor {
 		text += ", at least " + whole(floor)
-		if floor > Floor {
+		if floor > s.floor() {
 			text += " as IfElapsed is"
 		}
 	}
@@ -68,9 +71,9 @@ func (s State) ExplainIfElapsed() string {
 
 func (s State) runs() string { return strconv.Itoa(s.Runs) + " successful runs" }
 
-func (s State) tooFew() string {
-	return s.runs() + ", fewer than " + strconv.Itoa(Enough) + ": the default "
-}
+func (s State) tooFew() string { return s.fewer() + "the default " }
+
+func (s State) fewer() string { return s.runs() + ", fewer than " + strconv.Itoa(Enough) + ": " }
 
 func whole(d time.Duration) string { return limit.Format(d.Round(time.Second)) }
 

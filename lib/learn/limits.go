@@ -10,10 +10,12 @@ import (
 
 // The bounds of an ExpireAfter that was learned. The ceiling is there for a
 // machine that was broken for days; the floor as what takes a second may take
-// many while the disk is busy.
+// many while the disk is busy, and higher for a Wary one: of a job that was never
+// thought about (apt-get update, say) five quick runs tell little of the sixth.
 const (
-	Floor   = time.Minute
-	Ceiling = 7 * 24 * time.Hour
+	Floor     = time.Minute
+	WaryFloor = 15 * time.Minute
+	Ceiling   = 7 * 24 * time.Hour
 )
 
 // Enough is how many successes there must be before anything but the defaults
@@ -47,17 +49,32 @@ func (s State) interval() time.Duration {
 }
 
 // ExpireAfter is how long a run of the atom may take, where ifElapsed is in
-// force (which it is never below, save never); to the second.
+// force (which it is never below, save never); to the second. Where too little is known
+// it is the default; or, for a Wary one, never: a default would end what nobody has
+// said how long it takes.
 func (s State) ExpireAfter(ifElapsed time.Duration) time.Duration {
-	floor := least(ifElapsed)
+	if s.waits() {
+		return limit.Never
+	}
+	floor := s.least(ifElapsed)
 	return max(floor, min(Ceiling, s.patient(max(floor, s.estimate()))).Round(time.Second))
 }
 
-func least(ifElapsed time.Duration) time.Duration {
-	if ifElapsed == limit.Never {
-		return Floor
+// waits says whether nothing is to be decided yet.
+func (s State) waits() bool { return s.Wary && s.Runs < Enough }
+
+func (s State) floor() time.Duration {
+	if s.Wary {
+		return WaryFloor
 	}
-	return max(Floor, ifElapsed)
+	return Floor
+}
+
+func (s State) least(ifElapsed time.Duration) time.Duration {
+	if ifElapsed == limit.Never {
+		return s.floor()
+	}
+	return max(s.floor(), ifElapsed)
 }
 
 // patient is d with the doublings.

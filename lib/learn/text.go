@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Prefix is what the keys of a state begin with, among other lines of a file.
-const Prefix = "learn."
+// prefix is what the keys of a state begin with, among other lines of a file.
+const prefix = "learn."
 
 // field is one key of the text form.
 type field struct {
@@ -38,7 +38,7 @@ func (s State) Lines() []string {
 	var lines []string
 	for _, f := range s.fields() {
 		if f.text != "" {
-			lines = append(lines, Prefix+f.key+"="+f.text)
+			lines = append(lines, prefix+f.key+"="+f.text)
 		}
 	}
 	return lines
@@ -49,7 +49,7 @@ func (s State) Lines() []string {
 func Parse(values map[string]string) State {
 	var s State
 	for _, f := range s.fields() {
-		if text, there := values[Prefix+f.key]; there && !f.read(text) {
+		if text, there := values[prefix+f.key]; there && !f.read(text) {
 			return State{}
 		}
 	}
@@ -57,7 +57,7 @@ func Parse(values map[string]string) State {
 }
 
 // Is reports whether a file's key is one of a state's.
-func Is(key string) bool { return strings.HasPrefix(key, Prefix) }
+func Is(key string) bool { return strings.HasPrefix(key, prefix) }
 
 func number(key string, to *int, most int) field {
 	f := field{key: key, read: func(text string) (ok bool) {

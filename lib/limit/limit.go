@@ -1,6 +1,6 @@
 // Package limit reads and writes durations the way every setting of adlock
 // spells them: "15" is fifteen minutes (the unit of the 1997 paper), "90s",
-// "1h30m", "never".
+// "1h30m", "1.5h", "500ms", "never".
 package limit
 
 import (
@@ -16,13 +16,21 @@ const Never = time.Duration(math.MaxInt64)
 
 const day = 24 * time.Hour
 
-var units = []struct {
-	letter byte
-	length time.Duration
-}{{'w', 7 * day}, {'d', day}, {'h', time.Hour}, {'m', time.Minute}, {'s', time.Second}}
+// step is what durations are counted in: a fraction is rounded to it.
+const step = time.Millisecond
 
-// Parse reads a duration: a whole number of minutes, a sum of whole numbers
-// with the units s m h d w ("1h30m"), or "never". The error quotes the text.
+var units = []struct {
+	name   string
+	length time.Duration
+}{{"w", 7 * day}, {"d", day}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
+
+// Form says how durations are written.
+const Form = `minutes, or ms s m h d w as in "90s", "1h30m", "1.5h"`
+
+// Parse reads a duration: a number of minutes, a sum of numbers with the units
+// ms s m h d w ("1h30m"), or "never". A number may have a fraction ("1.5h"). What
+// is not 0 and would be rounded to it is refused, as 0 means another thing. The
+// error quotes the text.
 func Parse(text string) (time.Duration, error) {
 	if text == "never" {
 		return Never, nil
@@ -30,45 +38,60 @@ func Parse(text string) (time.Duration, error) {
 	if d, ok := scan(text); ok {
 		return d, nil
 	}
-	return 0, errors.New("bad duration " + strconv.Quote(text) + ` (want minutes, a sum such as "1h30m", or "never")`)
+	return 0, errors.New("bad duration " + strconv.Quote(text) + " (want " + Form + `; or "never")`)
 }
 
 func scan(text string) (total time.Duration, ok bool) {
-	if isDigits(text) {
+	if strings.Trim(text, digits) == "" {
 		text += "m"
 	}
 	for text != "" {
-		digits := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
-		if digits <= 0 {
+		number, rest := cutPrefixOf(text, digits)
+		unit, rest := cutPrefixOf(rest, "dhmsw")
+		d, ok := product(number, lengthOf(unit))
+		if !ok || d >= Never-total {
 			return 0, false
 		}
-		n, err := strconv.ParseInt(text[:digits], 10, 64)
-		unit := lengthOf(text[digits])
-		if err != nil || unit == 0 || n > int64((Never-1-total)/unit) {
-			return 0, false
-		}
-		total += time.Duration(n) * unit
-		text = text[digits+1:]
-		ok = true
+		total, text = total+d, rest
 	}
-	return total, ok
+	return total, true
 }
 
-func isDigits(text string) bool {
-	return text != "" && strings.Trim(text, "0123456789") == ""
+const digits = "0123456789."
+
+// cutPrefixOf cuts text where the first character is that is not in the set.
+func cutPrefixOf(text, set string) (prefix, rest string) {
+	rest = strings.TrimLeft(text, set)
+	return text[:len(text)-len(rest)], rest
 }
 
-func lengthOf(letter byte) time.Duration {
+// product is a number of units, to the millisecond.
+func product(number string, unit time.Duration) (d time.Duration, ok bool) {
+	whole, fraction, dot := strings.Cut(number, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || unit == 0 || n > int64((Never-1)/unit) || dot && fraction == "" {
+		return 0, false
+	}
+	part, err := strconv.ParseFloat("0."+fraction, 64)
+	if err != nil {
+		return 0, false
+	}
+	d = time.Duration(n)*unit + time.Duration(math.Round(part*float64(unit/step)))*step
+	return d, d > 0 || strings.Trim(number, "0.") == ""
+}
+
+func lengthOf(name string) time.Duration {
 	for _, unit := range units {
-		if unit.letter == letter {
+		if unit.name == name {
 			return unit.length
 		}
 	}
 	return 0
 }
 
-// Format writes d in the same notation, to the second ("3m12s", "1d2h"); less
-// than a second is "0s". The result can be read by Parse.
+// Format writes d in the same notation, to the millisecond ("3m12s", "1d2h",
+// "1s500ms"); less than that is "0s". The result can be read by Parse. For what was
+// measured, and not asked for, there is FormatAge.
 func Format(d time.Duration) string {
 	if d == Never {
 		return "never"
@@ -79,7 +102,7 @@ func Format(d time.Duration) string {
 	text := ""
 	for _, unit := range units {
 		if n := d / unit.length; n > 0 {
-			text += strconv.FormatInt(int64(n), 10) + string(unit.letter)
+			text += strconv.FormatInt(int64(n), 10) + unit.name
 			d %= unit.length
 		}
 	}
@@ -87,4 +110,12 @@ func Format(d time.Duration) string {
 		return "0s"
 	}
 	return text
+}
+
+// FormatAge is Format to the second.
+func FormatAge(d time.Duration) string {
+	if d == Never {
+		return "never"
+	}
+	return Format(d.Truncate(time.Second))
 }

@@ -12,6 +12,9 @@ func TestDurationsMeanWhatTheDesignSays(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0": 0, "15": 15 * time.Minute, "015": 15 * time.Minute, "90s": 90 * time.Second, "1h30m": 90 * time.Minute,
 		"2w": 336 * time.Hour, "1d1d": 48 * time.Hour, "never": Never, "0s": 0,
+		"1.5h": 90 * time.Minute, "1.5": 90 * time.Second, "0.5": 30 * time.Second, "500ms": 500 * time.Millisecond,
+		"1m30s500ms": 90500 * time.Millisecond, "2.5s": 2500 * time.Millisecond, "0.25d1.5h": 450 * time.Minute,
+		"0.0": 0, "0.00ms": 0, "1.0004s": time.Second, "1.0006s": 1001 * time.Millisecond, "0.6ms": time.Millisecond,
 	} {
 		if got, err := Parse(text); err != nil || got != want {
 			t.Errorf("Parse(%q) = %v, %v; want %v", text, got, err, want)
@@ -20,7 +23,8 @@ func TestDurationsMeanWhatTheDesignSays(t *testing.T) {
 }
 
 func TestAnythingElseIsAnErrorThatQuotesTheText(t *testing.T) {
-	for _, text := range []string{"", " 1", "1 ", "-1", "+1", "1.5h", "1h30", "m", "h1", "1x", "Never", "1H", "99999999999999999999", "9999999999w", "١"} {
+	for _, text := range []string{"", " 1", "1 ", "-1", "+1", "1h30", "1,5h", ".5h", "5.h", "1.", ".", "1.5.5h", "1..5h", "1e3s", "1hm", "1mss", "0.4ms", "0.0001s", "0.00000000000000000000001h",
+		"9223372036.9s", "15250.3w", "m", "h1", "1x", "Never", "1H", "99999999999999999999", "9999999999w", "١"} {
 		if _, err := Parse(text); err == nil {
 			t.Errorf("Parse(%q) was accepted", text)
 		} else if !strings.Contains(err.Error(), `"`) {
@@ -31,15 +35,33 @@ func TestAnythingElseIsAnErrorThatQuotesTheText(t *testing.T) {
 
 func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := time.Duration(rapid.Int64Range(0, int64(Never)/int64(time.Second)-1).Draw(t, "s")) * time.Second
+		d := time.Duration(rapid.Int64Range(0, int64(Never)/int64(time.Millisecond)-1).Draw(t, "ms")) * time.Millisecond
 		if back, err := Parse(Format(d)); err != nil || back != d {
 			t.Fatalf("%v is written %q and read %v, %v", d, Format(d), back, err)
 		}
 	})
 }
 
+func TestAnErrorListsTheUnits(t *testing.T) {
+	_, err := Parse("soon")
+	const want = `bad duration "soon" (want minutes, or ms s m h d w as in "90s", "1h30m", "1.5h"; or "never")`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestAnAgeIsToldToTheSecond(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 999 * time.Millisecond: "0s", 61900 * time.Millisecond: "1m1s", -1500 * time.Millisecond: "-1s", Never: "never",
+	} {
+		if got := FormatAge(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"15", "1h30m", "never", "9223372036s", "٣m"} {
+	for _, seed := range []string{"15", "1h30m", "never", "9223372036s", "٣m", "1.5h", "500ms", "9223372036.9s"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

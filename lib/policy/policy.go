@@ -1,9 +1,11 @@
 // Package policy decides: figure 3 of the 1997 paper with its holes closed, as
-// one pure function over what was found and what was asked for. It reads no
+// one pure function over what was found and what was asked for. Whoever takes an
+// atom, says what taking it would do, or tells what is, asks Decide. It reads no
 // clock, no file and no process table.
 package policy
 
 import (
+	"strconv"
 	"time"
 
 	"adlock/lib/limit"
@@ -11,7 +13,7 @@ import (
 
 // Defaults where nothing was said (CFEngine's).
 const (
-	DefaultIfElapsed   = time.Minute // adlock_get; `adlock run` and adlock_guard: 0
+	DefaultIfElapsed   = time.Minute // where it is learned and too little is known; else it is 0
 	DefaultExpireAfter = 2 * time.Hour
 	DefaultPause       = 3 * time.Second
 )
@@ -20,9 +22,9 @@ const (
 // invalid: coarse clocks and file servers differ by a little.
 const FutureSlack = 2 * time.Second
 
-// EmptyGrace is how long an empty lock is taken for one being written; one that
+// emptyGrace is how long an empty lock is taken for one being written; one that
 // lies further than this in the future is not being written either.
-const EmptyGrace = time.Minute
+const emptyGrace = time.Minute
 
 // Limits are the newcomer's.
 type Limits struct {
@@ -40,10 +42,56 @@ func (l Limits) Warning() string {
 	return ""
 }
 
+// Terms are what a newcomer asks for.
+type Terms struct {
+	Limits
+	Shared bool // it reads: others that read may hold the atom at the same time
+	Slots  int  // at most so many atoms of the program at once; 0: any number
+	Tick   Tick // the atom runs once in it
+
+	Program string // whose slots they are, for words
+}
+
+// ForReader are the terms on which a reader's lock is in a writer's way: too soon
+// is for the atom's own last lock to say.
+func (t Terms) ForReader() Terms {
+	return Terms{Limits: Limits{ExpireAfter: t.ExpireAfter, Explicit: t.Explicit}}
+}
+
+// ForSlot are the terms on which a slot is taken: it is never ended by the newcomer
+// of another atom.
+func (t Terms) ForSlot() Terms {
+	return Terms{Limits: Limits{ExpireAfter: limit.Never}}
+}
+
+// Situation is what was found of an atom and around it. What was not looked at yet
+// is as if it were not there.
+type Situation struct {
+	Last    Last
+	Active  Active
+	Readers []Active // the locks of those who read it
+	Slots   []Active // the slots of the program up to the newcomer's limit, its own owner's left out
+
+	TickUsed bool // somebody has claimed the newcomer's tick
+}
+
+// Decision is what a newcomer does next, and about which lock.
+type Decision struct {
+	Step   Step
+	Active Active // the lock that decided: the active one, else a reader's
+	Reader int    // which of the readers that was, from 0; -1: none
+
+	terms Terms
+	last  Last
+	used  bool   // the tick is
+	why   string // a reason that the situation does not tell; "": there is none
+}
+
 // Last is what the last lock says.
 type Last struct {
 	Completed bool          // the atom has completed before
 	Age       time.Duration // since then; negative where a fixed 'now' lies before it
+	FromStart bool          // Age is since the start of that run
 	Future    bool          // it lies in the future by the real clock, and so means nothing
 }
 
@@ -53,11 +101,12 @@ type Owner int
 // The states of an owner.
 const (
 	Lives     Owner = iota
-	Dead            // provably
-	Orphaned        // dead, but its own process group still has living members
+	Gone            // provably dead, as is all that can be known of its job
+	Orphaned        // provably dead, and something of its job lives
 	Unknown         // cannot be checked from here: another pid namespace, another host
 	Ancestor        // the newcomer itself or one of its ancestors
 	Untouched       // lives, and must not be signalled: a lock with only a pid
+	Waiter          // waits for the atom itself, and came first
 )
 
 // Active is what the active lock says.
@@ -67,7 +116,8 @@ type Active struct {
 	Age      time.Duration // of an empty one by the real clock: whether it is being written no pass clock tells
 	Owner    Owner
 	Asked    time.Duration // the ExpireAfter that the owner asked for
-	Patience time.Duration // its supervisor ends it by itself: wait this much longer
+	Patience time.Duration // how much longer it is left to its supervisor, which ends it by itself (--enforce)
+	Entering bool          // it is that of a reader on its way to a lock of its own
 }
 
 // Step is what a newcomer does next.
@@ -82,10 +132,65 @@ const (
 	Reclaim             // the owner is dead: replace its lock
 	Unempty             // clear the empty lock, then look again
 	Stuck               // expired, but the owner cannot be ended from here
+	Full                // denied: as many atoms of the program run as the newcomer allows
 )
 
-// Decide says what a newcomer with these limits does about these two locks.
-func Decide(limits Limits, last Last, active Active) Step {
+// Granted tells whether the newcomer gets the atom, if nothing changes meanwhile and
+// an owner that has to be ended can be.
+func (s Step) Granted() bool {
+	return s == Acquire || s == Expire || s == Reclaim || s == Unempty
+}
+
+// Decide says what a newcomer on these terms does in this situation. What denies
+// it is said in the order in which it would find out: too soon, the active lock,
+// readers, slots.
+func Decide(t Terms, s Situation) Decision {
+	d := Decision{Step: decide(t.Limits, s.Last, s.Active), Active: s.Active, Reader: -1, terms: t, last: s.Last}
+	if d.used = t.Tick.Asked() && s.TickUsed; d.used {
+		d.Step = TooSoon
+		return d
+	}
+	if s.Active.Entering && t.Shared && d.Step == Busy {
+		d.Step, d.Active = Acquire, Active{} // another reader, on its way to a lock of its own
+	}
+	if d.Step.Granted() && !t.Shared {
+		d.amongReaders(s.Readers)
+	}
+	if d.Step.Granted() && t.Slots > 0 && taken(t, s.Slots) >= t.Slots {
+		d.Step = Full
+	}
+	return d
+}
+
+// amongReaders lets the first reader decide that denies the newcomer, else the
+// first that would have to make way, unless there is an owner that would.
+func (d *Decision) amongReaders(readers []Active) {
+	for i, reader := range readers {
+		step := decide(d.terms.ForReader().Limits, Last{}, reader)
+		if step == Acquire || step.Granted() && d.Step != Acquire {
+			continue
+		}
+		d.Step, d.Active, d.Reader = step, reader, i
+		if !step.Granted() {
+			return
+		}
+	}
+}
+
+// taken counts the slots that are not to be had. Whoever takes one tries them one
+// after the other, from the first (takeSlot of a locker), on the terms of ForSlot.
+func taken(t Terms, slots []Active) (n int) {
+	for _, slot := range slots {
+		if slot.Held && !decide(t.ForSlot().Limits, Last{}, slot).Granted() {
+			n++
+		}
+	}
+	return n
+}
+
+// decide is the paper's figure: what a newcomer with these limits does about these
+// two locks.
+func decide(limits Limits, last Last, active Active) Step {
 	if !Due(limits, last) {
 		return TooSoon
 	}
@@ -93,14 +198,14 @@ func Decide(limits Limits, last Last, active Active) Step {
 		return Acquire
 	}
 	if active.Empty {
-		if active.Age.Abs() < EmptyGrace {
+		if active.Age.Abs() < emptyGrace {
 			return Busy
 		}
 		return Unempty
 	}
-	expired := active.Age >= Expiry(limits, active)
+	expired := Expired(limits, active)
 	switch active.Owner {
-	case Dead:
+	case Gone:
 		return Reclaim
 	case Lives, Orphaned:
 		if expired {
@@ -120,45 +225,113 @@ func Due(limits Limits, last Last) bool {
 	if limits.IfElapsed == 0 || !last.Completed || last.Future {
 		return true
 	}
-	return limits.IfElapsed != limit.Never && last.Age >= limits.IfElapsed
+	return limits.IfElapsed != limit.Never && last.Age >= interval(limits, last)
+}
+
+// fromStartSlack is what is taken off an interval that counts from the start of the
+// last run: cron starts a job a little early or late, and a daily job must not slip.
+func fromStartSlack(ifElapsed time.Duration) time.Duration {
+	return min(30*time.Second, max(time.Second, (ifElapsed/10).Truncate(time.Second)))
+}
+
+// interval is the age from which on the last lock is due.
+func interval(limits Limits, last Last) time.Duration {
+	if last.FromStart {
+		return limits.IfElapsed - fromStartSlack(limits.IfElapsed)
+	}
+	return limits.IfElapsed
 }
 
 // Expiry is the age at which the active lock expires for this newcomer, whose
-// limit decides; but a default does not shorten what the owner asked for.
+// limit decides; but a default does not shorten what the owner asked for. An owner whose
+// supervisor ends it by itself is left to that one for its patience.
 func Expiry(limits Limits, active Active) time.Duration {
 	expiry := limits.ExpireAfter
 	if !limits.Explicit {
 		expiry = max(expiry, active.Asked)
 	}
-	return min(expiry, limit.Never-active.Patience) + active.Patience // never and longer is never
+	return min(expiry, limit.Never-active.Patience) + active.Patience // never stays never
+}
+
+// Expired reports whether the active lock has expired for this newcomer.
+func Expired(limits Limits, active Active) bool { return active.Age >= Expiry(limits, active) }
+
+// With is the decision where it turned out that another step is to be taken about
+// the same lock.
+func (d Decision) With(step Step) Decision {
+	d.Step = step
+	return d
+}
+
+// Because is With for a reason that the situation does not tell: why an owner that
+// has expired cannot be ended (Stuck), or must be left alone (Busy).
+func (d Decision) Because(step Step, why string) Decision {
+	d.why = why
+	return d.With(step)
 }
 
 // Reason tells the step with the figures behind it, for --dry-run and the runlog.
-func Reason(step Step, limits Limits, last Last, active Active) string {
+func (d Decision) Reason() string {
+	if d.Step == Full {
+		return "full: " + strconv.Itoa(d.terms.Slots) + " atoms of " + d.terms.Program + " are running"
+	}
+	if d.TickUsed() {
+		return d.terms.Tick.used()
+	}
+	if d.why != "" && d.Step == Busy {
+		return "busy: " + d.why
+	}
+	if d.why != "" {
+		return stuck(d.terms.Limits, d.Active, d.why)
+	}
+	text := reason(d.Step, d.terms.Limits, d.last, d.Active)
+	if d.terms.Tick.Asked() && d.Step.Granted() {
+		text += "; not run yet " + d.terms.Tick.in()
+	}
+	return text
+}
+
+func reason(step Step, limits Limits, last Last, active Active) string {
 	switch step {
 	case TooSoon:
 		return tooSoon(limits, last)
 	case Busy:
 		return "busy: " + busy(limits, active)
 	case Acquire:
-		return "free: " + completed(last) + ", IfElapsed is " + limit.Format(limits.IfElapsed)
+		return "free: " + completed(last) + ", " + wanted(limits, last)
 	case Expire:
 		return "expired: " + running(limits, active) + "; it would be ended"
 	case Reclaim:
 		return "free: the owner is dead; its lock would be replaced"
 	case Unempty:
-		return "free: the lock is empty and " + limit.Format(active.Age) + " old; it would be cleared"
+		return "free: the lock is empty and " + limit.FormatAge(active.Age) + " old; it would be cleared"
 	}
-	return "stuck: " + running(limits, active) + ", and its owner cannot be checked from here"
+	return stuck(limits, active, "its owner cannot be checked from here")
+}
+
+func stuck(limits Limits, active Active, why string) string {
+	return "stuck: " + running(limits, active) + ", and " + why
 }
 
 func tooSoon(limits Limits, last Last) string {
-	text := "too soon: " + completed(last) + ", IfElapsed is " + limit.Format(limits.IfElapsed)
+	text := "too soon: " + completed(last) + ", " + wanted(limits, last)
 	if limits.IfElapsed == limit.Never {
 		return text
 	}
-	return text + "; due in " + limit.Format(DueIn(limits, last).Round(time.Second))
+	return text + "; due in " + limit.Format(interval(limits, last)-told(last))
 }
+
+// wanted tells the interval.
+func wanted(limits Limits, last Last) string {
+	text := "IfElapsed is " + limit.Format(limits.IfElapsed)
+	if last.FromStart && limits.IfElapsed > 0 && limits.IfElapsed != limit.Never {
+		text += " less " + limit.Format(fromStartSlack(limits.IfElapsed))
+	}
+	return text
+}
+
+// told is the age in whole seconds, so that the figures of a sentence add up.
+func told(last Last) time.Duration { return last.Age.Truncate(time.Second) }
 
 // DueIn is how long it is until IfElapsed has passed; 0 where it has, and only there.
 func DueIn(limits Limits, last Last) time.Duration {
@@ -168,7 +341,7 @@ func DueIn(limits Limits, last Last) time.Duration {
 	case limits.IfElapsed == limit.Never:
 		return limit.Never
 	}
-	return limits.IfElapsed - last.Age
+	return interval(limits, last) - last.Age
 }
 
 func completed(last Last) string {
@@ -180,7 +353,10 @@ func completed(last Last) string {
 	case last.Age < 0:
 		return "completed since the pass began"
 	}
-	return "completed " + limit.Format(last.Age) + " ago"
+	if last.FromStart {
+		return "started " + limit.Format(told(last)) + " ago"
+	}
+	return "completed " + limit.Format(told(last)) + " ago"
 }
 
 func busy(limits Limits, active Active) string {
@@ -189,6 +365,8 @@ func busy(limits Limits, active Active) string {
 		return "the lock is empty, perhaps being written"
 	case active.Owner == Ancestor:
 		return "the atom is running this very program"
+	case active.Owner == Waiter:
+		return "others wait for it"
 	case active.Owner == Untouched:
 		return "the lock has only a pid, which lives"
 	}
@@ -196,5 +374,5 @@ func busy(limits Limits, active Active) string {
 }
 
 func running(limits Limits, active Active) string {
-	return "running for " + limit.Format(active.Age) + ", ExpireAfter is " + limit.Format(Expiry(limits, active))
+	return "running for " + limit.FormatAge(active.Age) + ", ExpireAfter is " + limit.Format(Expiry(limits, active))
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -31,13 +32,13 @@ func TestTheDesignsTable(t *testing.T) {
 	}{
 		{"completed within IfElapsed", hourly, ago(15*minute - 1), Active{}, TooSoon},
 		{"too soon is said before busy", hourly, ago(minute), held(minute, Lives), TooSoon},
-		{"too soon is said before a dead owner is looked at", hourly, ago(minute), held(minute, Dead), TooSoon},
+		{"too soon is said before a dead owner is looked at", hourly, ago(minute), held(minute, Gone), TooSoon},
 		{"due at IfElapsed exactly", hourly, due, Active{}, Acquire},
 		{"never completed", hourly, never, Active{}, Acquire},
 		{"young owner", hourly, due, held(90*minute-1, Lives), Busy},
 		{"expired at ExpireAfter exactly", hourly, due, held(90*minute, Lives), Expire},
-		{"dead owner of any age", hourly, due, held(0, Dead), Reclaim},
-		{"dead owner, old", hourly, due, held(900*minute, Dead), Reclaim},
+		{"dead owner of any age", hourly, due, held(0, Gone), Reclaim},
+		{"dead owner, old", hourly, due, held(900*minute, Gone), Reclaim},
 		{"orphans hold the atom", hourly, due, held(minute, Orphaned), Busy},
 		{"orphans expire", hourly, due, held(91*minute, Orphaned), Expire},
 		{"unknown owner, young", hourly, due, held(minute, Unknown), Busy},
@@ -63,7 +64,7 @@ func TestTheDesignsTable(t *testing.T) {
 		{"but not for ever", hourly, due, Active{Held: true, Age: 90*minute + 12*time.Second, Patience: 12 * time.Second}, Expire},
 		{"never stays never with patience", Limits{ExpireAfter: limit.Never, Explicit: true}, never, Active{Held: true, Age: time.Hour, Patience: minute}, Busy},
 	} {
-		if got := Decide(c.limits, c.last, c.active); got != c.want {
+		if got := decide(c.limits, c.last, c.active); got != c.want {
 			t.Errorf("%s: step %d, want %d", c.claim, got, c.want)
 		}
 	}
@@ -73,10 +74,10 @@ func TestTheReasonHasTheFigures(t *testing.T) {
 	limits := Limits{IfElapsed: 15 * minute, ExpireAfter: 2 * time.Hour}
 	last := ago(3*minute + 12*time.Second)
 	want := "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s"
-	if got := Reason(TooSoon, limits, last, Active{}); got != want {
+	if got := reason(TooSoon, limits, last, Active{}); got != want {
 		t.Errorf("reason is %q, want %q", got, want)
 	}
-	if got := Reason(Busy, limits, Last{}, held(minute, Lives)); !strings.Contains(got, "running for 1m, ExpireAfter is 2h") {
+	if got := reason(Busy, limits, Last{}, held(minute, Lives)); !strings.Contains(got, "running for 1m, ExpireAfter is 2h") {
 		t.Errorf("reason is %q", got)
 	}
 }
@@ -93,7 +94,10 @@ func TestExpireAfterBelowIfElapsedDrawsTheRuleOfThumb(t *testing.T) {
 func anySituation(t *rapid.T) (Limits, Last, Active) {
 	d := rapid.OneOf(rapid.Just(time.Duration(0)), rapid.Just(limit.Never), rapid.Map(rapid.Int64Range(0, 1e6), func(s int64) time.Duration { return time.Duration(s) * time.Second }))
 	limits := Limits{d.Draw(t, "if-elapsed"), d.Draw(t, "expire-after"), rapid.Bool().Draw(t, "explicit")}
-	last := Last{rapid.Bool().Draw(t, "completed"), time.Duration(rapid.Int64Range(-1e6, 1e7).Draw(t, "last age")) * time.Second, false}
+	last := Last{
+		Completed: rapid.Bool().Draw(t, "completed"), FromStart: rapid.Bool().Draw(t, "from start"),
+		Age: time.Duration(rapid.Int64Range(-1e6, 1e7).Draw(t, "last age")) * time.Second,
+	}
 	active := Active{
 		Held: rapid.Bool().Draw(t, "held"), Empty: rapid.Bool().Draw(t, "empty"),
 		Age: time.Duration(rapid.Int64Range(0, 1e7).Draw(t, "age")) * time.Second, Owner: Owner(rapid.IntRange(int(Lives), int(Untouched)).Draw(t, "owner")),
@@ -106,11 +110,11 @@ func TestAYoungLivingOwnerIsNeverReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, active := anySituation(t)
 		active.Held, active.Empty = true, false
-		step := Decide(limits, last, active)
-		if active.Owner != Dead && active.Age < Expiry(limits, active) && step != Busy && step != TooSoon {
+		step := decide(limits, last, active)
+		if active.Owner != Gone && active.Age < Expiry(limits, active) && step != Busy && step != TooSoon {
 			t.Fatalf("step %d", step)
 		}
-		if step == Reclaim && active.Owner != Dead {
+		if step == Reclaim && active.Owner != Gone {
 			t.Fatalf("reclaimed from owner state %d", active.Owner)
 		}
 	})
@@ -124,7 +128,7 @@ func TestTheDecisionIsMonotoneInTheAgeOfTheLastLock(t *testing.T) {
 		if Due(limits, last) && !Due(limits, older) {
 			t.Fatal("due, and later not")
 		}
-		if before, after := Decide(limits, last, active), Decide(limits, older, active); before != TooSoon && before != after {
+		if before, after := decide(limits, last, active), decide(limits, older, active); before != TooSoon && before != after {
 			t.Fatalf("step %d became %d by waiting", before, after)
 		}
 	})
@@ -135,7 +139,7 @@ func TestTheDecisionIsMonotoneInTheAgeOfTheActiveLock(t *testing.T) {
 		limits, last, active := anySituation(t)
 		older := active
 		older.Age += time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "later")) * time.Second
-		if before := Decide(limits, last, active); before != Busy && before != Decide(limits, last, older) {
+		if before := decide(limits, last, active); before != Busy && before != decide(limits, last, older) {
 			t.Fatalf("step %d changed by waiting", before)
 		}
 	})
@@ -145,7 +149,7 @@ func TestNobodyIsDeniedTooSoonWithoutACompletion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, active := anySituation(t)
 		last.Completed = false
-		if Decide(limits, last, active) == TooSoon {
+		if decide(limits, last, active) == TooSoon {
 			t.Fatal("too soon after nothing")
 		}
 	})
@@ -156,7 +160,7 @@ func TestWhoMustNotBeSignalledIsOnlyEverBusy(t *testing.T) {
 		limits, last, active := anySituation(t)
 		active.Held, active.Empty = true, false
 		active.Owner = rapid.SampledFrom([]Owner{Ancestor, Untouched}).Draw(t, "spared")
-		if step := Decide(limits, last, active); step != Busy && step != TooSoon {
+		if step := decide(limits, last, active); step != Busy && step != TooSoon {
 			t.Fatalf("step %d", step)
 		}
 	})
@@ -166,7 +170,7 @@ func TestNeverNeverExpires(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, active := anySituation(t)
 		limits.ExpireAfter, active.Age = limit.Never, limit.Never-1
-		if step := Decide(limits, last, active); step == Expire || step == Stuck {
+		if step := decide(limits, last, active); step == Expire || step == Stuck {
 			t.Fatalf("step %d", step)
 		}
 	})
@@ -185,7 +189,7 @@ func TestADefaultDoesNotShortenWhatTheOwnerAskedFor(t *testing.T) {
 func TestTooSoonDoesNotDependOnTheActiveLock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, active := anySituation(t)
-		if (Decide(limits, last, active) == TooSoon) != (Decide(limits, last, Active{}) == TooSoon) {
+		if (decide(limits, last, active) == TooSoon) != (decide(limits, last, Active{}) == TooSoon) {
 			t.Fatal("it does")
 		}
 	})
@@ -209,10 +213,65 @@ func TestDueInIsWhenItIsDue(t *testing.T) {
 func TestEveryStepHasAReason(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, active := anySituation(t)
-		if Reason(Decide(limits, last, active), limits, last, active) == "" {
+		if reason(decide(limits, last, active), limits, last, active) == "" {
 			t.Fatal("none")
 		}
 	})
+}
+
+// figures are those of a reason that the atom was asked for too soon.
+var figures = regexp.MustCompile(`^too soon: (?:completed|started) (\w+) ago, IfElapsed is (\w+)(?: less (\w+))?; due in (\w+)$`)
+
+func TestTheFiguresOfTooSoonAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := Limits{IfElapsed: time.Duration(rapid.Int64Range(1, 1e6).Draw(t, "if-elapsed")) * time.Second}
+		last := Last{Completed: true, FromStart: rapid.Bool().Draw(t, "from start"), Age: time.Duration(rapid.Int64Range(0, int64(limits.IfElapsed)).Draw(t, "age"))}
+		if Due(limits, last) {
+			return
+		}
+		told := reason(TooSoon, limits, last, Active{})
+		found := figures.FindStringSubmatch(told)
+		if found == nil {
+			t.Fatal(told)
+		}
+		var of [5]time.Duration
+		for i, text := range found[1:] {
+			if text != "" {
+				of[i+1], _ = limit.Parse(text)
+			}
+		}
+		if of[1]+of[4] != of[2]-of[3] || of[4] <= 0 {
+			t.Fatal(told)
+		}
+	})
+}
+
+func TestTheFiguresOfALastSecondAddUp(t *testing.T) {
+	const want = "too soon: completed 9s ago, IfElapsed is 10s; due in 1s"
+	if got := reason(TooSoon, Limits{IfElapsed: 10 * time.Second}, ago(9600*time.Millisecond), Active{}); got != want {
+		t.Errorf("reason is %q, want %q", got, want)
+	}
+}
+
+func TestAnIntervalFromTheStartHasSlack(t *testing.T) {
+	for interval, want := range map[time.Duration]time.Duration{
+		time.Second: time.Second, 10 * time.Second: time.Second, 25 * time.Second: 2 * time.Second, minute: 6 * time.Second,
+		5 * minute: 30 * time.Second, 24 * time.Hour: 30 * time.Second, limit.Never: 30 * time.Second,
+	} {
+		if got := fromStartSlack(interval); got != want {
+			t.Errorf("%v: %v, want %v", interval, got, want)
+		}
+		limits, started := Limits{IfElapsed: interval}, Last{Completed: true, FromStart: true, Age: interval - want}
+		if interval != limit.Never && !Due(limits, started) {
+			t.Errorf("%v: not due %v after the start", interval, started.Age)
+		}
+		if started.Age--; Due(limits, started) {
+			t.Errorf("%v: due %v after the start", interval, started.Age)
+		}
+		if started.FromStart = false; Due(limits, started) {
+			t.Errorf("%v: due %v after the completion", interval, started.Age)
+		}
+	}
 }
 
 func TestTheLastFractionOfASecondIsWaitedForToo(t *testing.T) {

@@ -32,6 +32,9 @@ func TestEachStepIsToldWithItsFigures(t *testing.T) {
 		{TooSoon, limits, ago(-1), Active{}, "too soon: completed since the pass began, IfElapsed is 15m; due in 15m"},
 		{TooSoon, limits, ago(0), Active{}, "too soon: completed 0s ago, IfElapsed is 15m; due in 15m"},
 		{TooSoon, Limits{IfElapsed: limit.Never}, ago(minute), Active{}, "too soon: completed 1m ago, IfElapsed is never"},
+		{TooSoon, limits, Last{Completed: true, FromStart: true, Age: minute}, Active{}, "too soon: started 1m ago, IfElapsed is 15m less 30s; due in 13m30s"},
+		{Acquire, limits, Last{Completed: true, FromStart: true, Age: 20 * minute}, Active{}, "free: started 20m ago, IfElapsed is 15m less 30s"},
+		{Acquire, Limits{}, Last{Completed: true, FromStart: true, Age: minute}, Active{}, "free: started 1m ago, IfElapsed is 0s"},
 		{Acquire, limits, Last{}, Active{}, "free: never completed, IfElapsed is 15m"},
 		{Acquire, limits, ago(20 * minute), Active{}, "free: completed 20m ago, IfElapsed is 15m"},
 		{Acquire, limits, Last{Completed: true, Age: -time.Hour, Future: true}, Active{}, "free: the last lock lies in the future, IfElapsed is 15m"},
@@ -40,13 +43,21 @@ func TestEachStepIsToldWithItsFigures(t *testing.T) {
 		{Busy, limits, Last{}, Active{Held: true, Owner: Ancestor}, "busy: the atom is running this very program"},
 		{Busy, limits, Last{}, Active{Held: true, Owner: Untouched}, "busy: the lock has only a pid, which lives"},
 		{Expire, limits, Last{}, held(3*time.Hour, Lives), "expired: running for 3h, ExpireAfter is 2h; it would be ended"},
-		{Reclaim, limits, Last{}, held(minute, Dead), "free: the owner is dead; its lock would be replaced"},
+		{Reclaim, limits, Last{}, held(minute, Gone), "free: the owner is dead; its lock would be replaced"},
 		{Unempty, limits, Last{}, Active{Held: true, Empty: true, Age: 2 * minute}, "free: the lock is empty and 2m old; it would be cleared"},
 		{Stuck, limits, Last{}, held(3*time.Hour, Unknown), "stuck: running for 3h, ExpireAfter is 2h, and its owner cannot be checked from here"},
 	} {
-		if got := Reason(c.step, c.limits, c.last, c.active); got != c.want {
+		if got := reason(c.step, c.limits, c.last, c.active); got != c.want {
 			t.Errorf("reason is %q, want %q", got, c.want)
 		}
+	}
+}
+
+func TestADecisionThatTurnsOutToBeStuckSaysWhy(t *testing.T) {
+	d := Decide(Terms{Limits: Limits{ExpireAfter: 2 * time.Hour}}, Situation{Active: held(3*time.Hour, Lives)}).Because(Stuck, "process 7 may not be signalled")
+	const want = "stuck: running for 3h, ExpireAfter is 2h, and process 7 may not be signalled"
+	if d.Step != Stuck || d.Step.Granted() || d.Reason() != want {
+		t.Errorf("step %d: %q", d.Step, d.Reason())
 	}
 }
 

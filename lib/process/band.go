@@ -4,11 +4,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// band is a process group or a session: who is in it, and started no earlier
-// than the process that it is named after, belongs to that process's job. The
-// number of one is not handed out as a pid while anybody is in it.
+// band is a process group or a session. Whoever is in it and started no earlier than
+// the process whose pid is its number belongs to that process's job. The number is not
+// handed out as a pid while anybody is in the band.
 type band struct {
-	key          // the process whose pid is its number
+	Key          // the process whose pid is its number
 	session bool // else it is a group
 	within  int  // a group's session; 0: one beyond the pid namespace; Unrecorded: not known
 }
@@ -16,14 +16,14 @@ type band struct {
 // has tells whether e is in the band. A group lies in one session for good
 // (setpgid(2)): the same number in another session is another group, such as
 // one that a daemon left behind whose first process had the same pid.
-func (b band) has(e entry) bool {
+func (b band) has(e Entry) bool {
 	switch {
-	case b.pid == 0 || e.start < b.start:
+	case e.Start < b.Start:
 		return false
 	case b.session:
-		return e.sid == b.pid
+		return e.SID == b.PID
 	}
-	return e.pgid == b.pid && (b.within == Unrecorded || e.sid == 0 || b.within == e.sid)
+	return e.PGID == b.PID && (b.within == Unrecorded || e.SID == 0 || b.within == e.SID)
 }
 
 // bands are the group and the session that id led when it was read. Of pid 1
@@ -31,10 +31,10 @@ func (b band) has(e entry) bool {
 func (id Identity) bands() []band {
 	var list []band
 	if id.PID > 1 && id.PGID == id.PID {
-		list = append(list, band{key: key{id.PID, id.Start}, within: id.SID})
+		list = append(list, band{Key: id.Key(), within: id.SID})
 	}
 	if id.PID > 1 && id.SID == id.PID {
-		list = append(list, band{key: key{id.PID, id.Start}, session: true})
+		list = append(list, band{Key: id.Key(), session: true})
 	}
 	return list
 }
@@ -45,12 +45,12 @@ func (id Identity) bandsOfCommand() []band {
 	if id.PID <= 1 {
 		return nil
 	}
-	k := key{id.PID, id.Start}
-	return []band{{key: k, within: id.SID}, {key: k, session: true}}
+	k := id.Key()
+	return []band{{Key: k, within: id.SID}, {Key: k, session: true}}
 }
 
-// bands are those of the owner and of its command. Some may have no members: a
-// command can still make its own.
+// bands are those of the owner and of its command. The command may make its own only
+// later, so some may have no members yet.
 func (job Job) bands() []band {
 	var list []band
 	if !job.Owner.replaced() {
@@ -62,8 +62,8 @@ func (job Job) bands() []band {
 	return list
 }
 
-// replaced tells that the pid was handed out again, even within one tick of the
-// clock: then whatever had its number has ended.
+// replaced tells that the pid was handed out again, even where both processes started
+// in one tick of the clock. A group or session of that number has ended then.
 func (id Identity) replaced() bool {
 	now := inodeOf(id.PID)
 	return id.Inode != 0 && now != 0 && now != id.Inode
@@ -71,25 +71,24 @@ func (id Identity) replaced() bool {
 
 // gone tells cheaply that nobody is in a group: one call, no scan. Of a session
 // only the process table can tell.
-func (b band) gone() bool { return !b.session && unix.Kill(-b.pid, 0) == unix.ESRCH }
+func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ESRCH }
 
-// ended tells that the band's number was handed out again, which happens only
-// after everybody has left it: whoever is in one of that number is a stranger.
-func (b band) ended(list []entry) bool {
+// ended tells that another process has the band's number as its pid, which it gets only
+// after everybody has left the band. Whoever is in a band of that number is a stranger.
+func (b band) ended(list []Entry) bool {
 	for _, e := range list {
-		if e.pid == b.pid && b.start != 0 && e.start != b.start && !e.hidden {
+		if e.PID == b.PID && b.Start != 0 && e.Start != b.Start && !e.Hidden {
 			return true
 		}
 	}
 	return false
 }
 
-// over tells that a group is gone for good: who could make it anew, the process of
-// its number, was dead when the table was read. The next one of that number is a
-// stranger's.
-func (b band) over(list []entry) bool {
+// over tells that a group is gone for good: nobody is in it, and the process of its
+// number, which alone could make it anew, was gone when the table was read.
+func (b band) over(list []Entry) bool {
 	for _, e := range list {
-		if e.pid == b.pid {
+		if e.PID == b.PID {
 			return false
 		}
 	}
@@ -98,28 +97,28 @@ func (b band) over(list []entry) bool {
 
 // lives tells whether the band has living members: those that the table shows,
 // or, where it shows none, those that the system says a group has.
-func (b band) lives(list []entry) bool {
+func (b band) lives(list []Entry) bool {
 	if b.ended(list) {
 		return false
 	}
 	for _, e := range list {
-		if b.has(e) && !e.dead {
+		if b.has(e) && !e.Exited {
 			return true
 		}
 	}
 	return b.unseen(list)
 }
 
-// unseen tells that a group has members and the table shows none, not even dead
-// ones: it hides them (hidepid), or was read before they were there. Where it may
-// hide somebody the dead prove nothing: that there is a group is said of them, and
-// would be said of a hidden member just so.
-func (b band) unseen(list []entry) bool {
+// unseen tells that a group has members and the table shows none, not even one that
+// has exited: it hides them (hidepid), or was read before they were there. Where it
+// may hide somebody, those that have exited prove nothing: kill(-group, 0) succeeds
+// for zombies alone, and would succeed for a hidden member just so.
+func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {
 		return false
 	}
 	for _, e := range list {
-		if e.pgid == b.pid && !(e.dead && hidesProcesses()) {
+		if e.PGID == b.PID && !(e.Exited && hidesProcesses()) {
 			return false
 		}
 	}

@@ -9,70 +9,41 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/actor"
 	"adlock/test/need"
 )
 
-func openFiles(t *testing.T) int {
-	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(list)
-}
-
-func TestNoDescriptorOfAnEndedJobStaysOpen(t *testing.T) {
-	const jobs = 8
-	var before int
-	for i := range jobs + 1 {
-		a := sleeper(t, leads)
-		id := a.id()
-		mustEnd(t, Killer{Pause: patient}, Job{Owner: id, FileUID: os.Getuid()})
-		a.wait()
-		for range jobs {
-			id.Life()
-			hidden(os.Getpid())
-		}
-		if i == 0 {
-			before = openFiles(t) // with what the first job leaves for good
-		}
-	}
-	if after := openFiles(t); after >= before+jobs {
-		t.Errorf("%d files were open, then %d", before, after)
-	}
-}
-
 func TestAHiddenProcessIsAskedOfTheKernel(t *testing.T) {
-	a := sleeper(t, leads)
-	e, there := hidden(a.pid())
-	if !there || !e.hidden || e.pid != a.pid() || e.pgid != a.pid() || e.dead {
+	a := actor.Sleeper(t, syscall.SysProcAttr{Setsid: true})
+	e, there := hidden(a.PID())
+	if !there || !e.Hidden || e.PID != a.PID() || e.PGID != a.PID() || e.Exited {
 		t.Errorf("%v, %+v", there, e)
 	}
-	if sid, err := unix.Getsid(a.pid()); err != nil || e.sid != sid {
-		t.Errorf("session %d, want %d (%v)", e.sid, sid, err)
+	if e.SID != a.PID() {
+		t.Errorf("session %d, want %d", e.SID, a.PID())
 	}
-	if e.ppid != 0 && e.ppid != os.Getpid() { // 0 before Linux 6.13
-		t.Errorf("its parent is %d", e.ppid)
+	if e.Parent != 0 && e.Parent != os.Getpid() { // 0 before Linux 6.13
+		t.Errorf("its parent is %d", e.Parent)
 	}
-	if unix.Kill(a.pid(), unix.SIGKILL) != nil {
+	if unix.Kill(a.PID(), unix.SIGKILL) != nil {
 		t.Fatal("it is gone already")
 	}
-	eventually(t, "a zombie is dead", func() bool { e, there := hidden(a.pid()); return there && e.dead })
-	a.wait()
-	if e, there := hidden(a.pid()); there {
+	actor.Eventually(t, "a zombie is dead", func() bool { e, there := hidden(a.PID()); return there && e.Exited })
+	a.Await()
+	if e, there := hidden(a.PID()); there {
 		t.Errorf("there is still %+v", e)
 	}
 }
 
 func TestOneselfAndTheParentAreAncestors(t *testing.T) {
-	line := Ancestors()
+	line, _ := Ancestors()
 	for _, pid := range []int{os.Getpid(), os.Getppid(), 1} {
 		if pid != 0 && (!IsAncestor(pid) || !slices.Contains(line, pid)) {
 			t.Errorf("%d is none of %v", pid, line)
 		}
 	}
-	a := sleeper(t, syscall.SysProcAttr{})
-	if IsAncestor(a.pid()) || slices.Contains(line, a.pid()) {
+	a := actor.Sleeper(t, syscall.SysProcAttr{})
+	if IsAncestor(a.PID()) || slices.Contains(line, a.PID()) {
 		t.Error("a child is one")
 	}
 }
@@ -93,16 +64,9 @@ func TestOfPidOneThereIsNoGroup(t *testing.T) {
 	}
 }
 
-func TestTheLaterOfTwoTimes(t *testing.T) {
-	now := time.Now()
-	if then := now.Add(time.Second); later(now, then) != then || later(then, now) != then {
-		t.Error("it is the earlier one")
-	}
-}
-
 func TestOneProcessHasOneInodeAndNobodyHasNone(t *testing.T) {
-	a := sleeper(t, leads)
-	mine, others := inodeOf(os.Getpid()), inodeOf(a.pid())
+	a := actor.Sleeper(t, actor.Leads)
+	mine, others := inodeOf(os.Getpid()), inodeOf(a.PID())
 	if (mine != 0) != pidfs() || (others != 0) != pidfs() || pidfs() && mine == others {
 		t.Errorf("inodes %d and %d, pidfs %v", mine, others, pidfs())
 	}
@@ -112,9 +76,9 @@ func TestOneProcessHasOneInodeAndNobodyHasNone(t *testing.T) {
 	if inode := inodeOfPidfd(-1); inode != 0 {
 		t.Errorf("no descriptor has inode %d", inode)
 	}
-	unix.Kill(a.pid(), unix.SIGKILL)
-	a.wait()
-	if inode := inodeOf(a.pid()); inode != 0 {
+	unix.Kill(a.PID(), unix.SIGKILL)
+	a.Await()
+	if inode := inodeOf(a.PID()); inode != 0 {
 		t.Errorf("nobody has inode %d", inode)
 	}
 }
@@ -131,47 +95,63 @@ func TestNoPidLivesBelowOne(t *testing.T) {
 }
 
 func TestADeathEndsTheWait(t *testing.T) {
-	a := sleeper(t, leads)
-	h, err := hold(key{a.pid(), a.id().Start}, 0)
+	// An orphan, as the death of a child is a signal that wakes this process, too.
+	child := actor.File(t, "child")
+	actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"`, child).Await()
+	pid := actor.PIDIn(t, child)
+	e, err := look(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.close()
+	h, err := Hold(e.Key(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
 	if h.fd < 0 {
 		need.Skip(t, "no pidfd wakes anybody here")
 	}
 	// A signal of the runtime's own may wake it too, now and then.
 	wait := func(d time.Duration) (calls int) {
-		for end := time.Now().Add(d); time.Now().Before(end) && !h.dead(); calls++ {
-			awaitDeath([]handle{{h.key, -1}, h}, time.Until(end))
+		for end := time.Now().Add(d); time.Now().Before(end) && !h.Exited(); calls++ {
+			AwaitDeath([]Handle{{h.Key, -1}, h}, time.Until(end))
 		}
 		return calls
 	}
-	if calls := wait(brief); calls > 20 {
+	if calls := wait(actor.Brief); calls > 20 {
 		t.Errorf("nobody died, and it was woken %d times", calls)
 	}
-	unix.Kill(a.pid(), unix.SIGKILL)
+	unix.Kill(pid, unix.SIGKILL)
 	begun := time.Now()
-	if calls := wait(2 * patient); !h.dead() || time.Since(begun) > patient || calls > 20 {
-		t.Errorf("woken %d times in %v, dead is %v", calls, time.Since(begun), h.dead())
+	if calls := wait(2 * actor.Patient); !h.Exited() || time.Since(begun) > actor.Patient || calls > 20 {
+		t.Errorf("woken %d times in %v, dead is %v", calls, time.Since(begun), h.Exited())
 	}
 }
 
 func TestOnlyESRCHFromTheKernelMeansGone(t *testing.T) {
-	a := sleeper(t, leads)
+	a := actor.Sleeper(t, actor.Leads)
 	for _, c := range []struct{ err, want error }{{unix.EIO, unix.EIO}, {unix.EACCES, unix.EACCES}, {unix.ENOENT, unix.EPERM}, {unix.ESRCH, unix.ESRCH}} {
-		if got := missing(a.pid(), c.err); got != c.want {
+		if got := missing(a.PID(), c.err); got != c.want {
 			t.Errorf("of one that lives: %v means %v, want %v", c.err, got, c.want)
 		}
 	}
-	unix.Kill(a.pid(), unix.SIGKILL)
-	a.wait()
+	unix.Kill(a.PID(), unix.SIGKILL)
+	a.Await()
 	for _, c := range []struct{ err, want error }{{unix.EIO, unix.EIO}, {unix.ENOENT, unix.ESRCH}, {unix.ESRCH, unix.ESRCH}} {
-		if got := missing(a.pid(), c.err); got != c.want {
+		if got := missing(a.PID(), c.err); got != c.want {
 			t.Errorf("of one that is gone: %v means %v, want %v", c.err, got, c.want)
 		}
 	}
 	if got := inode("/proc/self/ns/none"); got != 0 {
 		t.Errorf("a namespace that there is none of has inode %d", got)
 	}
+}
+
+func TestAClockThatThereIsNotIsNoTime(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("it has a time")
+		}
+	}()
+	clock(1 << 20)
 }

@@ -1,67 +1,100 @@
 package process
 
 import (
+	"time"
+
 	"golang.org/x/sys/unix"
 )
 
-// handle holds on to one process, so that a signal meant for it cannot reach
+// Handle holds on to one process, so that a signal meant for it cannot reach
 // another that was given its pid since. Without a descriptor (fd < 0: no
 // pidfd, or no descriptor to spare) the start time is compared right before
 // each signal instead, which leaves a window of microseconds.
-type handle struct {
-	key
+type Handle struct {
+	Key
 	fd int
 }
 
-// hold returns a handle, or unix.ESRCH where that very process is gone: another
+// noPidfd stands for the descriptor that there is not.
+const noPidfd = -1
+
+// Hold returns a handle, or unix.ESRCH where that very process is gone: another
 // start, or another inode where one is asked for. With an error the handle has
 // no descriptor.
-func hold(k key, inode uint64) (handle, error) {
-	h := handle{k, openPidfd(k.pid)}
-	// Compared after opening: now the descriptor pins what was compared.
+func Hold(k Key, inode uint64) (Handle, error) {
+	h := Handle{k, openPidfd(k.PID)}
+	// Compared after opening: the descriptor holds on to what is compared.
 	err := h.verify()
 	if now := inodeOfPidfd(h.fd); inode != 0 && now != 0 && now != inode {
 		err = unix.ESRCH
 	}
 	if err != nil {
-		h.close()
-		return handle{k, -1}, err
+		h.Close()
+		return Handle{k, noPidfd}, err
 	}
 	return h, nil
 }
 
-func (h handle) verify() error {
-	e, err := find(h.pid)
+func (h Handle) verify() error {
+	e, err := Find(h.PID)
 	if err != nil {
 		return err
 	}
-	if e.key() != h.key || e.dead {
+	if e.Key() != h.Key || e.Exited {
 		return unix.ESRCH
 	}
 	return nil
 }
 
-// signal sends sig; 0 only asks for permission. Errors are the system's:
+// Signal sends sig; 0 only asks for permission. Errors are the system's:
 // unix.ESRCH where the process is gone, unix.EPERM where we may not.
-func (h handle) signal(sig unix.Signal) error {
+func (h Handle) Signal(sig unix.Signal) error {
 	if h.fd >= 0 {
 		return signalPidfd(h.fd, sig)
 	}
 	if err := h.verify(); err != nil {
 		return err
 	}
-	return unix.Kill(h.pid, sig)
+	return unix.Kill(h.PID, sig)
 }
 
-// dead is true only for a confirmed death.
-func (h handle) dead() bool {
+// Exited is true only where the process has, with all its threads, or there is none.
+func (h Handle) Exited() bool {
 	if h.fd >= 0 {
-		return pidfdDead(h.fd)
+		return pidfdExited(h.fd)
 	}
 	return h.verify() == unix.ESRCH
 }
 
-func (h handle) close() {
+// Await returns once the process has exited, or after d; false, and at once, where
+// nothing wakes whoever waits.
+func (h Handle) Await(d time.Duration) bool {
+	if h.fd < 0 {
+		return false
+	}
+	AwaitDeath([]Handle{h}, d)
+	return true
+}
+
+// Signal sends sig to this very process: unix.ESRCH where it is gone, also
+// where its pid is another's by now.
+func (e Entry) Signal(sig unix.Signal) error {
+	h, err := Hold(e.Key(), 0)
+	if err != nil {
+		return named(e.PID, err)
+	}
+	defer h.Close()
+	if err := h.Signal(sig); err != nil {
+		return named(e.PID, err)
+	}
+	return nil
+}
+
+// Inode is that of its pidfd, as in Identity.
+func (h Handle) Inode() uint64 { return inodeOfPidfd(h.fd) }
+
+// Close lets go of the process.
+func (h Handle) Close() {
 	if h.fd >= 0 {
 		unix.Close(h.fd)
 	}

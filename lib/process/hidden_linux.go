@@ -15,27 +15,27 @@ const hiddenStart = 1 << 63
 // hidden returns what the kernel tells of a process that /proc does not show
 // (hidepid, proc(5)): getpgid(2), getsid(2) and pidfds do not ask who asks. It
 // is false where no process has that pid, and for the id of a thread.
-func hidden(pid int) (entry, bool) {
+func hidden(pid int) (Entry, bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
-	if err == unix.ESRCH || err == unix.EINVAL || err == unix.ENOENT {
-		return entry{}, false // EINVAL, since 6.15 ENOENT: a thread's
-	}
-	if err == nil {
+	switch {
+	case err == nil:
 		defer unix.Close(fd)
-	} else if fd = -1; unix.Kill(pid, 0) == unix.ESRCH {
-		return entry{}, false
+		return hiddenEntry(pid, fd), true
+	case err == unix.EINVAL, err == unix.ENOENT, unix.Kill(pid, 0) == unix.ESRCH:
+		return Entry{}, false // EINVAL, since 6.15 ENOENT: a thread's
 	}
-	e := entry{pid: pid, hidden: true, start: hiddenStart | inodeOfPidfd(fd)}
-	e.pgid, _ = unix.Getpgid(pid)
-	e.sid, _ = unix.Getsid(pid)
-	e.dead = fd >= 0 && pidfdDead(fd)
-	if fd >= 0 {
-		e.ppid = parentByPidfd(fd)
-	}
-	return e, true
+	return hiddenEntry(pid, noPidfd), true
 }
 
-// parentByPidfd returns 0 before Linux 6.13.
+// hiddenEntry knows less without a pidfd.
+func hiddenEntry(pid, fd int) Entry {
+	e := Entry{PID: pid, Hidden: true, Start: hiddenStart | inodeOfPidfd(fd), Exited: pidfdExited(fd), Parent: parentByPidfd(fd)}
+	e.PGID, _ = unix.Getpgid(pid)
+	e.SID, _ = unix.Getsid(pid)
+	return e
+}
+
+// parentByPidfd returns 0 before Linux 6.13, and without a pidfd.
 func parentByPidfd(fd int) int {
 	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_PID}
 	if unix.IoctlPidfdInfo(fd, &info) != nil {
@@ -48,23 +48,22 @@ func parentByPidfd(fd int) int {
 // not show, where it hides any: the kernel lists a process's children whoever
 // they belong to (CONFIG_PROC_CHILDREN). What a hidden process has started and
 // is hidden too is not found; the hidden process itself is enough to hold a job.
-func hiddenChildren(list []entry) []entry {
+func hiddenChildren(list []Entry) []Entry {
 	if !hidesProcesses() {
 		return list
 	}
 	shown := make(map[int]bool, len(list))
 	for _, e := range list {
-		shown[e.pid] = true
+		shown[e.PID] = true
 	}
 	for _, e := range list {
-		for _, pid := range children(e.pid) {
+		for _, pid := range Children(e.PID) {
 			if shown[pid] {
 				continue
 			}
 			if child, there := hidden(pid); there && unshown(pid) {
-				child.ppid = e.pid
+				child.Parent = e.PID
 				list = append(list, child)
-				shown[pid] = true
 			}
 		}
 	}
@@ -78,16 +77,17 @@ func unshown(pid int) bool {
 }
 
 // hidesProcesses tells whether /proc is mounted so that it may hide somebody.
-var hidesProcesses = sync.OnceValue(func() bool {
-	text, err := os.ReadFile("/proc/self/mounts")
+var hidesProcesses = sync.OnceValue(func() bool { return mayHide("/proc/self/mounts") })
+
+func mayHide(mounts string) (hides bool) {
+	text, err := os.ReadFile(mounts)
 	if err != nil {
 		return true
 	}
-	hides := false
 	for _, line := range bytes.Split(text, []byte{'\n'}) {
 		if f := bytes.Fields(line); len(f) > 3 && string(f[1]) == "/proc" {
 			hides = bytes.Contains(f[3], []byte("hidepid")) // the last mount is on top
 		}
 	}
 	return hides
-})
+}

@@ -1,5 +1,5 @@
-// Package process tells who the owner of a lock is, whether it is dead, and
-// ends its whole job carefully.
+// Package process tells who the owner of a lock is, whether it is dead, and who
+// belongs to its job.
 //
 // A pid alone is no identity: it is handed out again. Here a process is its
 // pid together with its start time, read in one pid namespace of one boot of
@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,6 +48,9 @@ func (id Identity) Same(other Identity) bool {
 	return id == other
 }
 
+// Key is how the process table shows that process.
+func (id Identity) Key() Key { return Key{id.PID, id.Start} }
+
 // Of reads the identity of a process that this process can see. The error is
 // unix.ESRCH (by errors.Is) where there is none with that pid, unix.EPERM where
 // there is one that /proc hides (hidepid, proc(5)), and a *ThreadError.
@@ -63,7 +67,7 @@ func Of(pid int) (Identity, error) {
 	if err != nil {
 		return Identity{}, named(pid, err)
 	}
-	where.PID, where.Start, where.PGID, where.SID, where.UID = pid, e.start, e.pgid, e.sid, uid
+	where.PID, where.Start, where.PGID, where.SID, where.UID = pid, e.Start, e.PGID, e.SID, uid
 	where.Inode = inodeOf(pid)
 	return where, nil
 }
@@ -81,77 +85,123 @@ func Here() Identity {
 	return where
 }
 
-// userOf is user, which need not be looked up for this process itself.
+// Readable is the reason why nothing can be told of any process: /proc is not
+// mounted, or is another pid namespace's. It is nil where there is none.
+func Readable() error {
+	_, err := here()
+	return err
+}
+
+// userOf is User, which need not be looked up for this process itself.
 func userOf(pid int) (int, error) {
 	if pid == os.Getpid() {
 		return os.Geteuid(), nil
 	}
-	return user(pid)
+	return User(pid)
 }
 
-// entry is one process as the process table shows it.
-type entry struct {
-	pid, ppid, pgid int
-	sid             int    // session; 0: not known
-	start           uint64 // unit as in Identity.Start
-	stopped         bool   // by a signal, not by a debugger
-	dead            bool   // only its status is left; false for a leader that exited before its threads
-	hidden          bool   // the process table does not show it: start stands for its pidfd's inode
-	command         string
+// Entry is one process as the process table shows it.
+type Entry struct {
+	PID, Parent, PGID int
+	SID               int    // session; 0: not known
+	Start             uint64 // unit as in Identity.Start
+	Stopped           bool   // by a signal, not by a debugger
+	Traced            bool   // and held by a debugger
+	Exiting           bool   // has begun to, and will be dead in a moment (Linux)
+	Exited            bool   // with all its threads: only its status is left
+	Hidden            bool   // the process table does not show it: Start stands for its pidfd's inode
+	ByBand            bool   // only its group or session says that it belongs to a job
+	Command           string
 }
 
-// key is what makes an entry one process within one boot and namespace.
-type key struct {
-	pid   int
-	start uint64
+// Key is what makes an entry one process within one boot and namespace.
+type Key struct {
+	PID   int
+	Start uint64
 }
 
-func (e entry) key() key { return key{e.pid, e.start} }
+// Key is the process that the entry is about.
+func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 
-// mayHave tells whether child can be a child of e, which is not so for one that
-// is older: its real parent had the same pid. Of a hidden process no start is
-// known, so it may have any.
-func (e entry) mayHave(child entry) bool { return e.hidden || child.start >= e.start }
+// mayHave tells whether child can be a child of e. One that is older than e cannot: its
+// parent was another process with the same pid. Of a hidden process the start is not
+// known, so anybody can be its child.
+func (e Entry) mayHave(child Entry) bool { return e.Hidden || child.Start >= e.Start }
+
+// Ancestor returns the identity of the process pid if that is this process or one
+// of its ancestors; false where it is not.
+//
+// The identity is read first: an ancestor has had its pid for longer than this
+// process lives. The other way round it may die in between, and the identity be
+// that of a stranger who has its pid by then.
+func Ancestor(pid int) (id Identity, is bool, err error) {
+	id, err = Of(pid)
+	return id, selfOrParent(pid) || slices.Contains(steady(followed), pid), err
+}
+
+// selfOrParent tells what is known without a look at the process table.
+func selfOrParent(pid int) bool { return pid == os.Getpid() || pid == os.Getppid() }
+
+// ParentOf returns the identity of the parent of a process.
+func ParentOf(pid int) (Identity, error) {
+	above, err := parent(pid)
+	if err != nil {
+		return Identity{}, named(pid, err)
+	}
+	return Of(above)
+}
 
 // IsAncestor tells whether pid is this process or one of its ancestors. It is
 // false also where the line of ancestors cannot be followed (hidepid on Linux
-// before 6.13); Killer.End refuses then.
+// before 6.13); nobody is ended then.
 func IsAncestor(pid int) bool {
-	if pid == os.Getpid() || pid == os.Getppid() {
+	if selfOrParent(pid) {
 		return true
 	}
-	line, _ := ancestors()
-	return line[pid]
+	return slices.Contains(followed(), pid)
 }
 
-// Ancestors returns the pids of this process and of all its ancestors, as far as
-// they can be followed.
-func Ancestors() []int {
-	line, _ := ancestors()
-	var pids []int
-	for pid := range line {
-		pids = append(pids, pid)
+// followed are this process and its ancestors, as far as they can be followed.
+func followed() []int {
+	line, _ := Ancestors()
+	return line
+}
+
+// steady returns a line of ancestors as two looks one after the other have shown
+// it: during one look a process of the line may die and another get its pid.
+func steady(look func() []int) []int {
+	for before := look(); ; {
+		line := look()
+		if slices.Equal(before, line) {
+			return line
+		}
+		before = line
 	}
-	return pids
 }
 
-// ancestors returns this process and all its ancestors. With an error it returns
-// those that could be found.
-func ancestors() (map[int]bool, error) {
-	for tries := 0; ; tries++ {
-		line, err := climb()
-		// An ancestor that exits while we climb hands us to another parent.
-		if !errors.Is(err, unix.ESRCH) || tries == 3 {
-			return line, err
+// Ancestors returns the pids of this process and of all its ancestors, from below.
+// With an error it returns those that could be found.
+func Ancestors() ([]int, error) {
+	return climbAgain(func() ([]int, error) { return climb(os.Getpid(), os.Getppid(), parent) })
+}
+
+// climbAgain climbs three times more where an ancestor exits meanwhile, which hands us
+// to another parent.
+func climbAgain(climb func() ([]int, error)) (line []int, err error) {
+	for range 4 {
+		if line, err = climb(); !errors.Is(err, unix.ESRCH) {
+			break
 		}
 	}
+	return line, err
 }
 
-func climb() (map[int]bool, error) {
-	line := map[int]bool{os.Getpid(): true}
+// climb follows the parents of a process from the first one on.
+func climb(self, first int, parent func(pid int) (int, error)) ([]int, error) {
+	line := []int{self}
 	// 0 is the parent outside of this pid namespace; BSD's 0 is its own parent.
-	for pid := os.Getppid(); pid > 0; {
-		line[pid] = true
+	for pid := first; pid > 0; {
+		line = append(line, pid)
 		if pid == 1 {
 			break
 		}
@@ -164,8 +214,9 @@ func climb() (map[int]bool, error) {
 	return line, nil
 }
 
-// find is look that also finds who is hidden.
-func find(pid int) (entry, error) {
+// Find reads one process, also one that the process table does not show. The error
+// is unix.ESRCH where there is none with that pid.
+func Find(pid int) (Entry, error) {
 	e, err := look(pid)
 	if err != unix.EPERM {
 		return e, err
@@ -173,7 +224,7 @@ func find(pid int) (entry, error) {
 	if e, there := hidden(pid); there {
 		return e, nil
 	}
-	return entry{}, unix.ESRCH
+	return Entry{}, unix.ESRCH
 }
 
 func named(pid int, err error) error { return fmt.Errorf("process %d: %w", pid, err) }

@@ -3,11 +3,9 @@ package process
 import (
 	"errors"
 	"fmt"
-
-	"golang.org/x/sys/unix"
 )
 
-// Job is what runs under one lock: what Killer.End ends.
+// Job is what runs under one lock.
 type Job struct {
 	Owner     Identity
 	Command   Identity   // what 'adlock run' started, as it was then; PID 0: not recorded
@@ -16,7 +14,7 @@ type Job struct {
 
 	// FileUID is the user who owns the lock file, -1 where there is none. A
 	// lock file condemns only that user's processes, so that a planted pid
-	// kills nobody else's (facts 5). Descendants of a verified owner are
+	// kills nobody else's. Descendants of a verified owner are
 	// condemned whatever their user.
 	FileUID int
 
@@ -27,58 +25,11 @@ type Job struct {
 	Supervised bool
 }
 
-// Member is a living process of a job.
-type Member struct {
-	PID, Parent, PGID int
-	Start             uint64 // unit as in Identity
-	Command           string // as the system abbreviates it: 15 bytes on Linux
-}
-
-// Signal sends sig to this very process: unix.ESRCH where it is gone, also
-// where its pid is another's by now.
-func (m Member) Signal(sig unix.Signal) error {
-	h, err := hold(key{m.PID, m.Start}, 0)
-	if err != nil {
-		return named(m.PID, err)
-	}
-	defer h.close()
-	if err := h.signal(sig); err != nil {
-		return named(m.PID, err)
-	}
-	return nil
-}
-
-// Members returns who would be signalled now, parents before children. It
-// sends nothing; the errors are those with which Killer.End would refuse.
-func (job Job) Members() ([]Member, error) {
-	h, err := job.track()
-	if err != nil {
-		return nil, err
-	}
-	return h.list()
-}
-
-// Descendants returns the living descendants of this process and, with group,
-// where it leads a process group, the other members of it that started no
-// earlier than it. Parents come before their children.
-func Descendants(group bool) ([]Member, error) {
-	h, err := trackOwn(group)
-	if err != nil {
-		return nil, err
-	}
-	return h.list()
-}
-
-// Why a job is not, or not wholly, ended. All but ErrAncestor, which is also
-// returned where this process or an ancestor is a member of the job, come wrapped
-// in a *StuckError, as does unix.EPERM.
+// Why a job lives on, or may. They come wrapped in a *StuckError.
 var (
-	ErrAncestor     = errors.New("is this process or one of its ancestors")
-	ErrUncounted    = errors.New("began to be ended with more processes than its lock has room for")
-	ErrForeignOwner = errors.New("belongs to another user than the lock file")
-	ErrUnchecked    = errors.New("cannot be checked from here (another host or namespace, or hidden)")
-	ErrAlive        = errors.New("still alive after KILL")
-	ErrSurvivor     = errors.New("was to be ended with its job, and lives")
+	ErrUncounted = errors.New("began to be ended with more processes than its lock has room for")
+	ErrUnchecked = errors.New("cannot be checked from here (another host or namespace, or hidden)")
+	errSurvivor  = errors.New("was to be ended with its job, and lives")
 )
 
 // StuckError names the process that keeps a job from being ended.

@@ -44,19 +44,19 @@ func (k kinfo) length(raw []byte) int {
 }
 
 // parse reads the record at the start of raw. It is false for one cut short.
-func (k kinfo) parse(raw []byte) (e entry, uid int, ok bool) {
+func (k kinfo) parse(raw []byte) (e Entry, uid int, ok bool) {
 	if n := k.length(raw); n > len(raw) || n < k.sec+k.secWidth || n < k.usec+k.usecWidth || n < k.comm+k.commLen {
-		return entry{}, 0, false
+		return Entry{}, 0, false
 	}
 	comm, _, _ := bytes.Cut(raw[k.comm:k.comm+k.commLen], []byte{0})
-	return entry{
-		pid:     int(number(raw, k.pid, 4)),
-		ppid:    int(number(raw, k.ppid, 4)),
-		pgid:    int(number(raw, k.pgid, 4)),
-		start:   number(raw, k.sec, k.secWidth)*1e6 + number(raw, k.usec, k.usecWidth),
-		stopped: raw[k.stat] == 4,
-		dead:    bytes.IndexByte([]byte(k.zombies), raw[k.stat]) >= 0,
-		command: string(comm),
+	return Entry{
+		PID:     int(number(raw, k.pid, 4)),
+		Parent:  int(number(raw, k.ppid, 4)),
+		PGID:    int(number(raw, k.pgid, 4)),
+		Start:   number(raw, k.sec, k.secWidth)*1e6 + number(raw, k.usec, k.usecWidth),
+		Stopped: raw[k.stat] == 4,
+		Exited:  bytes.IndexByte([]byte(k.zombies), raw[k.stat]) >= 0,
+		Command: string(comm),
 	}, int(number(raw, k.uid, 4)), true
 }
 
@@ -67,34 +67,34 @@ func number(raw []byte, at, width int) uint64 {
 	return uint64(binary.NativeEndian.Uint32(raw[at:]))
 }
 
-func lookUser(pid int) (entry, int, error) {
+func lookUser(pid int) (Entry, int, error) {
 	raw, err := processRecord(pid)
 	if err == nil {
-		if e, uid, ok := layout.parse(raw); ok && e.pid == pid {
+		if e, uid, ok := layout.parse(raw); ok && e.PID == pid {
 			return e, uid, nil
 		}
 	}
 	if unix.Kill(pid, 0) == unix.ESRCH {
-		return entry{}, 0, unix.ESRCH
+		return Entry{}, 0, unix.ESRCH
 	}
 	if err == nil {
 		err = unix.EPERM // security.bsd.see_other_uids and the like hide it
 	}
-	return entry{}, 0, err
+	return Entry{}, 0, err
 }
 
-func table() ([]entry, error) {
+func Table() ([]Entry, error) {
 	raw, err := processRecords()
 	if err != nil {
 		return nil, err
 	}
-	var list []entry
+	var list []Entry
 	for len(raw) > 0 {
 		e, _, ok := layout.parse(raw)
 		if !ok {
 			return nil, unix.EBADMSG
 		}
-		if e.pid > 0 {
+		if e.PID > 0 {
 			list = append(list, e)
 		}
 		raw = raw[layout.length(raw):]

@@ -41,39 +41,39 @@ const (
 	zombie  = 5 // SZOMB
 )
 
-func lookUser(pid int) (entry, int, error) {
+func lookUser(pid int) (Entry, int, error) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err == nil && int(k.Proc.P_pid) == pid {
 		return parse(k), int(k.Eproc.Ucred.Uid), nil
 	}
 	if unix.Kill(pid, 0) == unix.ESRCH {
-		return entry{}, 0, unix.ESRCH
+		return Entry{}, 0, unix.ESRCH
 	}
 	if err == nil || err == unix.EIO { // EIO: no such record
 		err = unix.EPERM
 	}
-	return entry{}, 0, err
+	return Entry{}, 0, err
 }
 
-func parse(k *unix.KinfoProc) entry {
+func parse(k *unix.KinfoProc) Entry {
 	command, _, _ := bytes.Cut(k.Proc.P_comm[:], []byte{0})
-	return entry{
-		pid:     int(k.Proc.P_pid),
-		ppid:    int(k.Eproc.Ppid),
-		pgid:    int(k.Eproc.Pgid),
-		start:   uint64(k.Proc.P_starttime.Sec)*1e6 + uint64(k.Proc.P_starttime.Usec),
-		stopped: k.Proc.P_stat == stopped,
-		dead:    k.Proc.P_stat == zombie,
-		command: string(command),
+	return Entry{
+		PID:     int(k.Proc.P_pid),
+		Parent:  int(k.Eproc.Ppid),
+		PGID:    int(k.Eproc.Pgid),
+		Start:   uint64(k.Proc.P_starttime.Sec)*1e6 + uint64(k.Proc.P_starttime.Usec),
+		Stopped: k.Proc.P_stat == stopped,
+		Exited:  k.Proc.P_stat == zombie,
+		Command: string(command),
 	}
 }
 
-func table() ([]entry, error) {
+func Table() ([]Entry, error) {
 	records, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
 		return nil, err
 	}
-	list := make([]entry, 0, len(records))
+	list := make([]Entry, 0, len(records))
 	for i := range records {
 		list = append(list, parse(&records[i]))
 	}

@@ -61,7 +61,7 @@ func (id Identity) Life() Life {
 		return Dead
 	case err != nil:
 		return Unknown
-	case e.start != id.Start || e.dead:
+	case e.Start != id.Start || e.Exited:
 		return Dead
 	}
 	return Alive
@@ -77,7 +77,7 @@ const (
 
 // seenFrom tells whether pids read where id was read mean the same processes
 // where we are. The inode of a pid namespace is used again once the namespace
-// is gone, so it counts only within one boot (facts 1).
+// is gone, so it counts only within one boot (lib/protocol.md, 2).
 func (id Identity) seenFrom(where Identity) distance {
 	sameMachine := id.Machine != "" && id.Machine == where.Machine
 	switch {

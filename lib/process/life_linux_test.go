@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/actor"
 	"adlock/test/need"
 )
 
@@ -29,12 +31,12 @@ func TestIdentityOfSelf(t *testing.T) {
 }
 
 func TestNoSuchProcessIsESRCH(t *testing.T) {
-	a := shell(t, leads, "exit 0")
-	a.wait()
-	if _, err := Of(a.pid()); !errors.Is(err, unix.ESRCH) {
+	a := actor.Shell(t, actor.Leads, "exit 0")
+	a.Await()
+	if _, err := Of(a.PID()); !errors.Is(err, unix.ESRCH) {
 		t.Errorf("got %v", err)
 	}
-	if PIDLives(a.pid()) {
+	if PIDLives(a.PID()) {
 		t.Error("a reaped pid lives")
 	}
 }
@@ -43,51 +45,32 @@ func TestNoSuchProcessIsESRCH(t *testing.T) {
 func remains(id Identity) bool { return Job{Owner: id}.Remains() }
 
 func TestZombieOwnerIsDead(t *testing.T) {
-	a := shell(t, leads, "read x") // ends at once: standard input is empty
-	id, err := Of(a.pid())
+	a := actor.Shell(t, actor.Leads, "read x") // ends at once: standard input is empty
+	id, err := Of(a.PID())
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "zombie", func() bool { return state(a.pid()) == "Z" })
-	if id.Life() != Dead || PIDLives(a.pid()) || remains(id) {
-		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.pid()), remains(id))
-	}
-	var r recorder
-	mustEnd(t, r.killer(time.Second), Job{Owner: id, FileUID: os.Getuid()})
-	if len(r.sent) != 0 {
-		t.Errorf("signalled a zombie: %v", r.sent)
-	}
-}
-
-func init() {
-	roles["leaderless"] = func(args []string) int {
-		go func() {
-			os.WriteFile(args[0], nil, 0o600)
-			time.Sleep(patient)
-			os.Exit(0)
-		}()
-		unix.Syscall(unix.SYS_EXIT, 0, 0, 0) // this thread only
-		return 1
+	actor.Eventually(t, "zombie", func() bool { return actor.State(a.PID()) == "Z" })
+	if id.Life() != Dead || PIDLives(a.PID()) || remains(id) {
+		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.PID()), remains(id))
 	}
 }
 
 func TestOwnerWhoseLeaderThreadExitedIsAlive(t *testing.T) {
-	ready := file(t, "ready")
-	a := play(t, leads, "leaderless", ready)
-	id := a.id()
-	eventually(t, "leader thread gone, others run", func() bool { return exists(ready) && state(a.pid()) == "Z" })
-	if id.Life() != Alive || !PIDLives(a.pid()) || !remains(id) {
-		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.pid()), remains(id))
+	ready := actor.File(t, "ready")
+	a := actor.Play(t, actor.Leads, "leaderless", ready)
+	id := idOf(a)
+	actor.Eventually(t, "leader thread gone, others run", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "Z" })
+	if id.Life() != Alive || !PIDLives(a.PID()) || !remains(id) {
+		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.PID()), remains(id))
 	}
-	mustEnd(t, Killer{Pause: 100 * time.Millisecond}, Job{Owner: id, FileUID: os.Getuid()})
-	if id.Life() != Dead {
-		t.Error("not dead after End")
-	}
+	a.Process.Kill()
+	actor.Eventually(t, "it is dead", func() bool { return id.Life() == Dead })
 }
 
 func TestAnotherStartTimeIsDead(t *testing.T) {
-	a := sleeper(t, leads)
-	id := a.id()
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
 	id.Start--
 	id.Inode = 0
 	if id.Life() != Dead {
@@ -96,34 +79,28 @@ func TestAnotherStartTimeIsDead(t *testing.T) {
 	if remains(id) {
 		t.Error("the group of the pid's next holder passes for the old one's")
 	}
-	mustEnd(t, Killer{}, Job{Owner: id, FileUID: -1})
-	if gone(a.pid()) {
-		t.Error("a stranger was ended")
-	}
 }
 
 func TestRecycledPidIsDead(t *testing.T) {
 	need.Root(t)
-	a := sleeper(t, leads)
-	id := a.id()
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
 	a.Process.Kill()
-	a.wait()
+	a.Await()
 	// Within one tick of the clock the two could not be told apart.
-	eventually(t, "the next tick", func() bool { return sleeper(t, leads).id().Start > id.Start })
-	for range 500 {
+	actor.Eventually(t, "the next tick", func() bool { return idOf(actor.Sleeper(t, actor.Leads)).Start > id.Start })
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		if os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(id.PID-1)), 0) != nil {
 			need.Skip(t, "this kernel does not let the next pid be chosen")
 		}
-		next := sleeper(t, leads)
-		if next.pid() != id.PID {
-			continue // somebody else forked in between
+		next := actor.Sleeper(t, actor.Leads)
+		if next.PID() != id.PID { // somebody else forked in between
+			next.Process.Kill()
+			next.Await()
+			continue
 		}
 		if !PIDLives(id.PID) || id.Life() != Dead || remains(id) {
 			t.Errorf("pid lives %v, life %v, group lives %v", PIDLives(id.PID), id.Life(), remains(id))
-		}
-		mustEnd(t, Killer{}, Job{Owner: id, FileUID: 0})
-		if next.id().Life() != Alive {
-			t.Error("the pid's next holder was ended")
 		}
 		return
 	}
@@ -167,10 +144,10 @@ func TestWhereAnIdentityWasReadDecides(t *testing.T) {
 }
 
 func TestDeadInAnotherTimeNamespaceIsDead(t *testing.T) {
-	a := shell(t, leads, "exit 0")
-	a.wait()
+	a := actor.Shell(t, actor.Leads, "exit 0")
+	a.Await()
 	id := Here()
-	id.PID, id.Start = a.pid(), 1
+	id.PID, id.Start = a.PID(), 1
 	id.TimeNS++
 	if id.Life() != Dead {
 		t.Errorf("%v", id.Life())
@@ -178,32 +155,29 @@ func TestDeadInAnotherTimeNamespaceIsDead(t *testing.T) {
 }
 
 func TestGroupOfADeadLeaderLives(t *testing.T) {
-	orphan := file(t, "orphan")
-	a := shell(t, leads, `sleep 100 & echo $! >"$1"; read x`, orphan)
-	id, err := Of(a.pid())
+	orphan := actor.File(t, "orphan")
+	a := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; read x`, orphan)
+	id, err := Of(a.PID())
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid := pidIn(t, orphan)
+	pid := actor.PIDIn(t, orphan)
 	a.Process.Kill()
 	a.Process.Wait()
 	if id.Life() != Dead || !remains(id) {
 		t.Fatalf("life %v, group lives %v", id.Life(), remains(id))
 	}
-	var r recorder
-	mustEnd(t, r.killer(time.Second), Job{Owner: id, FileUID: os.Getuid()})
-	if !gone(pid) || remains(id) {
-		t.Error("the orphan lives on")
-	}
+	unix.Kill(pid, unix.SIGKILL)
+	actor.Eventually(t, "once the orphan is dead nothing remains", func() bool { return !remains(id) })
 }
 
 func TestALeaderThatIsBeingReapedLeavesNoGroup(t *testing.T) {
 	for range 100 {
-		a := sleeper(t, leads)
-		id := a.id()
+		a := actor.Sleeper(t, actor.Leads)
+		id := idOf(a)
 		a.Process.Kill()
-		go a.wait()
-		eventually(t, "the leader is dead", func() bool { return id.Life() == Dead })
+		go a.Await()
+		actor.Eventually(t, "the leader is dead", func() bool { return id.Life() == Dead })
 		for range 3 {
 			if remains(id) {
 				t.Fatal("its group lives without it")
@@ -216,27 +190,27 @@ func TestGroupRules(t *testing.T) {
 	id := Identity{PID: 10, PGID: 10, SID: 7, Start: 5}
 	for _, c := range []struct {
 		name string
-		list []entry
+		list []Entry
 		want bool
 	}{
-		{"a member", []entry{{pid: 11, pgid: 10, sid: 7, start: 5}}, true},
-		{"a member whose session is not known", []entry{{pid: 11, pgid: 10, start: 5}}, true},
-		{"an older member", []entry{{pid: 11, pgid: 10, sid: 7, start: 4}}, false},
-		{"a zombie", []entry{{pid: 11, pgid: 10, sid: 7, start: 6, dead: true}}, false},
-		{"the leader's zombie and a member", []entry{{pid: 10, pgid: 10, start: 5, dead: true}, {pid: 12, pgid: 10, start: 6}}, true},
-		{"the pid is another's", []entry{{pid: 10, pgid: 10, start: 9}, {pid: 12, pgid: 10, start: 9}}, false},
-		{"a daemon whose first process had the pid later", []entry{{pid: 12, pgid: 10, sid: 10, start: 9}}, false},
+		{"a member", []Entry{{PID: 11, PGID: 10, SID: 7, Start: 5}}, true},
+		{"a member whose session is not known", []Entry{{PID: 11, PGID: 10, Start: 5}}, true},
+		{"an older member", []Entry{{PID: 11, PGID: 10, SID: 7, Start: 4}}, false},
+		{"a zombie", []Entry{{PID: 11, PGID: 10, SID: 7, Start: 6, Exited: true}}, false},
+		{"the leader's zombie and a member", []Entry{{PID: 10, PGID: 10, Start: 5, Exited: true}, {PID: 12, PGID: 10, Start: 6}}, true},
+		{"the pid is another's", []Entry{{PID: 10, PGID: 10, Start: 9}, {PID: 12, PGID: 10, Start: 9}}, false},
+		{"a daemon whose first process had the pid later", []Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}, false},
 	} {
 		if got := id.bands()[0].lives(c.list); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
 	old := Identity{PID: 10, PGID: 10, SID: Unrecorded, Start: 5}
-	if !old.bands()[0].lives([]entry{{pid: 12, pgid: 10, sid: 10, start: 9}}) {
+	if !old.bands()[0].lives([]Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}) {
 		t.Error("a member of a group whose session nobody wrote down is left out")
 	}
 	beyond := Identity{PID: 10, PGID: 10, Start: 5}
-	if beyond.bands()[0].lives([]entry{{pid: 12, pgid: 10, sid: 10, start: 9}}) {
+	if beyond.bands()[0].lives([]Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}) {
 		t.Error("a session beyond the pid namespace is taken for one within")
 	}
 	for _, id := range []Identity{{PID: 1, PGID: 1, SID: 1}, {PID: 11, PGID: 10, SID: 10}, {}} {
@@ -249,13 +223,13 @@ func TestGroupRules(t *testing.T) {
 func TestSessionRules(t *testing.T) {
 	id := Identity{PID: 10, PGID: 10, SID: 10, Start: 5}
 	for claim, c := range map[string]struct {
-		list []entry
+		list []Entry
 		want bool
 	}{
-		"a member in a group of its own": {[]entry{{pid: 11, pgid: 11, sid: 10, start: 5}}, true},
-		"an older one":                   {[]entry{{pid: 11, pgid: 11, sid: 10, start: 4}}, false},
-		"a daemon with its own session":  {[]entry{{pid: 11, pgid: 11, sid: 11, start: 6}}, false},
-		"a zombie":                       {[]entry{{pid: 11, pgid: 11, sid: 10, start: 6, dead: true}}, false},
+		"a member in a group of its own": {[]Entry{{PID: 11, PGID: 11, SID: 10, Start: 5}}, true},
+		"an older one":                   {[]Entry{{PID: 11, PGID: 11, SID: 10, Start: 4}}, false},
+		"a daemon with its own session":  {[]Entry{{PID: 11, PGID: 11, SID: 11, Start: 6}}, false},
+		"a zombie":                       {[]Entry{{PID: 11, PGID: 11, SID: 10, Start: 6, Exited: true}}, false},
 	} {
 		if got := id.bands()[1].lives(c.list); got != c.want {
 			t.Errorf("%s: %v", claim, got)
@@ -264,8 +238,8 @@ func TestSessionRules(t *testing.T) {
 }
 
 func TestAncestors(t *testing.T) {
-	a := sleeper(t, leads)
-	for pid, want := range map[int]bool{os.Getpid(): true, os.Getppid(): true, a.pid(): false, 0: false} {
+	a := actor.Sleeper(t, actor.Leads)
+	for pid, want := range map[int]bool{os.Getpid(): true, os.Getppid(): true, a.PID(): false, 0: false} {
 		if IsAncestor(pid) != want {
 			t.Errorf("IsAncestor(%d) is %v", pid, !want)
 		}
@@ -279,12 +253,16 @@ func TestStatLines(t *testing.T) {
 	}
 	for _, command := range []string{"sh", "a) Z 1 (b", "", "two words", ")))", "a\nb"} {
 		e, err := parseStat(line("42", command, "S", "3"))
-		if err != nil || e.pid != 42 || e.ppid != 1 || e.pgid != 2 || e.start != 99 || e.command != command || e.dead || e.stopped {
+		if err != nil || e.PID != 42 || e.Parent != 1 || e.PGID != 2 || e.SID != 3 || e.Start != 99 || e.Command != command || e.Exited || e.Stopped {
 			t.Errorf("%q: %+v %v", command, e, err)
 		}
 	}
 	// Seen while a process is being reaped.
-	if e, err := parseStat([]byte("1 (x) X 0 -1 -1 0 -1 4 0 0 0 0 0 0 0 0 20 0 0 0 99 0")); err != nil || !e.dead {
+	if e, err := parseStat([]byte("1 (x) X 0 -1 -1 0 -1 4 0 0 0 0 0 0 0 0 20 0 0 0 99 0")); err != nil || !e.Exited {
+		t.Errorf("%+v %v", e, err)
+	}
+	nineteen := "1 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18"
+	if e, err := parseStat([]byte(nineteen + " 99")); err != nil || e.Start != 99 {
 		t.Errorf("%+v %v", e, err)
 	}
 	for state, want := range map[string][3]bool{ // threads 1: dead, threads 2: dead, stopped
@@ -292,11 +270,11 @@ func TestStatLines(t *testing.T) {
 	} {
 		one, _ := parseStat(line("1", "x", state, "1"))
 		two, _ := parseStat(line("1", "x", state, "2"))
-		if got := [3]bool{one.dead, two.dead, one.stopped}; got != want {
+		if got := [3]bool{one.Exited, two.Exited, one.Stopped}; got != want || one.Traced != (state == "t") {
 			t.Errorf("state %s: %v, want %v", state, got, want)
 		}
 	}
-	for _, bad := range []string{"", "1", "1 (x", "1 (x) S 1 2", ") 1 (", "x (y) S" + tail} {
+	for _, bad := range []string{"", "1", "1 (x", "1 (x) S 1 2", "1 (x)", ") 1 (", "x (y) S" + tail, "1 S" + tail, "1 (x S" + tail, nineteen} {
 		if _, err := parseStat([]byte(bad)); err == nil {
 			t.Errorf("%q was taken for a stat line", bad)
 		}
@@ -310,7 +288,7 @@ func FuzzParseStat(f *testing.F) {
 
 func init() {
 	// Run as root in a mount namespace of its own; becomes nobody.
-	roles["hidden"] = func(args []string) int {
+	actor.Roles["hidden"] = func(args []string) int {
 		for _, err := range []error{
 			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
 			unix.Mount("proc", "/proc", "proc", 0, "hidepid=2"),
@@ -320,48 +298,51 @@ func init() {
 			}
 		}
 		cmd := exec.Command("/proc/self/exe", args...)
-		cmd.Env = append(os.Environ(), role+"=unseeing")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		cmd.Env = append(os.Environ(), actor.Role+"=unseeing")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: actor.Nobody, Gid: actor.Nobody}}
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if cmd.Run() != nil {
 			return 1
 		}
 		return 0
 	}
-	roles["unseeing"] = func(args []string) int {
+	actor.Roles["unseeing"] = func(args []string) int {
 		id := Here()
 		id.PID, _ = strconv.Atoi(args[0])
 		start, _ := strconv.Atoi(args[1])
 		id.Start, id.PGID = uint64(start), id.PID
 		_, err := Of(id.PID)
-		line, lineErr := ancestors()
+		line, lineErr := Ancestors()
 		println("of:", errors.Is(err, unix.EPERM), "life:", id.Life().String(), "lives:", PIDLives(id.PID), "group:", remains(id))
-		println("climbed:", lineErr == nil, line[1])
+		println("climbed:", lineErr == nil, slices.Contains(line, 1))
 		return 0
 	}
 }
 
 func TestHiddenIsNotDead(t *testing.T) {
 	need.Root(t)
-	a := sleeper(t, leads)
-	id := a.id()
-	b := play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "hidden", strconv.Itoa(id.PID), strconv.FormatUint(id.Start, 10))
-	b.wait()
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
+	b := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "hidden", strconv.Itoa(id.PID), strconv.FormatUint(id.Start, 10))
+	b.Await()
 	if b.ProcessState.ExitCode() == 2 {
 		need.Skip(t, "may not mount")
 	}
-	if got := b.out.String(); !strings.Contains(got, "of: true life: unknown lives: true group: true\n") {
+	if got := b.Out.String(); !strings.Contains(got, "of: true life: unknown lives: true group: true\n") {
 		t.Errorf("got %s", got)
 	}
-	if !strings.Contains(b.out.String(), "climbed: true true") {
-		t.Log("this kernel does not name hidden parents:", b.out.String())
+	if !strings.Contains(b.Out.String(), "climbed: true true") {
+		t.Log("this kernel does not name hidden parents:", b.Out.String())
 	}
 }
 
 func init() {
-	roles["misplaced"] = func([]string) int {
+	actor.Roles["misplaced"] = func([]string) int {
 		_, err := Of(os.Getpid())
-		println(err.Error(), Identity{PID: 1, Start: 1}.Life().String())
+		one := Identity{PID: 1, Start: 1}
+		println(err.Error(), one.Life().String())
+		job := Job{Owner: one, FileUID: -1}
+		println(job.Remains(), job.Alive(), err.Error() == Readable().Error(), Here() == Identity{})
 		return 0
 	}
 }
@@ -369,9 +350,9 @@ func init() {
 func TestProcOfAnotherNamespaceIsRefused(t *testing.T) {
 	need.Root(t)
 	// Nothing mounts /proc anew for the namespace: its pids are other processes.
-	a := play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")
-	a.wait()
-	if got := a.out.String(); !strings.Contains(got, "another pid namespace unknown") {
+	a := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")
+	a.Await()
+	if got := a.Out.String(); !strings.Contains(got, "another pid namespace unknown\ntrue false true true\n") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -399,58 +380,8 @@ func BenchmarkOf(b *testing.B) {
 }
 func BenchmarkTable(b *testing.B) {
 	for b.Loop() {
-		if _, err := table(); err != nil {
+		if _, err := Table(); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-func init() {
-	roles["lookout"] = func(args []string) int {
-		if syscall.Mount("proc", "/proc", "proc", 0, "hidepid=2") != nil {
-			return 2
-		}
-		cmd := exec.Command(os.Args[0], args...)
-		cmd.Env = append(os.Environ(), role+"=hunter")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if cmd.Run() != nil {
-			return 1
-		}
-		return 0
-	}
-	roles["hunter"] = func(args []string) int {
-		owner, _ := strconv.Atoi(args[0])
-		id, err := Of(owner)
-		if err != nil {
-			println(err.Error())
-			return 1
-		}
-		var r recorder
-		var stuck *StuckError
-		err = r.killer(brief).End(Job{Owner: id, FileUID: nobody})
-		println(errors.Is(err, unix.EPERM), errors.As(err, &stuck) && strconv.Itoa(stuck.PID) == args[1], len(r.sent))
-		return 0
-	}
-}
-
-// A member that /proc hides (hidepid) and that may not be signalled, as sudo's
-// is, makes the job stuck before anybody is signalled.
-func TestAHiddenMemberOfAnotherUserMakesTheJobStuck(t *testing.T) {
-	need.Root(t)
-	if _, err := exec.LookPath("setpriv"); err != nil {
-		need.Skip(t, "no setpriv")
-	}
-	child := file(t, "child")
-	a := shell(t, leads, `sleep 100 & echo $! >"$1"; exec setpriv --reuid 65534 --regid 65534 --clear-groups sleep 100`, child)
-	pid := pidIn(t, child)
-	eventually(t, "the owner is nobody", func() bool { uid, err := user(a.pid()); return err == nil && uid == nobody })
-	b := play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "lookout", strconv.Itoa(a.pid()), strconv.Itoa(pid))
-	b.wait()
-	if b.ProcessState.ExitCode() == 2 {
-		need.Skip(t, "may not mount")
-	}
-	if got := b.out.String(); got != "true true 0\n" || gone(a.pid()) || gone(pid) {
-		t.Errorf("got %s", got)
 	}
 }

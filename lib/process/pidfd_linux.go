@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/sysfile"
 )
 
 // spare descriptors are kept for reading /proc while a large job is held.
@@ -15,21 +17,24 @@ const spare = 16
 var lastPidfd = sync.OnceValue(func() int {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
-		return -1
+		return noPidfd
 	}
-	return int(min(limit.Cur, 1<<20)) - spare
+	return lastOf(limit.Cur)
 })
 
-// openPidfd returns -1 where there is none to be had: before Linux 5.3, in a
+// lastOf is the last descriptor for a pidfd where so many may be open.
+func lastOf(descriptors uint64) int { return int(min(descriptors, 1<<20)) - spare }
+
+// openPidfd returns noPidfd where there is none to be had: before Linux 5.3, in a
 // sandbox, or with too few descriptors left.
 func openPidfd(pid int) int {
 	fd, err := unix.PidfdOpen(pid, 0) // close-on-exec by itself
 	if err != nil {
-		return -1
+		return noPidfd
 	}
 	if fd > lastPidfd() {
 		unix.Close(fd)
-		return -1
+		return noPidfd
 	}
 	return fd
 }
@@ -37,23 +42,29 @@ func openPidfd(pid int) int {
 // pidfs tells whether each process has a pidfd inode of its own, which is never
 // used again before the next boot: pidfs, since Linux 6.9, on 64-bit machines.
 // Before, all pidfds were one anonymous inode.
-var pidfs = sync.OnceValue(func() bool {
+var pidfs = sync.OnceValue(findPidfs)
+
+func findPidfs() bool {
 	fd, err := unix.PidfdOpen(unix.Getpid(), 0)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
+	return onPidfs(fd)
+}
+
+func onPidfs(fd int) bool {
 	var st unix.Statfs_t
 	return unix.Fstatfs(fd, &st) == nil && st.Type == pidfsMagic && strconv.IntSize == 64
-})
+}
 
 // pidfsMagic is PID_FS_MAGIC of linux/magic.h.
 const pidfsMagic = 0x50494446
 
-// inodeOfPidfd returns 0 where an inode does not name a process.
+// inodeOfPidfd returns 0 where an inode does not name a process, and for noPidfd.
 func inodeOfPidfd(fd int) uint64 {
 	var st unix.Stat_t
-	if fd < 0 || !pidfs() || unix.Fstat(fd, &st) != nil {
+	if !pidfs() || unix.Fstat(fd, &st) != nil {
 		return 0
 	}
 	return st.Ino
@@ -73,18 +84,18 @@ func signalPidfd(fd int, sig unix.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// pidfdDead: a pidfd polls readable once the process and all its threads have
-// exited, also while it is a zombie (pidfd_open(2)).
-func pidfdDead(fd int) bool {
+// pidfdExited: a pidfd polls readable once the process and all its threads have
+// exited, also while it is a zombie (pidfd_open(2)). Of noPidfd nothing is known.
+func pidfdExited(fd int) bool {
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	n, err := again(func() (int, error) { return unix.Poll(poll, 0) })
-	return err == nil && n == 1 && poll[0].Revents&unix.POLLIN != 0
+	_, err := sysfile.RetryN(func() (int, error) { return unix.Poll(poll, 0) })
+	return err == nil && poll[0].Revents&unix.POLLIN != 0
 }
 
-// awaitDeath returns when one of the handles has died, or after d, whichever
+// AwaitDeath returns when one of the handles has died, or after d, whichever
 // is first. Handles without a descriptor do not wake it.
-func awaitDeath(list []handle, d time.Duration) {
-	poll := make([]unix.PollFd, 0, len(list))
+func AwaitDeath(list []Handle, d time.Duration) {
+	var poll []unix.PollFd
 	for _, h := range list {
 		if h.fd >= 0 {
 			poll = append(poll, unix.PollFd{Fd: int32(h.fd), Events: unix.POLLIN})
@@ -102,14 +113,13 @@ func PIDLives(pid int) bool {
 	if pid <= 0 {
 		return false
 	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err == nil {
+	if fd := openPidfd(pid); fd != noPidfd {
 		defer unix.Close(fd)
-		return !pidfdDead(fd)
+		return !pidfdExited(fd)
 	}
 	if unix.Kill(pid, 0) == unix.ESRCH {
 		return false
 	}
 	e, err := look(pid)
-	return err != nil && err != unix.ESRCH || err == nil && !e.dead
+	return err != unix.ESRCH && !e.Exited
 }

@@ -10,7 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/lib/exit"
+	"adlock/lib/fault"
+	"adlock/lib/sysfile"
 )
 
 // bootIDs: this system names its boots.
@@ -18,27 +19,30 @@ const bootIDs = true
 
 // here returns the part of an Identity that says where this process reads.
 // It is read once.
-var here = sync.OnceValues(func() (Identity, error) {
+var here = sync.OnceValues(func() (Identity, error) { return place("/") })
+
+// place is here below a root, which ends in a slash.
+func place(root string) (Identity, error) {
 	// /proc may have been mounted in another pid namespace; its pids would
 	// then be other processes than those that we signal.
-	switch self, err := os.Readlink("/proc/self"); {
+	switch self, err := os.Readlink(root + "proc/self"); {
 	case errors.Is(err, fs.ErrNotExist):
-		return Identity{}, exit.New(exit.Unavailable, "/proc", "is not mounted")
+		return Identity{}, fault.New(fault.Unavailable, "/proc", "is not mounted")
 	case err != nil:
 		return Identity{}, err
 	case self != strconv.Itoa(os.Getpid()):
-		return Identity{}, exit.New(exit.Unavailable, "/proc", "is mounted for another pid namespace")
+		return Identity{}, fault.New(fault.Unavailable, "/proc", "is mounted for another pid namespace")
 	}
-	id := Identity{Boot: word("/proc/sys/kernel/random/boot_id"), Machine: word("/etc/machine-id")}
+	id := Identity{Boot: word(root + "proc/sys/kernel/random/boot_id"), Machine: word(root + "etc/machine-id")}
 	if id.Machine == "" {
-		id.Machine = word("/var/lib/dbus/machine-id")
+		id.Machine = word(root + "var/lib/dbus/machine-id")
 	}
 	if id.Machine == "uninitialized" { // machine-id(5): a first boot in progress
 		id.Machine = ""
 	}
-	id.PIDNS, id.TimeNS = inode("/proc/self/ns/pid"), inode("/proc/self/ns/time")
+	id.PIDNS, id.TimeNS = inode(root+"proc/self/ns/pid"), inode(root+"proc/self/ns/time")
 	return id, nil
-})
+}
 
 // word returns the content of a small file, "" where it cannot be read.
 func word(path string) string {
@@ -63,38 +67,40 @@ func slurp(path string, buf []byte) []byte {
 }
 
 func read(path string, buf []byte) ([]byte, error) {
-	fd, err := again(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := sysfile.Open(path, unix.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	n, err := again(func() (int, error) { return unix.Read(fd, buf) })
+	n, err := sysfile.Read(fd, buf)
 	if err != nil {
 		return nil, err
 	}
 	return buf[:n], nil
 }
 
-// again repeats what a signal interrupted.
-func again(call func() (int, error)) (int, error) {
-	for {
-		if n, err := call(); err != unix.EINTR {
-			return n, err
-		}
-	}
-}
-
 func path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
 // look reads one process: unix.ESRCH where it is gone, unix.EPERM where
 // hidepid hides it.
-func look(pid int) (entry, error) {
+func look(pid int) (Entry, error) {
 	var buf [1024]byte // the fields that matter come within the first 500 bytes
-	text, err := read(path(pid, "stat"), buf[:])
+	text, err := read(path(pid, statOf(pid)), buf[:])
 	if err != nil {
-		return entry{}, missing(pid, err)
+		return Entry{}, missing(pid, err)
 	}
 	return parseStat(text)
+}
+
+// statOf is the file that shows a process. This process looks at its first thread, of
+// which the kernel tells the same: where qemu runs programs of another architecture it
+// makes up a /proc/PID/stat for the program itself, with a later start and in no group,
+// and whoever compared that with what others see would take the living for dead.
+func statOf(pid int) string {
+	if pid == os.Getpid() {
+		return "task/" + strconv.Itoa(pid) + "/stat"
+	}
+	return "stat"
 }
 
 // missing says what a failed read in /proc/PID means. hidepid=2 gives ENOENT
@@ -113,16 +119,21 @@ func missing(pid int, err error) error {
 	return unix.EPERM
 }
 
+// exiting is the flag of a process that has begun to exit (PF_EXITING in the kernel's
+// sched.h): it sets it before it closes its files.
+const exiting = 4
+
 // parseStat reads /proc/PID/stat, proc_pid_stat(5). The command may hold
 // blanks and parentheses, so fields are counted from the last ')'.
-func parseStat(text []byte) (entry, error) {
-	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
-	if open < 1 || end < open {
-		return entry{}, unix.EBADMSG
+func parseStat(text []byte) (Entry, error) {
+	pid, rest, _ := bytes.Cut(text, []byte{'('})
+	end := bytes.LastIndexByte(rest, ')')
+	if end < 0 {
+		return Entry{}, unix.EBADMSG
 	}
-	f := bytes.Fields(text[end+1:]) // f[0] is field 3
+	f := bytes.Fields(rest[end+1:]) // f[0] is field 3
 	if len(f) < 20 {
-		return entry{}, unix.EBADMSG
+		return Entry{}, unix.EBADMSG
 	}
 	bad := error(nil)
 	number := func(b []byte) int {
@@ -132,69 +143,76 @@ func parseStat(text []byte) (entry, error) {
 		}
 		return n
 	}
-	e := entry{
-		pid:     number(bytes.TrimSpace(text[:open])),
-		ppid:    number(f[1]),
-		pgid:    number(f[2]),
-		sid:     number(f[3]),
-		start:   uint64(number(f[19])),
-		stopped: f[0][0] == 'T',
-		command: string(text[open+1 : end]),
+	e := Entry{
+		PID:     number(bytes.TrimSpace(pid)),
+		Parent:  number(f[1]),
+		PGID:    number(f[2]),
+		SID:     number(f[3]),
+		Start:   uint64(number(f[19])),
+		Stopped: f[0][0] == 'T',
+		Traced:  f[0][0] == 't',
+		Exiting: number(f[6])&exiting != 0,
+		Command: string(rest[:end]),
 	}
 	// A zombie's only thread is itself; a leader that exited before its
 	// threads is in state Z too, but counts them.
-	e.dead = f[0][0] == 'X' || f[0][0] == 'Z' && number(f[17]) <= 1
+	e.Exited = f[0][0] == 'X' || f[0][0] == 'Z' && number(f[17]) <= 1
 	return e, bad
 }
 
-// user returns the effective user. The owner of /proc/PID would be cheaper,
+// User returns the effective user. The owner of /proc/PID would be cheaper,
 // but it is root's for a process that may not be dumped (prctl(2)).
-func user(pid int) (int, error) {
+func User(pid int) (uid int, err error) {
 	var buf [1024]byte
 	text, err := read(path(pid, "status"), buf[:])
 	if err != nil {
-		return 0, missing(pid, err)
+		return uid, missing(pid, err)
 	}
 	process, err := statusNumber(text, "Tgid:", 0)
 	if err == nil && process != pid {
 		err = &ThreadError{process}
 	}
 	if err != nil {
-		return 0, err
+		return uid, err
 	}
 	const effective = 1
 	return statusNumber(text, "Uid:", effective)
 }
 
 // statusNumber returns a number of /proc/PID/status.
-func statusNumber(text []byte, field string, column int) (int, error) {
+func statusNumber(text []byte, field string, column int) (n int, err error) {
 	_, line, _ := bytes.Cut(text, []byte("\n"+field))
 	line, _, _ = bytes.Cut(line, []byte("\n"))
 	f := bytes.Fields(line)
 	if len(f) <= column {
-		return 0, unix.EBADMSG
+		return n, unix.EBADMSG
 	}
 	return strconv.Atoi(string(f[column]))
 }
 
-// parent returns the parent's pid. Where hidepid hides the process, its pidfd
-// still tells (Linux 6.13).
+// parent returns the parent's pid.
 func parent(pid int) (int, error) {
-	e, err := look(pid)
-	if err != unix.EPERM {
-		return e.ppid, err
+	e, err := Find(pid)
+	if err != nil {
+		return e.Parent, err
 	}
-	if e, there := hidden(pid); there && e.ppid != 0 {
-		return e.ppid, nil
-	}
-	return 0, err
+	return e.above()
 }
 
-// children returns the pids of a process' children as the kernel lists them
+// above is the parent: where hidepid hides a process, its pidfd still tells it,
+// but not before Linux 6.13.
+func (e Entry) above() (int, error) {
+	if e.Hidden && e.Parent == 0 {
+		return e.Parent, unix.EPERM
+	}
+	return e.Parent, nil
+}
+
+// Children returns the pids of a process' children as the kernel lists them
 // (CONFIG_PROC_CHILDREN), in microseconds where a table takes milliseconds.
 // It may miss some while they come and go: it adds to a table, and does not
 // replace one.
-func children(pid int) []int {
+func Children(pid int) []int {
 	tasks, err := os.ReadDir(path(pid, "task"))
 	if err != nil {
 		return nil
@@ -202,11 +220,20 @@ func children(pid int) []int {
 	var pids []int
 	var buf [4096]byte
 	for _, task := range tasks {
-		for _, f := range bytes.Fields(slurp(path(pid, "task/"+task.Name()+"/children"), buf[:])) {
-			if child, err := strconv.Atoi(string(f)); err == nil {
-				pids = append(pids, child)
-			}
-		}
+		pids = appendPIDs(pids, slurp(path(pid, "task/"+task.Name()+"/children"), buf[:]))
 	}
 	return pids
+}
+
+// appendPIDs adds the numbers of a list in which a blank follows each: one that
+// none follows is cut off (a page may be longer than what was read).
+func appendPIDs(pids []int, list []byte) []int {
+	for {
+		number, rest, whole := bytes.Cut(list, []byte{' '})
+		pid, err := strconv.Atoi(string(number))
+		if !whole || err != nil {
+			return pids
+		}
+		pids, list = append(pids, pid), rest
+	}
 }

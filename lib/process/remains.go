@@ -3,10 +3,10 @@ package process
 // Remains tells whether something of the job lives that can be known of though
 // its owner is dead: what the lock recorded, and the members of the process
 // group and of the session that the owner led, or its command. What cannot be
-// checked counts as living (design 4).
+// checked counts as living (lib/protocol.md, 2).
 //
-// What is not noticed: the group ended, its number came round to another leader
-// in the same session, and that one exited before its own group did.
+// One case is mistaken for the job: its group ended, another process of the same session
+// got the number and led a group, and exited before that group did.
 func (job Job) Remains() bool {
 	where, err := here()
 	if err != nil {
@@ -24,9 +24,9 @@ func (job Job) Remains() bool {
 // Survived returns an error that names a process which the lock recorded beside the
 // owner and which lives, or cannot be proved dead; nil where there is none.
 func (job Job) Survived() error {
-	for _, id := range job.recorded() {
+	for _, id := range job.Recorded() {
 		if id.Life() != Dead {
-			return &StuckError{id.PID, "", ErrSurvivor}
+			return &StuckError{id.PID, "", errSurvivor}
 		}
 	}
 	if job.Uncounted {
@@ -35,10 +35,13 @@ func (job Job) Survived() error {
 	return nil
 }
 
-// Alive is Remains without what is only not known to be dead: what nobody can
-// overrule who has judged the job dead.
+// EndingBegan tells whether somebody has begun to end the job, and recorded its members.
+func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncounted }
+
+// Alive tells whether something of the job is known to live. Unlike Remains it leaves
+// out what cannot be checked: a person may judge that dead (adlock clear).
 func (job Job) Alive() bool {
-	for _, id := range job.recorded() {
+	for _, id := range job.Recorded() {
 		if id.Life() == Alive {
 			return true
 		}
@@ -47,8 +50,8 @@ func (job Job) Alive() bool {
 	return err == nil && job.Owner.seenFrom(where) == samePlace && job.bandLives(where)
 }
 
-// recorded are the processes that the lock names beside the owner.
-func (job Job) recorded() []Identity {
+// Recorded are the processes that the lock names beside the owner.
+func (job Job) Recorded() []Identity {
 	list := job.Survivors
 	if job.Command.PID != 0 {
 		list = append([]Identity{job.Command}, list...)
@@ -57,19 +60,19 @@ func (job Job) recorded() []Identity {
 }
 
 func (job Job) bandLives(where Identity) bool {
-	var list []entry
+	var list []Entry
 	for _, b := range job.bands() {
 		if b.gone() {
-			continue // for good: whoever could make it is dead, or known to live
+			continue // nobody can make it anew: its first process is dead, or counted already
 		}
 		if list == nil {
 			var err error
-			if list, err = table(); err != nil {
+			if list, err = Table(); err != nil {
 				return true
 			}
 		}
 		if job.Owner.TimeNS != where.TimeNS {
-			b.start = 0 // start times cannot be compared: any member counts
+			b.Start = 0 // start times cannot be compared: any member counts
 		}
 		if b.lives(list) {
 			return true

@@ -1,9 +1,6 @@
 package process
 
-import (
-	"bytes"
-	"time"
-)
+import "time"
 
 // tick is the unit of Identity.Start: USER_HZ is 100 on every system that Go runs on.
 const tick = time.Second / 100
@@ -11,15 +8,9 @@ const tick = time.Second / 100
 // Still tells whether a process stands still, stopped by a signal or held by a
 // debugger, and how long ago it was started.
 func Still(pid int) (still bool, age time.Duration) {
-	var buf [1024]byte
-	text, err := read(path(pid, "stat"), buf[:])
+	e, err := look(pid)
 	if err != nil {
-		return false, 0
+		return still, age
 	}
-	e, err := parseStat(text)
-	if err != nil {
-		return false, 0
-	}
-	state := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])[0][0]
-	return state == 'T' || state == 't', Boottime() - time.Duration(e.start)*tick
+	return e.Stopped || e.Traced, Boottime() - time.Duration(e.Start)*tick
 }

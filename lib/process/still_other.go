@@ -4,8 +4,8 @@ package process
 
 import "time"
 
-// threadOf: here a thread's id is never taken for a pid.
-func threadOf(int) int { return 0 }
+// ThreadOf: here a thread's id is never taken for a pid.
+func ThreadOf(int) int { return 0 }
 
 // Still is asked only about the holder of a guard, whom these systems do not name.
 func Still(int) (still bool, age time.Duration) { return false, 0 }

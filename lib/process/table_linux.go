@@ -9,48 +9,59 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// table reads all processes that /proc shows. It is no picture of one instant,
+// Table reads all processes that /proc shows. It is no picture of one instant,
 // but who lives at its end is in it: what was forked while the directory was
 // read is looked up by number, until nothing has been forked meanwhile. So a
 // process that keeps forking its successor and exits is seen, too.
 //
 // A machine that forks faster than numbers can be looked up for long makes it
 // give up on that.
-func table() ([]entry, error) {
-	const rounds = 1000
-	before := lastPID()
-	list, err := readTable()
-	for i := 0; err == nil && i < rounds; i++ {
-		now := lastPID()
-		switch {
-		case now == before:
-			return hiddenChildren(list), nil
-		case now < before: // the numbers began again from the bottom
-			list, err = readTable()
-		default:
-			list, err = readForked(list, before, now)
-		}
-		before = now
-	}
+func Table() ([]Entry, error) {
+	list, err := steadyTable(lastPID, func() ([]Entry, error) { return readTable("/proc") }, readForked)
 	return hiddenChildren(list), err
 }
 
-// lastPID is the pid or thread id handed out last in this pid namespace, the
-// last field of /proc/loadavg (proc_loadavg(5)). 0: it cannot be read.
-func lastPID() int {
-	f := bytes.Fields(slurp("/proc/loadavg", make([]byte, 128)))
-	if len(f) < 5 {
-		return 0
+// steadyTable reads a whole table, and again as long as the last pid goes on: it does
+// so 1000 times at most.
+func steadyTable(last func() int, whole func() ([]Entry, error), forked func(list []Entry, after, upTo int) ([]Entry, error)) ([]Entry, error) {
+	before := last()
+	list, err := whole()
+	for range 1000 {
+		now := last()
+		switch {
+		case err != nil:
+			return nil, err
+		case now < before: // the numbers began again from the bottom
+			list, err = whole()
+		case now > before:
+			list, err = forked(list, before, now)
+		default:
+			return list, nil
+		}
+		before = now
 	}
-	pid, err := strconv.Atoi(string(f[4]))
-	if err != nil {
-		return 0
-	}
-	return pid
+	return list, err
 }
 
-func readTable() ([]entry, error) {
-	dir, err := os.Open("/proc")
+// lastPID is the pid or thread id handed out last in this pid namespace. 0: it
+// cannot be read.
+func lastPID() int { return lastPIDOf(slurp("/proc/loadavg", make([]byte, 128))) }
+
+// lastPIDOf is the last field of /proc/loadavg (proc_loadavg(5)).
+func lastPIDOf(loadavg []byte) (pid int) {
+	f := bytes.Fields(loadavg)
+	if len(f) < 5 {
+		return pid
+	}
+	last, err := strconv.Atoi(string(f[4]))
+	if err != nil {
+		return pid
+	}
+	return last
+}
+
+func readTable(proc string) ([]Entry, error) {
+	dir, err := os.Open(proc)
 	if err != nil {
 		return nil, err
 	}
@@ -59,14 +70,14 @@ func readTable() ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]entry, 0, len(names))
+	list := make([]Entry, 0, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue // not a process
-		}
-		if list, err = readOne(list, pid); err != nil {
-			return nil, err
+		if err == nil { // else it is no process
+			list, err = readOne(list, pid)
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 	return list, nil
@@ -74,28 +85,28 @@ func readTable() ([]entry, error) {
 
 // readForked adds the processes with pids in (after, upTo]. One that is in the
 // list already is there twice then, which does no harm.
-func readForked(list []entry, after, upTo int) ([]entry, error) {
+func readForked(list []Entry, after, upTo int) ([]Entry, error) {
 	var err error
 	for pid := after + 1; pid <= upTo && err == nil; pid++ {
-		if threadOf(pid) == 0 {
+		if ThreadOf(pid) == 0 {
 			list, err = readOne(list, pid)
 		}
 	}
 	return list, err
 }
 
-// threadOf tells thread ids apart: /proc does not list them, but has them. It
+// ThreadOf tells thread ids apart: /proc does not list them, but has them. It
 // returns the process whose thread that is; 0: it is the id of a process, or gone.
-func threadOf(id int) int {
+func ThreadOf(id int) (process int) {
 	pid, err := statusNumber(slurp(path(id, "status"), make([]byte, 512)), "Tgid:", 0)
 	if err != nil || pid == id {
-		return 0
+		return process
 	}
 	return pid
 }
 
 // readOne adds a process, but not one that has exited since.
-func readOne(list []entry, pid int) ([]entry, error) {
+func readOne(list []Entry, pid int) ([]Entry, error) {
 	e, err := look(pid)
 	switch err {
 	case nil:

@@ -16,12 +16,12 @@ func TestAZombieProvesNothingOfAGroupThatMayHideAnother(t *testing.T) {
 	}
 	defer func() { command.Process.Kill(); command.Wait() }()
 	pid := command.Process.Pid
-	zombie := entry{pid: pid, pgid: pid, dead: true}
+	zombie := Entry{PID: pid, PGID: pid, Exited: true}
 
 	defer func(hides func() bool) { hidesProcesses = hides }(hidesProcesses)
 	for _, hides := range []bool{false, true} {
 		hidesProcesses = func() bool { return hides }
-		if got := (band{key: key{pid: pid}}).lives([]entry{zombie}); got != hides {
+		if got := (band{Key: Key{PID: pid}}).lives([]Entry{zombie}); got != hides {
 			t.Errorf("/proc may hide somebody: %v; the group lives: %v", hides, got)
 		}
 	}

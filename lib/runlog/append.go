@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/sysfile"
 )
 
-// DefaultMax is the size in bytes past which a record is turned over.
+// DefaultMax is the size in bytes past which a runlog is turned over.
 const DefaultMax = 10 << 20
 
-// Log is the record of one host. It has no state besides its fields, and may be
-// used by any number of goroutines and processes at once.
+// Log is the runlog of one host. It may be used by any number of goroutines and
+// processes at once.
 type Log struct {
 	// Dir is the directory: there already, owned by root or the effective user
 	// and writable by nobody else.
@@ -25,6 +28,8 @@ type Log struct {
 	// that several writers add at one time or by a single line that is longer.
 	// Zero is DefaultMax. What is kept in all is twice as much.
 	Max int64
+
+	told atomic.Bool // FirstTrouble
 
 	// For tests: what to do before the rename of turnOver and before the write
 	// of append, when all has been looked at; and another patience.
@@ -49,7 +54,7 @@ func (l *Log) Append(e Event) error {
 		e.Time = time.Now()
 	}
 	line := appendLine(make([]byte, 0, 512), &e, l.Host)
-	if len(line) > MaxLine {
+	if len(line) > maxLine {
 		return &fs.PathError{Op: "append to", Path: l.path(), Err: fmt.Errorf("line of %d bytes: %w", len(line), unix.EFBIG)}
 	}
 	d, err := openFolder(l.Dir)
@@ -63,6 +68,34 @@ func (l *Log) Append(e Event) error {
 	}
 	return turning
 }
+
+// FirstTrouble is true once: a run that cannot write its runlog says so at the first
+// line, and not at each.
+func (l *Log) FirstTrouble() bool { return l.told.CompareAndSwap(false, true) }
+
+// Check tells whether Append could write now, and writes nothing. It is nil too where
+// the runlog is not there yet and can be made.
+func (l *Log) Check() error {
+	if err := checkHost(l.Host); err != nil {
+		return err
+	}
+	d, err := openFolder(l.Dir)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	f, err := d.open(l.name())
+	if errors.Is(err, fs.ErrNotExist) {
+		return d.mayCreate()
+	}
+	if err != nil {
+		return err
+	}
+	return f.close()
+}
+
+// Path is the file that Append appends to.
+func (l *Log) Path() string { return l.path() }
 
 func (l *Log) name() string { return fileName(l.Host) }
 
@@ -109,7 +142,7 @@ func (l *Log) append(d folder, line []byte) error {
 // appendTo writes line to f, unless the name has passed to another file. Why
 // that loses no line, with the lock and without it, is told in turnover.go.
 func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error) {
-	locked := f.lock(unix.LOCK_SH, l.wait()) == nil
+	locked := sysfile.Flock(f.fd, unix.LOCK_SH, l.wait()) == nil
 	st, err := d.stat(l.name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -149,9 +182,9 @@ func (f *file) write(line []byte, size int64) error {
 	if !whole {
 		line = append([]byte(torn), line...)
 	}
-	n, err := f.writeOnce(line)
+	n, err := sysfile.Write(f.fd, line)
 	if n > 0 && n < len(line) {
-		if _, err = f.writeOnce([]byte(torn)); err == nil {
+		if _, err = sysfile.Write(f.fd, []byte(torn)); err == nil {
 			err = errors.New("short write")
 		}
 	}
@@ -167,21 +200,8 @@ func (f *file) endsLine(size int64) (bool, error) {
 		return true, nil
 	}
 	last := make([]byte, 1)
-	err := retry(func() (err error) {
-		_, err = unix.Pread(f.fd, last, size-1)
-		return err
-	})
-	if err != nil {
+	if _, err := sysfile.Pread(f.fd, last, size-1); err != nil {
 		return false, &fs.PathError{Op: "read", Path: f.path, Err: err}
 	}
 	return bytes.Equal(last, []byte{'\n'}), nil
-}
-
-// writeOnce is write(2), again only if a signal came before the first byte.
-func (f *file) writeOnce(b []byte) (n int, err error) {
-	err = retry(func() (err error) {
-		n, err = unix.Write(f.fd, b)
-		return err
-	})
-	return n, err
 }

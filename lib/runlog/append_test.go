@@ -149,12 +149,12 @@ func TestLineLongerThanMaxIsWritten(t *testing.T) {
 func TestLineThatIsAbsurdlyLongIsRefused(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost}
-	mustAppend(t, log, strings.Repeat("a", MaxLine-200))
-	err := log.Append(Event{Kind: Acquire, Operand: strings.Repeat("a", MaxLine)})
+	mustAppend(t, log, strings.Repeat("a", maxLine-200))
+	err := log.Append(Event{Kind: Acquire, Operand: strings.Repeat("a", maxLine)})
 	if !errors.Is(err, unix.EFBIG) {
 		t.Errorf("error %v, want EFBIG", err)
 	}
-	if got := operands(t, dir); len(got) != 1 || len(got[0]) != MaxLine-200 {
+	if got := operands(t, dir); len(got) != 1 || len(got[0]) != maxLine-200 {
 		t.Errorf("%d lines, want the first", len(got))
 	}
 }
@@ -491,4 +491,36 @@ func childWrites(args []string) error {
 		}
 	}
 	return linking
+}
+
+func TestCheckTellsWhetherAppendCouldWriteAndWritesNothing(t *testing.T) {
+	dir := folderOf(t)
+	l := &Log{Dir: dir, Host: testHost}
+	if err := l.Check(); err != nil {
+		t.Errorf("no runlog yet: %v", err)
+	}
+	if left, err := os.ReadDir(dir); len(left) != 0 || err != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	mustAppend(t, l, "x")
+	if err := l.Check(); err != nil || l.Path() != currentOf(dir) {
+		t.Errorf("%s: %v", l.Path(), err)
+	}
+	same(t, operands(t, dir), "x")
+	for claim, bad := range map[string]*Log{
+		"no host": {Dir: dir, Host: "a.b"}, "no directory": {Dir: dir + "/none", Host: testHost},
+	} {
+		if err := bad.Check(); err == nil {
+			t.Errorf("%s is as good as any", claim)
+		}
+	}
+	if err := os.Remove(currentOf(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/dev/null", currentOf(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Check(); err == nil {
+		t.Error("a link is as good as a runlog")
+	}
 }

@@ -1,18 +1,22 @@
 package runlog
 
 import (
-	"math"
 	"strconv"
 	"time"
+
+	"adlock/lib/limit"
 )
 
 // timeLayout has a fixed width, so that lines sort by it.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// MaxLine is the longest line, in bytes with its newline. It is far above what a
-// command line needs, and keeps one record from filling the file and its reader's
+// maxLine is the longest line, in bytes with its newline. It is far above what a
+// command line needs, and keeps one event from filling the file and its reader's
 // memory.
-const MaxLine = 1 << 20
+const maxLine = 1 << 20
+
+// yes is the value of a switch that is on.
+const yes = "yes"
 
 // appendLine appends e as one line with its newline. fileHost is the HOST of
 // the file that the line is for.
@@ -26,9 +30,11 @@ func appendLine(b []byte, e *Event, fileHost string) []byte {
 	}
 	b = appendText(b, "operator", e.Operator)
 	b = appendText(b, "operand", e.Operand)
-	b = appendOptInt(b, "slot", e.Slot)
 	b = appendInt(b, "pid", e.PID)
 	b = appendText(b, "token", e.Token)
+	if e.Shared {
+		b = appendText(b, "shared", yes)
+	}
 	b = appendInt(b, "owner", e.Owner)
 	b = appendText(b, "owner_token", e.OwnerToken)
 	b = appendText(b, "verdict", e.Verdict)
@@ -73,28 +79,5 @@ func appendOptDuration(b []byte, key string, d Opt[time.Duration]) []byte {
 	if !d.Set {
 		return b
 	}
-	return appendSeconds(appendKey(b, key), d.Value)
-}
-
-// appendSeconds appends d in seconds, exactly: never for the longest duration
-// (limit.Never), else a decimal fraction without trailing zeros.
-func appendSeconds(b []byte, d time.Duration) []byte {
-	if d == math.MaxInt64 {
-		return append(b, "never"...)
-	}
-	ns := uint64(d)
-	if d < 0 {
-		b = append(b, '-')
-		ns = -ns
-	}
-	b = strconv.AppendUint(b, ns/1e9, 10)
-	if ns %= 1e9; ns == 0 {
-		return b
-	}
-	b = append(b, '.')
-	for unit := uint64(1e8); ns > 0; unit /= 10 {
-		b = append(b, '0'+byte(ns/unit))
-		ns %= unit
-	}
-	return b
+	return limit.Seconds(d.Value).Append(appendKey(b, key))
 }

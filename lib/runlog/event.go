@@ -1,10 +1,10 @@
 // Package runlog keeps the record of transactions: what was asked of the
 // locks, what was answered, and what was done to whom.
 //
-// The record of a host is one file, program.HOST.runlog (the paper's name for
+// The runlog of a host is one file, program.HOST.runlog (the paper's name for
 // it; "program" is literal), with one line of logfmt per event. Past a size it
 // is turned over to program.HOST.runlog.1, and what was there is gone. The
-// record informs people and reports; it decides nothing. So an error from here
+// runlog informs people and reports; it decides nothing. So an error from here
 // is worth a line on standard error and never the fate of a job.
 //
 // # The line
@@ -36,10 +36,10 @@ type Event struct {
 	// Host is the atom's host as it was given. A line has it only where it
 	// differs from the HOST of the file's name; a reader fills in the latter.
 	Host string
-	Slot Opt[int] // the slot's number, where the event is about a slot and not about the atom that took it
 
-	PID   int    // the process that acts: the owner in acquire, release and lost; else the newcomer
-	Token string // the acquisition of PID
+	PID    int    // the process that acts: the owner in acquire, release and lost; else the newcomer
+	Token  string // the acquisition of PID
+	Shared bool   // it reads: others that read may hold the atom at the same time
 
 	Owner      int    // the owner that PID found: waited for, ended, found dead or cleared
 	OwnerToken string // the acquisition that this owner held
@@ -47,7 +47,7 @@ type Event struct {
 	Verdict string // acquired, busy, too-soon, full, stuck
 	Reason  string // why, in words and with figures, for people
 
-	IfElapsed   Opt[time.Duration] // the limits in force; math.MaxInt64 is never
+	IfElapsed   Opt[time.Duration] // the limits in force; limit.Never is never
 	ExpireAfter Opt[time.Duration]
 
 	Age      Opt[time.Duration] // of the active lock, or (verdict too-soon, event clock) of the last lock
@@ -62,19 +62,20 @@ type Event struct {
 
 // Kind says what happened. An acquisition begins with Acquire and ends with the
 // one Release, Takeover, Reclaim or Clear that names its token (Token in
-// Release, OwnerToken in the others); so runs can be told from the record alone.
+// Release, OwnerToken in the others); so runs can be told from the runlog alone.
 type Kind string
 
 // The kinds of events. Each carries the atom and PID, besides what is listed.
 const (
-	// Acquire: the atom was taken. Token, both limits, Wait; Reason where the
-	// limits were learned.
+	// Acquire: the atom was taken. Token, Shared, both limits, Wait; Reason where
+	// the limits were learned.
 	Acquire Kind = "acquire"
 	// Deny: the newcomer was turned away. Verdict, Reason, Age, both limits,
-	// Wait; Owner and OwnerToken where there is one.
+	// Wait; Owner and OwnerToken where there is one; Count of the denials in a row
+	// as busy or full.
 	Deny Kind = "deny"
 	// Release: the owner is done. Token, Duration, Status, and Signal if a
-	// signal ended the job.
+	// signal ended the job; Reason where what was to be kept of it could not be written.
 	Release Kind = "release"
 	// Expire: the owner has passed ExpireAfter and is about to be ended. Owner,
 	// OwnerToken, Age, ExpireAfter; Owner is PID where a supervisor ends its own job.
@@ -99,18 +100,35 @@ const (
 	Clear Kind = "clear"
 	// Empty: an empty lock was cleared. Age.
 	Empty Kind = "empty"
+	// Hook: the hook that was told of something failed. Status or Signal, Reason.
+	Hook Kind = "hook"
 	// Starved: the atom was denied many times in a row. Count, Verdict (the
 	// last one), Reason.
 	Starved Kind = "starved"
-	// Warn: something a person should mend, such as an ExpireAfter below
-	// IfElapsed. Reason; the limits where it is about them.
-	Warn Kind = "warn"
+	// Missing: the command is not there (Status 127) or cannot be run (126).
+	// Nothing was locked and nothing ran. Status, Reason; PID is who looked for it.
+	Missing Kind = "missing"
+	// Wait: the newcomer waits from now on. Wait, the most it will (limit.Never:
+	// without end); else as Deny. An Acquire or a Deny of the same PID ends it,
+	// or its death.
+	Wait Kind = "wait"
+	// Cancel: a signal ended the newcomer before its job began, while it waited or its
+	// jitter passed. Nothing ran. Signal, Wait, Reason.
+	Cancel Kind = "cancel"
 )
 
 // Opt is a value that may be absent, where the zero value means something else.
 type Opt[T any] struct {
 	Value T
 	Set   bool
+}
+
+// Pointer points at a copy of the value; it is nil where the value is absent.
+func (o Opt[T]) Pointer() *T {
+	if !o.Set {
+		return nil
+	}
+	return &o.Value
 }
 
 // Some is the Opt that is there.

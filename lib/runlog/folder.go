@@ -6,6 +6,8 @@ import (
 	"io/fs"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/sysfile"
 )
 
 const (
@@ -45,7 +47,7 @@ type folder struct {
 }
 
 func openFolder(path string) (folder, error) {
-	fd, err := openAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
 		return folder{}, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -59,10 +61,10 @@ func openFolder(path string) (folder, error) {
 
 func (d folder) check() error {
 	var st unix.Stat_t
-	if err := retry(func() error { return unix.Fstat(d.fd, &st) }); err != nil {
+	if err := sysfile.Fstat(d.fd, &st); err != nil {
 		return &fs.PathError{Op: "stat", Path: d.path, Err: err}
 	}
-	if !isOurs(&st) {
+	if !sysfile.IsOurs(&st) {
 		return refuse("open", d.path, "owned by user %d", st.Uid)
 	}
 	if st.Mode&0o022 != 0 {
@@ -93,13 +95,21 @@ func (d folder) openOrCreate(name string) (*file, error) {
 	return nil, &fs.PathError{Op: "open", Path: d.path + "/" + name, Err: errors.New("comes and goes")}
 }
 
+// mayCreate tells whether a file can be created here.
+func (d folder) mayCreate() error {
+	if err := unix.Faccessat(d.fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+		return &fs.PathError{Op: "write to", Path: d.path, Err: err}
+	}
+	return nil
+}
+
 func (d folder) open(name string) (*file, error) { return d.openWith(name, 0) }
 
 // openWith opens a file for appending; O_RDWR for its last byte and because NFS
 // wants it for an exclusive flock, O_NONBLOCK for not waiting at a FIFO.
 func (d folder) openWith(name string, flags int) (*file, error) {
 	path := d.path + "/" + name
-	fd, err := openAt(d.fd, name, flags|unix.O_RDWR|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	fd, err := sysfile.Openat(d.fd, name, flags|unix.O_RDWR|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -114,8 +124,7 @@ func (d folder) openWith(name string, flags int) (*file, error) {
 // stat looks at what name means now.
 func (d folder) stat(name string) (*unix.Stat_t, error) {
 	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
-	if err != nil {
+	if err := sysfile.Lstatat(d.fd, name, &st); err != nil {
 		return nil, &fs.PathError{Op: "stat", Path: d.path + "/" + name, Err: err}
 	}
 	return &st, nil
@@ -128,35 +137,34 @@ func (d folder) names(name string, f *file) bool {
 }
 
 func (d folder) rename(from, to string) error {
-	err := retry(func() error { return unix.Renameat(d.fd, from, d.fd, to) })
-	if err != nil {
+	if err := sysfile.Renameat(d.fd, from, to); err != nil {
 		return &fs.PathError{Op: "rename", Path: d.path + "/" + from, Err: err}
 	}
 	return nil
 }
 
-// file is an open record.
+// file is an open runlog.
 type file struct {
 	path     string
 	fd       int
 	dev, ino uint64
 }
 
-// check refuses what is no record of ours, and sees to it that the owner may
+// check refuses what is no runlog of ours, and sees to it that the owner may
 // read and write a new one whatever the umask.
 func (f *file) check() error {
 	var st unix.Stat_t
-	if err := retry(func() error { return unix.Fstat(f.fd, &st) }); err != nil {
+	if err := sysfile.Fstat(f.fd, &st); err != nil {
 		return &fs.PathError{Op: "stat", Path: f.path, Err: err}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return refuse("open", f.path, "not a regular file")
 	}
-	if !isOurs(&st) {
+	if !sysfile.IsOurs(&st) {
 		return refuse("open", f.path, "owned by user %d", st.Uid)
 	}
 	if st.Mode&0o600 != 0o600 {
-		if err := retry(func() error { return unix.Fchmod(f.fd, 0o600) }); err != nil {
+		if err := sysfile.Fchmod(f.fd, 0o600); err != nil {
 			return &fs.PathError{Op: "chmod", Path: f.path, Err: err}
 		}
 	}
@@ -177,29 +185,7 @@ func (f *file) close() error {
 	return nil
 }
 
-// isOurs says whether root or the effective user owns what st is about.
-func isOurs(st *unix.Stat_t) bool {
-	return st.Uid == 0 || int(st.Uid) == unix.Geteuid()
-}
-
 // refuse is the error about a file that another could have planted.
 func refuse(op, path, format string, args ...any) error {
 	return &fs.PathError{Op: op, Path: path, Err: fmt.Errorf("%w: "+format, append([]any{unix.EPERM}, args...)...)}
-}
-
-func openAt(dir int, path string, flags int, mode uint32) (fd int, err error) {
-	err = retry(func() (err error) {
-		fd, err = unix.Openat(dir, path, flags|unix.O_CLOEXEC, mode)
-		return err
-	})
-	return fd, err
-}
-
-// retry repeats a system call that a signal has interrupted.
-func retry(call func() error) error {
-	for {
-		if err := call(); err != unix.EINTR {
-			return err
-		}
-	}
 }

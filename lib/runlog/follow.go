@@ -12,10 +12,10 @@ const followEvery = 200 * time.Millisecond
 
 // Follow yields what Read does and then, as they are written, the events that
 // come after, across turning over, until stop is closed or an error other than
-// a *DamagedLine has been yielded. It waits for a record that is not there yet.
-// Lines are missed only if the record is turned over three times between two
+// a *DamagedLine has been yielded. It waits for a runlog that is not there yet.
+// Lines are missed only if the runlog is turned over three times between two
 // looks, 200 ms apart. One that was written without the lock into a file that had
-// gone from the record by then comes a second time, as its writer repeats it.
+// gone from the runlog by then comes a second time, as its writer repeats it.
 func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
 	return follow(stop, dir, host, followEvery)
 }
@@ -36,8 +36,8 @@ func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Se
 	}
 }
 
-// follower is a reader that stays at the end of a record. The file before the one
-// at hand it keeps as long as that is part of the record: a writer that could not
+// follower is a reader that stays at the end of a runlog. The file before the one
+// at hand it keeps as long as that is part of the runlog: a writer that could not
 // have the lock in time may have been held up until after the turning over, and
 // its line goes there.
 type follower struct {
@@ -50,11 +50,11 @@ func (f *follower) close() {
 	closeAll([]*os.File{f.left.file, f.file}) // only read from
 }
 
-// look yields what is new; false if that was enough. The record is opened
+// look yields what is new; false if that was enough. The runlog is opened
 // before the file at hand is read to its end, so that a file that has been
 // turned over by then has got its last line.
 func (f *follower) look(yield func(Event, error) bool) bool {
-	files, err := openRecord(f.dir, f.host)
+	files, err := openRunlog(f.dir, f.host)
 	if err != nil {
 		yield(Event{}, err)
 		return false
@@ -84,7 +84,7 @@ func (f *follower) look(yield func(Event, error) bool) bool {
 }
 
 // late yields what has come into the file that was left, and forgets it once it
-// is none of files, the record's.
+// is none of files, the runlog's.
 func (f *follower) late(files []*os.File, yield func(Event, error) bool) bool {
 	if f.left.file == nil {
 		return true

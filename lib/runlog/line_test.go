@@ -55,7 +55,6 @@ func anyEvent(t *rapid.T) Event {
 		Operator:    anyText().Draw(t, "operator"),
 		Operand:     anyText().Draw(t, "operand"),
 		Host:        orHost(anyText().Draw(t, "host")),
-		Slot:        anyOpt(number).Draw(t, "slot"),
 		PID:         number.Draw(t, "pid"),
 		Token:       anyText().Draw(t, "token"),
 		Owner:       number.Draw(t, "owner"),

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// lines cuts a record into lines. It can go on after io.EOF, once there is more.
+// lines cuts a runlog into lines. It can go on after io.EOF, once there is more.
 type lines struct {
 	in   *bufio.Reader
 	part []byte // of a line that was longer than in's buffer or is not finished yet
@@ -37,9 +37,9 @@ func (l *lines) next() ([]byte, error) {
 }
 
 // keep adds to the part of a line. What is longer than a line can be (a file
-// that is no record, or a hole that a crash left) is not held in memory.
+// that is no runlog, or a hole that a crash left) is not held in memory.
 func (l *lines) keep(chunk []byte) {
-	if room := MaxLine - len(l.part); len(chunk) > room {
+	if room := maxLine - len(l.part); len(chunk) > room {
 		chunk = chunk[:room]
 	}
 	l.part = append(l.part, chunk...)
@@ -47,7 +47,7 @@ func (l *lines) keep(chunk []byte) {
 
 // isTooLong says whether line has, without its newline, the length at which
 // more of it may have been dropped.
-func isTooLong(line []byte) bool { return len(line) >= MaxLine }
+func isTooLong(line []byte) bool { return len(line) >= maxLine }
 
 // unfinished says whether the file ends, so far, within a line.
 func (l *lines) unfinished() bool { return len(l.part) > 0 }

@@ -7,7 +7,7 @@ import (
 	"iter"
 )
 
-// Newest yields the last events of the record, the newest first: those whose
+// Newest yields the last events of the runlog, the newest first: those whose
 // lines are within the last most bytes of the current file. Damaged lines are
 // passed over, and what cannot be read is no events: it is for what is nice to
 // know, not for what has to be right.
@@ -36,7 +36,7 @@ func (l *Log) Newest(most int64) iter.Seq[Event] {
 	}
 }
 
-// tail is at most the last most bytes of the record.
+// tail is at most the last most bytes of the runlog.
 func (l *Log) tail(most int64) ([]byte, error) {
 	f, err := openRegular(l.path())
 	if err != nil {

@@ -4,18 +4,19 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"time"
+
+	"adlock/lib/limit"
 )
 
 // parser turns lines into events. It shares the strings that come back line
-// after line: a record has many lines and few atoms.
+// after line: a runlog has many lines and few atoms.
 type parser struct {
 	known map[string]string
 }
 
-// maxKnown bounds what a parser remembers, for records with an operand that
+// maxKnown bounds what a parser remembers, for runlogs with an operand that
 // never comes twice.
 const maxKnown = 4096
 
@@ -157,12 +158,12 @@ func (p *parser) set(e *Event, key []byte, v field) (err error) {
 		e.Operator = p.shared(v)
 	case "operand":
 		e.Operand = p.shared(v)
-	case "slot":
-		err = setOpt(&e.Slot, v, parseInt)
 	case "pid":
 		e.PID, err = parseInt(v.raw)
 	case "token":
 		e.Token = v.own()
+	case "shared":
+		e.Shared = string(v.raw) == yes
 	case "owner":
 		e.Owner, err = parseInt(v.raw)
 	case "owner_token":
@@ -252,10 +253,10 @@ func parseInt(b []byte) (int, error) {
 	return n, nil
 }
 
-// parseSeconds reads what appendSeconds writes.
+// parseSeconds reads what limit.Seconds writes.
 func parseSeconds(b []byte) (time.Duration, error) {
 	if string(b) == "never" {
-		return math.MaxInt64, nil
+		return limit.Never, nil
 	}
 	text := bytes.TrimPrefix(b, []byte("-"))
 	ns, ok := parseNanoseconds(text)

@@ -14,7 +14,7 @@ import (
 // surrogateescape does (PEP 383). No valid text has surrogates, so this can be
 // read back; to other readers it is a replacement character.
 //
-// Whatever does not print is escaped too, so that a record may be shown on a
+// Whatever does not print is escaped too, so that a runlog may be shown on a
 // terminal.
 
 const hexDigits = "0123456789abcdef"

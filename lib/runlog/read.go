@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +32,7 @@ func (d *DamagedLine) Error() string {
 // damagedText bounds DamagedLine.Text, in bytes.
 const damagedText = 4 << 10
 
-// Hosts are the hosts, canonical and sorted, whose records are in the directory
+// Hosts are the hosts, canonical and sorted, whose runlogs are in the directory
 // dir, those included of which only the turned-over file is left.
 func Hosts(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
@@ -49,7 +49,7 @@ func Hosts(dir string) ([]string, error) {
 	return slices.Compact(hosts), nil
 }
 
-// hostOf is the HOST in the name of a record or of a turned-over one.
+// hostOf is the HOST in the name of a runlog or of a turned-over one.
 func hostOf(name string) (host string, ok bool) {
 	host, ok = strings.CutPrefix(strings.TrimSuffix(name, turned), prefix)
 	if ok {
@@ -58,9 +58,9 @@ func hostOf(name string) (host string, ok bool) {
 	return host, ok && isHost(host)
 }
 
-// Read yields the events in the record of host (canonical) in dir, the
+// Read yields the events in the runlog of host (canonical) in dir, the
 // turned-over file first. A line that is no event is yielded as a *DamagedLine
-// and reading goes on; any other error is the last. Without a record it is
+// and reading goes on; any other error is the last. Without a runlog it is
 // fs.ErrNotExist. What is written after the call has come to the end of the
 // file is not yielded; what is turned over meanwhile is yielded once.
 //
@@ -68,9 +68,9 @@ func hostOf(name string) (host string, ok bool) {
 // event whose line has none is the canonical one.
 func Read(dir, host string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		files, err := openRecord(dir, host)
+		files, err := openRunlog(dir, host)
 		if err == nil && len(files) == 0 {
-			err = &fs.PathError{Op: "open", Path: filepath.Join(dir, fileName(host)), Err: unix.ENOENT}
+			err = &fs.PathError{Op: "open", Path: path.Join(dir, fileName(host)), Err: unix.ENOENT}
 		}
 		if err != nil {
 			yield(Event{}, err)
@@ -168,15 +168,15 @@ func (r *reader) damaged(line []byte, reason string) *DamagedLine {
 	return &DamagedLine{File: r.file.Name(), Line: r.number, Text: text, Reason: reason}
 }
 
-// openRecord opens the files there are of a record, the turned-over one first.
+// openRunlog opens the files there are of a runlog, the turned-over one first.
 // The current one is opened first: if it still has the name when the other has
 // been opened too, nothing was turned over in between, and nothing is missing
 // or there twice.
-func openRecord(dir, host string) ([]*os.File, error) {
+func openRunlog(dir, host string) ([]*os.File, error) {
 	if err := checkHost(host); err != nil {
 		return nil, err
 	}
-	current, old := filepath.Join(dir, fileName(host)), filepath.Join(dir, oldName(host))
+	current, old := path.Join(dir, fileName(host)), path.Join(dir, oldName(host))
 	for range attempts {
 		files, err := openAll(current, old)
 		if err != nil {
@@ -217,7 +217,9 @@ func openRegular(path string) (*os.File, error) {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+	if err == nil && info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: path, Err: unix.EISDIR}
+	} else if err == nil && !info.Mode().IsRegular() {
 		err = refuse("open", path, "not a regular file")
 	}
 	if err != nil {

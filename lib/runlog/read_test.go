@@ -40,7 +40,7 @@ const goodLine = "time=2026-11-21T02:58:12.123456Z event=deny operand="
 
 func TestDamagedLinesAreYieldedAndSkipped(t *testing.T) {
 	dir := folderOf(t)
-	addText(t, olderOf(dir), goodLine+"a\n\n torn\n"+strings.Repeat("\x00", 3*MaxLine)+"\n"+goodLine+"b\n")
+	addText(t, olderOf(dir), goodLine+"a\n\n torn\n"+strings.Repeat("\x00", 3*maxLine)+"\n"+goodLine+"b\n")
 	addText(t, currentOf(dir), "hello\n"+goodLine+strings.Repeat("c", 100<<10)+"\n"+goodLine+"d")
 	var got []string
 	for e, err := range Read(dir, testHost) {

@@ -3,13 +3,14 @@ package runlog
 import (
 	"errors"
 	"io/fs"
-	"math/rand/v2"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/sysfile"
 )
 
-// How a record is turned over without losing a line.
+// How a runlog is turned over without losing a line.
 //
 // A writer opens the file, takes flock(2) shared on what it has opened, and
 // looks whether the name still means that file; only then it writes, and lets
@@ -62,7 +63,7 @@ func (l *Log) turnOver(d folder, length int64) error {
 		return err
 	}
 	defer func() { _ = f.close() }() // nothing is written
-	if err := f.lock(unix.LOCK_EX, l.wait()); err != nil {
+	if err := sysfile.Flock(f.fd, unix.LOCK_EX, l.wait()); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) && st.Size <= 2*l.max() {
 			return nil // busy writers; the next line tries again
 		}
@@ -82,17 +83,4 @@ func ignoreNotExist(err error) error {
 		return nil
 	}
 	return err
-}
-
-// lock takes flock(2) within wait; the error is EWOULDBLOCK where that was not
-// enough.
-func (f *file) lock(how int, wait time.Duration) error {
-	for deadline := time.Now().Add(wait); ; {
-		err := retry(func() error { return unix.Flock(f.fd, how|unix.LOCK_NB) })
-		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
-			return err
-		}
-		// Jitter, or those who wait for each other would wake together.
-		time.Sleep(time.Millisecond/2 + rand.N(time.Millisecond))
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"adlock/lib/killer"
 	"adlock/lib/limit"
 	"adlock/lib/process"
 )
@@ -52,9 +53,9 @@ func (r *run) end(grace time.Duration) {
 // endAll leaves the job to somebody else who is ending it, for as long as he is:
 // each process is to get each signal once, and orphans need their subreaper.
 func (r *run) endAll(grace time.Duration) error {
-	killer := process.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.job.Record}
+	ending := killer.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.job.Record}
 	for !r.none(grace) {
-		if err := killer.EndDescendants(r.place.groupIsJob()); !errors.Is(err, ErrBeingEnded) {
+		if err := ending.EndDescendants(r.place.groupIsJob()); !errors.Is(err, ErrBeingEnded) {
 			return err
 		}
 		grace = 0

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/fault"
 	"adlock/lib/limit"
 	"adlock/test/need"
 )
@@ -27,7 +28,7 @@ func TestEnforceEndsTheWholeJob(t *testing.T) {
 		pids = append(pids, pidIn(t, filepath.Join(dir, name)))
 	}
 	status, rep := st.end()
-	if status != StatusExpired || !rep.Result.Expired || rep.Result.Alive || rep.Err != "" {
+	if status != fault.StatusExpired || !rep.Result.Expired || rep.Result.Alive || rep.Err != "" {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
 	}
 	if time.Since(began) < 500*time.Millisecond {
@@ -42,7 +43,7 @@ func TestEnforceEndsTheWholeJob(t *testing.T) {
 func TestEnforceGoesByTheLimitThatWasLearned(t *testing.T) {
 	status, rep := rehearse(t, setup{Enforce: true, ExpireAfter: time.Hour, Learned: 100 * time.Millisecond,
 		Pause: 100 * time.Millisecond, Args: sh("", "sleep 300")}).play()
-	if status != StatusExpired || !rep.Result.Expired {
+	if status != fault.StatusExpired || !rep.Result.Expired {
 		t.Errorf("status %d, %+v", status, rep.Result)
 	}
 }
@@ -76,7 +77,7 @@ func TestJobThatMayNotBeSignalledIsAlive(t *testing.T) {
 		t.Error("the job did not live on")
 	}
 	st.stdin.Close()
-	if status, _ := st.end(); status != StatusExpired {
+	if status, _ := st.end(); status != fault.StatusExpired {
 		t.Errorf("status %d", status)
 	}
 }

@@ -3,36 +3,28 @@ package supervise
 import (
 	"bytes"
 	"os"
-	"path/filepath"
+	"path"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"adlock/lib/exit"
-)
-
-// The statuses of a command that cannot run, as POSIX has them for a shell
-// (XCU 2.8.2), and the one of timeout(1) for a job that took too long.
-const (
-	StatusExpired  = 124
-	StatusCannot   = 126
-	StatusNotFound = 127
+	"adlock/lib/fault"
 )
 
 // defaultPath is searched where PATH is not set, as execvp(3) does.
 const defaultPath = "/bin:/usr/bin"
 
 // Find returns the file that command names, looking along PATH as execvp(3)
-// does where it has no slash. The error is an *exit.Error: 127 where there is no
-// such file, 126 where there is one that may not be executed.
+// does where it has no slash. The error is a *fault.Error: NoCommand where there is no
+// such file, NotRunnable where there is one that may not be executed.
 func Find(command string) (string, error) {
 	if strings.Contains(command, "/") {
 		return command, cannotRun(command, executable(command))
 	}
 	var best error = syscall.ENOENT
 	for _, dir := range searchPath() {
-		candidate := filepath.Clean(dir) + "/" + command
+		candidate := path.Clean(dir) + "/" + command
 		err := executable(candidate)
 		if err == nil {
 			return candidate, nil
@@ -75,15 +67,15 @@ func isFile(file string) bool {
 // XCU 2.9.1) and flock(1) by way of execvp(3). What is no text is not tried.
 func execute(path string, args []string, exec func(path string, args []string) error) error {
 	err := exec(path, args)
-	if err == syscall.ENOEXEC && isText(path) {
+	if err == syscall.ENOEXEC && IsText(path) {
 		return exec("/bin/sh", append([]string{"/bin/sh", path}, args[1:]...))
 	}
 	return err
 }
 
-// isText looks for a null byte in the first line, as shells do before they take
+// IsText looks for a null byte in the first line, as shells do before they take
 // a file for a script.
-func isText(path string) bool {
+func IsText(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
 		return false
@@ -101,7 +93,7 @@ func cannotRun(command string, err error) error {
 	case nil:
 		return nil
 	case syscall.ENOENT, syscall.ENOTDIR:
-		return &exit.Error{Code: StatusNotFound, Object: command, Err: err}
+		return &fault.Error{Kind: fault.NoCommand, Object: command, Err: err}
 	}
-	return &exit.Error{Code: StatusCannot, Object: command, Err: err}
+	return &fault.Error{Kind: fault.NotRunnable, Object: command, Err: err}
 }

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"adlock/lib/exit"
+	"adlock/lib/fault"
 )
 
 func TestFindTellsMissingFromForbidden(t *testing.T) {
@@ -28,18 +28,18 @@ func TestFindTellsMissingFromForbidden(t *testing.T) {
 		{"both", other + "/both", 0},
 		{"./here", "./here", 0},
 		{bin + "/good", bin + "/good", 0},
-		{"plain", "", StatusCannot},
-		{bin + "/plain", "", StatusCannot},
-		{bin + "/dir", "", StatusCannot},
-		{"dir", "", StatusNotFound},
-		{"nowhere", "", StatusNotFound},
-		{"", "", StatusNotFound},
-		{bin + "/nowhere", "", StatusNotFound},
-		{bin + "/plain/x", "", StatusNotFound},
+		{"plain", "", fault.StatusNotRunnable},
+		{bin + "/plain", "", fault.StatusNotRunnable},
+		{bin + "/dir", "", fault.StatusNotRunnable},
+		{"dir", "", fault.StatusNoCommand},
+		{"nowhere", "", fault.StatusNoCommand},
+		{"", "", fault.StatusNoCommand},
+		{bin + "/nowhere", "", fault.StatusNoCommand},
+		{bin + "/plain/x", "", fault.StatusNoCommand},
 	} {
 		path, err := Find(c.command)
-		if exit.Code(err) != c.status || err == nil && path != c.path {
-			t.Errorf("Find(%q) = %q, %v (status %d); want %q, status %d", c.command, path, err, exit.Code(err), c.path, c.status)
+		if fault.StatusOf(err) != c.status || err == nil && path != c.path {
+			t.Errorf("Find(%q) = %q, %v (status %d); want %q, status %d", c.command, path, err, fault.StatusOf(err), c.path, c.status)
 		}
 	}
 }

@@ -8,7 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/lib/exit"
+	"adlock/lib/fault"
+	"adlock/lib/sysfile"
 )
 
 // gateName is the first argument of a gate: no verb, so nobody types it.
@@ -32,13 +33,13 @@ type gate struct {
 // the socket has whatever number is free, and the gate is told: the numbers
 // from 3 on may mean something to the job, as make's job server does.
 func startGate(job Job, files []uintptr) (*gate, error) {
-	self, err := ownProgram()
+	self, err := sysfile.OwnProgram()
 	if err != nil {
-		return nil, exit.Wrap(job.Command, err)
+		return nil, fault.Wrap(job.Command, err)
 	}
-	ours, theirs, err := socketpair()
+	ours, theirs, err := sysfile.SocketPair()
 	if err != nil {
-		return nil, exit.Wrap(job.Command, err)
+		return nil, fault.Wrap(job.Command, err)
 	}
 	defer unix.Close(theirs)
 	args := append([]string{gateName, strconv.Itoa(theirs), job.Path}, job.Args...)
@@ -60,19 +61,6 @@ func forkInheriting(fd int, path string, args, env []string, files []uintptr) (i
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: files})
 }
 
-// socketpair returns two connected sockets that no child inherits.
-func socketpair() (ours, theirs int, err error) {
-	syscall.ForkLock.RLock() // not every system has SOCK_CLOEXEC
-	defer syscall.ForkLock.RUnlock()
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err != nil {
-		return 0, 0, err
-	}
-	unix.CloseOnExec(pair[0])
-	unix.CloseOnExec(pair[1])
-	return pair[0], pair[1], nil
-}
-
 // open lets the gate become the job, and waits until it has. A gate that died
 // is no error here: its wait status says how the job ended before it began.
 func (g *gate) open() error {
@@ -80,44 +68,33 @@ func (g *gate) open() error {
 	if err := g.tell(); errors.Is(err, unix.EPIPE) {
 		return nil
 	} else if err != nil {
-		return exit.Wrap(g.name, err)
+		return fault.Wrap(g.name, err)
 	}
 	answer := make([]byte, 16)
-	n, err := readOnce(g.line, answer)
+	n, err := sysfile.Read(g.line, answer)
 	if err != nil || n == 0 {
 		return nil // closed by execve(2), or by the gate's death
 	}
 	number, err := strconv.Atoi(string(answer[:n]))
 	if err != nil {
-		return exit.Wrap(g.name, err)
+		return fault.Wrap(g.name, err)
 	}
-	g.reap()
+	_, _ = sysfile.Wait(g.pid) // its answer has told how it ended
 	return cannotRun(g.name, syscall.Errno(number))
 }
 
 func (g *gate) tell() error {
-	for {
-		_, err := unix.Write(g.line, append([]byte{goAhead}, g.entry...))
-		if err != unix.EINTR {
-			return err
-		}
-	}
+	_, err := sysfile.Write(g.line, append([]byte{goAhead}, g.entry...))
+	return err
 }
 
 // abandon ends the gate. Hanging up would do, were the gate not perhaps stopped;
-// it has done nothing yet that KILL could spoil, and until reap its pid is its own.
+// it has done nothing yet that KILL could spoil, and its pid is its own until it is
+// reaped.
 func (g *gate) abandon() {
 	_ = unix.Kill(g.pid, unix.SIGKILL)
 	unix.Close(g.line)
-	g.reap()
-}
-
-func (g *gate) reap() {
-	for {
-		if _, err := unix.Wait4(g.pid, nil, 0, nil); err != unix.EINTR {
-			return
-		}
-	}
+	_, _ = sysfile.Wait(g.pid)
 }
 
 // Gate is the first thing that main calls. In a process that was started as a
@@ -134,14 +111,14 @@ func Gate() {
 func pass(line, path string, args []string) int {
 	fd, err := strconv.Atoi(line)
 	if err != nil {
-		return exit.Usage
+		return fault.StatusUsage
 	}
-	exit.OnQuit()
+	fault.OnQuit()
 	unix.CloseOnExec(fd)
 	word := make([]byte, 4096) // comes whole: it was written with one write(2)
-	n, err := readOnce(fd, word)
+	n, err := sysfile.Read(fd, word)
 	if err != nil || n == 0 || word[0] != goAhead {
-		return exit.Denied
+		return fault.StatusDenied
 	}
 	env := withEntry(os.Environ(), string(word[1:n]))
 	err = execute(path, args, func(path string, args []string) error {
@@ -150,17 +127,7 @@ func pass(line, path string, args []string) int {
 	var number syscall.Errno
 	if errors.As(err, &number) {
 		// With the supervisor gone there is nobody left to tell.
-		_, _ = unix.Write(fd, []byte(strconv.Itoa(int(number))))
+		_, _ = sysfile.Write(fd, []byte(strconv.Itoa(int(number))))
 	}
-	return StatusCannot
-}
-
-// readOnce is read(2), again after a signal.
-func readOnce(fd int, into []byte) (int, error) {
-	for {
-		n, err := unix.Read(fd, into)
-		if err != unix.EINTR {
-			return n, err
-		}
-	}
+	return fault.StatusNotRunnable
 }

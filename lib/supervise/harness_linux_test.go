@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/process"
+	"adlock/lib/killer"
 )
 
-type signalled = process.Signalled
+type signalled = killer.Signalled
 
 // patience is far more than anything here takes on a busy machine.
 const patience = 30 * time.Second

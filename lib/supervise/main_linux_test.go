@@ -36,6 +36,7 @@ type setup struct {
 	Role        string // of a job that is this program
 	QuietOK     bool
 	Enforce     bool
+	WholeJob    bool
 	ExpireAfter time.Duration
 	Learned     time.Duration // ExpireAfter, as it is known once the lock is taken; 0: as before
 	Pause       time.Duration
@@ -68,7 +69,7 @@ func superviseAsRun() int {
 		panic(err)
 	}
 	job, err := Prepare(Job{Command: s.Args[0], Path: path, Args: s.Args, Env: s.env(), QuietOK: s.QuietOK,
-		Enforce: s.Enforce, ExpireAfter: s.ExpireAfter, Pause: s.Pause,
+		Enforce: s.Enforce, WholeJob: s.WholeJob, ExpireAfter: s.ExpireAfter, Pause: s.Pause,
 		BeingEnded: func() bool { return exists(s.BeingEnded) }, Record: s.record,
 		Observe: func(sent signalled) { rep.Signals = append(rep.Signals, sent.Signal) }})
 	if err != nil {
@@ -103,12 +104,17 @@ func superviseAsRun() int {
 	return result.Status
 }
 
-// record is refused while somebody else is ending the job.
-func (s setup) record([]process.Identity) error {
+// record is refused while somebody else is ending the job. It leaves the pids beside
+// the report.
+func (s setup) record(members []process.Identity) error {
 	if exists(s.BeingEnded) {
 		return ErrBeingEnded
 	}
-	return nil
+	var pids []string
+	for _, id := range members {
+		pids = append(pids, fmt.Sprint(id.PID))
+	}
+	return os.WriteFile(s.Report+".recorded", []byte(strings.Join(pids, " ")+"\n"), 0o644)
 }
 
 // env is the job's environment.

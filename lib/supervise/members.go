@@ -1,9 +1,12 @@
 package supervise
 
-import "adlock/lib/process"
+import (
+	"adlock/lib/killer"
+	"adlock/lib/process"
+)
 
 // members returns the living processes of the job.
-func (p place) members() ([]process.Member, error) { return process.Descendants(p.groupIsJob()) }
+func (p place) members() ([]process.Entry, error) { return killer.Descendants(p.groupIsJob()) }
 
 // groupIsJob says whether whoever is in the group that this process leads
 // belongs to the job. On a terminal the group may be a pipeline's (`adlock run …

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/lib/exit"
+	"adlock/lib/fault"
 )
 
 // output keeps what the job writes to its standard output and error, in the
@@ -23,11 +23,11 @@ type output struct{ file *os.File }
 func newOutput() (*output, error) {
 	file, err := os.CreateTemp("", "adlock-output-")
 	if err != nil {
-		return nil, exit.Wrap(os.TempDir(), err)
+		return nil, fault.Wrap(os.TempDir(), err)
 	}
 	o := &output{file}
 	if err := os.Remove(file.Name()); err != nil {
-		return nil, exit.Wrap(file.Name(), err)
+		return nil, fault.Wrap(file.Name(), err)
 	}
 	return o, o.appendOnly()
 }
@@ -35,7 +35,7 @@ func newOutput() (*output, error) {
 // appendOnly keeps writers who opened the file anew from writing over others.
 func (o *output) appendOnly() error {
 	_, err := unix.FcntlInt(o.fd(), unix.F_SETFL, unix.O_APPEND)
-	return exit.Wrap(o.file.Name(), err)
+	return fault.Wrap(o.file.Name(), err)
 }
 
 func (o *output) fd() uintptr { return o.file.Fd() }
@@ -45,12 +45,12 @@ func (o *output) fd() uintptr { return o.file.Fd() }
 func (o *output) show() error {
 	signal.Ignore(syscall.SIGPIPE)
 	if _, err := o.file.Seek(0, io.SeekStart); err != nil {
-		return exit.Wrap(o.file.Name(), err)
+		return fault.Wrap(o.file.Name(), err)
 	}
 	info, err := o.file.Stat()
 	if err != nil {
-		return exit.Wrap(o.file.Name(), err)
+		return fault.Wrap(o.file.Name(), err)
 	}
 	_, err = io.CopyN(os.Stdout, o.file, info.Size())
-	return exit.Wrap("standard output", err)
+	return fault.Wrap("standard output", err)
 }

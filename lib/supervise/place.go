@@ -1,6 +1,10 @@
 package supervise
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/sysfile"
+)
 
 // place is where this process stands among sessions and process groups.
 type place struct {
@@ -8,10 +12,10 @@ type place struct {
 	leads    bool // this process leads its process group
 }
 
-// settle makes this process the leader of a group of its own, off a terminal.
+// leadGroup makes this process the leader of a group of its own, off a terminal.
 // On a terminal the group stays: it is the shell's, for its job control, and a
 // group of our own would be stopped when the job reads what is typed.
-func settle() place {
+func leadGroup() place {
 	terminal := hasTerminal()
 	if !terminal {
 		// EPERM: a session leader, which leads its group already.
@@ -44,5 +48,5 @@ func hasTerminal() bool {
 }
 
 func openTerminal() (int, error) {
-	return unix.Open("/dev/tty", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	return sysfile.Open("/dev/tty", unix.O_RDONLY)
 }

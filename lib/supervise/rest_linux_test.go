@@ -126,3 +126,77 @@ func TestSupervisorThatIsToEndItsJobLeavesThatToWhoeverHasBegun(t *testing.T) {
 		})
 	}
 }
+
+// daemon is a command that leaves a daemon behind, in a session of its own, until
+// somebody opens the file; and comes to its own end.
+const daemon = `setsid sh -c 'echo $$ >"$1/daemon"; read -r x <"$1/fifo"' daemon "$1" >/dev/null 2>&1 &
+	until [ -s "$1/daemon" ]; do sleep 0.01; done; exit 6`
+
+// wholeJob starts a job that leaves a daemon behind, and returns once only that is
+// left.
+func wholeJob(t *testing.T, s setup, ready func(*stage)) (st *stage, daemonPID int, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.WholeJob, s.Args = true, sh(dir, daemon)
+	st = rehearse(t, s)
+	ready(st)
+	supervisor := st.begin().PID
+	daemonPID = pidIn(t, filepath.Join(dir, "daemon"))
+	t.Cleanup(func() { syscall.Kill(daemonPID, syscall.SIGKILL) })
+	await(t, "the supervisor to have inherited the daemon", func() bool { return exists(st.setup.Report + ".recorded") })
+	if parent := parentOf(t, daemonPID); parent != supervisor {
+		t.Fatalf("the daemon's parent is %d", parent)
+	}
+	return st, daemonPID, dir
+}
+
+func asItIs(*stage) {}
+
+func TestTheWholeJobIsOverWhenItsLastDaemonIs(t *testing.T) {
+	st, pid, dir := wholeJob(t, setup{}, asItIs)
+	st.mustStay()
+	if recorded := pidIn(t, st.setup.Report+".recorded"); recorded != pid {
+		t.Errorf("recorded is %d, not the daemon %d", recorded, pid)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "fifo"), []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	status, rep := st.end()
+	if status != 6 || rep.Result.Ended || rep.Result.Alive || rep.Err != "" || len(rep.Signals) != 0 {
+		t.Errorf("status %d, %+v, error %q, signals %v", status, rep.Result, rep.Err, rep.Signals)
+	}
+}
+
+func TestSignalsReachWhatIsLeftOfTheWholeJob(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1} {
+		st, pid, _ := wholeJob(t, setup{Pause: patience}, asItIs) // so nothing but the signal ends it
+		signalTo(t, st.report().PID, sig)
+		status, rep := st.end()
+		if status != 6 || rep.Result.Ended != (sig != syscall.SIGUSR1) || rep.Result.Alive || rep.Err != "" || len(rep.Signals) != 1 {
+			t.Errorf("%v: status %d, %+v, error %q, signals %v", sig, status, rep.Result, rep.Err, rep.Signals)
+		}
+		mustBeGone(t, pid)
+	}
+}
+
+func TestCtrlCEndsWhatIsLeftOfTheWholeJob(t *testing.T) {
+	var terminal *os.File
+	st, pid, _ := wholeJob(t, setup{Pause: time.Millisecond}, func(st *stage) { terminal = st.onTerminal(false) })
+	st.mustStay()
+	typeKey(t, terminal, controlC)
+	if status, rep := st.end(); status != 6 || !rep.Result.Ended || rep.Err != "" {
+		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	}
+	mustBeGone(t, pid)
+}
+
+func TestTheWholeJobIsEndedAtItsLimit(t *testing.T) {
+	st, pid, _ := wholeJob(t, setup{Enforce: true, ExpireAfter: time.Second, Pause: time.Millisecond}, asItIs)
+	if status, rep := st.end(); status != 124 || !rep.Result.Expired || rep.Err != "" {
+		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	}
+	mustBeGone(t, pid)
+}

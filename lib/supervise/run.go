@@ -6,8 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/lib/exit"
+	"adlock/lib/fault"
 	"adlock/lib/process"
+	"adlock/lib/sysfile"
 )
 
 // run is the state of a job that runs. One goroutine owns it, and this one also
@@ -30,9 +31,10 @@ type run struct {
 }
 
 // Run starts the job and returns when it has ended: the command itself after an
-// end of its own, where what it left behind in the background is left alone; all
-// of it where the command died of a signal or somebody else is ending the job, and
-// where a signal told us to end the job or Enforce did, which ends the rest too.
+// end of its own, where what it left behind in the background is left alone (with
+// Output, once that has closed its output too); all of it with WholeJob, where the
+// command died of a signal or somebody else is ending the job, and where a signal
+// told us to end the job or Enforce did, which ends the rest too.
 //
 // An error with Result.Started false means that nothing ran, mostly because the
 // command cannot be executed (status 126 or 127). An error with Result.Alive
@@ -47,15 +49,22 @@ func (s *Supervisor) Run() (Result, error) {
 	// Before there is a job: a signal to this process alone is passed on to it, and
 	// from outside it gets none. Where it cannot be said, it gets some twice.
 	_ = process.CallSupervisor()
+	if err := r.open(); err != nil {
+		r.Cancel()
+		return Result{Status: fault.StatusOf(err)}, err
+	}
 	if err := r.start(); err != nil {
-		return Result{Status: exit.Code(err)}, err
+		return Result{Status: fault.StatusOf(err)}, err
+	}
+	if r.pipe != nil {
+		r.pipe.begin()
 	}
 	return r.supervise()
 }
 
 func (r *run) start() error {
 	if err := adoptOrphans(); err != nil {
-		return exit.Wrap(r.job.Command, err)
+		return fault.Wrap(r.job.Command, err)
 	}
 	if r.gate != nil {
 		r.pid = r.gate.pid
@@ -74,7 +83,7 @@ func (r *run) start() error {
 // tellBegun names the command, which may be about to leave the process group.
 // Should this process be killed before that is written down, nothing would tell of
 // such a command: there is no way to write a pid before there is one, and to hold
-// each command at a gate would cost half a start more (facts 2).
+// each command at a gate would cost half a start more.
 func (r *run) tellBegun() error {
 	if r.job.Begun == nil {
 		return nil
@@ -96,7 +105,9 @@ func (r *run) supervise() (Result, error) {
 			case r.toldToEnd():
 				r.endRest()
 			case r.rest != nil:
-			case r.wasEnded():
+			case r.pipe != nil && r.status == 0:
+				r.rest = r.pipe.drained
+			case r.pipe == nil && r.mustOutlast():
 				r.outlast()
 			default:
 				return r.result(nil)
@@ -120,6 +131,7 @@ func (r *run) supervise() (Result, error) {
 				r.reap()
 				return r.result(err)
 			}
+			r.rest = nil // the ending tells
 		case err := <-r.ending:
 			r.reap()
 			return r.result(err)
@@ -130,13 +142,11 @@ func (r *run) supervise() (Result, error) {
 // reap collects every child that has ended, orphans of the job among them.
 func (r *run) reap() {
 	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-		switch {
-		case err == syscall.EINTR:
-		case err != nil || pid <= 0:
+		pid, status := sysfile.Reap()
+		if pid == 0 {
 			return
-		case pid == r.pid && !r.gone: // else an orphan that was given its pid since
+		}
+		if pid == r.pid && !r.gone { // else an orphan that was given its pid since
 			r.gone, r.status = true, status
 		}
 		select {
@@ -163,7 +173,10 @@ func (r *run) result(err error) (Result, error) {
 	}
 	result.Status, result.Signal = statusOf(r.status)
 	if r.expired {
-		result.Status = StatusExpired
+		result.Status = fault.StatusExpired
+	}
+	if r.pipe != nil {
+		r.note(r.pipe.trouble())
 	}
 	if err == nil {
 		err = r.trouble

@@ -1,6 +1,8 @@
 package supervise
 
 import (
+	"adlock/lib/fault"
+
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,7 +54,7 @@ func TestTextWithoutInterpreterIsRunByTheShell(t *testing.T) {
 func TestWhatIsNoProgramIsAnExecFormatError(t *testing.T) {
 	file := executableFile(t, "\x00\x01\x02")
 	status, rep := rehearse(t, setup{Args: []string{file}}).play()
-	if status != StatusCannot || rep.Result.Started || rep.Err != file+": exec format error" {
+	if status != fault.StatusNotRunnable || rep.Result.Started || rep.Err != file+": exec format error" {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
 	}
 }

@@ -9,7 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/killer"
 	"adlock/lib/process"
+	"adlock/lib/sysfile"
 )
 
 // watch is what this process hears while its job runs. Notify drops what a
@@ -28,46 +30,71 @@ type watch struct {
 // ignored, here and in the job: Notify would take it back.
 //
 // To listen costs the runtime two switches between threads for each signal, in
-// all as much as taking the lock. So it is done beside that.
-func newWatch() watch {
+// all as much as taking the lock. So it is done beside that, save for QUIT, for which
+// the runtime prints a trace. One goroutine passes them all on: one for each would
+// cost as much again.
+func newWatch(cancelled func(syscall.Signal)) watch {
 	w := watch{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})}
-	go func() {
-		// First those that do something else than they should while nobody listens: for
-		// QUIT the runtime prints a trace.
-		for _, sig := range []os.Signal{unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
-			if !signal.Ignored(sig) {
-				w.listen(sig)
-			}
-		}
-		w.standIn()
-	}()
+	go w.pass(channelOf(unix.SIGQUIT), cancelled)
 	return w
 }
 
-// listen has sig passed on to w.signals.
-func (w watch) listen(sig os.Signal) {
-	one := make(chan os.Signal, 1)
-	signal.Notify(one, sig)
-	go func() {
-		for sig := range one {
-			w.signals <- sig
+// pass passes on what comes, once the job begins.
+func (w watch) pass(quit chan os.Signal, cancelled func(syscall.Signal)) {
+	interrupt, end, hangup := channelOf(unix.SIGINT), channelOf(unix.SIGTERM), channelOf(unix.SIGHUP)
+	one, two := channelOf(unix.SIGUSR1), channelOf(unix.SIGUSR2)
+	for begin := w.begin; ; {
+		var sig os.Signal
+		select {
+		case begin <- struct{}{}:
+			begin = nil
+			continue
+		case sig = <-quit:
+		case sig = <-interrupt:
+		case sig = <-end:
+		case sig = <-hangup:
+		case sig = <-one:
+		case sig = <-two:
 		}
-	}()
+		if begin == nil {
+			w.signals <- sig
+		} else {
+			standIn(sig.(syscall.Signal), cancelled)
+		}
+	}
 }
 
-// standIn does with signals what would be done if nobody listened, until the job
-// begins: they end this process, also while it waits for the lock. A signal of
+// channelOf is the channel of a signal; nil where it is ignored.
+func channelOf(sig os.Signal) chan os.Signal {
+	if signal.Ignored(sig) {
+		return nil
+	}
+	one := make(chan os.Signal, 1)
+	signal.Notify(one, sig)
+	return one
+}
+
+// standIn does with a signal what would be done if nobody listened, before the job
+// begins: it ends this process, also while that waits for the lock. A signal of
 // the user's own is for the job, and lost while there is none.
-func (w watch) standIn() {
-	for {
-		select {
-		case w.begin <- struct{}{}:
-			return
-		case sig := <-w.signals:
-			if sig != unix.SIGUSR1 && sig != unix.SIGUSR2 {
-				dieOf(sig.(syscall.Signal))
-			}
-		}
+func standIn(sig syscall.Signal, cancelled func(syscall.Signal)) {
+	if sig != unix.SIGUSR1 && sig != unix.SIGUSR2 {
+		tellWithin(time.Second, cancelled, sig)
+		dieOf(sig)
+	}
+}
+
+// tellWithin tells of a signal, and does not wait for a file system that hangs: the
+// signal has to end this process.
+func tellWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.Signal) {
+	if cancelled == nil {
+		return
+	}
+	told := make(chan struct{})
+	go func() { cancelled(sig); close(told) }()
+	select {
+	case <-told:
+	case <-time.After(most):
 	}
 }
 
@@ -114,10 +141,12 @@ func (r *run) forward(sig syscall.Signal) {
 		r.told = true
 		r.signalChild(sig)
 	case isTyped(sig) && r.place.inForeground():
-		// It came from the keyboard, and the job has it already.
+		// It came from the keyboard, and the job has it already. What it means is the
+		// command's to say; with that gone, that the rest is to end.
+		r.told = r.told || r.gone
 	default:
 		// To all: a shell would put it off until its foreground child is gone
-		// (facts 2). Parents come first, or they would start their next command.
+		//. Parents come first, or they would start their next command.
 		r.told = true
 		r.signalAll(sig)
 	}
@@ -165,32 +194,38 @@ func (r *run) signalAll(sig syscall.Signal) {
 	}
 }
 
-// signalChild sends sig to the command itself. Its pid is its own until this
-// goroutine reaps it.
+// signalChild sends sig to the command itself; where that is gone, to what it left
+// behind as the head of the rest: the children that this process has inherited. The
+// command's pid is its own until this goroutine reaps it.
 func (r *run) signalChild(sig syscall.Signal) {
 	if r.gone {
+		r.signalHeirs(sig)
 		return
 	}
 	id, err := process.Of(r.pid)
 	if err == nil {
-		r.send(process.Member{PID: id.PID, Start: id.Start, Command: r.job.Command}, sig)
+		r.send(process.Entry{PID: id.PID, Start: id.Start, Command: r.job.Command}, sig)
+	}
+}
+
+func (r *run) signalHeirs(sig syscall.Signal) {
+	members, err := r.place.members()
+	r.note(err)
+	for _, m := range members {
+		if m.Parent == unix.Getpid() {
+			r.send(m, sig)
+		}
 	}
 }
 
 // send signals one process; one that is gone by now needs no signal.
-func (r *run) send(m process.Member, sig syscall.Signal) {
+func (r *run) send(m process.Entry, sig syscall.Signal) {
 	err := m.Signal(sig)
 	if errors.Is(err, unix.ESRCH) {
 		return
 	}
 	r.note(err)
 	if err == nil && r.job.Observe != nil {
-		r.job.Observe(process.Signalled{PID: m.PID, Signal: name(sig), Command: m.Command})
+		r.job.Observe(killer.Signalled{PID: m.PID, Signal: sysfile.SignalName(sig), Command: m.Command})
 	}
-}
-
-// name is the signal's name as kill(1) takes it: "TERM".
-func name(sig syscall.Signal) string {
-	const prefix = len("SIG")
-	return unix.SignalName(sig)[prefix:]
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/fault"
 	"adlock/test/helper"
 )
 
@@ -277,7 +278,7 @@ func TestAStoppedJobIsEndedAtItsLimit(t *testing.T) {
 	job := pidIn(t, filepath.Join(dir, "job"))
 	await(t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) })
 	signalTo(t, rep.PID, syscall.SIGTSTP)
-	if status, rep := st.end(); status != StatusExpired || rep.Err != "" {
+	if status, rep := st.end(); status != fault.StatusExpired || rep.Err != "" {
 		t.Errorf("status %d, error %q", status, rep.Err)
 	}
 	mustBeGone(t, job)

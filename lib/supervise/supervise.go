@@ -1,5 +1,5 @@
 // Package supervise runs the job of `adlock run`: one command and all that it
-// starts, from before its lock is taken until it is gone (design, section 5).
+// starts, from before its lock is taken until it is gone (lib/protocol.md, 5).
 //
 // The order of calls keeps the atom held from the job's first instant:
 //
@@ -22,9 +22,12 @@ package supervise
 
 import (
 	"errors"
+	"io"
 	"syscall"
 	"time"
 
+	"adlock/lib/fault"
+	"adlock/lib/killer"
 	"adlock/lib/process"
 )
 
@@ -37,6 +40,14 @@ type Job struct {
 
 	QuietOK bool // hold the output back, for Show
 
+	// Output opens what gets the job's standard output; nil: this process's does. It is
+	// called just before the job starts, when signals do not end this process any more.
+	Output func() (io.Writer, error)
+
+	// WholeJob: the job is over when all that the command started is gone, and not
+	// when the command is. Only where CanKeepWhole says so.
+	WholeJob bool
+
 	Enforce     bool          // end the job at ExpireAfter, without a newcomer
 	ExpireAfter time.Duration // counted from Run, suspended time included
 
@@ -44,15 +55,19 @@ type Job struct {
 	// a lock that nobody else can end the owner of. May be nil.
 	End <-chan time.Duration
 
-	Pause   time.Duration           // between signals when the job is ended
-	Observe func(process.Signalled) // told of each signal sent; may be nil
+	// Cancelled is told of a signal that ends this process before the job begins, by
+	// another goroutine. May be nil.
+	Cancelled func(syscall.Signal)
+
+	Pause   time.Duration          // between signals when the job is ended
+	Observe func(killer.Signalled) // told of each signal sent; may be nil
 
 	// Begun is told of the command once it runs, unless Identity named it before.
 	// Its error is reported by Run and changes nothing. May be nil.
 	Begun func(process.Identity) error
 
 	// Record is told of every process of the job before it is signalled in order to
-	// end it (process.Killer). ErrBeingEnded says that somebody else does that. May
+	// end it (killer.Killer), and with WholeJob of those that the command left. ErrBeingEnded says that somebody else does that. May
 	// be nil.
 	Record func([]process.Identity) error
 
@@ -73,6 +88,7 @@ type Supervisor struct {
 	place  place
 	gate   *gate   // nil off a terminal, where this process leads a group
 	output *output // nil without QuietOK
+	pipe   *pipe   // nil without Output
 }
 
 // Result tells how a job ended.
@@ -85,7 +101,7 @@ type Result struct {
 	// live on, so the lock must stay. There is an error that says who.
 	Alive bool
 
-	Status  int            // as a shell has it: exit status, 128+signal, or StatusExpired
+	Status  int            // as a shell has it: exit status, 128+signal, or fault.StatusExpired
 	Signal  syscall.Signal // that ended the command; 0: none did
 	Ended   bool           // a signal, passed on or typed, told the job to end
 	Expired bool           // Enforce ended the job
@@ -101,13 +117,20 @@ type Result struct {
 // Signals are listened to from here on, and until Run they still end this
 // process. A second step is due in any case, Run or Cancel.
 func Prepare(job Job) (*Supervisor, error) {
-	s := &Supervisor{watch: newWatch(), job: job, place: settle()}
+	s := &Supervisor{watch: newWatch(job.Cancelled), job: job, place: leadGroup()}
 	if job.QuietOK {
 		output, err := newOutput()
 		if err != nil {
 			return nil, err
 		}
 		s.output = output
+	}
+	if job.Output != nil {
+		pipe, err := newPipe()
+		if err != nil {
+			return nil, fault.Wrap(job.Command, err)
+		}
+		s.pipe = pipe
 	}
 	if s.place.leads && !s.place.terminal {
 		return s, nil
@@ -153,8 +176,11 @@ func (s *Supervisor) Show(result Result) error {
 
 // files returns the job's standard input, output and error.
 func (s *Supervisor) files() []uintptr {
-	if s.output == nil {
-		return []uintptr{0, 1, 2}
+	switch {
+	case s.output != nil:
+		return []uintptr{0, s.output.fd(), s.output.fd()}
+	case s.pipe != nil:
+		return []uintptr{0, s.pipe.writer.Fd(), 2}
 	}
-	return []uintptr{0, s.output.fd(), s.output.fd()}
+	return []uintptr{0, 1, 2}
 }

@@ -1,6 +1,8 @@
 package supervise
 
 import (
+	"adlock/lib/fault"
+
 	"fmt"
 	"os"
 	"path/filepath"
@@ -209,7 +211,7 @@ func TestWhatIsNoProgramIsAnExecFormatErrorBehindAGateToo(t *testing.T) {
 	st := rehearse(t, setup{Args: []string{file}})
 	st.onTerminal(true)
 	status, rep := st.play()
-	if status != StatusCannot || rep.Result.Started || rep.Err != file+": exec format error" {
+	if status != fault.StatusNotRunnable || rep.Result.Started || rep.Err != file+": exec format error" {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
 	}
 }
@@ -217,7 +219,7 @@ func TestWhatIsNoProgramIsAnExecFormatErrorBehindAGateToo(t *testing.T) {
 func TestEnforceEndsAGatedJob(t *testing.T) {
 	st := rehearse(t, setup{Enforce: true, ExpireAfter: 100 * time.Millisecond, Args: sh("", "sleep 300; sleep 300")})
 	st.onTerminal(true)
-	if status, rep := st.play(); status != StatusExpired || rep.Err != "" {
+	if status, rep := st.play(); status != fault.StatusExpired || rep.Err != "" {
 		t.Errorf("status %d, error %q", status, rep.Err)
 	}
 }

@@ -19,19 +19,52 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		line string // words, with _ for an empty one
 	}{
 		{"unknown verb", "fly"},
+		{"stauts: unknown verb: did you mean status?", "stauts"},
+		{"hlep: unknown verb: did you mean help?", "hlep run"},
+		{"--exprie-after: unknown option: did you mean --expire-after?", "run --exprie-after 3 true"},
+		{"--jsno: unknown option: did you mean --json?", "status --jsno"},
+		{`unknown event "dney": did you mean deny? (there are acquire, deny, release, `, "log --event dney"},
+		{"--svg: must not be empty", "timeline --svg _"},
+		{"--output: must not be empty", "metrics --output _"},
+		{"the first word is empty", "run _ x"},
+		{`ms s m h d w as in "90s", "1h30m", "1.5h"`, "run --wait 5y true"},
 		{"--fly: unknown option", "run --fly true"},
 		{"--fly: unknown option", "run --fly=3 true"},
 		{"--fly: unknown option", "stat-age --fly f"},
 		{"--fly: unknown option", "release --fly lock.a.b.c.d"},
-		{"-fly", "mkatomic --fly f"},
-		{"-fly", "kill-carefully --fly 1"},
+		{"--fly: unknown option", "mkatomic --fly f"},
+		{"--fly: unknown option", "kill-carefully --fly 1"},
 		{"-fly", "status --fly"},
-		{"-fly", "clear --fly"},
+		{"--fly: unknown option", "clear --fly"},
 		{"wants a COMMAND", "run"},
 		{"wants a COMMAND", "run --"},
 		{`"soon"`, "run --if-elapsed soon true"},
 		{`"-1"`, "run --expire-after=-1 true"},
-		{`"1.5"`, "run --pause 1.5 true"},
+		{`"1,5"`, "run --pause 1,5 true"},
+		{`want a time that ends, such as "5m"`, "run --pause never true"},
+		{`"never": want a time that ends, such as "5m"`, "run --jitter never true"},
+		{`"forever": want a time that ends, such as "5m"`, "run --jitter forever true"},
+		{`--wait: "never": want "forever" to wait without end`, "run --wait never true"},
+		{`ADLOCK_WAIT: "never": want "forever"`, "ADLOCK_WAIT=never run true"},
+		{`"1h30m", "1.5h"; or "forever"`, "run --wait soon true"},
+		{"--wait-elapsed: wants --wait too", "run --wait-elapsed true"},
+		{"--wait-elapsed: wants --wait too", "take --owner 1 --wait-elapsed lock.p.h.o.x p h o x"},
+		{"--name: cannot go with --operand", "run --name a --operand b true"},
+		{"--name: cannot go with --operand", "ADLOCK_OPERAND=b ADLOCK_NAME=a run true"},
+		{"with --name it wants --program", "run --slots 2 --name a true"},
+		{"--replace: is ExpireAfter 0", "run --replace --expire-after 1h true"},
+		{"--replace: is ExpireAfter 0", "run --replace --expire-after auto true"},
+		{"--replace: is ExpireAfter 0", "ADLOCK_EXPIRE_AFTER=1h ADLOCK_REPLACE=1 run true"},
+		{"--replace: is ExpireAfter 0", "ADLOCK_EXPIRE_AFTER=auto ADLOCK_REPLACE=1 run --enforce true"},
+		{"--enforce: cannot go with --replace", "run --enforce --replace true"},
+		{"--enforce: cannot go with --replace", "run --enforce --expire-after 0 true"},
+		{"--enforce: cannot go with --replace", "ADLOCK_REPLACE=1 ADLOCK_ENFORCE=1 run true"},
+		{"--enforce: cannot go with --replace", "ADLOCK_EXPIRE_AFTER=1h run --enforce --replace true"},
+		{"--wait-elapsed: wants --wait too", "ADLOCK_WAIT_ELAPSED=1 run true"},
+		{"--wait-elapsed: wants --wait too", "ADLOCK_WAIT=0 run --wait-elapsed true"},
+		{"is no store: want a directory, etcd://", "run --store etcd:/a true"},
+		{"is no store: want a directory, etcd://", "run --store ftp:a --dry-run true"},
+		{"is no store: want a directory, etcd://", "ADLOCK_STORE=ftps:/h/a run true"},
 		{`"1x"`, "run --wait 1x true"},
 		{`""`, "run --wait= true"},
 		{`"h"`, "run --jitter h true"},
@@ -57,24 +90,31 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"--dry-run: options come before", "kill-carefully 4194304 --dry-run"},
 		{`"0"`, "kill-carefully 0"},
 		{"--pause", "kill-carefully --pause x 1"},
-		{"wants FILE", "kill-carefully --lock"},
+		{"wants a PID, or --lock FILE", "kill-carefully --lock"},
 		{"lock.NAME", "kill-carefully --lock nothing"},
-		{"wants one NAME", "clear"},
-		{"PROGRAM.HOST.OPERATOR.OPERAND", "clear nothing"},
-		{"PROGRAM.HOST.OPERATOR.OPERAND", "clear a.b.c/../d"},
+		{"NAME must not be empty", "clear _"},
+		{"NAME must not be empty", "status _"},
+		{"wants a NAME", "clear"},
+		{`no atom matches "nothing"`, "clear nothing"},
+		{`no atom matches "a.b.c/../d"`, "clear a.b.c/../d"},
+		{`no atom matches "a /b.c.d.e"`, "clear a /b.c.d.e"},
+		{`no atom matches "nothing"`, "status nothing"},
+		{"--json: options come before", "status nothing --json"},
 		{"--older", "clear --last"},
 		{"--older", "clear --last --older soon"},
 		{"--operand: must not be empty", "run --operand _ true"},
 		{"--name: must not be empty", "run --name= true"},
 		{"--program: must not be empty", "run --program _ true"},
 		{"--token: must not be empty", "release --token _ lock.p.h.o.x"},
-		{"must not be empty", "mkatomic --lock - p h o _"},
-		{"must not be empty", "mkatomic --lock - p h _ o"},
+		{"must not be empty", "take --owner 1 lock.p.h.o. p h o _"},
+		{"must not be empty", "takeover --owner 1 lock.p.h..o p h _ o"},
 		{"must not be empty", "name p h _ o"},
-		{"wants FILE PROGRAM", "mkatomic --lock -"},
-		{"--dry-run: unknown option", "mkatomic --lock --dry-run - p h o x"},
-		{"is not the lock of this atom", "mkatomic --lock lock.p.h.o.other p h o x"},
-		{"is not an ancestor", "mkatomic --lock --owner 2 - p h o x"},
+		{"--dry-run: unknown option", "take --owner 1 --dry-run lock.p.h.o.x p h o x"},
+		{"--lock: unknown option", "mkatomic --lock - p h o x"},
+		{"wants one FILE", "kill-carefully --lock lock.p.h.o.x p h o x"},
+		{"is not the lock of this atom", "take --owner 1 lock.p.h.o.other p h o x"},
+		{"is not the lock of this atom", "take --owner 1 - p h o x"},
+		{"is not an ancestor", "take --owner 2 lock.p.h.o.x p h o x"},
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			s := newStage(t)
@@ -102,9 +142,66 @@ func TestACommandThatCannotRunTakesNothing(t *testing.T) {
 	s.refused(127, "no such file", "run", "--name", "a", "./nowhere")
 	s.refused(126, "permission denied", "run", "--name", "a", "./text")
 	s.refused(126, "permission denied", "run", "--name", "a", "/")
-	if left, _ := os.ReadDir(s.locks); len(left) > 0 {
-		t.Errorf("written: %v", left)
+	if left, _ := os.ReadDir(s.locks); len(left) != 1 || left[0].Name() != "program."+host+".runlog" {
+		t.Errorf("written: %v, want the runlog alone", left)
 	}
+}
+
+// A variable that is empty, and not in quotes, leaves an option without its value.
+func TestAnOptionIsNoValueOfAnother(t *testing.T) {
+	s := newStage(t)
+	for _, words := range [][]string{{"run", "--name", "--", "touch", "ran"}, {"run", "--name", "--dry-run", "touch", "ran"}, {"run", "--name"}} {
+		s.refused(64, "--name: needs a value", words...)
+	}
+	s.want(0, "run", "--name=--", "true")
+	if exists(s.in("ran")) {
+		t.Error("the job ran")
+	}
+}
+
+func TestACommandThatCannotRunIsToldWithWhatWasMeant(t *testing.T) {
+	s := newStage(t)
+	if err := os.WriteFile(s.in("empty"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		says   string
+		status int
+		words  []string
+	}{
+		{"cd: no such file or directory (for what only a shell can do: sh -c 'cd /tmp')", 127, []string{"cd", "/tmp"}},
+		{"cd /tmp: no such file or directory (for a line of the shell: sh -c 'cd /tmp')", 127, []string{"cd /tmp"}},
+		{"(for a line of the shell: sh -c 'a | b')", 127, []string{"a | b"}},
+		{`(for a line of the shell: sh -c 'echo '\''x'\''')`, 127, []string{"echo 'x'"}},
+		{"FOO=1: no such file or directory (to set a variable: env FOO=1 make 'all of it')", 127, []string{"FOO=1", "make", "all of it"}},
+		{"(no lock file is named here: --name x names the lock)", 127, []string{"/run/x.lock", "job"}},
+		{"./empty: permission denied (no lock file is named here: --name empty names the lock)", 126, []string{"./empty", "job"}},
+		{"adlock: nothing-of-the-kind: no such file or directory\n", 127, []string{"nothing-of-the-kind", "x"}},
+		{"adlock: /nowhere/job: no such file or directory\n", 127, []string{"/nowhere/job"}},
+	} {
+		s.refused(c.status, c.says, append([]string{"run"}, c.words...)...)
+	}
+	if left, _ := os.ReadDir(s.locks); len(left) != 1 || left[0].Name() != "program."+host+".runlog" {
+		t.Errorf("written: %v, want the runlog alone", left)
+	}
+}
+
+func TestADirectoryIsNoFileToWrite(t *testing.T) {
+	s := newStage(t)
+	for _, words := range [][]string{{"timeline", "--svg"}, {"metrics", "--output"}} {
+		s.refused(73, s.dir+": is a directory, and the name of a file is wanted", append(words, s.dir)...)
+	}
+}
+
+func TestARunlogThatIsADirectoryIsNamed(t *testing.T) {
+	s := newStage(t)
+	runlog := s.locks + "/program." + host + ".runlog"
+	mkdir(t, runlog, 0o700)
+	says := "adlock: " + runlog + ": open: is a directory\n"
+	if r := s.adlock("run", "true"); r.Status != 0 || !strings.HasPrefix(r.Err, says) {
+		t.Errorf("run: %+v", r)
+	}
+	s.refused(71, says, "log")
 }
 
 func TestACommandIsNotFoundThoughAPartOfPathMayNotBeSearched(t *testing.T) {
@@ -127,7 +224,9 @@ func TestALockDirectoryThatIsNotSafeIsRefused(t *testing.T) {
 	}
 	s.in("file", "")
 	run := func(dir string) []string { return []string{"ADLOCK_DIR=" + dir, "run", "--", "touch", "ran"} }
-	s.refused(77, "writable by others", run(open)...)
+	s.refused(77, "writable by others (chmod go-w '"+open+"')", run(open)...)
+	mkdir(t, s.in("for all"), 0o777|os.ModeSticky)
+	s.refused(77, "writable by others (name one that is yours alone)", run(s.in("for all"))...)
 	s.refused(77, "symbolic link", run(link)...)
 	s.refused(77, "symbolic link", run(link+"/")...)
 	s.refused(73, "not a directory", run(s.in("file"))...)
@@ -283,5 +382,32 @@ func TestAMissingHelperIsToldAndNothingRuns(t *testing.T) {
 	}
 	if exists(s.in("ran")) {
 		t.Error("the script went on unlocked")
+	}
+}
+
+func TestOfTwoOptionsThatContradictTheOneOnTheCommandLineCounts(t *testing.T) {
+	s := newStage(t)
+	s.hold("a")
+	const replaced, kept = "ExpireAfter is 0s; it would be ended\n", "ExpireAfter is "
+	for _, c := range []struct{ says, line string }{
+		{replaced, "ADLOCK_EXPIRE_AFTER=90m run --name a --replace"},
+		{replaced, "ADLOCK_EXPIRE_AFTER=auto run --name a --replace"},
+		{replaced, "ADLOCK_ENFORCE=1 run --name a --replace"},
+		{replaced, "ADLOCK_ENFORCE=1 ADLOCK_EXPIRE_AFTER=1h run --name a --replace"},
+		{replaced, "ADLOCK_ENFORCE=1 run --name a --expire-after 0"},
+		{replaced, "ADLOCK_REPLACE=1 run --name a --expire-after 0"},
+		{kept + "1h30m", "ADLOCK_REPLACE=1 run --name a --expire-after 90m"},
+		{kept + "1h30m", "ADLOCK_REPLACE=1 run --name a --enforce --expire-after 90m"},
+		{kept + "2h", "ADLOCK_REPLACE=1 run --name a --expire-after auto"},
+		{kept + "2h", "ADLOCK_REPLACE=1 run --name a --enforce"},
+		{kept + "2h", "ADLOCK_EXPIRE_AFTER=0 run --name a --enforce"},
+		{kept + "2h", "ADLOCK_WAIT=5 ADLOCK_WAIT_ELAPSED=1 run --name a --wait 0"},
+		{"/lock.job.dax.run.a\n", "ADLOCK_OPERAND=b run --name a"},
+		{"/lock.job.dax.run.b\n", "ADLOCK_NAME=a run --operand b"},
+	} {
+		r := s.adlock(append(strings.Fields(c.line), "--program", "job", "--dry-run", "true")...)
+		if r.Err != "" || !strings.Contains(r.Out, c.says) {
+			t.Errorf("%s: status %d, %q, %q; want %q", c.line, r.Status, r.Out, r.Err, c.says)
+		}
 	}
 }

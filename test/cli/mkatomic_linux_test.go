@@ -2,11 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +52,50 @@ func TestMkatomicReplacesWhereAskedAndKeepsTheMode(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	s.wantFiles("f")
+}
+
+// As cmd > link does; the temporary file is beside the target, or it could not be renamed.
+func TestMkatomicReplacesWhatALinkLeadsToAndKeepsItsModeAndOwner(t *testing.T) {
+	for _, words := range [][]string{{"--replace", "link"}, {"--replace", "link", "--", "cat"}} {
+		s := newSubstage(t)
+		mkdir(t, s.in("sub"), 0o755)
+		s.in("sub/target", "old")
+		if err := errors.Join(os.Symlink("sub/target", s.in("link")), os.Chmod(s.in("sub/target"), 0o640)); err != nil {
+			t.Fatal(err)
+		}
+		if os.Geteuid() == 0 {
+			if err := os.Chown(s.in("sub/target"), nobody, nobody); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := s.put("new", words...); r.Status != 0 || r.Err != "" || s.read(s.in("sub/target")) != "new" {
+			t.Errorf("%q: %+v", words, r)
+		}
+		info, err := os.Stat(s.in("sub/target"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := info.Sys().(*syscall.Stat_t); info.Mode().Perm() != 0o640 || os.Geteuid() == 0 && (owner.Uid != nobody || owner.Gid != nobody) {
+			t.Errorf("%q: mode %v, owner %d:%d", words, info.Mode(), owner.Uid, owner.Gid)
+		}
+		if to, err := os.Readlink(s.in("link")); err != nil || to != "sub/target" {
+			t.Errorf("%q: the link: %q, %v", words, to, err)
+		}
+	}
+}
+
+func TestMkatomicMakesTheFileThatADanglingLinkLeadsTo(t *testing.T) {
+	s := newStage(t)
+	if err := os.Symlink("target", s.in("link")); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.put("new", "link"); r.Status != 75 {
+		t.Errorf("without --replace: %+v", r)
+	}
+	if r := s.put("new", "--replace", "link"); r.Status != 0 || s.read(s.in("target")) != "new" {
+		t.Errorf("%+v", r)
+	}
+	s.wantFiles("link", "target")
 }
 
 func TestMkatomicDoesNotWriteThroughALink(t *testing.T) {
@@ -123,9 +169,10 @@ func TestMkatomicOnAFullDiskLeavesWhatWasThere(t *testing.T) {
 cd small && echo old >f || exit
 head -c 1000000 /dev/zero | "$0" mkatomic --replace f; echo "status $?"
 head -c 1000000 /dev/zero | "$0" mkatomic g; echo "status $?"
+"$0" mkatomic --replace f -- head -c 1000000 /dev/zero; echo "status $?"
 cat f; ls -A`, c.Args[0]}
 	r := c.Run(t)
-	if r.Out != "status 74\nstatus 74\nold\nf\n" || strings.Count(r.Err, "no space left on device") != 2 {
+	if r.Out != "status 74\nstatus 74\nstatus 74\nold\nf\n" || strings.Count(r.Err, "no space left on device") != 3 {
 		t.Errorf("%s\n%s", r.Out, r.Err)
 	}
 }
@@ -134,13 +181,12 @@ cat f; ls -A`, c.Args[0]}
 // said.
 func TestMkatomicIsDurable(t *testing.T) {
 	need.Tools(t, "strace")
-	for _, replace := range []bool{false, true} {
+	for _, words := range [][]string{{"f"}, {"--replace", "f"}, {"f", "--", "cat"}, {"--replace", "f", "--", "cat"}} {
 		s := newSubstage(t)
-		words := []string{"mkatomic", "f"}
-		if replace {
+		if words[0] == "--replace" {
 			s.in("f", "old")
-			words = []string{"mkatomic", "--replace", "f"}
 		}
+		words = append([]string{"mkatomic"}, words...)
 		c := s.command(words...)
 		c.Args = append([]string{"strace", "-f", "-y", "-o", s.in("trace"),
 			"-e", "trace=write,fsync,fdatasync,linkat,renameat,renameat2,rename"}, c.Args...)
@@ -152,7 +198,7 @@ func TestMkatomicIsDurable(t *testing.T) {
 		order := regexp.MustCompile(`(?s)write\(\d+<` + dir + `/[^>]+>, "text".*f(data)?sync\(\d+<` + dir +
 			`/[^>]+>.* (linkat|rename)[^\n]*f".*fsync\(\d+<` + dir + `>`)
 		if trace := s.read(s.in("trace")); !order.MatchString(trace) {
-			t.Errorf("replace %v: not written, synced, named, synced:\n%s", replace, trace)
+			t.Errorf("%q: not written, synced, named, synced:\n%s", words, trace)
 		}
 	}
 }
@@ -207,4 +253,147 @@ func TestMkatomicKilledLeavesNothingHalf(t *testing.T) {
 	if s.read(s.in("f")) != "old" {
 		t.Error("the old content is gone")
 	}
+}
+
+func TestMkatomicTakesNoClosedInputForAnEmptyOne(t *testing.T) {
+	s := newStage(t)
+	s.in("f", "one")
+	c := s.command()
+	shell := func(redirection string) helper.Result {
+		c.Args = []string{"sh", "-c", `exec "$0" mkatomic --replace f ` + redirection, helper.Binary(t)}
+		return c.Run(t)
+	}
+	if r := shell("<&-"); r.Status != 64 || !oneLine(r.Err) || !strings.Contains(r.Err, "standard input: bad file descriptor") || s.read(s.in("f")) != "one" {
+		t.Errorf("%+v, and the file holds %q", r, s.read(s.in("f")))
+	}
+	if r := shell("</dev/null"); r.Status != 0 || s.read(s.in("f")) != "" {
+		t.Errorf("%+v, and the file holds %q", r, s.read(s.in("f")))
+	}
+	s.wantFiles("f")
+}
+
+func TestMkatomicMakesAFileOfWhatACommandPrints(t *testing.T) {
+	s := newStage(t)
+	s.want(0, "mkatomic", "f", "--", "echo", "one", "--", "two")
+	if text := s.read(s.in("f")); text != "one -- two\n" {
+		t.Errorf("%q", text)
+	}
+	if r := s.put("input\n", "--replace", "f", "--", "cat"); r.Status != 0 || s.read(s.in("f")) != "input\n" {
+		t.Errorf("%+v", r)
+	}
+	s.want(0, "mkatomic", "--replace", "--", "f", "--", "true")
+	if text := s.read(s.in("f")); text != "" {
+		t.Errorf("%q", text)
+	}
+	r := s.adlock("mkatomic", "--replace", "f", "--", "sh", "-c", "echo seen >&2; echo kept")
+	if r.Status != 0 || r.Err != "seen\n" || r.Out != "" || s.read(s.in("f")) != "kept\n" {
+		t.Errorf("%+v", r)
+	}
+	s.wantFiles("f")
+}
+
+func TestMkatomicOfACommandThatFailsChangesNothingAndPassesItsStatusOn(t *testing.T) {
+	s := newStage(t)
+	s.in("f", "old")
+	for status, words := range map[int][]string{
+		5:   {"sh", "-c", "echo new; exit 5"},
+		137: {"sh", "-c", "echo new; kill -KILL $$"},
+		143: {"sh", "-c", "sleep 600 2>/dev/null & echo new; kill -TERM $$"}, // what it left keeps nobody waiting
+	} {
+		r := s.adlock(append([]string{"mkatomic", "--replace", "f", "--"}, words...)...)
+		if r.Status != status || r.Out+r.Err != "" || s.read(s.in("f")) != "old" {
+			t.Errorf("%q: %+v, and the file holds %q", words, r, s.read(s.in("f")))
+		}
+	}
+	for _, pid := range helper.With("ADLOCK_DIR=" + s.locks) {
+		_ = unix.Kill(pid, unix.SIGKILL) // it may have ended by itself
+	}
+	s.refused(127, "nowhere-to-be-found: no such file", "mkatomic", "--replace", "f", "--", "nowhere-to-be-found")
+	s.refused(75, "exists already", "mkatomic", "f", "--", "touch", "ran")
+	s.refused(73, "no such file", "mkatomic", "none/f", "--", "touch", "ran")
+	s.refused(64, "a --", "mkatomic", "f", "touch", "ran")
+	s.refused(64, "a --", "mkatomic", "f", "--")
+	s.wantFiles("f")
+}
+
+// As for $(command): what is in the background and may still print is waited for,
+// and a daemon that has closed its output is not.
+func TestMkatomicTakesAllThatIsPrinted(t *testing.T) {
+	s := newStage(t)
+	if err := unix.Mkfifo(s.in("gate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := s.command("mkatomic", "f", "--", "sh", "-c", "(read -r x <gate; echo late) & sleep 600 >/dev/null 2>&1 & echo soon; echo $! >daemon").Start(t)
+	helper.Eventually(t, "the command is done", func() bool { return exists(s.in("daemon")) && len(helper.Children(p.PID)) > 0 })
+	if exists(s.in("f")) {
+		t.Error("it was made of half of the output")
+	}
+	if err := os.WriteFile(s.in("gate"), []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if status := p.Wait(t); status != 0 || s.read(s.in("f")) != "soon\nlate\n" {
+		t.Errorf("status %d: %q", status, p.Output())
+	}
+	if daemon := helper.With("ADLOCK_DIR=" + s.locks); len(daemon) != 1 {
+		t.Errorf("%d daemons live", len(daemon))
+	} else {
+		_ = unix.Kill(daemon[0], unix.SIGKILL)
+	}
+}
+
+func TestMkatomicThatIsToldToEndEndsItsCommandAndLeavesNothing(t *testing.T) {
+	s := newStage(t)
+	s.in("f", "old")
+	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
+		for _, words := range [][]string{
+			{"sh", "-c", "echo half; echo >ready; sleep 600; echo more"},
+			{"sh", "-c", "exec 2>/dev/null; trap 'exit 0' HUP INT TERM; echo half; echo >ready; while :; do sleep 0.01; done"}, // makes a success of it
+			{"sh", "-c", "sleep 600 & echo half; echo >ready"},                                                                 // is done
+			nil, // standard input
+		} {
+			c := s.command("mkatomic", "--replace", "f")
+			if words != nil {
+				c = s.command(append([]string{"mkatomic", "--replace", "f", "--"}, words...)...)
+			} else {
+				c.Args = append([]string{"sh", "-c", "(echo half; echo >ready; exec sleep 600) | exec \"$@\"", "sh"}, c.Args...)
+			}
+			p := c.Start(t)
+			helper.Eventually(t, "it is ready", func() bool { return exists(s.in("ready")) })
+			pid := p.PID
+			if words == nil {
+				pid = childOf(t, p.PID, "adlock")
+			}
+			helper.Eventually(t, "the file is in the making", func() bool { return len(temporaries(t, s.dir)) > 0 })
+			if err := unix.Kill(pid, sig); err != nil {
+				t.Fatal(err)
+			}
+			helper.Eventually(t, "the file in the making is gone", func() bool { return len(temporaries(t, s.dir)) == 0 })
+			if words == nil { // what wrote the input
+				_ = unix.Kill(childOf(t, p.PID, "sleep"), unix.SIGINT) // of which a shell says nothing
+			}
+			if status := p.Wait(t); status < 128 || p.Output() != "" {
+				t.Errorf("%v, %q: status %d: %s", sig, words, status, p.Output())
+			}
+			if s.read(s.in("f")) != "old" {
+				t.Errorf("%v, %q: it was replaced by %q", sig, words, s.read(s.in("f")))
+			}
+			for _, left := range helper.With("ADLOCK_DIR=" + s.locks) {
+				t.Errorf("%v, %q: process %d is left", sig, words, left)
+				_ = unix.Kill(left, unix.SIGKILL)
+			}
+			if err := os.Remove(s.in("ready")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// temporaries are the files in the making.
+func temporaries(t *testing.T, dir string) []string {
+	t.Helper()
+	found, err := filepath.Glob(dir + "/.f*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/lib/command"
+	"adlock/lib/run"
 	"adlock/test/helper"
 )
 
@@ -23,13 +23,13 @@ func (s *stage) nested(options string, words ...string) (status func() string, c
 
 func TestAJobInheritsWhereLocksAreAndNothingThatWasSaidOfItsOwn(t *testing.T) {
 	s := newStage(t)
-	kept := map[string]string{"ADLOCK_LOGDIR": s.dir, "ADLOCK_STORE": s.locks, "ADLOCK_VERBOSE": "1", "ADLOCK_DIR": s.locks, "ADLOCK_HOST": host}
+	kept := map[string]string{"ADLOCK_LOGDIR": s.dir, "ADLOCK_STORE": s.locks, "ADLOCK_VERBOSE": "1", "ADLOCK_DIR": s.locks, "ADLOCK_HOST": host, "ADLOCK_HOOK": "true", "ADLOCK_HOOK_RUNS": "1"}
 	said := map[string]string{
-		"ADLOCK_PROGRAM": "p", "ADLOCK_OPERATOR": "o", "ADLOCK_OPERAND": "x", "ADLOCK_EXIT_DENIED": "7", "ADLOCK_JITTER": "0",
-		"ADLOCK_IF_ELAPSED": "1m", "ADLOCK_EXPIRE_AFTER": "1h", "ADLOCK_WAIT": "never", "ADLOCK_SLOTS": "1", "ADLOCK_NOW": "1000000000",
+		"ADLOCK_PROGRAM": "p", "ADLOCK_OPERATOR": "o", "ADLOCK_OPERAND": "x", "ADLOCK_EXIT_DENIED": "7", "ADLOCK_JITTER": "0", "ADLOCK_ONCE_PER": "1m",
+		"ADLOCK_IF_ELAPSED": "1m", "ADLOCK_EXPIRE_AFTER": "1h", "ADLOCK_WAIT": "forever", "ADLOCK_SLOTS": "1", "ADLOCK_NOW": "1000000000",
 		"ADLOCK_PAUSE": "1s", "ADLOCK_STARVING": "3",
 	}
-	for _, o := range command.RunOptions() {
+	for _, o := range run.Options() {
 		if kept[o.Env] == "" && said[o.Env] == "" && o.Arg == "" {
 			said[o.Env] = "0"
 		}
@@ -41,12 +41,14 @@ func TestAJobInheritsWhereLocksAreAndNothingThatWasSaidOfItsOwn(t *testing.T) {
 		}
 	}
 	out := "\n" + s.want(0, words...).Out
+	said["ADLOCK_NAME"] = "x" // in a run of its own: it excludes ADLOCK_OPERAND
+	out += s.want(0, "ADLOCK_NAME=x", "run", "env").Out
 	for variable, value := range kept {
 		if !strings.Contains(out, "\n"+variable+"="+value+"\n") {
 			t.Errorf("%s is not inherited", variable)
 		}
 	}
-	for _, o := range command.RunOptions() {
+	for _, o := range run.Options() {
 		if value := said[o.Env]; kept[o.Env] == "" && (value == "" || strings.Contains(out, "\n"+o.Env+"=")) {
 			t.Errorf("%s=%s is inherited", o.Env, value)
 		}
@@ -57,21 +59,21 @@ func TestANestedRunDoesNotWaitForTheSlotOfItsOwnJob(t *testing.T) {
 	t.Run("inherited", func(t *testing.T) {
 		s := newStage(t)
 		status, c := s.nested("", "--name", "b")
-		c.Env = append(c.Env, "ADLOCK_SLOTS=1", "ADLOCK_WAIT=never")
+		c.Env = append(c.Env, "ADLOCK_SLOTS=1", "ADLOCK_WAIT=forever")
 		if r := c.Run(s); status() != "0" {
 			t.Errorf("the nested run ended with %q: %s", status(), r.Err)
 		}
 	})
 	t.Run("given", func(t *testing.T) {
 		s := newStage(t)
-		status, c := s.nested("--slots 1", "--name", "b", "--slots", "1", "--wait", "never", "--verbose")
+		status, c := s.nested("--slots 1", "--name", "b", "--slots", "1", "--wait", "forever", "--verbose")
 		if r := c.Run(s); status() != "75" || !oneLine(r.Err) || !strings.Contains(r.Err, "full: 1 atoms of job are running; ") {
 			t.Errorf("the nested run ended with %q: %s", status(), r.Err)
 		}
 	})
 	t.Run("given, after its supervisor was killed", func(t *testing.T) {
 		s := newStage(t)
-		status, c := s.nested("--slots 1", "--name", "b", "--slots", "1", "--wait", "never")
+		status, c := s.nested("--slots 1", "--name", "b", "--slots", "1", "--wait", "forever")
 		for i, word := range c.Args {
 			if strings.Contains(word, "run --program job") {
 				c.Args[i] = `kill -KILL $PPID; while kill -0 $PPID 2>/dev/null; do sleep 0.05; done; ` + word
@@ -96,7 +98,7 @@ func TestANestedRunDoesNotWaitWithoutEndForItsOwnAtom(t *testing.T) {
 	for claim, options := range map[string][2]string{"an owner": {"", ""}, "a reader": {"--shared", ""}, "a writer": {"", "--shared"}} {
 		t.Run(claim, func(t *testing.T) {
 			s := newStage(t)
-			status, c := s.nested(options[0], "--name", "a", "--wait", "never", "--verbose", options[1])
+			status, c := s.nested(options[0], "--name", "a", "--wait", "forever", "--verbose", options[1])
 			if r := c.Run(s); status() != "75" || !oneLine(r.Err) || !strings.Contains(r.Err, "busy: ") {
 				t.Errorf("the nested run ended with %q: %s", status(), r.Err)
 			}

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
-	"adlock/lib/command"
+	"adlock/lib/run"
+	"adlock/lib/runlog"
 	"adlock/test/helper"
 )
 
@@ -27,6 +30,32 @@ func TestRunPassesTheJobsStatusAndStreamsThrough(t *testing.T) {
 			t.Errorf("%s: %+v, want status %d", script, r, status)
 		}
 	}
+}
+
+// A real-time signal has no name; without a word about it the record would say
+// that the job chose the status itself.
+func TestTheRecordHasTheSignalThatEndedTheJob(t *testing.T) {
+	s := newStage(t)
+	for signal, want := range map[string]string{"TERM": "TERM", "40": "40"} {
+		s.adlock("run", "--program", "job", "--name", "ended-by-"+signal, "sh", "-c", "kill -s "+signal+" $$")
+		if got := s.endedBy("ended-by-" + signal); got != want {
+			t.Errorf("ended by %q, want %q", got, want)
+		}
+	}
+}
+
+// endedBy is the signal of the operand's release.
+func (s *stage) endedBy(operand string) (signal string) {
+	s.Helper()
+	for e, err := range runlog.Read(s.locks, host) {
+		if err != nil {
+			s.Fatal(err)
+		}
+		if e.Operand == operand && e.Kind == runlog.Release {
+			signal = e.Signal
+		}
+	}
+	return signal
 }
 
 func TestRunEndsItsOptionsAtTheCommandOrAtTwoDashes(t *testing.T) {
@@ -70,10 +99,73 @@ func TestEveryPartOfTheNameCanBeSetOnTheLineAndInTheEnvironment(t *testing.T) {
 	s.want(0, "run", "--program", "p", "--host", "h", "--operator", "o", "--operand", "x", "--", "true")
 	s.want(0, "ADLOCK_PROGRAM=P", "ADLOCK_HOST=H", "ADLOCK_OPERATOR=O", "ADLOCK_OPERAND=X", "run", "true")
 	s.want(0, "ADLOCK_PROGRAM=P", "run", "--program=q", "--host=h", "--operator=o", "--name=x", "true")
-	for _, name := range []string{"p.h.o.x", "P.H.O.X", "q.h.o.x"} {
+	s.want(0, "ADLOCK_PROGRAM=P", "ADLOCK_OPERATOR=O", "run", "--name", "y", "true")
+	for _, name := range []string{"p.h.o.x", "P.H.O.X", "q.h.o.x", "P.dax.O.y"} {
 		if !exists(s.locks + "/last." + name) {
 			t.Errorf("no last.%s", name)
 		}
+	}
+}
+
+func TestANameNamesTheLockWhateverTheCommandAndTheDirectory(t *testing.T) {
+	s := newStage(t)
+	mkdir(t, s.in("elsewhere"), 0o755)
+	s.in("elsewhere/job", "#!/bin/sh\n")
+	lock := "lock.adlock." + host + ".run.nightly"
+	holder := s.command("run", "--name", "nightly", "--", "sleep", "600").Start(t)
+	helper.Eventually(t, "it is held", func() bool { return exists(s.locks + "/" + lock) })
+	for _, words := range [][]string{{"run", "--name=nightly", "true"}, {"ADLOCK_NAME=nightly", "run", "./job", "with", "words"}} {
+		c := s.command(words...)
+		c.Dir = s.in("elsewhere")
+		if r := c.Run(t); r.Status != 75 || r.Out+r.Err != "" {
+			t.Errorf("%q beside it: %+v", words, r)
+		}
+	}
+	s.want(0, "run", "--name", "weekly", "true")
+	s.want(0, "run", "--operand", "nightly", "true") // the operand alone: the program is the command's
+	holder.Signal(t, 15)
+	holder.Wait(t)
+}
+
+func TestADryRunAndADenialNameTheLock(t *testing.T) {
+	s := newStage(t)
+	lock := "lock.adlock." + host + ".run.nightly"
+	if r := s.want(0, "run", "--name", "nightly", "--dry-run", "true"); !strings.HasSuffix(r.Out, "\nlock: "+s.locks+"/"+lock+"\n") {
+		t.Errorf("a dry run says %q", r.Out)
+	}
+	s.want(0, "run", "--name", "nightly", "true")
+	s.refused(75, "adlock: "+lock+": too soon: ", "run", "--name", "nightly", "--if-elapsed", "1h", "--verbose", "true")
+}
+
+func TestReplaceEndsARunningOneAtOnce(t *testing.T) {
+	s := newStage(t)
+	old := s.hold("a")
+	s.replaces(old.PID, job("--replace", "true")...)
+	old.Wait(t)
+	old = s.hold("a", "--expire-after", "1h")
+	s.replaces(old.PID, append([]string{"ADLOCK_REPLACE=1"}, job("--expire-after", "0", "true")...)...)
+	old.Wait(t)
+	s.hold("a")
+	s.want(75, append([]string{"ADLOCK_REPLACE=0"}, job("true")...)...)
+}
+
+func TestALockDirectoryIsNotMadeInTheWorkingDirectory(t *testing.T) {
+	s := newStage(t)
+	const says = "adlock: locks: no such directory, and a relative one is not made"
+	for _, words := range [][]string{
+		{"run", "--store", "locks", "touch", "ran"}, {"run", "--store", "locks", "--dry-run", "true"},
+		{"ADLOCK_STORE=locks", "run", "touch", "ran"}, {"ADLOCK_DIR=locks", "run", "touch", "ran"},
+		{"ADLOCK_DIR=locks", "take", "--owner", itoa(os.Getpid()), "--", "locks/lock.p.h.o.x", "p", "h", "o", "x"},
+	} {
+		s.refused(73, says, words...)
+	}
+	if left, _ := os.ReadDir(s.dir); len(left) > 0 {
+		t.Errorf("made: %v", left)
+	}
+	mkdir(t, s.in("locks"), 0o700)
+	s.want(0, "ADLOCK_DIR=locks", "run", "--name", "a", "true")
+	if !exists(s.in("locks/last.adlock." + host + ".run.a")) {
+		t.Error("a relative one that is there was not taken")
 	}
 }
 
@@ -114,6 +206,72 @@ func TestFromStartCountsFromTheStartOfTheLastRun(t *testing.T) {
 	s.want(0, job("--if-elapsed", "30", "--from-start", "true")...)
 }
 
+// remembered is the start of the last run, as the last lock has it.
+func (s *stage) remembered(name string) time.Time {
+	s.Helper()
+	found := regexp.MustCompile(`(?m)^started=(.*)$`).FindStringSubmatch(s.read(s.lastOf(name)))
+	if found == nil {
+		s.Fatal("no start is remembered")
+	}
+	started, err := time.Parse(time.RFC3339Nano, found[1])
+	if err != nil {
+		s.Fatal(err)
+	}
+	return started
+}
+
+func TestFromStartCountsFromWhenTheRunWasAskedForNotFromWhenItsWaitWasOver(t *testing.T) {
+	s := newStage(t)
+	const waited = 2 * time.Second
+	holder := s.hold("a")
+	runner := s.command(job("--from-start", "--wait", "1h", "true")...).Start(t)
+	helper.Eventually(t, "it waits", func() bool { return watches(runner.PID) })
+	seen := time.Now()
+	s.await("a", time.Since(s.modified(s.lockOf("a")))+waited)
+	holder.Signal(t, syscall.SIGTERM)
+	if status := runner.Wait(t); status != 0 {
+		t.Fatalf("status %d: %s", status, runner.Output())
+	}
+	if late := s.remembered("a").Sub(seen); late > waited/2 {
+		t.Errorf("the start that is remembered is %v after the run was seen to wait", late)
+	}
+	script := s.in("script", `. "$library"; ADLOCK_WAIT=1h ADLOCK_FROM_START=1; adlock_get run a 0 && adlock_release`)
+	holder = s.hold("a")
+	c := s.command("ADLOCK_BIN="+helper.Binary(t), "ADLOCK_PROGRAM=job")
+	c.Args, c.Env = []string{"sh", script}, append(c.Env, "library="+filepath.Join(helper.Root(), "sh/adlock.sh"))
+	began := time.Now()
+	runner = c.Start(t)
+	helper.Eventually(t, "its helper waits", func() bool {
+		children := helper.Children(runner.PID)
+		return len(children) == 1 && watches(children[0])
+	})
+	seen = time.Now()
+	s.await("a", time.Since(s.modified(s.lockOf("a")))+waited)
+	holder.Signal(t, syscall.SIGTERM)
+	if status := runner.Wait(t); status != 0 {
+		t.Fatalf("status %d: %s", status, runner.Output())
+	}
+	if at := s.remembered("a"); at.Sub(seen) > waited/2 || began.Sub(at) > time.Second {
+		t.Errorf("the start that is remembered is %v after the script was seen to wait, %v after it began", at.Sub(seen), at.Sub(began))
+	}
+}
+
+// A jitter may be too short to be written down; a few in a row are not.
+func TestFromStartCountsFromBeforeTheJitter(t *testing.T) {
+	s := newStage(t)
+	for range 10 {
+		began := time.Now()
+		r := s.want(0, job("--from-start", "--jitter", "2s", "sh", "-c", `cat "$ADLOCK_DIR"/lock.*`)...)
+		if asked := regexp.MustCompile(`(?m)^asked=(.*)$`).FindStringSubmatch(r.Out); asked != nil {
+			if before, err := time.ParseDuration(asked[1]); err != nil || before > time.Since(began) {
+				t.Errorf("asked %v before, %v; all took %v", before, err, time.Since(began))
+			}
+			return
+		}
+	}
+	t.Error("the lock never tells how long before the run was asked for")
+}
+
 func TestRetryFailedDoesNotCountAFailedRun(t *testing.T) {
 	s := newStage(t)
 	s.want(1, job("--retry-failed", "--if-elapsed", "1h", "false")...)
@@ -136,7 +294,7 @@ func TestNowIsTheClockOfBothDecisions(t *testing.T) {
 	s.want(0, job("--if-elapsed", "1h", "--now", future, "true")...)
 	old := s.hold("b")
 	s.want(75, "run", "--program", "job", "--name", "b", "--expire-after", "1h", "true")
-	s.want(0, "run", "--program", "job", "--name", "b", "--expire-after", "1h", "--now", future, "true")
+	s.replaces(old.PID, "run", "--program", "job", "--name", "b", "--expire-after", "1h", "--now", future, "true")
 	old.Wait(t)
 }
 
@@ -146,7 +304,7 @@ func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {
 		t.Helper()
 		before := s.tree()
 		r := s.want(status, job(append(options, "--dry-run", "touch", "ran")...)...)
-		if !strings.Contains(r.Out, says) || strings.Count(r.Out, "\n") > 2 {
+		if !strings.Contains(r.Out, says) || strings.Count(r.Out, "\n") > 3 || !strings.HasSuffix(r.Out, "\nlock: "+s.lockOf("a")+"\n") {
 			t.Errorf("%q says %q, want %q", options, r.Out, says)
 		}
 		if after := s.tree(); after != before || exists(s.in("ran")) {
@@ -164,6 +322,7 @@ func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {
 	helper.Eventually(t, "its command is recorded", func() bool { return strings.Contains(s.read(s.lockOf("a")), "\ncommand=") })
 	dry(75, "busy: running for")
 	dry(0, "it would be ended", "--expire-after", "0")
+	dry(0, "it would be ended", "--replace")
 	if r := s.want(0, "ADLOCK_DIR="+s.in("none"), "run", "--dry-run", "true"); !strings.Contains(r.Out, "never completed") || exists(s.in("none")) {
 		t.Errorf("without a lock directory: %s", r.Out)
 	}
@@ -197,7 +356,7 @@ func TestQuietOKShowsTheOutputOfAFailedJobOnly(t *testing.T) {
 
 func TestJitterWaitsBeforeTheLockIsTaken(t *testing.T) {
 	s := newStage(t)
-	waiting := s.command(job("--jitter", "never", "true")...).Start(t)
+	waiting := s.command(job("--jitter", "52w", "true")...).Start(t)
 	s.want(0, job("true")...) // the one that waits holds nothing
 	if waiting.Ended() {
 		t.Error("it did not wait: " + waiting.Output())
@@ -256,6 +415,9 @@ func TestSlotsLimitTheAtomsOfOneProgram(t *testing.T) {
 	s := newStage(t)
 	first := s.hold("x", "--slots", "2")
 	s.hold("y", "--slots", "2")
+	helper.Eventually(t, "both have their slots", func() bool { // which come after the locks
+		return exists(s.locks+"/lock.job.dax.slot-1") && exists(s.locks+"/lock.job.dax.slot-2")
+	})
 	s.want(75, job("--slots", "2", "true")...)
 	s.refused(75, "full: 2 atoms of job are running", job("--slots", "2", "--verbose", "true")...)
 	s.want(0, "run", "--program", "other", "--name", "a", "--slots", "2", "true")
@@ -272,7 +434,7 @@ func TestSlotsLimitTheAtomsOfOneProgram(t *testing.T) {
 func TestEveryOptionOfRunHasItsVariableAndItsHelp(t *testing.T) {
 	s := newStage(t)
 	help := s.want(0, "run", "--help").Out
-	for _, o := range command.RunOptions() {
+	for _, o := range run.Options() {
 		variable := "ADLOCK_" + strings.ReplaceAll(strings.ToUpper(o.Name), "-", "_")
 		if o.Env != variable || o.Help == "" {
 			t.Errorf("--%s: variable %q, want %q; help %q", o.Name, o.Env, variable, o.Help)

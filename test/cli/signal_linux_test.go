@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // waiting starts a runner that waits for an atom which another holds, and
@@ -17,9 +18,12 @@ func (s *stage) waiting(name string) *helper.Process {
 	s.Helper()
 	p := s.command("run", "--program", "job", "--name", name, "--wait", "1h", "--", "touch", "ran").Start(s)
 	helper.Eventually(s, "it watches the directory", func() bool { return watches(p.PID) })
-	helper.Eventually(s, "it listens to signals", func() bool { return helper.Listens(p.PID, syscall.SIGHUP) })
+	helper.Eventually(s, "it listens to signals", func() bool { return listens(p.PID) })
 	return p
 }
+
+// listens tells whether a runner listens to all that it will: USR2 is the last.
+func listens(pid int) bool { return helper.Listens(pid, syscall.SIGUSR2) }
 
 func TestASignalEndsARunnerThatWaits(t *testing.T) {
 	s := newStage(t)
@@ -33,6 +37,27 @@ func TestASignalEndsARunnerThatWaits(t *testing.T) {
 	}
 	if exists(s.in("ran")) {
 		t.Error("a job ran")
+	}
+}
+
+// What a person finds who looks for why last night's job did not run.
+func TestASignalThatEndsARunnerBeforeItsJobBeganIsInTheRunlog(t *testing.T) {
+	s := newStage(t)
+	s.hold("held")
+	waits, jitters := s.waiting("held"), s.command("run", "--program", "job", "--name", "a", "--jitter", "52w", "--", "touch", "ran").Start(t)
+	helper.Eventually(s, "it listens to signals", func() bool { return listens(jitters.PID) })
+	for name, p := range map[string]*helper.Process{"held": waits, "a": jitters} {
+		p.Signal(t, syscall.SIGTERM)
+		if status := p.Wait(t); status != 128+int(syscall.SIGTERM) || p.Output() != "" {
+			t.Errorf("status %d, and it said %q", status, p.Output())
+		}
+		log := s.want(0, "log", "--event", "cancel", "--atom", name).Out
+		if want := "job run " + name + ": pid " + itoa(p.PID) + ", by TERM, waited "; strings.Count(log, "\n") != 1 || !strings.Contains(log, want) || !strings.HasSuffix(log, ", ended before the job began\n") {
+			t.Errorf("the log has %q, want %q", log, want)
+		}
+	}
+	if exists(s.in("ran")) || s.kinds("a") != "cancel" {
+		t.Errorf("a job ran, or %q", s.kinds("a"))
 	}
 }
 
@@ -52,7 +77,7 @@ func TestQuitPrintsNoTrace(t *testing.T) {
 	s := newStage(t)
 	s.hold("a")
 	for line, program := range map[string]string{
-		"mkatomic --lock --wait 1h - job dax run a": "adlock",
+		strings.Join(s.take("a", "--wait", "1h"), " "): "adlock",
 		"status --watch": "adlock-report", // into which adlock, which listens too, turns
 	} {
 		p := s.command(strings.Fields(line)...).Start(t)
@@ -92,4 +117,19 @@ func TestTermAtAnyInstantLeavesNoJobAndNoLock(t *testing.T) {
 		s.want(0, "run", "--program", "job", "--name", "a", "--", "true")
 	}
 	t.Logf("%d of %d had the lock when the signal came", strings.Count(s.kinds("a"), "acquire")-rounds-5, rounds)
+}
+
+// Whoever presses Ctrl-\ while the lock directory is opened, or the lock put in place. The
+// job lasts, as the helper may hear of the signal only once its job has begun.
+func TestQuitWhileRunBeginsIsNoTrace(t *testing.T) {
+	need.Tools(t, "strace")
+	s := newStage(t)
+	for _, call := range []string{"openat", "linkat"} {
+		s.want(0, job("true")...) // the directory and the last lock are there
+		c := s.command()
+		c.Args = append([]string{"strace", "-f", "-o", "/dev/null", "-P", s.locks, "-e", "trace=" + call, "-e", "inject=" + call + ":signal=QUIT:when=1", helper.Binary(t)}, job("sleep", "600")...)
+		if r := c.Run(t); r.Status != 131 || r.Err != "" {
+			t.Errorf("at %s: %+v", call, r)
+		}
+	}
 }

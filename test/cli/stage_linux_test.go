@@ -102,6 +102,12 @@ func (s *stage) hold(name string, options ...string) *helper.Process {
 	return p
 }
 
+// take is the library's way to take the lock of an atom, for this process.
+func (s *stage) take(name string, options ...string) []string {
+	words := append([]string{"take", "--owner", itoa(os.Getpid())}, options...)
+	return append(words, "--", s.lockOf(name), "job", host, "run", name)
+}
+
 func (s *stage) lockOf(name string) string { return s.locks + "/lock.job." + host + ".run." + name }
 func (s *stage) lastOf(name string) string { return s.locks + "/last.job." + host + ".run." + name }
 func (s *stage) held(name string) bool     { return exists(s.lockOf(name)) }

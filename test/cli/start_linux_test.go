@@ -178,25 +178,39 @@ func TestAScriptThatLeadsItsGroupHoldsTheAtomUntilItsChildIsGone(t *testing.T) {
 	s.want(0, "run", "--program", "job", "--name", "a", "--", "true")
 }
 
-func TestAnExpiredRunIsReplacedAndSaysNothing(t *testing.T) {
+// replaces runs the helper program, which ends a job and says only that.
+func (s *stage) replaces(pid int, words ...string) {
+	s.Helper()
+	if r := s.adlock(words...); r.Status != 0 || !oneLine(r.Err) || !strings.Contains(r.Err, ": ended process "+itoa(pid)+" by force: it had run for ") {
+		s.Errorf("adlock %q: status %d, want 0 and a line about process %d\n%s", words, r.Status, pid, r.Err)
+	}
+}
+
+// saysByWhom wants a job that was ended to have said who did it and why, and no more.
+func saysByWhom(t *testing.T, ended *helper.Process) {
+	t.Helper()
+	if said := ended.Output(); !oneLine(said) || !strings.HasPrefix(said, "adlock: run a: ended by force by process ") || !strings.Contains(said, ": it had run for ") {
+		t.Errorf("the old one said, and cron would have mailed: %q", said)
+	}
+}
+
+func TestAnExpiredRunIsReplacedAndBothSayWhy(t *testing.T) {
 	s := newStage(t)
 	old := s.hold("a")
 	job := childOf(t, old.PID, "sleep")
-	s.want(0, "run", "--program", "job", "--name", "a", "--expire-after", "0", "--", "true")
+	s.replaces(old.PID, "run", "--program", "job", "--name", "a", "--expire-after", "0", "--", "true")
 	old.Wait(t)
 	if helper.Alive(job) {
 		t.Error("the old job lives")
 	}
-	if old.Output() != "" {
-		t.Errorf("the old one said, and cron would have mailed: %s", old.Output())
-	}
+	saysByWhom(t, old)
 }
 
-func TestAnExpiredScriptIsReplacedAndSaysNothing(t *testing.T) {
+func TestAnExpiredScriptThatDiesOfTheFirstSignalSaysNothing(t *testing.T) {
 	s := newStage(t)
 	old := s.source("trap adlock_release EXIT; trap 'exit 143' TERM\nsleep 600\n", `exec "$1"`)
 	childOf(t, old.PID, "sleep")
-	s.want(0, "run", "--program", "job", "--name", "a", "--expire-after", "0", "--", "true")
+	s.replaces(old.PID, "run", "--program", "job", "--name", "a", "--expire-after", "0", "--", "true")
 	old.Wait(t)
 	if old.Output() != "" {
 		t.Errorf("the old one said, and cron would have mailed: %s", old.Output())

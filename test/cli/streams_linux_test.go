@@ -41,7 +41,7 @@ func TestWhereNobodyHearsWhatGoesWrongAScriptGetsItsLockAndReleasesIt(t *testing
 	for stream := range streams {
 		t.Run(stream, func(t *testing.T) {
 			s := newStage(t)
-			r := s.unheard(stream, "2", `$adlock mkatomic --lock - job dax run a; echo $? >&3
+			r := s.unheard(stream, "2", `$adlock take --owner $$ -- "$lock" job dax run a; echo $? >&3
 				test -e "$lock" && echo held >&3
 				$adlock release "$lock"; echo $? >&3`)
 			if r.Out != "0\nheld\n0\n" || s.held("a") {

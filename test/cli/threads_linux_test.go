@@ -68,3 +68,21 @@ func dirForAll(t *testing.T) string {
 	}
 	return dir
 }
+
+func TestTooFewOpenFilesAreOneLine(t *testing.T) {
+	s, ran := newStage(t), false
+	for limit := 4; limit <= 24; limit++ {
+		c := s.command()
+		c.Args = []string{"bash", "-c", `ulimit -n "$1"; exec "$2" run --program job --name a echo ran`, "bash", strconv.Itoa(limit), helper.Binary(t)}
+		r := c.Run(t)
+		switch {
+		case r.Status == 0 && r.Out == "ran\n" && r.Err == "":
+			ran = true
+		case r.Status != 71 || !oneLine(r.Err) || !strings.Contains(r.Err, "ulimit -n "+strconv.Itoa(limit)) || s.held("a"):
+			t.Errorf("limit %d: status %d, output %q, lock left: %v\n%s", limit, r.Status, r.Out, s.held("a"), r.Err)
+		}
+	}
+	if !ran {
+		t.Error("24 files are not enough")
+	}
+}

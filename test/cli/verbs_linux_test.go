@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +56,6 @@ func TestKillCarefullyEndsAProcessWithItsChildren(t *testing.T) {
 	if helper.Alive(child) || helper.Alive(parent.PID) {
 		t.Error("somebody lives")
 	}
-	s.want(0, "kill-carefully", itoa(parent.PID)) // its death is what was asked for
 }
 
 func TestKillCarefullyRefusesItsAncestorsAndInit(t *testing.T) {
@@ -90,7 +91,21 @@ func TestKillCarefullyEndsTheOwnerOfALockAndLeavesTheLock(t *testing.T) {
 		t.Error("the job lives, or the lock is gone")
 	}
 	s.want(0, "run", "--program", "job", "--name", "a", "true")
-	s.want(0, "kill-carefully", "--lock", s.lockOf("a")) // no lock, no owner
+}
+
+func TestKillCarefullySaysWhereThereIsNobodyToEnd(t *testing.T) {
+	s := newStage(t)
+	gone := helper.Command{Args: []string{"true"}}.Start(t)
+	gone.Wait(t)
+	s.want(0, "kill-carefully", itoa(gone.PID)) // for a script it is as dead as it wants it
+	_, shown, ended := s.onTerminal(200, "kill-carefully", itoa(gone.PID))
+	helper.Eventually(t, "it has ended", ended)
+	shows(s, shown, "^adlock: process "+itoa(gone.PID)+": no such process\r\n$")
+	for _, words := range [][]string{{"--lock"}, {"--lock", "--dry-run"}} {
+		s.refused(0, "/lock.job.dax.run.a: no such lock", append(append([]string{"kill-carefully"}, words...), s.lockOf("a"))...)
+	}
+	s.refused(73, "nowhere: no such file or directory", "kill-carefully", "--lock", "nowhere/lock.job.dax.run.a")
+	s.wantFiles()
 }
 
 func TestReleaseStampsAndRemovesOnlyItsOwnLock(t *testing.T) {
@@ -103,7 +118,7 @@ func TestReleaseStampsAndRemovesOnlyItsOwnLock(t *testing.T) {
 	}
 	s.refused(75, "lost", "release", s.lockOf("none"))
 	c := s.command()
-	c.Args = []string{"sh", "-c", `"$0" mkatomic --lock - job dax run b && "$0" release "$1"`, c.Args[0], s.lockOf("b")}
+	c.Args = []string{"sh", "-c", `"$0" take --owner $$ -- "$1" job dax run b && "$0" release "$1"`, c.Args[0], s.lockOf("b")}
 	if r := c.Run(t); r.Status != 0 || r.Err != "" || s.held("b") {
 		t.Errorf("%+v", r)
 	}
@@ -115,7 +130,8 @@ func TestReleaseStampsAndRemovesOnlyItsOwnLock(t *testing.T) {
 func TestClearRemovesOnlyWhatIsNotAlive(t *testing.T) {
 	s := newStage(t)
 	holder := s.hold("a")
-	s.refused(77, "lives", "clear", "job.dax.run.a")
+	s.refused(77, "lives (process "+itoa(holder.PID)+"); to end it: adlock kill-carefully --lock "+s.lockOf("a"), "clear", "job.dax.run.a")
+	s.refused(64, "/nowhere: no such directory", "ADLOCK_DIR=/nowhere", "clear", "job.dax.run.a")
 	s.refused(64, "no such lock", "clear", "job.dax.run.none")
 	whole := s.read(s.lockOf("a"))
 	s.plant("b", whole[:len(whole)/2], 0)
@@ -123,6 +139,40 @@ func TestClearRemovesOnlyWhatIsNotAlive(t *testing.T) {
 	if s.held("b") || holder.Ended() {
 		t.Error("the damaged lock is there, or the owner of the other died")
 	}
+}
+
+func TestClearTakesWhatStatusCallsTheAtom(t *testing.T) {
+	s := newStage(t)
+	s.hold("running")
+	whole := s.read(s.lockOf("running"))
+	for _, name := range []string{"one", "another"} {
+		s.plant(name, whole[:len(whole)/2], 0)
+	}
+	s.want(0, "run", "--program", "job", "--name", "idle", "true")
+	s.refused(64, `no atom matches "another job"`, "clear", "another job")
+	s.refused(64, `"idle" is not held`, "clear", "idle")
+	s.refused(64, "job.dax.run.another, job.dax.run.one, job.dax.run.running", "clear", "job run")
+	s.refused(77, "lives", "clear", "job run running")
+	s.want(0, "clear", "job run one")
+	s.want(0, "clear", "job", "run", "another") // without quotes
+	if s.held("one") || s.held("another") || !s.held("running") {
+		t.Error("another one was cleared")
+	}
+}
+
+func TestClearTakesTheOneReaderThatIsMeant(t *testing.T) {
+	s := newStage(t)
+	var pids []int
+	for range 2 {
+		pids = append(pids, s.command("run", "--program", "job", "--name", "book", "--shared", "sleep", "600").Start(t).PID)
+	}
+	reader := func(pid int) string { return "read.job.dax.run.book." + itoa(pid) }
+	helper.Eventually(t, "both read", func() bool { return exists(s.locks+"/"+reader(pids[0])) && exists(s.locks+"/"+reader(pids[1])) })
+	s.refused(64, reader(pids[0]), "clear", "book")
+	helper.KillSession(pids[0])
+	helper.Eventually(t, "nothing of it lives", func() bool { return len(helper.Session(pids[0])) == 0 })
+	s.want(0, "clear", reader(pids[0]))
+	s.refused(77, "lives", "clear", "book")
 }
 
 func TestClearLastPrunesWhatIsNotUsed(t *testing.T) {
@@ -201,17 +251,17 @@ func TestWithoutProcNothingRuns(t *testing.T) {
 	need.Root(t) // to mount
 	need.Namespaces(t, "--mount")
 	s := newStage(t)
-	for _, line := range []string{"run true", "mkatomic --lock - job dax run a"} {
-		c := s.command(strings.Fields(line)...)
+	for _, words := range [][]string{{"run", "true"}, s.take("a")} {
+		c := s.command(words...)
 		c.Args = append([]string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs none /proc && exec "$0" "$@"`}, c.Args...)
 		if r := c.Run(t); r.Status != 69 || !oneLine(r.Err) || !strings.Contains(r.Err, "/proc: is not mounted") {
-			t.Errorf("adlock %s: status %d: %s", line, r.Status, r.Err)
+			t.Errorf("adlock %s: status %d: %s", words, r.Status, r.Err)
 		}
 	}
 }
 
 // The Makefile says how it is built; only the place is another.
-func TestTheProgramIsStaticAndAtMostFourAndAHalfMebibytes(t *testing.T) {
+func TestTheProgramIsStaticAndAtMostThreeAndAQuarterMebibytes(t *testing.T) {
 	need.Tools(t, "make", "go")
 	path := t.TempDir() + "/adlock"
 	make := exec.Command("make", "--no-print-directory", "-n", "build/adlock")
@@ -229,7 +279,7 @@ func TestTheProgramIsStaticAndAtMostFourAndAHalfMebibytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Size() > 9<<19 {
+	if info.Size() > 13<<18 {
 		t.Errorf("%d bytes", info.Size())
 	}
 	program, err := elf.Open(path)
@@ -241,5 +291,50 @@ func TestTheProgramIsStaticAndAtMostFourAndAHalfMebibytes(t *testing.T) {
 		if part.Type == elf.PT_INTERP || part.Type == elf.PT_DYNAMIC {
 			t.Errorf("not static: %v", part.Type)
 		}
+	}
+}
+
+// adlock_age tells a last lock that was never completed by the number of digits
+// that stat-age prints: its mtime is 0.
+func TestTheLibraryTellsNeverFromAnyAge(t *testing.T) {
+	s := newStage(t)
+	library := s.read(filepath.Join(helper.Root(), "sh/adlock.sh"))
+	found := regexp.MustCompile(`\n\t(\?+)\*\) echo never ;;`).FindStringSubmatch(library)
+	if found == nil {
+		t.Fatal("adlock_age does not say never")
+	}
+	digits := len(found[1])
+	s.want(0, s.take("a")...)
+	if age := strings.TrimSpace(s.want(0, "stat-age", s.lastOf("a")).Out); len(age) < digits {
+		t.Errorf("never completed is %s s old, adlock_age wants %d digits", age, digits)
+	}
+	long := time.Now().AddDate(-30, 0, 0)
+	if err := os.Chtimes(s.lastOf("a"), long, long); err != nil {
+		t.Fatal(err)
+	}
+	if age := strings.TrimSpace(s.want(0, "stat-age", s.lastOf("a")).Out); len(age) >= digits {
+		t.Errorf("thirty years are %s s, which adlock_age takes for never", age)
+	}
+}
+
+// A SHELL that is not there runs nothing, so nobody is to guess where it is.
+func TestTheHelpTellsWhereTheCrontabsShellIsInstalled(t *testing.T) {
+	s := newStage(t)
+	program, shell := s.in("usr/bin/adlock"), s.in("usr/lib/adlock/shell")
+	for _, file := range [][2]string{{helper.Binary(t), program}, {filepath.Join(helper.Root(), "sh/shell"), shell}} {
+		if err := os.MkdirAll(filepath.Dir(file[1]), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file[1], []byte(s.read(file[0])), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := s.command("help", "shell")
+	c.Args[0] = program
+	if r := c.Run(t); r.Status != 0 || !strings.Contains(r.Out, "\n  SHELL="+shell+" ") {
+		t.Errorf("%+v", r)
+	}
+	if r := s.want(0, "help", "shell"); !strings.Contains(r.Out, "\n  SHELL=PATH ") {
+		t.Errorf("where nothing is installed: %+v", r)
 	}
 }

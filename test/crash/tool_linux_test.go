@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/lib/lock"
 	"adlock/lib/process"
+	"adlock/lib/record"
 	"adlock/test/helper"
 	"adlock/test/need"
 )
@@ -42,8 +42,8 @@ func mustBeOfTheDead(t *testing.T, path string) {
 	if err != nil {
 		t.Fatalf("it was not killed under its lock: %v", err)
 	}
-	record, content := lock.Parse(text)
-	if content != lock.Full || record.Owner.Life() != process.Dead || record.Atom.Name() != helper.AtomName {
+	found, content := record.Parse(text)
+	if content != record.Full || found.Owner.Life() != process.Dead || found.Atom.Name() != helper.AtomName {
 		t.Errorf("content %d:\n%s", content, text)
 	}
 }

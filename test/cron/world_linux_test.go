@@ -2,7 +2,10 @@ package cron
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,13 +21,15 @@ const host = "dax"
 // mount and pid namespaces of their own. A cron that runs on this machine keeps
 // its jobs and its pid file, gets none of ours, and is not heard of.
 type world struct {
-	dir  string // everything is in here
-	cron *helper.Process
+	dir    string   // everything is in here
+	daemon []string // how cron is started
+	cron   *helper.Process
 }
 
 // setUp is the first process in there. What it mounts is seen by nobody else and
 // gone with it. It stays to reap orphans, and it cannot outlive a test that was
-// killed by more than minutes. /run hides the system's log and session managers too.
+// killed by more than minutes. /run hides the system's log and session managers too;
+// libfaketime keeps files in /dev/shm that it names by pids, which are not ours alone.
 const setUp = `
 set -e
 cd "$1"
@@ -33,10 +38,16 @@ mount --bind run /run
 mount --bind spool /var/spool/cron
 mount --bind etc/crontab /etc/crontab
 mount --bind etc/cron.d /etc/cron.d
+mount -t tmpfs none /dev/shm
 : >ready
-timeout 360 /usr/sbin/cron -f
+shift
+timeout 360 "$@"
 exit
 `
+
+// quickMinute is how long a minute of a quick cron takes: nobody but cron itself, not
+// its jobs, has another clock.
+const quickMinute = 5 * time.Second
 
 // mailer is the sendmail in there: it keeps what it gets.
 const mailer = "#!/bin/sh\nexec cat >>{world}/mail\n"
@@ -48,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	if _, err := os.Readlink("/usr/sbin"); err == nil {
 		need.Skip(t, "/usr/sbin is a link: it cannot be replaced alone")
 	}
-	w := &world{dir: t.TempDir()}
+	w := &world{dir: t.TempDir(), daemon: []string{"/usr/sbin/cron", "-f"}}
 	for _, dir := range []string{"sbin", "run", "etc/cron.d", "spool/crontabs"} {
 		if err := os.MkdirAll(w.path(dir), 0o755); err != nil {
 			t.Fatal(err)
@@ -59,8 +70,39 @@ func newWorld(t *testing.T) *world {
 	w.copy(t, "/etc/crontab", "etc/crontab")
 	w.write(t, "sbin/sendmail", mailer, 0o755)
 	w.write(t, "mail", "", 0o600)
-	w.write(t, "adlock.sh", w.library(t), 0o644)
+	w.write(t, "adlock.sh", w.installed(t, "adlock.sh"), 0o644)
 	return w
+}
+
+// quick makes cron's clock run fast.
+func (w *world) quick(t *testing.T) {
+	t.Helper()
+	libraries, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
+	if err != nil || len(libraries) == 0 {
+		need.Skip(t, "no libfaketime")
+	}
+	rate := strconv.Itoa(int(time.Minute / quickMinute))
+	w.daemon = append([]string{"env", "LD_PRELOAD=" + libraries[0], "FAKETIME=+0 x" + rate, "NO_FAKE_STAT=1"}, w.daemon...)
+}
+
+// busybox makes cron that of busybox. It knows no variables but SHELL and MAILTO: what
+// is the same for all jobs is in its own environment.
+func (w *world) busybox(t *testing.T, env ...string) {
+	t.Helper()
+	for _, name := range []string{"busybox-static", "busybox"} {
+		list, err := exec.Command(name, "--list").Output()
+		if path, _ := exec.LookPath(name); err == nil && slices.Contains(strings.Fields(string(list)), "crond") {
+			w.daemon = slices.Concat([]string{"env"}, env, []string{path, "crond", "-f", "-L", w.path("log"), "-c", w.path("spool/crontabs")})
+			return
+		}
+	}
+	need.Skip(t, "no busybox with crond")
+}
+
+// shell puts adlock's shell for crontabs in place, as `make install` does.
+func (w *world) shell(t *testing.T) {
+	t.Helper()
+	w.write(t, "shell", w.installed(t, "shell"), 0o755)
 }
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
@@ -94,17 +136,17 @@ func (w *world) copy(t *testing.T, from, to string) {
 	}
 }
 
-// library is sh/adlock.sh as `make install` leaves it: cron's PATH does not
+// installed is a file of sh as `make install` leaves it: cron's PATH does not
 // have the helper.
-func (w *world) library(t *testing.T) string {
+func (w *world) installed(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(helper.Root(), "sh/adlock.sh"))
+	text, err := os.ReadFile(filepath.Join(helper.Root(), "sh", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const unset = "_adlock_installed=''"
 	if strings.Count(string(text), unset) != 1 {
-		t.Fatal("sh/adlock.sh has no line " + unset)
+		t.Fatal("sh/" + name + " has no line " + unset)
 	}
 	return strings.Replace(string(text), unset, "_adlock_installed={world}/adlock", 1)
 }
@@ -114,8 +156,8 @@ func (w *world) start(t *testing.T, crontab, system string) {
 	t.Helper()
 	w.write(t, "spool/crontabs/root", crontab, 0o600)
 	w.write(t, "etc/crontab", system, 0o644)
-	w.cron = helper.Command{Args: []string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
-		"sh", "-c", setUp, "sh", w.dir}}.Start(t)
+	w.cron = helper.Command{Args: append([]string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+		"sh", "-c", setUp, "sh", w.dir}, w.daemon...)}.Start(t)
 	helper.Eventually(t, "cron is up", func() bool {
 		_, err := os.Stat(w.path("ready"))
 		return err == nil || w.cron.Ended()
@@ -129,7 +171,7 @@ func (w *world) start(t *testing.T, crontab, system string) {
 func (w *world) events(t *testing.T, operand string) []runlog.Event {
 	t.Helper()
 	var list []runlog.Event
-	if _, err := os.Stat(w.path("locks")); err != nil {
+	if _, err := os.Stat(w.path("locks/program." + host + ".runlog")); err != nil {
 		return nil // cron has not ticked yet
 	}
 	for e, err := range runlog.Read(w.path("locks"), host) {
@@ -160,7 +202,7 @@ func (w *world) processes(t *testing.T) []string {
 	t.Helper()
 	var list []string
 	for _, command := range helper.SameNamespace(t, w.cron.PID) {
-		if !strings.HasSuffix(command, "/usr/sbin/cron -f") && !strings.Contains(command, setUp) {
+		if !strings.HasSuffix(command, strings.Join(w.daemon, " ")) && !strings.Contains(command, setUp) {
 			list = append(list, command)
 		}
 	}

@@ -80,7 +80,7 @@ eventually() {
 		sleep 0.1
 	done
 }
-held() { [ -e "locks/lock.$1.demo.run.$1" ]; }
+held() { [ -e "locks/lock.adlock.demo.run.$1" ]; }
 
 # sleeps: the mirror hangs; $family is its runner, itself, and its child.
 sleeps() {
@@ -90,7 +90,7 @@ sleeps() {
 can() { adlock --help | grep -q "^ *$1[ ,]"; }
 
 # older SECONDS NAME: the lock is at least so old.
-older() { adlock stat-age --at-least "$1"s "locks/lock.$2.demo.run.$2"; }
+older() { adlock stat-age --at-least "$1"s "locks/lock.adlock.demo.run.$2"; }
 
 heading '1. A job runs'
 say 'A backup. How long it takes nobody can tell beforehand; today, four seconds.'

@@ -5,19 +5,20 @@ package fault
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"adlock/lib/exit"
+	"adlock/lib/fault"
 	"adlock/test/helper"
 	"adlock/test/steps"
 )
 
 func TestMain(m *testing.M) { helper.Main(m) }
 
-// fault is one way to fail.
-type fault struct {
+// failure is one way to fail.
+type failure struct {
 	what   string   // as strace has it
 	words  string   // the system's, for a person
 	status []int    // what a script sees; none: it must not see it
@@ -30,15 +31,15 @@ var (
 	names   = []string{"openat", "linkat", "renameat", "unlinkat", "mkdirat", "utimensat"}
 )
 
-var faults = []fault{
-	{"error=ENOSPC", "no space left on device", []int{exit.IO}, creates},
-	{"error=EIO", "input/output error", []int{exit.IO}, nil},
-	{"error=EROFS", "read-only file system", []int{exit.CannotCreate}, changes},
-	{"error=EMFILE", "too many open files", []int{exit.System}, []string{"openat"}},
-	{"error=ENOLCK", "no locks available", []int{exit.System}, []string{"flock"}},
-	{"error=EACCES", "permission denied", []int{exit.CannotCreate, exit.NotPermitted}, names},
+var faults = []failure{
+	{"error=ENOSPC", "no space left on device", []int{fault.StatusIO}, creates},
+	{"error=EIO", "input/output error", []int{fault.StatusIO}, nil},
+	{"error=EROFS", "read-only file system", []int{fault.StatusCannotCreate}, changes},
+	{"error=EMFILE", "too many open files", []int{fault.StatusSystem}, []string{"openat"}},
+	{"error=ENOLCK", "no locks available", []int{fault.StatusSystem}, []string{"flock"}},
+	{"error=EACCES", "permission denied", []int{fault.StatusCannotCreate, fault.StatusNotPermitted}, names},
 	{"error=EINTR", "", nil, nil},
-	{"retval=2", "short write", []int{exit.IO}, []string{"write"}},
+	{"retval=2", "short write", []int{fault.StatusIO}, []string{"write"}},
 }
 
 func TestAFaultAtAnyStepIsSaidAndLosesNothing(t *testing.T) {
@@ -64,7 +65,7 @@ func TestAFaultAtAnyStepIsSaidAndLosesNothing(t *testing.T) {
 // failEach lets each such call of the step fail in turn and returns how many
 // did. What one place in the program does again and again, as it does for the
 // record, is left at twice, save in the long form.
-func failEach(t *testing.T, scenario steps.Scenario, f fault, call steps.Call) int {
+func failEach(t *testing.T, scenario steps.Scenario, f failure, call steps.Call) int {
 	met, seen := 0, map[string]int{}
 	for _, point := range call.Points {
 		if seen[point.Same]++; seen[point.Same] > 2 && os.Getenv("ADLOCK_SOAK") == "" {
@@ -80,7 +81,7 @@ func failEach(t *testing.T, scenario steps.Scenario, f fault, call steps.Call) i
 	return met
 }
 
-func failAt(t *testing.T, scenario steps.Scenario, f fault, at steps.Injection) bool {
+func failAt(t *testing.T, scenario steps.Scenario, f failure, at steps.Injection) bool {
 	s := steps.NewStage(t, scenario, at)
 	s.Open("JOBGATE") // the job need not wait
 	status := s.Play()
@@ -112,8 +113,18 @@ func failAt(t *testing.T, scenario steps.Scenario, f fault, at steps.Injection) 
 	return call != ""
 }
 
-func checkStatus(t *testing.T, scenario steps.Scenario, f fault, call string, status int, s *steps.Stage) {
+// ending is what is said of an owner that was ended.
+var ending = regexp.MustCompile(`(?m)^adlock: .*: ended process \d+ by force: it had run for .*\n`)
+
+func checkStatus(t *testing.T, scenario steps.Scenario, f failure, call string, status int, s *steps.Stage) {
 	trouble := s.Trouble()
+	if scenario.Kills {
+		told := len(ending.FindAllString(trouble, -1))
+		if told > 1 || told == 0 && status == scenario.Want {
+			t.Errorf("the ending of the owner was said %d times", told)
+		}
+		trouble = ending.ReplaceAllString(trouble, "")
+	}
 	if trouble != "" && (strings.Count(trouble, "\n") != 1 || !strings.HasPrefix(trouble, "adlock: ") || !strings.Contains(trouble, f.words)) {
 		t.Error("the message is not one line with the system's words")
 	}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/lib/exit"
+	"adlock/lib/fault"
 	"adlock/test/helper"
 	"adlock/test/need"
 )
@@ -130,7 +130,7 @@ func TestOnAFullFileSystemNoJobRunsAndNothingIsLeftBehind(t *testing.T) {
 	d := newDisk(t)
 	d.fill()
 	r := d.run("--", "echo", "ran")
-	d.want(r, exit.IO, noSpace)
+	d.want(r, fault.StatusIO, noSpace)
 	if r.Out != "" {
 		t.Errorf("the job ran: %s", r.Out)
 	}
@@ -154,7 +154,7 @@ func TestAFileSystemThatFillsUpUnderAJobDoesNotChangeItsStatus(t *testing.T) {
 		t.Errorf("the lock is still there: %s", files)
 	}
 	d.empty()
-	if r := d.run("--if-elapsed", "1h", "--", "true"); r.Status != exit.Denied {
+	if r := d.run("--if-elapsed", "1h", "--", "true"); r.Status != fault.StatusDenied {
 		t.Errorf("the run was not stamped: a newcomer ended with %d: %s", r.Status, r.Err)
 	}
 }
@@ -165,7 +165,7 @@ func TestOnAFullFileSystemATooEarlyNewcomerIsStillDenied(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	d.fill()
-	if r := d.run("--if-elapsed", "1h", "--", "true"); r.Status != exit.Denied {
+	if r := d.run("--if-elapsed", "1h", "--", "true"); r.Status != fault.StatusDenied {
 		t.Errorf("%+v", r)
 	}
 }
@@ -177,7 +177,7 @@ func TestOnAReadOnlyFileSystemNoJobRuns(t *testing.T) {
 	}
 	d.remount(unix.MS_RDONLY)
 	r := d.run("--", "echo", "ran")
-	d.want(r, exit.CannotCreate, "read-only file system")
+	d.want(r, fault.StatusCannotCreate, "read-only file system")
 	if r.Out != "" {
 		t.Errorf("the job ran: %s", r.Out)
 	}

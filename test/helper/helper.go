@@ -52,6 +52,24 @@ func Binary(t testing.TB) string {
 	return path
 }
 
+var buildPinned = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "pinned")
+	path := filepath.Join(dir, "adlock")
+	return path, errors.Join(os.Mkdir(dir, 0o700), Build(path, "adlock_pinned"))
+})
+
+// Pinned returns the path of the helper program built to make all system calls of
+// its main function on its first thread, for strace(1) to count.
+func Pinned(t testing.TB) string {
+	t.Helper()
+	Binary(t) // for the directory
+	path, err := buildPinned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // Build builds the program that path is named after: static, as the Makefile
 // does, with more build tags where they are given.
 func Build(path string, tags ...string) error {
@@ -80,6 +98,11 @@ func Dir(t testing.TB) string {
 	if err := os.Chmod(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // a locksmith that lets go may still write while it is removed
+		for end := time.Now().Add(Patience); os.RemoveAll(path) != nil && time.Now().Before(end); {
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
 	return path
 }
 

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -43,11 +45,16 @@ func (c Command) prepare(ctx context.Context) *exec.Cmd {
 	return command
 }
 
-// Clean is the environment without any setting of adlock's.
+// ofCaller are the variables that say what adlock is to do, or what the caller's shell,
+// terminal, language and make are: a test means the same to everybody, and on a CI machine,
+// which has none of them.
+var ofCaller = regexp.MustCompile(`^(ADLOCK_.*|SHELL|TERM|COLUMNS|LINES|NO_COLOR|LANG|LANGUAGE|LC_.*|MAKE.*|MFLAGS|GNUMAKEFLAGS)$`)
+
+// Clean is the environment without those.
 func Clean() []string {
 	var env []string
 	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "ADLOCK_") {
+		if name, _, _ := strings.Cut(entry, "="); !ofCaller.MatchString(name) {
 			env = append(env, entry)
 		}
 	}
@@ -62,10 +69,11 @@ func (c Command) Run(t testing.TB) Result {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.Limit)
 	defer cancel()
-	command := c.prepare(ctx)
 	var out, trouble bytes.Buffer
-	command.Stdout, command.Stderr = &out, &trouble
-	err := command.Run()
+	command, err := c.start(ctx, &out, &trouble)
+	if err == nil {
+		err = command.Wait()
+	}
 	if ctx.Err() != nil {
 		t.Fatalf("%q took more than %v\n%s%s", c.Args, c.Limit, out.String(), trouble.String())
 	}
@@ -74,6 +82,18 @@ func (c Command) Run(t testing.TB) Result {
 		t.Fatal(err)
 	}
 	return Result{status(command), out.String(), trouble.String()}
+}
+
+// start starts the command. A program that was written just now is busy (ETXTBSY) while a
+// child of another test, forked meanwhile, has it open for writing until it execs.
+func (c Command) start(ctx context.Context, out, trouble io.Writer) (command *exec.Cmd, err error) {
+	for end := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
+		command = c.prepare(ctx)
+		command.Stdout, command.Stderr = out, trouble
+		if err = command.Start(); !errors.Is(err, syscall.ETXTBSY) || time.Now().After(end) {
+			return command, err
+		}
+	}
 }
 
 func status(command *exec.Cmd) int {
@@ -97,9 +117,8 @@ type Process struct {
 func (c Command) Start(t testing.TB) *Process {
 	t.Helper()
 	p := &Process{ended: make(chan struct{}), out: new(buffer)}
-	p.cmd = c.prepare(context.Background())
-	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
-	if err := p.cmd.Start(); err != nil {
+	var err error
+	if p.cmd, err = c.start(context.Background(), p.out, p.out); err != nil {
 		t.Fatal(err)
 	}
 	p.PID = p.cmd.Process.Pid

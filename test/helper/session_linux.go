@@ -110,7 +110,9 @@ func Children(pid int) []int {
 }
 
 // Listens says whether a process written in Go has asked for the signal: the
-// runtime then takes it from the mask of the one thread that blocks what it can.
+// runtime then takes it from the mask of the one thread that blocks what it can. Those
+// that end a Go program by default (HUP, INT, TERM, QUIT) it blocks nowhere: of them
+// this says only that the process listens to some signal.
 func Listens(pid int, sig syscall.Signal) bool {
 	bit := func(sig syscall.Signal) uint64 { return 1 << (sig - 1) }
 	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
@@ -119,7 +121,10 @@ func Listens(pid int, sig syscall.Signal) bool {
 		_, mask, _ := strings.Cut(string(text), "SigBlk:\t")
 		mask, _, _ = strings.Cut(mask, "\n")
 		blocked, _ := strconv.ParseUint(mask, 16, 64)
-		if blocked&bit(syscall.SIGWINCH) != 0 && blocked&bit(sig) == 0 {
+		_, mask, _ = strings.Cut(string(text), "SigCgt:\t") // the handler comes after the mask
+		mask, _, _ = strings.Cut(mask, "\n")
+		caught, _ := strconv.ParseUint(mask, 16, 64)
+		if blocked&bit(syscall.SIGWINCH) != 0 && blocked&bit(sig) == 0 && caught&bit(sig) != 0 {
 			return true
 		}
 	}

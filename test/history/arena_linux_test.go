@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
-	"adlock/lib/lock"
-	"adlock/lib/name"
+	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
@@ -26,8 +27,8 @@ const (
 	atoms   = 6
 )
 
-func atomOf(n int) name.Atom {
-	return name.Atom{Program: program, Host: host, Operator: "stress", Operand: strconv.Itoa(n)}
+func atomOf(n int) atom.Atom {
+	return atom.Atom{Program: program, Host: host, Operator: "stress", Operand: strconv.Itoa(n)}
 }
 
 // arena is where one round takes place: a lock directory, the events beside it,
@@ -76,18 +77,18 @@ func (a arena) environment(binary string) []string {
 		"ADLOCK_DIR="+a.locks(), "ADLOCK_PROGRAM="+program, "ADLOCK_HOST="+host)
 }
 
-func (a arena) keeper() (*atom.Keeper, error) {
-	dir, err := lock.Open(a.locks())
+func (a arena) keeper() (*lockdir.Locker, error) {
+	dir, err := lockfile.Open(a.locks())
 	if err != nil {
 		return nil, err
 	}
-	return &atom.Keeper{Dir: dir, Log: &runlog.Log{Dir: a.locks(), Host: host}}, nil
+	return &lockdir.Locker{Dir: dir, Recorder: locker.Recorder{Log: &runlog.Log{Dir: a.locks(), Host: host}}}, nil
 }
 
-// entrant takes atoms for its own process, through package atom.
+// entrant takes atoms for its own process, through package lockdir.
 type entrant struct {
 	arena
-	keeper  *atom.Keeper
+	keeper  *lockdir.Locker
 	self    process.Identity
 	attempt string
 }
@@ -107,20 +108,20 @@ func (e *entrant) try(attempt string, n int, elapsed, wait time.Duration, work f
 	if err := e.note(call, attempt, strconv.Itoa(n), strconv.FormatFloat(elapsed.Seconds(), 'f', 3, 64)); err != nil {
 		return failed, err
 	}
-	outcome, err := e.keeper.Take(atom.Request{
+	outcome, err := e.keeper.Take(locker.Request{
 		Atom: atomOf(n), Owner: e.self, Wait: wait, Pause: 100 * time.Millisecond,
 		Limits: policy.Limits{IfElapsed: elapsed, ExpireAfter: expireAfter, Explicit: true},
 	})
 	if err != nil {
 		return failed, errors.Join(err, e.note(end, attempt, failed))
 	}
-	if outcome.Verdict != atom.Acquired {
+	if outcome.Verdict != locker.Acquired {
 		return string(outcome.Verdict), e.note(end, attempt, string(outcome.Verdict))
 	}
 	if err := errors.Join(e.note(enter, attempt), e.occupy(n, work), e.note(leave, attempt)); err != nil {
 		return failed, err
 	}
-	if err := e.keeper.Release(atom.Return{Files: atomOf(n).Name(), Token: outcome.Token}); err != nil {
+	if err := e.keeper.Release(locker.ReleaseRequest{Name: atomOf(n).Name(), Token: outcome.Token}); err != nil {
 		return lost, e.note(end, attempt, lost)
 	}
 	return released, e.note(end, attempt, released)

@@ -1,7 +1,7 @@
 // Package history lets many contenders fight over a few atoms and checks what
 // came of it.
 //
-// The contenders are processes of three kinds: workers (package atom in this
+// The contenders are processes of three kinds: workers (package lockdir in this
 // test's own binary), scripts (sh/adlock.sh under every shell there is) and jobs
 // of `adlock run`. They are stopped, continued and killed at random, hang, wait
 // and expire each other. What happens is written down by the jobs themselves,

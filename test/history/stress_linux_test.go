@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -218,8 +219,12 @@ func pause() string {
 	return "0s"
 }
 
+// endedAnother is what a newcomer says that ended the owner before it.
+var endedAnother = regexp.MustCompile(`adlock: .*: ended process \d+ by force: .*\n`)
+
 // verdict is what `adlock run --verbose` said.
 func verdict(denied bool, said string) string {
+	said = endedAnother.ReplaceAllString(said, "")
 	switch {
 	case !denied && said == "":
 		return released
@@ -227,7 +232,7 @@ func verdict(denied bool, said string) string {
 		return tooSoon
 	case denied && strings.Contains(said, "busy"):
 		return busy
-	case strings.Contains(said, "lost:"):
+	case strings.Contains(said, "lost:"), strings.Contains(said, ": ended by force by process "):
 		return lost
 	}
 	return failed

@@ -143,7 +143,7 @@ func TestADeviceIsNotOpened(t *testing.T) {
 	}
 }
 
-func TestPlantedDraftsDoNotStandInTheWay(t *testing.T) {
+func TestPlantedTemporaryFilesDoNotStandInTheWay(t *testing.T) {
 	a, b := helper.NewAtom(t), newBait(t)
 	owner := a.Owner(t, "exec sleep 1000")
 	old := unix.NsecToTimespec(b.info.ModTime().UnixNano())

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"adlock/lib/lock"
-	"adlock/lib/name"
+	"adlock/lib/atom"
 	"adlock/lib/process"
+	"adlock/lib/record"
 	"adlock/test/helper"
 )
 
@@ -75,15 +75,20 @@ func victim(t *testing.T, uid int) process.Identity {
 			t.Error("the victim was ended")
 		}
 	})
-	id, err := process.Of(p.PID)
+	return identityOf(t, p.PID)
+}
+
+func identityOf(t *testing.T, pid int) process.Identity {
+	t.Helper()
+	id, err := process.Of(pid)
 	must(t, err)
 	return id
 }
 
 // condemning is the content of a lock by which id has held the atom for long.
 func condemning(id process.Identity) []byte {
-	return lock.Record{
-		Owner: id, Token: lock.Token(),
-		Atom: name.Atom{Program: "p", Host: "dax", Operator: "o", Operand: "x"},
+	return record.Record{
+		Owner: id, Token: record.NewToken(),
+		Atom: atom.Atom{Program: "p", Host: "dax", Operator: "o", Operand: "x"},
 	}.Bytes()
 }

@@ -1,7 +1,7 @@
 // Package identity tries to pass one process off for another, or the living for
 // the dead, before the real program: nobody innocent may be signalled, and no
 // atom may be lost or run twice. How identities are compared is tested where it
-// is done, in lib/process.
+// is done, in lib/process and lib/killer.
 package identity
 
 import (
@@ -135,6 +135,45 @@ func TestAnOwnerThatExitsBetweenCheckAndSignalCostsNobodyElse(t *testing.T) {
 	}
 }
 
+// The helper is held up before each look at the shell that asks for the lock, which
+// dies meanwhile, and another gets its pid.
+func TestAShellThatDiesWhileItAsksLeavesNoLockOfAnothers(t *testing.T) {
+	needNamespaces(t)
+	need.Tools(t, "strace")
+	for when := 1; when <= 3; when++ {
+		a := helper.NewAtom(t)
+		got := a.Shell(t, functions+`
+			sh -c '
+				strace -f -o /dev/null -P /proc/$$/stat -e trace=openat \
+					-e inject=openat:delay_enter=1500000:when=`+strconv.Itoa(when)+` \
+					$adlock take --owner $$ --expire-after 0 -- "$ADLOCK_DIR/lock.p.h.o.x" p h o x & echo $! >"$ADLOCK_DIR/strace"
+				wait' & owner=$!
+			until [ -s "$ADLOCK_DIR/strace" ]; do sleep 0.01; done
+			strace=$(cat "$ADLOCK_DIR/strace")
+			held=0 # how often in a row the helper was seen stopped by strace
+			until [ $held -eq 10 ] || ! kill -0 $strace 2>/dev/null; do
+				sleep 0.02
+				read -r helper </proc/$strace/task/$strace/children
+				case $(cat /proc/$helper/stat 2>/dev/null) in
+				*") t "*) held=$((held + 1)) ;;
+				*) held=0 ;;
+				esac
+			done
+			kill -KILL $owner; wait $owner
+			recycle $owner || exit 99
+			while kill -0 $strace 2>/dev/null; do sleep 0.01; done
+			$adlock run --program p --host h --operator o --operand x --expire-after 0 echo ran || exit
+			kill -0 $stranger || exit 98
+			kill -KILL $stranger`, unshared...)
+		if got.Status == 99 {
+			need.Skip(t, "this kernel does not let the next pid be chosen")
+		}
+		if got.Status != 0 || got.Out != "ran\n" || strings.Contains(a.Runlog(), "event=signal") {
+			t.Errorf("held up before look %d: %+v\n%s", when, got, a.Runlog())
+		}
+	}
+}
+
 // nameless runs what follows on a machine without a machine-id(5).
 var nameless = []string{"unshare", "--mount", "sh", "-c",
 	`for id in /etc/machine-id /var/lib/dbus/machine-id; do [ ! -e $id ] || mount --bind /dev/null $id || exit; done; exec "$@"`, "sh"}
@@ -262,7 +301,7 @@ func TestAStoppedOwnerIsAliveThenEnded(t *testing.T) {
 
 func TestAnOwnerThatIgnoresSignalsIsEndedByKill(t *testing.T) {
 	a := helper.NewAtom(t)
-	owner := a.Owner(t, "trap '' INT TERM; exec sleep 1000")
+	owner := a.Owner(t, "exec sleep 1000", "sh", "-c", `trap '' INT TERM; exec "$@"`, "sh")
 	a.Newcomer(t, "--expire-after=0").Ran(t)
 	if status := owner.Wait(t); status != 128+9 {
 		t.Errorf("status %d", status)

@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
-	"adlock/lib/lock"
-	"adlock/lib/name"
+	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
@@ -120,18 +121,18 @@ func turnedOver(dir string) bool {
 	return err == nil
 }
 
-// newKeeper keeps its record so short that it is turned over all the time.
-func newKeeper(t *testing.T, dir string) *atom.Keeper {
+// newLocker keeps its record so short that it is turned over all the time.
+func newLocker(t *testing.T, dir string) *lockdir.Locker {
 	t.Helper()
-	d, err := lock.Open(dir)
+	d, err := lockfile.Open(dir)
 	must(t, err)
 	t.Cleanup(func() { d.Close() })
-	return &atom.Keeper{Dir: d, Log: &runlog.Log{Dir: dir, Host: "dax", Max: 4096}}
+	return &lockdir.Locker{Dir: d, Recorder: locker.Recorder{Log: &runlog.Log{Dir: dir, Host: "dax", Max: 4096}}}
 }
 
-func request(owner process.Identity) atom.Request {
-	return atom.Request{
-		Atom: name.Atom{Program: "p", Host: "dax", Operator: "o", Operand: "x"}, Owner: owner,
+func request(owner process.Identity) locker.Request {
+	return locker.Request{
+		Atom: atom.Atom{Program: "p", Host: "dax", Operator: "o", Operand: "x"}, Owner: owner,
 		Limits: policy.Limits{ExpireAfter: time.Hour, Explicit: true}, Pause: time.Second,
 	}
 }
@@ -143,7 +144,7 @@ func self(t *testing.T) process.Identity {
 	return id
 }
 
-func mustTake(t *testing.T, k *atom.Keeper, r atom.Request, want atom.Verdict) string {
+func mustTake(t *testing.T, k *lockdir.Locker, r locker.Request, want locker.Verdict) string {
 	t.Helper()
 	outcome, err := k.Take(r)
 	if err != nil || outcome.Verdict != want {
@@ -154,17 +155,17 @@ func mustTake(t *testing.T, k *atom.Keeper, r atom.Request, want atom.Verdict) s
 
 func TestTenThousandLocksLeaveNothing(t *testing.T) {
 	dir := newDir(t)
-	k, r := newKeeper(t, dir), request(self(t))
+	k, r := newLocker(t, dir), request(self(t))
 	steady(t, dir, 10_000, func(n int) {
 		r.Slots, r.FromStart = n%3, n%2 == 0
-		token := mustTake(t, k, r, atom.Acquired)
-		must(t, k.Release(atom.Return{Files: r.Atom.Name(), Token: token}))
+		token := mustTake(t, k, r, locker.Acquired)
+		must(t, k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: token}))
 	})
 }
 
 func TestTwoHundredTakeoversLeaveNothing(t *testing.T) {
 	dir := newDir(t)
-	k := newKeeper(t, dir)
+	k := newLocker(t, dir)
 	steady(t, dir, 200, func(n int) {
 		owner := exec.Command("sleep", "1000")
 		owner.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -175,15 +176,15 @@ func TestTwoHundredTakeoversLeaveNothing(t *testing.T) {
 		must(t, err)
 		first, second := request(id), request(self(t))
 		if n%4 == 0 { // a dead owner is reclaimed from, the others are ended
-			mustTake(t, k, first, atom.Acquired)
+			mustTake(t, k, first, locker.Acquired)
 			must(t, owner.Process.Kill())
 			<-ended
 		} else {
-			mustTake(t, k, first, atom.Acquired)
+			mustTake(t, k, first, locker.Acquired)
 			second.Limits.ExpireAfter = 0
 		}
-		token := mustTake(t, k, second, atom.Acquired)
-		must(t, k.Release(atom.Return{Files: second.Atom.Name(), Token: token}))
+		token := mustTake(t, k, second, locker.Acquired)
+		must(t, k.Release(locker.ReleaseRequest{Name: second.Atom.Name(), Token: token}))
 		if n%4 != 0 {
 			<-ended
 		}
@@ -192,28 +193,28 @@ func TestTwoHundredTakeoversLeaveNothing(t *testing.T) {
 
 func TestDenialsAndErrorsLeaveNothing(t *testing.T) {
 	dir := newDir(t)
-	k, r := newKeeper(t, dir), request(self(t))
-	files := r.Atom.Name()
+	k, r := newLocker(t, dir), request(self(t))
+	lock := atom.File{Kind: atom.ActiveLock, Name: r.Atom.Name()}
 	patient, soon := r, r
 	patient.Wait = time.Millisecond
 	soon.Limits.IfElapsed = time.Hour
 	steady(t, dir, 300, func(int) {
-		token := mustTake(t, k, r, atom.Acquired)
-		mustTake(t, k, r, atom.Busy)
-		mustTake(t, k, patient, atom.Busy)
-		if k.Release(atom.Return{Files: files, Token: "another"}) == nil || k.Clear(files) == nil {
+		token := mustTake(t, k, r, locker.Acquired)
+		mustTake(t, k, r, locker.Busy)
+		mustTake(t, k, patient, locker.Busy)
+		if k.Release(locker.ReleaseRequest{Name: lock.Name, Token: "another"}) == nil || k.Clear(lock) == nil {
 			t.Fatal("the lock was given away")
 		}
-		must(t, k.Release(atom.Return{Files: files, Token: token}))
-		mustTake(t, k, soon, atom.TooSoon)
-		must(t, os.WriteFile(k.Dir.Path("lock."+files), []byte("47"), 0o600))
+		must(t, k.Release(locker.ReleaseRequest{Name: lock.Name, Token: token}))
+		mustTake(t, k, soon, locker.TooSoon)
+		must(t, os.WriteFile(k.Dir.Path(lock.String()), []byte("47"), 0o600))
 		if _, err := k.Take(r); err == nil {
 			t.Fatal("a damaged lock was taken for none")
 		}
 		if _, err := k.List(); err != nil {
 			t.Fatal(err)
 		}
-		must(t, k.Clear(files))
+		must(t, k.Clear(lock))
 	})
 }
 

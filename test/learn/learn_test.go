@@ -138,7 +138,17 @@ func TestTuneTellsAndForgets(t *testing.T) {
 	wantWords(t, tune(t, a).Out, "p o x", "100", "3m", "9m58s")
 	wantWords(t, tune(t, a, "--explain").Out, "IfElapsed: 100 successful runs: typically 3m", "= 9m58s")
 	wantWords(t, tune(t, a, "--json").Out, `"atom":"p.dax.o.x"`, `"runs":100`, `"expire_after_seconds":598,`)
-	if r := tune(t, a, "--reset", "nobody"); r.Status != 64 || !strings.Contains(r.Err, `"nobody": no such atom`) {
+	if r := tune(t, a, "--reset", "nobody"); r.Status != 64 || !strings.Contains(r.Err, `no atom matches "nobody"`) {
+		t.Errorf("%+v", r)
+	}
+	wantWords(t, tune(t, a, "p", "o", "x").Out, "p o x", "100", "3m", "9m58s")
+	wantWords(t, tune(t, a, "p.dax.o.x").Out, "p o x", "100", "3m", "9m58s")
+	for _, words := range [][]string{{"nobody"}, {"--atom", "nobody"}} {
+		if r := tune(t, a, words...); r.Status != 64 || r.Err != "adlock: tune: no atom matches \"nobody\"\n" {
+			t.Errorf("%q: %+v", words, r)
+		}
+	}
+	if r := tune(t, a, "--reset", "p o x", "x"); r.Status != 64 {
 		t.Errorf("%+v", r)
 	}
 	completed := stamp(t, a)
@@ -149,6 +159,7 @@ func TestTuneTellsAndForgets(t *testing.T) {
 		t.Errorf("after the reset: %q, completed %s", memory(t, a), stamp(t, a))
 	}
 	wantWords(t, tune(t, a, "--json").Out, "[]")
+	wantWords(t, tune(t, a, "x").Out, `no atom that matches "x" has learned anything`)
 }
 
 func stamp(t *testing.T, a *helper.Atom) time.Time {

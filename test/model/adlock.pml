@@ -16,7 +16,7 @@
  *   available                a newcomer that comes again and again gets the atom
  *                            (ltl, weak fairness; with -DCRON)
  *
- * Without more the guard is flock on the lock's own inode, as in lib/atom. The
+ * Without more the guard is flock on the lock's own inode, as in lib/lockdir. The
  * variants (-D):
  *   NOGUARD                  verify, then act                        unsound
  *   LASTGUARD                flock on the last lock, never deleted   sound

@@ -151,7 +151,7 @@ inline die(p) {
 #define speaksFor(p) (has(recorded, p) && looksAlive(p) || inGroup(p) && lives(p) && shown(p))
 #define remains (speaksFor(CHILD) || speaksFor(GRAND) || speaksFor(INSIDER) || unseen)
 
-/* scan: (process.hunt.scan). What the lock and this hunt know of is looked up by
+/* scan: (killer.tree.scan). What the lock and this hunt know of is looked up by
  * number, and who is hidden is found as a child of somebody shown. */
 inline scan() {
 	seen = 0;
@@ -167,13 +167,13 @@ inline scan() {
 	p = 0
 }
 
-/* ownScan: (process.Killer.EndDescendants) */
+/* ownScan: (killer.Killer.EndDescendants) */
 inline ownScan() {
 	scan();
 	seen = seen & ~one(OWNER)
 }
 
-/* spare: (process.hunt.spare), (process.ErrAncestor): this process and its
+/* spare: (killer.tree.spare), (killer.ErrAncestor): this process and its
  * ancestors. */
 inline spare() {
 	spared = 0;
@@ -190,11 +190,11 @@ inline spare() {
 #endif
 }
 
-/* obstacle: (process.hunt.obstacle) */
+/* obstacle: (killer.tree.obstacle) */
 #define forbidden(p) (has(seen, p) && !shown(p))
 #define obstacle (forbidden(CHILD) || forbidden(GRAND) || unseen)
 
-/* record: (lock.Active.AppendSurvivors), under the guard. It may fail: then
+/* record: (lockfile.Active.AppendSurvivors), under the guard. It may fail: then
  * nobody, or nobody more, is signalled. */
 inline record() {
 	if
@@ -213,7 +213,7 @@ inline record() {
 	seen = 0
 }
 
-/* send: (process.Killer.signal), to all at once: who is signalled later, or not
+/* send: (killer.Killer.signal), to all at once: who is signalled later, or not
  * at all as the newcomer is killed, is as one who is slow to die. A supervisor
  * comes last (process.Job.Supervised). Within atomic. */
 #ifdef RUN
@@ -234,7 +234,7 @@ inline send() {
 #endif
 }
 
-/* quiet: (process.hunt.living), which is asked before the table is read, so that
+/* quiet: (killer.tree.living), which is asked before the table is read, so that
  * none of them can have forked meanwhile. */
 #define awaited(p) (has(mine, p) && looksAlive(p))
 #define noneAwaited !(awaited(OWNER) || awaited(CHILD) || awaited(GRAND) || awaited(INSIDER))
@@ -244,7 +244,7 @@ proctype Newcomer(byte me) {
 	bool quiet;
 	has(born, me);
 again:	{
-		/* (lock.Active.Guard): else busy, or lost */
+		/* (lockfile.Active.Guard): else busy, or lost */
 		atomic {
 			guard == 0 && path == OWNER -> guard = me;
 			if
@@ -252,7 +252,7 @@ again:	{
 			:: true
 			fi
 		};
-		/* (atom.Keeper.decideUnderGuard), (atom.ownerOf): the owner, then its job */
+		/* (lockdir.Locker.decideUnderGuard), (locker.OwnerOf): the owner, then its job */
 		if
 		:: lives(OWNER)
 		:: atomic { !lives(OWNER) -> skip };
@@ -262,7 +262,7 @@ again:	{
 			fi
 		fi;
 
-		/* (process.Killer.End): the first look */
+		/* (killer.Killer.End): the first look */
 		atomic {
 			d_step { scan(); spare() };
 			if
@@ -274,7 +274,7 @@ again:	{
 			:: else
 			fi
 		};
-		/* (atom.Keeper.appendSurvivors) */
+		/* (lockdir.Locker.appendSurvivors) */
 		atomic { record() };
 signal:		atomic { send() };
 #ifdef RECORDLATE
@@ -288,13 +288,13 @@ signal:		atomic { send() };
 			:: !spared && (seen & ~mine) -> quiet = false
 			:: !spared && !(seen & ~mine) && quiet && !unseen -> goto replace
 			:: !spared && !(seen & ~mine) && !(quiet && !unseen) -> quiet = false; spared = 0; seen = 0; goto signal
-			:: !spared && !(seen & ~mine) && !(quiet && !unseen) -> goto leave	/* (process.ErrAlive): stuck */
+			:: !spared && !(seen & ~mine) && !(quiet && !unseen) -> goto leave	/* (killer.errAlive): stuck */
 			fi;
 			spared = 0
 		};
 		atomic { record(); goto signal };
 
-replace:	/* (atom.Keeper.replace) */
+replace:	/* (lockdir.Locker.replace) */
 		atomic {
 			left = alive & (one(OWNER) | one(CHILD) | one(GRAND));
 			assert(left == 0);				/* only the dead */
@@ -320,7 +320,7 @@ leave:		atomic {
 }
 
 #ifdef RUN
-/* Supervisor: (command.runArgs.supervised), from the instant at which the lock is
+/* Supervisor: (run.runArgs.supervised), from the instant at which the lock is
  * in place. */
 proctype Supervisor() {
 	byte seen, mine, p, c, left;
@@ -338,7 +338,7 @@ proctype Supervisor() {
 #endif
 		};
 #ifndef GATE
-		/* (atom.Keeper.RecordCommand) */
+		/* (lockdir.Locker.RecordCommand) */
 		atomic {
 			if
 #ifdef NOCOMMAND
@@ -363,7 +363,7 @@ proctype Supervisor() {
 			:: else
 			fi
 		};
-members:	/* (atom.Keeper.RecordMembers): the guard is waited for, but not for ever */
+members:	/* (lockdir.Locker.RecordMembers): the guard is waited for, but not for ever */
 		atomic {
 			if
 			:: guard == 0 -> record()
@@ -385,7 +385,7 @@ signal:		atomic { send() };
 			fi
 		};
 
-release:	/* (atom.Keeper.Release) */
+release:	/* (lockdir.Locker.Release) */
 		atomic {
 			if
 			:: guard == 0 ->

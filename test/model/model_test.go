@@ -1,8 +1,9 @@
 // Package model has the protocol of one atom checked by spin: every order in
 // which an owner, newcomers, crashes and the clock can follow each other
 // (adlock.pml), in which a job can fork, die and escape while it is being ended
-// (job.pml), and in which the holder of a guard can stand still
-// (standstill.pml). The variants that attacks and measurement had shown
+// (job.pml), in which the holder of a guard can stand still
+// (standstill.pml), and in which a script and its agent can die on a question
+// (agent.pml). The variants that attacks and measurement had shown
 // to be unsound must be found to be so, or the models would prove nothing.
 package model
 
@@ -24,6 +25,8 @@ const (
 	protocol   = "adlock.pml"
 	job        = "job.pml"
 	standstill = "standstill.pml"
+	inStore    = "lease.pml"
+	questions  = "agent.pml"
 )
 
 // search is how spin looks for a fault.
@@ -129,6 +132,20 @@ func TestAGuardWhoseHolderStandsStillIsNotBroken(t *testing.T) {
 	mustFail(t, verify(t, standstill, cycles, "-DSILENT"), "acceptance cycle")
 }
 
+func TestEachQuestionToAnAgentIsDoneOnceAndNobodyWaitsForADeadOne(t *testing.T) {
+	mustHold(t, verify(t, questions, everywhere))
+	mustHold(t, verify(t, questions, everywhere, "-DIMMORTAL"))
+	for rule, definition := range map[string]string{
+		"the script keeps an end that writes":           "-DKEEPS_WRITER",
+		"answers have no numbers":                       "-DNO_NUMBERS",
+		"a question that was cut short is asked again":  "-DASKS_AGAIN",
+		"a pid is believed":                             "-DNO_LOOK",
+		"what a dead agent may have done is left alone": "-DNO_WITHDRAWAL",
+	} {
+		t.Run(rule, func(t *testing.T) { mustFail(t, verify(t, questions, everywhere, definition), "assertion violated") })
+	}
+}
+
 func TestALockIsReplacedOnlyWhenTheWholeJobIsDead(t *testing.T) {
 	for claim, definitions := range map[string][]string{
 		"a script":                  nil,
@@ -179,6 +196,26 @@ func TestLocksAreReplacedInTheModel(t *testing.T) {
 	} {
 		t.Run(owner, func(t *testing.T) {
 			mustFail(t, verify(t, job, nearest, append(definitions, "-DWITNESS")...), "assertion violated (path!=1)")
+		})
+	}
+}
+
+func TestInAStoreOnlyABeatThatStandsStillIsADeath(t *testing.T) {
+	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED"))
+	mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0"))
+}
+
+func TestUnsoundVariantsInAStoreAreFound(t *testing.T) {
+	for variant, definitions := range map[string][]string{
+		"what is gone is free":                            {"-DONEKEY", "-DBEATS=0"},
+		"a dead one is removed though its beat has moved": {"-DNOCOMPARE", "-DUNTOUCHED"},
+		"the lease counts from the answer":                {"-DRECEIVED", "-DUNTOUCHED"},
+		"the time that a beat shows counts":               {"-DSHOWN", "-DUNTOUCHED"},
+		"who has waited begins on an old beat":            {"-DUNCHECKED", "-DUNTOUCHED"},
+		"a machine is suspended":                          {"-DSTOPPED", "-DUNTOUCHED"},
+	} {
+		t.Run(variant, func(t *testing.T) {
+			mustFail(t, verify(t, inStore, everywhere, definitions...), "assertion violated (jobs==1)")
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 func TestEveryStepStandsForAFunctionThatIsThere(t *testing.T) {
 	declared := declarations(t, filepath.Join(helper.Root(), "lib"))
 	named := regexp.MustCompile(`\(([a-z]+(?:\.[A-Za-z]+){1,2})\)`)
-	for _, file := range []string{job, standstill} {
+	for _, file := range []string{job, standstill, inStore} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -40,13 +40,13 @@ look:	atomic {
 		:: !dead[owner] -> goto denied
 		fi
 	};
-	/* (lock.Active.Guard) */
+	/* (lockfile.Active.Guard) */
 	atomic {
 		if
 		:: guard[owner] == 0 -> guard[owner] = me
 		:: guard[owner] != 0 && !stopped[guard[owner]] -> goto denied	/* busy */
 		:: guard[owner] != 0 && stopped[guard[owner]] ->
-			/* (atom.Request.guarded), (process.Still): stuck */
+			/* (lockdir.guarded), (process.Still): stuck */
 #ifndef SILENT
 			named[guard[owner]] = true;
 #endif
@@ -66,7 +66,7 @@ look:	atomic {
 	:: true
 	:: atomic { me != N -> stopped[me] = true }; !stopped[me]
 	fi;
-	/* (atom.Keeper.replace) */
+	/* (lockdir.Locker.replace) */
 	atomic { path = me; let_go(owner) };
 	atomic { assert(jobs == 0); jobs++; served = served || me == N };
 	atomic { jobs--; dead[me] = true; goto done };

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -46,7 +47,7 @@ func (t *target) measure() ([]reach, error) {
 	var all []reach
 	for _, test := range tests {
 		begun := time.Now()
-		if err := t.run("", exactly(test), 5*time.Minute, "-test.coverprofile", profile); err != nil {
+		if err := t.run("", exactly(reach{test: test}), 5*time.Minute, "-test.coverprofile", profile); err != nil {
 			return nil, fmt.Errorf("%s, unchanged: %s: %w", t.ImportPath, test, err)
 		}
 		took := time.Since(begun)
@@ -74,45 +75,58 @@ func covered(profile string) []block {
 	return blocks
 }
 
-// reaching are the tests that run through the mutant, and their time.
-func reaching(m mutant, all []reach) (tests []string, took time.Duration) {
+// steps puts the tests in the order in which they are tried on a mutant: those
+// that run through it and are quick, then the other ones that do, and then the
+// rest, as what a test starts as a second process is in no profile.
+func steps(m mutant, all []reach) [][]reach {
+	var parts [4][]reach
 	for _, r := range all {
-		for _, b := range r.blocks {
-			if b.has(m) {
-				tests = append(tests, r.test)
-				took += r.took
-				break
-			}
+		part := 0
+		if r.took >= quick {
+			part++
 		}
+		if !r.through(m) {
+			part += 2
+		}
+		parts[part] = append(parts[part], r)
 	}
-	return tests, took
+	return slices.DeleteFunc(parts[:], func(part []reach) bool { return len(part) == 0 })
 }
 
-func exactly(tests ...string) string {
-	for i, test := range tests {
-		tests[i] = regexp.QuoteMeta(test)
-	}
-	return "^(" + strings.Join(tests, "|") + ")$"
+// quick tests take no longer.
+const quick = 300 * time.Millisecond
+
+func (r reach) through(m mutant) bool {
+	return slices.ContainsFunc(r.blocks, func(b block) bool { return b.has(m) })
 }
 
-// try tells what becomes of a mutant that the binary is or holds. The tests that
-// reach it come first; if they pass, all the others, as what a test starts as a
-// second process is in no profile.
+// exactly matches these tests and no others.
+func exactly(tests ...reach) string {
+	var names []string
+	for _, r := range tests {
+		names = append(names, regexp.QuoteMeta(r.test))
+	}
+	return "^(" + strings.Join(names, "|") + ")$"
+}
+
+// try tells what becomes of a mutant that the binary is or holds.
 func (t *target) try(m mutant, number string, all []reach) (fate, error) {
-	var whole time.Duration
-	for _, r := range all {
-		whole += r.took
-	}
-	if tests, took := reaching(m, all); len(tests) > 0 && len(tests) < len(all) {
-		if f, err := judge(t.run(number, exactly(tests...), patience(took))); f != survived {
+	for _, tests := range steps(m, all) {
+		if f, err := judge(t.run(number, exactly(tests...), patience(tests))); f != survived || err != nil {
 			return f, err
 		}
 	}
-	return judge(t.run(number, ".", patience(whole)))
+	return survived, nil
 }
 
-// patience is what tests of this length may take on a machine that others use.
-func patience(took time.Duration) time.Duration { return 10*time.Second + 4*took }
+// patience is what tests may take on a machine that others use.
+func patience(tests []reach) time.Duration {
+	limit := 20 * time.Second
+	for _, r := range tests {
+		limit += 4 * r.took
+	}
+	return limit
+}
 
 func judge(err error) (fate, error) {
 	switch {

@@ -1,7 +1,7 @@
 // Mutants tries the tests: it changes the code of a package in one small place
 // at a time, and tells which changes no test notices.
 //
-//	go run ./test/mutants [-tags T] [-match RE] [-every N] [-list] [-least PERCENT] lib/policy …
+//	go run ./test/mutants [-tags T] [-match RE] [-every N] [-jobs N] [-list] [-least PERCENT] lib/policy …
 //
 // The changes: comparisons negated and moved by one, arithmetic and boolean
 // operators exchanged, truths turned, whole numbers one higher, calls,
@@ -18,7 +18,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
-	"time"
+	"sync"
 )
 
 // fate is what became of a mutant.
@@ -55,6 +55,7 @@ type options struct {
 	match *regexp.Regexp
 	list  bool
 	every int
+	jobs  int
 	least float64
 }
 
@@ -64,6 +65,7 @@ func main() {
 	flag.BoolVar(&o.list, "list", false, "list the mutants and try none")
 	flag.Float64Var(&o.least, "least", 95, "fail below this `percentage`")
 	flag.IntVar(&o.every, "every", 1, "try only the `N`th mutant, the 2N-th and so on")
+	flag.IntVar(&o.jobs, "jobs", 1, "try `N` mutants at a time: for tests that mostly wait")
 	match := flag.String("match", "", "only mutants whose line of the report matches `RE`")
 	flag.Parse()
 	o.match = regexp.MustCompile(*match)
@@ -92,6 +94,7 @@ func one(o options, path string, reasons map[string]string) error {
 		return err
 	}
 	defer os.RemoveAll(t.work)
+	t.jobs = max(1, o.jobs)
 	mutants, err := t.mutants()
 	if err != nil {
 		return err
@@ -137,37 +140,74 @@ func one(o options, path string, reasons map[string]string) error {
 	return nil
 }
 
-// all tries first the mutants that one binary holds, and then the others, each
-// built by itself.
+// all tries the mutants, those that one binary holds and those that are each
+// built by themselves, as many at a time as there are to be jobs.
 func (t *target) all(mutants []mutant, chosen func(int) bool, reached []reach, tell func(mutant, fate)) error {
 	held, err := t.buildAll(mutants)
 	if err != nil {
 		return err
 	}
-	if err := t.run("", ".", time.Hour); err != nil {
+	if err := t.unchosen(reached); err != nil {
 		return fmt.Errorf("%s, with all its mutants and none chosen: %w", t.ImportPath, err)
 	}
-	for _, together := range []bool{true, false} {
-		for i, m := range mutants {
-			if held[i+1] != together || !chosen(i) {
-				continue
-			}
-			f, err := t.outcome(m, i+1, together, reached)
-			if err != nil {
-				return err
-			}
-			tell(m, f)
+	var told sync.Mutex
+	return t.parallel(len(mutants), func(i int) error {
+		if !chosen(i) {
+			return nil
 		}
+		f, err := t.outcome(mutants[i], i+1, held[i+1], reached)
+		if err != nil {
+			return err
+		}
+		told.Lock()
+		defer told.Unlock()
+		tell(mutants[i], f)
+		return nil
+	})
+}
+
+// unchosen runs the tests as often at a time as mutants are to be tried: what
+// fails then would pass for a mutant that was caught.
+func (t *target) unchosen(reached []reach) error {
+	return t.parallel(t.jobs, func(int) error { return t.run("", ".", patience(reached)) })
+}
+
+// parallel calls do with 0 to n-1, at most t.jobs at a time.
+func (t *target) parallel(n int, do func(int) error) error {
+	var wait sync.WaitGroup
+	errs := make([]error, n)
+	free := make(chan struct{}, t.jobs)
+	for i := range n {
+		free <- struct{}{}
+		wait.Go(func() {
+			errs[i] = do(i)
+			<-free
+		})
 	}
-	return nil
+	wait.Wait()
+	return errors.Join(errs...)
 }
 
 func (t *target) outcome(m mutant, number int, held bool, reached []reach) (fate, error) {
 	switch {
 	case held:
 		return t.try(m, strconv.Itoa(number), reached)
-	case m.function != "" || t.buildMutant(m) != nil:
+	case m.function != "":
 		return broken, nil
 	}
-	return t.try(m, "", reached)
+	return t.alone(m, reached)
+}
+
+// alone tries a mutant in a binary of its own.
+func (t *target) alone(m mutant, reached []reach) (fate, error) {
+	own := *t
+	var err error
+	if own.work, err = subdirectory(t.work); err != nil {
+		return broken, err
+	}
+	defer os.RemoveAll(own.work)
+	if own.buildMutant(m) != nil {
+		return broken, nil
+	}
+	return own.try(m, "", reached)
 }

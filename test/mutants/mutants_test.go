@@ -116,20 +116,38 @@ func TestEveryEquivalentMutantIsStillThere(t *testing.T) {
 
 func TestAProfileTellsWhichTestsReachAMutant(t *testing.T) {
 	profile := "mode: set\nadlock/lib/p/p.go:3.10,5.2 1 1\nadlock/lib/p/q.go:1.1,9.2 4 0\n"
-	all := []reach{{test: "TestOne", took: 1, blocks: covered(profile)}, {test: "TestTwo", took: 2}}
+	r := reach{blocks: covered(profile)}
 	for _, c := range []struct {
 		m    mutant
-		want int
+		want bool
 	}{
-		{mutant{file: "lib/p/p.go", line: 4, column: 1}, 1},
-		{mutant{file: "lib/p/p.go", line: 3, column: 10}, 1},
-		{mutant{file: "lib/p/p.go", line: 3, column: 9}, 0},
-		{mutant{file: "lib/p/p.go", line: 5, column: 2}, 0},
-		{mutant{file: "lib/p/q.go", line: 4, column: 1}, 0},
+		{mutant{file: "lib/p/p.go", line: 4, column: 1}, true},
+		{mutant{file: "lib/p/p.go", line: 3, column: 10}, true},
+		{mutant{file: "lib/p/p.go", line: 3, column: 9}, false},
+		{mutant{file: "lib/p/p.go", line: 5, column: 2}, false},
+		{mutant{file: "lib/p/q.go", line: 4, column: 1}, false},
 	} {
-		if tests, _ := reaching(c.m, all); len(tests) != c.want {
-			t.Errorf("%s:%d:%d is reached by %q", c.m.file, c.m.line, c.m.column, tests)
+		if got := r.through(c.m); got != c.want {
+			t.Errorf("%s:%d:%d is reached: %v", c.m.file, c.m.line, c.m.column, got)
 		}
+	}
+}
+
+func TestQuickTestsThatReachAMutantComeFirst(t *testing.T) {
+	here := []block{{"p.go", 1, 1, 9, 1}}
+	all := []reach{
+		{"TestSlowElsewhere", quick, nil}, {"TestElsewhere", 0, nil},
+		{"TestSlow", quick, here}, {"TestQuick", 0, here}, {"TestAlso", quick - 1, here},
+	}
+	var got []string
+	for _, tests := range steps(mutant{file: "p.go", line: 2, column: 1}, all) {
+		got = append(got, exactly(tests...))
+	}
+	if want := []string{"^(TestQuick|TestAlso)$", "^(TestSlow)$", "^(TestElsewhere)$", "^(TestSlowElsewhere)$"}; !slices.Equal(got, want) {
+		t.Errorf("tried %q, want %q", got, want)
+	}
+	if got := steps(mutant{file: "q.go"}, all[2:]); len(got) != 2 {
+		t.Errorf("steps without tests: %v", got)
 	}
 }
 
@@ -205,6 +223,7 @@ func TestMutantsOfAModuleMeetTheirFates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	target.jobs = 3
 	got := map[fate][]string{}
 	fast := func(i int) bool { return mutants[i].function != "endless" } // that is caught by the time it takes
 	err = target.all(mutants, fast, reached, func(m mutant, f fate) { got[f] = append(got[f], m.change) })
@@ -212,11 +231,11 @@ func TestMutantsOfAModuleMeetTheirFates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for f, want := range map[fate][]string{
-		caught:   {"p.a < p.b with >=", "without total = start", "total += n with -=", "1 => 2"},
+		caught:   {"1 => 2", "p.a < p.b with >=", "total += n with -=", "without total = start"},
 		survived: {"p.a < p.b with <=", `without m["b"] = x["a"]`},
 		broken:   {"without total += n"},
 	} {
-		if !slices.Equal(got[f], want) {
+		if slices.Sort(got[f]); !slices.Equal(got[f], want) {
 			t.Errorf("fate %d: %q, want %q", f, got[f], want)
 		}
 	}

@@ -24,6 +24,7 @@ type target struct {
 
 	tags string
 	work string // a directory for what is built
+	jobs int    // how many mutants are tried at a time
 }
 
 // load asks go for a package's files.
@@ -32,14 +33,22 @@ func load(pattern, tags string) (*target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go list %s: %w", pattern, err)
 	}
-	t := &target{tags: tags}
+	t := &target{tags: tags, jobs: 1}
 	if err := json.Unmarshal(out, t); err != nil {
 		return nil, err
 	}
-	if t.work, err = os.MkdirTemp("", "mutants"); err != nil {
-		return nil, err
+	t.work, err = subdirectory("")
+	return t, err
+}
+
+// subdirectory makes one that other users can look into: tests run the binary as
+// them.
+func subdirectory(of string) (string, error) {
+	dir, err := os.MkdirTemp(of, "mutants")
+	if err != nil {
+		return "", err
 	}
-	return t, os.Chmod(t.work, 0o755) // tests run the binary as other users
+	return dir, os.Chmod(dir, 0o755)
 }
 
 // mutants lists those of all the package's files.
@@ -178,8 +187,8 @@ var (
 // A test that is skipped would catch nothing. The mutant is one that the binary
 // holds, or "".
 func (t *target) run(mutant, match string, limit time.Duration, options ...string) error {
-	scratch := filepath.Join(t.work, "tmp")
-	if err := os.Mkdir(scratch, 0o755); err != nil {
+	scratch, err := os.MkdirTemp(t.work, "tmp")
+	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
@@ -192,7 +201,7 @@ func (t *target) run(mutant, match string, limit time.Duration, options ...strin
 	command := exec.CommandContext(ctx, args[0], append(args[1:], options...)...)
 	command.Dir = t.Dir
 	command.Env = append(os.Environ(), "TMPDIR="+scratch, "GOCOVERDIR="+scratch, "ADLOCK_TEST_SKIP=no", selector+"="+mutant)
-	err := command.Run()
+	err = command.Run()
 	switch exit := (*exec.ExitError)(nil); {
 	case ctx.Err() != nil:
 		return errTimeout

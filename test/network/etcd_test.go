@@ -17,9 +17,11 @@ import (
 // node is one member of an etcd cluster.
 type node struct {
 	client, peer string // HOST:PORT
+	reached      string // where its peers reach it
 	name, dir    string
 	cluster      string
 	tls          []string // options; none: no TLS
+	options      []string // others
 	cmd          *exec.Cmd
 	ended        chan struct{}
 }
@@ -27,12 +29,25 @@ type node struct {
 // startEtcd starts a cluster of n nodes and waits until it answers.
 func startEtcd(t testing.TB, n int) []*node {
 	t.Helper()
+	return startEtcdWith(t, n)
+}
+
+// startEtcdWith is startEtcd with more options for each node.
+func startEtcdWith(t testing.TB, n int, options ...string) []*node {
+	t.Helper()
+	return startCluster(t, n, func(m *node) string { return m.peer }, options...)
+}
+
+// startCluster is startEtcd for members that their peers reach elsewhere.
+func startCluster(t testing.TB, n int, reached func(*node) string, options ...string) []*node {
+	t.Helper()
 	need.Tools(t, "etcd", "etcdctl")
 	var nodes []*node
 	var members []string
 	for i := range n {
-		m := &node{client: freePort(t), peer: freePort(t), name: fmt.Sprint("n", i), dir: t.TempDir()}
-		nodes, members = append(nodes, m), append(members, m.name+"=http://"+m.peer)
+		m := &node{client: freePort(t), peer: freePort(t), name: fmt.Sprint("n", i), dir: t.TempDir(), options: options}
+		m.reached = reached(m)
+		nodes, members = append(nodes, m), append(members, m.name+"=http://"+m.reached)
 	}
 	for _, m := range nodes {
 		m.cluster = strings.Join(members, ",")
@@ -52,8 +67,8 @@ func (m *node) start(t testing.TB) {
 	}
 	args := append([]string{"--name", m.name, "--data-dir", m.dir,
 		"--listen-client-urls", scheme + m.client, "--advertise-client-urls", scheme + m.client,
-		"--listen-peer-urls", "http://" + m.peer, "--initial-advertise-peer-urls", "http://" + m.peer,
-		"--initial-cluster", m.cluster, "--log-level", "error"}, m.tls...)
+		"--listen-peer-urls", "http://" + m.peer, "--initial-advertise-peer-urls", "http://" + m.reached,
+		"--initial-cluster", m.cluster, "--log-level", "error"}, append(m.tls, m.options...)...)
 	m.cmd = exec.Command("etcd", args...)
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	m.cmd.Env = append(helper.Clean(), "ETCD_UNSUPPORTED_ARCH=arm64")
@@ -81,17 +96,22 @@ func (m *node) signal(t testing.TB, sig syscall.Signal) {
 
 // leads asks the node whether it is the leader.
 func (m *node) leads() bool {
+	member, leader := m.status()
+	return leader != "" && leader == member
+}
+
+// status is what the node takes itself and the leader for; "" where it does not answer.
+func (m *node) status() (member, leader string) {
 	out, _ := exec.Command("etcdctl", "--endpoints", m.client, "--command-timeout=2s", "endpoint", "status", "-w", "fields").Output()
-	var leader, member string
 	for line := range strings.Lines(string(out)) {
 		if value, found := strings.CutPrefix(line, `"Leader" : `); found {
-			leader = value
+			leader = strings.TrimSpace(value)
 		}
 		if value, found := strings.CutPrefix(line, `"MemberID" : `); found {
-			member = value
+			member = strings.TrimSpace(value)
 		}
 	}
-	return leader != "" && leader == member
+	return member, leader
 }
 
 func url(nodes ...*node) string {
@@ -104,7 +124,12 @@ func url(nodes ...*node) string {
 
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return freePortAt(t, "127.0.0.1")
+}
+
+func freePortAt(t testing.TB, ip string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", ip+":0")
 	if err != nil {
 		t.Fatal(err)
 	}

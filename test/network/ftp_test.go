@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/store/ftp"
+	"adlock/lib/lease/ftp"
 	"adlock/test/helper"
 	"adlock/test/need"
 )
@@ -30,13 +30,18 @@ type ftpd struct {
 // in dir.
 func startFTP(t testing.TB, dir string) *ftpd {
 	t.Helper()
+	return startFTPAt(t, freePort(t), dir)
+}
+
+func startFTPAt(t testing.TB, address, dir string) *ftpd {
+	t.Helper()
 	need.Tools(t, "vsftpd")
 	need.Root(t) // vsftpd becomes another user for each session
 	account, err := user.Lookup("ftp")
 	if err != nil {
 		need.Skip(t, "there is no user ftp, as whom vsftpd serves")
 	}
-	f := &ftpd{address: freePort(t)}
+	f := &ftpd{address: address}
 	base := t.TempDir()
 	for up := base; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
 		if err := os.Chmod(up, 0o755); err != nil { // the server's user has to get there
@@ -77,20 +82,27 @@ func (f *ftpd) start(t testing.TB) {
 	t.Helper()
 	f.cmd = exec.Command("vsftpd", f.config)
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	f.cmd.Env = append(os.Environ(), f.mark())
 	f.cmd.Stdout, f.cmd.Stderr = os.Stderr, os.Stderr
 	if err := f.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	cmd := f.cmd
-	t.Cleanup(func() { stopSession(cmd) })
+	t.Cleanup(f.stop)
 	helper.Eventually(t, "vsftpd answers", func() bool { return answers(f.address) })
 }
 
-// stopSession ends a server and the processes it serves its clients with.
-func stopSession(cmd *exec.Cmd) {
-	if cmd.ProcessState == nil {
-		helper.KillSession(cmd.Process.Pid)
-		_ = cmd.Wait() // it was killed
+// mark is in the environment of the server and of all that serve its clients.
+func (f *ftpd) mark() string { return "FTPD=" + f.config }
+
+// stop ends the server and the processes that serve its clients, each of which leads a
+// session of its own.
+func (f *ftpd) stop() {
+	_ = f.cmd.Process.Kill() // first, so that it starts no more; it may have ended by itself
+	for _, pid := range helper.With(f.mark()) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if f.cmd.ProcessState == nil {
+		_ = f.cmd.Wait() // it was killed
 	}
 }
 
@@ -138,6 +150,18 @@ func TestExpiredOwnerOnFTPIsAskedToEndItsJob(t *testing.T) {
 	}
 }
 
+func TestADirectoryThatIsNotThereOrNotToBeWrittenToIsSaidToBeSo(t *testing.T) {
+	f := startFTP(t, "")
+	h := f.host(t)
+	for _, dir := range []string{"/lokcs", "/", ""} { // the last two are root's own
+		h.env = append(h.env, "ADLOCK_STORE=ftp://anonymous@"+f.address+dir)
+		r := h.run(t, "echo ran")
+		if r.Status != 77 || r.Out != "" || !strings.Contains(r.Err, ": the directory is not there, or the user may not write to it: ") {
+			t.Errorf("%q: %+v", dir, r)
+		}
+	}
+}
+
 func TestOwnerCutOffFromFTPEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	f := startFTP(t, "")
 	cable := newRelay(t, f.address)
@@ -179,7 +203,7 @@ func TestFTPOwnerThatWasSlowIsNotPassedOnceItHasItsRecord(t *testing.T) {
 	newcomer, slow := openFTP(t, f), openFTP(t, f)
 	ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
 	defer cancel()
-	held, seen, err := slow.Enter(ctx, "p.h.o.x", record(t, false), time.Minute, true)
+	held, seen, err := slow.Enter(ctx, "p.h.o.x", aRecord(t, false), time.Minute, true)
 	if err != nil || seen.Held {
 		t.Fatal(seen, err)
 	}
@@ -187,7 +211,7 @@ func TestFTPOwnerThatWasSlowIsNotPassedOnceItHasItsRecord(t *testing.T) {
 	if err := os.Rename(dir+"/owner", dir+"/later"); err != nil {
 		t.Fatal(err)
 	}
-	place, seen, err := newcomer.Enter(ctx, "p.h.o.x", record(t, false), time.Minute, true)
+	place, seen, err := newcomer.Enter(ctx, "p.h.o.x", aRecord(t, false), time.Minute, true)
 	if err != nil || !seen.Bare {
 		t.Fatal(seen, err)
 	}
@@ -232,7 +256,7 @@ func TestJobOutlivesARestartOfTheFTPServer(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t)
 	owner := h.start(t, "sleep 6; echo done")
-	stopSession(f.cmd)
+	f.stop()
 	f.start(t)
 	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
 		t.Errorf("%d %q", status, owner.Output())
@@ -301,7 +325,7 @@ func TestFTPConnectionCutBeforeTheRecordHoldsNobodyForLong(t *testing.T) {
 
 func TestFTPWithTLSWhereItIsOffered(t *testing.T) {
 	f := startFTP(t, "")
-	stopSession(f.cmd)
+	f.stop()
 	cert, key := certificate(t)
 	addLine(t, f.config, "ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\n"+
 		"rsa_cert_file="+cert+"\nrsa_private_key_file="+key+"\n")

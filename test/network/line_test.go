@@ -9,22 +9,22 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/lock"
-	"adlock/lib/name"
+	"adlock/lib/atom"
+	"adlock/lib/lease"
+	"adlock/lib/lease/etcd"
 	"adlock/lib/process"
-	"adlock/lib/store"
-	"adlock/lib/store/etcd"
+	"adlock/lib/record"
 )
 
-func record(t testing.TB, shared bool) store.Record {
+func aRecord(t testing.TB, shared bool) lease.Record {
 	t.Helper()
 	me, err := process.Of(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.Record{Taken: time.Now(), Record: lock.Record{Shared: shared,
-		Owner: me, Token: lock.Token(), Boottime: process.Boottime(), ExpireAfter: time.Hour,
-		Atom: name.Atom{Program: "p", Host: "h", Operator: "o", Operand: "x"},
+	return lease.Record{Taken: time.Now(), Record: record.Record{Shared: shared,
+		Owner: me, Token: record.NewToken(), Boottime: process.Boottime(), ExpireAfter: time.Hour,
+		Atom: atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: "x"},
 	}}
 }
 
@@ -43,15 +43,15 @@ func TestHandOverWakesOneOfAThousand(t *testing.T) {
 	s := open(t, url(startEtcd(t, 1)...))
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
-	first, seen, err := s.Enter(ctx, "p.h.o.x", record(t, false), time.Minute, true)
+	first, seen, err := s.Enter(ctx, "p.h.o.x", aRecord(t, false), 10*time.Minute, true)
 	if err != nil || seen.Held {
 		t.Fatal(seen, err)
 	}
 	var woken atomic.Int64
 	var wakings [waiters]atomic.Int64
-	places := make([]store.Place, waiters)
+	places := make([]lease.Place, waiters)
 	for i := range places {
-		if places[i], seen, err = s.Enter(ctx, "p.h.o.x", record(t, false), 10*time.Minute, true); err != nil || !seen.Held {
+		if places[i], seen, err = s.Enter(ctx, "p.h.o.x", aRecord(t, false), 10*time.Minute, true); err != nil || !seen.Held {
 			t.Fatal(seen, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -48,3 +49,5 @@ func binary(t testing.TB) string {
 	}
 	return path
 }
+
+var itoa = strconv.Itoa

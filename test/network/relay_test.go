@@ -1,32 +1,211 @@
 package network
 
 import (
+	"bufio"
 	"bytes"
+	"io"
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
-// relay passes connections on to a server, until it is cut: then nothing gets
-// through, and nobody is told, as when a cable is pulled.
+// The two ways that bytes go through a cable.
+const (
+	toServer = iota
+	toClient
+)
+
+// cable is what carries connections. It can be cut, both ways or one: then nothing
+// gets through that way, and nobody is told, as when it is pulled.
+type cable struct {
+	mu    sync.Mutex
+	gates [2]chan struct{}     // each closed while bytes pass that way
+	delay func() time.Duration // drawn for each connection; nil: none
+	until string               // once this was said, and passed on, the cable is cut
+	all   []net.Conn
+}
+
+func newCable() *cable {
+	c := &cable{gates: [2]chan struct{}{make(chan struct{}), make(chan struct{})}}
+	close(c.gates[toServer])
+	close(c.gates[toClient])
+	return c
+}
+
+func (c *cable) gate(way int) chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gates[way]
+}
+
+// cut lets nothing through these ways, none: neither way, until mend.
+func (c *cable) cut(ways ...int) {
+	if len(ways) == 0 {
+		ways = []int{toServer, toClient}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, way := range ways {
+		if isClosed(c.gates[way]) {
+			c.gates[way] = make(chan struct{})
+		}
+	}
+}
+
+func (c *cable) mend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, gate := range c.gates {
+		if !isClosed(gate) {
+			close(gate)
+		}
+	}
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// slow delays what connections made from now on carry, each by a time of its own: so
+// what is sent on several of them arrives in another order. nil: no delay.
+func (c *cable) slow(delay func() time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.delay = delay
+}
+
+// drop closes every connection there is.
+func (c *cable) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.all {
+		conn.Close()
+	}
+	c.all = nil
+}
+
+func (c *cable) track(conns ...net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, conns...)
+}
+
+func (c *cable) drawDelay() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.delay == nil {
+		return 0
+	}
+	return c.delay()
+}
+
+// carry carries a connection, after what was read from it already. Each piece passes
+// through edit, nil: as it is.
+func (c *cable) carry(in, out net.Conn, read []byte, edit [2]func([]byte) []byte) {
+	delay := c.drawDelay()
+	go c.carryOneWay(out, in, toServer, delay, read, edit[toServer])
+	c.carryOneWay(in, out, toClient, delay, nil, edit[toClient])
+}
+
+// piece is what was read at once, and when it is to be written.
+type piece struct {
+	bytes []byte
+	at    time.Time
+}
+
+func (c *cable) carryOneWay(to, from net.Conn, way int, delay time.Duration, read []byte, edit func([]byte) []byte) {
+	defer to.Close()
+	defer from.Close()
+	pieces := make(chan piece, 1024)
+	go func() {
+		defer close(pieces)
+		source, lines := io.MultiReader(bytes.NewReader(read), from), edit != nil
+		for next := pieceReader(source, lines); ; {
+			read, err := next()
+			if len(read) > 0 {
+				pieces <- piece{read, time.Now().Add(delay)}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	for p := range pieces {
+		if wait := time.Until(p.at); delay > 0 && wait > 0 {
+			time.Sleep(wait)
+		}
+		if edit != nil {
+			p.bytes = edit(p.bytes)
+		}
+		<-c.gate(way)
+		if _, err := to.Write(p.bytes); err != nil {
+			from.Close() // so that the reader ends
+			for range pieces {
+			}
+			return
+		}
+		c.hear(p.bytes)
+	}
+}
+
+func (c *cable) hear(said []byte) {
+	c.mu.Lock()
+	heard := c.until != "" && bytes.Contains(said, []byte(c.until))
+	if heard {
+		c.until = ""
+	}
+	c.mu.Unlock()
+	if heard {
+		c.cut()
+	}
+}
+
+// pieceReader returns what reads the next piece: a line, or whatever there is.
+func pieceReader(source io.Reader, lines bool) func() ([]byte, error) {
+	if lines {
+		reader := bufio.NewReader(source)
+		return func() ([]byte, error) { return reader.ReadBytes('\n') }
+	}
+	return func() ([]byte, error) {
+		buffer := make([]byte, 32<<10)
+		n, err := source.Read(buffer)
+		return buffer[:n], err
+	}
+}
+
+// relay passes the connections that it accepts on to a server.
 type relay struct {
+	*cable
 	listener net.Listener
 	to       string
 
-	mu    sync.Mutex
-	open  chan struct{} // closed while the relay passes
-	until string        // once a client has said so, and it was passed on, the relay is cut
-	all   []net.Conn
+	// sort returns the cable for a connection by the first that its client says; nil:
+	// there is only one.
+	sort func(first []byte) *cable
+
+	// edit returns what the lines of a new connection pass through; nil: they are not
+	// looked at.
+	edit func() [2]func([]byte) []byte
 }
 
 func newRelay(t testing.TB, to string) *relay {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return newRelayAt(t, "127.0.0.1", to)
+}
+
+func newRelayAt(t testing.TB, ip, to string) *relay {
+	t.Helper()
+	l, err := net.Listen("tcp", ip+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{listener: l, to: to, open: make(chan struct{})}
-	close(r.open)
+	r := &relay{cable: newCable(), listener: l, to: to}
 	go r.serve()
 	t.Cleanup(r.close)
 	return r
@@ -46,89 +225,40 @@ func (r *relay) serve() {
 
 func (r *relay) pass(in net.Conn) {
 	r.track(in)
-	<-r.gate()
+	line, first, ok := r.choose(in)
+	if !ok {
+		in.Close()
+		return
+	}
+	<-line.gate(toServer)
 	out, err := net.Dial("tcp", r.to)
 	if err != nil {
 		in.Close()
 		return
 	}
-	r.track(out)
-	go r.copy(out, in)
-	r.copy(in, out)
+	line.track(in, out)
+	var edit [2]func([]byte) []byte
+	if r.edit != nil {
+		edit = r.edit()
+	}
+	line.carry(in, out, first, edit)
 }
 
-func (r *relay) copy(to, from net.Conn) {
-	defer to.Close()
-	defer from.Close()
+// choose returns the cable that the connection takes, and what was read to know it.
+func (r *relay) choose(in net.Conn) (line *cable, first []byte, ok bool) {
+	if r.sort == nil {
+		return r.cable, nil, true
+	}
 	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		<-r.gate()
-		if n > 0 {
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return
-			}
-			r.hear(buffer[:n])
-		}
-		if err != nil {
-			return
-		}
+	n, err := in.Read(buffer)
+	if err != nil {
+		return nil, nil, false
 	}
-}
-
-func (r *relay) hear(said []byte) {
-	r.mu.Lock()
-	heard := r.until != "" && bytes.Contains(said, []byte(r.until))
-	if heard {
-		r.until = ""
-	}
-	r.mu.Unlock()
-	if heard {
-		r.cut()
-	}
-}
-
-func (r *relay) gate() chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.open
-}
-
-func (r *relay) track(c net.Conn) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, c)
-}
-
-// cut lets nothing through until mend.
-func (r *relay) cut() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.open = make(chan struct{})
-}
-
-func (r *relay) mend() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	close(r.open)
-}
-
-// drop closes every connection there is.
-func (r *relay) drop() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.all {
-		c.Close()
-	}
-	r.all = nil
+	return r.sort(buffer[:n]), buffer[:n], true
 }
 
 func (r *relay) close() {
 	r.listener.Close()
 	r.drop()
-	select {
-	case <-r.gate():
-	default:
-		r.mend()
-	}
+	r.mend()
 }

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// certificate makes one for the loopback, which is its own authority; it returns
-// the files of the certificate and of its key.
-func certificate(t testing.TB) (cert, key string) {
+// certificate makes one for the loopback, which is its own authority, or another one; it
+// returns the files of the certificate and of its key.
+func certificate(t testing.TB, changes ...func(*x509.Certificate)) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -28,6 +28,9 @@ func certificate(t testing.TB) (cert, key string) {
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	for _, change := range changes {
+		change(&template)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &template, &template, &private.PublicKey, private)
 	if err != nil {

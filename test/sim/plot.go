@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"adlock/lib/insight/picture"
 )
 
 // The plot has a panel for each load: its runs from left to right, how long they
@@ -22,24 +24,26 @@ const (
 	plotWidth   = columns * (left + panelWidth + right)
 )
 
-const plotStyle = `
-svg { font: 12px system-ui, sans-serif; background: #fff; --ink: #333; --grid: #e4e4e4; --run: #6b8fb5; --limit: #b35c00; --fixed: #999; --wrong: #c00; --hung: #666 }
-@media (prefers-color-scheme: dark) { svg { background: #161616; --ink: #ccc; --grid: #2e2e2e; --run: #5f87b0; --limit: #f0a040; --fixed: #777; --wrong: #ff5c5c; --hung: #aaa } }
-text { fill: var(--ink) } .title { font-weight: 600 } .axis { font-size: 10px }
-path { fill: none } .grid { stroke: var(--grid) } .run { stroke: var(--run); stroke-width: 2.2; stroke-linecap: round }
-.limit { stroke: var(--limit); stroke-width: 1.4 } .fixed { stroke: var(--fixed); stroke-dasharray: 5 4 }
-.wrong { stroke: var(--wrong); stroke-width: 2 } .hung { stroke: var(--hung); stroke-width: 1.2 }
-`
+// How the parts are drawn: literally, with the dark colours of picture.Style on top.
+var (
+	axisPaint  = picture.Fill(picture.Dim) + ` font-size="10"`
+	gridPaint  = picture.Stroke(picture.Line)
+	runsPaint  = picture.Stroke(picture.Now) + ` stroke-width="2.2" stroke-linecap="round"`
+	limitPaint = picture.Stroke(picture.Odd) + ` stroke-width="1.4"`
+	fixedPaint = picture.Stroke(picture.Dim) + ` stroke-dasharray="5 4"`
+	wrongPaint = picture.Stroke(picture.Bad) + ` stroke-width="2"`
+	hungPaint  = picture.Stroke(picture.Ink) + ` stroke-width="1.2"`
+)
 
 // plot draws the SVG.
 func plot() []byte {
 	rows := (plotted + columns - 1) / columns
 	height := head + float64(rows)*(above+panelHeight) + foot
 	var w strings.Builder
-	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-labelledby="t d">`, plotWidth, height)
+	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" %s font-size="12" %s role="img" aria-labelledby="t d">`, plotWidth, height, picture.Font, picture.Fill(picture.Ink))
 	w.WriteString("\n<title id=\"t\">How the learned ExpireAfter follows the runtimes</title>\n")
 	fmt.Fprintf(&w, "<desc id=\"d\">%d panels, one for each load: runtimes as dots, the learned limit as a line above them.</desc>\n", plotted)
-	w.WriteString("<style>" + plotStyle + "</style>\n")
+	fmt.Fprintf(&w, "<style>%s</style>\n<rect %s width=\"%g\" height=\"%g\"/>\n", picture.Style(), picture.Fill(picture.Ground), plotWidth, height)
 	legend(&w)
 	for i, l := range loads[:plotted] {
 		x := left + float64(i%columns)*(left+panelWidth+right)
@@ -48,44 +52,44 @@ func plot() []byte {
 		drawPanel(&w, l)
 		w.WriteString("</g>\n")
 	}
-	fmt.Fprintf(&w, "<text class=\"axis\" x=\"%g\" y=\"%g\">%d runs in each panel, from left to right; the time they took, logarithmic</text>\n</svg>\n", left, height-10, plottedRuns)
+	fmt.Fprintf(&w, "<text %s x=\"%g\" y=\"%g\">%d runs in each panel, from left to right; the time they took, logarithmic</text>\n</svg>\n", axisPaint, left, height-10, plottedRuns)
 	return []byte(w.String())
 }
 
 func legend(w *strings.Builder) {
 	x := left
-	for _, entry := range []struct{ class, path, text string }{
-		{"run", "m10 0h0", "a run"},
-		{"limit", "h20", "ExpireAfter, auto"},
-		{"fixed", "h20", "90 minutes, fixed"},
-		{"wrong", "m6 -4l8 8m0 -8l-8 8", "healthy, ended by mistake"},
-		{"hung", "m10 -4v8", "hung, ended"},
+	for _, entry := range []struct{ paint, path, text string }{
+		{runsPaint, "m10 0h0", "a run"},
+		{limitPaint, "h20", "ExpireAfter, auto"},
+		{fixedPaint, "h20", "90 minutes, fixed"},
+		{wrongPaint, "m6 -4l8 8m0 -8l-8 8", "healthy, ended by mistake"},
+		{hungPaint, "m10 -4v8", "hung, ended"},
 	} {
-		fmt.Fprintf(w, "<path class=\"%s\" d=\"M%g 20%s\"/><text x=\"%g\" y=\"24\">%s</text>\n", entry.class, x, entry.path, x+26, entry.text)
+		fmt.Fprintf(w, "<path %s d=\"M%g 20%s\"/><text x=\"%g\" y=\"24\">%s</text>\n", entry.paint, x, entry.path, x+26, entry.text)
 		x += 44 + 6.6*float64(len(entry.text))
 	}
 }
 
-// paths collects what is drawn of one load, by class.
+// paths collects what is drawn of one load, by how it is painted.
 type paths struct{ run, limit, wrong, hung strings.Builder }
 
 func drawPanel(w *strings.Builder, l load) {
-	fmt.Fprintf(w, "<title>%s</title>\n<text class=\"title\" y=\"-6\">%s</text>\n", html.EscapeString(l.name), html.EscapeString(l.name))
+	fmt.Fprintf(w, "<title>%s</title>\n<text font-weight=\"600\" y=\"-6\">%s</text>\n", html.EscapeString(l.name), html.EscapeString(l.name))
 	for _, mark := range []struct {
 		at   time.Duration
 		text string
 	}{{time.Minute, "1m"}, {10 * time.Minute, "10m"}, {time.Hour, "1h"}, {6 * time.Hour, "6h"}, {24 * time.Hour, "1d"}} {
-		fmt.Fprintf(w, "<path class=\"grid\" d=\"M0 %.1fh%g\"/><text class=\"axis\" x=\"-6\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-			heightOf(mark.at), panelWidth, heightOf(mark.at)+3, mark.text)
+		fmt.Fprintf(w, "<path %s d=\"M0 %.1fh%g\"/><text %s x=\"-6\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+			gridPaint, heightOf(mark.at), panelWidth, axisPaint, heightOf(mark.at)+3, mark.text)
 	}
 	p := pathsOf(l)
-	fmt.Fprintf(w, "<path class=\"fixed\" d=\"M0 %.1fh%g\"/>\n", heightOf(fixedExpireAfter), panelWidth)
+	fmt.Fprintf(w, "<path %s d=\"M0 %.1fh%g\"/>\n", fixedPaint, heightOf(fixedExpireAfter), panelWidth)
 	for _, drawn := range []struct {
-		class string
+		paint string
 		path  *strings.Builder
-	}{{"run", &p.run}, {"limit", &p.limit}, {"hung", &p.hung}, {"wrong", &p.wrong}} {
+	}{{runsPaint, &p.run}, {limitPaint, &p.limit}, {hungPaint, &p.hung}, {wrongPaint, &p.wrong}} {
 		if drawn.path.Len() > 0 {
-			fmt.Fprintf(w, "<path class=\"%s\" d=\"%s\"/>\n", drawn.class, drawn.path.String())
+			fmt.Fprintf(w, "<path %s d=\"%s\"/>\n", drawn.paint, drawn.path.String())
 		}
 	}
 }

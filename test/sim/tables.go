@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"adlock/lib/terminal"
+	"adlock/lib/insight/terminal"
 )
 
 // tables are the comparison: a row for each load, a column for each way to lock.

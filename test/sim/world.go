@@ -148,7 +148,7 @@ func (w *world) ask() {
 	if w.running != nil {
 		active = policy.Active{Held: true, Owner: policy.Lives, Age: w.now - w.running.began, Asked: w.running.granted}
 	}
-	switch policy.Decide(limits, last, active) {
+	switch policy.Decide(policy.Terms{Limits: limits}, policy.Situation{Last: last, Active: active}).Step {
 	case policy.TooSoon:
 		w.tooSoon++
 		return

@@ -97,16 +97,17 @@ func (s *Stage) Last() time.Time {
 // Completed reports whether the step is one that ends a run: a release, or
 // `adlock run` whose job ran.
 func (s *Stage) Completed() bool {
-	return s.scenario.Name == "release" || s.scenario.Runs && s.JobRan()
+	return s.scenario.Ends || s.scenario.Runs && s.JobRan()
 }
 
 // Stamped reports whether the last lock says that the atom completed just now.
 func (s *Stage) Stamped() bool { return s.Last().After(s.began) }
 
-// Locked reports whether there is an active lock.
+// Locked reports whether there is an active lock, a reader's included.
 func (s *Stage) Locked() bool {
 	_, err := os.Lstat(filepath.Join(s.Dir, "lock."+Name))
-	return err == nil
+	readers, _ := filepath.Glob(filepath.Join(s.Dir, "read."+Name+".*")) // the pattern is sound
+	return err == nil || len(readers) > 0
 }
 
 // BystandersAreUnhurt fails the test where a process that has nothing to do
@@ -147,7 +148,7 @@ func (s *Stage) Temporaries() []string {
 		switch prefix {
 		case "temp":
 			list = append(list, filepath.Join(s.Dir, entry.Name()))
-		case "lock", "last":
+		case "lock", "last", "read":
 		default:
 			s.t.Errorf("%s is in the lock directory", entry.Name())
 		}

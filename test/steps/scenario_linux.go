@@ -3,19 +3,20 @@
 // that one fail. The scenarios are here; what must hold afterwards is for the
 // packages crash and fault to say.
 //
-// Two things make the steps countable. The verbs of package hot run while the
-// program is initialised, and the Go runtime keeps that on the main thread, so
-// strace needs to follow no other. And the calls by which processes are looked
+// Two things make the steps countable. The program is built with the tag
+// adlock_pinned, which keeps its main function on the first thread, so strace needs
+// to follow no other. And the calls by which processes are looked
 // for in /proc, as many as there are processes, are filtered out by path: a
 // crash between two of them is the same as one before the next call that
 // touches the lock directory.
 package steps
 
-// The atom of all scenarios, and its files.
+// The atom of all scenarios, and its files; and another that shares its slot.
 const (
-	Atom = "p h o x"
-	Name = "p.h.o.x"
-	slot = "p.h.slot-1"
+	Atom   = "p h o x"
+	Name   = "p.h.o.x"
+	slot   = "p.h.slot-1"
+	beside = "p.h.o.y"
 )
 
 // JobStatus is what the job of `adlock run` exits with: no status of ours.
@@ -23,10 +24,12 @@ const JobStatus = 3
 
 // Scenario is one thing that adlock does.
 type Scenario struct {
-	Name string
-	Want int  // its status when nothing goes wrong
-	Owns bool // with status 0 the script has the lock
-	Runs bool // it is `adlock run`
+	Name  string
+	Want  int  // its status when nothing goes wrong
+	Owns  bool // with status 0 the script has the lock
+	Ends  bool // it is the release of what ran
+	Runs  bool // it is `adlock run`
+	Kills bool // it ends an owner, and says so
 
 	Terminal bool // it has a controlling terminal
 	Named    bool // the file system has no O_TMPFILE
@@ -38,14 +41,20 @@ type Scenario struct {
 
 const (
 	terms   = " --slots 1 --expire-after 1h --pause 0s "
-	acquire = "mkatomic --lock --owner $$ --if-elapsed 1m --from-start" + terms + "- " + Atom
+	lock    = `-- "$ADLOCK_DIR/lock.` + Name + `" ` + Atom // as the library names it
+	acquire = "take --owner $$ --if-elapsed 1m --from-start" + terms + lock
 
 	// The subshell is dead when the next command starts.
-	deadOwner = `( "$ADLOCK" mkatomic --lock --owner $BASHPID` + terms + `- ` + Atom + ` )`
+	deadOwner  = `( "$ADLOCK" take --owner $BASHPID` + terms + lock + ` )`
+	deadReader = `( "$ADLOCK" take --owner $BASHPID --shared` + terms + lock + ` )`
+	deadInSlot = `( "$ADLOCK" take --owner $BASHPID` + terms + `-- "$ADLOCK_DIR/lock.` + beside + `" p h o y )`
+
+	share   = "take --owner $$ --shared" + terms + lock
+	release = `release "$ADLOCK_DIR/lock.` + Name + `"`
 
 	// An owner that ignores INT, and is made nine hours old.
 	hungOwner = `
-bash -c 'trap "" INT; "$ADLOCK" mkatomic --lock --owner $$` + terms + `- ` + Atom + `; echo >"$READY"; read -r x <"$NEVER"' >/dev/null 2>&1 &
+bash -c 'trap "" INT; "$ADLOCK" take --owner $$` + terms + lock + `; echo >"$READY"; read -r x <"$NEVER"' >/dev/null 2>&1 &
 disown
 read -r x <"$READY"
 lock=$ADLOCK_DIR/lock.` + Name + `
@@ -59,10 +68,14 @@ var Scenarios = []Scenario{
 	{Name: "acquire", Owns: true, step: acquire},
 	{Name: "acquire-named", Owns: true, Named: true, step: acquire},
 	{Name: "acquire-turnover", Owns: true, LogFull: true, step: acquire},
-	{Name: "release", before: `"$ADLOCK" ` + acquire, step: `release "$ADLOCK_DIR/lock.` + Name + `"`},
-	{Name: "reclaim", Owns: true, before: deadOwner, step: "mkatomic --lock --owner $$" + terms + "- " + Atom},
-	{Name: "takeover", Owns: true, before: hungOwner, step: "kill-carefully --lock --owner $$" + terms + "- " + Atom},
-	{Name: "takeover-named", Owns: true, Named: true, before: hungOwner, step: "kill-carefully --lock --owner $$" + terms + "- " + Atom},
+	{Name: "acquire-shared", Owns: true, step: share},
+	{Name: "acquire-from-dead-reader", Owns: true, before: deadReader, step: acquire},
+	{Name: "acquire-dead-slot", Owns: true, before: deadInSlot, step: acquire},
+	{Name: "release", Ends: true, before: `"$ADLOCK" ` + acquire, step: release},
+	{Name: "release-shared", Ends: true, before: `"$ADLOCK" ` + share, step: release},
+	{Name: "reclaim", Owns: true, before: deadOwner, step: "take --owner $$" + terms + lock},
+	{Name: "takeover", Owns: true, Kills: true, before: hungOwner, step: "takeover --owner $$" + terms + lock},
+	{Name: "takeover-named", Owns: true, Kills: true, Named: true, before: hungOwner, step: "takeover --owner $$" + terms + lock},
 	{Name: "run", Runs: true, Want: JobStatus, step: run},
 	{Name: "run-terminal", Runs: true, Terminal: true, Want: JobStatus, step: run},
 }
@@ -87,8 +100,10 @@ func (sc Scenario) actor() string {
 set +e
 echo "actor $$"
 read -r x <"$START"
-$TRACED ` + sc.step + ` 2>"$TROUBLE"
+${TRACED//OWNER/$$} ` + sc.step + ` 2>"$TROUBLE"
 status=$?
+# As the library does where its helper has failed: what could not be undone is now.
+[ -z "$OWNS" ] || [ $status = 0 ] || [ $status -gt 128 ] || "$ADLOCK" release --withdraw "$ADLOCK_DIR/lock.` + Name + `"
 [ -z "$OWNS" ] || [ $status != 0 ] || echo "$$ inside" >>"$JOURNAL"
 echo "status $status"
 read -r x <"$END"

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/lib/name"
+	"adlock/lib/atom"
 	"adlock/lib/runlog"
 	"adlock/test/helper"
 	"adlock/test/need"
@@ -112,9 +112,9 @@ const OldLines = 12
 // fillLog makes a record of OldLines lines that the step's next line turns over.
 func (s *Stage) fillLog() {
 	s.t.Helper()
-	log := runlog.Log{Dir: s.LogDir, Host: name.Canonify("h")}
+	log := runlog.Log{Dir: s.LogDir, Host: atom.Canonify("h")}
 	for range OldLines {
-		e := runlog.Event{Kind: runlog.Warn, Program: "old", Operator: "o", Operand: "x", Reason: strings.Repeat("-", 90)}
+		e := runlog.Event{Kind: runlog.Deny, Program: "old", Operator: "o", Operand: "x", Reason: strings.Repeat("-", 90)}
 		if err := log.Append(e); err != nil {
 			s.t.Fatal(err)
 		}

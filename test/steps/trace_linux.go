@@ -24,7 +24,7 @@ type Injection struct {
 var scanned = []string{"openat", "close", "read", "getdents64", "newfstatat"}
 
 // traced is the command line that runs the program under strace. What it is
-// made of contains no space.
+// made of contains no space. OWNER stands for the actor's pid.
 func (s *Stage) traced(in Injection) string {
 	args := []string{"strace", "-qq", "-y", "-o", s.path("trace"), "-E", "GODEBUG=asyncpreemptoff=1"} // few signals: they would interrupt calls
 	switch {
@@ -37,9 +37,9 @@ func (s *Stage) traced(in Injection) string {
 		}
 	}
 	if s.scenario.Named && in.Call != "faccessat" {
-		args = append(args, "-e", "inject=faccessat:error=ENOENT") // no /proc: a draft needs a name
+		args = append(args, "-e", "inject=faccessat:error=ENOENT") // no /proc: a temporary file needs a name
 	}
-	return strings.Join(append(args, helper.Binary(s.t)), " ")
+	return strings.Join(append(args, helper.Pinned(s.t)), " ")
 }
 
 // paths selects our own files: strace -P.
@@ -49,7 +49,7 @@ func (s *Stage) paths() []string {
 	for _, path := range []string{s.Dir, s.LogDir, record, record + ".1"} {
 		args = append(args, "-P", path)
 	}
-	for _, file := range []string{"last." + Name, "lock." + Name, "lock." + slot} {
+	for _, file := range []string{"last." + Name, "lock." + Name, "lock." + slot, "read." + Name, "read." + Name + ".OWNER", "lock." + beside} {
 		args = append(args, "-P", filepath.Join(s.Dir, file))
 	}
 	if s.scenario.Named {

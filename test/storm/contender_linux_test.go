@@ -40,18 +40,14 @@ func atoms() []string {
 var mended = map[string]bool{
 	"inside":    true,  // a newcomer from inside the job, also as an orphan
 	"fractions": false, // durations below a second: not there yet
-	"whole-job": false, // --whole-job: not there yet
+	"whole-job": true,  // --whole-job, whose command may be ended alone
 	"helpers":   true,  // a signal at a helper of the library, while it takes or releases
 	"traps":     true,  // a trap that uses the library in the middle of another call
 	"slots":     true,  // nested atoms of one script that share a slot, the outer one released first
+	"groups":    true,  // a process that the command left in a group of its own (timeout)
 
 	// A daemon that gets the pid of a dead owner, where both led a session.
 	"sessions": false,
-
-	// A process that the command left in a group of its own (timeout), when a newcomer
-	// ends the command while somebody else kills the supervisor: this newcomer takes
-	// over, where one that comes a moment later finds the group alive and is busy.
-	"groups": false,
 }
 
 // seconds is a duration as the helper takes it.

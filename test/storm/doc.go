@@ -9,7 +9,9 @@
 // some hang; newcomers end them. Meanwhile the storm stops, continues and ends
 // supervisors, jobs, scripts and newcomers, and sends bystanders into the crowd:
 // processes that belong to no job, many of them with the very pid of an owner that
-// has just died.
+// has just died. Where there is a compiler they tell who signalled them: 0 is somebody
+// who is not on the stage (a machine that does other things as well ends strangers too,
+// by numbers), and proves nothing.
 //
 // What happens is told by those it happens to, not by adlock: one line per event,
 // of one write to one pipe, so that the order of the lines is an order in real

@@ -223,6 +223,22 @@ func TestTheJudgeFindsTheGuiltyAndOnlyThem(t *testing.T) {
 			in A 1.01 5
 			end A 2.05 124
 			exit A 2.05 124`, ""},
+		"a command that is a run of its own enforces": {`
+			call A 1.00 atom=a0
+			call A.w 1.00 atom=w0 limit=1000 enforce=true
+			in A 1.01 0
+			in A.w 1.01 5
+			out A.w 2.03 0
+			out A 2.03 0
+			end A 2.05 124
+			exit A 2.05 124`, ""},
+		"and too early": {`
+			call A 1.00 atom=a0
+			call A.w 1.00 atom=w0 limit=1000 enforce=true
+			in A 1.01 0
+			in A.w 1.01 5
+			end A 1.50 124
+			exit A 1.50 124`, "before ExpireAfter"},
 		"enforced too early": {`
 			call A 1.00 atom=a0 limit=1000 enforce=true
 			in A 1.01 5
@@ -263,11 +279,29 @@ func TestTheJudgeFindsTheGuiltyAndOnlyThem(t *testing.T) {
 			call A.1 1.00 atom=a0
 			got A.1 1.02 75 busy
 			owns A.1 1.03 5`, "told it holds none"},
+		"told twice by one process": {`
+			call A 1.00 atom=a0
+			in A 1.01 5
+			in A 1.01 5
+			out A 1.02 0
+			end A 1.03 0`, ""},
+		"run by two processes": {`
+			call A 1.00 atom=a0
+			in A 1.01 5
+			in A 1.01 6
+			out A 1.02 0
+			end A 1.03 0`, "one attempt ran its job twice"},
 		"run twice": {`
 			call A 1.00 atom=a0
 			in A 1.01 5
 			in A 1.02 6`, "twice"},
-		"a bystander is ended":         {`stranger z1 1.00 5 143`, "belongs to no job"},
+		"a bystander is ended": {`stranger z1 1.00 5 143`, "belongs to no job"},
+		"a bystander is ended by one on the stage": {`
+			sender z1 1.00 7
+			stranger z1 1.00 5 143`, "belongs to no job"},
+		"a bystander is ended from outside the stage": {`
+			sender z1 1.00 0
+			stranger z1 1.00 5 143`, ""},
 		"an atom is held for ever":     {`remains stage 1.00 a0 75`, "cannot be taken again"},
 		"somebody stays for ever":      {`hangs stage 1.00 5`, "does not come to its end"},
 		"a program crashes":            {`trace A 1.00 panic`, "crashed"},

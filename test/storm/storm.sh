@@ -2,7 +2,7 @@
 # The contenders of the storm, under every shell:
 #
 #   storm.sh job ID ATOM MODE BODY CODE      the command of an `adlock run`
-#   storm.sh leave ID ATOM COMMAND…          the same, which leaves the group of its supervisor
+#   storm.sh leave ID ATOM COMMAND...        the same, which leaves the group of its supervisor
 #   storm.sh script ROOT SEED COUNT ATOMS MODE SLOTS BODIES   a script that uses the library
 #   storm.sh guard ID                        a script that guards itself
 #
@@ -81,7 +81,7 @@ body() {
 	esac
 }
 
-# inside ID OPTION… is a newcomer that is started from inside the job. It leads a
+# inside ID OPTION... is a newcomer that is started from inside the job. It leads a
 # group of its own, so that what it may come to hold is not its parent's.
 inside() {
 	(
@@ -299,7 +299,8 @@ script)
 	hang=h stubborn=i
 	case $bodies in
 	u) # and never an exec, which the trap would not outlive
-		trap 'adlock_with o t0 0 never -- : || :' USR1
+		# What it says of its own call is not to be told of the one that it interrupts.
+		trap 'said=${ADLOCK_VERDICT-}; adlock_with o t0 0 never -- : || :; ADLOCK_VERDICT=$said' USR1
 		hang=f stubborn=f bodies=f
 		;;
 	esac

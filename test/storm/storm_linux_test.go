@@ -64,6 +64,7 @@ func TestTheStormBreaksNoPromise(t *testing.T) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	compileBystander(t, filepath.Join(dir, bystander))
 	binary := os.Getenv("ADLOCK_STORM_BINARY") // another build, by hand
 	if binary == "" {
 		binary = helper.Binary(t)
@@ -89,6 +90,20 @@ func TestTheStormBreaksNoPromise(t *testing.T) {
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Error(err)
+	}
+}
+
+// bystander is the program that is an innocent, and tells who signals it.
+const bystander = "bystander"
+
+// compileBystander makes that program. Without a compiler sleep(1) has its part.
+func compileBystander(t *testing.T, path string) {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil && os.Getenv("ADLOCK_TEST_SKIP") != "no" {
+		return
+	}
+	if out, err := exec.Command("gcc", "-O2", "-Wall", "-Werror", "-o", path, "testdata/bystander.c").CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 }
 

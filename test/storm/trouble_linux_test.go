@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -121,7 +122,12 @@ func (t *trouble) bystander(at int, daemons bool) {
 	t.started++
 	id := fmt.Sprintf("z%d", t.started)
 	attr := &syscall.SysProcAttr{Setsid: t.luck.IntN(2) == 0}
-	args := []string{"sleep", fmt.Sprintf("0.%d", 1+t.luck.IntN(6))}
+	seconds := fmt.Sprintf("0.%d", 1+t.luck.IntN(6))
+	args := []string{"sleep", seconds}
+	program := filepath.Join(t.s.dir, bystander)
+	if _, err := os.Stat(program); err == nil {
+		args = []string{program, id, seconds, filepath.Join(t.s.dir, "events")}
+	}
 	if daemons && t.luck.IntN(2) == 0 {
 		// Its leader ends at once: what stays has a group and a session that are
 		// called by the pid of the dead.
@@ -136,7 +142,7 @@ func (t *trouble) bystander(at int, daemons bool) {
 	if c.pid == at {
 		t.recycled++
 	}
-	t.s.tell("pid", id, c.pid, args[0])
+	t.s.tell("pid", id, c.pid, filepath.Base(args[0]))
 	go func() {
 		if status := <-c.ended; status.Signaled() {
 			t.s.tell("stranger", id, c.pid, code(status))

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/process"
+	"adlock/lib/record"
 	"adlock/test/helper"
 	"adlock/test/need"
 )
@@ -157,6 +159,52 @@ func TestACommandThatLeftTheGroupOutlivesItsSupervisorAndHolds(t *testing.T) {
 				t.Error("the job lives beside the newcomer's")
 			}
 		})
+	}
+}
+
+// The forms in which root starts a service as somebody else.
+func TestACommandThatBecameAnotherUserIsEndedToo(t *testing.T) {
+	need.Root(t)
+	need.Tools(t, "setpriv")
+	const other = "setpriv --reuid=65534 --clear-groups "
+	for claim, form := range map[string]string{
+		"the command":       other + deaf,
+		"in a session":      "setsid -w " + other + deaf,
+		"a child of a root": "sh -c '\"$@\"; :' sh " + other + deaf,
+		"a child of its":    other + "sh -c '\"$@\"; :' sh " + deaf,
+	} {
+		for _, killed := range []bool{false, true} {
+			t.Run(claim+", supervisor killed: "+strconv.FormatBool(killed), func(t *testing.T) {
+				a := helper.NewAtom(t)
+				dir, err := os.MkdirTemp("", "adlock-public-") // unlike t.TempDir's, others reach it
+				if err == nil {
+					err = os.Chmod(dir, 0o777)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { os.RemoveAll(dir) })
+				supervisor := a.Supervised(t, "exec "+form+dir+"/job")
+				job := pidIn(t, dir+"/job")
+				t.Cleanup(func() {
+					if helper.Alive(job) {
+						kill(t, job)
+					}
+				})
+				helper.Eventually(t, "the command is recorded", func() bool {
+					text, _ := os.ReadFile(a.Lock())
+					return strings.Contains(string(text), "\ncommand=")
+				})
+				if killed {
+					supervisor.Kill(t)
+					a.Newcomer(t).Denied(t)
+				}
+				a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
+				if helper.Alive(job) {
+					t.Error("the job lives beside the newcomer's")
+				}
+			})
+		}
 	}
 }
 
@@ -312,4 +360,49 @@ func TestASupervisorStaysWithWhatAnEndingThatWasCutShortHasLeft(t *testing.T) {
 		t.Errorf("status %d\n%s", status, a.Runlog())
 	}
 	a.Newcomer(t).Ran(t)
+}
+
+// The newcomer that ends a job is killed itself, after the command had started another
+// process which that newcomer had not seen yet: nobody wrote it down.
+func TestASupervisorStaysWithWhatWasStartedJustBeforeAnEndingWasCutShort(t *testing.T) {
+	a := helper.NewAtom(t)
+	file := filepath.Join(t.TempDir(), "left")
+	supervisor := a.Supervised(t, `until [ -e `+file+`.go ]; do sleep 0.05; done; setsid sh -c 'echo $$ >"$1"; exec sleep 1000' sh `+file+` & until [ -s `+file+` ]; do sleep 0.05; done`)
+	recordADeadSurvivor(t, a)
+	if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	left := pidIn(t, file)
+	helper.Eventually(t, "the command has ended", func() bool { return slices.Equal(helper.Children(supervisor.PID), []int{left}) })
+	a.Newcomer(t).Denied(t)
+	if supervisor.Ended() {
+		t.Errorf("the supervisor has left its orphan:\n%s", a.Runlog())
+	}
+	kill(t, left)
+	if status := supervisor.Wait(t); status != 0 {
+		t.Errorf("status %d\n%s", status, a.Runlog())
+	}
+	a.Newcomer(t).Ran(t)
+}
+
+// recordADeadSurvivor leaves the lock as one does who begins to end its job and is killed
+// when those whom he has signalled are dead.
+func recordADeadSurvivor(t *testing.T, a *helper.Atom) {
+	t.Helper()
+	dead := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
+	id, err := process.Of(dead.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.Kill(t)
+	lock, err := os.OpenFile(a.Lock(), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.WriteString(record.SurvivorLine(1, id)); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"math"
+	"os"
+	"strconv"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+)
+
+// age prints how long ago the atom last completed, for adlock_age: whole seconds, as
+// stat-age does of its last lock in a directory. One that never did is as old as the
+// epoch there.
+func age(args []string) (int, error) {
+	words, err := config.Parse([]config.Option{config.StoreOption()}, args)
+	if err != nil {
+		return 0, err
+	}
+	if len(words) != 4 || os.Getenv("ADLOCK_STORE") == "" {
+		return 0, config.LibraryOnly("age")
+	}
+	a, err := atom.New(words[0], words[1], words[2], words[3])
+	if err != nil {
+		return 0, err
+	}
+	smith, err := openToAsk()
+	if err != nil {
+		return 0, err
+	}
+	completed, now, err := smith.Completed(a)
+	if err != nil {
+		return 0, err
+	}
+	if completed.IsZero() {
+		completed = time.Unix(0, 0)
+	}
+	return 0, config.PrintLine(strconv.FormatInt(int64(math.Floor(now.Sub(completed).Seconds())), 10))
+}

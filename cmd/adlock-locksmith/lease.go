@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/hold"
+	"adlock/lib/locker"
+	"adlock/lib/orphan"
+	"adlock/lib/process"
+	"adlock/lib/sysfile"
+)
+
+// leaseArgs are what lease and holder are told: as `adlock take` or as `adlock hold`, and
+// more.
+type leaseArgs struct {
+	hold.Args
+	lease string
+	named bool // by `adlock hold`, which goes on listening to its holder
+
+	// For the holder: who started it, as that is no ancestor of its own.
+	start     string // the owner's start time
+	ancestors string // the owner's ancestors, as PID,PID
+}
+
+func newLease() *leaseArgs {
+	h := &leaseArgs{Args: *hold.New()}
+	h.Remote = true
+	return h
+}
+
+func (h *leaseArgs) options() []config.Option {
+	return append(h.Args.Options(),
+		config.Option{Name: "lease", Env: "ADLOCK_LEASE", Arg: "D", Set: config.Text(&h.lease)},
+		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&h.Request.WaitSince)},
+		config.Option{Name: "start", Arg: "TIME", Set: config.Text(&h.start)},
+		config.Option{Name: "ancestors", Arg: "PIDS", Set: config.Text(&h.ancestors)})
+}
+
+// parse reads the options and the atom, and returns the lock directory. The library
+// gives the lock's file and the atom's four words, `adlock hold` a name.
+func (h *leaseArgs) parse(args []string) (dir string, err error) {
+	rest, err := config.Parse(h.options(), args)
+	if err != nil {
+		return "", err
+	}
+	if err := h.Check(); err != nil {
+		return "", err
+	}
+	if len(rest) == 1 {
+		h.named = true
+		if err := h.Name(rest[0]); err != nil {
+			return "", err
+		}
+		return config.DirOf(h.Store)
+	}
+	if len(rest) != 5 {
+		return "", config.LibraryOnly("lease")
+	}
+	if h.Request.Atom, err = atom.New(rest[1], rest[2], rest[3], rest[4]); err != nil {
+		return "", err
+	}
+	return h.DirectoryOf(rest[0])
+}
+
+// takeLease takes the atom for the script that asks and leaves a holder behind: a
+// process of its own that tends the lease, watches the script, and releases when
+// it is told to or when the script is gone. This process says how that went.
+func takeLease(args []string) (int, error) {
+	if !config.SaysOwner(args) {
+		return 0, config.LibraryOnly("lease")
+	}
+	h := newLease()
+	dir, err := h.parse(args)
+	if err != nil {
+		return 0, err
+	}
+	owner, err := locker.OwnedBy(h.Owner)
+	if err != nil {
+		return 0, err
+	}
+	line, err := startHolder(owner, args)
+	if err != nil {
+		return 0, err
+	}
+	defer line.Close()
+	verdict, reason, err := readAnswer(bufio.NewReader(line), h.showWaiting())
+	h.Request.Line.Clear()
+	if err != nil {
+		return 0, err
+	}
+	if verdict == locker.Acquired {
+		return fault.StatusOK, nil
+	}
+	h.Tell(locker.Outcome{Verdict: verdict, Reason: reason}, dir)
+	return config.Answer(verdict), nil
+}
+
+// startHolder starts the holder, which answers on the line. When that is closed it gives
+// up, for whoever waits for an atom wants it no longer then.
+func startHolder(owner process.Identity, args []string) (line *os.File, err error) {
+	ours, theirs, err := sysfile.SocketPair()
+	if err != nil {
+		return nil, fault.Wrap("holder", err)
+	}
+	var ancestors []string
+	above, _ := process.Ancestors() // as far as they can be followed
+	for _, pid := range above {
+		ancestors = append(ancestors, strconv.Itoa(pid))
+	}
+	holder := append([]string{
+		"adlock-locksmith", "holder", "--owner", strconv.Itoa(owner.PID),
+		"--start=" + strconv.FormatUint(owner.Start, 10), "--ancestors=" + strings.Join(ancestors, ","),
+	}, args...)
+	err = orphan.Start(holder, "/", os.Environ(), theirs)
+	unix.Close(theirs)
+	if err != nil {
+		unix.Close(ours)
+		return nil, fault.Wrap("holder", err)
+	}
+	return os.NewFile(uintptr(ours), "holder"), nil
+}
+
+// showWaiting returns what tells a person at a terminal for whom the holder waits.
+func (h *leaseArgs) showWaiting() func(locker.Outcome) {
+	wait := locker.NewWaiting(&h.Request)
+	return func(o locker.Outcome) { wait.Show(&h.Request, o) }
+}
+
+// waitingWord begins what the holder says before its answer, in one line, where it has to
+// wait: PID NODE of who is in the way.
+const waitingWord = "waiting "
+
+func waits(o locker.Outcome) string {
+	return waitingWord + strconv.Itoa(o.Blocker) + " " + fault.OneLine(o.Node) + "\n"
+}
+
+// answer is what the holder says, in one line: VERDICT KIND REASON. The kind is
+// that of an error, whose verdict is "error", or "stuck". The reason of one that was acquired is its
+// token, and its fence.
+func answer(o locker.Outcome, err error) string {
+	if err != nil && o.Verdict != locker.Stuck {
+		o.Verdict = "error"
+	}
+	if err != nil {
+		return string(o.Verdict) + " " + strconv.Itoa(int(fault.KindOf(err))) + " " + fault.OneLine(err.Error()) + "\n"
+	}
+	if o.Verdict == locker.Acquired {
+		o.Reason = o.Token + " " + o.Fence
+	}
+	return string(o.Verdict) + " 0 " + fault.OneLine(o.Reason) + "\n"
+}
+
+func readAnswer(said *bufio.Reader, waits func(locker.Outcome)) (locker.Verdict, string, error) {
+	text, err := said.ReadString('\n')
+	for ; err == nil && strings.HasPrefix(text, waitingWord); text, err = said.ReadString('\n') {
+		pid, node, _ := strings.Cut(strings.TrimSpace(text[len(waitingWord):]), " ")
+		blocker, _ := strconv.Atoi(pid) // 0: not known
+		waits(locker.Outcome{Blocker: blocker, Node: node})
+	}
+	if err != nil {
+		return "", "", fault.New(fault.System, "holder", "died before it had an answer")
+	}
+	verdict, rest, _ := strings.Cut(strings.TrimSuffix(text, "\n"), " ")
+	number, reason, _ := strings.Cut(rest, " ")
+	kind, err := strconv.Atoi(number)
+	switch {
+	case err != nil:
+		return "", "", fault.Wrap("holder", err)
+	case kind != 0 || verdict == "error":
+		object, why, _ := strings.Cut(reason, ": ")
+		return locker.Verdict(verdict), "", fault.New(fault.Kind(kind), object, why)
+	}
+	return locker.Verdict(verdict), reason, nil
+}
+
+// answerTimeout is how long a script waits for its holder to let go.
+const answerTimeout = 20 * time.Second
+
+// release is the verb by which the library lets go.
+func release(args []string) (int, error) {
+	var token string
+	status, retry, again, withdraw := -1, false, false, false
+	rest, err := config.Parse([]config.Option{
+		{Name: "token", Arg: "HEX", Set: config.Text(&token)},
+		{Name: "status", Arg: "N", Set: config.Number(&status, 0, 255)},
+		{Name: "retry-failed", Set: config.Toggle(&retry)},
+		{Name: "again", Set: config.Toggle(&again)},
+		{Name: "withdraw", Set: config.Toggle(&withdraw)},
+	}, args)
+	if err != nil {
+		return 0, err
+	}
+	if len(rest) != 1 || !isToken(token) {
+		return 0, config.LibraryOnly("release")
+	}
+	line, err := dial(filepath.Dir(rest[0]), token)
+	if err != nil && (again || withdraw) {
+		return 0, nil // it has let go, or its lease will run out
+	}
+	if err != nil {
+		return 0, fault.New(fault.Denied, rest[0], "lost: its holder is gone")
+	}
+	defer line.Close()
+	return 0, letGo(rest[0], line, status, withdraw || retry && status > 0)
+}
+
+// letGo tells the holder, whom the line leads to, to let go of the lock, and waits for
+// its answer. A holder that is gone has lost the lock (fault.Denied). So has one that
+// does not answer. The status is below 0 where it is not known; noStamp: the run does not
+// count for IfElapsed.
+func letGo(lock string, line *os.File, status int, noStamp bool) error {
+	if err := line.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return fault.Wrap(lock, err)
+	}
+	word := "release "
+	if noStamp {
+		word = "retry "
+	}
+	if _, err := line.WriteString(word + strconv.Itoa(status) + "\n"); err != nil {
+		return fault.New(fault.Denied, lock, "lost: its holder is gone")
+	}
+	_, _, err := readAnswer(bufio.NewReader(line), nil)
+	if err != nil && fault.KindOf(err) == fault.System {
+		return fault.New(fault.Denied, lock, "lost: its holder does not answer")
+	}
+	return err
+}
+
+// isToken keeps a token from being a path.
+func isToken(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789abcdef") == ""
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os"
+
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/lease"
+	"adlock/lib/lease/listing"
+)
+
+// list tells adlock-report, through a pipe, what there is in the store.
+func list(args []string) (int, error) {
+	if len(args) != 0 {
+		return 0, fault.New(fault.Usage, "list", "is called by "+config.Reporter+" only")
+	}
+	smith, err := openToAsk()
+	if err != nil {
+		return 0, listing.Write(os.Stdout, nil, nil, err)
+	}
+	entries, slots, err := smith.List()
+	return 0, listing.Write(os.Stdout, entries, slots, err)
+}
+
+// openToAsk opens the store for one who takes nothing.
+func openToAsk() (*lease.Locker, error) {
+	s, err := openStore(os.Getenv("ADLOCK_STORE"))
+	return &lease.Locker{Store: s}, err
+}

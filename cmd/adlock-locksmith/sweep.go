@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/sysfile"
+)
+
+// sweepAfter is how old a file of a holder's is before it is looked at: who has just
+// begun may not listen yet.
+const sweepAfter = time.Minute
+
+// sweep removes what holders that were killed have left in the directory: the sockets
+// where nobody listens, and the words that name one of these or none. This process is
+// in the directory. What cannot be removed is left to the next.
+func sweep(d *lockfile.Dir) {
+	files, _ := d.Files(atom.HolderSocket, atom.HolderWord)
+	listening := ""
+	for _, f := range files {
+		if f.Kind != atom.HolderSocket {
+			continue
+		}
+		if listens(f.String()) {
+			listening += " " + f.Token
+		} else {
+			removeOld(d, f.String())
+		}
+	}
+	for _, f := range files {
+		if f.Kind == atom.HolderWord && !strings.Contains(listening, tokenIn(d.Path(f.String()))) {
+			removeOld(d, f.String())
+		}
+	}
+}
+
+// tokenIn is the token in a holder's word, as leaveWord wrote it.
+func tokenIn(file string) string {
+	text, _ := os.ReadFile(file)
+	_, rest, _ := strings.Cut(string(text), "token=")
+	token, _, _ := strings.Cut(rest, "\n")
+	return " " + token
+}
+
+// listens tells whether somebody listens at a socket here; a holder takes it for a
+// script that has nothing to say.
+func listens(socket string) bool {
+	fd, err := sysfile.Socket()
+	if err != nil {
+		return true
+	}
+	defer unix.Close(fd)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return true
+	}
+	return unix.Connect(fd, &unix.SockaddrUnix{Name: socket}) != unix.ECONNREFUSED
+}
+
+func removeOld(d *lockfile.Dir, file string) {
+	info, err := os.Lstat(d.Path(file))
+	if err == nil && time.Since(info.ModTime()) > sweepAfter {
+		_ = sysfile.Unlinkat(d.Fd(), file)
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/hold"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
+)
+
+// tended is what `adlock hold` has of an atom in a store: a holder, as a script has one.
+// For it is the program's job that has to end when the lease cannot be kept, and this
+// process belongs to that job.
+type tended struct {
+	*hold.Args
+	args []string
+	dir  string
+	line *os.File // to the holder, from its start on
+	lost chan string
+}
+
+// tend opens the store for `adlock hold`.
+func tend(a *hold.Args, args []string) (hold.Keeper, error) {
+	dir, err := config.DirOf(a.Store)
+	if err != nil {
+		return nil, err
+	}
+	checked, err := lockfile.Create(dir)
+	if err != nil {
+		return nil, err
+	}
+	checked.Close()
+	k := &tended{Args: a, args: args, lost: make(chan string, 1)}
+	if k.dir, err = filepath.Abs(dir); err != nil {
+		return nil, fault.Wrap(dir, err)
+	}
+	return k, k.rootPaths()
+}
+
+// rootPaths is for the holder, which works in another directory.
+func (k *tended) rootPaths() error {
+	if err := os.Setenv("ADLOCK_DIR", k.dir); err != nil {
+		return fault.Wrap("ADLOCK_DIR", err)
+	}
+	log := os.Getenv("ADLOCK_LOGDIR")
+	if log == "" {
+		return nil
+	}
+	path, err := filepath.Abs(log)
+	if err == nil {
+		err = os.Setenv("ADLOCK_LOGDIR", path)
+	}
+	return fault.Wrap("ADLOCK_LOGDIR", err)
+}
+
+// lostLine is what a holder says, behind its answer, when it has to end the program.
+const lostLine = "lost\n"
+
+// Take has a holder take the atom.
+func (k *tended) Take(r locker.Request) (locker.Outcome, error) {
+	line, err := startHolder(r.Owner, k.args)
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	k.line = line
+	answered, gaveUp := make(chan struct{}), make(chan bool, 1)
+	go func() { gaveUp <- r.Wait > 0 && giveUp(line, r.Asker, answered) }()
+	wait := locker.NewWaiting(&r)
+	said := bufio.NewReader(line)
+	verdict, reason, err := readAnswer(said, func(o locker.Outcome) { wait.Show(&r, o) })
+	close(answered)
+	r.Line.Clear()
+	if err != nil && <-gaveUp {
+		return locker.Outcome{Verdict: locker.Busy, Reason: "not waited for any longer"}, nil
+	}
+	if err != nil {
+		return locker.Outcome{Verdict: verdict}, err
+	}
+	o := locker.Outcome{Verdict: verdict, Reason: reason}
+	if verdict == locker.Acquired {
+		o.Token, o.Fence, _ = strings.Cut(reason, " ")
+		go k.listen(said)
+	}
+	return o, nil
+}
+
+// giveUp tells the holder that nobody waits any more, as soon as the asker has something
+// to say, and is true then; the answer to that is still to be read.
+func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
+	const interval = 100 * time.Millisecond
+	polled := []unix.PollFd{{Fd: int32(asker.Fd()), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(polled, int(interval.Milliseconds()))
+		select {
+		case <-answered:
+			return false
+		default:
+		}
+		if err == nil && n > 0 {
+			hangUp(line)
+			return true
+		}
+	}
+}
+
+// hangUp closes our way to the holder, and leaves its way to us.
+func hangUp(line *os.File) {
+	if raw, err := line.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) }) // fails where the holder is gone
+	}
+}
+
+// listen waits until the holder has to end the program, or is gone, and its guard does.
+func (k *tended) listen(said *bufio.Reader) {
+	text, err := said.ReadString('\n')
+	switch {
+	case err != nil:
+		k.lost <- "its holder is gone"
+	case text == lostLine:
+		k.lost <- "the job is being ended, as the lease could not be kept or a newcomer asked for it"
+	}
+}
+
+// Lost is told by the holder.
+func (k *tended) Lost() <-chan string { return k.lost }
+
+// Release tells the holder to let go. Where the owner is dead (Again) it may have done so
+// by itself.
+func (k *tended) Release(r locker.ReleaseRequest) error {
+	err := k.release(r)
+	if r.Again && fault.KindOf(err) == fault.Denied {
+		return nil
+	}
+	return err
+}
+
+func (k *tended) release(r locker.ReleaseRequest) error {
+	status := -1
+	if r.Status.Set {
+		status = r.Status.Value
+	}
+	lock := string(r.Name)
+	line, err := dial(k.dir, r.Token)
+	if err != nil {
+		return fault.New(fault.Denied, lock, "lost: its holder is gone")
+	}
+	defer line.Close()
+	return letGo(lock, line, status, r.NoStamp)
+}

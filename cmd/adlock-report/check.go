@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/crontab"
+	"adlock/lib/fault"
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/terminal"
+	"adlock/lib/lint"
+	"adlock/lib/locker"
+	"adlock/lib/run"
+	"adlock/lib/runlog"
+)
+
+var checkVerb = verb{
+	options: func(q *query) []config.Option {
+		return []config.Option{
+			{Name: "user-column", Alias: "u", Help: "crontabs have a user column, as /etc/crontab has (else that is seen)", Set: config.Toggle(&q.userColumn)},
+		}
+	},
+	args: true,
+	show: showMistakes,
+}
+
+// showMistakes looks at each file, and goes on after one that cannot be checked.
+func showMistakes(q *query) error {
+	if len(q.args) == 0 {
+		return fault.New(fault.Usage, "check", "wants a FILE")
+	}
+	c, err := checker(q)
+	if err != nil {
+		return err
+	}
+	var failed error
+	found := false
+	for _, path := range q.args {
+		mistakes, err := checkFile(c, path)
+		if err != nil && failed != nil {
+			fault.Report(failed)
+		}
+		if err != nil {
+			failed = err
+		}
+		for _, m := range mistakes {
+			found = true
+			text := path + ":" + strconv.Itoa(m.Line) + ": " + m.What + ": " + m.Reason + "; " + m.Cure
+			if err := write([]byte(terminal.Clean(text) + "\n")); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case failed != nil:
+		return failed
+	case found:
+		return errFound
+	}
+	return nil
+}
+
+func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
+	text, err := readText(path)
+	if err != nil {
+		return nil, err
+	}
+	mistakes, err := c.Check(path, text)
+	if err != nil {
+		return mistakes, &fault.Error{Kind: fault.Usage, Object: path, Err: err}
+	}
+	return mistakes, nil
+}
+
+// readText reads a file, or standard input for "-". What is no regular file has no text
+// to check, and a pipe somewhere might be waited for without end.
+func readText(path string) (string, error) {
+	file := os.Stdin
+	if path != "-" {
+		var err error
+		file, err = os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
+		}
+		if err != nil {
+			return "", fault.Wrap(path, err)
+		}
+		defer file.Close()
+		if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+			return "", fault.New(fault.Usage, path, "is no regular file")
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(file, lint.Most+1))
+	return string(text), fault.Wrap(path, err)
+}
+
+// checker is what this machine and its runlog add to the texts.
+func checker(q *query) (*lint.Checker, error) {
+	host, err := config.Host()
+	if err != nil {
+		return nil, err
+	}
+	elsewhere := append([]string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"}, filepath.SplitList(os.Getenv("PATH"))...)
+	return &lint.Checker{
+		Options: run.Options(), Settings: run.SettingsOfLine(), Host: host, UserColumn: q.userColumn,
+		Elsewhere: elsewhere, CronPath: crontab.DefaultPath,
+		IsUser:  func(name string) bool { _, err := user.Lookup(name); return err == nil },
+		Longest: longestRuns(),
+	}, nil
+}
+
+// longestRuns knows of each atom how long a run took at most that succeeded, as the
+// runlog and the last locks tell. They are an aid: where they cannot be read, nothing
+// is known.
+func longestRuns() func(atom.Atom) time.Duration {
+	longest := map[atom.Name]time.Duration{}
+	if dir, entries, err := sources(); err == nil {
+		teller := history.Teller{Run: func(a *history.Atom, r *history.Run) {
+			if r.Outcome == history.Succeeded {
+				longest[a.Name()] = max(longest[a.Name()], r.Held)
+			}
+		}}
+		if _, err := history.Each(history.Read(dir), func(e *runlog.Event) { teller.Add(e) }); err != nil {
+			fault.Report(fault.Wrap(dir, err))
+		}
+		addLearned(longest, entries)
+	}
+	return func(a atom.Atom) time.Duration { return longest[a.Name()] }
+}
+
+func addLearned(longest map[atom.Name]time.Duration, entries []locker.Entry) {
+	for i := range entries {
+		e := &entries[i]
+		longest[e.Name] = max(longest[e.Name], e.Memory.Learned.Longest())
+	}
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/learn"
+	"adlock/lib/record"
+	"adlock/test/helper"
+	"adlock/test/need"
+	"adlock/test/story"
+)
+
+// file makes one beside the lock directory.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// checked wants that status of a check, and that text on each stream.
+func (p place) checked(t *testing.T, c helper.Command, status int, out, err string) {
+	t.Helper()
+	r := c.Run(t)
+	if r.Status != status || r.Out != out || !strings.Contains(r.Err, err) || (err == "") != (r.Err == "") {
+		t.Errorf("%q: %+v, want status %d", c.Args[1:], r, status)
+	}
+}
+
+const wrongTab = "* * * * * flock -n /run/x /bin/a; /bin/b\n"
+
+func TestAMistakeIsToldWithItsLineReasonAndCure(t *testing.T) {
+	p := newPlace(t)
+	tab := file(t, "tab", "# jobs\n"+wrongTab)
+	told := ":2: only the first is locked: flock holds the lock while a runs, and ; b runs without it; say flock … sh -c '…' for both\n"
+	fine := file(t, "fine", "#!/bin/sh\ntrue\n")
+	p.checked(t, p.command("check", fine, tab), 1, tab+told, "")
+	p.checked(t, p.command("check", fine), 0, "", "")
+	c := p.command("check", "-")
+	c.Stdin = "# jobs\n" + wrongTab
+	p.checked(t, c, 1, "-"+told, "")
+	p.checked(t, p.command("check", "", fine), 64, "", "must not be empty")
+	p.checked(t, p.command("check"), 64, "", "check: wants a FILE")
+	p.checked(t, p.command("check", "--user-colum", fine), 64, "", "did you mean --user-column?")
+}
+
+func TestWhatAGuardedCrontabSaysToAdlockIsCheckedBeforeItsHourComes(t *testing.T) {
+	p := newPlace(t)
+	const guard = "SHELL=/usr/lib/adlock/shell\n15 3 * * *    : backup "
+	c := p.command("check", "-")
+	c.Stdin = guard + "ADLOCK_EXPIRE_AFTER=90m ; rsync -a /home /mnt/backup\n"
+	p.checked(t, c, 0, "", "")
+	c.Stdin = guard + "ADLOCK_EXPIREAFTER=90m ; rsync -a /home /mnt/backup\n"
+	p.checked(t, c, 1, "-:2: a setting that is refused: the job is never run: ADLOCK_EXPIREAFTER: unknown setting: did you mean ADLOCK_EXPIRE_AFTER?; "+
+		"adlock help shell tells how to say it\n", "")
+	c.Stdin = guard + "EXPIRE_AFTER=90m ; rsync -a /home /mnt/backup\n"
+	p.checked(t, c, 1, "-:2: a name that is none: \": backup EXPIRE_AFTER=90m\" is passed over: it names no lock and sets nothing; "+
+		"say \": NAME ADLOCK_X=VALUE ;\", a name of one word\n", "")
+}
+
+func TestTheCureForAnIntervalIsOneForAGuardedCrontabToo(t *testing.T) {
+	p := newPlace(t)
+	c := p.command("check", "-")
+	c.Stdin = "SHELL=/usr/lib/adlock/shell\n*/5 * * * *  : feeds ADLOCK_IF_ELAPSED=5m ; rsync -a /home /mnt/backup\n"
+	if r := c.Run(t); r.Status != 1 || !strings.HasSuffix(r.Out, "; say --from-start (ADLOCK_FROM_START=1), or a shorter interval\n") {
+		t.Errorf("%+v", r)
+	}
+	c.Stdin = strings.Replace(c.Stdin, "=5m", "=5m ADLOCK_FROM_START=1", 1)
+	p.checked(t, c, 0, "", "")
+}
+
+func TestAUserColumnCanBeAskedFor(t *testing.T) {
+	p := newPlace(t)
+	tab := file(t, "tab", "* * * * * cat flock -n /run/x /bin/a; /bin/b\n")
+	p.checked(t, p.command("check", tab), 0, "", "")
+	if r := p.command("check", "-u", tab).Run(t); r.Status != 1 || !strings.Contains(r.Out, ":1: only the first") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What cannot be checked is told, and the next file is checked all the same.
+func TestAFileThatIsNoTextIsRefusedAndNeverWaitedFor(t *testing.T) {
+	p := newPlace(t)
+	tab := file(t, "tab", wrongTab)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		fifo:                                {64, fifo + ": is no regular file"},
+		filepath.Dir(tab):                   {64, ": is no regular file"},
+		"/dev/zero":                         {64, ": is no regular file"},
+		tab + ".none":                       {69, "no such file"},
+		file(t, "prose", "What is this?\n"): {64, ": is neither a shell script nor a crontab"},
+		file(t, "nul", wrongTab+"\x00"):     {64, ": is neither a shell script nor a crontab"},
+		file(t, "slip", "#!/bin/sh\nif\n"):  {64, ": is not understood as a script of sh: line 2: "},
+		file(t, "huge", strings.Repeat(wrongTab, 1<<20/20)): {64, ": is neither"},
+	} {
+		r := p.command("check", path, tab).Run(t)
+		if r.Status != want.status || !strings.Contains(r.Err, want.text) || strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Out, tab+":1: ") {
+			t.Errorf("%s: %+v, want %v", path, r, want)
+		}
+	}
+	r := p.command("check", fifo, "/dev/null", tab+".none", tab).Run(t)
+	if r.Status != 69 || strings.Count(r.Err, "\n") != 3 || !strings.HasPrefix(r.Out, tab+":1: ") {
+		t.Errorf("several: %+v", r)
+	}
+}
+
+func TestAFileThatMayNotBeReadIsToldSo(t *testing.T) {
+	need.Root(t)
+	p := newPlace(t)
+	c := within(t, p, nobodys+` && printf '#!/bin/sh\n' >/mnt/secret && chmod 600 /mnt/secret && exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock check /mnt/secret`)
+	p.checked(t, c, 77, "", "/mnt/secret: open: permission denied")
+}
+
+// What a text says cannot move the terminal's cursor.
+func TestAHostileNameIsShownPlain(t *testing.T) {
+	p := newPlace(t)
+	tab := file(t, "tab\x1b[2J", "* * * * * flock -n /run/x /bin/a; '/bin/b\x1b[2J'\n")
+	if r := p.command("check", tab).Run(t); r.Status != 1 || strings.Contains(r.Out, "\x1b") || strings.Count(r.Out, "\n") != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestALimitIsComparedWithTheRunsOfTheRunlog(t *testing.T) {
+	p := newPlace(t)
+	tab := file(t, "tab", "* * * * * /usr/local/bin/adlock run --name slow --expire-after 1h -- /bin/job\n")
+	p.checked(t, p.command("check", tab), 0, "", "")
+	s := &story.Story{}
+	s.Job("adlock run slow", 0, 2*time.Hour).Run(0, 90*time.Minute, 0)
+	p.write(t, s)
+	p.checked(t, p.command("check", tab), 1, tab+":1: ExpireAfter below the runtime: it is 1h, and a run that succeeded took 1h30m; give it more time, or say auto\n", "")
+}
+
+func TestALimitIsComparedWithWhatWasLearned(t *testing.T) {
+	p := newPlace(t)
+	tab := file(t, "tab", "* * * * * /usr/local/bin/adlock run --name slow --expire-after 1h -- /bin/job\n")
+	var learned learn.State
+	learned.Succeeded(90 * time.Minute)
+	last := filepath.Join(p.dir, atom.Named("slow", "dax").Name().LastLock())
+	if err := os.WriteFile(last, record.Memory{Learned: learned}.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.command("check", tab).Run(t); r.Status != 1 || !strings.HasPrefix(r.Out, tab+":1: ExpireAfter below the runtime: it is 1h, ") {
+		t.Errorf("%+v", r)
+	}
+}

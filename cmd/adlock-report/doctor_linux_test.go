@@ -1,0 +1,100 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+func TestTheDoctorTellsOneLineEachAndLeavesNothing(t *testing.T) {
+	p := newPlace(t)
+	text := p.ok(t, "doctor")
+	has(t, text, "ok   lock directory: "+p.dir+"\n", "ok   flock: ", "ok   runlog: ", "adlock.sh")
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "ok   ") && !strings.HasPrefix(line, "warn ") {
+			t.Errorf("a line of no grade: %q", line)
+		}
+	}
+	if left, err := os.ReadDir(p.dir); len(left) != 0 || err != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// sick wants a line of failure, and status 1.
+func sick(t *testing.T, c helper.Command, wanted ...string) {
+	t.Helper()
+	r := c.Run(t)
+	if r.Status != 1 || r.Err != "" {
+		t.Errorf("status %d: %s", r.Status, r.Err)
+	}
+	has(t, r.Out, wanted...)
+}
+
+func TestTheDoctorsStatusTellsWhetherSomethingFailed(t *testing.T) {
+	p := newPlace(t)
+	if err := os.Chmod(p.dir, 0o720); err != nil {
+		t.Fatal(err)
+	}
+	sick(t, p.command("doctor"), "fail lock directory: "+p.dir, "chmod go-w")
+	if r := p.command("doctor", "thing").Run(t); r.Status != 64 || r.Out != "" {
+		t.Errorf("%+v", r)
+	}
+	has(t, p.ok(t, "doctor", "--help"), "usage: ", "doctor", "fit to keep locks")
+}
+
+func TestTheDoctorSeesALimitThatIsTooLow(t *testing.T) {
+	p := newPlace(t)
+	c := p.command()
+	c.Args = []string{"sh", "-c", `ulimit -n 12; exec "$0" doctor`, filepath.Join(filepath.Dir(p.program), "adlock-report")}
+	sick(t, c, "fail ulimits: ulimit -n 12")
+}
+
+// within runs the doctor after a command of root's in mounts of its own.
+func within(t *testing.T, p place, mounts string) helper.Command {
+	t.Helper()
+	need.Root(t)
+	need.Tools(t, "setpriv")
+	need.Namespaces(t, "--mount")
+	c := p.command()
+	c.Args = []string{"unshare", "--mount", "sh", "-c", mounts, p.program}
+	return c
+}
+
+// nobodys makes a place that everybody reaches, and asNobody is the doctor there.
+const (
+	nobodys  = `mount -t tmpfs -o mode=755 none /mnt && cp "$0" "${0%/*}"/adlock-* /mnt && mkdir /mnt/l && export ADLOCK_DIR=/mnt/l`
+	asNobody = `setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock doctor`
+)
+
+func TestTheDoctorSeesAProcThatHidesOrIsNotThere(t *testing.T) {
+	p := newPlace(t)
+	c := within(t, p, nobodys+` && chown 65534 /mnt/l && mount -t proc -o hidepid=2 proc /proc && exec `+asNobody)
+	if r := c.Run(t); r.Status != 0 || !strings.Contains(r.Out, "warn /proc: hides other users' processes (hidepid); ") {
+		t.Errorf("%+v", r)
+	}
+	sick(t, within(t, p, `PATH=${0%/*}:$PATH; umount -l /proc && exec adlock doctor`), "fail /proc: ", "is not mounted; mount it")
+}
+
+func TestTheDoctorSeesAFileSystemThatIsFullOrReadOnly(t *testing.T) {
+	p := newPlace(t)
+	sick(t, within(t, p, `mount -t tmpfs -o mode=700,size=1m,nr_inodes=4 none "$ADLOCK_DIR" && cd "$ADLOCK_DIR" && : >a && : >b && : >c && exec "$0" doctor`),
+		"fail free space: ", "fail files: ")
+	has(t, within(t, p, `mount -t tmpfs -o mode=700,size=0 none "$ADLOCK_DIR" && exec "$0" doctor`).Run(t).Out, "ok   free space: without a limit\n")
+	sick(t, within(t, p, `mount -t tmpfs -o mode=700,ro none "$ADLOCK_DIR" && exec "$0" doctor`), "fail files: ", "read-only")
+}
+
+func TestTheDoctorSeesAnotherUsersDirectory(t *testing.T) {
+	p := newPlace(t)
+	sick(t, within(t, p, nobodys+` && exec `+asNobody), "fail files: ", "permission denied; ")
+}
+
+func TestWhoCanMakeNoLockDirectoryIsToldTheWayOut(t *testing.T) {
+	p := newPlace(t)
+	const home = nobodys + ` && unset ADLOCK_DIR && export HOME=/mnt/home && exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock `
+	sick(t, within(t, p, home+`doctor`), "fail lock directory: /mnt/home/.local/state/adlock: write to /mnt: permission denied (name one of your own: ADLOCK_DIR)\n")
+	p.checked(t, within(t, p, home+`run --name n -- true`), 73, "", "adlock: /mnt/home/.local/state/adlock: mkdir: permission denied (name one of your own: ADLOCK_DIR)\n")
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"adlock/test/story"
+)
+
+// drawn are the verbs that write a file, up to its name, and how it ends.
+var drawn = map[string][]string{
+	"</svg>\n":  {"timeline", "--since", "2026-11-20", "--until", "2026-11-21", "--svg"},
+	"</html>\n": {"report", "--html"},
+}
+
+func TestAFileIsWrittenWholeOrToStandardOutput(t *testing.T) {
+	p := newPlace(t)
+	p.write(t, story.Day())
+	for end, verb := range drawn {
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out := p.ok(t, append(verb, file)...); out != "" {
+			t.Errorf("%q says %.100q", verb, out)
+		}
+		kept, err := os.ReadFile(file)
+		if err != nil || !strings.HasSuffix(string(kept), end) || strings.HasPrefix(string(kept), "old") {
+			t.Errorf("%q wrote %.100q, %v", verb, kept, err)
+		}
+		has(t, p.ok(t, append(verb, "-")...), end, "backup run")
+		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*")); len(left) != 1 {
+			t.Errorf("%q left %q", verb, left)
+		}
+	}
+}
+
+func TestALinkStaysAndLeadsToWhatIsWritten(t *testing.T) {
+	p := newPlace(t)
+	p.write(t, story.Day())
+	for _, verb := range [][]string{{"report", "--html"}, {"metrics", "--output"}} {
+		dir := t.TempDir()
+		if err := os.Symlink("target", dir+"/link.prom"); err != nil {
+			t.Fatal(err)
+		}
+		p.ok(t, append(verb, dir+"/link.prom")...)
+		to, err := os.Readlink(dir + "/link.prom")
+		if info, missing := os.Lstat(dir + "/target"); err != nil || to != "target" || missing != nil || info.Size() == 0 {
+			t.Errorf("%q: the link leads to %q, %v, %v", verb, to, err, missing)
+		}
+	}
+}
+
+func TestWhatIsNoFileIsNotReplaced(t *testing.T) {
+	p := newPlace(t)
+	p.write(t, story.Day())
+	dir := t.TempDir()
+	for _, verb := range drawn {
+		for file, want := range map[string]string{
+			dir: "adlock: " + dir + ": is a directory, and the name of a file is wanted\n", dir + "/no/file": "adlock: " + dir + "/no/file: open: no such file or directory\n",
+		} {
+			if got := p.command(append(verb, file)...).Run(t); got.Status != 73 || got.Err != want {
+				t.Errorf("%q %q: status %d: %s", verb, file, got.Status, got.Err)
+			}
+		}
+		if got := p.command(append(verb, "")...).Run(t); got.Status != 64 || strings.Count(got.Err, "\n") != 1 {
+			t.Errorf("%q with an empty name: status %d: %s", verb, got.Status, got.Err)
+		}
+		p.ok(t, append(verb, "/dev/null")...)
+		if info, err := os.Stat("/dev/null"); err != nil || info.Mode().IsRegular() {
+			t.Fatalf("%q replaced /dev/null: %v", verb, err)
+		}
+	}
+}
+
+func TestPageIsOfTheAtomsAskedFor(t *testing.T) {
+	p := newPlace(t)
+	p.write(t, story.Day())
+	page := p.ok(t, "report", "--html", "-", "--atom", "backup")
+	has(t, page, "backup run /srv/data", "2026-11-20 00:00:00 to ")
+	if strings.Contains(page, "mirror") {
+		t.Error("another atom is on the page")
+	}
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+
+	"adlock/lib/atom"
+)
+
+// encoderOf writes values to w, one a line. It leaves < > & as they are: this JSON
+// does not go into web pages.
+func encoderOf(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e
+}
+
+// arrayOf is the objects of rows as one array on one line; none are [], not null.
+func arrayOf[R interface{ object() any }](rows []R) ([]byte, error) {
+	objects := []any{}
+	for _, r := range rows {
+		objects = append(objects, r.object())
+	}
+	var text bytes.Buffer
+	err := encoderOf(&text).Encode(objects)
+	return text.Bytes(), err
+}
+
+// atomObject is which atom an object is about. Where only NAME is known, that
+// is all it has.
+type atomObject struct {
+	Atom     atom.Name `json:"atom"`
+	Program  string    `json:"program,omitempty"`
+	Host     string    `json:"host,omitempty"`
+	Operator string    `json:"operator,omitempty"`
+	Operand  string    `json:"operand,omitempty"`
+}
+
+func atomOf(name atom.Name, a atom.Atom) atomObject {
+	return atomObject{name, a.Program, a.Host, a.Operator, a.Operand}
+}

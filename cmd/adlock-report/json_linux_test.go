@@ -1,0 +1,71 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/insight/history"
+	"adlock/lib/learn"
+	"adlock/lib/limit"
+	"adlock/lib/policy"
+	"adlock/lib/runlog"
+	"adlock/test/golden"
+	"adlock/test/story"
+)
+
+// odd is an atom whose operand is no text in some of its bytes, and markup and a
+// control character in others.
+var odd = atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "<a&b> \"c\\d\"\n\x1b\xff\xfe é"}
+
+func TestEventsAsJSONAreAsAgreed(t *testing.T) {
+	p := newPlace(t)
+	s := &story.Story{}
+	job := s.Job("p run "+odd.Operand, 1500*time.Millisecond, limit.Never)
+	job.Run(time.Second, 61250*time.Millisecond, 3)
+	job.Hang(time.Hour, 2*time.Hour+time.Nanosecond, 4711)
+	job.Deny(4*time.Hour, "too-soon", 1, 0)
+	job.Add(5*time.Hour, runlog.Event{Kind: runlog.Starved, Count: 10, Verdict: "busy", Wait: time.Minute, Reason: "denied 10 times"})
+	job.Add(6*time.Hour, runlog.Event{Kind: runlog.Clock, PID: 7, Age: runlog.Some(-1100 * time.Hour)})
+	p.write(t, s)
+	golden.Check(t, "events.json", p.ok(t, "log", "--json"))
+}
+
+func TestStatusAsJSONIsAsAgreed(t *testing.T) {
+	limits := policy.Limits{IfElapsed: 15 * time.Minute, ExpireAfter: limit.Never}
+	rows := []*row{
+		{Name: "p.dax.run.x", State: "damaged", Why: "no such format"},
+		{Name: "p.dax.run.y", atom: odd, State: "idle", Completed: story.Midnight.Add(123456789), DueIn: runlog.Some(-90 * time.Second),
+			Limits: limits, LimitsKnown: true, Learned: learned(), Takeable: true, Why: "due"},
+		{Name: "p.dax.run.z", State: "running", Held: true, Age: 3250 * time.Millisecond, Since: story.Midnight, Owner: 4711, UID: 1 << 30,
+			DueIn: runlog.Some(time.Duration(0)), Why: "busy", Readers: 2, Slot: 1, Slots: 3, Failed: 2,
+			Last:    &history.Run{Outcome: history.Failed, End: story.Midnight, Status: runlog.Some(137), Signal: "KILL"},
+			Waiting: []waiter{{pid: 7, since: story.Midnight, most: time.Minute}, {pid: 8, since: story.Midnight, most: limit.Never}}},
+	}
+	golden.Check(t, "status.json", array(t, rows))
+}
+
+func TestTuneAsJSONIsAsAgreed(t *testing.T) {
+	golden.Check(t, "tune.json", array(t, []*tuned{
+		{name: "p.dax.run.x", learned: learned(), ifElapsed: limit.Never},
+		{name: "p.dax.run.y", atom: odd, learned: learned(), ifElapsed: 15 * time.Minute},
+	}))
+}
+
+func array[R interface{ object() any }](t *testing.T, rows []R) string {
+	t.Helper()
+	text, err := arrayOf(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// learned is what ten runs of one minute teach.
+func learned() learn.State {
+	var s learn.State
+	for range 10 {
+		s.Succeeded(time.Minute)
+	}
+	return s
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"adlock/lib/insight/terminal"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+)
+
+// strayText tells of the slots that no row shows: what was taken under a limit is
+// gone, or cannot be read.
+func strayText(slots []locker.Slot, rows []*row) string {
+	var w strings.Builder
+	for _, s := range slots {
+		if !shown(s, rows) {
+			w.WriteString(slotText(s) + "\n")
+		}
+	}
+	return w.String()
+}
+
+func shown(s locker.Slot, rows []*row) bool {
+	for _, r := range rows {
+		if r.Slot == s.Number && r.Owner == s.Record.Owner.PID && r.Name.Prefix() == s.Name.Prefix() {
+			return true
+		}
+	}
+	return false
+}
+
+func slotText(s locker.Slot) string {
+	program, host, _ := strings.Cut(strings.TrimSuffix(s.Name.Prefix(), "."), ".")
+	if a := s.Record.Atom; a.Program != "" {
+		program, host = a.Program, a.Host
+	}
+	text := "slot " + strconv.Itoa(s.Number) + " of " + terminal.Clean(program) + " on " + terminal.Clean(host) +
+		": held by "
+	if s.Node != "" {
+		text += on(s.Record.Owner.PID, s.Node)
+	} else {
+		text += ofUser(s.Record.Owner.PID, s.Record.Owner.UID)
+	}
+	if s.Active.Owner == policy.Gone {
+		text += ", who is dead: the next newcomer takes it"
+	}
+	return text
+}

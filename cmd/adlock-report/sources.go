@@ -1,0 +1,207 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/insight/history"
+	"adlock/lib/link"
+	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/runlog"
+)
+
+// What the verbs have in common that read the locks and the runlog.
+
+// openLocks opens the lock directory.
+func openLocks() (*lockfile.Dir, error) {
+	path, err := config.Dir()
+	if err != nil {
+		return nil, err
+	}
+	return lockfile.Open(path)
+}
+
+// atoms are those of the store, or of the lock directory. No directory, no atoms.
+func atoms() ([]locker.Entry, error) {
+	entries, _, err := atomsAndSlots()
+	return entries, err
+}
+
+func atomsAndSlots() ([]locker.Entry, []locker.Slot, error) {
+	if store() != "" {
+		return stored()
+	}
+	return inDirectory()
+}
+
+// inDirectory are the atoms and slots of the lock directory.
+func inDirectory() ([]locker.Entry, []locker.Slot, error) {
+	dir, err := openLocks()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer dir.Close()
+	l := &lockdir.Locker{Dir: dir}
+	entries, err := l.List()
+	if err != nil {
+		return nil, nil, err
+	}
+	slots, err := l.Slots()
+	return entries, slots, err
+}
+
+// sources are the directory of the runlog and the atoms that it may tell of: those of
+// the lock directory, and of the store, whose runs are recorded there as well.
+func sources() (logDir string, entries []locker.Entry, err error) {
+	if logDir, err = config.RunlogDir(); err != nil {
+		return "", nil, err
+	}
+	if entries, _, err = inDirectory(); err != nil || store() == "" {
+		return logDir, entries, err
+	}
+	others, _, err := stored()
+	return logDir, append(entries, others...), err
+}
+
+// pastSources is sources for what tells of the past: with a store that does not answer
+// it goes on, and of what has not ended as far as is known here nobody is asked whether
+// it runs (nil).
+func pastSources(verb string) (logDir string, entries []locker.Entry, running func(token string) bool, err error) {
+	tellHost(verb)
+	logDir, entries, err = sources()
+	if err != nil && store() != "" && fault.KindOf(err) == fault.Unavailable {
+		fault.Report(err)
+		return logDir, entries, nil, nil
+	}
+	return logDir, entries, stillHeld(entries), err
+}
+
+// stillHeld says of a token whether an owner that may live holds a lock with it.
+func stillHeld(entries []locker.Entry) func(token string) bool {
+	tokens := map[string]bool{}
+	for i := range entries {
+		for _, lock := range append([]locker.View{entries[i].View}, entries[i].Readers...) {
+			if lock.Active.Held && lock.Active.Owner != policy.Gone {
+				tokens[lock.Record.Token] = true
+			}
+		}
+	}
+	return func(token string) bool { return tokens[token] }
+}
+
+// query is what the options of the verbs set.
+type query struct {
+	since, until string // as when reads them
+	atom         string
+	kinds        string // of events
+	reset        string // the atom that is to forget
+	output       string // files
+	svg, html    string
+
+	json, csv, openMetrics   bool
+	explain, follow, watch   bool
+	userColumn, diff, unwrap bool // of a crontab
+
+	lines runlog.Opt[int] // of the log, at most
+
+	args []string // what follows the options
+}
+
+func (q *query) sinceOption(otherwise string) config.Option {
+	return config.Option{
+		Name: "since", Arg: "WHEN", Default: otherwise, Set: config.AnyText(&q.since),
+		Help: "from then on: " + timeForms,
+	}
+}
+
+func (q *query) untilOption() config.Option {
+	return config.Option{Name: "until", Arg: "WHEN", Default: "now", Help: "up to then, as --since has it", Set: config.AnyText(&q.until)}
+}
+
+func (q *query) atomOption() config.Option {
+	return config.Option{
+		Name: "atom", Arg: "TEXT", Set: config.AnyText(&q.atom),
+		Help: "only atoms with TEXT in \"program operator operand\", or with this NAME",
+	}
+}
+
+// nameAtom takes the arguments for what --atom wants. Several are one name that was
+// typed without quotes.
+func (q *query) nameAtom() error {
+	if q.atom != "" || q.reset != "" {
+		return fault.New(fault.Usage, q.args[0], "the atom was named already")
+	}
+	q.atom = strings.Join(q.args, " ")
+	return nil
+}
+
+// matches says whether an atom is one that --atom asks for.
+func matches(text string, a atom.Atom) bool {
+	return text == "" || strings.Contains(a.Words(), text) || string(a.Name()) == text
+}
+
+func (q *query) matcher() func(*history.Atom) bool {
+	return func(a *history.Atom) bool { return matches(q.atom, a.Atom) }
+}
+
+// write writes to standard output.
+func write(text []byte) error {
+	_, err := os.Stdout.Write(text)
+	return fault.Wrap("standard output", err)
+}
+
+// save makes text the content of a file, whole or not at all; "-" is standard
+// output. What is there and no file (a device, a pipe) is written to, not replaced; a
+// link stays, and leads to the new file.
+func save(path string, text []byte, options ...renameio.Option) error {
+	if path == "-" {
+		return write(text)
+	}
+	if err := mayReplace(path); err != nil {
+		return err
+	}
+	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
+		return fault.Wrap(path, os.WriteFile(path, text, 0))
+	}
+	file, err := link.Follow(path)
+	if err == nil {
+		err = renameio.WriteFile(file, text, 0o644, options...)
+	}
+	return fault.Wrap(path, err)
+}
+
+// mayReplace says in plain words that a directory is no file to write: rename(2)
+// would name a temporary file.
+func mayReplace(path string) error {
+	if there, err := os.Stat(path); err == nil && there.IsDir() {
+		return fault.New(fault.CannotCreate, path, "is a directory, and the name of a file is wanted")
+	}
+	return nil
+}
+
+// tellNone says that nothing is shown of the atom that was asked for: its name may be
+// mistyped.
+func tellNone(dir, text string) {
+	fault.Warn(dir, "nothing is recorded there of an atom that matches "+strconv.Quote(text))
+}
+
+// tellDamage warns of lines that could not be read.
+func tellDamage(lines int, dir string) {
+	if lines > 0 {
+		fault.Warn(dir, strconv.Itoa(lines)+" damaged lines of the runlog passed over (adlock log shows them)")
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"adlock/lib/fault"
+	"adlock/lib/limit"
+)
+
+// timeForms are the forms that when reads, for help and errors.
+const timeForms = `7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"`
+
+// The layouts of times, all local save the first, and of what stands for a time of
+// some day.
+var (
+	timeLayouts  = []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"}
+	clockLayouts = []string{"15:04:05", "15:04"}
+)
+
+// when is the time that the text of an option gives; otherwise, where there is none.
+func when(option, text string, now, otherwise time.Time) (time.Time, error) {
+	switch text {
+	case "":
+		return otherwise, nil
+	case "now":
+		return now, nil
+	}
+	if d, err := limit.Parse(text); err == nil {
+		if d == limit.Never {
+			return time.Time{}, nil
+		}
+		return now.Add(-d), nil
+	}
+	if t, is := clockTime(text, now); is {
+		return t, nil
+	}
+	if t, is := parsedBy(timeLayouts, text); is {
+		return t, nil
+	}
+	return time.Time{}, fault.New(fault.Usage, "--"+option, "bad time "+strconv.Quote(text)+" (want "+timeForms+")")
+}
+
+// clockTime is a time of today or yesterday. One without a day is the last one that
+// has been.
+func clockTime(text string, now time.Time) (time.Time, bool) {
+	word, clock, _ := strings.Cut(text, " ")
+	back := slices.Index([]string{"today", "yesterday"}, word)
+	switch {
+	case back < 0:
+		clock = text
+	case clock == "":
+		clock = "00:00"
+	}
+	at, is := parsedBy(clockLayouts, clock)
+	t := time.Date(now.Year(), now.Month(), now.Day()-max(0, back), at.Hour(), at.Minute(), at.Second(), 0, time.Local)
+	if back < 0 && t.After(now) {
+		t = t.AddDate(0, 0, -1)
+	}
+	return t, is
+}
+
+func parsedBy(layouts []string, text string) (time.Time, bool) {
+	for _, layout := range layouts {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"adlock/lib/config"
+	"adlock/lib/crontab"
+	"adlock/lib/fault"
+	"adlock/lib/insight/terminal"
+)
+
+var wrapVerb = verb{
+	options: func(q *query) []config.Option {
+		return []config.Option{
+			{Name: "user-column", Alias: "u", Help: "the crontab names a user before the command, as /etc/crontab does", Set: config.Toggle(&q.userColumn)},
+			{Name: "diff", Help: "show what would change, as a unified diff", Set: config.Toggle(&q.diff)},
+			{Name: "unwrap", Help: "take out what wrap put in; what was written or edited by hand stays", Set: config.Toggle(&q.unwrap)},
+		}
+	},
+	args:   true,
+	show:   wrap,
+	passOn: passOn,
+}
+
+// wrap is a filter. `crontab -l | adlock wrap | crontab -` installs what comes out, whatever
+// the status: so where standard input is refused, it comes out as it came in.
+func wrap(q *query) error {
+	if slices.Equal(q.args, []string{"-"}) {
+		q.args = nil
+	}
+	text, err := source(q.args)
+	if err == nil {
+		var changed string
+		if changed, err = rewritten(q, text); err == nil {
+			return write([]byte(changed))
+		}
+	}
+	if len(q.args) == 0 && !q.diff {
+		err = errors.Join(err, write([]byte(text)))
+		passOn()
+	}
+	return err
+}
+
+// passOn copies what is left of standard input to standard output, where that is a filter's place.
+func passOn() {
+	if !terminal.Is(os.Stdin) && !terminal.Is(os.Stdout) {
+		_, _ = io.Copy(os.Stdout, os.Stdin) // there is an error to report already
+	}
+}
+
+// largest is far more than any crontab has.
+const largest = 4 << 20
+
+// source is the text of the file, or of standard input, whole.
+func source(args []string) (string, error) {
+	in := os.Stdin
+	if len(args) > 1 {
+		return "", fault.New(fault.Usage, "wrap", "wants one FILE at most, got "+strconv.Quote(args[1]))
+	}
+	if len(args) == 1 {
+		file, err := os.Open(args[0])
+		if err != nil {
+			return "", fault.Wrap(args[0], err)
+		}
+		defer file.Close()
+		in = file
+	}
+	text, err := io.ReadAll(io.LimitReader(in, largest))
+	if err == nil && len(text) == largest {
+		err = fault.New(fault.Usage, called(args), "is no crontab: it has "+strconv.Itoa(largest)+" bytes or more")
+	}
+	return string(text), fault.Wrap(called(args), err)
+}
+
+// called is what messages call the crontab.
+func called(args []string) string {
+	if len(args) == 1 {
+		return args[0]
+	}
+	return "standard input"
+}
+
+// rewritten is the crontab wrapped or unwrapped, or the difference that this makes.
+func rewritten(q *query, text string) (string, error) {
+	lines := crontab.Read(text, q.userColumn)
+	if err := crontab.Refuse(lines); err != nil {
+		return "", &fault.Error{Kind: fault.Usage, Object: called(q.args), Err: err}
+	}
+	result, err := changed(q, lines)
+	if err != nil {
+		return "", err
+	}
+	tell(q, &result)
+	if q.diff {
+		return udiff.Unified(called(q.args), called(q.args), text, result.Text), nil
+	}
+	return result.Text, nil
+}
+
+func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
+	if l := crontab.Misread(lines, q.userColumn, isUser, isCommand); l != nil {
+		return crontab.Result{}, misread(q, l)
+	}
+	if q.unwrap {
+		return crontab.Unwrap(lines), nil
+	}
+	path, err := config.FindPartner(config.Helper, "for the lines of a crontab")
+	if err != nil {
+		return crontab.Result{}, err
+	}
+	w := crontab.Wrapper{Adlock: path, Homeless: isHomeless}
+	if !w.CanStand() {
+		return crontab.Result{}, fault.New(fault.Usage, path, "cannot stand in a crontab as it is")
+	}
+	return w.Wrap(lines), nil
+}
+
+func isUser(word string) bool { return lookUp(word) != nil }
+
+// lookUp returns the user of the user column, nil where there is none. The BSDs have a group
+// and a login class behind the name.
+func lookUp(word string) *user.User {
+	if end := strings.IndexAny(word, ":/"); end >= 0 {
+		word = word[:end]
+	}
+	known, _ := user.Lookup(word) // whoever cannot be looked up is not known here
+	return known
+}
+
+// isHomeless tells whether a user of this machine, www-data say, may make nothing in a home.
+// Root has a lock directory elsewhere.
+func isHomeless(name, home string) bool {
+	known := lookUp(name)
+	if known == nil || known.Uid == "0" {
+		return false
+	}
+	if home == "" {
+		home = known.HomeDir
+	}
+	info, err := firstThere(config.DirOfHome(home))
+	if err != nil || !info.IsDir() {
+		return true
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (strconv.FormatUint(uint64(stat.Uid), 10) != known.Uid || info.Mode()&0o300 != 0o300)
+}
+
+// firstThere is the directory at path, or the nearest above it that is there.
+func firstThere(path string) (os.FileInfo, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && path != filepath.Dir(path) {
+		return firstThere(filepath.Dir(path))
+	}
+	return info, err
+}
+
+func isCommand(word string) bool {
+	_, err := exec.LookPath(word)
+	return err == nil
+}
+
+func misread(q *query, l *crontab.Line) error {
+	if q.userColumn {
+		return fault.New(fault.Usage, lineName(q, l), "the user "+strconv.Quote(l.User)+" is a command: a crontab without users is read without -u")
+	}
+	word := strings.Fields(l.Command)[0]
+	return fault.New(fault.Usage, lineName(q, l), "the command begins with "+strconv.Quote(word)+", which is a user: a crontab with users is read with -u")
+}
+
+// lineName is what messages call a line.
+func lineName(q *query, l *crontab.Line) string {
+	if len(q.args) == 1 {
+		return q.args[0] + ":" + strconv.Itoa(l.Number)
+	}
+	return "line " + strconv.Itoa(l.Number)
+}
+
+// tell says on standard error what was done, and what was left and why.
+func tell(q *query, r *crontab.Result) {
+	for _, left := range r.Left {
+		fault.Warn(lineName(q, left.Line), "left as it is: "+left.Why)
+	}
+	what := "wrap"
+	if q.unwrap {
+		what = "unwrap"
+	}
+	if q.diff {
+		fault.Warn(called(q.args), "lines to "+what+": "+strconv.Itoa(r.Done))
+		return
+	}
+	fault.Warn(called(q.args), "lines "+what+"ped: "+strconv.Itoa(r.Done))
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"adlock/lib/crontab"
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+const backups = "# backups\nMAILTO=root\n\n17 * * * *\tcd / && run-parts --report /etc/cron.hourly\n@reboot warm-up\n@daily flock -n /run/x true\n0 3 * * 7 rsync -a /srv /backup%no input"
+
+// wrap runs the verb with a text on its standard input.
+func (p place) wrap(t *testing.T, text string, args ...string) helper.Result {
+	t.Helper()
+	c := p.command(append([]string{"wrap"}, args...)...)
+	c.Stdin = text
+	return c.Run(t)
+}
+
+func TestACrontabIsWrappedAndUnwrappedInAPipe(t *testing.T) {
+	p := newPlace(t)
+	wrapped := p.wrap(t, backups)
+	want := strings.NewReplacer(
+		"cd / && run-parts --report /etc/cron.hourly", p.program+" run --name cron.hourly --expire-after 1h30m -- /bin/sh -c 'cd / && run-parts --report /etc/cron.hourly'",
+		"rsync", p.program+" run --name rsync --expire-after 1w3d12h -- rsync").Replace(backups)
+	if wrapped.Status != 0 || wrapped.Out != want {
+		t.Fatalf("status %d: %s%s", wrapped.Status, wrapped.Out, wrapped.Err)
+	}
+	const said = "adlock: line 5: left as it is: starts at boot: it may be meant to run for ever, and is not to be ended\n" +
+		"adlock: line 6: left as it is: is under flock already\nadlock: standard input: lines wrapped: 2\n"
+	if wrapped.Err != said {
+		t.Errorf("it says\n%s", wrapped.Err)
+	}
+	back := p.wrap(t, wrapped.Out, "--unwrap")
+	if back.Status != 0 || back.Out != backups || back.Err != "adlock: standard input: lines unwrapped: 2\n" {
+		t.Errorf("status %d: %s%s", back.Status, back.Out, back.Err)
+	}
+}
+
+// The other end of the pipe is `crontab -`, which would install nothing at all.
+func TestWhatWrapRefusesComesOutAsItCameIn(t *testing.T) {
+	p := newPlace(t)
+	const users = "17 * * * *\troot\tcd / && run-parts /etc/cron.hourly\n"
+	const script = "#!/bin/sh\nif true; then\n\techo x\nfi\n"
+	for _, c := range []struct{ text, args, says string }{
+		{script, "", `adlock: standard input: is no crontab: line 2: neither a comment nor a variable, `},
+		{script, "--unwrap", `adlock: standard input: is no crontab: line 2: `},
+		{users, "", `adlock: line 1: the command begins with "root", which is a user: a crontab with users is read with -u` + "\n"},
+		{users, "--unwrap", `adlock: line 1: the command begins with "root", which is a user: `},
+		{backups, "--typo", "adlock: --typo: unknown option (adlock wrap --help lists them)\n"},
+		{backups, "--diff=yes", "adlock: --diff: takes no value\n"},
+		{"@daily sh x\n", "-u", `adlock: line 1: the user "sh" is a command: a crontab without users is read without -u` + "\n"},
+		{"@daily \x00\n", "", "adlock: standard input: is no crontab: line 1: a NUL byte\n"},
+		{strings.Repeat("# all is comment\n", 1<<18), "", "adlock: standard input: is no crontab: it has 4194304 bytes or more\n"},
+	} {
+		r := p.wrap(t, c.text, strings.Fields(c.args)...)
+		if r.Status != 64 || r.Out != c.text || !strings.HasPrefix(r.Err, c.says) || strings.Count(r.Err, "\n") != 1 {
+			t.Errorf("%.40q %s: status %d: %.200q\n%s", c.text, c.args, r.Status, r.Out, r.Err)
+		}
+	}
+}
+
+// The helper alone, as where half of an installation was removed, or is being replaced.
+func TestAWrapThatCannotBeDoneKeepsTheCrontab(t *testing.T) {
+	program, err := os.ReadFile(newPlace(t).program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	alone := filepath.Join(dir, "adlock")
+	if err := os.WriteFile(alone, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	wants := map[string]string{"": backups, "--unwrap": backups, "-u -": backups, "--diff": "", "file": ""}
+	for _, broken := range []bool{false, true} {
+		if broken {
+			if err := os.WriteFile(filepath.Join(dir, "adlock-report"), []byte("#!/none\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for args, want := range wants {
+			c := helper.Command{Args: append([]string{alone, "wrap"}, strings.Fields(args)...), Env: []string{"PATH=/none"}, Stdin: backups}
+			if r := c.Run(t); r.Status != 69 || r.Out != want || strings.Count(r.Err, "\n") != 1 {
+				t.Errorf("%q, broken %v: status %d: %s%s", args, broken, r.Status, r.Out, r.Err)
+			}
+		}
+	}
+}
+
+func TestADashIsStandardInputForWrap(t *testing.T) {
+	p := newPlace(t)
+	if r, want := p.wrap(t, backups, "-"), p.wrap(t, backups); r.Status != 0 || r.Out != want.Out || r.Err != want.Err {
+		t.Errorf("status %d: %s%s", r.Status, r.Out, r.Err)
+	}
+	if r := p.wrap(t, "fi\n", "--unwrap", "-"); r.Status != 64 || r.Out != "fi\n" {
+		t.Errorf("refused: status %d: %s%s", r.Status, r.Out, r.Err)
+	}
+	if r := p.wrap(t, "fi\n", "--diff", "-"); r.Status != 64 || r.Out != "" {
+		t.Errorf("--diff: status %d: %s%s", r.Status, r.Out, r.Err)
+	}
+}
+
+func TestWhatIsNoFilterPrintsNothingWhereItFails(t *testing.T) {
+	p := newPlace(t)
+	file := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(file, []byte("fi\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, says := range map[string]string{
+		file: "adlock: " + file + ": is no crontab: line 1: ", "/none": "adlock: /none: open: no such file or directory", file + " x": `adlock: wrap: wants one FILE at most, got "x"`, "/": "adlock: /: read: is a directory",
+	} {
+		if r := p.wrap(t, "@daily x\n", strings.Fields(args)...); r.Status == 0 || r.Out != "" || !strings.HasPrefix(r.Err, says) {
+			t.Errorf("%s: status %d: %s%s", args, r.Status, r.Out, r.Err)
+		}
+	}
+	if r := p.wrap(t, "fi\n", "--diff"); r.Status != 64 || r.Out != "" {
+		t.Errorf("--diff: status %d: %s%s", r.Status, r.Out, r.Err)
+	}
+}
+
+func TestTheDiffIsOneThatPatchTakesAndChangesNothing(t *testing.T) {
+	need.Tools(t, "patch")
+	p := newPlace(t)
+	for _, text := range []string{backups, backups + "\n", strings.Repeat("# x\n", 20) + "@daily x\r\n" + strings.Repeat("# y\n", 20) + "@daily z"} {
+		file := filepath.Join(t.TempDir(), "crontab")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		diff := p.wrap(t, "", "--diff", file)
+		if diff.Status != 0 || !strings.Contains(diff.Err, "adlock: "+file+": lines to wrap: 2\n") {
+			t.Fatalf("status %d: %s", diff.Status, diff.Err)
+		}
+		if now, _ := os.ReadFile(file); string(now) != text {
+			t.Fatal("--diff changed the file")
+		}
+		patch := helper.Command{Args: []string{"patch", "--binary", "-s", file}, Stdin: diff.Out}.Run(t)
+		now, _ := os.ReadFile(file)
+		if want := p.wrap(t, text).Out; patch.Status != 0 || string(now) != want {
+			t.Errorf("patch %d %s gives\n%q, want\n%q", patch.Status, patch.Out+patch.Err, now, want)
+		}
+	}
+	if r := p.wrap(t, "# nothing\n", "--diff"); r.Status != 0 || r.Out != "" {
+		t.Errorf("nothing to do: status %d: %s", r.Status, r.Out)
+	}
+}
+
+// A wrapped job does what it did before: under the real helper, with cron's ways.
+func TestAWrappedJobGetsAndGivesWhatItDidBefore(t *testing.T) {
+	p := newPlace(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "plain"), []byte("echo \"$0:$#:$*\"; exit 9\n"), 0o755); err != nil { // without a first line
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		`cat%first line%second \% line%%`, `cat`, `cat;cat%x`, dir + `/plain a "b  c"`, `./plain $HOME ~ *`, `exit 3`, `kill -9 $$`, `echo it\'s "100\%"; echo 'don'\''t' >&2`, `printf '\%s\\n' a b`,
+		`A=1; export A; env | grep -c ADLOCK_NAME`, `test -t 0 || echo no terminal`, `cat <&0 | tr a-z A-Z%piped`, `(exit 4)`, `sh -c 'exit 5'`, `false || plain`, `. ./plain`, `trap 'echo bye' EXIT; exit 6`, `nosuch-command`, `expr 5 \% 3`,
+		`echo $((7 \% 4)) # a comment`, `cd /; pwd`, `umask 077; umask`, `echo $SHELL`, `echo 'a' \`, `for i in 1 2; do read x; echo "$i $x"; done%one%two`,
+	} {
+		for _, shell := range []string{"/bin/sh", "/bin/bash"} {
+			before := "SHELL=" + shell + "\n* * * * * " + line + "\n"
+			after := p.wrap(t, before)
+			if after.Status != 0 || after.Out == before {
+				t.Fatalf("%s: %s", line, after.Err)
+			}
+			want, got := p.cron(t, dir, shell, before), p.cron(t, dir, shell, after.Out)
+			if got.Out != want.Out || got.Status != want.Status || alike(got.Err) != alike(want.Err) {
+				t.Errorf("%s under %s:\n%+v, before\n%+v", line, shell, got, want)
+			}
+		}
+	}
+}
+
+var elsewise = regexp.MustCompile(`(?m)^.*(not found|no such file or directory|Killed).*\n`)
+
+// alike leaves out what is said in other words.
+func alike(text string) string { return elsewise.ReplaceAllString(text, "") }
+
+// cron starts the last line of a crontab as Debian's cron does.
+func (p place) cron(t *testing.T, dir, shell, text string) helper.Result {
+	t.Helper()
+	lines := crontab.Read(text, false)
+	l := lines[len(lines)-1]
+	unescape := strings.NewReplacer(`\\`, `\`, `\%`, `%`)
+	newlines := strings.NewReplacer(`\%`, `%`, `%`, "\n")
+	c := p.command(shell, "-c", unescape.Replace(l.Command))
+	c.Args, c.Dir = c.Args[1:], dir
+	c.Env = append(c.Env, "SHELL="+shell, "HOME=/", "PATH=/usr/bin:/bin")
+	if l.Input != "" {
+		c.Stdin = newlines.Replace(l.Input[1:]) + "\n"
+	}
+	return c.Run(t)
+}
+
+func TestThePathInACrontabIsTheHelpersOwn(t *testing.T) {
+	p := newPlace(t)
+	dir := filepath.Join(t.TempDir(), "a b")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"adlock", "adlock-report"} {
+		if out, err := exec.Command("cp", filepath.Join(filepath.Dir(p.program), name), dir).CombinedOutput(); err != nil {
+			t.Fatal(string(out))
+		}
+	}
+	p.program = filepath.Join(dir, "adlock")
+	if r := p.wrap(t, "@daily x\n"); r.Status != 64 || r.Out != "@daily x\n" || r.Err != "adlock: "+p.program+": cannot stand in a crontab as it is\n" {
+		t.Errorf("status %d: %s%s", r.Status, r.Out, r.Err)
+	}
+}
+
+// Else a job that ran would run no more: 73.
+func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
+	need.Root(t)
+	p := newPlace(t)
+	const line = "@daily nobody x\n"
+	left := p.wrap(t, line+"@daily root x\n", "-u")
+	if left.Status != 0 || !strings.HasPrefix(left.Out, line+"@daily root "+p.program) ||
+		!strings.HasPrefix(left.Err, "adlock: line 1: left as it is: user \"nobody\" cannot make a lock directory at home: set ADLOCK_DIR above the line\n") {
+		t.Errorf("status %d: %s%s", left.Status, left.Out, left.Err)
+	}
+	home := t.TempDir()
+	for _, owner := range []int{0, 65534} {
+		if err := os.Chown(home, owner, owner); err != nil {
+			t.Fatal(err)
+		}
+		r := p.wrap(t, "HOME="+home+"\n"+line, "-u")
+		if wrapped := strings.Contains(r.Out, "adlock run"); r.Status != 0 || wrapped != (owner == 65534) {
+			t.Errorf("with a home of %d: status %d: %s%s", owner, r.Status, r.Out, r.Err)
+		}
+	}
+	if r := p.wrap(t, "ADLOCK_DIR=/srv/locks\n"+line, "-u"); !strings.Contains(r.Out, "adlock run") {
+		t.Errorf("status %d: %s%s", r.Status, r.Out, r.Err)
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"adlock/lib/agent"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+)
+
+// agentVerb starts the agent of a script (package agent).
+var agentVerb = config.Verb{Name: "agent", Run: func(args []string) (int, error) {
+	if !config.SaysOwner(args) {
+		return 0, config.LibraryOnly("agent")
+	}
+	var pid int
+	rest, err := config.Parse([]config.Option{{Name: "owner", Arg: "PID", Set: config.Number(&pid, 1, 1<<30)}}, args)
+	if err != nil {
+		return 0, err
+	}
+	if len(rest) > 0 {
+		return 0, config.LibraryOnly("agent")
+	}
+	owner, err := locker.OwnedBy(pid)
+	if err != nil {
+		return 0, err
+	}
+	greeting, err := agent.Start(owner)
+	if err != nil {
+		return 0, fault.Wrap("agent", err)
+	}
+	return 0, config.PrintLine(strings.TrimSpace(greeting))
+}}
+
+// answer does what a helper run would do for these arguments, by the same code, as far
+// as that can be done at once.
+func answer(owner process.Identity, args []string) (agent.Answer, error) {
+	switch args[0] {
+	case "take":
+		return answerTake(owner, args[1:])
+	case "release":
+		return answerRelease(owner, args[1:])
+	case "age":
+		return answerAge(args[1:])
+	}
+	return agent.Answer{}, agent.ErrHelper
+}
+
+// answerTake takes an atom. In the place of FILE it is told the directory.
+func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
+	s, dir, err := parseTake("take", args, true)
+	if err != nil || s.owner != owner.PID || len(dir) > agent.Longest/2 {
+		return agent.Answer{}, errors.Join(agent.ErrHelper, err)
+	}
+	s.Request.Owner, s.Request.AtOnce = owner, true
+	outcome, err := s.lockIn(dir)
+	if err != nil {
+		return agent.Answer{}, err
+	}
+	a := agent.Answer{Status: config.Answer(outcome.Verdict)}
+	if outcome.Verdict == locker.Acquired {
+		a.Words = outcome.Token + " " + filepath.Join(dir, s.Request.Atom.Name().ActiveLock())
+	}
+	return a, nil
+}
+
+func answerRelease(owner process.Identity, args []string) (agent.Answer, error) {
+	a, dir, r, err := parseRelease(args)
+	if err != nil {
+		return agent.Answer{}, err
+	}
+	r.PID, r.AtOnce = owner.PID, true
+	return agent.Answer{}, releaseIn(dir, r, &a.hook)
+}
+
+// answerAge answers with what stat-age prints.
+func answerAge(args []string) (agent.Answer, error) {
+	if len(args) != 1 {
+		return agent.Answer{}, agent.ErrHelper
+	}
+	info, err := os.Stat(args[0])
+	if err != nil {
+		return agent.Answer{}, err
+	}
+	return agent.Answer{Words: wholeSeconds(time.Since(info.ModTime()))}, nil
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/invocation"
+	"adlock/lib/locker"
+	"adlock/lib/run"
+	"adlock/lib/supervise"
+)
+
+// guardVerb answers adlock_guard: how the script that a shell reads is to be guarded.
+// The answer is words for the shell to eval:
+//
+//	held                      the parent is the supervisor that holds the script's lock
+//	again OPERAND FILE ARG... to be run again, under a supervisor in the shell's place
+//	here OPERAND              to be guarded in its own process; '' is no path
+var guardVerb = config.Verb{Name: "guard", Run: guard}
+
+// guardArgs are what the options of guard set.
+type guardArgs struct {
+	owner     int    // pid of the shell
+	script    string // $0
+	directory string // of the shell when it noted $0
+	marker    run.Marker
+}
+
+func (a *guardArgs) options() []config.Option {
+	return []config.Option{
+		{Name: "owner", Arg: "PID", Set: config.Number(&a.owner, 1, 1<<30)},
+		{Name: "script", Arg: "PATH", Set: config.AnyText(&a.script)},
+		{Name: "directory", Arg: "PATH", Set: config.AnyText(&a.directory)},
+		run.MarkerOption(&a.marker),
+	}
+}
+
+func guard(args []string) (int, error) {
+	var a guardArgs
+	if !config.SaysOwner(args) {
+		return 0, config.LibraryOnly("guard")
+	}
+	rest, err := config.Parse(a.options(), args)
+	if err != nil {
+		return 0, err
+	}
+	if len(rest) != 4 {
+		return 0, config.LibraryOnly("guard")
+	}
+	shell, err := locker.OwnedBy(a.owner)
+	if err != nil {
+		return 0, err
+	}
+	path := a.path(shell.PID)
+	if a.marker.Holds(shell.PID) || holdsAtom(shell.PID, rest, path) {
+		return 0, config.PrintLine("held")
+	}
+	if again, can := a.again(shell.PID, path); can {
+		return 0, config.PrintLine("again " + fault.Quoted(path) + " " + strings.Join(again, " "))
+	}
+	return 0, config.PrintLine("here " + fault.Quoted(path))
+}
+
+// path is the script's, absolute, links not followed; "" where $0 names no script: the
+// shell itself (-c, standard input), what is no file or another one for each process
+// (/dev/stdin), or what that shell does not read: after a cd a relative path names
+// another script.
+func (a *guardArgs) path(shell int) string {
+	path := a.script
+	if !filepath.IsAbs(path) {
+		path = a.directory + "/" + path
+	}
+	if a.script == "" || !filepath.IsAbs(path) || !isFile(path) || !supervise.IsText(path) || !invocation.Reads(shell, path) {
+		return ""
+	}
+	// What stands before a .. may be a link: then the name without it is another file's.
+	if clean := filepath.Clean(path); invocation.SameFile(clean, path) {
+		return clean
+	}
+	return path
+}
+
+// isFile tells whether path names a regular file, and the same one to everybody.
+func isFile(path string) bool {
+	clean := filepath.Clean(path)
+	if strings.HasPrefix(clean, "/dev/") || strings.HasPrefix(clean, "/proc/") {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// again returns what starts the script again: the shell's program and its argument
+// vector. It can, where the shell was started to read that very file.
+func (a *guardArgs) again(shell int, path string) (words []string, can bool) {
+	how, known := invocation.Of(shell)
+	if path == "" || !known || !slices.Contains(how.Args[1:], a.script) {
+		return nil, false
+	}
+	for _, word := range append([]string{how.File}, how.Args...) {
+		words = append(words, fault.Quoted(run.Encode(word)))
+	}
+	return words, true
+}
+
+// holdsAtom tells whether the shell's parent is the supervisor that holds the very
+// atom of the script: lock is DIRECTORY PROGRAM HOST OPERATOR.
+func holdsAtom(shell int, lock []string, path string) bool {
+	a, err := atom.New(lock[1], lock[2], lock[3], path)
+	if err != nil {
+		return false
+	}
+	return run.Marker{File: filepath.Join(lock[0], a.Name().ActiveLock())}.Holds(shell)
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/hook"
+	"adlock/lib/limit"
+	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/run"
+	"adlock/lib/runlog"
+)
+
+// releaseArgs are what the options of release set.
+type releaseArgs struct {
+	token    string
+	status   int // of the job; -1: not told
+	retry    bool
+	again    bool
+	withdraw bool
+	pause    time.Duration
+	hook     hook.Hook
+}
+
+func (a *releaseArgs) options() []config.Option {
+	return append([]config.Option{
+		{Name: "token", Arg: "HEX", Default: "whichever belongs to this process or an ancestor", Help: "only the acquisition with this token", Set: config.Text(&a.token)},
+		{Name: "status", Arg: "N", Help: "the job's exit status, for the runlog", Set: config.Number(&a.status, 0, 255)},
+		{Name: "retry-failed", Help: "a status other than 0 does not count for IfElapsed", Set: config.Toggle(&a.retry)},
+		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Help: "a newcomer that is changing the lock is waited for, four times as long at most", Default: limit.Format(a.pause), Set: config.Duration(&a.pause)},
+		// For adlock.sh, so without help: an earlier release may have been cut short, and a
+		// lock that is gone is released; the atom was not run, so nothing counts, and a lock
+		// that is gone, or not this process's, is none to release.
+		{Name: "again", Set: config.Toggle(&a.again)},
+		{Name: "withdraw", Set: config.Toggle(&a.withdraw)},
+	}, config.HookOptions(&a.hook)...)
+}
+
+func newRelease() *releaseArgs { return &releaseArgs{status: -1, pause: policy.DefaultPause} }
+
+var releaseVerb = config.Verb{
+	Name: "release", Does: "stamp the last lock and remove the active lock FILE", Args: "FILE",
+	Options: func() []config.Option { return newRelease().options() }, Run: release,
+}
+
+// release gives the lock FILE back.
+func release(args []string) (int, error) {
+	a, dir, r, err := parseRelease(args)
+	if err != nil {
+		return 0, err
+	}
+	if err := releaseIn(dir, r, &a.hook); err == nil || config.Aloud(err) {
+		return 0, err
+	}
+	return fault.StatusDenied, nil
+}
+
+func parseRelease(args []string) (a *releaseArgs, dir string, r locker.ReleaseRequest, err error) {
+	a = newRelease()
+	rest, err := config.Parse(a.options(), args)
+	if err != nil {
+		return a, "", r, err
+	}
+	if len(rest) != 1 {
+		return a, "", r, fault.New(fault.Usage, "release", "wants one FILE")
+	}
+	lock := atom.ParseFile(filepath.Base(rest[0]))
+	if lock.Kind != atom.ActiveLock {
+		return a, "", r, fault.New(fault.Usage, rest[0], "is not called lock.PROGRAM.HOST.OPERATOR.OPERAND")
+	}
+	r = locker.ReleaseRequest{Name: lock.Name, Token: a.token, PID: os.Getppid(), NoStamp: a.retry && a.status > 0, Again: a.again, Withdraw: a.withdraw, GuardWait: 4 * min(a.pause, time.Hour), ForScript: true}
+	if a.status >= 0 {
+		r.Status = runlog.Some(a.status)
+	}
+	return a, filepath.Dir(rest[0]), r, nil
+}
+
+func releaseIn(path string, r locker.ReleaseRequest, h *hook.Hook) error {
+	dir, err := lockfile.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	log, err := config.RunlogOf(path, r.Name.Host())
+	if h.Command != "" {
+		h.Env = config.Environment(run.Options())
+	}
+	return errors.Join(err, (&lockdir.Locker{Dir: dir, Recorder: locker.Recorder{Log: log, Hook: h}}).Release(r))
+}

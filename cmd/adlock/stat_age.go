@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"os"
+	"strconv"
+	"time"
+
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/limit"
+)
+
+// ageArgs are what the options of stat-age set.
+type ageArgs struct {
+	atLeast time.Duration
+	asked   bool
+	now     time.Time
+}
+
+func (a *ageArgs) options() []config.Option {
+	return []config.Option{
+		{Name: "at-least", Arg: "D", Help: "print nothing; exit 0 if every FILE is at least D old, else 1", Set: config.Given(&a.atLeast, &a.asked)},
+		{Name: "now", Arg: "EPOCH", Help: "count to this moment, in seconds since the epoch", Set: config.Instant(&a.now)},
+	}
+}
+
+var statAgeVerb = config.Verb{
+	Name: "stat-age", Does: "print the ages of files in whole seconds", Args: "FILE...",
+	Options: func() []config.Option { return new(ageArgs).options() }, Run: statAge,
+}
+
+// statAge prints the age of each file's mtime in whole seconds. A last lock of
+// an atom that never completed (mtime 0) is as old as the epoch.
+func statAge(args []string) (int, error) {
+	var a ageArgs
+	files, err := config.Parse(a.options(), args)
+	if err != nil {
+		return 0, err
+	}
+	if len(files) == 0 {
+		return 0, fault.New(fault.Usage, "stat-age", "wants a FILE")
+	}
+	if a.now.IsZero() {
+		a.now = time.Now()
+	}
+	status := fault.StatusOK
+	var failed error
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			failed = errors.Join(failed, &fault.Error{Kind: fault.Unavailable, Object: file, Err: err})
+			continue
+		}
+		switch age := a.now.Sub(info.ModTime()); {
+		case !a.asked:
+			failed = errors.Join(failed, config.PrintLine(wholeSeconds(age)))
+		case a.atLeast == limit.Never || age < a.atLeast:
+			status = 1
+		}
+	}
+	if failed != nil {
+		return fault.StatusOf(failed), failed
+	}
+	return status, nil
+}
+
+// wholeSeconds rounds down, also below zero: a file from the future is at no
+// moment 0 seconds old.
+func wholeSeconds(age time.Duration) string {
+	return strconv.FormatInt(int64(math.Floor(age.Seconds())), 10)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/lockdir"
+	"adlock/lib/locker"
+	"adlock/lib/run"
+)
+
+// The verbs by which adlock.sh takes a lock for the shell that calls it. The paper
+// has them as mkatomic and kill-carefully: take leaves an owner that has expired, and
+// says so; takeover then ends that owner and replaces its lock.
+var (
+	takeVerb     = config.Verb{Name: "take", Run: func(args []string) (int, error) { return takeFile("take", args, true) }}
+	takeoverVerb = config.Verb{Name: "takeover", Run: func(args []string) (int, error) { return takeFile("takeover", args, false) }}
+)
+
+// take is what the options of these verbs set.
+type take struct {
+	config.Settings
+	owner int // pid of the owner-to-be
+}
+
+func (s *take) options() []config.Option {
+	return append(s.Settings.Options(),
+		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&s.owner, 1, 1<<30)},
+		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&s.Request.WaitSince)})
+}
+
+// takeFile takes the lock FILE.
+func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
+	s, file, err := parseTake(verb, args, leaveExpired)
+	if err != nil {
+		return 0, err
+	}
+	path, err := s.DirectoryOf(file)
+	if err != nil {
+		return 0, err
+	}
+	if s.Request.Wait > 0 || !s.Request.LeaveExpired {
+		fault.OnQuit()
+	}
+	if s.Request.Owner, err = locker.OwnedBy(s.owner); err != nil {
+		return 0, err
+	}
+	outcome, err := s.lockIn(path)
+	if outcome.Verdict == locker.Stuck {
+		return fault.AnswerStuck, err
+	}
+	if err != nil {
+		return 0, err // its own status, and not that of a verdict
+	}
+	return config.Answer(outcome.Verdict), nil
+}
+
+// parseTake reads what the library says: the settings, the atom, and FILE. A person who
+// calls this by hand would make his own shell the owner, whom the next newcomer ends: so
+// it wants what only the library says, first of all who is to own the lock.
+func parseTake(verb string, args []string, leaveExpired bool) (s *take, file string, err error) {
+	if !config.SaysOwner(args) {
+		return nil, "", config.LibraryOnly(verb)
+	}
+	s = &take{Settings: config.Defaults()}
+	s.Request.LeaveExpired, s.InScript = leaveExpired, true
+	rest, err := config.Parse(s.options(), args)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := s.Check(); err != nil {
+		return nil, "", err
+	}
+	if len(rest) != 5 {
+		return nil, "", config.LibraryOnly(verb)
+	}
+	s.Request.Atom, err = atom.New(rest[1], rest[2], rest[3], rest[4])
+	return s, rest[0], err
+}
+
+// lockIn takes the atom in the lock directory, and says what there is to say where it
+// is denied.
+func (s *take) lockIn(path string) (locker.Outcome, error) {
+	log, err := config.RunlogOf(path, atom.Canonify(s.Request.Atom.Host))
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	k, err := lockdir.Open(path, log)
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	defer k.Dir.Close()
+	if k.Hook = s.Hook; s.Hook.Command != "" {
+		s.Hook.Env = config.Environment(run.Options())
+	}
+	outcome, err := k.Take(s.Request)
+	if err == nil && outcome.Verdict != locker.Acquired && outcome.Verdict != locker.Expired {
+		s.Tell(outcome, path)
+	}
+	return outcome, err
+}

@@ -1,0 +1,251 @@
+package agent
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/orphan"
+	"adlock/lib/process"
+	"adlock/lib/sysfile"
+)
+
+const (
+	separator = "\t"
+	name      = "adlock: agent" // the first argument of an agent: no verb, so nobody types it
+)
+
+// Start starts the agent of the owner, and returns once it is ready how it is asked: its
+// pid and three descriptors, PID OWNER QUESTIONS ANSWERS.
+func Start(owner process.Identity) (greeting string, err error) {
+	null, err := sysfile.Open(os.DevNull, unix.O_RDWR)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(null)
+	self, err := sysfile.OwnProgram()
+	if err != nil {
+		return "", err
+	}
+	var line [2]int
+	if err := unix.Pipe2(line[:], unix.O_CLOEXEC); err != nil {
+		return "", err
+	}
+	args := []string{name, strconv.Itoa(owner.PID), strconv.FormatUint(owner.Start, 10), strconv.FormatUint(owner.Inode, 10)}
+	// This process is about to exit, and leaves it to whoever adopts orphans.
+	_, err = syscall.ForkExec(self, args, &syscall.ProcAttr{
+		Dir: "/", Env: environment(), Files: []uintptr{uintptr(null), uintptr(line[1]), uintptr(null)}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	unix.Close(line[1])
+	if err != nil {
+		return "", err
+	}
+	text := make([]byte, 100)
+	n, err := sysfile.Read(line[0], text)
+	if err == nil && n == 0 {
+		err = errors.New("it died before it was ready")
+	}
+	return string(text[:max(n, 0)]), err
+}
+
+// environment is this process's own without any setting: what counts for a question is
+// in its words.
+func environment() (env []string) {
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "ADLOCK_") {
+			env = append(env, variable)
+		}
+	}
+	return env
+}
+
+// Main is one of the first things that main calls. In an agent it never returns.
+func Main(answer Answerer) {
+	if os.Args[0] != name {
+		return
+	}
+	if len(os.Args) == 4 {
+		fault.Report(serve(answer)) // to nobody, where it never began
+	}
+	os.Exit(fault.StatusSystem)
+}
+
+// server is an agent at work.
+type server struct {
+	owner   process.Identity
+	answer  Answerer
+	last    int          // the number of the question that was answered last
+	steps   atomic.Int64 // two for each question, one of them before the answer
+	answers int          // descriptor
+	said    int          // descriptor: what was written to standard error
+}
+
+func serve(answer Answerer) error {
+	orphan.CloseInherited(3)
+	debug.SetGCPercent(50) // small enough: 2 MiB between two collections
+	s := &server{answer: answer}
+	if err := s.attend(os.Args[1:]); err != nil {
+		return err
+	}
+	questions, err := s.openPipes()
+	if err != nil {
+		return err
+	}
+	if err := s.greet(questions); err != nil {
+		return err
+	}
+	asked := bufio.NewReaderSize(os.NewFile(uintptr(questions), "questions"), 2*Longest)
+	for whole := true; ; {
+		line, err := asked.ReadSlice('\n')
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull): // no question is that long
+			whole = false
+		case err != nil:
+			return err
+		case whole:
+			s.steps.Add(1)
+			if err := s.reply(string(line)); err != nil {
+				return err
+			}
+			s.steps.Add(1)
+		default:
+			whole = true
+		}
+	}
+}
+
+// attend finds the owner that the helper run has verified, and leaves with it.
+func (s *server) attend(args []string) (err error) {
+	pid, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	if s.owner, err = process.Of(pid); err != nil {
+		return err
+	}
+	if strconv.FormatUint(s.owner.Start, 10) != args[1] || strconv.FormatUint(s.owner.Inode, 10) != args[2] {
+		return unix.ESRCH
+	}
+	held, err := process.Hold(s.owner.Key(), s.owner.Inode)
+	if err != nil {
+		return err
+	}
+	if !held.Await(0) {
+		return unix.ENOSYS // nothing would tell of the owner's end
+	}
+	go s.leave(held)
+	return nil
+}
+
+// idle is how long nobody asks before the agent leaves: a script that has become another
+// program by exec never asks again, and one that sleeps for hours need not feed it.
+var idle = time.Minute
+
+// leave ends this process once the owner is gone, or nobody asks any more. A question
+// that comes at that very moment is never answered, which the script sees.
+func (s *server) leave(owner process.Handle) {
+	for {
+		steps, end := s.steps.Load(), process.Boottime()+idle
+		for !owner.Exited() && process.Boottime() < end {
+			owner.Await(end - process.Boottime())
+		}
+		if owner.Exited() || steps == s.steps.Load() && steps%2 == 0 {
+			os.Exit(fault.StatusOK)
+		}
+	}
+}
+
+// openPipes opens the descriptors. That of the questions is for writing too: else it
+// would be at its end whenever nobody asks.
+func (s *server) openPipes() (questions int, err error) {
+	var asked, answered, said [2]int
+	for _, ends := range []*[2]int{&asked, &answered, &said} {
+		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+			return 0, err
+		}
+	}
+	// Nobody reads the answers here: a script that has gone is a failed write, and no pipe
+	// that fills up.
+	unix.Close(answered[0])
+	s.answers, s.said = answered[1], said[0]
+	if err := unix.SetNonblock(s.said, true); err != nil {
+		return 0, err
+	}
+	return asked[0], unix.Dup3(said[1], 2, unix.O_CLOEXEC)
+}
+
+// greet says how the agent is asked.
+func (s *server) greet(questions int) error {
+	owner, err := sysfile.Open("/proc/"+strconv.Itoa(s.owner.PID), unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	if s.owner.Life() != process.Alive {
+		return unix.ESRCH // that was another's by then
+	}
+	null, err := sysfile.Open(os.DevNull, unix.O_RDWR)
+	if err != nil {
+		return err
+	}
+	numbers := []string{strconv.Itoa(os.Getpid()), strconv.Itoa(owner), strconv.Itoa(questions), strconv.Itoa(s.answers)}
+	if _, err := sysfile.Write(1, []byte(strings.Join(numbers, " ")+"\n")); err != nil {
+		return err
+	}
+	return unix.Dup3(null, 1, unix.O_CLOEXEC)
+}
+
+// reply answers one question. It fails where the answer cannot be written: a script that
+// waits for one that never comes would wait for ever, so the agent has to end.
+func (s *server) reply(question string) error {
+	words := strings.Split(question, separator) // "", the number, the words, "\n"
+	if len(words) < 3 || words[0] != "" {
+		return nil
+	}
+	number, err := strconv.Atoi(words[1])
+	if err != nil || number <= s.last {
+		return nil
+	}
+	s.last = number
+	answer, err := Answer{}, ErrHelper
+	if end := len(words) - 1; end > 2 && words[end] == "\n" {
+		answer, err = s.answer(s.owner, words[2:end])
+	}
+	said := s.heard()
+	text := strconv.Itoa(number) + " helper"
+	if err == nil {
+		text = strconv.Itoa(number) + " " + strconv.Itoa(answer.Status)
+		if answer.Words != "" {
+			text += " " + answer.Words
+		}
+		for _, line := range said {
+			text += separator + line
+		}
+	}
+	_, err = sysfile.Write(s.answers, []byte(text[:min(len(text), Longest-1)]+"\n"))
+	return err
+}
+
+// heard returns what was written to standard error since it was last asked, line by line.
+func (s *server) heard() []string {
+	text, buffer := "", make([]byte, Longest)
+	for {
+		n, err := sysfile.Read(s.said, buffer)
+		if err != nil || n == 0 {
+			break
+		}
+		text += string(buffer[:n])
+	}
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}

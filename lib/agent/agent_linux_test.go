@@ -1,0 +1,255 @@
+package agent
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/process"
+)
+
+// This program is its own agent, with an answerer that tells what it was asked.
+func TestMain(m *testing.M) {
+	if os.Getenv("AGENT_TEST_IDLE") != "" {
+		idle = 50 * time.Millisecond
+	}
+	Main(func(owner process.Identity, args []string) (Answer, error) {
+		switch args[0] {
+		case "error":
+			fault.Warn("nobody", "hears of this")
+			return Answer{}, errors.New("it went wrong")
+		case "say":
+			fault.Warn("object", "reason")
+			fault.Warn("another", "one")
+		case "environment":
+			return Answer{Words: strings.Join(os.Environ(), " ")}, nil
+		case "long":
+			return Answer{Words: strings.Repeat("x", 3*Longest)}, nil
+		}
+		return Answer{Status: len(args), Words: strconv.Itoa(owner.PID) + " " + strings.Join(args, "|")}, nil
+	})
+	os.Exit(m.Run())
+}
+
+// asker asks one agent, as a script does.
+type asker struct {
+	t         *testing.T
+	pid       int
+	owner     string // the agent's descriptor of /proc/OWNER
+	questions *os.File
+	answers   *bufio.Reader
+	unread    *os.File // of the answers
+}
+
+func of(t *testing.T, pid int) process.Identity {
+	t.Helper()
+	id, err := process.Of(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func started(t *testing.T, owner process.Identity) *asker {
+	t.Helper()
+	greeting, err := Start(owner)
+	f := strings.Fields(greeting)
+	if err != nil || len(f) != 4 {
+		t.Fatalf("%q, %v", greeting, err)
+	}
+	a := &asker{t: t, owner: "/proc/" + f[0] + "/fd/" + f[1]}
+	if a.pid, err = strconv.Atoi(f[0]); err != nil {
+		t.Fatal(err)
+	}
+	agent := of(t, a.pid)
+	t.Cleanup(func() { // one that has left already is no agent any more
+		if agent.Life() == process.Alive {
+			_ = unix.Kill(a.pid, unix.SIGKILL)
+		}
+	})
+	if a.questions, err = os.OpenFile("/proc/"+f[0]+"/fd/"+f[2], os.O_WRONLY, 0); err != nil {
+		t.Fatal(err)
+	}
+	answers, err := os.OpenFile("/proc/"+f[0]+"/fd/"+f[3], os.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.unread, a.answers = answers, bufio.NewReader(answers)
+	t.Cleanup(func() { a.questions.Close(); answers.Close() })
+	return a
+}
+
+func (a *asker) send(text string) {
+	a.t.Helper()
+	if _, err := a.questions.WriteString(text); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *asker) ask(number int, words ...string) {
+	a.t.Helper()
+	a.send("\t" + strconv.Itoa(number) + "\t" + strings.Join(words, "\t") + "\t\n")
+}
+
+func (a *asker) want(want string) {
+	a.t.Helper()
+	answered := make(chan string, 1)
+	go func() { line, _ := a.answers.ReadString('\n'); answered <- line }()
+	select {
+	case got := <-answered:
+		if got != want {
+			a.t.Errorf("the answer is %q, want %q", got, want)
+		}
+	case <-time.After(20 * time.Second):
+		a.t.Fatalf("no answer, want %q", want)
+	}
+}
+
+func gone(t *testing.T, id process.Identity) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); id.Life() != process.Dead; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it is still there")
+		}
+	}
+}
+
+func TestEachQuestionIsAnsweredOnceInTheOrderOfItsNumber(t *testing.T) {
+	a := started(t, of(t, os.Getpid()))
+	me := strconv.Itoa(os.Getpid())
+	a.ask(3, "take", "a b", "")
+	a.want("3 3 " + me + " take|a b|\n")
+	a.ask(3, "again")
+	a.ask(2, "late")
+	a.ask(7, "next")
+	a.ask(8, "and", "one")
+	a.want("7 1 " + me + " next\n")
+	a.want("8 2 " + me + " and|one\n")
+}
+
+func TestWhatIsNoQuestionIsLeftToAHelperOrPassedOver(t *testing.T) {
+	a := started(t, of(t, os.Getpid()))
+	for i, text := range []string{
+		"\n", "x\n", "1\tx\t\n", "\tx\ty\t\n", "\t\n", "\t1\n", strings.Repeat("\t1", 3*Longest) + "\n",
+	} {
+		a.send(text)
+		number := 10 * (i + 1)
+		a.ask(number, "error")
+		a.want(strconv.Itoa(number) + " helper\n")
+	}
+	a.send("\t100\tcut short\n") // an operand of two lines
+	a.want("100 helper\n")
+	a.send("its second line\t\n")
+	a.ask(101, "x")
+	a.want("101 1 " + strconv.Itoa(os.Getpid()) + " x\n")
+}
+
+func TestWhatIsSaidComesWithTheAnswerUnlessAHelperWillSayIt(t *testing.T) {
+	a := started(t, of(t, os.Getpid()))
+	a.ask(1, "error")
+	a.want("1 helper\n")
+	a.ask(2, "say")
+	a.want("2 1 " + strconv.Itoa(os.Getpid()) + " say\tadlock: object: reason\tadlock: another: one\n")
+	a.ask(3, "x")
+	a.want("3 1 " + strconv.Itoa(os.Getpid()) + " x\n")
+}
+
+func TestAnAnswerIsOneWriteThatNothingTears(t *testing.T) {
+	a := started(t, of(t, os.Getpid()))
+	a.ask(1, "long")
+	a.want("1 0 " + strings.Repeat("x", Longest-5) + "\n")
+}
+
+func TestNoSettingOfTheEnvironmentCounts(t *testing.T) {
+	t.Setenv("ADLOCK_IF_ELAPSED", "1h")
+	t.Setenv("KEPT", "yes")
+	a := started(t, of(t, os.Getpid()))
+	a.ask(1, "environment")
+	line, err := a.answers.ReadString('\n')
+	if err != nil || strings.Contains(line, "ADLOCK_") || !strings.Contains(line, "KEPT=yes") {
+		t.Errorf("%q, %v", line, err)
+	}
+}
+
+func TestAnAgentIsNoPartOfItsOwnersJobAndHoldsNothingOfIts(t *testing.T) {
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.FcntlInt(theirs.Fd(), unix.F_SETFD, 0); err != nil { // as what a shell has opened
+		t.Fatal(err)
+	}
+	a := started(t, of(t, os.Getpid()))
+	theirs.Close()
+	if n, _ := ours.Read(make([]byte, 1)); n != 0 {
+		t.Error("it holds what it inherited")
+	}
+	id := of(t, a.pid)
+	if id.SID != a.pid || id.PGID != a.pid {
+		t.Errorf("session %d, group %d", id.SID, id.PGID)
+	}
+	held, err1 := os.Stat(a.owner)
+	own, err2 := os.Stat("/proc/self")
+	if err := errors.Join(err1, err2); err != nil || !os.SameFile(held, own) {
+		t.Errorf("it does not say whose agent it is (%v)", err)
+	}
+}
+
+func TestTheAnswersEndWithTheAgentThatIsKilled(t *testing.T) {
+	a := started(t, of(t, os.Getpid()))
+	if err := unix.Kill(a.pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	a.want("")
+}
+
+func TestAnAgentThatCannotAnswerLeaves(t *testing.T) {
+	a := started(t, of(t, os.Getpid()))
+	agent := of(t, a.pid)
+	a.unread.Close()
+	a.ask(1, "x")
+	gone(t, agent)
+}
+
+func TestAnAgentLeavesWithItsOwner(t *testing.T) {
+	sleep := exec.Command("sleep", "600")
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	a := started(t, of(t, sleep.Process.Pid))
+	agent := of(t, a.pid)
+	if err := sleep.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = sleep.Wait()
+	a.want("")
+	gone(t, agent)
+}
+
+func TestAnAgentThatNobodyAsksLeaves(t *testing.T) {
+	t.Setenv("AGENT_TEST_IDLE", "yes")
+	a := started(t, of(t, os.Getpid()))
+	agent := of(t, a.pid)
+	for number := range 20 { // longer than idle, in all
+		a.ask(number+1, "x")
+		a.want(strconv.Itoa(number+1) + " 1 " + strconv.Itoa(os.Getpid()) + " x\n")
+		time.Sleep(5 * time.Millisecond)
+	}
+	gone(t, agent)
+}
+
+func TestNobodyIsServedInAnothersName(t *testing.T) {
+	stranger := of(t, os.Getpid())
+	stranger.Start++
+	if greeting, err := Start(stranger); err == nil {
+		t.Errorf("it serves: %q", greeting)
+	}
+}

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package agent
+
+import (
+	"adlock/lib/fault"
+	"adlock/lib/process"
+)
+
+// Start refuses: elsewhere no process can open the pipes of another one.
+func Start(process.Identity) (string, error) {
+	return "", fault.New(fault.Unavailable, "agent", "is offered on Linux only")
+}
+
+// Main does nothing: nobody starts an agent.
+func Main(Answerer) {}

@@ -1,0 +1,214 @@
+package atom
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Kind tells what a file is for.
+type Kind int
+
+// The kinds of files that are named here.
+const (
+	Foreign       Kind = iota // none of these
+	ActiveLock                // lock.NAME: the atom runs, or the slot is taken
+	LastLock                  // last.NAME: when the atom last completed
+	ReadersMark               // read.NAME: the atom may have readers
+	ReaderLock                // read.NAME.PID: one of them
+	Generation                // lock.NAME.N: on an FTP server, the directory of the N-th owner
+	Tick                      // tick.NAME.N: the atom ran in the N-th period since the epoch, in hexadecimal
+	TemporaryFile             // temp.TOKEN: not in place yet
+	HolderWord                // smith.PID: what the holder of an atom in a store says to its script
+	HolderSocket              // smith.TOKEN: where the holder listens
+)
+
+// The words that the names begin with.
+const (
+	lockWord      = "lock"
+	lastWord      = "last"
+	readWord      = "read"
+	tickWord      = "tick"
+	temporaryWord = "temp"
+	holderWord    = "smith"
+)
+
+// File is what the name of a file says.
+type File struct {
+	Kind   Kind
+	Name   Name   // of the atom or the slot; "" where the kind has none
+	Number int    // the pid, or the number of a generation or tick; 0 where the kind has none
+	Token  string // of a temporary file or a socket
+}
+
+// String returns the file's name; "" of a foreign file, which nobody here names.
+func (f File) String() string {
+	switch f.Kind {
+	case ActiveLock:
+		return f.Name.ActiveLock()
+	case LastLock:
+		return f.Name.LastLock()
+	case ReadersMark:
+		return f.Name.ReadersMark()
+	case ReaderLock:
+		return f.Name.ReaderLock(f.Number)
+	case Generation:
+		return f.Name.Generation(f.Number)
+	case Tick:
+		return f.Name.Tick(f.Number)
+	case TemporaryFile:
+		return TemporaryName(f.Token)
+	case HolderWord:
+		return HolderWordName(f.Number)
+	case HolderSocket:
+		return HolderSocketName(f.Token)
+	}
+	return ""
+}
+
+// ActiveLock names the file that exists while the atom runs or the slot is taken.
+func (n Name) ActiveLock() string { return lockWord + "." + string(n) }
+
+// LastLock names the file whose mtime is when the atom last completed.
+func (n Name) LastLock() string { return lastWord + "." + string(n) }
+
+// ReadersMark names the empty file that says that the atom may have readers.
+func (n Name) ReadersMark() string { return readWord + "." + string(n) }
+
+// ReaderLock names the lock of the process pid that reads the atom.
+func (n Name) ReaderLock(pid int) string { return n.numbered(readWord, pid) }
+
+// Generation names the directory of the atom's number-th owner on an FTP server.
+func (n Name) Generation(number int) string { return n.numbered(lockWord, number) }
+
+// Tick names what says that the atom ran in a tick: hexadecimal, as a number of seconds
+// would be too long.
+func (n Name) Tick(number int) string {
+	return n.suffixed(tickWord, strconv.FormatInt(int64(number), 16))
+}
+
+// TemporaryName names a file that is to be put in place under another name.
+func TemporaryName(token string) string { return temporaryWord + "." + token }
+
+// HolderWordName names the file from which the process pid reads what the holder of
+// its atom has to say.
+func HolderWordName(pid int) string { return holderWord + "." + strconv.Itoa(pid) }
+
+// HolderSocketName names the socket of the acquisition's holder.
+func HolderSocketName(token string) string { return holderWord + "." + token }
+
+// longestFile is how long the name of a file may be, in bytes, on every file
+// system that matters.
+const longestFile = 255
+
+// numbered names one of several files of an atom. A word that makes the name too
+// long is cut to its first letter: so there is room for nine digits after the
+// longest NAME.
+func (n Name) numbered(word string, number int) string {
+	return n.suffixed(word, strconv.Itoa(number))
+}
+
+func (n Name) suffixed(word, suffix string) string {
+	rest := "." + string(n) + "." + suffix
+	if len(word+rest) > longestFile {
+		word = word[:1]
+	}
+	return word + rest
+}
+
+// ParseFile tells from its name what a file is.
+func ParseFile(name string) File {
+	word, rest, _ := strings.Cut(name, ".")
+	if f := parseFile(word, rest); f.String() == name { // no other writing of a number, no word cut in vain
+		return f
+	}
+	return File{}
+}
+
+func parseFile(word, rest string) File {
+	switch word {
+	case temporaryWord:
+		if isToken(rest) {
+			return File{Kind: TemporaryFile, Token: rest}
+		}
+	case holderWord:
+		if isToken(rest) {
+			return File{Kind: HolderSocket, Token: rest}
+		}
+		if pid, is := parseNumber(rest); is {
+			return File{Kind: HolderWord, Number: pid}
+		}
+	case tickWord, tickWord[:1]:
+		return ofTick(rest)
+	case lastWord:
+		return ofAtom(rest, LastLock, Foreign)
+	case readWord, readWord[:1]:
+		return ofAtom(rest, ReadersMark, ReaderLock)
+	case lockWord, lockWord[:1]:
+		return ofName(rest, ActiveLock, Generation)
+	}
+	return File{}
+}
+
+// ofName reads NAME, for a file of the one kind, or NAME.NUMBER, for the other.
+func ofName(text string, one, oneOfMany Kind) File {
+	if name, is := parseName(text); is {
+		return File{Kind: one, Name: name}
+	}
+	dot := strings.LastIndexByte(text, '.')
+	if dot < 0 {
+		return File{}
+	}
+	name, isName := parseName(text[:dot])
+	number, isNumber := parseNumber(text[dot+1:])
+	if !isName || !isNumber {
+		return File{}
+	}
+	return File{Kind: oneOfMany, Name: name, Number: number}
+}
+
+func ofTick(text string) File {
+	dot := max(strings.LastIndexByte(text, '.'), 0)
+	name, isName := parseName(text[:dot])
+	number, err := strconv.ParseInt(strings.TrimPrefix(text[dot:], "."), 16, 0)
+	if !isName || name.IsSlot() || err != nil || number < 0 {
+		return File{}
+	}
+	return File{Kind: Tick, Name: name, Number: int(number)}
+}
+
+// ofAtom is ofName where a slot has no such file.
+func ofAtom(text string, one, oneOfMany Kind) File {
+	f := ofName(text, one, oneOfMany)
+	if f.Name.IsSlot() {
+		return File{}
+	}
+	return f
+}
+
+func parseNumber(text string) (n int, is bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n > 0 && strconv.Itoa(n) == text
+}
+
+// isToken tells whether text is a token: 128 bits in hexadecimal.
+func isToken(text string) bool {
+	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// Called is what people call a lock: NAME where it is an active lock, else its file.
+func (f File) Called() string {
+	if f.Kind == ActiveLock {
+		return string(f.Name)
+	}
+	return f.String()
+}
+
+// LockCalled returns the lock that people call so, an active one or a reader's: by
+// NAME or by the name of its file. False where it is none.
+func LockCalled(text string) (File, bool) {
+	if name, is := parseName(text); is {
+		return File{Kind: ActiveLock, Name: name}, true
+	}
+	f := ParseFile(text)
+	return f, f.Kind == ActiveLock || f.Kind == ReaderLock
+}

@@ -1,0 +1,243 @@
+package atom
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+const aToken = "0123456789abcdef0123456789abcdef"
+
+// longestName has four parts as long as they may be.
+var longestName = Atom{
+	strings.Repeat("p", longestPlain), strings.Repeat("h", longestPlain),
+	strings.Repeat("o", longestPlain), strings.Repeat("x", longestPlain),
+}.Name()
+
+func anyPart() *rapid.Generator[string] {
+	return rapid.OneOf(rapid.StringN(1, -1, 100), rapid.StringMatching(`[a-c/._-]{1,6}`), rapid.StringMatching(`[0-9]{1,3}`),
+		rapid.SampledFrom([]string{"lock", "read", "last", "temp", "smith", "slot-1", strings.Repeat("x", longestPlain)}))
+}
+
+func anyAtom() *rapid.Generator[Atom] {
+	return rapid.Custom(func(t *rapid.T) Atom {
+		part := anyPart()
+		return Atom{part.Draw(t, "program"), part.Draw(t, "host"), part.Draw(t, "operator"), part.Draw(t, "operand")}
+	})
+}
+
+func anyFile() *rapid.Generator[File] {
+	return rapid.Custom(func(t *rapid.T) File {
+		a := anyAtom().Draw(t, "atom")
+		number := rapid.IntRange(1, 1e9-1).Draw(t, "number")
+		token := rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "token")
+		return rapid.SampledFrom([]File{
+			{Kind: ActiveLock, Name: a.Name()},
+			{Kind: ActiveLock, Name: a.Slot(number)},
+			{Kind: LastLock, Name: a.Name()},
+			{Kind: ReadersMark, Name: a.Name()},
+			{Kind: ReaderLock, Name: a.Name(), Number: number},
+			{Kind: Generation, Name: a.Name(), Number: number},
+			{Kind: Generation, Name: a.Slot(number), Number: number},
+			{Kind: Tick, Name: a.Name(), Number: number},
+			{Kind: TemporaryFile, Token: token},
+			{Kind: HolderWord, Number: number},
+			{Kind: HolderSocket, Token: token},
+		}).Draw(t, "file")
+	})
+}
+
+func TestEveryFileIsToldFromItsName(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := anyFile().Draw(t, "wanted")
+		if got := ParseFile(want.String()); got != want {
+			t.Fatalf("%s is read back as %#v, want %#v", want, got, want)
+		}
+		if got := len(want.String()); got > longestFile {
+			t.Fatalf("%s has %d bytes", want, got)
+		}
+	})
+}
+
+func TestWhateverIsReadBackHasThatVeryName(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`(lock|last|read|tick|temp|smith|l|r|t)(\.([a-c]{1,2}|a_|a_-12|slot-[0-2]|0?[0-9]{1,2})){0,6}`).Draw(t, "text")
+		if f := ParseFile(text); f.Kind != Foreign && f.String() != text || f.Kind == Foreign && f != (File{}) {
+			t.Fatalf("%s is %#v", text, f)
+		}
+	})
+}
+
+func TestAFileIsOfTheKindThatItsNameSays(t *testing.T) {
+	long := string(longestName)
+	for name, want := range map[string]File{
+		"lock.p.h.o.x":            {Kind: ActiveLock, Name: "p.h.o.x"},
+		"lock.p.h.slot-12":        {Kind: ActiveLock, Name: "p.h.slot-12"},
+		"last.p.h.o.x":            {Kind: LastLock, Name: "p.h.o.x"},
+		"read.p.h.o.x":            {Kind: ReadersMark, Name: "p.h.o.x"},
+		"read.p.h.o.7":            {Kind: ReadersMark, Name: "p.h.o.7"},
+		"read.p.h.o.x.4711":       {Kind: ReaderLock, Name: "p.h.o.x", Number: 4711},
+		"r." + long + ".4711000":  {Kind: ReaderLock, Name: longestName, Number: 4711000},
+		"lock.p.h.o.x.3":          {Kind: Generation, Name: "p.h.o.x", Number: 3},
+		"lock.p.h.slot-1.3":       {Kind: Generation, Name: "p.h.slot-1", Number: 3},
+		"l." + long + ".1000000":  {Kind: Generation, Name: longestName, Number: 1000000},
+		"tick.p.h.o.x.1b8b6a0":    {Kind: Tick, Name: "p.h.o.x", Number: 0x1b8b6a0},
+		"tick.p.h.o.x.0":          {Kind: Tick, Name: "p.h.o.x"},
+		"t." + long + ".67e50000": {Kind: Tick, Name: longestName, Number: 0x67e50000},
+		"temp." + aToken:          {Kind: TemporaryFile, Token: aToken},
+		"smith.4711":              {Kind: HolderWord, Number: 4711},
+		"smith." + aToken:         {Kind: HolderSocket, Token: aToken},
+	} {
+		if got := ParseFile(name); got != want {
+			t.Errorf("%s is %#v", name, got)
+		}
+		if got := want.String(); got != name {
+			t.Errorf("%s is named %s", name, got)
+		}
+	}
+}
+
+func TestWhatIsNotNamedHereIsForeign(t *testing.T) {
+	long := string(longestName)
+	for _, name := range []string{
+		"", ".", "..", "lock", "lock.", "p.h.o.x", "Lock.p.h.o.x", " lock.p.h.o.x", "locks.p.h.o.x", "program.h.runlog",
+		"lock.x", "lock.p.h.o", "lock.p.h.o.x.y", "lock.p..o.x", "lock.p.h.o.", "lock.p.h.o.x/y", "lock.p.h.o.x.1.2", "l.p.h.o.x", "l.p.h.o.x.1",
+		"lock.p.h.slot-0", "lock.p.h.slot-01", "lock.p.h.slot-", "lock.p.h.slot-x", "lock.p.h.slot--1",
+		"last.x", "last.p.h.o.x.7", "last.p.h.slot-1", "last.p.h.o.a b",
+		"read.x", "read.p.h.slot-1", "read.p.h.slot-1.7", "read.p.h.o.x.0", "read.p.h.o.x.07", "read.p.h.o.x.-7", "read.p.h.o.x.+7", "read.p.h.o.x.y",
+		"r.p.h.o.x.7", "r." + long, "r." + long + ".7", "read." + long + ".4711000", "read.p.h.o.x.7.7",
+		"tick.x", "tick.p.h.o.x", "tick.p.h.slot-1", "tick.p.h.slot-1.7", "tick.p.h.o.x.07", "tick.p.h.o.x.1B", "tick.p.h.o.x.-1", "tick.p.h.o.x.g", "t.p.h.o.x.7",
+		"temp.notes", "temp.", "temp." + aToken[1:], "temp." + aToken + "0", "temp." + strings.ToUpper(aToken), "temp." + strings.Repeat("z", 32),
+		"smith.x", "smith.0", "smith.047", "smith." + aToken[1:] + "g", "smith.4711.x",
+	} {
+		if got := ParseFile(name); got != (File{}) {
+			t.Errorf("%q is taken for %#v", name, got)
+		}
+	}
+}
+
+func TestAForeignFileHasNoName(t *testing.T) {
+	if got := (File{Name: "p.h.o.x", Number: 7, Token: aToken}).String(); got != "" {
+		t.Error(got)
+	}
+}
+
+func TestEveryNameIsReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := anyAtom().Draw(t, "atom")
+		for _, name := range []Name{a.Name(), a.Slot(7)} {
+			if got, is := parseName(string(name)); !is || got != name {
+				t.Fatalf("%s of %#v is read back as %q, %v", name, a, got, is)
+			}
+			if name.Host() != Canonify(a.Host) || name.Prefix() != Canonify(a.Program)+"."+Canonify(a.Host)+"." {
+				t.Fatalf("%s is of the host %s and begins with %s", name, name.Host(), name.Prefix())
+			}
+		}
+		if a.Name().IsSlot() || !a.Slot(7).IsSlot() || a.Name().SlotNumber() != 0 || a.Slot(7).SlotNumber() != 7 {
+			t.Fatalf("which is a slot: %s or %s", a.Name(), a.Slot(7))
+		}
+	})
+}
+
+func TestWhatNoAtomIsCalledIsNoName(t *testing.T) {
+	const good = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+	for c := range 256 {
+		text := "p.h.o.a" + string([]byte{byte(c)})
+		if name, is := parseName(text); is != strings.Contains(good, text[7:]) || is && string(name) != text || !is && name != "" {
+			t.Errorf("%q: %q, %v", text, name, is)
+		}
+	}
+	x47, x48 := strings.Repeat("x", keptPrefix-1), strings.Repeat("x", keptPrefix)
+	for part, want := range map[string]bool{
+		"": false, "-": false, "-1": false, "a_-1": true, "_-1": true, "a_-": false, "a_-01": false, "a_-0": true, "a_-x": false,
+		"a_-1-1": false, "a_-4294967295": true, "a_-4294967296": false, "a_-+1": false,
+		"slot-1": false, x47 + "-1": false, x48 + "-1": true, x48 + "x-1": false, x48 + "_-1": false, x47 + "_-1": true,
+		strings.Repeat("x", longestPlain): true, strings.Repeat("x", longestPlain+1): false,
+	} {
+		for _, text := range []string{part + ".h.o.x", "p." + part + ".o.x", "p.h." + part + ".x", "p.h.o." + part} {
+			if _, is := parseName(text); is != want {
+				t.Errorf("%q: %v", text, is)
+			}
+		}
+	}
+}
+
+func TestALockIsKnownByNameAndByFile(t *testing.T) {
+	for text, want := range map[string]File{
+		"p.h.o.x":         {Kind: ActiveLock, Name: "p.h.o.x"},
+		"p.h.slot-1":      {Kind: ActiveLock, Name: "p.h.slot-1"},
+		"lock.p.h.o.x":    {Kind: ActiveLock, Name: "p.h.o.x"},
+		"lock.p.h.slot-1": {Kind: ActiveLock, Name: "p.h.slot-1"},
+		"read.p.h.o.x.7":  {Kind: ReaderLock, Name: "p.h.o.x", Number: 7},
+		"lock.h.o.x":      {Kind: ActiveLock, Name: "lock.h.o.x"}, // of a program that is called so
+		"lock.lock.h.o.x": {Kind: ActiveLock, Name: "lock.h.o.x"},
+	} {
+		got, is := LockCalled(text)
+		if got != want || !is {
+			t.Errorf("%s is %#v, %v", text, got, is)
+		}
+		if back, is := LockCalled(got.Called()); back != want || !is {
+			t.Errorf("%s is called %s, which is %#v, %v", text, got.Called(), back, is)
+		}
+	}
+	for _, text := range []string{"", "x", "p.h.o", "p.h.o.x.7", "last.p.h.o.x", "read.p.h.o.x", "lock.p.h.o.x.7", "temp." + aToken, "smith.7", "../p.h.o.x"} {
+		// last.p.h.o.x has a part too many for a NAME.
+		if got, is := LockCalled(text); is {
+			t.Errorf("%q is taken for %#v", text, got)
+		}
+	}
+}
+
+func TestAReadersFileIsNamedAsTheVectorsHaveIt(t *testing.T) {
+	text, err := os.ReadFile("../../test/vectors/readers.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := 0
+	for line := range strings.Lines(string(text)) {
+		field := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		pid, err := strconv.Atoi(field[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := Name(field[0])
+		if got := name.ReaderLock(pid); got != field[2] || len(got) > longestFile {
+			t.Errorf("%d bytes: %s", len(got), got)
+		}
+		if f := ParseFile(field[2]); f != (File{Kind: ReaderLock, Name: name, Number: pid}) {
+			t.Errorf("%s is read back as %#v", field[2], f)
+		}
+		cases++
+	}
+	if cases < 5 {
+		t.Fatalf("only %d vectors were read", cases)
+	}
+}
+
+// A pid has seven digits at most (PID_MAX_LIMIT); the generations of an atom in a
+// store may have more.
+func TestEveryFileOfANameFitsEveryFileSystem(t *testing.T) {
+	for _, file := range []string{longestName.ActiveLock(), longestName.LastLock(), longestName.ReadersMark()} {
+		if len(file) > longestFile || ParseFile(file).Name != longestName {
+			t.Errorf("%s has %d bytes", file, len(file))
+		}
+	}
+	for n := 1; n < 1e9; n = 10*n + 9 {
+		for _, want := range []File{{Kind: ReaderLock, Name: longestName, Number: n}, {Kind: Generation, Name: longestName, Number: n}} {
+			if got := ParseFile(want.String()); len(want.String()) > longestFile || got != want {
+				t.Errorf("%d bytes, read back as %#v: %s", len(want.String()), got, want)
+			}
+		}
+	}
+	part := strings.Repeat("x", longestPlain)
+	slot := Atom{part, part, part, part}.Slot(1000)
+	if file := slot.ActiveLock(); len(file) > longestFile {
+		t.Errorf("%s has %d bytes", file, len(file))
+	}
+}

@@ -1,0 +1,210 @@
+// Package atom says what an atom is: its four words, its NAME, and every file name
+// made of that. Names are readable, constant over time, distinct for each atom, and
+// at most 255 bytes whatever the atom is called. They are built and read back here
+// and nowhere else; only the shell builds them too (test/vectors compares).
+package atom
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"adlock/lib/fault"
+)
+
+const (
+	longestPlain = 60 // bytes of a part that is kept whole
+	keptPrefix   = 48 // bytes kept of a part that is cut
+)
+
+// What an Atom holds at most: the records that it is written to are small, and a
+// command line may have megabytes.
+const (
+	longestOperand = 4 << 10 // of a longer operand: its beginning
+	longestOther   = 1 << 10 // a longer part is no name
+)
+
+// Atom is what is locked: an operation of a program on a host. Each part may
+// hold any byte but must not be empty. Of a long operand it has the first 4 KiB,
+// '-' and the checksum: see New.
+type Atom struct {
+	Program, Host, Operator, Operand string
+}
+
+// New returns the atom with these parts, a long operand cut; a usage error as
+// Check has it.
+func New(program, host, operator, operand string) (Atom, error) {
+	a := Atom{Program: program, Host: host, Operator: operator, Operand: operand}
+	err := a.Check()
+	a.Operand = cut(operand)
+	return a, err
+}
+
+// The parts of an atom of which `adlock run` is told nothing: RunOperator is what a
+// command is done by, NamedProgram the program of a lock that --name names.
+const (
+	RunOperator  = "run"
+	NamedProgram = "adlock"
+)
+
+// Named is the atom that --name alone makes.
+func Named(name, host string) Atom {
+	return Atom{Program: NamedProgram, Host: host, Operator: RunOperator, Operand: name}
+}
+
+// Cut returns the atom with the operand cut if it is not yet: it may have been
+// written down before there was a limit.
+func (a Atom) Cut() Atom {
+	if _, already := checksumOf(a.Operand); !already {
+		a.Operand = cut(a.Operand)
+	}
+	return a
+}
+
+func cut(operand string) string {
+	if len(operand) <= longestOperand {
+		return operand
+	}
+	return operand[:longestOperand] + "-" + checksum(operand)
+}
+
+// checksumOf returns the checksum that an operand which was cut ends with.
+func checksumOf(operand string) (sum string, isCut bool) {
+	if len(operand) <= longestOperand || operand[longestOperand] != '-' {
+		return "", false
+	}
+	sum = operand[longestOperand+1:]
+	n, err := strconv.ParseUint(sum, 10, 32)
+	return sum, err == nil && strconv.FormatUint(n, 10) == sum
+}
+
+// String returns the atom in words, for messages.
+func (a Atom) String() string {
+	return a.Program + " on " + a.Host + ": " + a.Operator + " " + a.Operand
+}
+
+// CheckFound compares the atom with the one that its lock is about: two atoms whose
+// names are alike only by their checksums must not deny each other in silence. The zero
+// Atom is not known, and no error. object is the lock.
+func (a Atom) CheckFound(object string, found Atom) error {
+	if found == (Atom{}) || found == a {
+		return nil
+	}
+	return fault.New(fault.System, object, "is the lock of another atom with the same name: "+found.String()+" (wanted: "+a.String()+")")
+}
+
+// Check returns a usage error where a part is empty or cannot be kept.
+func (a Atom) Check() error {
+	for _, part := range []struct {
+		is, called string
+		most       int
+	}{
+		{a.Program, "program", longestOther}, {a.Host, "host", longestOther}, {a.Operator, "operator", longestOther},
+		{a.Operand, "operand", math.MaxInt},
+	} {
+		if part.is == "" {
+			return fault.New(fault.Usage, part.called, "must not be empty")
+		}
+		if strings.IndexByte(part.is, 0) >= 0 {
+			return fault.New(fault.Usage, part.called, "must not hold a null byte")
+		}
+		if len(part.is) > part.most {
+			return fault.New(fault.Usage, part.called, "is longer than "+strconv.Itoa(part.most)+" bytes")
+		}
+	}
+	return nil
+}
+
+// Name returns the atom's NAME.
+func (a Atom) Name() Name {
+	return a.named(Canonify(a.Operator) + "." + a.operand())
+}
+
+// operand is the last part of the name: the same whether or not it was cut.
+func (a Atom) operand() string {
+	if sum, isCut := checksumOf(a.Operand); isCut {
+		return shortened(a.Operand, sum)
+	}
+	return Canonify(a.Operand)
+}
+
+const slotPrefix = "slot-"
+
+// Slot returns the name of the n-th slot (from 1) of the atom's program on its
+// host. It has three parts and a hyphen, so no atom can have it.
+func (a Atom) Slot(n int) Name {
+	return a.named(slotPrefix + strconv.Itoa(n))
+}
+
+func (a Atom) named(what string) Name {
+	return Name(Canonify(a.Program) + "." + Canonify(a.Host) + "." + what)
+}
+
+// Canonify makes one part of a name: every byte that is not an ASCII letter or
+// digit becomes '_' (CanonifyName of the 1997 paper). What could not be read
+// back from that, or is long, is cut to 48 bytes and told apart by a checksum.
+func Canonify(part string) string {
+	if len(part) <= longestPlain {
+		if plain := underscored(part); readBack(plain) == part {
+			return plain
+		}
+	}
+	return shortened(part, checksum(part))
+}
+
+func shortened(part, sum string) string {
+	return underscored(part[:min(len(part), keptPrefix)]) + "-" + sum
+}
+
+func underscored(part string) string {
+	plain := []byte(part)
+	for i, c := range plain {
+		if !isAlnum(c) {
+			plain[i] = '_'
+		}
+	}
+	return string(plain)
+}
+
+// Exact reports whether the name determines the atom: no part of it is told
+// apart by a checksum alone. Otherwise the last lock must carry the identity.
+func (a Atom) Exact() bool { return !strings.Contains(string(a.Name()), "-") }
+
+// readBack is what a reader would take a canonical part to mean: a path where
+// it begins with '_', else a name with dots.
+func readBack(plain string) string {
+	if strings.HasPrefix(plain, "_") {
+		return strings.ReplaceAll(plain, "_", "/")
+	}
+	return strings.ReplaceAll(plain, "_", ".")
+}
+
+func isAlnum(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
+
+func checksum(part string) string { return strconv.FormatUint(uint64(cksumOf(part)), 10) }
+
+// cksumOf is the checksum that cksum(1) prints: CRC-32 with the polynomial
+// 0x04C11DB7, most significant bit first, over the bytes and then their count
+// (POSIX.1-2017, cksum). The standard library's CRC-32 is the reflected one.
+func cksumOf(text string) uint32 {
+	var crc uint32
+	add := func(b byte) {
+		crc ^= uint32(b) << 24
+		for range 8 {
+			if crc&(1<<31) != 0 {
+				crc = crc<<1 ^ 0x04C11DB7
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	for i := range len(text) {
+		add(text[i])
+	}
+	for n := len(text); n > 0; n >>= 8 {
+		add(byte(n))
+	}
+	return ^crc
+}

@@ -1,0 +1,160 @@
+package atom
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"adlock/lib/fault"
+)
+
+func TestEveryVectorGivesItsName(t *testing.T) {
+	text, err := os.ReadFile("../../test/vectors/names.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unescape := strings.NewReplacer(`\\`, `\`, `\t`, "\t")
+	cases := 0
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		field := strings.Split(line, "\t")
+		if len(field) != 5 {
+			t.Fatalf("%q has %d fields", line, len(field))
+		}
+		for i := range field {
+			field[i] = unescape.Replace(field[i])
+		}
+		atom := Atom{field[0], field[1], field[2], field[3]}
+		if got := atom.Name(); string(got) != field[4] {
+			t.Errorf("%q is named %q, want %q", atom, got, field[4])
+		}
+		cases++
+	}
+	if cases < 30 {
+		t.Fatalf("only %d vectors were read", cases)
+	}
+}
+
+func TestANameIsAFileNameThatFitsEveryFileSystem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.StringN(1, -1, 400)
+		atom := Atom{part.Draw(t, "program"), part.Draw(t, "host"), part.Draw(t, "operator"), part.Draw(t, "operand")}
+		lock := atom.Name().ActiveLock()
+		if len(lock) > 255 || strings.Trim(lock, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
+			t.Fatalf("%q is no portable file name", lock)
+		}
+		if strings.Count(lock, ".") != 4 {
+			t.Fatalf("%q does not have five parts", lock)
+		}
+	})
+}
+
+func TestPartsWithoutAChecksumAreDistinct(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.StringMatching(`[a-c/._-]{1,6}`)
+		a, b := part.Draw(t, "a"), part.Draw(t, "b")
+		if a != b && Canonify(a) == Canonify(b) {
+			t.Fatalf("%q and %q are both %q", a, b, Canonify(a))
+		}
+	})
+}
+
+func TestEmptyPartsAreRefused(t *testing.T) {
+	for _, atom := range []Atom{{"", "h", "o", "x"}, {"p", "", "o", "x"}, {"p", "h", "", "x"}, {"p", "h", "o", ""}} {
+		if atom.Check() == nil {
+			t.Errorf("%#v was accepted", atom)
+		}
+	}
+}
+
+// anyOperand is one around the length at which an operand is cut, or longer.
+func anyOperand() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		tail := rapid.StringMatching(`-?[0-9a]{0,12}`).Draw(t, "tail")
+		length := rapid.IntRange(longestOperand-20, longestOperand+20).Draw(t, "length")
+		return strings.Repeat("\x01", length) + tail
+	})
+}
+
+func TestALongOperandIsKeptShortUnderItsOwnName(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		operand := anyOperand().Draw(t, "operand")
+		whole := Atom{"p", "h", "o", operand}
+		a, err := New("p", "h", "o", operand)
+		if err != nil || len(a.Operand) > longestOperand+len("-4294967295") {
+			t.Fatalf("an operand of %d bytes (%v)", len(a.Operand), err)
+		}
+		if want := "p.h.o." + Canonify(operand); string(a.Name()) != want || a.Exact() {
+			t.Fatalf("is named %q, want %q", a.Name(), want)
+		}
+		if a.Cut() != a {
+			t.Fatal("cut twice it is another")
+		}
+		if len(operand) <= longestOperand && a != whole {
+			t.Fatal("a short operand was changed")
+		}
+	})
+}
+
+func TestOperandsOfOneBeginningAreTwoAtoms(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	a, _ := New("p", "h", "o", long+"a")
+	b, _ := New("p", "h", "o", long+"b")
+	if a == b || a.Name() == b.Name() {
+		t.Errorf("both are %s", a.Name())
+	}
+}
+
+func TestOnlyAnOperandMayBeLong(t *testing.T) {
+	long := strings.Repeat("x", longestOther+1)
+	for _, parts := range [][3]string{{long, "h", "o"}, {"p", long, "o"}, {"p", "h", long}} {
+		if _, err := New(parts[0], parts[1], parts[2], "x"); err == nil {
+			t.Errorf("%.3q was accepted", parts)
+		}
+	}
+}
+
+func FuzzCanonify(f *testing.F) {
+	f.Add("/etc/motd")
+	f.Add("\x00\xff日")
+	f.Fuzz(func(t *testing.T, part string) {
+		if got := Canonify(part); len(got) > longestPlain {
+			t.Fatalf("%q has %d bytes", got, len(got))
+		}
+	})
+}
+
+func TestAnAtomIsReadBackFromItsName(t *testing.T) {
+	for text, want := range map[string]Atom{
+		"cfengine_conf.dax.editfile._etc_motd": {"cfengine.conf", "dax", "editfile", "/etc/motd"},
+		"backup.dax.run.a-12345":               {},
+		"backup.dax.slot-1":                    {},
+		"a.b.c":                                {},
+		"a.b..d":                               {},
+		"a.b.c.d/e":                            {},
+	} {
+		if got, ok := Name(text).Atom(); got != want && ok || ok != (want != Atom{}) {
+			t.Errorf("%s: %v, %v", text, got, ok)
+		}
+	}
+}
+
+func TestAnotherAtomOfTheSameNameIsAnError(t *testing.T) {
+	mine := Atom{Program: "p", Host: "h", Operator: "o", Operand: "x"}
+	other := mine
+	other.Operand = "y"
+	for _, found := range []Atom{mine, {}} {
+		if err := mine.CheckFound("lock.p.h.o.x", found); err != nil {
+			t.Error(err)
+		}
+	}
+	const want = "lock.p.h.o.x: is the lock of another atom with the same name: p on h: o y (wanted: p on h: o x)"
+	if err := mine.CheckFound("lock.p.h.o.x", other); err == nil || err.Error() != want || fault.KindOf(err) != fault.System {
+		t.Errorf("got %v", err)
+	}
+}

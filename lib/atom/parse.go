@@ -1,0 +1,92 @@
+package atom
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Name is NAME: PROGRAM.HOST.OPERATOR.OPERAND of an atom, or PROGRAM.HOST.slot-N
+// of a slot, each part made canonical. So it can lead nowhere but to a file of the
+// lock directory. Made by Atom.Name, Atom.Slot or ParseFile.
+type Name string
+
+// parseName returns the NAME that text is; false where it is none.
+func parseName(text string) (Name, bool) {
+	parts := strings.Split(text, ".")
+	if len(parts) == 3 && isSlotPart(parts[2]) {
+		parts = parts[:2]
+	} else if len(parts) != 4 {
+		return "", false
+	}
+	for _, part := range parts {
+		if !isCanonical(part) {
+			return "", false
+		}
+	}
+	return Name(text), true
+}
+
+func isSlotPart(part string) bool { return slotNumber(part) > 0 }
+
+// slotNumber is 0 where part is no slot's.
+func slotNumber(part string) int {
+	if number, is := strings.CutPrefix(part, slotPrefix); is {
+		if n, isNumber := parseNumber(number); isNumber {
+			return n
+		}
+	}
+	return 0
+}
+
+// isCanonical tells whether Canonify can have made the part.
+func isCanonical(part string) bool {
+	head, sum, hasSum := strings.Cut(part, "-")
+	if head == "" || underscored(head) != head {
+		return false
+	}
+	if !hasSum {
+		return len(head) <= longestPlain
+	}
+	n, err := strconv.ParseUint(sum, 10, 32)
+	wanted := len(head) == keptPrefix || len(head) < keptPrefix && strings.Contains(head, "_")
+	return wanted && err == nil && strconv.FormatUint(n, 10) == sum
+}
+
+// Atom returns the atom that has the name; false where a checksum tells a part of
+// it, which cannot be read back, or where it is a slot.
+func (n Name) Atom() (Atom, bool) {
+	parts := strings.Split(string(n), ".")
+	if len(parts) != 4 {
+		return Atom{}, false
+	}
+	a := Atom{Program: readBack(parts[0]), Host: readBack(parts[1]), Operator: readBack(parts[2]), Operand: readBack(parts[3])}
+	return a, a.Check() == nil && a.Name() == n
+}
+
+// IsSlot tells a slot from an atom, whose name has one part more.
+func (n Name) IsSlot() bool { return strings.Count(string(n), ".") == 2 }
+
+// SlotNumber is the number of a slot, from 1; 0 for an atom.
+func (n Name) SlotNumber() int {
+	if !n.IsSlot() {
+		return 0
+	}
+	return slotNumber(string(n[len(n.Prefix()):]))
+}
+
+// Host returns the canonical HOST, whose record tells of the atom.
+func (n Name) Host() string {
+	host, _, _ := strings.Cut(n.behindProgram(), ".")
+	return host
+}
+
+// Prefix returns PROGRAM.HOST. with both dots: what the names of all atoms and slots
+// of the program on its host begin with, and no others.
+func (n Name) Prefix() string {
+	return string(n[:len(n)-len(n.behindProgram())]) + n.Host() + "."
+}
+
+func (n Name) behindProgram() string {
+	_, rest, _ := strings.Cut(string(n), ".")
+	return rest
+}

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"adlock/lib/fault"
+)
+
+// IsRemote says whether a store is an address beyond this machine; else it is a
+// lock directory, or empty for the usual one.
+func IsRemote(store string) bool { return strings.Contains(store, "://") }
+
+// isMistyped says whether a store is an address without its slashes.
+func isMistyped(store string) bool {
+	scheme, _, _ := strings.Cut(store, ":")
+	return strings.HasPrefix(store, scheme+":") && slices.Contains([]string{"etcd", "ftp", "ftps"}, scheme) && !IsRemote(store)
+}
+
+// StoreOption is --store of the verbs that tell of locks: it says, as ADLOCK_STORE
+// does, to this process and to the partner programs that it starts, where those are.
+func StoreOption() Option {
+	return Option{
+		Name: "store", Env: storeVariable, Arg: "URL", Help: StoreHelp,
+		Set: func(value string) error {
+			if value == "" {
+				return errors.New("must not be empty")
+			}
+			return os.Setenv(storeVariable, value)
+		},
+	}
+}
+
+const storeVariable = "ADLOCK_STORE"
+
+// StoreHelp is what the help says of --store.
+const StoreHelp = "where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR"
+
+// NoStore is the error of what is neither a directory nor a store's address.
+func NoStore(store string) error {
+	return fault.New(fault.Usage, store, "is no store: want a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR")
+}
+
+// Dir returns the lock directory that is meant where no option names a store:
+// $ADLOCK_STORE, or the usual one.
+func Dir() (string, error) { return DirOf(os.Getenv(storeVariable)) }
+
+// DirOf returns the lock directory that is meant by a store. For none, and for one
+// beyond this machine, whose runlog is kept there, it is the usual one: $ADLOCK_DIR,
+// else for root /var/lib/adlock, for others $HOME/.local/state/adlock.
+// (XDG_STATE_HOME is not read: cron does not have it, and one job would get two
+// directories.)
+func DirOf(store string) (string, error) {
+	if isMistyped(store) {
+		return "", NoStore(store)
+	}
+	if store != "" && !IsRemote(store) {
+		return store, nil
+	}
+	return usualDir(os.Geteuid())
+}
+
+func usualDir(uid int) (string, error) {
+	if dir := os.Getenv("ADLOCK_DIR"); dir != "" {
+		return dir, nil
+	}
+	if uid == 0 {
+		return "/var/lib/adlock", nil
+	}
+	home := os.Getenv("HOME")
+	if !path.IsAbs(home) {
+		return "", fault.New(fault.Unavailable, "ADLOCK_DIR", "is not set, and HOME is no absolute path")
+	}
+	return DirOfHome(home), nil
+}
+
+// DirOfHome is the usual lock directory of a user who has that home.
+func DirOfHome(home string) string { return path.Join(home, ".local/state/adlock") }
+
+// RunlogDir returns the directory of the runlogs: $ADLOCK_LOGDIR, else the lock
+// directory.
+func RunlogDir() (string, error) {
+	if dir := runlogDir(""); dir != "" {
+		return dir, nil
+	}
+	return Dir()
+}
+
+// runlogDir is where the runlog of a lock directory is.
+func runlogDir(dir string) string {
+	if elsewhere := os.Getenv("ADLOCK_LOGDIR"); elsewhere != "" {
+		return elsewhere
+	}
+	return dir
+}

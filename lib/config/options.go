@@ -1,0 +1,317 @@
+// Package config is every setting of the programs: the options and variables by
+// which it is given, its default, the paths and the partner programs. There is
+// one table of options (Option) and one parser for all of them.
+package config
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"adlock/lib/fault"
+	"adlock/lib/limit"
+)
+
+// Option is one option of a verb: on the command line, in the environment, and
+// in the help.
+type Option struct {
+	Name  string // --NAME
+	Alias string // a second name; one letter: -A
+	Env   string // the variable that sets it too; "": none
+	Arg   string // what its value is called; "": a switch
+	Set   func(value string) error
+	Said  *Place // where it was said; nil: nobody asks
+
+	Help    string // "": the help does not tell of it
+	Default string // what it is where nothing is said; "": nothing, or no
+
+	// Inherited: a job inherits the variable. Of others it does not, as they were
+	// said of the one lock that it runs under (Environment).
+	Inherited bool
+}
+
+// Place is where an option was said. Of two that contradict each other the one on the
+// command line counts: what the environment says is said of every line of a crontab.
+type Place int
+
+// The places; the greater one counts.
+const (
+	Unsaid Place = iota
+	InEnvironment
+	OnCommandLine
+)
+
+func (o *Option) say(place Place, value string) error {
+	if o.Said != nil {
+		*o.Said = place
+	}
+	return o.Set(value)
+}
+
+// ErrHelp says that --help was asked for: that is for whoever prints it.
+var ErrHelp = errors.New("help")
+
+// unknown is why a verb or an option is refused: the text says which, and what was
+// probably meant. Program.Hint adds who knows better.
+type unknown string
+
+func (u unknown) Error() string { return string(u) }
+
+func unknownOption(name string, options []Option) error {
+	var names []string
+	for _, o := range options {
+		if o.Help != "" {
+			names = append(names, o.Name)
+		}
+	}
+	return unknownWord("option", name, "--", names)
+}
+
+func unknownWord(kind, word, before string, words []string) error {
+	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown(UnknownText(kind, word, before, words))}
+}
+
+// UnknownText is why a word that is none of the words is refused: it names the one that
+// was probably meant, with what is to be written before it.
+func UnknownText(kind, word, before string, words []string) string {
+	text := "unknown " + kind
+	if meant := nearest(word, words); meant != "" {
+		text += ": did you mean " + before + meant + "?"
+	}
+	return text
+}
+
+// Parse sets the options from the environment, then from args, and returns what
+// follows them: from the first argument that is no option, or after "--".
+func Parse(options []Option, args []string) (rest []string, err error) {
+	for _, o := range options {
+		if value := os.Getenv(o.Env); o.Env != "" && value != "" {
+			if err := o.say(InEnvironment, value); err != nil {
+				return nil, &fault.Error{Kind: fault.Usage, Object: o.Env, Err: err}
+			}
+		}
+	}
+	for len(args) > 0 {
+		arg := args[0]
+		switch {
+		case arg == "--":
+			return args[1:], nil
+		case arg == "--help" || arg == "-h":
+			return nil, ErrHelp
+		case len(arg) < 2 || arg[0] != '-':
+			return args, nil
+		}
+		if args, err = parseOne(options, arg, args[1:]); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// Environment is this process's own without what was said of one lock: with that
+// a job's own locks would be taken, and wait for it (its slot, say) for ever.
+func Environment(options []Option) []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.ContainsFunc(options, func(o Option) bool { return o.Env == name && !o.Inherited })
+	})
+}
+
+// parseOne sets the option arg, whose value may be the next argument.
+func parseOne(options []Option, arg string, next []string) (rest []string, err error) {
+	name, value, inline := strings.Cut(arg, "=")
+	o := find(options, name)
+	switch {
+	case o == nil:
+		return nil, unknownOption(name, options)
+	case o.Arg == "" && inline:
+		return nil, fault.New(fault.Usage, name, "takes no value")
+	case o.Arg == "":
+		value = "yes"
+	case !inline && (len(next) == 0 || next[0] == "--" || find(options, next[0]) != nil): // a variable that was empty, mostly
+		return nil, fault.New(fault.Usage, name, "needs a value")
+	case !inline:
+		value, next = next[0], next[1:]
+	}
+	if err := o.say(OnCommandLine, value); err != nil {
+		return nil, &fault.Error{Kind: fault.Usage, Object: name, Err: err}
+	}
+	return next, nil
+}
+
+func find(options []Option, arg string) *Option {
+	for i, o := range options {
+		if arg == "--"+o.Name || o.Alias != "" && (arg == "--"+o.Alias || len(o.Alias) == 1 && arg == "-"+o.Alias) {
+			return &options[i]
+		}
+	}
+	return nil
+}
+
+// The kinds of values. Each returns a setter for one variable.
+
+// Text takes the value as it is. An empty one is refused: mostly it is a
+// variable that was not set, and the default would then be another lock.
+func Text(to *string) func(string) error {
+	return func(value string) error {
+		if value == "" {
+			return errors.New("must not be empty")
+		}
+		*to = value
+		return nil
+	}
+}
+
+// AnyText takes the value as it is, an empty one too: as if the option were not given.
+func AnyText(to *string) func(string) error {
+	return func(value string) error {
+		*to = value
+		return nil
+	}
+}
+
+// Duration takes what limit.Parse takes.
+func Duration(to *time.Duration) func(string) error {
+	return func(value string) (err error) {
+		*to, err = limit.Parse(value)
+		return err
+	}
+}
+
+// Bounded is Duration for a time that has to end.
+func Bounded(to *time.Duration) func(string) error {
+	return func(value string) error {
+		if value == "never" || value == "forever" {
+			return badValue(value, `want a time that ends, such as "5m"`)
+		}
+		if Duration(to)(value) != nil {
+			return badValue(value, "want "+limit.Form)
+		}
+		return nil
+	}
+}
+
+// The shortest period of ticks is that of a store's clock; the longest leaves room for
+// counting some.
+const (
+	shortestPeriod = time.Second
+	longestPeriod  = 10 * 365 * 24 * time.Hour
+)
+
+// Period is the length of ticks; 0: there are none.
+func Period(to *time.Duration) func(string) error {
+	return func(value string) error {
+		var period time.Duration
+		if Duration(&period)(value) != nil || period != 0 && (period < shortestPeriod || period > longestPeriod) {
+			return badValue(value, "want a time from 1s to ten years, or 0")
+		}
+		*to = period
+		return nil
+	}
+}
+
+// waitFor is Duration for a time to wait: without end it is forever. Never would be
+// read as not to wait at all.
+func waitFor(to *time.Duration) func(string) error {
+	return func(value string) error {
+		switch value {
+		case "never":
+			return badValue(value, `want "forever" to wait without end, 0 not to wait`)
+		case "forever":
+			*to = limit.Never
+			return nil
+		}
+		if Duration(to)(value) != nil {
+			return badValue(value, "want "+limit.Form+`; or "forever"`)
+		}
+		return nil
+	}
+}
+
+// learned is like the setter set, and takes "auto" as well: the atom's own
+// history decides. The later word counts, so anything else takes that back.
+func learned(set func(string) error, auto *bool) func(string) error {
+	return func(value string) error {
+		*auto = value == "auto"
+		if *auto {
+			return nil
+		}
+		return set(value)
+	}
+}
+
+// Given is Duration that also remembers that the limit was asked for.
+func Given(to *time.Duration, asked *bool) func(string) error {
+	return func(value string) error {
+		*asked = true
+		return Duration(to)(value)
+	}
+}
+
+// Toggle is a switch; in the environment 1, yes, true or 0, no, false.
+func Toggle(to *bool) func(string) error {
+	return func(value string) error {
+		switch value {
+		case "1", "yes", "true":
+			*to = true
+		case "0", "no", "false":
+			*to = false
+		default:
+			return badValue(value, "want 1 or 0")
+		}
+		return nil
+	}
+}
+
+// Number is a whole number from least to most.
+func Number(to *int, least, most int) func(string) error {
+	return func(value string) (err error) {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < least || n > most {
+			return badValue(value, "want a whole number from "+strconv.Itoa(least)+" to "+strconv.Itoa(most))
+		}
+		*to = n
+		return nil
+	}
+}
+
+// Instant is a point of the wall clock in seconds since the epoch; fractions
+// are allowed.
+func Instant(to *time.Time) func(string) error {
+	return func(value string) error {
+		seconds, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(seconds > 0 && seconds < 1<<33) {
+			return badValue(value, "want seconds since the epoch")
+		}
+		whole := int64(seconds)
+		*to = time.Unix(whole, int64((seconds-float64(whole))*1e9))
+		return nil
+	}
+}
+
+// Uptime is a point of the clock of /proc/uptime, in seconds.
+func Uptime(to *time.Duration) func(string) error {
+	return func(value string) error {
+		seconds, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(seconds >= 0 && seconds < 1<<33) {
+			return badValue(value, "want seconds since the boot")
+		}
+		*to = time.Duration(seconds * float64(time.Second))
+		return nil
+	}
+}
+
+func badValue(value, want string) error {
+	return fault.New(fault.Usage, strconv.Quote(value), want)
+}
+
+// PID reads a process id: whole, above 0.
+func PID(value string) (pid int, err error) {
+	if err := Number(&pid, 1, 1<<30)(value); err != nil {
+		return 0, err
+	}
+	return pid, nil
+}

@@ -1,0 +1,99 @@
+package config
+
+import (
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"adlock/lib/fault"
+)
+
+// The helper, and the programs that it hands over to. What they link would make it
+// several times as large, and slower to start, for every script.
+const (
+	Helper    = "adlock"
+	Locksmith = "adlock-locksmith" // stores beyond this machine
+	Reporter  = "adlock-report"    // the verbs that tell people what is and what was
+)
+
+// Reports are the verbs of the Reporter, which the helper hands over to it.
+var Reports = []Verb{
+	{Name: "status", Does: "list every atom of the lock directory or the store, or those that are called so", Args: "[NAME...]"},
+	{Name: "log", Does: "show the runlog: what was taken, denied, released and ended", Args: "[NAME]"},
+	{Name: "report", Does: "tell how the atoms fared over a period, and what to mend", Args: "[NAME]"},
+	{Name: "timeline", Does: "draw when each atom ran, was denied and was ended", Args: "[NAME]"},
+	{Name: "metrics", Does: "tell Prometheus of each atom: for node_exporter's textfile collector"},
+	{Name: "tune", Does: "tell what atoms have learned (limits that are auto), and what that would decide", Args: "[NAME]"},
+	{Name: "check", Does: "look for the usual mistakes with locks in shell scripts and crontabs", Args: "FILE...", More: moreOfCheck},
+	{Name: "wrap", Does: "put the jobs of a crontab (FILE, or standard input) under adlock run, with limits from their schedules", Args: "[FILE]", More: moreOfWrap},
+	{Name: "doctor", Does: "tell whether this machine is fit to keep locks", More: moreOfDoctor},
+}
+
+func moreOfCheck() []List {
+	return []List{
+		{Title: "texts", Lines: [][2]string{
+			{"-", "as FILE: standard input (crontab -l | adlock check -)"},
+			{"# adlock: ignore", "as a comment in a line: nothing is said of that line"},
+		}},
+		{Title: "exit statuses", Lines: [][2]string{
+			{"0, 1", "no mistake; some, each told as FILE:LINE: mistake: reason; cure"},
+			{"64", "a FILE is neither a script nor a crontab (69, 77: it is not there, it may not be read)"},
+		}},
+	}
+}
+
+func moreOfWrap() []List {
+	return []List{
+		{Title: "texts", Lines: [][2]string{{"-", "as FILE: standard input"}}},
+		{Title: "how it is used", Lines: [][2]string{
+			{"crontab -l | adlock wrap --diff", "look first"},
+			{"crontab -l | adlock wrap | crontab -", "your crontab; what is refused comes out as it came in"},
+			{"crontab -l | adlock wrap --unwrap | crontab -", "and back"},
+			{"adlock wrap -u --diff /etc/cron.d/x | patch /etc/cron.d/x", "a file of the system"},
+		}},
+		{Title: "what a line gets", Lines: [][2]string{
+			{"--name", "what it runs; with a word or a checksum more where two jobs would share a name"},
+			{"--expire-after", "half as long again as the shortest time between two of its starts, 15m at least"},
+			{"/bin/sh -c '...'", "where it has the syntax of a shell; another SHELL of the crontab always"},
+		}},
+	}
+}
+
+func moreOfDoctor() []List {
+	return []List{{Title: "exit statuses", Lines: [][2]string{{"0, 1", "it is (warnings are told all the same); something failed"}}}}
+}
+
+// Become replaces this process by a partner program that is installed beside
+// it, else by the one on PATH, with the verb and its arguments. It returns only
+// with an error: 69 where the program is missing; need says what it is for. It
+// keeps the name that it was called by, for its help and for ps(1).
+func Become(partner, need, verb string, args []string) error {
+	path, err := FindPartner(partner, need)
+	if err != nil {
+		return err
+	}
+	err = syscall.Exec(path, append([]string{os.Args[0], verb}, args...), os.Environ())
+	return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
+}
+
+// FindPartner returns the path of a partner program that is installed beside this one, else of
+// the one on PATH; 69 where there is none.
+func FindPartner(partner, need string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		if beside := path.Join(path.Dir(self), partner); isProgram(beside) {
+			return beside, nil
+		}
+	}
+	for dir := range strings.SplitSeq(os.Getenv("PATH"), ":") {
+		if program := path.Join(dir, partner); path.IsAbs(program) && isProgram(program) {
+			return program, nil
+		}
+	}
+	return "", fault.New(fault.Unavailable, partner, "is not installed: it is needed "+need)
+}
+
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"bytes"
+	"strconv"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/sysfile"
+)
+
+// moreThreads is how many the runtime may want beside those that it has when the
+// first package is initialised, as tried under every limit from 1 on.
+const moreThreads = 6
+
+// CheckThreads refuses to go on (71) where the runtime would not get its threads
+// (ulimit -u): it would end this process later, with the lock in its hands and a
+// trace of hundreds of lines. Where it does not even get its first ones, before
+// any of our code, that cannot be helped.
+func CheckThreads() error {
+	var limit unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit)
+	if err != nil || limit.Cur == unix.RLIM_INFINITY || limit.Cur > threadsOfAll()+moreThreads {
+		return nil
+	}
+	if tryToStart(moreThreads) == unix.EAGAIN {
+		return &fault.Error{Kind: fault.System, Object: "ulimit -u " + strconv.FormatUint(limit.Cur, 10), Err: unix.EAGAIN}
+	}
+	return nil
+}
+
+// fewestFiles is how many open files are enough for a takeover, its runlog and the
+// runtime's own; a job of many members needs more, one for each.
+const fewestFiles = 16
+
+// CheckFiles refuses to go on (71) where the runtime would not get its descriptors
+// (ulimit -n), and would end this process with a trace.
+func CheckFiles() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Max >= fewestFiles {
+		return nil
+	}
+	return &fault.Error{Kind: fault.System, Object: "ulimit -n " + strconv.FormatUint(limit.Max, 10), Err: unix.EMFILE}
+}
+
+// threadsOfAll is the number of threads of all users, the fourth field of
+// /proc/loadavg (proc_loadavg(5)); where it cannot be read, more than any limit.
+func threadsOfAll() uint64 {
+	const unknown = 1 << 62
+	text, err := sysfile.ReadStart("/proc/loadavg", make([]byte, 128))
+	f := bytes.Fields(text)
+	if err != nil || len(f) < 4 {
+		return unknown
+	}
+	_, total, _ := bytes.Cut(f[3], []byte{'/'})
+	n, err := strconv.ParseUint(string(total), 10, 32)
+	if err != nil {
+		return unknown
+	}
+	return n
+}
+
+// tryToStart has n children at once, each of which ends at once: until it is
+// waited for it counts. No thread of the runtime can be tried in this way, as its
+// failure is the end.
+func tryToStart(n int) (failed error) {
+	for range n {
+		pid, err := startAndExit()
+		if err != nil {
+			return err
+		}
+		defer sysfile.Wait(pid)
+	}
+	return nil
+}
+
+// startAndExit forks by clone3(2), whose arguments are in one order on every
+// machine. The child must not do anything but leave: it has one thread, and the
+// runtime does not know.
+func startAndExit() (int, error) {
+	args := struct{ flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls uint64 }{exitSignal: uint64(unix.SIGCHLD)}
+	pid, _, errno := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	if pid == 0 {
+		for {
+			syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+	}
+	return int(pid), nil
+}

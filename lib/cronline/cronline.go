@@ -1,0 +1,146 @@
+// Package cronline reads the command of a crontab's line as the shell for crontabs
+// sees it: what its lock is called, which settings are said in it, and whether it locks
+// by itself. It changes nothing: the job's shell is given the very same text.
+package cronline
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"adlock/lib/fault"
+)
+
+// Line is what a command says to adlock.
+type Line struct {
+	Name     string   // of the lock; "": the line gives none
+	Settings []string // ADLOCK_X=VALUE, as they were written
+	Text     string   // the command itself, without what was said to adlock
+	Unlocked bool     // it is to run as it is: it locks by itself, or there is none
+}
+
+// The words by which a command says something: `: NAME ADLOCK_X=VALUE... ;`, which a
+// shell skips. Others may stand there only as long as no shell would make more of them
+// than what is written.
+const (
+	noOperation = ":"
+	setting     = "ADLOCK_"
+	blanks      = " \t"
+	white       = blanks + "\r\n"
+	operators   = "&|()<>#\r\n"
+	plain       = letters + decimal + "-./:@%+,=^"
+	letters     = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+	decimal     = "0123456789"
+)
+
+// Lockers are the programs that surely lock by themselves: another lock around theirs is
+// of no use. A name that a user may have given to a program of another kind is not
+// among them, as its job would run without any lock.
+var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
+
+// Parse reads a command. It is an error where something was surely meant for adlock
+// and is not understood: a limit that is passed over in silence would be found missing
+// on the day that it is needed.
+func Parse(command string) (Line, error) {
+	text := strings.Trim(command, white)
+	words, rest, err := cutHead(text)
+	if err != nil {
+		return Line{}, err
+	}
+	if len(words) == 0 {
+		return Line{Text: text, Unlocked: text == "" || locksItself(text)}, nil
+	}
+	l := Line{Settings: words, Text: strings.Trim(rest, white)}
+	if !strings.HasPrefix(words[0], setting) {
+		l.Name, l.Settings = words[0], words[1:]
+	}
+	l.Unlocked = l.Name == "" && l.Text == ""
+	return l, nil
+}
+
+// cutHead takes the words between `:` and `;` off a command, if they are adlock's.
+func cutHead(text string) (words []string, rest string, err error) {
+	after, is := strings.CutPrefix(text, noOperation)
+	if !is || strings.TrimLeft(after, blanks) == after {
+		return nil, text, nil
+	}
+	head, rest, closed := strings.Cut(after, ";")
+	words = strings.FieldsFunc(head, func(c rune) bool { return strings.ContainsRune(blanks, c) })
+	if closed && understood(words) {
+		return words, rest, nil
+	}
+	if !closed || strings.ContainsAny(head, operators) {
+		words = words[:min(2, len(words))] // the others may be another command's
+	}
+	for _, word := range words {
+		if isMeant(word) {
+			return nil, text, fault.New(fault.Usage, word, "is not understood: want \": NAME ADLOCK_X=VALUE... ;\" of plain words without quotes")
+		}
+	}
+	return nil, text, nil
+}
+
+// understood tells whether the words are a name, or a setting, and more settings.
+func understood(words []string) bool {
+	for i, word := range words {
+		mayBeName := i == 0 && !isMeant(word)
+		if !isPlain(word) || !mayBeName && !isSetting(word) {
+			return false
+		}
+	}
+	return true
+}
+
+// isPlain tells whether every shell takes the word for what is written.
+func isPlain(word string) bool {
+	return strings.TrimFunc(word, func(c rune) bool { return c >= 0x80 || strings.ContainsRune(plain, c) }) == ""
+}
+
+func isSetting(word string) bool { return strings.HasPrefix(word, setting) && IsAssignment(word) }
+
+// isMeant tells whether a word can only be meant as a setting.
+func isMeant(word string) bool { return strings.HasPrefix(word, setting) || isMisspelt(word) }
+
+// isMisspelt tells whether a word would be a setting in capitals, and with underlines.
+func isMisspelt(word string) bool {
+	spelt := strings.ToUpper(strings.ReplaceAll(word, "-", "_"))
+	return !strings.HasPrefix(word, setting) && strings.HasPrefix(spelt, setting) && strings.Contains(word, "=")
+}
+
+// IsAssignment tells whether a word sets a variable, where a command may stand.
+func IsAssignment(word string) bool {
+	name, _, is := strings.Cut(word, "=")
+	return is && name != "" && strings.Trim(name, letters+decimal) == "" && strings.Contains(letters, name[:1])
+}
+
+// locksItself tells whether the command is that of a program which locks, perhaps
+// behind assignments and exec.
+func locksItself(text string) bool {
+	for {
+		word, rest := cutWord(strings.TrimLeft(text, blanks))
+		if word != "exec" && !IsAssignment(word) {
+			return slices.Contains(Lockers, path.Base(word))
+		}
+		text = rest
+	}
+}
+
+// cutWord cuts the first word off, as it is written: what is quoted belongs to it.
+func cutWord(text string) (word, rest string) {
+	var quote byte
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && quote != '\'':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case strings.IndexByte(white+";&|<>()", c) >= 0:
+			return text[:i], text[i:]
+		}
+	}
+	return text, ""
+}

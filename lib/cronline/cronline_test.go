@@ -1,0 +1,123 @@
+package cronline
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"adlock/lib/fault"
+)
+
+func TestACommandIsNamedAtItsBeginningOrByItself(t *testing.T) {
+	for command, want := range map[string]Line{
+		"backup.sh":                      {Text: "backup.sh"},
+		" \tbackup.sh  'a b' \r\n":       {Text: "backup.sh  'a b'"},
+		": nightly ; backup.sh":          {Name: "nightly", Text: "backup.sh"},
+		": nightly; backup.sh":           {Name: "nightly", Text: "backup.sh"},
+		"\t :\tnightly\t;backup.sh;x":    {Name: "nightly", Text: "backup.sh;x"},
+		": nightly ;":                    {Name: "nightly"},
+		": db/a:b@c.d%e,f+g-h=i^ü\xff ;": {Name: "db/a:b@c.d%e,f+g-h=i^ü\xff"},
+		": -x ; y":                       {Name: "-x", Text: "y"},
+		": n ADLOCK_WAIT=5m ADLOCK_EXPIRE_AFTER=90m ; x": {Name: "n", Settings: []string{"ADLOCK_WAIT=5m", "ADLOCK_EXPIRE_AFTER=90m"}, Text: "x"},
+		": n ADLOCK_WAIT= ; x":                           {Name: "n", Settings: []string{"ADLOCK_WAIT="}, Text: "x"},
+		": ADLOCK_EXPIRE_AFTER=90m ; x; y":               {Settings: []string{"ADLOCK_EXPIRE_AFTER=90m"}, Text: "x; y"},
+	} {
+		wantLine(t, command, want)
+	}
+}
+
+func TestAnyOtherNoOperationIsAPlainCommand(t *testing.T) {
+	for _, command := range []string{
+		":", ": ;", ": ; x", ":name ; x", ": a b c", ": a b ; c", ": name", ": name && x", ": name & x", ": name # ; x", ": name\nx ; y",
+		": 'a;b' ; c", `: "a" ; c`, ": $name ; c", ": `x` ; c", ": * ; c", ": ~ ; c", ": a>b ; c", ": {a,b} ; c", ": a (b) ; c", `: a\ b ; c`, "! : ; x", "true ; : n ;",
+	} {
+		wantLine(t, command, Line{Text: command})
+	}
+}
+
+func TestWhatWasMeantForAdlockAndIsNotUnderstoodIsAnError(t *testing.T) {
+	for command, object := range map[string]string{
+		`: n ADLOCK_WAIT="5m" ; x`:            `ADLOCK_WAIT="5m"`,
+		": n ADLOCK_WAIT=5m x":                "ADLOCK_WAIT=5m",
+		": n ADLOCK_WAIT=5m && x":             "ADLOCK_WAIT=5m",
+		": n ADLOCK_DIR=$HOME/locks ; x":      "ADLOCK_DIR=$HOME/locks",
+		": n ADLOCK_WAIT ; x":                 "ADLOCK_WAIT",
+		": ADLOCK_WAIT ; x":                   "ADLOCK_WAIT",
+		": ADLOCK_;":                          "ADLOCK_",
+		": n ADLOCK_WAIT=5m b ; x":            "ADLOCK_WAIT=5m",
+		": ADLOCK_WAIT=5m n ; x":              "ADLOCK_WAIT=5m",
+		": n ADLOCK_WAIT=5m ADLOCK-SLOTS=2 ;": "ADLOCK_WAIT=5m",
+		": n ADLOCK_WAIT=5m\n; x":             "ADLOCK_WAIT=5m\n",
+	} {
+		_, err := Parse(command)
+		var e *fault.Error
+		if !errors.As(err, &e) || e.Kind != fault.Usage || e.Object != object {
+			t.Errorf("%q: %v", command, err)
+		}
+	}
+}
+
+func TestAMisspeltOrMisplacedSettingIsAnError(t *testing.T) {
+	for _, command := range []string{
+		": n adlock_expire_after=1m ; x", ": n ADLOCK-EXPIRE-AFTER=1m ; x", ": Adlock_Expire_After=1m ; x",
+		": n m ADLOCK_EXPIRE_AFTER=1m ; x", ": n A=1 ADLOCK_EXPIRE_AFTER=1m ; x",
+	} {
+		if l, err := Parse(command); err == nil {
+			t.Errorf("%q is read as %+v", command, l)
+		}
+	}
+	for _, command := range []string{": adlock-backup ; x", ": n m && ADLOCK_NOW=1 x ; y", ": n m", ": a b ; ADLOCK_NOW=1 x"} {
+		if l, err := Parse(command); err != nil {
+			t.Errorf("%q: %v, %+v", command, err, l)
+		}
+	}
+}
+
+func TestACommandThatLocksByItselfIsLeftAlone(t *testing.T) {
+	for _, command := range []string{
+		"flock -n /f x", "/usr/bin/flock /f x", "flock", "  exec flock /f x", "exec  /usr/local/sbin/lockf f x", "setlock -n f x",
+		"A=b flock f x", "A= B='c d' C=\"e 'f\" D=g\\ h exec adlock run x", "/opt/bin/adlock run -- x", "adlock status;x", "flock f x|y", "", " \t",
+	} {
+		if l, err := Parse(command); err != nil || !l.Unlocked {
+			t.Errorf("%q: %+v, %v", command, l, err)
+		}
+	}
+	for _, command := range []string{
+		"flocks f x", "cd /x && flock f x", "A=$(date) flock f x", "sudo flock f x", "a=flock", "'flock' f x", "xflock", "flock.sh", "/flock/x",
+		"(flock f x)", ": n ; flock f x", "exec", "A=b", "execute", "A='b flock f", "lockfile x", "#flock",
+	} {
+		if l, err := Parse(command); err != nil || l.Unlocked {
+			t.Errorf("%q: %+v, %v", command, l, err)
+		}
+	}
+}
+
+func TestWhateverTheCommandItIsReadWithoutHarm(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pieces := []string{":", " ", ";", "\t", "n", "ADLOCK_", "X", "=", "'", `"`, `\`, "flock", "exec", "\xff", "\n", "&", "$("}
+		command := strings.Join(rapid.SliceOf(rapid.SampledFrom(pieces)).Draw(t, "pieces"), "")
+		l, err := Parse(command)
+		if err == nil && !l.Unlocked && l.Name == "" && l.Text == "" {
+			t.Errorf("%q has a lock without a name: %+v", command, l)
+		}
+		for _, s := range l.Settings {
+			if name, _, is := strings.Cut(s, "="); !is || !strings.HasPrefix(name, "ADLOCK_") {
+				t.Errorf("%q has the setting %q", command, s)
+			}
+		}
+	})
+}
+
+func wantLine(t *testing.T, command string, want Line) {
+	t.Helper()
+	got, err := Parse(command)
+	if len(got.Settings) == 0 {
+		got.Settings = nil
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%q: %+v, %v", command, got, err)
+	}
+}

@@ -1,0 +1,147 @@
+// Package crontab reads crontabs, as crontab(5) of vixie-cron and its descendants has
+// them, into lines that put together again are the same bytes; understands when
+// a job starts; and puts jobs under `adlock run` and takes them out again.
+package crontab
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// DefaultPath is PATH in a crontab that does not set it (crontab(5), Debian's and
+// cronie's alike).
+const DefaultPath = "/usr/bin:/bin"
+
+// Kind is what a line is.
+type Kind int
+
+// The kinds.
+const (
+	Blank Kind = iota
+	Comment
+	Variable // NAME = VALUE, which holds for the jobs below it
+	Job
+	Unknown // Line.Why says what was expected
+)
+
+// Line is one line. A job's is Head, Command, Input and End put together; any other's
+// is Head and End.
+type Line struct {
+	Number int // 1 for the first
+	Kind   Kind
+	Why    string // of an Unknown, why it is not understood
+
+	Name, Value string // of a Variable, without the quotes that cron takes off
+
+	Head    string // what stands before the command: blanks, schedule, user, cron's own flags
+	Command string // what cron gives to the shell, with cron's escapes (\%) as they stand
+	Input   string // what it gives to the job as standard input: from the first unescaped % on
+	End     string // "\n", "\r\n", or "" for a last line that has none
+
+	Schedule Schedule // of a Job
+	User     string   // of a Job in a crontab with a user column
+}
+
+// Text is the line as it was read, its end included.
+func (l *Line) Text() string { return l.Head + l.Command + l.Input + l.End }
+
+// Text is the crontab as it was read.
+func Text(lines []Line) string {
+	var text strings.Builder
+	for i := range lines {
+		text.WriteString(lines[i].Text())
+	}
+	return text.String()
+}
+
+// Read reads a crontab; with a user column where it is one of the system
+// (/etc/crontab, /etc/cron.d). Any text can be read: what is no line of a
+// crontab is Unknown.
+func Read(text string, userColumn bool) []Line {
+	var lines []Line
+	for whole := range strings.Lines(text) {
+		body, end := cutEnd(whole)
+		line := lineOf(body, userColumn)
+		line.Number, line.End = len(lines)+1, end
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// cutEnd cuts the end of the line off. A carriage return in it is a part of the
+// command for cron, and stays outside of what is put around the command.
+func cutEnd(whole string) (body, end string) {
+	body = strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
+	return body, whole[len(body):]
+}
+
+// Refuse returns why a text is no crontab at all, nil where it is one. In a
+// crontab at least as many lines are jobs as are not understood: so a script, a unit
+// of systemd or an anacrontab is told from a crontab with a slip in it.
+func Refuse(lines []Line) error {
+	jobs, unknown, first := 0, 0, -1
+	for i := range lines {
+		switch {
+		case strings.Contains(lines[i].Text(), "\x00"):
+			return refusal(&lines[i], "a NUL byte")
+		case lines[i].Kind == Job:
+			jobs++
+		case lines[i].Kind == Unknown:
+			if unknown++; first < 0 {
+				first = i
+			}
+		}
+	}
+	if unknown <= jobs {
+		return nil
+	}
+	return refusal(&lines[first], lines[first].Why)
+}
+
+func refusal(l *Line, why string) error {
+	return errors.New("is no crontab: line " + strconv.Itoa(l.Number) + ": " + why)
+}
+
+// Setting is the value that a variable has for the line at index at: that of the last
+// such line above it.
+func Setting(lines []Line, at int, name string) (value string, set bool) {
+	for i := at - 1; i >= 0; i-- {
+		if lines[i].Kind == Variable && lines[i].Name == name {
+			return lines[i].Value, true
+		}
+	}
+	return "", false
+}
+
+// Misread returns the first job that shows that the crontab was read with a user column
+// which it does not have, or the other way round; nil where most jobs show no such
+// thing. A first word that is a user here and no command was meant as a user; one
+// alone may be a command that is not installed (mail).
+func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) bool) (first *Line) {
+	jobs, misread := 0, 0
+	for i := range lines {
+		l := &lines[i]
+		if l.Kind != Job {
+			continue
+		}
+		jobs++
+		if l.misread(userColumn, isUser, isCommand) {
+			if misread++; first == nil {
+				first = l
+			}
+		}
+	}
+	if 2*misread <= jobs {
+		return nil
+	}
+	return first
+}
+
+func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool) bool {
+	if userColumn {
+		return isCommand(l.User) && !isUser(l.User)
+	}
+	words := strings.Fields(l.Command)
+	return len(words) > 1 && isUser(words[0]) && !isCommand(words[0])
+}

@@ -1,0 +1,151 @@
+package crontab
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const blanks = " \t"
+
+// variable is a line NAME = VALUE. cron looks for one before it looks for a job
+// (load_env of vixie-cron); the name may stand in quotes.
+var variable = regexp.MustCompile(`^[ \t]*("[A-Za-z_]\w*"|'[A-Za-z_]\w*'|[A-Za-z_]\w*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
+
+func lineOf(body string, userColumn bool) Line {
+	text := strings.Trim(body, blanks+"\r")
+	switch {
+	case text == "":
+		return Line{Kind: Blank, Head: body}
+	case text[0] == '#':
+		return Line{Kind: Comment, Head: body}
+	}
+	if found := variable.FindStringSubmatch(body); found != nil {
+		return Line{Kind: Variable, Head: body, Name: unquoted(found[1]), Value: unquoted(found[2])}
+	}
+	return jobOf(body, userColumn)
+}
+
+// unquoted takes off the quotes around a text where both ends have the same.
+func unquoted(text string) string {
+	last := len(text) - 1
+	if last > 0 && (text[0] == '"' || text[0] == '\'') && text[last] == text[0] {
+		return text[1:last]
+	}
+	return text
+}
+
+// scanner takes words off the front of a line.
+type scanner struct {
+	line string
+	at   int
+}
+
+// word takes the next word, and the blanks around it.
+func (s *scanner) word() string {
+	s.skip()
+	rest := s.line[s.at:]
+	end := strings.IndexAny(rest, blanks)
+	if end < 0 {
+		end = len(rest)
+	}
+	s.at += end
+	s.skip()
+	return rest[:end]
+}
+
+func (s *scanner) skip() {
+	s.at = len(s.line) - len(strings.TrimLeft(s.line[s.at:], blanks))
+}
+
+func jobOf(body string, userColumn bool) Line {
+	unknown := func(why string) Line { return Line{Kind: Unknown, Head: body, Why: why} }
+	s := scanner{line: body}
+	l := Line{Kind: Job}
+	var why string
+	if l.Schedule, why = s.schedule(); why != "" {
+		return unknown(why)
+	}
+	if userColumn {
+		if l.User = s.word(); !isUserName(l.User) {
+			return unknown("no user stands where one should: " + strconv.Quote(l.User))
+		}
+	}
+	s.flags()
+	l.Head = body[:s.at]
+	l.Command, l.Input = cutInput(body[s.at:])
+	if why := noCommand(l.Command); why != "" {
+		return unknown(why)
+	}
+	return l
+}
+
+// schedule takes the schedule. A minus sign before it keeps cronie (and SUSE's cron)
+// from telling syslog; it is cron's business.
+func (s *scanner) schedule() (schedule Schedule, why string) {
+	s.skip()
+	if rest := s.line[s.at:]; len(rest) > 1 && rest[0] == '-' && !strings.ContainsAny(rest[1:2], blanks) {
+		s.at++
+	}
+	if s.line[s.at] == '@' {
+		return named(s.word())
+	}
+	var fields [5]string
+	for i := range fields {
+		if fields[i] = s.word(); fields[i] == "" {
+			return Schedule{}, "neither a comment nor a variable, and too short for a schedule of five fields and a command"
+		}
+	}
+	return scheduleOf(fields)
+}
+
+// flags takes the flags that cron of OpenBSD and FreeBSD has before the command: no
+// mail where it succeeds, no log, one at a time.
+func (s *scanner) flags() {
+	for {
+		before := s.at
+		if word := s.word(); len(word) < 2 || word[0] != '-' || strings.Trim(word[1:], "nqs") != "" {
+			s.at = before
+			return
+		}
+	}
+}
+
+// isUserName tells whether a word can be the user column, with a login class or a
+// group behind it as the BSDs have it. A path, an assignment or a number is none.
+func isUserName(word string) bool {
+	return word != "" && !strings.ContainsAny(word, "=$%\"'`;&|<>()[]{}*?!#\\,") && word[0] != '-' && word[0] != '/' &&
+		word[0] != '.' && strings.Trim(word, "0123456789") != ""
+}
+
+// noCommand says why a text is no command. A number alone is the second column of an
+// anacrontab, in which the name of a job and the command follow; vixie-cron itself
+// refuses a sixth star, and takes "@daily = x" for a variable.
+func noCommand(text string) (why string) {
+	text = strings.Trim(text, blanks+"\r")
+	first := text
+	if end := strings.IndexAny(text, blanks); end >= 0 {
+		first = text[:end]
+	}
+	switch {
+	case text == "":
+		return "a schedule without a command"
+	case strings.Trim(first, "0123456789") == "" || text[0] == '*' || text[0] == '=':
+		return "this stands where the command should: " + strconv.Quote(first)
+	}
+	return ""
+}
+
+// cutInput cuts at the first % without a backslash before it, as cron does: what is
+// behind it is standard input. A backslash takes the next byte with it, whatever that is.
+func cutInput(text string) (command, input string) {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '%':
+			return text[:i], text[i:]
+		}
+	}
+	return text, ""
+}

@@ -1,0 +1,271 @@
+package crontab
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/adhocore/gronx"
+
+	"adlock/lib/limit"
+)
+
+// crontabs are the files of testdata: name and text.
+func crontabs(t testing.TB) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/*")
+	if err != nil || len(paths) < 29 {
+		t.Fatal(paths, err)
+	}
+	all := map[string]string{}
+	for _, path := range paths {
+		if strings.HasSuffix(path, ".md") || strings.HasSuffix(path, "/fuzz") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(path)] = string(text)
+	}
+	return all
+}
+
+// hasUsers tells which files of testdata have a user column.
+func hasUsers(name string) bool {
+	switch name {
+	case "bsd-minix", "bsd-openbsd", "man-crontab5", "odd-anacrontab":
+		return false
+	}
+	return true
+}
+
+// one is the only line of a text.
+func one(t testing.TB, text string, userColumn bool) Line {
+	t.Helper()
+	lines := Read(text, userColumn)
+	if len(lines) != 1 {
+		t.Fatalf("%q has %d lines", text, len(lines))
+	}
+	return lines[0]
+}
+
+func TestALineIsCutWhereCronCutsIt(t *testing.T) {
+	for _, c := range []struct {
+		text                               string
+		userColumn                         bool
+		schedule, user, head, cmd, in, end string
+	}{
+		{"* * * * * true", false, "* * * * *", "", "* * * * * ", "true", "", ""},
+		{" \t*/5\t*  * * *\t true -v \n", false, "*/5 * * * *", "", " \t*/5\t*  * * *\t ", "true -v ", "", "\n"},
+		{"-*/15 * * * *   root  test -x /a\r\n", true, "*/15 * * * *", "root", "-*/15 * * * *   root  ", "test -x /a", "", "\r\n"},
+		{"@hourly www-data:www x%in%put\n", true, "@hourly", "www-data:www", "@hourly www-data:www ", "x", "%in%put", "\n"},
+		{`0 9 * * * -n sleep $((RANDOM \% 4096)) %`, false, "0 9 * * *", "", "0 9 * * * -n ", `sleep $((RANDOM \% 4096)) `, "%", ""},
+		{`0 9 * * * root -nq x \\%y`, true, "0 9 * * *", "root", "0 9 * * * root -nq ", `x \\`, "%y", ""},
+		{"@600 -x", false, "@600", "", "@600 ", "-x", "", ""},
+		{"~ 0~5 * * 7 a=b c", false, "~ 0~5 * * 7", "", "~ 0~5 * * 7 ", "a=b c", "", ""},
+	} {
+		l := one(t, c.text, c.userColumn)
+		got := []string{l.Schedule.Text, l.User, l.Head, l.Command, l.Input, l.End}
+		want := []string{c.schedule, c.user, c.head, c.cmd, c.in, c.end}
+		if strings.Join(got, "\x00") != strings.Join(want, "\x00") || l.Kind != Job {
+			t.Errorf("%q: kind %d (%s), %q, want %q", c.text, l.Kind, l.Why, got, want)
+		}
+	}
+}
+
+func TestALineIsOfItsKind(t *testing.T) {
+	for text, want := range map[string]Kind{
+		"": Blank, " \t": Blank, "\r\n": Blank, "#x": Comment, "  # * * * * * x": Comment,
+		"A=b": Variable, ` "A" = 'b c' `: Variable, "A_1=": Variable, "MAILTO = ": Variable,
+		"*/5 * * * * A=b": Job, "@DAILY x": Unknown, "@daily = x": Unknown, "* * * * * * x": Unknown, "@daily *x": Unknown, "5 4 * * sun-7,Mon x": Job, "5 4 * * Sun x": Job, "0 0 30 feb * x": Job,
+		"* * * * *": Unknown, "@daily": Unknown, "@dialy x": Unknown, "60 * * * * x": Unknown, "1,60 * * * * x": Unknown, "61/5 * * * * x": Unknown,
+		"* 24 * * * x": Unknown, "* * 0 * * x": Unknown, "* * * 13 * x": Unknown, "* * * * 8 x": Unknown, "*/0 * * * * x": Unknown,
+		"? 6 * * * x": Unknown, "* * L * * x": Unknown, "* * * * 5#2 x": Unknown, "5- * * * * x": Unknown, "1,,2 * * * * x": Unknown, ", * * * * x": Unknown,
+		"6-5 * * * * x": Unknown, "* * * * * %x": Unknown, "@monthly 45 x": Unknown, "- * * * * x": Unknown, "-": Unknown, "@": Unknown, "@0 x": Unknown,
+		"@99999999999 x": Unknown, "echo hello, this is a script": Unknown, "fi": Unknown, "[Unit]": Unknown, "\x00": Unknown,
+	} {
+		lines := Read(text, false)
+		if text == "" {
+			if len(lines) != 0 {
+				t.Errorf("an empty text has %d lines", len(lines))
+			}
+			continue
+		}
+		if got := lines[0]; got.Kind != want || (want == Unknown) != (got.Why != "") {
+			t.Errorf("%q is of kind %d (%s), want %d", text, got.Kind, got.Why, want)
+		}
+	}
+}
+
+func TestAUserColumnHoldsAUser(t *testing.T) {
+	for text, want := range map[string]Kind{
+		"@daily root x": Job, "@daily www-data:www-data/daemon x": Job, `@daily DOMAIN+user x`: Job, "@daily _ntp x": Job, "@daily henry@example.org x": Job,
+		"@daily /bin/x y": Unknown, "@daily 45 x": Unknown, "@daily root": Unknown, "@daily A=b x": Unknown, "@daily [ -x /y ]": Unknown, "@daily $HOME/x y": Unknown,
+	} {
+		if got := one(t, text, true); got.Kind != want {
+			t.Errorf("%q is of kind %d (%s), want %d", text, got.Kind, got.Why, want)
+		}
+	}
+}
+
+func TestAScheduleHasAShortestAndALongestTimeBetweenStarts(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"* * * * *": {"1m", "1m"}, "*/5 * * * *": {"5m", "5m"}, "5-55/10 * * * *": {"10m", "10m"}, "09,39 * * * *": {"30m", "30m"},
+		"*/7 * * * *": {"4m", "7m"}, "0 9-17 * * 1-5": {"1h", "2d16h"}, "57 0 * * 0": {"1w", "1w"}, "0 0 * * 7": {"1w", "1w"}, "5 4 * * sun": {"1w", "1w"},
+		"0 0 * * 4-7": {"1d", "4d"}, "0 0 1 * *": {"4w", "4w3d"}, "0 0 1 * 1": {"1d", "1w"}, "0 0 29 2 *": {"208w5d", "208w5d"}, "0 0 30 2 *": {"0s", "0s"},
+		"1,31 0-5 * * *": {"30m", "18h30m"}, "23 0-23/2 * * *": {"2h", "2h"}, "59 23 * * *": {"1d", "1d"}, "0 0,1 * * *": {"1h", "23h"},
+		"@hourly": {"1h", "1h"}, "@daily": {"1d", "1d"}, "@midnight": {"1d", "1d"}, "@weekly": {"1w", "1w"}, "@yearly": {"52w1d", "52w2d"}, "@every_minute": {"1m", "1m"},
+		"@600": {"10m", "10m"}, "~ * * * *": {"1h", "1h"}, "0~30 2 * * *": {"1d", "1d"}, "~/15 * * * *": {"15m", "15m"}, "~ ~ ~ ~ ~": {"1d", "48w6d"},
+		"*/2 * * jan-mar *": {"2m", "39w2d2m"}, "5/20 * * * *": {"20m", "20m"}, "0 0 */2 * *": {"1d", "2d"},
+	} {
+		var s Schedule
+		if l := one(t, text+" x", false); l.Kind == Job {
+			s = l.Schedule
+		} else {
+			t.Errorf("%s: %s", text, l.Why)
+		}
+		if got := [2]string{limit.Format(s.Shortest), limit.Format(s.Longest)}; got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+	if l := one(t, "@reboot x", false); !l.Schedule.Reboot || l.Schedule.Longest != 0 {
+		t.Errorf("@reboot: %+v", l.Schedule)
+	}
+}
+
+// The slow way, asked of gronx as a whole: each minute of eleven days, or each midnight of 28 years.
+func TestTheTimesBetweenStartsAreThoseThatAClockFinds(t *testing.T) {
+	for _, c := range []struct {
+		step, span time.Duration
+		schedules  []string
+	}{
+		{time.Minute, 11 * day, []string{"*/7 * * * *", "0 9-17 * * 1-5", "5,6 3,4 * * *", "59 23 * * 1,3"}},
+		{day, 28 * 365 * day, []string{"0 0 1,9 * 2", "0 0 */9 * 2", "0 0 3-9 * */3", "0 0 * feb 0-7/2", "0 0 31 * *"}},
+	} {
+		for _, text := range c.schedules {
+			s, _ := scheduleOf([5]string(strings.Fields(text)))
+			if shortest, longest := byTheClock(t, text, c.step, c.span); s.Shortest != shortest || s.Longest != longest {
+				t.Errorf("%s: %v to %v, a clock finds %v to %v", text, s.Shortest, s.Longest, shortest, longest)
+			}
+		}
+	}
+}
+
+func byTheClock(t *testing.T, text string, step, span time.Duration) (shortest, longest time.Duration) {
+	t.Helper()
+	var last time.Time
+	for at := aDay; at.Sub(aDay) < span; at = at.Add(step) {
+		if !due(t, text, at) {
+			continue
+		}
+		if gap := at.Sub(last); !last.IsZero() {
+			longest = max(longest, gap)
+			if shortest == 0 || gap < shortest {
+				shortest = gap
+			}
+		}
+		last = at
+	}
+	return shortest, longest
+}
+
+func TestAVariableHoldsForWhatIsBelowIt(t *testing.T) {
+	lines := Read("A=1\n@daily x\nA='2 '\n@daily y\n", false)
+	for at, want := range map[int]string{0: "", 1: "1", 3: "2 "} {
+		if got, set := Setting(lines, at, "A"); got != want || set != (at > 0) {
+			t.Errorf("at %d A is %q, want %q", at, got, want)
+		}
+	}
+}
+
+func TestEveryRealCrontabIsReadAndPutTogetherAgain(t *testing.T) {
+	for name, text := range crontabs(t) {
+		lines := Read(text, hasUsers(name))
+		if Text(lines) != text {
+			t.Errorf("%s is not what it was", name)
+		}
+		err := Refuse(lines)
+		if refused := name == "odd-anacrontab" || name == "bsd-minix"; refused != (err != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, l := range lines {
+			if l.Kind == Unknown && err == nil {
+				t.Errorf("%s:%d is not understood: %s", name, l.Number, l.Why)
+			}
+		}
+	}
+}
+
+func TestWhatIsNoCrontabIsRefusedWithItsFirstLineThatIsNone(t *testing.T) {
+	for text, want := range map[string]string{
+		"#!/bin/sh\nA=b\nif x; then\n\ty\nfi\n":     `line 3: neither a comment nor a variable, and too short for a schedule of five fields and a command`,
+		"[Unit]\nDescription=x\n":                   `line 1: neither a comment nor a variable, and too short for a schedule of five fields and a command`,
+		"A=b\n1\t5\tcron.daily\t\tnice run-parts x": `line 2: not understood as the day of month of a schedule: "cron.daily"`,
+		"* * * * * x\n\x7fELF\x00\n":                `line 2: a NUL byte`,
+		"cat <<EOF | crontab -\n@daily x\nEOF\n":    `line 1: not understood as the minute of a schedule: "cat"`,
+	} {
+		if err := Refuse(Read(text, false)); err == nil || err.Error() != "is no crontab: "+want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	for _, text := range []string{"", "\n", "# x", "A=b\n", "@daily x\nfi\n"} {
+		if err := Refuse(Read(text, false)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestACrontabReadTheWrongWayIsNoticed(t *testing.T) {
+	users := func(word string) bool { return word == "root" || word == "mail" }
+	commands := func(word string) bool { return word == "rsync" || word == "mail" }
+	for _, c := range []struct {
+		text       string
+		userColumn bool
+		misread    bool
+	}{
+		{"@daily root\tx\n", false, true}, {"@daily root x\n", true, false}, {"@daily rsync -a b\n", true, true}, {"@daily rsync -a b\n", false, false},
+		{"@daily mail -s x\n", false, false}, {"@daily mail x\n", true, false}, {"@daily root\n", false, false}, {"@daily x\n@daily root x\n", false, false}, {"@daily x\n@daily root x\n@daily root y\n", false, true}, {"@daily nobody x\n", true, false},
+	} {
+		if got := Misread(Read(c.text, c.userColumn), c.userColumn, users, commands); (got != nil) != c.misread {
+			t.Errorf("%q with a user column: %t: %v", c.text, c.userColumn, got)
+		}
+	}
+}
+
+// oddities are short texts with much in them, for the fuzz tests.
+var oddities = []string{
+	"A = 'b'\n#c\n\n-*/5 1-3,6 * jan sun root x\\'y;%\\\\%z\r\n", "@daily /bin/sh -c 'x'", "SHELL=/bin/ksh\n@reboot x\n@600 -n y",
+	"- @daily \x00'", "@ \r", "-", "@daily root 'it'\\''s' | flock f x", "1 5\tcron.daily\t\tnice x", "~ 0~9 * * 7 A=b {,}x \"$(y)\" \\% #",
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range oddities {
+		f.Add(text, true)
+		f.Add(text, false)
+	}
+	f.Fuzz(func(t *testing.T, text string, userColumn bool) {
+		lines := Read(text, userColumn)
+		if got := Text(lines); got != text {
+			t.Fatalf("%q became %q", text, got)
+		}
+		_ = Refuse(lines)
+		for i, l := range lines {
+			if l.Number != i+1 || (l.Kind == Unknown) != (l.Why != "") || l.Kind != Job && l.Command+l.Input != "" {
+				t.Fatalf("%q: %+v", text, l)
+			}
+		}
+	})
+}
+
+// due asks gronx about the whole expression at once.
+func due(t *testing.T, text string, at time.Time) bool {
+	t.Helper()
+	is, err := gronx.New().IsDue(text, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is
+}

@@ -1,0 +1,57 @@
+package crontab
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// defaultShell is what cron runs commands with where no SHELL is set.
+const defaultShell = "/bin/sh"
+
+// Guards tells whether a value of SHELL is adlock's own, which puts each line of the
+// crontab under a lock.
+func Guards(shell string) bool { return strings.HasSuffix(shell, "/adlock/shell") }
+
+// shells are those that read a text in single quotes as POSIX has it.
+var shells = []string{"sh", "dash", "ash", "bash", "ksh", "ksh93", "mksh", "zsh", "yash", "posh"}
+
+// quotes tells whether a value of SHELL is one of them, by a path that needs no quotes.
+func quotes(shell string) bool {
+	return harmlessPath.MatchString(shell) && slices.Contains(shells, filepath.Base(shell))
+}
+
+// harmlessPath is an absolute path that means the same to cron and to each shell.
+var harmlessPath = regexp.MustCompile(`^/[\w./+@-]+$`)
+
+// plain is a command that means the same as arguments of `adlock run`: its words have
+// quotes, variables and patterns at most. Redirections are not plain, for a file
+// would be emptied though the job is denied, nor are substitutions, which would run
+// outside of the lock.
+var plain = regexp.MustCompile(`^((?:~|\$[A-Za-z_]\w*|[\w.+-]*)/[\w./+:@-]+|[\w.+-]+)` +
+	`(?:[ \t]+(?:[\w./:,@+=^~*?\[\]-]|\\.|'[^']*'|"(?:[^"\\$` + "`" + `]|\\.|\$[A-Za-z_]\w*)*"|\$[A-Za-z_]\w*)+)*[ \t]*$`)
+
+// isPlain tells whether a command needs no shell of its own. The words of a shell do:
+// there is no such program, or it does not do the same.
+func isPlain(command string) bool {
+	found := plain.FindStringSubmatch(command)
+	return found != nil && !slices.Contains(shellWords, found[1])
+}
+
+// shellWords are the reserved words and built-in commands of the shells above.
+var shellWords = strings.Fields(`
+	! [ [[ { } case coproc do done elif else esac fi for function if in repeat select then time until while
+	. : alias bg bind break builtin caller cd chdir command continue declare dirs disown echo enable eval exec exit
+	export false fc fg getopts hash help history jobs kill let local logout mapfile newgrp popd print printf pushd
+	pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask
+	unalias unset wait whence`)
+
+// unquote undoes fault.Quoted. What that did not write is not undone rightly: wrap it
+// again and compare.
+func unquote(word string) (text string, ok bool) {
+	if len(word) < 2 || word[0] != '\'' || word[len(word)-1] != '\'' {
+		return "", false
+	}
+	return strings.ReplaceAll(word[1:len(word)-1], `'\''`, "'"), true
+}

@@ -1,0 +1,121 @@
+package crontab
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// cron is what one cron does to a line before it hands it over (do_command.c): the
+// first % without a backslash ends the command, and before some bytes the
+// backslash is taken away.
+type cron struct{ is, unescapes string }
+
+var crons = []cron{{"Debian's and FreeBSD's cron", `%\`}, {"cronie", `%`}, {"vixie-cron 3.0", ``}}
+
+// hands is the text that the shell gets with -c, and what is left for standard input.
+func (c cron) hands(l *Line) (command, input string) {
+	text := l.Command + l.Input
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '%':
+			return b.String(), text[i:]
+		case text[i] == '\\' && i+1 < len(text):
+			if i++; strings.IndexByte(c.unescapes, text[i]) < 0 {
+				b.WriteByte('\\')
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String(), ""
+}
+
+// The helper's places: one tells what it was to run, the other runs it. So does show
+// tell its arguments.
+const (
+	telling = "#!/bin/sh\n" + `while [ "$1" != -- ]; do shift; done; shift; for word do printf '%s\0' "$word"; done` + "\n"
+	running = "#!/bin/sh\n" + `while [ "$1" != -- ]; do shift; done; shift; exec "$@"` + "\n"
+	show    = "#!/bin/sh\n" + `for word do printf '%s\0' "$word"; done` + "\n"
+)
+
+// stage is a directory with a helper of one kind, and show.
+func stage(t *testing.T, helper string) (dir string, w Wrapper) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range map[string]string{"adlock": helper, "show": show} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w = Wrapper{Adlock: filepath.Join(dir, "adlock")}
+	if !w.CanStand() {
+		t.Skip("the directory for temporary files cannot stand in a crontab: ", dir)
+	}
+	return dir, w
+}
+
+// output is what a shell prints that is given the text as cron gives it.
+func output(shell, dir, text string) string {
+	command := exec.Command(shell, "-c", text)
+	command.Dir, command.Env = dir, []string{"PATH=" + dir + ":/usr/bin:/bin", "HOME=/ho me", "V=a *", "W=b"}
+	out, _ := command.CombinedOutput() // a text that is no command fails, twice alike
+	return string(out)
+}
+
+// wrapWith wraps the line, which must be possible, and reads what comes out.
+func wrapWith(t *rapid.T, w Wrapper, text string, jobAt int) (was, is Line) {
+	lines := Read(text, false)
+	r := w.Wrap(lines)
+	if r.Done != 1 {
+		t.Skip("left")
+	}
+	return lines[jobAt], Read(r.Text, false)[jobAt]
+}
+
+func TestTheShellGetsTheVeryTextThatCronWouldGiveIt(t *testing.T) {
+	dir, w := stage(t, telling)
+	for _, name := range shells {
+		shell, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			bytes := []rune(`x'"\%;&|$` + "`" + ` (){}<>*?~#!=[]-+,.:@^/` + "\t\r\x01\x7f")
+			rapid.Check(t, func(t *rapid.T) {
+				command := rapid.StringOfN(rapid.SampledFrom(bytes), 1, 40, -1).Draw(t, "command")
+				was, is := wrapWith(t, w, "SHELL="+shell+"\n@hourly x;"+command+"\n", 1)
+				c := rapid.SampledFrom(crons).Draw(t, "cron")
+				text, input := c.hands(&was)
+				wrapped, inputThen := c.hands(&is)
+				want := shell + "\x00-c\x00" + text + "\x00"
+				if got := output(shell, dir, wrapped); got != want || inputThen != input {
+					t.Fatalf("%s: %q gives\n%q with %q, not\n%q with %q", c.is, wrapped, got, inputThen, want, input)
+				}
+			})
+		})
+	}
+}
+
+func TestAPlainCommandGetsTheSameArguments(t *testing.T) {
+	dir, w := stage(t, running)
+	pieces := []string{"a", "b-c", "'d e'", `"f g"`, "$V", `"$V"`, `"$W h"`, "$W", "*", "s?ow", "[as]*", "~", "~/i", "j=k", `\ `, `\%`, `'\%'`, `\\`, `\'`, `"it's"`, "--l", "", "/m", "n:o,p@q+r^s", "'x;y'", "\t", " ", `"\$\""`, `'$V'`}
+	rapid.Check(t, func(t *rapid.T) {
+		arguments := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 12).Draw(t, "pieces"), "")
+		program := rapid.SampledFrom([]string{"show", "./show", dir + "/show"}).Draw(t, "program")
+		was, is := wrapWith(t, w, "@hourly "+program+" "+arguments+"\n", 0)
+		if !isPlain(was.Command) {
+			t.Skip("not plain")
+		}
+		c := rapid.SampledFrom(crons).Draw(t, "cron")
+		text, _ := c.hands(&was)
+		wrapped, _ := c.hands(&is)
+		if got, want := output("/bin/sh", dir, wrapped), output("/bin/sh", dir, text); got != want {
+			t.Fatalf("%s: %q gives\n%q, not\n%q", c.is, wrapped, got, want)
+		}
+	})
+}

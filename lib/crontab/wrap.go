@@ -1,0 +1,251 @@
+package crontab
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"adlock/lib/cronline"
+	"adlock/lib/fault"
+	"adlock/lib/limit"
+)
+
+// Wrapper puts jobs under `adlock run`, and takes them out again. A wrapped line needs
+// no mark: it is one that wrapping the job in it would make.
+type Wrapper struct {
+	Adlock string // the helper's full path
+
+	// Homeless tells whether a user can have no lock directory in a home, which is the
+	// user's own where it is "": under adlock the jobs would not run. nil: nobody is.
+	Homeless func(user, home string) bool
+}
+
+// variables are those that hold for a line.
+type variables map[string]string
+
+func (v variables) shell() string {
+	if shell, set := v["SHELL"]; set {
+		return shell
+	}
+	return defaultShell
+}
+
+// Result is what became of a crontab.
+type Result struct {
+	Text string
+	Done int    // lines that were changed
+	Left []Left // lines that might have been expected to change, and why they did not
+}
+
+// Left is a line that stays as it is.
+type Left struct {
+	Line *Line
+	Why  string
+}
+
+// CanStand tells whether the helper's path can stand in a crontab as it is.
+func (w *Wrapper) CanStand() bool {
+	return harmlessPath.MatchString(w.Adlock) && filepath.Base(w.Adlock) == "adlock"
+}
+
+// Wrap puts each job under adlock that can be.
+func (w *Wrapper) Wrap(lines []Line) Result {
+	names := names(lines)
+	return each(lines, func(i int, v variables) (string, string) {
+		return w.wrapped(&lines[i], v, names[i])
+	})
+}
+
+// Unwrap undoes Wrap, by whatever path the helper was called then.
+func Unwrap(lines []Line) Result {
+	return each(lines, func(i int, v variables) (string, string) {
+		return unwrapped(&lines[i], v)
+	})
+}
+
+// each changes each line that is a job, or tells why it is left.
+func each(lines []Line, change func(i int, v variables) (text, why string)) Result {
+	var r Result
+	var text strings.Builder
+	v := variables{}
+	for i := range lines {
+		l := &lines[i]
+		changed, why := l.Text(), ""
+		switch l.Kind {
+		case Variable:
+			v[l.Name] = l.Value
+		case Job, Unknown:
+			changed, why = change(i, v)
+		}
+		switch {
+		case why != "":
+			r.Left = append(r.Left, Left{l, why})
+			changed = l.Text()
+		case changed != l.Text():
+			r.Done++
+		}
+		text.WriteString(changed)
+	}
+	r.Text = text.String()
+	return r
+}
+
+// lockers are the programs whose jobs are under a lock already, as it seems: a line that
+// is left, which the user is told of, does less harm than one that is wrapped in vain.
+var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
+
+// longestCommand is what vixie-cron takes: it reads a command into MAX_COMMAND (1000)
+// bytes, and refuses one that fills them (load_entry).
+const longestCommand = 998
+
+// wrapped is a job under adlock with that name, or why it is left.
+func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) {
+	shell := v.shell()
+	switch locker := lockerOf(l.Command); {
+	case l.Kind == Unknown:
+		return "", l.Why
+	case locker != "":
+		return "", "is under " + locker + " already"
+	case Guards(shell):
+		return "", "is under adlock already, by SHELL=" + strconv.Quote(shell)
+	case saysToShell(l.Command):
+		return "", "says a name or a limit to adlock's own SHELL, which would be lost"
+	case l.Schedule.Reboot:
+		return "", "starts at boot: it may be meant to run for ever, and is not to be ended"
+	case l.Schedule.Shortest == 0:
+		return "", "never starts: there is no such day"
+	case !quotes(shell):
+		return "", "is run by SHELL=" + strconv.Quote(shell) + ", of whose quotes nothing is known"
+	case w.isHomeless(l.User, v):
+		return "", "user " + strconv.Quote(l.User) + " cannot make a lock directory at home: set ADLOCK_DIR above the line"
+	}
+	text = l.Head + w.Adlock + " run --name " + name + " --expire-after " + limitOf(l, v) +
+		" -- " + argumentsOf(l.Command, shell) + l.Input + l.End
+	blanksBefore := len(l.Head) - len(strings.TrimRight(l.Head, blanks)) // cron counts them where there is a user
+	if len(text)-len(l.Head)-len(l.End)+blanksBefore > longestCommand {
+		return "", "would be longer than the " + strconv.Itoa(longestCommand) + " bytes that cron takes"
+	}
+	return text, ""
+}
+
+// saysToShell tells whether a command begins with what is meant for adlock, as it may
+// where SHELL= guards it.
+func saysToShell(command string) bool {
+	line, err := cronline.Parse(command)
+	return err != nil || line.Name != "" || len(line.Settings) > 0
+}
+
+func (w *Wrapper) isHomeless(user string, v variables) bool {
+	return user != "" && w.Homeless != nil && v["ADLOCK_DIR"]+v["ADLOCK_STORE"] == "" && w.Homeless(user, v["HOME"])
+}
+
+// limitOf is the limit of a job: what the crontab says for the lines below, as that was
+// asked for by somebody, else what the schedule says.
+func limitOf(l *Line, v variables) string {
+	if asked := v["ADLOCK_EXPIRE_AFTER"]; oneWord.MatchString(asked) {
+		return asked
+	}
+	return limit.Format(expireAfter(&l.Schedule))
+}
+
+var oneWord = regexp.MustCompile(`^[\w.]+$`)
+
+// argumentsOf is a command as arguments of `adlock run`. In a shell that is not the
+// default one even a plain command may be a script without a first line that says what
+// runs it: the shell would run it itself. And what is such a call of the shell already
+// gets another one, so that undoing knows which is its own.
+func argumentsOf(command, shell string) string {
+	call := shell + " -c "
+	if shell == defaultShell && isPlain(command) && !strings.HasPrefix(command, call) {
+		return command
+	}
+	// What cron makes of backslashes and % in the command it makes of them in the word
+	// too: it looks at no quotes, and the backslash in here has a quote behind it.
+	return call + fault.Quoted(command)
+}
+
+// Limits from the schedule. "If dt is the scheduling interval (the interval at which you
+// expect to re-run atoms), then ExpireAfter > dt >= IfElapsed ensures correct and sensible
+// behaviour", and for "dt 1 hour" the paper recommends "ExpireAfter 1 hour 30 mins":
+// half as long again as the shortest time between two starts. It is no less than the 15
+// minutes recommended for IfElapsed ("ExpireAfter should generally be greater"): else a
+// job that looks after a queue each minute would be ended in its second one, and "the
+// aim is to give the atoms a chance to complete their work". IfElapsed stays 0: it counts
+// from the end of a run, and one that took most of its interval would make the next start
+// too soon.
+func expireAfter(s *Schedule) time.Duration {
+	return max(s.Shortest+s.Shortest/2, 15*time.Minute)
+}
+
+// lockerOf is the program by which a command is under a lock already.
+func lockerOf(command string) string {
+	for _, words := range simpleCommands(command) {
+		if words = called(words); len(words) == 0 {
+			continue
+		}
+		if base := filepath.Base(words[0]); slices.Contains(lockers, base) {
+			return base
+		}
+		if text, ok := shellText(words); ok {
+			if locker := lockerOf(text); locker != "" {
+				return locker
+			}
+		}
+	}
+	return ""
+}
+
+// wrappedForm is a command as wrapped writes it: path, name, limit, arguments.
+var wrappedForm = regexp.MustCompile(`^(/\S+) run --name (\S+) --expire-after \S+ -- ((?s).*)$`)
+
+// unwrapped is a job as it was before it was wrapped. Of two commands that may have been
+// wrapped it is the one that would give this very line.
+func unwrapped(l *Line, v variables) (text, why string) {
+	found := wrappedForm.FindStringSubmatch(l.Command)
+	if found != nil {
+		w := Wrapper{Adlock: found[1]}
+		for _, command := range commandsOf(found[3], v.shell()) {
+			was := l.Head + command + l.Input
+			if w.CanStand() && w.wrote(l, was, v, found[2]) {
+				return was + l.End, ""
+			}
+		}
+	}
+	if lockerOf(l.Command) == "adlock" {
+		return "", "is not as wrap writes it: it was written or edited by hand"
+	}
+	return l.Text(), ""
+}
+
+// commandsOf are the commands of which argumentsOf may have made these arguments.
+func commandsOf(arguments, shell string) []string {
+	commands := []string{arguments}
+	if word, called := strings.CutPrefix(arguments, shell+" -c "); called {
+		if inner, ok := unquote(word); ok {
+			commands = append(commands, inner)
+		}
+	}
+	return commands
+}
+
+// wrote tells whether wrapping the job that was there would have given this line.
+func (w *Wrapper) wrote(l *Line, was string, v variables, name string) bool {
+	job := jobOf(was, l.User != "")
+	if job.Kind != Job || !couldBeNamed(name, job.Command) {
+		return false
+	}
+	job.End = l.End
+	again, why := w.wrapped(&job, v, name)
+	return why == "" && again == l.Text()
+}
+
+// couldBeNamed tells whether a job could have that name. Its checksum may have been made
+// among other variables.
+func couldBeNamed(name, command string) bool {
+	names := namesOf(command, "")
+	digits, isSum := strings.CutPrefix(name, names[0]+"-")
+	return slices.Contains(names[:len(names)-1], name) || isSum && digits != "" && strings.Trim(digits, "0123456789") == ""
+}

@@ -1,0 +1,318 @@
+package crontab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"adlock/lib/limit"
+)
+
+var wrapper = Wrapper{Adlock: "/usr/bin/adlock"}
+
+// wrapOne is a crontab of one job wrapped; "" and why where it is left.
+func wrapOne(t testing.TB, text string) (wrapped, why string) {
+	t.Helper()
+	r := wrapper.Wrap(Read(text, false))
+	if r.Done+len(r.Left) != 1 {
+		t.Fatalf("%q: %+v", text, r)
+	}
+	if r.Done == 0 {
+		return "", r.Left[0].Why
+	}
+	return r.Text, ""
+}
+
+// Of the lines of 29 files 68 are jobs; one is @reboot. None is under a lock before.
+func TestEveryRealCrontabIsWrappedAndUnwrappedByteForByte(t *testing.T) {
+	wrapped := 0
+	for name, text := range crontabs(t) {
+		lines := Read(text, hasUsers(name))
+		r := wrapper.Wrap(lines)
+		after := Read(r.Text, hasUsers(name))
+		for i, l := range lines {
+			if now := after[i]; l.Kind != Job && now.Text() != l.Text() || now.Kind != l.Kind || now.Head != l.Head || now.Input != l.Input || now.End != l.End {
+				t.Errorf("%s:%d was\n%q and is\n%q", name, l.Number, l.Text(), now.Text())
+			}
+			if l.Kind == Job && !l.Schedule.Reboot && after[i].Text() == l.Text() {
+				t.Errorf("%s:%d is not wrapped", name, l.Number)
+			}
+		}
+		back := Unwrap(after)
+		if back.Text != text || back.Done != r.Done || len(back.Left) != 0 {
+			t.Errorf("%s is not what it was: %d of %d lines, %v", name, back.Done, r.Done, back.Left)
+		}
+		if again := wrapper.Wrap(after); again.Text != r.Text {
+			t.Errorf("%s is wrapped twice", name)
+		}
+		wrapped += r.Done
+	}
+	if wrapped != 67 {
+		t.Errorf("%d lines are wrapped", wrapped)
+	}
+}
+
+func TestAJobIsNamedAfterWhatItRuns(t *testing.T) {
+	for command, want := range map[string]string{
+		"/usr/bin/rsync -a a b": "rsync", "$HOME/bin/daily.job": "daily.job", "nice -n 10 ionice -c3 backup": "backup", "A=b B= backup >x 2>&1": "backup",
+		"cd /srv && make all": "make", "test -x /a/b && perl -e 'sleep 1' && certbot -q renew": "certbot", "if [ -x /a ]; then /b/tidy; fi": "tidy",
+		"[ $(date +\\%d) -le 7 ] && weekly": "weekly", "run-parts --report /etc/cron.hourly": "cron.hourly", "sh /etc/daily | mail root": "daily", "php -q /a/poller.php": "poller.php",
+		"bash -c 'cd /x; dump all'": "dump", "sudo -u www-data -- /x/y": "y", "timeout -k 5 30m /x/y": "y", "command -v x >/dev/null && x": "x", "flocker": "flocker",
+		"echo hello": "echo", "true": "true", "perl -e 1": "perl", `"/a b/c d"`: "c_d", "/ä": "job", "-x": "x", "(a)": "a", "{ a; }": "a", "#": "job", "A=b": "job", "a # b": "a", `\a`: "a", "''": "job",
+		strings.Repeat("x", 99): strings.Repeat("x", longestName), ">out x": "x", "`x`": "x", "x 2>&1 3<y": "x", "[": "job", "sh": "sh", "sh -c": "sh", "sh -c ''": "job", "sudo -u": "job",
+	} {
+		if got := namesOf(command, "")[0]; got != want {
+			t.Errorf("%s is called %q, want %q", command, got, want)
+		}
+	}
+}
+
+func namesIn(text string) []string {
+	var all []string
+	for _, l := range Read(text, false) {
+		if found := given.FindStringSubmatch(l.Command); found != nil {
+			all = append(all, found[1])
+		}
+	}
+	return all
+}
+
+func TestTwoJobsNeverShareANameAndOneJobAlwaysDoes(t *testing.T) {
+	for text, want := range map[string]string{
+		"@daily periodic daily\n@weekly periodic weekly":               "periodic-daily periodic-weekly",
+		"@daily rsync -a b c\n@daily rsync -a b d":                     "rsync-3398029590 rsync-3014119741",
+		"@daily x\n@weekly x":                                          "x x",
+		"A=1\n@daily x\nA=2\n@daily x":                                 "x-1 x-2",
+		"@daily x%1\n@daily x%2":                                       "x-1 x-2",
+		"@daily /usr/bin/adlock run --name x -- y\n@daily x":           "x x-1",
+		"@daily adlock run --name=x-b -- y\n@daily x b\n@weekly x c\n": "x-b x-1 x-c",
+		"@reboot x a\n@daily x b":                                      "x",
+	} {
+		r := wrapper.Wrap(Read(text, false))
+		got := namesIn(r.Text)
+		if !slices.EqualFunc(got, strings.Fields(want), alike) {
+			t.Errorf("%q: names %q, want %q", text, got, want)
+		}
+		if slices.Sort(got); !strings.Contains(want, "x x") || strings.Contains(want, "-") {
+			if len(slices.Compact(got)) != len(strings.Fields(want)) {
+				t.Errorf("%q: names %q are not distinct", text, got)
+			}
+		}
+	}
+}
+
+// alike are two names that are the same but for the checksum: one with a digit at
+// its end stands for any.
+func alike(got, want string) bool {
+	base := strings.TrimRight(want, "0123456789")
+	return got == want || base != want && strings.HasPrefix(got, base) && strings.Trim(got[len(base):], "0123456789") == ""
+}
+
+func TestALineKeepsItsNameWhereverItIsMoved(t *testing.T) {
+	lines := strings.SplitAfter("@daily rsync a\n@daily rsync b\n@hourly x\n@daily rsync c -v\n@daily x\n@daily tar cf a\n@daily tar xf a\n", "\n")
+	want := namesIn(wrapper.Wrap(Read(strings.Join(lines, ""), false)).Text)
+	slices.Sort(want)
+	rapid.Check(t, func(t *rapid.T) {
+		moved := rapid.Permutation(lines).Draw(t, "lines")
+		r := wrapper.Wrap(Read(strings.Join(moved, ""), false))
+		got := namesIn(r.Text)
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Fatalf("%q: %q, want %q", moved, got, want)
+		}
+	})
+}
+
+func TestTheLimitIsHalfAsLongAgainAsTheTimeToTheNextStart(t *testing.T) {
+	for schedule, want := range map[string]string{
+		"0 * * * *": "1h30m", "@hourly": "1h30m", "@daily": "1d12h", "*/20 * * * *": "30m", "0 9-17 * * 1-5": "1h30m", "@weekly": "1w3d12h",
+		"*/10 * * * *": "15m", "* * * * *": "15m", "@60": "15m", "@3600": "1h30m", "0 0 1 1 *": "78w1d12h",
+	} {
+		wrapped, why := wrapOne(t, schedule+" x")
+		if !strings.Contains(wrapped, " --expire-after "+want+" -- x") {
+			t.Errorf("%s: %s %s, want %s", schedule, wrapped, why, want)
+		}
+		if _, err := limit.Parse(want); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestALimitThatTheCrontabHasStays(t *testing.T) {
+	const text = "ADLOCK_EXPIRE_AFTER=90m\n@daily x\nADLOCK_EXPIRE_AFTER=\n@daily y z\n"
+	r := wrapper.Wrap(Read(text, false))
+	const want = "ADLOCK_EXPIRE_AFTER=90m\n@daily /usr/bin/adlock run --name x --expire-after 90m -- x\nADLOCK_EXPIRE_AFTER=\n@daily /usr/bin/adlock run --name y --expire-after 1d12h -- y z\n"
+	if r.Text != want {
+		t.Errorf("%s%v", r.Text, r.Left)
+	}
+	if back := Unwrap(Read(want, false)); back.Text != text {
+		t.Errorf("%s%v", back.Text, back.Left)
+	}
+}
+
+func TestOnlyWhatIsOfAShellGetsOne(t *testing.T) {
+	const before = "@hourly /usr/bin/adlock run --name x --expire-after 1h30m -- "
+	for command, want := range map[string]string{
+		`x -a 'b c' "d e $HOME" $X ~/y *.z a\ b k=v`: `x -a 'b c' "d e $HOME" $X ~/y *.z a\ b k=v`,
+		`x; y`:                `/bin/sh -c 'x; y'`,
+		`x >/dev/null`:        `/bin/sh -c 'x >/dev/null'`,
+		`x $(date)`:           `/bin/sh -c 'x $(date)'`,
+		"x `date`":            "/bin/sh -c 'x `date`'",
+		`x "$(date)"`:         `/bin/sh -c 'x "$(date)"'`,
+		`x ${Y}`:              `/bin/sh -c 'x ${Y}'`,
+		`x $$`:                `/bin/sh -c 'x $$'`,
+		`x \`:                 `/bin/sh -c 'x \'`,
+		`x 'it'\''s' | y`:     `/bin/sh -c 'x '\''it'\''\'\'''\''s'\'' | y'`,
+		`A=b x`:               `/bin/sh -c 'A=b x'`,
+		`exec x`:              `/bin/sh -c 'exec x'`,
+		`(x)`:                 `/bin/sh -c '(x)'`,
+		`x # y`:               `/bin/sh -c 'x # y'`,
+		`x é`:                 `/bin/sh -c 'x é'`,
+		`x %in`:               `x %in`,
+		`x;%in`:               `/bin/sh -c 'x;'%in`,
+		`x \%;%in\%%`:         `/bin/sh -c 'x \%;'%in\%%`,
+		`/bin/sh -c 'x'`:      `/bin/sh -c '/bin/sh -c '\''x'\'''`,
+		`/bin/sh -c "x"`:      `/bin/sh -c '/bin/sh -c "x"'`,
+		`/bin/sh /x`:          `/bin/sh /x`,
+		`/x -v `:              `/x -v `,
+		"x;\r":                "/bin/sh -c 'x;'\r",
+		`x 'unclosed`:         `/bin/sh -c 'x '\''unclosed'`,
+		`x -- --name y -- z`:  `x -- --name y -- z`,
+		"x\ty":                "x\ty",
+		`'x'`:                 `/bin/sh -c ''\''x'\'''`,
+		`x {a,b}`:             `/bin/sh -c 'x {a,b}'`,
+		`x !`:                 `/bin/sh -c 'x !'`,
+		`/x/adlock.backup ~+`: ``,
+	} {
+		wrapped, why := wrapOne(t, "@hourly "+command)
+		if want == "" {
+			continue
+		}
+		if wrapped != before+want {
+			t.Errorf("%q became\n%q (%s), want\n%q", command, wrapped, why, before+want)
+		}
+	}
+}
+
+func TestTheShellIsTheOneThatTheCrontabHas(t *testing.T) {
+	for _, c := range [][3]string{
+		{"SHELL=/bin/bash\n", "x", "/bin/bash -c 'x'"}, {"SHELL=/bin/sh\n", "x", "x"}, {`SHELL = "/usr/bin/zsh"` + "\n", "x;y", "/usr/bin/zsh -c 'x;y'"},
+		{"SHELL=/bin/bash\nSHELL=/bin/dash\n", "x", "/bin/dash -c 'x'"},
+	} {
+		r := wrapper.Wrap(Read(c[0]+"@hourly "+c[1], false))
+		if want := c[0] + "@hourly /usr/bin/adlock run --name x --expire-after 1h30m -- " + c[2]; r.Text != want {
+			t.Errorf("%q %v, want %q", r.Text, r.Left, want)
+		}
+	}
+}
+
+func TestWhatIsLeftIsSaid(t *testing.T) {
+	long := strings.Repeat("x", longestCommand-len("/usr/bin/adlock run --name "+strings.Repeat("x", longestName)+" --expire-after 1h30m -- ")-1)
+	for text, want := range map[string]string{
+		"@reboot x": "starts at boot", "0 0 30 2 * x": "never starts",
+		"@daily : x ADLOCK_EXPIRE_AFTER=2s ; y": "would be lost", "@daily : x ; y": "would be lost",
+		"@daily flock -n /f x": "under flock", "@daily /usr/bin/adlock run x": "under adlock", "@daily test -x /y && nice -n5 /usr/bin/setlock -n f x": "under setlock",
+		"@daily A=b lockf f x": "under lockf", "@daily sudo -u x flock f y": "under flock", "@daily nice bash -c 'cd /; flock f y'": "under flock", "@daily (flock -n 9 || exit; y) 9>/f": "under flock", "fi": "too short", "@hourly " + long + " é": "998 bytes", "@hourly " + long + "xy": "998 bytes",
+	} {
+		_, why := wrapOne(t, text)
+		if !strings.Contains(why, want) {
+			t.Errorf("%.50q is left: %q, want %q", text, why, want)
+		}
+	}
+	if wrapped, why := wrapOne(t, "@hourly "+long); why != "" || len(wrapped) != len("@hourly ")+longestCommand-1 {
+		t.Errorf("a command that just fits: %d bytes, %s", len(wrapped), why)
+	}
+	for _, shell := range []string{"/bin/csh", "/usr/bin/fish", "bash", "/bin/my sh", "/usr/lib/adlock/shell"} {
+		r := wrapper.Wrap(Read("SHELL="+shell+"\n@daily x", false))
+		if r.Done != 0 || len(r.Left) != 1 || !strings.Contains(r.Left[0].Why, "SHELL=") {
+			t.Errorf("%s: %+v", shell, r)
+		}
+	}
+}
+
+func TestWhatIsOnlyNamedIsNoLock(t *testing.T) {
+	for _, command := range []string{"rsync -a /var/lib/adlock /b", "apt-get -y install flock", "echo flock", "x # flock"} {
+		if _, why := wrapOne(t, "@daily "+command); why != "" {
+			t.Errorf("%s is left: %s", command, why)
+		}
+	}
+}
+
+func TestALineByHandAndAnEditedOneStay(t *testing.T) {
+	wrapped, _ := wrapOne(t, "@hourly rsync -a b c; x\n")
+	if back := Unwrap(Read(wrapped, false)); back.Text != "@hourly rsync -a b c; x\n" {
+		t.Fatalf("%q", back.Text)
+	}
+	for _, edit := range [][2]string{
+		{"1h30m", "2h"}, {"rsync", "backup"}, {"--name", "--verbose --name"}, {" -- ", " "}, {"/usr/bin/adlock", "adlock"}, {"@hourly", "@daily"}, {"'rsync", "rsync"}, {"x'", "x' y"},
+		{"run ", "run  "}, {"-c '", "-c '%"}, {"b c", "'b' c"}, {"/usr/bin/adlock", "/usr/bin/a;adlock"}, {"-- ", "--  "},
+		{"--name rsync", "--name rsync-"}, {"--name rsync", "--name rsync-1x"}, {"x'\n", "x"}, {"'rsync", "' rsync"}, {"'rsync", "'-n rsync"},
+	} {
+		text := strings.Replace(wrapped, edit[0], edit[1], 1)
+		if back := Unwrap(Read(text, false)); back.Text != text || back.Done != 0 || len(back.Left) != 1 {
+			t.Errorf("%q: %+v", text, back)
+		}
+	}
+	for _, edit := range [][2]string{ // what is certain all the same
+		{"/usr/bin/adlock", "/opt/adlock"}, {"--name rsync", "--name rsync-12345"},
+	} {
+		if back := Unwrap(Read(strings.Replace(wrapped, edit[0], edit[1], 1), false)); back.Text != "@hourly rsync -a b c; x\n" {
+			t.Errorf("%q: %+v", edit, back)
+		}
+	}
+	// The same job in the words of whoever edited it.
+	if back := Unwrap(Read(strings.Replace(wrapped, "/bin/sh", "/bin/bash", 1), false)); back.Text != "@hourly /bin/bash -c 'rsync -a b c; x'\n" {
+		t.Errorf("%+v", back)
+	}
+	for _, text := range []string{"@daily flock f x", "@reboot x", "fi", "# x"} {
+		if back := Unwrap(Read(text, false)); back.Text != text || len(back.Left) != 0 {
+			t.Errorf("%q: %+v", text, back)
+		}
+	}
+}
+
+func TestAPathThatMeansSomethingToAShellCannotStandInACrontab(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/usr/bin/adlock": true, "/opt/a-b_c.d+e@f/adlock": true, "adlock": false, "/a b/adlock": false, "/a%b/adlock": false, "/a$b/adlock": false, "/usr/bin/other": false, "/é/adlock": false,
+	} {
+		if w := (Wrapper{Adlock: path}); w.CanStand() != want {
+			t.Errorf("%s: %t", path, !want)
+		}
+	}
+}
+
+// What wrap wrote before is taken out too: so what comes back is the crontab less that.
+func FuzzWrap(f *testing.F) {
+	for _, text := range oddities {
+		f.Add(text, false)
+		f.Add(text, true)
+		f.Add(wrapper.Wrap(Read(text, true)).Text, true)
+	}
+	f.Fuzz(func(t *testing.T, text string, userColumn bool) {
+		lines := Read(text, userColumn)
+		want := Unwrap(lines).Text
+		wrapped := wrapper.Wrap(lines)
+		after := Read(wrapped.Text, userColumn)
+		if back := Unwrap(after); back.Text != want {
+			t.Fatalf("%q\n%q came back from\n%q", text, back.Text, wrapped.Text)
+		}
+		if again := wrapper.Wrap(after); again.Text != wrapped.Text {
+			t.Fatalf("%q\n%q is wrapped again:\n%q", text, wrapped.Text, again.Text)
+		}
+		for i, l := range lines {
+			if err := keptAside(&l, &after[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// keptAside tells what of a line is not as it was, its command aside.
+func keptAside(was, is *Line) error {
+	if was.Kind != is.Kind || was.Head != is.Head || was.Input != is.Input || was.End != is.End {
+		return fmt.Errorf("%q became\n%q", was.Text(), is.Text())
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package doctor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/limit"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/policy"
+	"adlock/lib/record"
+	"adlock/lib/runlog"
+)
+
+const lockDirectory = "lock directory"
+
+// directory examines the lock directory, or where it will be made, and what the file
+// system there can do.
+func (m *Machine) directory(now time.Time) []Finding {
+	dir, there, err := lockfile.OpenToTry(m.Dir)
+	if err != nil {
+		return []Finding{{Fail, lockDirectory, err.Error()}} // these errors name the cure
+	}
+	defer dir.Close()
+	found := fine(lockDirectory, m.Dir)
+	if !there {
+		found.Text += " (the first lock makes it)"
+	}
+	all := append([]Finding{found}, freeSpace(dir)...)
+	all = append(all, fileSystem(dir, now)...)
+	if there {
+		all = append(all, lastLocks(dir, now)...)
+	}
+	return all
+}
+
+// fileSystem tries what a lock needs of the file system with a file that bears the
+// name of a temporary one for as long as that takes: whatever happens to this
+// process, it would be swept like any other.
+func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
+	temp, err := dir.TempFile(nil)
+	if err != nil {
+		return []Finding{fail("files", err.Error(), "mend this, or name another directory by ADLOCK_DIR")}
+	}
+	how := fine("files", "made without a name and linked into place (O_TMPFILE, linkat)")
+	if temp.Named() {
+		how = fine("files", "made as temp.* and linked into place (no O_TMPFILE here: a crash may leave one, which a later run removes)")
+	}
+	name := atom.TemporaryName(record.NewToken())
+	if err := temp.Link(name); err != nil {
+		temp.Discard()
+		return []Finding{fail("files", err.Error(), "a file system without links cannot keep locks: name another directory by ADLOCK_DIR")}
+	}
+	letGo := sync.OnceValue(temp.Close)
+	defer letGo()
+	defer temp.Withdraw() // what cannot be removed was told by another finding
+	path := dir.Path(name)
+	return append([]Finding{how, exclusion(path, letGo)}, clock(path, now)...)
+}
+
+// exclusion tries flock(2) between two processes, on a file that this one has locked
+// until letGo.
+func exclusion(path string, letGo func() error) Finding {
+	const what, cure = "flock", "name a directory on another file system by ADLOCK_DIR"
+	switch free, err := askOther(path); {
+	case err != nil:
+		return fail(what, err.Error(), cure)
+	case free:
+		return fail(what, "two processes hold one lock on "+path, cure)
+	}
+	err := letGo()
+	free, asked := askOther(path)
+	switch err := errors.Join(err, asked); {
+	case err != nil:
+		return fail(what, err.Error(), cure)
+	case !free:
+		return fail(what, "a lock on "+path+" is held by nobody, and cannot be taken", cure)
+	}
+	return fine(what, "excludes, as tried between two processes")
+}
+
+// clock tries how finely the file system keeps a file's time, and compares its own
+// clock with this machine's.
+func clock(path string, now time.Time) []Finding {
+	info, err := os.Stat(path)
+	if err != nil {
+		return []Finding{fail("times", err.Error(), "see what the file system says (dmesg)")}
+	}
+	off := info.ModTime().Sub(now)
+	kept, err := resolution(path)
+	if err != nil {
+		return []Finding{fail("times", err.Error(), "see what the file system says (dmesg)")}
+	}
+	times := fine("times", "files keep them to "+kept.String())
+	if kept >= time.Second {
+		times = warn("times", "files keep whole seconds only", "an interval lasts up to a second longer")
+	}
+	if off.Abs() > policy.FutureSlack+kept {
+		return []Finding{times, warn("clock", "the file system's clock is "+ahead(off)+" this machine's", "set both by NTP: until then adlock status and --dry-run may be wrong by as much")}
+	}
+	return []Finding{times}
+}
+
+func ahead(off time.Duration) string {
+	if off < 0 {
+		return limit.FormatAge(-off) + " behind"
+	}
+	return limit.FormatAge(off) + " ahead of"
+}
+
+// resolution returns the unit in which a file's mtime is kept, found by a time whose
+// digits are all told apart.
+func resolution(path string) (time.Duration, error) {
+	const odd = 111111111
+	if err := os.Chtimes(path, time.Unix(1e9+1, odd), time.Unix(1e9+1, odd)); err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return unitOf(info.ModTime()), nil
+}
+
+// unitOf is the least unit that a time shows; 2 s is FAT's.
+func unitOf(at time.Time) time.Duration {
+	for unit := time.Nanosecond; unit < time.Second; unit *= 10 {
+		if at.Nanosecond()%int(10*unit) != 0 {
+			return unit
+		}
+	}
+	if at.Unix()%2 == 0 {
+		return 2 * time.Second
+	}
+	return time.Second
+}
+
+// lastLocks compares the clock with what it was when atoms completed. Last locks that
+// cannot be read are told where their atoms are asked for.
+func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
+	files, err := dir.Files(atom.LastLock)
+	if err != nil {
+		return []Finding{fail("last locks", err.Error(), "see what the file system says (dmesg)")}
+	}
+	var newest, later time.Time
+	var name atom.Name
+	count := 0
+	for _, f := range files {
+		last, err := dir.Last(f.Name)
+		switch {
+		case err != nil:
+		case last.Completed.After(now.Add(policy.FutureSlack)):
+			count++
+			if last.Completed.After(later) {
+				name, later = f.Name, last.Completed
+			}
+		case last.Completed.After(newest):
+			newest = last.Completed
+		}
+	}
+	switch {
+	case count > 0:
+		return []Finding{warn("clock", strconv.Itoa(count)+" of "+strconv.Itoa(len(files))+" last locks lie in the future, "+
+			string(name)+" by "+limit.FormatAge(later.Sub(now)), "set this machine's clock if it is behind; if not, these count as due, and their next run mends them")}
+	case newest.IsZero():
+		return []Finding{fine("clock", "no atom has completed yet that it could be compared with")}
+	}
+	return []Finding{fine("clock", "not before the newest last lock, of "+limit.FormatAge(now.Sub(newest))+" ago")}
+}
+
+// runlog tells whether the runlog can be written.
+func (m *Machine) runlog() Finding {
+	const what = "runlog"
+	log := &runlog.Log{Dir: m.LogDir, Host: m.Host}
+	err := log.Check()
+	switch {
+	case err == nil:
+		return fine(what, log.Path())
+	case errors.Is(err, fs.ErrNotExist) && m.LogDir == m.Dir:
+		return fine(what, log.Path()+" (made with the lock directory)")
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(what, m.LogDir+" is not there, and nobody makes it", "install -d -m 0700 '"+m.LogDir+"'")
+	}
+	return fail(what, fault.Wrap(m.LogDir, err).Error(), "directory and file belong to root or to the user who runs the jobs, and nobody else may write there")
+}

@@ -1,0 +1,107 @@
+// Package doctor tells whether a machine is fit to keep locks: what a lock relies on
+// is asked for, and tried where that can be done without leaving anything behind. It
+// decides nothing itself about directories, files and processes: it asks the rooms
+// that do so for every lock.
+//
+// A look is of one instant and of one user: cron may run a job with other limits, and
+// another user has another lock directory.
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"adlock/lib/fault"
+)
+
+// Grade says how bad a finding is.
+type Grade string
+
+// The grades. A lock can be kept as long as nothing failed.
+const (
+	Fine Grade = "ok"
+	Warn Grade = "warn"
+	Fail Grade = "fail"
+)
+
+// Finding is what was found out about one thing.
+type Finding struct {
+	Grade Grade
+	What  string
+	Text  string // what there is; or why that is not right, and the cure
+}
+
+func (f Finding) String() string { return f.What + ": " + fault.Plain(f.Text) }
+
+// fine, warn and fail make findings; why and its cure are two arguments, so that no
+// finding is told without what to do about it.
+func fine(what, text string) Finding      { return Finding{Fine, what, text} }
+func warn(what, why, cure string) Finding { return Finding{Warn, what, why + "; " + cure} }
+func fail(what, why, cure string) Finding { return Finding{Fail, what, why + "; " + cure} }
+
+// Machine is what is examined: where things are, as the settings and the running
+// program say it.
+type Machine struct {
+	Dir, LogDir string // of the locks, and of the runlog
+	Host        string // its canonical name
+	Remote      string // the store beyond this machine that scripts use; "": none
+
+	Programs  string   // the directory in which the programs are
+	Version   string   // of this one
+	Libraries []string // where adlock.sh may have been put
+	CronPath  string   // PATH in a crontab that does not set it
+}
+
+// library is the place that the Makefile and the packages know.
+const library = "lib/adlock/adlock.sh"
+
+// LibrariesOf are the places of the library that belong to programs in that
+// directory, those of every installation, and of a source tree.
+func LibrariesOf(programs string) []string {
+	above := filepath.Dir(programs)
+	return []string{
+		filepath.Join(above, library), filepath.Join("/usr/local", library), filepath.Join("/usr", library),
+		filepath.Join(above, "sh/adlock.sh"),
+	}
+}
+
+// Examine returns the findings in the order in which a person mends them. Where
+// processes cannot be known there is no lock, and nothing else is told.
+func (m *Machine) Examine(now time.Time) (all []Finding) {
+	if all = processes(); !Fit(all) {
+		return all
+	}
+	all = append(all, m.directory(now)...)
+	if Fit(all) || m.LogDir != m.Dir {
+		all = append(all, m.runlog())
+	}
+	all = append(all, limits())
+	all = append(all, m.programs()...)
+	return append(all, m.libraries()...)
+}
+
+// Fit tells whether nothing failed.
+func Fit(all []Finding) bool {
+	for _, f := range all {
+		if f.Grade == Fail {
+			return false
+		}
+	}
+	return true
+}
+
+// asFile is the text of a file, if it is a regular one and as small as those that are
+// asked for here are.
+func asFile(path string) (string, error) {
+	const most = 1 << 20
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return "", fault.New(fault.IO, path, "is no small file")
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+}

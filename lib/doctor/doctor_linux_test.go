@@ -1,0 +1,239 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	Main() // the second process of a test is this program
+	os.Exit(m.Run())
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fit is a machine on which all is as it should be.
+func fit(t *testing.T) *Machine {
+	t.Helper()
+	top := t.TempDir()
+	must(t, os.Chmod(top, 0o700))
+	m := &Machine{
+		Dir: filepath.Join(top, "locks"), Host: "dax",
+		Programs: filepath.Join(top, "bin"), Version: "0.2.0 (abc)", CronPath: "/nowhere",
+	}
+	m.LogDir = m.Dir
+	m.Libraries = LibrariesOf(m.Programs)[:1]
+	must(t, os.Mkdir(m.Dir, 0o700))
+	for _, name := range []string{"adlock", "adlock-locksmith"} {
+		program(t, filepath.Join(m.Programs, name), m.Version)
+	}
+	script(t, m.Libraries[0], 0o644, "# a library\n_adlock_installed='"+filepath.Join(m.Programs, "adlock")+"' # a word\n_adlock_version=0.2.0\n")
+	return m
+}
+
+// program makes one that is of that version.
+func program(t *testing.T, path, version string) {
+	t.Helper()
+	script(t, path, 0o755, "#!/bin/sh\necho '"+filepath.Base(path)+" version "+version+"'\n")
+}
+
+func script(t *testing.T, path string, mode os.FileMode, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(text), mode))
+}
+
+// find returns what was found out of one thing.
+func find(t *testing.T, all []Finding, what string) Finding {
+	t.Helper()
+	for _, f := range all {
+		if f.What == what && (what != "clock" || f.Grade != Fine) {
+			return f
+		}
+	}
+	t.Fatalf("nothing was found out of %q: %v", what, all)
+	return Finding{}
+}
+
+// finds wants a finding of that grade, which says these words.
+func (m *Machine) finds(t *testing.T, what string, grade Grade, words ...string) {
+	t.Helper()
+	all := m.Examine(time.Now())
+	f := find(t, all, what)
+	for _, word := range words {
+		if f.Grade != grade || !strings.Contains(f.Text, word) {
+			t.Errorf("%s %v, want %s with %q", f.Grade, f, grade, word)
+		}
+	}
+	if Fit(all) != (grade != Fail) {
+		t.Errorf("fit: %v, where the worst is %s", Fit(all), grade)
+	}
+}
+
+func TestAFitMachineIsFoundFitAndLeftAsItWas(t *testing.T) {
+	m := fit(t)
+	for _, f := range m.Examine(time.Now()) {
+		if f.Grade != Fine {
+			t.Errorf("%s %v", f.Grade, f)
+		}
+	}
+	if left, err := os.ReadDir(m.Dir); len(left) != 0 || err != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestADirectoryThatIsNotThereYetIsNotMade(t *testing.T) {
+	m := fit(t)
+	m.Dir = filepath.Join(m.Dir, "deep", "down")
+	m.LogDir = m.Dir
+	m.finds(t, "lock directory", Fine, "the first lock makes it")
+	m.finds(t, "flock", Fine, "two processes")
+	m.finds(t, "runlog", Fine, "made with the lock directory")
+	if left, err := os.ReadDir(filepath.Dir(filepath.Dir(m.Dir))); len(left) != 0 || err != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestADirectoryThatNoLockWouldUseFails(t *testing.T) {
+	m := fit(t)
+	must(t, os.Chmod(m.Dir, 0o777))
+	m.finds(t, "lock directory", Fail, "chmod go-w")
+	must(t, os.Remove(m.Dir))
+	must(t, os.WriteFile(m.Dir, nil, 0o600))
+	m.finds(t, "lock directory", Fail, "not a directory")
+	must(t, os.Remove(m.Dir))
+	must(t, os.Symlink("/nowhere", m.Dir))
+	m.finds(t, "lock directory", Fail, "symbolic link")
+	m.Dir = "a/relative/one"
+	m.finds(t, "lock directory", Fail, "relative")
+	m.Dir = "/proc/adlock"
+	if all := m.Examine(time.Now()); Fit(all) { // told by another finding of root, who may write there
+		t.Errorf("%s: %v", m.Dir, all)
+	}
+}
+
+func TestARunlogThatCannotBeWrittenFails(t *testing.T) {
+	m := fit(t)
+	m.LogDir = filepath.Join(m.Dir, "elsewhere")
+	m.finds(t, "runlog", Fail, "install -d")
+	m.LogDir = m.Dir
+	must(t, os.Symlink("/etc/passwd", filepath.Join(m.Dir, "program.dax.runlog")))
+	m.finds(t, "runlog", Fail, "program.dax.runlog")
+	must(t, os.Remove(filepath.Join(m.Dir, "program.dax.runlog")))
+	must(t, os.WriteFile(filepath.Join(m.Dir, "program.dax.runlog"), nil, 0o600))
+	m.finds(t, "runlog", Fine, "program.dax.runlog")
+}
+
+func TestALockThatDoesNotExcludeFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, nil, 0o600))
+	nothing := func() error { return nil }
+	if f := exclusion(path, nothing); f.Grade != Fail || !strings.Contains(f.Text, "two processes hold one lock") {
+		t.Errorf("a file that nobody has locked: %s %v", f.Grade, f)
+	}
+	if f := exclusion(filepath.Join(path, "none"), nothing); f.Grade != Fail {
+		t.Errorf("no file: %s %v", f.Grade, f)
+	}
+}
+
+func TestALockThatIsNotLetGoFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, nil, 0o600))
+	if got := try(path); got != "" { // held by this process from now on
+		t.Fatal(got)
+	}
+	if f := exclusion(path, func() error { return nil }); f.Grade != Fail || !strings.Contains(f.Text, "held by nobody") {
+		t.Errorf("%s %v", f.Grade, f)
+	}
+}
+
+func TestAClockThatIsBehindTheLastLocksIsNamed(t *testing.T) {
+	m := fit(t)
+	for name, at := range map[string]time.Time{
+		"last.p.dax.o.early": time.Now().Add(-time.Hour), "last.p.dax.o.soon": time.Now().Add(time.Hour), "last.p.dax.o.late": time.Now().Add(25 * time.Hour),
+	} {
+		path := filepath.Join(m.Dir, name)
+		must(t, os.WriteFile(path, nil, 0o600))
+		must(t, os.Chtimes(path, at, at))
+	}
+	m.finds(t, "clock", Warn, "2 of 3 last locks", "p.dax.o.late", "1d")
+}
+
+func TestTheUnitOfATimeIsSeenInItsDigits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, nil, 0o600))
+	kept, err := resolution(path)
+	if err != nil || kept <= 0 || kept > 2*time.Second {
+		t.Errorf("%v, %v", kept, err)
+	}
+	for at, want := range map[time.Time]time.Duration{
+		time.Unix(1, 111111111): time.Nanosecond, time.Unix(1, 111111100): 100 * time.Nanosecond,
+		time.Unix(1, 111111000): time.Microsecond, time.Unix(1, 110000000): 10 * time.Millisecond,
+		time.Unix(1, 0): time.Second, time.Unix(2, 0): 2 * time.Second,
+	} {
+		if got := unitOf(at); got != want {
+			t.Errorf("%v: %v, want %v", at, got, want)
+		}
+	}
+}
+
+func TestProgramsOfTwoVersionsAreNamed(t *testing.T) {
+	m := fit(t)
+	smith, adlock := filepath.Join(m.Programs, "adlock-locksmith"), filepath.Join(m.Programs, "adlock")
+	program(t, smith, "0.2.0 (def)")
+	m.finds(t, "adlock-locksmith", Warn, smith, "0.2.0 (def)", m.Version, "make install")
+	program(t, smith, "0.1.0")
+	m.finds(t, "adlock-locksmith", Fail, "0.1.0")
+	must(t, os.Remove(smith))
+	m.finds(t, "adlock-locksmith", Fine, "not installed")
+	m.Remote = "etcd://a:2379/p"
+	m.finds(t, "adlock-locksmith", Fail, "etcd://a:2379/p")
+	m.Remote = ""
+	script(t, adlock, 0o755, "#!/bin/sh\necho something else\n")
+	m.finds(t, "adlock", Fail, "does not tell its version")
+	must(t, os.Remove(adlock))
+	m.finds(t, "adlock", Fail, "no such file")
+}
+
+func TestALibraryOfAnotherVersionOrHelperIsNamed(t *testing.T) {
+	m := fit(t)
+	library := m.Libraries[0]
+	script(t, library, 0o644, "\n_adlock_version=0.1.9\n_adlock_installed='' # none\n")
+	m.finds(t, "adlock.sh", Fail, library, "0.1.9")
+	script(t, library, 0o644, "\n_adlock_version=0.2.0\n_adlock_installed='' # none\n")
+	m.finds(t, "adlock.sh", Fine, library)
+	elsewhere := filepath.Join(t.TempDir(), "adlock")
+	script(t, library, 0o644, "\n_adlock_version=0.2.0\n_adlock_installed='"+elsewhere+"'\n")
+	m.finds(t, "adlock.sh", Fail, elsewhere)
+	program(t, elsewhere, "0.1.0")
+	m.finds(t, "adlock.sh", Fail, elsewhere, "0.1.0")
+	program(t, elsewhere, m.Version)
+	m.finds(t, "adlock.sh", Fine, elsewhere)
+	must(t, os.Chmod(library, 0o666))
+	script(t, elsewhere, 0o755, "#!/bin/sh\n: >"+elsewhere+".ran\n")
+	m.finds(t, "adlock.sh", Warn, "another user")
+	if _, err := os.Stat(elsewhere + ".ran"); err == nil {
+		t.Error("the helper that anybody may have named was run")
+	}
+	must(t, os.Remove(library))
+	m.finds(t, "adlock.sh", Fine, "not installed")
+}
+
+func TestACrontabIsToldWhichHelperItWouldCall(t *testing.T) {
+	m := fit(t)
+	m.finds(t, "cron", Fine, "say "+filepath.Join(m.Programs, "adlock"), m.CronPath)
+	m.CronPath = "/nowhere:" + m.Programs
+	m.finds(t, "cron", Fine, "has "+filepath.Join(m.Programs, "adlock"))
+	another := t.TempDir()
+	program(t, filepath.Join(another, "adlock"), m.Version)
+	m.CronPath = another + ":" + m.Programs
+	m.finds(t, "cron", Warn, another)
+}

@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/sysfile"
+)
+
+// other is the name of the second process, by which nobody calls a program.
+const other = "adlock: another"
+
+// askOther starts this program again, which tries to take the flock of the file:
+// free is whether it got it.
+func askOther(path string) (free bool, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return false, err
+	}
+	const most = 30 * time.Second // a file server that does not answer
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	command := exec.CommandContext(ctx, self)
+	command.Args, command.WaitDelay = []string{other, path}, time.Second
+	text, err := command.Output()
+	switch {
+	case err != nil:
+		return false, fault.New(fault.System, path, "another process: "+err.Error())
+	case len(text) == 0:
+		return true, nil
+	case bytes.Equal(text, []byte(held)):
+		return false, nil
+	}
+	return false, fault.New(fault.System, path, string(text))
+}
+
+// held is what the second process says where it does not get the lock.
+const held = "held"
+
+// Main is one of the first things that main calls. In the second process of askOther
+// it tries, says what came of it, and never returns; in any other it does nothing.
+func Main() {
+	if len(os.Args) == 2 && os.Args[0] == other {
+		os.Stdout.WriteString(try(os.Args[1])) // the first one sees what is missing
+		os.Exit(fault.StatusOK)
+	}
+}
+
+// try says "" where it got the flock, held where another has it, else why not.
+func try(path string) string {
+	fd, err := sysfile.Open(path, unix.O_RDWR)
+	if err == nil {
+		err = sysfile.Flock(fd, unix.LOCK_EX, 0)
+	}
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return held
+	}
+	return "flock: " + err.Error()
+}

@@ -1,0 +1,118 @@
+package doctor
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/config"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/process"
+	"adlock/lib/runlog"
+)
+
+// fewestInodes is how many files a lock directory may soon want: two for each atom.
+const fewestInodes = 1000
+
+// freeSpace tells how much the file system has left: of bytes, what the runlog may take.
+func freeSpace(dir *lockfile.Dir) []Finding {
+	const what, cure = "free space", "make some, or name another directory by ADLOCK_DIR"
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(dir.Fd(), &st); err != nil {
+		return []Finding{fail(what, err.Error(), "see what the file system says (dmesg)")}
+	}
+	if st.Blocks == 0 { // a tmpfs without a limit
+		return []Finding{fine(what, "without a limit")}
+	}
+	bytes := st.Bavail * uint64(st.Bsize)
+	text := strconv.FormatUint(bytes>>20, 10) + " MiB"
+	if st.Files > 0 { // btrfs does not count them
+		text += " and " + strconv.FormatUint(st.Ffree, 10) + " files"
+	}
+	switch {
+	case bytes == 0 || st.Files > 0 && st.Ffree == 0:
+		return []Finding{fail(what, text, cure)}
+	case bytes < 2*runlog.DefaultMax || st.Files > 0 && st.Ffree < fewestInodes:
+		return []Finding{warn(what, text, cure)}
+	}
+	return []Finding{fine(what, text)}
+}
+
+// processes tells by what processes can be known and signalled.
+func processes() []Finding {
+	self, err := process.Of(os.Getpid())
+	if err != nil {
+		return []Finding{fail("/proc", err.Error(), "mount it: mount -t proc proc /proc")}
+	}
+	return []Finding{proc(), pidfd(self), machine(self.Machine), boot(self.Boot)}
+}
+
+// proc tells whether /proc shows the processes of others: of init, who is one of them.
+func proc() Finding {
+	if _, err := os.Stat("/proc/1"); err != nil {
+		return warn("/proc", "hides other users' processes (hidepid)", "what cannot be seen counts as living: a job that has become another user may have to be cleared by hand")
+	}
+	return fine("/proc", "shows every process")
+}
+
+func pidfd(self process.Identity) Finding {
+	fd, err := unix.PidfdOpen(self.PID, 0)
+	switch {
+	case err != nil:
+		return warn("pidfd", err.Error(), "from Linux 5.3 on a signal cannot reach a stranger with a used pid; a sandbox may forbid it")
+	case self.Inode == 0:
+		unix.Close(fd)
+		return fine("pidfd", "there; from Linux 6.9 on it also tells processes apart that have one pid and one start")
+	}
+	unix.Close(fd)
+	return fine("pidfd", "there, with an inode for each process")
+}
+
+func machine(id string) Finding {
+	if id == "" {
+		return warn("machine id", "there is none", "systemd-machine-id-setup makes one: without it a lock from before a reboot stays until adlock clear")
+	}
+	return fine("machine id", id)
+}
+
+func boot(id string) Finding {
+	if id == "" {
+		return warn("boot id", "/proc/sys/kernel/random/boot_id cannot be read", "show it to this user: without it a lock from before a reboot stays until adlock clear")
+	}
+	return fine("boot id", id)
+}
+
+// limits tells whether the programs get what they need under this shell's limits;
+// that of memory (ulimit -v) has been enough, or nobody would be here to tell.
+func limits() Finding {
+	const what = "ulimits"
+	for _, check := range []func() error{config.CheckFiles, config.CheckThreads} {
+		if err := check(); err != nil {
+			return fail(what, err.Error(), "raise it where the jobs are started")
+		}
+	}
+	var texts []string
+	for _, l := range []struct {
+		name string
+		id   int
+	}{{"-n", unix.RLIMIT_NOFILE}, {"-u", unix.RLIMIT_NPROC}, {"-v", unix.RLIMIT_AS}} {
+		var limit unix.Rlimit
+		if unix.Getrlimit(l.id, &limit) == nil {
+			texts = append(texts, l.name+" "+limitText(limit.Cur, l.id))
+		}
+	}
+	return fine(what, strings.Join(texts, ", "))
+}
+
+// limitText is a limit as ulimit(1) of a shell shows it.
+func limitText(value uint64, id int) string {
+	switch {
+	case value == unix.RLIM_INFINITY:
+		return "unlimited"
+	case id == unix.RLIMIT_AS:
+		value >>= 10
+	}
+	return strconv.FormatUint(value, 10)
+}

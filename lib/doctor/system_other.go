@@ -1,0 +1,24 @@
+//go:build !linux
+
+package doctor
+
+import (
+	"os"
+
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/process"
+)
+
+// freeSpace is told on Linux.
+func freeSpace(*lockfile.Dir) []Finding { return nil }
+
+// processes tells whether the process table can be read.
+func processes() []Finding {
+	if _, err := process.Of(os.Getpid()); err != nil {
+		return []Finding{fail("process table", err.Error(), "let this user read it")}
+	}
+	return []Finding{fine("process table", "can be read")}
+}
+
+// limits are tried on Linux.
+func limits() Finding { return fine("ulimits", "not looked at on this system") }

@@ -1,0 +1,178 @@
+// Package fault is what an error of adlock says: its kind, its object and its
+// reason, in one line; and the exit statuses, which are made of kinds here and
+// nowhere else.
+package fault
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kind is what sort of trouble an error is.
+type Kind int
+
+// The kinds.
+const (
+	System       Kind = iota // a system call failed; and whatever has no other kind
+	Usage                    // the command line or a setting is wrong
+	Unavailable              // a part that is needed is missing or unreachable
+	CannotCreate             // a directory or file cannot be created
+	IO                       // input/output error, disk full
+	Denied                   // busy, too-soon, full, lost: try again later
+	NotPermitted             // not permitted, or stuck
+	NoCommand                // there is no such command
+	NotRunnable              // the command is there and cannot be run
+)
+
+// Error is trouble with one object, told in one line: "object: reason".
+type Error struct {
+	Kind   Kind
+	Object string // the file, option or process that is meant
+	Err    error  // the reason, with the operating system's words where it has some
+}
+
+func (e *Error) Error() string { return brief(e.Object) + ": " + reason(e.Err) }
+func (e *Error) Unwrap() error { return e.Err }
+
+// longest is how many bytes of an object are told: as many as a path can have
+// (PATH_MAX). An operand may be longer, as a whole command line or more is.
+const longest = 4096
+
+func brief(object string) string {
+	if len(object) > longest {
+		return object[:longest] + "..."
+	}
+	return object
+}
+
+// reason leaves out the path of a *fs.PathError: the object names it already.
+func reason(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Op + ": " + path.Err.Error()
+	}
+	return err.Error()
+}
+
+// New returns an Error whose reason is a plain text.
+func New(kind Kind, object, reason string) *Error {
+	return &Error{Kind: kind, Object: object, Err: errors.New(reason)}
+}
+
+// Wrap returns err as an Error about object, of the kind that belongs to
+// the system's error number. An err that is an Error already is returned as it
+// is: the innermost object is the one to name. So is a file in a directory that is
+// the object. Wrap(object, nil) is nil.
+func Wrap(object string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) && strings.HasPrefix(path.Path, object+"/") {
+		object = path.Path
+	}
+	return &Error{Kind: kindOf(err), Object: object, Err: err}
+}
+
+// KindOf returns the Error's own kind, else that of the system's error number.
+func KindOf(err error) Kind {
+	var known *Error
+	if errors.As(err, &known) {
+		return known.Kind
+	}
+	return kindOf(err)
+}
+
+// OnQuit lets QUIT (Ctrl-\) end this process without the runtime's trace: for
+// whatever may take long enough to be ended by a person. It returns what leaves QUIT
+// to somebody else who listens to it by then.
+//
+// The channel stays where it is, and is no longer read: signal.Stop waits in a loop for
+// the runtime's own goroutine to come to rest, and that costs a tenth of all that
+// `adlock run true` does.
+func OnQuit() (leave func()) {
+	quit := make(chan os.Signal, 1)
+	signal.Notify(quit, syscall.SIGQUIT)
+	go func() {
+		if <-quit != nil {
+			os.Exit(128 + int(syscall.SIGQUIT))
+		}
+	}()
+	return func() { quit <- nil } // behind a QUIT that has come already
+}
+
+// Warn writes what is worth a line and is no error to standard error, as Report.
+func Warn(object, text string) { Report(New(System, object, text)) }
+
+// Report writes err to standard error as the one line "adlock: object: reason".
+// That it cannot be written changes nothing. Not by way of os.Stderr: where
+// nobody reads any more, that ends this process by SIGPIPE, with all that it holds.
+func Report(err error) {
+	if path, bare := err.(*fs.PathError); bare {
+		err = Wrap(path.Path, path)
+	}
+	line := []byte("adlock: " + Plain(OneLine(err.Error())) + "\n")
+	for len(line) > 0 {
+		n, err := syscall.Write(2, line)
+		switch {
+		case err == nil:
+			line = line[n:]
+		case err == syscall.EAGAIN && writable():
+		case err != syscall.EINTR:
+			return
+		}
+	}
+}
+
+// writable waits for room where somebody has made standard error non-blocking,
+// and not for ever.
+func writable() bool {
+	const most = 1000 // milliseconds
+	n, err := unix.Poll([]unix.PollFd{{Fd: 2, Events: unix.POLLOUT}}, most)
+	return n > 0 || err == unix.EINTR
+}
+
+// OneLine makes one line of the errors that errors.Join has joined.
+func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
+
+// Quoted makes one word of text for a shell.
+func Quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// Plain returns text with '?' for all that could move a terminal's cursor or
+// begin another line: control characters, those of ISO 6429 above 0x7f too, and
+// bytes that are no UTF-8. For what others have named: operands, processes.
+func Plain(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c >= 0x7f && c < 0xa0 || c == utf8.RuneError {
+			return '?'
+		}
+		return c
+	}, text)
+}
+
+func kindOf(err error) Kind {
+	var number syscall.Errno
+	if !errors.As(err, &number) {
+		return System
+	}
+	switch number {
+	case syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EFBIG:
+		return IO
+	case syscall.EROFS, syscall.ENOENT, syscall.ENOTDIR, syscall.ENAMETOOLONG:
+		return CannotCreate
+	case syscall.EACCES, syscall.EPERM, syscall.ELOOP:
+		return NotPermitted
+	}
+	return System
+}

@@ -1,0 +1,63 @@
+package fault
+
+import (
+	"errors"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestAMessageIsOnePlainLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"caf\u00e9 \u65e5":          "caf\u00e9 \u65e5",
+		"a\nb":                      "a; b",
+		"\x1b[2J\r\t\x00\x7f":       "?[2J????",
+		"\u009b2J \x9b2J \xc3 \xff": "?2J ?2J ? ?",
+		"\ufffd":                    "?",
+	} {
+		if got := Plain(OneLine(text)); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAnObjectWithoutEndIsCut(t *testing.T) {
+	if got := New(System, strings.Repeat("x", 1<<17), "is long").Error(); len(got) > 5000 || !strings.HasSuffix(got, "x...: is long") {
+		t.Errorf("%d bytes: %.20s", len(got), got)
+	}
+}
+
+func TestTheSystemsErrorNumberGivesTheKind(t *testing.T) {
+	for number, want := range map[syscall.Errno]Kind{
+		syscall.ENOSPC: IO, syscall.EIO: IO, syscall.EDQUOT: IO, syscall.EFBIG: IO,
+		syscall.EROFS: CannotCreate, syscall.ENOENT: CannotCreate,
+		syscall.EACCES: NotPermitted, syscall.EPERM: NotPermitted, syscall.ELOOP: NotPermitted,
+		syscall.EMFILE: System, syscall.ENOLCK: System,
+	} {
+		err := Wrap("file", &fs.PathError{Op: "open", Path: "file", Err: number})
+		if KindOf(err) != want || err.Error() != "file: open: "+number.Error() {
+			t.Errorf("%v: kind %d, %q", number, KindOf(err), err)
+		}
+		if again := Wrap("another", err); again != err {
+			t.Errorf("the innermost object is lost: %v", again)
+		}
+	}
+	below := &fs.PathError{Op: "open", Path: "dir/file", Err: syscall.EISDIR}
+	if got := Wrap("dir", below).Error(); got != "dir/file: open: is a directory" {
+		t.Errorf("the file in the directory is lost: %q", got)
+	}
+	if Wrap("file", nil) != nil || KindOf(errors.New("x")) != System {
+		t.Error("no error, or an unknown one, has another kind")
+	}
+}
+
+func TestWhatIsQuotedIsOneWordOfAShell(t *testing.T) {
+	for _, text := range []string{"", "a b", "it's", `'\''`, "$(x)\n*"} {
+		out, err := exec.Command("/bin/sh", "-c", "set -- "+Quoted(text)+`; printf %s "$#$1"`).Output()
+		if err != nil || string(out) != "1"+text {
+			t.Errorf("%q came as %q, %v", text, out, err)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package fault
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// library is the text of sh/adlock.sh, which has to write these numbers again.
+func library(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../sh/adlock.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// body is the text of a function of the library.
+func body(t *testing.T, function string) string {
+	t.Helper()
+	_, text, begun := strings.Cut(library(t), "\n"+function+"() {\n")
+	text, _, ended := strings.Cut(text, "\n}\n")
+	if !begun || !ended {
+		t.Fatalf("adlock.sh has no function %s", function)
+	}
+	return text
+}
+
+func TestTheLibraryReadsTheAnswersAsTheyAreMeant(t *testing.T) {
+	get := body(t, "_adlock_get") + body(t, "_adlock_run_to_take")
+	for status, meaning := range map[int]string{
+		StatusOK:      `0\) _adlock_hold ;;`,
+		AnswerTooSoon: `%\) _adlock_deny too-soon ;;`,
+		AnswerBusy:    `%\) _adlock_deny busy ;;`,
+		AnswerFull:    `%\) _adlock_deny full ;;`,
+		AnswerExpired: `\[ "\$_adlock_status" = % \]; then # lock expired\n\t+_adlock_take takeover`,
+		AnswerStuck:   `%\).*\n\t+_adlock_verdict=stuck\n\t+return ` + strconv.Itoa(StatusNotPermitted) + `\n`,
+	} {
+		pattern := strings.ReplaceAll(meaning, "%", strconv.Itoa(status))
+		if found := regexp.MustCompile(pattern).FindAllString(get, -1); len(found) != 1 {
+			t.Errorf("%d: adlock_get has %d times %s", status, len(found), pattern)
+		}
+	}
+}
+
+// Any other status says that the helper was killed, or was refused a thread.
+func TestTheLibraryKnowsEveryStatusThatIsAnAnswer(t *testing.T) {
+	list, _, _ := strings.Cut(strings.SplitAfter(body(t, "_adlock_answered"), "in\n")[1], ")")
+	var known []int
+	for word := range strings.SplitSeq(list, "|") {
+		known = append(known, numbersOf(t, strings.TrimSpace(word))...)
+	}
+	want := []int{
+		StatusOK, AnswerTooSoon, AnswerBusy, AnswerFull, AnswerExpired, AnswerStuck,
+		StatusUsage, StatusUnavailable, StatusSystem, StatusCannotCreate, StatusIO, StatusDenied, StatusNotPermitted,
+	}
+	if !slices.Equal(known, want) {
+		t.Errorf("adlock.sh has %v, want %v", known, want)
+	}
+}
+
+// numbersOf reads a number, or a pattern such as 1[0-4].
+func numbersOf(t *testing.T, pattern string) []int {
+	t.Helper()
+	whole := regexp.MustCompile("^(?:" + pattern + ")$")
+	var numbers []int
+	for n := range 256 {
+		if whole.MatchString(strconv.Itoa(n)) {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}

@@ -1,0 +1,48 @@
+package fault
+
+// The statuses of every verb: the contract with scripts. They are those of
+// sysexits(3), so that a status of the job itself is rarely mistaken for one of
+// ours. Only what ends a process asks for them; everybody else speaks of kinds.
+const (
+	StatusOK           = 0
+	StatusUsage        = 64
+	StatusUnavailable  = 69
+	StatusSystem       = 71
+	StatusCannotCreate = 73
+	StatusIO           = 74
+	StatusDenied       = 75
+	StatusNotPermitted = 77
+)
+
+// What timeout(1) says of a job that took too long, and a shell of a command that
+// cannot run (POSIX.1-2017, XCU 2.8.2): `adlock run` says the same.
+const (
+	StatusExpired     = 124
+	StatusNotRunnable = 126
+	StatusNoCommand   = 127
+)
+
+// The private statuses by which the library's verbs answer adlock_get: a script
+// must not need `$(…)`, which would put another process between it and the
+// helper. sh/adlock.sh knows them too.
+const (
+	AnswerTooSoon = 10
+	AnswerBusy    = 11
+	AnswerFull    = 12
+	AnswerExpired = 13
+	AnswerStuck   = 14 // said aloud; the script gets 77
+)
+
+var ofKind = [...]int{
+	System: StatusSystem, Usage: StatusUsage, Unavailable: StatusUnavailable,
+	CannotCreate: StatusCannotCreate, IO: StatusIO, Denied: StatusDenied,
+	NotPermitted: StatusNotPermitted, NoCommand: StatusNoCommand, NotRunnable: StatusNotRunnable,
+}
+
+// StatusOf returns the status for err; StatusOK for nil.
+func StatusOf(err error) int {
+	if err == nil {
+		return StatusOK
+	}
+	return ofKind[KindOf(err)]
+}

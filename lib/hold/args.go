@@ -1,0 +1,110 @@
+package hold
+
+import (
+	"cmp"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/run"
+)
+
+// Args are what the options of hold set.
+type Args struct {
+	config.Settings
+	Store       string
+	RetryFailed bool
+	Owner       int // pid of the owner-to-be; 0: the parent
+}
+
+// New are the arguments where nothing is said.
+func New() *Args {
+	a := &Args{Settings: config.Defaults()}
+	a.InScript = true
+	return a
+}
+
+// Options are run's as far as they make sense here, those of taking a lock, and who is
+// to own it.
+func (a *Args) Options() (options []config.Option) {
+	for _, o := range run.Options() {
+		switch o.Name {
+		case "program":
+			o.Default, o.Set = atom.NamedProgram, config.Text(&a.Request.Atom.Program)
+		case "host":
+			o.Set = config.Text(&a.Request.Atom.Host)
+		case "operator":
+			o.Set = config.Text(&a.Request.Atom.Operator)
+		case "retry-failed":
+			o.Set = config.Toggle(&a.RetryFailed)
+		case "store":
+			o.Set = config.Text(&a.Store)
+		default:
+			continue
+		}
+		options = append(options, o)
+	}
+	options = append(options, config.Option{
+		Name: "owner", Arg: "PID", Default: "the parent", Help: "the process that owns the lock: the one that asks, or an ancestor of it", Set: config.Number(&a.Owner, 1, 1<<30),
+	})
+	return append(options, a.Settings.Options()...)
+}
+
+// Parse reads options and NAME.
+func (a *Args) Parse(args []string) error {
+	rest, err := config.Parse(a.Options(), args)
+	if err != nil {
+		return err
+	}
+	if err := a.Check(); err != nil {
+		return err
+	}
+	if len(rest) != 1 {
+		return fault.New(fault.Usage, "hold", "wants one NAME, behind the options")
+	}
+	return a.Name(rest[0])
+}
+
+// Name makes the atom that `run --name` has under that name.
+func (a *Args) Name(name string) (err error) {
+	named := &a.Request.Atom
+	if a.Request.Slots > 0 && named.Program == "" {
+		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: it wants --program")
+	}
+	if named.Host == "" {
+		if named.Host, err = config.Host(); err != nil {
+			return err
+		}
+	}
+	*named, err = atom.New(cmp.Or(named.Program, atom.NamedProgram), named.Host, cmp.Or(named.Operator, atom.RunOperator), name)
+	return err
+}
+
+// findOwner makes sure that the owner is who asks, or an ancestor. Process 1 takes the
+// children of those that are gone, and so does many a supervisor: where the asker died
+// before it could be identified, its end of the pipe is closed.
+func (a *Args) findOwner() (err error) {
+	if a.Owner == 0 && os.Getppid() == 1 {
+		return fault.New(fault.Usage, "--owner", "must say who is to own the lock, as the parent is process 1")
+	}
+	if a.Owner == os.Getpid() { // Perl's $$, say, that was read only after the fork
+		return fault.New(fault.Usage, "--owner", "must be whoever asks, and is hold itself")
+	}
+	if a.Request.Owner, err = locker.OwnedBy(cmp.Or(a.Owner, os.Getppid())); err != nil {
+		return err
+	}
+	if hungUp(0) {
+		return fault.New(fault.Usage, "standard input", "has ended before anything was taken")
+	}
+	return nil
+}
+
+func hungUp(fd int) bool {
+	polled := []unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(polled, 0)
+	return err == nil && n > 0 && polled[0].Revents&unix.POLLHUP != 0
+}

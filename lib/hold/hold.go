@@ -1,0 +1,262 @@
+// Package hold is the verb `hold`: it takes an atom for the program that has started it
+// and speaks with it in lines, on standard input and output. That is for programs in any
+// language what adlock.sh is for scripts.
+//
+// The program owns the lock, not this process: only its death frees the atom, and it is
+// whom a newcomer ends when the atom has expired. So nothing runs unlocked where this
+// process is killed. This process only takes the lock and gives it back: when it is told
+// `release`, at the end of its input, or when the program is dead. Signals that are meant
+// for the program (Ctrl-C, the end of a service) do not end it, as the program may have to
+// put its things in order first, under its lock.
+//
+// What it says, one line each, whose first word decides:
+//
+//	acquired TOKEN [FENCE]                  the atom is held
+//	busy|too-soon|full|stuck REASON         it is not; that is the end
+//	released                                answers `release [STATUS]`; that is the end
+//	lost REASON                             somebody else may have the atom; that is the end
+//	error REASON                            trouble; the end, unless a line was not understood
+package hold
+
+import (
+	"cmp"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/lockdir"
+	"adlock/lib/locker"
+	"adlock/lib/run"
+	"adlock/lib/sysfile"
+)
+
+// Keeper takes one atom for its owner, and gives it back, as a locker.Locker does.
+type Keeper interface {
+	Take(locker.Request) (locker.Outcome, error)
+	Release(locker.ReleaseRequest) error
+
+	// Lost tells that the atom will be somebody else's, and why; nil where only the
+	// release can tell.
+	Lost() <-chan string
+}
+
+// Opener opens a store beyond this machine; args are those of the verb.
+type Opener func(a *Args, args []string) (Keeper, error)
+
+// Verb is the verb hold. With open nil, a store beyond this machine is for the
+// locksmith, which then takes the place of this process.
+func Verb(open Opener) config.Verb {
+	return config.Verb{
+		Name: "hold", Does: "take a lock for the program that asks, and hold it until that says release", Args: "NAME",
+		Options: func() []config.Option { return New().Options() }, More: more,
+		Run: func(args []string) (int, error) { return hold(open, args) },
+	}
+}
+
+func more() []config.List {
+	return []config.List{
+		{Title: "what it says, a line each", Lines: [][2]string{
+			{"acquired TOKEN [FENCE]", "the lock is its parent's"},
+			{"busy, too-soon, full, stuck", "denied, and why (exit status 75; stuck: 77)"},
+			{"released", "the end"},
+			{"lost", "the lock is another's, and why (75)"},
+			{"error", "what is wrong; it goes on where a line was not understood"},
+		}},
+		{Title: "what it is told", Lines: [][2]string{
+			{"release [STATUS]", "release the lock; STATUS is noted in the runlog"},
+			{"the end of input", "release the lock"},
+		}},
+	}
+}
+
+// hold is refused, as every verb is, on standard error alone. What goes wrong later is
+// said on standard output too, where the program looks for an answer.
+func hold(open Opener, args []string) (int, error) {
+	a := New()
+	if err := a.Parse(args); err != nil {
+		return 0, err
+	}
+	if sysfile.IsTerminal(0) { // the lock would be the interactive shell's, which a newcomer ends
+		return 0, fault.New(fault.Usage, "standard input", "is a terminal: a program speaks to hold through pipes, a person says adlock run")
+	}
+	if config.IsRemote(a.Store) && open == nil {
+		return 0, config.Become(config.Locksmith, "for a store beyond this machine", "hold", args)
+	}
+	if err := a.findOwner(); err != nil {
+		return 0, err
+	}
+	h := &holding{Args: a, apart: stepAside()}
+	err := h.open(open, args)
+	if err != nil {
+		return 0, sayError(err)
+	}
+	return h.hold()
+}
+
+// What is said of an acquisition that somebody else has ended, and of trouble.
+const (
+	lost    = "lost"
+	trouble = "error"
+)
+
+// sayError says what went wrong, and returns it for standard error. Whoever asked may be
+// gone.
+func sayError(err error) error {
+	word := trouble
+	if fault.KindOf(err) == fault.Denied {
+		word = lost
+	}
+	_ = say(word, err.Error())
+	return err
+}
+
+// say writes one line to standard output. Not by way of os.Stdout: where nobody reads
+// any more, that ends this process by SIGPIPE, with the lock in place.
+func say(words ...string) error {
+	text := fault.OneLine(strings.TrimSpace(strings.Join(words, " "))) + "\n"
+	_, err := sysfile.Write(1, []byte(text))
+	return err
+}
+
+// stepAside keeps what is sent to the program's terminal, group or session from this
+// process. It is false where this process still is in a session that the owner may lead.
+// The signals are caught and not ignored: a hook would inherit that.
+func stepAside() bool {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	_, err := unix.Setsid()
+	return err == nil
+}
+
+// holding is one atom for one owner.
+type holding struct {
+	*Args
+	keeper Keeper
+	apart  bool
+	token  string
+}
+
+// inDirectory is a Keeper of a lock directory. There nobody takes a lock from its owner
+// but by ending it.
+type inDirectory struct{ locker *lockdir.Locker }
+
+func (d inDirectory) Take(r locker.Request) (locker.Outcome, error) { return d.locker.Take(r) }
+func (d inDirectory) Release(r locker.ReleaseRequest) error         { return d.locker.Release(r) }
+func (d inDirectory) Lost() <-chan string                           { return nil }
+
+func (h *holding) open(open Opener, args []string) (err error) {
+	h.Hook.Env = config.Environment(run.Options())
+	if h.Remote = config.IsRemote(h.Store); h.Remote {
+		h.keeper, err = open(h.Args, args)
+		return err
+	}
+	path, err := config.DirOf(h.Store)
+	if err != nil {
+		return err
+	}
+	log, err := config.RunlogOf(path, atom.Canonify(h.Request.Atom.Host))
+	if err != nil {
+		return err
+	}
+	k, err := lockdir.Open(path, log)
+	if err == nil {
+		k.Hook = h.Hook
+		h.keeper = inDirectory{k}
+	}
+	return err
+}
+
+// hold takes the atom, holds it, gives it back.
+func (h *holding) hold() (int, error) {
+	gone := h.ownersEnd()
+	outcome, err := h.take(gone)
+	switch {
+	case outcome.Verdict == locker.Stuck:
+		_ = say(string(locker.Stuck), err.Error()) // whoever asked may be gone
+		return 0, err
+	case err != nil:
+		return 0, sayError(err)
+	case outcome.Verdict != locker.Acquired:
+		return h.denied(outcome)
+	}
+	h.token = outcome.Token
+	if err := say(string(locker.Acquired), outcome.Token, outcome.Fence); err != nil {
+		// Whoever asked does not know that it has the atom.
+		r := h.releaseRequest(ending{})
+		r.NoStamp = true
+		return 0, cmp.Or(h.keeper.Release(r), fault.Wrap("standard output", err))
+	}
+	return h.finish(h.serve(gone))
+}
+
+// take takes the atom. While it waits the death of the owner ends this process: a lock
+// that is in place by then is a dead owner's, as that of a script would be. Anything to
+// read ends the waiting.
+func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
+	taken := make(chan struct{})
+	defer close(taken)
+	go func() {
+		select {
+		case <-gone:
+			os.Exit(fault.StatusDenied)
+		case <-taken:
+		}
+	}()
+	r := h.Request
+	r.Asker = os.Stdin
+	return h.keeper.Take(r)
+}
+
+func (h *holding) denied(o locker.Outcome) (int, error) {
+	dir, err := config.DirOf(h.Store)
+	if err != nil {
+		return 0, err
+	}
+	h.Tell(o, dir)
+	// The reasons of package policy begin with their verdict.
+	inWords := strings.ReplaceAll(string(o.Verdict), "-", " ")
+	_ = say(string(o.Verdict), strings.TrimPrefix(o.Reason, inWords+": ")) // whoever asked may be gone
+	return fault.StatusDenied, nil
+}
+
+// finish gives the atom back.
+func (h *holding) finish(e ending) (int, error) {
+	if e.lost != "" { // whoever ends the program says why on its standard error
+		_ = say(lost, e.lost) // the program may be gone
+		return fault.StatusDenied, nil
+	}
+	if e.unsaid && ends(h.Request.Owner) && !h.awaitRest() {
+		return fault.StatusOK, nil
+	}
+	switch err := h.keeper.Release(h.releaseRequest(e)); {
+	case err == nil:
+		_ = say("released") // whoever asked may be gone
+		return fault.StatusOK, nil
+	case config.Aloud(err):
+		return 0, sayError(err)
+	default: // on standard error it has been said
+		_ = say(lost, err.Error())
+		return fault.StatusDenied, nil
+	}
+}
+
+// releaseRequest says how the acquisition ends, as the program has told it. Where it has
+// told nothing, with --retry-failed the run has failed.
+func (h *holding) releaseRequest(e ending) locker.ReleaseRequest {
+	r := locker.ReleaseRequest{
+		Name: h.Request.Atom.Name(), Token: h.token, PID: h.Request.Owner.PID, Status: e.status,
+		NoStamp: h.RetryFailed && (e.unsaid || e.status.Value != 0), ForScript: true,
+	}
+	if ends(h.Request.Owner) {
+		r.Again = true // a newcomer may have reclaimed it meanwhile
+	} else {
+		r.GuardWait = 4 * min(h.Request.Pause, time.Hour)
+	}
+	return r
+}

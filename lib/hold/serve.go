@@ -1,0 +1,158 @@
+package hold
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+	"adlock/lib/runlog"
+)
+
+// ending is how a holding ends.
+type ending struct {
+	status runlog.Opt[int] // as the program has told it
+	unsaid bool            // the input, or the program, has ended without a word
+	lost   string          // why the atom is not held any more; "": it is
+}
+
+// serve holds the atom until there is a reason to give it back.
+func (h *holding) serve(gone <-chan struct{}) ending {
+	lines := readLines(os.Stdin)
+	for {
+		select {
+		case line, more := <-lines:
+			if e, done := h.hear(line, more); done {
+				return e
+			}
+		case why := <-h.keeper.Lost():
+			if ends(h.Request.Owner) {
+				return h.lastWords(lines)
+			}
+			return ending{lost: why}
+		case <-gone:
+			return h.lastWords(lines)
+		}
+	}
+}
+
+// lastWords are what the program said before it died. Its end of the pipe was closed
+// before that, so they are there; but a child may keep that end open for ever.
+func (h *holding) lastWords(lines <-chan string) ending {
+	for within := time.After(time.Second); ; {
+		select {
+		case line, more := <-lines:
+			if e, done := h.hear(line, more); done {
+				return e
+			}
+		case <-within:
+			return ending{unsaid: true}
+		}
+	}
+}
+
+// hear understands one line, or the end of them.
+func (h *holding) hear(line string, more bool) (e ending, done bool) {
+	if !more {
+		return ending{unsaid: true}, true
+	}
+	status, understood := parseRelease(line)
+	if !understood {
+		_ = say(trouble, "not understood: "+strconv.QuoteToASCII(line)+": want release [STATUS]") // its end of the pipe will tell
+		return ending{}, false
+	}
+	return ending{status: status}, true
+}
+
+// ends tells whether a process is dead or about to be: it closes its files first.
+func ends(id process.Identity) bool {
+	e, err := process.Find(id.PID)
+	return err == nil && e.Exiting || id.Life() == process.Dead
+}
+
+// parseRelease reads `release [STATUS]`.
+func parseRelease(line string) (status runlog.Opt[int], understood bool) {
+	words := strings.Fields(line)
+	if len(words) == 0 || len(words) > 2 || words[0] != "release" {
+		return status, false
+	}
+	if len(words) == 2 {
+		n, err := strconv.Atoi(words[1])
+		return runlog.Some(n), err == nil && n >= 0 && n <= 255
+	}
+	return status, true
+}
+
+// longestLine is more than any line that is understood has.
+const longestLine = 256
+
+// readLines yields the lines that are read, the last of them also where nothing ends it;
+// of one that is too long its beginning.
+func readLines(from io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		in := bufio.NewReaderSize(from, longestLine)
+		for {
+			text, err := in.ReadSlice('\n')
+			line := string(text)
+			for errors.Is(err, bufio.ErrBufferFull) {
+				_, err = in.ReadSlice('\n')
+			}
+			if line != "" {
+				lines <- strings.TrimRight(line, "\r\n")
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return lines
+}
+
+// lookAgain is how often it is looked whether a process lives, where nothing else tells.
+const lookAgain = 200 * time.Millisecond
+
+// AwaitDeath returns once the process is dead.
+func AwaitDeath(owner process.Identity) {
+	held, _ := process.Hold(owner.Key(), owner.Inode) // else it is looked at again and again
+	defer held.Close()
+	for owner.Life() != process.Dead {
+		if held.Exited() || !held.Await(time.Second) {
+			time.Sleep(lookAgain)
+		}
+	}
+}
+
+// AwaitRest returns once nothing is left of the group and the session that the dead owner
+// may have led: as in a lock directory, that still holds the atom.
+func AwaitRest(owner process.Identity) {
+	for (process.Job{Owner: owner}).Remains() {
+		time.Sleep(lookAgain)
+	}
+}
+
+// ownersEnd is closed once the owner is dead.
+func (h *holding) ownersEnd() <-chan struct{} {
+	gone := make(chan struct{})
+	go func() { AwaitDeath(h.Request.Owner); close(gone) }()
+	return gone
+}
+
+// awaitRest waits for the owner's death, and for what it leaves behind. It is false where
+// this process is itself taken for a part of that: then the lock is left to the next
+// newcomer, as that of a script that was killed.
+func (h *holding) awaitRest() bool {
+	AwaitDeath(h.Request.Owner)
+	if session, err := unix.Getsid(0); !h.apart && (err != nil || session == h.Request.Owner.PID) {
+		return false
+	}
+	AwaitRest(h.Request.Owner)
+	return true
+}

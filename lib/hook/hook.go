@@ -1,0 +1,173 @@
+// Package hook starts a command of the user's when something has happened that a
+// person should know: a mail, a webhook, a ping. Nothing depends on it: it is started
+// as nobody's child (package orphan), its output leads nowhere, it is ended after half
+// a minute, and whether it succeeds changes nothing but a line in the runlog.
+package hook
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/orphan"
+	"adlock/lib/runlog"
+)
+
+// Kind is what has happened, as the hook finds it in ADLOCK_EVENT.
+type Kind string
+
+// The kinds. Each Start is followed by one Success, Fail or Ended with the same
+// ADLOCK_RUN, unless whoever ran the job was killed or its lock was lost. (Of a job that
+// a newcomer elsewhere had ended, its own hook is told Fail, and the newcomer's Ended.)
+const (
+	Start     Kind = "start"     // a run has begun; only where Runs asks for it
+	Success   Kind = "success"   // a run ended with status 0; only where Runs asks for it
+	Fail      Kind = "fail"      // a run ended otherwise; its own supervisor may have ended it by force
+	Ended     Kind = "ended"     // a newcomer has ended a job that had expired; ADLOCK_RUN is that one's
+	Stuck     Kind = "stuck"     // a job that had expired cannot be ended
+	Lost      Kind = "lost"      // a release found that the lock was not its own any more
+	Starving  Kind = "starving"  // an atom was denied many times in a row
+	Unwritten Kind = "unwritten" // the runlog, or a last lock, could not be written
+)
+
+// Hook is the command and what it is started with. A nil Hook, and one without a
+// command, does nothing. It may be used by several goroutines.
+type Hook struct {
+	Command string   // for sh -c
+	Runs    bool     // Start and Success are news too
+	Env     []string // its environment, without what is told of the event; nil: this process's
+
+	mu   sync.Mutex
+	held bool
+	late []func()
+}
+
+// Event is one thing that has happened.
+type Event struct {
+	Kind Kind
+	Text string // in words, in one line
+
+	// What the runlog has of it: Program, Host, Operator, Operand, PID, Owner, Status,
+	// Signal, Duration or Age, Count; and the token of the run that it is about.
+	runlog.Event
+}
+
+// Tell has the hook started, which notes in log if it fails. It returns once the hook
+// is on its way.
+func (h *Hook) Tell(log *runlog.Log, e Event) {
+	if h == nil || h.Command == "" || !h.Runs && (e.Kind == Start || e.Kind == Success) {
+		return
+	}
+	start := func() { h.start(log, e) }
+	h.mu.Lock()
+	if h.held {
+		h.late = append(h.late, start)
+		start = func() {}
+	}
+	h.mu.Unlock()
+	start()
+}
+
+// Hold keeps what is to be told until LetGo: while this process has a job, whatever
+// it starts would be taken for a part of that.
+func (h *Hook) Hold() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	h.held = true
+	h.mu.Unlock()
+}
+
+// LetGo starts what was kept since Hold.
+func (h *Hook) LetGo() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	late := h.late
+	h.held, h.late = false, nil
+	h.mu.Unlock()
+	for _, start := range late {
+		start()
+	}
+}
+
+func (h *Hook) start(log *runlog.Log, e Event) {
+	if log == nil {
+		log = &runlog.Log{}
+	}
+	a := atomOf(e)
+	args := []string{
+		waiterName, log.Dir, log.Host, strconv.FormatInt(log.Max, 10),
+		a.Program, a.Host, a.Operator, a.Operand, string(e.Kind), h.Command,
+	}
+	if err := orphan.Start(args, "", append(h.Environment(), e.variables()...), -1); err != nil {
+		note(log, runlog.Event{Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand}, e.Kind, "cannot be started: "+err.Error())
+	}
+}
+
+func atomOf(e Event) atom.Atom {
+	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}.Cut()
+}
+
+// Environment is what the hook's is made of; without a hook, this process's. It has no hook of its own: what that
+// does with locks would tell it again.
+func (h *Hook) Environment() []string {
+	env := os.Environ()
+	if h != nil && h.Env != nil {
+		env = h.Env
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(variable string) bool {
+		return strings.HasPrefix(variable, "ADLOCK_HOOK=") || strings.HasPrefix(variable, "ADLOCK_HOOK_RUNS=")
+	})
+}
+
+// longestText keeps the variables of an event within what execve(2) takes.
+const longestText = 4096
+
+// variables are the event in the environment. None has the name of a setting, or a
+// lock that the hook itself takes would be another.
+func (e Event) variables() []string {
+	all := []string{
+		"ADLOCK_EVENT=" + string(e.Kind),
+		"ADLOCK_ATOM=" + string(atomOf(e).Name()),
+		"ADLOCK_TEXT=" + fault.Plain(strings.ReplaceAll(e.Text[:min(len(e.Text), longestText)], "\n", "; ")),
+	}
+	add := func(there bool, name, value string) {
+		if there {
+			all = append(all, name+"="+value)
+		}
+	}
+	run := e.run()
+	add(run != "", "ADLOCK_RUN", run)
+	add(e.PID != 0, "ADLOCK_PID", strconv.Itoa(e.PID))
+	add(e.Owner != 0, "ADLOCK_OWNER", strconv.Itoa(e.Owner))
+	add(e.Status.Set, "ADLOCK_STATUS", strconv.Itoa(e.Status.Value))
+	add(e.Signal != "", "ADLOCK_SIGNAL", e.Signal)
+	took := e.Duration
+	if !took.Set {
+		took = e.Age
+	}
+	add(took.Set, "ADLOCK_SECONDS", strconv.FormatInt(int64(took.Value/time.Second), 10))
+	add(e.Count != 0, "ADLOCK_COUNT", strconv.Itoa(e.Count))
+	return all
+}
+
+// run is the run that the event is about, as a UUID (RFC 9562), which is what
+// services want that put the start and the end of a run together: its token.
+func (e Event) run() string {
+	token := e.Token
+	if token == "" {
+		token = e.OwnerToken
+	}
+	if len(token) != 32 {
+		return token
+	}
+	return token[:8] + "-" + token[8:12] + "-" + token[12:16] + "-" + token[16:20] + "-" + token[20:]
+}

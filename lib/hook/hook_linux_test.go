@@ -1,0 +1,171 @@
+package hook
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/orphan"
+	"adlock/lib/runlog"
+	"adlock/test/helper"
+)
+
+// The waiter is this program again.
+func TestMain(m *testing.M) {
+	if short, err := time.ParseDuration(os.Getenv("HOOK_TEST_PATIENCE")); err == nil {
+		hookTimeout = short
+	}
+	orphan.Main()
+	Main()
+	os.Exit(m.Run())
+}
+
+// happened is an event of an atom.
+func happened(kind Kind) Event {
+	return Event{Kind: kind, Text: "run \x1b nightly:\nfailed", Event: runlog.Event{
+		Program: "backup", Host: "dax", Operator: "run", Operand: "nightly", PID: 811,
+		Token: "0123456789abcdef0123456789abcdef", Status: runlog.Some(3), Duration: runlog.Some(61500 * time.Millisecond),
+	}}
+}
+
+// told tells a hook of an event and returns what is written to the file "out" by it.
+func told(t *testing.T, h *Hook, e Event) (*runlog.Log, func() string) {
+	t.Helper()
+	log := &runlog.Log{Dir: helper.Dir(t), Host: "dax"}
+	out := filepath.Join(t.TempDir(), "out")
+	h.Env = append(helper.Clean(), "ADLOCK_HOOK=another", "ADLOCK_HOOK_RUNS=1", "OUT="+out)
+	h.Tell(log, e)
+	return log, func() string {
+		text, _ := os.ReadFile(out)
+		return string(text)
+	}
+}
+
+func newest(log *runlog.Log) (newest runlog.Event) {
+	for e := range log.Newest(1 << 20) {
+		return e
+	}
+	return newest
+}
+
+func TestTheEventIsInTheEnvironmentAndNoSettingIs(t *testing.T) {
+	_, out := told(t, &Hook{Command: `env | grep ^ADLOCK_ | sort >"$OUT.new"; mv "$OUT.new" "$OUT"`}, happened(Fail))
+	want := "ADLOCK_ATOM=backup.dax.run.nightly\nADLOCK_EVENT=fail\nADLOCK_PID=811\n" +
+		"ADLOCK_RUN=01234567-89ab-cdef-0123-456789abcdef\nADLOCK_SECONDS=61\nADLOCK_STATUS=3\nADLOCK_TEXT=run ? nightly:; failed\n"
+	helper.Eventually(t, "the hook has run", func() bool { return out() != "" })
+	if out() != want {
+		t.Errorf("the hook found\n%swant\n%s", out(), want)
+	}
+}
+
+func TestOnlyWhereItIsAskedForAreStartAndSuccessNews(t *testing.T) {
+	for _, kind := range []Kind{Start, Success, Fail} {
+		for _, runs := range []bool{false, true} {
+			_, out := told(t, &Hook{Command: `echo "$ADLOCK_EVENT" >"$OUT"`, Runs: runs}, happened(kind))
+			if !runs && kind != Fail {
+				continue // waited for below, by those that came later
+			}
+			helper.Eventually(t, string(kind)+" was told", func() bool { return out() == string(kind)+"\n" })
+		}
+	}
+	h := &Hook{Command: "true"}
+	h.Hold()
+	h.Tell(nil, happened(Start))
+	h.Tell(nil, happened(Success))
+	if len(h.late) != 0 {
+		t.Error("start and success are news to a hook that did not ask for them")
+	}
+}
+
+func TestAHookIsNobodysChildAndHasNoDescriptorsOfOurs(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	inherited, err := dup(write)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inherited.Close()
+	write.Close()
+	_, out := told(t, &Hook{Command: `{ ls -l /proc/$$/fd; echo "session $(ps -o sid= $$)"; } >"$OUT.new"; mv "$OUT.new" "$OUT"`}, happened(Fail))
+	helper.Eventually(t, "the hook has run", func() bool { return out() != "" })
+	if strings.Contains(out(), "pipe:") {
+		t.Errorf("the hook has\n%s", out())
+	}
+	if children := helper.Children(os.Getpid()); len(children) > 0 {
+		t.Errorf("this process has children: %v", children)
+	}
+}
+
+func TestAHookThatFailsIsNoted(t *testing.T) {
+	log, _ := told(t, &Hook{Command: "exit 9"}, happened(Ended))
+	helper.Eventually(t, "the failure is noted", func() bool { return newest(log).Kind == runlog.Hook })
+	e := newest(log)
+	if e.Status != runlog.Some(9) || e.Reason != "the hook for ended: failed" || e.Operand != "nightly" || e.Program != "backup" || e.Host != "dax" {
+		t.Errorf("%+v", e)
+	}
+	log, _ = told(t, &Hook{Command: "kill -TERM $$"}, happened(Ended))
+	helper.Eventually(t, "the failure is noted", func() bool { return newest(log).Signal == "TERM" })
+	log, _ = told(t, &Hook{Command: "/nosuch/command"}, happened(Ended))
+	helper.Eventually(t, "the failure is noted", func() bool { return newest(log).Status == runlog.Some(127) })
+}
+
+func TestAHookThatHangsIsEndedWithWhatItStarted(t *testing.T) {
+	t.Setenv("HOOK_TEST_PATIENCE", "300ms")
+	log, _ := told(t, &Hook{Command: "sleep 613 & sleep 613"}, happened(Stuck))
+	helper.Eventually(t, "the end is noted", func() bool { return newest(log).Kind == runlog.Hook })
+	if e := newest(log); e.Reason != "the hook for stuck: ended: took too long" {
+		t.Errorf("%+v", e)
+	}
+	helper.Eventually(t, "nothing is left", func() bool { return len(helper.With("HOOK_TEST_PATIENCE=300ms")) == 0 })
+}
+
+func TestWhatIsToldMeanwhileIsKeptUntilItIsLetGo(t *testing.T) {
+	h := &Hook{Command: `echo told >"$OUT"`}
+	h.Hold()
+	_, out := told(t, h, happened(Unwritten))
+	if len(h.late) != 1 || len(helper.Children(os.Getpid())) != 0 {
+		t.Errorf("%d are kept", len(h.late))
+	}
+	h.LetGo()
+	helper.Eventually(t, "it is told", func() bool { return out() == "told\n" })
+	if len(h.late) != 0 {
+		t.Error("it is kept for another time")
+	}
+}
+
+func TestNoHookAndNoCommandAreSilent(t *testing.T) {
+	var none *Hook
+	none.Tell(nil, happened(Fail))
+	none.Hold()
+	none.LetGo()
+	(&Hook{}).Tell(nil, happened(Fail))
+}
+
+func TestAnEventHasOnlyWhatIsKnown(t *testing.T) {
+	e := Event{Kind: Lost, Text: strings.Repeat("x", 10000), Event: runlog.Event{Program: "p", Host: "h", Operator: "o", Operand: strings.Repeat("y", 1<<17), OwnerToken: "abc", Owner: 4, Age: runlog.Some(2 * time.Hour), Signal: "TERM", Count: 100}}
+	var names []string
+	for _, variable := range e.variables() {
+		name, value, _ := strings.Cut(variable, "=")
+		names = append(names, name)
+		if len(value) > longestText {
+			t.Errorf("%s is too long", name)
+		}
+	}
+	want := []string{"ADLOCK_EVENT", "ADLOCK_ATOM", "ADLOCK_TEXT", "ADLOCK_RUN", "ADLOCK_OWNER", "ADLOCK_SIGNAL", "ADLOCK_SECONDS", "ADLOCK_COUNT"}
+	if !slices.Equal(names, want) {
+		t.Errorf("%q", names)
+	}
+}
+
+// dup is another descriptor of a file, which is passed on.
+func dup(file *os.File) (*os.File, error) {
+	fd, err := syscall.Dup(int(file.Fd()))
+	return os.NewFile(uintptr(fd), "inherited"), err
+}

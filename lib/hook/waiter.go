@@ -1,0 +1,94 @@
+package hook
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
+)
+
+// waiterName is the first argument of a waiter: no verb, so nobody types it. A waiter
+// is the process that starts a hook, waits for it, and notes how it failed: whoever
+// had something to tell has gone by then.
+const waiterName = "adlock: hook"
+
+// hookTimeout is how long a hook may take. Tests change it.
+var hookTimeout = 30 * time.Second
+
+// Main is one of the first things that main calls. In a waiter it does its work and
+// never returns; in any other process it does nothing.
+func Main() {
+	if len(os.Args) == 10 && os.Args[0] == waiterName {
+		os.Exit(await(os.Args[1:]))
+	}
+}
+
+// await starts the hook and returns the status to exit with once it has ended.
+func await(args []string) int {
+	most, _ := strconv.ParseInt(args[2], 10, 64)
+	log := &runlog.Log{Dir: args[0], Host: args[1], Max: most}
+	e := runlog.Event{Program: args[3], Host: args[4], Operator: args[5], Operand: args[6]}
+	status, err := runCommand(args[8])
+	switch {
+	case err != nil:
+		note(log, e, Kind(args[7]), err.Error())
+	case status.Signaled():
+		e.Signal = sysfile.SignalName(status.Signal())
+		note(log, e, Kind(args[7]), "failed")
+	case status.ExitStatus() != 0:
+		e.Status = runlog.Some(status.ExitStatus())
+		note(log, e, Kind(args[7]), "failed")
+	}
+	return fault.StatusOK
+}
+
+var errTooLong = errors.New("ended: took too long")
+
+// runCommand runs the hook in a session of its own and ends it when its time is up. It
+// reaps and signals in one goroutine, so that the number of the group is the hook's.
+func runCommand(command string) (status syscall.WaitStatus, err error) {
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", command}, &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, err
+	}
+	up := time.After(hookTimeout)
+	for {
+		select {
+		case <-children:
+		case <-up:
+			_ = unix.Kill(-pid, unix.SIGKILL)
+			err = errTooLong
+		}
+		for {
+			reaped, how := sysfile.Reap()
+			if reaped == pid {
+				return how, err
+			}
+			if reaped == 0 {
+				break
+			}
+		}
+	}
+}
+
+// note writes down that the hook failed which was told of an event. What cannot be
+// written is not said: nobody listens any more.
+func note(log *runlog.Log, e runlog.Event, kind Kind, why string) {
+	if log.Dir == "" {
+		return
+	}
+	e.Kind, e.Reason = runlog.Hook, "the hook for "+string(kind)+": "+why
+	_ = log.Append(e)
+}

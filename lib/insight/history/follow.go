@@ -1,0 +1,57 @@
+package history
+
+import (
+	"errors"
+	"io/fs"
+	"iter"
+	"slices"
+
+	"adlock/lib/runlog"
+)
+
+// Follow yields what the runlogs in the directory dir have and then, as they
+// are written, the events that come after; until the caller has enough or an
+// error other than a *runlog.DamagedLine came. A runlog of the host (canonical)
+// is waited for where it is not there yet; those of hosts that first appear
+// later are not seen.
+func Follow(dir, host string) iter.Seq2[runlog.Event, error] {
+	return func(yield func(runlog.Event, error) bool) {
+		hosts, err := runlog.Hosts(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			yield(runlog.Event{}, err)
+			return
+		}
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+		stop, arriving := make(chan struct{}), make(chan news)
+		defer close(stop)
+		for _, host := range hosts {
+			go send(stop, arriving, runlog.Follow(stop, dir, host))
+		}
+		for n := range arriving {
+			if !yield(n.event, n.err) {
+				return
+			}
+			if damaged := (*runlog.DamagedLine)(nil); n.err != nil && !errors.As(n.err, &damaged) {
+				return
+			}
+		}
+	}
+}
+
+// news is an event or an error that one of the runlogs has brought.
+type news struct {
+	event runlog.Event
+	err   error
+}
+
+func send(stop <-chan struct{}, to chan<- news, events iter.Seq2[runlog.Event, error]) {
+	for e, err := range events {
+		select {
+		case to <- news{e, err}:
+		case <-stop:
+			return
+		}
+	}
+}

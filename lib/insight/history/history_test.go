@@ -1,0 +1,252 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/runlog"
+)
+
+var midnight = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+
+// at is an event of the one atom, n seconds after midnight.
+func at(n int, e runlog.Event) runlog.Event {
+	e.Time = midnight.Add(time.Duration(n) * time.Second)
+	e.Program, e.Host, e.Operator, e.Operand = "p", "h", "run", "x"
+	return e
+}
+
+func acquire(n int, token string) runlog.Event {
+	return at(n, runlog.Event{Kind: runlog.Acquire, PID: 10, Token: token})
+}
+
+func release(n int, token string, held, status int) runlog.Event {
+	return at(n, runlog.Event{Kind: runlog.Release, PID: 10, Token: token, Duration: runlog.Some(time.Duration(held) * time.Second), Status: runlog.Some(status)})
+}
+
+func replaced(n int, kind runlog.Kind, token string, age int) runlog.Event {
+	return at(n, runlog.Event{Kind: kind, PID: 20, Owner: 10, OwnerToken: token, Age: runlog.Some(time.Duration(age) * time.Second)})
+}
+
+// tell returns each run as "token outcome start+held by".
+func tell(runs func(string) bool, events ...runlog.Event) []string {
+	var told []string
+	t := Teller{Run: func(_ *Atom, r *Run) {
+		told = append(told, fmt.Sprintf("%s %s %v+%v by %d", r.Token, r.Outcome, r.Start.Sub(midnight), r.Held, r.By))
+	}}
+	for i := range events {
+		t.Add(&events[i])
+	}
+	t.Finish(midnight.Add(1000*time.Second), runs)
+	return told
+}
+
+func TestEndsOfRuns(t *testing.T) {
+	expire := func(n int, token string, by int) runlog.Event {
+		return at(n, runlog.Event{Kind: runlog.Expire, PID: by, Owner: 10, OwnerToken: token})
+	}
+	signalled := release(9, "a", 9, 143)
+	signalled.Signal = "TERM"
+	for claim, c := range map[string]struct {
+		events []runlog.Event
+		want   string
+	}{
+		"released":                    {[]runlog.Event{acquire(0, "a"), release(5, "a", 5, 0)}, "a success 0s+5s by 0"},
+		"failed":                      {[]runlog.Event{acquire(0, "a"), release(5, "a", 5, 3)}, "a failure 0s+5s by 0"},
+		"ended by a newcomer":         {[]runlog.Event{acquire(0, "a"), expire(8, "a", 20), replaced(9, runlog.Takeover, "a", 9)}, "a ended 0s+9s by 20"},
+		"ended by its supervisor":     {[]runlog.Event{acquire(0, "a"), expire(8, "a", 10), signalled}, "a ended 0s+9s by 10"},
+		"expired and yet succeeded":   {[]runlog.Event{acquire(0, "a"), expire(8, "a", 20), release(9, "a", 9, 0)}, "a success 0s+9s by 0"},
+		"found dead":                  {[]runlog.Event{acquire(0, "a"), replaced(50, runlog.Reclaim, "a", 50)}, "a orphaned 0s+50s by 20"},
+		"cleared":                     {[]runlog.Event{acquire(0, "a"), replaced(50, runlog.Clear, "a", 50)}, "a cleared 0s+50s by 20"},
+		"a step of the wall clock":    {[]runlog.Event{acquire(0, "a"), release(3605, "a", 5, 0)}, "a success 0s+5s by 0"},
+		"beginning turned over":       {[]runlog.Event{release(50, "a", 30, 0)}, "a success 20s+30s by 0"},
+		"ended beginning turned over": {[]runlog.Event{replaced(50, runlog.Takeover, "a", 30)}, "a ended 20s+30s by 20"},
+		"told twice":                  {[]runlog.Event{acquire(0, "a"), replaced(9, runlog.Takeover, "a", 9), release(10, "a", 10, 0)}, "a ended 0s+9s by 20"},
+		"running":                     {[]runlog.Event{acquire(900, "a")}, "a running 15m0s+1m40s by 0"},
+		"next begins before its end":  {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), release(5, "a", 5, 0), release(7, "b", 2, 0)}, "a success 0s+5s by 0|b success 5s+2s by 0"},
+		"end never came":              {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), acquire(9, "c")}, "a lost 0s+9s by 0|b lost 5s+4s by 0|c running 9s+16m31s by 0"},
+	} {
+		if got := strings.Join(tell(nil, c.events...), "|"); got != c.want {
+			t.Errorf("%s: %s, want %s", claim, got, c.want)
+		}
+	}
+}
+
+func read(n int, token string) runlog.Event {
+	e := acquire(n, token)
+	e.Shared = true
+	return e
+}
+
+func TestReadersRunTogether(t *testing.T) {
+	for claim, c := range map[string]struct {
+		events []runlog.Event
+		want   string
+	}{
+		"as many as there are": {
+			[]runlog.Event{read(0, "a"), read(1, "b"), read(2, "c"), read(3, "d"), release(9, "b", 8, 0), release(10, "a", 10, 0), release(11, "d", 8, 3), release(12, "c", 10, 0)},
+			"b success 1s+8s by 0|a success 0s+10s by 0|d failure 3s+8s by 0|c success 2s+10s by 0",
+		},
+		"those that have not ended":         {[]runlog.Event{read(900, "a"), read(950, "b"), read(990, "c")}, "a running 15m0s+1m40s by 0|b running 15m50s+50s by 0|c running 16m30s+10s by 0"},
+		"told after the next writer":        {[]runlog.Event{read(0, "a"), read(0, "b"), acquire(5, "w"), release(5, "a", 5, 0), release(5, "b", 5, 0), release(7, "w", 2, 0)}, "a success 0s+5s by 0|b success 0s+5s by 0|w success 5s+2s by 0"},
+		"ended by a writer one by one":      {[]runlog.Event{read(0, "a"), read(1, "b"), replaced(8, runlog.Takeover, "a", 8), replaced(9, runlog.Reclaim, "b", 8), acquire(9, "w")}, "a ended 0s+8s by 20|b orphaned 1s+8s by 20|w running 9s+16m31s by 0"},
+		"two writers later, an end is lost": {[]runlog.Event{read(0, "a"), read(1, "b"), acquire(5, "v"), release(6, "v", 1, 0), acquire(7, "w"), acquire(8, "x"), release(9, "x", 1, 0)}, "v success 5s+1s by 0|a lost 0s+8s by 0|b lost 1s+7s by 0|x success 8s+1s by 0|w running 7s+16m33s by 0"},
+	} {
+		if got := strings.Join(tell(nil, c.events...), "|"); got != c.want {
+			t.Errorf("%s:\n%s, want\n%s", claim, got, c.want)
+		}
+	}
+}
+
+func TestReadersThatDiedAreLostOneByOne(t *testing.T) {
+	lives := func(token string) bool { return token == "b" }
+	if got := tell(lives, read(900, "a"), read(950, "b"), read(990, "c")); !slices.Equal(got, []string{"a lost 15m0s+0s by 0", "b running 15m50s+50s by 0", "c lost 16m30s+0s by 0"}) {
+		t.Error(got)
+	}
+}
+
+func TestACommandThatIsNotThereIsARunThatFailed(t *testing.T) {
+	var told []*Run
+	teller := Teller{Run: func(_ *Atom, r *Run) { told = append(told, r) }}
+	for _, e := range []runlog.Event{acquire(0, "a"), at(3, runlog.Event{Kind: runlog.Missing, PID: 7, Status: runlog.Some(127)}), release(5, "a", 5, 0)} {
+		teller.Add(&e)
+	}
+	if len(told) != 2 || told[0].Outcome != Failed || told[0].Status.Value != 127 || told[0].Completed() || told[1].Outcome != Succeeded {
+		t.Errorf("%+v", told)
+	}
+}
+
+func TestOwnerWhoseLockIsGoneIsFoundByItsToken(t *testing.T) {
+	lost := runlog.Event{Time: midnight.Add(7 * time.Second), Kind: runlog.Lost, Program: "p", Host: "h", Token: "a"}
+	if got := tell(nil, acquire(0, "a"), lost, acquire(50, "b"), release(60, "b", 10, 0)); !slices.Contains(got, "a lost 0s+7s by 0") {
+		t.Error(got)
+	}
+	if got := tell(nil, acquire(0, "a"), lost, replaced(9, runlog.Takeover, "a", 9)); !slices.Equal(got, []string{"a ended 0s+9s by 20"}) {
+		t.Errorf("an owner that was ended while it released: %v", got)
+	}
+}
+
+func TestRunOfACrashedMachineDoesNotRunForEver(t *testing.T) {
+	dead := func(string) bool { return false }
+	if got := tell(dead, acquire(0, "a")); !slices.Equal(got, []string{"a lost 0s+0s by 0"}) {
+		t.Error(got)
+	}
+}
+
+func TestMemoryIsBoundedByTheAtoms(t *testing.T) {
+	teller := Teller{Run: func(*Atom, *Run) {}}
+	for i := range 10000 {
+		token := fmt.Sprint(i)
+		begin, end := acquire(2*i, token), release(2*i+1, token, 1, 0)
+		teller.Add(&begin)
+		teller.Add(&end)
+	}
+	if len(teller.open) != 1 || len(teller.Atoms()[0].open) != 0 {
+		t.Errorf("%d tokens, %d runs remembered", len(teller.open), len(teller.Atoms()[0].open))
+	}
+}
+
+func TestRecordsOfAllHostsAreReadInOrder(t *testing.T) {
+	dir := t.TempDir()
+	for n, host := range []string{"one", "two", "one", "three", "two"} {
+		log := runlog.Log{Dir: dir, Host: host}
+		if err := log.Append(runlog.Event{Time: midnight.Add(time.Duration(n) * time.Second), Kind: runlog.Empty, PID: n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage, err := os.OpenFile(filepath.Join(dir, "program.two.runlog"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(damage, "what is this")
+	damage.Close()
+	var pids []int
+	damaged := 0
+	for e, err := range Read(dir) {
+		var line *runlog.DamagedLine
+		switch {
+		case errors.As(err, &line):
+			damaged++
+		case err != nil:
+			t.Fatal(err)
+		default:
+			pids = append(pids, e.PID)
+		}
+	}
+	if !slices.Equal(pids, []int{0, 1, 2, 3, 4}) || damaged != 1 {
+		t.Errorf("%v, %d damaged", pids, damaged)
+	}
+}
+
+func TestNoDirectoryIsNoEvents(t *testing.T) {
+	for e, err := range Read(filepath.Join(t.TempDir(), "nothing")) {
+		t.Error(e, err)
+	}
+}
+
+func TestFollowHearsEveryHost(t *testing.T) {
+	dir := t.TempDir()
+	write := func(host string, pid int) {
+		t.Helper()
+		log := runlog.Log{Dir: dir, Host: host}
+		if err := log.Append(runlog.Event{Kind: runlog.Empty, PID: pid}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one", 1)
+	heard := make(chan int)
+	go func() {
+		for e := range Follow(dir, "two") {
+			heard <- e.PID
+		}
+	}()
+	next := func() int {
+		t.Helper()
+		select {
+		case pid := <-heard:
+			return pid
+		case <-time.After(time.Minute):
+			t.Fatal("nothing came")
+			return 0
+		}
+	}
+	if got := next(); got != 1 {
+		t.Fatal(got)
+	}
+	write("two", 2)
+	if got := next(); got != 2 {
+		t.Fatal(got)
+	}
+	write("one", 3)
+	if got := next(); got != 3 {
+		t.Fatal(got)
+	}
+}
+
+func TestTextLeavesTheHostOut(t *testing.T) {
+	if got := (&Atom{Atom: atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: "x y"}}).Text(); got != "p o x y" {
+		t.Error(got)
+	}
+}
+
+func TestLimitThatEndedARunIsTheNewcomers(t *testing.T) {
+	begin := acquire(0, "a")
+	begin.ExpireAfter = runlog.Some(2 * time.Hour)
+	expire := at(3, runlog.Event{Kind: runlog.Expire, PID: 20, Owner: 10, OwnerToken: "a", ExpireAfter: runlog.Some(3 * time.Second)})
+	end := replaced(4, runlog.Takeover, "a", 4)
+	teller := Teller{Run: func(_ *Atom, r *Run) {
+		if r.ExpireAfter.Value != 3*time.Second {
+			t.Errorf("ended at %v", r.ExpireAfter.Value)
+		}
+	}}
+	for _, e := range []runlog.Event{begin, expire, end} {
+		teller.Add(&e)
+	}
+}

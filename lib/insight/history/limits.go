@@ -1,0 +1,22 @@
+package history
+
+import (
+	"time"
+
+	"adlock/lib/runlog"
+)
+
+// Limits are the limits of an atom that events tell of.
+type Limits struct {
+	IfElapsed, ExpireAfter runlog.Opt[time.Duration]
+}
+
+// Update takes over what an event says of them. The latest event counts.
+func (l *Limits) Update(e *runlog.Event) {
+	if e.IfElapsed.Set {
+		l.IfElapsed = e.IfElapsed
+	}
+	if e.ExpireAfter.Set {
+		l.ExpireAfter = e.ExpireAfter
+	}
+}

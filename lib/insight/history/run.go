@@ -1,0 +1,78 @@
+// Package history tells runs from the runlog: which acquisition began when, how
+// it ended and who ended it. Report, timeline and metrics are made from these.
+//
+// An acquisition begins with acquire and ends with the one event that names its
+// token (package runlog). The runlog may be incomplete: it is bounded, a full
+// disk costs lines, and a machine that crashes writes none. So the beginning of
+// a run may have to be inferred from how long its end says it took, and a run
+// whose end never came is Lost, not running for ever.
+package history
+
+import (
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/runlog"
+)
+
+// Outcome says how a run ended.
+type Outcome int
+
+// The outcomes.
+const (
+	Running   Outcome = iota // it has not ended yet
+	Succeeded                // released, with status 0 or without one: a script that fails does not come to its release
+	Failed                   // released with another status, or its job was ended by a signal; or its command was not there
+	Ended                    // by force, as it had passed ExpireAfter
+	Orphaned                 // its owner died without a release; found dead by a newcomer
+	Cleared                  // a person removed its lock
+	Lost                     // its lock disappeared, or the runlog does not have its end
+	Outcomes                 // how many outcomes there are
+)
+
+var outcomeNames = [Outcomes]string{"running", "success", "failure", "ended", "orphaned", "cleared", "lost"}
+
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// Run is one acquisition.
+type Run struct {
+	PID   int
+	Token string
+	Start time.Time
+	End   time.Time     // zero while it runs
+	Held  time.Duration // how long the atom was held, so far while it runs; as the owner measured it where the runlog has that, else the difference of the events' times, which steps of the wall clock change
+
+	Outcome Outcome
+	Status  runlog.Opt[int]
+	Signal  string // that ended the job, without SIG
+	By      int    // who ended it by force or found it dead; its own PID where its supervisor did
+
+	Shared    bool // it read: others that read may have held the atom at the same time
+	Unstarted bool // its command was not there, or could not be run: it held nothing
+
+	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // as its owner asked; ExpireAfter as whoever ended it had it
+
+	expired bool      // there is an expire event: somebody began to end it
+	lostAt  time.Time // its owner said that the lock was gone
+}
+
+// Completed says whether the owner came to its release: only then does Held say
+// how long the job takes.
+func (r *Run) Completed() bool {
+	return (r.Outcome == Succeeded || r.Outcome == Failed) && !r.Unstarted
+}
+
+// Atom is an atom of the runlog.
+type Atom struct {
+	atom.Atom
+	open []*Run // in the order of their beginning
+	last string // token of the run that ended last
+}
+
+// Text is how people call the atom: without its host.
+func (a *Atom) Text() string { return a.Words() }
+
+// AtomOf is the atom that an event is about.
+func AtomOf(e *runlog.Event) atom.Atom {
+	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}
+}

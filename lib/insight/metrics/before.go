@@ -1,0 +1,54 @@
+package metrics
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Values are samples by series, as the text has them: name{labels}.
+type Values map[string]float64
+
+// ReadValues reads what Text has written to a file, in either format. No file
+// is no values. What is no sample is passed over: after damage to the file the
+// counters begin again at zero.
+func ReadValues(path string) (Values, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	values := Values{}
+	for line := range strings.Lines(string(text)) {
+		series, value, ok := cutLast(strings.TrimSuffix(line, "\n"))
+		number, err := strconv.ParseFloat(value, 64)
+		if ok && err == nil && !math.IsNaN(number) && strings.HasPrefix(series, "adlock_") {
+			values[series] = number
+		}
+	}
+	return values, nil
+}
+
+// cutLast cuts at the last space: labels may have spaces, a value has none.
+func cutLast(line string) (series, value string, ok bool) {
+	at := strings.LastIndexByte(line, ' ')
+	if at < 0 {
+		return "", "", false
+	}
+	return line[:at], line[at+1:], true
+}
+
+// time is the value of a series that is a time; false where there is none.
+func (v Values) time(series string) (time.Time, bool) {
+	value, there := v[series]
+	if !there || !(value >= 0 && value < 1<<33) {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(int64(math.Round(value * 1000))), true
+}

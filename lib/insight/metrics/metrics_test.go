@@ -1,0 +1,194 @@
+package metrics
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"adlock/lib/atom"
+	"adlock/lib/limit"
+	"adlock/lib/runlog"
+	"adlock/test/story"
+)
+
+const labelsOfX = `program="p",host="dax",operator="run",operand="x"`
+
+func collect(t *testing.T, s *story.Story, until time.Duration, before Values) *Metrics {
+	t.Helper()
+	now := story.Midnight.Add(until)
+	m, err := Collect(s.Events(), Options{Now: now, Until: now, Before: before})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// read is what the next collection finds of this one.
+func read(t *testing.T, m *Metrics, format Format) Values {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "adlock.prom")
+	if err := os.WriteFile(file, m.Text(format), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	values, err := ReadValues(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+func TestFiguresOfOneAtom(t *testing.T) {
+	s := &story.Story{}
+	j := s.Job("p run x", 15*time.Minute, limit.Never)
+	j.Run(0, 10*time.Second, 0)
+	j.Run(20*time.Minute, 90*time.Second, 1)
+	j.Hang(time.Hour, 10*time.Minute, 7)
+	j.Deny(80*time.Minute, "busy", 3, time.Second)
+	j.Deny(80*time.Minute, "too-soon", 2, time.Second)
+	now := story.Midnight.Add(2 * time.Hour)
+	m, err := Collect(s.Events(), Options{Now: now, Until: now, Locks: []Lock{{
+		Atom:      atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "x"},
+		Completed: story.Midnight.Add(70 * time.Minute), Since: story.Midnight.Add(90 * time.Minute),
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, m, Prometheus)
+	midnight := float64(story.Midnight.Unix())
+	for series, want := range map[string]float64{
+		`adlock_last_success_timestamp_seconds{` + labelsOfX + `}`:        midnight + 10,
+		`adlock_last_completion_timestamp_seconds{` + labelsOfX + `}`:     midnight + 70*60,
+		`adlock_running_since_timestamp_seconds{` + labelsOfX + `}`:       midnight + 90*60,
+		`adlock_run_interval_seconds{` + labelsOfX + `}`:                  20 * 60,
+		`adlock_limit_seconds{` + labelsOfX + `,limit="if_elapsed"}`:      15 * 60,
+		`adlock_denials_in_a_row{` + labelsOfX + `}`:                      3,
+		`adlock_runs_total{` + labelsOfX + `,outcome="success"}`:          1,
+		`adlock_runs_total{` + labelsOfX + `,outcome="failure"}`:          1,
+		`adlock_runs_total{` + labelsOfX + `,outcome="ended"}`:            1,
+		`adlock_runs_total{` + labelsOfX + `,outcome="lost"}`:             0,
+		`adlock_denials_total{` + labelsOfX + `,verdict="busy"}`:          3,
+		`adlock_denials_total{` + labelsOfX + `,verdict="too-soon"}`:      2,
+		`adlock_events_total{` + labelsOfX + `,event="takeover"}`:         1,
+		`adlock_run_duration_seconds_bucket{` + labelsOfX + `,le="5.0"}`:  0,
+		`adlock_run_duration_seconds_bucket{` + labelsOfX + `,le="15.0"}`: 1,
+		`adlock_run_duration_seconds_bucket{` + labelsOfX + `,le="+Inf"}`: 2,
+		`adlock_run_duration_seconds_sum{` + labelsOfX + `}`:              100,
+		`adlock_run_duration_seconds_count{` + labelsOfX + `}`:            2,
+		`adlock_counted_until_timestamp_seconds`:                          midnight + 2*3600,
+	} {
+		if value, there := got[series]; !there || value != want {
+			t.Errorf("%s is %v (%v), want %v", series, value, there, want)
+		}
+	}
+	if never := got[`adlock_limit_seconds{`+labelsOfX+`,limit="expire_after"}`]; never < 1e300 {
+		t.Errorf("never is %v", never)
+	}
+}
+
+// However often they are collected, and though the runlog loses its beginning.
+func TestCountersOnlyGoUp(t *testing.T) {
+	whole := story.Day()
+	want := read(t, collect(t, whole, 24*time.Hour, nil), Prometheus)
+	var locks []Lock
+	for _, text := range []string{"backup run /srv/data", "rsync copy mirror <a&b>", "agent poll status", "render run frame 7"} {
+		parts := strings.SplitN(text, " ", 3)
+		locks = append(locks, Lock{Atom: atom.Atom{Program: parts[0], Host: story.Host, Operator: parts[1], Operand: parts[2]}})
+	}
+	for _, format := range []Format{Prometheus, OpenMetrics} {
+		var before Values
+		for hour := time.Duration(1); hour <= 24; hour++ {
+			m, err := Collect(part(whole, hour*time.Hour-4*time.Hour, hour*time.Hour), Options{
+				Now: story.Midnight.Add(hour * time.Hour), Until: story.Midnight.Add(hour * time.Hour), Before: before, Locks: locks,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := read(t, m, format)
+			for series, value := range before {
+				if isCounter(series) && now[series] < value {
+					t.Fatalf("hour %d: %s fell from %v to %v", hour, series, value, now[series])
+				}
+			}
+			before = now
+		}
+		for _, series := range []string{"adlock_events_total", "adlock_denials_total", "adlock_runs_total", "adlock_last_success_timestamp_seconds"} {
+			for key, value := range want {
+				if strings.HasPrefix(key, series+"{") && before[key] != value {
+					t.Errorf("%s is %v, want %v", key, before[key], value)
+				}
+			}
+		}
+	}
+}
+
+func isCounter(series string) bool {
+	return strings.Contains(series, "_total{") || strings.Contains(series, "duration_seconds_")
+}
+
+// part is what a runlog that is bounded has of a story at a time.
+func part(s *story.Story, from, until time.Duration) func(func(runlog.Event, error) bool) {
+	return func(yield func(runlog.Event, error) bool) {
+		for e := range s.Events() {
+			if e.Time.Before(story.Midnight.Add(from)) || e.Time.After(story.Midnight.Add(until)) {
+				continue
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestCollectingTwiceCountsOnce(t *testing.T) {
+	s := story.Day()
+	first := read(t, collect(t, s, 24*time.Hour, nil), Prometheus)
+	if second := read(t, collect(t, s, 24*time.Hour, first), Prometheus); !maps.Equal(first, second) {
+		t.Error("the figures differ")
+	}
+	if back := read(t, collect(t, s, 12*time.Hour, first), Prometheus); back[`adlock_events_total{`+labelsOf(t, first, "backup")+`,event="acquire"}`] != 22 {
+		t.Error("a clock that was set back changes what was counted")
+	}
+}
+
+// labelsOf finds the labels of the atom whose program it is.
+func labelsOf(t *testing.T, values Values, program string) string {
+	t.Helper()
+	for series := range values {
+		if labels, ok := strings.CutPrefix(series, `adlock_denials_in_a_row{program="`+program+`"`); ok {
+			return `program="` + program + `"` + strings.TrimSuffix(labels, "}")
+		}
+	}
+	t.Fatal("no such program")
+	return ""
+}
+
+func TestDamagedFileCostsThePastOnly(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "adlock.prom")
+	if err := os.WriteFile(file, []byte("adlock_events_total{} 1e\n\x00\x00\nadlock_x 5\nother 7\nadlock_y NaN\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	values, err := ReadValues(file)
+	if err != nil || len(values) != 1 || values["adlock_x"] != 5 {
+		t.Errorf("%v, %v", values, err)
+	}
+	if values, err := ReadValues(filepath.Join(t.TempDir(), "none")); values != nil || err != nil {
+		t.Errorf("%v, %v", values, err)
+	}
+}
+
+func TestLabelsAreTextWhateverTheOperand(t *testing.T) {
+	s := &story.Story{}
+	s.Job("p run \x1b[2J\xff\u009b\u202e\\\"\r\né", 0, time.Hour).Run(0, time.Second, 0)
+	text := string(collect(t, s, time.Hour, nil).Text(Prometheus))
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && !strconv.IsPrint(c) }) {
+		t.Errorf("%q", text)
+	}
+	if want := `operand="\\x1b[2J\\xff\\xc2\\x9b\\xe2\\x80\\xae\\\"\\x0d\\x0aé"`; !strings.Contains(text, want) {
+		t.Errorf("%s\nhas no %s", text, want)
+	}
+}

@@ -1,0 +1,63 @@
+// Package picture has the colours of the pictures, one address for all of them.
+//
+// Each shape says its colour literally, in an attribute of its own: mail readers
+// drop style sheets, and librsvg and ImageMagick know no variables in them. What
+// is dark where the surroundings are comes on top, by class and media query.
+package picture
+
+import "strings"
+
+// Colour is one for light and for dark surroundings.
+type Colour struct{ name, light, dark string }
+
+// The colours, by what they say.
+var (
+	Ground = Colour{"ground", "#ffffff", "#15191f"}
+	Lane   = Colour{"lane", "#f6f7f9", "#1b2027"}
+	Line   = Colour{"line", "#e2e5e9", "#2c333c"}
+	Ink    = Colour{"ink", "#1c2128", "#e3e7ec"}
+	Dim    = Colour{"dim", "#636c76", "#8f99a5"}
+	Good   = Colour{"good", "#2da160", "#43b878"}
+	Bad    = Colour{"bad", "#d23c3c", "#f0605f"}
+	Now    = Colour{"now", "#2f7ed8", "#5aa2f2"} // what runs, what is in force
+	Odd    = Colour{"odd", "#b07a08", "#dfa937"}
+	Full   = Colour{"full", "#9a5bd0", "#bb86ea"}
+)
+
+var colours = [...]Colour{Ground, Lane, Line, Ink, Dim, Good, Bad, Now, Odd, Full}
+
+// Font is what is written in: a plain face that is there.
+const Font = `font-family="system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"`
+
+// Fill is the attributes of a shape that is filled.
+func Fill(c Colour) string { return `class="fill-` + c.name + `" fill="` + c.light + `"` }
+
+// Stroke is the attributes of a line.
+func Stroke(c Colour) string {
+	return `class="stroke-` + c.name + `" fill="none" stroke="` + c.light + `"`
+}
+
+// Outline is the attributes of a shape that is filled and has an outline.
+func Outline(fill, stroke Colour) string {
+	return `class="fill-` + fill.name + ` stroke-` + stroke.name + `" fill="` + fill.light + `" stroke="` + stroke.light + `"`
+}
+
+// Style is the style sheet that every picture has: the dark colours.
+func Style() string {
+	var w strings.Builder
+	w.WriteString("\n@media(prefers-color-scheme:dark){\n")
+	for _, c := range colours {
+		w.WriteString(".fill-" + c.name + "{fill:" + c.dark + "}.stroke-" + c.name + "{stroke:" + c.dark + "}\n")
+	}
+	w.WriteString("}\n")
+	return w.String()
+}
+
+// Variables are the colours for the style sheet of a page, as --ink and so on.
+func Variables() (light, dark string) {
+	for _, c := range colours {
+		light += "--" + c.name + ":" + c.light + ";"
+		dark += "--" + c.name + ":" + c.dark + ";"
+	}
+	return light, dark
+}

@@ -1,0 +1,173 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/terminal"
+	"adlock/lib/limit"
+	"adlock/lib/policy"
+)
+
+// advice is something worth changing, with the figures that speak for it.
+type advice struct {
+	Kind string `json:"kind"` // what it is about, for programs
+	Text string `json:"text"` // for people
+}
+
+// Below these numbers it may be chance, and nothing is advised.
+const (
+	often      = 3  // runs that went wrong
+	starving   = 10 // denials in a row
+	spamming   = 20 // requests for each IfElapsed, and at least as many in all
+	overrunned = 10 // denials because it was running
+)
+
+// advise asks every rule; each returns "" where it has nothing to say.
+func (a *summary) advise() {
+	for _, rule := range [...]struct {
+		kind string
+		says func() string
+	}{
+		{"limits", a.limitsCross},
+		{"expire-after", a.expireAfter},
+		{"spam", a.spam},
+		{"from-start", a.skips},
+		{"overrun", a.overrun},
+		{"starving", a.starves},
+		{"failing", a.fails},
+		{"stuck", a.stuck},
+		{"orphans", a.orphans},
+		{"lost", a.lost},
+	} {
+		if text := rule.says(); text != "" {
+			a.Advice = append(a.Advice, advice{rule.kind, text})
+		}
+	}
+}
+
+func (a *summary) limitsCross() string {
+	return policy.Limits{IfElapsed: a.IfElapsed.Value, ExpireAfter: a.ExpireAfter.Value}.Warning()
+}
+
+// expireAfter is about runs that were ended by force. How long they would have
+// taken is not known, so the advice is to double the limit, as TCP does with its
+// timeout; unless the runs that completed were so much shorter that the others
+// must have hung.
+func (a *summary) expireAfter() string {
+	ended, completed := a.Outcomes[history.Ended], a.Runtime.Count()
+	now := a.ExpireAfter.Value
+	if ended == 0 || now <= 0 || now == limit.Never {
+		return ""
+	}
+	longest := a.Runtime.Max()
+	raise := "raise ExpireAfter to " + limit.Format(round(2*max(now, longest))) + " or mend the job"
+	switch lower := round(max(4*longest, a.IfElapsed.Value, time.Minute)); {
+	case completed == 0 && ended >= often:
+		return fmt.Sprintf("always ended by force (%d of %d runs, ExpireAfter is %s): %s", ended, a.Runs, limit.Format(now), raise)
+	case 2*ended >= a.Runs && ended >= often:
+		return fmt.Sprintf("mostly ended by force (%d of %d runs, ExpireAfter is %s): %s", ended, a.Runs, limit.Format(now), raise)
+	case completed > 0 && a.Runtime.Quantile(0.95) > now/2:
+		return fmt.Sprintf("%d of %d runs were ended by force, and of those that completed one in twenty takes %s or more, close to ExpireAfter %s: %s",
+			ended, a.Runs, terminal.Duration(a.Runtime.Quantile(0.95)), limit.Format(now), raise)
+	case completed >= often && lower < now/2:
+		return fmt.Sprintf("it hung %s in %d runs and held the atom for %s each time, though none that completed took longer than %s: with ExpireAfter %s a hang is over sooner",
+			times(ended), a.Runs, limit.Format(now), terminal.Duration(longest), limit.Format(lower))
+	}
+	return ""
+}
+
+func (a *summary) spam() string {
+	every, wanted := a.Asked.Quantile(0.5), a.IfElapsed.Value
+	if a.Denials.TooSoon < spamming || wanted == limit.Never || wanted < spamming*every {
+		return ""
+	}
+	return fmt.Sprintf("asked for every %s (median) though IfElapsed is %s, and denied %d times as too soon: something spams it",
+		terminal.Duration(every), limit.Format(wanted), a.Denials.TooSoon)
+}
+
+// skips is about an interval as long as the period of the schedule. Where it counts
+// from the start it denies hardly any.
+func (a *summary) skips() string {
+	if a.Denials.TooSoon < often || 4*a.Denials.TooSoon < a.Runs {
+		return ""
+	}
+	pace := policy.Pace{Period: a.Asked.Quantile(0.5), Runtime: a.Runtime.Quantile(0.5)}
+	return policy.Limits{IfElapsed: a.IfElapsed.Value}.Skipping(pace)
+}
+
+func (a *summary) overrun() string {
+	takes, every := a.Runtime.Quantile(0.5), a.Asked.Quantile(0.5)
+	if a.Denials.Busy < overrunned || a.Denials.Busy < a.Runs || takes <= every {
+		return ""
+	}
+	return fmt.Sprintf("asked for every %s (medians) though a run takes %s, and denied %d times as busy: ask for it less often, or divide the work",
+		terminal.Duration(every), terminal.Duration(takes), a.Denials.Busy)
+}
+
+func (a *summary) starves() string {
+	if a.Longest.Count < starving {
+		return ""
+	}
+	cure := "look at what holds it"
+	if a.Denials.Full > a.Denials.Busy {
+		cure = "the program has too few slots"
+	}
+	return fmt.Sprintf("it starved: denied %d times in a row over %s, until %s: %s", a.Longest.Count,
+		terminal.Duration(a.Longest.Last.Sub(a.Longest.First)), a.Longest.Last.Local().Format(stamp), cure)
+}
+
+func (a *summary) fails() string {
+	if a.FailedInARow < often {
+		return ""
+	}
+	how := "status " + fmt.Sprint(a.LastStatus.Value)
+	if a.LastSignal != "" {
+		how = "ended by " + a.LastSignal
+	}
+	return fmt.Sprintf("the last %d runs failed (the last one: %s): mend the job", a.FailedInARow, how)
+}
+
+func (a *summary) stuck() string {
+	if a.Denials.Stuck == 0 {
+		return ""
+	}
+	return fmt.Sprintf("its owner had expired and could not be ended (%s): see to it by hand, then adlock clear %s", times(a.Denials.Stuck), a.Name())
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
+}
+
+func (a *summary) orphans() string {
+	n := a.Outcomes[history.Orphaned]
+	if n < often {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d runs died without a release: something kills them, or the machine goes down", n, a.Runs)
+}
+
+func (a *summary) lost() string {
+	n := a.Outcomes[history.Lost]
+	if n < often {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d runs have no end in the runlog: something else removes locks, or lines were lost", n, a.Runs)
+}
+
+// round makes a limit one that a person would write, by making it longer.
+func round(d time.Duration) time.Duration {
+	unit := 10 * time.Minute
+	switch {
+	case d <= time.Minute:
+		unit = 5 * time.Second
+	case d <= time.Hour:
+		unit = time.Minute
+	}
+	return (d + unit - 1).Truncate(unit)
+}

@@ -1,0 +1,86 @@
+package report
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/quantile"
+	"adlock/lib/insight/terminal"
+	"adlock/lib/limit"
+	"adlock/lib/runlog"
+)
+
+// header names the columns of the CSV form, in the order of fields.
+func header() []string {
+	names := []string{"program", "host", "operator", "operand", "runs"}
+	for o := range history.Outcomes {
+		names = append(names, o.String())
+	}
+	return append(names, "busy", "too_soon", "full", "stuck", "longest_denied_series",
+		"runtime_min_seconds", "runtime_p50_seconds", "runtime_p95_seconds", "runtime_max_seconds", "interval_p50_seconds",
+		"held_seconds", "held_share", "if_elapsed_seconds", "expire_after_seconds", "advice")
+}
+
+func (r *Report) fields(a *summary) []string {
+	fields := []string{harmless(a.Program), harmless(a.Host), harmless(a.Operator), harmless(a.Operand), strconv.Itoa(a.Runs)}
+	for _, n := range a.Outcomes {
+		fields = append(fields, strconv.Itoa(n))
+	}
+	for _, n := range [...]int{a.Denials.Busy, a.Denials.TooSoon, a.Denials.Full, a.Denials.Stuck, a.Longest.Count} {
+		fields = append(fields, strconv.Itoa(n))
+	}
+	for _, q := range [...]float64{0, 0.5, 0.95, 1} {
+		fields = append(fields, quantileOf(&a.Runtime, q))
+	}
+	return append(fields, quantileOf(&a.Interval, 0.5), seconds(a.Held), strconv.FormatFloat(r.share(a), 'f', 6, 64),
+		optSeconds(a.IfElapsed), optSeconds(a.ExpireAfter), harmless(joined(a.Advice)))
+}
+
+// harmless makes a text that others have chosen fit for a spreadsheet: without
+// control characters, and with an apostrophe before what would be taken for a
+// formula.
+func harmless(text string) string {
+	text = terminal.Escaped(text)
+	if text != "" && strings.IndexByte("=+-@", text[0]) >= 0 {
+		return "'" + text
+	}
+	return text
+}
+
+func quantileOf(d *quantile.Durations, q float64) string {
+	if d.Count() == 0 {
+		return ""
+	}
+	return seconds(d.Quantile(q))
+}
+
+func optSeconds(d runlog.Opt[time.Duration]) string {
+	if !d.Set {
+		return ""
+	}
+	return seconds(d.Value)
+}
+
+func seconds(d time.Duration) string { return limit.Seconds(d).String() }
+
+func joined(advice []advice) string {
+	var texts []string
+	for _, a := range advice {
+		texts = append(texts, a.Text)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// CSV writes the report as RFC 4180 has it (with LF), a header first; durations
+// are seconds, and bytes that are no text are written as \xNN.
+func (r *Report) CSV(out io.Writer) error {
+	rows := [][]string{header()}
+	for _, a := range r.atoms {
+		rows = append(rows, r.fields(a))
+	}
+	return csv.NewWriter(out).WriteAll(rows)
+}

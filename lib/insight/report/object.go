@@ -1,0 +1,109 @@
+package report
+
+import (
+	"adlock/lib/atom"
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/quantile"
+	"adlock/lib/limit"
+)
+
+// Object is the report for encoding/json. Durations are seconds.
+func (r *Report) Object() any {
+	o := whole{From: limit.Instant(r.from), To: limit.Instant(r.to), Events: r.lines, DamagedLines: r.Damaged, Atoms: []atomObject{}}
+	for _, a := range r.atoms {
+		o.Atoms = append(o.Atoms, r.atomObject(a))
+	}
+	return o
+}
+
+// whole is a Report. The lists are empty and not null where there is nothing.
+type whole struct {
+	From         string       `json:"from,omitempty"`
+	To           string       `json:"to,omitempty"`
+	Events       int          `json:"events"`
+	DamagedLines int          `json:"damaged_lines"`
+	Atoms        []atomObject `json:"atoms"`
+}
+
+type atomObject struct {
+	Atom        atom.Name        `json:"atom"`
+	Program     string           `json:"program"`
+	Host        string           `json:"host"`
+	Operator    string           `json:"operator"`
+	Operand     string           `json:"operand"`
+	Runs        int              `json:"runs"`
+	Outcomes    outcomesObject   `json:"outcomes"`
+	Denials     history.Denials  `json:"denials"`
+	Longest     seriesObject     `json:"longest_denied_series"`
+	Held        limit.Seconds    `json:"held"`
+	HeldShare   float64          `json:"held_share"`
+	Runtime     *durationsObject `json:"runtime,omitempty"`
+	Interval    *durationsObject `json:"interval,omitempty"`
+	AskedEvery  *durationsObject `json:"asked_every,omitempty"`
+	IfElapsed   *limit.Seconds   `json:"if_elapsed,omitempty"`
+	ExpireAfter *limit.Seconds   `json:"expire_after,omitempty"`
+	Endings     []endingObject   `json:"endings"`
+	Advice      []advice         `json:"advice"`
+}
+
+// outcomesObject has the names of history.Outcome as its keys, in their order.
+type outcomesObject struct {
+	Running  int `json:"running"`
+	Success  int `json:"success"`
+	Failure  int `json:"failure"`
+	Ended    int `json:"ended"`
+	Orphaned int `json:"orphaned"`
+	Cleared  int `json:"cleared"`
+	Lost     int `json:"lost"`
+}
+
+type seriesObject struct {
+	Count int    `json:"count"`
+	First string `json:"first,omitempty"`
+	Last  string `json:"last,omitempty"`
+}
+
+type durationsObject struct {
+	Min limit.Seconds `json:"min"`
+	P50 limit.Seconds `json:"p50"`
+	P95 limit.Seconds `json:"p95"`
+	Max limit.Seconds `json:"max"`
+}
+
+type endingObject struct {
+	Time  string        `json:"time"`
+	Owner int           `json:"owner"`
+	By    int           `json:"by"`
+	Age   limit.Seconds `json:"age"`
+}
+
+func (r *Report) atomObject(a *summary) atomObject {
+	n := a.Outcomes
+	o := atomObject{
+		Atom: a.Name(), Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand, Runs: a.Runs,
+		Outcomes: outcomesObject{
+			n[history.Running], n[history.Succeeded], n[history.Failed], n[history.Ended],
+			n[history.Orphaned], n[history.Cleared], n[history.Lost],
+		},
+		Denials: a.Denials,
+		Longest: seriesObject{a.Longest.Count, limit.Instant(a.Longest.First), limit.Instant(a.Longest.Last)},
+		Held:    limit.Seconds(a.Held), HeldShare: r.share(a),
+		Runtime: durationsOf(&a.Runtime), Interval: durationsOf(&a.Interval), AskedEvery: durationsOf(&a.Asked),
+		IfElapsed: (*limit.Seconds)(a.IfElapsed.Pointer()), ExpireAfter: (*limit.Seconds)(a.ExpireAfter.Pointer()),
+		Endings: []endingObject{}, Advice: append([]advice{}, a.Advice...),
+	}
+	for _, e := range a.Endings {
+		o.Endings = append(o.Endings, endingObject{limit.Instant(e.At), e.Owner, e.By, limit.Seconds(e.Age)})
+	}
+	return o
+}
+
+// durationsOf is nil where there are none.
+func durationsOf(d *quantile.Durations) *durationsObject {
+	if d.Count() == 0 {
+		return nil
+	}
+	return &durationsObject{
+		limit.Seconds(d.Min()), limit.Seconds(d.Quantile(0.5)), limit.Seconds(d.Quantile(0.95)), limit.Seconds(d.Max()),
+	}
+}

@@ -1,0 +1,229 @@
+// Package report sums the runlog up: for each atom over a period how often it
+// ran, how that went, how long it took, who was turned away and why, and what
+// would be worth changing. It reads the runlog once and keeps figures, not
+// events: of each run and request how long it took, and the rest for each atom.
+package report
+
+import (
+	"time"
+
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/quantile"
+	"adlock/lib/runlog"
+)
+
+// Report is what the runlogs of one directory tell of a period.
+type Report struct {
+	from, to time.Time  // from is the first event's time where the runlog begins later than was asked for
+	atoms    []*summary // those of which something was recorded in the period, sorted
+	lines    int        // events in the period
+	Damaged  int        // lines that could not be read, also outside the period
+}
+
+// summary is what became of one atom.
+type summary struct {
+	*history.Atom
+
+	Runs     int                   // acquisitions that ended in the period or have not ended
+	Outcomes [history.Outcomes]int // of these
+	Held     time.Duration         // how much of the period it was held
+	Runtime  quantile.Durations    // of the runs that completed
+	Interval quantile.Durations    // from one start to the next
+	Asked    quantile.Durations    // from one request to the next, granted or not
+
+	Denials history.Denials
+	Longest series
+	Endings []ending // the last ones, at most keptEndings
+
+	history.Limits                 // the latest in force
+	FailedInARow   int             // runs up to the last
+	LastStatus     runlog.Opt[int] // of the last run that failed
+	LastSignal     string
+
+	Advice []advice
+
+	started, asked time.Time
+	series         series
+}
+
+// series is requests denied one after the other though the atom was due, with no
+// acquisition in between.
+type series struct {
+	Count       int
+	First, Last time.Time
+}
+
+// ending is one owner that was ended by force.
+type ending struct {
+	At    time.Time
+	Owner int           // its pid
+	By    int           // the newcomer's pid, or the supervisor's own
+	Age   time.Duration // how long it had held the atom
+}
+
+const keptEndings = 10
+
+// Options say what a report is about.
+type Options struct {
+	Since   time.Time                // zero: all that is recorded
+	Now     time.Time                // the end of the period
+	Match   func(*history.Atom) bool // nil: every atom
+	Running func(token string) bool  // whether an acquisition without an end still runs; nil: yes
+}
+
+// IsEmpty says that nothing is recorded of the atoms that are asked for.
+func (r *Report) IsEmpty() bool { return len(r.atoms) == 0 }
+
+// Build reads events, from history.Read. With an error the report is of what
+// could be read.
+func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Report, error) {
+	b := builder{options: o, report: &Report{from: o.Since, to: o.Now}, atoms: map[*history.Atom]*summary{}}
+	b.teller.Run = b.run
+	var failed error
+	b.report.Damaged, failed = history.Each(events, b.event)
+	b.teller.Finish(o.Now, o.Running)
+	b.finish()
+	return b.report, failed
+}
+
+type builder struct {
+	options Options
+	report  *Report
+	teller  history.Teller
+	atoms   map[*history.Atom]*summary
+	begun   bool
+}
+
+func (b *builder) event(e *runlog.Event) {
+	inside := !e.Time.Before(b.options.Since)
+	if inside && !b.begun {
+		b.begun = true
+		if e.Time.After(b.report.from) {
+			b.report.from = e.Time
+		}
+	}
+	source := b.teller.Add(e)
+	if !inside || source == nil {
+		return
+	}
+	if a := b.atom(source); a != nil {
+		b.report.lines++
+		a.count(e)
+	}
+}
+
+// atom is where the figures of an atom are; nil for one that was not asked for.
+func (b *builder) atom(source *history.Atom) *summary {
+	a, known := b.atoms[source]
+	if !known {
+		if b.options.Match == nil || b.options.Match(source) {
+			a = &summary{Atom: source}
+		}
+		b.atoms[source] = a
+	}
+	return a
+}
+
+func (a *summary) count(e *runlog.Event) {
+	switch {
+	case e.Kind == runlog.Acquire:
+		a.start(e.Time)
+	case history.IsDenial(e):
+		a.deny(e)
+	default:
+		return
+	}
+	if !a.asked.IsZero() {
+		a.Asked.Add(e.Time.Sub(a.asked))
+	}
+	a.asked = e.Time
+	a.Limits.Update(e)
+}
+
+func (a *summary) start(at time.Time) {
+	if !a.started.IsZero() {
+		a.Interval.Add(at.Sub(a.started))
+	}
+	a.started = at
+	a.series = series{}
+}
+
+func (a *summary) deny(e *runlog.Event) {
+	a.Denials.Add(e)
+	if history.InARow(e) {
+		a.prolong(e.Time)
+	}
+}
+
+func (a *summary) prolong(at time.Time) {
+	if a.series.Count == 0 {
+		a.series.First = at
+	}
+	a.series.Count++
+	a.series.Last = at
+	if a.series.Count > a.Longest.Count {
+		a.Longest = a.series
+	}
+}
+
+// run counts a run that has ended, unless it ended before the period.
+func (b *builder) run(source *history.Atom, r *history.Run) {
+	if r.Outcome != history.Running && r.End.Before(b.options.Since) {
+		return
+	}
+	a := b.atom(source)
+	if a == nil {
+		return
+	}
+	a.Runs++
+	a.Outcomes[r.Outcome]++
+	a.Held += b.within(r)
+	switch r.Outcome {
+	case history.Succeeded:
+		a.FailedInARow = 0
+	case history.Failed:
+		a.FailedInARow++
+	case history.Ended:
+		a.ended(r)
+	}
+	if r.Completed() {
+		a.Runtime.Add(r.Held)
+	}
+	if r.Outcome == history.Failed {
+		a.LastStatus, a.LastSignal = r.Status, r.Signal
+	}
+}
+
+// within is how much of the period the run held its atom.
+func (b *builder) within(r *history.Run) time.Duration {
+	end := r.End
+	if r.Outcome == history.Running {
+		end = b.report.to
+	}
+	return max(0, min(r.Held, end.Sub(b.report.from)))
+}
+
+func (a *summary) ended(r *history.Run) {
+	if len(a.Endings) == keptEndings {
+		a.Endings = append(a.Endings[:0], a.Endings[1:]...)
+	}
+	a.Endings = append(a.Endings, ending{At: r.End, Owner: r.PID, By: r.By, Age: r.Held})
+}
+
+func (b *builder) finish() {
+	for _, source := range b.teller.Atoms() {
+		if a := b.atoms[source]; a != nil {
+			a.advise()
+			b.report.atoms = append(b.report.atoms, a)
+		}
+	}
+}
+
+// share is the part of the period, 0 to 1, that the atom was held.
+func (r *Report) share(a *summary) float64 {
+	period := r.to.Sub(r.from)
+	if period <= 0 {
+		return 0
+	}
+	return min(1, float64(a.Held)/float64(period))
+}

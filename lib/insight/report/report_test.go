@@ -1,0 +1,347 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/timeline"
+	"adlock/lib/limit"
+	"adlock/lib/runlog"
+	"adlock/test/golden"
+	"adlock/test/story"
+)
+
+// Times are shown in local time.
+func TestMain(m *testing.M) {
+	time.Local = time.UTC
+	os.Exit(m.Run())
+}
+
+func build(t *testing.T, s *story.Story, since, until time.Duration) *Report {
+	t.Helper()
+	r, err := Build(s.Events(), Options{Since: story.Midnight.Add(since), Now: story.Midnight.Add(until)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestReportOfADayIsAsAgreed(t *testing.T) {
+	r := build(t, story.Day(), 0, 24*time.Hour)
+	golden.Check(t, "day.txt", r.Text(false))
+	golden.Check(t, "day.json", encoded(t, r))
+	golden.Check(t, "day.csv", sheet(t, r))
+}
+
+func encoded(t *testing.T, r *Report) string {
+	t.Helper()
+	var w strings.Builder
+	e := json.NewEncoder(&w)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r.Object()); err != nil {
+		t.Fatal(err)
+	}
+	return w.String()
+}
+
+func sheet(t *testing.T, r *Report) string {
+	t.Helper()
+	var w strings.Builder
+	if err := r.CSV(&w); err != nil {
+		t.Fatal(err)
+	}
+	return w.String()
+}
+
+// The keys of the outcomes are the names of the outcomes.
+func TestEveryOutcomeIsInTheObject(t *testing.T) {
+	var want strings.Builder
+	a := summary{Atom: &history.Atom{}}
+	for o := range history.Outcomes {
+		a.Outcomes[o] = int(o) + 1
+		fmt.Fprintf(&want, `,"%s":%d`, o, o+1)
+	}
+	got, err := json.Marshal((&Report{}).atomObject(&a).Outcomes)
+	if err != nil || string(got) != "{"+want.String()[1:]+"}" {
+		t.Errorf("%s, want %s; %v", got, want.String(), err)
+	}
+}
+
+// job builds a report of one job.
+func job(t *testing.T, ifElapsed, expireAfter time.Duration, play func(*story.Job)) *summary {
+	t.Helper()
+	s := &story.Story{}
+	play(s.Job("p run x", ifElapsed, expireAfter))
+	return build(t, s, 0, 24*time.Hour).atoms[0]
+}
+
+func TestAdviceHasItsReasons(t *testing.T) {
+	const minute, hour = time.Minute, time.Hour
+	for _, c := range []struct {
+		claim                  string
+		ifElapsed, expireAfter time.Duration
+		play                   func(*story.Job)
+		kind, words            string // "": no advice
+	}{
+		{"all is well", 15 * minute, hour, func(j *story.Job) {
+			for i := range 20 {
+				j.Run(time.Duration(i)*20*minute, 3*minute, 0)
+			}
+			j.Deny(minute, "busy", 3, minute)
+		}, "", ""},
+		{"always ended", 0, 21 * minute, func(j *story.Job) {
+			for i := range 5 {
+				j.Hang(time.Duration(i)*hour, 21*minute, 7)
+			}
+		}, "expire-after", "always ended by force (5 of 5 runs, ExpireAfter is 21m): raise ExpireAfter to 42m or mend the job"},
+		{"close to the limit", 0, 20 * minute, func(j *story.Job) {
+			for i := range 19 {
+				j.Run(time.Duration(i)*hour, 18*minute, 0)
+			}
+			j.Hang(19*hour, 20*minute, 7)
+		}, "expire-after", "raise ExpireAfter to 40m"},
+		{"hangs at times", 0, 2 * hour, func(j *story.Job) {
+			for i := range 10 {
+				j.Run(time.Duration(i)*hour, 3*minute, 0)
+			}
+			j.Hang(11*hour, 2*hour, 7)
+		}, "expire-after", "with ExpireAfter 12m a hang is over sooner"},
+		{"spam", 15 * minute, hour, func(j *story.Job) {
+			j.Run(0, minute, 0)
+			j.Deny(2*minute, "too-soon", 100, 10*time.Second)
+		}, "spam", "asked for every 10s (median) though IfElapsed is 15m"},
+		{"cron asks every minute, which is as it should be", 15 * minute, hour, func(j *story.Job) {
+			for i := range 20 {
+				j.Run(time.Duration(i)*20*minute, minute, 0)
+				j.Deny(time.Duration(i)*20*minute+2*minute, "too-soon", 14, minute)
+			}
+		}, "", ""},
+		{"every second start is denied", minute, hour, func(j *story.Job) {
+			for i := range 20 {
+				j.Run(time.Duration(2*i)*minute, 3*time.Second, 0)
+				j.Deny(time.Duration(2*i+1)*minute, "too-soon", 1, 0)
+			}
+		}, "from-start", "asked for every 1m, and IfElapsed 1m counts from completion: every second start is denied; --from-start"},
+		{"asked for by hand once more", minute, hour, func(j *story.Job) {
+			for i := range 20 {
+				j.Run(time.Duration(i)*minute, 500*time.Millisecond, 0)
+			}
+			j.Deny(21*minute, "too-soon", 2, time.Second)
+		}, "", ""},
+		{"limits cross", 15 * minute, 5 * minute, func(j *story.Job) { j.Run(0, minute, 0) }, "limits", "ExpireAfter 5m is below IfElapsed 15m"},
+		{"once only", limit.Never, 5 * minute, func(j *story.Job) { j.Run(0, minute, 0) }, "", ""},
+		{"starves", 0, 10 * hour, func(j *story.Job) {
+			j.Run(0, 5*hour, 0)
+			j.Deny(minute, "full", 12, 10*minute)
+		}, "starving", "denied 12 times in a row over 1h50m, until 2026-11-20 01:51:00: the program has too few slots"},
+		{"overruns", 0, 10 * hour, func(j *story.Job) {
+			for i := range 4 {
+				j.Run(time.Duration(i)*30*minute, 25*minute, 0)
+				j.Deny(time.Duration(i)*30*minute+5*minute, "busy", 5, 5*minute)
+			}
+		}, "overrun", "asked for every 5m (medians) though a run takes 25m"},
+		{"fails", 0, hour, func(j *story.Job) {
+			j.Run(0, minute, 0)
+			for i := range 3 {
+				j.Run(time.Duration(i+1)*hour, minute, 7)
+			}
+		}, "failing", "the last 3 runs failed (the last one: status 7)"},
+		{"stuck", 0, hour, func(j *story.Job) {
+			j.Run(0, minute, 0)
+			j.Deny(hour, "stuck", 1, minute)
+		}, "stuck", "adlock clear p.dax.run.x"},
+		{"dies", 0, hour, func(j *story.Job) {
+			for i := range 3 {
+				j.Die(time.Duration(i)*hour, minute, 7)
+			}
+		}, "orphans", "3 of 3 runs died without a release"},
+	} {
+		a := job(t, c.ifElapsed, c.expireAfter, c.play)
+		told := slices.ContainsFunc(a.Advice, func(advice advice) bool { return advice.Kind == c.kind && strings.Contains(advice.Text, c.words) })
+		if c.kind == "" && len(a.Advice) > 0 || c.kind != "" && !told {
+			t.Errorf("%s: %q", c.claim, a.Advice)
+		}
+	}
+}
+
+func TestPeriodCutsRunsAndDenials(t *testing.T) {
+	s := &story.Story{}
+	j := s.Job("p run x", 0, 10*time.Hour)
+	j.Run(0, time.Hour, 0)
+	j.Run(2*time.Hour, 2*time.Hour, 0)
+	j.Deny(150*time.Minute, "busy", 4, 20*time.Minute)
+	j.Open(5 * time.Hour)
+	r := build(t, s, 3*time.Hour, 6*time.Hour)
+	a := r.atoms[0]
+	if a.Runs != 2 || a.Outcomes[history.Succeeded] != 1 || a.Outcomes[history.Running] != 1 || a.Denials.Busy != 2 {
+		t.Errorf("%d runs, %v, %d busy", a.Runs, a.Outcomes, a.Denials.Busy)
+	}
+	if !r.from.Equal(story.Midnight.Add(190*time.Minute)) || a.Held != 110*time.Minute {
+		t.Errorf("from %v, held %v", r.from, a.Held)
+	}
+}
+
+func TestTooSoonIsNoStarvation(t *testing.T) {
+	a := job(t, time.Hour, 2*time.Hour, func(j *story.Job) {
+		j.Run(0, time.Minute, 0)
+		j.Deny(time.Minute, "busy", 2, time.Second)
+		j.Deny(2*time.Minute, "too-soon", 50, time.Minute)
+		j.Deny(time.Hour, "busy", 2, time.Second)
+	})
+	if a.Longest.Count != 4 || a.Denials.TooSoon != 50 {
+		t.Errorf("%+v", a.Longest)
+	}
+}
+
+func TestMachineFormsAgree(t *testing.T) {
+	r := build(t, story.Day(), 0, 24*time.Hour)
+	var all struct {
+		Atoms []struct {
+			Operand  string
+			Runs     int
+			Outcomes map[string]int
+			Runtime  *struct{ P95 float64 }
+			Advice   []struct{ Kind, Text string }
+		}
+	}
+	if err := json.Unmarshal([]byte(encoded(t, r)), &all); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(sheet(t, r))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != len(all.Atoms)+1 || len(rows) < 5 {
+		t.Fatalf("%d rows, %d atoms", len(rows), len(all.Atoms))
+	}
+	column := func(name string) int { return slices.Index(rows[0], name) }
+	for i, a := range all.Atoms {
+		row := rows[i+1]
+		if row[column("operand")] != a.Operand || row[column("runs")] != fmt.Sprint(a.Runs) || row[column("ended")] != fmt.Sprint(a.Outcomes["ended"]) {
+			t.Errorf("%v and %+v", row, a)
+		}
+		if a.Runtime != nil && row[column("runtime_p95_seconds")] != fmt.Sprint(a.Runtime.P95) {
+			t.Errorf("p95 %s and %v", row[column("runtime_p95_seconds")], a.Runtime.P95)
+		}
+	}
+}
+
+func TestASpreadsheetTakesNoNameForAFormula(t *testing.T) {
+	events := func(yield func(runlog.Event, error) bool) {
+		for i, operand := range []string{"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\x1b[2J\xff", "a,=b\"c", "plain"} {
+			if !yield(runlog.Event{Time: story.Midnight.Add(time.Duration(i) * time.Second), Kind: runlog.Empty, Program: "=p", Host: "@h", Operator: "-o", Operand: operand}, nil) {
+				return
+			}
+		}
+	}
+	r, err := Build(events, Options{Now: story.Midnight.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := sheet(t, r)
+	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' }) || !utf8.ValidString(text) {
+		t.Errorf("%q", text)
+	}
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var operands []string
+	for _, row := range rows[1:] {
+		for _, field := range row {
+			if field != "" && strings.ContainsAny(field[:1], "=+-@") {
+				t.Errorf("%q is a formula", field)
+			}
+		}
+		operands = append(operands, row[3])
+	}
+	slices.Sort(operands)
+	want := []string{"'+1", "'-1", "'=1+1", "'@SUM(A1)", `\x09=1`, `\x0a=1`, `\x0d=1`, `\x1b[2J\xff`, `a,=b"c`, "plain"}
+	if !slices.Equal(operands, want) {
+		t.Errorf("got %q\nwant %q", operands, want)
+	}
+}
+
+func TestDamagedLinesAreCounted(t *testing.T) {
+	events := func(yield func(runlog.Event, error) bool) {
+		_ = yield(runlog.Event{}, &runlog.DamagedLine{}) &&
+			yield(runlog.Event{Time: story.Midnight, Kind: runlog.Empty, Program: "p", Host: "h", Operator: "o", Operand: "x"}, nil) &&
+			yield(runlog.Event{}, os.ErrPermission)
+	}
+	r, err := Build(events, Options{Now: story.Midnight})
+	if err != os.ErrPermission || r.Damaged != 1 || len(r.atoms) != 1 {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+// tag is an element of a page as it is written.
+var tag = regexp.MustCompile(`<[a-zA-Z][^>]*>`)
+
+func TestPageStandsAloneAndCarriesOutNoName(t *testing.T) {
+	s := story.Day()
+	for _, words := range []string{
+		`p "o'><script>alert(1)</script> <img src=x onerror=alert(1)>`, `<b> run </style><svg onload=alert(1)>`, "p run a\x1b[2Jb\u202ec", `p run {{.}} &amp;`,
+	} {
+		s.Job(words, 0, time.Hour).Hang(0, 2*time.Hour, 7)
+	}
+	text := string(pageOf(t, s, 24*time.Hour))
+	for _, element := range tag.FindAllString(text, -1) {
+		name := strings.ToLower(strings.Trim(strings.Fields(element)[0], "<>/"))
+		switch {
+		case slices.Contains([]string{"script", "img", "iframe", "object", "embed", "base", "form", "input", "b", "image", "use", "foreignobject"}, name):
+			t.Errorf("the page has %s", element)
+		case regexp.MustCompile(`\s(on\w+|src|style)=`).MatchString(regexp.MustCompile(`"[^"]*"`).ReplaceAllString(element, `""`)):
+			t.Errorf("the page has %s", element)
+		case name == "link" && element != `<link rel="icon" href="data:,">`, name == "a" && !strings.HasPrefix(element, `<a href="#atom-`):
+			t.Errorf("the page leads to %s", element)
+		}
+	}
+	if strings.Contains(text, "url(") || strings.Contains(text, "@import") || strings.ContainsAny(text, "\x1b\u202e") {
+		t.Error("the page fetches something, or has control characters")
+	}
+	for _, want := range []string{
+		"prefers-color-scheme:dark", "raise ExpireAfter to 1h20m or mend the job", "1004", "IfElapsed 15m, ExpireAfter 40m", "1000: 1000 too soon",
+		"p run {{.}} &amp;amp;", "a?[2Jb?c", "Runtimes and limits of backup run /srv/data", `name="viewport"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("nothing says %q", want)
+		}
+	}
+}
+
+func pageOf(t *testing.T, s *story.Story, until time.Duration) []byte {
+	t.Helper()
+	chart, err := timeline.Build(s.Events(), timeline.Options{Until: story.Midnight.Add(until), Columns: timeline.SVGColumns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := build(t, s, 0, until).HTML(chart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestPageOfNothingSaysSo(t *testing.T) {
+	if text := string(pageOf(t, &story.Story{}, time.Hour)); !strings.Contains(text, "Nothing is recorded of this period") || strings.Contains(text, "<svg") {
+		t.Error(text)
+	}
+}
+
+// What was asked for and never run has no runtimes.
+func TestPageOfDenialsAloneHasNoRuntimes(t *testing.T) {
+	s := &story.Story{}
+	s.Job("p run x", 0, time.Hour).Deny(time.Minute, "full", 3, time.Minute)
+	if text := string(pageOf(t, s, time.Hour)); !strings.Contains(text, "3: 3 full") || strings.Contains(text, "Runtimes and limits") || strings.Contains(text, "NaN") {
+		t.Error(text)
+	}
+}

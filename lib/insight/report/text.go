@@ -1,0 +1,126 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/terminal"
+	"adlock/lib/limit"
+	"adlock/lib/runlog"
+)
+
+const stamp = "2006-01-02 15:04:05"
+
+// Text is the report for people: a block of lines for each atom.
+func (r *Report) Text(paint terminal.Paint) string {
+	if r.IsEmpty() {
+		return "nothing is recorded of this period\n"
+	}
+	var w strings.Builder
+	w.WriteString(r.period() + "\n")
+	for _, a := range r.atoms {
+		fmt.Fprintf(&w, "\n%s\n", paint.Text(terminal.Bold, terminal.Clean(a.Text()+" on "+a.Host)))
+		line := func(label, text string) {
+			if text != "" {
+				fmt.Fprintf(&w, "  %-9s %s\n", label, text)
+			}
+		}
+		line("runs", a.runs(paint)+fmt.Sprintf("; held %s, %.1f%% of the time", terminal.Duration(a.Held), 100*r.share(a)))
+		line("runtime", a.runtime())
+		line("denied", a.denied())
+		line("ended", a.endings(paint))
+		line("limits", limits(a.IfElapsed, a.ExpireAfter))
+		for _, advice := range a.Advice {
+			line("advice", paint.Text(terminal.Yellow, advice.Text))
+		}
+	}
+	return w.String()
+}
+
+// period says what the report is about.
+func (r *Report) period() string {
+	if r.from.IsZero() {
+		return "until " + r.to.Local().Format(stamp)
+	}
+	return fmt.Sprintf("%s to %s (%s)", r.from.Local().Format(stamp), r.to.Local().Format(stamp), terminal.Duration(r.to.Sub(r.from)))
+}
+
+// outcomeWords tell outcomes in a sentence, in the order of history.Outcome.
+var outcomeWords = [history.Outcomes]string{"running", "succeeded", "failed", "ended by force", "orphaned", "cleared", "lost"}
+
+var outcomeStyles = [history.Outcomes]terminal.Style{
+	history.Running: terminal.Cyan, history.Failed: terminal.Red, history.Ended: terminal.Alarm,
+	history.Orphaned: terminal.Yellow, history.Lost: terminal.Yellow,
+}
+
+func (a *summary) runs(paint terminal.Paint) string {
+	var parts []string
+	for outcome, n := range a.Outcomes {
+		if n > 0 {
+			parts = append(parts, paint.Text(outcomeStyles[outcome], fmt.Sprintf("%d %s", n, outcomeWords[outcome])))
+		}
+	}
+	if len(parts) == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d: %s", a.Runs, strings.Join(parts, ", "))
+}
+
+func (a *summary) runtime() string {
+	var text string
+	if d := &a.Runtime; d.Count() > 0 {
+		text = fmt.Sprintf("%s to %s, half within %s, 95%% within %s", terminal.Duration(d.Min()), terminal.Duration(d.Max()),
+			terminal.Duration(d.Quantile(0.5)), terminal.Duration(d.Quantile(0.95)))
+	}
+	if a.Interval.Count() > 0 {
+		if text != "" {
+			text += "; "
+		}
+		text += "started every " + terminal.Duration(a.Interval.Quantile(0.5)) + " (median)"
+	}
+	return text
+}
+
+func (a *summary) denied() string {
+	if a.Denials.Count() == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d: %s", a.Denials.Count(), a.Denials.Text())
+	if a.Longest.Count > 1 {
+		text += fmt.Sprintf("; %d in a row though it was due, over %s", a.Longest.Count, terminal.Duration(a.Longest.Last.Sub(a.Longest.First)))
+	}
+	return text
+}
+
+// shownEndings is how many of them a person wants to read.
+const shownEndings = 3
+
+func (a *summary) endings(paint terminal.Paint) string {
+	shown := a.Endings[max(0, len(a.Endings)-shownEndings):]
+	var parts []string
+	for _, e := range shown {
+		parts = append(parts, fmt.Sprintf("%d after %s by %s on %s", e.Owner, terminal.Duration(e.Age), e.by(), e.At.Local().Format(stamp)))
+	}
+	text := strings.Join(parts, "; ")
+	if more := a.Outcomes[history.Ended] - len(shown); more > 0 && text != "" {
+		text += fmt.Sprintf("; %d before", more)
+	}
+	return paint.Text(terminal.Red, text)
+}
+
+// by says who ended it.
+func (e *ending) by() string {
+	if e.By == e.Owner {
+		return "its own supervisor"
+	}
+	return fmt.Sprint(e.By)
+}
+
+func limits(ifElapsed, expireAfter runlog.Opt[time.Duration]) string {
+	if !ifElapsed.Set || !expireAfter.Set {
+		return ""
+	}
+	return "IfElapsed " + limit.Format(ifElapsed.Value) + ", ExpireAfter " + limit.Format(expireAfter.Value)
+}

@@ -1,0 +1,43 @@
+package terminal
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"adlock/lib/limit"
+)
+
+// Duration is d for people, in the notation of limit.Parse but with no more
+// than two units, and with a fraction below ten seconds: "12ms", "3.2s",
+// "4m10s", "3d7h". time.Duration has no unit above the hour and no rounding to two
+// units.
+func Duration(d time.Duration) string {
+	switch {
+	case d == limit.Never:
+		return "never"
+	case d < 0:
+		return "-" + Duration(-d)
+	case d == 0:
+		return "0s"
+	case d < time.Second:
+		return strconv.FormatInt(max(1, d.Milliseconds()), 10) + "ms"
+	case d < 10*time.Second:
+		return strings.TrimSuffix(strconv.FormatFloat(d.Seconds(), 'f', 1, 64), ".0") + "s"
+	}
+	return limit.Format(d.Round(step(d)))
+}
+
+// step is the smaller of the two units in which d is told.
+func step(d time.Duration) time.Duration {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Hour:
+		return time.Second
+	case d < day:
+		return time.Minute
+	case d < 7*day:
+		return time.Hour
+	}
+	return day
+}

@@ -1,0 +1,131 @@
+// Package terminal finds out what the person who reads can be shown: colour,
+// how wide a line may be, and whether there are characters beyond ASCII. It also
+// makes names that others have chosen safe to print, so that no escape sequence
+// in them reaches the terminal.
+//
+// The colours are written by hand: a library for them would be larger than the
+// three lines of Paint.Text, and its rules for when to colour are not ours.
+package terminal
+
+import (
+	"encoding/hex"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+
+	"adlock/lib/sysfile"
+)
+
+// Is says whether f is a terminal.
+func Is(f *os.File) bool { return sysfile.IsTerminal(int(f.Fd())) }
+
+// Width is how many columns f has: $COLUMNS, else the terminal's, else 80.
+func Width(f *os.File) int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	if columns, _ := sysfile.Columns(int(f.Fd())); columns > 0 {
+		return columns
+	}
+	return 80
+}
+
+// Unicode says whether the locale has UTF-8: the first of LC_ALL, LC_CTYPE and
+// LANG that is not empty decides (POSIX.1-2017, 8.2).
+func Unicode() bool {
+	for _, key := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if value := os.Getenv(key); value != "" {
+			value = strings.ToLower(value)
+			return strings.Contains(value, "utf-8") || strings.Contains(value, "utf8")
+		}
+	}
+	return false
+}
+
+// Paint colours text, or does not.
+type Paint bool
+
+// Colours is the Paint for f: colour only on a terminal that has it, and never
+// where NO_COLOR is set and not empty (no-color.org).
+func Colours(f *os.File) Paint {
+	term := os.Getenv("TERM")
+	return Paint(os.Getenv("NO_COLOR") == "" && term != "" && term != "dumb" && Is(f))
+}
+
+// Style is what a Paint paints with: a parameter of SGR (ECMA-48).
+type Style string
+
+// The styles.
+const (
+	Plain   Style = ""
+	Bold    Style = "1"
+	Dim     Style = "2"
+	Red     Style = "31"
+	Green   Style = "32"
+	Yellow  Style = "33"
+	Magenta Style = "35"
+	Cyan    Style = "36"
+	Alarm   Style = "1;31"
+)
+
+// Text is text in the style.
+func (p Paint) Text(style Style, text string) string {
+	if !p || style == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+}
+
+// Clean makes text that anybody may have chosen fit to be shown: on one line,
+// without control characters, and as UTF-8.
+func Clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !strconv.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// Escaped is text for programs: each byte of what Clean would replace is written
+// as \xNN, so that two different texts stay different.
+func Escaped(text string) string {
+	var b strings.Builder
+	for rest := text; rest != ""; {
+		r, size := utf8.DecodeRuneInString(rest)
+		if strconv.IsPrint(r) && (r != utf8.RuneError || size > 1) {
+			b.WriteString(rest[:size])
+		} else {
+			for _, c := range []byte(rest[:size]) {
+				b.WriteString(`\x` + hex.EncodeToString([]byte{c}))
+			}
+		}
+		rest = rest[size:]
+	}
+	return b.String()
+}
+
+// cells measures text in columns of a terminal: characters of East Asia take two,
+// combining ones none. What Unicode calls ambiguous takes one, whatever the locale.
+var cells = &runewidth.Condition{}
+
+// Columns is how many columns text takes.
+func Columns(text string) int { return cells.StringWidth(text) }
+
+// Cut shortens text to width columns. Its end is the more telling half of a path
+// or command line, so it is cut in the middle, where gap stands then: "~" where
+// there is no Unicode.
+func Cut(text string, width int, gap string) string {
+	if Columns(text) <= width || width < 1 {
+		return text
+	}
+	left := max(0, width-Columns(gap))
+	head := cells.Truncate(text, left/3, "")
+	return head + gap + cells.TruncateLeft(text, Columns(text)-(left-Columns(head)), "")
+}
+
+// Pad adds spaces to text up to width columns.
+func Pad(text string, width int) string { return cells.FillRight(text, width) }

@@ -1,0 +1,99 @@
+package terminal
+
+import (
+	"os"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestNoColourOffATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if Is(w) || bool(Colours(w)) {
+		t.Error("a pipe is taken for a terminal")
+	}
+	if got := Colours(w).Text(Red, "x"); got != "x" {
+		t.Errorf("painted %q", got)
+	}
+}
+
+func TestPaintEndsWhereTheTextEnds(t *testing.T) {
+	if got := Paint(true).Text(Red, "x"); got != "\x1b[31mx\x1b[0m" {
+		t.Errorf("painted %q", got)
+	}
+	if got := Paint(true).Text(Plain, "x"); got != "x" {
+		t.Errorf("painted %q", got)
+	}
+}
+
+func TestFirstLocaleVariableDecides(t *testing.T) {
+	for _, c := range []struct {
+		all, ctype, lang string
+		want             bool
+	}{
+		{"", "", "", false},
+		{"", "", "en_GB.UTF-8", true},
+		{"C", "", "en_GB.UTF-8", false},
+		{"", "de_DE.utf8", "C", true},
+		{"", "POSIX", "C.UTF-8", false},
+	} {
+		t.Setenv("LC_ALL", c.all)
+		t.Setenv("LC_CTYPE", c.ctype)
+		t.Setenv("LANG", c.lang)
+		if got := Unicode(); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+func TestCleanTextCannotMoveTheCursor(t *testing.T) {
+	if got := Clean("a\x1b[2Jb\nc\xffd\u200e\u00e9"); got != "a?[2Jb?c?d?\u00e9" {
+		t.Errorf("cleaned %q", got)
+	}
+}
+
+func TestEscapedTextIsVisibleAndStaysDistinct(t *testing.T) {
+	if got := Escaped("a\x1b[2J\tb\nc\xffd\u200e\u00e9\ufffd\u009b"); got != `a\x1b[2J\x09b\x0ac\xffd\xe2\x80\x8e`+"\u00e9\ufffd"+`\xc2\x9b` {
+		t.Errorf("escaped %q", got)
+	}
+}
+
+func TestCutKeepsTheEnd(t *testing.T) {
+	if got := Cut("/usr/bin/backup --all /home", 12, "~"); got != "/us~ll /home" {
+		t.Errorf("cut %q", got)
+	}
+	if got := Cut("short", 12, "~"); got != "short" {
+		t.Errorf("cut %q", got)
+	}
+}
+
+func TestColumnsAreThoseOfATerminal(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "abc": 3, "\u00e9": 1, "e\u0301": 1, "\u65e5\u672c": 4, "\u2026": 1} {
+		if got := Columns(text); got != want {
+			t.Errorf("%q takes %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestTextIsCutAndPaddedToColumns(t *testing.T) {
+	const text = "/\u65e5\u672c\u8a9e/e\u0301\u65e5\u672c\u8a9e"
+	for width := 1; width < 20; width++ {
+		got := Pad(Cut(text, width, "~"), width)
+		if Columns(got) != width || !utf8.ValidString(got) {
+			t.Errorf("%q takes %d columns, want %d", got, Columns(got), width)
+		}
+	}
+}
+
+func TestWidthIsWhatCOLUMNSSays(t *testing.T) {
+	t.Setenv("COLUMNS", "132")
+	if got := Width(os.Stdout); got != 132 {
+		t.Errorf("%d", got)
+	}
+}

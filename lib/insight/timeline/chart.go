@@ -1,0 +1,236 @@
+// Package timeline draws figure 2 of the 1997 paper from what really happened:
+// a lane for each atom, its runs as bars, requests that were denied as ticks,
+// and the windows in which IfElapsed denies and ExpireAfter has not passed yet.
+// The same chart goes to a terminal or into an SVG file.
+//
+// The SVG is written with fmt, since a library for it would only spare the angle
+// brackets; html.EscapeString makes every text safe in it.
+package timeline
+
+import (
+	"time"
+
+	"adlock/lib/insight/history"
+	"adlock/lib/policy"
+	"adlock/lib/runlog"
+)
+
+// Chart is a period cut into columns of equal length. What cannot be told apart
+// at that resolution is counted, not kept: a chart's size depends on its atoms
+// and columns, however long the runlog.
+type Chart struct {
+	from, to time.Time
+	Columns  int
+	Lanes    []*Lane
+	Damaged  int // lines of the runlog that could not be read
+}
+
+// Lane is what became of one atom.
+type Lane struct {
+	*history.Atom
+	Bars  []*Bar
+	Ticks []*Tick // in the order of their columns
+
+	elsewhere bool // an atom of another host has the same words
+}
+
+// Text is how people call the lane's atom: with its host where that tells it apart.
+func (l *Lane) Text() string {
+	if l.elsewhere {
+		return l.Atom.Text() + " on " + l.Host
+	}
+	return l.Atom.Text()
+}
+
+// Bar is a run, or several that began and ended within one column.
+type Bar struct {
+	history.Run
+	Count int           // runs; Held is of all of them
+	Least time.Duration // that one of them was held
+	Most  time.Duration
+	End   time.Time // of the last of them; the end of the period while it runs
+	Until time.Time // when the next run began; the chart's end if none did
+}
+
+// due is when IfElapsed had passed after the end of the bar.
+func (b *Bar) due() time.Time {
+	in := policy.DueIn(policy.Limits{IfElapsed: b.IfElapsed.Value}, policy.Last{Completed: true})
+	return after(b.End, in, b.Until)
+}
+
+// overran says whether the run was longer than ExpireAfter.
+func (b *Bar) overran() bool { return b.ExpireAfter.Set && b.expiry().Before(b.End) }
+
+// expiry is when ExpireAfter had passed since the bar's beginning.
+func (b *Bar) expiry() time.Time {
+	if !b.ExpireAfter.Set {
+		return b.Start
+	}
+	return after(b.Start, b.ExpireAfter.Value, b.Until)
+}
+
+// after is at+d, at most until; d may be limit.Never.
+func after(at time.Time, d time.Duration, until time.Time) time.Time {
+	if d >= until.Sub(at) {
+		return until
+	}
+	return at.Add(d)
+}
+
+// Tick is the requests that were denied within one column.
+type Tick struct {
+	history.Denials
+	Column      int
+	First, Last time.Time
+}
+
+// Options say what is drawn.
+type Options struct {
+	Since, Until time.Time                // the period; it begins with the first event where that is later than Since
+	Margin       bool                     // draw a little beyond Until: the last run is then not at the edge
+	Columns      int                      // the resolution
+	Match        func(*history.Atom) bool // nil: every atom
+	Running      func(token string) bool  // whether an acquisition without an end still runs; nil: yes
+}
+
+// Build reads events, from history.Read. With an error the chart is of what
+// could be read. Chart.Lanes is empty where nothing happened in the period.
+func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Chart, error) {
+	b := builder{options: o, lanes: map[*history.Atom]*Lane{}}
+	b.chart = &Chart{from: o.Since, to: o.Until, Columns: max(1, o.Columns)}
+	b.teller.Run = b.run
+	var failed error
+	b.chart.Damaged, failed = history.Each(events, b.event)
+	b.teller.Finish(o.Until, o.Running)
+	b.finish()
+	return b.chart, failed
+}
+
+type builder struct {
+	options Options
+	chart   *Chart
+	teller  history.Teller
+	lanes   map[*history.Atom]*Lane
+	begun   bool
+}
+
+func (b *builder) event(e *runlog.Event) {
+	if e.Time.After(b.options.Until) {
+		return // at the end of the period, its runs were still running
+	}
+	inside := !e.Time.Before(b.options.Since)
+	if inside && !b.begun {
+		b.begin(e.Time)
+	}
+	source := b.teller.Add(e)
+	if !inside || source == nil || !history.IsDenial(e) {
+		return
+	}
+	if lane := b.lane(source); lane != nil {
+		lane.tick(b.chart.column(e.Time), e)
+	}
+}
+
+// begin lets the chart begin a little before its first event, so that this one
+// is not drawn at the very edge. Where events before the period are known, the
+// chart begins at Since.
+func (b *builder) begin(first time.Time) {
+	b.begun = true
+	margin := b.options.Until.Sub(first) / 50
+	if start := first.Add(-margin); len(b.teller.Atoms()) == 0 && start.After(b.chart.from) {
+		b.chart.from = start
+	}
+	if b.options.Margin {
+		b.chart.to = b.options.Until.Add(margin)
+	}
+}
+
+// lane is the atom's lane; nil for one that was not asked for.
+func (b *builder) lane(source *history.Atom) *Lane {
+	lane, known := b.lanes[source]
+	if !known {
+		if b.options.Match == nil || b.options.Match(source) {
+			lane = &Lane{Atom: source}
+		}
+		b.lanes[source] = lane
+	}
+	return lane
+}
+
+func (l *Lane) tick(column int, e *runlog.Event) {
+	var t *Tick
+	if n := len(l.Ticks); n > 0 && l.Ticks[n-1].Column >= column {
+		t = l.Ticks[n-1] // an event may be a little older than the one before it
+	} else {
+		t = &Tick{Column: column, First: e.Time}
+		l.Ticks = append(l.Ticks, t)
+	}
+	t.Last = e.Time
+	t.Denials.Add(e)
+}
+
+func (b *builder) run(source *history.Atom, r *history.Run) {
+	end := r.End
+	if r.Outcome == history.Running {
+		end = b.options.Until
+	}
+	if end.Before(b.chart.from) {
+		return
+	}
+	lane := b.lane(source)
+	if lane == nil {
+		return
+	}
+	bar := &Bar{Run: *r, Count: 1, Least: r.Held, Most: r.Held, End: end, Until: b.chart.to}
+	if n := len(lane.Bars); n > 0 {
+		last := lane.Bars[n-1]
+		if b.chart.merges(last, bar) {
+			last.take(bar)
+			return
+		}
+		if last.Until = r.Start; last.Until.Before(last.End) {
+			last.Until = last.End
+		}
+	}
+	lane.Bars = append(lane.Bars, bar)
+}
+
+// take makes the next bar part of b.
+func (b *Bar) take(next *Bar) {
+	b.Count, b.Held, b.End = b.Count+1, b.Held+next.Held, next.End
+	b.Least, b.Most = min(b.Least, next.Least), max(b.Most, next.Most)
+}
+
+// merges says whether two bars look like one and mean the same.
+func (c *Chart) merges(last, next *Bar) bool {
+	return last.Outcome == next.Outcome && last.Outcome != history.Ended &&
+		c.column(last.Start) == c.column(next.End)
+}
+
+func (b *builder) finish() {
+	called := map[string]*Lane{}
+	for _, source := range b.teller.Atoms() {
+		lane := b.lanes[source]
+		if lane == nil || len(lane.Bars)+len(lane.Ticks) == 0 {
+			continue
+		}
+		b.chart.Lanes = append(b.chart.Lanes, lane)
+		if other := called[lane.Words()]; other != nil {
+			lane.elsewhere, other.elsewhere = true, true
+		}
+		called[lane.Words()] = lane
+	}
+}
+
+// at is where t lies in the chart, 0 to 1.
+func (c *Chart) at(t time.Time) float64 {
+	period := c.to.Sub(c.from)
+	if period <= 0 {
+		return 0
+	}
+	return min(1, max(0, float64(t.Sub(c.from))/float64(period)))
+}
+
+func (c *Chart) column(t time.Time) int {
+	return min(c.Columns-1, int(c.at(t)*float64(c.Columns)))
+}

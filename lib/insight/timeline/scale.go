@@ -1,0 +1,63 @@
+package timeline
+
+import "time"
+
+// mark is a point of the scale and what is written there.
+type mark struct {
+	at    time.Time
+	label string
+}
+
+// steps are the distances between marks that people count in.
+var steps = [...]time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	day, 2 * day, 7 * day, 14 * day, 28 * day, 91 * day, 364 * day,
+}
+
+const day = 24 * time.Hour
+
+// scale returns at most most marks, at full units of local time.
+func (c *Chart) scale(most int) []mark {
+	period := c.to.Sub(c.from)
+	step := steps[len(steps)-1]
+	for _, s := range steps {
+		if period/s < time.Duration(max(1, most)) {
+			step = s
+			break
+		}
+	}
+	var marks []mark
+	for at := firstMark(c.from.Local(), step); !at.After(c.to) && len(marks) < most; at = at.Add(step) {
+		marks = append(marks, mark{at, label(at, step)})
+	}
+	return marks
+}
+
+// firstMark is the first multiple of step since local midnight that is not
+// before from; of days, the first midnight.
+func firstMark(from time.Time, step time.Duration) time.Time {
+	y, m, d := from.Date()
+	midnight := time.Date(y, m, d, 0, 0, 0, 0, from.Location())
+	if step >= day {
+		if midnight.Before(from) {
+			return midnight.AddDate(0, 0, 1)
+		}
+		return midnight
+	}
+	past := from.Sub(midnight)
+	return midnight.Add((past + step - 1).Truncate(step))
+}
+
+func label(at time.Time, step time.Duration) string {
+	switch {
+	case step >= day:
+		return at.Format("Jan 2")
+	case step >= time.Minute && at.Hour() == 0 && at.Minute() == 0:
+		return at.Format("Jan 2")
+	case step >= time.Minute:
+		return at.Format("15:04")
+	}
+	return at.Format("15:04:05")
+}

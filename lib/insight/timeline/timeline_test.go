@@ -1,0 +1,306 @@
+package timeline
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"adlock/lib/insight/history"
+	"adlock/lib/insight/terminal"
+	"adlock/lib/limit"
+	"adlock/lib/runlog"
+	"adlock/test/golden"
+	"adlock/test/story"
+)
+
+// Labels are in local time.
+func TestMain(m *testing.M) {
+	time.Local = time.UTC
+	os.Exit(m.Run())
+}
+
+func dayChart(t *testing.T, columns int) *Chart {
+	t.Helper()
+	chart, err := Build(story.Day().Events(), Options{Since: story.Midnight, Until: story.Midnight.Add(24 * time.Hour), Columns: columns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chart
+}
+
+func TestLanesAreToldApart(t *testing.T) {
+	events := func(yield func(runlog.Event, error) bool) {
+		for i, place := range []string{"dax /srv/a/data", "vax /srv/a/data", "dax /home/user/projects/one make all", "dax /home/user/projects/two make all"} {
+			host, operand, _ := strings.Cut(place, " ")
+			e := runlog.Event{
+				Time: story.Midnight.Add(time.Minute), Kind: runlog.Release, Program: "job", Operator: "run", Operand: operand, Host: host,
+				Token: strconv.Itoa(i), Duration: runlog.Some(time.Second),
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+	chart, err := Build(events, Options{Since: story.Midnight, Until: story.Midnight.Add(time.Hour), Columns: Columns(80)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := Text{Width: 80, Unicode: true}.Render(chart)
+	for _, want := range []string{"a/data on dax ", "a/data on vax ", "…/one", "…/two"} {
+		if !strings.Contains(picture, want) {
+			t.Errorf("no lane is called %q in\n%s", want, picture)
+		}
+	}
+}
+
+func TestTerminalPictureIsAsAgreed(t *testing.T) {
+	golden.Check(t, "day.txt", Text{Width: 120, Unicode: true}.Render(dayChart(t, Columns(120))))
+	golden.Check(t, "day_ascii.txt", Text{Width: 80}.Render(dayChart(t, Columns(80))))
+}
+
+func TestLinesFitTheWidth(t *testing.T) {
+	for _, width := range []int{40, 80, 132, 300} {
+		text := Text{Width: width, Unicode: true}.Render(dayChart(t, Columns(width)))
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("%d columns in a terminal of %d: %s", n, width, line)
+			}
+		}
+	}
+}
+
+func TestASCIIIsASCII(t *testing.T) {
+	for i, r := range (Text{Width: 80}).Render(dayChart(t, Columns(80))) {
+		if r >= utf8.RuneSelf {
+			t.Fatalf("%q at %d", r, i)
+		}
+	}
+}
+
+func TestColourOnlyWhereAskedFor(t *testing.T) {
+	chart := dayChart(t, Columns(80))
+	if text := (Text{Width: 80, Unicode: true}).Render(chart); strings.Contains(text, "\x1b") {
+		t.Error("escape sequences without colour")
+	}
+	text := Text{Width: 80, Unicode: true, Paint: true}.Render(chart)
+	if strings.Count(text, "\x1b[0m")*2 != strings.Count(text, "\x1b[") {
+		t.Error("a colour is not taken back")
+	}
+}
+
+func TestPictureIsWellFormedAndSafe(t *testing.T) {
+	picture := string(dayChart(t, SVGColumns).SVG())
+	decoder := xml.NewDecoder(strings.NewReader(picture))
+	titles := 0
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			switch start.Name.Local {
+			case "title":
+				titles++
+			case "a", "script", "image", "foreignObject":
+				t.Errorf("<%s> in the picture", start.Name.Local)
+			}
+		}
+	}
+	for _, want := range []string{
+		"mirror &lt;a&amp;b&gt;", "prefers-color-scheme:dark", "ended by force by 4711", `role="graphics-document"`,
+		"status 23", "found dead by 6001", " too soon", "running", "ExpireAfter 1h30m",
+	} {
+		if !strings.Contains(picture, want) {
+			t.Errorf("nothing says %q", want)
+		}
+	}
+	if titles < 100 {
+		t.Errorf("%d titles", titles)
+	}
+}
+
+// A chart's size is bounded by its columns, not by the runlog.
+func TestMuchInOneColumnIsCounted(t *testing.T) {
+	s := &story.Story{}
+	job := s.Job("a b c", 0, time.Hour)
+	for i := range 20000 {
+		job.Run(time.Duration(i)*time.Second, 100*time.Millisecond, 0)
+		job.Deny(time.Duration(i)*time.Second+500*time.Millisecond, "busy", 1, 0)
+	}
+	chart, err := Build(s.Events(), Options{Since: story.Midnight, Until: story.Midnight.Add(20000 * time.Second), Columns: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lane, runs, denied := chart.Lanes[0], 0, 0
+	for _, b := range lane.Bars {
+		runs += b.Count
+	}
+	for _, tick := range lane.Ticks {
+		denied += tick.Count()
+	}
+	if len(lane.Bars) > 2*100 || len(lane.Ticks) > 100 || runs != 20000 || denied != 20000 {
+		t.Errorf("%d bars, %d ticks, %d runs, %d denied", len(lane.Bars), len(lane.Ticks), runs, denied)
+	}
+}
+
+func TestRunThatGoesOnReachesTheEnd(t *testing.T) {
+	s := &story.Story{}
+	s.Job("a b c", 0, time.Hour).Open(time.Minute)
+	until := story.Midnight.Add(30 * time.Minute)
+	for _, c := range []struct {
+		running func(string) bool
+		want    history.Outcome
+	}{{nil, history.Running}, {func(string) bool { return false }, history.Lost}} {
+		chart, err := Build(s.Events(), Options{Until: until, Columns: 10, Running: c.running})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := chart.Lanes[0].Bars[0]
+		if b.Outcome != c.want || (c.want == history.Running) != b.End.Equal(until) {
+			t.Errorf("%s until %v", b.Outcome, b.End)
+		}
+	}
+}
+
+func TestMarginIsBeyondWhatRuns(t *testing.T) {
+	s := &story.Story{}
+	s.Job("a b c", 0, time.Hour).Open(0)
+	until := story.Midnight.Add(50 * time.Minute)
+	chart, err := Build(s.Events(), Options{Until: until, Columns: 10, Margin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := chart.Lanes[0].Bars[0]; !chart.to.Equal(until.Add(time.Minute)) || !b.End.Equal(until) {
+		t.Errorf("the chart ends at %v, the run at %v", chart.to, b.End)
+	}
+}
+
+func TestPeriodIsCutOut(t *testing.T) {
+	from, to := story.Midnight.Add(9*time.Hour+30*time.Minute), story.Midnight.Add(10*time.Hour)
+	chart, err := Build(story.Day().Events(), Options{Since: from, Until: to, Columns: 100,
+		Match: func(a *history.Atom) bool { return a.Program == "backup" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !chart.from.Equal(from) || len(chart.Lanes) != 1 {
+		t.Fatalf("from %v, %d lanes", chart.from, len(chart.Lanes))
+	}
+	lane := chart.Lanes[0]
+	if len(lane.Bars) != 1 || lane.Bars[0].Outcome != history.Running || len(lane.Ticks) != 4 {
+		t.Errorf("%d bars, %d ticks: the job that hung was running all the time", len(lane.Bars), len(lane.Ticks))
+	}
+}
+
+func TestScaleHasFullUnits(t *testing.T) {
+	for period, want := range map[time.Duration]string{
+		10 * time.Second:    "01:02:04 01:02:06 01:02:08 01:02:10 01:02:12",
+		time.Hour:           "01:15 01:30 01:45 02:00",
+		24 * time.Hour:      "06:00 12:00 18:00 Nov 21",
+		30 * 24 * time.Hour: "Nov 21 Nov 28 Dec 5 Dec 12 Dec 19",
+	} {
+		from := story.Midnight.Add(time.Hour + 2*time.Minute + 3*time.Second)
+		var labels []string
+		for _, m := range (&Chart{from: from, to: from.Add(period)}).scale(6) {
+			labels = append(labels, m.label)
+		}
+		if got := strings.Join(labels, " "); got != want {
+			t.Errorf("%v: %s, want %s", period, got, want)
+		}
+	}
+}
+
+func TestNamesCannotDriveTheTerminal(t *testing.T) {
+	s := &story.Story{}
+	s.Job("a b \x1b[2Jc", 0, time.Hour).Run(0, time.Minute, 0)
+	chart, err := Build(s.Events(), Options{Until: story.Midnight.Add(time.Hour), Columns: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := (Text{Width: 80, Paint: terminal.Paint(false)}).Render(chart); strings.Contains(text, "\x1b") {
+		t.Errorf("%q", text)
+	}
+	if picture := string(chart.SVG()); strings.Contains(picture, "\x1b") {
+		t.Error("control characters in the picture")
+	}
+}
+
+// Where a page is narrow there are two lines of legend or more, and names above
+// their lanes.
+func TestNarrowPictureHasTheSameInLessWidth(t *testing.T) {
+	chart := dayChart(t, SVGColumns)
+	for name, c := range map[string]struct {
+		picture []byte
+		width   string
+	}{"wide": {chart.Wide(), "1200"}, "narrow": {chart.Narrow(), "400"}} {
+		picture := string(c.picture)
+		if !strings.Contains(picture, `viewBox="0 0 `+c.width+" ") || strings.Contains(picture, "<style>") || !strings.Contains(picture, `id="`+name+`-title"`) {
+			t.Errorf("%s begins %.300s", name, picture)
+		}
+		if got, want := strings.Count(picture, `<g class="b">`), strings.Count(string(chart.SVG()), `<g class="b">`); got != want {
+			t.Errorf("%s has %d bars, want %d", name, got, want)
+		}
+	}
+	w := &svg{layout: narrow, chart: chart}
+	for e, at := range w.places() {
+		if at.x+e.width > w.width {
+			t.Errorf("%q ends at %d", e.text, at.x+e.width)
+		}
+	}
+}
+
+// Every point of a picture lies in it, whatever the runs took.
+func TestRuntimesOfAnyLengthFitTheirPicture(t *testing.T) {
+	for _, held := range []time.Duration{0, time.Nanosecond, time.Second, 400 * 24 * time.Hour} {
+		for _, limits := range []time.Duration{0, time.Second, limit.Never} {
+			s := &story.Story{}
+			job := s.Job("p run x", limits, limits)
+			job.Run(0, held, 0)
+			job.Run(held+time.Minute, held/2, 1)
+			chart, err := Build(s.Events(), Options{Until: story.Midnight.Add(2*held + time.Hour), Columns: SVGColumns})
+			if err != nil {
+				t.Fatal(err)
+			}
+			picture := string(chart.Runtimes(chart.Lanes[0]))
+			for _, y := range regexp.MustCompile(`M[-\d.]+ ([-\w.]+)V([-\w.]+)"`).FindAllStringSubmatch(picture, -1) {
+				for _, text := range y[1:] {
+					if at, err := strconv.ParseFloat(text, 64); err != nil || at < graphTop || at > graphTop+graphHeight {
+						t.Errorf("held %v, limits %v: a run is drawn at %s", held, limits, text)
+					}
+				}
+			}
+			if strings.Contains(picture, "NaN") || strings.Contains(picture, "Inf") || strings.Count(picture, "stroke-width=\"5\"") < 4 {
+				t.Errorf("held %v, limits %v: %s", held, limits, picture)
+			}
+		}
+	}
+}
+
+func TestALimitThatStaysIsOneStroke(t *testing.T) {
+	s := &story.Story{}
+	for i := range 5 {
+		s.Job("p run x", 10*time.Minute, time.Duration(1+i/3)*time.Hour).Run(time.Duration(i)*time.Hour, time.Minute, 0)
+	}
+	chart, err := Build(s.Events(), Options{Until: story.Midnight.Add(6 * time.Hour), Columns: SVGColumns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := string(chart.Runtimes(chart.Lanes[0]))
+	for dash, want := range map[string]int{`stroke-dasharray="4 3" d="M4`: 1, `stroke-width="1.5" d="M4`: 1} {
+		if got := strings.Count(picture, dash); got != want {
+			t.Errorf("%s: %d", dash, got)
+		}
+	}
+	if line := regexp.MustCompile(`stroke-width="1.5" d="(M[^"]*)"`).FindStringSubmatch(picture); strings.Count(line[1], "M") != 2 {
+		t.Errorf("ExpireAfter, of two lengths: %s", line[1])
+	}
+}

@@ -1,0 +1,79 @@
+package invocation
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Of tells how the process pid was started. It is false where that is not to be had:
+// for a fork (a subshell), whose command line is its parent's, and for a program that
+// has another file under its name by now.
+func Of(pid int) (Invocation, bool) {
+	of := directory(pid)
+	file, err := os.Readlink(of + "exe")
+	if fork, _ := forked(of); err != nil || !SameFile(file, of+"exe") || fork {
+		return Invocation{}, false
+	}
+	line, err := os.ReadFile(of + "cmdline")
+	line, whole := bytes.CutSuffix(line, []byte{0})
+	if err != nil || !whole {
+		return Invocation{}, false
+	}
+	return Invocation{File: file, Args: strings.Split(string(line), "\x00")}, true
+}
+
+func directory(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
+
+// forked tells whether a process has executed no program since it was forked, and by
+// whom: PF_FORKNOEXEC (include/linux/sched.h) in the ninth field of /proc/PID/stat
+// (proc_pid_stat(5)), the second of which may hold blanks. What cannot be read counts
+// as a fork, of nobody.
+func forked(of string) (fork bool, parent int) {
+	const forkNoExec = 0x40
+	text, err := os.ReadFile(of + "stat")
+	f := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if err != nil || len(f) < 7 {
+		return true, 0
+	}
+	parent, _ = strconv.Atoi(string(f[1]))
+	flags, err := strconv.ParseUint(string(f[6]), 10, 32)
+	return err != nil || flags&forkNoExec != 0, parent
+}
+
+// Reads tells whether the process pid reads the file as its script, or is a subshell of
+// one that does.
+func Reads(pid int, file string) bool {
+	for pid > 0 {
+		if hasOpen(pid, file) {
+			return true
+		}
+		fork, parent := forked(directory(pid))
+		if !fork {
+			return false
+		}
+		pid = parent
+	}
+	return false
+}
+
+// hasOpen tells whether the process pid has the file open, at another descriptor than
+// its standard ones: every shell keeps a script open that it reads, its subshells do
+// not.
+func hasOpen(pid int, file string) bool {
+	const firstOwn = 3
+	of := directory(pid) + "fd"
+	open, err := os.ReadDir(of)
+	if err != nil {
+		return false
+	}
+	for _, fd := range open {
+		number, err := strconv.Atoi(fd.Name())
+		if err == nil && number >= firstOwn && SameFile(filepath.Join(of, fd.Name()), file) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,101 @@
+package invocation
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAProcessTellsHowItWasStarted(t *testing.T) {
+	how, known := Of(os.Getpid())
+	if !known || !slices.Equal(how.Args, os.Args) || !SameFile(how.File, os.Args[0]) {
+		t.Errorf("%v, %v", how, known)
+	}
+}
+
+func TestEmptyArgumentsAreArguments(t *testing.T) {
+	c := exec.Command("cat")
+	c.Args = []string{"cat", "", "-", ""}
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var how Invocation
+	var known bool
+	// The kernel closes descriptors, by which Start knows of the exec, before it has the
+	// arguments in place.
+	for end := time.Now().Add(20 * time.Second); !known && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		how, known = Of(c.Process.Pid)
+	}
+	in.Close()
+	_ = c.Wait() // there is no file ''
+	if !known || !slices.Equal(how.Args, c.Args) {
+		t.Errorf("%q, %v", how.Args, known)
+	}
+}
+
+func TestWhatIsGoneTellsNothing(t *testing.T) {
+	if how, known := Of(1 << 29); known {
+		t.Error(how)
+	}
+	if Reads(1<<29, "/") {
+		t.Error("it reads")
+	}
+}
+
+func TestAProcessReadsWhatItHasOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !Reads(os.Getpid(), path) {
+		t.Error("an open file is not read")
+	}
+	f.Close()
+	if Reads(os.Getpid(), path) {
+		t.Error("a closed file is read")
+	}
+}
+
+func TestAForkIsNoStart(t *testing.T) {
+	c := exec.Command("sh", "-c", `(read -r pid rest </proc/self/stat; echo "$pid"; read -r x); :`)
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		in.Close()
+		_ = c.Wait() // read has met the end of the file
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	subshell, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || subshell == c.Process.Pid {
+		t.Fatal(line, err)
+	}
+	if _, known := Of(c.Process.Pid); !known {
+		t.Error("the shell was started")
+	}
+	if how, known := Of(subshell); known {
+		t.Error("the subshell was not, but", how)
+	}
+}

@@ -1,0 +1,187 @@
+package killer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+	"adlock/test/actor"
+	"adlock/test/need"
+)
+
+func init() {
+	// As nobody, where /proc hides root's processes: args are the pid of a hidden
+	// process and the inode of its pidfd.
+	actor.Roles["seeker"] = func(args []string) int {
+		other, _ := strconv.Atoi(args[0])
+		inode, _ := strconv.ParseUint(args[1], 10, 64)
+		id := process.Here()
+		id.PID, id.Inode = other, inode
+		var r recorder
+		err := r.killer(0).End(process.Job{Owner: id, FileUID: -1})
+		var stuck *process.StuckError
+		fmt.Println(errors.As(err, &stuck) && stuck.PID == other, errors.Is(err, unix.EPERM), len(r.sent))
+
+		h := newTree(-1)
+		h.membership.AddGroup(process.Identity{PID: other, Start: 1, PGID: other, SID: process.Unrecorded})
+		_, err = h.list()
+		fmt.Println(errors.As(err, &stuck) && stuck.PID == -other, errors.Is(err, process.ErrUnchecked))
+		h.unseen = 0
+		done, err := h.scan()
+		fmt.Println(done, err, h.unseen == other)
+		return 0
+	}
+}
+
+func TestAHiddenOwnerOrGroupIsNotOver(t *testing.T) {
+	need.Root(t)
+	other := actor.Sleeper(t, actor.Leads)
+	inode := idOf(other).Inode
+	if inode == 0 {
+		need.Skip(t, "before Linux 6.9 nothing names a hidden process for good")
+	}
+	b := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "lookout", "seeker", strconv.Itoa(other.PID()), strconv.FormatUint(inode, 10))
+	b.Await()
+	if b.ProcessState.ExitCode() == 2 {
+		need.Skip(t, "may not mount")
+	}
+	if got, want := b.Out.String(), "true true 0\ntrue true\nfalse <nil> true\n"; got != want || gone(other.PID()) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func init() {
+	// Has come into a pid namespace whose first process is no ancestor of it.
+	actor.Roles["visitor"] = func([]string) int {
+		id, err := process.Of(1)
+		var r recorder
+		endErr := r.killer(0).End(process.Job{Owner: id, FileUID: -1})
+		var stuck *process.StuckError
+		h, trackErr := trackOwn(false)
+		fmt.Println(err, os.Getppid(), process.IsAncestor(1), endErr, errors.As(endErr, &stuck), len(r.sent), trackErr == nil && h.spared[1] && h.spared[os.Getpid()] && len(h.spared) == 2)
+		return 0
+	}
+}
+
+func TestTheFirstProcessIsSparedByWhoCameFromOutside(t *testing.T) {
+	need.Root(t)
+	need.Namespaces(t, "--pid", "--fork", "--mount-proc")
+	need.Tools(t, "nsenter")
+	host := actor.Launch(t, actor.Leads, exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sleep", "100"))
+	first := 0
+	actor.Eventually(t, "a namespace", func() bool {
+		pids := process.Children(host.PID())
+		if len(pids) != 1 {
+			return false
+		}
+		first = pids[0]
+		e, err := process.Find(first)
+		return err == nil && e.Command == "sleep"
+	})
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("nsenter", "--target", strconv.Itoa(first), "--pid", "--mount", exe)
+	cmd.Env = append(os.Environ(), actor.Role+"=visitor")
+	a := actor.Launch(t, actor.Leads, cmd)
+	a.Await()
+	want := "<nil> 0 false process 1: operation not permitted true 0 true\n"
+	if got := a.Out.String(); got != want || gone(first) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func init() {
+	// A process with a parent that is not 1 and no descriptor to look at it.
+	actor.Roles["blind"] = func([]string) int {
+		h := newTree(-1)
+		h.membership.Roots[process.Key{PID: 1, Start: 1}] = true
+		var limit unix.Rlimit
+		if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+			return 1
+		}
+		few := limit
+		few.Cur = 3
+		if unix.Setrlimit(unix.RLIMIT_NOFILE, &few) != nil {
+			return 1
+		}
+		err := h.spare()
+		line, _ := process.Ancestors()
+		if unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) != nil { // what is measured is written at the end
+			return 1
+		}
+		println(errors.Is(err, unix.EMFILE), err.Error(), h.spared == nil, len(line), process.IsAncestor(os.Getppid()))
+		return 0
+	}
+}
+
+func TestAncestorsThatCannotBeFollowedAreAnError(t *testing.T) {
+	a := actor.Play(t, actor.Leads, "blind")
+	a.Await()
+	if got := a.Out.String(); !strings.HasPrefix(got, "true ancestors of this process: ") || !strings.HasSuffix(got, " true 2 true\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func init() {
+	actor.Roles["hunter"] = func(args []string) int {
+		owner, _ := strconv.Atoi(args[0])
+		id, err := process.Of(owner)
+		if err != nil {
+			println(err.Error())
+			return 1
+		}
+		var r recorder
+		var stuck *process.StuckError
+		err = r.killer(actor.Brief).End(process.Job{Owner: id, FileUID: actor.Nobody})
+		println(errors.Is(err, unix.EPERM), errors.As(err, &stuck) && strconv.Itoa(stuck.PID) == args[1], len(r.sent))
+		return 0
+	}
+}
+
+// A member that /proc hides (hidepid) and that may not be signalled, as sudo's
+// is, makes the job stuck before anybody is signalled.
+func TestAHiddenMemberOfAnotherUserMakesTheJobStuck(t *testing.T) {
+	need.Root(t)
+	need.Tools(t, "setpriv")
+	child := actor.File(t, "child")
+	a := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; exec setpriv --reuid 65534 --regid 65534 --clear-groups sleep 100`, child)
+	pid := actor.PIDIn(t, child)
+	actor.Eventually(t, "the owner is nobody", func() bool { uid, err := process.User(a.PID()); return err == nil && uid == actor.Nobody })
+	b := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "lookout", "hunter", strconv.Itoa(a.PID()), strconv.Itoa(pid))
+	b.Await()
+	if b.ProcessState.ExitCode() == 2 {
+		need.Skip(t, "may not mount")
+	}
+	if got := b.Out.String(); got != "true true 0\n" || gone(a.PID()) || gone(pid) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func init() {
+	actor.Roles["misplaced"] = func([]string) int {
+		_, err := process.Of(os.Getpid())
+		job := process.Job{Owner: process.Identity{PID: 1, Start: 1}, FileUID: -1}
+		_, listed := Members(job)
+		println(err.Error(), err.Error() == fmt.Sprint(Killer{}.End(job)), err.Error() == fmt.Sprint(listed))
+		return 0
+	}
+}
+
+func TestNobodyIsEndedWhereProcIsAnotherNamespaces(t *testing.T) {
+	need.Root(t)
+	a := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")
+	a.Await()
+	if got := a.Out.String(); !strings.Contains(got, "another pid namespace true true\n") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,229 @@
+// Package killer ends the whole job of a lock's owner carefully (lib/protocol.md, 5):
+// CONT, INT, TERM, KILL. Nobody is signalled who cannot be identified, and each process
+// gets each signal once.
+package killer
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+	"adlock/lib/sysfile"
+)
+
+// Killer ends jobs. The zero Killer pauses only after KILL, for a second. It may be used
+// by one goroutine at a time for one job.
+type Killer struct {
+	// Pause is how long INT, TERM and KILL are each given to work; it is cut
+	// short once everybody's death is confirmed. KILL is given a second at
+	// least, as the kernel needs a moment too.
+	Pause   time.Duration
+	Observe func(Signalled) // told of each signal sent; may be nil
+
+	// Record is told of every member before it is signalled, of all that are known
+	// before the first is: whoever comes after an ending that failed, or was itself
+	// killed, must find out who lives on (lib/protocol.md, 5). With an error nobody, or nobody
+	// more, is signalled, and the error is End's. May be nil, where no lock is
+	// held by the job.
+	Record func([]process.Identity) error
+}
+
+// Signalled is one signal sent.
+type Signalled struct {
+	PID     int    // negative: to the whole group of that number
+	Signal  string // "CONT", "INT", "TERM" or "KILL"
+	Command string // as the process table has it
+}
+
+// A stopped process would keep INT pending, so CONT comes first.
+var stages = [][]unix.Signal{
+	{unix.SIGCONT, unix.SIGINT},
+	{unix.SIGTERM},
+	{unix.SIGKILL},
+}
+
+// End ends the job. It returns nil only when everybody's death is confirmed. That is so
+// too where nothing of the job was left to begin with: of an owner that is dead and led
+// no group no job can be found.
+//
+// It returns ErrAncestor where this process or an ancestor belongs to the job, and
+// a *process.StuckError where a member may not be signalled (found before the first
+// signal, nothing is sent), cannot be checked, or outlives KILL. Other errors
+// are the system's: the process table could not be read.
+//
+// A member that is found late gets the signals of the stage in which it is found.
+// Two kinds of processes cannot be found: one outside of the owner's group whose
+// parent died between two scans (a supervised job has none on Linux, as its orphans
+// stay with their subreaper); and one that /proc hides (hidepid), whose parent it
+// hides too.
+func (k Killer) End(job process.Job) error {
+	h, err := track(job)
+	if err != nil {
+		return err
+	}
+	return k.end(h)
+}
+
+// EndDescendants ends what Descendants returns in the same way, and never this
+// process. To miss no orphan, this process must be a subreaper (Linux:
+// PR_SET_CHILD_SUBREAPER), and to end it must have somebody reap its children.
+func (k Killer) EndDescendants(group bool) error {
+	h, err := trackOwn(group)
+	if err != nil {
+		return err
+	}
+	return k.end(h)
+}
+
+func (k Killer) end(h *tree) error {
+	if h.membership.Empty() {
+		return nil
+	}
+	defer h.close()
+	done, err := h.scan()
+	if done || err != nil {
+		return err
+	}
+	// A job that cannot be ended whole is not touched.
+	if err := h.obstacle(); err != nil {
+		return err
+	}
+	if err := k.record(h); err != nil {
+		return err
+	}
+	for stage := 1; stage <= len(stages); stage++ {
+		done, err := k.run(h, stage)
+		if done || err != nil {
+			return err
+		}
+	}
+	return k.outlived(h)
+}
+
+// outlived looks once more when all stages are over, and says who has outlived them.
+func (k Killer) outlived(h *tree) error {
+	if h.growing > 0 && k.killGroup(h) { // on a busy machine there were too few scans to tell that it forks faster
+		h.await(time.Second)
+	}
+	if done, err := h.scan(); done || err != nil { // the last may have died while the last scan ran
+		return err
+	}
+	return h.stuck()
+}
+
+// run gives one stage its pause. It is true once nothing of the job is left.
+func (k Killer) run(h *tree, stage int) (done bool, err error) {
+	last := stage == len(stages)
+	if last {
+		h.growing = 0 // a job that forks before KILL may still stop at KILL
+	}
+	pause, longest := k.pauses(stage)
+	begun := time.Now()
+	for deadline := begun.Add(pause); ; {
+		turn, err := k.signal(h, stage)
+		if err != nil {
+			return done, err
+		}
+		if last {
+			deadline = extended(deadline, time.Now(), begun.Add(longest), turn, h.graced())
+			if err := k.outrun(h, deadline); err != nil {
+				return done, err
+			}
+		}
+		h.await(min(betweenScans(h.took), time.Until(deadline)))
+		if done, err = h.scan(); done || err != nil || !time.Now().Before(deadline) {
+			return done, err
+		}
+	}
+}
+
+// pauses are how long a stage takes, and how long at most where the keeper has its
+// grace in it.
+func (k Killer) pauses(stage int) (pause, longest time.Duration) {
+	pause = k.Pause
+	if stage == len(stages) {
+		pause = max(pause, time.Second)
+	}
+	return pause, pause + 2*keeperGrace
+}
+
+// extended is the deadline of the last stage, which has to leave the keeper a second:
+// it is signalled after all others.
+func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
+	if second := now.Add(time.Second); second.After(deadline) && (turn || graced && now.Before(longest)) {
+		return second
+	}
+	return deadline
+}
+
+// betweenScans is how long nobody is looked for after a scan that took so long. It
+// leaves most of the processor to the job, which needs it to end.
+func betweenScans(took time.Duration) time.Duration {
+	return min(max(2*took, 10*time.Millisecond), 50*time.Millisecond)
+}
+
+// record tells Record of the members that it has not been told of.
+func (k Killer) record(h *tree) error {
+	if k.Record == nil {
+		return nil
+	}
+	var fresh []process.Identity
+	for _, m := range h.living() {
+		if !m.noted {
+			fresh = append(fresh, m.identity())
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := k.Record(fresh); err != nil {
+		return err
+	}
+	for _, m := range h.living() {
+		m.noted = true
+	}
+	return nil
+}
+
+// signal sends the signals of a stage to whoever has not had them. It is true
+// where the keeper's turn came.
+func (k Killer) signal(h *tree, stage int) (turn bool, err error) {
+	if err := k.record(h); err != nil {
+		return turn, err
+	}
+	for _, m := range h.living() {
+		if m.stage >= stage || m.err != nil || m.Key == h.keeper && !h.alone() {
+			continue
+		}
+		if stage < len(stages) && h.passesOn(m) {
+			continue
+		}
+		m.stage = stage
+		turn = turn || m.Key == h.keeper
+		for _, sig := range stages[stage-1] {
+			// A supervisor that runs would only forward CONT to its job.
+			if sig == unix.SIGCONT && m.Key == h.keeper && !m.entry.Stopped {
+				continue
+			}
+			k.send(m, sig)
+		}
+	}
+	return turn, nil
+}
+
+func (k Killer) send(m *member, sig unix.Signal) {
+	switch err := m.Handle.Signal(sig); err {
+	case nil:
+		k.observe(m.PID, sig, m.entry.Command)
+	case unix.ESRCH: // it has died meanwhile, which the next look confirms
+	default:
+		m.err = err
+	}
+}
+
+func (k Killer) observe(pid int, sig unix.Signal, command string) {
+	if k.Observe != nil {
+		k.Observe(Signalled{pid, sysfile.SignalName(sig), command})
+	}
+}

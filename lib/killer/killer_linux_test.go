@@ -1,0 +1,666 @@
+package killer
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+	"adlock/test/actor"
+	"adlock/test/need"
+)
+
+func TestEndOfASleeperNeedsNoMoreThanINT(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	var r recorder
+	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: os.Getuid()})
+	if !gone(a.PID()) || r.to(a.PID()) != "CONT INT" {
+		t.Errorf("gone %v, sent %v", gone(a.PID()), r.sent)
+	}
+}
+
+func TestStoppedOwnerIsEnded(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	unix.Kill(a.PID(), unix.SIGSTOP)
+	actor.Eventually(t, "stopped", func() bool { return actor.State(a.PID()) == "T" })
+	var r recorder
+	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: os.Getuid()})
+	if r.to(a.PID()) != "CONT INT" {
+		t.Errorf("sent %v", r.sent)
+	}
+}
+
+func TestOwnerDeafToINTAndTERMIsKilled(t *testing.T) {
+	ready := actor.File(t, "ready")
+	a := actor.Shell(t, actor.Leads, `trap "" INT TERM; >"$1"; while :; do sleep 1; done`, ready)
+	actor.Eventually(t, "ready", func() bool { return actor.Exists(ready) })
+	var r recorder
+	mustEnd(t, r.killer(50*time.Millisecond), process.Job{Owner: idOf(a), FileUID: os.Getuid()})
+	if r.to(a.PID()) != "CONT INT TERM KILL" {
+		t.Errorf("sent %v", r.sent)
+	}
+}
+
+func init() {
+	// Appends "PID SIGNAL" for each signal it gets, and starts more of its kind.
+	actor.Roles["diary"] = func(args []string) int {
+		got := make(chan os.Signal, 16)
+		signal.Notify(got, unix.SIGCONT, unix.SIGINT, unix.SIGTERM)
+		if depth, _ := strconv.Atoi(args[1]); depth > 0 {
+			for range 2 {
+				cmd := exec.Command("/proc/self/exe", args[0], strconv.Itoa(depth-1))
+				cmd.Start()
+			}
+		}
+		note := func(what string) {
+			f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
+			if err != nil {
+				os.Exit(1)
+			}
+			defer f.Close()
+			fmt.Fprintln(f, os.Getpid(), what)
+		}
+		note("ready")
+		for {
+			note(unix.SignalName((<-got).(syscall.Signal)))
+		}
+	}
+}
+
+func diary(path string) []string {
+	text, _ := os.ReadFile(path)
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+func TestEachProcessGetsEachSignalOnce(t *testing.T) {
+	path := actor.File(t, "diary")
+	a := actor.Play(t, actor.Leads, "diary", path, "2")
+	actor.Eventually(t, "all 7 are ready", func() bool { return len(diary(path)) == 7 })
+	var r recorder
+	mustEnd(t, r.killer(500*time.Millisecond), process.Job{Owner: idOf(a), FileUID: os.Getuid()})
+	counts := map[string]int{}
+	for _, line := range diary(path) {
+		counts[line]++
+	}
+	for line, n := range counts {
+		if n != 1 {
+			t.Errorf("%d times %s", n, line)
+		}
+	}
+	if len(counts) != 7*4 {
+		t.Errorf("%d lines, want ready CONT INT TERM from each of 7", len(counts))
+	}
+	if len(r.sent) != 7*4 {
+		t.Errorf("%d signals observed, want 4 for each of 7: %v", len(r.sent), r.sent)
+	}
+	if !strings.HasPrefix(r.sent[0], strconv.Itoa(a.PID())+" ") {
+		t.Errorf("the owner was not the first: %v", r.sent)
+	}
+}
+
+func TestGrandchildInItsOwnSessionIsEnded(t *testing.T) {
+	path := actor.File(t, "pid")
+	a := actor.Shell(t, actor.Leads, `sh -c 'setsid sh -c "echo \$\$ >\"\$0\"; exec sleep 100" "$0" & wait' "$1"; :`, path)
+	pid := actor.PIDIn(t, path)
+	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
+	if !gone(pid) {
+		t.Error("it lives")
+	}
+}
+
+func TestOrphanInTheOwnersGroupIsEnded(t *testing.T) {
+	path := actor.File(t, "pid")
+	a := actor.Shell(t, actor.Leads, `(sleep 100 & echo $! >"$1"); sleep 100; :`, path)
+	pid := actor.PIDIn(t, path)
+	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
+	if !gone(pid) {
+		t.Error("it lives")
+	}
+}
+
+func TestStrangersInASharedGroupAreLeftAlone(t *testing.T) {
+	leader := actor.Sleeper(t, actor.Leads) // as run-parts or make lead one group for many scripts
+	owner := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: leader.PID()})
+	other := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: leader.PID()})
+	var r recorder
+	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(owner), FileUID: os.Getuid()})
+	if gone(leader.PID()) || gone(other.PID()) || len(r.sent) != 2 {
+		t.Errorf("sent %v", r.sent)
+	}
+}
+
+func init() {
+	actor.Roles["joiner"] = func(args []string) int { // joins the group whose number is written to a file
+		for end := time.Now().Add(actor.Patient); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			text, _ := os.ReadFile(args[0])
+			if group, err := strconv.Atoi(strings.TrimSuffix(string(text), "\n")); err == nil && strings.HasSuffix(string(text), "\n") {
+				if unix.Setpgid(0, group) != nil {
+					return 1
+				}
+				time.Sleep(actor.Patient)
+			}
+		}
+		return 1
+	}
+}
+
+func TestAnOlderProcessInTheGroupIsLeftAlone(t *testing.T) {
+	path := actor.File(t, "group")
+	older := actor.Play(t, actor.Leads, "joiner", path)
+	start := idOf(older).Start
+	var owner *actor.Actor
+	actor.Eventually(t, "a younger process", func() bool {
+		owner = actor.Sleeper(t, actor.Leads)
+		return idOf(owner).Start > start
+	})
+	if err := os.WriteFile(path, []byte(strconv.Itoa(owner.PID())+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	actor.Eventually(t, "joined", func() bool { return idOf(older).PGID == owner.PID() })
+	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: idOf(owner), FileUID: os.Getuid()})
+	if gone(older.PID()) {
+		t.Error("it was ended")
+	}
+}
+
+func TestADaemonThatLeftTheJobIsLeftAlone(t *testing.T) {
+	path := actor.File(t, "pid")
+	a := actor.Shell(t, actor.Leads, `setsid -f sh -c 'echo $$ >"$0"; exec sleep 100' "$1"; sleep 100; :`, path)
+	pid := actor.PIDIn(t, path)
+	actor.Eventually(t, "the daemon is nobody's of the job", func() bool {
+		e, err := process.Find(pid)
+		if err != nil || e.Parent == a.PID() || e.PGID == a.PID() {
+			return false
+		}
+		parent, err := process.Find(e.Parent) // setsid -f, until it has exited
+		return err == nil && parent.Parent != a.PID()
+	})
+	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
+	if gone(pid) {
+		t.Error("the daemon was ended")
+	}
+}
+
+func TestTheCommandIsEndedAfterItsOwnerDied(t *testing.T) {
+	owner, job := actor.Shell(t, actor.Leads, "read x"), actor.Sleeper(t, actor.Leads)
+	id, err := process.Of(owner.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner.Await()
+	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: id, Command: idOf(job), FileUID: os.Getuid()})
+	if !gone(job.PID()) {
+		t.Error("it lives")
+	}
+}
+
+func TestAncestorIsRefused(t *testing.T) {
+	for _, pid := range []int{os.Getpid(), os.Getppid()} {
+		id, err := process.Of(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (Killer{}).End(process.Job{Owner: id, FileUID: -1}); !errors.Is(err, ErrAncestor) {
+			t.Errorf("got %v", err)
+		}
+		if _, err := Members(process.Job{Owner: id, FileUID: -1}); !errors.Is(err, ErrAncestor) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestOneIsNeverSignalled(t *testing.T) {
+	id, err := process.Of(1)
+	if err != nil {
+		need.Skip(t, err)
+	}
+	if err := (Killer{}).End(process.Job{Owner: id, FileUID: -1}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestWhatCannotBeCheckedIsStuckAndUntouched(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	for name, change := range map[string]func(*process.Identity){
+		"pid namespace":  func(id *process.Identity) { id.PIDNS++ },
+		"time namespace": func(id *process.Identity) { id.TimeNS++ },
+		"start":          func(id *process.Identity) { id.Start = 0 },
+		"boot":           func(id *process.Identity) { id.Boot = "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := idOf(a)
+			change(&id)
+			mustStick(t, Killer{}.End(process.Job{Owner: id, FileUID: -1}), process.ErrUnchecked)
+			if gone(a.PID()) {
+				t.Error("it was ended")
+			}
+		})
+	}
+}
+
+func as(uid uint32) syscall.SysProcAttr {
+	return syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+}
+
+func TestForeignOwnerIsRefused(t *testing.T) {
+	need.Root(t)
+	a := actor.Sleeper(t, as(actor.Nobody))
+	actor.Eventually(t, "nobody's", func() bool { return idOf(a).UID == actor.Nobody })
+	var r recorder
+	mustStick(t, r.killer(0).End(process.Job{Owner: idOf(a), FileUID: 0}), errForeignOwner)
+	if gone(a.PID()) || len(r.sent) != 0 {
+		t.Errorf("sent %v", r.sent)
+	}
+	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: actor.Nobody})
+}
+
+func TestForeignGroupOfADeadOwnerIsRefused(t *testing.T) {
+	need.Root(t)
+	leader := actor.Shell(t, actor.Leads, "read x")
+	id, err := process.Of(leader.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := as(actor.Nobody)
+	member.Pgid = leader.PID()
+	a := actor.Sleeper(t, member) // the zombie keeps the group
+	actor.Eventually(t, "zombie", func() bool { return actor.State(leader.PID()) == "Z" })
+	var r recorder
+	mustStick(t, r.killer(0).End(process.Job{Owner: id, FileUID: 0}), errForeignOwner)
+	if gone(a.PID()) || len(r.sent) != 0 {
+		t.Errorf("sent %v", r.sent)
+	}
+}
+
+func init() {
+	actor.Roles["host"] = func([]string) int { // its child is another user's
+		cmd := exec.Command("sleep", "100")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: actor.Nobody, Gid: actor.Nobody}}
+		if cmd.Run() != nil {
+			return 1
+		}
+		return 0
+	}
+	actor.Roles["killer"] = func(args []string) int { // ends "PID"; prints what it sent and the error
+		pid, _ := strconv.Atoi(args[0])
+		id, err := process.Of(pid)
+		if err == nil {
+			err = Killer{Observe: func(s Signalled) { fmt.Println(s) }}.End(process.Job{Owner: id, FileUID: -1})
+		}
+		fmt.Println(err, errors.Is(err, unix.EPERM))
+		return 0
+	}
+}
+
+func TestDescendantsOfAVerifiedOwnerAreEndedWhateverTheirUser(t *testing.T) {
+	need.Root(t)
+	a := actor.Play(t, actor.Leads, "host")
+	job := process.Job{Owner: idOf(a), FileUID: 0}
+	var list []process.Entry
+	actor.Eventually(t, "two members", func() bool {
+		var err error
+		list, err = Members(job)
+		return err == nil && len(list) == 2
+	})
+	mustEnd(t, Killer{Pause: actor.Patient}, job)
+	if !gone(list[1].PID) {
+		t.Error("it lives")
+	}
+}
+
+func TestWhoMayNotBeSignalledMakesItStuckBeforeTheFirstSignal(t *testing.T) {
+	need.Root(t)
+	a := actor.Sleeper(t, actor.Leads)
+	b := actor.Play(t, as(actor.Nobody), "killer", strconv.Itoa(a.PID()))
+	b.Await()
+	want := fmt.Sprintf("process %d (sleep): operation not permitted true\n", a.PID())
+	if got := b.Out.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestMembersAreListedParentsFirst(t *testing.T) {
+	a := actor.Shell(t, actor.Leads, `sh -c "sleep 100; :"; :`)
+	job := process.Job{Owner: idOf(a), FileUID: os.Getuid()}
+	var list []process.Entry
+	actor.Eventually(t, "three members", func() bool {
+		list, _ = Members(job)
+		return len(list) == 3 && list[2].Command == "sleep"
+	})
+	if list[0].PID != a.PID() || list[1].Parent != a.PID() || list[2].Parent != list[1].PID {
+		t.Errorf("%+v", list)
+	}
+	if err := list[2].Signal(unix.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	stale := list[2]
+	stale.Start++
+	if err := stale.Signal(unix.SIGKILL); !errors.Is(err, unix.ESRCH) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExitBetweenSnapshotAndSignalIsNoError(t *testing.T) {
+	a := actor.Shell(t, actor.Leads, "read x")
+	e, err := process.Find(a.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newTree(-1)
+	alive := actor.Sleeper(t, actor.Leads)
+	held, _ := process.Find(alive.PID())
+	h.adopt(held)
+	a.Await()
+	if h.adopt(e) {
+		t.Error("a process that is gone became a member")
+	}
+	alive.Process.Kill()
+	alive.Await()
+	Killer{}.signal(h, 1)
+	if err := h.obstacle(); err != nil || len(h.living()) != 0 {
+		t.Errorf("%v, %d living", err, len(h.living()))
+	}
+}
+
+// Of 18 descriptors none is left for a pidfd: three are open, and 16 are kept.
+func TestJobsEndWithoutPidfds(t *testing.T) {
+	a := actor.Shell(t, actor.Leads, `trap "" INT; sleep 100 & sleep 100 & wait`)
+	actor.Eventually(t, "three members", func() bool {
+		list, _ := Members(process.Job{Owner: idOf(a), FileUID: -1})
+		return len(list) == 3
+	})
+	b := actor.Shell(t, actor.Leads, "ulimit -n 18; "+actor.Role+`=killer exec "$1" "$2"`, os.Args[0], strconv.Itoa(a.PID()))
+	b.Await()
+	if got := b.Out.String(); !strings.HasSuffix(got, "<nil> false\n") || !gone(a.PID()) {
+		t.Errorf("gone %v, %q", gone(a.PID()), got)
+	}
+}
+
+func init() {
+	// Forks its successor and exits, over and over, 8000 times at most; deaf
+	// to INT and TERM. Only raw system calls: after a fork this one thread is
+	// all there is.
+	actor.Roles["comet"] = func([]string) int {
+		signal.Ignore(unix.SIGINT, unix.SIGTERM)
+		for range 8000 {
+			pid, _, err := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+			if pid != 0 || err != 0 {
+				unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+			}
+		}
+		return 0
+	}
+}
+
+// comets is a script that sets two of them off and goes on.
+const comets = actor.Role + `=comet /proc/$PPID/exe & ` + actor.Role + `=comet /proc/$PPID/exe &
+trap "" INT TERM; >"$1"; while :; do sleep 1; done`
+
+// mustLeaveNobody: whoever still lives holds the standard output that it
+// inherited from a; zombies do not.
+func mustLeaveNobody(t *testing.T, a *actor.Actor) {
+	t.Helper()
+	a.Await()
+	if errors.Is(a.Err, exec.ErrWaitDelay) {
+		t.Error("somebody lives on")
+	}
+}
+
+func TestAJobThatForksFasterThanAScanIsEnded(t *testing.T) {
+	a := actor.Shell(t, actor.Leads, comets, actor.File(t, "ready"))
+	actor.Eventually(t, "ready", func() bool { return actor.Exists(a.Args[4]) })
+	id := idOf(a)
+	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: id, FileUID: os.Getuid()})
+	mustLeaveNobody(t, a)
+}
+
+func init() {
+	// A supervisor in small: subreaper, reaps, forwards INT and TERM to its
+	// child, exits with the last of its children. args: script, its argument.
+	actor.Roles["supervisor"] = func(args []string) int {
+		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+		got := make(chan os.Signal, 16)
+		signal.Notify(got, unix.SIGINT, unix.SIGTERM)
+		cmd := exec.Command("/bin/sh", "-c", args[0], "sh", args[1])
+		cmd.Stdout = os.Stdout
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if cmd.Start() != nil {
+			return 1
+		}
+		go func() {
+			for sig := range got {
+				cmd.Process.Signal(sig)
+			}
+		}()
+		reap()
+		if len(args) > 2 { // it has something left to do
+			time.Sleep(300 * time.Millisecond)
+		}
+		return 0
+	}
+	// Ends what it has started when told to by a line on standard input; with a
+	// third argument not the rest of the group it leads.
+	actor.Roles["enforcer"] = func(args []string) int {
+		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+		cmd := exec.Command("/bin/sh", "-c", args[0], "sh", args[1])
+		cmd.Stdout = os.Stdout
+		if cmd.Start() != nil {
+			return 1
+		}
+		done := make(chan struct{})
+		go func() { reap(); close(done) }()
+		bufio.NewReader(os.Stdin).ReadString('\n')
+		group := len(args) == 2
+		err := Killer{Pause: actor.Brief}.EndDescendants(group)
+		left, listErr := Descendants(group)
+		fmt.Println(err, len(left), listErr)
+		if err == nil {
+			<-done
+		}
+		return 0
+	}
+}
+
+// reap waits until there are no more children.
+func reap() {
+	for {
+		if _, err := unix.Wait4(-1, nil, 0, nil); err == unix.ECHILD {
+			return
+		}
+	}
+}
+
+func TestASupervisorIsSignalledOnlyOnceItsJobIsGone(t *testing.T) {
+	path := actor.File(t, "diary")
+	script := `trap 'echo INT >>"$1"; exit' INT; >"$1"; while :; do sleep 0.01; done`
+	a := actor.Play(t, actor.Leads, "supervisor", script, path)
+	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
+	var r recorder
+	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: os.Getuid(), Supervised: true})
+	if text, _ := os.ReadFile(path); string(text) != "INT\n" {
+		t.Errorf("the job got %q", text)
+	}
+	if got := r.to(a.PID()); strings.Contains(got, "CONT") || strings.Contains(got, "TERM") {
+		t.Errorf("the supervisor got %q", got)
+	}
+}
+
+// KILL would make the shell above it say "Killed", and cron mail that.
+func TestASupervisorIsLeftTimeToExitByItself(t *testing.T) {
+	path := actor.File(t, "ready")
+	a := actor.Play(t, actor.Leads, "supervisor", `trap "" INT TERM; >"$1"; while :; do sleep 0.01; done`, path, "slowly")
+	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
+	var r recorder
+	mustEnd(t, r.killer(actor.Brief), process.Job{Owner: idOf(a), FileUID: os.Getuid(), Supervised: true})
+	if got := r.to(a.PID()); got != "" {
+		t.Errorf("the supervisor got %q", got)
+	}
+}
+
+func TestAStoppedSupervisorIsContinued(t *testing.T) {
+	path := actor.File(t, "ready")
+	a := actor.Play(t, actor.Leads, "supervisor", `>"$1"; exec sleep 100`, path)
+	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
+	unix.Kill(a.PID(), unix.SIGSTOP)
+	actor.Eventually(t, "stopped", func() bool { return actor.State(a.PID()) == "T" })
+	var r recorder
+	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: os.Getuid(), Supervised: true})
+	if got := r.to(a.PID()); !strings.HasPrefix(got, "CONT") {
+		t.Errorf("the supervisor got %q", got)
+	}
+}
+
+func TestASupervisedJobThatForksFasterThanAScanIsEnded(t *testing.T) {
+	path := actor.File(t, "ready")
+	a := actor.Play(t, actor.Leads, "supervisor", comets, path)
+	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
+	job := process.Job{Owner: idOf(a), FileUID: os.Getuid(), Supervised: true}
+	mustEnd(t, Killer{Pause: actor.Brief}, job)
+	mustLeaveNobody(t, a)
+}
+
+func TestOwnDescendantsAreEndedAndNotOneself(t *testing.T) {
+	for name, script := range map[string]string{
+		"orphans in other sessions": `setsid -f sleep 100; (setsid sleep 100 &); trap "" INT; >"$1"; while :; do sleep 1; done`,
+		"comets":                    comets,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := actor.File(t, "ready")
+			cmd := exec.Command("/proc/self/exe", script, path)
+			cmd.Env = append(os.Environ(), actor.Role+"=enforcer")
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := actor.Launch(t, actor.Leads, cmd)
+			actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
+			in.Write([]byte("\n"))
+			mustLeaveNobody(t, a)
+			if got := a.Out.String(); got != "<nil> 0 <nil>\n" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestOtherCommandsOfAPipelineAreLeftAlone(t *testing.T) {
+	path := actor.File(t, "ready")
+	cmd := exec.Command("/proc/self/exe", `>"$1"; sleep 100`, path, "descendants only")
+	cmd.Env = append(os.Environ(), actor.Role+"=enforcer")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := actor.Launch(t, actor.Leads, cmd)
+	neighbour := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})
+	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
+	in.Write([]byte("\n"))
+	actor.Eventually(t, "the leader is done", func() bool { return !process.PIDLives(a.PID()) })
+	if got := a.Out.String(); got != "<nil> 0 <nil>\n" {
+		t.Errorf("got %q", got)
+	}
+	if !process.PIDLives(neighbour.PID()) {
+		t.Error("the neighbour was ended")
+	}
+}
+
+func BenchmarkEndOfOne(b *testing.B) { benchmarkEnd(b, "exec sleep 100", 1) }
+
+// What a shell starts with & ignores INT: the pause after it is included.
+func BenchmarkEndOfSixty(b *testing.B) {
+	benchmarkEnd(b, "for i in 1 2 3 4 5 6 7 8 9 10; do sh -c 'sleep 100 & sleep 100 & sleep 100 & sleep 100 & sleep 100; :' & done; sleep 100; :", 62)
+}
+
+func benchmarkEnd(b *testing.B, script string, size int) {
+	for b.Loop() {
+		b.StopTimer()
+		cmd := exec.Command("/bin/sh", "-c", script)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() {
+			if cmd.ProcessState == nil { // else its group's number may be another's
+				unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+			}
+		})
+		id, err := process.Of(cmd.Process.Pid)
+		if err != nil {
+			b.Fatal(err)
+		}
+		job := process.Job{Owner: id, FileUID: -1}
+		for end := time.Now().Add(actor.Patient); ; time.Sleep(10 * time.Millisecond) {
+			list, _ := Members(job)
+			if len(list) == size && list[len(list)-1].Command == "sleep" {
+				break
+			}
+			if time.Now().After(end) {
+				b.Fatal("never complete: ", len(list))
+			}
+		}
+		b.StartTimer()
+		if err := (Killer{Pause: 10 * time.Millisecond}).End(job); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		cmd.Wait()
+		b.StartTimer()
+	}
+}
+
+func TestAZombieIsNotSignalled(t *testing.T) {
+	a := actor.Shell(t, actor.Leads, "read x") // ends at once: standard input is empty
+	id := idOf(a)
+	actor.Eventually(t, "zombie", func() bool { return actor.State(a.PID()) == "Z" })
+	var r recorder
+	mustEnd(t, r.killer(time.Second), process.Job{Owner: id, FileUID: os.Getuid()})
+	if len(r.sent) != 0 {
+		t.Errorf("signalled a zombie: %v", r.sent)
+	}
+}
+
+func TestTheGroupOfADeadLeaderIsEnded(t *testing.T) {
+	orphan := actor.File(t, "orphan")
+	a := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; read x`, orphan)
+	job := process.Job{Owner: idOf(a), FileUID: os.Getuid()}
+	pid := actor.PIDIn(t, orphan)
+	a.Process.Kill()
+	a.Process.Wait()
+	var r recorder
+	mustEnd(t, r.killer(actor.Brief), job)
+	if !gone(pid) || job.Remains() {
+		t.Error("the orphan lives on")
+	}
+}
+
+func TestAnOwnerWhoseLeaderThreadExitedIsEnded(t *testing.T) {
+	ready := actor.File(t, "ready")
+	a := actor.Play(t, actor.Leads, "leaderless", ready)
+	id := idOf(a)
+	actor.Eventually(t, "leader thread gone, others run", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "Z" })
+	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: id, FileUID: os.Getuid()})
+	if id.Life() != process.Dead {
+		t.Error("not dead after End")
+	}
+}
+
+func TestWhoHasThePidNextIsNotEnded(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
+	id.Start--
+	id.Inode = 0
+	mustEnd(t, Killer{}, process.Job{Owner: id, FileUID: -1})
+	if gone(a.PID()) {
+		t.Error("a stranger was ended")
+	}
+}

@@ -1,0 +1,103 @@
+package killer
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/process"
+	"adlock/test/actor"
+)
+
+func TestMain(m *testing.M) { actor.Main(m) }
+
+func idOf(a *actor.Actor) process.Identity {
+	a.T.Helper()
+	id, err := process.Of(a.PID())
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	return id
+}
+
+func entryOf(a *actor.Actor) process.Entry {
+	a.T.Helper()
+	e, err := process.Find(a.PID())
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	return e
+}
+
+func gone(pid int) bool { return !process.PIDLives(pid) }
+
+// recorder collects what a Killer observed, as "PID SIGNAL".
+type recorder struct{ sent []string }
+
+func (r *recorder) killer(pause time.Duration) Killer {
+	return Killer{Pause: pause, Observe: func(s Signalled) {
+		r.sent = append(r.sent, fmt.Sprint(s.PID, " ", s.Signal))
+	}}
+}
+
+// to returns the signals sent to pid, in order.
+func (r *recorder) to(pid int) string {
+	var list []string
+	for _, line := range r.sent {
+		if sig, ok := strings.CutPrefix(line, strconv.Itoa(pid)+" "); ok {
+			list = append(list, sig)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func mustEnd(t *testing.T, k Killer, job process.Job) {
+	t.Helper()
+	if err := k.End(job); err != nil {
+		t.Fatalf("End: %v", err)
+	}
+}
+
+func mustStick(t *testing.T, err, want error) {
+	t.Helper()
+	var stuck *process.StuckError
+	if !errors.Is(err, want) || !errors.As(err, &stuck) {
+		t.Fatalf("got %v, want stuck with: %v", err, want)
+	}
+}
+
+// hunted makes a process tree by hand whose members the processes are.
+func hunted(t *testing.T, members ...*actor.Actor) *tree {
+	t.Helper()
+	h := newTree(-1)
+	t.Cleanup(h.close)
+	for _, a := range members {
+		h.adopt(entryOf(a))
+	}
+	if len(h.order) != len(members) {
+		t.Fatalf("%d members of %d", len(h.order), len(members))
+	}
+	return h
+}
+
+// deaf is a process, and the only one of its group, that ignores all but KILL.
+func deaf(t *testing.T, attr syscall.SysProcAttr) *actor.Actor {
+	t.Helper()
+	ready := actor.File(t, "ready")
+	a := actor.Shell(t, attr, `trap "" HUP INT TERM; >"$1"; exec sleep 100`, ready)
+	actor.Eventually(t, "it is deaf", func() bool { return actor.Exists(ready) && entryOf(a).Command == "sleep" })
+	return a
+}
+
+// scans counts how often the process table is read from now on.
+func scans(t *testing.T) *int {
+	t.Helper()
+	n, read := new(int), readTable
+	t.Cleanup(func() { readTable = read })
+	readTable = func() ([]process.Entry, error) { *n++; return read() }
+	return n
+}

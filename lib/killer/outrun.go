@@ -1,0 +1,78 @@
+package killer
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+)
+
+// mostGrowing is how many scans in a row may find new members, after KILL, before
+// the job is taken to fork faster than it can be scanned.
+const mostGrowing = 3
+
+// outrun is for jobs in which each process forks a successor and exits before a scan
+// comes to it. It looks where the successor must be: among the children of the
+// subreaper, which inherits it; or else in the owner's group, which the kernel signals
+// as one, whatever is being forked.
+func (k Killer) outrun(h *tree, deadline time.Time) error {
+	if h.growing == 0 {
+		return nil
+	}
+	tried := make(map[int]bool)
+	for found := true; found && time.Now().Before(deadline); {
+		var err error
+		if found, err = k.chase(h, tried); err != nil {
+			return err
+		}
+	}
+	if h.growing > mostGrowing {
+		k.killGroup(h)
+	}
+	return nil
+}
+
+// killGroup signals the owner's group as one, where all in it are members, and
+// tells whether it did. Of a dead owner's group each member is first asked whose
+// it is; in the group that this process leads, the signal would reach this process.
+func (k Killer) killGroup(h *tree) bool {
+	if !h.whole || h.orphans || h.membership.Leader.PID == os.Getpid() || unix.Kill(-h.membership.Leader.PID, unix.SIGKILL) != nil {
+		return false
+	}
+	k.observe(-h.membership.Leader.PID, unix.SIGKILL, "")
+	return true
+}
+
+// chase kills the keeper's new children, whose list takes microseconds to read. It is
+// true where the list had any that were not tried before, be it that they were gone by
+// then: they may have left a successor. Without a keeper the list is empty.
+func (k Killer) chase(h *tree, tried map[int]bool) (found bool, err error) {
+	for _, pid := range process.Children(h.keeper.PID) {
+		if tried[pid] {
+			continue
+		}
+		tried[pid], found = true, true
+		if err := k.strike(h, pid); err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// strike kills a child of the keeper that is no member yet.
+func (k Killer) strike(h *tree, pid int) error {
+	e, err := process.Find(pid)
+	if err != nil || e.Hidden || e.Parent != h.keeper.PID || !h.adopt(e) {
+		return nil
+	}
+	if err := k.record(h); err != nil {
+		return err
+	}
+	if m := h.members[e.Key()]; m.err == nil {
+		m.stage = len(stages)
+		k.send(m, unix.SIGKILL)
+	}
+	return nil
+}

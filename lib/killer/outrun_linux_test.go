@@ -1,0 +1,197 @@
+package killer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+	"adlock/test/actor"
+)
+
+// keeping makes this process the keeper of a job.
+func keeping(t *testing.T) *tree {
+	t.Helper()
+	self, err := process.Find(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newTree(-1)
+	t.Cleanup(h.close)
+	h.keeper = self.Key()
+	return h
+}
+
+func soon() time.Time { return time.Now().Add(actor.Patient) }
+
+func TestTheKeepersNewChildrenAreRecordedAndKilledOnce(t *testing.T) {
+	a, b := deaf(t, actor.Leads), deaf(t, actor.Leads)
+	h := keeping(t)
+	h.growing = 1
+	var did []string
+	k := Killer{
+		Observe: func(s Signalled) { did = append(did, fmt.Sprint(s.PID, " ", s.Signal, " ", s.Command)) },
+		Record: func(members []process.Identity) error {
+			for _, id := range members {
+				did = append(did, fmt.Sprint("recorded ", id.PID))
+			}
+			return nil
+		},
+	}
+	actor.Undying(t, a)
+	actor.Undying(t, b)
+	begun := time.Now()
+	if err := k.outrun(h, soon()); err != nil || time.Since(begun) > actor.Patient/2 {
+		t.Errorf("after %v: %v", time.Since(begun), err)
+	}
+	if turn, err := k.signal(h, len(stages)); turn || err != nil {
+		t.Error(turn, err)
+	}
+	slices.Sort(did)
+	want := []string{
+		fmt.Sprintf("%d KILL sleep", a.PID()), fmt.Sprintf("%d KILL sleep", b.PID()),
+		fmt.Sprintf("recorded %d", a.PID()), fmt.Sprintf("recorded %d", b.PID()),
+	}
+	if slices.Sort(want); !slices.Equal(did, want) {
+		t.Errorf("did %q, want %q", did, want)
+	}
+}
+
+func TestAChaseGoesOnWhileThereAreNewChildren(t *testing.T) {
+	h, tried := keeping(t), map[int]bool{}
+	for i := range 2 {
+		a := actor.Sleeper(t, actor.Leads)
+		if found, err := (Killer{}).chase(h, tried); !found || err != nil || !tried[a.PID()] || len(tried) != i+1 {
+			t.Errorf("found %v, tried %v, %v", found, tried, err)
+		}
+		if found, err := (Killer{}).chase(h, tried); found || err != nil {
+			t.Errorf("found somebody again: %v", err)
+		}
+		a.Await()
+	}
+}
+
+func TestNobodyIsChasedWithoutNeed(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	for claim, c := range map[string]struct {
+		growing  int
+		deadline time.Time
+	}{"nobody new was found": {0, soon()}, "the time is over": {1, time.Now()}} {
+		h := keeping(t)
+		h.growing = c.growing
+		var r recorder
+		if err := r.killer(0).outrun(h, c.deadline); err != nil || len(r.sent) > 0 || gone(a.PID()) {
+			t.Errorf("%s: sent %v, %v", claim, r.sent, err)
+		}
+	}
+}
+
+func TestAChildThatCannotBeRecordedIsNotKilled(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	h := keeping(t)
+	h.growing = 1
+	var r recorder
+	k := r.killer(0)
+	k.Record = (&journal{failed: unix.ENOSPC}).record
+	if err := k.outrun(h, soon()); !errors.Is(err, unix.ENOSPC) || len(r.sent) > 0 || gone(a.PID()) {
+		t.Errorf("sent %v, %v", r.sent, err)
+	}
+}
+
+func TestWhoIsNotTheKeepersChildIsNotStruck(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	h := keeping(t)
+	h.keeper.PID++
+	var r recorder
+	if err := r.killer(0).strike(h, a.PID()); err != nil || len(r.sent) > 0 || gone(a.PID()) {
+		t.Errorf("sent %v, %v", r.sent, err)
+	}
+}
+
+func TestAChildThatMayNotBeSignalledIsLeftAlone(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	h := keeping(t)
+	h.fileUID = os.Geteuid() + 1
+	h.owner = entryOf(a).Key() // only the owner has to be of the lock's user
+	var r recorder
+	if err := r.killer(0).strike(h, a.PID()); err != nil || len(r.sent) > 0 || gone(a.PID()) {
+		t.Errorf("sent %v, %v", r.sent, err)
+	}
+	mustStick(t, h.obstacle(), errForeignOwner)
+}
+
+func TestAGroupIsKilledAsOneOnlyWhereAJobOutrunsTheScans(t *testing.T) {
+	for growing, want := range map[int]bool{1: false, 3: false, 4: true} {
+		a := actor.Sleeper(t, actor.Leads)
+		h := newTree(-1)
+		h.growing, h.whole, h.membership.Leader = growing, true, entryOf(a).Key()
+		var r recorder
+		if err := r.killer(0).outrun(h, soon()); err != nil || (r.to(-a.PID()) == "KILL") != want {
+			t.Errorf("%d scans found more: sent %v, %v", growing, r.sent, err)
+		}
+	}
+}
+
+func TestAGroupIsKilledOnlyWhereAllInItAreToDie(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	led := entryOf(a).Key()
+	self, err := process.Find(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := actor.Sleeper(t, actor.Leads)
+	empty := entryOf(ended).Key()
+	unix.Kill(ended.PID(), unix.SIGKILL)
+	ended.Await()
+	for claim, h := range map[string]*tree{
+		"a stranger is in it":   {membership: process.Membership{Leader: led}},
+		"its owner is dead":     {membership: process.Membership{Leader: led}, whole: true, orphans: true},
+		"this process leads it": {membership: process.Membership{Leader: self.Key()}, whole: true},
+		"nobody is in it":       {membership: process.Membership{Leader: empty}, whole: true},
+	} {
+		var r recorder
+		if r.killer(0).killGroup(h) || len(r.sent) > 0 || gone(a.PID()) {
+			t.Errorf("%s: sent %v", claim, r.sent)
+		}
+	}
+	var r recorder
+	if !r.killer(0).killGroup(&tree{membership: process.Membership{Leader: led}, whole: true}) || r.to(-a.PID()) != "KILL" {
+		t.Errorf("sent %v", r.sent)
+	}
+	a.Await()
+	if status := a.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != unix.SIGKILL {
+		t.Errorf("ended by %v", status)
+	}
+}
+
+// The failure counts, although the next try would succeed.
+func TestAChildThatCouldNotBeRecordedEndsTheChase(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	actor.Undying(t, a)
+	h := keeping(t)
+	h.membership.Roots[h.keeper] = true
+	var late *actor.Actor
+	calls := 0
+	k := Killer{
+		Record: func([]process.Identity) error {
+			if calls++; calls == 2 {
+				return unix.ENOSPC
+			}
+			return nil
+		},
+		Observe: func(Signalled) {
+			if late == nil {
+				late = actor.Sleeper(t, actor.Leads)
+			}
+		},
+	}
+	if done, err := k.run(h, len(stages)); done || err != unix.ENOSPC || calls != 2 || gone(late.PID()) {
+		t.Errorf("done %v, %v after %d records", done, err, calls)
+	}
+}

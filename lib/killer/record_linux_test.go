@@ -1,0 +1,263 @@
+package killer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+	"adlock/test/actor"
+)
+
+// journal is a Record that keeps who it was told of.
+type journal struct {
+	told   map[int]bool
+	failed error
+}
+
+func (j *journal) record(members []process.Identity) error {
+	if j.failed != nil {
+		return j.failed
+	}
+	for _, id := range members {
+		j.told[id.PID] = true
+	}
+	return nil
+}
+
+func TestEveryMemberIsRecordedBeforeItIsSignalled(t *testing.T) {
+	ready := actor.File(t, "ready")
+	// On TERM it starts another one, which is found late.
+	a := actor.Shell(t, actor.Leads, `trap "" INT; trap 'sleep 100 & trap "" TERM' TERM; sleep 100 & sleep 100 & >"$1"; while :; do sleep 1; done`, ready)
+	actor.Eventually(t, "ready", func() bool { return actor.Exists(ready) })
+	j := journal{told: map[int]bool{}}
+	k := Killer{Pause: actor.Brief, Record: j.record, Observe: func(s Signalled) {
+		if s.PID > 0 && !j.told[s.PID] {
+			t.Errorf("%s to %d (%s), which was not recorded", s.Signal, s.PID, s.Command)
+		}
+	}}
+	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
+	if len(j.told) < 4 {
+		t.Errorf("only %d were recorded", len(j.told))
+	}
+}
+
+func TestWhereTheRecordFailsNobodyIsSignalled(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	var r recorder
+	k := r.killer(actor.Brief)
+	k.Record = (&journal{failed: unix.ENOSPC}).record
+	if err := k.End(process.Job{Owner: idOf(a), FileUID: os.Getuid()}); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("got %v", err)
+	}
+	if len(r.sent) > 0 || gone(a.PID()) {
+		t.Errorf("sent %v", r.sent)
+	}
+}
+
+func TestARecordedSurvivorIsEndedAndRemainsUntilThen(t *testing.T) {
+	owner, survivor := actor.Shell(t, actor.Leads, "exit 0"), actor.Sleeper(t, actor.Leads)
+	id := idOf(survivor)
+	dead := process.Here()
+	dead.PID, dead.Start = owner.PID(), 1
+	owner.Await()
+	job := process.Job{Owner: dead, Survivors: []process.Identity{id}, FileUID: os.Getuid()}
+	if !job.Remains() || !job.Alive() {
+		t.Error("the survivor does not count")
+	}
+	mustEnd(t, Killer{Pause: actor.Patient}, job)
+	if job.Remains() || job.Alive() || !gone(id.PID) {
+		t.Error("it counts although it is dead")
+	}
+	job.Uncounted = true
+	if !job.Remains() || job.Alive() {
+		t.Error("nobody knows of those who were not counted, and a person may overrule that")
+	}
+	mustStick(t, Killer{}.End(job), process.ErrUncounted)
+}
+
+func TestACommandThatLeftTheGroupRemainsWithItsOwn(t *testing.T) {
+	for claim, leave := range map[string]syscall.SysProcAttr{"a group of its own": {Setpgid: true}, "a session of its own": {Setsid: true}} {
+		t.Run(claim, func(t *testing.T) {
+			child := actor.File(t, "child")
+			command := actor.Shell(t, leave, `sleep 100 & echo $! >"$1"; read x`, child)
+			id := idOf(command)
+			pid := actor.PIDIn(t, child)
+			command.Process.Kill()
+			command.Process.Wait()
+			dead := process.Here()
+			dead.PID, dead.Start = command.PID(), 1
+			self, err := process.Of(os.Getpid())
+			if err != nil {
+				t.Fatal(err)
+			}
+			id.PGID, id.SID = self.PGID, self.SID // as it was when it was recorded
+			job := process.Job{Owner: dead, Command: id, FileUID: os.Getuid()}
+			if !job.Remains() {
+				t.Error("what the command started does not count")
+			}
+			mustEnd(t, Killer{Pause: actor.Brief}, job)
+			if !gone(pid) || job.Remains() {
+				t.Error("it lives on")
+			}
+		})
+	}
+}
+
+// The same pid and the same tick: only the inode of the pidfd differs.
+func TestAnotherInodeIsAStranger(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
+	if id.Inode == 0 {
+		t.Skip("this kernel has no pidfs")
+	}
+	id.Inode++
+	if id.Life() != process.Dead {
+		t.Errorf("life %v", id.Life())
+	}
+	mustEnd(t, Killer{}, process.Job{Owner: id, FileUID: os.Getuid()})
+	if gone(a.PID()) {
+		t.Error("a stranger was ended")
+	}
+}
+
+func TestTheInodeDecidesInAnotherTimeNamespace(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
+	if id.Inode == 0 {
+		t.Skip("this kernel has no pidfs")
+	}
+	id.TimeNS++
+	id.Start += 12345
+	id.PGID = 0
+	if id.Life() != process.Alive {
+		t.Errorf("life %v", id.Life())
+	}
+	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: id, FileUID: os.Getuid()})
+	if !gone(a.PID()) {
+		t.Error("it lives")
+	}
+}
+
+func init() {
+	// Is started by an orphan of a job, and ends that job.
+	actor.Roles["insider"] = func(args []string) int {
+		owner := process.Here()
+		owner.PID, _ = strconv.Atoi(args[0])
+		owner.Start, _ = strconv.ParseUint(args[1], 10, 64)
+		owner.PGID, owner.SID = owner.PID, process.Unrecorded
+		var r recorder
+		err := r.killer(actor.Brief).End(process.Job{Owner: owner, FileUID: os.Getuid()})
+		_, listed := Members(process.Job{Owner: owner, FileUID: os.Getuid()})
+		fmt.Println(errors.Is(err, ErrAncestor), errors.Is(listed, ErrAncestor), len(r.sent))
+		return 0
+	}
+}
+
+// To spare it and end the rest would free the lock while it lives.
+func TestANewcomerInsideTheJobEndsNobody(t *testing.T) {
+	start, out := actor.File(t, "start"), actor.File(t, "out")
+	// The subshell's parent exits, so the insider is no descendant of the owner.
+	a := actor.Shell(t, actor.Leads, `
+		sh -c '(
+			while ! [ -s "$2" ]; do sleep 0.02; done
+			read -r start <"$2"
+			`+actor.Role+`=insider "$3" "$1" "$start" >"$4.tmp"
+			mv "$4.tmp" "$4"
+		) &' sh "$$" "$@" </dev/null
+		exec sleep 100`, start, os.Args[0], out)
+	id := idOf(a)
+	if err := os.WriteFile(start, []byte(strconv.FormatUint(id.Start, 10)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	actor.Eventually(t, "the insider has tried", func() bool { return actor.Exists(out) })
+	text, err := os.ReadFile(out)
+	if err != nil || string(text) != "true true 0\n" || gone(a.PID()) {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func init() {
+	// Leaves its group when it is told to end, and what it starts there is an
+	// orphan at once.
+	actor.Roles["leaves late"] = func(args []string) int {
+		signal.Ignore(unix.SIGINT)
+		told := make(chan os.Signal, 1)
+		signal.Notify(told, unix.SIGTERM)
+		os.WriteFile(args[0], nil, 0o600)
+		<-told
+		signal.Ignore(unix.SIGTERM)
+		unix.Setpgid(0, 0)
+		orphan := exec.Command("sleep", "1000")
+		if orphan.Start() == nil {
+			os.WriteFile(args[1], []byte(strconv.Itoa(orphan.Process.Pid)), 0o600)
+		}
+		return 0
+	}
+}
+
+// The group that a command comes to lead is known before there is one: it alone
+// tells whose the orphan is.
+func TestACommandThatLeavesTheGroupWhileItIsEndedLosesNobody(t *testing.T) {
+	ready, born := actor.File(t, "ready"), actor.File(t, "born")
+	command := actor.Shell(t, syscall.SysProcAttr{}, actor.Role+`="leaves late" exec "$1" "$2" "$3"`, os.Args[0], ready, born)
+	actor.Eventually(t, "it listens", func() bool { return actor.Exists(ready) })
+	owner := actor.Sleeper(t, actor.Leads)
+	job := process.Job{Owner: idOf(owner), Command: idOf(command), FileUID: os.Getuid()}
+	unix.Kill(owner.PID(), unix.SIGKILL)
+	owner.Await()
+	go command.Await() // its zombie would keep the group known
+	mustEnd(t, Killer{Pause: time.Second}, job)
+	text, err := os.ReadFile(born)
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan, _ := strconv.Atoi(string(text))
+	if !gone(orphan) {
+		unix.Kill(orphan, unix.SIGKILL)
+		t.Error("the orphan lives")
+	}
+}
+
+func TestNoDescriptorOfAnEndedJobStaysOpen(t *testing.T) {
+	const jobs = 8
+	var before int
+	for i := range jobs + 1 {
+		a := actor.Sleeper(t, actor.Leads)
+		id := idOf(a)
+		mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: id, FileUID: os.Getuid()})
+		a.Await()
+		for range jobs {
+			id.Life()
+		}
+		if i == 0 {
+			before = actor.OpenFiles(t) // with what the first job leaves for good
+		}
+	}
+	if after := actor.OpenFiles(t); after >= before+jobs {
+		t.Errorf("%d files were open, then %d", before, after)
+	}
+}
+
+func TestWhoIsNotSignalledCostsNoDescriptor(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	full := Killer{Record: (&journal{failed: unix.ENOSPC}).record}
+	job := process.Job{Owner: idOf(a), FileUID: -1}
+	before := actor.OpenFiles(t)
+	for range 8 {
+		if err := full.End(job); err != unix.ENOSPC {
+			t.Fatal(err)
+		}
+	}
+	if after := actor.OpenFiles(t); after >= before+8 {
+		t.Errorf("%d files were open, then %d", before, after)
+	}
+}

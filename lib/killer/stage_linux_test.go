@@ -1,0 +1,337 @@
+package killer
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+	"adlock/test/actor"
+)
+
+func TestMembersAreLookedForRarelyEnough(t *testing.T) {
+	const ms = time.Millisecond
+	for took, want := range map[time.Duration]time.Duration{0: 10 * ms, 5 * ms: 10 * ms, 8 * ms: 16 * ms, 25 * ms: 50 * ms, time.Minute: 50 * ms} {
+		if got := betweenScans(took); got != want {
+			t.Errorf("%v after a scan that took %v, want %v", got, took, want)
+		}
+	}
+	n := scans(t)
+	begun := time.Now()
+	a := deaf(t, actor.Leads)
+	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: idOf(a), FileUID: -1})
+	if most := int(time.Since(begun)/(10*ms)) + 5; *n > most {
+		t.Errorf("the table was read %d times, want at most %d", *n, most)
+	}
+}
+
+func TestAScanTellsHowLongItTook(t *testing.T) {
+	h := hunted(t, actor.Sleeper(t, actor.Leads))
+	begun := time.Now()
+	if _, err := h.scan(); err != nil || h.took <= 0 || h.took > time.Since(begun) {
+		t.Errorf("%v of %v, %v", h.took, time.Since(begun), err)
+	}
+}
+
+func TestKILLHasASecondAtLeast(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		given          time.Duration
+		stage          int
+		pause, longest time.Duration
+	}{{0, 1, 0, 2 * s}, {5 * s, 2, 5 * s, 7 * s}, {0, 3, s, 3 * s}, {5 * s, 3, 5 * s, 7 * s}} {
+		if pause, longest := (Killer{Pause: c.given}).pauses(c.stage); pause != c.pause || longest != c.longest {
+			t.Errorf("a pause of %v is %v and at most %v in stage %d", c.given, pause, longest, c.stage)
+		}
+	}
+}
+
+func TestTheLastDeadlineWaitsForTheKeeper(t *testing.T) {
+	now := time.Now()
+	soon, late := now.Add(time.Millisecond), now.Add(time.Minute)
+	second := now.Add(time.Second)
+	for _, c := range []struct {
+		claim             string
+		deadline, longest time.Time
+		turn, graced      bool
+		want              time.Time
+	}{
+		{"nothing keeps it", soon, late, false, false, soon},
+		{"its turn has come", soon, soon, true, false, second},
+		{"its turn has come after all", soon, now, true, false, second},
+		{"it has its grace", soon, late, false, true, second},
+		{"it had its grace for too long", soon, now, false, true, soon},
+		{"there is time enough", late, late, true, true, late},
+	} {
+		if got := extended(c.deadline, now, c.longest, c.turn, c.graced); got != c.want {
+			t.Errorf("%s: %v from now, want %v", c.claim, got.Sub(now), c.want.Sub(now))
+		}
+	}
+}
+
+func TestAKeeperWhoseGraceEndsLateIsStillKilled(t *testing.T) {
+	a := deaf(t, actor.Leads)
+	h := hunted(t, a)
+	h.keeper, h.membership.Roots[entryOf(a).Key()] = entryOf(a).Key(), true
+	h.lonely = time.Now().Add(100 * time.Millisecond) // so its grace outlasts the second of KILL
+	var r recorder
+	done, err := r.killer(0).run(h, len(stages))
+	if !done || err != nil || r.to(a.PID()) != "KILL" {
+		t.Errorf("done %v, %v, sent %v", done, err, r.sent)
+	}
+}
+
+func TestAJobThatIsGoneIsLookedForOnce(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	h := hunted(t, a)
+	h.membership.Roots[entryOf(a).Key()] = true
+	unix.Kill(a.PID(), unix.SIGKILL)
+	a.Await()
+	n := scans(t)
+	if err := (Killer{Pause: actor.Patient}).end(h); err != nil || *n != 1 {
+		t.Errorf("looked %d times, %v", *n, err)
+	}
+}
+
+func TestWhatOutlivesKILLIsSaidToBeAlive(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	actor.Undying(t, a)
+	var r recorder
+	err := r.killer(0).End(process.Job{Owner: idOf(a), FileUID: -1})
+	mustStick(t, err, errAlive)
+	var stuck *process.StuckError
+	if errors.As(err, &stuck); stuck.PID != a.PID() || stuck.Command != "sleep" {
+		t.Errorf("%v", err)
+	}
+	if len(r.sent) != 4 || r.to(a.PID()) != "CONT INT TERM KILL" {
+		t.Errorf("sent %v", r.sent)
+	}
+}
+
+func TestWhoDiesWithinASecondOfKILLIsEnded(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	letGo := actor.Undying(t, a)
+	k := Killer{Observe: func(s Signalled) {
+		if s.Signal == "KILL" {
+			time.AfterFunc(300*time.Millisecond, letGo)
+		}
+	}}
+	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: -1})
+}
+
+func TestAfterTheLastStage(t *testing.T) {
+	t.Run("a group that grew is killed as one, and waited for", func(t *testing.T) {
+		a := actor.Sleeper(t, actor.Leads)
+		letGo := actor.Undying(t, a)
+		h := hunted(t, a)
+		h.growing, h.whole, h.membership.Leader = 1, true, entryOf(a).Key()
+		k := Killer{Observe: func(s Signalled) {
+			if s != (Signalled{PID: -a.PID(), Signal: "KILL"}) {
+				t.Errorf("%+v", s)
+			}
+			time.AfterFunc(actor.Brief, letGo)
+		}}
+		if err := k.outlived(h); err != nil || !gone(a.PID()) {
+			t.Errorf("gone %v, %v", gone(a.PID()), err)
+		}
+	})
+	t.Run("one that did not grow is not", func(t *testing.T) {
+		a := actor.Sleeper(t, actor.Leads)
+		h := hunted(t, a)
+		h.whole, h.membership.Leader = true, entryOf(a).Key()
+		var r recorder
+		mustStick(t, r.killer(0).outlived(h), errAlive)
+		if len(r.sent) > 0 || gone(a.PID()) {
+			t.Errorf("sent %v", r.sent)
+		}
+	})
+	t.Run("the last has died meanwhile", func(t *testing.T) {
+		a := actor.Sleeper(t, actor.Leads)
+		h := hunted(t, a)
+		unix.Kill(a.PID(), unix.SIGKILL)
+		a.Await()
+		if err := (Killer{}).outlived(h); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("the process table cannot be read", func(t *testing.T) {
+		h := hunted(t, actor.Sleeper(t, actor.Leads))
+		enough := actor.FewFiles(t, 0)
+		err := Killer{}.outlived(h)
+		enough()
+		if !errors.Is(err, unix.EMFILE) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestAProcessTableThatCannotBeReadEndsTheEnding(t *testing.T) {
+	a := deaf(t, actor.Leads)
+	enough := func() {}
+	var sent []string
+	k := Killer{Pause: actor.Patient, Observe: func(s Signalled) {
+		if sent = append(sent, s.Signal); s.Signal == "INT" {
+			enough = actor.FewFiles(t, 0)
+		}
+	}}
+	err := k.End(process.Job{Owner: idOf(a), FileUID: -1})
+	enough()
+	if !errors.Is(err, unix.EMFILE) || strings.Join(sent, " ") != "CONT INT" {
+		t.Errorf("sent %v, %v", sent, err)
+	}
+}
+
+func TestAMemberFoundLateThatCannotBeRecordedIsNotSignalled(t *testing.T) {
+	ready := actor.File(t, "ready")
+	a := actor.Shell(t, actor.Leads, `trap "" TERM; trap 'trap "" INT; sleep 100 & >"$1.late"' INT; >"$1"; while :; do sleep 0.01; done`, ready)
+	actor.Eventually(t, "ready", func() bool { return actor.Exists(ready) })
+	var r recorder
+	k := r.killer(actor.Patient)
+	var told []process.Identity
+	k.Record = func(members []process.Identity) error {
+		if actor.Exists(ready + ".late") {
+			return unix.ENOSPC
+		}
+		told = append(told, members...)
+		return nil
+	}
+	if err := k.End(process.Job{Owner: idOf(a), FileUID: -1}); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("got %v", err)
+	}
+	for _, line := range r.sent {
+		if strings.HasSuffix(line, "TERM") {
+			t.Errorf("sent %v", r.sent)
+		}
+	}
+}
+
+func TestEachMemberIsRecordedOnce(t *testing.T) {
+	a := deaf(t, actor.Leads)
+	var told []int
+	k := Killer{Pause: actor.Brief, Record: func(members []process.Identity) error {
+		for _, id := range members {
+			told = append(told, id.PID)
+		}
+		return nil
+	}}
+	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: -1})
+	if !slices.Equal(told, []int{a.PID()}) {
+		t.Errorf("recorded %v, want only %d", told, a.PID())
+	}
+}
+
+func TestWhatAJobForkedBeforeKILLDoesNotCount(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	h := hunted(t, a)
+	h.growing, h.whole, h.membership.Leader = 9, true, entryOf(a).Key()
+	grew := -1
+	var r recorder
+	k := r.killer(0)
+	k.Record = func([]process.Identity) error { grew = h.growing; return nil }
+	if done, err := k.run(h, len(stages)); !done || err != nil || grew != 0 {
+		t.Errorf("%d scans found more; done %v, %v", grew, done, err)
+	}
+	if r.to(a.PID()) != "KILL" || len(r.sent) != 1 {
+		t.Errorf("sent %v", r.sent)
+	}
+}
+
+func TestNobodyIsSignalledOutOfTurn(t *testing.T) {
+	for _, c := range []struct {
+		claim  string
+		change func(h *tree, m *member)
+		stage  int
+		sent   string
+		turn   bool
+	}{
+		{"in the first stage", func(*tree, *member) {}, 1, "CONT INT", false},
+		{"in the last stage", func(*tree, *member) {}, 3, "KILL", false},
+		{"who had this stage", func(_ *tree, m *member) { m.stage = 2 }, 2, "", false},
+		{"who had the stage before", func(_ *tree, m *member) { m.stage = 1 }, 2, "TERM", false},
+		{"who may not be signalled", func(_ *tree, m *member) { m.err = unix.EPERM }, 2, "", false},
+		{"a keeper that is not alone", func(h *tree, m *member) { h.keeper = m.Key }, 3, "", false},
+		{"a keeper in its grace", func(h *tree, m *member) { h.keeper, h.lonely = m.Key, time.Now() }, 3, "", false},
+		{"a keeper whose grace is over", func(h *tree, m *member) { h.keeper, h.lonely = m.Key, time.Now().Add(-keeperGrace) }, 1, "INT", true},
+		{"a stopped keeper", func(h *tree, m *member) {
+			h.keeper, h.lonely, m.entry.Stopped = m.Key, time.Now().Add(-keeperGrace), true
+		}, 1, "CONT INT", true},
+		{"a keeper at last", func(h *tree, m *member) { h.keeper, h.lonely = m.Key, time.Now().Add(-keeperGrace) }, 3, "KILL", true},
+		{"a supervisor without a job", func(_ *tree, m *member) { m.entry.Command = "adlock: run" }, 1, "CONT INT", false},
+	} {
+		a := deaf(t, actor.Leads)
+		h := hunted(t, a)
+		c.change(h, h.order[0])
+		before := h.order[0].stage
+		var r recorder
+		turn, err := r.killer(0).signal(h, c.stage)
+		if turn != c.turn || err != nil || r.to(a.PID()) != c.sent {
+			t.Errorf("%s: turn %v, sent %v, %v", c.claim, turn, r.sent, err)
+		}
+		if m := h.members[entryOf(a).Key()]; c.sent != "" && m.stage != c.stage || c.sent == "" && m.stage != before {
+			t.Errorf("%s: is in stage %d", c.claim, m.stage)
+		}
+	}
+}
+
+func TestASupervisorPassesOnAllButKILL(t *testing.T) {
+	a, b := deaf(t, actor.Leads), deaf(t, actor.Leads)
+	h := hunted(t, a, b)
+	super, child := h.order[0], h.order[1]
+	super.entry.Command, child.entry.Parent = "adlock: run", a.PID()
+	if !h.passesOn(super) || h.passesOn(child) {
+		t.Error("who has a job is not who passes signals on")
+	}
+	var r recorder
+	k := r.killer(0)
+	for stage := 1; stage <= len(stages); stage++ {
+		if turn, err := k.signal(h, stage); turn || err != nil {
+			t.Fatal(turn, err)
+		}
+	}
+	if r.to(a.PID()) != "KILL" || r.to(b.PID()) != "CONT INT TERM KILL" {
+		t.Errorf("sent %v", r.sent)
+	}
+	actor.Eventually(t, "both are dead", func() bool { return len(h.living()) == 0 })
+}
+
+func TestASupervisorWhoseJobIsOverIsSignalled(t *testing.T) {
+	a, b := deaf(t, actor.Leads), actor.Sleeper(t, actor.Leads)
+	h := hunted(t, a, b)
+	super, child := h.order[0], h.order[1]
+	super.entry.Command, child.entry.Parent, child.gone = "adlock: run", a.PID(), true
+	if h.passesOn(super) {
+		t.Error("its job is over, and it passes signals on")
+	}
+	child.gone, child.entry.Parent = false, os.Getpid()
+	if h.passesOn(super) {
+		t.Error("another's child is taken for its own")
+	}
+}
+
+func TestWhatKeepsASignalFromAMemberIsSaid(t *testing.T) {
+	a := actor.Sleeper(t, syscall.SysProcAttr{})
+	h := hunted(t, a)
+	m := h.order[0]
+	if m.Inode() == 0 {
+		t.Skip("no pidfds here")
+	}
+	m.Close() // a descriptor that there is not
+	var r recorder
+	r.killer(0).send(m, unix.SIGTERM)
+	stuck := h.obstacle()
+	held, err := process.Hold(m.Key, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Handle = held
+	if m.err != unix.EBADF || len(r.sent) > 0 {
+		t.Errorf("%v, sent %v", m.err, r.sent)
+	}
+	mustStick(t, stuck, unix.EBADF)
+}

@@ -1,0 +1,406 @@
+package killer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+)
+
+// tree is the processes of one job: it follows them until all are dead.
+type tree struct {
+	membership process.Membership
+	fileUID    int
+	owner      process.Key            // the owner of the lock, where it lives; else zero
+	users      map[int]bool           // as whom the recorded processes run: a command may have become another user
+	spared     map[int]bool           // this process and its ancestors: where one is a member, nobody is signalled
+	inodes     map[process.Key]uint64 // of the pidfds of recorded processes, as far as the lock has them
+	orphans    bool                   // the owner was dead at the first look
+
+	// keeper is the subreaper that inherits the job's orphans and is itself
+	// signalled last (a supervisor) or never (this process). 0: none.
+	keeper process.Key
+
+	unseen  int // a group that has members which the process table does not show; 0: none
+	members map[process.Key]*member
+	order   []*member     // as found: parents before children
+	latest  process.Entry // the member that was found last
+	whole   bool          // at the last scan the owner's group held members only
+	growing int           // how many scans in a row found new members
+	took    time.Duration // how long the last scan took
+	lonely  time.Time     // since when scans have found only the keeper; zero: they find others
+}
+
+// member is one process of the job. It stays in the map when dead, so that
+// its zombie is not found anew.
+type member struct {
+	process.Handle
+	entry process.Entry
+	stage int   // the last stage that has signalled it
+	noted bool  // Killer.Record has been told of it
+	err   error // why it must not or cannot be signalled
+	gone  bool  // death confirmed, handle closed
+}
+
+// track finds out who may belong to the job, or says why it is not to be ended. Where
+// no recorded process lives, and no group or session may have members, the tree is
+// empty: nothing of the job is left.
+func track(job process.Job) (*tree, error) {
+	h := newTree(job.FileUID)
+	if err := process.Readable(); err != nil {
+		return nil, err
+	}
+	if job.Uncounted {
+		return nil, &process.StuckError{PID: job.Owner.PID, Err: process.ErrUncounted}
+	}
+	owner, err := h.root(job.Owner)
+	if err != nil {
+		return nil, err
+	}
+	h.owner, h.orphans = owner, owner == process.Key{}
+	if job.Supervised {
+		h.keeper = owner
+	}
+	for _, id := range job.Recorded() {
+		if _, err := h.root(id); err != nil {
+			return nil, err
+		}
+	}
+	return h, errors.Join(h.membership.AddBands(job), h.spare())
+}
+
+// trackOwn finds out who belongs to this process's own job: what it has started and,
+// with group, the group that it leads.
+func trackOwn(group bool) (*tree, error) {
+	h := newTree(-1)
+	self, err := process.Of(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	h.keeper = self.Key()
+	h.membership.Roots[h.keeper] = true
+	if group {
+		h.membership.AddGroup(self)
+	}
+	return h, h.spare()
+}
+
+func newTree(fileUID int) *tree {
+	return &tree{fileUID: fileUID, members: map[process.Key]*member{}, users: map[int]bool{}, inodes: map[process.Key]uint64{}, membership: process.Membership{Roots: map[process.Key]bool{}}}
+}
+
+// find is for tests, which let a process end and its pid be another's at this moment.
+var find = process.Find
+
+// root adds a recorded process where it lives, and returns its key; the zero key
+// where it is dead. It looks at the process table first: a process that lives after that
+// had its pid all along, and what was read is its own. The other way round it may die
+// in between, and what is read be a stranger's who has its pid by then.
+func (h *tree) root(id process.Identity) (process.Key, error) {
+	e, err := find(id.PID)
+	uid, unknown := process.User(id.PID)
+	life := id.Life()
+	if err != nil && (life == process.Alive || err != unix.ESRCH) {
+		return process.Key{}, fmt.Errorf("process %d: %w", id.PID, err)
+	}
+	switch life {
+	case process.Unknown:
+		return process.Key{}, &process.StuckError{PID: id.PID, Err: process.ErrUnchecked}
+	case process.Dead:
+		return process.Key{}, nil
+	}
+	if process.IsAncestor(id.PID) {
+		return process.Key{}, ErrAncestor
+	}
+	if id.PID == 1 {
+		return process.Key{}, &process.StuckError{PID: id.PID, Err: unix.EPERM}
+	}
+	if whose := process.ThreadOf(id.PID); whose != 0 {
+		return process.Key{}, &process.StuckError{PID: id.PID, Err: &process.ThreadError{Process: whose}}
+	}
+	// By the start that it shows here: a time namespace shifts it, and where it is
+	// hidden its inode stands for it.
+	h.membership.Roots[e.Key()] = true
+	h.inodes[e.Key()] = id.Inode
+	if unknown == nil {
+		h.users[uid] = true
+	}
+	return e.Key(), nil
+}
+
+// spare finds out who must never be signalled.
+func (h *tree) spare() error {
+	if h.membership.Empty() {
+		return nil
+	}
+	line, err := process.Ancestors()
+	if err != nil {
+		return fmt.Errorf("ancestors of this process: %w", err)
+	}
+	h.spared = map[int]bool{1: true}
+	for _, pid := range line {
+		h.spared[pid] = true
+	}
+	return nil
+}
+
+// scan looks for members that are not known yet. It is true where nobody is left: no
+// member lived before the table was read, so that none can have forked meanwhile, and
+// the table had none, not even one that was gone before it could be held.
+//
+// The error is ErrAncestor where somebody to be spared is a member. This process was
+// started from inside the job then, and to end the rest would free the lock while the
+// newcomer, a part of the job, lives.
+func (h *tree) scan() (done bool, err error) {
+	defer func(begun time.Time) { h.took = time.Since(begun) }(time.Now())
+	quiet := len(h.living()) == 0
+	list, err := h.table()
+	if err != nil {
+		return done, err
+	}
+	h.whole = h.membership.Whole(list)
+	fresh := false
+	for _, e := range h.membership.Find(list, h.lives) {
+		if e.PID == os.Getpid() && h.membership.Roots[e.Key()] {
+			continue // this process ends its own job, and goes on
+		}
+		if h.spared[e.PID] {
+			return done, ErrAncestor
+		}
+		fresh = fresh || h.members[e.Key()] == nil
+		h.adopt(e)
+		h.latest = e
+	}
+	living := h.living()
+	h.growing = count(h.growing, fresh)
+	h.noteLonely(len(living) == 1 && living[0].Key == h.keeper)
+	return quiet && !fresh && h.unseen == 0, nil
+}
+
+// readTable is for tests, which count how often it is called.
+var readTable = process.Table
+
+// table is the process table, and the recorded processes that it does not show, which
+// are looked up by number.
+func (h *tree) table() ([]process.Entry, error) {
+	list, err := readTable()
+	if err != nil {
+		return nil, err
+	}
+	shown := make(map[process.Key]bool, len(list))
+	for _, e := range list {
+		shown[e.Key()] = true
+	}
+	for k := range h.membership.Roots {
+		if shown[k] {
+			continue
+		}
+		if e, err := process.Find(k.PID); err == nil && e.Key() == k {
+			list = append(list, e)
+		}
+	}
+	h.membership.Drop(list)
+	h.unseen, _ = h.membership.Unseen(list)
+	return list, nil
+}
+
+func count(n int, again bool) int {
+	if again {
+		return n + 1
+	}
+	return 0
+}
+
+// keeperGrace is how long a supervisor may take to exit by itself once its job is gone:
+// it tries for 0.2 s to release the lock that is being taken over. Were it killed
+// meanwhile, the shell that started it would say so, and cron would mail that.
+const keeperGrace = time.Second
+
+func (h *tree) noteLonely(lonely bool) {
+	switch {
+	case !lonely:
+		h.lonely = time.Time{}
+	case h.lonely.IsZero():
+		h.lonely = time.Now()
+	}
+}
+
+// alone tells that only the keeper is left, and that its grace is over.
+func (h *tree) alone() bool { return !h.lonely.IsZero() && time.Since(h.lonely) >= keeperGrace }
+
+// graced tells that only the keeper is left, and that its grace is not over.
+func (h *tree) graced() bool { return !h.lonely.IsZero() && !h.alone() }
+
+func (h *tree) lives(k process.Key) bool {
+	m := h.members[k]
+	return m != nil && !m.gone
+}
+
+// adopt makes the process in e a member, unless it is gone by now. Of one that is a
+// member already it keeps the new entry. It is true for a new member.
+func (h *tree) adopt(e process.Entry) bool {
+	if m := h.members[e.Key()]; m != nil {
+		m.entry = e
+		return false
+	}
+	held, err := process.Hold(e.Key(), h.inodes[e.Key()])
+	if errors.Is(err, unix.ESRCH) {
+		return false
+	}
+	m := &member{Handle: held, entry: e, err: err}
+	if err == nil {
+		m.err = h.objection(m)
+	}
+	h.members[e.Key()] = m
+	h.order = append(h.order, m)
+	return true
+}
+
+// identity is what a lock records of the member.
+func (m *member) identity() process.Identity {
+	id := process.Here()
+	id.PID, id.PGID, id.SID, id.Inode = m.PID, m.entry.PGID, m.entry.SID, m.Inode()
+	if !m.entry.Hidden {
+		id.Start = m.Start
+	}
+	return id
+}
+
+// objection says why a process that was just taken hold of may not be signalled.
+func (h *tree) objection(m *member) error {
+	if err := h.foreign(m); err != nil {
+		return err
+	}
+	return m.Signal(0)
+}
+
+// foreign is errForeignOwner where a member runs as a user who is not to be signalled
+// on the word of this lock file. An owner has to be of the user who owns the file. Who
+// is only in a group or session of a dead owner has to be of that user, or of one whom
+// a recorded process runs as. What a living owner has started, or the lock has
+// recorded, may run as anybody (su, setpriv).
+func (h *tree) foreign(m *member) error {
+	orphan := h.orphans && m.entry.ByBand
+	if h.fileUID < 0 || m.Key != h.owner && !orphan {
+		return nil
+	}
+	uid, err := process.User(m.PID)
+	if err == nil && uid != h.fileUID && !(orphan && h.users[uid]) {
+		err = errForeignOwner
+	}
+	return err
+}
+
+// living returns those whose death is not confirmed yet.
+func (h *tree) living() []*member {
+	var list []*member
+	for _, m := range h.order {
+		if !m.gone && m.Exited() {
+			m.gone = true
+			m.Close()
+		}
+		if !m.gone {
+			list = append(list, m)
+		}
+	}
+	h.order = list
+	return list
+}
+
+// await returns once all members are dead, or after d.
+func (h *tree) await(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		list := h.living()
+		if len(list) == 0 {
+			return
+		}
+		handles := make([]process.Handle, len(list))
+		for i, m := range list {
+			handles[i] = m.Handle
+		}
+		left := time.Until(end)
+		process.AwaitDeath(handles, left)
+		// Else each death in a large job would be a look at all the others.
+		time.Sleep(min(left, time.Millisecond/4))
+	}
+}
+
+// obstacle returns the first living member that may not be signalled.
+func (h *tree) obstacle() error {
+	for _, m := range h.living() {
+		if m.err != nil {
+			return &process.StuckError{PID: m.PID, Command: m.entry.Command, Err: m.err}
+		}
+	}
+	if h.unseen != 0 {
+		return &process.StuckError{PID: -h.unseen, Err: process.ErrUnchecked}
+	}
+	return nil
+}
+
+// stuck is the error that names the first member that has outlived KILL. Where each
+// member dies and others keep coming, it names the last one that was found.
+func (h *tree) stuck() error {
+	if err := h.obstacle(); err != nil {
+		return err
+	}
+	last := h.latest
+	for _, m := range h.living() {
+		last = m.entry
+		if m.Key != h.keeper {
+			break // the keeper is named only where nobody else is left
+		}
+	}
+	return &process.StuckError{PID: last.PID, Command: last.Command, Err: errAlive}
+}
+
+func (h *tree) close() {
+	for _, m := range h.order {
+		m.Close()
+	}
+	h.order = nil
+}
+
+// list is the living members now, for those who only look.
+func (h *tree) list() ([]process.Entry, error) {
+	if h.membership.Empty() {
+		return nil, nil
+	}
+	all, err := h.table()
+	if err != nil {
+		return nil, err
+	}
+	var list []process.Entry
+	for _, e := range h.membership.Find(all, h.lives) {
+		if e.PID == os.Getpid() && h.membership.Roots[e.Key()] {
+			continue
+		}
+		if h.spared[e.PID] {
+			return nil, ErrAncestor
+		}
+		list = append(list, e)
+	}
+	if h.unseen != 0 {
+		return list, &process.StuckError{PID: -h.unseen, Err: process.ErrUnchecked}
+	}
+	return list, nil
+}
+
+// passesOn tells whether m supervises a job of which something lives. It need not be
+// signalled then: its job is a part of this one and is signalled itself, and m exits
+// with it.
+func (h *tree) passesOn(m *member) bool {
+	if !m.entry.Supervises() {
+		return false
+	}
+	for _, other := range h.order {
+		if other.entry.Parent == m.PID && !other.gone {
+			return true
+		}
+	}
+	return false
+}

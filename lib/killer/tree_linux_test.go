@@ -1,0 +1,437 @@
+package killer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+	"adlock/test/actor"
+)
+
+func tracked(t *testing.T, job process.Job) *tree {
+	t.Helper()
+	h, err := track(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.close)
+	return h
+}
+
+func TestTheOwnerLeadsAndItsCommandDoesNot(t *testing.T) {
+	owner, command := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
+	id := idOf(owner)
+	h := tracked(t, process.Job{Owner: id, Command: idOf(command), FileUID: -1})
+	if want := entryOf(owner).Key(); h.membership.Leader != want {
+		t.Errorf("leader %+v, want %+v", h.membership.Leader, want)
+	}
+	if !h.membership.Roots[entryOf(owner).Key()] || !h.membership.Roots[entryOf(command).Key()] {
+		t.Errorf("%+v", h.membership)
+	}
+	if h.inodes[entryOf(owner).Key()] != id.Inode {
+		t.Error("the inode that was recorded is not asked for")
+	}
+	member := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: owner.PID()})
+	if h := tracked(t, process.Job{Owner: idOf(member), FileUID: -1}); h.membership.Leader != (process.Key{}) {
+		t.Errorf("who leads nothing leads %+v", h.membership)
+	}
+}
+
+// Another process gets the owner's pid in the middle of the look at it: that one, and
+// what it starts, is no business of ours.
+func TestWhoGetsThePidOfAnOwnerDuringTheLookIsNoMember(t *testing.T) {
+	a := actor.Sleeper(t, syscall.SysProcAttr{})
+	job := process.Job{Owner: idOf(a), FileUID: -1}
+	find = func(pid int) (process.Entry, error) {
+		e, err := process.Find(pid)
+		if err := a.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		a.Await()
+		e.Start++
+		return e, err
+	}
+	defer func() { find = process.Find }()
+	if h := tracked(t, job); !h.membership.Empty() || h.owner != (process.Key{}) {
+		t.Errorf("%+v", h.membership)
+	}
+}
+
+func TestASurvivorThatCannotBeCheckedMakesTheJobStuck(t *testing.T) {
+	a, survivor := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
+	elsewhere := idOf(survivor)
+	elsewhere.PIDNS++
+	mustStick(t, Killer{}.End(process.Job{Owner: idOf(a), Survivors: []process.Identity{elsewhere}, FileUID: -1}), process.ErrUnchecked)
+	if gone(a.PID()) || gone(survivor.PID()) {
+		t.Error("somebody was ended")
+	}
+}
+
+func TestAThreadIsNoOwner(t *testing.T) {
+	ready := actor.File(t, "ready")
+	a := actor.Play(t, actor.Leads, "leaderless", ready)
+	actor.Eventually(t, "it has threads", func() bool { return actor.Exists(ready) })
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", a.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := idOf(a)
+	for _, task := range tasks {
+		tid := actor.Atoi(t, task.Name())
+		if tid == a.PID() {
+			continue
+		}
+		var thread *process.ThreadError
+		if _, err := process.Of(tid); !errors.As(err, &thread) || thread.Process != a.PID() {
+			t.Errorf("of a thread: %v", err)
+		}
+		id.PID, id.Inode = tid, 0
+		if e, err := process.Find(tid); err == nil {
+			id.Start = e.Start
+		}
+		if err := (Killer{}).End(process.Job{Owner: id, FileUID: -1}); !errors.As(err, &thread) || thread.Process != a.PID() {
+			t.Errorf("ended: %v", err)
+		}
+	}
+}
+
+func TestWhatIsLookedForIsTold(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	h := tracked(t, process.Job{Owner: idOf(a), FileUID: -1})
+	for i, want := range []int{1, 0, 0} {
+		if done, err := h.scan(); done || err != nil || h.growing != want {
+			t.Errorf("scan %d: done %v, %v; %d in a row found more, want %d", i, done, err, h.growing, want)
+		}
+	}
+	if !h.whole || h.latest.Key() != entryOf(a).Key() {
+		t.Errorf("whole %v, the last is %+v", h.whole, h.latest)
+	}
+	h.membership = process.Membership{Roots: h.membership.Roots, Leader: h.membership.Leader}
+	if _, err := h.scan(); err != nil || h.whole {
+		t.Errorf("a group of strangers is whole: %v", err)
+	}
+}
+
+func TestScansThatFindMoreAreCountedInARow(t *testing.T) {
+	for _, c := range []struct {
+		n     int
+		again bool
+		want  int
+	}{{0, true, 1}, {3, true, 4}, {3, false, 0}, {0, false, 0}} {
+		if got := count(c.n, c.again); got != c.want {
+			t.Errorf("%d and %v: %d", c.n, c.again, got)
+		}
+	}
+}
+
+func TestEachProcessIsInTheTableOnce(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	known := entryOf(a).Key()
+	stranger := known
+	stranger.Start++
+	gone := actor.Sleeper(t, actor.Leads)
+	was := entryOf(gone).Key()
+	unix.Kill(gone.PID(), unix.SIGKILL)
+	gone.Await()
+	h := newTree(-1)
+	for _, k := range []process.Key{known, stranger, was} {
+		h.membership.Roots[k] = true
+	}
+	list, err := h.table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range list {
+		if e.PID == a.PID() {
+			n++
+		}
+		if e.PID == gone.PID() || e.PID == 0 {
+			t.Errorf("in the table: %+v", e)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d is in the table %d times", a.PID(), n)
+	}
+}
+
+func TestTheKeepersGrace(t *testing.T) {
+	h := newTree(-1)
+	if h.alone() || h.graced() {
+		t.Error("a keeper that is not alone has its grace, or had it")
+	}
+	h.noteLonely(true)
+	since := h.lonely
+	if since.IsZero() || h.alone() || !h.graced() {
+		t.Error("it has no grace")
+	}
+	if h.noteLonely(true); h.lonely != since {
+		t.Error("its grace begins again")
+	}
+	h.lonely = since.Add(-keeperGrace)
+	if !h.alone() || h.graced() {
+		t.Error("its grace has no end")
+	}
+	if h.noteLonely(false); !h.lonely.IsZero() {
+		t.Error("it is alone with others")
+	}
+}
+
+func TestAMemberIsTakenOnceAndItsEntryRefreshed(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	h := newTree(-1)
+	defer h.close()
+	e := entryOf(a)
+	if h.lives(e.Key()) || !h.adopt(e) || !h.lives(e.Key()) {
+		t.Error("it did not become a member")
+	}
+	e.Parent, e.Command = 1, "renamed"
+	if h.adopt(e) || len(h.order) != 1 || h.order[0].entry != e {
+		t.Errorf("%d members, %+v", len(h.order), h.order[0].entry)
+	}
+	unix.Kill(a.PID(), unix.SIGKILL)
+	a.Await()
+	if len(h.living()) != 0 || len(h.order) != 0 || h.lives(e.Key()) {
+		t.Errorf("%d members of one that is dead", len(h.order))
+	}
+}
+
+func TestAMemberIsRecordedByItsIdentity(t *testing.T) {
+	a := actor.Sleeper(t, syscall.SysProcAttr{Setsid: true})
+	h := hunted(t, a)
+	want := idOf(a)
+	want.UID = 0
+	if got := h.order[0].identity(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	h.order[0].entry.Hidden = true
+	want.Start = 0 // what stands for it means nothing to others
+	if got := h.order[0].identity(); got != want {
+		t.Errorf("hidden: %+v, want %+v", got, want)
+	}
+}
+
+func TestAWaitLastsUntilTheLastIsDeadOrItsTimeIsOver(t *testing.T) {
+	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
+	h := hunted(t, a, b)
+	unix.Kill(b.PID(), unix.SIGKILL)
+	b.Await()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, after unix.Rusage
+	begun := time.Now()
+	unix.Getrusage(unix.RUSAGE_THREAD, &before)
+	h.await(actor.Brief)
+	unix.Getrusage(unix.RUSAGE_THREAD, &after)
+	if took := time.Since(begun); took < actor.Brief {
+		t.Errorf("waited %v for one that lives", took)
+	}
+	if woken := after.Nvcsw - before.Nvcsw; woken > 10 {
+		t.Errorf("woken %d times", woken)
+	}
+	unix.Kill(a.PID(), unix.SIGKILL)
+	if h.await(2 * actor.Patient); time.Since(begun) > actor.Patient || len(h.living()) > 0 {
+		t.Errorf("waited %v", time.Since(begun))
+	}
+	h.await(2 * actor.Patient)
+	if took := time.Since(begun); took > actor.Patient {
+		t.Errorf("waited %v for nobody", took)
+	}
+}
+
+func TestWhoIsStuckIsNamed(t *testing.T) {
+	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
+	h := hunted(t, a, b)
+	h.latest = process.Entry{PID: 4711, Command: "latest"}
+	pid := func(err error, why error) int {
+		t.Helper()
+		var stuck *process.StuckError
+		if !errors.As(err, &stuck) || !errors.Is(err, why) {
+			t.Fatalf("got %v, want %v", err, why)
+		}
+		return stuck.PID
+	}
+	if got := pid(h.stuck(), errAlive); got != a.PID() {
+		t.Errorf("%d lives, want %d", got, a.PID())
+	}
+	h.keeper = entryOf(a).Key()
+	if got := pid(h.stuck(), errAlive); got != b.PID() {
+		t.Errorf("%d lives beside its supervisor, want %d", got, b.PID())
+	}
+	h.keeper = entryOf(b).Key()
+	if got := pid(h.stuck(), errAlive); got != a.PID() {
+		t.Errorf("%d lives before its supervisor, want %d", got, a.PID())
+	}
+	h.order[1].err = unix.EPERM
+	if got := pid(h.stuck(), unix.EPERM); got != b.PID() {
+		t.Errorf("%d may not be signalled, want %d", got, b.PID())
+	}
+	h.close()
+	if len(h.order) != 0 {
+		t.Error("who was let go is still held")
+	}
+	if got := pid(h.stuck(), errAlive); got != 4711 {
+		t.Errorf("%d was the last", got)
+	}
+	h.unseen = 4712
+	if got := pid(h.stuck(), process.ErrUnchecked); got != -4712 {
+		t.Errorf("%d hides somebody", got)
+	}
+}
+
+func TestWhoIsToBeSparedIsKnown(t *testing.T) {
+	h, err := trackOwn(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := process.Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := self.Key()
+	if !h.spared[os.Getpid()] || !h.spared[1] || h.keeper != own || !h.membership.Roots[own] {
+		t.Errorf("%+v", h)
+	}
+	if h := newTree(-1); h.spare() != nil || h.spared != nil {
+		t.Error("ancestors are looked for where nobody is ended")
+	}
+}
+
+// What cannot be looked at is an error, and nobody is signalled.
+func TestTooFewDescriptorsAreAnError(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
+	h := tracked(t, process.Job{Owner: id, FileUID: -1})
+	enough := actor.FewFiles(t, 0)
+	_, listed := h.list()
+	_, scanned := h.scan()
+	_, own := Descendants(false)
+	ended := Killer{}.EndDescendants(false)
+	_, rooted := newTree(-1).root(id)
+	enough()
+	for claim, err := range map[string]error{"list": listed, "scan": scanned, "descendants": own, "their end": ended, "root": rooted} {
+		if !errors.Is(err, unix.EMFILE) {
+			t.Errorf("%s: %v", claim, err)
+		}
+	}
+	if gone(a.PID()) {
+		t.Error("it was ended")
+	}
+}
+
+func TestAJobIsListedWithoutOneself(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	list, err := Descendants(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(list, func(m process.Entry) bool {
+		return m.PID == a.PID() && m.Parent == os.Getpid() && m.PGID == a.PID() && m.Command == "sleep"
+	}) {
+		t.Errorf("%+v", list)
+	}
+	if slices.ContainsFunc(list, func(m process.Entry) bool { return m.PID == os.Getpid() }) {
+		t.Error("one's own descendant")
+	}
+}
+
+func init() {
+	// Says what it makes of the group that it leads, or does not lead.
+	actor.Roles["own group"] = func([]string) int {
+		self, err := process.Find(os.Getpid())
+		for _, group := range []bool{true, false} {
+			h, trackErr := trackOwn(group)
+			if err != nil || trackErr != nil {
+				return 1
+			}
+			println(h.membership.Leader == self.Key(), h.membership.Leader == process.Key{})
+		}
+		return 0
+	}
+}
+
+func TestOnlyALeaderHasAGroupOfItsOwn(t *testing.T) {
+	leader := actor.Sleeper(t, actor.Leads)
+	for claim, c := range map[string]struct {
+		attr syscall.SysProcAttr
+		want string
+	}{
+		"a leader": {actor.Leads, "true false\nfalse true\n"},
+		"a member": {syscall.SysProcAttr{Setpgid: true, Pgid: leader.PID()}, "false true\nfalse true\n"},
+	} {
+		a := actor.Play(t, c.attr, "own group")
+		a.Await()
+		if got := a.Out.String(); got != c.want {
+			t.Errorf("%s: %q", claim, got)
+		}
+	}
+}
+
+func TestWhoMayBeAnothersUser(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	k, uid := entryOf(a).Key(), os.Geteuid()
+	for claim, c := range map[string]struct {
+		fileUID               int
+		owner, orphan, byBand bool
+		users                 map[int]bool
+		want                  error
+	}{
+		"the owner, where there is no file":       {-1, true, false, false, nil, nil},
+		"the owner of one's own file":             {uid, true, false, false, nil, nil},
+		"the owner of another's":                  {uid + 1, true, false, false, nil, errForeignOwner},
+		"though a command runs as its user":       {uid + 1, true, false, false, map[int]bool{uid: true}, errForeignOwner},
+		"what the owner has started":              {uid + 1, false, false, false, nil, nil},
+		"who is in a living owner's group":        {uid + 1, false, false, true, nil, nil},
+		"what a dead owner's lock has recorded":   {uid + 1, false, true, false, nil, nil},
+		"who is in a dead owner's group":          {uid + 1, false, true, true, nil, errForeignOwner},
+		"who is in it and the file's user":        {uid, false, true, true, nil, nil},
+		"who is in it and the command's user":     {uid + 1, false, true, true, map[int]bool{uid: true}, nil},
+		"who is in it, where there is no file":    {-1, false, true, true, nil, nil},
+		"who is in it and no recorded one's user": {uid + 1, false, true, true, map[int]bool{uid + 2: true}, errForeignOwner},
+	} {
+		h := hunted(t, a)
+		m := h.order[0]
+		h.fileUID, h.orphans, h.users, m.entry.ByBand = c.fileUID, c.orphan, c.users, c.byBand
+		if c.owner {
+			h.owner = k
+		}
+		if err := h.foreign(m); err != c.want {
+			t.Errorf("%s: %v, want %v", claim, err, c.want)
+		}
+		if err := h.objection(m); err != c.want {
+			t.Errorf("%s: the objection is %v, want %v", claim, err, c.want)
+		}
+	}
+	h := hunted(t, a)
+	h.owner, h.fileUID = k, uid
+	enough := actor.FewFiles(t, 0)
+	err := h.foreign(h.order[0])
+	enough()
+	if err != unix.EMFILE {
+		t.Errorf("its user cannot be read: %v", err)
+	}
+}
+
+func TestTheUsersOfWhoIsRecordedAreKnown(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	h := tracked(t, process.Job{Owner: idOf(a), FileUID: -1})
+	if len(h.users) != 1 || !h.users[os.Geteuid()] || h.owner != entryOf(a).Key() {
+		t.Errorf("users %v, owner %+v", h.users, h.owner)
+	}
+}
+
+func TestAGroupThatHidesSomebodyIsForgottenOnceItDoesNot(t *testing.T) {
+	h := newTree(-1)
+	h.unseen = 4711
+	if done, _ := h.scan(); !done || h.unseen != 0 {
+		t.Errorf("done %v, and group %d hides somebody", done, h.unseen)
+	}
+}

@@ -1,0 +1,57 @@
+package lease
+
+import (
+	"context"
+	"time"
+
+	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/lib/record"
+)
+
+// Clocks of machines differ. A last lock has its times by one clock: what lies between
+// them is right whatever that shows, and how long ago they were is asked of the store.
+
+// completes sets the times of the last lock that the acquisition leaves by now.
+func (l *Last) completes(r Record) {
+	l.Completed = time.Now()
+	if r.FromStart {
+		l.Memory.Started = l.Completed.Add(r.Boottime - process.Boottime() - r.Asked)
+	}
+}
+
+// MoveTo moves the times of the last lock to another clock, which showed that when the
+// atom completed.
+func (l *Last) MoveTo(completed time.Time) {
+	if !l.Memory.Started.IsZero() {
+		l.Memory.Started = completed.Add(l.Memory.Started.Sub(l.Completed))
+	}
+	l.Completed = completed
+}
+
+// here is the last lock by the clock of this machine, which a pass clock is by as well,
+// and that clock. Where no interval is asked for, the store is not asked the time.
+func (l *Locker) here(r *locker.Request, seen *Snapshot) (record.Last, locker.Moment, error) {
+	now := time.Now()
+	if r.Limits.IfElapsed == 0 && !r.Auto.IfElapsed {
+		return seen.Last.at(now, seen.Now.Sub(seen.Last.Completed)), r.Clock(now), nil
+	}
+	last, err := l.moved(seen, now)
+	return last, r.Clock(now), err
+}
+
+// moved is the last lock by the clock of this machine, which shows now.
+func (l *Locker) moved(seen *Snapshot, now time.Time) (record.Last, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), questionTimeout)
+	defer cancel()
+	ago, err := l.Store.Elapsed(ctx, seen)
+	return seen.Last.at(now, ago), err
+}
+
+// at is the last lock where the atom completed so long ago, if ever.
+func (l Last) at(now time.Time, ago time.Duration) record.Last {
+	if !l.Completed.IsZero() {
+		l.MoveTo(now.Add(-ago))
+	}
+	return l.Last
+}

@@ -1,0 +1,87 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// txn is a transaction that may be carried out twice.
+type txn struct {
+	when         []clientv3.Cmp
+	then, orElse []clientv3.Op
+}
+
+// longestSilence is how long one member is waited for before another is asked as well.
+const longestSilence = time.Second
+
+// commit carries out the transaction. A member that hangs, or has lost its leader, does
+// not answer for longer than there is time: so the next one is asked as well after a
+// quarter of the time, and again, and who answers first counts. (The client takes its
+// members in turn.)
+func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		*clientv3.TxnResponse
+		error
+	}
+	answers := make(chan answer)
+	ask := func() {
+		got, err := s.client.Txn(ctx).If(t.when...).Then(t.then...).Else(t.orElse...).Commit()
+		select {
+		case answers <- answer{got, err}:
+		case <-ctx.Done():
+		}
+	}
+	silence := longestSilence
+	if end, limited := ctx.Deadline(); limited {
+		silence = min(silence, time.Until(end)/4)
+	}
+	var last error
+	go ask()
+	for {
+		next := time.NewTimer(silence)
+		select {
+		case got := <-answers:
+			next.Stop()
+			if got.error == nil || !isPassing(got.error) {
+				return got.TxnResponse, s.wrap(got.error)
+			}
+			last = got.error
+			pause(ctx, min(silence, 100*time.Millisecond))
+		case <-next.C:
+		case <-ctx.Done():
+			next.Stop()
+		}
+		if ctx.Err() != nil {
+			return nil, s.wrap(errors.Join(last, ctx.Err()))
+		}
+		go ask()
+	}
+}
+
+// isPassing: another member may answer, or the same one in a while.
+func isPassing(err error) bool {
+	var known rpctypes.EtcdError
+	code := status.Code(err)
+	if errors.As(err, &known) {
+		code = known.Code()
+	}
+	return code == codes.Unavailable || code == codes.DeadlineExceeded
+}
+
+// pause lets some time pass.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,99 @@
+package etcd
+
+import (
+	"crypto/tls"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"adlock/lib/fault"
+)
+
+// Scheme begins the address of a cluster: etcd://HOST:PORT[,HOST:PORT…]/PREFIX.
+const Scheme = "etcd://"
+
+// Open makes a client of the cluster at the address; it connects when it is used, or at
+// once where there is a password. User, password and certificates come from the
+// environment, from the variables that etcdctl(1) reads.
+func Open(address string) (*Store, error) {
+	hosts, prefix, _ := strings.Cut(strings.TrimPrefix(address, Scheme), "/")
+	config := clientv3.Config{
+		DialTimeout:          2 * time.Second,
+		DialKeepAliveTime:    2 * time.Second, // as etcdctl: a member that hangs is left for another
+		DialKeepAliveTimeout: 2 * time.Second,
+		Logger:               zap.NewNop(),
+	}
+	secure, err := security()
+	if err != nil {
+		return nil, err
+	}
+	members := strings.Split(hosts, ",")
+	for _, host := range members {
+		if !isMember(host) {
+			return nil, fault.New(fault.Usage, address, "wants "+Scheme+"HOST:PORT[,HOST:PORT...]/PREFIX (the user goes into ETCDCTL_USER)")
+		}
+		if secure != nil {
+			host = "https://" + host
+		}
+		config.Endpoints = append(config.Endpoints, host)
+	}
+	s := &Store{prefix: "/" + strings.Trim(prefix, "/"), address: address, reach: newReach(members), beats: map[string]stood{}}
+	config.TLS = secure
+	config.DialOptions = s.reach.options(transportOf(secure))
+	config.Username, config.Password, _ = strings.Cut(os.Getenv("ETCDCTL_USER"), ":")
+	if password := os.Getenv("ETCDCTL_PASSWORD"); password != "" {
+		config.Password = password
+	}
+	if s.client, err = clientv3.New(config); err != nil {
+		return nil, s.wrap(err)
+	}
+	return s, nil
+}
+
+// isMember says whether this is HOST:PORT. Without a port the client would try until its
+// time is up, and the answer would be that nobody answers.
+func isMember(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil || host == "" || strings.ContainsAny(host, "@?#") {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
+func transportOf(secure *tls.Config) credentials.TransportCredentials {
+	if secure == nil {
+		return insecure.NewCredentials()
+	}
+	return credentials.NewTLS(secure)
+}
+
+// security returns nil where nothing asks for TLS.
+func security() (*tls.Config, error) {
+	info := transport.TLSInfo{
+		TrustedCAFile:      os.Getenv("ETCDCTL_CACERT"),
+		CertFile:           os.Getenv("ETCDCTL_CERT"),
+		KeyFile:            os.Getenv("ETCDCTL_KEY"),
+		InsecureSkipVerify: os.Getenv("ETCDCTL_INSECURE_SKIP_TLS_VERIFY") == "true",
+	}
+	asked := os.Getenv("ETCDCTL_INSECURE_TRANSPORT") == "false"
+	if info.Empty() && info.TrustedCAFile == "" && !info.InsecureSkipVerify && !asked {
+		return nil, nil
+	}
+	if err := readable("ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"); err != nil {
+		return nil, err
+	}
+	config, err := info.ClientConfig()
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.Usage, Object: "ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY", Err: err}
+	}
+	return config, nil
+}

@@ -1,0 +1,296 @@
+package etcd
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"adlock/lib/lease"
+	"adlock/lib/limit"
+)
+
+type responseOp = etcdserverpb.ResponseOp
+
+// place is a place in the line.
+type place struct {
+	store    *Store
+	keys     keys
+	seat     seat
+	revision int64 // the create revision: where it stands, and its fence
+	length   time.Duration
+	record   lease.Record // as it was at first
+
+	// Of whoever takes the atom, and so of one goroutine.
+	noted int64  // the revision of the record there
+	front *front // when it last looked; nil: nobody, and nobody will be
+}
+
+func (p *place) Lease() time.Duration { return p.length }
+
+func (p *place) Fence() uint64 { return uint64(p.revision) }
+
+func (p *place) line() string { return p.keys.line(p.seat) }
+
+func (p *place) putBeat() clientv3.Op {
+	return clientv3.OpPut(p.keys.beat(p.seat), beatOf(p.length, time.Now()))
+}
+
+// mine is true while the place is held: one that was removed and put again has another
+// create revision.
+func (p *place) mine() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(p.line()), "=", p.revision)
+}
+
+// whileMine carries the operations out, if the place is still held.
+func (p *place) whileMine(ctx context.Context, ops ...clientv3.Op) ([]*responseOp, error) {
+	answer, err := p.store.commit(ctx, txn{[]clientv3.Cmp{p.mine()}, ops, nil})
+	if err == nil && !answer.Succeeded {
+		err = lease.ErrGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer.Responses, nil
+}
+
+// look asks no more who is in front where nobody is: others come behind.
+func (p *place) look() []clientv3.Op {
+	ops := p.keys.look(p.record.Shared, p.revision)
+	if p.front == nil {
+		return ops[:1]
+	}
+	return ops
+}
+
+func (p *place) sight(ctx context.Context, answers []*responseOp) (seen lease.Snapshot, err error) {
+	if p.front == nil {
+		return lastLock(only(answers[0]))
+	}
+	seen, p.front, err = p.store.sight(ctx, p.keys, answers, p.seat)
+	return seen, err
+}
+
+func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
+	answers, err := p.whileMine(ctx, p.look()...)
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	return p.sight(ctx, answers)
+}
+
+// Note compares the record that is there too: one that is late must not replace the
+// next.
+func (p *place) Note(ctx context.Context, record lease.Record) (lease.Snapshot, error) {
+	text := string(record.Bytes())
+	unchanged := clientv3.Compare(clientv3.ModRevision(p.line()), "=", p.noted)
+	look := slices.Clip(p.look())
+	answer, err := p.store.commit(ctx, txn{
+		[]clientv3.Cmp{p.mine(), unchanged}, append(look, clientv3.OpPut(p.line(), text)), append(look, clientv3.OpGet(p.line())),
+	})
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	p.noted = answer.Header.Revision
+	if !answer.Succeeded {
+		there := only(answer.Responses[len(look)])
+		if there == nil || there.CreateRevision != p.revision || string(there.Value) != text {
+			return lease.Snapshot{}, lease.ErrGone
+		}
+		p.noted = there.ModRevision // it was carried out before
+	}
+	return p.sight(ctx, answer.Responses)
+}
+
+// Await watches the one place directly in front, and meanwhile whether its beat moves.
+// A dead one that only waited itself is removed.
+func (p *place) Await(ctx context.Context) error {
+	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{
+		clientv3.OpGet(p.keys.line(inFront(p.record.Shared)), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+			clientv3.WithLimit(2), clientv3.WithMaxCreateRev(p.revision-1),
+			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend)),
+	}})
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ahead := answer.Responses[0].GetResponseRange().Kvs
+	if len(ahead) == 0 {
+		if p.front != nil && p.front.place == nil { // of that one only the beat is left
+			pause(ctx, p.length/6)
+		}
+		return nil
+	}
+	f := &front{seat: p.keys.seatOf(ahead[0]), place: ahead[0]}
+	for since := answer.Header.Revision + 1; ctx.Err() == nil; {
+		happened, err := p.awaitRemoval(ctx, string(ahead[0].Key), since)
+		if happened || err != nil {
+			return err
+		}
+		dead, err := p.isDead(ctx, f)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return err
+		case dead && len(ahead) == 1:
+			return nil // Look will tell
+		case dead:
+			_, err := p.remove(ctx, f, nil)
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitRemoval waits for a third of the lease at most, and tells whether the key went.
+func (p *place) awaitRemoval(ctx context.Context, key string, since int64) (bool, error) {
+	short, cancel := context.WithTimeout(ctx, p.length/3)
+	defer cancel()
+	err := p.awaitEvent(short, key, since, clientv3.WithFilterPut())
+	return short.Err() == nil, err
+}
+
+// isDead looks at the beat of one in front.
+func (p *place) isDead(ctx context.Context, f *front) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.length/3)
+	defer cancel()
+	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(p.keys.beat(f.seat)), clientv3.OpGet(p.keys.line(f.seat))}})
+	if err != nil {
+		return false, err
+	}
+	seen := lease.Snapshot{Now: time.Now()}
+	if f.place = only(answer.Responses[1]); f.place == nil {
+		return false, nil // gone: awaitRemoval will tell, or has missed it
+	}
+	if seen.Owner, err = lease.ParseRecord(string(f.place.Key), f.place.Value); err == nil {
+		p.store.watch(&seen, f, p.keys, only(answer.Responses[0]))
+	}
+	return seen.Lapsed, err
+}
+
+// awaitEvent returns when something has happened to the key since the revision, or ctx
+// is done.
+func (p *place) awaitEvent(ctx context.Context, key string, since int64, options ...clientv3.OpOption) error {
+	// A member that has no leader would keep silent for as long as that lasts.
+	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer stop()
+	for answer := range p.store.client.Watch(watching, key, append(options, clientv3.WithRev(since))...) {
+		if err := answer.Err(); err != nil && ctx.Err() == nil {
+			return p.store.wrap(err)
+		}
+		if len(answer.Events) > 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Ask asks one that is still there: else the question would stay for ever.
+func (p *place) Ask(ctx context.Context, token string, pause time.Duration) error {
+	if p.front == nil || p.front.place == nil || p.front.seat.token() != token {
+		return nil
+	}
+	there := clientv3.Compare(clientv3.CreateRevision(p.keys.line(p.front.seat)), "=", p.front.place.CreateRevision)
+	_, err := p.store.commit(ctx, txn{[]clientv3.Cmp{there}, []clientv3.Op{clientv3.OpPut(p.keys.ask(token), limit.Format(pause))}, nil})
+	return err
+}
+
+// Asked looks first: what has happened before a watch begins is not told. One that has
+// lost its place is not to wait for the next beat to learn of it.
+func (p *place) Asked(ctx context.Context) (time.Duration, error) {
+	key := p.keys.ask(p.record.Token)
+	for {
+		answer, err := p.store.commit(ctx, txn{[]clientv3.Cmp{p.mine()}, []clientv3.Op{clientv3.OpGet(key)}, nil})
+		switch {
+		case err != nil:
+			return 0, err
+		case !answer.Succeeded:
+			return 0, lease.ErrGone
+		}
+		if asked := only(answer.Responses[0]); asked != nil {
+			return limit.Parse(string(asked.Value))
+		}
+		events, since := make(chan error, 2), answer.Header.Revision+1
+		watching, stop := context.WithCancel(ctx)
+		go func() { events <- p.awaitEvent(watching, key, since) }()
+		go func() { events <- p.awaitEvent(watching, p.line(), since, clientv3.WithFilterPut()) }()
+		err = <-events
+		stop()
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Pass removes the place of a dead owner, if its beat has not moved since the last
+// look; one that has gone by itself needs neither that nor the stamp.
+func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
+	if p.front == nil {
+		return nil
+	}
+	_, err := p.remove(ctx, p.front, stamp)
+	return err
+}
+
+// remove removes a place in front, unless anything has happened to it.
+func (p *place) remove(ctx context.Context, f *front, stamp *lease.Last) (bool, error) {
+	placed := int64(0)
+	if f.place != nil {
+		placed = f.place.CreateRevision
+	}
+	answer, err := p.store.commit(ctx, txn{
+		[]clientv3.Cmp{
+			p.mine(),
+			clientv3.Compare(clientv3.CreateRevision(p.keys.line(f.seat)), "=", placed),
+			clientv3.Compare(clientv3.ModRevision(p.keys.beat(f.seat)), "=", f.beat),
+		},
+		p.leave(ctx, f.seat, stamp), nil,
+	})
+	return err == nil && answer.Succeeded, err
+}
+
+// leave removes all that is of one place, and stamps for it.
+func (p *place) leave(ctx context.Context, s seat, stamp *lease.Last) []clientv3.Op {
+	ops := p.keys.remove(s)
+	if stamp != nil {
+		ops = append(ops, clientv3.OpPut(p.keys.last(), p.store.stamp(ctx, stamp)))
+	}
+	return ops
+}
+
+// remove are the operations that remove all that is of one place, itself first.
+func (k keys) remove(s seat) []clientv3.Op {
+	return []clientv3.Op{clientv3.OpDelete(k.line(s)), clientv3.OpDelete(k.beat(s)), clientv3.OpDelete(k.ask(s.token()))}
+}
+
+// Renew puts the beat anew. That is a write: an owner that may not write any more is
+// not to hold what it could not give back.
+func (p *place) Renew(ctx context.Context) error {
+	_, err := p.whileMine(ctx, p.putBeat())
+	return err
+}
+
+// Leave removes what is left also where the place is gone.
+func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
+	answer, err := p.store.commit(ctx, txn{[]clientv3.Cmp{p.mine()}, p.leave(ctx, p.seat, stamp), p.keys.remove(p.seat)[1:]})
+	if err == nil && !answer.Succeeded {
+		err = lease.ErrGone
+	}
+	return err
+}
+
+// abandon removes what an Enter that came to nothing may have left, and does not wait
+// for that: a place without a beat that moves is passed by those behind it.
+func (p *place) abandon() {
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, _ = p.store.commit(ctx, txn{then: p.keys.remove(p.seat)})
+	}()
+}

@@ -1,0 +1,25 @@
+package etcd
+
+import (
+	"context"
+
+	"adlock/lib/atom"
+	"adlock/lib/lease"
+)
+
+// Remove deletes the place of an acquisition, whether it writes or reads.
+func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error {
+	k := s.keys(name)
+	answer, err := s.commit(ctx, txn{then: append(k.remove(seatOf(token, false)), k.remove(seatOf(token, true))[:2]...)})
+	if err != nil {
+		return err
+	}
+	removed := int64(0)
+	for _, response := range answer.Responses {
+		removed += response.GetResponseDeleteRange().Deleted
+	}
+	if removed == 0 {
+		return lease.ErrGone
+	}
+	return nil
+}

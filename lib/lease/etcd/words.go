@@ -1,0 +1,58 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"adlock/lib/fault"
+	"adlock/lib/lease"
+)
+
+// refusals are etcd's own, in words that say what to do.
+var refusals = []struct {
+	err    error
+	kind   fault.Kind
+	reason string
+}{
+	{rpctypes.ErrNoSpace, fault.IO, "no space: the quota of the cluster is used up (etcdctl alarm list)"},
+	{rpctypes.ErrPermissionDenied, fault.NotPermitted, "permission denied: the user may not read and write below this prefix"},
+	{rpctypes.ErrAuthFailed, fault.NotPermitted, "wrong user or password"},
+	{rpctypes.ErrUserEmpty, fault.NotPermitted, "wants a user and a password: ETCDCTL_USER, ETCDCTL_PASSWORD"},
+}
+
+// trouble is what is wrong where a question to the cluster ends in an error.
+func (r *reach) trouble(err error) (fault.Kind, string) {
+	for _, refusal := range refusals {
+		if errors.Is(err, refusal.err) {
+			return refusal.kind, refusal.reason
+		}
+	}
+	late := errors.Is(err, context.DeadlineExceeded)
+	switch reason, certain := r.why(); {
+	case certain:
+		return fault.Unavailable, reason
+	case late && reason != "" && reason != lease.NoAnswer:
+		return fault.Unavailable, lease.NoAnswer + ": " + reason
+	case late:
+		return fault.Unavailable, lease.NoAnswer
+	}
+	return fault.Unavailable, strings.TrimPrefix(err.Error(), "etcdserver: ")
+}
+
+// readable is an error where a file that a variable names cannot be read.
+func readable(variables ...string) error {
+	for _, variable := range variables {
+		file := os.Getenv(variable)
+		if file == "" {
+			continue
+		}
+		if _, err := os.ReadFile(file); err != nil {
+			return lease.Unreadable(file, variable, err)
+		}
+	}
+	return nil
+}

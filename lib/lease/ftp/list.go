@@ -1,0 +1,60 @@
+package ftp
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/lease"
+)
+
+// List looks at every atom of the directory, one after the other. Nobody who waits can
+// be seen here.
+func (s *Store) List(ctx context.Context) ([]lease.Listed, error) {
+	names, err := s.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []lease.Listed
+	for _, name := range atomsIn(names) {
+		l := s.listed(ctx, name, names)
+		if fault.KindOf(l.Err) == fault.Unavailable {
+			return nil, l.Err
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// known is all that is in the directory.
+func (s *Store) known(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lease.ListTimeout)
+	defer cancel()
+	return s.list(ctx)
+}
+
+// atomsIn are the atoms and slots of which there is a file, in order.
+func atomsIn(names []string) []atom.Name {
+	all := map[atom.Name]bool{}
+	for _, name := range names {
+		if f := atom.ParseFile(name); f.Kind == atom.Generation || f.Kind == atom.LastLock {
+			all[f.Name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// listed looks at one atom.
+func (s *Store) listed(ctx context.Context, name atom.Name, names []string) (l lease.Listed) {
+	ctx, cancel := context.WithTimeout(ctx, lease.ListTimeout)
+	defer cancel()
+	l.Name = name
+	f, err := s.lookAt(ctx, name, names, 0, nil)
+	if err == nil {
+		l.Snapshot, err = s.snapshot(ctx, name, f)
+	}
+	l.Err = err
+	return l
+}

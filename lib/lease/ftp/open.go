@@ -1,0 +1,152 @@
+package ftp
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"adlock/lib/fault"
+	"adlock/lib/lease"
+)
+
+// Schemes of addresses: ftp://USER@HOST[:PORT]/DIR uses TLS where the server
+// offers it; ftps:// refuses to go on without.
+const (
+	Scheme       = "ftp://"
+	SecureScheme = "ftps://"
+)
+
+// account is how to log in, and where to.
+type account struct {
+	address        string // as it was given
+	host, dir      string
+	user, password string
+	secure         bool // TLS or nothing
+	config         *tls.Config
+}
+
+// Open reads the address; it connects when it is used. DIR is below the login
+// directory; for one from the root write two slashes. The password comes from
+// the file that ADLOCK_FTP_PASSWORD_FILE names, else from ~/.netrc; either must
+// be its owner's alone. Certificates are checked against the system's
+// authorities, or those in the file ADLOCK_FTP_CACERT.
+func Open(address string) (*Store, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return nil, fault.New(fault.Usage, "store", "is no address: want ftp://USER@HOST/DIR")
+	case u.User != nil && hasPassword(u):
+		u.User = url.User(u.User.Username())
+		return nil, fault.New(fault.Usage, u.String(), "a password in an address is seen by everybody: put it into ~/.netrc")
+	case u.Hostname() == "" || u.User.Username() == "":
+		return nil, fault.New(fault.Usage, address, "wants ftp://USER@HOST/DIR")
+	}
+	a := account{
+		address: address, host: u.Host, user: u.User.Username(), secure: u.Scheme == "ftps",
+		dir: strings.TrimPrefix(u.Path, "/"),
+	}
+	if a.dir == "" {
+		a.dir = "."
+	}
+	if u.Port() == "" {
+		a.host = net.JoinHostPort(u.Hostname(), "21")
+	}
+	if a.password, err = password(u.Hostname(), a.user); err != nil {
+		return nil, err
+	}
+	a.config, err = tlsConfig(u.Hostname())
+	return &Store{account: a, turn: make(chan struct{}, 1), watched: map[string]watch{}}, err
+}
+
+func hasPassword(u *url.URL) bool {
+	_, has := u.User.Password()
+	return has
+}
+
+func tlsConfig(host string) (*tls.Config, error) {
+	// Servers want the session of the control connection on the data
+	// connections, to know that both are the same client's.
+	config := &tls.Config{ServerName: host, ClientSessionCache: tls.NewLRUClientSessionCache(8), MinVersion: tls.VersionTLS12}
+	file := os.Getenv("ADLOCK_FTP_CACERT")
+	if file == "" {
+		return config, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, lease.Unreadable(file, "ADLOCK_FTP_CACERT", err)
+	}
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(text) {
+		return nil, fault.New(fault.Usage, file, "holds no certificate")
+	}
+	return config, nil
+}
+
+// password is never taken from the command line or the environment: both can be
+// read by others.
+func password(host, user string) (string, error) {
+	if file := os.Getenv("ADLOCK_FTP_PASSWORD_FILE"); file != "" {
+		text, err := readSecret(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = lease.Unreadable(file, "ADLOCK_FTP_PASSWORD_FILE", err)
+		}
+		return strings.TrimRight(text, "\r\n"), err
+	}
+	home := os.Getenv("HOME")
+	if !filepath.IsAbs(home) {
+		return "", nil
+	}
+	file := filepath.Join(home, ".netrc")
+	text, err := readSecret(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return netrc(text, host, user), err
+}
+
+func readSecret(file string) (string, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", fault.Wrap(file, err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fault.New(fault.NotPermitted, file, "holds a password and may be read by others: chmod 600")
+	}
+	text, err := os.ReadFile(file)
+	return string(text), fault.Wrap(file, err)
+}
+
+// netrc returns the password for the user at the host (netrc(5)); "" where there
+// is none.
+func netrc(text, host, user string) string {
+	words := strings.Fields(text)
+	here, who := false, ""
+	for i := 0; i < len(words); i++ {
+		value := ""
+		if i+1 < len(words) {
+			value = words[i+1]
+		}
+		switch words[i] {
+		case "machine":
+			here, who = value == host, ""
+			i++
+		case "default":
+			here, who = true, ""
+		case "login":
+			who = value
+			i++
+		case "password":
+			if here && (who == "" || who == user) {
+				return value
+			}
+			i++
+		}
+	}
+	return ""
+}

@@ -1,0 +1,52 @@
+package ftp
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"adlock/lib/fault"
+)
+
+func TestNetrcIsReadByMachineAndLogin(t *testing.T) {
+	const text = `machine a login x password one
+machine b login x password two
+ login y password three
+default login z password four`
+	for _, c := range []struct{ host, user, want string }{
+		{"a", "x", "one"}, {"a", "y", ""}, {"b", "x", "two"}, {"b", "y", "three"}, {"c", "z", "four"}, {"c", "x", ""},
+	} {
+		if got := netrc(text, c.host, c.user); got != c.want {
+			t.Errorf("%s@%s: %q, want %q", c.user, c.host, got, c.want)
+		}
+	}
+}
+
+func TestBadAddressesAreUsageErrorsThatTellNoPassword(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	for _, address := range []string{"ftp://host/dir", "ftp://u:secret@host/dir", "ftp:///dir", "ftp://u:secret@ho st/"} {
+		_, err := Open(address)
+		if fault.KindOf(err) != fault.Usage || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+func TestAPasswordThatOthersMayReadIsRefused(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	if err := os.WriteFile(filepath.Join(home, ".netrc"), []byte("machine h login u password p"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open("ftp://u@h/d"); fault.KindOf(err) != fault.NotPermitted {
+		t.Error(err)
+	}
+	if err := os.Chmod(filepath.Join(home, ".netrc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open("ftp://u@h/d")
+	if err != nil || s.account.password != "p" || s.account.host != "h:21" || s.account.dir != "d" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}

@@ -1,0 +1,377 @@
+package ftp
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	client "github.com/jlaffaye/ftp"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/lease"
+	"adlock/lib/limit"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+)
+
+// place is a newcomer's: with a generation of its own it has the atom.
+type place struct {
+	store  *Store
+	name   atom.Name
+	record lease.Record
+	length time.Duration
+
+	own    atomic.Int64 // its generation; 0: none yet
+	ahead  *generation  // in the way, when it last looked; nil: none
+	passed passed
+
+	claimed policy.Tick   // by this place
+	beating sync.Mutex    // and while a generation is being made, which others watch from then on
+	since   time.Duration // boottime at which it came to own the atom
+	beat    int           // the last one
+}
+
+// Enter tries to have the atom at once; there is no line to stand in, and so
+// nobody in the way by waiting.
+func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, length time.Duration, line bool) (lease.Place, lease.Snapshot, error) {
+	if err := s.refuseReader(record.Shared); err != nil {
+		return nil, lease.Snapshot{}, err
+	}
+	record.Lease = length
+	p := &place{store: s, name: name, record: record, length: length, passed: passed{}}
+	seen, err := p.Look(ctx)
+	if err != nil || seen.Held && !line {
+		return nil, seen, err
+	}
+	return p, seen, nil
+}
+
+func (p *place) Lease() time.Duration { return p.length }
+
+func (p *place) Fence() uint64 { return uint64(p.n()) }
+
+func (p *place) n() int { return int(p.own.Load()) }
+
+func (p *place) dir() string { return p.store.dirOf(p.name, p.n()) }
+
+// Look takes the atom where nothing is in the way.
+func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
+	if p.n() > 0 {
+		names, err := p.held(ctx)
+		if err != nil {
+			return lease.Snapshot{}, err
+		}
+		return p.store.snapshot(ctx, p.name, sight{names: names})
+	}
+	f, err := p.store.look(ctx, p.name, 0, p.passed)
+	if err == nil && f.ahead == nil {
+		f, err = p.claim(ctx, f.largest(p.name)+1)
+	}
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	p.ahead = f.ahead
+	return p.store.snapshot(ctx, p.name, f)
+}
+
+// claim makes generation n, says who it is, and then looks at the others once
+// more. It returns what it has seen: whoever is in the way after all.
+func (p *place) claim(ctx context.Context, n int) (sight, error) {
+	p.beating.Lock()
+	defer p.beating.Unlock()
+	err := p.store.do(ctx, func(c *client.ServerConn) error { return c.MakeDir(p.store.dirOf(p.name, n)) })
+	if isMissing(err) { // 550 is also the answer where somebody else was faster
+		return p.overtaken(ctx, n, err)
+	}
+	if err != nil {
+		return sight{}, err
+	}
+	p.own.Store(int64(n))
+	f, err := p.enter(ctx)
+	if err != nil || f.ahead != nil {
+		p.withdraw()
+		return f, err
+	}
+	p.store.held.Store(int64(p.length))
+	p.store.sweep(ctx, f.names)
+	for _, g := range f.past { // they are released, or their owners dead
+		if g.n < n {
+			p.store.removeGeneration(ctx, p.name, g)
+		}
+	}
+	return f, nil
+}
+
+// overtaken tells a generation that somebody else has made from a directory that
+// may not be made at all.
+func (p *place) overtaken(ctx context.Context, n int, refusal error) (sight, error) {
+	f, err := p.store.look(ctx, p.name, 0, p.passed)
+	if err != nil || f.ahead != nil {
+		return f, err
+	}
+	if largest := f.largest(p.name); largest >= n { // it has come and gone: the caller finds it busy, and looks again
+		f.ahead = &generation{n: largest, bare: true}
+		return f, nil
+	}
+	return f, p.store.refused("cannot make "+p.store.dirOf(p.name, n), refusal)
+}
+
+func (p *place) enter(ctx context.Context) (sight, error) {
+	p.since, p.beat = process.Boottime(), 1
+	err := p.store.put(ctx, p.dir()+"/owner", p.record.Bytes())
+	if err == nil {
+		err = p.store.put(ctx, p.dir()+"/"+beatFile(p.beat), nil)
+	}
+	if err != nil {
+		if _, gone := p.held(ctx); gone == lease.ErrGone { // others went past it, and cleaned up
+			return sight{ahead: &generation{n: p.n(), bare: true}}, nil
+		}
+		return sight{}, err
+	}
+	f, err := p.store.look(ctx, p.name, p.n(), p.passed)
+	if largest := f.largest(p.name); err == nil && f.ahead == nil && largest > p.n() {
+		f.ahead = &generation{n: largest, bare: true} // it stands higher, whatever has become of it
+	}
+	return f, err
+}
+
+// withdraw removes what claim has made: a mark that it was released would stand
+// in front of whoever owns the atom. What cannot be removed is a generation
+// without another beat.
+func (p *place) withdraw() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*longestWait)
+	defer cancel()
+	p.store.removeGeneration(ctx, p.name, generation{n: p.n(), files: []string{beatFile(p.beat), "ask", "seen", "owner"}})
+	p.own.Store(0)
+}
+
+// removeGeneration is best effort: the next owner tries again. The record goes
+// last, so that none that still has one loses it first.
+func (s *Store) removeGeneration(ctx context.Context, name atom.Name, g generation) {
+	dir := s.dirOf(name, g.n)
+	if g.files == nil {
+		g.files, _ = s.names(ctx, dir)
+	}
+	for _, records := range []bool{false, true} {
+		for _, file := range g.files {
+			if records == (file == "owner" || file == "released") {
+				_ = s.remove(ctx, dir+"/"+file)
+			}
+		}
+	}
+	_ = s.do(ctx, func(c *client.ServerConn) error { return c.RemoveDir(dir) })
+}
+
+// held looks for a larger generation, and for one's own; it returns what there is.
+// One that is not listed may be there all the same.
+func (p *place) held(ctx context.Context) ([]string, error) {
+	names, err := p.store.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := generations(names, p.name)
+	switch {
+	case len(list) > 0 && list[0] > p.n():
+		return nil, lease.ErrGone
+	case slices.Contains(list, p.n()):
+		return names, nil
+	}
+	if _, err = p.store.modified(ctx, p.dir()+"/owner"); isMissing(err) {
+		return nil, lease.ErrGone
+	} else if err == nil {
+		err = fault.New(fault.Unavailable, p.store.String(), "does not list "+p.dir()+", which is there")
+	}
+	return nil, err
+}
+
+// Note has nothing to say for one who merely waits: nobody can see that.
+func (p *place) Note(ctx context.Context, record lease.Record) (lease.Snapshot, error) {
+	record.Lease = p.length
+	p.record = record
+	if p.n() > 0 && !record.Taken.IsZero() {
+		p.beating.Lock()
+		p.since = process.Boottime()
+		p.beating.Unlock()
+		if err := p.store.replace(ctx, p.dir()+"/owner", record.Bytes()); err != nil {
+			return lease.Snapshot{}, err
+		}
+	}
+	return p.Look(ctx)
+}
+
+// Await lets some time pass: an FTP server tells nobody anything.
+func (p *place) Await(ctx context.Context) error {
+	pause(ctx, time.Second+rand.N(time.Second))
+	return nil
+}
+
+// pause returns false where ctx was done first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func (p *place) Ask(ctx context.Context, _ string, pause time.Duration) error {
+	if p.ahead == nil {
+		return nil
+	}
+	err := p.store.put(ctx, p.store.dirOf(p.name, p.ahead.n)+"/ask", []byte(limit.Format(pause)))
+	if fault.KindOf(err) == fault.NotPermitted {
+		return nil // it has gone meanwhile
+	}
+	return err
+}
+
+// askedEvery is how often an owner looks whether it is asked to end its job.
+const askedEvery = 2 * time.Second
+
+// Asked asks for the time of the file before its content: that needs no connection for
+// data.
+func (p *place) Asked(ctx context.Context) (time.Duration, error) {
+	for pause(ctx, askedEvery) {
+		if p.n() == 0 {
+			continue
+		}
+		_, err := p.store.modified(ctx, p.dir()+"/ask")
+		if isMissing(err) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		content, err := p.store.get(ctx, p.dir()+"/ask")
+		if err != nil {
+			return 0, err
+		}
+		return limit.Parse(string(content))
+	}
+	return 0, ctx.Err()
+}
+
+// Pass goes past the generation in the way; it stays until the next owner cleans
+// up.
+func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
+	if p.ahead == nil {
+		return nil
+	}
+	now, err := p.store.inspect(ctx, p.name, p.ahead.n)
+	if err != nil || now.released || !(passed{now.n: *p.ahead}).still(&now) {
+		return err
+	}
+	if stamp != nil {
+		if err := p.stamp(ctx, *stamp); err != nil {
+			return err
+		}
+	}
+	p.passed[now.n] = now
+	return nil
+}
+
+// stamp: on a full disk the last lock is cut short, and its time counts all the same.
+func (p *place) stamp(ctx context.Context, stamp lease.Last) error {
+	file := p.store.in(p.name.LastLock())
+	err := p.store.replace(ctx, file, stamp.Bytes())
+	if fault.KindOf(err) != fault.IO {
+		return err
+	}
+	if age, missing := p.store.ageOf(ctx, file); missing != nil || age > slack {
+		return err
+	}
+	return nil
+}
+
+// Renew beats and then looks for a larger generation: see the package comment.
+func (p *place) Renew(ctx context.Context) error {
+	p.beating.Lock()
+	defer p.beating.Unlock()
+	if p.n() == 0 {
+		return nil // a place outside: nothing is held
+	}
+	if err := p.beatAgain(ctx); err != nil {
+		return err
+	}
+	_, err := p.held(ctx)
+	return err
+}
+
+// beatAgain renames the beat: that works on a full disk too.
+func (p *place) beatAgain(ctx context.Context) error {
+	next := max(p.beat+1, int((process.Boottime()-p.since)/time.Second))
+	err := p.store.rename(ctx, p.dir()+"/"+beatFile(p.beat), p.dir()+"/"+beatFile(next))
+	if isAnswer(err) {
+		next, err = p.beatAnew(ctx, next)
+	}
+	if err == nil {
+		p.beat = next
+	}
+	return err
+}
+
+// beatAnew stores a beat where the last one is not to be renamed: the answer to an
+// earlier try was lost on its way, or the server does not rename.
+func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
+	if _, err := p.held(ctx); err != nil {
+		return 0, err
+	}
+	files, err := p.store.names(ctx, p.dir())
+	if err != nil {
+		return 0, err
+	}
+	next = max(next, lastBeat(files)+1)
+	if err := p.store.put(ctx, p.dir()+"/"+beatFile(next), nil); err != nil {
+		return 0, err
+	}
+	for _, file := range files {
+		if lastBeat([]string{file}) > 0 {
+			_ = p.store.remove(ctx, p.dir()+"/"+file) // the largest counts
+		}
+	}
+	return next, nil
+}
+
+// Leave stamps, then marks the generation as released.
+func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
+	if p.n() == 0 {
+		return nil
+	}
+	if _, err := p.held(ctx); err != nil {
+		return err
+	}
+	if stamp != nil {
+		if err := p.stamp(ctx, *stamp); err != nil {
+			return err
+		}
+	}
+	if err := p.release(ctx); err != nil {
+		return err
+	}
+	p.own.Store(0)
+	p.store.held.Store(0)
+	return nil
+}
+
+// release marks the generation as released: by a rename, which works on a full disk
+// too, or where the server does not rename by another copy of the record.
+func (p *place) release(ctx context.Context) error {
+	err := p.store.rename(ctx, p.dir()+"/owner", p.dir()+"/released")
+	if !isAnswer(err) {
+		return err
+	}
+	if p.store.put(ctx, p.dir()+"/released", p.record.Bytes()) == nil {
+		return nil
+	}
+	if _, gone := p.store.modified(ctx, p.dir()+"/owner"); isMissing(gone) {
+		return nil // an earlier try has done it, and its answer was lost on its way
+	}
+	return p.store.refused("cannot give back "+p.dir(), err)
+}

@@ -1,0 +1,28 @@
+package ftp
+
+import (
+	"context"
+
+	"adlock/lib/atom"
+	"adlock/lib/lease"
+)
+
+// Remove marks the generation of an acquisition as released, as its owner would have
+// done it. One that has no record has no token.
+func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error {
+	f, err := s.look(ctx, name, 0, nil)
+	g := f.ahead
+	switch {
+	case err != nil:
+		return err
+	case g == nil || g.record.Token != token:
+		return lease.ErrGone
+	case g.bare:
+		return s.put(ctx, s.dirOf(name, g.n)+"/released", nil)
+	}
+	err = s.rename(ctx, s.dirOf(name, g.n)+"/owner", s.dirOf(name, g.n)+"/released")
+	if isMissing(err) {
+		return lease.ErrGone
+	}
+	return err
+}

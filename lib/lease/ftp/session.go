@@ -1,0 +1,265 @@
+package ftp
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/textproto"
+	"slices"
+	"strings"
+	"time"
+
+	client "github.com/jlaffaye/ftp"
+
+	"adlock/lib/fault"
+	"adlock/lib/lease"
+)
+
+// longestWait is how long the server may take for its next word.
+const longestWait = 5 * time.Second
+
+// session is one login. Each wait on its connections has an end.
+type session struct {
+	*client.ServerConn
+	cut context.CancelFunc // closes its connections, whatever they wait for
+}
+
+// line is a connection to the server, the one for commands or one for data.
+type line struct {
+	net.Conn
+	patience func() time.Duration // how long to wait for the server's next word
+	forget   func() bool
+}
+
+func (l *line) Read(b []byte) (int, error) {
+	_ = l.SetReadDeadline(time.Now().Add(l.patience())) // a closed one says so now
+	return l.Conn.Read(b)
+}
+
+func (l *line) Write(b []byte) (int, error) {
+	_ = l.SetWriteDeadline(time.Now().Add(l.patience()))
+	return l.Conn.Write(b)
+}
+
+func (l *line) Close() error {
+	l.forget()
+	return l.Conn.Close()
+}
+
+// connect makes a connection that lasts no longer than ctx.
+func connect(ctx context.Context, address string, patience func() time.Duration) (*line, error) {
+	dialer := net.Dialer{Timeout: patience(), KeepAlive: 5 * time.Second}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &line{conn, patience, context.AfterFunc(ctx, func() { conn.Close() })}, nil
+}
+
+// login connects and logs in. A server that allows few connections may count one that was
+// just closed for a moment longer.
+func (a *account) login(ctx context.Context, patience func() time.Duration) (*session, error) {
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		s, err := a.tryLogin(ctx, patience)
+		if !isFull(err) || time.Since(began) > time.Second || ctx.Err() != nil {
+			return s, err
+		}
+	}
+}
+
+func (a *account) tryLogin(ctx context.Context, patience func() time.Duration) (*session, error) {
+	lasting, cut := context.WithCancel(context.Background())
+	defer context.AfterFunc(ctx, cut)()
+	control, secure, err := a.greet(lasting, patience)
+	if err != nil {
+		cut()
+		return nil, err
+	}
+	dial := func(_, address string) (net.Conn, error) {
+		if first := control; first != nil {
+			control = nil
+			return first, nil
+		}
+		data, err := connect(lasting, address, patience)
+		if err != nil || !secure {
+			return data, err
+		}
+		return tls.Client(data, a.config), nil
+	}
+	options := []client.DialOption{client.DialWithDialFunc(dial)}
+	if secure {
+		options = append(options, client.DialWithTLS(a.config)) // for what Login has to say
+	}
+	conn, err := client.Dial(a.host, options...)
+	if err == nil {
+		err = a.loginRefused(conn.Login(a.user, a.password))
+	}
+	if err != nil {
+		cut()
+		return nil, err
+	}
+	return &session{conn, cut}, nil
+}
+
+// greeted is a connection whose first words were heard already: they are repeated.
+type greeted struct {
+	net.Conn
+	first *strings.Reader
+}
+
+func (g greeted) Read(b []byte) (int, error) {
+	if g.first.Len() > 0 {
+		return g.first.Read(b)
+	}
+	return g.Conn.Read(b)
+}
+
+// greet connects, and asks for TLS. What the server answers to that, it is asked on the
+// connection that is used then: some servers allow only one.
+func (a *account) greet(ctx context.Context, patience func() time.Duration) (control net.Conn, secure bool, err error) {
+	plain, err := connect(ctx, a.host, patience)
+	if err != nil {
+		return nil, false, err
+	}
+	talk := textproto.NewConn(plain)
+	if err = speaksFTP(talk); err != nil {
+		return nil, false, err
+	}
+	if _, _, err = talk.ReadResponse(client.StatusReady); err != nil {
+		return nil, false, err
+	}
+	if _, err = talk.Cmd("AUTH TLS"); err != nil {
+		return nil, false, err
+	}
+	_, _, err = talk.ReadResponse(client.StatusAuthOK)
+	var answer *textproto.Error
+	switch {
+	case err == nil && talk.R.Buffered() > 0: // said in plain text, to be taken for a part of what is safe
+		return nil, false, errors.New("says more than it was asked for before TLS")
+	case err == nil:
+		safe := tls.Client(plain, a.config)
+		control, secure, err = safe, true, safe.HandshakeContext(ctx)
+	case errors.As(err, &answer) && !isFull(err) && !a.secure: // it does not offer TLS
+		control, err = plain, nil
+	default:
+		err = a.noTLS(err)
+	}
+	return greeted{control, strings.NewReader("220 \r\n")}, secure, err
+}
+
+// do carries out one command, on a connection that is made when it is needed.
+// One that takes too long is given up, with its connection: what it asked for
+// may still happen.
+func (s *Store) do(ctx context.Context, command func(*client.ServerConn) error) error {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return s.wrap(ctx.Err())
+	}
+	if err := ctx.Err(); err != nil {
+		return s.wrap(err)
+	}
+	if s.session == nil {
+		session, err := s.account.login(ctx, s.patience)
+		if err != nil {
+			return s.wrap(cmp.Or(ctx.Err(), err))
+		}
+		s.session = session
+	}
+	awaited := context.AfterFunc(ctx, s.session.cut)
+	err := command(s.session.ServerConn)
+	late := !awaited()
+	if late && err != nil {
+		err = ctx.Err()
+	}
+	if late || err != nil && (!isAnswer(err) || isFull(err)) {
+		s.session.cut()
+		s.session = nil
+	}
+	return s.wrap(err)
+}
+
+// patience is how long the server may take for its next word. While an atom is held there
+// is to be time for another try, and one more, before the lease runs out.
+func (s *Store) patience() time.Duration {
+	if lease := time.Duration(s.held.Load()); lease > 0 {
+		return min(longestWait, lease/8)
+	}
+	return longestWait
+}
+
+// hangUp says goodbye.
+func (s *Store) hangUp() {
+	if s.session != nil {
+		_ = s.session.Quit() // it goes either way
+		s.session.cut()
+		s.session = nil
+	}
+}
+
+// wrap gives trouble its status and the address in front.
+func (s *Store) wrap(err error) error {
+	var known *fault.Error
+	var answer *textproto.Error
+	switch {
+	case err == nil, errors.As(err, &known), isMissing(err):
+		return err
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return fault.New(fault.Unavailable, s.String(), lease.NoAnswer)
+	case !errors.As(err, &answer):
+		return s.account.unreachable(err)
+	}
+	return &fault.Error{Kind: kindOf(answer), Object: s.String(), Err: refusal{answer}}
+}
+
+func kindOf(answer *textproto.Error) fault.Kind {
+	switch answer.Code {
+	case client.StatusNotLoggedIn, client.StatusLoginNeedAccount:
+		return fault.NotPermitted
+	case client.StatusActionAborted, 452, client.StatusExceededStorage, client.StatusTransfertAborted:
+		return fault.IO // RFC 959: local error, no space, quota
+	}
+	return fault.Unavailable
+}
+
+// refusal is an answer of the server's, in its words.
+type refusal struct{ answer *textproto.Error }
+
+func (r refusal) Error() string { return strings.TrimSpace(r.answer.Msg) }
+func (r refusal) Unwrap() error { return r.answer }
+
+// Is tells the locksmith that the server is full.
+func (r refusal) Is(target error) bool { return target == lease.ErrCrowded && isFull(r.answer) }
+
+// isAnswer tells whether the server has answered, as opposed to whatever may happen on the way.
+func isAnswer(err error) bool {
+	var answer *textproto.Error
+	return errors.As(err, &answer)
+}
+
+// isFull: it has no room for one more connection just now, or closes this one.
+func isFull(err error) bool { return hasCode(err, client.StatusNotAvailable) }
+
+// isMissing: 550 is all that FTP has to say of a file that is not there, and 553
+// what vsftpd says to STOR in a directory that is not there. It may also mean that the
+// server cannot look, or does not want to.
+func isMissing(err error) bool {
+	return hasCode(err, client.StatusFileUnavailable, client.StatusBadFileName)
+}
+
+func hasCode(err error, codes ...int) bool {
+	var answer *textproto.Error
+	return errors.As(err, &answer) && slices.Contains(codes, answer.Code)
+}
+
+// refused makes a 550 an error of its own, where it does not mean a missing file.
+func (s *Store) refused(what string, err error) error {
+	if isMissing(err) {
+		return &fault.Error{Kind: fault.NotPermitted, Object: s.String(), Err: fmt.Errorf("%s: %w", what, err)}
+	}
+	return err
+}

@@ -1,0 +1,65 @@
+package ftp
+
+import (
+	"context"
+	"slices"
+
+	client "github.com/jlaffaye/ftp"
+
+	"adlock/lib/atom"
+	"adlock/lib/policy"
+)
+
+// A tick that was claimed is a directory, for MKD is the test-and-set. Whoever claims one
+// removes those that have outlived their time.
+
+// HasTick looks for the directory.
+func (s *Store) HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (bool, error) {
+	names, err := s.list(ctx)
+	return slices.Contains(names, name.Tick(tick.Number)), err
+}
+
+// ClaimTick makes the directory.
+func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
+	if p.claimed == tick {
+		return true, nil
+	}
+	dir := p.store.in(p.name.Tick(tick.Number))
+	err := p.store.do(ctx, func(c *client.ServerConn) error { return c.MakeDir(dir) })
+	if isMissing(err) { // 550 is also the answer where it is there
+		if used, err := p.store.HasTick(ctx, p.name, tick); used || err != nil {
+			return false, err
+		}
+		return false, p.store.refused("cannot make "+dir, err)
+	}
+	if err != nil {
+		return false, err
+	}
+	p.claimed = tick
+	p.removeOutlived(ctx, tick)
+	return true, nil
+}
+
+// removeOutlived is best effort: whoever claims the next tick tries again.
+func (p *place) removeOutlived(ctx context.Context, tick policy.Tick) {
+	names, _ := p.store.names(ctx, p.store.account.dir)
+	for _, dir := range names {
+		if f := atom.ParseFile(dir); f.Kind == atom.Tick && f.Name == p.name && tick.Outlived(f.Number) {
+			_ = p.removeTick(ctx, f.Number)
+		}
+	}
+}
+
+func (p *place) removeTick(ctx context.Context, number int) error {
+	dir := p.store.in(p.name.Tick(number))
+	return ignoreMissing(p.store.do(ctx, func(c *client.ServerConn) error { return c.RemoveDir(dir) }))
+}
+
+// DisclaimTick removes the directory that ClaimTick has made. One whose making was not
+// confirmed may be another's.
+func (p *place) DisclaimTick(ctx context.Context, tick policy.Tick) error {
+	if p.claimed != tick {
+		return nil
+	}
+	return p.removeTick(ctx, tick.Number)
+}

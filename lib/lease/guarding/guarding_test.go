@@ -1,0 +1,84 @@
+package guarding
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+	"adlock/lib/sysfile"
+)
+
+// post returns both ends of a guard's line: the locksmith's, and the guard's.
+func post(t *testing.T) (*os.File, int) {
+	t.Helper()
+	ours, theirs, err := sysfile.SocketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(theirs) })
+	return os.NewFile(uintptr(ours), "guard"), theirs
+}
+
+func say(t *testing.T, line *os.File, text string) {
+	t.Helper()
+	if _, err := line.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAGuardThatIsDismissedDoesNothing(t *testing.T) {
+	g, line := post(t)
+	say(t, g, Order(process.Boottime()+time.Hour, time.Second))
+	say(t, g, Dismissal)
+	g.Close()
+	if _, why := awaitTrouble(line); why != nil {
+		t.Error(why)
+	}
+}
+
+func TestAGuardThatWasNeverArmedDoesNothing(t *testing.T) {
+	g, line := post(t)
+	g.Close()
+	if _, why := awaitTrouble(line); why != nil {
+		t.Error(why)
+	}
+}
+
+func TestAGuardActsWhenItsLocksmithIsGone(t *testing.T) {
+	g, line := post(t)
+	say(t, g, Order(process.Boottime()+time.Hour, time.Second))
+	g.Close()
+	pause, why := awaitTrouble(line)
+	if why == nil || pause != 4*time.Second {
+		t.Errorf("%v, pause %v", why, pause)
+	}
+}
+
+// A locksmith that was only late at ending the job says why; one that stood still does not.
+func TestOneEndIsToldOfOnce(t *testing.T) {
+	for said, want := range map[string]bool{Telling + Dismissal: true, Dismissal: false, Order(1, 1): false, "": false} {
+		g, line := post(t)
+		say(t, g, said)
+		if got := tells(line, 20*time.Millisecond); got != want {
+			t.Errorf("%q: %v", said, got)
+		}
+		g.Close()
+		if tells(line, time.Minute) {
+			t.Errorf("%q: a locksmith that is gone tells", said)
+		}
+	}
+}
+
+func TestAGuardActsInTimeWhenItsLocksmithIsSilent(t *testing.T) {
+	g, line := post(t)
+	say(t, g, Order(process.Boottime()+time.Hour, time.Second))
+	at := process.Boottime() + 50*time.Millisecond
+	say(t, g, Order(at, time.Millisecond)) // the last word counts
+	pause, why := awaitTrouble(line)
+	if why == nil || pause != time.Millisecond || process.Boottime() < at {
+		t.Errorf("%v, pause %v, %v early", why, pause, at-process.Boottime())
+	}
+}

@@ -1,0 +1,318 @@
+package lease
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/sysfile"
+)
+
+// heldLease is a place that is tended: its lease is renewed, and others' requests
+// are listened to.
+//
+// The times, as parts of the lease, counted from when the last renewal that went
+// well was sent: renewed every 1/3; after 2/3 without another the job is ended,
+// with pauses of 1/15 between the signals; after 5/6 the guard sees to it; after
+// the whole of it somebody else may hold the atom. A release is tried until then.
+type heldLease struct {
+	store  Store
+	tells  locker.Recorder
+	place  Place
+	record Record
+	end    chan<- time.Duration // Request.End
+	most   time.Duration        // Locker.Question
+	guard  *guard               // nil while only waiting
+
+	before  Last     // the last lock, when the place came to be the first
+	lessons []lesson // for the last lock that it leaves
+
+	ctx    context.Context // done once the place is given up or lost
+	cancel context.CancelFunc
+	tended sync.WaitGroup
+
+	renewed atomic.Int64 // boottime
+	holding atomic.Bool  // the atom, not a place in the line for it
+	ended   atomic.Bool  // the job was told to end, as the lease runs out or is gone
+	why     atomic.Value // error: why that is
+	asked   atomic.Bool  // the job was told to end, as a newcomer asked for it
+
+	tick policy.Tick // it may have claimed it
+
+	mu    sync.Mutex
+	slots []Place
+}
+
+// enter takes a place and begins to tend it; nil where there is none (Enter).
+// Where the atom is likely to be won at once the guard starts meanwhile.
+func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*heldLease, Snapshot, error) {
+	t := &heldLease{store: l.Store, tells: l.Recorder, record: record, end: r.End, most: l.question()}
+	if likely {
+		t.guard = startGuard(l.Recorder, record)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), l.question())
+	defer cancel()
+	sent := process.Boottime()
+	place, seen, err := l.Store.Enter(ctx, r.Atom.Name(), record, l.lease(), line)
+	if err != nil || place == nil {
+		t.guard.dismiss()
+		return nil, seen, err
+	}
+	t.place = place
+	t.renewed.Store(int64(sent))
+	t.ctx, t.cancel = context.WithCancel(l.context())
+	t.tended.Add(2)
+	go t.tend()
+	go t.listen()
+	return t, seen, nil
+}
+
+// acquired is the outcome where the place is the first.
+func (t *heldLease) acquired() locker.Outcome {
+	if t.guard == nil {
+		t.guard = startGuard(t.tells, t.record)
+	}
+	t.holding.Store(true)
+	t.guard.arm(t.until(5), t.place.Lease()/24)
+	return locker.Outcome{Verdict: locker.Acquired, Token: t.record.Token, Fence: strconv.FormatUint(t.place.Fence(), 10)}
+}
+
+// until is the boottime at which so many sixths of the lease have passed.
+func (t *heldLease) until(sixths time.Duration) time.Duration {
+	return time.Duration(t.renewed.Load()) + t.place.Lease()*sixths/6
+}
+
+// tend renews the lease until the place is given up or lost.
+func (t *heldLease) tend() {
+	defer t.tended.Done()
+	var failed error
+	for wait := t.dueIn(2); t.pause(wait); {
+		if failed != nil && t.dueIn(4) == 0 {
+			t.lose(failed)
+		}
+		failed = t.renew()
+		switch {
+		case failed == nil:
+			wait = t.dueIn(2)
+		case errors.Is(failed, ErrGone):
+			t.lose(failed)
+			return
+		default:
+			wait = t.place.Lease() / 30
+			if left := t.dueIn(4); left > 0 {
+				wait = min(wait, left)
+			}
+		}
+	}
+}
+
+// dueIn is how long it is until so many sixths of the lease have passed; 0: no time.
+func (t *heldLease) dueIn(sixths time.Duration) time.Duration {
+	return max(0, t.until(sixths)-process.Boottime())
+}
+
+// pause returns false once the place is given up.
+func (t *heldLease) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-t.ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// renew renews all leases. It takes no longer than there is time before the job
+// has to be ended; when that time has passed, a sixth of the lease.
+func (t *heldLease) renew() error {
+	most := t.dueIn(4)
+	if most == 0 {
+		most = t.place.Lease() / 6
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, most)
+	defer cancel()
+	sent := process.Boottime()
+	if err := t.place.Renew(ctx); err != nil {
+		return err
+	}
+	for _, slot := range t.slotted() {
+		// A slot that is lost lets one more of the program in: no reason to end
+		// the job.
+		_ = slot.Renew(ctx)
+	}
+	t.renewed.Store(int64(sent))
+	if t.holding.Load() {
+		t.guard.arm(t.until(5), t.place.Lease()/24)
+	}
+	return nil
+}
+
+// lose ends the job. In the line there is none, and a place that is not gone is not
+// given up. Where it is gone somebody else may have it by now: there is no time for
+// pauses then.
+func (t *heldLease) lose(why error) {
+	pause := t.place.Lease() / 15
+	if errors.Is(why, ErrGone) {
+		pause = time.Millisecond
+	}
+	switch {
+	case !t.holding.Load() && errors.Is(why, ErrGone):
+		t.cancel()
+	case t.holding.Load() && t.ended.CompareAndSwap(false, true):
+		t.why.Store(why)
+		t.tell(pause)
+	}
+}
+
+// lost is why an acquisition was lost: why the job was ended, and what became of the
+// release.
+func (t *heldLease) lost(released error) error {
+	why, ended := t.why.Load().(error)
+	switch {
+	case !ended || errors.Is(why, ErrGone) && errors.Is(released, ErrGone):
+		return cmp.Or(released, why)
+	case errors.Is(why, ErrGone):
+		return errors.Join(why, unnamed(released))
+	}
+	return errors.Join(fmt.Errorf("the lease could not be renewed: %w", why), unnamed(released))
+}
+
+// tell tells the job to end. One that has been told so already is being ended.
+func (t *heldLease) tell(pause time.Duration) {
+	select {
+	case t.end <- pause:
+	default:
+	}
+}
+
+// listen waits for a newcomer that asks for the job's end.
+func (t *heldLease) listen() {
+	defer t.tended.Done()
+	for {
+		pause, err := t.place.Asked(t.ctx)
+		if t.ctx.Err() != nil {
+			return
+		}
+		switch {
+		case err == nil:
+			t.asked.Store(true)
+			t.tell(pause)
+			return
+		case errors.Is(err, ErrGone):
+			t.lose(err)
+			return
+		}
+		if !t.pause(t.place.Lease() / 30) {
+			return
+		}
+	}
+}
+
+// answer tells those who ask why the job cannot be ended.
+func (t *heldLease) answer(why error) {
+	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
+	defer cancel()
+	t.record.Stuck = why.Error()
+	_, _ = t.place.Note(ctx, t.record) // without it they find out by themselves, later
+}
+
+func (t *heldLease) addSlot(slot Place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.slots = append(t.slots, slot)
+}
+
+func (t *heldLease) slotted() []Place {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]Place(nil), t.slots...)
+}
+
+// stamp is the last lock that this acquisition leaves; leave sets the times.
+func (t *heldLease) stamp() *Last {
+	last := &Last{Token: t.record.Token}
+	if !t.record.Atom.Exact() {
+		last.Memory.Atom = t.record.Atom
+	}
+	return last
+}
+
+// leave gives the place up, trying for as long as the lease lasts, which is not renewed
+// any more. What cannot be stamped is left all the same.
+func (t *heldLease) leave(stamp *Last) (left bool, err error) {
+	t.cancel()
+	for tried := false; ; tried = true {
+		err := t.tryLeave(stamp, t.dueIn(6))
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, ErrGone) && tried && t.dueIn(6) > 0:
+			return true, nil // the answer to an earlier try was lost on its way
+		case errors.Is(err, ErrGone):
+			return false, err
+		case stamp != nil && fault.KindOf(err) != fault.Unavailable:
+			left, _ := t.leave(nil)
+			return left, fmt.Errorf("the last run is not noted: %w", err)
+		case t.dueIn(6) == 0:
+			return false, fault.New(fault.Unavailable, locker.Title(t.record.Atom), "not released until the lease ran out, the last run may not be noted: "+err.Error())
+		}
+		time.Sleep(min(t.place.Lease()/30, t.dueIn(6)))
+	}
+}
+
+// unnamed is the error without its object, for where that is told already.
+func unnamed(err error) error {
+	if known, is := err.(*fault.Error); is {
+		return known.Err
+	}
+	return err
+}
+
+func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), min(t.most, most))
+	defer cancel()
+	switch {
+	case stamp == nil, stamp.Kept:
+		if err := t.disclaimTick(ctx); err != nil {
+			return err
+		}
+	default:
+		stamp.completes(t.record)
+	}
+	err := t.place.Leave(ctx, stamp)
+	for _, slot := range t.slotted() {
+		_ = slot.Leave(ctx, nil) // else it is free when its lease runs out
+	}
+	return err
+}
+
+// abandon gives up a place that was not won. One that cannot be given back now
+// is free when its lease runs out.
+func (t *heldLease) abandon() {
+	t.guard.dismiss() // there is no job
+	_ = t.tryLeave(nil, questionTimeout)
+	t.close()
+}
+
+// close ends the tending; the guard goes home.
+func (t *heldLease) close() {
+	t.cancel()
+	t.tended.Wait()
+	t.guard.dismiss()
+}
+
+// NodeName is what this machine calls itself, whatever the atom's host.
+func NodeName() (string, error) {
+	node, err := sysfile.NodeName()
+	return node, fault.Wrap("node name", err)
+}

@@ -1,0 +1,133 @@
+package lease
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/learn"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/record"
+)
+
+// What an atom has learned stands in its last lock, as in a lock directory. Only who
+// holds the atom writes that, and so writes the lessons of a run with its stamp, at the
+// end: what was there when it came to own the atom is still so. Of readers several hold
+// it: they look again, and of two that end at one moment one lesson may be lost.
+
+// lesson changes what an atom has learned.
+type lesson func(*learn.State)
+
+// learnFromAsking learns from how often this host has asked for the atom too soon since
+// it last completed, wherever that was.
+func (l *Locker) learnFromAsking(r *locker.Request, t *heldLease) {
+	if !r.Auto.IfElapsed || l.Log == nil {
+		return
+	}
+	tooSoon := l.AskedTooSoon(r.Atom, t.before.Completed)
+	t.lessons = append(t.lessons, func(s *learn.State) { s.Asked(tooSoon) })
+	if s := r.Learned; s.Asked(tooSoon) {
+		r.Resolve(s)
+	}
+}
+
+// learnFromRelease: only success tells how long a run takes. One that was ended at its
+// limit, by its own supervisor or as a newcomer asked for it, had all the time that it
+// was granted; one that was ended sooner, or whose end nobody tells of, teaches nothing.
+func (t *heldLease) learnFromRelease(r locker.ReleaseRequest) {
+	held := process.Boottime() - t.record.Boottime
+	switch {
+	case !t.record.Learn, r.Untold:
+	case r.Expired, r.Asked && held >= t.record.ExpireAfter:
+		t.lessons = append(t.lessons, func(s *learn.State) { s.Ended(held) })
+	case r.Asked, r.NoStamp, t.ended.Load():
+	case r.Signal == "" && r.Status.Value == 0:
+		t.lessons = append(t.lessons, func(s *learn.State) { s.Succeeded(held) })
+	}
+}
+
+// leaves is the last lock that this acquisition leaves, nil for the one that is there:
+// that of a run that has completed, or one of a run that does not count, with what it
+// has taught.
+func (t *heldLease) leaves(r locker.ReleaseRequest) *Last {
+	t.learnFromRelease(r)
+	last := t.before
+	if t.record.Shared {
+		last = t.lookAgain()
+	}
+	known := last.Memory.Learned
+	for _, teach := range t.lessons {
+		teach(&last.Memory.Learned)
+	}
+	if !r.NoStamp {
+		stamp := t.stamp()
+		stamp.keep(last)
+		return stamp
+	}
+	if last.Memory.Learned == known {
+		return nil
+	}
+	last.Kept = true
+	return &last
+}
+
+// lookAgain is the last lock now, or, where that cannot be seen, as it was.
+func (t *heldLease) lookAgain() Last {
+	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
+	defer cancel()
+	if seen, err := t.place.Look(ctx); err == nil {
+		return seen.Last
+	}
+	return t.before
+}
+
+// keep takes over from the last lock before what a run does not change.
+func (l *Last) keep(before Last) {
+	kept := before.Memory
+	kept.Atom, kept.Started = l.Memory.Atom, l.Memory.Started
+	l.Memory = kept
+}
+
+// Forget makes the atom NAME forget what it has learned, holding it for that moment.
+// One that is held is left (fault.Denied): its owner would write down again what it
+// has seen.
+func (l *Locker) Forget(name atom.Name) error {
+	own, err := forMoment(name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(l.context(), questionTimeout)
+	defer cancel()
+	place, seen, err := l.Store.Enter(ctx, name, own, DefaultLease, false)
+	if err != nil {
+		return err
+	}
+	if place == nil {
+		return fault.New(fault.Denied, l.Store.String()+" "+string(name), "is held: it can forget when that has ended")
+	}
+	last := seen.Last
+	last.Memory.Learned, last.Kept = learn.State{}, true
+	return place.Leave(ctx, &last)
+}
+
+// forMoment is the record of an atom that this process holds for no longer than a
+// question takes: its lease is not renewed.
+func forMoment(name atom.Name) (Record, error) {
+	owner, err := process.Of(os.Getpid())
+	if err != nil {
+		return Record{}, fault.Wrap("own process", err)
+	}
+	node, err := NodeName()
+	a, _ := name.Atom() // zero: not known
+	return Record{
+		Record: record.Record{
+			Owner: owner, Token: record.NewToken(), Atom: a,
+			Boottime: process.Boottime(), ExpireAfter: policy.DefaultExpireAfter,
+		},
+		Node: node, Taken: time.Now(), Lease: DefaultLease,
+	}, err
+}

@@ -1,0 +1,96 @@
+package lease
+
+import (
+	"context"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+)
+
+// ListTimeout is how long one step of a listing may take.
+const ListTimeout = questionTimeout
+
+// Listed is one atom, or slot, of a store as it was found.
+type Listed struct {
+	Name atom.Name
+	Snapshot
+	Behind []Record // who stands behind the first: who holds the atom together with it, and who waits, in their order
+	Err    error    // why its locks could not be read
+}
+
+// List looks at every atom and at every slot that is held, and writes nothing that
+// matters: what lockdir.Locker has in List and Slots.
+func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error) {
+	found, err := l.Store.List(l.context())
+	for i := range found {
+		switch f := &found[i]; {
+		case !f.Name.IsSlot():
+			entries = append(entries, l.entry(f))
+		case f.Held && f.Err == nil:
+			slots = append(slots, locker.Slot{Name: f.Name, Number: f.Name.SlotNumber(), View: l.viewOf(&f.Snapshot)})
+		}
+	}
+	return entries, slots, err
+}
+
+// entry is an atom as it was found. The first of the line holds it, and with one that
+// reads those who read as well, up to the first that wants it alone; the rest waits.
+func (l *Locker) entry(f *Listed) locker.Entry {
+	e := locker.Entry{Name: f.Name, Completed: f.Last.Completed, Err: f.Err}
+	if f.Err != nil {
+		return e
+	}
+	e.View = l.viewOf(&f.Snapshot)
+	if e.Active.Owner == policy.Waiter {
+		e.Waiting = append(e.Waiting, e.View)
+	}
+	if e.Record.Shared && e.Active.Owner != policy.Waiter {
+		e.Readers, e.View = []locker.View{e.View}, locker.View{}
+	}
+	for _, behind := range f.Behind {
+		next := l.viewOf(&Snapshot{Now: f.Now, Held: true, Owner: behind, Age: f.Now.Sub(behind.Taken)})
+		if behind.Shared && len(e.Readers) > 0 && len(e.Waiting) == 0 {
+			e.Readers = append(e.Readers, next)
+		} else {
+			e.Waiting = append(e.Waiting, next)
+		}
+	}
+	now := time.Now()
+	last, err := l.moved(&f.Snapshot, now)
+	e.Memory, e.Completed, e.Err = last.Memory, last.Completed, err
+	e.Last = locker.LastView(last, e.Holder().Record.FromStart, locker.Moment{Real: now})
+	return e
+}
+
+// viewOf is the active lock that was found, to whoever asks for nothing.
+func (l *Locker) viewOf(seen *Snapshot) (v locker.View) {
+	if !seen.Held {
+		return v
+	}
+	v.Active = policy.Active{Held: true, Age: max(0, seen.Age), Empty: seen.Bare}
+	if seen.Bare {
+		v.Silent, v.Record.Token = seen.Silent, seen.Owner.Token
+		return v
+	}
+	l.describe(&v, seen)
+	return v
+}
+
+// Completed is when the atom last completed, zero for never, and the time, both by this
+// machine's clock.
+func (l *Locker) Completed(a atom.Atom) (completed, now time.Time, err error) {
+	ctx, cancel := context.WithTimeout(l.context(), questionTimeout)
+	defer cancel()
+	seen, err := l.Store.Look(ctx, a.Name(), false)
+	if err == nil {
+		err = a.CheckFound(l.Store.String()+" "+string(a.Name()), seen.Last.Memory.Atom)
+	}
+	if err != nil {
+		return time.Time{}, time.Time{}, err
+	}
+	now = time.Now()
+	last, err := l.moved(&seen, now)
+	return last.Completed, now, err
+}

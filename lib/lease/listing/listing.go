@@ -1,0 +1,178 @@
+// Package listing is what a store beyond this machine holds, told from one program to
+// another: the locksmith, which links the stores' clients, writes it to a pipe, and
+// adlock-report, which shows it, reads it as it reads a lock directory. It is one
+// object of JSON a line; the last line says that nothing is missing, or what went wrong.
+package listing
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/record"
+)
+
+// line is one line: it says one of these.
+type line struct {
+	Entry *entry   `json:",omitempty"`
+	Slot  *entry   `json:",omitempty"`
+	Error *failure `json:",omitempty"`
+	End   bool     `json:",omitempty"`
+}
+
+// entry is a locker.Entry, or a locker.Slot.
+type entry struct {
+	Name      atom.Name
+	Completed time.Time
+	Last      policy.Last
+	Memory    []byte `json:",omitempty"`
+	Lock      lock
+	Readers   []lock   `json:",omitempty"`
+	Waiting   []lock   `json:",omitempty"`
+	Error     *failure `json:",omitempty"`
+}
+
+// lock is what a locker.View says of an active lock.
+type lock struct {
+	Active policy.Active
+	Record []byte `json:",omitempty"` // as it stands in a file; none: it does not say whose it is
+	Node   string `json:",omitempty"`
+	Silent bool   `json:",omitempty"`
+}
+
+// failure is a fault.Error.
+type failure struct {
+	Kind           fault.Kind
+	Object, Reason string
+}
+
+// Write tells what was found, or why nothing was.
+func Write(to io.Writer, entries []locker.Entry, slots []locker.Slot, failed error) error {
+	out := json.NewEncoder(to)
+	if failed != nil {
+		return out.Encode(line{Error: failureOf(failed)})
+	}
+	for i := range entries {
+		e := &entries[i]
+		text := entry{
+			Name: e.Name, Completed: e.Completed, Last: e.Last, Memory: e.Memory.Bytes(), Lock: lockOf(e.View),
+			Readers: locksOf(e.Readers), Waiting: locksOf(e.Waiting), Error: failureOf(e.Err),
+		}
+		if err := out.Encode(line{Entry: &text}); err != nil {
+			return err
+		}
+	}
+	for _, s := range slots {
+		if err := out.Encode(line{Slot: &entry{Name: s.Name, Lock: lockOf(s.View)}}); err != nil {
+			return err
+		}
+	}
+	return out.Encode(line{End: true})
+}
+
+// Read reads what Write has written. One that is cut short is an error.
+func Read(from io.Reader) (entries []locker.Entry, slots []locker.Slot, err error) {
+	for in := json.NewDecoder(from); ; {
+		var l line
+		if err := in.Decode(&l); err != nil {
+			return nil, nil, errCut
+		}
+		switch {
+		case l.Error != nil:
+			return nil, nil, l.Error.fault()
+		case l.Entry != nil:
+			e, err := l.Entry.read()
+			if err != nil {
+				return nil, nil, err
+			}
+			entries = append(entries, e)
+		case l.Slot != nil:
+			v, err := l.Slot.Lock.view()
+			if err != nil {
+				return nil, nil, err
+			}
+			slots = append(slots, locker.Slot{Name: l.Slot.Name, Number: l.Slot.Name.SlotNumber(), View: v})
+		case l.End:
+			return entries, slots, nil
+		}
+	}
+}
+
+// errCut: whoever writes has died, or is of another version.
+var errCut = errors.New("the listing of the store is cut short or of an unknown format")
+
+func (e *entry) read() (locker.Entry, error) {
+	memory, err := record.ParseMemory(e.Memory)
+	if err != nil {
+		return locker.Entry{}, errCut
+	}
+	v, err := e.Lock.view()
+	if err != nil {
+		return locker.Entry{}, err
+	}
+	v.Last, v.Memory = e.Last, memory
+	found := locker.Entry{Name: e.Name, Completed: e.Completed, View: v}
+	if e.Error != nil {
+		found.Err = e.Error.fault()
+	}
+	if found.Readers, err = views(e.Readers); err == nil {
+		found.Waiting, err = views(e.Waiting)
+	}
+	return found, err
+}
+
+func lockOf(v locker.View) lock {
+	l := lock{Active: v.Active, Node: v.Node, Silent: v.Silent}
+	if v.Active.Held && !v.Active.Empty {
+		l.Record = v.Record.Bytes()
+	}
+	return l
+}
+
+func locksOf(views []locker.View) (all []lock) {
+	for _, v := range views {
+		all = append(all, lockOf(v))
+	}
+	return all
+}
+
+func (l lock) view() (locker.View, error) {
+	v := locker.View{Active: l.Active, Node: l.Node, Silent: l.Silent}
+	if l.Record == nil {
+		return v, nil
+	}
+	var content record.Content
+	if v.Record, content = record.Parse(l.Record); content != record.Full {
+		return v, errCut
+	}
+	return v, nil
+}
+
+func views(locks []lock) (all []locker.View, err error) {
+	for _, l := range locks {
+		v, err := l.view()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+func failureOf(err error) *failure {
+	var known *fault.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return &failure{known.Kind, known.Object, known.Err.Error()}
+	}
+	return &failure{fault.KindOf(err), "store", err.Error()}
+}
+
+func (f *failure) fault() error { return fault.New(f.Kind, f.Object, f.Reason) }

@@ -1,0 +1,387 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/lease/guarding"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/record"
+)
+
+// questionTimeout is how long one question to the store may take before it counts as
+// unreachable, where nothing else is said.
+const questionTimeout = 5 * time.Second
+
+// Locker takes and releases atoms of a store: what lockdir.Locker is for a lock
+// directory. It holds one atom at a time, and is used by one goroutine.
+type Locker struct {
+	Store Store
+	locker.Recorder
+	Lease time.Duration // 0: DefaultLease
+
+	// Question is how long one question to the store may take; 0: five seconds.
+	Question time.Duration
+
+	// Context, when it is done, ends the waiting for an atom. May be nil.
+	Context context.Context
+
+	// Ancestor says whether a process of this machine is an ancestor of the one
+	// that asks, where that is not this process. May be nil.
+	Ancestor func(pid int) bool
+
+	// Waits is told for whom the newcomer waits, before each wait. May be nil.
+	Waits func(locker.Outcome)
+
+	held   *heldLease
+	silent bool // the last attempt was denied for the sake of one that seems to be dead
+}
+
+var _ locker.Locker = (*Locker)(nil)
+
+// RecordCommand, RecordMembers and BeingEnded have nothing to do: a lease goes with
+// its owner, and nobody else ends the owner's job.
+func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
+	return nil
+}
+
+// RecordMembers: see RecordCommand.
+func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
+	return nil
+}
+
+// BeingEnded: see RecordCommand.
+func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) { return false, nil }
+
+func (l *Locker) context() context.Context {
+	if l.Context == nil {
+		return context.Background()
+	}
+	return l.Context
+}
+
+func (l *Locker) question() time.Duration { return max(questionTimeout, l.Question) }
+
+func (l *Locker) lease() time.Duration {
+	if l.Lease <= 0 {
+		return DefaultLease
+	}
+	return l.Lease
+}
+
+// Take takes the atom or says why not, as lockdir.Locker does. An owner that has
+// expired is asked to end its job; LeaveExpired means nothing here.
+func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
+	if err := r.Atom.Check(); err != nil {
+		return locker.Outcome{}, err
+	}
+	defer r.Line.Clear()
+	for wait := locker.NewWaiting(&r); ; {
+		outcome, err := l.attempt(&r, wait)
+		if gone := l.context().Err(); gone != nil && outcome.Verdict != locker.Acquired {
+			return locker.Outcome{}, fault.Wrap(l.Store.String(), gone)
+		}
+		if errors.Is(err, ErrGone) {
+			// A new place is needed. Where somebody has removed all that there was,
+			// the owner needs time to learn of it.
+			l.pause(min(l.lease(), max(0, wait.Left())))
+			continue
+		}
+		if errors.Is(err, ErrCrowded) && wait.Left() > 0 {
+			l.pause(l.nap(wait, outcome))
+			continue
+		}
+		if err == nil && l.silent && (outcome.Verdict == locker.Busy || outcome.Verdict == locker.Full) {
+			l.showSilent(&r, outcome)
+			l.pause(l.lease() / 30)
+			continue
+		}
+		if err == nil && wait.Worthwhile(outcome) {
+			l.show(&r, wait, outcome)
+			l.pause(l.nap(wait, outcome))
+			continue
+		}
+		l.Denied(&r, outcome, err, wait.Spent())
+		return outcome, err
+	}
+}
+
+// show tells a person, and whoever else wants to know, for whom the newcomer waits.
+func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) {
+	if l.Waits != nil {
+		l.Waits(o)
+	}
+	wait.Show(r, o)
+}
+
+// showSilent tells a person that the newcomer watches whether an owner is dead, wait or
+// no wait: a run would be left out where it is.
+func (l *Locker) showSilent(r *locker.Request, o locker.Outcome) {
+	r.Line.Show(func() string {
+		return locker.Title(r.Atom) + ": " + string(o.Verdict) + ", and there is no sign of life: watching for as long as a lease"
+	})
+}
+
+// pause returns early where nobody waits any more.
+func (l *Locker) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-l.context().Done():
+	case <-timer.C:
+	}
+}
+
+// nap is for what nobody can wait for in a line: a slot, the time to pass.
+func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
+	nap := 200*time.Millisecond + rand.N(800*time.Millisecond)
+	if o.Verdict == locker.TooSoon {
+		nap = o.Recheck + time.Millisecond
+	}
+	return min(nap, wait.Left())
+}
+
+// attempt is figure 3 of the 1997 paper; the denials that are cheap come before
+// anything is written.
+func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.question())
+	defer cancel()
+	seen, err := l.Store.Look(ctx, r.Atom.Name(), r.Shared)
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	v, err := l.view(r, &seen)
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	if v.Last.Future {
+		l.FutureStamp(r, v.Last)
+	}
+	d := decide(r, &v)
+	l.silent = d.Step == policy.Busy && seen.Silent
+	if d.Step == policy.TooSoon || d.Step == policy.Busy && wait.Left() <= 0 {
+		return r.Denied(d, &v), nil
+	}
+	return l.stand(r, wait, d.Step)
+}
+
+// stand takes a place at the atom, and keeps it where the atom is won.
+func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step) (locker.Outcome, error) {
+	line := wait.Left() > 0 || step != policy.Acquire && step != policy.Busy
+	own, err := newRecord(r, l.lease())
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	t, seen, err := l.enter(r, own, line, step == policy.Acquire)
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	if t == nil { // somebody was faster
+		v, err := l.view(r, &seen)
+		return r.Denied(decide(r, &v).With(policy.Busy), &v), err
+	}
+	q := queue{Locker: l, r: r, wait: wait, held: t, seen: seen}
+	outcome, err := q.stand()
+	if err == nil && outcome.Verdict == locker.Acquired {
+		outcome, err = l.takeSlot(r, t, outcome)
+	}
+	if err == nil && outcome.Verdict == locker.Acquired {
+		err = t.guard.ready()
+	}
+	if err == nil && outcome.Verdict == locker.Acquired && t.dueIn(2) == 0 {
+		err = t.renew() // the job is to begin with a lease that is not half over
+	}
+	outcome, err = r.ClaimTick(outcome, err, func() (bool, error) { return t.claimTick(r) })
+	if err != nil || outcome.Verdict != locker.Acquired {
+		t.abandon()
+		return outcome, err
+	}
+	l.held, t.before = t, q.seen.Last
+	l.learnFromAsking(r, t)
+	outcome.ExpireAfter = r.Limits.ExpireAfter
+	l.Acquired(r, t.record.Record)
+	return outcome, nil
+}
+
+func newRecord(r *locker.Request, lease time.Duration) (Record, error) {
+	node, err := NodeName()
+	now := process.Boottime()
+	return Record{
+		Record: record.Record{
+			Owner: r.Owner, Job: r.Job, Token: record.NewToken(), Atom: r.Atom,
+			Boottime: now, Asked: r.AskedBefore(now), IfElapsed: r.Limits.IfElapsed, ExpireAfter: r.Limits.ExpireAfter,
+			Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto.Any(),
+		},
+		Node: node, Taken: time.Now(), Lease: lease,
+	}, err
+}
+
+// view is what policy decides on.
+func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
+	object := l.Store.String() + " " + string(r.Atom.Name())
+	if err := r.Atom.CheckFound(object, seen.Last.Memory.Atom); err != nil {
+		return locker.View{}, err
+	}
+	last, now, err := l.here(r, seen)
+	if err != nil {
+		return locker.View{}, err
+	}
+	v := r.ViewOf(last, now)
+	if v.TickUsed, err = l.usedTick(r); err != nil {
+		return locker.View{}, err
+	}
+	if !seen.Held {
+		return v, nil
+	}
+	if seen.Bare {
+		v.Active = policy.Active{Held: true, Age: seen.Age, Empty: true}
+		return v, nil
+	}
+	v.Active = policy.Active{Held: true, Age: seen.Age - now.Real.Sub(now.Figure())}
+	if err := r.Atom.CheckFound(object, seen.Owner.Atom); err != nil {
+		return v, err
+	}
+	l.describe(&v, seen)
+	return v, nil
+}
+
+// describe says of the active lock whose it is.
+func (l *Locker) describe(v *locker.View, seen *Snapshot) {
+	v.Record, v.Node, v.Silent = seen.Owner.Record, seen.Owner.Node, seen.Silent
+	v.Active.Asked, v.Active.Patience = seen.Owner.ExpireAfter, seen.Owner.Patience
+	v.Active.Owner = l.ownerOf(seen)
+	if seen.Owner.Taken.IsZero() {
+		v.Active.Age = 0 // it waits itself
+	}
+}
+
+// ownerOf: what can be known here counts, be it the owner's death or that it is
+// an ancestor; for any other the lease answers.
+func (l *Locker) ownerOf(seen *Snapshot) policy.Owner {
+	if seen.Lapsed {
+		return policy.Gone
+	}
+	switch owner := locker.OwnerOf(seen.Owner.KnownJob(-1)); {
+	case owner == policy.Gone, owner == policy.Ancestor:
+		return owner
+	case owner == policy.Lives && l.Ancestor != nil && l.Ancestor(seen.Owner.Owner.PID):
+		return policy.Ancestor
+	case seen.Owner.Taken.IsZero():
+		return policy.Waiter
+	}
+	return policy.Lives
+}
+
+func decide(r *locker.Request, v *locker.View) policy.Decision {
+	return policy.Decide(r.Terms(), policy.Situation{Last: v.Last, Active: v.Active, TickUsed: v.TickUsed})
+}
+
+// takeSlot takes one of the program's slots, where the request limits them, on a
+// lease of its own. Atoms that one owner nests share one slot.
+func (l *Locker) takeSlot(r *locker.Request, t *heldLease, acquired locker.Outcome) (locker.Outcome, error) {
+	for n := 1; n <= r.Slots; n++ {
+		taken, err := l.trySlot(r, t, r.Atom.Slot(n))
+		if taken || err != nil {
+			return acquired, err
+		}
+	}
+	if r.Slots == 0 {
+		return acquired, nil
+	}
+	return r.Full(), nil
+}
+
+func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.question())
+	defer cancel()
+	seen, err := l.Store.Look(ctx, name, false)
+	if err != nil || seen.Held && seen.Owner.Owner.Same(r.Owner) {
+		return err == nil, err
+	}
+	if seen.Held && !seen.Lapsed {
+		l.silent = l.silent || seen.Silent
+		return false, nil
+	}
+	own := t.record
+	own.Shared, own.ExpireAfter, own.Patience = false, r.Terms().ForSlot().ExpireAfter, 0
+	place, seen, err := l.Store.Enter(ctx, name, own, l.lease(), seen.Lapsed)
+	if place != nil && seen.Lapsed {
+		if err = place.Pass(ctx, seen.Owner.Token, nil); err == nil {
+			seen, err = place.Look(ctx)
+		}
+	}
+	if err == nil && place != nil && !seen.Held {
+		t.addSlot(place)
+		return true, nil
+	}
+	if place != nil {
+		_ = place.Leave(ctx, nil) // else it is passed when its lease has run out
+	}
+	return false, err
+}
+
+// Release stamps the last lock and gives the atom back, in one step. It keeps
+// trying while the lease lasts; a lease that is gone is an error of the
+// kind fault.Denied (lost), a store that does not answer one of fault.Unavailable.
+func (l *Locker) Release(r locker.ReleaseRequest) error {
+	t := l.held
+	if t == nil {
+		return fault.New(fault.Usage, l.Store.String(), "nothing is held")
+	}
+	l.held = nil
+	defer t.close()
+	if t.ended.Load() {
+		t.guard.say(guarding.Telling)
+	}
+	t.guard.dismiss() // the job is over
+	r.Token, r.Asked = t.record.Token, t.asked.Load()
+	left, err := t.leave(t.leaves(r))
+	if t.ended.Load() || errors.Is(err, ErrGone) {
+		return l.Lost(locker.Title(t.record.Atom), r, t.record.Atom, &t.record.Record, t.lost(err))
+	}
+	if left {
+		l.Released(r, t.record.Record, err)
+	}
+	return err
+}
+
+// Linger keeps the atom while what is left of a job that could not be ended
+// lives, and tells those who ask why. It returns, with true, when alive says no.
+func (l *Locker) Linger(why error, alive func() bool) bool {
+	t := l.held
+	t.answer(why)
+	for alive() {
+		time.Sleep(time.Second)
+	}
+	return true
+}
+
+// DryRun says whether the request would be granted now, and why; it writes nothing.
+func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.question())
+	defer cancel()
+	seen, err := l.Store.Look(ctx, r.Atom.Name(), r.Shared)
+	if err != nil {
+		return false, "", err
+	}
+	v, err := l.view(r, &seen)
+	if err != nil {
+		return false, "", err
+	}
+	s := policy.Situation{Last: v.Last, Active: v.Active, TickUsed: v.TickUsed}
+	for n := 1; n <= r.Slots; n++ {
+		slot, err := l.Store.Look(ctx, r.Atom.Slot(n), false)
+		if err != nil {
+			return false, "", err
+		}
+		s.Slots = append(s.Slots, policy.Active{Held: slot.Held && !slot.Lapsed, Owner: policy.Lives})
+	}
+	d := policy.Decide(r.Terms(), s)
+	return d.Step.Granted(), d.Reason(), nil
+}

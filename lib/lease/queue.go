@@ -1,0 +1,244 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+)
+
+// queue is one newcomer in front of an atom.
+type queue struct {
+	*Locker
+	r    *locker.Request
+	wait locker.Waiting
+	held *heldLease
+	seen Snapshot
+
+	noted bool     // the place says that it waits
+	asked *request // the owner that has been asked to make way
+}
+
+// request is what was asked of an owner, and what was known then.
+type request struct {
+	view  locker.View
+	step  policy.Step
+	stamp string        // the token of the stamp that follows
+	until time.Duration // boottime
+}
+
+// stand waits for the place's turn. A question that is cut short as the place was lost
+// meanwhile is no trouble with the store.
+func (q *queue) stand() (locker.Outcome, error) {
+	outcome, err := q.advance()
+	if err != nil && q.held.ctx.Err() != nil {
+		err = ErrGone
+	}
+	return outcome, err
+}
+
+// advance decides again after each change in front of the place.
+func (q *queue) advance() (locker.Outcome, error) {
+	for {
+		v, err := q.view(q.r, &q.seen)
+		if err != nil {
+			return locker.Outcome{}, err
+		}
+		q.forgive(&v)
+		d := decide(q.r, &v)
+		switch d.Step {
+		case policy.Acquire:
+			done, err := q.won()
+			if done || err != nil {
+				return q.acquired(), err
+			}
+			continue
+		case policy.TooSoon:
+			return q.r.Denied(d, &v), nil
+		case policy.Expire:
+			if outcome, err := q.ask(&v); err != nil {
+				return outcome, err
+			}
+		case policy.Reclaim, policy.Unempty:
+			if err := q.pass(d.Step, &v); err != nil {
+				return locker.Outcome{}, err
+			}
+			continue
+		default:
+			if q.wait.Left() <= 0 && !q.making() {
+				return q.r.Denied(d, &v), nil
+			}
+		}
+		if err := q.await(q.r.Denied(d.With(policy.Busy), &v)); err != nil {
+			return locker.Outcome{}, err
+		}
+	}
+}
+
+// making: an owner was asked to make way and has not done so yet.
+func (q *queue) making() bool {
+	return q.asked != nil && q.seen.Held && q.seen.Owner.Token == q.asked.view.Record.Token
+}
+
+// forgive: the stamp that follows the end of an owner which we asked to make way
+// must not deny us the atom. What was known before still counts.
+func (q *queue) forgive(v *locker.View) {
+	if q.asked != nil && q.seen.Last.Token == q.asked.stamp {
+		v.Last = q.asked.view.Last
+	}
+}
+
+// won: nobody is in front any more. A place that has waited says so first, as
+// its age begins now, and looks again while it is sure to be the owner.
+func (q *queue) won() (done bool, err error) {
+	if !q.noted {
+		return true, nil
+	}
+	q.noted = false
+	q.held.record.Taken, q.held.record.Boottime = time.Now(), process.Boottime()
+	q.held.record.Asked = q.r.AskedBefore(q.held.record.Boottime)
+	q.held.record.IfElapsed, q.held.record.ExpireAfter = q.r.Limits.IfElapsed, q.r.Limits.ExpireAfter
+	q.seen, err = q.note(q.held.record)
+	return false, err
+}
+
+func (q *queue) acquired() locker.Outcome {
+	if q.asked != nil {
+		q.Replaced(q.r, q.asked.step, &q.asked.view)
+	}
+	return q.held.acquired()
+}
+
+// ask asks an owner that has expired to end its job. One that neither does so
+// nor loses its lease is stuck.
+func (q *queue) ask(v *locker.View) (locker.Outcome, error) {
+	if why := q.seen.Owner.Stuck; why != "" {
+		return q.r.Stuck(locker.Title(q.r.Atom), v, errors.New(why), "")
+	}
+	if q.making() {
+		if process.Boottime() > q.asked.until {
+			return q.r.Stuck(locker.Title(q.r.Atom), v, errors.New("its locksmith on "+q.seen.Owner.Node+" neither ends it nor lets go"), "")
+		}
+		return locker.Outcome{}, nil
+	}
+	q.asked = &request{*v, policy.Expire, q.seen.Owner.Token, process.Boottime() + 3*(q.r.Pause+time.Second) + 2*q.held.place.Lease() + q.question()}
+	q.Expiring(q.r, v)
+	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
+	defer cancel()
+	return locker.Outcome{}, q.held.place.Ask(ctx, q.seen.Owner.Token, q.r.Pause)
+}
+
+// pass goes past an owner that is dead, and stamps for it; or past a lock that
+// never said whose it is.
+func (q *queue) pass(step policy.Step, v *locker.View) error {
+	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
+	defer cancel()
+	var stamp *Last
+	switch {
+	case step == policy.Unempty:
+		q.Emptied(q.r, v)
+	case !q.seen.Owner.Taken.IsZero(): // else it waited, and never ran
+		q.asked = &request{view: *v, step: step}
+		stamp = q.held.stamp()
+		stamp.keep(q.seen.Last)
+		// The stamp has our own token: an owner that had released before it died
+		// has left one with its own, and that counts.
+		stamp.Completed = time.Now()
+		stamp.Memory.Started = stamp.Completed.Add(-q.seen.Age - q.seen.Owner.Asked)
+		q.asked.stamp = stamp.Token
+	}
+	if err := q.held.place.Pass(ctx, q.seen.Owner.Token, stamp); err != nil {
+		return err
+	}
+	var err error
+	q.seen, err = q.held.place.Look(ctx)
+	return err
+}
+
+// await waits until it is worth looking again, and looks.
+func (q *queue) await(busy locker.Outcome) error {
+	if !q.noted {
+		record := q.held.record
+		record.Taken = time.Time{}
+		if _, err := q.note(record); err != nil {
+			return err
+		}
+		q.noted = true
+	}
+	q.show(busy)
+	ctx, cancel := context.WithTimeout(q.held.ctx, q.most(busy))
+	err := q.held.place.Await(ctx)
+	cancel()
+	if err != nil {
+		err = q.outlast(err)
+	}
+	if err == nil {
+		err = q.lookAgain()
+	}
+	return err
+}
+
+// show tells for whom the place waits: one that was asked to make way, one that waits
+// itself, which does not expire, or an owner.
+func (q *queue) show(busy locker.Outcome) {
+	if q.making() {
+		who, _ := busy.Owner()
+		q.r.Line.Show(func() string { return locker.Title(q.r.Atom) + ": " + who + " was asked to end its job" })
+		return
+	}
+	if q.seen.Owner.Taken.IsZero() {
+		busy.Recheck = 0
+	}
+	q.Locker.show(q.r, q.wait, busy)
+}
+
+// most is how long to wait before looking whatever happens.
+func (q *queue) most(busy locker.Outcome) time.Duration {
+	if q.making() {
+		return min(q.held.place.Lease(), max(q.asked.until-process.Boottime(), time.Second))
+	}
+	most := q.wait.Left()
+	if recheck := busy.Recheck; recheck > 0 {
+		most = min(most, recheck+time.Millisecond)
+	}
+	return max(most, time.Millisecond)
+}
+
+// lookAgain looks, for as long as the lease on the place lasts.
+func (q *queue) lookAgain() error {
+	for {
+		ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
+		seen, err := q.held.place.Look(ctx)
+		cancel()
+		if err == nil {
+			q.seen = seen
+			return nil
+		}
+		if err = q.outlast(err); err != nil {
+			return err
+		}
+	}
+}
+
+// outlast forgives a store that is out of reach for a while, where there is time
+// to wait.
+func (q *queue) outlast(err error) error {
+	if q.held.ctx.Err() != nil {
+		return ErrGone
+	}
+	if fault.KindOf(err) != fault.Unavailable || errors.Is(err, ErrGone) || q.wait.Left() <= 0 {
+		return err
+	}
+	time.Sleep(min(time.Second, q.wait.Left()))
+	return nil
+}
+
+func (q *queue) note(record Record) (Snapshot, error) {
+	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
+	defer cancel()
+	return q.held.place.Note(ctx, record)
+}

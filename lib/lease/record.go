@@ -1,0 +1,118 @@
+package lease
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"adlock/lib/fault"
+	"adlock/lib/record"
+)
+
+// Record is the content of an active lock in a store: that of one in a lock
+// directory, and what only matters between machines.
+type Record struct {
+	record.Record
+	Node  string        // the machine's own name; the atom's host may be shared by several
+	Taken time.Time     // when it came to own the atom; zero: it waits for it
+	Lease time.Duration // how long it may keep silent
+	Stuck string        // why its job cannot be ended, where that was asked for
+}
+
+// Bytes returns the record as it stands in the store: the lines of a lock in a
+// directory, and more behind them.
+func (r Record) Bytes() []byte {
+	var text strings.Builder
+	text.Write(r.Record.Bytes())
+	line := func(key, value string) { text.WriteString(key + "=" + value + "\n") }
+	line("node", strconv.Quote(r.Node))
+	if !r.Taken.IsZero() {
+		line("taken", r.Taken.UTC().Format(time.RFC3339Nano))
+	}
+	line("lease", r.Lease.String())
+	if r.Stuck != "" {
+		line("stuck", strconv.Quote(r.Stuck))
+	}
+	return []byte(text.String())
+}
+
+// ParseRecord reads what Bytes wrote; object names it in the error (74).
+func ParseRecord(object string, content []byte) (Record, error) {
+	head, rest := record.Split(content)
+	inDirectory, found := record.Parse(head)
+	r := Record{Record: inDirectory}
+	var err error
+	for line := range strings.Lines(string(rest)) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		var wrong error
+		switch key {
+		case "node":
+			r.Node, wrong = strconv.Unquote(value)
+		case "taken":
+			r.Taken, wrong = time.Parse(time.RFC3339Nano, value)
+		case "lease":
+			r.Lease, wrong = time.ParseDuration(value)
+		case "stuck":
+			r.Stuck, wrong = strconv.Unquote(value)
+		}
+		if wrong != nil {
+			err = wrong
+		}
+	}
+	if err != nil || found != record.Full {
+		return Record{}, unknownFormat(object)
+	}
+	return r, nil
+}
+
+// Bytes returns the last lock as it stands in the store: when it was stamped, as
+// not every store has a clock to ask, by whom, and the lines of one in a directory.
+func (l Last) Bytes() []byte {
+	head := completedKey + "=" + l.Completed.UTC().Format(time.RFC3339Nano) + "\n" + tokenKey + "=" + l.Token + "\n"
+	if l.Clock != "" {
+		head += clockKey + "=" + l.Clock + "\n"
+	}
+	if l.Kept {
+		head += keptKey + "=yes\n"
+	}
+	return append([]byte(head), l.Memory.Bytes()...)
+}
+
+// The keys that only a last lock in a store has.
+const (
+	completedKey = "completed"
+	tokenKey     = "token"
+	clockKey     = "clock"
+	keptKey      = "kept"
+)
+
+// ParseLast reads what Bytes wrote, whatever the order of the lines; object names
+// it in the error (fault.IO).
+func ParseLast(object string, content []byte) (l Last, err error) {
+	var memory []byte
+	for line := range strings.Lines(string(content)) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		switch key {
+		case completedKey:
+			if l.Completed, err = time.Parse(time.RFC3339Nano, value); err != nil {
+				return Last{}, unknownFormat(object)
+			}
+		case tokenKey:
+			l.Token = value
+		case clockKey:
+			l.Clock = value
+		case keptKey:
+			l.Kept = value == "yes"
+		default:
+			memory = append(memory, line...)
+		}
+	}
+	if l.Memory, err = record.ParseMemory(memory); err != nil {
+		return Last{}, unknownFormat(object)
+	}
+	return l, nil
+}
+
+func unknownFormat(object string) error {
+	return fault.New(fault.IO, object, "is cut short or of an unknown format")
+}

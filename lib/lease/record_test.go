@@ -1,0 +1,44 @@
+package lease
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/process"
+	"adlock/lib/record"
+)
+
+var odd = atom.Atom{Program: "p", Host: "h", Operator: "o\n=\"", Operand: "\xff x"}
+
+func TestWhatIsWrittenIsReadBack(t *testing.T) {
+	r := Record{
+		Record: record.Record{
+			Owner: process.Identity{PID: 7, Start: 8, Boot: "b"}, Token: record.NewToken(), Atom: odd,
+			Boottime: time.Second, ExpireAfter: time.Hour, Shared: true,
+		},
+		Node: "a \"node\"\n", Taken: time.Unix(5, 6).UTC(), Lease: time.Minute, Stuck: "process 7: no\nway",
+	}
+	got, err := ParseRecord("x", r.Bytes())
+	if err != nil || !reflect.DeepEqual(got, r) {
+		t.Errorf("%v\n%+v\n%+v", err, got, r)
+	}
+	l := Last{Token: "t", Kept: true}
+	l.Completed, l.Memory.Started, l.Memory.Atom = time.Unix(9, 1).UTC(), time.Unix(8, 1).UTC(), odd
+	read, err := ParseLast("x", l.Bytes())
+	if err != nil || !reflect.DeepEqual(read, l) {
+		t.Errorf("%v\n%+v\n%+v", err, read, l)
+	}
+}
+
+func TestARecordCutShortAnywhereIsNotBelieved(t *testing.T) {
+	whole := Record{Record: record.Record{Owner: process.Identity{PID: 7}, Token: "t", Atom: odd}, Node: "n"}.Bytes()
+	end := strings.Index(string(whole), "end=\n") + len("end=\n")
+	for n := range end {
+		if _, err := ParseRecord("x", whole[:n]); err == nil {
+			t.Fatalf("%q was read", whole[:n])
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package lease
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"adlock/lib/fault"
+)
+
+// NoAnswer is all that is known of a server that keeps silent.
+const NoAnswer = "no answer in time"
+
+// Words says in plain words what keeps a server from being talked to, whatever the
+// protocol. It is certain where another try would end in the same way, so that nobody
+// needs to wait for one.
+func Words(err error) (reason string, certain bool) {
+	var (
+		authority x509.UnknownAuthorityError
+		invalid   x509.CertificateInvalidError
+		host      x509.HostnameError
+		record    tls.RecordHeaderError
+		name      *net.DNSError
+		said      *net.OpError
+	)
+	switch {
+	case errors.As(err, &authority):
+		return "the authority that signed its certificate is not known here", true
+	case errors.As(err, &invalid):
+		return invalidity(invalid), true
+	case errors.As(err, &host):
+		return "its certificate is for " + subjects(host.Certificate) + " and not for " + host.Host, true
+	case errors.As(err, &record):
+		return "does not speak TLS", true
+	case errors.As(err, &said) && said.Op == "remote error":
+		return alert(said.Err.Error()), true
+	case errors.As(err, &name) && name.IsNotFound:
+		return name.Name + ": no such host", true
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused", true
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "closes the connection", false
+	case isTimeout(err):
+		return NoAnswer, false
+	}
+	return err.Error(), false
+}
+
+func isTimeout(err error) bool {
+	var network net.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &network) && network.Timeout()
+}
+
+// invalidity is what is wrong with a certificate whatever its authority and its host.
+func invalidity(err x509.CertificateInvalidError) string {
+	const day = "2006-01-02"
+	switch {
+	case err.Reason != x509.Expired:
+		return "its certificate is not valid: " + strings.TrimPrefix(err.Error(), "x509: ")
+	case time.Now().Before(err.Cert.NotBefore):
+		return "its certificate is not valid before " + err.Cert.NotBefore.Format(day) + ", or the clock here is wrong"
+	}
+	return "its certificate expired on " + err.Cert.NotAfter.Format(day)
+}
+
+// subjects are the hosts that a certificate is for.
+func subjects(c *x509.Certificate) string {
+	names := c.DNSNames
+	for _, address := range c.IPAddresses {
+		names = append(names, address.String())
+	}
+	if len(names) == 0 {
+		return "nobody"
+	}
+	return strings.Join(names, ", ")
+}
+
+// alert is why a server has ended the handshake (RFC 8446, 6.2), in the words of
+// crypto/tls, which has no others for it.
+func alert(text string) string {
+	text = strings.TrimPrefix(text, "tls: ")
+	if strings.Contains(text, "certificate") || text == "unknown certificate authority" {
+		return "refuses our certificate, or wants one: " + text
+	}
+	return "refuses TLS: " + text
+}
+
+// Unreadable is the error where a file that a variable names cannot be read.
+func Unreadable(file, variable string, err error) error {
+	kind := fault.Unavailable
+	if errors.Is(err, fs.ErrPermission) {
+		kind = fault.NotPermitted
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return fault.New(kind, file, err.Error()+", and "+variable+" names it")
+}

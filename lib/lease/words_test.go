@@ -1,0 +1,78 @@
+package lease
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/fault"
+)
+
+func TestEachTroubleOnTheWayHasItsWords(t *testing.T) {
+	day := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	past := &x509.Certificate{NotBefore: day.AddDate(-1, 0, 0), NotAfter: day}
+	ahead := &x509.Certificate{NotBefore: time.Now().AddDate(1, 0, 0), NotAfter: time.Now().AddDate(2, 0, 0)}
+	others := &x509.Certificate{DNSNames: []string{"a.example", "b.example"}, IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1)}}
+	for _, each := range []struct {
+		err     error
+		reason  string
+		certain bool
+	}{
+		{x509.UnknownAuthorityError{}, "the authority that signed its certificate is not known here", true},
+		{x509.CertificateInvalidError{Cert: past, Reason: x509.Expired}, "its certificate expired on 2026-01-02", true},
+		{
+			x509.CertificateInvalidError{Cert: ahead, Reason: x509.Expired},
+			"its certificate is not valid before " + ahead.NotBefore.Format("2006-01-02") + ", or the clock here is wrong", true,
+		},
+		{
+			x509.CertificateInvalidError{Cert: past, Reason: x509.NotAuthorizedToSign},
+			"its certificate is not valid: certificate is not authorized to sign other certificates", true,
+		},
+		{x509.HostnameError{Certificate: others, Host: "c.example"}, "its certificate is for a.example, b.example, 10.0.0.1 and not for c.example", true},
+		{x509.HostnameError{Certificate: past, Host: "c.example"}, "its certificate is for nobody and not for c.example", true},
+		{tls.RecordHeaderError{Msg: "no TLS"}, "does not speak TLS", true},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "refuses our certificate, or wants one: certificate required", true},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")}, "refuses our certificate, or wants one: unknown certificate authority", true},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: protocol version not supported")}, "refuses TLS: protocol version not supported", true},
+		{&net.OpError{Op: "dial", Err: &net.DNSError{Name: "nobody", IsNotFound: true}}, "nobody: no such host", true},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, "connection refused", true},
+		{io.EOF, "closes the connection", false},
+		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, "closes the connection", false},
+		{context.DeadlineExceeded, NoAnswer, false},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, NoAnswer, false},
+		{errors.New("something else"), "something else", false},
+	} {
+		reason, certain := Words(fmt.Errorf("on the way: %w", each.err))
+		if each.reason == "something else" {
+			each.reason = "on the way: something else"
+		}
+		if reason != each.reason || certain != each.certain {
+			t.Errorf("%v: %q, %v; want %q, %v", each.err, reason, certain, each.reason, each.certain)
+		}
+	}
+}
+
+func TestAFileThatAVariableNamesIsToldWithIt(t *testing.T) {
+	for _, each := range []struct {
+		err  error
+		kind fault.Kind
+		text string
+	}{
+		{&fs.PathError{Op: "open", Path: "/x", Err: syscall.ENOENT}, fault.Unavailable, "/x: no such file or directory, and NAME names it"},
+		{&fs.PathError{Op: "open", Path: "/x", Err: syscall.EACCES}, fault.NotPermitted, "/x: permission denied, and NAME names it"},
+	} {
+		got := Unreadable("/x", "NAME", each.err)
+		if fault.KindOf(got) != each.kind || got.Error() != each.text {
+			t.Errorf("%v: %v, kind %v; want %q", each.err, got, fault.KindOf(got), each.text)
+		}
+	}
+}

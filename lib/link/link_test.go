@@ -1,0 +1,47 @@
+package link
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestFollowEndsWhereALinkLeads(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for link, to := range map[string]string{
+		"one": "f", "two": "one", "absolute": dir + "/two", "dangling": "sub/none", "elsewhere": "sub", "loop": "loop",
+		"sub/up": "../f", "a/b/up": "../g", "lost": "none/f",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(to, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.WriteFile("f", nil, 0o644), os.Symlink("a/b", "deep")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"f": "f", "none": "none", "sub/x": "sub/x", "one": "f", "two": "f", "absolute": "f",
+		"dangling": "sub/none", "elsewhere/up": "f", "deep/up": "a/g",
+	} {
+		got, err := Follow(path)
+		if got != path { // where it leads may be told from the root
+			got, _ = filepath.Rel(dir, filepath.Join(dir, strings.TrimPrefix(got, dir)))
+		}
+		if err != nil || got != want {
+			t.Errorf("%s leads to %q, %v, want %q", path, got, err, want)
+		}
+	}
+	for path, want := range map[string]error{"loop": unix.ELOOP, "lost": unix.ENOENT, "f/x": unix.ENOTDIR} {
+		if got, err := Follow(path); !errors.Is(err, want) {
+			t.Errorf("%s leads to %q, %v, want %v", path, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package lint
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"adlock/lib/config"
+)
+
+// invocation is a call of `adlock run` or of flock(1) with a command.
+type invocation struct {
+	program string // adlock or flock
+	call    *syntax.CallExpr
+	options map[string]*syntax.Word // of `adlock run`, by their names; that of a switch is nil
+	lock    *syntax.Word            // the file of flock
+	command []*syntax.Word          // that it runs; of flock -c one word
+}
+
+// invocationOf is what a call is, nil where it is neither, or where its options are not
+// understood.
+func (c *Checker) invocationOf(call *syntax.CallExpr) *invocation {
+	args := unwrapped(call.Args)
+	if len(args) == 0 {
+		return nil
+	}
+	name, _ := literal(args[0])
+	switch {
+	case path.Base(name) == "adlock" && len(args) > 1 && is(args[1], "run"):
+		return c.adlockRun(call, args[2:])
+	case path.Base(name) == "flock":
+		return flock(call, args[1:])
+	}
+	return nil
+}
+
+// wrappers run what follows them, after options of their own.
+var wrappers = []string{"exec", "command", "env", "nice", "ionice", "nohup", "time", "sudo", "chronic", "cronic", "setsid", "timeout"}
+
+// unwrapped is what wrappers run.
+func unwrapped(args []*syntax.Word) []*syntax.Word {
+	wrapped := func(text string) bool { return slices.Contains(wrappers, path.Base(text)) }
+	for len(args) > 0 {
+		text, whole := literal(args[0])
+		if !whole || !wrapped(text) {
+			return args
+		}
+		args = afterOptions(args[1:])
+	}
+	return args
+}
+
+// afterOptions is what follows the options of a wrapper, its assignments and numbers.
+func afterOptions(args []*syntax.Word) []*syntax.Word {
+	for len(args) > 0 {
+		text, _ := literal(args[0])
+		switch {
+		case len(text) == 2 && strings.Contains("-u -g -n -c -p -k -s", text) && len(args) > 1:
+			args = args[2:]
+		case strings.HasPrefix(text, "-"), strings.Contains(text, "="), text != "" && strings.Trim(text, "0123456789.smhd") == "":
+			args = args[1:]
+		default:
+			return args
+		}
+	}
+	return args
+}
+
+// adlockRun reads the options by the table of `adlock run`.
+func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocation {
+	v := &invocation{program: "adlock", call: call, options: map[string]*syntax.Word{}}
+	for len(args) > 0 {
+		text, _ := literal(args[0])
+		if text == "--" {
+			args = args[1:]
+			break
+		}
+		if len(text) < 2 || text[0] != '-' {
+			break
+		}
+		name, _, inline := strings.Cut(text, "=")
+		o := option(c.Options, name)
+		switch {
+		case o == nil:
+			return nil
+		case o.Arg == "":
+			v.options[o.Name] = nil
+			args = args[1:]
+		case inline:
+			v.options[o.Name] = behindEqual(args[0])
+			args = args[1:]
+		case len(args) < 2:
+			return nil
+		default:
+			v.options[o.Name] = args[1]
+			args = args[2:]
+		}
+	}
+	v.command = args
+	return v
+}
+
+func option(options []config.Option, arg string) *config.Option {
+	for i, o := range options {
+		if arg == "--"+o.Name || o.Alias != "" && (arg == "--"+o.Alias || arg == "-"+o.Alias) {
+			return &options[i]
+		}
+	}
+	return nil
+}
+
+// behindEqual is the value of --name=value.
+func behindEqual(w *syntax.Word) *syntax.Word {
+	if text, whole := literal(w); whole {
+		_, value, _ := strings.Cut(text, "=")
+		return quoted(value)
+	}
+	first, ok := w.Parts[0].(*syntax.Lit)
+	if !ok {
+		return w
+	}
+	lit := *first
+	_, lit.Value, _ = strings.Cut(first.Value, "=")
+	return &syntax.Word{Parts: append([]syntax.WordPart{&lit}, w.Parts[1:]...)}
+}
+
+// quoted is a word that is that text.
+func quoted(text string) *syntax.Word {
+	return &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: text}}}
+}
+
+// flock reads a call of flock(1); nil where it locks a descriptor.
+func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
+	for len(args) > 0 {
+		text, whole := literal(args[0])
+		if !whole || len(text) < 2 || text[0] != '-' {
+			break
+		}
+		if takesNext(text) {
+			args = args[1:]
+		}
+		args = args[min(1, len(args)):]
+	}
+	if len(args) < 2 {
+		return nil
+	}
+	v := &invocation{program: "flock", call: call, lock: args[0], command: args[1:]}
+	if text, _ := literal(args[1]); text == "-c" || text == "--command" {
+		v.command = args[2:]
+	}
+	return v
+}
+
+// takesNext tells whether the value of an option of flock is the next word.
+func takesNext(text string) bool {
+	switch text {
+	case "--wait", "--timeout", "--conflict-exit-code", "--start", "--length":
+		return true
+	}
+	return text[1] != '-' && strings.IndexByte("wE", text[len(text)-1]) >= 0
+}
+
+// said is an option's word, if it is given.
+func (v *invocation) said(name string) *syntax.Word { return v.options[name] }
+
+func (v *invocation) has(name string) bool {
+	_, given := v.options[name]
+	return given
+}
+
+// named are the words that name the lock.
+func (v *invocation) named() []*syntax.Word {
+	if v.program == "flock" {
+		return []*syntax.Word{v.lock}
+	}
+	var words []*syntax.Word
+	for _, name := range []string{"name", "program", "operator", "operand", "host"} {
+		if w := v.said(name); w != nil {
+			words = append(words, w)
+		}
+	}
+	if !v.has("name") && !v.has("operand") {
+		words = append(words, v.command...)
+	}
+	return words
+}

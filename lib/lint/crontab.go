@@ -1,0 +1,351 @@
+package lint
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"adlock/lib/config"
+	"adlock/lib/crontab"
+	"adlock/lib/limit"
+	"adlock/lib/policy"
+)
+
+// mostLines is how many lines a crontab may have: Debian's cron takes no more
+// (CVE-2019-9705).
+const mostLines = 1000
+
+// crontab reads a text as one, with a user column where it seems to have one.
+func (c *Checker) crontab(text string) ([]crontab.Line, error) {
+	if strings.Count(text, "\n") > mostLines {
+		return nil, fmt.Errorf("%w: more than %d lines", errNeither, mostLines)
+	}
+	lines := crontab.Read(text, c.UserColumn)
+	err := crontab.Refuse(lines)
+	if err == nil && !c.UserColumn && c.hasUsers(lines) {
+		return crontab.Read(text, true), nil
+	}
+	return lines, err
+}
+
+// hasUsers tells whether the first word of each command is none, but a user: one of
+// this machine, or what has a command behind it.
+func (c *Checker) hasUsers(lines []crontab.Line) bool {
+	jobs := 0
+	for i := range lines {
+		if lines[i].Kind != crontab.Job {
+			continue
+		}
+		jobs++
+		first, rest := cutWord(lines[i].Command)
+		user := c.IsUser != nil && c.IsUser(first)
+		if rest == "" || !userName.MatchString(first) || !user && (c.isCommand(first) || !c.beginsCommand(rest)) {
+			return false
+		}
+	}
+	return jobs > 0
+}
+
+// userName is a name that useradd(8) takes, with a group or login class behind it as
+// the BSDs have it.
+var userName = regexp.MustCompile(`^[A-Za-z_][\w.-]*([:/][\w.-]+)*$`)
+
+// cutWord cuts the first word off, and the blanks around it.
+func cutWord(text string) (word, rest string) {
+	text = strings.TrimLeft(text, " \t")
+	if end := strings.IndexAny(text, " \t"); end >= 0 {
+		return text[:end], strings.TrimLeft(text[end:], " \t")
+	}
+	return text, ""
+}
+
+// beginsCommand tells whether a text can be nothing but a command.
+func (c *Checker) beginsCommand(text string) bool {
+	word, _ := cutWord(strings.TrimLeft(text, "(!"))
+	return strings.HasPrefix(word, "/") || strings.Contains(word, "=") || slices.Contains(builtins, word) || c.isCommand(word)
+}
+
+// builtins are words that every shell knows itself.
+var builtins = strings.Fields(". : [ alias bg break case cd command continue do echo eval exec exit export false for function getopts hash if jobs kill " +
+	"let local printf pwd read readonly return set shift source test time times trap true type ulimit umask unset until wait while ! { } [[ declare typeset " +
+	"builtin shopt pushd popd disown enable help history logout suspend mapfile print whence")
+
+func (c *Checker) isCommand(word string) bool {
+	return slices.Contains(builtins, word) || c.findIn(word, append(filepath.SplitList(c.CronPath), c.Elsewhere...)) != ""
+}
+
+// findIn is the path of a program that one of the directories has.
+func (c *Checker) findIn(name string, dirs []string) string {
+	for _, dir := range dirs {
+		file := filepath.Join(dir, name)
+		if info, err := os.Stat(file); err == nil && filepath.IsAbs(file) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file
+		}
+	}
+	return ""
+}
+
+// job is one line of a crontab with a command that a shell runs.
+type job struct {
+	*Checker
+	*findings
+	*crontab.Line
+	lines   []crontab.Line
+	at      int
+	command string // as the shell gets it
+	file    *syntax.File
+}
+
+func (c *Checker) jobs(lines []crontab.Line) []Mistake {
+	var f findings
+	for i := range lines {
+		if lines[i].Kind == crontab.Job {
+			j := job{Checker: c, findings: &f, Line: &lines[i], lines: lines, at: i}
+			j.check()
+		}
+	}
+	return f
+}
+
+// shells are those whose language is that of sh, with adlock's own for crontabs.
+var shells = []string{"sh", "dash", "ash", "bash", "ksh", "mksh", "shell"}
+
+func (j *job) check() {
+	shell, set := crontab.Setting(j.lines, j.at, "SHELL")
+	if set && !slices.Contains(shells, path.Base(shell)) {
+		return
+	}
+	j.command = strings.ReplaceAll(j.Command, `\%`, "%")
+	file, err := parse(j.command, syntax.LangPOSIX)
+	if j.percent(err) || err != nil {
+		return
+	}
+	j.file = file
+	if crontab.Guards(shell) {
+		j.guarded()
+	}
+	j.outside(file.Stmts)
+	j.paths()
+	calls(file, func(call *syntax.CallExpr) {
+		if v := j.invocationOf(call); v != nil {
+			j.locks(v)
+		}
+	})
+}
+
+// percent looks for a % that was meant for the command, where cron ends it: a format of
+// date(1), or a command that is none without the rest.
+func (j *job) percent(err error) bool {
+	if j.Input == "" {
+		return false
+	}
+	_, whole := parse(j.command+strings.ReplaceAll(j.Input, `\%`, "%"), syntax.LangPOSIX)
+	if !strings.HasSuffix(j.command, " +") && !strings.HasSuffix(j.command, " '+") && !strings.HasSuffix(j.command, ` "+`) && (err == nil || whole != nil) {
+		return false
+	}
+	j.add(j.Number, "% ends the command", "cron passes what follows to the job as its input", `write \%`)
+	return true
+}
+
+// locks looks at a lock that the line takes.
+func (j *job) locks(v *invocation) {
+	if d, _ := durationOf(j.limit(v, "if-elapsed")); !isNever(d) {
+		j.changes(j.Number, v.named(), nil)
+	}
+	if v.program != "adlock" {
+		return
+	}
+	t := j.termsOf(v)
+	t.ifElapsed, t.expireAfter = j.limit(v, "if-elapsed"), j.limit(v, "expire-after")
+	j.limits(j.findings, j.Number, t)
+	j.interval(v, t)
+	j.unnamed(v)
+	j.apart(v)
+}
+
+// apart looks for a lock in a store beyond this machine that each machine takes for itself.
+func (j *job) apart(v *invocation) {
+	store, _ := literal(j.limit(v, "store"))
+	if !config.IsRemote(store) || j.limit(v, "host") != nil {
+		return
+	}
+	j.add(j.Number, "a store without a host", "the host is each machine's own name, so that each has a lock of its own in "+store,
+		"say --host NAME (ADLOCK_HOST), the same on all machines")
+}
+
+// limit is the word of an option, or what the crontab sets its variable to.
+func (j *job) limit(v *invocation, name string) *syntax.Word {
+	if v.has(name) {
+		return v.said(name)
+	}
+	o := option(j.Options, "--"+name)
+	if o == nil {
+		return nil
+	}
+	for _, a := range v.call.Assigns {
+		if a.Name != nil && a.Name.Value == o.Env {
+			return a.Value
+		}
+	}
+	if value, set := crontab.Setting(j.lines, j.at, o.Env); set {
+		return quoted(value)
+	}
+	return nil
+}
+
+// interval looks for an interval that skips every second start.
+func (j *job) interval(v *invocation, t terms) {
+	d, _ := durationOf(t.ifElapsed)
+	if d <= 0 || j.mayCountFromStart(v) || (policy.Limits{IfElapsed: d}).Skipping(policy.Pace{Period: j.Schedule.Shortest}) == "" {
+		return
+	}
+	j.add(j.Number, "an interval as long as the period", "it starts every "+limit.Format(j.Schedule.Shortest)+", and IfElapsed "+limit.Format(d)+
+		" counts from completion: every second start is denied", "say --from-start (ADLOCK_FROM_START=1), or a shorter interval")
+}
+
+// mayCountFromStart tells whether --from-start or its variable is given, and is not
+// plainly off.
+func (j *job) mayCountFromStart(v *invocation) bool {
+	if v.has("from-start") {
+		return true
+	}
+	text, whole := literal(j.limit(v, "from-start"))
+	on := text != "" || !whole
+	return j.limit(v, "from-start") != nil && (config.Toggle(&on)(text) != nil || on)
+}
+
+// unnamed looks for a lock whose name depends on the directory.
+func (j *job) unnamed(v *invocation) {
+	if v.has("name") || v.has("operand") || j.limit(v, "name") != nil || j.limit(v, "operand") != nil || len(v.command) == 0 {
+		return
+	}
+	if text, whole := literal(v.command[0]); whole && text != "" && text[0] != '/' {
+		j.add(j.Number, "a lock without a name", "of a command that is no full path the directory is a part of the lock's name: by hand, from elsewhere, it is another lock",
+			"say --name NAME")
+	}
+}
+
+// outside looks for commands that a reader of the line takes to be under the lock of
+// what stands before them.
+func (j *job) outside(list []*syntax.Stmt) {
+	for i, stmt := range list {
+		j.outsideOf(stmt)
+		if i+1 < len(list) && !stmt.Background {
+			j.unlocked(stmt, list[i+1], ";")
+		}
+	}
+}
+
+func (j *job) outsideOf(stmt *syntax.Stmt) {
+	list, ok := stmt.Cmd.(*syntax.BinaryCmd)
+	if !ok {
+		return
+	}
+	j.outsideOf(list.X)
+	if list.Op != syntax.OrStmt {
+		j.unlocked(list.X, list.Y, list.Op.String())
+	}
+}
+
+// unlocked tells of a command behind a locked one, but for those that only tell of it
+// or show its output, and those that take a lock themselves.
+func (j *job) unlocked(locked, behind *syntax.Stmt, operator string) {
+	one, other := callOf(last(locked)), callOf(first(behind))
+	if one == nil || other == nil {
+		return
+	}
+	v, word := j.invocationOf(one), wordOf(unwrapped(other.Args))
+	name := path.Base(word)
+	if v == nil || word == "" || word == "." || slices.Contains(tellers, name) || j.invocationOf(other) != nil {
+		return
+	}
+	inner := "what"
+	if text := wordOf(v.command); text != "" {
+		inner = path.Base(text)
+	}
+	j.add(j.Number, "only the first is locked", v.program+" holds the lock while "+inner+" runs, and "+operator+" "+name+" runs without it",
+		"say "+v.program+" … sh -c '…' for both")
+}
+
+// tellers are commands behind a locked one that nobody wants locked.
+var tellers = []string{":", "[", "test", "true", "false", "exit", "echo", "printf", "logger", "mail", "mailx", "mutt", "sendmail", "curl", "wget", "ping",
+	"touch", "date", "tee", "ts", "cat", "grep", "egrep", "fgrep", "sed", "awk", "gawk", "mawk", "head", "tail", "tr", "cut", "sort", "uniq", "wc", "systemd-cat",
+	"sleep", "kill", "rm", "adlock"}
+
+// last is the last statement of a list with && or ||.
+func last(stmt *syntax.Stmt) *syntax.Stmt {
+	for {
+		list, ok := stmt.Cmd.(*syntax.BinaryCmd)
+		if !ok {
+			return stmt
+		}
+		stmt = list.Y
+	}
+}
+
+// asks are commands by which a line looks for another, or changes where it is found.
+var asks = []string{"command", "type", "which", "hash", "test", "[", "[[", ".", "source", "eval", "export", "su", "sudo", "runuser"}
+
+// paths looks for commands that are on this machine, and not on cron's PATH. One that
+// is nowhere here is another machine's.
+func (j *job) paths() {
+	_, profile := crontab.Setting(j.lines, j.at, "BASH_ENV")
+	if profile || has(j.file, asks...) || strings.Contains(j.command, "PATH=") {
+		return
+	}
+	search, set := crontab.Setting(j.lines, j.at, "PATH")
+	if !set {
+		search = j.CronPath
+	}
+	functions := map[string]bool{}
+	syntax.Walk(j.file, func(n syntax.Node) bool {
+		if f, ok := n.(*syntax.FuncDecl); ok && f.Name != nil {
+			functions[f.Name.Value] = true
+		}
+		return true
+	})
+	var told []string
+	calls(j.file, func(call *syntax.CallExpr) {
+		words := [][]*syntax.Word{call.Args, unwrapped(call.Args)}
+		if v := j.invocationOf(call); v != nil && len(v.command) > 0 && !strings.Contains(wordOf(v.command), " ") {
+			words = append(words, v.command, unwrapped(v.command))
+		}
+		for _, w := range words {
+			name := wordOf(w)
+			if functions[name] || slices.Contains(told, name) {
+				continue
+			}
+			if where := j.missing(name, filepath.SplitList(search)); where != "" {
+				told = append(told, name)
+				j.add(j.Number, "not on cron's PATH", name+" is not found in "+search, "write "+where)
+			}
+		}
+	})
+}
+
+// wordOf is the first word, "" where only the run tells.
+func wordOf(words []*syntax.Word) string {
+	if len(words) == 0 {
+		return ""
+	}
+	text, whole := literal(words[0])
+	if !whole {
+		return ""
+	}
+	return text
+}
+
+// missing is where a command is that none of the directories has; "" where one has it,
+// or nothing is known of it.
+func (j *job) missing(name string, search []string) string {
+	if name == "" || strings.ContainsAny(name, "/*?[~ ") || slices.Contains(builtins, name) || j.findIn(name, search) != "" {
+		return ""
+	}
+	return j.findIn(name, j.Elsewhere)
+}

@@ -1,0 +1,581 @@
+package lint
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/run"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// program makes one that can be run.
+func program(t *testing.T, dir, name string) {
+	t.Helper()
+	must(t, os.MkdirAll(dir, 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o755))
+}
+
+// checker is one whose machine has a few programs, users and runs.
+func checker(t *testing.T) *Checker {
+	t.Helper()
+	top := t.TempDir()
+	usual, local := filepath.Join(top, "bin"), filepath.Join(top, "local")
+	for _, name := range []string{"date", "flock", "sh", "gzip", "rsync", "make", "cd"} {
+		program(t, usual, name)
+	}
+	for _, name := range []string{"adlock", "job", "date"} {
+		program(t, local, name)
+	}
+	return &Checker{
+		Options: run.Options(), Settings: run.SettingsOfLine(), Host: "dax", CronPath: usual, Elsewhere: []string{local, usual},
+		IsUser: func(name string) bool { return name == "root" },
+		Longest: func(a atom.Atom) time.Duration {
+			switch a {
+			case atom.Named("slow", "dax"), atom.Atom{Program: "script", Host: "dax", Operator: "copy", Operand: "slow"}:
+				return 90 * time.Minute
+			}
+			return 0
+		},
+	}
+}
+
+// finds wants these mistakes, each as "LINE: WHAT", in a text.
+func finds(t *testing.T, c *Checker, text string, want ...string) {
+	t.Helper()
+	found, err := c.Check("script", text)
+	if err != nil {
+		t.Errorf("%v:\n%s", err, text)
+	}
+	var got []string
+	for _, m := range found {
+		got = append(got, string(rune('0'+m.Line))+": "+m.What)
+		if m.Reason == "" || m.Cure == "" {
+			t.Errorf("no reason or no cure: %+v", m)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q in:\n%s", got, want, text)
+	}
+}
+
+// pair is a text with a mistake, and its nearest neighbours without.
+type pair struct {
+	what  string
+	wrong []string
+	right []string
+}
+
+const load = ". /usr/local/lib/adlock/adlock.sh || exit 69\n"
+
+// scripts are lines below the line that loads the library.
+var scripts = []pair{
+	{"a get without a release", []string{
+		"if adlock_get copy x; then job; fi",
+		"while adlock_get copy x 5; do job; done",
+	}, []string{
+		"if adlock_get copy x; then job; adlock_release; fi",
+		"trap 'adlock_release || :' EXIT; adlock_get copy x || exit 0; job",
+		". ./more.sh; if adlock_get copy x; then job; done_with_it; fi",
+		"adlock_with copy x -- job",
+		"eval \"$end\"; if adlock_get copy x; then job; fi",
+	}},
+	{"a release without a get", []string{
+		"job; adlock_release",
+	}, []string{
+		"adlock_guard\ntrap 'adlock_release' EXIT",
+		". ./more.sh; job; adlock_release",
+	}},
+	{"a trap after adlock_guard", []string{
+		"ADLOCK_STORE=etcd://a:2379/p\nadlock_guard\ntrap 'rm -f x' EXIT",
+		"ADLOCK_STORE=etcd://a:2379/p\nadlock_guard 5 || exit\ntrap 'rm -f x' 0 TERM",
+		"( adlock_guard; trap 'rm -f x' EXIT; job )",
+	}, []string{
+		"adlock_guard\ntrap 'rm -f x' EXIT",
+		"ADLOCK_STORE=/var/lib/locks\nadlock_guard\ntrap 'rm -f x' EXIT",
+		"ADLOCK_STORE=etcd://a:2379/p\nadlock_guard\ntrap 'adlock_release; rm -f x' EXIT",
+		"ADLOCK_STORE=etcd://a:2379/p\nadlock_guard\ntrap 'rm -f x' USR1",
+		"ADLOCK_STORE=etcd://a:2379/p\nadlock_guard\ntrap end EXIT\nend() { adlock_release; }",
+		"trap 'rm -f x' EXIT\nadlock_guard",
+	}},
+	{"runs twice", []string{
+		"rm -f /tmp/x\nadlock_guard",
+		"echo begun\nadlock_guard 5 90",
+		"set -u\nlogger begun\nadlock_guard || exit",
+	}, []string{
+		"adlock_guard\nrm -f /tmp/x",
+		"umask 022\nPATH=/bin\nset -eu\nadlock_guard",
+		"[ $# = 0 ] || { echo usage >&2; exit 64; }\nadlock_guard",
+		"say() { echo \"$@\"; }\nadlock_guard",
+		"if [ -n \"$DEBUG\" ]; then echo begun; fi\nadlock_guard",
+		"rm -f /tmp/x\nadlock_with copy x -- job",
+		"main() { adlock_guard; }\necho begun\nmain",
+	}},
+	{"adlock_guard below a cd", []string{
+		"cd /srv\nadlock_guard",
+		"cd \"$(dirname \"$0\")\" || exit\nadlock_guard",
+	}, []string{
+		"adlock_guard\ncd /srv",
+		"here=$(cd /srv && pwd)\nadlock_guard",
+		"cd /srv\nadlock_with copy x -- job",
+	}},
+	{"a name that changes", []string{
+		"adlock_with copy \"job.$$\" -- job",
+		"adlock_with copy $(date +%F) -- job",
+		"adlock_with copy `date +%s` 15 -- job",
+		"adlock_with \"a$RANDOM\" x -- job",
+		"if adlock_get copy ${$}; then job; adlock_release; fi",
+		"tmp=$(mktemp)\nadlock_with copy \"$tmp\" -- job",
+		"flock -n /tmp/lock.$$ job",
+		"flock -w 5 -E 0 \"/tmp/$(date)\" job",
+		"adlock run --name \"n$$\" -- job",
+		"adlock run --name=n$$ -- job",
+		"adlock run /bin/job \"$(date +%F)\"",
+		"exec adlock run --if-elapsed 5m --operand x --program \"p$PPID\" /bin/job",
+	}, []string{
+		"adlock_with copy \"$1\" -- job",
+		"adlock_with copy x -- job $$ $(date +%F)",
+		"adlock_with copy \"$(date -r /srv/file +%F)\" -- job",
+		"adlock_with copy \"$(hostname)\" -- job",
+		"adlock_with report \"$(date +%F)\" never -- job",
+		"ADLOCK_IF_ELAPSED=never\nadlock_with report \"$(date +%F)\" -- job",
+		"adlock run --name n --expire-after 5m -- job \"$(date +%F)\"",
+		"adlock run --name \"day$(date +%F)\" --if-elapsed never -- job",
+		"adlock run --operand x /bin/job $$",
+		"tmp=$(mktemp)\ntmp=x\nadlock_with copy \"$tmp\" -- job",
+		"flock -n /tmp/lock job $$",
+		"for i in 1 2; do flock /tmp/x.$$ job & done; wait",
+		"tmp=$(mktemp -d); ls | xargs -P8 -n1 flock $tmp job; flock -n \"$tmp\" job",
+		"exec 9>/tmp/x.$$; flock -n 9",
+		"echo adlock run --name n$$ -- job",
+		"adlock_with copy '$$' -- job",
+	}},
+	{"ExpireAfter below IfElapsed", []string{
+		"adlock_with copy x 15 10 -- job",
+		"adlock_guard 1h 5m",
+		"adlock run --name n --if-elapsed 15m --expire-after=5m -- job",
+	}, []string{
+		"adlock_with copy x 15 90 -- job",
+		"adlock_with copy x 15 -- job 15 10",
+		"adlock_with copy x 3h -- job",
+		"adlock_with copy x never 10 -- job",
+		"adlock_with copy x 15 auto -- job",
+		"adlock_with copy x 15 \"$limit\" -- job",
+		"adlock_with copy x 15 0 -- job",
+		"adlock_with copy x 15 '' -- job",
+		"adlock_guard 5 90",
+		"adlock run --name n --if-elapsed 5m --expire-after=15m -- job --expire-after 1m",
+	}},
+	{"ExpireAfter below the runtime", []string{
+		"adlock_with copy slow 0 60 -- job",
+		"adlock run --name slow --expire-after 1h -- job",
+	}, []string{
+		"adlock_with copy slow 0 91 -- job",
+		"adlock_with copy slow -- job",
+		"adlock_with copy fast 0 60 -- job",
+		"ADLOCK_PROGRAM=other; adlock_with copy slow 0 60 -- job",
+		"adlock_with copy slow 0 60 elsewhere -- job",
+		"adlock run --name slow --expire-after 2h -- job",
+		"adlock run --name slow --program other --expire-after 1h -- job",
+		"adlock run --name slow --expire-after auto -- job",
+	}},
+	{"no duration", []string{
+		"adlock_with copy x 15x -- job",
+		"adlock_guard 5 90minutes",
+		"adlock run --name n --if-elapsed 1y -- job",
+	}, []string{
+		"adlock_with copy x 1h30m 1.5d -- job",
+		"adlock_guard auto never",
+	}},
+	{"set -e ends the script", []string{
+		"set -e\nadlock_get copy x\njob\nadlock_release",
+		"set -euo pipefail\nadlock_get copy x\njob\nadlock_release",
+		"set -o errexit\n{ adlock_get copy x; job; }\nadlock_release",
+	}, []string{
+		"set -e\nadlock_get copy x || exit 0\njob\nadlock_release",
+		"set -e\nif adlock_get copy x; then job; adlock_release; fi",
+		"set -e\nif ! adlock_get copy x; then exit; fi; job; adlock_release",
+		"set -e\nadlock_get copy x || [ $? = 75 ]\nadlock_release",
+		"set -e\nset +e\nadlock_get copy x\nset -e\nadlock_release",
+		"set -e\nadlock_get copy x && { job; adlock_release; }",
+		"set -e\ntake() { adlock_get copy x; }\ntake || exit 0; job; adlock_release",
+		"adlock_get copy x; s=$?; set -e; [ $s = 0 ] || exit; adlock_release",
+		"build() ( set -e; job; )\nadlock_get copy x; s=$?\n[ $s = 0 ] && build; adlock_release",
+		"set -e\nwhile true; adlock_get copy x; do job; adlock_release; done",
+	}},
+	{"runs though denied", []string{
+		"adlock_get copy x\njob\nadlock_release",
+		"set -- -e\nadlock_get copy x\njob\nadlock_release",
+		"set -u\nadlock_get copy x\njob\nadlock_release",
+		"for i in 1 2; do adlock_get copy $i; job; adlock_release; done",
+		"if true; then adlock_get copy x; job; fi; adlock_release",
+	}, []string{
+		"adlock_get copy x || exit 0\njob\nadlock_release",
+		"adlock_get copy x; s=$?\n[ $s = 0 ] || exit; job; adlock_release",
+		"adlock_get copy x\ncase $ADLOCK_VERDICT in acquired) job; adlock_release;; esac",
+		"take() { adlock_get copy x; }\ntake && job && adlock_release",
+		"until adlock_get copy x; do sleep 1; done; job; adlock_release",
+		"adlock_get copy x && job && adlock_release",
+		"if job; adlock_get copy x; then job; adlock_release; fi",
+	}},
+}
+
+func TestEachMistakeOfAScriptIsFoundAndItsNeighboursAreNot(t *testing.T) {
+	c := checker(t)
+	for _, p := range scripts {
+		for _, text := range p.wrong {
+			found, err := c.Check("script", "#!/bin/sh\n"+load+text+"\n")
+			if err != nil || len(found) != 1 || found[0].What != p.what || found[0].Line < 3 {
+				t.Errorf("%+v, %v, want one %q in:\n%s", found, err, p.what, text)
+			}
+		}
+		for _, text := range p.right {
+			finds(t, c, "#!/bin/sh\n"+load+text+"\n")
+		}
+	}
+}
+
+// A lock is found behind what else a line says, and a line that is cut off is no mistake.
+func TestALockIsFoundBehindWrappersAndOptions(t *testing.T) {
+	c := checker(t)
+	for _, command := range []string{
+		"nice -n 10 adlock run --name n$$ -- job", "timeout 5m flock -n /tmp/x.$$ job", "sudo -u www-data adlock run --name n$$ job",
+		"env A=b C=d adlock run --whole-job --name n$$ job", "exec chronic /usr/bin/adlock run -E 5 --name n$$ job", "nohup adlock run --quiet-ok --name=\"n$$\" job",
+		"adlock run \"--name=n$$\" job", "adlock run --if-elapsed=5m --name 'n'$$ job", "adlock run \"--if-elapsed=5m\" --name n$$ job",
+		"flock -nE 0 /tmp/x.$$ job", "flock --nonblock --timeout 5 /tmp/x.$$ -c job", "flock -w 5 /tmp/x.$$ --command job", "flock -xw5 /tmp/x.$$ job",
+	} {
+		finds(t, c, "#!/bin/sh\n"+command+"\n", "2: a name that changes")
+	}
+	for _, command := range []string{
+		"adlock", "adlock run", "adlock run --name", "adlock run --name n", "adlock run --", "adlock run -E", "adlock run --name=", "adlock run --unknown n$$ job",
+		"adlock status n$$", "adlock run ''", "adlock $$", "$$ adlock", "exec", "exec 3>&-", "nice", "nice -n", "nice -n 10", "sudo -u", "env", "env A=b", "timeout 5",
+		"flock", "flock -n", "flock -w", "flock -w 5", "flock /tmp/x.$$", "flock -u 9", "''", "\"$@\"", "A=$$", "$(adlock)",
+	} {
+		finds(t, c, "#!/bin/sh\n"+command+"\n")
+		finds(t, &Checker{Options: c.Options}, "* * * * * A=b "+command+"\n")
+	}
+}
+
+func TestTheLibraryIsLoadedCheckedAndByItsFullPath(t *testing.T) {
+	c := checker(t)
+	use := "adlock_with copy x -- job\n"
+	for text, want := range map[string]string{
+		"#!/bin/sh\n" + use:                                                                        "2: the library is not loaded",
+		"#!/bin/sh\nadlock_guard\n":                                                                "2: the library is not loaded",
+		"#!/bin/sh\n. /usr/lib/adlock/adlock.sh\n" + use:                                           "2: the library unchecked",
+		"#!/bin/bash\nsource \"$lib/adlock.sh\"\n" + use:                                           "2: the library unchecked",
+		"#!/bin/sh\nlib=/usr/lib/adlock/adlock.sh\n. \"$lib\"\n" + use:                             "3: the library unchecked",
+		"#!/bin/sh\n. ./adlock.sh || exit 69; adlock_guard\n":                                      "2: the library by a relative path",
+		"#!/bin/sh\n. adlock.sh || exit 69\nadlock_guard\n":                                        "2: the library by a relative path",
+		"#!/bin/sh\n" + load + use:                                                                 "",
+		"#!/bin/sh\nif . /usr/lib/adlock/adlock.sh; then\n" + use + "fi\n":                         "",
+		"#!/bin/sh\n. /usr/lib/adlock/adlock.sh || { echo no; exit 69; }\n" + use:                  "",
+		"#!/bin/sh -e\n. /usr/lib/adlock/adlock.sh\n" + use:                                        "",
+		"#!/bin/sh\n. /usr/lib/adlock/adlock.sh\ncommand -v adlock_get >/dev/null || exit\n" + use: "",
+		"#!/bin/sh\nset -eu\n. /usr/lib/adlock/adlock.sh\n" + use:                                  "",
+		"#!/bin/sh\n. /usr/lib/adlock/adlock.sh\n[ $? = 0 ] || exit\n" + use:                       "",
+		"#!/bin/sh\n. ./adlock.sh || exit 69\n" + use:                                              "",
+		"#!/bin/sh\n. \"${0%/*}/adlock.sh\" || exit 69\nadlock_guard\n":                            "",
+		"#!/bin/sh\n. ./common || exit\n" + use:                                                    "",
+		"#!/bin/zsh\nemulate sh -c '. /usr/lib/adlock/adlock.sh' || exit\n" + use:                  "",
+		"# shellcheck shell=sh\n" + use:                                                            "", // a part of another
+		"#!/bin/sh\nadlock_get() { :; }\nadlock_get x y\njob\n":                                    "",
+		"#!/bin/sh\ncat <<.\nadlock_get x y\n.\n# adlock_get x\n":                                  "",
+	} {
+		var wants []string
+		if want != "" {
+			wants = []string{want}
+		}
+		finds(t, c, text, wants...)
+	}
+}
+
+// crontabs are commands of a crontab line.
+var crontabs = []pair{
+	{"% ends the command", []string{
+		"* * * * *  /bin/job $(date +%F)",
+		"* * * * *  /bin/job >/tmp/x.`date +%F`.log",
+		"* * * * *  /bin/job $(date '+%Y-%m-%d')",
+		"* * * * *  date +%F >>/tmp/x",
+		"* * * * *  date \"+%F\" >>/tmp/x",
+	}, []string{
+		`* * * * *  /bin/job $(date +\%F)`,
+		"* * * * *  cat%one line%another",
+		"* * * * *  /bin/job 50",
+		"* * * * *  mail -s hello root%some (words",
+	}},
+	{"a setting that is refused", []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIREAFTER=90m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90x ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=\"90m\" ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=maybe ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=1h\n* * * * *  : ADLOCK_EXPIRE_AFTER=1y ; /bin/job",
+	}, []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ADLOCK_ENFORCE=1 ADLOCK_DIR=/srv/locks ADLOCK_SHELL=/bin/bash ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  : ADLOCK_IF_ELAPSED=5s ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  flock -n /run/x /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=auto\n* * * * *  : n ADLOCK_WAIT=forever ADLOCK_HOOK= ; /bin/job",
+		"* * * * *  : n ADLOCK_EXPIREAFTER=90m ; /bin/job",
+	}},
+	{"a name that is none", []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : my backup ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : \"my backup\" ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup EXPIRE_AFTER=90m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup --expire-after 90m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup && /bin/job",
+	}, []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  :; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : >/tmp/log; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : ${HOME:=/root}; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job; : done ; /bin/job",
+		"* * * * *  : my backup ; /bin/job",
+	}},
+	{"an interval as long as the period", []string{
+		"SHELL=/usr/lib/adlock/shell\n*/10 * * * *  : n ADLOCK_IF_ELAPSED=10m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=1h\n0 * * * *  /bin/job",
+		"*/10 * * * *  /bin/adlock run --name n --if-elapsed 10m -- /bin/job",
+		"@hourly  /bin/adlock run --name n --if-elapsed 60 -- /bin/job",
+		"0 0 * * *  /bin/adlock run --name n --if-elapsed=1d -- /bin/job",
+		"* * * * *  ADLOCK_IF_ELAPSED=1 /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_IF_ELAPSED=1h\n0 * * * *  /bin/adlock run --name n -- /bin/job",
+	}, []string{
+		"*/10 * * * *  /bin/adlock run --name n --if-elapsed 5m -- /bin/job",
+		"*/10 * * * *  /bin/adlock run --name n --if-elapsed 10m --from-start -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --if-elapsed 15m -- /bin/job",
+		"*/10 * * * *  /bin/adlock run --name n -- /bin/job --if-elapsed 10m",
+		"ADLOCK_FROM_START=1\n0 * * * *  /bin/adlock run --name n --if-elapsed 1h -- /bin/job",
+		"@reboot  /bin/adlock run --name n --if-elapsed 1h -- /bin/job",
+		"@daily  /bin/adlock run --name n --if-elapsed auto -- /bin/job",
+	}},
+	{"a store without a host", []string{
+		"* * * * *  /bin/adlock run --name n --store etcd://a:2379/prod -- /bin/job",
+		"* * * * *  ADLOCK_STORE=ftp://u@h/d /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_STORE=ftp://u@h/d\n* * * * *  /bin/adlock run --name n --once-per 1m -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_STORE=ftp://u@h/d\n* * * * *  /bin/job",
+	}, []string{
+		"* * * * *  /bin/adlock run --name n --store etcd://a:2379/prod --host cluster -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --store /srv/locks -- /bin/job",
+		"ADLOCK_STORE=ftp://u@h/d\n* * * * *  ADLOCK_HOST=cluster /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_STORE=ftp://u@h/d\nADLOCK_HOST=cluster\n* * * * *  /bin/adlock run --name n -- /bin/job",
+	}},
+	{"not on cron's PATH", []string{
+		"* * * * *  job",
+		"* * * * *  adlock run --name n -- /bin/job",
+		"* * * * *  cd /srv && job >/dev/null",
+		"* * * * *  flock -n /run/x job",
+		"* * * * *  nice -n 10 job",
+		"PATH=/nowhere\n* * * * *  gzip x",
+	}, []string{
+		"* * * * *  /usr/local/bin/job",
+		"* * * * *  gzip x",
+		"* * * * *  surely-not-on-this-machine x",
+		"* * * * *  command -v job >/dev/null && job",
+		"* * * * *  [ -x job ] && job",
+		"* * * * *  . /etc/profile; job",
+		"* * * * *  PATH=/usr/local/bin:$PATH; job",
+		"* * * * *  PATH=/usr/local/bin:$PATH job",
+		"* * * * *  job() { :; }; job",
+		"* * * * *  for job in a b; do /bin/$job; done",
+		"SHELL=/bin/bash\nBASH_ENV=/etc/profile\n* * * * *  job",
+		"SHELL=/usr/bin/fish\n* * * * *  job",
+		"SHELL=/usr/bin/python3\n* * * * *  job",
+	}},
+	{"only the first is locked", []string{
+		"* * * * *  flock -n /run/x /bin/a && /bin/b",
+		"* * * * *  flock -n /run/x /bin/a; /bin/b",
+		"* * * * *  flock -n /run/x /bin/a | gzip >/tmp/x",
+		"* * * * *  cd /srv && flock -n /run/x -c '/bin/a' && /bin/b -c",
+		"* * * * *  /bin/adlock run --name n -- /bin/a && /bin/b",
+		"* * * * *  /bin/adlock run --name n -- /bin/a; cd /srv",
+		"* * * * *  /bin/adlock run --name n -- /bin/a >/tmp/x | /bin/b",
+	}, []string{
+		"* * * * *  flock -n /run/x sh -c '/bin/a && /bin/b'",
+		"* * * * *  flock -n /run/x /bin/a || /bin/b",
+		"* * * * *  flock -n /run/x /bin/a && touch /tmp/done",
+		"* * * * *  flock -n /run/x /bin/a && curl -fsS https://example.org/ping",
+		"* * * * *  flock -n /run/x /bin/a 2>&1 | logger -t a",
+		"* * * * *  flock -n /run/x /bin/a | grep -v noise",
+		"* * * * *  /bin/b && flock -n /run/x /bin/a",
+		"* * * * *  cd /srv; flock -n /run/x /bin/a",
+		"* * * * *  ( flock -n 9 && /bin/b ) 9>/run/x",
+		"* * * * *  flock -n 9 && /bin/b",
+		"* * * * *  flock -n /run/x /bin/a && flock -n /run/x /bin/b",
+		"* * * * *  /bin/adlock run --name n -- /bin/a; exit 0",
+		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/a | gzip >/tmp/x'",
+		"* * * * *  /bin/adlock status; /bin/b",
+	}},
+	{"a lock without a name", []string{
+		"* * * * *  /bin/adlock run -- make",
+		"* * * * *  /bin/adlock run --if-elapsed 5 ./job",
+		"* * * * *  cd /srv && /bin/adlock run sh -c 'a; b'",
+	}, []string{
+		"* * * * *  /bin/adlock run -- /bin/job",
+		"* * * * *  /bin/adlock run --name n -- make",
+		"* * * * *  /bin/adlock run --operand n make",
+		"* * * * *  ADLOCK_NAME=n /bin/adlock run make",
+		"* * * * *  /bin/adlock run -- $HOME/bin/job",
+		"* * * * *  flock -n /run/x make",
+	}},
+	{"a name that changes", []string{
+		"* * * * *  flock -n /run/x.$$ /bin/job",
+		`* * * * *  /bin/adlock run --name a$(date +\%F) -- /bin/job`,
+		`* * * * *  /bin/adlock run -- /bin/job $(date +\%F)`,
+	}, []string{
+		`* * * * *  /bin/adlock run --name a -- /bin/job $(date +\%F)`,
+		"* * * * *  flock -n /run/x /bin/job $$",
+		`* * * * *  /bin/adlock run --if-elapsed never --name a$(date +\%F) -- /bin/job`,
+	}},
+	{"ExpireAfter below the runtime", []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : slow ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
+		"* * * * *  /bin/adlock run --name slow --expire-after 1h -- /bin/job",
+		"ADLOCK_EXPIRE_AFTER=1h\n* * * * *  /bin/adlock run --name slow -- /bin/job",
+	}, []string{
+		"* * * * *  /bin/adlock run --name slow -- /bin/job",
+		"ADLOCK_EXPIRE_AFTER=1h\n* * * * *  /bin/adlock run --name slow --expire-after 3h -- /bin/job",
+	}},
+}
+
+func TestEachMistakeOfACrontabIsFoundAndItsNeighboursAreNot(t *testing.T) {
+	c := checker(t)
+	c.Elsewhere = append(c.Elsewhere, "/nowhere")
+	for _, p := range crontabs {
+		for _, text := range p.wrong {
+			for _, text := range []string{text + "\n", text, strings.ReplaceAll(text+"\n", "\n", "\r\n"), "# a word\n\n" + text + "\n# the end\n"} {
+				found, err := c.Check("crontab", text)
+				if err != nil || len(found) != 1 || found[0].What != p.what {
+					t.Errorf("%+v, %v, want one %q in:\n%q", found, err, p.what, text)
+				}
+			}
+		}
+		for _, text := range p.right {
+			finds(t, c, text+"\n")
+		}
+	}
+}
+
+func TestAUserColumnIsSeen(t *testing.T) {
+	c := checker(t)
+	const wrong = "2: not on cron's PATH"
+	finds(t, c, "# m h dom mon dow user command\n* * * * * root job\n", wrong)
+	finds(t, c, "#\n* * * * * news job\n* * * * * root  /bin/job\n", wrong) // no user of this machine
+	finds(t, c, "#\n* * * * * job root\n", wrong)
+	finds(t, c, "#\n* * * * * news if /bin/job; then job; fi\n", wrong)
+	c.UserColumn = true
+	finds(t, c, "#\n* * * * * date job\n", wrong)
+}
+
+func TestALineThatSaysSoIsIgnored(t *testing.T) {
+	c := checker(t)
+	finds(t, c, "#!/bin/sh\n"+load+"adlock_with copy $$ -- job # one for each run, adlock: ignore\nadlock_with copy $$ -- job\n", "4: a name that changes")
+	finds(t, c, "* * * * * flock -n /run/x /bin/a; /bin/b # adlock: ignore\n* * * * * flock -n /run/x /bin/a; /bin/b # adlock ignored\n", "2: only the first is locked")
+}
+
+func TestWhatIsNeitherIsRefused(t *testing.T) {
+	c := checker(t)
+	for claim, text := range map[string]string{
+		"prose":          "# A page\n\nIt tells of locks, and of adlock_get.\nIt does so at length (so it seems).\n",
+		"another script": "#!/usr/bin/python3\nimport os\n",
+		"Makefile":       "all:\n\tjob\n",
+		"NUL":            "#!/bin/sh\nadlock_guard\x00\n",
+		"huge":           "#!/bin/sh\n" + strings.Repeat("# a word\n", Most/9),
+		"lines":          strings.Repeat("* * * * * /bin/job\n", mostLines+1),
+		"binary":         "\x7fELF\x02\x01\x01",
+		"deep":           "#!/bin/sh\n" + strings.Repeat("(", 1<<19),
+		"a pipe":         "#!/bin/sh\n" + strings.Repeat("a|", 1<<18) + "a\n",
+		"deep words":     "#!/bin/sh\n" + strings.Repeat("$(", 1<<18) + strings.Repeat(")", 1<<18),
+	} {
+		if found, err := c.Check("file", text); !errors.Is(err, errNeither) {
+			t.Errorf("%s: %v, %v", claim, found, err)
+		}
+	}
+	finds(t, c, "#!/bin/sh\n"+strings.Repeat("a|", most-1)+"a\n") // as far as that goes
+	if _, err := c.Check("file", "#!/bin/sh\nif true; do\n"); err == nil || !strings.Contains(err.Error(), "line 2: ") {
+		t.Errorf("a script with a slip: %v", err)
+	}
+	for claim, text := range map[string]string{"empty": "", "comments": "# only this\n", "a script of nothing": "#!/bin/sh\n", "CRLF": "#!/bin/sh\r\ntrue\r\n"} {
+		if found, err := c.Check("file", text); len(found) > 0 || err != nil {
+			t.Errorf("%s: %v, %v", claim, found, err)
+		}
+	}
+}
+
+// The crontabs of packages and manuals hold no mistake with locks; what they call is
+// on this machine or not.
+func TestTheCrontabsOfOthersAreFoundRight(t *testing.T) {
+	files, err := filepath.Glob("../crontab/testdata/*-*")
+	must(t, err)
+	if len(files) < 20 {
+		t.Fatalf("%d crontabs", len(files))
+	}
+	c := checker(t)
+	c.CronPath, c.Elsewhere = "/usr/bin:/bin", []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		found, err := c.Check(file, string(text))
+		if len(found) > 0 || err != nil && !errors.Is(err, errNeither) {
+			t.Errorf("%s: %+v, %v", file, found, err)
+		}
+	}
+}
+
+// What the project shows to others is to be right by its own word.
+func TestTheProjectsOwnScriptsAreFoundRight(t *testing.T) {
+	c := checker(t)
+	files, err := filepath.Glob("../../test/examples/*")
+	must(t, err)
+	more, err := filepath.Glob("../../test/*/*.sh")
+	must(t, err)
+	checked := 0
+	for _, file := range append(append(files, more...), "../../sh/adlock.sh") {
+		text, _ := os.ReadFile(file) // some are directories
+		first, _, _ := strings.Cut(string(text), "\n")
+		if program := strings.HasPrefix(first, "#!"); program && !strings.HasSuffix(first, "sh") || !program && filepath.Ext(file) != ".sh" {
+			continue
+		}
+		checked++
+		if found, err := c.Check(file, string(text)); len(found) > 0 || err != nil {
+			t.Errorf("%s: %+v, %v", file, found, err)
+		}
+	}
+	if checked < 5 {
+		t.Errorf("%d files", checked)
+	}
+}
+
+// Whatever a file holds, it is checked or refused.
+func FuzzCheck(f *testing.F) {
+	for _, pairs := range [][]pair{scripts, crontabs} {
+		for _, p := range pairs {
+			for _, text := range append(slices.Clone(p.wrong), p.right...) {
+				f.Add(text)
+				f.Add("#!/bin/sh\n" + load + text)
+			}
+		}
+	}
+	c := &Checker{Options: run.Options(), CronPath: "/usr/bin:/bin"}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, shell := range []string{"", "#!/bin/bash\n", "#!/bin/mksh\n", "#!/bin/zsh\n"} {
+			found, err := c.Check("file", shell+text)
+			for _, m := range found {
+				if m.Line < 1 || m.What == "" || m.Reason == "" || m.Cure == "" || err != nil {
+					t.Errorf("%+v, %v", m, err)
+				}
+			}
+		}
+	})
+}

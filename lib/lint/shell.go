@@ -1,0 +1,218 @@
+package lint
+
+import (
+	"errors"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// dialects are the shells that the parser knows, by what a script's first line names.
+var dialects = map[string]syntax.LangVariant{
+	"sh": syntax.LangPOSIX, "dash": syntax.LangPOSIX, "ash": syntax.LangPOSIX, "posh": syntax.LangPOSIX, "yash": syntax.LangPOSIX,
+	"bash": syntax.LangBash, "ksh": syntax.LangMirBSDKorn, "mksh": syntax.LangMirBSDKorn, "ksh93": syntax.LangMirBSDKorn,
+	"zsh": syntax.LangZsh, "bats": syntax.LangBats,
+}
+
+// shellOf is the shell that the first line names; of a part of a script, which has no
+// such line, the one that its name or a word to shellcheck tells. "": it is no script.
+func shellOf(file, text string) (shell string, whole bool) {
+	if line, ok := strings.CutPrefix(text, "#!"); ok {
+		line, _, _ = strings.Cut(line, "\n")
+		return interpreter(line), true
+	}
+	shell = strings.TrimPrefix(path.Ext(file), ".")
+	if said := directive.FindStringSubmatch(text); said != nil {
+		shell = said[1]
+	}
+	if _, known := dialects[shell]; !known {
+		return "", false
+	}
+	return shell, false
+}
+
+var directive = regexp.MustCompile(`(?m)^# *shellcheck\b.*\bshell=(\w+)`)
+
+// interpreter is the shell that a line behind #! names.
+func interpreter(line string) string {
+	for _, word := range strings.Fields(line) {
+		word = path.Base(word)
+		if _, known := dialects[word]; known {
+			return word
+		}
+		if word != "env" && word != "busybox" && word[0] != '-' && !strings.Contains(word, "=") {
+			return ""
+		}
+	}
+	return ""
+}
+
+// parse reads a text in the dialect, or in that of bash, which has most of what others
+// have. The parser's own error is that of the dialect.
+func parse(text string, dialect syntax.LangVariant) (*syntax.File, error) {
+	file, err := syntax.NewParser(syntax.Variant(dialect)).Parse(strings.NewReader(text), "")
+	if err != nil && dialect != syntax.LangBash {
+		if file, err := parse(text, syntax.LangBash); err == nil {
+			return file, nil
+		}
+	}
+	return file, err
+}
+
+// lineOf is the line of a parser's error; 0 where it has none.
+func lineOf(err error) (line int, reason string) {
+	var wrong syntax.ParseError
+	var other syntax.LangError
+	switch {
+	case errors.As(err, &wrong):
+		return int(wrong.Pos.Line()), wrong.Text
+	case errors.As(err, &other):
+		return int(other.Pos.Line()), other.Feature
+	}
+	return 0, err.Error()
+}
+
+func line(n syntax.Node) int { return int(n.Pos().Line()) }
+
+// literal is the text of a word, without its quotes; whole is whether all of it
+// stands there.
+func literal(w *syntax.Word) (text string, whole bool) {
+	if w == nil {
+		return "", false
+	}
+	return literalParts(w.Parts, false)
+}
+
+func literalParts(parts []syntax.WordPart, inQuotes bool) (text string, whole bool) {
+	whole = true
+	for _, part := range parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			text += unescaped(p.Value, inQuotes)
+		case *syntax.SglQuoted:
+			text += p.Value
+			whole = whole && !p.Dollar
+		case *syntax.DblQuoted:
+			inner, all := literalParts(p.Parts, true)
+			text += inner
+			whole = whole && all
+		default:
+			whole = false
+		}
+	}
+	return text, whole
+}
+
+// unescaped takes the backslashes away with which a shell keeps characters as they are.
+func unescaped(text string, inQuotes bool) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) && (!inQuotes || strings.IndexByte("$`\"\\\n", text[i+1]) >= 0) {
+			i++
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// is tells whether the word is that text.
+func is(w *syntax.Word, text string) bool {
+	got, whole := literal(w)
+	return whole && got == text
+}
+
+// nameOf is the command that a call names, without its directory; "" where only the
+// run tells.
+func nameOf(call *syntax.CallExpr) string {
+	if len(call.Args) == 0 {
+		return ""
+	}
+	text, whole := literal(call.Args[0])
+	if !whole || text == "" {
+		return ""
+	}
+	return path.Base(text)
+}
+
+// callOf is the call that a statement is, nil where it is more.
+func callOf(s *syntax.Stmt) *syntax.CallExpr {
+	if s == nil {
+		return nil
+	}
+	call, _ := s.Cmd.(*syntax.CallExpr)
+	return call
+}
+
+// calls yields every call below a node, in the order of the text.
+func calls(n syntax.Node, yield func(*syntax.CallExpr)) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+			yield(call)
+		}
+		return true
+	})
+}
+
+// has tells whether a node has a call of one of the commands.
+func has(n syntax.Node, names ...string) (found bool) {
+	calls(n, func(c *syntax.CallExpr) { found = found || slices.Contains(names, nameOf(c)) })
+	return found
+}
+
+// variables that are another in each run.
+var variables = []string{"$", "!", "PPID", "BASHPID", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME"}
+
+// changing is the part of a word that is another in each run, as the text has it; ""
+// where there is none. values are the words of variables that are set once.
+func changing(w *syntax.Word, values map[string]*syntax.Word) (part string) {
+	syntax.Walk(w, func(n syntax.Node) bool {
+		switch p := n.(type) {
+		case *syntax.ParamExp:
+			if p.Param == nil || p.Length || part != "" {
+				return part == ""
+			}
+			name := p.Param.Value
+			if slices.Contains(variables, name) {
+				part = "$" + name
+			} else if value := values[name]; value != nil && changing(value, nil) != "" {
+				part = "$" + name + ", which is made of " + changing(value, nil)
+			}
+		case *syntax.CmdSubst:
+			if command := unlike(p); command != "" && part == "" {
+				part = "$(" + command + ")"
+			}
+			return false
+		}
+		return part == ""
+	})
+	return part
+}
+
+// unlike is the command in a substitution that prints something else in each run. A
+// date that is not today's does not.
+func unlike(s *syntax.CmdSubst) (command string) {
+	for _, stmt := range s.Stmts {
+		calls(stmt, func(c *syntax.CallExpr) {
+			switch name := nameOf(c); name {
+			case "date":
+				if !slices.ContainsFunc(c.Args[1:], isOtherDate) {
+					command = name
+				}
+			case "mktemp", "tempfile", "uuidgen":
+				command = name
+			}
+		})
+	}
+	return command
+}
+
+// isOtherDate tells an option or operand of date(1) that makes it tell of something else
+// than of now.
+func isOtherDate(w *syntax.Word) bool {
+	text, whole := literal(w)
+	return !whole && !strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-r") || strings.HasPrefix(text, "-d") ||
+		strings.HasPrefix(text, "--d") || strings.HasPrefix(text, "--r")
+}

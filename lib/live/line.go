@@ -1,0 +1,114 @@
+// Package live shows a person at a terminal what is being waited for: one line that is
+// written anew each second and clears itself. Anywhere else it shows nothing.
+package live
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/sysfile"
+)
+
+// Line is the line on standard error. The zero Line is ready; a nil one shows nothing.
+// It may be used by several goroutines.
+type Line struct {
+	mu   sync.Mutex
+	text func() string
+	up   bool
+	done chan struct{}
+}
+
+// every is how often the line is written. Tests change it.
+var every = time.Second
+
+const clear = "\r\x1b[K"
+
+// Show has the line say what text returns, which is asked again each second, until
+// Clear or another Show.
+func (l *Line) Show(text func() string) {
+	if l == nil || !watched() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = text
+	if !l.up {
+		l.up, l.done = true, make(chan struct{})
+		go l.keep(l.done)
+	}
+	l.write()
+}
+
+// Clear takes the line away. Again it does nothing.
+func (l *Line) Clear() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.up {
+		l.up = false
+		close(l.done)
+		say(clear)
+	}
+}
+
+// keep writes the line anew until it is cleared, which a signal that ends this process
+// does as well: a shell's prompt comes next.
+func (l *Line) keep(done chan struct{}) {
+	signals := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
+	defer signal.Stop(signals)
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			l.mu.Lock()
+			if l.up {
+				l.write()
+			}
+			l.mu.Unlock()
+		case sig := <-signals:
+			l.Clear()
+			signal.Stop(signals)
+			_ = unix.Kill(unix.Getpid(), sig.(unix.Signal)) // what it does by itself, or to who else listens
+			return
+		}
+	}
+}
+
+// write writes as much of the line as one row of the terminal holds.
+func (l *Line) write() {
+	columns, _ := sysfile.Columns(2)
+	if columns <= 1 {
+		columns = 80
+	}
+	row := []rune(fault.Plain(l.text()))
+	say(clear + string(row[:min(len(row), columns-1)]))
+}
+
+// say is for a terminal that may have gone: then nobody watches.
+func say(text string) { _, _ = sysfile.Write(2, []byte(text)) }
+
+// watched tells whether a person is there to see the line: on a terminal that can
+// clear one, and in its foreground, as a process in the background may be stopped for
+// writing.
+func watched() bool {
+	if !sysfile.IsTerminal(2) || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	group, err := unix.IoctlGetInt(2, unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp()
+}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package lock
-
-// GuardHolder returns 0: these systems do not tell who holds a flock(2).
-func (a *Active) GuardHolder() int { return 0 }

@@ -1,0 +1,135 @@
+package lockdir
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/killer"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+)
+
+// unwrittenError says that the members of a job could not be recorded, so that
+// nobody was signalled.
+type unwrittenError struct{ Err error }
+
+func (e *unwrittenError) Error() string { return e.Err.Error() }
+func (e *unwrittenError) Unwrap() error { return e.Err }
+
+// endJob ends the owner's whole job under the guard of its lock, in which each
+// member is recorded before it is signalled: should this process fail at it, or
+// be killed, whoever comes next finds out who lives on.
+func (l *Locker) endJob(r *locker.Request, v *view) error {
+	ending := killer.Killer{
+		Pause: r.Pause,
+		Observe: func(s killer.Signalled) {
+			l.Signalled(r, &v.View, s)
+			r.ShowEnding(v.Record.Owner, s)
+		},
+		Record: func(members []process.Identity) error {
+			if err := l.appendSurvivors(v.active, members); err != nil {
+				return &unwrittenError{err}
+			}
+			return nil
+		},
+	}
+	defer r.Line.Clear()
+	return ending.End(v.active.Job())
+}
+
+// appendSurvivors adds members to the lock, whose guard is held, and to the slot
+// that its owner holds, which must not be free while they live either.
+func (l *Locker) appendSurvivors(active *lockfile.Active, members []process.Identity) error {
+	return errors.Join(active.AppendSurvivors(members),
+		l.inSlot(active, func(slot *lockfile.Active) error { return slot.AppendSurvivors(members) }))
+}
+
+// inSlot calls do with each slot of the lock's owner, under the slot's guard.
+func (l *Locker) inSlot(active *lockfile.Active, do func(slot *lockfile.Active) error) error {
+	held, failed := l.slotsOf(active.Record)
+	defer closeAll(held)
+	for _, slot := range held {
+		failed = errors.Join(failed, do(slot.Active))
+	}
+	return failed
+}
+
+// RecordCommand adds the command that the owner of the acquisition has started
+// to its lock: one that leaves the owner's process group holds the atom though
+// the owner is killed. With locker.ErrGuarded somebody else is at the lock, and the
+// caller tries again: a newcomer may be killed before it has recorded anybody.
+func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
+	return l.underGuard(name, token, guardWait, func(active *lockfile.Active) error {
+		return errors.Join(active.AppendCommand(command),
+			l.inSlot(active, func(slot *lockfile.Active) error { return slot.AppendCommand(command) }))
+	})
+}
+
+// RecordMembers adds the members of a job to its lock before its own supervisor
+// signals them. It is locker.ErrGuarded where a newcomer is ending the job: it has
+// recorded them, and each is to get each signal once.
+func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
+	return l.underGuard(name, token, guardWait, func(active *lockfile.Active) error {
+		return l.appendSurvivors(active, members)
+	})
+}
+
+// BeingEnded tells whether somebody is ending the job of an acquisition, or has
+// begun to. Whoever ends a job holds the guard from before he records its members, and
+// that before the first signal, to the end; one who only passes by lets go of the guard
+// at once, and is not there when asked again. One who was himself killed meanwhile has
+// left a record: whether those in it live says nothing, as what they had just
+// started is not among them.
+func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
+	active, err := l.acquisition(name, token)
+	if err != nil {
+		return false, ignoreMissing(err)
+	}
+	defer active.Close()
+	if active.Job().EndingBegan() {
+		return true, nil
+	}
+	switch err := active.Guard(0); {
+	case errors.Is(err, locker.ErrGuarded):
+		return true, nil
+	case errors.Is(err, locker.ErrLost):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return active.Job().EndingBegan(), nil
+}
+
+// acquisition opens the lock of an acquisition, an active lock or a reader's:
+// fs.ErrNotExist where a person has cleared it.
+func (l *Locker) acquisition(name atom.Name, token string) (*lockfile.Active, error) {
+	active, err := l.Dir.Active(name)
+	if err == nil && active.Record.Token != token {
+		active.Close()
+		err = fs.ErrNotExist
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		active, err = l.reader(locker.ReleaseRequest{Name: name, Token: token})
+	}
+	return active, err
+}
+
+// underGuard calls do with the lock of an acquisition, under its guard. A lock
+// that is not there any more needs nothing.
+func (l *Locker) underGuard(name atom.Name, token string, wait time.Duration, do func(*lockfile.Active) error) error {
+	active, err := l.acquisition(name, token)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	defer active.Close()
+	switch err := active.Guard(wait); {
+	case errors.Is(err, locker.ErrLost):
+		return nil
+	case err != nil:
+		return err
+	}
+	return do(active)
+}

@@ -1,0 +1,62 @@
+package lockdir
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+)
+
+// Who was recorded may have started another just before: that is still to be waited for.
+func TestAJobIsBeingEndedWhileTheGuardIsHeldAndOnceSomebodyWasRecorded(t *testing.T) {
+	k, survivor := newLocker(t), sleeper(t)
+	token := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired).Token
+	want := func(when string, want bool) {
+		t.Helper()
+		if got, err := k.BeingEnded(motdFiles, token); got != want || err != nil {
+			t.Errorf("%s: %v, %v; want %v", when, got, err, want)
+		}
+	}
+	want("nobody is at it", false)
+	active, err := k.Dir.Active(motdFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := active.Guard(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	want("the guard is held", true)
+	if err := active.AppendSurvivors([]process.Identity{survivor}); err != nil {
+		t.Fatal(err)
+	}
+	active.Close()
+	want("a survivor is recorded", true)
+	end(t, survivor)
+	want("the survivor is dead", true)
+	if ending, err := k.BeingEnded(motdFiles, "another's"); ending || err != nil {
+		t.Errorf("of another acquisition: %v, %v", ending, err)
+	}
+}
+
+// Else a job that somebody failed to end would be run beside what is left of it.
+func TestAnOwnerDoesNotReleaseWhatASurvivorHolds(t *testing.T) {
+	k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
+	held := wantVerdict(t, k, ask(owner), locker.Acquired)
+	active, err := k.Dir.Active(motdFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(active.Guard(time.Second), active.AppendSurvivors([]process.Identity{survivor}), active.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token}); fault.KindOf(err) != fault.NotPermitted {
+		t.Errorf("released: %v", err)
+	}
+	end(t, owner)
+	wantVerdict(t, k, ask(sleeper(t)), locker.Busy)
+	end(t, survivor)
+	wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
+}

@@ -1,0 +1,326 @@
+package lockdir
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/killer"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/lib/runlog"
+)
+
+// about is an event about motd.
+func about(kind runlog.Kind, pid int) runlog.Event { return aboutAtom(motd, kind, pid) }
+
+func aboutAtom(a atom.Atom, kind runlog.Kind, pid int) runlog.Event {
+	return runlog.Event{Kind: kind, Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand, PID: pid}
+}
+
+// with returns the event with the limits in force.
+func with(e runlog.Event, l policy.Limits) runlog.Event {
+	e.IfElapsed, e.ExpireAfter = runlog.Some(l.IfElapsed), runlog.Some(l.ExpireAfter)
+	return e
+}
+
+// finding returns the event with the owner that was found, so many hours old.
+func finding(e runlog.Event, owner process.Identity, token string, hours int) runlog.Event {
+	e.Owner, e.OwnerToken, e.Age = owner.PID, token, runlog.Some(time.Duration(hours)*time.Hour)
+	return e
+}
+
+// wantEvents compares the record with what it should hold, and empties it. Times
+// count in whole hours; of a reason it is enough that it contains what is wanted.
+func wantEvents(t *testing.T, k *Locker, want ...runlog.Event) {
+	t.Helper()
+	got := slices.Collect(k.Log.Newest(1 << 20))
+	slices.Reverse(got)
+	for i := range got {
+		e := &got[i]
+		if time.Since(e.Time).Abs() > time.Minute {
+			t.Errorf("event %d is of %v", i, e.Time)
+		}
+		e.Time, e.Wait = time.Time{}, e.Wait.Truncate(time.Hour)
+		e.Age.Value, e.Duration.Value = e.Age.Value.Truncate(time.Hour), e.Duration.Value.Truncate(time.Hour)
+		if i < len(want) && strings.Contains(e.Reason, want[i].Reason) && (want[i].Reason != "") == (e.Reason != "") {
+			e.Reason = want[i].Reason
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the record is\n\t%+v, want\n\t%+v", got, want)
+	}
+	if err := os.RemoveAll(k.Dir.Path("program.dax.runlog")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnAcquisitionAndItsReleaseAreRecorded(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	r.Limits.IfElapsed = 2 * time.Hour
+	held := wantVerdict(t, k, r, locker.Acquired)
+	acquired := with(about(runlog.Acquire, r.Owner.PID), r.Limits)
+	acquired.Token, acquired.Reason = held.Token, "below IfElapsed"
+	wantEvents(t, k, acquired)
+	backdate(t, k, 3*time.Hour)
+	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Status: runlog.Some(7), Signal: "TERM"}); err != nil {
+		t.Fatal(err)
+	}
+	released := about(runlog.Release, r.Owner.PID)
+	released.Token, released.Status, released.Signal, released.Duration = held.Token, runlog.Some(7), "TERM", runlog.Some(3*time.Hour)
+	wantEvents(t, k, released)
+}
+
+func TestAnOwnerThatEndedItsJobRecordsThatItExpired(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	held := wantVerdict(t, k, r, locker.Acquired)
+	backdate(t, k, 3*time.Hour)
+	wantEvents(t, k, acquired(r, held))
+	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Expired: true}); err != nil {
+		t.Fatal(err)
+	}
+	expired := finding(about(runlog.Expire, r.Owner.PID), r.Owner, held.Token, 3)
+	expired.ExpireAfter = runlog.Some(r.Limits.ExpireAfter)
+	released := about(runlog.Release, r.Owner.PID)
+	released.Token, released.Duration = held.Token, runlog.Some(3*time.Hour)
+	wantEvents(t, k, expired, released)
+}
+
+func acquired(r locker.Request, held locker.Outcome) runlog.Event {
+	e := with(about(runlog.Acquire, r.Owner.PID), r.Limits)
+	e.Token, e.Shared = held.Token, r.Shared
+	return e
+}
+
+func TestDenialsAreRecordedWithWhatWasFound(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	r.Limits.ExpireAfter = 9 * time.Hour
+	held := wantVerdict(t, k, r, locker.Acquired)
+	backdate(t, k, 3*time.Hour)
+	newcomer := r
+	newcomer.Owner = sleeper(t)
+	newcomer.Wait, newcomer.WaitSince = time.Hour, process.Boottime()-5*time.Hour
+	wantEvents(t, k, acquired(r, held))
+
+	wantVerdict(t, k, newcomer, locker.Busy)
+	busy := finding(with(about(runlog.Deny, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 3)
+	busy.Verdict, busy.Reason, busy.Count = "busy", "busy: running for 3h", 1
+	wantEvents(t, k, busy)
+
+	newcomer.Wait = 0
+	if outcome := wantVerdict(t, k, newcomer, locker.Busy); outcome.ExpireAfter != 9*time.Hour {
+		t.Errorf("the limit in force is %v", outcome.ExpireAfter)
+	}
+	wantEvents(t, k, busy)
+
+	release(t, k, held)
+	setLast(t, k, time.Now().Add(-2*time.Hour-time.Minute))
+	os.Remove(k.Dir.Path("program.dax.runlog"))
+	newcomer.Limits.IfElapsed = 4 * time.Hour
+	wantVerdict(t, k, newcomer, locker.TooSoon)
+	tooSoon := with(about(runlog.Deny, newcomer.Owner.PID), newcomer.Limits)
+	tooSoon.Verdict, tooSoon.Reason, tooSoon.Age = "too-soon", "too soon: ", runlog.Some(2*time.Hour)
+	wantEvents(t, k, tooSoon)
+}
+
+func TestWaitingIsRecordedOnceAndBeforeWhatBecameOfIt(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	held := wantVerdict(t, k, r, locker.Acquired)
+	backdate(t, k, time.Hour)
+	wantEvents(t, k, acquired(r, held))
+	newcomer := ask(sleeper(t))
+	newcomer.Wait, newcomer.Limits.ExpireAfter = 300*time.Millisecond, 9*time.Hour
+	wantVerdict(t, k, newcomer, locker.Busy)
+	waits := finding(with(about(runlog.Wait, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 1)
+	waits.Verdict, waits.Reason = "busy", "busy: running for 1h"
+	denied := waits
+	denied.Kind, denied.Count = runlog.Deny, 1
+	wantEvents(t, k, waits, denied)
+}
+
+func TestWhatIsNoDenialIsNotRecordedAsOne(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	held := wantVerdict(t, k, r, locker.Acquired)
+	wantEvents(t, k, acquired(r, held))
+	newcomer := ask(sleeper(t))
+	newcomer.Limits.ExpireAfter, newcomer.LeaveExpired = 0, true
+	wantVerdict(t, k, newcomer, locker.Expired)
+	wantEvents(t, k)
+	plant(t, k, "12", 0)
+	if _, err := k.Take(newcomer); err == nil {
+		t.Error("a damaged lock is no error")
+	}
+	wantEvents(t, k)
+}
+
+func TestATakeoverIsRecordedSignalBySignal(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	held := wantVerdict(t, k, r, locker.Acquired)
+	backdate(t, k, 3*time.Hour)
+	wantEvents(t, k, acquired(r, held))
+	newcomer := ask(sleeper(t))
+	taken := wantVerdict(t, k, newcomer, locker.Acquired)
+	signal := func(name string) runlog.Event {
+		e := about(runlog.Signal, newcomer.Owner.PID)
+		e.Signal, e.Target, e.OwnerToken = name, r.Owner.PID, held.Token
+		return e
+	}
+	found := func(kind runlog.Kind) runlog.Event {
+		return finding(with(about(kind, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 3)
+	}
+	wantEvents(t, k, found(runlog.Expire), signal("CONT"), signal("INT"), found(runlog.Takeover), acquired(newcomer, taken))
+}
+
+// What is found under the guard counts, and not what was seen before.
+func TestAReclaimIsRecorded(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		k, r := newLocker(t), ask(dead(t))
+		r.Shared = shared
+		held := wantVerdict(t, k, r, locker.Acquired)
+		wantEvents(t, k, acquired(r, held))
+		newcomer := ask(sleeper(t))
+		taken := wantVerdict(t, k, newcomer, locker.Acquired)
+		wantEvents(t, k, finding(with(about(runlog.Reclaim, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 0), acquired(newcomer, taken))
+	}
+}
+
+func TestAnExpiredReaderIsRecordedAsAnOwner(t *testing.T) {
+	k, r := newLocker(t), read(sleeper(t))
+	held := wantVerdict(t, k, r, locker.Acquired)
+	wantEvents(t, k, acquired(r, held))
+	newcomer := ask(sleeper(t))
+	newcomer.Limits.ExpireAfter = 0
+	taken := wantVerdict(t, k, newcomer, locker.Acquired)
+	found := func(kind runlog.Kind) runlog.Event {
+		return finding(with(about(kind, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 0)
+	}
+	cont, interrupt := about(runlog.Signal, newcomer.Owner.PID), about(runlog.Signal, newcomer.Owner.PID)
+	cont.Signal, cont.Target, cont.OwnerToken = "CONT", r.Owner.PID, held.Token
+	interrupt.Signal, interrupt.Target, interrupt.OwnerToken = "INT", r.Owner.PID, held.Token
+	wantEvents(t, k, found(runlog.Expire), cont, interrupt, found(runlog.Takeover), acquired(newcomer, taken))
+}
+
+func TestWhatIsStuckIsRecorded(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	r.Owner.PIDNS++
+	held := wantVerdict(t, k, r, locker.Acquired)
+	wantEvents(t, k, acquired(r, held))
+	newcomer := ask(sleeper(t))
+	newcomer.Limits.ExpireAfter = 0
+	outcome := wantVerdict(t, k, newcomer, locker.Stuck)
+	stuck := finding(with(about(runlog.Stuck, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 0)
+	stuck.Verdict, stuck.Reason = "stuck", "its owner cannot be checked from here"
+	wantEvents(t, k, stuck)
+	if outcome.Reason != stuck.Reason {
+		t.Errorf("the outcome says %q", outcome.Reason)
+	}
+}
+
+func TestALastLockInTheFutureAndAnEmptyLockAreRecorded(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	r.Limits.IfElapsed = time.Minute
+	plantFile(t, k, "last."+motdFiles, "", -3*time.Hour-time.Minute)
+	plant(t, k, "", 2*time.Hour+time.Minute)
+	var held locker.Outcome
+	if said := stderr(t, func() { held = wantVerdict(t, k, r, locker.Acquired) }); said != "adlock: "+k.Dir.Path("lock."+motdFiles)+": empty lock cleared\n" {
+		t.Errorf("said %q", said)
+	}
+	clock, empty := about(runlog.Clock, r.Owner.PID), about(runlog.Empty, r.Owner.PID)
+	clock.Age, clock.Reason = runlog.Some(-3*time.Hour), "the last lock lies in the future"
+	empty.Age = runlog.Some(2 * time.Hour)
+	wantEvents(t, k, clock, empty, clock, acquired(r, held))
+
+	r.Slots, r.Atom.Operand, r.Limits.IfElapsed = 1, "other", 0
+	plantFile(t, k, motd.Slot(1).ActiveLock(), "", 2*time.Hour+time.Minute)
+	if said := stderr(t, func() { held = wantVerdict(t, k, r, locker.Acquired) }); said != "adlock: "+k.Dir.Path(motd.Slot(1).ActiveLock())+": empty lock cleared\n" {
+		t.Errorf("said %q", said)
+	}
+	for e := range k.Log.Newest(1 << 20) {
+		if e.Kind != runlog.Acquire && (e.Kind != runlog.Empty || e.Age.Value.Truncate(time.Hour) != 2*time.Hour) {
+			t.Errorf("the record says %+v", e)
+		}
+	}
+}
+
+func TestWhatAPersonClearsIsRecorded(t *testing.T) {
+	k, r := newLocker(t), ask(dead(t))
+	held := wantVerdict(t, k, r, locker.Acquired)
+	wantEvents(t, k, acquired(r, held))
+	if err := k.Clear(motdLock); err != nil {
+		t.Fatal(err)
+	}
+	cleared := about(runlog.Clear, 0)
+	cleared.Owner, cleared.OwnerToken = r.Owner.PID, held.Token
+	wantEvents(t, k, cleared)
+}
+
+func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	held := wantVerdict(t, k, r, locker.Acquired)
+	os.Remove(k.Dir.Path("program.dax.runlog"))
+	lost := func(of locker.ReleaseRequest, reason error) runlog.Event {
+		t.Helper()
+		if err := k.Release(of); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "lost: "+reason.Error()) {
+			t.Errorf("released: %v", err)
+		}
+		e := about(runlog.Lost, 0)
+		e.Token, e.Reason = of.Token, reason.Error()
+		return e
+	}
+	mine, strange := locker.ReleaseRequest{Name: motdFiles, Token: held.Token}, locker.ReleaseRequest{Name: motdFiles, Token: record.NewToken()}
+
+	e := lost(strange, locker.ErrLost)
+	e.Owner, e.OwnerToken = r.Owner.PID, held.Token
+	wantEvents(t, k, e)
+
+	guard := isGuarded(t, k, motdFiles)
+	if err := k.Release(mine); !errors.Is(err, locker.ErrGuarded) || err.Error() != "editfile /etc/motd: ended by force by process "+strconv.Itoa(os.Getpid()) {
+		t.Errorf("released: %v", err)
+	}
+	e = about(runlog.Lost, r.Owner.PID)
+	e.Token, e.Reason, e.Owner, e.Duration = held.Token, "ended by force by process", os.Getpid(), runlog.Some(time.Duration(0))
+	wantEvents(t, k, e)
+	if err := errors.Join(guard.Remove(), guard.Close()); err != nil {
+		t.Fatal(err)
+	}
+	wantEvents(t, k, lost(mine, errors.New("the lock is gone")))
+}
+
+// isGuarded opens an active lock and takes its guard, as another process may.
+func isGuarded(t *testing.T, k *Locker, name atom.Name) *lockfile.Active {
+	t.Helper()
+	active, err := k.Dir.Active(name)
+	if err == nil {
+		err = active.Guard(time.Second)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return active
+}
+
+func TestASignalOfTheOwnersOwnIsRecorded(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	k.RecordSignal(&r, killer.Signalled{PID: 4711, Signal: "KILL"})
+	e := about(runlog.Signal, r.Owner.PID)
+	e.Signal, e.Target = "KILL", 4711
+	wantEvents(t, k, e)
+}
+
+func TestARecordThatCannotBeWrittenIsSaidOnceAndTheAtomIsTaken(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	k.Log.Dir = k.Dir.Path("none")
+	said := stderr(t, func() { release(t, k, wantVerdict(t, k, r, locker.Acquired)) })
+	if lines := strings.Count(said, "\n"); lines != 1 || !strings.Contains(said, k.Log.Dir) {
+		t.Errorf("said %q", said)
+	}
+}

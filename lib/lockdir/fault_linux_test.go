@@ -1,0 +1,308 @@
+package lockdir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/test/intercept"
+)
+
+// reaching are the calls that are made to fail. (What else reaches the lock
+// directory stands beside one of these, and its error takes the same way.)
+var reaching = map[string]int{
+	"openat": unix.SYS_OPENAT, "write": unix.SYS_WRITE, "flock": unix.SYS_FLOCK, "linkat": unix.SYS_LINKAT,
+	"renameat": unix.SYS_RENAMEAT, "unlinkat": unix.SYS_UNLINKAT, "utimensat": unix.SYS_UTIMENSAT,
+}
+
+// watched runs do and tells see of each such call that reaches the lock directory.
+func watched(t *testing.T, k *Locker, call int, do func(), see func() unix.Errno) {
+	t.Helper()
+	intercept.Run(t, do, func(c intercept.Call) unix.Errno {
+		fd := c.FD(0)
+		if call == unix.SYS_LINKAT {
+			fd = c.FD(2)
+		}
+		if !within(k, fd) || call == unix.SYS_FLOCK && c.FD(1) == unix.LOCK_UN { // closing lets go anyway
+			return 0
+		}
+		return see()
+	}, call)
+}
+
+// within tells whether a descriptor is of the lock directory or a file in it.
+func within(k *Locker, fd int) bool {
+	path, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	return path == k.Dir.Path() || filepath.Dir(path) == k.Dir.Path()
+}
+
+// failing does what is asked and has the n-th such call fail; met is false where
+// there are fewer.
+func failing(t *testing.T, k *Locker, call, n int, do func() error) (met bool, err error) {
+	t.Helper()
+	watched(t, k, call, func() { err = do() }, func() unix.Errno {
+		if n--; n != 0 {
+			return 0
+		}
+		met = true
+		return unix.EIO
+	})
+	return met, err
+}
+
+// steps are what a Keeper is asked for, each with what has to be there before.
+var steps = map[string]func(t *testing.T, k *Locker, owner, gone process.Identity) (do func() error){
+	"take what is free": func(t *testing.T, k *Locker, owner, _ process.Identity) func() error {
+		return taking(k, limited(owner))
+	},
+	"take what completed long ago": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		completed(t, k, owner)
+		return taking(k, limited(owner))
+	},
+	"take a dead owner's": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, limited(gone), locker.Acquired)
+		return taking(k, limited(owner))
+	},
+	"take an expired owner's": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, limited(sleeper(t)), locker.Acquired)
+		newcomer := limited(owner)
+		newcomer.Limits.ExpireAfter = 0
+		return taking(k, newcomer)
+	},
+	"take what a dead reader had": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, sharing(limited(gone)), locker.Acquired)
+		return taking(k, limited(owner))
+	},
+	"take what an expired reader has": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, sharing(limited(sleeper(t))), locker.Acquired)
+		newcomer := limited(owner)
+		newcomer.Limits.ExpireAfter = 0
+		return taking(k, newcomer)
+	},
+	"take what was left empty": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		plant(t, k, "", time.Hour)
+		plantFile(t, k, motd.Slot(1).ActiveLock(), "", time.Hour)
+		return taking(k, limited(owner))
+	},
+	"read": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		return taking(k, sharing(limited(owner)))
+	},
+	"read what a dead reader of the same pid had": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		before := gone
+		before.PID = owner.PID
+		wantVerdict(t, k, sharing(limited(before)), locker.Acquired)
+		return taking(k, sharing(limited(owner)))
+	},
+	"share a slot": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, slotted(owner, "outer", 2), locker.Acquired)
+		return taking(k, limited(owner))
+	},
+	"release": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		return releasing(k, wantVerdict(t, k, limited(owner), locker.Acquired))
+	},
+	"release what another atom shares": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, slotted(owner, "outer", 2), locker.Acquired)
+		return releasing(k, wantVerdict(t, k, limited(owner), locker.Acquired))
+	},
+	"release a reader's": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		return releasing(k, wantVerdict(t, k, sharing(limited(owner)), locker.Acquired))
+	},
+	"release a reader's beside another's": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		return releasing(k, besideAnother(t, k, owner, gone))
+	},
+	"record a reader's command beside another's": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		held := besideAnother(t, k, owner, gone)
+		return func() error { return k.RecordCommand(motdFiles, held.Token, gone) }
+	},
+	"release a dead reader's two locks": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		held := wantVerdict(t, k, sharing(limited(owner)), locker.Acquired)
+		plant(t, k, contentOf(t, k, readerLock(owner).String()), 0)
+		return releasing(k, held)
+	},
+	"clear": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, limited(gone), locker.Acquired)
+		return func() error { return k.Clear(motdLock) }
+	},
+	"clear a reader's": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, sharing(limited(gone)), locker.Acquired)
+		return func() error { return k.Clear(readerLock(gone)) }
+	},
+	"prune": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		completed(t, k, owner)
+		return func() error { _, err := k.Prune(0); return err }
+	},
+	"prune beside one that runs": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, ask(owner), locker.Acquired)
+		return func() error { _, err := k.Prune(0); return err }
+	},
+	"end": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, limited(sleeper(t)), locker.Acquired)
+		return func() error { return k.End(motdFiles, 100*time.Millisecond) }
+	},
+	"forget": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		completed(t, k, owner)
+		return func() error { return k.Forget(motdFiles) }
+	},
+	"forget while it runs": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, ask(owner), locker.Acquired)
+		return func() error { return k.Forget(motdFiles) }
+	},
+	"record a command": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		held := wantVerdict(t, k, limited(owner), locker.Acquired)
+		return func() error { return k.RecordCommand(motdFiles, held.Token, gone) }
+	},
+	"record a reader's members": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		held := wantVerdict(t, k, sharing(limited(owner)), locker.Acquired)
+		return func() error { return k.RecordMembers(motdFiles, held.Token, []process.Identity{gone}) }
+	},
+	"ask whether it is being ended": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		held := wantVerdict(t, k, ask(owner), locker.Acquired)
+		return func() error {
+			ending, err := k.BeingEnded(motdFiles, held.Token)
+			if ending {
+				return errors.New("nobody is ending it")
+			}
+			return err
+		}
+	},
+	"list": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, ask(owner), locker.Acquired)
+		return func() error {
+			entries, err := k.List()
+			for _, entry := range entries {
+				err = errors.Join(err, entry.Err)
+			}
+			return err
+		}
+	},
+	"foretell": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, ask(owner), locker.Acquired)
+		r := ask(gone)
+		return func() error { _, _, err := DryRun(k.Dir.Path(), &r); return err }
+	},
+}
+
+// limited asks for an atom that has to be looked at in all places: due, and in a slot.
+func limited(owner process.Identity) locker.Request {
+	r := slotted(owner, motd.Operand, 2)
+	r.Limits.IfElapsed = time.Minute
+	return r
+}
+
+// besideAnother has the owner read among others while another's active lock is in place.
+func besideAnother(t *testing.T, k *Locker, owner, another process.Identity) locker.Outcome {
+	t.Helper()
+	wantVerdict(t, k, sharing(ask(another)), locker.Acquired)
+	held := wantVerdict(t, k, sharing(limited(owner)), locker.Acquired)
+	wantVerdict(t, k, sharing(ask(self(t))), locker.Acquired)
+	r := ask(another)
+	temp, record, err := k.tempFile(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	temp.Discard()
+	plant(t, k, string(record.Bytes()), 0)
+	return held
+}
+
+func sharing(r locker.Request) locker.Request {
+	r.Shared = true
+	return r
+}
+
+func taking(k *Locker, r locker.Request) func() error {
+	return func() error {
+		outcome, err := k.Take(r)
+		if err == nil && outcome.Verdict != locker.Acquired {
+			return fmt.Errorf("verdict is %q (%s)", outcome.Verdict, outcome.Reason)
+		}
+		return err
+	}
+}
+
+func releasing(k *Locker, held locker.Outcome) func() error {
+	return func() error { return k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token}) }
+}
+
+// completed has the atom run, an hour ago.
+func completed(t *testing.T, k *Locker, owner process.Identity) {
+	t.Helper()
+	release(t, k, wantVerdict(t, k, ask(owner), locker.Acquired))
+	setLast(t, k, time.Now().Add(-time.Hour))
+}
+
+func contentOf(t *testing.T, k *Locker, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(k.Dir.Path(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// openFiles counts the descriptors of the lock directory and its files.
+func openFiles(t *testing.T, k *Locker) (n int) {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range list {
+		if fd, _ := strconv.Atoi(entry.Name()); within(k, fd) {
+			n++
+		}
+	}
+	return n
+}
+
+// Whatever fails: it is told, and no file stays open.
+func TestNoFailureIsSwallowed(t *testing.T) {
+	owner, gone := sleeper(t), dead(t)
+	for name, prepare := range steps {
+		for call, number := range reaching {
+			t.Run(name+", "+call, func(t *testing.T) {
+				for n, met := 1, true; met; n++ {
+					k := newLocker(t)
+					k.Log = nil
+					do := prepare(t, k, owner, gone)
+					before := openFiles(t, k)
+					var err error
+					met, err = failing(t, k, number, n, do)
+					if left := openFiles(t, k) - before; left != 0 {
+						t.Errorf("call %d: %d files are left open", n, left)
+					}
+					if told := fault.KindOf(err) == fault.IO && strings.Contains(err.Error(), unix.EIO.Error()); told != met {
+						t.Errorf("call %d: %v", n, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestALockThatIsNoLockOfTheAtomIsClosed(t *testing.T) {
+	k := newLocker(t)
+	other := ask(dead(t))
+	other.Atom.Operand = "other"
+	wantVerdict(t, k, other, locker.Acquired)
+	for _, content := range []string{"12", contentOf(t, k, other.Atom.Name().ActiveLock())} {
+		plant(t, k, content, 0)
+		before := openFiles(t, k)
+		if err := taking(k, ask(dead(t)))(); err == nil {
+			t.Errorf("%q is no error", content)
+		}
+		if left := openFiles(t, k) - before; left != 0 {
+			t.Errorf("%q: %d files are left open", content, left)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package lockdir
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+)
+
+// errAgain says that what was seen has changed: look again.
+var errAgain = errors.New("the lock has changed")
+
+// guard takes the guard of the active lock in v. The verdict is empty where it is
+// held from now on; else somebody else is at the lock.
+func guard(r *locker.Request, v *view) (locker.Outcome, error) {
+	err := v.active.Guard(0)
+	switch {
+	case errors.Is(err, locker.ErrGuarded):
+		return guarded(r, v)
+	case errors.Is(err, locker.ErrLost):
+		err = errAgain
+	}
+	return locker.Outcome{}, err
+}
+
+// guarded is the denial where somebody else is at the lock: it is being released,
+// or its owner is being ended. A guard is never broken, but where its holder
+// stands still, and was started longer ago than an ending can take, nobody would
+// ever get further: that is said.
+func guarded(r *locker.Request, v *view) (locker.Outcome, error) {
+	holder := v.active.GuardHolder()
+	if why := standsStill(holder, r.Pause); why != nil {
+		return r.Stuck(v.active.Path(), &v.View, why, "to let it go on: kill -CONT "+strconv.Itoa(holder))
+	}
+	o := r.Denied(policy.Decision{Step: policy.Busy}, &v.View)
+	o.Reason = "busy: " + locker.ErrGuarded.Error()
+	return o, nil
+}
+
+// standsStill says of who holds a guard that it is stopped, and for how long an
+// ending may take has been there; nil where that is not so, or it is not known who
+// does.
+func standsStill(holder int, pause time.Duration) error {
+	if holder == 0 {
+		return nil
+	}
+	if still, age := process.Still(holder); still && age >= 3*pause+guardGrace {
+		return errors.New("process " + strconv.Itoa(holder) + ", which is changing the lock, is stopped")
+	}
+	return nil
+}
+
+// guardGrace is what an ending may take beside its three pauses. Tests change it.
+var guardGrace = time.Minute

@@ -1,0 +1,126 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/record"
+)
+
+func TestAFreeAtomHasNoActiveLock(t *testing.T) {
+	if _, err := newDir(t).Active("x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheLockIsReadBack(t *testing.T) {
+	d := newDir(t)
+	want := fullRecord()
+	put(t, d, want)
+	a := active(t, d)
+	if a.Content != record.Full || a.Record != want || a.File.Called() != "x" || a.Path() != d.Path("lock.x") || a.UID() != os.Geteuid() {
+		t.Errorf("%+v, %q, %q, %d", a.Record, a.File.Called(), a.Path(), a.UID())
+	}
+}
+
+func TestOneGuardExcludesAnother(t *testing.T) {
+	d := newDir(t)
+	put(t, d, fullRecord())
+	first, second := active(t, d), active(t, d)
+	must(t, first.Guard(0))
+	if err := second.Guard(20 * time.Millisecond); !errors.Is(err, locker.ErrGuarded) {
+		t.Fatalf("two guards: %v", err)
+	}
+	released := make(chan error, 1)
+	go func() { released <- first.Close() }()
+	must(t, second.Guard(20*time.Second))
+	must(t, <-released)
+}
+
+// The guard is of one inode: whoever waited for it must notice that the name
+// leads elsewhere by now.
+func TestAGuardOfALockThatIsGoneIsLost(t *testing.T) {
+	for claim, change := range map[string]func(t *testing.T, d *Dir){
+		"removed":  func(t *testing.T, d *Dir) { must(t, os.Remove(d.Path("lock.x"))) },
+		"replaced": func(t *testing.T, d *Dir) { must(t, os.Remove(d.Path("lock.x"))); put(t, d, fullRecord()) },
+		"rewritten in place": func(t *testing.T, d *Dir) {
+			must(t, os.WriteFile(d.Path("lock.x"), fullRecord().Bytes(), 0o600))
+		},
+		"emptied": func(t *testing.T, d *Dir) { must(t, os.Truncate(d.Path("lock.x"), 0)) },
+		"a link in its place": func(t *testing.T, d *Dir) {
+			must(t, os.Rename(d.Path("lock.x"), d.Path("elsewhere")))
+			must(t, os.Symlink("elsewhere", d.Path("lock.x")))
+		},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			d := newDir(t)
+			put(t, d, fullRecord())
+			a := active(t, d)
+			change(t, d)
+			if err := a.Guard(0); !errors.Is(err, locker.ErrLost) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestAGuardReadsTheLockAgain(t *testing.T) {
+	d := newDir(t)
+	must(t, os.WriteFile(d.Path("lock.x"), nil, 0o600))
+	a := active(t, d)
+	must(t, os.WriteFile(d.Path("lock.x"), []byte("4711\n"), 0o600)) // shlock has finished
+	if a.Content != record.Empty {
+		t.Fatal("not empty at first")
+	}
+	must(t, a.Guard(0))
+	if a.Content != record.PIDOnly {
+		t.Errorf("content is %d", a.Content)
+	}
+}
+
+func TestALockThatIsTooLargeIsDamagedAndALastLockAnError(t *testing.T) {
+	d := newDir(t)
+	for _, file := range []string{"lock.x", "last.x"} {
+		must(t, os.WriteFile(d.Path(file), nil, 0o600))
+		must(t, os.Truncate(d.Path(file), 1<<40)) // sparse
+	}
+	if a := active(t, d); a.Content != record.Damaged {
+		t.Errorf("content is %d", a.Content)
+	}
+	if _, err := d.Last("x"); fault.KindOf(err) != fault.IO {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRemoveTakesTheNameAway(t *testing.T) {
+	d := newDir(t)
+	put(t, d, fullRecord())
+	a := active(t, d)
+	must(t, a.Guard(0))
+	must(t, a.Remove())
+	if exists(d, "lock.x") {
+		t.Error("it is there still")
+	}
+}
+
+func TestNothingIsInheritedByAJob(t *testing.T) {
+	d := newDir(t)
+	put(t, d, fullRecord())
+	a := active(t, d)
+	temp, err := d.TempFile(nil)
+	must(t, err)
+	defer temp.Discard()
+	for claim, fd := range map[string]int{"directory": d.fd, "lock": a.fd, "temporary file": temp.fd} {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC == 0 {
+			t.Errorf("the %s is passed on (%v)", claim, err)
+		}
+	}
+}

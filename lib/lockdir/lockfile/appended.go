@@ -1,0 +1,132 @@
+package lockfile
+
+import (
+	"cmp"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/lib/sysfile"
+)
+
+// AppendCommand adds the command that the owner has started, unless the lock has
+// it. Only under the lock's Guard.
+func (a *Active) AppendCommand(id process.Identity) error {
+	if known := a.Appended.Command; known.PID == id.PID && known.Start == id.Start && known.Inode == id.Inode {
+		return nil
+	}
+	if err := a.append([]byte(record.CommandLine(id))); err != nil {
+		return err
+	}
+	a.Appended.Command = id
+	return nil
+}
+
+// AppendSurvivors adds members of the owner's job before they are signalled.
+// Those that the lock has already are left out; where they do not fit, only that
+// there are more is added. Only under the lock's Guard.
+func (a *Active) AppendSurvivors(members []process.Identity) error {
+	fresh := a.unknown(members)
+	if len(fresh) == 0 || a.Appended.Uncounted {
+		return nil
+	}
+	var text string
+	for i, id := range fresh {
+		text += record.SurvivorLine(len(a.Appended.Survivors)+1+i, id)
+	}
+	fits := a.st.Size+int64(len(text)+len(record.ManySurvivors)) <= record.Longest
+	if !fits {
+		text = record.ManySurvivors
+	}
+	if err := a.append([]byte(text)); err != nil {
+		return err
+	}
+	if a.Appended.Uncounted = !fits; fits {
+		a.Appended.Survivors = append(a.Appended.Survivors, fresh...)
+	}
+	return nil
+}
+
+// unknown returns those of whom the lock does not know.
+func (a *Active) unknown(members []process.Identity) []process.Identity {
+	type key struct {
+		pid          int
+		start, inode uint64
+	}
+	of := func(id process.Identity) key { return key{id.PID, id.Start, id.Inode} }
+	known := map[key]bool{of(a.Record.Owner): true, of(a.Record.Job): true, of(a.Appended.Command): true}
+	for _, id := range a.Appended.Survivors {
+		known[of(id)] = true
+	}
+	var fresh []process.Identity
+	for _, id := range members {
+		if !known[of(id)] {
+			fresh = append(fresh, id)
+			known[of(id)] = true
+		}
+	}
+	return fresh
+}
+
+// append adds whole lines in one write. What an earlier append left unfinished
+// goes first, and so does what this one could not finish. The mtime stays, as it
+// says when the lock was put in place. Under the Guard nobody else changes the file, so
+// what was read of it then, and appended since, is all that there is.
+func (a *Active) append(lines []byte) error {
+	if a.whole < a.st.Size {
+		if err := a.truncate(a.whole); err != nil {
+			return err
+		}
+	}
+	created := a.modified()
+	failed := a.write(lines)
+	if failed != nil {
+		_ = a.truncate(a.whole) // else an unfinished line stays, which is ignored
+	} else {
+		a.whole += int64(len(lines))
+	}
+	restored := sysfile.Retry(func() error { return setModified(a.fd, created) })
+	return cmp.Or(failed, a.wrap(restored), a.stat())
+}
+
+func (a *Active) truncate(size int64) error {
+	return a.wrap(sysfile.Retry(func() error { return unix.Ftruncate(a.fd, size) }))
+}
+
+// Job is what there is to end for this lock: its owner and all that is known to
+// belong to it. Where the owner waited at a gate, what waited there is its command.
+func (a *Active) Job() process.Job {
+	job := a.Record.KnownJob(a.UID())
+	if a.Appended.Command.PID != 0 {
+		job.Command = a.Appended.Command
+	}
+	job.Survivors, job.Uncounted = a.Appended.Survivors, a.Appended.Uncounted
+	return job
+}
+
+// InUse says who proves the lock to be in use, and how to end that; "" where it is
+// one of the dead, or of those of whom it only cannot be proved that they are.
+func (a *Active) InUse() string {
+	lives := "its owner lives (process " + strconv.Itoa(a.Record.Owner.PID) + ")"
+	cure := ""
+	if a.File.Kind == atom.ActiveLock {
+		cure = "; to end it: adlock kill-carefully --lock " + a.Path()
+	}
+	switch job := a.Job(); {
+	case a.Content == record.Empty, a.Content == record.Damaged:
+		return ""
+	case a.Content == record.PIDOnly:
+		if process.PIDLives(a.Record.Owner.PID) {
+			return lives
+		}
+		return ""
+	case job.Owner.Life() == process.Alive:
+		return lives + cure
+	case job.Alive():
+		return "its owner is dead, but not all of its job" + cure
+	}
+	return ""
+}

@@ -1,0 +1,331 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/learn"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/test/need"
+)
+
+// edited is a full record with one line's value changed; "" takes the line out.
+func TestSurvivorsAreNumberedAndNoneTwice(t *testing.T) {
+	d := newDir(t)
+	a := guardedLock(t, d)
+	owner := a.Record.Owner
+	must(t, a.AppendSurvivors(nil))
+	must(t, a.AppendSurvivors([]process.Identity{owner, member(20), member(20), member(21)}))
+	must(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
+	content, err := os.ReadFile(d.Path("lock.x"))
+	must(t, err)
+	want := "survivor.1=20 100 7 5 1 2\nsurvivor.2=21 100 7 5 1 2\nsurvivor.3=22 100 7 5 1 2\n"
+	if got, _ := strings.CutPrefix(string(content), string(a.Record.Bytes())); got != want {
+		t.Errorf("appended is %q, want %q", got, want)
+	}
+}
+
+func TestTheJobIsWhatTheLockKnows(t *testing.T) {
+	d := newDir(t)
+	r := fullRecord()
+	r.Job, r.Supervised = member(30), true
+	put(t, d, r)
+	a := active(t, d)
+	must(t, a.Guard(0))
+	if job := a.Job(); job.Owner != r.Owner || job.Command != r.Job || !job.Supervised || job.FileUID != os.Geteuid() || job.Uncounted {
+		t.Errorf("%+v", job)
+	}
+	must(t, a.AppendCommand(member(31)))
+	must(t, a.AppendSurvivors([]process.Identity{r.Job, member(31), member(32)}))
+	if job := a.Job(); job.Command != member(31) || !slices.Equal(job.Survivors, []process.Identity{member(32)}) {
+		t.Errorf("%+v", job)
+	}
+}
+
+func TestTheLastSurvivorThatFitsIsRecorded(t *testing.T) {
+	line := len("survivor.1=20 100 7 5 1 2\n") + len(record.ManySurvivors)
+	for room, want := range map[int]bool{line - 1: false, line: true} {
+		d := newDir(t)
+		r := fullRecord()
+		r.Atom.Operand = ""
+		r.Atom.Operand = strings.Repeat("x", record.Longest-room-len(r.Bytes()))
+		put(t, d, r)
+		a := active(t, d)
+		must(t, a.Guard(0))
+		must(t, a.AppendSurvivors([]process.Identity{member(20)}))
+		again := active(t, d)
+		if recorded := len(again.Appended.Survivors) == 1; recorded != want || again.Appended.Uncounted == want || a.Appended.Uncounted == want {
+			t.Errorf("room for %d bytes: %+v", room, again.Appended)
+		}
+		if again.st.Size > 65536 {
+			t.Errorf("the lock has %d bytes", again.st.Size)
+		}
+		must(t, a.AppendSurvivors([]process.Identity{member(21)}))
+		if again := active(t, d); again.st.Size > 65536 || !again.Appended.Uncounted {
+			t.Errorf("one more: %d bytes, %+v", again.st.Size, again.Appended)
+		}
+	}
+}
+
+func TestWhatIsAppendedHasAPid(t *testing.T) {
+	for pid, want := range map[int]record.Content{0: record.Damaged, 1: record.Full, 2: record.Full, 1 << 30: record.Full, 1<<30 + 1: record.Damaged, 1 << 31: record.Damaged} {
+		line := "survivor.1=" + strconv.Itoa(pid) + " 1 1 1 1 1\n"
+		if _, content := record.Parse(append(fullRecord().Bytes(), line...)); content != want {
+			t.Errorf("%s: content %d, want %d", line, content, want)
+		}
+	}
+	for _, line := range []string{"survivor.1=1 1 1 1 1\n", "survivor.1=1 1 1 1 1 1 1\n", "survivors=1 1 1 1 1 1\n"} {
+		if r, content := record.Parse(append(fullRecord().Bytes(), line...)); content != record.Damaged || r != (record.Record{}) {
+			t.Errorf("%q: content %d", line, content)
+		}
+	}
+}
+
+// asUser does something with the rights of another user.
+func asUser(t *testing.T, uid int, do func()) {
+	t.Helper()
+	need.Root(t)
+	must(t, syscall.Setresuid(-1, uid, -1))
+	defer func() { must(t, syscall.Setresuid(-1, 0, -1)) }()
+	do()
+}
+
+func TestAnOrdinaryUserHasRootsDirectoriesAndItsOwn(t *testing.T) {
+	for owner, allowed := range map[int]bool{0: true, 1: false, 4711: true, 4712: false} {
+		path, err := os.MkdirTemp("/tmp", "adlock") // which others can look into
+		must(t, err)
+		t.Cleanup(func() { os.RemoveAll(path) })
+		must(t, os.Chmod(path, 0o755))
+		must(t, os.Chown(path, owner, owner))
+		asUser(t, 4711, func() {
+			d, err := Open(path)
+			if (err == nil) != allowed {
+				t.Errorf("a directory of %d: %v", owner, err)
+			}
+			if err == nil {
+				d.Close()
+			}
+		})
+	}
+}
+
+func TestWhereAnybodyGetsInOnlyThePrivateIsBelieved(t *testing.T) {
+	for dir, entered := range map[fs.FileMode]bool{0o700: false, 0o710: true, 0o701: true, 0o744: false} {
+		path := t.TempDir()
+		must(t, os.Chmod(path, dir))
+		d, err := Open(path)
+		must(t, err)
+		for mode, lax := range map[fs.FileMode]bool{0o600: false, 0o601: false, 0o644: false, 0o755: false, 0o620: true, 0o602: true} {
+			must(t, os.WriteFile(d.Path("lock.x"), nil, 0o600))
+			must(t, os.Chmod(d.Path("lock.x"), mode))
+			a, err := d.Active("x")
+			if refuse := lax && entered; (err != nil) != refuse {
+				t.Errorf("directory %v, file %v: %v", dir, mode, err)
+			}
+			if err == nil {
+				a.Close()
+			}
+		}
+		d.Close()
+	}
+}
+
+func TestARecordThatOthersMayWriteIsBelievedNowhere(t *testing.T) {
+	d := newDir(t)
+	for content, refuse := range map[string]bool{string(fullRecord().Bytes()): true, "1\n": false, "": false} {
+		must(t, os.WriteFile(d.Path("lock.x"), []byte(content), 0o600))
+		must(t, os.Chmod(d.Path("lock.x"), 0o660))
+		a, err := d.Active("x")
+		if refuse {
+			refused(t, "Active", err)
+			continue
+		}
+		must(t, err)
+		a.Close()
+	}
+}
+
+func TestALinkThatWasMadeAndNotAnsweredIsMade(t *testing.T) {
+	d := newDir(t)
+	temp, err := d.temporary()
+	must(t, err)
+	must(t, temp.fill(fullRecord().Bytes()))
+	must(t, os.Link(d.Path(temp.temporary), d.Path("lock.x")))
+	must(t, temp.Link("lock.x"))
+	mustHold(t, d, "lock.x")
+	must(t, temp.Close())
+}
+
+func TestATemporaryFileKnowsItsName(t *testing.T) {
+	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
+		one := temp()
+		if one.Named() != (one.temporary != "") {
+			t.Error("Named is wrong")
+		}
+		must(t, one.Link("lock.x"))
+		if one.Named() {
+			t.Error("it has a temporary name still")
+		}
+		must(t, one.Withdraw())
+		mustHold(t, d)
+		must(t, one.Close())
+	})
+	d := newDir(t)
+	if named, err := d.temporary(); err != nil || !named.Named() {
+		t.Errorf("a temporary file has no name of its own (%v)", err)
+	}
+}
+
+func TestDebrisIsAMinuteOldOrHasTwoNames(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	for age, swept := range map[time.Duration]bool{time.Minute - time.Second: false, time.Minute: true} {
+		d := newDir(t)
+		name := "temp." + record.NewToken()
+		must(t, os.WriteFile(d.Path(name), nil, 0o600))
+		must(t, os.Chtimes(d.Path(name), now.Add(-age), now.Add(-age)))
+		must(t, d.Sweep(now))
+		if exists(d, name) == swept {
+			t.Errorf("%v old: swept is %v", age, !swept)
+		}
+	}
+	d := newDir(t)
+	name := "temp." + record.NewToken()
+	must(t, os.WriteFile(d.Path("last.x"), nil, 0o600))
+	must(t, os.Link(d.Path("last.x"), d.Path(name)))
+	must(t, d.Sweep(time.Now()))
+	mustHold(t, d, "last.x")
+}
+
+func TestALockIsReadUpToALimitEvenIfItGrows(t *testing.T) {
+	d := newDir(t)
+	for size, fits := range map[int]bool{1: true, 511: true, 512: true, 513: true, 100_000: true, maxContent: true, maxContent + 1: false, 2 * maxContent: false} {
+		must(t, os.WriteFile(d.Path("lock.x"), []byte(strings.Repeat("x", size)), 0o600))
+		a := onlyToStat(t, d)
+		for _, seen := range []int64{0, int64(size)} { // as it was when it was looked at
+			if size == maxContent+1 && seen == 0 {
+				continue // one that grows is noticed when there is no room for more
+			}
+			a.st.Size = seen
+			content, err := a.read()
+			if (err == nil) != fits || fits && len(content) != size {
+				t.Errorf("%d bytes, %d at first: %d were read (%v)", size, seen, len(content), err)
+			}
+			if !fits && fault.KindOf(err) != fault.IO {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+		}
+	}
+}
+
+func onlyToStat(t *testing.T, d *Dir) *file {
+	t.Helper()
+	f, err := d.openFile("lock.x", os.O_RDONLY)
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// A lock of that size is damaged, and no longer the one that was seen.
+func TestWhatGrewTooLargeIsAnError(t *testing.T) {
+	d := newDir(t)
+	put(t, d, fullRecord())
+	a := active(t, d)
+	must(t, os.Truncate(d.Path("lock.x"), 1<<40))
+	if err := a.Guard(0); !errors.Is(err, locker.ErrLost) {
+		t.Errorf("a lock: %v", err)
+	}
+	must(t, d.MakeLast("x", record.Memory{}))
+	must(t, os.Truncate(d.Path("last.x"), 1<<40))
+	if _, err := d.Last("x"); fault.KindOf(err) != fault.IO {
+		t.Errorf("a last lock: %v", err)
+	}
+}
+
+func TestThatThereAreMoreIsSaidOnce(t *testing.T) {
+	d := newDir(t)
+	a := guardedLock(t, d)
+	var many []process.Identity
+	for pid := 1; pid < 5000; pid++ {
+		many = append(many, member(pid))
+	}
+	must(t, a.AppendSurvivors(many))
+	must(t, a.AppendSurvivors(many[:2]))
+	content, err := os.ReadFile(d.Path("lock.x"))
+	must(t, err)
+	if n := strings.Count(string(content), record.ManySurvivors); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+	if !a.Appended.Uncounted || len(a.Appended.Survivors) > 0 {
+		t.Errorf("some are counted after all: %d", len(a.Appended.Survivors))
+	}
+}
+
+func TestWhatWasLearnedIsRemembered(t *testing.T) {
+	d := newDir(t)
+	must(t, d.MakeLast("x", record.Memory{Learned: learn.State{Runs: 7}}))
+	if l := last(t, d); l.Memory.Learned.Runs != 7 {
+		t.Errorf("%+v", l.Memory)
+	}
+}
+
+func TestALastLockThatCannotBePlacedIsAnError(t *testing.T) {
+	d := newDir(t)
+	long := atom.Name(strings.Repeat("x", 300))
+	for claim, err := range map[string]error{
+		"made": d.MakeLast(long, record.Memory{}), "stamped anew": d.stampAnew(long, record.Memory{}), "remembered": d.Remember(long, time.Now(), record.Memory{}),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", claim)
+		}
+	}
+	mustHold(t, d)
+	must(t, d.MakeLast("x", record.Memory{Atom: motd}))
+	must(t, d.stampAnew("x", record.Memory{})) // somebody else has made it meanwhile
+	if l := last(t, d); l.Memory.Atom != motd {
+		t.Errorf("%+v", l.Memory)
+	}
+}
+
+func TestAFreeLockIsNoError(t *testing.T) {
+	d := newDir(t)
+	if _, err := d.Active("x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a lock: %v", err)
+	}
+	if readers, err := d.Readers("x"); err != nil || readers != nil {
+		t.Errorf("readers %q, %v", readers, err)
+	}
+	done := false
+	must(t, d.Marked("x", func() error { done = true; return nil }))
+	if !done {
+		t.Error("without readers nothing is done")
+	}
+}
+func TestALargeRecordOfAnEarlierVersionIsRead(t *testing.T) {
+	operand := strings.Repeat("\x01", 400<<10)
+	old := fullRecord()
+	old.Atom.Operand = operand
+	want := old
+	var err error
+	want.Atom, err = atom.New(old.Atom.Program, old.Atom.Host, old.Atom.Operator, operand)
+	must(t, err)
+	d := newDir(t)
+	put(t, d, old)
+	if a := active(t, d); a.Content != record.Full || a.Record != want {
+		t.Errorf("content %d, an operand of %d bytes", a.Content, len(a.Record.Atom.Operand))
+	}
+	must(t, d.MakeLast("x", record.Memory{Atom: old.Atom}))
+	if l := last(t, d); l.Memory.Atom != want.Atom {
+		t.Errorf("an operand of %d bytes is remembered", len(l.Memory.Atom.Operand))
+	}
+}

@@ -1,0 +1,240 @@
+// Package lockfile keeps the two inodes of an atom in the lock directory: the
+// active lock (lock.NAME), which exists while the atom runs, and the last lock
+// (last.NAME), whose mtime says when the atom last completed. It knows how they
+// are put in place, guarded and removed; it decides nothing.
+//
+// Everything is reached from one descriptor of a directory that was checked
+// once, so a path swapped later is never followed. The exclusion is as good as
+// flock(2) and link(2) of the file system: one view of it only (an overlay and
+// its upper directory are two).
+package lockfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/sysfile"
+)
+
+// Dir is an open lock directory, seen to be safe: a real directory, owned by
+// root or the effective user, writable by its owner only. It may be used by
+// several goroutines.
+type Dir struct {
+	path    string
+	fd      int
+	uid     int  // its owner, and so the owner of every file in it
+	entered bool // others may reach its files
+}
+
+// Create opens the lock directory at path, making it (mode 0700) and its
+// parents where they are missing, and may be made.
+func Create(path string) (*Dir, error) {
+	dir, err := Open(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	if err := MayMake(path); err != nil {
+		return nil, err
+	}
+	if err := mkdirAll(path); err != nil {
+		return nil, cannotMake(path, err)
+	}
+	return Open(path)
+}
+
+// MayMake refuses to make a lock directory whose path is not absolute: in another
+// working directory it would be another one, and nobody would be excluded.
+func MayMake(path string) error {
+	if filepath.IsAbs(path) {
+		return nil
+	}
+	return fault.New(fault.CannotCreate, path, "no such directory, and a relative one is not made (give its full path)")
+}
+
+// mkdirAll makes what is missing with mode 0700 at once, whatever the umask: who
+// comes between could not enter it otherwise. (The umask is the whole process'; no
+// job has been started yet, and files are made for their owner alone.)
+func mkdirAll(path string) error {
+	defer unix.Umask(unix.Umask(0o077))
+	return os.MkdirAll(path, 0o700)
+}
+
+// Open opens the lock directory at path. It is an error (77) where another user
+// could change what is in it, or which it is: links could be swapped under us,
+// and a planted pid could turn root against a victim.
+func Open(path string) (*Dir, error) {
+	path = filepath.Clean(path)
+	if err := checkWay(path); err != nil {
+		return nil, err
+	}
+	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		return nil, openFailed(path, err)
+	}
+	d := &Dir{path: path, fd: fd}
+	if err := d.check(); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Dir) check() error {
+	var st unix.Stat_t
+	if err := sysfile.Fstat(d.fd, &st); err != nil {
+		return fault.Wrap(d.path, err)
+	}
+	d.uid, d.entered = int(st.Uid), st.Mode&0o011 != 0
+	switch {
+	case st.Uid != 0 && d.uid != os.Geteuid():
+		return fault.New(fault.NotPermitted, d.path, "lock directory belongs to another user (run as that user, or name one of your own: ADLOCK_DIR)")
+	case st.Mode&0o022 != 0:
+		return fault.New(fault.NotPermitted, d.path, "lock directory is writable by others ("+remedy(uint32(st.Mode), d.path)+")")
+	}
+	return nil
+}
+
+func openFailed(path string, err error) error {
+	switch {
+	case errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR):
+		var st unix.Stat_t
+		if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+			return fault.New(fault.NotPermitted, path, "lock directory is a symbolic link")
+		}
+		return fault.New(fault.CannotCreate, path, "not a directory")
+	case errors.Is(err, fs.ErrNotExist):
+		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: err}
+	}
+	return fault.Wrap(path, err)
+}
+
+// remedy is what to do about a path that others may write to. Where the sticky bit
+// says that they are meant to, as in /tmp, it is not to be taken from them.
+func remedy(mode uint32, path string) string {
+	if mode&unix.S_ISVTX != 0 {
+		return "name one that is yours alone"
+	}
+	return "chmod go-w " + fault.Quoted(path)
+}
+
+// cannotCreate gives refusals their own status here: what may not be made is
+// 73, what may not be touched is 77.
+func cannotCreate(path string, err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: err}
+	}
+	return fault.Wrap(path, err)
+}
+
+// cannotMake is why there can be no lock directory, with the way out for users whose
+// home is not to be written to, as that of www-data.
+func cannotMake(path string, err error) error {
+	var refused *fs.PathError
+	if fault.KindOf(cannotCreate(path, err)) != fault.CannotCreate || !errors.As(err, &refused) {
+		return cannotCreate(path, err)
+	}
+	return cannotCreate(path, fmt.Errorf("%s: %w (name one of your own: ADLOCK_DIR)", refused.Op, refused.Err))
+}
+
+// Path returns the directory's path, or with a name that of a file in it.
+func (d *Dir) Path(name ...string) string {
+	return filepath.Join(append([]string{d.path}, name...)...)
+}
+
+// Close gives the directory's descriptor back.
+func (d *Dir) Close() error { return unix.Close(d.fd) }
+
+// Fd returns the directory's descriptor, for a watcher; it stays the Dir's.
+func (d *Dir) Fd() int { return d.fd }
+
+// Files lists the directory: what is of one of the kinds, in no order.
+func (d *Dir) Files(kinds ...atom.Kind) ([]atom.File, error) {
+	fd, err := sysfile.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, fault.Wrap(d.path, err)
+	}
+	file := os.NewFile(uintptr(fd), d.path)
+	defer file.Close()
+	all, err := file.Readdirnames(-1)
+	if err != nil {
+		return nil, fault.Wrap(d.path, err)
+	}
+	var files []atom.File
+	for _, name := range all {
+		if f := atom.ParseFile(name); slices.Contains(kinds, f.Kind) {
+			files = append(files, f)
+		}
+	}
+	return files, nil
+}
+
+// openFile opens a file of the directory and refuses whatever is not a plain
+// file of the directory's owner. It is looked at before it is opened, so that
+// opening never blocks on a FIFO or wakes a device; nobody else can change the
+// directory in between.
+func (d *Dir) openFile(name string, flags int) (*file, error) {
+	var st unix.Stat_t
+	if err := sysfile.Lstatat(d.fd, name, &st); err != nil {
+		return nil, d.wrap(name, err)
+	}
+	if err := d.checkFile(name, &st); err != nil {
+		return nil, err
+	}
+	fd, err := sysfile.Openat(d.fd, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, d.wrap(name, err)
+	}
+	f := &file{dir: d, name: name, fd: fd}
+	if err := f.stat(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	if err := d.checkFile(name, &f.st); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fault.New(fault.NotPermitted, d.Path(name), "not a regular file")
+	case int(st.Uid) != d.uid && int(st.Uid) != os.Geteuid():
+		return fault.New(fault.NotPermitted, d.Path(name), "belongs to another user")
+	case st.Nlink > 2: // 2 while a temporary file is being put in place with link(2)
+		return fault.New(fault.NotPermitted, d.Path(name), "has too many links")
+	case d.entered && lax(st): // another tool's: what it says may be anybody's word
+		return d.refuseLax(name)
+	}
+	return nil
+}
+
+// lax reports whether others may write to a file that they reach.
+func lax(st *unix.Stat_t) bool { return st.Mode&0o022 != 0 }
+
+// refuseLax says what to do about a file that others may write. That a lock may not be
+// written any more takes nothing back of what it says by now.
+func (d *Dir) refuseLax(name string) error {
+	cure := "chmod go-w " + fault.Quoted(d.Path(name))
+	if atom.ParseFile(name).Kind != atom.LastLock {
+		cure = "what it says may be anybody's word: see that the job does not run, then rm " + fault.Quoted(d.Path(name))
+	}
+	return fault.New(fault.NotPermitted, d.Path(name), "is writable by others ("+cure+")")
+}
+
+// wrap names the file in an error; a missing file stays fs.ErrNotExist.
+func (d *Dir) wrap(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &fs.PathError{Op: "open", Path: d.Path(name), Err: err}
+	}
+	return fault.Wrap(d.Path(name), err)
+}

@@ -1,0 +1,282 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/record"
+	"adlock/test/need"
+)
+
+func TestADirectoryThatOthersCouldChangeIsRefused(t *testing.T) {
+	for _, mode := range []fs.FileMode{0o720, 0o702, 0o777 | fs.ModeSticky} {
+		path := t.TempDir()
+		must(t, os.Chmod(path, mode))
+		_, err := Open(path)
+		refused(t, mode.String(), err)
+	}
+}
+
+func TestADirectoryOfAnotherUserIsRefused(t *testing.T) {
+	need.Root(t)
+	path := t.TempDir()
+	must(t, os.Chown(path, 4711, 4711))
+	_, err := Open(path)
+	refused(t, "a foreign directory", err)
+}
+
+func TestALinkToADirectoryIsRefused(t *testing.T) {
+	d := newDir(t)
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(d.path, link))
+	for _, path := range []string{link, link + "/", link + "/."} {
+		_, err := Open(path)
+		refused(t, path, err)
+	}
+}
+
+func TestWhatIsNoDirectoryCannotBecomeOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, nil, 0o600))
+	for _, path := range []string{path, path + "/below"} {
+		if _, err := Create(path); fault.KindOf(err) != fault.CannotCreate {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestAMissingDirectoryIsMadePrivateWithItsParentsWhateverTheUmask(t *testing.T) {
+	for _, umask := range []int{0, 0o022, 0o177, 0o777} {
+		above := t.TempDir()
+		path := filepath.Join(above, "a", "b")
+		if _, err := Open(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("Open made it, or: %v", err)
+		}
+		before := syscall.Umask(umask)
+		d, err := Create(path)
+		if after := syscall.Umask(before); after != umask {
+			t.Errorf("the umask was %03o and is %03o", umask, after)
+		}
+		must(t, err)
+		must(t, d.Close())
+		for _, made := range []string{path, filepath.Dir(path)} {
+			info, err := os.Stat(made)
+			must(t, err)
+			if info.Mode().Perm() != 0o700 {
+				t.Errorf("umask %03o: %s has mode %v", umask, made, info.Mode())
+			}
+		}
+	}
+}
+
+// way makes above/a/b/locks, of this user and nobody else's.
+func way(t *testing.T) (above, path string) {
+	t.Helper()
+	above = t.TempDir()
+	must(t, os.Chmod(above, 0o700))
+	path = filepath.Join(above, "a", "b", "locks")
+	must(t, os.MkdirAll(path, 0o700))
+	return above, path
+}
+
+func TestNobodyElseMayLeadTheWayToTheDirectory(t *testing.T) {
+	need.Root(t)
+	const stranger = 4711
+	for claim, change := range map[string]func(above string) error{
+		"a stranger's directory":  func(above string) error { return os.Chown(above+"/a", stranger, 0) },
+		"a directory open to all": func(above string) error { return os.Chmod(above+"/a", 0o757) },
+		"a strange group's": func(above string) error {
+			return errors.Join(os.Chown(above+"/a", 0, stranger), os.Chmod(above+"/a", 0o775))
+		},
+		"a stranger's link":          func(above string) error { return relink(above, "b2", stranger) },
+		"a stranger's absolute link": func(above string) error { return relink(above, above+"/a/b2", stranger) },
+		"a link out of a stranger's": func(above string) error {
+			return errors.Join(os.Mkdir(above+"/a/his", 0o755), relink(above, "his/../b2", 0), os.Chown(above+"/a/his", stranger, 0))
+		},
+	} {
+		above, path := way(t)
+		must(t, change(above))
+		_, err := Open(path)
+		refused(t, claim, err)
+		_, err = Create(filepath.Join(path, "c", "d"))
+		refused(t, claim, err)
+		if _, err := os.Stat(filepath.Join(path, "c")); err == nil {
+			t.Errorf("%s: something was made there", claim)
+		}
+	}
+}
+
+// relink puts a link in the place of a/b, which becomes a/b2.
+func relink(above, target string, owner int) error {
+	return errors.Join(os.Rename(above+"/a/b", above+"/a/b2"), os.Symlink(target, above+"/a/b"), os.Lchown(above+"/a/b", owner, 0))
+}
+
+func TestTheWayMayLeadThroughOnesOwnLinksAndStickyDirectories(t *testing.T) {
+	for claim, change := range map[string]func(above string) error{
+		"a link":                   func(above string) error { return relink(above, "b2", os.Geteuid()) },
+		"an absolute link":         func(above string) error { return relink(above, above+"/a/b2", os.Geteuid()) },
+		"a link up and down":       func(above string) error { return relink(above, "../../"+filepath.Base(above)+"/a/./b2", os.Geteuid()) },
+		"a sticky directory":       func(above string) error { return os.Chmod(above+"/a", 0o777|fs.ModeSticky) },
+		"one's own group's":        func(above string) error { return os.Chmod(above+"/a", 0o775) },
+		"one that cannot be read":  func(above string) error { return os.Chmod(above+"/a", 0o711) },
+		"nothing out of the usual": func(string) error { return nil },
+	} {
+		above, path := way(t)
+		must(t, change(above))
+		d, err := Open(path)
+		if err != nil {
+			t.Errorf("%s: %v", claim, err)
+			continue
+		}
+		must(t, d.Close())
+	}
+}
+
+func TestARelativePathBeginsWhereTheProcessIs(t *testing.T) {
+	above, path := way(t)
+	t.Chdir(filepath.Join(above, "a"))
+	for _, relative := range []string{"b/locks", "../a/b/locks", "./b/../b/locks/"} {
+		d, err := Open(relative)
+		must(t, err)
+		must(t, d.Close())
+	}
+	must(t, os.Chmod(".", 0o777))
+	_, err := Open("b/locks")
+	refused(t, path, err)
+}
+
+func TestLinksInACircleLeadNowhere(t *testing.T) {
+	above, path := way(t)
+	must(t, relink(above, "b", os.Geteuid()))
+	if _, err := Create(path); err == nil {
+		t.Error("it was opened")
+	}
+}
+
+// A swap of the directory after it was opened changes nothing: all goes by the
+// descriptor.
+func TestADirectorySwappedAfterTheCheckIsNotFollowed(t *testing.T) {
+	d := newDir(t)
+	moved, bait := d.path+".moved", t.TempDir()
+	must(t, os.Rename(d.path, moved))
+	must(t, os.Symlink(bait, d.path))
+	t.Cleanup(func() { os.RemoveAll(moved) })
+	put(t, d, fullRecord())
+	must(t, d.MakeLast("x", record.Memory{}))
+	must(t, d.Stamp("x", record.Memory{}))
+	if left, err := os.ReadDir(bait); err != nil || len(left) > 0 {
+		t.Errorf("the bait holds %v (%v)", left, err)
+	}
+	for _, file := range []string{"lock.x", "last.x"} {
+		if _, err := os.Stat(filepath.Join(moved, file)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestNothingButAPlainFileOfTheOwnersIsOpened(t *testing.T) {
+	plain := func(mode fs.FileMode) func(string) error {
+		return func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, mode))
+		}
+	}
+	for claim, plant := range map[string]func(path string) error{
+		"link to a file":  func(path string) error { return os.Symlink("/etc/passwd", path) },
+		"link to nowhere": func(path string) error { return os.Symlink("nowhere", path) },
+		"link to itself":  func(path string) error { return os.Symlink(filepath.Base(path), path) },
+		"fifo":            func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"directory":       func(path string) error { return os.Mkdir(path, 0o700) },
+		"socket": func(path string) error {
+			return syscall.Mknod(path, syscall.S_IFSOCK|0o600, 0)
+		},
+		"three links": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Link(path, path+".b"), os.Link(path, path+".c"))
+		},
+		"writable by others": plain(0o602),
+		"writable by group":  plain(0o660),
+	} {
+		t.Run(claim, func(t *testing.T) {
+			d := enteredDir(t)
+			must(t, plant(d.Path("lock.x")))
+			must(t, plant(d.Path("last.x")))
+			_, err := d.Active("x")
+			refused(t, "Active", err)
+			_, err = d.Last("x")
+			refused(t, "Last", err)
+			refused(t, "Stamp", d.Stamp("x", record.Memory{}))
+			_, err = d.LastChanged("x")
+			refused(t, "LastChanged", err)
+		})
+	}
+}
+
+// enteredDir is a lock directory that others may look into.
+func enteredDir(t *testing.T) *Dir {
+	t.Helper()
+	path := t.TempDir()
+	must(t, os.Chmod(path, 0o755))
+	d, err := Open(path)
+	must(t, err)
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func TestALaxModeIsHarmlessWhereNobodyElseGetsIn(t *testing.T) {
+	d := newDir(t)
+	must(t, os.WriteFile(d.Path("last.x"), nil, 0o600))
+	must(t, os.Chmod(d.Path("last.x"), 0o666)) // : > last.x under umask 0
+	must(t, d.Stamp("x", record.Memory{}))
+}
+
+func TestADeviceIsNotOpened(t *testing.T) {
+	need.Root(t)
+	d := newDir(t)
+	if err := syscall.Mknod(d.Path("lock.x"), syscall.S_IFCHR|0o600, 1<<8|3); err != nil { // null(4)
+		need.Skip(t, "devices cannot be made here: ", err)
+	}
+	_, err := d.Active("x")
+	refused(t, "a device", err)
+}
+
+func TestAFileOfAnotherUserIsRefused(t *testing.T) {
+	need.Root(t)
+	d := newDir(t)
+	put(t, d, fullRecord())
+	must(t, os.Chown(d.Path("lock.x"), 4711, 4711))
+	_, err := d.Active("x")
+	refused(t, "a foreign lock", err)
+}
+
+func TestFilesAreThoseOfTheKinds(t *testing.T) {
+	d := newDir(t)
+	for _, name := range []string{"lock.p.h.o.x", "lock.p.h.slot-1", "last.p.h.o.x", "read.p.h.o.x", "lock.x", "last.notes", "program.h.runlog"} {
+		must(t, os.WriteFile(d.Path(name), nil, 0o600))
+	}
+	for _, c := range []struct {
+		kinds []atom.Kind
+		want  []string
+	}{
+		{nil, nil},
+		{[]atom.Kind{atom.ReaderLock}, nil},
+		{[]atom.Kind{atom.ActiveLock}, []string{"lock.p.h.o.x", "lock.p.h.slot-1"}},
+		{[]atom.Kind{atom.LastLock, atom.ReadersMark}, []string{"last.p.h.o.x", "read.p.h.o.x"}},
+	} {
+		files, err := d.Files(c.kinds...)
+		must(t, err)
+		var got []string
+		for _, f := range files {
+			got = append(got, f.String())
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("of %v: %q", c.kinds, got)
+		}
+	}
+}

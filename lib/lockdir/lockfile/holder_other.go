@@ -1,0 +1,6 @@
+//go:build !linux
+
+package lockfile
+
+// GuardHolder returns 0: these systems do not tell who holds a flock(2).
+func (a *Active) GuardHolder() int { return 0 }

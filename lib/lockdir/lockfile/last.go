@@ -1,0 +1,122 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/record"
+	"adlock/lib/sysfile"
+)
+
+// Last reads the last lock last.NAME; fs.ErrNotExist where there is none.
+func (d *Dir) Last(name atom.Name) (record.Last, error) {
+	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
+	if err != nil {
+		return record.Last{}, err
+	}
+	defer f.Close()
+	last := record.Last{}
+	if f.st.Mtim.Nano() != 0 {
+		last.Completed, last.Cut = f.modified(), cutOff(f.st.Mtim, f.st.Ctim)
+	}
+	if f.st.Size == 0 {
+		return last, nil
+	}
+	content, err := f.read()
+	if err != nil {
+		return record.Last{}, err
+	}
+	if last.Memory, err = record.ParseMemory(content); err != nil {
+		return record.Last{}, &fault.Error{Kind: fault.IO, Object: d.Path(f.name), Err: err}
+	}
+	return last, nil
+}
+
+// cutOff is less than what a file system has cut off a time of change: a second
+// where it keeps whole ones (ext3, HFS+, a server of such). One that keeps
+// fractions shows one at least in the ctime, which nobody can set.
+func cutOff(mtime, ctime unix.Timespec) time.Duration {
+	if mtime.Nsec == 0 && ctime.Nsec == 0 {
+		return time.Second
+	}
+	return 0
+}
+
+// MakeLast creates the last lock of an atom that never completed: mtime 0. It
+// must exist before the atom is first taken, or circular waiting could not be
+// broken (the paper's deadlock rule). One that is there already is left alone.
+func (d *Dir) MakeLast(name atom.Name, memory record.Memory) error {
+	return d.placeLast(name, memory, time.Time{}, (*TempFile).Link)
+}
+
+// Remember changes what the last lock holds and keeps its mtime: remembering is
+// no completion. Only under the active lock, and where there may be readers Marked.
+func (d *Dir) Remember(name atom.Name, completed time.Time, memory record.Memory) error {
+	return d.placeLast(name, memory, completed, (*TempFile).Replace)
+}
+
+func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed time.Time, place func(*TempFile, string) error) error {
+	temp, err := d.TempFile(memory.Bytes())
+	if err != nil {
+		return err
+	}
+	defer temp.Discard()
+	if err := temp.setModified(completed); err != nil {
+		return err
+	}
+	if err := place(temp, name.LastLock()); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// Stamp records that the atom completes now: the last lock's mtime. One that an
+// administrator deleted meanwhile is made again, with the memory.
+func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
+	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return d.stampAnew(name, memory)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.touch()
+}
+
+func (d *Dir) stampAnew(name atom.Name, memory record.Memory) error {
+	temp, err := d.TempFile(memory.Bytes())
+	if err != nil {
+		return err
+	}
+	defer temp.Discard()
+	if err := temp.Link(name.LastLock()); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// RemoveLast prunes a last lock; nothing happens where there is none.
+func (d *Dir) RemoveLast(name atom.Name) error {
+	err := sysfile.Unlinkat(d.fd, name.LastLock())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fault.Wrap(d.Path(name.LastLock()), err)
+}
+
+// LastChanged is when the last lock was last stamped, made or remembered in:
+// its ctime, as the mtime of one that never completed is the epoch.
+func (d *Dir) LastChanged(name atom.Name) (time.Time, error) {
+	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer f.Close()
+	return time.Unix(f.st.Ctim.Unix()), nil
+}

@@ -1,0 +1,82 @@
+package lockfile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/process"
+	"adlock/lib/record"
+)
+
+var motd = atom.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile", Operand: "/etc/motd"}
+
+// newDir opens a fresh lock directory.
+func newDir(t testing.TB) *Dir {
+	t.Helper()
+	path := t.TempDir()
+	if err := os.Chmod(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// fullRecord is a full record with another token each time.
+func fullRecord() record.Record {
+	return record.Record{
+		Owner: process.Identity{PID: 4711, Start: 99, PGID: 4711, UID: 1000, Boot: "b", Machine: "m", PIDNS: 1, TimeNS: 2},
+		Token: record.NewToken(), Atom: motd, Boottime: time.Hour, ExpireAfter: 2 * time.Hour,
+	}
+}
+
+// put places a lock and lets go of its guard.
+func put(t testing.TB, d *Dir, r record.Record) {
+	t.Helper()
+	temp, err := d.TempFile(r.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer temp.Close()
+	if err := temp.Link("lock.x"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// active opens the lock "x", for the length of the test.
+func active(t testing.TB, d *Dir) *Active {
+	t.Helper()
+	a, err := d.Active("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused wants an error with the status 77.
+func refused(t testing.TB, claim string, err error) {
+	t.Helper()
+	if fault.KindOf(err) != fault.NotPermitted {
+		t.Errorf("%s: got %v, want status 77", claim, err)
+	}
+}
+
+func exists(d *Dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(d.path, name))
+	return err == nil
+}

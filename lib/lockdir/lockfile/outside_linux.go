@@ -1,0 +1,33 @@
+package lockfile
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// isOutside tells whether files that seem to be uid's belong to somebody who has
+// no id in this user namespace (user_namespaces(7)): to the machine's root, in a
+// container of the user's own.
+func isOutside(uid uint32) bool {
+	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	if err != nil || strings.TrimSpace(string(overflow)) != strconv.Itoa(int(uid)) {
+		return false
+	}
+	ids, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(ids)) { // first inside, first outside, how many
+		fields := strings.Fields(line)
+		if len(fields) != 3 {
+			return false
+		}
+		first, err := strconv.ParseUint(fields[0], 10, 32)
+		count, err2 := strconv.ParseUint(fields[2], 10, 64)
+		if err != nil || err2 != nil || first <= uint64(uid) && uint64(uid) < first+count {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,58 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/sysfile"
+)
+
+// MarkRead says that the atom NAME may have readers from now on.
+func (d *Dir) MarkRead(name atom.Name) error {
+	fd, err := sysfile.Openat(d.fd, name.ReadersMark(), unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return d.wrap(name.ReadersMark(), err)
+	}
+	defer unix.Close(fd)
+	return d.wrap(name.ReadersMark(), sysfile.Fchmod(fd, 0o600)) // whatever the umask
+}
+
+// markWait is how long the mark is waited for: it is held for a few system calls.
+const markWait = 200 * time.Millisecond
+
+// Marked does what changes the last lock of the atom NAME. Readers do so without
+// the active lock, so they take turns at the mark, which is never removed: else
+// one that keeps the mtime it has read would undo the other's stamp. Where a
+// holder is stopped it goes on without: a stamp is worth more than a turn.
+func (d *Dir) Marked(name atom.Name, do func() error) error {
+	f, err := d.openFile(name.ReadersMark(), unix.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) {
+		return do() // it has never had readers
+	}
+	if err != nil {
+		return errors.Join(err, do())
+	}
+	defer f.Close()
+	_, err = f.flock(markWait)
+	return errors.Join(err, do())
+}
+
+// Readers returns the readers' locks of the atom NAME. The directory is listed only
+// where MarkRead was called before.
+func (d *Dir) Readers(name atom.Name) ([]atom.File, error) {
+	var st unix.Stat_t
+	err := sysfile.Lstatat(d.fd, name.ReadersMark(), &st)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, d.wrap(name.ReadersMark(), err)
+	}
+	locks, err := d.Files(atom.ReaderLock)
+	return slices.DeleteFunc(locks, func(f atom.File) bool { return f.Name != name }), err
+}

@@ -1,0 +1,95 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const reads = "p.h.o.x" // a NAME, which has four parts
+
+func TestReadersAreListedOnceTheAtomIsMarked(t *testing.T) {
+	d := newDir(t)
+	list := func() (files []string) {
+		t.Helper()
+		readers, err := d.Readers(reads)
+		must(t, err)
+		for _, f := range readers {
+			files = append(files, f.String())
+		}
+		slices.Sort(files)
+		return files
+	}
+	for _, pid := range []string{"17", "4711", "x", "12.x", "1x", "x1"} {
+		must(t, os.WriteFile(d.Path("read."+reads+"."+pid), nil, 0o600))
+	}
+	if got := list(); len(got) != 0 {
+		t.Errorf("before the mark: %q", got)
+	}
+	must(t, d.MarkRead(reads))
+	must(t, d.MarkRead(reads)) // twice is no error
+	if got := list(); !slices.Equal(got, []string{"read." + reads + ".17", "read." + reads + ".4711"}) {
+		t.Errorf("readers %q", got)
+	}
+}
+
+func TestTheMarkIsPrivateAndEmpty(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	d := newDir(t)
+	must(t, d.MarkRead(reads))
+	info, err := os.Lstat(d.Path("read." + reads))
+	must(t, err)
+	if info.Mode() != 0o600 || info.Size() != 0 {
+		t.Errorf("mode %v, %d bytes", info.Mode(), info.Size())
+	}
+}
+
+func TestALinkIsNoMark(t *testing.T) {
+	d, elsewhere := newDir(t), t.TempDir()+"/elsewhere"
+	must(t, os.Symlink(elsewhere, d.Path("read."+reads)))
+	if err := d.MarkRead(reads); err == nil {
+		t.Error("marked")
+	}
+	if _, err := os.Lstat(elsewhere); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the link was followed: %v", err)
+	}
+}
+
+func TestReadersTakeTurnsAtTheMark(t *testing.T) {
+	d := newDir(t)
+	must(t, d.MarkRead(reads))
+	inside, leave := make(chan bool), make(chan bool)
+	first := make(chan error, 1)
+	go func() {
+		first <- d.Marked(reads, func() error { inside <- true; <-leave; return nil })
+	}()
+	<-inside
+	var left atomic.Bool
+	begun := time.Now()
+	go func() { left.Store(true); leave <- true }()
+	must(t, d.Marked(reads, func() error {
+		if waited := time.Since(begun); !left.Load() && waited < markWait {
+			t.Errorf("two at once after %v", waited)
+		}
+		return nil
+	}))
+	must(t, <-first)
+}
+
+func TestAReaderThatStandsStillHoldsNobodyUpForLong(t *testing.T) {
+	d := newDir(t)
+	must(t, d.MarkRead(reads))
+	var begun time.Time
+	must(t, d.Marked(reads, func() error {
+		begun = time.Now()
+		return d.Marked(reads, func() error { return nil })
+	}))
+	if waited := time.Since(begun); waited < 200*time.Millisecond || waited > 20*time.Second {
+		t.Errorf("waited %v", waited)
+	}
+}

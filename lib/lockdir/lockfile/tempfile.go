@@ -1,0 +1,204 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/record"
+	"adlock/lib/sysfile"
+)
+
+// TempFile is a file in the making: it appears under its name whole or not at all.
+// Where the file system can, it has no name until then (O_TMPFILE), so that a crash
+// leaves nothing behind; elsewhere (FUSE, BSD) it is called temp.TOKEN, and Sweep
+// removes it.
+//
+// It is guarded from birth: whoever meets it in place finds its guard taken until it
+// is closed, which is after its maker's last look.
+type TempFile struct {
+	file
+	temporary string // its name where it has one of its own, else ""
+}
+
+// TempFile makes a file with the content, mode 0600 whatever the umask, guarded.
+func (d *Dir) TempFile(content []byte) (*TempFile, error) {
+	temp, err := d.nameless()
+	if err == nil && temp == nil {
+		temp, err = d.temporary()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := temp.fill(content); err != nil {
+		temp.Discard()
+		return nil, err
+	}
+	return temp, nil
+}
+
+func (t *TempFile) fill(content []byte) error {
+	if err := sysfile.Fchmod(t.fd, 0o600); err != nil {
+		return t.wrap(err)
+	}
+	if err := t.write(content); err != nil {
+		return err
+	}
+	if err := t.stat(); err != nil {
+		return err
+	}
+	_, err := t.flock(0)
+	return err
+}
+
+func (d *Dir) temporary() (*TempFile, error) {
+	name := atom.TemporaryName(record.NewToken())
+	fd, err := sysfile.Openat(d.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, cannotCreate(d.Path(name), err)
+	}
+	return &TempFile{file: file{dir: d, name: name, fd: fd}, temporary: name}, nil
+}
+
+// Link puts it in place under a name that must be free: fs.ErrExist
+// where it is not.
+func (t *TempFile) Link(name string) error {
+	var err error
+	if t.temporary == "" {
+		err = t.linkNameless(name)
+	} else {
+		err = sysfile.Retry(func() error { return unix.Linkat(t.dir.fd, t.temporary, t.dir.fd, name, 0) })
+		if errors.Is(err, unix.EEXIST) && t.namedNow(name) {
+			err = nil // the answer was lost and the call repeated, as over NFS
+		}
+		if err == nil {
+			t.dropTemporary()
+		}
+	}
+	if err != nil {
+		return cannotCreate(t.dir.Path(name), err)
+	}
+	t.name = name
+	return nil
+}
+
+// Replace puts it in place over whatever has the name: the name is at no
+// moment without a file.
+func (t *TempFile) Replace(name string) error {
+	if t.temporary == "" {
+		temporary := atom.TemporaryName(record.NewToken())
+		if err := t.linkNameless(temporary); err != nil {
+			return cannotCreate(t.dir.Path(temporary), err)
+		}
+		t.temporary = temporary
+	}
+	if err := sysfile.Renameat(t.dir.fd, t.temporary, name); err != nil {
+		return fault.Wrap(t.dir.Path(name), err)
+	}
+	t.temporary, t.name = "", name
+	return nil
+}
+
+// Touch makes its mtime the present moment of the file system and
+// returns it.
+func (t *TempFile) Touch() (time.Time, error) {
+	err := t.touch()
+	return t.modified(), err
+}
+
+// Made is its mtime: when its content was written.
+func (t *TempFile) Made() time.Time { return t.modified() }
+
+// Withdraw takes a linked file out of place again, stamping nothing.
+func (t *TempFile) Withdraw() error {
+	mine, err := t.named()
+	if err != nil || !mine {
+		return err
+	}
+	return t.wrap(sysfile.Unlinkat(t.dir.fd, t.name))
+}
+
+// Close lets go of the guard and leaves the file as it is.
+func (t *TempFile) Close() error { return t.file.Close() }
+
+// Discard gives up a file that was not put in place.
+func (t *TempFile) Discard() {
+	t.dropTemporary()
+	t.Close()
+}
+
+func (t *TempFile) dropTemporary() {
+	if t.temporary != "" {
+		unix.Unlinkat(t.dir.fd, t.temporary, 0) // Sweep has it otherwise
+		t.temporary = ""
+	}
+}
+
+func (t *TempFile) namedNow(name string) bool {
+	probe := file{dir: t.dir, name: name, fd: t.fd, st: t.st}
+	mine, err := probe.named()
+	return err == nil && mine
+}
+
+// sweepAge is how old a temp.* file must be before it counts as debris: its
+// maker needs microseconds to guard it.
+const sweepAge = time.Minute
+
+// Sweep removes the temp.* files that crashed makers left behind: those older
+// than a minute at the moment 'now' of the file system, and not guarded. (A last
+// lock in the making has the old one's mtime, so age alone proves nothing.) What
+// only begins with the same word (temp.notes, a directory) is somebody else's:
+// it stays, and does not stand in the way of a takeover.
+func (d *Dir) Sweep(now time.Time) error {
+	files, err := d.Files(atom.TemporaryFile)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, f := range files {
+		failed = errors.Join(failed, d.sweepOne(f.String(), now))
+	}
+	return failed
+}
+
+func (d *Dir) sweepOne(name string, now time.Time) error {
+	f, err := d.openFile(name, unix.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
+		return nil // put in place by now, or nothing that was made here
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	// What is in place under another name too has that one's mtime, and a last
+	// lock may be stamped more often than once a minute for ever: there the guard
+	// alone tells.
+	if f.st.Nlink < 2 && now.Sub(f.modified()) < sweepAge {
+		return nil
+	}
+	if free, err := f.flock(0); err != nil || !free {
+		return err
+	}
+	err = sysfile.Unlinkat(d.fd, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return f.wrap(err)
+}
+
+// Named reports whether such files have here names of their own while they are
+// made: whether a crash can leave temp.* files even where nothing was replaced.
+func (t *TempFile) Named() bool { return t.temporary != "" }
+
+// setModified gives it an mtime before it is put in place; the zero time
+// becomes the epoch, which a last lock takes for 'never completed'.
+func (t *TempFile) setModified(at time.Time) error {
+	if at.IsZero() {
+		at = time.Unix(0, 0)
+	}
+	return t.wrap(sysfile.Retry(func() error { return setModified(t.fd, at) }))
+}

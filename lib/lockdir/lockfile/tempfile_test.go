@@ -1,0 +1,192 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/locker"
+	"adlock/lib/record"
+	"adlock/test/need"
+)
+
+// eachWay runs a test with each of the two ways in which a temporary file can be made.
+func eachWay(t *testing.T, test func(t *testing.T, d *Dir, temp func() *TempFile)) {
+	for claim, make := range map[string]func(*Dir) (*TempFile, error){
+		"without a name":    (*Dir).nameless,
+		"with a name (BSD)": (*Dir).temporary,
+	} {
+		t.Run(claim, func(t *testing.T) {
+			d := newDir(t)
+			test(t, d, func() *TempFile {
+				t.Helper()
+				temp, err := make(d)
+				must(t, err)
+				if temp == nil {
+					need.Skip(t, "this file system has no O_TMPFILE")
+				}
+				t.Cleanup(temp.dropTemporary)
+				must(t, temp.fill(fullRecord().Bytes()))
+				return temp
+			})
+		})
+	}
+}
+
+func TestATemporaryFileAppearsWholeAndPrivateUnderAFreeNameOnly(t *testing.T) {
+	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
+		defer syscall.Umask(syscall.Umask(0o777))
+		first, second := temp(), temp()
+		defer first.Close()
+		defer second.Discard()
+		must(t, first.Link("lock.x"))
+		if err := second.Link("lock.x"); !errors.Is(err, fs.ErrExist) {
+			t.Fatalf("two eachWay have one name: %v", err)
+		}
+		info, err := os.Stat(d.Path("lock.x"))
+		must(t, err)
+		if info.Mode() != 0o600 || info.Size() == 0 || info.Sys().(*syscall.Stat_t).Nlink != 1 {
+			t.Errorf("mode %v, %d bytes, %d links", info.Mode(), info.Size(), info.Sys().(*syscall.Stat_t).Nlink)
+		}
+	})
+}
+
+func TestADiscardedTemporaryFileLeavesNothing(t *testing.T) {
+	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
+		temp().Discard()
+		mustHold(t, d)
+	})
+}
+
+func TestATemporaryFileReplacesWhatHasTheName(t *testing.T) {
+	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
+		old, fresh := temp(), temp()
+		defer old.Close()
+		defer fresh.Close()
+		must(t, old.Link("lock.x"))
+		must(t, fresh.Replace("lock.x"))
+		mustHold(t, d, "lock.x")
+		if mine, err := fresh.named(); !mine || err != nil {
+			t.Errorf("the new one does not have the name (%v)", err)
+		}
+	})
+}
+
+func TestATemporaryFileIsWithdrawnOnlyWhileItHasTheName(t *testing.T) {
+	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
+		mine, other := temp(), temp()
+		defer mine.Close()
+		defer other.Close()
+		must(t, mine.Link("lock.x"))
+		must(t, other.Replace("lock.x"))
+		must(t, mine.Withdraw())
+		mustHold(t, d, "lock.x")
+		must(t, other.Withdraw())
+		mustHold(t, d)
+		must(t, other.Withdraw()) // twice does nothing
+	})
+}
+
+func TestATemporaryFileIsGuardedUntilItIsClosed(t *testing.T) {
+	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
+		mine := temp()
+		must(t, mine.Link("lock.x"))
+		a := active(t, d)
+		if err := a.Guard(0); !errors.Is(err, locker.ErrGuarded) {
+			t.Fatalf("got %v", err)
+		}
+		must(t, mine.Close())
+		must(t, a.Guard(0))
+	})
+}
+
+func TestTouchIsTheFileSystemsNow(t *testing.T) {
+	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
+		mine := temp()
+		defer mine.Discard()
+		must(t, mine.setModified(time.Time{}))
+		must(t, mine.stat())
+		if made := mine.Made(); made.UnixNano() != 0 {
+			t.Errorf("the zero time became %v", made)
+		}
+		now, err := mine.Touch()
+		if err != nil || time.Since(now).Abs() > time.Minute {
+			t.Errorf("%v, %v", now, err)
+		}
+	})
+}
+
+func TestSweepTakesOldDebrisAndNothingElse(t *testing.T) {
+	d := newDir(t)
+	debris, young := "temp."+record.NewToken(), "temp."+record.NewToken()
+	keep := []string{young, "temp.notes", "temp.", "temp.old", "lock.x", "last.x", "temp." + strings.Repeat("z", 32)}
+	for _, name := range append(keep, debris) {
+		if name == "temp.old" {
+			must(t, os.Mkdir(d.Path(name), 0o700))
+		} else {
+			must(t, os.WriteFile(d.Path(name), nil, 0o600))
+		}
+		if name != young {
+			then := time.Now().Add(-2 * sweepAge)
+			must(t, os.Chtimes(d.Path(name), then, then))
+		}
+	}
+	must(t, d.Sweep(time.Now()))
+	mustHold(t, d, keep...)
+}
+
+func TestSweepIsNotStoppedByWhatWasNotMadeHere(t *testing.T) {
+	d := newDir(t)
+	directory, link, fifo := "temp."+record.NewToken(), "temp."+record.NewToken(), "temp."+record.NewToken()
+	must(t, os.Mkdir(d.Path(directory), 0o700))
+	must(t, os.Symlink("/etc/passwd", d.Path(link)))
+	must(t, syscall.Mkfifo(d.Path(fifo), 0o600))
+	must(t, d.Sweep(time.Now().Add(time.Hour)))
+	mustHold(t, d, directory, link, fifo)
+}
+
+// A last lock in the making has the mtime of the one that it replaces, which
+// may be years old: only its guard tells that its maker lives.
+func TestSweepLeavesAFileThatIsBeingMade(t *testing.T) {
+	d := newDir(t)
+	temp, err := d.temporary()
+	must(t, err)
+	must(t, temp.fill(nil))
+	must(t, temp.setModified(time.Time{}))
+	must(t, d.Sweep(time.Now()))
+	mustHold(t, d, temp.temporary)
+	must(t, temp.Close()) // the maker has crashed
+	must(t, d.Sweep(time.Now()))
+	mustHold(t, d)
+}
+
+// mustHold wants these files in the directory and no others.
+func mustHold(t *testing.T, d *Dir, want ...string) {
+	t.Helper()
+	all, err := os.ReadDir(d.path)
+	must(t, err)
+	for _, name := range want {
+		if !exists(d, name) {
+			t.Errorf("%s is gone", name)
+		}
+	}
+	if len(all) != len(want) {
+		t.Errorf("the directory holds %q, want %q", all, want)
+	}
+}
+
+func TestTokensAreDistinctAndTold(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		token := record.NewToken()
+		if seen[token] || atom.ParseFile(atom.TemporaryName(token)).Kind != atom.TemporaryFile {
+			t.Fatalf("token %q", token)
+		}
+		seen[token] = true
+	}
+}

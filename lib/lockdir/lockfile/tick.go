@@ -1,0 +1,74 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/policy"
+	"adlock/lib/sysfile"
+)
+
+// HasTick reports whether the tick of the atom NAME was claimed.
+func (d *Dir) HasTick(name atom.Name, tick policy.Tick) (bool, error) {
+	if !tick.Asked() {
+		return false, nil
+	}
+	var st unix.Stat_t
+	file := name.Tick(tick.Number)
+	err := sysfile.Lstatat(d.fd, file, &st)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, d.wrap(file, err)
+}
+
+// ClaimTick makes the tick's file, which is to be there but once, and removes those that
+// need not be remembered any more. False: it is there already.
+func (d *Dir) ClaimTick(name atom.Name, tick policy.Tick) (claimed bool, err error) {
+	file := name.Tick(tick.Number)
+	fd, err := sysfile.Openat(d.fd, file, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, cannotCreate(d.Path(file), err)
+	}
+	unix.Close(fd)
+	_ = d.removeTicks(name, tick.Outlived) // else the next one who claims a tick does
+	return true, nil
+}
+
+// RemoveTick takes a claim back; nothing happens where there is none.
+func (d *Dir) RemoveTick(name atom.Name, tick policy.Tick) error {
+	if !tick.Asked() {
+		return nil
+	}
+	return d.removeTick(name.Tick(tick.Number))
+}
+
+// RemoveTicks forgets all ticks of the atom NAME.
+func (d *Dir) RemoveTicks(name atom.Name) error {
+	return d.removeTicks(name, func(int) bool { return true })
+}
+
+func (d *Dir) removeTicks(name atom.Name, these func(number int) bool) error {
+	files, failed := d.Files(atom.Tick)
+	for _, f := range files {
+		if f.Name == name && these(f.Number) {
+			failed = errors.Join(failed, d.removeTick(f.String()))
+		}
+	}
+	return failed
+}
+
+func (d *Dir) removeTick(file string) error {
+	err := sysfile.Unlinkat(d.fd, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fault.Wrap(d.Path(file), err)
+}

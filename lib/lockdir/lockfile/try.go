@@ -1,0 +1,51 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/sysfile"
+)
+
+// OpenToTry opens the lock directory at path; or, where it is not there yet, the
+// directory in which Create would make what is missing: there tells which. It is for
+// whoever wants to know, by temporary files that do not stay, whether locks can be
+// kept there, and makes no directory. Its errors are those of Create.
+func OpenToTry(path string) (d *Dir, there bool, err error) {
+	d, err = Open(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return d, true, err
+	}
+	if err := MayMake(path); err != nil {
+		return nil, false, err
+	}
+	d, err = openAbove(filepath.Clean(path))
+	return d, false, err
+}
+
+// openAbove opens the nearest directory above path that is there. Open has seen that
+// the way to it is safe.
+func openAbove(path string) (*Dir, error) {
+	above := filepath.Dir(path)
+	for ; above != "/" && !isThere(above); above = filepath.Dir(above) {
+	}
+	if err := unix.Faccessat(unix.AT_FDCWD, above, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+		return nil, cannotMake(path, &fs.PathError{Op: "write to " + above, Path: path, Err: err})
+	}
+	fd, err := sysfile.Open(above, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, fault.Wrap(above, err)
+	}
+	return &Dir{path: above, fd: fd, uid: os.Geteuid()}, nil
+}
+
+// isThere tells whether something has the name, be it a link that leads nowhere.
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,654 @@
+package lockdir
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/lib/runlog"
+	"adlock/test/intercept"
+)
+
+// meanwhile does what is asked, and before the n-th such call that reaches the lock
+// directory has somebody else act; met is false where there are fewer.
+func meanwhile(t *testing.T, k *Locker, call, n int, do, act func()) (met bool) {
+	t.Helper()
+	watched(t, k, call, do, func() unix.Errno {
+		if n--; n == 0 {
+			met = true
+			act()
+		}
+		return 0
+	})
+	return met
+}
+
+// atEach prepares, does, and has the other act, again and again: before the first
+// of these calls that reaches the lock directory, before the second, and so on. It
+// returns what came of it by how often.
+func atEach(t *testing.T, calls string, prepare func(k *Locker) (do func() (locker.Verdict, error), act func() error)) map[locker.Verdict]int {
+	t.Helper()
+	verdicts := map[locker.Verdict]int{}
+	for _, call := range strings.Fields(calls) {
+		for n, met := 1, true; met; n++ {
+			k := newLocker(t)
+			k.Log = nil
+			do, act := prepare(k)
+			var verdict locker.Verdict
+			var err, failed error
+			met = meanwhile(t, k, reaching[call], n, func() { verdict, err = do() }, func() { failed = act() })
+			if err != nil || failed != nil {
+				t.Errorf("before %s %d: %v; the other: %v", call, n, err, failed)
+			}
+			if met {
+				verdicts[verdict]++
+			}
+			if open := openFiles(t, k); open > 1 {
+				t.Errorf("before %s %d: %d files are left open", call, n, open-1)
+			}
+		}
+	}
+	return verdicts
+}
+
+// anyStep is whatever changes what others see, or looks at what they have changed.
+const anyStep = "openat flock linkat renameat unlinkat"
+
+// wantVerdicts wants each of these to have come, and no other.
+func wantVerdicts(t *testing.T, got map[locker.Verdict]int, want ...locker.Verdict) {
+	t.Helper()
+	if list := slices.Sorted(maps.Keys(got)); !slices.Equal(list, want) {
+		t.Errorf("verdicts are %v, want %v", got, want)
+	}
+}
+
+func verdictOf(k *Locker, r locker.Request) func() (locker.Verdict, error) {
+	return func() (locker.Verdict, error) {
+		outcome, err := k.Take(r)
+		return outcome.Verdict, err
+	}
+}
+
+// ignoreGuarded: who finds the guard taken for too long is told so, and may try again.
+func ignoreGuarded(err error) error {
+	if errors.Is(err, locker.ErrGuarded) {
+		return nil
+	}
+	return err
+}
+
+func pidLine(id process.Identity) string { return strconv.Itoa(id.PID) + "\n" }
+
+// Without a second look two would run the atom back to back.
+func TestANewcomerNeverRunsRightAfterAReleaseThatCameMeanwhile(t *testing.T) {
+	owner, newcomer := sleeper(t), sleeper(t)
+	for _, c := range []struct {
+		held, asked bool // to read
+		want        []locker.Verdict
+	}{
+		{false, false, []locker.Verdict{locker.TooSoon}},
+		{true, false, []locker.Verdict{locker.Busy, locker.TooSoon}},
+		{false, true, []locker.Verdict{locker.TooSoon}},
+		{true, true, []locker.Verdict{locker.Acquired, locker.TooSoon}}, // it read beside the other
+	} {
+		wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+			holder, r := limited(owner), limited(newcomer)
+			holder.Shared, r.Shared = c.held, c.asked
+			held := wantVerdict(t, k, holder, locker.Acquired)
+			return verdictOf(k, r), releasing(k, held)
+		}), c.want...)
+	}
+}
+
+func TestOfTwoAtACorpseOneTakesItWhenEverTheOtherComes(t *testing.T) {
+	gone, one, two := dead(t), sleeper(t), sleeper(t)
+	for _, shared := range []bool{false, true} {
+		for _, limit := range []time.Duration{time.Hour, 0} { // of the other; at 0 it ends the first
+			verdicts := atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+				corpse, newcomer, other := ask(gone), ask(one), ask(two)
+				corpse.Shared = shared
+				other.Limits.ExpireAfter, other.LeaveExpired = limit, true
+				wantVerdict(t, k, corpse, locker.Acquired)
+				taken := 0
+				count := func(r locker.Request) (locker.Verdict, error) {
+					outcome, err := k.Take(r)
+					if outcome.Verdict == locker.Acquired {
+						taken++
+					}
+					return outcome.Verdict, err
+				}
+				return func() (locker.Verdict, error) {
+						verdict, err := count(newcomer)
+						if taken != 1 {
+							t.Errorf("%d took the atom", taken)
+						}
+						return verdict, err
+					}, func() error {
+						_, err := count(other)
+						return err
+					}
+			})
+			wantVerdicts(t, verdicts, locker.Acquired, locker.Busy)
+		}
+	}
+}
+
+func TestAReaderOfADeadReadersPidReadsThoughItIsClearedMeanwhile(t *testing.T) {
+	owner, gone, other := sleeper(t), dead(t), sleeper(t)
+	gone.PID = owner.PID
+	for _, slots := range []int{0, 1} {
+		atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+			wantVerdict(t, k, sharing(slotted(gone, motd.Operand, slots)), locker.Acquired)
+			return func() (locker.Verdict, error) {
+					outcome, err := k.Take(sharing(slotted(owner, motd.Operand, slots)))
+					if outcome.Verdict == locker.Acquired {
+						wantLocks(t, k, 1)
+					}
+					return outcome.Verdict, err
+				}, func() error {
+					_, err := k.Take(ask(other)) // which clears it, and may be the first
+					return err
+				}
+		})
+	}
+}
+
+// Two slots are counted as two, whatever goes meanwhile.
+func TestASlotThatIsGivenBackMeanwhileIsTakenOrFull(t *testing.T) {
+	one, two := sleeper(t), sleeper(t)
+	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		outer := slotted(one, "outer", 1)
+		held := wantVerdict(t, k, outer, locker.Acquired)
+		newcomer := slotted(two, "other", 1)
+		return func() (locker.Verdict, error) {
+			verdict, err := verdictOf(k, newcomer)()
+			if verdict == locker.Acquired && slotsLeft(k) != 1 {
+				t.Errorf("it runs, and %d slots are taken", slotsLeft(k))
+			}
+			return verdict, err
+		}, func() error { return k.Release(locker.ReleaseRequest{Name: outer.Atom.Name(), Token: held.Token}) }
+	}), locker.Acquired, locker.Full)
+}
+
+func TestASlotOfADeadOwnerIsTakenByOneOfTwo(t *testing.T) {
+	gone, one, two := dead(t), sleeper(t), sleeper(t)
+	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		wantVerdict(t, k, slotted(gone, "gone", 1), locker.Acquired)
+		taken := 0
+		count := func(r locker.Request) (locker.Verdict, error) {
+			outcome, err := k.Take(r)
+			if outcome.Verdict == locker.Acquired {
+				taken++
+			}
+			return outcome.Verdict, err
+		}
+		return func() (locker.Verdict, error) {
+				verdict, err := count(slotted(one, "one", 1))
+				if taken > 1 {
+					t.Error("both run")
+				}
+				return verdict, err
+			}, func() error {
+				_, err := count(slotted(two, "two", 1))
+				return err
+			}
+	}), locker.Acquired, locker.Full)
+}
+
+// One helper of an owner may have been called from a trap, in the middle of another.
+func TestTwoReleasesOfOneOwnerLeaveNoSlot(t *testing.T) {
+	owner := sleeper(t)
+	for _, shared := range []bool{false, true} {
+		atEach(t, "flock unlinkat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
+			nested := []locker.Request{slotted(owner, "outer", 2), slotted(owner, "inner", 2)}
+			var held []locker.Outcome
+			for i := range nested {
+				nested[i].Shared = shared
+				held = append(held, wantVerdict(t, k, nested[i], locker.Acquired))
+			}
+			released := 0
+			release := func(i int) error {
+				err := k.Release(locker.ReleaseRequest{Name: nested[i].Atom.Name(), Token: held[i].Token})
+				if err == nil {
+					released++
+				}
+				if released == 2 && slotsLeft(k) != 0 {
+					t.Error("a slot is left")
+				}
+				return err
+			}
+			return func() (locker.Verdict, error) { return "", release(0) }, func() error { return ignoreGuarded(release(1)) }
+		})
+	}
+}
+
+func TestAnotherLockOfTheOwnerMayGoWhileASlotIsGivenBack(t *testing.T) {
+	owner := sleeper(t)
+	for _, shared := range []bool{false, true} {
+		atEach(t, "openat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
+			outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 0)
+			inner.Shared = shared
+			held, other := wantVerdict(t, k, outer, locker.Acquired), wantVerdict(t, k, inner, locker.Acquired)
+			return func() (locker.Verdict, error) {
+				err := k.Release(locker.ReleaseRequest{Name: outer.Atom.Name(), Token: held.Token})
+				if slotsLeft(k) != 0 {
+					t.Error("the slot is left")
+				}
+				return "", err
+			}, func() error { return k.Release(locker.ReleaseRequest{Name: inner.Atom.Name(), Token: other.Token}) }
+		})
+	}
+}
+
+func TestAJobWhoseLockIsReleasedMeanwhileIsNotBeingEnded(t *testing.T) {
+	owner := sleeper(t)
+	for _, shared := range []bool{false, true} {
+		atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+			r := ask(owner)
+			r.Shared = shared
+			held := wantVerdict(t, k, r, locker.Acquired)
+			return func() (locker.Verdict, error) {
+				ending, err := k.BeingEnded(motdFiles, held.Token)
+				if ending {
+					t.Error("it is said to be")
+				}
+				return "", errors.Join(err, k.RecordCommand(motdFiles, held.Token, owner))
+			}, releasing(k, held)
+		})
+	}
+}
+
+func TestWhatIsListedMayGoMeanwhile(t *testing.T) {
+	owner := sleeper(t)
+	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		held := wantVerdict(t, k, ask(owner), locker.Acquired)
+		return func() (locker.Verdict, error) {
+				entries, err := k.List()
+				if len(entries) != 1 || entries[0].Err != nil {
+					t.Errorf("%+v", entries)
+				}
+				return "", err
+			}, func() error {
+				return k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token})
+			}
+	})
+}
+
+func TestAnAtomThatGoesMeanwhileIsNotListedAsOneThatNeverCompleted(t *testing.T) {
+	owner, times := sleeper(t), map[int]int{}
+	atEach(t, "openat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		completed(t, k, owner)
+		return func() (locker.Verdict, error) {
+			entries, err := k.List()
+			if times[len(entries)]++; len(entries) > 0 && entries[0].Completed.IsZero() {
+				t.Errorf("%+v", entries[0])
+			}
+			return "", err
+		}, func() error { return k.Dir.RemoveLast(motdFiles) }
+	})
+	if times[0] == 0 || times[1] == 0 {
+		t.Errorf("so many entries so often: %v", times)
+	}
+}
+
+func TestAnAtomThatIsTakenMeanwhileIsNotPruned(t *testing.T) {
+	owner := sleeper(t)
+	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		completed(t, k, owner)
+		var taken locker.Outcome
+		return func() (locker.Verdict, error) {
+				pruned, err := k.Prune(0)
+				_, there := k.Dir.Last(motdFiles)
+				if taken.Verdict == locker.Acquired && there != nil && len(pruned) == 0 {
+					t.Error("the last lock of an atom that runs is gone")
+				}
+				return "", err
+			}, func() (err error) {
+				taken, err = k.Take(ask(owner))
+				return err
+			}
+	})
+}
+
+func TestWhatIsPrunedMayGoMeanwhile(t *testing.T) {
+	owner := sleeper(t)
+	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		completed(t, k, owner)
+		return func() (locker.Verdict, error) {
+				_, err := k.Prune(0)
+				return "", err
+			}, func() error {
+				return k.Dir.RemoveLast(motdFiles)
+			}
+	})
+}
+
+func TestWhatIsForgottenMayBeTakenOrReleasedMeanwhile(t *testing.T) {
+	owner := sleeper(t)
+	for _, runs := range []bool{false, true} {
+		atEach(t, "flock linkat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
+			complete(t, k, owner, 1, time.Minute)
+			act := func() error {
+				_, err := k.Take(ask(owner))
+				return err
+			}
+			if runs {
+				held := wantVerdict(t, k, learner(owner), locker.Acquired)
+				act = func() error {
+					return ignoreGuarded(k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token}))
+				}
+			}
+			return func() (locker.Verdict, error) {
+				err := k.Forget(motdFiles)
+				if s := memoryOf(t, k); s.Runs > 1 || s.Runs > 0 && !runs { // the release may teach anew
+					t.Errorf("%d runs are known", s.Runs)
+				}
+				return "", err
+			}, act
+		})
+	}
+}
+
+// The two take turns at the mark, so the one is let go on when the other waits. That
+// waits no longer than for a stopped one: on a machine that is too slow it is tried
+// again.
+func TestToForgetDoesNotUndoAReadersStamp(t *testing.T) {
+	reader, old := sleeper(t), time.Now().Add(-time.Hour).Truncate(time.Second)
+	for call := range reaching {
+		tries := 0
+		for n, met := 1, true; met; n++ {
+			k := newLocker(t)
+			k.Log = nil
+			held := wantVerdict(t, k, read(reader), locker.Acquired)
+			setLast(t, k, old)
+			released := make(chan error, 1)
+			var began time.Time
+			var err error
+			met = meanwhile(t, k, reaching[call], n, func() { err = k.Forget(motdFiles) }, func() {
+				done := make(chan struct{})
+				began = time.Now()
+				go func() { released <- releaseOf(k, held); close(done) }()
+				select {
+				case <-done:
+				case <-time.After(guardWait / 10):
+				}
+			})
+			if met {
+				err = errors.Join(err, <-released)
+			}
+			if met && time.Since(began) > guardWait && tries < 10 {
+				tries, n = tries+1, n-1
+				continue
+			}
+			if err != nil || met && lastStamp(t, k).Equal(old) {
+				t.Errorf("before %s %d: %v; stamped %v", call, n, err, lastStamp(t, k))
+			}
+		}
+	}
+}
+
+func TestWhatAPersonClearsMayBeReclaimedMeanwhile(t *testing.T) {
+	gone, other := dead(t), sleeper(t)
+	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		wantVerdict(t, k, limited(gone), locker.Acquired)
+		return func() (locker.Verdict, error) {
+				err := k.Clear(motdLock)
+				if err != nil && !strings.Contains(err.Error(), "another") && !strings.Contains(err.Error(), "its owner lives") {
+					return "", err
+				}
+				return "", nil
+			}, func() error {
+				_, err := k.Take(ask(other))
+				return err
+			}
+	})
+}
+
+func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
+	one, writer := sleeper(t), sleeper(t)
+	// Who fills it in place takes no guard: after the last look nothing would help.
+	for content, calls := range map[string]string{"": anyStep, pidLine(writer): "openat flock"} {
+		verdicts := atEach(t, calls, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+			plant(t, k, "", time.Hour)
+			path, filled := k.Dir.Path("lock."+motdFiles), false
+			remove := func() error {
+				active, err := k.Dir.Active(motdFiles)
+				if err != nil {
+					return ignoreMissing(err)
+				}
+				defer active.Close()
+				if err := active.Guard(0); err != nil {
+					return nil // the one who clears it was faster
+				}
+				return active.Remove()
+			}
+			return func() (locker.Verdict, error) {
+					var verdict locker.Verdict
+					var err error
+					stderr(t, func() { verdict, err = verdictOf(k, ask(one))() })
+					if filled && verdict == locker.Acquired {
+						t.Error("a lock that was filled was cleared")
+					}
+					return verdict, err
+				}, func() error {
+					if content == "" {
+						return remove()
+					}
+					if info, err := os.Stat(path); err != nil || info.Size() > 0 {
+						return nil // it was cleared before
+					}
+					filled = true
+					return os.WriteFile(path, []byte(content), 0o600)
+				}
+		})
+		if content == "" {
+			wantVerdicts(t, verdicts, locker.Acquired)
+		} else {
+			wantVerdicts(t, verdicts, locker.Acquired, locker.Busy)
+		}
+	}
+}
+
+// What is found under the guard counts, and not what was seen before.
+func TestWhatChangesBeforeTheGuardIsHeldCounts(t *testing.T) {
+	gone, hung, living, newcomer := dead(t), sleeper(t), sleeper(t), ask(sleeper(t))
+	newcomer.Limits.IfElapsed = time.Minute
+	hasty := newcomer
+	hasty.Limits.ExpireAfter, hasty.LeaveExpired = 0, true
+	survives := func(k *Locker, held locker.Outcome) error {
+		return k.RecordMembers(motdFiles, held.Token, []process.Identity{living})
+	}
+	for claim, c := range map[string]struct {
+		owner process.Identity
+		r     locker.Request
+		act   func(k *Locker, held locker.Outcome) error
+		want  locker.Verdict
+
+		shared bool
+	}{
+		"nothing": {gone, newcomer, func(*Locker, locker.Outcome) error { return nil }, locker.Acquired, false},
+		"the atom completed": {gone, newcomer, func(k *Locker, _ locker.Outcome) error {
+			return k.Dir.Stamp(motdFiles, record.Memory{})
+		}, locker.TooSoon, false},
+		"the atom completed beside a reader": {gone, newcomer, func(k *Locker, _ locker.Outcome) error {
+			return k.Dir.Stamp(motdFiles, record.Memory{})
+		}, locker.TooSoon, true},
+		"somebody of the job lives":      {gone, newcomer, survives, locker.Busy, false},
+		"somebody lives who has expired": {gone, hasty, survives, locker.Expired, false},
+		"its owner released it":          {gone, hasty, releaseOf, locker.TooSoon, false},
+		"its reader released it":         {gone, hasty, releaseOf, locker.TooSoon, true},
+		"the owner of an expired one died": {hung, newcomer, func(*Locker, locker.Outcome) error {
+			return syscall.Kill(hung.PID, syscall.SIGKILL)
+		}, locker.Acquired, false},
+	} {
+		k := newLocker(t)
+		holder := ask(c.owner)
+		holder.Shared = c.shared
+		held := wantVerdict(t, k, holder, locker.Acquired)
+		if c.owner == hung {
+			backdate(t, k, 3*time.Hour)
+		}
+		var outcome locker.Outcome
+		var err, failed error
+		if !meanwhile(t, k, reaching["flock"], 2, func() { outcome, err = k.Take(c.r) }, func() { failed = c.act(k, held) }) {
+			t.Errorf("%s: not reached", claim)
+		}
+		if err != nil || failed != nil || outcome.Verdict != c.want {
+			t.Errorf("%s: verdict is %q (%s), want %q; %v, %v", claim, outcome.Verdict, outcome.Reason, c.want, err, failed)
+		}
+	}
+}
+
+func releaseOf(k *Locker, held locker.Outcome) error {
+	return k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token})
+}
+
+func TestTheOwnerThatIsReplacedIsTheOneFoundUnderTheGuard(t *testing.T) {
+	k, first, second, r := newLocker(t), dead(t), dead(t), ask(sleeper(t))
+	plant(t, k, pidLine(first), 0)
+	var held locker.Outcome
+	meanwhile(t, k, reaching["flock"], 2, func() { held, _ = k.Take(r) }, func() { plant(t, k, pidLine(second), 0) })
+	found := finding(with(about(runlog.Reclaim, r.Owner.PID), r.Limits), second, "", 0)
+	wantEvents(t, k, found, acquired(r, held))
+}
+
+func TestAReaderWaitsForAnotherThatIsOnItsWayIn(t *testing.T) {
+	owner, r := sleeper(t), read(sleeper(t))
+	for range 5 {
+		k, other := newLocker(t), read(owner)
+		temp, record, err := k.tempFile(&other)
+		if err == nil {
+			err = temp.Link(motdLock.String())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var outcome locker.Outcome
+		var failed error
+		meanwhile(t, k, reaching["openat"], 3, func() { outcome, err = k.Take(r) }, func() {
+			failed = errors.Join(temp.Withdraw(), temp.Close())
+		})
+		if err != nil || failed != nil {
+			t.Fatal(err, failed)
+		}
+		if outcome.Verdict == locker.Acquired {
+			return
+		}
+		if took := process.Boottime() - record.Boottime; took < entering { // else this machine was too slow
+			t.Fatalf("verdict is %q after %v", outcome.Verdict, took)
+		}
+	}
+	t.Error("it did not wait")
+}
+
+// A lock of this process's own is found dead at once should it be killed, and
+// nobody takes it for another atom's.
+func TestTheLockUnderWhichALastLockIsChangedNamesThisProcess(t *testing.T) {
+	k, self := newLocker(t), self(t)
+	r := ask(sleeper(t))
+	r.Atom.Operand = "my_db"
+	files := r.Atom.Name()
+	held := wantVerdict(t, k, r, locker.Acquired)
+	if err := k.Release(locker.ReleaseRequest{Name: files, Token: held.Token}); err != nil {
+		t.Fatal(err)
+	}
+	for _, do := range []func() error{
+		func() error { return k.Forget(files) },
+		func() error { _, err := k.Prune(0); return err },
+	} {
+		seen := false
+		var err error
+		watched(t, k, reaching["unlinkat"], func() { err = do() }, func() unix.Errno {
+			active, err := k.Dir.Active(files)
+			if err != nil {
+				return 0
+			}
+			defer active.Close()
+			seen = true
+			if !active.Record.Owner.Same(self) || active.Record.Atom != r.Atom {
+				t.Errorf("the lock is %+v", active.Record)
+			}
+			return 0
+		})
+		if err != nil || !seen {
+			t.Errorf("%v; seen is %v", err, seen)
+		}
+	}
+	if _, err := os.Stat(k.Dir.Path(files.LastLock())); !os.IsNotExist(err) {
+		t.Errorf("not pruned: %v", err)
+	}
+}
+
+func TestWithoutProcNothingIsForgotten(t *testing.T) {
+	k := newLocker(t)
+	plantFile(t, k, "last."+motdFiles, "", 0)
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	none, n := before, 0
+	none.Cur = 3 // the first three are taken; poll(2) wants two
+	var err error
+	watched(t, k, unix.SYS_NEWFSTATAT, func() {
+		err = k.Forget(motdFiles)
+		syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)
+	}, func() unix.Errno {
+		if n++; n == 2 { // it looks for the active lock, which is not there
+			syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none)
+		}
+		return 0
+	})
+	if err == nil || !strings.HasPrefix(err.Error(), "own process: ") {
+		t.Errorf("forgotten: %v", err)
+	}
+	wantLocks(t, k, 0)
+}
+
+// Where files have names while they are made, a crash can leave some even where
+// nothing was replaced; elsewhere the directory is not listed for them.
+func TestDebrisIsSweptWhereItIsMade(t *testing.T) {
+	owner := sleeper(t)
+	debris := "temp." + record.NewToken()
+	for _, named := range []bool{false, true} {
+		for n, met := 1, true; met; n++ {
+			k := newLocker(t)
+			k.Log = nil
+			plantFile(t, k, debris, "", time.Hour)
+			r := ask(owner)
+			met = false
+			var err error
+			opened := 0
+			intercept.Run(t, func() { err = taking(k, r)() }, func(c intercept.Call) unix.Errno {
+				if !within(k, c.FD(0)) {
+					return 0
+				}
+				if named && c.Args[2]&unix.O_TMPFILE == unix.O_TMPFILE {
+					return unix.EOPNOTSUPP
+				}
+				if opened++; opened == n {
+					met = true
+					return unix.EIO
+				}
+				return 0
+			}, unix.SYS_OPENAT)
+			if met != (fault.KindOf(err) == fault.IO) || !met && err != nil {
+				t.Errorf("named %v, before openat %d: %v", named, n, err)
+			}
+			if _, there := os.Stat(k.Dir.Path(debris)); !met && os.IsNotExist(there) != named {
+				t.Errorf("named %v: %v", named, there)
+			}
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package lockdir
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/lib/runlog"
+)
+
+// hung is the record of an owner that has run for that long.
+func hung(held time.Duration) record.Record {
+	return record.Record{Atom: motd, Owner: process.Identity{PID: 8}, Token: record.NewToken(), ExpireAfter: time.Hour, Boottime: process.Boottime() - held}
+}
+
+func TestTheNewcomerThatEndedAJobSaysWhoseAndWhy(t *testing.T) {
+	k, r := newLocker(t), ask(process.Identity{PID: 7})
+	own := hung(2 * time.Hour)
+	v := locker.View{Record: own, Active: policy.Active{Held: true, Age: 2 * time.Hour}}
+	want := "adlock: editfile /etc/motd: ended process 8 by force: it had run for 2h, ExpireAfter is 1h\n"
+	if said := stderr(t, func() { k.Replaced(&r, policy.Expire, &v) }); said != want {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	if said := stderr(t, func() { k.Replaced(&r, policy.Reclaim, &v) }); said != "" {
+		t.Errorf("of a dead owner it says %q", said)
+	}
+}
+
+func TestTheSupervisorThatEnforcesSaysSo(t *testing.T) {
+	k := newLocker(t)
+	r := locker.ReleaseRequest{Status: runlog.Some(124), Signal: "TERM", Expired: true}
+	want := "adlock: editfile /etc/motd: ended by force: it had run for 2h, ExpireAfter is 1h\n"
+	if said := stderr(t, func() { k.Released(r, hung(2*time.Hour), nil) }); said != want {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	r.Expired = false
+	if said := stderr(t, func() { k.Released(r, hung(2*time.Hour), nil) }); said != "" {
+		t.Errorf("of a job that failed it says %q", said)
+	}
+}
+
+func TestTheVictimSaysOnceWhoEndedItAndWhy(t *testing.T) {
+	k, own := newLocker(t), hung(2*time.Hour)
+	end := func() (said string) {
+		return stderr(t, func() {
+			if err := k.EndedByForce(locker.ReleaseRequest{}, own, 9); fault.KindOf(err) != fault.Denied || !errors.Is(err, locker.ErrGuarded) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	newcomer := ask(process.Identity{PID: 7})
+	v := locker.View{Record: own, Active: policy.Active{Held: true, Age: 2 * time.Hour}}
+	k.Expiring(&newcomer, &v)
+	want := "adlock: editfile /etc/motd: ended by force by process 7: it had run for 2h, ExpireAfter is 1h\n"
+	if said := end(); said != want {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	if said := end(); said != "" {
+		t.Errorf("a second time it says %q", said)
+	}
+	own = hung(time.Minute) // another run, of which the record has nothing
+	if said := end(); said != "adlock: editfile /etc/motd: ended by force by process 9\n" {
+		t.Errorf("without a record it says %q", said)
+	}
+}
+
+// The helper that releases for a script is signalled with the script.
+func TestAReleaseForAScriptThatIsSignalledSaysWhyAtOnce(t *testing.T) {
+	k, owner := newLocker(t), self(t)
+	held := wantVerdict(t, k, ask(owner), locker.Acquired)
+	active := openActive(t, k.Dir.Active, motdFiles)
+	if err := active.Guard(0); err != nil {
+		t.Fatal(err)
+	}
+	stop := signalSelf(t)
+	defer stop()
+	begun := time.Now()
+	said := stderr(t, func() {
+		err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, GuardWait: time.Minute, ForScript: true})
+		if !errors.Is(err, locker.ErrGuarded) {
+			t.Errorf("%v", err)
+		}
+	})
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if !strings.Contains(said, "ended by force by process ") {
+		t.Errorf("said %q", said)
+	}
+}
+
+// signalSelf sends this process TERM, again and again: nobody tells when it listens.
+func signalSelf(t *testing.T) (stop func()) {
+	t.Helper()
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, unix.SIGTERM)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-ticker.C:
+				_ = unix.Kill(os.Getpid(), unix.SIGTERM)
+				<-heard
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		signal.Stop(heard)
+	}
+}

@@ -1,0 +1,50 @@
+package lockdir
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+)
+
+// asked makes of this test a program that prints the owner that it would name.
+const asked = "ADLOCK_TEST_OWNER"
+
+func TestTheOwnerIsAnAncestorThatIsNamed(t *testing.T) {
+	if pid := os.Getenv(asked); pid != "" {
+		n, _ := strconv.Atoi(pid)
+		id, err := locker.OwnedBy(n)
+		fmt.Println(id.PID, fault.KindOf(err), err)
+		os.Exit(0)
+	}
+	answer := func(prefix string, pid int) string {
+		t.Helper()
+		command := exec.Command("sh", "-c", prefix+`exec "$0" -test.run='^TestTheOwnerIsAnAncestorThatIsNamed$'`, os.Args[0])
+		command.Env = append(os.Environ(), asked+"="+strconv.Itoa(pid))
+		out, err := command.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	self, stranger := os.Getpid(), sleeper(t).PID
+	for pid, want := range map[int]string{
+		self:     strconv.Itoa(self) + " 0 <nil>",
+		stranger: "0 " + strconv.Itoa(int(fault.Usage)) + " owner: is not an ancestor of this process",
+	} {
+		if got := answer("", pid); got != want {
+			t.Errorf("owner %d: %s, want %s", pid, got, want)
+		}
+	}
+	// The first process of a pid namespace is asked for by a child of its own.
+	if os.Getppid() == 1 {
+		if id, err := locker.OwnedBy(1); err != nil || id.PID != 1 {
+			t.Errorf("process 1, named: %v, %v", id.PID, err)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package lockdir
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/record"
+)
+
+// Many readers or one writer. A reader takes the active lock as anybody does,
+// puts a lock of its own beside it, read.NAME.PID, and gives the active lock
+// back. A writer that has taken the active lock looks for readers and backs off
+// while one lives. Both do so while they hold the active lock: so neither can
+// miss the other, and an atom without readers costs one look for a file. Readers
+// that keep coming can keep a writer waiting; the line of a store (package lease)
+// has no such weakness.
+
+// entering is how long a reader may take between its two locks, for others that
+// read: they look again meanwhile.
+const entering = time.Second
+
+// dueness is one look at the last lock, with the outcome Acquired where the atom is
+// due: secondLook; or granted, where the last lock was looked at under a guard and
+// this newcomer has stamped it since.
+type dueness func() (locker.Outcome, error)
+
+func granted() (locker.Outcome, error) { return locker.Outcome{Verdict: locker.Acquired}, nil }
+
+// settle is the last step of taking: with the active lock in place, a writer
+// makes sure that nobody reads, and a reader moves over to a lock of its own.
+func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, due dueness) (locker.Outcome, error) {
+	if !r.Shared {
+		outcome, err := l.awaitNoReader(r, name, due)
+		if err != nil || outcome.Verdict != locker.Acquired {
+			return outcome, err
+		}
+		return l.takeRights(r, name, own)
+	}
+	outcome, err := due()
+	if err != nil || outcome.Verdict != locker.Acquired {
+		return outcome, err
+	}
+	outcome, err = l.takeRights(r, name, own)
+	if err != nil || outcome.Verdict != locker.Acquired {
+		return outcome, err
+	}
+	outcome, err = l.read(r, name, own, outcome)
+	if err != nil || outcome.Verdict != locker.Acquired {
+		return outcome, err
+	}
+	return outcome, temp.Withdraw()
+}
+
+// takeRights takes the last things that may be denied: a slot, and then the tick.
+func (l *Locker) takeRights(r *locker.Request, name atom.Name, own record.Record) (locker.Outcome, error) {
+	outcome, err := l.takeSlot(r, own)
+	return r.ClaimTick(outcome, err, func() (bool, error) { return l.Dir.ClaimTick(name, r.Tick) })
+}
+
+// read puts the reader's own lock in place.
+func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acquired locker.Outcome) (locker.Outcome, error) {
+	if err := l.Dir.MarkRead(name); err != nil {
+		return locker.Outcome{}, err
+	}
+	temp, err := l.Dir.TempFile(own.Bytes())
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	defer temp.Discard()
+	lock := atom.File{Kind: atom.ReaderLock, Name: name, Number: r.Owner.PID}
+	err = temp.Link(lock.String())
+	if !errors.Is(err, fs.ErrExist) {
+		return acquired, err
+	}
+	// A process that had this pid before, or this very one, which reads already.
+	_, outcome, err := l.clearReader(r, lock, granted)
+	if err != nil || outcome.Verdict != locker.Acquired {
+		return outcome, err
+	}
+	return acquired, temp.Link(lock.String())
+}
+
+// awaitNoReader returns Acquired where nobody reads any more: the dead are
+// cleared, and those who have expired are ended. Only then is the last lock
+// looked at, which a reader that was about to release may just have stamped; but
+// not again after a stamp of this newcomer's own.
+func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, due dueness) (locker.Outcome, error) {
+	readers, err := l.Dir.Readers(name)
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	if r.AtOnce && len(readers) > 0 {
+		return locker.Outcome{}, locker.ErrNotAtOnce
+	}
+	for _, lock := range readers {
+		stamped, outcome, err := l.clearReader(r, lock, due)
+		if err != nil || outcome.Verdict != locker.Acquired {
+			return outcome, err
+		}
+		if stamped {
+			due = granted
+		}
+	}
+	return due()
+}
+
+// clearReader removes a reader's lock where policy says so, as takeover does with
+// the active lock, and tells whether it has stamped the last lock. The caller
+// holds the active lock.
+func (l *Locker) clearReader(r *locker.Request, lock atom.File, due dueness) (stamped bool, outcome locker.Outcome, err error) {
+	acquired := locker.Outcome{Verdict: locker.Acquired}
+	active, err := l.Dir.Lock(lock)
+	if err != nil {
+		return false, acquired, ignoreMissing(err)
+	}
+	defer active.Close()
+	if err := readable(active); err != nil {
+		return false, locker.Outcome{}, err
+	}
+	v := view{active: active}
+	v.setActive(r.Clock(time.Now()))
+	d := policy.Decide(r.Terms().ForReader(), v.situation())
+	switch {
+	case d.Step == policy.Stuck:
+		outcome, err = l.stuck(r, &v, unchecked(v.Record.Owner, process.Here()))
+		return false, outcome, err
+	case d.Step == policy.Unempty:
+		if outcome, err = l.clearEmpty(r, &v); err == errAgain {
+			return false, acquired, nil
+		}
+		return false, outcome, err
+	case d.Step != policy.Reclaim && (d.Step != policy.Expire || r.LeaveExpired):
+		return false, r.Denied(d, &v.View), nil
+	}
+	switch outcome, err := guard(r, &v); {
+	case err == errAgain:
+		return false, acquired, nil // it has released it
+	case err != nil || outcome.Verdict != "":
+		return false, outcome, err
+	}
+	if outcome, err := due(); err != nil || outcome.Verdict != locker.Acquired {
+		return false, outcome, err
+	}
+	if d.Step == policy.Expire {
+		if outcome, err := l.end(r, &v, d); err != nil || outcome.Verdict != "" {
+			return false, outcome, err
+		}
+	}
+	slots, err := l.releaseSlots(active.Record)
+	defer closeAll(slots)
+	if err := errors.Join(err, l.stamp(lock.Name, active, r.NewMemory()), active.Remove()); err != nil {
+		return false, locker.Outcome{}, err
+	}
+	l.Replaced(r, d.Step, &v.View)
+	return true, acquired, nil
+}
+
+// reader returns the lock of the reader that the request is about; fs.ErrNotExist
+// where there is none.
+func (l *Locker) reader(r locker.ReleaseRequest) (*lockfile.Active, error) {
+	readers, err := l.Dir.Readers(r.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, lock := range readers {
+		active, err := l.Dir.Lock(lock)
+		if err == nil && owns(r, active) {
+			return active, nil
+		}
+		if err == nil {
+			active.Close()
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return nil, fs.ErrNotExist
+}

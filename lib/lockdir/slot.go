@@ -1,0 +1,261 @@
+package lockdir
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/record"
+)
+
+// A slot is a lock like any other, taken after the atom, with IfElapsed 0; it
+// never expires, and a crashed owner's is reclaimed by the same code. The atoms
+// that one owner nests share one. Which they are is not counted anywhere: it is
+// what the directory says, the owner's other locks in the program that were taken
+// under a limit. So it does not matter in which order they are released.
+//
+// Two helpers of one owner may be at work at the same time, as one was called
+// from a trap. They take turns at the slot's guard: a newcomer's lock is in place
+// before it looks at the slot under the guard, and a release holds the guard from
+// before it looks for other locks until its own is removed. So
+//   - a release that comes first may miss the newcomer's lock and remove the
+//     slot; the newcomer then finds it gone, and takes one;
+//   - a newcomer that comes first is seen by the release, which leaves the slot;
+//     where the newcomer is denied after all, it releases the slot itself;
+//   - of two releases the second sees that the first one's lock is gone;
+//   - a release that is killed between its two removals leaves a lock without a
+//     slot, which can be released again, and no slot without a lock.
+
+// slot is the lock of a slot, open and guarded.
+type slot struct {
+	*lockfile.Active
+	number int
+}
+
+// takeSlot takes one of the program's slots, where the request limits them, or
+// shares the one that its owner holds.
+func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome, error) {
+	acquired := locker.Outcome{Verdict: locker.Acquired, Token: own.Token}
+	if r.Slots == 0 {
+		return acquired, nil
+	}
+	held, err := l.slotsOf(own)
+	closeAll(held)
+	if len(held) > 0 || err != nil && !errors.Is(err, locker.ErrGuarded) {
+		return acquired, err
+	}
+	if shared, err := l.supervisorHasSlot(own); shared || err != nil {
+		return acquired, err
+	}
+	full := r.Full()
+	for n := 1; n <= r.Slots; n++ {
+		if taken, err := l.trySlot(r, own, n, &full); taken || err != nil {
+			return acquired, err
+		}
+	}
+	return full, nil
+}
+
+// slotsOf opens the slots that the lock's owner holds, as far as the lock's limit
+// goes, each under its guard. The caller closes them, also with an error;
+// locker.ErrGuarded says that another process is at one for too long.
+func (l *Locker) slotsOf(own record.Record) (held []slot, failed error) {
+	for n := 1; n <= own.Slots; n++ {
+		active, err := l.slotOf(own, n)
+		if active != nil {
+			held = append(held, slot{active, n})
+		}
+		failed = errors.Join(failed, err)
+	}
+	return held, failed
+}
+
+// supervisorHasSlot tells whether the supervisor that runs the owner as its job holds a
+// slot: the two are one run, and the slot is there until the job is gone. So the atoms
+// that a script takes share the slot of its own guard. An `adlock run` in its place is
+// another run.
+func (l *Locker) supervisorHasSlot(own record.Record) (bool, error) {
+	parent, err := process.ParentOf(own.Owner.PID)
+	if err != nil || own.Supervised {
+		return false, nil // not known: then a slot of its own
+	}
+	for n := 1; n <= own.Slots; n++ {
+		active, err := l.Dir.Active(own.Atom.Slot(n))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		active.Close()
+		if active.SupervisedBy(parent) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// slotOf returns nil where the owner does not hold the n-th slot.
+func (l *Locker) slotOf(own record.Record, n int) (*lockfile.Active, error) {
+	active, err := l.Dir.Active(own.Atom.Slot(n))
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	if active.Content != record.Full || !active.Record.Owner.Same(own.Owner) {
+		active.Close()
+		return nil, nil
+	}
+	err = active.Guard(guardWait)
+	if err == nil {
+		return active, nil
+	}
+	active.Close()
+	if errors.Is(err, locker.ErrLost) { // given back, or cleared, by somebody else
+		return nil, nil
+	}
+	return nil, fault.Wrap(active.Path(), err)
+}
+
+func closeAll(slots []slot) {
+	for _, s := range slots {
+		s.Close()
+	}
+}
+
+// releaseSlots gives back the slots of the lock's owner that no other of its
+// atoms shares. The caller removes the lock, and then closes what is returned.
+func (l *Locker) releaseSlots(own record.Record) ([]slot, error) {
+	held, failed := l.slotsOf(own)
+	if errors.Is(failed, locker.ErrGuarded) && own.Owner.Life() == process.Dead {
+		failed = nil // somebody else clears it; else the next newcomer does
+	}
+	if len(held) == 0 {
+		return nil, failed
+	}
+	shared, err := l.limitOfOthers(own)
+	if err != nil {
+		return held, errors.Join(failed, err)
+	}
+	for _, s := range held {
+		if s.number > shared {
+			failed = errors.Join(failed, s.Remove())
+		}
+	}
+	return held, failed
+}
+
+// limitOfOthers is the largest limit among the other locks of the lock's owner in
+// its program: they may share any slot up to that number. Readers' locks come
+// second, as a reader moves over from the one to the other.
+func (l *Locker) limitOfOthers(own record.Record) (most int, err error) {
+	program := own.Atom.Name().Prefix()
+	for _, kind := range []atom.Kind{atom.ActiveLock, atom.ReaderLock} {
+		locks, err := l.Dir.Files(kind)
+		if err != nil {
+			return 0, err
+		}
+		for _, lock := range locks {
+			if lock.Name.Prefix() != program {
+				continue
+			}
+			slots, err := l.limitOfOther(lock, own)
+			if err != nil {
+				return 0, err
+			}
+			most = max(most, slots)
+		}
+	}
+	return most, nil
+}
+
+// limitOfOther is the limit in another lock of the owner of own; 0 where the lock is
+// own itself, or another owner's.
+func (l *Locker) limitOfOther(lock atom.File, own record.Record) (int, error) {
+	other, err := l.Dir.Lock(lock)
+	if err != nil {
+		return 0, ignoreMissing(err)
+	}
+	defer other.Close()
+	if other.Record.Token == own.Token || !other.Record.Owner.Same(own.Owner) {
+		return 0, nil
+	}
+	return other.Record.Slots, nil
+}
+
+// trySlot is attempt for the n-th slot; what there is to say of who has it is
+// added to full.
+func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
+	fresh := own
+	fresh.ExpireAfter, fresh.Patience, fresh.Slots = r.Terms().ForSlot().ExpireAfter, 0, 0
+	fresh.FromStart, fresh.Asked = false, 0
+	temp, err := l.Dir.TempFile(fresh.Bytes())
+	if err != nil {
+		return false, err
+	}
+	defer temp.Discard()
+	for {
+		err := temp.Link(r.Atom.Slot(n).ActiveLock())
+		if !errors.Is(err, fs.ErrExist) {
+			return err == nil, err
+		}
+		mine, err := l.slotOf(own, n) // another helper of the owner may have been faster
+		if mine != nil {
+			return true, mine.Close()
+		}
+		if err == nil {
+			err = l.reclaimSlot(r, temp, n, full)
+		}
+		switch {
+		case errors.Is(err, locker.ErrLost):
+		case errors.Is(err, errTaken), errors.Is(err, locker.ErrGuarded):
+			return false, nil
+		default:
+			return err == nil, err
+		}
+	}
+}
+
+var errTaken = errors.New("the slot is taken")
+
+// reclaimSlot replaces the n-th slot where its owner is dead. locker.ErrLost says
+// that it has changed hands or is free: try again.
+func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) error {
+	active, err := l.Dir.Active(r.Atom.Slot(n))
+	if errors.Is(err, fs.ErrNotExist) {
+		return locker.ErrLost
+	}
+	if err != nil {
+		return err
+	}
+	defer active.Close()
+	if err := active.Guard(0); err != nil {
+		return err
+	}
+	if active.Content == record.Damaged {
+		return damaged(active)
+	}
+	v := view{active: active}
+	v.setActive(r.Clock(time.Now()))
+	switch policy.Decide(r.Terms().ForSlot(), v.situation()).Step {
+	case policy.Unempty: // a crash of the machine has left it empty
+		l.sayEmpty(r, &v)
+	case policy.Reclaim:
+	default:
+		r.RefuseEndless(full, &v.View)
+		return errTaken
+	}
+	return temp.Replace(r.Atom.Slot(n).ActiveLock())
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,235 @@
+package lockdir
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+)
+
+// slotted asks for an atom of its own under the limit.
+func slotted(owner process.Identity, operand string, slots int) locker.Request {
+	r := ask(owner)
+	r.Atom.Operand, r.Slots = operand, slots
+	return r
+}
+
+func letGo(t *testing.T, k *Locker, r locker.Request, o locker.Outcome) {
+	t.Helper()
+	if err := k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: o.Token}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func slotsLeft(k *Locker) int {
+	locks, _ := k.Dir.Files(atom.ActiveLock)
+	return len(slices.DeleteFunc(locks, func(f atom.File) bool { return !f.Name.IsSlot() }))
+}
+
+// Whichever of two nested atoms goes first, and however they share the slot, it
+// is taken until the other has gone too.
+func TestASharedSlotIsGivenBackWithTheLastAtomThatSharesIt(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		for first := range 2 {
+			t.Run("readers "+strconv.FormatBool(shared)+", first "+strconv.Itoa(first), func(t *testing.T) {
+				k, owner := newLocker(t), sleeper(t)
+				stranger := slotted(sleeper(t), "other", 1)
+				nested := []locker.Request{slotted(owner, "outer", 1), slotted(owner, "inner", 1)}
+				var held []locker.Outcome
+				for i := range nested {
+					nested[i].Shared = shared
+					held = append(held, wantVerdict(t, k, nested[i], locker.Acquired))
+				}
+				letGo(t, k, nested[first], held[first])
+				wantVerdict(t, k, stranger, locker.Full)
+				letGo(t, k, nested[1-first], held[1-first])
+				if n := slotsLeft(k); n != 0 {
+					t.Fatalf("%d slots are left", n)
+				}
+				wantVerdict(t, k, stranger, locker.Acquired)
+			})
+		}
+	}
+}
+
+// Atoms that one owner takes under different limits hold no slot longer than
+// one of them that may use it.
+func TestSlotsTakenUnderDifferentLimitsAreAllGivenBack(t *testing.T) {
+	for first := range 2 {
+		k, owner := newLocker(t), sleeper(t)
+		other := slotted(sleeper(t), "other", 1)
+		blocker := wantVerdict(t, k, other, locker.Acquired)
+		nested := []locker.Request{slotted(owner, "outer", 2), slotted(owner, "inner", 3)}
+		held := []locker.Outcome{wantVerdict(t, k, nested[0], locker.Acquired), wantVerdict(t, k, nested[1], locker.Acquired)}
+		letGo(t, k, other, blocker)
+		nested = append(nested, slotted(owner, "third", 1))
+		held = append(held, wantVerdict(t, k, nested[2], locker.Acquired))
+		for _, i := range []int{first, 1 - first, 2} {
+			if slotsLeft(k) == 0 {
+				t.Fatal("an atom runs without a slot")
+			}
+			letGo(t, k, nested[i], held[i])
+		}
+		if n := slotsLeft(k); n != 0 {
+			t.Fatalf("%d slots are left", n)
+		}
+	}
+}
+
+func TestAnAtomWithoutALimitKeepsNoSlot(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	limited := slotted(owner, "outer", 1)
+	held := wantVerdict(t, k, limited, locker.Acquired)
+	wantVerdict(t, k, slotted(owner, "inner", 0), locker.Acquired)
+	letGo(t, k, limited, held)
+	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
+}
+
+// A slot is kept for an atom that was about to be taken and then was not: with
+// that it is given back.
+func TestAnAtomThatIsNotTakenAfterAllKeepsNoSlot(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 1)
+	held := wantVerdict(t, k, outer, locker.Acquired)
+	temp, record, err := k.tempFile(&inner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer temp.Close()
+	if err := temp.Link(inner.Atom.Name().ActiveLock()); err != nil {
+		t.Fatal(err)
+	}
+	letGo(t, k, outer, held)
+	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Full)
+	if err := k.withdraw(temp, record); err != nil {
+		t.Fatal(err)
+	}
+	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
+}
+
+// Two helpers of an owner may run at the same time, as one was called from a trap.
+func TestASharedSlotOutlivesGetsAndReleasesAtOnce(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	var done sync.WaitGroup
+	for i := range 2 {
+		done.Go(func() {
+			r := slotted(owner, "atom"+strconv.Itoa(i), 1)
+			for range 50 {
+				outcome, err := k.Take(r)
+				if err != nil || outcome.Verdict != locker.Acquired {
+					t.Errorf("%s: %v", outcome.Verdict, err)
+					return
+				}
+				if slotsLeft(k) != 1 {
+					t.Error("an atom runs without a slot")
+				}
+				if err := k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: outcome.Token}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	if n := slotsLeft(k); n != 0 {
+		t.Errorf("%d slots are left", n)
+	}
+}
+
+// Two come to clear what a dead reader left: the slot that one of them is about
+// to give back has another's guard, and then another owner, or is gone.
+func TestADeadReadersSlotMayBeClearedByTwoAtOnce(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		k := newLocker(t)
+		reader := slotted(dead(t), motd.Operand, 1)
+		reader.Shared = true
+		wantVerdict(t, k, reader, locker.Acquired)
+		slot, err := k.Dir.Active(motd.Slot(1))
+		if err == nil {
+			err = slot.Guard(0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := make(chan error)
+		go func() {
+			_, err := k.Take(ask(reader.Owner))
+			failed <- err
+		}()
+		time.Sleep(guardWait / 10) // where it is not at the slot by now it meets another order of the two
+		other, _, err := k.tempFile(&reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gone {
+			err = slot.Remove()
+		} else {
+			err = other.Replace(motd.Slot(1).ActiveLock())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		slot.Close()
+		other.Close()
+		if err := <-failed; err != nil {
+			t.Errorf("the slot's other owner is told as an error: %v", err)
+		}
+	}
+}
+
+// One that is stopped while it clears the slot holds nobody up: the slot is a
+// dead owner's, and the next newcomer's.
+func TestADeadReaderIsClearedThoughItsSlotIsGuarded(t *testing.T) {
+	k := newLocker(t)
+	reader := slotted(dead(t), motd.Operand, 1)
+	reader.Shared = true
+	wantVerdict(t, k, reader, locker.Acquired)
+	slot, err := k.Dir.Active(motd.Slot(1))
+	if err == nil {
+		err = slot.Guard(0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slot.Close()
+	wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
+}
+
+func TestASlotThatIsGuardedForTooLongIsNamedAtTheRelease(t *testing.T) {
+	k := newLocker(t)
+	r := slotted(sleeper(t), "outer", 1)
+	held := wantVerdict(t, k, r, locker.Acquired)
+	slot, err := k.Dir.Active(r.Atom.Slot(1))
+	if err == nil {
+		err = slot.Guard(0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slot.Close()
+	err = k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: held.Token})
+	if !errors.Is(err, locker.ErrGuarded) || err.Error() != slot.Path()+": "+locker.ErrGuarded.Error() {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(k.Dir.Path(r.Atom.Name().ActiveLock())); err == nil {
+		t.Error("the atom is still held")
+	}
+}
+
+func TestANestedAtomSharesItsOwnersSlotThoughAnotherIsFree(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	first := slotted(sleeper(t), "first", 2)
+	held := wantVerdict(t, k, first, locker.Acquired)
+	wantVerdict(t, k, slotted(owner, "outer", 2), locker.Acquired)
+	letGo(t, k, first, held)
+	wantVerdict(t, k, slotted(owner, "inner", 2), locker.Acquired)
+	if n := slotsLeft(k); n != 1 {
+		t.Errorf("it holds %d slots", n)
+	}
+}

@@ -1,0 +1,37 @@
+package lockdir
+
+import (
+	"io"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// stderr returns what do writes to standard error.
+func stderr(t *testing.T, do func()) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	before, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(before)
+	if err := unix.Dup2(int(w.Fd()), 2); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	func() {
+		defer unix.Dup2(before, 2) // which closes the pipe's last writer
+		do()
+	}()
+	said, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(said)
+}

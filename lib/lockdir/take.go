@@ -1,0 +1,278 @@
+package lockdir
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/killer"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/record"
+)
+
+// Take takes the atom or says why not: GetLock of the 1997 paper. A denial is
+// an Outcome, not an error. With the verdict Stuck there is an error too.
+func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
+	if err := r.Atom.Check(); err != nil {
+		return locker.Outcome{}, err
+	}
+	wait := newWaiting(l.Dir, &r)
+	defer wait.close()
+	defer r.Line.Clear()
+	for told := false; ; {
+		outcome, err := l.attempt(&r)
+		if r.AtOnce && err == nil && wait.Worthwhile(outcome) {
+			return locker.Outcome{}, locker.ErrNotAtOnce
+		}
+		if err == nil && wait.watched && !told && wait.Worthwhile(outcome) {
+			l.Waits(&r, outcome)
+			told = true
+		}
+		if err == errAgain || err == nil && wait.Worthwhile(outcome) && wait.next(outcome) {
+			continue
+		}
+		outcome.ExpireAfter = r.Limits.ExpireAfter
+		l.Denied(&r, outcome, err, wait.spent())
+		return outcome, err
+	}
+}
+
+// attempt is figure 3: the last lock, the active lock, the decision, its step.
+func (l *Locker) attempt(r *locker.Request) (locker.Outcome, error) {
+	name := r.Atom.Name()
+	v, err := l.look(r, name, r.Clock(time.Now()))
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	defer v.close()
+	d := policy.Decide(r.Terms(), v.situation())
+	if r.AtOnce && !atOnce(r, &v, d.Step) {
+		return locker.Outcome{}, locker.ErrNotAtOnce
+	}
+	if v.Last.Future {
+		l.FutureStamp(r, v.Last)
+	}
+	switch {
+	case d.Step == policy.Acquire && v.Active.Entering:
+		time.Sleep(time.Millisecond)
+		return locker.Outcome{}, errAgain
+	case d.Step == policy.Acquire:
+		return l.set(r, name, &v)
+	case d.Step == policy.Reclaim, d.Step == policy.Expire && !r.LeaveExpired:
+		return l.takeover(r, name, &v)
+	case d.Step == policy.Unempty:
+		return l.clearEmpty(r, &v)
+	case d.Step == policy.Stuck:
+		return l.stuck(r, &v, unchecked(v.Record.Owner, process.Here()))
+	default:
+		return r.Denied(d, &v.View), nil
+	}
+}
+
+// atOnce tells whether the step takes no more than to look and to take.
+func atOnce(r *locker.Request, v *view, step policy.Step) bool {
+	switch step {
+	case policy.Acquire, policy.Busy, policy.TooSoon:
+		return !v.Last.Future && !v.Active.Entering && !r.Shared && r.Slots == 0
+	}
+	return false
+}
+
+// set puts a lock of one's own in place where there was none, and looks at the
+// last lock again now that nobody else can run the atom: without this second
+// look two newcomers would run it back to back. The lock is guarded meanwhile.
+func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
+	if v.noLast { // it must be there before the atom is first taken: the paper's deadlock rule
+		if err := l.Dir.MakeLast(name, r.NewMemory()); err != nil {
+			return locker.Outcome{}, err
+		}
+	}
+	temp, own, err := l.tempFile(r)
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	defer temp.Discard()
+	if temp.Named() {
+		if err := l.Dir.Sweep(temp.Made()); err != nil {
+			return locker.Outcome{}, err
+		}
+	}
+	if err := temp.Link(name.ActiveLock()); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return locker.Outcome{}, errAgain
+		}
+		return locker.Outcome{}, err
+	}
+	due := func() (locker.Outcome, error) { return l.secondLook(r, name, temp) }
+	return l.conclude(r, name, own, temp, due)
+}
+
+// conclude is the end of taking, with the lock of one's own in place: what is left
+// to look at, and what is to be written where nothing is in the way.
+func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, due dueness) (locker.Outcome, error) {
+	outcome, err := l.settle(r, name, own, temp, due)
+	if err != nil || outcome.Verdict != locker.Acquired {
+		return outcome, errors.Join(err, l.withdraw(temp, own))
+	}
+	l.learnFromAsking(r, name, own)
+	l.Acquired(r, own)
+	return outcome, nil
+}
+
+// withdraw gives up an atom that was not to be had after all.
+func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
+	slots, err := l.releaseSlots(own)
+	defer closeAll(slots)
+	return errors.Join(err, temp.Withdraw())
+}
+
+// secondLook compares inodes of one directory: the temporary file, touched, is now.
+func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile) (locker.Outcome, error) {
+	if r.Limits.IfElapsed == 0 {
+		return locker.Outcome{Verdict: locker.Acquired}, nil
+	}
+	now, err := temp.Touch()
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	v := view{}
+	if err := l.lookAtLast(&v, r, name, r.Clock(now)); err != nil {
+		return locker.Outcome{}, err
+	}
+	if d := policy.Decide(r.Terms(), v.situation()); d.Step != policy.Acquire {
+		return r.Denied(d, &v.View), nil
+	}
+	return locker.Outcome{Verdict: locker.Acquired}, nil
+}
+
+// takeover ends an expired owner, or finds a dead one, and replaces its lock,
+// all under the guard of that lock.
+func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
+	temp, own, err := l.tempFile(r)
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	defer temp.Discard()
+	if outcome, err := guard(r, v); err != nil || outcome.Verdict != "" {
+		return outcome, err
+	}
+	now, err := temp.Touch()
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	d, err := l.decideUnderGuard(r, name, v, r.Clock(now))
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	switch {
+	case d.Step == policy.TooSoon:
+		return r.Denied(d, &v.View), nil
+	case d.Step == policy.Expire && !r.LeaveExpired:
+		if outcome, err := l.end(r, v, d); err != nil || outcome.Verdict != "" {
+			return outcome, err
+		}
+		// The newcomer's own run begins only now: its age is not to count the ending.
+		fresh, anew, err := l.tempFile(r)
+		if err != nil {
+			return locker.Outcome{}, err
+		}
+		defer fresh.Discard()
+		temp, own = fresh, anew
+	case d.Step != policy.Reclaim:
+		return locker.Outcome{}, errAgain
+	}
+	if err := l.replace(r, name, v, temp, now); err != nil {
+		return locker.Outcome{}, err
+	}
+	l.Replaced(r, d.Step, &v.View)
+	if d.Step == policy.Expire {
+		l.learnFromEnd(r, name, v)
+	}
+	return l.conclude(r, name, own, temp, granted)
+}
+
+// decideUnderGuard looks at both locks once more. It is not asked again after the
+// owner's end: the stamp that follows that would deny the one who took over.
+func (l *Locker) decideUnderGuard(r *locker.Request, name atom.Name, v *view, now locker.Moment) (policy.Decision, error) {
+	if err := l.lookAtLast(v, r, name, now); err != nil {
+		return policy.Decision{}, err
+	}
+	v.setActive(now)
+	return policy.Decide(r.Terms(), v.situation()), nil
+}
+
+// end ends the owner's whole job. An empty verdict means that its death is
+// confirmed.
+func (l *Locker) end(r *locker.Request, v *view, d policy.Decision) (locker.Outcome, error) {
+	l.Expiring(r, &v.View)
+	err := l.endJob(r, v)
+	var unwritten *unwrittenError
+	switch {
+	case errors.Is(err, killer.ErrAncestor): // this process was started from inside the job
+		return r.Denied(d.With(policy.Busy), &v.View), nil
+	case errors.As(err, &unwritten):
+		return locker.Outcome{}, unwritten.Err
+	case err != nil:
+		return l.stuck(r, v, err)
+	}
+	return locker.Outcome{}, nil
+}
+
+func (l *Locker) replace(r *locker.Request, name atom.Name, v *view, temp *lockfile.TempFile, now time.Time) error {
+	if err := l.stamp(name, v.active, r.NewMemory()); err != nil {
+		return err
+	}
+	if err := l.Dir.Sweep(now); err != nil { // a crash may have left temporary files
+		return err
+	}
+	return temp.Replace(name.ActiveLock())
+}
+
+// clearEmpty removes a lock that has been empty for too long, and looks again.
+func (l *Locker) clearEmpty(r *locker.Request, v *view) (locker.Outcome, error) {
+	if outcome, err := guard(r, v); err != nil || outcome.Verdict != "" {
+		return outcome, err
+	}
+	if v.active.Content != record.Empty { // its maker has filled it meanwhile
+		return guarded(r, v)
+	}
+	if err := v.active.Remove(); err != nil {
+		return locker.Outcome{}, err
+	}
+	l.sayEmpty(r, v)
+	return locker.Outcome{}, errAgain
+}
+
+func (l *Locker) sayEmpty(r *locker.Request, v *view) {
+	l.Emptied(r, &v.View)
+	fault.Warn(v.active.Path(), "empty lock cleared")
+}
+
+func (l *Locker) stuck(r *locker.Request, v *view, why error) (locker.Outcome, error) {
+	return r.Stuck(v.active.Path(), &v.View, why, "if you know that it is dead: adlock clear "+v.active.File.Called())
+}
+
+// unchecked says why it cannot be known here whether the owner lives.
+func unchecked(owner, here process.Identity) error {
+	if owner.Boot != here.Boot && owner.Machine == "" && here.Machine == "" {
+		return errors.New("its owner is of another boot, and there is no /etc/machine-id to tell whether of this machine")
+	}
+	return errors.New("its owner cannot be checked from here")
+}
+
+// tempFile makes the lock of one's own, not yet in place.
+func (l *Locker) tempFile(r *locker.Request) (*lockfile.TempFile, record.Record, error) {
+	now := process.Boottime()
+	own := record.Record{
+		Owner: r.Owner, Job: r.Job, Token: record.NewToken(), Atom: r.Atom,
+		Boottime: now, Asked: r.AskedBefore(now), IfElapsed: r.Limits.IfElapsed, ExpireAfter: r.Limits.ExpireAfter,
+		Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto.Any(),
+	}
+	temp, err := l.Dir.TempFile(own.Bytes())
+	return temp, own, err
+}

@@ -1,0 +1,58 @@
+package lockdir
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"adlock/lib/lockdir/lockfile"
+)
+
+// queued returns a watch on a new directory in which these files have just been
+// removed.
+func queued(t *testing.T, files ...string) watch {
+	t.Helper()
+	path := t.TempDir()
+	dir, err := lockfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dir.Close() })
+	for _, file := range files {
+		if err := os.WriteFile(dir.Path(file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newWatch(dir)
+	t.Cleanup(w.close)
+	if !w.tells() {
+		t.Fatal("no watch is to be had")
+	}
+	for _, file := range files {
+		if err := os.Remove(dir.Path(file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func TestAWaitingNewcomerIsWokenByALockOfItsProgramAlone(t *testing.T) {
+	for file, want := range map[string]bool{
+		"lock.p.h.o.x": true, "lock.p.h.o.y": true, "lock.p.h.slot-1": true, "read.p.h.o.x.7": true,
+		"lock.q.h.o.x": false, "lock.xp.h.o.x": false, "lock.q.p.h.x": false, "lock.p.g.o.x": false, "notes.p.h.o.x": false,
+		"temp.0123456789abcdef0123456789abcdef": false,
+	} {
+		if got := queued(t, "lock.q.h.o.z", file, "lock.q.h.o.zz").sawOneGo("p.h."); got != want {
+			t.Errorf("%s: %v", file, got)
+		}
+	}
+}
+
+func TestAWaitEndsAsSoonAsALockGoes(t *testing.T) {
+	w := queued(t, "lock.p.h.o.x")
+	begun := time.Now()
+	w.wait("p.h.", 0, -1, time.Minute)
+	if waited := time.Since(begun); waited > 20*time.Second {
+		t.Errorf("woken after %v", waited)
+	}
+}

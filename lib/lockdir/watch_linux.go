@@ -1,0 +1,105 @@
+package lockdir
+
+import (
+	"bytes"
+	"encoding/binary"
+	"iter"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/lockdir/lockfile"
+)
+
+// watch is woken by the kernel: by inotify when a lock of the directory goes,
+// by a pidfd when the owner dies. 128 inotify instances a user are the default;
+// without one it merely sleeps.
+type watch struct{ inotify int }
+
+func newWatch(dir *lockfile.Dir) watch {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return watch{-1}
+	}
+	path := "/proc/self/fd/" + strconv.Itoa(dir.Fd())
+	if _, err := unix.InotifyAddWatch(fd, path, unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_DELETE_SELF); err != nil {
+		unix.Close(fd)
+		return watch{-1}
+	}
+	return watch{fd}
+}
+
+func (w watch) tells() bool { return w.inotify >= 0 }
+
+func (w watch) close() {
+	if w.tells() {
+		unix.Close(w.inotify)
+	}
+}
+
+// wait returns when a lock of the program has gone, the owner has died, the asker (a
+// descriptor; below 0: none) has something to say, or the time is up.
+func (w watch) wait(program string, owner, asker int, most time.Duration) {
+	deadline := time.Now().Add(most)
+	polled := []unix.PollFd{{Fd: int32(w.inotify), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: int32(asker), Events: unix.POLLIN}}
+	if fd, err := unix.PidfdOpen(owner, 0); err == nil { // of 0 there is none
+		defer unix.Close(fd)
+		polled[1].Fd = int32(fd)
+	}
+	for {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return
+		}
+		n, err := unix.Poll(polled, int(left.Milliseconds())+1)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n == 0 || polled[1].Revents != 0 {
+			if err != nil || polled[1].Revents&unix.POLLIN != 0 && n == 1 {
+				// A dead owner whose group still holds the atom wakes at once
+				// each time: do not spin.
+				time.Sleep(min(left, pollLeast))
+			}
+			return
+		}
+		if polled[2].Revents != 0 || w.sawOneGo(program) {
+			return
+		}
+	}
+}
+
+// sawOneGo empties the queue of events and tells whether one was about a file of
+// the program.
+func (w watch) sawOneGo(program string) bool {
+	buffer := make([]byte, 16384)
+	seen := false
+	for {
+		n, err := unix.Read(w.inotify, buffer)
+		if err != nil {
+			return seen || err != unix.EAGAIN
+		}
+		for name := range namesIn(buffer[:n]) {
+			seen = seen || atom.ParseFile(name).Name.Prefix() == program
+		}
+	}
+}
+
+// namesIn yields the names of the files that the events are about (inotify(7)): an
+// event is a header, which ends with the length of the rest, and the name, filled
+// up with null bytes.
+func namesIn(events []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for len(events) >= unix.SizeofInotifyEvent {
+			length := binary.NativeEndian.Uint32(events[unix.SizeofInotifyEvent-4:])
+			end := unix.SizeofInotifyEvent + int(length)
+			name := bytes.TrimRight(events[unix.SizeofInotifyEvent:end], "\x00")
+			if !yield(string(name)) {
+				return
+			}
+			events = events[end:]
+		}
+	}
+}

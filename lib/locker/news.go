@@ -1,0 +1,160 @@
+package locker
+
+import (
+	"strconv"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/hook"
+	"adlock/lib/killer"
+	"adlock/lib/limit"
+	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/lib/runlog"
+)
+
+// What a person should know is said on standard error, in one line, so that cron mails
+// it, and told to the hook. Whether a run, a denial or an interval is as it should be,
+// nobody asks: those are silent.
+
+// Title is what an atom is called in a message.
+func Title(a atom.Atom) string { return a.Operator + " " + a.Operand }
+
+// tell says what has happened and has the hook told of it.
+func (rec Recorder) tell(kind hook.Kind, e runlog.Event, text string) {
+	fault.Warn(titleOf(e), text)
+	rec.tellHook(kind, e, text)
+}
+
+// tellHook is for what somebody else says aloud, or nobody.
+func (rec Recorder) tellHook(kind hook.Kind, e runlog.Event, text string) {
+	rec.Hook.Tell(rec.Log, hook.Event{Kind: kind, Text: titleOf(e) + ": " + text, Event: e})
+}
+
+func titleOf(e runlog.Event) string {
+	return Title(atom.Atom{Operator: e.Operator, Operand: e.Operand})
+}
+
+// expired is why a job was ended.
+func expired(age, expireAfter time.Duration) string {
+	return "it had run for " + limit.Format(age.Round(time.Second)) + ", ExpireAfter is " + limit.Format(expireAfter)
+}
+
+// ShowEnding tells a person at a terminal what is sent to whom.
+func (r *Request) ShowEnding(owner process.Identity, s killer.Signalled) {
+	r.Line.Show(func() string {
+		return Title(r.Atom) + ": ending process " + strconv.Itoa(owner.PID) + " and its job: " + s.Signal + " to " + strconv.Itoa(s.PID) + " (" + s.Command + ")"
+	})
+}
+
+// tellEnd tells how a run ended: aloud where its own supervisor ended it by force.
+func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, expireAfter time.Duration) {
+	switch {
+	case r.Expired:
+		rec.tell(hook.Fail, e, "ended by force: "+expired(e.Duration.Value, expireAfter))
+	case r.Asked:
+		rec.tell(hook.Fail, e, "ended by force, as a newcomer asked for it: it had run for "+limit.Format(e.Duration.Value.Round(time.Second)))
+	case r.Withdraw:
+	case e.Status.Value != 0 && e.Signal != "":
+		rec.tellHook(hook.Fail, e, "ended by "+e.Signal)
+	case e.Status.Value != 0:
+		rec.tellHook(hook.Fail, e, "failed with status "+strconv.Itoa(e.Status.Value))
+	default:
+		rec.tellHook(hook.Success, e, "succeeded")
+	}
+}
+
+// EndedByForce says for the owner in the record that a newcomer is ending it: who and
+// why, as far as the runlog knows, else the process that holds the guard of the lock
+// (0: not known either). Said once for each acquisition, however often a trap asks
+// for the release. The newcomer tells the hook (Replaced): what the owner starts now is
+// taken for a part of its job. The error is fault.Denied, and ErrGuarded.
+func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int) error {
+	e := event(runlog.Lost, own.Atom, own.Owner.PID)
+	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
+	e.Duration = runlog.Some(process.Boottime() - own.Boottime)
+	e.Owner, e.Reason = holder, "ended by force"
+	if ending, found := rec.endingOf(own); found {
+		e.Owner, e.Reason = ending.PID, "ended by force by process "+strconv.Itoa(ending.PID)+": "+expired(ending.Age.Value, ending.ExpireAfter.Value)
+	} else if holder != 0 {
+		e.Reason += " by process " + strconv.Itoa(holder)
+	}
+	if !rec.saidLost(own) {
+		rec.append(e)
+		fault.Warn(titleOf(e), e.Reason)
+	}
+	return &fault.Error{Kind: fault.Denied, Object: Title(own.Atom), Err: &endedError{e.Reason}}
+}
+
+type endedError struct{ reason string }
+
+func (e *endedError) Error() string { return e.reason }
+func (e *endedError) Unwrap() error { return ErrGuarded }
+
+// endingOf is what the runlog has of the newcomer that ends the acquisition.
+func (rec Recorder) endingOf(own record.Record) (runlog.Event, bool) {
+	for e := range rec.SinceAcquired(own.Atom) {
+		if e.Kind == runlog.Expire && e.OwnerToken == own.Token {
+			return e, true
+		}
+	}
+	return runlog.Event{}, false
+}
+
+func (rec Recorder) saidLost(own record.Record) bool {
+	for e := range rec.SinceAcquired(own.Atom) {
+		if e.Kind == runlog.Lost && e.Token == own.Token {
+			return true
+		}
+	}
+	return false
+}
+
+// denials counts how often in a row the atom was denied as busy or full. Each of these
+// events has its number in the row, so the newest one is enough. Too soon does not
+// count, as something had completed.
+func (rec Recorder) denials(a atom.Atom) (inARow int) {
+	for e := range rec.SinceAcquired(a) {
+		if e.Kind != runlog.Deny || e.Verdict != string(Busy) && e.Verdict != string(Full) {
+			continue
+		}
+		if e.Count > 0 {
+			return inARow + e.Count
+		}
+		inARow++ // written without its number
+	}
+	return inARow
+}
+
+// alarming tells whether so many denials in a row are said aloud: as many as first,
+// then ten times as many, a hundred times, and so on.
+func alarming(count, first int) bool {
+	if first <= 0 {
+		return false
+	}
+	for first < count {
+		first *= 10
+	}
+	return count == first
+}
+
+// starving says aloud that the atom of the denial e was denied many times in a row.
+func (rec Recorder) starving(denied runlog.Event) {
+	e := denied
+	e.Kind = runlog.Starved
+	rec.append(e)
+	text := "starving: denied " + strconv.Itoa(e.Count) + " times in a row; " + e.Reason
+	if e.Owner != 0 {
+		text += "; owner: process " + strconv.Itoa(e.Owner)
+	}
+	rec.tell(hook.Starving, e, text+"; "+remedy(e))
+}
+
+// remedy is what may help an atom that starves.
+func remedy(e runlog.Event) string {
+	if e.Verdict == string(Full) {
+		return "let it wait (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)"
+	}
+	return "start it less often, let it wait (--wait, ADLOCK_WAIT), or end what hangs sooner (--expire-after, ADLOCK_EXPIRE_AFTER)"
+}

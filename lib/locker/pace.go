@@ -1,0 +1,44 @@
+package locker
+
+import (
+	"slices"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/policy"
+	"adlock/lib/runlog"
+)
+
+// paceRequests is how many of the latest requests tell how an atom is asked for.
+const paceRequests = 9
+
+// Pace is how the atom was asked for of late, as far as the end of the runlog has it.
+func (rec Recorder) Pace(a atom.Atom) policy.Pace {
+	var asked []time.Time // the newest first
+	var took []time.Duration
+	for e := range rec.recent(a) {
+		switch e.Kind {
+		case runlog.Acquire, runlog.Deny:
+			asked = append(asked, e.Time.Add(-e.Wait))
+		case runlog.Release:
+			took = append(took, e.Duration.Value)
+		}
+		if len(asked) == paceRequests {
+			break
+		}
+	}
+	var apart []time.Duration
+	for i := 1; i < len(asked); i++ {
+		apart = append(apart, asked[i-1].Sub(asked[i]))
+	}
+	return policy.Pace{Period: median(apart), Runtime: median(took)}
+}
+
+// median is 0 where there are none.
+func median(all []time.Duration) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}

@@ -1,0 +1,261 @@
+package locker
+
+import (
+	"iter"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/hook"
+	"adlock/lib/killer"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/lib/runlog"
+)
+
+// Recorder writes down in the runlog what a locker does: one method for each event.
+// What a person should know of it is told as well (news.go). What cannot be written is
+// said aloud, once, and changes nothing else.
+type Recorder struct {
+	Log  *runlog.Log // nil: nothing is written
+	Hook *hook.Hook  // nil: there is none
+}
+
+func (rec Recorder) append(e runlog.Event) {
+	if rec.Log == nil {
+		return
+	}
+	if err := rec.Log.Append(e); err != nil && rec.Log.FirstTrouble() {
+		fault.Report(err)
+		rec.tellHook(hook.Unwritten, e, err.Error())
+	}
+}
+
+func event(kind runlog.Kind, a atom.Atom, pid int) runlog.Event {
+	return runlog.Event{Kind: kind, Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand, PID: pid}
+}
+
+// event is about the newcomer.
+func (r *Request) event(kind runlog.Kind) runlog.Event { return event(kind, r.Atom, r.Owner.PID) }
+
+// eventOf is about the newcomer, the owner that it found, and the limits in force.
+func (r *Request) eventOf(kind runlog.Kind, v *View) runlog.Event {
+	e := r.event(kind)
+	r.describe(&e, v)
+	return e
+}
+
+func (r *Request) describe(e *runlog.Event, v *View) {
+	e.IfElapsed, e.ExpireAfter = runlog.Some(r.Limits.IfElapsed), runlog.Some(r.Limits.ExpireAfter)
+	if v.Active.Held {
+		e.Owner, e.OwnerToken = v.Record.Owner.PID, v.Record.Token
+		e.Age = runlog.Some(v.Active.Age)
+	}
+}
+
+// Missing: the job cannot be run, for that reason and with that exit status.
+func (rec Recorder) Missing(r *Request, status int, why error) {
+	e := r.event(runlog.Missing)
+	e.Status, e.Reason = runlog.Some(status), why.Error()
+	rec.append(e)
+	rec.tellHook(hook.Fail, e, "cannot be run: "+e.Reason)
+}
+
+// Acquired: the atom was taken under the record.
+func (rec Recorder) Acquired(r *Request, own record.Record) {
+	e := r.event(runlog.Acquire)
+	e.Token, e.Shared, e.Reason = own.Token, own.Shared, joined(r.Limits.Warning(), r.Explanation())
+	e.IfElapsed, e.ExpireAfter = runlog.Some(r.Limits.IfElapsed), runlog.Some(r.Limits.ExpireAfter)
+	rec.append(e)
+	rec.tellHook(hook.Start, e, "started")
+}
+
+// Denied: the atom was not to be had, after waiting that long; nothing is written
+// where it was, or where something went wrong.
+func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duration) {
+	kind := runlog.Deny
+	switch {
+	case o.Verdict == Stuck:
+		kind = runlog.Stuck
+	case err != nil || o.Verdict == Acquired || o.Verdict == Expired:
+		return
+	}
+	e := r.refused(kind, o, waited)
+	if rec.Log != nil && (o.Verdict == Busy || o.Verdict == Full) {
+		e.Count = rec.denials(r.Atom) + 1
+	}
+	rec.append(e)
+	switch {
+	case kind == runlog.Stuck:
+		rec.tellHook(hook.Stuck, e, "stuck: "+o.Reason)
+	case alarming(e.Count, r.Starving):
+		rec.starving(e)
+	}
+}
+
+// Waits: the atom is not to be had yet, and the newcomer waits from now on.
+func (rec Recorder) Waits(r *Request, o Outcome) { rec.append(r.refused(runlog.Wait, o, r.Wait)) }
+
+// Cancelled: a signal ends the newcomer, which began that long ago, before its job begins.
+func (rec Recorder) Cancelled(r *Request, signal string, waited time.Duration) {
+	e := r.event(runlog.Cancel)
+	e.Signal, e.Wait, e.Reason = signal, waited, "ended before the job began"
+	rec.append(e)
+}
+
+func (r *Request) refused(kind runlog.Kind, o Outcome, wait time.Duration) runlog.Event {
+	e := r.event(kind)
+	e.Verdict, e.Reason, e.Wait = string(o.Verdict), o.Reason, wait
+	e.Owner, e.OwnerToken, e.Age = o.found.Owner, o.found.OwnerToken, o.found.Age
+	e.IfElapsed, e.ExpireAfter = runlog.Some(r.Limits.IfElapsed), runlog.Some(r.Limits.ExpireAfter)
+	return e
+}
+
+// Expiring: the owner in v has passed ExpireAfter and is about to be ended.
+func (rec Recorder) Expiring(r *Request, v *View) {
+	e := r.eventOf(runlog.Expire, v)
+	e.ExpireAfter = runlog.Some(policy.Expiry(r.Limits, v.Active))
+	rec.append(e)
+}
+
+// Replaced: the lock of the owner in v was replaced. It is a takeover where the
+// owner had to be ended, else a reclaim.
+func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
+	kind := runlog.Takeover
+	if step == policy.Reclaim {
+		kind = runlog.Reclaim
+	}
+	e := r.eventOf(kind, v)
+	rec.append(e)
+	if kind == runlog.Takeover {
+		why := expired(v.Active.Age, policy.Expiry(r.Limits, v.Active))
+		rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, v.Node)+" by force: "+why)
+	}
+}
+
+// Signalled: a newcomer sent a signal to the job of the owner in v.
+func (rec Recorder) Signalled(r *Request, v *View, s killer.Signalled) {
+	e := r.event(runlog.Signal)
+	e.Signal, e.Target, e.OwnerToken = s.Signal, s.PID, v.Record.Token
+	rec.append(e)
+}
+
+// RecordSignal: an owner sent a signal to its own job.
+func (rec Recorder) RecordSignal(r *Request, s killer.Signalled) {
+	rec.Signalled(r, &View{}, s)
+}
+
+// Emptied: a lock that has said for too long whose it is not was cleared.
+func (rec Recorder) Emptied(r *Request, v *View) {
+	e := r.event(runlog.Empty)
+	e.Age = runlog.Some(v.Active.Age)
+	rec.append(e)
+}
+
+// FutureStamp: the last lock lies in the future.
+func (rec Recorder) FutureStamp(r *Request, last policy.Last) {
+	e := r.event(runlog.Clock)
+	e.Age, e.Reason = runlog.Some(last.Age), "the last lock lies in the future and is not believed"
+	rec.append(e)
+}
+
+// Released: the acquisition in the record came to its end; by its owner's own hand
+// at ExpireAfter, where the request says so.
+// What was to be kept of it could not be written where failed says so, which is the
+// caller's to report.
+func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) {
+	held := process.Boottime() - own.Boottime
+	if r.Expired {
+		e := event(runlog.Expire, own.Atom, own.Owner.PID)
+		e.Owner, e.OwnerToken, e.Age = e.PID, own.Token, runlog.Some(held)
+		e.ExpireAfter = runlog.Some(own.ExpireAfter)
+		rec.append(e)
+	}
+	e := event(runlog.Release, own.Atom, own.Owner.PID)
+	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
+	e.Duration = runlog.Some(held)
+	if failed != nil {
+		e.Reason = failed.Error()
+	}
+	rec.append(e)
+	rec.tellEnd(r, e, own.ExpireAfter)
+	if failed != nil {
+		rec.tellHook(hook.Unwritten, event(runlog.Release, own.Atom, own.Owner.PID), e.Reason)
+	}
+}
+
+// Lost: the acquisition that was to be released came to nothing. found is the record of the
+// lock that is there instead, or is still its own and being taken over; nil: there
+// is none, and a is the atom. The error says so (fault.Denied); object is the lock.
+func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *record.Record, why error) error {
+	e := event(runlog.Lost, a, r.PID)
+	if found != nil {
+		e = event(runlog.Lost, found.Atom, r.PID)
+		if found.Token == r.Token {
+			e.PID = found.Owner.PID
+		} else {
+			e.Owner, e.OwnerToken = found.Owner.PID, found.Token
+		}
+	}
+	e.Token, e.Reason = r.Token, fault.OneLine(why.Error())
+	rec.append(e)
+	rec.tellHook(hook.Lost, e, "lost: "+e.Reason)
+	return &fault.Error{Kind: fault.Denied, Object: object, Err: &lostError{why}}
+}
+
+type lostError struct{ why error }
+
+func (e *lostError) Error() string { return "lost: " + e.why.Error() }
+func (e *lostError) Unwrap() error { return e.why }
+
+// Cleared: a person has removed the lock with this record.
+func (rec Recorder) Cleared(own record.Record) {
+	e := event(runlog.Clear, own.Atom, 0)
+	e.Owner, e.OwnerToken = own.Owner.PID, own.Token
+	rec.append(e)
+}
+
+// recentBytes is how much of the runlog is looked at for what happened of late:
+// its last 700 lines or so, which a denial can afford to read.
+const recentBytes = 256 << 10
+
+// AskedTooSoon counts how often the atom was asked for too soon since it was last taken,
+// and since that moment.
+func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
+	for e := range rec.SinceAcquired(a) {
+		if e.Kind == runlog.Deny && e.Verdict == string(TooSoon) && !e.Time.Before(since) {
+			n++
+		}
+	}
+	return n
+}
+
+// SinceAcquired yields what the runlog has of the atom since it was last taken, the
+// newest first.
+func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] {
+	return func(yield func(runlog.Event) bool) {
+		for e := range rec.recent(a) {
+			if e.Kind == runlog.Acquire || !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// recent yields what the end of the runlog has of the atom, the newest first.
+func (rec Recorder) recent(a atom.Atom) iter.Seq[runlog.Event] {
+	return func(yield func(runlog.Event) bool) {
+		if rec.Log == nil {
+			return
+		}
+		for e := range rec.Log.Newest(recentBytes) {
+			if e.Operand != a.Operand || e.Operator != a.Operator || e.Program != a.Program || e.Host != a.Host {
+				continue
+			}
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}

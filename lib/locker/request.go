@@ -1,0 +1,185 @@
+// Package locker is the vocabulary of whoever takes and releases atoms, in a lock
+// directory (package lockdir) or in a store beyond this machine (package lease):
+// what is asked for, what is answered, what is written down about it. What to
+// answer is decided by package policy.
+package locker
+
+import (
+	"cmp"
+	"os"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/learn"
+	"adlock/lib/limit"
+	"adlock/lib/live"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/lib/runlog"
+)
+
+// Request says which atom is wanted, by whom, and on what terms.
+type Request struct {
+	Atom   atom.Atom
+	Limits policy.Limits
+	Auto   Auto
+
+	Owner      process.Identity // whose death frees the lock
+	Job        process.Identity // a job that waits at its gate (record.Record); PID 0: none
+	Supervised bool
+	Patience   time.Duration // record.Record
+
+	// End is told, with the pause between the signals, that the owner's job has to
+	// end: by a store beyond this machine, where nobody else can end it. May be nil.
+	End chan<- time.Duration
+
+	Slots     int       // at most so many atoms of the program at once; 0: any number
+	Now       time.Time // the pass clock; zero: read the clock
+	FromStart bool      // IfElapsed counts from the start of the last run
+	Tick      policy.Tick
+
+	Shared bool // others that say so too may hold the atom at the same time
+
+	Wait        time.Duration // wait at most so long for a busy or full atom
+	WaitElapsed bool          // and for one that was asked for too soon
+	WaitSince   time.Duration // boottime at which the waiting began; 0: now
+	Asked       time.Duration // boottime at which the run was asked for, before a jitter; 0: when the waiting began
+
+	// Asker is who asks: as soon as there is something to read from it, or its end, the
+	// newcomer waits no longer. May be nil. (A store beyond this machine is told
+	// otherwise: lease.Locker.)
+	Asker *os.File
+
+	Pause        time.Duration // between the signals to an owner that has expired
+	LeaveExpired bool          // do not end it: the verdict is Expired
+
+	AtOnce bool // where more is to be done than to look and to take: ErrNotAtOnce, and nothing is changed
+
+	Line *live.Line // what is waited for is shown there; nil: nowhere
+
+	Starving int // so many denials in a row are said aloud; 0: none are
+
+	Learned learn.State // what Resolve has put in force
+}
+
+// NewRequest is a request of this moment on the terms that hold where nothing is said,
+// for no atom yet.
+func NewRequest() Request {
+	return Request{Asked: process.Boottime(), Limits: policy.Limits{ExpireAfter: policy.DefaultExpireAfter}, Pause: policy.DefaultPause}
+}
+
+// Auto says which limits the atom's own history decides: those in Limits are
+// replaced as soon as its last lock was read (package learn).
+type Auto struct {
+	IfElapsed, ExpireAfter bool
+
+	Wary bool // ExpireAfter is never, and no default, while too little is known
+}
+
+// Any tells whether one of them is.
+func (a Auto) Any() bool { return a.IfElapsed || a.ExpireAfter }
+
+// Terms are what policy decides on.
+func (r *Request) Terms() policy.Terms {
+	return policy.Terms{Limits: r.Limits, Shared: r.Shared, Slots: r.Slots, Tick: r.Tick, Program: r.Atom.Program}
+}
+
+// Resolve puts in force what was learned. A limit that was learned is no
+// explicit one: it does not shorten what an owner has asked for.
+func (r *Request) Resolve(learned learn.State) {
+	learned.Wary = r.Auto.Wary
+	r.Learned = learned
+	if r.Auto.IfElapsed {
+		r.Limits.IfElapsed = learned.IfElapsed()
+	}
+	if r.Auto.ExpireAfter {
+		r.Limits.ExpireAfter, r.Limits.Explicit = learned.ExpireAfter(r.Limits.IfElapsed), false
+	}
+}
+
+// Explanation tells, once the last lock was read, why the limits are what they
+// are; "" where none is learned.
+func (r *Request) Explanation() string {
+	var ifElapsed, expireAfter string
+	if r.Auto.IfElapsed {
+		ifElapsed = "IfElapsed " + limit.Format(r.Limits.IfElapsed) + ": " + r.Learned.ExplainIfElapsed()
+	}
+	if r.Auto.ExpireAfter {
+		expireAfter = "ExpireAfter " + limit.Format(r.Limits.ExpireAfter) + ": " + r.Learned.ExplainExpireAfter(r.Limits.IfElapsed)
+	}
+	return joined(ifElapsed, expireAfter)
+}
+
+// NewMemory is what a last lock of the atom has to say from the beginning: its
+// identity, where the name does not tell it.
+func (r *Request) NewMemory() record.Memory {
+	if r.Atom.Exact() {
+		return record.Memory{}
+	}
+	return record.Memory{Atom: r.Atom}
+}
+
+// AskedBefore is how long before a moment (boottime) the run was asked for: an interval
+// that counts from the start counts from there.
+func (r *Request) AskedBefore(moment time.Duration) time.Duration {
+	return max(0, moment-cmp.Or(r.WaitSince, r.Asked, moment))
+}
+
+// Clock is the time that ages are counted to for this request.
+func (r *Request) Clock(real time.Time) Moment { return Moment{Real: real, Fixed: r.Now} }
+
+// joined puts sentences on one line.
+func joined(some, more string) string {
+	if some == "" || more == "" {
+		return some + more
+	}
+	return some + "; " + more
+}
+
+// ReleaseRequest says how an acquisition ends.
+type ReleaseRequest struct {
+	Name    atom.Name
+	Token   string // of the acquisition; "": whichever belongs to this process or an ancestor
+	PID     int    // of its owner, to be told where its lock is gone; 0: not known
+	Status  runlog.Opt[int]
+	Signal  string // that ended the job, without SIG
+	Expired bool   // the owner ended the job itself, at ExpireAfter
+	Asked   bool   // the owner ended the job itself, as a newcomer elsewhere asked for it
+	NoStamp bool   // the run does not count for IfElapsed, nor for the tick
+	Untold  bool   // nobody tells how the run went: it teaches nothing
+	Tick    policy.Tick
+
+	// Again: an earlier release may have been cut short. Where the lock is gone, or
+	// another's, that one released it, and nothing is lost.
+	Again bool
+
+	// Withdraw: the acquisition came to nothing, as the one who was to take the atom
+	// died at it. Nothing is stamped; a lock that is not this process's or an
+	// ancestor's stays; and as with Again nothing is lost.
+	Withdraw bool
+
+	AtOnce    bool          // as in Request
+	GuardWait time.Duration // how long to wait at least for a newcomer that is changing the lock
+	ForScript bool          // asked for by a process that a script started, which is ended with it
+}
+
+// Owns tells whether the record is that of the acquisition.
+func (r ReleaseRequest) Owns(own record.Record) bool {
+	if r.Token != "" && (own.Token != r.Token || !r.Withdraw) {
+		return own.Token == r.Token
+	}
+	return process.IsAncestor(own.Owner.PID) && own.Owner.Life() == process.Alive
+}
+
+// OwnedBy returns the identity of the process pid if that is this process or
+// one of its ancestors: a lock must belong to somebody whose death means that
+// the work is over.
+func OwnedBy(pid int) (process.Identity, error) {
+	id, is, err := process.Ancestor(pid)
+	if !is {
+		return process.Identity{}, fault.New(fault.Usage, "owner", "is not an ancestor of this process")
+	}
+	return id, fault.Wrap("owner", err)
+}

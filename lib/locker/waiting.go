@@ -1,0 +1,101 @@
+package locker
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/limit"
+	"adlock/lib/process"
+)
+
+// Waiting is how long one newcomer wants to wait, and has waited.
+type Waiting struct {
+	wait    time.Duration
+	elapsed bool
+	began   time.Duration // boottime
+	asker   *os.File
+}
+
+// NewWaiting begins to count, where the request asks for waiting at all.
+func NewWaiting(r *Request) Waiting {
+	w := Waiting{wait: r.Wait, elapsed: r.WaitElapsed, began: r.WaitSince, asker: r.Asker}
+	if w.wait > 0 && w.began == 0 {
+		w.began = process.Boottime()
+	}
+	return w
+}
+
+// Left is how long the newcomer still wants to wait; at most 0: not at all.
+func (w Waiting) Left() time.Duration {
+	if w.wait > 0 && readable(w.Asker()) {
+		return 0
+	}
+	switch w.wait {
+	case 0, limit.Never:
+		return w.wait
+	}
+	return w.wait - w.Spent()
+}
+
+// Asker is the descriptor of who asks, below 0 where there is none.
+func (w Waiting) Asker() int {
+	if w.asker == nil {
+		return -1
+	}
+	return int(w.asker.Fd())
+}
+
+func readable(fd int) bool {
+	if fd < 0 {
+		return false
+	}
+	polled := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(polled, 0)
+	return err == nil && n > 0
+}
+
+// Spent is how long the newcomer has waited.
+func (w Waiting) Spent() time.Duration {
+	if w.wait == 0 {
+		return 0
+	}
+	return process.Boottime() - w.began
+}
+
+// Show tells a person whom the newcomer waits for, how long it has, and how long it will.
+func (w Waiting) Show(r *Request, o Outcome) {
+	whom := "for the atom"
+	if o.Blocker != 0 {
+		whom = "for " + processOn(o.Blocker, o.Node)
+	}
+	seen := process.Boottime()
+	r.Line.Show(func() string {
+		text := Title(r.Atom) + ": waiting " + whom + ": " + Seconds(w.Spent())
+		if w.wait != limit.Never {
+			text += ", at most " + Seconds(w.Left()) + " more"
+		}
+		if o.Verdict == Busy && o.Recheck > 0 && o.Recheck != limit.Never {
+			text += "; it expires in " + Seconds(o.Recheck-(process.Boottime()-seen))
+		}
+		return text
+	})
+}
+
+// Seconds is a time that runs, in whole seconds.
+func Seconds(d time.Duration) string { return limit.Format(max(0, d).Round(time.Second)) }
+
+// Worthwhile reports whether the outcome may be another one before the time is up.
+func (w Waiting) Worthwhile(o Outcome) bool {
+	if w.wait == 0 || o.Endless {
+		return false
+	}
+	switch o.Verdict {
+	case Busy, Full:
+		return w.Left() > 0
+	case TooSoon:
+		return w.elapsed && o.Recheck <= w.Left()
+	}
+	return false
+}

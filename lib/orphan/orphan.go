@@ -1,0 +1,96 @@
+// Package orphan starts this very program again as nobody's child, in a session of
+// its own: for what has to outlive whoever started it, and is no part of a job.
+//
+// A process in between starts it and is gone before Start returns. Where this process
+// is its job's subreaper (package supervise) the orphan would come to it all the
+// same, so it is to be started before or after the job.
+package orphan
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/sysfile"
+)
+
+// between is the first argument of the process in between: no verb, so nobody types it.
+const between = "adlock: orphan"
+
+// Start starts this program with the arguments, its name first, in the directory
+// (""; this one) and with that environment. The descriptor, if it is not below 0,
+// becomes number 3; 0, 1 and 2 lead nowhere, and no other is passed on.
+func Start(args []string, dir string, env []string, fd int) error {
+	null, err := sysfile.Open("/dev/null", unix.O_RDWR)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(null)
+	self, err := sysfile.OwnProgram()
+	if err != nil {
+		return err
+	}
+	files := []uintptr{uintptr(null), uintptr(null), uintptr(null)}
+	if fd >= 0 {
+		files = append(files, uintptr(fd))
+	}
+	pid, err := syscall.ForkExec(self, append([]string{between, strconv.Itoa(len(files))}, args...), &syscall.ProcAttr{
+		Dir: dir, Env: env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return err
+	}
+	status, err := sysfile.Wait(pid)
+	if err == nil && status.ExitStatus() != fault.StatusOK {
+		err = fault.New(fault.System, os.Args[0], "cannot start itself")
+	}
+	return err
+}
+
+// Main is one of the first things that main calls. In the process in between it
+// starts the orphan and never returns; in any other it does nothing.
+func Main() {
+	if len(os.Args) > 2 && os.Args[0] == between {
+		os.Exit(start(os.Args[1], os.Args[2:]))
+	}
+}
+
+// start returns the status to exit with.
+func start(kept string, args []string) int {
+	count, err := strconv.Atoi(kept)
+	if err != nil {
+		return fault.StatusUsage
+	}
+	CloseInherited(count)
+	files := make([]uintptr, count)
+	for i := range files {
+		files[i] = uintptr(i)
+	}
+	self, err := sysfile.OwnProgram()
+	if err == nil {
+		_, err = syscall.ForkExec(self, args, &syscall.ProcAttr{Env: os.Environ(), Files: files})
+	}
+	return fault.StatusOf(err)
+}
+
+// CloseInherited closes what was inherited from the descriptor least on: a reader at
+// the other end of a script's pipe must not wait for an orphan. Those of this
+// process's own are closed on exec, and by that they are told.
+func CloseInherited(least int) {
+	open, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		return
+	}
+	for _, entry := range open {
+		fd, err := strconv.Atoi(entry.Name())
+		if err != nil || fd < least {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}

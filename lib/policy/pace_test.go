@@ -1,0 +1,72 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"adlock/lib/limit"
+)
+
+func TestAnIntervalAsLongAsThePeriodIsToldWithItsCure(t *testing.T) {
+	const want = "asked for every 1m, and IfElapsed 1m counts from completion: every second start is denied; --from-start (ADLOCK_FROM_START=1) counts from the start"
+	if got := (Limits{IfElapsed: minute}).Skipping(Pace{Period: minute + 200*time.Millisecond, Runtime: 3 * time.Second}); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestOnlyAnIntervalThatTheStartWouldCureIsTold(t *testing.T) {
+	for _, c := range []struct {
+		claim                      string
+		ifElapsed, period, runtime time.Duration
+		told                       bool
+	}{
+		{"every minute, a minute", minute, minute, time.Second, true},
+		{"at once", minute, minute, 0, true},
+		{"cron was a second late", minute, 61 * time.Second, 100 * time.Millisecond, true},
+		{"or early", minute, 59 * time.Second, 100 * time.Millisecond, true},
+		{"an interval that is a little shorter", 55 * minute, 60 * minute, 10 * minute, true},
+		{"and leaves room", 55 * minute, 60 * minute, 2 * minute, false},
+		{"a long run", 10 * minute, 60 * minute, 55 * minute, true},
+		{"an interval that is meant to deny", 15 * minute, minute, time.Second, false},
+		{"half as long again", 15 * minute, 10 * minute, minute, false},
+		{"a run that is longer than the period", minute, minute, 5 * minute, false},
+		{"no interval", 0, minute, time.Second, false},
+		{"once only", limit.Never, minute, time.Second, false},
+		{"nothing is known", minute, 0, 0, false},
+	} {
+		if got := (Limits{IfElapsed: c.ifElapsed}).Skipping(Pace{c.period, c.runtime}); (got != "") != c.told {
+			t.Errorf("%s: %q", c.claim, got)
+		}
+	}
+}
+
+// What is told of is so, and --from-start is its cure: of 10 starts that come as
+// regularly, 5 are denied, and none where the interval counts from the start.
+func TestWhatIsToldOfAnIntervalIsTrue(t *testing.T) {
+	for _, runtime := range []time.Duration{time.Second, 20 * time.Second, 50 * time.Second} {
+		limits := Limits{IfElapsed: minute}
+		if limits.Skipping(Pace{minute, runtime}) == "" {
+			t.Fatalf("nothing is told of runs of %v", runtime)
+		}
+		for fromStart, want := range map[bool]int{false: 5, true: 0} {
+			if got := denied(limits, runtime, fromStart); got != want {
+				t.Errorf("runs of %v, from start %v: %d of 10 are denied", runtime, fromStart, got)
+			}
+		}
+	}
+}
+
+// denied counts the denials of 10 starts, one each minute.
+func denied(limits Limits, runtime time.Duration, fromStart bool) (n int) {
+	var last Last
+	for range 10 {
+		if last.Age += minute; !Due(limits, last) {
+			n++
+			continue
+		}
+		if last = (Last{Completed: true, FromStart: fromStart}); !fromStart {
+			last.Age = -runtime
+		}
+	}
+	return n
+}

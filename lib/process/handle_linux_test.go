@@ -1,0 +1,349 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/actor"
+	"adlock/test/need"
+)
+
+// unreached is a stopped process: what signal it is sent stays with it, unless
+// that is KILL or CONT.
+func unreached(t *testing.T) *actor.Actor {
+	t.Helper()
+	a := actor.Sleeper(t, actor.Leads)
+	unix.Kill(a.PID(), unix.SIGSTOP)
+	actor.Eventually(t, "stopped", func() bool { return actor.State(a.PID()) == "T" })
+	return a
+}
+
+// mustBeUnreached fails where a signal waits for it.
+func mustBeUnreached(a *actor.Actor, claim string) {
+	a.T.Helper()
+	text, err := os.ReadFile(path(a.PID(), "status"))
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	for _, field := range []string{"\nSigPnd:", "\nShdPnd:"} {
+		_, line, _ := bytes.Cut(text, []byte(field))
+		line, _, _ = bytes.Cut(line, []byte("\n"))
+		if set, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 64); err != nil || set != 0 {
+			a.T.Errorf("%s: signals %x wait, %v", claim, set, err)
+		}
+	}
+}
+
+func withoutPidfds(t *testing.T) {
+	t.Helper()
+	saved := lastPidfd
+	t.Cleanup(func() { lastPidfd = saved })
+	lastPidfd = func() int { return -1 }
+}
+
+func TestToAskIsNotToSignal(t *testing.T) {
+	a := unreached(t)
+	k := entryOf(a).Key()
+	(band{Key: k}).gone()
+	mustBeUnreached(a, "whether its group is gone")
+	missing(a.PID(), unix.ENOENT)
+	mustBeUnreached(a, "whether it is gone")
+	PIDLives(a.PID())
+	h, err := Hold(k, 0)
+	if err != nil || h.Signal(0) != nil {
+		t.Errorf("held: %v", err)
+	}
+	h.Close()
+	mustBeUnreached(a, "whether it may be signalled")
+	enough := actor.FewFiles(t, 0)
+	_, there := hidden(a.PID())
+	lives := PIDLives(a.PID())
+	enough()
+	if mustBeUnreached(a, "without a descriptor"); !there || !lives {
+		t.Errorf("there %v, lives %v", there, lives)
+	}
+}
+
+func TestAPidfdMayHaveTheNumberZero(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	h, err := Hold(entryOf(a).Key(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.fd < 0 {
+		need.Skip(t, "no pidfds here")
+	}
+	saved, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { unix.Dup3(saved, 0, 0); unix.Close(saved) }()
+	if err := unix.Dup3(h.fd, 0, unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	h.Close()
+	// The start only counts where there is no descriptor.
+	zero := Handle{Key{h.PID, h.Start + 1}, 0}
+	if err := zero.Signal(0); err != nil || zero.Exited() {
+		t.Errorf("dead %v, %v", zero.Exited(), err)
+	}
+	if inodeOfPidfd(0) != inodeOf(a.PID()) {
+		t.Error("it has another inode")
+	}
+	AwaitDeath([]Handle{zero}, actor.Brief)
+	unix.Kill(a.PID(), unix.SIGKILL)
+	actor.Eventually(t, "it is dead", zero.Exited)
+	begun := time.Now()
+	if AwaitDeath([]Handle{zero}, 2*actor.Patient); time.Since(begun) > actor.Patient {
+		t.Error("its death wakes nobody")
+	}
+	zero.Close()
+	if _, err := unix.FcntlInt(0, unix.F_GETFD, 0); err != unix.EBADF {
+		t.Errorf("it is not closed: %v", err)
+	}
+}
+
+func TestWithoutPidfdsTheStartIsCompared(t *testing.T) {
+	withoutPidfds(t)
+	a := actor.Sleeper(t, actor.Leads)
+	k := entryOf(a).Key()
+	held, err := Hold(k, 4711) // an inode proves nothing where it cannot be compared
+	if err != nil || held.fd >= 0 || held.Exited() || held.Signal(0) != nil {
+		t.Errorf("held %+v, %v", held, err)
+	}
+	k.Start++
+	if stranger := (Handle{k, noPidfd}); stranger.Signal(unix.SIGKILL) != unix.ESRCH || !stranger.Exited() || gone(a.PID()) {
+		t.Error("a stranger was signalled or taken for the one that is gone")
+	}
+	unix.Kill(a.PID(), unix.SIGKILL)
+	a.Await()
+	if err := held.Signal(0); err != unix.ESRCH || !held.Exited() {
+		t.Errorf("dead %v, %v", held.Exited(), err)
+	}
+}
+
+func TestWhoIsNotHeldCostsNoDescriptor(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	stranger := entryOf(a).Key()
+	stranger.Start++
+	member := Entry{PID: a.PID(), Start: entryOf(a).Start}
+	before := actor.OpenFiles(t)
+	for range 8 {
+		if h, err := Hold(stranger, 0); err != unix.ESRCH || h.fd != noPidfd {
+			t.Fatalf("held %+v, %v", h, err)
+		}
+		if err := member.Signal(0); err != nil {
+			t.Fatal(err)
+		}
+		inodeOf(a.PID())
+		PIDLives(a.PID())
+		hidden(a.PID())
+		look(a.PID())
+	}
+	saved := lastPidfd
+	lastPidfd = func() int { return 2 }
+	for range 8 {
+		if fd := openPidfd(a.PID()); fd != noPidfd {
+			t.Fatalf("descriptor %d", fd)
+		}
+		findPidfs()
+	}
+	lastPidfd = saved
+	if after := actor.OpenFiles(t); after >= before+8 {
+		t.Errorf("%d files were open, then %d", before, after)
+	}
+}
+
+func TestThreadsAreNoProcesses(t *testing.T) {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil || len(tasks) < 2 {
+		t.Fatalf("%d threads, %v", len(tasks), err)
+	}
+	for _, task := range tasks {
+		id, _ := strconv.Atoi(task.Name())
+		if id == os.Getpid() {
+			if ThreadOf(id) != 0 {
+				t.Error("a process is taken for a thread")
+			}
+			continue
+		}
+		if got := ThreadOf(id); got != os.Getpid() {
+			t.Errorf("%d is a thread of %d, want %d", id, got, os.Getpid())
+		}
+		if e, there := hidden(id); there {
+			t.Errorf("a thread is %+v", e)
+		}
+		list, err := readForked(nil, id-1, id)
+		if len(list) != 0 || err != nil {
+			t.Errorf("%+v, %v", list, err)
+		}
+	}
+	for _, id := range []int{0, -1} {
+		if e, there := hidden(id); there {
+			t.Errorf("%d is %+v", id, e)
+		}
+	}
+}
+
+func TestWithoutADescriptorAProcessIsStillThere(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	ended := actor.Sleeper(t, actor.Leads)
+	unix.Kill(ended.PID(), unix.SIGKILL)
+	ended.Await()
+	enough := actor.FewFiles(t, 0)
+	e, there := hidden(a.PID())
+	_, endedThere := hidden(ended.PID())
+	enough()
+	if !there || e.PID != a.PID() || e.PGID != a.PID() || e.Start != hiddenStart || e.Exited || e.Parent != 0 {
+		t.Errorf("%v, %+v", there, e)
+	}
+	if endedThere {
+		t.Error("one that is gone is there")
+	}
+}
+
+func TestWhoIsHiddenIsNoOlderThanAnybody(t *testing.T) {
+	e, there := hidden(os.Getpid())
+	if !there || e.Start < 1<<63 {
+		t.Errorf("%+v", e)
+	}
+	if inode := e.Start - 1<<63; inode != inodeOf(os.Getpid()) {
+		t.Errorf("inode %d", inode)
+	}
+}
+
+func TestDescriptorsAreKeptForOtherThings(t *testing.T) {
+	for descriptors, want := range map[uint64]int{1024: 1008, 1 << 20: 1<<20 - 16, unix.RLIM_INFINITY: 1<<20 - 16} {
+		if got := lastOf(descriptors); got != want {
+			t.Errorf("of %d the last is %d, want %d", descriptors, got, want)
+		}
+	}
+	saved := lastPidfd
+	defer func() { lastPidfd = saved }()
+	fd := openPidfd(os.Getpid())
+	if fd < 0 {
+		need.Skip(t, "no pidfds here")
+	}
+	unix.Close(fd) // the lowest that is free
+	lastPidfd = func() int { return fd }
+	if got := openPidfd(os.Getpid()); got != fd {
+		t.Errorf("got %d where %d is the last", got, fd)
+	}
+	unix.Close(fd)
+	lastPidfd = func() int { return fd - 1 }
+	if got := openPidfd(os.Getpid()); got != noPidfd {
+		t.Errorf("got %d where %d is the last", got, fd-1)
+	}
+}
+
+func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		t.Fatal(err)
+	}
+	var major, minor int
+	fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
+	want := strconv.IntSize == 64 && (major > 6 || major == 6 && minor >= 9)
+	if findPidfs() != want || pidfs() != want {
+		t.Errorf("Linux %d.%d: %v, want %v", major, minor, findPidfs(), want)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for _, fd := range []int{noPidfd, int(null.Fd())} {
+		if onPidfs(fd) {
+			t.Errorf("%d is a pidfd", fd)
+		}
+	}
+	saved := pidfs
+	defer func() { pidfs = saved }()
+	pidfs = func() bool { return false }
+	if inode := inodeOf(os.Getpid()); inode != 0 {
+		t.Errorf("the inode of all pidfds is %d", inode)
+	}
+	enough := actor.FewFiles(t, 0)
+	found := findPidfs()
+	enough()
+	if found {
+		t.Error("without a descriptor it is known")
+	}
+}
+
+func TestToAskAPidfdTakesNoTime(t *testing.T) {
+	fd := openPidfd(os.Getpid())
+	defer unix.Close(fd)
+	begun := time.Now()
+	for range 1000 {
+		if pidfdExited(fd) || pidfdExited(noPidfd) {
+			t.Fatal("this process is dead")
+		}
+	}
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("1000 times took %v", took)
+	}
+}
+
+func TestAPidLivesWhereThereAreNoPidfds(t *testing.T) {
+	withoutPidfds(t)
+	a := actor.Sleeper(t, actor.Leads)
+	if !PIDLives(a.PID()) {
+		t.Error("it does not live")
+	}
+	unix.Kill(a.PID(), unix.SIGKILL)
+	actor.Eventually(t, "a zombie does not", func() bool { return !PIDLives(a.PID()) })
+	a.Await()
+	if PIDLives(a.PID()) {
+		t.Error("one that is gone lives")
+	}
+	enough := actor.FewFiles(t, 0)
+	self, ended := PIDLives(os.Getpid()), PIDLives(a.PID())
+	enough()
+	if !self || ended {
+		t.Errorf("without a descriptor this process lives: %v; one that is gone: %v", self, ended)
+	}
+}
+
+func TestAnotherInodeIsNotHeld(t *testing.T) {
+	id := idOf(actor.Sleeper(t, actor.Leads))
+	if id.Inode == 0 {
+		t.Skip("this kernel has no pidfs")
+	}
+	if id.Inode++; id.Life() != Dead {
+		t.Errorf("life %v", id.Life())
+	}
+	if _, err := Hold(id.Key(), id.Inode); err != unix.ESRCH {
+		t.Errorf("held: %v", err)
+	}
+}
+
+func TestADeathIsAwaitedWhereSomethingWakes(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	h, err := Hold(entryOf(a).Key(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if h.fd < 0 {
+		need.Skip(t, "no pidfds here")
+	}
+	begun := time.Now()
+	if !h.Await(actor.Brief) || time.Since(begun) < actor.Brief {
+		t.Errorf("woken after %v by one that lives", time.Since(begun))
+	}
+	unix.Kill(a.PID(), unix.SIGKILL)
+	if !h.Await(2*actor.Patient) || time.Since(begun) > actor.Patient || !h.Exited() {
+		t.Errorf("exited %v after %v", h.Exited(), time.Since(begun))
+	}
+	begun = time.Now()
+	if (Handle{h.Key, noPidfd}).Await(2*actor.Patient) || time.Since(begun) > actor.Patient {
+		t.Error("nothing wakes, and it was waited for")
+	}
+}

@@ -1,0 +1,128 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/actor"
+	"adlock/test/need"
+)
+
+func init() {
+	// As nobody, where /proc hides root's processes: args are the pids of a shown
+	// process, of a hidden child of it, of a hidden process and the inode of its
+	// pidfd, of a hidden zombie, and the id of a hidden thread.
+	actor.Roles["seeker"] = func(args []string) int {
+		var n []int
+		for _, arg := range args {
+			number, _ := strconv.Atoi(arg)
+			n = append(n, number)
+		}
+		seek(n[0], n[1], n[2], uint64(n[3]), n[4], n[5])
+		return 0
+	}
+}
+
+// claim prints what does not hold.
+func claim(what string, holds bool, values ...any) {
+	if !holds {
+		fmt.Println("not so:", what, fmt.Sprint(values...))
+	}
+}
+
+func seek(shown, child, other int, inode uint64, zombie, thread int) {
+	list, err := Table()
+	n := 0
+	for _, e := range list {
+		if e.PID == child {
+			n++
+			claim("a hidden child has its parent", e.Hidden && e.Parent == shown, e)
+		}
+	}
+	claim("a hidden child is in the table once", n == 1 && err == nil, n, err)
+	claim("no hidden child is added again", len(hiddenChildren(slices.Clone(list))) == len(list))
+	claim("who is hidden is unshown", unshown(child) && !unshown(shown))
+	claim("the living live", PIDLives(child) && PIDLives(other))
+	claim("a hidden zombie is dead", !PIDLives(zombie))
+
+	e, err := Find(other)
+	claim("who is hidden is found", err == nil && e.Hidden && e.PID == other && e.Start == hiddenStart|inode, e, err)
+	_, err = Find(thread)
+	claim("a hidden thread is nobody", err == unix.ESRCH, err)
+	_, err = User(other)
+	claim("the user of who is hidden is not known", err == unix.EPERM, err)
+	read, err := readOne(nil, other)
+	claim("who is hidden is read", err == nil && len(read) == 1 && read[0] == e, read, err)
+	err = Entry{PID: other, Start: e.Start}.Signal(unix.SIGTERM)
+	claim("who may not be signalled is an error", errors.Is(err, unix.EPERM), err)
+
+	k := Membership{bands: []band{{Key: Key{other, 1}, within: Unrecorded}}}
+	k.Drop(list)
+	group, is := k.Unseen(list)
+	claim("a hidden group is not over", is && group == other, group)
+	fmt.Println("sought")
+}
+
+func TestWhatProcHidesIsSought(t *testing.T) {
+	need.Root(t)
+	need.Tools(t, "setpriv")
+	if !pidfs() {
+		need.Skip(t, "before Linux 6.9 nothing names a hidden process for good")
+	}
+	path := actor.File(t, "child")
+	shown := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; exec setpriv --reuid 65534 --regid 65534 --clear-groups sleep 100`, path)
+	child, other, zombie := actor.PIDIn(t, path), actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
+	unix.Kill(zombie.PID(), unix.SIGKILL)
+	actor.Eventually(t, "a zombie", func() bool { return actor.State(zombie.PID()) == "Z" })
+	actor.Eventually(t, "the owner is nobody", func() bool { uid, err := User(shown.PID()); return err == nil && uid == actor.Nobody })
+	args := []string{"seeker"}
+	for _, n := range []int{shown.PID(), child, other.PID(), int(inodeOf(other.PID())), zombie.PID(), thread(t)} {
+		args = append(args, strconv.Itoa(n))
+	}
+	b := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "lookout", args...)
+	b.Await()
+	if b.ProcessState.ExitCode() == 2 {
+		need.Skip(t, "may not mount")
+	}
+	if got := b.Out.String(); got != "sought\n" {
+		t.Error(got)
+	}
+}
+
+// thread is the id of one of this process's, which is not its pid.
+func thread(t *testing.T) int {
+	t.Helper()
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		if id := actor.Atoi(t, task.Name()); id != os.Getpid() {
+			return id
+		}
+	}
+	t.Fatal("this process has one thread only")
+	return 0
+}
+
+// Where /proc hides nobody, a child that is not in a table came after it.
+func TestALateChildIsNotHidden(t *testing.T) {
+	saved := hidesProcesses
+	defer func() { hidesProcesses = saved }()
+	hidesProcesses = func() bool { return true }
+	actor.Sleeper(t, actor.Leads)
+	self, err := look(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := hiddenChildren([]Entry{self}); len(list) != 1 {
+		t.Errorf("%+v", list[1:])
+	}
+}

@@ -1,0 +1,124 @@
+package process
+
+import "slices"
+
+// Membership says who belongs to a job, over one process table (lib/protocol.md, 5).
+type Membership struct {
+	Roots  map[Key]bool // the owner and what else the lock recorded
+	Leader Key          // the owner where it leads a group, else zero
+	bands  []band       // the groups and sessions that they led
+}
+
+// AddBands adds the groups and sessions of a job that may have members.
+func (k *Membership) AddBands(job Job) error {
+	where, err := here()
+	if err != nil || job.Owner.seenFrom(where) != samePlace {
+		return err
+	}
+	for _, b := range job.bands() {
+		if !b.session && (b.Start == 0 || job.Owner.TimeNS != where.TimeNS) {
+			return &StuckError{b.PID, "", ErrUnchecked} // the ages of its members cannot be compared
+		}
+		k.bands = append(k.bands, b)
+		if b.Key == job.Owner.Key() && !b.session {
+			k.Leader = b.Key
+		}
+	}
+	return nil
+}
+
+// AddGroup adds the group that a process leads, where it leads one.
+func (k *Membership) AddGroup(id Identity) {
+	if id.PGID == id.PID {
+		k.Leader = id.Key()
+		k.bands = []band{{Key: k.Leader, within: id.SID}}
+	}
+}
+
+// Empty tells that nobody can be a member.
+func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 }
+
+// Find returns the members, parents before children: a shell whose foreground
+// child is ended first goes on to its next command. Those that have exited are left out.
+//
+// A parent must itself be in the table, as the pid of one that has exited may be
+// another's by now. So a child is not found whose parent, a member, exited before the
+// child was ever seen, unless the child is in a group or session of the job.
+//
+// known tells who was a member before, and stays one whatever its parent is now.
+func (k Membership) Find(list []Entry, known func(Key) bool) []Entry {
+	byParent := make(map[int][]Entry)
+	var roots, others []Entry
+	for _, e := range list {
+		byParent[e.Parent] = append(byParent[e.Parent], e)
+		if k.Roots[e.Key()] {
+			roots = append(roots, e)
+		} else if known(e.Key()) || k.inBand(e) {
+			others = append(others, e)
+		}
+	}
+	seen := make(map[Key]bool)
+	found := k.descend(roots, byParent, seen)
+	for _, e := range k.descend(others, byParent, seen) {
+		e.ByBand = k.inBand(e)
+		found = append(found, e)
+	}
+	return found
+}
+
+// descend returns the queue and all below it, generation by generation, save
+// whom it has seen before.
+func (k Membership) descend(queue []Entry, byParent map[int][]Entry, seen map[Key]bool) []Entry {
+	var found []Entry
+	for len(queue) > 0 {
+		e := queue[0]
+		queue = queue[1:]
+		if seen[e.Key()] || e.Exited {
+			continue
+		}
+		seen[e.Key()] = true
+		found = append(found, e)
+		for _, child := range byParent[e.PID] {
+			if e.mayHave(child) {
+				queue = append(queue, child)
+			}
+		}
+	}
+	return found
+}
+
+// inBand tells whether e is in a group or session of the job. A group that its leader
+// has left is still the same one: its members keep its number taken.
+func (k Membership) inBand(e Entry) bool {
+	for _, b := range k.bands {
+		if b.has(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// Whole tells that one signal to the leader's group would reach members only.
+func (k Membership) Whole(list []Entry) bool {
+	for _, e := range list {
+		if e.PGID == k.Leader.PID && !k.inBand(e) {
+			return false
+		}
+	}
+	return k.Leader.PID > 1
+}
+
+// Drop leaves out the bands whose number is another's by now, or may come to be.
+func (k *Membership) Drop(list []Entry) {
+	k.bands = slices.DeleteFunc(k.bands, func(b band) bool { return b.ended(list) || b.over(list) })
+}
+
+// Unseen returns the number of a group that has members and shows none.
+func (k Membership) Unseen(list []Entry) (group int, is bool) {
+	for _, b := range k.bands {
+		if b.unseen(list) {
+			return b.PID, true
+		}
+	}
+	return 0, false
+}

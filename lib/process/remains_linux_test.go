@@ -1,0 +1,100 @@
+package process
+
+import (
+	"os"
+	"testing"
+
+	"adlock/test/actor"
+)
+
+// led returns the identity of a process that is dead, and the pid of a living
+// member of the group that it led.
+func led(t *testing.T) (Identity, int) {
+	t.Helper()
+	orphan := actor.File(t, "orphan")
+	a := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; read x`, orphan)
+	id, err := Of(a.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := actor.PIDIn(t, orphan)
+	a.Process.Kill()
+	a.Process.Wait()
+	return id, pid
+}
+
+func TestWhatRemainsOfAJobDependsOnWhereItWasSeen(t *testing.T) {
+	saved := here
+	defer func() { here = saved }()
+	here = func() (Identity, error) { // a machine with a name, which not every one has
+		where, err := saved()
+		where.Machine = "this"
+		return where, err
+	}
+	id, pid := led(t)
+	for claim, c := range map[string]struct {
+		change         func(*Identity)
+		remains, alive bool
+	}{
+		"here":                       {func(*Identity) {}, true, true},
+		"in another pid namespace":   {func(id *Identity) { id.PIDNS++ }, true, false},
+		"on an unknown boot":         {func(id *Identity) { id.Boot = "" }, true, false},
+		"on an earlier boot":         {func(id *Identity) { id.Boot = "earlier" }, false, false},
+		"by one that led no group":   {func(id *Identity) { id.PGID++ }, false, false},
+		"before its members started": {func(id *Identity) { id.Start -= 100 }, true, true},
+		"after its members started":  {func(id *Identity) { id.Start += 1 << 40 }, false, false},
+		"in another time namespace":  {func(id *Identity) { id.Start += 1 << 40; id.TimeNS++ }, true, true},
+	} {
+		changed := id
+		c.change(&changed)
+		job := Job{Owner: changed}
+		if job.Remains() != c.remains || job.Alive() != c.alive {
+			t.Errorf("seen %s: remains %v, alive %v; want %v, %v", claim, job.Remains(), job.Alive(), c.remains, c.alive)
+		}
+	}
+	if gone(pid) {
+		t.Error("it was ended")
+	}
+}
+
+func TestALeaderInAnotherTimeNamespaceRemains(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
+	id.Start += 1000
+	id.TimeNS++
+	id.Inode = 0
+	if !(Job{Owner: id}).Remains() {
+		t.Error("starts that cannot be compared prove it dead")
+	}
+}
+
+func TestAGroupThatIsGoneNeedsNoTable(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
+	a.Process.Kill()
+	a.Await()
+	n := scans(t)
+	if (Job{Owner: id}).Remains() || *n != 0 {
+		t.Errorf("the table was read %d times", *n)
+	}
+}
+
+func init() {
+	actor.Roles["supervises"] = func([]string) int {
+		err := CallSupervisor()
+		self, lookErr := look(os.Getpid())
+		println(err == nil, lookErr == nil, self.Supervises())
+		return 0
+	}
+}
+
+func TestASupervisorIsKnownByItsName(t *testing.T) {
+	a := actor.Play(t, actor.Leads, "supervises")
+	a.Await()
+	if got := a.Out.String(); got != "true true true\n" {
+		t.Errorf("got %q", got)
+	}
+	if (Entry{Command: "sh"}).Supervises() {
+		t.Error("a shell is one")
+	}
+}

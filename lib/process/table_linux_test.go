@@ -1,0 +1,317 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/actor"
+	"adlock/test/need"
+)
+
+// The table is read again from where it was, or whole where the pids began anew,
+// until none has been handed out meanwhile.
+func TestATableIsReadUntilItSettles(t *testing.T) {
+	for claim, c := range map[string]struct {
+		last []int // what the last pid is from one time to the next
+		want string
+	}{
+		"nobody forks":         {[]int{5, 5}, "whole"},
+		"somebody forks":       {[]int{5, 7, 7}, "whole 5-7"},
+		"and again":            {[]int{5, 7, 8, 8}, "whole 5-7 7-8"},
+		"the pids begin anew":  {[]int{5, 2, 2}, "whole whole"},
+		"it cannot be read":    {[]int{0, 0}, "whole"},
+		"and then go on again": {[]int{5, 2, 4, 4}, "whole whole 2-4"},
+	} {
+		var did []string
+		list, err := steadyTable(
+			func() int { n := c.last[0]; c.last = c.last[1:]; return n },
+			func() ([]Entry, error) { did = append(did, "whole"); return []Entry{{PID: 1}}, nil },
+			func(list []Entry, after, upTo int) ([]Entry, error) {
+				did = append(did, fmt.Sprint(after, "-", upTo))
+				return append(list, Entry{PID: upTo}), nil
+			})
+		if got := strings.Join(did, " "); got != c.want || err != nil || list[0].PID != 1 || len(list) != 1+strings.Count(got, "-") {
+			t.Errorf("%s: %s, %v, %v", claim, got, list, err)
+		}
+	}
+}
+
+func TestATableThatNeverSettlesIsTakenAsItIs(t *testing.T) {
+	pid, calls := 0, 0
+	list, err := steadyTable(
+		func() int { pid++; return pid },
+		func() ([]Entry, error) { return []Entry{{PID: 1}}, nil },
+		func(list []Entry, _, _ int) ([]Entry, error) { calls++; return list, nil })
+	if calls != 1000 || len(list) != 1 || err != nil {
+		t.Errorf("%d calls, %v, %v", calls, list, err)
+	}
+}
+
+func TestATableThatCannotBeReadIsAnError(t *testing.T) {
+	pid := 0
+	forked := func([]Entry, int, int) ([]Entry, error) { return nil, unix.EIO }
+	for claim, whole := range map[string]error{"at first": unix.EIO, "later": nil} {
+		_, err := steadyTable(func() int { pid++; return pid }, func() ([]Entry, error) { return nil, whole }, forked)
+		if err != unix.EIO {
+			t.Errorf("%s: %v", claim, err)
+		}
+	}
+	calls := 0
+	forked = func([]Entry, int, int) ([]Entry, error) {
+		if calls++; calls < 1000 {
+			return nil, nil
+		}
+		return nil, unix.EIO
+	}
+	if _, err := steadyTable(func() int { pid++; return pid }, func() ([]Entry, error) { return nil, nil }, forked); err != unix.EIO {
+		t.Errorf("at last: %v", err)
+	}
+	if _, err := readTable(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of no directory: %v", err)
+	}
+	plain := actor.File(t, "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readTable(plain); !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("of a file: %v", err)
+	}
+}
+
+func TestOnlyThePidsAskedForAreAdded(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	for _, c := range []struct {
+		after, upTo int
+		want        bool
+	}{{a.PID() - 1, a.PID(), true}, {a.PID() - 2, a.PID() + 1, true}, {a.PID(), a.PID(), false}, {a.PID() - 2, a.PID() - 1, false}, {a.PID(), a.PID() + 1, false}} {
+		list, err := readForked(nil, c.after, c.upTo)
+		if got := slices.ContainsFunc(list, func(e Entry) bool { return e.PID == a.PID() }); got != c.want || err != nil {
+			t.Errorf("from %d to %d: %v, %v", c.after, c.upTo, got, err)
+		}
+	}
+}
+
+func TestTheLastPid(t *testing.T) {
+	for text, want := range map[string]int{
+		"0.00 0.01 0.05 1/123 4711\n": 4711, "0.00 0.01 0.05 1/123\n": 0, "": 0, "0.00 0.01 0.05 1/123 x\n": 0,
+		"0.00 0.01 0.05 1/123 99999999999999999999\n": 0,
+	} {
+		if got := lastPIDOf([]byte(text)); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+	a := actor.Sleeper(t, actor.Leads)
+	if got := lastPID(); got < a.PID() && got > a.PID()-100 {
+		t.Errorf("the last pid is %d after %d", got, a.PID())
+	}
+}
+
+func TestANumberInAStatusFile(t *testing.T) {
+	text := []byte("Name:\tUid:\nTgid:\t7\nUid:\t1\t2\nGid:\t3\t4\t5\nBad:\tx\n")
+	for _, c := range []struct {
+		field  string
+		column int
+		want   int
+		err    bool
+	}{{"Tgid:", 0, 7, false}, {"Uid:", 1, 2, false}, {"Uid:", 2, 0, true}, {"Uid:", 3, 0, true}, {"Gid:", 2, 5, false}, {"None:", 0, 0, true}, {"Bad:", 0, 0, true}} {
+		if got, err := statusNumber(text, c.field, c.column); got != c.want || (err != nil) != c.err {
+			t.Errorf("%s %d: %d, %v", c.field, c.column, got, err)
+		}
+	}
+}
+
+func init() {
+	actor.Roles["three users"] = func(args []string) int {
+		if syscall.Setresuid(11, 12, 13) != nil {
+			return 1
+		}
+		os.Stdout.WriteString("ready\n")
+		unix.Pause()
+		return 0
+	}
+}
+
+func TestTheEffectiveUserCounts(t *testing.T) {
+	need.Root(t)
+	a := actor.Play(t, actor.Leads, "three users")
+	actor.Eventually(t, "it is three users", func() bool {
+		text, err := os.ReadFile(path(a.PID(), "status"))
+		return err == nil && strings.Contains(string(text), "\t11\t12\t13\t")
+	})
+	if uid, err := User(a.PID()); uid != 12 || err != nil {
+		t.Errorf("user %d, %v", uid, err)
+	}
+}
+
+func TestOfNobodyThereIsNoUserAndNoParent(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	if pid, err := parent(a.PID()); pid != os.Getpid() || err != nil {
+		t.Errorf("its parent is %d, %v", pid, err)
+	}
+	unix.Kill(a.PID(), unix.SIGKILL)
+	a.Await()
+	if uid, err := User(a.PID()); uid != 0 || err != unix.ESRCH {
+		t.Errorf("its user is %d, %v", uid, err)
+	}
+	if pid, err := parent(a.PID()); pid != 0 || err != unix.ESRCH {
+		t.Errorf("its parent is %d, %v", pid, err)
+	}
+	for _, c := range []struct {
+		e    Entry
+		want error
+	}{{Entry{Hidden: true}, unix.EPERM}, {Entry{Hidden: true, Parent: 7}, nil}, {Entry{Parent: 7}, nil}, {Entry{}, nil}} {
+		if pid, err := c.e.above(); pid != c.e.Parent || err != c.want {
+			t.Errorf("%+v: the parent is %d, %v", c.e, pid, err)
+		}
+	}
+}
+
+// tree writes files below a new root; what begins with -> is a link.
+func treeOf(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir() + "/"
+	for name, content := range files {
+		if err := os.MkdirAll(filepath.Dir(root+name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if target, link := strings.CutPrefix(content, "->"); link {
+			err = os.Symlink(target, root+name)
+		} else {
+			err = os.WriteFile(root+name, []byte(content), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestWhereAProcessReads(t *testing.T) {
+	self := "->" + strconv.Itoa(os.Getpid())
+	const boot, machine, dbus = "proc/sys/kernel/random/boot_id", "etc/machine-id", "var/lib/dbus/machine-id"
+	for claim, c := range map[string]struct {
+		files map[string]string
+		want  Identity
+		err   string
+	}{
+		"all is there":          {map[string]string{"proc/self": self, boot: "b\n", machine: "m\n", dbus: "d\n"}, Identity{Boot: "b", Machine: "m"}, ""},
+		"only dbus has one":     {map[string]string{"proc/self": self, machine: "\n", dbus: "d\n"}, Identity{Machine: "d"}, ""},
+		"a first boot":          {map[string]string{"proc/self": self, machine: "uninitialized\n"}, Identity{}, ""},
+		"nothing but /proc":     {map[string]string{"proc/self": self}, Identity{}, ""},
+		"/proc is not mounted":  {nil, Identity{}, "is not mounted"},
+		"/proc is another's":    {map[string]string{"proc/self": "->1234567"}, Identity{}, "another pid namespace"},
+		"/proc is no directory": {map[string]string{"proc": ""}, Identity{}, "not a directory"},
+		"/proc/self is no link": {map[string]string{"proc/self": ""}, Identity{}, "invalid argument"},
+	} {
+		got, err := place(treeOf(t, c.files))
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %+v, %v", claim, got, err)
+		}
+	}
+}
+
+func TestMountsThatMayHideSomebody(t *testing.T) {
+	const open, hides = "proc /proc proc rw,nosuid 0 0\n", "proc /proc proc rw,hidepid=invisible 0 0\n"
+	for mounts, want := range map[string]bool{
+		"": false, open: false, hides: true, open + hides: true, hides + open: false,
+		"proc /mnt proc rw,hidepid=2 0 0\n": false, "x /proc\n": false, "x /proc proc\n": false, "x /proc proc hidepid=2\n": true,
+		"/dev/hidepid /proc proc rw 0 0\n": false,
+	} {
+		if got := mayHide(treeOf(t, map[string]string{"mounts": mounts}) + "mounts"); got != want {
+			t.Errorf("%q: %v", mounts, got)
+		}
+	}
+	if !mayHide(actor.File(t, "none")) {
+		t.Error("what cannot be read hides nobody")
+	}
+}
+
+// A file that blocks shows that nothing else inherits the descriptor.
+func TestWhatIsReadIsNotInherited(t *testing.T) {
+	fifo := actor.File(t, "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan []byte)
+	go func() { done <- slurp(fifo, make([]byte, 8)) }()
+	writer, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, fd := range list {
+		if target, _ := os.Readlink("/proc/self/fd/" + fd.Name()); target == fifo && actor.Atoi(t, fd.Name()) != int(writer.Fd()) {
+			found++
+			if flags, err := unix.FcntlInt(uintptr(actor.Atoi(t, fd.Name())), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+				t.Errorf("flags %x, %v", flags, err)
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("it is open %d times", found)
+	}
+	writer.WriteString("words")
+	if got := <-done; string(got) != "words" {
+		t.Errorf("read %q", got)
+	}
+	if got, err := read(t.TempDir(), make([]byte, 8)); len(got) != 0 || err != unix.EISDIR {
+		t.Errorf("of a directory: %q, %v", got, err)
+	}
+}
+
+func TestACutNumberIsNoChild(t *testing.T) {
+	for list, want := range map[string][]int{"": {1}, "12 ": {1, 12}, "12 34 ": {1, 12, 34}, "12 34 5": {1, 12, 34}, "5": {1}} {
+		if got := appendPIDs([]int{1}, []byte(list)); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", list, got, want)
+		}
+	}
+	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
+	if got := Children(os.Getpid()); !slices.Contains(got, a.PID()) || !slices.Contains(got, b.PID()) {
+		t.Errorf("%v are not all children: %d, %d", got, a.PID(), b.PID())
+	}
+}
+
+func TestTooFewDescriptorsAreAnError(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
+	enough := actor.FewFiles(t, 0)
+	_, of := Of(a.PID())
+	_, read := readOne(nil, a.PID())
+	_, above := parent(a.PID())
+	_, uid := User(a.PID())
+	life := id.Life()
+	remains := Job{Owner: id}.Remains()
+	member := Entry{PID: a.PID(), Start: id.Start}.Signal(unix.SIGKILL)
+	forked, forkErr := readForked(nil, a.PID()-1, a.PID())
+	enough()
+	enough = actor.FewFiles(t, 1)
+	_, whole := readTable("/proc")
+	enough()
+	if len(forked) > 0 || !errors.Is(forkErr, unix.EMFILE) {
+		t.Errorf("forked: %+v, %v", forked, forkErr)
+	}
+	for claim, err := range map[string]error{"whole table": whole, "of": of, "read": read, "parent": above, "user": uid, "signal": member} {
+		if !errors.Is(err, unix.EMFILE) {
+			t.Errorf("%s: %v", claim, err)
+		}
+	}
+	if life != Unknown || !remains || gone(a.PID()) {
+		t.Errorf("life %v, remains %v, gone %v", life, remains, gone(a.PID()))
+	}
+}

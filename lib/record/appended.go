@@ -1,0 +1,99 @@
+package record
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"adlock/lib/process"
+)
+
+// Appended is what was added to an active lock since it was put in place: whole
+// lines in one write each, so that nobody ever meets half a lock, and never by a
+// rename, which would be a takeover.
+type Appended struct {
+	Command   process.Identity   // what `adlock run` has started; PID 0: nothing yet
+	Survivors []process.Identity // members of a job that somebody has begun to end
+	Uncounted bool               // and more of them than there was room for
+}
+
+// Longest is how large a lock with all that was appended may become, in bytes.
+const Longest = 64 << 10
+
+// The keys of what is appended.
+const (
+	commandKey     = "command"
+	survivorPrefix = "survivor."
+)
+
+// ManySurvivors is the line that says that there are more than there is room for.
+const ManySurvivors = "survivor=many\n"
+
+// CommandLine is the line that says what the owner has started.
+func CommandLine(id process.Identity) string { return processLine(commandKey, id) }
+
+// SurvivorLine is the line of the n-th member (from 1) of a job that somebody has
+// begun to end.
+func SurvivorLine(n int, id process.Identity) string {
+	return processLine(survivorPrefix+strconv.Itoa(n), id)
+}
+
+// processLine holds pid, start, inode and session of a process, and the pid and
+// time namespace of the writer.
+func processLine(key string, id process.Identity) string {
+	line := key + "="
+	for i, value := range [...]uint64{uint64(id.PID), id.Start, id.Inode, uint64(id.SID), id.PIDNS, id.TimeNS} {
+		if i > 0 {
+			line += " "
+		}
+		line += strconv.FormatUint(value, 10)
+	}
+	return line + "\n"
+}
+
+// parseAppended reads what follows a record. An unfinished last line says
+// nothing; what is not understood makes the lock Damaged. The processes are of the
+// owner's boot: they were seen where it was.
+func parseAppended(tail []byte, owner process.Identity) (a Appended, ok bool) {
+	tail = tail[:bytes.LastIndexByte(tail, '\n')+1]
+	for line := range strings.Lines(string(tail)) {
+		if line == ManySurvivors {
+			a.Uncounted = true
+			continue
+		}
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		id, ok := parseProcess(value, owner)
+		switch {
+		case !ok:
+			return Appended{}, false
+		case key == commandKey:
+			a.Command = id
+		case strings.HasPrefix(key, survivorPrefix):
+			a.Survivors = append(a.Survivors, id)
+		default:
+			return Appended{}, false
+		}
+	}
+	return a, true
+}
+
+func parseProcess(text string, owner process.Identity) (process.Identity, bool) {
+	fields := strings.Split(text, " ")
+	var n [6]uint64
+	if len(fields) != len(n) {
+		return process.Identity{}, false
+	}
+	for i, field := range fields {
+		var err error
+		if n[i], err = strconv.ParseUint(field, 10, 64); err != nil {
+			return process.Identity{}, false
+		}
+	}
+	if n[0] == 0 || n[0] > 1<<30 {
+		return process.Identity{}, false
+	}
+	return process.Identity{
+		PID: int(n[0]), Start: n[1], Inode: n[2], SID: int(n[3]), PIDNS: n[4], TimeNS: n[5],
+		Boot: owner.Boot, Machine: owner.Machine,
+	}, true
+}

@@ -1,0 +1,88 @@
+package record
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/learn"
+)
+
+// errFormat says that a last lock's content is none we know.
+var errFormat = errors.New("unknown format")
+
+// Memory is the content of a last lock. Fields that are not known here are kept.
+type Memory struct {
+	Atom    atom.Atom // the identity, where the name tells it by a checksum only
+	Started time.Time // the start of the last run: when it was asked for; zero: not recorded
+	Learned learn.State
+	other   []string // lines of other keys, as they were
+}
+
+// Empty reports whether there is nothing to remember.
+func (m Memory) Empty() bool {
+	return m.Atom == atom.Atom{} && m.Started.IsZero() && m.Learned == learn.State{} && len(m.other) == 0
+}
+
+// Bytes returns the memory as it stands in the file.
+func (m Memory) Bytes() []byte {
+	var w writer
+	if m.Atom != (atom.Atom{}) {
+		w.atom(m.Atom)
+	}
+	if !m.Started.IsZero() {
+		w.text("started", m.Started.UTC().Format(time.RFC3339Nano))
+	}
+	for _, line := range m.Learned.Lines() {
+		w.line(line)
+	}
+	for _, line := range m.other {
+		w.line(line)
+	}
+	return []byte(w.String())
+}
+
+// ParseMemory reads what Bytes wrote, and fails where that is not it.
+func ParseMemory(content []byte) (Memory, error) {
+	fields, ok := parseFields(string(content))
+	if !ok {
+		return Memory{}, errFormat
+	}
+	var m Memory
+	r := reader{fields: fields}
+	if _, there := fields["program"]; there {
+		m.Atom = r.atom()
+	}
+	if text, there := fields["started"]; there {
+		var err error
+		m.Started, err = time.Parse(time.RFC3339Nano, text)
+		r.failed = r.failed || err != nil
+	}
+	m.Learned = learn.Parse(fields)
+	for line := range strings.Lines(string(content)) {
+		if key, _, _ := strings.Cut(line, "="); !isKnown(key) {
+			m.other = append(m.other, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if r.failed {
+		return Memory{}, errFormat
+	}
+	return m, nil
+}
+
+func isKnown(key string) bool {
+	switch key {
+	case "program", "host", "operator", "operand", "started":
+		return true
+	}
+	return learn.Is(key)
+}
+
+// Last is a last lock as it was found: when the atom last completed, and what
+// is remembered of it.
+type Last struct {
+	Completed time.Time     // zero: never
+	Cut       time.Duration // less than this may be missing from it, and from Memory.Started
+	Memory    Memory
+}

@@ -1,0 +1,198 @@
+// Package record is the format of what stands in the files of an atom: the record
+// of an active lock with what was appended to it, and the memory of a last lock.
+// Who keeps them in files is lockdir/lockfile; a store (package lease) keeps the
+// same text.
+package record
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/limit"
+	"adlock/lib/process"
+)
+
+// format is the version of the record: one with another number is not guessed at.
+const format = "1"
+
+// Record is the content of an active lock: who owns it, and on what terms.
+//
+// An atom may be asked for by an older and a newer adlock at once, as after an upgrade.
+// So a new field is a key that may be missing, and then means what was so before
+// (Bytes leaves it out where it says nothing new), and a key that is not known is
+// skipped. Lines 1 and 2, which shells read, and the line end= stay as they are. Only
+// where an older adlock would do harm is format to be raised: it takes such a lock for
+// damaged.
+type Record struct {
+	Owner process.Identity // whose death frees the lock
+	Job   process.Identity // on a terminal: the job, held at a gate until it was recorded; PID 0: none
+	Token string           // names this acquisition
+	Atom  atom.Atom        // zero: unknown, in a lock that a verb holds for a moment (tune --reset, clear --last)
+
+	Boottime    time.Duration // when the lock was made, on the clock that counts suspend and takes no steps
+	Asked       time.Duration // how long before that the run was asked for: its owner waited, or let a jitter pass
+	IfElapsed   time.Duration // what the owner asked for, for those who ask what runs
+	ExpireAfter time.Duration // what the owner asked for
+
+	Supervised bool          // the owner is `adlock run`, which passes signals on to its job
+	Patience   time.Duration // the owner ends its job at ExpireAfter itself: newcomers leave it this much longer
+	FromStart  bool          // the start of this run is to be remembered
+	Learn      bool          // its end is to teach the atom's limits
+	Shared     bool          // the owner reads: others may read at the same time
+	Slots      int           // the limit under which the owner took a slot too; 0: none
+}
+
+// leastAsked is what Asked is written from: all but those that waited are below.
+const leastAsked = 100 * time.Millisecond
+
+// Bytes returns the record as it stands in the file: the pid alone on line 1
+// (as shlock and the 1997 paper have it), the token on line 2, where a shell
+// reads it back, then key=value lines.
+func (r Record) Bytes() []byte {
+	var w writer
+	w.line(strconv.Itoa(r.Owner.PID))
+	w.text("token", r.Token)
+	w.text("format", format)
+	if r.Atom != (atom.Atom{}) {
+		w.atom(r.Atom)
+	}
+	w.identity("", r.Owner)
+	if r.Job.PID != 0 {
+		w.number("job.pid", uint64(r.Job.PID))
+		w.identity("job.", r.Job)
+	}
+	w.text("boottime", r.Boottime.String())
+	if r.Asked >= leastAsked {
+		w.text("asked", r.Asked.String())
+	}
+	w.text("if_elapsed", limit.Format(r.IfElapsed))
+	w.text("expire_after", limit.Format(r.ExpireAfter))
+	if r.Supervised {
+		w.text("supervised", "yes")
+	}
+	if r.FromStart {
+		w.text("from_start", "yes")
+	}
+	if r.Shared {
+		w.text("shared", "yes")
+	}
+	if r.Learn {
+		w.text("learn", "yes")
+	}
+	if r.Patience > 0 {
+		w.text("patience", r.Patience.String())
+	}
+	if r.Slots > 0 {
+		w.number("slots", uint64(r.Slots))
+	}
+	w.text("end", "")
+	return []byte(w.String())
+}
+
+// Content is what an active lock turned out to hold.
+type Content int
+
+// What may stand in an active lock.
+const (
+	Full    Content = iota // a record of ours
+	PIDOnly                // a pid and nothing else (shlock's)
+	Empty                  // nothing: another tool's, or a full disk's
+	Damaged                // none of these, or cut short: never replaced
+)
+
+// Parse reads the content of an active lock. A record that is cut short anywhere,
+// or to which something unknown was appended, is Damaged: half a pid would be
+// somebody else's.
+func Parse(content []byte) (Record, Content) {
+	record, _, kind := ParseAll(content)
+	return record, kind
+}
+
+// ParseAll is Parse with what was appended to the record.
+func ParseAll(content []byte) (Record, Appended, Content) {
+	head, tail := Split(content)
+	record, kind := parseRecord(head)
+	appended, ok := parseAppended(tail, record.Owner)
+	if !ok {
+		return Record{}, Appended{}, Damaged
+	}
+	return record, appended, kind
+}
+
+// Split divides the content of a lock behind the line that ends the record.
+func Split(content []byte) (record, rest []byte) {
+	const end = "\nend=\n"
+	if at := bytes.Index(content, []byte(end)); at >= 0 {
+		return content[:at+len(end)], content[at+len(end):]
+	}
+	return content, nil
+}
+
+func parseRecord(content []byte) (Record, Content) {
+	if len(content) == 0 {
+		return Record{}, Empty
+	}
+	first, rest, whole := strings.Cut(string(content), "\n")
+	pid, err := strconv.ParseInt(strings.Trim(first, " \t"), 10, 32)
+	if err != nil || pid <= 0 || !whole {
+		return Record{}, Damaged
+	}
+	if rest == "" {
+		return Record{Owner: process.Identity{PID: int(pid)}}, PIDOnly
+	}
+	fields, ok := parseFields(rest)
+	if !ok || fields["format"] != format {
+		return Record{}, Damaged
+	}
+	r := reader{fields: fields}
+	record := Record{
+		Owner:       r.identity("", int(pid)),
+		Token:       r.text("token"),
+		Boottime:    r.duration("boottime"),
+		IfElapsed:   r.limit("if_elapsed"),
+		ExpireAfter: r.limit("expire_after"),
+		Supervised:  fields["supervised"] == "yes",
+		FromStart:   fields["from_start"] == "yes",
+		Shared:      fields["shared"] == "yes",
+		Learn:       fields["learn"] == "yes",
+	}
+	if _, there := fields["program"]; there {
+		record.Atom = r.atom()
+	}
+	if _, there := fields["job.pid"]; there {
+		record.Job = r.identity("job.", int(r.number("job.pid", 31)))
+		r.failed = r.failed || record.Job.PID == 0 // nobody's
+	}
+	if _, there := fields["asked"]; there {
+		record.Asked = max(0, r.duration("asked"))
+	}
+	if _, there := fields["patience"]; there {
+		record.Patience = r.duration("patience")
+	}
+	if _, there := fields["slots"]; there {
+		record.Slots = int(r.number("slots", 31))
+	}
+	r.text("end")
+	if r.failed {
+		return Record{}, Damaged
+	}
+	return record, Full
+}
+
+// Age is how long ago the lock was made, by a clock that takes no steps. It is false
+// where that clock is not this process's: on another machine, before this boot, or in
+// another time namespace.
+func (r Record) Age() (age time.Duration, known bool) {
+	here := process.Here()
+	known = r.Owner.Boot != "" && r.Owner.Boot == here.Boot && r.Owner.TimeNS == here.TimeNS
+	return process.Boottime() - r.Boottime, known
+}
+
+// KnownJob is Job of a record by itself; uid owns the lock, -1 where no file
+// condemns anybody.
+func (r Record) KnownJob(uid int) process.Job {
+	return process.Job{Owner: r.Owner, Command: r.Job, FileUID: uid, Supervised: r.Supervised}
+}

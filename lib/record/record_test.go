@@ -1,0 +1,381 @@
+package record
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"adlock/lib/atom"
+	"adlock/lib/learn"
+	"adlock/lib/limit"
+	"adlock/lib/process"
+)
+
+// anyPart is a part of an atom: any bytes but none and null.
+func anyPart() *rapid.Generator[string] {
+	return rapid.Map(rapid.SliceOfN(rapid.ByteRange(1, 255), 1, 80), func(b []byte) string { return string(b) })
+}
+
+func anyAtom(t *rapid.T) atom.Atom {
+	part := anyPart()
+	return atom.Atom{
+		Program: part.Draw(t, "program"), Host: part.Draw(t, "host"),
+		Operator: part.Draw(t, "operator"), Operand: part.Draw(t, "operand"),
+	}
+}
+
+func anyIdentity(t *rapid.T, who string) process.Identity {
+	id := rapid.StringMatching(`[0-9a-f-]{0,36}`)
+	return process.Identity{
+		PID: rapid.IntRange(1, 1<<22).Draw(t, who), PGID: rapid.IntRange(0, 1<<22).Draw(t, "pgid"),
+		UID: rapid.IntRange(0, 1<<32-1).Draw(t, "uid"), Start: rapid.Uint64().Draw(t, "start"),
+		Boot: id.Draw(t, "boot"), Machine: id.Draw(t, "machine"),
+		PIDNS: rapid.Uint64().Draw(t, "pidns"), TimeNS: rapid.Uint64().Draw(t, "timens"),
+	}
+}
+
+// anyLimit is what a user can ask for: whole seconds, or never.
+func anyLimit(t *rapid.T, what string) time.Duration {
+	if rapid.Bool().Draw(t, what+" never") {
+		return limit.Never
+	}
+	return time.Duration(rapid.Int64Range(0, 1<<32).Draw(t, what)) * time.Second
+}
+
+func anyRecord(t *rapid.T) Record {
+	r := Record{
+		Owner: anyIdentity(t, "owner"), Token: NewToken(), Atom: anyAtom(t),
+		Boottime:  time.Duration(rapid.Int64().Draw(t, "boottime")),
+		IfElapsed: anyLimit(t, "if-elapsed"), ExpireAfter: anyLimit(t, "expire-after"),
+		Supervised: rapid.Bool().Draw(t, "supervised"), FromStart: rapid.Bool().Draw(t, "from-start"),
+		Patience: time.Duration(rapid.Int64Range(0, 1<<62).Draw(t, "patience")),
+		Slots:    rapid.IntRange(0, 1000).Draw(t, "slots"),
+	}
+	if rapid.Bool().Draw(t, "waited") {
+		r.Asked = time.Duration(rapid.Int64Range(int64(leastAsked), 1<<62).Draw(t, "asked"))
+	}
+	if rapid.Bool().Draw(t, "nameless") {
+		r.Atom = atom.Atom{}
+	}
+	if rapid.Bool().Draw(t, "gated") {
+		r.Job = anyIdentity(t, "job")
+	}
+	return r
+}
+
+func TestEveryRecordSurvives(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := anyRecord(t)
+		got, content := Parse(want.Bytes())
+		if content != Full || got != want {
+			t.Fatalf("content %d\n got %+v\nwant %+v", content, got, want)
+		}
+	})
+}
+
+// However long the command line was, and whatever its bytes: each may take four.
+func TestARecordIsNeverLargerThan64KiB(t *testing.T) {
+	part := strings.Repeat("\x01", 1<<10)
+	a, err := atom.New(part, part, part, strings.Repeat("\x01", 6<<20))
+	must(t, err)
+	want := fullRecord()
+	want.Atom = a
+	text := want.Bytes()
+	if len(text) > Longest/2 { // survivors are to find room as well
+		t.Errorf("%d bytes", len(text))
+	}
+	if got, content := Parse(text); content != Full || got != want {
+		t.Errorf("content %d\n got %+v\nwant %+v", content, got, want)
+	}
+}
+
+// Records used to hold whole command lines.
+func TestTheFirstLineIsThePidAndTheSecondTheToken(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRecord(t)
+		lines := strings.SplitN(string(r.Bytes()), "\n", 3)
+		if lines[0] != strconv.Itoa(r.Owner.PID) || lines[1] != "token="+r.Token {
+			t.Fatalf("%q", lines[:2])
+		}
+	})
+}
+
+func TestAPidAloneIsShlocks(t *testing.T) {
+	for _, content := range []string{"4711\n", " 4711\n", "      4711 \n"} {
+		if r, kind := Parse([]byte(content)); kind != PIDOnly || r.Owner.PID != 4711 {
+			t.Errorf("%q: content %d, %+v", content, kind, r)
+		}
+	}
+}
+
+// A cut record must never pass for a shorter one: after the pid's line it would
+// be shlock's, and within the pid it would be somebody else's pid.
+func TestARecordThatIsCutShortIsDamagedSaveForAWholePid(t *testing.T) {
+	r := fullRecord()
+	r.Job = process.Identity{PID: 5}
+	r.Patience, r.Slots, r.Supervised, r.FromStart = time.Second, 3, true, true
+	whole := r.Bytes()
+	for n := range len(whole) {
+		_, content := Parse(whole[:n])
+		want := Damaged
+		switch n {
+		case 0:
+			want = Empty
+		case len("4711\n"):
+			want = PIDOnly
+		}
+		if content != want {
+			t.Errorf("the first %d bytes are content %d, want %d", n, content, want)
+		}
+	}
+}
+
+func TestARecordWithAForeignLineIsDamaged(t *testing.T) {
+	whole := fullRecord().Bytes()
+	for claim, content := range map[string]string{
+		"binary":           "\x7fELF",
+		"no pid":           "nobody\n",
+		"pid 0":            "0\n",
+		"negative pid":     "-1\n",
+		"pid too large":    "4294967297\n",
+		"a key twice":      string(whole) + "token=abc\n",
+		"another version":  strings.Replace(string(whole), "format=1", "format=2", 1),
+		"no version":       strings.Replace(string(whole), "format=1\n", "", 1),
+		"a null byte":      strings.Replace(string(whole), "/etc/motd", `a\x00b`, 1),
+		"an empty operand": strings.Replace(string(whole), `"/etc/motd"`, `""`, 1),
+		"a bad quote":      strings.Replace(string(whole), `"/etc/motd"`, `"/etc`, 1),
+	} {
+		if r, got := Parse([]byte(content)); got != Damaged || r != (Record{}) {
+			t.Errorf("%s: content %d, %+v", claim, got, r)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(nil))
+	f.Add([]byte("4711\n"))
+	f.Add(fullRecord().Bytes())
+	gated := fullRecord()
+	gated.Job, gated.Patience, gated.Slots = process.Identity{PID: 7, Start: 8}, time.Second, 2
+	f.Add(gated.Bytes())
+	f.Add(bytes.Replace(gated.Bytes(), []byte("job.pid=7\n"), []byte("job.pid=0\n"), 1))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		r, kind := Parse(content)
+		switch kind {
+		case Empty:
+			if len(content) > 0 {
+				t.Fatalf("%q passes for empty", content)
+			}
+		case Damaged:
+			if r != (Record{}) {
+				t.Fatalf("%q is damaged and says %+v", content, r)
+			}
+		case PIDOnly:
+			if (r != Record{Owner: process.Identity{PID: r.Owner.PID}}) || r.Owner.PID <= 0 {
+				t.Fatalf("%q says %+v", content, r)
+			}
+		case Full:
+			again, kind := Parse(r.Bytes())
+			if kind != Full || again != r || r.Owner.PID <= 0 {
+				t.Fatalf("%q: %+v came back as %+v", content, r, again)
+			}
+		}
+	})
+}
+
+func FuzzMemory(f *testing.F) {
+	f.Add([]byte("started=2026-11-21T03:00:00.123456789Z\n"))
+	f.Add([]byte("runs=5\nmean=3.5\n"))
+	f.Add(Memory{Atom: motd, Started: time.Unix(1, 2), other: []string{"k=v"}}.Bytes())
+	f.Fuzz(func(t *testing.T, content []byte) {
+		m, err := ParseMemory(content)
+		if err != nil {
+			return
+		}
+		text := m.Bytes()
+		again, err := ParseMemory(text)
+		if err != nil || again.Atom != m.Atom || !again.Started.Equal(m.Started) || !bytes.Equal(again.Bytes(), text) {
+			t.Fatalf("%q: %+v came back as %+v (%v)", content, m, again, err)
+		}
+	})
+}
+func TestTheRecordIsThesePlainLines(t *testing.T) {
+	r := fullRecord()
+	r.Token = "0123456789abcdef0123456789abcdef"
+	const head = "4711\ntoken=0123456789abcdef0123456789abcdef\nformat=1\n" +
+		"program=\"cfengine.conf\"\nhost=\"dax\"\noperator=\"editfile\"\noperand=\"/etc/motd\"\n" +
+		"uid=1000\npgid=4711\nstart=99\nboot=b\nmachine=m\npidns=1\ntimens=2\nsession=0\ninode=0\n"
+	if got, want := string(r.Bytes()), head+"boottime=1h0m0s\nif_elapsed=0s\nexpire_after=2h\nend=\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	r.Owner.SID, r.Owner.Inode = 4000, 77
+	r.Job = process.Identity{PID: 4712, Start: 100, PGID: 4712, UID: 1001, Boot: "b", Machine: "m", PIDNS: 1, TimeNS: 2, SID: 4000, Inode: 78}
+	r.Supervised, r.FromStart, r.Shared, r.Learn, r.Patience, r.Slots, r.Asked = true, true, true, true, time.Second, 1, 90*time.Second
+	full := strings.Replace(head, "session=0\ninode=0\n", "session=4000\ninode=77\n", 1) +
+		"job.pid=4712\njob.uid=1001\njob.pgid=4712\njob.start=100\njob.boot=b\njob.machine=m\njob.pidns=1\njob.timens=2\njob.session=4000\njob.inode=78\n" +
+		"boottime=1h0m0s\nasked=1m30s\nif_elapsed=0s\nexpire_after=2h\nsupervised=yes\nfrom_start=yes\nshared=yes\nlearn=yes\npatience=1s\nslots=1\nend=\n"
+	if got := string(r.Bytes()); got != full {
+		t.Errorf("got\n%s\nwant\n%s", got, full)
+	}
+	if got, content := Parse([]byte(full)); content != Full || got != r {
+		t.Errorf("content %d, %+v", content, got)
+	}
+}
+
+func edited(key, value string) []byte {
+	r := fullRecord()
+	r.Job, r.Patience, r.Slots = r.Owner, time.Second, 3
+	var b strings.Builder
+	for line := range strings.Lines(string(r.Bytes())) {
+		switch has, _, _ := strings.Cut(line, "="); {
+		case has != key:
+			b.WriteString(line)
+		case value != "":
+			b.WriteString(key + "=" + value + "\n")
+		}
+	}
+	return []byte(b.String())
+}
+
+func TestOneBadValueDamagesTheRecord(t *testing.T) {
+	const above31, above32, above64 = "2147483648", "4294967296", "18446744073709551616"
+	for key, bad := range map[string][]string{
+		"uid": {"x", "-1", above32}, "pgid": {"x", "-1", above31}, "start": {"x", above64}, "pidns": {"x", above64}, "timens": {"x", above64},
+		"session": {"x", above31}, "inode": {"x", above64}, "job.pid": {"x", above31}, "job.uid": {"x"}, "job.session": {"x"},
+		"slots": {"x", above31}, "patience": {"x", "1"}, "boottime": {"x", "1"}, "if_elapsed": {"x"}, "expire_after": {"x"},
+		"program": {"x", `"`, `""`}, "operand": {"x", `""`}, "format": {"2"},
+	} {
+		for _, value := range bad {
+			if _, content := Parse(edited(key, value)); content != Damaged {
+				t.Errorf("%s=%s: content %d", key, value, content)
+			}
+		}
+	}
+	for _, key := range []string{"token", "format", "host", "operator", "operand", "uid", "pgid", "start", "boot", "machine", "pidns", "timens", "boottime", "if_elapsed", "expire_after", "end", "job.uid"} {
+		if _, content := Parse(edited(key, "")); content != Damaged {
+			t.Errorf("without %s: content %d", key, content)
+		}
+	}
+	for key, value := range map[string]string{"uid": "4294967295", "pgid": "2147483647", "start": "18446744073709551615", "session": "2147483647", "job.pid": "2147483647", "slots": "2147483647"} {
+		if _, content := Parse(edited(key, value)); content != Full {
+			t.Errorf("%s=%s: content %d", key, value, content)
+		}
+	}
+}
+
+func TestAPidHas31Bits(t *testing.T) {
+	for text, want := range map[string]Content{
+		"1\n": PIDOnly, "2147483647\n": PIDOnly, " 12\t\n": PIDOnly,
+		"2147483648\n": Damaged, "0\n": Damaged, "-1\n": Damaged, "x\n": Damaged, "12": Damaged, "\nend=\n": Damaged,
+	} {
+		if _, content := Parse([]byte(text)); content != want {
+			t.Errorf("%q: content %d, want %d", text, content, want)
+		}
+	}
+}
+
+func TestWhatEarlierVersionsDidNotRecordIsNotKnown(t *testing.T) {
+	if r, content := Parse(edited("session", "")); content != Full || r.Owner.SID != process.Unrecorded {
+		t.Errorf("without session: content %d, %+v", content, r.Owner)
+	}
+	if r, content := Parse(edited("inode", "")); content != Full || r.Owner.Inode != 0 {
+		t.Errorf("without inode: content %d, %+v", content, r.Owner)
+	}
+}
+
+func TestAKeyOfALaterVersionIsSkipped(t *testing.T) {
+	want := fullRecord()
+	text := strings.Replace(string(want.Bytes()), "end=\n", "later=\"one\"\nend=\n", 1)
+	if got, content := Parse([]byte(text)); content != Full || got != want {
+		t.Errorf("content %d\n got %+v\nwant %+v", content, got, want)
+	}
+}
+
+func TestBothHalvesOfATokenAreRandom(t *testing.T) {
+	halves := map[string]bool{}
+	for range 100 {
+		token := NewToken()
+		halves[token[:16]], halves[token[16:]] = true, true
+	}
+	if len(halves) != 200 {
+		t.Errorf("%d of 200 halves differ", len(halves))
+	}
+}
+
+func TestOnlyAnEmptyMemoryIsEmpty(t *testing.T) {
+	for want, list := range map[bool][]Memory{
+		true:  {{}},
+		false: {{Atom: motd}, {Started: time.Unix(1, 0)}, {Learned: learn.State{Runs: 1}}, {other: []string{"a=b"}}},
+	} {
+		for _, m := range list {
+			if m.Empty() != want {
+				t.Errorf("%+v: empty is %v", m, !want)
+			}
+		}
+	}
+}
+
+// fullRecord is a full record with another token each time.
+func fullRecord() Record {
+	return Record{
+		Owner: process.Identity{PID: 4711, Start: 99, PGID: 4711, UID: 1000, Boot: "b", Machine: "m", PIDNS: 1, TimeNS: 2},
+		Token: NewToken(), Atom: motd, Boottime: time.Hour, ExpireAfter: 2 * time.Hour,
+	}
+}
+
+func TestEveryMemorySurvives(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var m Memory
+		if rapid.Bool().Draw(t, "identity") {
+			m.Atom = anyAtom(t)
+		}
+		if rapid.Bool().Draw(t, "started") {
+			m.Started = time.Unix(rapid.Int64Range(0, 1<<34).Draw(t, "s"), rapid.Int64Range(0, 1e9-1).Draw(t, "ns"))
+		}
+		m.other = rapid.SliceOfNDistinct(rapid.StringMatching(`k[a-z]{1,5}=[^\n]{0,20}`), 0, 4, func(line string) string {
+			key, _, _ := strings.Cut(line, "=")
+			return key
+		}).Draw(t, "other")
+		got, err := ParseMemory(m.Bytes())
+		if err != nil || got.Atom != m.Atom || !got.Started.Equal(m.Started) || !slices.Equal(got.other, m.other) {
+			t.Fatalf("%+v came back as %+v (%v)", m, got, err)
+		}
+	})
+}
+
+var motd = atom.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile", Operand: "/etc/motd"}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnAgeIsKnownInOneBootAndTimeNamespace(t *testing.T) {
+	here := process.Here()
+	if here.Boot == "" {
+		t.Skip("this system does not name its boots")
+	}
+	for claim, c := range map[string]struct {
+		change func(*process.Identity)
+		known  bool
+	}{
+		"here":                      {func(*process.Identity) {}, true},
+		"on another boot":           {func(id *process.Identity) { id.Boot = "earlier" }, false},
+		"on an unknown boot":        {func(id *process.Identity) { id.Boot = "" }, false},
+		"in another time namespace": {func(id *process.Identity) { id.TimeNS++ }, false},
+	} {
+		r := Record{Owner: here, Boottime: process.Boottime() - time.Hour}
+		c.change(&r.Owner)
+		age, known := r.Age()
+		if known != c.known || known && (age < time.Hour || age > time.Hour+time.Minute) {
+			t.Errorf("made %s: %v, %v", claim, age, known)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/process"
+)
+
+// How a script guards itself (adlock_guard). Its shell asks the helper (guard) for its
+// own command line, and then executes the helper (guarded) in its place: that takes the
+// lock and runs the script again, as a job. The second start has to know that it is
+// one, or it would do the same again, without end. So it is given a Marker, in the
+// environment, and believes it only where the lock that it names is held by its
+// parent, by a supervisor, and by that acquisition. Then
+//   - a marker that came down to another script, or that somebody made up, names no
+//     lock of that one's parent, and the script takes its own lock. Whoever holds such a
+//     lock may as well run the script unguarded;
+//   - a script whose lock was taken over between its two starts does not go on: it
+//     asks again, and finds the atom busy;
+//   - a supervisor killed in between leaves a second start with another parent, which
+//     asks again, and belongs to what holds the atom: busy;
+//   - a supervisor that holds the script's own atom (adlock run, by hand) needs no
+//     marker.
+
+// Marker names the acquisition under which a script was started again.
+type Marker struct {
+	Token string // "": any
+	File  string
+}
+
+// markerName is the variable by which the second start gets its marker.
+const markerName = "ADLOCK_GUARD"
+
+// MarkerOption is the marker as the option of a verb.
+func MarkerOption(to *Marker) config.Option {
+	return config.Option{Name: "marker", Env: markerName, Arg: "TOKEN FILE", Set: func(value string) error {
+		to.Token, to.File, _ = strings.Cut(value, " ")
+		return nil
+	}}
+}
+
+func (m Marker) entry() string { return markerName + "=" + m.Token + " " + m.File }
+
+// Holds tells whether the parent of the process child is the supervisor that holds
+// this lock. It is false for whatever cannot be read: the script then asks anew.
+func (m Marker) Holds(child int) bool {
+	file := atom.ParseFile(filepath.Base(m.File))
+	if !filepath.IsAbs(m.File) || file.Kind != atom.ActiveLock && file.Kind != atom.ReaderLock {
+		return false
+	}
+	dir, err := lockfile.Open(filepath.Dir(m.File))
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	lock, err := dir.Lock(file)
+	if err != nil {
+		return false
+	}
+	defer lock.Close()
+	parent, err := process.ParentOf(child)
+	return err == nil && lock.SupervisedBy(parent) && (m.Token == "" || m.Token == lock.Record.Token)
+}
+
+// Guarded is the verb by which adlock_guard puts a supervisor in the shell's place.
+// It wants options that name the atom, save the operand, then OPERAND, and the shell's
+// program and argument vector, each word of them as Encode has it.
+var Guarded = config.Verb{Name: "guarded", Run: guarded}
+
+func guarded(args []string) (int, error) {
+	if !config.SaysOwner(args) {
+		return 0, config.LibraryOnly("guarded")
+	}
+	r := newRun()
+	r.leaveQuit = fault.OnQuit()
+	var owner int
+	words, err := config.Parse(append(r.options(),
+		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&owner, 1, 1<<30)},
+		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&r.Request.WaitSince)}), args)
+	if err != nil {
+		return 0, err
+	}
+	if len(words) < 3 || owner != os.Getpid() { // executed, not started
+		return 0, config.LibraryOnly("guarded")
+	}
+	r.name = "" // of another lock: this one is the script's
+	if err := r.check(); err != nil {
+		return 0, err
+	}
+	a := &r.Request.Atom
+	a.Operand = words[0]
+	for i := range words {
+		words[i] = decode(words[i])
+	}
+	if *a, err = atom.New(a.Program, a.Host, a.Operator, a.Operand); err != nil {
+		return 0, err
+	}
+	if r.dryRun {
+		return r.sayVerdict()
+	}
+	r.guards = true
+	return r.supervised(command{name: a.Operand, path: words[1], args: words[2:], env: os.Environ()})
+}
+
+// marker names the lock that this process has taken.
+func (r *runArgs) marker(token string) Marker {
+	name := r.Request.Atom.Name()
+	file := name.ActiveLock()
+	if r.Request.Shared {
+		file = name.ReaderLock(os.Getpid())
+	}
+	return Marker{Token: token, File: filepath.Join(r.store, file)}
+}
+
+// Encode makes a word that every shell passes on as it is, whatever its bytes: yash
+// makes an empty one of what is no text in its locale.
+func Encode(word string) string {
+	text := strconv.QuoteToASCII(word)
+	if text == `"`+word+`"` && word != "" {
+		return word
+	}
+	return text
+}
+
+func decode(text string) string {
+	if word, err := strconv.Unquote(text); err == nil && text[0] == '"' {
+		return word
+	}
+	return text
+}

@@ -1,0 +1,479 @@
+// Package run is the verb `run`: it takes an atom with any locker, supervises the
+// job that holds it, and releases it. The helper and the locksmith share it.
+package run
+
+import (
+	"cmp"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/hook"
+	"adlock/lib/killer"
+	"adlock/lib/lockdir"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/runlog"
+	"adlock/lib/supervise"
+	"adlock/lib/sysfile"
+)
+
+// runArgs are what the options of run set.
+type runArgs struct {
+	config.Settings
+	exitDenied  int
+	name        string // names the lock, whatever the command; "": the command does
+	replace     bool
+	enforce     bool
+	wholeJob    bool
+	quietOK     bool
+	retryFailed bool
+	dryRun      bool
+	jitter      time.Duration
+	oncePer     time.Duration
+	store       string
+	open        Opener
+	leaveQuit   func() // once the supervisor listens to QUIT
+	guards      bool   // a script that guards itself, and is told by a Marker
+
+	saidName, saidOperand, saidReplace, saidEnforce config.Place
+}
+
+// command is what is run.
+type command struct {
+	name string // for messages
+	path string
+	args []string // the argument vector, its own name first
+	env  []string
+}
+
+// Opener opens the store at an address that is no lock directory's.
+type Opener func(address, host string, h *hook.Hook) (locker.Locker, error)
+
+func newRun() *runArgs {
+	return &runArgs{Settings: config.Defaults(), exitDenied: fault.StatusDenied}
+}
+
+// Options are the options of run, for the help.
+func Options() []config.Option { return newRun().options() }
+
+func (r *runArgs) options() []config.Option {
+	a := &r.Request.Atom
+	return append([]config.Option{
+		{Name: "name", Env: "ADLOCK_NAME", Arg: "NAME", Default: "the command names it", Help: "the lock's name, whatever the command and the directory: program " + atom.NamedProgram + ", operator " + atom.RunOperator + ", operand NAME", Set: config.Text(&r.name), Said: &r.saidName},
+		{Name: "program", Env: "ADLOCK_PROGRAM", Arg: "NAME", Default: "the command's base name", Help: "the program", Set: config.Text(&a.Program)},
+		{Name: "host", Env: "ADLOCK_HOST", Arg: "NAME", Default: "the node name", Help: "the host", Set: config.Text(&a.Host), Inherited: true},
+		{Name: "operator", Env: "ADLOCK_OPERATOR", Arg: "NAME", Default: atom.RunOperator, Help: "the operator", Set: config.Text(&a.Operator)},
+		{Name: "operand", Env: "ADLOCK_OPERAND", Arg: "NAME", Default: "the command line", Help: "the operand alone", Set: config.Text(&a.Operand), Said: &r.saidOperand},
+		{Name: "exit-denied", Alias: "E", Env: "ADLOCK_EXIT_DENIED", Arg: "N", Default: strconv.Itoa(r.exitDenied), Help: "exit with N when denied", Set: config.Number(&r.exitDenied, 0, 255)},
+		{Name: "replace", Env: "ADLOCK_REPLACE", Help: "end a running one at once and take its place: ExpireAfter 0", Set: config.Toggle(&r.replace), Said: &r.saidReplace},
+		{Name: "enforce", Env: "ADLOCK_ENFORCE", Help: "end the job at ExpireAfter without waiting for a newcomer (exit 124)", Set: config.Toggle(&r.enforce), Said: &r.saidEnforce},
+		{Name: "whole-job", Env: "ADLOCK_WHOLE_JOB", Help: "hold the atom until all that COMMAND started is gone, daemons too (Linux)", Set: config.Toggle(&r.wholeJob)},
+		{Name: "quiet-ok", Env: "ADLOCK_QUIET_OK", Help: "show the job's output only if it fails", Set: config.Toggle(&r.quietOK)},
+		{Name: "retry-failed", Env: "ADLOCK_RETRY_FAILED", Help: "a failed run does not count for IfElapsed", Set: config.Toggle(&r.retryFailed)},
+		{Name: "once-per", Env: "ADLOCK_ONCE_PER", Arg: "D", Help: "run once in each tick of D (as the host's clock has it when asked): for a crontab on many hosts", Set: config.Period(&r.oncePer)},
+		{Name: "jitter", Env: "ADLOCK_JITTER", Arg: "D", Help: "first wait a random time up to D", Set: config.Bounded(&r.jitter)},
+		{Name: "dry-run", Env: "ADLOCK_DRY_RUN", Help: "say the verdict and why; touch nothing", Set: config.Toggle(&r.dryRun)},
+		{Name: "store", Env: "ADLOCK_STORE", Arg: "URL", Help: config.StoreHelp, Set: config.Text(&r.store), Inherited: true},
+	}, r.Settings.Options()...)
+}
+
+// Verb is the verb run: it takes the atom, runs the command, releases. With open
+// nil, a store beyond this machine is for the locksmith, which then takes the
+// place of this process.
+func Verb(open Opener) config.Verb {
+	return config.Verb{
+		Name: "run", Does: "take the lock, run COMMAND, release the lock", Args: "[--] COMMAND [ARG...]",
+		Options: Options, More: more, Run: func(args []string) (int, error) { return run(open, args) },
+	}
+}
+
+func run(open Opener, args []string) (int, error) {
+	r := newRun()
+	r.open, r.leaveQuit = open, fault.OnQuit()
+	return r.run(args)
+}
+
+func (r *runArgs) run(args []string) (int, error) {
+	words, err := config.Parse(r.options(), args)
+	if err != nil {
+		return 0, err
+	}
+	if len(words) == 0 {
+		return 0, fault.New(fault.Usage, "run", "wants a COMMAND")
+	}
+	if r.wholeJob && !supervise.CanKeepWhole() {
+		return 0, fault.New(fault.Unavailable, "--whole-job", "cannot be kept here: only a Linux kernel gives a job's orphans to its supervisor")
+	}
+	if err := r.check(); err != nil {
+		return 0, err
+	}
+	if words[0] == "" {
+		return 0, fault.New(fault.Usage, "run", "wants a COMMAND, and the first word is empty")
+	}
+	r.Hook.Env = config.Environment(r.options())
+	path, missing := supervise.Find(words[0])
+	if err := r.nameAtom(words); err != nil {
+		return 0, cmp.Or(missing, err)
+	}
+	if missing != nil {
+		r.recordMissing(missing)
+		return 0, meant(words, missing)
+	}
+	if config.IsRemote(r.store) && r.open == nil {
+		return 0, config.Become(config.Locksmith, "for a store beyond this machine", "run", args)
+	}
+	if r.dryRun {
+		return r.sayVerdict()
+	}
+	return r.supervised(command{words[0], path, words, config.Environment(append(r.options(), MarkerOption(nil)))})
+}
+
+// recordMissing has the runlog tell that the command cannot be run: nobody may be
+// there to see it. The error itself is said and is the status, whatever becomes of that.
+func (r *runArgs) recordMissing(missing error) {
+	path, err := config.DirOf(r.store)
+	if err != nil || r.dryRun {
+		return
+	}
+	log, err := config.RunlogOf(path, atom.Canonify(r.Request.Atom.Host))
+	if err != nil {
+		return
+	}
+	k, err := lockdir.Open(path, log)
+	if err != nil {
+		return
+	}
+	defer k.Dir.Close()
+	r.Request.Owner.PID = os.Getpid()
+	k.Hook = r.Hook
+	k.Missing(&r.Request, fault.StatusOf(missing), missing)
+}
+
+// check refuses options that contradict each other, where they were said in one place;
+// and the tick is that of now.
+func (r *runArgs) check() error {
+	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Figure(), r.oncePer)
+	for _, err := range []error{r.checkName(), r.checkReplace(), r.checkEnforce()} {
+		if err != nil {
+			return err
+		}
+	}
+	return r.Settings.Check()
+}
+
+// checkName leaves one of --name and --operand.
+func (r *runArgs) checkName() error {
+	a := &r.Request.Atom
+	if r.name != "" && a.Operand != "" {
+		switch {
+		case r.saidName > r.saidOperand:
+			a.Operand = ""
+		case r.saidName < r.saidOperand:
+			r.name = ""
+		default:
+			return fault.New(fault.Usage, "--name", "cannot go with --operand (nor ADLOCK_NAME with ADLOCK_OPERAND)")
+		}
+	}
+	if r.name != "" && r.Request.Slots > 0 && a.Program == "" {
+		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: with --name it wants --program")
+	}
+	return nil
+}
+
+// checkReplace leaves one of --replace and an ExpireAfter other than 0.
+func (r *runArgs) checkReplace() error {
+	limits, auto := &r.Request.Limits, &r.Request.Auto
+	other := auto.ExpireAfter || limits.Explicit && limits.ExpireAfter != 0
+	switch {
+	case !r.replace || other && r.saidReplace < r.SaidExpireAfter:
+		return nil
+	case other && r.saidReplace == r.SaidExpireAfter:
+		return fault.New(fault.Usage, "--replace", "is ExpireAfter 0, and cannot go with another (--expire-after, ADLOCK_EXPIRE_AFTER)")
+	}
+	limits.ExpireAfter, limits.Explicit, auto.ExpireAfter = 0, true, false
+	r.SaidExpireAfter = r.saidReplace
+	return nil
+}
+
+// checkEnforce leaves one of --enforce and ExpireAfter 0.
+func (r *runArgs) checkEnforce() error {
+	limits := &r.Request.Limits
+	if !r.enforce || r.Request.Auto.ExpireAfter || limits.ExpireAfter != 0 {
+		return nil
+	}
+	switch {
+	case r.saidEnforce > r.SaidExpireAfter:
+		limits.ExpireAfter, limits.Explicit = policy.DefaultExpireAfter, false
+	case r.saidEnforce < r.SaidExpireAfter:
+		r.enforce = false
+	default:
+		return fault.New(fault.Usage, "--enforce", "cannot go with --replace, which is ExpireAfter 0: the job would end at once")
+	}
+	return nil
+}
+
+// nameAtom fills in what the options left open. With --name nothing of the command
+// is left in the lock's name. A command that is no absolute path means another
+// thing in another directory: `make` in two projects is two atoms.
+func (r *runArgs) nameAtom(command []string) (err error) {
+	a := &r.Request.Atom
+	if r.name != "" {
+		a.Operand = r.name
+	}
+	if a.Program == "" && r.name != "" {
+		a.Program = atom.NamedProgram
+	}
+	if a.Program == "" {
+		a.Program = filepath.Base(command[0])
+	}
+	if a.Host == "" {
+		if a.Host, err = config.Host(); err != nil {
+			return err
+		}
+	}
+	if a.Operator == "" {
+		a.Operator = atom.RunOperator
+	}
+	if a.Operand == "" {
+		a.Operand = strings.Join(command, " ")
+		if !filepath.IsAbs(command[0]) {
+			here, err := os.Getwd()
+			if err != nil {
+				return fault.Wrap("working directory", err)
+			}
+			a.Operand = here + " " + a.Operand
+		}
+	}
+	*a, err = atom.New(a.Program, a.Host, a.Operator, a.Operand)
+	return err
+}
+
+// supervised holds the atom while the job runs. The order is supervise's: what
+// holds the atom must be there before the lock names it.
+func (r *runArgs) supervised(c command) (int, error) {
+	k, err := r.locker()
+	if err != nil {
+		return 0, err
+	}
+	end := make(chan time.Duration, 1)
+	r.Request.End = end
+	plan := supervise.Job{
+		Command: c.name, Path: c.path, Args: c.args, Env: c.env, QuietOK: r.quietOK, WholeJob: r.wholeJob, End: end,
+		Enforce: r.enforce, ExpireAfter: r.Request.Limits.ExpireAfter, Pause: r.Request.Pause,
+		Observe: func(s killer.Signalled) { k.RecordSignal(&r.Request, s) },
+	}
+	plan.Cancelled = r.cancelled(k)
+	var token string // of the acquisition, once there is one
+	r.recordJob(k, &plan, &token)
+	job, err := supervise.Prepare(plan)
+	r.leaveQuit() // it listens by now
+	if err != nil {
+		return 0, fault.Wrap(c.name, err)
+	}
+	if r.jitter > 0 {
+		r.pass(rand.N(r.jitter))
+	}
+	outcome, err := r.acquire(k, job)
+	if err != nil || outcome.Verdict != locker.Acquired {
+		job.Cancel()
+		return r.denied(outcome, err)
+	}
+	token = outcome.Token
+	if r.Request.Auto.ExpireAfter && outcome.ExpireAfter > 0 {
+		job.ExpireAfter(outcome.ExpireAfter)
+	}
+	if outcome.Fence != "" {
+		job.Export("ADLOCK_FENCE=" + outcome.Fence)
+	}
+	if r.guards {
+		job.Export(r.marker(token).entry())
+	}
+	r.Hook.Hold()
+	result, err := job.Run()
+	report(c.name, err)
+	if result.Alive && !linger(k, err) { // what lives of the job keeps the lock
+		report(c.name, job.Show(result))
+		r.Hook.LetGo()
+		r.tellStuck(token, err)
+		return fault.StatusNotPermitted, nil
+	}
+	r.Hook.LetGo()
+	released := k.Release(locker.ReleaseRequest{
+		Name: r.Request.Atom.Name(), Token: outcome.Token, PID: os.Getpid(),
+		Status: runlog.Some(result.Status), Signal: sysfile.SignalName(result.Signal), Expired: result.Expired,
+		NoStamp: !result.Started || r.retryFailed && result.Status != 0, Tick: r.Request.Tick,
+	})
+	if config.Aloud(released) {
+		report(c.name, released)
+	}
+	report(c.name, job.Show(result))
+	return result.Status, nil
+}
+
+// tellStuck tells the hook that the job was to be ended and could not be.
+func (r *runArgs) tellStuck(token string, why error) {
+	a := r.Request.Atom
+	r.Hook.Tell(nil, hook.Event{Kind: hook.Stuck, Text: locker.Title(a) + ": stuck: " + why.Error(), Event: runlog.Event{
+		Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand, PID: r.Request.Owner.PID, Token: token,
+	}})
+}
+
+// cancelled writes down that a signal ended this process before the job began: while the
+// jitter passed, nothing else would tell of the run.
+func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
+	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
+	began := process.Boottime()
+	return func(sig syscall.Signal) {
+		line.Clear() // which it does itself, but may not before this process is gone
+		k.Cancelled(&asked, sysfile.SignalName(sig), process.Boottime()-began)
+	}
+}
+
+// pass lets the jitter pass.
+func (r *runArgs) pass(jitter time.Duration) {
+	end := time.Now().Add(jitter)
+	r.Request.Line.Show(func() string {
+		return locker.Title(r.Request.Atom) + ": starts in " + locker.Seconds(time.Until(end)) + " (--jitter)"
+	})
+	defer r.Request.Line.Clear()
+	time.Sleep(jitter)
+}
+
+// recordJob has the job's processes written into the lock with that token.
+func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string) {
+	name := r.Request.Atom.Name()
+	plan.Begun = func(command process.Identity) error {
+		record := func() error { return k.RecordCommand(name, *token, command) }
+		err := record()
+		if !errors.Is(err, locker.ErrGuarded) {
+			return err
+		}
+		go func() { // beside the job, which is not to wait for a newcomer
+			for errors.Is(err, locker.ErrGuarded) {
+				err = record()
+			}
+			report(plan.Command, err)
+		}()
+		return nil
+	}
+	plan.Record = func(members []process.Identity) error {
+		err := k.RecordMembers(name, *token, members)
+		if errors.Is(err, locker.ErrGuarded) {
+			return supervise.ErrBeingEnded
+		}
+		return err
+	}
+	plan.BeingEnded = func() bool {
+		// What cannot be asked cannot be released either: the lock stays.
+		ending, err := k.BeingEnded(name, *token)
+		return err == nil && ending
+	}
+}
+
+// report says what went wrong after the job was started: its status is its own.
+func report(object string, err error) {
+	if err != nil {
+		fault.Report(fault.Wrap(object, err))
+	}
+}
+
+func (r *runArgs) locker() (locker.Locker, error) {
+	if config.IsRemote(r.store) {
+		return r.open(r.store, r.Request.Atom.Host, r.Hook)
+	}
+	path, err := config.DirOf(r.store)
+	if err != nil {
+		return nil, err
+	}
+	log, err := config.RunlogOf(path, atom.Canonify(r.Request.Atom.Host))
+	if err != nil {
+		return nil, err
+	}
+	k, err := lockdir.Open(path, log)
+	if err == nil {
+		k.Hook = r.Hook
+	}
+	return k, err
+}
+
+// acquire takes the atom for this process and the job that waits at its gate.
+func (r *runArgs) acquire(k locker.Locker, job *supervise.Supervisor) (outcome locker.Outcome, err error) {
+	if r.Request.Owner, err = process.Of(os.Getpid()); err != nil {
+		return outcome, fault.Wrap("own process", err)
+	}
+	if r.Request.Job, err = job.Identity(); err != nil {
+		return outcome, fault.Wrap("gate", err)
+	}
+	r.Request.Supervised = true
+	if r.enforce { // newcomers are to leave the ending to this supervisor: policy.Expiry
+		r.Request.Patience = 4 * r.Request.Pause
+	}
+	return k.Take(r.Request)
+}
+
+func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	dir, err := config.DirOf(r.store)
+	if err != nil {
+		return 0, err
+	}
+	r.Remote = config.IsRemote(r.store)
+	r.Tell(outcome, dir)
+	return r.exitDenied, nil
+}
+
+// sayVerdict is --dry-run.
+func (r *runArgs) sayVerdict() (int, error) {
+	granted, reason, where, err := r.verdict()
+	if err != nil {
+		return 0, err
+	}
+	if why := r.Request.Explanation(); why != "" {
+		reason += "\n" + why
+	}
+	for _, warning := range r.warnings() {
+		if warning != "" {
+			reason += "\nwarning: " + warning
+		}
+	}
+	reason += "\nlock: " + where
+	if !granted {
+		return r.exitDenied, config.PrintLine(reason)
+	}
+	return fault.StatusOK, config.PrintLine(reason)
+}
+
+// alone warns of ticks that other hosts know nothing of.
+func (r *runArgs) alone() string {
+	node, err := sysfile.NodeName()
+	switch {
+	case !r.Request.Tick.Asked() || err != nil:
+		return ""
+	case !config.IsRemote(r.store):
+		return "--once-per counts on this host alone: a --store is for several"
+	case r.Request.Atom.Host == node:
+		return "--once-per counts on this host alone: the atom is of " + node + ", and --host names one for several"
+	}
+	return ""
+}
+
+// warnings are about the limits of the request; "" is none.
+func (r *runArgs) warnings() []string {
+	warnings := []string{r.Request.Limits.Warning(), r.alone()}
+	if dir, err := config.DirOf(r.store); err == nil {
+		warnings = append(warnings, r.Skipping(dir))
+	}
+	return warnings
+}

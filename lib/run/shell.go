@@ -1,0 +1,193 @@
+package run
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"adlock/lib/config"
+	"adlock/lib/cronline"
+	"adlock/lib/fault"
+	"adlock/lib/invocation"
+	"adlock/lib/learn"
+	"adlock/lib/supervise"
+)
+
+// The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line of a
+// crontab (SHELL=) puts all below it under `run`. The job is COMMAND, byte for byte, run
+// by a shell of its own: what is quoted, piped, redirected or read stays that shell's
+// business, and cron's. Whatever is no job of a crontab, since SHELL is inherited and
+// means a shell to everybody, goes to that shell as well, and is not locked. In the job
+// SHELL is set back to it, for the programs that the job starts.
+
+// The job's own shell: the variable that names it, and which it is where none does.
+const (
+	shellVariable = "ADLOCK_SHELL"
+	defaultShell  = "/bin/sh"
+)
+
+// shellMark is how sh/shell begins, which hands over to the verb. As the job's own shell
+// it would do that again, without end.
+const shellMark = "#!/bin/sh\n# adlock's shell for crontabs"
+
+// Shell is the verb shell.
+func Shell() config.Verb {
+	return config.Verb{
+		Name: "shell", Does: "run a line of a crontab under its own lock, as its SHELL", Args: "-c COMMAND [ARG...]",
+		More: moreOfShell, Run: shell,
+	}
+}
+
+func moreOfShell() []config.List {
+	return []config.List{
+		{Title: "in a crontab", Lines: [][2]string{
+			{"SHELL=" + installedShell(), "the shell that is installed with adlock: each line below runs under its lock"},
+			{": NAME ;", "at the beginning of a command names the lock; else the command does"},
+			{": NAME ADLOCK_X=VALUE... ;", "and sets options of run, as lines ADLOCK_X=VALUE of the crontab do for all"},
+		}},
+		{Title: "environment", Lines: [][2]string{
+			{shellVariable, "the shell that runs COMMAND (default " + defaultShell + ")"},
+			{"ADLOCK_EXPIRE_AFTER", "the next start ends a job that has run so long (default auto: what its runs have taught; never, until " +
+				strconv.Itoa(learn.Enough) + " have succeeded)"},
+			{"ADLOCK_...", "the other options of run, with its defaults: adlock run --help"},
+		}},
+	}
+}
+
+// installedShell is where the shell for crontabs was installed with this program.
+func installedShell() string {
+	self, err := os.Executable()
+	path := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib/adlock/shell")
+	if err != nil || !isThis(path) {
+		return "PATH"
+	}
+	return path
+}
+
+func shell(args []string) (int, error) {
+	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+		return 0, config.ErrHelp
+	}
+	if len(args) < 2 || args[0] != "-c" {
+		return becomeShell(args)
+	}
+	l, err := cronline.Parse(args[1])
+	if err != nil {
+		return 0, err
+	}
+	if l.Unlocked {
+		return becomeShell(args)
+	}
+	if err := set(l.Settings); err != nil {
+		return 0, err
+	}
+	own, err := ownShell()
+	if err != nil {
+		return 0, err
+	}
+	r := newRun()
+	r.leaveQuit, r.Request.Auto.Wary, r.InScript = fault.OnQuit(), true, true
+	return r.run(slices.Concat(optionsOf(l, args[2:]), []string{"--", own}, args))
+}
+
+// set puts the settings of a line into the environment, where they prevail over those
+// of the whole crontab.
+func set(settings []string) error {
+	names := SettingsOfLine()
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s, "=")
+		if !slices.Contains(names, name) {
+			return fault.New(fault.Usage, name, config.UnknownText("setting", name, "", names)+" (adlock run --help lists them)")
+		}
+		if err := os.Setenv(name, value); err != nil {
+			return fault.Wrap(name, err)
+		}
+	}
+	return nil
+}
+
+// SettingsOfLine are the variables that a line of a crontab may set.
+func SettingsOfLine() []string {
+	names := []string{shellVariable}
+	for _, line := range environment {
+		names = append(names, line[0])
+	}
+	for _, o := range Options() {
+		names = append(names, o.Env)
+	}
+	return names
+}
+
+// optionsOf are the options of run for a line, and for words that follow its command.
+func optionsOf(l cronline.Line, more []string) (options []string) {
+	switch {
+	case l.Name != "":
+		options = append(options, "--name="+l.Name)
+	case os.Getenv("ADLOCK_NAME") == "":
+		options = append(options, "--name="+strings.Join(append([]string{l.Text}, more...), " "))
+	}
+	if os.Getenv("ADLOCK_EXPIRE_AFTER") == "" && !isOn("ADLOCK_REPLACE") {
+		options = append(options, "--expire-after="+unsaid())
+	}
+	return options
+}
+
+// unsaid is ExpireAfter where nobody has said how long a job may take: what its runs
+// have taught. (A store beyond this machine remembers no lessons.)
+func unsaid() string {
+	if config.IsRemote(os.Getenv("ADLOCK_STORE")) {
+		return "never"
+	}
+	return "auto"
+}
+
+func isOn(name string) (on bool) {
+	_ = config.Toggle(&on)(os.Getenv(name)) // what is wrong with it is said where it is read
+	return on
+}
+
+// becomeShell has the job's own shell take the place of this process.
+func becomeShell(args []string) (int, error) {
+	own, err := ownShell()
+	if err != nil {
+		return 0, err
+	}
+	if _, err := supervise.Find(own); err != nil {
+		return 0, err
+	}
+	err = syscall.Exec(own, append([]string{own}, args...), os.Environ())
+	return 0, &fault.Error{Kind: fault.NotRunnable, Object: own, Err: err}
+}
+
+// ownShell returns the job's own shell, and sets the environment as it is to see it.
+func ownShell() (string, error) {
+	own := cmp.Or(os.Getenv(shellVariable), defaultShell)
+	switch {
+	case !filepath.IsAbs(own):
+		return "", fault.New(fault.Usage, shellVariable, strconv.Quote(own)+" is no absolute path")
+	case isThis(own):
+		return "", fault.New(fault.Usage, shellVariable, strconv.Quote(own)+" is adlock's: want the shell that is to run the job, such as /bin/bash")
+	}
+	return own, errors.Join(os.Setenv("SHELL", own), os.Unsetenv(shellVariable))
+}
+
+// isThis tells whether the file is this program, or the script that starts it so.
+func isThis(path string) bool {
+	if self, err := os.Executable(); err == nil && invocation.SameFile(self, path) {
+		return true
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	head := make([]byte, len(shellMark))
+	_, err = io.ReadFull(file, head)
+	return err == nil && string(head) == shellMark
+}

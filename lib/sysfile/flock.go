@@ -1,0 +1,41 @@
+package sysfile
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How long Flock pauses before it tries again: at first as long as those take who
+// hold a lock for a few system calls, then longer, so that a long wait costs little.
+const (
+	flockLeast = time.Millisecond
+	flockMost  = 4 * time.Millisecond
+)
+
+// Flock takes flock(2) of the open file fd, unix.LOCK_SH or unix.LOCK_EX, and
+// tries for at most wait, once where that is 0: EWOULDBLOCK where somebody else
+// has it until then. (The call has no timeout of its own, and a signal to cut it
+// short would be the whole process's.) It is let go with the last descriptor of
+// this open file.
+//
+// To take LOCK_EX through a file that has LOCK_SH is no use: a conversion that
+// fails loses the lock (flock(2)).
+func Flock(fd, how int, wait time.Duration) error {
+	deadline := time.Now().Add(wait)
+	for pause := flockLeast; ; pause = min(2*pause, flockMost) {
+		err := Retry(func() error { return unix.Flock(fd, how|unix.LOCK_NB) })
+		left := time.Until(deadline)
+		if err != unix.EWOULDBLOCK || left <= 0 {
+			return err
+		}
+		// Jitter, or those who wait for each other would wake together.
+		time.Sleep(min(left, pause/2+rand.N(pause)))
+	}
+}
+
+// Unlock lets the flock of an open file go.
+func Unlock(fd int) error {
+	return Retry(func() error { return unix.Flock(fd, unix.LOCK_UN) })
+}

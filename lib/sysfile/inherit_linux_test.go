@@ -1,0 +1,142 @@
+package sysfile
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// makers open descriptors that no child may have.
+func makers(t *testing.T) map[string]func() ([]int, error) {
+	file := filepath.Join(t.TempDir(), "file")
+	return map[string]func() ([]int, error){
+		"SocketPair": func() ([]int, error) { ours, theirs, err := SocketPair(); return []int{ours, theirs}, err },
+		"Socket":     func() ([]int, error) { fd, err := Socket(); return []int{fd}, err },
+		"Openat": func() ([]int, error) {
+			fd, err := Openat(unix.AT_FDCWD, file, unix.O_WRONLY|unix.O_CREAT, 0o600)
+			return []int{fd}, err
+		},
+		"Open": func() ([]int, error) { fd, err := Open("/dev/null", unix.O_RDWR); return []int{fd}, err },
+	}
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+func TestNoChildInheritsADescriptor(t *testing.T) {
+	for name, open := range makers(t) {
+		fds, err := open()
+		must(t, err)
+		theirs := descriptorsOfAChild(t)
+		for _, fd := range fds {
+			if strings.Contains(theirs, " "+strconv.Itoa(fd)+" ") {
+				t.Errorf("%s: %d is among the child's descriptors:%s", name, fd, theirs)
+			}
+		}
+		closeAll(fds)
+	}
+}
+
+// descriptorsOfAChild lists those beside the one that lists them, " 0 1 2 ".
+// Started by ForkExec: package exec passes on nothing of its own accord.
+func descriptorsOfAChild(t *testing.T) string {
+	t.Helper()
+	read, write, err := os.Pipe()
+	must(t, err)
+	defer read.Close()
+	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", `for f in /proc/$$/fd/*; do printf ' %s ' "${f##*/}"; done`},
+		&syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, write.Fd(), 2}})
+	must(t, err)
+	must(t, write.Close())
+	list := make([]byte, 4096)
+	text := ""
+	for {
+		n, err := read.Read(list)
+		text += string(list[:n])
+		if err != nil {
+			break
+		}
+	}
+	status, err := Wait(pid)
+	if err != nil || status != 0 || !strings.Contains(text, " 1 ") {
+		t.Fatalf("the child: %v, %v, descriptors %q", status, err, text)
+	}
+	return text
+}
+
+// A child forked between making a socket and marking it would keep it.
+func TestSocketsAreMadeWhileNobodyForks(t *testing.T) {
+	for _, name := range []string{"SocketPair", "Socket"} {
+		open := makers(t)[name]
+		done := make(chan []int, 1)
+		failed := make(chan error, 1)
+		syscall.ForkLock.Lock() // as ForkExec does
+		go func() {
+			fds, err := open()
+			failed <- err
+			done <- fds
+		}()
+		eventually(t, name+" waits for the fork", func() bool { return len(done) > 0 || waits("sync.(*RWMutex).RLock", "sysfile."+name+"(") })
+		if len(done) > 0 {
+			t.Errorf("%s did not wait for the fork", name)
+		}
+		syscall.ForkLock.Unlock()
+		must(t, within(t, failed))
+		closeAll(within(t, done))
+	}
+}
+
+func TestASocketPairIsConnected(t *testing.T) {
+	ours, theirs, err := SocketPair()
+	must(t, err)
+	defer closeAll([]int{ours, theirs})
+	say(t, theirs, "word")
+	var got [8]byte
+	n, err := Read(ours, got[:])
+	if err != nil || string(got[:n]) != "word" {
+		t.Errorf("%v, read %q", err, got[:n])
+	}
+}
+
+func TestASocketCanBeListenedAt(t *testing.T) {
+	t.Chdir(t.TempDir())
+	listener, err := Socket()
+	must(t, err)
+	caller, err := Socket()
+	must(t, err)
+	defer closeAll([]int{listener, caller})
+	must(t, unix.Bind(listener, &unix.SockaddrUnix{Name: "socket"}))
+	must(t, unix.Listen(listener, 1))
+	must(t, unix.Connect(caller, &unix.SockaddrUnix{Name: "socket"}))
+}
+
+func TestWithoutDescriptorsThereIsNoSocket(t *testing.T) {
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	none := unix.Rlimit{Cur: 0, Max: limit.Max}
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &none))
+	_, _, pair := SocketPair()
+	_, one := Socket()
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	if pair != unix.EMFILE || one != unix.EMFILE {
+		t.Errorf("a pair: %v, a socket: %v, want EMFILE", pair, one)
+	}
+}
+
+func TestTheNodeNameIsThatOfUname(t *testing.T) {
+	want, err := exec.Command("uname", "-n").Output()
+	must(t, err)
+	got, err := NodeName()
+	if err != nil || got+"\n" != string(want) {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+}

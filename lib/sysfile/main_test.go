@@ -1,0 +1,52 @@
+package sysfile
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// soon is how long a test waits for what has to happen.
+const soon = 30 * time.Second
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// within returns what comes on the channel.
+func within[T any](t *testing.T, c <-chan T) T {
+	t.Helper()
+	var got T
+	select {
+	case got = <-c:
+	case <-time.After(soon):
+		t.Fatal("nothing has come in " + soon.String())
+	}
+	return got
+}
+
+// eventually waits until the claim is true.
+func eventually(t *testing.T, claim string, holds func() bool) {
+	t.Helper()
+	for until := time.Now().Add(soon); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("not within " + soon.String() + ": " + claim)
+		}
+	}
+}
+
+// waits says whether some goroutine is inside both functions, by its stack.
+func waits(inner, outer string) bool {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for _, stack := range strings.Split(string(stacks), "\n\n") {
+		if strings.Contains(stack, inner) && strings.Contains(stack, outer) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,36 @@
+package sysfile
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Not every system has SOCK_CLOEXEC, and a child that is forked before the second
+// step would keep the descriptors. So both are taken while nobody forks.
+
+// SocketPair returns two connected stream sockets that no child inherits.
+func SocketPair() (ours, theirs int, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return -1, -1, err
+	}
+	unix.CloseOnExec(pair[0])
+	unix.CloseOnExec(pair[1])
+	return pair[0], pair[1], nil
+}
+
+// Socket returns a stream socket of this machine (AF_UNIX), neither bound nor
+// connected, that no child inherits.
+func Socket() (int, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return -1, err
+	}
+	unix.CloseOnExec(fd)
+	return fd, nil
+}

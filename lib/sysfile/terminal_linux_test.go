@@ -1,0 +1,56 @@
+package sysfile
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal returns one end of a terminal of its own.
+func terminal(t *testing.T) int {
+	t.Helper()
+	master := device(t, "/dev/ptmx")
+	must(t, unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0))
+	number, err := unix.IoctlGetInt(master, unix.TIOCGPTN)
+	must(t, err)
+	return device(t, "/dev/pts/"+strconv.Itoa(number))
+}
+
+func device(t *testing.T, path string) int {
+	t.Helper()
+	fd, err := Open(path, unix.O_RDWR|unix.O_NOCTTY)
+	must(t, err)
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+func TestOnlyATerminalIsATerminal(t *testing.T) {
+	if !IsTerminal(terminal(t)) {
+		t.Error("a terminal is none")
+	}
+	read, write, err := os.Pipe()
+	must(t, err)
+	defer read.Close()
+	defer write.Close()
+	for name, fd := range map[string]int{"a pipe": int(write.Fd()), "a device": device(t, "/dev/null"), "nothing": -1} {
+		if IsTerminal(fd) {
+			t.Errorf("%s is a terminal", name)
+		}
+	}
+}
+
+func TestATerminalTellsItsWidth(t *testing.T) {
+	fd := terminal(t)
+	if columns, is := Columns(fd); columns != 0 || !is {
+		t.Errorf("one without a size: %d, %v", columns, is)
+	}
+	must(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 132}))
+	if columns, is := Columns(fd); columns != 132 || !is {
+		t.Errorf("%d columns, %v, want 132", columns, is)
+	}
+	if columns, is := Columns(device(t, "/dev/null")); columns != 0 || is {
+		t.Errorf("of no terminal: %d, %v", columns, is)
+	}
+}

@@ -1,0 +1,382 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/process"
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// program is how a program in any language speaks with hold, here a shell: descriptor 8
+// leads to it, 9 from it. It leads a session, as a line of a crontab does.
+const program = `cd "$dir"; mkfifo in out
+"$adlock" hold --program=p --host=dax --operator=o $options x <in >out 8>&- 9<&- & hold=$!
+exec 8>in 9<out; rm in out; echo $hold >hold
+answer() { IFS= read -r line <&9; echo "$line"; }
+ended() { while IFS= read -r line <&9; do echo "$line"; done; wait $hold; echo "status $?"; }
+await() { n=0; until [ -e "$1" ]; do n=$((n + 1)); [ $n -lt 1200 ] || exit 99; sleep 0.05; done; }
+`
+
+// asker is such a program, and the atom that it asks for.
+type asker struct {
+	*testing.T
+	*helper.Atom
+	dir string
+}
+
+func newAsker(t *testing.T) *asker {
+	t.Helper()
+	return &asker{t, helper.NewAtom(t), helper.Dir(t)}
+}
+
+func (p *asker) command(options, script string) helper.Command {
+	return helper.Command{Args: []string{"sh", "-c", program + script}, Env: append(p.Env(), "dir="+p.dir, "options="+options)}
+}
+
+// says runs the program to its end, and wants it to have said that; TOKEN stands for any.
+func (p *asker) says(want, options, script string) {
+	p.Helper()
+	r := p.command(options, script).Run(p)
+	lines := strings.SplitAfter(r.Out, "\n")
+	for i, line := range lines {
+		if words := strings.Fields(line); len(words) == 2 && words[0] == "acquired" && len(words[1]) == 32 {
+			lines[i] = "acquired TOKEN\n"
+		}
+	}
+	if said := strings.Join(lines, ""); said != want || r.Err != "" {
+		p.Errorf("it said %q, want %q; errors %q", said, want, r.Err)
+	}
+}
+
+// starts starts the program, and waits until the file is there in its directory.
+func (p *asker) starts(options, script, file string) *helper.Process {
+	p.Helper()
+	process := p.command(options, script).Start(p)
+	helper.Eventually(p, file+" is there", func() bool {
+		if process.Ended() {
+			p.Fatalf("it ended: %s", process.Output())
+		}
+		return exists(filepath.Join(p.dir, file))
+	})
+	return process
+}
+
+// holds is the program that holds the atom, and touches `held`.
+const holds = "answer >answered; : >held; "
+
+func (p *asker) hold() int {
+	p.Helper()
+	text, err := os.ReadFile(filepath.Join(p.dir, "hold"))
+	if err != nil {
+		p.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		p.Fatal(err)
+	}
+	return pid
+}
+
+func (p *asker) free() {
+	p.Helper()
+	helper.Eventually(p, "the atom is free", func() bool { return !exists(p.Lock()) })
+}
+
+func (p *asker) gone(pid int) {
+	p.Helper()
+	helper.Eventually(p, "hold has ended", func() bool { return !helper.Alive(pid) })
+}
+
+func TestAProgramHoldsAnAtomUntilItSaysRelease(t *testing.T) {
+	p := newAsker(t)
+	p.says("acquired TOKEN\nowner\nbusy 75\nreleased\nstatus 0\nran\n", "", `
+		answer; read -r pid <"`+p.Lock()+`"; [ "$pid" != $$ ] || echo owner
+		$run -- true; echo busy $?
+		echo release 3 >&8; ended; $run -- echo ran`)
+	if log := p.Runlog(); !strings.Contains(log, "event=release") || !strings.Contains(log, "status=3") {
+		t.Errorf("the runlog: %s", log)
+	}
+}
+
+func TestTheEndOfInputReleases(t *testing.T) {
+	p := newAsker(t)
+	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; exec 8>&-; ended`)
+	if exists(p.Lock()) || !exists(p.Last()) {
+		t.Error("it was not released")
+	}
+}
+
+func TestADeniedProgramIsToldWhy(t *testing.T) {
+	p := newAsker(t)
+	p.Newcomer(t).Ran(t)
+	if r := p.command("--if-elapsed=1h", "ended").Run(t); !strings.HasPrefix(r.Out, "too-soon completed ") || !strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+	owner := p.Owner(t, "sleep 1000")
+	r := p.command("", "ended").Run(t)
+	if !strings.HasPrefix(r.Out, "busy running for ") || !strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+	if r := p.command("--verbose", "ended").Run(t); strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, "lock."+helper.AtomName+": busy") {
+		t.Errorf("verbose: %+v", r)
+	}
+	owner.Kill(t)
+	helper.KillSession(owner.PID)
+	p.says("acquired TOKEN\nreleased\nstatus 0\n", "--slots=1", `echo release >&8; ended`)
+	p.starts("--slots=1 --operator=other", holds+"await go", "held")
+	if r := p.command("--slots=1", "ended").Run(t); !strings.HasPrefix(r.Out, "full ") || !strings.HasSuffix(r.Out, "\nstatus 75\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestALineThatIsNotUnderstoodLosesNothing(t *testing.T) {
+	long := strings.Repeat("x", 10000)
+	for _, line := range []string{"rlease", "release now", "release 256", "release -1", "release 1 2", "", long} {
+		p := newAsker(t)
+		r := p.command("", `answer; echo '`+line+`' >&8; answer; $run -- true; echo busy $?; echo release >&8; ended`).Run(t)
+		said := strings.SplitAfter(r.Out, "\n")
+		if len(said) < 3 || !strings.HasPrefix(said[1], "error not understood: ") || strings.Join(said[2:], "") != "busy 75\nreleased\nstatus 0\n" {
+			t.Errorf("%.20q: %.500s", line, r.Out)
+		}
+	}
+}
+
+func TestTheLastLineNeedsNoEnd(t *testing.T) {
+	p := newAsker(t)
+	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; printf 'release 4' >&8; exec 8>&-; ended`)
+	if log := p.Runlog(); !strings.Contains(log, "status=4") {
+		t.Errorf("the runlog: %s", log)
+	}
+}
+
+// A newcomer that waits is woken by the death, and may be faster than hold.
+func TestAProgramThatEndsWithoutAWordReleasesInSilence(t *testing.T) {
+	for _, last := range []string{"", "echo release >&8"} {
+		p := newAsker(t)
+		for range 5 {
+			owner := p.starts("", holds+`await go; rm held go; `+last, "held")
+			hold := p.hold()
+			waits := strings.Count(p.Runlog(), "event=wait")
+			next := helper.Command{Args: []string{"sh", "-c", "$run --wait=20s -- echo ran"}, Env: p.Env()}.Start(t)
+			helper.Eventually(t, "another waits", func() bool { return strings.Count(p.Runlog(), "event=wait") > waits })
+			if err := os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			owner.Wait(t)
+			if status := next.Wait(t); status != 0 || next.Output() != "ran\n" || owner.Output() != "" {
+				t.Errorf("%q: status %d, %q; the program said %q", last, status, next.Output(), owner.Output())
+			}
+			p.gone(hold)
+		}
+		if strings.Contains(p.Runlog(), "event=lost") {
+			t.Errorf("the runlog: %s", p.Runlog())
+		}
+	}
+}
+
+// A child has inherited the end of the pipe, and lives: there is no end of input.
+func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
+	p := newAsker(t)
+	mark := p.Mark(t)
+	owner := p.starts("", holds+`env `+mark+` setsid sleep 1000 & await never`, "held")
+	hold := p.hold()
+	helper.Eventually(t, "the child has the pipe", func() bool { return len(helper.With(mark)) > 0 })
+	owner.Kill(t)
+	helper.KillSession(owner.PID) // what it ran in its own group
+	p.gone(hold)
+	p.free()
+	if len(helper.With(mark)) == 0 {
+		t.Error("the child was ended")
+	}
+}
+
+func TestWhatIsLeftOfTheGroupOfADeadProgramHoldsTheAtom(t *testing.T) {
+	p := newAsker(t)
+	mark := p.Mark(t)
+	owner := p.starts("", holds+`env `+mark+` sleep 1000 8>&- 9<&- & await never`, "held")
+	hold := p.hold()
+	helper.Eventually(t, "the child runs", func() bool { return len(helper.With(mark)) == 1 })
+	owner.Kill(t)
+	p.Newcomer(t).Denied(t)
+	if !helper.Alive(hold) || !exists(p.Lock()) {
+		t.Error("the atom was released")
+	}
+	helper.KillSession(owner.PID)
+	p.gone(hold)
+	p.free()
+	if log := p.Runlog(); strings.Count(log, "event=release") != 1 {
+		t.Errorf("the runlog: %s", log)
+	}
+}
+
+func TestAProgramKeepsItsAtomWhenHoldIsKilled(t *testing.T) {
+	p := newAsker(t)
+	owner := p.starts("", holds+`ended; : >ended; await go`, "held")
+	if err := syscall.Kill(p.hold(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	helper.Eventually(t, "the program learns of it", func() bool { return exists(filepath.Join(p.dir, "ended")) })
+	p.Newcomer(t).Denied(t)
+	owner.Kill(t)
+	helper.KillSession(owner.PID)
+	p.Newcomer(t).Ran(t)
+}
+
+func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		p := newAsker(t)
+		owner := p.starts("", `trap : `+strconv.Itoa(int(sig))+`; `+holds+`await go; echo release >&8; ended >ended; [ -s ended ]`, "held")
+		hold := p.hold()
+		if err := syscall.Kill(-owner.PID, sig); err != nil { // as a terminal does
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(hold, sig); err != nil {
+			t.Fatal(err)
+		}
+		p.Newcomer(t).Denied(t)
+		if err := os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if status := owner.Wait(t); status != 0 {
+			t.Errorf("%v: status %d", sig, status)
+		}
+		if text, _ := os.ReadFile(filepath.Join(p.dir, "ended")); string(text) != "released\nstatus 0\n" {
+			t.Errorf("%v: %s", sig, text)
+		}
+	}
+}
+
+func TestANewcomerEndsAProgramThatHasExpired(t *testing.T) {
+	p := newAsker(t)
+	owner := p.starts("", holds+`await never`, "held")
+	hold := p.hold()
+	p.Newcomer(t, "--expire-after=0").Ran(t)
+	if status := owner.Wait(t); status < 128 {
+		t.Errorf("the program's status is %d", status)
+	}
+	p.gone(hold)
+	if said := owner.Output(); strings.Count(said, "\n") > 1 || said != "" && !strings.Contains(said, "ended by force") {
+		t.Errorf("it said %q", said)
+	}
+}
+
+func TestAnythingThatIsSaidEndsTheWaiting(t *testing.T) {
+	for _, word := range []string{"exec 8>&-", "echo release >&8"} {
+		p := newAsker(t)
+		owner := p.Owner(t, "sleep 1000")
+		began := time.Now()
+		waiting := p.starts("--wait=forever", `await go; `+word+`; ended`, "hold")
+		helper.Eventually(t, "it waits", func() bool { return strings.Contains(p.Runlog(), "event=wait") })
+		if err := os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		waiting.Wait(t)
+		if said := waiting.Output(); !strings.HasPrefix(said, "busy ") || !strings.HasSuffix(said, "\nstatus 75\n") {
+			t.Errorf("%s: it said %q", word, said)
+		}
+		t.Logf("%s: after %v", word, time.Since(began))
+		owner.Kill(t)
+	}
+}
+
+func TestNobodyWaitsForADeadProgram(t *testing.T) {
+	p := newAsker(t)
+	mark := p.Mark(t)
+	p.Owner(t, "sleep 1000")
+	waiting := p.starts("--wait=forever", `env `+mark+` setsid sleep 1000 & await never`, "hold")
+	hold := p.hold()
+	helper.Eventually(t, "it waits", func() bool { return strings.Contains(p.Runlog(), "event=wait") && len(helper.With(mark)) > 0 })
+	waiting.Kill(t)
+	p.gone(hold)
+}
+
+func TestOnlyARunThatIsSaidToHaveSucceededCountsWithRetryFailed(t *testing.T) {
+	for script, counts := range map[string]bool{
+		"answer; exec 8>&-; ended": false, "answer; echo release 1 >&8; ended": false,
+		"answer; echo release 0 >&8; ended": true, "answer; echo release >&8; ended": true,
+	} {
+		p := newAsker(t)
+		p.says("acquired TOKEN\nreleased\nstatus 0\n", "--retry-failed", script)
+		info, err := os.Stat(p.Last())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stamped := info.ModTime().Unix() != 0; stamped != counts {
+			t.Errorf("%s: it counts: %v", script, stamped)
+		}
+	}
+}
+
+func TestALockThatIsGoneIsLost(t *testing.T) {
+	p := newAsker(t)
+	r := p.command("", `answer; rm "`+p.Lock()+`"; echo release >&8; ended`).Run(t)
+	if _, said, _ := strings.Cut(r.Out, "\n"); !strings.HasPrefix(said, "lost ") || !strings.HasSuffix(said, "\nstatus 75\n") || strings.Count(r.Err, "\n") != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestHoldIsRefusedToWhoCannotOwnALock(t *testing.T) {
+	a := helper.NewAtom(t)
+	for words, why := range map[string]string{
+		"": "wants one NAME", "x --wait 1m": "wants one NAME", "x y": "wants one NAME",
+		"--slots 2 x": "--program", "--owner 1000000000 x": "is not an ancestor",
+	} {
+		a.Shell(t, `$adlock hold `+words).Refused(t, 64, why)
+	}
+	if left, _ := filepath.Glob(a.Dir + "/lock.*"); left != nil {
+		t.Errorf("taken: %v", left)
+	}
+}
+
+// As where Perl's $$ is read after the fork.
+func TestHoldIsNotItsOwnOwner(t *testing.T) {
+	a := helper.NewAtom(t)
+	a.Shell(t, `exec $adlock hold --owner $$ x`).Refused(t, 64, "--owner: must be whoever asks")
+}
+
+func TestWhoHasHungUpIsNotTheOwner(t *testing.T) {
+	a := helper.NewAtom(t)
+	r := a.Shell(t, `mkfifo "$ADLOCK_DIR/in"; exec 7<>"$ADLOCK_DIR/in"; exec 6<"$ADLOCK_DIR/in" 7>&-; $adlock hold x <&6`)
+	if r.Status != 64 || !strings.Contains(r.Err, "standard input: has ended") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAPersonIsToldToUseRun(t *testing.T) {
+	s := newStage(t)
+	_, shown, ended := s.onTerminal(200, "hold", "x")
+	helper.Eventually(t, "it ends", ended)
+	if !strings.Contains(shown(), "a person says adlock run") {
+		t.Errorf("shown: %q", shown())
+	}
+}
+
+func TestAChildOfProcess1NamesTheOwner(t *testing.T) {
+	need.Root(t)
+	need.Namespaces(t, "--pid", "--fork", "--mount-proc")
+	p := newAsker(t)
+	inside := func(options string) helper.Result {
+		c := p.command(options, `ended`)
+		c.Args = append([]string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"}, program+"echo release >&8; ended")
+		return c.Run(t)
+	}
+	if r := inside(""); r.Out != "status 64\n" || !strings.Contains(r.Err, "--owner: must say") {
+		t.Errorf("%+v", r)
+	}
+	if r := inside("--owner=1"); !strings.HasSuffix(r.Out, "released\nstatus 0\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAProcessThatIsAboutToDieIsKnown(t *testing.T) {
+	if e, err := process.Find(os.Getpid()); err != nil || e.Exiting {
+		t.Errorf("%+v, %v", e, err)
+	}
+}

@@ -1,0 +1,291 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/runlog"
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// example is a hook that the documentation shows.
+func example(name string) string { return filepath.Join(helper.Root(), "test/examples", name) }
+
+// told waits until the hook that appends to the file has noted so many lines.
+func (s *stage) told(file string, lines int) []string {
+	s.Helper()
+	var text string
+	helper.Eventually(s, "the hook was told", func() bool {
+		if exists(s.in(file)) {
+			text = s.read(s.in(file))
+		}
+		return strings.Count(text, "\n") >= lines
+	})
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+// notes is a hook that notes an event in a file, in one line.
+func (s *stage) notes(file string) string {
+	return `ADLOCK_HOOK=echo "$ADLOCK_EVENT $ADLOCK_ATOM $ADLOCK_STATUS $ADLOCK_RUN: $ADLOCK_TEXT" >>` + s.in(file)
+}
+
+func TestTheHookIsToldOfAFailedRunAndOfNoOther(t *testing.T) {
+	s := newStage(t)
+	s.want(0, append(job("true"), s.notes("told"))...)
+	s.want(3, append(job("sh", "-c", "exit 3"), s.notes("told"))...)
+	line := s.told("told", 1)[0]
+	if !strings.HasPrefix(line, "fail job.dax.run.a 3 ") || !strings.HasSuffix(line, ": run a: failed with status 3") {
+		t.Errorf("told of %q", line)
+	}
+}
+
+func TestAForcedEndingIsSaidByBothSidesAndToldOnce(t *testing.T) {
+	s := newStage(t)
+	victim := s.hold("a", s.notes("told"), "--expire-after", "1s")
+	s.await("a", time.Second)
+	r := s.adlock(append(job("--expire-after", "1s", "true"), s.notes("told"))...)
+	if r.Status != 0 || !oneLine(r.Err) || !strings.Contains(r.Err, "adlock: run a: ended process "+itoa(victim.PID)+" by force: it had run for ") {
+		t.Errorf("the newcomer: %+v", r)
+	}
+	victim.Wait(t)
+	if said := victim.Output(); !oneLine(said) || !strings.Contains(said, "adlock: run a: ended by force by process ") || !strings.Contains(said, ", ExpireAfter is 1s\n") {
+		t.Errorf("the victim: %q", said)
+	}
+	if told := s.told("told", 1); len(told) != 1 || !strings.HasPrefix(told[0], "ended job.dax.run.a ") {
+		t.Errorf("told of %q", told)
+	}
+}
+
+// await waits until the lock of a name is that old.
+func (s *stage) await(name string, age time.Duration) {
+	s.Helper()
+	helper.Eventually(s, name+" has expired", func() bool { return time.Since(s.modified(s.lockOf(name))) > age })
+}
+
+func TestASupervisorThatEnforcesSaysAndTellsIt(t *testing.T) {
+	s := newStage(t)
+	r := s.adlock(append(job("--enforce", "--expire-after", "1s", "sleep", "600"), s.notes("told"))...)
+	if r.Status != 124 || r.Err != "adlock: run a: ended by force: it had run for 1s, ExpireAfter is 1s\n" {
+		t.Errorf("%+v", r)
+	}
+	if line := s.told("told", 1)[0]; !strings.HasPrefix(line, "fail job.dax.run.a 124 ") || !strings.HasSuffix(line, "ended by force: it had run for 1s, ExpireAfter is 1s") {
+		t.Errorf("told of %q", line)
+	}
+}
+
+func TestAHookChangesNothing(t *testing.T) {
+	for name, hook := range map[string]string{"hangs": "sleep 25", "fails": "exit 1", "is missing": "/nosuch/hook", "cannot be read": "if"} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			begun := time.Now()
+			r := s.adlock(job("--hook", hook, "--hook-runs", "--", "sh", "-c", "echo out; echo err >&2; exit 3")...)
+			if r.Status != 3 || r.Out != "out\n" || r.Err != "err\n" || s.held("a") {
+				t.Errorf("%+v, held: %v", r, s.held("a"))
+			}
+			if took := time.Since(begun); took > 20*time.Second {
+				t.Errorf("it was waited for: %v", took)
+			}
+			s.endHooks()
+		})
+	}
+}
+
+// endHooks kills what is left of the hooks.
+func (s *stage) endHooks() {
+	s.Helper()
+	helper.Eventually(s, "no hook is left", func() bool {
+		left := helper.With("ADLOCK_DIR=" + s.locks)
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return len(left) == 0
+	})
+}
+
+func TestTheFailureOfAHookIsInTheRunlog(t *testing.T) {
+	s := newStage(t)
+	s.want(1, job("--hook", "exit 9", "false")...)
+	helper.Eventually(t, "it is noted", func() bool { return strings.HasSuffix(s.kinds("a"), " hook") })
+	for e, err := range runlog.Read(s.locks, host) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == runlog.Hook && e.Status != runlog.Some(9) {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// A hook that is still there must not keep the atom, nor count as its job.
+func TestAHookIsNoPartOfTheJob(t *testing.T) {
+	s := newStage(t)
+	s.want(0, append(job("true"), "ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=sleep 25")...)
+	s.want(143, append(job("sh", "-c", "kill $$"), "ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=sleep 25")...)
+	s.want(0, job("true")...)
+	s.endHooks()
+}
+
+func TestTheHookHasNoHookAndNoSettingOfItsLock(t *testing.T) {
+	s := newStage(t)
+	s.want(1, append(job("false"), "ADLOCK_WAIT=1s", "ADLOCK_IF_ELAPSED=1s", "ADLOCK_HOOK=env >"+s.in("env.new")+"; mv "+s.in("env.new")+" "+s.in("env"))...)
+	env := "\n" + strings.Join(s.told("env", 1), "\n")
+	for _, variable := range []string{"ADLOCK_HOOK", "ADLOCK_WAIT", "ADLOCK_IF_ELAPSED", "ADLOCK_OPERAND"} {
+		if strings.Contains(env, "\n"+variable+"=") {
+			t.Errorf("the hook has %s", variable)
+		}
+	}
+	if !strings.Contains(env, "\nADLOCK_DIR="+s.locks+"\n") {
+		t.Error("the hook does not know where the locks are")
+	}
+}
+
+func TestTheHookThatMails(t *testing.T) {
+	s := newStage(t)
+	mailer := s.in("sendmail", "#!/bin/sh\n[ \"$1\" = -t ] && cat >"+s.in("mail.new")+" && mv "+s.in("mail.new")+" "+s.in("mail")+"\n")
+	s.want(7, append(job("sh", "-c", "exit 7"), "ADLOCK_HOOK=SENDMAIL="+mailer+" MAILTO=ops@example.org "+example("hook-mail"))...)
+	mail := strings.Join(s.told("mail", 5), "\n")
+	for _, line := range []string{"To: ops@example.org\n", ": fail: job.dax.run.a\n", "\nrun a: failed with status 7\n"} {
+		if !strings.Contains(mail, line) {
+			t.Errorf("the mail has no %q:\n%s", line, mail)
+		}
+	}
+}
+
+// listener is a server that keeps what it is asked.
+func listener(t *testing.T) (address string, heard func() []string) {
+	t.Helper()
+	need.Tools(t, "curl")
+	var mu sync.Mutex
+	var requests []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		mu.Lock()
+		defer mu.Unlock()
+		requests = append(requests, r.URL.Path+" "+r.Form.Get("event")+r.Form.Get("rid")+" "+r.Form.Get("atom")+" "+r.Form.Get("text"))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(requests)
+	}
+}
+
+func TestTheHookThatPostsToAnAddress(t *testing.T) {
+	s := newStage(t)
+	address, heard := listener(t)
+	s.want(7, append(job("sh", "-c", "exit 7"), "ADLOCK_HOOK="+example("hook-webhook")+" "+address+"/news")...)
+	helper.Eventually(t, "it is posted", func() bool { return len(heard()) > 0 })
+	if got, want := heard(), []string{"/news fail job.dax.run.a run a: failed with status 7"}; !slices.Equal(got, want) {
+		t.Errorf("heard %q, want %q", got, want)
+	}
+}
+
+func TestTheHookThatPingsAtStartAndEndOfARun(t *testing.T) {
+	s := newStage(t)
+	address, heard := listener(t)
+	variables := []string{"ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=" + example("hook-ping") + " " + address + "/check"}
+	for status, script := range []string{"exit 0", "exit 1"} {
+		before := len(heard())
+		s.want(status, append(job("sh", "-c", script), variables...)...)
+		helper.Eventually(t, "start and end are pinged", func() bool { return len(heard()) == before+2 })
+		pings := heard()[before:]
+		slices.Sort(pings) // they may overtake each other
+		run := s.run("a")
+		want := []string{"/check " + run + "  ", "/check/start " + run + "  "}
+		if status != 0 {
+			want[0] = "/check/fail " + run + "  "
+		}
+		if !slices.Equal(pings, want) {
+			t.Errorf("heard %q, want %q", pings, want)
+		}
+	}
+}
+
+// run is the newest run of an operand, as a UUID.
+func (s *stage) run(operand string) (run string) {
+	s.Helper()
+	for e, err := range runlog.Read(s.locks, host) {
+		if err != nil {
+			s.Fatal(err)
+		}
+		if e.Operand == operand && e.Kind == runlog.Release {
+			run = e.Token[:8] + "-" + e.Token[8:12] + "-" + e.Token[12:16] + "-" + e.Token[16:20] + "-" + e.Token[20:]
+		}
+	}
+	return run
+}
+
+func TestACommandThatCannotBeRunIsAFailure(t *testing.T) {
+	s := newStage(t)
+	s.refused(127, "/nosuch: no such file", append(job("/nosuch"), s.notes("told"))...)
+	if line := s.told("told", 1)[0]; !strings.HasPrefix(line, "fail job.dax.run.a 127 ") || !strings.Contains(line, "cannot be run: ") {
+		t.Errorf("told of %q", line)
+	}
+}
+
+// The hooks of one run end in any order: that of the failed run is the last to be
+// started, and so the others were.
+func TestARecordThatCannotBeWrittenIsSaidAndToldOnceInARun(t *testing.T) {
+	s := newStage(t)
+	r := s.adlock(append(job("false"), "ADLOCK_LOGDIR="+s.in("nosuch"), s.notes("told"))...)
+	if r.Status != 1 || !oneLine(r.Err) || !strings.Contains(r.Err, s.in("nosuch")+": open: no such file") {
+		t.Errorf("%+v", r)
+	}
+	s.noHookIsLeft()
+	told := s.told("told", 2)
+	slices.Sort(told)
+	if len(told) != 2 || !strings.HasPrefix(told[0], "fail ") || !strings.HasPrefix(told[1], "unwritten job.dax.run.a ") || !strings.Contains(told[1], "no such file") {
+		t.Errorf("told of %q", told)
+	}
+}
+
+func (s *stage) noHookIsLeft() {
+	s.Helper()
+	helper.Eventually(s, "no hook is left", func() bool { return len(helper.With("ADLOCK_DIR="+s.locks)) == 0 })
+}
+
+func TestALockThatIsLostAndAnAtomThatStarvesAreTold(t *testing.T) {
+	s := newStage(t)
+	owner := s.hold("a", "ADLOCK_HOOK=echo \"$ADLOCK_EVENT $ADLOCK_ATOM pid $ADLOCK_PID: $ADLOCK_TEXT\" >>"+s.in("lost"))
+	r := s.adlock(append(job("--starving", "1", "true"), s.notes("told"))...)
+	if want := "; owner: process " + itoa(owner.PID) + "; "; r.Status != 75 || !oneLine(r.Err) || !strings.Contains(r.Err, want) {
+		t.Errorf("%+v, want status 75 and %q", r, want)
+	}
+	if line := s.told("told", 1)[0]; !strings.HasPrefix(line, "starving job.dax.run.a ") {
+		t.Errorf("told of %q", line)
+	}
+	lock := s.lockOf("a")
+	if err := os.Rename(lock, s.in("away")); err != nil {
+		t.Fatal(err)
+	}
+	owner.Signal(t, syscall.SIGTERM)
+	owner.Wait(t)
+	if said := owner.Output(); !oneLine(said) || !strings.Contains(said, "lost: the lock is gone") {
+		t.Errorf("said %q", said)
+	}
+	if line := s.told("lost", 1)[0]; !strings.HasPrefix(line, "lost job.dax.run.a pid "+itoa(owner.PID)+": run a: lost: ") {
+		t.Errorf("told of %q", line)
+	}
+}
+
+func TestAScriptWhoseLockIsLostIsTheOneThatTells(t *testing.T) {
+	s := newStage(t)
+	script := s.in("script", `. "$library"; adlock_get run a 0 || exit; mv "$ADLOCK_DIR"/lock.* "$ADLOCK_DIR/../away"; echo $$; adlock_release`)
+	c := s.command("ADLOCK_BIN="+helper.Binary(t), "ADLOCK_PROGRAM=job",
+		`ADLOCK_HOOK=echo "$ADLOCK_EVENT $ADLOCK_PID" >>`+s.in("told"))
+	c.Args, c.Env = []string{"sh", script}, append(c.Env, "library="+filepath.Join(helper.Root(), "sh/adlock.sh"))
+	r := c.Run(t)
+	if told := s.told("told", 1)[0]; r.Status != 75 || told != "lost "+strings.TrimSpace(r.Out) {
+		t.Errorf("%+v, told of %q", r, told)
+	}
+}

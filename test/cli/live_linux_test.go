@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// onTerminal starts the helper program on a terminal of its own; shown is all that the
+// terminal was sent. What runs in its session at the end of the test is killed.
+func (s *stage) onTerminal(columns uint16, words ...string) (pid int, shown func() string, ended func() bool) {
+	s.Helper()
+	master, slave := openPTY(s, columns)
+	c := s.command(words...)
+	command := exec.Command(c.Args[0], c.Args[1:]...)
+	command.Dir, command.Env = c.Dir, append(append(helper.Clean(), "TERM=vt100"), c.Env...)
+	command.Stdin, command.Stdout, command.Stderr = slave, slave, slave
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	if err := command.Start(); err != nil {
+		s.Fatal(err)
+	}
+	slave.Close()
+	done, read := make(chan struct{}), make(chan struct{})
+	go func() { _ = command.Wait(); close(done) }()
+	s.Cleanup(func() {
+		helper.KillSession(command.Process.Pid)
+		<-done
+	})
+	var mu sync.Mutex
+	var all strings.Builder
+	go func() {
+		buffer := make([]byte, 4096)
+		for {
+			n, err := master.Read(buffer)
+			if err != nil { // nobody has the terminal any more
+				close(read)
+				return
+			}
+			mu.Lock()
+			all.Write(buffer[:n])
+			mu.Unlock()
+		}
+	}()
+	shown = func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all.String()
+	}
+	ended = func() bool {
+		select {
+		case <-read:
+			<-done
+			return true
+		default:
+			return false
+		}
+	}
+	return command.Process.Pid, shown, ended
+}
+
+func openPTY(s *stage, columns uint16) (master, slave *os.File) {
+	s.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		need.Skip(s.T, "needs a pseudo terminal: ", err)
+	}
+	s.Cleanup(func() { master.Close() })
+	fd := int(master.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		s.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		s.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+		s.Fatal(err)
+	}
+	return master, slave
+}
+
+// left is what a person still sees: each line from behind its last clearing on.
+func left(shown string) string {
+	var rows []string
+	for row := range strings.SplitSeq(strings.ReplaceAll(shown, "\r\n", "\n"), "\n") {
+		rows = append(rows, row[strings.LastIndex(row, "\x1b[K")+1:])
+	}
+	return strings.TrimPrefix(strings.Join(rows, "\n"), "[K")
+}
+
+func shows(s *stage, shown func() string, pattern string) {
+	s.Helper()
+	defer func() {
+		if s.Failed() {
+			s.Logf("shown: %q", shown())
+		}
+	}()
+	helper.Eventually(s, "the terminal shows "+pattern, func() bool { return regexp.MustCompile(pattern).MatchString(shown()) })
+}
+
+func TestWhoWaitsAtATerminalSeesForWhomAndHowLong(t *testing.T) {
+	s := newStage(t)
+	owner := s.hold("a")
+	_, shown, ended := s.onTerminal(200, job("--wait", "5m", "echo", "ran")...)
+	shows(s, shown, fmt.Sprintf(`run a: waiting for process %d: 0s, at most 5m more; it expires in (2h|1h59m)`, owner.PID))
+	shows(s, shown, `: [2-9]s, at most 4m5[0-8]s more`) // it is written anew
+	owner.Signal(t, syscall.SIGTERM)
+	helper.Eventually(t, "the job has run", ended)
+	shows(s, shown, "ran")
+	if got := left(shown()); got != "ran\n" {
+		t.Errorf("left on the terminal: %q", got)
+	}
+}
+
+func TestWhoEndsAJobAtATerminalSeesWhatIsSentToWhom(t *testing.T) {
+	s := newStage(t)
+	owner := s.hold("a")
+	_, shown, ended := s.onTerminal(200, job("--expire-after", "0", "true")...)
+	helper.Eventually(t, "the newcomer has run", ended)
+	shows(s, shown, fmt.Sprintf(`run a: ending process %d and its job: INT to \d+ \(sleep\)`, owner.PID))
+	shows(s, shown, `by force`)
+	if got := left(shown()); !oneLine(got) || !strings.Contains(got, "ended process") {
+		t.Errorf("left on the terminal: %q", got)
+	}
+}
+
+func TestTheJitterIsSeenToPass(t *testing.T) {
+	s := newStage(t)
+	pid, shown, ended := s.onTerminal(30, job("--jitter", "50h", "true")...)
+	shows(s, shown, `adlock|run a: starts in [0-9dhms]+`)
+	for row := range strings.SplitSeq(shown(), "\x1b[K") {
+		if len(strings.TrimRight(row, "\r")) >= 30 {
+			t.Errorf("%q does not fit into 30 columns", row)
+		}
+	}
+	if err := syscall.Kill(pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	helper.Eventually(t, "it is gone", ended)
+	if got := left(shown()); got != "" {
+		t.Errorf("left on the terminal: %q", got)
+	}
+}
+
+func TestADenialAtATerminalNamesTheOwnerAndTheNextStep(t *testing.T) {
+	s := newStage(t)
+	owner := s.hold("a")
+	_, shown, ended := s.onTerminal(0, job("true")...)
+	helper.Eventually(t, "it is denied", ended)
+	shows(s, shown, fmt.Sprintf(`^adlock: lock\.job\.dax\.run\.a: busy: running for [0-9ms]+, ExpireAfter is 2h; process %d, since %s [0-9:]{8}; adlock status job\.dax\.run\.a tells more, --wait D waits, --replace ends it\r\n$`,
+		owner.PID, time.Now().Format(time.DateOnly)))
+}
+
+func TestHelpAtATerminalFitsIt(t *testing.T) {
+	s := newStage(t)
+	whole := strings.Join(strings.Fields(s.want(0, "run", "--help").Out), " ")
+	for _, columns := range []uint16{80, 100} {
+		_, shown, ended := s.onTerminal(columns, "run", "--help")
+		helper.Eventually(t, "it has ended", func() bool { return ended() && strings.Contains(shown(), "the command is not found\r\n") })
+		if strings.Join(strings.Fields(shown()), " ") != whole {
+			t.Errorf("something is lost in %d columns:\n%s", columns, shown())
+		}
+		for line := range strings.Lines(shown()) {
+			if len(line) > int(columns)+len("\r\n") {
+				t.Errorf("longer than %d: %q", columns, line)
+			}
+		}
+	}
+}
+
+func TestOffATerminalNothingIsShown(t *testing.T) {
+	s := newStage(t)
+	s.hold("a")
+	if r := s.adlock(job("--wait", "2s", "--jitter", "1s", "true")...); r.Status != 75 || r.Out+r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+}

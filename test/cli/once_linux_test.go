@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+// A tick so long that none ends while a test runs.
+const onceEver = "--once-per=520w"
+
+func ticks(s *stage) []string {
+	files, _ := filepath.Glob(s.locks + "/tick.*")
+	return files
+}
+
+// once asks with the options for a job that prints "ran".
+func (s *stage) once(options ...string) helper.Result {
+	s.Helper()
+	return s.adlock(append(job(options...), "--", "echo", "ran")...)
+}
+
+func TestAJobRunsOnceInATickAndInTheNextAgain(t *testing.T) {
+	s := newStage(t)
+	at := func(seconds int) string { return fmt.Sprint("--now=", 1700000000/60*60+seconds) }
+	for _, ask := range []struct {
+		seconds int
+		ran     bool
+	}{{0, true}, {0, false}, {59, false}, {60, true}, {30, false}, {61, false}, {-1, true}, {-60, false}, {180, true}, {119, false}} {
+		r := s.once("--once-per=1m", at(ask.seconds))
+		if ask.ran {
+			r.Ran(t)
+		} else {
+			r.Denied(t)
+		}
+	}
+	s.once("--once-per=0", at(0)).Ran(t)
+	s.once("--once-per=1h", at(0)).Ran(t)
+	if r := s.once("--once-per=1m", at(0), "-E", "3"); r.Status != 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestATickThatIsUsedSaysSoAndWhenItBegan(t *testing.T) {
+	s := newStage(t)
+	const in = " in this tick of 1h, which began at 2023-11-14 22:00:00"
+	c := s.command(append(job("--once-per=1h", "--now=1700000000", "--dry-run"), "--", "true")...)
+	c.Env = append(c.Env, "TZ=UTC")
+	if r := c.Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, "free: never completed, IfElapsed is 0s; not run yet"+in+"\n") || len(ticks(s)) > 0 {
+		t.Errorf("%+v, and it left %v", r, ticks(s))
+	}
+	s.once("--once-per=1h", "--now=1700000000").Ran(t)
+	if r := c.Run(t); r.Status != 75 || !strings.HasPrefix(r.Out, "too soon: ran already"+in+"\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestADryRunWarnsOfTicksThatOtherHostsDoNotKnow(t *testing.T) {
+	s := newStage(t)
+	if r := s.once(onceEver, "--dry-run"); !strings.Contains(r.Out, "\nwarning: --once-per counts on this host alone: ") {
+		t.Errorf("%+v", r)
+	}
+	if r := s.once("--dry-run"); strings.Contains(r.Out, "warning") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAFailedRunUsesItsTickUnlessItIsToBeTriedAgain(t *testing.T) {
+	s := newStage(t)
+	if r := s.adlock(append(job(onceEver), "--", "false")...); r.Status != 1 {
+		t.Fatalf("%+v", r)
+	}
+	s.once(onceEver).Denied(t)
+	retried := func() helper.Result {
+		return s.adlock(append(job("--name=b", onceEver, "ADLOCK_RETRY_FAILED=1"), "--", "sh", "-c", "test -e "+s.dir+"/mended && echo ran")...)
+	}
+	for range 2 {
+		if r := retried(); r.Status != 1 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if err := os.WriteFile(s.dir+"/mended", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	retried().Ran(t)
+	retried().Denied(t)
+}
+
+func TestWhoIsDeniedUsesNoTick(t *testing.T) {
+	s := newStage(t)
+	s.once("--if-elapsed=0").Ran(t)
+	owner := s.hold("a", "--slots=1")
+	s.once(onceEver).Denied(t)
+	s.once(onceEver, "--name=b", "--slots=1").Denied(t)
+	owner.Signal(t, syscall.SIGTERM)
+	owner.Wait(t)
+	s.once(onceEver, "--if-elapsed=1h").Denied(t)
+	if used := ticks(s); len(used) > 0 {
+		t.Errorf("used: %v", used)
+	}
+	s.once(onceEver).Ran(t)
+	s.once(onceEver, "--name=b").Ran(t)
+}
+
+func TestOneThatWaitsIsOfTheTickThatItAskedIn(t *testing.T) {
+	s := newStage(t)
+	owner := s.hold("a")
+	before := time.Now()
+	waiter := s.command(append(job("--once-per=1s", "--wait=1m", "--jitter=100ms"), "--", "sleep", "1000")...).Start(t)
+	helper.Eventually(t, "it waits", func() bool { return strings.Contains(s.kinds("a"), "wait") })
+	after := time.Now()
+	helper.Eventually(t, "two ticks later", func() bool { return time.Since(after) > 2*time.Second })
+	owner.Signal(t, syscall.SIGTERM)
+	owner.Wait(t)
+	helper.Eventually(t, "it runs", func() bool { return len(ticks(s)) == 1 })
+	tick, err := strconv.ParseInt(filepath.Ext(ticks(s)[0])[1:], 16, 64)
+	if err != nil || tick < before.Unix() || tick > after.Unix() {
+		t.Errorf("asked at %d, it claimed %d (%v)", before.Unix(), tick, err)
+	}
+	waiter.Kill(t)
+}
+
+func TestAPersonIsToldWhatRunsAJobWhoseTickIsUsed(t *testing.T) {
+	s := newStage(t)
+	s.once(onceEver).Ran(t)
+	_, shown, ended := s.onTerminal(200, append(job(onceEver), "--", "true")...)
+	helper.Eventually(t, "it has ended", ended)
+	if said := shown(); !strings.Contains(said, "too soon: ran already in this tick of 520w, ") || !strings.Contains(said, "; --once-per 0 runs it all the same") {
+		t.Errorf("said %q", said)
+	}
+}
+
+func TestAUsedTickIsNotWaitedFor(t *testing.T) {
+	s := newStage(t)
+	s.once(onceEver).Ran(t)
+	s.once(onceEver, "--wait=forever", "--wait-elapsed").Denied(t)
+}
+
+func TestARunThatIsKilledHasUsedItsTick(t *testing.T) {
+	s := newStage(t)
+	owner := s.hold("a", onceEver)
+	s.once(onceEver, "--replace").Denied(t)
+	helper.KillSession(owner.PID)
+	owner.Wait(t)
+	s.once(onceEver).Denied(t)
+	s.once().Ran(t)
+}
+
+func TestAnExpiredOwnerIsReplacedByTheFirstOfTheNextTick(t *testing.T) {
+	s := newStage(t)
+	owner := s.hold("a", "--once-per=52w")
+	s.once("--once-per=52w", "--replace").Denied(t)
+	if owner.Ended() {
+		t.Fatal("it was ended by one of its own tick")
+	}
+	s.once("--once-per=1s", "--replace").Ran(t)
+	owner.Wait(t)
+}
+
+func TestReadersShareATick(t *testing.T) {
+	s := newStage(t)
+	s.command(append(job(onceEver, "--shared"), "--", "sleep", "600")...).Start(t)
+	helper.Eventually(t, "it is read", func() bool { return exists(s.locks + "/program." + host + ".runlog") })
+	s.once(onceEver, "--shared").Denied(t)
+	s.once("--shared").Ran(t)
+}
+
+func TestTicksAreForgottenAfterTenPeriods(t *testing.T) {
+	s := newStage(t)
+	for i := range 25 {
+		s.once("--once-per=1m", fmt.Sprint("--now=", 1700000000+60*i)).Ran(t)
+	}
+	s.once("--once-per=1m", fmt.Sprint("--now=", 1700000000+60*15)).Denied(t)
+	if left := ticks(s); len(left) != 10 {
+		t.Errorf("%d are left: %v", len(left), left)
+	}
+	s.want(0, "clear", "--last", "--older", "0")
+	if left := ticks(s); len(left) > 0 {
+		t.Errorf("left of an atom that is pruned: %v", left)
+	}
+}
+
+func TestAScriptThatGuardsItselfRunsOnceInATick(t *testing.T) {
+	s := newStage(t)
+	script := s.in("nightly", ". '"+filepath.Join(helper.Root(), "sh/adlock.sh")+"' || exit 69; adlock_guard\necho ran\n")
+	c := s.command("ADLOCK_BIN="+helper.Binary(t), "ADLOCK_ONCE_PER=520w", "ADLOCK_EXIT_DENIED=75")
+	c.Args = []string{"sh", script}
+	c.Run(t).Ran(t)
+	c.Run(t).Denied(t)
+}
+
+func TestAPeriodThatIsNoneIsRefused(t *testing.T) {
+	s := newStage(t)
+	for _, period := range []string{"never", "forever", "auto", "999ms", "-1m", "1mm", "522w", ""} {
+		s.once("--once-per="+period).Refused(t, 64, "--once-per")
+		if period != "" {
+			s.once("ADLOCK_ONCE_PER="+period).Refused(t, 64, "ADLOCK_ONCE_PER")
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// qemu is such a kernel, for programs of another architecture.
+func TestWhereNobodyAdoptsOrphansAJobRunsAndAWholeJobIsRefused(t *testing.T) {
+	s := newStage(t)
+	need.Tools(t, "strace")
+	without := func(words ...string) helper.Result {
+		c := s.command(words...)
+		c.Args = append([]string{"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=prctl", "-e", "inject=prctl:error=EINVAL"}, c.Args...)
+		return c.Run(t)
+	}
+	if r := without(job("sh", "-c", "echo ran; exit 3")...); r.Status != 3 || r.Out != "ran\n" || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+	if s.held("a") {
+		t.Error("the atom is held still")
+	}
+	r := without(job("--whole-job", "true")...)
+	if r.Status != 69 || !oneLine(r.Err) || !strings.Contains(r.Err, "--whole-job: ") {
+		t.Errorf("%+v", r)
+	}
+}

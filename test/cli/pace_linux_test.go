@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/fault"
+	"adlock/lib/insight/history"
+	"adlock/lib/runlog"
+)
+
+const everySecond = "counts from completion: every second start is denied; --from-start (ADLOCK_FROM_START=1) counts from the start"
+
+// asked makes up that the atom was asked for regularly, up to now: every second time
+// it ran, for three seconds. It completed half a period ago.
+func (s *stage) asked(every time.Duration) {
+	s.Helper()
+	s.want(0, job("true")...)
+	s.aged(s.lastOf("a"), every/2)
+	log := runlog.Log{Dir: s.T.TempDir(), Host: host}
+	for e, err := range runlog.Read(s.locks, host) {
+		if err == nil && e.Kind == runlog.Acquire {
+			log.Dir = s.locks
+			s.attempts(&log, e, every)
+			return
+		}
+	}
+	s.Fatal("no acquisition is recorded")
+}
+
+func (s *stage) attempts(log *runlog.Log, first runlog.Event, every time.Duration) {
+	s.Helper()
+	for n := 6; n > 0; n-- {
+		e := first
+		e.Time = time.Now().Add(-time.Duration(n) * every)
+		if n%2 == 0 {
+			e.Kind, e.Token, e.Verdict = runlog.Deny, "", "too-soon"
+		}
+		if err := log.Append(e); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func TestAnIntervalAsLongAsThePeriodIsToldByADryRunAndADenial(t *testing.T) {
+	s := newStage(t)
+	s.asked(time.Minute)
+	for _, words := range [][]string{{"--dry-run"}, {"--verbose"}} {
+		r := s.adlock(job(append(words, "--if-elapsed", "1m", "true")...)...)
+		if r.Status != 75 || !strings.Contains(r.Out+r.Err, "too soon: completed 3") || strings.Count(r.Out+r.Err, everySecond) != 1 {
+			t.Errorf("%q: %+v", words, r)
+		}
+	}
+	for _, c := range []struct {
+		claim string
+		words []string
+	}{
+		{"it is cured", []string{"--verbose", "--from-start", "--if-elapsed", "1m", "true"}},
+		{"it is meant", []string{"--verbose", "--if-elapsed", "15m", "true"}},
+		{"nobody reads it", []string{"--if-elapsed", "1m", "true"}},
+	} {
+		if r := s.adlock(job(c.words...)...); strings.Contains(r.Err, "every second start") {
+			t.Errorf("%s: %+v", c.claim, r)
+		}
+	}
+}
+
+func TestALibrarysDenialTellsOfThePeriodToo(t *testing.T) {
+	s := newStage(t)
+	s.asked(time.Minute)
+	for e := range runlog.Read(s.locks, host) {
+		a := history.AtomOf(&e)
+		r := s.adlock(s.take(a.Operand, "--verbose", "--if-elapsed", "1m")...)
+		if r.Status != fault.AnswerTooSoon || !oneLine(r.Err) || !strings.Contains(r.Err, everySecond) {
+			t.Errorf("%+v", r)
+		}
+		return
+	}
+}
+
+func TestADryRunReadsTheRecordAndMakesNone(t *testing.T) {
+	s := newStage(t)
+	s.asked(time.Minute)
+	before := s.read(s.locks + "/program." + host + ".runlog")
+	s.want(75, job("--dry-run", "--if-elapsed", "1m", "true")...)
+	if after := s.read(s.locks + "/program." + host + ".runlog"); after != before {
+		t.Errorf("the record has grown: %s", strings.TrimPrefix(after, before))
+	}
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"adlock/test/helper"
+)
+
+// program is a copy of the helper program, and a stranger ready to take its place, as
+// an upgrade puts another version there while a job runs, or a removal nothing.
+func (s *stage) program() (path, stranger string) {
+	s.Helper()
+	return s.in("adlock", s.read(helper.Binary(s))), s.in("stranger", "#!/bin/sh\necho \"$0 $*\" >>"+s.in("strange")+"\n")
+}
+
+func TestWhatIsReplacedWhileItsJobRunsEndsAsItBegan(t *testing.T) {
+	for claim, change := range map[string]func(path, stranger string) error{
+		"upgraded": func(path, stranger string) error { return os.Rename(stranger, path) },
+		"removed":  func(path, _ string) error { return os.Remove(path) },
+	} {
+		t.Run(claim, func(t *testing.T) {
+			s := newStage(t)
+			program, stranger := s.program()
+			c := s.command(append(job("sh", "-c", "until test -e go; do sleep 0.01; done; exit 3"), s.notes("told"))...)
+			c.Args[0] = program
+			p := c.Start(t)
+			helper.Eventually(t, "the job runs", func() bool { return s.held("a") })
+			if err := change(program, stranger); err != nil {
+				t.Fatal(err)
+			}
+			s.in("go", "")
+			if status := p.Wait(t); status != 3 || p.Output() != "" || s.held("a") {
+				t.Errorf("status %d, held: %v, %s", status, s.held("a"), p.Output())
+			}
+			if line := s.told("told", 1)[0]; !strings.HasPrefix(line, "fail job.dax.run.a 3 ") {
+				t.Errorf("the hook was told %q", line)
+			}
+			if exists(s.in("strange")) {
+				t.Errorf("another program was started in place of its own: %s", s.read(s.in("strange")))
+			}
+		})
+	}
+}

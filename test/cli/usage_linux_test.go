@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"adlock/lib/config"
+	"adlock/test/helper"
+)
+
+// programs are the paths of all programs.
+func programs(t *testing.T) []string {
+	t.Helper()
+	locksmith := filepath.Join(t.TempDir(), "adlock-locksmith")
+	if err := helper.Build(locksmith); err != nil {
+		t.Fatal(err)
+	}
+	return []string{helper.Binary(t), helper.Binary(t) + "-report", locksmith}
+}
+
+// told are the words that begin the lines of a help text below a heading.
+func told(help, heading string) []string {
+	_, list, _ := strings.Cut(help, "\n"+heading+":\n")
+	list, _, _ = strings.Cut(list, "\n\n")
+	var words []string
+	for line := range strings.Lines(list) {
+		words = append(words, strings.Fields(line)[0])
+	}
+	return words
+}
+
+func TestWhatNoProgramKnowsIsSaidInOneForm(t *testing.T) {
+	s := newStage(t)
+	for _, path := range programs(t) {
+		name := filepath.Base(path)
+		says := func(want string, words ...string) {
+			t.Helper()
+			c := s.command(words...)
+			c.Args[0] = path
+			if r := c.Run(t); r.Status != 64 || r.Out != "" || r.Err != want+"\n" {
+				t.Errorf("%s %q: status %d, %q, %q; want %q", name, words, r.Status, r.Out, r.Err, want)
+			}
+		}
+		help := func(words ...string) string {
+			c := s.command(append(words, "--help")...)
+			c.Args[0] = path
+			return c.Run(t).Out
+		}
+		says("adlock: fly: unknown verb ("+name+" --help lists them)", "fly")
+		says("adlock: --fly: unknown option ("+name+" --help lists them)", "--fly")
+		says("adlock: --fly: unknown option ("+name+" --help lists them)", "--fly=3")
+		says("adlock: hepl: unknown verb: did you mean help? ("+name+" --help lists them)", "hepl")
+		verbs := told(help(), "verbs")
+		if len(verbs) == 0 {
+			t.Errorf("%s has no verbs", name)
+		}
+		for _, verb := range verbs {
+			if verb == "shell" {
+				continue // its options are those of the shell that it stands for
+			}
+			for _, option := range []string{"--fly", "-y", "---"} {
+				says("adlock: "+option+": unknown option ("+name+" "+verb+" --help lists them)", verb, option)
+			}
+			says("adlock: --fly: unknown option ("+name+" "+verb+" --help lists them)", verb, "--fly=3")
+			of := help(verb)
+			for _, option := range told(of, "options") {
+				option = strings.TrimSuffix(option, ",")
+				if regexp.MustCompile(`(?m)^  ` + option + `(, -+\w+)* [A-Z]`).MatchString(of) {
+					says("adlock: "+option+": needs a value", verb, option)
+				} else if option != "--help" {
+					says("adlock: "+option+": takes no value", verb, option+"=1")
+				}
+			}
+		}
+	}
+}
+
+func TestTheProgramsAreOfOneVersion(t *testing.T) {
+	s := newStage(t)
+	for _, path := range programs(t) {
+		c := s.command("--version")
+		c.Args[0] = path
+		if got := c.Run(t).Out; got != filepath.Base(path)+" version "+config.Version()+"\n" {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+func TestHelpAndVersionAreVerbsOfEveryProgram(t *testing.T) {
+	s := newStage(t)
+	for _, path := range programs(t) {
+		out := func(words ...string) string {
+			c := s.command(words...)
+			c.Args[0] = path
+			r := c.Run(t)
+			if r.Status != 0 || r.Err != "" || r.Out == "" {
+				t.Errorf("%s %q: %+v", filepath.Base(path), words, r)
+			}
+			return r.Out
+		}
+		if out("help") != out("--help") || out("version") != out("--version") {
+			t.Errorf("%s: a verb says another thing than its option", path)
+		}
+		for _, verb := range told(out("help"), "verbs") {
+			if out("help", verb) != out(verb, "--help") {
+				t.Errorf("%s help %s is not that of the verb", path, verb)
+			}
+		}
+	}
+}
+
+// The help does not tell of what only the library asks for.
+func TestTheLibrarysVerbsKnowNoOtherOptions(t *testing.T) {
+	s := newStage(t)
+	says := func(program, hint string, words ...string) {
+		t.Helper()
+		c := s.command(append(words, "--fly")...)
+		c.Args[0] = program
+		if r := c.Run(t); r.Status != 64 || r.Err != "adlock: --fly: unknown option"+hint+"\n" {
+			t.Errorf("%q: status %d, %q", words, r.Status, r.Err)
+		}
+	}
+	all := programs(t)
+	says(all[0], " (adlock kill-carefully --help lists them)", "kill-carefully", "--lock")
+	says(all[0], "", "take", "--owner", "1")
+	says(all[0], "", "takeover", "--owner", "1")
+	says(all[2], "", "lease", "--owner", "1")
+	says(all[2], "", "release")
+}
+
+// A person who finds the library's verbs, in a trace say, must not make a lock of his
+// interactive shell's by them, and no text leads to them.
+func TestTheLibrarysVerbsAreForTheLibraryAlone(t *testing.T) {
+	s := newStage(t)
+	all := programs(t)
+	verbs := map[string][]string{all[0]: {"take", "takeover", "name"}, all[2]: {"lease", "release"}}
+	for program, list := range verbs {
+		for _, verb := range list {
+			for _, words := range []string{"", "--help", "--lock", "lock.p.dax.o.x p dax o x", "--owner", "--owner 1", "--owner 1 lock.p.dax.o.x"} {
+				c := s.command(append([]string{verb}, strings.Fields(words)...)...)
+				c.Args[0] = program
+				r := c.Run(t)
+				if r.Status != 64 || r.Out != "" || !oneLine(r.Err) || strings.Contains(r.Err, "PROGRAM HOST") {
+					t.Errorf("%q: %+v", c.Args, r)
+				}
+			}
+		}
+		c := s.command("--help")
+		c.Args[0] = program
+		if listed := told(c.Run(t).Out, "verbs"); slices.ContainsFunc(list, func(verb string) bool { return slices.Contains(listed, verb) }) {
+			t.Errorf("%s --help lists %q", program, listed)
+		}
+	}
+	s.refused(64, "take: is called by adlock.sh only", "take", "lock.p.dax.o.x", "p", "dax", "o", "x")
+	for verb, private := range map[string]string{"release": "--withdraw --again", "kill-carefully": "OPERAND", "mkatomic": "OPERAND --lock"} {
+		for _, word := range strings.Fields(private) {
+			if help := s.want(0, verb, "--help").Out; strings.Contains(help, word) {
+				t.Errorf("%s --help tells of %s:\n%s", verb, word, help)
+			}
+		}
+	}
+	if left, err := os.ReadDir(s.locks); err != nil || len(left) > 0 {
+		t.Errorf("written: %v %v", left, err)
+	}
+}

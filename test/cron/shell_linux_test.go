@@ -1,0 +1,225 @@
+package cron
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/limit"
+	"adlock/lib/runlog"
+)
+
+// guarded is a crontab as it was, below one line that names its SHELL.
+const guarded = `SHELL={world}/shell
+ADLOCK_DIR={world}/locks
+ADLOCK_HOST=dax
+ADLOCK_PAUSE=1s
+ADLOCK_HOOK={world}/hook
+MAILTO=admin
+* * * * * {world}/overrun 'a  "b"' $((1 + 1)) | cat
+* * * * * : hang ADLOCK_EXPIRE_AFTER=2s ; {world}/hang; echo next
+* * * * * echo "failed:  $0 $SHELL"; false || exit 9
+* * * * * sort; printf '50\%\% \%s ' "$LOGNAME"; pwd%second line%first \% line
+@reboot : forked ; setsid -f {world}/daemon forked </dev/null >/dev/null 2>&1
+@reboot exec {world}/daemon stays
+* * * * * cd / && run-parts --report {world}/parts
+* * * * * {world}/own/flock -n {world}/f {world}/flocked $SHELL
+`
+
+// overlong runs until the test has seen the denial of another.
+const overlong = `#!/bin/sh
+mkdir {world}/in-overrun || echo overlap >>{world}/overlaps
+echo "$@" >>{world}/overruns
+until [ -e {world}/go ]; do sleep 0.1; done
+rmdir {world}/in-overrun
+`
+
+const daemon = `#!/bin/sh
+echo $$ >{world}/daemon-$1
+while :; do sleep 1000; done
+`
+
+func newGuardedWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.shell(t)
+	w.write(t, "overrun", overlong, 0o755)
+	w.write(t, "hang", hang, 0o755)
+	w.write(t, "daemon", daemon, 0o755)
+	w.write(t, "hook", "#!/bin/sh\necho \"$SHELL $ADLOCK_STATUS $ADLOCK_TEXT\" >>{world}/hooked\n", 0o755)
+	for _, dir := range []string{"own", "parts"} {
+		if err := os.Mkdir(w.path(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.write(t, "parts/part", "#!/bin/sh\necho part >>{world}/parted\n", 0o755)
+	w.write(t, "own/flock", "#!/bin/sh\nexec flock \"$@\"\n", 0o755)
+	w.write(t, "flocked", "#!/bin/sh\necho \"$1\" >>{world}/flocks\n", 0o755)
+	return w
+}
+
+func TestOneLineGuardsAWholeCrontab(t *testing.T) {
+	t.Parallel()
+	w := newGuardedWorld(t)
+	w.quick(t)
+	w.start(t, guarded, "")
+	overrun, parts := w.path("overrun")+` 'a  "b"' $((1 + 1)) | cat`, "cd / && run-parts --report "+w.path("parts")
+
+	w.await(t, 40*time.Second, "what overruns is denied at the next tick, what hangs is ended", func() bool {
+		return count(w.events(t, overrun), runlog.Deny) > 0 && count(w.events(t, "hang"), runlog.Takeover) == 1
+	})
+	w.write(t, "go", "", 0o600)
+	w.await(t, 60*time.Second, "six ticks have passed", func() bool { return count(w.events(t, parts), runlog.Release) > 5 })
+	w.wantLearned(t, parts)
+	w.wantMail(t, `(?m)^first % line\nsecond line\n50% root /root$`)
+	w.wantLocked(t)
+
+	w.replace(t, strings.Replace(guarded, "SHELL={world}/shell\n", "", 1))
+	w.await(t, 60*time.Second, "without the line nothing is guarded any more", func() bool {
+		return strings.Count(w.read(t, "mail"), "failed:  /bin/sh /bin/sh") > strings.Count(w.record(), "status=9")+1
+	})
+	w.wantDaemons(t)
+	w.wantOneLock(t, "daemon stays")
+}
+
+// unlimited is a crontab for busybox: a line says its settings itself. This cron starts
+// no line that still runs; what hangs has to end itself, unless crond has forgotten of it,
+// as it does when the crontab is changed. (Debian's crashes at a line @reboot.)
+const unlimited = `SHELL={world}/shell
+MAILTO=admin
+* * * * * {world}/overrun 'a  "b"' $((1 + 1)) | cat
+* * * * * : hang ADLOCK_EXPIRE_AFTER=2s ; {world}/hang; echo next
+* * * * * : alone ADLOCK_EXPIRE_AFTER=2s ADLOCK_ENFORCE=1 ; echo begun; exec {world}/daemon alone
+* * * * * echo "failed:  $0 $SHELL"; false || exit 9
+* * * * * cd / && run-parts --report {world}/parts
+* * * * * {world}/own/flock -n {world}/f {world}/flocked $SHELL
+`
+
+func TestOneLineGuardsAWholeCrontabOfBusybox(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes two minutes of cron's own time")
+	}
+	t.Parallel()
+	w := newGuardedWorld(t)
+	w.busybox(t, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "ADLOCK_DIR="+w.path("locks"), "ADLOCK_HOST=dax", "ADLOCK_PAUSE=1s", "ADLOCK_HOOK="+w.path("hook"))
+	w.start(t, unlimited, "")
+	overrun, parts := w.path("overrun")+` 'a  "b"' $((1 + 1)) | cat`, "cd / && run-parts --report "+w.path("parts")
+
+	w.await(t, 90*time.Second, "the first tick: what knows its limit has ended itself", func() bool {
+		return count(w.events(t, "alone"), runlog.Release) == 1 && count(w.events(t, parts), runlog.Release) == 1 &&
+			count(w.events(t, overrun), runlog.Acquire) == 1 && w.has("stubborn")
+	})
+	w.replace(t, unlimited)
+	w.await(t, 90*time.Second, "the second tick: what overruns is denied, what hangs is ended", func() bool {
+		return count(w.events(t, overrun), runlog.Deny) > 0 && count(w.events(t, "hang"), runlog.Release) == 1
+	})
+	w.write(t, "go", "", 0o600)
+	w.wantMail(t, `(?m)^begun\nadlock: run alone: ended by force: .* ExpireAfter is 2s$`)
+	w.wantLocked(t)
+}
+
+const failing = `echo "failed:  $0 $SHELL"; false || exit 9`
+
+// wantLocked wants that the lines did what they say, each once at a time.
+func (w *world) wantLocked(t *testing.T) {
+	t.Helper()
+	if w.has("overlaps") {
+		t.Error("a line ran twice at the same time")
+	}
+	if got := w.read(t, "overruns"); strings.Trim(got, "a \"b2\n") != "" || !strings.HasPrefix(got, "a  \"b\" 2\n") {
+		t.Errorf("the line's words were %q", got)
+	}
+	if got := w.read(t, "flocks"); strings.ReplaceAll(got, "/bin/sh\n", "") != "" {
+		t.Errorf("the line that locks by itself noted %q", got)
+	}
+	if strings.Contains(w.record(), "flock") {
+		t.Errorf("the line that locks by itself was locked:\n%s", w.record())
+	}
+	for _, e := range w.events(t, failing) {
+		if e.Kind == runlog.Release && e.Status.Value != 9 {
+			t.Errorf("the failing line is recorded with %+v", e)
+		}
+	}
+	w.await(t, 20*time.Second, "the hook is told", func() bool {
+		told := w.read(t, "hooked")
+		return strings.Contains(told, "/bin/sh 9 run "+failing+": ") && strings.Contains(told, " run hang: ")
+	})
+}
+
+// wantMail wants what the crontabs have in common to be mailed, and more; cron takes its
+// time. Of a line that is denied, and says nothing, nothing is.
+func (w *world) wantMail(t *testing.T, more ...string) {
+	t.Helper()
+	for _, pattern := range append(more,
+		`(?m)^failed:  /bin/sh /bin/sh$`,
+		`(?m)^adlock: run hang: ended process \d+ by force: .* ExpireAfter is 2s\nnext$`,
+		`(?m)^adlock: run hang: ended by force by process \d+: .* ExpireAfter is 2s$`,
+	) {
+		w.await(t, 40*time.Second, "there is mail like "+pattern, func() bool {
+			return regexp.MustCompile(pattern).MatchString(w.read(t, "mail"))
+		})
+	}
+	if mail := w.read(t, "mail"); regexp.MustCompile(`(?m)^Subject: .*overrun`).MatchString(mail) {
+		t.Errorf("the line that was denied was mailed:\n%s", mail)
+	}
+}
+
+// wantLearned wants that nothing has a limit before enough is known.
+func (w *world) wantLearned(t *testing.T, operand string) {
+	t.Helper()
+	var limits []string
+	for _, e := range w.events(t, operand) {
+		if e.Kind == runlog.Acquire {
+			limits = append(limits, limit.Format(e.ExpireAfter.Value))
+		}
+	}
+	if got := strings.Join(limits, " "); !strings.HasPrefix(got, "never never never never never 15m") {
+		t.Errorf("the limits were %s", got)
+	}
+}
+
+// wantDaemons wants both daemons of @reboot alive, the one that stays under its lock.
+func (w *world) wantDaemons(t *testing.T) {
+	t.Helper()
+	if got := w.story(t, "forked"); got != "acquire; release 0" {
+		t.Errorf("the record of a line that starts a daemon tells %s", got)
+	}
+	if got := w.story(t, "exec "+w.path("daemon")+" stays"); got != "acquire" {
+		t.Errorf("the record of a line that is a daemon tells %s", got)
+	}
+	living := strings.Join(w.processes(t), "\n")
+	for _, daemon := range []string{"forked", "stays"} {
+		if !strings.Contains(living, w.path("daemon")+" "+daemon) {
+			t.Errorf("the daemon of @reboot that %s was ended; alive are\n%s", daemon, living)
+		}
+	}
+}
+
+// wantOneLock wants no other atom held than that of an operand.
+func (w *world) wantOneLock(t *testing.T, operand string) {
+	t.Helper()
+	files, err := filepath.Glob(w.path("locks/lock.*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), operand) {
+			t.Errorf("left behind: %s: %s", file, text)
+		}
+	}
+	if len(files) != 1 {
+		t.Errorf("held are %q", files)
+	}
+}
+
+// replace replaces root's crontab as crontab(1) does: cron looks at the directory.
+func (w *world) replace(t *testing.T, crontab string) {
+	t.Helper()
+	w.write(t, "spool/new", crontab, 0o600)
+	if err := os.Rename(w.path("spool/new"), w.path("spool/crontabs/root")); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,118 @@
+package cron
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	lines "adlock/lib/crontab"
+	"adlock/lib/runlog"
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// unguarded are lines as people write them; each leaves what it saw in a file of $OUT,
+// whole.
+const unguarded = `SHELL=/bin/sh
+{when}cat >$OUT/input.part; mv $OUT/input.part $OUT/input%first%second \% third \\ x%%fifth
+{when}{world}/note $OUT/plain 'it'\''s' "100\%" $HOME {world}/not* a\ b ~
+{when}{world}/note $OUT/backslash 'a\\b' "c\\d"; exit 3
+{when}cat <<E >$OUT/here.part; wc -c >>$OUT/here.part; mv $OUT/here.part $OUT/here%body $HOME%E%rest
+{when}(exit 3) || printf '\%s' "$? $SHELL" >$OUT/status.part; mv $OUT/status.part $OUT/status # a comment
+SHELL=/bin/bash
+{when}[[ $SHELL == *bash ]] && echo {a,b} >$OUT/bash.part; mv $OUT/bash.part $OUT/bash
+{when}{world}/note $OUT/plain-bash "x  y"
+`
+
+const files = 7
+
+// note has no first line that says what runs it.
+const note = `out=$1; shift; { echo "$#"; printf '<%s>\n' "$@"; cat; } >$out.part; mv $out.part $out
+`
+
+// The lines run as they are in root's crontab, and wrapped in /etc/crontab.
+func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute of cron's own time")
+	}
+	w := newWorld(t)
+	w.write(t, "note", note, 0o755)
+	for _, dir := range []string{"before", "after"} {
+		if err := os.Mkdir(w.path(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := strings.ReplaceAll(unguarded, "{world}", w.dir)
+	before := "OUT=" + w.path("before") + "\n" + strings.ReplaceAll(text, "{when}", "* * * * * ")
+	system := "OUT=" + w.path("after") + "\nADLOCK_DIR=" + w.path("locks") + "\nADLOCK_HOST=" + host + "\n" + strings.ReplaceAll(text, "{when}", "* * * * *\troot\t")
+	wrapper := lines.Wrapper{Adlock: w.path("adlock")}
+	wrapped := wrapper.Wrap(lines.Read(system, true))
+	if wrapped.Done != files {
+		t.Fatalf("%+v", wrapped)
+	}
+	w.start(t, before, wrapped.Text)
+	w.await(t, 100*time.Second, "all have run, with a lock and without", func() bool {
+		return len(w.notes(t, "before")) == files && len(w.notes(t, "after")) == files && strings.Count(w.record(), string(runlog.Release)) >= files
+	})
+	after := w.notes(t, "after")
+	for name, seen := range w.notes(t, "before") {
+		if after[name] != seen {
+			t.Errorf("%s: wrapped it gives\n%s\nbefore\n%s", name, after[name], seen)
+		}
+	}
+}
+
+// notes are the files in a directory, with what they say.
+func (w *world) notes(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(w.path(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := map[string]string{}
+	for _, entry := range entries {
+		if name := entry.Name(); !strings.HasSuffix(name, ".part") {
+			notes[name] = w.read(t, dir+"/"+name)
+		}
+	}
+	return notes
+}
+
+// inPlace runs a script of the examples on root's crontab: on another than the one that this
+// machine has.
+const inPlace = `
+set -e
+mount --bind "$1/spool" /var/spool/cron
+crontab "$1/table"
+PATH=$1:$PATH HOME=$1
+export PATH HOME
+sh "$2"
+crontab -l >"$1/wrapped"
+{ crontab -l; echo '@daily added'; } | crontab -
+sh "$2" --undo
+crontab -l >"$1/undone"
+echo 'no crontab' | adlock wrap 2>&1 | crontab - 2>&1 || echo refused
+crontab -l >"$1/still"
+`
+
+func TestACrontabIsWrappedInPlaceAndBackByCrontabItself(t *testing.T) {
+	w := newWorld(t)
+	need.Namespaces(t, "--mount")
+	need.Tools(t, "crontab")
+	w.copy(t, helper.Binary(t)+"-report", "adlock-report")
+	text := strings.ReplaceAll(strings.ReplaceAll(unguarded, "{world}", "/srv"), "{when}", "@hourly ") + "@reboot warm-up"
+	w.write(t, "table", text+"\n", 0o644)
+	r := helper.Command{Args: []string{"unshare", "--mount", "sh", "-c", inPlace, "sh", w.dir, helper.Root() + "/test/examples/wrap-crontab"}}.Run(t)
+	if r.Status != 0 || !strings.HasSuffix(r.Out, "refused\n") || !strings.Contains(r.Out, "\n-@hourly cat") {
+		t.Fatalf("status %d: %s%s", r.Status, r.Out, r.Err)
+	}
+	if wrapped := w.read(t, "wrapped"); strings.Count(wrapped, w.path("adlock")+" run --name") != files || w.read(t, "crontab.before") != text+"\n" {
+		t.Errorf("wrapped it is\n%s", wrapped)
+	}
+	for _, name := range []string{"undone", "still"} {
+		if got := w.read(t, name); got != text+"\n@daily added\n" {
+			t.Errorf("%s it is\n%s", name, got)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+/*
+ * The line for an atom in a store beyond one machine: places, their beats, and those
+ * who take a silent one for dead. The steps are named as in job.pml.
+ *
+ * Each statement outside atomic is one transaction in the store, or one message on its
+ * way to or from there: between any two everybody else may run and time may pass. A
+ * lease has L ticks. That a job is over before its lease is (KILL works, the clocks run
+ * at one rate) is assumed: time waits for it.
+ *
+ * What must hold, with BEATS more beats of each, and with UNTOUCHED without the last:
+ *   mutual exclusion   never two jobs at once, though beats are lost or late, those who
+ *                      hold a place die, and somebody removes a key by hand
+ * Variants (-D) that must fail:
+ *   ONEKEY             no beat beside the place: who finds nothing there goes in, as
+ *                      where keys vanish with a lease that somebody revokes
+ *   NOCOMPARE          a dead one is removed whether its beat has moved or not
+ *   RECEIVED           an owner counts its lease from the answer to its beat
+ *   SHOWN              a newcomer goes by the time that a beat shows
+ *   UNCHECKED          who has waited begins though its own beat is old
+ *   STOPPED            a machine is suspended: what only the fence is for
+ */
+
+#ifndef N
+#define N 2
+#endif
+#define L 3
+#ifndef BEATS
+#define BEATS 1		/* of each, after the first: then it is cut off */
+#endif
+
+byte place[N+1];	/* the create revision; 0: none */
+byte born[N+1];		/* that of the beat; 0: none */
+byte beat[N+1];		/* the revision of the beat: it only grows */
+byte next = 1;
+
+byte age[N+1];		/* ticks since the last beat that went well was sent */
+byte flight[N+1];	/* ticks since the latest one was sent */
+byte still[N+1];	/* ticks since a newcomer saw the beat in front at its revision */
+byte mine[N+1];		/* the create revision that it was told */
+bool running[N+1];
+bool over[N+1];		/* gone: it needs its place no more */
+byte jobs;
+
+/* young: there is time for a job before the lease is over. */
+#ifdef UNCHECKED
+#define young(who) true
+#else
+#define young(who) (age[who] < L - 1)
+#endif
+
+/* before sets front to whoever stands first in front of a revision, and seen to its
+ * beat. */
+inline before(revision) {
+	d_step {
+		front = 0; least = revision; i = 1;
+		do
+		:: i <= N ->
+			if
+			:: place[i] != 0 && place[i] < least -> least = place[i]; front = i
+			:: else
+			fi;
+#ifndef ONEKEY
+			if
+			:: born[i] != 0 && born[i] < least -> least = born[i]; front = i
+			:: else
+			fi;
+#endif
+			i++
+		:: else -> break
+		od;
+		seen = beat[front]; i = 0; least = 0
+	}
+}
+
+/* Beater is the tending of one place. */
+proctype Beater(byte me) {
+	byte n;
+	bool well;
+	do
+	:: n < BEATS && !over[me] ->
+		atomic { n++; flight[me] = 0 };		/* (lease.heldLease.renew) */
+		if
+		:: atomic {				/* (etcd.place.Renew) */
+			well = place[me] != 0 && place[me] == mine[me];
+			if
+			:: well ->
+				beat[me]++;
+				if
+				:: born[me] == 0 -> born[me] = next; next++
+				:: else
+				fi
+			:: else
+			fi
+		   }
+		:: well = false				/* it is lost on its way */
+		fi;
+		atomic {				/* the answer */
+			if
+#ifdef RECEIVED
+			:: well -> age[me] = 0
+#else
+			:: well -> age[me] = flight[me]
+#endif
+			:: else
+			fi;
+			well = false
+		}
+	:: else -> break
+	od
+}
+
+proctype Newcomer(byte me) {
+	byte i, front, least, saw, sawbeat, seen;
+	if
+	:: me == 1					/* the first of the line */
+	:: me != 1 && mine[1] != 0 -> age[me] = 0	/* sent */
+	fi;
+	atomic {					/* (etcd.Store.Enter) */
+		place[me] = next; born[me] = next; mine[me] = next; next++;
+		beat[me]++;
+		run Beater(me)
+	};
+look:	atomic {					/* (etcd.place.Look) */
+		if
+		:: place[me] != mine[me] -> goto done	/* lost: it would begin anew */
+		:: else
+		fi;
+		before(mine[me])
+	};
+	if
+	:: front == 0 -> goto won
+	:: else
+	fi;
+	atomic {					/* (etcd.Store.stillness) */
+		if
+		:: front != saw || seen != sawbeat -> saw = front; sawbeat = seen; still[me] = 0
+		:: else
+		fi;
+#ifdef SHOWN
+		if
+		:: still[me] = L
+		:: true
+		fi
+#endif
+	};
+	if
+	:: still[me] >= L -> atomic {			/* (etcd.place.Pass) */
+		if
+#ifdef NOCOMPARE
+		:: place[me] == mine[me] ->
+#else
+		:: place[me] == mine[me] && beat[front] == seen ->
+#endif
+			place[front] = 0; born[front] = 0
+		:: else
+		fi;
+		front = 0
+	   }
+	:: still[me] < L || front == 0
+	:: me != N -> goto gone				/* it gives up waiting, or dies */
+	fi;
+	front = 0;
+	goto look;
+won:	if						/* (lease.Locker.stand), (lease.guard.arm) */
+	:: atomic { young(me) -> jobs++; running[me] = true; assert(jobs == 1) }
+	:: !young(me) -> goto gone			/* renewed in time, or given up */
+	fi;
+	atomic { running[me] = false; jobs-- };
+gone:	if
+	:: atomic {					/* (etcd.place.Leave) */
+		if
+		:: place[me] == mine[me] -> place[me] = 0; born[me] = 0
+		:: else -> born[me] = 0
+		fi
+	   }
+	:: me != N					/* it was killed, or is cut off */
+	fi;
+done:	atomic { over[me] = true; age[me] = 0; still[me] = 0; saw = 0; sawbeat = 0; seen = 0 }
+}
+
+/* in_time: no job runs to the end of its lease. */
+#ifdef STOPPED
+#define in_time(who) true
+#else
+#define in_time(who) !(running[who] && age[who] >= L - 1)
+#endif
+
+inline passes(clock) {
+	if
+	:: clock < L -> clock++
+	:: else
+	fi
+}
+
+active proctype Time() {
+	byte who;
+end:	do
+	:: d_step { in_time(1) && in_time(2) && in_time(N) && !(over[1] && over[2] && over[N]) ->
+		who = 1;
+		do
+		:: who <= N -> passes(age[who]); passes(flight[who]); passes(still[who]); who++
+		:: else -> break
+		od;
+		who = 0
+	   }
+	od
+}
+
+#ifndef UNTOUCHED
+/* Somebody removes a key by hand: a place, or a beat. */
+active proctype Somebody() {
+	byte whose = 1;
+	do
+	:: whose < N -> whose++
+	:: break
+	od;
+	if
+	:: atomic { place[whose] != 0 -> place[whose] = 0 }
+#ifndef ONEKEY
+	:: atomic { born[whose] != 0 -> born[whose] = 0; beat[whose]++ }
+#endif
+	:: true
+	fi
+}
+#endif
+
+init {
+	atomic {
+		byte who = 1;
+		do
+		:: who <= N -> run Newcomer(who); who++
+		:: else -> break
+		od
+	}
+}

@@ -1,0 +1,216 @@
+package network
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ran is one run of a job, as it was told by the job itself. Times are boottimes.
+type ran struct {
+	id, atom   string
+	begin, end time.Duration
+	killed     bool // the end is when its death was seen
+	alone      bool // nobody else held the atom's file when it began
+	fence      uint64
+
+	attacked bool          // by the chaos itself, or cut off from its store
+	excused  bool          // the servers, or this machine, were too slow for anybody
+	lost     time.Duration // when its store, or its locksmith, was lost to it; 0: never
+}
+
+// waited is the time that a contender waited for an atom.
+type waited struct {
+	atom     string
+	from, to time.Duration
+}
+
+// margins are what the judge found.
+type margins struct {
+	runs, killed int
+	overlaps     []string
+	overlap      time.Duration // the longest
+	forNothing   []string      // ended though a majority was healthy
+	excused      int           // ended while the servers did not answer the chaos either
+	gap          time.Duration // the least between an end and the next beginning
+	gapLost      time.Duration // the same, where the end was by force: the store was lost
+	idle         time.Duration // the longest with nobody running and somebody waiting
+	loss         time.Duration // the longest from the loss of the store to the job's end
+}
+
+const never = time.Duration(1<<63 - 1)
+
+// judgeRuns looks at the whole of what happened.
+func judgeRuns(runs []ran, waits []waited) margins {
+	m := margins{gap: never, gapLost: never}
+	of := map[string][]ran{}
+	for _, r := range runs {
+		of[r.atom] = append(of[r.atom], r)
+		m.runs++
+		if !r.killed {
+			continue
+		}
+		m.killed++
+		switch {
+		case r.lost > 0:
+			m.loss = max(m.loss, r.end-r.lost)
+		case r.excused && !r.attacked:
+			m.excused++
+		case !r.attacked:
+			m.forNothing = append(m.forNothing, r.id)
+		}
+	}
+	for _, w := range waits {
+		if of[w.atom] == nil {
+			of[w.atom] = []ran{} // nobody has ever run it
+		}
+	}
+	for atom, all := range of {
+		slices.SortFunc(all, func(a, b ran) int { return cmp.Compare(a.begin, b.begin) })
+		m.judgeAtom(all)
+		m.judgeIdle(all, waits, atom)
+	}
+	slices.Sort(m.overlaps)
+	return m
+}
+
+// judgeAtom judges the runs of one atom, in the order of their beginnings.
+func (m *margins) judgeAtom(all []ran) {
+	for i, b := range all {
+		clash := !b.alone
+		for _, a := range all[:i] {
+			end := a.end
+			if a.killed && b.alone {
+				// A death is seen a moment late. That b found the file unlocked is sure.
+				end = min(end, b.begin)
+			}
+			if over := min(end, b.end) - b.begin; over > 0 {
+				m.overlap = max(m.overlap, over)
+				m.overlaps = append(m.overlaps, fmt.Sprintf("%s: %s began at %v, %v before the end of %s", b.atom, b.id, b.begin, end-b.begin, a.id))
+				clash = false // is told already
+			}
+			if a.fence >= b.fence {
+				m.overlaps = append(m.overlaps, fmt.Sprintf("%s: %s began at %v with fence %d, after %s with %d", b.atom, b.id, b.begin, b.fence, a.id, a.fence))
+			}
+		}
+		if clash {
+			m.overlaps = append(m.overlaps, fmt.Sprintf("%s: %s began at %v, while another held the file", b.atom, b.id, b.begin))
+		}
+		if i > 0 {
+			m.judgeGap(all[i-1], b)
+		}
+	}
+}
+
+func (m *margins) judgeGap(a, b ran) {
+	gap := b.begin - a.end
+	if a.killed && b.alone {
+		gap = max(gap, 0)
+	}
+	m.gap = min(m.gap, gap)
+	if a.killed && a.lost > 0 {
+		m.gapLost = min(m.gapLost, gap)
+	}
+}
+
+// judgeIdle looks for the longest time between two runs in which somebody waited.
+func (m *margins) judgeIdle(all []ran, waits []waited, atom string) {
+	var busyUntil time.Duration
+	for _, next := range append(slices.Clone(all), ran{begin: never}) {
+		for _, w := range waits {
+			if w.atom == atom {
+				m.idle = max(m.idle, min(w.to, next.begin)-max(w.from, busyUntil))
+			}
+		}
+		busyUntil = max(busyUntil, next.end)
+	}
+}
+
+func (m margins) String() string {
+	told := []string{
+		fmt.Sprintf("%d runs, %d overlaps", m.runs, len(m.overlaps)), millis("overlap", m.overlap),
+		millis("gap", m.gap), millis("gap after a loss", m.gapLost), millis("idle", m.idle), millis("loss to end", m.loss),
+		fmt.Sprintf("%d ended by force, %d for nothing, %d excused", m.killed, len(m.forNothing), m.excused),
+	}
+	return strings.Join(told, "; ")
+}
+
+func millis(what string, d time.Duration) string { return what + " " + shown(d) }
+
+func shown(d time.Duration) string {
+	if d == never {
+		return "-"
+	}
+	if d.Abs() < second {
+		return fmt.Sprint(d.Milliseconds(), " ms")
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// with puts the margins of two plays together. Those of none have no runs.
+func (m margins) with(n margins) margins {
+	if m.runs == 0 {
+		return n
+	}
+	return margins{
+		m.runs + n.runs, m.killed + n.killed, append(m.overlaps, n.overlaps...), max(m.overlap, n.overlap), append(m.forNothing, n.forNothing...), m.excused + n.excused,
+		min(m.gap, n.gap), min(m.gapLost, n.gapLost), max(m.idle, n.idle), max(m.loss, n.loss),
+	}
+}
+
+const second = time.Second
+
+func TestTheJudgeOfTheChaosFindsWhatIsWrong(t *testing.T) {
+	first := ran{id: "a", atom: "x", begin: 1 * second, end: 3 * second, alone: true, fence: 1}
+	then := func(change func(*ran)) ran {
+		r := ran{id: "b", atom: "x", begin: 4 * second, end: 5 * second, alone: true, fence: 2}
+		change(&r)
+		return r
+	}
+	for name, c := range map[string]struct {
+		next     ran
+		overlaps int
+		overlap  time.Duration
+	}{
+		"one after the other":            {then(func(r *ran) {}), 0, 0},
+		"two at once":                    {then(func(r *ran) { r.begin = 2 * second }), 1, second},
+		"one within the other":           {then(func(r *ran) { r.begin, r.end = 2*second, 2500*time.Millisecond }), 1, second / 2},
+		"two atoms":                      {then(func(r *ran) { r.atom, r.begin = "y", 2*second }), 0, 0},
+		"the file was locked":            {then(func(r *ran) { r.alone = false }), 1, 0},
+		"two at once, and a locked file": {then(func(r *ran) { r.begin, r.alone = 2*second, false }), 1, second},
+		"a fence that did not grow":      {then(func(r *ran) { r.fence = 1 }), 1, 0},
+	} {
+		m := judgeRuns([]ran{c.next, first}, nil)
+		if len(m.overlaps) != c.overlaps || m.overlap != c.overlap {
+			t.Errorf("%s: %v %q", name, m, m.overlaps)
+		}
+	}
+}
+
+func TestTheJudgeOfTheChaosForgivesADeathThatWasSeenLate(t *testing.T) {
+	killed := ran{id: "a", atom: "x", begin: 1 * second, end: 3 * second, killed: true, lost: 2 * second, alone: true, fence: 1}
+	next := ran{id: "b", atom: "x", begin: 2500 * time.Millisecond, end: 5 * second, alone: true, fence: 2}
+	if m := judgeRuns([]ran{killed, next}, nil); len(m.overlaps) != 0 || m.gap != 0 || m.gapLost != 0 || m.loss != second {
+		t.Errorf("%v %q", m, m.overlaps)
+	}
+	next.alone = false
+	if m := judgeRuns([]ran{killed, next}, nil); len(m.overlaps) != 1 || m.overlap != second/2 {
+		t.Errorf("%v %q", m, m.overlaps)
+	}
+}
+
+func TestTheJudgeOfTheChaosMeasuresWhatIsLeft(t *testing.T) {
+	runs := []ran{
+		{id: "a", atom: "x", begin: 1 * second, end: 3 * second, alone: true, fence: 1},
+		{id: "b", atom: "x", begin: 5 * second, end: 6 * second, killed: true, alone: true, fence: 2},
+		{id: "c", atom: "x", begin: 9 * second, end: 10 * second, killed: true, attacked: true, alone: true, fence: 3},
+	}
+	waits := []waited{{"x", 4 * second, 5 * second}, {"x", 2 * second, 4500 * time.Millisecond}, {"y", 0, 7 * second}, {"x", 8 * second, 20 * second}}
+	m := judgeRuns(runs, waits)
+	if m.gap != 2*second || m.gapLost != never || m.idle != 10*second || m.killed != 2 || !slices.Equal(m.forNothing, []string{"b"}) {
+		t.Errorf("%v %v", m, m.forNothing)
+	}
+}

@@ -1,0 +1,507 @@
+package network
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	ftpclient "github.com/jlaffaye/ftp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"adlock/lib/process"
+	"adlock/test/helper"
+)
+
+const (
+	crowd = 60 // contenders
+	atoms = 16 // the first of them has a third of the contenders, and short jobs
+)
+
+// chaos is one scenario: servers, hosts with cables to them, contenders.
+type chaos struct {
+	*testing.T
+	*rand.Rand // what is done to whom: the plan
+	seed       uint64
+	lease      time.Duration
+	length     time.Duration
+	began      time.Duration // boottime
+
+	dir     string
+	servers string // the address that servers listen at
+	relays  string // and that of the relays
+	hosts   []*mast
+	cluster []*node
+	between []*link
+	ftpd    *ftpd
+
+	patient int           // contenders of three who wait
+	rest    time.Duration // at most, between two attempts of one contender
+
+	over     chan struct{} // the time is up: jobs end, nobody comes any more
+	mu       sync.Mutex
+	attempts map[string]*attempt
+	statuses map[string]int
+	answered []time.Duration // when a server did, to a client that nobody attacks
+	noted    int
+	heard    sync.WaitGroup // jobs that were listened to
+}
+
+// link is how one member of a cluster asks another.
+type link struct {
+	from string // its id, in hex
+	to   *node
+	*cable
+}
+
+// mast is a host with cables of its own.
+type mast struct {
+	*host
+	cables []*cable  // to each server
+	ftp    *ftpRelay // the same, to an FTP server
+
+	stepAt time.Time     // when its wall clock steps
+	step   time.Duration // 0: it does not
+
+	lost []span // when none of its servers could be reached
+}
+
+type span struct{ from, to time.Duration }
+
+// attempt is one start of `adlock run`, and what became of it.
+type attempt struct {
+	ran
+	host   *mast
+	waits  bool
+	called time.Duration
+	done   time.Duration // 0: not yet
+	cmd    *exec.Cmd
+	said   bytes.Buffer
+	status int
+
+	job   int      // pid; 0: none began
+	judge net.Conn // to the job, while it lives
+}
+
+var plays atomic.Int64
+
+func newChaos(t *testing.T, seed uint64, lease time.Duration, leases float64) *chaos {
+	// Ports are taken and let go by the hundred: where a server has an address of its own
+	// nobody takes one of its meanwhile.
+	net := fmt.Sprintf("127.%d.%d.", 20+os.Getpid()%200, plays.Add(1)%250)
+	return &chaos{
+		servers: net + "1", relays: net + "2",
+		T: t, Rand: source(seed, t.Name()), seed: seed, lease: lease, length: time.Duration(leases * float64(lease)),
+		dir: helper.Dir(t), over: make(chan struct{}), attempts: map[string]*attempt{}, statuses: map[string]int{},
+	}
+}
+
+// source is a source of random numbers of its own for each who draws.
+func source(seed uint64, name string) *rand.Rand {
+	sum := uint64(14695981039346656037) // FNV-1a
+	for _, b := range []byte(name) {
+		sum = (sum ^ uint64(b)) * 1099511628211
+	}
+	return rand.New(rand.NewPCG(seed, sum))
+}
+
+// onEtcd starts three members. The peers reach each other, and each host its members,
+// through relays only. Those who wait stand in a line and cost nothing.
+func (c *chaos) onEtcd() {
+	c.patient, c.rest = 2, 2*time.Second
+	c.cluster = startCluster(c, 3, func(m *node) string {
+		m.client, m.peer, m.dir = freePortAt(c, c.servers), freePortAt(c, c.servers), c.inMemory()
+		r := newRelayAt(c, c.relays, m.peer)
+		r.sort = func(first []byte) *cable { return c.linkOf(first, m) }
+		return r.address()
+	})
+	for range 3 {
+		var members []*node
+		h := &mast{}
+		for _, m := range c.cluster {
+			r := newRelayAt(c, c.relays, m.client)
+			members, h.cables = append(members, &node{client: r.address()}), append(h.cables, r.cable)
+		}
+		h.host = newHost(c, url(members...))
+		c.add(h)
+	}
+}
+
+// inMemory is a directory for a member's data: how slow a disk is does not matter here.
+func (c *chaos) inMemory() string {
+	dir, err := os.MkdirTemp("/dev/shm", "adlock-chaos-")
+	if err != nil {
+		return c.TempDir()
+	}
+	c.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// linkOf returns the link that a connection between peers belongs to, by the header in
+// which the one that asks says who it is.
+func (c *chaos) linkOf(first []byte, to *node) *cable {
+	_, from, _ := strings.Cut(string(first), "X-Server-From: ")
+	from, _, _ = strings.Cut(from, "\r\n")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.between {
+		if l.from == from && l.to == to {
+			return l.cable
+		}
+	}
+	l := &link{from, to, newCable()}
+	c.between = append(c.between, l)
+	return l.cable
+}
+
+// onFTP starts a vsftpd. Those who wait look again and again.
+func (c *chaos) onFTP() {
+	c.patient, c.rest = 1, 2*c.lease
+	c.ftpd = startFTPAt(c, freePortAt(c, c.servers), "")
+	for range 3 {
+		r := newFTPRelayAt(c, c.relays, c.ftpd.address)
+		c.add(&mast{host: c.ftpd.hostBy(c, r.address()), ftp: r, cables: []*cable{r.cable}})
+	}
+}
+
+func (c *chaos) add(h *mast) {
+	if build := os.Getenv("ADLOCK_CHAOS_BUILD"); build != "" {
+		h.bin = filepath.Join(build, "adlock")
+	}
+	h.env = append(h.env, "ADLOCK_LEASE="+c.lease.String(), "CHAOS_SOCKET="+c.socket())
+	c.hosts = append(c.hosts, h)
+}
+
+func (c *chaos) socket() string { return c.dir + "/judge" }
+
+// play lets the crowd contend while trouble goes on, waits until all is quiet, and
+// judges.
+func (c *chaos) play(trouble func(*chaos)) margins {
+	listener, err := net.Listen("unix", c.socket())
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			c.heard.Go(func() { c.attend(conn) })
+		}
+	}()
+	c.began = process.Boottime()
+	up := time.AfterFunc(c.length, c.end)
+	defer up.Stop()
+	var all sync.WaitGroup
+	for n := range crowd {
+		all.Go(func() { c.contend(n) })
+	}
+	c.probe(&all)
+	trouble(c)
+	<-c.over
+	c.settle(&all)
+	return c.judged()
+}
+
+// probe asks all servers, each through a relay of its own that nobody attacks, for as long
+// as the scenario lasts.
+func (c *chaos) probe(all *sync.WaitGroup) {
+	ask := func(do func(context.Context) error) {
+		all.Go(func() {
+			for ; !isClosed(c.over); c.pass(c.lease / 30) {
+				ctx, cancel := context.WithTimeout(context.Background(), c.lease/6)
+				err := do(ctx)
+				cancel()
+				if err == nil {
+					c.mu.Lock()
+					c.answered = append(c.answered, process.Boottime())
+					c.mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, m := range c.cluster {
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{newRelayAt(c, c.relays, m.client).address()}, Logger: zap.NewNop()})
+		if err != nil {
+			c.Fatal(err)
+		}
+		c.Cleanup(func() { client.Close() })
+		ask(func(ctx context.Context) error { _, err := client.Put(ctx, "probe", ""); return err })
+	}
+	if c.ftpd != nil {
+		address := newFTPRelayAt(c, c.relays, c.ftpd.address).address()
+		ask(func(ctx context.Context) error { return stored(ctx, address) })
+	}
+}
+
+// stored stores a file, and lists it, as a heart beats.
+func stored(ctx context.Context, address string) error {
+	until, _ := ctx.Deadline()
+	conn, err := ftpclient.Dial(address, ftpclient.DialWithDialFunc(func(network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil {
+			err = conn.SetDeadline(until)
+		}
+		return conn, err
+	}))
+	if err != nil {
+		return err
+	}
+	defer conn.Quit()
+	err = errors.Join(conn.Login("anonymous", "secret"), conn.Stor("locks/probe", strings.NewReader("")))
+	_, listed := conn.NameList("locks")
+	return errors.Join(err, listed, ctx.Err())
+}
+
+// silent is the longest time without an answer from any server in the lease before.
+func (c *chaos) silent(before time.Duration) time.Duration {
+	longest, last := time.Duration(0), before-c.lease
+	slices.Sort(c.answered)
+	for _, at := range append(slices.Clone(c.answered), before) {
+		if at > last && at <= before {
+			longest, last = max(longest, at-last), at
+		}
+	}
+	return longest
+}
+
+// end tells all that it is enough.
+func (c *chaos) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.over)
+	for _, a := range c.attempts {
+		if a.judge != nil {
+			_, _ = a.judge.Write([]byte{0}) // it may have ended
+		}
+	}
+}
+
+// contend is one contender: it comes again and again.
+func (c *chaos) contend(n int) {
+	draw := source(c.seed, fmt.Sprint(c.Name(), " contender ", n))
+	c.pass(c.lease * time.Duration(n) / crowd) // else they would all start at once
+	for round := 0; !isClosed(c.over); round++ {
+		a := c.newAttempt(draw, fmt.Sprintf("c%d.%d", n, round), n)
+		c.attempt(a)
+		c.pass(time.Duration(draw.Int64N(int64(c.rest))))
+	}
+}
+
+func (c *chaos) newAttempt(draw *rand.Rand, id string, n int) *attempt {
+	atom, work := 0, time.Duration(draw.Int64N(int64(200*time.Millisecond)))
+	if n >= crowd/3 {
+		atom, work = 1+n%(atoms-1), c.lease/2+time.Duration(draw.Int64N(int64(2*c.lease)))
+	}
+	a := &attempt{ran: ran{id: id, atom: fmt.Sprint("atom", atom)}, host: c.hosts[draw.IntN(len(c.hosts))], waits: draw.IntN(3) < c.patient}
+	args := []string{"run", "--verbose", "--expire-after=never", "--operand=" + a.atom}
+	if a.waits {
+		args = append(args, "--wait="+(4*c.lease).String())
+	}
+	program := a.host.bin
+	if a.host.step != 0 {
+		program += "-locksmith" // as run would; but it is this process whose clock steps
+	}
+	a.cmd = exec.Command(program, append(args, "--", filepath.Join(beside, "job"))...)
+	a.cmd.Env = append(append(helper.Clean(), a.host.env...), "CHAOS_ID="+id, "CHAOS_WORK="+work.String(), "CHAOS_FILE="+filepath.Join(c.dir, a.atom))
+	if draw.IntN(2) == 0 {
+		a.cmd.Env = append(a.cmd.Env, "CHAOS_DEAF=1")
+	}
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	a.cmd.Stderr = &a.said
+	return a
+}
+
+// attempt starts it, and tells how it ended.
+func (c *chaos) attempt(a *attempt) {
+	c.mu.Lock()
+	a.called = process.Boottime()
+	err := a.host.launch(a.cmd)
+	if err == nil {
+		c.attempts[a.id] = a
+	}
+	c.mu.Unlock()
+	if err != nil {
+		c.Error(err)
+		return
+	}
+	err = a.cmd.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a.done, a.status = process.Boottime(), a.cmd.ProcessState.ExitCode()
+	c.statuses[fmt.Sprint(a.status)]++
+	if a.status != 0 && a.status != 75 && !a.attacked {
+		c.note("%s on %s: %v: %s", a.id, a.atom, err, a.said.String())
+	}
+}
+
+func (h *mast) launch(command *exec.Cmd) error {
+	if h.step == 0 {
+		return command.Start()
+	}
+	return startWithClock(command, h.stepAt, h.step)
+}
+
+// attend listens to a job until it is gone.
+func (c *chaos) attend(conn net.Conn) {
+	defer conn.Close()
+	reader := bufio.NewReader(conn)
+	var id string
+	var pid int
+	var begin, end int64
+	var r ran
+	first, err := reader.ReadString('\n')
+	if err == nil {
+		_, err = fmt.Sscanf(first, "begin %s %d %d %t %d", &id, &pid, &begin, &r.alone, &r.fence)
+	}
+	if err != nil {
+		return // killed before it began
+	}
+	c.mu.Lock()
+	a := c.attempts[id]
+	a.job, a.judge = pid, conn
+	a.begin, a.alone, a.fence = time.Duration(begin), r.alone, r.fence
+	enough := isClosed(c.over)
+	c.mu.Unlock()
+	if enough {
+		_, _ = conn.Write([]byte{0}) // it may have ended
+	}
+	last, err := reader.ReadString('\n')
+	if err == nil {
+		_, err = fmt.Sscanf(last, "end %d", &end)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a.end, a.judge = time.Duration(end), nil
+	if a.killed = err != nil; a.killed {
+		a.end = process.Boottime()
+		c.note("the job of %s at %s died, %v after it began", a.id, a.atom, (a.end - a.begin).Round(time.Millisecond))
+	}
+}
+
+// settle waits until everybody is gone by himself.
+func (c *chaos) settle(all *sync.WaitGroup) {
+	c.Helper()
+	quiet := make(chan struct{})
+	go func() { all.Wait(); close(quiet) }()
+	limit := time.NewTimer(helper.Patience + 4*c.lease)
+	defer limit.Stop()
+	select {
+	case <-quiet:
+	case <-limit.C:
+	}
+	hung := c.hung()
+	for _, a := range hung {
+		c.Errorf("%s at %s hangs since %v", a.id, a.atom, c.since(a.called))
+		_ = a.cmd.Process.Signal(syscall.SIGABRT) // it tells where
+	}
+	if len(hung) > 0 {
+		time.Sleep(second)
+	}
+	for _, a := range hung {
+		helper.KillSession(a.cmd.Process.Pid)
+	}
+	<-quiet
+	if len(hung) > 0 {
+		c.Logf("where %s hangs:\n%s", hung[0].id, hung[0].said.String())
+	}
+	c.hearOut()
+}
+
+// hearOut returns when all that the jobs have said was heard.
+func (c *chaos) hearOut() {
+	last, err := net.Dial("unix", c.socket()) // it is attended after all others
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer last.Close()
+	_, _ = last.Write([]byte("\n"))
+	_, _ = last.Read(make([]byte, 1)) // it is closed
+	gone := make(chan struct{})
+	go func() { c.heard.Wait(); close(gone) }()
+	helper.Within(c, helper.Patience, "all jobs are gone", func() bool { return isClosed(gone) })
+}
+
+// hung are the attempts that have not come to their end.
+func (c *chaos) hung() []*attempt {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found []*attempt
+	for _, a := range c.attempts {
+		if a.done == 0 {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+// since is a boottime as it is told: counted from the beginning.
+func (c *chaos) since(at time.Duration) time.Duration { return (at - c.began).Round(time.Microsecond) }
+
+// judged hands all that happened to the judge.
+func (c *chaos) judged() margins {
+	var runs []ran
+	var waits []waited
+	for _, a := range c.attempts {
+		if a.waits {
+			to := a.done
+			if a.job != 0 {
+				to = a.begin
+			}
+			waits = append(waits, waited{a.atom, a.called, to})
+		}
+		if a.job == 0 {
+			continue
+		}
+		for _, away := range a.host.lost {
+			if a.begin < away.to+c.lease/3 && a.end > away.from {
+				a.attacked = true
+				if a.begin < away.from && a.end < away.to {
+					a.lost = away.from
+				}
+			}
+		}
+		a.excused = a.killed && c.silent(a.end) > c.lease/3
+		runs = append(runs, a.ran)
+	}
+	return judgeRuns(runs, waits)
+}
+
+// note tells what a person may want to know, as long as it is not too much.
+func (c *chaos) note(format string, words ...any) {
+	if c.noted++; c.noted <= 400 {
+		c.say(format, words...)
+	}
+}
+
+// say tells what happens, and when.
+func (c *chaos) say(format string, words ...any) {
+	c.Logf("%v: "+format, append([]any{c.since(process.Boottime()).Round(time.Millisecond)}, words...)...)
+}
+
+var buildJob = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(beside, "job")
+	command := exec.Command("go", "build", "-trimpath", "-o", path, "./test/network/job")
+	command.Dir = helper.Root()
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", &buildError{err, string(output)}
+	}
+	return path, nil
+})

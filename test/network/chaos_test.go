@@ -1,0 +1,606 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"adlock/lib/process"
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// The chaos: 60 contenders on three hosts fight over atoms, in three real etcd members or
+// a real vsftpd, while the servers, the ways to them and between them, clocks, locksmiths
+// and jobs are attacked, a scenario at a time. The jobs tell their own beginning and end
+// (./job), and judgeRuns decides: never two at once, never one ended for nothing. What
+// was left of it is printed as margins.
+//
+// A minute of it is played by default, those scenarios that pass; by hand
+//
+//	ADLOCK_SOAK=10m go test -count=1 -v -timeout 0 -run TestChaos ./test/network
+//
+// plays all, over and over, with leases of 6 and of 15 s; ADLOCK_CHAOS_SEED=N draws the same
+// plan again (the machine does not repeat itself, though); ADLOCK_CHAOS_LEASE=6s is one
+// lease only; ADLOCK_CHAOS_BUILD=DIR tries another build of the programs; and go test's
+// -run TestChaos/etcd/stopped_leader one scenario.
+
+// scenario is one kind of attack.
+type scenario struct {
+	name    string
+	attack  func(*chaos)
+	prepare func(*chaos) // before anybody has begun; nil: nothing
+	short   bool         // it belongs to the minute
+	finds   string       // the fault that it still finds; "": none
+}
+
+// scenarios are what there is for each store.
+var scenarios = map[string][]scenario{
+	"etcd": {
+		{name: "a host is cut off", attack: cutHosts(), short: true},
+		{name: "requests are lost", attack: cutHosts(toServer)},
+		{name: "answers are lost", attack: cutHosts(toClient)},
+		{name: "late", attack: slowCables},
+		{name: "connections are lost", attack: dropConnections},
+		{name: "black hole", attack: cutMember},
+		{name: "leader without peers", attack: isolateLeader},
+		{name: "stopped leader", attack: stopLeader, short: true},
+		{name: "killed member", attack: killMembers},
+		{name: "revoked leases", attack: revokeLeases},
+		{name: "removed keys", attack: removeKeys, short: true},
+		{name: "clocks step", prepare: stepClocks, attack: rest},
+		{name: "stopped locksmiths", attack: stopLocksmiths},
+		{name: "killed locksmiths", attack: killLocksmiths, short: true},
+		{name: "stopped jobs", attack: stopJobs},
+	},
+	"ftp": {
+		{name: "a host is cut off", attack: cutHosts()},
+		{name: "requests are lost", attack: cutHosts(toServer)},
+		{name: "answers are lost", attack: cutHosts(toClient), short: true},
+		{name: "late", attack: slowCables},
+		{name: "connections are lost", attack: dropConnections},
+		{name: "stalled commands", attack: stallAt("command")},
+		{name: "stalled answers", attack: stallAt("answer")},
+		{name: "stalled data", attack: stallAt("data")},
+		{name: "server clock steps forward", attack: stepServer(time.Hour), short: true},
+		{name: "server clock steps back", attack: stepServer(-time.Hour)},
+		{name: "server restarts", attack: restartServer},
+		{name: "stopped server", attack: stopServer},
+		{name: "clocks step", prepare: stepClocks, attack: rest},
+		{name: "stopped locksmiths", attack: stopLocksmiths},
+		{name: "killed locksmiths", attack: killLocksmiths},
+		{name: "stopped jobs", attack: stopJobs},
+	},
+}
+
+const (
+	shortLength = 2.8 // leases that a scenario lasts
+	longLength  = 6.0
+	lanes       = 2 // scenarios at a time
+)
+
+func TestChaosBreaksNoPromise(t *testing.T) {
+	binary(t)
+	if _, err := buildJob(); err != nil {
+		t.Fatal(err)
+	}
+	f := newFestival(t)
+	t.Logf("ADLOCK_CHAOS_SEED=%d", f.seed)
+	rounds(t, func() { f.round(t) })
+	t.Log("\n" + f.table())
+}
+
+// festival is what is played, and what came of it.
+type festival struct {
+	seed   uint64
+	leases []time.Duration
+	long   bool
+
+	mu    sync.Mutex
+	found map[string]margins // by scenario and lease
+}
+
+func newFestival(t *testing.T) *festival {
+	f := &festival{
+		seed: uint64(time.Now().UnixNano()) % 1_000_000, leases: []time.Duration{6 * second},
+		long: os.Getenv("ADLOCK_SOAK") != "", found: map[string]margins{},
+	}
+	var err error
+	if f.long {
+		f.leases = append(f.leases, 15*second)
+	}
+	if text := os.Getenv("ADLOCK_CHAOS_SEED"); text != "" {
+		if f.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := os.Getenv("ADLOCK_CHAOS_LEASE"); text != "" {
+		f.leases = make([]time.Duration, 1)
+		if f.leases[0], err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// round plays each scenario once, a few at a time.
+func (f *festival) round(t *testing.T) {
+	type play struct {
+		store string
+		scenario
+		lease time.Duration
+	}
+	plays := make(chan play)
+	var all sync.WaitGroup
+	for range lanes {
+		all.Go(func() {
+			for p := range plays {
+				name := fmt.Sprintf("%s/%s/%v", p.store, p.name, p.lease)
+				t.Run(name, func(t *testing.T) { f.play(t, name, p.store, p.scenario, p.lease) })
+			}
+		})
+	}
+	for _, lease := range f.leases {
+		for _, store := range []string{"etcd", "ftp"} {
+			for _, s := range scenarios[store] {
+				if f.long || s.short {
+					plays <- play{store, s, lease}
+				}
+			}
+		}
+	}
+	close(plays)
+	all.Wait()
+}
+
+func (f *festival) play(t *testing.T, name, store string, s scenario, lease time.Duration) {
+	length := shortLength
+	if f.long {
+		length = longLength
+	}
+	c := newChaos(t, f.seed, lease, length)
+	map[string]func(){"etcd": c.onEtcd, "ftp": c.onFTP}[store]()
+	if s.prepare != nil {
+		s.prepare(c)
+	}
+	m := c.play(s.attack)
+	t.Logf("%v; statuses %v", m, c.statuses)
+	f.mu.Lock()
+	f.found[name] = f.found[name].with(m)
+	f.mu.Unlock()
+	for _, told := range m.overlaps[:min(len(m.overlaps), 10)] {
+		t.Log(told)
+	}
+	if len(m.overlaps) > 0 {
+		t.Errorf("two at once: %d times", len(m.overlaps))
+	}
+	if len(m.forNothing) > 0 {
+		t.Logf("ended for nothing: %v", m.forNothing)
+	}
+	if f.long && len(m.forNothing) > 0 { // else the machine may have other things to do
+		t.Errorf("%d jobs were ended for nothing", len(m.forNothing))
+	}
+	if m.runs < atoms/4 { // on a machine that is busy with other things, too
+		t.Errorf("too little came of it: %d runs", m.runs)
+	}
+	if t.Failed() && s.finds != "" {
+		t.Logf("known: %s", s.finds)
+	}
+}
+
+// table is what the scenarios left, as it stands in test/README.md.
+func (f *festival) table() string {
+	rows := []string{
+		"| scenario, lease | runs | two at once | ended for nothing | least gap | least gap after a loss | longest from loss to end | longest idle |",
+		"| --- | --- | --- | --- | --- | --- | --- | --- |",
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.found)) {
+		m := f.found[name]
+		rows = append(rows, fmt.Sprintf("| %s | %d | %d | %d | %s | %s | %s | %s |", strings.ReplaceAll(name, "/", ", "),
+			m.runs, len(m.overlaps), len(m.forNothing), shown(m.gap), shown(m.gapLost), shown(m.loss), shown(m.idle)))
+	}
+	return strings.Join(rows, "\n")
+}
+
+// strikes carries a blow out again and again, as long as each still fits in. Between
+// them, and before the first, about a lease goes by.
+func (c *chaos) strikes(length time.Duration, blow func()) {
+	for {
+		c.pass(c.lease/2 + c.part(c.lease/2))
+		if c.began+c.length-process.Boottime() < length {
+			return
+		}
+		blow()
+	}
+}
+
+// part is a part of that time.
+func (c *chaos) part(d time.Duration) time.Duration { return time.Duration(c.Int64N(int64(d))) }
+
+// pass lets time pass, or what is left.
+func (c *chaos) pass(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.over:
+	}
+}
+
+// hard is how long an attack lasts that a lease cannot survive.
+func (c *chaos) hard() time.Duration { return c.lease * 7 / 5 }
+
+func rest(c *chaos) {}
+
+func cutHosts(ways ...int) func(*chaos) {
+	return func(c *chaos) {
+		c.strikes(c.hard(), func() {
+			h := c.hosts[c.IntN(len(c.hosts))]
+			c.say("host %d is cut off", slices.Index(c.hosts, h))
+			c.away([]*mast{h}, func() {
+				for _, cable := range h.cables {
+					cable.cut(ways...)
+				}
+			}, func() {
+				for _, cable := range h.cables {
+					cable.mend()
+				}
+			})
+		})
+	}
+}
+
+// away lets hosts lose all their servers for as long as is hard.
+func (c *chaos) away(hosts []*mast, lose, find func()) {
+	lost := span{from: process.Boottime(), to: never / 2}
+	lose()
+	c.pass(c.hard())
+	lost.to = process.Boottime()
+	find()
+	for _, h := range hosts {
+		h.lost = append(h.lost, lost)
+	}
+}
+
+// slowCables makes each connection late by its own time. An FTP server is asked some ten
+// questions for one beat.
+func slowCables(c *chaos) {
+	most := c.lease / 20
+	if c.ftpd != nil {
+		most = c.lease / 60
+	}
+	for _, h := range c.hosts {
+		for _, cable := range h.cables {
+			cable.slow(func() time.Duration { return rand.N(most) })
+			cable.drop()
+		}
+	}
+}
+
+func dropConnections(c *chaos) {
+	for !isClosed(c.over) {
+		c.pass(c.lease/12 + c.part(c.lease/4)) // a new one has to log in, and to ask, before it is lost
+		h := c.hosts[c.IntN(len(c.hosts))]
+		h.cables[c.IntN(len(h.cables))].drop()
+	}
+}
+
+// cutMember has one member in a black hole, for all hosts.
+func cutMember(c *chaos) {
+	c.strikes(c.hard(), func() {
+		n := c.IntN(len(c.cluster))
+		c.say("member %d is in a black hole", n)
+		for _, h := range c.hosts {
+			h.cables[n].cut()
+		}
+		c.pass(c.hard())
+		for _, h := range c.hosts {
+			h.cables[n].mend()
+		}
+	})
+}
+
+// isolateLeader cuts the leader off from its peers; hosts reach it.
+func isolateLeader(c *chaos) {
+	c.strikes(c.hard(), func() {
+		m := c.leader()
+		id, _ := m.status()
+		number, err := strconv.ParseUint(id, 10, 64)
+		if err != nil {
+			c.Error(err)
+		}
+		id = strconv.FormatUint(number, 16)
+		c.say("leader %s is without its peers", m.name)
+		links := c.links(func(l *link) bool { return l.from == id || l.to == m })
+		if len(links) != 4 {
+			c.Errorf("%d links of %s", len(links), m.name)
+		}
+		for _, l := range links {
+			l.cut()
+		}
+		c.pass(c.hard())
+		for _, l := range links {
+			l.mend()
+		}
+	})
+}
+
+func (c *chaos) links(want func(*link) bool) []*link {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found []*link
+	for _, l := range c.between {
+		if want(l) {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+func (c *chaos) leader() *node {
+	var found *node
+	helper.Eventually(c, "there is a leader", func() bool {
+		for _, m := range c.cluster {
+			if m.leads() {
+				found = m
+			}
+		}
+		return found != nil
+	})
+	return found
+}
+
+// stopLeader stops the leader for longer than the lease; it wakes up as an old one.
+func stopLeader(c *chaos) {
+	c.strikes(c.hard(), func() {
+		m := c.leader()
+		c.say("leader %s is stopped", m.name)
+		m.signal(c, syscall.SIGSTOP)
+		c.pass(c.hard())
+		m.signal(c, syscall.SIGCONT)
+		c.say("%s goes on", m.name)
+	})
+}
+
+func killMembers(c *chaos) {
+	c.strikes(c.lease/2, func() {
+		m := c.cluster[c.IntN(len(c.cluster))]
+		if c.IntN(2) == 0 {
+			m = c.leader()
+		}
+		c.say("member %s is killed", m.name)
+		m.kill()
+		c.pass(c.part(c.lease / 2))
+		m.start(c)
+	})
+}
+
+// revokeLeases revokes leases of the cluster's, where somebody hangs his keys on them.
+func revokeLeases(c *chaos) {
+	c.meddle(func(ctx context.Context, client *clientv3.Client) error {
+		found, err := client.Leases(ctx)
+		if err != nil || len(found.Leases) == 0 {
+			return err
+		}
+		id := found.Leases[c.IntN(len(found.Leases))].ID
+		c.say("lease %x is revoked", id)
+		_, _ = client.Revoke(ctx, id) // it may be gone
+		return nil
+	})
+}
+
+// removeKeys removes one key of those that an acquisition has, and so leaves another to
+// tell of it, where there are two.
+func removeKeys(c *chaos) {
+	struck := map[string]bool{}
+	c.meddle(func(ctx context.Context, client *clientv3.Client) error {
+		found, err := client.Get(ctx, "/adlock", clientv3.WithPrefix())
+		if err != nil || len(found.Kvs) == 0 {
+			return err
+		}
+		key := string(found.Kvs[c.IntN(len(found.Kvs))].Key)
+		token := path.Base(key)
+		if struck[token] || token == "last" {
+			return nil
+		}
+		struck[token] = true
+		for _, kv := range found.Kvs {
+			if strings.Contains(key, "/line/") && string(kv.Key) == key {
+				c.removed(kv.Value)
+			}
+		}
+		c.say("%s is removed", key)
+		_, err = client.Delete(ctx, key)
+		return err
+	})
+}
+
+// removed notes that the owner of the record loses its place: its job has to end.
+func (c *chaos) removed(record []byte) {
+	first, _, _ := strings.Cut(string(record), "\n")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.attempts {
+		if a.done == 0 && itoa(a.cmd.Process.Pid) == first {
+			a.attacked = true
+			if a.runs() {
+				a.lost = process.Boottime()
+			}
+		}
+	}
+}
+
+// meddle does something to what is in the cluster, again and again.
+func (c *chaos) meddle(do func(context.Context, *clientv3.Client) error) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{c.cluster[0].client}, Logger: zap.NewNop()})
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer client.Close()
+	for c.pass(c.lease / 2); !isClosed(c.over); c.pass(c.part(c.lease / 6)) {
+		ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
+		if err := do(ctx, client); err != nil {
+			c.Error(err)
+		}
+		cancel()
+	}
+}
+
+// stepClocks has the wall clock of one host step forward by an hour, and of another back.
+func stepClocks(c *chaos) {
+	for n, by := range []time.Duration{time.Hour, -time.Hour} {
+		h := c.hosts[n]
+		h.stepAt, h.step = time.Now().Add(c.lease+c.part(c.lease/2)), by
+		probe := exec.Command("true")
+		probe.SysProcAttr = new(syscall.SysProcAttr)
+		if err := h.launch(probe); err != nil {
+			need.Skip(c, "no clock can be made to step:", err)
+		}
+		_ = probe.Wait()
+	}
+}
+
+// someone is an attempt that is under way, with a job or without; nil: there is none.
+func (c *chaos) someone(with func(*attempt) bool) *attempt {
+	var found []*attempt
+	for _, id := range slices.Sorted(maps.Keys(c.attempts)) {
+		if a := c.attempts[id]; a.done == 0 && !a.attacked && with(a) {
+			found = append(found, a)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return found[c.IntN(len(found))]
+}
+
+func (a *attempt) runs() bool { return a.judge != nil }
+
+// strikeSmith sends a signal to a locksmith, whether it waits or has a job.
+func (c *chaos) strikeSmith(sig syscall.Signal) *attempt {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	with := func(*attempt) bool { return true }
+	if c.IntN(3) > 0 {
+		with = (*attempt).runs
+	}
+	a := c.someone(with)
+	if a == nil {
+		return nil
+	}
+	a.attacked = true
+	if a.runs() {
+		a.lost = process.Boottime()
+	}
+	c.say("%v for the locksmith of %s at %s", sig, a.id, a.atom)
+	_ = a.cmd.Process.Signal(sig) // it may have ended
+	return a
+}
+
+func stopLocksmiths(c *chaos) {
+	c.strikes(c.hard(), func() {
+		var stopped []*attempt
+		for range 6 {
+			if a := c.strikeSmith(syscall.SIGSTOP); a != nil {
+				stopped = append(stopped, a)
+			}
+		}
+		c.pass(c.hard())
+		for _, a := range stopped {
+			_ = a.cmd.Process.Signal(syscall.SIGCONT) // it may be gone
+		}
+	})
+}
+
+func killLocksmiths(c *chaos) {
+	for c.pass(c.lease / 2); !isClosed(c.over); c.pass(c.part(c.lease / 3)) {
+		c.strikeSmith(syscall.SIGKILL)
+	}
+}
+
+// stopJobs stops jobs for longer than the lease: that is no reason for anybody to end them.
+func stopJobs(c *chaos) {
+	c.strikes(c.hard(), func() {
+		var stopped []int
+		for range 6 {
+			c.mu.Lock()
+			if a := c.someone((*attempt).runs); a != nil {
+				stopped = append(stopped, a.job)
+				_ = syscall.Kill(a.job, syscall.SIGSTOP) // it may have ended
+			}
+			c.mu.Unlock()
+		}
+		c.say("stopped: %v", stopped)
+		c.pass(c.hard())
+		for _, pid := range stopped {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	})
+}
+
+// stallAt lets one command in so many hang, on each host.
+func stallAt(what string) func(*chaos) {
+	return func(c *chaos) {
+		c.strikes(c.hard(), func() {
+			var over []func()
+			for n, h := range c.hosts {
+				every := 20 + c.IntN(60)
+				c.say("host %d: the %s of every command number %d hangs", n, what, every)
+				over = append(over, h.ftp.hang(every, what))
+			}
+			c.pass(c.hard())
+			for _, end := range over {
+				end()
+			}
+		})
+	}
+}
+
+func stepServer(by time.Duration) func(*chaos) {
+	return func(c *chaos) {
+		c.pass(c.lease + c.part(c.lease/2))
+		c.say("the server's clock steps by %v", by)
+		for _, h := range c.hosts {
+			h.ftp.setClock(by)
+		}
+	}
+}
+
+func restartServer(c *chaos) {
+	c.strikes(0, func() {
+		c.say("the server is started again")
+		c.ftpd.stop()
+		c.ftpd.start(c)
+	})
+}
+
+// stopServer stops the server, and the processes that serve its clients.
+func stopServer(c *chaos) {
+	c.strikes(c.hard(), func() {
+		c.say("the server is stopped")
+		signal := func(sig syscall.Signal) func() {
+			return func() {
+				for range 2 { // one may have come meanwhile
+					for _, pid := range helper.With(c.ftpd.mark()) {
+						_ = syscall.Kill(pid, sig) // it may have ended
+					}
+				}
+			}
+		}
+		c.away(c.hosts, signal(syscall.SIGSTOP), signal(syscall.SIGCONT))
+	})
+}

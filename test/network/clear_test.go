@@ -1,0 +1,99 @@
+package network
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/lease"
+	"adlock/lib/lease/ftp"
+	"adlock/test/helper"
+)
+
+func TestClearLeavesAnOwnerWhoseLeaseIsRenewed(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		a.run(t, "echo ran", "--operand=idle").Ran(t)
+		owner := a.start(t, "sleep 60", "--slots=1")
+		for _, name := range []string{"p.shared.o.x", "o x", "p.shared.slot-1"} {
+			b.verb(t, "clear", name).Refused(t, 77, "its lease is renewed")
+		}
+		b.verb(t, "clear", "o idle").Refused(t, 64, `clear: "o idle" is not held: there is nothing to clear`)
+		b.verb(t, "clear", "p.shared.o.idle").Refused(t, 64, "is not held: there is nothing to clear")
+		b.verb(t, "clear", "nobody").Refused(t, 64, "nobody")
+		b.verb(t, "clear", "--last", "--older=1d").Refused(t, 64, "--last is for lock directories")
+		a.env = append(a.env, "ADLOCK_STORE="+a.dir) // the option counts
+		a.verb(t, "clear", "--store", b.store, "o x").Refused(t, 77, "its lease is renewed")
+		b.run(t, "echo ran").Denied(t)
+		owner.Signal(t, syscall.SIGTERM)
+		owner.Wait(t)
+	})
+}
+
+func TestClearRemovesTheLockOfAnOwnerThatIsDead(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		a.env = append(a.env, "ADLOCK_LEASE=1h")
+		owner := a.start(t, "sleep 60", "--slots=1")
+		owner.Kill(t) // its guard ends the job
+		helper.Eventually(t, "it is cleared", func() bool { return b.verb(t, "clear", "p.shared.o.x").Status == 0 })
+		if !strings.Contains(b.runlog(), "event=clear program=p ") {
+			t.Errorf("the runlog does not tell of it: %s", b.runlog())
+		}
+		b.run(t, "echo ran", "--slots=1", "--if-elapsed=1h").Ran(t) // nothing had completed
+	})
+}
+
+// abandoned is a place at p.h.o.x that nobody tends, on a machine of which nothing is
+// known here.
+func abandoned(t testing.TB, s lease.Store) lease.Place {
+	t.Helper()
+	own := aRecord(t, false)
+	own.Owner.Machine, own.Owner.Boot, own.Node = "another", "another", "elsewhere"
+	place, _, err := s.Enter(context.Background(), own.Atom.Name(), own, 2*time.Second, false)
+	if err != nil || place == nil {
+		t.Fatal(place, err)
+	}
+	return place
+}
+
+// A lock over FTP stays when its lease has run out, and a newcomer would have to watch it.
+func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
+	f := startFTP(t, "")
+	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
+	h := f.host(t)
+	s, err := ftp.Open(h.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	place := abandoned(t, s)
+	h.verb(t, "clear", "p.h.o.x").Refused(t, 77, "its owner lives (process ")
+	helper.Eventually(t, "status says so", func() bool {
+		out := h.verb(t, "status").Out
+		return strings.Contains(out, " unknown ") && strings.Contains(out, "it has given no sign of life for its whole lease") &&
+			strings.Contains(out, "; if you know that it is dead: adlock clear p.h.o.x\n")
+	})
+	h.wants(t, "^$", "clear", "p.h.o.x")
+	h.run(t, "echo ran", "--host=h").Ran(t)
+	if err := place.Renew(context.Background()); err != lease.ErrGone {
+		t.Errorf("the one before: %v", err)
+	}
+}
+
+// A reader has a lock of its own.
+func TestClearRemovesTheLockOfOneReader(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b := newHost(t, s), newHost(t, s)
+	a.env = append(a.env, "ADLOCK_LEASE=1h")
+	dead, living := a.start(t, "sleep 60", "--shared"), b.start(t, "sleep 60", "--shared")
+	b.verb(t, "clear", "read.p.shared.o.x."+itoa(living.PID)).Refused(t, 77, "process "+itoa(living.PID)+" on ")
+	dead.Kill(t)
+	helper.Eventually(t, "it is cleared", func() bool {
+		return b.verb(t, "clear", "read.p.shared.o.x."+itoa(dead.PID)).Status == 0
+	})
+	b.wants(t, ` `+itoa(living.PID)+` on \S+ `, "status")
+	living.Signal(t, syscall.SIGTERM)
+	living.Wait(t)
+	a.run(t, "echo ran").Ran(t)
+}

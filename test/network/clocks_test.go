@@ -1,0 +1,148 @@
+package network
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+// clocks are how far those of five hosts are ahead of the store's.
+var clocks = []time.Duration{0, 5 * time.Second, 30 * time.Second, -20 * time.Second, 0}
+
+func skewed(t testing.TB, hosts []*host) []*host {
+	t.Helper()
+	for i, h := range hosts {
+		h.skew(t, clocks[i])
+	}
+	return hosts
+}
+
+// together has all hosts run at once, and returns which of them ran.
+func together(t testing.TB, hosts []*host, options ...string) (ran []int) {
+	t.Helper()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i, h := range hosts {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			r := h.run(t, "echo ran", options...)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case r.Status == 0 && r.Out == "ran\n" && r.Err == "":
+				ran = append(ran, i)
+			case r.Status != 75 || r.Out+r.Err != "":
+				t.Errorf("host %d: %+v", i, r)
+			}
+		}()
+	}
+	all.Wait()
+	return ran
+}
+
+// runsOncePerInterval has each host be the last that ran, and then all of them ask,
+// sooner than the interval and later.
+func runsOncePerInterval(t *testing.T, hosts []*host) {
+	t.Helper()
+	const interval = 4 * time.Second
+	option := "--if-elapsed=" + fmt.Sprint(int(interval.Seconds())) + "s"
+	for i, last := range hosts[:len(hosts)-1] {
+		last.run(t, "echo ran", "--if-elapsed=0").Ran(t)
+		completed := time.Now()
+		if ran := together(t, hosts, option); len(ran) > 0 {
+			t.Errorf("hosts %v ran at once after host %d, whose clock is %v ahead", ran, i, clocks[i])
+		}
+		if took := time.Since(completed); took > interval-2*time.Second {
+			t.Fatalf("to ask took %v: nothing is shown", took)
+		}
+		time.Sleep(time.Until(completed.Add(interval + time.Second))) // it is this that is judged
+		if ran := together(t, hosts, option); len(ran) != 1 {
+			t.Errorf("hosts %v ran after %v, the one before it on host %d, whose clock is %v ahead", ran, interval, i, clocks[i])
+		}
+	}
+}
+
+func TestIfElapsedIsJudgedByTheClockOfEtcd(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	var hosts []*host
+	for range clocks {
+		hosts = append(hosts, newHost(t, s))
+	}
+	runsOncePerInterval(t, skewed(t, hosts))
+}
+
+func TestIfElapsedIsJudgedByTheClockOfTheFTPServer(t *testing.T) {
+	f := startFTP(t, "")
+	var hosts []*host
+	for range clocks {
+		hosts = append(hosts, f.host(t))
+	}
+	runsOncePerInterval(t, skewed(t, hosts))
+}
+
+// startCountsByTheStore has a host whose clock is wrong run, and another ask since when.
+func startCountsByTheStore(t *testing.T, runner, asker *host) {
+	t.Helper()
+	runner.run(t, "echo ran; sleep 2", "--from-start")
+	told := asker.run(t, "", "--from-start", "--if-elapsed=10m", "--dry-run")
+	if !strings.HasPrefix(told.Out, "too soon: started ") || strings.Contains(told.Out, "m") && !strings.Contains(told.Out, " is 10m less 30s; due in 9m2") {
+		t.Errorf("said %+v of a run that was asked for seconds ago", told)
+	}
+}
+
+func TestTheStartUnderEtcdIsToldByItsClock(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		runner := newHost(t, s)
+		runner.skew(t, ahead)
+		startCountsByTheStore(t, runner, newHost(t, s))
+	}
+}
+
+func TestTheStartUnderFTPIsToldByItsClock(t *testing.T) {
+	f := startFTP(t, "")
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		runner := f.host(t)
+		runner.skew(t, ahead)
+		startCountsByTheStore(t, runner, f.host(t))
+	}
+}
+
+// A pass clock is the asker's, and so is what it is compared with.
+func TestAPassClockIsComparedWithTheClockOfItsOwnHost(t *testing.T) {
+	s, f := url(startEtcd(t, 1)...), startFTP(t, "")
+	for _, hosts := range [][]*host{{newHost(t, s), newHost(t, s)}, {f.host(t), f.host(t)}} {
+		runner, asker := hosts[0], hosts[1]
+		asker.skew(t, -time.Hour)
+		runner.run(t, "echo ran").Ran(t)
+		for pass, want := range map[time.Duration]string{
+			time.Minute:  "^too soon: completed (5.s|1m)",
+			-time.Minute: "^too soon: completed since the pass began",
+		} {
+			now := fmt.Sprint("--now=", time.Now().Add(pass-time.Hour).Unix())
+			if told := asker.run(t, "", "--if-elapsed=1h", now, "--dry-run"); !regexp.MustCompile(want).MatchString(told.Out) {
+				t.Errorf("with a pass that begins %v from now: %+v", pass, told)
+			}
+		}
+	}
+}
+
+// The clock that the run was stamped by has gone with its leader: what is left is the
+// machines' clocks, and that the run was before the new leader.
+func TestAfterAChangeOfLeadersARunIsAtLeastAsOldAsThat(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	runner, asker := newHost(t, url(nodes...)), newHost(t, url(nodes...))
+	runner.skew(t, time.Hour)
+	runner.run(t, "echo ran").Ran(t)
+	nodes[0].kill()
+	nodes[0].start(t)
+	helper.Eventually(t, "it leads", nodes[0].leads)
+	asker.run(t, "echo ran", "--if-elapsed=1m").Denied(t)
+	helper.Eventually(t, "it is due", func() bool { return asker.run(t, "echo ran", "--if-elapsed=3s").Out == "ran\n" })
+}

@@ -1,0 +1,25 @@
+package network
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"adlock/test/helper"
+)
+
+// What a guard is must be known before the client libraries are initialised: they would
+// cost each guard, and the process that starts it, three times its start.
+func TestAGuardBeginsBeforeTheClientLibrariesDo(t *testing.T) {
+	smith := filepath.Join(filepath.Dir(binary(t)), "adlock-locksmith")
+	r := helper.Command{Args: []string{smith, "--version"}, Env: []string{"GODEBUG=inittrace=1"}}.Run(t)
+	early := strings.Index(r.Err, "\ninit adlock/cmd/adlock-locksmith/early ")
+	if early < 0 {
+		t.Fatalf("%+v", r)
+	}
+	for _, library := range []string{"google.golang.org/grpc", "google.golang.org/protobuf/reflect/protodesc", "go.etcd.io/etcd/api/v3/etcdserverpb"} {
+		if at := strings.Index(r.Err, "\ninit "+library+" "); at < early {
+			t.Errorf("%s is initialised at %d, before %d", library, at, early)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package network
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+	"adlock/test/recipe"
+)
+
+const fencePage = "cmd/adlock-locksmith/fence.md"
+
+// writes are who writes, in this order, and whether it is to succeed: a newer owner keeps
+// an older one out, and may write again itself.
+var writes = []struct {
+	fence string
+	done  bool
+}{{"7", true}, {"7", true}, {"12", true}, {"7", false}, {"12", true}, {"100", true}, {"99", false}}
+
+func TestTheFenceOfThePageInEtcdLetsOnlyTheNewestOwnerWrite(t *testing.T) {
+	m := startEtcd(t, 1)[0]
+	shell := func(text, fence string) helper.Result {
+		return helper.Command{Args: []string{"sh", "-c", text}, Env: []string{"ADLOCK_FENCE=" + fence, "ETCDCTL_ENDPOINTS=" + m.client, "ETCDCTL_API=3"}}.Run(t)
+	}
+	once := recipe.The(t, fencePage, `create("/report/fence")`)
+	for range 2 {
+		if r := shell(once.Text, ""); r.Status != 0 || r.Err != "" {
+			t.Fatalf("%+v", r)
+		}
+	}
+	each := recipe.The(t, fencePage, `value("/report/fence")`)
+	last := ""
+	for _, w := range writes {
+		r := shell(each.Text, w.fence)
+		if r.Err != "" || (r.Status == 0) != w.done {
+			t.Errorf("owner %s: %+v", w.fence, r)
+		}
+		if w.done {
+			last = w.fence
+		}
+		result := shell("etcdctl get --print-value-only /report/result", "")
+		if !strings.HasSuffix(result.Out, "0"+last+"\n") {
+			t.Errorf("after owner %s there is %q, of owner %s", w.fence, result.Out, last)
+		}
+	}
+}
+
+func TestTheFenceOfThePageInADatabaseLetsOnlyTheNewestOwnerWrite(t *testing.T) {
+	need.Tools(t, "sqlite3")
+	file := t.TempDir() + "/db"
+	ask := func(text, fence string) string {
+		t.Helper()
+		ask := exec.Command("sqlite3", "-bail", file)
+		ask.Stdin = strings.NewReader(".parameter set :fence " + fence + "\n" + text)
+		out, err := ask.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	once := recipe.The(t, fencePage, "CREATE TABLE").Text
+	ask("CREATE TABLE report (line TEXT);"+once+once, "0")
+	each := recipe.The(t, fencePage, "INSERT INTO report").Text
+	for _, w := range writes {
+		ask("DELETE FROM report;", "0")
+		ask(each, w.fence)
+		if got := ask("SELECT count(*) FROM report;", "0"); (got == "1\n") != w.done {
+			t.Errorf("owner %s wrote %q lines", w.fence, got)
+		}
+	}
+}
+
+func TestTheFenceOfThePageWithFilesShowsTheNewestOwnersOnly(t *testing.T) {
+	dir := t.TempDir()
+	shell := func(text, fence string) string {
+		t.Helper()
+		r := helper.Command{Args: []string{"sh", "-euc", "make_report() { echo by $ADLOCK_FENCE; }\n" + text}, Dir: dir, Env: []string{"ADLOCK_FENCE=" + fence}}.Run(t)
+		if r.Status != 0 || r.Err != "" {
+			t.Fatalf("%+v", r)
+		}
+		return r.Out
+	}
+	write, read := recipe.The(t, fencePage, "make_report").Text, recipe.The(t, fencePage, "latest=").Text
+	newest := ""
+	for _, w := range writes {
+		shell(write, w.fence)
+		if w.done {
+			newest = w.fence
+		}
+		if got := shell(read+"cat $latest", ""); got != "by "+newest+"\n" {
+			t.Errorf("after owner %s the latest is %q, not that of owner %s", w.fence, got, newest)
+		}
+	}
+}
+
+// The pages' own addresses are put in place by those of servers that are here.
+func TestTheStoresOfThePagesAreTaken(t *testing.T) {
+	nodes, f := startEtcd(t, 3), startFTP(t, "")
+	h := f.host(t)
+	bin := filepath.Dir(binary(t))
+	jobs := t.TempDir()
+	for _, name := range []string{"backup", "poll"} {
+		if err := os.WriteFile(jobs+"/"+name, []byte("#!/bin/sh\necho ran\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ofCrontab := regexp.MustCompile(`(?m)^([*/0-9]+ +){5}`)
+	count := 0
+	for _, page := range recipe.Pages(t) {
+		for _, r := range recipe.In(t, page) {
+			if !r.Has("adlock run --store ") {
+				continue
+			}
+			text := strings.NewReplacer("etcd://a:2379,b:2379,c:2379/prod", url(nodes...), "ftp://user@host/", "ftp://anonymous@"+f.address+"/",
+				"/usr/local/bin/", "").Replace(ofCrontab.ReplaceAllString(r.Text, ""))
+			count += strings.Count(text, "adlock run")
+			got := helper.Command{
+				Args: []string{"sh", "-euc", text}, Limit: h.command("").Limit,
+				Env: []string{"ADLOCK_DIR=" + h.dir, "ADLOCK_FTP_PASSWORD_FILE=" + f.password, "PATH=" + bin + ":" + jobs + ":" + os.Getenv("PATH")},
+			}.Run(t)
+			if got.Status != 0 || got.Err != "" || got.Out != strings.Repeat("ran\n", strings.Count(text, "adlock run")) {
+				t.Errorf("%s: %+v\n%s", page, got, text)
+			}
+		}
+	}
+	if count < 4 {
+		t.Errorf("only %d lines were found", count)
+	}
+}

@@ -1,0 +1,304 @@
+package network
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+func TestAnFTPServerWhoseClockStepsLetsNobodyIn(t *testing.T) {
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(step.String(), func(t *testing.T) {
+			t.Parallel()
+			f := startFTP(t, "")
+			p := newTeller(t, f)
+			a, b := f.hostBy(t, p.address()), f.hostBy(t, p.address())
+			file := t.TempDir() + "/beats"
+			owner := a.start(t, "n=0; while [ $n -lt 400 ]; do n=$((n + 1)); read -r now _ </proc/uptime; echo $now >>"+file+"; sleep 0.02; done")
+			waiter := b.command(begins, "--wait=60s").Start(t)
+			time.Sleep(time.Second) // it knows the server's clock
+			p.set(func() { p.clock = step })
+			for !owner.Ended() {
+				if r := b.run(t, "echo ran"); !owner.Ended() && r.Status != 75 {
+					t.Errorf("beside a living owner: %+v", r)
+					break
+				}
+			}
+			if status := owner.Wait(t); status != 0 {
+				t.Errorf("the owner's status is %d: %s", status, owner.Output())
+			}
+			if status := waiter.Wait(t); status != 0 {
+				t.Fatalf("%d %s", status, waiter.Output())
+			}
+			t.Logf("the clock stepped by %v: margin %v", step, margin(t, file, waiter.Output()))
+		})
+	}
+}
+
+func TestASilentOwnerOnFTPIsReplacedAfterItsLeaseAlsoByOneThatDoesNotWait(t *testing.T) {
+	for _, step := range []time.Duration{0, time.Hour, -time.Hour} {
+		for _, wait := range []string{"0", "60s"} {
+			t.Run(fmt.Sprint("stepped by ", step, ", waiting for ", wait), func(t *testing.T) {
+				t.Parallel()
+				f := startFTP(t, "")
+				p := newTeller(t, f)
+				a, b := f.hostBy(t, p.address()), f.hostBy(t, p.address())
+				file := t.TempDir() + "/beats"
+				owner := a.start(t, beats(file))
+				f.moveAbroad(t)
+				owner.Signal(t, syscall.SIGSTOP) // its guard ends the job
+				stopped := time.Now()
+				p.set(func() { p.clock = step })
+				var next helper.Result
+				for next = b.run(t, begins, "--wait="+wait); next.Status == 75; next = b.run(t, begins, "--wait="+wait) {
+				}
+				if next.Status != 0 {
+					t.Fatalf("%+v", next)
+				}
+				took := time.Since(stopped)
+				t.Logf("replaced %v after it was stopped, margin %v", took.Round(100*time.Millisecond), margin(t, file, next.Out))
+				if took > 25*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		}
+	}
+}
+
+// moveAbroad makes the owner one of another machine, of whom nothing is known here.
+func (f *ftpd) moveAbroad(t testing.TB) {
+	t.Helper()
+	for _, file := range globbed(t, f.root+"/lock.*/owner") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = regexp.MustCompile(`(?m)^(boot|machine)=.*$`).ReplaceAll(text, []byte("$1=elsewhere"))
+		if err := os.WriteFile(file, text, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func globbed(t testing.TB, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("nothing is called %s (%v)", pattern, err)
+	}
+	return found
+}
+
+func TestALockOnFTPThatCannotBeGivenBackIsLeftToItsLease(t *testing.T) {
+	f := startFTP(t, "")
+	p := newTeller(t, f)
+	h := f.hostBy(t, p.address())
+	p.set(func() {
+		p.answer = func(command string) string {
+			if strings.HasSuffix(command, "/released") || strings.HasPrefix(command, "RNFR") && strings.HasSuffix(command, "/owner") {
+				return "500 Not here."
+			}
+			return ""
+		}
+	})
+	began := time.Now()
+	r := h.run(t, "exit 3")
+	if took := time.Since(began); r.Status != 3 || took > 10*time.Second {
+		t.Errorf("%v: %+v", took, r)
+	}
+	if strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Err, "adlock: o x: not released until the lease ran out") || !strings.Contains(r.Err, "ftp://") {
+		t.Errorf("said %q", r.Err)
+	}
+	p.set(func() { p.answer = nil })
+	h.run(t, "echo ran", "--wait=30s").Ran(t)
+}
+
+func TestAnFTPServerThatRefusesToRenameIsServedWithout(t *testing.T) {
+	f := startFTP(t, "")
+	p := newTeller(t, f)
+	h := f.hostBy(t, p.address())
+	p.set(func() {
+		p.answer = func(command string) string {
+			if strings.HasPrefix(command, "RNFR") {
+				return "550 Renaming is disabled."
+			}
+			return ""
+		}
+	})
+	if r := h.run(t, "sleep 5; exit 3"); r.Status != 3 || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+	h.run(t, "echo ran").Ran(t)
+}
+
+func TestAStampThatCannotBeWrittenOnFTPIsSaid(t *testing.T) {
+	f := startFTP(t, "")
+	h := f.host(t)
+	file := h.notes(t)
+	owner := h.start(t, "chmod 555 '"+f.root+"'; exit 3")
+	if status := owner.Wait(t); status != 3 {
+		t.Errorf("status %d", status)
+	}
+	if said := owner.Output(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "last.p.shared.o.x") {
+		t.Errorf("said %q", said)
+	}
+	lines := told(t, file, 2)
+	if !strings.HasPrefix(lines[0], "fail ") || !strings.HasPrefix(lines[1], "unwritten ") {
+		t.Errorf("told of %q", lines)
+	}
+	if !strings.Contains(h.runlog(), "last.p.shared.o.x") {
+		t.Errorf("the record has\n%s", h.runlog())
+	}
+	if err := os.Chmod(f.root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.run(t, "echo ran").Ran(t) // the lock was given back all the same
+}
+
+// holding has a job of five seconds begin, and trouble after that: the job is to end as
+// it would, with its stamp.
+func holding(t *testing.T, trouble func(p *teller)) {
+	t.Parallel()
+	f := startFTP(t, "")
+	p := newTeller(t, f)
+	h := f.hostBy(t, p.address())
+	owner := h.start(t, "sleep 5; echo done")
+	p.set(func() { trouble(p) })
+	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
+		t.Errorf("%d %q", status, owner.Output())
+	}
+	f.host(t).run(t, "echo ran", "--if-elapsed=1h").Denied(t)
+	f.host(t).run(t, "echo ran").Ran(t)
+}
+
+func TestAStalledConnectionToFTPEndsNoJobWhereANewOneWorks(t *testing.T) {
+	for n := range 8 {
+		t.Run(fmt.Sprint("command ", n), func(t *testing.T) { holding(t, func(p *teller) { p.silent = n }) })
+	}
+	for n := range 5 {
+		t.Run(fmt.Sprint("data connection ", n), func(t *testing.T) { holding(t, func(p *teller) { p.stalled = n }) })
+	}
+}
+
+func TestANewcomerWhoseConnectionToFTPStallsIsInNobodysWay(t *testing.T) {
+	stall := func(what string, n int, trouble func(p *teller)) {
+		t.Run(fmt.Sprint(what, " ", n), func(t *testing.T) {
+			t.Parallel()
+			f := startFTP(t, "")
+			p := newTeller(t, f)
+			f.host(t).run(t, "echo ran").Ran(t)
+			trouble(p)
+			began := time.Now()
+			r := f.hostBy(t, p.address()).run(t, "true")
+			if took := time.Since(began); r.Status != 0 && r.Status != 69 || took > 40*time.Second {
+				t.Errorf("%v: %+v", took, r)
+			}
+			f.host(t).run(t, "echo ran", "--wait=20s").Ran(t)
+		})
+	}
+	for n := 0; n < 45; n += 4 {
+		stall("command", n, func(p *teller) { p.silent = n })
+	}
+	for n := range 12 {
+		stall("data connection", n, func(p *teller) { p.stalled = n })
+	}
+}
+
+func TestAnFTPServerThatIsSlowIsWaitedForWithinTheLease(t *testing.T) {
+	f := startFTP(t, "")
+	p := newTeller(t, f)
+	h := f.hostBy(t, p.address())
+	for slow, lease := range map[time.Duration]string{200 * time.Millisecond: "15s", 500 * time.Millisecond: "30s"} {
+		p.set(func() { p.slow = slow })
+		h.env = append(h.env, "ADLOCK_LEASE="+lease)
+		began := time.Now()
+		if r := h.run(t, "sleep 6; echo ran"); r.Status != 0 || r.Out != "ran\n" || r.Err != "" {
+			t.Errorf("%+v", r)
+		}
+		t.Logf("%v a command, a lease of %s: %v besides the job", slow, lease, (time.Since(began) - 6*time.Second).Round(100*time.Millisecond))
+	}
+}
+
+func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {
+	f := startFTP(t, "")
+	f.stop()
+	addLine(t, f.config, "max_per_ip=1\n")
+	f.start(t)
+	h := f.host(t)
+	for range 10 {
+		h.run(t, "echo ran").Ran(t)
+	}
+	if r := h.run(t, "sleep 5; echo ran"); r.Status != 0 || r.Out != "ran\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAnFTPServerThatIsFullIsWaitedForByThoseWhoWait(t *testing.T) {
+	f := startFTP(t, "")
+	f.stop()
+	addLine(t, f.config, "max_clients=1\n")
+	f.start(t)
+	a, b := f.host(t), f.host(t)
+	owner := a.start(t, "sleep 60")
+	b.run(t, "echo ran").Refused(t, 69, "too many")
+	waiter := b.command("echo ran", "--wait=60s").Start(t)
+	time.Sleep(3 * time.Second) // it has asked by now
+	owner.Signal(t, syscall.SIGTERM)
+	owner.Wait(t)
+	if status := waiter.Wait(t); status != 0 || waiter.Output() != "ran\n" {
+		t.Errorf("%d %q", status, waiter.Output())
+	}
+}
+
+func TestAListThatFTPCannotGiveIsNoProofOfAFreeAtom(t *testing.T) {
+	f := startFTP(t, "")
+	p := newTeller(t, f)
+	refuse := func(answer, of string) func(string) string {
+		return func(command string) string {
+			if strings.HasPrefix(command, of) {
+				return answer
+			}
+			return ""
+		}
+	}
+	owner := f.hostBy(t, p.address()).start(t, "sleep 6; echo done")
+	p.set(func() { p.answer = refuse("550 Failed.", "NLST") })
+	helper.Eventually(t, "a renewal was refused", func() bool { return p.said("NLST") > 6 })
+	p.set(func() { p.answer = nil })
+	q := newTeller(t, f)
+	h := f.hostBy(t, q.address())
+	for _, what := range []string{"NLST locks", "RETR locks/lock.p.shared.o.x.1/owner", "MDTM locks/lock.p.shared.o.x.1/owner"} {
+		q.set(func() { q.answer = refuse("550 Failed to open file.", what) })
+		if r := h.run(t, "echo ran"); r.Out != "" || r.Status != 69 && r.Status != 77 {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
+		t.Errorf("%d %q", status, owner.Output())
+	}
+	q.set(func() { q.answer = refuse("550 Failed to open file.", "RETR locks/last.") })
+	if r := h.run(t, "echo ran", "--if-elapsed=1h"); r.Out != "" || r.Status != 77 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAPassThatBeganAfterTheCompletionOnFTPGoesByItsOwnClock(t *testing.T) {
+	for _, ahead := range []time.Duration{30 * time.Second, -30 * time.Second} {
+		f := startFTP(t, "")
+		p := newTeller(t, f)
+		p.clock = ahead
+		h := f.hostBy(t, p.address())
+		began := time.Now().Unix() - 60
+		h.run(t, "echo ran").Ran(t)
+		h.run(t, "echo ran", "--if-elapsed=1s", fmt.Sprint("--now=", began)).Denied(t)
+		later := time.Now().Unix() + 10
+		h.run(t, "echo ran", "--if-elapsed=5s", fmt.Sprint("--now=", later)).Ran(t)
+	}
+}

@@ -1,0 +1,272 @@
+package network
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// asking is how a program in any language speaks with hold, here a shell: descriptor 8
+// leads to it, 9 from it. What it is told goes to the file `told`.
+const asking = `cd "$dir"; mkfifo in out
+"$adlock" hold --wait="${wait:-0}" x <in >out 8>&- 9<&- & hold=$!
+exec 8>in 9<out; rm in out; echo $hold >hold
+answer() { IFS= read -r line <&9; echo "$line" >>told; }
+ended() { while IFS= read -r line <&9; do echo "$line" >>told; done; wait $hold; echo "status $?" >>told; }
+await() { n=0; until [ -e "$1" ]; do n=$((n + 1)); [ $n -lt 1200 ] || exit 99; sleep 0.05; done; }
+`
+
+// asker is such a program on one host.
+type asker struct {
+	testing.TB
+	*host
+	place   string
+	program *helper.Process
+}
+
+func (h *host) asks(t testing.TB, script string, env ...string) *asker {
+	t.Helper()
+	a := &asker{TB: t, host: h, place: t.TempDir()}
+	a.program = helper.Command{
+		Args: []string{"sh", "-c", asking + script},
+		Env:  append(append(h.env, "adlock="+h.bin, "dir="+a.place), env...),
+	}.Start(t)
+	return a
+}
+
+func (a *asker) told() []string {
+	text, _ := os.ReadFile(filepath.Join(a.place, "told")) // "" where it has been told nothing
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+// holds waits until it has the atom, and returns the fence.
+func (a *asker) holds() int {
+	a.Helper()
+	helper.Eventually(a, "it is told", func() bool { return a.told()[0] != "" })
+	words := strings.Fields(a.told()[0])
+	if len(words) != 3 || words[0] != "acquired" || len(words[1]) != 32 {
+		a.Fatalf("told %q: %s", words, a.program.Output())
+	}
+	fence, err := strconv.Atoi(words[2])
+	if err != nil {
+		a.Fatal(err)
+	}
+	return fence
+}
+
+func (a *asker) may(word string) {
+	a.Helper()
+	if err := os.WriteFile(filepath.Join(a.place, word), nil, 0o600); err != nil {
+		a.Fatal(err)
+	}
+}
+
+func (a *asker) hold() int {
+	a.Helper()
+	text, _ := os.ReadFile(filepath.Join(a.place, "hold"))
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		a.Fatal(err)
+	}
+	return pid
+}
+
+// clean waits until nothing of a holder is left on the host.
+func (h *host) clean(t testing.TB) {
+	t.Helper()
+	helper.Eventually(t, "no holder is left", func() bool {
+		left, _ := filepath.Glob(h.dir + "/smith.*")
+		return left == nil
+	})
+}
+
+func TestAProgramHoldsAnAtomOfAStoreUntilItSaysRelease(t *testing.T) {
+	store := url(startEtcd(t, 1)...)
+	a, b := newHost(t, store), newHost(t, store)
+	last := 0
+	for _, word := range []string{"echo release 3 >&8", "exec 8>&-"} {
+		p := a.asks(t, "answer; await go; "+word+"; ended")
+		fence := p.holds()
+		if fence <= last {
+			t.Errorf("fence %d after %d", fence, last)
+		}
+		last = fence
+		b.run(t, "echo ran").Denied(t)
+		p.may("go")
+		p.program.Wait(t)
+		if told := p.told(); strings.Join(told[1:], " ") != "released status 0" || p.program.Output() != "" {
+			t.Errorf("%s: told %q, said %q", word, told, p.program.Output())
+		}
+		b.run(t, "echo ran").Ran(t)
+	}
+	if log := a.runlog(); strings.Count(log, "event=release") != 2 || strings.Count(log, "status=3") != 1 {
+		t.Errorf("the runlog: %s", log)
+	}
+	a.clean(t)
+}
+
+func TestAProgramThatEndsWithoutAWordReleasesInSilence(t *testing.T) {
+	store := url(startEtcd(t, 1)...)
+	a, b := newHost(t, store), newHost(t, store)
+	for _, last := range []string{"", "echo release 3 >&8"} {
+		for range 4 {
+			p := a.asks(t, "answer; "+last)
+			p.program.Wait(t)
+			b.run(t, "echo ran", "--wait=20s").Ran(t)
+			helper.Eventually(t, "hold has ended", func() bool { return !helper.Alive(p.hold()) })
+			a.clean(t)
+			if said := p.program.Output(); said != "" {
+				t.Errorf("%q: it said %q", last, said)
+			}
+		}
+	}
+	if log := a.runlog(); strings.Count(log, "event=release") != 8 || strings.Contains(log, "event=lost") {
+		t.Errorf("the runlog: %s", log)
+	}
+}
+
+func TestAProgramThatIsCutOffIsToldAndEndedBeforeAnotherJobBegins(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	cable := newRelay(t, nodes[0].client)
+	a, b := newHost(t, "etcd://"+cable.address()+"/adlock"), newHost(t, url(nodes...))
+	file := t.TempDir() + "/beats"
+	p := a.asks(t, "answer; (ended) & "+beats(file))
+	p.holds()
+	helper.Eventually(t, "it works", func() bool { return exists(file) })
+	cable.cut()
+	next := b.run(t, begins, "--wait=60s")
+	if next.Status != 0 {
+		t.Fatalf("%+v\n%s", next, p.program.Output())
+	}
+	t.Logf("program cut off: margin %v", margin(t, file, next.Out))
+	if status := p.program.Wait(t); status != 137 {
+		t.Errorf("its status is %d: %s", status, p.program.Output())
+	}
+	if told := p.told(); len(told) < 2 || !strings.HasPrefix(told[1], "lost ") {
+		t.Errorf("told %q", told)
+	}
+	if said := p.program.Output(); !strings.HasPrefix(said, "adlock: ") || strings.Contains(said, "being ended") { // hold leaves the why to them
+		t.Errorf("said %q", said)
+	}
+}
+
+func TestAProgramThatHasExpiredIsEndedForANewcomerElsewhere(t *testing.T) {
+	store := url(startEtcd(t, 1)...)
+	a, b := newHost(t, store), newHost(t, store)
+	p := a.asks(t, "answer; await never")
+	p.holds()
+	b.run(t, "echo ran", "--expire-after=0", "--pause=1s").Ran(t)
+	if status := p.program.Wait(t); status < 128 {
+		t.Errorf("its status is %d", status)
+	}
+	a.clean(t)
+}
+
+func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
+	store := url(startEtcd(t, 1)...)
+	a, b := newHost(t, store), newHost(t, store)
+	p := a.asks(t, "answer; ended; await never")
+	p.holds()
+	if err := syscall.Kill(p.hold(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	helper.Eventually(t, "it learns of it", func() bool { return len(p.told()) == 2 })
+	b.run(t, "echo ran").Denied(t)
+	p.program.Kill(t)
+	helper.KillSession(p.program.PID)
+	b.run(t, "echo ran", "--wait=20s").Ran(t)
+	a.clean(t)
+}
+
+func TestAProgramWhoseHolderIsKilledIsToldAndEnded(t *testing.T) {
+	a := newHost(t, url(startEtcd(t, 1)...))
+	p := a.asks(t, "trap '' INT; answer; ended; await never")
+	p.holds()
+	holders := helper.With("ADLOCK_DIR=" + a.dir)
+	killed := 0
+	for _, pid := range holders {
+		if line, _ := os.ReadFile("/proc/" + itoa(pid) + "/cmdline"); strings.HasPrefix(string(line), "adlock-locksmith\x00holder\x00") {
+			killed++
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if killed != 1 {
+		t.Fatalf("%d holders", killed)
+	}
+	if status := p.program.Wait(t); status < 128 {
+		t.Errorf("its status is %d", status)
+	}
+	if told := p.told(); len(told) < 2 || !strings.HasPrefix(told[1], "lost ") {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
+	store := url(startEtcd(t, 1)...)
+	a, b := newHost(t, store), newHost(t, store)
+	owner := b.start(t, "sleep 1000")
+	p := a.asks(t, "await go; exec 8>&-; ended", "wait=forever")
+	helper.Eventually(t, "it waits", func() bool {
+		return len(helper.With("ADLOCK_DIR="+a.dir)) > 2 && exists(filepath.Join(p.place, "hold"))
+	})
+	p.may("go")
+	p.program.Wait(t)
+	if told := p.told(); len(told) != 2 || !strings.HasPrefix(told[0], "busy ") || told[1] != "status 75" {
+		t.Errorf("told %q", told)
+	}
+	owner.Signal(t, syscall.SIGTERM)
+	owner.Wait(t)
+	b.run(t, "echo ran", "--wait=20s").Ran(t) // nothing of it stands in line
+	a.clean(t)
+}
+
+func TestAProgramOfAStoreThatCannotBeReachedIsToldSo(t *testing.T) {
+	p := newHost(t, "etcd://127.0.0.1:1/adlock").asks(t, "ended")
+	p.program.Wait(t)
+	told := p.told()
+	if len(told) != 2 || !strings.HasPrefix(told[0], "error etcd://127.0.0.1:1/adlock: ") || told[1] != "status 69" || strings.Count(p.program.Output(), "\n") != 1 {
+		t.Errorf("told %q, said %q", told, p.program.Output())
+	}
+}
+
+// The examples in Python and in Perl, on two hosts.
+func TestProgramsOfTwoLanguagesHoldOneAtomOfAStore(t *testing.T) {
+	need.Tools(t, "python3", "perl")
+	store := url(startEtcd(t, 1)...)
+	programs := []string{"checksums.py", "checksums.pl"}
+	for i, first := range programs {
+		second, data := programs[1-i], t.TempDir()
+		a, b := newHost(t, store), newHost(t, store)
+		if err := syscall.Mkfifo(data+"/a", 0o600); err != nil {
+			t.Fatal(err)
+		}
+		on := func(h *host, name string) helper.Command {
+			return helper.Command{
+				Args: []string{filepath.Join(helper.Root(), "test/examples", name), data},
+				Env:  append(h.env, "PATH="+filepath.Dir(h.bin)+":"+os.Getenv("PATH")),
+			}
+		}
+		owner := on(a, first).Start(t)
+		helper.Eventually(t, "it is at work", func() bool { return strings.Contains(a.runlog(), "event=acquire") })
+		if r := on(b, second).Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, "busy: ") || r.Err != "" {
+			t.Errorf("%s beside %s: %+v", second, first, r)
+		}
+		if err := os.WriteFile(data+"/a", []byte("a\n"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if status := owner.Wait(t); status != 0 || owner.Output() != "" || !exists(data+"/SHA256SUMS") {
+			t.Errorf("%s: status %d: %s", first, status, owner.Output())
+		}
+		if r := on(b, second).Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, "too-soon: ") {
+			t.Errorf("%s after %s: %+v", second, first, r)
+		}
+	}
+}

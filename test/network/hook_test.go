@@ -1,0 +1,140 @@
+package network
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"adlock/test/helper"
+)
+
+// notes has the host's hook note each event in a file, in one line.
+func (h *host) notes(t testing.TB) (file string) {
+	t.Helper()
+	file = t.TempDir() + "/told"
+	h.env = append(h.env, `ADLOCK_HOOK=echo "$ADLOCK_EVENT $ADLOCK_ATOM pid:$ADLOCK_PID owner:$ADLOCK_OWNER status:$ADLOCK_STATUS run:$ADLOCK_RUN: $ADLOCK_TEXT" >>`+file)
+	return file
+}
+
+// told waits for that many events, and returns them in the order of the alphabet: hooks
+// may overtake each other.
+func told(t testing.TB, file string, lines int) []string {
+	t.Helper()
+	var text string
+	helper.Eventually(t, "the hook was told", func() bool {
+		content, _ := os.ReadFile(file) // it is there once the first was told
+		text = string(content)
+		return strings.Count(text, "\n") >= lines
+	})
+	all := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	slices.Sort(all)
+	return all
+}
+
+// are tells whether each line begins as it should, and ends so.
+func are(t testing.TB, lines []string, want ...[2]string) {
+	t.Helper()
+	ok := len(lines) == len(want)
+	for i := 0; ok && i < len(want); i++ {
+		ok = strings.HasPrefix(lines[i], want[i][0]) && strings.HasSuffix(lines[i], want[i][1])
+	}
+	if !ok {
+		t.Errorf("told of %q, want %q", lines, want)
+	}
+}
+
+// run is what the line says of ADLOCK_RUN.
+func runOf(line string) string {
+	_, rest, _ := strings.Cut(line, " run:")
+	run, _, _ := strings.Cut(rest, ":")
+	return run
+}
+
+func tellsOfRuns(t *testing.T, h *host) {
+	t.Helper()
+	file := h.notes(t)
+	if r := h.run(t, "exit 0"); r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if r := h.run(t, "exit 3"); r.Status != 3 || r.Err != "" {
+		t.Fatalf("%+v", r)
+	}
+	are(t, told(t, file, 1), [2]string{"fail p.shared.o.x ", ": o x: failed with status 3"})
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if r := h.run(t, "exit 0", "--hook-runs"); r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	lines := told(t, file, 2)
+	are(t, lines, [2]string{"start p.shared.o.x ", ": o x: started"}, [2]string{"success p.shared.o.x ", ": o x: succeeded"})
+	if run := runOf(lines[0]); len(run) != 36 || run != runOf(lines[1]) {
+		t.Errorf("start and end are of one run: %q", lines)
+	}
+}
+
+func TestTheHookIsToldOfTheRunsUnderEtcd(t *testing.T) {
+	tellsOfRuns(t, newHost(t, url(startEtcd(t, 1)...)))
+}
+
+func TestTheHookIsToldOfTheRunsUnderFTP(t *testing.T) { tellsOfRuns(t, startFTP(t, "").host(t)) }
+
+func TestTheHookIsToldOfAScriptsRunInAStore(t *testing.T) {
+	h := newHost(t, url(startEtcd(t, 1)...))
+	file := h.notes(t)
+	script := helper.Command{
+		Args: []string{"sh", "-c", `. "$library"; adlock_with o x -- sh -c 'exit 3'`},
+		Env:  append(h.env, "ADLOCK_BIN="+h.bin, "library="+filepath.Join(helper.Root(), "sh/adlock.sh")),
+	}
+	if r := script.Run(t); r.Status != 3 {
+		t.Fatalf("%+v", r)
+	}
+	are(t, told(t, file, 1), [2]string{"fail p.shared.o.x ", ": o x: failed with status 3"})
+}
+
+func TestAForcedEndingInAStoreIsSaidByBothSidesAndToldToBothHooks(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b := newHost(t, s), newHost(t, s)
+	node, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	victims, newcomers := a.notes(t), b.notes(t)
+	owner := a.start(t, "sleep 60")
+	next := b.run(t, "echo ran", "--replace")
+	if next.Out != "ran\n" || !strings.HasPrefix(next.Err, "adlock: o x: ended process "+itoa(owner.PID)+" on "+node+" by force: it had run for ") {
+		t.Errorf("the newcomer: %+v", next)
+	}
+	owner.Wait(t)
+	if said := owner.Output(); !strings.HasPrefix(said, "adlock: o x: ended by force") || strings.Count(said, "\n") != 1 {
+		t.Errorf("the victim said %q", said)
+	}
+	are(t, told(t, newcomers, 1), [2]string{"ended p.shared.o.x ", ", ExpireAfter is 0s"})
+	are(t, told(t, victims, 1), [2]string{"fail p.shared.o.x ", ""})
+}
+
+func TestTheHookIsToldOfALockThatWasLostInAStore(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	h := newHost(t, url(nodes...))
+	file := h.notes(t)
+	owner := h.start(t, "sleep 60")
+	if out, err := exec.Command("etcdctl", "--endpoints", nodes[0].client, "del", "--prefix", "").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	owner.Wait(t)
+	if said := owner.Output(); said != "adlock: o x: lost: the lease is gone\n" {
+		t.Errorf("the owner said %q", said)
+	}
+	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x pid:" + itoa(owner.PID) + " owner: ", ": o x: lost: the lease is gone"})
+}
+
+func TestTheHookIsToldOfAJobThatTheGuardHadToEnd(t *testing.T) {
+	h := newHost(t, url(startEtcd(t, 1)...))
+	file := h.notes(t)
+	h.start(t, "sleep 60").Signal(t, syscall.SIGKILL)
+	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x ", ": o x: lost: the locksmith was killed: the guard ended the job"})
+}

@@ -1,0 +1,101 @@
+package network
+
+import (
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+// taught is the host's atom after five runs that succeeded.
+func (h *host) taught(t testing.TB) {
+	t.Helper()
+	for range 5 {
+		h.run(t, "echo ran", "--expire-after=auto").Ran(t)
+	}
+}
+
+// explains tells what a newcomer's limits are made of.
+func (h *host) explains(t testing.TB, pattern string, options ...string) {
+	t.Helper()
+	if r := h.run(t, "", append(options, "--dry-run")...); !regexp.MustCompile(pattern).MatchString(r.Out) {
+		t.Errorf("%+v, want %q", r, pattern)
+	}
+}
+
+func TestLimitsAreLearnedInTheStore(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		a.explains(t, "ExpireAfter 2h: 0 successful runs, fewer than 5: the default 2h", "--expire-after=auto")
+		a.taught(t)
+		b.explains(t, `ExpireAfter 1m: 5 successful runs`, "--expire-after=auto")
+		b.wants(t, `(?m)^p o x +idle .* 1m / 1m$`, "status")
+		b.wants(t, `(?m)^p o x +5 `, "tune")
+
+		b.run(t, "echo ran").Ran(t) // who does not learn forgets nothing
+		b.run(t, "exit 3", "--expire-after=auto")
+		b.explains(t, `ExpireAfter 1m: 5 successful runs`, "--expire-after=auto")
+		owner := a.start(t, "sleep 60", "--expire-after=auto")
+		b.wants(t, `(?m)^p o x +running .* 0s / 1m `, "status")
+		b.verb(t, "tune", "--reset", "o x").Refused(t, 75, "is held: it can forget when that has ended")
+		owner.Signal(t, syscall.SIGTERM)
+		owner.Wait(t)
+		b.explains(t, `ExpireAfter 1m: 5 successful runs`, "--expire-after=auto")
+	})
+}
+
+func TestForgettingIsNoCompletion(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		a.taught(t)
+		time.Sleep(3 * time.Second) // an age that can be told from 0, where times are whole seconds
+		b.wants(t, "^$", "tune", "--reset", "o x")
+		b.wants(t, "^no atom has learned anything", "tune")
+		a.explains(t, "ExpireAfter 2h: 0 successful runs", "--expire-after=auto")
+		a.explains(t, "^too soon: completed [3-9]", "--if-elapsed=1h")
+		a.run(t, "echo ran", "--if-elapsed=2s").Ran(t)
+	})
+}
+
+// A run that was ended at its limit is a lesson, and where it does not count for
+// IfElapsed nothing has completed.
+func TestARunThatDoesNotCountTeachesAllTheSame(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		if r := a.run(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s", "--enforce", "--retry-failed"); r.Status != 124 {
+			t.Errorf("%+v", r)
+		}
+		b.explains(t, "doubled", "--expire-after=auto")
+		b.run(t, "echo ran", "--if-elapsed=1h").Ran(t)
+		b.explains(t, "doubled", "--expire-after=auto")
+	})
+}
+
+// The owner learns that it was ended at its limit, though it is the newcomer that has
+// asked for it.
+func TestAnOwnerThatIsAskedToEndItsJobLearnsFromIt(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		owner := a.start(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s")
+		helper.Eventually(t, "it has expired", func() bool { return strings.Contains(b.verb(t, "status").Out, " overdue ") })
+		b.run(t, "echo ran", "--expire-after=1s").Ran(t)
+		owner.Wait(t)
+		b.explains(t, "doubled", "--expire-after=auto")
+	})
+}
+
+// In an owner that died nobody knows how the run went.
+func TestAScriptThatSaysNothingTeachesNothing(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		script := func(then string) {
+			c := a.script(`adlock_get o x 0 auto || exit; ` + then)
+			if r := c.Run(t); r.Err != "" {
+				t.Errorf("%+v", r)
+			}
+			helper.Eventually(t, "it is released", func() bool { return !strings.Contains(b.verb(t, "status").Out, "running") })
+		}
+		script("adlock_release")
+		script("exit 0")
+		script("kill -KILL $$")
+		b.explains(t, "ExpireAfter 2h: 1 successful runs, fewer than 5", "--expire-after=auto")
+	})
+}

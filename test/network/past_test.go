@@ -1,0 +1,49 @@
+package network
+
+import (
+	"strings"
+	"testing"
+
+	"adlock/test/helper"
+)
+
+// A run that has not ended as the runlog has it runs where the store says so.
+func TestTheRunsOfThisHostAreToldAsTheStoreHasThem(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
+	b.run(t, "echo ran", "--operand=y").Ran(t)
+	owner := a.start(t, "sleep 60")
+	a.wants(t, `"operand":"x","runs":1,"outcomes":\{"running":1,`, "report", "--json")
+	a.wants(t, `(?m)^p o x +#+$`, "timeline")
+	a.wants(t, `(?m)^adlock_running_since_timestamp_seconds\{program="p",host="shared",operator="o",operand="x"\} `, "metrics")
+	a.wants(t, `acquire +p o x: `, "log")
+	if r := a.verb(t, "log"); strings.Contains(r.Out, "p o y") {
+		t.Errorf("another host's runs: %+v", r)
+	}
+	owner.Kill(t)
+	helper.Eventually(t, "the lock is cleared", func() bool { return a.verb(t, "clear", "o x").Status == 0 })
+	a.wants(t, `"operand":"x","runs":1,"outcomes":\{"running":0,`, "report", "--json")
+}
+
+// What was is told also where the store does not answer.
+func TestThePastIsToldThoughTheStoreDoesNotAnswer(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	h := newHost(t, url(nodes...))
+	h.run(t, "echo ran").Ran(t)
+	nodes[0].kill()
+	h.wants(t, `release +p o x: `, "log") // which does not ask
+	for verb, want := range map[string]string{"report": "p o x", "timeline": "p o x", "metrics": `outcome="success"} 1`} {
+		r := h.verb(t, verb)
+		if r.Status != 0 || !strings.Contains(r.Out, want) || strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Err, "adlock: "+h.store+": ") {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
+}
+
+func TestAPersonIsToldThatTheRunlogIsThisHosts(t *testing.T) {
+	h := newHost(t, url(startEtcd(t, 1)...))
+	h.run(t, "echo ran").Ran(t)
+	p := onTerminal(t, helper.Command{Args: []string{h.bin, "log"}, Env: h.env})
+	shows(t, p, `adlock: etcd://\S+: log tells of the runs of this host alone, as the runlog in \S+ has them`)
+	p.Wait(t)
+}

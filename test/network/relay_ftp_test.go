@@ -1,0 +1,138 @@
+package network
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+// ftpRelay is a relay to an FTP server. It has the data connections come through it
+// too, can hang at any command, and can have the server's clock step.
+type ftpRelay struct {
+	*relay
+	t testing.TB
+
+	mu     sync.Mutex
+	stall  stall
+	stepAt time.Time     // what is written from then on has another time
+	step   time.Duration // 0: none
+}
+
+// stall is what hangs.
+type stall struct {
+	every int // so many commands one hangs
+	count int
+	at    string // "command", "answer" or "data": what does not get through
+	over  chan struct{}
+	next  bool // it is the next answer, or data connection, that hangs
+}
+
+func newFTPRelayAt(t testing.TB, ip, to string) *ftpRelay {
+	f := &ftpRelay{relay: newRelayAt(t, ip, to), t: t}
+	f.edit = func() [2]func([]byte) []byte { return [2]func([]byte) []byte{f.command, f.answer} }
+	return f
+}
+
+// hang lets every n-th command from now on hang, its answer or its data, until over.
+func (f *ftpRelay) hang(n int, at string) (over func()) {
+	s := stall{every: n, at: at, over: make(chan struct{})}
+	f.mu.Lock()
+	f.stall = s
+	f.mu.Unlock()
+	return func() {
+		f.mu.Lock()
+		f.stall = stall{}
+		f.mu.Unlock()
+		close(s.over)
+	}
+}
+
+// setClock lets the server's clock step now.
+func (f *ftpRelay) setClock(by time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stepAt, f.step = time.Now().Truncate(time.Second), by
+}
+
+func (f *ftpRelay) command(line []byte) []byte {
+	f.mu.Lock()
+	f.stall.count++
+	s := f.stall
+	struck := s.over != nil && s.count%s.every == 0
+	f.stall.next = f.stall.next || struck && s.at != "command"
+	f.mu.Unlock()
+	if struck && s.at == "command" {
+		<-s.over
+	}
+	return line
+}
+
+func (f *ftpRelay) answer(line []byte) []byte {
+	if hangs := f.hangs("answer"); hangs != nil {
+		<-hangs
+	}
+	text := string(line)
+	var port int
+	if before, _, found := strings.Cut(text, "(|||"); found && strings.HasPrefix(text, "229 ") {
+		if _, err := fmt.Sscanf(text[len(before):], "(|||%d|)", &port); err == nil {
+			return fmt.Appendf(nil, "%s(|||%d|)\r\n", before, f.dataPort(port))
+		}
+	}
+	if stamp, found := strings.CutPrefix(text, "213 "); found {
+		return []byte("213 " + f.stepped(strings.TrimSpace(stamp)) + "\r\n")
+	}
+	return line
+}
+
+// hangs returns what to wait for, where this is what hangs.
+func (f *ftpRelay) hangs(what string) chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.stall.next || f.stall.at != what {
+		return nil
+	}
+	f.stall.next = false
+	return f.stall.over
+}
+
+// stepped is the time of a file by the server's clock, as the file was written.
+func (f *ftpRelay) stepped(stamp string) string {
+	const form = "20060102150405"
+	at, err := time.Parse(form, stamp)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil || f.step == 0 || at.Before(f.stepAt) {
+		return stamp
+	}
+	return at.Add(f.step).Format(form)
+}
+
+// dataPort returns a port of the relay's own for one connection to the server's.
+func (f *ftpRelay) dataPort(port int) int {
+	here, _, _ := net.SplitHostPort(f.address())
+	there, _, _ := net.SplitHostPort(f.to)
+	l, err := net.Listen("tcp", here+":0")
+	if err != nil {
+		f.t.Error(err)
+		return port
+	}
+	data := &relay{cable: f.cable, listener: l, to: net.JoinHostPort(there, itoa(port))}
+	go func() {
+		defer l.Close()
+		_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(helper.Patience)) // or it is not asked for
+		in, err := l.Accept()
+		if err != nil {
+			return
+		}
+		if hangs := f.hangs("data"); hangs != nil {
+			<-hangs
+		}
+		data.pass(in)
+	}()
+	return l.Addr().(*net.TCPAddr).Port
+}

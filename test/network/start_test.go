@@ -1,0 +1,40 @@
+package network
+
+import (
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startIsRemembered has a run wait in the line, and asks how long ago it started.
+func startIsRemembered(t *testing.T, a, b *host) {
+	t.Helper()
+	owner := a.start(t, "sleep 60")
+	waiter := b.command("true", "--wait=60s", "--from-start").Start(t)
+	const waited = 4 * time.Second
+	time.Sleep(waited) // it is this that is remembered
+	owner.Signal(t, syscall.SIGTERM)
+	if status := waiter.Wait(t); status != 0 {
+		t.Fatalf("%d %s", status, waiter.Output())
+	}
+	told := b.run(t, "", "--from-start", "--if-elapsed=1h", "--dry-run")
+	age := regexp.MustCompile(`^too soon: started (\d+)s ago`).FindStringSubmatch(told.Out)
+	if age == nil {
+		t.Fatalf("%+v", told)
+	}
+	if seconds, _ := strconv.Atoi(age[1]); time.Duration(seconds)*time.Second < waited-time.Second {
+		t.Errorf("said %q of a run that was asked for more than %v ago", told.Out, waited)
+	}
+}
+
+func TestTheStartUnderEtcdIsWhenTheRunWasAskedFor(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	startIsRemembered(t, newHost(t, s), newHost(t, s))
+}
+
+func TestTheStartUnderFTPIsWhenTheRunWasAskedFor(t *testing.T) {
+	f := startFTP(t, "")
+	startIsRemembered(t, f.host(t), f.host(t))
+}

@@ -1,0 +1,262 @@
+package network
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/lease"
+	"adlock/lib/record"
+	"adlock/test/helper"
+)
+
+// verb runs a verb of the helper on the host.
+func (h *host) verb(t testing.TB, words ...string) helper.Result {
+	t.Helper()
+	return helper.Command{Args: append([]string{h.bin}, words...), Env: h.env, Limit: 90 * time.Second}.Run(t)
+}
+
+// script is a shell script that has sourced the library.
+func (h *host) script(text string) helper.Command {
+	return helper.Command{
+		Args: []string{"sh", "-c", `. "$library"; ` + text},
+		Env:  append(h.env, "ADLOCK_BIN="+h.bin, "library="+filepath.Join(helper.Root(), "sh/adlock.sh")), Limit: 90 * time.Second,
+	}
+}
+
+// wants runs a verb and wants it to succeed, silently, and to print the pattern.
+func (h *host) wants(t testing.TB, pattern string, words ...string) string {
+	t.Helper()
+	r := h.verb(t, words...)
+	if r.Status != 0 || r.Err != "" || !regexp.MustCompile(pattern).MatchString(r.Out) {
+		t.Errorf("%q: %+v, want %q", words, r, pattern)
+	}
+	return r.Out
+}
+
+// onEachStore runs the test with two hosts of an etcd, then with two of an FTP server.
+func onEachStore(t *testing.T, test func(t *testing.T, a, b *host)) {
+	t.Run("etcd", func(t *testing.T) {
+		s := url(startEtcd(t, 1)...)
+		test(t, newHost(t, s), newHost(t, s))
+	})
+	t.Run("ftp", func(t *testing.T) {
+		f := startFTP(t, "")
+		test(t, f.host(t), f.host(t))
+	})
+}
+
+func TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns(t *testing.T) {
+	node, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		a.run(t, "echo ran", "--operand=done").Ran(t)
+		owner := a.start(t, "sleep 60", "--slots=2", "--if-elapsed=5m", "--expire-after=1h")
+		pid := strconv.Itoa(owner.PID)
+		out := b.wants(t, `(?m)^p o x +running \S+ +never +- +`+pid+` on `+node+` +[12] of 2 +5m / 1h$`, "status")
+		if !regexp.MustCompile(`(?m)^p o done +idle +\S+ ago +- +- `).MatchString(out) || strings.Count(out, "\n") != 3 {
+			t.Errorf("%s", out)
+		}
+		b.wants(t, `^ATOM.*\np o x .*\n$`, "status", "o x")
+		var rows []struct {
+			Atom, State, Node, User, Since, Completed string
+			Owner                                     int
+			Takeable                                  bool
+		}
+		if err := json.Unmarshal([]byte(b.wants(t, "", "status", "--json")), &rows); err != nil || len(rows) != 2 {
+			t.Fatalf("%v: %+v", err, rows)
+		}
+		if done, held := rows[0], rows[1]; done.Completed == "" || !done.Takeable ||
+			held.Owner != owner.PID || held.Node != node || held.User != "" || held.Takeable {
+			t.Errorf("%+v", rows)
+		}
+		if since, err := time.Parse(time.RFC3339, rows[1].Since); err != nil || time.Since(since) > time.Minute {
+			t.Errorf("since %s: %v", rows[1].Since, err)
+		}
+		owner.Signal(t, syscall.SIGTERM)
+		owner.Wait(t)
+	})
+}
+
+// What status says of an atom is what --dry-run says with its limits.
+func TestStatusOfAStoreAsksTheSameQuestion(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		owner := a.start(t, "sleep 60", "--expire-after=2s")
+		helper.Eventually(t, "it has expired", func() bool { return strings.Contains(b.verb(t, "status").Out, " overdue ") })
+		said := b.run(t, "", "--expire-after=2s", "--dry-run").Out
+		if !strings.HasPrefix(said, "expired: ") {
+			t.Errorf("%q", said)
+		}
+		b.wants(t, `"takeable":true,"why":"expired: `, "status", "--json")
+		owner.Signal(t, syscall.SIGTERM)
+		owner.Wait(t)
+	})
+}
+
+func TestAgeOfAnAtomIsThatOfItsLastLockInTheStore(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		age := b.script("adlock_age o x")
+		for _, want := range []string{"never\n", "0\n"} {
+			if r := age.Run(t); r.Status != 0 || r.Out != want || r.Err != "" {
+				t.Errorf("%+v, want %q", r, want)
+			}
+			a.run(t, "echo ran").Ran(t)
+		}
+	})
+}
+
+func TestReadersAndWhoWaitsAreListed(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b := newHost(t, s), newHost(t, s)
+	one, other := a.start(t, "sleep 60", "--shared"), b.start(t, "sleep 60", "--shared")
+	a.wants(t, `(?m)^p o x +running \S+ +never +- +`+strconv.Itoa(one.PID)+` on \S+ \+1 `, "status")
+	writer := a.command("echo ran", "--wait=60s").Start(t)
+	helper.Eventually(t, "the writer waits", func() bool {
+		return regexp.MustCompile(`(?m)^  waiting: pid ` + strconv.Itoa(writer.PID) + ` on \S+$`).MatchString(b.verb(t, "status").Out)
+	})
+	for _, reader := range []*helper.Process{one, other} {
+		reader.Signal(t, syscall.SIGTERM)
+		reader.Wait(t)
+	}
+	if status := writer.Wait(t); status != 0 {
+		t.Errorf("%d %s", status, writer.Output())
+	}
+}
+
+func TestStatusOfAStoreThatIsOutOfReachIsOneLine(t *testing.T) {
+	for _, store := range []string{"etcd://" + freePort(t) + "/adlock", "ftp://anonymous@" + freePort(t) + "/locks"} {
+		h := newHost(t, store)
+		for _, verb := range []string{"status", "tune"} {
+			h.verb(t, verb).Refused(t, 69, store)
+		}
+	}
+	newHost(t, "http://a/b").verb(t, "status").Refused(t, 64, "http://a/b: is no store")
+}
+
+func TestAnEmptyStoreHasNoAtoms(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, _ *host) {
+		a.wants(t, `^no atoms in `+regexp.QuoteMeta(a.store)+`\n$`, "status")
+		a.wants(t, `^\[\]\n$`, "status", "--json")
+		a.env = append(a.env, "ADLOCK_STORE="+a.dir) // the option counts
+		a.wants(t, `^no atoms in `+regexp.QuoteMeta(a.store)+`\n$`, "status", "--store", a.store)
+	})
+}
+
+const many = 1000
+
+// completed are many atoms, each of which has completed.
+func completed() (names []atom.Name, last lease.Last) {
+	for i := range many {
+		names = append(names, atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: fmt.Sprintf("x%04d", i)}.Name())
+	}
+	return names, lease.Last{Token: record.NewToken(), Last: record.Last{Completed: time.Now()}}
+}
+
+func listsMany(t *testing.T, h *host) {
+	t.Helper()
+	h.verb(t, "status") // the first one starts the programs
+	began := time.Now()
+	out := h.wants(t, "", "status")
+	t.Logf("%d atoms in %v", many, time.Since(began).Round(time.Millisecond))
+	if n := strings.Count(out, " idle "); n != many {
+		t.Errorf("listed are %d", n)
+	}
+}
+
+func TestAThousandAtomsAreListedInAFewQuestions(t *testing.T) {
+	m := startEtcd(t, 1)
+	s := open(t, url(m...))
+	names, last := completed()
+	var all sync.WaitGroup
+	next := make(chan atom.Name)
+	for range 16 {
+		all.Go(func() {
+			for name := range next {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				place, _, err := s.Enter(ctx, name, aRecord(t, false), time.Minute, false)
+				if err == nil {
+					err = place.Leave(ctx, &last)
+				}
+				if err != nil {
+					t.Error(name, err)
+				}
+				cancel()
+			}
+		})
+	}
+	for _, name := range names {
+		next <- name
+	}
+	close(next)
+	all.Wait()
+	h := newHost(t, url(m...))
+	before := ranges(t, m[0])
+	listsMany(t, h)
+	if asked := ranges(t, m[0]) - before; asked > 8 {
+		t.Errorf("two listings asked %d questions", asked)
+	}
+}
+
+// ranges is how many reads the node was asked for by its clients.
+func ranges(t testing.TB, m *node) (n int) {
+	t.Helper()
+	text := fetched(t, "http://"+m.client+"/metrics")
+	for _, found := range regexp.MustCompile(`(?m)^grpc_server_started_total\{grpc_method="(?:Range|Txn)",.*\} (\d+)$`).FindAllStringSubmatch(text, -1) {
+		more, _ := strconv.Atoi(found[1])
+		n += more
+	}
+	return n
+}
+
+func TestAThousandAtomsOnFTPAreListed(t *testing.T) {
+	f := startFTP(t, "")
+	account, err := user.Lookup("ftp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, _ := strconv.Atoi(account.Uid)
+	names, last := completed()
+	for _, name := range names {
+		dir := f.root + "/" + name.Generation(1)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range []string{dir + "/released", f.root + "/" + name.LastLock()} {
+			if err := os.WriteFile(file, last.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_ = os.Chown(file, uid, -1)
+		}
+		_ = os.Chown(dir, uid, -1)
+	}
+	listsMany(t, f.host(t))
+}
+
+func fetched(t testing.TB, address string) string {
+	t.Helper()
+	answer, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,103 @@
+package network
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// onTerminal starts the command on a terminal of its own, whose output is the process's.
+func onTerminal(t testing.TB, c helper.Command) *helper.Process {
+	t.Helper()
+	need.Tools(t, "script")
+	var words []string
+	for _, word := range c.Args {
+		words = append(words, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
+	}
+	c.Env = append([]string{"TERM=vt100"}, c.Env...)
+	c.Args = []string{"script", "-qec", "exec " + strings.Join(words, " "), "/dev/null"}
+	return c.Start(t)
+}
+
+func shows(t testing.TB, p *helper.Process, pattern string) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("shown: %q", p.Output())
+		}
+	}()
+	helper.Eventually(t, "the terminal shows "+pattern, func() bool { return regexp.MustCompile(pattern).MatchString(p.Output()) })
+}
+
+// isCleared tells whether nothing is left of the line behind its last clearing, but text.
+func isCleared(t testing.TB, p *helper.Process, text string) {
+	t.Helper()
+	rows := strings.Split(p.Output(), "\r\x1b[K")
+	if left := rows[len(rows)-1]; len(rows) < 3 || left != text {
+		t.Errorf("left on the terminal: %q of %q", left, p.Output())
+	}
+}
+
+func waitsVisibly(t *testing.T, a, b *host) {
+	t.Helper()
+	owner := a.start(t, "sleep 60")
+	waiter := onTerminal(t, b.command("echo ran", "--wait=60s", "--expire-after=1h"))
+	shows(t, waiter, fmt.Sprintf(`o x: waiting for process %d on \S+: \d+s, at most [0-9ms]+ more; it expires in (59m|1h)`, owner.PID))
+	owner.Signal(t, syscall.SIGTERM)
+	waiter.Wait(t)
+	isCleared(t, waiter, "ran\r\n")
+	b.waitsVisiblyInAScript(t)
+}
+
+func (h *host) waitsVisiblyInAScript(t *testing.T) {
+	t.Helper()
+	owner := h.start(t, "sleep 60")
+	waiter := onTerminal(t, helper.Command{
+		Args: []string{"sh", "-c", `. "$library"; ADLOCK_WAIT=60s; adlock_get o x 0 && echo ran`},
+		Env:  append(h.env, "ADLOCK_BIN="+h.bin, "library="+filepath.Join(helper.Root(), "sh/adlock.sh")),
+	})
+	shows(t, waiter, fmt.Sprintf(`o x: waiting for process %d on \S+: \d+s, at most [0-9ms]+ more`, owner.PID))
+	owner.Signal(t, syscall.SIGTERM)
+	waiter.Wait(t)
+	isCleared(t, waiter, "ran\r\n")
+}
+
+func TestWhoWaitsAtATerminalForAnAtomOfEtcdSeesForWhom(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	waitsVisibly(t, newHost(t, s), newHost(t, s))
+}
+
+func TestWhoWaitsAtATerminalForAnAtomOfFTPSeesForWhom(t *testing.T) {
+	f := startFTP(t, "")
+	waitsVisibly(t, f.host(t), f.host(t))
+}
+
+func TestWhoAsksAnOwnerElsewhereToEndItsJobSeesIt(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b := newHost(t, s), newHost(t, s)
+	owner := a.start(t, "trap '' INT; sleep 60; sleep 60")
+	waiter := onTerminal(t, b.command("echo ran", "--replace"))
+	shows(t, waiter, fmt.Sprintf(`o x: process %d on \S+ was asked to end its job`, owner.PID))
+	waiter.Wait(t)
+	shows(t, waiter, `o x: ended process \d+ on \S+ by force`)
+}
+
+func TestADenialByAStoreAtATerminalNamesTheOwnersMachine(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b := newHost(t, s), newHost(t, s)
+	owner := a.start(t, "sleep 60")
+	denied := onTerminal(t, b.command("echo ran"))
+	denied.Wait(t)
+	want := fmt.Sprintf(`^adlock: lock\.p\.shared\.o\.x: busy: running for \S+, ExpireAfter is 2h; process %d on \S+, since %s [0-9:]{8}; --wait D waits, --replace ends it\r\n$`,
+		owner.PID, time.Now().Format(time.DateOnly))
+	if said := denied.Output(); !regexp.MustCompile(want).MatchString(said) {
+		t.Errorf("said %q, want %s", said, want)
+	}
+}

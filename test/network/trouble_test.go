@@ -1,0 +1,245 @@
+package network
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+// succession is an atom with an owner on one host, and somebody on another that waits
+// for it.
+type succession struct {
+	owner, next *helper.Process
+	file        string // the owner's beats
+}
+
+// successions starts so many, whose owners need so many tenths of a second at least.
+func successions(t testing.TB, nodes []*node, a, b *host, n, tenths int) (all []succession) {
+	t.Helper()
+	for i := range n {
+		operand := fmt.Sprint("--operand=x", i)
+		s := succession{file: fmt.Sprint(t.TempDir(), "/beats", i)}
+		s.owner = a.start(t, fmt.Sprintf(`trap "" INT TERM; n=0
+			while [ $n -lt %d ]; do
+				read -r now _ </proc/uptime; echo $now >>%s; sleep 0.1; n=$((n + 1))
+			done`, tenths, s.file), operand)
+		s.next = b.command(begins, operand, "--wait=85s").Start(t)
+		all = append(all, s)
+	}
+	for i := range all {
+		waitFor(t, "the next one waits", func() bool {
+			return len(keysOf(t, nodes, fmt.Sprint("/adlock/p.shared.o.x", i, "/line/"))) == 2
+		})
+	}
+	return all
+}
+
+// judge waits for the end of all, and tells the least margin; survivors are the
+// owners that came to the end of their jobs.
+func judge(t testing.TB, all []succession) (least time.Duration, survivors int) {
+	t.Helper()
+	least = time.Hour
+	for i, s := range all {
+		waitFor(t, "who waits has its turn, and the owner is gone", func() bool { return s.next.Ended() && s.owner.Ended() })
+		if status := s.next.Wait(t); status != 0 {
+			t.Errorf("who waited for %d: status %d: %s", i, status, s.next.Output())
+			continue
+		}
+		least = min(least, margin(t, s.file, s.next.Output()))
+		if s.owner.Wait(t) == 0 {
+			survivors++
+		} else {
+			t.Logf("owner %d: %s", i, s.owner.Output())
+		}
+	}
+	return least, survivors
+}
+
+// ctl runs a command of etcdctl(1) with the members.
+func ctl(t testing.TB, nodes []*node, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("etcdctl", append([]string{"--endpoints", endpoints(nodes)}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("etcdctl %q: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+func keysOf(t testing.TB, nodes []*node, prefix string) []string {
+	t.Helper()
+	return strings.Fields(ctl(t, nodes, "get", "--prefix", "--keys-only", prefix))
+}
+
+func endpoints(nodes []*node) string {
+	var all []string
+	for _, m := range nodes {
+		all = append(all, m.client)
+	}
+	return strings.Join(all, ",")
+}
+
+func leaderOf(t testing.TB, nodes []*node) (leader *node) {
+	t.Helper()
+	helper.Eventually(t, "there is a leader", func() bool {
+		for _, m := range nodes {
+			if m.leads() {
+				leader = m
+			}
+		}
+		return leader != nil
+	})
+	return leader
+}
+
+// A leader that wakes up takes what was renewed elsewhere for what has run out.
+func TestALeaderThatWasStoppedEndsNoJobAndLetsNobodyIn(t *testing.T) {
+	nodes := startEtcd(t, 3)
+	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
+	const owners = 12
+	all := successions(t, nodes, a, b, owners, 200)
+	leader := leaderOf(t, nodes)
+	leader.signal(t, syscall.SIGSTOP)
+	time.Sleep(9 * time.Second) // a lease and a half
+	leader.signal(t, syscall.SIGCONT)
+	least, survivors := judge(t, all)
+	t.Logf("leader stopped for 9s: the least margin of %d is %v", owners, least)
+	if survivors != owners {
+		t.Errorf("%d of %d jobs came to their end", survivors, owners)
+	}
+}
+
+func TestAMemberThatAnswersNobodyEndsNoJob(t *testing.T) {
+	nodes := startEtcd(t, 3)
+	var members []*node
+	var cables []*relay
+	for _, m := range nodes {
+		r := newRelay(t, m.client)
+		cables, members = append(cables, r), append(members, &node{client: r.address()})
+	}
+	a, b := newHost(t, url(members...)), newHost(t, url(nodes...))
+	const owners = 12
+	all := successions(t, nodes, a, b, owners, 120)
+	cables[0].cut()
+	began := time.Now()
+	if r := a.run(t, "echo ran", "--operand=other"); r.Out != "ran\n" || r.Status != 0 {
+		t.Errorf("an atom asked for meanwhile: %+v", r)
+	}
+	t.Logf("with one of three members in a black hole a run takes %v", time.Since(began).Round(time.Millisecond))
+	least, survivors := judge(t, all)
+	t.Logf("one member in a black hole: the least margin of %d is %v", owners, least)
+	if survivors != owners {
+		t.Errorf("%d of %d jobs came to their end", survivors, owners)
+	}
+}
+
+// What somebody removes by hand holds nobody off; but nobody comes in for that before
+// the owner knows.
+func TestNobodyComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	const atom = "/adlock/p.shared.o.x0/"
+	for what, remove := range map[string]func(t testing.TB){
+		"the leases are revoked": func(t testing.TB) {
+			for line := range strings.Lines(ctl(t, nodes, "lease", "list")) {
+				if id := strings.TrimSpace(line); !strings.Contains(id, " ") && id != "" {
+					_ = exec.Command("etcdctl", "--endpoints", endpoints(nodes), "lease", "revoke", id).Run() // it may have gone
+				}
+			}
+		},
+		"the line is removed":       func(t testing.TB) { ctl(t, nodes, "del", "--prefix", atom+"line/") },
+		"signs of life are removed": func(t testing.TB) { ctl(t, nodes, "del", "--prefix", atom+"beat/") },
+		"all keys are removed":      func(t testing.TB) { ctl(t, nodes, "del", "--prefix", "") },
+		"the owner's place is removed": func(t testing.TB) {
+			first := ctl(t, nodes, "get", "--prefix", "--keys-only", "--sort-by=CREATE", "--order=ASCEND", atom+"line/")
+			ctl(t, nodes, "del", strings.Fields(first)[0])
+		},
+		"the keys are removed one by one": func(t testing.TB) {
+			for _, key := range keysOf(t, nodes, atom) {
+				ctl(t, nodes, "del", key)
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
+			all := successions(t, nodes, a, b, 1, 100)
+			remove(t)
+			least, survivors := judge(t, all)
+			t.Logf("%s: margin %v, jobs that came to their end: %d", what, least, survivors)
+		})
+	}
+}
+
+func TestAJobEndsWithItsLeaseWhereTheStoreIsFull(t *testing.T) {
+	m := startEtcdWith(t, 1, "--quota-backend-bytes=200000")[0]
+	h := newHost(t, url(m))
+	owner := h.start(t, "sleep 60")
+	began := time.Now()
+	filler := strings.Repeat("x", 50000)
+	for n := range 20 {
+		if exec.Command("etcdctl", "--endpoints", m.client, "put", fmt.Sprint("filler", n), filler).Run() != nil {
+			break
+		}
+	}
+	endsByItsLease(t, h, owner, began, "no space")
+	h.run(t, "echo ran", "--operand=y").Refused(t, 74, "no space")
+}
+
+func TestAJobEndsWithItsLeaseWhereItsUserMayWriteNoMore(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	for _, line := range []string{
+		"user add root:secret", "role add root", "user grant-role root root",
+		"user add job:word", "role add writes", "role grant-permission --prefix=true writes readwrite /adlock",
+		"role add reads", "role grant-permission --prefix=true reads read /adlock",
+		"user grant-role job writes", "user grant-role job reads", "auth enable",
+	} {
+		ctl(t, nodes, strings.Fields(line)...)
+	}
+	h := newHost(t, url(nodes...))
+	h.env = append(h.env, "ETCDCTL_USER=job", "ETCDCTL_PASSWORD=word")
+	owner := h.start(t, "sleep 60")
+	ctl(t, nodes, "--user=root:secret", "user", "revoke-role", "job", "writes")
+	endsByItsLease(t, h, owner, time.Now(), "permission denied")
+	h.run(t, "echo ran", "--operand=y").Refused(t, 77, "permission denied")
+}
+
+// endsByItsLease waits for the owner to end its job, which says why.
+func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Time, why string) {
+	t.Helper()
+	waitFor(t, "the owner ends", owner.Ended)
+	if status := owner.Wait(t); status != 130 && status != 143 {
+		t.Errorf("the owner's status is %d", status)
+	}
+	took := time.Since(began).Round(10 * time.Millisecond)
+	t.Logf("%s: it ended after %v: %s", why, took, owner.Output())
+	if took > 9*time.Second {
+		t.Errorf("it took %v, and the lease is 6s", took)
+	}
+	if !strings.Contains(owner.Output(), why) {
+		t.Errorf("it does not say %q: %s", why, owner.Output())
+	}
+	if !strings.Contains(h.runlog(), "event=lost") {
+		t.Errorf("nothing of that is in the record:\n%s", h.runlog())
+	}
+}
+
+// A newcomer that does not want to wait for an owner waits to be sure of its death.
+func TestADeadOwnersAtomIsTakenOverByOneWhoDoesNotWait(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b := newHost(t, s), newHost(t, s)
+	owner := a.start(t, "sleep 60", "--slots=1")
+	b.run(t, "echo ran").Denied(t)
+	owner.Kill(t)
+	helper.Eventually(t, "the guard has ended the job", func() bool { return strings.Contains(a.runlog(), "event=lost") })
+	killed := time.Now()
+	time.Sleep(6500 * time.Millisecond) // more than the lease: by the clocks it is silent
+	b.run(t, "echo ran").Ran(t)
+	b.run(t, "echo ran", "--slots=1", "--operand=y").Ran(t)
+	t.Logf("taken over %v after its death by one who does not wait", time.Since(killed).Round(time.Millisecond))
+	if !strings.Contains(b.runlog(), "event=reclaim") {
+		t.Errorf("no takeover in\n%s", b.runlog())
+	}
+}

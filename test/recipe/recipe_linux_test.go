@@ -1,0 +1,237 @@
+package recipe
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+func TestMain(m *testing.M) { helper.Main(m) }
+
+// elsewhere are recipes, by a text that they have, that are not run here: the test that
+// runs them, or why there is nothing to run.
+var elsewhere = map[string]string{
+	"make demo     #":            "CI does as much, and more",
+	"go test -":                  "what everybody does who changes something",
+	"rooms, ":                    "TestThePageShowsTheHouseAsItIs",
+	"sudo make install":          "TestUninstallRemovesWhatInstallMadeAndNothingElse",
+	"apt-get install ./adlock":   "TestOneLineGuardsACrontabOfABareDebianAndGoesAgain",
+	"root\nADLOCK_DIR=/var/lib/": "TestTheJobOfTwoUsersRunsAsOneOfThem",
+	"adlock run --store ":        "TestTheStoresOfThePagesAreTaken",
+	"adlock status --store ":     "TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns",
+	" fences ":                   "TestTheFenceOfThePage",
+	"/report/fence":              "TestTheFenceOfThePage",
+	"make_report":                "TestTheFenceOfThePage",
+	"latest=":                    "TestTheFenceOfThePage",
+	"last lock  active lock":     "a table",
+	"ended process 811 by force": "a message",
+	"\nlock: /var/lib/adlock/lock.adlock.myhost.run.feeds": "adlock-run(1) has the same, with the command",
+}
+
+// before is what has to be so before a recipe that has the text.
+var before = map[string]string{
+	"kill-carefully $pid":      "sleep 60 & pid=$!",
+	"stat-age":                 "touch -d '1 hour ago' stamp",
+	"adlock release --status":  ". /usr/local/lib/adlock/adlock.sh; ADLOCK_PROGRAM=copy adlock_get sync nightly",
+	"--if-elapsed 15m -- fetc": "adlock run --name feeds -- true",
+	"$picture":                 "picture=a.png",
+	"$hosts":                   "hosts='a b'",
+	"u www-data":               "install -d -m 0700 -o www-data /var/lib/adlock-www-data",
+	"adlock log":               "adlock run --name backup -- true; adlock run --name feeds -- true",
+	"adlock timeline":          "adlock run --name backup -- true",
+	"adlock report":            "adlock run --name backup -- true",
+	"s=$?; adlock_release":     "adlock_get o x",
+	"adlock clear backup": "adlock run --name backup -- sh -c 'echo $$ >pid; exec sleep 60' & " +
+		"until [ -s pid ]; do sleep 0.05; done; kill -KILL $! $(cat pid); wait $! 2>/dev/null || :",
+	"status nightly": "adlock run --name nightly --expire-after 90m -- sh -c 'touch runs; sleep 60' & " +
+		"until [ -e runs ]; do sleep 0.05; done",
+}
+
+// stubs are the commands that recipes have of their readers'. Each notes that it was
+// called.
+var stubs = []string{
+	"fetch-feeds", "load-feeds", "backup", "job", "resize", "make-report", "make-hosts", "refresh", "fetch",
+	"fill_in_the_motd", "rsync", "mail", "work",
+}
+
+// mayStay are those that need not be called: they stand behind ||.
+var mayStay = []string{"mail"}
+
+// stage installs adlock below a directory, once for all.
+func stage(t *testing.T) string {
+	t.Helper()
+	need.Root(t)
+	need.Tools(t, "make", "patch", "runuser", "python3")
+	need.Namespaces(t, "--mount", "--pid", "--fork", "--mount-proc")
+	dir := t.TempDir()
+	for up := dir; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
+		must(t, os.Chmod(up, 0o755)) // www-data has to get there
+	}
+	must(t, exec.Command("cp", "-a", "/etc", dir+"/etc").Run())
+	install := exec.Command("make", "-s", "build", "install", "BUILD="+dir+"/build", "DESTDIR="+dir)
+	install.Dir = helper.Root()
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return dir
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryRecipeWorksAsItIsPrinted(t *testing.T) {
+	dir := stage(t)
+	count := 0
+	for _, page := range Pages(t) {
+		for _, r := range In(t, page) {
+			if isElsewhere(r) {
+				continue
+			}
+			count++
+			t.Run(page+"/"+firstLine(r.Text), func(t *testing.T) { try(t, dir, r) })
+		}
+	}
+	if count < 30 {
+		t.Errorf("only %d recipes were found", count)
+	}
+}
+
+func TestWhatIsRunElsewhereIs(t *testing.T) {
+	tests, err := exec.Command("grep", "-rhoE", "^func Test[A-Za-z0-9]+", filepath.Join(helper.Root(), "test"), "--include=*_test.go").Output()
+	must(t, err)
+	for text, test := range elsewhere {
+		if strings.HasPrefix(test, "Test") && !strings.Contains(string(tests), "func "+test) {
+			t.Errorf("%q: there is no %s", text, test)
+		}
+	}
+}
+
+func isElsewhere(r Recipe) bool {
+	for text := range elsewhere {
+		if r.Has(text) {
+			return true
+		}
+	}
+	return false
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.Join(strings.Fields(line), " ")
+}
+
+// kind is how a recipe is used: a crontab, a Makefile, a session, or a script, most often
+// one for the shell.
+func kind(text string) string {
+	switch {
+	case strings.HasPrefix(text, "$ "):
+		return "session"
+	case regexp.MustCompile(`(?m)^(SHELL=|[*/0-9]+ [*0-9])`).MatchString(text):
+		return "crontab"
+	case strings.HasPrefix(text, "include "):
+		return "make"
+	case strings.Contains(text, "subprocess."):
+		return "python"
+	}
+	return "script"
+}
+
+// try runs one recipe on a stage of its own.
+func try(t *testing.T, dir string, r Recipe) {
+	work := filepath.Join(dir, "work")
+	must(t, os.RemoveAll(work))
+	must(t, os.MkdirAll(filepath.Join(work, "bin"), 0o755))
+	must(t, os.Chmod(work, 0o755))
+	for _, name := range stubs {
+		stub := "#!/bin/sh\n[ -t 0 ] || cat\necho " + name + " >>/mnt/called\n"
+		for _, where := range []string{work + "/bin/", dir + "/usr/local/bin/"} {
+			must(t, os.WriteFile(where+name, []byte(stub), 0o755))
+		}
+	}
+	write := func(name, text string) { must(t, os.WriteFile(filepath.Join(work, "bin", name), []byte(text), 0o755)) }
+	write("sudo", "#!/bin/sh\nuser=$2; shift 2; exec runuser -u \"$user\" -- \"$@\"\n")
+	write("crontab", "#!/bin/sh\ncase $1 in -l) cat /mnt/crontab ;; -) cat >/mnt/crontab.new; mv /mnt/crontab.new /mnt/crontab ;; esac\n")
+	text, want := script(r)
+	must(t, os.WriteFile(filepath.Join(work, "block"), []byte(text), 0o644))
+	ran := helper.Command{
+		Args: []string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh",
+			filepath.Join(helper.Root(), "test/recipe/stage.sh"), dir, "/mnt/block", kind(r.Text)},
+		Env: []string{"PATH=/mnt/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "ADLOCK_HOST=myhost", "HOME=/mnt", "LC_ALL=C", "USER=root", "ADLOCK_PAUSE=1s", "TMPDIR=/tmp"},
+	}.Run(t)
+	if ran.Status != 0 || complaint(ran.Err) != "" {
+		t.Errorf("status %d, on standard error: %s\n%s", ran.Status, ran.Err, text)
+	}
+	if kind(r.Text) == "session" && figures(ran.Out+ran.Err) != figures(want) {
+		t.Errorf("prints\n%s%sand the page has\n%s", ran.Out, ran.Err, want)
+	}
+	called, _ := os.ReadFile(filepath.Join(work, "called")) // not there: nobody was
+	for _, name := range stubs {
+		named := regexp.MustCompile(`(^|\s|bin/)` + name + `($|\s|\()`).MatchString(commandsOf(r.Text))
+		if named && !slices.Contains(mayStay, name) && !slices.Contains(strings.Fields(string(called)), name) {
+			t.Errorf("%s was not run; %q were", name, called)
+		}
+	}
+}
+
+// script is what a recipe is as a file, with what has to be so before; and what it is to
+// print, where the page says so.
+func script(r Recipe) (text, want string) {
+	// The package's is in another place than what is installed from source.
+	text = strings.ReplaceAll(r.Text, "/usr/lib/adlock/", "/usr/local/lib/adlock/")
+	switch kind(text) {
+	case "crontab", "make":
+		return text, ""
+	case "python":
+		return "import os, subprocess\ndef work():\n    subprocess.run(['work'], check=True)\n" + text, ""
+	}
+	head := ""
+	if r.Page == "sh/adlock.sh.3" {
+		head = ". /usr/local/lib/adlock/adlock.sh\n"
+	}
+	for text, first := range before {
+		if r.Has(text) {
+			head += first + "\n"
+		}
+	}
+	if kind(text) == "session" {
+		text, want, _ = strings.Cut(strings.TrimPrefix(text, "$ "), "\n")
+		if strings.Contains(text, "--dry-run") {
+			text += " || [ $? = 75 ]" // it is denied, as the page shows
+		}
+	}
+	// It would follow for ever.
+	text = regexp.MustCompile(`(?m)^adlock log --follow.*$`).ReplaceAllString(text, "timeout -s INT 1 $0 || [ $$? = 124 ]")
+	return head + text + "\n", want
+}
+
+// commandsOf leaves out what stands behind a # or in quotes, and names of locks.
+func commandsOf(text string) string {
+	if kind(text) == "session" {
+		text, _, _ = strings.Cut(text, "\n")
+	}
+	text = regexp.MustCompile(`#.*|'[^']*'`).ReplaceAllString(text, "")
+	text = regexp.MustCompile(`--name \S+|--explain \S+|--follow \S+|clear \S+|: \S+ ADLOCK|feeds$|timeline .*|adlock log.*`).ReplaceAllString(text, "")
+	return text
+}
+
+// complaint leaves out what adlock wrap says of what it has done.
+func complaint(said string) string {
+	return regexp.MustCompile(`adlock: \S.*: lines (to wrap|(un)?wrapped): \d+\n`).ReplaceAllString(said, "")
+}
+
+// figures replaces figures and columns, which are others each time.
+func figures(text string) string {
+	text = regexp.MustCompile(`\b(\d+(\.\d+)?(ms|[smhdw])?)+\b`).ReplaceAllString(text, "N")
+	return regexp.MustCompile(` +`).ReplaceAllString(text, " ")
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"adlock/lib/policy"
+)
+
+// One crontab on a thousand hosts whose clocks differ, in a time that is made up: each
+// host starts the line when its own clock shows a new minute, and asks for the tick
+// (--once-per). The decision, the number of a tick and how long one lives are policy's
+// own; the store is a map that knows two things, as etcd and FTP do: to make a key only
+// where there is none, and the time by its own clock.
+
+// period is how often cron starts the line.
+const period = time.Minute
+
+// crontabs are the hosts of one run of it.
+type crontabs struct {
+	random *rand.Rand
+	skews  []time.Duration // by how much each host's clock is ahead of the store's
+	takes  time.Duration   // a run, at most
+
+	claimed map[int]time.Duration // ticks: until when they are remembered
+	until   time.Duration         // the atom is held; below now: it is free
+
+	asked, ran map[int]int // tick: how often
+}
+
+// start is a line that a host's cron starts at a moment of the store's clock.
+type start struct {
+	at   time.Duration
+	host int
+}
+
+type starts []start
+
+func (s starts) Len() int           { return len(s) }
+func (s starts) Less(i, j int) bool { return s[i].at < s[j].at }
+func (s starts) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s *starts) Push(x any)        { *s = append(*s, x.(start)) }
+func (s *starts) Pop() any {
+	last := (*s)[len(*s)-1]
+	*s = (*s)[:len(*s)-1]
+	return last
+}
+
+// newCrontabs has the clocks of n hosts lie within a spread.
+func newCrontabs(n int, spread, takes time.Duration, seed uint64) *crontabs {
+	c := &crontabs{
+		random: rand.New(rand.NewPCG(seed, 0)), takes: takes, until: -1,
+		claimed: map[int]time.Duration{}, asked: map[int]int{}, ran: map[int]int{},
+	}
+	for range n {
+		c.skews = append(c.skews, c.upTo(spread))
+	}
+	return c
+}
+
+func (c *crontabs) upTo(d time.Duration) time.Duration {
+	return time.Duration(c.random.Float64() * float64(d))
+}
+
+// play goes on for so many minutes of each host, from a day of its clock on.
+func (c *crontabs) play(minutes int) {
+	const day = 24 * time.Hour
+	var next starts
+	for host, ahead := range c.skews {
+		heap.Push(&next, start{day - ahead, host})
+	}
+	for next.Len() > 0 {
+		s := heap.Pop(&next).(start)
+		own := s.at + c.skews[s.host]
+		c.ask(s.at+c.upTo(time.Second), own) // cron, and the machine, take their time
+		if own < day+time.Duration(minutes-1)*period {
+			heap.Push(&next, start{s.at + period, s.host})
+		}
+	}
+}
+
+// ask is one newcomer at a moment, whose clock shows its own: first of all that counts.
+func (c *crontabs) ask(at, own time.Duration) {
+	terms := policy.Terms{
+		Tick:   policy.TickAt(time.Unix(0, int64(own)), period),
+		Limits: policy.Limits{ExpireAfter: policy.DefaultExpireAfter},
+	}
+	n := terms.Tick.Number
+	c.asked[n]++
+	s := policy.Situation{TickUsed: at < c.claimed[n], Active: policy.Active{Held: at < c.until, Owner: policy.Lives}}
+	if policy.Decide(terms, s).Step != policy.Acquire {
+		return
+	}
+	c.claimed[n] = at + terms.Tick.Life()
+	c.until = at + c.upTo(c.takes)
+	c.ran[n]++
+}
+
+// count tells in how many ticks nobody ran, and in how many more than one.
+func (c *crontabs) count() (never, twice int) {
+	for n := range c.asked {
+		switch {
+		case c.ran[n] == 0:
+			never++
+		case c.ran[n] > 1:
+			twice++
+		}
+	}
+	return never, twice
+}
+
+const (
+	thousand = 1000
+	ticks    = 60
+)
+
+func TestAThousandHostsRunOnceInEachTickWhileTheirClocksAreLessThanTenPeriodsApart(t *testing.T) {
+	for _, spread := range []time.Duration{0, time.Second, 30 * time.Second, period, 5 * period, 10*period - 2*time.Second} {
+		c := newCrontabs(thousand, spread, 20*time.Second, 1)
+		c.play(ticks)
+		if never, twice := c.count(); never+twice > 0 || len(c.asked) != ticks {
+			t.Errorf("clocks %v apart: of %d ticks nobody ran in %d, more than one in %d", spread, len(c.asked), never, twice)
+		}
+	}
+}
+
+// What is promised ends where it is said to end, or the test above could not fail.
+func TestClocksThatAreFurtherApartRunATickTwice(t *testing.T) {
+	c := newCrontabs(thousand, 15*period, 20*time.Second, 1)
+	c.play(ticks)
+	if _, twice := c.count(); twice == 0 {
+		t.Error("none ran twice")
+	}
+}
+
+// A run that is longer than the period is busy for the next tick, as it is without
+// ticks: that one is nobody's then, and none is run twice.
+func TestRunsThatTakeLongerThanThePeriodRunNoTickTwice(t *testing.T) {
+	c := newCrontabs(thousand, time.Second, 3*period, 1)
+	c.play(ticks)
+	if never, twice := c.count(); twice > 0 || never == 0 || never > ticks*3/4 {
+		t.Errorf("nobody ran in %d ticks, more than one in %d", never, twice)
+	}
+}
