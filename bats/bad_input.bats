@@ -39,8 +39,12 @@ getter() {
 	refused 64 '"soon"'
 	run launch job a b 1 -5
 	refused 64 '"-5"'
-	ADLOCK_PAUSE=1.5 run launch job a b
-	refused 64 '"1.5"'
+	ADLOCK_PAUSE=1,5 run launch job a b
+	refused 64 '"1,5"'
+	ADLOCK_WAIT=never run launch job a b
+	refused 64 'want "forever" to wait without end'
+	ADLOCK_WAIT_ELAPSED=1 run launch job a b
+	refused 64 'wants --wait too'
 	ADLOCK_WAIT=x run launch job a b
 	refused 64 '"x"'
 	ADLOCK_SLOTS=many run launch job a b
@@ -56,6 +60,32 @@ getter() {
 	ADLOCK_BIN=$T run launch job a b
 	refused 69 'helper not found'
 	assert_notes </dev/null
+}
+
+# helper VERSION puts one in place that knows no option.
+helper() {
+	printf '#!/bin/sh\ncase $1 in --version) echo adlock version "%s" ;; *) echo "adlock: --owner: unknown option" >&2; exit 64 ;; esac\n' "$1" >"$T/other"
+	chmod +x "$T/other"
+}
+
+@test "a helper of another version that does not understand is told so" {
+	getter
+	helper '0.1.9 (abc)'
+	ADLOCK_BIN=$T/other run launch job a b
+	assert_failure 64
+	assert_line 'adlock: --owner: unknown option'
+	assert_line --regexp "^adlock: $T/other: is not of the version of adlock.sh, [0-9.]+, but says 'adlock version 0.1.9 \(abc\)': install both together\$"
+	assert_notes </dev/null
+}
+
+@test "one of the same version is not" {
+	getter
+	version=$("$ADLOCK_BIN" --version)
+	for version in "${version#adlock version }" "$(sed -n 's/^_adlock_version=//p' "$ADLOCK_SH")"; do
+		helper "$version"
+		ADLOCK_BIN=$T/other run launch job a b
+		refused 64 '--owner: unknown option'
+	done
 }
 
 @test "a helper that lies is not believed" {
@@ -82,6 +112,27 @@ getter() {
 	ln -s "$ADLOCK_DIR" "$T/link"
 	ADLOCK_DIR=$T/link run launch job a b
 	refused 77 "$T/link"
+}
+
+@test "a relative lock directory that is not there" {
+	getter
+	cd "$T"
+	ADLOCK_DIR=mine run launch job a b
+	refused 73 'mine: no such directory, and a relative one is not made'
+	ADLOCK_STORE=mine run launch job a b
+	refused 73 'mine: no such directory, and a relative one is not made'
+	refute [ -e mine ]
+	mkdir -m 700 mine
+	ADLOCK_DIR=mine launch job a b
+	assert [ -e mine/lock.job.dax.a.b ]
+}
+
+@test "a store with too few slashes" {
+	getter
+	for store in etcd:/a ftp:a/b ftps:/h/a; do
+		ADLOCK_STORE=$store run launch job a b
+		refused 64 "$store: is no store: want a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR"
+	done
 }
 
 @test "a lock directory with a newline in its name" {

@@ -28,7 +28,7 @@ times() { yes | head -n "$1"; }
 
 @test "a get whose helper died has taken nothing" {
 	fragile
-	times 1 >"$T/after.mkatomic"
+	times 1 >"$T/after.take"
 	script job <<-'E'
 		adlock_get a b || note "$? ${ADLOCK_VERDICT:-none}"
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
@@ -46,7 +46,7 @@ times() { yes | head -n "$1"; }
 
 @test "a lock that could not be withdrawn is by the next call" {
 	fragile
-	times 1 >"$T/after.mkatomic"
+	times 1 >"$T/after.take"
 	times 6 >"$T/before.release"
 	script job <<-'E'
 		adlock_get a b 0 || note "$?"
@@ -64,7 +64,7 @@ times() { yes | head -n "$1"; }
 
 @test "a release with only such a lock left withdraws it, and says 0 when it is gone" {
 	fragile
-	times 1 >"$T/after.mkatomic"
+	times 1 >"$T/after.take"
 	times 6 >"$T/before.release"
 	script job <<-'E'
 		adlock_get a b 0 || note "$?"
@@ -94,6 +94,28 @@ times() { yes | head -n "$1"; }
 	assert_notes <<<$'0\nfree'
 	run older 60 "$(last_of a b)"
 	assert_failure
+}
+
+@test "a release whose helpers are told to end, as all of a job is, comes to its end" {
+	cat >"$T/helper" <<-'E'
+		#!/bin/sh
+		[ "$1" != release ] || kill -TERM "$$"
+		exec "$T_HELPER" "$@"
+	E
+	chmod +x "$T/helper"
+	export T_HELPER=$ADLOCK_BIN ADLOCK_BIN=$T/helper
+	script job <<-'E'
+		adlock_get a b
+		adlock_release
+		note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
+		trap
+	E
+	run launch job
+	assert_success
+	refute_output --partial 'the helper died'
+	refute_output --regexp '(INT|TERM)$'
+	assert_notes <<<$'0\nfree'
 }
 
 @test "a release can be repeated as long as the lock is there" {
@@ -155,7 +177,7 @@ times() { yes | head -n "$1"; }
 
 @test "a subshell leaves what its parent could not release alone" {
 	fragile
-	times 1 >"$T/after.mkatomic"
+	times 1 >"$T/after.take"
 	times 3 >"$T/before.release"
 	script job <<-'E'
 		adlock_get a b 0 || note "$?"
@@ -194,7 +216,7 @@ times() { yes | head -n "$1"; }
 	local leader=$!
 	eventually 20 test -e "$T/starts"
 	local end=$((SECONDS + 60))
-	while [ ! -e "$T/ends" ] && ((SECONDS < end)); do
+	while [ ! -e "$T/ends" ] && [ -e "/proc/$leader" ] && ((SECONDS < end)); do # its pid is not to be another's
 		kill -TERM -- "-$leader" 2>/dev/null || true
 		sleep "0.0$((RANDOM % 4 + 1))"
 	done

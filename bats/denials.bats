@@ -35,7 +35,7 @@ tells() {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
-		adlock_get a b || note "$? $ADLOCK_VERDICT"
+		adlock_get a b 1 || note "$? $ADLOCK_VERDICT"
 		adlock_get a b 0 && note "$ADLOCK_VERDICT"
 		adlock_release
 	E
@@ -48,11 +48,31 @@ tells() {
 	E
 }
 
+@test "milliseconds and fractions are durations in a script too" {
+	script job <<-'E'
+		adlock_get a b
+		adlock_release
+		adlock_get a b 1.5h || note "$? $ADLOCK_VERDICT"
+		adlock_get a b 0.5 2.5d || note "$? $ADLOCK_VERDICT"
+		sleep 0.1
+		adlock_get a b 1ms 1h500ms && note "$ADLOCK_VERDICT"
+		adlock_release
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<-'E'
+		75 too-soon
+		75 too-soon
+		acquired
+	E
+}
+
 @test "under set -e a denial that nobody asks about ends the script with 75" {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
-		adlock_get a b
+		adlock_get a b 1
 		note 'not reached'
 	E
 	run launch job
@@ -66,11 +86,11 @@ tells() {
 		adlock_get a b
 		adlock_release
 		ADLOCK_VERBOSE=1
-		adlock_get a b || exit
+		adlock_get a b 1 || exit
 	E
 	run launch job
 	assert_failure 75
-	assert_line --partial 'adlock: a b: too soon'
+	assert_line --partial 'adlock: lock.job.dax.a.b: too soon'
 	assert_equal "${#lines[@]}" 1
 }
 
@@ -79,24 +99,25 @@ tells() {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
-		adlock_get a b || exit
+		adlock_get a b 1 || exit
 	E
 	run command script -qec "${shell[*]} '$T/job'" /dev/null </dev/null
-	assert_output --partial 'adlock: a b: too soon'
+	assert_output --partial 'adlock: lock.job.dax.a.b: too soon'
 }
 
-@test "the two defaults: one minute, two hours" {
+@test "no interval where none is asked for, by any function" {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
-		touch -d '-50 seconds' "$ADLOCK_DIR/last.job.dax.a.b"
-		adlock_get a b || note "$ADLOCK_VERDICT"
-		touch -d '-61 seconds' "$ADLOCK_DIR/last.job.dax.a.b"
 		adlock_get a b
 		adlock_release
+		adlock_with a b -- note with
+		adlock_with a b '' -- note 'with again'
 	E
-	launch job
-	assert_notes <<<too-soon
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<$'with\nwith again'
 }
 
 @test "the settings stand in for arguments left out or empty" {

@@ -32,7 +32,7 @@ newcomer() {
 	newcomer
 	run launch new
 	assert_success
-	assert_output ''
+	assert_output --regexp "^adlock: a b: ended process $hung by force: it had run for [0-9ms]+, ExpireAfter is 1s$"
 	assert_notes <<<acquired
 	assert gone "$hung"
 	run leftovers 'sleep'
@@ -52,6 +52,43 @@ newcomer() {
 	assert_success
 	assert_notes <<<acquired
 	assert gone "$hung"
+}
+
+@test "a script that releases while it is being ended is told who does it, and why" {
+	[[ ${shell[0]} != posh ]] || skip 'posh ends at the first signal'
+	script job <<-'E'
+		trap 'adlock_release || note "$? $ADLOCK_VERDICT"; exit 3' TERM
+		trap '' INT
+		adlock_get a b
+		hang || :
+	E
+	hung job
+	newcomer
+	ADLOCK_PAUSE=8s # time to speak before KILL comes
+	run launch new
+	assert_success
+	assert gone "$hung"
+	run grep -v -i 'terminated *$' "$T/job.out" # which some shells say of a helper
+	assert_output --regexp '^adlock: a b: ended by force by process [0-9]+: it had run for [0-9ms]+, ExpireAfter is 1s$'
+	run grep -cxF '75 lost' "$T/notes"
+	assert_output 1
+}
+
+@test "the hook is told of what a person should know" {
+	script job <<-'E'
+		ADLOCK_HOOK='echo "$ADLOCK_EVENT $ADLOCK_ATOM $ADLOCK_TEXT" >>"$T/told"'
+		adlock_get a b
+		adlock_release 0
+		adlock_get a b
+		adlock_release 5 || :
+		note "$(env | grep -c ^ADLOCK_HOOK)"
+	E
+	run launch job
+	assert_output ''
+	eventually 20 test -s "$T/told"
+	run cat "$T/told"
+	assert_output 'fail job.dax.a.b a b: failed with status 5'
+	assert_notes <<<0
 }
 
 @test "a stopped owner is ended" {

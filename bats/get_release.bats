@@ -102,6 +102,7 @@ load common
 
 @test "a relative lock directory stays where it was when the script leaves" {
 	cd "$T"
+	mkdir -m 700 locks # a relative one is not made
 	export ADLOCK_DIR=locks
 	script job <<-'E'
 		adlock_get a b

@@ -7,8 +7,27 @@ guarded() {
 		# shellcheck disable=SC2016 # for the script to expand
 		echo '. "$ADLOCK_SH" || exit 69; adlock_guard'
 		cat
-	} >"$T/job"
+	} >"$T/${1-job}"
 }
+
+# guard_held: an atom of adlock_guard is.
+# shellcheck disable=SC2153 # common.bash sets it
+guard_held() { compgen -G "$ADLOCK_DIR/lock.*.guard.*" >/dev/null; }
+
+# events KIND: how many the runlog has.
+events() { grep -c "event=$1 " "$ADLOCK_DIR/program.dax.runlog"; }
+
+# ran_once STATUS: the script took its atom once, and gave it back with that status.
+ran_once() {
+	assert_equal "$(events acquire) $(events release)" '1 1'
+	assert grep -q "event=release .*status=$1\b" "$ADLOCK_DIR/program.dax.runlog"
+	refute guard_held
+	assert [ -s "$(echo "$ADLOCK_DIR"/last.*.guard.*)" ]
+}
+
+# What a script tells of who holds its lock: itself, guarded by traps, or its supervisor.
+tells_its_owner='read -r owner <"$(echo "$ADLOCK_DIR"/lock.*.guard.*)"
+if [ "$owner" = $$ ]; then echo own; elif [ "$owner" = $PPID ]; then echo supervised; fi'
 
 waits_in_it() {
 	guarded <<-'E'
@@ -39,15 +58,85 @@ ended() {
 	ended "$first" 3
 }
 
-@test "the end of the script releases the lock, and keeps the status" {
-	guarded <<<'exit 3'
+@test "a helper that is stopped and continued while it is asked has answered" {
+	cat >"$T/helper" <<-'E'
+		#!/bin/sh
+		case $1 in
+		guard | stat-age)
+			(sleep 0.2; kill -CONT $$) >/dev/null 2>&1 &
+			kill -STOP $$
+			;;
+		esac
+		exec "$T_HELPER" "$@"
+	E
+	chmod +x "$T/helper"
+	guarded <<-'E'
+		adlock_get a b
+		adlock_release
+		echo "age $(adlock_age a b)"
+		exit 3
+	E
+	export T_HELPER=$ADLOCK_BIN ADLOCK_BIN=$T/helper
 	run launch job
 	assert_failure 3
+	assert_output 'age 0'
+}
+
+@test "a denied script exits with ADLOCK_EXIT_DENIED where that is set" {
+	waits_in_it
+	ADLOCK_EXIT_DENIED=75 run launch job
+	assert_failure 75
 	assert_output ''
-	refute held run script
-	assert [ -e "$(last_of run script)" ]
+	: >"$T/go"
+	ended "$first" 3
+}
+
+@test "an ADLOCK_EXIT_DENIED that is no status is refused" {
+	guarded <<<'echo not reached'
+	for bad in 256 -1 x; do
+		ADLOCK_EXIT_DENIED=$bad run launch job
+		assert_failure 64
+		assert_output "adlock: ADLOCK_EXIT_DENIED: \"$bad\": want a whole number from 0 to 255"
+	done
+}
+
+@test "the end of the script releases the lock, and keeps the status" {
+	guarded <<<"$tells_its_owner; exit 3"
 	run launch job
 	assert_failure 3
+	assert_output supervised
+	ran_once 3
+	run launch job
+	assert_failure 3
+}
+
+@test "a script that ends by exec completes, with the status of that command" {
+	guarded <<<"exec sh -c 'exit 9'"
+	run launch job
+	assert_failure 9
+	assert_output ''
+	ran_once 9
+}
+
+@test "a script's own EXIT trap runs, wherever it is set, and the script completes" {
+	for script in 'trap "echo mine" EXIT; guard; exit 5' 'guard; trap "echo mine" EXIT; exit 5' \
+		'trap "echo other" EXIT; guard; trap "echo mine" EXIT; exit 5' 'guard; trap "adlock_release; echo mine" EXIT; exit 5'; do
+		echo ". \"\$ADLOCK_SH\" || exit 69; ${script/guard;/adlock_guard;}" >"$T/job"
+		rm -rf "$ADLOCK_DIR"
+		run launch job
+		assert_failure 5
+		assert_output mine
+		ran_once 5
+	done
+}
+
+@test "traps and signals that are ignored above the guard are so below it" {
+	printf '%s\n' "trap 'echo usr' USR1; trap '' HUP" '. "$ADLOCK_SH" || exit 69; adlock_guard' \
+		'kill -HUP $$; kill -USR1 $$; echo end' >"$T/job"
+	run launch job
+	assert_success
+	assert_output $'usr\nend'
+	ran_once 0
 }
 
 @test "under set -e a failing command ends the script with its status" {
@@ -55,18 +144,36 @@ ended() {
 	run launch job
 	assert_failure 1
 	assert_output ''
-	refute held run script
+	ran_once 1
 }
 
-@test "TERM and HUP end the script and release the lock" {
+@test "what the script leaves behind goes on, and does not hold the atom" {
+	guarded <<<$'exec sleep 60 >/dev/null 2>&1 &\necho $!'
+	run launch job
+	assert_success
+	refute gone "$output"
+	ran_once 0
+}
+
+@test "TERM and HUP end the script with all that it started, and release the lock" {
+	guarded <<-'E'
+		sleep 60 &
+		: >"$T/in"
+		wait
+	E
 	for signal in TERM HUP; do
 		expected=143
 		[ "$signal" = TERM ] || expected=129
-		rm -f "$T/in"
-		waits_in_it
+		[ "$signal${shell[0]}" != HUPzsh ] || expected=1 # as it ends unguarded
+		rm -rf "$T/in" "$ADLOCK_DIR"
+		start job
+		first=$!
+		eventually 20 test -e "$T/in"
 		kill "-$signal" "$first"
 		ended "$first" "$expected"
-		refute held run script
+		ran_once "$expected"
+		run leftovers sleep
+		assert_output ''
 	done
 }
 
@@ -75,37 +182,307 @@ ended() {
 	run env nohup "${shell[@]}" "$T/job" </dev/null 3>&-
 	assert_success
 	assert_output --partial survived
-	refute held run script
+	refute guard_held
 }
 
-@test "it refuses where the script has a trap of its own, whichever it is" {
-	for signal in EXIT INT TERM HUP; do
-		printf '%s\n' "trap ': two
-		lines' $signal" '. "$ADLOCK_SH" || exit 69; adlock_guard' 'echo not reached' >"$T/job"
-		run launch job
-		assert_failure 64
-		assert_output "adlock: adlock_guard: a trap on ${lines[0]##*trap on }" ||
-			assert_output --partial 'is set already'
-		refute held run script
-	done
-	run ls -A "$ADLOCK_DIR"
-	refute_output --partial traps
-}
-
-@test "traps on other signals, and ignored ones, are no obstacle and stay" {
-	printf '%s\n' "trap 'echo usr' USR1; trap '' HUP" '. "$ADLOCK_SH" || exit 69; adlock_guard' \
-		'kill -HUP $$; kill -USR1 $$; echo end' >"$T/job"
+@test "while the script lives its atom is held, though its supervisor was killed" {
+	waits_in_it
+	rm "$T/in"
+	kill -KILL "$first"
+	ended "$first" 137
 	run launch job
 	assert_success
-	assert_output $'usr\nend'
+	assert_output ''
+	refute [ -e "$T/in" ]
+	: >"$T/go"
+	eventually 20 launch_reaches_in
 }
 
-@test "a script that sets EXIT later releases the lock itself" {
-	guarded <<<$'trap \'adlock_release; echo mine\' EXIT\nexit 5'
+launch_reaches_in() { launch job || [ -e "$T/in" ]; }
+
+@test "a script that hangs is ended and replaced" {
+	guarded <<<$'[ -e "$T/hangs" ] && { echo second; exit 0; }\n: >"$T/hangs"\nsleep 60'
+	start job
+	hung=$!
+	eventually 20 test -e "$T/hangs"
+	eventually 20 older 1 "$(echo "$ADLOCK_DIR"/lock.*)"
+	ADLOCK_EXPIRE_AFTER=1s run launch job
+	assert_success
+	assert_line second
+	assert gone "$hung"
+	run leftovers sleep
+	assert_output ''
+}
+
+@test "its arguments are IfElapsed and ExpireAfter" {
+	echo '. "$ADLOCK_SH" || exit 69; adlock_guard 15 90; echo ran' >"$T/job"
 	run launch job
-	assert_failure 5
-	assert_output mine
-	refute held run script
+	assert_output ran
+	assert grep -q 'if_elapsed=900 expire_after=5400' "$ADLOCK_DIR/program.dax.runlog"
+	run launch job
+	assert_success
+	assert_output ''
+	echo '. "$ADLOCK_SH" || exit 69; adlock_guard 1 2 3; echo ran' >"$T/job"
+	run launch job
+	assert_failure 64
+	assert_output 'adlock: adlock_guard: 3 arguments: 0 to 2 are wanted'
+}
+
+@test "a script is guarded by its path: two of one name are two atoms" {
+	waits_in_it
+	mkdir "$T/other"
+	echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo other' >"$T/other/job"
+	run launch other/job
+	assert_output other
+	: >"$T/go"
+	ended "$first" 3
+}
+
+@test "a script is one atom by whichever path it is called, save through a link" {
+	waits_in_it
+	rm "$T/in"
+	mkdir "$T/sub"
+	ln -s sub "$T/link"
+	cp "$T/job" "$T/sub/job" # would say that it is in, and wait for nothing
+	: >"$T/go.not"
+	for path in ./job "$T/./job" "$T//job" sub/../job; do
+		run env -C "$T" "${shell[@]}" "$path" 3>&-
+		assert_success
+		refute [ -e "$T/in" ]
+	done
+	: >"$T/go"
+	run env -C "$T" "${shell[@]}" link/job 3>&-
+	assert_failure 3
+	ended "$first" 3
+	assert_equal "$(compgen -G "$ADLOCK_DIR/last.*" | wc -l)" 2
+}
+
+@test "arguments come as they were given" {
+	guarded <<<'for arg; do printf "<%s>" "$arg"; done; echo'
+	set -- 'a b' '' "it's" '"quoted"' '$HOME `x` \n' $'two\nlines' '*' -e -- é
+	run launch job "$@"
+	assert_output "$(printf '<%s>' "$@")"
+}
+
+@test "bytes that are no text come as they were given" {
+	[ "${shell[0]}" != yash ] || skip 'yash makes an empty argument of them'
+	guarded <<<'printf %s "$1" | od -An -tx1'
+	run launch job $'\xff\xc3'
+	assert_output ' ff c3'
+}
+
+@test "the shell's options, descriptors, directory and environment come along" {
+	guarded <<-'E'
+		case $- in *e*) echo errexit ;; esac
+		read -r line <&4
+		echo "$line" >&5
+		pwd
+		echo "$MINE $ADLOCK_SLOTS"
+		false
+		echo not reached
+	E
+	mkdir "$T/here"
+	MINE=kept ADLOCK_SLOTS=3 run env -C "$T/here" "${shell[@]}" -e ../job 4<<<input 5>"$T/five" 3>&-
+	assert_failure 1
+	assert_output "errexit
+$T/here
+kept 3"
+	assert_equal "$(cat "$T/five")" input
+}
+
+@test "what is traced is both starts" {
+	guarded <<<'echo now >/dev/null'
+	run "${shell[@]}" -x "$T/job" 3>&-
+	assert_success
+	assert_line '+ echo now'
+	ran_once 0
+}
+
+@test "a script with a line #! is guarded, by its path and found along PATH" {
+	[ "${#shell[@]}" -le 2 ] || skip '#! takes one argument'
+	{
+		echo "#!$(command -v "${shell[0]}") ${shell[1]--e}"
+		echo '. "$ADLOCK_SH" || exit 69; adlock_guard'
+		echo "$tells_its_owner"
+	} >"$T/job"
+	chmod +x "$T/job"
+	run "$T/job"
+	assert_output supervised
+	PATH=$T:$PATH run job
+	assert_output supervised
+	assert_equal "$(compgen -G "$ADLOCK_DIR/last.*" | wc -l)" 1
+}
+
+@test "a script that has changed its directory is run again from where it began" {
+	mkdir "$T/elsewhere"
+	echo 'echo wrong' >"$T/elsewhere/job"
+	printf '%s\n' '. "$ADLOCK_SH" || exit 69; cd elsewhere; adlock_guard' pwd "$tells_its_owner" >"$T/job"
+	run env -C "$T" "${shell[@]}" ./job 3>&-
+	assert_success
+	assert_output "$T/elsewhere"$'\n'supervised
+}
+
+@test "what another file of the script's guards is the script" {
+	guarded library </dev/null
+	printf '%s\n' '. "$T/library"' "$tells_its_owner" >"$T/job"
+	run launch job
+	assert_output supervised
+	ran_once 0
+}
+
+@test "a script without a path wants a name, and is guarded by traps" {
+	guarded <<<"$tells_its_owner; exit 4"
+	for way in "\"$(command -v "${shell[0]}")\" ${shell[*]:1} <\"\$T/job\"" \
+		"\"$(command -v "${shell[0]}")\" ${shell[*]:1} -c \"\$(cat \"\$T/job\")\""; do
+		run bash -c "$way" 3>&-
+		assert_failure 64
+		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_OPERAND'
+		refute [ -e "$ADLOCK_DIR" ]
+		ADLOCK_OPERAND=mine run bash -c "$way" 3>&-
+		assert_failure 4
+		assert_output own
+		refute guard_held
+		assert [ -e "$(echo "$ADLOCK_DIR"/last.*.dax.guard.mine)" ]
+		rm -rf "$ADLOCK_DIR"
+	done
+}
+
+@test "a path that is another file for each process, or after a cd, is none" {
+	local begin='. "$ADLOCK_SH" || exit 69; adlock_guard; '
+	echo "$begin echo ran" >"$T/piped"
+	mkdir "$T/sub"
+	echo "$begin echo sub" >"$T/sub/moved"
+	printf '%s\n' "cd '$T/sub'" "$begin echo moved" >"$T/moved"
+	local way
+	for way in "\$ADLOCK_TEST_SHELL /dev/stdin <'$T/piped'" "\$ADLOCK_TEST_SHELL /dev/fd/5 5<'$T/piped'" \
+		"cat '$T/piped' | \$ADLOCK_TEST_SHELL /dev/fd/5 5<&0" "cd '$T'; \$ADLOCK_TEST_SHELL ./moved"; do
+		run bash -c "$way" 3>&-
+		assert_failure 64
+		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_OPERAND'
+		refute [ -e "$ADLOCK_DIR" ]
+	done
+	cd "$T/sub"
+	run launch sub/moved
+	assert_output sub
+}
+
+@test "a helper that is killed is said, and the script does not run" {
+	printf '%s\n' '#!/bin/sh' '[ "$1" != guard ] || kill -TERM "$$"' 'exec "$HELPER" "$@"' >"$T/helper"
+	chmod +x "$T/helper"
+	guarded <<<'echo not reached'
+	export HELPER=$ADLOCK_BIN
+	ADLOCK_BIN=$T/helper run launch job
+	assert_failure 143 # 15 in ksh93, as 271 is cut
+	assert_output --partial 'adlock: adlock_guard: the helper died, with status 143'
+	refute_output --partial reached
+}
+
+@test "a hook that the script does not export is told" {
+	printf '%s\n' "ADLOCK_HOOK='echo \"\$ADLOCK_EVENT\" >>\"$T/told\"'" '. "$ADLOCK_SH" || exit 69; adlock_guard; exit 3' >"$T/job"
+	run launch job
+	assert_failure 3
+	eventually 20 grep -qx fail "$T/told"
+}
+
+@test "a subshell is guarded by itself" {
+	echo '. "$ADLOCK_SH" || exit 69
+	(adlock_guard; compgen_is_here=$(echo "$ADLOCK_DIR"/lock.*); [ -e "$compgen_is_here" ] && echo held; exit 6) || echo "$?"
+	echo on' >"$T/job"
+	run launch job
+	assert_success
+	assert_output $'held\n6\non'
+	ran_once 6
+}
+
+@test "a shell that is a fork of another is guarded by itself" {
+	echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo once' >"$T/inner" # no #!: some shells run it in a fork
+	chmod +x "$T/inner"
+	echo '"$1"' >"$T/job"
+	run launch job "$T/inner"
+	assert_success
+	assert_output once
+	refute guard_held
+}
+
+@test "a script that holds locks above the guard is guarded by traps" {
+	echo '. "$ADLOCK_SH" || exit 69; adlock_get a b; adlock_guard
+	'"$tells_its_owner" >"$T/job"
+	run launch job
+	assert_success
+	assert_output own
+	refute guard_held
+}
+
+@test "a guarded script calls another, which does not wait for it" {
+	guarded <<<'echo in job; again other'
+	guarded other <<<'echo in other; again job; echo "job: $?"'
+	sed -i "1i again() { \$ADLOCK_TEST_SHELL \"\$T/\$1\"; }" "$T/job" "$T/other"
+	ADLOCK_WAIT=20s ADLOCK_PROGRAM=both run launch job
+	assert_success
+	assert_output $'in job\nin other\njob: 0'
+	refute guard_held
+}
+
+@test "a guarded script that runs itself is denied, and one that becomes itself goes on" {
+	guarded <<-'E'
+		case $1 in
+		first) $ADLOCK_TEST_SHELL "$0" inner; echo "$?"; exec $ADLOCK_TEST_SHELL "$0" last ;;
+		*) echo "$1" ;;
+		esac
+	E
+	run launch job first
+	assert_success
+	assert_output $'0\nlast'
+	ran_once 0
+}
+
+@test "under adlock run with its own atom the script goes on" {
+	guarded <<<'echo ran'
+	run "$ADLOCK_BIN" run --program job --operator guard --operand "$T/job" -- "${shell[@]}" "$T/job"
+	assert_success
+	assert_output ran
+	ran_once 0
+}
+
+@test "under adlock run with another atom the script takes its own" {
+	guarded <<<'echo ran'
+	run "$ADLOCK_BIN" run -- "${shell[@]}" "$T/job"
+	assert_output ran
+	assert_equal "$(events acquire)" 2
+}
+
+@test "a marker that is not its parent's, or made up, does not open the guard" {
+	waits_in_it
+	marker=$(sed -n 's/^token=//p' "$ADLOCK_DIR"/lock.*)" $(echo "$ADLOCK_DIR"/lock.*)"
+	: >"$T/other"
+	guarded other <<<"$tells_its_owner"
+	for marker in "$marker" " ${marker#* }" x 'x /etc/passwd' "${marker% *} $T/lock.a.b.c.d"; do
+		rm -f "$T/in"
+		ADLOCK_GUARD=$marker run launch job
+		assert_success
+		assert_output ''
+		refute [ -e "$T/in" ]
+	done
+	: >"$T/go"
+	ended "$first" 3
+	ADLOCK_GUARD=$marker run launch other
+	assert_output supervised
+}
+
+@test "the marker does not reach what the script starts" {
+	guarded <<<'env | grep -c ^ADLOCK_GUARD='
+	run launch job
+	assert_output 0
+	ADLOCK_GUARD=x run "$ADLOCK_BIN" run -- env
+	refute_output --partial ADLOCK_GUARD
+}
+
+@test "a script that names its atom anew at each start is started twice, not for ever" {
+	echo 'ADLOCK_PROGRAM=p$$; . "$ADLOCK_SH" || exit 69; echo above; adlock_guard; echo below' >"$T/job"
+	run launch job
+	assert_success
+	assert_output $'above\nabove\nbelow'
+	ran_once 0
 }
 
 @test "a missing helper ends the script with 69" {
@@ -115,26 +492,177 @@ ended() {
 	assert_output 'adlock: /nonexistent: helper not found: nothing is locked'
 }
 
-@test "a script that hangs is ended and replaced" {
-	guarded <<<$'[ -e "$T/hangs" ] && { echo second; exit 0; }\n: >"$T/hangs"\nsleep 60'
-	start job
-	hung=$!
-	eventually 20 test -e "$T/hangs"
-	eventually 20 older 1 "$(lock_of run script)"
-	ADLOCK_EXPIRE_AFTER=1s run launch job
-	assert_success
-	assert_output second
-	assert gone "$hung"
-	run leftovers sleep
+@test "an invalid setting is refused before the script's first command" {
+	guarded <<<'echo not reached'
+	ADLOCK_EXPIRE_AFTER=soon run launch job
+	assert_failure 64
+	refute_output --partial reached
+	assert_output --partial '"soon"'
+	ADLOCK_SHARED=perhaps run launch job
+	assert_failure 64
+	assert_output 'adlock: ADLOCK_SHARED: "perhaps": want 1 or 0'
+}
+
+@test "the atoms that a guarded script takes share its slot, those of its children do not" {
+	guarded <<-'E'
+		adlock_get a b && echo shared && adlock_get c d && echo nested
+		$ADLOCK_TEST_SHELL -c '. "$ADLOCK_SH"; adlock_get e f || echo "$ADLOCK_VERDICT"; :' job
+		adlock_release && adlock_release && ls "$ADLOCK_DIR" | grep -c lock.*slot
+	E
+	ADLOCK_SLOTS=1 ADLOCK_PROGRAM=job run launch job
+	assert_output $'shared\nnested\nfull\n1'
+	run compgen -G "$ADLOCK_DIR/lock.*"
 	assert_output ''
 }
 
-@test "what a killed guard leaves behind has a name that is swept" {
+@test "readers are guarded together" {
+	guarded <<<': >"$T/in.$1"; until [ -e "$T/go" ]; do sleep 0.05; done'
+	export ADLOCK_SHARED=1
+	start job one
+	first=$!
+	start job two
+	eventually 20 test -e "$T/in.one"
+	eventually 20 test -e "$T/in.two"
+	: >"$T/go"
+	ended "$first" 0
+	ended "$!" 0
+}
+
+# by_traps writes a script that is guarded in its own process.
+by_traps() {
+	{
+		echo "$1"
+		echo '. "$ADLOCK_SH" || exit 69; ADLOCK_OPERAND=mine; adlock_guard'
+		cat
+	} >"$T/job"
+}
+
+@test "by traps: it refuses where the script has one of its own, whichever it is" {
+	for signal in EXIT INT TERM HUP; do
+		by_traps "trap ': two
+		: lines' $signal" <<<'echo not reached'
+		run "${shell[@]}" <"$T/job" 3>&-
+		assert_failure 64
+		assert_output --regexp "^adlock: adlock_guard: a trap on (SIG)?$signal is set already: use adlock_get and adlock_release$"
+		refute guard_held
+		assert_equal "$(stat -c %Y "$ADLOCK_DIR"/last.*.guard.mine)" 0
+	done
+	run ls -A "$ADLOCK_DIR"
+	refute_output --partial traps
+}
+
+@test "by traps: the script's end, TERM and HUP release the lock" {
+	by_traps '' <<<': >"$T/in"; while [ ! -e "$T/go" ]; do sleep 0.05; done; exit 3'
+	for signal in 0 TERM HUP; do
+		rm -f "$T/in" "$T/go"
+		"${shell[@]}" <"$T/job" 3>&- &
+		first=$!
+		eventually 20 test -e "$T/in"
+		case $signal in
+		0)
+			: >"$T/go"
+			expected=3
+			;;
+		TERM) expected=143 ;;
+		HUP) expected=129 ;;
+		esac
+		[ "$signal" = 0 ] || kill "-$signal" "$first"
+		ended "$first" "$expected"
+		refute guard_held
+	done
+}
+
+@test "by traps: traps on other signals, and ignored ones, are no obstacle and stay" {
+	by_traps "trap 'echo usr' USR1; trap '' HUP" <<<'kill -HUP $$; kill -USR1 $$; echo end'
+	run "${shell[@]}" <"$T/job" 3>&-
+	assert_success
+	assert_output $'usr\nend'
+}
+
+@test "by traps: a denied script exits with ADLOCK_EXIT_DENIED, else with 0" {
+	by_traps '' <<<': >"$T/in"; while [ ! -e "$T/go" ]; do sleep 0.05; done'
+	"${shell[@]}" <"$T/job" 3>&- &
+	eventually 20 test -e "$T/in"
+	run "${shell[@]}" <"$T/job" 3>&-
+	assert_success
+	ADLOCK_EXIT_DENIED=9 run "${shell[@]}" <"$T/job" 3>&-
+	assert_failure 9
+	: >"$T/go"
+	ended "$!" 0
+}
+
+@test "what a killed guard by traps leaves behind has a name that is swept" {
 	script job <<-'E'
 		rm() { note "${2##*/}"; }
-		adlock_guard
+		(adlock_guard)
 	E
 	launch job
 	run cat "$T/notes"
 	assert_output --regexp '^temp\.[0-9a-f]{32}$'
+}
+
+# bats test_tags=once
+@test "the guard's verbs are refused to whoever calls them by hand" {
+	for verb in guard guarded; do
+		for args in '' --help "--owner $$" "--owner $$ -- a sh sh" '-- a b c d'; do
+			# shellcheck disable=SC2086 # words
+			run "$ADLOCK_BIN" "$verb" $args
+			assert_failure 64
+			assert_output "adlock: $verb: is called by adlock.sh only"
+		done
+	done
+	run "$ADLOCK_BIN" --help
+	refute_output --partial guard
+}
+
+# on_terminal COMMAND runs it on a terminal of its own; what is written to
+# descriptor 4 is typed there.
+on_terminal() {
+	type -P script >/dev/null || skip 'no script(1)'
+	mkfifo "$T/keys"
+	# exec: a shell that stays, as dash does, is in the foreground too, and ends by what is typed.
+	env --default-signal=INT,QUIT script -qec "exec $*" /dev/null <"$T/keys" >"$T/screen" 2>&1 3>&- &
+	terminal=$!
+	exec 4>"$T/keys"
+}
+
+@test "on a terminal what is typed reaches the script once, and it completes" {
+	guarded <<-'E'
+		trap 'echo typed; exit 7' INT
+		: >"$T/in"
+		until [ -e "$T/go" ]; do sleep 0.05; done
+	E
+	on_terminal "$ADLOCK_TEST_SHELL '$T/job'"
+	eventually 20 test -e "$T/in"
+	printf '\003' >&4
+	eventually 20 grep -q typed "$T/screen"
+	exec 4>&-
+	ended "$terminal" 7
+	assert_equal "$(grep -c typed "$T/screen")" 1
+	ran_once 7
+}
+
+# stopped PID: by a signal.
+stopped() { grep -qs '^State:.T' "/proc/$1/status"; }
+
+# bats test_tags=once
+@test "on a terminal a guarded script is stopped and continued by the shell's job control" {
+	guarded <<-'E'
+		echo $$ >"$T/in"
+		until [ -e "$T/go" ]; do sleep 0.05; done
+		echo over
+	E
+	on_terminal "bash --norc --noprofile -i"
+	echo "$ADLOCK_TEST_SHELL '$T/job'" >&4
+	eventually 20 test -s "$T/in"
+	printf '\032' >&4
+	eventually 20 stopped "$(cat "$T/in")"
+	assert guard_held
+	echo fg >&4
+	: >"$T/go"
+	eventually 20 grep -q over "$T/screen"
+	echo exit >&4
+	exec 4>&-
+	ended "$terminal" 0
+	ran_once 0
 }

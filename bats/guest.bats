@@ -210,3 +210,17 @@ names_in_use() {
 	refute [ -e "$T/locks/program.here.runlog" ]
 	assert_notes <<<0
 }
+
+@test "run with --help it tells of itself, and sourced by a script with that argument it does not" {
+	run "${shell[@]}" "$ADLOCK_SH" --help
+	assert_success
+	assert_line --index 0 --partial 'adlock.sh: adaptive locks for scripts'
+	assert_line --regexp '^adlock_get OPERATOR OPERAND'
+	assert_line --regexp '^ADLOCK_WAIT '
+	refute_line --partial WORKAROUNDS
+	script job <<<'note sourced'
+	run launch job --help
+	assert_success
+	assert_output ''
+	assert noted sourced
+}

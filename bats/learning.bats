@@ -46,7 +46,7 @@ load common
 	assert_output 2
 }
 
-@test "an atom that starves says so once" {
+@test "an atom that starves says so, with its owner and what may help, and not each time" {
 	script job <<-'E'
 		adlock_get a b
 		: >"$T/holds"
@@ -63,7 +63,8 @@ load common
 		done
 	E
 	run launch asks
-	assert_output --regexp '^adlock: a b: starving: denied 2 times in a row; busy: running for [0-9smh]+, ExpireAfter is 2h$'
+	assert_output --regexp '^adlock: a b: starving: denied 2 times in a row; busy: running for [0-9smh]+, ExpireAfter is 2h; owner: process [0-9]+; start it less often, .*'
+	assert_equal "${#lines[@]}" 1
 	: >"$T/go"
 	wait "$holder"
 }

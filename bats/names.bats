@@ -80,6 +80,41 @@ vector_script() {
 	assert_line --partial 'lock.job.dax.copy.jos__-3468420028'
 }
 
+# launch_killed VERB ARG... launches job with a helper that is killed where it is asked
+# for VERB.
+launch_killed() {
+	printf '%s\n' '#!/bin/sh' "[ \"\$1\" != $1 ] || kill -TERM \"\$\$\"" 'exec "$HELPER" "$@"' >"$T/helper"
+	chmod +x "$T/helper"
+	shift
+	HELPER=$ADLOCK_BIN
+	export HELPER
+	ADLOCK_BIN=$T/helper launch job "$@"
+}
+
+@test "a helper that is killed while it names an atom: 143, in one line, and nothing is locked" {
+	script job <<-'E'
+		readonly LC_ALL
+		adlock_get copy "$1" || echo "status $?"
+	E
+	run launch_killed name 'josé'
+	assert_success
+	assert_line --regexp '^adlock: copy jos.*: the helper died, with status 143$'
+	assert_line 'status 143'
+	refute [ -e "$ADLOCK_DIR" ]
+}
+
+@test "a helper that is killed while it tells an age: 143, in one line" {
+	script job <<-'E'
+		adlock_get a b
+		adlock_release
+		adlock_age a b || echo "status $?"
+	E
+	run launch_killed stat-age
+	assert_success
+	assert_line --regexp '^adlock: .*/last\.job\.dax\.a\.b: the helper died, with status 143$'
+	assert_line 'status 143'
+}
+
 @test "the program is the script's base name, the host the node's" {
 	unset ADLOCK_HOST
 	script job <<-'E'

@@ -84,7 +84,7 @@ program() {
 	eventually 20 older 2 "$ADLOCK_DIR/lock.program.dax.shellcommand.B"
 	run launch program 2 0 2s
 	assert_success
-	assert_output ''
+	assert_output --regexp '^adlock: shellcommand B: ended process [0-9]+ by force: it had run for [0-9ms]+, ExpireAfter is 2s$'
 	assert gone "$hung"
 	run leftovers sleep
 	assert_output ''

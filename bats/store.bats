@@ -181,6 +181,29 @@ quiet() { [ -z "$(leftovers adlock-locksmith)" ]; }
 	assert_output 'adlock: adlock-locksmith: is not installed: it is needed for a store beyond this machine'
 }
 
+@test "adlock_age reads the last lock in the store" {
+	beyond
+	script job <<-'END'
+		adlock_age copy nightly
+		adlock_get copy nightly 0
+		adlock_age copy nightly
+		adlock_release
+		adlock_age copy nightly
+		adlock_age copy nightly elsewhere
+		rewritten=$(etcdctl --endpoints "127.0.0.1:$ETCD_PORT" get --print-value-only "/$1/job.dax.copy.nightly/last" |
+			sed -e 's/^completed=.*/completed=2020-01-01T00:00:00Z/' -e '/^clock=/d')
+		etcdctl --endpoints "127.0.0.1:$ETCD_PORT" put "/$1/job.dax.copy.nightly/last" "$rewritten
+		" >/dev/null
+		[ "$(adlock_age copy nightly)" -gt 3000000 ] && echo years
+	END
+	run launch job "${ADLOCK_STORE##*/}"
+	assert_success
+	assert_output $'never\nnever\n0\nnever\nyears'
+	ADLOCK_STORE=etcd://127.0.0.1:1/x run launch job
+	assert_failure 69
+	assert_output 'adlock: etcd://127.0.0.1:1/x: connection refused'
+}
+
 @test "a store that cannot be reached is one clear error, and nothing is held" {
 	beyond
 	export ADLOCK_STORE=etcd://127.0.0.1:1/x
@@ -189,7 +212,7 @@ quiet() { [ -z "$(leftovers adlock-locksmith)" ]; }
 	END
 	run launch job
 	assert_failure 69
-	assert_output 'adlock: etcd://127.0.0.1:1/x: no answer in time'
+	assert_output 'adlock: etcd://127.0.0.1:1/x: connection refused'
 }
 
 @test "ADLOCK_STORE may be a lock directory" {

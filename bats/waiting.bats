@@ -48,6 +48,21 @@ waiter() {
 	assert_notes <<<acquired
 }
 
+@test "a script that waits is shown as waiting, as long as it does" {
+	holder
+	waiter
+	ADLOCK_WAIT=1m start waits
+	waits=$!
+	eventually 20 grep -qs ' event=wait ' "$ADLOCK_DIR"/program.dax.runlog
+	run "$ADLOCK_BIN" status job a b
+	assert_output --regexp 'job a b +running .*waiting: pid [0-9]+ for [^ ]+ of 1m$'
+	: >"$T/go"
+	wait "$holder" "$waits"
+	run "$ADLOCK_BIN" status 'job a b'
+	assert_output --regexp 'job a b +idle '
+	refute_output --partial waiting
+}
+
 @test "tired of waiting: busy, after the time and not much before" {
 	holder
 	waiter

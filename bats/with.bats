@@ -77,7 +77,7 @@ load common
 @test "denied: the command is not run" {
 	script job <<-'E'
 		adlock_with a b -- note once
-		adlock_with a b -- note twice || note "$? $ADLOCK_VERDICT"
+		adlock_with a b 1 -- note twice || note "$? $ADLOCK_VERDICT"
 	E
 	run launch job
 	assert_success

@@ -1,6 +1,8 @@
 # shellcheck shell=sh
 # adlock.sh: adaptive locks for scripts whose running time nobody can predict.
 #
+# (sh adlock.sh --help prints this.)
+#
 # HOW TO USE IT
 #
 #	. /usr/local/lib/adlock/adlock.sh || exit 69
@@ -35,40 +37,61 @@
 #	adlock_get, COMMAND, adlock_release; COMMAND's status. COMMAND runs in
 #	this shell and may be a function; as in any `if`, set -e does not act
 #	inside it. Denied, or not found (127): COMMAND is not run.
-# adlock_guard
-#	At most one of this script at a time: exits 0, silently, where that is
-#	denied, and with the error's status where something is wrong. Releases
-#	the lock when the script ends: it sets traps on EXIT, INT, TERM and HUP,
-#	and refuses (64) where one of them is set already. A script that sets
-#	EXIT later calls adlock_release there.
+# adlock_guard [IFELAPSED [EXPIREAFTER]]
+#	At most one of this script at a time: the rest of it is the atom, by the
+#	script's path (operator guard). Denied, the script exits with
+#	$ADLOCK_EXIT_DENIED, or 0, silently: a script that others wait for
+#	(backup && upload) wants ADLOCK_EXIT_DENIED=75 above the guard. Trouble: the
+#	error's status. The script is run again, with the same shell, options,
+#	arguments and environment, as the job of `adlock run`, which takes the place
+#	of the first start. So what stands above the guard runs twice; what stands
+#	below it may end by exec, set any traps, and is ended with all that it
+#	started. Where a script cannot be run again (it is read from standard input
+#	or -c, this is a subshell or an interactive shell, locks are held already, or
+#	are kept in a store beyond this machine) the guard is traps on EXIT, INT, TERM
+#	and HUP: it refuses (64) where one of them is set already, a script that sets
+#	EXIT later calls adlock_release there and does not end by exec, and one that
+#	has no path is named by ADLOCK_OPERAND.
 # adlock_pass
 #	One clock for the rest of this run (the paper's pass): all its locks
-#	expire together, whatever the time the atoms before them took.
+#	expire together, whatever the time the atoms before them took. And one
+#	helper for all of them: from the second atom on an agent answers, a
+#	process that stays until this one is gone or has not asked for a minute.
+# adlock_agent
+#	The agent without the clock, from now on: for a script that takes many
+#	locks in hours.
 # adlock_age OPERATOR OPERAND [HOST]
 #	Prints the whole minutes since the atom last completed, or `never`.
 #
 # SETTINGS (variables)
 #
 # ADLOCK_IF_ELAPSED     denied as too soon before this much time has passed
-#                       since the last completion: default 1 (adlock_guard: 0)
+#                       since the last completion: default 0
 # ADLOCK_EXPIRE_AFTER   a newcomer ends an owner that is older: default 2h
-# ADLOCK_FROM_START=1   IfElapsed counts from the start of the last run
+# ADLOCK_FROM_START=1   IfElapsed, less a tenth (1s to 30s), counts from the start of the
+#                       last run
 # ADLOCK_PAUSE          between the signals that end an owner: default 3s
-# ADLOCK_WAIT           wait this long where busy or full: default 0
-# ADLOCK_WAIT_ELAPSED=1 wait where too soon as well
+# ADLOCK_WAIT           wait this long where busy or full: default 0; forever
+# ADLOCK_WAIT_ELAPSED=1 wait where too soon as well, within ADLOCK_WAIT
 # ADLOCK_SLOTS          at most so many atoms of this program at a time
-# ADLOCK_PROGRAM        default: the base name of $0
+# ADLOCK_PROGRAM        default: the base name of $0. With adlock, OPERATOR run and
+#                       OPERAND NAME are the lock of `adlock run --name NAME`
 # ADLOCK_HOST           default: the node name
 # ADLOCK_DIR            default: /var/lib/adlock for root, for others
-#                       $HOME/.local/state/adlock
+#                       $HOME/.local/state/adlock. A relative one is not made
 # ADLOCK_LOGDIR         of the runlog: default the lock directory
 # ADLOCK_LOG_MAX        bytes past which the runlog is turned over: default 10 MiB
+# ADLOCK_EXIT_DENIED    with which adlock_guard exits where it is denied: default 0
+# ADLOCK_OPERAND        what adlock_guard locks where the script has no path
 # ADLOCK_BIN            the helper: default the one installed with this file,
 #                       else adlock on PATH
 # ADLOCK_RETRY_FAILED=1 a status other than 0 at the release does not count for
 #                       IfElapsed
-# ADLOCK_STARVING       denials in a row (busy, full) that are said aloud: default
-#                       10; 0: none
+# ADLOCK_STARVING       denials in a row (busy, full) that are said aloud, and ten
+#                       times, a hundred times as many: default 10; 0: none
+# ADLOCK_HOOK           a command (for sh -c) that is started when something has
+#                       happened that a person should know: see README.md
+# ADLOCK_HOOK_RUNS=1    and at the start and the success of each run
 # ADLOCK_STORE          etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR: the locks are
 #                       there, for several machines, and adlock-locksmith tends
 #                       them; adlock_get then sets ADLOCK_FENCE. Or a lock directory
@@ -76,8 +99,12 @@
 #                       silent: default 15s
 # ADLOCK_SHARED=1       hold the atom together with others that say so too
 # ADLOCK_VERBOSE=1      say denials (they are said on a terminal in any case)
+# ADLOCK_AGENT=0        no agent: each question is a helper run
 #
-# A duration is minutes where it is a bare number, else 90s, 1h30m, 2d, never.
+# A switch is on with 1, yes or true, off with 0, no, false or empty; anything else
+# is refused (64).
+# A duration is minutes where it is a bare number, else 500ms, 90s, 1h30m, 1.5h, 2d,
+# 1w, never.
 # IFELAPSED and EXPIREAFTER may be `auto`: the atom's own runs decide; adlock tune
 # tells how.
 #
@@ -90,7 +117,10 @@
 # and either takes the lock or says why not: too-soon, busy, full, or expired;
 # an expired owner is ended carefully (CONT, INT, TERM, KILL, its whole job),
 # and only its confirmed death frees the lock. One helper run for a get, one for
-# a release; two for the get that ends an owner.
+# a release; two for the get that ends an owner. In a pass the agent answers what
+# needs no wait, no signal and no other process's environment: the rest, and all of
+# it where the agent is gone, where standard error is a terminal, with slots, readers,
+# a hook, a store, or in a subshell, is left to helper runs. posh has no agent.
 #
 # The owner is the shell process that took the lock, subshells included: a lock
 # taken in a subshell is reclaimed when that subshell is gone. A lock that its
@@ -103,13 +133,15 @@
 # or thread to be had) the lock is looked at: one that a get left is withdrawn, by
 # the next call at the latest, one that a release left can be released again. A
 # trap may call any of the functions in the middle of another one, adlock_guard
-# excepted; $ADLOCK_VERDICT is then what was called last.
+# excepted; $ADLOCK_VERDICT is then what was called last. Where a second signal can
+# come meanwhile, the trap begins with trap '' SIGNAL and sets itself anew (W15).
 #
 # WHAT IT RESERVES
 #
 # Names that begin with adlock_, _adlock_ and ADLOCK_. It sets ADLOCK_VERDICT
 # (acquired, too-soon, busy, full, lost, stuck; empty where something else is
-# wrong) and exports nothing. Options, IFS, traps (save adlock_guard's),
+# wrong) and exports nothing (but ADLOCK_LOGDIR, ADLOCK_LOG_MAX and ADLOCK_HOOK, by
+# adlock_guard). Options, IFS, traps (save adlock_guard's where it sets some),
 # positional parameters and descriptors stay as they were. Sourced twice it does
 # nothing.
 #
@@ -157,9 +189,24 @@
 # W14 a status of 0 is believed where the lock bears it out: mksh R59 and posh 0.14
 #    go on with 0 after a command for which they could not fork. ulimit -u 1 as an
 #    ordinary user. Goes when that is an error.
+# W15 a trap within a trap spoils every status: in dash 0.5.12 and busybox 1.35 $? is
+#    afterwards what it was before the outer one, also for the && and || of the outer
+#    one. dash -c 't() { trap : USR1; sh -c "kill -USR1 $$" || echo "$?"; }; trap t USR1;
+#    sh -c "kill -USR1 $$; exit 7"; :' prints 7.
+#    Nothing in here can help; the trap can. Goes when both print nothing.
+# W16 an answer counts though its status is a stop's: in zsh 5.9 $( ) has that of the
+#    signal which once stopped its command, which has gone on and ended since. zsh -c
+#    'x=$(sh -c "(sleep 1; kill -CONT \$\$) & kill -STOP \$\$"); echo $?' prints 19.
+#    Goes when it prints 0.
 
 if [ "${_adlock_loaded-}" = "$$" ] && command -v adlock_get >/dev/null 2>&1; then
 	return 0
+fi
+
+# Run in place of being sourced it tells of itself.
+if [ "${0##*/} ${1-}" = 'adlock.sh --help' ]; then
+	sed -n '1d; /^# WORKAROUNDS/q; s/^# \{0,1\}//p' "$0"
+	exit
 fi
 
 # W9. Only zsh gets to read the [[.
@@ -170,15 +217,23 @@ fi
 
 _adlock_loaded=$$
 _adlock_installed='' # @ADLOCK_LIB_BIN@: make install writes the helper's path here
+_adlock_version=0.2.0
 _adlock_script=${0##*/}
+# How the script was called, and from where: it may cd before it is guarded.
+_adlock_called=$0
+_adlock_from=${PWD-}
 _adlock_held=''  # the books: see _adlock_strike
 _adlock_pass=''  # the pass clock, in seconds since the epoch
 _adlock_node=''  # the node name, once asked for
 _adlock_root=''  # whether this is root, once asked for: yes or no
 _adlock_going='' # the entry of the books whose release was last begun
 _adlock_known='' # PREFIX LENGTH PROGRAM HOST: what names begin with, once built
+_adlock_agent='' # how far it is: see _adlock_want_agent
+_adlock_agent_of='' _adlock_agent_at='' _adlock_questions='' _adlock_answers='' _adlock_asking=''
+_adlock_number=0 # of the question asked last
 _adlock_nl='
 '
+_adlock_tab='	'
 # In full, for a range means other letters in other locales.
 _adlock_alnum=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 
@@ -188,21 +243,38 @@ adlock_get() { _adlock_call _adlock_get ${1+"$@"}; }
 # shellcheck disable=SC2120 # STATUS is for traps
 adlock_release() { _adlock_call _adlock_release "${1-$?}"; }
 adlock_with() { _adlock_call _adlock_with ${1+"$@"}; }
-adlock_guard() { _adlock_call _adlock_guard; }
-adlock_pass() { _adlock_pass=$(date +%s); }
+adlock_guard() { _adlock_call _adlock_guard ${1+"$@"}; }
+# shellcheck disable=SC2120 # arguments are refused
+adlock_pass() { _adlock_call _adlock_begin_pass ${1+"$@"}; }
+adlock_agent() { _adlock_call _adlock_begin_agent ${1+"$@"}; }
 adlock_age() { _adlock_call _adlock_age ${1+"$@"}; }
 
 # A trap may call them between any two commands of another one, and there are no
-# local variables (W1). So each leaves those in which it works as it found them,
-# and says its own verdict when it is over, whatever a trap has said meanwhile.
+# local variables (W1). So a call that finds another one under way ($_adlock_inside;
+# one that was broken off leaves it set, which does no harm) leaves those in which it
+# works as it found them. And each says its own verdict when it is over, whatever a
+# trap has said meanwhile.
 # What outlives a call (above) is written in one command: no trap sees half of it.
 _adlock_pid='' _adlock_owner='' _adlock_since='' _adlock_dir='' _adlock_bin='' _adlock_smith='' _adlock_program=''
 _adlock_host='' _adlock_operator='' _adlock_operand='' _adlock_name='' _adlock_part='' _adlock_status=''
 _adlock_line='' _adlock_token='' _adlock_third='' _adlock_lock='' _adlock_file='' _adlock_gone='' _adlock_words=''
-_adlock_verdict='' _adlock_fence=''
+_adlock_verdict='' _adlock_fence='' _adlock_inside=''
 
 # _adlock_call FUNCTION [ARG...]
 _adlock_call() {
+	if [ -n "$_adlock_inside" ]; then
+		_adlock_call_inside "$@"
+		return "$?"
+	fi
+	_adlock_inside=yes _adlock_verdict=${ADLOCK_VERDICT-} _adlock_fence=${ADLOCK_FENCE-}
+	if "$@"; then set -- 0; else set -- "$?"; fi
+	[ -z "$_adlock_fence" ] || ADLOCK_FENCE=$_adlock_fence
+	ADLOCK_VERDICT=$_adlock_verdict _adlock_inside=''
+	return "$1"
+}
+
+# _adlock_call_inside FUNCTION [ARG...] is for a call in the middle of another one.
+_adlock_call_inside() {
 	set -- "$_adlock_pid" "$_adlock_owner" "$_adlock_since" "$_adlock_dir" "$_adlock_bin" "$_adlock_smith" "$_adlock_program" \
 		"$_adlock_host" "$_adlock_operator" "$_adlock_operand" "$_adlock_name" "$_adlock_part" "$_adlock_status" \
 		"$_adlock_line" "$_adlock_token" "$_adlock_third" "$_adlock_lock" "$_adlock_file" "$_adlock_gone" "$_adlock_words" \
@@ -235,17 +307,12 @@ _adlock_tell() {
 # the lock, in one step: nobody comes between.
 _adlock_get() {
 	_adlock_verdict=''
-	_adlock_wants 2 6 "$#" adlock_get || return "$?"
-	_adlock_atom "$1" "$2" "${5-}" || return "$?"
-	_adlock_whoami
-	_adlock_withdraw || :
-	case ${ADLOCK_STORE-} in
-	*://*) _adlock_find_smith && _adlock_take hold "${3-}" "${4-}" "${6-}" || return "$?" ;;
-	*) _adlock_take mkatomic "${3-}" "${4-}" "${6-}" ;;
+	case $# in
+	2 | 3 | 4 | 5 | 6) ;;
+	*) _adlock_wants 2 6 "$#" adlock_get || return "$?" ;;
 	esac
-	if [ "$_adlock_status" = 13 ]; then # lock expired
-		_adlock_take kill-carefully "${3-}" "${4-}" "${6-}"
-	fi
+	_adlock_can_switch && _adlock_atom "$1" "$2" "${5-}" || return "$?"
+	_adlock_ask_to_take "${3-}" "${4-}" "${6-}" || _adlock_run_to_take "$?" "${3-}" "${4-}" "${6-}" || return "$?"
 	case $_adlock_status in
 	0) _adlock_hold ;;
 	10) _adlock_deny too-soon ;;
@@ -259,12 +326,36 @@ _adlock_get() {
 	esac
 }
 
+# _adlock_run_to_take ASKED IFELAPSED EXPIREAFTER NOW has a helper take the lock; ASKED is
+# what _adlock_ask has returned.
+_adlock_run_to_take() {
+	_adlock_find_helper && _adlock_name_atom || return "$?"
+	_adlock_whoami
+	[ "$1" != 2 ] || _adlock_disown 126
+	_adlock_withdraw || :
+	_adlock_lock=''
+	case ${ADLOCK_STORE-} in
+	*://*) _adlock_find_smith && _adlock_take lease "$2" "$3" "$4" || return "$?" ;;
+	*) _adlock_take take "$2" "$3" "$4" ;;
+	esac
+	if [ "$_adlock_status" = 13 ]; then # lock expired
+		_adlock_take takeover "$2" "$3" "$4"
+	fi
+}
+
 # _adlock_release STATUS
 _adlock_release() {
 	case $1 in
 	'' | *[!0-9]*)
 		_adlock_say adlock_release "bad status '$1': a number is wanted"
 		return 64
+		;;
+	esac
+	_adlock_lock=${_adlock_held%%"$_adlock_nl"*}
+	case $_adlock_held in
+	*"left "*) ;;
+	"$_adlock_agent_of "*)
+		if _adlock_ask_to_release "$_adlock_lock" "$1"; then return 0; fi
 		;;
 	esac
 	_adlock_whoami
@@ -298,87 +389,146 @@ _adlock_with() {
 	set -- "$_adlock_lock" "$@"
 	_adlock_tell
 	if _adlock_behind 1 "$@"; then set -- "$1" 0; else set -- "$1" "$?"; fi
-	_adlock_let_go "$1" "$2" || set -- "$1" "$2" "$?"
+	_adlock_ask_to_release "$1" "$2" || _adlock_let_go "$1" "$2" || set -- "$1" "$2" "$?"
 	[ "$_adlock_gone" = yes ] || _adlock_strike "$1" "left $2 $1$_adlock_nl"
 	[ "$2" = 0 ] || return "$2"
 	return "${3-0}"
 }
 
+# _adlock_guard [IFELAPSED [EXPIREAFTER]]: the helper says how ($_adlock_words).
 _adlock_guard() {
-	if _adlock_get run script "${ADLOCK_IF_ELAPSED:-0}"; then
-		_adlock_guarded=$_adlock_lock
-		_adlock_guard_alone || exit "$?"
-		_adlock_guard_traps
-	else
-		set -- "$?"
-		[ "$1" != 75 ] || exit 0
-		exit "$1"
-	fi
+	_adlock_verdict=''
+	_adlock_wants 0 2 "$#" adlock_guard && _adlock_can_switch && _adlock_can_deny || exit "$?"
+	_adlock_find_helper && _adlock_find_dir || exit "$?"
+	_adlock_host=${ADLOCK_HOST-} _adlock_program=${ADLOCK_PROGRAM:-$_adlock_script}
+	[ -n "$_adlock_host" ] || _adlock_find_node || exit "$?"
+	_adlock_whoami
+	set -- "${1-}" "${2-}"
+	_adlock_words=$("$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
+		-- "$_adlock_dir" "$_adlock_program" "$_adlock_host" guard) || _adlock_unanswered adlock_guard "$_adlock_words" || exit "$?"
+	unset ADLOCK_GUARD
+	case $_adlock_words in
+	held) _adlock_verdict=acquired ;;
+	'again '*) _adlock_guard_again "$@" || _adlock_guard_here "$@" ;;
+	'here '*) _adlock_guard_here "$@" ;;
+	*) exit 71 ;; # cut short
+	esac
 }
 
 _adlock_age() {
 	_adlock_wants 2 3 "$#" adlock_age || return "$?"
-	_adlock_atom "$1" "$2" "${3-}" || return "$?"
+	_adlock_atom "$1" "$2" "${3-}" && _adlock_find_helper && _adlock_name_atom || return "$?"
+	set -- "$_adlock_dir/last.$_adlock_name"
+	_adlock_words=0000000000
 	case ${ADLOCK_STORE-} in
 	*://*)
-		_adlock_say adlock_age 'not offered with a store beyond this machine'
-		return 64
+		_adlock_find_smith || return "$?"
+		_adlock_words=$("$_adlock_smith" age --store "$ADLOCK_STORE" -- \
+			"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand")
 		;;
-	esac
-	set -- "$_adlock_dir/last.$_adlock_name"
-	if [ -e "$1" ]; then
-		set -- "$("$_adlock_bin" stat-age -- "$1")" || return "$?"
-	else
-		set -- 0000000000
-	fi
-	case $1 in
+	*)
+		if [ ! -e "$1" ]; then
+			:
+		elif _adlock_ask age "$1"; then
+			_adlock_words=${_adlock_line#0 }
+		else
+			_adlock_words=$("$_adlock_bin" stat-age -- "$1")
+		fi
+		;;
+	esac || _adlock_unanswered "$1" "$_adlock_words" || return "$?"
+	case $_adlock_words in
 	??????????*) echo never ;; # ten digits of seconds: an mtime of 0
-	*) echo "$(($1 / 60))" ;;
+	*) echo "$((_adlock_words / 60))" ;;
 	esac
 }
 
 # --- Between the shell and the helper ----------------------------------------
 
-# _adlock_help VERB [ARG...] runs the helper. Two settings it reads from the
+# _adlock_help VERB [ARG...] runs the helper. Some settings it reads from the
 # environment itself; an assignment before the command would fail where they are
 # readonly, so they take a subshell. GOMAXPROCS=1: a Go program then starts fewer
 # threads; there is nothing to do side by side, and a lock costs a seventh less.
 # Its answer is $_adlock_status.
 _adlock_help() {
 	_adlock_status=0
-	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-} in
+	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-} in
 	'') GOMAXPROCS=1 "$_adlock_bin" "$@" ;;
 	*) (
-		export ADLOCK_LOGDIR ADLOCK_LOG_MAX
+		export ADLOCK_LOGDIR ADLOCK_LOG_MAX ADLOCK_HOOK ADLOCK_HOOK_RUNS
 		GOMAXPROCS=1 exec "$_adlock_bin" "$@"
 	) ;;
 	esac || _adlock_status=$?
 }
 
 # _adlock_take VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom. Never
-# in $( ): the helper has to be our child.
+# in $( ): the helper has to be our child. --owner comes first: by that the helper
+# knows that it is not a person who calls.
 _adlock_take() {
-	set -- "${3:-${ADLOCK_EXPIRE_AFTER-}}" "${4:-$_adlock_pass}" \
-		"$1" --lock --owner "$_adlock_pid" --if-elapsed "${2:-${ADLOCK_IF_ELAPSED:-1}}"
-	[ -z "$1" ] || set -- "$@" --expire-after "$1"
-	[ -z "$2" ] || set -- "$@" --now "$2"
-	[ -z "${ADLOCK_PAUSE-}" ] || set -- "$@" --pause "$ADLOCK_PAUSE"
-	[ -z "${ADLOCK_SLOTS-}" ] || set -- "$@" --slots "$ADLOCK_SLOTS"
-	[ -z "${ADLOCK_WAIT-}" ] || set -- "$@" --wait "$ADLOCK_WAIT"
-	[ -z "${ADLOCK_STARVING-}" ] || set -- "$@" --starving "$ADLOCK_STARVING"
-	[ -z "$_adlock_since" ] || set -- "$@" --since "$_adlock_since"
-	[ "${ADLOCK_WAIT_ELAPSED:-0}" = 0 ] || set -- "$@" --wait-elapsed
-	[ "${ADLOCK_FROM_START:-0}" = 0 ] || set -- "$@" --from-start
-	[ "${ADLOCK_SHARED:-0}" = 0 ] || set -- "$@" --shared
-	[ "${ADLOCK_VERBOSE:-0}" = 0 ] || set -- "$@" --verbose
-	if [ "$3" = hold ]; then
+	set -- "${2:-${ADLOCK_IF_ELAPSED-}}" "${3:-${ADLOCK_EXPIRE_AFTER-}}" "${4:-$_adlock_pass}" \
+		"$1" --owner "$_adlock_pid"
+	[ -z "$1" ] || set -- "$@" --if-elapsed "$1"
+	[ -z "$2" ] || set -- "$@" --expire-after "$2"
+	[ -z "$3" ] || set -- "$@" --now "$3"
+	case ${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-} in
+	?*)
+		[ -z "${ADLOCK_PAUSE-}" ] || set -- "$@" --pause "$ADLOCK_PAUSE"
+		[ -z "${ADLOCK_SLOTS-}" ] || set -- "$@" --slots "$ADLOCK_SLOTS"
+		[ -z "${ADLOCK_WAIT-}" ] || set -- "$@" --wait "$ADLOCK_WAIT"
+		[ -z "${ADLOCK_STARVING-}" ] || set -- "$@" --starving "$ADLOCK_STARVING"
+		[ -z "$_adlock_since" ] || set -- "$@" --since "$_adlock_since"
+		if _adlock_on "${ADLOCK_WAIT_ELAPSED-}"; then set -- "$@" --wait-elapsed; fi
+		if _adlock_on "${ADLOCK_FROM_START-}"; then set -- "$@" --from-start; fi
+		if _adlock_on "${ADLOCK_SHARED-}"; then set -- "$@" --shared; fi
+		if _adlock_on "${ADLOCK_VERBOSE-}"; then set -- "$@" --verbose; fi
+		;;
+	esac
+	if [ "$4" = lease ]; then
 		set -- "$@" --store "$ADLOCK_STORE"
 		[ -z "${ADLOCK_LEASE-}" ] || set -- "$@" --lease "$ADLOCK_LEASE"
 		_adlock_bin=$_adlock_smith
 	fi
-	shift 2
-	_adlock_help "$@" -- "$_adlock_dir/lock.$_adlock_name" \
-		"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
+	shift 3
+	case $1 in
+	guarded) _adlock_restart "$@" ;;
+	ask)
+		shift
+		_adlock_ask take "$@" -- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
+		;;
+	*)
+		_adlock_help "$@" -- "$_adlock_dir/lock.$_adlock_name" \
+			"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
+		;;
+	esac
+}
+
+# _adlock_on VALUE tells whether a switch is on, where it is one.
+_adlock_on() {
+	case $1 in
+	1 | yes | true) ;;
+	*) return 1 ;;
+	esac
+}
+
+# _adlock_can_switch refuses what is neither on nor off, by the words of the helper.
+_adlock_can_switch() {
+	case ${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-}${ADLOCK_RETRY_FAILED-} in
+	'') return 0 ;;
+	esac
+	_adlock_is_switch ADLOCK_WAIT_ELAPSED "${ADLOCK_WAIT_ELAPSED-}" &&
+		_adlock_is_switch ADLOCK_FROM_START "${ADLOCK_FROM_START-}" &&
+		_adlock_is_switch ADLOCK_SHARED "${ADLOCK_SHARED-}" &&
+		_adlock_is_switch ADLOCK_VERBOSE "${ADLOCK_VERBOSE-}" &&
+		_adlock_is_switch ADLOCK_RETRY_FAILED "${ADLOCK_RETRY_FAILED-}"
+}
+
+_adlock_is_switch() {
+	case $2 in
+	1 | yes | true | 0 | no | false | '') ;;
+	*)
+		_adlock_say "$1" "\"$2\": want 1 or 0"
+		return 64
+		;;
+	esac
 }
 
 # _adlock_answered: the helper came to an end of its own, and has said what there
@@ -390,10 +540,24 @@ _adlock_answered() {
 	esac
 }
 
+# _adlock_unanswered OBJECT ANSWER returns the status of a helper that was to print an
+# answer, and says that it died where it did not say what there was to say.
+_adlock_unanswered() {
+	_adlock_status=$?
+	_adlock_plain_status
+	case ${ZSH_VERSION:+$_adlock_status-$2} in
+	19-?* | 2[0-2]-?*) return 0 ;; # W16
+	esac
+	_adlock_answered || _adlock_say "$1" "the helper died, with status $_adlock_status"
+	return "$_adlock_status"
+}
+
 # _adlock_hold notes the lock just taken as held by this process. What the lock
 # file says is believed, not the helper's status alone.
 _adlock_hold() {
-	if ! _adlock_find_own; then
+	if [ -n "$_adlock_lock" ]; then # the agent's word
+		_adlock_third=''
+	elif ! _adlock_find_own; then
 		_adlock_say "$_adlock_dir/lock.$_adlock_name" 'lost to a newcomer at once'
 		_adlock_verdict=lost
 		return 75
@@ -412,11 +576,18 @@ _adlock_back_off() {
 	_adlock_plain_status
 	set -- "$_adlock_status"
 	_adlock_answered || _adlock_say "$_adlock_dir/lock.$_adlock_name" "not taken: the helper died, with status $1"
+	_adlock_compare "$1"
+	_adlock_disown "$1"
+	_adlock_withdraw || :
+	return "$1"
+}
+
+# _adlock_disown STATUS puts the atom's lock that nobody knows of on the books, for
+# _adlock_withdraw.
+_adlock_disown() {
 	if _adlock_find_own; then
 		_adlock_held="${_adlock_held}left -$1 $_adlock_lock$_adlock_nl"
-		_adlock_withdraw || :
 	fi
-	return "$1"
 }
 
 # _adlock_let_go LINE STATUS [ENTRY] releases the lock of a line, or withdraws it
@@ -425,6 +596,7 @@ _adlock_back_off() {
 # trap cut a release short, it is no news that the lock is gone (--again).
 _adlock_let_go() {
 	_adlock_gone=no
+	_adlock_is_switch ADLOCK_RETRY_FAILED "${ADLOCK_RETRY_FAILED-}" || return "$?"
 	_adlock_find_helper || return "$?"
 	_adlock_pid=${1%%[!0-9]*}
 	set -- "${3-$1}" "${1#* }" "$2"
@@ -432,7 +604,7 @@ _adlock_let_go() {
 	_adlock_plain_status
 	set -- "$1" "${2%% *}" "$3" _adlock_help release --token "${2%% *}" --status "$_adlock_status"
 	case $3 in -*) set -- "$@" --withdraw ;; esac
-	[ "${ADLOCK_RETRY_FAILED:-0}" = 0 ] || set -- "$@" --retry-failed
+	if _adlock_on "${ADLOCK_RETRY_FAILED-}"; then set -- "$@" --retry-failed; fi
 	case $_adlock_file in
 	*/smith.*)
 		_adlock_find_smith || return "$?"
@@ -444,7 +616,10 @@ _adlock_let_go() {
 		_adlock_booked "$1" || break
 		[ "$_adlock_going" != "$1" ] || set -- "$@" --again
 		_adlock_going=$1
-		_adlock_behind 3 "$@" -- "$_adlock_file"
+		case $_adlock_try in
+		1) _adlock_behind 3 "$@" -- "$_adlock_file" ;;
+		*) _adlock_once_more "$@" -- "$_adlock_file" ;;
+		esac
 		case $_adlock_status-$_adlock_file in
 		0-*/smith.*) break ;;
 		0-*) _adlock_status=126 ;; # unless it is gone: W14
@@ -470,7 +645,20 @@ _adlock_let_go() {
 	elif ! _adlock_answered; then
 		_adlock_say "$_adlock_file" "not released: the helper died, with status $_adlock_status"
 	fi
+	_adlock_compare "$_adlock_status"
 	return "$_adlock_status"
+}
+
+# _adlock_once_more ENTRY TOKEN STATUS _adlock_help VERB... is for a helper whose
+# forerunner died: where the whole job is being ended, a signal would end this one
+# too, before it has said who does it.
+_adlock_once_more() {
+	_adlock_status=0
+	(
+		trap '' INT TERM
+		_adlock_behind 3 "$@"
+		exit "$_adlock_status"
+	) || _adlock_status=$?
 }
 
 # _adlock_withdraw lets go of the locks of this process that were left behind, as
@@ -577,6 +765,17 @@ _adlock_deny() {
 	return 75
 }
 
+# _adlock_compare STATUS: a helper that does not understand (64) may be of another
+# version than this file. Only then is it asked.
+_adlock_compare() {
+	[ "$1" = 64 ] || return 0
+	_adlock_line=$("$_adlock_bin" --version 2>/dev/null) || :
+	case "$_adlock_line " in
+	*" version $_adlock_version "*) ;;
+	*) _adlock_say "$_adlock_bin" "is not of the version of adlock.sh, $_adlock_version, but says '$_adlock_line': install both together" ;;
+	esac
+}
+
 _adlock_find_helper() {
 	_adlock_bin=${ADLOCK_BIN:-${_adlock_installed:-adlock}}
 	case $_adlock_bin in
@@ -601,10 +800,224 @@ _adlock_find_smith() {
 	}
 }
 
+# --- The agent ------------------------------------------------------------------
+
+# An agent is a helper that stays (lib/agent tells the protocol). What it does not do, a
+# helper run does; and whatever becomes of it, a helper run can do instead.
+
+_adlock_begin_pass() {
+	_adlock_wants 0 0 "$#" adlock_pass || return "$?"
+	_adlock_pass=$(date +%s) && _adlock_want_agent 1
+}
+
+_adlock_begin_agent() {
+	_adlock_wants 0 0 "$#" adlock_agent && _adlock_want_agent 0
+}
+
+# _adlock_want_agent N: an agent is to be started for this process after N more gets by
+# helper runs, as one costs less. $_adlock_agent is that number, then `serves`; empty:
+# there is none, and is to be none.
+_adlock_want_agent() {
+	_adlock_is_switch ADLOCK_AGENT "${ADLOCK_AGENT-}" || return "$?"
+	case ${ADLOCK_AGENT-1} in
+	1 | yes | true) ;;
+	*)
+		_adlock_agent=''
+		return 0
+		;;
+	esac
+	_adlock_whoami
+	[ "$_adlock_agent_of" = "$_adlock_owner" ] || _adlock_agent=''
+	[ -n "$_adlock_agent" ] || _adlock_agent=$1 _adlock_agent_of=$_adlock_owner
+}
+
+# _adlock_start_agent fails where there is none yet. One that cannot be started is not
+# tried again.
+_adlock_start_agent() {
+	case $_adlock_agent in
+	1 | 2)
+		_adlock_agent=$((_adlock_agent - 1))
+		return 1
+		;;
+	esac
+	_adlock_agent=''
+	_adlock_find_helper 2>/dev/null || return 1 # a helper run will say it
+	_adlock_whoami
+	# shellcheck disable=SC3013 # in all our shells but posh, which fails here
+	[ "$_adlock_owner" = "$_adlock_agent_of" ] && { [ / -ef / ]; } 2>/dev/null && _adlock_make_exchange || return 1
+	set -- "$(GOMAXPROCS=1 "$_adlock_bin" agent --owner "$_adlock_pid" 2>/dev/null)"
+	case $1 in
+	*' '*' '*' '*) ;;
+	*) return 1 ;;
+	esac
+	set -- "/proc/${1%% *}/fd/" "${1#* }"
+	_adlock_agent_at=$1${2%% *}
+	set -- "$1" "${2#* }"
+	_adlock_questions=$1${2%% *} _adlock_answers=$1${2#* } _adlock_agent=serves
+}
+
+# _adlock_ask VERB [ARG...] asks the agent what a helper run would be told. 0: the answer
+# is $_adlock_status, with what goes with it in $_adlock_line. 1: a helper run has to do
+# it, nothing was changed. 2: so it has, and the agent died on it, done or not.
+_adlock_ask() {
+	case $_adlock_agent in
+	serves) ;;
+	'') return 1 ;;
+	*) _adlock_start_agent || return 1 ;;
+	esac
+	# Its settings are in what it is asked; and it has no terminal, nor this process's
+	# environment.
+	case $_adlock_asking${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_NOW-} in ?*) return 1 ;; esac
+	[ ! -t 2 ] || return 1
+	case ${KSH_VERSION-} in
+	*' 93'*) eval '[ "${_adlock_agent_of#*.}" = "${.sh.subshell}" ]' || return 1 ;;
+	esac
+	_adlock_asking=yes
+	if _adlock_exchange "$((_adlock_number += 1))" "$@"; then set -- 0; else set -- "$?"; fi
+	_adlock_asking=''
+	case $1 in
+	0) ;;
+	3) # a descriptor is the script's by now
+		_adlock_make_exchange || _adlock_agent=''
+		return 1
+		;;
+	4) # a trap took it in the middle
+		until _adlock_settle "$((_adlock_number += 1))"; do
+			# shellcheck disable=SC3013 # as in _adlock_start_agent
+			[ "$_adlock_agent_at" -ef /proc/self ] || break
+		done
+		_adlock_agent=''
+		return 2
+		;;
+	*)
+		_adlock_agent=''
+		[ "$1" = 2 ] || _adlock_agent=1 # it has left, as nobody asked
+		return "$1"
+		;;
+	esac
+	case $_adlock_line in
+	*"$_adlock_tab"*) _adlock_relay ;;
+	esac
+	_adlock_status=${_adlock_line%% *}
+	[ "$_adlock_status" != helper ]
+}
+
+# _adlock_make_exchange makes _adlock_exchange NUMBER WORD... for two descriptors that are
+# free: no shell takes their digits from a variable. It returns 0 with the answer in
+# $_adlock_line; 1: there is no agent; 2: there is none any more; 3: a descriptor is not
+# free any more; 4: one was closed or is the script's since the question.
+#
+# The descriptor first leads to the answers, for reading and writing: so nothing waits
+# for another end. Reopened for reading only, the answers end with the agent. Then it
+# leads to the questions: as it reads them too, nobody's death makes writing a signal.
+# A read that a trap cut short looks like an end: the agent lives, so read again. It is
+# made while the script runs, whose aliases a backslash keeps out.
+# shellcheck disable=SC2016 # $ is for the function
+_adlock_make_exchange() {
+	set --
+	for _adlock_line in 9 8 7 6 5 4 3; do
+		[ -e "/proc/self/fd/$_adlock_line" ] || set -- "$@" "$_adlock_line"
+	done
+	[ "$#" -ge 2 ] || return 1
+	case ${KSH_VERSION-} in
+	*MIRBSD*) set -- "$1" "$2" 'for _adlock_third do _adlock_line=$_adlock_line$_adlock_tab$_adlock_third; done
+		\print -r -- "$_adlock_line$_adlock_tab"' ;; # its printf is a program
+	*) set -- "$1" "$2" '\printf "$_adlock_tab%s" "$@" "$_adlock_nl"' ;;
+	esac
+	eval '_adlock_exchange() {
+		if [ -e /proc/self/fd/'"$1"' ] || [ -e /proc/self/fd/'"$2"' ]; then \return 3; fi
+		[ "$_adlock_agent_at" -ef /proc/self ] || \return 1
+		{ \command exec '"$1"'<>"$_adlock_answers" '"$2"'</proc/self/fd/'"$1 $1"'<>"$_adlock_questions"; } 2>/dev/null && [ "$_adlock_agent_at" -ef /proc/self ] || {
+			\exec '"$1"'>&- '"$2"'<&-
+			\return 1
+		}
+		_adlock_line=
+		if { '"$3"'; } >&'"$1"'; then \set -- "$1" 0; else \set -- "$1" 4; fi
+		until [ "$2" = 4 ] || IFS= \read -r _adlock_line <&'"$2"' && case $_adlock_line in "$1 "*) ;; *) false ;; esac; do
+			[ "$_adlock_agent_at" -ef /proc/self ] || {
+				[ -z "$_adlock_line" ] || \continue
+				\set -- "$1" 2
+				\break
+			}
+			[ /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] || [ ! "$_adlock_agent_at" -ef /proc/self ] || {
+				\set -- "$1" 4
+				\break
+			}
+		done
+		[ "$2" != 4 ] || {
+			[ ! /proc/self/fd/'"$1"' -ef "$_adlock_questions" ] || \exec '"$1"'>&-
+			[ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] || \exec '"$2"'<&-
+			\return 4
+		}
+		\exec '"$1"'>&- '"$2"'<&-
+		_adlock_line=${_adlock_line#"$1 "}
+		\return "$2"
+	}'
+}
+
+# _adlock_settle NUMBER returns once the agent has done with the questions before NUMBER:
+# it answers one by one. Only in a subshell all descriptors may be had.
+_adlock_settle() (
+	trap '' HUP INT QUIT TERM USR1 USR2 # the script's traps are not here
+	exec 8<>"$_adlock_answers" 9</proc/self/fd/8 8<>"$_adlock_questions" || exit 1
+	printf "$_adlock_tab%s" "$1" settle "$_adlock_nl" >&8
+	while IFS= read -r _adlock_third <&9; do
+		case $_adlock_third in "$1 "*) exit 0 ;; esac
+	done
+	exit 1
+) 2>/dev/null
+
+# _adlock_relay says what the agent has said.
+_adlock_relay() {
+	set -- "${_adlock_line#*"$_adlock_tab"}$_adlock_tab"
+	_adlock_line=${_adlock_line%%"$_adlock_tab"*}
+	while [ -n "$1" ]; do
+		printf '%s\n' "${1%%"$_adlock_tab"*}" >&2
+		set -- "${1#*"$_adlock_tab"}"
+	done
+}
+
+# _adlock_ask_to_take IFELAPSED EXPIREAFTER NOW asks for the lock: $_adlock_lock is then its
+# line of the books.
+_adlock_ask_to_take() {
+	[ -n "$_adlock_agent" ] || return 1
+	case ${ADLOCK_STORE-} in *://*) return 1 ;; esac
+	case $_adlock_held in *"left "*) return 1 ;; esac
+	_adlock_third=$_adlock_program$_adlock_host$_adlock_operator$_adlock_operand$_adlock_dir
+	case $_adlock_third in *"$_adlock_nl"* | *"$_adlock_tab"*) return 1 ;; esac
+	[ "${#_adlock_third}" -le 800 ] || return 1 # of up to 4 bytes each: see lib/agent
+	_adlock_pid=${_adlock_agent_of%%.*}
+	_adlock_since=''
+	[ -z "${ADLOCK_WAIT-}" ] || _adlock_find_since
+	_adlock_take ask "$@" || return "$?"
+	[ "$_adlock_status" != 0 ] || _adlock_lock="$_adlock_agent_of ${_adlock_line#0 }"
+}
+
+# _adlock_ask_to_release LINE STATUS asks to release the lock of a line of the books.
+_adlock_ask_to_release() {
+	case $_adlock_agent-$1-${ADLOCK_RETRY_FAILED-} in
+	serves-"$_adlock_agent_of "*-) ;;
+	*) return 1 ;;
+	esac
+	_adlock_booked "$1" || return 1
+	set -- "$1" "$2" "${1#* }" "$_adlock_going"
+	_adlock_going=$1
+	if _adlock_ask release --token "${3%% *}" --status "$2" -- "${3#* }"; then
+		_adlock_strike "$1"
+		_adlock_gone=yes
+		return 0
+	else
+		set -- "$?" "$4"
+		# In a trap that cut this very release short it stays begun.
+		[ "$1" = 2 ] || _adlock_going=$2
+		return "$1"
+	fi
+}
+
 # --- Who asks, for what, where ------------------------------------------------
 
-# _adlock_atom OPERATOR OPERAND HOST finds the atom's name and directory, and
-# the helper.
+# _adlock_atom OPERATOR OPERAND HOST finds who the atom is, and the lock directory;
+# _adlock_name_atom then its name.
 _adlock_atom() {
 	_adlock_operator=$1 _adlock_operand=$2 _adlock_host=${3:-${ADLOCK_HOST-}}
 	_adlock_program=${ADLOCK_PROGRAM:-$_adlock_script}
@@ -612,14 +1025,17 @@ _adlock_atom() {
 		_adlock_say "'$1' '$2'" 'operator and operand must not be empty'
 		return 64
 	fi
-	_adlock_find_helper || return "$?"
 	_adlock_find_dir || return "$?"
 	if [ -z "$_adlock_host" ]; then
 		_adlock_find_node || return "$?"
 	fi
+}
+
+_adlock_name_atom() {
 	# Where the shell cannot build the name (W5), the helper can.
 	_adlock_build_name || _adlock_name=$("$_adlock_bin" name \
-		"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand")
+		"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand") ||
+		_adlock_unanswered "$_adlock_operator $_adlock_operand" "$_adlock_name"
 }
 
 # _adlock_whoami finds the pid of this process ($_adlock_pid), and what tells
@@ -646,6 +1062,10 @@ _adlock_whoami() {
 	case ${KSH_VERSION-} in
 	*' 93'*) eval '_adlock_owner=$_adlock_pid.${.sh.subshell}' ;;
 	esac
+	_adlock_find_since
+}
+
+_adlock_find_since() {
 	_adlock_since=''
 	if [ -n "${ADLOCK_WAIT-}" ]; then
 		{ IFS= read -r _adlock_since </proc/uptime; } 2>/dev/null || :
@@ -657,6 +1077,10 @@ _adlock_find_dir() {
 	_adlock_dir=${ADLOCK_DIR-}
 	case ${ADLOCK_STORE-} in
 	'' | *://*) ;;
+	etcd:* | ftp:* | ftps:*)
+		_adlock_say "$ADLOCK_STORE" 'is no store: want a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
+		return 64
+		;;
 	*) _adlock_dir=$ADLOCK_STORE ;;
 	esac
 	if [ -z "$_adlock_dir" ]; then
@@ -676,7 +1100,13 @@ _adlock_find_dir() {
 		return 64
 		;;
 	/*) ;;
-	*) _adlock_dir=$PWD/$_adlock_dir ;; # the script may cd before it releases
+	*)
+		if [ ! -d "$_adlock_dir" ]; then
+			_adlock_say "$_adlock_dir" 'no such directory, and a relative one is not made (give its full path)'
+			return 73
+		fi
+		_adlock_dir=$PWD/$_adlock_dir # the script may cd before it releases
+		;;
 	esac
 }
 
@@ -780,7 +1210,66 @@ _adlock_summed() {
 	printf '%s-%s\n' "$4" "$1"
 }
 
-# --- The guard of a legacy script -------------------------------------------------
+# --- The guard of a script --------------------------------------------------------
+
+# _adlock_guard_again IFELAPSED EXPIREAFTER puts a supervisor in the place of this
+# shell, which runs the script again from its beginning, in the directory where it
+# began. It fails where that cannot be, with nothing done.
+_adlock_guard_again() {
+	case $-${ADLOCK_STORE-} in
+	*i* | *://*) return 1 ;; # with a store no file here tells the second start who holds it
+	esac
+	case $_adlock_owner$_adlock_held in
+	"$$" | "$$.0") ;;
+	*) return 1 ;; # a subshell; or locks are held, which the supervisor would not release
+	esac
+	[ "${PWD-}" = "$_adlock_from" ] || command cd "$_adlock_from" 2>/dev/null || return 1
+	_adlock_take guarded "$1" "$2" ''
+}
+
+# _adlock_restart guarded OPTION... does not return. What it exports the
+# script has set, above the guard: the second start will set it too.
+_adlock_restart() {
+	[ -z "${ADLOCK_LOGDIR-}" ] || export ADLOCK_LOGDIR
+	[ -z "${ADLOCK_LOG_MAX-}" ] || export ADLOCK_LOG_MAX
+	[ -z "${ADLOCK_HOOK-}" ] || export ADLOCK_HOOK
+	[ -z "${ADLOCK_HOOK_RUNS-}" ] || export ADLOCK_HOOK_RUNS
+	if _adlock_on "${ADLOCK_RETRY_FAILED-}"; then set -- "$@" --retry-failed; fi
+	set -- "$@" --exit-denied "${ADLOCK_EXIT_DENIED:-0}" --store "$_adlock_dir" \
+		--program "$_adlock_program" --host "$_adlock_host" --operator guard
+	eval "exec \"\$_adlock_bin\" \"\$@\" -- ${_adlock_words#again }"
+}
+
+# _adlock_can_deny refuses what is no exit status, by the words of the helper.
+_adlock_can_deny() {
+	case ${ADLOCK_EXIT_DENIED-} in
+	'' | [0-9] | [0-9][0-9] | 1[0-9][0-9] | 2[0-4][0-9] | 25[0-5]) ;;
+	*)
+		_adlock_say ADLOCK_EXIT_DENIED "\"$ADLOCK_EXIT_DENIED\": want a whole number from 0 to 255"
+		return 64
+		;;
+	esac
+}
+
+# _adlock_guard_here IFELAPSED EXPIREAFTER guards the script in its own process, by
+# traps.
+_adlock_guard_here() {
+	eval "set -- \"\$1\" \"\$2\" ${_adlock_words#* }"
+	set -- "$1" "$2" "${3:-${ADLOCK_OPERAND-}}"
+	if [ -z "$3" ]; then
+		_adlock_say adlock_guard 'the script has no path, or a cd stands above: name it with ADLOCK_OPERAND'
+		exit 64
+	fi
+	if _adlock_get guard "$3" "$1" "$2"; then
+		_adlock_guarded=$_adlock_lock
+		_adlock_guard_alone || exit "$?"
+		_adlock_guard_traps
+	else
+		set -- "$?"
+		[ "$1" != 75 ] || exit "${ADLOCK_EXIT_DENIED:-0}"
+		exit "$1"
+	fi
+}
 
 # _adlock_guard_alone: no trap of the script's may be replaced, and what it
 # ignores ($_adlock_ignored) stays ignored. (W6, W7)
@@ -801,7 +1290,7 @@ _adlock_guard_alone() {
 	rm -f "$1"
 	if [ "$#" -gt 1 ]; then
 		_adlock_say adlock_guard "a trap on $2 is set already: use adlock_get and adlock_release"
-		_adlock_let_go "$_adlock_guarded" 64 || :
+		_adlock_let_go "$_adlock_guarded" -64 || :
 		return 64
 	fi
 }

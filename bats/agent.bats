@@ -1,0 +1,479 @@
+# The agent of a pass: a helper that stays and is asked through pipes. Whatever becomes of
+# it, a script sees what it would see of a helper run for each question.
+# shellcheck disable=SC2153 # ADLOCK_DIR is common.bash's
+load common
+
+# counted has each helper run noted by its verb in $T/runs.
+counted() {
+	printf '#!/bin/sh\necho "$1" >>"%s/runs"\nexec "%s" "$@"\n' "$T" "$ADLOCK_BIN" >"$T/helper"
+	chmod +x "$T/helper"
+	export ADLOCK_BIN=$T/helper
+	: >"$T/runs"
+}
+
+# can_ask: this shell can ask an agent at all. posh cannot compare two files.
+can_ask() {
+	"${shell[@]}" -c '[ / -ef / ]' 2>/dev/null || skip "$ADLOCK_TEST_SHELL has no -ef"
+}
+
+# with_agent NAME is script NAME, behind functions that the scripts here share.
+with_agent() {
+	script "$1" <<-'E'
+		# agent_of_me is the pid of this script's agent.
+		agent_of_me() {
+			agent_pid=${_adlock_questions#/proc/}
+			agent_pid=${agent_pid%%/*}
+		}
+		# stop_agent returns once the agent stands still.
+		stop_agent() {
+			kill -STOP "$agent_pid"
+			until grep -q '^State:.T' "/proc/$agent_pid/status"; do sleep 0.01; done
+		}
+		# served starts the agent, and fails where there is none.
+		served() {
+			adlock_agent
+			adlock_get warm up 0
+			adlock_release
+			agent_of_me
+			[ -n "$agent_pid" ]
+		}
+	E
+	cat >>"$T/$1"
+}
+
+@test "a pass of one atom starts no agent, a longer one asks one from its second atom on" {
+	can_ask
+	counted
+	script job <<-'E'
+		adlock_pass
+		adlock_get a 1 0
+		adlock_release
+		note "$(cat "$T/runs")"
+		adlock_get a 2 0
+		adlock_release
+		adlock_with a 3 0 -- note with
+		adlock_get a 4 0
+		adlock_get a 5 0
+		adlock_release
+		adlock_release
+		adlock_age a 5 >/dev/null
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_equal "$(cat "$T/runs")" $'take\nrelease\nagent'
+	assert_notes <<<$'take\nrelease\nwith'
+	run ls "$ADLOCK_DIR"
+	refute_output --partial lock.
+	assert_equal "$(grep -c 'event=release' "$ADLOCK_DIR/program.dax.runlog")" 5
+}
+
+@test "an agent answers what a helper run answers" {
+	script job <<-'E'
+		[ "$1" = alone ] || adlock_agent
+		for_each() {
+			adlock_get a b 0 && note "$ADLOCK_VERDICT" || note "$?"
+			adlock_get a b 0 || note "$? $ADLOCK_VERDICT"
+			read -r pid <"$ADLOCK_DIR/lock.job.dax.a.b"
+			IFS=' ' read -r me _ </proc/self/stat
+			[ "$pid" = "$me" ] && note mine
+			adlock_release 3
+			note "$?"
+			adlock_get a b 1h || note "$? $ADLOCK_VERDICT"
+			adlock_get a b nonsense || note "$?"
+			adlock_get a "two lines
+		and \\ a backslash" 0 && note "$ADLOCK_VERDICT"
+			adlock_release
+			adlock_get a "a$(printf '\t')tab" 0 && note "$ADLOCK_VERDICT"
+			adlock_release
+			adlock_get a 'caf\303\251' 0 x && note taken || note "$?"
+			adlock_get a '' || note "$?"
+			note "$(adlock_age a b)"
+			adlock_get a "$(printf %5000s x)" 0 && note long
+			adlock_release
+			adlock_release
+			note "$?"
+			ADLOCK_SLOTS=1
+			adlock_get a 1 0 && note "$ADLOCK_VERDICT"
+			ADLOCK_SLOTS=''
+			ADLOCK_SHARED=1
+			adlock_get a 2 0 && note "$ADLOCK_VERDICT"
+			ADLOCK_SHARED=''
+			adlock_release
+			adlock_release
+			adlock_with a b 0 -- sh -c 'exit 5' || note "$?"
+		}
+		for_each
+	E
+	run launch job alone
+	local alone=$output notes
+	notes=$(cat "$T/notes")
+	rm -r "$ADLOCK_DIR" "$T/notes"
+	run launch job agent
+	assert_output "$alone"
+	assert_equal "$(cat "$T/notes")" "$notes"
+	run grep -c acquired "$T/notes"
+	assert_output 5
+}
+
+@test "what the agent has to say the script says" {
+	can_ask
+	counted
+	with_agent job <<-'E'
+		served
+		ADLOCK_VERBOSE=1
+		adlock_get warm up 1h || note "$?"
+	E
+	run launch job
+	assert_output --partial 'too soon: completed'
+	assert_equal "${#lines[@]}" 1
+	assert_notes <<<75
+	assert_equal "$(cat "$T/runs")" agent
+}
+
+@test "an agent that is gone, killed or stopped and killed is no loss" {
+	can_ask
+	with_agent job <<-'E'
+		for way in gone killed asked; do
+			_adlock_agent=''
+			served || exit 9
+			case $way in
+			gone) kill -TERM "$agent_pid" ;;
+			killed) kill -KILL "$agent_pid" ;;
+			asked)
+				stop_agent
+				(
+					sleep 0.3
+					kill -KILL "$agent_pid"
+				) &
+				;;
+			esac
+			[ "$way" = asked ] || while [ -e "/proc/$agent_pid/fd/0" ]; do sleep 0.01; done
+			adlock_get a "$way" 0 && note "$way $ADLOCK_VERDICT"
+			adlock_release && note released
+		done
+		wait
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<$'gone acquired\nreleased\nkilled acquired\nreleased\nasked acquired\nreleased'
+	run ls "$ADLOCK_DIR"
+	refute_output --partial lock.
+}
+
+@test "an agent that dies on a release has it done by a helper run" {
+	can_ask
+	with_agent job <<-'E'
+		served || exit 9
+		adlock_get b 1 0
+		stop_agent
+		(
+			sleep 0.3
+			kill -KILL "$agent_pid"
+		) &
+		adlock_release && note released
+		adlock_get b 1 0 && note "$ADLOCK_VERDICT"
+		adlock_release && note released
+		wait
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<$'released\nacquired\nreleased'
+	run ls "$ADLOCK_DIR"
+	refute_output --partial lock.
+}
+
+@test "a stopped agent stops its script, and both go on" {
+	can_ask
+	with_agent job <<-'E'
+		served || exit 9
+		note "$agent_pid"
+		stop_agent
+		adlock_get a b 0
+		note "$ADLOCK_VERDICT"
+		adlock_release
+	E
+	start job
+	pid=$!
+	eventually 20 test -s "$T/notes"
+	sleep 0.5
+	assert_equal "$(wc -l <"$T/notes")" 1
+	kill -CONT "$(cat "$T/notes")"
+	wait "$pid"
+	run tail -n 1 "$T/notes"
+	assert_output acquired
+}
+
+@test "descriptors stay the script's, whichever it uses" {
+	can_ask
+	counted
+	with_agent job <<-'E'
+		fds() { for fd in 5 6 7 8 9; do [ ! -e "/proc/self/fd/$fd" ] || note "$fd"; done; }
+		served || exit 9
+		exec 9<>"$T/nine" 8<>"$T/eight"
+		echo mine >&9
+		adlock_get a 1 0
+		fds
+		adlock_get a 2 0
+		echo and mine >&9
+		adlock_release
+		adlock_release
+		fds
+		exec 7<>"$T/x" 6<&7 5<&7 4<&7 3<&7
+		adlock_get a 3 0
+		adlock_release
+		note "$(cat "$T/runs")"
+	E
+	run launch job
+	assert_success
+	assert_output ''
+	assert_equal "$(cat "$T/nine")" $'mine\nand mine'
+	assert_notes <<<$'8\n9\n8\n9\nagent\ntake\ntake\nrelease'
+}
+
+@test "the agent is nobody's child, in a session of its own, with nothing of the script's" {
+	can_ask
+	with_agent job <<-'E'
+		sleep 60 &
+		sleeper=$!
+		exec 5>"$T/held"
+		served || exit 9
+		[ "$!" = "$sleeper" ] && note 'same $!'
+		IFS= read -r agent_parent <<-I
+		$(sed 's/.*) . \([0-9]*\) \([0-9]*\) \([0-9]*\).*/\1 \2 \3/' "/proc/$agent_pid/stat")
+		I
+		IFS=' ' read -r me _ </proc/self/stat
+		case $agent_parent in "$me "*) note child ;; *" $agent_pid $agent_pid") note 'leads its session' ;; esac
+		ls -l "/proc/$agent_pid/fd" | grep -c "$T" || :
+		kill "$sleeper"
+		wait || :
+		note waited
+	E
+	run launch job
+	assert_output 0
+	assert_notes <<<$'same $!\nleads its session\nwaited'
+}
+
+@test "the agent goes with its script, however that ends" {
+	can_ask
+	with_agent job <<-'E'
+		served || exit 9
+		note "$agent_pid"
+		case $1 in
+		exit) exit 3 ;;
+		kill) kill -KILL $$ ;;
+		esac
+	E
+	for way in exit kill end; do
+		run launch job "$way" # which returns once nobody holds its output
+		eventually 5 gone "$(tail -n 1 "$T/notes")"
+	done
+}
+
+@test "a subshell does not ask its parent's agent, and may have one of its own" {
+	can_ask
+	with_agent job <<-'E'
+		served || exit 9
+		note "$agent_pid"
+		(
+			adlock_get a 1 0 && note "$ADLOCK_VERDICT"
+			adlock_release
+			_adlock_questions=
+			served
+			[ -z "$agent_pid" ] || note "$agent_pid"
+			adlock_get a 2 0 && note "$ADLOCK_VERDICT"
+		)
+		adlock_get a 2 0 && note "$ADLOCK_VERDICT"
+		adlock_release
+		agent_of_me
+		note "$agent_pid"
+	E
+	run launch job
+	assert_success
+	assert_equal "$(head -n 1 "$T/notes")" "$(tail -n 1 "$T/notes")"
+	# ksh93 has no process for a subshell: no agent, and its lock is the script's.
+	if [ "$ADLOCK_TEST_SHELL" != ksh93 ]; then
+		assert_equal "$(grep -c acquired "$T/notes")" 3
+		assert_equal "$(grep -c '^[0-9]' "$T/notes")" 3
+	fi
+}
+
+@test "signals that cut a question short neither lose its answer nor repeat it" {
+	can_ask
+	with_agent job <<-'E'
+		hits=0
+		trap 'hits=$((hits + 1))' USR1
+		served || exit 9
+		IFS=' ' read -r me _ </proc/self/stat
+		(while kill -USR1 "$me"; do sleep 0.003; done) 2>/dev/null &
+		i=0
+		while [ "$hits" -lt 20 ] && [ "$i" -lt 20000 ]; do
+			i=$((i + 1))
+			adlock_get a "$((i % 7))" 0 || note "get $i: $?"
+			adlock_release || note "release $i: $?"
+		done
+		kill "$!" || :
+		note "$i"
+	E
+	local status=0
+	timeout 60 "${shell[@]}" "$T/job" 3>&- || status=$?
+	if crashed "$status"; then skip "$ADLOCK_TEST_SHELL crashed"; fi
+	assert_equal "$status" 0
+	assert_equal "$(wc -l <"$T/notes")" 1 # the last line, and no failure
+	run ls "$ADLOCK_DIR"
+	refute_output --partial lock.
+	status=$(($(cat "$T/notes") + 1))
+	assert_equal "$(cat "$ADLOCK_DIR"/program.dax.runlog* | grep -c 'event=acquire')" "$status"
+	assert_equal "$(cat "$ADLOCK_DIR"/program.dax.runlog* | grep -c 'event=release')" "$status"
+}
+
+@test "a trap that takes and releases in the middle of a question spoils nothing" {
+	can_ask
+	with_agent job <<-'E'
+		trap 'adlock_get trapped x 0 && adlock_release' USR1
+		served || exit 9
+		IFS=' ' read -r me _ </proc/self/stat
+		(while kill -USR1 "$me"; do sleep 0.03; done) 2>/dev/null &
+		i=0
+		while [ "$i" -lt 100 ]; do
+			i=$((i + 1))
+			adlock_get a "$((i % 7))" 0 || note "get $i: $?"
+			adlock_release || note "release $i: $?"
+		done
+		kill "$!" || :
+		note done
+	E
+	local status=0
+	timeout 60 "${shell[@]}" "$T/job" 3>&- || status=$?
+	if crashed "$status"; then skip "$ADLOCK_TEST_SHELL crashed"; fi
+	assert_equal "$status" 0
+	assert_notes <<<'done'
+	run ls "$ADLOCK_DIR"
+	refute_output --partial lock.
+}
+
+@test "a trap that closes or takes the descriptors of a question costs the agent, and nothing else" {
+	can_ask
+	for way in '>&-' '<>"$T/own"'; do
+		rm -f "$T/notes"
+		echo mine >"$T/own"
+		with_agent job <<-'E'
+			served
+			me=$$ way=$1 tries=0
+			trap 'eval "exec 8$way 9$way"' USR1
+			stop_agent
+			(
+				until [ -e "/proc/$me/fd/8" ] && [ -e "/proc/$me/fd/9" ]; do sleep 0.01; done
+				kill -USR1 "$me"
+				# Some shells do so only once they have read.
+				while [ "/proc/$me/fd/8" -ef "$_adlock_answers" ] && [ "$tries" -lt 50 ]; do
+					tries=$((tries + 1))
+					sleep 0.01
+				done
+				kill -CONT "$agent_pid"
+			) &
+			adlock_get a b 0
+			note "$? $ADLOCK_VERDICT"
+			wait
+			adlock_release
+			note "$?"
+		E
+		timeout 10 "${shell[@]}" "$T/job" "$way" 2>"$T/said" # a shell says that one is closed
+		assert_notes <<<$'0 acquired\n0'
+		assert_equal "$(cat "$T/own")" mine
+		[ "$(wc -l <"$T/said")" -le 2 ]
+		run ls "$ADLOCK_DIR"
+		refute_output --partial lock.
+	done
+}
+
+@test "a trap that repeats the release it has cut short is not told that the lock is lost" {
+	can_ask
+	with_agent job <<-'E'
+		served
+		adlock_get a b 0
+		me=$$ tries=0
+		# As where the agent has released it, and the answer is still to be read.
+		again() {
+			[ ! -e "/proc/$me/fd/8" ] || rm -f "$ADLOCK_DIR/lock.job.dax.a.b"
+			adlock_release
+			note "$? $ADLOCK_VERDICT"
+			: >"$T/trapped"
+		}
+		trap again USR1
+		stop_agent
+		(
+			until [ -e "/proc/$me/fd/8" ] && [ -e "/proc/$me/fd/9" ]; do sleep 0.01; done
+			kill -USR1 "$me"
+			# Some shells run the trap only once they have read.
+			until [ -e "$T/trapped" ] || [ "$tries" -ge 50 ]; do
+				tries=$((tries + 1))
+				sleep 0.01
+			done
+			kill -CONT "$agent_pid"
+		) &
+		adlock_release
+		wait
+	E
+	run launch job
+	assert_output ''
+	assert_notes <<<'0 acquired'
+}
+
+@test "ADLOCK_AGENT=0 forbids it, and nonsense is refused" {
+	counted
+	script job <<-'E'
+		ADLOCK_AGENT=$1
+		adlock_pass || note "$?"
+		adlock_agent || note "$?"
+		for i in 1 2 3; do
+			adlock_get a "$i" 0
+			adlock_release
+		done
+	E
+	run launch job 0
+	assert_success
+	run grep -c agent "$T/runs"
+	assert_output 0
+	run launch job maybe
+	assert_notes <<<$'64\n64'
+}
+
+@test "what only a helper run does is left to one: a hook, another runlog, a terminal's words" {
+	can_ask
+	counted
+	with_agent job <<-'E'
+		served || exit 9
+		ADLOCK_HOOK="echo told >>'$T/hook'" ADLOCK_HOOK_RUNS=1
+		adlock_get a 1 0
+		adlock_release
+		ADLOCK_HOOK='' ADLOCK_HOOK_RUNS=''
+		ADLOCK_LOGDIR=$ADLOCK_DIR/logs
+		mkdir "$ADLOCK_LOGDIR"
+		adlock_get a 2 0
+		ADLOCK_LOGDIR=''
+		adlock_release
+		note "$(cat "$T/runs")"
+	E
+	run launch job
+	assert_success
+	assert_notes <<<$'agent\ntake\nrelease\ntake'
+	test -s "$ADLOCK_DIR/logs/program.dax.runlog"
+	eventually 10 test -s "$T/hook"
+}
+
+@test "aliases of the script's own are not the library's" {
+	can_ask
+	with_agent job <<-'E'
+		[ -z "${BASH_VERSION-}" ] || shopt -s expand_aliases
+		alias read=false printf=false command=false exec=false set=false return=false
+		served || note none
+		adlock_get a 1 0 && note "$ADLOCK_VERDICT"
+		adlock_release && note "$_adlock_agent"
+	E
+	run timeout 20 "${shell[@]}" "$T/job"
+	assert_success
+	assert_notes <<<$'acquired\nserves'
+}

@@ -1,0 +1,365 @@
+# sh/shell: what a crontab names as its SHELL. Here it is read by the shell under test,
+# and the jobs are run by that shell too.
+load common
+
+# own prints the path of the shell under test, as a program without arguments.
+own() {
+	printf '#!/bin/sh\nexec %s "$@"\n' "$ADLOCK_TEST_SHELL" >"$T/own"
+	chmod 755 "$T/own"
+	echo "$T/own"
+}
+
+# guarded ARG... is what cron runs as $SHELL.
+guarded() {
+	SHELL=$root/sh/shell ADLOCK_SHELL=${ADLOCK_SHELL-$(own)} "${shell[@]}" "$root/sh/shell" "$@" 3>&-
+}
+
+# line COMMAND starts it as cron does, in the background.
+line() {
+	SHELL=$root/sh/shell ADLOCK_SHELL=$(own) setsid "${shell[@]}" "$root/sh/shell" -c "$1" >>"$T/out" 2>&1 </dev/null 3>&- &
+}
+
+locks() { find "$ADLOCK_DIR" -name 'lock.*' 2>/dev/null; }
+free() { [ -z "$(locks)" ]; }
+
+# alike COMMAND: it does, says and returns what it does without adlock.
+alike() {
+	local want=0 got=0
+	mkdir -p "$T/plain" "$T/guarded"
+	(cd "$T/plain" && SHELL=$(own) "$(own)" -c "$1" <<<'some input' >out 2>err 3>&-) || want=$?
+	(cd "$T/guarded" && guarded -c "$1" <<<'some input' >out 2>err) || got=$?
+	if [ "$got" != "$want" ] || ! diff -r "$T/plain" "$T/guarded"; then
+		fail "$1: status $got, want $want"
+	fi
+}
+
+# long N is a command of N bytes that prints the last of them.
+long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
+
+@test "a command does, says and returns what it does without the lock" {
+	local command
+	for command in 'echo "a  b" '\''c"d'\'' e\ f $((1+2)) `echo g`' 'printf "%s|" a b%c | tr a-z A-Z; echo done >&2' \
+		'cat; exit 3; echo not' 'read -r x; echo "$x"; exec sh -c "exit 4"' 'kill -TERM $$' 'exec 2>/dev/null; sh -c "kill -KILL \$\$"; echo $?' \
+		'echo a & wait' 'exec 2>&1; echo $0 $# "$@"' 'exit 75' '# nothing' 'echo a # b' $'cat <<E\na $HOME\nE\necho c' \
+		'  echo blanks  ' $'\techo tab\t' ': a b c' ':' ': name ;' ': name; echo d' ': name ; exit 5' ': $x ; echo e' 'false' \
+		'if' 'no-such-command-of-ours' 'cd / && pwd' 'x=1 y=2; set -u; echo $x$y' "$(long 592)" 'ulimit -n; umask' \
+		'ls -l /proc/self/fd | grep -c -- "->"' '-x' '--name=x' '!' 'echo "$SHELL"' 'sleep 0 &' 'trap "echo bye" EXIT; false' 'echo é ü'; do
+		alike "$command"
+	done
+	[ "${shell[0]}" = yash ] || alike $'printf %s \'\xff\xfe\' | od -c' # an argument that yash cannot decode is empty for it
+	assert free
+}
+
+@test "the words after a command are its arguments" {
+	run guarded -c 'echo "$0 $#: $2"' a 'b c' 'd  e'
+	assert_output 'a 2: d  e'
+	run ls "$ADLOCK_DIR"
+	assert_output --partial 'b_c_d'
+}
+
+# bats test_tags=once
+@test "a second start of a line that still runs is denied in silence, with 75" {
+	line "echo run >>$T/runs; until [ -e $T/go ]; do sleep 0.05; done"
+	eventually 20 test -e "$T/runs"
+	run guarded -c "echo run >>$T/runs; until [ -e $T/go ]; do sleep 0.05; done"
+	assert_failure 75
+	assert_output ''
+	ADLOCK_EXIT_DENIED=0 run guarded -c "echo run >>$T/runs; until [ -e $T/go ]; do sleep 0.05; done"
+	assert_success
+	run guarded -c "echo other >>$T/runs"
+	assert_success
+	: >"$T/go"
+	eventually 20 free
+	run cat "$T/runs"
+	assert_output $'run\nother'
+}
+
+# bats test_tags=once
+@test "blanks around a command do not make another lock of it" {
+	guarded -c ' true '
+	guarded -c 'true'
+	run ls "$ADLOCK_DIR"
+	assert_output $'last.adlock.dax.run.true\nprogram.dax.runlog'
+}
+
+# bats test_tags=once
+@test "two long commands that differ at the end are two locks, each told in full" {
+	guarded -c "$(long 592 1)"
+	guarded -c "$(long 592 2)"
+	run "$ADLOCK_BIN" status
+	assert_line --partial "adlock run $(long 592 1)"
+	assert_line --partial "adlock run $(long 592 2)"
+}
+
+# bats test_tags=once
+@test "a name at the beginning is the lock's, and adlock run has the same" {
+	line ": nightly ADLOCK_WAIT=1s ; : >$T/in; until [ -e $T/go ]; do sleep 0.05; done"
+	eventually 20 test -e "$T/in"
+	run "$ADLOCK_BIN" run --name nightly -- echo ran
+	assert_failure 75
+	run guarded -c ': nightly ; echo ran'
+	assert_failure 75
+	run guarded -c 'nightly=1; echo ran'
+	assert_output ran
+	run "$ADLOCK_BIN" status 'adlock run nightly'
+	assert_output --partial running
+	: >"$T/go"
+	eventually 20 free
+}
+
+# bats test_tags=once
+@test "ADLOCK_NAME in the crontab is the lock of all lines that give none" {
+	ADLOCK_NAME=all guarded -c 'true'
+	ADLOCK_NAME=all guarded -c ': one ; true'
+	run ls "$ADLOCK_DIR"
+	assert_line last.adlock.dax.run.all
+	assert_line last.adlock.dax.run.one
+	refute_line last.adlock.dax.run.true
+}
+
+# bats test_tags=once
+@test "a line that hangs is ended by the next start, at the limit that it says" {
+	line ": n ADLOCK_EXPIRE_AFTER=1s ; : >$T/in; exec sleep 1000"
+	local job=$!
+	eventually 20 test -e "$T/in"
+	sleep 1
+	run guarded -c ': n ADLOCK_EXPIRE_AFTER=1s ; echo next'
+	assert_success
+	assert_line next
+	assert_line --regexp '^adlock: run n: ended process [0-9]+ by force: it had run for [0-9]+s, ExpireAfter is 1s$'
+	eventually 20 gone "$job"
+	run cat "$T/out"
+	assert_output --regexp '^adlock: run n: ended by force by process'
+}
+
+# bats test_tags=once
+@test "a limit of the line prevails over the crontab's, an empty one takes that back" {
+	export ADLOCK_DRY_RUN=1 ADLOCK_IF_ELAPSED=5m
+	run guarded -c 'true'
+	assert_line --partial 'IfElapsed is 5m'
+	run guarded -c ': n ADLOCK_IF_ELAPSED=7m ; true'
+	assert_line --partial 'IfElapsed is 7m'
+	run guarded -c ': n ADLOCK_IF_ELAPSED= ; true'
+	assert_line --partial 'IfElapsed is 0s'
+	run guarded -c ': ADLOCK_IF_ELAPSED=7m ; true'
+	assert_line --partial 'IfElapsed is 7m'
+	assert_line --regexp 'lock.adlock.dax.run.true$'
+}
+
+# bats test_tags=once
+@test "nothing is ended that nobody set a limit to, until five runs have succeeded" {
+	local n
+	dry() { ADLOCK_DRY_RUN=1 run guarded -c "${1-true}"; }
+	dry
+	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: never'
+	for n in 1 2 3 4; do guarded -c true; done
+	dry
+	assert_line 'ExpireAfter never: 4 successful runs, fewer than 5: never'
+	run "$ADLOCK_BIN" tune --explain
+	assert_line --regexp 'adlock run true +4 .* never$'
+	assert_line '  ExpireAfter: 4 successful runs, fewer than 5: never'
+	run "$ADLOCK_BIN" status
+	assert_line --regexp 'adlock run true .* 0s / never +1m / never$'
+	guarded -c true
+	dry
+	assert_line --regexp '^ExpireAfter 15m: 5 successful runs: typically 1s'
+	run "$ADLOCK_BIN" run --name true --expire-after auto --dry-run -- true
+	assert_line --regexp '^ExpireAfter 1m: 5 successful runs'
+	dry ': true ADLOCK_EXPIRE_AFTER=never ; true'
+	refute_output --partial successful
+	ADLOCK_EXPIRE_AFTER=90m dry
+	refute_output --partial successful
+	ADLOCK_REPLACE=1 dry
+	assert_success
+	refute_output --partial successful
+	dry ': new ADLOCK_EXPIRE_AFTER=auto ; true'
+	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: never'
+	run "$ADLOCK_BIN" run --name new --expire-after auto --dry-run -- true # who says it for one lock means adlock's default
+	assert_line 'ExpireAfter 2h: 0 successful runs, fewer than 5: the default 2h'
+}
+
+# bats test_tags=once
+@test "a failed line teaches nothing, and is told in status" {
+	local n
+	for n in 1 2 3 4 5 6; do guarded -c 'exit 9' || [ $? = 9 ]; done
+	ADLOCK_DRY_RUN=1 run guarded -c 'exit 9'
+	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: never'
+	run "$ADLOCK_BIN" status
+	assert_line --partial 'status 9'
+}
+
+@test "the job sees its own shell, and of adlock's variables what says where locks are" {
+	export ADLOCK_EXPIRE_AFTER=1h ADLOCK_WAIT=1s ADLOCK_VERBOSE=0 helper=kept set=kept
+	run guarded -c 'env | grep "^ADLOCK_\|^SHELL=\|^helper=\|^set=\|^_adlock" | sort; exec "$SHELL" -c "echo inner"'
+	assert_output "ADLOCK_BIN=$ADLOCK_BIN
+ADLOCK_DIR=$ADLOCK_DIR
+ADLOCK_HOST=dax
+ADLOCK_SH=$ADLOCK_SH
+ADLOCK_TEST_SETTINGS=$ADLOCK_TEST_SETTINGS
+ADLOCK_TEST_SHELL=$ADLOCK_TEST_SHELL
+ADLOCK_VERBOSE=0
+SHELL=$T/own
+helper=kept
+set=kept
+inner"
+}
+
+@test "a command that locks by itself goes to the shell as it is" {
+	local command
+	for command in "flock -n $T/f echo ran" "  exec flock -n $T/f echo ran" "A=b /usr/bin/flock -n $T/f echo ran"; do
+		run guarded -c "$command"
+		assert_output ran
+	done
+	refute [ -e "$ADLOCK_DIR" ]
+	ADLOCK_NAME=mine run guarded -c '"$ADLOCK_BIN" run -- true; echo ran' # it does not begin with adlock
+	assert_output ran
+	ln -s "$ADLOCK_BIN" "$T/adlock"
+	ADLOCK_NAME=inner run guarded -c "$T/adlock run -- env"
+	assert_line "SHELL=$T/own"
+	refute_output --partial ADLOCK_SHELL
+	assert [ -e "$ADLOCK_DIR/last.adlock.dax.run.inner" ]
+}
+
+@test "whatever is no line of a crontab goes to the shell as it is" {
+	echo 'echo "script $# $1"' >"$T/script"
+	run guarded "$T/script" 'a b'
+	assert_output 'script 1 a b'
+	run guarded -ec 'false; echo not'
+	assert_failure
+	refute_output --partial not
+	run guarded -e -c 'echo "$1"' x y
+	assert_output y
+	run guarded <<<'echo stdin'
+	assert_output stdin
+	run guarded -c
+	assert_failure
+	run guarded -c ''
+	assert_success
+	run guarded -c ' '
+	assert_success
+	refute [ -e "$ADLOCK_DIR" ]
+}
+
+# bats test_tags=once
+@test "the help tells of the shell, and not of the one that it stands for" {
+	local option
+	for option in --help -h; do
+		run guarded "$option" </dev/null
+		assert_success
+		assert_line 'usage: adlock shell -c COMMAND [ARG...]'
+		assert_line --regexp '^  ADLOCK_SHELL .*\(default /bin/sh\)$'
+	done
+	run guarded -c 'echo "$1"' x --help
+	assert_output --help
+}
+
+@test "without its helper nothing runs" {
+	local bin
+	for bin in "$T/none" "$T" "$T/notes" none; do
+		ADLOCK_BIN=$bin run guarded -c "echo ran >$T/ran"
+		assert_failure 69
+		assert_output "adlock: $bin: helper not found: nothing is locked, and the job is not run"
+		ADLOCK_BIN=$bin run guarded -c "flock $T/f echo ran >$T/ran"
+		assert_failure 69
+	done
+	refute [ -e "$T/ran" ]
+}
+
+# bats test_tags=once
+@test "a setting that is not known, or not understood, keeps the line from running" {
+	run guarded -c ": n ADLOCK_EXPIRE_AFTR=90m ; : >$T/ran"
+	assert_failure 64
+	assert_output 'adlock: ADLOCK_EXPIRE_AFTR: unknown setting: did you mean ADLOCK_EXPIRE_AFTER? (adlock run --help lists them)'
+	run guarded -c ": n ADLOCK_EXPIRE_AFTER='90m' ; : >$T/ran"
+	assert_failure 64
+	assert_output --partial "adlock: ADLOCK_EXPIRE_AFTER='90m': is not understood"
+	run guarded -c ": n ADLOCK_EXPIRE_AFTER=soon ; : >$T/ran"
+	assert_failure 64
+	assert_output --partial 'adlock: ADLOCK_EXPIRE_AFTER: bad duration "soon"'
+	ADLOCK_WAIT=soon run guarded -c ": >$T/ran"
+	assert_failure 64
+	refute [ -e "$T/ran" ]
+}
+
+# bats test_tags=once
+@test "a line can set whatever the help of adlock run tells of" {
+	local name
+	for name in $("$ADLOCK_BIN" run --help | grep -o 'ADLOCK_[A-Z_]*'); do
+		run guarded -c ": n $name= ; echo ran"
+		assert_output ran
+	done
+	run guarded -c ": n ADLOCK_DIR=$T/elsewhere ; ls $T/elsewhere"
+	assert_line lock.adlock.dax.run.n
+}
+
+# bats test_tags=once
+@test "ADLOCK_SHELL is an absolute path, and not adlock's own shell" {
+	local path
+	ln -s "$root/sh/shell" "$T/link"
+	ln -s "$ADLOCK_BIN" "$T/adlock"
+	for path in "$root/sh/shell" "$T/link" "$ADLOCK_BIN" "$T/adlock"; do
+		for command in "echo ran" "flock $T/f echo ran"; do
+			ADLOCK_SHELL=$path run timeout 20 "$root/sh/shell" -c "$command"
+			assert_failure 64
+			assert_output --partial "adlock: ADLOCK_SHELL: \"$path\" is adlock's"
+		done
+	done
+	ADLOCK_SHELL=bash run guarded -c 'echo ran'
+	assert_failure 64
+	assert_output 'adlock: ADLOCK_SHELL: "bash" is no absolute path'
+	ADLOCK_SHELL=$T/none run guarded -c 'echo ran'
+	assert_failure 127
+	assert_output "adlock: $T/none: no such file or directory"
+	ADLOCK_SHELL=$T/notes run guarded -c 'echo ran'
+	assert_failure 126
+	run guarded -c ": n ADLOCK_SHELL=/bin/bash ; echo \"\$BASH \$SHELL\${ADLOCK_SHELL-}\""
+	assert_output '/bin/bash /bin/bash'
+	ADLOCK_SHELL='' run guarded -c 'echo "$0 $SHELL"'
+	assert_output '/bin/sh /bin/sh'
+}
+
+# bats test_tags=once
+@test "what a line leaves behind, daemon or not, is not ended by the next start" {
+	local command="sleep 1000 </dev/null >/dev/null 2>&1 & setsid -f sleep 1000 </dev/null >/dev/null 2>&1; echo run"
+	local n
+	for n in 1 2 3 4 5 6 7; do # by the last ones a limit is learned
+		run guarded -c "$command"
+		assert_output run
+	done
+	ADLOCK_REPLACE=1 run guarded -c "$command"
+	assert_output run
+	assert [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]
+}
+
+# bats test_tags=once
+@test "a daemon of @reboot lives on with a limit that was learned, and is dead to the next boot" {
+	local n job
+	for n in 1 2 3 4 5; do guarded -c ': d ; true'; done
+	line ": d ; : >$T/up; exec sleep 1000"
+	job=$!
+	eventually 20 test -e "$T/up"
+	lock=$(locks)
+	run grep '^expire_after=' "$lock"
+	assert_output expire_after=15m
+	sed 's/^boottime=.*/boottime=0/' "$lock" >"$T/old" # by then it has run for longer
+	run sh -c "cat '$T/old' >'$lock'; '$ADLOCK_BIN' status"
+	assert_output --partial 'overdue'
+	refute gone "$job"
+	sed "s/^boot=.*/boot=another/" "$T/old" >"$lock"
+	run guarded -c ': d ; echo booted'
+	assert_output booted
+	refute gone "$job"
+}
+
+# bats test_tags=once
+@test "where no lock directory can be had the line does not run, and says so as adlock run does" {
+	unset ADLOCK_DIR
+	unprivileged
+	export HOME=''
+	run setpriv --reuid=65534 --regid=65534 --clear-groups "$ADLOCK_BIN" run -- true
+	local said=$output
+	ADLOCK_SHELL='' run setpriv --reuid=65534 --regid=65534 --clear-groups "$ADLOCK_BIN" shell -c true
+	assert_failure 69
+	assert_output "$said"
+	assert_output --partial 'HOME is no absolute path'
+}

@@ -1,0 +1,95 @@
+#!/usr/bin/env bats
+# A switch means the same to a script and to `adlock run`, whatever the word.
+
+load common
+
+switches='WAIT_ELAPSED FROM_START SHARED VERBOSE RETRY_FAILED'
+
+# option SWITCH prints the helper's option for it.
+option() {
+	local name=${1//_/-}
+	echo "--${name,,}"
+}
+
+# spy puts a program in the helper's place that notes the options it is given.
+spy() {
+	printf '#!/bin/sh\nprintf " %%s " "$*" >>"%s"\nexec "%s" "$@"\n' "$T/given" "$ADLOCK_BIN" >"$T/spy"
+	chmod 755 "$T/spy"
+	export ADLOCK_BIN=$T/spy
+}
+
+@test "1, yes and true are on; 0, no, false and empty are off" {
+	local switch word
+	export ADLOCK_WAIT=1s # ADLOCK_WAIT_ELAPSED wants it
+	spy
+	script job <<-'E'
+		adlock_get a b 0
+		adlock_release 1
+	E
+	for switch in $switches; do
+		for word in 1 yes true 0 no false ''; do
+			: >"$T/given"
+			run env "ADLOCK_$switch=$word" "${shell[@]}" "$T/job"
+			assert_success
+			assert_output ''
+			run grep -c -e " $(option "$switch") " "$T/given"
+			case $word in
+			1 | yes | true) assert_output 1 ;;
+			*) assert_output 0 ;;
+			esac
+		done
+	done
+}
+
+@test "anything else is a usage error that names the variable, and takes nothing" {
+	local switch word
+	script job <<-'E'
+		eval "ADLOCK_$1=\$2" # not exported: the helper does not see it
+		adlock_get a b || exit
+		note taken
+	E
+	for switch in $switches; do
+		for word in maybe 2 on YES ' '; do
+			run launch job "$switch" "$word"
+			assert_failure 64
+			assert_output "adlock: ADLOCK_$switch: \"$word\": want 1 or 0"
+		done
+	done
+	refute held a b
+	assert_notes </dev/null
+}
+
+@test "a release with a switch that is neither changes nothing" {
+	script job <<-'E'
+		adlock_get a b
+		ADLOCK_RETRY_FAILED=maybe
+		adlock_release 1 || note "status $?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
+		ADLOCK_RETRY_FAILED=no
+		adlock_release 1
+		[ ! -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
+	E
+	run launch job
+	assert_success
+	assert_output 'adlock: ADLOCK_RETRY_FAILED: "maybe": want 1 or 0'
+	assert_notes <<<'status 64'
+}
+
+@test "scripts and adlock run agree on every word" {
+	local switch word ours
+	export ADLOCK_WAIT=1s # ADLOCK_WAIT_ELAPSED wants it
+	script job <<-'E'
+		eval "ADLOCK_$1=\$2"
+		adlock_get a b 0 || exit
+		adlock_release
+	E
+	for switch in $switches; do
+		for word in 1 yes true 0 no false '' maybe 2 on off y n TRUE Yes 00 01 ' 1' '1 '; do
+			run launch job "$switch" "$word"
+			ours="$status $output"
+			run env "ADLOCK_$switch=$word" "$ADLOCK_BIN" run --dry-run --name other true
+			[ "$status" -eq 64 ] || output=''
+			assert_equal "$ours" "$status $output"
+		done
+	done
+}
