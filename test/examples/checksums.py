@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Write the checksums of a directory's files into its SHA256SUMS.
+
+At most one at a time, whoever starts it, and at most every ten minutes; one that hangs is
+ended after an hour by the next. With ADLOCK_STORE=etcd://... (and one ADLOCK_HOST) that
+holds for many machines. checksums.pl has the same lock.
+"""
+
+import hashlib
+import os
+import select
+import subprocess
+import sys
+
+
+class Denied(Exception):
+    """Somebody else has the lock, or it is too soon."""
+
+
+class Lost(Exception):
+    """The lock was lost meanwhile: somebody else may have done the same work."""
+
+
+class Lock:
+    """A lock of adlock's, for `with`. This process owns it: its death frees it."""
+
+    def __init__(self, name, *options):
+        self.command = ["adlock", "hold", "--owner", str(os.getpid()), *options, name]
+
+    def __enter__(self):
+        self.hold = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True
+        )
+        verdict, _, more = self.hold.stdout.readline().strip().partition(" ")
+        if verdict == "acquired":
+            self.fence = more.partition(" ")[2]  # "" in a lock directory
+            return self
+        self.hold.communicate()
+        if verdict in ("busy", "too-soon", "full"):
+            raise Denied(verdict + ": " + more)
+        sys.exit(self.hold.returncode)  # what is wrong stands on standard error
+
+    def __exit__(self, kind, value, trace):
+        said, _ = self.hold.communicate("release 0\n" if kind is None else "release 1\n")
+        if said != "released\n" and kind is None:
+            raise Lost(said.strip() or "hold is gone")
+
+    def lost(self):
+        """hold says nothing while the lock is held: so there is something to read only
+        when it is lost, or will be."""
+        return bool(select.select([self.hold.stdout], [], [], 0)[0])
+
+
+def checksums(directory, lock):
+    for name in sorted(os.listdir(directory)):
+        if lock.lost():
+            raise Lost("while at work")
+        if name != "SHA256SUMS":
+            with open(os.path.join(directory, name), "rb") as file:
+                yield hashlib.sha256(file.read()).hexdigest() + "  " + name + "\n"
+
+
+def main():
+    directory = os.path.realpath(sys.argv[1])
+    try:
+        with Lock("checksums " + directory, "--if-elapsed", "10m", "--expire-after", "1h", "--retry-failed") as lock:
+            lines = "".join(checksums(directory, lock))
+            with open(os.path.join(directory, "SHA256SUMS"), "w") as sums:
+                sums.write(lines)
+    except Denied as why:
+        print(why)
+    except Lost as why:
+        sys.exit("lost: " + str(why))
+
+
+main()
