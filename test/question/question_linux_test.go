@@ -1,0 +1,219 @@
+// Package question proves that every question about an atom is one question: the
+// dry run, `adlock run`, a script that sources the library and `adlock status` are
+// asked in the same situation, and have to give the same answer, verdict or error, for the same
+// reason, with the same figures. The situations are real: programs, processes,
+// lock directories, and servers for those that a store can have. Only time is
+// not waited for: records are made to say what they would say later.
+package question
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+func TestMain(m *testing.M) { helper.Main(m) }
+
+// programs returns the helper program, with all that it hands over to beside it.
+func programs(t testing.TB) string {
+	t.Helper()
+	if err := buildLocksmith(helper.Binary(t)); err != nil {
+		t.Fatal(err)
+	}
+	return helper.Binary(t)
+}
+
+var locksmith struct {
+	once sync.Once
+	err  error
+}
+
+func buildLocksmith(beside string) error {
+	locksmith.once.Do(func() { locksmith.err = helper.Build(filepath.Join(filepath.Dir(beside), "adlock-locksmith")) })
+	return locksmith.err
+}
+
+// where a situation can be.
+type where int
+
+const (
+	inDirectory where = 1 << iota
+	inNamedDirectory
+	onEtcd
+	onFTP
+
+	inStores   = onEtcd | onFTP
+	everywhere = inDirectory | inStores
+)
+
+// situation is a row of the table.
+type situation struct {
+	claim string
+	where where
+	setUp func(w *world) // what there is before anybody asks; nil: nothing
+	ask   string         // the newcomer's options; --now=D is D from now
+	want  reason         // what everybody is told
+
+	status reason // what status says, where it cannot know the newcomer's terms; "none": it has no such atom
+	script reason // what a script is told, where it is another newcomer than `adlock run`
+}
+
+func TestEveryQuestionHasOneAnswer(t *testing.T) {
+	for at, open := range map[where]func(testing.TB) func(testing.TB) place{
+		inDirectory: func(testing.TB) func(testing.TB) place {
+			return func(t testing.TB) place { return directory{helper.Dir(t), "ADLOCK_DIR"} }
+		},
+		inNamedDirectory: func(testing.TB) func(testing.TB) place {
+			return func(t testing.TB) place { return directory{helper.Dir(t), "ADLOCK_STORE"} }
+		},
+		onEtcd: newEtcd,
+		onFTP:  newFTP,
+	} {
+		t.Run(names[at], func(t *testing.T) {
+			t.Parallel()
+			newPlace := open(t)
+			for _, s := range situations {
+				if s.where&at != 0 {
+					t.Run(s.claim, func(t *testing.T) { t.Parallel(); s.prove(t, newPlace) })
+				}
+			}
+			for _, s := range refusals {
+				if s.where&at != 0 {
+					t.Run(s.claim, func(t *testing.T) { t.Parallel(); s.prove(t, newPlace) })
+				}
+			}
+		})
+	}
+}
+
+var names = map[where]string{
+	inDirectory: "in a directory", inNamedDirectory: "in a directory that ADLOCK_STORE names", onEtcd: "on etcd", onFTP: "on FTP",
+}
+
+// prove asks everybody. Who takes the atom changes the situation, so the script
+// has one of its own.
+func (s *situation) prove(t *testing.T, newPlace func(testing.TB) place) {
+	w := s.world(t, newPlace(t))
+	asked := time.Now()
+	dry := s.dryRun(w)
+	s.statusAgrees(w)
+	s.runAgrees(w, dry, asked)
+	s.scriptAgrees(s.world(t, newPlace(t)))
+}
+
+func (s *situation) world(t *testing.T, p place) *world {
+	w := newWorld(t, p, strings.Fields(s.ask))
+	if s.setUp != nil {
+		s.setUp(w)
+	}
+	return w
+}
+
+func (s *situation) dryRun(w *world) reason {
+	r := w.run("--dry-run")
+	text, _, _ := strings.Cut(r.Out, "\n")
+	got := reason(text)
+	status := 0
+	if !s.want.granted() {
+		status = 75
+	}
+	if r.Status != status || r.Err != "" || !got.alike(s.want, w.elapsed()) {
+		w.Errorf("dry run: status %d, %q, errors %q\nwant %q", r.Status, got, r.Err, s.want)
+	}
+	return got
+}
+
+// runAgrees compares what `adlock run` does, and says when denied, with the dry run.
+func (s *situation) runAgrees(w *world, dry reason, asked time.Time) {
+	before := len(w.record())
+	r := w.run("--verbose")
+	if r.Status != s.want.status() || (r.Out == "ran\n") != s.want.granted() {
+		w.Errorf("run: status %d, output %q, errors %q\nwant what %q says", r.Status, r.Out, r.Err, s.want)
+	}
+	if !s.want.granted() {
+		if told := denial(r.Err); !agrees(told, dry, time.Since(asked)+time.Second) {
+			w.Errorf("run says %q, the dry run %q", told, dry)
+		}
+		return
+	}
+	record := w.record()[before:]
+	for words, event := range events {
+		if strings.Contains(record, event) != strings.Contains(string(dry), words) {
+			w.Errorf("the dry run says %q, and the record has\n%s", dry, record)
+		}
+	}
+}
+
+// denial is the reason that a newcomer was told on standard error.
+func denial(text string) reason {
+	return reason(strings.TrimSuffix(regexp.MustCompile(`^adlock: .*?: (too soon|busy|full|stuck): `).ReplaceAllString(text, "$1: "), "\n"))
+}
+
+// agrees compares a denial with what the dry run has said. A newcomer that meets
+// one that is stuck says why, and what may be done; the dry run says since when, and why.
+func agrees(told, dry reason, slack time.Duration) bool {
+	why, stuck := strings.CutPrefix(string(told), "stuck: ")
+	if !stuck {
+		return told.alike(dry, slack)
+	}
+	why, _, _ = strings.Cut(why, "; ")
+	return dry.verdict() == "stuck" && strings.HasSuffix(dry.words(), ", and "+reason(why).words())
+}
+
+func (s *situation) scriptAgrees(w *world) {
+	want := s.want
+	if s.script != "" {
+		want = s.script
+	}
+	r := w.script()
+	said := strings.Fields(r.Out)
+	if len(said) != 2 || statuses[said[1]] != want.status() || said[1] != want.verdict() || said[0] != itoa(want.status()) {
+		w.Errorf("script: %q, errors %q\nwant what %q says", r.Out, r.Err, want)
+	}
+	if told := denial(r.Err); !want.granted() && !agrees(told, want, w.elapsed()) {
+		w.Errorf("script: %q\nwant %q", told, want)
+	}
+}
+
+// statusAgrees compares what status says of a newcomer on the terms it knows.
+func (s *situation) statusAgrees(w *world) {
+	if !w.place.status() {
+		return
+	}
+	want := s.want
+	if s.status != "" {
+		want = s.status
+	}
+	r := w.ask(nil, w.bin, "status", "--json", "--atom="+helper.AtomName)
+	var rows []struct {
+		Takeable bool
+		Why      reason
+	}
+	if err := json.Unmarshal([]byte(r.Out), &rows); err != nil || r.Status != 0 || r.Err != "" {
+		w.Fatalf("status: %+v (%v)", r, err)
+	}
+	if want == "none" {
+		if len(rows) != 0 {
+			w.Errorf("status: %+v, want no atom", rows)
+		}
+		return
+	}
+	if len(rows) != 1 || rows[0].Takeable != want.granted() || !rows[0].Why.alike(want, w.elapsed()) {
+		w.Errorf("status: %+v\nwant %q", rows, want)
+	}
+}
+
+// write puts text into a lock that no owner of ours has made.
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
