@@ -1,0 +1,277 @@
+// Package calls counts the system calls that a lock costs.
+package calls
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// guarded are the system calls that are counted: of those that the Go runtime makes too, as
+// it likes (mmap, futex, clone, rt_sigaction, nanosleep, epoll_pwait, getpid), nothing can be
+// said, nor of how often the supervisor is woken (wait4).
+const guarded = "execve,openat,read,write,pread64,pwrite64,close,fstat,newfstatat,lstat,stat,readlinkat,getdents64," +
+	"flock,link,linkat,unlink,unlinkat,rename,renameat,renameat2,mkdirat,fchmod,fchmodat,ftruncate,utimensat,fsync,fdatasync,sync,syncfs,fstatfs," +
+	"lgetxattr,pidfd_send_signal,kill,setpgid,setsid,prctl,pipe2,socket,connect,inotify_init1,inotify_add_watch,memfd_create"
+
+// What one lock costs in system calls, by who makes them. They are exact: a call more, or
+// one less, is to be noticed. Whoever adds a call for a good reason writes down what this
+// test says that there is, and tells the reason in the commit. Another verb is a line of the
+// script below, and one here. Of a pass it is a get and a release together, of the agent and
+// of the script.
+var counted = map[string]string{
+	"take":    "close 9, fchmod 1, flock 2, fstat 5, linkat 1, newfstatat 7, openat 7, pread64 1, read 3, readlinkat 1, write 2",
+	"release": "close 8, flock 3, fstat 8, newfstatat 7, openat 6, pread64 3, read 1, unlinkat 1, utimensat 1, write 1",
+	"run":     "close 19, fchmod 1, flock 9, fstat 17, kill 1, linkat 1, newfstatat 19, openat 17, pipe2 1, prctl 1, pread64 8, read 5, readlinkat 1, setpgid 1, unlinkat 1, utimensat 2, write 5",
+	"agent":   "close 11, fchmod 1, flock 5, fstat 13, linkat 1, newfstatat 12, openat 11, pread64 4, read 4, unlinkat 1, utimensat 1, write 5",
+	"script":  "close 28, newfstatat 12, openat 8, write 2",
+}
+
+func TestALockMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
+	got := map[string]calls{}
+	dir, all := traced(t, `for i in 1 2; do
+	adlock_get get a 0 || exit
+	adlock_release || exit
+	"$ADLOCK_BIN" run --name job /bin/true || exit
+done`)
+	for _, p := range all {
+		if len(p.args) > 1 && filepath.Base(p.args[0]) == "adlock" {
+			got[p.args[1]] = p.calls // of the second time, when all files are there
+		}
+	}
+	for _, verb := range []string{"take", "release", "run"} {
+		compare(t, verb, got[verb].without(calls{"newfstatat": way(dir)}))
+	}
+}
+
+func TestAQuestionOfAPassMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
+	asked := func(rounds string) (dir string, agent, script calls) {
+		dir, all := traced(t, "adlock_agent\nfor i in "+rounds+"; do adlock_get get a 0 && adlock_release || exit; done")
+		for _, p := range all {
+			switch p.args[0] {
+			case "adlock: agent":
+				agent = p.calls
+			case "dash":
+				script = p.calls
+			}
+		}
+		return dir, agent, script
+	}
+	_, fewerOfAgent, fewerOfScript := asked("1 2 3")
+	dir, agent, script := asked("1 2 3 4")
+	compare(t, "agent", agent.without(fewerOfAgent).without(calls{"newfstatat": 2 * way(dir)}))
+	delete(script, "read") // dash reads byte by byte, and an answer names the lock directory
+	compare(t, "script", script.without(fewerOfScript))
+}
+
+func compare(t *testing.T, who string, got calls) {
+	t.Helper()
+	if got.String() != counted[who] {
+		t.Errorf("%s makes\n\t%s\nand not\n\t%s", who, cmp.Or(got.String(), "nothing"), counted[who])
+	}
+}
+
+// way is how many directories stand above the lock directory, each of which is looked at.
+func way(dir string) int { return strings.Count(dir, "/") + 1 }
+
+func TestMain(m *testing.M) { helper.Main(m) }
+
+// nameless returns a directory on a file system that has files without a name, so that a
+// lock is made in one way on every machine, without a link on its path.
+func nameless(t *testing.T) string {
+	t.Helper()
+	for _, parent := range []string{"/dev/shm", os.TempDir()} {
+		fd, err := unix.Open(parent, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			continue
+		}
+		unix.Close(fd)
+		dir, err := os.MkdirTemp(parent, "adlock-calls-")
+		if err == nil {
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			dir, err = filepath.EvalSymlinks(dir)
+		}
+		if err = errors.Join(err, os.Mkdir(filepath.Join(dir, "locks"), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	need.Skip(t, "no file system with files without a name (O_TMPFILE)")
+	return ""
+}
+
+// calls are system calls by name, and how many.
+type calls map[string]int
+
+func (c calls) String() string {
+	var told []string
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if c[name] != 0 {
+			told = append(told, fmt.Sprint(name, " ", c[name]))
+		}
+	}
+	return strings.Join(told, ", ")
+}
+
+func (c calls) without(others calls) calls {
+	rest := maps.Clone(c)
+	for name, n := range others {
+		if _, counts := rest[name]; counts {
+			rest[name] -= n
+		}
+	}
+	return rest
+}
+
+// process is one that strace saw: what it was last started as, and the calls that it made
+// since, in all its threads.
+type process struct {
+	args  []string
+	calls calls
+}
+
+// traced runs a script that has sourced the library, in a session of its own, and returns the
+// directory above its lock directory and the processes that it came to, in the order of their
+// starts.
+func traced(t *testing.T, text string) (dir string, all []*process) {
+	t.Helper()
+	need.Tools(t, "strace", "dash", "true")
+	dir = nameless(t)
+	script, log := filepath.Join(dir, "script"), filepath.Join(dir, "log")
+	if err := os.WriteFile(script, []byte(". \"$LIBRARY\" || exit 69\n"+text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := helper.Command{
+		Args: []string{"strace", "-f", "--seccomp-bpf", "-qq", "-y", "-s", "4096", "-e", "trace=clone,clone3,vfork,fork," + guarded, "-o", log, "dash", script},
+		Env: []string{
+			"LIBRARY=" + helper.Root() + "/sh/adlock.sh", "GOMAXPROCS=1",
+			"ADLOCK_DIR=" + dir + "/locks", "ADLOCK_BIN=" + helper.Binary(t), "ADLOCK_HOST=h", "ADLOCK_PROGRAM=p",
+		},
+		Limit: 4 * helper.Patience,
+	}.Run(t)
+	if r.Status != 0 {
+		t.Fatalf("%d: %s", r.Status, r.Err)
+	}
+	found, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, parsed(string(found))
+}
+
+var (
+	begun   = regexp.MustCompile(`^(\d+) +(\w+)\((.*)$`)
+	resumed = regexp.MustCompile(`^(\d+) +<\.\.\. (\w+) resumed>(.*)$`)
+	child   = regexp.MustCompile(`= (\d+)(<.*>)?$`)
+	quoted  = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
+
+	// elsewhere is what differs from one machine to the next: what the runtime reads at its
+	// start, whether there is a machine id and a limit on threads, what a
+	// pidfd is, whether memory can be named, and what the runtime's own signal has cut short.
+	elsewhere = regexp.MustCompile(`/sys/|/proc/self/(cgroup|mountinfo)|/machine-id|/proc/loadavg|<[^<>]*pidfd|<pid:|PR_SET_VMA|= \? ERESTART`)
+)
+
+// reader reads what strace wrote.
+type reader struct {
+	all     []*process
+	running map[string]*process // by the number of a thread
+	pending map[string]string   // the beginning of a call that is not over
+	early   map[string][]string // what a thread called before it was told whose it is
+}
+
+func parsed(log string) []*process {
+	r := reader{running: map[string]*process{}, pending: map[string]string{}, early: map[string][]string{}}
+	for line := range strings.Lines(log) {
+		r.line(strings.TrimSpace(line))
+	}
+	return r.all
+}
+
+func (r *reader) line(line string) {
+	if m := begun.FindStringSubmatch(line); m != nil {
+		if cut, unfinished := strings.CutSuffix(m[3], " <unfinished ...>"); unfinished {
+			r.pending[m[1]] = cut
+		} else {
+			r.call(m[1], m[2], m[3])
+		}
+	} else if m := resumed.FindStringSubmatch(line); m != nil {
+		r.call(m[1], m[2], r.pending[m[1]]+m[3])
+	}
+}
+
+// call is one call of a thread that is over.
+func (r *reader) call(thread, name, rest string) {
+	p := r.running[thread]
+	switch {
+	case name == "execve":
+		r.start(thread, rest)
+	case strings.HasPrefix(name, "clone"), strings.HasSuffix(name, "fork"):
+		if m := child.FindStringSubmatch(rest); m != nil && p != nil && strings.Contains(rest, "CLONE_THREAD") {
+			r.running[m[1]] = p
+			for _, name := range r.early[m[1]] {
+				p.calls[name]++
+			}
+		}
+	case elsewhere.MatchString(rest):
+	case p == nil:
+		r.early[thread] = append(r.early[thread], name)
+	default:
+		p.calls[name]++
+	}
+}
+
+// start has a process begin, where there is such a program.
+func (r *reader) start(thread, rest string) {
+	if !strings.HasSuffix(rest, "= 0") {
+		return
+	}
+	p := &process{calls: calls{}}
+	_, list, _ := strings.Cut(rest, "[")
+	list, _, _ = strings.Cut(list, "]")
+	for _, arg := range quoted.FindAllStringSubmatch(list, -1) {
+		p.args = append(p.args, arg[1])
+	}
+	r.running[thread], r.all = p, append(r.all, p)
+}
+
+func TestTheCallsOfAllThreadsCountAndThoseOfChildrenAreTheirOwn(t *testing.T) {
+	all := parsed(`10 execve("/bin/sh", ["sh", "s"], 0x1 /* 2 vars */) = 0
+10 openat(AT_FDCWD</>, "s", O_RDONLY) = 3</s>
+10 vfork( <unfinished ...>
+11 execve("/no/adlock", ["adlock"], 0x1 /* 2 vars */) = -1 ENOENT (No such file or directory)
+11 execve("/bin/adlock", ["adlock", "run", "a \"b\""], 0x1 /* 2 vars */ <unfinished ...>
+10 <... vfork resumed>) = 11
+11 <... execve resumed>) = 0
+11 openat(AT_FDCWD</>, "/etc/machine-id", O_RDONLY) = 3</etc/machine-id>
+11 clone(child_stack=0x1, flags=CLONE_VM|CLONE_THREAD <unfinished ...>
+12 read(3</s>, <unfinished ...>
+11 <... clone resumed>, tls=0x2) = 12
+11 close(4</s>) = 0
+12 <... read resumed>"", 9) = 0
+14 flock(3</s>, LOCK_EX) = 0
+11 clone(child_stack=0x1, flags=CLONE_VM|CLONE_THREAD, tls=0x2) = 14
+12 clone(child_stack=NULL, flags=CLONE_VM|CLONE_VFORK|SIGCHLD) = 13
+13 execve("/bin/true", ["true"], 0x1 /* 2 vars */) = 0
+13 close(5</s>) = 0
+`)
+	var told []string
+	for _, p := range all {
+		told = append(told, fmt.Sprintf("%q: %v", p.args, p.calls))
+	}
+	want := []string{`["sh" "s"]: openat 1`, `["adlock" "run" "a \\\"b\\\""]: close 1, flock 1, read 1`, `["true"]: close 1`}
+	if !slices.Equal(told, want) {
+		t.Errorf("got\n%q, want\n%q", told, want)
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func rooms(t *testing.T) []room {
+	t.Helper()
+	found, err := survey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestThePageShowsTheHouseAsItIs(t *testing.T) {
+	page, err := os.ReadFile("../../lib/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```\n")
+	shown, _, _ := strings.Cut(rest, "```")
+	was, lines := apart(shown)
+	is, now := apart(table(rooms(t)))
+	if was != is || !slices.EqualFunc(lines, now, alike) {
+		t.Errorf("lib/README.md shows\n%s\ngo run ./test/house says\n%s", shown, table(rooms(t)))
+	}
+}
+
+var linesOf = regexp.MustCompile(`(?m)^(\S+) +(\d+)`)
+
+// apart takes the numbers of lines out of a table.
+func apart(table string) (rest string, lines []int) {
+	for _, row := range linesOf.FindAllStringSubmatch(table, -1) {
+		n, _ := strconv.Atoi(row[2])
+		lines = append(lines, n)
+	}
+	return linesOf.ReplaceAllString(table, "$1"), lines
+}
+
+// alike lets a room grow by a tenth before the page has to say so: else each change
+// of a line would be one of the page, too.
+func alike(was, is int) bool { return max(was-is, is-was) <= 20+was/10 }
+
+func TestNoRoomIsTooLargeAndNoneImportsWhatStandsBelow(t *testing.T) {
+	above := map[string]bool{}
+	for _, r := range rooms(t) {
+		const most = 2000
+		if r.lines > most {
+			t.Errorf("%s has %d lines, more than %d", r.name, r.lines, most)
+		}
+		for _, name := range r.imports {
+			if !above[name] {
+				t.Errorf("%s imports %s, which stands below it", r.name, name)
+			}
+		}
+		above[r.name] = true
+	}
+}
+
+// The helper is started for each lock: every package that it links costs all of them.
+func TestTheHelperLinksNothingThatIsForPeopleOnly(t *testing.T) {
+	text, err := exec.Command("go", "list", "-deps", "adlock/cmd/adlock").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range strings.Lines(string(text)) {
+		path = strings.TrimSpace(path)
+		root, _, _ := strings.Cut(path, "/")
+		others := strings.Contains(root, ".") && !strings.HasPrefix(path, "golang.org/x/sys/") && path != "github.com/google/renameio/v2"
+		ours := slices.ContainsFunc([]string{"crontab", "doctor", "insight", "lint", "lease"}, func(room string) bool {
+			return strings.HasPrefix(path+"/", "adlock/lib/"+room+"/")
+		})
+		if others || ours {
+			t.Errorf("cmd/adlock links %s", path)
+		}
+	}
+}
+
+// The page of the tests names them, in part: `TestOfMany…` and `…OfNoFile…`.
+func TestThePageOfTheTestsNamesWhatIsThere(t *testing.T) {
+	page, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, files := sources(t)
+	for _, named := range regexp.MustCompile("`(?:Test|Fuzz|…)[\\w…]+`").FindAllString(string(page), -1) {
+		pattern := strings.ReplaceAll(strings.Trim(named, "`"), "…", `\w*`)
+		if !regexp.MustCompile(`(?m)^func ` + pattern + `\(`).MatchString(code) {
+			t.Errorf("test/README.md names %s, which is not there", named)
+		}
+	}
+	for _, named := range regexp.MustCompile(`\w+_test\.go`).FindAllString(string(page), -1) {
+		if !slices.Contains(files, named) {
+			t.Errorf("test/README.md names %s, which is not there", named)
+		}
+	}
+}
+
+// sources are all files of tests, put together, and their names.
+func sources(t *testing.T) (code string, names []string) {
+	t.Helper()
+	for _, folder := range []string{"../../lib", "../../cmd", "../../test"} {
+		err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			code, names = code+string(text), append(names, d.Name())
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return code, names
+}

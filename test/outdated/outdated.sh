@@ -1,0 +1,61 @@
+#!/bin/sh
+# Prints what adlock is built, packed and tested with of which there is a newer version:
+# the file that names it, its name, its version and the newest. What is held back on
+# purpose is printed too, with the reason that the file has beside it.
+#
+#	sh test/outdated/outdated.sh        or make outdated
+#
+# It asks the module proxy and npm's registry, changes nothing, and ends with status 0
+# whether something is behind or not; 69 where one of them gives no answer.
+set -eu
+cd "$(dirname "$0")/../.."
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+
+# unanswered FILE says why nobody answered for what FILE names: the system's words, where
+# they can be found in what was said.
+unanswered() {
+	why=$(sed -n -e 's/.*reason: //p' -e 's/.*": //p' "$said" | tail -n 1)
+	printf 'adlock: %s: no answer about newer versions: %s\n' "$1" "${why:-$(tail -n 1 "$said")}" >&2
+	exit 69
+}
+
+# newer MODULE... prints name, version and newest version of those that are behind.
+newer() {
+	go list -m -u -f '{{with .Update}}{{$.Path}} {{$.Version}} {{.Version}}{{end}}' "$@"
+}
+
+# reason FILE NAME prints the comment that FILE has behind NAME.
+reason() {
+	awk -v name="$2" '($1 == name || $2 == name) && sub(/.*\/\/ *(indirect;? *)?/, "") && $0 != "" { print "  (" $0 ")" }' "$1"
+}
+
+# behind FILE prints the names and versions on standard input as lines of FILE.
+behind() {
+	while read -r name is newest; do
+		printf '%-20s %s %s -> %s%s\n' "$1" "$name" "$is" "$newest" "$(reason "$1" "$name")"
+	done
+}
+
+# Without a proxy go list finds nothing newer, and no fault in that.
+if [ "$(go env GOPROXY)" = off ]; then
+	echo 'GOPROXY is off' >"$said"
+	unanswered go.mod
+fi
+for mod in go.mod cmd/package/go.mod; do
+	modules=$(awk '$1 == "require" && $2 != "(" { print $2 } /^\t/ { print $1 }' $mod)
+	# shellcheck disable=SC2086 # no module has a space in its name
+	found=$(cd "${mod%go.mod}." && newer $modules 2>"$said") || unanswered $mod
+	printf '%s' "${found:+$found
+}" | behind $mod
+done
+
+linter=$(sed -n 's/.*go install \(.*\)\/cmd\/staticcheck\(@.*\)/\1\2/p' .ci/run)
+found=$(newer "$linter" 2>"$said") || unanswered .ci/run
+printf '%s' "${found:+$found
+}" | behind .ci/run
+
+sed -n '/"devDependencies"/,/}/s/.*"\(.*\)": "\([0-9].*\)".*/\1 \2/p' bats/package.json | while read -r name is; do
+	newest=$(npm view --fetch-retries=0 "$name" version 2>"$said") || unanswered bats/package.json
+	[ "$newest" = "$is" ] || echo "$name $is $newest" | behind bats/package.json
+done
