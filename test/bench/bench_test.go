@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+func TestMain(m *testing.M) {
+	if err := os.Chdir(helper.Root()); err != nil {
+		panic(err)
+	}
+	helper.Main(m)
+}
+
+// What it measures is not judged here: times are no test's.
+func TestTheBenchMeasuresWhateverIsInstalled(t *testing.T) {
+	need.Tools(t, "go", "dash", "bash", "flock", "find", "timeout")
+	b := bench{full: true, rounds: 1, heavy: 1, cycles: 1, contenders: 2, contended: 50 * time.Millisecond, passes: []int{1, 2}, atoms: 3}
+	s, err := newScene(helper.Binary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	results, err := b.measure(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := markdown(s.machine(b), results)
+	for _, r := range results {
+		if len(r.columns) > 0 && !strings.Contains(page, "| "+r.letter+": "+r.title+" |") {
+			t.Errorf("no table %s: %s in\n%s", r.letter, r.title, page)
+		}
+		for _, c := range r.columns {
+			for name := range c.figures {
+				if figure, found := c.spread(name); found && figure.median <= 0 {
+					t.Errorf("%s: %s: %s: a figure of %v", r.title, c.shell, name, figure.median)
+				}
+			}
+		}
+	}
+	for d := xml.NewDecoder(strings.NewReader(string(draw(results)))); ; {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRatiosAreOfOneRound(t *testing.T) {
+	c := column{"dash", map[string]*figures{
+		"flock": {values: []float64{1, 100, 2}}, "adlock": {values: []float64{2, 300, 2}}, "none": {values: []float64{1, missing, 1}},
+	}}
+	if ratio, found := c.beside("adlock", "flock"); !found || ratio != (spread{2, 2, 3}) && ratio != (spread{1, 2, 3}) {
+		t.Errorf("2:1, 300:100 and 2:2 are %v", ratio)
+	}
+	if _, known := c.reached("none", goal{most: 8}); known {
+		t.Error("what is not there has reached a goal")
+	}
+	if _, known := c.reached("adlock", goal{most: 8, elsewhere: unlimited}); !known {
+		t.Error("what is in dash has no goal")
+	}
+	c.shell = "yash"
+	if _, known := c.reached("adlock", goal{most: 8, elsewhere: unlimited}); known {
+		t.Error("what is not limited has a goal")
+	}
+	c.shell = "dash"
+	for most, want := range map[float64]bool{2: true, 1.9: false} {
+		if reached, known := c.reached("adlock", goal{most: most, elsewhere: 9, beside: "flock"}); !known || reached != want {
+			t.Errorf("a ratio of 2 reaches %v: %v", most, reached)
+		}
+	}
+}
+
+func TestTheTablesReplaceTheirForerunners(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page")
+	for _, page := range []string{"one\n", "two\n"} {
+		if page == "one\n" {
+			if err := os.WriteFile(path, []byte("above\n"+begin+"\n"+end+"\nbelow\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := insert(path, page); err != nil {
+			t.Fatal(err)
+		}
+		text, _ := os.ReadFile(path)
+		if want := "above\n" + begin + "\n" + page + end + "\nbelow\n"; string(text) != want {
+			t.Errorf("%q, not %q", text, want)
+		}
+	}
+	if err := os.WriteFile(path, []byte("nothing\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if insert(path, "one\n") == nil {
+		t.Error("a file without the lines is no error")
+	}
+}

@@ -1,0 +1,92 @@
+// Bench measures what a lock costs, beside what people use otherwise.
+//
+//	go run ./test/bench [-full] [-only LETTERS] [-write FILE] [-svg FILE] [-helper FILE]
+//
+// Every figure is of wall time on one machine, so it is told as a ratio, too: the ways of a
+// table take turns in rounds, each round gives the ratio of a way to the first one of its
+// table, and what is told is the median of the rounds and, in brackets, the middle half of
+// them. Where that half is wide, the machine had other things to do. What is to be reached
+// stands in the last column, with the shells in which it is.
+//
+// The quick form takes a minute or two, the full one a quarter of an hour. A tool or a shell
+// that is not installed is left out and named at the end.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	isFull := flag.Bool("full", false, "more rounds, every shell, longer contention")
+	only := flag.String("only", "", "the tables with these letters")
+	write := flag.String("write", "", "put the tables into this file, between its lines "+begin+" and "+end)
+	picture := flag.String("svg", "", "draw them into this file")
+	helper := flag.String("helper", "build/adlock", "the helper; adlock-report is beside it")
+	flag.Parse()
+	b := quick
+	if *isFull {
+		b = full
+	}
+	b.only = *only
+	if err := run(b, *helper, *write, *picture); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(b bench, helper, write, picture string) error {
+	s, err := newScene(helper)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	go s.closeOnSignal()
+	results, err := b.measure(s)
+	if err != nil {
+		return err
+	}
+	page := markdown(s.machine(b), results)
+	fmt.Print(page)
+	if picture != "" {
+		if err := os.WriteFile(picture, draw(results), 0o644); err != nil {
+			return err
+		}
+	}
+	if write == "" {
+		return nil
+	}
+	return insert(write, page)
+}
+
+// The lines of a file between which the tables stand.
+const (
+	begin = "<!-- make bench -->"
+	end   = "<!-- made by make bench -->"
+)
+
+// insert replaces what stands between the two lines.
+func insert(path, page string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(text), begin+"\n")
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		return fmt.Errorf("%s: has no lines %s and %s", path, begin, end)
+	}
+	return os.WriteFile(path, []byte(before+begin+"\n"+page+end+after), 0o644)
+}
+
+// root is the project's directory, where make and the go command run.
+func root() string {
+	path, err := filepath.Abs(".")
+	if err != nil {
+		return "."
+	}
+	return path
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// table compares ways of doing one thing, in each of its shells. The first way is what the
+// others are compared with.
+type table struct {
+	letter, title string
+	unit          unit
+	shells        []string
+	heavy         bool // some seconds a round: fewer rounds
+	setup         func(*scene) (done func(), err error)
+	before        func(*scene) error // each run, untimed
+	ways          []way
+}
+
+// way is one way of doing it: a script that does it again and again, or a function.
+type way struct {
+	name  string
+	needs []string // tools; and a shell that it is for alone
+	shell string   // "": all of the table's
+	goals []goal
+
+	start  string // what the script does first, untimed
+	cycle  string // what it does in each cycle; $i counts them
+	cycles int    // 0: the bench's
+	whole  bool   // the script is timed as a whole, from its start to its end
+
+	once func(s *scene, shell string) (figure float64, note string, err error)
+}
+
+// goal is what is to be reached: at most that many times another way, or of the unit where
+// it is beside nothing.
+type goal struct {
+	most      float64
+	bash      float64 // in bash; 0: the same
+	elsewhere float64 // in shells other than dash and bash; 0: the same, unlimited: nothing
+	beside    string  // a way's name
+}
+
+// unlimited is the goal of a shell that has none.
+const unlimited = -1
+
+func (g goal) in(shell string) float64 {
+	switch {
+	case g.bash != 0 && shell == "bash":
+		return g.bash
+	case g.elsewhere != 0 && shell != "dash" && shell != "bash":
+		return g.elsewhere
+	}
+	return g.most
+}
+
+// bench says how much is measured.
+type bench struct {
+	full       bool
+	only       string
+	rounds     int
+	heavy      int // rounds of heavy tables
+	cycles     int
+	contenders int
+	contended  time.Duration
+	passes     []int // how many atoms each has; 24 and 32 are the paper's (table 1)
+	atoms      int   // the fullest directory
+}
+
+var passes = []int{1, 24, 32, 320}
+
+var (
+	quick = bench{rounds: 5, heavy: 2, cycles: 20, contenders: 64, contended: 2 * time.Second, passes: passes, atoms: 100_000}
+	full  = bench{full: true, rounds: 21, heavy: 7, cycles: 50, contenders: 64, contended: 10 * time.Second, passes: passes, atoms: 100_000}
+)
+
+// result is a table with what was measured.
+type result struct {
+	table
+	columns []column
+	missing []string // what was left out, and why
+}
+
+// column is what was measured in one shell.
+type column struct {
+	shell   string
+	figures map[string]*figures // by way
+}
+
+// figures are those of one way, round by round.
+type figures struct {
+	values []float64
+	note   string // of the last round
+}
+
+// missing is the figure of what is not there.
+const missing = -1
+
+// measure goes through the tables.
+func (b bench) measure(s *scene) (results []result, err error) {
+	for _, t := range b.tables() {
+		if b.only != "" && !strings.Contains(b.only, t.letter) {
+			continue
+		}
+		began, r := time.Now(), result{table: t}
+		if err := b.fill(s, &r); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", t.letter, t.title, err)
+		}
+		fmt.Fprintf(os.Stderr, "%s: %s: %v\n", t.letter, t.title, time.Since(began).Round(time.Second))
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func (b bench) fill(s *scene, r *result) error {
+	if r.setup != nil {
+		done, err := r.setup(s)
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
+	for _, shell := range r.shells {
+		if shell != "" && !s.has(strings.Fields(shell)[0]) {
+			r.missing = append(r.missing, shell+" is not installed")
+			continue
+		}
+		c := column{shell, map[string]*figures{}}
+		if err := b.rounded(s, r, c); err != nil {
+			return fmt.Errorf("%s: %w", shell, err)
+		}
+		r.columns = append(r.columns, c)
+	}
+	return nil
+}
+
+// rounded measures the ways in one shell, which take turns, each one first in its turn. The
+// first round warms up and is not counted, where it is short.
+func (b bench) rounded(s *scene, r *result, c column) error {
+	ways := b.possible(s, r, c.shell)
+	for _, w := range ways {
+		c.figures[w.name] = &figures{}
+	}
+	begin, rounds := -1, b.rounds
+	if r.heavy {
+		begin, rounds = 0, b.heavy
+	}
+	for round := begin; round < rounds; round++ {
+		for i := range ways {
+			w := ways[(i+round+1)%len(ways)]
+			if r.before != nil {
+				if err := r.before(s); err != nil {
+					return err
+				}
+			}
+			value, note, err := w.once(s, c.shell)
+			if err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+			if round >= 0 {
+				f := c.figures[w.name]
+				f.values, f.note = append(f.values, value), note
+			}
+		}
+	}
+	return nil
+}
+
+// possible are the ways that this machine has the tools for, each with its function.
+func (b bench) possible(s *scene, r *result, shell string) (ways []way) {
+	for _, w := range r.ways {
+		if w.shell != "" && w.shell != shell {
+			continue
+		}
+		if missing := slices.IndexFunc(w.needs, func(tool string) bool { return !s.has(tool) }); missing >= 0 {
+			r.leaveOut(w.name + ": " + w.needs[missing] + " is not installed")
+			continue
+		}
+		if w.once == nil {
+			if w.cycles == 0 || w.cycles > b.cycles && !w.whole {
+				w.cycles = b.cycles
+			}
+			w.once = s.scripted(w, shell)
+		}
+		ways = append(ways, w)
+	}
+	return ways
+}
+
+func (r *result) leaveOut(why string) {
+	if !slices.Contains(r.missing, why) {
+		r.missing = append(r.missing, why)
+	}
+}
+
+// spread is a median and the middle half.
+type spread struct{ low, median, high float64 }
+
+func spreadOf(values []float64) spread {
+	v := slices.Sorted(slices.Values(values))
+	at := func(share float64) float64 { return v[int(share*float64(len(v)-1)+0.5)] }
+	return spread{at(0.25), at(0.5), at(0.75)}
+}
+
+// spread is that of a way; false where it was not measured.
+func (c column) spread(name string) (spread, bool) {
+	f := c.figures[name]
+	if f == nil || slices.Contains(f.values, missing) {
+		return spread{}, false
+	}
+	return spreadOf(f.values), true
+}
+
+// beside is the spread of the ratios to another way, round by round; false where one of
+// them was not measured.
+func (c column) beside(name, other string) (spread, bool) {
+	_, found := c.spread(name)
+	_, both := c.spread(other)
+	if !found || !both {
+		return spread{}, false
+	}
+	f, g := c.figures[name], c.figures[other]
+	ratios := make([]float64, len(f.values))
+	for i := range ratios {
+		ratios[i] = f.values[i] / g.values[i]
+	}
+	return spreadOf(ratios), true
+}
+
+// reached says whether a way has reached a goal; known is false where it was not measured.
+func (c column) reached(name string, g goal) (yes, known bool) {
+	figure, known := c.spread(name)
+	if g.beside != "" {
+		figure, known = c.beside(name, g.beside)
+	}
+	most := g.in(c.shell)
+	return figure.median <= most, known && most != unlimited
+}
