@@ -4,17 +4,18 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 INSTALL ?= install
 GO      ?= go
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unreleased)
+# What --version says behind the number, which lib/config/version.go has.
+COMMIT  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 bindir = $(PREFIX)/bin
 libdir = $(PREFIX)/lib/adlock
+docdir = $(PREFIX)/share/doc/adlock
+# logrotate reads /etc. What is installed from source writes nothing there, and has the
+# file beside the rest.
+sysconfdir ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 TAGS    = urfave_cli_no_docs
-# Without inlining in what only help and messages need, the helper is 0.2 MB
-# smaller; what a lock needs keeps it, and starts 7 % faster for it.
-COLD    = text/... regexp/... reflect flag fmt github.com/... adlock/lib/app adlock/cmd/adlock
-GCFLAGS = $(foreach package,$(COLD),-gcflags=$(package)=-l)
-LDFLAGS = -s -w -funcalign=16 -X main.version=$(VERSION)
+LDFLAGS = -s -w -funcalign=16 -X adlock/lib/config.Commit=$(COMMIT)
 export CGO_ENABLED = 0
 
 DURATION ?= 1h
@@ -27,10 +28,17 @@ export ADLOCK_TEST_SKIP = $(SKIP)
 
 all: build
 
-build: build/adlock build/adlock-report build/adlock-locksmith ## build the programs (static, stripped)
+# For another machine: make build BUILD=build/arm64 GOARCH=arm64.
+BUILD ?= build
+programs = $(BUILD)/adlock $(BUILD)/adlock-report $(BUILD)/adlock-locksmith
 
-build/%: FORCE
-	$(GO) build -trimpath $(GCFLAGS) -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
+build: $(programs) ## build the programs (static, stripped)
+
+# Without -buildvcs=false a build within git would be another than one of the same
+# sources without. Without grpcnotrace the locksmith would have the pages on which gRPC
+# shows its calls, and the templates for them: a quarter more of it.
+$(BUILD)/%: FORCE
+	$(GO) build -trimpath -buildvcs=false -tags $(TAGS),grpcnotrace -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
 
 demo: build/adlock build/adlock-report ## show busy, too soon, hung and replaced on real processes
 	sh test/demo/demo.sh
@@ -54,51 +62,138 @@ bats/node_modules: bats/package-lock.json
 	touch $@
 
 fuzz: ## every fuzz target, FUZZTIME=100000x inputs each
-	set -e; for target in lock:FuzzParse lock:FuzzMemory runlog:FuzzParse limit:FuzzParse name:FuzzCanonify process:FuzzParseStat; do \
+	set -e; for target in record:FuzzParse record:FuzzMemory runlog:FuzzParse limit:FuzzParse atom:FuzzCanonify process:FuzzParseStat crontab:FuzzParse crontab:FuzzWrap lint:FuzzCheck; do \
 		$(GO) test -tags $(TAGS) -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) ./lib/$${target%:*}; \
 	done
 
 soak: build ## the long forms of the tests, DURATION=1h
 	ADLOCK_SOAK=$(DURATION) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v ./test/history ./test/model ./test/crash ./test/fault ./test/leak ./test/sim ./test/storm
+	ADLOCK_SOAK=$(DURATION) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run TestChaos ./test/network
 
 # The packages whose tests are tried, and how much of it they have to catch.
-MUTANTS ?= lib/policy lib/name lib/learn lib/lock lib/process lib/atom
+MUTANTS ?= lib/policy lib/atom lib/learn lib/record lib/lockdir/lockfile lib/process lib/killer lib/lockdir
 
 mutants: build ## change the code in small places, and tell which changes no test notices
 	$(GO) run ./test/mutants -tags $(TAGS) -least 95 $(MUTANTS)
 
-lint: ## vet, staticcheck, shellcheck, shfmt, and a build for every system
+lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man, and a build for every system
 	$(GO) vet -tags $(TAGS) ./...
 	staticcheck -tags $(TAGS) ./...
-	shellcheck -x -s sh sh/adlock.sh test/*/*.sh
-	shellcheck bats/*.bats bats/*.bash bats/run
-	shfmt -d sh/*.sh bats/*.bats bats/*.bash bats/prelude.sh bats/run test/*/*.sh
+	cd cmd/package && $(GO) vet . && staticcheck .
+	shellcheck -s sh cmd/package/prerm cmd/package/postrm
+	shellcheck -x -s sh sh/adlock.sh sh/shell sh/guarded-crontabs test/*/*.sh
+	shellcheck bats/*.bats bats/*.bash bats/run sh/completions/adlock.bash
+	# In the C locale, which is cron's, yash refuses to read anything but ASCII.
+	! LC_ALL=C grep -rn '[^[:print:][:space:]]' sh test/*/*.sh
+	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run test/*/*.sh cmd/package/prerm cmd/package/postrm
+	mandoc -Tlint -Wwarning $(pages)
+	for page in $(pages); do ! LC_ALL=C.UTF-8 man --warnings -l $$page 2>&1 >/dev/null | grep . || exit 1; done
 	test -z "$$(gofmt -l cmd lib test)"
 	for system in linux/amd64 linux/arm64 darwin/arm64 freebsd/amd64 openbsd/amd64 netbsd/amd64; do \
 		GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) vet -tags $(TAGS) ./cmd/... ./lib/... || exit 1; \
 	done
 
-bench: build/adlock ## times beside flock, dotlockfile, lockfile and the usual boilerplate
-	sh test/bench/bench.sh
+# BENCH='-full -write FILE -svg FILE': in full, the tables in FILE, and drawn.
+bench: build ## times beside flock, dotlockfile, lockfile, setlock, sem, mkdir and the usual boilerplate
+	$(GO) run -tags $(TAGS) ./test/bench $(BENCH)
 
-install: build ## install the helper, the library and the Makefile fragment
-	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)
-	$(INSTALL) -m 755 build/adlock build/adlock-report build/adlock-locksmith $(DESTDIR)$(bindir)
-	sed "s|^_adlock_installed=.*|_adlock_installed='$(bindir)/adlock'|" sh/adlock.sh > build/adlock.sh
-	$(INSTALL) -m 644 build/adlock.sh $(DESTDIR)$(libdir)/adlock.sh
-	$(INSTALL) -m 644 sh/adlock.mk $(DESTDIR)$(libdir)/adlock.mk
+outdated: ## what newer versions there are of what this is built, packed and tested with
+	@sh test/outdated/outdated.sh
 
-uninstall: ## remove what install put in place
-	rm -f $(DESTDIR)$(bindir)/adlock $(DESTDIR)$(bindir)/adlock-report $(DESTDIR)$(bindir)/adlock-locksmith
-	rm -f $(DESTDIR)$(libdir)/adlock.sh $(DESTDIR)$(libdir)/adlock.mk
-	-rmdir $(DESTDIR)$(libdir)
+# What is installed beside the programs, as FILE:DIRECTORY/ or FILE:DIRECTORY/NAME, below
+# PREFIX. Packages are made of what is installed, so this list is the only one.
+examples := $(shell find -L test/examples -type f ! -name '*.go' | sort)
+# The manual pages, each beside what it describes.
+pages    := $(wildcard cmd/*/*.[1-8] lib/*.[1-8] sh/*.[1-8])
+installed = $(addsuffix :lib/adlock/,sh/adlock.sh sh/shell sh/guarded-crontabs sh/adlock.mk cmd/adlock-report/adlock-alerts.yml) \
+	$(foreach page,$(pages),$(page):share/man/man$(subst .,,$(suffix $(page)))/) \
+	sh/completions/adlock.bash:share/bash-completion/completions/adlock \
+	sh/completions/_adlock:share/zsh/site-functions/ \
+	sh/completions/adlock.fish:share/fish/vendor_completions.d/ \
+	$(addsuffix :share/doc/adlock/,README.md CHANGELOG.md LICENSE) \
+	$(foreach file,$(examples),$(file):share/doc/adlock/$(dir $(file:test/%=%)))
+
+# from and to are the two halves of one of them.
+from = $(firstword $(subst :, ,$(1)))
+into = $(lastword $(subst :, ,$(1)))
+to   = $(DESTDIR)$(PREFIX)/$(if $(filter %/,$(into)),$(into)$(notdir $(from)),$(into))
+
+# A text comes to know where it is installed: a library its helper, a manual its paths.
+# All is put in place by a rename: scripts may be reading the one before, and a line of a
+# crontab may start at any moment.
+define put
+@sed -e "s|^_adlock_installed=.*|_adlock_installed='$(bindir)/adlock'|" -e "s|/usr/local/\([a-z]*/adlock\)|$(PREFIX)/\1|g" \
+	-e "s|](test/examples|](examples|g" $(1) >"$(2).new"
+@if test -x $(1); then chmod 755 "$(2).new"; else chmod 644 "$(2).new"; fi
+@mv -f "$(2).new" "$(2)"
+
+endef
+
+# DESTDIR stands between double quotes here; the other directories in what is installed as
+# well, and in sed's text.
+quote := '
+quoted = '$(subst $(quote),'\$(quote)',$(1))'
+
+plain-directories:
+	@case $(call quoted,$(DESTDIR)) in *[\"\\\`\$$]*) false ;; esac && \
+	case $(call quoted,$(PREFIX)$(bindir)$(sysconfdir)) in *[\'\"\\\`\$$\|\&]*) false ;; esac || { \
+		printf 'adlock: %s: no quote, \\, $$, | or & can stand in this directory\n' $(call quoted,$(DESTDIR)$(PREFIX)) >&2; exit 64; }
+
+# What was built is installed as it is, since root often has no Go: make && sudo make
+# install. Only where something was never built it is built first.
+install: plain-directories ## install programs, library, the shell for crontabs, manual, completions, examples
+	@for program in $(programs); do test -x $$program || { $(MAKE) build && break; } || exit 1; done
+	@for file in $(foreach each,$(installed),$(call from,$(each))); do \
+		test -f $$file || { echo "adlock: $$file: is missing, and nothing was installed" >&2; exit 1; }; done
+	@test -z "$$(find -L cmd lib -newer $(BUILD)/adlock \( -name '*.go' -o -name '*.html' \) ! -name '*_test.go')" || \
+		echo 'note: sources are newer than what is installed; make builds them' >&2
+	@$(INSTALL) -d "$(DESTDIR)$(bindir)" "$(DESTDIR)$(sysconfdir)/logrotate.d" \
+		$(foreach dir,$(sort $(foreach each,$(installed),$(dir $(call into,$(each))))),"$(DESTDIR)$(PREFIX)/$(dir)")
+	@set -e; for program in $(programs); do to="$(DESTDIR)$(bindir)/$${program##*/}"; \
+		$(INSTALL) -m 755 $$program "$$to.new"; mv -f "$$to.new" "$$to"; done
+	$(call put,lib/runlog/logrotate,$(DESTDIR)$(sysconfdir)/logrotate.d/adlock)
+	$(foreach each,$(installed),$(call put,$(call from,$(each)),$(call to,$(each))))
+
+uninstall: plain-directories ## remove what install put in place; locks and the runlog stay
+	@sh sh/guarded-crontabs "$(libdir)/shell" "$(DESTDIR)"
+	rm -f $(programs:$(BUILD)/%="$(DESTDIR)$(bindir)/%") "$(DESTDIR)$(sysconfdir)/logrotate.d/adlock"
+	@rm -f $(foreach each,$(installed),"$(call to,$(each))")
+	@for dir in "$(DESTDIR)$(libdir)" "$(DESTDIR)$(docdir)"; do \
+		find "$$dir" -depth -type d -exec rmdir {} \; 2>/dev/null || :; done
+
+# Packages are made of what install puts below build/MACHINE/tree. All times are the
+# commit's, so that the same sources give the same bytes.
+MACHINES   ?= amd64 arm64
+RELEASE    ?= build/release
+VERSION    ?= $(shell sed -n 's/^const Release = "\(.*\)"/\1/p' lib/config/version.go)
+MAINTAINER ?= The adlock authors <adlock@example.org>
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+
+packager = cd cmd/package && SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(GO) run . -version $(VERSION) -maintainer '$(MAINTAINER)' -changelog ../../CHANGELOG.md -out $(abspath $(RELEASE))
+
+deb rpm apk sbom: trees ## make packages, or a bill of materials, in build/release
+	@set -e; for machine in $(MACHINES); do ($(packager) -arch $$machine -tree $(abspath build)/$$machine/tree $@); done
+
+trees: $(MACHINES:%=build/%/tree)
+
+# GOARCH is given to the build alone: the packager runs here.
+$(MACHINES:%=build/%/tree): build/%/tree: FORCE
+	@GOARCH=$* $(MAKE) --no-print-directory build BUILD=build/$*
+	@rm -rf $@
+	@$(MAKE) --no-print-directory install BUILD=build/$* PREFIX=/usr DESTDIR=$(abspath $@)
+
+release: ## packages, bill of materials and checksums, signed by ssh-keygen where KEY=FILE says with what
+	rm -f $(RELEASE)/adlock* $(RELEASE)/SHA256SUMS*
+	@$(MAKE) --no-print-directory deb rpm apk sbom
+	cd $(RELEASE) && sha256sum adlock* >SHA256SUMS
+	$(if $(KEY),ssh-keygen -q -Y sign -f $(KEY) -n file $(RELEASE)/SHA256SUMS)
 
 clean: ## remove what was built
 	rm -rf build bats/node_modules
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z -]*\):.*## /\1\t/p' Makefile | expand -t 18
 
 FORCE:
 
-.PHONY: all build demo test test-go test-shells test-network fuzz soak mutants lint bench install uninstall clean help FORCE
+.PHONY: all build demo test test-go test-shells test-network fuzz soak mutants lint bench outdated install uninstall plain-directories deb rpm apk sbom trees release clean help FORCE
