@@ -583,7 +583,7 @@ func stepServer(by time.Duration) func(*chaos) {
 func restartServer(c *chaos) {
 	c.strikes(0, func() {
 		c.say("the server is started again")
-		c.ftpd.stop()
+		c.ftpd.stop(c)
 		c.ftpd.start(c)
 	})
 }

@@ -59,6 +59,7 @@ func startCluster(t testing.TB, n int, reached func(*node) string, options ...st
 	return nodes
 }
 
+// start starts etcd, and returns once it listens: it may not answer yet.
 func (m *node) start(t testing.TB) {
 	t.Helper()
 	scheme := "http://"
@@ -80,6 +81,7 @@ func (m *node) start(t testing.TB) {
 	cmd := m.cmd
 	go func() { _ = cmd.Wait(); close(ended) }()
 	t.Cleanup(m.kill)
+	helper.Eventually(t, "etcd listens", func() bool { return answers(m.client) })
 }
 
 func (m *node) kill() {

@@ -87,7 +87,7 @@ func (f *ftpd) start(t testing.TB) {
 	if err := f.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(f.stop)
+	t.Cleanup(func() { f.stop(t) })
 	helper.Eventually(t, "vsftpd answers", func() bool { return answers(f.address) })
 }
 
@@ -95,12 +95,16 @@ func (f *ftpd) start(t testing.TB) {
 func (f *ftpd) mark() string { return "FTPD=" + f.config }
 
 // stop ends the server and the processes that serve its clients, each of which leads a
-// session of its own.
-func (f *ftpd) stop() {
+// session of its own, and holds the port that the next server wants.
+func (f *ftpd) stop(t testing.TB) {
+	t.Helper()
 	_ = f.cmd.Process.Kill() // first, so that it starts no more; it may have ended by itself
-	for _, pid := range helper.With(f.mark()) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
+	helper.Eventually(t, "nobody listens any more", func() bool {
+		for _, pid := range helper.With(f.mark()) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return !answers(f.address)
+	})
 	if f.cmd.ProcessState == nil {
 		_ = f.cmd.Wait() // it was killed
 	}
@@ -256,7 +260,7 @@ func TestJobOutlivesARestartOfTheFTPServer(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t)
 	owner := h.start(t, "sleep 6; echo done")
-	f.stop()
+	f.stop(t)
 	f.start(t)
 	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
 		t.Errorf("%d %q", status, owner.Output())
@@ -325,7 +329,7 @@ func TestFTPConnectionCutBeforeTheRecordHoldsNobodyForLong(t *testing.T) {
 
 func TestFTPWithTLSWhereItIsOffered(t *testing.T) {
 	f := startFTP(t, "")
-	f.stop()
+	f.stop(t)
 	cert, key := certificate(t)
 	addLine(t, f.config, "ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\n"+
 		"rsa_cert_file="+cert+"\nrsa_private_key_file="+key+"\n")

@@ -228,7 +228,7 @@ func TestAnFTPServerThatIsSlowIsWaitedForWithinTheLease(t *testing.T) {
 
 func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {
 	f := startFTP(t, "")
-	f.stop()
+	f.stop(t)
 	addLine(t, f.config, "max_per_ip=1\n")
 	f.start(t)
 	h := f.host(t)
@@ -242,7 +242,7 @@ func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {
 
 func TestAnFTPServerThatIsFullIsWaitedForByThoseWhoWait(t *testing.T) {
 	f := startFTP(t, "")
-	f.stop()
+	f.stop(t)
 	addLine(t, f.config, "max_clients=1\n")
 	f.start(t)
 	a, b := f.host(t), f.host(t)

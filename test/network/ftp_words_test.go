@@ -13,7 +13,7 @@ import (
 // withTLS starts the server again, with TLS and the certificate.
 func (f *ftpd) withTLS(t testing.TB, cert, key string) *ftpd {
 	t.Helper()
-	f.stop()
+	f.stop(t)
 	addLine(t, f.config, "ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\n"+
 		"rsa_cert_file="+cert+"\nrsa_private_key_file="+key+"\n")
 	f.start(t)

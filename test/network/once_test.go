@@ -78,7 +78,7 @@ func TestFiveHostsRunOncePerTickOnEtcd(t *testing.T) {
 func TestFiveHostsRunOncePerTickOnFTP(t *testing.T) {
 	l := newLab(t, len(clocks))
 	f := startFTP(t, "")
-	f.stop()
+	f.stop(t)
 	addLine(t, f.config, "listen_address=0.0.0.0\nlisten_port=21\n")
 	args := append(inside(l.server), "vsftpd", f.config)
 	f.cmd = exec.Command(args[0], args[1:]...)

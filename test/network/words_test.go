@@ -58,7 +58,6 @@ func TestEachTroubleWithEtcdHasItsWords(t *testing.T) {
 		m.kill()
 		m.tls = append([]string{"--cert-file", cert, "--key-file", key}, more...)
 		m.start(t)
-		helper.Eventually(t, "etcd listens", func() bool { return answers(m.client) })
 		return m
 	}
 	trusting := func(m *node, ca string) *host { return newHost(t, url(m)).with("ETCDCTL_CACERT=" + ca) }
