@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -244,6 +245,41 @@ func TestAnAgentThatNobodyAsksLeaves(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	gone(t, agent)
+}
+
+// turns counts how often the threads of a process have left a processor.
+func turns(t *testing.T, pid int) (n int) {
+	t.Helper()
+	threads, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
+	if err != nil || len(threads) == 0 {
+		t.Fatal(threads, err)
+	}
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread) // "" where it has just ended
+		for line := range strings.Lines(string(text)) {
+			if key, count, _ := strings.Cut(line, ":"); strings.HasSuffix(key, "ctxt_switches") {
+				each, _ := strconv.Atoi(strings.TrimSpace(count))
+				n += each
+			}
+		}
+	}
+	return n
+}
+
+// It waits for a next question without the runtime's knowledge at first, which would keep
+// the runtime's watchdog awake, a hundred times a second, if it never ended.
+func TestAnAgentThatWaitsIsNotWokenByTimers(t *testing.T) {
+	a := started(t, of(t, os.Getpid()))
+	a.ask(1, "x")
+	a.want("1 1 " + strconv.Itoa(os.Getpid()) + " x\n")
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		before := turns(t, a.pid)
+		time.Sleep(300 * time.Millisecond)
+		if turns(t, a.pid) == before {
+			return
+		}
+	}
+	t.Error("in no 300ms of 20s it was left asleep")
 }
 
 func TestNobodyIsServedInAnothersName(t *testing.T) {

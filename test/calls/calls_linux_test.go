@@ -179,8 +179,9 @@ var (
 
 	// elsewhere is what differs from one machine to the next: what the runtime reads at its
 	// start, whether there is a machine id and a limit on threads, what a
-	// pidfd is, whether memory can be named, and what the runtime's own signal has cut short.
-	elsewhere = regexp.MustCompile(`/sys/|/proc/self/(cgroup|mountinfo)|/machine-id|/proc/loadavg|<[^<>]*pidfd|<pid:|PR_SET_VMA|= \? ERESTART`)
+	// pidfd is, whether memory can be named, and what the runtime's own signal or the end of the
+	// process has cut short.
+	elsewhere = regexp.MustCompile(`/sys/|/proc/self/(cgroup|mountinfo)|/machine-id|/proc/loadavg|<[^<>]*pidfd|<pid:|PR_SET_VMA|= \?( ERESTART|$)`)
 )
 
 // reader reads what strace wrote.
