@@ -149,8 +149,8 @@
 #
 # W1 no `local`: ksh93 1.0 has none, so a function's own values are positional
 #    parameters. ksh93 -c 'f() { local x; }; f'. Goes when POSIX and ksh93 have it.
-# W2 `IFS= read`, never bare `read`, and no unquoted ${x:+--option "$x"}: with
-#    IFS=x a word is cut at each x. dash -c 'IFS=x; set -- ${a-y}${b-xx}; echo $#'.
+# W2 `IFS= read`, never bare `read`, and no unquoted ${x:+--option "$x"}, but
+#    ${x:+"--option=$x"}: with IFS=x a word is cut at each x. dash -c 'IFS=x; set -- ${a-y}${b-xx}; echo $#'.
 #    Stays: IFS is the caller's.
 # W3 the pid is found in /proc: $$ is the main shell's in a subshell, and bash's
 #    BASHPID is nobody else's. (echo $$). As a name, where that can be: dash,
@@ -354,10 +354,13 @@ _adlock_release() {
 	_adlock_lock=${_adlock_held%%"$_adlock_nl"*}
 	case $_adlock_held in
 	*"left "*) ;;
-	"$_adlock_agent_of "*)
-		if _adlock_ask_to_release "$_adlock_lock" "$1"; then return 0; fi
-		;;
+	"$_adlock_agent_of "*) ! _adlock_ask_to_release "$_adlock_lock" "$1" || return 0 ;;
 	esac
+	_adlock_run_to_release "$1"
+}
+
+# _adlock_run_to_release STATUS has a helper release the lock that was taken last.
+_adlock_run_to_release() {
 	_adlock_whoami
 	_adlock_withdraw || set -- "$1" "$?"
 	case $_adlock_held in
@@ -460,45 +463,46 @@ _adlock_help() {
 	esac || _adlock_status=$?
 }
 
-# _adlock_take VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom. Never
-# in $( ): the helper has to be our child. --owner comes first: by that the helper
-# knows that it is not a person who calls.
+# _adlock_take VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom, or asks the
+# agent to take it. --owner comes first: by that the helper knows that it is not a person
+# who calls.
 _adlock_take() {
-	set -- "${2:-${ADLOCK_IF_ELAPSED-}}" "${3:-${ADLOCK_EXPIRE_AFTER-}}" "${4:-$_adlock_pass}" \
-		"$1" --owner "$_adlock_pid"
-	[ -z "$1" ] || set -- "$@" --if-elapsed "$1"
-	[ -z "$2" ] || set -- "$@" --expire-after "$2"
-	[ -z "$3" ] || set -- "$@" --now "$3"
-	case ${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-} in
-	?*)
-		[ -z "${ADLOCK_PAUSE-}" ] || set -- "$@" --pause "$ADLOCK_PAUSE"
-		[ -z "${ADLOCK_SLOTS-}" ] || set -- "$@" --slots "$ADLOCK_SLOTS"
-		[ -z "${ADLOCK_WAIT-}" ] || set -- "$@" --wait "$ADLOCK_WAIT"
-		[ -z "${ADLOCK_STARVING-}" ] || set -- "$@" --starving "$ADLOCK_STARVING"
-		[ -z "$_adlock_since" ] || set -- "$@" --since "$_adlock_since"
-		if _adlock_on "${ADLOCK_WAIT_ELAPSED-}"; then set -- "$@" --wait-elapsed; fi
-		if _adlock_on "${ADLOCK_FROM_START-}"; then set -- "$@" --from-start; fi
-		if _adlock_on "${ADLOCK_SHARED-}"; then set -- "$@" --shared; fi
-		if _adlock_on "${ADLOCK_VERBOSE-}"; then set -- "$@" --verbose; fi
-		;;
+	set -- "$1" "${2:-${ADLOCK_IF_ELAPSED-}}" "${3:-${ADLOCK_EXPIRE_AFTER-}}" "${4:-$_adlock_pass}"
+	set -- "$1" --owner "$_adlock_pid" ${2:+"--if-elapsed=$2"} ${3:+"--expire-after=$3"} ${4:+"--now=$4"}
+	case $1-${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-} in
+	ask-) _adlock_question "$@" ;;
+	*) _adlock_take_as_set "$@" ;;
 	esac
-	if [ "$4" = lease ]; then
-		set -- "$@" --store "$ADLOCK_STORE"
-		[ -z "${ADLOCK_LEASE-}" ] || set -- "$@" --lease "$ADLOCK_LEASE"
-		_adlock_bin=$_adlock_smith
-	fi
-	shift 3
+}
+
+# _adlock_take_as_set VERB OPTION... adds the settings that are rarely made.
+_adlock_take_as_set() {
+	set -- "$@" ${ADLOCK_PAUSE:+"--pause=$ADLOCK_PAUSE"} ${ADLOCK_SLOTS:+"--slots=$ADLOCK_SLOTS"} ${ADLOCK_WAIT:+"--wait=$ADLOCK_WAIT"} \
+		${ADLOCK_STARVING:+"--starving=$ADLOCK_STARVING"} ${_adlock_since:+"--since=$_adlock_since"}
+	if _adlock_on "${ADLOCK_WAIT_ELAPSED-}"; then set -- "$@" --wait-elapsed; fi
+	if _adlock_on "${ADLOCK_FROM_START-}"; then set -- "$@" --from-start; fi
+	if _adlock_on "${ADLOCK_SHARED-}"; then set -- "$@" --shared; fi
+	if _adlock_on "${ADLOCK_VERBOSE-}"; then set -- "$@" --verbose; fi
 	case $1 in
+	ask) _adlock_question "$@" ;;
 	guarded) _adlock_restart "$@" ;;
-	ask)
-		shift
-		_adlock_ask take "$@" -- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
+	lease)
+		_adlock_bin=$_adlock_smith
+		_adlock_help_to_take "$@" "--store=$ADLOCK_STORE" ${ADLOCK_LEASE:+"--lease=$ADLOCK_LEASE"}
 		;;
-	*)
-		_adlock_help "$@" -- "$_adlock_dir/lock.$_adlock_name" \
-			"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
-		;;
+	*) _adlock_help_to_take "$@" ;;
 	esac
+}
+
+# _adlock_question ask OPTION... is what the agent is asked; it makes the name.
+_adlock_question() {
+	shift
+	_adlock_ask take "$@" -- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
+}
+
+# _adlock_help_to_take VERB OPTION... never in $( ): the helper has to be our child.
+_adlock_help_to_take() {
+	_adlock_help "$@" -- "$_adlock_dir/lock.$_adlock_name" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
 }
 
 # _adlock_on VALUE tells whether a switch is on, where it is one.
@@ -873,10 +877,19 @@ _adlock_ask() {
 	*' 93'*) eval '[ "${_adlock_agent_of#*.}" = "${.sh.subshell}" ]' || return 1 ;;
 	esac
 	_adlock_asking=yes
-	if _adlock_exchange "$((_adlock_number += 1))" "$@"; then set -- 0; else set -- "$?"; fi
+	_adlock_exchange "$((_adlock_number += 1))" "$@" || _adlock_ask_in_vain "$?" || return "$?"
+	_adlock_asking=''
+	case $_adlock_line in
+	*"$_adlock_tab"*) _adlock_relay ;;
+	esac
+	_adlock_status=${_adlock_line%% *}
+	[ "$_adlock_status" != helper ]
+}
+
+# _adlock_ask_in_vain STATUS is for an exchange that brought no answer.
+_adlock_ask_in_vain() {
 	_adlock_asking=''
 	case $1 in
-	0) ;;
 	3) # a descriptor is the script's by now
 		_adlock_make_exchange || _adlock_agent=''
 		return 1
@@ -895,15 +908,11 @@ _adlock_ask() {
 		return "$1"
 		;;
 	esac
-	case $_adlock_line in
-	*"$_adlock_tab"*) _adlock_relay ;;
-	esac
-	_adlock_status=${_adlock_line%% *}
-	[ "$_adlock_status" != helper ]
 }
 
 # _adlock_make_exchange makes _adlock_exchange NUMBER WORD... for two descriptors that are
-# free: no shell takes their digits from a variable. It returns 0 with the answer in
+# free, and _adlock_await for an answer that does not come with the first read: no shell
+# takes their digits from a variable. They return 0 with the answer in
 # $_adlock_line; 1: there is no agent; 2: there is none any more; 3: a descriptor is not
 # free any more; 4: one was closed or is the script's since the question.
 #
@@ -933,25 +942,25 @@ _adlock_make_exchange() {
 		}
 		_adlock_line=
 		if { '"$3"'; } >&'"$1"'; then \set -- "$1" 0; else \set -- "$1" 4; fi
-		until [ "$2" = 4 ] || IFS= \read -r _adlock_line <&'"$2"' && case $_adlock_line in "$1 "*) ;; *) false ;; esac; do
-			[ "$_adlock_agent_at" -ef /proc/self ] || {
-				[ -z "$_adlock_line" ] || \continue
-				\set -- "$1" 2
-				\break
-			}
-			[ /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] || [ ! "$_adlock_agent_at" -ef /proc/self ] || {
-				\set -- "$1" 4
-				\break
-			}
-		done
-		[ "$2" != 4 ] || {
-			[ ! /proc/self/fd/'"$1"' -ef "$_adlock_questions" ] || \exec '"$1"'>&-
-			[ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] || \exec '"$2"'<&-
-			\return 4
-		}
+		[ "$2" = 0 ] && IFS= \read -r _adlock_line <&'"$2"' && case $_adlock_line in "$1 "*) ;; *) false ;; esac ||
+			_adlock_await "$@" || \set -- "$1" "$?"
+		[ "$2" != 4 ] || \return 4
 		\exec '"$1"'>&- '"$2"'<&-
 		_adlock_line=${_adlock_line#"$1 "}
 		\return "$2"
+	}
+	_adlock_await() {
+		until [ "$2" = 4 ]; do
+			if [ ! "$_adlock_agent_at" -ef /proc/self ]; then
+				[ -n "$_adlock_line" ] || \return 2
+			elif [ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] && [ "$_adlock_agent_at" -ef /proc/self ]; then
+				\break
+			fi
+			if IFS= \read -r _adlock_line <&'"$2"' && case $_adlock_line in "$1 "*) ;; *) false ;; esac; then \return 0; fi
+		done
+		[ ! /proc/self/fd/'"$1"' -ef "$_adlock_questions" ] || \exec '"$1"'>&-
+		[ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] || \exec '"$2"'<&-
+		\return 4
 	}'
 }
 
