@@ -55,8 +55,8 @@
 # adlock_pass
 #	One clock for the rest of this run (the paper's pass): all its locks
 #	expire together, whatever the time the atoms before them took. And one
-#	helper for all of them: from the second atom on an agent answers, a
-#	process that stays until this one is gone or has not asked for a minute.
+#	helper for all of them, an agent: a process that stays until this one is
+#	gone or has not asked for a minute.
 # adlock_agent
 #	The agent without the clock, from now on: for a script that takes many
 #	locks in hours.
@@ -810,17 +810,20 @@ _adlock_find_smith() {
 # helper run does; and whatever becomes of it, a helper run can do instead.
 
 _adlock_begin_pass() {
-	_adlock_wants 0 0 "$#" adlock_pass || return "$?"
-	_adlock_pass=$(date +%s) && _adlock_want_agent 1
+	_adlock_wants 0 0 "$#" adlock_pass && _adlock_want_agent || return "$?"
+	if _adlock_ask clock; then
+		_adlock_pass=${_adlock_line#0 }
+	else
+		_adlock_pass=$(date +%s)
+	fi
 }
 
 _adlock_begin_agent() {
-	_adlock_wants 0 0 "$#" adlock_agent && _adlock_want_agent 0
+	_adlock_wants 0 0 "$#" adlock_agent && _adlock_want_agent
 }
 
-# _adlock_want_agent N: an agent is to be started for this process after N more gets by
-# helper runs, as one costs less. $_adlock_agent is that number, then `serves`; empty:
-# there is none, and is to be none.
+# _adlock_want_agent: one is to be started for this process with its next question.
+# $_adlock_agent is `wanted`, then `serves`; empty: there is none, and is to be none.
 _adlock_want_agent() {
 	_adlock_is_switch ADLOCK_AGENT "${ADLOCK_AGENT-}" || return "$?"
 	case ${ADLOCK_AGENT-1} in
@@ -832,18 +835,11 @@ _adlock_want_agent() {
 	esac
 	_adlock_whoami
 	[ "$_adlock_agent_of" = "$_adlock_owner" ] || _adlock_agent=''
-	[ -n "$_adlock_agent" ] || _adlock_agent=$1 _adlock_agent_of=$_adlock_owner
+	[ -n "$_adlock_agent" ] || _adlock_agent=wanted _adlock_agent_of=$_adlock_owner
 }
 
-# _adlock_start_agent fails where there is none yet. One that cannot be started is not
-# tried again.
+# _adlock_start_agent: one that cannot be started is not tried again.
 _adlock_start_agent() {
-	case $_adlock_agent in
-	1 | 2)
-		_adlock_agent=$((_adlock_agent - 1))
-		return 1
-		;;
-	esac
 	_adlock_agent=''
 	_adlock_find_helper 2>/dev/null || return 1 # a helper run will say it
 	_adlock_whoami
@@ -904,7 +900,7 @@ _adlock_ask_in_vain() {
 		;;
 	*)
 		_adlock_agent=''
-		[ "$1" = 2 ] || _adlock_agent=1 # it has left, as nobody asked
+		[ "$1" = 2 ] || _adlock_agent=wanted # it has left, as nobody asked
 		return "$1"
 		;;
 	esac
