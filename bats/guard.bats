@@ -642,6 +642,18 @@ on_terminal() {
 	ran_once 7
 }
 
+@test "on a terminal a denied script is told of what a script has: variables, not options" {
+	waits_in_it
+	on_terminal "$ADLOCK_TEST_SHELL '$T/job'"
+	exec 4>&-
+	ended "$terminal" 0
+	run cat "$T/screen"
+	assert_output --regexp 'adlock: lock\..*: busy: .* tells more, ADLOCK_WAIT=D waits'
+	refute_output --partial ' --'
+	: >"$T/go"
+	ended "$first" 3
+}
+
 # stopped PID: by a signal.
 stopped() { grep -qs '^State:.T' "/proc/$1/status"; }
 

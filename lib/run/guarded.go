@@ -91,6 +91,7 @@ func guarded(args []string) (int, error) {
 		return 0, config.LibraryOnly("guarded")
 	}
 	r.name = "" // of another lock: this one is the script's
+	r.InScript = true
 	if err := r.check(); err != nil {
 		return 0, err
 	}
