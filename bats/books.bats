@@ -364,3 +364,19 @@ stood_at() { ! flock -n "$1" true; }
 	assert_notes <<<$'126\nthere\n0'
 	refute held a b
 }
+
+@test "a lock that is no file any more is looked at without waiting for it" {
+	script job <<-'E'
+		adlock_get a b
+		rm "$ADLOCK_DIR/lock.job.dax.a.b"
+		mkfifo "$ADLOCK_DIR/lock.job.dax.a.b"
+		adlock_release 2>|"$T/said" || note "$?"
+		adlock_get a b 2>>"$T/said" || note "$?"
+	E
+	start job
+	eventually 20 gone "$!"
+	assert_notes <<<$'77\n77'
+	run cat "$T/said"
+	assert_output --partial lock.job.dax.a.b
+	assert_equal "${#lines[@]}" 2
+}

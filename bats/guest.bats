@@ -33,6 +33,14 @@ for_settings() {
 @test "with IFS=x" { for_settings 'ifs'; }
 @test "with noclobber" { for_settings 'noclobber'; }
 @test "with traps" { for_settings 'traps'; }
+@test "with a readonly IFS" {
+	life
+	sed -i '1a readonly IFS' "$T/job"
+	ADLOCK_TEST_SETTINGS='eu' run launch job
+	assert_success
+	assert_output ''
+	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
+}
 @test "in the C locale" { LC_ALL=C for_settings 'eu ifs'; }
 @test "without a locale" {
 	unset LC_ALL LANG

@@ -151,7 +151,8 @@
 #    parameters. ksh93 -c 'f() { local x; }; f'. Goes when POSIX and ksh93 have it.
 # W2 `IFS= read`, never bare `read`, and no unquoted ${x:+--option "$x"}, but
 #    ${x:+"--option=$x"}: with IFS=x a word is cut at each x. dash -c 'IFS=x; set -- ${a-y}${b-xx}; echo $#'.
-#    Stays: IFS is the caller's.
+#    Stays: IFS is the caller's. But where it is blanks alone, which change no line that
+#    is read here, it may be readonly: dash -c 'readonly IFS; IFS= read -r x; echo' is the end.
 # W3 the pid is found in /proc: $$ is the main shell's in a subshell, and bash's
 #    BASHPID is nobody else's. (echo $$). As a name, where that can be: dash,
 #    busybox and mksh read a line byte by byte, and /proc/self/stat is 300 bytes
@@ -234,6 +235,7 @@ _adlock_number=0 # of the question asked last
 _adlock_nl='
 '
 _adlock_tab='	'
+_adlock_blank=" $_adlock_tab$_adlock_nl"
 # In full, for a range means other letters in other locales.
 _adlock_alnum=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 
@@ -755,8 +757,17 @@ _adlock_there() {
 # file cannot be read.
 _adlock_read() {
 	_adlock_line='' _adlock_token='' _adlock_third=''
-	{ { IFS= read -r _adlock_line && IFS= read -r _adlock_token && IFS= read -r _adlock_third || :; } <"$1"; } 2>/dev/null || return "$?"
+	[ -f "$1" ] || return 1 # a pipe, put there by somebody, would be waited for
+	{ { _adlock_input _adlock_line && _adlock_input _adlock_token && _adlock_input _adlock_third || :; } <"$1"; } 2>/dev/null || return "$?"
 	_adlock_token=${_adlock_token#token=}
+}
+
+# _adlock_input NAME reads a line into that variable (W2).
+_adlock_input() {
+	case ${IFS-} in
+	*[!$_adlock_blank]*) IFS= read -r "$1" ;;
+	*) read -r "$1" ;;
+	esac
 }
 
 _adlock_plain_status() {
@@ -915,7 +926,8 @@ _adlock_ask_in_vain() {
 # The descriptor first leads to the answers, for reading and writing: so nothing waits
 # for another end. Reopened for reading only, the answers end with the agent. Then it
 # leads to the questions: as it reads them too, nobody's death makes writing a signal.
-# A read that a trap cut short looks like an end: the agent lives, so read again. It is
+# A read that a trap cut short looks like an end: the agent lives, so read again. Not by
+# _adlock_input: in a function the trap would have the answers as its standard input. It is
 # made while the script runs, whose aliases a backslash keeps out.
 # shellcheck disable=SC2016 # $ is for the function
 _adlock_make_exchange() {
@@ -929,6 +941,12 @@ _adlock_make_exchange() {
 		\print -r -- "$_adlock_line$_adlock_tab"' ;; # its printf is a program
 	*) set -- "$1" "$2" '\printf "$_adlock_tab%s" "$@" "$_adlock_nl"' ;;
 	esac
+	set -- "$1" "$2" "$3" '{
+			case ${IFS-} in
+			*[!$_adlock_blank]*) IFS= \read -r _adlock_line <&'"$2"' ;;
+			*) \read -r _adlock_line <&'"$2"' ;;
+			esac && case $_adlock_line in "$1 "*) ;; *) false ;; esac
+		}'
 	eval '_adlock_exchange() {
 		if [ -e /proc/self/fd/'"$1"' ] || [ -e /proc/self/fd/'"$2"' ]; then \return 3; fi
 		[ "$_adlock_agent_at" -ef /proc/self ] || \return 1
@@ -938,8 +956,7 @@ _adlock_make_exchange() {
 		}
 		_adlock_line=
 		if { '"$3"'; } >&'"$1"'; then \set -- "$1" 0; else \set -- "$1" 4; fi
-		[ "$2" = 0 ] && IFS= \read -r _adlock_line <&'"$2"' && case $_adlock_line in "$1 "*) ;; *) false ;; esac ||
-			_adlock_await "$@" || \set -- "$1" "$?"
+		[ "$2" = 0 ] && '"$4"' || _adlock_await "$@" || \set -- "$1" "$?"
 		[ "$2" != 4 ] || \return 4
 		\exec '"$1"'>&- '"$2"'<&-
 		_adlock_line=${_adlock_line#"$1 "}
@@ -952,7 +969,7 @@ _adlock_make_exchange() {
 			elif [ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] && [ "$_adlock_agent_at" -ef /proc/self ]; then
 				\break
 			fi
-			if IFS= \read -r _adlock_line <&'"$2"' && case $_adlock_line in "$1 "*) ;; *) false ;; esac; then \return 0; fi
+			if '"$4"'; then \return 0; fi
 		done
 		[ ! /proc/self/fd/'"$1"' -ef "$_adlock_questions" ] || \exec '"$1"'>&-
 		[ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] || \exec '"$2"'<&-
@@ -966,7 +983,7 @@ _adlock_settle() (
 	trap '' HUP INT QUIT TERM USR1 USR2 # the script's traps are not here
 	exec 8<>"$_adlock_answers" 9</proc/self/fd/8 8<>"$_adlock_questions" || exit 1
 	printf "$_adlock_tab%s" "$1" settle "$_adlock_nl" >&8
-	while IFS= read -r _adlock_third <&9; do
+	while _adlock_input _adlock_third <&9; do
 		case $_adlock_third in "$1 "*) exit 0 ;; esac
 	done
 	exit 1
@@ -1055,7 +1072,7 @@ _adlock_whoami() {
 	_adlock_pid=${_adlock_pid##*/}
 	case $#-$_adlock_pid in
 	1-*[!0-9]* | 1- | [!1]*) # not asked, noglob, or no such directory
-		if { IFS= read -r _adlock_pid </proc/self/stat; } 2>/dev/null; then
+		if { _adlock_input _adlock_pid </proc/self/stat; } 2>/dev/null; then
 			_adlock_pid=${_adlock_pid%% *}
 		else
 			# shellcheck disable=SC2016 # the parent of that sh is this process
@@ -1073,7 +1090,7 @@ _adlock_whoami() {
 _adlock_find_since() {
 	_adlock_since=''
 	if [ -n "${ADLOCK_WAIT-}" ]; then
-		{ IFS= read -r _adlock_since </proc/uptime; } 2>/dev/null || :
+		{ _adlock_input _adlock_since </proc/uptime; } 2>/dev/null || :
 		_adlock_since=${_adlock_since%% *}
 	fi
 }
@@ -1127,7 +1144,7 @@ _adlock_find_root() {
 
 _adlock_find_node() {
 	if [ -z "$_adlock_node" ]; then
-		{ IFS= read -r _adlock_node </proc/sys/kernel/hostname; } 2>/dev/null ||
+		{ _adlock_input _adlock_node </proc/sys/kernel/hostname; } 2>/dev/null ||
 			_adlock_node=$(uname -n) || return 71
 	fi
 	_adlock_host=$_adlock_node
@@ -1137,7 +1154,7 @@ _adlock_find_node() {
 _adlock_proc() {
 	_adlock_line=''
 	[ -r /proc/self/status ] || return 1
-	while IFS= read -r _adlock_line; do
+	while _adlock_input _adlock_line; do
 		case $_adlock_line in
 		"$1:"*) return 0 ;;
 		esac
@@ -1284,7 +1301,7 @@ _adlock_guard_alone() {
 	set -- "${_adlock_guarded#* }"
 	set -- "$_adlock_dir/temp.${1%% *}" # a draft's name: what a crash leaves is swept
 	{ trap; } >|"$1" || return 73
-	while IFS= read -r _adlock_line; do
+	while _adlock_input _adlock_line; do
 		case $_adlock_line in
 		"trap -- '' "* | 'trap --  '*) _adlock_ignored="$_adlock_ignored ${_adlock_line##* }" ;;
 		*' EXIT' | *' INT' | *' TERM' | *' HUP' | *' SIGINT' | *' SIGTERM' | *' SIGHUP')
