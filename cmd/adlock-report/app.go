@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/urfave/cli/v2"
@@ -42,7 +43,7 @@ func program() *config.Program {
 // went well.
 func carryOut(p *config.Program, args []string) {
 	fault.OnQuit()
-	args = config.AsOptions(args)
+	args = optionsFirst(p, config.AsOptions(args))
 	var out output
 	err := appOf(p, args, &out).Run(append([]string{p.Name}, args...))
 	if err == nil {
@@ -56,6 +57,17 @@ func carryOut(p *config.Program, args []string) {
 		os.Exit(fault.StatusOf(err))
 	}
 }
+
+// optionsFirst is args with the options of a verb before its NAMEs, as the library wants
+// them.
+func optionsFirst(p *config.Program, args []string) []string {
+	if len(args) == 0 || p.Verb(args[0]) == nil || !verbs[args[0]].takesNames() {
+		return args
+	}
+	return append(args[:1:1], config.OptionsFirst(p.Verb(args[0]).Options(), args[1:])...)
+}
+
+func (v verb) takesNames() bool { return v.args || v.named }
 
 // errFound is no trouble: a verb that looks for something has found and told it.
 var errFound = errors.New("found")
@@ -100,8 +112,8 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 		OnUsageError: func(c *cli.Context, _ error, _ bool) error { return check(c) },
 		Action: func(c *cli.Context) error {
 			arguments := noArguments
-			if v.args || v.named {
-				arguments = noOptions
+			if v.takesNames() {
+				arguments = noEmptyName
 			}
 			if err := errors.Join(arguments(c), onlyOneOf(c, v.apart)); err != nil {
 				return err
@@ -175,15 +187,10 @@ func noArguments(c *cli.Context) error {
 	return nil
 }
 
-// noOptions refuses options among the arguments.
-func noOptions(c *cli.Context) error {
-	for _, arg := range c.Args().Slice() {
-		switch {
-		case arg == "":
-			return fault.New(fault.Usage, c.Command.Name, "NAME must not be empty")
-		case arg[0] == '-' && arg != "-":
-			return fault.New(fault.Usage, arg, "options come before the names")
-		}
+// noEmptyName refuses a NAME that mostly is a variable that was not set.
+func noEmptyName(c *cli.Context) error {
+	if slices.Contains(c.Args().Slice(), "") {
+		return fault.New(fault.Usage, c.Command.Name, "NAME must not be empty")
 	}
 	return nil
 }

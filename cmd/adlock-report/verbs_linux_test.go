@@ -628,6 +628,23 @@ func TestTheVerbsForPeopleTakeANameAsStatusDoes(t *testing.T) {
 	}
 }
 
+func TestOptionsMayStandBehindTheNames(t *testing.T) {
+	p := newPlace(t)
+	p.write(t, story.Day())
+	for before, behind := range map[string]string{
+		"log -n 3 backup":                    "log backup -n 3",
+		"log --event deny run /srv/data":     "log run --event deny /srv/data",
+		"report --since 2026-11-20 backup":   "report backup --since 2026-11-20",
+		"log --json -- backup":               "log backup --json",
+		"timeline --since 2026-11-20 backup": "timeline backup --since=2026-11-20",
+		"status --help":                      "status backup --help",
+	} {
+		if want, got := p.ok(t, strings.Fields(before)...), p.ok(t, strings.Fields(behind)...); got != want || want == "" {
+			t.Errorf("%s: %.300q; %s: %.300q", behind, got, before, want)
+		}
+	}
+}
+
 // Off a terminal, as cron has it, nothing is said: the file may be for another reader.
 func TestMetricsForNoCollectorAreSaidToBeAtATerminal(t *testing.T) {
 	need.Tools(t, "script")

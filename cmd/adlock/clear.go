@@ -37,7 +37,7 @@ func (a *clearArgs) options() []config.Option {
 
 func clear(args []string) (int, error) {
 	var a clearArgs
-	names, err := config.Parse(a.options(), args)
+	names, err := config.Parse(a.options(), config.OptionsFirst(a.options(), args))
 	if err != nil {
 		return 0, err
 	}

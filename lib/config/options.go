@@ -99,9 +99,9 @@ func Parse(options []Option, args []string) (rest []string, err error) {
 		switch {
 		case arg == "--":
 			return args[1:], nil
-		case arg == "--help" || arg == "-h":
+		case isHelp(arg):
 			return nil, ErrHelp
-		case len(arg) < 2 || arg[0] != '-':
+		case !looksLikeOption(arg):
 			return args, nil
 		}
 		if args, err = parseOne(options, arg, args[1:]); err != nil {
@@ -109,6 +109,40 @@ func Parse(options []Option, args []string) (rest []string, err error) {
 		}
 	}
 	return nil, nil
+}
+
+// OptionsFirst is args with the options that stand behind or between NAMEs before them, for
+// Parse and for the library that has its rule.
+func OptionsFirst(options []Option, args []string) []string {
+	var first, names []string
+	for len(args) > 0 {
+		arg := args[0]
+		switch {
+		case arg == "--":
+			names, args = append(names, args[1:]...), nil
+		case isHelp(arg):
+			return []string{arg}
+		case !looksLikeOption(arg):
+			names, args = append(names, arg), args[1:]
+		default:
+			n := 1
+			if name, _, inline := strings.Cut(arg, "="); !inline && find(options, name).takes(options, args[1:]) {
+				n = 2
+			}
+			first, args = append(first, args[:n]...), args[n:]
+		}
+	}
+	return append(append(first, "--"), names...)
+}
+
+func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
+
+func looksLikeOption(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
+
+// takes tells whether the option has its value from the next argument. It does not where a
+// variable was empty, mostly: what is next is an option then.
+func (o *Option) takes(options []Option, next []string) bool {
+	return o != nil && o.Arg != "" && len(next) > 0 && next[0] != "--" && find(options, next[0]) == nil
 }
 
 // Environment is this process's own without what was said of one lock: with that
@@ -131,7 +165,7 @@ func parseOne(options []Option, arg string, next []string) (rest []string, err e
 		return nil, fault.New(fault.Usage, name, "takes no value")
 	case o.Arg == "":
 		value = "yes"
-	case !inline && (len(next) == 0 || next[0] == "--" || find(options, next[0]) != nil): // a variable that was empty, mostly
+	case !inline && !o.takes(options, next):
 		return nil, fault.New(fault.Usage, name, "needs a value")
 	case !inline:
 		value, next = next[0], next[1:]
