@@ -39,7 +39,8 @@ type Outcome struct {
 	Node    string        // and its machine, where that may be another one
 	Recheck time.Duration // another look is worthwhile after this, whatever else happens: the owner expires, the atom is due; 0: not known
 
-	found runlog.Event // the owner and its age
+	found    runlog.Event // the owner and its age
+	orphaned bool         // that owner is dead, but not all of its job
 }
 
 // Denied is the outcome where the decision is not to take the atom in v, or to
@@ -52,7 +53,7 @@ func (r *Request) Denied(d policy.Decision, v *View) Outcome {
 		o.found.Age = runlog.Some(v.Last.Age)
 		o.Recheck, o.Endless = policy.DueIn(r.Limits, v.Last), d.TickUsed()
 	case Busy:
-		o.Blocker, o.Node = v.Record.Owner.PID, v.Node
+		o.Blocker, o.Node, o.orphaned = v.Record.Owner.PID, v.Node, v.Active.Owner == policy.Orphaned
 		o.Recheck = policy.Expiry(r.Limits, v.Active) - v.Active.Age
 		r.RefuseEndless(&o, v)
 	}
@@ -82,9 +83,18 @@ func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (O
 // Owner is the owner that was found, in words, and since when it runs; "": not known.
 func (o Outcome) Owner() (who string, since time.Time) {
 	if o.found.Owner != 0 {
-		who = processOn(o.found.Owner, o.Node)
+		who = o.inWords(o.found.Owner)
 	}
 	return who, time.Now().Add(-o.found.Age.Value)
+}
+
+// inWords is the owner pid, and what of its job is in the way where it is dead itself.
+func (o Outcome) inWords(pid int) string {
+	who := processOn(pid, o.Node)
+	if o.orphaned {
+		who += ", which is dead, but not all of its job"
+	}
+	return who
 }
 
 // processOn is a process in words, and its machine where that may be another one.

@@ -68,7 +68,7 @@ func (w Waiting) Spent() time.Duration {
 func (w Waiting) Show(r *Request, o Outcome) {
 	whom := "for the atom"
 	if o.Blocker != 0 {
-		whom = "for " + processOn(o.Blocker, o.Node)
+		whom = "for " + o.inWords(o.Blocker)
 	}
 	seen := process.Boottime()
 	r.Line.Show(func() string {

@@ -165,6 +165,21 @@ func TestADenialAtATerminalNamesTheOwnerAndTheNextStep(t *testing.T) {
 		owner.PID, time.Now().Format(time.DateOnly)))
 }
 
+func TestADenialAndAWaitTellThatTheOwnerIsDeadWhereItsJobIsNot(t *testing.T) {
+	s := newStage(t)
+	owner := s.hold("a")
+	left := childOf(t, owner.PID, "sleep")
+	defer syscall.Kill(left, syscall.SIGKILL)
+	owner.Kill(t)
+	whose := fmt.Sprintf(`process %d, which is dead, but not all of its job`, owner.PID)
+	_, shown, ended := s.onTerminal(0, job("true")...)
+	helper.Eventually(t, "it is denied", ended)
+	shows(s, shown, `: busy: running for [0-9ms]+, ExpireAfter is 2h; `+whose+`, since `)
+	_, shown, ended = s.onTerminal(200, job("--wait", "1s", "true")...)
+	helper.Eventually(t, "it has waited", ended)
+	shows(s, shown, `run a: waiting for `+whose+`: 0s, at most 1s more`)
+}
+
 func TestHelpAtATerminalFitsIt(t *testing.T) {
 	s := newStage(t)
 	whole := strings.Join(strings.Fields(s.want(0, "run", "--help").Out), " ")
