@@ -147,21 +147,13 @@ func (s *Settings) Skipping(dir string) string {
 // nextStep is what a person who was denied may want to know, and to do: by options, or
 // in a script, which has none, by variables.
 func (s *Settings) nextStep(o locker.Outcome) string {
-	wait, replace, anyway := "--wait D waits", ", --replace ends it", "; --if-elapsed 0 runs it all the same"
+	wait, replace, anyway := "--wait D waits", "--replace ends it", "; --if-elapsed 0 runs it all the same"
 	if s.InScript {
 		wait, replace, anyway = "ADLOCK_WAIT=D waits", "", ""
 	}
 	switch o.Verdict {
 	case locker.Busy:
-		text := "; "
-		if who, since := o.Owner(); who != "" {
-			text += who + ", since " + since.Format(time.DateTime) + "; "
-		}
-		if !s.Remote {
-			text += "adlock status " + string(s.Request.Atom.Name()) + " tells more, "
-		}
-		text += wait + replace
-		return text
+		return s.busyStep(o, wait, replace)
 	case locker.Full:
 		return "; " + wait
 	case locker.TooSoon:
@@ -171,6 +163,28 @@ func (s *Settings) nextStep(o locker.Outcome) string {
 		return anyway
 	}
 	return ""
+}
+
+// busyStep names the owner, and the steps that lead somewhere.
+func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
+	var text string
+	if who, since := o.Owner(); who != "" {
+		text = "; " + who + ", since " + since.Format(time.DateTime)
+	}
+	var steps []string
+	if !s.Remote {
+		steps = append(steps, "adlock status "+string(s.Request.Atom.Name())+" tells more")
+	}
+	if !o.Inside() {
+		steps = append(steps, wait)
+	}
+	if o.Endable() && replace != "" {
+		steps = append(steps, replace)
+	}
+	if len(steps) == 0 {
+		return text
+	}
+	return text + "; " + strings.Join(steps, ", ")
 }
 
 // Aloud says whether a failed release is still to be said: that a newcomer is ending

@@ -39,21 +39,21 @@ type Outcome struct {
 	Node    string        // and its machine, where that may be another one
 	Recheck time.Duration // another look is worthwhile after this, whatever else happens: the owner expires, the atom is due; 0: not known
 
-	found    runlog.Event // the owner and its age
-	orphaned bool         // that owner is dead, but not all of its job
+	found runlog.Event  // the owner and its age
+	inWay policy.Active // the lock that denied it
 }
 
 // Denied is the outcome where the decision is not to take the atom in v, or to
 // leave an expired owner to another step.
 func (r *Request) Denied(d policy.Decision, v *View) Outcome {
-	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason()}
+	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason(), inWay: d.Active}
 	r.describe(&o.found, v)
 	switch o.Verdict {
 	case TooSoon:
 		o.found.Age = runlog.Some(v.Last.Age)
 		o.Recheck, o.Endless = policy.DueIn(r.Limits, v.Last), d.TickUsed()
 	case Busy:
-		o.Blocker, o.Node, o.orphaned = v.Record.Owner.PID, v.Node, v.Active.Owner == policy.Orphaned
+		o.Blocker, o.Node = v.Record.Owner.PID, v.Node
 		o.Recheck = policy.Expiry(r.Limits, v.Active) - v.Active.Age
 		r.RefuseEndless(&o, v)
 	}
@@ -88,10 +88,18 @@ func (o Outcome) Owner() (who string, since time.Time) {
 	return who, time.Now().Add(-o.found.Age.Value)
 }
 
+// Endable tells whether a newcomer could end what is in the way.
+func (o Outcome) Endable() bool {
+	return !o.inWay.Empty && (o.inWay.Owner == policy.Lives || o.inWay.Owner == policy.Orphaned)
+}
+
+// Inside tells whether the newcomer belongs to the owner that is in its way.
+func (o Outcome) Inside() bool { return o.inWay.Owner == policy.Ancestor }
+
 // inWords is the owner pid, and what of its job is in the way where it is dead itself.
 func (o Outcome) inWords(pid int) string {
 	who := processOn(pid, o.Node)
-	if o.orphaned {
+	if o.inWay.Owner == policy.Orphaned {
 		who += ", which is dead, but not all of its job"
 	}
 	return who

@@ -165,6 +165,24 @@ func TestADenialAtATerminalNamesTheOwnerAndTheNextStep(t *testing.T) {
 		owner.PID, time.Now().Format(time.DateOnly)))
 }
 
+func TestADenialAtATerminalNamesNoStepThatDoesNothing(t *testing.T) {
+	s := newStage(t)
+	for name, text := range map[string]string{"empty": "", "shlock": itoa(s.hold("other").PID) + "\n"} {
+		if err := os.WriteFile(s.lockOf(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct{ steps, script string }{
+		"empty":  {", --wait D waits", "true"},
+		"shlock": {", --wait D waits", "true"},
+		"a":      {"", helper.Binary(s) + " run --program job --name a true"}, // from inside the job that is in its way
+	} {
+		_, shown, ended := s.onTerminal(0, "run", "--program", "job", "--name", name, "sh", "-c", c.script)
+		helper.Eventually(t, "it is denied", ended)
+		shows(s, shown, fmt.Sprintf(`busy: .*adlock status job\.dax\.run\.%s tells more%s\r\n$`, name, c.steps))
+	}
+}
+
 func TestADenialAndAWaitTellThatTheOwnerIsDeadWhereItsJobIsNot(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a")
