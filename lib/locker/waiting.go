@@ -76,7 +76,7 @@ func (w Waiting) Show(r *Request, o Outcome) {
 		if w.wait != limit.Never {
 			text += ", at most " + Seconds(w.Left()) + " more"
 		}
-		if o.Verdict == Busy && o.Recheck > 0 && o.Recheck != limit.Never {
+		if o.Verdict == Busy && o.Endable() && o.Recheck > 0 && o.Recheck != limit.Never {
 			text += "; it expires in " + Seconds(o.Recheck-(process.Boottime()-seen))
 		}
 		return text

@@ -183,6 +183,19 @@ func TestADenialAtATerminalNamesNoStepThatDoesNothing(t *testing.T) {
 	}
 }
 
+func TestNoTimeIsToldAtWhichALockWouldExpireThatNobodyEnds(t *testing.T) {
+	s := newStage(t)
+	if err := os.WriteFile(s.lockOf("a"), []byte(itoa(s.hold("other").PID)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, shown, ended := s.onTerminal(200, job("--wait", "1s", "true")...)
+	helper.Eventually(t, "it has waited", ended)
+	shows(s, shown, `waiting for process [0-9]+: 0s, at most 1s more`)
+	if strings.Contains(shown(), "expires") {
+		t.Errorf("%q", shown())
+	}
+}
+
 func TestADenialAndAWaitTellThatTheOwnerIsDeadWhereItsJobIsNot(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a")
