@@ -60,6 +60,10 @@ func program() *config.Program {
 		Verbs: slices.Concat(
 			[]config.Verb{run.Verb(nil), run.Shell(), hold.Verb(nil)}, reports(),
 			[]config.Verb{clearVerb, statAgeVerb, mkatomicVerb, killCarefullyVerb, releaseVerb, takeVerb, takeoverVerb, nameVerb, guardVerb, agentVerb, run.Guarded}),
+		IsCommand: func(word string) bool {
+			_, err := supervise.Find(word)
+			return err == nil
+		},
 	}
 }
 

@@ -15,6 +15,10 @@ type Program struct {
 	Does  string
 	Verbs []Verb
 	Notes string // what the help ends with
+
+	// IsCommand tells whether a word that is no verb is a command: then run was
+	// forgotten. nil: nobody looks.
+	IsCommand func(word string) bool
 }
 
 // Verb is one thing that a program does.
@@ -97,8 +101,11 @@ func (p *Program) Verb(name string) *Verb {
 
 // Unknown is the error of a first argument that is no verb of the program's.
 func (p *Program) Unknown(arg string) error {
-	if len(arg) > 1 && arg[0] == '-' {
+	if looksLikeOption(arg) {
 		name, _, _ := strings.Cut(arg, "=")
+		if run := p.Verb(runVerb); run != nil && find(run.Options(), name) != nil {
+			return p.Hint("", withoutRun("option", name))
+		}
 		return p.Hint("", unknownOption(name, nil))
 	}
 	var names []string
@@ -107,7 +114,18 @@ func (p *Program) Unknown(arg string) error {
 			names = append(names, p.Verbs[i].Name)
 		}
 	}
-	return p.Hint("", unknownWord("verb", arg, "", append(names, "help", "version")))
+	names = append(names, "help", "version")
+	if p.IsCommand != nil && nearest(arg, names) == "" && p.IsCommand(arg) {
+		return p.Hint("", withoutRun("verb", arg))
+	}
+	return p.Hint("", unknownWord("verb", arg, "", names))
+}
+
+// runVerb is the verb that is forgotten now and then, as flock and timeout have none.
+const runVerb = "run"
+
+func withoutRun(kind, word string) error {
+	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown("unknown " + kind + ": did you mean " + runVerb + " " + word + "?")}
 }
 
 // Hint tells of an unknown option or verb where those of the verb are listed; of the

@@ -79,6 +79,18 @@ func TestWhatNoProgramKnowsIsSaidInOneForm(t *testing.T) {
 	}
 }
 
+func TestWhoForgetsTheVerbIsToldWhichWasMeant(t *testing.T) {
+	s := newStage(t)
+	const lists = " (adlock --help lists them)"
+	s.refused(64, "adlock: --name: unknown option: did you mean run --name?"+lists+"\n", "--name", "a", "true")
+	s.refused(64, "adlock: --expire-after: unknown option: did you mean run --expire-after?"+lists+"\n", "--expire-after=5", "true")
+	s.refused(64, "adlock: -E: unknown option: did you mean run -E?"+lists+"\n", "-E", "0", "true")
+	s.refused(64, "adlock: sleep: unknown verb: did you mean run sleep?"+lists+"\n", "sleep", "5")
+	s.refused(64, "adlock: /bin/sh: unknown verb: did you mean run /bin/sh?"+lists+"\n", "/bin/sh", "-c", "true")
+	s.refused(64, "adlock: kill: unknown verb: did you mean kill-carefully?"+lists+"\n", "kill", "5")
+	s.refused(64, "adlock: --: unknown option"+lists+"\n", "--", "true")
+}
+
 func TestTheProgramsAreOfOneVersion(t *testing.T) {
 	s := newStage(t)
 	for _, path := range programs(t) {
