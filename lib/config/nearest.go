@@ -2,9 +2,9 @@ package config
 
 import "strings"
 
-// nearest returns the one of the words that was probably meant by a word which is
+// Nearest returns the one of the words that was probably meant by a word which is
 // none of them, or "": what it begins, or what is one slip in three letters away.
-func nearest(word string, words []string) string {
+func Nearest(word string, words []string) string {
 	bare := strings.TrimLeft(word, "-")
 	most := len(bare) / 3
 	if most == 0 {

@@ -9,7 +9,7 @@ func TestASlipIsUnderstoodAndAnotherWordIsNot(t *testing.T) {
 		"--exprie-after": "expire-after", "--if-elapse": "if-elapsed", "--expire": "expire-after", "--wiat": "wait", "lgo": "log",
 		"fly": "", "--fly": "", "x": "", "-y": "", "---": "", "": "", "backup": "", "wait-for-it": "",
 	} {
-		if got := nearest(word, words); got != want {
+		if got := Nearest(word, words); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}

@@ -78,7 +78,7 @@ func unknownWord(kind, word, before string, words []string) error {
 // was probably meant, with what is to be written before it.
 func UnknownText(kind, word, before string, words []string) string {
 	text := "unknown " + kind
-	if meant := nearest(word, words); meant != "" {
+	if meant := Nearest(word, words); meant != "" {
 		text += ": did you mean " + before + meant + "?"
 	}
 	return text

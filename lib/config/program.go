@@ -115,7 +115,7 @@ func (p *Program) Unknown(arg string) error {
 		}
 	}
 	names = append(names, "help", "version")
-	if p.IsCommand != nil && nearest(arg, names) == "" && p.IsCommand(arg) {
+	if p.IsCommand != nil && Nearest(arg, names) == "" && p.IsCommand(arg) {
 		return p.Hint("", withoutRun("verb", arg))
 	}
 	return p.Hint("", unknownWord("verb", arg, "", names))

@@ -105,6 +105,9 @@ type job struct {
 func (c *Checker) jobs(lines []crontab.Line) []Mistake {
 	var f findings
 	for i := range lines {
+		if lines[i].Kind == crontab.Variable {
+			c.unread(&f, lines[i].Number, lines[i].Name)
+		}
 		if lines[i].Kind == crontab.Job {
 			j := job{Checker: c, findings: &f, Line: &lines[i], lines: lines, at: i}
 			j.check()
@@ -132,6 +135,7 @@ func (j *job) check() {
 	}
 	j.outside(file.Stmts)
 	j.paths()
+	j.assigned(j.findings, j.command, file, func(syntax.Node) int { return j.Number })
 	calls(file, func(call *syntax.CallExpr) {
 		if v := j.invocationOf(call); v != nil {
 			j.locks(v)

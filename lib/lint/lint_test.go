@@ -91,6 +91,19 @@ var scripts = []pair{
 		"adlock_with copy x -- job",
 		"eval \"$end\"; if adlock_get copy x; then job; fi",
 	}},
+	{"a setting that nobody reads", []string{
+		"ADLOCK_EXPIREAFTER=90m\nadlock_guard",
+		"export ADLOCK_IFELAPSED=5; adlock_with copy x -- job",
+		"ADLOCK_IF_ELPASED=5 adlock run --name x -- job",
+		"env ADLOCK_EXIT_DENID=0 ./guarded; adlock_with copy x -- job",
+		"job() { ADLOCK_WAITT=5; }; adlock_with copy x -- job",
+	}, []string{
+		"ADLOCK_EXPIRE_AFTER=90m\nadlock_guard",
+		"ADLOCK_BIN=/opt/adlock ADLOCK_AGENT=0\nadlock_guard",
+		"ADLOCK_EXPIREAFTER=90\nadlock_guard 0 \"$ADLOCK_EXPIREAFTER\"", // the script's own
+		"ADLOCK_SOMETHING_ELSE=1\nadlock_guard",
+		"EXPIREAFTER=90m\nadlock_guard",
+	}},
 	{"a release without a get", []string{
 		"job; adlock_release",
 	}, []string{
@@ -303,6 +316,15 @@ func TestTheLibraryIsLoadedCheckedAndByItsFullPath(t *testing.T) {
 
 // crontabs are commands of a crontab line.
 var crontabs = []pair{
+	{"a setting that nobody reads", []string{
+		"ADLOCK_EXPIREAFTER=90m\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIREAFTER=90m\n* * * * *  /bin/job",
+		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/adlock run --name n -- /bin/job",
+	}, []string{
+		"ADLOCK_EXPIRE_AFTER=90m\nADLOCK_HOOK=/bin/true\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/bin/bash\nADLOCK_DIR=/srv/locks\n* * * * *  /bin/job",
+		"ADLOCK_JOBDIR=/srv\n* * * * *  /bin/adlock run --name n -- /bin/job",
+	}},
 	{"% ends the command", []string{
 		"* * * * *  /bin/job $(date +%F)",
 		"* * * * *  /bin/job >/tmp/x.`date +%F`.log",

@@ -182,6 +182,7 @@ func (s *script) check() {
 	calls(s.file, s.checkCall)
 	s.statements(s.file.Stmts, false)
 	s.checkGuard()
+	s.assigned(&s.findings, s.text, s.file, line)
 }
 
 // checkPairs looks for a get without a release, and the other way round. What another

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
+	"adlock/lib/lint"
+	"adlock/lib/run"
 	"adlock/lib/runlog"
 	"adlock/test/helper"
 	"adlock/test/verbs"
@@ -331,6 +333,16 @@ func TestThePageOfCheckHasEveryMistake(t *testing.T) {
 	}
 	told := words(pageOf(t, "adlock-check.1").section("MISTAKES"), "")
 	same(t, "adlock-check.1", told, found(`\.add\([^,]+, "([^"]+)"`, mistakes))
+}
+
+func TestTheCheckerKnowsEveryVariable(t *testing.T) {
+	c := lint.Checker{Options: run.Options(), Settings: run.SettingsOfLine()}
+	for _, name := range variables(t) {
+		found, err := c.Check("script", "#!/bin/sh\n"+name+"=1\n")
+		if err != nil || len(found) > 0 {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+	}
 }
 
 func TestThePageOfRunHasWhatAHookIsTold(t *testing.T) {
