@@ -46,7 +46,7 @@ func tellReport(q *query) error {
 		tellNone(dir, q.atom)
 	}
 	if q.html == "" {
-		return errors.Join(fault.Wrap("standard output", q.writeReport(r, os.Stdout)), fault.Wrap(dir, failed))
+		return errors.Join(fault.Wrap("standard output", q.writeReport(r, dir, os.Stdout)), fault.Wrap(dir, failed))
 	}
 	chart, failedToo := timeline.Build(history.Read(dir), timeline.Options{
 		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: q.matcher(), Running: running,
@@ -58,12 +58,14 @@ func tellReport(q *query) error {
 	return errors.Join(err, fault.Wrap(dir, cmp.Or(failed, failedToo)))
 }
 
-func (q *query) writeReport(r *report.Report, out *os.File) (err error) {
+func (q *query) writeReport(r *report.Report, dir string, out *os.File) (err error) {
 	switch {
 	case q.json:
 		err = encoderOf(out).Encode(r.Object())
 	case q.csv:
 		err = r.CSV(out)
+	case r.IsEmpty():
+		_, err = out.WriteString(nothingIn(dir))
 	default:
 		_, err = out.WriteString(r.Text(terminal.Colours(out)))
 	}

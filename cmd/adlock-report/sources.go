@@ -13,6 +13,7 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/insight/history"
+	"adlock/lib/insight/terminal"
 	"adlock/lib/link"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
@@ -197,6 +198,11 @@ func mayReplace(path string) error {
 // mistyped.
 func tellNone(dir, text string) {
 	fault.Warn(dir, "nothing is recorded there of an atom that matches "+strconv.Quote(text))
+}
+
+// nothingIn names the directory: each user has another one.
+func nothingIn(dir string) string {
+	return "nothing is recorded of this period in " + terminal.Clean(dir) + "\n"
 }
 
 // tellDamage warns of lines that could not be read.

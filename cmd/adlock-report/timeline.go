@@ -54,15 +54,15 @@ func drawTimeline(q *query) error {
 	if q.atom != "" && len(chart.Lanes) == 0 {
 		tellNone(dir, q.atom)
 	}
-	return errors.Join(q.showChart(chart, width), fault.Wrap(dir, failed))
+	return errors.Join(q.showChart(chart, dir, width), fault.Wrap(dir, failed))
 }
 
-func (q *query) showChart(chart *timeline.Chart, width int) error {
+func (q *query) showChart(chart *timeline.Chart, dir string, width int) error {
 	switch {
 	case q.svg != "":
 		return save(q.svg, chart.SVG())
 	case len(chart.Lanes) == 0:
-		return write([]byte("nothing is recorded of this period\n"))
+		return write([]byte(nothingIn(dir)))
 	}
 	text := timeline.Text{Width: width, Unicode: terminal.Unicode(), Paint: terminal.Colours(os.Stdout)}
 	return write([]byte(text.Render(chart)))

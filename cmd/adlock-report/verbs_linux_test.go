@@ -71,8 +71,11 @@ func TestNothingIsAnAnswerToo(t *testing.T) {
 	if got := p.ok(t, "log"); got != "" {
 		t.Errorf("%q", got)
 	}
-	has(t, p.ok(t, "report"), "nothing is recorded")
-	has(t, p.ok(t, "timeline"), "nothing is recorded")
+	for _, verb := range []string{"report", "timeline"} {
+		if got := p.ok(t, verb); got != "nothing is recorded of this period in "+p.dir+"\n" {
+			t.Errorf("%s: %q", verb, got)
+		}
+	}
 	has(t, p.ok(t, "metrics"), "# TYPE adlock_runs_total counter")
 	if _, err := os.Stat(p.dir); err == nil {
 		t.Error("a verb that only reads made the lock directory")

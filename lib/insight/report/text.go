@@ -15,9 +15,6 @@ const stamp = "2006-01-02 15:04:05"
 
 // Text is the report for people: a block of lines for each atom.
 func (r *Report) Text(paint terminal.Paint) string {
-	if r.IsEmpty() {
-		return "nothing is recorded of this period\n"
-	}
 	var w strings.Builder
 	w.WriteString(r.period() + "\n")
 	for _, a := range r.atoms {
