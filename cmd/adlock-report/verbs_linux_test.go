@@ -635,17 +635,17 @@ func TestOptionsMayStandBehindTheNames(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for before, behind := range map[string]string{
-		"log -n 3 backup":                    "log backup -n 3",
-		"log --event deny run /srv/data":     "log run --event deny /srv/data",
-		"report --since 2026-11-20 backup":   "report backup --since 2026-11-20",
-		"log --json -- backup":               "log backup --json",
-		"timeline --since 2026-11-20 backup": "timeline backup --since=2026-11-20",
-		"status --help":                      "status backup --help",
+		"log -n 3 backup":                                       "log backup -n 3",
+		"log --event deny run /srv/data":                        "log run --event deny /srv/data",
+		"log --json -- backup":                                  "log backup --json",
+		"timeline --since 2026-11-20 --until 2026-11-21 backup": "timeline backup --until 2026-11-21 --since=2026-11-20",
+		"status --help":                                         "status backup --help",
 	} {
 		if want, got := p.ok(t, strings.Fields(before)...), p.ok(t, strings.Fields(behind)...); got != want || want == "" {
 			t.Errorf("%s: %.300q; %s: %.300q", behind, got, before, want)
 		}
 	}
+	has(t, p.ok(t, "report", "backup", "--since", "2026-11-20"), "2026-11-20 00:00:00 to ") // and to now
 }
 
 // Off a terminal, as cron has it, nothing is said: the file may be for another reader.
