@@ -270,6 +270,9 @@ inner"
 	run guarded -c ": n ADLOCK_EXPIRE_AFTR=90m ; : >$T/ran"
 	assert_failure 64
 	assert_output 'adlock: ADLOCK_EXPIRE_AFTR: unknown setting: did you mean ADLOCK_EXPIRE_AFTER? (adlock run --help lists them)'
+	run guarded -c ": n ADLOCK_AGENT=0 ; : >$T/ran"
+	assert_failure 64
+	assert_output 'adlock: ADLOCK_AGENT: unknown setting (adlock run --help lists them)'
 	run guarded -c ": n ADLOCK_EXPIRE_AFTER='90m' ; : >$T/ran"
 	assert_failure 64
 	assert_output --partial "adlock: ADLOCK_EXPIRE_AFTER='90m': is not understood"

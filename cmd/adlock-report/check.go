@@ -112,7 +112,8 @@ func checker(q *query) (*lint.Checker, error) {
 	}
 	elsewhere := append([]string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"}, filepath.SplitList(os.Getenv("PATH"))...)
 	return &lint.Checker{
-		Options: run.Options(), Settings: run.SettingsOfLine(), Host: host, UserColumn: q.userColumn,
+		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
+		Host: host, UserColumn: q.userColumn,
 		Elsewhere: elsewhere, CronPath: crontab.DefaultPath,
 		IsUser:  func(name string) bool { _, err := user.Lookup(name); return err == nil },
 		Longest: longestRuns(),

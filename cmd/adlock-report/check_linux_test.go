@@ -66,6 +66,18 @@ func TestWhatAGuardedCrontabSaysToAdlockIsCheckedBeforeItsHourComes(t *testing.T
 		"say \": NAME ADLOCK_X=VALUE ;\", a name of one word\n", "")
 }
 
+func TestAnOptionIsRefusedAsRunWouldRefuseIt(t *testing.T) {
+	p := newPlace(t)
+	refused := p.command("run", "--stroe", "etcd://a:2379/p", "--", "/bin/true").Run(t)
+	why, _, _ := strings.Cut(strings.TrimPrefix(refused.Err, "adlock: "), " (")
+	c := p.command("check", "-")
+	c.Stdin = "* * * * *  /bin/adlock run --stroe etcd://a:2379/p -- /bin/true\n"
+	p.checked(t, c, 1, "-:1: an option that is refused: the job is never run: "+why+"; adlock run --help lists the options\n", "")
+	if why != "--stroe: unknown option: did you mean --store?" {
+		t.Errorf("%+v", refused)
+	}
+}
+
 func TestTheCureForAnIntervalIsOneForAGuardedCrontabToo(t *testing.T) {
 	p := newPlace(t)
 	c := p.command("check", "-")

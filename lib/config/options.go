@@ -87,8 +87,13 @@ func UnknownText(kind, word, before string, words []string) string {
 // Parse sets the options from the environment, then from args, and returns what
 // follows them: from the first argument that is no option, or after "--".
 func Parse(options []Option, args []string) (rest []string, err error) {
+	return ParseIn(os.Getenv, options, args)
+}
+
+// ParseIn is Parse in another environment than this process's.
+func ParseIn(getenv func(name string) string, options []Option, args []string) (rest []string, err error) {
 	for _, o := range options {
-		if value := os.Getenv(o.Env); o.Env != "" && value != "" {
+		if value := getenv(o.Env); o.Env != "" && value != "" {
 			if err := o.say(InEnvironment, value); err != nil {
 				return nil, &fault.Error{Kind: fault.Usage, Object: o.Env, Err: err}
 			}

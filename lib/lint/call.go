@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -17,11 +18,22 @@ type invocation struct {
 	options map[string]*syntax.Word // of `adlock run`, by their names; that of a switch is nil
 	lock    *syntax.Word            // the file of flock
 	command []*syntax.Word          // that it runs; of flock -c one word
+
+	words   []string // the options of `adlock run` whose values stand there
+	partial bool     // there are others
+	unknown bool     // the last of the words is no option, or has no value: the rest is not understood
 }
 
 // invocationOf is what a call is, nil where it is neither, or where its options are not
 // understood.
 func (c *Checker) invocationOf(call *syntax.CallExpr) *invocation {
+	if v := c.readInvocation(call); v != nil && !v.unknown {
+		return v
+	}
+	return nil
+}
+
+func (c *Checker) readInvocation(call *syntax.CallExpr) *invocation {
 	args := unwrapped(call.Args)
 	if len(args) == 0 {
 		return nil
@@ -37,7 +49,8 @@ func (c *Checker) invocationOf(call *syntax.CallExpr) *invocation {
 }
 
 // wrappers run what follows them, after options of their own.
-var wrappers = []string{"exec", "command", "env", "nice", "ionice", "nohup", "time", "sudo", "chronic", "cronic", "setsid", "timeout"}
+var wrappers = []string{"exec", "command", "env", "nice", "ionice", "nohup", "time", "sudo", "chronic", "cronic", "setsid", "timeout",
+	"runuser", "doas", "stdbuf", "chrt", "taskset", "systemd-cat"}
 
 // unwrapped is what wrappers run.
 func unwrapped(args []*syntax.Word) []*syntax.Word {
@@ -68,12 +81,13 @@ func afterOptions(args []*syntax.Word) []*syntax.Word {
 	return args
 }
 
-// adlockRun reads the options by the table of `adlock run`.
+// adlockRun reads the options by the table of `adlock run`; nil where only the run tells
+// which there are.
 func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	v := &invocation{program: "adlock", call: call, options: map[string]*syntax.Word{}}
 	for len(args) > 0 {
-		text, _ := literal(args[0])
-		if text == "--" {
+		text, whole := literal(args[0])
+		if whole && text == "--" {
 			args = args[1:]
 			break
 		}
@@ -81,25 +95,87 @@ func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocat
 			break
 		}
 		name, _, inline := strings.Cut(text, "=")
+		if !whole && !inline {
+			return nil
+		}
 		o := option(c.Options, name)
 		switch {
 		case o == nil:
-			return nil
-		case o.Arg == "":
-			v.options[o.Name] = nil
-			args = args[1:]
-		case inline:
-			v.options[o.Name] = behindEqual(args[0])
-			args = args[1:]
-		case len(args) < 2:
-			return nil
-		default:
-			v.options[o.Name] = args[1]
-			args = args[2:]
+			v.words, v.unknown = append(v.words, name), true
+			return v
+		case o.Arg != "" && !inline && len(args) < 2:
+			return nil // it is cut off
+		}
+		args = args[c.take(v, o, args, inline):]
+		if v.unknown {
+			return v
 		}
 	}
 	v.command = args
+	if len(args) > 0 {
+		_, whole := literal(args[0])
+		v.partial = v.partial || !whole
+	}
 	return v
+}
+
+// take reads the option o at the beginning of args, and returns how many words it has.
+func (c *Checker) take(v *invocation, o *config.Option, args []*syntax.Word, inline bool) int {
+	words := args[:1]
+	switch {
+	case o.Arg == "":
+		v.options[o.Name] = nil
+	case inline:
+		v.options[o.Name] = behindEqual(args[0])
+	case c.isOption(args[1]):
+		v.unknown = true
+	default:
+		words = args[:2]
+		v.options[o.Name] = args[1]
+	}
+	v.note(words)
+	return len(words)
+}
+
+// isOption tells whether a word cannot be the value of the option before it.
+func (c *Checker) isOption(w *syntax.Word) bool {
+	text, whole := literal(w)
+	return whole && (text == "--" || option(c.Options, text) != nil)
+}
+
+// note keeps the words of an option, if they are all there.
+func (v *invocation) note(words []*syntax.Word) {
+	var texts []string
+	for _, w := range words {
+		text, whole := literal(w)
+		if !whole {
+			v.partial = true
+			return
+		}
+		texts = append(texts, text)
+	}
+	v.words = append(v.words, texts...)
+}
+
+// refusal is why `adlock run` would not take the options of a call, "" where that is not
+// certain. Where getenv is nil nothing is known of the environment. A line that is cut off
+// is no mistake, and what is no duration among the limits is told with its cure.
+func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits ...*syntax.Word) string {
+	noDuration := slices.ContainsFunc(limits, func(w *syntax.Word) bool {
+		_, wrong := durationOf(w)
+		return wrong != ""
+	})
+	if c.Refusal == nil || v.program != "adlock" || !v.unknown && (len(v.command) == 0 || noDuration) {
+		return ""
+	}
+	if v.partial {
+		getenv = nil
+	}
+	err := c.Refusal(getenv, v.words)
+	if err == nil || errors.Is(err, config.ErrHelp) {
+		return ""
+	}
+	return err.Error()
 }
 
 func option(options []config.Option, arg string) *config.Option {

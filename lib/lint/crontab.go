@@ -104,13 +104,14 @@ type job struct {
 
 func (c *Checker) jobs(lines []crontab.Line) []Mistake {
 	var f findings
+	f.overruled(lines)
 	for i := range lines {
-		if lines[i].Kind == crontab.Variable {
-			c.unread(&f, lines[i].Number, lines[i].Name)
-		}
 		if lines[i].Kind == crontab.Job {
 			j := job{Checker: c, findings: &f, Line: &lines[i], lines: lines, at: i}
 			j.check()
+		}
+		if lines[i].Kind == crontab.Variable {
+			f.noSetting(c, lines[i].Number, lines[i].Name)
 		}
 	}
 	return f
@@ -135,12 +136,43 @@ func (j *job) check() {
 	}
 	j.outside(file.Stmts)
 	j.paths()
-	j.assigned(j.findings, j.command, file, func(syntax.Node) int { return j.Number })
 	calls(file, func(call *syntax.CallExpr) {
-		if v := j.invocationOf(call); v != nil {
+		if v := j.readInvocation(call); v != nil && !j.isRefused(v) {
 			j.locks(v)
 		}
 	})
+}
+
+// isRefused tells of options that `adlock run` does not take.
+func (j *job) isRefused(v *invocation) bool {
+	why := j.refusal(v, j.environment(v), j.limit(v, "if-elapsed"), j.limit(v, "expire-after"))
+	return j.optionRefused(j.Number, "job", why)
+}
+
+func (f *findings) optionRefused(line int, what, why string) bool {
+	if why != "" {
+		f.add(line, "an option that is refused", "the "+what+" is never run: "+why, "adlock run --help lists the options")
+	}
+	return why != ""
+}
+
+// environment is that of a call, as far as the crontab sets it; nil where it is not known.
+func (j *job) environment(v *invocation) func(name string) string {
+	said := map[string]string{}
+	for _, a := range v.call.Assigns {
+		text, whole := literal(a.Value)
+		if a.Name == nil || a.Value != nil && !whole {
+			return nil
+		}
+		said[a.Name.Value] = text
+	}
+	return func(name string) string {
+		if value, is := said[name]; is {
+			return value
+		}
+		value, _ := crontab.Setting(j.lines, j.at, name)
+		return value
+	}
 }
 
 // percent looks for a % that was meant for the command, where cron ends it: a format of
@@ -171,6 +203,11 @@ func (j *job) locks(v *invocation) {
 	j.interval(v, t)
 	j.unnamed(v)
 	j.apart(v)
+	for _, a := range v.call.Assigns {
+		if a.Name != nil {
+			j.noSetting(j.Checker, j.Number, a.Name.Value)
+		}
+	}
 }
 
 // apart looks for a lock in a store beyond this machine that each machine takes for itself.

@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/config"
 	"adlock/lib/cronline"
+	"adlock/lib/crontab"
 )
 
 // guarded looks at what a line says to adlock, where the crontab's SHELL puts it under
@@ -27,43 +28,89 @@ func (j *job) guarded() {
 	if l.Name == "" && len(l.Settings) == 0 {
 		j.passedOver()
 	}
+	j.takenForName(l.Name)
+	if j.LineRefusal != nil {
+		if err := j.LineRefusal(j.variable, l); err != nil {
+			j.refused(err.Error())
+			return
+		}
+	}
+	j.late()
+	j.locks(j.invocationOfLine(l))
+}
+
+func (j *job) variable(name string) string {
+	value, _ := crontab.Setting(j.lines, j.at, name)
+	return value
+}
+
+// invocationOfLine is a line as the call of `adlock run` that it comes to.
+func (j *job) invocationOfLine(l cronline.Line) *invocation {
 	v := &invocation{program: "adlock", call: &syntax.CallExpr{}, options: map[string]*syntax.Word{}}
 	if l.Name != "" {
 		v.options["name"] = quoted(l.Name)
 	} else if j.limit(v, "name") == nil {
 		v.options["name"] = quoted(l.Text)
 	}
-	if j.settings(v, l.Settings) {
-		j.locks(v)
-	}
-}
-
-// settings reads those of the line into v, and tells whether all that are set for it
-// would be understood.
-func (j *job) settings(v *invocation, said []string) bool {
-	for _, s := range said {
+	for _, s := range l.Settings {
 		name, value, _ := strings.Cut(s, "=")
-		if !slices.Contains(j.Settings, name) {
-			j.refused(name + ": " + config.UnknownText("setting", name, "", j.Settings))
-			return false
-		}
 		for _, o := range j.Options {
 			if o.Env == name {
 				v.options[o.Name] = quoted(value)
 			}
 		}
 	}
-	for _, o := range j.Options {
-		value, _ := literal(j.limit(v, o.Name))
-		if o.Env == "" || value == "" {
-			continue
+	return v
+}
+
+// takenForName looks for a name that was meant to set something.
+func (j *job) takenForName(name string) {
+	if strings.HasPrefix(name, "-") || cronline.IsAssignment(name) {
+		j.add(j.Number, "a setting taken for a name", strconv.Quote(name)+" is the lock's name, and sets nothing", `say ": NAME ADLOCK_X=VALUE ;"`)
+	}
+}
+
+// late looks for a setting of the line's own lock that only the job gets, by which time the
+// line has its lock.
+func (j *job) late() {
+	found := ""
+	syntax.Walk(j.file, func(n syntax.Node) bool {
+		for _, name := range setBy(n) {
+			if found == "" && j.isOfOneLock(name) {
+				found = name
+			}
 		}
-		if err := o.Set(value); err != nil {
-			j.refused(o.Env + ": " + err.Error())
-			return false
+		return found == ""
+	})
+	if found != "" && !has(j.file, "adlock") {
+		j.add(j.Number, "a setting too late", found+" is set in the job, which has its lock by then", `say ": NAME `+found+`=VALUE ;" before the command`)
+	}
+}
+
+// setBy are the variables that a part of a script sets, for itself or for what it starts.
+func setBy(n syntax.Node) (names []string) {
+	switch n := n.(type) {
+	case *syntax.Assign:
+		if n.Name != nil {
+			names = append(names, n.Name.Value)
+		}
+	case *syntax.CallExpr:
+		if !slices.Contains([]string{"export", "env", "readonly"}, nameOf(n)) {
+			return nil
+		}
+		for _, w := range n.Args[1:] {
+			text, _ := literal(w)
+			if name, _, is := strings.Cut(text, "="); is {
+				names = append(names, name)
+			}
 		}
 	}
-	return true
+	return names
+}
+
+// isOfOneLock tells whether a variable is said of one lock, and not of where locks are.
+func (j *job) isOfOneLock(variable string) bool {
+	return slices.ContainsFunc(j.Options, func(o config.Option) bool { return o.Env == variable && !o.Inherited })
 }
 
 func (j *job) refused(why string) {
@@ -71,14 +118,36 @@ func (j *job) refused(why string) {
 }
 
 // noName are words at the beginning of a command that do nothing there, save to name a
-// lock.
-var noName = regexp.MustCompile("^[ \t]*(:[ \t]+[^;&|<>()$`#\\s][^;&|<>()$`#\n]*)(?:;|&&)")
+// lock, and what stands behind them.
+var noName = regexp.MustCompile("^[ \t]*(:[ \t]+[^;&|<>()$`#\\s][^;&|<>()$`#\n]*)(;|&&|\\|\\||$)")
 
 // passedOver looks for words that were meant to name a lock, or to set something, and do
 // neither: the whole command is then the name.
 func (j *job) passedOver() {
-	if found := noName.FindStringSubmatch(j.command); found != nil {
-		j.add(j.Number, "a name that is none", strconv.Quote(strings.TrimRight(found[1], " \t"))+" is passed over: it names no lock and sets nothing",
-			`say ": NAME ADLOCK_X=VALUE ;", a name of one word`)
+	found := noName.FindStringSubmatch(j.command)
+	if found == nil {
+		return
+	}
+	reason := strconv.Quote(strings.TrimRight(found[1], " \t")) + " is passed over: it names no lock and sets nothing"
+	if found[2] == "" {
+		reason = "a shell passes over all that follows \":\", and nothing is run"
+	}
+	j.add(j.Number, "a name that is none", reason, `say ": NAME ADLOCK_X=VALUE ;", a name of one word`)
+}
+
+// overruled tells of a SHELL that takes the place of adlock's before any line is guarded.
+func (f *findings) overruled(lines []crontab.Line) {
+	guard := ""
+	for i := range lines {
+		l := &lines[i]
+		switch {
+		case l.Kind == crontab.Job:
+			guard = ""
+		case l.Kind != crontab.Variable || l.Name != "SHELL":
+		case crontab.Guards(l.Value):
+			guard = l.Value
+		case guard != "":
+			f.add(l.Number, "SHELL set twice", "it takes the place of SHELL="+guard+" above, which guards no line", "say ADLOCK_SHELL="+l.Value)
+		}
 	}
 }

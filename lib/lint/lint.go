@@ -15,6 +15,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
+	"adlock/lib/cronline"
 )
 
 // Mistake is one mistake, at a line of the file.
@@ -28,11 +29,16 @@ type Mistake struct {
 // Checker checks texts. Its fields are what a text does not say.
 type Checker struct {
 	Options    []config.Option // of `adlock run`
-	Settings   []string        // variables that a line may set where the crontab's SHELL is adlock's
 	Host       string          // where the atoms are
 	UserColumn bool            // crontabs have one, whatever they look like
 	Elsewhere  []string        // directories in which a command may be that cron's PATH does not have
 	CronPath   string          // PATH in a crontab that does not set it
+
+	// What `adlock run` says of options, and the shell for crontabs of a line, where they
+	// would not take them: run.Refusal and run.LineRefusal.
+	Refusal     func(getenv func(name string) string, args []string) error
+	LineRefusal func(getenv func(name string) string, l cronline.Line) error
+	Nearest     func(variable string) string // the setting that was meant by a variable that is none; ""
 
 	IsUser  func(name string) bool
 	Longest func(atom.Atom) time.Duration // the longest run that succeeded; 0: none is known

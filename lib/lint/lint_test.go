@@ -39,7 +39,8 @@ func checker(t *testing.T) *Checker {
 		program(t, local, name)
 	}
 	return &Checker{
-		Options: run.Options(), Settings: run.SettingsOfLine(), Host: "dax", CronPath: usual, Elsewhere: []string{local, usual},
+		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
+		Host: "dax", CronPath: usual, Elsewhere: []string{local, usual},
 		IsUser: func(name string) bool { return name == "root" },
 		Longest: func(a atom.Atom) time.Duration {
 			switch a {
@@ -91,7 +92,7 @@ var scripts = []pair{
 		"adlock_with copy x -- job",
 		"eval \"$end\"; if adlock_get copy x; then job; fi",
 	}},
-	{"a setting that nobody reads", []string{
+	{"a variable that sets nothing", []string{
 		"ADLOCK_EXPIREAFTER=90m\nadlock_guard",
 		"export ADLOCK_IFELAPSED=5; adlock_with copy x -- job",
 		"ADLOCK_IF_ELPASED=5 adlock run --name x -- job",
@@ -203,6 +204,22 @@ var scripts = []pair{
 		"adlock run --name slow --program other --expire-after 1h -- job",
 		"adlock run --name slow --expire-after auto -- job",
 	}},
+	{"an option that is refused", []string{
+		"adlock run --stroe etcd://a:2379/p --name n -- job",
+		"adlock run --name \"$1\" --stroe x -- job",
+		"nice -n 5 adlock run --unknown n$$ job",
+		"adlock run --quiet-ok=1 --name n -- job",
+		"adlock run --slots many --program \"$p\" -- job",
+		"adlock run --name n --expire-after -- job",
+	}, []string{
+		"adlock run --name n -- job --stroe",
+		"adlock run --help",
+		"adlock run $options --stroe -- job",
+		"adlock run --na$x n -- job",
+		"adlock run --name n --slots 3 -- job", // the environment may name the program
+		"adlock run --wait \"$w\" --wait-elapsed --name n -- job",
+		"echo adlock run --stroe x -- job",
+	}},
 	{"no duration", []string{
 		"adlock_with copy x 15x -- job",
 		"adlock_guard 5 90minutes",
@@ -271,7 +288,7 @@ func TestALockIsFoundBehindWrappersAndOptions(t *testing.T) {
 		finds(t, c, "#!/bin/sh\n"+command+"\n", "2: a name that changes")
 	}
 	for _, command := range []string{
-		"adlock", "adlock run", "adlock run --name", "adlock run --name n", "adlock run --", "adlock run -E", "adlock run --name=", "adlock run --unknown n$$ job",
+		"adlock", "adlock run", "adlock run --name", "adlock run --name n", "adlock run --", "adlock run -E", "adlock run --name=",
 		"adlock status n$$", "adlock run ''", "adlock $$", "$$ adlock", "exec", "exec 3>&-", "nice", "nice -n", "nice -n 10", "sudo -u", "env", "env A=b", "timeout 5",
 		"flock", "flock -n", "flock -w", "flock -w 5", "flock /tmp/x.$$", "flock -u 9", "''", "\"$@\"", "A=$$", "$(adlock)",
 	} {
@@ -316,7 +333,7 @@ func TestTheLibraryIsLoadedCheckedAndByItsFullPath(t *testing.T) {
 
 // crontabs are commands of a crontab line.
 var crontabs = []pair{
-	{"a setting that nobody reads", []string{
+	{"a variable that sets nothing", []string{
 		"ADLOCK_EXPIREAFTER=90m\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIREAFTER=90m\n* * * * *  /bin/job",
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/adlock run --name n -- /bin/job",
@@ -343,6 +360,11 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=\"90m\" ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=maybe ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SLOTS=3 ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_SLOTS=3\n* * * * *  /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SHELL=bash ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=1h\n* * * * *  : ADLOCK_EXPIRE_AFTER=1y ; /bin/job",
 	}, []string{
@@ -350,7 +372,63 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  : ADLOCK_IF_ELAPSED=5s ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  flock -n /run/x /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=auto\n* * * * *  : n ADLOCK_WAIT=forever ADLOCK_HOOK= ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=mail\n* * * * *  : n ADLOCK_SLOTS=3 ADLOCK_ENFORCE=1 ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=1h\n* * * * *  : n ADLOCK_EXPIRE_AFTER= ADLOCK_REPLACE=1 ; /bin/job",
 		"* * * * *  : n ADLOCK_EXPIREAFTER=90m ; /bin/job",
+	}},
+	{"an option that is refused", []string{
+		"* * * * *  /bin/adlock run --stroe etcd://a:2379/p --name n -- /bin/job",
+		"* * * * *  runuser -u www-data -- /bin/adlock run --nmae n -- /bin/job && /bin/other",
+		"* * * * *  /bin/adlock run --name n --slots 0x -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --slots 3 -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --replace --expire-after 5m -- /bin/job",
+		"* * * * *  ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_SLOTS=3\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --wait-elapsed -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --host -- /bin/job",
+	}, []string{
+		"ADLOCK_PROGRAM=p\n* * * * *  /bin/adlock run --name n --slots 3 -- /bin/job",
+		"* * * * *  ADLOCK_PROGRAM=\"$p\" /bin/adlock run --name n --slots 3 -- /bin/job",
+		"* * * * *  ADLOCK_WAIT=5 /bin/adlock run --name n --wait-elapsed -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --slots 3 $more -- /bin/job",
+		"* * * * *  /bin/adlock run --name n -- /bin/job --stroe x",
+		"* * * * *  /bin/adlock run --help",
+	}},
+	{"a variable that sets nothing", []string{
+		"ADLOCK_EXPIRE_AFTR=90m\n* * * * *  /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_HOK=/bin/tell\n* * * * *  /bin/job",
+		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/adlock run --name n -- /bin/job",
+	}, []string{
+		"ADLOCK_AGENT=0\nADLOCK_BIN=/opt/adlock\nADLOCK_FTP_PASSWORD_FILE=/root/p\n* * * * *  /bin/job",
+		"ADLOCK_DIR=/srv/locks\nADLOCK_SHELL=/bin/bash\n* * * * *  ADLOCK_DIR=/srv/l /bin/job",
+		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/job",
+	}},
+	{"a setting taken for a name", []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : ADLOK_WAIT=5m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : --expire-after=90m ; /bin/job",
+	}, []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : a-b.c ; /bin/job",
+		"* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
+	}},
+	{"SHELL set twice", []string{
+		"SHELL=/usr/lib/adlock/shell\nPATH=/bin\nSHELL=/bin/bash\n* * * * *  /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n# as it was\nSHELL=/bin/sh\n",
+	}, []string{
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nSHELL=/bin/bash\n* * * * *  /bin/job",
+		"SHELL=/bin/bash\nSHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job",
+		"SHELL=/bin/bash\nSHELL=/bin/sh\n* * * * *  /bin/job",
+	}},
+	{"a setting too late", []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_EXPIRE_AFTER=90m /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; ADLOCK_WAIT=5m ADLOCK_IF_ELAPSED=5m /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  export ADLOCK_EXPIRE_AFTER=90m; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  env ADLOCK_EXPIRE_AFTER=90m /bin/job",
+	}, []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_DIR=/srv/locks ADLOCK_HOOK=/bin/tell /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_EXPIRE_AFTER=90m adlock run --name n -- /bin/job # adlock: ignore",
+		"* * * * *  ADLOCK_EXPIRE_AFTER=90m /bin/job",
 	}},
 	{"a name that is none", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : my backup ; /bin/job",
@@ -358,6 +436,8 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup EXPIRE_AFTER=90m ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup --expire-after 90m ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup || /bin/job",
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  :; /bin/job",

@@ -182,7 +182,7 @@ func (s *script) check() {
 	calls(s.file, s.checkCall)
 	s.statements(s.file.Stmts, false)
 	s.checkGuard()
-	s.assigned(&s.findings, s.text, s.file, line)
+	s.assigned(s.Checker, s.text, s.file, line)
 }
 
 // checkPairs looks for a get without a release, and the other way round. What another
@@ -228,14 +228,19 @@ func (s *script) checkCall(call *syntax.CallExpr) {
 			s.checkPath(call)
 		}
 	}
-	v := s.invocationOf(call)
-	if v == nil {
+	v := s.readInvocation(call)
+	if v == nil || s.isRefused(v) {
 		return
 	}
 	s.checkName(call, v.said("if-elapsed"), v.named())
 	if v.program == "adlock" {
 		s.limits(&s.findings, line(call), s.termsOf(v))
 	}
+}
+
+// isRefused tells of options that `adlock run` does not take, whatever the environment.
+func (s *script) isRefused(v *invocation) bool {
+	return s.optionRefused(line(v.call), "command", s.refusal(v, nil, v.said("if-elapsed"), v.said("expire-after")))
 }
 
 // checkName looks for a name that is another in each run. What is to be done once only

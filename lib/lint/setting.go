@@ -5,44 +5,24 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"adlock/lib/config"
 )
 
-const prefix = "ADLOCK_"
-
-// besides are the variables, without their prefix, that are no settings of a line: of the
-// library and of stores, and those that a job or a hook is given.
-var besides = []string{
-	"AGENT", "BIN", "FTP_CACERT", "FTP_PASSWORD_FILE",
-	"ATOM", "COUNT", "EVENT", "FENCE", "OWNER", "PID", "RUN", "SECONDS", "SIGNAL", "STATUS", "TEXT", "VERDICT",
-}
-
-// unread tells of a variable that is written nearly as one of ours: nobody reads it, and
-// nobody would ever say so. Any other name is somebody else's, as is one of another first
-// letter, where hardly anybody slips.
-func (c *Checker) unread(f *findings, line int, name string) {
-	bare, ours := strings.CutPrefix(name, prefix)
-	if !ours {
+// noSetting tells of a variable that is written nearly as one of ours: nobody reads it, and
+// nobody would ever say so. Any other name is somebody else's.
+func (f *findings) noSetting(c *Checker, line int, name string) {
+	if c.Nearest == nil || !strings.HasPrefix(name, "ADLOCK_") {
 		return
 	}
-	known := slices.Clone(besides)
-	for _, setting := range c.Settings {
-		known = append(known, strings.TrimPrefix(setting, prefix))
-	}
-	if slices.Contains(known, bare) {
-		return
-	}
-	if meant := config.Nearest(bare, known); meant != "" && meant[0] == bare[0] {
-		f.add(line, "a setting that nobody reads", name+" is not known", "did you mean "+prefix+meant+"?")
+	if meant := c.Nearest(name); meant != "" {
+		f.add(line, "a variable that sets nothing", "adlock reads no "+name, "say "+meant)
 	}
 }
 
 // assigned tells of such variables that are set in a text, and not used in it.
-func (c *Checker) assigned(f *findings, text string, n syntax.Node, lineOf func(syntax.Node) int) {
+func (f *findings) assigned(c *Checker, text string, n syntax.Node, lineOf func(syntax.Node) int) {
 	look := func(n syntax.Node, name string) {
 		if !strings.Contains(text, "$"+name) && !strings.Contains(text, "${"+name) {
-			c.unread(f, lineOf(n), name)
+			f.noSetting(c, lineOf(n), name)
 		}
 	}
 	syntax.Walk(n, func(n syntax.Node) bool {

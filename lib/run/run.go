@@ -138,6 +138,21 @@ func (r *runArgs) run(args []string) (int, error) {
 	return r.supervised(command{words[0], path, words, config.Environment(append(r.options(), MarkerOption(nil)))})
 }
 
+// Refusal is why run would not take these options where getenv tells the environment; nil
+// where it would. Where that is not known (getenv is nil) nothing is said of options that
+// it may contradict or complete.
+func Refusal(getenv func(name string) string, args []string) error {
+	r := newRun()
+	known := getenv != nil
+	if !known {
+		getenv = func(string) string { return "" }
+	}
+	if _, err := config.ParseIn(getenv, r.options(), args); err != nil || !known {
+		return err
+	}
+	return r.check()
+}
+
 // recordMissing has the runlog tell that the command cannot be run: nobody may be
 // there to see it. The error itself is said and is the status, whatever becomes of that.
 func (r *runArgs) recordMissing(missing error) {

@@ -93,17 +93,16 @@ func shell(args []string) (int, error) {
 	}
 	r := newRun()
 	r.leaveQuit, r.Request.Auto.Wary, r.InScript = fault.OnQuit(), true, true
-	return r.run(slices.Concat(optionsOf(l, args[2:]), []string{"--", own}, args))
+	return r.run(slices.Concat(optionsOf(os.Getenv, l, args[2:]), []string{"--", own}, args))
 }
 
 // set puts the settings of a line into the environment, where they prevail over those
 // of the whole crontab.
 func set(settings []string) error {
-	names := SettingsOfLine()
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
-		if !slices.Contains(names, name) {
-			return fault.New(fault.Usage, name, config.UnknownText("setting", name, "", names)+" (adlock run --help lists them)")
+		if why := unknownSetting(name); why != "" {
+			return fault.New(fault.Usage, name, why+" (adlock run --help lists them)")
 		}
 		if err := os.Setenv(name, value); err != nil {
 			return fault.Wrap(name, err)
@@ -112,8 +111,39 @@ func set(settings []string) error {
 	return nil
 }
 
-// SettingsOfLine are the variables that a line of a crontab may set.
-func SettingsOfLine() []string {
+// unknownSetting is why a line may not set a variable; "" where it may.
+func unknownSetting(name string) string {
+	if slices.Contains(settingsOfLine(), name) {
+		return ""
+	}
+	bare, names := bareSettings(name)
+	return config.UnknownText("setting", bare, settingsBegin, names)
+}
+
+// NearestSetting is what was probably meant by a variable that a line cannot set; "" where
+// it can, and where the variable may be another's, as one of another first letter, where
+// hardly anybody slips.
+func NearestSetting(name string) string {
+	bare, names := bareSettings(name)
+	if meant := config.Nearest(bare, names); meant != "" && bare != "" && meant[0] == bare[0] && unknownSetting(name) != "" {
+		return settingsBegin + meant
+	}
+	return ""
+}
+
+// bareSettings are a name and settingsOfLine without what all begin with: as a part of
+// them it would make any two alike.
+func bareSettings(name string) (bare string, names []string) {
+	for _, known := range settingsOfLine() {
+		names = append(names, strings.TrimPrefix(known, settingsBegin))
+	}
+	return strings.TrimPrefix(name, settingsBegin), names
+}
+
+const settingsBegin = "ADLOCK_"
+
+// settingsOfLine are the variables that a line of a crontab may set.
+func settingsOfLine() []string {
 	names := []string{shellVariable}
 	for _, line := range environment {
 		names = append(names, line[0])
@@ -125,31 +155,54 @@ func SettingsOfLine() []string {
 }
 
 // optionsOf are the options of run for a line, and for words that follow its command.
-func optionsOf(l cronline.Line, more []string) (options []string) {
+func optionsOf(getenv func(string) string, l cronline.Line, more []string) (options []string) {
 	switch {
 	case l.Name != "":
 		options = append(options, "--name="+l.Name)
-	case os.Getenv("ADLOCK_NAME") == "":
+	case getenv("ADLOCK_NAME") == "":
 		options = append(options, "--name="+strings.Join(append([]string{l.Text}, more...), " "))
 	}
-	if os.Getenv("ADLOCK_EXPIRE_AFTER") == "" && !isOn("ADLOCK_REPLACE") {
-		options = append(options, "--expire-after="+unsaid())
+	if getenv("ADLOCK_EXPIRE_AFTER") == "" && !isOn(getenv("ADLOCK_REPLACE")) {
+		options = append(options, "--expire-after="+unsaid(getenv("ADLOCK_STORE")))
 	}
 	return options
 }
 
 // unsaid is ExpireAfter where nobody has said how long a job may take: what its runs
 // have taught. (A store beyond this machine remembers no lessons.)
-func unsaid() string {
-	if config.IsRemote(os.Getenv("ADLOCK_STORE")) {
+func unsaid(store string) string {
+	if config.IsRemote(store) {
 		return "never"
 	}
 	return "auto"
 }
 
-func isOn(name string) (on bool) {
-	_ = config.Toggle(&on)(os.Getenv(name)) // what is wrong with it is said where it is read
+func isOn(value string) (on bool) {
+	_ = config.Toggle(&on)(value) // what is wrong with it is said where it is read
 	return on
+}
+
+// LineRefusal is why the shell would not run a line of a crontab whose variables getenv
+// tells; nil where it would.
+func LineRefusal(getenv func(name string) string, l cronline.Line) error {
+	said := map[string]string{}
+	for _, s := range l.Settings {
+		name, value, _ := strings.Cut(s, "=")
+		if why := unknownSetting(name); why != "" {
+			return fault.New(fault.Usage, name, why)
+		}
+		said[name] = value
+	}
+	both := func(name string) string {
+		if value, is := said[name]; is {
+			return value
+		}
+		return getenv(name)
+	}
+	if err := checkShell(cmp.Or(both(shellVariable), defaultShell)); err != nil {
+		return err
+	}
+	return Refusal(both, optionsOf(both, l, nil))
 }
 
 // becomeShell has the job's own shell take the place of this process.
@@ -168,13 +221,20 @@ func becomeShell(args []string) (int, error) {
 // ownShell returns the job's own shell, and sets the environment as it is to see it.
 func ownShell() (string, error) {
 	own := cmp.Or(os.Getenv(shellVariable), defaultShell)
-	switch {
-	case !filepath.IsAbs(own):
-		return "", fault.New(fault.Usage, shellVariable, strconv.Quote(own)+" is no absolute path")
-	case isThis(own):
-		return "", fault.New(fault.Usage, shellVariable, strconv.Quote(own)+" is adlock's: want the shell that is to run the job, such as /bin/bash")
+	if err := checkShell(own); err != nil {
+		return "", err
 	}
 	return own, errors.Join(os.Setenv("SHELL", own), os.Unsetenv(shellVariable))
+}
+
+func checkShell(own string) error {
+	switch {
+	case !filepath.IsAbs(own):
+		return fault.New(fault.Usage, shellVariable, strconv.Quote(own)+" is no absolute path")
+	case isThis(own):
+		return fault.New(fault.Usage, shellVariable, strconv.Quote(own)+" is adlock's: want the shell that is to run the job, such as /bin/bash")
+	}
+	return nil
 }
 
 // isThis tells whether the file is this program, or the script that starts it so.

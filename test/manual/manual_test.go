@@ -254,6 +254,14 @@ func variables(t *testing.T) []string {
 	return slices.DeleteFunc(found(`\b(ADLOCK_[A-Z_]*[A-Z])\b`, text), func(name string) bool { return slices.Contains(internal, name) })
 }
 
+func TestNoVariableThatIsReadIsTakenForAMistypedOne(t *testing.T) {
+	for _, name := range variables(t) {
+		if meant := run.NearestSetting(name); meant != "" {
+			t.Errorf("%s is taken for %s", name, meant)
+		}
+	}
+}
+
 // What the help of a verb tells of variables besides those of its options is in its
 // page; ADLOCK_FENCE, which run sets and does not read, is in the page alone.
 func TestAPageHasTheVariablesOfItsVerb(t *testing.T) {
@@ -336,7 +344,7 @@ func TestThePageOfCheckHasEveryMistake(t *testing.T) {
 }
 
 func TestTheCheckerKnowsEveryVariable(t *testing.T) {
-	c := lint.Checker{Options: run.Options(), Settings: run.SettingsOfLine()}
+	c := lint.Checker{Options: run.Options(), Nearest: run.NearestSetting}
 	for _, name := range variables(t) {
 		found, err := c.Check("script", "#!/bin/sh\n"+name+"=1\n")
 		if err != nil || len(found) > 0 {
