@@ -227,6 +227,24 @@ func TestALibraryOfAnotherVersionOrHelperIsNamed(t *testing.T) {
 	m.finds(t, "adlock.sh", Fine, "not installed")
 }
 
+func TestTheProgramThatTellsIsToldToo(t *testing.T) {
+	m := fit(t)
+	m.finds(t, "adlock-report", Fine, filepath.Join(m.Programs, "adlock-report"), m.Version)
+}
+
+func TestAGuardedCrontabIsToldItsShellAndWhetherThatFindsTheHelper(t *testing.T) {
+	m := fit(t)
+	m.finds(t, "shell", Fine, "not installed")
+	shell := filepath.Join(filepath.Dir(m.Libraries[0]), "shell")
+	script(t, shell, 0o755, "#!/bin/sh\n_adlock_installed='"+filepath.Join(m.Programs, "adlock")+"' # a word\n")
+	m.finds(t, "shell", Fine, "say SHELL="+shell)
+	script(t, shell, 0o755, "#!/bin/sh\n_adlock_installed='/nowhere/adlock' # a word\n")
+	m.finds(t, "shell", Fail, shell, "/nowhere/adlock")
+	script(t, shell, 0o755, "#!/bin/sh\n_adlock_installed='"+filepath.Join(m.Programs, "adlock")+"'\n")
+	must(t, os.Chmod(shell, 0o644))
+	m.finds(t, "shell", Fail, shell, "chmod 755")
+}
+
 func TestACrontabIsToldWhichHelperItWouldCall(t *testing.T) {
 	m := fit(t)
 	m.finds(t, "cron", Fine, "say "+filepath.Join(m.Programs, "adlock"), m.CronPath)

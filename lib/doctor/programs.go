@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,10 +21,11 @@ const helper = "adlock"
 
 const again = "install programs and library again, together (make && sudo make install)"
 
-// programs compares the versions of the three programs, and tells how a crontab
-// reaches the first.
+// programs compares the versions of the three programs, of which this is one, and tells
+// how a crontab reaches the first.
 func (m *Machine) programs() []Finding {
-	return []Finding{m.program(helper), m.partner(), m.cron()}
+	self := fine(config.Reporter, filepath.Join(m.Programs, config.Reporter)+", version "+m.Version)
+	return []Finding{m.program(helper), self, m.partner(), m.cron(), m.shell()}
 }
 
 func (m *Machine) program(name string) Finding {
@@ -99,6 +101,25 @@ func (m *Machine) cron() Finding {
 	return fine(what, "say "+mine+" in crontabs: cron's PATH ("+m.CronPath+") does not have it")
 }
 
+// shell tells which SHELL guards a crontab, and whether it finds its helper: where it does
+// not, cron runs nothing of that crontab.
+func (m *Machine) shell() Finding {
+	const what = "shell"
+	path := filepath.Join(filepath.Dir(m.Programs), "lib/adlock/shell")
+	text, err := asFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fine(what, "is not installed (only crontabs that name it as their SHELL need it)")
+	case err != nil:
+		return fail(what, err.Error(), again)
+	case !trusted(path):
+		return fail(what, path+" can be changed by another user", "install one that is root's")
+	case unix.Access(path, unix.X_OK) != nil:
+		return fail(what, path+" cannot be run", "chmod 755 "+path)
+	}
+	return m.named(what, path, text, "say SHELL="+path+" in a crontab to guard its lines")
+}
+
 func same(one, other string) bool {
 	a, err := os.Stat(one)
 	b, err2 := os.Stat(other)
@@ -135,9 +156,15 @@ func (m *Machine) library(path string) Finding {
 	if version := setting(text, "_adlock_version"); version != release(m.Version) {
 		return fail(what, path+" is of version "+version+", "+config.Reporter+" of "+m.Version, again)
 	}
+	return m.named(what, path, text, path+", version "+release(m.Version))
+}
+
+// named tells whether the helper that a script names is there and of this version, and what
+// there is to say of the script where it is.
+func (m *Machine) named(what, path, text, says string) Finding {
 	named := setting(text, "_adlock_installed")
 	if named == "" || same(named, filepath.Join(m.Programs, helper)) {
-		return fine(what, path+", version "+release(m.Version))
+		return fine(what, says)
 	}
 	version, err := versionOf(named)
 	switch {
@@ -146,7 +173,7 @@ func (m *Machine) library(path string) Finding {
 	case release(version) != release(m.Version):
 		return fail(what, path+" wants the helper "+named+", which is of version "+version, again)
 	}
-	return fine(what, path+", version "+release(m.Version)+", with "+named)
+	return fine(what, says+", with "+named)
 }
 
 // trusted tells whether a file is root's or this user's, and nobody else may write to it.

@@ -105,6 +105,7 @@ type job struct {
 func (c *Checker) jobs(lines []crontab.Line) []Mistake {
 	var f findings
 	f.overruled(lines)
+	f.absent(lines, c.Shell)
 	for i := range lines {
 		if lines[i].Kind == crontab.Job {
 			j := job{Checker: c, findings: &f, Line: &lines[i], lines: lines, at: i}

@@ -1,6 +1,9 @@
 package lint
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -133,6 +136,19 @@ func (j *job) passedOver() {
 		reason = "a shell passes over all that follows \":\", and nothing is run"
 	}
 	j.add(j.Number, "a name that is none", reason, `say ": NAME ADLOCK_X=VALUE ;", a name of one word`)
+}
+
+// absent tells of a SHELL that was meant as adlock's, and with which cron can run nothing.
+func (f *findings) absent(lines []crontab.Line, installed string) {
+	for i := range lines {
+		l := &lines[i]
+		if l.Kind != crontab.Variable || l.Name != "SHELL" || installed == "" || !strings.Contains(l.Value, "/adlock") {
+			continue
+		}
+		if _, err := os.Stat(l.Value); errors.Is(err, fs.ErrNotExist) {
+			f.add(l.Number, "a SHELL that is not there", "cron can run no line below it", "say SHELL="+installed)
+		}
+	}
 }
 
 // overruled tells of a SHELL that takes the place of adlock's before any line is guarded.

@@ -33,6 +33,7 @@ type Checker struct {
 	UserColumn bool            // crontabs have one, whatever they look like
 	Elsewhere  []string        // directories in which a command may be that cron's PATH does not have
 	CronPath   string          // PATH in a crontab that does not set it
+	Shell      string          // adlock's own for crontabs, as it is installed; "": it is not
 
 	// What `adlock run` says of options, and the shell for crontabs of a line, where they
 	// would not take them: run.Refusal and run.LineRefusal.

@@ -580,6 +580,18 @@ func TestAUserColumnIsSeen(t *testing.T) {
 	finds(t, c, "#\n* * * * * date job\n", wrong)
 }
 
+func TestAShellOfAdlocksThatIsNotThereIsFound(t *testing.T) {
+	c := checker(t)
+	text := "SHELL=/usr/nowhere/lib/adlock/shell\n* * * * * /bin/job\n"
+	finds(t, c, text) // another machine's, as far as is known
+	c.Shell = filepath.Join(t.TempDir(), "adlock/shell")
+	program(t, filepath.Dir(c.Shell), "shell")
+	finds(t, c, text, "1: a SHELL that is not there")
+	finds(t, c, "SHELL = '"+filepath.Dir(c.Shell)+"/shel'\n* * * * * /bin/job\n", "1: a SHELL that is not there")
+	finds(t, c, "SHELL="+c.Shell+"\n* * * * * /bin/job\n")
+	finds(t, c, "SHELL=/usr/nowhere/fish\n* * * * * /bin/job\n")
+}
+
 func TestALineThatSaysSoIsIgnored(t *testing.T) {
 	c := checker(t)
 	finds(t, c, "#!/bin/sh\n"+load+"adlock_with copy $$ -- job # one for each run, adlock: ignore\nadlock_with copy $$ -- job\n", "4: a name that changes")

@@ -47,7 +47,7 @@ func Shell() config.Verb {
 func moreOfShell() []config.List {
 	return []config.List{
 		{Title: "in a crontab", Lines: [][2]string{
-			{"SHELL=" + installedShell(), "the shell that is installed with adlock: each line below runs under its lock"},
+			{"SHELL=" + cmp.Or(InstalledShell(), "PATH"), "the shell that is installed with adlock: each line below runs under its lock"},
 			{": NAME ;", "at the beginning of a command names the lock; else the command does"},
 			{": NAME ADLOCK_X=VALUE... ;", "and sets options of run, as lines ADLOCK_X=VALUE of the crontab do for all"},
 		}},
@@ -60,12 +60,13 @@ func moreOfShell() []config.List {
 	}
 }
 
-// installedShell is where the shell for crontabs was installed with this program.
-func installedShell() string {
+// InstalledShell is where the shell for crontabs was installed with this program; "": it was
+// not.
+func InstalledShell() string {
 	self, err := os.Executable()
 	path := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib/adlock/shell")
 	if err != nil || !isThis(path) {
-		return "PATH"
+		return ""
 	}
 	return path
 }
