@@ -115,8 +115,9 @@ func checker(q *query) (*lint.Checker, error) {
 		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
 		Host: host, UserColumn: q.userColumn,
 		Elsewhere: elsewhere, CronPath: crontab.DefaultPath, Shell: run.InstalledShell(),
-		IsUser:  func(name string) bool { _, err := user.Lookup(name); return err == nil },
-		Longest: longestRuns(),
+		IsUser:   func(name string) bool { _, err := user.Lookup(name); return err == nil },
+		Homeless: isHomeless,
+		Longest:  longestRuns(),
 	}, nil
 }
 

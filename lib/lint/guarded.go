@@ -50,18 +50,14 @@ func (j *job) variable(name string) string {
 // invocationOfLine is a line as the call of `adlock run` that it comes to.
 func (j *job) invocationOfLine(l cronline.Line) *invocation {
 	v := &invocation{program: "adlock", call: &syntax.CallExpr{}, options: map[string]*syntax.Word{}}
+	for _, s := range l.Settings {
+		name, value, _ := strings.Cut(s, "=")
+		v.call.Assigns = append(v.call.Assigns, &syntax.Assign{Name: &syntax.Lit{Value: name}, Value: quoted(value)})
+	}
 	if l.Name != "" {
 		v.options["name"] = quoted(l.Name)
 	} else if j.limit(v, "name") == nil {
 		v.options["name"] = quoted(l.Text)
-	}
-	for _, s := range l.Settings {
-		name, value, _ := strings.Cut(s, "=")
-		for _, o := range j.Options {
-			if o.Env == name {
-				v.options[o.Name] = quoted(value)
-			}
-		}
 	}
 	return v
 }

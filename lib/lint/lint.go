@@ -41,8 +41,9 @@ type Checker struct {
 	LineRefusal func(getenv func(name string) string, l cronline.Line) error
 	Nearest     func(variable string) string // the setting that was meant by a variable that is none; ""
 
-	IsUser  func(name string) bool
-	Longest func(atom.Atom) time.Duration // the longest run that succeeded; 0: none is known
+	IsUser   func(name string) bool
+	Homeless func(user, home string) bool  // crontab.Wrapper has it too
+	Longest  func(atom.Atom) time.Duration // the longest run that succeeded; 0: none is known
 }
 
 // errNeither is why a text is not checked.

@@ -41,7 +41,8 @@ func checker(t *testing.T) *Checker {
 	return &Checker{
 		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
 		Host: "dax", CronPath: usual, Elsewhere: []string{local, usual},
-		IsUser: func(name string) bool { return name == "root" },
+		IsUser:   func(name string) bool { return name == "root" },
+		Homeless: func(user, home string) bool { return user == "www" && home != "/srv/www" },
 		Longest: func(a atom.Atom) time.Duration {
 			switch a {
 			case atom.Named("slow", "dax"), atom.Atom{Program: "script", Host: "dax", Operator: "copy", Operand: "slow"}:
@@ -578,6 +579,23 @@ func TestAUserColumnIsSeen(t *testing.T) {
 	finds(t, c, "#\n* * * * * news if /bin/job; then job; fi\n", wrong)
 	c.UserColumn = true
 	finds(t, c, "#\n* * * * * date job\n", wrong)
+}
+
+func TestAUserWhoCanMakeNoLockDirectoryIsFound(t *testing.T) {
+	c := checker(t)
+	c.UserColumn = true
+	const wrong = "a user without a lock directory"
+	const guard = "SHELL=/usr/lib/adlock/shell\n"
+	finds(t, c, guard+"* * * * * www /bin/job\n* * * * * root /bin/job\n", "2: "+wrong)
+	finds(t, c, "* * * * * www /bin/adlock run --name n -- /bin/job\n", "1: "+wrong)
+	for _, text := range []string{
+		guard + "ADLOCK_DIR=/srv/locks\n* * * * * www /bin/job\n", guard + "HOME=/srv/www\n* * * * * www /bin/job\n",
+		guard + "* * * * * www : n ADLOCK_DIR=/srv/locks ; /bin/job\n", guard + "* * * * * www flock -n /run/x /bin/job\n",
+		"* * * * * www /bin/job\n", "* * * * * www flock -n /run/x /bin/job\n", "* * * * * www ADLOCK_DIR=/srv/locks /bin/adlock run --name n -- /bin/job\n",
+		"* * * * * www /bin/adlock run --store /srv/locks --name n -- /bin/job\n", guard + "* * * * * www : n ADLOCK_DIR=/srv/$x ADLOCK_WAIT=0 && /bin/job # adlock: ignore\n",
+	} {
+		finds(t, c, text)
+	}
 }
 
 func TestAShellOfAdlocksThatIsNotThereIsFound(t *testing.T) {
