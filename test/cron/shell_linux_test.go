@@ -29,6 +29,14 @@ MAILTO=admin
 * * * * * {world}/own/flock -n {world}/f {world}/flocked $SHELL
 `
 
+// guardedSystem has a user column, of which adlock sees nothing. It runs once, so that its
+// lock is not there when others are counted.
+const guardedSystem = `SHELL={world}/shell
+ADLOCK_DIR={world}/locks
+ADLOCK_HOST=dax
+@reboot	root	: column ; cat >{world}/columned; id -un >>{world}/columned%from the system
+`
+
 // overlong runs until the test has seen the denial of another.
 const overlong = `#!/bin/sh
 mkdir {world}/in-overrun || echo overlap >>{world}/overlaps
@@ -65,9 +73,13 @@ func TestOneLineGuardsAWholeCrontab(t *testing.T) {
 	t.Parallel()
 	w := newGuardedWorld(t)
 	w.quick(t)
-	w.start(t, guarded, "")
+	w.start(t, guarded, guardedSystem)
 	overrun, parts := w.path("overrun")+` 'a  "b"' $((1 + 1)) | cat`, "cd / && run-parts --report "+w.path("parts")
 
+	w.await(t, 20*time.Second, "the line with a user column has run", func() bool { return count(w.events(t, "column"), runlog.Release) == 1 })
+	if got := w.read(t, "columned"); got != "from the system\nroot\n" {
+		t.Errorf("the line with a user column noted %q", got)
+	}
 	w.await(t, 40*time.Second, "what overruns is denied at the next tick, what hangs is ended", func() bool {
 		return count(w.events(t, overrun), runlog.Deny) > 0 && count(w.events(t, "hang"), runlog.Takeover) == 1
 	})
