@@ -3,9 +3,11 @@ package cronline
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"mvdan.cc/sh/v3/syntax"
 	"pgregory.net/rapid"
 
 	"adlock/lib/fault"
@@ -107,6 +109,34 @@ func TestWhateverTheCommandItIsReadWithoutHarm(t *testing.T) {
 			if name, _, is := strings.Cut(s, "="); !is || !strings.HasPrefix(name, "ADLOCK_") {
 				t.Errorf("%q has the setting %q", command, s)
 			}
+		}
+	})
+}
+
+// What is taken for adlock's a shell takes for words that it skips, and for nothing else.
+func TestWhatIsTakenForAdlockAShellSkips(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pieces := []string{":", " ", " ", ";", "\t", "n", "-", "%", "ADLOCK_X", "=", "'", `"`, `\`, "ü", "\r", "\n", "&", "|", "$", "(", ")", "<", "#", "!", "{", "}", "*", "~", "^", "`", "[", "?"}
+		command := ": " + strings.Join(rapid.SliceOf(rapid.SampledFrom(pieces)).Draw(t, "pieces"), "")
+		l, err := Parse(command)
+		want := l.Settings
+		if l.Name != "" {
+			want = append([]string{l.Name}, want...)
+		}
+		if err != nil || len(want) == 0 {
+			return
+		}
+		head, _, _ := strings.Cut(command, ";")
+		file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(head+";"), "")
+		if err != nil || len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 || file.Stmts[0].Negated {
+			t.Fatalf("%q is read as %+v, and a shell says %v", command, l, err)
+		}
+		var words []string
+		for _, w := range file.Stmts[0].Cmd.(*syntax.CallExpr).Args[1:] {
+			words = append(words, w.Lit())
+		}
+		if !slices.Equal(words, want) {
+			t.Errorf("%q is read as %+v, and by a shell as %q", command, l, words)
 		}
 	})
 }
