@@ -699,7 +699,10 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 	}
-	c := &Checker{Options: run.Options(), CronPath: "/usr/bin:/bin"}
+	c := &Checker{
+		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting, Shell: "/nowhere/adlock/shell",
+		CronPath: "/usr/bin:/bin", Homeless: func(string, string) bool { return true },
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, shell := range []string{"", "#!/bin/bash\n", "#!/bin/mksh\n", "#!/bin/zsh\n"} {
 			found, err := c.Check("file", shell+text)
