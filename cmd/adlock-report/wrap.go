@@ -177,7 +177,11 @@ func misread(q *query, l *crontab.Line) error {
 		return fault.New(fault.Usage, lineName(q, l), "the user "+strconv.Quote(l.User)+" is a command: a crontab without users is read without -u")
 	}
 	word := strings.Fields(l.Command)[0]
-	return fault.New(fault.Usage, lineName(q, l), "the command begins with "+strconv.Quote(word)+", which is a user: a crontab with users is read with -u")
+	text := "the command begins with " + strconv.Quote(word) + ", which is a user"
+	if !isUser(word) {
+		text = "the command begins with " + strconv.Quote(word) + ", and another command stands behind it"
+	}
+	return fault.New(fault.Usage, lineName(q, l), text+": a crontab with users is read with -u")
 }
 
 // lineName is what messages call a line.

@@ -5,6 +5,7 @@ package crontab
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -143,5 +144,9 @@ func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool
 		return isCommand(l.User) && !isUser(l.User)
 	}
 	words := strings.Fields(l.Command)
-	return len(words) > 1 && isUser(words[0]) && !isCommand(words[0])
+	return len(words) > 1 && !isCommand(words[0]) && (isUser(words[0]) || isUserName(words[0]) && slices.Contains(begins, words[1]))
 }
+
+// begins are words that stand at the beginning of a command, and behind a user who is not
+// known here. As arguments of a program nobody has them.
+var begins = []string{"if", "[", "[[", "test", "cd", "{", "!"}

@@ -228,6 +228,8 @@ func TestACrontabReadTheWrongWayIsNoticed(t *testing.T) {
 	}{
 		{"@daily root\tx\n", false, true}, {"@daily root x\n", true, false}, {"@daily rsync -a b\n", true, true}, {"@daily rsync -a b\n", false, false},
 		{"@daily mail -s x\n", false, false}, {"@daily mail x\n", true, false}, {"@daily root\n", false, false}, {"@daily x\n@daily root x\n", false, false}, {"@daily x\n@daily root x\n@daily root y\n", false, true}, {"@daily nobody x\n", true, false},
+		{"@daily munin if [ -x /a ]; then /a; fi\n@daily munin test -x /a && /a\n@daily munin x=y z\n", false, true},
+		{"@daily munin if [ -x /a ]; then /a; fi\n", true, false}, {"@daily rsync if\n@daily rsync test a\n", false, false}, {"@daily /opt/munin test x\n", false, false},
 	} {
 		if got := Misread(Read(c.text, c.userColumn), c.userColumn, users, commands); (got != nil) != c.misread {
 			t.Errorf("%q with a user column: %t: %v", c.text, c.userColumn, got)
