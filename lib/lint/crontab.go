@@ -138,6 +138,7 @@ func (j *job) check() {
 	j.outside(file.Stmts)
 	j.paths()
 	calls(file, func(call *syntax.CallExpr) {
+		j.noVerb(j.Number, call)
 		if v := j.readInvocation(call); v != nil && !j.isRefused(v) {
 			j.locks(v)
 		}

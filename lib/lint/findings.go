@@ -1,12 +1,15 @@
 package lint
 
 import (
+	"path"
+	"strconv"
 	"strings"
 	"time"
 
 	"mvdan.cc/sh/v3/syntax"
 
 	"adlock/lib/atom"
+	"adlock/lib/config"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 )
@@ -27,6 +30,19 @@ func (c *Checker) termsOf(v *invocation) terms {
 		t.atom = atom.Named(name, c.Host)
 	}
 	return t
+}
+
+// noVerb tells of a verb that is like run, and is none.
+func (f *findings) noVerb(line int, call *syntax.CallExpr) {
+	args := unwrapped(call.Args)
+	if len(args) < 2 {
+		return
+	}
+	name, _ := literal(args[0])
+	verb, _ := literal(args[1])
+	if path.Base(name) == "adlock" && verb != "run" && config.Nearest(verb, []string{"run"}) != "" {
+		f.add(line, "a verb that is none", "adlock has no "+strconv.Quote(verb), "say adlock run")
+	}
 }
 
 // changes tells of a lock whose name is another in each run.

@@ -377,6 +377,15 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=1h\n* * * * *  : n ADLOCK_EXPIRE_AFTER= ADLOCK_REPLACE=1 ; /bin/job",
 		"* * * * *  : n ADLOCK_EXPIREAFTER=90m ; /bin/job",
 	}},
+	{"a verb that is none", []string{
+		"* * * * *  /bin/adlock runn --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/adlock rnu --name n -- /bin/job",
+	}, []string{
+		"* * * * *  /bin/adlock metrics --output /srv/x",
+		"* * * * *  /bin/adlock tune --reset n",
+		"* * * * *  /bin/adlock $verb --name n -- /bin/job",
+		"* * * * *  /bin/adlock",
+	}},
 	{"an option that is refused", []string{
 		"* * * * *  /bin/adlock run --stroe etcd://a:2379/p --name n -- /bin/job",
 		"* * * * *  runuser -u www-data -- /bin/adlock run --nmae n -- /bin/job && /bin/other",

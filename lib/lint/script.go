@@ -228,6 +228,7 @@ func (s *script) checkCall(call *syntax.CallExpr) {
 			s.checkPath(call)
 		}
 	}
+	s.noVerb(line(call), call)
 	v := s.readInvocation(call)
 	if v == nil || s.isRefused(v) {
 		return
