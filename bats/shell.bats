@@ -288,6 +288,7 @@ inner"
 @test "a line can set whatever the help of adlock run tells of" {
 	local name
 	for name in $("$ADLOCK_BIN" run --help | grep -o 'ADLOCK_[A-Z_]*'); do
+		[ "$name" != ADLOCK_DIR ] || continue # without one the locks are this machine's own
 		run guarded -c ": n $name= ; echo ran"
 		assert_output ran
 	done
