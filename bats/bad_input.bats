@@ -51,6 +51,25 @@ getter() {
 	refused 64 '"many"'
 }
 
+@test "what is wrong is named in the words of a script, which has no options" {
+	getter
+	run launch job a b soon
+	refused 64 'adlock: IfElapsed: bad duration "soon"'
+	run launch job a b 1 later
+	refused 64 'adlock: ExpireAfter: bad duration "later"'
+	ADLOCK_EXPIRE_AFTER=later run launch job a b
+	refused 64 'adlock: ADLOCK_EXPIRE_AFTER: bad duration "later"'
+	ADLOCK_WAIT=x run launch job a b
+	refused 64 'adlock: ADLOCK_WAIT: '
+	ADLOCK_SLOTS=many run launch job a b
+	refused 64 'adlock: ADLOCK_SLOTS: '
+	ADLOCK_WAIT_ELAPSED=1 run launch job a b
+	refused 64 'adlock: ADLOCK_WAIT_ELAPSED: wants --wait too (ADLOCK_WAIT)'
+	script job <<<'adlock_guard soon'
+	run launch job
+	refused 64 'adlock: IfElapsed: bad duration "soon"'
+}
+
 @test "a missing helper is 69, never an unlocked run" {
 	getter
 	ADLOCK_BIN=$T/none run launch job a b

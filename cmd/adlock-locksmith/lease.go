@@ -50,11 +50,11 @@ func (h *leaseArgs) options() []config.Option {
 // gives the lock's file and the atom's four words, `adlock hold` a name.
 func (h *leaseArgs) parse(args []string) (dir string, err error) {
 	rest, err := config.Parse(h.options(), args)
-	if err != nil {
-		return "", err
+	if err == nil {
+		err = h.Check()
 	}
-	if err := h.Check(); err != nil {
-		return "", err
+	if err != nil {
+		return "", config.ForScript(h.options(), err)
 	}
 	if len(rest) == 1 {
 		h.named = true

@@ -65,11 +65,11 @@ func parseTake(verb string, args []string, leaveExpired bool) (s *take, file str
 	s = &take{Settings: config.Defaults()}
 	s.Request.LeaveExpired, s.InScript = leaveExpired, true
 	rest, err := config.Parse(s.options(), args)
-	if err != nil {
-		return nil, "", err
+	if err == nil {
+		err = s.Check()
 	}
-	if err := s.Check(); err != nil {
-		return nil, "", err
+	if err != nil {
+		return nil, "", config.ForScript(s.options(), err)
 	}
 	if len(rest) != 5 {
 		return nil, "", config.LibraryOnly(verb)

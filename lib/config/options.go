@@ -116,6 +116,25 @@ func ParseIn(getenv func(name string) string, options []Option, args []string) (
 	return nil, nil
 }
 
+// ForScript is an error about an option, for a script: that has never said the option, but
+// an argument of a function, or a variable.
+func ForScript(options []Option, err error) error {
+	var e *fault.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	o := find(options, e.Object)
+	switch {
+	case o == nil || o.Env == "":
+		return err
+	case o.Name == "if-elapsed":
+		return &fault.Error{Kind: e.Kind, Object: "IfElapsed", Err: e.Err}
+	case o.Name == "expire-after":
+		return &fault.Error{Kind: e.Kind, Object: "ExpireAfter", Err: e.Err}
+	}
+	return &fault.Error{Kind: e.Kind, Object: o.Env, Err: e.Err}
+}
+
 // OptionsFirst is args with the options that stand behind or between NAMEs before them, for
 // Parse and for the library that has its rule.
 func OptionsFirst(options []Option, args []string) []string {

@@ -63,7 +63,7 @@ func (s *Settings) Check() error {
 		s.Request.WaitElapsed = false
 	}
 	if s.Request.WaitElapsed && s.Request.Wait == 0 {
-		return fault.New(fault.Usage, "--wait-elapsed", "wants --wait too, which says how long (--wait forever: without end)")
+		return fault.New(fault.Usage, "--wait-elapsed", "wants --wait too (ADLOCK_WAIT), which says how long (forever: without end)")
 	}
 	return nil
 }

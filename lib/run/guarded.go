@@ -85,7 +85,7 @@ func guarded(args []string) (int, error) {
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&owner, 1, 1<<30)},
 		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&r.Request.WaitSince)}), args)
 	if err != nil {
-		return 0, err
+		return 0, config.ForScript(r.options(), err)
 	}
 	if len(words) < 3 || owner != os.Getpid() { // executed, not started
 		return 0, config.LibraryOnly("guarded")
@@ -93,7 +93,7 @@ func guarded(args []string) (int, error) {
 	r.name = "" // of another lock: this one is the script's
 	r.InScript = true
 	if err := r.check(); err != nil {
-		return 0, err
+		return 0, config.ForScript(r.options(), err)
 	}
 	a := &r.Request.Atom
 	a.Operand = words[0]

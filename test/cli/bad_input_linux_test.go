@@ -48,7 +48,7 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{`ADLOCK_WAIT: "never": want "forever"`, "ADLOCK_WAIT=never run true"},
 		{`"1h30m", "1.5h"; or "forever"`, "run --wait soon true"},
 		{"--wait-elapsed: wants --wait too", "run --wait-elapsed true"},
-		{"--wait-elapsed: wants --wait too", "take --owner 1 --wait-elapsed lock.p.h.o.x p h o x"},
+		{"ADLOCK_WAIT_ELAPSED: wants --wait too (ADLOCK_WAIT)", "take --owner 1 --wait-elapsed lock.p.h.o.x p h o x"},
 		{"--name: cannot go with --operand", "run --name a --operand b true"},
 		{"--name: cannot go with --operand", "ADLOCK_OPERAND=b ADLOCK_NAME=a run true"},
 		{"with --name it wants --program", "run --slots 2 --name a true"},
