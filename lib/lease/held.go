@@ -78,12 +78,17 @@ func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*he
 
 // acquired is the outcome where the place is the first.
 func (t *heldLease) acquired() locker.Outcome {
-	if t.guard == nil {
-		t.guard = startGuard(t.tells, t.record)
-	}
+	t.startGuard()
 	t.holding.Store(true)
 	t.guard.arm(t.until(5), t.place.Lease()/24)
 	return locker.Outcome{Verdict: locker.Acquired, Token: t.record.Token, Fence: strconv.FormatUint(t.place.Fence(), 10)}
+}
+
+// startGuard starts the guard, where that has not been done.
+func (t *heldLease) startGuard() {
+	if t.guard == nil {
+		t.guard = startGuard(t.tells, t.record)
+	}
 }
 
 // until is the boottime at which so many sixths of the lease have passed.
@@ -296,11 +301,16 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 	return err
 }
 
-// abandon gives up a place that was not won. One that cannot be given back now
-// is free when its lease runs out.
-func (t *heldLease) abandon() {
+// abandon gives up a place that was not won, for that reason. One that cannot be given
+// back now is free when its lease runs out: a store that has not answered just now is not
+// waited for in full once more, by one who has waited long enough.
+func (t *heldLease) abandon(why error) {
+	most := questionTimeout
+	if fault.KindOf(why) == fault.Unavailable {
+		most = time.Second
+	}
 	t.guard.dismiss() // there is no job
-	_ = t.tryLeave(nil, questionTimeout)
+	_ = t.tryLeave(nil, most)
 	t.close()
 }
 

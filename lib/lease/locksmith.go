@@ -178,6 +178,10 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
+	waits := step == policy.Busy
+	if waits {
+		own.Taken = time.Time{}
+	}
 	t, seen, err := l.enter(r, own, line, step == policy.Acquire)
 	if err != nil {
 		return locker.Outcome{}, err
@@ -186,7 +190,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 		v, err := l.view(r, &seen)
 		return r.Denied(decide(r, &v).With(policy.Busy), &v), err
 	}
-	q := queue{Locker: l, r: r, wait: wait, held: t, seen: seen}
+	q := queue{Locker: l, r: r, wait: wait, held: t, seen: seen, noted: waits}
 	outcome, err := q.stand()
 	if err == nil && outcome.Verdict == locker.Acquired {
 		outcome, err = l.takeSlot(r, t, outcome)
@@ -199,7 +203,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 	}
 	outcome, err = r.ClaimTick(outcome, err, func() (bool, error) { return t.claimTick(r) })
 	if err != nil || outcome.Verdict != locker.Acquired {
-		t.abandon()
+		t.abandon(err)
 		return outcome, err
 	}
 	l.held, t.before = t, q.seen.Last

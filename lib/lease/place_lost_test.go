@@ -53,7 +53,9 @@ func (forgotten) Asked(ctx context.Context) (time.Duration, error) {
 	return 0, ctx.Err()
 }
 
-func (forgotten) Note(ctx context.Context, _ Record) (Snapshot, error) {
+func (forgotten) Await(context.Context) error { return nil }
+
+func (forgotten) Look(ctx context.Context) (Snapshot, error) {
 	<-ctx.Done()
 	return Snapshot{}, fault.New(fault.Unavailable, "store", ctx.Err().Error())
 }

@@ -93,7 +93,8 @@ func (q *queue) forgive(v *locker.View) {
 }
 
 // won: nobody is in front any more. A place that has waited says so first, as
-// its age begins now, and looks again while it is sure to be the owner.
+// its age begins now, and looks again while it is sure to be the owner. Meanwhile the
+// guard starts.
 func (q *queue) won() (done bool, err error) {
 	if !q.noted {
 		return true, nil
@@ -102,6 +103,7 @@ func (q *queue) won() (done bool, err error) {
 	q.held.record.Taken, q.held.record.Boottime = time.Now(), process.Boottime()
 	q.held.record.Asked = q.r.AskedBefore(q.held.record.Boottime)
 	q.held.record.IfElapsed, q.held.record.ExpireAfter = q.r.Limits.IfElapsed, q.r.Limits.ExpireAfter
+	q.held.startGuard()
 	q.seen, err = q.note(q.held.record)
 	return false, err
 }

@@ -47,7 +47,7 @@ func Words(err error) (reason string, certain bool) {
 		return "connection refused", true
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "closes the connection", false
-	case isTimeout(err):
+	case isTimeout(err), errors.Is(err, net.ErrClosed): // we have closed it, as nothing came
 		return NoAnswer, false
 	}
 	return err.Error(), false

@@ -49,6 +49,7 @@ func TestEachTroubleOnTheWayHasItsWords(t *testing.T) {
 		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, "closes the connection", false},
 		{context.DeadlineExceeded, NoAnswer, false},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, NoAnswer, false},
+		{&net.OpError{Op: "read", Err: net.ErrClosed}, NoAnswer, false},
 		{errors.New("something else"), "something else", false},
 	} {
 		reason, certain := Words(fmt.Errorf("on the way: %w", each.err))

@@ -17,13 +17,19 @@
  *   RECEIVED           an owner counts its lease from the answer to its beat
  *   SHOWN              a newcomer goes by the time that a beat shows
  *   UNCHECKED          who has waited begins though its own beat is old
+ *   TRUSTING           whoever has seen the one directly in front go takes itself for the
+ *                      first: that one may have given up waiting
+ *   ENTERED            the record that a newcomer enters with counts as an owner's
+ *   BEATLESS           whether the one that went has left its beat is not looked at
  *   STOPPED            a machine is suspended: what only the fence is for
  */
 
 #ifndef N
 #define N 2
 #endif
+#ifndef L
 #define L 3
+#endif
 #ifndef BEATS
 #define BEATS 1		/* of each, after the first: then it is cut off */
 #endif
@@ -39,6 +45,7 @@ byte still[N+1];	/* ticks since a newcomer saw the beat in front at its revision
 byte mine[N+1];		/* the create revision that it was told */
 bool running[N+1];
 bool over[N+1];		/* gone: it needs its place no more */
+bool owns[N+1];		/* its record says that it was the first; it stays as it was at the end */
 byte jobs;
 
 /* young: there is time for a job before the lease is over. */
@@ -71,6 +78,36 @@ inline before(revision) {
 		seen = beat[front]; i = 0; least = 0
 	}
 }
+
+/* directly sets ahead to the place directly in front of a revision, and sole to whether
+ * that was the first when it was looked last. */
+inline directly(revision) {
+	d_step {
+		ahead = 0; least = 0; i = 1;
+		do
+		:: i <= N ->
+			if
+			:: place[i] > least && place[i] < revision -> least = place[i]; ahead = i
+			:: else
+			fi;
+			i++
+		:: else -> break
+		od;
+		sole = (ahead == front); i = 0; least = 0
+	}
+}
+
+/* Who was the first is known of the one that went, and so that nobody is left in front. */
+#ifdef TRUSTING
+#define known(who) true
+#else
+#define known(who) (sole || owns[who])
+#endif
+#ifdef BEATLESS
+#define left(who) false
+#else
+#define left(who) (born[who] != 0)
+#endif
 
 /* Beater is the tending of one place. */
 proctype Beater(byte me) {
@@ -110,7 +147,8 @@ proctype Beater(byte me) {
 }
 
 proctype Newcomer(byte me) {
-	byte i, front, least, saw, sawbeat, seen;
+	byte i, front, least, saw, sawbeat, seen, ahead;
+	bool sole;
 	if
 	:: me == 1					/* the first of the line */
 	:: me != 1 && mine[1] != 0 -> age[me] = 0	/* sent */
@@ -118,6 +156,9 @@ proctype Newcomer(byte me) {
 	atomic {					/* (etcd.Store.Enter) */
 		place[me] = next; born[me] = next; mine[me] = next; next++;
 		beat[me]++;
+#ifdef ENTERED
+		owns[me] = true;
+#endif
 		run Beater(me)
 	};
 look:	atomic {					/* (etcd.place.Look) */
@@ -125,12 +166,17 @@ look:	atomic {					/* (etcd.place.Look) */
 		:: place[me] != mine[me] -> goto done	/* lost: it would begin anew */
 		:: else
 		fi;
-		before(mine[me])
+		if					/* (etcd.place.lookBehind) */
+		:: ahead != 0 && place[ahead] == 0 && known(ahead) && !left(ahead) -> front = 0
+		:: else -> before(mine[me])
+		fi;
+		ahead = 0; sole = false
 	};
 	if
 	:: front == 0 -> goto won
 	:: else
 	fi;
+	directly(mine[me]);				/* (etcd.place.Await) */
 	atomic {					/* (etcd.Store.stillness) */
 		if
 		:: front != saw || seen != sawbeat -> saw = front; sawbeat = seen; still[me] = 0
@@ -161,7 +207,11 @@ look:	atomic {					/* (etcd.place.Look) */
 	fi;
 	front = 0;
 	goto look;
-won:	if						/* (lease.Locker.stand), (lease.guard.arm) */
+won:	if						/* (lease.queue.won) */
+	:: atomic { place[me] == mine[me] -> owns[me] = true }
+	:: true						/* it has not waited */
+	fi;
+	if						/* (lease.Locker.stand), (lease.guard.arm) */
 	:: atomic { young(me) -> jobs++; running[me] = true; assert(jobs == 1) }
 	:: !young(me) -> goto gone			/* renewed in time, or given up */
 	fi;
@@ -175,7 +225,7 @@ gone:	if
 	   }
 	:: me != N					/* it was killed, or is cut off */
 	fi;
-done:	atomic { over[me] = true; age[me] = 0; still[me] = 0; saw = 0; sawbeat = 0; seen = 0 }
+done:	atomic { over[me] = true; age[me] = 0; still[me] = 0; saw = 0; sawbeat = 0; seen = 0; ahead = 0; sole = false }
 }
 
 /* in_time: no job runs to the end of its lease. */

@@ -203,6 +203,7 @@ func TestLocksAreReplacedInTheModel(t *testing.T) {
 func TestInAStoreOnlyABeatThatStandsStillIsADeath(t *testing.T) {
 	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED"))
 	mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0"))
+	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED", "-DBEATS=0", "-DN=3", "-DL=2"))
 }
 
 func TestUnsoundVariantsInAStoreAreFound(t *testing.T) {
@@ -213,6 +214,9 @@ func TestUnsoundVariantsInAStoreAreFound(t *testing.T) {
 		"the time that a beat shows counts":               {"-DSHOWN", "-DUNTOUCHED"},
 		"who has waited begins on an old beat":            {"-DUNCHECKED", "-DUNTOUCHED"},
 		"a machine is suspended":                          {"-DSTOPPED", "-DUNTOUCHED"},
+		"whoever was in front was the first":              {"-DTRUSTING", "-DUNTOUCHED", "-DBEATS=0", "-DN=3"},
+		"who enters says that it is the first":            {"-DENTERED", "-DUNTOUCHED", "-DBEATS=0", "-DN=3"},
+		"a place that went has left no beat":              {"-DBEATLESS", "-DBEATS=0"},
 	} {
 		t.Run(variant, func(t *testing.T) {
 			mustFail(t, verify(t, inStore, everywhere, definitions...), "assertion violated (jobs==1)")

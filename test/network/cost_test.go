@@ -1,13 +1,24 @@
 package network
 
 import (
+	"bufio"
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
+
+	"adlock/lib/lease"
+	"adlock/lib/lease/etcd"
 	"adlock/test/helper"
 )
 
@@ -32,6 +43,204 @@ func TestCostBesideEtcdctl(t *testing.T) {
 	if ratio > 3 {
 		t.Errorf("%.2f times etcdctl lock", ratio)
 	}
+}
+
+// TestHandOverBesideEtcdctl prints how long it takes from the end of a job to the
+// beginning of the next, which waits in another process, beside `etcdctl lock`.
+func TestHandOverBesideEtcdctl(t *testing.T) {
+	for _, waiters := range []int{1, 100} {
+		m := startEtcd(t, 1)[0]
+		h := newHost(t, url(m))
+		smith := filepath.Join(filepath.Dir(h.bin), "adlock-locksmith")
+		us := handOvers(t, waiters, m, h.byCommand(t, smith, "run", "--wait=5m", "--"))
+		them := handOvers(t, waiters, m, h.byCommand(t, "etcdctl", "--endpoints", m.client, "lock", "hand", "--"))
+		t.Logf("%4d wait: %v from job to job; etcdctl lock: %v; ratio %.2f", waiters, median(us), median(them), ratio(t, us, them))
+	}
+}
+
+// byCommand makes contenders that have a job under a lock: it says that it runs, and ends
+// when its input does.
+func (h *host) byCommand(t testing.TB, lock ...string) func() contender {
+	return func() contender {
+		input := filepath.Join(t.TempDir(), "input") // as etcdctl gives it none
+		start := func(ctx context.Context) error {
+			c := exec.CommandContext(ctx, lock[0], append(lock[1:len(lock):len(lock)], "sh", "-c", "echo in; read -r _ <"+input)...)
+			c.Env = append(helper.Clean(), h.env...)
+			out, err := c.StdoutPipe()
+			if err = errors.Join(err, syscall.Mkfifo(input, 0o600)); err == nil {
+				err = c.Start()
+			}
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() { _ = c.Wait() }) // it has ended, or was killed
+			return awaitWord(bufio.NewReader(out))
+		}
+		return contender{start, func(context.Context) error { return os.WriteFile(input, []byte("go\n"), 0) }}
+	}
+}
+
+// awaitWord waits until the job runs; etcdctl tells its key first.
+func awaitWord(out *bufio.Reader) error {
+	for {
+		if line, err := out.ReadString('\n'); err != nil || line == "in\n" {
+			return err
+		}
+	}
+}
+
+// TestHandOverAmongManyCostsAsEtcdsOwn prints what a hand-over costs with more and more who
+// wait, beside the mutex of etcd's own client: all in one process, over one connection.
+func TestHandOverAmongManyCostsAsEtcdsOwn(t *testing.T) {
+	for _, waiters := range []int{1, 100, 1000} {
+		m := startEtcd(t, 1)[0]
+		us, them := ourHandOvers(t, m, waiters), theirHandOvers(t, m, waiters)
+		t.Logf("%4d wait: %v a hand-over; etcd's own mutex: %v; ratio %.2f", waiters, median(us), median(them), ratio(t, us, them))
+	}
+}
+
+func ratio(t testing.TB, us, them []time.Duration) float64 {
+	t.Helper()
+	r := float64(median(us)) / float64(median(them))
+	if r > 3 {
+		t.Errorf("%.2f times etcd's own", r)
+	}
+	return r
+}
+
+// contender takes a lock, waiting for it, and gives it back.
+type contender struct {
+	lock, unlock func(context.Context) error
+}
+
+// handOvers has so many wait, one behind the other, and the lock go from one to the next.
+// Who has had it is followed by another at the end of the line. It returns how long each
+// took from the release to the next owner.
+func handOvers(t testing.TB, waiters int, m *node, next func() contender) (each []time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	turns := make(chan contender, waiters+1)
+	enter := func() {
+		c := next()
+		all.Go(func() {
+			switch err := c.lock(ctx); {
+			case err == nil:
+				turns <- c
+			case ctx.Err() == nil:
+				t.Error(err)
+			}
+		})
+	}
+	owns := func() contender {
+		select {
+		case c := <-turns:
+			return c
+		case <-ctx.Done():
+			t.Fatal("nobody took over")
+		}
+		panic("not reached")
+	}
+	enter()
+	owner := owns()
+	for range waiters {
+		enter()
+	}
+	m.rests(t)
+	for range 25 {
+		began := time.Now()
+		if err := owner.unlock(ctx); err != nil {
+			t.Fatal(err)
+		}
+		owner = owns()
+		each = append(each, time.Since(began))
+		enter()
+		time.Sleep(300 * time.Millisecond) // a watch that begins in the past is late by 100 ms (etcd's syncWatchersLoop)
+	}
+	return each
+}
+
+// rests waits until nothing was written for a second: nobody comes any more. Of those who
+// wait in processes of their own each gives a sign of life: there it waits for a while.
+func (m *node) rests(t testing.TB) {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{m.client}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	last := int64(0)
+	for quiet, tries := 0, 0; quiet < 10 && tries < 150; time.Sleep(100 * time.Millisecond) {
+		answer, err := c.Get(t.Context(), "/none")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tries++
+		if quiet++; answer.Header.Revision != last {
+			quiet, last = 0, answer.Header.Revision
+		}
+	}
+}
+
+// ourHandOvers do what lease.queue does for one who waits.
+func ourHandOvers(t testing.TB, m *node, waiters int) []time.Duration {
+	t.Helper()
+	s := open(t, url(m))
+	return handOvers(t, waiters, m, func() contender {
+		w := &waiter{store: s, record: aRecord(t, false)}
+		return contender{w.lock, w.unlock}
+	})
+}
+
+// waiter stands in line for the atom p.h.o.x, as package lease has it.
+type waiter struct {
+	store  *etcd.Store
+	record lease.Record
+	place  lease.Place
+}
+
+func (w *waiter) lock(ctx context.Context) (err error) {
+	var seen lease.Snapshot
+	w.place, seen, err = w.store.Enter(ctx, "p.h.o.x", w.record, 10*time.Minute, true)
+	if err != nil || !seen.Held {
+		return err
+	}
+	w.record.Taken = time.Time{}
+	for seen, err = w.place.Note(ctx, w.record); err == nil && seen.Held; seen, err = w.place.Look(ctx) {
+		if err = w.place.Await(ctx); err != nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+	}
+	if err == nil {
+		w.record.Taken = time.Now()
+		_, err = w.place.Note(ctx, w.record)
+	}
+	return err
+}
+
+func (w *waiter) unlock(ctx context.Context) error {
+	last := &lease.Last{Token: w.record.Token}
+	last.Completed = time.Now()
+	return w.place.Leave(ctx, last)
+}
+
+func theirHandOvers(t testing.TB, m *node, waiters int) []time.Duration {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{m.client}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return handOvers(t, waiters, m, func() contender {
+		session, err := concurrency.NewSession(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mutex := concurrency.NewMutex(session, "/theirs")
+		return contender{mutex.Lock, mutex.Unlock}
+	})
 }
 
 func (h *host) time(t testing.TB, command *exec.Cmd) time.Duration {

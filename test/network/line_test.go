@@ -148,3 +148,87 @@ func waitFor(t testing.TB, claim string, holds func() bool) {
 		}
 	}
 }
+
+// Who waits is told by the one directly in front whether anybody else is left: each of these
+// goes in another way, and lets nobody in who is not the first.
+func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	s := open(t, url(nodes...))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for way, test := range map[string]struct {
+		shared bool                              // the second reads
+		goes   func(owner, second *waiter) error // and then the third looks
+		free   bool
+	}{
+		"it gave up waiting": {false, func(_, second *waiter) error { return second.place.Leave(ctx, nil) }, false},
+		"it was removed by hand": {false, func(_, second *waiter) error {
+			return s.Remove(ctx, "p.h.o.x", second.record.Token)
+		}, false},
+		"the owner went before it": {false, func(owner, second *waiter) error {
+			if err := owner.unlock(ctx); err != nil {
+				return err
+			}
+			second.record.Taken = time.Now()
+			if _, err := second.place.Look(ctx); err != nil {
+				return err
+			}
+			if _, err := second.place.Note(ctx, second.record); err != nil {
+				return err
+			}
+			return second.unlock(ctx)
+		}, true},
+		"only its place was removed, and its beat is left": {false, func(owner, second *waiter) error {
+			if err := owner.unlock(ctx); err != nil {
+				return err
+			}
+			second.record.Taken = time.Now()
+			if _, err := second.place.Look(ctx); err != nil {
+				return err
+			}
+			if _, err := second.place.Note(ctx, second.record); err != nil {
+				return err
+			}
+			ctl(t, nodes, "del", "/adlock/p.h.o.x/line/w/"+second.record.Token)
+			return nil
+		}, false},
+		"it was a reader, beside another": {true, func(_, second *waiter) error { return second.unlock(ctx) }, false},
+	} {
+		t.Run(way, func(t *testing.T) {
+			owner := &waiter{store: s, record: aRecord(t, test.shared)}
+			if err := owner.lock(ctx); err != nil {
+				t.Fatal(err)
+			}
+			second := &waiter{store: s, record: aRecord(t, test.shared)}
+			third := &waiter{store: s, record: aRecord(t, false)}
+			for _, w := range []*waiter{second, third} {
+				var err error
+				if w.place, _, err = s.Enter(ctx, "p.h.o.x", w.record, 10*time.Minute, true); err != nil {
+					t.Fatal(err)
+				}
+				if !w.record.Shared {
+					w.record.Taken = time.Time{}
+				}
+				if _, err = w.place.Note(ctx, w.record); err != nil {
+					t.Fatal(err)
+				}
+			}
+			woken := make(chan error, 1)
+			go func() { woken <- third.place.Await(ctx) }()
+			time.Sleep(300 * time.Millisecond) // it watches by now
+			if err := test.goes(owner, second); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-woken; err != nil {
+				t.Fatal(err)
+			}
+			if seen, err := third.place.Look(ctx); err != nil || seen.Held == test.free {
+				t.Errorf("held: %v, %v", seen.Held, err)
+			}
+			for _, w := range []*waiter{owner, second, third} {
+				_ = w.place.Leave(ctx, nil) // it may be gone
+			}
+			ctl(t, nodes, "del", "--prefix", "/adlock/")
+		})
+	}
+}

@@ -73,6 +73,9 @@ func isPassing(err error) bool {
 	if errors.As(err, &known) {
 		code = known.Code()
 	}
+	if errors.Is(err, rpctypes.ErrTooManyRequests) { // of the many that came at once some have been answered soon
+		return true
+	}
 	return code == codes.Unavailable || code == codes.DeadlineExceeded
 }
 

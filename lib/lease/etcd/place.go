@@ -3,9 +3,11 @@ package etcd
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"adlock/lib/lease"
@@ -26,6 +28,7 @@ type place struct {
 	// Of whoever takes the atom, and so of one goroutine.
 	noted int64  // the revision of the record there
 	front *front // when it last looked; nil: nobody, and nobody will be
+	freed seat   // the place directly in front, which was the first and is gone; "": none is known
 }
 
 func (p *place) Lease() time.Duration { return p.length }
@@ -74,11 +77,34 @@ func (p *place) sight(ctx context.Context, answers []*responseOp) (seen lease.Sn
 }
 
 func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
+	if p.freed != "" {
+		seen, free, err := p.lookBehind(ctx)
+		if free || err != nil {
+			return seen, err
+		}
+	}
 	answers, err := p.whileMine(ctx, p.look()...)
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
 	return p.sight(ctx, answers)
+}
+
+// lookBehind looks whether the place that Await has seen go has left nothing behind. Those
+// in front of this place become fewer and never more, so nobody is left of them; and that
+// is found out without a list of all who wait, which etcd makes anew at each look. A beat
+// that is left says that only the place was removed, by hand.
+func (p *place) lookBehind(ctx context.Context) (seen lease.Snapshot, free bool, err error) {
+	freed := p.freed
+	p.freed = ""
+	answers, err := p.whileMine(ctx,
+		clientv3.OpGet(p.keys.last()), clientv3.OpGet(p.keys.line(freed)), clientv3.OpGet(p.keys.beat(freed)))
+	if err != nil || only(answers[1]) != nil || only(answers[2]) != nil {
+		return seen, false, err
+	}
+	p.front = nil
+	seen, err = lastLock(only(answers[0]))
+	return seen, true, err
 }
 
 // Note compares the record that is there too: one that is late must not replace the
@@ -105,7 +131,8 @@ func (p *place) Note(ctx context.Context, record lease.Record) (lease.Snapshot, 
 }
 
 // Await watches the one place directly in front, and meanwhile whether its beat moves.
-// A dead one that only waited itself is removed.
+// A dead one that only waited itself is removed. Of one that goes it tells whether it was
+// the first: the last look has found it there, or its own record says so.
 func (p *place) Await(ctx context.Context) error {
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{
 		clientv3.OpGet(p.keys.line(inFront(p.record.Shared)), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
@@ -127,8 +154,11 @@ func (p *place) Await(ctx context.Context) error {
 	}
 	f := &front{seat: p.keys.seatOf(ahead[0]), place: ahead[0]}
 	for since := answer.Header.Revision + 1; ctx.Err() == nil; {
-		happened, err := p.awaitRemoval(ctx, string(ahead[0].Key), since)
-		if happened || err != nil {
+		removal, err := p.awaitRemoval(ctx, string(ahead[0].Key), since)
+		if removal != nil && (p.isFirst(ahead[0]) || p.keys.wasFirst(removal.PrevKv)) {
+			p.freed = f.seat
+		}
+		if removal != nil || err != nil {
 			return err
 		}
 		dead, err := p.isDead(ctx, f)
@@ -145,12 +175,28 @@ func (p *place) Await(ctx context.Context) error {
 	return nil
 }
 
-// awaitRemoval waits for a third of the lease at most, and tells whether the key went.
-func (p *place) awaitRemoval(ctx context.Context, key string, since int64) (bool, error) {
+// isFirst: nobody stands in front of that place, as the last look has found it.
+func (p *place) isFirst(ahead *mvccpb.KeyValue) bool {
+	return p.front != nil && p.front.place != nil && p.front.place.CreateRevision == ahead.CreateRevision
+}
+
+// wasFirst tells of the last record of a place whether it held the atom alone. The record
+// that Enter has put says so before that is known; the next one is true (lease.Place.Note).
+// Readers hold it together: behind one of them others may be left.
+func (k keys) wasFirst(was *mvccpb.KeyValue) bool {
+	if was == nil || was.Version < 2 || !strings.HasPrefix(string(k.seatOf(was)), string(writers)) {
+		return false
+	}
+	record, err := lease.ParseRecord(string(was.Key), was.Value)
+	return err == nil && !record.Taken.IsZero()
+}
+
+// awaitRemoval waits for a third of the lease at most, and tells how the key went; nil: it
+// has not.
+func (p *place) awaitRemoval(ctx context.Context, key string, since int64) (*clientv3.Event, error) {
 	short, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
-	err := p.awaitEvent(short, key, since, clientv3.WithFilterPut())
-	return short.Err() == nil, err
+	return p.awaitEvent(short, key, since, clientv3.WithFilterPut(), clientv3.WithPrevKV())
 }
 
 // isDead looks at the beat of one in front.
@@ -171,21 +217,21 @@ func (p *place) isDead(ctx context.Context, f *front) (bool, error) {
 	return seen.Lapsed, err
 }
 
-// awaitEvent returns when something has happened to the key since the revision, or ctx
-// is done.
-func (p *place) awaitEvent(ctx context.Context, key string, since int64, options ...clientv3.OpOption) error {
+// awaitEvent returns what has happened to the key since the revision, or nil once ctx is
+// done.
+func (p *place) awaitEvent(ctx context.Context, key string, since int64, options ...clientv3.OpOption) (*clientv3.Event, error) {
 	// A member that has no leader would keep silent for as long as that lasts.
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
 	for answer := range p.store.client.Watch(watching, key, append(options, clientv3.WithRev(since))...) {
 		if err := answer.Err(); err != nil && ctx.Err() == nil {
-			return p.store.wrap(err)
+			return nil, p.store.wrap(err)
 		}
 		if len(answer.Events) > 0 {
-			return nil
+			return answer.Events[0], nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Ask asks one that is still there: else the question would stay for ever.
@@ -215,8 +261,12 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 		}
 		events, since := make(chan error, 2), answer.Header.Revision+1
 		watching, stop := context.WithCancel(ctx)
-		go func() { events <- p.awaitEvent(watching, key, since) }()
-		go func() { events <- p.awaitEvent(watching, p.line(), since, clientv3.WithFilterPut()) }()
+		await := func(key string, options ...clientv3.OpOption) {
+			_, err := p.awaitEvent(watching, key, since, options...)
+			events <- err
+		}
+		go await(key)
+		go await(p.line(), clientv3.WithFilterPut())
 		err = <-events
 		stop()
 		if err == nil {

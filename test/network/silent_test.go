@@ -1,0 +1,62 @@
+package network
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/test/helper"
+)
+
+// signal sends the signal to the server and to all that serve its clients.
+func (f *ftpd) signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	for _, pid := range helper.With(f.mark()) {
+		if err := syscall.Kill(pid, sig); err != nil && err != syscall.ESRCH {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A store that answers nobody is given up when --wait is over, after one question more
+// (five seconds) and a word of farewell (one).
+func TestWaitingForAStoreThatHasStoppedHasTheEndThatWasAskedFor(t *testing.T) {
+	waits := func(t *testing.T, h *host, stop func(syscall.Signal), whenWaiting bool) {
+		if !whenWaiting {
+			stop(syscall.SIGSTOP)
+		}
+		began := time.Now()
+		waiter := h.command("echo ran", "--wait=8s").Start(t)
+		if whenWaiting {
+			time.Sleep(2 * time.Second) // it stands in line by now
+			stop(syscall.SIGSTOP)
+		}
+		status := waiter.Wait(t)
+		took := time.Since(began).Round(100 * time.Millisecond)
+		stop(syscall.SIGCONT)
+		t.Logf("%d after %v: %s", status, took, waiter.Output())
+		if status != 69 || took > 16500*time.Millisecond || !strings.Contains(waiter.Output(), "no answer in time") || strings.Count(waiter.Output(), "\n") != 1 {
+			t.Errorf("status %d after %v: %s", status, took, waiter.Output())
+		}
+	}
+	for _, whenWaiting := range []bool{false, true} {
+		t.Run(fmt.Sprint("etcd, waiting already: ", whenWaiting), func(t *testing.T) {
+			t.Parallel()
+			m := startEtcd(t, 1)[0]
+			a, b := newHost(t, url(m)), newHost(t, url(m))
+			b.env = append(b.env, "ADLOCK_LEASE=15s")
+			a.start(t, "sleep 60")
+			waits(t, b, func(s syscall.Signal) { m.signal(t, s) }, whenWaiting)
+		})
+		t.Run(fmt.Sprint("FTP, waiting already: ", whenWaiting), func(t *testing.T) {
+			t.Parallel()
+			f := startFTP(t, "")
+			a, b := f.host(t), f.host(t)
+			b.env = append(b.env, "ADLOCK_LEASE=15s")
+			a.start(t, "sleep 60")
+			waits(t, b, func(s syscall.Signal) { f.signal(t, s) }, whenWaiting)
+		})
+	}
+}
