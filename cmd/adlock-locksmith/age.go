@@ -25,7 +25,7 @@ func age(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	smith, err := openToAsk()
+	smith, err := openToRead(os.Getenv("ADLOCK_STORE"), "")
 	if err != nil {
 		return 0, err
 	}

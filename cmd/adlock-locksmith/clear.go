@@ -36,6 +36,7 @@ func clear(words []string) (int, error) {
 	if smith.Recorder, err = recorderIn(path, lock.Name.Host(), nil); err != nil {
 		return 0, err
 	}
+	smith.Log.Store = smith.Store.String()
 	return 0, smith.Clear(lock.Name, found)
 }
 

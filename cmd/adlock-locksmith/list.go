@@ -14,7 +14,7 @@ func list(args []string) (int, error) {
 	if len(args) != 0 {
 		return 0, fault.New(fault.Usage, "list", "is called by "+config.Reporter+" only")
 	}
-	smith, err := openToAsk()
+	smith, err := openToRead(os.Getenv("ADLOCK_STORE"), "")
 	if err != nil {
 		return 0, listing.Write(os.Stdout, nil, nil, err)
 	}

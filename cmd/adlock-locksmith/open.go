@@ -24,7 +24,40 @@ func open(address, host string, h *hook.Hook) (locker.Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openIn(path, address, host, os.Getenv("ADLOCK_LEASE"), h)
+	length := os.Getenv("ADLOCK_LEASE")
+	if h == nil {
+		return openToRead(address, length)
+	}
+	return openIn(path, address, host, length, h)
+}
+
+// openToRead opens the store for one who writes nothing, neither there nor here.
+func openToRead(address, leaseAsked string) (*lease.Locker, error) {
+	length, err := parseLease(leaseAsked)
+	if err != nil {
+		return nil, err
+	}
+	l, err := lockerOf(address, length)
+	if err != nil {
+		return nil, err
+	}
+	if f, is := l.Store.(*ftp.Store); is {
+		f.OnlyRead()
+	}
+	return l, nil
+}
+
+// lockerOf is the locker of a store, without a recorder.
+func lockerOf(address string, length time.Duration) (*lease.Locker, error) {
+	s, err := openStore(address)
+	if err != nil {
+		return nil, err
+	}
+	l := &lease.Locker{Store: s, Lease: length}
+	if _, slow := s.(*ftp.Store); slow {
+		l.Question = length // it is dozens of commands, each of which has its own time
+	}
+	return l, nil
 }
 
 func openIn(path, address, host, leaseAsked string, h *hook.Hook) (*lease.Locker, error) {
@@ -36,15 +69,12 @@ func openIn(path, address, host, leaseAsked string, h *hook.Hook) (*lease.Locker
 	if err != nil {
 		return nil, err
 	}
-	s, err := openStore(address)
-	if err != nil {
-		return nil, err
+	l, err := lockerOf(address, length)
+	if err == nil {
+		rec.Log.Store = address
+		l.Recorder = rec
 	}
-	l := &lease.Locker{Store: s, Recorder: rec, Lease: length}
-	if _, slow := s.(*ftp.Store); slow {
-		l.Question = length // it is dozens of commands, each of which has its own time
-	}
-	return l, nil
+	return l, err
 }
 
 // recorderIn is the recorder of a host, whose name is canonical already, in the lock

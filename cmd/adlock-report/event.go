@@ -62,6 +62,7 @@ type eventObject struct {
 	Host        string         `json:"host,omitempty"`
 	Operator    string         `json:"operator,omitempty"`
 	Operand     string         `json:"operand,omitempty"`
+	Store       string         `json:"store,omitempty"`
 	PID         int            `json:"pid,omitempty"`
 	Token       string         `json:"token,omitempty"`
 	Shared      bool           `json:"shared,omitempty"`
@@ -84,7 +85,7 @@ func objectOf(e *runlog.Event) *eventObject {
 	return &eventObject{
 		Time: limit.Instant(e.Time), Event: e.Kind,
 		Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand,
-		PID: e.PID, Token: e.Token, Shared: e.Shared, Owner: e.Owner, OwnerToken: e.OwnerToken, Verdict: e.Verdict,
+		Store: e.Store, PID: e.PID, Token: e.Token, Shared: e.Shared, Owner: e.Owner, OwnerToken: e.OwnerToken, Verdict: e.Verdict,
 		IfElapsed: seconds(e.IfElapsed), ExpireAfter: seconds(e.ExpireAfter), Age: seconds(e.Age),
 		Wait: limit.Seconds(e.Wait), Duration: seconds(e.Duration), Status: e.Status.Pointer(),
 		Signal: e.Signal, Target: e.Target, Count: e.Count, Reason: e.Reason,

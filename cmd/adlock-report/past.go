@@ -32,7 +32,8 @@ type waiter struct {
 	most  time.Duration // as long as it will wait
 }
 
-// pasts reads the runlog, by NAME. It is an aid: where the runlog cannot be read,
+// pasts reads the runlog, by NAME, as far as it tells of the store that is meant, or of
+// lock directories: an atom of the same name elsewhere is another one. It is an aid: where the runlog cannot be read,
 // its columns are empty.
 func pasts() map[atom.Name]*past {
 	dir, err := config.RunlogDir()
@@ -48,6 +49,9 @@ func pasts() map[atom.Name]*past {
 	}
 	teller := history.Teller{Run: func(a *history.Atom, r *history.Run) { of(a.Atom).ended(r) }}
 	_, err = history.Each(history.Read(dir), func(e *runlog.Event) {
+		if e.Store != store() {
+			return
+		}
 		if teller.Add(e); e.Operator != "" {
 			of(history.AtomOf(e)).hear(e)
 		}

@@ -59,10 +59,21 @@ func ParseRecord(object string, content []byte) (Record, error) {
 			err = wrong
 		}
 	}
-	if err != nil || found != record.Full {
-		return Record{}, unknownFormat(object)
+	if err == nil && found == record.Full {
+		return r, nil
 	}
-	return r, nil
+	if IsWhole(content) {
+		return Record{}, fault.New(fault.IO, object, "is of an unknown format: a store is used by one version of adlock at a time")
+	}
+	return Record{}, unknownFormat(object)
+}
+
+// IsWhole tells whether a record that ParseRecord does not understand was written to its
+// end all the same: then it is another version's, or no adlock's, and whoever wrote it may
+// hold the atom. One that is cut short was never acted on.
+func IsWhole(content []byte) bool {
+	_, rest := record.Split(content)
+	return len(rest) > 0 && rest[len(rest)-1] == '\n'
 }
 
 // Bytes returns the last lock as it stands in the store: when it was stamped, as

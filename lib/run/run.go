@@ -56,7 +56,8 @@ type command struct {
 	env  []string
 }
 
-// Opener opens the store at an address that is no lock directory's.
+// Opener opens the store at an address that is no lock directory's; without a hook, for a
+// dry run, which writes nothing.
 type Opener func(address, host string, h *hook.Hook) (locker.Locker, error)
 
 func newRun() *runArgs {
@@ -163,6 +164,9 @@ func (r *runArgs) recordMissing(missing error) {
 	log, err := config.RunlogOf(path, atom.Canonify(r.Request.Atom.Host))
 	if err != nil {
 		return
+	}
+	if config.IsRemote(r.store) {
+		log.Store = r.store
 	}
 	k, err := lockdir.Open(path, log)
 	if err != nil {

@@ -23,7 +23,7 @@ func (r *runArgs) verdict() (granted bool, reason, where string, err error) {
 		granted, reason, err = lockdir.DryRun(path, &r.Request)
 		return granted, reason, filepath.Join(path, name.ActiveLock()), err
 	}
-	k, err := r.locker()
+	k, err := r.open(r.store, r.Request.Atom.Host, nil)
 	if err != nil {
 		return false, "", "", err
 	}

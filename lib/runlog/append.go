@@ -2,6 +2,7 @@ package runlog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,6 +25,8 @@ type Log struct {
 	Dir string
 	// Host is HOST in the file's name, canonical already (name.Canonify).
 	Host string
+	// Store is that of the events that do not say it.
+	Store string
 	// Max is the size in bytes that the file does not pass, save by the lines
 	// that several writers add at one time or by a single line that is longer.
 	// Zero is DefaultMax. What is kept in all is twice as much.
@@ -53,6 +56,7 @@ func (l *Log) Append(e Event) error {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
+	e.Store = cmp.Or(e.Store, l.Store)
 	line := appendLine(make([]byte, 0, 512), &e, l.Host)
 	if len(line) > maxLine {
 		return &fs.PathError{Op: "append to", Path: l.path(), Err: fmt.Errorf("line of %d bytes: %w", len(line), unix.EFBIG)}

@@ -30,6 +30,7 @@ func appendLine(b []byte, e *Event, fileHost string) []byte {
 	}
 	b = appendText(b, "operator", e.Operator)
 	b = appendText(b, "operand", e.Operand)
+	b = appendText(b, "store", e.Store)
 	b = appendInt(b, "pid", e.PID)
 	b = appendText(b, "token", e.Token)
 	if e.Shared {

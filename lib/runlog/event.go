@@ -37,6 +37,10 @@ type Event struct {
 	// differs from the HOST of the file's name; a reader fills in the latter.
 	Host string
 
+	// Store is the store beyond this machine that the atom is in, as its address was
+	// given; "": a lock directory. Atoms of one name in two places are two.
+	Store string
+
 	PID    int    // the process that acts: the owner in acquire, release and lost; else the newcomer
 	Token  string // the acquisition of PID
 	Shared bool   // it reads: others that read may hold the atom at the same time

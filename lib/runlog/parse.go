@@ -158,6 +158,8 @@ func (p *parser) set(e *Event, key []byte, v field) (err error) {
 		e.Operator = p.shared(v)
 	case "operand":
 		e.Operand = p.shared(v)
+	case "store":
+		e.Store = p.shared(v)
 	case "pid":
 		e.PID, err = parseInt(v.raw)
 	case "token":

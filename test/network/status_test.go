@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -259,4 +260,24 @@ func fetched(t testing.TB, address string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// An atom in a store and one of its name in a lock directory are two, though this host's
+// runlog tells of both.
+func TestTheLastRunIsThatOfTheStoreThatIsAskedFor(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		here, there := *a, *a
+		here.env = append(slices.Clone(a.env), "ADLOCK_STORE=")
+		there.env = append(slices.Clone(a.env), "ADLOCK_STORE="+b.store+"2")
+		a.run(t, "echo ran").Ran(t)
+		if r := here.run(t, "exit 3"); r.Status != 3 {
+			t.Errorf("%+v", r)
+		}
+		a.wants(t, `"last":{"outcome":"success","status":0,`, "status", "--json")
+		here.wants(t, `"last":{"outcome":"failure","status":3,`, "status", "--json")
+		if r := there.verb(t, "status", "--json"); strings.Contains(r.Out, `"last"`) {
+			t.Errorf("of another store: %+v", r)
+		}
+		a.wants(t, `,"store":"`+regexp.QuoteMeta(a.store)+`",`, "log", "--json")
+	})
 }

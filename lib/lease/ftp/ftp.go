@@ -13,7 +13,8 @@
 //	lock.NAME.N/released   the record, once the owner is done;
 //	tick.NAME.N/           the atom ran in the N-th period since the epoch (--once-per);
 //	last.NAME              the last lock: its MDTM is when the atom completed;
-//	clock.NODE             stored anew to ask the server for the time;
+//	clock.NODE             stored anew to ask the server for the time; it says when that
+//	                       was by the clock of the machine that takes no steps;
 //	temp.TOKEN             one of these two before it is in place.
 //
 // The largest generation is never removed, only those below are, by the next
@@ -63,6 +64,7 @@ import (
 // Store is one directory of an FTP server.
 type Store struct {
 	account account
+	reads   bool // nothing may be written
 
 	turn    chan struct{} // one command at a time
 	session *session      // nil: none
@@ -125,6 +127,9 @@ func (s *Store) list(ctx context.Context) ([]string, error) {
 		if err != nil || slices.Contains(names, clock) {
 			return names, err
 		}
+		if s.reads {
+			return names, s.enterable(ctx)
+		}
 		if err := s.putClock(ctx, clock); err != nil {
 			return nil, err
 		}
@@ -140,7 +145,7 @@ func clockName() (string, error) {
 // putClock stores the first file that anybody stores there: what a mistyped directory, or
 // one that only root writes to, fails at.
 func (s *Store) putClock(ctx context.Context, clock string) error {
-	return s.refused("the directory is not there, or the user may not write to it", s.store(ctx, s.in(clock), nil))
+	return s.refused("the directory is not there, or the user may not write to it", s.store(ctx, s.in(clock), clockText()))
 }
 
 func (s *Store) put(ctx context.Context, file string, content []byte) error {
@@ -211,33 +216,6 @@ func (s *Store) rename(ctx context.Context, from, to string) error {
 	return s.do(ctx, func(c *client.ServerConn) error { return c.Rename(from, to) })
 }
 
-// clockLasts is for how long a look at the server's clock is good.
-const clockLasts = time.Minute
-
-// now is the server's clock: a file is stored and asked for its time. It is
-// one for each machine, and stays.
-func (s *Store) now(ctx context.Context) (time.Time, error) {
-	if time.Since(s.clockRead) > clockLasts {
-		clock, err := clockName()
-		if err != nil {
-			return time.Time{}, err
-		}
-		file := s.in(clock)
-		// Before it is stored: were our idea of the server's now late, a lock that was
-		// stamped just now would lie in the future, and not be believed.
-		read := time.Now()
-		if err := s.replace(ctx, file, nil); err != nil {
-			return time.Time{}, err
-		}
-		at, err := s.modified(ctx, file)
-		if err != nil {
-			return time.Time{}, s.refused("cannot tell the time of "+file, err)
-		}
-		s.clockRead, s.serverThen = read, at
-	}
-	return s.serverThen.Add(time.Since(s.clockRead)), nil
-}
-
 // generation is one directory of an atom's lock.
 type generation struct {
 	n        int
@@ -305,10 +283,13 @@ func (s *Store) inspectOnce(ctx context.Context, dir string) (g generation, err 
 	return g, err
 }
 
-// mark leaves a mark where there is no record: from then on its age can be told, and that
+// mark leaves, unless nothing may be written, a mark where there is no record: from then on its age can be told, and that
 // the list of what is there is a true one. It is lost on a generation that was removed
 // meanwhile, or that others may not change.
 func (s *Store) mark(ctx context.Context, dir string) error {
+	if s.reads {
+		return nil
+	}
 	return ignoreMissing(s.do(ctx, func(c *client.ServerConn) error { return c.Stor(dir+"/seen", bytes.NewReader(nil)) }))
 }
 
@@ -331,8 +312,11 @@ func (s *Store) inspectOwner(ctx context.Context, g *generation, dir string) err
 	if err != nil {
 		return err
 	}
-	if g.record, err = lease.ParseRecord(dir+"/owner", content); err != nil {
-		// Cut off, or on a full disk, before it was whole: nobody runs under it.
+	g.record, err = lease.ParseRecord(dir+"/owner", content)
+	switch {
+	case err != nil && lease.IsWhole(content):
+		return err
+	case err != nil: // cut off, or on a full disk: nobody runs under it
 		g.bare, g.age = true, owned
 		return nil
 	}

@@ -30,9 +30,9 @@ const name = "adlock-locksmith: guard"
 
 // Args are what the guard of this owner has to know, its own name first.
 func Args(rec locker.Recorder, own record.Record) []string {
-	args := []string{name, "", "", "0"}
+	args := []string{name, "", "", "0", ""}
 	if log := rec.Log; log != nil {
-		args = []string{name, log.Dir, log.Host, strconv.FormatInt(log.Max, 10)}
+		args = []string{name, log.Dir, log.Host, strconv.FormatInt(log.Max, 10), log.Store}
 	}
 	command := ""
 	if rec.Hook != nil {
@@ -57,7 +57,7 @@ const Telling = "telling\n"
 // was started as a guard it does a guard's work and never returns.
 func Main() {
 	if os.Args[0] == name {
-		if len(os.Args) == 7 {
+		if len(os.Args) == 8 {
 			guarding(os.Args[1:])
 		}
 		os.Exit(fault.StatusOK)
@@ -67,7 +67,7 @@ func Main() {
 // guarding is the work of a guard.
 func guarding(args []string) {
 	unix.CloseOnExec(3)
-	own, found := record.Parse([]byte(args[4]))
+	own, found := record.Parse([]byte(args[5]))
 	if found != record.Full {
 		return
 	}
@@ -76,9 +76,9 @@ func guarding(args []string) {
 		return
 	}
 	most, _ := strconv.ParseInt(args[2], 10, 64)
-	rec := locker.Recorder{Hook: &hook.Hook{Command: args[5]}}
+	rec := locker.Recorder{Hook: &hook.Hook{Command: args[6]}}
 	if args[0] != "" {
-		rec.Log = &runlog.Log{Dir: args[0], Host: args[1], Max: most}
+		rec.Log = &runlog.Log{Dir: args[0], Host: args[1], Max: most, Store: args[3]}
 	}
 	r := &locker.Request{Atom: own.Atom, Owner: own.Owner}
 	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { rec.RecordSignal(r, s) }}

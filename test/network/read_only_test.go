@@ -1,0 +1,79 @@
+package network
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"adlock/test/helper"
+)
+
+// contents is what a store holds, to the last key, file and time of writing.
+type contents func() string
+
+func (f *ftpd) contents() (all string) {
+	_ = filepath.Walk(f.root, func(path string, info os.FileInfo, err error) error {
+		if err == nil {
+			all += fmt.Sprintln(path, info.Size(), info.ModTime().UnixNano())
+		}
+		return nil
+	})
+	return all
+}
+
+// contents are the keys with their revisions, and the leases.
+func (m *node) contents() string {
+	keys, _ := exec.Command("etcdctl", "--endpoints", m.client, "get", "--from-key", "", "-w", "json").Output()
+	_, kvs, _ := strings.Cut(string(keys), `"kvs"`) // behind the header, which counts the questions
+	leases, _ := exec.Command("etcdctl", "--endpoints", m.client, "lease", "list").Output()
+	return kvs + string(leases)
+}
+
+func TestWhoOnlyAsksAStoreWritesNothing(t *testing.T) {
+	asks := func(t *testing.T, runner, asker *host, held contents) {
+		asker.env = append(asker.env, "ADLOCK_DIR="+t.TempDir()+"/none")
+		ask := func(want string) {
+			before := held()
+			r := asker.run(t, "", "--if-elapsed=1h", "--dry-run")
+			if !strings.HasPrefix(r.Out, want) || r.Err != "" {
+				t.Errorf("%+v, want %q", r, want)
+			}
+			for _, words := range [][]string{{"status"}, {"status", "--json"}} {
+				if r := asker.verb(t, words...); r.Status != 0 || r.Err != "" {
+					t.Errorf("%q: %+v", words, r)
+				}
+			}
+			if after := held(); after != before {
+				t.Errorf("before:\n%s\nafter:\n%s", before, after)
+			}
+			if left, _ := filepath.Glob(asker.dir + "/*"); left != nil {
+				t.Errorf("here there is %v", left)
+			}
+		}
+		ask("free: ")
+		runner.run(t, "echo ran").Ran(t)
+		ask("too soon: completed ")
+		owner := runner.start(t, "sleep 60", "--operand=y")
+		ask("too soon: completed ")
+		owner.Kill(t)
+	}
+	t.Run("etcd", func(t *testing.T) {
+		m := startEtcd(t, 1)[0]
+		asks(t, newHost(t, url(m)), newHost(t, url(m)), m.contents)
+	})
+	t.Run("FTP", func(t *testing.T) {
+		f := startFTP(t, "")
+		asks(t, f.host(t), f.host(t), f.contents)
+	})
+}
+
+// A dry run finds out about a directory that is not there without storing anything in it.
+func TestADryRunInADirectoryThatIsNotThereSaysSo(t *testing.T) {
+	f := startFTP(t, "")
+	h := f.host(t)
+	h.env = append(h.env, "ADLOCK_STORE="+strings.TrimSuffix(h.store, "/locks")+"/none")
+	helper.Command{Args: []string{h.bin, "run", "--dry-run", "--", "true"}, Env: h.env}.Run(t).Refused(t, 77, "is not there")
+}
