@@ -91,6 +91,9 @@ func (a *Args) findOwner() (err error) {
 	if a.Owner == 0 && os.Getppid() == 1 {
 		return fault.New(fault.Usage, "--owner", "must say who is to own the lock, as the parent is process 1")
 	}
+	if a.Owner == 1 && os.Getppid() != 1 { // an ancestor of everybody, that never ends
+		return fault.New(fault.Usage, "--owner", "is process 1, which has not started this one: the lock would outlive all who use it")
+	}
 	if a.Owner == os.Getpid() { // Perl's $$, say, that was read only after the fork
 		return fault.New(fault.Usage, "--owner", "must be whoever asks, and is hold itself")
 	}

@@ -327,6 +327,7 @@ func TestHoldIsRefusedToWhoCannotOwnALock(t *testing.T) {
 	for words, why := range map[string]string{
 		"": "wants one NAME", "x --wait 1m": "wants one NAME", "x y": "wants one NAME",
 		"--slots 2 x": "--program", "--owner 1000000000 x": "is not an ancestor",
+		"--owner 1 x": "has not started this one",
 	} {
 		a.Shell(t, `$adlock hold `+words).Refused(t, 64, why)
 	}
