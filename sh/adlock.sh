@@ -87,6 +87,8 @@
 #                       else adlock on PATH
 # ADLOCK_RETRY_FAILED=1 a status other than 0 at the release does not count for
 #                       IfElapsed
+# ADLOCK_ONCE_PER       for adlock_guard, as for adlock run: run once in each tick.
+#                       adlock_get and adlock_with refuse it (64)
 # ADLOCK_STARVING       denials in a row (busy, full) that are said aloud, and ten
 #                       times, a hundred times as many: default 10; 0: none
 # ADLOCK_HOOK           a command (for sh -c) that is started when something has
@@ -313,7 +315,7 @@ _adlock_get() {
 	2 | 3 | 4 | 5 | 6) ;;
 	*) _adlock_wants 2 6 "$#" adlock_get || return "$?" ;;
 	esac
-	_adlock_can_switch && _adlock_atom "$1" "$2" "${5-}" || return "$?"
+	_adlock_can_switch && _adlock_asks_no_tick && _adlock_atom "$1" "$2" "${5-}" || return "$?"
 	_adlock_ask_to_take "${3-}" "${4-}" "${6-}" || _adlock_run_to_take "$?" "${3-}" "${4-}" "${6-}" || return "$?"
 	case $_adlock_status in
 	0) _adlock_hold ;;
@@ -512,6 +514,18 @@ _adlock_on() {
 	case $1 in
 	1 | yes | true) ;;
 	*) return 1 ;;
+	esac
+}
+
+# _adlock_asks_no_tick refuses what would be asked for in vain: an atom that is to run once
+# in each tick would run as often as it is asked for.
+_adlock_asks_no_tick() {
+	case ${ADLOCK_ONCE_PER-} in
+	'' | 0) ;;
+	*)
+		_adlock_say ADLOCK_ONCE_PER 'is for adlock run: a lock that a script takes by itself counts no ticks (unset it)'
+		return 64
+		;;
 	esac
 }
 
