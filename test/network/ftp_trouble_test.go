@@ -302,3 +302,48 @@ func TestAPassThatBeganAfterTheCompletionOnFTPGoesByItsOwnClock(t *testing.T) {
 		h.run(t, "echo ran", "--if-elapsed=5s", fmt.Sprint("--now=", later)).Ran(t)
 	}
 }
+
+// Renewal has no connection of its own: an FTP server may allow only one. What stalls is
+// given up after an eighth of the lease, whoever waits for it, and a new connection is made:
+// so a sign of life comes no later than half a lease (1/3 that it is not due, 1/8 for what
+// stalls, 1/30 until it is tried again) and a login after the one before. At 2/3 the job
+// would be ended.
+func TestAStalledConnectionToFTPDelaysARenewalByAnEighthOfTheLease(t *testing.T) {
+	const lease, login = 6 * time.Second, 500 * time.Millisecond
+	stalls := func(t *testing.T, stall func(p *teller)) {
+		t.Parallel()
+		f := startFTP(t, "")
+		p := newTeller(t, f)
+		h := f.hostBy(t, p.address())
+		owner := h.start(t, "sleep 7")
+		p.set(func() { stall(p) })
+		beat, at, longest := "", time.Now(), time.Duration(0)
+		for !owner.Ended() && !exists(f.root+"/lock.p.shared.o.x.1/released") {
+			if now := newest(f.root + "/lock.p.shared.o.x.1/beat.*"); now != beat && now != "" {
+				longest, beat, at = max(longest, time.Since(at)), now, time.Now()
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if status := owner.Wait(t); status != 0 || longest < lease/3-login || longest > lease/2+login {
+			t.Errorf("status %d; up to %v between signs of life, and the lease is %v: %s", status, longest, lease, owner.Output())
+		}
+		t.Logf("up to %v between signs of life", longest.Round(10*time.Millisecond))
+	}
+	for n := range 10 {
+		t.Run(fmt.Sprint("command ", n), func(t *testing.T) { stalls(t, func(p *teller) { p.silent = n }) })
+	}
+	for n := range 3 {
+		t.Run(fmt.Sprint("data connection ", n), func(t *testing.T) { stalls(t, func(p *teller) { p.stalled = n }) })
+	}
+}
+
+// newest is the beat that counts where one is being replaced.
+func newest(pattern string) (last string) {
+	files, _ := filepath.Glob(pattern)
+	for _, file := range files {
+		if len(file) > len(last) || len(file) == len(last) && file > last {
+			last = file
+		}
+	}
+	return last
+}

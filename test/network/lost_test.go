@@ -1,0 +1,42 @@
+package network
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The status of a run is its job's, also where the lock was lost meanwhile: that is said,
+// on standard error and to the hook, and 75 would say that the job did not run.
+func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
+	lose := func(t *testing.T, h *host, remove func()) {
+		for script, want := range map[string]int{
+			"trap 'exit 3' INT TERM; while :; do sleep 0.1; done": 3, // told to end, and ends in its own way
+			"sleep 60": 130, // ended
+		} {
+			owner := h.start(t, script)
+			remove()
+			if status := owner.Wait(t); status != want || strings.Count(owner.Output(), "\n") != 1 || !strings.Contains(owner.Output(), "lost") {
+				t.Errorf("%s: status %d, said %q", script, status, owner.Output())
+			}
+		}
+	}
+	t.Run("etcd", func(t *testing.T) {
+		nodes := startEtcd(t, 1)
+		lose(t, newHost(t, url(nodes...)), func() { ctl(t, nodes, "del", "--prefix", "/adlock/p.shared.o.x/") })
+	})
+	t.Run("FTP", func(t *testing.T) {
+		f := startFTP(t, "")
+		lose(t, f.host(t), func() {
+			left, err := os.ReadDir(f.root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range left {
+				if err := os.RemoveAll(f.root + "/" + file.Name()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	})
+}
