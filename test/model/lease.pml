@@ -159,7 +159,9 @@ proctype Newcomer(byte me) {
 #ifdef ENTERED
 		owns[me] = true;
 #endif
+#if BEATS > 0
 		run Beater(me)
+#endif
 	};
 look:	atomic {					/* (etcd.place.Look) */
 		if
