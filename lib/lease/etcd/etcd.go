@@ -11,7 +11,8 @@
 //
 // Places go in the order of their create revisions: the first owns the atom, and its
 // revision is its fence. Each waits for the one before it alone, so that one that
-// leaves wakes one and no more (as etcd's own concurrency.Mutex). Every read is
+// leaves wakes one and no more (as etcd's own concurrency.Mutex). Where the one that left was
+// the first nobody else is in front, so nobody has to be looked for. Every read is
 // linearizable.
 //
 // No key but a tick hangs on a lease of etcd's. A leader that was stopped and wakes up revokes
