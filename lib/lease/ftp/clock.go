@@ -7,8 +7,11 @@ import (
 
 	client "github.com/jlaffaye/ftp"
 
+	"adlock/lib/atom"
+	"adlock/lib/fault"
 	"adlock/lib/lease"
 	"adlock/lib/process"
+	"adlock/lib/record"
 )
 
 // Elapsed is by the server's clock alone, which has stamped the last lock and has been
@@ -39,11 +42,27 @@ func (s *Store) now(ctx context.Context) (time.Time, error) {
 	return s.serverThen.Add(time.Since(s.clockRead)), nil
 }
 
+// timed forgives a full disk: the file is there then, cut short, and its time counts.
+func timed(err error) error {
+	if fault.KindOf(err) == fault.IO {
+		return nil
+	}
+	return err
+}
+
 // askClock notes the time before the file is stored: were our idea of the server's now
 // late, a lock that was stamped just now would lie in the future, and not be believed.
 func (s *Store) askClock(ctx context.Context, file string) error {
 	read := time.Now()
-	if err := s.replace(ctx, file, clockText()); err != nil {
+	temporary, text := s.in(atom.TemporaryName(record.NewToken())), clockText()
+	err := s.put(ctx, temporary, text)
+	if fault.KindOf(err) == fault.IO { // what the file before takes up is not to be free: it would not be full
+		defer func() { _ = s.remove(ctx, temporary) }() // the next owner sweeps
+		file = temporary
+	} else if err == nil || isAnswer(err) {
+		_, err = s.install(ctx, temporary, file, text)
+	}
+	if err = timed(err); err != nil {
 		return err
 	}
 	at, err := s.modified(ctx, file)

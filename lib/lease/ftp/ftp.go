@@ -145,7 +145,7 @@ func clockName() (string, error) {
 // putClock stores the first file that anybody stores there: what a mistyped directory, or
 // one that only root writes to, fails at.
 func (s *Store) putClock(ctx context.Context, clock string) error {
-	return s.refused("the directory is not there, or the user may not write to it", s.store(ctx, s.in(clock), clockText()))
+	return s.refused("the directory is not there, or the user may not write to it", timed(s.store(ctx, s.in(clock), clockText())))
 }
 
 func (s *Store) put(ctx context.Context, file string, content []byte) error {
@@ -165,15 +165,24 @@ func (s *Store) replace(ctx context.Context, file string, content []byte) error 
 	if stored != nil && !isAnswer(stored) {
 		return stored
 	}
-	err := s.rename(ctx, temporary, file)
-	if err == nil {
+	renamed, err := s.install(ctx, temporary, file, content)
+	if renamed {
 		return stored // on a full disk the file is cut short, and is there
+	}
+	return err
+}
+
+// install puts a file that is stored in the place of another, by a rename, or where that is
+// not to be done by storing it there.
+func (s *Store) install(ctx context.Context, temporary, file string, content []byte) (renamed bool, err error) {
+	if err = s.rename(ctx, temporary, file); err == nil {
+		return true, nil
 	}
 	_ = s.remove(ctx, temporary) // it may not have come to be
 	if isAnswer(err) {
 		err = s.put(ctx, file, content)
 	}
-	return err
+	return false, err
 }
 
 // sweep removes what replace has left long ago.
