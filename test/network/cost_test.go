@@ -147,8 +147,9 @@ func handOvers(t testing.TB, waiters int, m *node, next func() contender) (each 
 	owner := owns()
 	for range waiters {
 		enter()
+		time.Sleep(10 * time.Millisecond) // who is not answered for a second asks again: a thousand at once would ask for long
 	}
-	m.rests(t)
+	m.rests(t, max(15, waiters/10))
 	for range 25 {
 		began := time.Now()
 		if err := owner.unlock(ctx); err != nil {
@@ -163,8 +164,8 @@ func handOvers(t testing.TB, waiters int, m *node, next func() contender) (each 
 }
 
 // rests waits until nothing was written for a second: nobody comes any more. Of those who
-// wait in processes of their own each gives a sign of life: there it waits for a while.
-func (m *node) rests(t testing.TB) {
+// wait in processes of their own each gives a sign of life: there it waits so many seconds.
+func (m *node) rests(t testing.TB, seconds int) {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{m.client}, Logger: zap.NewNop()})
 	if err != nil {
@@ -172,7 +173,7 @@ func (m *node) rests(t testing.TB) {
 	}
 	defer c.Close()
 	last := int64(0)
-	for quiet, tries := 0, 0; quiet < 10 && tries < 150; time.Sleep(100 * time.Millisecond) {
+	for quiet, tries := 0, 0; quiet < 10 && tries < 10*seconds; time.Sleep(100 * time.Millisecond) {
 		answer, err := c.Get(t.Context(), "/none")
 		if err != nil {
 			t.Fatal(err)
