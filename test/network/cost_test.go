@@ -73,7 +73,13 @@ func (h *host) byCommand(t testing.TB, lock ...string) func() contender {
 			if err != nil {
 				return err
 			}
-			t.Cleanup(func() { _ = c.Wait() }) // it has ended, or was killed
+			t.Cleanup(func() {
+				_ = c.Wait() // it has ended, or was killed: then etcdctl leaves its job
+				if left, err := os.OpenFile(input, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+					_, _ = left.WriteString("go\n")
+					left.Close()
+				}
+			})
 			return awaitWord(bufio.NewReader(out))
 		}
 		return contender{start, func(context.Context) error { return os.WriteFile(input, []byte("go\n"), 0) }}
