@@ -23,8 +23,7 @@ import (
 )
 
 // TestCostBesideEtcdctl prints what acquire and release cost beside `etcdctl
-// lock`, which does less: no record, no last lock, no guard. The bound is for a
-// busy machine; the figure is for the reader.
+// lock`, which does less: no record, no last lock, no guard.
 func TestCostBesideEtcdctl(t *testing.T) {
 	m := startEtcd(t, 1)[0]
 	h := newHost(t, url(m))
@@ -38,23 +37,19 @@ func TestCostBesideEtcdctl(t *testing.T) {
 			them, us = append(them, a), append(us, b)
 		}
 	}
-	ratio := float64(median(us)) / float64(median(them))
-	t.Logf("acquire and release: %v; etcdctl lock: %v; ratio %.2f", median(us), median(them), ratio)
-	if ratio > 3 {
-		t.Errorf("%.2f times etcdctl lock", ratio)
-	}
+	t.Logf("acquire and release: %v; etcdctl lock: %v; ratio %.2f", median(us), median(them), ratio(us, them))
 }
 
 // TestHandOverBesideEtcdctl prints how long it takes from the end of a job to the
 // beginning of the next, which waits in another process, beside `etcdctl lock`.
 func TestHandOverBesideEtcdctl(t *testing.T) {
-	for _, waiters := range []int{1, 100} {
+	for _, waiters := range line(1, 100) {
 		m := startEtcd(t, 1)[0]
 		h := newHost(t, url(m))
 		smith := filepath.Join(filepath.Dir(h.bin), "adlock-locksmith")
 		us := handOvers(t, waiters, m, h.byCommand(t, smith, "run", "--wait=5m", "--"))
 		them := handOvers(t, waiters, m, h.byCommand(t, "etcdctl", "--endpoints", m.client, "lock", "hand", "--"))
-		t.Logf("%4d wait: %v from job to job; etcdctl lock: %v; ratio %.2f", waiters, median(us), median(them), ratio(t, us, them))
+		t.Logf("%4d wait: %v from job to job; etcdctl lock: %v; ratio %.2f", waiters, median(us), median(them), ratio(us, them))
 	}
 }
 
@@ -95,23 +90,25 @@ func awaitWord(out *bufio.Reader) error {
 	}
 }
 
-// TestHandOverAmongManyCostsAsEtcdsOwn prints what a hand-over costs with more and more who
+// TestHandOverAmongManyBesideEtcdsOwn prints what a hand-over costs with more and more who
 // wait, beside the mutex of etcd's own client: all in one process, over one connection.
-func TestHandOverAmongManyCostsAsEtcdsOwn(t *testing.T) {
-	for _, waiters := range []int{1, 100, 1000} {
+func TestHandOverAmongManyBesideEtcdsOwn(t *testing.T) {
+	for _, waiters := range line(1, 100, 1000) {
 		m := startEtcd(t, 1)[0]
 		us, them := ourHandOvers(t, m, waiters), theirHandOvers(t, m, waiters)
-		t.Logf("%4d wait: %v a hand-over; etcd's own mutex: %v; ratio %.2f", waiters, median(us), median(them), ratio(t, us, them))
+		t.Logf("%4d wait: %v a hand-over; etcd's own mutex: %v; ratio %.2f", waiters, median(us), median(them), ratio(us, them))
 	}
 }
 
-func ratio(t testing.TB, us, them []time.Duration) float64 {
-	t.Helper()
-	r := float64(median(us)) / float64(median(them))
-	if r > 3 {
-		t.Errorf("%.2f times etcd's own", r)
+func ratio(us, them []time.Duration) float64 { return float64(median(us)) / float64(median(them)) }
+
+// line says how many wait: so many as the figure is for with ADLOCK_SOAK, else a few, for
+// how long it takes is no matter of right or wrong.
+func line(waiters ...int) []int {
+	if os.Getenv("ADLOCK_SOAK") == "" {
+		return []int{1, 10}
 	}
-	return r
+	return waiters
 }
 
 // contender takes a lock, waiting for it, and gives it back.
@@ -156,7 +153,7 @@ func handOvers(t testing.TB, waiters int, m *node, next func() contender) (each 
 		time.Sleep(10 * time.Millisecond) // who is not answered for a second asks again: a thousand at once would ask for long
 	}
 	m.rests(t, max(15, waiters/10))
-	for range 25 {
+	for range min(25, 5*waiters) {
 		began := time.Now()
 		if err := owner.unlock(ctx); err != nil {
 			t.Fatal(err)
