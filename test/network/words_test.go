@@ -1,6 +1,7 @@
 package network
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"net"
 	"os"
@@ -58,6 +59,7 @@ func TestEachTroubleWithEtcdHasItsWords(t *testing.T) {
 		m.kill()
 		m.tls = append([]string{"--cert-file", cert, "--key-file", key}, more...)
 		m.start(t)
+		helper.Eventually(t, "etcd shakes hands", func() bool { return shakesHands(m.client) })
 		return m
 	}
 	trusting := func(m *node, ca string) *host { return newHost(t, url(m)).with("ETCDCTL_CACERT=" + ca) }
@@ -93,6 +95,16 @@ func TestEachTroubleWithEtcdHasItsWords(t *testing.T) {
 			said(t, each.host, fault.StatusUnavailable, each.words)
 		})
 	}
+}
+
+// shakesHands tells whether a server with TLS answers: one that only listens may need
+// seconds to come so far.
+func shakesHands(address string) bool {
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Second}, "tcp", address, &tls.Config{InsecureSkipVerify: true})
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
 }
 
 // greeter listens, says the words to each who comes, and nothing more.
