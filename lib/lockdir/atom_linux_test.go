@@ -531,6 +531,12 @@ func TestAWaitingNewcomerWakesWhenTheLockGoes(t *testing.T) {
 	held := wantVerdict(t, k, ask(owner), locker.Acquired)
 	r := ask(start(t, "exec sleep 60"))
 	r.Wait = time.Minute
+	wakesAtRelease(t, k, r, held)
+}
+
+// wakesAtRelease has the newcomer wait until what is held is released.
+func wakesAtRelease(t *testing.T, k *Locker, r locker.Request, held locker.Outcome) {
+	t.Helper()
 	verdict := make(chan locker.Verdict)
 	go func() { outcome, _ := k.Take(r); verdict <- outcome.Verdict }()
 	select {

@@ -124,17 +124,7 @@ func TestAWaitingWriterWakesWhenTheLastReaderReleases(t *testing.T) {
 	held := wantVerdict(t, k, read(sleeper(t)), locker.Acquired)
 	r := ask(sleeper(t))
 	r.Wait = time.Minute
-	verdict := make(chan locker.Verdict)
-	go func() { outcome, _ := k.Take(r); verdict <- outcome.Verdict }()
-	select {
-	case v := <-verdict:
-		t.Fatalf("did not wait: %s", v)
-	case <-time.After(50 * time.Millisecond):
-	}
-	release(t, k, held)
-	if v := <-verdict; v != locker.Acquired {
-		t.Errorf("verdict is %s", v)
-	}
+	wakesAtRelease(t, k, r, held)
 }
 
 // TestReadersAndWritersNeverMeet lets them come at the same time, again and again.

@@ -156,6 +156,17 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 	s := open(t, url(nodes...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	handOver := func(owner, second *waiter) error {
+		if err := owner.unlock(ctx); err != nil {
+			return err
+		}
+		second.record.Taken = time.Now()
+		if _, err := second.place.Look(ctx); err != nil {
+			return err
+		}
+		_, err := second.place.Note(ctx, second.record)
+		return err
+	}
 	for way, test := range map[string]struct {
 		shared bool                              // the second reads
 		goes   func(owner, second *waiter) error // and then the third looks
@@ -166,27 +177,13 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 			return s.Remove(ctx, "p.h.o.x", second.record.Token)
 		}, false},
 		"the owner went before it": {false, func(owner, second *waiter) error {
-			if err := owner.unlock(ctx); err != nil {
-				return err
-			}
-			second.record.Taken = time.Now()
-			if _, err := second.place.Look(ctx); err != nil {
-				return err
-			}
-			if _, err := second.place.Note(ctx, second.record); err != nil {
+			if err := handOver(owner, second); err != nil {
 				return err
 			}
 			return second.unlock(ctx)
 		}, true},
 		"only its place was removed, and its beat is left": {false, func(owner, second *waiter) error {
-			if err := owner.unlock(ctx); err != nil {
-				return err
-			}
-			second.record.Taken = time.Now()
-			if _, err := second.place.Look(ctx); err != nil {
-				return err
-			}
-			if _, err := second.place.Note(ctx, second.record); err != nil {
+			if err := handOver(owner, second); err != nil {
 				return err
 			}
 			ctl(t, nodes, "del", "/adlock/p.h.o.x/line/w/"+second.record.Token)
