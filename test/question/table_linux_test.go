@@ -51,7 +51,7 @@ func fromInside(operand string, options ...string) func(*world) {
 // fromOrphan lets the newcomer be started by a job of the atom whose supervisor is
 // dead. What it says comes by way of files, as nobody is there to wait for it.
 func fromOrphan(options ...string) func(*world) {
-	const outside = `d=$(mktemp -d "$0/XXXXXX"); export d; { "$@"; } 2>/dev/null # the shell's own "Killed"
+	const outside = `d=$(mktemp -d -p "$0"); export d; { "$@"; } 2>/dev/null # the shell's own "Killed"
 		until [ -e "$d/status" ]; do sleep 0.05; done
 		cat "$d/out"; cat "$d/err" >&2; exit "$(cat "$d/status")"`
 	const inside = `kill -KILL $PPID; while kill -0 $PPID 2>/dev/null; do sleep 0.05; done
