@@ -38,13 +38,12 @@ func atoms() []string {
 // promise, or is not there yet: a line for each, to be switched on with its mend.
 // ADLOCK_STORM_WITH, a list of names parted by commas, does so for one run.
 var mended = map[string]bool{
-	"inside":    true,  // a newcomer from inside the job, also as an orphan
-	"fractions": false, // durations below a second: not there yet
-	"whole-job": true,  // --whole-job, whose command may be ended alone
-	"helpers":   true,  // a signal at a helper of the library, while it takes or releases
-	"traps":     true,  // a trap that uses the library in the middle of another call
-	"slots":     true,  // nested atoms of one script that share a slot, the outer one released first
-	"groups":    true,  // a process that the command left in a group of its own (timeout)
+	"inside":    true, // a newcomer from inside the job, also as an orphan
+	"whole-job": true, // --whole-job, whose command may be ended alone
+	"helpers":   true, // a signal at a helper of the library, while it takes or releases
+	"traps":     true, // a trap that uses the library in the middle of another call
+	"slots":     true, // nested atoms of one script that share a slot, the outer one released first
+	"groups":    true, // a process that the command left in a group of its own (timeout)
 
 	// A daemon that gets the pid of a dead owner, where both led a session.
 	"sessions": false,
@@ -53,16 +52,8 @@ var mended = map[string]bool{
 // seconds is a duration as the helper takes it.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s" }
 
-// whole rounds a duration up to what the helper takes.
-func whole(d time.Duration) time.Duration {
-	if mended["fractions"] {
-		return d
-	}
-	return (d + time.Second - 1).Truncate(time.Second)
-}
-
 // pause is that between the signals of an ending.
-func pause() string { return seconds(whole(200 * time.Millisecond)) }
+func pause() string { return seconds(200 * time.Millisecond) }
 
 // contender is one process that the stage starts, with all that it starts.
 type contender struct {
@@ -142,7 +133,7 @@ func (t *troupe) env() []string {
 		"ADLOCK_DIR="+t.s.locks, "ADLOCK_BIN="+t.s.binary, "ADLOCK_HOST=dax",
 		"ADLOCK_SH="+filepath.Join(helper.Root(), "sh", "adlock.sh"),
 		"STORM="+t.s.dir, "STORM_SCRIPT="+script, "STORM_SHELL=sh",
-		"STORM_PAUSE="+pause(), fmt.Sprint("STORM_FRACTIONS=", mended["fractions"]))
+		"STORM_PAUSE="+pause())
 }
 
 var script = filepath.Join(helper.Root(), "test", "storm", "storm.sh")
@@ -173,7 +164,6 @@ func (t *troupe) terms(family string) terms {
 	case 1:
 		w.code = denied
 	}
-	w.elapsed, w.limit, w.wait = whole(w.elapsed), whole(w.limit), whole(w.wait)
 	switch family {
 	case "r":
 		w.shared = t.IntN(4) > 0
@@ -320,7 +310,7 @@ func (t *troupe) guard(c *contender) {
 	w := terms{atom: t.atom("g"), limit: -1}
 	limit := "never"
 	if t.IntN(4) == 0 {
-		w.limit = whole(time.Duration(200+t.IntN(800)) * time.Millisecond)
+		w.limit = time.Duration(200+t.IntN(800)) * time.Millisecond
 		limit = seconds(w.limit)
 	}
 	t.supervised(c, w, t.shell(), []string{filepath.Join(t.s.dir, w.atom+".sh"), c.id})

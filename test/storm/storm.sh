@@ -9,10 +9,11 @@
 # What happens is told in lines, each of one write to the pipe $STORM/events, so
 # that their order is an order in real time.
 
-# note KIND [WORDS] tells an event of the attempt $id.
+# note KIND [WORDS] tells an event of the attempt $id. A trapped signal may end the
+# opening of a pipe that many open at once (EINTR); then nothing was written.
 note() {
-	read -r up _ </proc/uptime
-	echo "$1 $id $up ${2-}" >"$STORM/events"
+	until read -r up _ </proc/uptime; do :; done
+	until echo "$1 $id $up ${2-}" >"$STORM/events"; do :; done
 }
 
 # draw N puts a number from 0 to N-1 into $drawn, without a fork.
@@ -221,11 +222,6 @@ attempt() {
 	0) limit=0 ;;
 	1 | 2 | 3 | 4) limit=$((drawn * 250)) ;;
 	*) limit=-1 ;;
-	esac
-	case ${STORM_FRACTIONS:?} in false)
-		case $elapsed in ??*) elapsed=1000 ;; esac
-		case $limit in ???) limit=1000 ;; esac
-		;;
 	esac
 	case $limit in -1) expire=never ;; *) seconds "$limit" && expire=$seconds ;; esac
 	seconds "$elapsed"

@@ -328,7 +328,8 @@ func (st *storm) settle(players *sync.WaitGroup, leader *child) {
 	ended := make(chan struct{})
 	go func() { players.Wait(); close(ended) }()
 	deadline := time.Now().Add(helper.Patience)
-	for quiet := false; !quiet; {
+	// A table is no snapshot: who forks and ends while it is read may hide the child.
+	for quiet := 0; quiet < 3; {
 		if time.Now().After(deadline) {
 			for _, p := range table() {
 				if p.pid != 1 && p.pid != leader.pid {
@@ -338,15 +339,18 @@ func (st *storm) settle(players *sync.WaitGroup, leader *child) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
-		quiet = isClosed(ended)
+		busy := !isClosed(ended)
 		for _, p := range table() {
 			if p.pid == 1 || p.pid == leader.pid || p.state == 'Z' {
 				continue
 			}
-			quiet = false
+			busy = true
 			if p.command() == "sleep 60" {
 				st.wake(p)
 			}
+		}
+		if quiet++; busy {
+			quiet = 0
 		}
 	}
 	if isEnded(leader) {
