@@ -58,6 +58,16 @@ func TestTheJudgeFindsTheGuiltyAndOnlyThem(t *testing.T) {
 			end B 1.02 137
 			out A 1.03 0
 			end A 1.03 0`, "two jobs at once"},
+		"a shell that crashes": {`
+			call A.1 1.00 atom=a0
+			got A.1 1.01 0 acquired
+			in A.1 1.01 5
+			exit A 1.02 139`, ""},
+		"a script that is ended by nobody": {`
+			call A.1 1.00 atom=a0
+			got A.1 1.01 0 acquired
+			in A.1 1.01 5
+			exit A 1.02 143`, "ended by a signal"},
 		"in two atoms": {`
 			call A 1.00 atom=a0
 			call B 1.00 atom=a1

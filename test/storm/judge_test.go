@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -352,10 +353,11 @@ func (t *trial) status(a *attempt) {
 }
 
 // life: nobody is ended before ExpireAfter. A contender that a signal has ended
-// was sent one by the test, or held an atom that somebody might take over.
+// was sent one by the test, or held an atom that somebody might take over; or it is a
+// shell that crashed, with a signal that nobody here ever sends.
 func (t *trial) life(root string, end int) {
 	status := t.events[end].status()
-	if status <= 128 || status >= 160 || len(t.sigs[root]) > 0 {
+	if status <= 128 || status >= 160 || len(t.sigs[root]) > 0 || crashed(status) {
 		return
 	}
 	for _, a := range t.byRoot[root] {
@@ -364,6 +366,16 @@ func (t *trial) life(root string, end int) {
 		}
 	}
 	t.accuse(end, "", fmt.Sprintf("status %d: ended by a signal, holding nothing that had expired", status), root)
+}
+
+// crashed tells of a status whether a fault of the program's own ended it (zsh 5.9 now and
+// then, where USR1 comes in the middle of something).
+func crashed(status int) bool {
+	switch syscall.Signal(status - 128) {
+	case syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE, syscall.SIGABRT:
+		return true
+	}
+	return false
 }
 
 // excused tells whether an attempt may have been disturbed until then: the test

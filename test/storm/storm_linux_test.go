@@ -427,6 +427,10 @@ func (st *storm) judge() error {
 		switch e.kind {
 		case "end", "got", "with":
 			st.tally[e.kind+" "+e.word(0)]++
+		case "exit":
+			if crashed(e.status()) {
+				st.tally["crash "+e.word(0)]++
+			}
 		}
 	}
 	if len(found) == 0 {
