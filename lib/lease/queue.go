@@ -92,20 +92,33 @@ func (q *queue) forgive(v *locker.View) {
 	}
 }
 
-// won: nobody is in front any more. A place that has waited says so first, as
-// its age begins now, and looks again while it is sure to be the owner. Meanwhile the
-// guard starts.
+// won: nobody is in front any more. A place that has waited says so first.
 func (q *queue) won() (done bool, err error) {
 	if !q.noted {
 		return true, nil
 	}
-	q.noted = false
-	q.held.record.Taken, q.held.record.Boottime = time.Now(), process.Boottime()
-	q.held.record.Asked = q.r.AskedBefore(q.held.record.Boottime)
-	q.held.record.IfElapsed, q.held.record.ExpireAfter = q.r.Limits.IfElapsed, q.r.Limits.ExpireAfter
+	return false, q.claim()
+}
+
+// claim says that a place which has waited is the owner's, as its age begins now, and looks
+// again while it is sure to be that; for as long as the lease on it lasts. Meanwhile the
+// guard starts.
+func (q *queue) claim() error {
+	own := q.held.record
+	own.Taken, own.Boottime = time.Now(), process.Boottime()
+	own.Asked = q.r.AskedBefore(own.Boottime)
+	own.IfElapsed, own.ExpireAfter = q.r.Limits.IfElapsed, q.r.Limits.ExpireAfter
 	q.held.startGuard()
-	q.seen, err = q.note(q.held.record)
-	return false, err
+	for {
+		seen, err := q.note(own)
+		if err == nil {
+			q.seen, q.held.record, q.noted = seen, own, false
+			return nil
+		}
+		if err = q.outlast(err); err != nil {
+			return err
+		}
+	}
 }
 
 func (q *queue) acquired() locker.Outcome {
@@ -161,7 +174,9 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	return err
 }
 
-// await waits until it is worth looking again, and looks.
+// await waits until it is worth looking again, and looks; where it is free to all
+// appearance, by taking it. The guard of who is next starts ahead: from then on nobody
+// waits for it.
 func (q *queue) await(busy locker.Outcome) error {
 	if !q.noted {
 		record := q.held.record
@@ -173,8 +188,14 @@ func (q *queue) await(busy locker.Outcome) error {
 	}
 	q.show(busy)
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.most(busy))
-	err := q.held.place.Await(ctx)
+	free, err := q.held.place.Await(ctx, q.held.startGuard)
 	cancel()
+	if err == nil && free {
+		if err = q.claim(); !errors.Is(err, ErrInFront) {
+			return err
+		}
+		err = nil
+	}
 	if err != nil {
 		err = q.outlast(err)
 	}

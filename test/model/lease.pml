@@ -168,8 +168,8 @@ look:	atomic {					/* (etcd.place.Look) */
 		:: place[me] != mine[me] -> goto done	/* lost: it would begin anew */
 		:: else
 		fi;
-		if					/* (etcd.place.lookBehind) */
-		:: ahead != 0 && place[ahead] == 0 && known(ahead) && !left(ahead) -> front = 0
+		if					/* (etcd.place.Note), where Await has found it free */
+		:: ahead != 0 && place[ahead] == 0 && known(ahead) && !left(ahead) -> front = 0; owns[me] = true
 		:: else -> before(mine[me])
 		fi;
 		ahead = 0; sole = false

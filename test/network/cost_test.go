@@ -216,15 +216,16 @@ func (w *waiter) lock(ctx context.Context) (err error) {
 		return err
 	}
 	w.record.Taken = time.Time{}
-	for seen, err = w.place.Note(ctx, w.record); err == nil && seen.Held; seen, err = w.place.Look(ctx) {
-		if err = w.place.Await(ctx); err != nil || ctx.Err() != nil {
+	for free := false; !free; {
+		if _, err = w.place.Note(ctx, w.record); err != nil {
+			return err
+		}
+		if free, err = w.place.Await(ctx, func() {}); err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
 	}
-	if err == nil {
-		w.record.Taken = time.Now()
-		_, err = w.place.Note(ctx, w.record)
-	}
+	w.record.Taken = time.Now()
+	_, err = w.place.Note(ctx, w.record)
 	return err
 }
 

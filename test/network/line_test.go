@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -63,7 +64,7 @@ func TestHandOverWakesOneOfAThousand(t *testing.T) {
 		all.Go(func() {
 			watching.Done()
 			for {
-				if err := place.Await(ctx); err != nil {
+				if _, err := place.Await(ctx, func() {}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -170,26 +171,27 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 	for way, test := range map[string]struct {
 		shared bool                              // the second reads
 		goes   func(owner, second *waiter) error // and then the third looks
+		next   bool                              // the third was told that only an owner is in front
 		free   bool
 	}{
-		"it gave up waiting": {false, func(_, second *waiter) error { return second.place.Leave(ctx, nil) }, false},
+		"it gave up waiting": {false, func(_, second *waiter) error { return second.place.Leave(ctx, nil) }, false, false},
 		"it was removed by hand": {false, func(_, second *waiter) error {
 			return s.Remove(ctx, "p.h.o.x", second.record.Token)
-		}, false},
+		}, false, false},
 		"the owner went before it": {false, func(owner, second *waiter) error {
 			if err := handOver(owner, second); err != nil {
 				return err
 			}
 			return second.unlock(ctx)
-		}, true},
+		}, true, true},
 		"only its place was removed, and its beat is left": {false, func(owner, second *waiter) error {
 			if err := handOver(owner, second); err != nil {
 				return err
 			}
 			ctl(t, nodes, "del", "/adlock/p.h.o.x/line/w/"+second.record.Token)
 			return nil
-		}, false},
-		"it was a reader, beside another": {true, func(_, second *waiter) error { return second.unlock(ctx) }, false},
+		}, true, false},
+		"it was a reader, beside another": {true, func(_, second *waiter) error { return second.unlock(ctx) }, false, false},
 	} {
 		t.Run(way, func(t *testing.T) {
 			owner := &waiter{store: s, record: aRecord(t, test.shared)}
@@ -210,17 +212,39 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			woken := make(chan error, 1)
-			go func() { woken <- third.place.Await(ctx) }()
+			type answer struct {
+				free bool
+				err  error
+			}
+			woken := make(chan answer, 1)
+			var next atomic.Int64
+			go func() {
+				free, err := third.place.Await(ctx, func() { next.Add(1) })
+				woken <- answer{free, err}
+			}()
 			time.Sleep(300 * time.Millisecond) // it watches by now
+			if next.Load() != 0 {
+				t.Error("the third was told that it is the next")
+			}
 			if err := test.goes(owner, second); err != nil {
 				t.Fatal(err)
 			}
-			if err := <-woken; err != nil {
-				t.Fatal(err)
+			awoke := <-woken
+			if awoke.err != nil {
+				t.Fatal(awoke.err)
 			}
-			if seen, err := third.place.Look(ctx); err != nil || seen.Held == test.free {
-				t.Errorf("held: %v, %v", seen.Held, err)
+			if told := next.Load() > 0; told != test.next {
+				t.Errorf("told that it is the next: %v", told)
+			}
+			if awoke.free {
+				third.record.Taken = time.Now()
+				_, err := third.place.Note(ctx, third.record)
+				if test.free && err != nil || !test.free && !errors.Is(err, lease.ErrInFront) {
+					t.Error(err)
+				}
+			}
+			if seen, err := third.place.Look(ctx); err != nil || seen.Held == test.free || test.free && !awoke.free {
+				t.Errorf("free: %v; held: %v, %v", awoke.free, seen.Held, err)
 			}
 			for _, w := range []*waiter{owner, second, third} {
 				_ = w.place.Leave(ctx, nil) // it may be gone

@@ -28,7 +28,7 @@ type place struct {
 	// Of whoever takes the atom, and so of one goroutine.
 	noted int64  // the revision of the record there
 	front *front // when it last looked; nil: nobody, and nobody will be
-	freed seat   // the place directly in front, which was the first and is gone; "": none is known
+	freed seat   // the place directly in front, which was the first and is gone; "": none is known, or it has been looked since
 }
 
 func (p *place) Lease() time.Duration { return p.length }
@@ -77,12 +77,7 @@ func (p *place) sight(ctx context.Context, answers []*responseOp) (seen lease.Sn
 }
 
 func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
-	if p.freed != "" {
-		seen, free, err := p.lookBehind(ctx)
-		if free || err != nil {
-			return seen, err
-		}
-	}
+	p.freed = ""
 	answers, err := p.whileMine(ctx, p.look()...)
 	if err != nil {
 		return lease.Snapshot{}, err
@@ -90,42 +85,45 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return p.sight(ctx, answers)
 }
 
-// lookBehind looks whether the place that Await has seen go has left nothing behind. Those
+// Note compares the record that is there too: one that is late must not replace the
+// next. And, where Await has seen the first one go, that it has left nothing behind: those
 // in front of this place become fewer and never more, so nobody is left of them; and that
 // is found out without a list of all who wait, which etcd makes anew at each look. A beat
 // that is left says that only the place was removed, by hand.
-func (p *place) lookBehind(ctx context.Context) (seen lease.Snapshot, free bool, err error) {
-	freed := p.freed
-	p.freed = ""
-	answers, err := p.whileMine(ctx,
-		clientv3.OpGet(p.keys.last()), clientv3.OpGet(p.keys.line(freed)), clientv3.OpGet(p.keys.beat(freed)))
-	if err != nil || only(answers[1]) != nil || only(answers[2]) != nil {
-		return seen, false, err
-	}
-	p.front = nil
-	seen, err = lastLock(only(answers[0]))
-	return seen, true, err
-}
-
-// Note compares the record that is there too: one that is late must not replace the
-// next.
 func (p *place) Note(ctx context.Context, record lease.Record) (lease.Snapshot, error) {
 	text := string(record.Bytes())
-	unchanged := clientv3.Compare(clientv3.ModRevision(p.line()), "=", p.noted)
+	compares := []clientv3.Cmp{p.mine(), clientv3.Compare(clientv3.ModRevision(p.line()), "=", p.noted)}
 	look := slices.Clip(p.look())
+	if p.freed != "" {
+		look = slices.Clip(look[:1])
+		for _, left := range []string{p.keys.line(p.freed), p.keys.beat(p.freed)} {
+			compares = append(compares, clientv3.Compare(clientv3.CreateRevision(left), "=", 0))
+		}
+	}
 	answer, err := p.store.commit(ctx, txn{
-		[]clientv3.Cmp{p.mine(), unchanged}, append(look, clientv3.OpPut(p.line(), text)), append(look, clientv3.OpGet(p.line())),
+		compares, append(look, clientv3.OpPut(p.line(), text)), append(look, clientv3.OpGet(p.line())),
 	})
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
-	p.noted = answer.Header.Revision
+	noted := answer.Header.Revision
 	if !answer.Succeeded {
 		there := only(answer.Responses[len(look)])
-		if there == nil || there.CreateRevision != p.revision || string(there.Value) != text {
+		switch {
+		case there == nil || there.CreateRevision != p.revision:
+			return lease.Snapshot{}, lease.ErrGone
+		case string(there.Value) == text: // it was carried out before
+			noted = there.ModRevision
+		case p.freed != "" && there.ModRevision == p.noted:
+			p.freed = ""
+			return lease.Snapshot{}, lease.ErrInFront
+		default:
 			return lease.Snapshot{}, lease.ErrGone
 		}
-		p.noted = there.ModRevision // it was carried out before
+	}
+	p.noted = noted
+	if p.freed != "" {
+		p.freed, p.front = "", nil
 	}
 	return p.sight(ctx, answer.Responses)
 }
@@ -133,46 +131,49 @@ func (p *place) Note(ctx context.Context, record lease.Record) (lease.Snapshot, 
 // Await watches the one place directly in front, and meanwhile whether its beat moves.
 // A dead one that only waited itself is removed. Of one that goes it tells whether it was
 // the first: the last look has found it there, or its own record says so.
-func (p *place) Await(ctx context.Context) error {
+func (p *place) Await(ctx context.Context, next func()) (free bool, err error) {
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{
 		clientv3.OpGet(p.keys.line(inFront(p.record.Shared)), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 			clientv3.WithLimit(2), clientv3.WithMaxCreateRev(p.revision-1),
 			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend)),
 	}})
 	if ctx.Err() != nil {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	ahead := answer.Responses[0].GetResponseRange().Kvs
 	if len(ahead) == 0 {
 		if p.front != nil && p.front.place == nil { // of that one only the beat is left
 			pause(ctx, p.length/6)
 		}
-		return nil
+		return false, nil
+	}
+	if len(ahead) == 1 {
+		next()
 	}
 	f := &front{seat: p.keys.seatOf(ahead[0]), place: ahead[0]}
 	for since := answer.Header.Revision + 1; ctx.Err() == nil; {
-		removal, err := p.awaitRemoval(ctx, string(ahead[0].Key), since)
-		if removal != nil && (p.isFirst(ahead[0]) || p.keys.wasFirst(removal.PrevKv)) {
+		removal, err := p.awaitRemoval(ctx, string(ahead[0].Key), since, next)
+		if removal != nil && (p.isFirst(ahead[0]) || p.keys.isOwners(removal.PrevKv)) {
 			p.freed = f.seat
 		}
 		if removal != nil || err != nil {
-			return err
+			return p.freed != "", err
 		}
 		dead, err := p.isDead(ctx, f)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			return err
+			return false, err
 		case dead && len(ahead) == 1:
-			return nil // Look will tell
+			return false, nil // Look will tell
 		case dead:
 			_, err := p.remove(ctx, f, nil)
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // isFirst: nobody stands in front of that place, as the last look has found it.
@@ -180,23 +181,29 @@ func (p *place) isFirst(ahead *mvccpb.KeyValue) bool {
 	return p.front != nil && p.front.place != nil && p.front.place.CreateRevision == ahead.CreateRevision
 }
 
-// wasFirst tells of the last record of a place whether it held the atom alone. The record
+// isOwners tells of a record of a place whether it holds, or held, the atom alone. The record
 // that Enter has put says so before that is known; the next one is true (lease.Place.Note).
 // Readers hold it together: behind one of them others may be left.
-func (k keys) wasFirst(was *mvccpb.KeyValue) bool {
-	if was == nil || was.Version < 2 || !strings.HasPrefix(string(k.seatOf(was)), string(writers)) {
+func (k keys) isOwners(place *mvccpb.KeyValue) bool {
+	if place == nil || place.Version < 2 || !strings.HasPrefix(string(k.seatOf(place)), string(writers)) {
 		return false
 	}
-	record, err := lease.ParseRecord(string(was.Key), was.Value)
+	record, err := lease.ParseRecord(string(place.Key), place.Value)
 	return err == nil && !record.Taken.IsZero()
 }
 
 // awaitRemoval waits for a third of the lease at most, and tells how the key went; nil: it
-// has not.
-func (p *place) awaitRemoval(ctx context.Context, key string, since int64) (*clientv3.Event, error) {
+// has not. It calls next where that place comes to be the owner's.
+func (p *place) awaitRemoval(ctx context.Context, key string, since int64, next func()) (*clientv3.Event, error) {
 	short, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
-	return p.awaitEvent(short, key, since, clientv3.WithFilterPut(), clientv3.WithPrevKV())
+	removed := func(e *clientv3.Event) bool {
+		if e.Type != clientv3.EventTypeDelete && p.keys.isOwners(e.Kv) {
+			next()
+		}
+		return e.Type == clientv3.EventTypeDelete
+	}
+	return p.awaitEvent(short, key, since, removed, clientv3.WithPrevKV())
 }
 
 // isDead looks at the beat of one in front.
@@ -217,9 +224,9 @@ func (p *place) isDead(ctx context.Context, f *front) (bool, error) {
 	return seen.Lapsed, err
 }
 
-// awaitEvent returns what has happened to the key since the revision, or nil once ctx is
-// done.
-func (p *place) awaitEvent(ctx context.Context, key string, since int64, options ...clientv3.OpOption) (*clientv3.Event, error) {
+// awaitEvent returns the first that has happened to the key since the revision and is
+// wanted, or nil once ctx is done.
+func (p *place) awaitEvent(ctx context.Context, key string, since int64, wanted func(*clientv3.Event) bool, options ...clientv3.OpOption) (*clientv3.Event, error) {
 	// A member that has no leader would keep silent for as long as that lasts.
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
@@ -227,8 +234,8 @@ func (p *place) awaitEvent(ctx context.Context, key string, since int64, options
 		if err := answer.Err(); err != nil && ctx.Err() == nil {
 			return nil, p.store.wrap(err)
 		}
-		if len(answer.Events) > 0 {
-			return answer.Events[0], nil
+		if i := slices.IndexFunc(answer.Events, wanted); i >= 0 {
+			return answer.Events[i], nil
 		}
 	}
 	return nil, nil
@@ -261,8 +268,9 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 		}
 		events, since := make(chan error, 2), answer.Header.Revision+1
 		watching, stop := context.WithCancel(ctx)
+		any := func(*clientv3.Event) bool { return true }
 		await := func(key string, options ...clientv3.OpOption) {
-			_, err := p.awaitEvent(watching, key, since, options...)
+			_, err := p.awaitEvent(watching, key, since, any, options...)
 			events <- err
 		}
 		go await(key)

@@ -204,9 +204,9 @@ func (p *place) Note(ctx context.Context, record lease.Record) (lease.Snapshot, 
 }
 
 // Await lets some time pass: an FTP server tells nobody anything.
-func (p *place) Await(ctx context.Context) error {
+func (p *place) Await(ctx context.Context, _ func()) (free bool, err error) {
 	pause(ctx, time.Second+rand.N(time.Second))
-	return nil
+	return false, nil
 }
 
 // pause returns false where ctx was done first.

@@ -96,9 +96,9 @@ func guarding(args []string) {
 func awaitTrouble(line int) (pause time.Duration, why error) {
 	var at time.Duration // 0: not armed
 	for {
-		left := 5 * time.Second // timers stand still while the machine is suspended
+		left := time.Hour // as long as its owner waits it is not armed
 		if at > 0 {
-			left = min(left, at-process.Boottime())
+			left = min(5*time.Second, at-process.Boottime()) // timers stand still while the machine is suspended
 		}
 		if left <= 0 {
 			return pause, errors.New("the locksmith has fallen silent: the guard ended the job")
