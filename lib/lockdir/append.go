@@ -40,21 +40,26 @@ func (l *Locker) endJob(r *locker.Request, v *view) error {
 	return ending.End(v.active.Job())
 }
 
-// appendSurvivors adds members to the lock, whose guard is held, and to the slot
+// appendSurvivors adds members to the lock, whose guard is held, and to the slots
 // that its owner holds, which must not be free while they live either.
 func (l *Locker) appendSurvivors(active *lockfile.Active, members []process.Identity) error {
-	return errors.Join(active.AppendSurvivors(members),
-		l.inSlot(active, func(slot *lockfile.Active) error { return slot.AppendSurvivors(members) }))
+	return l.withSlots(active, func(lock *lockfile.Active) error { return lock.AppendSurvivors(members) })
 }
 
-// inSlot calls do with each slot of the lock's owner, under the slot's guard.
-func (l *Locker) inSlot(active *lockfile.Active, do func(slot *lockfile.Active) error) error {
-	held, failed := l.slotsOf(active.Record)
+// withSlots calls do with the lock, whose guard is held, and with each slot of its owner,
+// under the slot's guard. Where somebody else is at a slot nothing is done at all: a lock
+// with members in it would tell of an ending that has not begun.
+func (l *Locker) withSlots(active *lockfile.Active, do func(lock *lockfile.Active) error) error {
+	held, err := l.slotsOf(active.Record)
 	defer closeAll(held)
-	for _, slot := range held {
-		failed = errors.Join(failed, do(slot.Active))
+	if err != nil {
+		return err
 	}
-	return failed
+	err = do(active)
+	for _, slot := range held {
+		err = errors.Join(err, do(slot.Active))
+	}
+	return err
 }
 
 // RecordCommand adds the command that the owner of the acquisition has started
@@ -63,8 +68,7 @@ func (l *Locker) inSlot(active *lockfile.Active, do func(slot *lockfile.Active) 
 // caller tries again: a newcomer may be killed before it has recorded anybody.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return l.underGuard(name, token, guardWait, func(active *lockfile.Active) error {
-		return errors.Join(active.AppendCommand(command),
-			l.inSlot(active, func(slot *lockfile.Active) error { return slot.AppendCommand(command) }))
+		return l.withSlots(active, func(lock *lockfile.Active) error { return lock.AppendCommand(command) })
 	})
 }
 

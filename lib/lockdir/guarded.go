@@ -31,9 +31,14 @@ func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 // stands still, and was started longer ago than an ending can take, nobody would
 // ever get further: that is said.
 func guarded(r *locker.Request, v *view) (locker.Outcome, error) {
-	holder := v.active.GuardHolder()
+	return heldUp(r, v, v.active.Path(), v.active.GuardHolder())
+}
+
+// heldUp is the denial where the holder of the guard of a lock at path, the owner's or
+// that of its slot, is in the way.
+func heldUp(r *locker.Request, v *view, path string, holder int) (locker.Outcome, error) {
 	if why := standsStill(holder, r.Pause); why != nil {
-		return r.Stuck(v.active.Path(), &v.View, why, "to let it go on: kill -CONT "+strconv.Itoa(holder))
+		return r.Stuck(path, &v.View, why, "to let it go on: kill -CONT "+strconv.Itoa(holder))
 	}
 	o := r.Denied(policy.Decision{Step: policy.Busy}, &v.View)
 	o.Reason = "busy: " + locker.ErrGuarded.Error()

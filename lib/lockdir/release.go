@@ -287,7 +287,10 @@ func (l *Locker) End(name atom.Name, pause time.Duration) error {
 	v := view{active: active, View: locker.View{Record: active.Record}}
 	err = l.endJob(&r, &v)
 	var unwritten *unwrittenError
-	if err == nil || errors.As(err, &unwritten) {
+	switch {
+	case errors.Is(err, locker.ErrGuarded): // at a slot of the owner's
+		return fault.New(fault.Denied, active.Path(), err.Error())
+	case err == nil, errors.As(err, &unwritten):
 		return err
 	}
 	return &fault.Error{Kind: fault.NotPermitted, Object: active.Path(), Err: err}

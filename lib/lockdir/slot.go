@@ -115,12 +115,25 @@ func (l *Locker) slotOf(own record.Record, n int) (*lockfile.Active, error) {
 	if err == nil {
 		return active, nil
 	}
+	holder := active.GuardHolder()
 	active.Close()
-	if errors.Is(err, locker.ErrLost) { // given back, or cleared, by somebody else
+	switch {
+	case errors.Is(err, locker.ErrLost): // given back, or cleared, by somebody else
 		return nil, nil
+	case errors.Is(err, locker.ErrGuarded):
+		err = &slotGuardedError{active.Path(), holder}
 	}
 	return nil, fault.Wrap(active.Path(), err)
 }
+
+// slotGuardedError is locker.ErrGuarded at a slot.
+type slotGuardedError struct {
+	path   string
+	holder int // of the guard; 0: it is not known who does
+}
+
+func (e *slotGuardedError) Error() string { return locker.ErrGuarded.Error() }
+func (e *slotGuardedError) Unwrap() error { return locker.ErrGuarded }
 
 func closeAll(slots []slot) {
 	for _, s := range slots {

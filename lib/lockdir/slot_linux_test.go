@@ -5,13 +5,17 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/test/need"
 )
 
 // slotted asks for an atom of its own under the limit.
@@ -220,6 +224,52 @@ func TestASlotThatIsGuardedForTooLongIsNamedAtTheRelease(t *testing.T) {
 	if _, err := os.Stat(k.Dir.Path(r.Atom.Name().ActiveLock())); err == nil {
 		t.Error("the atom is still held")
 	}
+}
+
+// Nobody is signalled before he is recorded, in the slot too: and where that cannot be,
+// nothing is written that would look like an ending which has begun.
+func TestAnOwnerWhoseSlotIsGuardedIsLeftInPeaceUntilItIsNot(t *testing.T) {
+	need.Tools(t, "flock")
+	k, owner := newLocker(t), sleeper(t)
+	outer := slotted(owner, "outer", 1)
+	wantVerdict(t, k, outer, locker.Acquired)
+	path := k.Dir.Path(outer.Atom.Slot(1).ActiveLock())
+	holder := start(t, "exec flock -o '"+path+"' sleep 60")
+	slot := openActive(t, k.Dir.Active, outer.Atom.Slot(1))
+	eventually(t, "the slot's guard is held", func() bool { return slot.GuardHolder() == holder.PID })
+	newcomer := slotted(sleeper(t), "outer", 1)
+	newcomer.Limits.ExpireAfter, newcomer.Pause = 0, 0
+
+	outcome, err := k.Take(newcomer)
+	if outcome.Verdict != locker.Busy || outcome.Reason != "busy: another process is changing the lock" || err != nil {
+		t.Errorf("%s: %s, %v; want busy", outcome.Verdict, outcome.Reason, err)
+	}
+	if err := k.End(outer.Atom.Name(), 0); fault.KindOf(err) != fault.Denied {
+		t.Errorf("kill-carefully says %v; want a denial", err)
+	}
+	if lock := openActive(t, k.Dir.Active, outer.Atom.Name()); lock.Job().EndingBegan() {
+		t.Error("its ending seems to have begun")
+	}
+	if owner.Life() != process.Alive {
+		t.Fatal("it was ended")
+	}
+
+	defer func(grace time.Duration) { guardGrace = grace }(guardGrace)
+	guardGrace = 0
+	if err := syscall.Kill(holder.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the holder stands still", func() bool { still, _ := process.Still(holder.PID); return still })
+	outcome, err = k.Take(newcomer)
+	if outcome.Verdict != locker.Stuck || err == nil || !strings.Contains(err.Error(), path+": ") || !strings.Contains(err.Error(), "kill -CONT "+strconv.Itoa(holder.PID)) {
+		t.Errorf("%s, %v; want stuck, and how to go on", outcome.Verdict, err)
+	}
+
+	if err := syscall.Kill(holder.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the slot's guard is free", func() bool { return slot.GuardHolder() == 0 })
+	wantVerdict(t, k, newcomer, locker.Acquired)
 }
 
 func TestANestedAtomSharesItsOwnersSlotThoughAnotherIsFree(t *testing.T) {

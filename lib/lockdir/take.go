@@ -212,9 +212,12 @@ func (l *Locker) end(r *locker.Request, v *view, d policy.Decision) (locker.Outc
 	l.Expiring(r, &v.View)
 	err := l.endJob(r, v)
 	var unwritten *unwrittenError
+	var slot *slotGuardedError
 	switch {
 	case errors.Is(err, killer.ErrAncestor): // this process was started from inside the job
 		return r.Denied(d.With(policy.Busy), &v.View), nil
+	case errors.As(err, &slot):
+		return heldUp(r, v, slot.path, slot.holder)
 	case errors.As(err, &unwritten):
 		return locker.Outcome{}, unwritten.Err
 	case err != nil:
