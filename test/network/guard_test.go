@@ -1,0 +1,78 @@
+package network
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"adlock/test/helper"
+)
+
+// The guard of who is next starts while it waits, so that a hand-over does not wait for it;
+// of those behind none does, and none stays behind when its owner waits no more.
+func TestOnlyWhoIsNextHasItsGuardAhead(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	h := newHost(t, url(nodes...))
+	dir := t.TempDir()
+	until := func(file string) string {
+		return "until [ -e '" + filepath.Join(dir, file) + "' ]; do sleep 0.05; done"
+	}
+	let := func(file string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inLine := 1
+	owner := h.start(t, until("first goes"))
+	waits := func(script string) *helper.Process {
+		t.Helper()
+		p := h.command(script, "--wait=60s").Start(t)
+		inLine++
+		waitFor(t, "it stands in line", func() bool { return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/")) == inLine })
+		return p
+	}
+	second := waits(until("second goes"))
+	waitFor(t, "the next one's guard is there", func() bool { return guardsOf(second.PID) == 1 })
+	third, fourth := waits("exit 5"), waits("exit 6")
+	if n := guardsOf(third.PID) + guardsOf(fourth.PID); n != 0 {
+		t.Errorf("those behind have %d guards", n)
+	}
+
+	let("first goes")
+	if status := owner.Wait(t); status != 0 {
+		t.Errorf("the owner ended with %d", status)
+	}
+	waitFor(t, "the owner's guard has gone", func() bool { return guardsOf(owner.PID) == 0 })
+	waitFor(t, "it is the third's turn to be next", func() bool { return guardsOf(third.PID) == 1 })
+	if n := guardsOf(second.PID); n != 1 {
+		t.Errorf("the owner has %d guards", n)
+	}
+
+	third.Signal(t, syscall.SIGTERM) // it gives its place up
+	third.Wait(t)
+	waitFor(t, "its guard has gone", func() bool { return guardsOf(third.PID) == 0 })
+	waitFor(t, "it is the fourth's turn", func() bool { return guardsOf(fourth.PID) == 1 })
+	fourth.Kill(t)
+	waitFor(t, "the guard of one that was killed has gone", func() bool { return guardsOf(fourth.PID) == 0 })
+	let("second goes")
+	if status := second.Wait(t); status != 0 {
+		t.Errorf("the second ended with %d: %s", status, second.Output())
+	}
+}
+
+// guardsOf is how many guards there are of an owner, by its pid.
+func guardsOf(owner int) (n int) {
+	of := []byte("\x00" + strconv.Itoa(owner) + "\x00")
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		line, _ := os.ReadFile(path) // it may be gone
+		if bytes.HasPrefix(line, []byte("adlock-locksmith: guard\x00")) && bytes.Contains(line, of) {
+			n++
+		}
+	}
+	return n
+}
