@@ -23,7 +23,8 @@ const longestSilence = time.Second
 // commit carries out the transaction. A member that hangs, or has lost its leader, does
 // not answer for longer than there is time: so the next one is asked as well after a
 // quarter of the time, and again, and who answers first counts. (The client takes its
-// members in turn.)
+// members in turn.) Once each has kept silent the time doubles: of a thousand who come at
+// once few are answered soon, and the store is not to be busy with what they ask again.
 func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -45,7 +46,7 @@ func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 	}
 	var last error
 	go ask()
-	for {
+	for silent := 0; ; {
 		next := time.NewTimer(silence)
 		select {
 		case got := <-answers:
@@ -56,6 +57,9 @@ func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 			last = got.error
 			pause(ctx, min(silence, 100*time.Millisecond))
 		case <-next.C:
+			if silent++; silent >= len(s.client.Endpoints()) {
+				silence = min(2*silence, 8*longestSilence)
+			}
 		case <-ctx.Done():
 			next.Stop()
 		}

@@ -1,0 +1,68 @@
+package etcd
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+)
+
+// silent is a member that is asked and never answers.
+type silent struct {
+	etcdserverpb.UnimplementedKVServer
+	asked atomic.Int64
+}
+
+func (s *silent) Txn(ctx context.Context, _ *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
+	s.asked.Add(1)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// Another member may answer, so each is asked as well; but one that has much to do is not
+// asked for more all the time.
+func TestOfMembersThatKeepSilentEachIsAskedAndThenMoreAndMoreSeldom(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "")
+	t.Setenv("https_proxy", "")
+	for members, most := range map[int]int64{1: 3, 3: 4} { // after 0, 1 and 3 quarters; after 0, 1, 2 and 3
+		var all []*silent
+		var addresses []string
+		for range members {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			server, member := grpc.NewServer(), &silent{}
+			etcdserverpb.RegisterKVServer(server, member)
+			go func() { _ = server.Serve(l) }() // it ends with Stop
+			t.Cleanup(server.Stop)
+			all, addresses = append(all, member), append(addresses, l.Addr().String())
+		}
+		s, err := Open(Scheme + strings.Join(addresses, ",") + "/prod")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		if _, err := s.commit(ctx, txn{}); err == nil {
+			t.Fatal("somebody has answered")
+		}
+		asked := int64(0)
+		for i, member := range all {
+			if n := member.asked.Load(); n == 0 {
+				t.Errorf("member %d of %d was not asked", i, members)
+			} else {
+				asked += n
+			}
+		}
+		if asked < 2 || asked > most {
+			t.Errorf("%d members were asked %d times, want at most %d", members, asked, most)
+		}
+	}
+}
