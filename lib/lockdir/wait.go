@@ -23,13 +23,17 @@ type waiting struct {
 	locker.Waiting
 	dir     *lockfile.Dir
 	request *locker.Request
-	program string // Prefix of the atom's NAME
+	whose   string // files concern it when they go: NAME, or with slots the Prefix of the program
 	watched bool
 	watch   watch
 }
 
 func newWaiting(dir *lockfile.Dir, r *locker.Request) *waiting {
-	return &waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, program: r.Atom.Name().Prefix()}
+	w := &waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, whose: string(r.Atom.Name())}
+	if r.Slots > 0 {
+		w.whose = r.Atom.Name().Prefix()
+	}
+	return w
 }
 
 func (w *waiting) close() {
@@ -59,7 +63,7 @@ func (w *waiting) next(o locker.Outcome) bool {
 		return false
 	}
 	w.Show(w.request, o)
-	w.watch.wait(w.program, o.Blocker, w.Asker(), min(left, w.pollAfter(o)))
+	w.watch.wait(w.whose, o.Blocker, w.Asker(), min(left, w.pollAfter(o)))
 	return true
 }
 

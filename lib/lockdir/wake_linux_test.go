@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/process"
 )
 
 // queued returns a watch on a new directory in which these files have just been
@@ -44,6 +45,27 @@ func TestAWaitingNewcomerIsWokenByALockOfItsProgramAlone(t *testing.T) {
 	} {
 		if got := queued(t, "lock.q.h.o.z", file, "lock.q.h.o.zz").sawOneGo("p.h."); got != want {
 			t.Errorf("%s: %v", file, got)
+		}
+	}
+}
+
+// Every `adlock run --name` is of one program: those who wait for one name are not to be
+// woken by all the others.
+func TestOneThatWantsNoSlotIsWokenByItsOwnAtomAlone(t *testing.T) {
+	for file, want := range map[string]bool{
+		"lock.p.h.o.x": true, "read.p.h.o.x.7": true,
+		"lock.p.h.o.y": false, "lock.p.h.o.xx": false, "lock.p.h.slot-1": false, "read.p.h.o.y.7": false, "last.p.h.o.x": true,
+	} {
+		if got := queued(t, "lock.q.h.o.z", file, "lock.q.h.o.zz").sawOneGo("p.h.o.x"); got != want {
+			t.Errorf("%s: %v", file, got)
+		}
+	}
+	dir := newLocker(t).Dir
+	for slots, want := range map[int]string{0: string(motd.Name()), 2: motd.Name().Prefix()} {
+		r := ask(process.Here())
+		r.Slots = slots
+		if w := newWaiting(dir, &r); w.whose != want {
+			t.Errorf("%d slots: woken by the files of %s, want %s", slots, w.whose, want)
 		}
 	}
 }

@@ -39,9 +39,9 @@ func (w watch) close() {
 	}
 }
 
-// wait returns when a lock of the program has gone, the owner has died, the asker (a
-// descriptor; below 0: none) has something to say, or the time is up.
-func (w watch) wait(program string, owner, asker int, most time.Duration) {
+// wait returns when a lock of that NAME, or of a program (its Prefix), has gone, the owner
+// has died, the asker (a descriptor; below 0: none) has something to say, or the time is up.
+func (w watch) wait(whose string, owner, asker int, most time.Duration) {
 	deadline := time.Now().Add(most)
 	polled := []unix.PollFd{{Fd: int32(w.inotify), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: int32(asker), Events: unix.POLLIN}}
 	if fd, err := unix.PidfdOpen(owner, 0); err == nil { // of 0 there is none
@@ -65,15 +65,15 @@ func (w watch) wait(program string, owner, asker int, most time.Duration) {
 			}
 			return
 		}
-		if polled[2].Revents != 0 || w.sawOneGo(program) {
+		if polled[2].Revents != 0 || w.sawOneGo(whose) {
 			return
 		}
 	}
 }
 
 // sawOneGo empties the queue of events and tells whether one was about a file of
-// the program.
-func (w watch) sawOneGo(program string) bool {
+// that NAME, or of that program.
+func (w watch) sawOneGo(whose string) bool {
 	buffer := make([]byte, 16384)
 	seen := false
 	for {
@@ -81,8 +81,9 @@ func (w watch) sawOneGo(program string) bool {
 		if err != nil {
 			return seen || err != unix.EAGAIN
 		}
-		for name := range namesIn(buffer[:n]) {
-			seen = seen || atom.ParseFile(name).Name.Prefix() == program
+		for file := range namesIn(buffer[:n]) {
+			name := atom.ParseFile(file).Name
+			seen = seen || string(name) == whose || name.Prefix() == whose
 		}
 	}
 }
