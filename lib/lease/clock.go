@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"adlock/lib/locker"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
 )
@@ -48,8 +49,12 @@ func (l *Locker) moved(seen *Snapshot, now time.Time) (record.Last, error) {
 	return seen.Last.at(now, ago), err
 }
 
-// at is the last lock where the atom completed so long ago, if ever.
+// at is the last lock where the atom completed so long ago, if ever. What a store's clock
+// shows is known to a second: what has completed just now may seem to be ahead of it.
 func (l Last) at(now time.Time, ago time.Duration) record.Last {
+	if ago >= -policy.FutureSlack {
+		ago = max(0, ago)
+	}
 	if !l.Completed.IsZero() {
 		l.MoveTo(now.Add(-ago))
 	}

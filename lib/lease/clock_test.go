@@ -1,0 +1,22 @@
+package lease
+
+import (
+	"testing"
+	"time"
+
+	"adlock/lib/policy"
+)
+
+func TestWhatIsALittleAheadOfAStoresClockCompletedJustNow(t *testing.T) {
+	now := time.Now()
+	for ago, want := range map[time.Duration]time.Duration{
+		time.Second: time.Second, 0: 0, -time.Second: 0, -policy.FutureSlack: 0,
+		-policy.FutureSlack - 1: -policy.FutureSlack - 1, -time.Hour: -time.Hour, // to be told of, and not believed
+	} {
+		last := Last{}
+		last.Completed = now.Add(time.Minute) // by another clock
+		if got := now.Sub(last.at(now, ago).Completed); got != want {
+			t.Errorf("%v ago: %v", ago, got)
+		}
+	}
+}
