@@ -270,10 +270,17 @@ func (d Decision) Because(step Step, why string) Decision {
 	return d.With(step)
 }
 
+func full(t Terms) string {
+	if t.Slots == 1 {
+		return "full: an atom of " + t.Program + " is running"
+	}
+	return "full: " + strconv.Itoa(t.Slots) + " atoms of " + t.Program + " are running"
+}
+
 // Reason tells the step with the figures behind it, for --dry-run and the runlog.
 func (d Decision) Reason() string {
 	if d.Step == Full {
-		return "full: " + strconv.Itoa(d.terms.Slots) + " atoms of " + d.terms.Program + " are running"
+		return full(d.terms)
 	}
 	if d.TickUsed() {
 		return d.terms.Tick.used()

@@ -67,7 +67,7 @@ func TestANestedRunDoesNotWaitForTheSlotOfItsOwnJob(t *testing.T) {
 	t.Run("given", func(t *testing.T) {
 		s := newStage(t)
 		status, c := s.nested("--slots 1", "--name", "b", "--slots", "1", "--wait", "forever", "--verbose")
-		if r := c.Run(s); status() != "75" || !oneLine(r.Err) || !strings.Contains(r.Err, "full: 1 atoms of job are running; ") {
+		if r := c.Run(s); status() != "75" || !oneLine(r.Err) || !strings.Contains(r.Err, "full: an atom of job is running; ") {
 			t.Errorf("the nested run ended with %q: %s", status(), r.Err)
 		}
 	})

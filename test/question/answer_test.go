@@ -93,7 +93,7 @@ func TestReasonsAreAlikeInWordsAndFigures(t *testing.T) {
 func TestAVerdictIsReadFromItsReason(t *testing.T) {
 	for r, want := range map[reason]string{
 		"free: never completed": "acquired", "expired: it would be ended": "acquired", "too soon: completed": "too-soon",
-		"full: 1 atoms": "full", "stuck: running": "stuck", "busy: running": "busy",
+		"full: an atom": "full", "stuck: running": "stuck", "busy: running": "busy",
 	} {
 		if r.verdict() != want {
 			t.Errorf("%q: %q", r, r.verdict())

@@ -379,7 +379,7 @@ var situations = []situation{
 	},
 	{
 		claim: "as many as slots are full", where: everywhere, ask: "--slots=1",
-		setUp: slot("1"), want: "full: 1 atoms of p are running", status: "none",
+		setUp: slot("1"), want: "full: an atom of p is running", status: "none",
 	},
 	{
 		claim: "a slot that is free is taken", where: everywhere, ask: "--slots=2",
@@ -395,11 +395,11 @@ var situations = []situation{
 	},
 	{
 		claim: "a slot in a store is its dead owner's until the lease is over", where: inStores, ask: "--slots=1",
-		setUp: deadSlot, want: "full: 1 atoms of p are running", status: "none",
+		setUp: deadSlot, want: "full: an atom of p is running", status: "none",
 	},
 	{
 		claim: "a slot is shared with what its owner nests, and full for its owner's job", where: everywhere, ask: "--slots=1",
-		setUp: ownSlot, want: "full: 1 atoms of p are running", status: "none",
+		setUp: ownSlot, want: "full: an atom of p is running", status: "none",
 		script: "free: never completed, IfElapsed is 0s",
 	},
 }
