@@ -41,15 +41,16 @@ type heldLease struct {
 	tended sync.WaitGroup
 
 	renewed atomic.Int64 // boottime
-	holding atomic.Bool  // the atom, not a place in the line for it
+	holding atomic.Bool  // the job may run: neither a place in the line for the atom nor one just won
 	ended   atomic.Bool  // the job was told to end, as the lease runs out or is gone
 	why     atomic.Value // error: why that is
 	asked   atomic.Bool  // the job was told to end, as a newcomer asked for it
 
 	tick policy.Tick // it may have claimed it
 
-	mu    sync.Mutex
-	slots []Place
+	mu     sync.Mutex
+	slots  []Place
+	wanted []time.Duration // the pauses of those who wanted a job to end that had not begun
 }
 
 // enter takes a place and begins to tend it; nil where there is none (Enter).
@@ -79,9 +80,28 @@ func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*he
 // acquired is the outcome where the place is the first.
 func (t *heldLease) acquired() locker.Outcome {
 	t.startGuard()
+	return locker.Outcome{Verdict: locker.Acquired, Token: t.record.Token, Fence: strconv.FormatUint(t.place.Fence(), 10)}
+}
+
+// begin lets the job begin, with a lease that is not half over: the guard of one that is
+// nearly over, after a standstill, would end the owner at once.
+func (t *heldLease) begin() error {
+	if t.dueIn(2) == 0 {
+		if err := t.renew(); err != nil {
+			return err
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx.Err() != nil {
+		return ErrGone
+	}
 	t.holding.Store(true)
 	t.guard.arm(t.until(5), t.place.Lease()/24)
-	return locker.Outcome{Verdict: locker.Acquired, Token: t.record.Token, Fence: strconv.FormatUint(t.place.Fence(), 10)}
+	for _, pause := range t.wanted {
+		t.send(pause)
+	}
+	return nil
 }
 
 // startGuard starts the guard, where that has not been done.
@@ -166,6 +186,8 @@ func (t *heldLease) renew() error {
 // given up. Where it is gone somebody else may have it by now: there is no time for
 // pauses then.
 func (t *heldLease) lose(why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	pause := t.place.Lease() / 15
 	if errors.Is(why, ErrGone) {
 		pause = time.Millisecond
@@ -175,7 +197,7 @@ func (t *heldLease) lose(why error) {
 		t.cancel()
 	case t.holding.Load() && t.ended.CompareAndSwap(false, true):
 		t.why.Store(why)
-		t.tell(pause)
+		t.send(pause)
 	}
 }
 
@@ -192,8 +214,20 @@ func (t *heldLease) lost(released error) error {
 	return errors.Join(fmt.Errorf("the lease could not be renewed: %w", why), unnamed(released))
 }
 
-// tell tells the job to end. One that has been told so already is being ended.
+// tell tells the job to end, once there is one: another place may come to be the owner's
+// after this one, and its job has nothing to do with that.
 func (t *heldLease) tell(pause time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.holding.Load() {
+		t.wanted = append(t.wanted, pause)
+		return
+	}
+	t.send(pause)
+}
+
+// send tells the job to end. One that has been told so already is being ended.
+func (t *heldLease) send(pause time.Duration) {
 	select {
 	case t.end <- pause:
 	default:

@@ -84,7 +84,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	defer r.Line.Clear()
 	for wait := locker.NewWaiting(&r); ; {
 		outcome, err := l.attempt(&r, wait)
-		if gone := l.context().Err(); gone != nil && outcome.Verdict != locker.Acquired {
+		if gone := l.context().Err(); gone != nil && (err != nil || outcome.Verdict != locker.Acquired) {
 			return locker.Outcome{}, fault.Wrap(l.Store.String(), gone)
 		}
 		if errors.Is(err, ErrGone) {
@@ -198,10 +198,10 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 	if err == nil && outcome.Verdict == locker.Acquired {
 		err = t.guard.ready()
 	}
-	if err == nil && outcome.Verdict == locker.Acquired && t.dueIn(2) == 0 {
-		err = t.renew() // the job is to begin with a lease that is not half over
-	}
 	outcome, err = r.ClaimTick(outcome, err, func() (bool, error) { return t.claimTick(r) })
+	if err == nil && outcome.Verdict == locker.Acquired {
+		err = t.begin()
+	}
 	if err != nil || outcome.Verdict != locker.Acquired {
 		t.abandon(err)
 		return outcome, err

@@ -1,0 +1,205 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/lease/guarding"
+	"adlock/lib/locker"
+	"adlock/lib/orphan"
+	"adlock/lib/process"
+)
+
+// The guard is this program again.
+func TestMain(m *testing.M) {
+	orphan.Main()
+	guarding.Main()
+	os.Exit(m.Run())
+}
+
+// scripted is a store whose answers a test has written.
+type scripted struct {
+	Store
+	look  func(name atom.Name) Snapshot
+	enter func(name atom.Name) (Place, Snapshot)
+}
+
+func (s *scripted) String() string { return "store" }
+
+func (s *scripted) Look(_ context.Context, name atom.Name, _ bool) (Snapshot, error) {
+	return s.look(name), nil
+}
+
+func (s *scripted) Enter(_ context.Context, name atom.Name, _ Record, _ time.Duration, _ bool) (Place, Snapshot, error) {
+	place, seen := s.enter(name)
+	return place, seen, nil
+}
+
+// scriptedPlace is one in it that keeps silent where nothing is written.
+type scriptedPlace struct {
+	Place
+	lease time.Duration
+	left  bool
+	await func()
+	renew func() error
+	asked func() (time.Duration, error)
+}
+
+func (p *scriptedPlace) Lease() time.Duration { return p.lease }
+func (p *scriptedPlace) Fence() uint64        { return 1 }
+
+func (p *scriptedPlace) Leave(context.Context, *Last) error {
+	p.left = true
+	return nil
+}
+
+func (p *scriptedPlace) Note(context.Context, Record) (Snapshot, error) {
+	return Snapshot{Now: time.Now()}, nil
+}
+
+func (p *scriptedPlace) Await(_ context.Context, next func()) (bool, error) {
+	next()
+	p.await()
+	return true, nil
+}
+
+func (p *scriptedPlace) Renew(context.Context) error {
+	if p.renew == nil {
+		return nil
+	}
+	return p.renew()
+}
+
+func (p *scriptedPlace) Asked(ctx context.Context) (time.Duration, error) {
+	if p.asked != nil {
+		return p.asked()
+	}
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// heldElsewhere is what is seen where somebody else holds the atom or the slot.
+func heldElsewhere() Snapshot {
+	other := Record{Node: "elsewhere", Taken: time.Now()}
+	other.Atom, other.Owner = odd, process.Identity{PID: 1, Boot: "another"}
+	return Snapshot{Now: time.Now(), Held: true, Owner: other}
+}
+
+// A process that stood still, or a store that kept silent, while somebody waited: the lease
+// on the place is nearly over when the atom comes to be free.
+func TestWhoWinsWithALeaseThatIsNearlyOverIsNotEndedByItsGuard(t *testing.T) {
+	owner := exec.Command("sleep", "60")
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- owner.Wait() }()
+	t.Cleanup(func() { _ = owner.Process.Kill() })
+	var won atomic.Bool
+	p := &scriptedPlace{lease: 3 * time.Second}
+	p.await = func() {
+		time.Sleep(p.lease * 11 / 12)
+		won.Store(true)
+	}
+	p.renew = func() error {
+		if !won.Load() {
+			return fault.New(fault.Unavailable, "store", NoAnswer)
+		}
+		time.Sleep(p.lease / 10)
+		return nil
+	}
+	l := &Locker{Lease: p.lease, Store: &scripted{
+		look:  func(atom.Name) Snapshot { return heldElsewhere() },
+		enter: func(atom.Name) (Place, Snapshot) { return p, heldElsewhere() },
+	}}
+	r := locker.NewRequest()
+	r.Atom, r.Wait, r.End = odd, time.Minute, make(chan time.Duration, 1)
+	var err error
+	if r.Owner, err = process.Of(owner.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := l.Take(r)
+	if err != nil || outcome.Verdict != locker.Acquired {
+		t.Fatal(outcome, err)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("its guard ended it before it had begun: %v", err)
+	case <-time.After(p.lease):
+	}
+	if err := l.Release(locker.ReleaseRequest{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Between two tries of one who waits, for a slot, the atom may be asked for, or be lost.
+func TestAJobIsNotEndedForWhatBefellAnEarlierTry(t *testing.T) {
+	for way, told := range map[string]func() (time.Duration, error){
+		"a newcomer asked for its end": func() (time.Duration, error) { return time.Second, nil },
+		"its place was removed":        func() (time.Duration, error) { return 0, ErrGone },
+	} {
+		t.Run(way, func(t *testing.T) {
+			free := Snapshot{Now: time.Now()}
+			asked := make(chan struct{})
+			first := &scriptedPlace{lease: time.Minute, asked: func() (time.Duration, error) {
+				time.Sleep(100 * time.Millisecond) // it has the atom by now
+				defer close(asked)
+				return told()
+			}}
+			places := []Place{first, &scriptedPlace{lease: time.Minute}, &scriptedPlace{lease: time.Minute}}
+			full := true
+			l := &Locker{Lease: time.Minute, Store: &scripted{
+				look: func(name atom.Name) Snapshot {
+					if !name.IsSlot() || !full {
+						return free
+					}
+					full = false
+					<-asked
+					time.Sleep(100 * time.Millisecond) // it has been told by now
+					return heldElsewhere()
+				},
+				enter: func(atom.Name) (Place, Snapshot) {
+					next := places[0]
+					places = places[1:]
+					return next, free
+				},
+			}}
+			end := make(chan time.Duration, 1)
+			r := locker.NewRequest()
+			r.Atom, r.Owner, r.Wait, r.Slots, r.End = odd, process.Here(), time.Minute, 1, end
+			outcome, err := l.Take(r)
+			if err != nil || outcome.Verdict != locker.Acquired {
+				t.Fatal(outcome, err)
+			}
+			select {
+			case <-end:
+				t.Error("it is ended")
+			default:
+			}
+			if err := l.Release(locker.ReleaseRequest{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWhoGaveUpWhenTheAtomCameToBeFreeDoesNotHaveIt(t *testing.T) {
+	waiting, giveUp := context.WithCancel(context.Background())
+	p := &scriptedPlace{lease: time.Minute, await: giveUp}
+	l := &Locker{Lease: time.Minute, Context: waiting, Store: &scripted{
+		look:  func(atom.Name) Snapshot { return heldElsewhere() },
+		enter: func(atom.Name) (Place, Snapshot) { return p, heldElsewhere() },
+	}}
+	r := locker.NewRequest()
+	r.Atom, r.Owner, r.Wait = odd, process.Here(), time.Minute
+	if outcome, err := l.Take(r); !errors.Is(err, context.Canceled) || !p.left {
+		t.Errorf("%+v, %v; it left: %v", outcome, err, p.left)
+	}
+}
