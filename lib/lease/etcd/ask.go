@@ -20,12 +20,19 @@ type txn struct {
 // longestSilence is how long one member is waited for before another is asked as well.
 const longestSilence = time.Second
 
-// commit carries out the transaction. A member that hangs, or has lost its leader, does
+// commit carries out the transaction.
+func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
+	answer, _, err := s.ask(ctx, t)
+	return answer, err
+}
+
+// ask carries out the transaction, and tells whether it was asked again: then the answer
+// may be about what was carried out before. A member that hangs, or has lost its leader, does
 // not answer for longer than there is time: so the next one is asked as well after a
 // quarter of the time, and again, and who answers first counts. (The client takes its
 // members in turn.) Once each has kept silent the time doubles: of a thousand who come at
 // once few are answered soon, and the store is not to be busy with what they ask again.
-func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
+func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again bool, _ error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type answer struct {
@@ -46,13 +53,13 @@ func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 	}
 	var last error
 	go ask()
-	for silent := 0; ; {
+	for silent := 0; ; again = true {
 		next := time.NewTimer(silence)
 		select {
 		case got := <-answers:
 			next.Stop()
 			if got.error == nil || !isPassing(got.error) {
-				return got.TxnResponse, s.wrap(got.error)
+				return got.TxnResponse, again, s.wrap(got.error)
 			}
 			last = got.error
 			pause(ctx, min(silence, 100*time.Millisecond))
@@ -64,7 +71,7 @@ func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 			next.Stop()
 		}
 		if ctx.Err() != nil {
-			return nil, s.wrap(errors.Join(last, ctx.Err()))
+			return nil, again, s.wrap(errors.Join(last, ctx.Err()))
 		}
 		go ask()
 	}

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"adlock/lib/fault"
 	"adlock/lib/lease"
 	"adlock/lib/limit"
 )
@@ -334,13 +335,17 @@ func (p *place) Renew(ctx context.Context) error {
 	return err
 }
 
-// Leave removes what is left also where the place is gone.
+// Leave removes what is left also where the place is gone. Where that was asked for again
+// it may be this that has removed it: whoever leaves tries again, and knows its lease.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
-	answer, err := p.store.commit(ctx, txn{[]clientv3.Cmp{p.mine()}, p.leave(ctx, p.seat, stamp), p.keys.remove(p.seat)[1:]})
-	if err == nil && !answer.Succeeded {
-		err = lease.ErrGone
+	answer, again, err := p.store.ask(ctx, txn{[]clientv3.Cmp{p.mine()}, p.leave(ctx, p.seat, stamp), p.keys.remove(p.seat)[1:]})
+	switch {
+	case err != nil || answer.Succeeded:
+		return err
+	case again:
+		return fault.New(fault.Unavailable, p.store.address, lease.NoAnswer)
 	}
-	return err
+	return lease.ErrGone
 }
 
 // abandon removes what an Enter that came to nothing may have left, and does not wait

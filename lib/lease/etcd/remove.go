@@ -10,7 +10,7 @@ import (
 // Remove deletes the place of an acquisition, whether it writes or reads.
 func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error {
 	k := s.keys(name)
-	answer, err := s.commit(ctx, txn{then: append(k.remove(seatOf(token, false)), k.remove(seatOf(token, true))[:2]...)})
+	answer, again, err := s.ask(ctx, txn{then: append(k.remove(seatOf(token, false)), k.remove(seatOf(token, true))[:2]...)})
 	if err != nil {
 		return err
 	}
@@ -18,7 +18,7 @@ func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error 
 	for _, response := range answer.Responses {
 		removed += response.GetResponseDeleteRange().Deleted
 	}
-	if removed == 0 {
+	if removed == 0 && !again { // else this has removed it, and the answer was lost
 		return lease.ErrGone
 	}
 	return nil
