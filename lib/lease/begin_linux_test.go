@@ -1,11 +1,15 @@
 package lease
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +19,8 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/orphan"
 	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/test/helper"
 )
 
 // The guard is this program again.
@@ -137,6 +143,65 @@ func TestWhoWinsWithALeaseThatIsNearlyOverIsNotEndedByItsGuard(t *testing.T) {
 	if err := l.Release(locker.ReleaseRequest{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// A guard that is started ahead has as long as its owner waits to be killed, or may not have
+// come at all.
+func TestWhoWinsHasAGuardAlsoWhereTheOneStartedAheadIsGone(t *testing.T) {
+	me, err := process.Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first []int
+	p := &scriptedPlace{lease: time.Minute, await: func() {
+		helper.Eventually(t, "the guard is there", func() bool {
+			first = guardsOf(me.PID)
+			return len(first) == 1
+		})
+		if err := syscall.Kill(first[0], syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+		helper.Eventually(t, "it is gone", func() bool { return len(guardsOf(me.PID)) == 0 })
+	}}
+	l := &Locker{Lease: p.lease, Store: &scripted{
+		look:  func(atom.Name) Snapshot { return heldElsewhere() },
+		enter: func(atom.Name) (Place, Snapshot) { return p, heldElsewhere() },
+	}}
+	r := locker.NewRequest()
+	r.Atom, r.Owner, r.Wait = odd, me, time.Minute
+	if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Acquired {
+		t.Fatal(outcome, err)
+	}
+	helper.Eventually(t, "another is there", func() bool { return len(guardsOf(me.PID)) == 1 })
+	if err := l.Release(locker.ReleaseRequest{}); err != nil {
+		t.Error(err)
+	}
+	helper.Eventually(t, "it has gone home", func() bool { return len(guardsOf(me.PID)) == 0 })
+}
+
+func TestAGuardThatCouldNotBeStartedIsStartedAgain(t *testing.T) {
+	failed := &guard{started: make(chan error, 1)}
+	failed.started <- errors.New("no more processes just now")
+	tended := &heldLease{guard: failed, record: Record{Record: record.Record{Atom: odd, Owner: process.Here()}}}
+	tended.startGuard()
+	if err := tended.guard.ready(); err != nil {
+		t.Error(err)
+	}
+	tended.guard.dismiss()
+}
+
+// guardsOf are the guards of an owner, by its pid.
+func guardsOf(owner int) (pids []int) {
+	of := []byte("\x00" + strconv.Itoa(owner) + "\x00")
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		line, _ := os.ReadFile(path) // it may be gone
+		if bytes.HasPrefix(line, []byte("adlock-locksmith: guard\x00")) && bytes.Contains(line, of) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // Between two tries of one who waits, for a slot, the atom may be asked for, or be lost.

@@ -50,6 +50,36 @@ func (g *guard) ready() error {
 	}
 }
 
+// isThere is false where there is no guard, where it could not be started, and where it has
+// ended; one that is on its way is there.
+func (g *guard) isThere() bool {
+	if g == nil || g.line == nil {
+		return false
+	}
+	select {
+	case err := <-g.started:
+		g.started <- err
+		if err != nil {
+			return false
+		}
+	default:
+	}
+	return !g.hungUp()
+}
+
+// hungUp tells whether nobody is at the other end of the line.
+func (g *guard) hungUp() (gone bool) {
+	line, err := g.line.SyscallConn()
+	if err == nil {
+		err = line.Control(func(fd uintptr) {
+			polled := []unix.PollFd{{Fd: int32(fd)}}
+			_, err := unix.Poll(polled, 0)
+			gone = err == nil && polled[0].Revents&unix.POLLHUP != 0
+		})
+	}
+	return gone || err != nil
+}
+
 // arm tells the guard to end the job at a boottime, with the pause, unless it is
 // told otherwise by then; and at once when this process is gone.
 func (g *guard) arm(at, pause time.Duration) {

@@ -104,9 +104,11 @@ func (t *heldLease) begin() error {
 	return nil
 }
 
-// startGuard starts the guard, where that has not been done.
+// startGuard starts the guard, where there is none: of one that was started ahead nothing
+// may have come, or be left.
 func (t *heldLease) startGuard() {
-	if t.guard == nil {
+	if !t.guard.isThere() {
+		t.guard.dismiss()
 		t.guard = startGuard(t.tells, t.record)
 	}
 }
