@@ -3,13 +3,13 @@ package lockdir
 import (
 	"errors"
 	"io/fs"
-	"time"
 
 	"adlock/lib/atom"
 	"adlock/lib/killer"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/lib/record"
 )
 
 // unwrittenError says that the members of a job could not be recorded, so that
@@ -41,23 +41,18 @@ func (l *Locker) endJob(r *locker.Request, v *view) error {
 }
 
 // appendSurvivors adds members to the lock, whose guard is held, and to the slots
-// that its owner holds, which must not be free while they live either.
+// that its owner holds, which must not be free while they live either. Where somebody
+// else is at a slot nothing is written at all: a lock with members in it would tell of an
+// ending that has not begun.
 func (l *Locker) appendSurvivors(active *lockfile.Active, members []process.Identity) error {
-	return l.withSlots(active, func(lock *lockfile.Active) error { return lock.AppendSurvivors(members) })
-}
-
-// withSlots calls do with the lock, whose guard is held, and with each slot of its owner,
-// under the slot's guard. Where somebody else is at a slot nothing is done at all: a lock
-// with members in it would tell of an ending that has not begun.
-func (l *Locker) withSlots(active *lockfile.Active, do func(lock *lockfile.Active) error) error {
 	held, err := l.slotsOf(active.Record)
 	defer closeAll(held)
 	if err != nil {
 		return err
 	}
-	err = do(active)
+	err = active.AppendSurvivors(members)
 	for _, slot := range held {
-		err = errors.Join(err, do(slot.Active))
+		err = errors.Join(err, slot.AppendSurvivors(members))
 	}
 	return err
 }
@@ -67,18 +62,35 @@ func (l *Locker) withSlots(active *lockfile.Active, do func(lock *lockfile.Activ
 // the owner is killed. With locker.ErrGuarded somebody else is at the lock, and the
 // caller tries again: a newcomer may be killed before it has recorded anybody.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
-	return l.underGuard(name, token, guardWait, func(active *lockfile.Active) error {
-		return l.withSlots(active, func(lock *lockfile.Active) error { return lock.AppendCommand(command) })
-	})
+	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendCommand(command) })
 }
 
 // RecordMembers adds the members of a job to its lock before its own supervisor
 // signals them. It is locker.ErrGuarded where a newcomer is ending the job: it has
-// recorded them, and each is to get each signal once.
+// recorded them, and each is to get each signal once; or where somebody else is at a
+// slot, and the caller tries again.
 func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
-	return l.underGuard(name, token, guardWait, func(active *lockfile.Active) error {
-		return l.appendSurvivors(active, members)
+	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendSurvivors(members) })
+}
+
+// record has do write into the lock of an acquisition for its owner, and then into the
+// owner's slots. Meanwhile the lock is anybody's to look at: the owner, who may wait at
+// a slot again and again, would else find himself in the way of his own release.
+func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Active) error) error {
+	var own record.Record
+	err := l.underGuard(name, token, func(active *lockfile.Active) error {
+		own = active.Record
+		return do(active)
 	})
+	if err != nil {
+		return err
+	}
+	held, err := l.slotsOf(own)
+	defer closeAll(held)
+	for _, slot := range held {
+		err = errors.Join(err, do(slot.Active))
+	}
+	return err
 }
 
 // BeingEnded tells whether somebody is ending the job of an acquisition, or has
@@ -123,13 +135,13 @@ func (l *Locker) acquisition(name atom.Name, token string) (*lockfile.Active, er
 
 // underGuard calls do with the lock of an acquisition, under its guard. A lock
 // that is not there any more needs nothing.
-func (l *Locker) underGuard(name atom.Name, token string, wait time.Duration, do func(*lockfile.Active) error) error {
+func (l *Locker) underGuard(name atom.Name, token string, do func(*lockfile.Active) error) error {
 	active, err := l.acquisition(name, token)
 	if err != nil {
 		return ignoreMissing(err)
 	}
 	defer active.Close()
-	switch err := active.Guard(wait); {
+	switch err := active.GuardAloud(guardWait); {
 	case errors.Is(err, locker.ErrLost):
 		return nil
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/test/need"
@@ -25,7 +26,7 @@ func TestAHolderMayStandStillForAnEndingsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the holder stands still", func() bool { still, _ := process.Still(holder.PID); return still })
-	defer func(grace time.Duration) { guardGrace = grace }(guardGrace)
+	defer func(grace time.Duration) { lockfile.GuardGrace = grace }(lockfile.GuardGrace)
 	newcomer := ask(sleeper(t))
 	newcomer.Pause = time.Hour
 	for grace, want := range map[time.Duration]locker.Verdict{
@@ -33,7 +34,7 @@ func TestAHolderMayStandStillForAnEndingsTime(t *testing.T) {
 		-3*time.Hour + time.Minute: locker.Busy, // it was started less than a minute ago
 		-4 * time.Hour:             locker.Stuck,
 	} {
-		guardGrace = grace
+		lockfile.GuardGrace = grace
 		outcome, _ := k.Take(newcomer)
 		if outcome.Verdict != want {
 			t.Errorf("with a grace of %v: %s, want %s", grace, outcome.Verdict, want)
@@ -64,8 +65,8 @@ func TestAGuardWhoseHolderStandsStillIsStuckAfterAnEndingsTime(t *testing.T) {
 	defer active.Close()
 	eventually(t, "the guard is held", func() bool { return active.GuardHolder() == holder.PID })
 
-	defer func(grace time.Duration) { guardGrace = grace }(guardGrace)
-	guardGrace = 0
+	defer func(grace time.Duration) { lockfile.GuardGrace = grace }(lockfile.GuardGrace)
+	lockfile.GuardGrace = 0
 	wantVerdict(t, k, newcomer, locker.Busy)
 
 	if err := syscall.Kill(holder.PID, syscall.SIGSTOP); err != nil {
@@ -77,7 +78,7 @@ func TestAGuardWhoseHolderStandsStillIsStuckAfterAnEndingsTime(t *testing.T) {
 	if outcome.Verdict != locker.Stuck || err == nil || !strings.Contains(err.Error(), next) {
 		t.Errorf("%v, %v; want stuck and %q", outcome.Verdict, err, next)
 	}
-	guardGrace = time.Hour
+	lockfile.GuardGrace = time.Hour
 	wantVerdict(t, k, newcomer, locker.Busy)
 
 	syscall.Kill(-holder.PGID, syscall.SIGKILL)

@@ -2,12 +2,10 @@ package lockdir
 
 import (
 	"errors"
-	"strconv"
-	"time"
 
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 )
 
 // errAgain says that what was seen has changed: look again.
@@ -37,26 +35,10 @@ func guarded(r *locker.Request, v *view) (locker.Outcome, error) {
 // heldUp is the denial where the holder of the guard of a lock at path, the owner's or
 // that of its slot, is in the way.
 func heldUp(r *locker.Request, v *view, path string, holder int) (locker.Outcome, error) {
-	if why := standsStill(holder, r.Pause); why != nil {
-		return r.Stuck(path, &v.View, why, "to let it go on: kill -CONT "+strconv.Itoa(holder))
+	if why := lockfile.StandsStill(holder, r.Pause); why != nil {
+		return r.Stuck(path, &v.View, why, lockfile.ToGoOn(holder))
 	}
 	o := r.Denied(policy.Decision{Step: policy.Busy}, &v.View)
 	o.Reason = "busy: " + locker.ErrGuarded.Error()
 	return o, nil
 }
-
-// standsStill says of who holds a guard that it is stopped, and for how long an
-// ending may take has been there; nil where that is not so, or it is not known who
-// does.
-func standsStill(holder int, pause time.Duration) error {
-	if holder == 0 {
-		return nil
-	}
-	if still, age := process.Still(holder); still && age >= 3*pause+guardGrace {
-		return errors.New("process " + strconv.Itoa(holder) + ", which is changing the lock, is stopped")
-	}
-	return nil
-}
-
-// guardGrace is what an ending may take beside its three pauses. Tests change it.
-var guardGrace = time.Minute

@@ -113,11 +113,9 @@ func (l *Locker) underActive(name atom.Name, do func() error) (done bool, err er
 		return false, err
 	}
 	defer active.Close()
-	switch err := active.Guard(guardWait); {
+	switch err := active.GuardAloud(guardWait); {
 	case errors.Is(err, locker.ErrLost):
 		return false, nil
-	case errors.Is(err, locker.ErrGuarded):
-		return false, fault.New(fault.Denied, active.Path(), err.Error())
 	case err != nil:
 		return false, err
 	}

@@ -138,7 +138,7 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 	defer v.close()
 	if v.active != nil {
 		v.Changer = v.active.GuardHolder()
-		v.Standstill = standsStill(v.Changer, r.Pause)
+		v.Standstill = lockfile.StandsStill(v.Changer, r.Pause)
 	}
 	s := v.situation()
 	var readers []locker.View
@@ -162,7 +162,7 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 // between its signals at most.
 func seen(lock *lockfile.Active, now locker.Moment, pause time.Duration) locker.View {
 	v := locker.View{Record: lock.Record, Active: activeView(lock, now), Job: lock.Job(), Changer: lock.GuardHolder()}
-	v.Standstill = standsStill(v.Changer, pause)
+	v.Standstill = lockfile.StandsStill(v.Changer, pause)
 	return v
 }
 
@@ -208,7 +208,9 @@ func (l *Locker) othersSlots(r *locker.Request, now locker.Moment) (slots []poli
 		if err != nil {
 			return nil, err
 		}
-		slots = append(slots, activeView(slot, now))
+		if !l.slotIsUnused(slot, n) {
+			slots = append(slots, activeView(slot, now))
+		}
 		own := slot.Record.Owner.Same(r.Owner)
 		slot.Close()
 		if own {

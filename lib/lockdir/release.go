@@ -118,7 +118,7 @@ func (l *Locker) leaveReaders(r locker.ReleaseRequest, active *lockfile.Active) 
 		return ignoreMissing(err)
 	}
 	defer reader.Close()
-	if err := reader.Guard(guardWait); err != nil {
+	if err := reader.GuardAloud(guardWait); err != nil {
 		return err
 	}
 	return reader.Remove()
@@ -188,8 +188,8 @@ func (l *Locker) Clear(lock atom.File) error {
 		return err
 	}
 	defer active.Close()
-	switch err := active.Guard(guardWait); {
-	case errors.Is(err, locker.ErrGuarded), errors.Is(err, locker.ErrLost):
+	switch err := active.GuardAloud(guardWait); {
+	case errors.Is(err, locker.ErrLost):
 		return fault.New(fault.Denied, path, err.Error())
 	case err != nil:
 		return err
@@ -199,6 +199,9 @@ func (l *Locker) Clear(lock atom.File) error {
 	}
 	slots, failed := l.releaseSlots(active.Record)
 	defer closeAll(slots)
+	if errors.Is(failed, locker.ErrGuarded) { // the slot is to be cleared too
+		return failed
+	}
 	if err := active.Remove(); err != nil {
 		return errors.Join(failed, err)
 	}
@@ -275,9 +278,7 @@ func (l *Locker) End(name atom.Name, pause time.Duration) error {
 	if active.Content != record.Full {
 		return fault.New(fault.NotPermitted, active.Path(), "does not say who its owner is")
 	}
-	switch err := active.Guard(guardWait); {
-	case errors.Is(err, locker.ErrGuarded):
-		return fault.New(fault.Denied, active.Path(), err.Error())
+	switch err := active.GuardAloud(guardWait); {
 	case errors.Is(err, locker.ErrLost):
 		return nil // its owner has released it
 	case err != nil:
@@ -287,10 +288,7 @@ func (l *Locker) End(name atom.Name, pause time.Duration) error {
 	v := view{active: active, View: locker.View{Record: active.Record}}
 	err = l.endJob(&r, &v)
 	var unwritten *unwrittenError
-	switch {
-	case errors.Is(err, locker.ErrGuarded): // at a slot of the owner's
-		return fault.New(fault.Denied, active.Path(), err.Error())
-	case err == nil, errors.As(err, &unwritten):
+	if err == nil || errors.As(err, &unwritten) {
 		return err
 	}
 	return &fault.Error{Kind: fault.NotPermitted, Object: active.Path(), Err: err}

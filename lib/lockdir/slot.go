@@ -30,7 +30,9 @@ import (
 //     where the newcomer is denied after all, it releases the slot itself;
 //   - of two releases the second sees that the first one's lock is gone;
 //   - a release that is killed between its two removals leaves a lock without a
-//     slot, which can be released again, and no slot without a lock.
+//     slot, which can be released again, and no slot without a lock;
+//   - where somebody is stopped at the slot nobody waits for him: the lock goes without
+//     it, and whoever wants a slot takes one that no lock of its owner uses (slotIsUnused).
 
 // slot is the lock of a slot, open and guarded.
 type slot struct {
@@ -54,10 +56,19 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 		return acquired, err
 	}
 	full := r.Full()
+	var stuck *lockfile.GuardedError // at a slot that would be the newcomer's
 	for n := 1; n <= r.Slots; n++ {
-		if taken, err := l.trySlot(r, own, n, &full); taken || err != nil {
+		taken, err := l.trySlot(r, own, n, &full)
+		var held *lockfile.GuardedError
+		if !errors.As(err, &held) && (taken || err != nil) {
 			return acquired, err
 		}
+		if held != nil && lockfile.StandsStill(held.Holder, r.Pause) != nil {
+			stuck = held
+		}
+	}
+	if stuck != nil {
+		return heldUp(r, &view{}, stuck.Path, stuck.Holder)
 	}
 	return full, nil
 }
@@ -111,29 +122,16 @@ func (l *Locker) slotOf(own record.Record, n int) (*lockfile.Active, error) {
 		active.Close()
 		return nil, nil
 	}
-	err = active.Guard(guardWait)
+	err = active.GuardAloud(guardWait)
 	if err == nil {
 		return active, nil
 	}
-	holder := active.GuardHolder()
 	active.Close()
-	switch {
-	case errors.Is(err, locker.ErrLost): // given back, or cleared, by somebody else
+	if errors.Is(err, locker.ErrLost) { // given back, or cleared, by somebody else
 		return nil, nil
-	case errors.Is(err, locker.ErrGuarded):
-		err = &slotGuardedError{active.Path(), holder}
 	}
 	return nil, fault.Wrap(active.Path(), err)
 }
-
-// slotGuardedError is locker.ErrGuarded at a slot.
-type slotGuardedError struct {
-	path   string
-	holder int // of the guard; 0: it is not known who does
-}
-
-func (e *slotGuardedError) Error() string { return locker.ErrGuarded.Error() }
-func (e *slotGuardedError) Unwrap() error { return locker.ErrGuarded }
 
 func closeAll(slots []slot) {
 	for _, s := range slots {
@@ -202,7 +200,8 @@ func (l *Locker) limitOfOther(lock atom.File, own record.Record) (int, error) {
 }
 
 // trySlot is attempt for the n-th slot; what there is to say of who has it is
-// added to full.
+// added to full. The error is a lockfile.GuardedError where somebody else is at a slot that would
+// else be the newcomer's.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Patience, fresh.Slots = r.Terms().ForSlot().ExpireAfter, 0, 0
@@ -226,7 +225,7 @@ func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *lock
 		}
 		switch {
 		case errors.Is(err, locker.ErrLost):
-		case errors.Is(err, errTaken), errors.Is(err, locker.ErrGuarded):
+		case errors.Is(err, errTaken):
 			return false, nil
 		default:
 			return err == nil, err
@@ -236,8 +235,8 @@ func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *lock
 
 var errTaken = errors.New("the slot is taken")
 
-// reclaimSlot replaces the n-th slot where its owner is dead. locker.ErrLost says
-// that it has changed hands or is free: try again.
+// reclaimSlot replaces the n-th slot where it is free, which is looked at under its guard
+// once more. locker.ErrLost says that it has changed hands or is gone: try again.
 func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) error {
 	active, err := l.Dir.Active(r.Atom.Slot(n))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -247,23 +246,51 @@ func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, 
 		return err
 	}
 	defer active.Close()
-	if err := active.Guard(0); err != nil {
+	v := view{active: active}
+	if err := l.slotIsFree(r, &v, n, full); err != nil {
 		return err
 	}
-	if active.Content == record.Damaged {
-		return damaged(active)
+	if err := active.GuardAloud(0); err != nil {
+		return err
 	}
-	v := view{active: active}
-	v.setActive(r.Clock(time.Now()))
-	switch policy.Decide(r.Terms().ForSlot(), v.situation()).Step {
-	case policy.Unempty: // a crash of the machine has left it empty
+	if err := l.slotIsFree(r, &v, n, full); err != nil {
+		return err
+	}
+	if v.Active.Empty { // a crash of the machine has left it so
 		l.sayEmpty(r, &v)
-	case policy.Reclaim:
-	default:
-		r.RefuseEndless(full, &v.View)
-		return errTaken
 	}
 	return temp.Replace(r.Atom.Slot(n).ActiveLock())
+}
+
+// slotIsFree is nil where the owner of the n-th slot, which is in v, is dead or does not
+// use it any more; else errTaken.
+func (l *Locker) slotIsFree(r *locker.Request, v *view, n int, full *locker.Outcome) error {
+	if v.active.Content == record.Damaged {
+		return damaged(v.active)
+	}
+	v.setActive(r.Clock(time.Now()))
+	if policy.Decide(r.Terms().ForSlot(), v.situation()).Step.Granted() || l.slotIsUnused(v.active, n) {
+		return nil
+	}
+	r.RefuseEndless(full, &v.View)
+	return errTaken
+}
+
+// slotIsUnused tells whether the owner of the n-th slot lives without a lock that could
+// use it: the release found somebody stopped at the slot, or was killed. It is so in
+// earnest under the slot's guard only. What cannot be read may be such a lock.
+func (l *Locker) slotIsUnused(slot *lockfile.Active, n int) bool {
+	own := slot.Record
+	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {
+		return false
+	}
+	if taker, err := l.acquisition(own.Atom.Name(), own.Token); err == nil { // most often, and found without a list
+		taker.Close()
+		return false
+	}
+	own.Token = "" // any lock of the owner's counts
+	most, err := l.limitOfOthers(own)
+	return err == nil && most < n
 }
 
 func ignoreMissing(err error) error {

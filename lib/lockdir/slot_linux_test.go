@@ -13,6 +13,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/test/need"
@@ -254,8 +255,8 @@ func TestAnOwnerWhoseSlotIsGuardedIsLeftInPeaceUntilItIsNot(t *testing.T) {
 		t.Fatal("it was ended")
 	}
 
-	defer func(grace time.Duration) { guardGrace = grace }(guardGrace)
-	guardGrace = 0
+	defer func(grace time.Duration) { lockfile.GuardGrace = grace }(lockfile.GuardGrace)
+	lockfile.GuardGrace = 0
 	if err := syscall.Kill(holder.PID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

@@ -124,10 +124,14 @@ func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, 
 	return outcome, nil
 }
 
-// withdraw gives up an atom that was not to be had after all.
+// withdraw gives up an atom that was not to be had after all. A slot that somebody else
+// is at is left to whoever wants one (slotIsUnused).
 func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	slots, err := l.releaseSlots(own)
 	defer closeAll(slots)
+	if errors.Is(err, locker.ErrGuarded) {
+		err = nil
+	}
 	return errors.Join(err, temp.Withdraw())
 }
 
@@ -212,12 +216,12 @@ func (l *Locker) end(r *locker.Request, v *view, d policy.Decision) (locker.Outc
 	l.Expiring(r, &v.View)
 	err := l.endJob(r, v)
 	var unwritten *unwrittenError
-	var slot *slotGuardedError
+	var slot *lockfile.GuardedError
 	switch {
 	case errors.Is(err, killer.ErrAncestor): // this process was started from inside the job
 		return r.Denied(d.With(policy.Busy), &v.View), nil
 	case errors.As(err, &slot):
-		return heldUp(r, v, slot.path, slot.holder)
+		return heldUp(r, v, slot.Path, slot.Holder)
 	case errors.As(err, &unwritten):
 		return locker.Outcome{}, unwritten.Err
 	case err != nil:

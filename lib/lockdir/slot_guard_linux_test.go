@@ -1,0 +1,268 @@
+package lockdir
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/test/need"
+)
+
+// standsAt has a process that is stopped hold the guard of a lock, as a helper may that
+// was stopped while it looked.
+func standsAt(t *testing.T, k *Locker, name atom.Name) (holder process.Identity) {
+	t.Helper()
+	need.Tools(t, "flock")
+	lock := openActive(t, k.Dir.Active, name)
+	holder = start(t, "exec flock -o '"+lock.Path()+"' sleep 60")
+	eventually(t, "the guard is held", func() bool { return lock.GuardHolder() == holder.PID })
+	if err := syscall.Kill(holder.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the holder stands still", func() bool { still, _ := process.Still(holder.PID); return still })
+	return holder
+}
+
+// withoutGrace has who stands still be told of without the time that an ending may take.
+func withoutGrace(t *testing.T) {
+	before := lockfile.GuardGrace
+	lockfile.GuardGrace = 0
+	t.Cleanup(func() { lockfile.GuardGrace = before })
+}
+
+func locksOf(t *testing.T, k *Locker) (names []string) {
+	t.Helper()
+	files, err := k.Dir.Files(atom.ActiveLock, atom.ReaderLock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		names = append(names, f.String())
+	}
+	slices.Sort(names)
+	return names
+}
+
+// A nested atom is denied, and its owner's slot is another's to look at just then.
+func TestADenialIsNoErrorThoughTheOwnersSlotIsGuarded(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
+	reader := slotted(sleeper(t), "inner", 0)
+	reader.Shared = true
+	wantVerdict(t, k, reader, locker.Acquired)
+	before := locksOf(t, k)
+	guard := isGuarded(t, k, motd.Slot(1))
+	defer guard.Close()
+	wantVerdict(t, k, slotted(owner, "inner", 1), locker.Busy)
+	if after := locksOf(t, k); !slices.Equal(after, before) {
+		t.Errorf("left are %v; before there were %v", after, before)
+	}
+}
+
+func TestAReleaseAtAGuardedSlotSaysWhoStandsThere(t *testing.T) {
+	for _, grace := range []bool{true, false} {
+		k, r := newLocker(t), slotted(sleeper(t), "outer", 1)
+		held := wantVerdict(t, k, r, locker.Acquired)
+		want, kind := locker.ErrGuarded.Error(), fault.Denied
+		holder := standsAt(t, k, motd.Slot(1))
+		if !grace {
+			withoutGrace(t)
+			want, kind = "process "+strconv.Itoa(holder.PID)+", which is changing the lock, is stopped; to let it go on: kill -CONT "+strconv.Itoa(holder.PID), fault.NotPermitted
+		}
+		err := k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: held.Token})
+		if fault.KindOf(err) != kind || err.Error() != k.Dir.Path(motd.Slot(1).ActiveLock())+": "+want {
+			t.Errorf("got %v, of kind %v", err, fault.KindOf(err))
+		}
+	}
+}
+
+// A release that could not give the slot back, or was killed before it did, leaves one
+// that is nobody's though its owner lives on.
+func TestASlotThatNoAtomOfItsLivingOwnerUsesIsFree(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	outer, inner, stranger := slotted(owner, "outer", 1), slotted(owner, "inner", 1), slotted(sleeper(t), "other", 1)
+	held := wantVerdict(t, k, outer, locker.Acquired)
+	nested := wantVerdict(t, k, inner, locker.Acquired)
+	letGo(t, k, outer, held)
+	wantVerdict(t, k, stranger, locker.Full)
+	guard := isGuarded(t, k, motd.Slot(1))
+	err := k.Release(locker.ReleaseRequest{Name: inner.Atom.Name(), Token: nested.Token})
+	if !errors.Is(err, locker.ErrGuarded) {
+		t.Errorf("got %v", err)
+	}
+	wantVerdict(t, k, stranger, locker.Full)
+	guard.Close()
+	if granted, reason, err := k.DryRun(&stranger); !granted {
+		t.Errorf("a dry run says %s, %v", reason, err)
+	}
+	wantVerdict(t, k, stranger, locker.Acquired)
+	wantVerdict(t, k, outer, locker.Full)
+}
+
+// What an ending that failed has recorded keeps the slot, whoever may have cleared the
+// lock beside it.
+func TestASlotWithASurvivorInItIsNotFree(t *testing.T) {
+	k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
+	r := slotted(owner, "outer", 1)
+	held := wantVerdict(t, k, r, locker.Acquired)
+	if err := k.RecordMembers(r.Atom.Name(), held.Token, []process.Identity{survivor}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(k.Dir.Path(r.Atom.Name().ActiveLock())); err != nil {
+		t.Fatal(err)
+	}
+	stranger := slotted(sleeper(t), "other", 1)
+	wantVerdict(t, k, stranger, locker.Full)
+	end(t, survivor)
+	wantVerdict(t, k, stranger, locker.Acquired)
+}
+
+// The slot of a dead owner would be the newcomer's, but for somebody who was stopped
+// while he looked at it; so would its own owner's be the nested atom's.
+func TestASlotThatSomebodyStoppedKeepsFromANewcomerIsStuck(t *testing.T) {
+	for _, nested := range []bool{false, true} {
+		k, owner := newLocker(t), dead(t)
+		if nested {
+			owner = sleeper(t)
+		}
+		newcomer := slotted(sleeper(t), "other", 1)
+		newcomer.Pause = 0
+		if nested {
+			newcomer.Owner = owner
+		}
+		wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
+		before := locksOf(t, k)
+		holder := standsAt(t, k, motd.Slot(1))
+		wantVerdict(t, k, newcomer, locker.Full)
+		if !nested {
+			third := slotted(newcomer.Owner, "third", 2)
+			letGo(t, k, third, wantVerdict(t, k, third, locker.Acquired))
+		}
+		withoutGrace(t)
+		outcome, err := k.Take(newcomer)
+		if outcome.Verdict != locker.Stuck || fault.KindOf(err) != fault.NotPermitted || !strings.Contains(err.Error(), "kill -CONT "+strconv.Itoa(holder.PID)) {
+			t.Errorf("%s, %v; want stuck, and how to go on", outcome.Verdict, err)
+		}
+		if after := locksOf(t, k); !slices.Equal(after, before) {
+			t.Errorf("left are %v; before there were %v", after, before)
+		}
+		lockfile.GuardGrace = time.Minute
+	}
+}
+
+// Whoever is full looks at a living owner's slot without its guard: the owner may want
+// to give it back just now.
+func TestWhoIsFullIsSoThoughTheSlotIsGuarded(t *testing.T) {
+	k := newLocker(t)
+	wantVerdict(t, k, slotted(sleeper(t), "outer", 1), locker.Acquired)
+	standsAt(t, k, motd.Slot(1))
+	withoutGrace(t)
+	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Full)
+}
+
+// The command holds the atom from now on, whoever stands at the slot; and nobody is kept
+// from the lock while its owner waits for the slot.
+func TestACommandIsInItsLockThoughTheSlotIsGuarded(t *testing.T) {
+	k, owner, command := newLocker(t), sleeper(t), sleeper(t)
+	r := slotted(owner, "outer", 1)
+	held := wantVerdict(t, k, r, locker.Acquired)
+	guard := isGuarded(t, k, motd.Slot(1))
+	defer guard.Close()
+	recorded := make(chan error)
+	go func() { recorded <- k.RecordCommand(r.Atom.Name(), held.Token, command) }()
+	eventually(t, "the lock has the command", func() bool {
+		return openActive(t, k.Dir.Active, r.Atom.Name()).Appended.Command.Same(command)
+	})
+	lock := openActive(t, k.Dir.Active, r.Atom.Name())
+	if err := lock.Guard(guardWait / 2); err != nil {
+		t.Errorf("the lock: %v", err)
+	}
+	lock.Close()
+	if err := <-recorded; !errors.Is(err, locker.ErrGuarded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestALockIsClearedWithItsSlotOrNotAtAll(t *testing.T) {
+	k, r := newLocker(t), slotted(dead(t), "outer", 1)
+	r.Owner.Machine, r.Owner.Boot = "another", "another"
+	wantVerdict(t, k, r, locker.Acquired)
+	before := locksOf(t, k)
+	guard := isGuarded(t, k, motd.Slot(1))
+	lock := atom.File{Kind: atom.ActiveLock, Name: r.Atom.Name()}
+	if err := k.Clear(lock); fault.KindOf(err) != fault.Denied {
+		t.Errorf("got %v", err)
+	}
+	if after := locksOf(t, k); !slices.Equal(after, before) {
+		t.Errorf("left are %v; before there were %v", after, before)
+	}
+	guard.Close()
+	if err := k.Clear(lock); err != nil || len(locksOf(t, k)) != 0 {
+		t.Errorf("%v; left are %v", err, locksOf(t, k))
+	}
+}
+
+// A reader whose helper died between its two locks gives both back, or can try again.
+func TestAReadersReleaseIsDeniedWhileSomebodyIsAtItsOtherLock(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	r.Shared = true
+	held := wantVerdict(t, k, r, locker.Acquired)
+	lock := k.Dir.Path(readerLock(r.Owner).String())
+	text, err := os.ReadFile(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plant(t, k, string(text), 0)
+	if err := os.Chmod(k.Dir.Path("lock."+motdFiles), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader := openActive(t, k.Dir.Lock, readerLock(r.Owner))
+	if err := reader.Guard(0); err != nil {
+		t.Fatal(err)
+	}
+	again := locker.ReleaseRequest{Name: motdFiles, Token: held.Token}
+	if err := k.Release(again); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), lock+": "+locker.ErrGuarded.Error()) {
+		t.Errorf("got %v, of kind %v", err, fault.KindOf(err))
+	}
+	if left := locksOf(t, k); len(left) != 2 {
+		t.Errorf("left are %v", left)
+	}
+	reader.Close()
+	if err := k.Release(again); err != nil {
+		t.Error(err)
+	}
+	if left := locksOf(t, k); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// As with an owner: a reader that has expired is left in peace, and so is the atom.
+func TestAReaderWhoseSlotIsGuardedIsLeftInPeace(t *testing.T) {
+	k := newLocker(t)
+	reader := slotted(sleeper(t), motd.Operand, 1)
+	reader.Shared = true
+	wantVerdict(t, k, reader, locker.Acquired)
+	before := locksOf(t, k)
+	guard := isGuarded(t, k, motd.Slot(1))
+	writer := slotted(sleeper(t), motd.Operand, 1)
+	writer.Limits.ExpireAfter = 0
+	wantVerdict(t, k, writer, locker.Busy)
+	if after := locksOf(t, k); !slices.Equal(after, before) {
+		t.Errorf("left are %v; before there were %v", after, before)
+	}
+	if openActive(t, k.Dir.Lock, readerLock(reader.Owner)).Job().EndingBegan() || reader.Owner.Life() != process.Alive {
+		t.Error("its ending seems to have begun")
+	}
+	guard.Close()
+	wantVerdict(t, k, writer, locker.Acquired)
+}
