@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"os"
 	"path"
 	"strconv"
@@ -189,7 +188,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 
 // Aloud says whether a failed release is still to be said: that a newcomer is ending
 // the owner has been (locker.Recorder).
-func Aloud(err error) bool { return !errors.Is(err, locker.ErrGuarded) }
+func Aloud(err error) bool { return !locker.IsEnded(err) }
 
 // HookOptions are the options of all that may have news for the hook.
 func HookOptions(h *hook.Hook) []Option {

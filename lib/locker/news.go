@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -91,6 +92,12 @@ type endedError struct{ reason string }
 
 func (e *endedError) Error() string { return e.reason }
 func (e *endedError) Unwrap() error { return ErrGuarded }
+
+// IsEnded tells whether an error is that of EndedByForce.
+func IsEnded(err error) bool {
+	var ended *endedError
+	return errors.As(err, &ended)
+}
 
 // endingOf is what the runlog has of the newcomer that ends the acquisition.
 func (rec Recorder) endingOf(own record.Record) (runlog.Event, bool) {

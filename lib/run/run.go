@@ -385,12 +385,19 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string)
 		}()
 		return nil
 	}
+	var said bool
 	plan.Record = func(members []process.Identity) error {
 		err := k.RecordMembers(name, *token, members)
-		if errors.Is(err, locker.ErrGuarded) {
-			return supervise.ErrBeingEnded
+		if !errors.Is(err, locker.ErrGuarded) {
+			return err
 		}
-		return err
+		// It is tried again until whoever stands there goes on: nobody knows when.
+		if !said && fault.KindOf(err) == fault.NotPermitted {
+			said = true
+			report(plan.Command, err)
+			r.tellStuck(*token, err)
+		}
+		return supervise.ErrBeingEnded
 	}
 	plan.BeingEnded = func() bool {
 		// What cannot be asked cannot be released either: the lock stays.

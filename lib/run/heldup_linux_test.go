@@ -1,0 +1,78 @@
+package run
+
+import (
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/lib/supervise"
+)
+
+// unrecorded is a locker in whose lock no members can be recorded.
+type unrecorded struct {
+	locker.Locker
+	err error
+}
+
+func (k unrecorded) RecordMembers(atom.Name, string, []process.Identity) error { return k.err }
+
+// A supervisor that is to end its job tries again and again while somebody else is at the
+// lock or at a slot. A person has to know of one who stands still there, and once.
+func TestASupervisorThatIsHeldUpByOneWhoStandsStillSaysSoOnce(t *testing.T) {
+	for kind, want := range map[fault.Kind]string{fault.Denied: "", fault.NotPermitted: "adlock: slot: another process is changing the lock\n"} {
+		r := &runArgs{Settings: config.Defaults()}
+		plan, token := supervise.Job{Command: "sleep"}, "token"
+		r.recordJob(unrecorded{err: &fault.Error{Kind: kind, Object: "slot", Err: locker.ErrGuarded}}, &plan, &token)
+		said := stderr(t, func() {
+			for range 3 {
+				if err := plan.Record(nil); !errors.Is(err, supervise.ErrBeingEnded) {
+					t.Errorf("kind %v: %v; it is to be tried again", kind, err)
+				}
+			}
+		})
+		if said != want {
+			t.Errorf("kind %v: said %q, want %q", kind, said, want)
+		}
+	}
+	var plan supervise.Job
+	(&runArgs{Settings: config.Defaults()}).recordJob(unrecorded{err: unix.ENOSPC}, &plan, new(string))
+	if err := plan.Record(nil); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// stderr returns what do writes to standard error.
+func stderr(t *testing.T, do func()) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	before, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(before)
+	if err := unix.Dup2(int(w.Fd()), 2); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	func() {
+		defer unix.Dup2(before, 2) // which closes the pipe's last writer
+		do()
+	}()
+	said, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(said)
+}

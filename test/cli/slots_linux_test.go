@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+const slot = "/lock.job." + host + ".slot-1"
+
+// atSlot has a process that is stopped hold the guard of the slot.
+func (s *stage) atSlot() (holder *helper.Process) {
+	s.Helper()
+	need.Tools(s, "flock")
+	helper.Eventually(s, "the slot is taken", func() bool { return exists(s.locks + slot) })
+	holder = helper.Command{Dir: s.dir, Args: []string{"flock", "-o", s.locks + slot, "-c", "kill -STOP $PPID; echo >at-slot; exec sleep 600"}}.Start(s)
+	helper.Eventually(s, "its guard is held", func() bool { return os.Remove(s.in("at-slot")) == nil })
+	return holder
+}
+
+func TestAReleaseThatFindsSomebodyAtItsSlotSaysSoAndFreesTheAtom(t *testing.T) {
+	s := newStage(t)
+	want := s.locks + slot + ": another process is changing the lock"
+	p := s.command(job("--slots", "1", "--", "sh", "-c", "until [ -e go ]; do sleep 0.01; done; exit 3")...).Start(s)
+	holder := s.atSlot()
+	s.in("go", "")
+	if status := p.Wait(t); status != 3 || p.Output() != "adlock: "+want+"\n" || s.held("a") {
+		t.Errorf("status %d, held: %v, %s", status, s.held("a"), p.Output())
+	}
+	end(t, holder.PID)
+	s.want(0, job("--slots", "1", "true")...)
+	if exists(s.locks + slot) {
+		t.Error("the slot is left")
+	}
+
+	s.want(0, s.take("b", "--slots", "1")...)
+	holder = s.atSlot()
+	s.refused(75, want, "release", s.lockOf("b"))
+	end(t, holder.PID)
+	s.want(0, job("--slots", "1", "true")...) // though who held it lives on
+}
+
+// Nobody stands at the lock, so nobody else ends the job: it is ended as soon as the
+// members can be recorded.
+func TestASupervisorEndsItsJobOnceNobodyIsAtItsSlot(t *testing.T) {
+	s := newStage(t)
+	p := s.command(job("--slots", "1", "--enforce", "--expire-after", "500ms", "--", "sleep", "600")...).Start(s)
+	holder := s.atSlot()
+	time.Sleep(time.Second)
+	if p.Ended() {
+		t.Fatalf("it ended, and nobody had recorded the members: %s", p.Output())
+	}
+	s.want(75, job("--slots", "1", "--expire-after", "0", "true")...)
+	if err := unix.Kill(holder.PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if status := p.Wait(t); status != 124 || !strings.Contains(p.Output(), "ended by force") || s.held("a") || exists(s.locks+slot) {
+		t.Errorf("status %d, held: %v, %s", status, s.held("a"), p.Output())
+	}
+}
