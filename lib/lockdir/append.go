@@ -40,19 +40,19 @@ func (l *Locker) endJob(r *locker.Request, v *view) error {
 	return ending.End(v.active.Job())
 }
 
-// appendSurvivors adds members to the lock, whose guard is held, and to the slots
-// that its owner holds, which must not be free while they live either. Where somebody
-// else is at a slot nothing is written at all: a lock with members in it would tell of an
-// ending that has not begun.
+// appendSurvivors adds members to the lock, whose guard is held, and to every other lock
+// of its owner, slots too: his job is the job of them all. Where somebody else is at one
+// of them nothing is written at all: a lock with members in it would tell of an ending
+// that has not begun.
 func (l *Locker) appendSurvivors(active *lockfile.Active, members []process.Identity) error {
-	held, err := l.slotsOf(active.Record)
-	defer closeAll(held)
+	others, err := l.Dir.LocksOf(active.Record.Owner, active.File, guardWait)
+	defer closeAll(others)
 	if err != nil {
 		return err
 	}
 	err = active.AppendSurvivors(members)
-	for _, slot := range held {
-		err = errors.Join(err, slot.AppendSurvivors(members))
+	for _, lock := range others {
+		err = errors.Join(err, lock.AppendSurvivors(members))
 	}
 	return err
 }

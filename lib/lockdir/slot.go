@@ -2,6 +2,7 @@ package lockdir
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"time"
 
@@ -133,9 +134,9 @@ func (l *Locker) slotOf(own record.Record, n int) (*lockfile.Active, error) {
 	return nil, fault.Wrap(active.Path(), err)
 }
 
-func closeAll(slots []slot) {
-	for _, s := range slots {
-		s.Close()
+func closeAll[lock io.Closer](locks []lock) {
+	for _, l := range locks {
+		l.Close()
 	}
 }
 

@@ -266,3 +266,47 @@ func TestAReaderWhoseSlotIsGuardedIsLeftInPeace(t *testing.T) {
 	guard.Close()
 	wantVerdict(t, k, writer, locker.Acquired)
 }
+
+// Whoever ends an owner ends the job of all its atoms. One that outlives that holds each
+// of them, and its slots, whichever newcomer it was that was killed at it.
+func TestWhatOutlivesAnEndingHoldsAllAtomsOfItsOwner(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
+		outer, inner := slotted(owner, "outer", 2), slotted(owner, "inner", 0)
+		outer.Shared = shared
+		wantVerdict(t, k, slotted(sleeper(t), "first", 1), locker.Acquired)
+		wantVerdict(t, k, outer, locker.Acquired)
+		wantVerdict(t, k, inner, locker.Acquired)
+		ended := isGuarded(t, k, inner.Atom.Name())
+		if err := k.appendSurvivors(ended, []process.Identity{owner, survivor}); err != nil {
+			t.Fatal(err)
+		}
+		ended.Close()
+		end(t, owner)
+		newcomer := slotted(sleeper(t), "outer", 2)
+		wantVerdict(t, k, newcomer, locker.Busy)
+		newcomer.Atom.Operand = "other"
+		wantVerdict(t, k, newcomer, locker.Full)
+		end(t, survivor)
+		wantVerdict(t, k, newcomer, locker.Acquired)
+		newcomer.Atom.Operand = "outer"
+		wantVerdict(t, k, newcomer, locker.Acquired)
+	}
+}
+
+// Nor does an ending begin while somebody is at another lock of the owner's.
+func TestAnOwnerIsLeftInPeaceWhileSomebodyIsAtAnotherOfItsLocks(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	outer, inner := slotted(owner, "outer", 0), slotted(owner, "inner", 0)
+	wantVerdict(t, k, outer, locker.Acquired)
+	wantVerdict(t, k, inner, locker.Acquired)
+	guard := isGuarded(t, k, outer.Atom.Name())
+	newcomer := slotted(sleeper(t), "inner", 0)
+	newcomer.Limits.ExpireAfter = 0
+	wantVerdict(t, k, newcomer, locker.Busy)
+	if openActive(t, k.Dir.Active, inner.Atom.Name()).Job().EndingBegan() || owner.Life() != process.Alive {
+		t.Error("its ending seems to have begun")
+	}
+	guard.Close()
+	wantVerdict(t, k, newcomer, locker.Acquired)
+}

@@ -1,0 +1,57 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/lib/record"
+)
+
+// LocksOf opens the locks of an owner, slots and readers' locks too, but for the one that
+// was opened as but, each under its guard, for which it waits. The caller closes them,
+// also with an error. What may not be read nobody takes either, and it is left out.
+func (d *Dir) LocksOf(owner process.Identity, but atom.File, wait time.Duration) (held []*Active, err error) {
+	files, err := d.Files(atom.ActiveLock, atom.ReaderLock)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if f == but {
+			continue
+		}
+		lock, err := d.lockOf(owner, f, wait)
+		if err != nil { // who waits for us at the next one is not to wait longer than we do
+			return held, err
+		}
+		if lock != nil {
+			held = append(held, lock)
+		}
+	}
+	return held, nil
+}
+
+// lockOf is nil where the lock is not the owner's, or not any more.
+func (d *Dir) lockOf(owner process.Identity, f atom.File, wait time.Duration) (*Active, error) {
+	lock, err := d.Lock(f)
+	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if lock.Content == record.Full && lock.Record.Owner.Same(owner) {
+		if err = lock.GuardAloud(wait); err == nil {
+			return lock, nil
+		}
+	}
+	lock.Close()
+	if errors.Is(err, locker.ErrLost) {
+		err = nil
+	}
+	return nil, err
+}
