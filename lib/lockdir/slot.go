@@ -57,7 +57,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 		return acquired, err
 	}
 	full := r.Full()
-	var stuck *lockfile.GuardedError // at a slot that would be the newcomer's
+	var inWay []*lockfile.GuardedError // who is at a slot that would be the newcomer's
 	for n := 1; n <= r.Slots; n++ {
 		taken, err := l.trySlot(r, own, n, &full)
 		var held *lockfile.GuardedError
@@ -65,11 +65,11 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 			return acquired, err
 		}
 		if held != nil && lockfile.StandsStill(held.Holder, r.Pause) != nil {
-			stuck = held
+			inWay = append(inWay, held)
 		}
 	}
-	if stuck != nil {
-		return heldUp(r, &view{}, stuck.Path, stuck.Holder)
+	if len(inWay) == r.Slots { // else a slot will be free some time
+		return heldUp(r, &view{}, inWay[0].Path, inWay[0].Holder)
 	}
 	return full, nil
 }

@@ -156,6 +156,11 @@ func TestASlotThatSomebodyStoppedKeepsFromANewcomerIsStuck(t *testing.T) {
 		if after := locksOf(t, k); !slices.Equal(after, before) {
 			t.Errorf("left are %v; before there were %v", after, before)
 		}
+		if !nested { // one whose owner lives will be free
+			wantVerdict(t, k, slotted(sleeper(t), "second", 2), locker.Acquired)
+			newcomer.Slots = 2
+			wantVerdict(t, k, newcomer, locker.Full)
+		}
 		lockfile.GuardGrace = time.Minute
 	}
 }
