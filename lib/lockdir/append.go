@@ -3,6 +3,7 @@ package lockdir
 import (
 	"errors"
 	"io/fs"
+	"time"
 
 	"adlock/lib/atom"
 	"adlock/lib/killer"
@@ -23,6 +24,7 @@ func (e *unwrittenError) Unwrap() error { return e.Err }
 // member is recorded before it is signalled: should this process fail at it, or
 // be killed, whoever comes next finds out who lives on.
 func (l *Locker) endJob(r *locker.Request, v *view) error {
+	wait := guardWait
 	ending := killer.Killer{
 		Pause: r.Pause,
 		Observe: func(s killer.Signalled) {
@@ -30,9 +32,10 @@ func (l *Locker) endJob(r *locker.Request, v *view) error {
 			r.ShowEnding(v.Record.Owner, s)
 		},
 		Record: func(members []process.Identity) error {
-			if err := l.appendSurvivors(v.active, members); err != nil {
+			if err := l.appendSurvivors(v.active, members, wait); err != nil {
 				return &unwrittenError{err}
 			}
+			wait = max(wait, r.Pause) // it has begun, and is to be ended
 			return nil
 		},
 	}
@@ -44,8 +47,8 @@ func (l *Locker) endJob(r *locker.Request, v *view) error {
 // of its owner, slots too: his job is the job of them all. Where somebody else is at one
 // of them nothing is written at all: a lock with members in it would tell of an ending
 // that has not begun.
-func (l *Locker) appendSurvivors(active *lockfile.Active, members []process.Identity) error {
-	others, err := l.Dir.LocksOf(active.Record.Owner, active.File, guardWait)
+func (l *Locker) appendSurvivors(active *lockfile.Active, members []process.Identity, wait time.Duration) error {
+	others, err := l.Dir.LocksOf(active.Record.Owner, active.File, wait)
 	defer closeAll(others)
 	if err != nil {
 		return err

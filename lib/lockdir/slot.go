@@ -200,9 +200,8 @@ func (l *Locker) limitOfOther(lock atom.File, own record.Record) (int, error) {
 	return other.Record.Slots, nil
 }
 
-// trySlot is attempt for the n-th slot; what there is to say of who has it is
-// added to full. The error is a lockfile.GuardedError where somebody else is at a slot that would
-// else be the newcomer's.
+// trySlot is attempt for the n-th slot; what there is to say of who has it is added to
+// full. A lockfile.GuardedError: somebody else is at a slot that would be the newcomer's.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Patience, fresh.Slots = r.Terms().ForSlot().ExpireAfter, 0, 0
@@ -224,11 +223,10 @@ func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *lock
 		if err == nil {
 			err = l.reclaimSlot(r, temp, n, full)
 		}
-		switch {
-		case errors.Is(err, locker.ErrLost):
-		case errors.Is(err, errTaken):
+		if errors.Is(err, errTaken) {
 			return false, nil
-		default:
+		}
+		if !errors.Is(err, locker.ErrLost) {
 			return err == nil, err
 		}
 	}
@@ -278,8 +276,8 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, n int, full *locker.Outc
 }
 
 // slotIsUnused tells whether the owner of the n-th slot lives without a lock that could
-// use it: the release found somebody stopped at the slot, or was killed. It is so in
-// earnest under the slot's guard only. What cannot be read may be such a lock.
+// use it: the release found somebody stopped at the slot, or was killed. It stays so
+// under the slot's guard only. What cannot be read may be such a lock.
 func (l *Locker) slotIsUnused(slot *lockfile.Active, n int) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {

@@ -283,7 +283,7 @@ func TestWhatOutlivesAnEndingHoldsAllAtomsOfItsOwner(t *testing.T) {
 		wantVerdict(t, k, outer, locker.Acquired)
 		wantVerdict(t, k, inner, locker.Acquired)
 		ended := isGuarded(t, k, inner.Atom.Name())
-		if err := k.appendSurvivors(ended, []process.Identity{owner, survivor}); err != nil {
+		if err := k.appendSurvivors(ended, []process.Identity{owner, survivor}, guardWait); err != nil {
 			t.Fatal(err)
 		}
 		ended.Close()
@@ -314,4 +314,31 @@ func TestAnOwnerIsLeftInPeaceWhileSomebodyIsAtAnotherOfItsLocks(t *testing.T) {
 	}
 	guard.Close()
 	wantVerdict(t, k, newcomer, locker.Acquired)
+}
+
+// Half an ending is none: what the job starts meanwhile is recorded once whoever is at
+// the slot, perhaps a helper of the owner's that has just got its CONT, is gone.
+func TestAnEndingWaitsForWhoIsAtTheSlotInTheMiddleOfIt(t *testing.T) {
+	k := newLocker(t)
+	owner := start(t, "trap : INT TERM; while :; do sleep 0.02; done")
+	wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
+	newcomer := slotted(sleeper(t), "outer", 1)
+	newcomer.Limits.ExpireAfter, newcomer.Pause = 0, 2*time.Second
+	taken := make(chan locker.Verdict, 1)
+	go func() {
+		outcome, err := k.Take(newcomer)
+		if err != nil {
+			t.Error(err)
+		}
+		taken <- outcome.Verdict
+	}()
+	eventually(t, "members are recorded in the slot", func() bool {
+		return openActive(t, k.Dir.Active, motd.Slot(1)).Job().EndingBegan()
+	})
+	guard := isGuarded(t, k, motd.Slot(1))
+	time.Sleep(2 * guardWait)
+	guard.Close()
+	if verdict := <-taken; verdict != locker.Acquired {
+		t.Errorf("%s; want it acquired", verdict)
+	}
 }
