@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"adlock/lib/atom"
-	"adlock/lib/fault"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -115,23 +114,7 @@ func (l *Locker) supervisorHasSlot(own record.Record) (bool, error) {
 
 // slotOf returns nil where the owner does not hold the n-th slot.
 func (l *Locker) slotOf(own record.Record, n int) (*lockfile.Active, error) {
-	active, err := l.Dir.Active(own.Atom.Slot(n))
-	if err != nil {
-		return nil, ignoreMissing(err)
-	}
-	if active.Content != record.Full || !active.Record.Owner.Same(own.Owner) {
-		active.Close()
-		return nil, nil
-	}
-	err = active.GuardAloud(guardWait)
-	if err == nil {
-		return active, nil
-	}
-	active.Close()
-	if errors.Is(err, locker.ErrLost) { // given back, or cleared, by somebody else
-		return nil, nil
-	}
-	return nil, fault.Wrap(active.Path(), err)
+	return l.Dir.LockOf(own.Owner, atom.File{Kind: atom.ActiveLock, Name: own.Atom.Slot(n)}, guardWait)
 }
 
 func closeAll[lock io.Closer](locks []lock) {

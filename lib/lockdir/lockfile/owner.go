@@ -24,7 +24,7 @@ func (d *Dir) LocksOf(owner process.Identity, but atom.File, wait time.Duration)
 		if f == but {
 			continue
 		}
-		lock, err := d.lockOf(owner, f, wait)
+		lock, err := d.LockOf(owner, f, wait)
 		if err != nil { // who waits for us at the next one is not to wait longer than we do
 			return held, err
 		}
@@ -35,8 +35,9 @@ func (d *Dir) LocksOf(owner process.Identity, but atom.File, wait time.Duration)
 	return held, nil
 }
 
-// lockOf is nil where the lock is not the owner's, or not any more.
-func (d *Dir) lockOf(owner process.Identity, f atom.File, wait time.Duration) (*Active, error) {
+// LockOf opens a lock under its guard, for which it waits; nil where it is not the owner's,
+// or not any more.
+func (d *Dir) LockOf(owner process.Identity, f atom.File, wait time.Duration) (*Active, error) {
 	lock, err := d.Lock(f)
 	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
 		return nil, nil
@@ -53,5 +54,5 @@ func (d *Dir) lockOf(owner process.Identity, f atom.File, wait time.Duration) (*
 	if errors.Is(err, locker.ErrLost) {
 		err = nil
 	}
-	return nil, err
+	return nil, fault.Wrap(lock.Path(), err)
 }
