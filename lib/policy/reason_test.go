@@ -53,6 +53,15 @@ func TestEachStepIsToldWithItsFigures(t *testing.T) {
 	}
 }
 
+func TestWhoFindsNoSlotIsToldHowManyThereAre(t *testing.T) {
+	for slots, want := range map[int]string{1: "full: an atom of p is running", 2: "full: 2 atoms of p are running"} {
+		d := Decide(Terms{Slots: slots, Program: "p"}, Situation{Slots: []Active{held(minute, Lives), held(minute, Lives)}[:slots]})
+		if d.Step != Full || d.Reason() != want {
+			t.Errorf("step %d: %q, want %q", d.Step, d.Reason(), want)
+		}
+	}
+}
+
 func TestADecisionThatTurnsOutToBeStuckSaysWhy(t *testing.T) {
 	d := Decide(Terms{Limits: Limits{ExpireAfter: 2 * time.Hour}}, Situation{Active: held(3*time.Hour, Lives)}).Because(Stuck, "process 7 may not be signalled")
 	const want = "stuck: running for 3h, ExpireAfter is 2h, and process 7 may not be signalled"
