@@ -18,6 +18,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
+	"adlock/test/helper"
 )
 
 // about is an event about motd.
@@ -231,7 +232,7 @@ func TestALastLockInTheFutureAndAnEmptyLockAreRecorded(t *testing.T) {
 	plantFile(t, k, "last."+motdFiles, "", -3*time.Hour-time.Minute)
 	plant(t, k, "", 2*time.Hour+time.Minute)
 	var held locker.Outcome
-	if said := stderr(t, func() { held = wantVerdict(t, k, r, locker.Acquired) }); said != "adlock: "+k.Dir.Path("lock."+motdFiles)+": empty lock cleared\n" {
+	if said := helper.Stderr(t, func() { held = wantVerdict(t, k, r, locker.Acquired) }); said != "adlock: "+k.Dir.Path("lock."+motdFiles)+": empty lock cleared\n" {
 		t.Errorf("said %q", said)
 	}
 	clock, empty := about(runlog.Clock, r.Owner.PID), about(runlog.Empty, r.Owner.PID)
@@ -241,7 +242,7 @@ func TestALastLockInTheFutureAndAnEmptyLockAreRecorded(t *testing.T) {
 
 	r.Slots, r.Atom.Operand, r.Limits.IfElapsed = 1, "other", 0
 	plantFile(t, k, motd.Slot(1).ActiveLock(), "", 2*time.Hour+time.Minute)
-	if said := stderr(t, func() { held = wantVerdict(t, k, r, locker.Acquired) }); said != "adlock: "+k.Dir.Path(motd.Slot(1).ActiveLock())+": empty lock cleared\n" {
+	if said := helper.Stderr(t, func() { held = wantVerdict(t, k, r, locker.Acquired) }); said != "adlock: "+k.Dir.Path(motd.Slot(1).ActiveLock())+": empty lock cleared\n" {
 		t.Errorf("said %q", said)
 	}
 	for e := range k.Log.Newest(1 << 20) {
@@ -319,7 +320,7 @@ func TestASignalOfTheOwnersOwnIsRecorded(t *testing.T) {
 func TestARecordThatCannotBeWrittenIsSaidOnceAndTheAtomIsTaken(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	k.Log.Dir = k.Dir.Path("none")
-	said := stderr(t, func() { release(t, k, wantVerdict(t, k, r, locker.Acquired)) })
+	said := helper.Stderr(t, func() { release(t, k, wantVerdict(t, k, r, locker.Acquired)) })
 	if lines := strings.Count(said, "\n"); lines != 1 || !strings.Contains(said, k.Log.Dir) {
 		t.Errorf("said %q", said)
 	}

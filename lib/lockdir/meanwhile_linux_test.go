@@ -18,6 +18,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
+	"adlock/test/helper"
 	"adlock/test/intercept"
 )
 
@@ -437,7 +438,7 @@ func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
 			return func() (locker.Verdict, error) {
 					var verdict locker.Verdict
 					var err error
-					stderr(t, func() { verdict, err = verdictOf(k, ask(one))() })
+					helper.Stderr(t, func() { verdict, err = verdictOf(k, ask(one))() })
 					if filled && verdict == locker.Acquired {
 						t.Error("a lock that was filled was cleared")
 					}

@@ -16,6 +16,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
+	"adlock/test/helper"
 )
 
 // hung is the record of an owner that has run for that long.
@@ -28,10 +29,10 @@ func TestTheNewcomerThatEndedAJobSaysWhoseAndWhy(t *testing.T) {
 	own := hung(2 * time.Hour)
 	v := locker.View{Record: own, Active: policy.Active{Held: true, Age: 2 * time.Hour}}
 	want := "adlock: editfile /etc/motd: ended process 8 by force: it had run for 2h, ExpireAfter is 1h\n"
-	if said := stderr(t, func() { k.Replaced(&r, policy.Expire, &v) }); said != want {
+	if said := helper.Stderr(t, func() { k.Replaced(&r, policy.Expire, &v) }); said != want {
 		t.Errorf("said %q, want %q", said, want)
 	}
-	if said := stderr(t, func() { k.Replaced(&r, policy.Reclaim, &v) }); said != "" {
+	if said := helper.Stderr(t, func() { k.Replaced(&r, policy.Reclaim, &v) }); said != "" {
 		t.Errorf("of a dead owner it says %q", said)
 	}
 }
@@ -40,11 +41,11 @@ func TestTheSupervisorThatEnforcesSaysSo(t *testing.T) {
 	k := newLocker(t)
 	r := locker.ReleaseRequest{Status: runlog.Some(124), Signal: "TERM", Expired: true}
 	want := "adlock: editfile /etc/motd: ended by force: it had run for 2h, ExpireAfter is 1h\n"
-	if said := stderr(t, func() { k.Released(r, hung(2*time.Hour), nil) }); said != want {
+	if said := helper.Stderr(t, func() { k.Released(r, hung(2*time.Hour), nil) }); said != want {
 		t.Errorf("said %q, want %q", said, want)
 	}
 	r.Expired = false
-	if said := stderr(t, func() { k.Released(r, hung(2*time.Hour), nil) }); said != "" {
+	if said := helper.Stderr(t, func() { k.Released(r, hung(2*time.Hour), nil) }); said != "" {
 		t.Errorf("of a job that failed it says %q", said)
 	}
 }
@@ -52,7 +53,7 @@ func TestTheSupervisorThatEnforcesSaysSo(t *testing.T) {
 func TestTheVictimSaysOnceWhoEndedItAndWhy(t *testing.T) {
 	k, own := newLocker(t), hung(2*time.Hour)
 	end := func() (said string) {
-		return stderr(t, func() {
+		return helper.Stderr(t, func() {
 			if err := k.EndedByForce(locker.ReleaseRequest{}, own, 9); fault.KindOf(err) != fault.Denied || !errors.Is(err, locker.ErrGuarded) {
 				t.Errorf("%v", err)
 			}
@@ -85,7 +86,7 @@ func TestAReleaseForAScriptThatIsSignalledSaysWhyAtOnce(t *testing.T) {
 	stop := signalSelf(t)
 	defer stop()
 	begun := time.Now()
-	said := stderr(t, func() {
+	said := helper.Stderr(t, func() {
 		err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, GuardWait: time.Minute, ForScript: true})
 		if !errors.Is(err, locker.ErrGuarded) {
 			t.Errorf("%v", err)

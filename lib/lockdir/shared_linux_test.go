@@ -12,6 +12,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/test/helper"
 )
 
 func read(owner process.Identity) locker.Request {
@@ -282,6 +283,6 @@ func TestAnEmptyReadersLockBesideADeadOwnersCostsNoInterval(t *testing.T) {
 		t.Fatal(err)
 	}
 	plantFile(t, k, "read."+motdFiles+".4711", "", time.Hour)
-	stderr(t, func() { wantVerdict(t, k, r, locker.Acquired) })
+	helper.Stderr(t, func() { wantVerdict(t, k, r, locker.Acquired) })
 	wantLocks(t, k, 1)
 }

@@ -15,6 +15,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
+	"adlock/test/helper"
 )
 
 // denied writes so many denials into the record.
@@ -44,7 +45,7 @@ func starves(t *testing.T, k *Locker, verdict locker.Verdict, starving int) (cou
 	t.Helper()
 	r := ask(process.Identity{PID: 7})
 	r.Starving = starving
-	said := stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: verdict, Reason: "some reason"}, nil, 0) })
+	said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: verdict, Reason: "some reason"}, nil, 0) })
 	for e := range k.Log.Newest(1 << 20) {
 		if e.Kind == runlog.Starved {
 			count = e.Count
@@ -154,7 +155,7 @@ func TestDenialsOfOneAtomInARowAreCounted(t *testing.T) {
 func TestWithoutARecordNothingStarves(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{PID: 7})
 	k.Log, r.Starving = nil, 1
-	if said := stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: locker.Busy}, nil, 0) }); said != "" {
+	if said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: locker.Busy}, nil, 0) }); said != "" {
 		t.Errorf("said %q", said)
 	}
 }
@@ -269,7 +270,7 @@ func TestALessonThatCannotBeKeptIsSaid(t *testing.T) {
 	path := k.Dir.Path("last." + motdFiles)
 	plantFile(t, k, "last."+motdFiles, "no key\n", 0)
 	var err error
-	said := stderr(t, func() { err = k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token}) })
+	said := helper.Stderr(t, func() { err = k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token}) })
 	if !strings.HasPrefix(said, "adlock: "+path) || strings.Count(said, "\n") != 1 || err == nil {
 		t.Errorf("said %q, %v", said, err)
 	}

@@ -2,8 +2,6 @@ package run
 
 import (
 	"errors"
-	"io"
-	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +12,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/supervise"
+	"adlock/test/helper"
 )
 
 // unrecorded is a locker in whose lock no members can be recorded.
@@ -31,7 +30,7 @@ func TestASupervisorThatIsHeldUpByOneWhoStandsStillSaysSoOnce(t *testing.T) {
 		r := &runArgs{Settings: config.Defaults()}
 		plan, token := supervise.Job{Command: "sleep"}, "token"
 		r.recordJob(unrecorded{err: &fault.Error{Kind: kind, Object: "slot", Err: locker.ErrGuarded}}, &plan, &token)
-		said := stderr(t, func() {
+		said := helper.Stderr(t, func() {
 			for range 3 {
 				if err := plan.Record(nil); !errors.Is(err, supervise.ErrBeingEnded) {
 					t.Errorf("kind %v: %v; it is to be tried again", kind, err)
@@ -47,32 +46,4 @@ func TestASupervisorThatIsHeldUpByOneWhoStandsStillSaysSoOnce(t *testing.T) {
 	if err := plan.Record(nil); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("got %v", err)
 	}
-}
-
-// stderr returns what do writes to standard error.
-func stderr(t *testing.T, do func()) string {
-	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	before, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(before)
-	if err := unix.Dup2(int(w.Fd()), 2); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	func() {
-		defer unix.Dup2(before, 2) // which closes the pipe's last writer
-		do()
-	}()
-	said, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(said)
 }

@@ -1,4 +1,4 @@
-package lockdir
+package helper
 
 import (
 	"io"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stderr returns what do writes to standard error.
-func stderr(t *testing.T, do func()) string {
+// Stderr returns what do writes to standard error.
+func Stderr(t testing.TB, do func()) string {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
