@@ -1,13 +1,10 @@
 package lease
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -155,13 +152,13 @@ func TestWhoWinsHasAGuardAlsoWhereTheOneStartedAheadIsGone(t *testing.T) {
 	var first []int
 	p := &scriptedPlace{lease: time.Minute, await: func() {
 		helper.Eventually(t, "the guard is there", func() bool {
-			first = guardsOf(me.PID)
+			first = helper.GuardsOf(me.PID)
 			return len(first) == 1
 		})
 		if err := syscall.Kill(first[0], syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
-		helper.Eventually(t, "it is gone", func() bool { return len(guardsOf(me.PID)) == 0 })
+		helper.Eventually(t, "it is gone", func() bool { return len(helper.GuardsOf(me.PID)) == 0 })
 	}}
 	l := &Locker{Lease: p.lease, Store: &scripted{
 		look:  func(atom.Name) Snapshot { return heldElsewhere() },
@@ -172,11 +169,11 @@ func TestWhoWinsHasAGuardAlsoWhereTheOneStartedAheadIsGone(t *testing.T) {
 	if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Acquired {
 		t.Fatal(outcome, err)
 	}
-	helper.Eventually(t, "another is there", func() bool { return len(guardsOf(me.PID)) == 1 })
+	helper.Eventually(t, "another is there", func() bool { return len(helper.GuardsOf(me.PID)) == 1 })
 	if err := l.Release(locker.ReleaseRequest{}); err != nil {
 		t.Error(err)
 	}
-	helper.Eventually(t, "it has gone home", func() bool { return len(guardsOf(me.PID)) == 0 })
+	helper.Eventually(t, "it has gone home", func() bool { return len(helper.GuardsOf(me.PID)) == 0 })
 }
 
 func TestAGuardThatCouldNotBeStartedIsStartedAgain(t *testing.T) {
@@ -188,20 +185,6 @@ func TestAGuardThatCouldNotBeStartedIsStartedAgain(t *testing.T) {
 		t.Error(err)
 	}
 	tended.guard.dismiss()
-}
-
-// guardsOf are the guards of an owner, by its pid.
-func guardsOf(owner int) (pids []int) {
-	of := []byte("\x00" + strconv.Itoa(owner) + "\x00")
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range all {
-		line, _ := os.ReadFile(path) // it may be gone
-		if bytes.HasPrefix(line, []byte("adlock-locksmith: guard\x00")) && bytes.Contains(line, of) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
 
 // Between two tries of one who waits, for a slot, the atom may be asked for, or be lost.

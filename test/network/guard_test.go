@@ -1,10 +1,8 @@
 package network
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 
@@ -36,9 +34,9 @@ func TestOnlyWhoIsNextHasItsGuardAhead(t *testing.T) {
 		return p
 	}
 	second := waits(until("second goes"))
-	waitFor(t, "the next one's guard is there", func() bool { return guardsOf(second.PID) == 1 })
+	waitFor(t, "the next one's guard is there", func() bool { return len(helper.GuardsOf(second.PID)) == 1 })
 	third, fourth := waits("exit 5"), waits("exit 6")
-	if n := guardsOf(third.PID) + guardsOf(fourth.PID); n != 0 {
+	if n := len(helper.GuardsOf(third.PID)) + len(helper.GuardsOf(fourth.PID)); n != 0 {
 		t.Errorf("those behind have %d guards", n)
 	}
 
@@ -46,33 +44,20 @@ func TestOnlyWhoIsNextHasItsGuardAhead(t *testing.T) {
 	if status := owner.Wait(t); status != 0 {
 		t.Errorf("the owner ended with %d", status)
 	}
-	waitFor(t, "the owner's guard has gone", func() bool { return guardsOf(owner.PID) == 0 })
-	waitFor(t, "it is the third's turn to be next", func() bool { return guardsOf(third.PID) == 1 })
-	if n := guardsOf(second.PID); n != 1 {
+	waitFor(t, "the owner's guard has gone", func() bool { return len(helper.GuardsOf(owner.PID)) == 0 })
+	waitFor(t, "it is the third's turn to be next", func() bool { return len(helper.GuardsOf(third.PID)) == 1 })
+	if n := len(helper.GuardsOf(second.PID)); n != 1 {
 		t.Errorf("the owner has %d guards", n)
 	}
 
 	third.Signal(t, syscall.SIGTERM) // it gives its place up
 	third.Wait(t)
-	waitFor(t, "its guard has gone", func() bool { return guardsOf(third.PID) == 0 })
-	waitFor(t, "it is the fourth's turn", func() bool { return guardsOf(fourth.PID) == 1 })
+	waitFor(t, "its guard has gone", func() bool { return len(helper.GuardsOf(third.PID)) == 0 })
+	waitFor(t, "it is the fourth's turn", func() bool { return len(helper.GuardsOf(fourth.PID)) == 1 })
 	fourth.Kill(t)
-	waitFor(t, "the guard of one that was killed has gone", func() bool { return guardsOf(fourth.PID) == 0 })
+	waitFor(t, "the guard of one that was killed has gone", func() bool { return len(helper.GuardsOf(fourth.PID)) == 0 })
 	let("second goes")
 	if status := second.Wait(t); status != 0 {
 		t.Errorf("the second ended with %d: %s", status, second.Output())
 	}
-}
-
-// guardsOf is how many guards there are of an owner, by its pid.
-func guardsOf(owner int) (n int) {
-	of := []byte("\x00" + strconv.Itoa(owner) + "\x00")
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range all {
-		line, _ := os.ReadFile(path) // it may be gone
-		if bytes.HasPrefix(line, []byte("adlock-locksmith: guard\x00")) && bytes.Contains(line, of) {
-			n++
-		}
-	}
-	return n
 }

@@ -269,9 +269,9 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 		}
 		events, since := make(chan error, 2), answer.Header.Revision+1
 		watching, stop := context.WithCancel(ctx)
-		any := func(*clientv3.Event) bool { return true }
+		whatever := func(*clientv3.Event) bool { return true }
 		await := func(key string, options ...clientv3.OpOption) {
-			_, err := p.awaitEvent(watching, key, since, any, options...)
+			_, err := p.awaitEvent(watching, key, since, whatever, options...)
 			events <- err
 		}
 		go await(key)

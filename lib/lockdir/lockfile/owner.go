@@ -12,16 +12,16 @@ import (
 	"adlock/lib/record"
 )
 
-// LocksOf opens the locks of an owner, slots and readers' locks too, but for the one that
-// was opened as but, each under its guard, for which it waits. The caller closes them,
+// LocksOf opens the locks of an owner, slots and readers' locks too, save the one
+// that the caller has open already, each under its guard, for which it waits. The caller closes them,
 // also with an error. What may not be read nobody takes either, and it is left out.
-func (d *Dir) LocksOf(owner process.Identity, but atom.File, wait time.Duration) (held []*Active, err error) {
+func (d *Dir) LocksOf(owner process.Identity, except atom.File, wait time.Duration) (held []*Active, err error) {
 	files, err := d.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range files {
-		if f == but {
+		if f == except {
 			continue
 		}
 		lock, err := d.LockOf(owner, f, wait)

@@ -1,0 +1,23 @@
+package helper
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// GuardsOf returns the pids of the guard processes that there are of the owner of a lease,
+// by its pid (lib/lease/guarding).
+func GuardsOf(owner int) (pids []int) {
+	of := []byte("\x00" + strconv.Itoa(owner) + "\x00")
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		line, _ := os.ReadFile(path) // it may be gone
+		if bytes.HasPrefix(line, []byte("adlock-locksmith: guard\x00")) && bytes.Contains(line, of) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
