@@ -90,7 +90,8 @@ const (
 	// replaced. Owner, OwnerToken, Age; an Acquire follows.
 	Takeover Kind = "takeover"
 	// Reclaim: the lock of an owner that had died was replaced. Owner,
-	// OwnerToken, Age, Reason (the proof of death); an Acquire follows.
+	// OwnerToken, Age, Reason (the proof of death); an Acquire follows, in a store
+	// maybe that of somebody else.
 	Reclaim Kind = "reclaim"
 	// Stuck: the owner has expired and cannot be ended. As Expire; Reason.
 	Stuck Kind = "stuck"

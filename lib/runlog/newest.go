@@ -2,10 +2,13 @@ package runlog
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"iter"
+	"os"
 )
+
+// firstPiece is how much of the runlog's end Newest reads at first, and more and more as it
+// goes on: mostly one of the last lines is what was looked for.
+const firstPiece = 4 << 10
 
 // Newest yields the last events of the runlog, the newest first: those whose
 // lines are within the last most bytes of the current file. Damaged lines are
@@ -13,44 +16,64 @@ import (
 // know, not for what has to be right.
 func (l *Log) Newest(most int64) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		text, err := l.tail(most)
+		f, err := openRegular(l.path())
 		if err != nil {
 			return
 		}
-		r := reader{host: l.Host}
-		for len(text) > 0 {
-			end := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
-			line := bytes.TrimSuffix(text[end:], []byte("\n"))
-			text = text[:end]
-			e, err := r.parser.parse(line)
+		defer f.Close() // only read from
+		info, err := f.Stat()
+		if err != nil {
+			return
+		}
+		end, floor := info.Size(), max(0, info.Size()-most)
+		for piece := int64(firstPiece); end > floor; piece *= 4 {
+			begin := max(floor, end-piece)
+			text, err := readPiece(f, begin, end)
 			if err != nil {
-				continue
-			}
-			if e.Host == "" {
-				e.Host = l.Host
-			}
-			if !yield(e) {
 				return
 			}
+			if begin > floor {
+				text = wholeLines(text)
+			}
+			if !l.yieldLines(text, yield) {
+				return
+			}
+			end -= int64(len(text))
 		}
 	}
 }
 
-// tail is at most the last most bytes of the runlog.
-func (l *Log) tail(most int64) ([]byte, error) {
-	f, err := openRegular(l.path())
-	if err != nil {
-		return nil, err
+// readPiece reads all of what is between begin and end.
+func readPiece(f *os.File, begin, end int64) ([]byte, error) {
+	text := make([]byte, end-begin)
+	_, err := f.ReadAt(text, begin)
+	return text, err
+}
+
+// wholeLines is the text without the line that may have begun before it.
+func wholeLines(text []byte) []byte {
+	_, whole, _ := bytes.Cut(text, []byte("\n"))
+	return whole
+}
+
+// yieldLines yields the events of whole lines, the last one first, and returns false where no
+// more are wanted.
+func (l *Log) yieldLines(text []byte, yield func(Event) bool) bool {
+	r := reader{host: l.Host}
+	for len(text) > 0 {
+		end := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
+		line := bytes.TrimSuffix(text[end:], []byte("\n"))
+		text = text[:end]
+		e, err := r.parser.parse(line)
+		if err != nil {
+			continue
+		}
+		if e.Host == "" {
+			e.Host = l.Host
+		}
+		if !yield(e) {
+			return false
+		}
 	}
-	defer f.Close() // only read from
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	text := make([]byte, min(most, info.Size()))
-	n, err := f.ReadAt(text, info.Size()-int64(len(text)))
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return text[:n], nil
+	return true
 }

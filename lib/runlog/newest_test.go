@@ -2,6 +2,8 @@ package runlog
 
 import (
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -47,5 +49,31 @@ func TestNewestComesFirstAndDamageIsPassedOver(t *testing.T) {
 	}
 	if got := newest(80); len(got) != 1 || got[0] != 4 {
 		t.Errorf("of the last 80 bytes, which cut a line: events of %v", got)
+	}
+}
+
+func TestNewestYieldsEachLineOnceWhereverItsPiecesBegin(t *testing.T) {
+	for _, length := range []int{1, 100, firstPiece - 200, firstPiece, 3 * firstPiece} {
+		l := &Log{Dir: t.TempDir(), Host: "dax"}
+		if err := os.Chmod(l.Dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		const lines = 200
+		for pid := 1; pid <= lines; pid++ {
+			operand := strings.Repeat("a", length+pid%7)
+			if err := l.Append(Event{Kind: Deny, Time: time.Unix(1, 0), Program: "p", Operand: operand, PID: pid}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var pids, want []int
+		for e := range l.Newest(1 << 30) {
+			pids = append(pids, e.PID)
+		}
+		for pid := lines; pid > 0; pid-- {
+			want = append(want, pid)
+		}
+		if !slices.Equal(pids, want) {
+			t.Errorf("with %d bytes in a line: %v", length, pids)
+		}
 	}
 }
