@@ -226,6 +226,7 @@ names_in_use() {
 	assert_line --regexp '^adlock_get OPERATOR OPERAND'
 	assert_line --regexp '^ADLOCK_WAIT '
 	refute_line --partial WORKAROUNDS
+	refute_line --regexp '\(W[0-9]' # they are told of below that line
 	script job <<<'note sourced'
 	run launch job --help
 	assert_success

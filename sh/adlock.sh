@@ -32,7 +32,7 @@
 #	lock is another process's (a subshell cannot release its parent's).
 #	In a trap: trap 's=$?; adlock_release "$s" || :; exit "$s"' EXIT keeps
 #	the script's status whatever happens, also under set -e. So does
-#	trap 'adlock_release || :' EXIT, save in mksh (W12).
+#	trap 'adlock_release || :' EXIT, save in mksh.
 # adlock_with OPERATOR OPERAND [IFELAPSED [EXPIREAFTER [HOST [NOW]]]] -- COMMAND [ARG...]
 #	adlock_get, COMMAND, adlock_release; COMMAND's status. COMMAND runs in
 #	this shell and may be a function; as in any `if`, set -e does not act
@@ -136,7 +136,7 @@
 # the next call at the latest, one that a release left can be released again. A
 # trap may call any of the functions in the middle of another one, adlock_guard
 # excepted; $ADLOCK_VERDICT is then what was called last. Where a second signal can
-# come meanwhile, the trap begins with trap '' SIGNAL and sets itself anew (W15).
+# come meanwhile, the trap begins with trap '' SIGNAL and sets itself anew.
 #
 # WHAT IT RESERVES
 #

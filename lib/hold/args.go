@@ -73,7 +73,7 @@ func (a *Args) Parse(args []string) error {
 func (a *Args) Name(name string) (err error) {
 	named := &a.Request.Atom
 	if a.Request.Slots > 0 && named.Program == "" {
-		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: it wants --program")
+		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: it wants --program (ADLOCK_PROGRAM)")
 	}
 	if named.Host == "" {
 		if named.Host, err = config.Host(); err != nil {

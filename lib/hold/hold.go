@@ -140,6 +140,7 @@ type holding struct {
 	keeper Keeper
 	apart  bool
 	token  string
+	later  []func() // what Take has left to do
 }
 
 // inDirectory is a Keeper of a lock directory. There nobody takes a lock from its owner
@@ -192,6 +193,9 @@ func (h *holding) hold() (int, error) {
 		r.NoStamp = true
 		return 0, cmp.Or(h.keeper.Release(r), fault.Wrap("standard output", err))
 	}
+	for _, work := range h.later {
+		go work()
+	}
 	return h.finish(h.serve(gone))
 }
 
@@ -210,6 +214,7 @@ func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
 	}()
 	r := h.Request
 	r.Asker = os.Stdin
+	r.Later = func(work func()) { h.later = append(h.later, work) }
 	return h.keeper.Take(r)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/fault"
 	"adlock/lib/killer"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
@@ -24,23 +25,42 @@ func (e *unwrittenError) Unwrap() error { return e.Err }
 // member is recorded before it is signalled: should this process fail at it, or
 // be killed, whoever comes next finds out who lives on.
 func (l *Locker) endJob(r *locker.Request, v *view) error {
-	wait := guardWait
+	record := l.recorder(r, v)
 	ending := killer.Killer{
 		Pause: r.Pause,
 		Observe: func(s killer.Signalled) {
 			l.Signalled(r, &v.View, s)
 			r.ShowEnding(v.Record.Owner, s)
 		},
-		Record: func(members []process.Identity) error {
-			if err := l.appendSurvivors(v.active, members, wait); err != nil {
-				return &unwrittenError{err}
-			}
-			wait = max(wait, r.Pause) // it has begun, and is to be ended
-			return nil
-		},
+		Record: record,
 	}
 	defer r.Line.Clear()
-	return ending.End(v.active.Job())
+	err := ending.End(v.active.Job())
+	var stuck *process.StuckError
+	if errors.As(err, &stuck) {
+		if err := record(nil); err != nil {
+			fault.Report(err)
+		}
+	}
+	return err
+}
+
+// recorder returns what adds members of the owner's job to its locks: those of before
+// too, as the owner may have taken another atom since.
+func (l *Locker) recorder(r *locker.Request, v *view) func(members []process.Identity) error {
+	wait := guardWait
+	var all []process.Identity
+	return func(members []process.Identity) error {
+		all = append(all, members...)
+		if len(all) == 0 {
+			return nil
+		}
+		if err := l.appendSurvivors(v.active, all, wait); err != nil {
+			return &unwrittenError{err}
+		}
+		wait = max(wait, r.Pause) // it has begun, and is to be ended
+		return nil
+	}
 }
 
 // appendSurvivors adds members to the lock, whose guard is held, and to every other lock
@@ -91,7 +111,7 @@ func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Act
 	held, err := l.slotsOf(own)
 	defer closeAll(held)
 	for _, slot := range held {
-		err = errors.Join(err, do(slot.Active))
+		err = errors.Join(err, do(slot))
 	}
 	return err
 }
@@ -120,6 +140,21 @@ func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 		return false, err
 	}
 	return active.Job().EndingBegan(), nil
+}
+
+// isEnded tells whether who is at the lock of an acquisition is ending its owner, and does not
+// merely look: the runlog says so, or the lock, where the owner is not alone in its job. It
+// is read anew.
+func (l *Locker) isEnded(name atom.Name, own record.Record) bool {
+	if _, found := l.EndingOf(own); found {
+		return true
+	}
+	active, err := l.acquisition(name, own.Token)
+	if err != nil {
+		return false
+	}
+	defer active.Close()
+	return active.Job().EndingBegan()
 }
 
 // acquisition opens the lock of an acquisition, an active lock or a reader's:

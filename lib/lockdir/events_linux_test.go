@@ -284,6 +284,13 @@ func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
 	wantEvents(t, k, e)
 
 	guard := isGuarded(t, k, motdFiles)
+	if err := k.Release(mine); fault.KindOf(err) != fault.Denied || locker.IsEnded(err) || !strings.Contains(err.Error(), locker.ErrGuarded.Error()) {
+		t.Errorf("released while somebody looks: %v", err)
+	}
+	wantEvents(t, k)
+	if err := guard.AppendSurvivors([]process.Identity{sleeper(t)}); err != nil {
+		t.Fatal(err)
+	}
 	if err := k.Release(mine); !errors.Is(err, locker.ErrGuarded) || err.Error() != "editfile /etc/motd: ended by force by process "+strconv.Itoa(os.Getpid()) {
 		t.Errorf("released: %v", err)
 	}

@@ -190,6 +190,11 @@ var steps = map[string]func(t *testing.T, k *Locker, owner, gone process.Identit
 		r := ask(gone)
 		return func() error { _, _, err := DryRun(k.Dir.Path(), &r); return err }
 	},
+	"foretell beside a reader": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, sharing(ask(owner)), locker.Acquired)
+		r := ask(gone)
+		return func() error { _, _, err := k.DryRun(&r); return err }
+	},
 }
 
 // limited asks for an atom that has to be looked at in all places: due, and in a slot.

@@ -208,6 +208,38 @@ func TestASlotOfADeadOwnerIsTakenByOneOfTwo(t *testing.T) {
 	}), locker.Acquired, locker.Full)
 }
 
+// The owner of a slot that none of its atoms uses may want it for another one just then.
+func TestASlotThatIsUnusedIsTakenByItsOwnerOrAStranger(t *testing.T) {
+	owner, stranger := sleeper(t), sleeper(t)
+	for _, ownerFirst := range []bool{false, true} {
+		wantVerdicts(t, atEach(t, "flock linkat renameat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
+			outer := slotted(owner, "outer", 1)
+			wantVerdict(t, k, outer, locker.Acquired)
+			if err := os.Remove(k.Dir.Path(outer.Atom.Name().ActiveLock())); err != nil {
+				t.Fatal(err)
+			}
+			first, second := slotted(stranger, "other", 1), slotted(owner, "inner", 1)
+			if ownerFirst {
+				first, second = second, first
+			}
+			var meanwhile locker.Verdict
+			return func() (locker.Verdict, error) {
+					verdict, err := verdictOf(k, first)()
+					if verdict == locker.Acquired && meanwhile == locker.Acquired {
+						t.Error("both run")
+					}
+					if verdict == locker.Full && meanwhile == locker.Full {
+						t.Error("neither runs")
+					}
+					return verdict, err
+				}, func() (err error) {
+					meanwhile, err = verdictOf(k, second)()
+					return err
+				}
+		}), locker.Acquired, locker.Full)
+	}
+}
+
 // One helper of an owner may have been called from a trap, in the middle of another.
 func TestTwoReleasesOfOneOwnerLeaveNoSlot(t *testing.T) {
 	owner := sleeper(t)
@@ -232,6 +264,26 @@ func TestTwoReleasesOfOneOwnerLeaveNoSlot(t *testing.T) {
 			}
 			return func() (locker.Verdict, error) { return "", release(0) }, func() error { return ignoreGuarded(release(1)) }
 		})
+	}
+}
+
+// A person may have cleared it, and another has it by now.
+func TestAReleaseOfWhatIsAnothersByTheTimeOfItsGuardIsLost(t *testing.T) {
+	k := newLocker(t)
+	held := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
+	other := ask(sleeper(t))
+	var err error
+	met := meanwhile(t, k, unix.SYS_FLOCK, 1, func() { err = releaseOf(k, held) }, func() {
+		if err := os.Remove(k.Dir.Path(motdLock.String())); err != nil {
+			t.Error(err)
+		}
+		wantVerdict(t, k, other, locker.Acquired)
+	})
+	if !met || fault.KindOf(err) != fault.Denied {
+		t.Errorf("met %v: %v", met, err)
+	}
+	if !openActive(t, k.Dir.Active, motdFiles).Record.Owner.Same(other.Owner) {
+		t.Error("the other's lock is gone")
 	}
 }
 

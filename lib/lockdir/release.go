@@ -23,9 +23,9 @@ const guardWait = 200 * time.Millisecond
 
 // Release stamps the last lock, then removes the active lock. Where the lock is
 // not this acquisition's any more, or is being taken over, it changes nothing
-// and returns an error with status 75: lost; locker.ErrGuarded in it says that a
-// newcomer is ending this owner. Where one has begun to and what it recorded lives,
-// that keeps the lock, with status 77.
+// and returns an error with status 75: lost; locker.ErrGuarded in it says that somebody is at
+// the lock, and locker.IsEnded that it is a newcomer who ends this owner. Where one has begun
+// to and what it recorded lives, that keeps the lock, with status 77.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(r, active) || active.Record.Slots > 0 || active.Record.Learn) {
@@ -52,11 +52,13 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	if !owns(r, active) {
 		return l.lost(r, active, locker.ErrLost)
 	}
-	switch err := guardOwn(r, active); {
+	switch signalled, err := guardOwn(r, active); {
 	case r.AtOnce && err != nil:
 		return locker.ErrNotAtOnce
-	case errors.Is(err, locker.ErrGuarded):
+	case errors.Is(err, locker.ErrGuarded) && (signalled || l.isEnded(r.Name, active.Record)):
 		return l.EndedByForce(r, active.Record, active.GuardHolder())
+	case errors.Is(err, locker.ErrGuarded):
+		return active.Aloud(err)
 	case errors.Is(err, locker.ErrLost):
 		return l.lost(r, active, err)
 	case err != nil:
@@ -84,13 +86,13 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 }
 
 // guardOwn takes the guard of the lock that is to be released. A newcomer who holds it
-// for longer than a look is ending the owner. He signals the process that releases for
-// a script too, as a part of the job: that has then nothing left to wait for, and can
-// still say why.
-func guardOwn(r locker.ReleaseRequest, active *lockfile.Active) error {
-	err := active.Guard(0)
+// for longer than a look is ending the owner, or stands still. Who ends it signals the
+// process that releases for a script too, as a part of the job: that has then nothing left
+// to wait for, and can still say why.
+func guardOwn(r locker.ReleaseRequest, active *lockfile.Active) (signalled bool, err error) {
+	err = active.Guard(0)
 	if r.AtOnce || !errors.Is(err, locker.ErrGuarded) {
-		return err
+		return false, err
 	}
 	signals := make(chan os.Signal, 2)
 	if r.ForScript {
@@ -98,10 +100,10 @@ func guardOwn(r locker.ReleaseRequest, active *lockfile.Active) error {
 	}
 	for left := max(guardWait, r.GuardWait); left > 0 && len(signals) == 0; left -= guardLook {
 		if err = active.Guard(guardLook); !errors.Is(err, locker.ErrGuarded) {
-			return err
+			return false, err
 		}
 	}
-	return err
+	return len(signals) > 0, err
 }
 
 // guardLook is how often a release looks whether it was signalled meanwhile.

@@ -2,7 +2,6 @@ package lockdir
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"time"
 
@@ -33,12 +32,6 @@ import (
 //     slot, which can be released again, and no slot without a lock;
 //   - where somebody is stopped at the slot nobody waits for him: the lock goes without
 //     it, and whoever wants a slot takes one that no lock of its owner uses (slotIsUnused).
-
-// slot is the lock of a slot, open and guarded.
-type slot struct {
-	*lockfile.Active
-	number int
-}
 
 // takeSlot takes one of the program's slots, where the request limits them, or
 // shares the one that its owner holds.
@@ -76,11 +69,11 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 // slotsOf opens the slots that the lock's owner holds, as far as the lock's limit
 // goes, each under its guard. The caller closes them, also with an error;
 // locker.ErrGuarded says that another process is at one for too long.
-func (l *Locker) slotsOf(own record.Record) (held []slot, failed error) {
+func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed error) {
 	for n := 1; n <= own.Slots; n++ {
 		active, err := l.slotOf(own, n)
 		if active != nil {
-			held = append(held, slot{active, n})
+			held = append(held, active)
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -117,7 +110,7 @@ func (l *Locker) slotOf(own record.Record, n int) (*lockfile.Active, error) {
 	return l.Dir.LockOf(own.Owner, atom.File{Kind: atom.ActiveLock, Name: own.Atom.Slot(n)}, guardWait)
 }
 
-func closeAll[lock io.Closer](locks []lock) {
+func closeAll(locks []*lockfile.Active) {
 	for _, l := range locks {
 		l.Close()
 	}
@@ -125,7 +118,7 @@ func closeAll[lock io.Closer](locks []lock) {
 
 // releaseSlots gives back the slots of the lock's owner that no other of its
 // atoms shares. The caller removes the lock, and then closes what is returned.
-func (l *Locker) releaseSlots(own record.Record) ([]slot, error) {
+func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 	held, failed := l.slotsOf(own)
 	if errors.Is(failed, locker.ErrGuarded) && own.Owner.Life() == process.Dead {
 		failed = nil // somebody else clears it; else the next newcomer does
@@ -138,7 +131,7 @@ func (l *Locker) releaseSlots(own record.Record) ([]slot, error) {
 		return held, errors.Join(failed, err)
 	}
 	for _, s := range held {
-		if s.number > shared {
+		if s.File.Name.SlotNumber() > shared {
 			failed = errors.Join(failed, s.Remove())
 		}
 	}
@@ -188,7 +181,6 @@ func (l *Locker) limitOfOther(lock atom.File, own record.Record) (int, error) {
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Patience, fresh.Slots = r.Terms().ForSlot().ExpireAfter, 0, 0
-	fresh.FromStart, fresh.Asked = false, 0
 	temp, err := l.Dir.TempFile(fresh.Bytes())
 	if err != nil {
 		return false, err
@@ -270,7 +262,7 @@ func (l *Locker) slotIsUnused(slot *lockfile.Active, n int) bool {
 		taker.Close()
 		return false
 	}
-	own.Token = "" // any lock of the owner's counts
+	own.Token = "" // any lock of the owner's counts, this one too where it could not be read just now
 	most, err := l.limitOfOthers(own)
 	return err == nil && most < n
 }

@@ -6,15 +6,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/test/helper"
 	"adlock/test/need"
 )
 
@@ -34,9 +38,11 @@ func standsAt(t *testing.T, k *Locker, name atom.Name) (holder process.Identity)
 }
 
 // withoutGrace has who stands still be told of without the time that an ending may take.
-func withoutGrace(t *testing.T) {
+func withoutGrace(t *testing.T) { withGrace(t, 0) }
+
+func withGrace(t *testing.T, grace time.Duration) {
 	before := lockfile.GuardGrace
-	lockfile.GuardGrace = 0
+	lockfile.GuardGrace = grace
 	t.Cleanup(func() { lockfile.GuardGrace = before })
 }
 
@@ -107,6 +113,31 @@ func TestASlotThatNoAtomOfItsLivingOwnerUsesIsFree(t *testing.T) {
 	}
 	wantVerdict(t, k, stranger, locker.Acquired)
 	wantVerdict(t, k, outer, locker.Full)
+}
+
+// A lock may be unreadable for a moment, as where no more files can be opened: at the
+// first look, and again at the one under the guard.
+func TestASlotWhoseOwnersLockCannotBeReadIsNotFree(t *testing.T) {
+	owner, stranger := sleeper(t), slotted(sleeper(t), "other", 1)
+	for first := 1; first < 20; first++ {
+		for second := first + 1; second <= 20; second++ {
+			k := newLocker(t)
+			k.Log = nil
+			wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
+			var outcome locker.Outcome
+			var err error
+			n := 0
+			watched(t, k, unix.SYS_OPENAT, func() { outcome, err = k.Take(stranger) }, func() unix.Errno {
+				if n++; n == first || n == second {
+					return unix.EMFILE
+				}
+				return 0
+			})
+			if err == nil && outcome.Verdict != locker.Full {
+				t.Errorf("at %d and %d: %s", first, second, outcome.Verdict)
+			}
+		}
+	}
 }
 
 // What an ending that failed has recorded keeps the slot, whoever may have cleared the
@@ -290,12 +321,101 @@ func TestWhatOutlivesAnEndingHoldsAllAtomsOfItsOwner(t *testing.T) {
 		end(t, owner)
 		newcomer := slotted(sleeper(t), "outer", 2)
 		wantVerdict(t, k, newcomer, locker.Busy)
+		newcomer.Atom.Operand = "inner"
+		wantVerdict(t, k, newcomer, locker.Busy)
 		newcomer.Atom.Operand = "other"
 		wantVerdict(t, k, newcomer, locker.Full)
 		end(t, survivor)
 		wantVerdict(t, k, newcomer, locker.Acquired)
 		newcomer.Atom.Operand = "outer"
 		wantVerdict(t, k, newcomer, locker.Acquired)
+	}
+}
+
+// outliving is an owner of whose job something outlives KILL: process 1 of a pid namespace
+// does not die while somebody outside keeps a zombie in it.
+func outliving(t *testing.T) (owner process.Identity) {
+	t.Helper()
+	need.Namespaces(t, "--pid", "--fork")
+	need.Tools(t, "nsenter", "setsid")
+	owner = start(t, "trap : INT TERM; setsid unshare --pid --fork sleep 60 & wait; wait; wait; exec sleep 60")
+	first := descendant(t, descendant(t, owner.PID))
+	keeper := start(t, "exec nsenter --target "+strconv.Itoa(first)+" --pid sleep 60")
+	descendant(t, keeper.PID)
+	if err := syscall.Kill(keeper.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	return owner
+}
+
+// An owner that does not end at once may take another atom meanwhile: what outlives the
+// ending holds that too, though nobody has been found since. Where that cannot be written
+// it is said, and the ending is as stuck as it was.
+func TestWhatOutlivesAnEndingHoldsTheAtomThatItsOwnerTookMeanwhile(t *testing.T) {
+	for _, guarded := range []bool{false, true} {
+		k, owner := newLocker(t), outliving(t)
+		outer, inner := slotted(owner, "outer", 0), slotted(owner, "inner", 0)
+		wantVerdict(t, k, outer, locker.Acquired)
+		newcomer := slotted(sleeper(t), "outer", 0)
+		newcomer.Limits.ExpireAfter = 0
+		taken := make(chan locker.Verdict, 1)
+		said := helper.Stderr(t, func() {
+			go func() {
+				outcome, _ := k.Take(newcomer)
+				taken <- outcome.Verdict
+			}()
+			eventually(t, "the ending has begun", func() bool {
+				return openActive(t, k.Dir.Active, outer.Atom.Name()).Job().EndingBegan()
+			})
+			wantVerdict(t, k, inner, locker.Acquired)
+			if guarded {
+				guard := isGuarded(t, k, inner.Atom.Name())
+				defer guard.Close()
+			}
+			if verdict := <-taken; verdict != locker.Stuck || owner.Life() != process.Dead {
+				t.Fatalf("%s, and the owner is %s; want it stuck", verdict, owner.Life())
+			}
+		})
+		unwritten := k.Dir.Path(inner.Atom.Name().ActiveLock()) + ": " + locker.ErrGuarded.Error()
+		if strings.Contains(said, unwritten) != guarded {
+			t.Errorf("guarded %v: it says %q", guarded, said)
+		}
+		if !guarded {
+			wantVerdict(t, k, slotted(newcomer.Owner, "inner", 0), locker.Busy)
+		}
+	}
+}
+
+// descendant is the child of a process, once it has one.
+func descendant(t *testing.T, pid int) (child int) {
+	t.Helper()
+	eventually(t, "it has a child", func() bool {
+		children := process.Children(pid)
+		if len(children) == 1 {
+			child = children[0]
+		}
+		return child != 0
+	})
+	return child
+}
+
+// The disk may be full at the second lock.
+func TestNobodyIsSignalledWhoIsNotInAllLocksOfTheOwner(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		k := newLocker(t)
+		k.Log = nil
+		owner := start(t, "sleep 60 & wait")
+		descendant(t, owner.PID)
+		outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 0)
+		wantVerdict(t, k, outer, locker.Acquired)
+		wantVerdict(t, k, inner, locker.Acquired)
+		met, err := failing(t, k, unix.SYS_WRITE, n, func() error { return k.End(inner.Atom.Name(), 0) })
+		if !met || err == nil || fault.KindOf(err) != fault.IO {
+			t.Errorf("at %d: %v, %v", n, met, err)
+		}
+		if owner.Life() != process.Alive {
+			t.Errorf("at %d: it was ended", n)
+		}
 	}
 }
 
@@ -316,11 +436,41 @@ func TestAnOwnerIsLeftInPeaceWhileSomebodyIsAtAnotherOfItsLocks(t *testing.T) {
 	wantVerdict(t, k, newcomer, locker.Acquired)
 }
 
+// Two come to a hung owner at the same tick, each to another of its atoms, and each needs
+// the guard that the other holds: one of them gives up sooner.
+func TestOfTwoWhoEndAnOwnerAtTwoOfItsLocksOneGoesOn(t *testing.T) {
+	for range 5 {
+		k, owner := newLocker(t), sleeper(t)
+		var verdicts [2]locker.Verdict
+		var newcomers [2]locker.Request
+		for i, operand := range []string{"outer", "inner"} {
+			wantVerdict(t, k, slotted(owner, operand, 1), locker.Acquired)
+			newcomers[i] = slotted(sleeper(t), operand, 0)
+			newcomers[i].Limits.ExpireAfter = 0
+		}
+		var done sync.WaitGroup
+		for i, newcomer := range newcomers {
+			done.Go(func() {
+				outcome, err := k.Take(newcomer)
+				if err != nil {
+					t.Error(err)
+				}
+				verdicts[i] = outcome.Verdict
+			})
+		}
+		done.Wait()
+		if !slices.Contains(verdicts[:], locker.Acquired) {
+			t.Fatalf("%v; want one of them acquired", verdicts)
+		}
+	}
+}
+
 // Half an ending is none: what the job starts meanwhile is recorded once whoever is at
 // the slot, perhaps a helper of the owner's that has just got its CONT, is gone.
 func TestAnEndingWaitsForWhoIsAtTheSlotInTheMiddleOfIt(t *testing.T) {
 	k := newLocker(t)
 	owner := start(t, "trap : INT TERM; while :; do sleep 0.02; done")
+	descendant(t, owner.PID) // else it may be ended before it has set its trap
 	wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
 	newcomer := slotted(sleeper(t), "outer", 1)
 	newcomer.Limits.ExpireAfter, newcomer.Pause = 0, 2*time.Second

@@ -97,6 +97,50 @@ func TestAnAtomWithoutALimitKeepsNoSlot(t *testing.T) {
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
 }
 
+// Limits are each program's own, though its locks lie beside the others'.
+func TestALimitInAnotherProgramKeepsNoSlot(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	limited, elsewhere := slotted(owner, "outer", 1), slotted(owner, "outer", 1)
+	elsewhere.Atom.Program = "another"
+	held := wantVerdict(t, k, limited, locker.Acquired)
+	wantVerdict(t, k, elsewhere, locker.Acquired)
+	letGo(t, k, limited, held)
+	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
+}
+
+// A guarded script and the supervisor that runs it are one run; an `adlock run` in it is
+// another.
+func TestAScriptsAtomsShareTheSlotOfItsSupervisor(t *testing.T) {
+	k, script := newLocker(t), sleeper(t)
+	supervisor := slotted(self(t), "guard", 2)
+	supervisor.Supervised = true
+	wantVerdict(t, k, slotted(sleeper(t), "first", 1), locker.Acquired)
+	held := wantVerdict(t, k, supervisor, locker.Acquired)
+	inner := slotted(script, "inner", 2)
+	nested := wantVerdict(t, k, inner, locker.Acquired)
+	run := slotted(script, "run", 2)
+	run.Supervised = true
+	wantVerdict(t, k, run, locker.Full)
+	wantVerdict(t, k, slotted(script, "narrow", 1), locker.Full)
+	if n := slotsLeft(k); n != 2 {
+		t.Errorf("%d slots are taken", n)
+	}
+	letGo(t, k, inner, nested)
+	letGo(t, k, supervisor, held)
+	if n := slotsLeft(k); n != 1 {
+		t.Errorf("%d slots are left", n)
+	}
+	supervisor.Supervised = false
+	wantVerdict(t, k, supervisor, locker.Acquired)
+	wantVerdict(t, k, inner, locker.Full)
+
+	k = newLocker(t)
+	supervisor.Supervised = true
+	supervisor.Slots, inner.Slots = 1, 1
+	wantVerdict(t, k, supervisor, locker.Acquired)
+	wantVerdict(t, k, inner, locker.Acquired)
+}
+
 // A slot is kept for an atom that was about to be taken and then was not: with
 // that it is given back.
 func TestAnAtomThatIsNotTakenAfterAllKeepsNoSlot(t *testing.T) {

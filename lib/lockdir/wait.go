@@ -12,9 +12,16 @@ import (
 // (NFS, FUSE, no watch to be had), with jitter so that many do not look at once;
 // and behind the kernel's word, in case a file system keeps silent.
 const (
-	pollLeast  = 100 * time.Millisecond
+	pollLeast  = lockfile.PollLeast
 	pollMost   = time.Second
 	pollBehind = 5 * time.Second
+)
+
+// How long one that found another newcomer faster leaves the atom to it: long beside
+// most hand-overs among many, and short for a person.
+const (
+	yieldLeast = 50 * time.Millisecond
+	yieldMost  = 150 * time.Millisecond
 )
 
 // waiting is one newcomer's waiting at a directory: from the first denial on with a
@@ -25,7 +32,7 @@ type waiting struct {
 	request *locker.Request
 	whose   string // files concern it when they go: NAME, or with slots the Prefix of the program
 	watched bool
-	watch   watch
+	watch   lockfile.Watch
 }
 
 func newWaiting(dir *lockfile.Dir, r *locker.Request) *waiting {
@@ -36,9 +43,15 @@ func newWaiting(dir *lockfile.Dir, r *locker.Request) *waiting {
 	return w
 }
 
+// close ends the watch. Linux lets whoever closes the last descriptor of one wait until no
+// processor looks at it any more, milliseconds that a job can be spared.
 func (w *waiting) close() {
-	if w.watched {
-		w.watch.close()
+	switch {
+	case !w.watched:
+	case w.request.Later != nil:
+		w.request.Later(w.watch.Close)
+	default:
+		w.watch.Close()
 	}
 }
 
@@ -55,7 +68,7 @@ func (w *waiting) spent() time.Duration {
 // once more, or a release in between would be slept through.
 func (w *waiting) next(o locker.Outcome) bool {
 	if !w.watched {
-		w.watch, w.watched = newWatch(w.dir), true
+		w.watch, w.watched = lockfile.NewWatch(w.dir), true
 		return true
 	}
 	left := w.Left()
@@ -63,14 +76,43 @@ func (w *waiting) next(o locker.Outcome) bool {
 		return false
 	}
 	w.Show(w.request, o)
-	w.watch.wait(w.whose, o.Blocker, w.Asker(), min(left, w.pollAfter(o)))
+	gone := w.watch.Wait(w.whose, o.Blocker, w.Asker(), min(left, w.pollAfter(o)))
+	if gone && w.request.Slots == 0 {
+		w.yield()
+	}
 	return true
+}
+
+// yield returns when it is time to look again, after a lock has gone. Each release wakes
+// all who wait for the atom, and all but one find it taken again: they see that by one
+// call, and go on waiting. To look would cost them some twenty calls each, and the one
+// who has the atom the processors.
+//
+// Nothing is lost by it: the queue of events was emptied before the lock is looked for. One
+// that is removed
+//   - before that, and not put there again, is not there when it is looked for;
+//   - between the two likewise, and is told once more by the next Wait;
+//   - after it was seen is in the queue, and ends the next Wait.
+//
+// What no event tells is found by the look that follows: that the new owner has died, has
+// expired, or took the lock over. It comes within yieldMost; where the lock goes again and
+// again, within pollMost, as the atom may have become too soon.
+func (w *waiting) yield() {
+	end := time.Now().Add(pollMost)
+	for gone := true; gone && w.dir.Held(w.request.Atom.Name()); {
+		gone = w.watch.Wait(w.whose, 0, w.Asker(), w.yieldFor(time.Until(end)))
+	}
+}
+
+// yieldFor is how long to wait for the lock to go again; they do not all look at once.
+func (w *waiting) yieldFor(most time.Duration) time.Duration {
+	return min(yieldLeast+rand.N(yieldMost-yieldLeast), most, w.Left())
 }
 
 // pollAfter is how long to wait for the kernel's word before looking anyway.
 func (w *waiting) pollAfter(o locker.Outcome) time.Duration {
 	look := pollBehind
-	if !w.watch.tells() || o.Verdict == locker.Full {
+	if !w.watch.Tells() || o.Verdict == locker.Full {
 		look = pollLeast + rand.N(pollMost-pollLeast)
 	}
 	if o.Recheck > 0 {

@@ -76,7 +76,7 @@ func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
 	e.Duration = runlog.Some(process.Boottime() - own.Boottime)
 	e.Owner, e.Reason = holder, "ended by force"
-	if ending, found := rec.endingOf(own); found {
+	if ending, found := rec.EndingOf(own); found {
 		e.Owner, e.Reason = ending.PID, "ended by force by process "+strconv.Itoa(ending.PID)+": "+expired(ending.Age.Value, ending.ExpireAfter.Value)
 	} else if holder != 0 {
 		e.Reason += " by process " + strconv.Itoa(holder)
@@ -99,8 +99,8 @@ func IsEnded(err error) bool {
 	return errors.As(err, &ended)
 }
 
-// endingOf is what the runlog has of the newcomer that ends the acquisition.
-func (rec Recorder) endingOf(own record.Record) (runlog.Event, bool) {
+// EndingOf is what the runlog has of the newcomer that ends the acquisition.
+func (rec Recorder) EndingOf(own record.Record) (runlog.Event, bool) {
 	for e := range rec.SinceAcquired(own.Atom) {
 		if e.Kind == runlog.Expire && e.OwnerToken == own.Token {
 			return e, true

@@ -52,6 +52,10 @@ type Request struct {
 	// otherwise: lease.Locker.)
 	Asker *os.File
 
+	// Later is given what Take has left to do and what nothing depends on: it is called
+	// when nobody waits for it any more. nil: it is done before Take returns.
+	Later func(work func())
+
 	Pause        time.Duration // between the signals to an owner that has expired
 	LeaveExpired bool          // do not end it: the verdict is Expired
 

@@ -107,7 +107,7 @@ func run(open Opener, args []string) (int, error) {
 func (r *runArgs) run(args []string) (int, error) {
 	words, err := config.Parse(r.options(), args)
 	if err != nil {
-		return 0, err
+		return 0, config.Elsewhere(err, elsewhere)
 	}
 	if len(words) == 0 {
 		return 0, fault.New(fault.Usage, "run", "wants a COMMAND")
@@ -149,7 +149,7 @@ func Refusal(getenv func(name string) string, args []string) error {
 		getenv = func(string) string { return "" }
 	}
 	if _, err := config.ParseIn(getenv, r.options(), args); err != nil || !known {
-		return err
+		return config.Elsewhere(err, elsewhere)
 	}
 	return r.check()
 }
@@ -204,7 +204,7 @@ func (r *runArgs) checkName() error {
 		}
 	}
 	if r.name != "" && r.Request.Slots > 0 && a.Program == "" {
-		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: with --name it wants --program")
+		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: with --name it wants --program (ADLOCK_PROGRAM)")
 	}
 	return nil
 }
@@ -302,6 +302,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 	if r.jitter > 0 {
 		r.pass(rand.N(r.jitter))
 	}
+	r.Request.Later = job.Beside
 	outcome, err := r.acquire(k, job)
 	if err != nil || outcome.Verdict != locker.Acquired {
 		job.Cancel()

@@ -94,7 +94,8 @@ func shell(args []string) (int, error) {
 	}
 	r := newRun()
 	r.leaveQuit, r.Request.Auto.Wary, r.InScript = fault.OnQuit(), true, true
-	return r.run(slices.Concat(optionsOf(os.Getenv, l, args[2:]), []string{"--", own}, args))
+	status, err := r.run(slices.Concat(optionsOf(os.Getenv, l, args[2:]), []string{"--", own}, args))
+	return status, config.ForScript(r.options(), err)
 }
 
 // set puts the settings of a line into the environment, where they prevail over those
@@ -203,7 +204,7 @@ func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 	if err := checkShell(cmp.Or(both(shellVariable), defaultShell)); err != nil {
 		return err
 	}
-	return Refusal(both, optionsOf(both, l, nil))
+	return config.ForScript(Options(), Refusal(both, optionsOf(both, l, nil)))
 }
 
 // becomeShell has the job's own shell take the place of this process.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"adlock/lib/killer"
-	"adlock/lib/limit"
 	"adlock/lib/process"
 )
 
@@ -13,10 +12,11 @@ import (
 // timers stand still meanwhile, and boottime does not.
 const longestSleep = 10 * time.Second
 
-// newAlarm returns the timer of Enforce; without Enforce it never fires.
+// newAlarm returns the timer of Enforce. Without Enforce it is one that was never started:
+// for the first one that is, the runtime opens two descriptors and keeps a thread at them.
 func (r *run) newAlarm() *time.Timer {
 	if !r.job.Enforce {
-		return time.NewTimer(limit.Never)
+		return new(time.Timer)
 	}
 	return time.NewTimer(r.nap())
 }

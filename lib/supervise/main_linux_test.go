@@ -43,6 +43,7 @@ type setup struct {
 	Hold        bool   // wait for a line on standard input between Prepare and Run
 	Cancel      bool   // give up in place of Run
 	Report      string // file for report
+	Beside      string // file that is made beside the job, by work that never ends
 	BeingEnded  string // while there is a file of this name, somebody else is ending the job
 }
 
@@ -88,6 +89,14 @@ func superviseAsRun() int {
 	}
 	if s.Learned > 0 {
 		job.ExpireAfter(s.Learned)
+	}
+	if s.Beside != "" {
+		job.Beside(func() {
+			if err := os.WriteFile(s.Beside, nil, 0o644); err != nil {
+				panic(err)
+			}
+			select {}
+		})
 	}
 	if s.Cancel {
 		job.Cancel()

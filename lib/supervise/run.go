@@ -97,8 +97,12 @@ func (r *run) tellBegun() error {
 
 func (r *run) supervise() (Result, error) {
 	limit := r.newAlarm()
-	defer limit.Stop()
-	go r.attend(r.place)
+	go func() {
+		r.attend(r.place)
+		for _, work := range r.beside {
+			work()
+		}
+	}()
 	for {
 		if r.gone && r.ending == nil {
 			switch {

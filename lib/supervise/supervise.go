@@ -86,9 +86,10 @@ type Supervisor struct {
 	watch
 	job    Job
 	place  place
-	gate   *gate   // nil off a terminal, where this process leads a group
-	output *output // nil without QuietOK
-	pipe   *pipe   // nil without Output
+	gate   *gate    // nil off a terminal, where this process leads a group
+	output *output  // nil without QuietOK
+	pipe   *pipe    // nil without Output
+	beside []func() // what Beside was given
 }
 
 // Result tells how a job ended.
@@ -156,6 +157,14 @@ func (s *Supervisor) Identity() (process.Identity, error) {
 // ExpireAfter sets that of the Job anew, before Run: a limit that is learned is
 // known when the lock is taken.
 func (s *Supervisor) ExpireAfter(d time.Duration) { s.job.ExpireAfter = d }
+
+// Beside has work done while the job runs, by another goroutine; where the job does not
+// start it is not done. Between Prepare and Run.
+//
+// A descriptor that work closes is still open when the job is started. Were it closed
+// meanwhile, the job might come to have the last copy, and close that before its program
+// begins.
+func (s *Supervisor) Beside(work func()) { s.beside = append(s.beside, work) }
 
 // Cancel gives the job up before it ran. The gate is gone when it returns.
 func (s *Supervisor) Cancel() {

@@ -12,6 +12,7 @@ import (
 	"adlock/lib/run"
 	"adlock/lib/runlog"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 func job(words ...string) []string {
@@ -450,5 +451,48 @@ func TestARunWhoseLockWasRemovedHasItsJobsStatus(t *testing.T) {
 	r := a.Shell(t, `$adlock run --program=p --host=dax --operator=o --operand=x -- sh -c 'rm "$ADLOCK_DIR/lock.p.dax.o.x"; exit 3'`)
 	if r.Status != 3 || r.Out != "" || strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, "lost") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Linux lets whoever closes a watch wait for milliseconds.
+func TestTheWatchOfARunnerThatWaitedIsClosedWhenItsJobHasBegun(t *testing.T) {
+	need.Tools(t, "strace")
+	s := newStage(t)
+	holder := s.hold("a")
+	trace := s.in("trace", "")
+	c := s.command()
+	c.Args = append([]string{"strace", "-f", "-qq", "-y", "-o", trace, "-e", "trace=/poll,close,execve", helper.Binary(t)}, job("--wait", "1h", "/bin/sleep", "0.1")...)
+	runner := c.Start(t)
+	helper.Eventually(t, "it watches the directory", func() bool { return strings.Contains(s.read(trace), "<anon_inode:inotify>, events=") })
+	holder.Signal(t, syscall.SIGTERM)
+	if status := runner.Wait(t); status != 0 {
+		t.Fatalf("status %d: %s", status, runner.Output())
+	}
+	closedAfter(t, s.read(trace), `execve("/bin/sleep"`)
+}
+
+// closing is what strace writes when a watch is closed.
+var closing = regexp.MustCompile(`close\(\d+<anon_inode:inotify>`)
+
+// closedAfter wants the one watch of a trace to be closed once, after that.
+func closedAfter(t *testing.T, trace, what string) {
+	t.Helper()
+	_, after, _ := strings.Cut(trace, what)
+	if len(closing.FindAllString(trace, -1)) != 1 || !closing.MatchString(after) {
+		t.Errorf("it is not closed, or before %s:\n%s", what, trace)
+	}
+}
+
+// The descriptors are those of the Go runtime, which needs them for a timer.
+func TestASupervisorHasATimerOnlyWhereItIsToEndTheJob(t *testing.T) {
+	s := newStage(t)
+	for options, want := range map[string]bool{"": false, "--enforce --expire-after 1h": true} {
+		p := s.hold("a", strings.Fields(options)...)
+		helper.Eventually(t, "it listens to all that it will", func() bool { return helper.Listens(p.PID, syscall.SIGTSTP) })
+		if got := hasOpen(p.PID, "eventpoll"); got != want {
+			t.Errorf("%q: %t", options, got)
+		}
+		p.Signal(t, syscall.SIGTERM)
+		p.Wait(t)
 	}
 }

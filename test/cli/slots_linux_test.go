@@ -17,9 +17,15 @@ const slot = "/lock.job." + host + ".slot-1"
 // atSlot has a process that is stopped hold the guard of the slot.
 func (s *stage) atSlot() (holder *helper.Process) {
 	s.Helper()
+	return s.at(s.locks + slot)
+}
+
+// at has a process that is stopped hold the guard of the lock.
+func (s *stage) at(lock string) (holder *helper.Process) {
+	s.Helper()
 	need.Tools(s, "flock")
-	helper.Eventually(s, "the slot is taken", func() bool { return exists(s.locks + slot) })
-	holder = helper.Command{Dir: s.dir, Args: []string{"flock", "-o", s.locks + slot, "-c", "kill -STOP $PPID; echo >at-slot; exec sleep 600"}}.Start(s)
+	helper.Eventually(s, "the lock is there", func() bool { return exists(lock) })
+	holder = helper.Command{Dir: s.dir, Args: []string{"flock", "-o", lock, "-c", "kill -STOP $PPID; echo >at-slot; exec sleep 600"}}.Start(s)
 	helper.Eventually(s, "its guard is held", func() bool { return os.Remove(s.in("at-slot")) == nil })
 	return holder
 }
@@ -44,6 +50,25 @@ func TestAReleaseThatFindsSomebodyAtItsSlotSaysSoAndFreesTheAtom(t *testing.T) {
 	s.refused(75, want, "release", s.lockOf("b"))
 	end(t, holder.PID)
 	s.want(0, job("--slots", "1", "true")...) // though who held it lives on
+}
+
+func TestAReleaseThatFindsSomebodyAtItsLockWhoEndsNobodySaysSo(t *testing.T) {
+	s := newStage(t)
+	want := s.lockOf("a") + ": another process is changing the lock"
+	s.want(0, s.take("a")...)
+	holder := s.at(s.lockOf("a"))
+	s.refused(75, want, "release", s.lockOf("a"))
+	end(t, holder.PID)
+	s.want(0, "release", s.lockOf("a"))
+
+	p := s.command(job("--", "sh", "-c", "until [ -e go ]; do sleep 0.01; done; exit 3")...).Start(s)
+	holder = s.at(s.lockOf("a"))
+	s.in("go", "")
+	if status := p.Wait(t); status != 3 || p.Output() != "adlock: "+want+"\n" {
+		t.Errorf("status %d, %s", status, p.Output())
+	}
+	end(t, holder.PID)
+	s.want(0, job("true")...)
 }
 
 // Nobody stands at the lock, so nobody else ends the job: it is ended as soon as the

@@ -198,11 +198,14 @@ func end(t *testing.T, pid int) {
 }
 
 // watches reports whether a process has an inotify descriptor.
-func watches(pid int) bool {
+func watches(pid int) bool { return hasOpen(pid, "inotify") }
+
+// hasOpen tells whether a process has something of that kind open.
+func hasOpen(pid int, kind string) bool {
 	dir := filepath.Join("/proc", itoa(pid), "fd")
 	fds, _ := os.ReadDir(dir)
 	for _, fd := range fds {
-		if to, _ := os.Readlink(filepath.Join(dir, fd.Name())); strings.Contains(to, "inotify") {
+		if to, _ := os.Readlink(filepath.Join(dir, fd.Name())); strings.Contains(to, kind) {
 			return true
 		}
 	}

@@ -31,6 +31,13 @@ func (d *Dir) Active(name atom.Name) (*Active, error) {
 	return d.Lock(atom.File{Kind: atom.ActiveLock, Name: name})
 }
 
+// Held reports whether there is an active lock lock.NAME, whosever it is. Where that
+// cannot be known there is none: who opens it finds why.
+func (d *Dir) Held(name atom.Name) bool {
+	var st unix.Stat_t
+	return sysfile.Lstatat(d.fd, name.ActiveLock(), &st) == nil
+}
+
 // Lock opens an active lock or that of a reader; fs.ErrNotExist where it is not there.
 func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	// O_RDWR: NFS makes of flock a byte-range lock, which needs it (flock(2)).

@@ -53,6 +53,54 @@ func TestTheJobIsWhatTheLockKnows(t *testing.T) {
 	}
 }
 
+func TestAnotherCommandIsRecordedWhateverTellsItApart(t *testing.T) {
+	d := newDir(t)
+	a := guardedLock(t, d)
+	other, again, reused := member(31), member(30), member(30)
+	again.Start++
+	reused.Inode++
+	for _, id := range []process.Identity{member(30), other, member(30), again, member(30), reused} {
+		must(t, a.AppendCommand(id))
+		if got := active(t, d).Appended.Command; got != id {
+			t.Errorf("recorded is %+v, want %+v", got, id)
+		}
+	}
+}
+
+// A person clears a lock by this, so what is only not known to be dead is not in use.
+func TestALockIsInUseWhereSomebodyIsProvedAlive(t *testing.T) {
+	alive, err := process.Of(os.Getpid())
+	must(t, err)
+	dead := alive
+	dead.Start, dead.Inode = dead.Start+1, 0
+	holding := func(owner process.Identity) string { r := fullRecord(); r.Owner = owner; return string(r.Bytes()) }
+	pid := strconv.Itoa(os.Getpid())
+	const lock, reader = "lock." + reads, "read." + reads + ".20"
+	for _, c := range []struct{ claim, file, content, want string }{
+		{"an owner", lock, holding(alive), "its owner lives (process " + pid + "); to end it: adlock kill-carefully --lock "},
+		{"a reader", reader, holding(alive), "its owner lives (process " + pid + ")"},
+		{"a pid", lock, pid + "\n", "its owner lives (process " + pid + ")"},
+		{"a pid of nobody", lock, "4194305\n", ""},
+		{"a dead owner", lock, holding(dead), ""},
+		{"a survivor", lock, holding(dead) + record.SurvivorLine(1, alive), "its owner is dead, but not all of its job; to end it: adlock kill-carefully --lock "},
+		{"one elsewhere", lock, holding(member(20)), ""},
+		{"an empty one", lock, "", ""},
+		{"a damaged one", lock, pid + "\nx\n", ""},
+	} {
+		d := newDir(t)
+		must(t, os.WriteFile(d.Path(c.file), []byte(c.content), 0o600))
+		a, err := d.Lock(atom.ParseFile(c.file))
+		must(t, err)
+		if strings.HasSuffix(c.want, " ") {
+			c.want += a.Path()
+		}
+		if got := a.InUse(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.claim, got, c.want)
+		}
+		must(t, a.Close())
+	}
+}
+
 func TestTheLastSurvivorThatFitsIsRecorded(t *testing.T) {
 	line := len("survivor.1=20 100 7 5 1 2\n") + len(record.ManySurvivors)
 	for room, want := range map[int]bool{line - 1: false, line: true} {
@@ -112,6 +160,31 @@ func TestAnOrdinaryUserHasRootsDirectoriesAndItsOwn(t *testing.T) {
 			d, err := Open(path)
 			if (err == nil) != allowed {
 				t.Errorf("a directory of %d: %v", owner, err)
+			}
+			if err == nil {
+				d.Close()
+			}
+		})
+	}
+}
+
+// With umask 002 a user's directories are his group's too, which has nobody else in it.
+func TestADirectoryOfTheUsersOwnGroupMayBeOnTheWay(t *testing.T) {
+	const user, other = 4711, 4712
+	for owner, allowed := range map[[2]int]bool{{user, user}: true, {user, other}: false, {0, user}: false, {0, 0}: true, {user, 0}: true} {
+		above, err := os.MkdirTemp("/tmp", "adlock")
+		must(t, err)
+		t.Cleanup(func() { os.RemoveAll(above) })
+		must(t, os.Mkdir(above+"/locks", 0o755))
+		must(t, os.Chown(above, owner[0], owner[1]))
+		must(t, os.Chmod(above, 0o775))
+		need.Root(t)
+		must(t, syscall.Setresgid(-1, user, -1))
+		t.Cleanup(func() { must(t, syscall.Setresgid(-1, 0, -1)) })
+		asUser(t, user, func() {
+			d, err := Open(above + "/locks")
+			if (err == nil) != allowed {
+				t.Errorf("below a directory of %v: %v", owner, err)
 			}
 			if err == nil {
 				d.Close()
@@ -225,6 +298,16 @@ func TestALockIsReadUpToALimitEvenIfItGrows(t *testing.T) {
 				t.Errorf("%d bytes: %v", size, err)
 			}
 		}
+	}
+}
+
+func TestALockThatShrinksIsReadAsFarAsItGoes(t *testing.T) {
+	d := newDir(t)
+	must(t, os.WriteFile(d.Path("lock.x"), []byte("1234\n"), 0o600))
+	a := onlyToStat(t, d)
+	must(t, os.Truncate(d.Path("lock.x"), 2))
+	if content, err := a.read(); string(content) != "12" || err != nil {
+		t.Errorf("%q, %v", content, err)
 	}
 }
 

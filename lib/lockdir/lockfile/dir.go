@@ -107,7 +107,7 @@ func openFailed(path string, err error) error {
 	case errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR):
 		var st unix.Stat_t
 		if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
-			return fault.New(fault.NotPermitted, path, "lock directory is a symbolic link")
+			return fault.New(fault.NotPermitted, path, "lock directory is a symbolic link (name where it leads: ADLOCK_DIR)")
 		}
 		return fault.New(fault.CannotCreate, path, "not a directory")
 	case errors.Is(err, fs.ErrNotExist):
@@ -120,7 +120,7 @@ func openFailed(path string, err error) error {
 // says that they are meant to, as in /tmp, it is not to be taken from them.
 func remedy(mode uint32, path string) string {
 	if mode&unix.S_ISVTX != 0 {
-		return "name one that is yours alone"
+		return "name one that is yours alone: ADLOCK_DIR"
 	}
 	return "chmod go-w " + fault.Quoted(path)
 }
@@ -152,7 +152,7 @@ func (d *Dir) Path(name ...string) string {
 // Close gives the directory's descriptor back.
 func (d *Dir) Close() error { return unix.Close(d.fd) }
 
-// Fd returns the directory's descriptor, for a watcher; it stays the Dir's.
+// Fd returns the directory's descriptor; it stays the Dir's.
 func (d *Dir) Fd() int { return d.fd }
 
 // Files lists the directory: what is of one of the kinds, in no order.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -16,11 +18,16 @@ import (
 )
 
 func TestADirectoryThatOthersCouldChangeIsRefused(t *testing.T) {
-	for _, mode := range []fs.FileMode{0o720, 0o702, 0o777 | fs.ModeSticky} {
+	for mode, remedy := range map[fs.FileMode]string{
+		0o720: "chmod go-w ", 0o702: "chmod go-w ", 0o703: "chmod go-w ", 0o777 | fs.ModeSticky: "name one that is yours alone: ADLOCK_DIR)",
+	} {
 		path := t.TempDir()
 		must(t, os.Chmod(path, mode))
 		_, err := Open(path)
 		refused(t, mode.String(), err)
+		if err != nil && !strings.Contains(err.Error(), ": lock directory is writable by others ("+remedy) {
+			t.Errorf("%v: %v", mode, err)
+		}
 	}
 }
 
@@ -49,6 +56,10 @@ func TestWhatIsNoDirectoryCannotBecomeOne(t *testing.T) {
 		if _, err := Create(path); fault.KindOf(err) != fault.CannotCreate {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+	t.Chdir(t.TempDir())
+	if _, err := Create("not/there"); fault.KindOf(err) != fault.CannotCreate {
+		t.Errorf("a relative one: %v", err)
 	}
 }
 
@@ -95,6 +106,9 @@ func TestNobodyElseMayLeadTheWayToTheDirectory(t *testing.T) {
 		"a strange group's": func(above string) error {
 			return errors.Join(os.Chown(above+"/a", 0, stranger), os.Chmod(above+"/a", 0o775))
 		},
+		"a stranger's behind an absolute link": func(above string) error {
+			return errors.Join(relink(above, above+"/a/b2", 0), os.Chown(above+"/a/b2", stranger, 0))
+		},
 		"a stranger's link":          func(above string) error { return relink(above, "b2", stranger) },
 		"a stranger's absolute link": func(above string) error { return relink(above, above+"/a/b2", stranger) },
 		"a link out of a stranger's": func(above string) error {
@@ -110,6 +124,36 @@ func TestNobodyElseMayLeadTheWayToTheDirectory(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(path, "c")); err == nil {
 			t.Errorf("%s: something was made there", claim)
 		}
+	}
+}
+
+func TestTheWayMayLeadThroughWhatAStrangeGroupCannotWrite(t *testing.T) {
+	need.Root(t)
+	for _, mode := range []fs.FileMode{0o755, 0o711} {
+		above, path := way(t)
+		must(t, errors.Join(os.Chown(above+"/a", 0, 4711), os.Chmod(above+"/a", mode)))
+		d, err := Open(path)
+		must(t, err)
+		must(t, d.Close())
+	}
+}
+
+func TestTheWayMayLeadThroughAsManyLinksAsTheKernelFollows(t *testing.T) {
+	_, path := way(t)
+	links := t.TempDir()
+	must(t, os.Chmod(links, 0o700))
+	target := filepath.Dir(path)
+	for n := range mostLinks + 1 {
+		link := filepath.Join(links, strconv.Itoa(n))
+		must(t, os.Symlink(target, link))
+		target = link
+	}
+	last := filepath.Join(links, strconv.Itoa(mostLinks-1))
+	d, err := Open(last + "/locks")
+	must(t, err)
+	must(t, d.Close())
+	if _, err := Open(target + "/locks"); err == nil {
+		t.Error("one more was followed")
 	}
 }
 
@@ -226,6 +270,22 @@ func enteredDir(t *testing.T) *Dir {
 	must(t, err)
 	t.Cleanup(func() { d.Close() })
 	return d
+}
+
+// What a lock says may be anybody's word by now, and taking their rights away takes
+// nothing back; a last lock says nothing that could harm.
+func TestTheRemedyOfAFileThatOthersMayWriteDependsOnWhatItIs(t *testing.T) {
+	d := enteredDir(t)
+	for file, remedy := range map[string]string{
+		"lock.p.h.o.x": "is writable by others (what it says may be anybody's word: see that the job does not run, then rm '" + d.Path("lock.p.h.o.x") + "')",
+		"last.p.h.o.x": "is writable by others (chmod go-w '" + d.Path("last.p.h.o.x") + "')",
+	} {
+		must(t, os.WriteFile(d.Path(file), nil, 0o600))
+		must(t, os.Chmod(d.Path(file), 0o660))
+		if _, err := d.openFile(file, syscall.O_RDONLY); err == nil || err.Error() != d.Path(file)+": "+remedy {
+			t.Errorf("got %v", err)
+		}
+	}
 }
 
 func TestALaxModeIsHarmlessWhereNobodyElseGetsIn(t *testing.T) {

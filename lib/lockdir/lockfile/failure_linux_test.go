@@ -14,6 +14,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/intercept"
 	"adlock/test/need"
 )
 
@@ -147,20 +148,23 @@ func TestNothingStaysOpen(t *testing.T) {
 		must(t, d.Sweep(time.Now().Add(time.Hour)))
 	}
 	for claim, call := range map[string]func(d *Dir){
-		"a directory":              func(*Dir) { d, err := Open(path); must(t, err); must(t, d.Close()) },
-		"a directory of all":       func(*Dir) { Open(lax) },
-		"a lock":                   func(d *Dir) { a, err := d.Active("x"); must(t, err); must(t, a.Close()) },
-		"a lock that is too large": func(d *Dir) { a, err := d.Active("large"); must(t, err); must(t, a.Close()) },
-		"a last lock":              func(d *Dir) { d.Last("x") },
-		"a last lock's age":        func(d *Dir) { d.LastChanged("x") },
-		"a stamp":                  func(d *Dir) { must(t, d.Stamp("x", record.Memory{})) },
-		"a stamp anew":             func(d *Dir) { must(t, d.RemoveLast("z")); must(t, d.Stamp("z", record.Memory{})) },
-		"a memory":                 func(d *Dir) { must(t, d.Remember("x", time.Now(), record.Memory{Started: time.Now()})) },
-		"a mark":                   func(d *Dir) { must(t, d.MarkRead("x")); must(t, d.Marked("x", func() error { return nil })) },
-		"files":                    func(d *Dir) { d.Files() },
-		"eachWay":                  func(d *Dir) { temp, err := d.TempFile(nil); must(t, err); temp.Discard() },
-		"a temp without room":      func(d *Dir) { withoutRoom(t, func() { d.TempFile(make([]byte, 1<<16)) }) },
-		"debris":                   swept,
+		"a directory":                  func(*Dir) { d, err := Open(path); must(t, err); must(t, d.Close()) },
+		"a directory of all":           func(*Dir) { Open(lax) },
+		"a lock":                       func(d *Dir) { a, err := d.Active("x"); must(t, err); must(t, a.Close()) },
+		"another's lock":               func(d *Dir) { d.LockOf(member(1), atom.File{Kind: atom.ActiveLock, Name: "x"}, 0) },
+		"a lock that others may write": func(d *Dir) { must(t, os.Chmod(d.Path("lock.x"), 0o660)); d.Active("x") },
+		"a lock that is too large":     func(d *Dir) { a, err := d.Active("large"); must(t, err); must(t, a.Close()) },
+		"a last lock":                  func(d *Dir) { d.Last("x") },
+		"a last lock's age":            func(d *Dir) { d.LastChanged("x") },
+		"a stamp":                      func(d *Dir) { must(t, d.Stamp("x", record.Memory{})) },
+		"a stamp anew":                 func(d *Dir) { must(t, d.RemoveLast("z")); must(t, d.Stamp("z", record.Memory{})) },
+		"a memory":                     func(d *Dir) { must(t, d.Remember("x", time.Now(), record.Memory{Started: time.Now()})) },
+		"a mark":                       func(d *Dir) { must(t, d.MarkRead("x")); must(t, d.Marked("x", func() error { return nil })) },
+		"files":                        func(d *Dir) { d.Files() },
+		"the holder of a guard":        func(d *Dir) { a, err := d.Active("x"); must(t, err); a.GuardHolder(); must(t, a.Close()) },
+		"eachWay":                      func(d *Dir) { temp, err := d.TempFile(nil); must(t, err); temp.Discard() },
+		"a temp without room":          func(d *Dir) { withoutRoom(t, func() { d.TempFile(make([]byte, 1<<16)) }) },
+		"debris":                       swept,
 	} {
 		t.Run(claim, func(t *testing.T) {
 			d := newDir(t)
@@ -177,6 +181,134 @@ func TestNothingStaysOpen(t *testing.T) {
 				t.Errorf("%d files were open, then %d", before, after)
 			}
 		})
+	}
+}
+
+// eachUse is a use of a directory that has a lock and a last lock, of an atom with readers.
+var eachUse = map[string]func(d *Dir) error{
+	"guard": func(d *Dir) error {
+		a, err := d.Active(reads)
+		if err != nil {
+			return err
+		}
+		return errors.Join(a.Guard(0), a.Close())
+	},
+	"remove": func(d *Dir) error {
+		a, err := d.Active(reads)
+		if err != nil {
+			return err
+		}
+		return errors.Join(a.Remove(), a.Close())
+	},
+	"the locks of an owner": func(d *Dir) error {
+		held, err := d.LocksOf(fullRecord().Owner, atom.File{}, 0)
+		for _, a := range held {
+			a.Close()
+		}
+		return err
+	},
+	"the lock of another": func(d *Dir) error {
+		_, err := d.LockOf(member(1), atom.File{Kind: atom.ActiveLock, Name: reads}, 0)
+		return err
+	},
+	"files":        func(d *Dir) error { _, err := d.Files(atom.ActiveLock); return err },
+	"last":         func(d *Dir) error { _, err := d.Last(reads); return err },
+	"last changed": func(d *Dir) error { _, err := d.LastChanged(reads); return err },
+	"make last":    func(d *Dir) error { return d.MakeLast("p.h.o.y", record.Memory{}) },
+	"remember":     func(d *Dir) error { return d.Remember(reads, time.Now(), record.Memory{}) },
+	"stamp":        func(d *Dir) error { return d.Stamp(reads, record.Memory{}) },
+	"remove last":  func(d *Dir) error { return d.RemoveLast(reads) },
+	"mark read":    func(d *Dir) error { return d.MarkRead(reads) },
+	"marked":       func(d *Dir) error { return d.Marked(reads, func() error { return nil }) },
+	"readers":      func(d *Dir) error { _, err := d.Readers(reads); return err },
+	"link":         func(d *Dir) error { return d.placed((*TempFile).Link, "lock.p.h.o.y") },
+	"replace":      func(d *Dir) error { return d.placed((*TempFile).Replace, "lock."+reads) },
+	"touch": func(d *Dir) error {
+		return d.placed(func(t *TempFile, _ string) error { _, err := t.Touch(); return err }, "")
+	},
+	"sweep":  func(d *Dir) error { return d.Sweep(time.Now().Add(time.Hour)) },
+	"a tick": func(d *Dir) error { _, err := d.HasTick(reads, tick(1)); return err },
+	"ticks":  func(d *Dir) error { return d.RemoveTicks(reads) },
+}
+
+func (d *Dir) placed(place func(*TempFile, string) error, name string) error {
+	temp, err := d.TempFile(fullRecord().Bytes())
+	if err != nil {
+		return err
+	}
+	defer temp.Discard()
+	return place(temp, name)
+}
+
+// Whichever call it is that fails: it is told, and no file stays open.
+func TestNoFailureIsSwallowed(t *testing.T) {
+	calls := map[string]int{
+		"openat": unix.SYS_OPENAT, "newfstatat": unix.SYS_NEWFSTATAT, "fstat": unix.SYS_FSTAT, "flock": unix.SYS_FLOCK, "pread": unix.SYS_PREAD64,
+		"write": unix.SYS_WRITE, "fchmod": unix.SYS_FCHMOD, "linkat": unix.SYS_LINKAT, "renameat": unix.SYS_RENAMEAT, "unlinkat": unix.SYS_UNLINKAT,
+		"utimensat": unix.SYS_UTIMENSAT, "getdents": unix.SYS_GETDENTS64,
+	}
+	for claim, use := range eachUse {
+		for call, number := range calls {
+			for n, met := 1, true; met; n++ {
+				d := newDir(t)
+				must(t, os.WriteFile(d.Path("lock."+reads), fullRecord().Bytes(), 0o600))
+				must(t, d.MakeLast(reads, record.Memory{}))
+				must(t, d.MarkRead(reads))
+				must(t, os.WriteFile(d.Path("temp."+record.NewToken()), nil, 0o600))
+				must(t, os.WriteFile(d.Path(atom.Name(reads).Tick(1)), nil, 0o600))
+				before := openFiles(t)
+				met = false
+				var err error
+				seen := 0
+				intercept.Run(t, func() { err = use(d) }, func(c intercept.Call) unix.Errno {
+					if number == unix.SYS_FLOCK && c.FD(1) == unix.LOCK_UN { // closing lets go anyway
+						return 0
+					}
+					if seen++; seen != n {
+						return 0
+					}
+					met = true
+					return unix.EIO
+				}, number)
+				if left := openFiles(t) - before; left != 0 {
+					t.Errorf("%s, %s %d: %d files are left open", claim, call, n, left)
+				}
+				if told := fault.KindOf(err) == fault.IO; told != met {
+					t.Errorf("%s, %s %d: %v", claim, call, n, err)
+				}
+			}
+		}
+	}
+}
+
+// FUSE has no files without a name, old kernels do not know the flag, and without /proc
+// there is no way to name one.
+func TestWhereNoFileCanBeWithoutANameItHasOneFromTheBeginning(t *testing.T) {
+	for call, numbers := range map[int][]unix.Errno{unix.SYS_OPENAT: {unix.EOPNOTSUPP, unix.EISDIR, unix.ENOENT}, unix.SYS_FACCESSAT: {unix.ENOENT}} {
+		for _, number := range numbers {
+			d := newDir(t)
+			before := openFiles(t)
+			var temp *TempFile
+			var err error
+			seen := 0
+			intercept.Run(t, func() { temp, err = d.TempFile(fullRecord().Bytes()) }, func(intercept.Call) unix.Errno {
+				if seen++; seen == 1 {
+					return number
+				}
+				return 0
+			}, call)
+			must(t, err)
+			if !temp.Named() {
+				t.Errorf("%v: it has no name", number)
+			}
+			must(t, temp.Link("lock.x"))
+			temp.Discard()
+			active(t, d).Close()
+			mustHold(t, d, "lock.x")
+			if left := openFiles(t) - before; left != 0 {
+				t.Errorf("%v: %d files are left open", number, left)
+			}
+		}
 	}
 }
 

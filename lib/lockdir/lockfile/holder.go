@@ -42,7 +42,11 @@ func (e *GuardedError) Unwrap() error { return locker.ErrGuarded }
 // GuardAloud is Guard with a GuardedError in place of ErrGuarded, and a status of its
 // own: a denial, or stuck where the holder stands still.
 func (a *Active) GuardAloud(wait time.Duration) error {
-	err := a.Guard(wait)
+	return a.Aloud(a.Guard(wait))
+}
+
+// Aloud is what GuardAloud returns where Guard has returned err.
+func (a *Active) Aloud(err error) error {
 	if !errors.Is(err, locker.ErrGuarded) {
 		return err
 	}

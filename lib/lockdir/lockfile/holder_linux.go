@@ -12,11 +12,31 @@ import (
 // /proc/locks has it (proc_locks(5)); 0 where nobody does, or where that cannot
 // be told: from another pid namespace, or over NFS.
 func (a *Active) GuardHolder() int {
-	text, err := os.ReadFile("/proc/locks")
-	if err != nil {
-		return 0
+	const looks = 3
+	for range looks {
+		text, err := lockTable()
+		if err != nil {
+			return 0
+		}
+		holder := flockHolder(text, a.st.Dev, a.st.Ino)
+		if holder != 0 || len(text) < os.Getpagesize() {
+			return holder
+		}
 	}
-	return flockHolder(text, a.st.Dev, a.st.Ino)
+	return 0
+}
+
+// lockTable reads /proc/locks, a page at a time, as the kernel gives no more: where a lock
+// goes between two reads those behind it move up, and one is not seen.
+func lockTable() ([]byte, error) {
+	table, err := os.Open("/proc/locks")
+	if err != nil {
+		return nil, err
+	}
+	defer table.Close()
+	text := bytes.NewBuffer(make([]byte, 0, 1<<16)) // else it would be asked for 512 bytes at a time
+	_, err = text.ReadFrom(table)
+	return text.Bytes(), err
 }
 
 // flockHolder finds in the lines of /proc/locks who holds the flock of an inode.

@@ -1,8 +1,21 @@
 package lockfile
 
 import (
+	"errors"
 	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 func TestTheHolderOfAGuardIsKnown(t *testing.T) {
@@ -16,4 +29,158 @@ func TestTheHolderOfAGuardIsKnown(t *testing.T) {
 	if holder := other.GuardHolder(); holder != os.Getpid() {
 		t.Errorf("%d holds it", holder)
 	}
+}
+
+// The kernel's table is read in pieces, and a line that goes meanwhile moves those behind it.
+func TestTheHolderIsKnownThoughOtherLocksComeAndGo(t *testing.T) {
+	d := newDir(t)
+	put(t, d, fullRecord())
+	a := active(t, d)
+	must(t, a.Guard(0))
+	done, gone := make(chan bool), make(chan bool)
+	go func() {
+		defer close(gone)
+		comeAndGo(t, d, done)
+	}()
+	defer func() { close(done); <-gone }()
+	for range 500 {
+		if holder := a.GuardHolder(); holder != os.Getpid() {
+			t.Fatalf("%d holds it", holder)
+		}
+	}
+}
+
+func TestTheHolderIsFoundInATableOfManyPages(t *testing.T) {
+	d := newDir(t)
+	put(t, d, fullRecord())
+	a, other := active(t, d), active(t, d)
+	for range 200 {
+		f, err := os.CreateTemp(d.path, "")
+		must(t, err)
+		defer f.Close()
+		must(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
+	}
+	if holder := other.GuardHolder(); holder != 0 {
+		t.Errorf("%d holds it", holder)
+	}
+	must(t, a.Guard(0))
+	if holder := other.GuardHolder(); holder != os.Getpid() {
+		t.Errorf("%d holds it", holder)
+	}
+}
+
+// comeAndGo takes and releases locks of other files, a few at a time.
+func comeAndGo(t *testing.T, d *Dir, done <-chan bool) {
+	var held [10]*os.File
+	for i := 0; ; i = (i + 1) % len(held) {
+		held[i].Close() // an error where there is none yet
+		select {
+		case <-done:
+			return
+		default:
+		}
+		var err error
+		if held[i], err = os.CreateTemp(d.path, ""); err != nil || unix.Flock(int(held[i].Fd()), unix.LOCK_EX) != nil {
+			t.Error("no lock: ", err)
+			return
+		}
+		os.Remove(held[i].Name())
+	}
+}
+
+// graceOf has an ending's time be another one for the length of the test.
+func graceOf(t *testing.T, grace time.Duration) {
+	before := GuardGrace
+	GuardGrace = grace
+	t.Cleanup(func() { GuardGrace = before })
+}
+
+// run starts a process for the length of the test.
+func run(t *testing.T, command ...string) (pid int) {
+	t.Helper()
+	c := exec.Command(command[0], command[1:]...)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	must(t, c.Start())
+	t.Cleanup(func() { syscall.Kill(-c.Process.Pid, syscall.SIGKILL); c.Wait() })
+	return c.Process.Pid
+}
+
+func stop(t *testing.T, pid int) {
+	t.Helper()
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	helper.Eventually(t, "it stands still", func() bool { still, _ := process.Still(pid); return still })
+}
+
+func TestWhoIsStoppedStandsStillAfterThreePausesAndTheGrace(t *testing.T) {
+	pid := run(t, "sleep", "60")
+	graceOf(t, 0)
+	if err := StandsStill(pid, 0); err != nil {
+		t.Errorf("one that runs: %v", err)
+	}
+	stop(t, pid)
+	for _, c := range []struct {
+		pause, grace time.Duration
+		still        bool
+	}{
+		{0, 0, true}, {0, time.Hour, false}, {time.Hour, 0, false},
+		{time.Hour, -3 * time.Hour, true}, {time.Hour, time.Minute - 3*time.Hour, false},
+	} {
+		graceOf(t, c.grace)
+		err := StandsStill(pid, c.pause)
+		if (err != nil) != c.still || err != nil && err.Error() != "process "+strconv.Itoa(pid)+", which is changing the lock, is stopped" {
+			t.Errorf("with pauses of %v and a grace of %v: %v", c.pause, c.grace, err)
+		}
+	}
+	graceOf(t, 0)
+	if err := StandsStill(0, 0); err != nil {
+		t.Errorf("nobody: %v", err)
+	}
+}
+
+func TestWhoIsAtTheLockIsSaidAloud(t *testing.T) {
+	need.Tools(t, "flock")
+	d := newDir(t)
+	put(t, d, fullRecord())
+	a := active(t, d)
+	pid := run(t, "flock", "-o", a.Path(), "sleep", "60")
+	helper.Eventually(t, "the guard is held", func() bool { return a.GuardHolder() == pid })
+	stop(t, pid)
+	for _, c := range []struct {
+		grace  time.Duration
+		kind   fault.Kind
+		reason string
+	}{
+		{time.Hour, fault.Denied, locker.ErrGuarded.Error()},
+		{0, fault.NotPermitted, "process " + strconv.Itoa(pid) + ", which is changing the lock, is stopped; to let it go on: kill -CONT " + strconv.Itoa(pid)},
+	} {
+		graceOf(t, c.grace)
+		err := a.GuardAloud(0)
+		var guarded *GuardedError
+		if !errors.As(err, &guarded) || guarded.Path != a.Path() || guarded.Holder != pid || !errors.Is(err, locker.ErrGuarded) {
+			t.Fatalf("got %#v", err)
+		}
+		if fault.KindOf(err) != c.kind || err.Error() != a.Path()+": "+c.reason {
+			t.Errorf("kind %v: %v", fault.KindOf(err), err)
+		}
+	}
+	must(t, syscall.Kill(-pid, syscall.SIGKILL))
+	helper.Eventually(t, "the guard is free", func() bool { return a.GuardHolder() == 0 })
+	must(t, a.GuardAloud(0))
+	must(t, os.Remove(a.Path()))
+	if err := a.GuardAloud(0); !errors.Is(err, locker.ErrLost) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A child that another thread has just forked has a copy of every descriptor.
+func TestAGuardGoesWithItsCloseThoughACopyOfTheDescriptorStays(t *testing.T) {
+	d := newDir(t)
+	put(t, d, fullRecord())
+	a, other := active(t, d), active(t, d)
+	must(t, a.Guard(0))
+	copied, err := unix.Dup(a.fd)
+	must(t, err)
+	defer unix.Close(copied)
+	must(t, a.Close())
+	must(t, other.Guard(0))
 }

@@ -15,19 +15,22 @@ func isOutside(uid uint32) bool {
 		return false
 	}
 	ids, err := os.ReadFile("/proc/self/uid_map")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(ids)) { // first inside, first outside, how many
+	return err == nil && !mayHave(string(ids), uid)
+}
+
+// mayHave tells whether the user namespace of that uid_map may have an id of its own of
+// that number.
+func mayHave(ids string, uid uint32) bool {
+	for line := range strings.Lines(ids) { // first inside, first outside, how many
 		fields := strings.Fields(line)
 		if len(fields) != 3 {
-			return false
+			return true
 		}
 		first, err := strconv.ParseUint(fields[0], 10, 32)
 		count, err2 := strconv.ParseUint(fields[2], 10, 64)
 		if err != nil || err2 != nil || first <= uint64(uid) && uint64(uid) < first+count {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }

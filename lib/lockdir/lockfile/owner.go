@@ -3,6 +3,8 @@ package lockfile
 import (
 	"errors"
 	"io/fs"
+	"slices"
+	"strings"
 	"time"
 
 	"adlock/lib/atom"
@@ -13,24 +15,35 @@ import (
 )
 
 // LocksOf opens the locks of an owner, slots and readers' locks too, save the one
-// that the caller has open already, each under its guard, for which it waits. The caller closes them,
-// also with an error. What may not be read nobody takes either, and it is left out.
+// that the caller has open already, each under its guard, for which it waits. The caller
+// closes them, also with an error. What may not be read nobody takes either, and it is
+// left out.
+//
+// Two who end the owner at the same time each hold the guard of the lock at which they
+// came, and each wants the other one's. So that not both give up, the locks have an order,
+// their names': each takes first what comes behind its own, one after the other, and waits
+// half as long for what comes before it.
 func (d *Dir) LocksOf(owner process.Identity, except atom.File, wait time.Duration) (held []*Active, err error) {
 	files, err := d.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range files {
-		if f == except {
-			continue
+	byName := func(a, b atom.File) int { return strings.Compare(a.String(), b.String()) }
+	slices.SortFunc(files, byName)
+	for _, side := range []int{1, -1} { // behind it, before it
+		for _, f := range files {
+			if byName(f, except) != side {
+				continue
+			}
+			lock, err := d.LockOf(owner, f, wait)
+			if err != nil { // who waits for us at the next one is not to wait longer than we do
+				return held, err
+			}
+			if lock != nil {
+				held = append(held, lock)
+			}
 		}
-		lock, err := d.LockOf(owner, f, wait)
-		if err != nil { // who waits for us at the next one is not to wait longer than we do
-			return held, err
-		}
-		if lock != nil {
-			held = append(held, lock)
-		}
+		wait /= 2
 	}
 	return held, nil
 }

@@ -38,14 +38,18 @@ func TestReadersAreListedOnceTheAtomIsMarked(t *testing.T) {
 	}
 }
 
-func TestTheMarkIsPrivateAndEmpty(t *testing.T) {
-	defer syscall.Umask(syscall.Umask(0))
-	d := newDir(t)
-	must(t, d.MarkRead(reads))
-	info, err := os.Lstat(d.Path("read." + reads))
-	must(t, err)
-	if info.Mode() != 0o600 || info.Size() != 0 {
-		t.Errorf("mode %v, %d bytes", info.Mode(), info.Size())
+func TestTheMarkIsPrivateAndEmptyWhateverTheUmask(t *testing.T) {
+	for _, umask := range []int{0, 0o777} {
+		d := newDir(t)
+		before := syscall.Umask(umask)
+		err := d.MarkRead(reads)
+		syscall.Umask(before)
+		must(t, err)
+		info, err := os.Lstat(d.Path("read." + reads))
+		must(t, err)
+		if info.Mode() != 0o600 || info.Size() != 0 {
+			t.Errorf("umask %03o: mode %v, %d bytes", umask, info.Mode(), info.Size())
+		}
 	}
 }
 

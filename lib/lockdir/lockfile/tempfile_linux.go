@@ -20,7 +20,7 @@ func (d *Dir) nameless() (*TempFile, error) {
 	case err != nil:
 		return nil, cannotCreate(d.path, err)
 	}
-	temp := &TempFile{file: file{dir: d, name: "new lock", fd: fd}}
+	temp := &TempFile{file: file{dir: d, fd: fd}}
 	if unix.Access(temp.link(), unix.F_OK) != nil {
 		unix.Close(fd)
 		return nil, nil

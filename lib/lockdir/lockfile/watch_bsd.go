@@ -1,40 +1,44 @@
 //go:build darwin || freebsd || netbsd || openbsd
 
-package lockdir
+package lockfile
 
 import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"adlock/lib/lockdir/lockfile"
 )
 
-// watch is woken by kqueue when the directory changes, the owner dies or the asker
+// Watch is woken by kqueue when the directory changes, the owner dies or the asker
 // says something. Not run: this was only compiled.
-type watch struct{ queue, dir int }
+type Watch struct{ queue, dir int }
 
-func newWatch(dir *lockfile.Dir) watch {
+// NewWatch begins to watch the directory. What has happened before is not told.
+func NewWatch(dir *Dir) Watch {
 	queue, err := unix.Kqueue()
 	if err != nil {
-		return watch{-1, -1}
+		return Watch{-1, -1}
 	}
 	unix.CloseOnExec(queue)
-	return watch{queue, dir.Fd()}
+	return Watch{queue, dir.fd}
 }
 
-func (w watch) tells() bool { return w.queue >= 0 }
+// Tells reports whether the kernel tells of locks that go.
+func (w Watch) Tells() bool { return w.queue >= 0 }
 
-func (w watch) close() {
+// Close ends the watch.
+func (w Watch) Close() {
 	if w.queue >= 0 {
 		unix.Close(w.queue)
 	}
 }
 
-func (w watch) wait(_ string, owner, asker int, most time.Duration) {
+// Wait returns when the directory has changed, the owner has died, the asker (a descriptor;
+// below 0: none) has something to say, or the time is up. It never tells that a lock has
+// gone, as kqueue names no file.
+func (w Watch) Wait(_ string, owner, asker int, most time.Duration) (gone bool) {
 	if w.queue < 0 {
 		time.Sleep(most)
-		return
+		return false
 	}
 	var changes [3]unix.Kevent_t
 	unix.SetKevent(&changes[0], w.dir, unix.EVFILT_VNODE, unix.EV_ADD|unix.EV_CLEAR)
@@ -52,6 +56,7 @@ func (w watch) wait(_ string, owner, asker int, most time.Duration) {
 	timeout := unix.NsecToTimespec(int64(most))
 	var events [3]unix.Kevent_t
 	if _, err := unix.Kevent(w.queue, changes[:n], events[:], &timeout); err != nil {
-		time.Sleep(min(most, pollLeast)) // such as ESRCH: the owner is gone
+		time.Sleep(min(most, PollLeast)) // such as ESRCH: the owner is gone
 	}
+	return false
 }

@@ -1,4 +1,4 @@
-package lockdir
+package lockfile
 
 import (
 	"bytes"
@@ -10,38 +10,41 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
-	"adlock/lib/lockdir/lockfile"
 )
 
-// watch is woken by the kernel: by inotify when a lock of the directory goes,
+// Watch is woken by the kernel: by inotify when a lock of the directory goes,
 // by a pidfd when the owner dies. 128 inotify instances a user are the default;
 // without one it merely sleeps.
-type watch struct{ inotify int }
+type Watch struct{ inotify int }
 
-func newWatch(dir *lockfile.Dir) watch {
+// NewWatch begins to watch the directory. What has happened before is not told.
+func NewWatch(dir *Dir) Watch {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		return watch{-1}
+		return Watch{-1}
 	}
-	path := "/proc/self/fd/" + strconv.Itoa(dir.Fd())
+	path := "/proc/self/fd/" + strconv.Itoa(dir.fd)
 	if _, err := unix.InotifyAddWatch(fd, path, unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_DELETE_SELF); err != nil {
 		unix.Close(fd)
-		return watch{-1}
+		return Watch{-1}
 	}
-	return watch{fd}
+	return Watch{fd}
 }
 
-func (w watch) tells() bool { return w.inotify >= 0 }
+// Tells reports whether the kernel tells of locks that go.
+func (w Watch) Tells() bool { return w.inotify >= 0 }
 
-func (w watch) close() {
-	if w.tells() {
+// Close ends the watch.
+func (w Watch) Close() {
+	if w.Tells() {
 		unix.Close(w.inotify)
 	}
 }
 
-// wait returns when a lock of that NAME, or of a program (its Prefix), has gone, the owner
-// has died, the asker (a descriptor; below 0: none) has something to say, or the time is up.
-func (w watch) wait(whose string, owner, asker int, most time.Duration) {
+// Wait returns when a lock of that NAME, or of a program (its Prefix), has gone, which it
+// tells; when the owner (0: none) has died, the asker (a descriptor; below 0: none) has
+// something to say, or the time is up. What goes after that Wait is told by the next one.
+func (w Watch) Wait(whose string, owner, asker int, most time.Duration) (gone bool) {
 	deadline := time.Now().Add(most)
 	polled := []unix.PollFd{{Fd: int32(w.inotify), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: int32(asker), Events: unix.POLLIN}}
 	if fd, err := unix.PidfdOpen(owner, 0); err == nil { // of 0 there is none
@@ -51,29 +54,27 @@ func (w watch) wait(whose string, owner, asker int, most time.Duration) {
 	for {
 		left := time.Until(deadline)
 		if left <= 0 {
-			return
+			return false
 		}
 		n, err := unix.Poll(polled, int(left.Milliseconds())+1)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n == 0 || polled[1].Revents != 0 {
-			if err != nil || polled[1].Revents&unix.POLLIN != 0 && n == 1 {
-				// A dead owner whose group still holds the atom wakes at once
-				// each time: do not spin.
-				time.Sleep(min(left, pollLeast))
-			}
-			return
-		}
-		if polled[2].Revents != 0 || w.sawOneGo(whose) {
-			return
+		switch {
+		case err == unix.EINTR:
+		case err == nil && polled[0].Revents != 0 && w.sawOneGo(whose): // first: who releases may have exited since
+			return true
+		case err != nil, polled[1].Revents != 0 && n == 1:
+			// A dead owner whose group still holds the atom wakes at once
+			// each time: do not spin.
+			time.Sleep(min(left, PollLeast))
+			return false
+		case n == 0, polled[2].Revents != 0:
+			return false
 		}
 	}
 }
 
 // sawOneGo empties the queue of events and tells whether one was about a file of
 // that NAME, or of that program.
-func (w watch) sawOneGo(whose string) bool {
+func (w Watch) sawOneGo(whose string) bool {
 	buffer := make([]byte, 16384)
 	seen := false
 	for {

@@ -1,34 +1,20 @@
-package lockdir
+package lockfile
 
 import (
 	"os"
 	"testing"
 	"time"
-
-	"adlock/lib/lockdir/lockfile"
-	"adlock/lib/process"
 )
 
 // queued returns a watch on a new directory in which these files have just been
 // removed.
-func queued(t *testing.T, files ...string) watch {
+func queued(t *testing.T, files ...string) Watch {
 	t.Helper()
-	path := t.TempDir()
-	dir, err := lockfile.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dir.Close() })
+	dir := newDir(t)
 	for _, file := range files {
-		if err := os.WriteFile(dir.Path(file), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(dir.Path(file), nil, 0o600))
 	}
-	w := newWatch(dir)
-	t.Cleanup(w.close)
-	if !w.tells() {
-		t.Fatal("no watch is to be had")
-	}
+	w := watching(t, dir)
 	for _, file := range files {
 		if err := os.Remove(dir.Path(file)); err != nil {
 			t.Fatal(err)
@@ -60,20 +46,12 @@ func TestOneThatWantsNoSlotIsWokenByItsOwnAtomAlone(t *testing.T) {
 			t.Errorf("%s: %v", file, got)
 		}
 	}
-	dir := newLocker(t).Dir
-	for slots, want := range map[int]string{0: string(motd.Name()), 2: motd.Name().Prefix()} {
-		r := ask(process.Here())
-		r.Slots = slots
-		if w := newWaiting(dir, &r); w.whose != want {
-			t.Errorf("%d slots: woken by the files of %s, want %s", slots, w.whose, want)
-		}
-	}
 }
 
 func TestAWaitEndsAsSoonAsALockGoes(t *testing.T) {
 	w := queued(t, "lock.p.h.o.x")
 	begun := time.Now()
-	w.wait("p.h.", 0, -1, time.Minute)
+	w.Wait("p.h.", 0, -1, time.Minute)
 	if waited := time.Since(begun); waited > 20*time.Second {
 		t.Errorf("woken after %v", waited)
 	}

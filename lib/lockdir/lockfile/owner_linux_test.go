@@ -1,0 +1,170 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/lib/record"
+)
+
+// locksIn puts locks of one owner in place under these names.
+func locksIn(t *testing.T, d *Dir, owner process.Identity, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		r := fullRecord()
+		r.Owner = owner
+		must(t, os.WriteFile(d.Path(name), r.Bytes(), 0o600))
+	}
+}
+
+// lock opens a lock by the name of its file, for the length of the test.
+func lock(t *testing.T, d *Dir, name string) *Active {
+	t.Helper()
+	a, err := d.Lock(atom.ParseFile(name))
+	must(t, err)
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+func isGuarded(t *testing.T, d *Dir, name string) bool {
+	t.Helper()
+	a, err := d.Lock(atom.ParseFile(name))
+	must(t, err)
+	defer a.Close()
+	err = a.Guard(0)
+	if err != nil && !errors.Is(err, locker.ErrGuarded) {
+		t.Fatal(err)
+	}
+	return err != nil
+}
+
+// namesOf closes locks, and returns what they were called.
+func namesOf(locks []*Active) (names []string) {
+	for _, a := range locks {
+		names = append(names, a.File.String())
+		a.Close()
+	}
+	return names
+}
+
+func TestTheLocksOfAnOwnerAreGuardedAllButTheOneThatIsOpen(t *testing.T) {
+	d := newDir(t)
+	owner, another := member(20), member(21)
+	const reader = "read." + reads + ".20"
+	locksIn(t, d, owner, "lock.p.h.o.a", "lock.p.h.o.m", "lock.p.h.o.x", "lock.p.h.o.z", reader)
+	locksIn(t, d, another, "lock.p.h.o.b")
+	for name, content := range map[string]string{"lock.p.h.o.c": "20\n", "lock.p.h.o.d": "", "lock.p.h.o.e": "damaged\n", "last.p.h.o.f": string(fullRecord().Bytes())} {
+		must(t, os.WriteFile(d.Path(name), []byte(content), 0o600))
+	}
+	must(t, os.Mkdir(d.Path("lock.p.h.o.g"), 0o700)) // nobody's lock, and in nobody's way
+	held, err := d.LocksOf(owner, atom.ParseFile("lock.p.h.o.m"), 0)
+	must(t, err)
+	for name, want := range map[string]bool{"lock.p.h.o.a": true, "lock.p.h.o.b": false, "lock.p.h.o.c": false, "lock.p.h.o.d": false, "lock.p.h.o.m": false, "lock.p.h.o.x": true, reader: true} {
+		if got := isGuarded(t, d, name); got != want {
+			t.Errorf("%s: guarded is %v", name, got)
+		}
+	}
+	if names := namesOf(held); !slices.Equal(names, []string{"lock.p.h.o.x", "lock.p.h.o.z", reader, "lock.p.h.o.a"}) {
+		t.Errorf("got %q", names)
+	}
+}
+
+// Of two who wait for each other the one behind gives up first.
+func TestWhatComesBeforeIsWaitedForHalfAsLong(t *testing.T) {
+	d := newDir(t)
+	owner := member(20)
+	locksIn(t, d, owner, "lock.p.h.o.a", "lock.p.h.o.m", "lock.p.h.o.z")
+	const wait = 400 * time.Millisecond
+	for _, c := range []struct {
+		name        string
+		held        []string
+		least, most time.Duration
+	}{{"lock.p.h.o.a", []string{"lock.p.h.o.z"}, wait / 2, wait}, {"lock.p.h.o.z", nil, wait, time.Minute}} {
+		guard := lock(t, d, c.name)
+		must(t, guard.Guard(0))
+		begun := time.Now()
+		held, err := d.LocksOf(owner, atom.ParseFile("lock.p.h.o.m"), wait)
+		took := time.Since(begun)
+		var guarded *GuardedError
+		if !errors.As(err, &guarded) || guarded.Path != d.Path(c.name) || fault.KindOf(err) != fault.Denied {
+			t.Errorf("%s: got %v", c.name, err)
+		}
+		if took < c.least || took >= c.most {
+			t.Errorf("%s: waited for %v", c.name, took)
+		}
+		if names := namesOf(held); !slices.Equal(names, c.held) {
+			t.Errorf("%s: held are %q", c.name, names)
+		}
+		must(t, guard.Close())
+	}
+}
+
+func TestALockThatChangesHandsIsNotTheOwnersAnyMore(t *testing.T) {
+	for claim, change := range map[string]func(d *Dir) error{
+		"gone":     func(d *Dir) error { return os.Remove(d.Path("lock.p.h.o.x")) },
+		"replaced": func(d *Dir) error { return os.Rename(d.Path("other"), d.Path("lock.p.h.o.x")) },
+	} {
+		d := newDir(t)
+		owner := member(20)
+		locksIn(t, d, owner, "lock.p.h.o.x")
+		locksIn(t, d, member(21), "other")
+		guard := lock(t, d, "lock.p.h.o.x")
+		must(t, guard.Guard(0))
+		failed := make(chan error)
+		go func() {
+			got, err := d.LockOf(owner, atom.ParseFile("lock.p.h.o.x"), 20*time.Second)
+			if got != nil {
+				err = errors.New("it is the owner's")
+			}
+			failed <- err
+		}()
+		time.Sleep(20 * time.Millisecond) // where it has not opened it by now, it finds it changed
+		must(t, change(d))
+		must(t, guard.Close())
+		if err := <-failed; err != nil {
+			t.Errorf("%s: %v", claim, err)
+		}
+	}
+}
+
+func TestALockThatCannotBeReadIsAnErrorUnlessItIsNobodys(t *testing.T) {
+	d := newDir(t)
+	must(t, os.Mkdir(d.Path("lock.p.h.o.x"), 0o700))
+	for _, name := range []string{"lock.p.h.o.x", "lock.p.h.o.y"} {
+		if a, err := d.LockOf(member(20), atom.ParseFile(name), 0); a != nil || err != nil {
+			t.Errorf("%s: %v, %v", name, a, err)
+		}
+	}
+	bad := closed(d)
+	if _, err := bad.LockOf(member(20), atom.ParseFile("lock.p.h.o.x"), 0); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := bad.LocksOf(member(20), atom.ParseFile("lock.p.h.o.x"), 0); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestASupervisorIsWhoSaysSoInTheRecord(t *testing.T) {
+	d := newDir(t)
+	r := fullRecord()
+	for _, supervised := range []bool{false, true} {
+		r.Supervised = supervised
+		must(t, os.WriteFile(d.Path("lock.x"), r.Bytes(), 0o600))
+		a := active(t, d)
+		if a.SupervisedBy(r.Owner) != supervised || a.SupervisedBy(member(20)) {
+			t.Errorf("supervised is %v", supervised)
+		}
+		a.Content = record.Damaged
+		if a.SupervisedBy(r.Owner) {
+			t.Error("a damaged one is believed")
+		}
+	}
+}

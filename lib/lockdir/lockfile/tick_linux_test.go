@@ -1,0 +1,104 @@
+package lockfile
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/policy"
+)
+
+func tick(number int) policy.Tick { return policy.Tick{Period: time.Hour, Number: number} }
+
+// wantTicks wants these files of ticks, and no others.
+func wantTicks(t *testing.T, d *Dir, claim string, want ...string) {
+	t.Helper()
+	files, err := d.Files(atom.Tick)
+	must(t, err)
+	for _, file := range want {
+		if !exists(d, file) {
+			t.Errorf("%s: %s is not there", claim, file)
+		}
+	}
+	if len(files) != len(want) {
+		t.Errorf("%s: there are %v, want %q", claim, files, want)
+	}
+}
+
+func TestATickIsClaimedOnceAndOfEachAtom(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	d := newDir(t)
+	const name, other = atom.Name(reads), atom.Name("p.h.o.y")
+	for _, c := range []struct {
+		name    atom.Name
+		tick    policy.Tick
+		claimed bool
+	}{{name, tick(20), true}, {name, tick(20), false}, {other, tick(20), true}, {name, tick(21), true}} {
+		used, err := d.HasTick(c.name, c.tick)
+		must(t, err)
+		claimed, err := d.ClaimTick(c.name, c.tick)
+		must(t, err)
+		if used == c.claimed || claimed != c.claimed {
+			t.Errorf("%s %d: used %v, claimed %v", c.name, c.tick.Number, used, claimed)
+		}
+	}
+	info, err := os.Lstat(d.Path(name.Tick(20)))
+	must(t, err)
+	if info.Mode() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if used, err := d.HasTick(name, policy.Tick{Number: 20}); used || err != nil {
+		t.Errorf("none was asked for: %v, %v", used, err)
+	}
+}
+
+func TestATickIsForgottenWhenItIsOutlivedOrTakenBack(t *testing.T) {
+	d := newDir(t)
+	const name, other = atom.Name(reads), atom.Name("p.h.o.y")
+	for _, number := range []int{20, 21, 30} {
+		for _, of := range []atom.Name{other, name} {
+			if _, err := d.ClaimTick(of, tick(number)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wantTicks(t, d, "claimed", name.Tick(21), name.Tick(30), other.Tick(21), other.Tick(30))
+	must(t, d.RemoveTick(name, policy.Tick{Number: 21}))
+	wantTicks(t, d, "none asked for", name.Tick(21), name.Tick(30), other.Tick(21), other.Tick(30))
+	must(t, d.RemoveTick(name, tick(21)))
+	must(t, d.RemoveTick(name, tick(21)))
+	wantTicks(t, d, "taken back", name.Tick(30), other.Tick(21), other.Tick(30))
+	must(t, d.RemoveTicks(other))
+	wantTicks(t, d, "all of one", name.Tick(30))
+}
+
+func TestATickThatCannotBeAskedForIsAnError(t *testing.T) {
+	d := newDir(t)
+	if _, err := d.ClaimTick(reads, tick(1)); err != nil {
+		t.Fatal(err)
+	}
+	bad := closed(d)
+	for claim, call := range map[string]func() error{
+		"has":    func() error { _, err := bad.HasTick(reads, tick(1)); return err },
+		"claim":  func() error { _, err := bad.ClaimTick(reads, tick(2)); return err },
+		"remove": func() error { return bad.RemoveTick(reads, tick(1)) },
+		"all":    func() error { return bad.RemoveTicks(reads) },
+		"no files": func() error {
+			must(t, os.Remove(d.Path(atom.Name(reads).Tick(1))))
+			must(t, os.Mkdir(d.Path(atom.Name(reads).Tick(1)), 0o700))
+			return d.RemoveTicks(reads)
+		},
+	} {
+		if err := call(); err == nil {
+			t.Errorf("%s: no error", claim)
+		}
+	}
+	if used, err := bad.HasTick(reads, tick(1)); used || err == nil {
+		t.Errorf("it is used (%v)", err)
+	}
+	if claimed, err := bad.ClaimTick(reads, tick(2)); claimed || err == nil {
+		t.Errorf("it is claimed (%v)", err)
+	}
+}

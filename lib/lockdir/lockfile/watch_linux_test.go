@@ -1,0 +1,253 @@
+package lockfile
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/helper"
+	"adlock/test/intercept"
+)
+
+// woken is how long wait takes; it fails where that is for ever.
+func woken(t *testing.T, w Watch, owner int, most time.Duration) time.Duration {
+	t.Helper()
+	back, began := make(chan struct{}), time.Now()
+	go func() { w.Wait(motd.Name().Prefix(), owner, -1, most); close(back) }()
+	select {
+	case <-back:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not wake")
+	}
+	return time.Since(began)
+}
+
+func watching(t *testing.T, d *Dir) Watch {
+	t.Helper()
+	w := NewWatch(d)
+	if !w.Tells() {
+		t.Fatal("no watch")
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+func TestAWatchWakesWhenALockOfTheProgramGoes(t *testing.T) {
+	d := newDir(t)
+	path := func(file string) string {
+		must(t, os.WriteFile(d.Path(file), nil, 0o600))
+		return d.Path(file)
+	}
+	mine, read, strange := path("lock.cfengine_conf.dax.x.y"), path("read.cfengine_conf.dax.x.y.4711"), path("lock.other.dax.x.y")
+	for claim, c := range map[string]struct {
+		acts  func() error
+		wakes bool
+	}{
+		"a lock is removed":           {func() error { return os.Remove(mine) }, true},
+		"a reader's lock is moved":    {func() error { return os.Rename(read, filepath.Join(t.TempDir(), "x")) }, true},
+		"another program's goes":      {func() error { return os.Remove(strange) }, false},
+		"a lock is put in place":      {func() error { return os.WriteFile(path("lock.cfengine_conf.dax.new"), nil, 0o600) }, false},
+		"nothing happens to any lock": {func() error { return nil }, false},
+	} {
+		w := watching(t, d)
+		if err := c.acts(); err != nil {
+			t.Fatal(err)
+		}
+		most := 100 * time.Millisecond
+		if c.wakes {
+			most = time.Hour
+		}
+		if took := woken(t, w, 0, most); !c.wakes && took < most {
+			t.Errorf("%s: it woke after %v", claim, took)
+		}
+	}
+}
+
+func TestAWaitTellsWhetherALockWent(t *testing.T) {
+	const mine, strange = "lock.p.h.o.x", "lock.q.h.o.x"
+	zombie := unreaped(t)
+	var said, silent [2]int
+	must(t, unix.Pipe(said[:]))
+	must(t, unix.Pipe(silent[:]))
+	for _, fd := range append(said[:], silent[:]...) {
+		t.Cleanup(func() { unix.Close(fd) })
+	}
+	_, err := unix.Write(said[1], []byte("x"))
+	must(t, err)
+	if (Watch{-1}).Wait("p.h.o.x", zombie, silent[0], time.Millisecond) {
+		t.Error("its owner is dead, and nothing went, and it tells that a lock did")
+	}
+	for claim, c := range map[string]struct {
+		file         string
+		owner, asker int
+		most         time.Duration
+		want         bool
+	}{
+		"it went":                                {mine, 0, silent[0], time.Hour, true},
+		"the time is up":                         {strange, 0, silent[0], time.Millisecond, false},
+		"there is no time":                       {mine, 0, silent[0], 0, false},
+		"its owner is dead, too":                 {mine, zombie, silent[0], time.Hour, true},
+		"its owner is dead, another's lock went": {strange, zombie, silent[0], time.Hour, false},
+		"it went, and the asker speaks":          {mine, 0, said[0], time.Hour, true},
+		"the asker speaks, another's lock went":  {strange, 0, said[0], time.Hour, false},
+	} {
+		w := queued(t, c.file)
+		if got := w.Wait("p.h.o.x", c.owner, c.asker, c.most); got != c.want {
+			t.Errorf("%s: %v", claim, got)
+		}
+		if told := w.sawOneGo("p.h.o.x"); told != (c.most == 0) {
+			t.Errorf("%s: told again: %v", claim, told)
+		}
+	}
+}
+
+func TestAnothersLockThatGoesEndsNoWait(t *testing.T) {
+	d := newDir(t)
+	for _, file := range []string{"lock.p.h.o.x", "lock.q.h.o.x"} {
+		must(t, os.WriteFile(d.Path(file), nil, 0o600))
+	}
+	w, polls, gone := watching(t, d), 0, false
+	must(t, os.Remove(d.Path("lock.q.h.o.x")))
+	intercept.Run(t, func() { gone = w.Wait("p.h.o.x", 0, -1, time.Hour) }, func(intercept.Call) unix.Errno {
+		if polls++; polls == 2 {
+			must(t, os.Remove(d.Path("lock.p.h.o.x")))
+		}
+		return 0
+	}, unix.SYS_PPOLL)
+	if !gone || polls < 2 {
+		t.Errorf("it went: %v, after %d polls", gone, polls)
+	}
+}
+
+func TestAnAtomIsHeldWhereItsLockIsThere(t *testing.T) {
+	d := newDir(t)
+	must(t, os.WriteFile(d.Path("lock.x"), nil, 0))
+	must(t, os.WriteFile(d.Path("last.y"), nil, 0o600))
+	if !d.Held("x") || d.Held("y") {
+		t.Errorf("x: %v, y: %v", d.Held("x"), d.Held("y"))
+	}
+}
+
+func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
+	owner := run(t, "sleep", "60")
+	before := helper.Anonymous(t, "pidfd")
+	woken(t, Watch{-1}, os.Getpid(), time.Millisecond)
+	if left := helper.Anonymous(t, "pidfd") - before; left != 0 {
+		t.Errorf("%d descriptors are left", left)
+	}
+	back := make(chan struct{})
+	go func() { Watch{-1}.Wait(motd.Name().Prefix(), owner, -1, time.Hour); close(back) }()
+	for begun := time.Now(); helper.Anonymous(t, "pidfd") == before; { // else there is no owner to watch
+		if time.Since(begun) > 20*time.Second {
+			t.Fatal("it does not watch")
+		}
+	}
+	must(t, syscall.Kill(owner, syscall.SIGKILL))
+	select {
+	case <-back:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not wake")
+	}
+}
+
+// A dead owner whose group still holds the atom is dead at each look.
+func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
+	d, zombie := newDir(t), unreaped(t)
+	for _, w := range []Watch{{-1}, watching(t, d)} {
+		if took := woken(t, w, zombie, time.Hour); took < 100*time.Millisecond {
+			t.Errorf("back after %v", took)
+		}
+	}
+	if took := woken(t, Watch{-1}, zombie, time.Millisecond); took > 10*time.Second {
+		t.Errorf("back after %v, want one millisecond", took)
+	}
+	quickest := time.Hour
+	for range 20 { // where a lock went, too, there is something to look at
+		w := watching(t, d)
+		must(t, os.WriteFile(d.Path("lock.cfengine_conf.dax.x.y"), nil, 0o600))
+		if err := os.Remove(d.Path("lock.cfengine_conf.dax.x.y")); err != nil {
+			t.Fatal(err)
+		}
+		quickest = min(quickest, woken(t, w, zombie, time.Hour))
+		if quickest < 100*time.Millisecond {
+			return
+		}
+	}
+	t.Errorf("back after %v at best", quickest)
+}
+
+// unreaped returns the pid of a child that is dead and not waited for.
+func unreaped(t *testing.T) int {
+	t.Helper()
+	child, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { child.Wait() })
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, child.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	return child.Pid
+}
+
+func TestAWaitThatIsInterruptedOrFailsTakesItsTime(t *testing.T) {
+	for errno, least := range map[unix.Errno]time.Duration{unix.EINTR: 150 * time.Millisecond, unix.ENOMEM: 100 * time.Millisecond} {
+		calls, took := 0, time.Duration(0)
+		intercept.Run(t, func() {
+			began := time.Now()
+			Watch{-1}.Wait(motd.Name().Prefix(), 0, -1, 150*time.Millisecond)
+			took = time.Since(began)
+		}, func(intercept.Call) unix.Errno {
+			if calls++; calls == 1 {
+				return errno
+			}
+			return 0
+		}, unix.SYS_PPOLL)
+		if calls == 0 || took < least || took > 10*time.Second {
+			t.Errorf("%v: %d calls, back after %v, want %v", errno, calls, took, least)
+		}
+	}
+}
+
+func TestATimeThatIsUpIsNotWaitedFor(t *testing.T) {
+	woken(t, Watch{-1}, 0, -time.Hour)
+}
+
+func TestWithoutInotifyThereIsNoWatchAndNothingStaysOpen(t *testing.T) {
+	d := newDir(t)
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	none := before
+	none.Cur = 0
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	w := NewWatch(d)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if w != (Watch{-1}) {
+		t.Errorf("without descriptors: %v", w)
+	}
+	open := helper.Anonymous(t, "inotify")
+	var failed Watch
+	intercept.Run(t, func() { failed = NewWatch(d) }, func(intercept.Call) unix.Errno { return unix.ENOSPC }, unix.SYS_INOTIFY_ADD_WATCH)
+	if failed != (Watch{-1}) || helper.Anonymous(t, "inotify") != open {
+		t.Errorf("without watches: %v, %d descriptors more", failed, helper.Anonymous(t, "inotify")-open)
+	}
+	NewWatch(d).Close()
+	failed.Close()
+	if left := helper.Anonymous(t, "inotify"); left != open {
+		t.Errorf("%d descriptors are left", left-open)
+	}
+	if !(Watch{0}).Tells() || (Watch{-1}).Tells() {
+		t.Error("a watch tells by its descriptor")
+	}
+}
