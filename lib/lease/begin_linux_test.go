@@ -16,7 +16,6 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/orphan"
 	"adlock/lib/process"
-	"adlock/lib/record"
 	"adlock/test/helper"
 )
 
@@ -45,32 +44,46 @@ func (s *scripted) Enter(_ context.Context, name atom.Name, _ Record, _ time.Dur
 	return place, seen, nil
 }
 
+func (s *scripted) Elapsed(context.Context, *Snapshot) (time.Duration, error) { return time.Hour, nil }
+
 // scriptedPlace is one in it that keeps silent where nothing is written.
 type scriptedPlace struct {
 	Place
-	lease time.Duration
-	left  bool
-	await func()
-	renew func() error
-	asked func() (time.Duration, error)
+	lease  time.Duration
+	inLine bool
+	left   bool
+	await  func()
+	note   func(Record) error
+	renew  func() error
+	asked  func() (time.Duration, error)
 }
 
 func (p *scriptedPlace) Lease() time.Duration { return p.lease }
 func (p *scriptedPlace) Fence() uint64        { return 1 }
+func (p *scriptedPlace) InLine() bool         { return p.inLine }
 
 func (p *scriptedPlace) Leave(context.Context, *Last) error {
 	p.left = true
 	return nil
 }
 
-func (p *scriptedPlace) Note(context.Context, Record) (Snapshot, error) {
-	return Snapshot{Now: time.Now()}, nil
+func (p *scriptedPlace) Note(_ context.Context, record Record) error {
+	if p.note == nil {
+		return nil
+	}
+	return p.note(record)
 }
 
-func (p *scriptedPlace) Await(_ context.Context, next func()) (bool, error) {
+func (p *scriptedPlace) Await(_ context.Context, next func()) error {
 	next()
-	p.await()
-	return true, nil
+	if p.await != nil {
+		p.await()
+	}
+	return nil
+}
+
+func (p *scriptedPlace) Look(context.Context) (Snapshot, error) {
+	return Snapshot{Now: time.Now()}, nil
 }
 
 func (p *scriptedPlace) Renew(context.Context) error {
@@ -176,17 +189,6 @@ func TestWhoWinsHasAGuardAlsoWhereTheOneStartedAheadIsGone(t *testing.T) {
 	helper.Eventually(t, "it has gone home", func() bool { return len(helper.GuardsOf(me.PID)) == 0 })
 }
 
-func TestAGuardThatCouldNotBeStartedIsStartedAgain(t *testing.T) {
-	failed := &guard{started: make(chan error, 1)}
-	failed.started <- errors.New("no more processes just now")
-	tended := &heldLease{guard: failed, record: Record{Record: record.Record{Atom: odd, Owner: process.Here()}}}
-	tended.startGuard()
-	if err := tended.guard.ready(); err != nil {
-		t.Error(err)
-	}
-	tended.guard.dismiss()
-}
-
 // Between two tries of one who waits, for a slot, the atom may be asked for, or be lost.
 func TestAJobIsNotEndedForWhatBefellAnEarlierTry(t *testing.T) {
 	for way, told := range map[string]func() (time.Duration, error){
@@ -249,5 +251,80 @@ func TestWhoGaveUpWhenTheAtomCameToBeFreeDoesNotHaveIt(t *testing.T) {
 	r.Atom, r.Owner, r.Wait = odd, process.Here(), time.Minute
 	if outcome, err := l.Take(r); !errors.Is(err, context.Canceled) || !p.left {
 		t.Errorf("%+v, %v; it left: %v", outcome, err, p.left)
+	}
+}
+
+// waits is a store in which an atom comes to be free as soon as somebody waits for it.
+func waits(p *scriptedPlace) *Locker {
+	p.lease = time.Minute
+	return &Locker{Lease: p.lease, Store: &scripted{
+		look:  func(atom.Name) Snapshot { return heldElsewhere() },
+		enter: func(atom.Name) (Place, Snapshot) { return p, heldElsewhere() },
+	}}
+}
+
+func TestWhoIsTheFirstInALineHasTheAtomBeforeItsRecordSaysSo(t *testing.T) {
+	var tries atomic.Int64
+	taken, noted := make(chan bool), make(chan bool)
+	p := &scriptedPlace{inLine: true, note: func(own Record) error {
+		switch {
+		case own.Taken.IsZero(): // it waits
+			return nil
+		case tries.Add(1) == 1:
+			<-taken
+			return fault.New(fault.Unavailable, "store", NoAnswer)
+		}
+		close(noted)
+		return nil
+	}}
+	r := locker.NewRequest()
+	r.Atom, r.Owner, r.Wait = odd, process.Here(), time.Minute
+	l := waits(p)
+	p.lease = 600 * time.Millisecond
+	if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Acquired {
+		t.Fatal(outcome, err)
+	}
+	close(taken)
+	select {
+	case <-noted:
+	case <-time.After(10 * time.Second):
+		t.Error("its record never says so")
+	}
+	if err := l.Release(locker.ReleaseRequest{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who dies is taken for one that ran by its record, and that counts for IfElapsed.
+func TestTheJobBeginsBehindItsRecordWhereThatHasToCount(t *testing.T) {
+	for where, test := range map[string]struct {
+		inLine    bool
+		ifElapsed time.Duration
+	}{
+		"nobody sees who is the first": {false, 0},
+		"a crash counts":               {true, time.Minute},
+	} {
+		t.Run(where, func(t *testing.T) {
+			var noted atomic.Bool
+			p := &scriptedPlace{inLine: test.inLine, note: func(own Record) error {
+				if !own.Taken.IsZero() {
+					time.Sleep(100 * time.Millisecond)
+					noted.Store(true)
+				}
+				return nil
+			}}
+			r := locker.NewRequest()
+			r.Atom, r.Owner, r.Wait, r.Limits.IfElapsed = odd, process.Here(), time.Minute, test.ifElapsed
+			l := waits(p)
+			if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Acquired {
+				t.Fatal(outcome, err)
+			}
+			if !noted.Load() {
+				t.Error("the record says that it waits")
+			}
+			if err := l.Release(locker.ReleaseRequest{}); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

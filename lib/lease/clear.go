@@ -69,9 +69,25 @@ func (l *Locker) watched(name atom.Name, found *locker.View) (*locker.View, erro
 }
 
 func (l *Locker) remove(name atom.Name, token string) error {
-	ctx, cancel := context.WithTimeout(l.context(), questionTimeout)
-	defer cancel()
-	return l.Store.Remove(ctx, name, token)
+	return l.once(l.context(), func(ctx context.Context) error { return l.Store.Remove(ctx, name, token) })
+}
+
+// once gives up what is there once. A store that does not answer is asked again, and where
+// there is nothing any more then, it was the answer alone that was lost.
+func (l *Locker) once(until context.Context, giveUp func(context.Context) error) error {
+	ask := func() error {
+		ctx, cancel := context.WithTimeout(until, l.question())
+		defer cancel()
+		return giveUp(ctx)
+	}
+	err := ask()
+	if fault.KindOf(err) != fault.Unavailable || until.Err() != nil {
+		return err
+	}
+	if err = ask(); errors.Is(err, ErrGone) {
+		return nil
+	}
+	return err
 }
 
 // refusal says why a lock is not cleared.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adlock/lib/fault"
+	"adlock/lib/lease/guarding"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -31,7 +32,7 @@ type heldLease struct {
 	record Record
 	end    chan<- time.Duration // Request.End
 	most   time.Duration        // Locker.Question
-	guard  *guard               // nil while only waiting
+	guard  *guarding.Guard      // nil while only waiting
 
 	before  Last     // the last lock, when the place came to be the first
 	lessons []lesson // for the last lock that it leaves
@@ -48,6 +49,8 @@ type heldLease struct {
 
 	tick policy.Tick // it may have claimed it
 
+	noting sync.Mutex // by whoever notes the record, or changes it meanwhile
+
 	mu     sync.Mutex
 	slots  []Place
 	wanted []time.Duration // the pauses of those who wanted a job to end that had not begun
@@ -58,14 +61,14 @@ type heldLease struct {
 func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*heldLease, Snapshot, error) {
 	t := &heldLease{store: l.Store, tells: l.Recorder, record: record, end: r.End, most: l.question()}
 	if likely {
-		t.guard = startGuard(l.Recorder, record)
+		t.guard = guarding.Start(l.Recorder, record.Record)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
 	sent := process.Boottime()
 	place, seen, err := l.Store.Enter(ctx, r.Atom.Name(), record, l.lease(), line)
 	if err != nil || place == nil {
-		t.guard.dismiss()
+		t.guard.Dismiss()
 		return nil, seen, err
 	}
 	t.place = place
@@ -79,7 +82,6 @@ func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*he
 
 // acquired is the outcome where the place is the first.
 func (t *heldLease) acquired() locker.Outcome {
-	t.startGuard()
 	return locker.Outcome{Verdict: locker.Acquired, Token: t.record.Token, Fence: strconv.FormatUint(t.place.Fence(), 10)}
 }
 
@@ -97,7 +99,7 @@ func (t *heldLease) begin() error {
 		return ErrGone
 	}
 	t.holding.Store(true)
-	t.guard.arm(t.until(5), t.place.Lease()/24)
+	t.guard.Arm(t.until(5), t.place.Lease()/24)
 	for _, pause := range t.wanted {
 		t.send(pause)
 	}
@@ -107,10 +109,20 @@ func (t *heldLease) begin() error {
 // startGuard starts the guard, where there is none: of one that was started ahead nothing
 // may have come, or be left.
 func (t *heldLease) startGuard() {
-	if !t.guard.isThere() {
-		t.guard.dismiss()
-		t.guard = startGuard(t.tells, t.record)
+	if !t.guard.IsThere() {
+		t.guard.Dismiss()
+		t.guard = guarding.Start(t.tells, t.record.Record)
 	}
+}
+
+// guarded waits until the guard is there: one that was killed while it started is followed by
+// another.
+func (t *heldLease) guarded() error {
+	if err := t.guard.Ready(); err != nil || t.guard.IsThere() {
+		return err
+	}
+	t.startGuard()
+	return t.guard.Ready()
 }
 
 // until is the boottime at which so many sixths of the lease have passed.
@@ -179,7 +191,7 @@ func (t *heldLease) renew() error {
 	}
 	t.renewed.Store(int64(sent))
 	if t.holding.Load() {
-		t.guard.arm(t.until(5), t.place.Lease()/24)
+		t.guard.Arm(t.until(5), t.place.Lease()/24)
 	}
 	return nil
 }
@@ -263,8 +275,35 @@ func (t *heldLease) listen() {
 func (t *heldLease) answer(why error) {
 	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
 	defer cancel()
+	t.noting.Lock()
 	t.record.Stuck = why.Error()
-	_, _ = t.place.Note(ctx, t.record) // without it they find out by themselves, later
+	t.noting.Unlock()
+	_ = t.note(ctx) // without it they find out by themselves, later
+}
+
+// note puts the record as it is now.
+func (t *heldLease) note(ctx context.Context) error {
+	t.noting.Lock()
+	defer t.noting.Unlock()
+	return t.place.Note(ctx, t.record)
+}
+
+// noteSoon puts the record, and nobody waits for it. Where the store cannot be written to
+// the lease is not renewed either, and tend sees to that.
+func (t *heldLease) noteSoon() {
+	t.tended.Go(func() {
+		for !t.triesToNote() && t.pause(t.place.Lease()/30) {
+		}
+	})
+}
+
+// triesToNote returns true where there is no more to do: where the place is gone, listen
+// tells.
+func (t *heldLease) triesToNote() bool {
+	ctx, cancel := context.WithTimeout(t.ctx, t.most)
+	defer cancel()
+	err := t.note(ctx)
+	return err == nil || errors.Is(err, ErrGone)
 }
 
 func (t *heldLease) addSlot(slot Place) {
@@ -345,7 +384,7 @@ func (t *heldLease) abandon(why error) {
 	if fault.KindOf(why) == fault.Unavailable {
 		most = time.Second
 	}
-	t.guard.dismiss() // there is no job
+	t.guard.Dismiss() // there is no job
 	_ = t.tryLeave(nil, most)
 	t.close()
 }
@@ -354,7 +393,7 @@ func (t *heldLease) abandon(why error) {
 func (t *heldLease) close() {
 	t.cancel()
 	t.tended.Wait()
-	t.guard.dismiss()
+	t.guard.Dismiss()
 }
 
 // NodeName is what this machine calls itself, whatever the atom's host.

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -100,18 +101,25 @@ func (l *Locker) Forget(name atom.Name) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(l.context(), questionTimeout)
+	held, giveUp := context.WithTimeout(l.context(), DefaultLease)
+	defer giveUp()
+	ctx, cancel := context.WithTimeout(held, l.question())
 	defer cancel()
 	place, seen, err := l.Store.Enter(ctx, name, own, DefaultLease, false)
 	if err != nil {
 		return err
 	}
+	object := l.Store.String() + " " + string(name)
 	if place == nil {
-		return fault.New(fault.Denied, l.Store.String()+" "+string(name), "is held: it can forget when that has ended")
+		return fault.New(fault.Denied, object, "is held: it can forget when that has ended")
 	}
 	last := seen.Last
 	last.Memory.Learned, last.Kept = learn.State{}, true
-	return place.Leave(ctx, &last)
+	err = l.once(held, func(ctx context.Context) error { return place.Leave(ctx, &last) })
+	if errors.Is(err, ErrGone) {
+		return fault.New(fault.Denied, object, "has changed hands meanwhile")
+	}
+	return err
 }
 
 // forMoment is the record of an atom that this process holds for no longer than a

@@ -8,7 +8,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
-	"adlock/lib/lease/guarding"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -196,7 +195,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 		outcome, err = l.takeSlot(r, t, outcome)
 	}
 	if err == nil && outcome.Verdict == locker.Acquired {
-		err = t.guard.ready()
+		err = t.guarded()
 	}
 	outcome, err = r.ClaimTick(outcome, err, func() (bool, error) { return t.claimTick(r) })
 	if err == nil && outcome.Verdict == locker.Acquired {
@@ -341,9 +340,9 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	l.held = nil
 	defer t.close()
 	if t.ended.Load() {
-		t.guard.say(guarding.Telling)
+		t.guard.TellsWhy()
 	}
-	t.guard.dismiss() // the job is over
+	t.guard.Dismiss() // the job is over
 	r.Token, r.Asked = t.record.Token, t.asked.Load()
 	left, err := t.leave(t.leaves(r))
 	if t.ended.Load() || errors.Is(err, ErrGone) {

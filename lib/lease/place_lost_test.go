@@ -53,7 +53,7 @@ func (forgotten) Asked(ctx context.Context) (time.Duration, error) {
 	return 0, ctx.Err()
 }
 
-func (forgotten) Await(context.Context, func()) (bool, error) { return false, nil }
+func (forgotten) Await(context.Context, func()) error { return nil }
 
 func (forgotten) Look(ctx context.Context) (Snapshot, error) {
 	<-ctx.Done()

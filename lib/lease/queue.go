@@ -28,6 +28,7 @@ type request struct {
 	view  locker.View
 	step  policy.Step
 	stamp string        // the token of the stamp that follows
+	last  string        // and of the one before it
 	until time.Duration // boottime
 }
 
@@ -52,11 +53,10 @@ func (q *queue) advance() (locker.Outcome, error) {
 		d := decide(q.r, &v)
 		switch d.Step {
 		case policy.Acquire:
-			done, err := q.won()
-			if done || err != nil {
-				return q.acquired(), err
+			if err := q.won(); err != nil {
+				return locker.Outcome{}, err
 			}
-			continue
+			return q.acquired(), nil
 		case policy.TooSoon:
 			return q.r.Denied(d, &v), nil
 		case policy.Expire:
@@ -92,27 +92,32 @@ func (q *queue) forgive(v *locker.View) {
 	}
 }
 
-// won: nobody is in front any more. A place that has waited says so first.
-func (q *queue) won() (done bool, err error) {
+// won: nobody is in front any more. A place that has waited says that it is the owner's now,
+// as its age begins. Where all see who is the first nobody waits for that, unless a crash
+// has to count for IfElapsed: who dies is taken for one that ran by its record.
+func (q *queue) won() error {
+	q.held.startGuard()
 	if !q.noted {
-		return true, nil
+		return nil
 	}
-	return false, q.claim()
-}
-
-// claim says that a place which has waited is the owner's, as its age begins now, and looks
-// again while it is sure to be that; for as long as the lease on it lasts. Meanwhile the
-// guard starts.
-func (q *queue) claim() error {
-	own := q.held.record
+	own := &q.held.record
 	own.Taken, own.Boottime = time.Now(), process.Boottime()
 	own.Asked = q.r.AskedBefore(own.Boottime)
 	own.IfElapsed, own.ExpireAfter = q.r.Limits.IfElapsed, q.r.Limits.ExpireAfter
-	q.held.startGuard()
+	if own.IfElapsed == 0 && q.held.place.InLine() {
+		q.held.noteSoon()
+		return nil
+	}
+	return q.patiently(q.held.note)
+}
+
+// patiently asks the store again, for as long as the lease on the place lasts.
+func (q *queue) patiently(ask func(context.Context) error) error {
 	for {
-		seen, err := q.note(own)
+		ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
+		err := ask(ctx)
+		cancel()
 		if err == nil {
-			q.seen, q.held.record, q.noted = seen, own, false
 			return nil
 		}
 		if err = q.outlast(err); err != nil {
@@ -122,10 +127,18 @@ func (q *queue) claim() error {
 }
 
 func (q *queue) acquired() locker.Outcome {
-	if q.asked != nil {
-		q.Replaced(q.r, q.asked.step, &q.asked.view)
+	if q.asked != nil && q.asked.step == policy.Expire && q.isNext() {
+		q.Replaced(q.r, policy.Expire, &q.asked.view)
 	}
 	return q.held.acquired()
+}
+
+// isNext: nobody has completed since the owner that was asked. Of several newcomers that have
+// asked it one comes next, and tells of it; the others come after another owner. Where readers
+// hold the atom together, those who were not asked complete meanwhile.
+func (q *queue) isNext() bool {
+	last := q.seen.Last.Token
+	return last == q.asked.stamp || last == q.asked.last || q.asked.view.Record.Shared
 }
 
 // ask asks an owner that has expired to end its job. One that neither does so
@@ -140,7 +153,7 @@ func (q *queue) ask(v *locker.View) (locker.Outcome, error) {
 		}
 		return locker.Outcome{}, nil
 	}
-	q.asked = &request{*v, policy.Expire, q.seen.Owner.Token, process.Boottime() + 3*(q.r.Pause+time.Second) + 2*q.held.place.Lease() + q.question()}
+	q.asked = &request{*v, policy.Expire, q.seen.Owner.Token, q.seen.Last.Token, process.Boottime() + 3*(q.r.Pause+time.Second) + 2*q.held.place.Lease() + q.question()}
 	q.Expiring(q.r, v)
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
 	defer cancel()
@@ -156,7 +169,7 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	switch {
 	case step == policy.Unempty:
 		q.Emptied(q.r, v)
-	case !q.seen.Owner.Taken.IsZero(): // else it waited, and never ran
+	case !q.seen.Owner.Taken.IsZero(): // else it waited, or its run has no IfElapsed to count for
 		q.asked = &request{view: *v, step: step}
 		stamp = q.held.stamp()
 		stamp.keep(q.seen.Last)
@@ -171,31 +184,26 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	}
 	var err error
 	q.seen, err = q.held.place.Look(ctx)
+	if err == nil && stamp != nil && q.seen.Last.Token == stamp.Token { // else somebody else has, or it went by itself
+		q.Replaced(q.r, step, &q.asked.view)
+	}
 	return err
 }
 
-// await waits until it is worth looking again, and looks; where it is free to all
-// appearance, by taking it. The guard of who is next starts ahead: from then on nobody
-// waits for it.
+// await waits until it is worth looking again, and looks. The guard of who is next starts
+// ahead: from then on nobody waits for it.
 func (q *queue) await(busy locker.Outcome) error {
 	if !q.noted {
-		record := q.held.record
-		record.Taken = time.Time{}
-		if _, err := q.note(record); err != nil {
+		q.held.record.Taken = time.Time{}
+		if err := q.patiently(q.held.note); err != nil {
 			return err
 		}
 		q.noted = true
 	}
 	q.show(busy)
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.most(busy))
-	free, err := q.held.place.Await(ctx, q.held.startGuard)
+	err := q.held.place.Await(ctx, q.held.startGuard)
 	cancel()
-	if err == nil && free {
-		if err = q.claim(); !errors.Is(err, ErrInFront) {
-			return err
-		}
-		err = nil
-	}
 	if err != nil {
 		err = q.outlast(err)
 	}
@@ -231,20 +239,11 @@ func (q *queue) most(busy locker.Outcome) time.Duration {
 	return max(most, time.Millisecond)
 }
 
-// lookAgain looks, for as long as the lease on the place lasts.
 func (q *queue) lookAgain() error {
-	for {
-		ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
-		seen, err := q.held.place.Look(ctx)
-		cancel()
-		if err == nil {
-			q.seen = seen
-			return nil
-		}
-		if err = q.outlast(err); err != nil {
-			return err
-		}
-	}
+	return q.patiently(func(ctx context.Context) (err error) {
+		q.seen, err = q.held.place.Look(ctx)
+		return err
+	})
 }
 
 // outlast forgives a store that is out of reach for a while, where there is time
@@ -258,10 +257,4 @@ func (q *queue) outlast(err error) error {
 	}
 	time.Sleep(min(time.Second, q.wait.Left()))
 	return nil
-}
-
-func (q *queue) note(record Record) (Snapshot, error) {
-	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
-	defer cancel()
-	return q.held.place.Note(ctx, record)
 }

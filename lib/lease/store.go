@@ -83,16 +83,19 @@ type Place interface {
 	// Look looks at the locks from here.
 	Look(ctx context.Context) (Snapshot, error)
 
-	// Note puts another record in place of the one there is, and looks.
-	// ErrGone where the place is lost. Where Await has just said that the place is free
-	// it does so only if that is true: else ErrInFront, and nothing was put.
-	Note(ctx context.Context, record Record) (Snapshot, error)
+	// InLine reports whether all see in what order the places stand. Then the first of them
+	// is the owner's, also while its record says yet that it waits.
+	InLine() bool
+
+	// Note puts another record in place of the one there is. ErrGone where the place is
+	// lost.
+	Note(ctx context.Context, record Record) error
 
 	// Await returns once it is worth looking again: whoever is in front of this
-	// place has left it, or ctx is done, which is no error. Free says that nobody seems to
-	// be left in front. As soon as it is known that nobody but the owner is in front, next
-	// is called, more than once maybe; a store that tells nobody anything never does.
-	Await(ctx context.Context, next func()) (free bool, err error)
+	// place has left it, or ctx is done, which is no error. As soon as it is known that
+	// nobody but the owner is in front, next is called, more than once maybe; a store that
+	// tells nobody anything never does.
+	Await(ctx context.Context, next func()) error
 
 	// Ask asks the owner of the acquisition token to end its job, with pause
 	// between the signals.
@@ -133,9 +136,6 @@ type Place interface {
 // ErrGone says that others have gone past who did not renew its lease, or that somebody
 // has removed the lock.
 var ErrGone = errors.New("the lease is gone")
-
-// ErrInFront says that somebody is in front of a place that seemed to be free.
-var ErrInFront = errors.New("somebody is in front")
 
 // ErrCrowded says that the store is there and has no room for one more just now.
 var ErrCrowded = errors.New("no room for one more")

@@ -7,7 +7,8 @@
  * lease has L ticks. That a job is over before its lease is (KILL works, the clocks run
  * at one rate) is assumed: time waits for it.
  *
- * What must hold, with BEATS more beats of each, and with UNTOUCHED without the last:
+ * What must hold, with BEATS more beats of each, with UNTOUCHED without the last, and with
+ * TWICE with two keys removed:
  *   mutual exclusion   never two jobs at once, though beats are lost or late, those who
  *                      hold a place die, and somebody removes a key by hand
  * Variants (-D) that must fail:
@@ -19,9 +20,13 @@
  *   UNCHECKED          who has waited begins though its own beat is old
  *   TRUSTING           whoever has seen the one directly in front go takes itself for the
  *                      first: that one may have given up waiting
- *   ENTERED            the record that a newcomer enters with counts as an owner's
- *   BEATLESS           whether the one that went has left its beat is not looked at
+ *   ANYSTAMP           whoever has stamped was the first, also for one that it found dead
+ *   HANDS              a place that somebody has removed by hand is taken for one that
+ *                      was left
+ *   PASTLESS           one that goes between a look and the watch is not looked for
  *   STOPPED            a machine is suspended: what only the fence is for
+ * ORDERED has them enter one behind the other, and the first is dead for long: a fault
+ * among four is found sooner so.
  */
 
 #ifndef N
@@ -45,8 +50,11 @@ byte still[N+1];	/* ticks since a newcomer saw the beat in front at its revision
 byte mine[N+1];		/* the create revision that it was told */
 bool running[N+1];
 bool over[N+1];		/* gone: it needs its place no more */
-bool owns[N+1];		/* its record says that it was the first; it stays as it was at the end */
+byte off[N+1];		/* ticks since a newcomer saw a place in front removed by hand */
+bool given[N+1];		/* its place went in one transaction with its beat, as all remove it who know */
+bool stamped[N+1];	/* the last lock was stamped in the moment in which its place went */
 byte jobs;
+bool met[N+1];		/* the last newcomer has seen it in front */
 
 /* young: there is time for a job before the lease is over. */
 #ifdef UNCHECKED
@@ -75,12 +83,12 @@ inline before(revision) {
 			i++
 		:: else -> break
 		od;
-		seen = beat[front]; i = 0; least = 0
+		seen = beat[front]; placed = (place[front] != 0); i = 0; least = 0
 	}
 }
 
-/* directly sets ahead to the place directly in front of a revision, and sole to whether
- * that was the first when it was looked last. */
+/* directly sets ahead to the place directly in front of a revision, also where it has gone
+ * since the last look, and sole to whether that was the first then. */
 inline directly(revision) {
 	d_step {
 		ahead = 0; least = 0; i = 1;
@@ -93,6 +101,12 @@ inline directly(revision) {
 			i++
 		:: else -> break
 		od;
+#ifndef PASTLESS
+		if
+		:: ahead == 0 && placed -> ahead = front
+		:: else
+		fi;
+#endif
 		sole = (ahead == front); i = 0; least = 0
 	}
 }
@@ -101,12 +115,19 @@ inline directly(revision) {
 #ifdef TRUSTING
 #define known(who) true
 #else
-#define known(who) (sole || owns[who])
+#define known(who) (sole || stamped[who])
 #endif
-#ifdef BEATLESS
-#define left(who) false
+/* Whether its owner knows that is not, where somebody has removed it by hand. */
+#ifdef HANDS
+#define unknown(who) false
 #else
-#define left(who) (born[who] != 0)
+#define unknown(who) !given[who]
+#endif
+
+#ifdef ORDERED
+#define lapsed(who) (still[me] >= L || who == 1)
+#else
+#define lapsed(who) (still[me] >= L)
 #endif
 
 /* Beater is the tending of one place. */
@@ -148,34 +169,52 @@ proctype Beater(byte me) {
 
 proctype Newcomer(byte me) {
 	byte i, front, least, saw, sawbeat, seen, ahead;
-	bool sole;
+	bool sole, ran, placed, holds;
 	if
 	:: me == 1					/* the first of the line */
+#ifdef ORDERED
+	:: me != 1 && mine[me-1] != 0 -> age[me] = 0
+#else
 	:: me != 1 && mine[1] != 0 -> age[me] = 0	/* sent */
+#endif
 	fi;
 	atomic {					/* (etcd.Store.Enter) */
 		place[me] = next; born[me] = next; mine[me] = next; next++;
 		beat[me]++;
-#ifdef ENTERED
-		owns[me] = true;
-#endif
 #if BEATS > 0
 		run Beater(me)
 #endif
 	};
+#ifdef ORDERED
+	if
+	:: me == 1 -> goto done
+	:: else
+	fi;
+#endif
 look:	atomic {					/* (etcd.place.Look) */
 		if
 		:: place[me] != mine[me] -> goto done	/* lost: it would begin anew */
 		:: else
 		fi;
-		if					/* (etcd.place.Note), where Await has found it free */
-		:: ahead != 0 && place[ahead] == 0 && known(ahead) && !left(ahead) -> front = 0; owns[me] = true
-		:: else -> before(mine[me])
-		fi;
-		ahead = 0; sole = false
+		if					/* (etcd.place.lookBehind) */
+		:: ahead != 0 && place[ahead] == 0 && unknown(ahead) && !(holds && off[me] >= L) ->
+			if
+			:: !holds -> holds = true; off[me] = 0
+			:: else
+			fi
+		:: else ->
+			if
+			:: ahead != 0 && place[ahead] == 0 && known(ahead) -> front = 0
+			:: else -> before(mine[me])
+			fi;
+			ahead = 0; sole = false; holds = false;
+			met[front] = met[front] || me == N
+		fi
 	};
 	if
-	:: front == 0 -> goto won
+	:: holds -> goto look
+	:: holds && me != N -> goto gone
+	:: !holds && front == 0 -> goto won
 	:: else
 	fi;
 	directly(mine[me]);				/* (etcd.place.Await) */
@@ -192,42 +231,52 @@ look:	atomic {					/* (etcd.place.Look) */
 #endif
 	};
 	if
-	:: still[me] >= L -> atomic {			/* (etcd.place.Pass) */
+	:: lapsed(front) -> atomic {			/* (etcd.place.Pass) */
 		if
 #ifdef NOCOMPARE
 		:: place[me] == mine[me] ->
 #else
 		:: place[me] == mine[me] && beat[front] == seen ->
 #endif
+			if
+			:: stamped[front] = (place[front] != 0)
+			:: true				/* that one never ran */
+			fi;
+#ifdef ANYSTAMP
+			stamped[me] = true;
+#endif
+			given[front] = (place[front] != 0 && born[front] != 0);
 			place[front] = 0; born[front] = 0
 		:: else
 		fi;
 		front = 0
 	   }
-	:: still[me] < L || front == 0
+	:: !lapsed(front) || front == 0
 	:: me != N -> goto gone				/* it gives up waiting, or dies */
 	fi;
 	front = 0;
 	goto look;
-won:	if						/* (lease.queue.won) */
-	:: atomic { place[me] == mine[me] -> owns[me] = true }
-	:: true						/* it has not waited */
-	fi;
-	if						/* (lease.Locker.stand), (lease.guard.arm) */
+won:	if						/* (lease.Locker.stand), (guarding.Guard.Arm) */
 	:: atomic { young(me) -> jobs++; running[me] = true; assert(jobs == 1) }
 	:: !young(me) -> goto gone			/* renewed in time, or given up */
 	fi;
-	atomic { running[me] = false; jobs-- };
+	atomic { running[me] = false; jobs--; ran = true };
 gone:	if
 	:: atomic {					/* (etcd.place.Leave) */
 		if
-		:: place[me] == mine[me] -> place[me] = 0; born[me] = 0
+		:: place[me] == mine[me] ->
+			if
+			:: ran -> stamped[me] = true
+			:: true
+			fi;
+			given[me] = (born[me] != 0 || stamped[me]);
+			place[me] = 0; born[me] = 0
 		:: else -> born[me] = 0
 		fi
 	   }
 	:: me != N					/* it was killed, or is cut off */
 	fi;
-done:	atomic { over[me] = true; age[me] = 0; still[me] = 0; saw = 0; sawbeat = 0; seen = 0; ahead = 0; sole = false }
+done:	atomic { over[me] = true; age[me] = 0; still[me] = 0; saw = 0; sawbeat = 0; seen = 0; ahead = 0; sole = false; ran = false; placed = false; holds = false; off[me] = 0 }
 }
 
 /* in_time: no job runs to the end of its lease. */
@@ -247,10 +296,11 @@ inline passes(clock) {
 active proctype Time() {
 	byte who;
 end:	do
-	:: d_step { in_time(1) && in_time(2) && in_time(N) && !(over[1] && over[2] && over[N]) ->
+	:: d_step { in_time(1) && in_time(2) && in_time(N-1) && in_time(N) &&
+		!(over[1] && over[2] && over[N-1] && over[N]) ->
 		who = 1;
 		do
-		:: who <= N -> passes(age[who]); passes(flight[who]); passes(still[who]); who++
+		:: who <= N -> passes(age[who]); passes(flight[who]); passes(still[who]); passes(off[who]); who++
 		:: else -> break
 		od;
 		who = 0
@@ -259,13 +309,17 @@ end:	do
 }
 
 #ifndef UNTOUCHED
-/* Somebody removes a key by hand: a place, or a beat. */
+/* Somebody removes a key by hand: a place, or a beat; with TWICE both, of one whom the last
+ * newcomer has seen: whoever comes when nothing is left cannot know. */
 active proctype Somebody() {
 	byte whose = 1;
 	do
 	:: whose < N -> whose++
 	:: break
 	od;
+#ifdef TWICE
+	met[whose];
+#endif
 	if
 	:: atomic { place[whose] != 0 -> place[whose] = 0 }
 #ifndef ONEKEY
@@ -273,6 +327,14 @@ active proctype Somebody() {
 #endif
 	:: true
 	fi
+#ifdef TWICE
+	;
+	if
+	:: atomic { place[whose] != 0 -> place[whose] = 0 }
+	:: atomic { born[whose] != 0 -> born[whose] = 0; beat[whose]++ }
+	:: true
+	fi
+#endif
 }
 #endif
 

@@ -203,6 +203,7 @@ func TestLocksAreReplacedInTheModel(t *testing.T) {
 func TestInAStoreOnlyABeatThatStandsStillIsADeath(t *testing.T) {
 	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED"))
 	mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0"))
+	mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0", "-DTWICE"))
 	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED", "-DBEATS=0", "-DN=3"))
 	if os.Getenv("ADLOCK_SOAK") != "" {
 		mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0", "-DN=3", "-DL=2"))
@@ -211,15 +212,16 @@ func TestInAStoreOnlyABeatThatStandsStillIsADeath(t *testing.T) {
 
 func TestUnsoundVariantsInAStoreAreFound(t *testing.T) {
 	for variant, definitions := range map[string][]string{
-		"what is gone is free":                            {"-DONEKEY", "-DBEATS=0"},
-		"a dead one is removed though its beat has moved": {"-DNOCOMPARE", "-DUNTOUCHED"},
-		"the lease counts from the answer":                {"-DRECEIVED", "-DUNTOUCHED"},
-		"the time that a beat shows counts":               {"-DSHOWN", "-DUNTOUCHED"},
-		"who has waited begins on an old beat":            {"-DUNCHECKED", "-DUNTOUCHED"},
-		"a machine is suspended":                          {"-DSTOPPED", "-DUNTOUCHED"},
-		"whoever was in front was the first":              {"-DTRUSTING", "-DUNTOUCHED", "-DBEATS=0", "-DN=3"},
-		"who enters says that it is the first":            {"-DENTERED", "-DUNTOUCHED", "-DBEATS=0", "-DN=3"},
-		"a place that went has left no beat":              {"-DBEATLESS", "-DBEATS=0"},
+		"what is gone is free":                                {"-DONEKEY", "-DBEATS=0"},
+		"a dead one is removed though its beat has moved":     {"-DNOCOMPARE", "-DUNTOUCHED"},
+		"the lease counts from the answer":                    {"-DRECEIVED", "-DUNTOUCHED"},
+		"the time that a beat shows counts":                   {"-DSHOWN", "-DUNTOUCHED"},
+		"who has waited begins on an old beat":                {"-DUNCHECKED", "-DUNTOUCHED"},
+		"a machine is suspended":                              {"-DSTOPPED", "-DUNTOUCHED"},
+		"whoever was in front was the first":                  {"-DTRUSTING", "-DUNTOUCHED", "-DBEATS=0", "-DN=3"},
+		"whoever has stamped was the first":                   {"-DANYSTAMP", "-DUNTOUCHED", "-DBEATS=0", "-DN=4", "-DL=2", "-DORDERED"},
+		"what a person removes was left":                      {"-DHANDS", "-DBEATS=0"},
+		"who goes between a look and the watch is not missed": {"-DPASTLESS", "-DTWICE", "-DBEATS=0"},
 	} {
 		t.Run(variant, func(t *testing.T) {
 			mustFail(t, verify(t, inStore, everywhere, definitions...), "assertion violated (jobs==1)")

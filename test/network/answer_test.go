@@ -1,14 +1,19 @@
 package network
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"adlock/lib/atom"
 	"adlock/lib/lease"
+	"adlock/lib/lease/ftp"
+	"adlock/lib/locker"
 )
 
 // A release whose answer is lost on its way is asked for again, and finds nothing to give
@@ -59,4 +64,102 @@ func TestWhatWasCarriedOutAndNotAnsweredIsNotToldAsLost(t *testing.T) {
 			t.Errorf("what is not there was removed: %v", err)
 		}
 	})
+}
+
+// What has learned is to be forgotten once: where the answer to that was lost, asking again
+// finds nothing to give back.
+func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
+	forgets := func(t *testing.T, s lease.Store, r *relay, done func() bool, h *host) {
+		t.Helper()
+		carriedOut(t, r, done, func() error { return (&lease.Locker{Store: s}).Forget("p.shared.o.x") })
+		h.explains(t, "ExpireAfter 2h: 0 successful runs", "--expire-after=auto")
+		h.run(t, "echo ran", "--if-elapsed=1h").Denied(t) // nothing has completed
+		h.run(t, "echo ran").Ran(t)
+	}
+	t.Run("etcd", func(t *testing.T) {
+		nodes := startEtcd(t, 1)
+		direct := newHost(t, url(nodes...))
+		direct.taught(t)
+		r := newRelay(t, nodes[0].client)
+		s := &leftUnder{Store: open(t, "etcd://"+r.address()+"/adlock"), trouble: func() { r.cut(toClient) }}
+		forgets(t, s, r, func() bool { return s.left.Load() && len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/")) == 0 }, direct)
+	})
+	t.Run("ftp", func(t *testing.T) {
+		f := startFTP(t, "")
+		direct := f.host(t)
+		direct.taught(t)
+		s, r := f.unanswered(t, "/released")
+		forgets(t, s, r, func() bool { return exists(f.root + "/lock.p.shared.o.x.6/released") }, direct)
+	})
+}
+
+func TestALockOnFTPThatWasClearedAndNotAnsweredIsCleared(t *testing.T) {
+	f := startFTP(t, "")
+	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
+	abandoned(t, openFTP(t, f))
+	s, r := f.unanswered(t, "/released")
+	var found lease.Snapshot
+	waitFor(t, "its lease is over", func() bool {
+		var err error
+		if found, err = s.Look(context.Background(), "p.h.o.x", false); err != nil {
+			t.Fatal(err)
+		}
+		return found.Silent
+	})
+	carriedOut(t, r, func() bool { return exists(f.root + "/lock.p.h.o.x.1/released") }, func() error {
+		return (&lease.Locker{Store: s}).Clear("p.h.o.x", &locker.View{Record: found.Owner.Record})
+	})
+}
+
+// carriedOut lets the answers through again once what was asked for is carried out, and
+// wants it to have succeeded.
+func carriedOut(t *testing.T, r *relay, done func() bool, ask func() error) {
+	t.Helper()
+	asked := make(chan error, 1)
+	go func() { asked <- ask() }()
+	waitFor(t, "it is carried out", func() bool { return done() || len(asked) > 0 })
+	r.drop()
+	r.mend()
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+}
+
+// unanswered is the store by way of a relay that passes on nothing more of what the server
+// says, once a file was renamed to one that is called so.
+func (f *ftpd) unanswered(t *testing.T, name string) (*ftp.Store, *relay) {
+	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
+	r := newRelay(t, f.address)
+	commands := func(line []byte) []byte {
+		if bytes.HasPrefix(line, []byte("RNTO ")) && bytes.HasSuffix(line, []byte(name+"\r\n")) {
+			r.cut(toClient)
+		}
+		return line
+	}
+	r.edit = func() [2]func([]byte) []byte { return [2]func([]byte) []byte{toServer: commands} }
+	return openFTPAt(t, r.address()), r
+}
+
+// leftUnder is a store with a trouble that begins when somebody leaves a place.
+type leftUnder struct {
+	lease.Store
+	trouble func()
+	left    atomic.Bool
+}
+
+func (s *leftUnder) Enter(ctx context.Context, name atom.Name, r lease.Record, length time.Duration, line bool) (lease.Place, lease.Snapshot, error) {
+	p, seen, err := s.Store.Enter(ctx, name, r, length, line)
+	return placeUnder{p, s}, seen, err
+}
+
+type placeUnder struct {
+	lease.Place
+	*leftUnder
+}
+
+func (p placeUnder) Leave(ctx context.Context, stamp *lease.Last) error {
+	if p.left.CompareAndSwap(false, true) {
+		p.trouble()
+	}
+	return p.Place.Leave(ctx, stamp)
 }

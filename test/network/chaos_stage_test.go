@@ -345,6 +345,9 @@ func (c *chaos) attempt(a *attempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.done, a.status = process.Boottime(), a.cmd.ProcessState.ExitCode()
+	if said := a.said.String(); strings.Contains(said, "\ngoroutine ") {
+		c.Errorf("%s on %s broke down: %s", a.id, a.atom, said)
+	}
 	c.statuses[fmt.Sprint(a.status)]++
 	if a.status != 0 && a.status != 75 && !a.attacked {
 		c.note("%s on %s: %v: %s", a.id, a.atom, err, a.said.String())
@@ -353,7 +356,7 @@ func (c *chaos) attempt(a *attempt) {
 
 func (h *mast) launch(command *exec.Cmd) error {
 	if h.step == 0 {
-		return command.Start()
+		return helper.StartWithin(command)
 	}
 	return startWithClock(command, h.stepAt, h.step)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,9 +20,11 @@ import (
 // written anew before the first instruction, so static programs too see the step; what
 // the process starts in its turn does not.
 func startWithClock(command *exec.Cmd, at time.Time, by time.Duration) error {
-	runtime.LockOSThread() // it is this thread that traces
-	defer runtime.UnlockOSThread()
-	command.SysProcAttr.Ptrace = true
+	command.SysProcAttr.Ptrace, command.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
+	return helper.InKeptThread(func() error { return startTraced(command, at, by) }) // it is this thread that traces
+}
+
+func startTraced(command *exec.Cmd, at time.Time, by time.Duration) error {
 	if err := command.Start(); err != nil {
 		return err
 	}

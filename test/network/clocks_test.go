@@ -2,6 +2,8 @@ package network
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -145,4 +147,23 @@ func TestAfterAChangeOfLeadersARunIsAtLeastAsOldAsThat(t *testing.T) {
 	helper.Eventually(t, "it leads", nodes[0].leads)
 	asker.run(t, "echo ran", "--if-elapsed=1m").Denied(t)
 	helper.Eventually(t, "it is due", func() bool { return asker.run(t, "echo ran", "--if-elapsed=3s").Out == "ran\n" })
+}
+
+// The clock is read when a run begins, so that nobody waits for that at its end.
+func TestARunDuringWhichTheLeaderChangesIsStampedByTheClockOfTheNewOne(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	runner, asker := newHost(t, url(nodes...)), newHost(t, url(nodes...))
+	runner.skew(t, -time.Hour)
+	done := filepath.Join(t.TempDir(), "done")
+	run := runner.start(t, "until [ -e "+done+" ]; do sleep 0.1; done")
+	nodes[0].kill()
+	nodes[0].start(t)
+	helper.Eventually(t, "it leads", nodes[0].leads)
+	if err := os.WriteFile(done, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status := run.Wait(t); status != 0 {
+		t.Fatal(status, run.Output())
+	}
+	asker.run(t, "echo ran", "--if-elapsed=1m").Denied(t)
 }

@@ -207,6 +207,7 @@ type waiter struct {
 	store  *etcd.Store
 	record lease.Record
 	place  lease.Place
+	noted  sync.WaitGroup
 }
 
 func (w *waiter) lock(ctx context.Context) (err error) {
@@ -216,17 +217,20 @@ func (w *waiter) lock(ctx context.Context) (err error) {
 		return err
 	}
 	w.record.Taken = time.Time{}
-	for free := false; !free; {
-		if _, err = w.place.Note(ctx, w.record); err != nil {
-			return err
-		}
-		if free, err = w.place.Await(ctx, func() {}); err != nil || ctx.Err() != nil {
+	if err = w.place.Note(ctx, w.record); err != nil {
+		return err
+	}
+	for seen.Held {
+		if err = w.place.Await(ctx, func() {}); err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
+		}
+		if seen, err = w.place.Look(ctx); err != nil {
+			return err
 		}
 	}
 	w.record.Taken = time.Now()
-	_, err = w.place.Note(ctx, w.record)
-	return err
+	w.noted.Go(func() { _ = w.place.Note(ctx, w.record) }) // where it comes too late it does nothing
+	return nil
 }
 
 func (w *waiter) unlock(ctx context.Context) error {

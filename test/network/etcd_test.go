@@ -73,7 +73,7 @@ func (m *node) start(t testing.TB) {
 	m.cmd = exec.Command("etcd", args...)
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	m.cmd.Env = append(helper.Clean(), "ETCD_UNSUPPORTED_ARCH=arm64")
-	if err := m.cmd.Start(); err != nil {
+	if err := helper.StartWithin(m.cmd); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})

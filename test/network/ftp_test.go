@@ -43,11 +43,7 @@ func startFTPAt(t testing.TB, address, dir string) *ftpd {
 	}
 	f := &ftpd{address: address}
 	base := t.TempDir()
-	for up := base; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
-		if err := os.Chmod(up, 0o755); err != nil { // the server's user has to get there
-			t.Fatal(err)
-		}
-	}
+	passable(t, base)
 	if f.root = dir; dir == "" {
 		f.root = base + "/root/locks"
 		if err := os.MkdirAll(f.root, 0o755); err != nil {
@@ -78,13 +74,23 @@ func startFTPAt(t testing.TB, address, dir string) *ftpd {
 	return f
 }
 
+// passable lets the server's user get to a directory of the test's.
+func passable(t testing.TB, dir string) {
+	t.Helper()
+	for up := dir; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
+		if err := os.Chmod(up, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func (f *ftpd) start(t testing.TB) {
 	t.Helper()
 	f.cmd = exec.Command("vsftpd", f.config)
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	f.cmd.Env = append(os.Environ(), f.mark())
 	f.cmd.Stdout, f.cmd.Stderr = os.Stderr, os.Stderr
-	if err := f.cmd.Start(); err != nil {
+	if err := helper.StartWithin(f.cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.stop(t) })
@@ -235,7 +241,13 @@ func TestFTPOwnerThatWasSlowIsNotPassedOnceItHasItsRecord(t *testing.T) {
 
 func openFTP(t testing.TB, f *ftpd) *ftp.Store {
 	t.Helper()
-	s, err := ftp.Open("ftp://anonymous@" + f.address + "/locks")
+	return openFTPAt(t, f.address)
+}
+
+// openFTPAt is openFTP by way of a relay.
+func openFTPAt(t testing.TB, address string) *ftp.Store {
+	t.Helper()
+	s, err := ftp.Open("ftp://anonymous@" + address + "/locks")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,9 +292,7 @@ func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(root, syscall.MNT_DETACH) })
 	f := startFTP(t, root)
-	for up := dir; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
-		_ = os.Chmod(up, 0o755)
-	}
+	passable(t, dir)
 	a, b := f.host(t), f.host(t)
 	owner := a.start(t, "sleep 8; echo done", "--operand=y")
 	fill(t, root+"/filler")

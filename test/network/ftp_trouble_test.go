@@ -226,6 +226,18 @@ func TestAnFTPServerThatIsSlowIsWaitedForWithinTheLease(t *testing.T) {
 	}
 }
 
+// Holding the atom for a moment takes some 25 commands, and giving it back a dozen.
+func TestWhatWasLearnedIsForgottenOnAnFTPServerThatIsSlow(t *testing.T) {
+	f := startFTP(t, "")
+	f.host(t).taught(t)
+	p := newTeller(t, f)
+	p.slow = 200 * time.Millisecond
+	h := f.hostBy(t, p.address())
+	h.env = append(h.env, "ADLOCK_LEASE=15s")
+	h.wants(t, "^$", "tune", "--reset", "o x")
+	f.host(t).explains(t, "ExpireAfter 2h: 0 successful runs", "--expire-after=auto")
+}
+
 func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {
 	f := startFTP(t, "")
 	f.stop(t)

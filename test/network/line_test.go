@@ -78,7 +78,7 @@ func TestHandOverWakesOneOfAThousand(t *testing.T) {
 		all.Go(func() {
 			watching.Done()
 			for {
-				if _, err := place.Await(ctx, func() {}); err != nil {
+				if err := place.Await(ctx, func() {}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -179,8 +179,7 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 		if _, err := second.place.Look(ctx); err != nil {
 			return err
 		}
-		_, err := second.place.Note(ctx, second.record)
-		return err
+		return second.place.Note(ctx, second.record)
 	}
 	for way, test := range map[string]struct {
 		shared bool                              // the second reads
@@ -198,12 +197,35 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 			}
 			return second.unlock(ctx)
 		}, true, true},
+		"the owner went before it, and its record never said so": {false, func(owner, second *waiter) error {
+			return errors.Join(owner.unlock(ctx), second.unlock(ctx))
+		}, false, true},
+		"the owner went before it, and left no last lock": {false, func(owner, second *waiter) error {
+			if err := handOver(owner, second); err != nil {
+				return err
+			}
+			return second.place.Leave(ctx, nil)
+		}, true, true},
 		"only its place was removed, and its beat is left": {false, func(owner, second *waiter) error {
 			if err := handOver(owner, second); err != nil {
 				return err
 			}
 			ctl(t, nodes, "del", "/adlock/p.h.o.x/line/w/"+second.record.Token)
 			return nil
+		}, true, false},
+		"its place was removed, and then its beat": {false, func(owner, second *waiter) error {
+			err := handOver(owner, second)
+			for _, key := range []string{"line/w/", "beat/w/"} {
+				ctl(t, nodes, "del", "/adlock/p.h.o.x/"+key+second.record.Token)
+			}
+			return err
+		}, true, false},
+		"its beat was removed, and then its place": {false, func(owner, second *waiter) error {
+			err := handOver(owner, second)
+			for _, key := range []string{"beat/w/", "line/w/"} {
+				ctl(t, nodes, "del", "/adlock/p.h.o.x/"+key+second.record.Token)
+			}
+			return err
 		}, true, false},
 		"it was a reader, beside another": {true, func(_, second *waiter) error { return second.unlock(ctx) }, false, false},
 	} {
@@ -222,20 +244,13 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 				if !w.record.Shared {
 					w.record.Taken = time.Time{}
 				}
-				if _, err = w.place.Note(ctx, w.record); err != nil {
+				if err = w.place.Note(ctx, w.record); err != nil {
 					t.Fatal(err)
 				}
 			}
-			type answer struct {
-				free bool
-				err  error
-			}
-			woken := make(chan answer, 1)
+			woken := make(chan error, 1)
 			var next atomic.Int64
-			go func() {
-				free, err := third.place.Await(ctx, func() { next.Add(1) })
-				woken <- answer{free, err}
-			}()
+			go func() { woken <- third.place.Await(ctx, func() { next.Add(1) }) }()
 			time.Sleep(300 * time.Millisecond) // it watches by now
 			if next.Load() != 0 {
 				t.Error("the third was told that it is the next")
@@ -243,27 +258,144 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 			if err := test.goes(owner, second); err != nil {
 				t.Fatal(err)
 			}
-			awoke := <-woken
-			if awoke.err != nil {
-				t.Fatal(awoke.err)
+			if err := <-woken; err != nil {
+				t.Fatal(err)
 			}
 			if told := next.Load() > 0; told != test.next {
 				t.Errorf("told that it is the next: %v", told)
 			}
-			if awoke.free {
-				third.record.Taken = time.Now()
-				_, err := third.place.Note(ctx, third.record)
-				if test.free && err != nil || !test.free && !errors.Is(err, lease.ErrInFront) {
-					t.Error(err)
+			for range 2 { // the second look asks no more who is in front where nobody is
+				if seen, err := third.place.Look(ctx); err != nil || seen.Held == test.free {
+					t.Errorf("held: %v, %v", seen.Held, err)
 				}
-			}
-			if seen, err := third.place.Look(ctx); err != nil || seen.Held == test.free || test.free && !awoke.free {
-				t.Errorf("free: %v; held: %v, %v", awoke.free, seen.Held, err)
 			}
 			for _, w := range []*waiter{owner, second, third} {
 				_ = w.place.Leave(ctx, nil) // it may be gone
 			}
 			ctl(t, nodes, "del", "--prefix", "/adlock/")
 		})
+	}
+}
+
+// Who finds that the owner is dead stamps the last lock for it, wherever it stands in the
+// line, and may give up waiting then.
+func TestWhoHasStampedForADeadOwnerWasNotTheFirst(t *testing.T) {
+	s := open(t, url(startEtcd(t, 1)...))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	enter := func(length time.Duration) *waiter {
+		w := &waiter{store: s, record: aRecord(t, false)}
+		var err error
+		if w.place, _, err = s.Enter(ctx, "p.h.o.x", w.record, length, true); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	dead := enter(time.Second)
+	enter(10 * time.Minute) // the next
+	passer, behind := enter(10*time.Minute), enter(10*time.Minute)
+	woken := make(chan error, 1)
+	go func() { woken <- behind.place.Await(ctx, func() {}) }()
+	waitFor(t, "the owner is dead", func() bool {
+		seen, err := passer.place.Look(ctx)
+		return err == nil && seen.Lapsed
+	})
+	stamp := &lease.Last{Token: passer.record.Token}
+	stamp.Completed = time.Now()
+	if err := errors.Join(passer.place.Pass(ctx, dead.record.Token, stamp), passer.place.Leave(ctx, nil), <-woken); err != nil {
+		t.Fatal(err)
+	}
+	if seen, err := behind.place.Look(ctx); err != nil || !seen.Held || seen.Last.Token != stamp.Token {
+		t.Errorf("held: %v, stamped by %q, %v", seen.Held, seen.Last.Token, err)
+	}
+}
+
+// A watch begins anew every third of the lease, and between two of them the beat is looked
+// at: what goes just then is found out all the same.
+func TestAPlaceThatGoesBetweenTwoWatchesIsMissedByNobody(t *testing.T) {
+	s := open(t, url(startEtcd(t, 1)...))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	const length = 300 * time.Millisecond
+	var all sync.WaitGroup
+	for i := range 120 {
+		all.Go(func() {
+			name := atom.Name(fmt.Sprint("p.h.o.", i))
+			owner, _, err := s.Enter(ctx, name, aRecord(t, false), time.Minute, true)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			next, _, err := s.Enter(ctx, name, aRecord(t, false), length, true)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			left := make(chan error, 1)
+			time.AfterFunc(length/3+time.Duration(i)*50*time.Microsecond, func() { left <- leave(ctx, owner, nil) })
+			for held := true; held && err == nil && ctx.Err() == nil; {
+				var seen lease.Snapshot
+				if err = next.Await(ctx, func() {}); err == nil {
+					seen, err = next.Look(ctx)
+					held = seen.Held
+				}
+			}
+			if err = errors.Join(err, <-left, ctx.Err()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Who waits behind it has seen somebody in front of it, and has not looked since.
+func TestADeadOneThatHasComeToBeTheFirstIsNotRemovedAsOneThatWaits(t *testing.T) {
+	s := open(t, url(startEtcd(t, 1)...))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	record := aRecord(t, false)
+	var places [3]lease.Place
+	for i := range places {
+		own := aRecord(t, false)
+		if i == 1 {
+			own = record
+		}
+		var err error
+		if places[i], _, err = s.Enter(ctx, "p.h.o.x", own, 3*time.Second, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watches, awaited := make(chan struct{}, 1), make(chan error, 1)
+	go func() {
+		awaited <- places[2].Await(ctx, func() {
+			select {
+			case watches <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	for watching := false; !watching; { // it is told of a record put after it has looked who is in front
+		if err := places[1].Note(ctx, record); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-watches:
+			watching = true
+		case <-time.After(20 * time.Millisecond):
+			record.Boottime++
+		}
+	}
+	if err := leave(ctx, places[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-awaited; err != nil {
+		t.Fatal(err)
+	}
+	seen, err := places[2].Look(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !seen.Held || !seen.Lapsed || seen.Owner.Token != record.Token {
+		t.Errorf("the dead owner is not there to be stamped for: held %v, lapsed %v, by %q", seen.Held, seen.Lapsed, seen.Owner.Token)
 	}
 }

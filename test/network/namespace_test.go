@@ -76,7 +76,7 @@ func (l *lab) startEtcd(t testing.TB) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Env = helper.Clean()
-	if err := cmd.Start(); err != nil {
+	if err := helper.StartWithin(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

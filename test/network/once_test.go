@@ -84,7 +84,7 @@ func TestFiveHostsRunOncePerTickOnFTP(t *testing.T) {
 	f.cmd = exec.Command(args[0], args[1:]...)
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	f.cmd.Env = append(os.Environ(), f.mark())
-	if err := f.cmd.Start(); err != nil {
+	if err := helper.StartWithin(f.cmd); err != nil {
 		t.Fatal(err)
 	}
 	var hosts []*host

@@ -168,3 +168,54 @@ func TestNobodyButTheScriptKeepsItsStandardErrorOpen(t *testing.T) {
 		t.Errorf("it said %q", said)
 	}
 }
+
+// Several newcomers may ask an owner to make way. One comes next; those behind it come after
+// another owner.
+func TestOneOfTheNewcomersThatEndAnOwnerSaysSo(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		owner := a.start(t, "trap '' INT; sleep 60; sleep 60")
+		helper.Eventually(t, "it has expired", func() bool {
+			return strings.HasPrefix(b.run(t, "", "--expire-after=1s", "--dry-run").Out, "expired: ")
+		})
+		var newcomers []*helper.Process
+		for range 3 {
+			newcomers = append(newcomers, b.command("true", "--expire-after=1s", "--wait=60s").Start(t))
+		}
+		said := ""
+		for _, p := range newcomers {
+			if status := p.Wait(t); status != 0 {
+				t.Errorf("status %d: %s", status, p.Output())
+			}
+			said += p.Output()
+		}
+		owner.Wait(t)
+		if strings.Count(said, "ended process "+itoa(owner.PID)+" ") != 1 || strings.Count(said, "\n") != 1 {
+			t.Errorf("said %q", said)
+		}
+		if log := b.runlog(); strings.Count(log, "event=takeover ") != 1 || strings.Count(log, "event=expire ") < 2 {
+			t.Errorf("the runlog has %s", log)
+		}
+	})
+}
+
+// The runlog has one end for each run: of several who find its owner dead one stamps for it.
+func TestOneOfTheNewcomersThatFindAnOwnerDeadSaysSo(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		for round := range 3 {
+			owner := a.start(t, "sleep 60")
+			owner.Kill(t)
+			var newcomers []*helper.Process
+			for range 3 {
+				newcomers = append(newcomers, b.command("true", "--wait=60s").Start(t))
+			}
+			for _, p := range newcomers {
+				if status := p.Wait(t); status != 0 || p.Output() != "" {
+					t.Errorf("status %d: %s", status, p.Output())
+				}
+			}
+			if log := b.runlog(); strings.Count(log, "event=reclaim ") != round+1 {
+				t.Errorf("round %d: the runlog has %s", round, log)
+			}
+		}
+	})
+}

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -87,7 +88,13 @@ func isPassing(err error) bool {
 	if errors.Is(err, rpctypes.ErrTooManyRequests) { // of the many that came at once some have been answered soon
 		return true
 	}
-	return code == codes.Unavailable || code == codes.DeadlineExceeded
+	return code == codes.Unavailable || code == codes.DeadlineExceeded || isDropped(err)
+}
+
+// isDropped: the leader was about to hand over, and has not carried it out. etcd has no code
+// for that.
+func isDropped(err error) bool {
+	return strings.HasSuffix(err.Error(), "raft proposal dropped")
 }
 
 // pause lets some time pass.

@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // silent is a member that is asked and never answers.
@@ -64,5 +66,44 @@ func TestOfMembersThatKeepSilentEachIsAskedAndThenMoreAndMoreSeldom(t *testing.T
 		if asked < 2 || asked > most {
 			t.Errorf("%d members were asked %d times, want at most %d", members, asked, most)
 		}
+	}
+}
+
+// handingOver is a member whose leader hands over while it is asked for the first time.
+type handingOver struct {
+	etcdserverpb.UnimplementedKVServer
+	asked atomic.Int64
+}
+
+func (h *handingOver) Txn(context.Context, *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
+	if h.asked.Add(1) == 1 {
+		return nil, status.Error(codes.Unknown, "raft proposal dropped")
+	}
+	return &etcdserverpb.TxnResponse{Header: &etcdserverpb.ResponseHeader{}, Succeeded: true}, nil
+}
+
+func TestWhatALeaderDropsAsItHandsOverIsAskedAgain(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "")
+	t.Setenv("https_proxy", "")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, member := grpc.NewServer(), &handingOver{}
+	etcdserverpb.RegisterKVServer(server, member)
+	go func() { _ = server.Serve(l) }() // it ends with Stop
+	t.Cleanup(server.Stop)
+	s, err := Open(Scheme + l.Addr().String() + "/prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if answer, err := s.commit(ctx, txn{}); err != nil || !answer.Succeeded {
+		t.Error(err)
+	}
+	if n := member.asked.Load(); n != 2 {
+		t.Errorf("asked %d times, want 2", n)
 	}
 }

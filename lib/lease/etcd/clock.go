@@ -41,10 +41,13 @@ type clock struct {
 	last reading
 }
 
-// fresh is how old a reading may be where the leader may have changed since.
-const fresh = time.Second
+const (
+	fresh  = time.Second      // how old a reading may be where the leader may have changed since
+	recent = 10 * time.Minute // and where it has not: two clocks do not part by much meanwhile
+)
 
-func (r reading) isFresh() bool { return process.Boottime()-r.at < fresh }
+func (r reading) isFresh() bool  { return process.Boottime()-r.at < fresh }
+func (r reading) isRecent() bool { return process.Boottime()-r.at < recent }
 
 // readClock reads the clock anew, unless usable says that what was read last will do.
 func (s *Store) readClock(ctx context.Context, usable func(reading) bool) (reading, error) {
@@ -91,24 +94,23 @@ func (s *Store) makeClock(ctx context.Context) (*clientv3.LeaseTimeToLiveRespons
 	return s.client.TimeToLive(ctx, clockLease)
 }
 
-// freshClock reads the clock if that was not done just now. A term of 0 says that it
-// cannot be read: then IfElapsed is judged by the machines' clocks.
-func (s *Store) freshClock(ctx context.Context) reading {
-	ctx, cancel := context.WithTimeout(ctx, fresh)
+// beginClock reads the clock for when a run completes, so that nobody waits for it then.
+func (s *Store) beginClock() {
+	ctx, cancel := context.WithTimeout(context.Background(), fresh)
 	defer cancel()
-	read, err := s.readClock(ctx, reading.isFresh)
-	if err != nil {
-		return reading{}
-	}
-	return read
+	_, _ = s.readClock(ctx, reading.isFresh) // else it is read then
 }
 
-// stamp is the text of a last lock, with what the clock shows.
-func (s *Store) stamp(ctx context.Context, last *lease.Last) string {
+// stamp is the text of a last lock, with what the clock shows, by what was read last if that
+// is usable. Without it, where the clock cannot be read, IfElapsed is judged by the machines'
+// clocks.
+func (s *Store) stamp(ctx context.Context, last *lease.Last, usable func(reading) bool) string {
 	if last.Kept {
 		return string(last.Bytes()) // with what it showed when the atom completed
 	}
-	if read := s.freshClock(ctx); read.term > 0 {
+	ctx, cancel := context.WithTimeout(ctx, fresh)
+	defer cancel()
+	if read, err := s.readClock(ctx, usable); err == nil && read.term > 0 {
 		last.Clock = fmt.Sprintf("%d/%v", read.term, read.now())
 	}
 	return string(last.Bytes())

@@ -12,8 +12,9 @@
 // Places go in the order of their create revisions: the first owns the atom, and its
 // revision is its fence. Each waits for the one before it alone, so that one that
 // leaves wakes one and no more (as etcd's own concurrency.Mutex). Where the one that left was
-// the first nobody else is in front, so nobody has to be looked for. Every read is
-// linearizable.
+// the first nobody else is in front, so nobody has to be looked for: it was that if it was seen
+// to be, or left a last lock as it went. What the record of the first says, that it waits or
+// owns the atom, matters to nobody's place. Every read is linearizable.
 //
 // No key but a tick hangs on a lease of etcd's. A leader that was stopped and wakes up revokes
 // leases that were renewed elsewhere, so a key that has gone with its lease says nothing
@@ -53,6 +54,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"adlock/lib/atom"
@@ -181,8 +183,8 @@ func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, 
 		p.abandon()
 		return nil, seen, err
 	}
-	p.front = front
-	go s.freshClock(context.Background()) // for when a short run completes
+	p.front, p.looked = front, answer.Header.Revision
+	go s.beginClock()
 	return p, seen, nil
 }
 
@@ -209,6 +211,9 @@ func (s *Store) wrap(err error) error {
 	var known *fault.Error
 	if errors.As(err, &known) || errors.Is(err, lease.ErrGone) {
 		return err
+	}
+	if errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) {
+		return rpctypes.ErrCompacted // an answer, and no trouble
 	}
 	kind, reason := s.reach.trouble(err)
 	return fault.New(kind, s.address, reason)

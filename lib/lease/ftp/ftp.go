@@ -6,8 +6,8 @@
 //
 //	lock.NAME.N/           generation N: who made the largest one has the atom,
 //	lock.NAME.N/owner      its record,
-//	lock.NAME.N/beat.S     the owner has had the atom for S seconds: renamed every third
-//	                       of the lease, by its own clock,
+//	lock.NAME.N/beat.S.T   the owner of token T has had the atom for S seconds: renamed
+//	                       every third of the lease, by its own clock,
 //	lock.NAME.N/ask        somebody asks the owner to end its job,
 //	lock.NAME.N/seen       somebody found no record there,
 //	lock.NAME.N/released   the record, once the owner is done;
@@ -348,15 +348,19 @@ func (s *Store) watch(g *generation, dir string, began time.Duration) {
 	g.silent = g.lapsed || g.silent && !w.lives
 }
 
-// beatFile names the beat of an owner that has had the atom for so many seconds.
-func beatFile(seconds int) string { return beatWord + strconv.Itoa(seconds) }
+// beatFile names the beat of an owner that has had the atom for so many seconds. Nobody
+// renames another's, where somebody has removed a generation that was then made again.
+func beatFile(seconds int, token string) string {
+	return beatWord + strconv.Itoa(seconds) + "." + token
+}
 
 const beatWord = "beat."
 
 func lastBeat(files []string) (last int) {
 	for _, file := range files {
 		if text, is := strings.CutPrefix(file, beatWord); is {
-			seconds, _ := strconv.Atoi(text) // of another's file it is 0
+			number, _, _ := strings.Cut(text, ".")
+			seconds, _ := strconv.Atoi(number) // of another's file it is 0
 			last = max(last, seconds)
 		}
 	}

@@ -1,9 +1,12 @@
 package ftp
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,9 +57,19 @@ func (p *place) Lease() time.Duration { return p.length }
 
 func (p *place) Fence() uint64 { return uint64(p.n()) }
 
+func (p *place) InLine() bool { return false }
+
 func (p *place) n() int { return int(p.own.Load()) }
 
 func (p *place) dir() string { return p.store.dirOf(p.name, p.n()) }
+
+func (p *place) beatPath(seconds int) string {
+	return p.dir() + "/" + beatFile(seconds, p.record.Token)
+}
+
+func (p *place) putRecord(ctx context.Context) error {
+	return p.store.put(ctx, p.dir()+"/owner", p.record.Bytes())
+}
 
 // Look takes the atom where nothing is in the way.
 func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
@@ -122,15 +135,16 @@ func (p *place) overtaken(ctx context.Context, n int, refusal error) (sight, err
 
 func (p *place) enter(ctx context.Context) (sight, error) {
 	p.since, p.beat = process.Boottime(), 1
-	err := p.store.put(ctx, p.dir()+"/owner", p.record.Bytes())
+	err := p.putRecord(ctx)
 	if err == nil {
-		err = p.store.put(ctx, p.dir()+"/"+beatFile(p.beat), nil)
+		err = p.store.put(ctx, p.beatPath(p.beat), nil)
 	}
 	if err != nil {
-		if _, gone := p.held(ctx); gone == lease.ErrGone { // others went past it, and cleaned up
+		_, lost := p.held(ctx)
+		if lost == lease.ErrGone { // others went past it, and cleaned up
 			return sight{ahead: &generation{n: p.n(), bare: true}}, nil
 		}
-		return sight{}, err
+		return sight{}, cmp.Or(lost, err) // where that is not known, it may be why the server refused
 	}
 	f, err := p.store.look(ctx, p.name, p.n(), p.passed)
 	if largest := f.largest(p.name); err == nil && f.ahead == nil && largest > p.n() {
@@ -145,7 +159,7 @@ func (p *place) enter(ctx context.Context) (sight, error) {
 func (p *place) withdraw() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*longestWait)
 	defer cancel()
-	p.store.removeGeneration(ctx, p.name, generation{n: p.n(), files: []string{beatFile(p.beat), "ask", "seen", "owner"}})
+	p.store.removeGeneration(ctx, p.name, generation{n: p.n(), files: []string{path.Base(p.beatPath(p.beat)), "ask", "seen", "owner"}})
 	p.own.Store(0)
 }
 
@@ -189,24 +203,22 @@ func (p *place) held(ctx context.Context) ([]string, error) {
 }
 
 // Note has nothing to say for one who merely waits: nobody can see that.
-func (p *place) Note(ctx context.Context, record lease.Record) (lease.Snapshot, error) {
+func (p *place) Note(ctx context.Context, record lease.Record) error {
 	record.Lease = p.length
 	p.record = record
-	if p.n() > 0 && !record.Taken.IsZero() {
-		p.beating.Lock()
-		p.since = process.Boottime()
-		p.beating.Unlock()
-		if err := p.store.replace(ctx, p.dir()+"/owner", record.Bytes()); err != nil {
-			return lease.Snapshot{}, err
-		}
+	if p.n() == 0 || record.Taken.IsZero() {
+		return nil
 	}
-	return p.Look(ctx)
+	p.beating.Lock()
+	p.since = process.Boottime()
+	p.beating.Unlock()
+	return p.store.replace(ctx, p.dir()+"/owner", record.Bytes())
 }
 
 // Await lets some time pass: an FTP server tells nobody anything.
-func (p *place) Await(ctx context.Context, _ func()) (free bool, err error) {
+func (p *place) Await(ctx context.Context, _ func()) error {
 	pause(ctx, time.Second+rand.N(time.Second))
-	return false, nil
+	return nil
 }
 
 // pause returns false where ctx was done first.
@@ -297,6 +309,14 @@ func (p *place) Renew(ctx context.Context) error {
 	if p.n() == 0 {
 		return nil // a place outside: nothing is held
 	}
+	if err := p.prove(ctx); err != nil {
+		return err
+	}
+	return p.restore(ctx)
+}
+
+// prove beats, and is ErrGone where the generation is not the largest, or another's.
+func (p *place) prove(ctx context.Context) error {
 	if err := p.beatAgain(ctx); err != nil {
 		return err
 	}
@@ -307,7 +327,7 @@ func (p *place) Renew(ctx context.Context) error {
 // beatAgain renames the beat: that works on a full disk too.
 func (p *place) beatAgain(ctx context.Context) error {
 	next := max(p.beat+1, int((process.Boottime()-p.since)/time.Second))
-	err := p.store.rename(ctx, p.dir()+"/"+beatFile(p.beat), p.dir()+"/"+beatFile(next))
+	err := p.store.rename(ctx, p.beatPath(p.beat), p.beatPath(next))
 	if isAnswer(err) {
 		next, err = p.beatAnew(ctx, next)
 	}
@@ -324,11 +344,14 @@ func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 		return 0, err
 	}
 	files, err := p.store.names(ctx, p.dir())
+	if err == nil && !slices.ContainsFunc(files, func(f string) bool { return strings.HasSuffix(f, "."+p.record.Token) }) {
+		err = p.isOwners(ctx)
+	}
 	if err != nil {
 		return 0, err
 	}
 	next = max(next, lastBeat(files)+1)
-	if err := p.store.put(ctx, p.dir()+"/"+beatFile(next), nil); err != nil {
+	if err := p.store.put(ctx, p.beatPath(next), nil); err != nil {
 		return 0, err
 	}
 	for _, file := range files {
@@ -339,12 +362,41 @@ func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	return next, nil
 }
 
-// Leave stamps, then marks the generation as released.
+// isOwners is ErrGone where the record is another's: somebody has removed the generation,
+// and a newcomer has made it again.
+func (p *place) isOwners(ctx context.Context) error {
+	file := p.dir() + "/owner"
+	content, err := p.store.get(ctx, file)
+	if err != nil {
+		return p.store.refused("cannot read "+file, err)
+	}
+	found, err := lease.ParseRecord(file, content)
+	if err == nil && found.Token != p.record.Token {
+		err = lease.ErrGone
+	}
+	return err
+}
+
+// restore puts the record again where somebody has removed it: in a while it would be taken
+// for that of a newcomer which has never come to it.
+func (p *place) restore(ctx context.Context) error {
+	_, err := p.store.modified(ctx, p.dir()+"/owner")
+	if isMissing(err) {
+		err = p.putRecord(ctx)
+	}
+	return err
+}
+
+// Leave stamps, then marks the generation as released. That it is still its own the beat
+// proves.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	if p.n() == 0 {
 		return nil
 	}
-	if _, err := p.held(ctx); err != nil {
+	p.beating.Lock()
+	err := p.prove(ctx)
+	p.beating.Unlock()
+	if err != nil {
 		return err
 	}
 	if stamp != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/textproto"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -36,12 +37,25 @@ type line struct {
 
 func (l *line) Read(b []byte) (int, error) {
 	_ = l.SetReadDeadline(time.Now().Add(l.patience())) // a closed one says so now
-	return l.Conn.Read(b)
+	n, err := l.Conn.Read(b)
+	l.giveUp(err)
+	return n, err
 }
 
 func (l *line) Write(b []byte) (int, error) {
 	_ = l.SetWriteDeadline(time.Now().Add(l.patience()))
-	return l.Conn.Write(b)
+	n, err := l.Conn.Write(b)
+	l.giveUp(err)
+	return n, err
+}
+
+// giveUp closes a connection on which nothing has come in time. An answer that comes later
+// would be taken for that to the next command, for the client library goes on: where EPSV is
+// not answered it says PASV.
+func (l *line) giveUp(err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		l.Close()
+	}
 }
 
 func (l *line) Close() error {

@@ -28,30 +28,29 @@ import (
 // name is the first argument of a guard.
 const name = "adlock-locksmith: guard"
 
-// Args are what the guard of this owner has to know, its own name first.
-func Args(rec locker.Recorder, own record.Record) []string {
-	args := []string{name, "", "", "0", ""}
+// args are what the guard of this owner has to know, its own name first.
+func args(rec locker.Recorder, own record.Record) []string {
+	all := []string{name, "", "", "0", ""}
 	if log := rec.Log; log != nil {
-		args = []string{name, log.Dir, log.Host, strconv.FormatInt(log.Max, 10), log.Store}
+		all = []string{name, log.Dir, log.Host, strconv.FormatInt(log.Max, 10), log.Store}
 	}
 	command := ""
 	if rec.Hook != nil {
 		command = rec.Hook.Command
 	}
-	return append(args, strconv.Itoa(own.Owner.PID), string(own.Bytes()), command)
+	return append(all, strconv.Itoa(own.Owner.PID), string(own.Bytes()), command)
 }
 
-// Order tells the guard to end the job at a boottime, with that pause between the
+// order tells the guard to end the job at a boottime, with that pause between the
 // signals, unless it is told otherwise by then.
-func Order(at, pause time.Duration) string {
+func order(at, pause time.Duration) string {
 	return strconv.FormatInt(int64(at), 10) + " " + strconv.FormatInt(int64(pause), 10) + "\n"
 }
 
-// Dismissal sends the guard home.
-const Dismissal = "done\n"
-
-// Telling says that the locksmith has ended the job itself, and tells why.
-const Telling = "telling\n"
+const (
+	dismissal = "done\n"    // sends the guard home
+	telling   = "telling\n" // the locksmith has ended the job itself, and tells why
+)
 
 // Main is one of the first things that main calls, as supervise.Gate. In a process that
 // was started as a guard it does a guard's work and never returns.
@@ -128,13 +127,13 @@ func tells(line int, within time.Duration) bool {
 			return false
 		}
 		text, closed := readLine(line, left)
-		if strings.Contains(text, Telling) || closed {
+		if strings.Contains(text, telling) || closed {
 			return !closed
 		}
 	}
 }
 
-// lastOrder reads what Order says; several may have come at once.
+// lastOrder reads what order says; several may have come at once.
 func lastOrder(text string) (at, pause time.Duration) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	first, second, _ := strings.Cut(lines[len(lines)-1], " ")

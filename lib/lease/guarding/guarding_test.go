@@ -31,8 +31,8 @@ func say(t *testing.T, line *os.File, text string) {
 
 func TestAGuardThatIsDismissedDoesNothing(t *testing.T) {
 	g, line := post(t)
-	say(t, g, Order(process.Boottime()+time.Hour, time.Second))
-	say(t, g, Dismissal)
+	say(t, g, order(process.Boottime()+time.Hour, time.Second))
+	say(t, g, dismissal)
 	g.Close()
 	if _, why := awaitTrouble(line); why != nil {
 		t.Error(why)
@@ -49,7 +49,7 @@ func TestAGuardThatWasNeverArmedDoesNothing(t *testing.T) {
 
 func TestAGuardActsWhenItsLocksmithIsGone(t *testing.T) {
 	g, line := post(t)
-	say(t, g, Order(process.Boottime()+time.Hour, time.Second))
+	say(t, g, order(process.Boottime()+time.Hour, time.Second))
 	g.Close()
 	pause, why := awaitTrouble(line)
 	if why == nil || pause != 4*time.Second {
@@ -59,7 +59,7 @@ func TestAGuardActsWhenItsLocksmithIsGone(t *testing.T) {
 
 // A locksmith that was only late at ending the job says why; one that stood still does not.
 func TestOneEndIsToldOfOnce(t *testing.T) {
-	for said, want := range map[string]bool{Telling + Dismissal: true, Dismissal: false, Order(1, 1): false, "": false} {
+	for said, want := range map[string]bool{telling + dismissal: true, dismissal: false, order(1, 1): false, "": false} {
 		g, line := post(t)
 		say(t, g, said)
 		if got := tells(line, 20*time.Millisecond); got != want {
@@ -74,9 +74,9 @@ func TestOneEndIsToldOfOnce(t *testing.T) {
 
 func TestAGuardActsInTimeWhenItsLocksmithIsSilent(t *testing.T) {
 	g, line := post(t)
-	say(t, g, Order(process.Boottime()+time.Hour, time.Second))
+	say(t, g, order(process.Boottime()+time.Hour, time.Second))
 	at := process.Boottime() + 50*time.Millisecond
-	say(t, g, Order(at, time.Millisecond)) // the last word counts
+	say(t, g, order(at, time.Millisecond)) // the last word counts
 	pause, why := awaitTrouble(line)
 	if why == nil || pause != time.Millisecond || process.Boottime() < at {
 		t.Errorf("%v, pause %v, %v early", why, pause, at-process.Boottime())
