@@ -128,6 +128,9 @@ func killed(object string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if reason, itself := strings.CutPrefix(err.Error(), object+": "); itself {
+		err = errors.New(reason)
+	}
 	return &fault.Error{Kind: fault.NotPermitted, Object: object, Err: err}
 }
 

@@ -64,7 +64,23 @@ func program() *config.Program {
 			_, err := supervise.Find(word)
 			return err == nil
 		},
+		Meant: meant,
 	}
+}
+
+// meant is the verb for a word that other programs have.
+func meant(word string) string {
+	switch word {
+	case "lock":
+		return "run"
+	case "unlock", "remove", "delete", "prune":
+		return "clear"
+	case "list", "show", "age":
+		return "status"
+	case "history":
+		return "log"
+	}
+	return ""
 }
 
 // reports are the verbs of adlock-report, their help included.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -41,6 +42,9 @@ func statAge(args []string) (int, error) {
 	}
 	if len(files) == 0 {
 		return 0, fault.New(fault.Usage, "stat-age", "wants a FILE")
+	}
+	if slices.Contains(files, "") {
+		return 0, fault.New(fault.Usage, "stat-age", "FILE must not be empty")
 	}
 	if a.now.IsZero() {
 		a.now = time.Now()

@@ -67,7 +67,29 @@ func unknownOption(name string, options []Option) error {
 			names = append(names, o.Name)
 		}
 	}
+	if o := find(options, name[:min(2, len(name))]); o != nil && o.Arg != "" && !strings.HasPrefix(name, "--") {
+		return &fault.Error{Kind: fault.Usage, Object: name, Err: unknown("unknown option: did you mean " + name[:2] + " " + name[2:] + "?")}
+	}
 	return unknownWord("option", name, "--", names)
+}
+
+// Elsewhere adds to the error of an option that is unknown here how the same is said, where
+// other programs have such an option: said tells it by their name, "" where none has.
+func Elsewhere(err error, said func(option string) string) error {
+	var e *fault.Error
+	var u unknown
+	if !errors.As(err, &u) || u != "unknown option" || !errors.As(err, &e) {
+		return err
+	}
+	name := e.Object
+	if !strings.HasPrefix(name, "--") {
+		name = name[:2] // of -nE and -w5 the first letter
+	}
+	how := said(name)
+	if how == "" {
+		return err
+	}
+	return &fault.Error{Kind: e.Kind, Object: e.Object, Err: u + unknown(": "+how)}
 }
 
 func unknownWord(kind, word, before string, words []string) error {

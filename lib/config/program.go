@@ -19,6 +19,10 @@ type Program struct {
 	// IsCommand tells whether a word that is no verb is a command: then run was
 	// forgotten. nil: nobody looks.
 	IsCommand func(word string) bool
+
+	// Meant is the verb that a word which is none was probably meant for, however
+	// little alike they are; "": none. nil: nobody looks.
+	Meant func(word string) string
 }
 
 // Verb is one thing that a program does.
@@ -117,6 +121,9 @@ func (p *Program) Unknown(arg string) error {
 	names = append(names, "help", "version")
 	if p.IsCommand != nil && Nearest(arg, names) == "" && p.IsCommand(arg) {
 		return p.Hint("", withoutRun("verb", arg))
+	}
+	if p.Meant != nil && p.Meant(arg) != "" {
+		return p.Hint("", &fault.Error{Kind: fault.Usage, Object: arg, Err: unknown("unknown verb: did you mean " + p.Meant(arg) + "?")})
 	}
 	return p.Hint("", unknownWord("verb", arg, "", names))
 }

@@ -9,12 +9,33 @@ import (
 
 	"adlock/lib/cronline"
 	"adlock/lib/fault"
+	"adlock/lib/limit"
+	"adlock/lib/supervise"
 )
 
 // shellWords are what only a shell can do: a program of that name would change
 // nothing but itself. (Some systems have such programs; then they are found.)
 const shellWords = " cd . source export unset set alias eval exec exit return shift trap ulimit umask wait read local " +
 	"if for while until case function { ( [[ ! "
+
+// elsewhere is how an option of flock(1) or timeout(1), which hands remember, is said here.
+func elsewhere(option string) string {
+	switch option {
+	case "-n", "--nb", "--nonblock", "-x", "-e", "--exclusive":
+		return "for flock -n LOCK COMMAND say adlock run --name LOCK COMMAND"
+	case "-w", "--timeout":
+		return "for flock -w 5 LOCK COMMAND say adlock run --name LOCK --wait 5s COMMAND"
+	case "-c", "--command":
+		return "for flock -n LOCK -c 'COMMAND' say adlock run --name LOCK sh -c 'COMMAND'"
+	case "-s":
+		return "for flock -ns LOCK COMMAND say adlock run --name LOCK --shared COMMAND"
+	case "--conflict-exit-code":
+		return "for flock -n -E 0 LOCK COMMAND say adlock run --name LOCK -E 0 COMMAND"
+	case "-k", "--kill-after":
+		return "for timeout -k 9s 5m COMMAND say adlock run --expire-after 5m --enforce --pause 9s COMMAND"
+	}
+	return ""
+}
 
 const (
 	letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
@@ -37,12 +58,36 @@ func hintAt(command []string) string {
 		return "to set a variable: env " + line(command)
 	case strings.Contains(shellWords, " "+first+" "):
 		return "for what only a shell can do: sh -c " + quote(strings.Join(command, " "))
+	case isDirectory(first):
+		return "it is a directory"
 	case isLockFile(first) && len(command) > 1:
 		return "no lock file is named here: --name " + quote(baseOf(first)) + " names the lock"
 	case strings.ContainsAny(first, " \t\n|&;<>()$`*?\"'"):
 		return "for a line of the shell: sh -c " + quote(first)
+	case len(command) > 1:
+		return hintAtPrefix(first, command[1:])
 	}
 	return ""
+}
+
+// hintAtPrefix is of a word that is no program, before a command that can run: flock(1)
+// has a lock there, and timeout(1) a time (a bare number is seconds).
+func hintAtPrefix(first string, command []string) string {
+	_, missing := supervise.Find(command[0])
+	switch {
+	case strings.Contains(first, "/"):
+		return ""
+	case command[0] == "-c":
+		return "to name the lock: --name " + quote(first) + " sh " + line(command)
+	case missing != nil:
+		return ""
+	case strings.Trim(first, decimal) == "":
+		first += "s"
+	}
+	if _, err := limit.Parse(first); err == nil {
+		return "to end it after " + first + ": --expire-after " + first + " --enforce"
+	}
+	return "to name the lock: --name " + quote(first)
 }
 
 // isLockFile tells whether a word that is no program was meant as a lock, as with
@@ -53,6 +98,11 @@ func isLockFile(path string) bool {
 	}
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Size() == 0
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir() && strings.Contains(path, "/")
 }
 
 func baseOf(path string) string {
