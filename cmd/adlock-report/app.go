@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -113,7 +114,7 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 		Action: func(c *cli.Context) error {
 			arguments := noArguments
 			if v.takesNames() {
-				arguments = noEmptyName
+				arguments = noEmpty(strings.Trim(known.Args, "[.]"))
 			}
 			if err := errors.Join(arguments(c), onlyOneOf(c, v.apart)); err != nil {
 				return err
@@ -187,12 +188,14 @@ func noArguments(c *cli.Context) error {
 	return nil
 }
 
-// noEmptyName refuses a NAME that mostly is a variable that was not set.
-func noEmptyName(c *cli.Context) error {
-	if slices.Contains(c.Args().Slice(), "") {
-		return fault.New(fault.Usage, c.Command.Name, "NAME must not be empty")
+// noEmpty refuses an empty NAME or FILE, which mostly is a variable that was not set.
+func noEmpty(what string) func(*cli.Context) error {
+	return func(c *cli.Context) error {
+		if slices.Contains(c.Args().Slice(), "") {
+			return fault.New(fault.Usage, c.Command.Name, what+" must not be empty")
+		}
+		return nil
 	}
-	return nil
 }
 
 // onlyOneOf refuses options that exclude each other.

@@ -37,7 +37,7 @@ var checkVerb = verb{
 // showMistakes looks at each file, and goes on after one that cannot be checked.
 func showMistakes(q *query) error {
 	if len(q.args) == 0 {
-		return fault.New(fault.Usage, "check", "wants a FILE")
+		return fault.New(fault.Usage, "check", "wants a FILE (-: standard input)")
 	}
 	c, err := checker(q)
 	if err != nil {

@@ -47,8 +47,8 @@ func TestAMistakeIsToldWithItsLineReasonAndCure(t *testing.T) {
 	c := p.command("check", "-")
 	c.Stdin = "# jobs\n" + wrongTab
 	p.checked(t, c, 1, "-"+told, "")
-	p.checked(t, p.command("check", "", fine), 64, "", "must not be empty")
-	p.checked(t, p.command("check"), 64, "", "check: wants a FILE")
+	p.checked(t, p.command("check", "", fine), 64, "", "check: FILE must not be empty")
+	p.checked(t, p.command("check"), 64, "", "check: wants a FILE (-: standard input)")
 	p.checked(t, p.command("check", "--user-colum", fine), 64, "", "did you mean --user-column?")
 }
 

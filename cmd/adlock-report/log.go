@@ -11,12 +11,15 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 )
 
 var logVerb = verb{
@@ -44,6 +47,9 @@ func showLog(q *query) error {
 	if err != nil {
 		return err
 	}
+	if !until.IsZero() && !since.Before(until) {
+		return errNoPeriod
+	}
 	l := logView{since: since, until: until, atom: q.atom, json: q.json, paint: terminal.Colours(os.Stdout)}
 	if l.kinds, err = kindsOf(q.kinds); err != nil {
 		return err
@@ -69,11 +75,22 @@ func showLog(q *query) error {
 	if !q.follow {
 		return l.show(events, dir, false)
 	}
+	go endWithReader()
 	host, err := config.Host()
 	if err != nil {
 		return err
 	}
 	return l.show(history.Follow(dir, atom.Canonify(host)), dir, true)
+}
+
+// endWithReader ends this process once nobody reads standard output any more, as the next
+// write would: that may come in hours, and `| grep -m 1` waits for it.
+func endWithReader() {
+	gone := []unix.PollFd{{Fd: 1}} // POLLERR and POLLHUP are told unasked
+	n, err := sysfile.RetryN(func() (int, error) { return unix.Poll(gone, -1) })
+	if n > 0 && err == nil && gone[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
+		os.Exit(128 + int(unix.SIGPIPE))
+	}
 }
 
 func (q *query) setLines(value string) error {
@@ -91,7 +108,7 @@ func (l *logView) last(events iter.Seq2[runlog.Event, error], n int, dir string)
 			last = append(last[:0], last[len(last)-n:]...)
 		}
 	})
-	tellDamage(damaged, dir)
+	tellDamage(damaged, dir, "adlock log without -n")
 	return last[max(0, len(last)-n):], fault.Wrap(dir, err)
 }
 

@@ -41,7 +41,7 @@ func tellReport(q *query) error {
 	r, failed := report.Build(history.Read(dir), report.Options{
 		Since: since, Now: now, Match: q.matcher(), Running: running,
 	})
-	tellDamage(r.Damaged, dir)
+	tellDamage(r.Damaged, dir, "adlock log")
 	if q.atom != "" && r.IsEmpty() {
 		tellNone(dir, q.atom)
 	}

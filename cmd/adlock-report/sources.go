@@ -205,9 +205,9 @@ func nothingIn(dir string) string {
 	return "nothing is recorded of this period in " + terminal.Clean(dir) + "\n"
 }
 
-// tellDamage warns of lines that could not be read.
-func tellDamage(lines int, dir string) {
+// tellDamage warns of lines that could not be read, and which command shows them.
+func tellDamage(lines int, dir, command string) {
 	if lines > 0 {
-		fault.Warn(dir, strconv.Itoa(lines)+" damaged lines of the runlog passed over (adlock log shows them)")
+		fault.Warn(dir, strconv.Itoa(lines)+" damaged lines of the runlog passed over ("+command+" shows them)")
 	}
 }

@@ -36,7 +36,7 @@ func drawTimeline(q *query) error {
 		return err
 	}
 	if !since.Before(until) {
-		return fault.New(fault.Usage, "--since", "is not before --until")
+		return errNoPeriod
 	}
 	dir, _, running, err := pastSources("timeline")
 	if err != nil {
@@ -50,7 +50,7 @@ func drawTimeline(q *query) error {
 	chart, failed := timeline.Build(history.Read(dir), timeline.Options{
 		Since: since, Until: until, Margin: q.until == "", Columns: columns, Match: q.matcher(), Running: running,
 	})
-	tellDamage(chart.Damaged, dir)
+	tellDamage(chart.Damaged, dir, "adlock log")
 	if q.atom != "" && len(chart.Lanes) == 0 {
 		tellNone(dir, q.atom)
 	}

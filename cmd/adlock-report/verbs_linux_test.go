@@ -204,6 +204,7 @@ func TestDamagedLineIsShownAndPassedOver(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	has(t, r.Err, "damaged line", "half a li")
+	has(t, p.command("log", "-n", "1").Run(t).Err, "1 damaged lines of the runlog passed over (adlock log without -n shows them)")
 	for _, verb := range []string{"report", "timeline"} {
 		r := p.command(verb, "--since", "2026-11-20").Run(t)
 		has(t, r.Err, "1 damaged lines")
@@ -260,6 +261,16 @@ func TestLogFollowsItsLastLines(t *testing.T) {
 	helper.Eventually(t, "the fourth run is told", func() bool { return strings.Contains(log.Output(), "release   true run fourth") })
 	if got := log.Output(); strings.Count(got, "\n") != 3 || !strings.Contains(got, "release   true run third") {
 		t.Error(got)
+	}
+}
+
+func TestLogFollowsNoLongerThanSomebodyReads(t *testing.T) {
+	p := newPlace(t)
+	p.ok(t, "run", "--", "true")
+	c := p.command()
+	c.Args = []string{"timeout", "30", "sh", "-c", `"$0" log --follow | head -n 1`, p.program}
+	if r := c.Run(t); r.Status != 0 || strings.Count(r.Out, "\n") != 1 {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -322,7 +333,7 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 	p := newPlace(t)
 	for _, args := range []string{
 		"status x", "log --event nonsense", "log --since tomorrow", "report --json --csv", "report --csv --html -", "report --since 5x",
-		"timeline --since 1h --until 2h", "metrics x", "log --nonsense",
+		"timeline --since 1h --until 2h", "log --since 1h --until 2h", "log --since today --until today", "metrics x", "log --nonsense",
 	} {
 		r := p.command(strings.Fields(args)...).Run(t)
 		if r.Status != 64 || strings.Count(r.Err, "\n") != 1 || r.Out != "" {

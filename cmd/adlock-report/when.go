@@ -13,6 +13,8 @@ import (
 // timeForms are the forms that when reads, for help and errors.
 const timeForms = `7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"`
 
+var errNoPeriod = fault.New(fault.Usage, "--since", "is not before --until")
+
 // The layouts of times, all local save the first, and of what stands for a time of
 // some day.
 var (

@@ -134,6 +134,8 @@ func (j *job) check() {
 	j.file = file
 	if crontab.Guards(shell) {
 		j.guarded()
+	} else {
+		j.unguarded()
 	}
 	j.outside(file.Stmts)
 	j.paths()

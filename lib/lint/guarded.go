@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -40,6 +41,14 @@ func (j *job) guarded() {
 	}
 	j.late()
 	j.locks(j.invocationOfLine(l))
+}
+
+// unguarded looks for a line that says to adlock's SHELL what another passes over.
+func (j *job) unguarded() {
+	if l, err := cronline.Parse(j.command); err != nil || len(l.Settings) > 0 {
+		j.add(j.Number, "a setting without the SHELL", "no SHELL of adlock's stands above, and the job has neither lock nor limit",
+			"say SHELL="+cmp.Or(j.Shell, "/usr/lib/adlock/shell")+" above the line")
+	}
 }
 
 func (j *job) variable(name string) string {

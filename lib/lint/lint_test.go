@@ -93,6 +93,22 @@ var scripts = []pair{
 		"adlock_with copy x -- job",
 		"eval \"$end\"; if adlock_get copy x; then job; fi",
 	}},
+	{"a call that is refused", []string{
+		"adlock_with copy x 15 90 rsync -a /src /dst",
+		"adlock_with copy -- job",
+		"adlock_with copy x --",
+		"if adlock_with copy \"$x\" 15m 90m here now more -- job; then job; fi",
+		"if adlock_get copy; then job; adlock_release; fi",
+		"adlock_guard 5 90 120",
+	}, []string{
+		"adlock_with copy $limits -- job",
+		"adlock_with \"$@\"",
+		"adlock_with copy x 5 \"${limits[@]}\"",
+		"adlock_guard 5 90 $more",
+		"adlock_with copy x 5 90 \"$host\" \"${now-}\" -- job --",
+		"if adlock_get copy \"$(date)\" \"$i\"; then job; adlock_release; fi # adlock: ignore",
+		"adlock_guard 5 90",
+	}},
 	{"a variable that sets nothing", []string{
 		"ADLOCK_EXPIREAFTER=90m\nadlock_guard",
 		"export ADLOCK_IFELAPSED=5; adlock_with copy x -- job",
@@ -375,7 +391,18 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=auto\n* * * * *  : n ADLOCK_WAIT=forever ADLOCK_HOOK= ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=mail\n* * * * *  : n ADLOCK_SLOTS=3 ADLOCK_ENFORCE=1 ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=1h\n* * * * *  : n ADLOCK_EXPIRE_AFTER= ADLOCK_REPLACE=1 ; /bin/job",
+	}},
+	{"a setting without the SHELL", []string{
+		"* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 		"* * * * *  : n ADLOCK_EXPIREAFTER=90m ; /bin/job",
+		"* * * * *  : ADLOCK_WAIT=5m ; /bin/job",
+		"* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
+		"SHELL=/bin/bash\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nSHELL=/bin/sh\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
+	}, []string{
+		"* * * * *  : n ; /bin/job", // a comment to any other shell
+		"SHELL=/usr/bin/fish\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
+		"* * * * *  /bin/adlock shell -c ': n ADLOCK_EXPIRE_AFTER=90m ; /bin/job'",
 	}},
 	{"a verb that is none", []string{
 		"* * * * *  /bin/adlock runn --name n -- /bin/job",

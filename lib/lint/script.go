@@ -214,6 +214,10 @@ func (s *script) checkLoaded() {
 // checkCall looks at one call, wherever it stands.
 func (s *script) checkCall(call *syntax.CallExpr) {
 	args := call.Args[1:]
+	if why := miscalled(nameOf(call), args); why != "" {
+		s.add(line(call), "a call that is refused", why, "say it as sh adlock.sh --help has it")
+		return
+	}
 	switch name := nameOf(call); name {
 	case get, with:
 		s.checkTake(call, args)
@@ -237,6 +241,52 @@ func (s *script) checkCall(call *syntax.CallExpr) {
 	if v.program == "adlock" {
 		s.limits(&s.findings, line(call), s.termsOf(v))
 	}
+}
+
+// miscalled is why a function of the library refuses so many words; "" where it takes them,
+// or where only the run tells how many there are.
+func miscalled(function string, args []*syntax.Word) string {
+	switch n, known := len(args), !slices.ContainsFunc(args, isMany); {
+	case function == get && known && (n < 2 || n > 6):
+		return "adlock_get takes no lock without two to six words"
+	case function == guard && known && n > 2:
+		return "adlock_guard takes two words at most, and ends the script"
+	case function == with:
+		end := min(2, n) // -- may be operator or operand
+		for end < n && !is(args[end], "--") {
+			end++
+		}
+		if !slices.ContainsFunc(args[:end], isMany) && (end < 2 || end > 6 || end+1 >= n) {
+			return "adlock_with runs nothing without two to six words, -- and a command"
+		}
+	}
+	return ""
+}
+
+// isMany tells whether a word may become several words in the run, or none.
+func isMany(w *syntax.Word) bool {
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.SglQuoted:
+		case *syntax.Lit:
+			if strings.ContainsAny(p.Value, "*?[{") {
+				return true
+			}
+		case *syntax.DblQuoted:
+			if slices.ContainsFunc(p.Parts, isList) {
+				return true
+			}
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// isList tells whether a part of a quoted word is all arguments, or all of an array.
+func isList(part syntax.WordPart) bool {
+	p, is := part.(*syntax.ParamExp)
+	return is && (p.Index != nil || p.Param == nil || p.Param.Value == "@")
 }
 
 // isRefused tells of options that `adlock run` does not take, whatever the environment.
