@@ -23,7 +23,7 @@ func queue(t *testing.T, n int, changes ...string) (p *place, line []string) {
 		mkdir "{dir}/sending/$word" || echo twice:$word >>{dir}/notes
 		ls {dir}/sending | wc -l >>{dir}/crowds
 		await go
-		[ "$word" != hangs ] || [ -e {dir}/mended ] || sleep 1000
+		case $word in hangs*) [ -e {dir}/mended ] || sleep 1000 ;; esac
 		rmdir "{dir}/sending/$word"
 		echo "$word" >>{dir}/notes
 		[ "$word" != bad ]`)
@@ -107,4 +107,21 @@ func TestADeliveryThatHangsIsEndedByTheNextWorkerThatComesToIt(t *testing.T) {
 	}
 	p.wantNotes("other hangs")
 	helper.Eventually(t, "the one that hung is gone", hung.Ended)
+}
+
+func TestFourDeliveriesThatHangHoldUpTheQueueForSoLongAlone(t *testing.T) {
+	p, line := queue(t, 0, "30m", "3s")
+	line = append(line, "ADLOCK_STARVING=0")
+	p.write("go", "", 0o644)
+	for i := range 4 {
+		word := fmt.Sprint("hangs", i)
+		p.message(word)
+		p.line(line...).Start(t)
+		p.there("sending/" + word)
+	}
+	p.message("due")
+	helper.Eventually(t, "it is sent", func() bool {
+		p.silent(line...)
+		return slices.Contains(p.notes(), "due")
+	})
 }
