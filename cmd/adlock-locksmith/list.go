@@ -24,6 +24,9 @@ func list(args []string) (int, error) {
 
 // openToAsk opens the store for one who takes nothing.
 func openToAsk() (*lease.Locker, error) {
-	s, err := openStore(os.Getenv("ADLOCK_STORE"))
-	return &lease.Locker{Store: s}, err
+	length, err := parseLease(os.Getenv("ADLOCK_LEASE"))
+	if err != nil {
+		return nil, err
+	}
+	return lockerOf(os.Getenv("ADLOCK_STORE"), length)
 }

@@ -44,7 +44,7 @@ func freeSpace(dir *lockfile.Dir) []Finding {
 func processes() []Finding {
 	self, err := process.Of(os.Getpid())
 	if err != nil {
-		return []Finding{fail("/proc", err.Error(), "mount it: mount -t proc proc /proc")}
+		return []Finding{fail("/proc", strings.TrimPrefix(err.Error(), "/proc: "), "mount it: mount -t proc proc /proc")}
 	}
 	return []Finding{proc(), pidfd(self), machine(self.Machine), boot(self.Boot)}
 }

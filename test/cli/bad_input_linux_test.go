@@ -51,7 +51,9 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"ADLOCK_WAIT_ELAPSED: wants --wait too (ADLOCK_WAIT)", "take --owner 1 --wait-elapsed lock.p.h.o.x p h o x"},
 		{"--name: cannot go with --operand", "run --name a --operand b true"},
 		{"--name: cannot go with --operand", "ADLOCK_OPERAND=b ADLOCK_NAME=a run true"},
-		{"with --name it wants --program", "run --slots 2 --name a true"},
+		{"--slots: counts the atoms of one program: with --name it wants --program (ADLOCK_PROGRAM)", "run --slots 2 --name a true"},
+		{"ADLOCK_SLOTS: counts the atoms of one program", "ADLOCK_SLOTS=2 shell -c true"},
+		{"ADLOCK_ENFORCE: cannot go with --replace", "ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 shell -c true"},
 		{"--replace: is ExpireAfter 0", "run --replace --expire-after 1h true"},
 		{"--replace: is ExpireAfter 0", "run --replace --expire-after auto true"},
 		{"--replace: is ExpireAfter 0", "ADLOCK_EXPIRE_AFTER=1h ADLOCK_REPLACE=1 run true"},
@@ -94,6 +96,8 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"lock.NAME", "kill-carefully --lock nothing"},
 		{"NAME must not be empty", "clear _"},
 		{"NAME must not be empty", "status _"},
+		{"wrap: FILE must not be empty", "wrap _"},
+		{"stat-age: FILE must not be empty", "stat-age _"},
 		{"wants a NAME", "clear"},
 		{`no atom matches "nothing"`, "clear nothing"},
 		{`no atom matches "a.b.c/../d"`, "clear a.b.c/../d"},
@@ -179,7 +183,12 @@ func TestACommandThatCannotRunIsToldWithWhatWasMeant(t *testing.T) {
 		{`(for a line of the shell: sh -c 'echo '\''x'\''')`, 127, []string{"echo 'x'"}},
 		{"FOO=1: no such file or directory (to set a variable: env FOO=1 make 'all of it')", 127, []string{"FOO=1", "make", "all of it"}},
 		{"(no lock file is named here: --name x names the lock)", 127, []string{"/run/x.lock", "job"}},
+		{s.locks + ": permission denied (it is a directory)", 126, []string{s.locks}},
 		{"./empty: permission denied (no lock file is named here: --name empty names the lock)", 126, []string{"./empty", "job"}},
+		{"backup: no such file or directory (to name the lock: --name backup)\n", 127, []string{"backup", "sh", "-c", "true"}},
+		{"backup: no such file or directory (to name the lock: --name backup sh -c 'a; b')\n", 127, []string{"backup", "-c", "a; b"}},
+		{"90m: no such file or directory (to end it after 90m: --expire-after 90m --enforce)\n", 127, []string{"90m", "sh"}},
+		{"30: no such file or directory (to end it after 30s: --expire-after 30s --enforce)\n", 127, []string{"30", "sh"}},
 		{"adlock: nothing-of-the-kind: no such file or directory\n", 127, []string{"nothing-of-the-kind", "x"}},
 		{"adlock: /nowhere/job: no such file or directory\n", 127, []string{"/nowhere/job"}},
 	} {
@@ -187,6 +196,56 @@ func TestACommandThatCannotRunIsToldWithWhatWasMeant(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(s.locks); len(left) != 1 || left[0].Name() != "program."+host+".runlog" {
 		t.Errorf("written: %v, want the runlog alone", left)
+	}
+}
+
+// Hands remember flock(1), setlock(8) and timeout(1).
+func TestAnOptionThatOtherProgramsHaveIsAnsweredWithOurWords(t *testing.T) {
+	s := newStage(t)
+	const lists = " (adlock run --help lists them)\n"
+	plain := "for flock -n LOCK COMMAND say adlock run --name LOCK COMMAND"
+	wait := "for flock -w 5 LOCK COMMAND say adlock run --name LOCK --wait 5s COMMAND"
+	line := "for flock -n LOCK -c 'COMMAND' say adlock run --name LOCK sh -c 'COMMAND'"
+	limit := "for timeout -k 9s 5m COMMAND say adlock run --expire-after 5m --enforce --pause 9s COMMAND"
+	for _, c := range []struct {
+		option, says string
+		words        []string
+	}{
+		{"-n", plain, []string{"-n", "lock", "true"}},
+		{"-n", plain, []string{"-E", "0", "-n", "/run/x.lock", "--", "true"}},
+		{"-nE", plain, []string{"-nE", "75", "lock", "true"}},
+		{"-x", plain, []string{"-x", "lock", "true"}},
+		{"--nonblock", plain, []string{"--nonblock", "lock", "true"}},
+		{"--exclusive", plain, []string{"--exclusive", "lock", "true"}},
+		{"-w", wait, []string{"-w", "5", "lock", "true"}},
+		{"-w5", wait, []string{"-w5", "lock", "true"}},
+		{"--timeout", wait, []string{"--timeout=5", "lock", "true"}},
+		{"-s", "for flock -ns LOCK COMMAND say adlock run --name LOCK --shared COMMAND", []string{"-s", "lock", "true"}},
+		{"-c", line, []string{"-c", "true"}},
+		{"--command", line, []string{"--command", "true"}},
+		{"--conflict-exit-code", "for flock -n -E 0 LOCK COMMAND say adlock run --name LOCK -E 0 COMMAND", []string{"--conflict-exit-code", "0", "lock", "true"}},
+		{"-k", limit, []string{"-k", "9", "5m", "true"}},
+		{"--kill-after", limit, []string{"--kill-after=9", "5m", "true"}},
+	} {
+		s.refused(64, "adlock: "+c.option+": unknown option: "+c.says+lists, append([]string{"run"}, c.words...)...)
+	}
+	s.refused(64, "adlock: -n: unknown option (adlock status --help lists them)\n", "status", "-n", "x")
+	s.refused(64, "adlock: -name: unknown option: did you mean --name?"+lists, "run", "-name", "x", "true")
+}
+
+func TestAnOptionOfOneLetterHasItsValueApart(t *testing.T) {
+	s := newStage(t)
+	s.refused(64, "adlock: -E75: unknown option: did you mean -E 75? (adlock run --help lists them)\n", "run", "-E75", "true")
+	s.refused(64, "adlock: -n20: unknown option: did you mean -n 20? (adlock log --help lists them)\n", "log", "-n20")
+	s.refused(64, "adlock: -f20: unknown option (adlock log --help lists them)\n", "log", "-f20")
+}
+
+func TestALockThatFindsNoRoomIsToldByItsDirectory(t *testing.T) {
+	s := newStage(t)
+	c := s.command()
+	c.Args = []string{"sh", "-c", `ulimit -f 0; exec "$0" run --name a true`, c.Args[0]}
+	if r := c.Run(t); r.Status != 74 || r.Err != "adlock: "+s.locks+": file too large\n" {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -230,8 +289,8 @@ func TestALockDirectoryThatIsNotSafeIsRefused(t *testing.T) {
 	run := func(dir string) []string { return []string{"ADLOCK_DIR=" + dir, "run", "--", "touch", "ran"} }
 	s.refused(77, "writable by others (chmod go-w '"+open+"')", run(open)...)
 	mkdir(t, s.in("for all"), 0o777|os.ModeSticky)
-	s.refused(77, "writable by others (name one that is yours alone)", run(s.in("for all"))...)
-	s.refused(77, "symbolic link", run(link)...)
+	s.refused(77, "writable by others (name one that is yours alone: ADLOCK_DIR)", run(s.in("for all"))...)
+	s.refused(77, "symbolic link (name where it leads: ADLOCK_DIR)", run(link)...)
 	s.refused(77, "symbolic link", run(link+"/")...)
 	s.refused(73, "not a directory", run(s.in("file"))...)
 	s.refused(73, s.in("file"), run(s.in("file/locks"))...)

@@ -60,7 +60,7 @@ func TestKillCarefullyEndsAProcessWithItsChildren(t *testing.T) {
 
 func TestKillCarefullyRefusesItsAncestorsAndInit(t *testing.T) {
 	s := newStage(t)
-	if r := s.adlock("kill-carefully", "1"); r.Status != 77 || !oneLine(r.Err) {
+	if r := s.adlock("kill-carefully", "1"); r.Status != 77 || !oneLine(r.Err) || strings.Count(r.Err, "process 1") != 1 {
 		t.Errorf("%+v", r)
 	}
 	c := s.command()
