@@ -145,8 +145,8 @@ func (r *run) forward(sig syscall.Signal) {
 		// command's to say; with that gone, that the rest is to end.
 		r.told = r.told || r.gone
 	default:
-		// To all: a shell would put it off until its foreground child is gone
-		//. Parents come first, or they would start their next command.
+		// To all: a shell would put it off until its foreground child is
+		// gone. Parents come first, or they would start their next command.
 		r.told = true
 		r.signalAll(sig)
 	}

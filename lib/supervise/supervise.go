@@ -18,6 +18,8 @@
 // stops who gets it: a shell and the keyboard send it to the whole group. Where
 // something of a job has to be ended and the job shares a pipeline's group that
 // this process leads, the other commands of the pipeline are ended with it.
+// What a shell forks in the very moment in which INT is passed on can miss it, as it can
+// miss one that is typed: the shell then acts on it when that command is done.
 package supervise
 
 import (

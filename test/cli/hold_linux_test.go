@@ -71,16 +71,14 @@ func (p *asker) starts(options, script, file string) *helper.Process {
 // holds is the program that holds the atom, and touches `held`.
 const holds = "answer >answered; : >held; "
 
-func (p *asker) hold() int {
+// hold is the pid of adlock hold, once the program has written it down.
+func (p *asker) hold() (pid int) {
 	p.Helper()
-	text, err := os.ReadFile(filepath.Join(p.dir, "hold"))
-	if err != nil {
-		p.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		p.Fatal(err)
-	}
+	helper.Eventually(p, "the pid of hold is known", func() bool {
+		text, _ := os.ReadFile(filepath.Join(p.dir, "hold"))
+		pid, _ = strconv.Atoi(strings.TrimSuffix(string(text), "\n"))
+		return strings.HasSuffix(string(text), "\n")
+	})
 	return pid
 }
 
