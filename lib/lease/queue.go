@@ -30,6 +30,7 @@ type request struct {
 	stamp string        // the token of the stamp that follows
 	last  string        // and of the one before it
 	until time.Duration // boottime
+	told  bool          // that it was dead
 }
 
 // stand waits for the place's turn. A question that is cut short as the place was lost
@@ -49,6 +50,7 @@ func (q *queue) advance() (locker.Outcome, error) {
 		if err != nil {
 			return locker.Outcome{}, err
 		}
+		q.tellReclaim()
 		q.forgive(&v)
 		d := decide(q.r, &v)
 		switch d.Step {
@@ -153,7 +155,8 @@ func (q *queue) ask(v *locker.View) (locker.Outcome, error) {
 		}
 		return locker.Outcome{}, nil
 	}
-	q.asked = &request{*v, policy.Expire, q.seen.Owner.Token, q.seen.Last.Token, process.Boottime() + 3*(q.r.Pause+time.Second) + 2*q.held.place.Lease() + q.question()}
+	q.asked = &request{view: *v, step: policy.Expire, stamp: q.seen.Owner.Token, last: q.seen.Last.Token,
+		until: process.Boottime() + 3*(q.r.Pause+time.Second) + 2*q.held.place.Lease() + q.question()}
 	q.Expiring(q.r, v)
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
 	defer cancel()
@@ -179,15 +182,20 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 		stamp.Memory.Started = stamp.Completed.Add(-q.seen.Age - q.seen.Owner.Asked)
 		q.asked.stamp = stamp.Token
 	}
-	if err := q.held.place.Pass(ctx, q.seen.Owner.Token, stamp); err != nil {
-		return err
-	}
-	var err error
-	q.seen, err = q.held.place.Look(ctx)
-	if err == nil && stamp != nil && q.seen.Last.Token == stamp.Token { // else somebody else has, or it went by itself
-		q.Replaced(q.r, step, &q.asked.view)
+	err := q.held.place.Pass(ctx, q.seen.Owner.Token, stamp)
+	if err == nil {
+		q.seen, err = q.held.place.Look(ctx)
 	}
 	return err
+}
+
+// tellReclaim tells of a dead owner where it is ours to tell: else somebody else has stamped
+// for it, or it went by itself.
+func (q *queue) tellReclaim() {
+	if a := q.asked; a != nil && a.step == policy.Reclaim && !a.told && q.seen.Last.Token == a.stamp {
+		a.told = true
+		q.Replaced(q.r, a.step, &a.view)
+	}
 }
 
 // await waits until it is worth looking again, and looks. The guard of who is next starts

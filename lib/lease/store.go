@@ -108,7 +108,8 @@ type Place interface {
 
 	// Pass removes the owner in front of this place, which is known to be dead,
 	// and stamps the last lock for it; without a stamp it never ran. One that has
-	// given a sign of life since the last look stays.
+	// given a sign of life since the last look stays. Of several who pass it one stamps,
+	// now or in the Look in which its place comes to hold the atom.
 	Pass(ctx context.Context, token string, stamp *Last) error
 
 	// Renew proves that the place is still held, by a write, and begins the lease

@@ -31,6 +31,7 @@ type place struct {
 	own    atomic.Int64 // its generation; 0: none yet
 	ahead  *generation  // in the way, when it last looked; nil: none
 	passed passed
+	stamps map[int]lease.Last // for the dead owners of generations that were passed
 
 	claimed policy.Tick   // by this place
 	beating sync.Mutex    // and while a generation is being made, which others watch from then on
@@ -45,7 +46,7 @@ func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, 
 		return nil, lease.Snapshot{}, err
 	}
 	record.Lease = length
-	p := &place{store: s, name: name, record: record, length: length, passed: passed{}}
+	p := &place{store: s, name: name, record: record, length: length, passed: passed{}, stamps: map[int]lease.Last{}}
 	seen, err := p.Look(ctx)
 	if err != nil || seen.Held && !line {
 		return nil, seen, err
@@ -105,6 +106,9 @@ func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	}
 	p.own.Store(int64(n))
 	f, err := p.enter(ctx)
+	if err == nil && f.ahead == nil {
+		err = p.stampPassed(ctx, &f)
+	}
 	if err != nil || f.ahead != nil {
 		p.withdraw()
 		return f, err
@@ -270,8 +274,8 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	return 0, ctx.Err()
 }
 
-// Pass goes past the generation in the way; it stays until the next owner cleans
-// up.
+// Pass goes past the generation in the way; it stays until the next owner stamps for it and
+// cleans up.
 func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	if p.ahead == nil {
 		return nil
@@ -280,12 +284,23 @@ func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	if err != nil || now.released || !(passed{now.n: *p.ahead}).still(&now) {
 		return err
 	}
+	p.passed[now.n] = now
+	delete(p.stamps, now.n)
 	if stamp != nil {
-		if err := p.stamp(ctx, *stamp); err != nil {
-			return err
+		p.stamps[now.n] = *stamp
+	}
+	return nil
+}
+
+// stampPassed stamps for the dead owner that had the atom before this place: each newcomer
+// passes it for itself, and one of them comes next.
+func (p *place) stampPassed(ctx context.Context, f *sight) error {
+	for _, g := range f.past {
+		if stamp, dead := p.stamps[g.n]; dead && p.passed.still(&g) {
+			f.names = append(f.names, p.name.LastLock())
+			return p.stamp(ctx, stamp)
 		}
 	}
-	p.passed[now.n] = now
 	return nil
 }
 
