@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
@@ -21,15 +22,16 @@ func details(e *runlog.Event) string {
 	duration := func(word string, d runlog.Opt[time.Duration]) {
 		say(d.Set, word+" "+terminal.Duration(d.Value))
 	}
-	say(e.PID != 0, "pid "+strconv.Itoa(e.PID))
+	say(e.PID != 0, "pid "+history.On(e.PID, e.Node))
 	say(e.Signal != "" && e.Target != 0, e.Signal+" to "+strconv.Itoa(e.Target))
 	say(e.Verdict != "" && e.Reason == "", e.Verdict)
 	duration("held", e.Duration)
 	say(e.Status.Set, "status "+strconv.Itoa(e.Status.Value))
 	say(e.Signal != "" && e.Target == 0, "by "+e.Signal)
 	say(e.Shared, "shared")
-	say(e.Owner != 0 && e.Owner != e.PID, "owner "+strconv.Itoa(e.Owner))
-	say(e.Owner != 0 && e.Owner == e.PID, "its own supervisor")
+	self := e.Owner == e.PID && (e.OwnerNode == "" || e.OwnerNode == e.Node)
+	say(e.Owner != 0 && !self, "owner "+history.On(e.Owner, e.OwnerNode))
+	say(e.Owner != 0 && self, "its own supervisor")
 	if e.Reason == "" {
 		duration("age", e.Age)
 	}
@@ -64,9 +66,11 @@ type eventObject struct {
 	Operand     string         `json:"operand,omitempty"`
 	Store       string         `json:"store,omitempty"`
 	PID         int            `json:"pid,omitempty"`
+	Node        string         `json:"node,omitempty"`
 	Token       string         `json:"token,omitempty"`
 	Shared      bool           `json:"shared,omitempty"`
 	Owner       int            `json:"owner,omitempty"`
+	OwnerNode   string         `json:"owner_node,omitempty"`
 	OwnerToken  string         `json:"owner_token,omitempty"`
 	Verdict     string         `json:"verdict,omitempty"`
 	IfElapsed   *limit.Seconds `json:"if_elapsed,omitempty"`
@@ -85,7 +89,8 @@ func objectOf(e *runlog.Event) *eventObject {
 	return &eventObject{
 		Time: limit.Instant(e.Time), Event: e.Kind,
 		Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand,
-		Store: e.Store, PID: e.PID, Token: e.Token, Shared: e.Shared, Owner: e.Owner, OwnerToken: e.OwnerToken, Verdict: e.Verdict,
+		Store: e.Store, PID: e.PID, Node: e.Node, Token: e.Token, Shared: e.Shared,
+		Owner: e.Owner, OwnerNode: e.OwnerNode, OwnerToken: e.OwnerToken, Verdict: e.Verdict,
 		IfElapsed: seconds(e.IfElapsed), ExpireAfter: seconds(e.ExpireAfter), Age: seconds(e.Age),
 		Wait: limit.Seconds(e.Wait), Duration: seconds(e.Duration), Status: e.Status.Pointer(),
 		Signal: e.Signal, Target: e.Target, Count: e.Count, Reason: e.Reason,

@@ -9,7 +9,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/terminal"
 	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/locker"
@@ -33,11 +32,12 @@ type row struct {
 
 	Slot, Slots int // the slot that its owner holds, and of how many; 0: none
 
-	Completed time.Time                 // zero: never
-	DueIn     runlog.Opt[time.Duration] // of an idle atom whose limits are known
-	Last      *history.Run              // the run that ended last; nil: none is recorded
-	Failed    int                       // runs that failed in a row, up to now
-	Waiting   []waiter                  // the first come first
+	Completed   time.Time                 // zero: never
+	CompletedOn string                    // on which machine, where that may be another one
+	DueIn       runlog.Opt[time.Duration] // of an idle atom whose limits are known
+	Last        *history.Run              // the run that ended last; nil: none is recorded
+	Failed      int                       // runs that failed in a row, up to now
+	Waiting     []waiter                  // the first come first
 
 	Limits      policy.Limits // of the owner, or those last asked for
 	LimitsKnown bool
@@ -80,7 +80,7 @@ func rowOf(e *locker.Entry, p *past, slots []locker.Slot, now time.Time) *row {
 		p = &past{}
 	}
 	r := &row{
-		Name: e.Name, atom: e.Called().Atom, State: "idle", Completed: e.Completed, Last: p.last, Failed: p.failed,
+		Name: e.Name, atom: e.Called().Atom, State: "idle", Completed: e.Completed, CompletedOn: e.CompletedOn, Last: p.last, Failed: p.failed,
 		Waiting: slices.DeleteFunc(p.waiting, func(w waiter) bool { return !w.waits(now) }),
 		Limits:  p.limits, LimitsKnown: p.known, Learned: e.Memory.Learned,
 	}
@@ -184,14 +184,6 @@ func (r *row) host() string {
 		return r.Name.Host()
 	}
 	return r.atom.Host
-}
-
-// on is a process on its machine, where that may be another one.
-func on(pid int, node string) string {
-	if node == "" {
-		return strconv.Itoa(pid)
-	}
-	return strconv.Itoa(pid) + " on " + terminal.Clean(node)
 }
 
 // userOf is userName of an owner of this machine; "" of another's.

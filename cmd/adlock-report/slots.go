@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -38,7 +39,7 @@ func slotText(s locker.Slot) string {
 	text := "slot " + strconv.Itoa(s.Number) + " of " + terminal.Clean(program) + " on " + terminal.Clean(host) +
 		": held by "
 	if s.Node != "" {
-		text += on(s.Record.Owner.PID, s.Node)
+		text += terminal.Clean(history.On(s.Record.Owner.PID, s.Node))
 	} else {
 		text += ofUser(s.Record.Owner.PID, s.Record.Owner.UID)
 	}

@@ -135,6 +135,7 @@ type rowObject struct {
 	User        string         `json:"user,omitempty"`
 	Node        string         `json:"node,omitempty"`
 	Completed   string         `json:"completed,omitempty"`
+	CompletedOn string         `json:"completed_on,omitempty"`
 	DueIn       *limit.Seconds `json:"due_in_seconds,omitempty"`
 	IfElapsed   *limit.Seconds `json:"if_elapsed_seconds,omitempty"`
 	ExpireAfter *limit.Seconds `json:"expire_after_seconds,omitempty"`
@@ -172,7 +173,7 @@ type waiterObject struct {
 func (r *row) object() any {
 	o := &rowObject{
 		atomObject: atomOf(r.Name, r.atom), State: r.State, Since: limit.Instant(r.Since),
-		Completed: limit.Instant(r.Completed), DueIn: seconds(r.DueIn), Takeable: r.Takeable, Why: r.Why,
+		Completed: limit.Instant(r.Completed), CompletedOn: r.CompletedOn, DueIn: seconds(r.DueIn), Takeable: r.Takeable, Why: r.Why,
 	}
 	if r.Held {
 		o.Held, o.Owner, o.UID, o.User = seconds(runlog.Some(r.Age)), &r.Owner, &r.UID, userOf(r.UID, r.Node)

@@ -9,6 +9,7 @@ import (
 	"adlock/lib/insight/terminal"
 	"adlock/lib/lease/listing"
 	"adlock/lib/locker"
+	"adlock/lib/sysfile"
 )
 
 // store is the address of the store beyond this machine whose locks are meant; "": a
@@ -54,6 +55,7 @@ func tellStore(verb string) {
 // this machine.
 func tellHost(verb string) {
 	if dir, err := config.RunlogDir(); err == nil && store() != "" && terminal.Is(os.Stderr) {
-		fault.Warn(store(), verb+" tells of the runs of this host alone, as the runlog in "+dir+" has them")
+		node, _ := sysfile.NodeName()
+		fault.Warn(store(), verb+" tells of the runs of this host alone ("+node+"), as the runlog in "+dir+" has them")
 	}
 }

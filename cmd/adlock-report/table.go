@@ -174,7 +174,11 @@ func (r *row) lastCell(now time.Time) string {
 	if r.Completed.IsZero() {
 		return "never"
 	}
-	return terminal.Duration(now.Sub(r.Completed)) + " ago"
+	ago := terminal.Duration(now.Sub(r.Completed)) + " ago"
+	if r.CompletedOn != "" {
+		ago += " on " + terminal.Clean(r.CompletedOn)
+	}
+	return ago
 }
 
 // lastWord says how the last run went; "" where it went well, or is not known: the
@@ -213,7 +217,7 @@ func (r *row) owner() string {
 	}
 	owner := ofUser(r.Owner, r.UID)
 	if r.Node != "" {
-		owner = on(r.Owner, r.Node)
+		owner = terminal.Clean(history.On(r.Owner, r.Node))
 	}
 	if r.Readers > 1 {
 		owner += " +" + strconv.Itoa(r.Readers-1)
@@ -298,11 +302,12 @@ func (r *row) lastNote() string {
 		return ""
 	}
 	text := "failed: status " + strconv.Itoa(r.Last.Status.Value)
+	ender, self := r.Last.Ender()
 	switch {
-	case r.Last.Outcome == history.Ended && r.Last.By == r.Last.PID:
+	case r.Last.Outcome == history.Ended && self:
 		return "ended: by its own supervisor, after " + terminal.Duration(r.Last.Held)
 	case r.Last.Outcome == history.Ended:
-		return "ended: by force after " + terminal.Duration(r.Last.Held) + ", for process " + strconv.Itoa(r.Last.By)
+		return "ended: by force after " + terminal.Duration(r.Last.Held) + ", for process " + ender
 	case r.Last.Signal != "":
 		text = "failed: ended by " + r.Last.Signal
 	case r.Last.Unstarted:
@@ -318,7 +323,7 @@ func (r *row) lastNote() string {
 func (r *row) waitingNote(now time.Time) string {
 	var each []string
 	for _, w := range r.Waiting[:min(len(r.Waiting), shownWaiters)] {
-		text := on(w.pid, w.node)
+		text := history.On(w.pid, w.node)
 		if !w.since.IsZero() {
 			text += " for " + terminal.Duration(now.Sub(w.since))
 		}

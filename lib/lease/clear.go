@@ -46,7 +46,7 @@ func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 			return err
 		}
 	}
-	l.Cleared(cleared)
+	l.Cleared(cleared, found.Node)
 	return nil
 }
 

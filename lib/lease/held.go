@@ -320,7 +320,7 @@ func (t *heldLease) slotted() []Place {
 
 // stamp is the last lock that this acquisition leaves; leave sets the times.
 func (t *heldLease) stamp() *Last {
-	last := &Last{Token: t.record.Token}
+	last := &Last{Token: t.record.Token, Node: t.record.Node}
 	if !t.record.Atom.Exact() {
 		last.Memory.Atom = t.record.Atom
 	}

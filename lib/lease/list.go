@@ -59,7 +59,7 @@ func (l *Locker) entry(f *Listed) locker.Entry {
 	}
 	now := time.Now()
 	last, err := l.moved(&f.Snapshot, now)
-	e.Memory, e.Completed, e.Err = last.Memory, last.Completed, err
+	e.Memory, e.Completed, e.CompletedOn, e.Err = last.Memory, last.Completed, f.Last.Node, err
 	e.Last = locker.LastView(last, e.Holder().Record.FromStart, locker.Moment{Real: now})
 	return e
 }

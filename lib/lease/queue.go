@@ -178,7 +178,7 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 		stamp.keep(q.seen.Last)
 		// The stamp has our own token: an owner that had released before it died
 		// has left one with its own, and that counts.
-		stamp.Completed = time.Now()
+		stamp.Completed, stamp.Node = time.Now(), q.seen.Owner.Node
 		stamp.Memory.Started = stamp.Completed.Add(-q.seen.Age - q.seen.Owner.Asked)
 		q.asked.stamp = stamp.Token
 	}

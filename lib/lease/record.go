@@ -25,7 +25,7 @@ func (r Record) Bytes() []byte {
 	var text strings.Builder
 	text.Write(r.Record.Bytes())
 	line := func(key, value string) { text.WriteString(key + "=" + value + "\n") }
-	line("node", strconv.Quote(r.Node))
+	line(nodeKey, strconv.Quote(r.Node))
 	if !r.Taken.IsZero() {
 		line("taken", r.Taken.UTC().Format(time.RFC3339Nano))
 	}
@@ -46,7 +46,7 @@ func ParseRecord(object string, content []byte) (Record, error) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		var wrong error
 		switch key {
-		case "node":
+		case nodeKey:
 			r.Node, wrong = strconv.Unquote(value)
 		case "taken":
 			r.Taken, wrong = time.Parse(time.RFC3339Nano, value)
@@ -80,6 +80,9 @@ func IsWhole(content []byte) bool {
 // not every store has a clock to ask, by whom, and the lines of one in a directory.
 func (l Last) Bytes() []byte {
 	head := completedKey + "=" + l.Completed.UTC().Format(time.RFC3339Nano) + "\n" + tokenKey + "=" + l.Token + "\n"
+	if l.Node != "" {
+		head += nodeKey + "=" + strconv.Quote(l.Node) + "\n"
+	}
 	if l.Clock != "" {
 		head += clockKey + "=" + l.Clock + "\n"
 	}
@@ -88,6 +91,9 @@ func (l Last) Bytes() []byte {
 	}
 	return append([]byte(head), l.Memory.Bytes()...)
 }
+
+// nodeKey is in both locks.
+const nodeKey = "node"
 
 // The keys that only a last lock in a store has.
 const (
@@ -110,6 +116,10 @@ func ParseLast(object string, content []byte) (l Last, err error) {
 			}
 		case tokenKey:
 			l.Token = value
+		case nodeKey:
+			if l.Node, err = strconv.Unquote(value); err != nil {
+				return Last{}, unknownFormat(object)
+			}
 		case clockKey:
 			l.Clock = value
 		case keptKey:

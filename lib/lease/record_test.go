@@ -25,7 +25,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, r) {
 		t.Errorf("%v\n%+v\n%+v", err, got, r)
 	}
-	l := Last{Token: "t", Kept: true}
+	l := Last{Token: "t", Kept: true, Node: "a \"node\"\n"}
 	l.Completed, l.Memory.Started, l.Memory.Atom = time.Unix(9, 1).UTC(), time.Unix(8, 1).UTC(), odd
 	read, err := ParseLast("x", l.Bytes())
 	if err != nil || !reflect.DeepEqual(read, l) {

@@ -161,6 +161,7 @@ type Snapshot struct {
 type Last struct {
 	record.Last
 	Token string // of the acquisition that completed
+	Node  string // the machine on which it did
 	Clock string // what the store's own clock showed then, in the store's words; "": not known
 	Kept  bool   // Completed is as it was before this was written: nothing has completed since
 }

@@ -211,7 +211,7 @@ func (l *Locker) Clear(lock atom.File) error {
 	if cleared.Atom == (atom.Atom{}) { // an empty lock, or a damaged one
 		cleared.Atom, _ = lock.Name.Atom()
 	}
-	l.Cleared(cleared)
+	l.Cleared(cleared, "")
 	return failed
 }
 

@@ -15,8 +15,9 @@ import (
 
 // Entry is one atom as it was found, of a lock directory or of a store.
 type Entry struct {
-	Name      atom.Name
-	Completed time.Time // zero: never
+	Name        atom.Name
+	Completed   time.Time // zero: never
+	CompletedOn string    // the machine on which it did, where that may be another one
 	View
 	Readers []View // the locks of those who read it
 	Waiting []View // who waits for it, the first come first; of a lock directory the runlog tells that

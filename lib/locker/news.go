@@ -153,7 +153,7 @@ func (rec Recorder) starving(denied runlog.Event) {
 	rec.append(e)
 	text := "starving: denied " + strconv.Itoa(e.Count) + " times in a row; " + e.Reason
 	if e.Owner != 0 {
-		text += "; owner: process " + strconv.Itoa(e.Owner)
+		text += "; owner: " + processOn(e.Owner, e.OwnerNode)
 	}
 	rec.tell(hook.Starving, e, text+"; "+remedy(e))
 }

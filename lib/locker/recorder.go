@@ -49,7 +49,7 @@ func (r *Request) eventOf(kind runlog.Kind, v *View) runlog.Event {
 func (r *Request) describe(e *runlog.Event, v *View) {
 	e.IfElapsed, e.ExpireAfter = runlog.Some(r.Limits.IfElapsed), runlog.Some(r.Limits.ExpireAfter)
 	if v.Active.Held {
-		e.Owner, e.OwnerToken = v.Record.Owner.PID, v.Record.Token
+		e.Owner, e.OwnerNode, e.OwnerToken = v.Record.Owner.PID, v.Node, v.Record.Token
 		e.Age = runlog.Some(v.Active.Age)
 	}
 }
@@ -107,7 +107,7 @@ func (rec Recorder) Cancelled(r *Request, signal string, waited time.Duration) {
 func (r *Request) refused(kind runlog.Kind, o Outcome, wait time.Duration) runlog.Event {
 	e := r.event(kind)
 	e.Verdict, e.Reason, e.Wait = string(o.Verdict), o.Reason, wait
-	e.Owner, e.OwnerToken, e.Age = o.found.Owner, o.found.OwnerToken, o.found.Age
+	e.Owner, e.OwnerNode, e.OwnerToken, e.Age = o.found.Owner, o.found.OwnerNode, o.found.OwnerToken, o.found.Age
 	e.IfElapsed, e.ExpireAfter = runlog.Some(r.Limits.IfElapsed), runlog.Some(r.Limits.ExpireAfter)
 	return e
 }
@@ -130,7 +130,7 @@ func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	rec.append(e)
 	if kind == runlog.Takeover {
 		why := expired(v.Active.Age, policy.Expiry(r.Limits, v.Active))
-		rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, v.Node)+" by force: "+why)
+		rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
 	}
 }
 
@@ -209,10 +209,11 @@ type lostError struct{ why error }
 func (e *lostError) Error() string { return "lost: " + e.why.Error() }
 func (e *lostError) Unwrap() error { return e.why }
 
-// Cleared: a person has removed the lock with this record.
-func (rec Recorder) Cleared(own record.Record) {
+// Cleared: a person has removed the lock with this record, of an owner on that machine ("":
+// this one).
+func (rec Recorder) Cleared(own record.Record, node string) {
 	e := event(runlog.Clear, own.Atom, 0)
-	e.Owner, e.OwnerToken = own.Owner.PID, own.Token
+	e.Owner, e.OwnerNode, e.OwnerToken = own.Owner.PID, node, own.Token
 	rec.append(e)
 }
 

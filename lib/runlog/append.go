@@ -56,7 +56,9 @@ func (l *Log) Append(e Event) error {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
-	e.Store = cmp.Or(e.Store, l.Store)
+	if e.Store = cmp.Or(e.Store, l.Store); e.Store != "" && e.Node == "" {
+		e.Node, _ = sysfile.NodeName() // without it the line is as good
+	}
 	line := appendLine(make([]byte, 0, 512), &e, l.Host)
 	if len(line) > maxLine {
 		return &fs.PathError{Op: "append to", Path: l.path(), Err: fmt.Errorf("line of %d bytes: %w", len(line), unix.EFBIG)}

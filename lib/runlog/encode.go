@@ -32,11 +32,13 @@ func appendLine(b []byte, e *Event, fileHost string) []byte {
 	b = appendText(b, "operand", e.Operand)
 	b = appendText(b, "store", e.Store)
 	b = appendInt(b, "pid", e.PID)
+	b = appendText(b, "node", e.Node)
 	b = appendText(b, "token", e.Token)
 	if e.Shared {
 		b = appendText(b, "shared", yes)
 	}
 	b = appendInt(b, "owner", e.Owner)
+	b = appendText(b, "owner_node", e.OwnerNode)
 	b = appendText(b, "owner_token", e.OwnerToken)
 	b = appendText(b, "verdict", e.Verdict)
 	b = appendOptDuration(b, "if_elapsed", e.IfElapsed)

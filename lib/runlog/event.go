@@ -42,10 +42,12 @@ type Event struct {
 	Store string
 
 	PID    int    // the process that acts: the owner in acquire, release and lost; else the newcomer
+	Node   string // its machine, where the atom is in a store; Append fills in this one
 	Token  string // the acquisition of PID
 	Shared bool   // it reads: others that read may hold the atom at the same time
 
 	Owner      int    // the owner that PID found: waited for, ended, found dead or cleared
+	OwnerNode  string // its machine, where that may be another one
 	OwnerToken string // the acquisition that this owner held
 
 	Verdict string // acquired, busy, too-soon, full, stuck

@@ -162,12 +162,16 @@ func (p *parser) set(e *Event, key []byte, v field) (err error) {
 		e.Store = p.shared(v)
 	case "pid":
 		e.PID, err = parseInt(v.raw)
+	case "node":
+		e.Node = p.shared(v)
 	case "token":
 		e.Token = v.own()
 	case "shared":
 		e.Shared = string(v.raw) == yes
 	case "owner":
 		e.Owner, err = parseInt(v.raw)
+	case "owner_node":
+		e.OwnerNode = p.shared(v)
 	case "owner_token":
 		e.OwnerToken = v.own()
 	case "verdict":

@@ -44,6 +44,6 @@ func TestAPersonIsToldThatTheRunlogIsThisHosts(t *testing.T) {
 	h := newHost(t, url(startEtcd(t, 1)...))
 	h.run(t, "echo ran").Ran(t)
 	p := onTerminal(t, helper.Command{Args: []string{h.bin, "log"}, Env: h.env})
-	shows(t, p, `adlock: etcd://\S+: log tells of the runs of this host alone, as the runlog in \S+ has them`)
+	shows(t, p, `adlock: etcd://\S+: log tells of the runs of this host alone \(\S+\), as the runlog in \S+ has them`)
 	p.Wait(t)
 }

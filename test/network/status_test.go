@@ -22,12 +22,13 @@ import (
 	"adlock/lib/lease"
 	"adlock/lib/record"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // verb runs a verb of the helper on the host.
 func (h *host) verb(t testing.TB, words ...string) helper.Result {
 	t.Helper()
-	return helper.Command{Args: append([]string{h.bin}, words...), Env: h.env, Limit: 90 * time.Second}.Run(t)
+	return helper.Command{Args: slices.Concat(h.inside, []string{h.bin}, words), Env: h.env, Limit: 90 * time.Second}.Run(t)
 }
 
 // script is a shell script that has sourced the library.
@@ -70,7 +71,7 @@ func TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns(t *testing.T) {
 		owner := a.start(t, "sleep 60", "--slots=2", "--if-elapsed=5m", "--expire-after=1h")
 		pid := strconv.Itoa(owner.PID)
 		out := b.wants(t, `(?m)^p o x +running \S+ +never +- +`+pid+` on `+node+` +[12] of 2 +5m / 1h$`, "status")
-		if !regexp.MustCompile(`(?m)^p o done +idle +\S+ ago +- +- `).MatchString(out) || strings.Count(out, "\n") != 3 {
+		if !regexp.MustCompile(`(?m)^p o done +idle +\S+ ago on `+node+` +- +- `).MatchString(out) || strings.Count(out, "\n") != 3 {
 			t.Errorf("%s", out)
 		}
 		b.wants(t, `^ATOM.*\np o x .*\n$`, "status", "o x")
@@ -91,6 +92,44 @@ func TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns(t *testing.T) {
 		}
 		owner.Signal(t, syscall.SIGTERM)
 		owner.Wait(t)
+	})
+}
+
+// called gives the host a node name of its own.
+func (h *host) called(t testing.TB, node string) {
+	t.Helper()
+	need.Namespaces(t, "--uts")
+	h.inside = []string{"unshare", "--uts", "sh", "-c", "hostname " + node + `; exec "$@"`, "sh"}
+}
+
+func TestWhoRanAndWhoOwnsIsToldWithTheHost(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		a.called(t, "dax")
+		b.called(t, "ode")
+		a.run(t, "echo ran").Ran(t)
+		b.wants(t, `(?m)^p o x +idle +\S+ ago on dax `, "status")
+		b.run(t, "echo ran").Ran(t)
+		a.wants(t, `"completed_on":"ode"`, "status", "--json")
+
+		owner := a.start(t, "sleep 60")
+		on := strconv.Itoa(owner.PID) + " on dax"
+		b.run(t, "echo ran").Denied(t)
+		b.wants(t, `(?m) deny +p o x: pid \d+ on ode, owner `+on+`, busy: `, "log")
+		b.verb(t, "clear", "o x").Refused(t, 77, "(process "+on+")")
+		if r := b.run(t, "echo ran", "--expire-after=1ms"); r.Out != "ran\n" {
+			t.Errorf("%+v", r)
+		}
+		b.wants(t, `(?m) takeover +p o x: pid \d+ on ode, owner `+on+`, `, "log")
+		b.wants(t, `(?m)^ +ended +`+on+` after \S+ by \d+ on ode on `, "report")
+		b.wants(t, `"owner":`+strconv.Itoa(owner.PID)+`,"owner_node":"dax","by":\d+,"by_node":"ode"`, "report", "--json")
+		b.wants(t, ` by `+on+`: ended by force by \d+ on ode<`, "timeline", "--svg", "-")
+		owner.Wait(t)
+		a.wants(t, `(?m) release +p o x: pid `+on+`, `, "log")
+
+		owner = a.start(t, "sleep 60")
+		owner.Kill(t)
+		helper.Eventually(t, "the lock is cleared", func() bool { return b.verb(t, "clear", "o x").Status == 0 })
+		b.wants(t, `(?m) clear +p o x: owner `+strconv.Itoa(owner.PID)+` on dax$`, "log")
 	})
 }
 

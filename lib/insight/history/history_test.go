@@ -250,3 +250,13 @@ func TestLimitThatEndedARunIsTheNewcomers(t *testing.T) {
 		teller.Add(&e)
 	}
 }
+
+// Two machines may have a process of one number.
+func TestAProcessOfTheSameNumberElsewhereIsNotItsOwnSupervisor(t *testing.T) {
+	for node, own := range map[string]bool{"a": true, "b": false} {
+		r := Run{PID: 7, Node: "a", By: 7, ByNode: node}
+		if who, self := r.Ender(); self != own || who != "7 on "+node {
+			t.Errorf("%s: %s %v", node, who, self)
+		}
+	}
+}

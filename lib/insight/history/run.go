@@ -9,6 +9,7 @@
 package history
 
 import (
+	"strconv"
 	"time"
 
 	"adlock/lib/atom"
@@ -37,6 +38,7 @@ func (o Outcome) String() string { return outcomeNames[o] }
 // Run is one acquisition.
 type Run struct {
 	PID   int
+	Node  string // its machine, where that may be another one
 	Token string
 	Start time.Time
 	End   time.Time     // zero while it runs
@@ -46,6 +48,7 @@ type Run struct {
 	Status  runlog.Opt[int]
 	Signal  string // that ended the job, without SIG
 	By      int    // who ended it by force or found it dead; its own PID where its supervisor did
+	ByNode  string // the machine of By, as Node
 
 	Shared    bool // it read: others that read may have held the atom at the same time
 	Unstarted bool // its command was not there, or could not be run: it held nothing
@@ -60,6 +63,22 @@ type Run struct {
 // how long the job takes.
 func (r *Run) Completed() bool {
 	return (r.Outcome == Succeeded || r.Outcome == Failed) && !r.Unstarted
+}
+
+// Owner is the owner in words.
+func (r *Run) Owner() string { return On(r.PID, r.Node) }
+
+// Ender is who ended the run, in words; its own supervisor where self says so.
+func (r *Run) Ender() (who string, self bool) {
+	return On(r.By, r.ByNode), r.By == r.PID && r.ByNode == r.Node
+}
+
+// On is a process on its machine; "": on this one, as far as there are others.
+func On(pid int, node string) string {
+	if node == "" {
+		return strconv.Itoa(pid)
+	}
+	return strconv.Itoa(pid) + " on " + node
 }
 
 // Atom is an atom of the runlog.

@@ -107,7 +107,7 @@ func (a *Atom) find(token string) *Run {
 // lost.
 func (t *Teller) begin(a *Atom, e *runlog.Event) {
 	r := &Run{
-		PID: e.PID, Token: e.Token, Start: e.Time, Shared: e.Shared, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter,
+		PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter,
 	}
 	if before, last := a.turns(); len(last) > 0 && !r.sharesWith(last[0]) {
 		for _, lost := range before {
@@ -139,7 +139,10 @@ func (t *Teller) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[tim
 		if token == a.last || !held.Set {
 			return
 		}
-		r = &Run{PID: cmp.Or(e.Owner, e.PID), Token: token, Start: e.Time.Add(-held.Value)}
+		r = &Run{PID: e.PID, Node: e.Node, Token: token, Start: e.Time.Add(-held.Value)}
+		if e.Owner != 0 {
+			r.PID, r.Node = e.Owner, e.OwnerNode
+		}
 	}
 	r.End, r.Status, r.Signal, r.Outcome = e.Time, e.Status, e.Signal, how
 	r.Held = max(0, e.Time.Sub(r.Start))
@@ -148,9 +151,9 @@ func (t *Teller) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[tim
 	}
 	switch {
 	case how == Failed && r.expired:
-		r.Outcome, r.By = Ended, e.PID // its supervisor did it
+		r.Outcome, r.By, r.ByNode = Ended, e.PID, e.Node // its supervisor did it
 	case e.Kind != runlog.Release:
-		r.By = e.PID
+		r.By, r.ByNode = e.PID, e.Node
 	}
 	t.close(a, r)
 }

@@ -71,10 +71,12 @@ type durationsObject struct {
 }
 
 type endingObject struct {
-	Time  string        `json:"time"`
-	Owner int           `json:"owner"`
-	By    int           `json:"by"`
-	Age   limit.Seconds `json:"age"`
+	Time      string        `json:"time"`
+	Owner     int           `json:"owner"`
+	OwnerNode string        `json:"owner_node,omitempty"`
+	By        int           `json:"by"`
+	ByNode    string        `json:"by_node,omitempty"`
+	Age       limit.Seconds `json:"age"`
 }
 
 func (r *Report) atomObject(a *summary) atomObject {
@@ -93,7 +95,7 @@ func (r *Report) atomObject(a *summary) atomObject {
 		Endings: []endingObject{}, Advice: append([]advice{}, a.Advice...),
 	}
 	for _, e := range a.Endings {
-		o.Endings = append(o.Endings, endingObject{limit.Instant(e.At), e.Owner, e.By, limit.Seconds(e.Age)})
+		o.Endings = append(o.Endings, endingObject{limit.Instant(e.End), e.PID, e.Node, e.By, e.ByNode, limit.Seconds(e.Held)})
 	}
 	return o
 }

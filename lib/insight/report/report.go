@@ -33,7 +33,7 @@ type summary struct {
 
 	Denials history.Denials
 	Longest series
-	Endings []ending // the last ones, at most keptEndings
+	Endings []*history.Run // the last ones, at most keptEndings
 
 	history.Limits                 // the latest in force
 	FailedInARow   int             // runs up to the last
@@ -51,14 +51,6 @@ type summary struct {
 type series struct {
 	Count       int
 	First, Last time.Time
-}
-
-// ending is one owner that was ended by force.
-type ending struct {
-	At    time.Time
-	Owner int           // its pid
-	By    int           // the newcomer's pid, or the supervisor's own
-	Age   time.Duration // how long it had held the atom
 }
 
 const keptEndings = 10
@@ -207,7 +199,7 @@ func (a *summary) ended(r *history.Run) {
 	if len(a.Endings) == keptEndings {
 		a.Endings = append(a.Endings[:0], a.Endings[1:]...)
 	}
-	a.Endings = append(a.Endings, ending{At: r.End, Owner: r.PID, By: r.By, Age: r.Held})
+	a.Endings = append(a.Endings, r)
 }
 
 func (b *builder) finish() {

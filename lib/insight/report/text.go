@@ -97,8 +97,8 @@ const shownEndings = 3
 func (a *summary) endings(paint terminal.Paint) string {
 	shown := a.Endings[max(0, len(a.Endings)-shownEndings):]
 	var parts []string
-	for _, e := range shown {
-		parts = append(parts, fmt.Sprintf("%d after %s by %s on %s", e.Owner, terminal.Duration(e.Age), e.by(), e.At.Local().Format(stamp)))
+	for _, r := range shown {
+		parts = append(parts, terminal.Clean(fmt.Sprintf("%s after %s by %s on %s", r.Owner(), terminal.Duration(r.Held), ender(r), r.End.Local().Format(stamp))))
 	}
 	text := strings.Join(parts, "; ")
 	if more := a.Outcomes[history.Ended] - len(shown); more > 0 && text != "" {
@@ -107,12 +107,12 @@ func (a *summary) endings(paint terminal.Paint) string {
 	return paint.Text(terminal.Red, text)
 }
 
-// by says who ended it.
-func (e *ending) by() string {
-	if e.By == e.Owner {
+func ender(r *history.Run) string {
+	who, self := r.Ender()
+	if self {
 		return "its own supervisor"
 	}
-	return fmt.Sprint(e.By)
+	return who
 }
 
 func limits(ifElapsed, expireAfter runlog.Opt[time.Duration]) string {

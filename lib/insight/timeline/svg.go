@@ -256,16 +256,17 @@ func (b *Bar) title() string {
 	if b.Count > 1 {
 		return fmt.Sprintf("%d runs, %s to %s: %s", b.Count, clock(b.Start), clock(b.End), b.Outcome)
 	}
-	text := fmt.Sprintf("%s, held %s by %d: ", clock(b.Start), terminal.Duration(b.Held), b.PID)
+	text := fmt.Sprintf("%s, held %s by %s: ", clock(b.Start), terminal.Duration(b.Held), b.Owner())
+	ender, self := b.Ender()
 	switch {
 	case b.Outcome == history.Running:
 		return text + "running"
-	case b.Outcome == history.Ended && b.By == b.PID:
+	case b.Outcome == history.Ended && self:
 		text += "ended by its own supervisor at ExpireAfter"
 	case b.Outcome == history.Ended:
-		text += fmt.Sprintf("ended by force by %d", b.By)
+		text += "ended by force by " + ender
 	case b.Outcome == history.Orphaned:
-		text += fmt.Sprintf("found dead by %d", b.By)
+		text += "found dead by " + ender
 	default:
 		text += b.Outcome.String()
 	}

@@ -27,14 +27,15 @@ type line struct {
 
 // entry is a locker.Entry, or a locker.Slot.
 type entry struct {
-	Name      atom.Name
-	Completed time.Time
-	Last      policy.Last
-	Memory    []byte `json:",omitempty"`
-	Lock      lock
-	Readers   []lock   `json:",omitempty"`
-	Waiting   []lock   `json:",omitempty"`
-	Error     *failure `json:",omitempty"`
+	Name        atom.Name
+	Completed   time.Time
+	CompletedOn string `json:",omitempty"`
+	Last        policy.Last
+	Memory      []byte `json:",omitempty"`
+	Lock        lock
+	Readers     []lock   `json:",omitempty"`
+	Waiting     []lock   `json:",omitempty"`
+	Error       *failure `json:",omitempty"`
 }
 
 // lock is what a locker.View says of an active lock.
@@ -60,7 +61,7 @@ func Write(to io.Writer, entries []locker.Entry, slots []locker.Slot, failed err
 	for i := range entries {
 		e := &entries[i]
 		text := entry{
-			Name: e.Name, Completed: e.Completed, Last: e.Last, Memory: e.Memory.Bytes(), Lock: lockOf(e.View),
+			Name: e.Name, Completed: e.Completed, CompletedOn: e.CompletedOn, Last: e.Last, Memory: e.Memory.Bytes(), Lock: lockOf(e.View),
 			Readers: locksOf(e.Readers), Waiting: locksOf(e.Waiting), Error: failureOf(e.Err),
 		}
 		if err := out.Encode(line{Entry: &text}); err != nil {
@@ -116,7 +117,7 @@ func (e *entry) read() (locker.Entry, error) {
 		return locker.Entry{}, err
 	}
 	v.Last, v.Memory = e.Last, memory
-	found := locker.Entry{Name: e.Name, Completed: e.Completed, View: v}
+	found := locker.Entry{Name: e.Name, Completed: e.Completed, CompletedOn: e.CompletedOn, View: v}
 	if e.Error != nil {
 		found.Err = e.Error.fault()
 	}
