@@ -40,6 +40,7 @@ type Locker struct {
 
 	held   *heldLease
 	silent bool // the last attempt was denied for the sake of one that seems to be dead
+	waited bool // and so is not turned away by a store that does not answer for a while
 }
 
 var _ locker.Locker = (*Locker)(nil)
@@ -81,7 +82,8 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		return locker.Outcome{}, err
 	}
 	defer r.Line.Clear()
-	for wait := locker.NewWaiting(&r); ; {
+	l.waited = false
+	for wait := locker.NewWaiting(&r); ; l.waited = true {
 		outcome, err := l.attempt(&r, wait)
 		if gone := l.context().Err(); gone != nil && (err != nil || outcome.Verdict != locker.Acquired) {
 			return locker.Outcome{}, fault.Wrap(l.Store.String(), gone)
@@ -92,7 +94,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 			l.pause(min(l.lease(), max(0, wait.Left())))
 			continue
 		}
-		if errors.Is(err, ErrCrowded) && wait.Left() > 0 {
+		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || l.waited && fault.KindOf(err) == fault.Unavailable) {
 			l.pause(l.nap(wait, outcome))
 			continue
 		}
@@ -137,6 +139,22 @@ func (l *Locker) pause(d time.Duration) {
 	}
 }
 
+// ask asks the store, and once more where this process has stood still meanwhile: then the
+// time for an answer has passed, whatever the store has done.
+func (l *Locker) ask(within context.Context, question func(context.Context) error) error {
+	ask := func() error {
+		ctx, cancel := context.WithTimeout(within, l.question())
+		defer cancel()
+		return question(ctx)
+	}
+	began := process.Boottime()
+	err := ask()
+	if stoodStill := process.Boottime()-began > l.question()+time.Second; stoodStill && fault.KindOf(err) == fault.Unavailable {
+		err = ask()
+	}
+	return err
+}
+
 // nap is for what nobody can wait for in a line: a slot, the time to pass.
 func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	nap := 200*time.Millisecond + rand.N(800*time.Millisecond)
@@ -149,9 +167,11 @@ func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 // attempt is figure 3 of the 1997 paper; the denials that are cheap come before
 // anything is written.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), l.question())
-	defer cancel()
-	seen, err := l.Store.Look(ctx, r.Atom.Name(), r.Shared)
+	var seen Snapshot
+	err := l.ask(context.Background(), func(ctx context.Context) (err error) {
+		seen, err = l.Store.Look(ctx, r.Atom.Name(), r.Shared)
+		return err
+	})
 	if err != nil {
 		return locker.Outcome{}, err
 	}
@@ -203,6 +223,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 	}
 	if err != nil || outcome.Verdict != locker.Acquired {
 		t.abandon(err)
+		l.waited = l.waited && !t.tick.Asked() // it may be claimed by now, and another place would find it used
 		return outcome, err
 	}
 	l.held, t.before = t, q.seen.Last

@@ -8,6 +8,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
+	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 )
@@ -67,5 +68,81 @@ func TestWhereThePlaceIsLostInTheMiddleOfAQuestionAnotherIsTaken(t *testing.T) {
 	l := &Locker{Store: &forgetful{}, Lease: time.Second}
 	if _, err := l.Take(r); !errors.Is(err, errAgain) {
 		t.Errorf("it gave up: %v", err)
+	}
+}
+
+// faltering is a store that answers a look as a test has written.
+type faltering struct {
+	Store
+	look  func(ctx context.Context, n int) (Snapshot, error)
+	looks int
+	place Place
+}
+
+func (s *faltering) String() string { return "store" }
+
+func (s *faltering) Look(ctx context.Context, _ atom.Name, _ bool) (Snapshot, error) {
+	s.looks++
+	return s.look(ctx, s.looks)
+}
+
+func (s *faltering) Enter(context.Context, atom.Name, Record, time.Duration, bool) (Place, Snapshot, error) {
+	if s.looks == 1 {
+		return forgotten{}, heldElsewhere(), nil
+	}
+	return s.place, Snapshot{Now: time.Now()}, nil
+}
+
+var errNoAnswer = fault.New(fault.Unavailable, "store", NoAnswer)
+
+func TestWhoHasLostAPlaceWaitsOnThoughTheStoreDoesNotAnswerThen(t *testing.T) {
+	for _, wait := range []time.Duration{time.Minute, limit.Never} {
+		r := locker.NewRequest()
+		r.Atom, r.Owner, r.Wait = odd, process.Here(), wait
+		l := &Locker{Lease: 100 * time.Millisecond, Store: &faltering{
+			place: &scriptedPlace{lease: time.Minute},
+			look: func(_ context.Context, n int) (Snapshot, error) {
+				switch n {
+				case 1:
+					return heldElsewhere(), nil
+				case 2:
+					return Snapshot{}, errNoAnswer
+				}
+				return Snapshot{Now: time.Now()}, nil
+			},
+		}}
+		if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Acquired {
+			t.Fatalf("it gave up: %+v, %v", outcome, err)
+		}
+		if err := l.Release(locker.ReleaseRequest{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWhoHasNotWaitedYetIsToldThatTheStoreDoesNotAnswer(t *testing.T) {
+	r := locker.NewRequest()
+	r.Atom, r.Owner, r.Wait = odd, process.Here(), limit.Never
+	l := &Locker{Store: &faltering{look: func(context.Context, int) (Snapshot, error) { return Snapshot{}, errNoAnswer }}}
+	if outcome, err := l.Take(r); !errors.Is(err, errNoAnswer) {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}
+
+// Where a process was stopped while it asked, the time for the answer has passed.
+func TestAStandstillIsNoSilenceOfTheStore(t *testing.T) {
+	t.Parallel() // it takes as long as an answer may
+	r := locker.NewRequest()
+	r.Atom, r.Owner = odd, process.Here()
+	l := &Locker{Store: &faltering{look: func(ctx context.Context, n int) (Snapshot, error) {
+		if n > 1 {
+			return heldElsewhere(), nil
+		}
+		<-ctx.Done()
+		time.Sleep(1100 * time.Millisecond)
+		return Snapshot{}, errNoAnswer
+	}}}
+	if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Busy {
+		t.Errorf("%+v, %v", outcome, err)
 	}
 }

@@ -62,7 +62,7 @@ func (q *queue) advance() (locker.Outcome, error) {
 		case policy.TooSoon:
 			return q.r.Denied(d, &v), nil
 		case policy.Expire:
-			if outcome, err := q.ask(&v); err != nil {
+			if outcome, err := q.expire(&v); err != nil {
 				return outcome, err
 			}
 		case policy.Reclaim, policy.Unempty:
@@ -116,9 +116,7 @@ func (q *queue) won() error {
 // patiently asks the store again, for as long as the lease on the place lasts.
 func (q *queue) patiently(ask func(context.Context) error) error {
 	for {
-		ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
-		err := ask(ctx)
-		cancel()
+		err := q.ask(q.held.ctx, ask)
 		if err == nil {
 			return nil
 		}
@@ -143,9 +141,9 @@ func (q *queue) isNext() bool {
 	return last == q.asked.stamp || last == q.asked.last || q.asked.view.Record.Shared
 }
 
-// ask asks an owner that has expired to end its job. One that neither does so
+// expire asks an owner that has expired to end its job. One that neither does so
 // nor loses its lease is stuck.
-func (q *queue) ask(v *locker.View) (locker.Outcome, error) {
+func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 	if why := q.seen.Owner.Stuck; why != "" {
 		return q.r.Stuck(locker.Title(q.r.Atom), v, errors.New(why), "")
 	}
@@ -201,6 +199,7 @@ func (q *queue) tellReclaim() {
 // await waits until it is worth looking again, and looks. The guard of who is next starts
 // ahead: from then on nobody waits for it.
 func (q *queue) await(busy locker.Outcome) error {
+	q.waited = true
 	if !q.noted {
 		q.held.record.Taken = time.Time{}
 		if err := q.patiently(q.held.note); err != nil {

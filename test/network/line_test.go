@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"adlock/lib/lease/etcd"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/helper"
 )
 
 func aRecord(t testing.TB, shared bool) lease.Record {
@@ -397,5 +400,29 @@ func TestADeadOneThatHasComeToBeTheFirstIsNotRemovedAsOneThatWaits(t *testing.T)
 	}
 	if !seen.Held || !seen.Lapsed || seen.Owner.Token != record.Token {
 		t.Errorf("the dead owner is not there to be stamped for: held %v, lapsed %v, by %q", seen.Held, seen.Lapsed, seen.Owner.Token)
+	}
+}
+
+func TestAWaiterThatHasLostItsPlaceTakesAnotherAndWaitsOn(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b, c := newHost(t, s), newHost(t, s), newHost(t, s)
+	owner := a.start(t, "sleep 60")
+	waits := func(h *host, p *helper.Process) func() bool {
+		return func() bool { return strings.Contains(h.verb(t, "status").Out, itoa(p.PID)+" on ") }
+	}
+	stopped := b.command("echo ran", "--wait=forever").Start(t)
+	helper.Eventually(t, "it waits", waits(a, stopped))
+	behind := c.command("echo ran", "--wait=60s").Start(t)
+	helper.Eventually(t, "another waits behind it", waits(a, behind))
+	stopped.Signal(t, syscall.SIGSTOP)
+	helper.Within(t, helper.Patience, "its place is lost", func() bool { return !waits(a, stopped)() })
+	stopped.Signal(t, syscall.SIGCONT)
+	helper.Within(t, helper.Patience, "it has another", waits(a, stopped))
+	owner.Signal(t, syscall.SIGTERM)
+	owner.Wait(t)
+	for _, p := range []*helper.Process{behind, stopped} {
+		if status := p.Wait(t); status != 0 || p.Output() != "ran\n" {
+			t.Errorf("%d: %s", status, p.Output())
+		}
 	}
 }
