@@ -30,7 +30,7 @@ type request struct {
 	stamp string        // the token of the stamp that follows
 	last  string        // and of the one before it
 	until time.Duration // boottime
-	told  bool          // that it was dead
+	tells bool          // it makes way for us, as far as is known, and that is still to be told
 }
 
 // stand waits for the place's turn. A question that is cut short as the place was lost
@@ -50,15 +50,15 @@ func (q *queue) advance() (locker.Outcome, error) {
 		if err != nil {
 			return locker.Outcome{}, err
 		}
-		q.tellReclaim()
 		q.forgive(&v)
+		q.tell()
 		d := decide(q.r, &v)
 		switch d.Step {
 		case policy.Acquire:
 			if err := q.won(); err != nil {
 				return locker.Outcome{}, err
 			}
-			return q.acquired(), nil
+			return q.held.acquired(), nil
 		case policy.TooSoon:
 			return q.r.Denied(d, &v), nil
 		case policy.Expire:
@@ -126,19 +126,31 @@ func (q *queue) patiently(ask func(context.Context) error) error {
 	}
 }
 
-func (q *queue) acquired() locker.Outcome {
-	if q.asked != nil && q.asked.step == policy.Expire && q.isNext() {
-		q.Replaced(q.r, policy.Expire, &q.asked.view)
+// tell tells of the owner that has made way, or was dead. Of several newcomers one does. Of
+// a dead one that is who has stamped for it. Of one that was asked it is the first that has
+// asked; where that is not known, the one that comes next; one that was found dead meanwhile
+// has been stamped for by whoever owns the atom now.
+func (q *queue) tell() {
+	a := q.asked
+	switch {
+	case a == nil || !a.tells || q.making():
+	case a.step == policy.Reclaim:
+		if q.seen.Last.Token == a.stamp {
+			a.tells = false
+			q.Replaced(q.r, a.step, &a.view)
+		}
+	case q.held.place.InLine() || q.isNext():
+		a.tells = false
+		if !q.seen.Held || q.seen.Last.Token != q.seen.Owner.Token {
+			q.Replaced(q.r, a.step, &a.view)
+		}
 	}
-	return q.held.acquired()
 }
 
-// isNext: nobody has completed since the owner that was asked. Of several newcomers that have
-// asked it one comes next, and tells of it; the others come after another owner. Where readers
-// hold the atom together, those who were not asked complete meanwhile.
+// isNext: the place is the first, and nobody has completed since the owner that was asked.
 func (q *queue) isNext() bool {
 	last := q.seen.Last.Token
-	return last == q.asked.stamp || last == q.asked.last || q.asked.view.Record.Shared
+	return !q.seen.Held && (last == q.asked.stamp || last == q.asked.last)
 }
 
 // expire asks an owner that has expired to end its job. One that neither does so
@@ -153,12 +165,16 @@ func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 		}
 		return locker.Outcome{}, nil
 	}
-	q.asked = &request{view: *v, step: policy.Expire, stamp: q.seen.Owner.Token, last: q.seen.Last.Token,
-		until: process.Boottime() + 3*(q.r.Pause+time.Second) + 2*q.held.place.Lease() + q.question()}
+	q.asked = &request{
+		view: *v, step: policy.Expire, stamp: q.seen.Owner.Token, last: q.seen.Last.Token,
+		until: process.Boottime() + 3*(q.r.Pause+time.Second) + 2*q.held.place.Lease() + q.question(),
+	}
 	q.Expiring(q.r, v)
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
 	defer cancel()
-	return locker.Outcome{}, q.held.place.Ask(ctx, q.seen.Owner.Token, q.r.Pause)
+	first, err := q.held.place.Ask(ctx, q.seen.Owner.Token, q.r.Pause)
+	q.asked.tells = first
+	return locker.Outcome{}, err
 }
 
 // pass goes past an owner that is dead, and stamps for it; or past a lock that
@@ -171,7 +187,7 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	case step == policy.Unempty:
 		q.Emptied(q.r, v)
 	case !q.seen.Owner.Taken.IsZero(): // else it waited, or its run has no IfElapsed to count for
-		q.asked = &request{view: *v, step: step}
+		q.asked = &request{view: *v, step: step, tells: true}
 		stamp = q.held.stamp()
 		stamp.keep(q.seen.Last)
 		// The stamp has our own token: an owner that had released before it died
@@ -185,15 +201,6 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 		q.seen, err = q.held.place.Look(ctx)
 	}
 	return err
-}
-
-// tellReclaim tells of a dead owner where it is ours to tell: else somebody else has stamped
-// for it, or it went by itself.
-func (q *queue) tellReclaim() {
-	if a := q.asked; a != nil && a.step == policy.Reclaim && !a.told && q.seen.Last.Token == a.stamp {
-		a.told = true
-		q.Replaced(q.r, a.step, &a.view)
-	}
 }
 
 // await waits until it is worth looking again, and looks. The guard of who is next starts

@@ -98,8 +98,9 @@ type Place interface {
 	Await(ctx context.Context, next func()) error
 
 	// Ask asks the owner of the acquisition token to end its job, with pause
-	// between the signals.
-	Ask(ctx context.Context, token string, pause time.Duration) error
+	// between the signals. False: somebody else has asked before, or it has gone. Where
+	// there is no line that is not known.
+	Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error)
 
 	// Asked returns when somebody has asked this owner to end its job, with the
 	// pause; or with an error: once ctx is done, or ErrGone where the place is known

@@ -89,7 +89,8 @@ const (
 	// Signal: a signal was sent. Signal, Target, OwnerToken; Reason if it failed.
 	Signal Kind = "signal"
 	// Takeover: the death of an expired owner is confirmed and its lock is
-	// replaced. Owner, OwnerToken, Age; an Acquire follows.
+	// replaced. Owner, OwnerToken, Age; an Acquire follows, in a store maybe after that of
+	// somebody else.
 	Takeover Kind = "takeover"
 	// Reclaim: the lock of an owner that had died was replaced. Owner,
 	// OwnerToken, Age, Reason (the proof of death); an Acquire follows, in a store

@@ -198,6 +198,32 @@ func TestOneOfTheNewcomersThatEndAnOwnerSaysSo(t *testing.T) {
 	})
 }
 
+func TestOneOfTheReadersThatEndAWriterSaysSo(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b := newHost(t, s), newHost(t, s)
+	for range 3 {
+		owner := a.start(t, "trap '' INT; sleep 60; sleep 60")
+		var readers []*helper.Process
+		for range 4 {
+			readers = append(readers, b.command("sleep 1", "--shared", "--expire-after=1s", "--wait=60s").Start(t))
+		}
+		said := ""
+		for _, p := range readers {
+			if status := p.Wait(t); status != 0 {
+				t.Errorf("status %d: %s", status, p.Output())
+			}
+			said += p.Output()
+		}
+		owner.Wait(t)
+		if strings.Count(said, "ended process "+itoa(owner.PID)+" ") != 1 || strings.Count(said, "\n") != 1 {
+			t.Errorf("said %q", said)
+		}
+	}
+	if log := b.runlog(); strings.Count(log, "event=takeover ") != 3 {
+		t.Errorf("the runlog has %s", log)
+	}
+}
+
 // The runlog has one end for each run: of several who find its owner dead one stamps for it.
 func TestOneOfTheNewcomersThatFindAnOwnerDeadSaysSo(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {

@@ -260,3 +260,11 @@ func TestAProcessOfTheSameNumberElsewhereIsNotItsOwnSupervisor(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOwnerOfThisMachineHasOneEndHoweverLateANewcomerTells(t *testing.T) {
+	late := replaced(9, runlog.Takeover, "a", 5)
+	late.Node, late.OwnerNode = "dax", "dax"
+	if got := tell(nil, acquire(0, "a"), release(5, "a", 5, 130), acquire(6, "b"), release(7, "b", 1, 0), late); len(got) != 2 {
+		t.Errorf("%q", got)
+	}
+}

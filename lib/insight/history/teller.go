@@ -136,8 +136,8 @@ func (r *Run) sharesWith(other *Run) bool { return r.Shared && other.Shared }
 func (t *Teller) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[time.Duration], how Outcome) {
 	r := a.find(token)
 	if r == nil {
-		if token == a.last || !held.Set {
-			return
+		if token == a.last || !held.Set || e.OwnerNode != "" && e.OwnerNode == e.Node {
+			return // an owner of this machine has told of its end
 		}
 		r = &Run{PID: e.PID, Node: e.Node, Token: token, Start: e.Time.Add(-held.Value)}
 		if e.Owner != 0 {

@@ -339,13 +339,15 @@ func (p *place) awaitEvent(ctx context.Context, key string, since int64, wanted 
 }
 
 // Ask asks one that is still there: else the question would stay for ever.
-func (p *place) Ask(ctx context.Context, token string, pause time.Duration) error {
+func (p *place) Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error) {
 	if p.front == nil || p.front.place == nil || p.front.seat.token() != token {
-		return nil
+		return false, nil
 	}
 	there := clientv3.Compare(clientv3.CreateRevision(p.keys.line(p.front.seat)), "=", p.front.place.CreateRevision)
-	_, err := p.store.commit(ctx, txn{[]clientv3.Cmp{there}, []clientv3.Op{clientv3.OpPut(p.keys.ask(token), limit.Format(pause))}, nil})
-	return err
+	unasked := clientv3.Compare(clientv3.CreateRevision(p.keys.ask(token)), "=", 0)
+	answer, again, err := p.store.ask(ctx, txn{[]clientv3.Cmp{there, unasked}, []clientv3.Op{clientv3.OpPut(p.keys.ask(token), limit.Format(pause))}, nil})
+	// Where it was carried out again it may have been this that has asked before.
+	return err == nil && (answer.Succeeded || again), err
 }
 
 // Asked looks first: what has happened before a watch begins is not told. One that has

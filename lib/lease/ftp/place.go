@@ -237,15 +237,15 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (p *place) Ask(ctx context.Context, _ string, pause time.Duration) error {
+func (p *place) Ask(ctx context.Context, _ string, pause time.Duration) (bool, error) {
 	if p.ahead == nil {
-		return nil
+		return false, nil
 	}
 	err := p.store.put(ctx, p.store.dirOf(p.name, p.ahead.n)+"/ask", []byte(limit.Format(pause)))
 	if fault.KindOf(err) == fault.NotPermitted {
-		return nil // it has gone meanwhile
+		return false, nil // it has gone meanwhile
 	}
-	return err
+	return true, err
 }
 
 // askedEvery is how often an owner looks whether it is asked to end its job.
