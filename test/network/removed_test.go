@@ -1,11 +1,15 @@
 package network
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"adlock/lib/lease"
 	"adlock/test/helper"
 )
 
@@ -42,6 +46,47 @@ func TestWhoseGenerationOnFTPWasRemovedAndMadeAgainKnowsIt(t *testing.T) {
 			t.Errorf("the first: %s; the next: %s", owner.Output(), next.Output())
 		}
 	})
+}
+
+// A newcomer that stood still between the two, having won the atom: its record says nothing of
+// an atom that is another's by now.
+func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
+	name := aRecord(t, false).Atom.Name()
+	for how, next := range map[string]int{"removed, and made again": 1, "passed": 2} {
+		t.Run(how, func(t *testing.T) {
+			f := startFTP(t, "")
+			t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			enter := func() (lease.Place, lease.Record) {
+				own := aRecord(t, false)
+				place, seen, err := openFTPAt(t, f.address).Enter(ctx, name, own, lease.ShortestLease, true)
+				if err != nil || seen.Held {
+					t.Fatal(seen, err)
+				}
+				return place, own
+			}
+			late, own := enter()
+			f.removed(t, name.Generation(1))
+			_, others := enter()
+			if next > 1 {
+				if err := os.Rename(f.root+"/"+name.Generation(1), f.root+"/"+name.Generation(next)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := late.Note(ctx, own); !errors.Is(err, lease.ErrGone) {
+				t.Error(err)
+			}
+			file := f.root + "/" + name.Generation(next) + "/owner"
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found, err := lease.ParseRecord(file, text); err != nil || found.Token != others.Token {
+				t.Errorf("the record is of %s, and not of %s: %v", found.Token, others.Token, err)
+			}
+		})
+	}
 }
 
 // An owner whose record was removed puts it again, and stays.

@@ -206,7 +206,8 @@ func (p *place) held(ctx context.Context) ([]string, error) {
 	return nil, err
 }
 
-// Note has nothing to say for one who merely waits: nobody can see that.
+// Note has nothing to say for one who merely waits: nobody can see that. It proves first that
+// the generation is still its own: a record in that of another would be taken for the owner's.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	record.Lease = p.length
 	p.record = record
@@ -214,8 +215,12 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 		return nil
 	}
 	p.beating.Lock()
+	err := p.prove(ctx)
 	p.since = process.Boottime()
 	p.beating.Unlock()
+	if err != nil {
+		return err
+	}
 	return p.store.replace(ctx, p.dir()+"/owner", record.Bytes())
 }
 
