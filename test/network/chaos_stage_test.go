@@ -141,16 +141,6 @@ func (c *chaos) onEtcd() {
 	}
 }
 
-// inMemory is a directory for a member's data: how slow a disk is does not matter here.
-func (c *chaos) inMemory() string {
-	dir, err := os.MkdirTemp("/dev/shm", "adlock-chaos-")
-	if err != nil {
-		return c.TempDir()
-	}
-	c.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 // linkOf returns the link that a connection between peers belongs to, by the header in
 // which the one that asks says who it is.
 func (c *chaos) linkOf(first []byte, to *node) *cable {
