@@ -45,7 +45,7 @@ type Locker struct {
 
 var _ locker.Locker = (*Locker)(nil)
 
-// RecordCommand, RecordMembers and BeingEnded have nothing to do: a lease goes with
+// RecordCommand, RecordMembers, RecordRest and BeingEnded have nothing to do: a lease goes with
 // its owner, and nobody else ends the owner's job.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return nil
@@ -55,6 +55,9 @@ func (l *Locker) RecordCommand(name atom.Name, token string, command process.Ide
 func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
 	return nil
 }
+
+// RecordRest: see RecordCommand.
+func (l *Locker) RecordRest(name atom.Name, token string, rest []process.Identity) error { return nil }
 
 // BeingEnded: see RecordCommand.
 func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) { return false, nil }

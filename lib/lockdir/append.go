@@ -3,6 +3,7 @@ package lockdir
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"adlock/lib/atom"
@@ -25,59 +26,85 @@ func (e *unwrittenError) Unwrap() error { return e.Err }
 // member is recorded before it is signalled: should this process fail at it, or
 // be killed, whoever comes next finds out who lives on.
 func (l *Locker) endJob(r *locker.Request, v *view) error {
-	record := l.recorder(r, v)
+	e := ending{Locker: l, active: v.active, pause: r.Pause}
 	ending := killer.Killer{
 		Pause: r.Pause,
 		Observe: func(s killer.Signalled) {
 			l.Signalled(r, &v.View, s)
 			r.ShowEnding(v.Record.Owner, s)
 		},
-		Record: record,
+		Record: e.record,
 	}
 	defer r.Line.Clear()
 	err := ending.End(v.active.Job())
 	var stuck *process.StuckError
 	if errors.As(err, &stuck) {
-		if err := record(nil); err != nil {
+		if err := e.record(nil); err != nil {
 			fault.Report(err)
 		}
 	}
 	return err
 }
 
-// recorder returns what adds members of the owner's job to its locks: those of before
-// too, as the owner may have taken another atom since.
-func (l *Locker) recorder(r *locker.Request, v *view) func(members []process.Identity) error {
-	wait := guardWait
-	var all []process.Identity
-	return func(members []process.Identity) error {
-		all = append(all, members...)
-		if len(all) == 0 {
-			return nil
-		}
-		if err := l.appendSurvivors(v.active, all, wait); err != nil {
-			return &unwrittenError{err}
-		}
-		wait = max(wait, r.Pause) // it has begun, and is to be ended
-		return nil
-	}
+// ending is what has been recorded of one.
+type ending struct {
+	*Locker
+	active  *lockfile.Active // at which it is: its guard is held
+	pause   time.Duration
+	members []process.Identity
+	begun   bool // some have been signalled
 }
 
-// appendSurvivors adds members to the lock, whose guard is held, and to every other lock
-// of its owner, slots too: his job is the job of them all. Where somebody else is at one
-// of them nothing is written at all: a lock with members in it would tell of an ending
-// that has not begun.
-func (l *Locker) appendSurvivors(active *lockfile.Active, members []process.Identity, wait time.Duration) error {
-	others, err := l.Dir.LocksOf(active.Record.Owner, active.File, wait)
+// record adds members of the job, and those of before, to every lock of its owner, slots
+// too: his job is the job of them all, and he may have taken another atom since. A member
+// that holds a lock itself will be dead when it comes to a survivor: its lock is told of
+// those of its own job and, as they may have lost who started them, of all who are found
+// once the first have been signalled; of all others too where it was taken since.
+//
+// Where somebody else is at one of the locks nothing is written at all: a lock with members
+// in it would tell of an ending that has not begun.
+func (e *ending) record(fresh []process.Identity) error {
+	owner, before, wait := e.active.Record.Owner, e.members, guardWait
+	e.members = append(e.members, fresh...)
+	if len(e.members) == 0 {
+		return nil
+	}
+	if e.begun { // and is to be ended
+		wait = max(wait, e.pause)
+	}
+	others, err := e.Dir.LocksOf(append(e.members, owner), e.active.File, wait)
 	defer closeAll(others)
 	if err != nil {
-		return err
+		return &unwrittenError{err}
 	}
-	err = active.AppendSurvivors(members)
-	for _, lock := range others {
-		err = errors.Join(err, lock.AppendSurvivors(members))
+	for _, lock := range append(others, e.active) {
+		told := e.members
+		switch {
+		case lock.Record.Owner.Same(owner):
+		case !e.begun:
+			told = jobOf(lock, e.members)
+		case lock.Job().EndingBegan():
+			told = e.members[len(before):]
+		}
+		err = errors.Join(err, lock.AppendSurvivors(told))
 	}
-	return err
+	if err != nil {
+		return &unwrittenError{err}
+	}
+	e.begun = true
+	return nil
+}
+
+// jobOf returns those of the members who belong to the job of the lock. One that
+// the process table does not show may.
+func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity {
+	job, err := killer.Members(lock.Job())
+	if err != nil {
+		return members
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(m process.Identity) bool {
+		return m.Start != 0 && !slices.ContainsFunc(job, func(e process.Entry) bool { return e.Key() == m.Key() })
+	})
 }
 
 // RecordCommand adds the command that the owner of the acquisition has started
@@ -88,12 +115,21 @@ func (l *Locker) RecordCommand(name atom.Name, token string, command process.Ide
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendCommand(command) })
 }
 
-// RecordMembers adds the members of a job to its lock before its own supervisor
-// signals them. It is locker.ErrGuarded where a newcomer is ending the job: it has
-// recorded them, and each is to get each signal once; or where somebody else is at a
-// slot, and the caller tries again.
+// RecordMembers adds the members of a job to its lock, and to those that record of an
+// ending says, before its own supervisor signals them. It is locker.ErrGuarded where a
+// newcomer is ending the job: it has recorded them, and each is to get each signal once;
+// or where somebody is at another of these locks, and the caller tries again.
 func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
-	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendSurvivors(members) })
+	return l.underGuard(name, token, func(active *lockfile.Active) error {
+		job := active.Job()
+		e := ending{Locker: l, active: active, members: slices.Clone(job.Recorded()), begun: job.EndingBegan()}
+		return e.record(members)
+	})
+}
+
+// RecordRest adds what the command of a whole job has left, which nobody ends.
+func (l *Locker) RecordRest(name atom.Name, token string, rest []process.Identity) error {
+	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendSurvivors(rest) })
 }
 
 // record has do write into the lock of an acquisition for its owner, and then into the

@@ -94,8 +94,7 @@ func (l *Locker) lookAtHolders(entry *locker.Entry, now locker.Moment) (err erro
 	if active.Content == record.Damaged {
 		return damaged(active)
 	}
-	found := seen(active, now, policy.DefaultPause)
-	entry.Record, entry.Active, entry.Job, entry.Changer, entry.Standstill = found.Record, found.Active, found.Job, found.Changer, found.Standstill
+	entry.View = seen(active, now, policy.DefaultPause)
 	return nil
 }
 

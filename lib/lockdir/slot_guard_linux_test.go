@@ -314,7 +314,7 @@ func TestWhatOutlivesAnEndingHoldsAllAtomsOfItsOwner(t *testing.T) {
 		wantVerdict(t, k, outer, locker.Acquired)
 		wantVerdict(t, k, inner, locker.Acquired)
 		ended := isGuarded(t, k, inner.Atom.Name())
-		if err := k.appendSurvivors(ended, []process.Identity{owner, survivor}, guardWait); err != nil {
+		if err := (&ending{Locker: k, active: ended}).record([]process.Identity{owner, survivor}); err != nil {
 			t.Fatal(err)
 		}
 		ended.Close()

@@ -22,13 +22,14 @@ type Locker interface {
 	// touches nothing. The limits of the request that are learned are put in force.
 	DryRun(*Request) (granted bool, reason string, err error)
 
-	// RecordCommand and RecordMembers have the command that the owner of an
-	// acquisition has started, and the members of its job before its own supervisor
-	// signals them, written into its lock. BeingEnded tells whether somebody is ending
+	// RecordCommand, RecordMembers and RecordRest have the command that the owner of an
+	// acquisition has started, the members of its job before its own supervisor
+	// signals them, and what the command has left, written into its lock. BeingEnded tells whether somebody is ending
 	// that job, or has begun to. Where a lock goes with
 	// its owner, whatever lives of the job, nothing is written and the answer is false.
 	RecordCommand(name atom.Name, token string, command process.Identity) error
 	RecordMembers(name atom.Name, token string, members []process.Identity) error
+	RecordRest(name atom.Name, token string, rest []process.Identity) error
 	BeingEnded(name atom.Name, token string) (bool, error)
 
 	// RecordSignal writes down that an owner has sent a signal to its own job.

@@ -387,8 +387,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string)
 		return nil
 	}
 	var said bool
-	plan.Record = func(members []process.Identity) error {
-		err := k.RecordMembers(name, *token, members)
+	recorded := func(err error) error {
 		if !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
@@ -400,6 +399,8 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string)
 		}
 		return supervise.ErrBeingEnded
 	}
+	plan.Record = func(members []process.Identity) error { return recorded(k.RecordMembers(name, *token, members)) }
+	plan.Rest = func(rest []process.Identity) error { return recorded(k.RecordRest(name, *token, rest)) }
 	plan.BeingEnded = func() bool {
 		// What cannot be asked cannot be released either: the lock stays.
 		ending, err := k.BeingEnded(name, *token)

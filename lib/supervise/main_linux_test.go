@@ -71,7 +71,7 @@ func superviseAsRun() int {
 	}
 	job, err := Prepare(Job{Command: s.Args[0], Path: path, Args: s.Args, Env: s.env(), QuietOK: s.QuietOK,
 		Enforce: s.Enforce, WholeJob: s.WholeJob, ExpireAfter: s.ExpireAfter, Pause: s.Pause,
-		BeingEnded: func() bool { return exists(s.BeingEnded) }, Record: s.record,
+		BeingEnded: func() bool { return exists(s.BeingEnded) }, Record: s.record, Rest: s.record,
 		Observe: func(sent signalled) { rep.Signals = append(rep.Signals, sent.Signal) }})
 	if err != nil {
 		panic(err)

@@ -74,7 +74,7 @@ const mostRecorded = 64
 // from sight with this process: daemons, that is what has left its group. It is done
 // once, when the command has ended; what leaves the group later is not known.
 func (r *run) recordRest() error {
-	if r.job.Record == nil || !hasChildren() {
+	if r.job.Rest == nil || !hasChildren() {
 		return nil
 	}
 	members, err := r.place.members()
@@ -91,7 +91,7 @@ func (r *run) recordRest() error {
 	if len(away) == 0 || len(away) > mostRecorded {
 		return nil
 	}
-	if err := r.job.Record(away); !errors.Is(err, ErrBeingEnded) {
+	if err := r.job.Rest(away); !errors.Is(err, ErrBeingEnded) {
 		return err
 	}
 	return nil

@@ -69,9 +69,9 @@ type Job struct {
 	Begun func(process.Identity) error
 
 	// Record is told of every process of the job before it is signalled in order to
-	// end it (killer.Killer), and with WholeJob of those that the command left. ErrBeingEnded says that somebody else does that. May
-	// be nil.
-	Record func([]process.Identity) error
+	// end it (killer.Killer), and Rest, with WholeJob, of those that the command left.
+	// ErrBeingEnded says that somebody else does that. May be nil.
+	Record, Rest func([]process.Identity) error
 
 	// BeingEnded says whether somebody else is ending the job, or has begun to. It
 	// may be called by any goroutine. May be nil: nobody does.

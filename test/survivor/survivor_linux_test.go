@@ -102,6 +102,57 @@ func TestAnEndingThatFailedFreesNothing(t *testing.T) {
 	}
 }
 
+// What is ended with an outer atom's job may hold an inner one itself. It dies, and what it
+// had started outlives KILL, in a session of its own: that was the inner atom's job too.
+func TestAnEndingThatFailedFreesNoAtomOfAMemberEither(t *testing.T) {
+	const inner = "--operand=inner"
+	for claim, holder := range map[string]string{
+		"a nested run": `$run ` + inner + ` sh -c 'setsid "$@" & wait; wait' sh `,
+		"a script":     `sh -c '$adlock take --owner $$ -- "$ADLOCK_DIR"/lock.p.dax.o.inner p dax o inner || exit; setsid "$@" & wait; wait' sh `,
+	} {
+		for _, ended := range []string{"a script", "a supervised job", "a job, by its supervisor"} {
+			t.Run(claim+" in "+ended, func(t *testing.T) {
+				a := helper.NewAtom(t)
+				file := filepath.Join(t.TempDir(), "child")
+				script := holder + deaf + file + "; :"
+				var outer *helper.Process
+				switch ended {
+				case "a script":
+					outer = a.Owner(t, script)
+				case "a supervised job":
+					outer = a.Supervised(t, script)
+				default:
+					outer = helper.Command{Args: []string{"sh", "-c", `exec $run --pause=0 --enforce --expire-after=5s sh -c "$0"`, script}, Env: a.Env()}.Start(t)
+				}
+				child := pidIn(t, file)
+				thaw := frozen(t, child)
+				lock, err := os.ReadFile(filepath.Join(a.Dir, "lock.p.dax.o.inner"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				owner, _, _ := strings.Cut(string(lock), "\n")
+				holder, _ := strconv.Atoi(owner)
+				if ended == "a job, by its supervisor" {
+					if status := outer.Wait(t); status != 77 {
+						t.Errorf("status %d\n%s", status, outer.Output())
+					}
+				} else {
+					a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
+				}
+				a.Newcomer(t).Denied(t)
+				helper.Eventually(t, "the inner owner is dead", func() bool { return !helper.Alive(holder) })
+				a.Newcomer(t, inner).Denied(t)
+				a.Newcomer(t, inner, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
+				thaw()
+				helper.Eventually(t, "the child is dead", func() bool { return !helper.Alive(child) })
+				a.Newcomer(t, inner).Ran(t)
+				helper.Eventually(t, "the supervisor has ended too", func() bool { return a.Shell(t, "$run --dry-run true").Status == 0 })
+				a.Newcomer(t).Ran(t)
+			})
+		}
+	}
+}
+
 func TestAnEndingThatWasCutShortFreesNothing(t *testing.T) {
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "child")

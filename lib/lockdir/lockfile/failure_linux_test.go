@@ -201,7 +201,7 @@ var eachUse = map[string]func(d *Dir) error{
 		return errors.Join(a.Remove(), a.Close())
 	},
 	"the locks of an owner": func(d *Dir) error {
-		held, err := d.LocksOf(fullRecord().Owner, atom.File{}, 0)
+		held, err := d.LocksOf([]process.Identity{fullRecord().Owner}, atom.File{}, 0)
 		for _, a := range held {
 			a.Close()
 		}

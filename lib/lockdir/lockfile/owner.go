@@ -14,16 +14,16 @@ import (
 	"adlock/lib/record"
 )
 
-// LocksOf opens the locks of an owner, slots and readers' locks too, save the one
-// that the caller has open already, each under its guard, for which it waits. The caller
+// LocksOf opens the locks that these processes hold, slots and readers' locks too, save the
+// one that the caller has open already, each under its guard, for which it waits. The caller
 // closes them, also with an error. What may not be read nobody takes either, and it is
 // left out.
 //
-// Two who end the owner at the same time each hold the guard of the lock at which they
+// Two who end one job at the same time each hold the guard of the lock at which they
 // came, and each wants the other one's. So that not both give up, the locks have an order,
-// their names': each takes first what comes behind its own, one after the other, and waits
+// their names: each takes first what comes behind its own, one after the other, and waits
 // half as long for what comes before it.
-func (d *Dir) LocksOf(owner process.Identity, except atom.File, wait time.Duration) (held []*Active, err error) {
+func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Duration) (held []*Active, err error) {
 	files, err := d.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (d *Dir) LocksOf(owner process.Identity, except atom.File, wait time.Durati
 			if byName(f, except) != side {
 				continue
 			}
-			lock, err := d.LockOf(owner, f, wait)
+			lock, err := d.lockIf(f, wait, func(a *Active) bool { return a.heldBy(holders) })
 			if err != nil { // who waits for us at the next one is not to wait longer than we do
 				return held, err
 			}
@@ -48,9 +48,24 @@ func (d *Dir) LocksOf(owner process.Identity, except atom.File, wait time.Durati
 	return held, nil
 }
 
+// heldBy tells whether one of these processes is the lock's owner or, where that is dead,
+// keeps the lock as one of its job.
+func (a *Active) heldBy(ids []process.Identity) bool {
+	owner, recorded := a.Record.Owner, a.Job().Recorded()
+	heir := func(id process.Identity) bool {
+		return id.PGID == owner.PID || id.SID == owner.PID || slices.ContainsFunc(recorded, id.Same)
+	}
+	return slices.ContainsFunc(ids, owner.Same) || slices.ContainsFunc(ids, heir) && owner.Life() == process.Dead
+}
+
 // LockOf opens a lock under its guard, for which it waits; nil where it is not the owner's,
 // or not any more.
 func (d *Dir) LockOf(owner process.Identity, f atom.File, wait time.Duration) (*Active, error) {
+	return d.lockIf(f, wait, func(a *Active) bool { return a.Record.Owner.Same(owner) })
+}
+
+// lockIf is LockOf for a lock of which is says that it is wanted.
+func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) bool) (*Active, error) {
 	lock, err := d.Lock(f)
 	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
 		return nil, nil
@@ -58,7 +73,7 @@ func (d *Dir) LockOf(owner process.Identity, f atom.File, wait time.Duration) (*
 	if err != nil {
 		return nil, err
 	}
-	if lock.Content == record.Full && lock.Record.Owner.Same(owner) {
+	if lock.Content == record.Full && is(lock) {
 		if err = lock.GuardAloud(wait); err == nil {
 			return lock, nil
 		}

@@ -65,7 +65,7 @@ func TestTheLocksOfAnOwnerAreGuardedAllButTheOneThatIsOpen(t *testing.T) {
 		must(t, os.WriteFile(d.Path(name), []byte(content), 0o600))
 	}
 	must(t, os.Mkdir(d.Path("lock.p.h.o.g"), 0o700)) // nobody's lock, and in nobody's way
-	held, err := d.LocksOf(owner, atom.ParseFile("lock.p.h.o.m"), 0)
+	held, err := d.LocksOf([]process.Identity{owner}, atom.ParseFile("lock.p.h.o.m"), 0)
 	must(t, err)
 	for name, want := range map[string]bool{"lock.p.h.o.a": true, "lock.p.h.o.b": false, "lock.p.h.o.c": false, "lock.p.h.o.d": false, "lock.p.h.o.m": false, "lock.p.h.o.x": true, reader: true} {
 		if got := isGuarded(t, d, name); got != want {
@@ -91,7 +91,7 @@ func TestWhatComesBeforeIsWaitedForHalfAsLong(t *testing.T) {
 		guard := lock(t, d, c.name)
 		must(t, guard.Guard(0))
 		begun := time.Now()
-		held, err := d.LocksOf(owner, atom.ParseFile("lock.p.h.o.m"), wait)
+		held, err := d.LocksOf([]process.Identity{owner}, atom.ParseFile("lock.p.h.o.m"), wait)
 		took := time.Since(begun)
 		var guarded *GuardedError
 		if !errors.As(err, &guarded) || guarded.Path != d.Path(c.name) || fault.KindOf(err) != fault.Denied {
@@ -147,7 +147,7 @@ func TestALockThatCannotBeReadIsAnErrorUnlessItIsNobodys(t *testing.T) {
 	if _, err := bad.LockOf(member(20), atom.ParseFile("lock.p.h.o.x"), 0); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := bad.LocksOf(member(20), atom.ParseFile("lock.p.h.o.x"), 0); err == nil {
+	if _, err := bad.LocksOf([]process.Identity{member(20)}, atom.ParseFile("lock.p.h.o.x"), 0); err == nil {
 		t.Error("no error")
 	}
 }
@@ -165,6 +165,38 @@ func TestASupervisorIsWhoSaysSoInTheRecord(t *testing.T) {
 		a.Content = record.Damaged
 		if a.SupervisedBy(r.Owner) {
 			t.Error("a damaged one is believed")
+		}
+	}
+}
+
+// While its owner lives nobody else keeps a lock, whoever is in its group.
+func TestALockIsHeldByItsOwnerAndThenByWhoIsKnownOfItsJob(t *testing.T) {
+	command, survivor, stranger := member(21), member(22), member(23)
+	ofGroup, ofSession := member(24), member(25)
+	for _, alive := range []bool{true, false} {
+		d, r := newDir(t), fullRecord()
+		id, err := process.Of(os.Getpid())
+		must(t, err)
+		if r.Owner = id; !alive {
+			r.Owner.Start++
+			r.Owner.Inode = 0
+		}
+		must(t, os.WriteFile(d.Path("lock.x"), r.Bytes(), 0o600))
+		a := active(t, d)
+		must(t, a.Guard(0))
+		must(t, a.AppendCommand(command))
+		must(t, a.AppendSurvivors([]process.Identity{survivor}))
+		ofGroup.PGID, ofSession.SID = r.Owner.PID, r.Owner.PID
+		for claim, c := range map[string]struct {
+			id   process.Identity
+			want bool
+		}{"the owner": {r.Owner, true}, "the command": {command, !alive}, "a survivor": {survivor, !alive}, "of its group": {ofGroup, !alive}, "of its session": {ofSession, !alive}, "a stranger": {stranger, false}} {
+			if got := a.heldBy([]process.Identity{stranger, c.id}); got != c.want {
+				t.Errorf("the owner lives: %v; held by %s: %v", alive, claim, got)
+			}
+		}
+		if a.heldBy(nil) {
+			t.Error("held by nobody")
 		}
 	}
 }

@@ -1,0 +1,179 @@
+package lockdir
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+)
+
+// nested is an owner and two members of its job that have each started a process.
+type nested struct{ owner, left, leftChild, right, rightChild process.Identity }
+
+func newNested(t *testing.T) (n nested) {
+	t.Helper()
+	n.owner = start(t, "sh -c 'sleep 60 & wait; wait' & sh -c 'sleep 60 & wait; wait' & wait; wait")
+	var children []int
+	eventually(t, "it has two children", func() bool {
+		children = process.Children(n.owner.PID)
+		return len(children) == 2
+	})
+	n.left, n.right = identity(t, children[0]), identity(t, children[1])
+	n.leftChild, n.rightChild = identity(t, descendant(t, children[0])), identity(t, descendant(t, children[1]))
+	return n
+}
+
+func identity(t *testing.T, pid int) process.Identity {
+	t.Helper()
+	id, err := process.Of(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func (n nested) members() []process.Identity {
+	return []process.Identity{n.owner, n.left, n.right, n.leftChild, n.rightChild}
+}
+
+// told wants the lock of an atom to name these, and nobody else.
+func told(t *testing.T, k *Locker, r locker.Request, want ...process.Identity) {
+	t.Helper()
+	got := openActive(t, k.Dir.Active, r.Atom.Name()).Appended.Survivors
+	if !slices.EqualFunc(got, want, process.Identity.Same) {
+		t.Errorf("%s is told of %v; want %v", r.Atom.Operand, pids(got), pids(want))
+	}
+}
+
+func pids(ids []process.Identity) (list []int) {
+	for _, id := range ids {
+		list = append(list, id.PID)
+	}
+	return list
+}
+
+// What a member has started is its own atom's job, and not what was there before it or
+// beside it: else it could not give its atom back while they live. Whoever is found once
+// the first are signalled may be anybody's; and an atom that a member takes then is
+// told of all.
+func TestAMembersLockIsToldOfItsOwnJob(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		k, n, late := newLocker(t), newNested(t), sleeper(t)
+		outer, other := slotted(n.owner, "outer", 0), slotted(n.owner, "other", 0)
+		left, right, taken := slotted(n.left, "left", 1), slotted(n.right, "right", 0), slotted(n.leftChild, "taken", 0)
+		held := wantVerdict(t, k, outer, locker.Acquired)
+		var inner locker.Outcome
+		for _, r := range []locker.Request{other, left, right, slotted(sleeper(t), "another's", 0)} {
+			if outcome := wantVerdict(t, k, r, locker.Acquired); r.Atom == left.Atom {
+				inner = outcome
+			}
+		}
+		record := func(members []process.Identity) error { return k.RecordMembers(outer.Atom.Name(), held.Token, members) }
+		if !own {
+			guard := isGuarded(t, k, outer.Atom.Name())
+			defer guard.Close()
+			record = (&ending{Locker: k, active: guard}).record
+		}
+		if err := record(n.members()); err != nil {
+			t.Fatal(err)
+		}
+		told(t, k, outer, n.members()[1:]...)
+		told(t, k, other, n.members()[1:]...)
+		told(t, k, left, n.leftChild)
+		told(t, k, right, n.rightChild)
+		wantVerdict(t, k, taken, locker.Acquired)
+		if err := record([]process.Identity{late}); err != nil {
+			t.Fatal(err)
+		}
+		told(t, k, outer, append(n.members()[1:], late)...)
+		told(t, k, left, n.leftChild, late)
+		told(t, k, right, n.rightChild, late)
+		if first := []process.Identity{n.owner, n.left, n.right, n.rightChild, late}; own {
+			told(t, k, taken, first[1:]...) // of its own job the owner is not recorded
+		} else {
+			told(t, k, taken, first...)
+		}
+		told(t, k, slotted(n.owner, "another's", 0))
+
+		release := locker.ReleaseRequest{Name: left.Atom.Name(), Token: inner.Token}
+		end(t, late)
+		if err := k.Release(release); fault.KindOf(err) != fault.NotPermitted {
+			t.Errorf("released beside its survivor: %v", err)
+		}
+		end(t, n.leftChild)
+		if err := k.Release(release); err != nil {
+			t.Errorf("of its own job nobody lives: %v", err)
+		}
+	}
+}
+
+// A dead member's command holds its lock, and what that has started is the job too.
+func TestTheLockOfADeadOwnerIsToldOfWhatItsCommandHadStarted(t *testing.T) {
+	k, n := newLocker(t), newNested(t)
+	outer, inner := slotted(n.owner, "outer", 0), slotted(dead(t), "inner", 0)
+	wantVerdict(t, k, outer, locker.Acquired)
+	held := wantVerdict(t, k, inner, locker.Acquired)
+	if err := k.RecordCommand(inner.Atom.Name(), held.Token, n.left); err != nil {
+		t.Fatal(err)
+	}
+	guard := isGuarded(t, k, outer.Atom.Name())
+	defer guard.Close()
+	if err := (&ending{Locker: k, active: guard}).record(n.members()); err != nil {
+		t.Fatal(err)
+	}
+	told(t, k, inner, n.leftChild)
+}
+
+// Nor does an ending begin while somebody is at the lock of a member.
+func TestAnOwnerIsLeftInPeaceWhileSomebodyIsAtTheLockOfAMember(t *testing.T) {
+	k, n := newLocker(t), newNested(t)
+	outer, inner := slotted(n.owner, "outer", 0), slotted(n.left, "inner", 0)
+	held := wantVerdict(t, k, outer, locker.Acquired)
+	wantVerdict(t, k, inner, locker.Acquired)
+	guard := isGuarded(t, k, inner.Atom.Name())
+	newcomer := slotted(sleeper(t), "outer", 0)
+	newcomer.Limits.ExpireAfter = 0
+	wantVerdict(t, k, newcomer, locker.Busy)
+	if err := k.RecordMembers(outer.Atom.Name(), held.Token, n.members()); !errors.Is(err, locker.ErrGuarded) {
+		t.Errorf("its supervisor: %v", err)
+	}
+	told(t, k, outer)
+	told(t, k, inner)
+	if n.owner.Life() != process.Alive {
+		t.Error("it was ended")
+	}
+	guard.Close()
+	wantVerdict(t, k, newcomer, locker.Acquired)
+}
+
+// Two come at the same tick, one to the outer atom and one to the inner.
+func TestOfTwoWhoEndAnOwnerAndAMemberOfItsJobOneGoesOn(t *testing.T) {
+	for _, operands := range [][]string{{"outer", "inner"}, {"inner", "outer"}} { // either name is the later one
+		k, n := newLocker(t), newNested(t)
+		var verdicts [2]locker.Verdict
+		var newcomers [2]locker.Request
+		for i, owner := range []process.Identity{n.owner, n.left} {
+			wantVerdict(t, k, slotted(owner, operands[i], 0), locker.Acquired)
+			newcomers[i] = slotted(sleeper(t), operands[i], 0)
+			newcomers[i].Limits.ExpireAfter = 0
+		}
+		var done sync.WaitGroup
+		for i, newcomer := range newcomers {
+			done.Go(func() {
+				outcome, err := k.Take(newcomer)
+				if err != nil {
+					t.Error(err)
+				}
+				verdicts[i] = outcome.Verdict
+			})
+		}
+		done.Wait()
+		if !slices.Contains(verdicts[:], locker.Acquired) {
+			t.Fatalf("%v; want one of them acquired", verdicts)
+		}
+	}
+}
