@@ -61,8 +61,8 @@ type ending struct {
 // those of its own job and, as they may have lost who started them, of all who are found
 // once the first have been signalled; of all others too where it was taken since.
 //
-// Where somebody else is at one of the locks nothing is written at all: a lock with members
-// in it would tell of an ending that has not begun.
+// Where somebody else is at one of the locks, or one cannot be written, nothing is left in
+// any: a lock with members in it would tell of an ending that has not begun.
 func (e *ending) record(fresh []process.Identity) error {
 	owner, before, wait := e.active.Record.Owner, e.members, guardWait
 	e.members = append(e.members, fresh...)
@@ -77,7 +77,8 @@ func (e *ending) record(fresh []process.Identity) error {
 	if err != nil {
 		return &unwrittenError{err}
 	}
-	for _, lock := range append(others, e.active) {
+	locks := append(others, e.active)
+	for _, lock := range locks {
 		told := e.members
 		switch {
 		case lock.Record.Owner.Same(owner):
@@ -88,11 +89,14 @@ func (e *ending) record(fresh []process.Identity) error {
 		}
 		err = errors.Join(err, lock.AppendSurvivors(told))
 	}
-	if err != nil {
-		return &unwrittenError{err}
+	if err == nil {
+		e.begun = true
+		return nil
 	}
-	e.begun = true
-	return nil
+	for i := 0; !e.begun && i < len(locks); i++ {
+		err = errors.Join(err, locks[i].Withdraw())
+	}
+	return &unwrittenError{err}
 }
 
 // jobOf returns those of the members who belong to the job of the lock. One that

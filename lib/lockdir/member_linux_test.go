@@ -3,8 +3,11 @@ package lockdir
 import (
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"adlock/lib/fault"
 	"adlock/lib/locker"
@@ -175,5 +178,35 @@ func TestOfTwoWhoEndAnOwnerAndAMemberOfItsJobOneGoesOn(t *testing.T) {
 		if !slices.Contains(verdicts[:], locker.Acquired) {
 			t.Fatalf("%v; want one of them acquired", verdicts)
 		}
+	}
+}
+
+// The disk may be full at any of the locks: then no ending has begun, whoever looks.
+func TestAnEndingThatCannotBeRecordedEverywhereHasNotBegun(t *testing.T) {
+	for i := 1; i <= 4; i++ {
+		k, n := newLocker(t), newNested(t)
+		k.Log = nil
+		outer, inner := slotted(n.owner, "outer", 1), slotted(n.left, "inner", 0)
+		held := wantVerdict(t, k, outer, locker.Acquired)
+		nestedHeld := wantVerdict(t, k, inner, locker.Acquired)
+		before := openActive(t, k.Dir.Active, outer.Atom.Name()).Modified()
+		met, err := failing(t, k, unix.SYS_WRITE, i, func() error { return k.End(outer.Atom.Name(), 0) })
+		if i == 4 { // it was written three times: to the lock, its slot, and the member's
+			if met || err != nil {
+				t.Errorf("met %v, %v", met, err)
+			}
+			break
+		}
+		if !met || fault.KindOf(err) != fault.IO || strings.Contains(err.Error(), "\n") {
+			t.Errorf("at %d: %v, %v", i, met, err)
+		}
+		for _, r := range []locker.Request{outer, inner} {
+			told(t, k, r)
+		}
+		if now := openActive(t, k.Dir.Active, outer.Atom.Name()); openActive(t, k.Dir.Active, motd.Slot(1)).Job().EndingBegan() || !now.Modified().Equal(before) {
+			t.Errorf("at %d: the slot tells of an ending, or the time of the lock has changed", i)
+		}
+		letGo(t, k, inner, nestedHeld)
+		letGo(t, k, outer, held)
 	}
 }

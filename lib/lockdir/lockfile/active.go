@@ -23,6 +23,7 @@ type Active struct {
 	Appended record.Appended
 	Content  record.Content
 	whole    int64 // bytes of whole lines
+	seen     int64 // as many when it was read
 	held     bool  // the guard
 }
 
@@ -72,7 +73,7 @@ func (a *Active) load() error {
 	content, err := a.read()
 	if errors.Is(err, errTooLarge) { // no record: a person may clear it
 		a.Record, a.Appended, a.Content = record.Record{}, record.Appended{}, record.Damaged
-		a.whole = a.st.Size
+		a.whole, a.seen = a.st.Size, a.st.Size
 		return nil
 	}
 	if err != nil {
@@ -80,6 +81,7 @@ func (a *Active) load() error {
 	}
 	a.Record, a.Appended, a.Content = record.ParseAll(content)
 	a.whole = int64(bytes.LastIndexByte(content, '\n') + 1)
+	a.seen = a.whole
 	return nil
 }
 

@@ -81,13 +81,34 @@ func (a *Active) append(lines []byte) error {
 			return err
 		}
 	}
-	created := a.modified()
-	failed := a.write(lines)
-	if failed != nil {
-		_ = a.truncate(a.whole) // else an unfinished line stays, which is ignored
-	} else {
+	err := a.changed(func() error {
+		failed := a.write(lines)
+		if failed != nil {
+			_ = a.truncate(a.whole) // else an unfinished line stays, which is ignored
+		}
+		return failed
+	})
+	if err == nil {
 		a.whole += int64(len(lines))
 	}
+	return err
+}
+
+// Withdraw takes back what was appended since the Guard was taken, when the lock was read.
+func (a *Active) Withdraw() error {
+	if a.whole == a.seen {
+		return nil
+	}
+	if err := a.changed(func() error { return a.truncate(a.seen) }); err != nil {
+		return err
+	}
+	return a.load()
+}
+
+// changed has the file changed, and keeps its mtime.
+func (a *Active) changed(change func() error) error {
+	created := a.modified()
+	failed := change()
 	restored := sysfile.Retry(func() error { return setModified(a.fd, created) })
 	return cmp.Or(failed, a.wrap(restored), a.stat())
 }

@@ -140,3 +140,31 @@ func TestEveryTailIsEitherReadOrDamage(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatWasAppendedCanBeTakenBack(t *testing.T) {
+	d := newDir(t)
+	put(t, d, fullRecord())
+	then := time.Now().Add(-time.Hour).Truncate(time.Second)
+	must(t, os.Chtimes(d.Path("lock.x"), then, then))
+	a := active(t, d)
+	must(t, a.Guard(0))
+	must(t, a.AppendSurvivors([]process.Identity{member(20)}))
+	must(t, a.Guard(0)) // anew, as of now
+	size := a.whole
+	must(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
+	must(t, a.AppendSurvivors([]process.Identity{member(23)}))
+	for range 2 { // the second time there is nothing to take back
+		must(t, a.Withdraw())
+		again := active(t, d)
+		if want := (record.Appended{Survivors: []process.Identity{member(20)}}); !reflect.DeepEqual(again.Appended, want) || !reflect.DeepEqual(a.Appended, want) {
+			t.Errorf("got  %+v\nand  %+v\nwant %+v", again.Appended, a.Appended, want)
+		}
+		if again.whole != size || a.whole != size || !again.Modified().Equal(then) {
+			t.Errorf("%d and %d bytes, want %d; as old as %v", again.whole, a.whole, size, again.Modified())
+		}
+	}
+	must(t, a.AppendSurvivors([]process.Identity{member(24)}))
+	if again := active(t, d); len(again.Appended.Survivors) != 2 {
+		t.Errorf("got %+v", again.Appended)
+	}
+}

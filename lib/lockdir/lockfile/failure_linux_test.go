@@ -79,6 +79,7 @@ func TestNoFailedCallIsTakenForSuccess(t *testing.T) {
 		"append, no file":            func() error { return noFile().AppendCommand(member(20)) },
 		"append, to read":            func() error { return onlyToRead(t, d).AppendCommand(member(20)) },
 		"survivors, to read":         func() error { return onlyToRead(t, d).AppendSurvivors(members) },
+		"withdraw, no file":          func() error { return (&Active{file: file{dir: d, fd: -1}, whole: 1}).Withdraw() },
 		"survivors, no file":         func() error { return noFile().AppendSurvivors(members) },
 		"truncate":                   func() error { return noFile().truncate(0) },
 		"read":                       func() error { _, err := noFile().read(); return err },
