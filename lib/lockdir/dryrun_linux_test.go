@@ -11,6 +11,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/locker"
+	"adlock/lib/process"
 )
 
 // A dry run is the same question as a request, and says why.
@@ -101,4 +102,59 @@ func TestADryRunSaysThatASlotCannotBeRead(t *testing.T) {
 	if !met || fault.KindOf(err) != fault.IO {
 		t.Errorf("met %v: %v", met, err)
 	}
+}
+
+// A damaged slot fails a run that comes to it, and no other.
+func TestADryRunSaysThatASlotIsDamagedWhereARunWouldComeToIt(t *testing.T) {
+	for claim, c := range map[string]struct {
+		first   func(t *testing.T, k *Locker, asks locker.Request)
+		damaged int
+		fails   bool
+	}{
+		"the only one":      {func(*testing.T, *Locker, locker.Request) {}, 1, true},
+		"behind a free one": {func(*testing.T, *Locker, locker.Request) {}, 2, false},
+		"behind a taken one": {func(t *testing.T, k *Locker, _ locker.Request) {
+			wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
+		}, 2, true},
+		"behind a dead one's": {func(t *testing.T, k *Locker, _ locker.Request) {
+			wantVerdict(t, k, slotted(dead(t), "other", 1), locker.Acquired)
+		}, 2, false},
+		"behind its own": {func(t *testing.T, k *Locker, r locker.Request) {
+			wantVerdict(t, k, slotted(r.Owner, "other", 1), locker.Acquired)
+		}, 2, false},
+		"before a free one":    {func(*testing.T, *Locker, locker.Request) {}, 1, true},
+		"before its own":       {func(t *testing.T, k *Locker, r locker.Request) { ownsSecondSlot(t, k, r.Owner) }, 1, false},
+		"two, and the one too": {func(t *testing.T, k *Locker, _ locker.Request) { damage(t, k, 2) }, 1, true},
+	} {
+		k, r := newLocker(t), slotted(sleeper(t), "x", 2)
+		if claim == "the only one" {
+			r.Slots = 1
+		}
+		c.first(t, k, r)
+		damage(t, k, c.damaged)
+		granted, reason, err := k.DryRun(&r)
+		if failed := fault.KindOf(err) == fault.IO; failed != c.fails || granted == c.fails {
+			t.Errorf("%s: %s, %v", claim, reason, err)
+		}
+		outcome, ran := k.Take(r)
+		if (ran == nil && outcome.Verdict == locker.Acquired) != granted || (err == nil) != (ran == nil) || err != nil && err.Error() != ran.Error() {
+			t.Errorf("%s: a run says %s, %v; a dry run %v", claim, outcome.Verdict, ran, err)
+		}
+	}
+}
+
+func damage(t *testing.T, k *Locker, slot int) {
+	t.Helper()
+	if err := os.WriteFile(k.Dir.Path(motd.Slot(slot).ActiveLock()), []byte("damaged\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ownsSecondSlot leaves an owner the second slot.
+func ownsSecondSlot(t *testing.T, k *Locker, owner process.Identity) {
+	t.Helper()
+	other := slotted(sleeper(t), "other", 1)
+	held := wantVerdict(t, k, other, locker.Acquired)
+	wantVerdict(t, k, slotted(owner, "third", 2), locker.Acquired)
+	letGo(t, k, other, held)
 }

@@ -150,7 +150,7 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 	s.Readers = locker.Actives(readers)
 	d := locker.Foresee(policy.Decide(r.Terms(), s), &v.View, readers)
 	if d.Step.Granted() { // only then is a slot looked for
-		if s.Slots, err = l.othersSlots(r, now); err != nil {
+		if s.Slots, err = l.othersSlots(r); err != nil {
 			return false, "", err
 		}
 		d = locker.Foresee(policy.Decide(r.Terms(), s), &v.View, readers)
@@ -197,9 +197,10 @@ func readable(reader *lockfile.Active) error {
 	return nil
 }
 
-// othersSlots is what is to be seen of the slots that the request may take: nothing
-// where its owner has one already.
-func (l *Locker) othersSlots(r *locker.Request, now locker.Moment) (slots []policy.Active, err error) {
+// othersSlots is what is to be seen of the slots that the request may not take: nothing
+// where its owner has one already. A slot that cannot be read is an error where those
+// before it are taken: else it is not looked at.
+func (l *Locker) othersSlots(r *locker.Request) (slots []policy.Active, failed error) {
 	for n := 1; n <= r.Slots; n++ {
 		slot, err := l.Dir.Active(r.Atom.Slot(n))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -208,14 +209,17 @@ func (l *Locker) othersSlots(r *locker.Request, now locker.Moment) (slots []poli
 		if err != nil {
 			return nil, err
 		}
-		if !l.slotIsUnused(slot, n) {
-			slots = append(slots, activeView(slot, now))
-		}
-		own := slot.Record.Owner.Same(r.Owner)
+		v := view{active: slot}
+		err = l.slotIsFree(r, &v, n, new(locker.Outcome))
 		slot.Close()
-		if own {
+		switch {
+		case slot.Record.Owner.Same(r.Owner):
 			return nil, nil
+		case err == errTaken:
+			slots = append(slots, v.Active)
+		case err != nil && len(slots) == n-1:
+			failed = err
 		}
 	}
-	return slots, nil
+	return slots, failed
 }
