@@ -165,9 +165,9 @@ func (l *Locker) limitOfOthers(own record.Record) (most int, err error) {
 // limitOfOther is the limit in another lock of the owner of own; 0 where the lock is
 // own itself, or another owner's.
 func (l *Locker) limitOfOther(lock atom.File, own record.Record) (int, error) {
-	other, err := l.Dir.Lock(lock)
-	if err != nil {
-		return 0, ignoreMissing(err)
+	other, err := l.Dir.Found(lock)
+	if other == nil {
+		return 0, err
 	}
 	defer other.Close()
 	if other.Record.Token == own.Token || !other.Record.Owner.Same(own.Owner) {

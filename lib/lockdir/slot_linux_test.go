@@ -328,3 +328,21 @@ func TestANestedAtomSharesItsOwnersSlotThoughAnotherIsFree(t *testing.T) {
 		t.Errorf("it holds %d slots", n)
 	}
 }
+
+// What may not be read is nobody's, and no reason to keep a slot.
+func TestAStrangeFileKeepsNoSlot(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	if err := os.Mkdir(k.Dir.Path("lock."+motdFiles), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	outer, stranger := slotted(owner, "outer", 1), slotted(sleeper(t), "other", 1)
+	letGo(t, k, outer, wantVerdict(t, k, outer, locker.Acquired))
+	if left := slotsLeft(k); left != 0 {
+		t.Errorf("%d slots are left", left)
+	}
+	wantVerdict(t, k, outer, locker.Acquired)
+	if err := os.Remove(k.Dir.Path(outer.Atom.Name().ActiveLock())); err != nil {
+		t.Fatal(err)
+	}
+	wantVerdict(t, k, stranger, locker.Acquired) // no lock of its owner uses the slot
+}

@@ -16,8 +16,7 @@ import (
 
 // LocksOf opens the locks that these processes hold, slots and readers' locks too, save the
 // one that the caller has open already, each under its guard, for which it waits. The caller
-// closes them, also with an error. What may not be read nobody takes either, and it is
-// left out.
+// closes them, also with an error.
 //
 // Two who end one job at the same time each hold the guard of the lock at which they
 // came, and each wants the other one's. So that not both give up, the locks have an order,
@@ -48,6 +47,15 @@ func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Du
 	return held, nil
 }
 
+// Found is Lock, and nil where it is not there or may not be read: nobody takes that either.
+func (d *Dir) Found(f atom.File) (*Active, error) {
+	lock, err := d.Lock(f)
+	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
+		return nil, nil
+	}
+	return lock, err
+}
+
 // heldBy tells whether one of these processes is the lock's owner or, where that is dead,
 // keeps the lock as one of its job.
 func (a *Active) heldBy(ids []process.Identity) bool {
@@ -66,11 +74,8 @@ func (d *Dir) LockOf(owner process.Identity, f atom.File, wait time.Duration) (*
 
 // lockIf is LockOf for a lock of which is says that it is wanted.
 func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) bool) (*Active, error) {
-	lock, err := d.Lock(f)
-	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
-		return nil, nil
-	}
-	if err != nil {
+	lock, err := d.Found(f)
+	if lock == nil {
 		return nil, err
 	}
 	if lock.Content == record.Full && is(lock) {
