@@ -42,7 +42,10 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	}
 	held, err := l.slotsOf(own)
 	closeAll(held)
-	if len(held) > 0 || err != nil && !errors.Is(err, locker.ErrGuarded) {
+	if errors.Is(err, locker.ErrGuarded) {
+		err = nil
+	}
+	if len(held) > 0 || err != nil {
 		return acquired, err
 	}
 	if shared, err := l.supervisorHasSlot(own); shared || err != nil {
@@ -75,7 +78,7 @@ func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed err
 		if active != nil {
 			held = append(held, active)
 		}
-		failed = errors.Join(failed, err)
+		failed = locker.Graver(failed, err)
 	}
 	return held, failed
 }
@@ -128,11 +131,11 @@ func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 	}
 	shared, err := l.limitOfOthers(own)
 	if err != nil {
-		return held, errors.Join(failed, err)
+		return held, locker.Graver(failed, err)
 	}
 	for _, s := range held {
 		if s.File.Name.SlotNumber() > shared {
-			failed = errors.Join(failed, s.Remove())
+			failed = locker.Graver(failed, s.Remove())
 		}
 	}
 	return held, failed

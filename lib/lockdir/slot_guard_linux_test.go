@@ -492,3 +492,45 @@ func TestAnEndingWaitsForWhoIsAtTheSlotInTheMiddleOfIt(t *testing.T) {
 		t.Errorf("%s; want it acquired", verdict)
 	}
 }
+
+// Somebody at one of the owner's slots is no trouble where nobody has to wait for him. What
+// cannot be read or removed beside it is.
+func TestAFailureBesideAGuardedSlotIsTold(t *testing.T) {
+	for claim, prepare := range map[string]func(k *Locker, owner process.Identity) func() error{
+		"denied": func(k *Locker, owner process.Identity) func() error {
+			wantVerdict(t, k, sharing(slotted(sleeper(t), "inner", 0)), locker.Acquired)
+			return func() error { _, err := k.Take(slotted(owner, "inner", 2)); return err }
+		},
+		"nested": func(k *Locker, owner process.Identity) func() error {
+			return func() error { _, err := k.Take(slotted(owner, "inner", 2)); return err }
+		},
+		"released for a dead owner": func(k *Locker, owner process.Identity) func() error {
+			reader := sharing(slotted(owner, "inner", 2))
+			wantVerdict(t, k, reader, locker.Acquired)
+			end(t, owner)
+			return func() error { _, err := k.Take(slotted(sleeper(t), "inner", 0)); return err }
+		},
+	} {
+		for call, number := range map[string]int{"openat": unix.SYS_OPENAT, "unlinkat": unix.SYS_UNLINKAT} {
+			t.Run(claim+", "+call, func(t *testing.T) {
+				for n, met := 1, true; met; n++ {
+					k, owner := newLocker(t), sleeper(t)
+					k.Log = nil
+					wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
+					do := prepare(k, owner)
+					second := k.Dir.Path(motd.Slot(2).ActiveLock())
+					if err := os.WriteFile(second, []byte(contentOf(t, k, motd.Slot(1).ActiveLock())), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					guard := isGuarded(t, k, motd.Slot(1))
+					var err error
+					met, err = failing(t, k, number, n, do)
+					if told := fault.KindOf(err) == fault.IO; told != met {
+						t.Errorf("call %d: %v", n, err)
+					}
+					guard.Close()
+				}
+			})
+		}
+	}
+}

@@ -117,7 +117,7 @@ func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome
 func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, due dueness) (locker.Outcome, error) {
 	outcome, err := l.settle(r, name, own, temp, due)
 	if err != nil || outcome.Verdict != locker.Acquired {
-		return outcome, errors.Join(err, l.withdraw(temp, own))
+		return outcome, locker.Graver(err, l.withdraw(temp, own))
 	}
 	l.learnFromAsking(r, name, own)
 	l.Acquired(r, own)

@@ -147,3 +147,14 @@ var ErrGuarded = errors.New("another process is changing the lock")
 // ErrLost says that the name has another file by now, or none, or that the
 // content names another acquisition.
 var ErrLost = errors.New("the lock has another owner")
+
+// Graver joins two errors, save that ErrGuarded gives way to any other: it passes by itself.
+func Graver(one, other error) error {
+	switch {
+	case one == nil || other != nil && errors.Is(one, ErrGuarded):
+		return other
+	case other == nil || errors.Is(other, ErrGuarded):
+		return one
+	}
+	return errors.Join(one, other)
+}
