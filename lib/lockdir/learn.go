@@ -67,8 +67,7 @@ func (l *Locker) learn(name atom.Name, own record.Record, lesson func(*learn.Sta
 func (l *Locker) teach(name atom.Name, own record.Record, lesson func(*learn.State) bool) (learn.State, error) {
 	last, err := l.Dir.Last(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		request := locker.Request{Atom: own.Atom}
-		last, err = record.Last{Memory: request.NewMemory()}, nil
+		last, err = record.Last{Memory: (&locker.Request{Atom: own.Atom}).NewMemory()}, nil
 	}
 	if err != nil {
 		return learn.State{}, err

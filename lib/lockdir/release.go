@@ -133,8 +133,7 @@ func (l *Locker) stampRelease(r locker.ReleaseRequest, active *lockfile.Active) 
 	if r.NoStamp || r.Withdraw {
 		return l.Dir.RemoveTick(r.Name, r.Tick)
 	}
-	request := locker.Request{Atom: active.Record.Atom}
-	return l.stamp(r.Name, active, request.NewMemory())
+	return l.stamp(r.Name, active, (&locker.Request{Atom: active.Record.Atom}).NewMemory())
 }
 
 // stamp records that the run under this active lock ends now.
