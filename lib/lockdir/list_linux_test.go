@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 )
@@ -37,5 +38,18 @@ func TestSlotsAreListedInTheOrderOfTheirNames(t *testing.T) {
 	met, err := failing(t, k, unix.SYS_GETDENTS64, 1, func() error { _, err := k.Slots(); return err })
 	if !met || err == nil {
 		t.Errorf("met %v: %v", met, err)
+	}
+}
+
+func TestAnAtomIsListedWithThoseWhoReadIt(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	wantVerdict(t, k, sharing(ask(owner)), locker.Acquired)
+	entries, err := k.List()
+	if err != nil || len(entries) != 1 || entries[0].Err != nil || len(entries[0].Readers) != 1 || !entries[0].Readers[0].Record.Owner.Same(owner) {
+		t.Fatalf("%+v, %v", entries, err)
+	}
+	plantFile(t, k, readerLock(owner).String(), "damaged\n", 0)
+	if entries, err := k.List(); err != nil || len(entries) != 1 || fault.KindOf(entries[0].Err) != fault.IO {
+		t.Errorf("beside a damaged one: %+v, %v", entries, err)
 	}
 }

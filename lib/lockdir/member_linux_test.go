@@ -210,3 +210,16 @@ func TestAnEndingThatCannotBeRecordedEverywhereHasNotBegun(t *testing.T) {
 		letGo(t, k, outer, held)
 	}
 }
+
+// Nobody ends what a whole job has left: a daemon that holds an atom gives it back.
+func TestWhatAWholeJobHasLeftIsToldToNoMembersLock(t *testing.T) {
+	k, n := newLocker(t), newNested(t)
+	outer, inner := slotted(n.owner, "outer", 0), slotted(n.left, "inner", 0)
+	held, nestedHeld := wantVerdict(t, k, outer, locker.Acquired), wantVerdict(t, k, inner, locker.Acquired)
+	if err := k.RecordRest(outer.Atom.Name(), held.Token, n.members()); err != nil {
+		t.Fatal(err)
+	}
+	told(t, k, outer, n.members()[1:]...)
+	told(t, k, inner)
+	letGo(t, k, inner, nestedHeld)
+}
