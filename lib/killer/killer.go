@@ -132,7 +132,7 @@ func (k Killer) run(h *tree, stage int) (done bool, err error) {
 			}
 		}
 		h.await(min(betweenScans(h.took), time.Until(deadline)))
-		if done, err = h.scan(); done || err != nil || !time.Now().Before(deadline) {
+		if done, err = h.scan(); done || err != nil || !time.Now().Before(deadline) && !(last && h.keeperIsDue()) {
 			return done, err
 		}
 	}

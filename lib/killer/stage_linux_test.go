@@ -76,14 +76,22 @@ func TestTheLastDeadlineWaitsForTheKeeper(t *testing.T) {
 }
 
 func TestAKeeperWhoseGraceEndsLateIsStillKilled(t *testing.T) {
-	a := deaf(t, actor.Leads)
-	h := hunted(t, a)
-	h.keeper, h.membership.Roots[entryOf(a).Key()] = entryOf(a).Key(), true
-	h.lonely = time.Now().Add(100 * time.Millisecond) // so its grace outlasts the second of KILL
-	var r recorder
-	done, err := r.killer(0).run(h, len(stages))
-	if !done || err != nil || r.to(a.PID()) != "KILL" {
-		t.Errorf("done %v, %v, sent %v", done, err, r.sent)
+	read := readTable
+	defer func() { readTable = read }()
+	for claim, c := range map[string]struct{ late, scan time.Duration }{
+		"it outlasts the second of KILL": {100 * time.Millisecond, 0},
+		"a scan outlasts both":           {0, keeperGrace + 100*time.Millisecond},
+	} {
+		a := deaf(t, actor.Leads)
+		h := hunted(t, a)
+		h.keeper, h.membership.Roots[entryOf(a).Key()] = entryOf(a).Key(), true
+		h.lonely = time.Now().Add(c.late)
+		readTable = func() ([]process.Entry, error) { time.Sleep(c.scan); return read() }
+		var r recorder
+		done, err := r.killer(0).run(h, len(stages))
+		if !done || err != nil || r.to(a.PID()) != "KILL" {
+			t.Errorf("%s: done %v, %v, sent %v", claim, done, err, r.sent)
+		}
 	}
 }
 

@@ -235,6 +235,13 @@ func (h *tree) alone() bool { return !h.lonely.IsZero() && time.Since(h.lonely) 
 // graced tells that only the keeper is left, and that its grace is not over.
 func (h *tree) graced() bool { return !h.lonely.IsZero() && !h.alone() }
 
+// keeperIsDue tells that the keeper is to be killed, and was not: on a busy machine one
+// scan may outlast its grace and the time of the last stage.
+func (h *tree) keeperIsDue() bool {
+	m := h.members[h.keeper]
+	return m != nil && m.err == nil && m.stage < len(stages) && h.alone()
+}
+
 func (h *tree) lives(k process.Key) bool {
 	m := h.members[k]
 	return m != nil && !m.gone
