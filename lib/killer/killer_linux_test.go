@@ -87,7 +87,17 @@ func TestEachProcessGetsEachSignalOnce(t *testing.T) {
 	a := actor.Play(t, actor.Leads, "diary", path, "2")
 	actor.Eventually(t, "all 7 are ready", func() bool { return len(diary(path)) == 7 })
 	var r recorder
-	mustEnd(t, r.killer(500*time.Millisecond), process.Job{Owner: idOf(a), FileUID: os.Getuid()})
+	k := r.killer(50 * time.Millisecond)
+	observe, told := k.Observe, 0
+	k.Observe = func(s Signalled) {
+		if observe(s); s.Signal == "TERM" {
+			told++
+		}
+		if told == 7 { // else KILL may come before all is written down
+			actor.Eventually(t, "all is written down", func() bool { return len(diary(path)) >= 7*4 })
+		}
+	}
+	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
 	counts := map[string]int{}
 	for _, line := range diary(path) {
 		counts[line]++
@@ -565,7 +575,7 @@ func TestOtherCommandsOfAPipelineAreLeftAlone(t *testing.T) {
 	neighbour := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})
 	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
 	in.Write([]byte("\n"))
-	actor.Eventually(t, "the leader is done", func() bool { return !process.PIDLives(a.PID()) })
+	a.Await() // for what it has said, too
 	if got := a.Out.String(); got != "<nil> 0 <nil>\n" {
 		t.Errorf("got %q", got)
 	}

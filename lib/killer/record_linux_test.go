@@ -37,14 +37,18 @@ func TestEveryMemberIsRecordedBeforeItIsSignalled(t *testing.T) {
 	ready := actor.File(t, "ready")
 	// On TERM it starts another one, which is found late.
 	a := actor.Shell(t, actor.Leads, `trap "" INT; trap 'sleep 100 & trap "" TERM' TERM; sleep 100 & sleep 100 & >"$1"; while :; do sleep 1; done`, ready)
-	actor.Eventually(t, "ready", func() bool { return actor.Exists(ready) })
+	job := process.Job{Owner: idOf(a), FileUID: os.Getuid()}
+	actor.Eventually(t, "four members", func() bool {
+		list, _ := Members(job)
+		return actor.Exists(ready) && len(list) == 4
+	})
 	j := journal{told: map[int]bool{}}
 	k := Killer{Pause: actor.Brief, Record: j.record, Observe: func(s Signalled) {
 		if s.PID > 0 && !j.told[s.PID] {
 			t.Errorf("%s to %d (%s), which was not recorded", s.Signal, s.PID, s.Command)
 		}
 	}}
-	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
+	mustEnd(t, k, job)
 	if len(j.told) < 4 {
 		t.Errorf("only %d were recorded", len(j.told))
 	}
