@@ -43,6 +43,7 @@ func TestWhatOutlivedTheCommandIsEndedWithTheSupervisor(t *testing.T) {
 	st := rehearse(t, setup{Args: sh(dir, `(trap '' INT TERM; exec sleep 60 >/dev/null 2>&1) & echo $! >"$1/child"; kill -KILL $$`)})
 	supervisor := st.begin().PID
 	child := pidIn(t, filepath.Join(dir, "child"))
+	await(t, "the command's death", func() bool { return parentOf(t, child) == supervisor })
 	signalTo(t, supervisor, syscall.SIGTERM)
 	status, rep := st.end()
 	if status != 137 || !rep.Result.Ended || rep.Result.Alive || rep.Err != "" {
@@ -55,7 +56,7 @@ func TestWhatOutlivedTheCommandIsEndedWithTheSupervisor(t *testing.T) {
 const leaver = `(trap '' INT TERM; exec sleep 300 >/dev/null 2>&1) & echo $! >"$1/child"; exit 6`
 
 // whileBeingEnded starts a job that somebody else is ending for as long as the
-// file is there, and returns once its command is gone and its child is left.
+// file is there, and returns once its command is gone and its child is left, deaf.
 func whileBeingEnded(t *testing.T, s setup) (st *stage, child int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,6 +68,7 @@ func whileBeingEnded(t *testing.T, s setup) (st *stage, child int) {
 	supervisor := st.begin().PID
 	child = pidIn(t, filepath.Join(dir, "child"))
 	await(t, "the supervisor to inherit the child", func() bool { return parentOf(t, child) == supervisor })
+	await(t, "the child to be deaf", func() bool { return called(child) == "sleep" })
 	return st, child
 }
 
@@ -194,7 +196,7 @@ func TestCtrlCEndsWhatIsLeftOfTheWholeJob(t *testing.T) {
 }
 
 func TestTheWholeJobIsEndedAtItsLimit(t *testing.T) {
-	st, pid, _ := wholeJob(t, setup{Enforce: true, ExpireAfter: time.Second, Pause: time.Millisecond}, asItIs)
+	st, pid, _ := wholeJob(t, setup{Enforce: true, ExpireAfter: 3 * time.Second, Pause: time.Millisecond}, asItIs)
 	if status, rep := st.end(); status != 124 || !rep.Result.Expired || rep.Err != "" {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
 	}

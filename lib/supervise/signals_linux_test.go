@@ -77,11 +77,17 @@ func hasChild(pid int, command string) bool {
 	id := strconv.Itoa(pid)
 	children, _ := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
 	for _, child := range strings.Fields(string(children)) {
-		if name, _ := os.ReadFile("/proc/" + child + "/comm"); string(name) == command+"\n" {
+		if child, _ := strconv.Atoi(child); called(child) == command {
 			return true
 		}
 	}
 	return false
+}
+
+// called is the name of the program that a process runs.
+func called(pid int) string {
+	name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm") // it may be gone
+	return strings.TrimSuffix(string(name), "\n")
 }
 
 func TestWhatIsLeftAfterTermIsEnded(t *testing.T) {
@@ -106,7 +112,8 @@ func TestWhatIsLeftMayActOnTheSignalFirst(t *testing.T) {
 		sh -c 'trap "sleep 0.2; echo done >\"$1/tidy\"; exit" TERM; echo $$ >"$1/ready"; while :; do sleep 300 & wait; done' sh "$1" &
 		wait`)})
 	rep := st.begin()
-	pidIn(t, filepath.Join(dir, "ready"))
+	child := pidIn(t, filepath.Join(dir, "ready"))
+	await(t, "what the child waits for", func() bool { return hasChild(child, "sleep") })
 	signalTo(t, rep.PID, syscall.SIGTERM)
 	_, rep = st.end()
 	if !exists(filepath.Join(dir, "tidy")) {
@@ -235,6 +242,7 @@ func TestNoSignalIsLostAmongManyOthers(t *testing.T) {
 	st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
 	rep := st.begin()
 	heard(t, file, 1)
+	await(t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) }) // and to CONT
 	storm, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
@@ -273,7 +281,7 @@ func TestNoSignalIsLostAmongManyOthers(t *testing.T) {
 
 func TestAStoppedJobIsEndedAtItsLimit(t *testing.T) {
 	dir := t.TempDir()
-	st := rehearse(t, setup{Enforce: true, ExpireAfter: 500 * time.Millisecond, Args: sh(dir, `echo $$ >"$1/job"; exec sleep 300`)})
+	st := rehearse(t, setup{Enforce: true, ExpireAfter: 3 * time.Second, Args: sh(dir, `echo $$ >"$1/job"; exec sleep 300`)})
 	rep := st.begin()
 	job := pidIn(t, filepath.Join(dir, "job"))
 	await(t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) })
