@@ -176,6 +176,7 @@ func TestADirectoryOfTheUsersOwnGroupMayBeOnTheWay(t *testing.T) {
 		must(t, err)
 		t.Cleanup(func() { os.RemoveAll(above) })
 		must(t, os.Mkdir(above+"/locks", 0o755))
+		must(t, os.Chmod(above+"/locks", 0o755)) // whatever the umask
 		must(t, os.Chown(above, owner[0], owner[1]))
 		must(t, os.Chmod(above, 0o775))
 		need.Root(t)

@@ -72,6 +72,11 @@ func TestTheHolderIsFoundInATableOfManyPages(t *testing.T) {
 // comeAndGo takes and releases locks of other files, a few at a time.
 func comeAndGo(t *testing.T, d *Dir, done <-chan bool) {
 	var held [10]*os.File
+	defer func() { // else they are closed by and by, where other tests count what is open
+		for _, f := range held {
+			f.Close()
+		}
+	}()
 	for i := 0; ; i = (i + 1) % len(held) {
 		held[i].Close() // an error where there is none yet
 		select {
