@@ -574,7 +574,7 @@ func TestWaitingGivesUpInTime(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, ask(start(t, "exec sleep 60")), locker.Acquired)
 	r := ask(start(t, "exec sleep 60"))
-	r.Wait = 200 * time.Millisecond
+	r.Wait = time.Second
 	began := time.Now()
 	wantVerdict(t, k, r, locker.Busy)
 	took := time.Since(began)

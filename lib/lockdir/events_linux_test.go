@@ -139,7 +139,7 @@ func TestWaitingIsRecordedOnceAndBeforeWhatBecameOfIt(t *testing.T) {
 	backdate(t, k, time.Hour)
 	wantEvents(t, k, acquired(r, held))
 	newcomer := ask(sleeper(t))
-	newcomer.Wait, newcomer.Limits.ExpireAfter = 300*time.Millisecond, 9*time.Hour
+	newcomer.Wait, newcomer.Limits.ExpireAfter = time.Second, 9*time.Hour
 	wantVerdict(t, k, newcomer, locker.Busy)
 	waits := finding(with(about(runlog.Wait, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 1)
 	waits.Verdict, waits.Reason = "busy", "busy: running for 1h"
@@ -169,6 +169,7 @@ func TestATakeoverIsRecordedSignalBySignal(t *testing.T) {
 	backdate(t, k, 3*time.Hour)
 	wantEvents(t, k, acquired(r, held))
 	newcomer := ask(sleeper(t))
+	newcomer.Pause = time.Minute // which the owner's death cuts short
 	taken := wantVerdict(t, k, newcomer, locker.Acquired)
 	signal := func(name string) runlog.Event {
 		e := about(runlog.Signal, newcomer.Owner.PID)
@@ -199,7 +200,7 @@ func TestAnExpiredReaderIsRecordedAsAnOwner(t *testing.T) {
 	held := wantVerdict(t, k, r, locker.Acquired)
 	wantEvents(t, k, acquired(r, held))
 	newcomer := ask(sleeper(t))
-	newcomer.Limits.ExpireAfter = 0
+	newcomer.Limits.ExpireAfter, newcomer.Pause = 0, time.Minute
 	taken := wantVerdict(t, k, newcomer, locker.Acquired)
 	found := func(kind runlog.Kind) runlog.Event {
 		return finding(with(about(kind, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 0)

@@ -34,7 +34,7 @@ func TestTheWatchOfANewcomerThatHasOtherThingsToDoIsClosedWhenItSays(t *testing.
 	wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 	before := helper.Anonymous(t, "inotify")
 	r := ask(sleeper(t))
-	r.Wait = 50 * time.Millisecond
+	r.Wait = time.Second
 	var later []func()
 	r.Later = func(work func()) { later = append(later, work) }
 	wantVerdict(t, k, r, locker.Busy)
@@ -56,7 +56,7 @@ func TestANewcomerThatDidNotWaitLeavesNothingForLater(t *testing.T) {
 
 func TestAWaitingNewcomerLooksTwiceAtOnceAndThenWhenItsTimeIsUp(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{})
-	r.Wait = 100 * time.Millisecond
+	r.Wait = time.Second
 	w := newWaiting(k.Dir, &r)
 	defer w.close()
 	busy := locker.Outcome{Verdict: locker.Busy}
@@ -230,7 +230,7 @@ func TestOneWhoFindsTheLockThereAgainLooksNoFurtherAndMissesNoRelease(t *testing
 }
 
 func TestOneWhoIsToldOfNothingLooksWhenItsTimeIsUp(t *testing.T) {
-	k, w := waits(t, 0, 50*time.Millisecond)
+	k, w := waits(t, 0, time.Second)
 	if got := callsOf(t, w, k, func(string) {}); got != "poll" {
 		t.Errorf("%s, want a poll alone", got)
 	}
