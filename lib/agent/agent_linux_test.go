@@ -20,7 +20,7 @@ import (
 // This program is its own agent, with an answerer that tells what it was asked.
 func TestMain(m *testing.M) {
 	if os.Getenv("AGENT_TEST_IDLE") != "" {
-		idle = 50 * time.Millisecond
+		idle = time.Second
 	}
 	Main(func(owner process.Identity, args []string) (Answer, error) {
 		switch args[0] {
@@ -239,10 +239,10 @@ func TestAnAgentThatNobodyAsksLeaves(t *testing.T) {
 	t.Setenv("AGENT_TEST_IDLE", "yes")
 	a := started(t, of(t, os.Getpid()))
 	agent := of(t, a.pid)
-	for number := range 20 { // longer than idle, in all
+	for number := range 25 { // longer than idle, in all
 		a.ask(number+1, "x")
 		a.want(strconv.Itoa(number+1) + " 1 " + strconv.Itoa(os.Getpid()) + " x\n")
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond)
 	}
 	gone(t, agent)
 }

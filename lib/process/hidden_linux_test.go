@@ -81,7 +81,11 @@ func TestWhatProcHidesIsSought(t *testing.T) {
 	child, other, zombie := actor.PIDIn(t, path), actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	unix.Kill(zombie.PID(), unix.SIGKILL)
 	actor.Eventually(t, "a zombie", func() bool { return actor.State(zombie.PID()) == "Z" })
-	actor.Eventually(t, "the owner is nobody", func() bool { uid, err := User(shown.PID()); return err == nil && uid == actor.Nobody })
+	// Who has become another user is shown to that one no sooner than after an exec.
+	actor.Eventually(t, "the owner is nobody", func() bool {
+		uid, err := User(shown.PID())
+		return err == nil && uid == actor.Nobody && entryOf(shown).Command == "sleep"
+	})
 	args := []string{"seeker"}
 	for _, n := range []int{shown.PID(), child, other.PID(), int(inodeOf(other.PID())), zombie.PID(), thread(t)} {
 		args = append(args, strconv.Itoa(n))
