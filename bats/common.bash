@@ -100,6 +100,13 @@ lock_of() { echo "$ADLOCK_DIR/lock.job.dax.$1.$2"; }
 last_of() { echo "$ADLOCK_DIR/last.job.dax.$1.$2"; }
 held() { [ -e "$(lock_of "$@")" ]; }
 
+# backdate FILE DURATION: the active lock was taken so long before this machine was started.
+backdate() {
+	local content
+	content=$(sed "s/^boottime=.*/boottime=-$2/" "$1")
+	printf '%s\n' "$content" >|"$1"
+}
+
 assert_notes() {
 	run cat "$T/notes"
 	assert_output "$(cat)"

@@ -171,10 +171,13 @@ newcomer() {
 		adlock_get a b
 		hang
 	E
-	hung job
+	start job
+	hung=$!
+	eventually 20 test -e "$T/hangs"
+	backdate "$(lock_of a b)" 2h0s
 	script new <<-'E'
 		ADLOCK_PROGRAM=job
-		if adlock_get a b 0 1s; then
+		if adlock_get a b 0 1h; then # so that the second does not find the first expired
 			note "$ADLOCK_VERDICT"
 			await "$T/go"
 			adlock_release

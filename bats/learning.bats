@@ -34,7 +34,7 @@ load common
 	start job
 	local hung=$!
 	eventually 20 test -e "$T/hangs"
-	sed -i 's/^boottime=.*/boottime=-15m0s/' "$(lock_of a b)"
+	backdate "$(lock_of a b)" 15m0s
 	run launch job
 	assert_success
 	eventually 20 gone "$hung"

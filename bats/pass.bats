@@ -15,7 +15,7 @@ load common
 		ADLOCK_PROGRAM=job
 		[ "$1" = now ] || adlock_pass
 		await "$T/later"
-		if adlock_get hang B 0 3s; then
+		if adlock_get hang B 0 8s; then
 			note "$1 $ADLOCK_VERDICT"
 			adlock_release
 		else
@@ -24,7 +24,7 @@ load common
 	E
 	start new pass
 	pass=$!
-	eventually 20 older 4 "$(lock_of hang B)"
+	eventually 30 older 9 "$(lock_of hang B)"
 	: >"$T/later"
 	wait "$pass"
 	refute gone "$second"
