@@ -188,8 +188,8 @@ with_agent() {
 	can_ask
 	with_agent job <<-'E'
 		served || exit 9
-		note "$agent_pid"
 		stop_agent
+		note "$agent_pid" # or its CONT could come before its STOP
 		adlock_get a b 0
 		note "$ADLOCK_VERDICT"
 		adlock_release
@@ -267,7 +267,7 @@ with_agent() {
 	E
 	for way in exit kill end; do
 		run launch job "$way" # which returns once nobody holds its output
-		eventually 5 gone "$(tail -n 1 "$T/notes")"
+		eventually 20 gone "$(tail -n 1 "$T/notes")"
 	done
 }
 
@@ -384,7 +384,7 @@ with_agent() {
 			adlock_release
 			note "$?"
 		E
-		timeout 10 "${shell[@]}" "$T/job" "$way" 2>"$T/said" # a shell says that one is closed
+		timeout 60 "${shell[@]}" "$T/job" "$way" 2>"$T/said" # a shell says that one is closed
 		assert_notes <<<$'0 acquired\n0'
 		assert_equal "$(cat "$T/own")" mine
 		[ "$(wc -l <"$T/said")" -le 2 ]
