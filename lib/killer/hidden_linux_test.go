@@ -156,7 +156,11 @@ func TestAHiddenMemberOfAnotherUserMakesTheJobStuck(t *testing.T) {
 	child := actor.File(t, "child")
 	a := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; exec setpriv --reuid 65534 --regid 65534 --clear-groups sleep 100`, child)
 	pid := actor.PIDIn(t, child)
-	actor.Eventually(t, "the owner is nobody", func() bool { uid, err := process.User(a.PID()); return err == nil && uid == actor.Nobody })
+	// Who has become another user is shown to that one no sooner than after an exec.
+	actor.Eventually(t, "the owner is nobody", func() bool {
+		uid, err := process.User(a.PID())
+		return err == nil && uid == actor.Nobody && entryOf(a).Command == "sleep"
+	})
 	b := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "lookout", "hunter", strconv.Itoa(a.PID()), strconv.Itoa(pid))
 	b.Await()
 	if b.ProcessState.ExitCode() == 2 {

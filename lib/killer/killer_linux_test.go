@@ -454,7 +454,7 @@ func init() {
 		}()
 		reap()
 		if len(args) > 2 { // it has something left to do
-			time.Sleep(300 * time.Millisecond)
+			time.Sleep(actor.Brief)
 		}
 		return 0
 	}

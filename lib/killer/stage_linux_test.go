@@ -127,7 +127,7 @@ func TestWhoDiesWithinASecondOfKILLIsEnded(t *testing.T) {
 	letGo := actor.Undying(t, a)
 	k := Killer{Observe: func(s Signalled) {
 		if s.Signal == "KILL" {
-			time.AfterFunc(300*time.Millisecond, letGo)
+			time.AfterFunc(actor.Brief, letGo)
 		}
 	}}
 	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: -1})
