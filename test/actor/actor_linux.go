@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/helper"
 )
 
 const (
@@ -65,13 +66,7 @@ func Main(m *testing.M) {
 	if play := Roles[os.Getenv(Role)]; play != nil {
 		os.Exit(play(os.Args[1:]))
 	}
-	// A shell without job control starts what is in its background with INT
-	// ignored, nohup with HUP, and so would be the processes that are to get them.
-	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGHUP} {
-		if signal.Ignored(sig) {
-			signal.Notify(make(chan os.Signal, 1), sig)
-		}
-	}
+	helper.HearSignals()
 	os.Exit(m.Run())
 }
 
