@@ -109,9 +109,10 @@ func Launch(t *testing.T, attr syscall.SysProcAttr, cmd *exec.Cmd) *Actor {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	began := helper.Began(a.PID())
 	t.Cleanup(func() {
-		if attr.Setpgid && attr.Pgid == 0 {
-			unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+		if attr.Setpgid && attr.Pgid == 0 && helper.IsNobodyElses(a.PID(), began) {
+			unix.Kill(-a.PID(), unix.SIGKILL)
 		}
 		cmd.Process.Kill()
 		a.Await()
@@ -150,7 +151,7 @@ func PIDIn(t *testing.T, path string) int {
 		pid, err = strconv.Atoi(string(bytes.TrimSpace(text)))
 		return err == nil
 	})
-	t.Cleanup(func() { unix.Kill(pid, unix.SIGKILL) })
+	helper.EndsWith(t, pid)
 	return pid
 }
 

@@ -200,7 +200,7 @@ func TestADenialAndAWaitTellThatTheOwnerIsDeadWhereItsJobIsNot(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a")
 	left := childOf(t, owner.PID, "sleep")
-	defer syscall.Kill(left, syscall.SIGKILL)
+	helper.EndsWith(t, left)
 	owner.Kill(t)
 	whose := fmt.Sprintf(`process %d, which is dead, but not all of its job`, owner.PID)
 	_, shown, ended := s.onTerminal(0, job("true")...)

@@ -21,7 +21,7 @@ func (s *stage) whole(options ...string) (p *helper.Process, daemon int) {
 	words := append([]string{"run", "--program", "job", "--name", "a", "--whole-job"}, options...)
 	p = s.command(append(words, "--", "sh", "-c", leaves)...).Start(s)
 	daemon = childOf(s.T, p.PID, "sleep") // inherited, as its parent is gone
-	s.Cleanup(func() { _ = unix.Kill(daemon, unix.SIGKILL) })
+	helper.EndsWith(s, daemon)
 	return p, daemon
 }
 

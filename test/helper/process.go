@@ -122,9 +122,12 @@ func (c Command) Start(t testing.TB) *Process {
 		t.Fatal(err)
 	}
 	p.PID = p.cmd.Process.Pid
+	began := Began(p.PID)
 	go func() { _ = p.cmd.Wait(); close(p.ended) }() // the state tells how it ended
 	t.Cleanup(func() {
-		KillSession(p.PID)
+		if IsNobodyElses(p.PID, began) {
+			KillSession(p.PID)
+		}
 		<-p.ended
 	})
 	return p

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Alive reports whether a process with that pid lives; a zombie does not.
@@ -49,11 +50,49 @@ func Session(session int) []int {
 	return members
 }
 
-// KillSession ends what lives of the session with KILL.
+// KillSession ends what lives of the session with KILL, and waits until it is dead: until
+// then it holds its atoms.
 func KillSession(session int) {
-	for _, pid := range Session(session) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		left := Session(session)
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+		}
 	}
+}
+
+// IsNobodyElses tells whether a session or group may still be that of a process which began
+// then: while somebody of it lives its number is no stranger's.
+func IsNobodyElses(pid int, began string) bool {
+	now := Began(pid)
+	return now == "" || now == began
+}
+
+// EndsWith has a process killed when the test ends: it, and not a stranger who has its pid
+// by then (pidfd_open(2)).
+func EndsWith(t testing.TB, pid int) {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Kill() }) // it may have ended by itself
+}
+
+// Began tells a process from the next one that has its pid; "" where there is none.
+func Began(pid int) string {
+	if fields := stat(pid); len(fields) > 19 {
+		return fields[19]
+	}
+	return ""
+}
+
+// Name is what a process calls itself, or was started as; "" where there is none.
+func Name(pid int) string {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	return strings.TrimSuffix(string(text), "\n")
 }
 
 // With returns the living processes that have entry ("NAME=value") in the

@@ -42,7 +42,7 @@ func pidIn(t *testing.T, file string) int {
 		pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
 		return err == nil
 	})
-	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	helper.EndsWith(t, pid)
 	return pid
 }
 
@@ -71,9 +71,9 @@ func frozen(t *testing.T, pid int) (thaw func()) {
 	}
 	t.Cleanup(func() {
 		write("freezer.state", "THAWED")
-		_ = syscall.Kill(pid, syscall.SIGKILL)
 		helper.Eventually(t, "its cgroup is empty", func() bool { return os.Remove(group) == nil })
 	})
+	helper.EndsWith(t, pid)
 	write("cgroup.procs", strconv.Itoa(pid))
 	write("freezer.state", "FROZEN")
 	helper.Eventually(t, "it is frozen", func() bool {
