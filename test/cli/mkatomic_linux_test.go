@@ -188,7 +188,7 @@ func TestMkatomicIsDurable(t *testing.T) {
 		}
 		words = append([]string{"mkatomic"}, words...)
 		c := s.command(words...)
-		c.Args = append([]string{"strace", "-f", "-y", "-o", s.in("trace"),
+		c.Args = append([]string{"strace", "-f", "--seccomp-bpf", "-y", "-o", s.in("trace"),
 			"-e", "trace=write,fsync,fdatasync,linkat,renameat,renameat2,rename"}, c.Args...)
 		c.Stdin = "text"
 		if r := c.Run(t); r.Status != 0 {

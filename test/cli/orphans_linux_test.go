@@ -14,7 +14,7 @@ func TestWhereNobodyAdoptsOrphansAJobRunsAndAWholeJobIsRefused(t *testing.T) {
 	need.Tools(t, "strace")
 	without := func(words ...string) helper.Result {
 		c := s.command(words...)
-		c.Args = append([]string{"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=prctl", "-e", "inject=prctl:error=EINVAL"}, c.Args...)
+		c.Args = append([]string{"strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=prctl", "-e", "inject=prctl:error=EINVAL"}, c.Args...)
 		return c.Run(t)
 	}
 	if r := without(job("sh", "-c", "echo ran; exit 3")...); r.Status != 3 || r.Out != "ran\n" || r.Err != "" {

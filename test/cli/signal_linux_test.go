@@ -127,7 +127,7 @@ func TestQuitWhileRunBeginsIsNoTrace(t *testing.T) {
 	for _, call := range []string{"openat", "linkat"} {
 		s.want(0, job("true")...) // the directory and the last lock are there
 		c := s.command()
-		c.Args = append([]string{"strace", "-f", "-o", "/dev/null", "-P", s.locks, "-e", "trace=" + call, "-e", "inject=" + call + ":signal=QUIT:when=1", helper.Binary(t)}, job("sleep", "600")...)
+		c.Args = append([]string{"strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-P", s.locks, "-e", "trace=" + call, "-e", "inject=" + call + ":signal=QUIT:when=1", helper.Binary(t)}, job("sleep", "600")...)
 		if r := c.Run(t); r.Status != 131 || r.Err != "" {
 			t.Errorf("at %s: %+v", call, r)
 		}

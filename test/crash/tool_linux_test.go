@@ -24,7 +24,7 @@ func TestAToolThatIsKilledLeavesALockThatSaysWhoseItIs(t *testing.T) {
 		t.Run(verb, func(t *testing.T) {
 			a := helper.NewAtom(t)
 			a.Newcomer(t, "--expire-after=auto").Ran(t)
-			a.Shell(t, "strace -f -qq -o /dev/null -e trace="+call+" -e inject="+call+":signal=KILL:when=1 $adlock "+verb)
+			a.Shell(t, "strace -f --seccomp-bpf -qq -o /dev/null -e trace="+call+" -e inject="+call+":signal=KILL:when=1 $adlock "+verb)
 			mustBeOfTheDead(t, a.Lock())
 			stranger := helper.Command{Args: []string{"sleep", "600"}}.Start(t)
 			handOver(t, a.Lock(), stranger.PID)

@@ -116,7 +116,7 @@ func TestAnOwnerThatExitsBetweenCheckAndSignalCostsNobodyElse(t *testing.T) {
 		a := helper.NewAtom(t)
 		got := a.Shell(t, functions+`
 			own
-			strace -f -o /dev/null -e trace=pidfd_send_signal \
+			strace -f --seccomp-bpf -o /dev/null -e trace=pidfd_send_signal \
 				-e inject=pidfd_send_signal:delay_enter=1500000:when=`+strconv.Itoa(when)+` \
 				$run --expire-after 0 echo ran & newcomer=$!
 			until grep -q event=expire "$ADLOCK_DIR"/*.runlog; do sleep 0.01; done
@@ -144,7 +144,7 @@ func TestAShellThatDiesWhileItAsksLeavesNoLockOfAnothers(t *testing.T) {
 		a := helper.NewAtom(t)
 		got := a.Shell(t, functions+`
 			sh -c '
-				strace -f -o /dev/null -P /proc/$$/stat -e trace=openat \
+				strace -f --seccomp-bpf -o /dev/null -P /proc/$$/stat -e trace=openat \
 					-e inject=openat:delay_enter=1500000:when=`+strconv.Itoa(when)+` \
 					$adlock take --owner $$ --expire-after 0 -- "$ADLOCK_DIR/lock.p.h.o.x" p h o x & echo $! >"$ADLOCK_DIR/strace"
 				wait' & owner=$!

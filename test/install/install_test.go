@@ -218,7 +218,7 @@ func TestWhatIsInstalledOverIsAtNoMomentGone(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	tr.made(err)
 	trace := filepath.Join(t.TempDir(), "trace")
-	r := helper.Command{Args: []string{strace, "-f", "-qq", "-y", "-e", "trace=unlink,unlinkat,open,openat", "-o", trace, "make", "install", "DESTDIR=" + stage},
+	r := helper.Command{Args: []string{strace, "-f", "--seccomp-bpf", "-qq", "-y", "-e", "trace=unlink,unlinkat,open,openat", "-o", trace, "make", "install", "DESTDIR=" + stage},
 		Dir: tr.dir, Env: []string{"PATH=" + tr.path, "MAKEFLAGS=", "MAKELEVEL="}}.Run(t)
 	text, err := os.ReadFile(trace)
 	tr.made(err)

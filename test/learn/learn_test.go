@@ -242,7 +242,7 @@ func TestAFullDiskAtTheLessonChangesNothingElse(t *testing.T) {
 	a := helper.NewAtom(t)
 	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
 	r := a.Shell(t, `$take || exit
-		strace -f -qq -o /dev/null -e inject=linkat:error=ENOSPC $adlock release $ADLOCK_DIR/lock.`+helper.AtomName)
+		strace -f --seccomp-bpf -qq -o /dev/null -e trace=linkat -e inject=linkat:error=ENOSPC $adlock release $ADLOCK_DIR/lock.`+helper.AtomName)
 	if r.Status != 0 || !strings.Contains(r.Err, "no space left on device") || strings.Count(r.Err, "\n") != 1 {
 		t.Errorf("%+v", r)
 	}

@@ -173,7 +173,7 @@ func TestWhereMembersCannotBeRecordedNobodyIsSignalled(t *testing.T) {
 	a := helper.NewAtom(t)
 	script := a.Owner(t, "sleep 1000; :")
 	for fault, words := range map[string]string{"ENOSPC": "no space left on device", "EIO": "input/output error"} {
-		got := a.Shell(t, "strace -f -o /dev/null -P "+a.Lock()+" -e trace=write -e inject=write:error="+fault+" $run --expire-after=0 echo ran")
+		got := a.Shell(t, "strace -f --seccomp-bpf -o /dev/null -P "+a.Lock()+" -e trace=write -e inject=write:error="+fault+" $run --expire-after=0 echo ran")
 		got.Refused(t, 74, words)
 	}
 	if script.Ended() || strings.Contains(a.Runlog(), "event=signal") {
