@@ -88,7 +88,7 @@ func TestStatusTellsHowToClearALockWhoseOwnerCannotBeChecked(t *testing.T) {
 	lock := ""
 	helper.Eventually(t, "a lock", func() bool {
 		locks, _ := filepath.Glob(filepath.Join(p.dir, "lock.*"))
-		if len(locks) == 1 {
+		if len(locks) == 1 && helper.Settled(locks[0]) {
 			lock = locks[0]
 		}
 		return lock != ""
@@ -114,9 +114,9 @@ func TestStatusTellsTheStates(t *testing.T) {
 	job("running")
 	job("overdue", "--expire-after", "0")
 	dead := job("orphaned")
-	helper.Eventually(t, "three locks", func() bool {
+	helper.Eventually(t, "all three run", func() bool {
 		locks, _ := filepath.Glob(filepath.Join(p.dir, "lock.*"))
-		return len(locks) == 3
+		return len(locks) == 3 && !slices.ContainsFunc(locks, func(lock string) bool { return !helper.Settled(lock) })
 	})
 	dead.Signal(t, 9)
 	helper.Eventually(t, "an orphan", func() bool { return strings.Contains(p.ok(t, "status"), "orphaned: ") })

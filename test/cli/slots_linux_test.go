@@ -30,10 +30,17 @@ func (s *stage) at(lock string) (holder *helper.Process) {
 	return holder
 }
 
+// settled waits until a supervisor has done with its lock.
+func (s *stage) settled(lock string) {
+	s.Helper()
+	helper.Eventually(s, "the job runs", func() bool { return helper.Settled(s.locks + lock) })
+}
+
 func TestAReleaseThatFindsSomebodyAtItsSlotSaysSoAndFreesTheAtom(t *testing.T) {
 	s := newStage(t)
 	want := s.locks + slot + ": another process is changing the lock"
 	p := s.command(job("--slots", "1", "--", "sh", "-c", "until [ -e go ]; do sleep 0.01; done; exit 3")...).Start(s)
+	s.settled(slot)
 	holder := s.atSlot()
 	s.in("go", "")
 	if status := p.Wait(t); status != 3 || p.Output() != "adlock: "+want+"\n" || s.held("a") {
@@ -62,6 +69,7 @@ func TestAReleaseThatFindsSomebodyAtItsLockWhoEndsNobodySaysSo(t *testing.T) {
 	s.want(0, "release", s.lockOf("a"))
 
 	p := s.command(job("--", "sh", "-c", "until [ -e go ]; do sleep 0.01; done; exit 3")...).Start(s)
+	s.settled("/lock.job." + host + ".run.a")
 	holder = s.at(s.lockOf("a"))
 	s.in("go", "")
 	if status := p.Wait(t); status != 3 || p.Output() != "adlock: "+want+"\n" {
@@ -75,7 +83,8 @@ func TestAReleaseThatFindsSomebodyAtItsLockWhoEndsNobodySaysSo(t *testing.T) {
 // members can be recorded.
 func TestASupervisorEndsItsJobOnceNobodyIsAtItsSlot(t *testing.T) {
 	s := newStage(t)
-	p := s.command(job("--slots", "1", "--enforce", "--expire-after", "500ms", "--", "sleep", "600")...).Start(s)
+	p := s.command(job("--slots", "1", "--enforce", "--expire-after", "5s", "--", "sleep", "600")...).Start(s)
+	s.settled(slot)
 	holder := s.atSlot()
 	time.Sleep(time.Second)
 	if p.Ended() {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,12 +89,13 @@ func oneLine(text string) bool {
 	return strings.HasPrefix(text, "adlock: ") && strings.HasSuffix(text, "\n") && strings.Count(text, "\n") == 1
 }
 
-// hold starts a job that holds the atom until the test ends or ends it.
+// hold starts a job that holds the atom until the test ends or ends it. It runs, and
+// nobody is at its lock.
 func (s *stage) hold(name string, options ...string) *helper.Process {
 	s.Helper()
 	words := append([]string{"run", "--program", "job", "--name", name}, options...)
 	p := s.command(append(words, "--", "sleep", "600")...).Start(s)
-	helper.Eventually(s, name+" is held", func() bool { return s.held(name) || p.Ended() })
+	helper.Eventually(s, name+" is held", func() bool { return helper.Settled(s.lockOf(name)) || p.Ended() })
 	if p.Ended() {
 		s.Fatalf("%s was not taken: %s", name, p.Output())
 	}
@@ -178,8 +178,7 @@ func childOf(t *testing.T, pid int, command string) int {
 	var child int
 	helper.Eventually(t, command+" runs", func() bool {
 		for _, c := range helper.Children(pid) {
-			name, _ := os.ReadFile(filepath.Join("/proc", itoa(c), "comm"))
-			if string(bytes.TrimSpace(name)) == command {
+			if helper.Name(c) == command {
 				child = c
 			}
 		}

@@ -125,6 +125,7 @@ func TestAKilledJobIsReleasedAndItsSignalPassedThrough(t *testing.T) {
 const sourcing = `#!/bin/sh
 . "$ADLOCK_SH" || exit 69
 ADLOCK_PROGRAM=job adlock_get run a 0 || exit
+: >held
 `
 
 // source starts a script as a member of the process group of another.
@@ -134,7 +135,7 @@ func (s *stage) source(text string, lead string) *helper.Process {
 	s.in("script", sourcing+text)
 	c.Args = []string{"sh", "-c", lead, "sh", "./script"}
 	p := c.Start(s)
-	helper.Eventually(s, "the script holds a", func() bool { return s.held("a") || p.Ended() })
+	helper.Eventually(s, "the script holds a", func() bool { return exists(s.in("held")) || p.Ended() })
 	if p.Ended() {
 		s.Fatal("the script did not take a: " + p.Output())
 	}

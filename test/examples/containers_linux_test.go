@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,6 +32,9 @@ func holding(p *place, name string, more ...string) *helper.Process {
 	script := strings.ReplaceAll(`adlock run --name site --expire-after never --pause 1s -- sh -c ': >{dir}/`+name+`-runs; `+await+`await go' & wait; [ ! -e {dir}/stays ] || { `+await+`await left; }`, "{dir}", p.dir)
 	c := container(p, name, script, more...).Start(p)
 	p.there(name + "-runs")
+	helper.Eventually(p, "nobody is at its locks", func() bool {
+		return !slices.ContainsFunc(p.locks(), func(lock string) bool { return !helper.Settled(lock) })
+	})
 	return c
 }
 

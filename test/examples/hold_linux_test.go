@@ -45,6 +45,7 @@ func (p *place) feed() {
 func (p *place) holds(data string) {
 	p.Helper()
 	helper.Eventually(p, "it is at work", func() bool { return len(p.events(runlog.Acquire)) > 0 })
+	helper.Eventually(p, "nobody is at its lock", func() bool { return helper.Unguarded(p.locks()[0]) })
 	if e := p.events(runlog.Acquire)[0]; e.Operand != "checksums "+data {
 		p.Errorf("the lock is of %q", e.Operand)
 	}
@@ -117,9 +118,7 @@ func TestAProgramNoticesThatItsLockIsLost(t *testing.T) {
 		p, data := checksums(t, name)
 		owner := p.line(p.path("bin/"+name), p.path("data")).Start(t)
 		p.holds(data)
-		locks, err := filepath.Glob(p.path("locks/lock.*"))
-		must(t, err)
-		must(t, os.Remove(locks[0]))
+		must(t, os.Remove(p.locks()[0]))
 		p.feed()
 		helper.Eventually(t, "it has ended", owner.Ended)
 		if status := owner.Wait(t); status == 0 || !strings.Contains(owner.Output(), "lost") {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -77,19 +78,23 @@ func (a *Atom) Shell(t testing.TB, script string, prefix ...string) Result {
 }
 
 // Owner starts a shell that takes the atom and then carries out the script. It
-// is the owner, also where the script is `exec …`.
+// is the owner, also where the script is `exec …`. The helper that took the atom has
+// ended: it is of the owner's group, and holds the atom where the owner dies first.
 func (a *Atom) Owner(t testing.TB, script string, prefix ...string) *Process {
 	t.Helper()
 	p := a.command(append(prefix, "sh", "-c", "$take || exit\n"+script)).Start(t)
 	a.AwaitLock(t)
+	Eventually(t, "the helper has ended", func() bool {
+		return !slices.ContainsFunc(Session(p.PID), func(pid int) bool { return Name(pid) == filepath.Base(a.Bin) })
+	})
 	return p
 }
 
-// Supervised starts `adlock run` with a shell script as its job.
+// Supervised starts `adlock run` with a shell script as its job, which runs.
 func (a *Atom) Supervised(t testing.TB, script string, prefix ...string) *Process {
 	t.Helper()
 	p := a.command(append(append(prefix, a.newcomer()...), "sh", "-c", script)).Start(t)
-	a.AwaitLock(t)
+	Eventually(t, "the job runs", func() bool { return Settled(a.Lock()) })
 	return p
 }
 
@@ -112,14 +117,25 @@ func (a *Atom) command(args []string) Command {
 // guard: a newcomer that comes in between is told busy, whatever its limits.
 func (a *Atom) AwaitLock(t testing.TB) {
 	t.Helper()
-	Eventually(t, "the atom is held", func() bool {
-		f, err := os.Open(a.Lock())
-		if err != nil {
-			return false
-		}
-		defer f.Close()
-		return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil
-	})
+	Eventually(t, "the atom is held", func() bool { return Unguarded(a.Lock()) })
+}
+
+// Unguarded tells whether the lock is there and nobody has its guard.
+func Unguarded(lock string) bool {
+	f, err := os.Open(lock)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil
+}
+
+// Settled tells whether the supervisor whose lock it is has started its job, has
+// written that down, and has let go of the guard. Before, a newcomer finds somebody at
+// the lock, and a supervisor that is killed may leave a command that nobody knows of.
+func Settled(lock string) bool {
+	text, _ := os.ReadFile(lock) // none yet: not settled
+	return bytes.Contains(text, []byte("\ncommand=")) && Unguarded(lock)
 }
 
 // Mark returns an entry by which a job that carries it in its environment is

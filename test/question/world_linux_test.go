@@ -179,7 +179,7 @@ func (d directory) files() []string {
 func (d directory) settled() bool {
 	files := d.files()
 	for _, file := range files {
-		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "\ncommand=") {
+		if !helper.Settled(file) {
 			return false
 		}
 	}

@@ -199,10 +199,6 @@ func TestACommandThatLeftTheGroupOutlivesItsSupervisorAndHolds(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "job")
 			supervisor := a.Supervised(t, "exec "+leavers(file)[claim])
 			job := pidIn(t, file)
-			helper.Eventually(t, "the command is recorded", func() bool {
-				text, _ := os.ReadFile(a.Lock())
-				return strings.Contains(string(text), "\ncommand=")
-			})
 			supervisor.Kill(t)
 			a.Newcomer(t).Denied(t)
 			a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
@@ -241,10 +237,6 @@ func TestACommandThatBecameAnotherUserIsEndedToo(t *testing.T) {
 					if helper.Alive(job) {
 						kill(t, job)
 					}
-				})
-				helper.Eventually(t, "the command is recorded", func() bool {
-					text, _ := os.ReadFile(a.Lock())
-					return strings.Contains(string(text), "\ncommand=")
 				})
 				if killed {
 					supervisor.Kill(t)
@@ -300,10 +292,7 @@ func TestACommandIsRecordedOnceTheGuardIsFree(t *testing.T) {
 	job := pidIn(t, file)
 	time.Sleep(time.Second) // longer than anybody tries at once
 	guard.Close()
-	helper.Eventually(t, "the command is recorded", func() bool {
-		text, _ := os.ReadFile(a.Lock())
-		return strings.Contains(string(text), "\ncommand=")
-	})
+	helper.Eventually(t, "the command is recorded", func() bool { return helper.Settled(a.Lock()) })
 	supervisor.Kill(t)
 	a.Newcomer(t).Denied(t)
 	kill(t, job)
