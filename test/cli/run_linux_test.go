@@ -301,6 +301,8 @@ func TestNowIsTheClockOfBothDecisions(t *testing.T) {
 
 func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {
 	s := newStage(t)
+	completed := time.Now().Add(-time.Hour).Truncate(time.Second)
+	later := "--now=" + itoa(int(completed.Unix())+192)
 	dry := func(status int, says string, options ...string) {
 		t.Helper()
 		before := s.tree()
@@ -314,13 +316,14 @@ func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {
 	}
 	dry(0, "never completed")
 	s.want(0, job("true")...)
-	s.aged(s.lastOf("a"), 192*time.Second)
-	dry(0, "free: completed 3m12s ago, IfElapsed is 0")
-	dry(75, "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s", "--if-elapsed", "15")
-	dry(3, "too soon", "--if-elapsed", "15", "-E", "3")
-	dry(0, "warning: ExpireAfter 1m is below IfElapsed 2m", "--if-elapsed", "2m", "--expire-after", "1m")
+	if err := os.Chtimes(s.lastOf("a"), completed, completed); err != nil {
+		t.Fatal(err)
+	}
+	dry(0, "free: completed 3m12s ago, IfElapsed is 0", later)
+	dry(75, "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s", later, "--if-elapsed", "15")
+	dry(3, "too soon", later, "--if-elapsed", "15", "-E", "3")
+	dry(0, "warning: ExpireAfter 1m is below IfElapsed 2m", later, "--if-elapsed", "2m", "--expire-after", "1m")
 	s.hold("a")
-	helper.Eventually(t, "its command is recorded", func() bool { return strings.Contains(s.read(s.lockOf("a")), "\ncommand=") })
 	dry(75, "busy: running for")
 	dry(0, "it would be ended", "--expire-after", "0")
 	dry(0, "it would be ended", "--replace")

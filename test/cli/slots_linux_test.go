@@ -86,7 +86,7 @@ func TestASupervisorEndsItsJobOnceNobodyIsAtItsSlot(t *testing.T) {
 	p := s.command(job("--slots", "1", "--enforce", "--expire-after", "5s", "--", "sleep", "600")...).Start(s)
 	s.settled(slot)
 	holder := s.atSlot()
-	time.Sleep(time.Second)
+	s.await("a", 6*time.Second)
 	if p.Ended() {
 		t.Fatalf("it ended, and nobody had recorded the members: %s", p.Output())
 	}

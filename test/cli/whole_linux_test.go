@@ -65,7 +65,7 @@ func TestTheWholeJobIsEndedBySupervisorOrNewcomer(t *testing.T) {
 		end     func(s *stage, p *helper.Process)
 	}{
 		"a signal":   {nil, 3, func(s *stage, p *helper.Process) { p.Signal(s, unix.SIGTERM) }},
-		"--enforce":  {[]string{"--enforce", "--expire-after", "1s"}, 124, func(*stage, *helper.Process) {}},
+		"--enforce":  {[]string{"--enforce", "--expire-after", "5s"}, 124, func(*stage, *helper.Process) {}},
 		"a newcomer": {nil, 3, func(s *stage, p *helper.Process) { s.adlock(job("--expire-after", "0", "true")...) }},
 	} {
 		t.Run(claim, func(t *testing.T) {

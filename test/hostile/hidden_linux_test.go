@@ -108,7 +108,7 @@ func TestEnforceDoesNotTakeTheHiddenForDead(t *testing.T) {
 	for claim, job := range map[string]string{"the command": root, "a child": "sh -c '" + root + "; :'"} {
 		t.Run(claim, func(t *testing.T) {
 			script := helper.Command{
-				Args: append(append([]string{}, hiding...), "sh", "-c", "$run --enforce --expire-after=1s "+job), Env: a.Env(),
+				Args: append(append([]string{}, hiding...), "sh", "-c", "$run --enforce --expire-after=3s "+job), Env: a.Env(),
 			}.Start(t)
 			if status := script.Wait(t); status != 77 {
 				t.Errorf("status %d\n%s", status, script.Output())

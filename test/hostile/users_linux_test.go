@@ -73,7 +73,7 @@ func TestWhatAJobHadSaidThatCannotBeEndedIsShown(t *testing.T) {
 	must(t, err)
 	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
 	must(t, os.Chown(a.Dir, nobody, nobody))
-	p := helper.Command{UID: nobody, Env: a.Env(), Args: []string{a.Bin, "run", "--pause=1s", "--enforce", "--expire-after=1s", "--quiet-ok", "--",
+	p := helper.Command{UID: nobody, Env: a.Env(), Args: []string{a.Bin, "run", "--pause=1s", "--enforce", "--expire-after=3s", "--quiet-ok", "--",
 		"sh", "-c", `echo it had said; exec "$0" --reuid=0 --regid=0 --clear-groups sleep 600`, copyOf(t, setpriv, 0o755|os.ModeSetuid)}}.Start(t)
 	if status := p.Wait(t); status != 77 || !strings.Contains(p.Output(), "it had said\n") {
 		t.Errorf("status %d: %s", status, p.Output())

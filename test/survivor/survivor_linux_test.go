@@ -313,7 +313,7 @@ func TestAScriptThatLedItsSessionIsSurvivedByWhatLeftItsGroup(t *testing.T) {
 }
 
 func TestAJobThatItsSupervisorCannotEndHolds(t *testing.T) {
-	for claim, how := range map[string]string{"enforced": "--enforce --expire-after=1s", "told to end": ""} {
+	for claim, how := range map[string]string{"enforced": "--enforce --expire-after=5s", "told to end": ""} {
 		t.Run(claim, func(t *testing.T) {
 			a := helper.NewAtom(t)
 			file := filepath.Join(t.TempDir(), "job")
