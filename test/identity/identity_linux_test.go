@@ -327,7 +327,9 @@ func mustBeGone(t *testing.T, mark string) {
 
 func TestAChildThatCalledSetsidEndsWithItsOwner(t *testing.T) {
 	for claim, start := range map[string]func(*helper.Atom, *testing.T, string){
-		"a script": func(a *helper.Atom, t *testing.T, script string) { a.Owner(t, script) },
+		"a script": func(a *helper.Atom, t *testing.T, script string) {
+			a.Owner(t, script+" setsid sleep 1000 & wait")
+		},
 		"adlock run": func(a *helper.Atom, t *testing.T, script string) {
 			a.Supervised(t, script+" setsid -f sleep 1000; wait")
 		},
@@ -336,8 +338,8 @@ func TestAChildThatCalledSetsidEndsWithItsOwner(t *testing.T) {
 			need.Tools(t, "setsid")
 			a := helper.NewAtom(t)
 			mark := a.Mark(t)
-			start(a, t, "export "+mark+"; setsid sleep 1000 & setsid sh -c 'sleep 1000; :' & wait")
-			helper.Eventually(t, "the children run", func() bool { return len(helper.With(mark)) >= 3 })
+			start(a, t, "export "+mark+"; setsid sleep 1000 & setsid sh -c 'sleep 1000; :' &")
+			helper.Eventually(t, "the children run", func() bool { return len(helper.With(mark)) == 4 })
 			a.Newcomer(t, "--expire-after=0").Ran(t)
 			mustBeGone(t, mark)
 		})
