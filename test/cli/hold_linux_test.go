@@ -185,7 +185,10 @@ func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
 	mark := p.Mark(t)
 	owner := p.starts("", holds+`env `+mark+` setsid sleep 1000 & await never`, "held")
 	hold := p.hold()
-	helper.Eventually(t, "the child has the pipe", func() bool { return len(helper.With(mark)) > 0 })
+	helper.Eventually(t, "the child has a session of its own", func() bool {
+		child := helper.With(mark)
+		return len(child) > 0 && len(helper.Session(child[0])) > 0
+	})
 	owner.Kill(t)
 	helper.KillSession(owner.PID) // what it ran in its own group
 	p.gone(hold)

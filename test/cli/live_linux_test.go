@@ -146,6 +146,7 @@ func TestTheJitterIsSeenToPass(t *testing.T) {
 	s := newStage(t)
 	pid, shown, ended := s.onTerminal(30, job("--jitter", "50h", "true")...)
 	shows(s, shown, `adlock|run a: starts in [0-9dhms]+`)
+	helper.Eventually(t, "it listens to signals", func() bool { return listens(pid) })
 	for row := range strings.SplitSeq(shown(), "\x1b[K") {
 		if len(strings.TrimRight(row, "\r")) >= 30 {
 			t.Errorf("%q does not fit into 30 columns", row)

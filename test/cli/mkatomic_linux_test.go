@@ -334,11 +334,7 @@ func TestMkatomicTakesAllThatIsPrinted(t *testing.T) {
 	if status := p.Wait(t); status != 0 || s.read(s.in("f")) != "soon\nlate\n" {
 		t.Errorf("status %d: %q", status, p.Output())
 	}
-	if daemon := helper.With("ADLOCK_DIR=" + s.locks); len(daemon) != 1 {
-		t.Errorf("%d daemons live", len(daemon))
-	} else {
-		_ = unix.Kill(daemon[0], unix.SIGKILL)
-	}
+	s.oneIsLeft()
 }
 
 func TestMkatomicThatIsToldToEndEndsItsCommandAndLeavesNothing(t *testing.T) {

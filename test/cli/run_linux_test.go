@@ -464,14 +464,16 @@ func TestTheWatchOfARunnerThatWaitedIsClosedWhenItsJobHasBegun(t *testing.T) {
 	holder := s.hold("a")
 	trace := s.in("trace", "")
 	c := s.command()
-	c.Args = append([]string{"strace", "-f", "-qq", "-y", "-o", trace, "-e", "trace=/poll,close,execve", helper.Binary(t)}, job("--wait", "1h", "/bin/sleep", "0.1")...)
+	c.Args = append([]string{"strace", "-f", "--seccomp-bpf", "-qq", "-y", "-o", trace, "-e", "trace=ppoll,close,execve", helper.Binary(t)}, job("--wait", "1h", "/bin/sh", "-c", "until [ -e closed ]; do sleep 0.05; done")...)
 	runner := c.Start(t)
 	helper.Eventually(t, "it watches the directory", func() bool { return strings.Contains(s.read(trace), "<anon_inode:inotify>, events=") })
 	holder.Signal(t, syscall.SIGTERM)
+	helper.Eventually(t, "the watch is closed", func() bool { return closing.MatchString(s.read(trace)) })
+	s.in("closed", "")
 	if status := runner.Wait(t); status != 0 {
 		t.Fatalf("status %d: %s", status, runner.Output())
 	}
-	closedAfter(t, s.read(trace), `execve("/bin/sleep"`)
+	closedAfter(t, s.read(trace), `execve("/bin/sh"`)
 }
 
 // closing is what strace writes when a watch is closed.

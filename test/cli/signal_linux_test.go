@@ -61,12 +61,30 @@ func TestASignalThatEndsARunnerBeforeItsJobBeganIsInTheRunlog(t *testing.T) {
 	}
 }
 
+// quiet tells whether a process has no signals to take and none of its threads runs.
+func quiet(pid int) bool {
+	look := func() (all string) {
+		threads, _ := filepath.Glob("/proc/" + itoa(pid) + "/task/*/status")
+		for _, thread := range threads {
+			text, _ := os.ReadFile(thread)
+			all += string(text)
+		}
+		return all
+	}
+	before := look() // with how often each thread has slept
+	asleep := strings.Count(before, "\nState:\tS ")
+	none := strings.Repeat("0", 16) + "\n"
+	return asleep > 0 && asleep == strings.Count(before, "\nState:") &&
+		asleep == strings.Count(before, "\nSigPnd:\t"+none) && asleep == strings.Count(before, "\nShdPnd:\t"+none) && before == look()
+}
+
 func TestASignalForTheJobDoesNotEndARunnerThatWaits(t *testing.T) {
 	s := newStage(t)
 	holder := s.hold("a")
 	p := s.waiting("a")
 	p.Signal(t, syscall.SIGUSR1)
 	p.Signal(t, syscall.SIGUSR2)
+	helper.Eventually(t, "it has taken note of them", func() bool { return quiet(p.PID) }) // else they are the job's
 	holder.Signal(t, syscall.SIGTERM)
 	if status := p.Wait(t); status != 0 || !exists(s.in("ran")) {
 		t.Errorf("status %d: %s", status, p.Output())

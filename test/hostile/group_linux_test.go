@@ -105,7 +105,7 @@ func TestAMemberWhoMayWriteRootsLockNamesWhomRootEnds(t *testing.T) {
 	}
 	must(t, os.Chown(a.Lock(), 0, 0))
 	must(t, os.Chmod(a.Lock(), 0o600))
-	if got := a.Newcomer(t, "--expire-after=0"); got.Status != 0 || !sentenced.Ended() {
+	if got := a.Newcomer(t, "--expire-after=0"); got.Status != 0 || helper.Alive(sentenced.PID) {
 		t.Errorf("%+v; so the attack is none, and the refusals are for nothing", got)
 	}
 }
