@@ -138,6 +138,7 @@ func TestOneLineGuardsACrontabOfABareDebianAndGoesAgain(t *testing.T) {
 	}
 
 	// The job is upgraded under, and neither notices nor loses its lock.
+	d.within(helper.Patience, "the job has said who it is", "cat /root/job", "\n")
 	job := strings.TrimSpace(d.want("cat /root/job"))
 	lock := d.want("cat /var/lib/adlock/lock.*")
 	d.want("cd /root && apt-get install -qq ./newer.deb")
