@@ -20,6 +20,7 @@ import (
 // calls it from its TestMain.
 func Main(m *testing.M) {
 	HearSignals()
+	syscall.Umask(0o022) // what a test lets others read and run is for them, whoever starts it
 	status := m.Run()
 	if scratch != "" {
 		os.RemoveAll(scratch)
