@@ -32,3 +32,24 @@ load common
 	run launch job
 	assert_failure 64
 }
+
+# Never would be an answer, and a script would go by it.
+@test "a directory that cannot be looked into is no directory without locks" {
+	unprivileged
+	script job <<-'E'
+		adlock_age a b
+		mkdir -m 700 "$ADLOCK_DIR" "$ADLOCK_DIR/in"
+		chmod 0 "$ADLOCK_DIR"
+		adlock_age a b || echo "$?"
+		ADLOCK_DIR=$ADLOCK_DIR/in/deep
+		adlock_age a b || echo "$?"
+		ADLOCK_DIR=$T/job
+		adlock_age a b || echo "$?"
+	E
+	export ADLOCK_DIR=$T/locks
+	run --separate-stderr launch job
+	assert_output $'never\n77\n77\n73'
+	assert_equal "$stderr" "adlock: $T/locks: permission denied
+adlock: $T/locks: permission denied
+adlock: $T/job: not a directory"
+}

@@ -435,7 +435,7 @@ _adlock_age() {
 		;;
 	*)
 		if [ ! -e "$1" ]; then
-			:
+			_adlock_may_look "$_adlock_dir" || return "$?"
 		elif _adlock_ask age "$1"; then
 			_adlock_words=${_adlock_line#0 }
 		else
@@ -447,6 +447,19 @@ _adlock_age() {
 	??????????*) echo never ;; # ten digits of seconds: an mtime of 0
 	*) echo "$((_adlock_words / 60))" ;;
 	esac
+}
+
+# _adlock_may_look DIR tells whether what is not seen there is not there. Of a directory
+# that is not there itself the one above it says so.
+_adlock_may_look() {
+	while [ ! -e "${1:-/}" ]; do set -- "${1%/*}"; done # $_adlock_dir is absolute
+	if [ ! -d "${1:-/}" ]; then
+		_adlock_say "$1" 'not a directory'
+		return 73
+	elif [ ! -x "${1:-/}" ]; then
+		_adlock_say "$1" 'permission denied'
+		return 77
+	fi
 }
 
 # --- Between the shell and the helper ----------------------------------------
