@@ -59,7 +59,7 @@ func TestWhatIsNoFileIsNotReplaced(t *testing.T) {
 	dir := t.TempDir()
 	for _, verb := range drawn {
 		for file, want := range map[string]string{
-			dir: "adlock: " + dir + ": is a directory, and the name of a file is wanted\n", dir + "/no/file": "adlock: " + dir + "/no/file: open: no such file or directory\n",
+			dir: "adlock: " + dir + ": is a directory, and the name of a file is wanted\n", dir + "/no/file.prom": "adlock: " + dir + "/no/file.prom: open: no such file or directory\n",
 		} {
 			if got := p.command(append(verb, file)...).Run(t); got.Status != 73 || got.Err != want {
 				t.Errorf("%q %q: status %d: %s", verb, file, got.Status, got.Err)

@@ -12,7 +12,6 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/metrics"
-	"adlock/lib/insight/terminal"
 	"adlock/lib/locker"
 )
 
@@ -37,6 +36,9 @@ func tellMetrics(q *query) error {
 		if err := mayReplace(q.output); err != nil {
 			return err
 		}
+		if !q.openMetrics && !collected(q.output) {
+			return fault.New(fault.Usage, q.output, "does not end in .prom: node_exporter's textfile collector would not read it")
+		}
 		if o.Before, err = metrics.ReadValues(q.output); err != nil {
 			return fault.Wrap(q.output, err)
 		}
@@ -47,6 +49,12 @@ func tellMetrics(q *query) error {
 		return fault.Wrap(dir, err) // figures of a part would pass for the figures of the whole
 	}
 	return put(q.output, m.Text(q.format()))
+}
+
+// collected says whether the collector reads a file of this name, or it is none.
+func collected(path string) bool {
+	there, err := os.Stat(path)
+	return path == "-" || strings.HasSuffix(path, ".prom") || err == nil && !there.Mode().IsRegular()
 }
 
 func (q *query) format() metrics.Format {
@@ -61,9 +69,6 @@ func (q *query) format() metrics.Format {
 func put(output string, text []byte) error {
 	if output == "" {
 		return write(text)
-	}
-	if output != "-" && !strings.HasSuffix(output, ".prom") && terminal.Is(os.Stderr) {
-		fault.Warn(output, "node_exporter's textfile collector reads only what ends in .prom")
 	}
 	return save(output, text, renameio.WithStaticPermissions(0o644))
 }
