@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -89,11 +87,8 @@ func readText(path string) (string, error) {
 	if path != "-" {
 		var err error
 		file, err = os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			return "", &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
-		}
 		if err != nil {
-			return "", fault.Wrap(path, err)
+			return "", unopened(path, err)
 		}
 		defer file.Close()
 		if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
@@ -102,6 +97,14 @@ func readText(path string) (string, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(file, lint.Most+1))
 	return string(text), fault.Wrap(path, err)
+}
+
+// unopened is why a file that was to be read could not be opened.
+func unopened(path string, err error) error {
+	if fault.KindOf(err) == fault.CannotCreate { // nothing was to be created
+		return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
+	}
+	return fault.Wrap(path, err)
 }
 
 // checker is what this machine and its runlog add to the texts.

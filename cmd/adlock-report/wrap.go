@@ -73,9 +73,12 @@ func source(args []string) (string, error) {
 	if len(args) == 1 {
 		file, err := os.Open(args[0])
 		if err != nil {
-			return "", fault.Wrap(args[0], err)
+			return "", unopened(args[0], err)
 		}
 		defer file.Close()
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			return "", fault.New(fault.Usage, args[0], "is a directory")
+		}
 		in = file
 	}
 	text, err := io.ReadAll(io.LimitReader(in, largest))

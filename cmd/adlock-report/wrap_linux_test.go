@@ -238,3 +238,23 @@ func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
 		t.Errorf("status %d: %s%s", r.Status, r.Out, r.Err)
 	}
 }
+
+func TestACrontabThatCannotBeReadIsNotSaidToBeOneThatCannotBeMade(t *testing.T) {
+	p := newPlace(t)
+	dir := t.TempDir()
+	for path, want := range map[string]struct {
+		status int
+		reason string
+	}{
+		dir: {64, "is a directory"}, dir + "/none": {69, "open: no such file or directory"},
+		p.program + "/none": {69, "open: not a directory"},
+	} {
+		if r := p.command("wrap", path).Run(t); r.Status != want.status || r.Err != "adlock: "+path+": "+want.reason+"\n" || r.Out != "" {
+			t.Errorf("%s: %+v", path, r)
+		}
+	}
+	r := p.command("check", p.program+"/none").Run(t)
+	if r.Status != 69 {
+		t.Errorf("check: %+v", r)
+	}
+}
