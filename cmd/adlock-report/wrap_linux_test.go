@@ -113,7 +113,7 @@ func TestWhatIsNoFilterPrintsNothingWhereItFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, says := range map[string]string{
-		file: "adlock: " + file + ": is no crontab: line 1: ", "/none": "adlock: /none: open: no such file or directory", file + " x": `adlock: wrap: wants one FILE at most, got "x"`, "/": "adlock: /: read: is a directory",
+		file: "adlock: " + file + ": is no crontab: line 1: ", "/none": "adlock: /none: open: no such file or directory", file + " x": `adlock: wrap: wants one FILE at most, got "x"`, "/": "adlock: /: is a directory",
 	} {
 		if r := p.wrap(t, "@daily x\n", strings.Fields(args)...); r.Status == 0 || r.Out != "" || !strings.HasPrefix(r.Err, says) {
 			t.Errorf("%s: status %d: %s%s", args, r.Status, r.Out, r.Err)

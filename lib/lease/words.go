@@ -104,3 +104,6 @@ func Unreadable(file, variable string, err error) error {
 	}
 	return fault.New(kind, file, err.Error()+", and "+variable+" names it")
 }
+
+// NoCertificate is the error where a file of authorities has none: no server's would be known.
+func NoCertificate(file string) error { return fault.New(fault.Usage, file, "holds no certificate") }

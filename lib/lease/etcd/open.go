@@ -38,7 +38,7 @@ func Open(address string) (*Store, error) {
 	members := strings.Split(hosts, ",")
 	for _, host := range members {
 		if !isMember(host) {
-			return nil, fault.New(fault.Usage, address, "wants "+Scheme+"HOST:PORT[,HOST:PORT...]/PREFIX (the user goes into ETCDCTL_USER)")
+			return nil, fault.New(fault.Usage, withoutUser(address), "wants "+Scheme+"HOST:PORT[,HOST:PORT...]/PREFIX (the user goes into ETCDCTL_USER)")
 		}
 		if secure != nil {
 			host = "https://" + host
@@ -56,6 +56,14 @@ func Open(address string) (*Store, error) {
 		return nil, s.wrap(err)
 	}
 	return s, nil
+}
+
+// withoutUser is the address as it may be told: what stands before a @ may hold a password.
+func withoutUser(address string) string {
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		return Scheme + address[at+1:]
+	}
+	return address
 }
 
 // isMember says whether this is HOST:PORT. Without a port the client would try until its
@@ -91,9 +99,18 @@ func security() (*tls.Config, error) {
 	if err := readable("ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"); err != nil {
 		return nil, err
 	}
+	if (info.CertFile == "") != (info.KeyFile == "") {
+		return nil, fault.New(fault.Usage, "ETCDCTL_CERT, ETCDCTL_KEY", "only one of them is set, and a certificate goes with its key")
+	}
+	if info.CertFile != "" {
+		if _, err := tls.LoadX509KeyPair(info.CertFile, info.KeyFile); err != nil {
+			reason := strings.TrimPrefix(err.Error(), "tls: ")
+			return nil, fault.New(fault.Usage, info.CertFile, "is no certificate for the key "+info.KeyFile+": "+reason)
+		}
+	}
 	config, err := info.ClientConfig()
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Usage, Object: "ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY", Err: err}
+		return nil, &fault.Error{Kind: fault.Usage, Object: info.TrustedCAFile, Err: err}
 	}
 	return config, nil
 }

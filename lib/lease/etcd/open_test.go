@@ -1,6 +1,9 @@
 package etcd
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"adlock/lib/fault"
@@ -25,5 +28,31 @@ func TestHostsAndPortsAreMembers(t *testing.T) {
 			continue
 		}
 		s.Close()
+	}
+}
+
+func TestAnAddressIsToldWithoutAPassword(t *testing.T) {
+	_, err := Open(Scheme + "bob:secret@a:2379,b:2379/prod")
+	if fault.KindOf(err) != fault.Usage || strings.Contains(err.Error(), "secret") || !strings.HasPrefix(err.Error(), "etcd://a:2379,b:2379/prod: ") {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsWrongWithCertificatesIsToldByTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file.pem")
+	if err := os.WriteFile(file, []byte("no certificate\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, set := range map[string][3]string{
+		"ETCDCTL_CERT, ETCDCTL_KEY: only one of them is set, and a certificate goes with its key": {"", file, ""},
+		file + ": is no certificate for the key " + file + ": ":                                   {"", file, file},
+		file + ": holds no certificate":                                                           {file, "", ""},
+	} {
+		t.Setenv("ETCDCTL_CACERT", set[0])
+		t.Setenv("ETCDCTL_CERT", set[1])
+		t.Setenv("ETCDCTL_KEY", set[2])
+		if _, err := Open(Scheme + "a:2379/prod"); fault.KindOf(err) != fault.Usage || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v", set, err)
+		}
 	}
 }

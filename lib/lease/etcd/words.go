@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"os"
 	"strings"
@@ -50,8 +51,12 @@ func readable(variables ...string) error {
 		if file == "" {
 			continue
 		}
-		if _, err := os.ReadFile(file); err != nil {
+		text, err := os.ReadFile(file)
+		if err != nil {
 			return lease.Unreadable(file, variable, err)
+		}
+		if variable == "ETCDCTL_CACERT" && !x509.NewCertPool().AppendCertsFromPEM(text) {
+			return lease.NoCertificate(file)
 		}
 	}
 	return nil

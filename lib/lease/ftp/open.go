@@ -83,7 +83,7 @@ func tlsConfig(host string) (*tls.Config, error) {
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM(text) {
-		return nil, fault.New(fault.Usage, file, "holds no certificate")
+		return nil, lease.NoCertificate(file)
 	}
 	return config, nil
 }
@@ -114,6 +114,9 @@ func readSecret(file string) (string, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return "", fault.Wrap(file, err)
+	}
+	if info.IsDir() {
+		return "", fault.New(fault.Usage, file, "is a directory, and a file with the password is wanted")
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return "", fault.New(fault.NotPermitted, file, "holds a password and may be read by others: chmod 600")

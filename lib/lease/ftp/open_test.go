@@ -50,3 +50,11 @@ func TestAPasswordThatOthersMayReadIsRefused(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
+
+// That its mode lets others in would send its owner to change that.
+func TestADirectoryIsNoFileWithAPassword(t *testing.T) {
+	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", "/tmp")
+	if _, err := Open("ftp://u@h/d"); fault.KindOf(err) != fault.Usage || !strings.HasPrefix(err.Error(), "/tmp: is a directory") {
+		t.Error(err)
+	}
+}
