@@ -147,8 +147,9 @@ install: plain-directories ## install programs, library, the shell for crontabs,
 		test -f $$file || { echo "adlock: $$file: is missing, and nothing was installed" >&2; exit 1; }; done
 	@test -z "$$(find -L cmd lib -newer $(BUILD)/adlock \( -name '*.go' -o -name '*.html' \) ! -name '*_test.go')" || \
 		echo 'note: sources are newer than what is installed; make builds them' >&2
-	@$(INSTALL) -d "$(DESTDIR)$(bindir)" "$(DESTDIR)$(sysconfdir)/logrotate.d" \
-		$(foreach dir,$(sort $(foreach each,$(installed),$(dir $(call into,$(each))))),"$(DESTDIR)$(PREFIX)/$(dir)")
+	@told=$$($(INSTALL) -d "$(DESTDIR)$(bindir)" "$(DESTDIR)$(sysconfdir)/logrotate.d" \
+		$(foreach dir,$(sort $(foreach each,$(installed),$(dir $(call into,$(each))))),"$(DESTDIR)$(PREFIX)/$(dir)") 2>&1) || \
+		{ echo "$$told" | sed 1q >&2; exit 73; } # of each directory it would say the same
 	@set -e; for program in $(programs); do to="$(DESTDIR)$(bindir)/$${program##*/}"; \
 		$(INSTALL) -m 755 $$program "$$to.new"; mv -f "$$to.new" "$$to"; done
 	$(call put,lib/runlog/logrotate,$(DESTDIR)$(sysconfdir)/logrotate.d/adlock)

@@ -208,6 +208,16 @@ func TestWhereAFileIsMissingNothingIsInstalled(t *testing.T) {
 	}
 }
 
+// A line for each directory that cannot be made would hide the one that counts.
+func TestWhereNothingCanBeInstalledOneLineSaysSo(t *testing.T) {
+	tr := newTree(t)
+	r := tr.make("install", "PREFIX="+filepath.Join(tr.dir, "build", "adlock"))
+	said := slices.DeleteFunc(strings.Split(strings.TrimSpace(r.Err), "\n"), func(line string) bool { return strings.HasPrefix(line, "make: ") })
+	if r.Status == 0 || len(said) != 1 || !strings.Contains(said[0], "Not a directory") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A line of a crontab may start while another version is installed.
 func TestWhatIsInstalledOverIsAtNoMomentGone(t *testing.T) {
 	need.Tools(t, "strace")
