@@ -20,7 +20,7 @@ func details(e *runlog.Event) string {
 		}
 	}
 	duration := func(word string, d runlog.Opt[time.Duration]) {
-		say(d.Set, word+" "+terminal.Duration(d.Value))
+		say(d.Set, word+" "+terminal.Age(d.Value))
 	}
 	say(e.PID != 0, "pid "+history.On(e.PID, e.Node))
 	say(e.Signal != "" && e.Target != 0, e.Signal+" to "+strconv.Itoa(e.Target))
@@ -41,7 +41,7 @@ func details(e *runlog.Event) string {
 	case e.Kind == runlog.Wait:
 		say(true, "waits at most "+terminal.Duration(e.Wait))
 	default:
-		say(e.Wait > 0, "waited "+terminal.Duration(e.Wait))
+		say(e.Wait > 0, "waited "+terminal.Age(e.Wait))
 	}
 	say(e.Count > 1, strconv.Itoa(e.Count)+" in a row")
 	if e.Kind == runlog.Acquire || e.Kind == runlog.Expire {

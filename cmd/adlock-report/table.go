@@ -161,7 +161,7 @@ func rowWidth(lines [][]string) int {
 
 func (r *row) state() string {
 	if r.Held {
-		return r.State + " " + terminal.Duration(r.Age)
+		return r.State + " " + terminal.Age(r.Age)
 	}
 	return r.State
 }
@@ -169,12 +169,12 @@ func (r *row) state() string {
 // lastCell is when a run last ended, and how where that was not well.
 func (r *row) lastCell(now time.Time) string {
 	if how := r.lastWord(); how != "" {
-		return how + " " + terminal.Duration(now.Sub(r.Last.End)) + " ago"
+		return how + " " + terminal.Age(now.Sub(r.Last.End)) + " ago"
 	}
 	if r.Completed.IsZero() {
 		return "never"
 	}
-	ago := terminal.Duration(now.Sub(r.Completed)) + " ago"
+	ago := terminal.Age(now.Sub(r.Completed)) + " ago"
 	if r.CompletedOn != "" {
 		ago += " on " + terminal.Clean(r.CompletedOn)
 	}
@@ -250,7 +250,7 @@ func (r *row) due() string {
 	case r.DueIn.Value == limit.Never:
 		return "never"
 	}
-	return "in " + terminal.Duration(r.DueIn.Value)
+	return "in " + terminal.Left(r.DueIn.Value)
 }
 
 // note is a line below a row.
@@ -305,9 +305,9 @@ func (r *row) lastNote() string {
 	ender, self := r.Last.Ender()
 	switch {
 	case r.Last.Outcome == history.Ended && self:
-		return "ended: by its own supervisor, after " + terminal.Duration(r.Last.Held)
+		return "ended: by its own supervisor, after " + terminal.Age(r.Last.Held)
 	case r.Last.Outcome == history.Ended:
-		return "ended: by force after " + terminal.Duration(r.Last.Held) + ", for process " + ender
+		return "ended: by force after " + terminal.Age(r.Last.Held) + ", for process " + ender
 	case r.Last.Signal != "":
 		text = "failed: ended by " + r.Last.Signal
 	case r.Last.Unstarted:
@@ -325,7 +325,7 @@ func (r *row) waitingNote(now time.Time) string {
 	for _, w := range r.Waiting[:min(len(r.Waiting), shownWaiters)] {
 		text := history.On(w.pid, w.node)
 		if !w.since.IsZero() {
-			text += " for " + terminal.Duration(now.Sub(w.since))
+			text += " for " + terminal.Age(now.Sub(w.since))
 		}
 		if w.most != limit.Never {
 			text += " of " + limit.Format(w.most)

@@ -112,10 +112,23 @@ func Format(d time.Duration) string {
 	return text
 }
 
-// FormatAge is Format to the second.
+// FormatAge is Format to the second. An age is rounded down everywhere: so none is told
+// to have reached a limit that it is below.
 func FormatAge(d time.Duration) string {
 	if d == Never {
 		return "never"
 	}
 	return Format(d.Truncate(time.Second))
+}
+
+// FormatLeft is how long it still is, to the second: rounded up, so that it and the age
+// come to the limit together, and what is not over yet is not told to be.
+func FormatLeft(d time.Duration) string { return FormatAge(Up(max(0, d), time.Second)) }
+
+// Up rounds d up to a whole number of steps; Never stays what it is.
+func Up(d, step time.Duration) time.Duration {
+	if down := d.Truncate(step); d != Never && down < d {
+		return down + step
+	}
+	return d
 }

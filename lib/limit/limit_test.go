@@ -60,6 +60,21 @@ func TestAnAgeIsToldToTheSecond(t *testing.T) {
 	}
 }
 
+func TestAnAgeAndWhatIsLeftComeToTheLimit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		whole := time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "limit")) * time.Second
+		age := time.Duration(rapid.Int64Range(0, int64(whole)).Draw(t, "age"))
+		before, err := Parse(FormatAge(age))
+		left, failed := Parse(FormatLeft(whole - age))
+		if err != nil || failed != nil || before > age || before+left != whole || (left == 0) != (age == whole) {
+			t.Errorf("%v of %v is told as %v, and %v left", age, whole, before, left)
+		}
+	})
+	if got := FormatLeft(Never) + FormatLeft(-time.Minute); got != "never0s" {
+		t.Error(got)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"15", "1h30m", "never", "9223372036s", "٣m", "1.5h", "500ms", "9223372036.9s"} {
 		f.Add(seed)

@@ -39,7 +39,7 @@ func titleOf(e runlog.Event) string {
 
 // expired is why a job was ended.
 func expired(age, expireAfter time.Duration) string {
-	return "it had run for " + limit.Format(age.Round(time.Second)) + ", ExpireAfter is " + limit.Format(expireAfter)
+	return "it had run for " + limit.FormatAge(age) + ", ExpireAfter is " + limit.Format(expireAfter)
 }
 
 // ShowEnding tells a person at a terminal what is sent to whom.
@@ -55,7 +55,7 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, expireAfter time.D
 	case r.Expired:
 		rec.tell(hook.Fail, e, "ended by force: "+expired(e.Duration.Value, expireAfter))
 	case r.Asked:
-		rec.tell(hook.Fail, e, "ended by force, as a newcomer asked for it: it had run for "+limit.Format(e.Duration.Value.Round(time.Second)))
+		rec.tell(hook.Fail, e, "ended by force, as a newcomer asked for it: it had run for "+limit.FormatAge(e.Duration.Value))
 	case r.Withdraw:
 	case e.Status.Value != 0 && e.Signal != "":
 		rec.tellHook(hook.Fail, e, "ended by "+e.Signal)

@@ -72,19 +72,16 @@ func (w Waiting) Show(r *Request, o Outcome) {
 	}
 	seen := process.Boottime()
 	r.Line.Show(func() string {
-		text := Title(r.Atom) + ": waiting " + whom + ": " + Seconds(w.Spent())
+		text := Title(r.Atom) + ": waiting " + whom + ": " + limit.FormatAge(w.Spent())
 		if w.wait != limit.Never {
-			text += ", at most " + Seconds(w.Left()) + " more"
+			text += ", at most " + limit.FormatLeft(w.Left()) + " more"
 		}
 		if o.Verdict == Busy && o.Endable() && o.Recheck > 0 && o.Recheck != limit.Never {
-			text += "; it expires in " + Seconds(o.Recheck-(process.Boottime()-seen))
+			text += "; it expires in " + limit.FormatLeft(o.Recheck-(process.Boottime()-seen))
 		}
 		return text
 	})
 }
-
-// Seconds is a time that runs, in whole seconds.
-func Seconds(d time.Duration) string { return limit.Format(max(0, d).Round(time.Second)) }
 
 // Worthwhile reports whether the outcome may be another one before the time is up.
 func (w Waiting) Worthwhile(o Outcome) bool {

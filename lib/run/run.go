@@ -18,6 +18,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/hook"
 	"adlock/lib/killer"
+	"adlock/lib/limit"
 	"adlock/lib/lockdir"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -363,7 +364,7 @@ func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 func (r *runArgs) pass(jitter time.Duration) {
 	end := time.Now().Add(jitter)
 	r.Request.Line.Show(func() string {
-		return locker.Title(r.Request.Atom) + ": starts in " + locker.Seconds(time.Until(end)) + " (--jitter)"
+		return locker.Title(r.Request.Atom) + ": starts in " + limit.FormatLeft(time.Until(end)) + " (--jitter)"
 	})
 	defer r.Request.Line.Clear()
 	time.Sleep(jitter)

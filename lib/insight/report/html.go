@@ -74,7 +74,7 @@ func (r *Report) pageAtom(a *summary) pageAtom {
 		Before: a.Outcomes[history.Ended] - len(a.Endings), Advice: a.Advice,
 	}
 	for _, e := range a.Endings {
-		shown.Endings = append(shown.Endings, pageEnding{e.End.Local().Format(stamp), terminal.Clean(e.Owner()), terminal.Duration(e.Held), terminal.Clean(ender(e))})
+		shown.Endings = append(shown.Endings, pageEnding{e.End.Local().Format(stamp), terminal.Clean(e.Owner()), terminal.Age(e.Held), terminal.Clean(ender(e))})
 	}
 	return shown
 }

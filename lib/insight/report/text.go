@@ -98,7 +98,7 @@ func (a *summary) endings(paint terminal.Paint) string {
 	shown := a.Endings[max(0, len(a.Endings)-shownEndings):]
 	var parts []string
 	for _, r := range shown {
-		parts = append(parts, terminal.Clean(fmt.Sprintf("%s after %s by %s on %s", r.Owner(), terminal.Duration(r.Held), ender(r), r.End.Local().Format(stamp))))
+		parts = append(parts, terminal.Clean(fmt.Sprintf("%s after %s by %s on %s", r.Owner(), terminal.Age(r.Held), ender(r), r.End.Local().Format(stamp))))
 	}
 	text := strings.Join(parts, "; ")
 	if more := a.Outcomes[history.Ended] - len(shown); more > 0 && text != "" {

@@ -28,10 +28,26 @@ func Duration(d time.Duration) string {
 	return limit.Format(d.Round(step(d)))
 }
 
-// step is the smaller of the two units in which d is told.
+// Age is Duration of what goes on, or went on until it was ended: rounded down, as
+// limit.FormatAge.
+func Age(d time.Duration) string {
+	if d == limit.Never {
+		return Duration(d)
+	}
+	return Duration(d.Truncate(step(d)))
+}
+
+// Left is Duration of what is still to come: rounded up, as limit.FormatLeft.
+func Left(d time.Duration) string { return Duration(limit.Up(d, step(d))) }
+
+// step is in what d is told: tenths below ten seconds, else the smaller of two units.
 func step(d time.Duration) time.Duration {
 	const day = 24 * time.Hour
 	switch {
+	case d < time.Second:
+		return time.Millisecond
+	case d < 10*time.Second:
+		return 100 * time.Millisecond
 	case d < time.Hour:
 		return time.Second
 	case d < day:

@@ -27,3 +27,15 @@ func TestDurationHasTwoUnitsAtMost(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAgeIsRoundedDownAndWhatIsLeftIsRoundedUp(t *testing.T) {
+	for d, want := range map[time.Duration][2]string{
+		0: {"0s", "0s"}, 557 * time.Millisecond: {"557ms", "557ms"}, 1299 * time.Millisecond: {"1.2s", "1.3s"},
+		9990 * time.Millisecond: {"9.9s", "10s"}, 15*time.Minute - time.Millisecond: {"14m59s", "15m"},
+		2*time.Hour + 119*time.Second: {"2h1m", "2h2m"}, limit.Never: {"never", "never"},
+	} {
+		if got := [2]string{Age(d), Left(d)}; got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
