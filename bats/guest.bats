@@ -233,3 +233,21 @@ names_in_use() {
 	assert_output ''
 	assert noted sourced
 }
+
+@test "run in place of being sourced it tells of itself, or that it does nothing" {
+	local word
+	for word in -h --help; do
+		run "${shell[@]}" "$ADLOCK_SH" "$word"
+		assert_success
+		assert_line --partial '. /usr/local/lib/adlock/adlock.sh || exit 69'
+	done
+	for word in '' foo; do
+		run "${shell[@]}" "$ADLOCK_SH" $word
+		assert_failure 64
+		assert_output "adlock: $ADLOCK_SH: is run, and does nothing: a script sources it (--help tells how)"
+	done
+	script adlock.sh <<<'adlock_get a b; adlock_release'
+	run launch adlock.sh
+	assert_success
+	assert_output ''
+}

@@ -207,15 +207,23 @@ if [ "${_adlock_loaded-}" = "$$" ] && command -v adlock_get >/dev/null 2>&1; the
 fi
 
 # Run in place of being sourced it tells of itself.
-if [ "${0##*/} ${1-}" = 'adlock.sh --help' ]; then
+case "${0##*/} ${1-}" in
+'adlock.sh --help' | 'adlock.sh -h')
 	sed -n '1d; /^# WORKAROUNDS/q; s/^# \{0,1\}//p' "$0"
 	exit
-fi
+	;;
+esac
 
 # W9. Only zsh gets to read the [[.
 if [ -n "${ZSH_VERSION-}" ] && ! eval '[[ -o posixtraps ]]'; then
 	echo "adlock: zsh: must emulate sh: use emulate sh -c '. adlock.sh'" >&2
 	return 69
+fi
+
+# A script of this name may source it.
+if [ "${0##*/}" = adlock.sh ] && grep -q '^_adlock_loaded=' "$0" 2>/dev/null; then
+	echo "adlock: $0: is run, and does nothing: a script sources it (--help tells how)" >&2
+	exit 64
 fi
 
 _adlock_loaded=$$
