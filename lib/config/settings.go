@@ -130,7 +130,11 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 	if sysfile.IsTerminal(2) {
 		reason += s.nextStep(o)
 	}
-	fault.Report(fault.New(fault.Denied, s.Request.Atom.Name().ActiveLock(), reason))
+	lock := s.Request.Atom.Name().ActiveLock()
+	if s.Remote { // and no file
+		lock = string(s.Request.Atom.Name())
+	}
+	fault.Report(fault.New(fault.Denied, lock, reason))
 }
 
 // Skipping is policy.Limits.Skipping of the request, as far as the runlog tells how
