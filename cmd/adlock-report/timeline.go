@@ -61,6 +61,8 @@ func (q *query) showChart(chart *timeline.Chart, dir string, width int) error {
 	switch {
 	case q.svg != "":
 		return save(q.svg, chart.SVG())
+	case len(chart.Lanes) == 0 && q.atom != "": // tellNone has said so
+		return nil
 	case len(chart.Lanes) == 0:
 		return write([]byte(nothingIn(dir)))
 	}

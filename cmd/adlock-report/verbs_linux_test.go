@@ -613,7 +613,7 @@ func TestAnAtomOfWhomNothingIsRecordedIsNamed(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "x", "true")
 	for _, verb := range []string{"log", "report", "timeline"} {
-		if r := p.command(verb, "--atom", "typo").Run(t); r.Status != 0 || !strings.HasSuffix(r.Err, `: nothing is recorded there of an atom that matches "typo"`+"\n") {
+		if r := p.command(verb, "--atom", "typo").Run(t); r.Status != 0 || r.Out != "" || !strings.HasSuffix(r.Err, `: nothing is recorded there of an atom that matches "typo"`+"\n") {
 			t.Errorf("%s: %+v", verb, r)
 		}
 		if r := p.command(verb, "--atom", "run x").Run(t); r.Status != 0 || r.Err != "" {
