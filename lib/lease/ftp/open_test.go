@@ -1,6 +1,7 @@
 package ftp
 
 import (
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,5 +57,16 @@ func TestADirectoryIsNoFileWithAPassword(t *testing.T) {
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", "/tmp")
 	if _, err := Open("ftp://u@h/d"); fault.KindOf(err) != fault.Usage || !strings.HasPrefix(err.Error(), "/tmp: is a directory") {
 		t.Error(err)
+	}
+}
+
+// Some servers say no more than "Failure writing to local file."
+func TestAServerThatIsFullIsSaidToBe(t *testing.T) {
+	s := &Store{account: account{address: "ftp://u@h/d"}}
+	for _, code := range []int{426, 451, 452, 552} {
+		err := s.wrap(&textproto.Error{Code: code, Msg: "Failure writing to local file.\r\n"})
+		if want := s.String() + ": the server has no room, or cannot write: Failure writing to local file."; fault.KindOf(err) != fault.IO || err.Error() != want {
+			t.Errorf("%d: %v, want %s", code, err, want)
+		}
 	}
 }

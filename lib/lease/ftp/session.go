@@ -227,7 +227,11 @@ func (s *Store) wrap(err error) error {
 	case !errors.As(err, &answer):
 		return s.account.unreachable(err)
 	}
-	return &fault.Error{Kind: kindOf(answer), Object: s.String(), Err: refusal{answer}}
+	kind := kindOf(answer)
+	if kind == fault.IO {
+		return &fault.Error{Kind: kind, Object: s.String(), Err: &explained{"the server has no room, or cannot write", answer}}
+	}
+	return &fault.Error{Kind: kind, Object: s.String(), Err: refusal{answer}}
 }
 
 func kindOf(answer *textproto.Error) fault.Kind {
