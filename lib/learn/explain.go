@@ -69,7 +69,12 @@ func (s State) ExplainIfElapsed() string {
 	return text
 }
 
-func (s State) runs() string { return strconv.Itoa(s.Runs) + " successful runs" }
+func (s State) runs() string {
+	if s.Runs == 1 {
+		return "1 successful run"
+	}
+	return strconv.Itoa(s.Runs) + " successful runs"
+}
 
 func (s State) tooFew() string { return s.fewer() + "the default " }
 

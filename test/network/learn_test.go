@@ -96,6 +96,6 @@ func TestAScriptThatSaysNothingTeachesNothing(t *testing.T) {
 		script("adlock_release")
 		script("exit 0")
 		script("kill -KILL $$")
-		b.explains(t, "ExpireAfter 2h: 1 successful runs, fewer than 5", "--expire-after=auto")
+		b.explains(t, "ExpireAfter 2h: 1 successful run, fewer than 5", "--expire-after=auto")
 	})
 }
