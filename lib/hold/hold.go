@@ -63,7 +63,7 @@ func Verb(open Opener) config.Verb {
 func more() []config.List {
 	return []config.List{
 		{Title: "what it says, a line each", Lines: [][2]string{
-			{"acquired TOKEN [FENCE]", "the lock is its parent's"},
+			{"acquired TOKEN [FENCE]", "the lock is the parent's, or --owner's"},
 			{"busy, too-soon, full, stuck", "denied, and why (exit status 75; stuck: 77)"},
 			{"released", "the end"},
 			{"lost", "the lock is another's, and why (75)"},
