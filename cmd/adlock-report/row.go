@@ -105,7 +105,7 @@ func rowOf(e *locker.Entry, p *past, slots []locker.Slot, now time.Time) *row {
 	d := e.Decide(policy.Terms{Limits: r.Limits})
 	r.Takeable, r.Why = d.Step.Granted(), d.Reason()
 	switch {
-	case holder.Active.Held && holder.Active.Owner != policy.Waiter:
+	case holder.Active.Held:
 		r.hold(holder, now)
 		r.count(e.Readers)
 		r.findSlot(holder, slots)

@@ -98,8 +98,6 @@ func refusal(found *locker.View) string {
 		return "does not say whose it is yet: it was made less than a minute ago"
 	case found.Active.Owner == policy.Orphaned:
 		return "its owner is dead, but not all of its job (" + who + ")"
-	case found.Active.Owner == policy.Waiter:
-		return "is waited for by " + who
 	}
 	return "its owner lives (" + who + "), as far as is known: its lease is renewed"
 }

@@ -43,10 +43,7 @@ func (l *Locker) entry(f *Listed) locker.Entry {
 		return e
 	}
 	e.View = l.viewOf(&f.Snapshot)
-	if e.Active.Owner == policy.Waiter {
-		e.Waiting = append(e.Waiting, e.View)
-	}
-	if e.Record.Shared && e.Active.Owner != policy.Waiter {
+	if e.Record.Shared {
 		e.Readers, e.View = []locker.View{e.View}, locker.View{}
 	}
 	for _, behind := range f.Behind {
@@ -75,6 +72,9 @@ func (l *Locker) viewOf(seen *Snapshot) (v locker.View) {
 		return v
 	}
 	l.describe(&v, seen)
+	if v.Active.Owner == policy.Waiter {
+		v.Active.Owner = policy.Lives // nobody is in front of it: it has the atom, before its record says so
+	}
 	return v
 }
 

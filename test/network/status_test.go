@@ -20,6 +20,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/lease"
+	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/helper"
 	"adlock/test/need"
@@ -175,6 +176,35 @@ func TestReadersAndWhoWaitsAreListed(t *testing.T) {
 	}
 	if status := writer.Wait(t); status != 0 {
 		t.Errorf("%d %s", status, writer.Output())
+	}
+}
+
+// A job may begin before the record of its place says that it has the atom.
+func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
+	m := startEtcd(t, 1)
+	s, h := open(t, url(m...)), newHost(t, url(m...))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, shared := range []bool{false, true} {
+		waits := aRecord(t, shared)
+		waits.Taken, waits.Node, waits.Owner = time.Time{}, "dax", process.Identity{PID: 7, Boot: "another"}
+		first, seen, err := s.Enter(ctx, waits.Atom.Name(), waits, time.Minute, true)
+		if err != nil || seen.Held {
+			t.Fatal(seen, err)
+		}
+		behind := waits
+		behind.Token, behind.Shared, behind.Owner.PID = record.NewToken(), false, 8
+		second, seen, err := s.Enter(ctx, waits.Atom.Name(), behind, time.Minute, true)
+		if err != nil || !seen.Held {
+			t.Fatal(seen, err)
+		}
+		h.wants(t, `(?m)^p o x +running 0s .* 7 on dax .*\n  waiting: pid 8 on dax$`, "status")
+		h.verb(t, "clear", "o x").Refused(t, 77, "its owner lives")
+		for _, p := range []lease.Place{first, second} {
+			if err := leave(ctx, p, nil); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 
