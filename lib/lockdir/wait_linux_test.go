@@ -79,7 +79,7 @@ func TestAWaitingNewcomerLooksTwiceAtOnceAndThenWhenItsTimeIsUp(t *testing.T) {
 
 func TestWithSlotsTheFilesOfTheWholeProgramWakeANewcomer(t *testing.T) {
 	dir := newLocker(t).Dir
-	for slots, want := range map[int]string{0: string(motd.Name()), 2: motd.Name().Prefix()} {
+	for slots, want := range map[int]string{0: string(motd.Name()), 1: motd.Name().Prefix()} {
 		r := ask(process.Here())
 		r.Slots = slots
 		if w := newWaiting(dir, &r); w.whose != want {
