@@ -4,6 +4,9 @@ package helper
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -119,6 +122,22 @@ func Dir(t testing.TB) string {
 		}
 	})
 	return path
+}
+
+// FreePort returns HOST:PORT where nobody listens, for a server to be started. The system
+// hands out ports from 32768 on to whoever connects, and would this one before the server has
+// it.
+func FreePort(t testing.TB, ip string) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprint(ip, ":", 16384+rand.N(16384)))
+		if err == nil {
+			l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // Patience is how long a test waits for what must happen soon: long enough for

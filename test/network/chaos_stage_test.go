@@ -124,7 +124,7 @@ func source(seed uint64, name string) *rand.Rand {
 func (c *chaos) onEtcd() {
 	c.patient, c.rest = 2, 2*time.Second
 	c.cluster = startCluster(c, 3, func(m *node) string {
-		m.client, m.peer, m.dir = freePortAt(c, c.servers), freePortAt(c, c.servers), c.inMemory()
+		m.client, m.peer, m.dir = helper.FreePort(c, c.servers), helper.FreePort(c, c.servers), c.inMemory()
 		r := newRelayAt(c, c.relays, m.peer)
 		r.sort = func(first []byte) *cable { return c.linkOf(first, m) }
 		return r.address()
@@ -161,7 +161,7 @@ func (c *chaos) linkOf(first []byte, to *node) *cable {
 // onFTP starts a vsftpd. Those who wait look again and again.
 func (c *chaos) onFTP() {
 	c.patient, c.rest = 1, 2*c.lease
-	c.ftpd = startFTPAt(c, freePortAt(c, c.servers), "")
+	c.ftpd = startFTPAt(c, helper.FreePort(c, c.servers), "")
 	for range 3 {
 		r := newFTPRelayAt(c, c.relays, c.ftpd.address)
 		c.add(&mast{host: c.ftpd.hostBy(c, r.address()), ftp: r, cables: []*cable{r.cable}})

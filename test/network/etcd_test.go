@@ -126,17 +126,7 @@ func url(nodes ...*node) string {
 
 func freePort(t testing.TB) string {
 	t.Helper()
-	return freePortAt(t, "127.0.0.1")
-}
-
-func freePortAt(t testing.TB, ip string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", ip+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return helper.FreePort(t, "127.0.0.1")
 }
 
 // host is one machine: its own lock directory and record, and a way to a store.

@@ -38,12 +38,7 @@ func number() string { return strconv.FormatInt(stores.Add(1), 10) }
 
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return helper.FreePort(t, "127.0.0.1")
 }
 
 // server starts a server, and ends it, with whom it has started, after the test.
