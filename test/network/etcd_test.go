@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -158,18 +159,24 @@ func (h *host) run(t testing.TB, script string, options ...string) helper.Result
 	return h.command(script, options...).Run(t)
 }
 
-// start starts a job and waits until it runs; the script says so with `touch
-// $ready`.
+// ready is how a script says that it runs. One that does not begins with it.
+const ready = `: >"$ready"; `
+
+// start starts a job and waits until it says that it runs.
 func (h *host) start(t testing.TB, script string, options ...string) *helper.Process {
 	t.Helper()
-	ready := t.TempDir() + "/ready"
-	c := h.command("touch '"+ready+"'; "+script, options...)
+	if !strings.Contains(script, ready) {
+		script = ready + script
+	}
+	file := t.TempDir() + "/ready"
+	c := h.command(script, options...)
+	c.Env = append(slices.Clip(c.Env), "ready="+file)
 	p := c.Start(t)
 	helper.Eventually(t, "the job runs", func() bool {
 		if p.Ended() {
 			t.Fatalf("it ended: %s", p.Output())
 		}
-		return exists(ready)
+		return exists(file)
 	})
 	return p
 }

@@ -177,7 +177,7 @@ func TestOwnerCutOffFromFTPEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	cable := newRelay(t, f.address)
 	a, b := f.hostBy(t, cable.address()), f.host(t)
 	file := t.TempDir() + "/beats"
-	owner := a.start(t, beats(file))
+	owner := a.beats(t, file)
 	cable.cut()
 	next := b.run(t, begins, "--wait=60s")
 	if next.Status != 0 {

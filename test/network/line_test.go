@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -253,8 +254,9 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 			}
 			woken := make(chan error, 1)
 			var next atomic.Int64
+			helper.Eventually(t, "nobody watches any more", func() bool { return nodes[0].watchers(t) == 0 })
 			go func() { woken <- third.place.Await(ctx, func() { next.Add(1) }) }()
-			time.Sleep(300 * time.Millisecond) // it watches by now
+			helper.Eventually(t, "it watches", func() bool { return nodes[0].watchers(t) > 0 })
 			if next.Load() != 0 {
 				t.Error("the third was told that it is the next")
 			}
@@ -278,6 +280,16 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 			ctl(t, nodes, "del", "--prefix", "/adlock/")
 		})
 	}
+}
+
+// watchers is how many watches the node serves.
+func (m *node) watchers(t testing.TB) int {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^etcd_debugging_mvcc_watcher_total (\d+)$`).FindStringSubmatch(fetched(t, "http://"+m.client+"/metrics"))
+	if found == nil {
+		t.Fatal("etcd does not say how many watch")
+	}
+	return int(number(t, found[1]))
 }
 
 // Who finds that the owner is dead stamps the last lock for it, wherever it stands in the

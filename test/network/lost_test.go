@@ -11,7 +11,7 @@ import (
 func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
 	lose := func(t *testing.T, h *host, remove func()) {
 		for script, want := range map[string]int{
-			"trap 'exit 3' INT TERM; while :; do sleep 0.1; done": 3, // told to end, and ends in its own way
+			"trap 'exit 3' INT TERM; " + ready + "while :; do sleep 0.1; done": 3, // told to end, and ends in its own way
 			"sleep 60": 130, // ended
 		} {
 			owner := h.start(t, script)

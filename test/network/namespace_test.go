@@ -107,7 +107,7 @@ func TestTwoHundredContendersOnHostsWithNetworksOfTheirOwn(t *testing.T) {
 func TestOwnerWhoseCableIsPulledEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	l := newLab(t, 2)
 	file := t.TempDir() + "/beats"
-	owner := l.hosts[0].start(t, beats(file))
+	owner := l.hosts[0].beats(t, file)
 	l.pull(t, 0)
 	pulled := time.Now()
 	next := l.hosts[1].run(t, begins, "--wait=60s")

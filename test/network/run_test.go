@@ -55,7 +55,7 @@ func number(t testing.TB, text string) int64 {
 func TestExpiredOwnerElsewhereIsAskedToEndItsJob(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
-	owner := a.start(t, "trap '' INT; sleep 60; sleep 60")
+	owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
 	helper.Eventually(t, "it has expired", func() bool {
 		return strings.HasPrefix(b.run(t, "", "--expire-after=2s", "--dry-run").Out, "expired: ")
 	})
@@ -77,6 +77,14 @@ func TestExpiredOwnerElsewhereIsAskedToEndItsJob(t *testing.T) {
 // end it.
 func beats(file string) string {
 	return `trap "" INT TERM; while :; do read -r now _ </proc/uptime; echo $now >>` + file + `; sleep 0.02; done`
+}
+
+// beats starts such a job, and waits until it has written something down.
+func (h *host) beats(t testing.TB, file string) *helper.Process {
+	t.Helper()
+	p := h.start(t, beats(file))
+	helper.Eventually(t, "it beats", func() bool { text, _ := os.ReadFile(file); return len(text) > 0 })
+	return p
 }
 
 const begins = `read -r now _ </proc/uptime; echo $now`
@@ -110,7 +118,7 @@ func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	cable := newRelay(t, nodes[0].client)
 	a, b := newHost(t, "etcd://"+cable.address()+"/adlock"), newHost(t, url(nodes...))
 	file := t.TempDir() + "/beats"
-	owner := a.start(t, beats(file))
+	owner := a.beats(t, file)
 	cable.cut()
 	cut := time.Now()
 	next := b.run(t, begins, "--wait=60s")
@@ -133,7 +141,7 @@ func TestJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	file := t.TempDir() + "/beats"
-	owner := a.start(t, beats(file))
+	owner := a.beats(t, file)
 	owner.Kill(t)
 	next := b.run(t, begins, "--wait=60s")
 	if next.Status != 0 {
@@ -147,7 +155,7 @@ func TestJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	file := t.TempDir() + "/beats"
-	owner := a.start(t, beats(file))
+	owner := a.beats(t, file)
 	owner.Signal(t, syscall.SIGSTOP)
 	next := b.run(t, begins, "--wait=60s")
 	if next.Status != 0 {
@@ -169,9 +177,10 @@ func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	cable := newRelay(t, nodes[0].client)
 	h := newHost(t, "etcd://"+cable.address()+"/adlock")
-	owner := h.start(t, "sleep 7; echo done")
+	h.env = append(h.env, "ADLOCK_LEASE=12s")
+	owner := h.start(t, "sleep 10; echo done")
 	cable.cut()
-	time.Sleep(2500 * time.Millisecond) // less than 2/3 of the lease less 1/3
+	time.Sleep(5 * time.Second) // more than 1/3 of the lease, when it is renewed, and less than 2/3
 	cable.drop()
 	cable.mend()
 	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {

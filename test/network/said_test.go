@@ -173,7 +173,8 @@ func TestNobodyButTheScriptKeepsItsStandardErrorOpen(t *testing.T) {
 // another owner.
 func TestOneOfTheNewcomersThatEndAnOwnerSaysSo(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
-		owner := a.start(t, "trap '' INT; sleep 60; sleep 60")
+		a.env = append(a.env, "ADLOCK_PAUSE=5s") // between INT and TERM: so long the others have to ask too
+		owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
 		helper.Eventually(t, "it has expired", func() bool {
 			return strings.HasPrefix(b.run(t, "", "--expire-after=1s", "--dry-run").Out, "expired: ")
 		})

@@ -1,11 +1,17 @@
 package network
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"adlock/test/helper"
 )
 
 // startIsRemembered has a run wait in the line, and asks how long ago it started.
@@ -13,6 +19,13 @@ func startIsRemembered(t *testing.T, a, b *host) {
 	t.Helper()
 	owner := a.start(t, "sleep 60")
 	waiter := b.command("true", "--wait=60s", "--from-start").Start(t)
+	helper.Eventually(t, "it asks", func() bool {
+		files, _ := filepath.Glob("/proc/" + itoa(waiter.PID) + "/fd/*")
+		return slices.ContainsFunc(files, func(file string) bool {
+			to, _ := os.Readlink(file)
+			return strings.HasPrefix(to, "socket:")
+		})
+	})
 	const waited = 4 * time.Second
 	time.Sleep(waited) // it is this that is remembered
 	owner.Signal(t, syscall.SIGTERM)

@@ -82,7 +82,7 @@ func TestWhoWaitsAtATerminalForAnAtomOfFTPSeesForWhom(t *testing.T) {
 func TestWhoAsksAnOwnerElsewhereToEndItsJobSeesIt(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
-	owner := a.start(t, "trap '' INT; sleep 60; sleep 60")
+	owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
 	waiter := onTerminal(t, b.command("echo ran", "--replace"))
 	shows(t, waiter, fmt.Sprintf(`o x: process %d on \S+ was asked to end its job`, owner.PID))
 	waiter.Wait(t)
