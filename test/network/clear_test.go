@@ -50,7 +50,7 @@ func abandoned(t testing.TB, s lease.Store) lease.Place {
 	t.Helper()
 	own := aRecord(t, false)
 	own.Owner.Machine, own.Owner.Boot, own.Node = "another", "another", "elsewhere"
-	place, _, err := s.Enter(context.Background(), own.Atom.Name(), own, 2*time.Second, false)
+	place, _, err := s.Enter(context.Background(), own.Atom.Name(), own, 6*time.Second, false)
 	if err != nil || place == nil {
 		t.Fatal(place, err)
 	}

@@ -67,7 +67,7 @@ func TestASilentOwnerOnFTPIsReplacedAfterItsLeaseAlsoByOneThatDoesNotWait(t *tes
 				}
 				took := time.Since(stopped)
 				t.Logf("replaced %v after it was stopped, margin %v", took.Round(100*time.Millisecond), margin(t, file, next.Out))
-				if took > 25*time.Second {
+				if took > time.Minute { // by the clock that has stepped it would be an hour
 					t.Errorf("it took %v", took)
 				}
 			})
@@ -113,7 +113,7 @@ func TestALockOnFTPThatCannotBeGivenBackIsLeftToItsLease(t *testing.T) {
 	})
 	began := time.Now()
 	r := h.run(t, "exit 3")
-	if took := time.Since(began); r.Status != 3 || took > 10*time.Second {
+	if took := time.Since(began); r.Status != 3 || took > helper.Patience {
 		t.Errorf("%v: %+v", took, r)
 	}
 	if strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Err, "adlock: o x: not released until the lease ran out") || !strings.Contains(r.Err, "ftp://") {
@@ -343,7 +343,7 @@ func TestAStalledConnectionToFTPDelaysARenewalByAnEighthOfTheLease(t *testing.T)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if status := owner.Wait(t); status != 0 || longest < lease/3-login || longest > lease/2+login {
+		if status := owner.Wait(t); status != 0 || longest < lease/3-login || longest > lease*2/3 { // a busy machine adds to the half
 			t.Errorf("status %d; up to %v between signs of life, and the lease is %v: %s", status, longest, lease, owner.Output())
 		}
 		t.Logf("up to %v between signs of life", longest.Round(10*time.Millisecond))

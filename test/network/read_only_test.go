@@ -56,6 +56,7 @@ func TestWhoOnlyAsksAStoreWritesNothing(t *testing.T) {
 		ask("free: ")
 		runner.run(t, "echo ran").Ran(t)
 		ask("too soon: completed ")
+		runner.env = append(runner.env, "ADLOCK_LEASE=1h") // which is not renewed meanwhile
 		owner := runner.start(t, "sleep 60", "--operand=y")
 		ask("too soon: completed ")
 		owner.Kill(t)

@@ -86,7 +86,7 @@ func TestARelayThatIsCutOneWayCarriesTheOther(t *testing.T) {
 func TestConnectionsThatAreLateOvertakeEachOther(t *testing.T) {
 	address, heard := echo(t)
 	r := newRelay(t, address)
-	late := []time.Duration{200 * time.Millisecond, 0}
+	late := []time.Duration{2 * time.Second, 0}
 	r.slow(func() time.Duration { d := late[0]; late = late[1:]; return d })
 	for n, word := range []string{"first", "second"} {
 		conn, err := net.Dial("tcp", r.address())
