@@ -175,6 +175,18 @@ helper() {
 	unset ADLOCK_DIR HOME
 	run launch job a b
 	assert_failure 69
+	assert_output 'adlock: ADLOCK_DIR: is not set, and HOME is no absolute path'
+	export HOME=here
+	run launch job a b
+	assert_failure 69
+	assert_output 'adlock: ADLOCK_DIR: is not set, and HOME is no absolute path'
+}
+
+@test "a pass takes no arguments" {
+	script job <<<'adlock_pass now'
+	run launch job
+	assert_failure 64
+	assert_output 'adlock: adlock_pass: wants no arguments'
 }
 
 @test "a bad time for a pass" {

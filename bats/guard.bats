@@ -225,7 +225,7 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	echo '. "$ADLOCK_SH" || exit 69; adlock_guard 1 2 3; echo ran' >"$T/job"
 	run launch job
 	assert_failure 64
-	assert_output 'adlock: adlock_guard: 3 arguments: 0 to 2 are wanted'
+	assert_output 'adlock: adlock_guard: wants 0 to 2 arguments, got 3'
 }
 
 @test "a script is guarded by its path: two of one name are two atoms" {

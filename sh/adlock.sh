@@ -1142,14 +1142,14 @@ _adlock_find_dir() {
 	esac
 	if [ -z "$_adlock_dir" ]; then
 		[ -n "$_adlock_root" ] || _adlock_find_root
-		if [ "$_adlock_root" = yes ]; then
-			_adlock_dir=/var/lib/adlock
-		elif [ -n "${HOME-}" ]; then
-			_adlock_dir=$HOME/.local/state/adlock
-		else
-			_adlock_say HOME 'not set, nor ADLOCK_DIR: no lock directory'
+		case $_adlock_root${HOME-} in
+		yes*) _adlock_dir=/var/lib/adlock ;;
+		no/*) _adlock_dir=$HOME/.local/state/adlock ;;
+		*)
+			_adlock_say ADLOCK_DIR 'is not set, and HOME is no absolute path'
 			return 69
-		fi
+			;;
+		esac
 	fi
 	case $_adlock_dir in
 	*"$_adlock_nl"*)
@@ -1394,7 +1394,10 @@ _adlock_can_run() {
 # _adlock_wants MIN MAX COUNT FUNCTION
 _adlock_wants() {
 	if [ "$3" -lt "$1" ] || [ "$3" -gt "$2" ]; then
-		_adlock_say "$4" "$3 arguments: $1 to $2 are wanted"
+		case $2 in
+		0) _adlock_say "$4" 'wants no arguments' ;;
+		*) _adlock_say "$4" "wants $1 to $2 arguments, got $3" ;;
+		esac
 		return 64
 	fi
 }
