@@ -7,6 +7,7 @@ load node_modules/bats-support/load
 load node_modules/bats-assert/load
 
 setup() {
+	umask 022 # the scripts are another user's to read in some tests
 	local name=${ADLOCK_TEST_SHELL:-sh}
 	read -ra shell <<<"$name"
 	root=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
