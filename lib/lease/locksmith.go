@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"adlock/lib/atom"
@@ -39,8 +40,9 @@ type Locker struct {
 	Waits func(locker.Outcome)
 
 	held   *heldLease
-	silent bool // the last attempt was denied for the sake of one that seems to be dead
-	waited bool // and so is not turned away by a store that does not answer for a while
+	stands atomic.Pointer[heldLease] // the place that was entered last
+	silent bool                      // the last attempt was denied for the sake of one that seems to be dead
+	waited bool                      // and so is not turned away by a store that does not answer for a while
 }
 
 var _ locker.Locker = (*Locker)(nil)
@@ -167,6 +169,21 @@ func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	return min(nap, wait.Left())
 }
 
+// Cancelled gives the place up too, and waits a second for that at most: those behind one
+// that is gone wait for its lease. It may be called by any goroutine.
+func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duration) {
+	l.Recorder.Cancelled(r, signal, waited)
+	t := l.stands.Load()
+	if t == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, place := range append(t.slotted(), t.place) {
+		_ = place.Leave(ctx, nil) // else it is passed when its lease has run out
+	}
+}
+
 // attempt is figure 3 of the 1997 paper; the denials that are cheap come before
 // anything is written.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
@@ -212,6 +229,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 		v, err := l.view(r, &seen)
 		return r.Denied(decide(r, &v).With(policy.Busy), &v), err
 	}
+	l.stands.Store(t)
 	q := queue{Locker: l, r: r, wait: wait, held: t, seen: seen, noted: waits}
 	outcome, err := q.stand()
 	if err == nil && outcome.Verdict == locker.Acquired {

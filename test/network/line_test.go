@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -439,5 +440,37 @@ func TestAWaiterThatHasLostItsPlaceTakesAnotherAndWaitsOn(t *testing.T) {
 		if status := p.Wait(t); status != 0 || p.Output() != "ran\n" {
 			t.Errorf("%d: %s", status, p.Output())
 		}
+	}
+}
+
+func TestAWaiterThatIsEndedLeavesTheLine(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b, c := newHost(t, s), newHost(t, s), newHost(t, s)
+	owner := a.start(t, "sleep 60")
+	listed := func(p *helper.Process) bool { return strings.Contains(a.verb(t, "status").Out, itoa(p.PID)+" on ") }
+	ends := func(sig syscall.Signal) (left bool) {
+		c := b.command("echo ran", "--wait=forever")
+		c.Env = append(slices.Clip(c.Env), "ADLOCK_LEASE=10m")
+		waiter := c.Start(t)
+		helper.Eventually(t, "it waits", func() bool { return listed(waiter) })
+		waiter.Signal(t, sig)
+		if status := waiter.Wait(t); status != 128+int(sig) || waiter.Output() != "" {
+			t.Errorf("%v: status %d: %s", sig, status, waiter.Output())
+		}
+		return !listed(waiter)
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		left := false
+		for try := 0; !left && try < 3; try++ { // it has a second for that, on a machine that is busy
+			left = ends(sig)
+		}
+		if !left {
+			t.Errorf("%v: its place is there", sig)
+		}
+	}
+	owner.Signal(t, syscall.SIGTERM)
+	owner.Wait(t)
+	if r := c.command("echo ran", "--wait=60s").Run(t); r.Status != 0 || r.Out != "ran\n" {
+		t.Errorf("%+v", r)
 	}
 }
