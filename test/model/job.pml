@@ -274,7 +274,7 @@ again:	{
 			:: else
 			fi
 		};
-		/* (lockdir.Locker.appendSurvivors) */
+		/* (lockdir.ending.record) */
 		atomic { record() };
 signal:		atomic { send() };
 #ifdef RECORDLATE
