@@ -111,11 +111,13 @@ func TestTheStoresOfThePagesAreTaken(t *testing.T) {
 	}
 	ofCrontab := regexp.MustCompile(`(?m)^([*/0-9]+ +){5}`)
 	count := 0
+	tried := map[string]bool{} // two pages may have one line, which runs once in a minute
 	for _, page := range recipe.Pages(t) {
 		for _, r := range recipe.In(t, page) {
-			if !r.Has("adlock run --store ") {
+			if !r.Has("adlock run --store ") || tried[r.Text] {
 				continue
 			}
+			tried[r.Text] = true
 			text := strings.NewReplacer("etcd://a:2379,b:2379,c:2379/prod", url(nodes...), "ftp://user@host/", "ftp://anonymous@"+f.address+"/",
 				"/usr/local/bin/", "").Replace(ofCrontab.ReplaceAllString(r.Text, ""))
 			count += strings.Count(text, "adlock run")
