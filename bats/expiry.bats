@@ -57,7 +57,7 @@ newcomer() {
 @test "a script that releases while it is being ended is told who does it, and why" {
 	[[ ${shell[0]} != posh ]] || skip 'posh ends at the first signal'
 	script job <<-'E'
-		trap 'adlock_release || note "$? $ADLOCK_VERDICT"; exit 3' TERM
+		trap 'trap "" TERM; adlock_release || note "$? $ADLOCK_VERDICT"; exit 3' TERM
 		trap '' INT
 		adlock_get a b
 		hang || :
