@@ -14,8 +14,8 @@ if [ ! -x "$helper" ]; then
 	echo "demo: $helper: not found (make build makes it)" >&2
 	exit 69
 fi
-if ! command -v pgrep >/dev/null; then
-	echo "demo: pgrep: not found (Debian: procps)" >&2
+if [ ! -r /proc/self/stat ]; then
+	echo "demo: /proc: shows no processes here" >&2
 	exit 69
 fi
 helper=$(cd "$(dirname "$helper")" && pwd)/${helper##*/}
@@ -62,10 +62,27 @@ typed() {
 	{ "$@" 2>&1 || echo "(exit status $?)"; } | sed 's/^/      /'
 }
 
-# alive shows who lives of the family; the dead may still wait for their parent.
+# living PID: a zombie is dead.
+living() { grep -qs '^State:.[^Z]' "/proc/$1/status"; }
+
+# children PID prints its living children. A small machine has no ps and no pgrep:
+# /proc tells.
+children() {
+	for child in /proc/[0-9]*; do
+		if grep -qs "^PPid:.$1\$" "$child/status" && living "${child#/proc/}"; then
+			echo "${child#/proc/}"
+		fi
+	done
+}
+
+# alive shows which processes of the family live.
 alive() {
-	printf '\n    $ %s\n' "ps -o pid,ppid,args -p $family"
-	ps -o pid,ppid,args -p "$family" | sed -e '/<defunct>/d' -e 's/^/      /'
+	printf '\n      %7s  %s\n' PID COMMAND
+	for pid in $family; do
+		if living "$pid"; then
+			printf '      %7s  %s\n' "$pid" "$(tr '\0' ' ' <"/proc/$pid/cmdline")"
+		fi
+	done
 }
 
 # eventually COMMAND... waits for it to succeed, 20 seconds at most.
@@ -84,8 +101,8 @@ held() { [ -e "locks/lock.adlock.demo.run.$1" ]; }
 
 # sleeps: the mirror hangs; $family is its runner, itself, and its child.
 sleeps() {
-	mirror=$(pgrep -P "$second") && child=$(pgrep -P "$mirror" sleep) &&
-		family="$second,$mirror,$child"
+	mirror=$(children "$second") && [ -n "$mirror" ] && child=$(children "$mirror") && [ -n "$child" ] &&
+		grep -q sleep "/proc/$child/comm" && family="$second $mirror $child"
 }
 can() { adlock --help | grep -q "^ *$1[ ,]"; }
 
