@@ -19,6 +19,7 @@ import (
 	"adlock/lib/insight/history"
 	"adlock/lib/runlog"
 	"adlock/test/helper"
+	"adlock/test/need"
 	"adlock/test/story"
 )
 
@@ -353,7 +354,7 @@ func TestReportOfAMillionLinesIsSmall(t *testing.T) {
 	p := newPlace(t)
 	writeMillion(t, p.dir)
 	c := exec.Command(p.program, "report", "--csv")
-	c.Env = append(helper.Clean(), p.command().Env...)
+	c.Env = append(need.Clean(), p.command().Env...)
 	begun := time.Now()
 	out, err := c.Output()
 	if err != nil {

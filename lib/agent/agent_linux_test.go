@@ -15,6 +15,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/process"
+	_ "adlock/test/need" // the same start, however the suite is started
 )
 
 // This program is its own agent, with an answerer that tells what it was asked.

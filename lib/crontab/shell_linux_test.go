@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "adlock/test/need" // the same start, however the suite is started
 )
 
 // cron is what one cron does to a line before it hands it over (do_command.c): the

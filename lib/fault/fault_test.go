@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	_ "adlock/test/need" // the same start, however the suite is started
 )
 
 func TestAMessageIsOnePlainLine(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"adlock/lib/orphan"
 	"adlock/lib/runlog"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // The waiter is this program again.
@@ -37,7 +38,7 @@ func told(t *testing.T, h *Hook, e Event) (*runlog.Log, func() string) {
 	t.Helper()
 	log := &runlog.Log{Dir: helper.Dir(t), Host: "dax"}
 	out := filepath.Join(t.TempDir(), "out")
-	h.Env = append(helper.Clean(), "ADLOCK_HOOK=another", "ADLOCK_HOOK_RUNS=1", "OUT="+out)
+	h.Env = append(need.Clean(), "ADLOCK_HOOK=another", "ADLOCK_HOOK_RUNS=1", "OUT="+out)
 	h.Tell(log, e)
 	return log, func() string {
 		text, _ := os.ReadFile(out)

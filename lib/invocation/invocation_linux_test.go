@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	_ "adlock/test/need" // the same start, however the suite is started
 )
 
 func TestAProcessTellsHowItWasStarted(t *testing.T) {

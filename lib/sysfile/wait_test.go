@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	_ "adlock/test/need" // the same start, however the suite is started
 )
 
 // child is a shell that a test has started, and reaps itself.

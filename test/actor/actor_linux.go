@@ -66,7 +66,6 @@ func Main(m *testing.M) {
 	if play := Roles[os.Getenv(Role)]; play != nil {
 		os.Exit(play(os.Args[1:]))
 	}
-	helper.HearSignals()
 	os.Exit(m.Run())
 }
 

@@ -24,7 +24,7 @@ func (s *stage) onTerminal(columns uint16, words ...string) (pid int, shown func
 	master, slave := openPTY(s, columns)
 	c := s.command(words...)
 	command := exec.Command(c.Args[0], c.Args[1:]...)
-	command.Dir, command.Env = c.Dir, append(append(helper.Clean(), "TERM=vt100"), c.Env...)
+	command.Dir, command.Env = c.Dir, append(append(need.Clean(), "TERM=vt100"), c.Env...)
 	command.Stdin, command.Stdout, command.Stderr = slave, slave, slave
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	if err := command.Start(); err != nil {

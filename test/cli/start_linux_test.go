@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -29,7 +30,7 @@ func (s *stage) starter(word *os.File, job string) *starter {
 	s.Helper()
 	c := s.command("run", "--name", "same", "--", "sh", "-c", job)
 	cmd := exec.Command("sh", append([]string{"-c", onTheWord, "sh"}, c.Args...)...)
-	cmd.Dir, cmd.Env, cmd.ExtraFiles = c.Dir, append(helper.Clean(), c.Env...), []*os.File{word}
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = c.Dir, append(need.Clean(), c.Env...), []*os.File{word}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	input, err := cmd.StdinPipe()
 	if err != nil {

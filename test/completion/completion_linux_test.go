@@ -95,7 +95,7 @@ func open(t *testing.T, shell string) *interactive {
 func (i *interactive) tmux(args ...string) string {
 	i.Helper()
 	command := exec.Command("tmux", append([]string{"-S", i.socket}, args...)...)
-	command.Env = append(helper.Clean(), "TERM=screen", "LC_ALL=C.UTF-8")
+	command.Env = append(need.Clean(), "TERM=screen", "LC_ALL=C.UTF-8")
 	out, err := command.CombinedOutput()
 	if err != nil {
 		i.Fatalf("tmux %q: %v\n%s", args, err, out)

@@ -9,12 +9,10 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -22,24 +20,11 @@ import (
 // Main runs the tests and removes what Binary built. A package that uses Binary
 // calls it from its TestMain.
 func Main(m *testing.M) {
-	HearSignals()
-	syscall.Umask(0o022) // what a test lets others read and run is for them, whoever starts it
 	status := m.Run()
 	if scratch != "" {
 		os.RemoveAll(scratch)
 	}
 	os.Exit(status)
-}
-
-// HearSignals is for a test that a shell without job control has started in its background,
-// where INT is ignored, or nohup, where HUP is: so they would be by the processes that are
-// to get them.
-func HearSignals() {
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
-		if signal.Ignored(sig) {
-			signal.Notify(make(chan os.Signal, 1), sig)
-		}
-	}
 }
 
 // scratch is where the program is built; "" until then.

@@ -5,14 +5,14 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"os/exec"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"adlock/test/need"
 )
 
 // Result is how a command ended.
@@ -35,7 +35,7 @@ type Command struct {
 func (c Command) prepare(ctx context.Context) *exec.Cmd {
 	command := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	command.Dir = c.Dir
-	command.Env = append(Clean(), c.Env...)
+	command.Env = append(need.Clean(), c.Env...)
 	command.Stdin = strings.NewReader(c.Stdin)
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if c.UID != 0 {
@@ -43,22 +43,6 @@ func (c Command) prepare(ctx context.Context) *exec.Cmd {
 	}
 	command.WaitDelay = time.Second // a daemon may keep the pipes
 	return command
-}
-
-// ofCaller are the variables that say what adlock is to do, or what the caller's shell,
-// terminal, language and make are: a test means the same to everybody, and on a CI machine,
-// which has none of them.
-var ofCaller = regexp.MustCompile(`^(ADLOCK_.*|SHELL|TERM|COLUMNS|LINES|NO_COLOR|LANG|LANGUAGE|LC_.*|MAKE.*|MFLAGS|GNUMAKEFLAGS)$`)
-
-// Clean is the environment without those.
-func Clean() []string {
-	var env []string
-	for _, entry := range os.Environ() {
-		if name, _, _ := strings.Cut(entry, "="); !ofCaller.MatchString(name) {
-			env = append(env, entry)
-		}
-	}
-	return env
 }
 
 // Run runs the command to its end in a session of its own.

@@ -19,6 +19,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 const (
@@ -71,7 +72,7 @@ func (a arena) stopped() bool {
 
 // environment of every contender, with the helper program at binary.
 func (a arena) environment(binary string) []string {
-	return append(helper.Clean(),
+	return append(need.Clean(),
 		"HISTORY="+a.path, "HISTORY_SOURCE="+a.source(""), "HISTORY_TEST="+strconv.Itoa(os.Getpid()),
 		"ADLOCK_SH="+filepath.Join(helper.Root(), "sh", "adlock.sh"), "ADLOCK_BIN="+binary,
 		"ADLOCK_DIR="+a.locks(), "ADLOCK_PROGRAM="+program, "ADLOCK_HOST="+host)

@@ -25,6 +25,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 const (
@@ -309,7 +310,7 @@ func (c *chaos) newAttempt(draw *rand.Rand, id string, n int) *attempt {
 		program += "-locksmith" // as run would; but it is this process whose clock steps
 	}
 	a.cmd = exec.Command(program, append(args, "--", filepath.Join(beside, "job"))...)
-	a.cmd.Env = append(append(helper.Clean(), a.host.env...), "CHAOS_ID="+id, "CHAOS_WORK="+work.String(), "CHAOS_FILE="+filepath.Join(c.dir, a.atom))
+	a.cmd.Env = append(append(need.Clean(), a.host.env...), "CHAOS_ID="+id, "CHAOS_WORK="+work.String(), "CHAOS_FILE="+filepath.Join(c.dir, a.atom))
 	if draw.IntN(2) == 0 {
 		a.cmd.Env = append(a.cmd.Env, "CHAOS_DEAF=1")
 	}

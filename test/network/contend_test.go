@@ -69,7 +69,7 @@ func (a *arena) contend(t testing.TB, options ...string) {
 	args := append(h.inside, h.bin, "run", "--verbose", "--expire-after=1h", "--if-elapsed="+elapsed+"s", "--operand="+atom)
 	args = append(append(args, options...), "--", "sh", "-c", job)
 	command := exec.Command(args[0], args[1:]...)
-	command.Env = append(append(helper.Clean(), h.env...), "id="+id, "atom="+atom, "dir="+a.dir, fmt.Sprintf("work=%.3f", rand.Float64()/10))
+	command.Env = append(append(need.Clean(), h.env...), "id="+id, "atom="+atom, "dir="+a.dir, fmt.Sprintf("work=%.3f", rand.Float64()/10))
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var said bytes.Buffer
 	command.Stderr = &said

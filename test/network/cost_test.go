@@ -19,7 +19,7 @@ import (
 
 	"adlock/lib/lease"
 	"adlock/lib/lease/etcd"
-	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // TestCostBesideEtcdctl prints what acquire and release cost beside `etcdctl
@@ -64,7 +64,7 @@ func (h *host) byCommand(t testing.TB, lock ...string) func() contender {
 		input := filepath.Join(t.TempDir(), "input") // as etcdctl gives it none
 		start := func(ctx context.Context) error {
 			c := exec.CommandContext(ctx, lock[0], append(lock[1:len(lock):len(lock)], "sh", "-c", "echo in; read -r _ <"+input)...)
-			c.Env = append(helper.Clean(), h.env...)
+			c.Env = append(need.Clean(), h.env...)
 			out, err := c.StdoutPipe()
 			if err = errors.Join(err, syscall.Mkfifo(input, 0o600)); err == nil {
 				err = c.Start()
@@ -258,7 +258,7 @@ func theirHandOvers(t testing.TB, m *node, waiters int) []time.Duration {
 
 func (h *host) time(t testing.TB, command *exec.Cmd) time.Duration {
 	t.Helper()
-	command.Env = append(helper.Clean(), h.env...)
+	command.Env = append(need.Clean(), h.env...)
 	command.Stderr = os.Stderr
 	began := time.Now()
 	if err := command.Run(); err != nil {

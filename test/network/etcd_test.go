@@ -73,7 +73,7 @@ func (m *node) start(t testing.TB) {
 		"--initial-cluster", m.cluster, "--log-level", "error"}, append(m.tls, m.options...)...)
 	m.cmd = exec.Command("etcd", args...)
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	m.cmd.Env = append(helper.Clean(), "ETCD_UNSUPPORTED_ARCH=arm64")
+	m.cmd.Env = append(need.Clean(), "ETCD_UNSUPPORTED_ARCH=arm64")
 	if err := helper.StartWithin(m.cmd); err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func (l *lab) startEtcd(t testing.TB) {
 		"--initial-cluster", "default=http://127.0.0.1:2380")
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Env = helper.Clean()
+	cmd.Env = need.Clean()
 	if err := helper.StartWithin(cmd); err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func makes(dir string, words ...string) error {
 // run runs a command to its end; what it says is part of its error.
 func run(dir string, args ...string) error {
 	command := exec.Command(args[0], args[1:]...)
-	command.Dir, command.Env = dir, helper.Clean()
+	command.Dir, command.Env = dir, need.Clean()
 	output, err := command.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%q: %w\n%s", args, err, output)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 // families are the atoms: so many of each kind, named by a letter and a number.
@@ -129,7 +130,7 @@ func (t *troupe) next() *contender {
 }
 
 func (t *troupe) env() []string {
-	return append(helper.Clean(),
+	return append(need.Clean(),
 		"ADLOCK_DIR="+t.s.locks, "ADLOCK_BIN="+t.s.binary, "ADLOCK_HOST=dax",
 		"ADLOCK_SH="+filepath.Join(helper.Root(), "sh", "adlock.sh"),
 		"STORM="+t.s.dir, "STORM_SCRIPT="+script, "STORM_SHELL=sh",

@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 	"unicode/utf8"
+
+	_ "adlock/test/need" // the same start, however the suite is started
 )
 
 func TestNoColourOffATerminal(t *testing.T) {

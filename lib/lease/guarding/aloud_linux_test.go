@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/process"
+	_ "adlock/test/need" // the same start, however the suite is started
 )
 
 // aloud calls speak with a standard error that can be put back.

@@ -1,0 +1,49 @@
+package need
+
+import (
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Importing this package gives a test the same start however the suite is started: by
+// nohup, in the background of a shell, by cron, with any umask and locale. A test binary
+// that a test starts as another program (a supervisor, say) has no flag of testing's, and
+// keeps what that test gave it.
+func init() {
+	if !slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-test.") }) {
+		return
+	}
+	// Processes inherit that nohup ignores HUP, and that a shell without job control ignores
+	// INT for what it starts in its background. A caught signal they get as by default. The
+	// Go runtime takes back the others by itself.
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+	syscall.Umask(0o022) // some files of a test are another user's to read and run
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); ofCaller.MatchString(name) && !ofSuite.MatchString(name) {
+			os.Unsetenv(name)
+		}
+	}
+}
+
+// ofCaller are the variables that say what adlock is to do, or what the caller's shell,
+// terminal, language and make are; ofSuite says what the suite is to do.
+var (
+	ofCaller = regexp.MustCompile(`^(ADLOCK_.*|SHELL|TERM|COLUMNS|LINES|NO_COLOR|LANG|LANGUAGE|LC_.*|MAKE.*|MFLAGS|GNUMAKEFLAGS)$`)
+	ofSuite  = regexp.MustCompile(`^ADLOCK_(TEST|SOAK|STORM)(_.*)?$`)
+)
+
+// Clean is the environment without what the caller or the suite has set.
+func Clean() []string {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return ofCaller.MatchString(name)
+	})
+}
