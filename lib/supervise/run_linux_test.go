@@ -92,7 +92,7 @@ func executableFile(t *testing.T, content string) string {
 
 func TestSupervisorLeadsTheGroupOfItsJob(t *testing.T) {
 	dir := t.TempDir()
-	st := rehearse(t, setup{Args: sh(dir, `ps -o pgid= -p $$ >"$1/group"`)})
+	st := rehearse(t, setup{Args: sh(dir, `read -r _ _ _ _ group _ </proc/self/stat; echo "$group" >"$1/group"`)})
 	rep := st.begin()
 	st.end()
 	if rep.Group != rep.PID || rep.Gate != 0 {

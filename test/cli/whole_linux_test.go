@@ -12,7 +12,7 @@ import (
 
 // leaves is a command that leaves a daemon behind, in a session of its own, and comes
 // to its own end.
-const leaves = `setsid sleep 600 >/dev/null 2>&1 & until [ "$(ps -o comm= -p $!)" = sleep ]; do :; done; echo $! >daemon; exit 3`
+const leaves = `setsid sleep 600 >/dev/null 2>&1 & until grep -qx sleep /proc/$!/comm; do :; done; echo $! >daemon; exit 3`
 
 // whole starts a runner with --whole-job and returns it with its daemon, the only one
 // that is left of its job.
