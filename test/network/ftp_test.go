@@ -33,7 +33,8 @@ func startFTP(t testing.TB, dir string) *ftpd {
 	return startFTPAt(t, freePort(t), dir)
 }
 
-func startFTPAt(t testing.TB, address, dir string) *ftpd {
+// needFTP needs what vsftpd needs, and returns the user that it serves as.
+func needFTP(t testing.TB) *user.User {
 	t.Helper()
 	need.Tools(t, "vsftpd")
 	need.Root(t) // vsftpd becomes another user for each session
@@ -41,6 +42,12 @@ func startFTPAt(t testing.TB, address, dir string) *ftpd {
 	if err != nil {
 		need.Skip(t, "there is no user ftp, as whom vsftpd serves")
 	}
+	return account
+}
+
+func startFTPAt(t testing.TB, address, dir string) *ftpd {
+	t.Helper()
+	account := needFTP(t)
 	f := &ftpd{address: address}
 	base := t.TempDir()
 	passable(t, base)
