@@ -163,8 +163,8 @@ func State(pid int) string {
 	return string(text[bytes.LastIndexByte(text, ')')+2])
 }
 
-// gone tells that the process has ended: nobody has its pid, or it is a zombie.
-func (a *Actor) gone() bool { s := State(a.PID()); return s == "" || s == "Z" }
+// gone tells that the process has ended; it may be a zombie.
+func (a *Actor) gone() bool { return !helper.Alive(a.PID()) }
 
 // Leads is for a process that leads a group of its own.
 var Leads = syscall.SysProcAttr{Setpgid: true}

@@ -100,7 +100,16 @@ func TestOneThatHangsInAContainerIsEndedThereAndNotFromAnother(t *testing.T) {
 // one that has started again, or on the machine.
 func TestTheLockOfAKilledContainerIsClearedByAPerson(t *testing.T) {
 	p := newPlace(t)
-	holding(p, "one").Kill(t)
+	one := holding(p, "one")
+	inside := helper.Children(one.PID)
+	if len(inside) != 1 {
+		t.Fatalf("process 1 is one of %v", inside)
+	}
+	// While it is open, no other namespace gets its number, which would prove the owner dead.
+	namespace, err := os.Open("/proc/" + strconv.Itoa(inside[0]) + "/ns/pid")
+	must(t, err)
+	defer namespace.Close()
+	one.Kill(t)
 	for _, name := range []string{"two", "one"} {
 		if r := container(p, name, another+"echo ran").Run(t); r.Status != 75 {
 			t.Errorf("%s, before it expires: %+v", name, r)

@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// Alive reports whether a process with that pid lives; a zombie does not.
+// Alive reports whether a process with that pid lives. A zombie does not, save one whose
+// other threads have not ended yet: it still holds its atoms.
 func Alive(pid int) bool {
 	fields := stat(pid)
-	return len(fields) > 0 && fields[0] != "Z" && fields[0] != "X"
+	return len(fields) > 17 && fields[0] != "X" && (fields[0] != "Z" || fields[17] != "1")
 }
 
 // stat returns the fields of /proc/PID/stat behind the command: state, ppid,
