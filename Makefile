@@ -22,9 +22,12 @@ DURATION ?= 1h
 # A number of inputs, not a time: at the end of a time go test may report the time.
 FUZZTIME ?= 100000x
 
-# With SKIP=no a shell or a server that is missing fails the tests.
+# With SKIP=no a shell or a server that is missing fails the tests. With LONG=yes, as in
+# CI, they take their long forms.
 SKIP ?= yes
+LONG ?= no
 export ADLOCK_TEST_SKIP = $(SKIP)
+short = $(if $(filter yes,$(LONG)),,-short)
 
 all: build
 
@@ -46,9 +49,9 @@ demo: build/adlock build/adlock-report ## show busy, too soon, hung and replaced
 test: build test-go test-shells ## everything below
 
 # -count=1: a cached result would not see a change in the helper that the tests build.
+PACKAGES ?= ./...
 test-go: build ## Go tests: packages, and what crosses them
-	$(GO) vet -tags $(TAGS) ./...
-	$(GO) test -tags $(TAGS) -count=1 -timeout 25m ./...
+	$(GO) test -tags $(TAGS) $(short) -count=1 -timeout 25m $(PACKAGES)
 
 test-shells: build bats/node_modules ## the library's suite under every shell
 	bats/run

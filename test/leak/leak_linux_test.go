@@ -48,6 +48,14 @@ func newDir(t *testing.T) string {
 	return path
 }
 
+// times is how often something is done: a tenth of n in the short form.
+func times(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
 // count is what may grow.
 type count struct {
 	descriptors, children, goroutines int
@@ -156,7 +164,7 @@ func mustTake(t *testing.T, k *lockdir.Locker, r locker.Request, want locker.Ver
 func TestTenThousandLocksLeaveNothing(t *testing.T) {
 	dir := newDir(t)
 	k, r := newLocker(t, dir), request(self(t))
-	steady(t, dir, 10_000, func(n int) {
+	steady(t, dir, times(10_000), func(n int) {
 		r.Slots, r.FromStart = n%3, n%2 == 0
 		token := mustTake(t, k, r, locker.Acquired)
 		must(t, k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: token}))
@@ -166,7 +174,7 @@ func TestTenThousandLocksLeaveNothing(t *testing.T) {
 func TestTwoHundredTakeoversLeaveNothing(t *testing.T) {
 	dir := newDir(t)
 	k := newLocker(t, dir)
-	steady(t, dir, 200, func(n int) {
+	steady(t, dir, times(200), func(n int) {
 		owner := exec.Command("sleep", "1000")
 		owner.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		must(t, owner.Start())
@@ -198,7 +206,7 @@ func TestDenialsAndErrorsLeaveNothing(t *testing.T) {
 	patient, soon := r, r
 	patient.Wait = time.Millisecond
 	soon.Limits.IfElapsed = time.Hour
-	steady(t, dir, 300, func(int) {
+	steady(t, dir, times(300), func(int) {
 		token := mustTake(t, k, r, locker.Acquired)
 		mustTake(t, k, r, locker.Busy)
 		mustTake(t, k, patient, locker.Busy)

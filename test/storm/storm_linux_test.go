@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	short       = 40 * time.Second
+	usual       = 40 * time.Second
 	roundLength = 8 * time.Second
 	crowd       = 10 // contenders at a time
 	calm        = 40 * time.Millisecond
@@ -73,6 +73,9 @@ func TestTheStormBreaksNoPromise(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	stage := exec.Command("/proc/self/exe")
 	stage.Env = append(os.Environ(), stageEnv+"="+dir, "STORM_BINARY="+binary)
+	if testing.Short() {
+		stage.Env = append(stage.Env, "ADLOCK_SOAK=10s")
+	}
 	stage.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL, Setsid: true,
 	}
@@ -115,7 +118,7 @@ type goals struct {
 }
 
 func wanted() (goals, error) {
-	g := goals{time: short}
+	g := goals{time: usual}
 	var err error
 	if text := os.Getenv("ADLOCK_STORM_ACQUISITIONS"); text != "" {
 		g.time = 0

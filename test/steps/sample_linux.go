@@ -1,0 +1,34 @@
+package steps
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Sample is one in how many points the short form of a test tries.
+const Sample = 5
+
+// Drawn tells whether a test is to try the point of that name: each one, or a sample of
+// them in the short form (go test -short). ADLOCK_TEST_SEED draws the same sample again.
+func Drawn(point string) bool {
+	if !testing.Short() {
+		return true
+	}
+	sum := fnv.New64a()
+	fmt.Fprint(sum, seed(), point)
+	return sum.Sum64()%Sample == 0
+}
+
+var seed = sync.OnceValue(func() uint64 {
+	n, err := strconv.ParseUint(os.Getenv("ADLOCK_TEST_SEED"), 10, 64)
+	if err != nil {
+		n = uint64(time.Now().UnixNano()) % 1_000_000
+	}
+	fmt.Printf("ADLOCK_TEST_SEED=%d\n", n)
+	return n
+})
