@@ -69,6 +69,15 @@ fuzz: ## every fuzz target, FUZZTIME=100000x inputs each
 		$(GO) test -tags $(TAGS) -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) ./lib/$${target%:*}; \
 	done
 
+# What shows in minutes that most things work: all but the longest tests, under one shell.
+quick_packages = ./lib/... ./cmd/... ./test/cli ./test/identity ./test/survivor ./test/clock ./test/hostile ./test/learn ./test/calls
+quick: build bats/node_modules ## the quick tests, under dash alone
+	$(GO) test -tags $(TAGS) -short -count=1 -timeout 25m $(quick_packages)
+	ADLOCK_TEST_SHELLS=dash bats/run
+
+ways: build bats/node_modules ## the quick tests in each way in which a suite gets started, WAYS='under_nohup ...'
+	GO='$(GO)' WAYS='$(WAYS)' sh test/support/ways.sh $(MAKE) quick
+
 soak: build ## the long forms of the tests, DURATION=1h
 	ADLOCK_SOAK=$(DURATION) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v ./test/history ./test/model ./test/crash ./test/fault ./test/leak ./test/sim ./test/storm
 	ADLOCK_SOAK=$(DURATION) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run TestChaos ./test/network
@@ -85,14 +94,14 @@ lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man, and a build for every
 	cd cmd/package && $(GO) vet . && staticcheck .
 	shellcheck -s sh cmd/package/prerm cmd/package/postrm
 	shellcheck -x -s sh sh/adlock.sh sh/shell sh/guarded-crontabs test/*/*.sh
-	shellcheck bats/*.bats bats/*.bash bats/run sh/completions/adlock.bash
+	shellcheck bats/*.bats bats/*.bash bats/run sh/completions/adlock.bash .ci/run .ci/bare
 	# In the C locale, which is cron's, yash refuses to read anything but ASCII.
 	! LC_ALL=C grep -rn '[^[:print:][:space:]]' sh test/*/*.sh
-	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run test/*/*.sh cmd/package/prerm cmd/package/postrm
+	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run test/*/*.sh cmd/package/prerm cmd/package/postrm .ci/run .ci/bare
 	mandoc -Tlint -Wwarning $(pages)
 	for page in $(pages); do ! LC_ALL=C.UTF-8 man --warnings -l $$page 2>&1 >/dev/null | grep . || exit 1; done
 	test -z "$$(gofmt -l cmd lib test)"
-	for system in linux/amd64 linux/arm64 darwin/arm64 freebsd/amd64 openbsd/amd64 netbsd/amd64; do \
+	for system in linux/arm64 darwin/arm64 freebsd/amd64 openbsd/amd64 netbsd/amd64; do \
 		GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) vet -tags $(TAGS) ./cmd/... ./lib/... || exit 1; \
 	done
 
@@ -200,4 +209,4 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all build demo test test-go test-shells test-network fuzz soak mutants lint bench outdated install uninstall plain-directories deb rpm apk sbom trees release clean help FORCE
+.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak mutants lint bench outdated install uninstall plain-directories deb rpm apk sbom trees release clean help FORCE
