@@ -150,6 +150,7 @@ func asUser(t *testing.T, uid int, do func()) {
 }
 
 func TestAnOrdinaryUserHasRootsDirectoriesAndItsOwn(t *testing.T) {
+	need.Root(t)
 	for owner, allowed := range map[int]bool{0: true, 1: false, 4711: true, 4712: false} {
 		path, err := os.MkdirTemp("/tmp", "adlock") // which others can look into
 		must(t, err)
@@ -170,6 +171,7 @@ func TestAnOrdinaryUserHasRootsDirectoriesAndItsOwn(t *testing.T) {
 
 // With umask 002 a user's directories are his group's too, which has nobody else in it.
 func TestADirectoryOfTheUsersOwnGroupMayBeOnTheWay(t *testing.T) {
+	need.Root(t)
 	const user, other = 4711, 4712
 	for owner, allowed := range map[[2]int]bool{{user, user}: true, {user, other}: false, {0, user}: false, {0, 0}: true, {user, 0}: true} {
 		above, err := os.MkdirTemp("/tmp", "adlock")
@@ -179,7 +181,6 @@ func TestADirectoryOfTheUsersOwnGroupMayBeOnTheWay(t *testing.T) {
 		must(t, os.Chmod(above+"/locks", 0o755)) // whatever the umask
 		must(t, os.Chown(above, owner[0], owner[1]))
 		must(t, os.Chmod(above, 0o775))
-		need.Root(t)
 		must(t, syscall.Setresgid(-1, user, -1))
 		t.Cleanup(func() { must(t, syscall.Setresgid(-1, 0, -1)) })
 		asUser(t, user, func() {

@@ -159,7 +159,7 @@ func TestTheWayMayLeadThroughAsManyLinksAsTheKernelFollows(t *testing.T) {
 
 // relink puts a link in the place of a/b, which becomes a/b2.
 func relink(above, target string, owner int) error {
-	return errors.Join(os.Rename(above+"/a/b", above+"/a/b2"), os.Symlink(target, above+"/a/b"), os.Lchown(above+"/a/b", owner, 0))
+	return errors.Join(os.Rename(above+"/a/b", above+"/a/b2"), os.Symlink(target, above+"/a/b"), os.Lchown(above+"/a/b", owner, -1))
 }
 
 func TestTheWayMayLeadThroughOnesOwnLinksAndStickyDirectories(t *testing.T) {
