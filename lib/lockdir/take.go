@@ -21,23 +21,23 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	if err := r.Atom.Check(); err != nil {
 		return locker.Outcome{}, err
 	}
-	wait := newWaiting(l.Dir, &r)
-	defer wait.close()
+	wait := lockfile.NewWaiting(l.Dir, &r)
+	defer wait.Close()
 	defer r.Line.Clear()
 	for told := false; ; {
 		outcome, err := l.attempt(&r)
 		if r.AtOnce && err == nil && wait.Worthwhile(outcome) {
 			return locker.Outcome{}, locker.ErrNotAtOnce
 		}
-		if err == nil && wait.watched && !told && wait.Worthwhile(outcome) {
+		if err == nil && wait.Watches() && !told && wait.Worthwhile(outcome) {
 			l.Waits(&r, outcome)
 			told = true
 		}
-		if err == errAgain || err == nil && wait.Worthwhile(outcome) && wait.next(outcome) {
+		if err == errAgain || err == nil && wait.Worthwhile(outcome) && wait.Next(outcome) {
 			continue
 		}
 		outcome.ExpireAfter = r.Limits.ExpireAfter
-		l.Denied(&r, outcome, err, wait.spent())
+		l.Denied(&r, outcome, err, wait.Spent())
 		return outcome, err
 	}
 }

@@ -1,10 +1,9 @@
-package lockdir
+package lockfile
 
 import (
 	"math/rand/v2"
 	"time"
 
-	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 )
 
@@ -12,7 +11,6 @@ import (
 // (NFS, FUSE, no watch to be had), with jitter so that many do not look at once;
 // and behind the kernel's word, in case a file system keeps silent.
 const (
-	pollLeast  = lockfile.PollLeast
 	pollMost   = time.Second
 	pollBehind = 5 * time.Second
 )
@@ -24,28 +22,29 @@ const (
 	yieldMost  = 150 * time.Millisecond
 )
 
-// waiting is one newcomer's waiting at a directory: from the first denial on with a
+// Waiting is one newcomer's waiting at a directory: from the first denial on with a
 // watch on it.
-type waiting struct {
+type Waiting struct {
 	locker.Waiting
-	dir     *lockfile.Dir
+	dir     *Dir
 	request *locker.Request
 	whose   string // files concern it when they go: NAME, or with slots the Prefix of the program
 	watched bool
-	watch   lockfile.Watch
+	watch   Watch
 }
 
-func newWaiting(dir *lockfile.Dir, r *locker.Request) *waiting {
-	w := &waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, whose: string(r.Atom.Name())}
+// NewWaiting begins the waiting that the request asks for, without a watch as yet.
+func NewWaiting(dir *Dir, r *locker.Request) *Waiting {
+	w := &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, whose: string(r.Atom.Name())}
 	if r.Slots > 0 {
 		w.whose = r.Atom.Name().Prefix()
 	}
 	return w
 }
 
-// close ends the watch. Linux lets whoever closes the last descriptor of one wait until no
+// Close ends the watch. Linux lets whoever closes the last descriptor of one wait until no
 // processor looks at it any more, milliseconds that a job can be spared.
-func (w *waiting) close() {
+func (w *Waiting) Close() {
 	switch {
 	case !w.watched:
 	case w.request.Later != nil:
@@ -55,20 +54,23 @@ func (w *waiting) close() {
 	}
 }
 
-// spent is how long the newcomer has waited.
-func (w *waiting) spent() time.Duration {
+// Spent is how long the newcomer has waited.
+func (w *Waiting) Spent() time.Duration {
 	if !w.watched {
 		return 0
 	}
-	return w.Spent()
+	return w.Waiting.Spent()
 }
 
-// next returns when it is time to look again; false when the time is up. The
+// Watches tells whether the watch is set: the newcomer waits.
+func (w *Waiting) Watches() bool { return w.watched }
+
+// Next returns when it is time to look again; false when the time is up. The
 // first call only sets the watch: what happened before it must be looked for
 // once more, or a release in between would be slept through.
-func (w *waiting) next(o locker.Outcome) bool {
+func (w *Waiting) Next(o locker.Outcome) bool {
 	if !w.watched {
-		w.watch, w.watched = lockfile.NewWatch(w.dir), true
+		w.watch, w.watched = NewWatch(w.dir), true
 		return true
 	}
 	left := w.Left()
@@ -97,7 +99,7 @@ func (w *waiting) next(o locker.Outcome) bool {
 // What no event tells is found by the look that follows: that the new owner has died, has
 // expired, or took the lock over. It comes within yieldMost; where the lock goes again and
 // again, within pollMost, as the atom may have become too soon.
-func (w *waiting) yield() {
+func (w *Waiting) yield() {
 	end := time.Now().Add(pollMost)
 	for gone := true; gone && w.dir.Held(w.request.Atom.Name()); {
 		gone = w.watch.Wait(w.whose, 0, w.Asker(), w.yieldFor(time.Until(end)))
@@ -105,15 +107,15 @@ func (w *waiting) yield() {
 }
 
 // yieldFor is how long to wait for the lock to go again; they do not all look at once.
-func (w *waiting) yieldFor(most time.Duration) time.Duration {
+func (w *Waiting) yieldFor(most time.Duration) time.Duration {
 	return min(yieldLeast+rand.N(yieldMost-yieldLeast), most, w.Left())
 }
 
 // pollAfter is how long to wait for the kernel's word before looking anyway.
-func (w *waiting) pollAfter(o locker.Outcome) time.Duration {
+func (w *Waiting) pollAfter(o locker.Outcome) time.Duration {
 	look := pollBehind
 	if !w.watch.Tells() || o.Verdict == locker.Full {
-		look = pollLeast + rand.N(pollMost-pollLeast)
+		look = PollLeast + rand.N(pollMost-PollLeast)
 	}
 	if o.Recheck > 0 {
 		look = min(look, o.Recheck+time.Millisecond)
