@@ -150,12 +150,76 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 	s.Readers = locker.Actives(readers)
 	d := locker.Foresee(policy.Decide(r.Terms(), s), &v.View, readers)
 	if d.Step.Granted() { // only then is a slot looked for
-		if s.Slots, err = l.othersSlots(r); err != nil {
+		slots, err := l.othersSlots(r, new(locker.Outcome))
+		if err != nil {
 			return false, "", err
+		}
+		for _, slot := range slots {
+			s.Slots = append(s.Slots, slot.Active)
 		}
 		d = locker.Foresee(policy.Decide(r.Terms(), s), &v.View, readers)
 	}
 	return d.Step.Granted(), d.Reason(), nil
+}
+
+// lookAhead looks for readers and slots in a waiter's way before the waiter links a lock of
+// its own, which would keep others out and wake them for nothing. It saves work and decides
+// nothing: what it finds free is looked at again behind that lock (settle). The outcome is
+// Acquired where nothing is seen to be in the way; what would have to be ended, cleared or
+// said aloud is left to settle.
+//
+// No wake-up is lost. The watch was there before this look, and only files that this look
+// has seen are waited for. One of them, or its owner, that goes
+//   - before it is looked at is not in the way;
+//   - after that, and before Wait, is in the queue of events, or its pid has no process;
+//   - later ends the Wait.
+//
+// An event that one Wait has thrown away is of a file that went before the next look.
+func (l *Locker) lookAhead(r *locker.Request, name atom.Name, w *lockfile.Waiting) (locker.Outcome, error) {
+	if !w.Watches() {
+		return granted()
+	}
+	if !r.Shared {
+		if outcome, err := l.lookForReaders(r, name, w); err != nil || outcome.Verdict != locker.Acquired {
+			return outcome, err
+		}
+	}
+	full := r.Full()
+	slots, err := l.othersSlots(r, &full)
+	if err != nil || r.Slots == 0 || len(slots) < r.Slots {
+		return locker.Outcome{Verdict: locker.Acquired}, err
+	}
+	if shared, err := l.supervisorHasSlot(r); shared || err != nil {
+		return locker.Outcome{Verdict: locker.Acquired}, err
+	}
+	for _, slot := range slots {
+		w.InWay.Add(slot.active, slot.Active)
+	}
+	return full, nil
+}
+
+// lookForReaders is the part of lookAhead for a writer: the first reader that denies it the
+// atom is in its way.
+func (l *Locker) lookForReaders(r *locker.Request, name atom.Name, w *lockfile.Waiting) (locker.Outcome, error) {
+	readers, err := l.Dir.Readers(name)
+	if err != nil {
+		return locker.Outcome{}, err
+	}
+	for _, lock := range readers {
+		v, d, err := l.lookAtReader(r, lock)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return locker.Outcome{}, err
+		}
+		v.close()
+		if d.Step == policy.Busy {
+			w.InWay.Add(v.active, v.Active)
+			return r.Denied(d, &v.View), nil
+		}
+	}
+	return granted()
 }
 
 // seen is what is to be seen of a lock, also who is changing it, with that pause
@@ -199,8 +263,9 @@ func readable(reader *lockfile.Active) error {
 
 // othersSlots is what is to be seen of the slots that the request may not take: nothing
 // where its owner has one already. A slot that cannot be read is an error where those
-// before it are taken: else it is not looked at.
-func (l *Locker) othersSlots(r *locker.Request) (slots []policy.Active, failed error) {
+// before it are taken: else it is not looked at. What there is to say of the owners is
+// added to full. The locks in the views are closed.
+func (l *Locker) othersSlots(r *locker.Request, full *locker.Outcome) (slots []view, failed error) {
 	for n := 1; n <= r.Slots; n++ {
 		slot, err := l.Dir.Active(r.Atom.Slot(n))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -210,13 +275,13 @@ func (l *Locker) othersSlots(r *locker.Request) (slots []policy.Active, failed e
 			return nil, err
 		}
 		v := view{active: slot}
-		err = l.slotIsFree(r, &v, n, new(locker.Outcome))
+		err = l.slotIsFree(r, &v, n, full)
 		slot.Close()
 		switch {
 		case slot.Record.Owner.Same(r.Owner):
 			return nil, nil
 		case err == errTaken:
-			slots = append(slots, v.Active)
+			slots = append(slots, v)
 		case err != nil && len(slots) == n-1:
 			failed = err
 		}

@@ -115,17 +115,14 @@ func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, due dueness) (
 // holds the active lock.
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, due dueness) (stamped bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
-	active, err := l.Dir.Lock(lock)
-	if err != nil {
-		return false, acquired, ignoreMissing(err)
+	v, d, err := l.lookAtReader(r, lock)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, acquired, nil
 	}
-	defer active.Close()
-	if err := readable(active); err != nil {
+	if err != nil {
 		return false, locker.Outcome{}, err
 	}
-	v := view{active: active}
-	v.setActive(r.Clock(time.Now()))
-	d := policy.Decide(r.Terms().ForReader(), v.situation())
+	defer v.close()
 	switch {
 	case d.Step == policy.Stuck:
 		outcome, err = l.stuck(r, &v, unchecked(v.Record.Owner, process.Here()))
@@ -152,13 +149,29 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, due dueness) (st
 			return false, outcome, err
 		}
 	}
-	slots, err := l.releaseSlots(active.Record)
+	slots, err := l.releaseSlots(v.active.Record)
 	defer closeAll(slots)
-	if err := errors.Join(err, l.stamp(lock.Name, active, r.NewMemory()), active.Remove()); err != nil {
+	if err := errors.Join(err, l.stamp(lock.Name, v.active, r.NewMemory()), v.active.Remove()); err != nil {
 		return false, locker.Outcome{}, err
 	}
 	l.Replaced(r, d.Step, &v.View)
 	return true, acquired, nil
+}
+
+// lookAtReader opens a reader's lock and decides what a writer does about it;
+// fs.ErrNotExist where it has gone. The caller closes the view.
+func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.Decision, error) {
+	active, err := l.Dir.Lock(lock)
+	if err != nil {
+		return view{}, policy.Decision{}, err
+	}
+	if err := readable(active); err != nil {
+		active.Close()
+		return view{}, policy.Decision{}, err
+	}
+	v := view{active: active}
+	v.setActive(r.Clock(time.Now()))
+	return v, policy.Decide(r.Terms().ForReader(), v.situation()), nil
 }
 
 // reader returns the lock of the reader that the request is about; fs.ErrNotExist

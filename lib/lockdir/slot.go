@@ -48,7 +48,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	if len(held) > 0 || err != nil {
 		return acquired, err
 	}
-	if shared, err := l.supervisorHasSlot(own); shared || err != nil {
+	if shared, err := l.supervisorHasSlot(r); shared || err != nil {
 		return acquired, err
 	}
 	full := r.Full()
@@ -83,17 +83,17 @@ func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed err
 	return held, failed
 }
 
-// supervisorHasSlot tells whether the supervisor that runs the owner as its job holds a
+// supervisorHasSlot tells whether the supervisor that runs the newcomer as its job holds a
 // slot: the two are one run, and the slot is there until the job is gone. So the atoms
 // that a script takes share the slot of its own guard. An `adlock run` in its place is
 // another run.
-func (l *Locker) supervisorHasSlot(own record.Record) (bool, error) {
-	parent, err := process.ParentOf(own.Owner.PID)
-	if err != nil || own.Supervised {
+func (l *Locker) supervisorHasSlot(r *locker.Request) (bool, error) {
+	parent, err := process.ParentOf(r.Owner.PID)
+	if err != nil || r.Supervised {
 		return false, nil // not known: then a slot of its own
 	}
-	for n := 1; n <= own.Slots; n++ {
-		active, err := l.Dir.Active(own.Atom.Slot(n))
+	for n := 1; n <= r.Slots; n++ {
+		active, err := l.Dir.Active(r.Atom.Slot(n))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

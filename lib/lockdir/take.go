@@ -25,7 +25,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	defer wait.Close()
 	defer r.Line.Clear()
 	for told := false; ; {
-		outcome, err := l.attempt(&r)
+		outcome, err := l.attempt(&r, wait)
 		if r.AtOnce && err == nil && wait.Worthwhile(outcome) {
 			return locker.Outcome{}, locker.ErrNotAtOnce
 		}
@@ -43,13 +43,17 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 }
 
 // attempt is figure 3: the last lock, the active lock, the decision, its step.
-func (l *Locker) attempt(r *locker.Request) (locker.Outcome, error) {
+func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome, error) {
 	name := r.Atom.Name()
 	v, err := l.look(r, name, r.Clock(time.Now()))
 	if err != nil {
 		return locker.Outcome{}, err
 	}
 	defer v.close()
+	w.InWay = lockfile.InWay{}
+	if v.active != nil {
+		w.InWay.Add(v.active, v.Active)
+	}
 	d := policy.Decide(r.Terms(), v.situation())
 	if r.AtOnce && !atOnce(r, &v, d.Step) {
 		return locker.Outcome{}, locker.ErrNotAtOnce
@@ -62,6 +66,9 @@ func (l *Locker) attempt(r *locker.Request) (locker.Outcome, error) {
 		time.Sleep(time.Millisecond)
 		return locker.Outcome{}, errAgain
 	case d.Step == policy.Acquire:
+		if outcome, err := l.lookAhead(r, name, w); err != nil || outcome.Verdict != locker.Acquired {
+			return outcome, err
+		}
 		return l.set(r, name, &v)
 	case d.Step == policy.Reclaim, d.Step == policy.Expire && !r.LeaveExpired:
 		return l.takeover(r, name, &v)

@@ -76,6 +76,77 @@ func TestAQuestionOfAPassMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
 	compare(t, "script", script.without(fewerOfScript))
 }
 
+// waiters are what newcomers wait for, and how many locks each links, and unlinks, at most. One
+// that finds an active lock there links none; one that a reader denies, or a program that is
+// full, has found that out once behind a lock of its own, and looks ahead from then on. (An
+// atom that was never taken gets its last lock by a link too.)
+var waiters = map[string]struct{ links, unlinks int }{
+	"atom": {0, 0}, "reader": {0, 0}, "writer": {1, 1}, "slot": {3, 1}, "hold": {3, 1}, "library": {3, 1},
+}
+
+// A waiter sleeps until the lock in its way goes: neither a lock of its own that it has linked
+// and unlinked nor that of another waiter wakes it, and 18 of them do not wake each other.
+func TestAWaiterMakesNoCallsWhileNothingHappens(t *testing.T) {
+	const most = 400 // half of them are the start; a look takes some 40
+	_, all := traced(t, `cd "${ADLOCK_DIR%/*}" && mkfifo ready end in && exec 7<>in || exit
+owner() { # until somebody opens the end
+	( adlock_get get "$1" 0 && echo >ready && read -r x <end ) &
+	read -r x <ready
+}
+waits() {
+	"$@" <&7 >/dev/null &
+	waiters="$waiters $!"
+}
+owner atom-1
+owner reader-1
+ADLOCK_SHARED=1 owner writer-1
+ADLOCK_SLOTS=1 owner x
+waiters='' ADLOCK_WAIT=2s
+export ADLOCK_WAIT
+for i in 1 2 3; do
+	waits "$ADLOCK_BIN" run --operator get --operand atom-1 true
+	waits "$ADLOCK_BIN" run --operator get --operand reader-1 --shared true
+	waits "$ADLOCK_BIN" run --operator get --operand writer-1 true
+	waits "$ADLOCK_BIN" run --operator get --operand "slot-$i" --slots 1 true
+	waits "$ADLOCK_BIN" hold --slots 1 "hold-$i"
+	ADLOCK_SLOTS=1 waits adlock_get get "library-$i" 0
+done
+for i in $waiters; do
+	wait "$i"
+	[ $? = 75 ] || exit 9
+done
+: >end`)
+	found := map[string]int{}
+	for _, p := range all {
+		what, is := awaited(p.args)
+		if !is {
+			continue
+		}
+		found[what]++
+		total := 0
+		for _, n := range p.calls {
+			total += n
+		}
+		if want := waiters[what]; p.calls["linkat"] > want.links || p.calls["unlinkat"] > want.unlinks || total > most {
+			t.Errorf("%s: %d calls: %v", what, total, p.calls)
+		}
+	}
+	if len(found) != len(waiters) {
+		t.Errorf("%v of %v were seen", found, waiters)
+	}
+}
+
+// awaited tells what a helper waits for, where it is one of the waiters.
+func awaited(args []string) (what string, is bool) {
+	for _, arg := range args {
+		kind, _, _ := strings.Cut(arg, "-")
+		if _, waits := waiters[kind]; waits && arg != kind && (args[1] != "take" || kind == "library") {
+			what = kind
+		}
+	}
+	return what, what != "" && filepath.Base(args[0]) == "adlock"
+}
+
 func compare(t *testing.T, who string, got calls) {
 	t.Helper()
 	if got.String() != counted[who] {
@@ -147,7 +218,7 @@ type process struct {
 // starts.
 func traced(t *testing.T, text string) (dir string, all []*process) {
 	t.Helper()
-	need.Tools(t, "strace", "dash", "true")
+	need.Tools(t, "strace", "dash", "true", "mkfifo")
 	dir = nameless(t)
 	script, log := filepath.Join(dir, "script"), filepath.Join(dir, "log")
 	if err := os.WriteFile(script, []byte(". \"$LIBRARY\" || exit 69\n"+text+"\n"), 0o600); err != nil {

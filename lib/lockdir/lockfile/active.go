@@ -3,6 +3,7 @@ package lockfile
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,11 +33,11 @@ func (d *Dir) Active(name atom.Name) (*Active, error) {
 	return d.Lock(atom.File{Kind: atom.ActiveLock, Name: name})
 }
 
-// Held reports whether there is an active lock lock.NAME, whosever it is. Where that
-// cannot be known there is none: who opens it finds why.
-func (d *Dir) Held(name atom.Name) bool {
+// HasAll reports whether all these files are there. One of which that cannot be known is
+// not: opening it tells why.
+func (d *Dir) HasAll(files []string) bool {
 	var st unix.Stat_t
-	return sysfile.Lstatat(d.fd, name.ActiveLock(), &st) == nil
+	return !slices.ContainsFunc(files, func(file string) bool { return sysfile.Lstatat(d.fd, file, &st) != nil })
 }
 
 // Lock opens an active lock or that of a reader; fs.ErrNotExist where it is not there.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"adlock/lib/locker"
+	"adlock/lib/policy"
 )
 
 // How often a waiting newcomer looks again where the kernel does not tell it
@@ -28,18 +29,40 @@ type Waiting struct {
 	locker.Waiting
 	dir     *Dir
 	request *locker.Request
-	whose   string // files concern it when they go: NAME, or with slots the Prefix of the program
 	watched bool
 	watch   Watch
+	InWay   InWay // of the last look
 }
+
+// InWay is what a waiter watches: the files of the locks that deny it the atom, and the
+// owners that are seen to live. The atom is not to be had before one of them is gone, or the
+// owner has expired (Outcome.Recheck). Other files do not concern the waiter, above all not
+// those that waiters link and unlink themselves: else they would wake each other without end.
+type InWay struct {
+	Files  []string
+	Owners []int
+}
+
+// Add adds a lock, and its owner where that is seen to live.
+func (i *InWay) Add(lock *Active, seen policy.Active) {
+	i.Files = append(i.Files, lock.File.String())
+	switch seen.Owner {
+	case policy.Lives, policy.Ancestor, policy.Untouched:
+		if !seen.Empty {
+			i.Owners = append(i.Owners, lock.Record.Owner.PID)
+		}
+	}
+}
+
+// told says that the kernel tells when one of the locks goes, and when its owner dies. Not where
+// an owner cannot be watched: it is dead, say, and its job is not. And not where nothing was
+// seen in the way, and the atom was denied behind a lock of the waiter's own: another newcomer
+// was faster, or a stopped process is changing a lock that looks free.
+func (i *InWay) told() bool { return len(i.Files) > 0 && len(i.Owners) == len(i.Files) }
 
 // NewWaiting begins the waiting that the request asks for, without a watch as yet.
 func NewWaiting(dir *Dir, r *locker.Request) *Waiting {
-	w := &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, whose: string(r.Atom.Name())}
-	if r.Slots > 0 {
-		w.whose = r.Atom.Name().Prefix()
-	}
-	return w
+	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r}
 }
 
 // Close ends the watch. Linux lets whoever closes the last descriptor of one wait until no
@@ -78,17 +101,16 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 		return false
 	}
 	w.Show(w.request, o)
-	gone := w.watch.Wait(w.whose, o.Blocker, w.Asker(), min(left, w.pollAfter(o)))
-	if gone && w.request.Slots == 0 {
+	if w.watch.Wait(w.InWay.Files, w.InWay.Owners, w.Asker(), min(left, w.pollAfter(o))) {
 		w.yield()
 	}
 	return true
 }
 
-// yield returns when it is time to look again, after a lock has gone. Each release wakes
-// all who wait for the atom, and all but one find it taken again: they see that by one
-// call, and go on waiting. To look would cost them some twenty calls each, and the one
-// who has the atom the processors.
+// yield returns when it is time to look again, after a lock in the way has gone. Each release
+// wakes all that wait for the lock, and all but one find it taken again: they see that by one
+// call (one for each slot), and go on waiting. To look would cost them some twenty calls each,
+// and the newcomer that has the atom the processors.
 //
 // Nothing is lost by it: the queue of events was emptied before the lock is looked for. One
 // that is removed
@@ -101,8 +123,8 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 // again, within pollMost, as the atom may have become too soon.
 func (w *Waiting) yield() {
 	end := time.Now().Add(pollMost)
-	for gone := true; gone && w.dir.Held(w.request.Atom.Name()); {
-		gone = w.watch.Wait(w.whose, 0, w.Asker(), w.yieldFor(time.Until(end)))
+	for gone := true; gone && w.dir.HasAll(w.InWay.Files); {
+		gone = w.watch.Wait(w.InWay.Files, nil, w.Asker(), w.yieldFor(time.Until(end)))
 	}
 }
 
@@ -114,7 +136,7 @@ func (w *Waiting) yieldFor(most time.Duration) time.Duration {
 // pollAfter is how long to wait for the kernel's word before looking anyway.
 func (w *Waiting) pollAfter(o locker.Outcome) time.Duration {
 	look := pollBehind
-	if !w.watch.Tells() || o.Verdict == locker.Full {
+	if !w.watch.Tells() || o.Verdict != locker.TooSoon && !w.InWay.told() {
 		look = PollLeast + rand.N(pollMost-PollLeast)
 	}
 	if o.Recheck > 0 {

@@ -11,7 +11,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/atom"
 	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/record"
 	"adlock/test/intercept"
 )
 
@@ -33,6 +37,7 @@ func TestAWaitingNewcomerLooksTwiceAtOnceAndThenWhenItsTimeIsUp(t *testing.T) {
 	r.Wait = time.Second
 	w := NewWaiting(d, &r)
 	defer w.Close()
+	w.InWay = InWay{[]string{"lock.x"}, []int{os.Getpid()}}
 	busy := locker.Outcome{Verdict: locker.Busy}
 	if w.Spent() != 0 {
 		t.Errorf("it has waited %v before it began", w.Spent())
@@ -51,13 +56,25 @@ func TestAWaitingNewcomerLooksTwiceAtOnceAndThenWhenItsTimeIsUp(t *testing.T) {
 	}
 }
 
-func TestWithSlotsTheFilesOfTheWholeProgramWakeANewcomer(t *testing.T) {
-	dir := newDir(t)
-	for slots, want := range map[int]string{0: string(motd.Name()), 1: motd.Name().Prefix()} {
-		r := locker.Request{Atom: motd}
-		r.Slots = slots
-		if w := NewWaiting(dir, &r); w.whose != want {
-			t.Errorf("%d slots: woken by the files of %s, want %s", slots, w.whose, want)
+// A lock whose owner cannot be watched may become free without a word of the kernel's.
+func TestAnOwnerIsWatchedWhereItIsSeenToLive(t *testing.T) {
+	lock := &Active{File: atom.File{Kind: atom.ActiveLock, Name: motd.Name()}, Record: record.Record{Owner: process.Identity{PID: 7}}}
+	for claim, c := range map[string]struct {
+		seen policy.Active
+		want bool
+	}{
+		"it lives":              {policy.Active{Owner: policy.Lives}, true},
+		"it is an ancestor":     {policy.Active{Owner: policy.Ancestor}, true},
+		"only its pid is known": {policy.Active{Owner: policy.Untouched}, true},
+		"it is dead":            {policy.Active{Owner: policy.Gone}, false},
+		"its job lives":         {policy.Active{Owner: policy.Orphaned}, false},
+		"it is elsewhere":       {policy.Active{Owner: policy.Unknown}, false},
+		"it has no name yet":    {policy.Active{Empty: true}, false},
+	} {
+		var i InWay
+		i.Add(lock, c.seen)
+		if i.told() != c.want || len(i.Files) != 1 {
+			t.Errorf("%s: %+v", claim, i)
 		}
 	}
 }
@@ -71,19 +88,24 @@ func TestHowLongTheKernelsWordIsWaitedFor(t *testing.T) {
 	if !tells.Tells() || silent.Tells() {
 		t.Fatal("no such watches")
 	}
+	one := InWay{[]string{"lock.x"}, []int{7}}
 	for _, c := range []struct {
 		w           Watch
+		inWay       InWay
 		o           locker.Outcome
 		least, most time.Duration
 	}{
-		{tells, locker.Outcome{Verdict: locker.Busy}, 5 * time.Second, 5 * time.Second},
-		{tells, locker.Outcome{Verdict: locker.Busy, Recheck: 50 * time.Millisecond}, 51 * time.Millisecond, 51 * time.Millisecond},
-		{tells, locker.Outcome{Verdict: locker.Busy, Recheck: 1}, time.Millisecond + 1, time.Millisecond + 1},
-		{tells, locker.Outcome{Verdict: locker.Busy, Recheck: time.Hour}, 5 * time.Second, 5 * time.Second},
-		{silent, locker.Outcome{Verdict: locker.Busy}, 100 * time.Millisecond, time.Second},
-		{tells, locker.Outcome{Verdict: locker.Full}, 100 * time.Millisecond, time.Second},
+		{tells, one, locker.Outcome{Verdict: locker.Busy}, 5 * time.Second, 5 * time.Second},
+		{tells, one, locker.Outcome{Verdict: locker.Full}, 5 * time.Second, 5 * time.Second},
+		{tells, one, locker.Outcome{Verdict: locker.Busy, Recheck: 50 * time.Millisecond}, 51 * time.Millisecond, 51 * time.Millisecond},
+		{tells, one, locker.Outcome{Verdict: locker.Busy, Recheck: 1}, time.Millisecond + 1, time.Millisecond + 1},
+		{tells, one, locker.Outcome{Verdict: locker.Busy, Recheck: time.Hour}, 5 * time.Second, 5 * time.Second},
+		{silent, one, locker.Outcome{Verdict: locker.Busy}, 100 * time.Millisecond, time.Second},
+		{tells, InWay{}, locker.Outcome{Verdict: locker.Full}, 100 * time.Millisecond, time.Second},
+		{tells, InWay{[]string{"lock.x", "lock.y"}, []int{7}}, locker.Outcome{Verdict: locker.Full}, 100 * time.Millisecond, time.Second},
+		{tells, InWay{}, locker.Outcome{Verdict: locker.TooSoon}, 5 * time.Second, 5 * time.Second},
 	} {
-		w := Waiting{watch: c.w}
+		w := Waiting{watch: c.w, InWay: c.inWay}
 		for range 200 {
 			if got := w.pollAfter(c.o); got < c.least || got > c.most {
 				t.Fatalf("%v of %+v, want %v to %v", got, c.o, c.least, c.most)
@@ -123,13 +145,19 @@ func callsOf(t *testing.T, w *Waiting, d *Dir, told func(calls string)) string {
 	return strings.Join(calls, " ")
 }
 
-// waits returns a newcomer that waits for a lock.
+// waits returns a newcomer that waits for a lock, or for a slot.
 func waits(t *testing.T, slots int, most time.Duration) (*Dir, *Waiting) {
 	t.Helper()
 	d, r := newDir(t), locker.Request{Atom: motd}
 	r.Wait, r.Slots = most, slots
-	planted(t, d, motdLock)
 	w := NewWaiting(d, &r)
+	w.InWay.Files = []string{motdLock}
+	for n := 2; n <= slots; n++ {
+		w.InWay.Files = append(w.InWay.Files, motd.Slot(n).ActiveLock())
+	}
+	for _, file := range w.InWay.Files {
+		planted(t, d, file)
+	}
 	t.Cleanup(w.Close)
 	if !w.Next(locker.Outcome{Verdict: locker.Busy}) || !w.watch.Tells() {
 		t.Fatal("no watch")
@@ -160,7 +188,8 @@ func TestOneWhoFindsTheLockThereAgainLooksNoFurtherAndMissesNoRelease(t *testing
 		"it went and came back": {0, map[string][]func(*Dir){"": {goes, comes}, "poll stat poll": {goes, comes}}, "poll stat poll stat poll"},
 		"it went in the end": {0, map[string][]func(*Dir){"": {goes, comes}, "poll stat poll": {goes, comes}, "poll stat poll stat": {goes}},
 			"poll stat poll stat"},
-		"it is one for a slot": {2, map[string][]func(*Dir){"": {goes, comes}}, "poll"},
+		"one of two":                {2, map[string][]func(*Dir){"": {goes}}, "poll stat"},
+		"one of two is there again": {2, map[string][]func(*Dir){"": {goes, comes}}, "poll stat poll"},
 	} {
 		d, w := waits(t, c.slots, time.Hour)
 		do := func(calls string) {
@@ -183,11 +212,10 @@ func TestOneWhoIsToldOfNothingLooksWhenItsTimeIsUp(t *testing.T) {
 	}
 }
 
-// Readers' locks go beside one that stays: what that says is to be looked at some time.
+// The atom may have become too soon meanwhile.
 func TestOneWhoIsToldOfLocksAgainAndAgainLooksAtLast(t *testing.T) {
 	d, w := waits(t, 0, time.Hour)
-	reader := motd.Name().ReaderLock(7)
-	goes := func(string) { planted(t, d, reader); removed(t, d, reader) }
+	goes := func(string) { removed(t, d, motdLock); planted(t, d, motdLock) }
 	goes("")
 	began := time.Now()
 	callsOf(t, w, d, goes)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch is woken by kqueue when the directory changes, the owner dies or the asker
+// Watch is woken by kqueue when the directory changes, an owner dies or the asker
 // says something. Not run: this was only compiled.
 type Watch struct{ queue, dir int }
 
@@ -32,31 +32,31 @@ func (w Watch) Close() {
 	}
 }
 
-// Wait returns when the directory has changed, the owner has died, the asker (a descriptor;
+// Wait returns when the directory has changed, an owner has died, the asker (a descriptor;
 // below 0: none) has something to say, or the time is up. It never tells that a lock has
 // gone, as kqueue names no file.
-func (w Watch) Wait(_ string, owner, asker int, most time.Duration) (gone bool) {
+func (w Watch) Wait(_ []string, owners []int, asker int, most time.Duration) (gone bool) {
 	if w.queue < 0 {
 		time.Sleep(most)
 		return false
 	}
-	var changes [3]unix.Kevent_t
+	changes := make([]unix.Kevent_t, 1, 2+len(owners))
 	unix.SetKevent(&changes[0], w.dir, unix.EVFILT_VNODE, unix.EV_ADD|unix.EV_CLEAR)
 	changes[0].Fflags = unix.NOTE_WRITE
-	n := 1
 	if asker >= 0 {
-		unix.SetKevent(&changes[n], asker, unix.EVFILT_READ, unix.EV_ADD)
-		n++
+		var change unix.Kevent_t
+		unix.SetKevent(&change, asker, unix.EVFILT_READ, unix.EV_ADD)
+		changes = append(changes, change)
 	}
-	if owner > 0 {
-		unix.SetKevent(&changes[n], owner, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)
-		changes[n].Fflags = unix.NOTE_EXIT
-		n++
+	for _, pid := range owners {
+		change := unix.Kevent_t{Fflags: unix.NOTE_EXIT}
+		unix.SetKevent(&change, pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)
+		changes = append(changes, change)
 	}
 	timeout := unix.NsecToTimespec(int64(most))
-	var events [3]unix.Kevent_t
-	if _, err := unix.Kevent(w.queue, changes[:n], events[:], &timeout); err != nil {
-		time.Sleep(min(most, PollLeast)) // such as ESRCH: the owner is gone
+	events := make([]unix.Kevent_t, len(changes))
+	if _, err := unix.Kevent(w.queue, changes, events, &timeout); err != nil {
+		time.Sleep(min(most, PollLeast)) // such as ESRCH: an owner is gone
 	}
 	return false
 }

@@ -4,16 +4,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"adlock/lib/atom"
 )
 
 // Watch is woken by the kernel: by inotify when a lock of the directory goes,
-// by a pidfd when the owner dies. 128 inotify instances a user are the default;
+// by pidfds when owners die. 128 inotify instances a user are the default;
 // without one it merely sleeps.
 type Watch struct{ inotify int }
 
@@ -41,40 +40,49 @@ func (w Watch) Close() {
 	}
 }
 
-// Wait returns when a lock of that NAME, or of a program (its Prefix), has gone, which it
-// tells; when the owner (0: none) has died, the asker (a descriptor; below 0: none) has
+// Wait returns when one of these files has gone, which it tells; when one of the owners (pids
+// of processes that lived a moment ago) is dead, the asker (a descriptor; below 0: none) has
 // something to say, or the time is up. What goes after that Wait is told by the next one.
-func (w Watch) Wait(whose string, owner, asker int, most time.Duration) (gone bool) {
+func (w Watch) Wait(files []string, owners []int, asker int, most time.Duration) (gone bool) {
 	deadline := time.Now().Add(most)
-	polled := []unix.PollFd{{Fd: int32(w.inotify), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: int32(asker), Events: unix.POLLIN}}
-	if fd, err := unix.PidfdOpen(owner, 0); err == nil { // of 0 there is none
-		defer unix.Close(fd)
-		polled[1].Fd = int32(fd)
+	polled := []unix.PollFd{{Fd: int32(w.inotify), Events: unix.POLLIN}, {Fd: int32(asker), Events: unix.POLLIN}}
+	dead := false
+	for _, pid := range owners {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err == nil {
+			defer unix.Close(fd)
+			polled = append(polled, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+		}
+		dead = dead || err == unix.ESRCH // it has died, and been waited for, since it was looked at
 	}
 	for {
 		left := time.Until(deadline)
 		if left <= 0 {
 			return false
 		}
-		n, err := unix.Poll(polled, int(left.Milliseconds())+1)
+		timeout := int(left.Milliseconds()) + 1
+		if dead {
+			timeout = 0
+		}
+		n, err := unix.Poll(polled, timeout)
 		switch {
 		case err == unix.EINTR:
-		case err == nil && polled[0].Revents != 0 && w.sawOneGo(whose): // first: who releases may have exited since
-			return true
-		case err != nil, polled[1].Revents != 0 && n == 1:
-			// A dead owner whose group still holds the atom wakes at once
-			// each time: do not spin.
-			time.Sleep(min(left, PollLeast))
+		case err == nil && polled[0].Revents != 0: // first: an owner that releases may have exited since
+			if w.sawOneGo(files) {
+				return true
+			}
+		case err == nil && (polled[1].Revents != 0 || n == 0 && !dead):
 			return false
-		case n == 0, polled[2].Revents != 0:
+		default:
+			// What is left of a dead owner's job ends a moment later, most often.
+			time.Sleep(min(left, PollLeast))
 			return false
 		}
 	}
 }
 
-// sawOneGo empties the queue of events and tells whether one was about a file of
-// that NAME, or of that program.
-func (w Watch) sawOneGo(whose string) bool {
+// sawOneGo empties the queue of events and tells whether one was about one of these files.
+func (w Watch) sawOneGo(files []string) bool {
 	buffer := make([]byte, 16384)
 	seen := false
 	for {
@@ -83,8 +91,7 @@ func (w Watch) sawOneGo(whose string) bool {
 			return seen || err != unix.EAGAIN
 		}
 		for file := range namesIn(buffer[:n]) {
-			name := atom.ParseFile(file).Name
-			seen = seen || string(name) == whose || name.Prefix() == whose
+			seen = seen || slices.Contains(files, file)
 		}
 	}
 }

@@ -13,11 +13,14 @@ import (
 	"adlock/test/intercept"
 )
 
+// The files in the way of the waiters below.
+const mine, read = "lock.cfengine_conf.dax.x.y", "read.cfengine_conf.dax.x.y.4711"
+
 // woken is how long wait takes; it fails where that is for ever.
-func woken(t *testing.T, w Watch, owner int, most time.Duration) time.Duration {
+func woken(t *testing.T, w Watch, most time.Duration, owners ...int) time.Duration {
 	t.Helper()
 	back, began := make(chan struct{}), time.Now()
-	go func() { w.Wait(motd.Name().Prefix(), owner, -1, most); close(back) }()
+	go func() { w.Wait([]string{mine, read}, owners, -1, most); close(back) }()
 	select {
 	case <-back:
 	case <-time.After(20 * time.Second):
@@ -36,20 +39,20 @@ func watching(t *testing.T, d *Dir) Watch {
 	return w
 }
 
-func TestAWatchWakesWhenALockOfTheProgramGoes(t *testing.T) {
+func TestAWatchWakesWhenALockInTheWayGoes(t *testing.T) {
 	d := newDir(t)
 	path := func(file string) string {
 		must(t, os.WriteFile(d.Path(file), nil, 0o600))
 		return d.Path(file)
 	}
-	mine, read, strange := path("lock.cfengine_conf.dax.x.y"), path("read.cfengine_conf.dax.x.y.4711"), path("lock.other.dax.x.y")
+	mine, read, strange := path(mine), path(read), path("lock.cfengine_conf.dax.x.z")
 	for claim, c := range map[string]struct {
 		acts  func() error
 		wakes bool
 	}{
 		"a lock is removed":           {func() error { return os.Remove(mine) }, true},
 		"a reader's lock is moved":    {func() error { return os.Rename(read, filepath.Join(t.TempDir(), "x")) }, true},
-		"another program's goes":      {func() error { return os.Remove(strange) }, false},
+		"another lock goes":           {func() error { return os.Remove(strange) }, false},
 		"a lock is put in place":      {func() error { return os.WriteFile(path("lock.cfengine_conf.dax.new"), nil, 0o600) }, false},
 		"nothing happens to any lock": {func() error { return nil }, false},
 	} {
@@ -61,7 +64,7 @@ func TestAWatchWakesWhenALockOfTheProgramGoes(t *testing.T) {
 		if c.wakes {
 			most = time.Hour
 		}
-		if took := woken(t, w, 0, most); !c.wakes && took < most {
+		if took := woken(t, w, most); !c.wakes && took < most {
 			t.Errorf("%s: it woke after %v", claim, took)
 		}
 	}
@@ -69,7 +72,8 @@ func TestAWatchWakesWhenALockOfTheProgramGoes(t *testing.T) {
 
 func TestAWaitTellsWhetherALockWent(t *testing.T) {
 	const mine, strange = "lock.p.h.o.x", "lock.q.h.o.x"
-	zombie := unreaped(t)
+	zombie, gone, lives := unreaped(t), reaped(t), os.Getpid()
+	files := []string{mine}
 	var said, silent [2]int
 	must(t, unix.Pipe(said[:]))
 	must(t, unix.Pipe(silent[:]))
@@ -78,28 +82,33 @@ func TestAWaitTellsWhetherALockWent(t *testing.T) {
 	}
 	_, err := unix.Write(said[1], []byte("x"))
 	must(t, err)
-	if (Watch{-1}).Wait("p.h.o.x", zombie, silent[0], time.Millisecond) {
+	if (Watch{-1}).Wait(files, []int{zombie}, silent[0], time.Millisecond) {
 		t.Error("its owner is dead, and nothing went, and it tells that a lock did")
 	}
 	for claim, c := range map[string]struct {
-		file         string
-		owner, asker int
-		most         time.Duration
-		want         bool
+		file   string
+		owners []int
+		asker  int
+		most   time.Duration
+		want   bool
 	}{
-		"it went":                                {mine, 0, silent[0], time.Hour, true},
-		"the time is up":                         {strange, 0, silent[0], time.Millisecond, false},
-		"there is no time":                       {mine, 0, silent[0], 0, false},
-		"its owner is dead, too":                 {mine, zombie, silent[0], time.Hour, true},
-		"its owner is dead, another's lock went": {strange, zombie, silent[0], time.Hour, false},
-		"it went, and the asker speaks":          {mine, 0, said[0], time.Hour, true},
-		"the asker speaks, another's lock went":  {strange, 0, said[0], time.Hour, false},
+		"it went":                                {mine, nil, silent[0], time.Hour, true},
+		"the time is up":                         {strange, nil, silent[0], time.Millisecond, false},
+		"there is no time":                       {mine, nil, silent[0], 0, false},
+		"its owner is dead, too":                 {mine, []int{zombie}, silent[0], time.Hour, true},
+		"its owner is gone, too":                 {mine, []int{gone}, silent[0], time.Hour, true},
+		"its owner is dead, another's lock went": {strange, []int{zombie}, silent[0], time.Hour, false},
+		"its owner is gone, another's lock went": {strange, []int{gone}, silent[0], time.Hour, false},
+		"one of the owners is dead":              {strange, []int{lives, zombie}, silent[0], time.Hour, false},
+		"one of the owners is gone":              {strange, []int{gone, lives}, silent[0], time.Hour, false},
+		"it went, and the asker speaks":          {mine, nil, said[0], time.Hour, true},
+		"the asker speaks, another's lock went":  {strange, []int{lives}, said[0], time.Hour, false},
 	} {
 		w := queued(t, c.file)
-		if got := w.Wait("p.h.o.x", c.owner, c.asker, c.most); got != c.want {
+		if got := w.Wait(files, c.owners, c.asker, c.most); got != c.want {
 			t.Errorf("%s: %v", claim, got)
 		}
-		if told := w.sawOneGo("p.h.o.x"); told != (c.most == 0) {
+		if told := w.sawOneGo(files); told != (c.most == 0) {
 			t.Errorf("%s: told again: %v", claim, told)
 		}
 	}
@@ -112,7 +121,7 @@ func TestAnothersLockThatGoesEndsNoWait(t *testing.T) {
 	}
 	w, polls, gone := watching(t, d), 0, false
 	must(t, os.Remove(d.Path("lock.q.h.o.x")))
-	intercept.Run(t, func() { gone = w.Wait("p.h.o.x", 0, -1, time.Hour) }, func(intercept.Call) unix.Errno {
+	intercept.Run(t, func() { gone = w.Wait([]string{"lock.p.h.o.x"}, nil, -1, time.Hour) }, func(intercept.Call) unix.Errno {
 		if polls++; polls == 2 {
 			must(t, os.Remove(d.Path("lock.p.h.o.x")))
 		}
@@ -123,25 +132,25 @@ func TestAnothersLockThatGoesEndsNoWait(t *testing.T) {
 	}
 }
 
-func TestAnAtomIsHeldWhereItsLockIsThere(t *testing.T) {
+func TestADirectoryHasAllFilesOrLacksOne(t *testing.T) {
 	d := newDir(t)
 	must(t, os.WriteFile(d.Path("lock.x"), nil, 0))
-	must(t, os.WriteFile(d.Path("last.y"), nil, 0o600))
-	if !d.Held("x") || d.Held("y") {
-		t.Errorf("x: %v, y: %v", d.Held("x"), d.Held("y"))
+	must(t, os.WriteFile(d.Path("lock.y"), nil, 0o600))
+	if !d.HasAll([]string{"lock.x", "lock.y"}) || d.HasAll([]string{"lock.x", "lock.z"}) || d.HasAll([]string{"lock.z", "lock.y"}) {
+		t.Error("it has x and y, and no z")
 	}
 }
 
 func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 	owner := run(t, "sleep", "60")
 	before := helper.Anonymous(t, "pidfd")
-	woken(t, Watch{-1}, os.Getpid(), time.Millisecond)
+	woken(t, Watch{-1}, time.Millisecond, os.Getpid(), os.Getppid())
 	if left := helper.Anonymous(t, "pidfd") - before; left != 0 {
 		t.Errorf("%d descriptors are left", left)
 	}
 	back := make(chan struct{})
-	go func() { Watch{-1}.Wait(motd.Name().Prefix(), owner, -1, time.Hour); close(back) }()
-	for begun := time.Now(); helper.Anonymous(t, "pidfd") == before; { // else there is no owner to watch
+	go func() { Watch{-1}.Wait([]string{mine}, []int{os.Getpid(), owner}, -1, time.Hour); close(back) }()
+	for begun := time.Now(); helper.Anonymous(t, "pidfd") < before+2; { // else there is no owner to watch
 		if time.Since(begun) > 20*time.Second {
 			t.Fatal("it does not watch")
 		}
@@ -154,30 +163,42 @@ func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 	}
 }
 
-// A dead owner whose group still holds the atom is dead at each look.
+// What is left of its job may be about to end.
 func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
 	d, zombie := newDir(t), unreaped(t)
 	for _, w := range []Watch{{-1}, watching(t, d)} {
-		if took := woken(t, w, zombie, time.Hour); took < 100*time.Millisecond {
-			t.Errorf("back after %v", took)
+		for _, owner := range []int{zombie, reaped(t)} {
+			if took := woken(t, w, time.Hour, owner); took < 100*time.Millisecond {
+				t.Errorf("back after %v", took)
+			}
 		}
 	}
-	if took := woken(t, Watch{-1}, zombie, time.Millisecond); took > 10*time.Second {
+	if took := woken(t, Watch{-1}, time.Millisecond, zombie); took > 10*time.Second {
 		t.Errorf("back after %v, want one millisecond", took)
 	}
 	quickest := time.Hour
 	for range 20 { // where a lock went, too, there is something to look at
 		w := watching(t, d)
-		must(t, os.WriteFile(d.Path("lock.cfengine_conf.dax.x.y"), nil, 0o600))
-		if err := os.Remove(d.Path("lock.cfengine_conf.dax.x.y")); err != nil {
+		must(t, os.WriteFile(d.Path(mine), nil, 0o600))
+		if err := os.Remove(d.Path(mine)); err != nil {
 			t.Fatal(err)
 		}
-		quickest = min(quickest, woken(t, w, zombie, time.Hour))
+		quickest = min(quickest, woken(t, w, time.Hour, zombie))
 		if quickest < 100*time.Millisecond {
 			return
 		}
 	}
 	t.Errorf("back after %v at best", quickest)
+}
+
+// reaped returns the pid of a child that is dead and was waited for.
+func reaped(t *testing.T) int {
+	t.Helper()
+	child, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
+	must(t, err)
+	_, err = child.Wait()
+	must(t, err)
+	return child.Pid
 }
 
 // unreaped returns the pid of a child that is dead and not waited for.
@@ -200,7 +221,7 @@ func TestAWaitThatIsInterruptedOrFailsTakesItsTime(t *testing.T) {
 		calls, took := 0, time.Duration(0)
 		intercept.Run(t, func() {
 			began := time.Now()
-			Watch{-1}.Wait(motd.Name().Prefix(), 0, -1, 150*time.Millisecond)
+			Watch{-1}.Wait(nil, nil, -1, 150*time.Millisecond)
 			took = time.Since(began)
 		}, func(intercept.Call) unix.Errno {
 			if calls++; calls == 1 {
@@ -215,7 +236,7 @@ func TestAWaitThatIsInterruptedOrFailsTakesItsTime(t *testing.T) {
 }
 
 func TestATimeThatIsUpIsNotWaitedFor(t *testing.T) {
-	woken(t, Watch{-1}, 0, -time.Hour)
+	woken(t, Watch{-1}, -time.Hour)
 }
 
 func TestWithoutInotifyThereIsNoWatchAndNothingStaysOpen(t *testing.T) {
