@@ -95,6 +95,9 @@ func takeLease(args []string) (int, error) {
 	defer line.Close()
 	verdict, reason, err := readAnswer(bufio.NewReader(line), h.showWaiting())
 	h.Request.Line.Clear()
+	if err != nil && owner.Life() == process.Dead {
+		err = fault.Untold{Err: err}
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -112,13 +112,24 @@ func OnQuit() (leave func()) {
 	return func() { quit <- nil } // behind a QUIT that has come already
 }
 
+// Untold is an error that no process is left to be told of: Report leaves it out.
+type Untold struct{ Err error }
+
+func (u Untold) Error() string { return u.Err.Error() }
+func (u Untold) Unwrap() error { return u.Err }
+
 // Warn writes what is worth a line and is no error to standard error, as Report.
 func Warn(object, text string) { Report(New(System, object, text)) }
 
-// Report writes err to standard error as the one line "adlock: object: reason".
+// Report writes err to standard error as the one line "adlock: object: reason", save one that
+// is Untold.
 // That it cannot be written changes nothing. Not by way of os.Stderr: where
 // nobody reads any more, that ends this process by SIGPIPE, with all that it holds.
 func Report(err error) {
+	var untold Untold
+	if errors.As(err, &untold) {
+		return
+	}
 	if path, bare := err.(*fs.PathError); bare {
 		err = Wrap(path.Path, path)
 	}

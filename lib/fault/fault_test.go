@@ -2,13 +2,14 @@ package fault
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 
-	_ "adlock/test/need" // the same start, however the suite is started
+	"adlock/test/helper"
 )
 
 func TestAMessageIsOnePlainLine(t *testing.T) {
@@ -22,6 +23,13 @@ func TestAMessageIsOnePlainLine(t *testing.T) {
 		if got := Plain(OneLine(text)); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestAnUntoldErrorHasAStatusAndNoLine(t *testing.T) {
+	err := Untold{New(Usage, "owner", "is gone")}
+	if said := helper.Stderr(t, func() { Report(err); Report(fmt.Errorf("x: %w", err)) }); said != "" || StatusOf(err) != StatusUsage {
+		t.Errorf("status %d, said %q", StatusOf(err), said)
 	}
 }
 

@@ -2,6 +2,7 @@ package hold
 
 import (
 	"cmp"
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -98,6 +99,10 @@ func (a *Args) findOwner() (err error) {
 		return fault.New(fault.Usage, "--owner", "must be whoever asks, and is hold itself")
 	}
 	if a.Request.Owner, err = locker.OwnedBy(cmp.Or(a.Owner, os.Getppid())); err != nil {
+		var untold fault.Untold
+		if errors.As(err, &untold) && !hungUp(0) { // the asker lives, and has named another process
+			return untold.Err
+		}
 		return err
 	}
 	if hungUp(0) {

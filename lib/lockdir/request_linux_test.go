@@ -19,7 +19,8 @@ func TestTheOwnerIsAnAncestorThatIsNamed(t *testing.T) {
 	if pid := os.Getenv(asked); pid != "" {
 		n, _ := strconv.Atoi(pid)
 		id, err := locker.OwnedBy(n)
-		fmt.Println(id.PID, fault.KindOf(err), err)
+		_, untold := err.(fault.Untold)
+		fmt.Println(id.PID, fault.KindOf(err), err, untold)
 		os.Exit(0)
 	}
 	answer := func(prefix string, pid int) string {
@@ -33,9 +34,11 @@ func TestTheOwnerIsAnAncestorThatIsNamed(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	self, stranger := os.Getpid(), sleeper(t).PID
+	refused := "0 " + strconv.Itoa(int(fault.Usage)) + " owner: is not an ancestor of this process "
 	for pid, want := range map[int]string{
-		self:     strconv.Itoa(self) + " 0 <nil>",
-		stranger: "0 " + strconv.Itoa(int(fault.Usage)) + " owner: is not an ancestor of this process",
+		self:        strconv.Itoa(self) + " 0 <nil> false",
+		stranger:    refused + "false",
+		dead(t).PID: refused + "true",
 	} {
 		if got := answer("", pid); got != want {
 			t.Errorf("owner %d: %s, want %s", pid, got, want)

@@ -179,11 +179,16 @@ func (r ReleaseRequest) Owns(own record.Record) bool {
 
 // OwnedBy returns the identity of the process pid if that is this process or
 // one of its ancestors: a lock must belong to somebody whose death means that
-// the work is over.
+// the work is over. The error is fault.Untold where that process has died since it named itself:
+// this one has another parent since, and there is no script that it could tell.
 func OwnedBy(pid int) (process.Identity, error) {
 	id, is, err := process.Ancestor(pid)
-	if !is {
-		return process.Identity{}, fault.New(fault.Usage, "owner", "is not an ancestor of this process")
+	if is {
+		return id, fault.Wrap("owner", err)
 	}
-	return id, fault.Wrap("owner", err)
+	err = fault.New(fault.Usage, "owner", "is not an ancestor of this process")
+	if process.Gone(pid) {
+		err = fault.Untold{Err: err}
+	}
+	return process.Identity{}, err
 }

@@ -48,6 +48,30 @@ func TestOneselfAndTheParentAreAncestors(t *testing.T) {
 	}
 }
 
+func TestAProcessIsGoneOnceItIsDeadOrItsPidIsAnothers(t *testing.T) {
+	for _, pid := range []int{os.Getpid(), os.Getppid()} {
+		if Gone(pid) {
+			t.Errorf("%d is taken for gone", pid)
+		}
+	}
+	a := actor.Sleeper(t, syscall.SysProcAttr{})
+	own, err := look(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if later, err := look(a.PID()); err != nil || Gone(a.PID()) != (later.Start > own.Start) { // in one tick neither is later
+		t.Errorf("%+v, %v: a process that began after this one has no pid of before", later, err)
+	}
+	if unix.Kill(a.PID(), unix.SIGKILL) != nil {
+		t.Fatal("it is gone already")
+	}
+	actor.Eventually(t, "a zombie is gone", func() bool { return Gone(a.PID()) })
+	a.Await()
+	if !Gone(a.PID()) {
+		t.Error("a pid without a process is not gone")
+	}
+}
+
 func TestOfPidOneThereIsNoGroup(t *testing.T) {
 	for pid, want := range map[int]int{0: 0, 1: 0, 2: 2, 4711: 2} {
 		id := Identity{PID: pid, PGID: pid, SID: pid, Start: 7}

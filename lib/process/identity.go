@@ -142,6 +142,21 @@ func Ancestor(pid int) (id Identity, is bool, err error) {
 // selfOrParent tells what is known without a look at the process table.
 func selfOrParent(pid int) bool { return pid == os.Getpid() || pid == os.Getppid() }
 
+// Gone tells whether the process that had this pid when this process began is dead, or has
+// begun to exit: it gives its children to another parent before it is dead. A process that
+// began later than this one has got the pid since.
+func Gone(pid int) bool {
+	e, err := Find(pid)
+	if err != nil {
+		return errors.Is(err, unix.ESRCH)
+	}
+	if e.Exiting || e.Exited {
+		return true
+	}
+	own, err := look(os.Getpid())
+	return err == nil && !e.Hidden && e.Start > own.Start
+}
+
 // ParentOf returns the identity of the parent of a process.
 func ParentOf(pid int) (Identity, error) {
 	above, err := parent(pid)

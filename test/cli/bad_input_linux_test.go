@@ -2,16 +2,53 @@ package cli
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"adlock/test/helper"
 	"adlock/test/need"
 )
 
 const nobody = 65534
+
+// A script that is killed while its helper starts leaves it to another parent: there is no
+// mistake, and no script to tell of one.
+func TestAHelperOfADeadScriptSaysNothing(t *testing.T) {
+	script := exec.Command("true")
+	if err := script.Start(); err != nil {
+		t.Fatal(err)
+	}
+	dead := strconv.Itoa(script.Process.Pid)
+	said := func(dead string) {
+		t.Helper()
+		for _, line := range []string{
+			"take --owner " + dead + " lock.p.h.o.x p h o x", "takeover --owner " + dead + " lock.p.h.o.x p h o x",
+			"guard --owner " + dead + " --script x --directory / p h o x", "agent --owner " + dead,
+			"hold --owner " + dead + " x", // its standard input has ended too
+		} {
+			s := &stage{t, helper.Dir(t), t.TempDir()}
+			r := s.adlock(strings.Fields(line)...)
+			if left, err := os.ReadDir(s.locks); r.Status != 64 || r.Out+r.Err != "" || err != nil || len(left) > 0 {
+				t.Errorf("%s: %+v, left %v, %v", line, r, left, err)
+			}
+		}
+	}
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, script.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	said(dead) // and is not waited for yet
+	if err := script.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	said(dead)
+}
 
 func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 	for _, c := range []struct {
@@ -122,14 +159,17 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"wants one FILE", "kill-carefully --lock lock.p.h.o.x p h o x"},
 		{"is not the lock of this atom", "take --owner 1 lock.p.h.o.other p h o x"},
 		{"is not the lock of this atom", "take --owner 1 - p h o x"},
-		{"is not an ancestor", "take --owner 2 lock.p.h.o.x p h o x"},
+		{"is not an ancestor", "take --owner STRANGER lock.p.h.o.x p h o x"},
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			s := newStage(t)
 			words := strings.Fields(c.line)
 			for i, word := range words {
-				if word == "_" {
+				switch word {
+				case "_":
 					words[i] = ""
+				case "STRANGER":
+					words[i] = strconv.Itoa(helper.Command{Args: []string{"sleep", "60"}}.Start(t).PID)
 				}
 			}
 			s.refused(64, c.says, words...)

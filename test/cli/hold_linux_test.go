@@ -355,7 +355,7 @@ func TestHoldIsRefusedToWhoCannotOwnALock(t *testing.T) {
 		"--slots 2 x": "--program", "--owner 1000000000 x": "is not an ancestor",
 		"--owner 1 x": "has not started this one",
 	} {
-		a.Shell(t, `$adlock hold `+words).Refused(t, 64, why)
+		a.Shell(t, `$adlock hold `+words+` </dev/null`).Refused(t, 64, why) // which has no end to be hung up
 	}
 	if left, _ := filepath.Glob(a.Dir + "/lock.*"); left != nil {
 		t.Errorf("taken: %v", left)
