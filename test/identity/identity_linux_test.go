@@ -24,7 +24,7 @@ var unshared = []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-p
 func needNamespaces(t *testing.T) {
 	t.Helper()
 	need.Root(t)
-	need.Tools(t, "unshare")
+	need.Namespaces(t, unshared[1:]...)
 }
 
 // Shell functions. own starts an owner, through the command behind it where one
