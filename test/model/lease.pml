@@ -7,8 +7,8 @@
  * lease has L ticks. That a job is over before its lease is (KILL works, the clocks run
  * at one rate) is assumed: time waits for it.
  *
- * What must hold, with BEATS more beats of each, with UNTOUCHED without the last, and with
- * TWICE with two keys removed:
+ * What must hold, with BEATS more beats of each, with UNTOUCHED without the last, with
+ * TWICE with two keys removed, and with READERS where all but the last read:
  *   mutual exclusion   never two jobs at once, though beats are lost or late, those who
  *                      hold a place die, and somebody removes a key by hand
  * Variants (-D) that must fail:
@@ -23,7 +23,9 @@
  *   ANYSTAMP           whoever has stamped was the first, also for one that it found dead
  *   HANDS              a place that somebody has removed by hand is taken for one that
  *                      was left
- *   PASTLESS           one that goes between a look and the watch is not looked for
+ *   FORGETFUL          of what was removed by hand only the place directly in front counts
+ *   SOLE               behind one that was seen to be the first nobody is left: it may have
+ *                      been a reader
  *   STOPPED            a machine is suspended: what only the fence is for
  * ORDERED has them enter one behind the other, and the first is dead for long: a fault
  * among four is found sooner so.
@@ -52,9 +54,17 @@ bool running[N+1];
 bool over[N+1];		/* gone: it needs its place no more */
 byte off[N+1];		/* ticks since a newcomer saw a place in front removed by hand */
 bool given[N+1];		/* its place went in one transaction with its beat, as all remove it who know */
-bool stamped[N+1];	/* the last lock was stamped in the moment in which its place went */
-byte jobs;
-bool met[N+1];		/* the last newcomer has seen it in front */
+bool stamped[N+1];	/* it has stamped the last lock in the moment in which it left */
+byte jobs;		/* those who read together count as one */
+byte reading;
+byte entered;
+
+#ifdef READERS
+#define reads(who) (who < N)
+#else
+#define reads(who) false
+#endif
+#define blocks(who) !(reads(me) && reads(who))
 
 /* young: there is time for a job before the lease is over. */
 #ifdef UNCHECKED
@@ -71,57 +81,77 @@ inline before(revision) {
 		do
 		:: i <= N ->
 			if
-			:: place[i] != 0 && place[i] < least -> least = place[i]; front = i
+			:: blocks(i) && place[i] != 0 && place[i] < least -> least = place[i]; front = i
 			:: else
 			fi;
 #ifndef ONEKEY
 			if
-			:: born[i] != 0 && born[i] < least -> least = born[i]; front = i
+			:: blocks(i) && born[i] != 0 && born[i] < least -> least = born[i]; front = i
 			:: else
 			fi;
 #endif
 			i++
 		:: else -> break
 		od;
-		seen = beat[front]; placed = (place[front] != 0); i = 0; least = 0
+		seen = beat[front]; i = 0; least = 0
 	}
 }
 
-/* directly sets ahead to the place directly in front of a revision, also where it has gone
- * since the last look, and sole to whether that was the first then. */
+/* directly sets ahead to the place directly in front of a revision, and sole to whether that
+ * was the first when it last looked. */
 inline directly(revision) {
 	d_step {
 		ahead = 0; least = 0; i = 1;
 		do
 		:: i <= N ->
 			if
-			:: place[i] > least && place[i] < revision -> least = place[i]; ahead = i
+			:: blocks(i) && place[i] > least && place[i] < revision -> least = place[i]; ahead = i
 			:: else
 			fi;
 			i++
 		:: else -> break
 		od;
-#ifndef PASTLESS
-		if
-		:: ahead == 0 && placed -> ahead = front
-		:: else
-		fi;
-#endif
 		sole = (ahead == front); i = 0; least = 0
 	}
 }
 
-/* Who was the first is known of the one that went, and so that nobody is left in front. */
-#ifdef TRUSTING
-#define known(who) true
+#if defined(HANDS)
+#define counts(who) false
+#elif defined(FORGETFUL)
+#define counts(who) (who == ahead)
 #else
-#define known(who) (sole || stamped[who])
+#define counts(who) true
 #endif
-/* Whether its owner knows that is not, where somebody has removed it by hand. */
-#ifdef HANDS
-#define unknown(who) false
+
+/* account counts those who were there when it came, and were removed by hand since; a lease
+ * begins with each (etcd.place.account). */
+inline account() {
+	d_step {
+		least = 0; i = 1;
+		do
+		:: i <= N ->
+			if
+			:: counts(i) && (there & (1 << i)) && place[i] == 0 && !given[i] -> least++
+			:: else
+			fi;
+			i++
+		:: else -> break
+		od;
+		if
+		:: least > removed -> removed = least; off[me] = 0
+		:: else
+		fi;
+		i = 0; least = 0
+	}
+}
+
+/* What tells of the one directly in front that had the atom, so that nobody is left. */
+#if defined(TRUSTING)
+#define known(who) true
+#elif defined(SOLE)
+#define known(who) (sole || stamped[who] && !reads(who))
 #else
-#define unknown(who) !given[who]
+#define known(who) (stamped[who] && !reads(who))
 #endif
 
 #ifdef ORDERED
@@ -168,8 +198,8 @@ proctype Beater(byte me) {
 }
 
 proctype Newcomer(byte me) {
-	byte i, front, least, saw, sawbeat, seen, ahead;
-	bool sole, ran, placed, holds;
+	byte i, front, least, saw, sawbeat, seen, ahead, there, removed;
+	bool sole, ran, holds;
 	if
 	:: me == 1					/* the first of the line */
 #ifdef ORDERED
@@ -179,6 +209,17 @@ proctype Newcomer(byte me) {
 #endif
 	fi;
 	atomic {					/* (etcd.Store.Enter) */
+		i = 1;
+		do
+		:: i <= N ->
+			if
+			:: blocks(i) && place[i] != 0 -> there = there | (1 << i)
+			:: else
+			fi;
+			i++
+		:: else -> break
+		od;
+		i = 0; entered++;
 		place[me] = next; born[me] = next; mine[me] = next; next++;
 		beat[me]++;
 #if BEATS > 0
@@ -196,20 +237,17 @@ look:	atomic {					/* (etcd.place.Look) */
 		:: place[me] != mine[me] -> goto done	/* lost: it would begin anew */
 		:: else
 		fi;
-		if					/* (etcd.place.lookBehind) */
-		:: ahead != 0 && place[ahead] == 0 && unknown(ahead) && !(holds && off[me] >= L) ->
-			if
-			:: !holds -> holds = true; off[me] = 0
-			:: else
-			fi
+		if
+		:: ahead != 0 && place[ahead] == 0 && known(ahead) -> front = 0; holds = false /* (etcd.place.lookBehind) */
 		:: else ->
+			before(mine[me]);
 			if
-			:: ahead != 0 && place[ahead] == 0 && known(ahead) -> front = 0
-			:: else -> before(mine[me])
+			:: place[front] == 0 -> account()	/* nobody, or one of whom a beat is left */
+			:: else
 			fi;
-			ahead = 0; sole = false; holds = false;
-			met[front] = met[front] || me == N
-		fi
+			holds = (front == 0 && removed > 0 && off[me] < L)
+		fi;
+		ahead = 0; sole = false
 	};
 	if
 	:: holds -> goto look
@@ -238,12 +276,8 @@ look:	atomic {					/* (etcd.place.Look) */
 #else
 		:: place[me] == mine[me] && beat[front] == seen ->
 #endif
-			if
-			:: stamped[front] = (place[front] != 0)
-			:: true				/* that one never ran */
-			fi;
 #ifdef ANYSTAMP
-			stamped[me] = true;
+			stamped[me] = true;		/* with the passer's own stamp */
 #endif
 			given[front] = (place[front] != 0 && born[front] != 0);
 			place[front] = 0; born[front] = 0
@@ -257,10 +291,25 @@ look:	atomic {					/* (etcd.place.Look) */
 	front = 0;
 	goto look;
 won:	if						/* (lease.Locker.stand), (guarding.Guard.Arm) */
-	:: atomic { young(me) -> jobs++; running[me] = true; assert(jobs == 1) }
+	:: atomic {
+		young(me) ->
+		if
+		:: !reads(me) || reading == 0 -> jobs++
+		:: else
+		fi;
+		reading = reading + reads(me); running[me] = true;
+		assert(jobs == 1)
+	   }
 	:: !young(me) -> goto gone			/* renewed in time, or given up */
 	fi;
-	atomic { running[me] = false; jobs--; ran = true };
+	atomic {
+		running[me] = false; reading = reading - reads(me);
+		if
+		:: !reads(me) || reading == 0 -> jobs--
+		:: else
+		fi;
+		ran = true
+	};
 gone:	if
 	:: atomic {					/* (etcd.place.Leave) */
 		if
@@ -269,14 +318,14 @@ gone:	if
 			:: ran -> stamped[me] = true
 			:: true
 			fi;
-			given[me] = (born[me] != 0 || stamped[me]);
+			given[me] = (born[me] != 0);
 			place[me] = 0; born[me] = 0
 		:: else -> born[me] = 0
 		fi
 	   }
 	:: me != N					/* it was killed, or is cut off */
 	fi;
-done:	atomic { over[me] = true; age[me] = 0; still[me] = 0; saw = 0; sawbeat = 0; seen = 0; ahead = 0; sole = false; ran = false; placed = false; holds = false; off[me] = 0 }
+done:	atomic { over[me] = true; age[me] = 0; still[me] = 0; saw = 0; sawbeat = 0; seen = 0; ahead = 0; sole = false; ran = false; holds = false; there = 0; removed = 0; off[me] = 0 }
 }
 
 /* in_time: no job runs to the end of its lease. */
@@ -309,8 +358,8 @@ end:	do
 }
 
 #ifndef UNTOUCHED
-/* Somebody removes a key by hand: a place, or a beat; with TWICE both, of one whom the last
- * newcomer has seen: whoever comes when nothing is left cannot know. */
+/* Somebody removes a key by hand: a place, or a beat; with TWICE both, once all have come:
+ * whoever comes when nothing is left cannot know. */
 active proctype Somebody() {
 	byte whose = 1;
 	do
@@ -318,7 +367,7 @@ active proctype Somebody() {
 	:: break
 	od;
 #ifdef TWICE
-	met[whose];
+	entered == N;
 #endif
 	if
 	:: atomic { place[whose] != 0 -> place[whose] = 0 }

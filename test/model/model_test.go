@@ -205,8 +205,10 @@ func TestInAStoreOnlyABeatThatStandsStillIsADeath(t *testing.T) {
 	mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0"))
 	mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0", "-DTWICE"))
 	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED", "-DBEATS=0", "-DN=3"))
+	mustHold(t, verify(t, inStore, everywhere, "-DREADERS", "-DBEATS=0", "-DN=3", "-DL=2"))
 	if os.Getenv("ADLOCK_SOAK") != "" {
 		mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0", "-DN=3", "-DL=2"))
+		mustHold(t, verify(t, inStore, everywhere, "-DREADERS", "-DTWICE", "-DBEATS=0", "-DN=3", "-DL=2"))
 	}
 }
 
@@ -220,8 +222,10 @@ func TestUnsoundVariantsInAStoreAreFound(t *testing.T) {
 		"a machine is suspended":                              {"-DSTOPPED", "-DUNTOUCHED"},
 		"whoever was in front was the first":                  {"-DTRUSTING", "-DUNTOUCHED", "-DBEATS=0", "-DN=3"},
 		"whoever has stamped was the first":                   {"-DANYSTAMP", "-DUNTOUCHED", "-DBEATS=0", "-DN=4", "-DL=2", "-DORDERED"},
-		"what a person removes was left":                      {"-DHANDS", "-DBEATS=0"},
-		"who goes between a look and the watch is not missed": {"-DPASTLESS", "-DTWICE", "-DBEATS=0"},
+		"what a person removes was left":                      {"-DHANDS", "-DTWICE", "-DBEATS=0"},
+		"who stands directly in front alone is remembered":    {"-DFORGETFUL", "-DTWICE", "-DBEATS=0"},
+		"of readers, the one directly in front is remembered": {"-DFORGETFUL", "-DREADERS", "-DTWICE", "-DBEATS=0", "-DN=3", "-DL=2"},
+		"behind the first, if it reads, nobody is left":       {"-DSOLE", "-DREADERS", "-DBEATS=0", "-DN=3", "-DL=2"},
 	} {
 		t.Run(variant, func(t *testing.T) {
 			mustFail(t, verify(t, inStore, everywhere, definitions...), "assertion violated (jobs==1)")

@@ -11,9 +11,10 @@
 //
 // Places go in the order of their create revisions: the first owns the atom, and its
 // revision is its fence. Each waits for the one before it alone, so that one that
-// leaves wakes one and no more (as etcd's own concurrency.Mutex). Where the one that left was
-// the first nobody else is in front, so nobody has to be looked for: it was that if it was seen
-// to be, or left a last lock as it went. What the record of the first says, that it waits or
+// leaves wakes one and no more (as etcd's own concurrency.Mutex). Behind a writer that has left
+// a last lock of its own as it went nobody else is in front, and nobody is looked for. Behind
+// any other, a reader above all, every place and beat in front counts, and so does each that a
+// person has removed. What the record of the first says, that it waits or
 // owns the atom, matters to nobody's place. Every read is linearizable.
 //
 // No key but a tick hangs on a lease of etcd's. A leader that was stopped and wakes up revokes
@@ -31,8 +32,10 @@
 //     want to wait does so where the owner seems to be dead (lease.Snapshot.Silent).
 //
 // A place and its beat are put and removed together. Where one of them is missing,
-// somebody has removed it by hand; the other still keeps those behind away. The owner
-// puts a beat again, and ends its job where the place is gone.
+// a person has removed it; the other still keeps those behind away. The owner
+// puts a beat again, and ends its job where the place is gone. Where both are gone, but not in
+// one transaction, those who stood behind already wait for a lease (place.account). One that
+// comes later cannot know.
 //
 // Each transaction is one that may be carried out twice, and late: it compares what it
 // changes. So one that gets no answer is asked of the next member as well (commit).
@@ -177,13 +180,13 @@ func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, 
 	if !answer.Succeeded {
 		p.revision = createRevision(answer.Responses[len(look)])
 	}
-	p.noted = p.revision
+	p.noted, p.known = p.revision, p.revision
 	seen, front, err := s.sight(ctx, p.keys, answer.Responses, p.seat)
 	if err != nil || p.revision == 0 {
 		p.abandon()
 		return nil, seen, err
 	}
-	p.front, p.looked = front, answer.Header.Revision
+	p.front = front
 	go s.beginClock()
 	return p, seen, nil
 }

@@ -32,17 +32,24 @@ type place struct {
 	noted int64 // the revision of the record there
 
 	// Of whoever takes the atom, and so of one goroutine.
-	front  *front // when it last looked; nil: nobody, and nobody will be
-	looked int64  // the revision at which it did
-	gone   *gone  // who was directly in front; nil: nobody has gone from there since it last looked
+	front *front        // when it last looked; nil: nobody, and nobody will be
+	gone  gone          // who has gone from directly in front since then
+	known int64         // up to this revision it is known how those in front have gone
+	until time.Duration // boottime by which those have ended their jobs that a person has removed
+
+	removed map[string]removal // keys that went since then, as far as was seen
+}
+
+// removal is how a key has gone.
+type removal struct {
+	revision int64
+	length   time.Duration // of a place's lease
 }
 
 // gone is a place that was removed.
 type gone struct {
 	seat    seat
-	removed int64         // the revision; 0: it cannot be told
-	first   bool          // nobody was in front of it
-	until   time.Duration // boottime by which its owner has ended its job, also where somebody else has removed it
+	removed int64 // the revision; 0: there is none
 }
 
 func (p *place) Lease() time.Duration { return p.length }
@@ -75,110 +82,139 @@ func (p *place) whileMine(ctx context.Context, ops ...clientv3.Op) ([]*responseO
 	return answer.Responses, nil
 }
 
-// look asks no more who is in front where nobody is: others come behind.
-func (p *place) look() []clientv3.Op {
-	ops := p.keys.look(p.record.Shared, p.revision)
-	if p.front == nil {
-		return ops[:1]
-	}
-	return ops
-}
-
-func (p *place) sight(ctx context.Context, answers []*responseOp) (seen lease.Snapshot, err error) {
-	if p.front == nil {
-		return lastLock(only(answers[0]))
-	}
-	seen, p.front, err = p.store.sight(ctx, p.keys, answers, p.seat)
-	return seen, err
-}
-
-// Look finds out of whoever was the first, and is not any more, how that one has gone.
+// Look finds nobody in front once all who were there have gone, and have ended their jobs:
+// one that a person has removed may not know yet.
 func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
-	for {
-		if p.gone != nil {
-			if seen, known, err := p.lookBehind(ctx); known || err != nil {
-				return seen, err
-			}
-		}
-		before, since := p.front, p.looked+1
-		seen, err := p.lookAhead(ctx)
-		if err != nil || p.front != nil || before == nil || before.place == nil {
-			return seen, err
-		}
-		// What cannot be told, for whatever reason, is held off for a lease.
-		if _ = p.awaitRemoval(ctx, before, since, true, func() {}); p.gone == nil {
-			p.gone = &gone{before.seat, 0, true, process.Boottime() + p.leaseOf(before.place)}
-		}
+	if seen, first, err := p.lookBehind(ctx); first || err != nil {
+		return seen, err
 	}
-}
-
-// lookAhead looks who is in front.
-func (p *place) lookAhead(ctx context.Context) (lease.Snapshot, error) {
-	answer, err := p.store.commit(ctx, txn{[]clientv3.Cmp{p.mine()}, p.look(), nil})
-	if err == nil && !answer.Succeeded {
-		err = lease.ErrGone
-	}
+	answers, err := p.whileMine(ctx, p.keys.look(p.record.Shared, p.revision)...)
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
-	p.looked = answer.Header.Revision
-	return p.sight(ctx, answer.Responses)
+	seen, ahead, err := p.store.sight(ctx, p.keys, answers, p.seat)
+	if err == nil && (ahead == nil || ahead.place == nil) {
+		err = p.account(ctx)
+	}
+	if err != nil {
+		return seen, err
+	}
+	if ahead == nil && process.Boottime() < p.until {
+		ahead, seen.Held, seen.Bare = &front{}, true, true
+	}
+	p.front = ahead
+	return seen, nil
 }
 
-// lookBehind looks whether the place has come to be the first, as the one directly in front
-// has gone and was that: those in front become fewer and never more. So that is found out
-// without a list of all who wait, which etcd makes anew at each look. Whoever leaves a last
-// lock in the moment in which it goes was the first.
-//
-// Where that one was removed by hand, with or without its beat, its owner may not know yet:
-// it is held to be there for as long as its lease.
-func (p *place) lookBehind(ctx context.Context) (seen lease.Snapshot, known bool, err error) {
-	before := p.gone
-	compares := []clientv3.Cmp{p.mine(), clientv3.Compare(clientv3.CreateRevision(p.keys.line(before.seat)), "=", 0)}
-	ops := append([]clientv3.Op{clientv3.OpGet(p.keys.last())}, p.keys.beatAround(before)...)
-	answer, err := p.store.commit(ctx, txn{compares, ops, nil})
-	if errors.Is(err, rpctypes.ErrCompacted) {
-		before.removed = 0
-		return p.lookBehind(ctx)
+// lookBehind looks at the last lock alone where nobody is in front: those who were there become
+// fewer and never more. So it is behind a writer that has left a last lock of its own as it
+// went: it had the atom alone. That is found out without a list of all who wait, which etcd
+// makes anew at each look.
+func (p *place) lookBehind(ctx context.Context) (seen lease.Snapshot, first bool, err error) {
+	if p.front != nil && p.gone.removed == 0 {
+		return seen, false, nil
 	}
+	answers, err := p.whileMine(ctx, clientv3.OpGet(p.keys.last()))
 	if err != nil {
 		return seen, false, err
 	}
-	if !answer.Succeeded {
-		p.gone = nil
-		return seen, false, nil
+	last := only(answers[0])
+	if seen, err = lastLock(last); err != nil {
+		return seen, false, err
 	}
-	last := only(answer.Responses[0])
-	stamped := last != nil && last.ModRevision == before.removed
-	if !stamped && !leftByItself(answer.Responses[1:]) && process.Boottime() < before.until {
-		seen, err = lastLock(last)
-		seen.Held, seen.Bare = true, true
-		return seen, true, err
+	stamped := last != nil && last.ModRevision == p.gone.removed && seen.Last.Token == p.gone.seat.token()
+	if stamped && strings.HasPrefix(string(p.gone.seat), string(writers)) {
+		p.front = nil
 	}
-	p.gone = nil
-	// Readers hold an atom together, and behind one of them others may be left.
-	if !before.first && !(stamped && strings.HasPrefix(string(before.seat), string(writers))) {
-		return seen, false, nil
-	}
-	p.front = nil
-	seen, err = lastLock(last)
-	return seen, true, err
+	p.gone = gone{}
+	return seen, p.front == nil, nil
 }
 
-// beatAround reads the beat of a place as it was before it went, and when it had gone.
-func (k keys) beatAround(g *gone) []clientv3.Op {
-	if g.removed == 0 {
+// account finds out how those have gone who stood in front when that was last known. A place
+// goes with its beat where its owner leaves, or is dead; a person removes one key after the
+// other. An owner whose place was removed in that way may not know for as long as its lease.
+func (p *place) account(ctx context.Context) error {
+	inFront := func(revision int64) clientv3.Op {
+		return clientv3.OpGet(p.keys.line(inFront(p.record.Shared)), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+			clientv3.WithMaxCreateRev(p.revision-1), clientv3.WithRev(revision))
+	}
+	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{inFront(0), inFront(p.known)}})
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		return p.accountForAll(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	missing := map[string]bool{}
+	for _, place := range answer.Responses[1].GetResponseRange().Kvs {
+		missing[string(place.Key)] = true
+	}
+	for _, place := range answer.Responses[0].GetResponseRange().Kvs {
+		delete(missing, string(place.Key))
+	}
+	err = p.findRemovals(ctx, missing)
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		return p.accountForAll(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for key := range missing {
+		beat := p.keys.beat(seat(strings.TrimPrefix(key, p.keys.line(everyone))))
+		if p.removed[beat].revision != p.removed[key].revision {
+			p.until = max(p.until, process.Boottime()+p.removed[key].length)
+		}
+	}
+	p.known, p.removed = answer.Header.Revision, nil
+	return nil
+}
+
+// accountForAll takes one of those in front to have been removed by a person, where etcd does
+// not know the past any more.
+func (p *place) accountForAll(ctx context.Context) error {
+	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(p.line(), clientv3.WithCountOnly())}})
+	if err == nil {
+		p.known, p.removed = answer.Header.Revision, nil
+		p.until = max(p.until, process.Boottime()+p.length)
+	}
+	return err
+}
+
+// findRemovals finds out how the places have gone that were not seen to go.
+func (p *place) findRemovals(ctx context.Context, places map[string]bool) error {
+	found := func() bool {
+		for key := range places {
+			if p.removed[key].revision == 0 {
+				return false
+			}
+		}
+		return true
+	}
+	if found() {
 		return nil
 	}
-	at := func(revision int64) clientv3.Op {
-		return clientv3.OpGet(k.beat(g.seat), clientv3.WithRev(revision), clientv3.WithCountOnly())
+	short, cancel := context.WithTimeout(ctx, p.length/3)
+	defer cancel()
+	err := p.follow(short, p.keys.atom, p.known+1, func(events []*clientv3.Event) bool {
+		p.note(events)
+		return found()
+	}, removals...)
+	if err == nil && !found() {
+		err = fault.New(fault.Unavailable, p.store.address, lease.NoAnswer)
 	}
-	return []clientv3.Op{at(g.removed - 1), at(g.removed)}
+	return err
 }
 
-// leftByItself: the beat went with the place. A person removes one key after the other.
-func leftByItself(around []*responseOp) bool {
-	return len(around) == 2 && around[0].GetResponseRange().Count > 0 && around[1].GetResponseRange().Count == 0
+// removals has a watch tell what goes of an atom, with what it was: of a place the beat as well.
+var removals = []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithFilterPut(), clientv3.WithPrevKV()}
+
+func (p *place) note(removals []*clientv3.Event) {
+	if p.removed == nil {
+		p.removed = map[string]removal{}
+	}
+	for _, e := range removals {
+		p.removed[string(e.Kv.Key)] = removal{e.Kv.ModRevision, p.leaseOf(e.PrevKv)}
+	}
 }
 
 // Note compares the record that is there too: one that is late must not replace the next.
@@ -207,10 +243,6 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 // Await watches the one place directly in front, and meanwhile whether its beat moves.
 // A dead one that only waited itself is removed.
 func (p *place) Await(ctx context.Context, next func()) error {
-	if p.gone != nil { // by hand, and its owner may not know that yet
-		pause(ctx, p.gone.until-process.Boottime())
-		return nil
-	}
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{
 		clientv3.OpGet(p.keys.line(inFront(p.record.Shared)), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 			clientv3.WithLimit(2), clientv3.WithMaxCreateRev(p.revision-1),
@@ -223,9 +255,12 @@ func (p *place) Await(ctx context.Context, next func()) error {
 		return err
 	}
 	ahead := answer.Responses[0].GetResponseRange().Kvs
-	if len(ahead) == 0 && p.front != nil && p.front.place == nil { // of that one only the beat is left
-		pause(ctx, p.length/6)
-		return nil
+	if len(ahead) == 0 && p.front != nil && p.front.place == nil { // only its beat is left, or not even that
+		rest := p.length / 6
+		if left := p.until - process.Boottime(); left > 0 {
+			rest = min(rest, left)
+		}
+		pause(ctx, rest)
 	}
 	if len(ahead) == 0 {
 		return nil
@@ -234,11 +269,21 @@ func (p *place) Await(ctx context.Context, next func()) error {
 		next()
 	}
 	f := &front{seat: p.keys.seatOf(ahead[0]), place: ahead[0]}
+	isNext := len(ahead) == 1 || strings.HasPrefix(string(f.seat), string(readers))
 	for since := answer.Header.Revision + 1; ctx.Err() == nil; {
-		if err := p.awaitRemoval(ctx, f, since, p.isFirst(ahead[0]), next); p.gone != nil || err != nil {
+		if gone, err := p.awaitRemoval(ctx, f, since, isNext, next); gone || err != nil {
 			return err
 		}
-		dead, err := p.isDead(ctx, f)
+		if isNext && ctx.Err() == nil { // while etcd knows the past
+			if err := p.account(ctx); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+		dead, seen, err := p.isDead(ctx, f)
+		since = max(since, seen+1)
+		if p.keys.isOwners(f.place) { // its record came between the watch and this
+			next()
+		}
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return err
@@ -246,16 +291,10 @@ func (p *place) Await(ctx context.Context, next func()) error {
 			return nil // Look will tell
 		case dead: // where the one before it has gone it may have been the owner: Look will tell
 			waits := clientv3.Compare(clientv3.CreateRevision(string(ahead[1].Key)), "=", ahead[1].CreateRevision)
-			_, err := p.remove(ctx, f, nil, waits)
-			return err
+			return p.remove(ctx, f, nil, waits)
 		}
 	}
 	return nil
-}
-
-// isFirst: nobody stands in front of that place, as the last look has found it.
-func (p *place) isFirst(ahead *mvccpb.KeyValue) bool {
-	return p.front != nil && p.front.place != nil && p.front.place.CreateRevision == ahead.CreateRevision
 }
 
 // isOwners tells of a record of a place whether it holds, or held, the atom alone. The record
@@ -268,27 +307,33 @@ func (k keys) isOwners(place *mvccpb.KeyValue) bool {
 	return err == nil && !record.Taken.IsZero()
 }
 
-// awaitRemoval waits for a third of the lease at most until the place goes, which was the
-// first or not, and notes how it has gone. It calls next where that place comes to be the
-// owner's.
-func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, first bool, next func()) error {
+// awaitRemoval waits for a third of the lease at most until the place goes. It calls next where
+// that place comes to be the owner's; who is next already notes what else goes meanwhile.
+func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, isNext bool, next func()) (is bool, err error) {
 	short, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
-	isRemoval := func(e *clientv3.Event) bool {
-		if e.Type != clientv3.EventTypeDelete && p.keys.isOwners(e.Kv) {
-			next()
+	key, options := string(f.place.Key), []clientv3.OpOption(nil)
+	if isNext {
+		key, options = p.keys.atom, removals
+	}
+	err = p.follow(short, key, since, func(events []*clientv3.Event) bool {
+		if isNext {
+			p.note(events)
 		}
-		return e.Type == clientv3.EventTypeDelete
+		for _, e := range events {
+			switch {
+			case e.Type != clientv3.EventTypeDelete && p.keys.isOwners(e.Kv):
+				next()
+			case e.Type == clientv3.EventTypeDelete && string(e.Kv.Key) == string(f.place.Key):
+				p.gone, is = gone{f.seat, e.Kv.ModRevision}, true
+			}
+		}
+		return is
+	}, options...)
+	if errors.Is(err, rpctypes.ErrCompacted) { // the past is not known any more: Look will tell
+		return true, nil
 	}
-	removal, err := p.awaitEvent(short, string(f.place.Key), since, isRemoval, clientv3.WithPrevKV())
-	switch {
-	case removal != nil:
-		p.gone = &gone{f.seat, removal.Kv.ModRevision, first, process.Boottime() + p.leaseOf(removal.PrevKv)}
-	case errors.Is(err, rpctypes.ErrCompacted): // the past is not known any more
-		p.gone = &gone{f.seat, 0, first, process.Boottime() + p.leaseOf(f.place)}
-		return nil
-	}
-	return err
+	return is, err
 }
 
 // leaseOf is how long the owner of a place may keep silent.
@@ -301,41 +346,53 @@ func (p *place) leaseOf(place *mvccpb.KeyValue) time.Duration {
 	return p.length
 }
 
-// isDead looks at the beat of one in front.
-func (p *place) isDead(ctx context.Context, f *front) (bool, error) {
+// isDead looks at the beat of one in front, and tells at which revision its place was there.
+func (p *place) isDead(ctx context.Context, f *front) (dead bool, there int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(p.keys.beat(f.seat)), clientv3.OpGet(p.keys.line(f.seat))}})
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	seen := lease.Snapshot{Now: time.Now()}
-	there := only(answer.Responses[1])
-	if there == nil {
-		return false, nil // gone: awaitRemoval will tell
+	place := only(answer.Responses[1])
+	if place == nil {
+		return false, 0, nil // gone: awaitRemoval will tell
 	}
-	f.place = there
+	f.place = place
 	if seen.Owner, err = lease.ParseRecord(string(f.place.Key), f.place.Value); err == nil {
 		p.store.watch(&seen, f, p.keys, only(answer.Responses[0]))
 	}
-	return seen.Lapsed, err
+	return seen.Lapsed, answer.Header.Revision, err
 }
 
 // awaitEvent returns the first that has happened to the key since the revision and is
 // wanted, or nil once ctx is done.
-func (p *place) awaitEvent(ctx context.Context, key string, since int64, wanted func(*clientv3.Event) bool, options ...clientv3.OpOption) (*clientv3.Event, error) {
+func (p *place) awaitEvent(ctx context.Context, key string, since int64, wanted func(*clientv3.Event) bool, options ...clientv3.OpOption) (found *clientv3.Event, err error) {
+	err = p.follow(ctx, key, since, func(events []*clientv3.Event) bool {
+		if i := slices.IndexFunc(events, wanted); i >= 0 {
+			found = events[i]
+		}
+		return found != nil
+	}, options...)
+	return found, err
+}
+
+// follow tells what has happened to the key since the revision, all of one revision at once,
+// until that is enough or ctx is done.
+func (p *place) follow(ctx context.Context, key string, since int64, enough func([]*clientv3.Event) bool, options ...clientv3.OpOption) error {
 	// A member that has no leader would keep silent for as long as that lasts.
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
 	for answer := range p.store.client.Watch(watching, key, append(options, clientv3.WithRev(since))...) {
 		if err := answer.Err(); err != nil && ctx.Err() == nil {
-			return nil, p.store.wrap(err)
+			return p.store.wrap(err)
 		}
-		if i := slices.IndexFunc(answer.Events, wanted); i >= 0 {
-			return answer.Events[i], nil
+		if enough(answer.Events) {
+			return nil
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // Ask asks one that is still there: else the question would stay for ever.
@@ -391,20 +448,16 @@ func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	if p.front == nil {
 		return nil
 	}
-	removed, err := p.remove(ctx, p.front, stamp)
-	if removed {
-		p.front = &front{} // nobody has to find out how it has gone
-	}
-	return err
+	return p.remove(ctx, p.front, stamp)
 }
 
 // remove removes a place in front, unless anything has happened to it, and while more is true.
-func (p *place) remove(ctx context.Context, f *front, stamp *lease.Last, more ...clientv3.Cmp) (bool, error) {
+func (p *place) remove(ctx context.Context, f *front, stamp *lease.Last, more ...clientv3.Cmp) error {
 	placed := int64(0)
 	if f.place != nil {
 		placed = f.place.CreateRevision
 	}
-	answer, err := p.store.commit(ctx, txn{
+	_, err := p.store.commit(ctx, txn{
 		append(more,
 			p.mine(),
 			clientv3.Compare(clientv3.CreateRevision(p.keys.line(f.seat)), "=", placed),
@@ -412,7 +465,7 @@ func (p *place) remove(ctx context.Context, f *front, stamp *lease.Last, more ..
 		),
 		p.leave(ctx, f.seat, stamp, reading.isFresh), nil,
 	})
-	return err == nil && answer.Succeeded, err
+	return err
 }
 
 // leave removes all that is of one place, and stamps for it, by a clock that is usable.
