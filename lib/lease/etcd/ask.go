@@ -88,13 +88,28 @@ func isPassing(err error) bool {
 	if errors.Is(err, rpctypes.ErrTooManyRequests) { // of the many that came at once some have been answered soon
 		return true
 	}
-	return code == codes.Unavailable || code == codes.DeadlineExceeded || isDropped(err)
+	return code == codes.Unavailable || code == codes.DeadlineExceeded || isLate(err) || isDropped(err)
+}
+
+// isLate: the time for the answer was up, here or at a member, which says so without a code
+// where it learns of that first.
+func isLate(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || said(err) == context.DeadlineExceeded.Error()
+}
+
+// said is what a member has said, without what gRPC puts around it.
+func said(err error) string {
+	var answer interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &answer) {
+		return answer.GRPCStatus().Message()
+	}
+	return err.Error()
 }
 
 // isDropped: the leader was about to hand over, and has not carried it out. etcd has no code
 // for that.
 func isDropped(err error) bool {
-	return strings.HasSuffix(err.Error(), "raft proposal dropped")
+	return strings.HasSuffix(said(err), "raft proposal dropped")
 }
 
 // pause lets some time pass.

@@ -2,6 +2,8 @@ package etcd
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -12,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"adlock/lib/lease"
 )
 
 // silent is a member that is asked and never answers.
@@ -69,41 +73,66 @@ func TestOfMembersThatKeepSilentEachIsAskedAndThenMoreAndMoreSeldom(t *testing.T
 	}
 }
 
-// handingOver is a member whose leader hands over while it is asked for the first time.
-type handingOver struct {
+// failing is a member that answers the first question with words alone, for which etcd has no
+// code.
+type failing struct {
 	etcdserverpb.UnimplementedKVServer
+	words string
 	asked atomic.Int64
 }
 
-func (h *handingOver) Txn(context.Context, *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
-	if h.asked.Add(1) == 1 {
-		return nil, status.Error(codes.Unknown, "raft proposal dropped")
+func (f *failing) Txn(context.Context, *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
+	if f.asked.Add(1) == 1 {
+		return nil, status.Error(codes.Unknown, f.words)
 	}
 	return &etcdserverpb.TxnResponse{Header: &etcdserverpb.ResponseHeader{}, Succeeded: true}, nil
 }
 
-func TestWhatALeaderDropsAsItHandsOverIsAskedAgain(t *testing.T) {
+func TestWhatAMemberCouldNotCarryOutIsAskedAgain(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "")
 	t.Setenv("https_proxy", "")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for why, words := range map[string]string{
+		"its leader hands over":       "raft proposal dropped",
+		"its own time was up earlier": "context deadline exceeded",
+	} {
+		t.Run(why, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			server, member := grpc.NewServer(), &failing{words: words}
+			etcdserverpb.RegisterKVServer(server, member)
+			go func() { _ = server.Serve(l) }() // it ends with Stop
+			t.Cleanup(server.Stop)
+			s, err := Open(Scheme + l.Addr().String() + "/prod")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			if answer, err := s.commit(ctx, txn{}); err != nil || !answer.Succeeded {
+				t.Error(err)
+			}
+			if n := member.asked.Load(); n != 2 {
+				t.Errorf("asked %d times, want 2", n)
+			}
+		})
 	}
-	server, member := grpc.NewServer(), &handingOver{}
-	etcdserverpb.RegisterKVServer(server, member)
-	go func() { _ = server.Serve(l) }() // it ends with Stop
-	t.Cleanup(server.Stop)
-	s, err := Open(Scheme + l.Addr().String() + "/prod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if answer, err := s.commit(ctx, txn{}); err != nil || !answer.Succeeded {
-		t.Error(err)
-	}
-	if n := member.asked.Load(); n != 2 {
-		t.Errorf("asked %d times, want 2", n)
+}
+
+func TestTroubleIsToldWithoutTheWordsOfGRPC(t *testing.T) {
+	for answer, want := range map[error]string{
+		status.Error(codes.Unknown, "context deadline exceeded"):                 lease.NoAnswer,
+		status.Error(codes.DeadlineExceeded, "context deadline exceeded"):        lease.NoAnswer,
+		status.Error(codes.Unavailable, "etcdserver: leader changed"):            "leader changed",
+		status.Error(codes.Unknown, "etcdserver: something else"):                "something else",
+		errors.Join(status.Error(codes.Unknown, "no"), context.Canceled):         "no",
+		errors.Join(status.Error(codes.Unknown, "no"), context.DeadlineExceeded): lease.NoAnswer,
+		fmt.Errorf("etcdserver: %w", errors.New("something of this client")):     "something of this client",
+	} {
+		if _, reason := newReach([]string{"a:1"}).trouble(answer); reason != want {
+			t.Errorf("%v: %q, want %q", answer, reason, want)
+		}
 	}
 }

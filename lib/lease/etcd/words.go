@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"os"
@@ -32,7 +31,7 @@ func (r *reach) trouble(err error) (fault.Kind, string) {
 			return refusal.kind, refusal.reason
 		}
 	}
-	late := errors.Is(err, context.DeadlineExceeded)
+	late := isLate(err)
 	switch reason, certain := r.why(); {
 	case certain:
 		return fault.Unavailable, reason
@@ -41,7 +40,7 @@ func (r *reach) trouble(err error) (fault.Kind, string) {
 	case late:
 		return fault.Unavailable, lease.NoAnswer
 	}
-	return fault.Unavailable, strings.TrimPrefix(err.Error(), "etcdserver: ")
+	return fault.Unavailable, strings.TrimPrefix(said(err), "etcdserver: ")
 }
 
 // readable is an error where a file that a variable names cannot be read.
