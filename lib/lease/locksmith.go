@@ -99,7 +99,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 			l.pause(min(l.lease(), max(0, wait.Left())))
 			continue
 		}
-		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || l.waited && fault.KindOf(err) == fault.Unavailable) {
+		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || l.waited && passes(err)) {
 			l.pause(l.nap(wait, outcome))
 			continue
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -266,7 +265,7 @@ func (q *queue) outlast(err error) error {
 	if q.held.ctx.Err() != nil {
 		return ErrGone
 	}
-	if fault.KindOf(err) != fault.Unavailable || errors.Is(err, ErrGone) || q.wait.Left() <= 0 {
+	if !passes(err) || errors.Is(err, ErrGone) || q.wait.Left() <= 0 {
 		return err
 	}
 	time.Sleep(min(time.Second, q.wait.Left()))

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/fault"
 	"adlock/lib/policy"
 	"adlock/lib/record"
 )
@@ -141,6 +142,14 @@ var ErrGone = errors.New("the lease is gone")
 
 // ErrCrowded says that the store is there and has no room for one more just now.
 var ErrCrowded = errors.New("no room for one more")
+
+// ErrUnfit says that the store does not do what a lock relies on. It is the end of a reason.
+var ErrUnfit = errors.New("no lock can be kept there")
+
+// passes: the store is out of reach, and may not be in a while.
+func passes(err error) bool {
+	return fault.KindOf(err) == fault.Unavailable && !errors.Is(err, ErrUnfit)
+}
 
 // ErrShared, of Look and Enter, says that a store cannot have many readers.
 var ErrShared = errors.New("many readers at once are not offered here")

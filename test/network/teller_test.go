@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ type teller struct {
 
 	mu       sync.Mutex
 	answer   func(command string) string // what is answered in the server's place; "": the server is asked
+	named    func(name string) string    // under which name the server keeps a file; nil: its own
 	slow     time.Duration               // before each command
 	silent   int                         // the command after so many is never passed on, nor is anything after it there
 	stalled  int                         // likewise the data connection after so many
@@ -122,7 +124,7 @@ func (s *control) listen() {
 		case answer != "":
 			_, err = io.WriteString(s.in, answer+"\r\n")
 		default:
-			_, err = io.WriteString(s.out, line)
+			_, err = io.WriteString(s.out, s.renamedIn(line))
 		}
 		if err != nil {
 			return
@@ -155,6 +157,21 @@ func (s *control) hear(command string) (answer string, pass bool) {
 	})
 	time.Sleep(slow)
 	return answer, pass
+}
+
+// renamedIn is a command with the names that the server has for files.
+func (s *control) renamedIn(line string) string {
+	var named func(string) string
+	s.set(func() { named = s.named })
+	word, file, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
+	if named == nil || !slices.Contains([]string{"MKD", "RMD", "STOR", "RETR", "DELE", "RNFR", "RNTO", "MDTM", "NLST"}, word) {
+		return line
+	}
+	parts := strings.Split(file, "/")
+	for i := range parts[1:] { // the first is the directory of the locks
+		parts[i+1] = named(parts[i+1])
+	}
+	return word + " " + strings.Join(parts, "/") + "\r\n"
 }
 
 var passivePort = regexp.MustCompile(`\|\|\|(\d+)\|`)

@@ -33,7 +33,9 @@
 // What an FTP server says is believed only as far as it goes: an empty list, and
 // 550, are also what it says when it cannot look. A list of the directory has to have in
 // it what this machine has stored there; what is listed and then not to be read is no
-// free atom.
+// free atom. An owner whose generation or first beat is not listed, or who finds another's
+// beat there, does not begin: the server cuts names, has no upper case, or makes a directory
+// twice.
 //
 // What FTP does not offer: many readers at once, a line of those who wait (they
 // look again every second or two), one step for stamp and release. MDTM counts in
@@ -44,6 +46,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"slices"
@@ -135,6 +138,17 @@ func (s *Store) list(ctx context.Context) ([]string, error) {
 		}
 	}
 	return nil, fault.New(fault.Unavailable, s.String(), "does not list "+s.in(clock)+", which is stored there")
+}
+
+// unfit is the error where the server does not do what a lock relies on.
+func (s *Store) unfit(how string) error {
+	return &fault.Error{Kind: fault.Unavailable, Object: s.String(), Err: fmt.Errorf("%s: %w", how, lease.ErrUnfit)}
+}
+
+// unlisted is the error where a list lacks what was made: no other newcomer would see it. The
+// server may keep it under another name.
+func (s *Store) unlisted(file string) error {
+	return s.unfit("does not list " + file + ", which was made")
 }
 
 func clockName() (string, error) {

@@ -1,7 +1,6 @@
 package ftp
 
 import (
-	"cmp"
 	"context"
 	"math/rand/v2"
 	"path"
@@ -32,6 +31,8 @@ type place struct {
 	ahead  *generation  // in the way, when it last looked; nil: none
 	passed passed
 	stamps map[int]lease.Last // for the dead owners of generations that were passed
+
+	recorded bool // its record may be in its generation
 
 	claimed policy.Tick   // by this place
 	beating sync.Mutex    // and while a generation is being made, which others watch from then on
@@ -82,7 +83,10 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 		return p.store.snapshot(ctx, p.name, sight{names: names})
 	}
 	f, err := p.store.look(ctx, p.name, 0, p.passed)
-	if err == nil && f.ahead == nil {
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	if f.ahead == nil {
 		f, err = p.claim(ctx, f.largest(p.name)+1)
 	}
 	if err != nil {
@@ -138,23 +142,50 @@ func (p *place) overtaken(ctx context.Context, n int, refusal error) (sight, err
 }
 
 func (p *place) enter(ctx context.Context) (sight, error) {
-	p.since, p.beat = process.Boottime(), 1
-	err := p.putRecord(ctx)
-	if err == nil {
-		err = p.store.put(ctx, p.beatPath(p.beat), nil)
-	}
+	failed := p.settle(ctx)
+	names, err := p.store.list(ctx)
 	if err != nil {
-		_, lost := p.held(ctx)
-		if lost == lease.ErrGone { // others went past it, and cleaned up
-			return sight{ahead: &generation{n: p.n(), bare: true}}, nil
-		}
-		return sight{}, cmp.Or(lost, err) // where that is not known, it may be why the server refused
+		return sight{}, err // it may be why the server refused
 	}
-	f, err := p.store.look(ctx, p.name, p.n(), p.passed)
-	if largest := f.largest(p.name); err == nil && f.ahead == nil && largest > p.n() {
-		f.ahead = &generation{n: largest, bare: true} // it stands higher, whatever has become of it
+	f := sight{names: names}
+	higher := f.largest(p.name) > p.n()
+	switch {
+	case !higher && !slices.Contains(generations(names, p.name), p.n()):
+		return f, p.store.unlisted(p.dir())
+	case !higher && failed != nil:
+		return f, failed
+	case failed == nil:
+		f, err = p.store.lookAt(ctx, p.name, names, p.n(), p.passed)
+	}
+	if err == nil && f.ahead == nil && higher { // it stands higher, whatever has become of it
+		f.ahead = &generation{n: f.largest(p.name), bare: true}
 	}
 	return f, err
+}
+
+// settle puts the first beat, and the record where the generation is nobody else's. A server
+// that has told two that they have made it is no place for locks: each looks when its beat is
+// there, so that at least one sees the other's.
+func (p *place) settle(ctx context.Context) error {
+	p.since, p.beat, p.recorded = process.Boottime(), 1, false
+	own := p.beatPath(p.beat)
+	if err := p.store.put(ctx, own, nil); err != nil {
+		return err
+	}
+	files, err := p.store.names(ctx, p.dir())
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(files, path.Base(own)) {
+		return p.store.unlisted(own)
+	}
+	for _, file := range files {
+		if file == "owner" || file == "released" || file != path.Base(own) && lastBeat([]string{file}) > 0 {
+			return p.store.unfit("answers MKD of " + p.dir() + " as if it had made it, and it is another's")
+		}
+	}
+	p.recorded = true
+	return p.putRecord(ctx)
 }
 
 // withdraw removes what claim has made: a mark that it was released would stand
@@ -163,7 +194,11 @@ func (p *place) enter(ctx context.Context) (sight, error) {
 func (p *place) withdraw() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*longestWait)
 	defer cancel()
-	p.store.removeGeneration(ctx, p.name, generation{n: p.n(), files: []string{path.Base(p.beatPath(p.beat)), "ask", "seen", "owner"}})
+	files := []string{path.Base(p.beatPath(p.beat)), "seen"}
+	if p.recorded { // else it may be another's
+		files = append(files, "ask", "owner")
+	}
+	p.store.removeGeneration(ctx, p.name, generation{n: p.n(), files: files})
 	p.own.Store(0)
 }
 

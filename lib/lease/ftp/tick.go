@@ -36,13 +36,19 @@ func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 		return false, err
 	}
 	p.claimed = tick
-	p.removeOutlived(ctx, tick)
+	names, err := p.store.list(ctx)
+	if err == nil && !slices.Contains(names, p.name.Tick(tick.Number)) {
+		err = p.store.unlisted(dir)
+	}
+	if err != nil {
+		return false, err
+	}
+	p.removeOutlived(ctx, tick, names)
 	return true, nil
 }
 
 // removeOutlived is best effort: whoever claims the next tick tries again.
-func (p *place) removeOutlived(ctx context.Context, tick policy.Tick) {
-	names, _ := p.store.names(ctx, p.store.account.dir)
+func (p *place) removeOutlived(ctx context.Context, tick policy.Tick, names []string) {
 	for _, dir := range names {
 		if f := atom.ParseFile(dir); f.Kind == atom.Tick && f.Name == p.name && tick.Outlived(f.Number) {
 			_ = p.removeTick(ctx, f.Number)

@@ -1,0 +1,107 @@
+package network
+
+import (
+	"context"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/fault"
+	"adlock/lib/lease"
+	"adlock/test/helper"
+)
+
+// The server may keep what is made under another name: a lock there would never be seen.
+func TestAnFTPServerThatDoesNotListWhatWasMadeRunsNothing(t *testing.T) {
+	for lie, rename := range map[string]func(name string) string{
+		"it lowers case":                strings.ToLower,
+		"it cuts names at 30 bytes":     func(name string) string { return name[:min(len(name), 30)] },
+		"it cuts signs of life alone":   func(name string) string { return name[:min(len(name), 38)] },
+		"it has names of eight letters": func(name string) string { return name[:min(len(name), 8)] },
+	} {
+		t.Run(lie, func(t *testing.T) {
+			f := startFTP(t, "")
+			p := newTeller(t, f)
+			p.set(func() { p.named = rename })
+			h := f.hostBy(t, p.address())
+			for _, wait := range []string{"0", "60s"} {
+				began := time.Now()
+				h.run(t, "echo ran", "--operand=Upper", "--wait="+wait).Refused(t, 69, "does not list ")
+				if took := time.Since(began); took > 30*time.Second {
+					t.Errorf("that took %v", took)
+				}
+			}
+			if left, err := filepath.Glob(f.root + "/lock.*"); len(left) > 0 || err != nil {
+				t.Errorf("left: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+func TestAnFTPServerThatMakesNoDirectoriesRunsNothing(t *testing.T) {
+	f := startFTP(t, "")
+	p := newTeller(t, f)
+	h := f.hostBy(t, p.address())
+	for what, options := range map[string][]string{"lock.": nil, "tick.": {"--once-per=1h"}} {
+		p.set(func() {
+			p.answer = func(command string) string {
+				if strings.HasPrefix(command, "MKD locks/"+what) {
+					return `257 "/` + what + `" was made`
+				}
+				return ""
+			}
+		})
+		h.run(t, "echo ran", options...).Refused(t, 69, "does not list locks/"+what)
+	}
+	p.set(func() { p.answer = nil })
+	h.run(t, "echo ran", "--once-per=1h").Ran(t) // neither has left anything
+}
+
+// MKD is the test-and-set. Two have found the atom free, and the server tells both that they
+// have made the directory: one of them sees that it is another's, and leaves it as it is.
+func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
+	f := startFTP(t, "")
+	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
+	p := newTeller(t, f)
+	ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
+	defer cancel()
+	enter := func(address string) (lease.Place, lease.Snapshot, error) {
+		return openFTPAt(t, address).Enter(ctx, "p.h.o.x", aRecord(t, false), time.Minute, true)
+	}
+	var owner lease.Place
+	p.set(func() {
+		p.answer = func(command string) string {
+			if command != "MKD locks/lock.p.h.o.x.1" {
+				return ""
+			}
+			var seen lease.Snapshot
+			var err error
+			if owner, seen, err = enter(f.address); err != nil || seen.Held {
+				t.Error(seen, err)
+			}
+			return `257 "/lock.p.h.o.x.1" was made`
+		}
+	})
+	_, seen, err := enter(p.address())
+	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "answers MKD of ") {
+		t.Errorf("the second: %+v, %v", seen, err)
+	}
+	if owner == nil {
+		t.Fatal("there is no first")
+	}
+	if err := owner.Renew(ctx); err != nil {
+		t.Error(err)
+	}
+	var left []string
+	for _, file := range globbed(t, f.root+"/lock.p.h.o.x.1/*") {
+		left = append(left, path.Ext(file))
+	}
+	if len(left) != 2 {
+		t.Errorf("besides the owner's record and its beat: %v", left)
+	}
+	if seen, err := openFTP(t, f).Look(ctx, "p.h.o.x", false); err != nil || !seen.Held || seen.Bare {
+		t.Errorf("%+v, %v", seen, err)
+	}
+}
