@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adlock/lib/lease"
+	"adlock/lib/process"
 	"adlock/test/helper"
 )
 
@@ -113,5 +114,48 @@ func (f *ftpd) removed(t testing.TB, directory string) {
 	}
 	if err := os.RemoveAll(filepath.Join(f.root, directory)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A person removes the generation of an owner that is cut off. A newcomer that has seen it there
+// waits for its lease, and then stands above it: no other has the same fence.
+func TestAWaiterOnFTPWaitsForAnOwnerThatWasRemovedByHand(t *testing.T) {
+	f := startFTP(t, "")
+	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	enter := func(length time.Duration) (lease.Place, lease.Snapshot) {
+		place, seen, err := openFTP(t, f).Enter(ctx, "p.h.o.x", aRecord(t, false), length, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return place, seen
+	}
+	const length = 3 * time.Second
+	owner, _ := enter(length)
+	if err := owner.Renew(ctx); err != nil {
+		t.Fatal(err)
+	}
+	waiter, seen := enter(time.Minute)
+	if !seen.Held || seen.Owner.Lease != length {
+		t.Fatalf("%+v", seen)
+	}
+	f.removed(t, "/lock.p.h.o.x.1")
+	began := process.Boottime()
+	helper.Eventually(t, "it has the atom", func() bool {
+		var err error
+		if seen, err = waiter.Look(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return !seen.Held
+	})
+	if waited := process.Boottime() - began; waited < length {
+		t.Errorf("it waited for %v", waited)
+	}
+	if waiter.Fence() != 2 {
+		t.Errorf("its fence is %d", waiter.Fence())
+	}
+	if err := owner.Renew(ctx); err != lease.ErrGone {
+		t.Errorf("the owner: %v", err)
 	}
 }

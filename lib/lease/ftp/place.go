@@ -30,6 +30,8 @@ type place struct {
 	own    atomic.Int64 // its generation; 0: none yet
 	ahead  *generation  // in the way, when it last looked; nil: none
 	passed passed
+	above  int                // the largest that a person has removed while it was looked at; 0: none
+	until  time.Duration      // boottime by which its owner has ended its job
 	stamps map[int]lease.Last // for the dead owners of generations that were passed
 
 	recorded bool // its record may be in its generation
@@ -86,14 +88,27 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
-	if f.ahead == nil {
-		f, err = p.claim(ctx, f.largest(p.name)+1)
+	p.noteRemoval(f.largest(p.name))
+	switch {
+	case f.ahead == nil && process.Boottime() < p.until:
+		f.ahead = &generation{bare: true}
+	case f.ahead == nil:
+		f, err = p.claim(ctx, max(f.largest(p.name), p.above)+1)
 	}
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
 	p.ahead = f.ahead
 	return p.store.snapshot(ctx, p.name, f)
+}
+
+// noteRemoval: an owner that has beaten again removes its generation no more, and nobody else
+// the largest. So where that is gone a person has removed it, and its owner learns of it at its
+// next beat, or ends its job by the end of its lease.
+func (p *place) noteRemoval(largest int) {
+	if g := p.ahead; g != nil && g.beat > 1 && largest < g.n {
+		p.above, p.until = max(p.above, g.n), process.Boottime()+g.record.Lease
+	}
 }
 
 // claim makes generation n, says who it is, and then looks at the others once
