@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"adlock/lib/process"
 )
 
 func TestMain(m *testing.M) {
@@ -81,6 +83,10 @@ func (m *Machine) finds(t *testing.T, what string, grade Grade, words ...string)
 func TestAFitMachineIsFoundFitAndLeftAsItWas(t *testing.T) {
 	m := fit(t)
 	for _, f := range m.Examine(time.Now()) {
+		if f.What == "machine id" && process.Here().Machine == "" {
+			t.Log("this machine has no id")
+			continue
+		}
 		if f.Grade != Fine {
 			t.Errorf("%s %v", f.Grade, f)
 		}

@@ -120,6 +120,7 @@ func TestAStartAfterTheCompletionIsNotBelieved(t *testing.T) {
 }
 
 func TestALockOfAnEarlierBootFallsWhateverItsDate(t *testing.T) {
+	need.MachineID(t)
 	for _, step := range []time.Duration{-5 * time.Hour, 0, 5 * time.Hour} {
 		a := helper.NewAtom(t)
 		a.Owner(t, "exec sleep 1000")

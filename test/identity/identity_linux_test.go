@@ -206,6 +206,7 @@ func TestWithoutAMachineIDADeadOwnerOfThisBootIsReclaimed(t *testing.T) {
 }
 
 func TestTheSamePidAndStartAfterARebootIsNotTheOwner(t *testing.T) {
+	need.MachineID(t)
 	a := helper.NewAtom(t)
 	stranger := a.Owner(t, "exec sleep 1000")
 	a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -36,6 +37,18 @@ func Root(t testing.TB) {
 	if os.Geteuid() != 0 {
 		Skip(t, "only root can run this")
 	}
+}
+
+// MachineID needs a machine that has an id, by which one boot of it is told from another
+// machine's (machine-id(5)): most containers have none.
+func MachineID(t testing.TB) {
+	t.Helper()
+	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
+		if text, err := os.ReadFile(path); err == nil && len(text) > 1 && !strings.HasPrefix(string(text), "uninitialized") {
+			return
+		}
+	}
+	Skip(t, "no machine id here: see systemd-machine-id-setup(1)")
 }
 
 // Skip skips the test, or fails it where skipping is forbidden.
