@@ -79,6 +79,29 @@ func TestTheDoctorSeesAProcThatHidesOrIsNotThere(t *testing.T) {
 	sick(t, within(t, p, `PATH=${0%/*}:$PATH; umount -l /proc && exec adlock doctor`), "fail /proc: is not mounted; mount it")
 }
 
+func TestTheDoctorSeesThatBootOrMachineHasNoID(t *testing.T) {
+	p := newPlace(t)
+	const subset = `mount -t proc -o subset=pid proc /proc`
+	if r := within(t, p, subset).Run(t); r.Status != 0 {
+		need.Skip(t, "this kernel has no subset=pid: ", r.Err)
+	}
+	const nameless = `for id in /etc/machine-id /var/lib/dbus/machine-id; do [ ! -e $id ] || mount --bind /dev/null $id || exit; done; `
+	for setUp, words := range map[string][]string{
+		nameless:          {"warn machine id: there is none; ", "ok   boot id: "},
+		nameless + subset: {"warn machine id: there is none; ", "warn boot id: /proc/sys/kernel/random/boot_id is not shown, and there is no machine id; leave out ProcSubset=pid"},
+	} {
+		r := within(t, p, setUp+"\n"+`exec "$0" doctor`).Run(t)
+		if r.Status != 0 {
+			t.Errorf("%+v", r)
+		}
+		for _, word := range words {
+			has(t, r.Out, word)
+		}
+	}
+	need.MachineID(t)
+	has(t, within(t, p, subset+` && exec "$0" doctor`).Run(t).Out, "warn boot id: /proc/sys/kernel/random/boot_id is not shown; leave out ProcSubset=pid")
+}
+
 func TestTheDoctorSeesAFileSystemThatIsFullOrReadOnly(t *testing.T) {
 	p := newPlace(t)
 	sick(t, within(t, p, `mount -t tmpfs -o mode=700,size=1m,nr_inodes=4 none "$ADLOCK_DIR" && cd "$ADLOCK_DIR" && : >a && : >b && : >c && exec "$0" doctor`),

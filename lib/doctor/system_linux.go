@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/config"
+	"adlock/lib/fault"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
@@ -44,9 +45,13 @@ func freeSpace(dir *lockfile.Dir) []Finding {
 func processes() []Finding {
 	self, err := process.Of(os.Getpid())
 	if err != nil {
-		return []Finding{fail("/proc", strings.TrimPrefix(err.Error(), "/proc: "), "mount it: mount -t proc proc /proc")}
+		cure := "try again: no job is run while it cannot be read"
+		if fault.KindOf(err) == fault.Unavailable {
+			cure = "mount it: mount -t proc proc /proc"
+		}
+		return []Finding{fail("/proc", strings.TrimPrefix(err.Error(), "/proc: "), cure)}
 	}
-	return []Finding{proc(), pidfd(self), machine(self.Machine), boot(self.Boot)}
+	return []Finding{proc(), pidfd(self), machine(self.Machine), boot(self)}
 }
 
 // proc tells whether /proc shows the processes of others: of init, who is one of them.
@@ -72,16 +77,20 @@ func pidfd(self process.Identity) Finding {
 
 func machine(id string) Finding {
 	if id == "" {
-		return warn("machine id", "there is none", "systemd-machine-id-setup makes one: without it a lock from before a reboot stays until adlock clear")
+		return warn("machine id", "there is none", "systemd-machine-id-setup makes one: without it a lock from before a reboot stays until adlock clear, as another machine may have made it")
 	}
 	return fine("machine id", id)
 }
 
-func boot(id string) Finding {
-	if id == "" {
-		return warn("boot id", "/proc/sys/kernel/random/boot_id cannot be read", "show it to this user: without it a lock from before a reboot stays until adlock clear")
+func boot(self process.Identity) Finding {
+	const what, shown = "boot id", "/proc/sys/kernel/random/boot_id is not shown"
+	switch {
+	case self.BootID() != "":
+		return fine(what, self.BootID())
+	case self.Machine == "":
+		return warn(what, shown+", and there is no machine id", "leave out ProcSubset=pid, or make a machine id: without both the lock of an owner that was killed stays until adlock clear")
 	}
-	return fine("boot id", id)
+	return warn(what, shown, "leave out ProcSubset=pid: without it a job that has expired is ended by --enforce only, and newcomers say stuck")
 }
 
 // limits tells whether the programs get what they need under this shell's limits;

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
+	"adlock/lib/process"
 	"adlock/lib/record"
 )
 
@@ -83,6 +85,9 @@ func (l *Locker) entry(name atom.Name) locker.Entry {
 
 // lookAtHolders looks at the locks by which the atom is held.
 func (l *Locker) lookAtHolders(entry *locker.Entry, now locker.Moment) (err error) {
+	if err := process.Passing(); err != nil {
+		return fault.Wrap(l.Dir.Path(entry.Name.ActiveLock()), err)
+	}
 	if entry.Readers, err = l.readersOf(entry.Name, now, policy.DefaultPause); err != nil {
 		return err
 	}

@@ -58,6 +58,9 @@ func (l *Locker) lookAtActive(v *view, a atom.Atom, name atom.Name, now locker.M
 		return err
 	}
 	v.active = active
+	if err := process.Readable(); err != nil {
+		return fault.Wrap(active.Path(), err)
+	}
 	switch active.Content {
 	case record.Damaged:
 		return damaged(active)
@@ -81,7 +84,7 @@ func damaged(active *lockfile.Active) error {
 }
 
 func activeView(active *lockfile.Active, now locker.Moment) policy.Active {
-	view := policy.Active{Held: true, Age: activeAge(active, now)}
+	view := policy.Active{Held: true, Age: active.Age(now)}
 	switch active.Content {
 	case record.Empty:
 		view.Empty, view.Age = true, now.Real.Sub(active.Modified())
@@ -96,16 +99,6 @@ func activeView(active *lockfile.Active, now locker.Moment) policy.Active {
 		view.Entering = active.Record.Shared && view.Owner == policy.Lives && process.Boottime()-active.Record.Boottime < entering
 	}
 	return view
-}
-
-// activeAge does not mind steps of the wall clock where the lock was made in
-// this boot and this time namespace; else it is the age between inodes. A pass
-// clock replaces 'now' and so needs the wall clock.
-func activeAge(active *lockfile.Active, now locker.Moment) time.Duration {
-	if age, known := active.Record.Age(); known && now.Fixed.IsZero() && active.Content == record.Full {
-		return age
-	}
-	return now.Figure().Sub(active.Modified())
 }
 
 // DryRun is Locker.DryRun for the directory at path, which need not be there:

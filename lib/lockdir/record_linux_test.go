@@ -356,22 +356,6 @@ func TestWhatIsReadOfALastLockIsInTheView(t *testing.T) {
 	}
 }
 
-func TestWhyAnOwnerCannotBeChecked(t *testing.T) {
-	for _, c := range []struct {
-		owner, here process.Identity
-		machine     bool // is what is said about
-	}{
-		{process.Identity{Boot: "a"}, process.Identity{Boot: "b"}, true},
-		{process.Identity{Boot: "a"}, process.Identity{Boot: "a"}, false},
-		{process.Identity{Boot: "a", Machine: "m"}, process.Identity{Boot: "b"}, false},
-		{process.Identity{Boot: "a"}, process.Identity{Boot: "b", Machine: "m"}, false},
-	} {
-		if why := unchecked(c.owner, c.here).Error(); strings.Contains(why, "machine-id") != c.machine {
-			t.Errorf("%+v from %+v: %s", c.owner, c.here, why)
-		}
-	}
-}
-
 // Who waits without end inside the job that is in its way waits for itself.
 func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
 	k, parent := newLocker(t), self(t)

@@ -2,7 +2,6 @@ package lockdir
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -14,6 +13,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
+	"adlock/lib/process"
 	"adlock/lib/record"
 )
 
@@ -50,6 +50,9 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	}
 	defer active.Close()
 	if !owns(r, active) {
+		if err := active.Untold(r); err != nil {
+			return err
+		}
 		return l.lost(r, active, locker.ErrLost)
 	}
 	switch signalled, err := guardOwn(r, active); {
@@ -64,8 +67,8 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	case err != nil:
 		return err
 	}
-	if err := active.Job().Survived(); err != nil {
-		return &fault.Error{Kind: fault.NotPermitted, Object: active.Path(), Err: fmt.Errorf("not released: %w", err)}
+	if err := active.Survived(); err != nil {
+		return err
 	}
 	if err := l.leaveReaders(r, active); err != nil {
 		return err
@@ -194,6 +197,9 @@ func (l *Locker) Clear(lock atom.File) error {
 		return fault.New(fault.Denied, path, err.Error())
 	case err != nil:
 		return err
+	}
+	if err := process.Passing(); err != nil { // the owner may live
+		return fault.Wrap(path, err)
 	}
 	if alive := active.InUse(); alive != "" {
 		return fault.New(fault.NotPermitted, path, alive)

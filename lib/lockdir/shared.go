@@ -9,7 +9,6 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 	"adlock/lib/record"
 )
 
@@ -125,7 +124,7 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, due dueness) (st
 	defer v.close()
 	switch {
 	case d.Step == policy.Stuck:
-		outcome, err = l.stuck(r, &v, unchecked(v.Record.Owner, process.Here()))
+		outcome, err = l.stuck(r, &v, v.active.Unchecked())
 		return false, outcome, err
 	case d.Step == policy.Unempty:
 		if outcome, err = l.clearEmpty(r, &v); err == errAgain {

@@ -75,7 +75,7 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 	case d.Step == policy.Unempty:
 		return l.clearEmpty(r, &v)
 	case d.Step == policy.Stuck:
-		return l.stuck(r, &v, unchecked(v.Record.Owner, process.Here()))
+		return l.stuck(r, &v, v.active.Unchecked())
 	default:
 		return r.Denied(d, &v.View), nil
 	}
@@ -269,14 +269,6 @@ func (l *Locker) sayEmpty(r *locker.Request, v *view) {
 
 func (l *Locker) stuck(r *locker.Request, v *view, why error) (locker.Outcome, error) {
 	return r.Stuck(v.active.Path(), &v.View, why, "if you know that it is dead: adlock clear "+v.active.File.Called())
-}
-
-// unchecked says why it cannot be known here whether the owner lives.
-func unchecked(owner, here process.Identity) error {
-	if owner.Boot != here.Boot && owner.Machine == "" && here.Machine == "" {
-		return errors.New("its owner is of another boot, and there is no /etc/machine-id to tell whether of this machine")
-	}
-	return errors.New("its owner cannot be checked from here")
 }
 
 // tempFile makes the lock of one's own, not yet in place.

@@ -65,7 +65,7 @@ func (job Job) bands() []band {
 // replaced tells that the pid was handed out again, even where both processes started
 // in one tick of the clock. A group or session of that number has ended then.
 func (id Identity) replaced() bool {
-	now := inodeOf(id.PID)
+	now, _ := inodeOf(id.PID) // 0 proves nothing
 	return id.Inode != 0 && now != 0 && now != id.Inode
 }
 

@@ -90,11 +90,11 @@ func TestOfPidOneThereIsNoGroup(t *testing.T) {
 
 func TestOneProcessHasOneInodeAndNobodyHasNone(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
-	mine, others := inodeOf(os.Getpid()), inodeOf(a.PID())
+	mine, others := inodeNow(os.Getpid()), inodeNow(a.PID())
 	if (mine != 0) != pidfs() || (others != 0) != pidfs() || pidfs() && mine == others {
 		t.Errorf("inodes %d and %d, pidfs %v", mine, others, pidfs())
 	}
-	if again := inodeOf(os.Getpid()); again != mine {
+	if again := inodeNow(os.Getpid()); again != mine {
 		t.Errorf("inode %d, then %d", mine, again)
 	}
 	if inode := inodeOfPidfd(-1); inode != 0 {
@@ -102,7 +102,7 @@ func TestOneProcessHasOneInodeAndNobodyHasNone(t *testing.T) {
 	}
 	unix.Kill(a.PID(), unix.SIGKILL)
 	a.Await()
-	if inode := inodeOf(a.PID()); inode != 0 {
+	if inode := inodeNow(a.PID()); inode != 0 {
 		t.Errorf("nobody has inode %d", inode)
 	}
 }
@@ -166,7 +166,7 @@ func TestOnlyESRCHFromTheKernelMeansGone(t *testing.T) {
 			t.Errorf("of one that is gone: %v means %v, want %v", c.err, got, c.want)
 		}
 	}
-	if got := inode("/proc/self/ns/none"); got != 0 {
+	if got, err := inode("/proc/self/ns/none"); got != 0 || err != nil {
 		t.Errorf("a namespace that there is none of has inode %d", got)
 	}
 }
@@ -178,4 +178,10 @@ func TestAClockThatThereIsNotIsNoTime(t *testing.T) {
 		}
 	}()
 	clock(1 << 20)
+}
+
+// inodeNow is the inode of a process's pidfd, 0 where there is none.
+func inodeNow(pid int) uint64 {
+	inode, _ := inodeOf(pid)
+	return inode
 }

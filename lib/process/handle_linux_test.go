@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -93,7 +94,7 @@ func TestAPidfdMayHaveTheNumberZero(t *testing.T) {
 	if err := zero.Signal(0); err != nil || zero.Exited() {
 		t.Errorf("dead %v, %v", zero.Exited(), err)
 	}
-	if inodeOfPidfd(0) != inodeOf(a.PID()) {
+	if inodeOfPidfd(0) != inodeNow(a.PID()) {
 		t.Error("it has another inode")
 	}
 	AwaitDeath([]Handle{zero}, actor.Brief)
@@ -141,7 +142,7 @@ func TestWhoIsNotHeldCostsNoDescriptor(t *testing.T) {
 		if err := member.Signal(0); err != nil {
 			t.Fatal(err)
 		}
-		inodeOf(a.PID())
+		inodeNow(a.PID())
 		PIDLives(a.PID())
 		hidden(a.PID())
 		look(a.PID())
@@ -213,7 +214,7 @@ func TestWhoIsHiddenIsNoOlderThanAnybody(t *testing.T) {
 	if !there || e.Start < 1<<63 {
 		t.Errorf("%+v", e)
 	}
-	if inode := e.Start - 1<<63; inode != inodeOf(os.Getpid()) {
+	if inode := e.Start - 1<<63; inode != inodeNow(os.Getpid()) {
 		t.Errorf("inode %d", inode)
 	}
 }
@@ -250,8 +251,8 @@ func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
 	var major, minor int
 	fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
 	want := strconv.IntSize == 64 && (major > 6 || major == 6 && minor >= 9)
-	if findPidfs() != want || pidfs() != want {
-		t.Errorf("Linux %d.%d: %v, want %v", major, minor, findPidfs(), want)
+	if found, err := findPidfs(); found != want || err != nil || pidfs() != want {
+		t.Errorf("Linux %d.%d: %v, %v, want %v", major, minor, found, err, want)
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -266,14 +267,15 @@ func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
 	saved := pidfs
 	defer func() { pidfs = saved }()
 	pidfs = func() bool { return false }
-	if inode := inodeOf(os.Getpid()); inode != 0 {
+	if inode := inodeNow(os.Getpid()); inode != 0 {
 		t.Errorf("the inode of all pidfds is %d", inode)
 	}
 	enough := actor.FewFiles(t, 0)
-	found := findPidfs()
+	_, err = findPidfs()
+	_, ofSelf := inodeOf(os.Getpid())
 	enough()
-	if found {
-		t.Error("without a descriptor it is known")
+	if !errors.Is(err, unix.EMFILE) || !errors.Is(ofSelf, unix.EMFILE) {
+		t.Errorf("without a descriptor: %v, %v", err, ofSelf)
 	}
 }
 

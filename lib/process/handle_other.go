@@ -14,7 +14,7 @@ func openPidfd(int) int { return noPidfd }
 
 func inodeOfPidfd(int) uint64 { return 0 }
 
-func inodeOf(int) uint64 { return 0 }
+func inodeOf(int) (uint64, error) { return 0, nil }
 
 // hidden: what these systems hide cannot be looked at by number either.
 func hidden(int) (Entry, bool) { return Entry{}, false }

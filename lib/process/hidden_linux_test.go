@@ -87,7 +87,7 @@ func TestWhatProcHidesIsSought(t *testing.T) {
 		return err == nil && uid == actor.Nobody && entryOf(shown).Command == "sleep"
 	})
 	args := []string{"seeker"}
-	for _, n := range []int{shown.PID(), child, other.PID(), int(inodeOf(other.PID())), zombie.PID(), thread(t)} {
+	for _, n := range []int{shown.PID(), child, other.PID(), int(inodeNow(other.PID())), zombie.PID(), thread(t)} {
 		args = append(args, strconv.Itoa(n))
 	}
 	b := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "lookout", args...)

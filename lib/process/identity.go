@@ -15,6 +15,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
 )
 
 // Identity names one process for good.
@@ -32,7 +34,7 @@ type Identity struct {
 
 	// Where PID and Start were read: by whom, not in whom. "" and 0 are for
 	// what the system does not have.
-	Boot    string // id of this boot of the kernel
+	Boot    string // id of this boot of the kernel; BootID is what is written down
 	Machine string // id of the machine, which outlives a boot
 	PIDNS   uint64 // inode of the reader's pid namespace
 	TimeNS  uint64 // inode of the reader's time namespace: it shifts Start
@@ -41,10 +43,24 @@ type Identity struct {
 // Unrecorded is the SID of an identity that was written down without its session.
 const Unrecorded = -1
 
+// thisBoot stands for the id of this boot where the system shows none. What this process
+// has read itself is of this boot all the same; no other process can know that, so it is
+// not written down, and no line of a record can have it.
+const thisBoot = "\n"
+
+// BootID is the id of the boot, "" where the system shows none.
+func (id Identity) BootID() string {
+	if id.Boot == thisBoot {
+		return ""
+	}
+	return id.Boot
+}
+
 // Same tells whether both are one process, which may have changed its group,
 // session and user between the two readings.
 func (id Identity) Same(other Identity) bool {
 	other.PGID, other.SID, other.UID = id.PGID, id.SID, id.UID
+	id.Boot, other.Boot = id.BootID(), other.BootID()
 	return id == other
 }
 
@@ -68,7 +84,9 @@ func Of(pid int) (Identity, error) {
 		return Identity{}, named(pid, err)
 	}
 	where.PID, where.Start, where.PGID, where.SID, where.UID = pid, e.Start, e.PGID, e.SID, uid
-	where.Inode = inodeOf(pid)
+	if where.Inode, err = inodeOf(pid); err != nil {
+		return Identity{}, named(pid, err)
+	}
 	return where, nil
 }
 
@@ -86,10 +104,20 @@ func Here() Identity {
 }
 
 // Readable is the reason why nothing can be told of any process: /proc is not
-// mounted, or is another pid namespace's. It is nil where there is none.
+// mounted, is another pid namespace's, or cannot be read just now. It is nil where there
+// is none.
 func Readable() error {
 	_, err := here()
 	return err
+}
+
+// Passing is Readable where that may pass, and nil where /proc is not there at all: those
+// who only look, or remove what a person has judged dead, go on without it.
+func Passing() error {
+	if err := Readable(); fault.KindOf(err) != fault.Unavailable {
+		return err
+	}
+	return nil
 }
 
 // userOf is User, which need not be looked up for this process itself.

@@ -5,7 +5,6 @@ package process
 import (
 	"bytes"
 	"encoding/binary"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,7 +15,7 @@ import (
 
 const bootIDs = false
 
-var here = sync.OnceValues(func() (Identity, error) {
+var here = kept(func() (Identity, error) {
 	machine, err := unix.Sysctl(machineID)
 	if err != nil {
 		machine = "" // then nothing is ever proven dead from another process's record

@@ -3,7 +3,6 @@ package process
 import (
 	"bytes"
 	"encoding/hex"
-	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +14,7 @@ const monotonic = unix.CLOCK_MONOTONIC
 
 const bootIDs = true
 
-var here = sync.OnceValues(func() (Identity, error) {
+var here = kept(func() (Identity, error) {
 	boot, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil {
 		return Identity{}, err

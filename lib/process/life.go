@@ -42,11 +42,25 @@ func (id Identity) Life() Life {
 		return Dead
 	case elsewhere:
 		return Unknown
+	case someBoot:
+		if id.lifeHere(where) == Dead {
+			return Dead
+		}
+		return Unknown // another process may have its pid and start in this boot
 	}
+	return id.lifeHere(where)
+}
+
+// lifeHere is Life by what this boot and pid namespace show.
+func (id Identity) lifeHere(where Identity) Life {
 	if !PIDLives(id.PID) {
 		return Dead
 	}
-	if now := inodeOf(id.PID); now != 0 && id.Inode != 0 {
+	now, err := inodeOf(id.PID)
+	if err != nil && id.Inode != 0 {
+		return Unknown
+	}
+	if now != 0 && id.Inode != 0 {
 		if now == id.Inode {
 			return Alive
 		}
@@ -73,6 +87,7 @@ const (
 	elsewhere distance = iota
 	samePlace
 	earlierBoot
+	someBoot // this boot or an earlier one: what shows the process dead in this one proves it dead in both
 )
 
 // seenFrom tells whether pids read where id was read mean the same processes
@@ -80,8 +95,12 @@ const (
 // is gone, so it counts only within one boot (lib/protocol.md, 2).
 func (id Identity) seenFrom(where Identity) distance {
 	sameMachine := id.Machine != "" && id.Machine == where.Machine
+	unnamed := id.BootID() == "" || where.BootID() == ""
 	switch {
-	case bootIDs && (id.Boot == "" || where.Boot == ""):
+	case bootIDs && unnamed && (id.Boot == "" || id.Boot != where.Boot):
+		if sameMachine && id.PIDNS == where.PIDNS {
+			return someBoot
+		}
 		return elsewhere
 	case id.Boot != where.Boot && sameMachine:
 		return earlierBoot

@@ -12,8 +12,18 @@ type Membership struct {
 // AddBands adds the groups and sessions of a job that may have members.
 func (k *Membership) AddBands(job Job) error {
 	where, err := here()
-	if err != nil || job.Owner.seenFrom(where) != samePlace {
+	if err != nil {
 		return err
+	}
+	switch job.Owner.seenFrom(where) {
+	case samePlace:
+	case someBoot:
+		if job.bandLives(where) {
+			return &StuckError{job.Owner.PID, "", ErrUnchecked} // the job's, or strangers of this boot
+		}
+		return nil
+	default:
+		return nil
 	}
 	for _, b := range job.bands() {
 		if !b.session && (b.Start == 0 || job.Owner.TimeNS != where.TimeNS) {

@@ -168,7 +168,7 @@ func TestOneProcessIsTheSameInAnotherGroup(t *testing.T) {
 			t.Errorf("another %s is the same", claim)
 		}
 	}
-	if pidfs() && (id.Inode == 0 || id.Inode != inodeOf(a.PID())) {
+	if pidfs() && (id.Inode == 0 || id.Inode != inodeNow(a.PID())) {
 		t.Errorf("inode %d", id.Inode)
 	}
 }

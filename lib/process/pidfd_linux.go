@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/fault"
 	"adlock/lib/sysfile"
 )
 
@@ -42,15 +43,30 @@ func openPidfd(pid int) int {
 // pidfs tells whether each process has a pidfd inode of its own, which is never
 // used again before the next boot: pidfs, since Linux 6.9, on 64-bit machines.
 // Before, all pidfds were one anonymous inode.
-var pidfs = sync.OnceValue(findPidfs)
+var pidfs = func() bool {
+	is, err := knowPidfs()
+	return is && err == nil
+}
 
-func findPidfs() bool {
+var knowPidfs = kept(findPidfs)
+
+func findPidfs() (bool, error) {
 	fd, err := unix.PidfdOpen(unix.Getpid(), 0)
 	if err != nil {
-		return false
+		return false, lacking(err)
 	}
 	defer unix.Close(fd)
-	return onPidfs(fd)
+	return onPidfs(fd), nil
+}
+
+// lacking is the error of pidfd_open(2) where that might work the next time: there are no
+// pidfds at all before Linux 5.3 and in some sandboxes.
+func lacking(err error) error {
+	switch err {
+	case unix.EMFILE, unix.ENFILE, unix.ENOMEM:
+		return fault.Wrap("pidfd", err)
+	}
+	return nil
 }
 
 func onPidfs(fd int) bool {
@@ -70,14 +86,15 @@ func inodeOfPidfd(fd int) uint64 {
 	return st.Ino
 }
 
-// inodeOf returns the inode of the pidfd of the process that has this pid now.
-func inodeOf(pid int) uint64 {
+// inodeOf returns the inode of the pidfd of the process that has this pid now; 0 where
+// there is none, or an inode does not name a process.
+func inodeOf(pid int) (uint64, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return 0
+		return 0, lacking(err)
 	}
 	defer unix.Close(fd)
-	return inodeOfPidfd(fd)
+	return inodeOfPidfd(fd), nil
 }
 
 func signalPidfd(fd int, sig unix.Signal) error {

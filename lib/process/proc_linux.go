@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -17,9 +16,14 @@ import (
 // bootIDs: this system names its boots.
 const bootIDs = true
 
-// here returns the part of an Identity that says where this process reads.
-// It is read once.
-var here = sync.OnceValues(func() (Identity, error) { return place("/") })
+// here returns the part of an Identity that says where this process reads, or why that
+// cannot be told.
+var here = kept(func() (Identity, error) {
+	if _, err := knowPidfs(); err != nil {
+		return Identity{}, err
+	}
+	return place("/")
+})
 
 // place is here below a root, which ends in a slash.
 func place(root string) (Identity, error) {
@@ -33,30 +37,61 @@ func place(root string) (Identity, error) {
 	case self != strconv.Itoa(os.Getpid()):
 		return Identity{}, fault.New(fault.Unavailable, "/proc", "is mounted for another pid namespace")
 	}
-	id := Identity{Boot: word(root + "proc/sys/kernel/random/boot_id"), Machine: word(root + "etc/machine-id")}
-	if id.Machine == "" {
-		id.Machine = word(root + "var/lib/dbus/machine-id")
+	id := Identity{Boot: thisBoot}
+	for _, file := range []struct {
+		path string
+		word *string
+	}{
+		{"proc/sys/kernel/random/boot_id", &id.Boot}, // not there where /proc has subset=pid
+		{"etc/machine-id", &id.Machine},
+		{"var/lib/dbus/machine-id", &id.Machine},
+	} {
+		if *file.word != "" && *file.word != thisBoot {
+			continue
+		}
+		text, err := word(root + file.path)
+		if err != nil {
+			return Identity{}, err
+		}
+		if text != "" {
+			*file.word = text
+		}
 	}
 	if id.Machine == "uninitialized" { // machine-id(5): a first boot in progress
 		id.Machine = ""
 	}
-	id.PIDNS, id.TimeNS = inode(root+"proc/self/ns/pid"), inode(root+"proc/self/ns/time")
+	var failed [2]error
+	id.PIDNS, failed[0] = inode(root + "proc/self/ns/pid")
+	id.TimeNS, failed[1] = inode(root + "proc/self/ns/time") // Linux 5.6
+	if err := errors.Join(failed[:]...); err != nil {
+		return Identity{}, err
+	}
 	return id, nil
 }
 
-// word returns the content of a small file, "" where it cannot be read.
-func word(path string) string {
+// word returns the content of a small file, "" where this system does not show it.
+func word(path string) (string, error) {
 	var buf [128]byte
-	return string(bytes.TrimSpace(slurp(path, buf[:])))
+	text, err := read(path, buf[:])
+	return string(bytes.TrimSpace(text)), unread(path, err)
 }
 
-// inode returns 0 where there is no such namespace (time: Linux 5.6).
-func inode(path string) uint64 {
+// inode returns 0 where this system does not show such a file.
+func inode(path string) (uint64, error) {
 	var st unix.Stat_t
-	if unix.Stat(path, &st) != nil {
-		return 0
+	err := sysfile.Retry(func() error { return unix.Stat(path, &st) })
+	return st.Ino, unread(path, err)
+}
+
+// unread tells a file that is not there, or not for this process to see, from one that
+// cannot be read just now: only that is an error. To take it for missing would make a
+// lock of this process's one of nowhere, which no later process could judge.
+func unread(path string, err error) error {
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):
+		return nil
 	}
-	return st.Ino
+	return fault.Wrap(path, err)
 }
 
 // slurp returns what one read gives, nil where it fails. Unlike os.ReadFile it

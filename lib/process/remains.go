@@ -1,5 +1,7 @@
 package process
 
+import "slices"
+
 // Remains tells whether something of the job lives that can be known of though
 // its owner is dead: what the lock recorded, and the members of the process
 // group and of the session that the owner led, or its command. What cannot be
@@ -19,6 +21,24 @@ func (job Job) Remains() bool {
 		return true
 	}
 	return job.Survived() != nil || job.bandLives(where)
+}
+
+// OfThisBoot is the job of a lock that is known to be of this boot, as its token is, where
+// that could not be written down.
+func (job Job) OfThisBoot() Job {
+	where := Here()
+	name := func(id Identity) Identity {
+		if id.Boot == "" {
+			id.Boot = where.Boot
+		}
+		return id
+	}
+	job.Owner, job.Command = name(job.Owner), name(job.Command)
+	job.Survivors = slices.Clone(job.Survivors)
+	for i, id := range job.Survivors {
+		job.Survivors[i] = name(id)
+	}
+	return job
 }
 
 // Survived returns an error that names a process which the lock recorded beside the

@@ -23,12 +23,17 @@ func Table() ([]Entry, error) {
 
 // steadyTable reads a whole table, and again as long as the last pid goes on: it does
 // so 1000 times at most.
-func steadyTable(last func() int, whole func() ([]Entry, error), forked func(list []Entry, after, upTo int) ([]Entry, error)) ([]Entry, error) {
-	before := last()
+func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked func(list []Entry, after, upTo int) ([]Entry, error)) ([]Entry, error) {
+	before, err := last()
+	if err != nil {
+		return nil, err
+	}
 	list, err := whole()
 	for range 1000 {
-		now := last()
+		now, unread := last()
 		switch {
+		case unread != nil:
+			return nil, unread
 		case err != nil:
 			return nil, err
 		case now < before: // the numbers began again from the bottom
@@ -43,9 +48,14 @@ func steadyTable(last func() int, whole func() ([]Entry, error), forked func(lis
 	return list, err
 }
 
-// lastPID is the pid or thread id handed out last in this pid namespace. 0: it
-// cannot be read.
-func lastPID() int { return lastPIDOf(slurp("/proc/loadavg", make([]byte, 128))) }
+// lastPID is the pid or thread id handed out last in this pid namespace. 0: this system
+// does not show it (/proc has subset=pid). Then one look has to do, and a process that
+// keeps forking its successor may be missed, by a newcomer: a supervisor knows whether it
+// has children.
+func lastPID() (int, error) {
+	text, err := word("/proc/loadavg")
+	return lastPIDOf([]byte(text)), err
+}
 
 // lastPIDOf is the last field of /proc/loadavg (proc_loadavg(5)).
 func lastPIDOf(loadavg []byte) (pid int) {

@@ -34,7 +34,7 @@ func TestATableIsReadUntilItSettles(t *testing.T) {
 	} {
 		var did []string
 		list, err := steadyTable(
-			func() int { n := c.last[0]; c.last = c.last[1:]; return n },
+			func() (int, error) { n := c.last[0]; c.last = c.last[1:]; return n, nil },
 			func() ([]Entry, error) { did = append(did, "whole"); return []Entry{{PID: 1}}, nil },
 			func(list []Entry, after, upTo int) ([]Entry, error) {
 				did = append(did, fmt.Sprint(after, "-", upTo))
@@ -49,7 +49,7 @@ func TestATableIsReadUntilItSettles(t *testing.T) {
 func TestATableThatNeverSettlesIsTakenAsItIs(t *testing.T) {
 	pid, calls := 0, 0
 	list, err := steadyTable(
-		func() int { pid++; return pid },
+		func() (int, error) { pid++; return pid, nil },
 		func() ([]Entry, error) { return []Entry{{PID: 1}}, nil },
 		func(list []Entry, _, _ int) ([]Entry, error) { calls++; return list, nil })
 	if calls != 1000 || len(list) != 1 || err != nil {
@@ -61,7 +61,7 @@ func TestATableThatCannotBeReadIsAnError(t *testing.T) {
 	pid := 0
 	forked := func([]Entry, int, int) ([]Entry, error) { return nil, unix.EIO }
 	for claim, whole := range map[string]error{"at first": unix.EIO, "later": nil} {
-		_, err := steadyTable(func() int { pid++; return pid }, func() ([]Entry, error) { return nil, whole }, forked)
+		_, err := steadyTable(func() (int, error) { pid++; return pid, nil }, func() ([]Entry, error) { return nil, whole }, forked)
 		if err != unix.EIO {
 			t.Errorf("%s: %v", claim, err)
 		}
@@ -73,7 +73,7 @@ func TestATableThatCannotBeReadIsAnError(t *testing.T) {
 		}
 		return nil, unix.EIO
 	}
-	if _, err := steadyTable(func() int { pid++; return pid }, func() ([]Entry, error) { return nil, nil }, forked); err != unix.EIO {
+	if _, err := steadyTable(func() (int, error) { pid++; return pid, nil }, func() ([]Entry, error) { return nil, nil }, forked); err != unix.EIO {
 		t.Errorf("at last: %v", err)
 	}
 	if _, err := readTable(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +111,7 @@ func TestTheLastPid(t *testing.T) {
 		}
 	}
 	a := actor.Sleeper(t, actor.Leads)
-	if got := lastPID(); got < a.PID() && got > a.PID()-100 {
+	if got, err := lastPID(); err != nil || got < a.PID() && got > a.PID()-100 {
 		t.Errorf("the last pid is %d after %d", got, a.PID())
 	}
 }
@@ -187,6 +187,8 @@ func treeOf(t *testing.T, files map[string]string) string {
 		var err error
 		if target, link := strings.CutPrefix(content, "->"); link {
 			err = os.Symlink(target, root+name)
+		} else if strings.HasSuffix(name, "/") {
+			err = os.MkdirAll(root+name, 0o700)
 		} else {
 			err = os.WriteFile(root+name, []byte(content), 0o600)
 		}
@@ -198,7 +200,8 @@ func treeOf(t *testing.T, files map[string]string) string {
 }
 
 func TestWhereAProcessReads(t *testing.T) {
-	self := "->" + strconv.Itoa(os.Getpid())
+	selfPID := strconv.Itoa(os.Getpid())
+	self := "->" + selfPID
 	const boot, machine, dbus = "proc/sys/kernel/random/boot_id", "etc/machine-id", "var/lib/dbus/machine-id"
 	for claim, c := range map[string]struct {
 		files map[string]string
@@ -206,9 +209,15 @@ func TestWhereAProcessReads(t *testing.T) {
 		err   string
 	}{
 		"all is there":          {map[string]string{"proc/self": self, boot: "b\n", machine: "m\n", dbus: "d\n"}, Identity{Boot: "b", Machine: "m"}, ""},
-		"only dbus has one":     {map[string]string{"proc/self": self, machine: "\n", dbus: "d\n"}, Identity{Machine: "d"}, ""},
-		"a first boot":          {map[string]string{"proc/self": self, machine: "uninitialized\n"}, Identity{}, ""},
-		"nothing but /proc":     {map[string]string{"proc/self": self}, Identity{}, ""},
+		"only dbus has one":     {map[string]string{"proc/self": self, boot: "b\n", machine: "\n", dbus: "d\n"}, Identity{Boot: "b", Machine: "d"}, ""},
+		"a first boot":          {map[string]string{"proc/self": self, boot: "b\n", machine: "uninitialized\n"}, Identity{Boot: "b"}, ""},
+		"nothing but /proc":     {map[string]string{"proc/self": self}, Identity{Boot: thisBoot}, ""},
+		"an empty boot id":      {map[string]string{"proc/self": self, boot: ""}, Identity{Boot: thisBoot}, ""},
+		"the boot is unread":    {map[string]string{"proc/self": self, boot + "/": ""}, Identity{}, "is a directory"},
+		"the machine is unread": {map[string]string{"proc/self": self, machine: "->machine-id"}, Identity{}, "too many levels of symbolic links"},
+		"the dbus id is unread": {map[string]string{"proc/self": self, dbus: "->machine-id"}, Identity{}, "too many levels of symbolic links"},
+		"pid ns is unread":      {map[string]string{"proc/self": self, "proc/" + selfPID + "/ns/pid": "->pid"}, Identity{}, "too many levels of symbolic links"},
+		"time ns is unread":     {map[string]string{"proc/self": self, "proc/" + selfPID + "/ns/time": "->time"}, Identity{}, "too many levels of symbolic links"},
 		"/proc is not mounted":  {nil, Identity{}, "is not mounted"},
 		"/proc is another's":    {map[string]string{"proc/self": "->1234567"}, Identity{}, "another pid namespace"},
 		"/proc is no directory": {map[string]string{"proc": ""}, Identity{}, "not a directory"},

@@ -29,7 +29,7 @@ func (w *writer) identity(prefix string, id process.Identity) {
 	w.number(prefix+"uid", uint64(id.UID))
 	w.number(prefix+"pgid", uint64(id.PGID))
 	w.number(prefix+"start", id.Start)
-	w.text(prefix+"boot", id.Boot)
+	w.text(prefix+"boot", id.BootID())
 	w.text(prefix+"machine", id.Machine)
 	w.number(prefix+"pidns", id.PIDNS)
 	w.number(prefix+"timens", id.TimeNS)

@@ -84,7 +84,13 @@ func (r *run) recordRest() error {
 	var away []process.Identity
 	for _, m := range members {
 		id, err := process.Of(m.PID)
-		if err == nil && id.Start == m.Start && !(r.place.groupIsJob() && m.PGID == unix.Getpgrp()) {
+		switch {
+		case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EPERM): // gone, or hidden
+			continue
+		case err != nil:
+			return err
+		}
+		if id.Start == m.Start && !(r.place.groupIsJob() && m.PGID == unix.Getpgrp()) {
 			away = append(away, id)
 		}
 	}

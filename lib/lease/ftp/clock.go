@@ -96,14 +96,14 @@ func (s *Store) readClock(ctx context.Context, file string) error {
 
 // clockText is what the clock's file says: when it is stored, as this machine has it.
 func clockText() []byte {
-	return fmt.Appendf(nil, "boot=%s\nboottime=%d\n", process.Here().Boot, process.Boottime())
+	return fmt.Appendf(nil, "boot=%s\nboottime=%d\n", process.Here().BootID(), process.Boottime())
 }
 
 // parseClock reads what clockText wrote, in this boot.
 func parseClock(text string) (at time.Duration, known bool) {
 	var boot string
 	n, _ := fmt.Sscanf(text, "boot=%s\nboottime=%d\n", &boot, &at)
-	return at, n == 2 && boot == process.Here().Boot
+	return at, n == 2 && boot != "" && boot == process.Here().BootID()
 }
 
 // enterable is an error where the directory of the locks is not there, or not for us.

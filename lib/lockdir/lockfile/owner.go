@@ -2,6 +2,7 @@ package lockfile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -88,4 +89,60 @@ func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) bool) (*A
 		err = nil
 	}
 	return nil, fault.Wrap(lock.Path(), err)
+}
+
+// Age does not mind steps of the wall clock where the lock was made in
+// this boot and this time namespace; else it is the age between inodes. A pass
+// clock replaces 'now' and so needs the wall clock.
+func (a *Active) Age(now locker.Moment) time.Duration {
+	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
+		return age
+	}
+	return now.Figure().Sub(a.Modified())
+}
+
+// Unchecked says why it cannot be known here whether the owner lives.
+func (a *Active) Unchecked() error { return unchecked(a.Record.Owner, process.Here()) }
+
+func unchecked(owner, here process.Identity) error {
+	switch nameless := owner.Machine == "" && here.Machine == ""; {
+	case nameless && owner.BootID() == "" && here.BootID() == "":
+		return errors.New("there is neither a boot id (/proc/sys) nor an /etc/machine-id to tell its owner by")
+	case owner.BootID() == "" || here.BootID() == "":
+		return errors.New("there is no boot id (/proc/sys) to tell its owner by")
+	case nameless && owner.Boot != here.Boot:
+		return errors.New("its owner is of another boot, and there is no /etc/machine-id to tell whether of this machine")
+	}
+	return errors.New("its owner cannot be checked from here")
+}
+
+// Untold is the error where only a token could tell whose the lock is, and none was named.
+func (a *Active) Untold(r locker.ReleaseRequest) error {
+	if r.Token != "" || a.Content != record.Full {
+		return nil
+	}
+	if err := process.Readable(); err != nil {
+		return a.wrap(err)
+	}
+	if a.Record.Owner.BootID() != "" && process.Here().BootID() != "" {
+		return nil
+	}
+	return fault.New(fault.NotPermitted, a.Path(), "not released: "+a.Unchecked().Error()+"; name its token: --token")
+}
+
+// Survived is the error where a process that the lock recorded beside its owner may live.
+// That the owner releases it shows that the lock is of this boot, which the lock itself
+// does not tell where the system shows no boot id.
+func (a *Active) Survived() error {
+	job := a.Job()
+	if len(job.Recorded()) == 0 && !job.Uncounted {
+		return nil
+	}
+	if err := process.Readable(); err != nil {
+		return a.wrap(err)
+	}
+	if err := job.OfThisBoot().Survived(); err != nil {
+		return &fault.Error{Kind: fault.NotPermitted, Object: a.Path(), Err: fmt.Errorf("not released: %w", err)}
+	}
+	return nil
 }

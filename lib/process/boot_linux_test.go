@@ -1,0 +1,149 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/actor"
+)
+
+// seenAs has this process read where the system says that of boot and machine.
+func seenAs(t *testing.T, boot, machine string) {
+	t.Helper()
+	where, err := here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := here
+	t.Cleanup(func() { here = saved })
+	where.Boot, where.Machine = boot, machine
+	here = func() (Identity, error) { return where, nil }
+}
+
+// recorded is an identity as it is read back from a file.
+func recorded(id Identity) Identity {
+	id.Boot = id.BootID()
+	return id
+}
+
+func TestWithoutABootIDOnlyADeathOnThisMachineIsProved(t *testing.T) {
+	for claim, c := range map[string]struct {
+		boot, machine  string
+		change         func(*Identity)
+		running, ended Life
+	}{
+		"read by this process":       {thisBoot, "", func(*Identity) {}, Alive, Dead},
+		"from a file":                {thisBoot, "m", func(id *Identity) { *id = recorded(*id) }, Unknown, Dead},
+		"from another machine":       {thisBoot, "m", func(id *Identity) { *id = recorded(*id); id.Machine = "n" }, Unknown, Unknown},
+		"from a nameless machine":    {thisBoot, "", func(id *Identity) { *id = recorded(*id) }, Unknown, Unknown},
+		"from another pid namespace": {thisBoot, "m", func(id *Identity) { *id = recorded(*id); id.PIDNS++ }, Unknown, Unknown},
+		"its reader knew the boot":   {thisBoot, "m", func(id *Identity) { id.Boot = "b" }, Unknown, Dead},
+		"this process knows it":      {"b", "m", func(id *Identity) { id.Boot = "" }, Unknown, Dead},
+		"both know it":               {"b", "", func(*Identity) {}, Alive, Dead},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			seenAs(t, c.boot, c.machine)
+			a := actor.Sleeper(t, actor.Leads)
+			id := idOf(a)
+			c.change(&id)
+			if got := id.Life(); got != c.running {
+				t.Errorf("while it lives: %s, want %s", got, c.running)
+			}
+			a.Process.Kill()
+			a.Await()
+			if got := id.Life(); got != c.ended {
+				t.Errorf("when it is dead: %s, want %s", got, c.ended)
+			}
+			remains := c.ended != Dead
+			if job := (Job{Owner: id}); job.Remains() != remains || job.Alive() {
+				t.Errorf("remains %v, want %v; alive %v", job.Remains(), remains, job.Alive())
+			}
+		})
+	}
+}
+
+func TestWithoutABootIDAGroupMayBeOfStrangers(t *testing.T) {
+	seenAs(t, thisBoot, "m")
+	id, pid := led(t)
+	id = recorded(id)
+	var k Membership
+	var stuck *StuckError
+	if err := k.AddBands(Job{Owner: id}); !errors.As(err, &stuck) || !k.Empty() {
+		t.Errorf("%v, %+v", err, k)
+	}
+	unix.Kill(pid, unix.SIGKILL)
+	actor.Eventually(t, "the group is gone", func() bool { return k.AddBands(Job{Owner: id}) == nil && k.Empty() })
+}
+
+func TestWhatAnOwnerRecordedIsOfItsBoot(t *testing.T) {
+	seenAs(t, thisBoot, "")
+	a := actor.Sleeper(t, actor.Leads)
+	command := idOf(a)
+	self, err := Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := Job{Owner: recorded(self), Command: recorded(command), Survivors: []Identity{recorded(command)}}
+	a.Process.Kill()
+	a.Await()
+	if job.Survived() == nil {
+		t.Error("of a lock of no known boot a dead command is known")
+	}
+	if err := job.OfThisBoot().Survived(); err != nil {
+		t.Error(err)
+	}
+	if job.Survivors[0].Boot != "" {
+		t.Error("the job itself was changed")
+	}
+}
+
+func TestABootWithoutAnIDIsWrittenAsNone(t *testing.T) {
+	seenAs(t, thisBoot, "")
+	self, err := Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id := recorded(self); id.Boot != "" || !id.Same(self) || !self.Same(id) {
+		t.Errorf("%+v and %+v", id, self)
+	}
+}
+
+func TestAnErrorIsNotKeptAndAValueIs(t *testing.T) {
+	calls := 0
+	get := kept(func() (int, error) {
+		if calls++; calls == 1 {
+			return 0, unix.EMFILE
+		}
+		return calls, nil
+	})
+	if _, err := get(); err != unix.EMFILE {
+		t.Errorf("first %v", err)
+	}
+	for range 2 {
+		if n, err := get(); n != 2 || err != nil {
+			t.Errorf("then %d, %v", n, err)
+		}
+	}
+}
+
+func TestWithoutADescriptorAnInodeProvesNothing(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
+	if id.Inode == 0 {
+		t.Skip("this kernel has no pidfs")
+	}
+	id.Inode++
+	enough := actor.FewFiles(t, 0)
+	life := id.Life()
+	_, err := Of(a.PID())
+	enough()
+	if life != Unknown || id.Life() != Dead {
+		t.Errorf("%s, and with a descriptor %s", life, id.Life())
+	}
+	if !errors.Is(err, unix.EMFILE) {
+		t.Errorf("it is read: %v", err)
+	}
+}

@@ -1,0 +1,23 @@
+package process
+
+import "sync"
+
+// kept returns a function that keeps the first value it reads. An error is not kept, as
+// it may pass: the next call reads again.
+func kept[T any](read func() (T, error)) func() (T, error) {
+	var mutex sync.Mutex
+	var value T
+	var known bool
+	return func() (T, error) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		if known {
+			return value, nil
+		}
+		found, err := read()
+		if err == nil {
+			value, known = found, true
+		}
+		return found, err
+	}
+}
