@@ -6,14 +6,25 @@ import (
 	"io"
 
 	"adlock/lib/atom"
+	"adlock/lib/runlog"
 )
 
 // encoderOf writes values to w, one a line. It leaves < > & as they are: this JSON
-// does not go into web pages.
+// does not go into web pages. It may go to a terminal, so what does not print is escaped.
 func encoderOf(w io.Writer) *json.Encoder {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(escaper{w})
 	e.SetEscapeHTML(false)
 	return e
+}
+
+// escaper is written to by a json.Encoder, a whole value at a time.
+type escaper struct{ w io.Writer }
+
+func (e escaper) Write(text []byte) (int, error) {
+	if _, err := e.w.Write(runlog.EscapeJSON(text)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }
 
 // arrayOf is the objects of rows as one array on one line; none are [], not null.

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"adlock/lib/atom"
 	"adlock/lib/insight/history"
@@ -68,4 +72,36 @@ func learned() learn.State {
 		s.Succeeded(time.Minute)
 	}
 	return s
+}
+
+func TestNoOutputHasWhatDoesNotPrint(t *testing.T) {
+	p := newPlace(t)
+	const odd = "a\u009bb\u202ec\u2028d\x7fe\U000e0041f\ufeff"
+	run := p.command("run", "--program=p"+odd, "--host=h"+odd, "--operator=o"+odd, "--operand="+odd, "--if-elapsed=1h", "--verbose", "--", "true")
+	first, second := run.Run(t), run.Run(t)
+	outputs := map[string]string{"run": first.Out + first.Err, "denied": second.Out + second.Err}
+	page, picture := filepath.Join(p.dir, "page.html"), filepath.Join(p.dir, "picture.svg")
+	for _, verb := range []string{
+		"status", "status --json", "log", "log --json", "report", "report --json", "report --csv",
+		"report --html=" + page, "timeline", "timeline --svg=" + picture, "metrics", "tune", "tune --json",
+	} {
+		outputs[verb] = p.ok(t, strings.Fields(verb)...)
+	}
+	refused := p.command("status", odd).Run(t)
+	outputs["error"] = refused.Out + refused.Err
+	for _, file := range []string{page, picture} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outputs[filepath.Base(file)] = string(text)
+	}
+	for verb, text := range outputs {
+		for _, r := range text {
+			if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\n' {
+				t.Errorf("%s: %+q in %+q", verb, r, text)
+				break
+			}
+		}
+	}
 }

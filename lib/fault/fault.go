@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -160,12 +161,12 @@ func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 // Quoted makes one word of text for a shell.
 func Quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// Plain returns text with '?' for all that could move a terminal's cursor or
-// begin another line: control characters, those of ISO 6429 above 0x7f too, and
+// Plain returns text with '?' for all that does not print (strconv.IsPrint): what could
+// move a terminal's cursor, begin another line or turn the direction of the text, and
 // bytes that are no UTF-8. For what others have named: operands, processes.
 func Plain(text string) string {
 	return strings.Map(func(c rune) rune {
-		if c < ' ' || c >= 0x7f && c < 0xa0 || c == utf8.RuneError {
+		if !strconv.IsPrint(c) || c == utf8.RuneError {
 			return '?'
 		}
 		return c

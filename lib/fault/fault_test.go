@@ -19,6 +19,8 @@ func TestAMessageIsOnePlainLine(t *testing.T) {
 		"\x1b[2J\r\t\x00\x7f":       "?[2J????",
 		"\u009b2J \x9b2J \xc3 \xff": "?2J ?2J ? ?",
 		"\ufffd":                    "?",
+		"\u202ea\u2028b\ufeff":      "?a?b?",
+		"\U000e0041\u200f \u00ad":   "?? ?",
 	} {
 		if got := Plain(OneLine(text)); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)

@@ -76,6 +76,22 @@ func appendEscape(b []byte, r rune) []byte {
 	return appendUnit(b, r)
 }
 
+// EscapeJSON is a JSON text in which all that does not print is escaped, as it is in a
+// runlog; encoding/json leaves much of it as it is. The ends of its lines stay.
+func EscapeJSON(text []byte) []byte {
+	b := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		if r == '\n' || strconv.IsPrint(r) {
+			b = append(b, text[:size]...)
+		} else {
+			b = appendEscape(b, r)
+		}
+		text = text[size:]
+	}
+	return b
+}
+
 // appendUnit appends one UTF-16 unit as \uHHHH.
 func appendUnit(b []byte, u rune) []byte {
 	return append(b, '\\', 'u', hexDigits[u>>12&15], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"adlock/lib/fault"
 	"adlock/lib/sysfile"
 )
 
@@ -79,16 +80,8 @@ func (p Paint) Text(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Clean makes text that anybody may have chosen fit to be shown: on one line,
-// without control characters, and as UTF-8.
-func Clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !strconv.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, text)
-}
+// Clean makes text that anybody may have chosen fit to be shown, as errors are.
+func Clean(text string) string { return fault.Plain(text) }
 
 // Escaped is text for programs: each byte of what Clean would replace is written
 // as \xNN, so that two different texts stay different.
