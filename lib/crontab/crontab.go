@@ -47,15 +47,6 @@ type Line struct {
 // Text is the line as it was read, its end included.
 func (l *Line) Text() string { return l.Head + l.Command + l.Input + l.End }
 
-// Text is the crontab as it was read.
-func Text(lines []Line) string {
-	var text strings.Builder
-	for i := range lines {
-		text.WriteString(lines[i].Text())
-	}
-	return text.String()
-}
-
 // Read reads a crontab; with a user column where it is one of the system
 // (/etc/crontab, /etc/cron.d). Any text can be read: what is no line of a
 // crontab is Unknown.

@@ -181,10 +181,18 @@ func TestAVariableHoldsForWhatIsBelowIt(t *testing.T) {
 	}
 }
 
+// together is the text of a crontab whose lines these are.
+func together(lines []Line) (text string) {
+	for i := range lines {
+		text += lines[i].Text()
+	}
+	return text
+}
+
 func TestEveryRealCrontabIsReadAndPutTogetherAgain(t *testing.T) {
 	for name, text := range crontabs(t) {
 		lines := Read(text, hasUsers(name))
-		if Text(lines) != text {
+		if together(lines) != text {
 			t.Errorf("%s is not what it was", name)
 		}
 		err := Refuse(lines)
@@ -250,7 +258,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, userColumn bool) {
 		lines := Read(text, userColumn)
-		if got := Text(lines); got != text {
+		if got := together(lines); got != text {
 			t.Fatalf("%q became %q", text, got)
 		}
 		_ = Refuse(lines)
