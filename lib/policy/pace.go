@@ -22,7 +22,11 @@ func (l Limits) Skipping(p Pace) string {
 		p.Period < l.IfElapsed-fromStartSlack(l.IfElapsed) || p.Runtime >= p.Period || p.Period-p.Runtime >= l.IfElapsed+punctual {
 		return ""
 	}
-	return "asked for every " + limit.Format(p.Period.Round(time.Second)) + ", and IfElapsed " + limit.Format(l.IfElapsed) +
+	step := time.Second
+	if p.Period < step {
+		step = time.Millisecond
+	}
+	return "asked for every " + limit.Format(max(step, p.Period.Round(step))) + ", and IfElapsed " + limit.Format(l.IfElapsed) +
 		" counts from completion: every second start is denied; --from-start (ADLOCK_FROM_START=1) counts from the start"
 }
 

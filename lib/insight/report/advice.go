@@ -85,7 +85,7 @@ func (a *summary) spam() string {
 		return ""
 	}
 	return fmt.Sprintf("asked for every %s (median) though IfElapsed is %s, and denied %d times as too soon: something spams it",
-		terminal.Duration(every), limit.Format(wanted), a.Denials.TooSoon)
+		apart(every), limit.Format(wanted), a.Denials.TooSoon)
 }
 
 // skips is about an interval as long as the period of the schedule. Where it counts
@@ -104,8 +104,11 @@ func (a *summary) overrun() string {
 		return ""
 	}
 	return fmt.Sprintf("asked for every %s (medians) though a run takes %s, and denied %d times as busy: ask for it less often, or divide the work",
-		terminal.Duration(every), terminal.Duration(takes), a.Denials.Busy)
+		apart(every), terminal.Duration(takes), a.Denials.Busy)
 }
+
+// apart is how far apart requests are: those of one instant, a millisecond.
+func apart(every time.Duration) string { return terminal.Duration(max(every, time.Millisecond)) }
 
 func (a *summary) starves() string {
 	if a.Longest.Count < starving {

@@ -119,6 +119,10 @@ func TestAdviceHasItsReasons(t *testing.T) {
 			j.Run(0, minute, 0)
 			j.Deny(2*minute, "too-soon", 100, 10*time.Second)
 		}, "spam", "asked for every 10s (median) though IfElapsed is 15m"},
+		{"spam in one instant", 15 * minute, hour, func(j *story.Job) {
+			j.Run(0, minute, 0)
+			j.Deny(2*minute, "too-soon", 100, 0)
+		}, "spam", "asked for every 1ms (median) though IfElapsed is 15m"},
 		{"cron asks every minute, which is as it should be", 15 * minute, hour, func(j *story.Job) {
 			for i := range 20 {
 				j.Run(time.Duration(i)*20*minute, minute, 0)

@@ -14,7 +14,7 @@ import (
 // The measures of the picture of an atom's runtimes, in its own units. It is
 // readable at 400 pixels.
 const (
-	graphLeft   = 40
+	graphLeft   = 52 // for "100ms" in a wide font
 	graphTop    = 12
 	graphWidth  = 400 - graphLeft - 12
 	graphHeight = 150

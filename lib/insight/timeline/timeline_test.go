@@ -295,12 +295,23 @@ func TestALimitThatStaysIsOneStroke(t *testing.T) {
 		t.Fatal(err)
 	}
 	picture := string(chart.Runtimes(chart.Lanes[0]))
-	for dash, want := range map[string]int{`stroke-dasharray="4 3" d="M4`: 1, `stroke-width="1.5" d="M4`: 1} {
+	for dash, want := range map[string]int{`stroke-dasharray="4 3" d="M5`: 1, `stroke-width="1.5" d="M5`: 1} {
 		if got := strings.Count(picture, dash); got != want {
 			t.Errorf("%s: %d", dash, got)
 		}
 	}
 	if line := regexp.MustCompile(`stroke-width="1.5" d="(M[^"]*)"`).FindStringSubmatch(picture); strings.Count(line[1], "M") != 2 {
 		t.Errorf("ExpireAfter, of two lengths: %s", line[1])
+	}
+}
+
+func TestTheScaleOfRuntimesHasRoomForItsLabels(t *testing.T) {
+	const widest = 9 // units a character of a wide font, on the average
+	for _, unit := range units {
+		for _, d := range unit {
+			if label := unitText(d); len(label)*widest > graphLeft-6 {
+				t.Errorf("%s is cut at the left", label)
+			}
+		}
 	}
 }
