@@ -23,7 +23,7 @@ type Log struct {
 	// Dir is the directory: there already, owned by root or the effective user
 	// and writable by nobody else.
 	Dir string
-	// Host is HOST in the file's name, canonical already (name.Canonify).
+	// Host is HOST in the file's name, canonical already (atom.Canonify).
 	Host string
 	// Store is that of the events that do not say it.
 	Store string

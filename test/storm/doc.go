@@ -1,6 +1,6 @@
 // Package storm lets whatever there is contend for a few atoms, under signals that
-// may hit anybody, and judges what came of it by the promises of README.md and the
-// design, and by nothing of the code.
+// may hit anybody, and judges what came of it by the promises of README.md and
+// lib/protocol.md, and by nothing of the code.
 //
 // The stage is a pid namespace of its own: this test's binary is its first
 // process, orphans come to it, and nothing outlives it. Contenders (storm.sh,
@@ -24,7 +24,7 @@
 // # Who counts
 //
 // Only what the promise covers may hold the pipe, or the storm would find the
-// holes that the design names:
+// holes that README.md names:
 //
 //   - When a command ends, its supervisor gives the atom back, whatever the command
 //     has started (unless --whole-job). So a command with children is not ended by

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The statuses that design.md names.
+// The statuses that README.md promises.
 const (
 	denied   = 75
 	stuck    = 77
