@@ -296,6 +296,23 @@ inner"
 	assert_line lock.adlock.dax.run.n
 }
 
+@test "a wrapper that leads back to the shell for crontabs is refused" {
+	local way
+	for way in 'exec ' ''; do
+		printf '#!/bin/sh\n%s"%s" "$@"\n' "$way" "$root/sh/shell" >"$T/wrapper"
+		chmod 755 "$T/wrapper"
+		ADLOCK_SHELL=$T/wrapper run guarded -c 'echo ran'
+		assert_failure 64
+		assert_output --partial "adlock: ADLOCK_SHELL: leads back to adlock's shell"
+		refute_line ran
+		assert free
+	done
+	printf '#!/bin/sh\nexec /bin/sh "$@"\n' >"$T/wrapper"
+	ADLOCK_SHELL=$T/wrapper run guarded -c 'echo ran'
+	assert_success
+	assert_output ran
+}
+
 # bats test_tags=once
 @test "ADLOCK_SHELL is an absolute path, and not adlock's own shell" {
 	local path

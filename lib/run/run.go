@@ -45,6 +45,7 @@ type runArgs struct {
 	open        Opener
 	leaveQuit   func() // once the supervisor listens to QUIT
 	guards      bool   // a script that guards itself, and is told by a Marker
+	isShell     bool   // the shell for crontabs
 
 	saidName, saidOperand, saidReplace, saidEnforce config.Place
 }
@@ -451,7 +452,7 @@ func (r *runArgs) acquire(k locker.Locker, job *supervise.Supervisor) (outcome l
 }
 
 func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
-	if err != nil {
+	if err = cmp.Or(err, r.leadsBack(outcome)); err != nil {
 		return 0, err
 	}
 	dir, err := config.DirOf(r.store)

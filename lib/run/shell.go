@@ -16,7 +16,10 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/invocation"
 	"adlock/lib/learn"
+	"adlock/lib/locker"
+	"adlock/lib/process"
 	"adlock/lib/supervise"
+	"adlock/lib/sysfile"
 )
 
 // The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line of a
@@ -93,7 +96,7 @@ func shell(args []string) (int, error) {
 		return 0, err
 	}
 	r := newRun()
-	r.leaveQuit, r.Request.Auto.Wary, r.InScript = fault.OnQuit(), true, true
+	r.leaveQuit, r.Request.Auto.Wary, r.InScript, r.isShell = fault.OnQuit(), true, true, true
 	status, err := r.run(slices.Concat(optionsOf(os.Getenv, l, args[2:]), []string{"--", own}, args))
 	return status, config.ForScript(r.options(), err)
 }
@@ -170,8 +173,9 @@ func optionsOf(getenv func(string) string, l cronline.Line, more []string) (opti
 	return options
 }
 
-// unsaid is ExpireAfter where nobody has said how long a job may take: what its runs
-// have taught. (A store beyond this machine remembers no lessons.)
+// unsaid is ExpireAfter where neither the crontab nor the line says how long a job may
+// take: what its runs have taught. With a store beyond this machine it is never: the store
+// keeps lessons too, but there `auto` has to be asked for.
 func unsaid(store string) string {
 	if config.IsRemote(store) {
 		return "never"
@@ -237,6 +241,17 @@ func checkShell(own string) error {
 		return fault.New(fault.Usage, shellVariable, strconv.Quote(own)+" is adlock's: want the shell that is to run the job, such as /bin/bash")
 	}
 	return nil
+}
+
+// leadsBack is the error where the lock is that of the job in which this process runs: the
+// job's own shell is then a wrapper that starts the shell for crontabs again, by itself or
+// not, and the line would be denied for ever.
+func (r *runArgs) leadsBack(o locker.Outcome) error {
+	node, err := sysfile.NodeName()
+	if !r.isShell || o.Verdict != locker.Busy || o.Node != "" && (err != nil || o.Node != node) || !process.IsAncestor(o.Blocker) {
+		return nil
+	}
+	return fault.New(fault.Usage, shellVariable, "leads back to adlock's shell, inside the job whose lock it wants: want the shell that is to run the job, such as /bin/bash")
 }
 
 // isThis tells whether the file is this program, or the script that starts it so.
