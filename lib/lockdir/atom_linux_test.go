@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -54,11 +53,6 @@ func start(t *testing.T, script string) process.Identity {
 	t.Helper()
 	command := exec.Command("sh", "-c", script)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// Where these tests run in the background of a shell without job control INT is
-	// ignored; what is caught here is not ignored by what is started.
-	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, syscall.SIGINT)
-	defer signal.Stop(interrupted)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}

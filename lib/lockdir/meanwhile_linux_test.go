@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
@@ -34,6 +35,20 @@ func meanwhile(t *testing.T, k *Locker, call, n int, do, act func()) (met bool) 
 		return 0
 	})
 	return met
+}
+
+// atTry does what is asked, and has somebody else act before the n-th call that is to get
+// the flock of a file: the second is made by one that waits for it.
+func atTry(t *testing.T, path string, n int, do, act func()) {
+	t.Helper()
+	intercept.Run(t, do, func(c intercept.Call) unix.Errno {
+		if at, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(c.FD(0))); at == path && c.FD(1) != unix.LOCK_UN {
+			if n--; n == 0 {
+				act()
+			}
+		}
+		return 0
+	}, unix.SYS_FLOCK)
 }
 
 // atEach prepares, does, and has the other act, again and again: before the first
@@ -414,36 +429,35 @@ func TestWhatIsForgottenMayBeTakenOrReleasedMeanwhile(t *testing.T) {
 	}
 }
 
-// The two take turns at the mark, so the one is let go on when the other waits. That
-// waits no longer than for a stopped one: on a machine that is too slow it is tried
-// again.
+// The two take turns at the mark, so the one is let go on when the other waits, which tries
+// again when the one is done.
 func TestToForgetDoesNotUndoAReadersStamp(t *testing.T) {
 	reader, old := sleeper(t), time.Now().Add(-time.Hour).Truncate(time.Second)
 	for call := range reaching {
-		tries := 0
 		for n, met := 1, true; met; n++ {
 			k := newLocker(t)
 			k.Log = nil
 			held := wantVerdict(t, k, read(reader), locker.Acquired)
 			setLast(t, k, old)
-			released := make(chan error, 1)
-			var began time.Time
+			waits, forgotten, released := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 			var err error
-			met = meanwhile(t, k, reaching[call], n, func() { err = k.Forget(motdFiles) }, func() {
-				done := make(chan struct{})
-				began = time.Now()
-				go func() { released <- releaseOf(k, held); close(done) }()
+			met = meanwhile(t, k, reaching[call], n, func() { err = k.Forget(motdFiles); close(forgotten) }, func() {
+				go func() {
+					var err error
+					atTry(t, k.Dir.Path(atom.Name(motdFiles).ReadersMark()), 2, func() { err = releaseOf(k, held) }, func() {
+						close(waits)
+						<-forgotten
+					})
+					released <- err
+				}()
 				select {
-				case <-done:
-				case <-time.After(guardWait / 10):
+				case <-waits:
+				case err := <-released:
+					released <- err
 				}
 			})
 			if met {
 				err = errors.Join(err, <-released)
-			}
-			if met && time.Since(began) > guardWait && tries < 10 {
-				tries, n = tries+1, n-1
-				continue
 			}
 			if err != nil || met && lastStamp(t, k).Equal(old) {
 				t.Errorf("before %s %d: %v; stamped %v", call, n, err, lastStamp(t, k))
@@ -578,32 +592,19 @@ func TestTheOwnerThatIsReplacedIsTheOneFoundUnderTheGuard(t *testing.T) {
 }
 
 func TestAReaderWaitsForAnotherThatIsOnItsWayIn(t *testing.T) {
-	owner, r := sleeper(t), read(sleeper(t))
-	for range 5 {
-		k, other := newLocker(t), read(owner)
-		temp, record, err := k.tempFile(&other)
-		if err == nil {
-			err = temp.Link(motdLock.String())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		var outcome locker.Outcome
-		var failed error
-		meanwhile(t, k, reaching["openat"], 3, func() { outcome, err = k.Take(r) }, func() {
-			failed = errors.Join(temp.Withdraw(), temp.Close())
-		})
-		if err != nil || failed != nil {
-			t.Fatal(err, failed)
-		}
-		if outcome.Verdict == locker.Acquired {
-			return
-		}
-		if took := process.Boottime() - record.Boottime; took < entering { // else this machine was too slow
-			t.Fatalf("verdict is %q after %v", outcome.Verdict, took)
-		}
+	k, other, r := newLocker(t), read(sleeper(t)), read(sleeper(t))
+	_, record, err := k.tempFile(&other)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Error("it did not wait")
+	record.Boottime += time.Hour // it is on its way in for as long as this machine takes
+	plant(t, k, string(record.Bytes()), 0)
+	var outcome locker.Outcome
+	var failed error
+	meanwhile(t, k, reaching["openat"], 3, func() { outcome, err = k.Take(r) }, func() { failed = os.Remove(k.Dir.Path("lock." + motdFiles)) })
+	if outcome.Verdict != locker.Acquired || err != nil || failed != nil {
+		t.Errorf("verdict is %q (%s), %v; want it to wait; %v", outcome.Verdict, outcome.Reason, err, failed)
+	}
 }
 
 // A lock of this process's own is found dead at once should it be killed, and

@@ -206,28 +206,24 @@ func TestADeadReadersSlotMayBeClearedByTwoAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		failed := make(chan error)
-		go func() {
-			_, err := k.Take(ask(reader.Owner))
-			failed <- err
-		}()
-		time.Sleep(guardWait / 10) // where it is not at the slot by now it meets another order of the two
 		other, _, err := k.tempFile(&reader)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if gone {
-			err = slot.Remove()
-		} else {
-			err = other.Replace(motd.Slot(1).ActiveLock())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		slot.Close()
+		var failed error
+		met := false
+		atTry(t, slot.Path(), 2, func() { _, err = k.Take(ask(reader.Owner)) }, func() {
+			met = true
+			if gone {
+				failed = slot.Remove()
+			} else {
+				failed = other.Replace(motd.Slot(1).ActiveLock())
+			}
+			slot.Close()
+		})
 		other.Close()
-		if err := <-failed; err != nil {
-			t.Errorf("the slot's other owner is told as an error: %v", err)
+		if err != nil || failed != nil || !met {
+			t.Errorf("gone %v: it waited is %v; %v; the other: %v", gone, met, err, failed)
 		}
 	}
 }
