@@ -118,20 +118,13 @@ func TestWhoWinsWithALeaseThatIsNearlyOverIsNotEndedByItsGuard(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- owner.Wait() }()
 	t.Cleanup(func() { _ = owner.Process.Kill() })
-	var won atomic.Bool
-	p := &scriptedPlace{lease: 3 * time.Second}
-	p.await = func() {
-		time.Sleep(p.lease * 11 / 12)
-		won.Store(true)
-	}
-	p.renew = func() error {
-		if !won.Load() {
-			return fault.New(fault.Unavailable, "store", NoAnswer)
-		}
-		time.Sleep(p.lease / 10)
+	var l *Locker
+	p := &scriptedPlace{lease: time.Minute, renew: func() error {
+		time.Sleep(100 * time.Millisecond) // what does not wait for it begins before it
 		return nil
-	}
-	l := &Locker{Lease: p.lease, Store: &scripted{
+	}}
+	p.await = func() { l.stands.Load().renewed.Add(-int64(p.lease * 11 / 12)) }
+	l = &Locker{Lease: p.lease, Store: &scripted{
 		look:  func(atom.Name) Snapshot { return heldElsewhere() },
 		enter: func(atom.Name) (Place, Snapshot) { return p, heldElsewhere() },
 	}}
@@ -145,10 +138,13 @@ func TestWhoWinsWithALeaseThatIsNearlyOverIsNotEndedByItsGuard(t *testing.T) {
 	if err != nil || outcome.Verdict != locker.Acquired {
 		t.Fatal(outcome, err)
 	}
+	if l.held.dueIn(5) == 0 {
+		t.Error("it begins with a lease that is nearly over")
+	}
 	select {
 	case err := <-ended:
 		t.Errorf("its guard ended it before it had begun: %v", err)
-	case <-time.After(p.lease):
+	case <-time.After(time.Second): // a guard that was told so would do it at once
 	}
 	if err := l.Release(locker.ReleaseRequest{}); err != nil {
 		t.Error(err)
@@ -280,14 +276,14 @@ func TestWhoIsTheFirstInALineHasTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 	r := locker.NewRequest()
 	r.Atom, r.Owner, r.Wait = odd, process.Here(), time.Minute
 	l := waits(p)
-	p.lease = 600 * time.Millisecond
+	p.lease = 15 * time.Second // after a thirtieth of it the store is asked again
 	if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Acquired {
 		t.Fatal(outcome, err)
 	}
 	close(taken)
 	select {
 	case <-noted:
-	case <-time.After(10 * time.Second):
+	case <-time.After(helper.Patience):
 		t.Error("its record never says so")
 	}
 	if err := l.Release(locker.ReleaseRequest{}); err != nil {
