@@ -82,6 +82,11 @@ soak: build ## the long forms of the tests, DURATION=1h
 	ADLOCK_SOAK=$(DURATION) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v ./test/history ./test/model ./test/crash ./test/fault ./test/leak ./test/sim ./test/storm
 	ADLOCK_SOAK=$(DURATION) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run TestChaos ./test/network
 
+N ?= 20
+
+flake: build bats/node_modules ## the quick tests N=20 times beside a busy processor: what fails now and then
+	GO='$(GO)' TAGS='$(TAGS)' BATS='$(BATS)' sh test/support/flake.sh $(N) $(quick_packages)
+
 # The packages whose tests are tried, and how much of it they have to catch.
 MUTANTS ?= lib/policy lib/atom lib/learn lib/record lib/lockdir/lockfile lib/process lib/killer lib/lockdir
 
@@ -209,4 +214,4 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak mutants lint bench outdated install uninstall plain-directories deb rpm apk sbom trees release clean help FORCE
+.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak mutants flake lint bench outdated install uninstall plain-directories deb rpm apk sbom trees release clean help FORCE
