@@ -6,16 +6,15 @@ load common
 		adlock_get hang "$1"
 		hang "hangs.$1"
 	E
-	start job A
 	start job B
 	second=$!
-	eventually 20 test -e "$T/hangs.A"
 	eventually 20 test -e "$T/hangs.B"
 	script new <<-'E'
 		ADLOCK_PROGRAM=job
 		[ "$1" = now ] || adlock_pass
+		: >>"$T/begun"
 		await "$T/later"
-		if adlock_get hang B 0 8s; then
+		if adlock_get hang B 0 1h; then
 			note "$1 $ADLOCK_VERDICT"
 			adlock_release
 		else
@@ -24,7 +23,8 @@ load common
 	E
 	start new pass
 	pass=$!
-	eventually 30 older 9 "$(lock_of hang B)"
+	eventually 20 test -e "$T/begun"
+	backdate "$(lock_of hang B)" 2h0s # by the clock of the pass it was written just now
 	: >"$T/later"
 	wait "$pass"
 	refute gone "$second"
@@ -36,10 +36,10 @@ load common
 @test "what was completed after the pass began is too soon, save where IfElapsed is 0" {
 	script job <<-'E'
 		adlock_pass
-		sleep 1.1
+		_adlock_pass=$((_adlock_pass - 60))
 		adlock_get a b 1s
 		adlock_release
-		sleep 1.1
+		touch -d '-30 seconds' "$ADLOCK_DIR/last.job.dax.a.b"
 		adlock_get a b 1s || note "$ADLOCK_VERDICT"
 		adlock_get a b 0
 		note "$ADLOCK_VERDICT"
@@ -73,7 +73,7 @@ load common
 	script child <<-'E'
 		adlock_get a b 1s
 		adlock_release
-		sleep 1.1
+		touch -d '-30 seconds' "$ADLOCK_DIR/last.child.dax.a.b"
 		adlock_get a b 1s
 		note "$ADLOCK_VERDICT"
 	E
