@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -106,14 +107,19 @@ func leaderOf(t testing.TB, nodes []*node) (leader *node) {
 func TestALeaderThatWasStoppedEndsNoJobAndLetsNobodyIn(t *testing.T) {
 	nodes := startEtcd(t, 3)
 	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
+	for _, h := range []*host{a, b} {
+		h.env = append(h.env, "ADLOCK_LEASE=12s") // the election and a renewal take less than two thirds of it
+	}
 	const owners = 12
 	all := successions(t, nodes, a, b, owners, 200)
 	leader := leaderOf(t, nodes)
 	leader.signal(t, syscall.SIGSTOP)
-	time.Sleep(9 * time.Second) // a lease and a half
+	lapsed := time.After(13 * time.Second) // more than the lease
+	leaderOf(t, slices.DeleteFunc(slices.Clone(nodes), func(m *node) bool { return m == leader }))
+	<-lapsed
 	leader.signal(t, syscall.SIGCONT)
 	least, survivors := judge(t, all)
-	t.Logf("leader stopped for 9s: the least margin of %d is %v", owners, least)
+	t.Logf("leader stopped for a lease: the least margin of %d is %v", owners, least)
 	if survivors != owners {
 		t.Errorf("%d of %d jobs came to their end", survivors, owners)
 	}
