@@ -3,6 +3,7 @@ package supervise
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"adlock/lib/fault"
+	"adlock/lib/process"
 	"adlock/test/helper"
 )
 
@@ -179,29 +181,8 @@ func TestContinueRightAfterStopLeavesNobodyStopped(t *testing.T) {
 	}
 }
 
-func TestAStopThatIsTakenBackAtOnceIsNotForGood(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "parent")
-	st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
-	rep := st.begin()
-	heard(t, file, 1)
-	for pair := range 30 {
-		time.Sleep(outdated) // or this stop would count as older than the last CONT
-		signalTo(t, rep.PID, syscall.SIGTSTP)
-		signalTo(t, rep.PID, syscall.SIGCONT)
-		signalTo(t, rep.PID, syscall.SIGUSR1)
-		await(t, "the job goes on", func() bool {
-			text, _ := os.ReadFile(file)
-			return strings.Count(string(text), "user defined signal 1") > pair
-		})
-	}
-	st.stdin.Close()
-	if status, _ := st.end(); status != 7 {
-		t.Errorf("status %d", status)
-	}
-}
-
 func TestAStopThatIsTakenBackAtAnyDistanceIsNotForGood(t *testing.T) {
-	var distances []time.Duration
+	distances := make([]time.Duration, 30) // at once, again and again
 	for d := time.Duration(0); d <= 300*time.Millisecond; d += 20 * time.Millisecond {
 		distances = append(distances, d)
 	}
@@ -216,6 +197,7 @@ func TestAStopThatIsTakenBackAtAnyDistanceIsNotForGood(t *testing.T) {
 			st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
 			rep := st.begin()
 			heard(t, file, 1)
+			await(t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) })
 			pairs := 0
 			for i := first; i < len(distances); i += supervisors {
 				time.Sleep(outdated) // or this stop would count as older than the last CONT
@@ -255,14 +237,19 @@ func TestNoSignalIsLostAmongManyOthers(t *testing.T) {
 			}
 		}
 	}()
+	job, signals := process.Children(rep.PID)[0], []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR2}
 	for round := range 3 {
-		time.Sleep(outdated)
-		signalTo(t, rep.PID, syscall.SIGTSTP)
-		time.Sleep(outdated / 4) // what waits now, waits behind the stop
-		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR2} {
+		await(t, "the job to be stopped", func() bool {
+			stopped := state(job) == 'T'
+			if !stopped {
+				signalTo(t, rep.PID, syscall.SIGTSTP) // again, as one soon after the last CONT counts as older
+			}
+			return stopped
+		})
+		for _, sig := range signals {
 			signalTo(t, rep.PID, sig)
 		}
-		time.Sleep(outdated)
+		await(t, "all to wait behind the stop", func() bool { return pending(t, job, signals) })
 		signalTo(t, rep.PID, syscall.SIGCONT)
 		for _, name := range []string{"terminated", "interrupt", "hangup", "quit", "user defined signal 2", "continued"} {
 			await(t, name, func() bool {
@@ -277,6 +264,19 @@ func TestNoSignalIsLostAmongManyOthers(t *testing.T) {
 	if status, _ := st.end(); status != 7 {
 		t.Errorf("status %d", status)
 	}
+}
+
+// pending tells whether all of these signals wait for a process that is stopped.
+func pending(t *testing.T, pid int, signals []syscall.Signal) bool {
+	t.Helper()
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	_, mask, _ := strings.Cut(string(text), "ShdPnd:\t")
+	mask, _, _ = strings.Cut(mask, "\n")
+	waits, err := strconv.ParseUint(mask, 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !slices.ContainsFunc(signals, func(sig syscall.Signal) bool { return waits&(1<<(sig-1)) == 0 })
 }
 
 func TestAStoppedJobIsEndedAtItsLimit(t *testing.T) {
