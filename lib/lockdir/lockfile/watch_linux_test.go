@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -165,30 +166,25 @@ func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 
 // What is left of its job may be about to end.
 func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
-	d, zombie := newDir(t), unreaped(t)
-	for _, w := range []Watch{{-1}, watching(t, d)} {
-		for _, owner := range []int{zombie, reaped(t)} {
-			if took := woken(t, w, time.Hour, owner); took < 100*time.Millisecond {
-				t.Errorf("back after %v", took)
+	synctest.Test(t, func(t *testing.T) { // its clock stands still while anything is done
+		d, zombie := newDir(t), unreaped(t)
+		for _, w := range []Watch{{-1}, watching(t, d)} {
+			for _, owner := range []int{zombie, reaped(t)} {
+				if took := woken(t, w, time.Hour, owner); took != PollLeast {
+					t.Errorf("back after %v", took)
+				}
 			}
 		}
-	}
-	if took := woken(t, Watch{-1}, time.Millisecond, zombie); took > 10*time.Second {
-		t.Errorf("back after %v, want one millisecond", took)
-	}
-	quickest := time.Hour
-	for range 20 { // where a lock went, too, there is something to look at
-		w := watching(t, d)
+		if took := woken(t, Watch{-1}, time.Millisecond, zombie); took != time.Millisecond {
+			t.Errorf("back after %v, want one millisecond", took)
+		}
+		w := watching(t, d) // where a lock went, too, there is something to look at
 		must(t, os.WriteFile(d.Path(mine), nil, 0o600))
-		if err := os.Remove(d.Path(mine)); err != nil {
-			t.Fatal(err)
+		must(t, os.Remove(d.Path(mine)))
+		if took := woken(t, w, time.Hour, zombie); took != 0 {
+			t.Errorf("back after %v where a lock went", took)
 		}
-		quickest = min(quickest, woken(t, w, time.Hour, zombie))
-		if quickest < 100*time.Millisecond {
-			return
-		}
-	}
-	t.Errorf("back after %v at best", quickest)
+	})
 }
 
 // reaped returns the pid of a child that is dead and was waited for.
