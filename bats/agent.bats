@@ -11,11 +11,6 @@ counted() {
 	: >"$T/runs"
 }
 
-# can_ask: this shell can ask an agent at all. posh cannot compare two files.
-can_ask() {
-	"${shell[@]}" -c '[ / -ef / ]' 2>/dev/null || skip "$ADLOCK_TEST_SHELL has no -ef"
-}
-
 # with_agent NAME is script NAME, behind functions that the scripts here share.
 with_agent() {
 	script "$1" <<-'E'
@@ -42,7 +37,6 @@ with_agent() {
 }
 
 @test "a pass is one agent and no other run of the helper" {
-	can_ask
 	counted
 	script job <<-'E'
 		adlock_pass
@@ -116,7 +110,6 @@ with_agent() {
 }
 
 @test "what the agent has to say the script says" {
-	can_ask
 	counted
 	with_agent job <<-'E'
 		served
@@ -131,7 +124,6 @@ with_agent() {
 }
 
 @test "an agent that is gone, killed or stopped and killed is no loss" {
-	can_ask
 	with_agent job <<-'E'
 		for way in gone killed asked; do
 			_adlock_agent=''
@@ -162,7 +154,6 @@ with_agent() {
 }
 
 @test "an agent that dies on a release has it done by a helper run" {
-	can_ask
 	with_agent job <<-'E'
 		served || exit 9
 		adlock_get b 1 0
@@ -185,7 +176,6 @@ with_agent() {
 }
 
 @test "a stopped agent stops its script, and both go on" {
-	can_ask
 	with_agent job <<-'E'
 		served || exit 9
 		stop_agent
@@ -206,7 +196,6 @@ with_agent() {
 }
 
 @test "descriptors stay the script's, whichever it uses" {
-	can_ask
 	counted
 	with_agent job <<-'E'
 		fds() { for fd in 5 6 7 8 9; do [ ! -e "/proc/self/fd/$fd" ] || note "$fd"; done; }
@@ -233,7 +222,6 @@ with_agent() {
 }
 
 @test "the agent is nobody's child, in a session of its own, with nothing of the script's" {
-	can_ask
 	with_agent job <<-'E'
 		sleep 60 &
 		sleeper=$!
@@ -256,7 +244,6 @@ with_agent() {
 }
 
 @test "the agent goes with its script, however that ends" {
-	can_ask
 	with_agent job <<-'E'
 		served || exit 9
 		note "$agent_pid"
@@ -272,7 +259,6 @@ with_agent() {
 }
 
 @test "a subshell does not ask its parent's agent, and may have one of its own" {
-	can_ask
 	with_agent job <<-'E'
 		served || exit 9
 		note "$agent_pid"
@@ -300,7 +286,6 @@ with_agent() {
 }
 
 @test "signals that cut a question short neither lose its answer nor repeat it" {
-	can_ask
 	with_agent job <<-'E'
 		hits=0
 		trap 'hits=$((hits + 1))' USR1
@@ -329,7 +314,6 @@ with_agent() {
 }
 
 @test "a trap that takes and releases in the middle of a question spoils nothing" {
-	can_ask
 	with_agent job <<-'E'
 		trap 'adlock_get trapped x 0 && adlock_release; : >"$T/heard"' USR1
 		served || exit 9
@@ -359,7 +343,6 @@ with_agent() {
 }
 
 @test "a trap that closes or takes the descriptors of a question costs the agent, and nothing else" {
-	can_ask
 	for way in '>&-' '<>"$T/own"'; do
 		rm -f "$T/notes"
 		echo mine >"$T/own"
@@ -394,7 +377,6 @@ with_agent() {
 }
 
 @test "a trap that repeats the release it has cut short is not told that the lock is lost" {
-	can_ask
 	with_agent job <<-'E'
 		served
 		adlock_get a b 0
@@ -446,7 +428,6 @@ with_agent() {
 }
 
 @test "what only a helper run does is left to one: a hook, another runlog, a terminal's words" {
-	can_ask
 	counted
 	with_agent job <<-'E'
 		served || exit 9
@@ -469,7 +450,6 @@ with_agent() {
 }
 
 @test "aliases of the script's own are not the library's" {
-	can_ask
 	with_agent job <<-'E'
 		[ -z "${BASH_VERSION-}" ] || shopt -s expand_aliases
 		alias read=false printf=false command=false exec=false set=false return=false

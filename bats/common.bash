@@ -60,9 +60,9 @@ unprivileged() {
 	shell=(setpriv --reuid=65534 --regid=65534 --clear-groups "${shell[@]}")
 }
 
-# crashed STATUS: the shell itself did, as posh 0.14 and zsh 5.9 do now and then
+# crashed STATUS: the shell itself did, as zsh 5.9 does now and then
 # where many signals come. What becomes of the lock of a dead shell is tried elsewhere.
-crashed() { [ "$1" = 139 ] && [[ ${shell[0]} = posh || ${shell[0]} = zsh ]]; }
+crashed() { [ "$1" = 139 ] && [ "${shell[0]}" = zsh ]; }
 
 # script NAME writes standard input, behind the prelude, to a script.
 script() {

@@ -34,7 +34,7 @@ again() {
 		IFS=" "
 		again_script=$T/$1
 		shift
-		exec $ADLOCK_TEST_SHELL "$again_script" ${1+"$@"} # posh: set -u knows no empty $@
+		exec $ADLOCK_TEST_SHELL "$again_script" "$@"
 	)
 }
 

@@ -122,7 +122,7 @@
 # a release; two for the get that ends an owner. In a pass the agent answers what
 # needs no wait, no signal and no other process's environment: the rest, and all of
 # it where the agent is gone, where standard error is a terminal, with slots, readers,
-# a hook, a store, or in a subshell, is left to helper runs. posh has no agent.
+# a hook, a store, or in a subshell, is left to helper runs.
 #
 # The owner is the shell process that took the lock, subshells included: a lock
 # taken in a subshell is reclaimed when that subshell is gone. A lock that its
@@ -170,7 +170,7 @@
 # W6 traps are listed into a file: dash 0.5, mksh R59 and zsh 5.9 list none in
 #    $(trap). dash -c 'trap : EXIT; echo "$(trap)"'. Goes when they do (POSIX.1-2008).
 # W7 { trap; } >|file: a redirection that fails on a special builtin ends dash,
-#    mksh, ksh93 and posh; on a compound command it does not. Stays: POSIX has it so.
+#    mksh and ksh93; on a compound command it does not. Stays: POSIX has it so.
 # W8 ignored signals are looked for in /proc as well: zsh 5.9 lists none that were
 #    ignored at its start, and lets a trap take them back (nohup would be undone).
 #    sh -c 'trap "" HUP; exec zsh --emulate sh -c "trap : HUP; kill -HUP \$\$; trap"'.
@@ -180,8 +180,6 @@
 #    Stays. In a zsh script: emulate sh -c '. adlock.sh'.
 # W10 a status above 255 becomes 128 + the signal: a command ended by TERM leaves 271
 #    in ksh93 and 399 in yash. yash -c 'sh -c "kill \$\$"; echo $?'. Goes when both print 143.
-# W11 no quotes in the pattern of a quoted expansion: posh 0.14 takes them for
-#    characters. posh -c 'x=ab v=cab; echo "${v%%"$x"*}"' prints cab. Goes with posh.
 # W12 the EXIT trap ends with the status it met: mksh R59 exits with that of the
 #    trap's last command where exit was called in another trap. mksh -c
 #    'trap : EXIT; trap "exit 3" TERM; kill $$'; echo $?. Goes when that prints 3.
@@ -189,8 +187,8 @@
 # W13 return "$?", never bare: in a trap that is, in bash, mksh and yash, the status
 #    from before the trap, also in functions. bash -c 'f() { false || return; };
 #    trap "f && echo 0" USR1; kill -USR1 $$' prints 0. Stays: POSIX has it so.
-# W14 a status of 0 is believed where the lock bears it out: mksh R59 and posh 0.14
-#    go on with 0 after a command for which they could not fork. ulimit -u 1 as an
+# W14 a status of 0 is believed where the lock bears it out: mksh R59 goes on
+#    with 0 after a command for which it could not fork. ulimit -u 1 as an
 #    ordinary user. Goes when that is an error.
 # W15 a trap within a trap spoils every status: in dash 0.5.12 and busybox 1.35 $? is
 #    afterwards what it was before the outer one, also for the && and || of the outer
@@ -251,15 +249,15 @@ _adlock_alnum=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 
 # --- What scripts call -------------------------------------------------------
 
-adlock_get() { _adlock_call _adlock_get ${1+"$@"}; }
+adlock_get() { _adlock_call _adlock_get "$@"; }
 # shellcheck disable=SC2120 # STATUS is for traps
 adlock_release() { _adlock_call _adlock_release "${1-$?}"; }
-adlock_with() { _adlock_call _adlock_with ${1+"$@"}; }
-adlock_guard() { _adlock_call _adlock_guard ${1+"$@"}; }
+adlock_with() { _adlock_call _adlock_with "$@"; }
+adlock_guard() { _adlock_call _adlock_guard "$@"; }
 # shellcheck disable=SC2120 # arguments are refused
-adlock_pass() { _adlock_call _adlock_begin_pass ${1+"$@"}; }
-adlock_agent() { _adlock_call _adlock_begin_agent ${1+"$@"}; }
-adlock_age() { _adlock_call _adlock_age ${1+"$@"}; }
+adlock_pass() { _adlock_call _adlock_begin_pass "$@"; }
+adlock_agent() { _adlock_call _adlock_begin_agent "$@"; }
+adlock_age() { _adlock_call _adlock_age "$@"; }
 
 # A trap may call them between any two commands of another one, and there are no
 # local variables (W1). So a call that finds another one under way ($_adlock_inside;
@@ -389,7 +387,7 @@ _adlock_run_to_release() {
 
 _adlock_with() {
 	_adlock_verdict=''
-	_adlock_can_run ${1+"$@"} || return "$?"
+	_adlock_can_run "$@" || return "$?"
 	case $_adlock_words in
 	2) _adlock_get "$1" "$2" ;;
 	3) _adlock_get "$1" "$2" "$3" ;;
@@ -704,7 +702,6 @@ _adlock_once_more() {
 
 # _adlock_withdraw lets go of the locks of this process that were left behind, as
 # nobody else will.
-# shellcheck disable=SC2295 # W11
 _adlock_withdraw() {
 	case $_adlock_held in
 	*"left "*) ;;
@@ -712,7 +709,7 @@ _adlock_withdraw() {
 	esac
 	set -- "$_adlock_held" 0
 	while [ -n "$1" ]; do
-		set -- "${1#*$_adlock_nl}" "$2" "${1%%$_adlock_nl*}"
+		set -- "${1#*"$_adlock_nl"}" "$2" "${1%%"$_adlock_nl"*}"
 		_adlock_line=${3#left }
 		case $3/${_adlock_line#* } in
 		"left "*"/$_adlock_owner "*)
@@ -889,8 +886,7 @@ _adlock_start_agent() {
 	_adlock_agent=''
 	_adlock_find_helper 2>/dev/null || return 1 # a helper run will say it
 	_adlock_whoami
-	# shellcheck disable=SC3013 # in all our shells but posh, which fails here
-	[ "$_adlock_owner" = "$_adlock_agent_of" ] && { [ / -ef / ]; } 2>/dev/null && _adlock_make_exchange || return 1
+	[ "$_adlock_owner" = "$_adlock_agent_of" ] && _adlock_make_exchange || return 1
 	set -- "$(GOMAXPROCS=1 "$_adlock_bin" agent --owner "$_adlock_pid" 2>/dev/null)"
 	case $1 in
 	*' '*' '*' '*) ;;
@@ -1247,7 +1243,6 @@ _adlock_part() {
 
 # _adlock_summed TEXT prints the first 48 canonical bytes of it, `-`, and its
 # checksum; fails where this shell does not go byte by byte (W5). In a subshell.
-# shellcheck disable=SC2295 # W11
 _adlock_summed() {
 	LC_ALL=C
 	set -- "$1" "$1" ''
@@ -1256,8 +1251,8 @@ _adlock_summed() {
 		set -- "$1" "${2%?}" ''
 	fi
 	while :; do
-		set -- "$1" "$2" "$3${2%%[!$_adlock_alnum]*}"
-		set -- "$1" "${2#"${2%%[!$_adlock_alnum]*}"}" "$3"
+		set -- "$1" "$2" "$3${2%%[!"$_adlock_alnum"]*}"
+		set -- "$1" "${2#"${2%%[!"$_adlock_alnum"]*}"}" "$3"
 		[ -n "$2" ] || break
 		set -- "$1" "${2#?}" "$3"_
 	done

@@ -15,7 +15,7 @@ const defaultShell = "/bin/sh"
 func Guards(shell string) bool { return strings.HasSuffix(shell, "/adlock/shell") }
 
 // shells are those that read a text in single quotes as POSIX has it.
-var shells = []string{"sh", "dash", "ash", "bash", "ksh", "ksh93", "mksh", "zsh", "yash", "posh"}
+var shells = []string{"sh", "dash", "ash", "bash", "ksh", "ksh93", "mksh", "zsh", "yash"}
 
 // quotes tells whether a value of SHELL is one of them, by a path that needs no quotes.
 func quotes(shell string) bool {

@@ -12,7 +12,7 @@ import (
 
 // dialects are the shells that the parser knows, by what a script's first line names.
 var dialects = map[string]syntax.LangVariant{
-	"sh": syntax.LangPOSIX, "dash": syntax.LangPOSIX, "ash": syntax.LangPOSIX, "posh": syntax.LangPOSIX, "yash": syntax.LangPOSIX,
+	"sh": syntax.LangPOSIX, "dash": syntax.LangPOSIX, "ash": syntax.LangPOSIX, "yash": syntax.LangPOSIX,
 	"bash": syntax.LangBash, "ksh": syntax.LangMirBSDKorn, "mksh": syntax.LangMirBSDKorn, "ksh93": syntax.LangMirBSDKorn,
 	"zsh": syntax.LangZsh, "bats": syntax.LangBats,
 }

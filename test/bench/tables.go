@@ -20,7 +20,7 @@ const (
 )
 
 // everywhere are the shells that the library promises to work in.
-var everywhere = []string{"dash", "bash", "busybox ash", "mksh", "ksh93", "zsh --emulate sh", "yash", "posh"}
+var everywhere = []string{"dash", "bash", "busybox ash", "mksh", "ksh93", "zsh --emulate sh", "yash"}
 
 var common = []string{"dash", "bash"}
 
