@@ -51,6 +51,30 @@ vector_script() {
 	vectors
 }
 
+@test "a long name beyond ASCII is the helper's, and its age is told" {
+	script long <<-'E'
+		ADLOCK_AGENT=$1
+		adlock_pass
+		adlock_get a "$2" 0 || note "$?"
+		adlock_release || note "$?"
+		note "$(adlock_age a "$2")"
+		[ -e "$ADLOCK_DIR/last.long.dax.$3" ] || ls "$ADLOCK_DIR"
+	E
+	local x text name agent
+	printf -v x '%46s' ''
+	x=${x// /x}
+	for text in "${x}日本語" "${x}xé" "${x}xxé" "é${x}é" "$(printf 'é%.0s' {1..47})"; do
+		name=$("$ADLOCK_BIN" name long dax a "$text")
+		for agent in 0 1; do
+			: >"$T/notes"
+			run launch long "$agent" "$text" "${name#long.dax.}"
+			assert_success
+			assert_output ''
+			assert_notes <<<0
+		done
+	done
+}
+
 @test "a reader's file is named as the helper does it" {
 	script reader <<-'E'
 		_adlock_pid=$2

@@ -167,6 +167,8 @@
 #    run time, mksh has utf8-mode, a readonly LC_ALL stays: there ? may be more
 #    than a byte, and the helper builds the name. LC_ALL=C.UTF-8 yash -c
 #    'LC_ALL=C; v=$(printf "\303\251"); echo ${#v}' prints 1. Goes when all print 2.
+#    The first bytes, too: zsh 5.9 counts letters. LC_ALL=C.UTF-8 zsh -c 'LC_ALL=C;
+#    printf %.1s "$(printf "\303\251")"' prints two bytes.
 # W6 traps are listed into a file: dash 0.5, mksh R59 and zsh 5.9 list none in
 #    $(trap). dash -c 'trap : EXIT; echo "$(trap)"'. Goes when they do (POSIX.1-2008).
 # W7 { trap; } >|file: a redirection that fails on a special builtin ends dash,
@@ -1248,6 +1250,7 @@ _adlock_summed() {
 	set -- "$1" "$1" ''
 	if [ "${#1}" -gt 48 ]; then # of 100 kB the loop would take a minute
 		set -- "$1" "$(printf %.48s. "$1")" ''
+		[ "${#2}" = 49 ] || return 1
 		set -- "$1" "${2%?}" ''
 	fi
 	while :; do
