@@ -461,3 +461,264 @@ with_agent() {
 	assert_success
 	assert_notes <<<$'acquired\nserves'
 }
+
+# storm SCRIPT runs it, and fails where it does not end within a minute. Its output is
+# kept in $T/out.
+storm() {
+	local status=0
+	timeout 60 "${shell[@]}" "$T/$1" "${@:2}" >"$T/out" 3>&- || status=$?
+	if crashed "$status"; then skip "$ADLOCK_TEST_SHELL crashed"; fi
+	assert_equal "$status" 0
+}
+
+# cycles is the end of a script: signals meanwhile, and whether its agent serves at last.
+cycles() {
+	cat <<-'E'
+		IFS=' ' read -r me _ </proc/self/stat
+		(while kill -USR1 "$me"; do sleep 0.002; done) 2>/dev/null >&2 &
+		i=0
+		while [ "$i" -lt 150 ]; do
+			i=$((i + 1))
+			adlock_get a "$((i % 7))" 0 || note "get $i: $?"
+			adlock_release || note "release $i: $?"
+			after
+		done
+		kill "$!" || :
+		wait "$!" 2>/dev/null || :
+		trap '' USR1
+		note "$_adlock_agent"
+	E
+}
+
+@test "what traps print is the script's output, whole and in its place" {
+	{
+		cat <<-'E'
+			after() { :; }
+			adlock_pass
+			trap 'echo "a line of the trap"; echo x >>"$T/traps"' USR1
+		E
+		cycles
+	} | with_agent job
+	storm job
+	assert_notes <<<serves
+	assert_equal "$(grep -cx 'a line of the trap' "$T/out")" "$(wc -l <"$T/traps")"
+	assert_equal "$(wc -l <"$T/out")" "$(wc -l <"$T/traps")"
+}
+
+@test "a script whose trap prints at each child's end comes to its end" {
+	with_agent job <<-'E'
+		# In mksh printf is a child, whose end would be one more.
+		case ${KSH_VERSION-} in *MIRBSD*) trap 'print -n .' CHLD ;; *) trap 'printf .' CHLD ;; esac
+		adlock_pass
+		for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+			(sleep 0.0"$i") &
+			adlock_get op "$i" 0 && adlock_release && note "$i"
+		done
+		trap '' CHLD
+	E
+	storm job
+	assert_equal "$(wc -l <"$T/notes")" 30
+	assert_equal "$(tr -d . <"$T/out")" ''
+}
+
+@test "a trap that turns the output elsewhere has done so for good" {
+	{
+		cat <<-'E'
+			heard=''
+			after() { [ -z "$heard" ] || [ /proc/self/fd/1 -ef "$T/log" ] || note undone; }
+			adlock_pass
+			trap 'exec >>"$T/log"; heard=yes; echo heard' USR1
+		E
+		cycles
+	} | with_agent job
+	storm job
+	assert_notes <<<serves
+	assert_equal "$(cat "$T/out")" ''
+}
+
+@test "a trap that reads has the script's standard input" {
+	with_agent job <<-'E'
+		served || exit 9
+		trap 'IFS= read -r line; note "$line"; : >"$T/trapped"' USR1
+		me=$$ tries=0
+		stop_agent
+		(
+			until [ -e "/proc/$me/fd/8" ] && [ -e "/proc/$me/fd/9" ]; do sleep 0.01; done
+			kill -USR1 "$me"
+			# Some shells run the trap only once they have read.
+			until [ -e "$T/trapped" ] || [ "$tries" -ge 50 ]; do
+				tries=$((tries + 1))
+				sleep 0.01
+			done
+			kill -CONT "$agent_pid"
+		) &
+		adlock_get a b 0
+		note "$? $ADLOCK_VERDICT"
+		IFS= read -r line
+		note "$line"
+		wait
+		adlock_release
+	E
+	printf 'one\ntwo\n' >"$T/in"
+	storm job <"$T/in"
+	assert_equal "$(sort "$T/notes")" $'0 acquired\none\ntwo'
+}
+
+@test "functions named like builtins change no answer" {
+	script job <<-'E'
+		ADLOCK_AGENT=$1
+		read() { return 1; }
+		printf() { return 1; }
+		echo() { return 1; }
+		print() { return 1; }
+		cd() { return 1; }
+		test() { return 1; }
+		date() { return 1; }
+		case ${BASH_VERSION:+bash}${POSIXLY_CORRECT+posix}${ZSH_VERSION-} in bash) eval 'trap() { return 1; }' ;; esac
+		tell() { command printf '%s\n' "$1" >>"$T/notes"; }
+		adlock_pass || tell "pass: $?"
+		for i in 1 2; do
+			adlock_get a b 0 || tell "$?"
+			tell "$ADLOCK_VERDICT"
+			adlock_get a b 0 || tell "$ADLOCK_VERDICT"
+			adlock_release || tell "$?"
+			[ ! -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || tell 'still there'
+			adlock_age a b >>"$T/notes"
+			adlock_get a 'caf\303\251' 0 || tell "$?"
+			adlock_release || tell "$?"
+		done
+		tell "$_adlock_agent"
+	E
+	local agent
+	for agent in 0 1; do
+		: >"$T/notes"
+		run timeout 60 "${shell[@]}" "$T/job" "$agent" 3>&-
+		assert_success
+		assert_output ''
+		run sed '$d' "$T/notes"
+		assert_output $'acquired\nbusy\n0\nacquired\nbusy\n0'
+	done
+	run tail -n 1 "$T/notes"
+	assert_output serves
+}
+
+@test "a question longer than a pipe takes at once is a helper's" {
+	with_agent job <<-'E'
+		[ "$1" = 0 ] || served || exit 9
+		long=$(printf %09000d 1)
+		adlock_get a "$1" "$long" && adlock_release || note "$?"
+		adlock_get a "$1" 0 "$long" && adlock_release || note "$?"
+		ADLOCK_EXPIRE_AFTER=$long
+		adlock_get a "$1" 0 && adlock_release || note "$?"
+		ADLOCK_EXPIRE_AFTER="1$(printf '\nx')"
+		adlock_get a "$1" 0 && adlock_release || note "$?"
+	E
+	local agent
+	for agent in 0 1; do
+		: >"$T/notes"
+		run timeout 60 "${shell[@]}" "$T/job" "$agent" 3>&-
+		assert_success
+		cp "$T/notes" "$T/notes.$agent"
+	done
+	assert_equal "$(cat "$T/notes.1")" "$(cat "$T/notes.0")"
+}
+
+# traced: the script sets, where its shell has it, a DEBUG trap that prints.
+traced() {
+	case ${shell[0]} in
+	bash | zsh | ksh93) ;;
+	*) skip "$ADLOCK_TEST_SHELL has no DEBUG trap" ;;
+	esac
+}
+
+@test "a DEBUG trap that prints costs no second agent" {
+	traced
+	counted
+	with_agent job <<-'E'
+		[ -z "${BASH_VERSION-}" ] || set -T
+		adlock_pass
+		trap 'printf "d\n"' DEBUG
+		for i in 1 2 3; do
+			adlock_get a "$i" 0 || note "$?"
+			adlock_release || note "$?"
+			adlock_get a 1 1h || note "$? $ADLOCK_VERDICT"
+		done
+		trap - DEBUG
+		note "$(adlock_age a 1)"
+	E
+	storm job
+	assert_notes <<<$'75 too-soon\n75 too-soon\n75 too-soon\n0'
+	assert_equal "$(sort -u "$T/out")" d
+	assert_equal "$(grep -c agent "$T/runs")" 1
+}
+
+@test "a trace that is written to standard output changes no answer" {
+	[ "${shell[0]}" = bash ] || skip "$ADLOCK_TEST_SHELL has no BASH_XTRACEFD"
+	with_agent job <<-'E'
+		ADLOCK_AGENT=$1
+		BASH_XTRACEFD=1
+		set -x
+		adlock_pass
+		for i in 1 2; do
+			adlock_get a "$i" 0 || note "$?"
+			adlock_release || note "$?"
+			adlock_get a "a very long operand, of more than sixty letters and some blanks, $i" 0 || note "$?"
+			adlock_release || note "$?"
+		done
+		set +x
+		note "$ADLOCK_VERDICT"
+	E
+	local agent
+	for agent in 0 1; do
+		storm job "$agent"
+	done
+	assert_notes <<<$'acquired\nacquired'
+}
+
+# agents_of PID prints the pids of the agents of a process.
+agents_of() {
+	grep -lsazP "^adlock: agent$" /proc/[0-9]*/cmdline | while read -r file; do
+		mapfile -t -d '' words <"$file" || continue
+		[ "${words[1]}" = "$1" ] && echo "${file//[!0-9]/}"
+	done
+	return 0
+}
+told() { [ "$(wc -l <"$T/notes")" -ge "$1" ]; }
+no_agent_of() { [ -z "$(agents_of "$1")" ]; }
+
+@test "an agent that cannot be used is the script's last, and ends" {
+	unprivileged
+	export ADLOCK_DIR=$T/locks
+	: >"$T/notes"
+	local readable=$ADLOCK_BIN
+	cp "$readable" "$T/adlock" # a program that may not be read hides what it has open
+	chmod 111 "$T/adlock"
+	cat >"$T/greets" <<-E
+		#!/bin/sh
+		[ "\$1" != agent ] || echo hello
+		exec "$readable" "\$@"
+	E
+	chmod 755 "$T/greets"
+	[ "$(id -u)" != 0 ] || chown 65534 "$T/notes" "$T/adlock" "$T/greets"
+	with_agent job <<-'E'
+		adlock_pass
+		for i in 1 2 3 4 5; do
+			adlock_get a "$i" 0 && adlock_release && note "$ADLOCK_VERDICT"
+		done
+		note "$$"
+		await "$T/go"
+	E
+	local helper pid
+	for helper in adlock greets; do
+		: >"$T/notes"
+		rm -f "$T/go"
+		ADLOCK_BIN=$T/$helper start job
+		eventually 60 told 6
+		pid=$(tail -n 1 "$T/notes")
+		assert_equal "$(grep -c acquired "$T/notes")" 5
+		[ "$(agents_of "$pid" | wc -l)" -le 1 ]
+		eventually 30 no_agent_of "$pid"
+		touch "$T/go"
+		wait
+	done
+}

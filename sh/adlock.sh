@@ -171,8 +171,8 @@
 #    printf %.1s "$(printf "\303\251")"' prints two bytes.
 # W6 traps are listed into a file: dash 0.5, mksh R59 and zsh 5.9 list none in
 #    $(trap). dash -c 'trap : EXIT; echo "$(trap)"'. Goes when they do (POSIX.1-2008).
-# W7 { trap; } >|file: a redirection that fails on a special builtin ends dash,
-#    mksh and ksh93; on a compound command it does not. Stays: POSIX has it so.
+# W7 command trap >|file: a redirection that fails on a special builtin ends dash,
+#    mksh and ksh93; behind `command` it does not. Stays: POSIX has it so.
 # W8 ignored signals are looked for in /proc as well: zsh 5.9 lists none that were
 #    ignored at its start, and lets a trap take them back (nohup would be undone).
 #    sh -c 'trap "" HUP; exec zsh --emulate sh -c "trap : HUP; kill -HUP \$\$; trap"'.
@@ -182,6 +182,10 @@
 #    Stays. In a zsh script: emulate sh -c '. adlock.sh'.
 # W10 a status above 255 becomes 128 + the signal: a command ended by TERM leaves 271
 #    in ksh93 and 399 in yash. yash -c 'sh -c "kill \$\$"; echo $?'. Goes when both print 143.
+# W11 `command` before what prints, reads, traps or is a program: a function of the script
+#    may have its name. bash -c 'read() { return 1; }; . adlock.sh; adlock_get a b'. What
+#    does nothing of this ([, command itself, set, return) is believed: most shells let no
+#    function be named so, and `command [` costs bash a tenth of a pass. Stays.
 # W12 the EXIT trap ends with the status it met: mksh R59 exits with that of the
 #    trap's last command where exit was called in another trap. mksh -c
 #    'trap : EXIT; trap "exit 3" TERM; kill $$'; echo $?. Goes when that prints 3.
@@ -201,6 +205,15 @@
 #    signal which once stopped its command, which has gone on and ended since. zsh -c
 #    'x=$(sh -c "(sleep 1; kill -CONT \$\$) & kill -STOP \$\$"); echo $?' prints 19.
 #    Goes when it prints 0.
+# W17 a question is written, and its answer read, by one simple command with a redirection
+#    of its own: whatever stands in a group, a trap may print into. dash -c 'trap "echo trap"
+#    USR1; { kill -USR1 $$; } >/dev/null'. bash and zsh run traps inside read and printf as
+#    well: so bash reads with -u, and zsh with sysread and writes with syswrite (its read -u
+#    goes on with standard input when a trap has read, and its printf hangs on a trap's).
+#    bash -c 'trap "read x; echo $x" USR1; (sleep 1; kill -USR1 $$; sleep 1; echo no) | read y'. Stays.
+# W18 what a command prints is looked for behind `adlock:`, and there is no trace or DEBUG
+#    trap by then: both print into $( ). bash -c 'set -x; BASH_XTRACEFD=1; x=$(date); echo "$x"';
+#    zsh prints before the first command could forbid it. Stays.
 
 if [ "${_adlock_loaded-}" = "$$" ] && command -v adlock_get >/dev/null 2>&1; then
 	return 0
@@ -216,13 +229,13 @@ esac
 
 # W9. Only zsh gets to read the [[.
 if [ -n "${ZSH_VERSION-}" ] && ! eval '[[ -o posixtraps ]]'; then
-	echo "adlock: zsh: must emulate sh: use emulate sh -c '. adlock.sh'" >&2
+	command echo "adlock: zsh: must emulate sh: use emulate sh -c '. adlock.sh'" >&2
 	return 69
 fi
 
 # A script of this name may source it.
 if [ "${0##*/}" = adlock.sh ] && grep -q '^_adlock_loaded=' "$0" 2>/dev/null; then
-	echo "adlock: $0: is run, and does nothing: a script sources it (--help tells how)" >&2
+	command echo "adlock: $0: is run, and does nothing: a script sources it (--help tells how)" >&2
 	exit 64
 fi
 
@@ -240,7 +253,7 @@ _adlock_root=''  # whether this is root, once asked for: yes or no
 _adlock_going='' # the entry of the books whose release was last begun
 _adlock_known='' # PREFIX LENGTH PROGRAM HOST: what names begin with, once built
 _adlock_agent='' # how far it is: see _adlock_want_agent
-_adlock_agent_of='' _adlock_agent_at='' _adlock_questions='' _adlock_answers='' _adlock_asking=''
+_adlock_agent_of='' _adlock_agent_at='' _adlock_agent_sign='' _adlock_questions='' _adlock_answers='' _adlock_asking=''
 _adlock_number=0 # of the question asked last
 _adlock_nl='
 '
@@ -419,8 +432,9 @@ _adlock_guard() {
 	[ -n "$_adlock_host" ] || _adlock_find_node || exit "$?"
 	_adlock_whoami
 	set -- "${1-}" "${2-}"
-	_adlock_words=$("$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
-		-- "$_adlock_dir" "$_adlock_program" "$_adlock_host" guard) || _adlock_unanswered adlock_guard "$_adlock_words" || exit "$?"
+	_adlock_capture "$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
+		-- "$_adlock_dir" "$_adlock_program" "$_adlock_host" guard || _adlock_unanswered adlock_guard "$_adlock_line" || exit "$?"
+	_adlock_words=$_adlock_line
 	unset ADLOCK_GUARD
 	case $_adlock_words in
 	held) _adlock_verdict=acquired ;;
@@ -434,26 +448,26 @@ _adlock_age() {
 	_adlock_wants 2 3 "$#" adlock_age || return "$?"
 	_adlock_atom "$1" "$2" "${3-}" && _adlock_find_helper && _adlock_name_atom || return "$?"
 	set -- "$_adlock_dir/last.$_adlock_name"
-	_adlock_words=0000000000
 	case ${ADLOCK_STORE-} in
 	*://*)
 		_adlock_find_smith || return "$?"
-		_adlock_words=$("$_adlock_smith" age --store "$ADLOCK_STORE" -- \
-			"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand")
+		_adlock_capture "$_adlock_smith" age --store "$ADLOCK_STORE" -- \
+			"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
 		;;
 	*)
 		if [ ! -e "$1" ]; then
 			_adlock_may_look "$_adlock_dir" || return "$?"
+			_adlock_line=0000000000
 		elif _adlock_ask age "$1"; then
-			_adlock_words=${_adlock_line#0 }
+			_adlock_line=${_adlock_line#0 }
 		else
-			_adlock_words=$("$_adlock_bin" stat-age -- "$1")
+			_adlock_capture "$_adlock_bin" stat-age -- "$1"
 		fi
 		;;
-	esac || _adlock_unanswered "$1" "$_adlock_words" || return "$?"
-	case $_adlock_words in
-	??????????*) echo never ;; # ten digits of seconds: an mtime of 0
-	*) echo "$((_adlock_words / 60))" ;;
+	esac || _adlock_unanswered "$1" "$_adlock_line" || return "$?"
+	case $_adlock_line in
+	??????????*) command echo never ;; # ten digits of seconds: an mtime of 0
+	*) command echo "$((_adlock_line / 60))" ;;
 	esac
 }
 
@@ -570,6 +584,35 @@ _adlock_is_switch() {
 		return 64
 		;;
 	esac
+}
+
+# _adlock_capture COMMAND [ARG...] sets $_adlock_line to what the command prints; its
+# status is the command's. (W11)
+_adlock_capture() {
+	if _adlock_line=$(
+		{ _adlock_hush; } >/dev/null 2>&1
+		command echo adlock:
+		"$@"
+	); then set -- 0; else set -- "$?"; fi
+	_adlock_line=${_adlock_line#*adlock:}
+	_adlock_line=${_adlock_line#"$_adlock_nl"}
+	return "$1"
+}
+
+# _adlock_quietly COMMAND [ARG...] is for a subshell, too: errors are not told there.
+_adlock_quietly() {
+	command exec 2>/dev/null
+	"$@"
+}
+
+# _adlock_hush is for a subshell, in which the script's trace and traps are not to print.
+# shellcheck disable=SC3047 # DEBUG, ERR and RETURN are for shells that have them
+_adlock_hush() {
+	case ${BASH_VERSION:+bash}${ZSH_VERSION:+zsh}${KSH_VERSION-} in
+	bash) command trap - DEBUG ERR RETURN ;;
+	zsh | *' 93'*) command trap - DEBUG ERR ;;
+	esac
+	set +x
 }
 
 # _adlock_answered: the helper came to an end of its own, and has said what there
@@ -696,7 +739,7 @@ _adlock_let_go() {
 _adlock_once_more() {
 	_adlock_status=0
 	(
-		trap '' INT TERM
+		command trap '' INT TERM
 		_adlock_behind 3 "$@"
 		exit "$_adlock_status"
 	) || _adlock_status=$?
@@ -791,16 +834,25 @@ _adlock_there() {
 # file cannot be read.
 _adlock_read() {
 	_adlock_line='' _adlock_token='' _adlock_third=''
-	[ -f "$1" ] || return 1 # a pipe, put there by somebody, would be waited for
-	{ { _adlock_input _adlock_line && _adlock_input _adlock_token && _adlock_input _adlock_third || :; } <"$1"; } 2>/dev/null || return "$?"
+	[ -f "$1" ] && [ -r "$1" ] || return 1 # a pipe, put there by somebody, would be waited for
+	{ _adlock_input _adlock_line && _adlock_input _adlock_token && _adlock_input _adlock_third || :; } <"$1" || return "$?"
 	_adlock_token=${_adlock_token#token=}
 }
 
 # _adlock_input NAME reads a line into that variable (W2).
 _adlock_input() {
 	case ${IFS-} in
-	*[!$_adlock_blank]*) IFS= read -r "$1" ;;
-	*) read -r "$1" ;;
+	*[!$_adlock_blank]*) IFS= command read -r "$1" ;;
+	*) command read -r "$1" ;;
+	esac
+}
+
+# _adlock_first NAME FILE reads the first line of a file. In one command, as a trap would
+# have no standard error in a group.
+_adlock_first() {
+	case ${IFS-} in
+	*[!$_adlock_blank]*) IFS= command read -r "$1" 2>/dev/null <"$2" ;;
+	*) command read -r "$1" 2>/dev/null <"$2" ;;
 	esac
 }
 
@@ -818,7 +870,7 @@ _adlock_deny() {
 # version than this file. Only then is it asked.
 _adlock_compare() {
 	[ "$1" = 64 ] || return 0
-	_adlock_line=$("$_adlock_bin" --version 2>/dev/null) || :
+	_adlock_capture _adlock_quietly "$_adlock_bin" --version || :
 	case "$_adlock_line " in
 	*" version $_adlock_version "*) ;;
 	*) _adlock_say "$_adlock_bin" "is not of the version of adlock.sh, $_adlock_version, but says '$_adlock_line': install both together" ;;
@@ -826,14 +878,18 @@ _adlock_compare() {
 }
 
 _adlock_find_helper() {
+	_adlock_has_helper || {
+		_adlock_say "$_adlock_bin" 'helper not found: nothing is locked'
+		return 69
+	}
+}
+
+_adlock_has_helper() {
 	_adlock_bin=${ADLOCK_BIN:-${_adlock_installed:-adlock}}
 	case $_adlock_bin in
 	*/*) [ -f "$_adlock_bin" ] && [ -x "$_adlock_bin" ] ;;
 	*) command -v "$_adlock_bin" >/dev/null 2>&1 ;;
-	esac || {
-		_adlock_say "$_adlock_bin" 'helper not found: nothing is locked'
-		return 69
-	}
+	esac
 }
 
 # _adlock_find_smith finds the program that tends locks in a store: the one
@@ -859,7 +915,8 @@ _adlock_begin_pass() {
 	if _adlock_ask clock; then
 		_adlock_pass=${_adlock_line#0 }
 	else
-		_adlock_pass=$(date +%s)
+		_adlock_capture command date +%s || return "$?"
+		_adlock_pass=$_adlock_line
 	fi
 }
 
@@ -868,7 +925,8 @@ _adlock_begin_agent() {
 }
 
 # _adlock_want_agent: one is to be started for this process with its next question.
-# $_adlock_agent is `wanted`, then `serves`; empty: there is none, and is to be none.
+# $_adlock_agent is `wanted`, then `tried`, and `serves` once it has answered; empty: there
+# is none, and is to be none.
 _adlock_want_agent() {
 	_adlock_is_switch ADLOCK_AGENT "${ADLOCK_AGENT-}" || return "$?"
 	case ${ADLOCK_AGENT-1} in
@@ -886,18 +944,21 @@ _adlock_want_agent() {
 # _adlock_start_agent: one that cannot be started is not tried again.
 _adlock_start_agent() {
 	_adlock_agent=''
-	_adlock_find_helper 2>/dev/null || return 1 # a helper run will say it
+	_adlock_has_helper || return 1 # a helper run will say it
 	_adlock_whoami
 	[ "$_adlock_owner" = "$_adlock_agent_of" ] && _adlock_make_exchange || return 1
-	set -- "$(GOMAXPROCS=1 "$_adlock_bin" agent --owner "$_adlock_pid" 2>/dev/null)"
-	case $1 in
-	*' '*' '*' '*) ;;
+	_adlock_capture _adlock_quietly _adlock_help agent --owner "$_adlock_pid" || return 1
+	case $_adlock_line in
+	*[!0-9\ ]* | *' '*' '*' '*' '*' '*) return 1 ;; # no greeting
+	*' '*' '*' '*' '*) ;;
 	*) return 1 ;;
 	esac
-	set -- "/proc/${1%% *}/fd/" "${1#* }"
+	set -- "/proc/${_adlock_line%% *}/fd/" "${_adlock_line#* }"
+	_adlock_agent_sign=$1${2%% *}
+	set -- "$1" "${2#* }"
 	_adlock_agent_at=$1${2%% *}
 	set -- "$1" "${2#* }"
-	_adlock_questions=$1${2%% *} _adlock_answers=$1${2#* } _adlock_agent=serves
+	_adlock_questions=$1${2%% *} _adlock_answers=$1${2#* } _adlock_agent=tried
 }
 
 # _adlock_ask VERB [ARG...] asks the agent what a helper run would be told. 0: the answer
@@ -905,7 +966,7 @@ _adlock_start_agent() {
 # it, nothing was changed. 2: so it has, and the agent died on it, done or not.
 _adlock_ask() {
 	case $_adlock_agent in
-	serves) ;;
+	serves | tried) ;;
 	'') return 1 ;;
 	*) _adlock_start_agent || return 1 ;;
 	esac
@@ -918,7 +979,7 @@ _adlock_ask() {
 	esac
 	_adlock_asking=yes
 	_adlock_exchange "$((_adlock_number += 1))" "$@" || _adlock_ask_in_vain "$?" || return "$?"
-	_adlock_asking=''
+	_adlock_asking='' _adlock_agent=serves
 	case $_adlock_line in
 	*"$_adlock_tab"*) _adlock_relay ;;
 	esac
@@ -942,9 +1003,13 @@ _adlock_ask_in_vain() {
 		_adlock_agent=''
 		return 2
 		;;
+	1)
+		# One that has served has left, as nobody asked it; any other is of no use here.
+		if [ "$_adlock_agent" = serves ]; then _adlock_agent=wanted; else _adlock_agent=''; fi
+		return 1
+		;;
 	*)
 		_adlock_agent=''
-		[ "$1" = 2 ] || _adlock_agent=wanted # it has left, as nobody asked
 		return "$1"
 		;;
 	esac
@@ -956,12 +1021,15 @@ _adlock_ask_in_vain() {
 # $_adlock_line; 1: there is no agent; 2: there is none any more; 3: a descriptor is not
 # free any more; 4: one was closed or is the script's since the question.
 #
-# The descriptor first leads to the answers, for reading and writing: so nothing waits
-# for another end. Reopened for reading only, the answers end with the agent. Then it
-# leads to the questions: as it reads them too, nobody's death makes writing a signal.
-# A read that a trap cut short looks like an end: the agent lives, so read again. Not by
-# _adlock_input: in a function the trap would have the answers as its standard input. It is
-# made while the script runs, whose aliases a backslash keeps out.
+# The agent that is about to leave has taken its sign down. The descriptor first leads to
+# the answers, for reading and writing: so nothing waits for another end. Reopened for
+# reading only, the answers end with the agent. Then it leads to the questions: as it
+# reads them too, nobody's death makes writing a signal. A read that a trap cut short
+# looks like an end: the agent lives, so read again.
+#
+# What opens, writes and reads is a simple command each, without a group, a function or a
+# redirection around it: a trap would have that for its own standard input or output. (W17)
+# All is made while the script runs, whose aliases a backslash keeps out.
 # shellcheck disable=SC2016 # $ is for the function
 _adlock_make_exchange() {
 	set --
@@ -969,29 +1037,41 @@ _adlock_make_exchange() {
 		[ -e "/proc/self/fd/$_adlock_line" ] || set -- "$@" "$_adlock_line"
 	done
 	[ "$#" -ge 2 ] || return 1
-	case ${KSH_VERSION-} in
-	*MIRBSD*) set -- "$1" "$2" 'for _adlock_third do _adlock_line=$_adlock_line$_adlock_tab$_adlock_third; done
-		\print -r -- "$_adlock_line$_adlock_tab"' ;; # its printf is a program
-	*) set -- "$1" "$2" '\printf "$_adlock_tab%s" "$@" "$_adlock_nl"' ;;
+	# $3 writes the question, $4 reads a line.
+	set -- "$1" "$2" '\command printf "$_adlock_tab%s" "$@" "$_adlock_nl" >&'"$1" '\command read -r _adlock_line <&'"$2"
+	case ${ZSH_VERSION:+zsh}${BASH_VERSION:+bash}${KSH_VERSION-} in
+	zsh)
+		builtin zmodload -F zsh/system b:sysread b:syswrite 2>/dev/null || return 1
+		set -- "$1" "$2" '\builtin syswrite -o '"$1"' "$_adlock_line$_adlock_tab$_adlock_nl"' \
+			'_adlock_line= && \builtin sysread -i '"$2"' _adlock_line && _adlock_line=${_adlock_line%"$_adlock_nl"} _adlock_line=${_adlock_line##*"$_adlock_nl"}'
+		;;
+	bash) set -- "$1" "$2" "$3" '\command read -r -u '"$2"' _adlock_line' ;;
+	*MIRBSD*) set -- "$1" "$2" '\command print -r -u'"$1"' -- "$_adlock_line$_adlock_tab"' "$4" ;; # its printf is a program
 	esac
-	set -- "$1" "$2" "$3" '{
-			case ${IFS-} in
-			*[!$_adlock_blank]*) IFS= \read -r _adlock_line <&'"$2"' ;;
-			*) \read -r _adlock_line <&'"$2"' ;;
-			esac && case $_adlock_line in "$1 "*) ;; *) false ;; esac
-		}'
+	case $3 in
+	*_adlock_line*) set -- "$1" "$2" 'for _adlock_third do _adlock_line=$_adlock_line$_adlock_tab$_adlock_third; done; '"$3" "$4" ;;
+	esac
+	case $4 in
+	*' read '*)
+		set -- "$1" "$2" "$3" 'case ${IFS-} in
+			*[!$_adlock_blank]*) IFS= '"$4"' ;;
+			*) '"$4"' ;;
+			esac'
+		;;
+	esac
+	set -- "$1" "$2" "$3" "$4"' && case $_adlock_line in "$1 "*) ;; *) false ;; esac'
 	eval '_adlock_exchange() {
+		[ "$_adlock_agent_sign" -ef /proc/self ] || \return 1
 		if [ -e /proc/self/fd/'"$1"' ] || [ -e /proc/self/fd/'"$2"' ]; then \return 3; fi
-		[ "$_adlock_agent_at" -ef /proc/self ] || \return 1
-		{ \command exec '"$1"'<>"$_adlock_answers" '"$2"'</proc/self/fd/'"$1 $1"'<>"$_adlock_questions"; } 2>/dev/null && [ "$_adlock_agent_at" -ef /proc/self ] || {
-			\exec '"$1"'>&- '"$2"'<&-
+		\command exec '"$1"'<>"$_adlock_answers" '"$2"'</proc/self/fd/'"$1 $1"'<>"$_adlock_questions" && [ "$_adlock_agent_at" -ef /proc/self ] || {
+			\command exec '"$1"'>&- '"$2"'<&-
 			\return 1
 		}
 		_adlock_line=
-		if { '"$3"'; } >&'"$1"'; then \set -- "$1" 0; else \set -- "$1" 4; fi
+		if '"$3"'; then \set -- "$1" 0; else \set -- "$1" 4; fi
 		[ "$2" = 0 ] && '"$4"' || _adlock_await "$@" || \set -- "$1" "$?"
 		[ "$2" != 4 ] || \return 4
-		\exec '"$1"'>&- '"$2"'<&-
+		\command exec '"$1"'>&- '"$2"'<&-
 		_adlock_line=${_adlock_line#"$1 "}
 		\return "$2"
 	}
@@ -1004,8 +1084,8 @@ _adlock_make_exchange() {
 			fi
 			if '"$4"'; then \return 0; fi
 		done
-		[ ! /proc/self/fd/'"$1"' -ef "$_adlock_questions" ] || \exec '"$1"'>&-
-		[ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] || \exec '"$2"'<&-
+		[ ! /proc/self/fd/'"$1"' -ef "$_adlock_questions" ] || \command exec '"$1"'>&-
+		[ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] || \command exec '"$2"'<&-
 		\return 4
 	}'
 }
@@ -1013,9 +1093,10 @@ _adlock_make_exchange() {
 # _adlock_settle NUMBER returns once the agent has done with the questions before NUMBER:
 # it answers one by one. Only in a subshell all descriptors may be had.
 _adlock_settle() (
-	trap '' HUP INT QUIT TERM USR1 USR2 # the script's traps are not here
+	_adlock_hush
+	command trap '' HUP INT QUIT TERM USR1 USR2 # the script's traps are not here
 	exec 8<>"$_adlock_answers" 9</proc/self/fd/8 8<>"$_adlock_questions" || exit 1
-	printf "$_adlock_tab%s" "$1" settle "$_adlock_nl" >&8
+	command printf "$_adlock_tab%s" "$1" settle "$_adlock_nl" >&8
 	while _adlock_input _adlock_third <&9; do
 		case $_adlock_third in "$1 "*) exit 0 ;; esac
 	done
@@ -1027,7 +1108,7 @@ _adlock_relay() {
 	set -- "${_adlock_line#*"$_adlock_tab"}$_adlock_tab"
 	_adlock_line=${_adlock_line%%"$_adlock_tab"*}
 	while [ -n "$1" ]; do
-		printf '%s\n' "${1%%"$_adlock_tab"*}" >&2
+		command printf '%s\n' "${1%%"$_adlock_tab"*}" >&2
 		set -- "${1#*"$_adlock_tab"}"
 	done
 }
@@ -1038,7 +1119,8 @@ _adlock_ask_to_take() {
 	[ -n "$_adlock_agent" ] || return 1
 	case ${ADLOCK_STORE-} in *://*) return 1 ;; esac
 	case $_adlock_held in *"left "*) return 1 ;; esac
-	_adlock_third=$_adlock_program$_adlock_host$_adlock_operator$_adlock_operand$_adlock_dir
+	_adlock_third=$_adlock_program$_adlock_host$_adlock_operator$_adlock_operand$_adlock_dir$1$2$3
+	_adlock_third=$_adlock_third${ADLOCK_IF_ELAPSED-}${ADLOCK_EXPIRE_AFTER-}${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}
 	case $_adlock_third in *"$_adlock_nl"* | *"$_adlock_tab"*) return 1 ;; esac
 	[ "${#_adlock_third}" -le 800 ] || return 1 # of up to 4 bytes each: see lib/agent
 	_adlock_pid=${_adlock_agent_of%%.*}
@@ -1088,9 +1170,18 @@ _adlock_atom() {
 
 _adlock_name_atom() {
 	# Where the shell cannot build the name (W5), the helper can.
-	_adlock_build_name || _adlock_name=$("$_adlock_bin" name \
-		"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand") ||
+	_adlock_build_name || _adlock_have_named ||
 		_adlock_unanswered "$_adlock_operator $_adlock_operand" "$_adlock_name"
+}
+
+_adlock_have_named() {
+	if _adlock_capture "$_adlock_bin" name "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"; then
+		set -- 0
+	else
+		set -- "$?"
+	fi
+	_adlock_name=$_adlock_line
+	return "$1"
 }
 
 # _adlock_whoami finds the pid of this process ($_adlock_pid), and what tells
@@ -1105,11 +1196,12 @@ _adlock_whoami() {
 	_adlock_pid=${_adlock_pid##*/}
 	case $#-$_adlock_pid in
 	1-*[!0-9]* | 1- | [!1]*) # not asked, noglob, or no such directory
-		if { _adlock_input _adlock_pid </proc/self/stat; } 2>/dev/null; then
+		if _adlock_first _adlock_pid /proc/self/stat; then
 			_adlock_pid=${_adlock_pid%% *}
 		else
 			# shellcheck disable=SC2016 # the parent of that sh is this process
-			_adlock_pid=$(exec sh -c 'echo "$PPID"')
+			_adlock_capture exec sh -c 'echo "$PPID"'
+			_adlock_pid=$_adlock_line
 		fi
 		;;
 	esac
@@ -1123,7 +1215,7 @@ _adlock_whoami() {
 _adlock_find_since() {
 	_adlock_since=''
 	if [ -n "${ADLOCK_WAIT-}" ]; then
-		{ _adlock_input _adlock_since </proc/uptime; } 2>/dev/null || :
+		_adlock_first _adlock_since /proc/uptime || :
 		_adlock_since=${_adlock_since%% *}
 	fi
 }
@@ -1170,15 +1262,18 @@ _adlock_find_root() {
 		set -- "${_adlock_line#*[0-9]*[!0-9]}"
 		set -- "${1%%[!0-9]*}"
 	else
-		set -- "$(id -u)"
+		_adlock_capture command id -u
+		set -- "$_adlock_line"
 	fi
 	if [ "$1" = 0 ]; then _adlock_root=yes; else _adlock_root=no; fi
 }
 
 _adlock_find_node() {
 	if [ -z "$_adlock_node" ]; then
-		{ _adlock_input _adlock_node </proc/sys/kernel/hostname; } 2>/dev/null ||
-			_adlock_node=$(uname -n) || return 71
+		if ! _adlock_first _adlock_line /proc/sys/kernel/hostname; then
+			_adlock_capture command uname -n || return 71
+		fi
+		_adlock_node=$_adlock_line
 	fi
 	_adlock_host=$_adlock_node
 }
@@ -1225,10 +1320,10 @@ _adlock_reader() {
 # Other text gets a checksum, and costs forks.
 _adlock_part() {
 	case $1 in
-	*[!$_adlock_alnum./]* | .* | /*.* | [!/]*/*) _adlock_part=$(_adlock_summed "$1" 2>/dev/null) ;;
+	*[!$_adlock_alnum./]* | .* | /*.* | [!/]*/*) _adlock_have_summed "$1" ;;
 	*)
 		if [ "${#1}" -gt 60 ]; then
-			_adlock_part=$(_adlock_summed "$1" 2>/dev/null)
+			_adlock_have_summed "$1"
 			return "$?"
 		fi
 		set -- "$1" ''
@@ -1243,13 +1338,18 @@ _adlock_part() {
 	esac
 }
 
+_adlock_have_summed() {
+	_adlock_capture _adlock_quietly _adlock_summed "$1" || return "$?"
+	_adlock_part=$_adlock_line
+}
+
 # _adlock_summed TEXT prints the first 48 canonical bytes of it, `-`, and its
 # checksum; fails where this shell does not go byte by byte (W5). In a subshell.
 _adlock_summed() {
 	LC_ALL=C
 	set -- "$1" "$1" ''
 	if [ "${#1}" -gt 48 ]; then # of 100 kB the loop would take a minute
-		set -- "$1" "$(printf %.48s. "$1")" ''
+		set -- "$1" "$(command printf %.48s. "$1")" ''
 		[ "${#2}" = 49 ] || return 1
 		set -- "$1" "${2%?}" ''
 	fi
@@ -1259,10 +1359,10 @@ _adlock_summed() {
 		[ -n "$2" ] || break
 		set -- "$1" "${2#?}" "$3"_
 	done
-	set -- "$(printf %s "$1" | cksum)" "${#1}" "$3"
+	set -- "$(command printf %s "$1" | command cksum)" "${#1}" "$3"
 	set -- "${1%% *}" "${1#* }" "$2" "$3"
 	[ "${2%% *}" = "$3" ] || return 1
-	printf '%s-%s\n' "$4" "$1"
+	command echo "$4-$1"
 }
 
 # --- The guard of a script --------------------------------------------------------
@@ -1333,7 +1433,7 @@ _adlock_guard_alone() {
 	_adlock_ignored=''
 	set -- "${_adlock_guarded#* }"
 	set -- "$_adlock_dir/temp.${1%% *}" # a draft's name: what a crash leaves is swept
-	{ trap; } >|"$1" || return 73
+	command trap >|"$1" || return 73
 	while _adlock_input _adlock_line; do
 		case $_adlock_line in
 		"trap -- '' "* | 'trap --  '*) _adlock_ignored="$_adlock_ignored ${_adlock_line##* }" ;;
@@ -1342,7 +1442,7 @@ _adlock_guard_alone() {
 			;;
 		esac
 	done <"$1" || return 73
-	rm -f "$1"
+	command rm -f "$1"
 	if [ "$#" -gt 1 ]; then
 		_adlock_say adlock_guard "a trap on $2 is set already: use adlock_get and adlock_release"
 		_adlock_let_go "$_adlock_guarded" -64 || :
@@ -1352,15 +1452,16 @@ _adlock_guard_alone() {
 
 # _adlock_guard_traps sets them. The mask is hexadecimal: HUP is its bit 0, INT
 # bit 1, TERM bit 14. (W8)
+# shellcheck disable=SC3049 # it takes the command for a signal's name, behind `command`
 _adlock_guard_traps() {
 	_adlock_proc SigIgn || _adlock_line=''
 	case $_adlock_line in *[13579bdf]) _adlock_ignored="$_adlock_ignored HUP" ;; esac
 	case $_adlock_line in *[2367abef]) _adlock_ignored="$_adlock_ignored INT" ;; esac
 	case $_adlock_line in *[4567cdef]???) _adlock_ignored="$_adlock_ignored TERM" ;; esac
-	trap '_adlock_guard_end "$?"' EXIT
-	case $_adlock_ignored in *HUP*) ;; *) trap 'exit 129' HUP ;; esac
-	case $_adlock_ignored in *INT*) ;; *) trap 'exit 130' INT ;; esac
-	case $_adlock_ignored in *TERM*) ;; *) trap 'exit 143' TERM ;; esac
+	command trap '_adlock_guard_end "$?"' EXIT
+	case $_adlock_ignored in *HUP*) ;; *) command trap 'exit 129' HUP ;; esac
+	case $_adlock_ignored in *INT*) ;; *) command trap 'exit 130' INT ;; esac
+	case $_adlock_ignored in *TERM*) ;; *) command trap 'exit 143' TERM ;; esac
 }
 
 # _adlock_guard_end STATUS keeps the script's status. (W12)
@@ -1401,5 +1502,5 @@ _adlock_wants() {
 }
 
 _adlock_say() {
-	printf '%s\n' "adlock: $1: $2" >&2
+	command printf '%s\n' "adlock: $1: $2" >&2
 }

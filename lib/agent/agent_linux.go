@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -27,7 +28,7 @@ const (
 )
 
 // Start starts the agent of the owner, and returns once it is ready how it is asked: its
-// pid and three descriptors, PID OWNER QUESTIONS ANSWERS.
+// pid and four descriptors, PID SIGN OWNER QUESTIONS ANSWERS.
 func Start(owner process.Identity) (greeting string, err error) {
 	null, err := sysfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {
@@ -87,15 +88,19 @@ type server struct {
 	answer  Answerer
 	last    int          // the number of the question that was answered last
 	steps   atomic.Int64 // two for each question, one of them before the answer
-	answers int          // descriptor
-	said    int          // descriptor: what was written to standard error
+	at      atomic.Int64 // process.Boottime of the last step
+	null    int          // descriptor, as all below
+	sign    int          // leads to /proc/OWNER until the agent is about to leave
+	answers int
+	said    int // what was written to standard error
 }
 
 func serve(answer Answerer) error {
 	orphan.CloseInherited(3)
 	debug.SetGCPercent(50) // small enough: 2 MiB between two collections
 	s := &server{answer: answer}
-	if err := s.attend(os.Args[1:]); err != nil {
+	owner, err := s.attend(os.Args[1:])
+	if err != nil {
 		return err
 	}
 	questions, err := s.openPipes()
@@ -105,24 +110,35 @@ func serve(answer Answerer) error {
 	if err := s.greet(questions); err != nil {
 		return err
 	}
+	s.at.Store(int64(process.Boottime()))
+	go s.leave(owner)
 	asked := bufio.NewReaderSize(source(questions), 2*Longest)
-	for whole := true; ; {
-		line, err := asked.ReadSlice('\n')
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull): // no question is that long
-			whole = false
-		case err != nil:
+	for {
+		question, err := nextOf(asked)
+		if err != nil {
 			return err
-		case whole:
-			s.steps.Add(1)
-			if err := s.reply(string(line)); err != nil {
-				return err
-			}
-			s.steps.Add(1)
-		default:
-			whole = true
 		}
+		s.step()
+		if err := s.reply(question); err != nil {
+			return err
+		}
+		s.step()
 	}
+}
+
+func (s *server) step() {
+	s.at.Store(int64(process.Boottime()))
+	s.steps.Add(1)
+}
+
+// nextOf reads a line. One that is too long for a question is cut: its number is enough.
+func nextOf(asked *bufio.Reader) (question string, err error) {
+	line, err := asked.ReadSlice('\n')
+	question = string(line)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		_, err = asked.ReadSlice('\n')
+	}
+	return question, err
 }
 
 // source is the pipe of the questions, for reading.
@@ -151,45 +167,65 @@ func (s source) linger() {
 	unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&asked[0])), uintptr(len(asked)), uintptr(unsafe.Pointer(&most)), 0, 0, 0)
 }
 
-// attend finds the owner that the helper run has verified, and leaves with it.
-func (s *server) attend(args []string) (err error) {
+// attend finds the owner that the helper run has verified.
+func (s *server) attend(args []string) (owner process.Handle, err error) {
 	pid, err := strconv.Atoi(args[0])
 	if err != nil {
-		return err
+		return owner, err
 	}
 	if s.owner, err = process.Of(pid); err != nil {
-		return err
+		return owner, err
 	}
 	if strconv.FormatUint(s.owner.Start, 10) != args[1] || strconv.FormatUint(s.owner.Inode, 10) != args[2] {
-		return unix.ESRCH
+		return owner, unix.ESRCH
 	}
-	held, err := process.Hold(s.owner.Key(), s.owner.Inode)
-	if err != nil {
-		return err
+	if owner, err = process.Hold(s.owner.Key(), s.owner.Inode); err != nil {
+		return owner, err
 	}
-	if !held.Await(0) {
-		return unix.ENOSYS // nothing would tell of the owner's end
+	if !owner.Await(0) {
+		return owner, unix.ENOSYS // nothing would tell of the owner's end
 	}
-	go s.leave(held)
-	return nil
+	return owner, nil
 }
 
-// idle is how long nobody asks before the agent leaves: a script that has become another
-// program by exec never asks again, and one that sleeps for hours need not feed it.
-var idle = time.Minute
+// How long the agent is asked nothing before it leaves. A script that has become another
+// program by exec never asks again, and one that sleeps for hours need not feed it. The
+// first question follows the greeting at once, from a script that can ask at all.
+var (
+	idle    = time.Minute
+	unasked = 10 * time.Second
+	parting = 2 * time.Second
+)
 
-// leave ends this process once the owner is gone, or nobody asks any more. A question
-// that comes at that very moment is never answered, which the script sees.
+// leave ends this process once the owner is gone, or has asked nothing for a while. Then
+// the sign goes first: a script that has just seen it may open the pipes and ask until the
+// agent is gone, and one that has not starts another agent. A script that was stopped in
+// between for longer finds no agent, or an end of the answers.
 func (s *server) leave(owner process.Handle) {
-	for {
-		steps, end := s.steps.Load(), process.Boottime()+idle
-		for !owner.Exited() && process.Boottime() < end {
-			owner.Await(end - process.Boottime())
-		}
-		if owner.Exited() || steps == s.steps.Load() && steps%2 == 0 {
-			os.Exit(fault.StatusOK)
-		}
+	for !owner.Exited() && s.quietFor() < s.patience() {
+		owner.Await(s.patience() - s.quietFor())
 	}
+	if err := unix.Dup3(s.null, s.sign, unix.O_CLOEXEC); err != nil {
+		os.Exit(fault.StatusSystem)
+	}
+	for down := process.Boottime(); !owner.Exited() && min(s.quietFor(), process.Boottime()-down) < parting; {
+		owner.Await(parting)
+	}
+	os.Exit(fault.StatusOK)
+}
+
+func (s *server) patience() time.Duration {
+	if s.steps.Load() == 0 {
+		return unasked
+	}
+	return idle
+}
+
+func (s *server) quietFor() time.Duration {
+	if s.steps.Load()%2 == 1 {
+		return 0 // it is at work
+	}
+	return process.Boottime() - time.Duration(s.at.Load())
 }
 
 // openPipes opens the descriptors. That of the questions is for writing too: else it
@@ -220,27 +256,33 @@ func (s *server) greet(questions int) error {
 	if s.owner.Life() != process.Alive {
 		return unix.ESRCH // that was another's by then
 	}
-	null, err := sysfile.Open(os.DevNull, unix.O_RDWR)
-	if err != nil {
+	if s.null, err = sysfile.Open(os.DevNull, unix.O_RDWR); err != nil {
 		return err
 	}
-	numbers := []string{strconv.Itoa(os.Getpid()), strconv.Itoa(owner), strconv.Itoa(questions), strconv.Itoa(s.answers)}
-	if _, err := sysfile.Write(1, []byte(strings.Join(numbers, " ")+"\n")); err != nil {
+	if s.sign, err = unix.FcntlInt(uintptr(owner), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 		return err
 	}
-	return unix.Dup3(null, 1, unix.O_CLOEXEC)
+	line := fmt.Sprintln(os.Getpid(), s.sign, owner, questions, s.answers)
+	if _, err := sysfile.Write(1, []byte(line)); err != nil {
+		return err
+	}
+	return unix.Dup3(s.null, 1, unix.O_CLOEXEC)
 }
 
-// reply answers one question. It fails where the answer cannot be written: a script that
-// waits for one that never comes would wait for ever, so the agent has to end.
+// errNoQuestion is what the agent ends with when it is told what no script asks it: it
+// cannot know whether somebody waits for an answer, and its end is one.
+var errNoQuestion = errors.New("no question, or one of an earlier number")
+
+// reply answers one question. Where it fails, the agent has to end: a script that waits
+// for an answer that never comes would wait for ever.
 func (s *server) reply(question string) error {
 	words := strings.Split(question, separator) // "", the number, the words, "\n"
 	if len(words) < 3 || words[0] != "" {
-		return nil
+		return errNoQuestion
 	}
 	number, err := strconv.Atoi(words[1])
 	if err != nil || number <= s.last {
-		return nil
+		return errNoQuestion
 	}
 	s.last = number
 	answer, err := Answer{}, ErrHelper

@@ -21,7 +21,7 @@ import (
 // This program is its own agent, with an answerer that tells what it was asked.
 func TestMain(m *testing.M) {
 	if os.Getenv("AGENT_TEST_IDLE") != "" {
-		idle = time.Second
+		idle, unasked, parting = time.Second, 3*time.Second, 5*time.Second
 	}
 	Main(func(owner process.Identity, args []string) (Answer, error) {
 		switch args[0] {
@@ -45,7 +45,8 @@ func TestMain(m *testing.M) {
 type asker struct {
 	t         *testing.T
 	pid       int
-	owner     string // the agent's descriptor of /proc/OWNER
+	sign      string // the agent's descriptor of /proc/OWNER while it serves
+	owner     string // and that which it keeps
 	questions *os.File
 	answers   *bufio.Reader
 	unread    *os.File // of the answers
@@ -64,10 +65,11 @@ func started(t *testing.T, owner process.Identity) *asker {
 	t.Helper()
 	greeting, err := Start(owner)
 	f := strings.Fields(greeting)
-	if err != nil || len(f) != 4 {
+	if err != nil || len(f) != 5 {
 		t.Fatalf("%q, %v", greeting, err)
 	}
-	a := &asker{t: t, owner: "/proc/" + f[0] + "/fd/" + f[1]}
+	at := "/proc/" + f[0] + "/fd/"
+	a := &asker{t: t, sign: at + f[1], owner: at + f[2]}
 	if a.pid, err = strconv.Atoi(f[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -77,10 +79,10 @@ func started(t *testing.T, owner process.Identity) *asker {
 			_ = unix.Kill(a.pid, unix.SIGKILL)
 		}
 	})
-	if a.questions, err = os.OpenFile("/proc/"+f[0]+"/fd/"+f[2], os.O_WRONLY, 0); err != nil {
+	if a.questions, err = os.OpenFile(at+f[3], os.O_WRONLY, 0); err != nil {
 		t.Fatal(err)
 	}
-	answers, err := os.OpenFile("/proc/"+f[0]+"/fd/"+f[3], os.O_RDONLY, 0)
+	answers, err := os.OpenFile(at+f[4], os.O_RDONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,34 +126,40 @@ func gone(t *testing.T, id process.Identity) {
 	}
 }
 
-func TestEachQuestionIsAnsweredOnceInTheOrderOfItsNumber(t *testing.T) {
+func TestAnAgentAnswersEachQuestionInOrder(t *testing.T) {
 	a := started(t, of(t, os.Getpid()))
 	me := strconv.Itoa(os.Getpid())
 	a.ask(3, "take", "a b", "")
 	a.want("3 3 " + me + " take|a b|\n")
-	a.ask(3, "again")
-	a.ask(2, "late")
 	a.ask(7, "next")
 	a.ask(8, "and", "one")
 	a.want("7 1 " + me + " next\n")
 	a.want("8 2 " + me + " and|one\n")
 }
 
-func TestWhatIsNoQuestionIsLeftToAHelperOrPassedOver(t *testing.T) {
+func TestAnAgentLeavesACutOrLongQuestionToAHelper(t *testing.T) {
 	a := started(t, of(t, os.Getpid()))
-	for i, text := range []string{
-		"\n", "x\n", "1\tx\t\n", "\tx\ty\t\n", "\t\n", "\t1\n", strings.Repeat("\t1", 3*Longest) + "\n",
-	} {
-		a.send(text)
-		number := 10 * (i + 1)
-		a.ask(number, "error")
-		a.want(strconv.Itoa(number) + " helper\n")
+	for i, words := range []string{"cut short", "", strings.Repeat("x", Longest), strings.Repeat("x\t", Longest), strings.Repeat("x\t", 30*Longest)} {
+		a.send("\t" + strconv.Itoa(i+1) + "\t" + words + "\n")
+		a.want(strconv.Itoa(i+1) + " helper\n")
 	}
-	a.send("\t100\tcut short\n") // an operand of two lines
-	a.want("100 helper\n")
-	a.send("its second line\t\n")
 	a.ask(101, "x")
 	a.want("101 1 " + strconv.Itoa(os.Getpid()) + " x\n")
+}
+
+func TestAnAgentEndsOnWhatIsNoQuestion(t *testing.T) {
+	for _, text := range []string{
+		"\n", ".\n", ".\t2\tx\t\n", "1\tx\t\n", "\tx\ty\t\n", "\t\n", "\t2\n",
+		"\t1\tagain\t\n", "\t0\tearlier\t\n", strings.Repeat("x", 3*Longest) + "\n",
+	} {
+		a := started(t, of(t, os.Getpid()))
+		agent := of(t, a.pid)
+		a.ask(1, "error")
+		a.want("1 helper\n")
+		a.send(text)
+		a.want("")
+		gone(t, agent)
+	}
 }
 
 func TestWhatIsSaidComesWithTheAnswerUnlessAHelperWillSayIt(t *testing.T) {
@@ -245,6 +253,37 @@ func TestAnAgentThatNobodyAsksLeaves(t *testing.T) {
 		a.want(strconv.Itoa(number+1) + " 1 " + strconv.Itoa(os.Getpid()) + " x\n")
 		time.Sleep(50 * time.Millisecond)
 	}
+	gone(t, agent)
+}
+
+func TestAnAgentThatIsNeverAskedLeaves(t *testing.T) {
+	t.Setenv("AGENT_TEST_IDLE", "yes")
+	a := started(t, of(t, os.Getpid()))
+	gone(t, of(t, a.pid))
+}
+
+func TestAnAgentAnswersAfterItsSignIsDown(t *testing.T) {
+	t.Setenv("AGENT_TEST_IDLE", "yes")
+	a := started(t, of(t, os.Getpid()))
+	agent := of(t, a.pid)
+	serves := func(path string) bool {
+		held, err1 := os.Stat(path)
+		own, err2 := os.Stat("/proc/self")
+		return err1 == nil && err2 == nil && os.SameFile(held, own)
+	}
+	if !serves(a.sign) {
+		t.Error("it has no sign")
+	}
+	for end := time.Now().Add(20 * time.Second); serves(a.sign); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("its sign is still there")
+		}
+	}
+	if !serves(a.owner) {
+		t.Skip("it was gone before this test came to run")
+	}
+	a.ask(1, "x")
+	a.want("1 1 " + strconv.Itoa(os.Getpid()) + " x\n")
 	gone(t, agent)
 }
 

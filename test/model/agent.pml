@@ -59,7 +59,7 @@ active proctype Agent()
 			:: KILLED -> holder = nobody; break         /* done, and not said */
 			fi
 #ifndef ASKS_AGAIN
-		:: else
+		:: else -> holder = nobody; break               /* never silence */
 #endif
 		fi
 	:: over -> break
