@@ -99,10 +99,10 @@ lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man, and a build for every
 	cd cmd/package && $(GO) vet . && staticcheck .
 	shellcheck -s sh cmd/package/prerm cmd/package/postrm
 	shellcheck -x -s sh sh/adlock.sh sh/shell sh/guarded-crontabs test/*/*.sh
-	shellcheck bats/*.bats bats/*.bash bats/run sh/completions/adlock.bash .ci/run .ci/bare
+	shellcheck bats/*.bats bats/*.bash bats/run bats/stress sh/completions/adlock.bash .ci/run .ci/bare
 	# In the C locale, which is cron's, yash refuses to read anything but ASCII.
 	! LC_ALL=C grep -rn '[^[:print:][:space:]]' sh test/*/*.sh
-	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run test/*/*.sh cmd/package/prerm cmd/package/postrm .ci/run .ci/bare
+	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run bats/stress test/*/*.sh cmd/package/prerm cmd/package/postrm .ci/run .ci/bare
 	mandoc -Tlint -Wwarning $(pages)
 	for page in $(pages); do ! LC_ALL=C.UTF-8 man --warnings -l $$page 2>&1 >/dev/null | grep . || exit 1; done
 	test -z "$$(gofmt -l cmd lib test)"
