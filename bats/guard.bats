@@ -593,9 +593,11 @@ by_traps() {
 
 @test "what a killed guard by traps leaves behind has a name that is swept" {
 	script job <<-'E'
-		rm() { note "${2##*/}"; }
+		PATH=$T:$PATH
 		(adlock_guard)
 	E
+	printf '%s\n' '#!/bin/sh' 'echo "${2##*/}" >>"$T/notes"' >"$T/rm"
+	chmod +x "$T/rm"
 	launch job
 	run cat "$T/notes"
 	assert_output --regexp '^temp\.[0-9a-f]{32}$'
