@@ -196,6 +196,8 @@
 # W14 a status of 0 is believed where the lock bears it out: mksh R59 goes on
 #    with 0 after a command for which it could not fork. ulimit -u 1 as an
 #    ordinary user. Goes when that is an error.
+#    And zsh 5.9 takes the status of a program that a CHLD trap has run for that of the one
+#    it waits for. zsh -c 'trap /bin/true CHLD; (sleep .02)& sh -c "sleep .02; exit 7"; echo $?'.
 # W15 a trap within a trap spoils every status: in dash 0.5.12 and busybox 1.35 $? is
 #    afterwards what it was before the outer one, also for the && and || of the outer
 #    one. dash -c 't() { trap : USR1; sh -c "kill -USR1 $$" || echo "$?"; }; trap t USR1;
@@ -602,6 +604,7 @@ _adlock_capture() {
 # _adlock_quietly COMMAND [ARG...] is for a subshell, too: errors are not told there.
 _adlock_quietly() {
 	command exec 2>/dev/null
+	export GOMAXPROCS=1 # see _adlock_help
 	"$@"
 }
 
@@ -947,7 +950,7 @@ _adlock_start_agent() {
 	_adlock_has_helper || return 1 # a helper run will say it
 	_adlock_whoami
 	[ "$_adlock_owner" = "$_adlock_agent_of" ] && _adlock_make_exchange || return 1
-	_adlock_capture _adlock_quietly _adlock_help agent --owner "$_adlock_pid" || return 1
+	_adlock_capture _adlock_quietly exec "$_adlock_bin" agent --owner "$_adlock_pid" || return 1
 	case $_adlock_line in
 	*[!0-9\ ]* | *' '*' '*' '*' '*' '*) return 1 ;; # no greeting
 	*' '*' '*' '*' '*) ;;
