@@ -299,7 +299,7 @@ func TestTheProgramIsStaticAndAtMostThreeAndAQuarterMebibytes(t *testing.T) {
 func TestTheLibraryTellsNeverFromAnyAge(t *testing.T) {
 	s := newStage(t)
 	library := s.read(filepath.Join(helper.Root(), "sh/adlock.sh"))
-	found := regexp.MustCompile(`\n\t(\?+)\*\) echo never ;;`).FindStringSubmatch(library)
+	found := regexp.MustCompile(`\n\t(\?+)\*\) command echo never ;;`).FindStringSubmatch(library)
 	if found == nil {
 		t.Fatal("adlock_age does not say never")
 	}
