@@ -14,6 +14,10 @@ guarded() {
 	SHELL=$root/sh/shell ADLOCK_SHELL=${ADLOCK_SHELL-$(own)} "${shell[@]}" "$root/sh/shell" "$@" 3>&-
 }
 
+# plain ARG... is the same without adlock. The two are started alike: the shell that starts
+# them says how they ended.
+plain() { SHELL=$(own) "$(own)" "$@" 3>&-; }
+
 # line COMMAND starts it as cron does, in the background.
 line() {
 	SHELL=$root/sh/shell ADLOCK_SHELL=$(own) setsid "${shell[@]}" "$root/sh/shell" -c "$1" >>"$T/out" 2>&1 </dev/null 3>&- &
@@ -26,7 +30,7 @@ free() { [ -z "$(locks)" ]; }
 alike() {
 	local want=0 got=0
 	mkdir -p "$T/plain" "$T/guarded"
-	(cd "$T/plain" && SHELL=$(own) "$(own)" -c "$1" <<<'some input' >out 2>err 3>&-) || want=$?
+	(cd "$T/plain" && plain -c "$1" <<<'some input' >out 2>err) || want=$?
 	(cd "$T/guarded" && guarded -c "$1" <<<'some input' >out 2>err) || got=$?
 	if [ "$got" != "$want" ] || ! diff -r "$T/plain" "$T/guarded"; then
 		fail "$1: status $got, want $want"

@@ -89,7 +89,7 @@ func endWithReader() {
 	gone := []unix.PollFd{{Fd: 1}} // POLLERR and POLLHUP are told unasked
 	n, err := sysfile.RetryN(func() (int, error) { return unix.Poll(gone, -1) })
 	if n > 0 && err == nil && gone[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
-		os.Exit(128 + int(unix.SIGPIPE))
+		sysfile.DieOf(unix.SIGPIPE)
 	}
 }
 

@@ -73,7 +73,7 @@ func makeOfInput(file string, replace bool) error {
 	go func() {
 		sig := <-ended
 		_ = pending.Cleanup() // what it cannot remove stays
-		os.Exit(128 + int(sig.(unix.Signal)))
+		sysfile.DieOf(sig.(unix.Signal))
 	}()
 	if _, err := io.Copy(pending, os.Stdin); err != nil {
 		return fault.Wrap(file, err)
@@ -113,18 +113,21 @@ func makeOfOutput(file string, replace bool, command []string, leaveQuit func())
 		return 0, fault.Wrap(command[0], err)
 	}
 	result, err := job.Run()
-	if pending != nil {
+	if err == nil && result.Status == 0 && !result.Ended {
 		defer pending.Cleanup()
+		return 0, finish(pending, file, replace)
 	}
-	switch {
-	case err != nil:
+	if pending != nil {
+		_ = pending.Cleanup() // what it cannot remove stays
+	}
+	if err != nil {
 		return 0, fault.Wrap(file, err)
-	case result.Status != 0:
-		return result.Status, nil
-	case result.Ended:
-		return 128 + int(unix.SIGTERM), nil // though the command made nothing of it
 	}
-	return 0, finish(pending, file, replace)
+	if result.Status == 0 {
+		sysfile.DieOf(unix.SIGTERM) // though the command made nothing of it
+	}
+	result.DieAlike()
+	return result.Status, nil
 }
 
 // begin opens a file beside the one that is to be made.

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/sysfile"
 )
 
 // Kind is what sort of trouble an error is.
@@ -103,14 +105,18 @@ func KindOf(err error) Kind {
 // the runtime's own goroutine to come to rest, and that costs a tenth of all that
 // `adlock run true` does.
 func OnQuit() (leave func()) {
-	quit := make(chan os.Signal, 1)
+	quit, left := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(quit, syscall.SIGQUIT)
 	go func() {
 		if <-quit != nil {
-			os.Exit(128 + int(syscall.SIGQUIT))
+			sysfile.DieOf(syscall.SIGQUIT)
 		}
+		close(left)
 	}()
-	return func() { quit <- nil } // behind a QUIT that has come already
+	return func() {
+		quit <- nil // behind a QUIT that has come already
+		<-left      // never after that one: no job begins while this process dies
+	}
 }
 
 // Untold is an error that no process is left to be told of: Report leaves it out.

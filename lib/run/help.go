@@ -21,7 +21,7 @@ func more() []config.List {
 	return []config.List{
 		{Title: "environment", Lines: environment},
 		{Title: "exit statuses", Lines: [][2]string{
-			{"the job's", "it ran; 128 + the signal's number if a signal ended it"},
+			{"the job's", "it ran; a signal that ended it ends adlock too: 128 + its number, to a shell"},
 			status(fault.StatusUsage, "usage: the line says what"),
 			status(fault.StatusUnavailable, "a part that is needed is missing or unreachable"),
 			status(fault.StatusSystem, "a system call failed"),

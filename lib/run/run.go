@@ -339,6 +339,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 		report(c.name, released)
 	}
 	report(c.name, job.Show(result))
+	result.DieAlike()
 	return result.Status, nil
 }
 

@@ -81,7 +81,8 @@ func (st *stage) cleanUp() {
 	}
 }
 
-// end waits for the supervisor to exit, and returns its status and last report.
+// end waits for the supervisor to end, and returns its status, as a shell has it, and last
+// report.
 func (st *stage) end() (int, report) {
 	st.t.Helper()
 	select {
@@ -92,6 +93,9 @@ func (st *stage) end() (int, report) {
 		}
 	case <-time.After(patience):
 		st.t.Fatal("the supervisor does not end")
+	}
+	if wait := st.cmd.ProcessState.Sys().(syscall.WaitStatus); wait.Signaled() {
+		return 128 + int(wait.Signal()), st.report()
 	}
 	return st.cmd.ProcessState.ExitCode(), st.report()
 }

@@ -80,7 +80,7 @@ func channelOf(sig os.Signal) chan os.Signal {
 func standIn(sig syscall.Signal, cancelled func(syscall.Signal)) {
 	if sig != unix.SIGUSR1 && sig != unix.SIGUSR2 {
 		tellWithin(time.Second, cancelled, sig)
-		dieOf(sig)
+		sysfile.DieOf(sig)
 	}
 }
 
@@ -96,18 +96,6 @@ func tellWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.
 	case <-told:
 	case <-time.After(most):
 	}
-}
-
-// dieOf ends this process as the signal does by itself: a shell sees the
-// difference. Not for QUIT, where the runtime would print a trace, nor for the
-// first process of a pid namespace, which the kernel spares.
-func dieOf(sig syscall.Signal) {
-	if sig == unix.SIGQUIT || unix.Getpid() == 1 {
-		os.Exit(128 + int(sig))
-	}
-	signal.Reset(sig)
-	_ = unix.Kill(unix.Getpid(), sig) // nothing can forbid it
-	select {}
 }
 
 // attend starts to listen for the others, once the job is on its way: until

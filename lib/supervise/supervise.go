@@ -9,6 +9,7 @@
 //	result, err := job.Run()             // or job.Cancel() when denied
 //	                                     // ... release the lock
 //	err = job.Show(result)               // what --quiet-ok held back
+//	result.DieAlike()                    // or exit with result.Status
 //
 // Caveats. The Go runtime takes over signals before main runs, and only INT and
 // HUP are still known to have been ignored by then: another signal that was
@@ -31,6 +32,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/killer"
 	"adlock/lib/process"
+	"adlock/lib/sysfile"
 )
 
 // Job is a command, and how it is to be run.
@@ -109,6 +111,14 @@ type Result struct {
 	Ended   bool           // a signal, passed on or typed, told the job to end
 	Expired bool           // Enforce ended the job
 	Elapsed time.Duration  // since Run, suspended time included
+}
+
+// DieAlike ends this process by the signal that ended the job, where one did and not Enforce;
+// else it returns. It comes last of all.
+func (r Result) DieAlike() {
+	if r.Signal != 0 && !r.Expired {
+		sysfile.DieOf(r.Signal)
+	}
 }
 
 // Prepare readies this process for the job, before the lock is taken: off a

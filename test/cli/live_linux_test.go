@@ -21,52 +21,69 @@ import (
 // terminal was sent. What runs in its session at the end of the test is killed.
 func (s *stage) onTerminal(columns uint16, words ...string) (pid int, shown func() string, ended func() bool) {
 	s.Helper()
+	p := s.atTerminal(columns, s.command(words...))
+	return p.command.Process.Pid, p.shown, p.ended
+}
+
+// atTerminal is a process that leads the session of a terminal of its own.
+type atTerminal struct {
+	command    *exec.Cmd
+	keyboard   *os.File
+	done, read chan struct{} // closed: it has ended; all that it wrote was read
+	mu         sync.Mutex
+	all        strings.Builder
+}
+
+// atTerminal starts the command on a terminal of its own. What runs in its session at the
+// end of the test is killed.
+func (s *stage) atTerminal(columns uint16, c helper.Command) *atTerminal {
+	s.Helper()
 	master, slave := openPTY(s, columns)
-	c := s.command(words...)
-	command := exec.Command(c.Args[0], c.Args[1:]...)
-	command.Dir, command.Env = c.Dir, append(append(need.Clean(), "TERM=vt100"), c.Env...)
-	command.Stdin, command.Stdout, command.Stderr = slave, slave, slave
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
-	if err := command.Start(); err != nil {
+	p := &atTerminal{command: exec.Command(c.Args[0], c.Args[1:]...), keyboard: master, done: make(chan struct{}), read: make(chan struct{})}
+	p.command.Dir, p.command.Env = c.Dir, append(append(need.Clean(), "TERM=vt100"), c.Env...)
+	p.command.Stdin, p.command.Stdout, p.command.Stderr = slave, slave, slave
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	if err := p.command.Start(); err != nil {
 		s.Fatal(err)
 	}
 	slave.Close()
-	done, read := make(chan struct{}), make(chan struct{})
-	go func() { _ = command.Wait(); close(done) }()
+	go func() { _ = p.command.Wait(); close(p.done) }()
 	s.Cleanup(func() {
-		helper.KillSession(command.Process.Pid)
-		<-done
+		helper.KillSession(p.command.Process.Pid)
+		<-p.done
 	})
-	var mu sync.Mutex
-	var all strings.Builder
 	go func() {
 		buffer := make([]byte, 4096)
 		for {
 			n, err := master.Read(buffer)
 			if err != nil { // nobody has the terminal any more
-				close(read)
+				close(p.read)
 				return
 			}
-			mu.Lock()
-			all.Write(buffer[:n])
-			mu.Unlock()
+			p.mu.Lock()
+			p.all.Write(buffer[:n])
+			p.mu.Unlock()
 		}
 	}()
-	shown = func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		return all.String()
+	return p
+}
+
+// shown is all that the terminal was sent.
+func (p *atTerminal) shown() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all.String()
+}
+
+// ended tells whether the process has ended, and nothing has the terminal any more.
+func (p *atTerminal) ended() bool {
+	select {
+	case <-p.read:
+		<-p.done
+		return true
+	default:
+		return false
 	}
-	ended = func() bool {
-		select {
-		case <-read:
-			<-done
-			return true
-		default:
-			return false
-		}
-	}
-	return command.Process.Pid, shown, ended
 }
 
 func openPTY(s *stage, columns uint16) (master, slave *os.File) {

@@ -351,27 +351,25 @@ func TestMkatomicThatIsToldToEndEndsItsCommandAndLeavesNothing(t *testing.T) {
 			if words != nil {
 				c = s.command(append([]string{"mkatomic", "--replace", "f", "--"}, words...)...)
 			} else {
-				c.Args = append([]string{"sh", "-c", "(echo half; echo >ready; exec sleep 600) | exec \"$@\"", "sh"}, c.Args...)
+				c.Args = append([]string{"sh", "-c", "rm -f input; mkfifo input; (echo half; echo >ready; exec sleep 600) >input & exec \"$@\" <input", "sh"}, c.Args...)
 			}
 			p := c.Start(t)
 			helper.Eventually(t, "it is ready", func() bool { return exists(s.in("ready")) })
-			pid := p.PID
+			writer := 0
 			if words == nil {
-				pid = childOf(t, p.PID, "adlock")
+				writer = childOf(t, p.PID, "sleep")
 			}
 			helper.Eventually(t, "the file is in the making", func() bool { return len(temporaries(t, s.dir)) > 0 })
 			if i == 0 { // a shell that is about to start its next command puts a signal off until that is done
-				childOf(t, childOf(t, pid, "sh"), "sleep")
+				childOf(t, childOf(t, p.PID, "sh"), "sleep")
 			}
-			if err := unix.Kill(pid, sig); err != nil {
-				t.Fatal(err)
-			}
+			p.Signal(t, sig)
 			helper.Eventually(t, "the file in the making is gone", func() bool { return len(temporaries(t, s.dir)) == 0 })
-			if words == nil { // what wrote the input
-				_ = unix.Kill(childOf(t, p.PID, "sleep"), unix.SIGINT) // of which a shell says nothing
+			if writer != 0 {
+				end(t, writer)
 			}
-			if status := p.Wait(t); status < 128 || p.Output() != "" {
-				t.Errorf("%v, %q: status %d: %s", sig, words, status, p.Output())
+			if by := p.EndedBy(t); by == 0 || p.Output() != "" {
+				t.Errorf("%v, %q: ended by %d: %s", sig, words, by, p.Output())
 			}
 			if s.read(s.in("f")) != "old" {
 				t.Errorf("%v, %q: it was replaced by %q", sig, words, s.read(s.in("f")))

@@ -31,8 +31,8 @@ func TestASignalEndsARunnerThatWaits(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		p := s.waiting("a")
 		p.Signal(t, sig)
-		if status := p.Wait(t); status != 128+int(sig) || p.Output() != "" {
-			t.Errorf("%v: status %d, and it said %q", sig, status, p.Output())
+		if by := p.EndedBy(t); by != sig || p.Output() != "" {
+			t.Errorf("%v: ended by %d, and it said %q", sig, by, p.Output())
 		}
 	}
 	if exists(s.in("ran")) {
@@ -104,8 +104,8 @@ func TestQuitPrintsNoTrace(t *testing.T) {
 			return filepath.Base(exe) == program && helper.Listens(p.PID, syscall.SIGQUIT)
 		})
 		p.Signal(t, syscall.SIGQUIT)
-		if status := p.Wait(t); status != 128+int(syscall.SIGQUIT) || strings.Contains(p.Output(), "goroutine") {
-			t.Errorf("%s: status %d, and it said %q", line, status, p.Output())
+		if by := p.EndedBy(t); by != syscall.SIGQUIT || strings.Contains(p.Output(), "goroutine") {
+			t.Errorf("%s: ended by %d, and it said %q", line, by, p.Output())
 		}
 	}
 }

@@ -129,6 +129,16 @@ func (p *Process) Wait(t testing.TB) int {
 	}
 }
 
+// EndedBy returns the signal that the process died of, once it has ended; 0: it exited.
+func (p *Process) EndedBy(t testing.TB) syscall.Signal {
+	t.Helper()
+	p.Wait(t)
+	if wait := p.cmd.ProcessState.Sys().(syscall.WaitStatus); wait.Signaled() {
+		return wait.Signal()
+	}
+	return 0
+}
+
 // Ended reports whether the process has ended and been reaped.
 func (p *Process) Ended() bool {
 	select {

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// shells are those of the library that a script may be written for.
+var shells = [][]string{
+	{"dash"}, {"bash"}, {"bash", "--posix"}, {"busybox", "ash"}, {"mksh"}, {"ksh93"}, {"zsh", "--emulate", "sh"}, {"yash"},
+}
+
+// A shell looks at how its foreground command ended to tell whether what was typed was meant
+// for the script too. JOB stands for the job, as it is or under a lock.
+func TestCtrlCEndsAScriptAsWithTheBareJob(t *testing.T) {
+	sleep, err := exec.LookPath("sleep") // which some shells have built in
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shell := range shells {
+		t.Run(strings.Join(shell, " "), func(t *testing.T) {
+			need.Tools(t, shell[0])
+			s := newStage(t)
+			for claim, script := range map[string]string{
+				"a job that dies of it":         "JOB " + sleep + " 600; echo on",
+				"a loop":                        "while :; do JOB " + sleep + " 600; done; echo on",
+				"a job that makes it a status":  `JOB sh -c 'trap "exit 130" INT; sleep 600; :'; echo on $?`,
+				"a job that means it otherwise": `JOB sh -c 'trap : INT; sleep 600; :'; echo on $?`,
+			} {
+				bare := s.interrupted(shell, strings.ReplaceAll(script, "JOB", ""))
+				for _, options := range []string{"", "--quiet-ok"} {
+					locked := s.interrupted(shell, strings.ReplaceAll(script, "JOB", helper.Binary(t)+" run --program job --name a "+options+" --"))
+					if locked != bare {
+						t.Errorf("%s: %+v, and %+v without a lock", claim, locked, bare)
+					}
+				}
+			}
+		})
+	}
+}
+
+// fate is how a process ended, and what was seen of it.
+type fate struct {
+	signal syscall.Signal // 0: it exited
+	status int
+	shown  string
+}
+
+// interrupted has a shell run a script at a terminal, and types Ctrl-C once all of it rests
+// and a job of the script's sleeps.
+func (s *stage) interrupted(shell []string, script string) fate {
+	s.Helper()
+	c := s.command()
+	c.Args = append(append([]string{}, shell...), s.in("script", script+"\n"))
+	p := s.atTerminal(200, c)
+	helper.Eventually(s, "a job sleeps: "+script, func() bool {
+		sleeps := false
+		for _, pid := range helper.Session(p.command.Process.Pid) {
+			if !quiet(pid) {
+				return false
+			}
+			sleeps = sleeps || helper.Name(pid) == "sleep"
+		}
+		return sleeps
+	})
+	if _, err := p.keyboard.Write([]byte{3}); err != nil {
+		s.Fatal(err)
+	}
+	helper.Eventually(s, "the script ends: "+script, p.ended)
+	return fateOf(p.command, p.shown())
+}
+
+func fateOf(command *exec.Cmd, shown string) fate {
+	wait := command.ProcessState.Sys().(syscall.WaitStatus)
+	if wait.Signaled() {
+		return fate{signal: wait.Signal(), shown: shown}
+	}
+	return fate{status: wait.ExitStatus(), shown: shown}
+}
+
+// ends runs a command to its end, by its own wait status.
+func (s *stage) ends(words ...string) fate {
+	s.Helper()
+	c := s.command()
+	command := exec.Command(words[0], words[1:]...)
+	command.Dir, command.Env = s.dir, append(helper.Clean(), c.Env...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	output, err := command.CombinedOutput()
+	if command.ProcessState == nil {
+		s.Fatal(err)
+	}
+	return fateOf(command, string(output))
+}
+
+// harmless are the signals that end nobody.
+var harmless = []syscall.Signal{unix.SIGCHLD, unix.SIGCONT, unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGURG, unix.SIGWINCH}
+
+func TestASupervisorDiesOfTheSignalThatEndedItsJob(t *testing.T) {
+	s := newStage(t)
+	const last = 64
+	for sig := syscall.Signal(1); sig <= last; sig++ {
+		if slices.Contains(harmless, sig) {
+			continue
+		}
+		got := s.ends(helper.Binary(t), "run", "--program", "job", "--name", "a", "--", "sh", "-c", "kill -"+itoa(int(sig))+" $$")
+		if got != (fate{signal: sig}) || s.held("a") {
+			t.Errorf("%d: %+v, held: %v", sig, got, s.held("a"))
+		}
+	}
+}
+
+func TestASupervisorDiesOfASignalWhereItsStatusIsTheJobs(t *testing.T) {
+	s := newStage(t)
+	adlock := helper.Binary(t)
+	for script, want := range map[string]fate{
+		"kill -INT $$": {signal: unix.SIGINT}, "echo said >&2; kill -HUP $$": {signal: unix.SIGHUP, shown: "said\n"},
+		"exit 130": {status: 130}, "exit 143": {status: 143},
+	} {
+		for claim, words := range map[string][]string{
+			"quiet":                {adlock, "run", "--quiet-ok", "--name", "a", "--", "sh", "-c", script},
+			"a shell of a crontab": {adlock, "shell", "-c", script},
+			"a run in a run":       {adlock, "run", "--name", "a", adlock, "run", "--name", "b", "--", "sh", "-c", script},
+			"mkatomic":             {adlock, "mkatomic", "f", "--", "sh", "-c", script},
+		} {
+			if got := s.ends(words...); got != want {
+				t.Errorf("%s, %q: %+v, want %+v", claim, script, got, want)
+			}
+		}
+	}
+	if exists(s.in("f")) {
+		t.Error("a file was made of what a failed command printed")
+	}
+	if got := s.ends(adlock, "run", "--enforce", "--expire-after", "1s", "sleep", "600"); got.status != 124 {
+		t.Errorf("enforced: %+v", got)
+	}
+}
+
+// The job gets both from its caller, and takes them back itself.
+func TestASupervisorDiesOfASignalThatItIgnoresOrBlocks(t *testing.T) {
+	need.Tools(t, "perl")
+	s := newStage(t)
+	const back = `use POSIX; $SIG{HUP} = "DEFAULT"; sigprocmask(SIG_SETMASK, POSIX::SigSet->new); kill HUP => $$; sleep 600`
+	for claim, set := range map[string]string{
+		"ignored": `$SIG{HUP} = "IGNORE"`,
+		"blocked": `sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGHUP))`,
+	} {
+		got := s.ends("perl", "-e", "use POSIX; "+set+"; exec @ARGV", helper.Binary(t), "run", "--name", "a", "--", "perl", "-e", back)
+		if got != (fate{signal: unix.SIGHUP}) {
+			t.Errorf("%s: %+v", claim, got)
+		}
+	}
+}
+
+// The kernel spares the first process of a pid namespace, as in a container.
+func TestTheFirstProcessOfANamespaceExitsWithTheSignalsStatus(t *testing.T) {
+	need.Namespaces(t, "--user", "--map-root-user", "--pid", "--fork")
+	s := newStage(t)
+	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGKILL, unix.SIGQUIT, unix.SIGUSR1} {
+		got := s.ends("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc",
+			helper.Binary(t), "run", "--name", "a", "--", "sh", "-c", "kill -"+itoa(int(sig))+" $$")
+		if got != (fate{status: 128 + int(sig)}) {
+			t.Errorf("%v: %+v", sig, got)
+		}
+	}
+}
+
+// Else whoever looks for why a job crashed finds the core of its supervisor.
+func TestASupervisorWritesNoCore(t *testing.T) {
+	s := newStage(t)
+	if err := os.Mkdir(s.in("of-the-job"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const script = `cd of-the-job; kill -SEGV $$`
+	core := func(words ...string) bool {
+		command := exec.Command("sh", append([]string{"-c", `ulimit -c unlimited && exec "$@"`, "sh"}, words...)...)
+		command.Dir, command.Env = s.dir, append(helper.Clean(), s.command().Env...)
+		out, err := command.CombinedOutput()
+		if command.ProcessState == nil || command.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGSEGV {
+			t.Fatalf("%q: %v\n%s", words, err, out)
+		}
+		return command.ProcessState.Sys().(syscall.WaitStatus).CoreDump()
+	}
+	if !core("sh", "-c", script) {
+		need.Skip(t, "no core is written here")
+	}
+	left := func() (names string) {
+		entries, err := os.ReadDir(s.in("of-the-job"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			names += e.Name() + " "
+			if err := os.Remove(s.in("of-the-job/" + e.Name())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return names
+	}
+	bare := left() // "" where cores are kept elsewhere
+	if core(helper.Binary(t), "run", "--name", "a", "--", "sh", "-c", script) {
+		t.Error("the supervisor has written a core")
+	}
+	if got := left(); (got == "") != (bare == "") {
+		t.Errorf("the job's core: %q, and %q without a lock", got, bare)
+	}
+}
