@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -11,46 +12,64 @@ import (
 	"adlock/lib/fault"
 )
 
-// output keeps what the job writes to its standard output and error, in the
-// order it was written, in a file without a name: a job never meets a broken
-// pipe, a full disk is its own write error, and nothing is left after a crash.
+// output keeps what the job writes to its standard output and error, in files without a
+// name: a job never meets a broken pipe, a full disk is its own write error, and nothing is
+// left after a crash. Where the two of this process are one file, as a terminal or cron's
+// pipe is, the job's are one as well, and the order is that of writing. Else each has its
+// own, and what was written to one before the other is not known.
 //
 // A job that opens /dev/stdout or /dev/stderr anew and truncates it, as a
-// shell's `>/dev/stderr` does, loses what was held back until then.
-type output struct{ file *os.File }
+// shell's `>/dev/stderr` does, loses what was held back there until then.
+type output struct{ out, trouble *os.File } // the same where there is one
 
-// newOutput makes the file in TMPDIR.
 func newOutput() (*output, error) {
+	out, err := newHeld()
+	if err != nil || isOneFile(1, 2) {
+		return &output{out, out}, err
+	}
+	trouble, err := newHeld()
+	return &output{out, trouble}, err
+}
+
+// isOneFile tells whether two descriptors lead to the same file.
+func isOneFile(a, b int) bool {
+	var first, second unix.Stat_t
+	return unix.Fstat(a, &first) == nil && unix.Fstat(b, &second) == nil && first.Dev == second.Dev && first.Ino == second.Ino
+}
+
+// newHeld makes a file in TMPDIR.
+func newHeld() (*os.File, error) {
 	file, err := os.CreateTemp("", "adlock-output-")
 	if err != nil {
 		return nil, fault.Wrap(os.TempDir(), err)
 	}
-	o := &output{file}
 	if err := os.Remove(file.Name()); err != nil {
 		return nil, fault.Wrap(file.Name(), err)
 	}
-	return o, o.appendOnly()
+	// Writers who open the file anew do not write over others.
+	_, err = unix.FcntlInt(file.Fd(), unix.F_SETFL, unix.O_APPEND)
+	return file, fault.Wrap(file.Name(), err)
 }
 
-// appendOnly keeps writers who opened the file anew from writing over others.
-func (o *output) appendOnly() error {
-	_, err := unix.FcntlInt(o.fd(), unix.F_SETFL, unix.O_APPEND)
-	return fault.Wrap(o.file.Name(), err)
-}
-
-func (o *output) fd() uintptr { return o.file.Fd() }
-
-// show copies to standard output what is there now; a daemon that the job left
-// behind may go on writing. A reader that went away is an error, not a SIGPIPE.
+// show copies what is there now to where it was meant for; a daemon that the job left behind
+// may go on writing. A reader that went away is an error, not a SIGPIPE.
 func (o *output) show() error {
 	signal.Ignore(syscall.SIGPIPE)
-	if _, err := o.file.Seek(0, io.SeekStart); err != nil {
-		return fault.Wrap(o.file.Name(), err)
+	err := show(o.out, os.Stdout, "standard output")
+	if o.trouble != o.out {
+		err = errors.Join(err, show(o.trouble, os.Stderr, "standard error"))
 	}
-	info, err := o.file.Stat()
+	return err
+}
+
+func show(held, to *os.File, name string) error {
+	if _, err := held.Seek(0, io.SeekStart); err != nil {
+		return fault.Wrap(held.Name(), err)
+	}
+	info, err := held.Stat()
 	if err != nil {
-		return fault.Wrap(o.file.Name(), err)
+		return fault.Wrap(held.Name(), err)
 	}
-	_, err = io.CopyN(os.Stdout, o.file, info.Size())
-	return fault.Wrap("standard output", err)
+	_, err = io.CopyN(to, held, info.Size())
+	return fault.Wrap(name, err)
 }

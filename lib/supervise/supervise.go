@@ -185,8 +185,8 @@ func (s *Supervisor) Cancel() {
 	}
 }
 
-// Show copies what QuietOK held back to standard output, where result is not
-// success; else it does nothing. It comes after the release of the lock, where
+// Show copies what QuietOK held back to standard output and standard error, where
+// result is not success; else it does nothing. It comes after the release of the lock, where
 // there is one: a reader that is in no hurry must not hold the atom.
 func (s *Supervisor) Show(result Result) error {
 	if s.output == nil || result.Status == 0 && !result.Alive {
@@ -199,7 +199,7 @@ func (s *Supervisor) Show(result Result) error {
 func (s *Supervisor) files() []uintptr {
 	switch {
 	case s.output != nil:
-		return []uintptr{0, s.output.fd(), s.output.fd()}
+		return []uintptr{0, s.output.out.Fd(), s.output.trouble.Fd()}
 	case s.pipe != nil:
 		return []uintptr{0, s.pipe.writer.Fd(), 2}
 	}

@@ -353,8 +353,16 @@ func TestQuietOKShowsTheOutputOfAFailedJobOnly(t *testing.T) {
 	if r := s.want(0, "run", "--quiet-ok", "sh", "-c", script, "0"); r.Out != "" {
 		t.Error(r.Out)
 	}
-	if r := s.want(4, "run", "--quiet-ok", "sh", "-c", script, "4"); r.Out != "out\nerr\nout\n" {
-		t.Error(r.Out)
+	// A line of a crontab that ends with >>log is mailed what it has to say.
+	if r := s.adlock("run", "--quiet-ok", "sh", "-c", script, "4"); r != (helper.Result{Status: 4, Out: "out\nout\n", Err: "err\n"}) {
+		t.Errorf("%+v", r)
+	}
+	// One stream for both, as in a pipe, in a file, and in what cron mails.
+	for _, redirection := range []string{"2>&1", ">log 2>&1", ">log 2>>log"} {
+		r := helper.Command{Dir: s.dir, Env: s.command().Env, Args: []string{"sh", "-c", helper.Binary(t) + ` run --quiet-ok sh -c "$1" 4 ` + redirection + `; s=$?; [ ! -e log ] || cat log; exit $s`, "sh", script}}.Run(t)
+		if r != (helper.Result{Status: 4, Out: "out\nerr\nout\n"}) {
+			t.Errorf("%s: %+v", redirection, r)
+		}
 	}
 }
 

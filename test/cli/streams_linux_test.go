@@ -69,9 +69,9 @@ func TestWhereNobodyReadsWhatWasHeldBackTheStatusIsTheJobs(t *testing.T) {
 		for _, descriptor := range []string{"1", "2"} {
 			t.Run(stream+" as "+descriptor, func(t *testing.T) {
 				s := newStage(t)
-				r := s.unheard(stream, descriptor, `$adlock run --program job --name a --quiet-ok sh -c 'echo words; exit 7'`)
-				if r.Status != 7 || s.held("a") {
-					t.Errorf("status %d, held: %v", r.Status, s.held("a"))
+				r := s.unheard(stream, descriptor, `$adlock run --program job --name a --quiet-ok sh -c 'echo words; echo words >&2; exit 7'`)
+				if r.Status != 7 || s.held("a") || strings.Count("\n"+r.Out+r.Err, "\nwords\n") != 1 {
+					t.Errorf("status %d, held: %v, %q, %q", r.Status, s.held("a"), r.Out, r.Err)
 				}
 			})
 		}

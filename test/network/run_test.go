@@ -223,3 +223,18 @@ func TestSlotsCountAcrossHosts(t *testing.T) {
 		t.Errorf("%d %q", status, waiting.Output())
 	}
 }
+
+func TestALocksmithEndsAndSpeaksAsItsJobDid(t *testing.T) {
+	a := newHost(t, url(startEtcd(t, 1)...))
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL} {
+		p := a.command("kill -" + itoa(int(sig)) + " $$").Start(t)
+		if by := p.EndedBy(t); by != sig || p.Output() != "" {
+			t.Errorf("%v: ended by %d: %s", sig, by, p.Output())
+		}
+		a.run(t, "echo ran").Ran(t)
+	}
+	r := a.run(t, "echo out; echo err >&2; exit 4", "--quiet-ok")
+	if r.Status != 4 || r.Out != "out\n" || r.Err != "err\n" {
+		t.Errorf("%+v", r)
+	}
+}
