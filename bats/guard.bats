@@ -572,6 +572,30 @@ by_traps() {
 	done
 }
 
+# died_of FILE prints the signal that the shell dies of which reads that script, and gets INT;
+# 0: it exits. A command in the background ignores INT, and $? does not tell the two apart.
+died_of() {
+	rm -f "$T/in"
+	perl -e '$SIG{INT} = "DEFAULT"; system(@ARGV); print $? & 127' "${shell[@]}" <"$1" >"$T/died" 3>&- &
+	eventually 20 test -s "$T/in"
+	kill -INT "$(cat "$T/in")"
+	ended "$!" 0
+	cat "$T/died"
+}
+
+@test "by traps: of INT the shell dies, as it does unguarded" {
+	local loops='echo "$$" >"$T/in"; while :; do sleep 0.05; done'
+	# bash does not die of INT where its command has not.
+	[ "${shell[0]}" != bash ] || loops=${loops/sleep 0.05/:}
+	by_traps '' <<<"$loops"
+	echo "$loops" >"$T/plain"
+	died_of "$T/plain" >"$T/want"
+	[ "${shell[0]}" != ksh93 ] || echo 0 >"$T/want" # W17
+	run died_of "$T/job"
+	assert_output "$(cat "$T/want")"
+	refute guard_held
+}
+
 @test "by traps: traps on other signals, and ignored ones, are no obstacle and stay" {
 	by_traps "trap 'echo usr' USR1; trap '' HUP" <<<'kill -HUP $$; kill -USR1 $$; echo end'
 	run "${shell[@]}" <"$T/job" 3>&-

@@ -216,6 +216,9 @@
 # W18 what a command prints is looked for behind `adlock:`, and there is no trace or DEBUG
 #    trap by then: both print into $( ). bash -c 'set -x; BASH_XTRACEFD=1; x=$(date); echo "$x"';
 #    zsh prints before the first command could forbid it. Stays.
+# W19 ksh93 (93u+m 1.0) exits where it is to die of INT in its EXIT trap. ksh93 -c
+#    'trap "trap - INT; kill -INT \$\$" EXIT; trap "exit 1" INT; kill -INT $$'; echo $?
+#    prints 1. So does zsh 5.9, where no command runs. Goes when they print 130, or 258.
 
 if [ "${_adlock_loaded-}" = "$$" ] && command -v adlock_get >/dev/null 2>&1; then
 	return 0
@@ -1461,15 +1464,24 @@ _adlock_guard_traps() {
 	case $_adlock_line in *[13579bdf]) _adlock_ignored="$_adlock_ignored HUP" ;; esac
 	case $_adlock_line in *[2367abef]) _adlock_ignored="$_adlock_ignored INT" ;; esac
 	case $_adlock_line in *[4567cdef]???) _adlock_ignored="$_adlock_ignored TERM" ;; esac
+	_adlock_typed=''
 	command trap '_adlock_guard_end "$?"' EXIT
 	case $_adlock_ignored in *HUP*) ;; *) command trap 'exit 129' HUP ;; esac
-	case $_adlock_ignored in *INT*) ;; *) command trap 'exit 130' INT ;; esac
+	case $_adlock_ignored in *INT*) ;; *) command trap '_adlock_typed="1 "; exit 130' INT ;; esac
 	case $_adlock_ignored in *TERM*) ;; *) command trap 'exit 143' TERM ;; esac
 }
 
-# _adlock_guard_end STATUS keeps the script's status. (W12)
+# _adlock_guard_end STATUS keeps the script's status (W12). Of Ctrl-C the shell itself dies, as
+# it would unguarded: else a bash that has started it goes on with its own script (W19). Not
+# so in a subshell, as $$ is another process.
 _adlock_guard_end() {
 	_adlock_let_go "$_adlock_guarded" "$1" || :
+	case $_adlock_typed$_adlock_owner in
+	"1 $$" | "1 $$.0")
+		command trap - INT
+		command kill -s INT "$$" || :
+		;;
+	esac
 	return "$1"
 }
 
