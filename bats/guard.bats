@@ -590,7 +590,7 @@ died_of() {
 	by_traps '' <<<"$loops"
 	echo "$loops" >"$T/plain"
 	died_of "$T/plain" >"$T/want"
-	[ "${shell[0]}" != ksh93 ] || echo 0 >"$T/want" # W17
+	[ "${shell[0]}" != ksh93 ] || echo 0 >"$T/want" # W19
 	run died_of "$T/job"
 	assert_output "$(cat "$T/want")"
 	refute guard_held
