@@ -92,7 +92,7 @@ func (s *stage) ends(words ...string) fate {
 	s.Helper()
 	c := s.command()
 	command := exec.Command(words[0], words[1:]...)
-	command.Dir, command.Env = s.dir, append(helper.Clean(), c.Env...)
+	command.Dir, command.Env = s.dir, append(need.Clean(), c.Env...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	output, err := command.CombinedOutput()
 	if command.ProcessState == nil {
@@ -182,7 +182,7 @@ func TestASupervisorWritesNoCore(t *testing.T) {
 	const script = `cd of-the-job; kill -SEGV $$`
 	core := func(words ...string) bool {
 		command := exec.Command("sh", append([]string{"-c", `ulimit -c unlimited && exec "$@"`, "sh"}, words...)...)
-		command.Dir, command.Env = s.dir, append(helper.Clean(), s.command().Env...)
+		command.Dir, command.Env = s.dir, append(need.Clean(), s.command().Env...)
 		out, err := command.CombinedOutput()
 		if command.ProcessState == nil || command.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGSEGV {
 			t.Fatalf("%q: %v\n%s", words, err, out)

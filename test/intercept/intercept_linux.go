@@ -12,6 +12,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"testing"
 	"unsafe"
@@ -37,6 +38,10 @@ func (c Call) FD(n int) int { return int(int32(c.Args[n])) }
 // start no processes, which would be seen for ever.
 func Run(t testing.TB, do func(), see func(Call) unix.Errno, calls ...int) {
 	t.Helper()
+	// The collector stops the world, and a thread that waits in a raw call, which the
+	// scheduler is not told of, does not stop; the goroutine that would answer has stopped.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.GC() // waits for a collection that has begun
 	var end [2]int // its second descriptor is closed when do has returned
 	if err := unix.Pipe2(end[:], unix.O_CLOEXEC); err != nil {
 		t.Fatal(err)
