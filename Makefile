@@ -105,7 +105,7 @@ lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man, and a build for every
 	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run bats/stress test/*/*.sh cmd/package/prerm cmd/package/postrm .ci/run .ci/bare
 	mandoc -Tlint -Wwarning $(pages)
 	for page in $(pages); do ! LC_ALL=C.UTF-8 man --warnings -l $$page 2>&1 >/dev/null | grep . || exit 1; done
-	test -z "$$(gofmt -l cmd lib test)"
+	! gofmt -l cmd lib test | grep .
 	for system in linux/arm64 darwin/arm64 freebsd/amd64 openbsd/amd64 netbsd/amd64; do \
 		GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) vet -tags $(TAGS) ./cmd/... ./lib/... || exit 1; \
 	done

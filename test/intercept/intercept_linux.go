@@ -41,7 +41,7 @@ func Run(t testing.TB, do func(), see func(Call) unix.Errno, calls ...int) {
 	// The collector stops the world, and a thread that waits in a raw call, which the
 	// scheduler is not told of, does not stop; the goroutine that would answer has stopped.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	runtime.GC() // waits for a collection that has begun
+	runtime.GC()   // waits for a collection that has begun
 	var end [2]int // its second descriptor is closed when do has returned
 	if err := unix.Pipe2(end[:], unix.O_CLOEXEC); err != nil {
 		t.Fatal(err)
