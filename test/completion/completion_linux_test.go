@@ -66,7 +66,7 @@ func open(t *testing.T, shell string) *interactive {
 	if _, err := os.Stat("/usr/share/bash-completion/bash_completion"); err != nil && strings.HasSuffix(shell, "bash-completion") {
 		need.Skip(t, "bash-completion is not installed")
 	}
-	short, err := os.MkdirTemp("", "tmux-") // the name of a socket has some 100 bytes
+	short, err := os.MkdirTemp("/tmp", "tmux-") // the name of a socket has some 100 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,9 +86,7 @@ func open(t *testing.T, shell string) *interactive {
 		helper.KillSession(session) // what hangs does not hear that its terminal is gone
 	})
 	i.made(err)
-	i.enter(start[shell].first)
-	i.enter("clear")
-	i.awaitEmpty()
+	i.does(start[shell].first)
 	return i
 }
 
@@ -104,6 +102,20 @@ func (i *interactive) tmux(args ...string) string {
 }
 
 func (i *interactive) enter(line string) { i.tmux("send-keys", "-l", line+"\r") }
+
+// does has the shell carry out a line, and leaves an empty screen. An empty screen alone
+// does not tell that: it may be the one before the line.
+func (i *interactive) does(line string) {
+	i.Helper()
+	done := filepath.Join(i.TempDir(), "done")
+	i.enter(line + "; echo >" + done)
+	helper.Eventually(i, "the line is done and shown", func() bool {
+		_, err := os.Stat(done)
+		return err == nil && i.screen() != ">"
+	})
+	i.enter("clear")
+	i.awaitEmpty()
+}
 
 func (i *interactive) screen() string { return strings.TrimSpace(i.tmux("capture-pane", "-p", "-J")) }
 
@@ -245,9 +257,7 @@ func TestACompletionMakesNothingWhereThereAreNoLocks(t *testing.T) {
 			t.Parallel()
 			i := open(t, shell)
 			none := filepath.Join(i.dir, "none")
-			i.enter("export ADLOCK_DIR=" + none)
-			i.enter("clear")
-			i.awaitEmpty()
+			i.does("export ADLOCK_DIR=" + none)
 			i.completes("adlock status bac", "adlock status bac")
 			i.completes("adlock run --name bac", "adlock run --name bac")
 			if _, err := os.Lstat(none); !errors.Is(err, fs.ErrNotExist) {
