@@ -2,14 +2,13 @@ package fault
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 
-	"adlock/test/helper"
+	_ "adlock/test/need" // the same start, however the suite is started
 )
 
 func TestAMessageIsOnePlainLine(t *testing.T) {
@@ -25,13 +24,6 @@ func TestAMessageIsOnePlainLine(t *testing.T) {
 		if got := Plain(OneLine(text)); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
-	}
-}
-
-func TestAnUntoldErrorHasAStatusAndNoLine(t *testing.T) {
-	err := Untold{New(Usage, "owner", "is gone")}
-	if said := helper.Stderr(t, func() { Report(err); Report(fmt.Errorf("x: %w", err)) }); said != "" || StatusOf(err) != StatusUsage {
-		t.Errorf("status %d, said %q", StatusOf(err), said)
 	}
 }
 
