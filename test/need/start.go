@@ -18,13 +18,13 @@ func init() {
 		return
 	}
 	// Processes inherit that nohup ignores HUP, and that a shell without job control ignores
-	// INT for what it starts in its background. A caught signal they get as by default. The
-	// Go runtime takes back the others by itself.
+	// INT for what it starts in its background. A caught signal they get as by default.
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
 	}
+	hearRest()
 	syscall.Umask(0o022) // some files of a test are another user's to read and run
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); ofCaller.MatchString(name) && !ofSuite.MatchString(name) {
