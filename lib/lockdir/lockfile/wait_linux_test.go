@@ -79,7 +79,7 @@ func TestAnOwnerIsWatchedWhereItIsSeenToLive(t *testing.T) {
 	}
 }
 
-func TestHowLongTheKernelsWordIsWaitedFor(t *testing.T) {
+func TestAWaiterLooksAgainThoughTheKernelIsSilent(t *testing.T) {
 	d := newDir(t)
 	tells := NewWatch(d)
 	defer tells.Close()
@@ -172,7 +172,7 @@ func removed(t *testing.T, d *Dir, file string) {
 	}
 }
 
-func TestOneWhoFindsTheLockThereAgainLooksNoFurtherAndMissesNoRelease(t *testing.T) {
+func TestAWaiterWhoseLockIsBackWaitsOnAndMissesNoRelease(t *testing.T) {
 	goes := func(d *Dir) { removed(t, d, motdLock) }
 	comes := func(d *Dir) { planted(t, d, motdLock) }
 	for claim, c := range map[string]struct {
@@ -205,7 +205,7 @@ func TestOneWhoFindsTheLockThereAgainLooksNoFurtherAndMissesNoRelease(t *testing
 	}
 }
 
-func TestOneWhoIsToldOfNothingLooksWhenItsTimeIsUp(t *testing.T) {
+func TestAWaiterThatGetsNoEventsLooksWhenItsTimeIsUp(t *testing.T) {
 	d, w := waits(t, 0, time.Second)
 	if got := callsOf(t, w, d, func(string) {}); got != "poll" {
 		t.Errorf("%s, want a poll alone", got)
@@ -213,7 +213,7 @@ func TestOneWhoIsToldOfNothingLooksWhenItsTimeIsUp(t *testing.T) {
 }
 
 // The atom may have become too soon meanwhile.
-func TestOneWhoIsToldOfLocksAgainAndAgainLooksAtLast(t *testing.T) {
+func TestAWaiterThatGetsEventsAgainAndAgainLooksAtLast(t *testing.T) {
 	d, w := waits(t, 0, time.Hour)
 	goes := func(string) { removed(t, d, motdLock); planted(t, d, motdLock) }
 	goes("")
@@ -224,7 +224,7 @@ func TestOneWhoIsToldOfLocksAgainAndAgainLooksAtLast(t *testing.T) {
 	}
 }
 
-func TestHowLongOneYields(t *testing.T) {
+func TestAWaiterYieldsForARandomTime(t *testing.T) {
 	r := locker.Request{Wait: time.Hour}
 	w := NewWaiting(nil, &r)
 	differ := map[time.Duration]bool{}
