@@ -196,7 +196,7 @@
 # W14 a status of 0 is believed where the lock bears it out: mksh R59 goes on
 #    with 0 after a command for which it could not fork. ulimit -u 1 as an
 #    ordinary user. Goes when that is an error.
-#    And zsh 5.9 takes the status of a program that a CHLD trap has run for that of the one
+#    And zsh 5.9 takes the status of a program that a CHLD trap has run for that of the program
 #    it waits for. zsh -c 'trap /bin/true CHLD; (sleep .02)& sh -c "sleep .02; exit 7"; echo $?'.
 # W15 a trap within a trap spoils every status: in dash 0.5.12 and busybox 1.35 $? is
 #    afterwards what it was before the outer one, also for the && and || of the outer
@@ -208,15 +208,15 @@
 #    'x=$(sh -c "(sleep 1; kill -CONT \$\$) & kill -STOP \$\$"); echo $?' prints 19.
 #    Goes when it prints 0.
 # W17 a question is written, and its answer read, by one simple command with a redirection
-#    of its own: whatever stands in a group, a trap may print into. dash -c 'trap "echo trap"
+#    of its own: a trap may print into the redirection of a group. dash -c 'trap "echo trap"
 #    USR1; { kill -USR1 $$; } >/dev/null'. bash and zsh run traps inside read and printf as
 #    well: so bash reads with -u, and zsh with sysread and writes with syswrite (its read -u
 #    goes on with standard input when a trap has read, and its printf hangs on a trap's).
 #    bash -c 'trap "read x; echo $x" USR1; (sleep 1; kill -USR1 $$; sleep 1; echo no) | read y'. Stays.
-# W18 what a command prints is looked for behind `adlock:`, and there is no trace or DEBUG
-#    trap by then: both print into $( ). bash -c 'set -x; BASH_XTRACEFD=1; x=$(date); echo "$x"';
+# W18 the output of a command is read after the mark `adlock:`, and before the mark the trace
+#    and the DEBUG trap are turned off: both print into $( ). bash -c 'set -x; BASH_XTRACEFD=1; x=$(date); echo "$x"';
 #    zsh prints before the first command could forbid it. Stays.
-# W19 ksh93 (93u+m 1.0) exits where it is to die of INT in its EXIT trap. ksh93 -c
+# W19 ksh93 (93u+m 1.0) exits in place of dying of INT in its EXIT trap. ksh93 -c
 #    'trap "trap - INT; kill -INT \$\$" EXIT; trap "exit 1" INT; kill -INT $$'; echo $?
 #    prints 1. So does zsh 5.9, where no command runs. Goes when they print 130, or 258.
 
@@ -604,14 +604,14 @@ _adlock_capture() {
 	return "$1"
 }
 
-# _adlock_quietly COMMAND [ARG...] is for a subshell, too: errors are not told there.
+# _adlock_quietly COMMAND [ARG...] runs the command without standard error; for a subshell.
 _adlock_quietly() {
 	command exec 2>/dev/null
 	export GOMAXPROCS=1 # see _adlock_help
 	"$@"
 }
 
-# _adlock_hush is for a subshell, in which the script's trace and traps are not to print.
+# _adlock_hush keeps the script's trace and traps from printing; for a subshell.
 # shellcheck disable=SC3047 # DEBUG, ERR and RETURN are for shells that have them
 _adlock_hush() {
 	case ${BASH_VERSION:+bash}${ZSH_VERSION:+zsh}${KSH_VERSION-} in
@@ -853,8 +853,8 @@ _adlock_input() {
 	esac
 }
 
-# _adlock_first NAME FILE reads the first line of a file. In one command, as a trap would
-# have no standard error in a group.
+# _adlock_first NAME FILE reads the first line of a file, by one command: in a group a trap
+# would have no standard error.
 _adlock_first() {
 	case ${IFS-} in
 	*[!$_adlock_blank]*) IFS= command read -r "$1" 2>/dev/null <"$2" ;;
@@ -930,9 +930,9 @@ _adlock_begin_agent() {
 	_adlock_wants 0 0 "$#" adlock_agent && _adlock_want_agent
 }
 
-# _adlock_want_agent: one is to be started for this process with its next question.
-# $_adlock_agent is `wanted`, then `tried`, and `serves` once it has answered; empty: there
-# is none, and is to be none.
+# _adlock_want_agent has the next question start an agent for this process. $_adlock_agent
+# is `wanted`, then `tried`, and `serves` once the agent has answered; it is empty where there
+# is no agent, and none is to be started.
 _adlock_want_agent() {
 	_adlock_is_switch ADLOCK_AGENT "${ADLOCK_AGENT-}" || return "$?"
 	case ${ADLOCK_AGENT-1} in
@@ -1010,7 +1010,8 @@ _adlock_ask_in_vain() {
 		return 2
 		;;
 	1)
-		# One that has served has left, as nobody asked it; any other is of no use here.
+		# An agent that has served left after a time without questions; one that never answered
+		# is not started again.
 		if [ "$_adlock_agent" = serves ]; then _adlock_agent=wanted; else _adlock_agent=''; fi
 		return 1
 		;;
@@ -1027,15 +1028,16 @@ _adlock_ask_in_vain() {
 # $_adlock_line; 1: there is no agent; 2: there is none any more; 3: a descriptor is not
 # free any more; 4: one was closed or is the script's since the question.
 #
-# The agent that is about to leave has taken its sign down. The descriptor first leads to
-# the answers, for reading and writing: so nothing waits for another end. Reopened for
-# reading only, the answers end with the agent. Then it leads to the questions: as it
-# reads them too, nobody's death makes writing a signal. A read that a trap cut short
-# looks like an end: the agent lives, so read again.
+# An agent that is about to leave has taken its sign down. The first descriptor is opened on
+# the answers for reading and writing, so that the opening waits for no other end. The second
+# is opened by way of the first for reading only, so that the answers end when the agent dies.
+# Then the first is opened on the questions, for reading too, so that writing raises no SIGPIPE
+# when the agent dies. A read that a trap cut short looks like an end: while the agent lives,
+# it is repeated.
 #
-# What opens, writes and reads is a simple command each, without a group, a function or a
-# redirection around it: a trap would have that for its own standard input or output. (W17)
-# All is made while the script runs, whose aliases a backslash keeps out.
+# Each descriptor is opened, written and read by a simple command, without a group, a function
+# or a redirection around it: a trap would have that for its own standard input or output.
+# (W17) The functions are made while the script runs, so a backslash keeps its aliases out.
 # shellcheck disable=SC2016 # $ is for the function
 _adlock_make_exchange() {
 	set --
@@ -1471,9 +1473,9 @@ _adlock_guard_traps() {
 	case $_adlock_ignored in *TERM*) ;; *) command trap 'exit 143' TERM ;; esac
 }
 
-# _adlock_guard_end STATUS keeps the script's status (W12). Of Ctrl-C the shell itself dies, as
-# it would unguarded: else a bash that has started it goes on with its own script (W19). Not
-# so in a subshell, as $$ is another process.
+# _adlock_guard_end STATUS keeps the script's status (W12). At Ctrl-C the shell itself dies of
+# INT, as it would unguarded; otherwise a bash that has started it goes on with its own script
+# (W19). A subshell does not, as $$ is another process.
 _adlock_guard_end() {
 	_adlock_let_go "$_adlock_guarded" "$1" || :
 	case $_adlock_typed$_adlock_owner in
