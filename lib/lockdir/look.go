@@ -156,18 +156,17 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 }
 
 // lookAhead looks for readers and slots in a waiter's way before the waiter links a lock of
-// its own, which would keep others out and wake them for nothing. It saves work and decides
-// nothing: what it finds free is looked at again behind that lock (settle). The outcome is
-// Acquired where nothing is seen to be in the way; what would have to be ended, cleared or
-// said aloud is left to settle.
+// its own, which would keep others out and wake them for nothing. lookAhead only saves work:
+// where it finds nothing in the way its outcome is Acquired, and settle looks again behind
+// that lock. It also leaves to settle what has to be ended, cleared or reported.
 //
-// No wake-up is lost. The watch was there before this look, and only files that this look
-// has seen are waited for. One of them, or its owner, that goes
-//   - before it is looked at is not in the way;
-//   - after that, and before Wait, is in the queue of events, or its pid has no process;
+// No wake-up is lost. The watch was there before this look, and the waiter waits only for
+// files that this look has seen. A file, or its owner, that goes
+//   - before the look is not in the way;
+//   - between the look and Wait is in the queue of events, or its pid has no process;
 //   - later ends the Wait.
 //
-// An event that one Wait has thrown away is of a file that went before the next look.
+// An event that a Wait has discarded is of a file that went before the next look.
 func (l *Locker) lookAhead(r *locker.Request, name atom.Name, w *lockfile.Waiting) (locker.Outcome, error) {
 	if !w.Watches() {
 		return granted()
@@ -254,10 +253,10 @@ func readable(reader *lockfile.Active) error {
 	return nil
 }
 
-// othersSlots is what is to be seen of the slots that the request may not take: nothing
-// where its owner has one already. A slot that cannot be read is an error where those
-// before it are taken: else it is not looked at. What there is to say of the owners is
-// added to full. The locks in the views are closed.
+// othersSlots returns the slots that the request may not take; none where its owner has one
+// already. A slot that cannot be read is an error where all slots before it are taken;
+// otherwise it is not looked at. othersSlots adds to full what is to be said of the owners.
+// The locks in the views are closed.
 func (l *Locker) othersSlots(r *locker.Request, full *locker.Outcome) (slots []view, failed error) {
 	for n := 1; n <= r.Slots; n++ {
 		slot, err := l.Dir.Active(r.Atom.Slot(n))

@@ -83,9 +83,9 @@ func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed err
 	return held, failed
 }
 
-// supervisorHasSlot tells whether the supervisor that runs the newcomer as its job holds a
-// slot: the two are one run, and the slot is there until the job is gone. So the atoms
-// that a script takes share the slot of its own guard. An `adlock run` in its place is
+// supervisorHasSlot reports whether the supervisor that runs the newcomer as its job holds a
+// slot: the two are one run, and the slot is there until the job is gone. So the atoms that a
+// script takes share the slot of its own guard. A newcomer that is an `adlock run` itself is
 // another run.
 func (l *Locker) supervisorHasSlot(r *locker.Request) (bool, error) {
 	parent, err := process.ParentOf(r.Owner.PID)

@@ -33,8 +33,8 @@ func (d *Dir) Active(name atom.Name) (*Active, error) {
 	return d.Lock(atom.File{Kind: atom.ActiveLock, Name: name})
 }
 
-// HasAll reports whether all these files are there. One of which that cannot be known is
-// not: opening it tells why.
+// HasAll reports whether all these files are there. It is false where a file cannot be looked
+// at: opening that file tells why.
 func (d *Dir) HasAll(files []string) bool {
 	var st unix.Stat_t
 	return !slices.ContainsFunc(files, func(file string) bool { return sysfile.Lstatat(d.fd, file, &st) != nil })

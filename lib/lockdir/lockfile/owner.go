@@ -101,7 +101,7 @@ func (a *Active) Age(now locker.Moment) time.Duration {
 	return now.Figure().Sub(a.Modified())
 }
 
-// Unchecked says why it cannot be known here whether the owner lives.
+// Unchecked is the reason why this process cannot know whether the owner lives.
 func (a *Active) Unchecked() error { return unchecked(a.Record.Owner, process.Here()) }
 
 func unchecked(owner, here process.Identity) error {
@@ -116,7 +116,8 @@ func unchecked(owner, here process.Identity) error {
 	return errors.New("its owner cannot be checked from here")
 }
 
-// Untold is the error where only a token could tell whose the lock is, and none was named.
+// Untold is the error where only a token could tell whose the lock is, and the request names
+// none.
 func (a *Active) Untold(r locker.ReleaseRequest) error {
 	if r.Token != "" || a.Content != record.Full {
 		return nil
@@ -130,9 +131,9 @@ func (a *Active) Untold(r locker.ReleaseRequest) error {
 	return fault.New(fault.NotPermitted, a.Path(), "not released: "+a.Unchecked().Error()+"; name its token: --token")
 }
 
-// Survived is the error where a process that the lock recorded beside its owner may live.
-// That the owner releases it shows that the lock is of this boot, which the lock itself
-// does not tell where the system shows no boot id.
+// Survived is the error where a process that the lock recorded beside its owner may live. The
+// owner itself releases the lock, so the lock is of this boot, also where the system shows no
+// boot id that the lock could name.
 func (a *Active) Survived() error {
 	job := a.Job()
 	if len(job.Recorded()) == 0 && !job.Uncounted {

@@ -16,15 +16,15 @@ const (
 	pollBehind = 5 * time.Second
 )
 
-// How long one that found another newcomer faster leaves the atom to it: long beside
-// most hand-overs among many, and short for a person.
+// How long a waiter leaves the atom to a newcomer that was faster: long compared with most
+// hand-overs among many, and short for a person.
 const (
 	yieldLeast = 50 * time.Millisecond
 	yieldMost  = 150 * time.Millisecond
 )
 
-// Waiting is one newcomer's waiting at a directory: from the first denial on with a
-// watch on it.
+// Waiting is one newcomer's wait at a directory; from the first denial on, the newcomer
+// watches the directory.
 type Waiting struct {
 	locker.Waiting
 	dir     *Dir
@@ -35,9 +35,9 @@ type Waiting struct {
 }
 
 // InWay is what a waiter watches: the files of the locks that deny it the atom, and the
-// owners that are seen to live. The atom is not to be had before one of them is gone, or the
-// owner has expired (Outcome.Recheck). Other files do not concern the waiter, above all not
-// those that waiters link and unlink themselves: else they would wake each other without end.
+// owners that are seen to live. The atom does not become free before one of them is gone, or
+// the owner has expired (Outcome.Recheck). Other files must not wake the waiter, above all not
+// the locks that waiters link and unlink themselves: waiters would wake each other without end.
 type InWay struct {
 	Files  []string
 	Owners []int
@@ -54,10 +54,10 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 	}
 }
 
-// told says that the kernel tells when one of the locks goes, and when its owner dies. Not where
-// an owner cannot be watched: it is dead, say, and its job is not. And not where nothing was
-// seen in the way, and the atom was denied behind a lock of the waiter's own: another newcomer
-// was faster, or a stopped process is changing a lock that looks free.
+// told reports whether the kernel tells of each change that can free the atom: one of the locks
+// goes, or its owner dies. It is false where an owner cannot be watched (it is dead, but its job
+// is not), and where no lock was seen in the way though the waiter was denied behind a lock of
+// its own: another newcomer was faster, or a stopped process is changing a lock that looks free.
 func (i *InWay) told() bool { return len(i.Files) > 0 && len(i.Owners) == len(i.Files) }
 
 // NewWaiting begins the waiting that the request asks for, without a watch as yet.
@@ -65,8 +65,8 @@ func NewWaiting(dir *Dir, r *locker.Request) *Waiting {
 	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r}
 }
 
-// Close ends the watch. Linux lets whoever closes the last descriptor of one wait until no
-// processor looks at it any more, milliseconds that a job can be spared.
+// Close ends the watch. On Linux, closing the last descriptor of an inotify instance blocks
+// for milliseconds, until no processor uses it; Request.Later does that beside the job.
 func (w *Waiting) Close() {
 	switch {
 	case !w.watched:
@@ -85,7 +85,7 @@ func (w *Waiting) Spent() time.Duration {
 	return w.Waiting.Spent()
 }
 
-// Watches tells whether the watch is set: the newcomer waits.
+// Watches reports whether the watch is set, so whether the newcomer waits already.
 func (w *Waiting) Watches() bool { return w.watched }
 
 // Next returns when it is time to look again; false when the time is up. The
@@ -108,18 +108,18 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 }
 
 // yield returns when it is time to look again, after a lock in the way has gone. Each release
-// wakes all that wait for the lock, and all but one find it taken again: they see that by one
-// call (one for each slot), and go on waiting. To look would cost them some twenty calls each,
-// and the newcomer that has the atom the processors.
+// wakes all waiters of the lock, and all but one find it taken again: they see that by one
+// call (one for each slot), and go on waiting. A whole look would cost each of them some twenty
+// calls, and so take processor time from the new owner.
 //
-// Nothing is lost by it: the queue of events was emptied before the lock is looked for. One
-// that is removed
-//   - before that, and not put there again, is not there when it is looked for;
-//   - between the two likewise, and is told once more by the next Wait;
-//   - after it was seen is in the queue, and ends the next Wait.
+// No release is missed: the waiter empties the queue of events before it looks for the lock.
+// A lock that is removed
+//   - before the queue is emptied, and not put there again, is missing when the waiter looks;
+//   - between the two is missing as well, and the next Wait tells of it once more;
+//   - after the waiter has seen it is in the queue, and ends the next Wait.
 //
-// What no event tells is found by the look that follows: that the new owner has died, has
-// expired, or took the lock over. It comes within yieldMost; where the lock goes again and
+// The look that follows finds what no event tells: that the new owner has died, has expired,
+// or took the lock over. That look comes within yieldMost; where the lock goes again and
 // again, within pollMost, as the atom may have become too soon.
 func (w *Waiting) yield() {
 	end := time.Now().Add(pollMost)
@@ -128,12 +128,13 @@ func (w *Waiting) yield() {
 	}
 }
 
-// yieldFor is how long to wait for the lock to go again; they do not all look at once.
+// yieldFor is how long to wait for the lock to go again: random, so that waiters do not all
+// look at once.
 func (w *Waiting) yieldFor(most time.Duration) time.Duration {
 	return min(yieldLeast+rand.N(yieldMost-yieldLeast), most, w.Left())
 }
 
-// pollAfter is how long to wait for the kernel's word before looking anyway.
+// pollAfter is how long to wait for an event of the kernel's before looking anyway.
 func (w *Waiting) pollAfter(o locker.Outcome) time.Duration {
 	look := pollBehind
 	if !w.watch.Tells() || o.Verdict != locker.TooSoon && !w.InWay.told() {

@@ -40,9 +40,9 @@ func (w Watch) Close() {
 	}
 }
 
-// Wait returns when one of these files has gone, which it tells; when one of the owners (pids
-// of processes that lived a moment ago) is dead, the asker (a descriptor; below 0: none) has
-// something to say, or the time is up. What goes after that Wait is told by the next one.
+// Wait returns true when one of these files has gone. It returns false when one of the owners
+// (pids of processes that lived a moment ago) is dead, when the asker (a descriptor; below 0:
+// none) has something to say, or when the time is up. The next Wait tells of what goes later.
 func (w Watch) Wait(files []string, owners []int, asker int, most time.Duration) (gone bool) {
 	deadline := time.Now().Add(most)
 	polled := []unix.PollFd{{Fd: int32(w.inotify), Events: unix.POLLIN}, {Fd: int32(asker), Events: unix.POLLIN}}
@@ -53,7 +53,7 @@ func (w Watch) Wait(files []string, owners []int, asker int, most time.Duration)
 			defer unix.Close(fd)
 			polled = append(polled, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 		}
-		dead = dead || err == unix.ESRCH // it has died, and been waited for, since it was looked at
+		dead = dead || err == unix.ESRCH // the owner has died and been reaped since the last look
 	}
 	for {
 		left := time.Until(deadline)
@@ -67,21 +67,21 @@ func (w Watch) Wait(files []string, owners []int, asker int, most time.Duration)
 		n, err := unix.Poll(polled, timeout)
 		switch {
 		case err == unix.EINTR:
-		case err == nil && polled[0].Revents != 0: // first: an owner that releases may have exited since
+		case err == nil && polled[0].Revents != 0: // before the pidfds: an owner may have released and exited
 			if w.sawOneGo(files) {
 				return true
 			}
 		case err == nil && (polled[1].Revents != 0 || n == 0 && !dead):
 			return false
 		default:
-			// What is left of a dead owner's job ends a moment later, most often.
+			// The rest of a dead owner's job mostly ends a moment later.
 			time.Sleep(min(left, PollLeast))
 			return false
 		}
 	}
 }
 
-// sawOneGo empties the queue of events and tells whether one was about one of these files.
+// sawOneGo empties the queue of events and reports whether an event names one of these files.
 func (w Watch) sawOneGo(files []string) bool {
 	buffer := make([]byte, 16384)
 	seen := false
