@@ -143,10 +143,10 @@ var ErrGone = errors.New("the lease is gone")
 // ErrCrowded says that the store is there and has no room for one more just now.
 var ErrCrowded = errors.New("no room for one more")
 
-// ErrUnfit says that the store does not do what a lock relies on. It is the end of a reason.
+// ErrUnfit says that the store does not do what a lock relies on. The reason stands before it.
 var ErrUnfit = errors.New("no lock can be kept there")
 
-// passes: the store is out of reach, and may not be in a while.
+// passes reports whether the store is out of reach for now, and may answer later.
 func passes(err error) bool {
 	return fault.KindOf(err) == fault.Unavailable && !errors.Is(err, ErrUnfit)
 }

@@ -91,13 +91,13 @@ func isPassing(err error) bool {
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || isLate(err) || isDropped(err)
 }
 
-// isLate: the time for the answer was up, here or at a member, which says so without a code
-// where it learns of that first.
+// isLate reports whether the time for the answer was up, here or at a member: a member that
+// notices it first says so without a code.
 func isLate(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || said(err) == context.DeadlineExceeded.Error()
 }
 
-// said is what a member has said, without what gRPC puts around it.
+// said is the message of a member, without the words that gRPC puts around it.
 func said(err error) string {
 	var answer interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &answer) {

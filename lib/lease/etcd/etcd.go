@@ -10,12 +10,12 @@
 //	PREFIX/NAME/tick/N         the atom ran in the N-th period since the epoch (--once-per)
 //
 // Places go in the order of their create revisions: the first owns the atom, and its
-// revision is its fence. Each waits for the one before it alone, so that one that
-// leaves wakes one and no more (as etcd's own concurrency.Mutex). Behind a writer that has left
-// a last lock of its own as it went nobody else is in front, and nobody is looked for. Behind
-// any other, a reader above all, every place and beat in front counts, and so does each that a
-// person has removed. What the record of the first says, that it waits or
-// owns the atom, matters to nobody's place. Every read is linearizable.
+// revision is its fence. Each place waits for the one before it alone, so that a place that
+// goes wakes one waiter and no more (as etcd's own concurrency.Mutex). A waiter directly behind
+// a writer that stamped the last lock as it left is the first, and looks for no other place. A
+// waiter behind any other place, a reader's above all, counts every place and beat in front,
+// and each that a person has removed. Whether the record of the first says that it waits or
+// owns the atom does not matter. Every read is linearizable.
 //
 // No key but a tick hangs on a lease of etcd's. A leader that was stopped and wakes up revokes
 // leases that were renewed elsewhere, so a key that has gone with its lease says nothing
@@ -31,11 +31,11 @@
 //     between keeps the place. Nobody has to be in the line to watch: one that does not
 //     want to wait does so where the owner seems to be dead (lease.Snapshot.Silent).
 //
-// A place and its beat are put and removed together. Where one of them is missing,
-// a person has removed it; the other still keeps those behind away. The owner
-// puts a beat again, and ends its job where the place is gone. Where both are gone, but not in
-// one transaction, those who stood behind already wait for a lease (place.account). One that
-// comes later cannot know.
+// A place and its beat are put and removed together. Where one of them is missing, a person
+// has removed it; the other still keeps the places behind waiting. The owner puts a missing
+// beat again, and ends its job where its place is missing. Where both are gone, but not in one
+// transaction, the waiters that stood behind already wait for a lease (place.account). A
+// newcomer that comes later cannot know.
 //
 // Each transaction is one that may be carried out twice, and late: it compares what it
 // changes. So one that gets no answer is asked of the next member as well (commit).

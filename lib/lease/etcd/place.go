@@ -32,12 +32,12 @@ type place struct {
 	noted int64 // the revision of the record there
 
 	// Of whoever takes the atom, and so of one goroutine.
-	front *front        // when it last looked; nil: nobody, and nobody will be
-	gone  gone          // who has gone from directly in front since then
-	known int64         // up to this revision it is known how those in front have gone
-	until time.Duration // boottime by which those have ended their jobs that a person has removed
+	front *front        // at its last look; nil: no place is in front, and none will be
+	gone  gone          // the place that has gone from directly in front since then
+	known int64         // up to this revision it is known how places in front have gone
+	until time.Duration // boottime by which the owners of places that a person removed end their jobs
 
-	removed map[string]removal // keys that went since then, as far as was seen
+	removed map[string]removal // keys that were seen to go since known
 }
 
 // removal is how a key has gone.
@@ -82,8 +82,8 @@ func (p *place) whileMine(ctx context.Context, ops ...clientv3.Op) ([]*responseO
 	return answer.Responses, nil
 }
 
-// Look finds nobody in front once all who were there have gone, and have ended their jobs:
-// one that a person has removed may not know yet.
+// Look finds no place in front once all places that were there have gone, and their jobs have
+// ended: the owner of a place that a person has removed may not know of that yet.
 func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	if seen, first, err := p.lookBehind(ctx); first || err != nil {
 		return seen, err
@@ -106,10 +106,9 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return seen, nil
 }
 
-// lookBehind looks at the last lock alone where nobody is in front: those who were there become
-// fewer and never more. So it is behind a writer that has left a last lock of its own as it
-// went: it had the atom alone. That is found out without a list of all who wait, which etcd
-// makes anew at each look.
+// lookBehind reads the last lock alone where no place is in front: the places in front only
+// become fewer. It is so behind a writer that stamped the last lock as it left, as that writer
+// had the atom alone. This spares etcd the list of all places, which it makes anew at each look.
 func (p *place) lookBehind(ctx context.Context) (seen lease.Snapshot, first bool, err error) {
 	if p.front != nil && p.gone.removed == 0 {
 		return seen, false, nil
@@ -130,9 +129,10 @@ func (p *place) lookBehind(ctx context.Context) (seen lease.Snapshot, first bool
 	return seen, p.front == nil, nil
 }
 
-// account finds out how those have gone who stood in front when that was last known. A place
-// goes with its beat where its owner leaves, or is dead; a person removes one key after the
-// other. An owner whose place was removed in that way may not know for as long as its lease.
+// account finds out how the places have gone that were in front at the revision known. A
+// place goes together with its beat when its owner leaves or is found dead; a person removes
+// one key after the other. An owner whose place a person removed may not learn of that for as
+// long as its lease.
 func (p *place) account(ctx context.Context) error {
 	inFront := func(revision int64) clientv3.Op {
 		return clientv3.OpGet(p.keys.line(inFront(p.record.Shared)), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
@@ -169,8 +169,8 @@ func (p *place) account(ctx context.Context) error {
 	return nil
 }
 
-// accountForAll takes one of those in front to have been removed by a person, where etcd does
-// not know the past any more.
+// accountForAll assumes that a person has removed a place in front, where etcd has compacted
+// the revisions that would tell.
 func (p *place) accountForAll(ctx context.Context) error {
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(p.line(), clientv3.WithCountOnly())}})
 	if err == nil {
@@ -180,7 +180,7 @@ func (p *place) accountForAll(ctx context.Context) error {
 	return err
 }
 
-// findRemovals finds out how the places have gone that were not seen to go.
+// findRemovals finds out how places have gone that this process did not see go.
 func (p *place) findRemovals(ctx context.Context, places map[string]bool) error {
 	found := func() bool {
 		for key := range places {
@@ -205,7 +205,7 @@ func (p *place) findRemovals(ctx context.Context, places map[string]bool) error 
 	return err
 }
 
-// removals has a watch tell what goes of an atom, with what it was: of a place the beat as well.
+// removals has a watch tell which keys of an atom go, places and beats, with their last values.
 var removals = []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithFilterPut(), clientv3.WithPrevKV()}
 
 func (p *place) note(removals []*clientv3.Event) {
@@ -274,7 +274,7 @@ func (p *place) Await(ctx context.Context, next func()) error {
 		if gone, err := p.awaitRemoval(ctx, f, since, isNext, next); gone || err != nil {
 			return err
 		}
-		if isNext && ctx.Err() == nil { // while etcd knows the past
+		if isNext && ctx.Err() == nil { // before etcd compacts the revisions
 			if err := p.account(ctx); err != nil && ctx.Err() == nil {
 				return err
 			}
@@ -307,8 +307,8 @@ func (k keys) isOwners(place *mvccpb.KeyValue) bool {
 	return err == nil && !record.Taken.IsZero()
 }
 
-// awaitRemoval waits for a third of the lease at most until the place goes. It calls next where
-// that place comes to be the owner's; who is next already notes what else goes meanwhile.
+// awaitRemoval waits for a third of the lease at most until the place goes. It calls next when
+// that place becomes the owner's. A waiter that is next already notes which other keys go.
 func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, isNext bool, next func()) (is bool, err error) {
 	short, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
@@ -330,7 +330,7 @@ func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, isNext 
 		}
 		return is
 	}, options...)
-	if errors.Is(err, rpctypes.ErrCompacted) { // the past is not known any more: Look will tell
+	if errors.Is(err, rpctypes.ErrCompacted) { // the revisions are gone: Look will tell
 		return true, nil
 	}
 	return is, err
@@ -346,7 +346,8 @@ func (p *place) leaseOf(place *mvccpb.KeyValue) time.Duration {
 	return p.length
 }
 
-// isDead looks at the beat of one in front, and tells at which revision its place was there.
+// isDead looks at the beat of a place in front, and returns the revision of that look, 0 where
+// the place has gone.
 func (p *place) isDead(ctx context.Context, f *front) (dead bool, there int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
@@ -378,8 +379,8 @@ func (p *place) awaitEvent(ctx context.Context, key string, since int64, wanted 
 	return found, err
 }
 
-// follow tells what has happened to the key since the revision, all of one revision at once,
-// until that is enough or ctx is done.
+// follow passes the events of the key since the revision to enough, all of one revision at
+// once, until enough returns true or ctx is done.
 func (p *place) follow(ctx context.Context, key string, since int64, enough func([]*clientv3.Event) bool, options ...clientv3.OpOption) error {
 	// A member that has no leader would keep silent for as long as that lasts.
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))

@@ -33,9 +33,9 @@
 // What an FTP server says is believed only as far as it goes: an empty list, and
 // 550, are also what it says when it cannot look. A list of the directory has to have in
 // it what this machine has stored there; what is listed and then not to be read is no
-// free atom. An owner whose generation or first beat is not listed, or who finds another's
-// beat there, does not begin: the server cuts names, has no upper case, or makes a directory
-// twice.
+// free atom. An owner does not begin where its generation or first beat is not listed, or
+// where another owner's beat is there: the server cuts names, has no upper case, or makes a
+// directory twice.
 //
 // What FTP does not offer: many readers at once, a line of those who wait (they
 // look again every second or two), one step for stamp and release. MDTM counts in

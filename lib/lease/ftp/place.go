@@ -30,8 +30,8 @@ type place struct {
 	own    atomic.Int64 // its generation; 0: none yet
 	ahead  *generation  // in the way, when it last looked; nil: none
 	passed passed
-	above  int                // the largest that a person has removed while it was looked at; 0: none
-	until  time.Duration      // boottime by which its owner has ended its job
+	above  int                // the largest generation that a person has removed since the first look; 0: none
+	until  time.Duration      // boottime by which the owner of that generation has ended its job
 	stamps map[int]lease.Last // for the dead owners of generations that were passed
 
 	recorded bool // its record may be in its generation
@@ -102,9 +102,9 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return p.store.snapshot(ctx, p.name, f)
 }
 
-// noteRemoval: an owner that has beaten again removes its generation no more, and nobody else
-// the largest. So where that is gone a person has removed it, and its owner learns of it at its
-// next beat, or ends its job by the end of its lease.
+// noteRemoval finds that a person has removed the generation that was in the way. After its
+// second beat an owner does not remove its generation, and no newcomer removes the largest one.
+// The owner learns of the removal at its next beat, or ends its job by the end of its lease.
 func (p *place) noteRemoval(largest int) {
 	if g := p.ahead; g != nil && g.beat > 1 && largest < g.n {
 		p.above, p.until = max(p.above, g.n), process.Boottime()+g.record.Lease
@@ -172,15 +172,15 @@ func (p *place) enter(ctx context.Context) (sight, error) {
 	case failed == nil:
 		f, err = p.store.lookAt(ctx, p.name, names, p.n(), p.passed)
 	}
-	if err == nil && f.ahead == nil && higher { // it stands higher, whatever has become of it
+	if err == nil && f.ahead == nil && higher { // a higher generation is in the way, even of a dead owner
 		f.ahead = &generation{n: f.largest(p.name), bare: true}
 	}
 	return f, err
 }
 
-// settle puts the first beat, and the record where the generation is nobody else's. A server
-// that has told two that they have made it is no place for locks: each looks when its beat is
-// there, so that at least one sees the other's.
+// settle puts the first beat, and then the record, unless the generation is another newcomer's
+// too. Locks cannot be kept on a server that tells two newcomers that each has made it: each
+// looks after it has put its beat, so that at least one sees the other's.
 func (p *place) settle(ctx context.Context) error {
 	p.since, p.beat, p.recorded = process.Boottime(), 1, false
 	own := p.beatPath(p.beat)
@@ -210,7 +210,7 @@ func (p *place) withdraw() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*longestWait)
 	defer cancel()
 	files := []string{path.Base(p.beatPath(p.beat)), "seen"}
-	if p.recorded { // else it may be another's
+	if p.recorded { // otherwise the record there may be another newcomer's
 		files = append(files, "ask", "owner")
 	}
 	p.store.removeGeneration(ctx, p.name, generation{n: p.n(), files: files})
