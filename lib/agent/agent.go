@@ -11,9 +11,9 @@
 //
 // Each is one write of at most PIPE_BUF bytes, so none is torn by another. Numbers only
 // grow: a question that was answered is never answered again, and the script passes over
-// an answer that is not its own, which it has left unread when a trap took it away. A
-// longer question, or one whose words are not whole, is a helper's. What is no question,
-// or has an earlier number, ends the agent: whatever comes in gets an answer or that end.
+// an answer to an earlier question, left unread when a trap interrupted the script. A longer
+// question, or one whose words are not whole, is answered `helper`. Any other line, or an
+// earlier number, ends the agent: so whatever the script writes gets an answer or that end.
 //
 // How the script knows whom it asks: the agent holds the directory /proc/OWNER open, and
 // after it has opened the pipes the script looks whether /proc/PID/fd/N is its own
@@ -23,10 +23,10 @@
 // its death ends them.
 //
 // The agent is nobody's child, in a session of its own, has none of the script's
-// descriptors, and leaves when the script is gone, by its pidfd, or when it was asked
-// nothing for a minute (ten seconds after the start: a script that can ask does so at
-// once). Before that it takes down its sign, a second descriptor of /proc/OWNER: the script
-// opens the pipes only where it has seen the sign, and is answered until the agent is gone.
+// descriptors, and leaves when the script is gone, by its pidfd, or after a minute without a
+// question (after ten seconds without the first one: a script that can ask does so at once).
+// Before it leaves it takes down its sign, a second descriptor of /proc/OWNER: the script
+// opens the pipes only after it has seen the sign, and is answered until the agent is gone.
 package agent
 
 import (

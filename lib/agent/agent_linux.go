@@ -92,7 +92,7 @@ type server struct {
 	null    int          // descriptor, as all below
 	sign    int          // leads to /proc/OWNER until the agent is about to leave
 	answers int
-	said    int // what was written to standard error
+	said    int // where standard error of this process is read
 }
 
 func serve(answer Answerer) error {
@@ -131,7 +131,7 @@ func (s *server) step() {
 	s.steps.Add(1)
 }
 
-// nextOf reads a line. One that is too long for a question is cut: its number is enough.
+// nextOf reads a line, and cuts one that is too long for a question: its number is enough.
 func nextOf(asked *bufio.Reader) (question string, err error) {
 	line, err := asked.ReadSlice('\n')
 	question = string(line)
@@ -188,19 +188,20 @@ func (s *server) attend(args []string) (owner process.Handle, err error) {
 	return owner, nil
 }
 
-// How long the agent is asked nothing before it leaves. A script that has become another
-// program by exec never asks again, and one that sleeps for hours need not feed it. The
-// first question follows the greeting at once, from a script that can ask at all.
+// How long the agent stays without a question. A script that has become another program by
+// exec never asks again, and one that sleeps for hours needs no agent meanwhile. A script
+// that can ask at all asks its first question right after the greeting.
 var (
 	idle    = time.Minute
 	unasked = 10 * time.Second
 	parting = 2 * time.Second
 )
 
-// leave ends this process once the owner is gone, or has asked nothing for a while. Then
-// the sign goes first: a script that has just seen it may open the pipes and ask until the
-// agent is gone, and one that has not starts another agent. A script that was stopped in
-// between for longer finds no agent, or an end of the answers.
+// leave ends this process once the owner is gone, or has asked nothing for a while. It takes
+// the sign down first: a script that has just seen the sign may open the pipes and ask until
+// the agent is gone, and a script that does not see it starts another agent. A script that was
+// stopped after it had seen the sign, for longer than parting, finds no agent, or an end of
+// the answers.
 func (s *server) leave(owner process.Handle) {
 	for !owner.Exited() && s.quietFor() < s.patience() {
 		owner.Await(s.patience() - s.quietFor())
@@ -269,12 +270,12 @@ func (s *server) greet(questions int) error {
 	return unix.Dup3(s.null, 1, unix.O_CLOEXEC)
 }
 
-// errNoQuestion is what the agent ends with when it is told what no script asks it: it
-// cannot know whether somebody waits for an answer, and its end is one.
+// errNoQuestion ends the agent when it reads what no script asks: it cannot know whether the
+// script waits for an answer, and the end of the answers is one.
 var errNoQuestion = errors.New("no question, or one of an earlier number")
 
-// reply answers one question. Where it fails, the agent has to end: a script that waits
-// for an answer that never comes would wait for ever.
+// reply answers one question. Where it fails, the agent has to end: otherwise the script
+// would wait for ever for an answer.
 func (s *server) reply(question string) error {
 	words := strings.Split(question, separator) // "", the number, the words, "\n"
 	if len(words) < 3 || words[0] != "" {

@@ -43,9 +43,9 @@ type Identity struct {
 // Unrecorded is the SID of an identity that was written down without its session.
 const Unrecorded = -1
 
-// thisBoot stands for the id of this boot where the system shows none. What this process
-// has read itself is of this boot all the same; no other process can know that, so it is
-// not written down, and no line of a record can have it.
+// thisBoot stands for the id of this boot where the system shows none. An identity that this
+// process has read itself is of this boot all the same. No other process can know that, so
+// thisBoot is not written down, and no line of a record can contain it.
 const thisBoot = "\n"
 
 // BootID is the id of the boot, "" where the system shows none.
@@ -104,15 +104,15 @@ func Here() Identity {
 }
 
 // Readable is the reason why nothing can be told of any process: /proc is not
-// mounted, is another pid namespace's, or cannot be read just now. It is nil where there
-// is none.
+// mounted, is another pid namespace's, or cannot be read just now. It is nil where /proc
+// can be read.
 func Readable() error {
 	_, err := here()
 	return err
 }
 
-// Passing is Readable where that may pass, and nil where /proc is not there at all: those
-// who only look, or remove what a person has judged dead, go on without it.
+// Passing is Readable where that may pass. It is nil where /proc is not there at all: a verb
+// that only looks, or removes a lock that a person has judged dead, goes on without /proc.
 func Passing() error {
 	if err := Readable(); fault.KindOf(err) != fault.Unavailable {
 		return err
@@ -170,9 +170,9 @@ func Ancestor(pid int) (id Identity, is bool, err error) {
 // selfOrParent tells what is known without a look at the process table.
 func selfOrParent(pid int) bool { return pid == os.Getpid() || pid == os.Getppid() }
 
-// Gone tells whether the process that had this pid when this process began is dead, or has
-// begun to exit: it gives its children to another parent before it is dead. A process that
-// began later than this one has got the pid since.
+// Gone reports whether the process that had this pid when this process began is dead or
+// exiting: an exiting process loses its children before it is dead. If the process with that
+// pid began later than this one, it is another process.
 func Gone(pid int) bool {
 	e, err := Find(pid)
 	if err != nil {

@@ -87,7 +87,7 @@ const (
 	elsewhere distance = iota
 	samePlace
 	earlierBoot
-	someBoot // this boot or an earlier one: what shows the process dead in this one proves it dead in both
+	someBoot // this boot or an earlier one: a process that is dead in this boot is dead in both cases
 )
 
 // seenFrom tells whether pids read where id was read mean the same processes

@@ -19,7 +19,7 @@ func (k *Membership) AddBands(job Job) error {
 	case samePlace:
 	case someBoot:
 		if job.bandLives(where) {
-			return &StuckError{job.Owner.PID, "", ErrUnchecked} // the job's, or strangers of this boot
+			return &StuckError{job.Owner.PID, "", ErrUnchecked} // members of the job, or strangers of this boot
 		}
 		return nil
 	default:

@@ -59,8 +59,8 @@ func findPidfs() (bool, error) {
 	return onPidfs(fd), nil
 }
 
-// lacking is the error of pidfd_open(2) where that might work the next time: there are no
-// pidfds at all before Linux 5.3 and in some sandboxes.
+// lacking is the error of pidfd_open(2) if the call may succeed later. It is nil for others:
+// before Linux 5.3 and in some sandboxes there are no pidfds at all.
 func lacking(err error) error {
 	switch err {
 	case unix.EMFILE, unix.ENFILE, unix.ENOMEM:

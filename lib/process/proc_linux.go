@@ -16,8 +16,8 @@ import (
 // bootIDs: this system names its boots.
 const bootIDs = true
 
-// here returns the part of an Identity that says where this process reads, or why that
-// cannot be told.
+// here returns the part of an Identity that says where this process reads, or the error that
+// keeps this process from knowing it.
 var here = kept(func() (Identity, error) {
 	if _, err := knowPidfs(); err != nil {
 		return Identity{}, err
@@ -83,9 +83,9 @@ func inode(path string) (uint64, error) {
 	return st.Ino, unread(path, err)
 }
 
-// unread tells a file that is not there, or not for this process to see, from one that
-// cannot be read just now: only that is an error. To take it for missing would make a
-// lock of this process's one of nowhere, which no later process could judge.
+// unread returns an error where a file cannot be read just now, and nil where the file is not
+// there or hidden from this process. A lock in which such a file counted as missing would name
+// no place, and no later process could judge its owner.
 func unread(path string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):

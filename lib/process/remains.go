@@ -23,8 +23,8 @@ func (job Job) Remains() bool {
 	return job.Survived() != nil || job.bandLives(where)
 }
 
-// OfThisBoot is the job of a lock that is known to be of this boot, as its token is, where
-// that could not be written down.
+// OfThisBoot is the job with the id of this boot in place of an empty one: for a lock whose
+// token shows that it is of this boot, where no boot id could be written down.
 func (job Job) OfThisBoot() Job {
 	where := Here()
 	name := func(id Identity) Identity {

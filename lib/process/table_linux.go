@@ -48,10 +48,10 @@ func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked
 	return list, err
 }
 
-// lastPID is the pid or thread id handed out last in this pid namespace. 0: this system
-// does not show it (/proc has subset=pid). Then one look has to do, and a process that
-// keeps forking its successor may be missed, by a newcomer: a supervisor knows whether it
-// has children.
+// lastPID is the pid or thread id handed out last in this pid namespace. It is 0 where this
+// system does not show that (/proc has subset=pid). Then one look has to do, and a newcomer
+// may miss a process that keeps forking its successor; a supervisor knows whether it has
+// children.
 func lastPID() (int, error) {
 	text, err := word("/proc/loadavg")
 	return lastPIDOf([]byte(text)), err
