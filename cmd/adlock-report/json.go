@@ -17,7 +17,7 @@ func encoderOf(w io.Writer) *json.Encoder {
 	return e
 }
 
-// escaper is written to by a json.Encoder, a whole value at a time.
+// escaper escapes what a json.Encoder writes to it; each write is a whole value.
 type escaper struct{ w io.Writer }
 
 func (e escaper) Write(text []byte) (int, error) {

@@ -124,7 +124,7 @@ func makeOfOutput(file string, replace bool, command []string, leaveQuit func())
 		return 0, fault.Wrap(file, err)
 	}
 	if result.Status == 0 {
-		sysfile.DieOf(unix.SIGTERM) // though the command made nothing of it
+		sysfile.DieOf(unix.SIGTERM) // the command was told to end, but exited with 0
 	}
 	result.DieAlike()
 	return result.Status, nil

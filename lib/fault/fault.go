@@ -114,12 +114,12 @@ func OnQuit() (leave func()) {
 		close(left)
 	}()
 	return func() {
-		quit <- nil // behind a QUIT that has come already
-		<-left      // never after that one: no job begins while this process dies
+		quit <- nil // queued behind a QUIT that has come already
+		<-left      // not closed after a QUIT: no job begins while this process dies
 	}
 }
 
-// Untold is an error that no process is left to be told of: Report leaves it out.
+// Untold is an error that concerns a dead process only: Report does not print it.
 type Untold struct{ Err error }
 
 func (u Untold) Error() string { return u.Err.Error() }
@@ -128,10 +128,9 @@ func (u Untold) Unwrap() error { return u.Err }
 // Warn writes what is worth a line and is no error to standard error, as Report.
 func Warn(object, text string) { Report(New(System, object, text)) }
 
-// Report writes err to standard error as the one line "adlock: object: reason", save one that
-// is Untold.
-// That it cannot be written changes nothing. Not by way of os.Stderr: where
-// nobody reads any more, that ends this process by SIGPIPE, with all that it holds.
+// Report writes err to standard error as the one line "adlock: object: reason"; it does not
+// print an Untold error. A failed write changes nothing. Report does not use os.Stderr: after
+// the reader has gone, that would end this process by SIGPIPE, with all that it holds.
 func Report(err error) {
 	var untold Untold
 	if errors.As(err, &untold) {
@@ -167,9 +166,9 @@ func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 // Quoted makes one word of text for a shell.
 func Quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// Plain returns text with '?' for all that does not print (strconv.IsPrint): what could
-// move a terminal's cursor, begin another line or turn the direction of the text, and
-// bytes that are no UTF-8. For what others have named: operands, processes.
+// Plain returns text with '?' for each character that does not print (strconv.IsPrint), such
+// as one that moves a terminal's cursor, begins a line or changes the direction of text, and
+// for bytes that are no UTF-8. It is for names that others chose: operands, processes.
 func Plain(text string) string {
 	return strings.Map(func(c rune) rune {
 		if !strconv.IsPrint(c) || c == utf8.RuneError {

@@ -179,8 +179,8 @@ func (r ReleaseRequest) Owns(own record.Record) bool {
 
 // OwnedBy returns the identity of the process pid if that is this process or
 // one of its ancestors: a lock must belong to somebody whose death means that
-// the work is over. The error is fault.Untold where that process has died since it named itself:
-// this one has another parent since, and there is no script that it could tell.
+// the work is over. The error is fault.Untold where that process has died since it named
+// itself: there is no script left that could be told.
 func OwnedBy(pid int) (process.Identity, error) {
 	id, is, err := process.Ancestor(pid)
 	if is {

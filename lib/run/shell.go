@@ -173,9 +173,9 @@ func optionsOf(getenv func(string) string, l cronline.Line, more []string) (opti
 	return options
 }
 
-// unsaid is ExpireAfter where neither the crontab nor the line says how long a job may
-// take: what its runs have taught. With a store beyond this machine it is never: the store
-// keeps lessons too, but there `auto` has to be asked for.
+// unsaid is ExpireAfter where neither the crontab nor the line says how long a job may take:
+// auto, which learns it from past runs. With a store beyond this machine it is never: auto
+// works there too, but has to be asked for.
 func unsaid(store string) string {
 	if config.IsRemote(store) {
 		return "never"
@@ -243,8 +243,8 @@ func checkShell(own string) error {
 	return nil
 }
 
-// leadsBack is the error where the lock is that of the job in which this process runs: the
-// job's own shell is then a wrapper that starts the shell for crontabs again, by itself or
+// leadsBack is the error where the lock is held by the job in which this process runs. The
+// job's own shell is then a wrapper that starts the shell for crontabs again, directly or
 // not, and the line would be denied for ever.
 func (r *runArgs) leadsBack(o locker.Outcome) error {
 	node, err := sysfile.NodeName()

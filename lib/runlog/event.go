@@ -4,10 +4,10 @@
 // The runlog of a host is one file, program.HOST.runlog (the paper's name for
 // it; "program" is literal), with one line of logfmt per event. Past a size it
 // is turned over to program.HOST.runlog.1, and what was there is gone. The
-// runlog informs people and reports. Of the decisions about locks one alone reads
-// it: --if-elapsed auto counts in it how often the atom was asked for too soon, and
-// counts none where it cannot be read. So an error from here is worth a line on
-// standard error and never the fate of a job.
+// runlog informs people and reports. Only one decision about locks reads it:
+// --if-elapsed auto counts how often the atom was asked for too soon, and counts none
+// where the runlog cannot be read. So an error from here is worth a line on standard
+// error and never the fate of a job.
 //
 // # The line
 //

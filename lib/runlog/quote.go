@@ -76,8 +76,8 @@ func appendEscape(b []byte, r rune) []byte {
 	return appendUnit(b, r)
 }
 
-// EscapeJSON is a JSON text in which all that does not print is escaped, as it is in a
-// runlog; encoding/json leaves much of it as it is. The ends of its lines stay.
+// EscapeJSON returns a JSON text with each character that does not print escaped, as in a
+// runlog; encoding/json leaves many of them as they are. Line feeds stay.
 func EscapeJSON(text []byte) []byte {
 	b := make([]byte, 0, len(text))
 	for len(text) > 0 {

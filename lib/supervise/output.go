@@ -12,15 +12,15 @@ import (
 	"adlock/lib/fault"
 )
 
-// output keeps what the job writes to its standard output and error, in files without a
-// name: a job never meets a broken pipe, a full disk is its own write error, and nothing is
-// left after a crash. Where the two of this process are one file, as a terminal or cron's
-// pipe is, the job's are one as well, and the order is that of writing. Else each has its
-// own, and what was written to one before the other is not known.
+// output keeps what the job writes to its standard output and error, in unnamed files: a job
+// never meets a broken pipe, a full disk is a write error of the job's, and nothing is left
+// after a crash. Where both streams of this process lead to one file (a terminal, cron's
+// pipe), one file keeps both, in the order of writing. Otherwise each stream has its own
+// file, and the order between the two is lost.
 //
-// A job that opens /dev/stdout or /dev/stderr anew and truncates it, as a
-// shell's `>/dev/stderr` does, loses what was held back there until then.
-type output struct{ out, trouble *os.File } // the same where there is one
+// A job that opens /dev/stdout or /dev/stderr anew and truncates it, as a shell's
+// `>/dev/stderr` does, loses what that file kept until then.
+type output struct{ out, trouble *os.File } // one and the same where both streams are one
 
 func newOutput() (*output, error) {
 	out, err := newHeld()
@@ -46,13 +46,13 @@ func newHeld() (*os.File, error) {
 	if err := os.Remove(file.Name()); err != nil {
 		return nil, fault.Wrap(file.Name(), err)
 	}
-	// Writers who open the file anew do not write over others.
+	// Processes that share the file append to it, and do not overwrite each other's output.
 	_, err = unix.FcntlInt(file.Fd(), unix.F_SETFL, unix.O_APPEND)
 	return file, fault.Wrap(file.Name(), err)
 }
 
-// show copies what is there now to where it was meant for; a daemon that the job left behind
-// may go on writing. A reader that went away is an error, not a SIGPIPE.
+// show copies what the files hold now to the streams they stand for; a daemon that the job
+// left behind may go on writing. A reader that went away is an error, not a SIGPIPE.
 func (o *output) show() error {
 	signal.Ignore(syscall.SIGPIPE)
 	err := show(o.out, os.Stdout, "standard output")

@@ -107,14 +107,14 @@ type Result struct {
 	Alive bool
 
 	Status  int            // as a shell has it: exit status, 128+signal, or fault.StatusExpired
-	Signal  syscall.Signal // that ended the command; 0: none did
+	Signal  syscall.Signal // the one that ended the command; 0: none did
 	Ended   bool           // a signal, passed on or typed, told the job to end
 	Expired bool           // Enforce ended the job
 	Elapsed time.Duration  // since Run, suspended time included
 }
 
-// DieAlike ends this process by the signal that ended the job, where one did and not Enforce;
-// else it returns. It comes last of all.
+// DieAlike ends this process by the signal that ended the command. It returns where no signal
+// did, and where Enforce ended the job. It is the last call of all.
 func (r Result) DieAlike() {
 	if r.Signal != 0 && !r.Expired {
 		sysfile.DieOf(r.Signal)
@@ -185,9 +185,9 @@ func (s *Supervisor) Cancel() {
 	}
 }
 
-// Show copies what QuietOK held back to standard output and standard error, where
-// result is not success; else it does nothing. It comes after the release of the lock, where
-// there is one: a reader that is in no hurry must not hold the atom.
+// Show copies what QuietOK held back to standard output and standard error if the job failed;
+// after a success it does nothing. Call it after the release of the lock: a slow reader must
+// not hold the atom.
 func (s *Supervisor) Show(result Result) error {
 	if s.output == nil || result.Status == 0 && !result.Alive {
 		return nil

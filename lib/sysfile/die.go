@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DieOf ends this process as the signal does by itself, though it is caught, ignored or
-// blocked: a shell sees which one it was, and bash takes a Ctrl-C for its script as well only
-// where its command died of it. No core is written. A process that the signal cannot end,
-// such as the first of a pid namespace, exits with the status that a shell makes of it.
+// DieOf ends this process by the signal, even if the signal is caught, ignored or blocked. So
+// the caller's shell sees which signal it was: bash ends its own script at Ctrl-C only if the
+// command died of INT. No core is written. A process that the signal cannot end, such as the
+// first of a pid namespace, exits with the status that a shell gives for the signal.
 func DieOf(sig unix.Signal) {
 	raise(sig)
 	os.Exit(128 + int(sig))

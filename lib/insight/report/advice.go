@@ -107,7 +107,7 @@ func (a *summary) overrun() string {
 		apart(every), terminal.Duration(takes), a.Denials.Busy)
 }
 
-// apart is how far apart requests are: those of one instant, a millisecond.
+// apart is the time between two requests in words; at least a millisecond, never "0s".
 func apart(every time.Duration) string { return terminal.Duration(max(every, time.Millisecond)) }
 
 func (a *summary) starves() string {
