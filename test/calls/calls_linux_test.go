@@ -76,10 +76,10 @@ func TestAQuestionOfAPassMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
 	compare(t, "script", script.without(fewerOfScript))
 }
 
-// waiters are what newcomers wait for, and how many locks each links, and unlinks, at most. One
-// that finds an active lock there links none; one that a reader denies, or a program that is
-// full, has found that out once behind a lock of its own, and looks ahead from then on. (An
-// atom that was never taken gets its last lock by a link too.)
+// waiters are what newcomers wait for, and how many locks each links, and unlinks, at most. A
+// newcomer that finds an active lock links none. A newcomer that is denied by a reader or as
+// full has learned that once behind a lock of its own, and looks ahead from then on. (An atom
+// that was never taken gets its last lock by a link too.)
 var waiters = map[string]struct{ links, unlinks int }{
 	"atom": {0, 0}, "reader": {0, 0}, "writer": {1, 1}, "slot": {3, 1}, "hold": {3, 1}, "library": {3, 1},
 }
@@ -136,7 +136,7 @@ done
 	}
 }
 
-// awaited tells what a helper waits for, where it is one of the waiters.
+// awaited returns what a helper waits for; false where the helper is none of the waiters.
 func awaited(args []string) (what string, is bool) {
 	for _, arg := range args {
 		kind, _, _ := strings.Cut(arg, "-")

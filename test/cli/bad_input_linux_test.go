@@ -17,8 +17,8 @@ import (
 
 const nobody = 65534
 
-// A script that is killed while its helper starts leaves it to another parent: there is no
-// mistake, and no script to tell of one.
+// A script that is killed while its helper starts leaves the helper to another parent: that is
+// no mistake of the script's, and no script is left to be told.
 func TestAHelperOfADeadScriptSaysNothing(t *testing.T) {
 	script := exec.Command("true")
 	if err := script.Start(); err != nil {
@@ -43,7 +43,7 @@ func TestAHelperOfADeadScriptSaysNothing(t *testing.T) {
 	if err := unix.Waitid(unix.P_PID, script.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 		t.Fatal(err)
 	}
-	said(dead) // and is not waited for yet
+	said(dead) // a zombie: not reaped yet
 	if err := script.Wait(); err != nil {
 		t.Fatal(err)
 	}

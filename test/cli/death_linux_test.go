@@ -14,13 +14,13 @@ import (
 	"adlock/test/need"
 )
 
-// shells are those of the library that a script may be written for.
+// shells are the shells that the library supports.
 var shells = [][]string{
 	{"dash"}, {"bash"}, {"bash", "--posix"}, {"busybox", "ash"}, {"mksh"}, {"ksh93"}, {"zsh", "--emulate", "sh"}, {"yash"},
 }
 
-// A shell looks at how its foreground command ended to tell whether what was typed was meant
-// for the script too. JOB stands for the job, as it is or under a lock.
+// A shell looks at how its foreground command ended to decide whether Ctrl-C was meant for the
+// script too. JOB stands for the job, bare or under a lock.
 func TestCtrlCEndsAScriptAsWithTheBareJob(t *testing.T) {
 	sleep, err := exec.LookPath("sleep") // which some shells have built in
 	if err != nil {
@@ -55,8 +55,8 @@ type fate struct {
 	shown  string
 }
 
-// interrupted has a shell run a script at a terminal, and types Ctrl-C once all of it rests
-// and a job of the script's sleeps.
+// interrupted has a shell run a script at a terminal, and types Ctrl-C once the job sleeps and
+// every process of the script rests.
 func (s *stage) interrupted(shell []string, script string) fate {
 	s.Helper()
 	c := s.command()
@@ -87,7 +87,7 @@ func fateOf(command *exec.Cmd, shown string) fate {
 	return fate{status: wait.ExitStatus(), shown: shown}
 }
 
-// ends runs a command to its end, by its own wait status.
+// ends runs a command to its end, and reads its wait status, with no shell between.
 func (s *stage) ends(words ...string) fate {
 	s.Helper()
 	c := s.command()
@@ -101,7 +101,7 @@ func (s *stage) ends(words ...string) fate {
 	return fateOf(command, string(output))
 }
 
-// harmless are the signals that end nobody.
+// harmless are the signals that end no process.
 var harmless = []syscall.Signal{unix.SIGCHLD, unix.SIGCONT, unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGURG, unix.SIGWINCH}
 
 func TestASupervisorDiesOfTheSignalThatEndedItsJob(t *testing.T) {
@@ -144,7 +144,7 @@ func TestASupervisorDiesOfASignalWhereItsStatusIsTheJobs(t *testing.T) {
 	}
 }
 
-// The job gets both from its caller, and takes them back itself.
+// The job inherits both from its caller, and undoes them itself.
 func TestASupervisorDiesOfASignalThatItIgnoresOrBlocks(t *testing.T) {
 	need.Tools(t, "perl")
 	s := newStage(t)
@@ -160,7 +160,7 @@ func TestASupervisorDiesOfASignalThatItIgnoresOrBlocks(t *testing.T) {
 	}
 }
 
-// The kernel spares the first process of a pid namespace, as in a container.
+// The kernel ends the first process of a pid namespace by no signal from inside, as in a container.
 func TestTheFirstProcessOfANamespaceExitsWithTheSignalsStatus(t *testing.T) {
 	need.Namespaces(t, "--user", "--map-root-user", "--pid", "--fork")
 	s := newStage(t)
@@ -173,7 +173,7 @@ func TestTheFirstProcessOfANamespaceExitsWithTheSignalsStatus(t *testing.T) {
 	}
 }
 
-// Else whoever looks for why a job crashed finds the core of its supervisor.
+// A core of the supervisor would mislead a person who looks for that of the job.
 func TestASupervisorWritesNoCore(t *testing.T) {
 	s := newStage(t)
 	if err := os.Mkdir(s.in("of-the-job"), 0o755); err != nil {

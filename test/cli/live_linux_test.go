@@ -75,7 +75,7 @@ func (p *atTerminal) shown() string {
 	return p.all.String()
 }
 
-// ended tells whether the process has ended, and nothing has the terminal any more.
+// ended reports whether the process has ended, and no process has the terminal open any more.
 func (p *atTerminal) ended() bool {
 	select {
 	case <-p.read:

@@ -12,8 +12,8 @@ import (
 	"adlock/test/need"
 )
 
-// bootless runs what follows where /proc has no boot id: mounted with subset=pid, as by
-// ProcSubset=pid of systemd.exec(5). The machine has an id there.
+// bootless runs the command that follows where /proc shows no boot id: it is mounted with
+// subset=pid, as by ProcSubset=pid of systemd.exec(5). The machine has an id there.
 var bootless = []string{"unshare", "--mount", "sh", "-c",
 	`mount -t tmpfs none /mnt && mkdir /mnt/upper /mnt/work &&
 		mount -t overlay -o lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work none /etc &&
@@ -51,7 +51,7 @@ func TestWithoutABootIDAnEndedCommandHoldsNothing(t *testing.T) {
 	}
 }
 
-// The pid may be that of a process of this boot, which is no owner.
+// A process that has the recorded pid in this boot may not be the owner.
 func TestWithoutABootIDADeadOwnerIsReclaimedAndNoneEnded(t *testing.T) {
 	needBootless(t, bootless)
 	a := helper.NewAtom(t)

@@ -38,8 +38,9 @@ func (c Call) FD(n int) int { return int(int32(c.Args[n])) }
 // start no processes, which would be seen for ever.
 func Run(t testing.TB, do func(), see func(Call) unix.Errno, calls ...int) {
 	t.Helper()
-	// The collector stops the world, and a thread that waits in a raw call, which the
-	// scheduler is not told of, does not stop; the goroutine that would answer has stopped.
+	// The garbage collector stops the world. A thread that waits in a raw call cannot stop, as
+	// the scheduler does not know of the call, and the goroutine that would answer it has
+	// stopped: a deadlock.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	runtime.GC()   // waits for a collection that has begun
 	var end [2]int // its second descriptor is closed when do has returned

@@ -9,16 +9,17 @@ import (
 	"syscall"
 )
 
-// Importing this package gives a test the same start however the suite is started: by
+// Importing this package gives a test the same environment however the suite is started: by
 // nohup, in the background of a shell, by cron, with any umask and locale. A test binary
-// that a test starts as another program (a supervisor, say) has no flag of testing's, and
-// keeps what that test gave it.
+// that a test starts as another program (a supervisor, say) has none of the flags of package
+// testing, and keeps what that test gave it.
 func init() {
 	if !slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-test.") }) {
 		return
 	}
-	// Processes inherit that nohup ignores HUP, and that a shell without job control ignores
-	// INT for what it starts in its background. A caught signal they get as by default.
+	// nohup ignores HUP, and a shell without job control ignores INT in background commands;
+	// child processes would inherit that. They get the default action of a caught signal, so
+	// catch both.
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)

@@ -12,8 +12,8 @@ import (
 	"adlock/test/helper"
 )
 
-// A reader whose place a person has removed may read on for a lease: the writer waits for it,
-// wherever it stood. A minute is longer than the test.
+// A reader whose place a person has removed may read on for a lease: the writer waits for the
+// reader, wherever its place was. A minute is longer than the test.
 func TestAWriterWaitsForReadersThatWereRemovedByHand(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
@@ -76,8 +76,8 @@ func TestAWriterWaitsForReadersThatWereRemovedByHand(t *testing.T) {
 	}
 }
 
-// watching has the place wait until the one in front goes, or for a second where that is not the
-// one that goes.
+// watching has a place wait until the place in front goes, and for a second at most, as another
+// place may be the one that goes.
 func watching(t *testing.T, ctx context.Context, m *node, p lease.Place) <-chan error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -89,7 +89,7 @@ func watching(t *testing.T, ctx context.Context, m *node, p lease.Place) <-chan 
 	return woken
 }
 
-// compact has etcd forget all that was before now.
+// compact has etcd compact all revisions before the present one.
 func compact(t testing.TB, nodes []*node) {
 	t.Helper()
 	status := ctl(t, nodes, "endpoint", "status", "-w", "fields")

@@ -117,8 +117,9 @@ func (f *ftpd) removed(t testing.TB, directory string) {
 	}
 }
 
-// A person removes the generation of an owner that is cut off. A newcomer that has seen it there
-// waits for its lease, and then stands above it: no other has the same fence.
+// A person removes the generation of an owner that is cut off. A newcomer that has seen that
+// generation waits for its lease, and then makes the one above it: each owner has a fence of
+// its own.
 func TestAWaiterOnFTPWaitsForAnOwnerThatWasRemovedByHand(t *testing.T) {
 	f := startFTP(t, "")
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)

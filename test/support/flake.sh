@@ -1,6 +1,6 @@
 #!/bin/sh
-# Repeats the quick tests beside a busy processor, and lists which failed how often: what
-# fails now and then hangs on how fast the machine is.
+# Repeats the quick tests beside a busy processor, and lists which failed how often: a test
+# that fails now and then depends on the speed of the machine.
 #
 #	sh test/support/flake.sh TIMES PACKAGE...        or make flake N=20 [BATS=- quick_packages=./lib/lockdir]
 #
@@ -8,7 +8,7 @@
 # BATS          the files of the shell suite, which runs under dash: default all; '-' for none
 # FLAKE_LOAD    busy processes: default 8
 #
-# What each round printed is kept in build/flake. The status is 1 where any test failed.
+# The output of each round is kept in build/flake. The status is 1 if any test failed.
 set -eu
 cd "$(dirname "$0")/../.."
 times=$1
@@ -17,7 +17,7 @@ kept=build/flake
 rm -rf "$kept"
 mkdir -p "$kept"
 
-# Each busy process ends by itself should this one be killed.
+# Each busy process ends by itself if this script is killed.
 busy() {
 	while kill -0 "$1" 2>/dev/null; do
 		turns=1000
@@ -38,8 +38,8 @@ while [ "$left" -gt 0 ]; do
 	load="$load $!"
 done
 
-# Packages are told one after the other, each with its tests first. One that names none
-# did not build, or broke off.
+# go test prints the failed tests of a package before the package itself. A failed package
+# without a failed test did not build, or broke off.
 failed_packages() {
 	awk '
 		$1 == "---" && $2 == "FAIL:" { names[++n] = $3 }

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Runs a command in each way in which a suite gets started, and lists the ways in which it
-# failed.
+# Runs a command in each of the ways in which a test suite may be started, and lists the ways
+# in which the command failed.
 #
 #	sh test/support/ways.sh COMMAND...        or make ways
 #
 # WAYS   some of them: WAYS='nohup cron'
 # GO     the command
 #
-# What each printed is kept in build/ways. The status is 1 where any of them failed.
+# The output of each is kept in build/ways. The status is 1 if any of them failed.
 # shellcheck disable=SC2317 # the functions below are called by a name in a variable
 set -eu
 cd "$(dirname "$0")/../.."
@@ -21,7 +21,7 @@ trap '[ -z "$load" ] || kill $load 2>/dev/null || :; rm -rf "$scratch"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# What go wants at least.
+# go needs at least these variables.
 GOCACHE=$(${GO:-go} env GOCACHE) GOMODCACHE=$(${GO:-go} env GOMODCACHE)
 bare() { env -i "PATH=$PATH" "GOCACHE=$GOCACHE" "GOMODCACHE=$GOMODCACHE" "$@"; }
 
@@ -54,7 +54,7 @@ in_locale_tr() {
 }
 at_nice_19() { nice -n 19 "$@"; }
 
-# Each busy process ends by itself should this one be killed.
+# Each busy process ends by itself if this script is killed.
 busy() {
 	while kill -0 "$1" 2>/dev/null; do
 		turns=20000
