@@ -64,15 +64,20 @@ func (w Waiting) Spent() time.Duration {
 	return process.Boottime() - w.began
 }
 
-// Show tells a person whom the newcomer waits for, how long it has, and how long it will.
+// Show tells a person what the newcomer waits for, how long it has, and how long it will.
 func (w Waiting) Show(r *Request, o Outcome) {
-	whom := "for the atom"
-	if o.Blocker != 0 {
-		whom = "for " + o.inWords(o.Blocker)
+	what := "for the atom"
+	switch {
+	case o.Blocker != 0:
+		what = "for " + o.inWords(o.Blocker)
+	case o.Verdict == Full:
+		what = "for a slot"
+	case o.Verdict == TooSoon:
+		what = "for IfElapsed"
 	}
 	seen := process.Boottime()
 	r.Line.Show(func() string {
-		text := Title(r.Atom) + ": waiting " + whom + ": " + limit.FormatAge(w.Spent())
+		text := Title(r.Atom) + ": waiting " + what + ": " + limit.FormatAge(w.Spent())
 		if w.wait != limit.Never {
 			text += ", at most " + limit.FormatLeft(w.Left()) + " more"
 		}
