@@ -29,7 +29,8 @@ func details(e *runlog.Event) string {
 	say(e.Status.Set, "status "+strconv.Itoa(e.Status.Value))
 	say(e.Signal != "" && e.Target == 0, "by "+e.Signal)
 	say(e.Shared, "shared")
-	self := e.Owner == e.PID && (e.OwnerNode == "" || e.OwnerNode == e.Node)
+	asks := e.Kind == runlog.Wait || e.Kind == runlog.Deny
+	self := !asks && e.Owner == e.PID && (e.OwnerNode == "" || e.OwnerNode == e.Node)
 	say(e.Owner != 0 && !self, "owner "+history.On(e.Owner, e.OwnerNode))
 	say(e.Owner != 0 && self, "its own supervisor")
 	if e.Reason == "" {
