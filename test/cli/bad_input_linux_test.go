@@ -30,10 +30,12 @@ func TestAHelperOfADeadScriptSaysNothing(t *testing.T) {
 		for _, line := range []string{
 			"take --owner " + dead + " lock.p.h.o.x p h o x", "takeover --owner " + dead + " lock.p.h.o.x p h o x",
 			"guard --owner " + dead + " --script x --directory / p h o x", "agent --owner " + dead,
-			"hold --owner " + dead + " x", // its standard input has ended too
+			"hold --owner " + dead + " x",
 		} {
 			s := &stage{t, helper.Dir(t), t.TempDir()}
-			r := s.adlock(strings.Fields(line)...)
+			c := s.command(strings.Fields(line)...)
+			c.Args = append([]string{"sh", "-c", `read -r line; exec "$@"`, "sh"}, c.Args...) // its standard input has ended by then
+			r := c.Run(s)
 			if left, err := os.ReadDir(s.locks); r.Status != 64 || r.Out+r.Err != "" || err != nil || len(left) > 0 {
 				t.Errorf("%s: %+v, left %v, %v", line, r, left, err)
 			}
