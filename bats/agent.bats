@@ -729,3 +729,15 @@ no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 	echo "$output" # its seeds
 	assert_success
 }
+
+@test "with standard output closed nothing is printed" {
+	script closed <<-'EOF'
+		exec >&-
+		adlock_agent
+		adlock_get op a && adlock_release
+		note "$?"
+	EOF
+	run launch closed
+	assert_output ''
+	assert_notes <<<0
+}

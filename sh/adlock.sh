@@ -592,10 +592,11 @@ _adlock_is_switch() {
 }
 
 # _adlock_capture COMMAND [ARG...] sets $_adlock_line to what the command prints; its
-# status is the command's. (W18)
+# status is the command's (W18). Before the marker only standard error is turned away: with
+# standard output closed, dash would lose the pipe that has become descriptor 1.
 _adlock_capture() {
 	if _adlock_line=$(
-		{ _adlock_hush; } >/dev/null 2>&1
+		{ _adlock_hush; } 2>/dev/null
 		command echo adlock:
 		"$@"
 	); then set -- 0; else set -- "$?"; fi
