@@ -66,8 +66,8 @@ func (h Handle) Exited() bool {
 	return h.verify() == unix.ESRCH
 }
 
-// Await returns once the process has exited, or after d; false, and at once, where
-// nothing wakes whoever waits.
+// Await returns once the process has exited, after d, or when a signal interrupts it; false,
+// and at once, where nothing would wake the caller.
 func (h Handle) Await(d time.Duration) bool {
 	if h.fd < 0 {
 		return false
