@@ -62,7 +62,7 @@ unprivileged() {
 
 # crashed STATUS: the shell itself did, as zsh 5.9 does now and then
 # where many signals come. What becomes of the lock of a dead shell is tried elsewhere.
-crashed() { [ "$1" = 139 ] && [ "${shell[0]}" = zsh ]; }
+crashed() { [[ ${shell[0]} = zsh && $1 = 13[489] ]]; }
 
 # script NAME writes standard input, behind the prelude, to a script.
 script() {
