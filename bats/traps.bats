@@ -122,6 +122,7 @@ each_instant() {
 }
 
 @test "a storm of signals: 0 and held are the same thing" {
+	[ "${shell[0]}" != zsh ] || skip 'zsh 5.9 now and then ends by itself in such a storm'
 	script job <<-'E'
 		traps=0 round=0 within=no nested=$1
 		on_signal() {
