@@ -841,7 +841,7 @@ _adlock_there() {
 # file cannot be read.
 _adlock_read() {
 	_adlock_line='' _adlock_token='' _adlock_third=''
-	[ -f "$1" ] && [ -r "$1" ] || return 1 # a pipe, put there by somebody, would be waited for
+	[ -f "$1" ] && [ -r "$1" ] || return 1 # opening a pipe would wait for a writer
 	{ _adlock_input _adlock_line && _adlock_input _adlock_token && _adlock_input _adlock_third || :; } <"$1" || return "$?"
 	_adlock_token=${_adlock_token#token=}
 }

@@ -37,8 +37,8 @@ func meanwhile(t *testing.T, k *Locker, call, n int, do, act func()) (met bool) 
 	return met
 }
 
-// atTry does what is asked, and has somebody else act before the n-th call that is to get
-// the flock of a file: the second is made by one that waits for it.
+// atTry calls do, and calls act before the n-th flock(2) that do makes on the file: the second
+// flock on a file is made by a process that waits for it.
 func atTry(t *testing.T, path string, n int, do, act func()) {
 	t.Helper()
 	intercept.Run(t, do, func(c intercept.Call) unix.Errno {

@@ -68,7 +68,7 @@ func Main(m *testing.M) {
 	if play := Roles[os.Getenv(Role)]; play != nil {
 		os.Exit(play(os.Args[1:]))
 	}
-	// With umask 077 go builds this program for its own user alone; nobody plays roles too.
+	// With umask 077 go builds this program for its own user alone, and the user nobody runs it too.
 	if err := os.Chmod("/proc/self/exe", 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}

@@ -89,7 +89,7 @@ var waiters = map[string]struct{ links, unlinks int }{
 func TestAWaiterMakesNoCallsWhileNothingHappens(t *testing.T) {
 	const most = 400 // half of them are the start; a look takes some 40
 	_, all := traced(t, `cd "${ADLOCK_DIR%/*}" && mkfifo ready end in && exec 7<>in || exit
-owner() { # until somebody opens the end
+owner() { # until a process opens the end
 	( adlock_get get "$1" 0 && echo >ready && read -r x <end ) &
 	read -r x <ready
 }
