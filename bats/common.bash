@@ -48,16 +48,24 @@ leftovers() {
 }
 
 # unprivileged is for what root has otherwise: there the test goes on as nobody,
-# where nobody can reach it.
+# where nobody can reach it. The array of that name starts a program so.
 unprivileged() {
+	unprivileged=()
 	[ "$(id -u)" = 0 ] || return 0
+	unprivileged=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 	public=$(mktemp -d)
 	chmod 755 "$public"
 	mkdir "$public/T"
 	chown 65534:65534 "$public/T" # open to all it would lead to no lock directory
 	cp "$ADLOCK_BIN" "$ADLOCK_SH" "$prelude" "$public"
 	T=$public/T ADLOCK_BIN=$public/${ADLOCK_BIN##*/} ADLOCK_SH=$public/adlock.sh prelude=$public/prelude.sh
-	shell=(setpriv --reuid=65534 --regid=65534 --clear-groups "${shell[@]}")
+	shell=("${unprivileged[@]}" "${shell[@]}")
+}
+
+# machine_id skips the test where the machine has none, as most containers: there a boot id
+# that differs may be that of another machine.
+machine_id() {
+	[ -s /etc/machine-id ] || [ -s /var/lib/dbus/machine-id ] || skip 'no machine id here: see systemd-machine-id-setup(1)'
 }
 
 # crashed STATUS: the shell itself did, as zsh 5.9 does now and then

@@ -372,6 +372,7 @@ sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
 	run sh -c "cat '$T/old' >'$lock'; '$ADLOCK_BIN' status"
 	assert_output --partial 'overdue'
 	refute gone "$job"
+	machine_id
 	sed "s/^boot=.*/boot=another/" "$T/old" >"$lock"
 	run guarded -c ': d ; echo booted'
 	assert_output booted
@@ -383,9 +384,9 @@ sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
 	unset ADLOCK_DIR
 	unprivileged
 	export HOME=''
-	run setpriv --reuid=65534 --regid=65534 --clear-groups "$ADLOCK_BIN" run -- true
+	run "${unprivileged[@]}" "$ADLOCK_BIN" run -- true
 	local said=$output
-	ADLOCK_SHELL='' run setpriv --reuid=65534 --regid=65534 --clear-groups "$ADLOCK_BIN" shell -c true
+	ADLOCK_SHELL='' run "${unprivileged[@]}" "$ADLOCK_BIN" shell -c true
 	assert_failure 69
 	assert_output "$said"
 	assert_output --partial 'HOME is no absolute path'
