@@ -51,7 +51,9 @@ func details(e *runlog.Event) string {
 			say(d.Set && !strings.Contains(e.Reason, text+": "), text) // of one that was learned the reason tells too
 		}
 		limits("IfElapsed", e.IfElapsed)
-		limits("ExpireAfter", e.ExpireAfter)
+		if e.ExpireAfterFrom != "" {
+			limits("ExpireAfter", e.ExpireAfter)
+		}
 	}
 	say(e.Reason != "", e.Reason)
 	return strings.Join(parts, ", ")
@@ -59,31 +61,34 @@ func details(e *runlog.Event) string {
 
 // eventObject is an event in JSON, with the keys of the runlog.
 type eventObject struct {
-	Time        string         `json:"time"`
-	Event       runlog.Kind    `json:"event"`
-	Program     string         `json:"program,omitempty"`
-	Host        string         `json:"host,omitempty"`
-	Operator    string         `json:"operator,omitempty"`
-	Operand     string         `json:"operand,omitempty"`
-	Store       string         `json:"store,omitempty"`
-	PID         int            `json:"pid,omitempty"`
-	Node        string         `json:"node,omitempty"`
-	Token       string         `json:"token,omitempty"`
-	Shared      bool           `json:"shared,omitempty"`
-	Owner       int            `json:"owner,omitempty"`
-	OwnerNode   string         `json:"owner_node,omitempty"`
-	OwnerToken  string         `json:"owner_token,omitempty"`
-	Verdict     string         `json:"verdict,omitempty"`
-	IfElapsed   *limit.Seconds `json:"if_elapsed,omitempty"`
-	ExpireAfter *limit.Seconds `json:"expire_after,omitempty"`
-	Age         *limit.Seconds `json:"age,omitempty"`
-	Wait        limit.Seconds  `json:"wait,omitempty"`
-	Duration    *limit.Seconds `json:"duration,omitempty"`
-	Status      *int           `json:"status,omitempty"`
-	Signal      string         `json:"signal,omitempty"`
-	Target      int            `json:"target,omitempty"`
-	Count       int            `json:"count,omitempty"`
-	Reason      string         `json:"reason,omitempty"`
+	Time            string         `json:"time"`
+	Event           runlog.Kind    `json:"event"`
+	Program         string         `json:"program,omitempty"`
+	Host            string         `json:"host,omitempty"`
+	Operator        string         `json:"operator,omitempty"`
+	Operand         string         `json:"operand,omitempty"`
+	Store           string         `json:"store,omitempty"`
+	PID             int            `json:"pid,omitempty"`
+	Node            string         `json:"node,omitempty"`
+	Token           string         `json:"token,omitempty"`
+	Shared          bool           `json:"shared,omitempty"`
+	Owner           int            `json:"owner,omitempty"`
+	OwnerNode       string         `json:"owner_node,omitempty"`
+	OwnerToken      string         `json:"owner_token,omitempty"`
+	Verdict         string         `json:"verdict,omitempty"`
+	IfElapsed       *limit.Seconds `json:"if_elapsed,omitempty"`
+	ExpireAfter     *limit.Seconds `json:"expire_after,omitempty"`
+	IfElapsedFrom   string         `json:"if_elapsed_from,omitempty"`
+	ExpireAfterFrom string         `json:"expire_after_from,omitempty"`
+	Overdue         *limit.Seconds `json:"overdue,omitempty"`
+	Age             *limit.Seconds `json:"age,omitempty"`
+	Wait            limit.Seconds  `json:"wait,omitempty"`
+	Duration        *limit.Seconds `json:"duration,omitempty"`
+	Status          *int           `json:"status,omitempty"`
+	Signal          string         `json:"signal,omitempty"`
+	Target          int            `json:"target,omitempty"`
+	Count           int            `json:"count,omitempty"`
+	Reason          string         `json:"reason,omitempty"`
 }
 
 func objectOf(e *runlog.Event) *eventObject {
@@ -92,7 +97,8 @@ func objectOf(e *runlog.Event) *eventObject {
 		Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand,
 		Store: e.Store, PID: e.PID, Node: e.Node, Token: e.Token, Shared: e.Shared,
 		Owner: e.Owner, OwnerNode: e.OwnerNode, OwnerToken: e.OwnerToken, Verdict: e.Verdict,
-		IfElapsed: seconds(e.IfElapsed), ExpireAfter: seconds(e.ExpireAfter), Age: seconds(e.Age),
+		IfElapsed: seconds(e.IfElapsed), ExpireAfter: seconds(e.ExpireAfter),
+		IfElapsedFrom: e.IfElapsedFrom, ExpireAfterFrom: e.ExpireAfterFrom, Overdue: seconds(e.Overdue), Age: seconds(e.Age),
 		Wait: limit.Seconds(e.Wait), Duration: seconds(e.Duration), Status: e.Status.Pointer(),
 		Signal: e.Signal, Target: e.Target, Count: e.Count, Reason: e.Reason,
 	}

@@ -36,11 +36,11 @@ func TestEventsAsJSONAreAsAgreed(t *testing.T) {
 }
 
 func TestStatusAsJSONIsAsAgreed(t *testing.T) {
-	limits := policy.Limits{IfElapsed: 15 * time.Minute, ExpireAfter: limit.Never}
+	limits := policy.Limits{IfElapsed: 15 * time.Minute, ExpireAfter: limit.Never, Source: policy.Learned}
 	rows := []*row{
 		{Name: "p.dax.run.x", State: "damaged", Why: "no such format"},
 		{Name: "p.dax.run.y", atom: odd, State: "idle", Completed: story.Midnight.Add(123456789), DueIn: runlog.Some(-90 * time.Second),
-			Limits: limits, LimitsKnown: true, Learned: learned(), Takeable: true, Why: "due"},
+			Limits: limits, LimitsKnown: true, Takeable: true, Why: "due"},
 		{Name: "p.dax.run.z", State: "running", Held: true, Age: 3250 * time.Millisecond, Since: story.Midnight, Owner: 4711, UID: 1 << 30,
 			DueIn: runlog.Some(time.Duration(0)), Why: "busy", Readers: 2, Slot: 1, Slots: 3, Failed: 2,
 			Last:    &history.Run{Outcome: history.Failed, End: story.Midnight, Status: runlog.Some(137), Signal: "KILL"},
@@ -51,8 +51,8 @@ func TestStatusAsJSONIsAsAgreed(t *testing.T) {
 
 func TestTuneAsJSONIsAsAgreed(t *testing.T) {
 	golden.Check(t, "tune.json", array(t, []*tuned{
-		{name: "p.dax.run.x", learned: learned(), ifElapsed: limit.Never},
-		{name: "p.dax.run.y", atom: odd, learned: learned(), ifElapsed: 15 * time.Minute},
+		{name: "p.dax.run.x", learned: learned(), ifElapsed: limit.Never, asksExpireAfter: true},
+		{name: "p.dax.run.y", atom: odd, learned: learned(), ifElapsed: 15 * time.Minute, asksIfElapsed: true},
 	}))
 }
 

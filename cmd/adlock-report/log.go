@@ -225,7 +225,7 @@ func (l *logView) line(e *runlog.Event) string {
 		style = terminal.Red
 	case runlog.Acquire:
 		style = terminal.Green
-	case runlog.Reclaim, runlog.Starved, runlog.Clock, runlog.Clear, runlog.Empty, runlog.Cancel:
+	case runlog.Reclaim, runlog.Starved, runlog.Overdue, runlog.Clock, runlog.Clear, runlog.Empty, runlog.Cancel:
 		style = terminal.Yellow
 	case runlog.Deny, runlog.Signal, runlog.Wait:
 		style = terminal.Dim

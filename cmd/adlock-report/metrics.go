@@ -13,6 +13,7 @@ import (
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/metrics"
 	"adlock/lib/locker"
+	"adlock/lib/policy"
 )
 
 var metricsVerb = verb{
@@ -94,6 +95,8 @@ func locksOf(entries []locker.Entry, now time.Time) []metrics.Lock {
 		l := metrics.Lock{Atom: a, Completed: e.Completed}
 		if holder := e.Holder(); holder.Active.Held {
 			l.Since = now.Add(-holder.Active.Age)
+			asked := policy.Limits{ExpireAfter: holder.Record.ExpireAfter, Source: holder.Record.Source}
+			l.Overdue = policy.Expired(asked, holder.Active) || recorderOf(a).Overdue(asked, holder, holder.Record.Notice) != nil
 		}
 		locks = append(locks, l)
 	}

@@ -16,12 +16,13 @@ import (
 
 // past is what the runlog tells of an atom that its locks do not.
 type past struct {
-	atom    atom.Atom
-	limits  policy.Limits // last asked for
-	known   bool          // the limits are
-	last    *history.Run  // the run that ended last; nil: none is recorded
-	failed  int           // how many runs failed in a row, up to now
-	waiting []waiter      // the first come first
+	atom            atom.Atom
+	limits          policy.Limits // last asked for
+	known           bool          // the limits are
+	learnsIfElapsed bool
+	last            *history.Run // the run that ended last; nil: none is recorded
+	failed          int          // how many runs failed in a row, up to now
+	waiting         []waiter     // the first come first
 }
 
 // waiter is who began to wait for an atom, and was not told anything since.
@@ -78,7 +79,8 @@ func (p *past) ended(r *history.Run) {
 
 func (p *past) hear(e *runlog.Event) {
 	if e.IfElapsed.Set && e.ExpireAfter.Set {
-		p.limits, p.known = policy.Limits{IfElapsed: e.IfElapsed.Value, ExpireAfter: e.ExpireAfter.Value}, true
+		p.limits, p.known = policy.Limits{IfElapsed: e.IfElapsed.Value, ExpireAfter: e.ExpireAfter.Value, Source: policy.Source(e.ExpireAfterFrom)}, true
+		p.learnsIfElapsed = e.IfElapsedFrom == string(policy.Learned)
 	}
 	same := func(w waiter) bool { return w.pid == e.PID }
 	switch e.Kind {

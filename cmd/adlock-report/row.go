@@ -9,7 +9,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/insight/history"
-	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -42,11 +41,10 @@ type row struct {
 	Limits      policy.Limits // of the owner, or those last asked for
 	LimitsKnown bool
 
-	Learned learn.State // zero: nothing
-
-	Takeable bool // by a newcomer with these limits
-	jobLives bool // though its owner is dead
-	silent   bool // its owner may be dead: locker.View
+	Takeable bool   // by a newcomer with these limits
+	jobLives bool   // though its owner is dead
+	silent   bool   // its owner may be dead: locker.View
+	overdue  string // what is to be said of an owner past its notice
 	Why      string
 }
 
@@ -82,7 +80,7 @@ func rowOf(e *locker.Entry, p *past, slots []locker.Slot, now time.Time) *row {
 	r := &row{
 		Name: e.Name, atom: e.Called().Atom, State: "idle", Completed: e.Completed, CompletedOn: e.CompletedOn, Last: p.last, Failed: p.failed,
 		Waiting: slices.DeleteFunc(p.waiting, func(w waiter) bool { return !w.waits(now) }),
-		Limits:  p.limits, LimitsKnown: p.known, Learned: e.Memory.Learned,
+		Limits:  p.limits, LimitsKnown: p.known,
 	}
 	if r.atom == (atom.Atom{}) {
 		r.atom = p.atom
@@ -97,16 +95,16 @@ func rowOf(e *locker.Entry, p *past, slots []locker.Slot, now time.Time) *row {
 	}
 	holder := e.Holder()
 	if holder.Record.Token != "" { // the owner's own; one with only a pid has none
-		r.Limits, r.LimitsKnown = policy.Limits{IfElapsed: holder.Record.IfElapsed, ExpireAfter: holder.Record.ExpireAfter}, true
-	}
-	if !r.LimitsKnown {
-		r.Limits.ExpireAfter = policy.DefaultExpireAfter
+		r.Limits, r.LimitsKnown = policy.Limits{IfElapsed: holder.Record.IfElapsed, ExpireAfter: holder.Record.ExpireAfter, Source: holder.Record.Source}, true
 	}
 	d := e.Decide(policy.Terms{Limits: r.Limits})
 	r.Takeable, r.Why = d.Step.Granted(), d.Reason()
 	switch {
 	case holder.Active.Held:
 		r.hold(holder, now)
+		if overdue := recorderOf(r.atom).Overdue(r.Limits, holder, holder.Record.Notice); overdue != nil && r.State == "running" {
+			r.State, r.overdue = "overdue", overdue.Text()+"; "+overdue.Remedy(true)
+		}
 		r.count(e.Readers)
 		r.findSlot(holder, slots)
 	case len(r.Waiting) > 0:

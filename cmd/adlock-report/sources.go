@@ -65,6 +65,15 @@ func inDirectory() ([]locker.Entry, []locker.Slot, error) {
 	return entries, slots, err
 }
 
+// recorderOf reads the runlog of the atom's host; where it cannot be read it has no events.
+func recorderOf(a atom.Atom) locker.Recorder {
+	dir, err := config.RunlogDir()
+	if err != nil {
+		return locker.Recorder{}
+	}
+	return locker.Recorder{Log: &runlog.Log{Dir: dir, Host: atom.Canonify(a.Host), Store: store()}}
+}
+
 // sources are the directory of the runlog and the atoms that it may tell of: those of
 // the lock directory, and of the store, whose runs are recorded there as well.
 func sources() (logDir string, entries []locker.Entry, err error) {

@@ -13,6 +13,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
+	"adlock/lib/policy"
 	"adlock/lib/runlog"
 )
 
@@ -139,7 +140,7 @@ type rowObject struct {
 	DueIn       *limit.Seconds `json:"due_in_seconds,omitempty"`
 	IfElapsed   *limit.Seconds `json:"if_elapsed_seconds,omitempty"`
 	ExpireAfter *limit.Seconds `json:"expire_after_seconds,omitempty"`
-	Learned     *limitsObject  `json:"learned,omitempty"`
+	From        policy.Source  `json:"expire_after_from,omitempty"`
 	Readers     int            `json:"readers,omitempty"`
 	Slot        int            `json:"slot,omitempty"`
 	Slots       int            `json:"slots,omitempty"`
@@ -147,11 +148,7 @@ type rowObject struct {
 	Waiting     []waiterObject `json:"waiting,omitempty"`
 	Takeable    bool           `json:"takeable"`
 	Why         string         `json:"why"`
-}
-
-type limitsObject struct {
-	IfElapsed   limit.Seconds `json:"if_elapsed_seconds"`
-	ExpireAfter limit.Seconds `json:"expire_after_seconds"`
+	Overdue     string         `json:"overdue,omitempty"`
 }
 
 // lastObject is the run that ended last.
@@ -173,7 +170,7 @@ type waiterObject struct {
 func (r *row) object() any {
 	o := &rowObject{
 		atomObject: atomOf(r.Name, r.atom), State: r.State, Since: limit.Instant(r.Since),
-		Completed: limit.Instant(r.Completed), CompletedOn: r.CompletedOn, DueIn: seconds(r.DueIn), Takeable: r.Takeable, Why: r.Why,
+		Completed: limit.Instant(r.Completed), CompletedOn: r.CompletedOn, DueIn: seconds(r.DueIn), Takeable: r.Takeable, Why: r.Why, Overdue: r.overdue,
 	}
 	if r.Held {
 		o.Held, o.Owner, o.UID, o.User = seconds(runlog.Some(r.Age)), &r.Owner, &r.UID, userOf(r.UID, r.Node)
@@ -181,9 +178,7 @@ func (r *row) object() any {
 	}
 	if r.LimitsKnown {
 		o.IfElapsed, o.ExpireAfter = seconds(runlog.Some(r.Limits.IfElapsed)), seconds(runlog.Some(r.Limits.ExpireAfter))
-	}
-	if r.learned() {
-		o.Learned = &limitsObject{limit.Seconds(r.Learned.IfElapsed()), limit.Seconds(asAsked(r.Learned, r.Limits).ExpireAfter(r.Limits.IfElapsed))}
+		o.From = r.Limits.Source
 	}
 	o.Readers, o.Slot, o.Slots = r.Readers, r.Slot, r.Slots
 	if r.Last != nil {

@@ -9,8 +9,8 @@ import (
 
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
-	"adlock/lib/learn"
 	"adlock/lib/limit"
+	"adlock/lib/policy"
 )
 
 // column is one column of the table.
@@ -35,9 +35,6 @@ func columnsOf(rows []*row, now time.Time) []column {
 		columns = append(columns, column{"SLOT", (*row).slotCell})
 	}
 	columns = append(columns, column{"LIMITS", (*row).limitsCell})
-	if slices.ContainsFunc(rows, (*row).learned) {
-		columns = append(columns, column{"LEARNED", (*row).learnedCell})
-	}
 	return columns
 }
 
@@ -198,7 +195,11 @@ func (r *row) limitsCell() string {
 	if !r.LimitsKnown {
 		return "-"
 	}
-	return both(r.Limits.IfElapsed, r.Limits.ExpireAfter)
+	text := limit.Format(r.Limits.IfElapsed) + " / " + limit.Format(r.Limits.ExpireAfter)
+	if r.Limits.Source == policy.Learned {
+		text += " learned"
+	}
+	return text
 }
 
 func (r *row) slotCell() string {
@@ -223,21 +224,6 @@ func (r *row) owner() string {
 		owner += " +" + strconv.Itoa(r.Readers-1)
 	}
 	return owner
-}
-
-// both are IfElapsed and ExpireAfter in one cell.
-func both(ifElapsed, expireAfter time.Duration) string {
-	return limit.Format(ifElapsed) + " / " + limit.Format(expireAfter)
-}
-
-// learned says whether the atom has learned limits (adlock tune explains them).
-func (r *row) learned() bool { return r.Learned != learn.State{} }
-
-func (r *row) learnedCell() string {
-	if !r.learned() {
-		return "-"
-	}
-	return both(r.Learned.IfElapsed(), asAsked(r.Learned, r.Limits).ExpireAfter(r.Limits.IfElapsed))
 }
 
 // due is when IfElapsed will have passed.
@@ -278,6 +264,9 @@ func (r *row) stateNote() string {
 	switch r.State {
 	case "idle", "waiting", "running":
 		return ""
+	}
+	if r.overdue != "" {
+		return r.overdue
 	}
 	_, why, judged := strings.Cut(r.Why, ": ") // the verdict and its figures
 	switch {

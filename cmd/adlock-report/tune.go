@@ -17,6 +17,7 @@ import (
 	"adlock/lib/lockdir"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
+	"adlock/lib/runlog"
 )
 
 var tuneVerb = verb{
@@ -40,6 +41,8 @@ type tuned struct {
 	atom      atom.Atom // zero where only NAME is known
 	learned   learn.State
 	ifElapsed time.Duration // as last asked for, or the learned one; ExpireAfter is never below it
+
+	asksIfElapsed, asksExpireAfter bool // that limit was last asked to be learned, as far as is known
 }
 
 func tune(q *query) error {
@@ -81,20 +84,12 @@ func learners(entries []locker.Entry, text string) []*tuned {
 		if e.Memory.Learned == (learn.State{}) || !isAsked(e, text) {
 			continue
 		}
-		t := &tuned{name: e.Name, atom: e.Called().Atom, learned: e.Memory.Learned, ifElapsed: e.Memory.Learned.IfElapsed()}
+		t := &tuned{name: e.Name, atom: e.Called().Atom, learned: e.Memory.Learned, ifElapsed: e.Memory.Learned.IfElapsed(), asksIfElapsed: true, asksExpireAfter: true}
 		if p := all[e.Name]; p != nil && p.known {
-			t.ifElapsed, t.learned = p.limits.IfElapsed, asAsked(t.learned, p.limits)
+			t.ifElapsed, t.asksIfElapsed, t.asksExpireAfter = p.limits.IfElapsed, p.learnsIfElapsed, p.limits.Source == policy.Learned
 		}
 		learned = append(learned, t)
 	}
-	return learned
-}
-
-// asAsked is what was learned for those who asked last with these limits: whose
-// ExpireAfter was never, or the floor of the wary, are wary (learn.State), as far as it
-// matters.
-func asAsked(learned learn.State, limits policy.Limits) learn.State {
-	learned.Wary = limits.ExpireAfter == limit.Never || limits.ExpireAfter == learn.WaryFloor
 	return learned
 }
 
@@ -164,40 +159,58 @@ func (t *tuned) cells() []string {
 	if t.atom != (atom.Atom{}) {
 		text = terminal.Clean(t.atom.Words())
 	}
-	ifElapsed := limit.Format(t.learned.IfElapsed())
-	if t.learned.Spammed() {
+	ifElapsed, expireAfter := "-", "-"
+	if t.asksIfElapsed {
+		ifElapsed = limit.Format(t.learned.IfElapsed())
+	}
+	if t.asksIfElapsed && t.learned.Spammed() {
 		ifElapsed += " (asked for too often)"
+	}
+	if t.asksExpireAfter {
+		expireAfter = limit.Format(t.learned.ExpireAfter(t.ifElapsed))
 	}
 	return []string{
 		text, strconv.Itoa(t.learned.Runs),
 		terminal.Duration(t.learned.Typical()), terminal.Duration(t.learned.Longest()),
-		ifElapsed, limit.Format(t.learned.ExpireAfter(t.ifElapsed)),
+		ifElapsed, expireAfter,
 	}
 }
 
-func (t *tuned) explanation() string {
-	return "  IfElapsed: " + t.learned.ExplainIfElapsed() + "\n  ExpireAfter: " + t.learned.ExplainExpireAfter(t.ifElapsed) + "\n"
+func (t *tuned) explanation() (text string) {
+	if t.asksIfElapsed {
+		text = "  IfElapsed: " + t.learned.ExplainIfElapsed() + "\n"
+	}
+	if t.asksExpireAfter {
+		text += "  ExpireAfter: " + t.learned.ExplainExpireAfter(t.ifElapsed) + "\n"
+	}
+	return text
 }
 
 // tunedObject is a tuned in JSON.
 type tunedObject struct {
 	atomObject
-	Runs           int           `json:"runs"`
-	Typical        limit.Seconds `json:"typical_seconds"`
-	Longest        limit.Seconds `json:"longest_seconds"`
-	Spammed        bool          `json:"spammed"`
-	IfElapsed      limit.Seconds `json:"if_elapsed_seconds"`
-	ExpireAfter    limit.Seconds `json:"expire_after_seconds"`
-	IfElapsedWhy   string        `json:"if_elapsed_why"`
-	ExpireAfterWhy string        `json:"expire_after_why"`
+	Runs    int           `json:"runs"`
+	Typical limit.Seconds `json:"typical_seconds"`
+	Longest limit.Seconds `json:"longest_seconds"`
+	Spammed bool          `json:"spammed"`
+	// Those that were last asked to be learned.
+	IfElapsed      *limit.Seconds `json:"if_elapsed_seconds,omitempty"`
+	ExpireAfter    *limit.Seconds `json:"expire_after_seconds,omitempty"`
+	IfElapsedWhy   string         `json:"if_elapsed_why,omitempty"`
+	ExpireAfterWhy string         `json:"expire_after_why,omitempty"`
 }
 
 func (t *tuned) object() any {
-	return &tunedObject{
+	o := &tunedObject{
 		atomObject: atomOf(t.name, t.atom),
 		Runs:       t.learned.Runs, Typical: limit.Seconds(t.learned.Typical()), Longest: limit.Seconds(t.learned.Longest()),
-		Spammed:   t.learned.Spammed(),
-		IfElapsed: limit.Seconds(t.learned.IfElapsed()), ExpireAfter: limit.Seconds(t.learned.ExpireAfter(t.ifElapsed)),
-		IfElapsedWhy: t.learned.ExplainIfElapsed(), ExpireAfterWhy: t.learned.ExplainExpireAfter(t.ifElapsed),
+		Spammed: t.learned.Spammed(),
 	}
+	if t.asksIfElapsed {
+		o.IfElapsed, o.IfElapsedWhy = seconds(runlog.Some(t.learned.IfElapsed())), t.learned.ExplainIfElapsed()
+	}
+	if t.asksExpireAfter {
+		o.ExpireAfter, o.ExpireAfterWhy = seconds(runlog.Some(t.learned.ExpireAfter(t.ifElapsed))), t.learned.ExplainExpireAfter(t.ifElapsed)
+	}
+	return o
 }

@@ -114,7 +114,7 @@ func TestStatusTellsTheStates(t *testing.T) {
 	}
 	p.ok(t, "run", "--operand", "idle job", "--if-elapsed", "1h", "--", "true")
 	job("running")
-	job("overdue", "--expire-after", "0")
+	job("overdue", "--expire-after", "1ms")
 	dead := job("orphaned")
 	helper.Eventually(t, "all three run", func() bool {
 		locks, _ := filepath.Glob(filepath.Join(p.dir, "lock.*"))
@@ -123,7 +123,7 @@ func TestStatusTellsTheStates(t *testing.T) {
 	dead.Signal(t, 9)
 	helper.Eventually(t, "an orphan", func() bool { return strings.Contains(p.ok(t, "status"), "orphaned: ") })
 	table := p.ok(t, "status")
-	has(t, table, "true run idle job", "1h / 2h", "sleep run running", "overdue: running for", "ExpireAfter is 0s; it would be ended")
+	has(t, table, "true run idle job", "1h / never", "sleep run running", "overdue: running for", "ExpireAfter is 1ms; it would be ended")
 	if strings.Contains(table, "\x1b") {
 		t.Error("colour off a terminal")
 	}
@@ -221,7 +221,7 @@ func TestTheLogTellsALimitThatWasLearnedOnce(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "n", "--expire-after", "auto", "--", "true")
 	log := p.ok(t, "log", "--event", "acquire")
-	has(t, log, ", IfElapsed 0s, ExpireAfter 2h: 0 successful runs, fewer than 5: the default 2h\n")
+	has(t, log, ", IfElapsed 0s, ExpireAfter never: 0 successful runs, fewer than 5: no limit yet\n")
 	if strings.Count(log, "ExpireAfter") != 1 {
 		t.Error(log)
 	}
@@ -281,7 +281,7 @@ func TestAWrongEventIsToldWhichThereAre(t *testing.T) {
 	if r.Status != 64 {
 		t.Errorf("%+v", r)
 	}
-	has(t, r.Err, `unknown event "nonsense" (there are acquire, deny, release, `, "starved, missing, wait, cancel)\n")
+	has(t, r.Err, `unknown event "nonsense" (there are acquire, deny, release, `, "starved, overdue, missing, wait, cancel)\n")
 }
 
 func TestTimelineDrawsBothWays(t *testing.T) {
@@ -403,13 +403,9 @@ func writeMillion(t *testing.T, dir string) {
 
 func TestStatusShowsWhatWasLearned(t *testing.T) {
 	p := newPlace(t)
-	p.ok(t, "run", "--operand", "fixed", "--", "true")
-	if table := p.ok(t, "status"); strings.Contains(table, "LEARNED") {
-		t.Error("a column for nothing")
-	}
 	p.ok(t, "run", "--operand", "learner", "--expire-after", "auto", "--", "true")
-	has(t, p.ok(t, "status"), "LEARNED")
-	has(t, p.ok(t, "status", "--json"), `"learned":{"if_elapsed_seconds":`)
+	has(t, p.ok(t, "status"), "0s / never learned\n")
+	has(t, p.ok(t, "status", "--json"), `"expire_after_from":"learned"`)
 }
 
 func TestReadersAreTold(t *testing.T) {

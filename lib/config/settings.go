@@ -13,6 +13,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/live"
 	"adlock/lib/locker"
+	"adlock/lib/policy"
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
 )
@@ -43,7 +44,8 @@ func (s *Settings) Options() []Option {
 	r := &s.Request
 	return append([]Option{
 		{Name: "if-elapsed", Env: "ADLOCK_IF_ELAPSED", Arg: "D", Default: "0", Help: "not sooner than D after the last completion; auto: learn it", Set: learned(Duration(&r.Limits.IfElapsed), &r.Auto.IfElapsed)},
-		{Name: "expire-after", Env: "ADLOCK_EXPIRE_AFTER", Arg: "D", Default: limit.Format(r.Limits.ExpireAfter), Help: "end a job that has run for D and take over; 0: end a running one at once; auto: learn it", Set: learned(Given(&r.Limits.ExpireAfter, &r.Limits.Explicit), &r.Auto.ExpireAfter), Said: &s.SaidExpireAfter},
+		{Name: "expire-after", Env: "ADLOCK_EXPIRE_AFTER", Arg: "D", Default: "never", Help: "end a job that has run for D and take over; 0: end a running one at once; auto: learn it", Set: learned(s.expireAfter, &r.Auto.ExpireAfter), Said: &s.SaidExpireAfter},
+		{Name: "notice", Env: "ADLOCK_NOTICE", Arg: "D", Default: "longer than runs have taken, 15m at least", Help: "say aloud that a job has run for D; never: do not", Set: notice(&r.Notice)},
 		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(r.Pause), Help: "between the signals INT, TERM and KILL", Set: Bounded(&r.Pause)},
 		{Name: "wait", Env: "ADLOCK_WAIT", Arg: "D", Help: "wait at most D for a busy or full atom; forever: without end", Set: waitFor(&r.Wait), Said: &s.saidWait},
 		{Name: "wait-elapsed", Env: "ADLOCK_WAIT_ELAPSED", Help: "wait for IfElapsed too, within the time of --wait", Set: Toggle(&r.WaitElapsed), Said: &s.saidWaitElapsed},
@@ -54,6 +56,21 @@ func (s *Settings) Options() []Option {
 		{Name: "now", Env: "ADLOCK_NOW", Arg: "EPOCH", Help: "the clock of the whole pass, in seconds since the epoch", Set: Instant(&r.Now)},
 		{Name: "verbose", Env: "ADLOCK_VERBOSE", Help: "say which lock was denied, and why", Set: Toggle(&s.Verbose), Inherited: true},
 	}, HookOptions(s.Hook)...)
+}
+
+func (s *Settings) expireAfter(value string) error {
+	s.Request.Limits.Source = policy.Said
+	return Duration(&s.Request.Limits.ExpireAfter)(value)
+}
+
+// notice is Duration for an age at which something is said.
+func notice(to *time.Duration) func(string) error {
+	return func(value string) error {
+		if err := Duration(to)(value); err != nil || *to > 0 {
+			return err
+		}
+		return badValue(value, "want a time above 0, or never")
+	}
 }
 
 // Check refuses settings that contradict each other.

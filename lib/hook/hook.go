@@ -32,6 +32,7 @@ const (
 	Stuck     Kind = "stuck"     // a job that had expired cannot be ended
 	Lost      Kind = "lost"      // a release found that the lock was not its own any more
 	Starving  Kind = "starving"  // an atom was denied many times in a row
+	Overdue   Kind = "overdue"   // a job has passed its notice, and no limit ends it
 	Unwritten Kind = "unwritten" // the runlog, or a last lock, could not be written
 )
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"adlock/lib/limit"
-	"adlock/lib/policy"
 )
 
 // of is the logarithm that stands for a runtime.
@@ -40,12 +39,9 @@ func TestTheArithmeticOfExpireAfterIsTold(t *testing.T) {
 		ifElapsed time.Duration
 		want      string
 	}{
-		{State{}, 0, "0 successful runs, fewer than 5: the default 2h"},
-		{State{Runs: 4, mean: of(m)}, 0, "4 successful runs, fewer than 5: the default 2h"},
-		{State{}, 2 * time.Hour, "0 successful runs, fewer than 5: the default 2h"},
-		{State{Wary: true, Runs: 4, mean: of(m)}, 0, "4 successful runs, fewer than 5: never"},
-		{State{Wary: true, Runs: 5, mean: of(m), now: of(m)}, 0, "5 successful runs: typically 1m, give or take x1.35: 1m x 1.35^4 = 3m19s, at least 15m"},
-		{State{Runs: 5, mean: of(m), now: of(m)}, 0, "5 successful runs: typically 1m, give or take x1.35: 1m x 1.35^4 = 3m19s"},
+		{State{}, 0, "0 successful runs, fewer than 5: no limit yet"},
+		{State{Runs: 4, mean: of(m)}, 2 * time.Hour, "4 successful runs, fewer than 5: no limit yet"},
+		{State{Runs: 5, mean: of(m), now: of(m)}, 0, "5 successful runs: typically 1m, give or take x1.35: 1m x 1.35^4 = 3m19s, at least 15m"},
 		{steady, 0, told},
 		{steady, limit.Never, told},
 		{steady, time.Hour, told + ", at least 1h as IfElapsed is"},
@@ -56,17 +52,17 @@ func TestTheArithmeticOfExpireAfterIsTold(t *testing.T) {
 		{with(func(s *State) { s.deviation, s.now = 0.5, of(200*m) }), 0,
 			"1000 successful runs: typically 10m, give or take x1.65: 10m x 1.65^4 = 1h13m53s, while so few are known 1h15m5s, but the longest run of late took 3h20m, x 1.2: 4h"},
 		{State{Runs: 1000, mean: of(2500 * time.Millisecond), now: of(2500 * time.Millisecond)}, 0,
-			"1000 successful runs: typically 2.5s, give or take x1.35: 2.5s x 1.35^4 = 8s, at least 1m"},
+			"1000 successful runs: typically 2.5s, give or take x1.35: 2.5s x 1.35^4 = 8s, at least 15m"},
 		{State{Runs: 1000, mean: of(12500 * time.Millisecond), now: of(12500 * time.Millisecond)}, m,
-			"1000 successful runs: typically 13s, give or take x1.35: 13s x 1.35^4 = 42s, at least 1m"},
+			"1000 successful runs: typically 13s, give or take x1.35: 13s x 1.35^4 = 42s, at least 15m"},
 		{State{Runs: 1000, mean: of(10600 * time.Millisecond), now: of(10600 * time.Millisecond)}, m,
-			"1000 successful runs: typically 11s, give or take x1.35: 11s x 1.35^4 = 35s, at least 1m"},
+			"1000 successful runs: typically 11s, give or take x1.35: 11s x 1.35^4 = 35s, at least 15m"},
 		{State{Runs: 5, mean: of(time.Second), deviation: 1.5, now: of(100 * time.Hour)}, 0, // a longest run that adds nothing
 			"5 successful runs: typically 1s, give or take x4.48: 1s x 4.48^4 = 6m43s, while so few are known 2h"},
-		{with(func(s *State) { s.doubled = 1 }), 0, told + ", doubled as runs were ended by force (at most x20) = 1h6m24s"},
-		{with(func(s *State) { s.doubled, s.inARow = 3, 1 }), 0, told + ", doubled as runs were ended by force (at most x20) = 3h20m"},
-		{with(func(s *State) { s.doubled, s.inARow = 1, 2 }), 0, told + ", doubled for 2 in a row that were ended by force = 2h12m48s"},
-		{with(func(s *State) { s.hangs, s.inARow = true, 1 }), 0, told + ", doubled for 1 in a row that were ended by force = 1h6m24s"},
+		{with(func(s *State) { s.doubled = 1 }), 0, told + ", doubled once as a run was ended by force: 1h6m24s"},
+		{with(func(s *State) { s.doubled, s.inARow = 3, 1 }), 0, told + ", doubled 3 times as runs were ended by force, but no more than 20 x 10m: 3h20m"},
+		{with(func(s *State) { s.doubled, s.inARow = 1, 2 }), 0, told + ", doubled 2 times as runs were ended by force: 2h12m48s"},
+		{with(func(s *State) { s.hangs, s.inARow = true, 1 }), 0, told + ", doubled once as a run was ended by force: 1h6m24s"},
 	} {
 		if got := c.state.ExplainExpireAfter(c.ifElapsed); got != c.want {
 			t.Errorf("told is\n%q, want\n%q", got, c.want)
@@ -79,7 +75,7 @@ func TestTheArithmeticOfIfElapsedIsTold(t *testing.T) {
 		state State
 		want  string
 	}{
-		{State{Runs: 4, mean: of(time.Hour)}, "4 successful runs, fewer than 5: the default " + limit.Format(policy.DefaultIfElapsed)},
+		{State{Runs: 4, mean: of(time.Hour)}, "4 successful runs, fewer than 5: 1m"},
 		{State{Runs: 5, mean: of(time.Hour)}, "5 successful runs: typically 1h"},
 		{State{Runs: 5, mean: of(2 * time.Second)}, "5 successful runs: typically 2s, at least 1m"},
 		{State{Runs: 5, mean: of(time.Hour), stretched: 1}, "5 successful runs: typically 1h, stretched x2 as it was asked for too often = 2h"},
@@ -121,15 +117,15 @@ func TestALaterRunMovesTheTypicalOneByAThirtySecond(t *testing.T) {
 }
 
 func TestTheDeviationOfFewRunsIsWidened(t *testing.T) {
-	s := State{Runs: 8, mean: of(time.Minute), deviation: 0.4, now: of(2 * time.Minute)} // 60 s x e^(4 x 0.4 x 2)
-	about(t, "ExpireAfter", s.ExpireAfter(0), 1472*time.Second)
-	s.Runs = 800 // x 1.01, more than 60 s x e^1.6 and less than four times the longest
-	about(t, "ExpireAfter of more", s.ExpireAfter(0), 302*time.Second)
+	s := State{Runs: 8, mean: of(4 * time.Minute), deviation: 0.4, now: of(8 * time.Minute)} // 240 s x e^(4 x 0.4 x 2)
+	about(t, "ExpireAfter", s.ExpireAfter(0), 5888*time.Second)
+	s.Runs = 800 // x 1.01, more than 240 s x e^1.6 and less than four times the longest
+	about(t, "ExpireAfter of more", s.ExpireAfter(0), 1208*time.Second)
 }
 
 func TestFiveRunsAreEnough(t *testing.T) {
 	few, enough := State{Runs: 4, mean: of(10 * time.Minute), now: of(10 * time.Minute)}, State{Runs: 5, mean: of(10 * time.Minute), now: of(10 * time.Minute)}
-	if few.ExpireAfter(0) != policy.DefaultExpireAfter || few.IfElapsed() != policy.DefaultIfElapsed {
+	if few.ExpireAfter(0) != limit.Never || few.IfElapsed() != LeastIfElapsed {
 		t.Errorf("after four: %v, %v", few.ExpireAfter(0), few.IfElapsed())
 	}
 	about(t, "ExpireAfter after five", enough.ExpireAfter(0), 1992*time.Second)
@@ -169,7 +165,7 @@ func TestALongRunBeyondAnyMeasureIsNotBelieved(t *testing.T) {
 	s.now = of(3 * time.Hour)
 	about(t, "ExpireAfter", s.ExpireAfter(0), 216*time.Minute) // 1.2 x 3h
 	s.mean = of(time.Second)
-	about(t, "ExpireAfter of a short one", s.ExpireAfter(0), policy.DefaultExpireAfter)
+	about(t, "ExpireAfter of a short one", s.ExpireAfter(0), Prior)
 }
 
 func TestNoLimitIsAboveAWeek(t *testing.T) {
@@ -207,15 +203,10 @@ func TestHowOftenALimitIsDoubled(t *testing.T) {
 		c.change(&s)
 		within(t, c.claim, s.ExpireAfter(0), c.want-c.want/20, c.want+c.want/20)
 	}
-	for doubled, want := range []time.Duration{2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 16 * time.Hour} {
-		if got := (State{doubled: doubled}).ExpireAfter(0); got != want {
-			t.Errorf("unknown, doubled %d times: %v, want %v", doubled, got, want)
-		}
-	}
 	known := State{Runs: 5, mean: of(10 * time.Minute), now: of(10 * time.Minute), doubled: 3}
 	about(t, "five runs, doubled three times", known.ExpireAfter(0), 200*time.Minute)
 	short := State{Runs: 5, mean: of(time.Second), now: of(time.Second), doubled: 3}
-	if got := short.ExpireAfter(0); got != 8*time.Minute {
+	if got := short.ExpireAfter(0); got != 20*time.Minute {
 		t.Errorf("of five short runs, doubled three times: %v", got)
 	}
 }
@@ -415,32 +406,18 @@ func TestTheBoundsOfEachFieldAreRead(t *testing.T) {
 	}
 }
 
-func TestAWaryLimitIsNeverUntilEnoughRunsHaveSucceeded(t *testing.T) {
-	s := State{Wary: true, doubled: 2, inARow: 3, hangs: true} // whatever was ended meanwhile
+func TestNothingIsLimitedUntilEnoughRunsHaveSucceeded(t *testing.T) {
+	s := State{doubled: 2, inARow: 3, hangs: true} // whatever was ended meanwhile
 	for s.Runs < Enough {
 		if got := s.ExpireAfter(time.Hour); got != limit.Never {
 			t.Fatalf("after %d runs it is %s", s.Runs, got)
 		}
+		if got := s.Notice(); got != Prior {
+			t.Fatalf("after %d runs the notice is %s", s.Runs, got)
+		}
 		s.Succeeded(time.Minute)
 	}
-	if got := s.ExpireAfter(0); got > Ceiling {
-		t.Errorf("after %d runs it is %s", s.Runs, got)
-	}
-	bold := s
-	bold.Wary = false
-	if s.ExpireAfter(0) != WaryFloor || bold.ExpireAfter(0) >= WaryFloor {
-		t.Errorf("of quick runs: %s, %s", s.ExpireAfter(0), bold.ExpireAfter(0))
-	}
-	for range 10 * epoch {
-		s.Succeeded(time.Hour)
-	}
-	if bold = s; s.ExpireAfter(0) < time.Hour {
-		t.Errorf("of long runs: %s", s.ExpireAfter(0))
-	}
-	if bold.Wary = false; s.ExpireAfter(0) != bold.ExpireAfter(0) {
-		t.Errorf("what was learned differs: %s, %s", s.ExpireAfter(0), bold.ExpireAfter(0))
-	}
-	if Parse(map[string]string{"learn.runs": "4"}).Wary || len((State{Wary: true}).Lines()) > 0 {
-		t.Error("it is kept, though another who asks may be less wary")
+	if got := s.ExpireAfter(0); got != Floor || s.Notice() != got {
+		t.Errorf("of quick runs it is %s, and the notice %s", got, s.Notice())
 	}
 }

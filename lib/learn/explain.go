@@ -6,32 +6,28 @@ import (
 	"time"
 
 	"adlock/lib/limit"
-	"adlock/lib/policy"
 )
 
 // ExplainExpireAfter tells the arithmetic behind ExpireAfter(ifElapsed), on one
 // line.
 func (s State) ExplainExpireAfter(ifElapsed time.Duration) string {
-	if s.waits() {
-		return s.fewer() + limit.Format(limit.Never)
+	if s.Runs < Enough {
+		return s.fewer() + "no limit yet"
 	}
 	text, floor := s.explainEstimate(), s.least(ifElapsed)
 	if s.estimate() < floor {
 		text += ", at least " + whole(floor)
-		if floor > s.floor() {
+		if floor > Floor {
 			text += " as IfElapsed is"
 		}
 	}
 	if now := s.ExpireAfter(ifElapsed); now != max(floor, s.estimate().Round(time.Second)) {
-		text += s.explainDoublings() + " = " + whole(now)
+		text += s.explainDoublings(max(floor, s.estimate()), now)
 	}
 	return text
 }
 
 func (s State) explainEstimate() string {
-	if s.Runs < Enough {
-		return s.tooFew() + whole(policy.DefaultExpireAfter)
-	}
 	spread := math.Exp(s.spread())
 	text := s.runs() + ": typically " + short(s.Typical()) + ", give or take x" + decimal(spread) +
 		": " + short(s.Typical()) + " x " + decimal(spread) + "^4 = " + whole(s.runtime(s.mean+width*s.spread()))
@@ -47,16 +43,25 @@ func (s State) explainEstimate() string {
 	return text
 }
 
-func (s State) explainDoublings() string {
-	if s.inARow > 1 || s.hangs {
-		return ", doubled for " + strconv.Itoa(s.inARow) + " in a row that were ended by force"
+// explainDoublings tells what the doublings make of d, and what bounds them.
+func (s State) explainDoublings(d, now time.Duration) string {
+	times := s.doublings()
+	text := ", doubled " + strconv.Itoa(times) + " times as runs were ended by force"
+	if times == 1 {
+		text = ", doubled once as a run was ended by force"
 	}
-	return ", doubled as runs were ended by force (at most x" + strconv.Itoa(reach) + ")"
+	switch {
+	case now == Ceiling:
+		text += ", but no more than a week"
+	case now < doubled(d, times).Round(time.Second):
+		text += ", but no more than " + strconv.Itoa(reach) + " x " + short(max(leastTypical, s.Typical()))
+	}
+	return text + ": " + whole(now)
 }
 
 // ExplainIfElapsed tells the arithmetic behind IfElapsed, on one line.
 func (s State) ExplainIfElapsed() string {
-	text := s.tooFew() + whole(policy.DefaultIfElapsed)
+	text := s.fewer() + whole(LeastIfElapsed)
 	if s.Runs >= Enough {
 		text = s.runs() + ": typically " + short(s.Typical())
 		if s.interval() > s.Typical().Round(time.Second) {
@@ -75,8 +80,6 @@ func (s State) runs() string {
 	}
 	return strconv.Itoa(s.Runs) + " successful runs"
 }
-
-func (s State) tooFew() string { return s.fewer() + "the default " }
 
 func (s State) fewer() string { return s.runs() + ", fewer than " + strconv.Itoa(Enough) + ": " }
 

@@ -5,22 +5,24 @@ import (
 	"time"
 
 	"adlock/lib/limit"
-	"adlock/lib/policy"
 )
 
-// The bounds of an ExpireAfter that was learned. The ceiling is there for a
-// machine that was broken for days; the floor as what takes a second may take
-// many while the disk is busy, and higher for a Wary one: of a job that was never
-// thought about (apt-get update, say) five quick runs tell little of the sixth.
+// The bounds of an ExpireAfter that was learned. The ceiling is there for a machine that was
+// broken for days; the floor as quick runs tell little of the next one: what takes a second
+// takes minutes where the disk is busy, and apt-get update takes longer where there is news.
 const (
-	Floor     = time.Minute
-	WaryFloor = 15 * time.Minute
-	Ceiling   = 7 * 24 * time.Hour
+	Floor   = 15 * time.Minute
+	Ceiling = 7 * 24 * time.Hour
 )
 
-// Enough is how many successes there must be before anything but the defaults
-// is decided.
+// Enough is how many successes there must be before anything is decided.
 const Enough = 5
+
+// What is assumed where too little is known.
+const (
+	LeastIfElapsed = time.Minute   // an IfElapsed that is learned is never shorter
+	Prior          = 2 * time.Hour // a healthy run takes no longer: as a guess that few runs cannot refute
+)
 
 // How ExpireAfter is made of the state.
 const (
@@ -29,6 +31,8 @@ const (
 	unsure = 8.0 // the deviation of n runs is widened by 1+unsure/n
 	margin = 1.2 // above the longest run
 	reach  = 20  // typical runtimes that the doublings kept may come to
+
+	leastTypical = time.Minute // what a shorter one counts as there
 
 	beyond  = 4   // longest runs that the deviations may come to
 	outlier = 150 // typical runtimes that the longest run is believed up to
@@ -43,52 +47,60 @@ func (s State) IfElapsed() time.Duration {
 
 func (s State) interval() time.Duration {
 	if s.Runs < Enough {
-		return policy.DefaultIfElapsed
+		return LeastIfElapsed
 	}
-	return max(policy.DefaultIfElapsed, s.Typical().Round(time.Second))
+	return max(LeastIfElapsed, s.Typical().Round(time.Second))
 }
 
-// ExpireAfter is how long a run of the atom may take, where ifElapsed is in
-// force (which it is never below, save never); to the second. Where too little is known
-// it is the default; or, for a Wary one, never: a default would end what nobody has
-// said how long it takes.
+// ExpireAfter is how long a run of the atom may take, where ifElapsed is in force (which it
+// is never below, save never); to the second. Where too little is known it is never: nothing is
+// ended on a guess.
 func (s State) ExpireAfter(ifElapsed time.Duration) time.Duration {
-	if s.waits() {
+	if s.Runs < Enough {
 		return limit.Never
 	}
 	floor := s.least(ifElapsed)
 	return max(floor, min(Ceiling, s.patient(max(floor, s.estimate()))).Round(time.Second))
 }
 
-// waits says whether nothing is to be decided yet.
-func (s State) waits() bool { return s.Wary && s.Runs < Enough }
-
-func (s State) floor() time.Duration {
-	if s.Wary {
-		return WaryFloor
+// Notice is the age from which on a run that no limit ends is overdue: what ExpireAfter would
+// be, or Prior where too little is known.
+func (s State) Notice() time.Duration {
+	if s.Runs < Enough {
+		return Prior
 	}
-	return Floor
+	return s.ExpireAfter(0)
 }
 
 func (s State) least(ifElapsed time.Duration) time.Duration {
 	if ifElapsed == limit.Never {
-		return s.floor()
+		return Floor
 	}
-	return max(s.floor(), ifElapsed)
+	return max(Floor, ifElapsed)
 }
 
 // patient is d with the doublings.
 func (s State) patient(d time.Duration) time.Duration {
+	grown := doubled(d, s.doublings())
+	if s.hangs || s.inARow > 1 {
+		return grown
+	}
+	return max(d, min(grown, s.most()))
+}
+
+// doublings is how often the limit is doubled, as runs were ended by force.
+func (s State) doublings() int {
 	switch {
 	case s.hangs:
-		return doubled(d, s.inARow)
+		return s.inARow
 	case s.inARow > 1:
-		return doubled(d, s.doubled+s.inARow-1)
-	case s.Runs < Enough:
-		return doubled(d, s.doubled)
+		return s.doubled + s.inARow - 1
 	}
-	return max(d, min(doubled(d, s.doubled), reach*max(Floor, s.Typical())))
+	return s.doubled
 }
+
+// most is what the doublings kept may come to.
+func (s State) most() time.Duration { return reach * max(leastTypical, s.Typical()) }
 
 func doubled(d time.Duration, times int) time.Duration {
 	for ; times > 0 && d < Ceiling; times-- {
@@ -99,9 +111,6 @@ func doubled(d time.Duration, times int) time.Duration {
 
 // estimate is how long a healthy run takes at most.
 func (s State) estimate() time.Duration {
-	if s.Runs < Enough {
-		return policy.DefaultExpireAfter
-	}
 	return max(s.usual(), s.rare())
 }
 
@@ -109,10 +118,10 @@ func (s State) estimate() time.Duration {
 func (s State) Typical() time.Duration { return s.runtime(s.mean) }
 
 // usual is what a run seldom takes longer than. A deviation of few runs is a
-// guess and is widened, but not to more than the default: that is a guess too.
+// guess and is widened, but not to more than Prior: that is a guess too.
 func (s State) usual() time.Duration {
 	guess := s.runtime(s.mean + width*s.deviation*(1+unsure/float64(s.Runs)))
-	return max(s.wide(), min(guess, policy.DefaultExpireAfter))
+	return max(s.wide(), min(guess, Prior))
 }
 
 // wide is mean + 4 deviations. They are large for a while where the runtime
@@ -128,7 +137,7 @@ func (s State) spread() float64 { return max(narrow, s.deviation) }
 // longer than anybody would have granted it untaught is not to set the measure
 // for those of a very different kind.
 func (s State) rare() time.Duration {
-	return min(time.Duration(margin*float64(s.Longest())), max(policy.DefaultExpireAfter, outlier*s.Typical()))
+	return min(time.Duration(margin*float64(s.Longest())), max(Prior, outlier*s.Typical()))
 }
 
 // Longest is the longest run of the last one to two thousand.

@@ -25,8 +25,6 @@ const (
 // State is what the runs of one atom have taught. The zero value knows nothing.
 // It is not for concurrent use.
 type State struct {
-	Wary bool // see ExpireAfter and WaryFloor; it is said by whoever asks, and not kept with the rest
-
 	Runs int // successes so far
 
 	mean, deviation float64 // of the logarithm of the runtime in seconds

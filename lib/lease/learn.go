@@ -9,8 +9,8 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/learn"
+	"adlock/lib/limit"
 	"adlock/lib/locker"
-	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
 )
@@ -134,7 +134,7 @@ func forMoment(name atom.Name) (Record, error) {
 	return Record{
 		Record: record.Record{
 			Owner: owner, Token: record.NewToken(), Atom: a,
-			Boottime: process.Boottime(), ExpireAfter: policy.DefaultExpireAfter,
+			Boottime: process.Boottime(), ExpireAfter: limit.Never,
 		},
 		Node: node, Taken: time.Now(), Lease: DefaultLease,
 	}, err

@@ -9,10 +9,10 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
+	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
-	"adlock/lib/record"
 )
 
 // questionTimeout is how long one question to the store may take before it counts as
@@ -113,6 +113,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 			l.pause(l.nap(wait, outcome))
 			continue
 		}
+		l.SeeOverdue(&r, &outcome)
 		l.Denied(&r, outcome, err, wait.Spent())
 		return outcome, err
 	}
@@ -123,6 +124,7 @@ func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) 
 	if l.Waits != nil {
 		l.Waits(o)
 	}
+	l.SeeOverdue(r, &o)
 	wait.Show(r, o)
 }
 
@@ -256,14 +258,9 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 
 func newRecord(r *locker.Request, lease time.Duration) (Record, error) {
 	node, err := NodeName()
-	now := process.Boottime()
 	return Record{
-		Record: record.Record{
-			Owner: r.Owner, Job: r.Job, Token: record.NewToken(), Atom: r.Atom,
-			Boottime: now, Asked: r.AskedBefore(now), IfElapsed: r.Limits.IfElapsed, ExpireAfter: r.Limits.ExpireAfter,
-			Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto.Any(),
-		},
-		Node: node, Taken: time.Now(), Lease: lease,
+		Record: r.Record(process.Boottime()),
+		Node:   node, Taken: time.Now(), Lease: lease,
 	}, err
 }
 
@@ -299,7 +296,7 @@ func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 // describe says of the active lock whose it is.
 func (l *Locker) describe(v *locker.View, seen *Snapshot) {
 	v.Record, v.Node, v.Silent = seen.Owner.Record, seen.Owner.Node, seen.Silent
-	v.Active.Asked, v.Active.Patience = seen.Owner.ExpireAfter, seen.Owner.Patience
+	v.Active.Asked, v.Active.Source, v.Active.Patience = seen.Owner.ExpireAfter, seen.Owner.Source, seen.Owner.Patience
 	v.Active.Owner = l.ownerOf(seen)
 	if seen.Owner.Taken.IsZero() {
 		v.Active.Age = 0 // it waits itself
@@ -330,8 +327,9 @@ func decide(r *locker.Request, v *locker.View) policy.Decision {
 // takeSlot takes one of the program's slots, where the request limits them, on a
 // lease of its own. Atoms that one owner nests share one slot.
 func (l *Locker) takeSlot(r *locker.Request, t *heldLease, acquired locker.Outcome) (locker.Outcome, error) {
+	full := r.Full()
 	for n := 1; n <= r.Slots; n++ {
-		taken, err := l.trySlot(r, t, r.Atom.Slot(n))
+		taken, err := l.trySlot(r, t, r.Atom.Slot(n), &full)
 		if taken || err != nil {
 			return acquired, err
 		}
@@ -339,10 +337,12 @@ func (l *Locker) takeSlot(r *locker.Request, t *heldLease, acquired locker.Outco
 	if r.Slots == 0 {
 		return acquired, nil
 	}
-	return r.Full(), nil
+	return full, nil
 }
 
-func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name) (bool, error) {
+// trySlot takes the slot NAME where it is free; else it adds to full what there is to say of
+// its owner.
+func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *locker.Outcome) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
 	seen, err := l.Store.Look(ctx, name, false)
@@ -351,10 +351,13 @@ func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name) (bool,
 	}
 	if seen.Held && !seen.Lapsed {
 		l.silent = l.silent || seen.Silent
+		v := locker.View{Active: policy.Active{Held: true, Age: seen.Age}}
+		l.describe(&v, &seen)
+		r.TakenBy(full, &v)
 		return false, nil
 	}
 	own := t.record
-	own.Shared, own.ExpireAfter, own.Patience = false, r.Terms().ForSlot().ExpireAfter, 0
+	own.Shared, own.ExpireAfter, own.Source, own.Patience = false, limit.Never, policy.None, 0
 	place, seen, err := l.Store.Enter(ctx, name, own, l.lease(), seen.Lapsed)
 	if place != nil && seen.Lapsed {
 		if err = place.Pass(ctx, seen.Owner.Token, nil); err == nil {

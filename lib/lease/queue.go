@@ -102,9 +102,9 @@ func (q *queue) won() error {
 		return nil
 	}
 	own := &q.held.record
-	own.Taken, own.Boottime = time.Now(), process.Boottime()
-	own.Asked = q.r.AskedBefore(own.Boottime)
-	own.IfElapsed, own.ExpireAfter = q.r.Limits.IfElapsed, q.r.Limits.ExpireAfter
+	own.Taken = time.Now()
+	now := q.r.Record(process.Boottime())
+	own.Boottime, own.Asked, own.IfElapsed, own.ExpireAfter, own.Source = now.Boottime, now.Asked, now.IfElapsed, now.ExpireAfter, now.Source
 	if own.IfElapsed == 0 && q.held.place.InLine() {
 		q.held.noteSoon()
 		return nil

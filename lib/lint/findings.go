@@ -75,7 +75,7 @@ func (c *Checker) limits(f *findings, line int, t terms) {
 		return
 	}
 	if ifElapsed != unknown {
-		if warning := (policy.Limits{IfElapsed: ifElapsed, ExpireAfter: expireAfter}).Warning(); warning != "" && expireAfter > 0 {
+		if warning := (policy.Limits{IfElapsed: ifElapsed, ExpireAfter: expireAfter, Source: policy.Said}).Warning(); warning != "" && expireAfter > 0 {
 			reason, more, _ := strings.Cut(warning, ": ")
 			f.add(line, "ExpireAfter below IfElapsed", reason+", so "+more, "give it more time, or a shorter interval")
 		}

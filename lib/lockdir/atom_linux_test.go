@@ -95,7 +95,7 @@ func eventually(t *testing.T, claim string, holds func() bool) {
 func ask(owner process.Identity) locker.Request {
 	return locker.Request{
 		Atom: motd, Owner: owner, Pause: 100 * time.Millisecond,
-		Limits: policy.Limits{ExpireAfter: time.Hour, Explicit: true},
+		Limits: policy.Limits{ExpireAfter: time.Hour, Source: policy.Said},
 	}
 }
 

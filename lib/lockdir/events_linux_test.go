@@ -30,7 +30,7 @@ func aboutAtom(a atom.Atom, kind runlog.Kind, pid int) runlog.Event {
 
 // with returns the event with the limits in force.
 func with(e runlog.Event, l policy.Limits) runlog.Event {
-	e.IfElapsed, e.ExpireAfter = runlog.Some(l.IfElapsed), runlog.Some(l.ExpireAfter)
+	e.IfElapsed, e.ExpireAfter, e.ExpireAfterFrom = runlog.Some(l.IfElapsed), runlog.Some(l.ExpireAfter), string(l.Source)
 	return e
 }
 
@@ -90,7 +90,7 @@ func TestAnOwnerThatEndedItsJobRecordsThatItExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	expired := finding(about(runlog.Expire, r.Owner.PID), r.Owner, held.Token, 3)
-	expired.ExpireAfter = runlog.Some(r.Limits.ExpireAfter)
+	expired.ExpireAfter, expired.ExpireAfterFrom = runlog.Some(r.Limits.ExpireAfter), string(policy.Said)
 	released := about(runlog.Release, r.Owner.PID)
 	released.Token, released.Duration = held.Token, runlog.Some(3*time.Hour)
 	wantEvents(t, k, expired, released)

@@ -9,6 +9,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/learn"
+	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -29,10 +30,10 @@ func (l *Locker) learnFromRelease(r locker.ReleaseRequest, own record.Record) {
 	}
 }
 
-// learnFromEnd: an owner was ended by force. One that was ended sooner than it
-// had been granted (by a newcomer with a limit of its own) teaches nothing.
+// learnFromEnd: an owner was ended by force. One that was ended sooner than it had been
+// granted (by a newcomer with a limit that was said) teaches nothing.
 func (l *Locker) learnFromEnd(r *locker.Request, name atom.Name, v *view) {
-	if !v.Record.Learn || v.Active.Age < v.Record.ExpireAfter {
+	if !v.Record.Learn || r.Limits.Source != policy.Learned && v.Active.Age < v.Record.ExpireAfter {
 		return
 	}
 	r.Resolve(l.learn(name, v.Record, func(s *learn.State) bool { s.Ended(v.Active.Age); return true }))
@@ -150,7 +151,7 @@ func (l *Locker) ownRecord(name atom.Name) (record.Record, error) {
 	}
 	return record.Record{
 		Owner: owner, Token: record.NewToken(), Atom: l.atomOf(name),
-		Boottime: process.Boottime(), ExpireAfter: policy.DefaultExpireAfter,
+		Boottime: process.Boottime(), ExpireAfter: limit.Never,
 	}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"adlock/lib/learn"
+	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -90,9 +91,9 @@ func TestOnlySuccessTeachesAndOnlyWhoAsksForIt(t *testing.T) {
 	}
 }
 
-func TestAnAtomThatKnowsNothingHasTheDefaults(t *testing.T) {
+func TestAnAtomThatKnowsNothingHasNoLimit(t *testing.T) {
 	k := newLocker(t)
-	if o := wantVerdict(t, k, learner(start(t, "exec sleep 60")), locker.Acquired); o.ExpireAfter != policy.DefaultExpireAfter {
+	if o := wantVerdict(t, k, learner(start(t, "exec sleep 60")), locker.Acquired); o.ExpireAfter != limit.Never {
 		t.Errorf("ExpireAfter is %s", o.ExpireAfter)
 	}
 	wantVerdict(t, k, learner(start(t, "exec sleep 60")), locker.Busy)
@@ -120,7 +121,7 @@ func TestLimitsThatAreLearnedAreInForceInTheLockAndTheRecord(t *testing.T) {
 		break
 	}
 	other := learner(start(t, "exec sleep 60"))
-	if denied := wantVerdict(t, k, other, locker.Busy); !strings.Contains(denied.Reason, "ExpireAfter is 3") {
+	if denied := wantVerdict(t, k, other, locker.Busy); !strings.Contains(denied.Reason, "the learned ExpireAfter is 3") {
 		t.Errorf("denied: %s", denied.Reason)
 	}
 }
@@ -194,7 +195,7 @@ func TestAnAtomThatIsSpammedIsStretched(t *testing.T) {
 	}
 	setLast(t, k, time.Now().Add(-24*time.Hour))
 	held := wantVerdict(t, k, learner(owner), locker.Acquired)
-	if s := memoryOf(t, k); !s.Spammed() || s.IfElapsed() != 2*policy.DefaultIfElapsed {
+	if s := memoryOf(t, k); !s.Spammed() || s.IfElapsed() != 2*learn.LeastIfElapsed {
 		t.Errorf("IfElapsed is %s", s.IfElapsed())
 	}
 	release(t, k, held)
@@ -207,12 +208,12 @@ func TestAnAtomThatIsSpammedIsStretched(t *testing.T) {
 
 func TestStarvingIsSaidOnceUntilTheAtomIsTakenAgain(t *testing.T) {
 	k, owner, other := newLocker(t), start(t, "exec sleep 60"), start(t, "exec sleep 60")
-	starving := ask(other)
+	starving := slotted(other, "other", 1)
 	starving.Starving = 3
 	count := func() (n int) {
 		for e := range k.Log.Newest(1 << 20) {
 			if e.Kind == runlog.Starved {
-				if n++; e.Count != 3 || e.Verdict != string(locker.Busy) {
+				if n++; e.Count != 3 || e.Verdict != string(locker.Full) {
 					t.Errorf("starved after %d, %s", e.Count, e.Verdict)
 				}
 			}
@@ -220,14 +221,18 @@ func TestStarvingIsSaidOnceUntilTheAtomIsTakenAgain(t *testing.T) {
 		return n
 	}
 	for round := range 2 {
-		held := wantVerdict(t, k, ask(owner), locker.Acquired)
+		held := wantVerdict(t, k, slotted(owner, motd.Operand, 1), locker.Acquired)
 		for n, want := range []int{0, 0, 1, 1, 1, 1} {
-			wantVerdict(t, k, starving, locker.Busy)
+			wantVerdict(t, k, starving, locker.Full)
 			if got := count(); got != round+want {
 				t.Fatalf("round %d, denial %d: said %d times", round, n+1, got)
 			}
 		}
 		release(t, k, held)
+		once := wantVerdict(t, k, starving, locker.Acquired)
+		if err := k.Release(locker.ReleaseRequest{Name: starving.Atom.Name(), Token: once.Token}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

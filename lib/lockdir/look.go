@@ -94,7 +94,7 @@ func activeView(active *lockfile.Active, now locker.Moment) policy.Active {
 			view.Owner = policy.Gone
 		}
 	default:
-		view.Asked, view.Patience = active.Record.ExpireAfter, active.Record.Patience
+		view.Asked, view.Source, view.Patience = active.Record.ExpireAfter, active.Record.Source, active.Record.Patience
 		view.Owner = locker.OwnerOf(active.Job())
 		view.Entering = active.Record.Shared && view.Owner == policy.Lives && process.Boottime()-active.Record.Boottime < entering
 	}

@@ -13,6 +13,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/killer"
+	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
@@ -239,7 +240,7 @@ func TestTheListHoldsEachAtomOnceAsItIs(t *testing.T) {
 	if fault.KindOf(c.Err) != fault.IO || fault.KindOf(d.Err) != fault.NotPermitted {
 		t.Errorf("those that cannot be read: %v, %v", c.Err, d.Err)
 	}
-	if a.Decide(policy.Terms{}).Step != policy.Acquire || b.Decide(policy.Terms{Limits: policy.Limits{ExpireAfter: time.Hour, Explicit: true}}).Step != policy.Busy {
+	if a.Decide(policy.Terms{}).Step != policy.Acquire || b.Decide(policy.Terms{Limits: policy.Limits{ExpireAfter: time.Hour, Source: policy.Said}}).Step != policy.Busy {
 		t.Error("the steps are others than a newcomer's")
 	}
 }
@@ -306,10 +307,10 @@ func TestWhatCannotBeReadIsNotForetold(t *testing.T) {
 func TestWhatIsLearnedIsForetoldWithoutADirectory(t *testing.T) {
 	r := learner(process.Identity{})
 	granted, reason, err := DryRun(filepath.Join(t.TempDir(), "none"), &r)
-	if err != nil || !granted || !strings.Contains(reason, "IfElapsed is "+limit.Format(policy.DefaultIfElapsed)) {
+	if err != nil || !granted || !strings.Contains(reason, "IfElapsed is "+limit.Format(learn.LeastIfElapsed)) {
 		t.Errorf("%v %q %v", granted, reason, err)
 	}
-	if r.Limits.ExpireAfter != policy.DefaultExpireAfter {
+	if r.Limits.ExpireAfter != limit.Never {
 		t.Errorf("ExpireAfter is %v", r.Limits.ExpireAfter)
 	}
 }
@@ -351,7 +352,7 @@ func TestWhatIsReadOfALastLockIsInTheView(t *testing.T) {
 	}
 	last := record.Last{Completed: began, Memory: v.Memory}
 	r = learner(process.Identity{})
-	if v := r.ViewOf(last, r.Clock(began.Add(time.Minute))); !v.Memory.Started.Equal(began) || v.Last.Age != time.Minute || r.Limits.ExpireAfter != policy.DefaultExpireAfter {
+	if v := r.ViewOf(last, r.Clock(began.Add(time.Minute))); !v.Memory.Started.Equal(began) || v.Last.Age != time.Minute || r.Limits.ExpireAfter != limit.Never {
 		t.Errorf("%+v of a store's, under %+v", v, r.Limits)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/locker"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/test/helper"
 )
@@ -250,16 +251,16 @@ func TestAReaderWhoseLockIsGuardedIsBusy(t *testing.T) {
 	wantVerdict(t, k, ask(sleeper(t)), locker.Busy)
 }
 
-// A default does not shorten what a reader has asked for; what is asked for does.
-func TestAReadersLimitCountsAgainstADefault(t *testing.T) {
+// A learned limit does not shorten what a reader has asked for; one that is said does.
+func TestAReadersLimitCountsAgainstALearnedOne(t *testing.T) {
 	k, reader := newLocker(t), sleeper(t)
 	long := read(reader)
-	long.Limits.ExpireAfter = 5 * time.Hour
+	long.Limits.ExpireAfter, long.Limits.Source = 5*time.Hour, policy.Said
 	wantVerdict(t, k, long, locker.Acquired)
 	writer := ask(sleeper(t))
-	writer.Limits.ExpireAfter, writer.Limits.Explicit = 0, false
+	writer.Limits.ExpireAfter, writer.Limits.Source = 0, policy.Learned
 	wantVerdict(t, k, writer, locker.Busy)
-	writer.Limits.Explicit, writer.LeaveExpired = true, true
+	writer.Limits.Source, writer.LeaveExpired = policy.Said, true
 	wantVerdict(t, k, writer, locker.Expired)
 }
 

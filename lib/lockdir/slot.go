@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/limit"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -183,7 +184,7 @@ func (l *Locker) limitOfOther(lock atom.File, own record.Record) (int, error) {
 // full. A lockfile.GuardedError: somebody else is at a slot that would be the newcomer's.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
-	fresh.ExpireAfter, fresh.Patience, fresh.Slots = r.Terms().ForSlot().ExpireAfter, 0, 0
+	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
 	temp, err := l.Dir.TempFile(fresh.Bytes())
 	if err != nil {
 		return false, err
@@ -249,7 +250,7 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, n int, full *locker.Outc
 	if policy.Decide(r.Terms().ForSlot(), v.situation()).Step.Granted() || l.slotIsUnused(v.active, n) {
 		return nil
 	}
-	r.RefuseEndless(full, &v.View)
+	r.TakenBy(full, &v.View)
 	return errTaken
 }
 

@@ -57,11 +57,7 @@ func starves(t *testing.T, k *Locker, verdict locker.Verdict, starving int) (cou
 	}
 	want := ""
 	if count > 0 {
-		cure := "start it less often, let it wait (--wait, ADLOCK_WAIT), or end what hangs sooner (--expire-after, ADLOCK_EXPIRE_AFTER)"
-		if verdict == locker.Full {
-			cure = "let it wait (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)"
-		}
-		want = fmt.Sprintf("adlock: editfile /etc/motd: starving: denied %d times in a row; some reason; %s\n", count, cure)
+		want = fmt.Sprintf("adlock: editfile /etc/motd: starving: denied %d times in a row; some reason; let it wait (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)\n", count)
 	}
 	if said != want {
 		t.Errorf("said %q, want %q", said, want)
@@ -82,67 +78,67 @@ func TestDenialsOfOneAtomInARowAreCounted(t *testing.T) {
 		starving int
 		want     int
 	}{
-		{"busy", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 2) }, locker.Busy, 3, 3},
 		{"full", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 2) }, locker.Full, 3, 3},
-		{"both", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 1); denied(t, k, motd, locker.Busy, 1) }, locker.Busy, 3, 3},
-		{"more than are alarming", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 4) }, locker.Busy, 3, 0},
-		{"ten times as many", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 29) }, locker.Busy, 3, 30},
-		{"a hundred times as many", func(t *testing.T, k *Locker) { counted(t, k, 998); denied(t, k, motd, locker.Full, 1) }, locker.Busy, 10, 1000},
-		{"nearly as many", func(t *testing.T, k *Locker) { counted(t, k, 98) }, locker.Busy, 10, 0},
-		{"a number that has nothing to do with it", func(t *testing.T, k *Locker) { counted(t, k, 49) }, locker.Busy, 10, 0},
-		{"too few", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 1) }, locker.Busy, 3, 0},
-		{"the first", func(*testing.T, *Locker) {}, locker.Busy, 1, 1},
-		{"nobody asks", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 9) }, locker.Busy, 0, 0},
-		{"this one is too soon", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 9) }, locker.TooSoon, 3, 0},
+		{"busy, of which a person is told as overdue", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 2) }, locker.Busy, 3, 0},
+		{"both", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 1); denied(t, k, motd, locker.Full, 1) }, locker.Full, 3, 3},
+		{"more than are alarming", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 4) }, locker.Full, 3, 0},
+		{"ten times as many", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 29) }, locker.Full, 3, 30},
+		{"a hundred times as many", func(t *testing.T, k *Locker) { counted(t, k, 998); denied(t, k, motd, locker.Busy, 1) }, locker.Full, 10, 1000},
+		{"nearly as many", func(t *testing.T, k *Locker) { counted(t, k, 98) }, locker.Full, 10, 0},
+		{"a number that has nothing to do with it", func(t *testing.T, k *Locker) { counted(t, k, 49) }, locker.Full, 10, 0},
+		{"too few", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 1) }, locker.Full, 3, 0},
+		{"the first", func(*testing.T, *Locker) {}, locker.Full, 1, 1},
+		{"nobody asks", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 9) }, locker.Full, 0, 0},
+		{"this one is too soon", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 9) }, locker.TooSoon, 3, 0},
 		{"too soon between", func(t *testing.T, k *Locker) {
-			denied(t, k, motd, locker.Busy, 1)
+			denied(t, k, motd, locker.Full, 1)
 			denied(t, k, motd, locker.TooSoon, 9)
-		}, locker.Busy, 3, 0},
+		}, locker.Full, 3, 0},
 		{"no denials", func(t *testing.T, k *Locker) {
 			for range 9 {
 				e := about(runlog.Lost, 7)
-				e.Verdict = string(locker.Busy)
+				e.Verdict = string(locker.Full)
 				if err := k.Log.Append(e); err != nil {
 					t.Fatal(err)
 				}
 			}
-		}, locker.Busy, 3, 0},
+		}, locker.Full, 3, 0},
 		{"said already", func(t *testing.T, k *Locker) {
-			denied(t, k, motd, locker.Busy, 9)
+			denied(t, k, motd, locker.Full, 9)
 			if err := k.Log.Append(about(runlog.Starved, 7)); err != nil {
 				t.Fatal(err)
 			}
-			denied(t, k, motd, locker.Busy, 2)
-		}, locker.Busy, 3, 0},
+			denied(t, k, motd, locker.Full, 2)
+		}, locker.Full, 3, 0},
 		{"taken between", func(t *testing.T, k *Locker) {
-			denied(t, k, motd, locker.Busy, 9)
+			denied(t, k, motd, locker.Full, 9)
 			if err := k.Log.Append(about(runlog.Acquire, 7)); err != nil {
 				t.Fatal(err)
 			}
-			denied(t, k, motd, locker.Busy, 1)
-		}, locker.Busy, 3, 0},
+			denied(t, k, motd, locker.Full, 1)
+		}, locker.Full, 3, 0},
 		{"another operand", func(t *testing.T, k *Locker) {
-			denied(t, k, changed(func(a *atom.Atom) { a.Operand = "x" }), locker.Busy, 9)
-		}, locker.Busy, 3, 0},
+			denied(t, k, changed(func(a *atom.Atom) { a.Operand = "x" }), locker.Full, 9)
+		}, locker.Full, 3, 0},
 		{"another operator", func(t *testing.T, k *Locker) {
-			denied(t, k, changed(func(a *atom.Atom) { a.Operator = "x" }), locker.Busy, 9)
-		}, locker.Busy, 3, 0},
+			denied(t, k, changed(func(a *atom.Atom) { a.Operator = "x" }), locker.Full, 9)
+		}, locker.Full, 3, 0},
 		{"another program", func(t *testing.T, k *Locker) {
-			denied(t, k, changed(func(a *atom.Atom) { a.Program = "x" }), locker.Busy, 9)
-		}, locker.Busy, 3, 0},
+			denied(t, k, changed(func(a *atom.Atom) { a.Program = "x" }), locker.Full, 9)
+		}, locker.Full, 3, 0},
 		{"another host", func(t *testing.T, k *Locker) {
-			denied(t, k, changed(func(a *atom.Atom) { a.Host = "x" }), locker.Busy, 9)
-		}, locker.Busy, 3, 0},
+			denied(t, k, changed(func(a *atom.Atom) { a.Host = "x" }), locker.Full, 9)
+		}, locker.Full, 3, 0},
 		{"another atom between", func(t *testing.T, k *Locker) {
-			denied(t, k, motd, locker.Busy, 1)
-			denied(t, k, changed(func(a *atom.Atom) { a.Operand = "x" }), locker.Busy, 9)
-			denied(t, k, motd, locker.Busy, 1)
-		}, locker.Busy, 3, 3},
+			denied(t, k, motd, locker.Full, 1)
+			denied(t, k, changed(func(a *atom.Atom) { a.Operand = "x" }), locker.Full, 9)
+			denied(t, k, motd, locker.Full, 1)
+		}, locker.Full, 3, 3},
 		{"so far back that it is not looked at", func(t *testing.T, k *Locker) {
-			denied(t, k, motd, locker.Busy, 9)
+			denied(t, k, motd, locker.Full, 9)
 			other := changed(func(a *atom.Atom) { a.Operand = strings.Repeat("x", 3000) })
-			denied(t, k, other, locker.Busy, 256<<10/3000)
-		}, locker.Busy, 3, 0},
+			denied(t, k, other, locker.Full, 256<<10/3000)
+		}, locker.Full, 3, 0},
 	} {
 		k := newLocker(t)
 		c.before(t, k)
@@ -209,7 +205,7 @@ func TestWhatIsLearnedIsExplainedLimitByLimit(t *testing.T) {
 		r.Auto = auto
 		r.Resolve(learn.State{})
 		text := r.Explanation()
-		if strings.Contains(text, "IfElapsed 1m: ") != auto.IfElapsed || strings.Contains(text, "ExpireAfter 2h: ") != auto.ExpireAfter || auto.Any() != (text != "") {
+		if strings.Contains(text, "IfElapsed 1m: ") != auto.IfElapsed || strings.Contains(text, "ExpireAfter never: ") != auto.ExpireAfter || auto.Any() != (text != "") {
 			t.Errorf("%+v: %q", auto, text)
 		}
 	}

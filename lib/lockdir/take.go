@@ -26,8 +26,12 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	defer r.Line.Clear()
 	for told := false; ; {
 		outcome, err := l.attempt(&r, wait)
-		if r.AtOnce && err == nil && wait.Worthwhile(outcome) {
+		overdue := l.FindOverdue(&r, &outcome)
+		if r.AtOnce && err == nil && (overdue != nil || wait.Worthwhile(outcome)) {
 			return locker.Outcome{}, locker.ErrNotAtOnce
+		}
+		if overdue != nil {
+			l.TellOverdue(&r, &outcome, overdue)
 		}
 		if err == nil && wait.Watches() && !told && wait.Worthwhile(outcome) {
 			l.Waits(&r, outcome)
@@ -273,12 +277,7 @@ func (l *Locker) stuck(r *locker.Request, v *view, why error) (locker.Outcome, e
 
 // tempFile makes the lock of one's own, not yet in place.
 func (l *Locker) tempFile(r *locker.Request) (*lockfile.TempFile, record.Record, error) {
-	now := process.Boottime()
-	own := record.Record{
-		Owner: r.Owner, Job: r.Job, Token: record.NewToken(), Atom: r.Atom,
-		Boottime: now, Asked: r.AskedBefore(now), IfElapsed: r.Limits.IfElapsed, ExpireAfter: r.Limits.ExpireAfter,
-		Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto.Any(),
-	}
+	own := r.Record(process.Boottime())
 	temp, err := l.Dir.TempFile(own.Bytes())
 	return temp, own, err
 }

@@ -35,6 +35,10 @@ type Locker interface {
 	// RecordSignal writes down that an owner has sent a signal to its own job.
 	RecordSignal(*Request, killer.Signalled)
 
+	// OwnOverdue tells the hook where the run of this process, which has held the atom for
+	// that age, is overdue. It returns the age at which to ask again.
+	OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration)
+
 	// Cancelled writes down that a signal ends the newcomer before its job begins.
 	Cancelled(r *Request, signal string, waited time.Duration)
 

@@ -10,6 +10,7 @@ import (
 	"adlock/lib/hook"
 	"adlock/lib/killer"
 	"adlock/lib/limit"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
@@ -38,8 +39,8 @@ func titleOf(e runlog.Event) string {
 }
 
 // expired is why a job was ended.
-func expired(age, expireAfter time.Duration) string {
-	return "it had run for " + limit.FormatAge(age) + ", ExpireAfter is " + limit.Format(expireAfter)
+func expired(age, expireAfter time.Duration, source policy.Source) string {
+	return "it had run for " + limit.FormatAge(age) + ", " + policy.LimitText(expireAfter, source)
 }
 
 // ShowEnding tells a person at a terminal what is sent to whom.
@@ -50,10 +51,10 @@ func (r *Request) ShowEnding(owner process.Identity, s killer.Signalled) {
 }
 
 // tellEnd tells how a run ended: aloud where its own supervisor ended it by force.
-func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, expireAfter time.Duration) {
+func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record) {
 	switch {
 	case r.Expired:
-		rec.tell(hook.Fail, e, "ended by force: "+expired(e.Duration.Value, expireAfter))
+		rec.tell(hook.Fail, e, "ended by force: "+expired(e.Duration.Value, own.ExpireAfter, own.Source))
 	case r.Asked:
 		rec.tell(hook.Fail, e, "ended by force, as a newcomer asked for it: it had run for "+limit.FormatAge(e.Duration.Value))
 	case r.Withdraw:
@@ -77,7 +78,7 @@ func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int
 	e.Duration = runlog.Some(process.Boottime() - own.Boottime)
 	e.Owner, e.Reason = holder, "ended by force"
 	if ending, found := rec.EndingOf(own); found {
-		e.Owner, e.Reason = ending.PID, "ended by force by process "+strconv.Itoa(ending.PID)+": "+expired(ending.Age.Value, ending.ExpireAfter.Value)
+		e.Owner, e.Reason = ending.PID, "ended by force by process "+strconv.Itoa(ending.PID)+": "+expired(ending.Age.Value, ending.ExpireAfter.Value, policy.Source(ending.ExpireAfterFrom))
 	} else if holder != 0 {
 		e.Reason += " by process " + strconv.Itoa(holder)
 	}
@@ -152,16 +153,5 @@ func (rec Recorder) starving(denied runlog.Event) {
 	e.Kind = runlog.Starved
 	rec.append(e)
 	text := "starving: denied " + strconv.Itoa(e.Count) + " times in a row; " + e.Reason
-	if e.Owner != 0 {
-		text += "; owner: " + processOn(e.Owner, e.OwnerNode)
-	}
-	rec.tell(hook.Starving, e, text+"; "+remedy(e))
-}
-
-// remedy is what may help an atom that starves.
-func remedy(e runlog.Event) string {
-	if e.Verdict == string(Full) {
-		return "let it wait (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)"
-	}
-	return "start it less often, let it wait (--wait, ADLOCK_WAIT), or end what hangs sooner (--expire-after, ADLOCK_EXPIRE_AFTER)"
+	rec.tell(hook.Starving, e, text+"; let it wait (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)")
 }

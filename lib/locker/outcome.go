@@ -39,14 +39,16 @@ type Outcome struct {
 	Node    string        // and its machine, where that may be another one
 	Recheck time.Duration // another look is worthwhile after this, whatever else happens: the owner expires, the atom is due; 0: not known
 
-	found runlog.Event  // the owner and its age
-	inWay policy.Active // the lock that denied it
+	found runlog.Event              // the owner and its age
+	inWay View                      // the lock that denied it; of several slots the one that is held longest
+	told  runlog.Opt[time.Duration] // the age of that lock when a person was told last that its owner is overdue
 }
 
 // Denied is the outcome where the decision is not to take the atom in v, or to
 // leave an expired owner to another step.
 func (r *Request) Denied(d policy.Decision, v *View) Outcome {
-	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason(), inWay: d.Active}
+	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason(), inWay: *v}
+	o.inWay.Active = d.Active
 	r.describe(&o.found, v)
 	switch o.Verdict {
 	case TooSoon:
@@ -63,6 +65,14 @@ func (r *Request) Denied(d policy.Decision, v *View) Outcome {
 // Full is the outcome where as many atoms of the program run as the newcomer allows.
 func (r *Request) Full() Outcome {
 	return r.Denied(policy.Decide(r.Terms(), policy.Situation{}).With(policy.Full), &View{})
+}
+
+// TakenBy adds to the outcome Full that the owner in v has one of the slots.
+func (r *Request) TakenBy(o *Outcome, v *View) {
+	r.RefuseEndless(o, v)
+	if v.Active.Age >= o.inWay.Active.Age {
+		o.inWay = *v
+	}
 }
 
 // ClaimTick has the tick claimed, where one is asked for and nothing else denies the atom:
@@ -90,16 +100,16 @@ func (o Outcome) Owner() (who string, since time.Time) {
 
 // Endable tells whether a newcomer could end what is in the way.
 func (o Outcome) Endable() bool {
-	return !o.inWay.Empty && (o.inWay.Owner == policy.Lives || o.inWay.Owner == policy.Orphaned)
+	return !o.inWay.Active.Empty && (o.inWay.Active.Owner == policy.Lives || o.inWay.Active.Owner == policy.Orphaned)
 }
 
 // Inside tells whether the newcomer belongs to the owner that is in its way.
-func (o Outcome) Inside() bool { return o.inWay.Owner == policy.Ancestor }
+func (o Outcome) Inside() bool { return o.inWay.Active.Owner == policy.Ancestor }
 
 // inWords is the owner pid, and what of its job is in the way where it is dead itself.
 func (o Outcome) inWords(pid int) string {
 	who := processOn(pid, o.Node)
-	if o.inWay.Owner == policy.Orphaned {
+	if o.inWay.Active.Owner == policy.Orphaned {
 		who += ", which is dead, but not all of its job"
 	}
 	return who

@@ -47,10 +47,20 @@ func (r *Request) eventOf(kind runlog.Kind, v *View) runlog.Event {
 }
 
 func (r *Request) describe(e *runlog.Event, v *View) {
-	e.IfElapsed, e.ExpireAfter = runlog.Some(r.Limits.IfElapsed), runlog.Some(r.Limits.ExpireAfter)
+	r.describeLimits(e, v.Active)
 	if v.Active.Held {
 		e.Owner, e.OwnerNode, e.OwnerToken = v.Record.Owner.PID, v.Node, v.Record.Token
 		e.Age = runlog.Some(v.Active.Age)
+	}
+}
+
+// describeLimits says which limits are in force about the active lock: in the words of
+// policy.InForce, as status has them too.
+func (r *Request) describeLimits(e *runlog.Event, active policy.Active) {
+	expireAfter, source := policy.InForce(r.Limits, active)
+	e.IfElapsed, e.ExpireAfter, e.ExpireAfterFrom = runlog.Some(r.Limits.IfElapsed), runlog.Some(expireAfter), string(source)
+	if r.Auto.IfElapsed {
+		e.IfElapsedFrom = string(policy.Learned)
 	}
 }
 
@@ -66,7 +76,7 @@ func (rec Recorder) Missing(r *Request, status int, why error) {
 func (rec Recorder) Acquired(r *Request, own record.Record) {
 	e := r.event(runlog.Acquire)
 	e.Token, e.Shared, e.Reason = own.Token, own.Shared, joined(r.Limits.Warning(), r.Explanation())
-	e.IfElapsed, e.ExpireAfter = runlog.Some(r.Limits.IfElapsed), runlog.Some(r.Limits.ExpireAfter)
+	r.describeLimits(&e, policy.Active{Asked: own.ExpireAfter, Source: own.Source})
 	rec.append(e)
 	rec.tellHook(hook.Start, e, "started")
 }
@@ -89,7 +99,7 @@ func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duratio
 	switch {
 	case kind == runlog.Stuck:
 		rec.tellHook(hook.Stuck, e, "stuck: "+o.Reason)
-	case alarming(e.Count, r.Starving):
+	case o.Verdict == Full && alarming(e.Count, r.Starving):
 		rec.starving(e)
 	}
 }
@@ -108,7 +118,8 @@ func (r *Request) refused(kind runlog.Kind, o Outcome, wait time.Duration) runlo
 	e := r.event(kind)
 	e.Verdict, e.Reason, e.Wait = string(o.Verdict), o.Reason, wait
 	e.Owner, e.OwnerNode, e.OwnerToken, e.Age = o.found.Owner, o.found.OwnerNode, o.found.OwnerToken, o.found.Age
-	e.IfElapsed, e.ExpireAfter = runlog.Some(r.Limits.IfElapsed), runlog.Some(r.Limits.ExpireAfter)
+	e.Overdue = o.told
+	r.describeLimits(&e, o.inWay.Active)
 	return e
 }
 
@@ -129,7 +140,8 @@ func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	e := r.eventOf(kind, v)
 	rec.append(e)
 	if kind == runlog.Takeover {
-		why := expired(v.Active.Age, policy.Expiry(r.Limits, v.Active))
+		_, source := policy.InForce(r.Limits, v.Active)
+		why := expired(v.Active.Age, policy.Expiry(r.Limits, v.Active), source)
 		rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
 	}
 }
@@ -169,7 +181,7 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 	if r.Expired {
 		e := event(runlog.Expire, own.Atom, own.Owner.PID)
 		e.Owner, e.OwnerToken, e.Age = e.PID, own.Token, runlog.Some(held)
-		e.ExpireAfter = runlog.Some(own.ExpireAfter)
+		e.ExpireAfter, e.ExpireAfterFrom = runlog.Some(own.ExpireAfter), string(own.Source)
 		rec.append(e)
 	}
 	e := event(runlog.Release, own.Atom, own.Owner.PID)
@@ -179,7 +191,7 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 		e.Reason = failed.Error()
 	}
 	rec.append(e)
-	rec.tellEnd(r, e, own.ExpireAfter)
+	rec.tellEnd(r, e, own)
 	if failed != nil {
 		rec.tellHook(hook.Unwritten, event(runlog.Release, own.Atom, own.Owner.PID), e.Reason)
 	}
@@ -251,10 +263,7 @@ func (rec Recorder) recent(a atom.Atom) iter.Seq[runlog.Event] {
 			return
 		}
 		for e := range rec.Log.Newest(recentBytes) {
-			if e.Operand != a.Operand || e.Operator != a.Operator || e.Program != a.Program || e.Host != a.Host {
-				continue
-			}
-			if !yield(e) {
+			if rec.isOf(&e, a) && !yield(e) {
 				return
 			}
 		}

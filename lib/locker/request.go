@@ -63,23 +63,24 @@ type Request struct {
 
 	Line *live.Line // what is waited for is shown there; nil: nowhere
 
-	Starving int // so many denials in a row are said aloud; 0: none are
+	Starving int           // so many denials in a row are said aloud; 0: none are
+	Notice   time.Duration // an owner that has run for so long is told of; limit.Never: none is; 0: one that has run for longer than it should
 
 	Learned learn.State // what Resolve has put in force
+
+	calm time.Duration // an owner that is younger is not looked at: FindOverdue
 }
 
 // NewRequest is a request of this moment on the terms that hold where nothing is said,
 // for no atom yet.
 func NewRequest() Request {
-	return Request{Asked: process.Boottime(), Limits: policy.Limits{ExpireAfter: policy.DefaultExpireAfter}, Pause: policy.DefaultPause}
+	return Request{Asked: process.Boottime(), Limits: policy.Limits{ExpireAfter: limit.Never}, Pause: policy.DefaultPause}
 }
 
 // Auto says which limits the atom's own history decides: those in Limits are
 // replaced as soon as its last lock was read (package learn).
 type Auto struct {
 	IfElapsed, ExpireAfter bool
-
-	Wary bool // ExpireAfter is never, and no default, while too little is known
 }
 
 // Any tells whether one of them is.
@@ -90,16 +91,14 @@ func (r *Request) Terms() policy.Terms {
 	return policy.Terms{Limits: r.Limits, Shared: r.Shared, Slots: r.Slots, Tick: r.Tick, Program: r.Atom.Program}
 }
 
-// Resolve puts in force what was learned. A limit that was learned is no
-// explicit one: it does not shorten what an owner has asked for.
+// Resolve puts in force what was learned.
 func (r *Request) Resolve(learned learn.State) {
-	learned.Wary = r.Auto.Wary
 	r.Learned = learned
 	if r.Auto.IfElapsed {
 		r.Limits.IfElapsed = learned.IfElapsed()
 	}
 	if r.Auto.ExpireAfter {
-		r.Limits.ExpireAfter, r.Limits.Explicit = learned.ExpireAfter(r.Limits.IfElapsed), false
+		r.Limits.ExpireAfter, r.Limits.Source = learned.ExpireAfter(r.Limits.IfElapsed), policy.Learned
 	}
 }
 
@@ -114,6 +113,21 @@ func (r *Request) Explanation() string {
 		expireAfter = "ExpireAfter " + limit.Format(r.Limits.ExpireAfter) + ": " + r.Learned.ExplainExpireAfter(r.Limits.IfElapsed)
 	}
 	return joined(ifElapsed, expireAfter)
+}
+
+// Record is that of a lock of this request, made at that moment (boottime). ExpireAfter 0 is
+// what a newcomer says to end another (--replace), and asks for no end of its own.
+func (r *Request) Record(now time.Duration) record.Record {
+	own := record.Record{
+		Owner: r.Owner, Job: r.Job, Token: record.NewToken(), Atom: r.Atom,
+		Boottime: now, Asked: r.AskedBefore(now), IfElapsed: r.Limits.IfElapsed,
+		ExpireAfter: r.Limits.ExpireAfter, Source: r.Limits.Source, Notice: r.Notice,
+		Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto.Any(),
+	}
+	if own.ExpireAfter == 0 || own.Source == policy.None {
+		own.ExpireAfter, own.Source = limit.Never, policy.None
+	}
+	return own
 }
 
 // NewMemory is what a last lock of the atom has to say from the beginning: its

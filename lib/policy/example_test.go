@@ -9,7 +9,7 @@ import (
 
 // A newcomer that reads nothing but wants the atom for itself meets a reader.
 func ExampleDecide() {
-	terms := policy.Terms{Limits: policy.Limits{IfElapsed: 15 * time.Minute, ExpireAfter: 90 * time.Minute}}
+	terms := policy.Terms{Limits: policy.Limits{IfElapsed: 15 * time.Minute, ExpireAfter: 90 * time.Minute, Source: policy.Said}}
 	found := policy.Situation{Last: policy.Last{Completed: true, Age: 20 * time.Minute}}
 	fmt.Println(policy.Decide(terms, found).Reason())
 

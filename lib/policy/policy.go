@@ -11,12 +11,9 @@ import (
 	"adlock/lib/limit"
 )
 
-// Defaults where nothing was said (CFEngine's).
-const (
-	DefaultIfElapsed   = time.Minute // where it is learned and too little is known; else it is 0
-	DefaultExpireAfter = 2 * time.Hour
-	DefaultPause       = 3 * time.Second
-)
+// DefaultPause is the pause between the signals of an ending where nothing was said. Neither
+// limit has a default: nothing is skipped and no job is ended that no person asked for.
+const DefaultPause = 3 * time.Second
 
 // FutureSlack is how far in the future a last lock may lie before it counts as
 // invalid: coarse clocks and file servers differ by a little.
@@ -30,12 +27,22 @@ const emptyGrace = time.Minute
 type Limits struct {
 	IfElapsed   time.Duration // not sooner than this after the last completion
 	ExpireAfter time.Duration // the owner may run this long
-	Explicit    bool          // ExpireAfter was asked for: it may then shorten what the owner asked for
+	Source      Source        // of ExpireAfter; None: it does not count
 }
+
+// Source says where a limit is from.
+type Source string
+
+// The sources.
+const (
+	None    Source = ""        // nobody has said one
+	Learned Source = "learned" // the atom's own history: a person has asked for that (auto)
+	Said    Source = "said"    // a person has said it
+)
 
 // Warning returns the paper's rule of thumb where the limits break it, else "".
 func (l Limits) Warning() string {
-	if l.ExpireAfter < l.IfElapsed && l.IfElapsed != limit.Never {
+	if l.Source != None && l.ExpireAfter < l.IfElapsed && l.IfElapsed != limit.Never {
 		return "ExpireAfter " + limit.Format(l.ExpireAfter) + " is below IfElapsed " + limit.Format(l.IfElapsed) +
 			": every overrun will be ended at the next start"
 	}
@@ -55,13 +62,13 @@ type Terms struct {
 // ForReader are the terms on which a reader's lock is in a writer's way: too soon
 // is for the atom's own last lock to say.
 func (t Terms) ForReader() Terms {
-	return Terms{Limits: Limits{ExpireAfter: t.ExpireAfter, Explicit: t.Explicit}}
+	return Terms{Limits: Limits{ExpireAfter: t.ExpireAfter, Source: t.Source}}
 }
 
 // ForSlot are the terms on which a slot is taken: it is never ended by the newcomer
 // of another atom.
 func (t Terms) ForSlot() Terms {
-	return Terms{Limits: Limits{ExpireAfter: limit.Never}}
+	return Terms{Limits: Limits{ExpireAfter: limit.Never, Source: Said}}
 }
 
 // Situation is what was found of an atom and around it. What was not looked at yet
@@ -116,6 +123,7 @@ type Active struct {
 	Age      time.Duration // of an empty one by the real clock: whether it is being written no pass clock tells
 	Owner    Owner
 	Asked    time.Duration // the ExpireAfter that the owner asked for
+	Source   Source        // of Asked; None: the owner asked for none
 	Patience time.Duration // how much longer it is left to its supervisor, which ends it by itself (--enforce)
 	Entering bool          // it is that of a reader on its way to a lock of its own
 }
@@ -242,19 +250,44 @@ func interval(limits Limits, last Last) time.Duration {
 	return limits.IfElapsed
 }
 
-// Expiry is the age at which the active lock expires for this newcomer, whose
-// limit decides; but a default does not shorten what the owner asked for. An owner whose
-// supervisor ends it by itself is left to that one for its patience.
-func Expiry(limits Limits, active Active) time.Duration {
-	expiry := limits.ExpireAfter
-	if !limits.Explicit {
-		expiry = max(expiry, active.Asked)
+// InForce is the limit that holds for the active lock where this newcomer meets it, and where
+// it is from: what the newcomer says; else the owner's, which a learned limit of the newcomer's
+// may lengthen; else never.
+func InForce(limits Limits, active Active) (expireAfter time.Duration, source Source) {
+	switch {
+	case limits.Source == Said, limits.Source == Learned && active.Source == None,
+		limits.Source == Learned && limits.ExpireAfter != limit.Never && limits.ExpireAfter > active.Asked:
+		return limits.ExpireAfter, limits.Source
+	case active.Source != None:
+		return active.Asked, active.Source
 	}
+	return limit.Never, None
+}
+
+// Expiry is the age at which the active lock expires for this newcomer: the limit in force.
+// An owner whose supervisor ends it by itself is left to that one for its patience.
+func Expiry(limits Limits, active Active) time.Duration {
+	expiry, _ := InForce(limits, active)
 	return min(expiry, limit.Never-active.Patience) + active.Patience // never stays never
 }
 
 // Expired reports whether the active lock has expired for this newcomer.
 func Expired(limits Limits, active Active) bool { return active.Age >= Expiry(limits, active) }
+
+// Notice is the age from which on a person is told that a run lasts long.
+type Notice struct {
+	After time.Duration
+	Said  bool // by a person; else it is learned
+}
+
+// Overdue reports whether the owner has passed its notice: one that was said, or a learned one
+// where no limit is in force that would end the owner.
+func Overdue(limits Limits, active Active, notice Notice) bool {
+	if !active.Held || active.Empty || active.Owner == Gone || active.Owner == Waiter || active.Age < notice.After {
+		return false
+	}
+	return notice.Said || Expiry(limits, active) == limit.Never
+}
 
 // With is the decision where it turned out that another step is to be taken about
 // the same lock.
@@ -381,5 +414,19 @@ func busy(limits Limits, active Active) string {
 }
 
 func running(limits Limits, active Active) string {
-	return "running for " + limit.FormatAge(active.Age) + ", ExpireAfter is " + limit.Format(Expiry(limits, active))
+	_, source := InForce(limits, active)
+	return "running for " + limit.FormatAge(active.Age) + ", " + LimitText(Expiry(limits, active), source)
+}
+
+// LimitText tells a limit and where it is from.
+func LimitText(expireAfter time.Duration, source Source) string {
+	switch {
+	case source == None:
+		return "no ExpireAfter"
+	case source == Learned && expireAfter == limit.Never:
+		return "no ExpireAfter learned yet"
+	case source == Learned:
+		return "the learned ExpireAfter is " + limit.Format(expireAfter)
+	}
+	return "ExpireAfter is " + limit.Format(expireAfter)
 }

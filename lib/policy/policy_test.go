@@ -16,11 +16,11 @@ const minute = time.Minute
 func ago(d time.Duration) Last { return Last{Completed: true, Age: d} }
 
 func held(age time.Duration, owner Owner) Active {
-	return Active{Held: true, Age: age, Owner: owner, Asked: 90 * minute}
+	return Active{Held: true, Age: age, Owner: owner, Asked: 90 * minute, Source: Said}
 }
 
 func TestTheDesignsTable(t *testing.T) {
-	hourly := Limits{IfElapsed: 15 * minute, ExpireAfter: 90 * minute, Explicit: true}
+	hourly := Limits{IfElapsed: 15 * minute, ExpireAfter: 90 * minute, Source: Said}
 	never := Last{}
 	due := ago(15 * minute)
 	for _, c := range []struct {
@@ -55,14 +55,18 @@ func TestTheDesignsTable(t *testing.T) {
 		{"IfElapsed 0 is always due", Limits{ExpireAfter: minute}, ago(-minute), Active{}, Acquire},
 		{"IfElapsed never: once", Limits{IfElapsed: limit.Never}, ago(1000 * time.Hour), Active{}, TooSoon},
 		{"IfElapsed never: the first time", Limits{IfElapsed: limit.Never}, never, Active{}, Acquire},
-		{"ExpireAfter 0 preempts at once", Limits{Explicit: true}, never, held(0, Lives), Expire},
-		{"ExpireAfter never", Limits{ExpireAfter: limit.Never, Explicit: true}, never, held(1e6*time.Hour, Lives), Busy},
-		{"a default does not shorten what the owner asked for", Limits{ExpireAfter: minute}, never, held(89*minute, Lives), Busy},
-		{"nor does it lengthen it", Limits{ExpireAfter: 2 * time.Hour}, never, held(91*minute, Lives), Busy},
-		{"an explicit limit shortens it", Limits{ExpireAfter: minute, Explicit: true}, never, held(minute, Lives), Expire},
+		{"ExpireAfter 0 preempts at once", Limits{Source: Said}, never, held(0, Lives), Expire},
+		{"ExpireAfter never", Limits{ExpireAfter: limit.Never, Source: Said}, never, held(1e6*time.Hour, Lives), Busy},
+		{"a learned limit does not shorten what the owner asked for", Limits{ExpireAfter: minute, Source: Learned}, never, held(89*minute, Lives), Busy},
+		{"nor does one that is not learned yet lengthen it", Limits{ExpireAfter: limit.Never, Source: Learned}, never, held(90*minute, Lives), Expire},
+		{"one that is may", Limits{ExpireAfter: 2 * time.Hour, Source: Learned}, never, held(91*minute, Lives), Busy},
+		{"it counts where the owner asked for none", Limits{ExpireAfter: minute, Source: Learned}, never, Active{Held: true, Age: minute}, Expire},
+		{"the owner's limit counts where the newcomer says none", Limits{}, never, held(90*minute, Lives), Expire},
+		{"nobody is ended that nobody has limited", Limits{}, never, Active{Held: true, Age: 1e6 * time.Hour}, Busy},
+		{"a limit that is said shortens it", Limits{ExpireAfter: minute, Source: Said}, never, held(minute, Lives), Expire},
 		{"an enforcing owner is left to itself", hourly, due, Active{Held: true, Age: 90 * minute, Patience: 12 * time.Second}, Busy},
 		{"but not for ever", hourly, due, Active{Held: true, Age: 90*minute + 12*time.Second, Patience: 12 * time.Second}, Expire},
-		{"never stays never with patience", Limits{ExpireAfter: limit.Never, Explicit: true}, never, Active{Held: true, Age: time.Hour, Patience: minute}, Busy},
+		{"never stays never with patience", Limits{ExpireAfter: limit.Never, Source: Said}, never, Active{Held: true, Age: time.Hour, Patience: minute}, Busy},
 	} {
 		if got := decide(c.limits, c.last, c.active); got != c.want {
 			t.Errorf("%s: step %d, want %d", c.claim, got, c.want)
@@ -71,7 +75,7 @@ func TestTheDesignsTable(t *testing.T) {
 }
 
 func TestTheReasonHasTheFigures(t *testing.T) {
-	limits := Limits{IfElapsed: 15 * minute, ExpireAfter: 2 * time.Hour}
+	limits := Limits{IfElapsed: 15 * minute, ExpireAfter: 2 * time.Hour, Source: Said}
 	last := ago(3*minute + 12*time.Second)
 	want := "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s"
 	if got := reason(TooSoon, limits, last, Active{}); got != want {
@@ -83,7 +87,7 @@ func TestTheReasonHasTheFigures(t *testing.T) {
 }
 
 func TestExpireAfterBelowIfElapsedDrawsTheRuleOfThumb(t *testing.T) {
-	if (Limits{IfElapsed: 2 * minute, ExpireAfter: minute}).Warning() == "" {
+	if (Limits{IfElapsed: 2 * minute, ExpireAfter: minute, Source: Said}).Warning() == "" {
 		t.Error("no warning")
 	}
 	if w := (Limits{IfElapsed: minute, ExpireAfter: minute}).Warning(); w != "" {
@@ -93,7 +97,10 @@ func TestExpireAfterBelowIfElapsedDrawsTheRuleOfThumb(t *testing.T) {
 
 func anySituation(t *rapid.T) (Limits, Last, Active) {
 	d := rapid.OneOf(rapid.Just(time.Duration(0)), rapid.Just(limit.Never), rapid.Map(rapid.Int64Range(0, 1e6), func(s int64) time.Duration { return time.Duration(s) * time.Second }))
-	limits := Limits{d.Draw(t, "if-elapsed"), d.Draw(t, "expire-after"), rapid.Bool().Draw(t, "explicit")}
+	limits := Limits{d.Draw(t, "if-elapsed"), d.Draw(t, "expire-after"), rapid.SampledFrom([]Source{None, Learned, Said}).Draw(t, "source")}
+	if limits.Source == None {
+		limits.ExpireAfter = limit.Never
+	}
 	last := Last{
 		Completed: rapid.Bool().Draw(t, "completed"), FromStart: rapid.Bool().Draw(t, "from start"),
 		Age: time.Duration(rapid.Int64Range(-1e6, 1e7).Draw(t, "last age")) * time.Second,
@@ -101,7 +108,7 @@ func anySituation(t *rapid.T) (Limits, Last, Active) {
 	active := Active{
 		Held: rapid.Bool().Draw(t, "held"), Empty: rapid.Bool().Draw(t, "empty"),
 		Age: time.Duration(rapid.Int64Range(0, 1e7).Draw(t, "age")) * time.Second, Owner: Owner(rapid.IntRange(int(Lives), int(Untouched)).Draw(t, "owner")),
-		Asked: d.Draw(t, "asked"), Patience: time.Duration(rapid.Int64Range(0, 100).Draw(t, "patience")) * time.Second,
+		Asked: d.Draw(t, "asked"), Source: rapid.SampledFrom([]Source{None, Learned, Said}).Draw(t, "owner's source"), Patience: time.Duration(rapid.Int64Range(0, 100).Draw(t, "patience")) * time.Second,
 	}
 	return limits, last, active
 }
@@ -169,21 +176,60 @@ func TestWhoMustNotBeSignalledIsOnlyEverBusy(t *testing.T) {
 func TestNeverNeverExpires(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, active := anySituation(t)
-		limits.ExpireAfter, active.Age = limit.Never, limit.Never-1
+		limits.ExpireAfter, limits.Source, active.Age = limit.Never, Said, limit.Never-1
 		if step := decide(limits, last, active); step == Expire || step == Stuck {
 			t.Fatalf("step %d", step)
 		}
 	})
 }
 
-func TestADefaultDoesNotShortenWhatTheOwnerAskedFor(t *testing.T) {
+func TestOnlyASaidLimitShortensWhatTheOwnerAskedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, _, active := anySituation(t)
-		limits.Explicit = false
-		if Expiry(limits, active) < max(active.Asked, limits.ExpireAfter) {
+		if limits.Source != Said && active.Source != None && Expiry(limits, active) < active.Asked {
 			t.Fatalf("expires after %v", Expiry(limits, active))
 		}
 	})
+}
+
+func TestNobodyIsEndedWhereNoLimitWasAskedFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits, last, active := anySituation(t)
+		limits.Source, active.Source = None, None
+		if step := decide(limits, last, active); step == Expire || step == Stuck {
+			t.Fatalf("step %d", step)
+		}
+	})
+}
+
+func TestAnOwnerIsOverdueWhereNoLimitWillEndIt(t *testing.T) {
+	learned, said := Notice{After: minute}, Notice{After: minute, Said: true}
+	limited := Limits{ExpireAfter: time.Hour, Source: Said}
+	for _, c := range []struct {
+		claim  string
+		limits Limits
+		active Active
+		notice Notice
+		want   bool
+	}{
+		{"past a learned notice", Limits{}, Active{Held: true, Age: minute}, learned, true},
+		{"before it", Limits{}, Active{Held: true, Age: minute - 1}, learned, false},
+		{"a limit will end it", limited, Active{Held: true, Age: minute}, learned, false},
+		{"a limit that was said never does", Limits{ExpireAfter: limit.Never, Source: Said}, held(minute, Lives), learned, true},
+		{"the owner's own limit will", Limits{}, held(minute, Lives), learned, false},
+		{"a notice that was said counts beside a limit", limited, Active{Held: true, Age: minute}, said, true},
+		{"a notice of never", Limits{}, Active{Held: true, Age: 1e6 * time.Hour}, Notice{After: limit.Never, Said: true}, false},
+		{"what outlived its owner", Limits{}, Active{Held: true, Age: minute, Owner: Orphaned}, learned, true},
+		{"an owner that cannot be checked", Limits{}, Active{Held: true, Age: minute, Owner: Unknown}, learned, true},
+		{"a dead owner", Limits{}, Active{Held: true, Age: minute, Owner: Gone}, learned, false},
+		{"a waiter", Limits{}, Active{Held: true, Age: minute, Owner: Waiter}, learned, false},
+		{"an empty lock", Limits{}, Active{Held: true, Age: minute, Empty: true}, learned, false},
+		{"no lock", Limits{}, Active{Age: minute}, learned, false},
+	} {
+		if got := Overdue(c.limits, c.active, c.notice); got != c.want {
+			t.Errorf("%s: %v", c.claim, got)
+		}
+	}
 }
 
 func TestTooSoonDoesNotDependOnTheActiveLock(t *testing.T) {

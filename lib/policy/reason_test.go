@@ -8,9 +8,6 @@ import (
 )
 
 func TestTheDefaultsAreTheDesigns(t *testing.T) {
-	if DefaultExpireAfter != 120*minute {
-		t.Errorf("ExpireAfter is %v", DefaultExpireAfter)
-	}
 	if DefaultPause != 3000*time.Millisecond {
 		t.Errorf("the pause is %v", DefaultPause)
 	}
@@ -20,7 +17,7 @@ func TestTheDefaultsAreTheDesigns(t *testing.T) {
 }
 
 func TestEachStepIsToldWithItsFigures(t *testing.T) {
-	limits := Limits{IfElapsed: 15 * minute, ExpireAfter: 2 * time.Hour}
+	limits := Limits{IfElapsed: 15 * minute, ExpireAfter: 2 * time.Hour, Source: Said}
 	young := Active{Held: true, Age: minute}
 	for _, c := range []struct {
 		step   Step
@@ -39,6 +36,10 @@ func TestEachStepIsToldWithItsFigures(t *testing.T) {
 		{Acquire, limits, ago(20 * minute), Active{}, "free: completed 20m ago, IfElapsed is 15m"},
 		{Acquire, limits, Last{Completed: true, Age: -time.Hour, Future: true}, Active{}, "free: the last lock lies in the future, IfElapsed is 15m"},
 		{Busy, limits, Last{}, young, "busy: running for 1m, ExpireAfter is 2h"},
+		{Busy, Limits{}, Last{}, young, "busy: running for 1m, no ExpireAfter"},
+		{Busy, Limits{ExpireAfter: 15 * minute, Source: Learned}, Last{}, young, "busy: running for 1m, the learned ExpireAfter is 15m"},
+		{Busy, Limits{ExpireAfter: limit.Never, Source: Learned}, Last{}, young, "busy: running for 1m, no ExpireAfter learned yet"},
+		{Busy, Limits{}, Last{}, held(minute, Lives), "busy: running for 1m, ExpireAfter is 1h30m"},
 		{Busy, limits, Last{}, Active{Held: true, Empty: true}, "busy: the lock is empty, perhaps being written"},
 		{Busy, limits, Last{}, Active{Held: true, Owner: Ancestor}, "busy: the atom is running this very program"},
 		{Busy, limits, Last{}, Active{Held: true, Owner: Untouched}, "busy: the lock has only a pid, which lives"},
@@ -63,7 +64,7 @@ func TestWhoFindsNoSlotIsToldHowManyThereAre(t *testing.T) {
 }
 
 func TestADecisionThatTurnsOutToBeStuckSaysWhy(t *testing.T) {
-	d := Decide(Terms{Limits: Limits{ExpireAfter: 2 * time.Hour}}, Situation{Active: held(3*time.Hour, Lives)}).Because(Stuck, "process 7 may not be signalled")
+	d := Decide(Terms{Limits: Limits{ExpireAfter: 2 * time.Hour, Source: Said}}, Situation{Active: held(3*time.Hour, Lives)}).Because(Stuck, "process 7 may not be signalled")
 	const want = "stuck: running for 3h, ExpireAfter is 2h, and process 7 may not be signalled"
 	if d.Step != Stuck || d.Step.Granted() || d.Reason() != want {
 		t.Errorf("step %d: %q", d.Step, d.Reason())
@@ -72,16 +73,16 @@ func TestADecisionThatTurnsOutToBeStuckSaysWhy(t *testing.T) {
 
 func TestTheRuleOfThumbNamesBothLimitsAndNotNever(t *testing.T) {
 	want := "ExpireAfter 1m is below IfElapsed 2m: every overrun will be ended at the next start"
-	if got := (Limits{IfElapsed: 2 * minute, ExpireAfter: minute}).Warning(); got != want {
+	if got := (Limits{IfElapsed: 2 * minute, ExpireAfter: minute, Source: Said}).Warning(); got != want {
 		t.Errorf("warning %q, want %q", got, want)
 	}
-	if got := (Limits{IfElapsed: limit.Never, ExpireAfter: minute}).Warning(); got != "" {
+	if got := (Limits{IfElapsed: limit.Never, ExpireAfter: minute, Source: Said}).Warning(); got != "" {
 		t.Errorf("of an atom that runs once: warning %q", got)
 	}
 }
 
 func TestWhatExpiresNeverWaitsForNothing(t *testing.T) {
-	for _, limits := range []Limits{{ExpireAfter: limit.Never}, {ExpireAfter: limit.Never - minute}, {ExpireAfter: limit.Never - 1}} {
+	for _, limits := range []Limits{{ExpireAfter: limit.Never, Source: Said}, {ExpireAfter: limit.Never - minute, Source: Said}, {ExpireAfter: limit.Never - 1, Source: Said}} {
 		if got := Expiry(limits, Active{Patience: minute}); got != limit.Never {
 			t.Errorf("ExpireAfter %v with patience expires at %v", limits.ExpireAfter, got)
 		}

@@ -49,7 +49,7 @@ func TestAUsedTickDeniesWhateverElseIsFound(t *testing.T) {
 }
 
 func TestATickThatIsFreeDeniesNothingAndGrantsNothing(t *testing.T) {
-	terms := Terms{Tick: TickAt(halfPast, time.Hour), Limits: Limits{IfElapsed: time.Minute, ExpireAfter: time.Hour}}
+	terms := Terms{Tick: TickAt(halfPast, time.Hour), Limits: Limits{IfElapsed: time.Minute, ExpireAfter: time.Hour, Source: Said}}
 	d := Decide(terms, Situation{})
 	if d.Step != Acquire || !strings.Contains(d.Reason(), "; not run yet in this tick of 1h, which began at ") {
 		t.Errorf("%v, %q", d.Step, d.Reason())

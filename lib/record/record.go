@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/limit"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 )
 
@@ -36,6 +37,8 @@ type Record struct {
 	Asked       time.Duration // how long before that the run was asked for: its owner waited, or let a jitter pass
 	IfElapsed   time.Duration // what the owner asked for, for those who ask what runs
 	ExpireAfter time.Duration // what the owner asked for
+	Source      policy.Source // of ExpireAfter; policy.None: the owner asked for none
+	Notice      time.Duration // what the owner said; 0: nothing
 
 	Supervised bool          // the owner is `adlock run`, which passes signals on to its job
 	Patience   time.Duration // the owner ends its job at ExpireAfter itself: newcomers leave it this much longer
@@ -70,6 +73,12 @@ func (r Record) Bytes() []byte {
 	}
 	w.text("if_elapsed", limit.Format(r.IfElapsed))
 	w.text("expire_after", limit.Format(r.ExpireAfter))
+	if r.Source != policy.None {
+		w.text("expire_after_from", string(r.Source))
+	}
+	if r.Notice > 0 {
+		w.text("notice", limit.Format(r.Notice))
+	}
 	if r.Supervised {
 		w.text("supervised", "yes")
 	}
@@ -154,6 +163,7 @@ func parseRecord(content []byte) (Record, Content) {
 		Boottime:    r.duration("boottime"),
 		IfElapsed:   r.limit("if_elapsed"),
 		ExpireAfter: r.limit("expire_after"),
+		Source:      policy.Source(fields["expire_after_from"]),
 		Supervised:  fields["supervised"] == "yes",
 		FromStart:   fields["from_start"] == "yes",
 		Shared:      fields["shared"] == "yes",
@@ -168,6 +178,9 @@ func parseRecord(content []byte) (Record, Content) {
 	}
 	if _, there := fields["asked"]; there {
 		record.Asked = max(0, r.duration("asked"))
+	}
+	if _, there := fields["notice"]; there {
+		record.Notice = r.limit("notice")
 	}
 	if _, there := fields["patience"]; there {
 		record.Patience = r.duration("patience")

@@ -18,6 +18,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/hook"
 	"adlock/lib/killer"
+	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/lockdir"
 	"adlock/lib/locker"
@@ -46,6 +47,7 @@ type runArgs struct {
 	leaveQuit   func() // once the supervisor listens to QUIT
 	guards      bool   // a script that guards itself, and is told by a Marker
 	isShell     bool   // the shell for crontabs
+	unenforced  bool   // --enforce was said where there is no limit
 
 	saidName, saidOperand, saidReplace, saidEnforce config.Place
 }
@@ -214,32 +216,36 @@ func (r *runArgs) checkName() error {
 // checkReplace leaves one of --replace and an ExpireAfter other than 0.
 func (r *runArgs) checkReplace() error {
 	limits, auto := &r.Request.Limits, &r.Request.Auto
-	other := auto.ExpireAfter || limits.Explicit && limits.ExpireAfter != 0
+	other := auto.ExpireAfter || limits.Source == policy.Said && limits.ExpireAfter != 0
 	switch {
 	case !r.replace || other && r.saidReplace < r.SaidExpireAfter:
 		return nil
 	case other && r.saidReplace == r.SaidExpireAfter:
 		return fault.New(fault.Usage, "--replace", "is ExpireAfter 0, and cannot go with another (--expire-after, ADLOCK_EXPIRE_AFTER)")
 	}
-	limits.ExpireAfter, limits.Explicit, auto.ExpireAfter = 0, true, false
+	limits.ExpireAfter, limits.Source, auto.ExpireAfter = 0, policy.Said, false
 	r.SaidExpireAfter = r.saidReplace
 	return nil
 }
 
-// checkEnforce leaves one of --enforce and ExpireAfter 0.
+// checkEnforce leaves --enforce where there is a limit to enforce. On the command line it wants
+// one; from elsewhere, as for all lines of a crontab, it is left out where there is none.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
-	if !r.enforce || r.Request.Auto.ExpireAfter || limits.ExpireAfter != 0 {
+	if !r.enforce || r.Request.Auto.ExpireAfter || limits.Source == policy.Said && limits.ExpireAfter != 0 {
 		return nil
 	}
+	replaces := limits.Source == policy.Said
 	switch {
-	case r.saidEnforce > r.SaidExpireAfter:
-		limits.ExpireAfter, limits.Explicit = policy.DefaultExpireAfter, false
-	case r.saidEnforce < r.SaidExpireAfter:
-		r.enforce = false
-	default:
+	case replaces && r.saidEnforce == r.SaidExpireAfter:
 		return fault.New(fault.Usage, "--enforce", "cannot go with --replace, which is ExpireAfter 0: the job would end at once")
+	case replaces && r.saidEnforce > r.SaidExpireAfter:
+		limits.ExpireAfter, limits.Source = limit.Never, policy.None
 	}
+	if r.saidEnforce == config.OnCommandLine {
+		return fault.New(fault.Usage, "--enforce", "wants a limit to enforce: --expire-after D")
+	}
+	r.enforce, r.unenforced = false, true
 	return nil
 }
 
@@ -312,8 +318,10 @@ func (r *runArgs) supervised(c command) (int, error) {
 	}
 	token = outcome.Token
 	if r.Request.Auto.ExpireAfter && outcome.ExpireAfter > 0 {
+		r.Request.Limits.ExpireAfter, r.Request.Limits.Source = outcome.ExpireAfter, policy.Learned
 		job.ExpireAfter(outcome.ExpireAfter)
 	}
+	r.watchOverdue(k, token)
 	if outcome.Fence != "" {
 		job.Export("ADLOCK_FENCE=" + outcome.Fence)
 	}
@@ -341,6 +349,22 @@ func (r *runArgs) supervised(c command) (int, error) {
 	report(c.name, job.Show(result))
 	result.DieAlike()
 	return result.Status, nil
+}
+
+// watchOverdue tells the hook when this run is overdue, and again later, for as long as this
+// process lasts.
+func (r *runArgs) watchOverdue(k locker.Locker, token string) {
+	if r.Hook.Command == "" || r.Request.Notice == limit.Never {
+		return
+	}
+	request, began := r.Request, process.Boottime()
+	first := cmp.Or(request.Notice, learn.Floor)
+	go func() {
+		for next := first; ; {
+			time.Sleep(next - (process.Boottime() - began))
+			next = k.OwnOverdue(&request, token, process.Boottime()-began)
+		}
+	}()
 }
 
 // tellStuck tells the hook that the job was to be ended and could not be.
@@ -503,6 +527,9 @@ func (r *runArgs) alone() string {
 // warnings are about the limits of the request; "" is none.
 func (r *runArgs) warnings() []string {
 	warnings := []string{r.Request.Limits.Warning(), r.alone()}
+	if r.unenforced {
+		warnings = append(warnings, "ADLOCK_ENFORCE is ignored, as no limit is said (--expire-after, ADLOCK_EXPIRE_AFTER)")
+	}
 	if dir, err := config.DirOf(r.store); err == nil {
 		warnings = append(warnings, r.Skipping(dir))
 	}

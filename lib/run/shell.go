@@ -15,7 +15,6 @@ import (
 	"adlock/lib/cronline"
 	"adlock/lib/fault"
 	"adlock/lib/invocation"
-	"adlock/lib/learn"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/supervise"
@@ -56,9 +55,7 @@ func moreOfShell() []config.List {
 		}},
 		{Title: "environment", Lines: [][2]string{
 			{shellVariable, "the shell that runs COMMAND (default " + defaultShell + ")"},
-			{"ADLOCK_EXPIRE_AFTER", "the next start ends a job that has run so long (default auto: what its runs have taught; never, until " +
-				strconv.Itoa(learn.Enough) + " have succeeded)"},
-			{"ADLOCK_...", "the other options of run, with its defaults: adlock run --help"},
+			{"ADLOCK_...", "the options of run, with its defaults: adlock run --help"},
 		}},
 	}
 }
@@ -96,7 +93,7 @@ func shell(args []string) (int, error) {
 		return 0, err
 	}
 	r := newRun()
-	r.leaveQuit, r.Request.Auto.Wary, r.InScript, r.isShell = fault.OnQuit(), true, true, true
+	r.leaveQuit, r.InScript, r.isShell = fault.OnQuit(), true, true
 	status, err := r.run(slices.Concat(optionsOf(os.Getenv, l, args[2:]), []string{"--", own}, args))
 	return status, config.ForScript(r.options(), err)
 }
@@ -167,25 +164,7 @@ func optionsOf(getenv func(string) string, l cronline.Line, more []string) (opti
 	case getenv("ADLOCK_NAME") == "":
 		options = append(options, "--name="+strings.Join(append([]string{l.Text}, more...), " "))
 	}
-	if getenv("ADLOCK_EXPIRE_AFTER") == "" && !isOn(getenv("ADLOCK_REPLACE")) {
-		options = append(options, "--expire-after="+unsaid(getenv("ADLOCK_STORE")))
-	}
 	return options
-}
-
-// unsaid is ExpireAfter where neither the crontab nor the line says how long a job may take:
-// auto, which learns it from past runs. With a store beyond this machine it is never: auto
-// works there too, but has to be asked for.
-func unsaid(store string) string {
-	if config.IsRemote(store) {
-		return "never"
-	}
-	return "auto"
-}
-
-func isOn(value string) (on bool) {
-	_ = config.Toggle(&on)(value) // what is wrong with it is said where it is read
-	return on
 }
 
 // LineRefusal is why the shell would not run a line of a crontab whose variables getenv

@@ -42,7 +42,9 @@ func appendLine(b []byte, e *Event, fileHost string) []byte {
 	b = appendText(b, "owner_token", e.OwnerToken)
 	b = appendText(b, "verdict", e.Verdict)
 	b = appendOptDuration(b, "if_elapsed", e.IfElapsed)
+	b = appendText(b, "if_elapsed_from", e.IfElapsedFrom)
 	b = appendOptDuration(b, "expire_after", e.ExpireAfter)
+	b = appendText(b, "expire_after_from", e.ExpireAfterFrom)
 	b = appendOptDuration(b, "age", e.Age)
 	b = appendOptDuration(b, "wait", Opt[time.Duration]{e.Wait, e.Wait != 0})
 	b = appendOptDuration(b, "duration", e.Duration)
@@ -50,6 +52,7 @@ func appendLine(b []byte, e *Event, fileHost string) []byte {
 	b = appendText(b, "signal", e.Signal)
 	b = appendInt(b, "target", e.Target)
 	b = appendInt(b, "count", e.Count)
+	b = appendOptDuration(b, "overdue", e.Overdue)
 	b = appendText(b, "reason", e.Reason)
 	return append(b, '\n')
 }

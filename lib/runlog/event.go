@@ -58,6 +58,9 @@ type Event struct {
 	IfElapsed   Opt[time.Duration] // the limits in force; limit.Never is never
 	ExpireAfter Opt[time.Duration]
 
+	IfElapsedFrom   string // learned; "": it was said, or is the default
+	ExpireAfterFrom string // said, learned; "": nobody has said one
+
 	Age      Opt[time.Duration] // of the active lock, or (verdict too-soon, event clock) of the last lock
 	Wait     time.Duration      // how long the newcomer has waited
 	Duration Opt[time.Duration] // how long the atom was held
@@ -66,6 +69,9 @@ type Event struct {
 	Signal string   // without SIG: the signal sent, or the one that ended the job
 	Target int      // the process that a signal was sent to
 	Count  int      // how many, e.g. denials in a row
+
+	// Overdue is the age of OwnerToken's acquisition when a person was told last that it is overdue.
+	Overdue Opt[time.Duration]
 }
 
 // Kind says what happened. An acquisition begins with Acquire and ends with the
@@ -80,7 +86,7 @@ const (
 	Acquire Kind = "acquire"
 	// Deny: the newcomer was turned away. Verdict, Reason, Age, both limits,
 	// Wait; Owner and OwnerToken where there is one; Count of the denials in a row
-	// as busy or full.
+	// as busy or full; Overdue where a person was told.
 	Deny Kind = "deny"
 	// Release: the owner is done. Token, Duration, Status, and Signal if a
 	// signal ended the job; Reason where what was to be kept of it could not be written.
@@ -115,6 +121,9 @@ const (
 	// Starved: the atom was denied many times in a row. Count, Verdict (the
 	// last one), Reason.
 	Starved Kind = "starved"
+	// Overdue: the owner has passed its notice, and a person is told. Owner, OwnerToken,
+	// Age, Overdue (the same), Reason; Owner is PID where a supervisor tells the hook of its own job.
+	Overdue Kind = "overdue"
 	// Missing: the command is not there (Status 127) or cannot be run (126).
 	// Nothing was locked and nothing ran. Status, Reason; PID is who looked for it.
 	Missing Kind = "missing"

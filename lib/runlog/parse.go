@@ -182,6 +182,12 @@ func (p *parser) set(e *Event, key []byte, v field) (err error) {
 		err = setOpt(&e.IfElapsed, v, parseSeconds)
 	case "expire_after":
 		err = setOpt(&e.ExpireAfter, v, parseSeconds)
+	case "if_elapsed_from":
+		e.IfElapsedFrom = p.shared(v)
+	case "expire_after_from":
+		e.ExpireAfterFrom = p.shared(v)
+	case "overdue":
+		err = setOpt(&e.Overdue, v, parseSeconds)
 	case "age":
 		err = setOpt(&e.Age, v, parseSeconds)
 	case "wait":

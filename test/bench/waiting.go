@@ -53,7 +53,7 @@ func (s *scene) holdAtom(program, operator, operand string) (release func(), err
 	}
 	r := locker.NewRequest()
 	r.Atom = atom.Atom{Program: program, Host: "bench", Operator: operator, Operand: operand}
-	r.Limits = policy.Limits{ExpireAfter: time.Hour, Explicit: true}
+	r.Limits = policy.Limits{ExpireAfter: time.Hour, Source: policy.Said}
 	var failed error
 	r.Owner, failed = process.Of(owner.Process.Pid)
 	outcome, err := k.Take(r)

@@ -111,7 +111,7 @@ func (e *entrant) try(attempt string, n int, elapsed, wait time.Duration, work f
 	}
 	outcome, err := e.keeper.Take(locker.Request{
 		Atom: atomOf(n), Owner: e.self, Wait: wait, Pause: 100 * time.Millisecond,
-		Limits: policy.Limits{IfElapsed: elapsed, ExpireAfter: expireAfter, Explicit: true},
+		Limits: policy.Limits{IfElapsed: elapsed, ExpireAfter: expireAfter, Source: policy.Said},
 	})
 	if err != nil {
 		return failed, errors.Join(err, e.note(end, attempt, failed))

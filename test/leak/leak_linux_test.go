@@ -141,7 +141,7 @@ func newLocker(t *testing.T, dir string) *lockdir.Locker {
 func request(owner process.Identity) locker.Request {
 	return locker.Request{
 		Atom: atom.Atom{Program: "p", Host: "dax", Operator: "o", Operand: "x"}, Owner: owner,
-		Limits: policy.Limits{ExpireAfter: time.Hour, Explicit: true}, Pause: time.Second,
+		Limits: policy.Limits{ExpireAfter: time.Hour, Source: policy.Said}, Pause: time.Second,
 	}
 }
 

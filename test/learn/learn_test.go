@@ -93,7 +93,7 @@ func TestAHungOwnerIsEndedAtTheLearnedLimitWhichThenDoubles(t *testing.T) {
 		owner.Wait(t)
 	}
 	wantWords(t, memory(t, a), "learn.runs=101\n", "learn.doubled=1\n", "learn.ended=15m")
-	wantWords(t, a.Runlog(), "expire_after=598", "100 successful runs: typically 3m", "doubled as runs were ended by force")
+	wantWords(t, a.Runlog(), "expire_after=900 expire_after_from=learned", "100 successful runs: typically 3m", "doubled once as a run was ended by force")
 }
 
 // backdate makes the lock as old as if it had been taken d before the boot of
@@ -135,14 +135,14 @@ func TestTuneTellsAndForgets(t *testing.T) {
 	a := helper.NewAtom(t)
 	wantWords(t, tune(t, a).Out, "no atom has learned anything")
 	teach(t, a)
-	wantWords(t, tune(t, a).Out, "p o x", "100", "3m", "9m58s")
+	wantWords(t, tune(t, a).Out, "p o x", "100", "3m", "15m")
 	wantWords(t, tune(t, a, "--explain").Out, "IfElapsed: 100 successful runs: typically 3m", "= 9m58s")
-	wantWords(t, tune(t, a, "--json").Out, `"atom":"p.dax.o.x"`, `"runs":100`, `"expire_after_seconds":598,`)
+	wantWords(t, tune(t, a, "--json").Out, `"atom":"p.dax.o.x"`, `"runs":100`, `"expire_after_seconds":900,`)
 	if r := tune(t, a, "--reset", "nobody"); r.Status != 64 || !strings.Contains(r.Err, `no atom matches "nobody"`) {
 		t.Errorf("%+v", r)
 	}
-	wantWords(t, tune(t, a, "p", "o", "x").Out, "p o x", "100", "3m", "9m58s")
-	wantWords(t, tune(t, a, "p.dax.o.x").Out, "p o x", "100", "3m", "9m58s")
+	wantWords(t, tune(t, a, "p", "o", "x").Out, "p o x", "100", "3m", "15m")
+	wantWords(t, tune(t, a, "p.dax.o.x").Out, "p o x", "100", "3m", "15m")
 	for _, words := range [][]string{{"nobody"}, {"--atom", "nobody"}} {
 		if r := tune(t, a, words...); r.Status != 64 || r.Err != "adlock: tune: no atom matches \"nobody\"\n" {
 			t.Errorf("%q: %+v", words, r)
@@ -189,12 +189,22 @@ func TestAResetMustBeBeyondDoubt(t *testing.T) {
 	}
 }
 
+// slotHolder holds the only slot of the atom's program, by another atom.
+func slotHolder(t *testing.T, a *helper.Atom) {
+	t.Helper()
+	p := helper.Command{Args: []string{a.Bin, "run", "--program=p", "--host=dax", "--operand=other", "--slots=1", "--", "sleep", "600"}, Env: a.Env()}.Start(t)
+	helper.Eventually(t, "the slot is held", func() bool {
+		_, err := os.Stat(filepath.Join(a.Dir, "lock.p.dax.slot-1"))
+		return err == nil || p.Ended()
+	})
+}
+
 func TestStarvingIsSaidOnceThoughDenialsAreSilent(t *testing.T) {
 	a := helper.NewAtom(t)
-	a.Owner(t, "exec sleep 600")
+	slotHolder(t, a)
 	var said []string
 	for n := range 6 {
-		r := a.Newcomer(t, "--starving=3")
+		r := a.Newcomer(t, "--starving=3", "--slots=1")
 		if r.Status != 75 {
 			t.Fatalf("%+v", r)
 		}
@@ -202,7 +212,7 @@ func TestStarvingIsSaidOnceThoughDenialsAreSilent(t *testing.T) {
 			said = append(said, strconv.Itoa(n+1)+" "+r.Err)
 		}
 	}
-	if len(said) != 1 || !strings.HasPrefix(said[0], "3 adlock: o x: starving: denied 3 times in a row; busy: running for ") {
+	if len(said) != 1 || !strings.HasPrefix(said[0], "3 adlock: o x: starving: denied 3 times in a row; full: ") {
 		t.Errorf("said %q", said)
 	}
 	if n := strings.Count(a.Runlog(), "event=starved"); n != 1 {
@@ -212,16 +222,16 @@ func TestStarvingIsSaidOnceThoughDenialsAreSilent(t *testing.T) {
 
 func TestTenInARowIsTheDefaultAndTheLibraryHasTheSetting(t *testing.T) {
 	a := helper.NewAtom(t)
-	a.Owner(t, "exec sleep 600")
+	slotHolder(t, a)
 	for n := 1; n <= 10; n++ {
-		if r := a.Newcomer(t); (r.Err != "") != (n == 10) {
+		if r := a.Newcomer(t, "--slots=1"); (r.Err != "") != (n == 10) {
 			t.Errorf("denial %d says %q", n, r.Err)
 		}
 	}
 	b := helper.NewAtom(t)
-	b.Owner(t, "exec sleep 600")
+	slotHolder(t, b)
 	b.More = []string{"ADLOCK_BIN=" + b.Bin, "ADLOCK_PROGRAM=p", "ADLOCK_HOST=dax"}
-	r := b.Shell(t, "ADLOCK_STARVING=2; . "+filepath.Join(helper.Root(), "sh/adlock.sh")+`
+	r := b.Shell(t, "ADLOCK_STARVING=2 ADLOCK_SLOTS=1; . "+filepath.Join(helper.Root(), "sh/adlock.sh")+`
 		adlock_get o x; adlock_get o x; adlock_get o x; echo $?`)
 	if r.Out != "75\n" || strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, "denied 2 times in a row") {
 		t.Errorf("%+v", r)

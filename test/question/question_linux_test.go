@@ -151,9 +151,12 @@ func (s *situation) runAgrees(w *world, dry reason, asked time.Time) {
 	}
 }
 
-// denial is the reason that a newcomer was told on standard error.
+// denial is the reason that a newcomer was told on standard error: the last line. One before
+// it may tell that the owner is overdue.
 func denial(text string) reason {
-	return reason(strings.TrimSuffix(regexp.MustCompile(`^adlock: .*?: (too soon|busy|full|stuck): `).ReplaceAllString(text, "$1: "), "\n"))
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	text = lines[len(lines)-1]
+	return reason(regexp.MustCompile(`^adlock: .*?: (too soon|busy|full|stuck): `).ReplaceAllString(text, "$1: "))
 }
 
 // agrees compares a denial with what the dry run has said. A newcomer that meets

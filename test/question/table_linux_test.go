@@ -38,7 +38,15 @@ func elsewhere(age time.Duration) func(*world) {
 		unshare := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
 		need.Root(w)
 		need.Namespaces(w, unshare[1:]...)
-		w.start(append(unshare, w.runner("x")...))
+		w.start(append(unshare, w.runner("x", "--expire-after=2h")...))
+		w.setAge(w, age)
+	}
+}
+
+// unlimited is an owner that asked for no limit. It is not overdue, of which others tell.
+func unlimited(age time.Duration) func(*world) {
+	return func(w *world) {
+		w.start([]string{w.bin, "run", "--program=p", "--operator=o", "--operand=x", "--notice=never"})
 		w.setAge(w, age)
 	}
 }
@@ -307,9 +315,19 @@ var situations = []situation{
 	{
 		claim: "what is left of a dead owner's job is busy for itself", where: inDirectory, ask: "--expire-after=0",
 		setUp: fromOrphan("--expire-after=0"), want: "busy: running for 0s, ExpireAfter is 0s",
+		status: "busy: running for 0s, no ExpireAfter",
 	},
 	{
-		claim: "a default does not shorten what the owner asked for", where: everywhere,
+		claim: "an owner that no limit is said for is left alone", where: everywhere,
+		setUp: unlimited(300 * hour), want: "busy: running for 1w5d12h, no ExpireAfter",
+	},
+	{
+		claim: "a limit that is said later counts for it", where: everywhere, ask: "--expire-after=2h",
+		setUp: unlimited(3 * hour), want: "expired: running for 3h, ExpireAfter is 2h; it would be ended",
+		status: "busy: running for 3h, no ExpireAfter",
+	},
+	{
+		claim: "the owner's limit counts where the newcomer says none", where: everywhere,
 		setUp: held(3*hour, "--expire-after=5h"), want: "busy: running for 3h, ExpireAfter is 5h",
 	},
 	{
@@ -318,9 +336,8 @@ var situations = []situation{
 		status: "busy: running for 3h, ExpireAfter is 5h", // to one who asks as the owner did
 	},
 	{
-		claim: "a default lengthens what the owner asked for", where: everywhere,
-		setUp: held(90*minute, "--expire-after=1h"), want: "busy: running for 1h30m, ExpireAfter is 2h",
-		status: "expired: running for 1h30m, ExpireAfter is 1h; it would be ended",
+		claim: "by the owner's limit it would be ended", where: everywhere,
+		setUp: held(90*minute, "--expire-after=1h"), want: "expired: running for 1h30m, ExpireAfter is 1h; it would be ended",
 	},
 	{
 		claim: "who never expires is busy", where: everywhere,
@@ -374,7 +391,7 @@ var situations = []situation{
 		setUp: waitedFor, want: "busy: running for 0s, ExpireAfter is 2h",
 	},
 	{
-		claim: "a limit that is to be learned is the default until enough is known", where: everywhere, ask: "--expire-after=auto",
+		claim: "a limit that is not learned yet leaves the owner's in force", where: everywhere, ask: "--expire-after=auto",
 		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h",
 	},
 	{

@@ -98,7 +98,7 @@ func (w *world) completed(ago, started time.Duration) {
 // hold starts a job under the atom, which has run for age.
 func (w *world) hold(age time.Duration, options ...string) *helper.Process {
 	w.Helper()
-	p := w.start(w.runner("x", options...))
+	p := w.start(w.runner("x", append([]string{"--expire-after=2h"}, options...)...))
 	if age > 0 {
 		w.setAge(w, age)
 	}

@@ -85,7 +85,7 @@ func (c *crontabs) play(minutes int) {
 func (c *crontabs) ask(at, own time.Duration) {
 	terms := policy.Terms{
 		Tick:   policy.TickAt(time.Unix(0, int64(own)), period),
-		Limits: policy.Limits{ExpireAfter: policy.DefaultExpireAfter},
+		Limits: policy.Limits{},
 	}
 	n := terms.Tick.Number
 	c.asked[n]++

@@ -48,7 +48,7 @@ type fixed policy.Limits
 
 func fix(ifElapsed, expireAfter time.Duration) func() limiter {
 	return func() limiter {
-		return fixed{IfElapsed: ifElapsed, ExpireAfter: expireAfter, Explicit: true}
+		return fixed{IfElapsed: ifElapsed, ExpireAfter: expireAfter, Source: policy.Said}
 	}
 }
 
@@ -60,9 +60,11 @@ func (f fixed) asked(int)               {}
 // auto is the real learner.
 type auto struct{ state learn.State }
 
+// limits are those in force. As long as none is learned, a person is told of a hang at its
+// notice, and ends it then.
 func (a *auto) limits() policy.Limits {
 	ifElapsed := a.state.IfElapsed()
-	return policy.Limits{IfElapsed: ifElapsed, ExpireAfter: a.state.ExpireAfter(ifElapsed)}
+	return policy.Limits{IfElapsed: ifElapsed, ExpireAfter: min(a.state.ExpireAfter(ifElapsed), max(a.state.Notice(), ifElapsed)), Source: policy.Learned}
 }
 
 func (a *auto) succeeded(runtime time.Duration) { a.state.Succeeded(runtime) }
@@ -78,7 +80,7 @@ type tcp struct {
 }
 
 func (t *tcp) limits() policy.Limits {
-	l := policy.Limits{IfElapsed: policy.DefaultIfElapsed, ExpireAfter: policy.DefaultExpireAfter}
+	l := policy.Limits{IfElapsed: learn.LeastIfElapsed, ExpireAfter: learn.Prior, Source: policy.Learned}
 	if t.runs >= learn.Enough {
 		l.IfElapsed = max(l.IfElapsed, seconds(t.mean))
 		l.ExpireAfter = max(learn.Floor, l.IfElapsed, seconds(t.mean+4*t.deviation))

@@ -75,7 +75,7 @@ func (j *Job) Token() string { return fmt.Sprintf("%s-%d", j.atom.Operand, j.run
 // Open adds a run that has no end.
 func (j *Job) Open(at time.Duration) {
 	j.runs++
-	j.Add(at, runlog.Event{Kind: runlog.Acquire, PID: j.PID(), Token: j.Token(), IfElapsed: runlog.Some(j.ifElapsed), ExpireAfter: runlog.Some(j.expireAfter)})
+	j.Add(at, runlog.Event{Kind: runlog.Acquire, PID: j.PID(), Token: j.Token(), IfElapsed: runlog.Some(j.ifElapsed), ExpireAfter: runlog.Some(j.expireAfter), ExpireAfterFrom: "said"})
 }
 
 // Run adds a run that takes so long and exits with the status.
@@ -87,7 +87,7 @@ func (j *Job) Run(at, takes time.Duration, status int) {
 // Hang adds a run that a newcomer ends by force after so long.
 func (j *Job) Hang(at, takes time.Duration, by int) {
 	j.Open(at)
-	found := runlog.Event{PID: by, Owner: j.PID(), OwnerToken: j.Token(), Age: runlog.Some(takes), IfElapsed: runlog.Some(j.ifElapsed), ExpireAfter: runlog.Some(j.expireAfter)}
+	found := runlog.Event{PID: by, Owner: j.PID(), OwnerToken: j.Token(), Age: runlog.Some(takes), IfElapsed: runlog.Some(j.ifElapsed), ExpireAfter: runlog.Some(j.expireAfter), ExpireAfterFrom: "said"}
 	for i, kind := range []runlog.Kind{runlog.Expire, runlog.Signal, runlog.Takeover} {
 		found.Kind, found.Signal, found.Target = kind, "", 0
 		if kind == runlog.Signal {
@@ -110,7 +110,7 @@ func (j *Job) Deny(at time.Duration, verdict string, n int, every time.Duration)
 		kind = runlog.Stuck
 	}
 	for i := range n {
-		j.Add(at+time.Duration(i)*every, runlog.Event{Kind: kind, PID: 9000 + i, Verdict: verdict, IfElapsed: runlog.Some(j.ifElapsed), ExpireAfter: runlog.Some(j.expireAfter)})
+		j.Add(at+time.Duration(i)*every, runlog.Event{Kind: kind, PID: 9000 + i, Verdict: verdict, IfElapsed: runlog.Some(j.ifElapsed), ExpireAfter: runlog.Some(j.expireAfter), ExpireAfterFrom: "said"})
 	}
 }
 

@@ -3,12 +3,14 @@ package history
 import (
 	"time"
 
+	"adlock/lib/policy"
 	"adlock/lib/runlog"
 )
 
 // Limits are the limits of an atom that events tell of.
 type Limits struct {
 	IfElapsed, ExpireAfter runlog.Opt[time.Duration]
+	ExpireAfterFrom        policy.Source
 }
 
 // Update takes over what an event says of them. The latest event counts.
@@ -17,6 +19,6 @@ func (l *Limits) Update(e *runlog.Event) {
 		l.IfElapsed = e.IfElapsed
 	}
 	if e.ExpireAfter.Set {
-		l.ExpireAfter = e.ExpireAfter
+		l.ExpireAfter, l.ExpireAfterFrom = e.ExpireAfter, policy.Source(e.ExpireAfterFrom)
 	}
 }

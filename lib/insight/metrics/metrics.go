@@ -27,6 +27,7 @@ type Lock struct {
 	Atom      atom.Atom
 	Completed time.Time // zero: never
 	Since     time.Time // when it was taken; zero: it is not held
+	Overdue   bool      // its owner has run for longer than it should
 }
 
 // Options say what is collected.
@@ -59,6 +60,7 @@ type figures struct {
 	limits                    history.Limits
 	interval                  quantile.Durations
 	inARow                    int
+	overdue                   float64
 
 	events    map[runlog.Kind]int
 	denials   history.Denials
@@ -90,6 +92,9 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 	for _, l := range o.Locks {
 		f := b.figures(l.Atom)
 		f.completed, f.since = l.Completed, l.Since
+		if l.Overdue {
+			f.overdue = 1
+		}
 	}
 	m.atoms = b.sorted()
 	return m, failed

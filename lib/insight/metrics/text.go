@@ -132,6 +132,9 @@ var gauges = [...]struct {
 			w.sample("adlock_running_since_timestamp_seconds", f.labels, seconds(f.since))
 		}
 	}},
+	{"adlock_overdue", "", "1 while the run that holds the lock is past its limit or its notice, else 0.", func(w *writer, f *figures) {
+		w.sample("adlock_overdue", f.labels, f.overdue)
+	}},
 	{"adlock_run_interval_seconds", "seconds", "Median time from one start to the next.", func(w *writer, f *figures) {
 		w.gauge("adlock_run_interval_seconds", f.labels, f.interval.Quantile(0.5).Seconds(), f.interval.Count() > 0)
 	}},

@@ -23,6 +23,9 @@ const (
 	starving   = 10 // denials in a row
 	spamming   = 20 // requests for each IfElapsed, and at least as many in all
 	overrunned = 10 // denials because it was running
+
+	spamEvery = 20 * time.Second // at least as often: cron, which polls each minute, does not spam
+	keptAlive = 20               // starts in the time of a run: they keep a daemon alive
 )
 
 // advise asks every rule; each returns "" where it has nothing to say.
@@ -33,6 +36,7 @@ func (a *summary) advise() {
 	}{
 		{"limits", a.limitsCross},
 		{"expire-after", a.expireAfter},
+		{"overdue", a.overdueRuns},
 		{"spam", a.spam},
 		{"from-start", a.skips},
 		{"overrun", a.overrun},
@@ -49,22 +53,20 @@ func (a *summary) advise() {
 }
 
 func (a *summary) limitsCross() string {
-	return policy.Limits{IfElapsed: a.IfElapsed.Value, ExpireAfter: a.ExpireAfter.Value}.Warning()
+	return policy.Limits{IfElapsed: a.IfElapsed.Value, ExpireAfter: a.ExpireAfter.Value, Source: a.ExpireAfterFrom}.Warning()
 }
 
-// expireAfter is about runs that were ended by force. How long they would have
-// taken is not known, so the advice is to double the limit, as TCP does with its
-// timeout; unless the runs that completed were so much shorter that the others
-// must have hung.
+// expireAfter is about runs that a limit which a person has said ended. How long they would
+// have taken is not known, so the advice is to double the limit, as TCP does with its timeout. A
+// shorter limit is never advised: it may end work.
 func (a *summary) expireAfter() string {
 	ended, completed := a.Outcomes[history.Ended], a.Runtime.Count()
 	now := a.ExpireAfter.Value
-	if ended == 0 || now <= 0 || now == limit.Never {
+	if ended == 0 || now <= 0 || now == limit.Never || a.ExpireAfterFrom != policy.Said {
 		return ""
 	}
-	longest := a.Runtime.Max()
-	raise := "raise ExpireAfter to " + limit.Format(round(2*max(now, longest))) + " or mend the job"
-	switch lower := round(max(4*longest, a.IfElapsed.Value, time.Minute)); {
+	raise := "raise ExpireAfter to " + limit.Format(round(2*max(now, a.Runtime.Max()))) + " or mend the job"
+	switch {
 	case completed == 0 && ended >= often:
 		return fmt.Sprintf("always ended by force (%d of %d runs, ExpireAfter is %s): %s", ended, a.Runs, limit.Format(now), raise)
 	case 2*ended >= a.Runs && ended >= often:
@@ -72,16 +74,23 @@ func (a *summary) expireAfter() string {
 	case completed > 0 && a.Runtime.Quantile(0.95) > now/2:
 		return fmt.Sprintf("%d of %d runs were ended by force, and of those that completed one in twenty takes %s or more, close to ExpireAfter %s: %s",
 			ended, a.Runs, terminal.Duration(a.Runtime.Quantile(0.95)), limit.Format(now), raise)
-	case completed >= often && lower < now/2:
-		return fmt.Sprintf("it hung %s in %d runs and held the atom for %s each time, though none that completed took longer than %s: with ExpireAfter %s a hang is over sooner",
-			times(ended), a.Runs, limit.Format(now), terminal.Duration(longest), limit.Format(lower))
 	}
 	return ""
 }
 
+// overdueRuns is about runs that no limit ended. Which limit would be right nobody can tell from
+// outside: one that is too short ends work.
+func (a *summary) overdueRuns() string {
+	if a.overdue == 0 {
+		return ""
+	}
+	return fmt.Sprintf("a run was overdue (told %s, at %s at the latest): if it hung, say how long it may take (--expire-after); if it is meant to, --notice never",
+		times(a.overdue), terminal.Duration(a.overdueFor))
+}
+
 func (a *summary) spam() string {
 	every, wanted := a.Asked.Quantile(0.5), a.IfElapsed.Value
-	if a.Denials.TooSoon < spamming || wanted == limit.Never || wanted < spamming*every {
+	if a.Denials.TooSoon < spamming || wanted == limit.Never || wanted < spamming*every || every > spamEvery {
 		return ""
 	}
 	return fmt.Sprintf("asked for every %s (median) though IfElapsed is %s, and denied %d times as too soon: something spams it",
@@ -100,7 +109,7 @@ func (a *summary) skips() string {
 
 func (a *summary) overrun() string {
 	takes, every := a.Runtime.Quantile(0.5), a.Asked.Quantile(0.5)
-	if a.Denials.Busy < overrunned || a.Denials.Busy < a.Runs || takes <= every {
+	if a.Denials.Busy < overrunned || a.Denials.Busy < a.Runs || takes <= every || takes > keptAlive*every {
 		return ""
 	}
 	return fmt.Sprintf("asked for every %s (medians) though a run takes %s, and denied %d times as busy: ask for it less often, or divide the work",
@@ -111,15 +120,11 @@ func (a *summary) overrun() string {
 func apart(every time.Duration) string { return terminal.Duration(max(every, time.Millisecond)) }
 
 func (a *summary) starves() string {
-	if a.Longest.Count < starving {
+	if a.Longest.Count < starving || a.Denials.Full <= a.Denials.Busy {
 		return ""
 	}
-	cure := "look at what holds it"
-	if a.Denials.Full > a.Denials.Busy {
-		cure = "the program has too few slots"
-	}
-	return fmt.Sprintf("it starved: denied %d times in a row over %s, until %s: %s", a.Longest.Count,
-		terminal.Duration(a.Longest.Last.Sub(a.Longest.First)), a.Longest.Last.Local().Format(stamp), cure)
+	return fmt.Sprintf("it starved: denied %d times in a row over %s, until %s: the program has too few slots", a.Longest.Count,
+		terminal.Duration(a.Longest.Last.Sub(a.Longest.First)), a.Longest.Last.Local().Format(stamp))
 }
 
 func (a *summary) fails() string {
@@ -134,7 +139,7 @@ func (a *summary) fails() string {
 }
 
 func (a *summary) stuck() string {
-	if a.Denials.Stuck == 0 {
+	if a.stuckAt.IsZero() {
 		return ""
 	}
 	return fmt.Sprintf("its owner had expired and could not be ended (%s): see to it by hand, then adlock clear %s", times(a.Denials.Stuck), a.Name())

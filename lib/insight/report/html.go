@@ -70,7 +70,7 @@ func (r *Report) pageAtom(a *summary) pageAtom {
 	shown := pageAtom{
 		Name: terminal.Clean(a.Text()), Host: terminal.Clean(a.Host),
 		Runs:    a.runs(false) + fmt.Sprintf("; held %s, %.1f%% of the time", terminal.Duration(a.Held), 100*r.share(a)),
-		Runtime: a.runtime(), Denied: a.denied(), Limit: limits(a.IfElapsed, a.ExpireAfter),
+		Runtime: a.runtime(), Denied: a.denied(), Limit: limits(&a.Limits),
 		Before: a.Outcomes[history.Ended] - len(a.Endings), Advice: a.Advice,
 	}
 	for _, e := range a.Endings {

@@ -5,6 +5,7 @@ import (
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/quantile"
 	"adlock/lib/limit"
+	"adlock/lib/policy"
 )
 
 // Object is the report for encoding/json. Durations are seconds.
@@ -42,6 +43,7 @@ type atomObject struct {
 	AskedEvery  *durationsObject `json:"asked_every,omitempty"`
 	IfElapsed   *limit.Seconds   `json:"if_elapsed,omitempty"`
 	ExpireAfter *limit.Seconds   `json:"expire_after,omitempty"`
+	From        policy.Source    `json:"expire_after_from,omitempty"`
 	Endings     []endingObject   `json:"endings"`
 	Advice      []advice         `json:"advice"`
 }
@@ -91,7 +93,7 @@ func (r *Report) atomObject(a *summary) atomObject {
 		Longest: seriesObject{a.Longest.Count, limit.Instant(a.Longest.First), limit.Instant(a.Longest.Last)},
 		Held:    limit.Seconds(a.Held), HeldShare: r.share(a),
 		Runtime: durationsOf(&a.Runtime), Interval: durationsOf(&a.Interval), AskedEvery: durationsOf(&a.Asked),
-		IfElapsed: (*limit.Seconds)(a.IfElapsed.Pointer()), ExpireAfter: (*limit.Seconds)(a.ExpireAfter.Pointer()),
+		IfElapsed: (*limit.Seconds)(a.IfElapsed.Pointer()), ExpireAfter: (*limit.Seconds)(a.ExpireAfter.Pointer()), From: a.ExpireAfterFrom,
 		Endings: []endingObject{}, Advice: append([]advice{}, a.Advice...),
 	}
 	for _, e := range a.Endings {

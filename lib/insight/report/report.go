@@ -43,6 +43,9 @@ type summary struct {
 	Advice []advice
 
 	started, asked time.Time
+	stuckAt        time.Time // the last time; zero: the atom was taken since
+	overdue        int       // how often a person was told of it
+	overdueFor     time.Duration
 	series         series
 }
 
@@ -122,6 +125,9 @@ func (a *summary) count(e *runlog.Event) {
 		a.start(e.Time)
 	case history.IsDenial(e):
 		a.deny(e)
+	case e.Kind == runlog.Overdue:
+		a.overdue, a.overdueFor = a.overdue+1, max(a.overdueFor, e.Age.Value)
+		return
 	default:
 		return
 	}
@@ -136,12 +142,15 @@ func (a *summary) start(at time.Time) {
 	if !a.started.IsZero() {
 		a.Interval.Add(at.Sub(a.started))
 	}
-	a.started = at
+	a.started, a.stuckAt = at, time.Time{}
 	a.series = series{}
 }
 
 func (a *summary) deny(e *runlog.Event) {
 	a.Denials.Add(e)
+	if e.Kind == runlog.Stuck {
+		a.stuckAt = e.Time
+	}
 	if history.InARow(e) {
 		a.prolong(e.Time)
 	}

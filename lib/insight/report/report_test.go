@@ -114,7 +114,37 @@ func TestAdviceHasItsReasons(t *testing.T) {
 				j.Run(time.Duration(i)*hour, 3*minute, 0)
 			}
 			j.Hang(11*hour, 2*hour, 7)
-		}, "expire-after", "with ExpireAfter 12m a hang is over sooner"},
+		}, "", ""},
+		{"a batch of 20 minutes, where five runs took 4 ms", 0, 15 * minute, func(j *story.Job) {
+			for i := range 5 {
+				j.Run(time.Duration(i)*hour, 4*time.Millisecond, 0)
+			}
+			j.Hang(5*hour, 15*minute, 7)
+		}, "", ""},
+		{"cron asks each minute for what is to run once a day", 24 * hour, limit.Never, func(j *story.Job) {
+			j.Run(0, minute, 0)
+			j.Deny(2*minute, "too-soon", 1200, minute)
+		}, "", ""},
+		{"cron keeps a daemon alive", 0, 100 * hour, func(j *story.Job) {
+			for i := range 2 {
+				j.Run(time.Duration(i)*8*hour, 7*hour, 0)
+				j.Deny(time.Duration(i)*8*hour+minute, "busy", 400, minute)
+			}
+		}, "", ""},
+		{"what was stuck has been seen to", 0, hour, func(j *story.Job) {
+			j.Deny(0, "stuck", 3, minute)
+			j.Run(hour, minute, 0)
+		}, "", ""},
+		{"failed, and was mended", 0, hour, func(j *story.Job) {
+			for i := range 5 {
+				j.Run(time.Duration(i)*hour, minute, 7)
+			}
+			j.Run(6*hour, minute, 0)
+		}, "", ""},
+		{"overdue", 0, limit.Never, func(j *story.Job) {
+			j.Open(0)
+			j.Add(3*hour, runlog.Event{Kind: runlog.Overdue, Age: runlog.Some(3 * hour)})
+		}, "overdue", "a run was overdue (told once, at 3h at the latest)"},
 		{"spam", 15 * minute, hour, func(j *story.Job) {
 			j.Run(0, minute, 0)
 			j.Deny(2*minute, "too-soon", 100, 10*time.Second)
@@ -313,7 +343,7 @@ func TestPageStandsAloneAndCarriesOutNoName(t *testing.T) {
 		t.Error("the page fetches something, or has control characters")
 	}
 	for _, want := range []string{
-		"prefers-color-scheme:dark", "raise ExpireAfter to 1h20m or mend the job", "1004", "IfElapsed 15m, ExpireAfter 40m", "1000: 1000 too soon",
+		"prefers-color-scheme:dark", "raise ExpireAfter to 1h20m or mend the job", "1004", "IfElapsed is 15m, ExpireAfter is 40m", "1000: 1000 too soon",
 		"p run {{.}} &amp;amp;", "a?[2Jb?c", "Runtimes and limits of backup run /srv/data", `name="viewport"`,
 	} {
 		if !strings.Contains(text, want) {

@@ -3,12 +3,11 @@ package report
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
-	"adlock/lib/runlog"
+	"adlock/lib/policy"
 )
 
 const stamp = "2006-01-02 15:04:05"
@@ -28,7 +27,7 @@ func (r *Report) Text(paint terminal.Paint) string {
 		line("runtime", a.runtime())
 		line("denied", a.denied())
 		line("ended", a.endings(paint))
-		line("limits", limits(a.IfElapsed, a.ExpireAfter))
+		line("limits", limits(&a.Limits))
 		for _, advice := range a.Advice {
 			line("advice", paint.Text(terminal.Yellow, advice.Text))
 		}
@@ -115,9 +114,9 @@ func ender(r *history.Run) string {
 	return who
 }
 
-func limits(ifElapsed, expireAfter runlog.Opt[time.Duration]) string {
-	if !ifElapsed.Set || !expireAfter.Set {
+func limits(l *history.Limits) string {
+	if !l.IfElapsed.Set || !l.ExpireAfter.Set {
 		return ""
 	}
-	return "IfElapsed " + limit.Format(ifElapsed.Value) + ", ExpireAfter " + limit.Format(expireAfter.Value)
+	return "IfElapsed is " + limit.Format(l.IfElapsed.Value) + ", " + policy.LimitText(l.ExpireAfter.Value, l.ExpireAfterFrom)
 }

@@ -1,0 +1,189 @@
+package locker
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/hook"
+	"adlock/lib/learn"
+	"adlock/lib/limit"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/runlog"
+)
+
+// How much of the runlog tells how long runs of an atom take: its last 10,000 lines or so.
+// It is asked only where an owner has run for learn.Floor or its notice.
+const (
+	noticeBytes = 4 << 20
+	noticeRuns  = 100 // more runs would tell no more
+)
+
+// aDay is how often at most a person is told of one owner.
+const aDay = 24 * time.Hour
+
+// Overdue is an owner that has passed its notice (policy.Overdue).
+type Overdue struct {
+	Notice policy.Notice
+	View   // of its lock
+
+	runs learn.State               // what runs of its atom took
+	told runlog.Opt[time.Duration] // its age when a person was told of it last
+	own  bool                      // its supervisor tells the hook of it
+}
+
+// Overdue returns what there is to say of the owner of a lock where it is overdue; nil where it
+// is not. The limits are those of a newcomer; said is the notice that a person said, 0 for none.
+func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *Overdue {
+	o := &Overdue{View: v, Notice: policy.Notice{After: cmp.Or(said, learn.Floor), Said: said > 0}}
+	if rec.Log == nil || !policy.Overdue(limits, v.Active, o.Notice) {
+		return nil
+	}
+	rec.recall(o)
+	if !o.Notice.Said {
+		o.Notice.After = o.runs.Notice()
+	}
+	if !policy.Overdue(limits, v.Active, o.Notice) {
+		return nil
+	}
+	return o
+}
+
+// recall reads in the runlog how long runs of the atom took, and whether a person was told of
+// this one.
+func (rec Recorder) recall(o *Overdue) {
+	var took []time.Duration
+	for e := range rec.Log.Newest(noticeBytes) {
+		switch {
+		case e.Kind == runlog.Release && rec.isOf(&e, o.Record.Atom) && e.Signal == "" && e.Status.Value == 0:
+			took = append(took, e.Duration.Value)
+		case !e.Overdue.Set || e.OwnerToken != o.Record.Token || e.Owner != o.Record.Owner.PID:
+		case e.PID == e.Owner:
+			o.own = true
+		case !o.told.Set:
+			o.told = e.Overdue
+		}
+		if len(took) == noticeRuns {
+			break
+		}
+	}
+	for i := len(took) - 1; i >= 0; i-- { // the oldest first
+		o.runs.Succeeded(took[i])
+	}
+}
+
+// isOf tells whether an event is of the atom, in the store or directory that this records.
+func (rec Recorder) isOf(e *runlog.Event, a atom.Atom) bool {
+	return e.Store == rec.Log.Store && e.Operand == a.Operand && e.Operator == a.Operator && e.Program == a.Program && e.Host == a.Host
+}
+
+// due tells whether a person is to be told: for the first time, and then each time that the age
+// has doubled, once a day at most.
+func (o *Overdue) due() bool {
+	told := o.told.Value
+	return !o.told.Set || o.Active.Age >= told+max(told, aDay)
+}
+
+// Text tells what is overdue, and what its runs take.
+func (o *Overdue) Text() string {
+	text := "overdue: " + processOn(o.Record.Owner.PID, o.Node)
+	if o.Active.Owner == policy.Orphaned {
+		text = "overdue: the job of " + processOn(o.Record.Owner.PID, o.Node) + ", which is dead,"
+	}
+	text += " has run for " + limit.FormatAge(o.Active.Age)
+	switch {
+	case o.Notice.Said:
+		text += ", its notice is " + limit.Format(o.Notice.After)
+	case o.runs.Runs == 0:
+		text += ", and how long its runs take is not known"
+	default:
+		text += ", its runs take " + limit.Format(o.runs.Typical().Round(time.Second)) + " (" + strconv.Itoa(o.runs.Runs) + " known)"
+	}
+	return text
+}
+
+// Remedy is what ends the wait for the owner. A limit is for newcomers of the same atom.
+func (o *Overdue) Remedy(sameAtom bool) string {
+	name := string(o.Record.Atom.Name())
+	switch {
+	case o.Active.Owner == policy.Ancestor:
+		return "it started this process"
+	case o.Active.Owner == policy.Untouched:
+		return "its lock has only a pid: end it by hand"
+	case o.Active.Owner == policy.Unknown:
+		return "if you know that it is dead: adlock clear " + name
+	case o.Node != "":
+		return "a limit ends it: --expire-after (ADLOCK_EXPIRE_AFTER)"
+	case !sameAtom:
+		return "to end it: adlock stop " + name
+	}
+	return "to end it: adlock stop " + name + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
+}
+
+// FindOverdue returns the owner in the way of a newcomer that is denied or waits, where that owner
+// is overdue and a person is to be told of it now; else nil. The outcome comes to know when a
+// person was told before.
+func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
+	if o.Verdict != Busy && o.Verdict != Full || !o.inWay.Active.Held || o.inWay.Active.Age < r.calm {
+		return nil
+	}
+	limits, said := r.Limits, cmp.Or(r.Notice, o.inWay.Record.Notice)
+	if o.Verdict == Full {
+		limits, said = r.Terms().ForSlot().Limits, o.inWay.Record.Notice
+	}
+	r.calm = o.inWay.Active.Age + time.Minute // of an owner that follows this one a person is told that much later
+	found := rec.Overdue(limits, o.inWay, said)
+	if found == nil {
+		return nil
+	}
+	o.told = found.told
+	if !found.due() {
+		return nil
+	}
+	return found
+}
+
+// SeeOverdue is FindOverdue and TellOverdue.
+func (rec Recorder) SeeOverdue(r *Request, o *Outcome) {
+	if found := rec.FindOverdue(r, o); found != nil {
+		rec.TellOverdue(r, o, found)
+	}
+}
+
+// TellOverdue tells a person of the owner in the way. The hook is told where the owner's own
+// supervisor does not do so.
+func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
+	e := r.event(runlog.Overdue)
+	e.Verdict = string(o.Verdict)
+	e.Owner, e.OwnerNode, e.OwnerToken = found.Record.Owner.PID, found.Node, found.Record.Token
+	e.Age, e.Overdue = runlog.Some(found.Active.Age), runlog.Some(found.Active.Age)
+	e.Reason = found.Text() + "; " + found.Remedy(o.Verdict == Busy)
+	o.told = e.Overdue
+	rec.append(e)
+	fault.Warn(titleOf(e), e.Reason)
+	if !found.own {
+		rec.tellHook(hook.Overdue, e, e.Reason)
+	}
+}
+
+// OwnOverdue tells the hook where the run of this very process is overdue, which has held the
+// atom for that long: where nothing else starts the job, no newcomer does. It returns the age at
+// which to ask again.
+func (rec Recorder) OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration) {
+	own := r.Record(process.Boottime() - age)
+	own.Token = token
+	v := View{Record: own, Active: policy.Active{Held: true, Age: age, Owner: policy.Lives}}
+	found := rec.Overdue(r.Limits, v, r.Notice)
+	if found == nil {
+		return age + learn.Floor
+	}
+	e := r.event(runlog.Overdue)
+	e.Token, e.Owner, e.OwnerToken = token, own.Owner.PID, token
+	e.Age, e.Overdue, e.Reason = runlog.Some(age), runlog.Some(age), found.Text()
+	rec.append(e)
+	rec.tellHook(hook.Overdue, e, e.Reason)
+	return age + max(age, aDay)
+}

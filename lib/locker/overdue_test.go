@@ -1,0 +1,193 @@
+package locker
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/limit"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/lib/runlog"
+	"adlock/test/helper"
+)
+
+var backup = atom.Atom{Program: "adlock", Host: "dax", Operator: "run", Operand: "backup"}
+
+// recording writes to a runlog of its own.
+func recording(t *testing.T) Recorder {
+	return Recorder{Log: &runlog.Log{Dir: t.TempDir(), Host: "dax"}}
+}
+
+// ran records runs of an atom that succeeded.
+func ran(t *testing.T, rec Recorder, a atom.Atom, n int, took time.Duration) {
+	t.Helper()
+	for range n {
+		e := event(runlog.Release, a, 7)
+		e.Duration, e.Status = runlog.Some(took), runlog.Some(0)
+		if err := rec.Log.Append(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// owned is a lock whose owner has run for that long, and asked for no limit.
+func owned(age time.Duration) View {
+	return View{
+		Record: record.Record{Atom: backup, Owner: process.Identity{PID: 4711}, Token: "t1", ExpireAfter: limit.Never},
+		Active: policy.Active{Held: true, Age: age, Owner: policy.Lives},
+	}
+}
+
+// tells is what a newcomer says that is denied by the lock.
+func tells(t *testing.T, rec Recorder, r *Request, v View) string {
+	t.Helper()
+	r.Atom, r.Owner.PID, r.calm = backup, 8, 0
+	o := r.Denied(policy.Decide(r.Terms(), policy.Situation{Active: v.Active}), &v)
+	return helper.Stderr(t, func() {
+		rec.SeeOverdue(r, &o)
+		rec.Denied(r, o, nil, 0)
+	})
+}
+
+func TestAnOwnerIsToldOfAtItsNoticeAndOnceADay(t *testing.T) {
+	rec, r := recording(t), NewRequest()
+	ran(t, rec, backup, 10, 30*time.Minute) // 33m would be ended, at 1h40m
+	for _, c := range []struct {
+		age  time.Duration
+		told bool
+	}{
+		{time.Hour, false}, {100 * time.Minute, true}, {101 * time.Minute, false}, {4 * time.Hour, false}, {25 * time.Hour, false},
+		{26 * time.Hour, true}, {27 * time.Hour, false}, {51 * time.Hour, false}, {52 * time.Hour, true},
+	} {
+		if said := tells(t, rec, &r, owned(c.age)); (said != "") != c.told {
+			t.Errorf("after %v: %q", c.age, said)
+		}
+	}
+	other := owned(100 * time.Minute)
+	other.Record.Token = "t2"
+	if tells(t, rec, &r, other) == "" {
+		t.Error("of the next owner nothing is told")
+	}
+}
+
+// A hang of a job of each minute fills the runlog with denials.
+func TestManyDenialsDoNotMakeItToldAgain(t *testing.T) {
+	rec, r := recording(t), NewRequest()
+	rec.Log.Max = 1 << 30
+	if tells(t, rec, &r, owned(3*time.Hour)) == "" {
+		t.Fatal("nothing is told")
+	}
+	noise := event(runlog.Acquire, backup, 9)
+	noise.Operand, noise.Reason = "other", strings.Repeat("x", noticeBytes/40)
+	for i := range 80 {
+		if said := tells(t, rec, &r, owned(3*time.Hour+time.Duration(i)*time.Minute)); said != "" {
+			t.Fatalf("at denial %d: %q", i, said)
+		}
+		if err := rec.Log.Append(noise); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWhatIsToldOfAnOverdueOwner(t *testing.T) {
+	const ends = "; to end it: adlock stop adlock.dax.run.backup; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
+	with := func(change func(*View)) View { v := owned(3 * time.Hour); change(&v); return v }
+	for _, c := range []struct {
+		claim string
+		known int
+		v     View
+		want  string
+	}{
+		{"runs are known", 9, owned(3 * time.Hour), "overdue: process 4711 has run for 3h, its runs take 4m (9 known)" + ends},
+		{"none is", 0, owned(3 * time.Hour), "overdue: process 4711 has run for 3h, and how long its runs take is not known" + ends},
+		{"its own notice", 9, with(func(v *View) { v.Record.Notice = time.Hour }), "overdue: process 4711 has run for 3h, its notice is 1h" + ends},
+		{"a survivor", 9, with(func(v *View) { v.Active.Owner = policy.Orphaned }), "overdue: the job of process 4711, which is dead, has run for 3h, its runs take 4m (9 known)" + ends},
+		{"an owner that cannot be checked", 9, with(func(v *View) { v.Active.Owner = policy.Unknown }),
+			"overdue: process 4711 has run for 3h, its runs take 4m (9 known); if you know that it is dead: adlock clear adlock.dax.run.backup"},
+		{"another machine's", 9, with(func(v *View) { v.Node = "web1" }),
+			"overdue: process 4711 on web1 has run for 3h, its runs take 4m (9 known); a limit ends it: --expire-after (ADLOCK_EXPIRE_AFTER)"},
+	} {
+		rec, r := recording(t), NewRequest()
+		ran(t, rec, backup, c.known, 4*time.Minute)
+		if said := tells(t, rec, &r, c.v); said != "adlock: run backup: "+c.want+"\n" {
+			t.Errorf("%s: said\n%s want\n%s", c.claim, said, c.want)
+		}
+	}
+}
+
+func TestWhereALimitEndsTheOwnerNothingIsTold(t *testing.T) {
+	limited := NewRequest()
+	limited.Limits = policy.Limits{ExpireAfter: 5 * time.Hour, Source: policy.Said}
+	silent, early := NewRequest(), NewRequest()
+	silent.Notice, early.Notice = limit.Never, time.Minute
+	asked := owned(3 * time.Hour)
+	asked.Active.Asked, asked.Active.Source = 5*time.Hour, policy.Said
+	plain := NewRequest()
+	for _, c := range []struct {
+		claim string
+		r     Request
+		v     View
+		told  bool
+	}{
+		{"the newcomer's limit", limited, owned(3 * time.Hour), false},
+		{"the owner's limit", plain, asked, false},
+		{"a notice of never", silent, owned(3 * time.Hour), false},
+		{"a notice that has passed", early, owned(2 * time.Minute), true},
+		{"a notice that has not", early, owned(time.Second), false},
+		{"a young owner", plain, owned(14 * time.Minute), false},
+		{"two hours are not over, and nothing is known", plain, owned(119 * time.Minute), false},
+		{"two hours are", plain, owned(2 * time.Hour), true},
+	} {
+		if said := tells(t, recording(t), &c.r, c.v); (said != "") != c.told {
+			t.Errorf("%s: %q", c.claim, said)
+		}
+	}
+}
+
+func TestTheHolderOfASlotIsToldByTheNoticeOfItsOwnAtom(t *testing.T) {
+	rec, r := recording(t), NewRequest()
+	r.Slots = 1
+	r.Atom, r.Owner.PID = backup, 8
+	holder := owned(20 * time.Minute)
+	holder.Record.Atom.Operand = "other"
+	ran(t, rec, holder.Record.Atom, 9, time.Minute)
+	ran(t, rec, backup, 9, 10*time.Hour)
+	o := r.Full()
+	young := owned(time.Minute)
+	r.TakenBy(&o, &holder)
+	r.TakenBy(&o, &young)
+	said := helper.Stderr(t, func() { rec.SeeOverdue(&r, &o) })
+	const want = "adlock: run backup: overdue: process 4711 has run for 20m, its runs take 1m (9 known); to end it: adlock stop adlock.dax.run.other\n"
+	if said != want {
+		t.Errorf("said %q, want %q", said, want)
+	}
+}
+
+// The hook of a supervisor knows of its own job, and newcomers leave that to it.
+func TestASupervisorTellsTheHookOfItsOwnRun(t *testing.T) {
+	rec, r := recording(t), NewRequest()
+	r.Atom, r.Owner.PID = backup, 4711
+	for age, next := range map[time.Duration]time.Duration{
+		15 * time.Minute: 30 * time.Minute, 119 * time.Minute: 134 * time.Minute, 2 * time.Hour: 26 * time.Hour, 48 * time.Hour: 96 * time.Hour,
+	} {
+		if got := rec.OwnOverdue(&r, "t1", age); got != next {
+			t.Errorf("after %v it asks again at %v, want %v", age, got, next)
+		}
+	}
+	n := 0
+	for e := range rec.Log.Newest(1 << 20) {
+		if e.Kind == runlog.Overdue && e.PID == e.Owner && e.OwnerToken == "t1" {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d are recorded, want 2", n)
+	}
+	newcomer := NewRequest()
+	if said := tells(t, rec, &newcomer, owned(49*time.Hour)); said == "" {
+		t.Error("a newcomer that is denied says nothing")
+	}
+}
