@@ -46,9 +46,10 @@ load common
 	assert_output 2
 }
 
-@test "an atom that starves says so, with its owner and what may help, and not each time" {
+@test "an atom that finds no slot says so, with what may help, and not each time" {
 	script job <<-'E'
-		adlock_get a b
+		ADLOCK_SLOTS=1
+		adlock_get a c
 		: >"$T/holds"
 		await "$T/go"
 		adlock_release
@@ -57,13 +58,13 @@ load common
 	local holder=$!
 	eventually 20 test -e "$T/holds"
 	script asks <<-'E'
-		ADLOCK_PROGRAM=job ADLOCK_STARVING=2
+		ADLOCK_PROGRAM=job ADLOCK_STARVING=2 ADLOCK_SLOTS=1
 		for asked in 1 2 3 4; do
 			adlock_get a b || note "$?"
 		done
 	E
 	run launch asks
-	assert_output --regexp '^adlock: a b: starving: denied 2 times in a row; busy: running for [0-9smh]+, ExpireAfter is 2h; owner: process [0-9]+; start it less often, .*'
+	assert_output --regexp '^adlock: a b: starving: denied 2 times in a row; full: an atom of job is running; let it wait .*'
 	assert_equal "${#lines[@]}" 1
 	: >"$T/go"
 	wait "$holder"

@@ -45,7 +45,7 @@ one: ADLOCK_IF_ELAPSED = 15
 two: export ADLOCK_IF_ELAPSED = 15
 two: ADLOCK_EXPIRE_AFTER := 8h
 plain one two:
-	@$(ADLOCK) build $@ -- sh -c 'grep -h "^if_el\|^exp" "$$ADLOCK_DIR"/lock.*.$@' | tr '\n' ' '; echo $@
+	@$(ADLOCK) build $@ -- sh -c 'grep -h "^if_el\|^expire_after=" "$$ADLOCK_DIR"/lock.*.$@' | tr '\n' ' '; echo $@
 E
 	run make -C "$T" --no-print-directory
 	assert_success

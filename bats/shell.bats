@@ -151,43 +151,43 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 }
 
 # bats test_tags=once
-@test "nothing is ended that nobody set a limit to, until five runs have succeeded" {
+@test "no job is ended that nobody has limited; auto learns a limit" {
 	local n
 	dry() { ADLOCK_DRY_RUN=1 run guarded -c "${1-true}"; }
 	dry
-	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: never'
+	refute_output --partial ExpireAfter
+	export ADLOCK_EXPIRE_AFTER=auto
+	dry
+	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: no limit yet'
 	for n in 1 2 3 4; do guarded -c true; done
 	dry
-	assert_line 'ExpireAfter never: 4 successful runs, fewer than 5: never'
+	assert_line 'ExpireAfter never: 4 successful runs, fewer than 5: no limit yet'
 	run "$ADLOCK_BIN" tune --explain
-	assert_line --regexp 'adlock run true +4 .* never$'
-	assert_line '  ExpireAfter: 4 successful runs, fewer than 5: never'
+	assert_line --regexp 'adlock run true +4 .* - +never$'
+	assert_line '  ExpireAfter: 4 successful runs, fewer than 5: no limit yet'
 	run "$ADLOCK_BIN" status
-	assert_line --regexp 'adlock run true .* 0s / never +1m / never$'
+	assert_line --regexp 'adlock run true .* 0s / never learned$'
 	guarded -c true
 	dry
 	assert_line --regexp '^ExpireAfter 15m: 5 successful runs: typically 1s'
-	run "$ADLOCK_BIN" run --name true --expire-after auto --dry-run -- true
-	assert_line --regexp '^ExpireAfter 1m: 5 successful runs'
+	run "$ADLOCK_BIN" run --name true --dry-run -- true
+	assert_line --regexp '^ExpireAfter 15m: 5 successful runs'
 	dry ': true ADLOCK_EXPIRE_AFTER=never ; true'
 	refute_output --partial successful
 	ADLOCK_EXPIRE_AFTER=90m dry
 	refute_output --partial successful
-	ADLOCK_REPLACE=1 dry
+	ADLOCK_EXPIRE_AFTER='' ADLOCK_REPLACE=1 dry
 	assert_success
 	refute_output --partial successful
-	dry ': new ADLOCK_EXPIRE_AFTER=auto ; true'
-	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: never'
-	run "$ADLOCK_BIN" run --name new --expire-after auto --dry-run -- true # who says it for one lock means adlock's default
-	assert_line 'ExpireAfter 2h: 0 successful runs, fewer than 5: the default 2h'
 }
 
 # bats test_tags=once
 @test "a failed line teaches nothing, and is told in status" {
 	local n
+	export ADLOCK_EXPIRE_AFTER=auto
 	for n in 1 2 3 4 5 6; do guarded -c 'exit 9' || [ $? = 9 ]; done
 	ADLOCK_DRY_RUN=1 run guarded -c 'exit 9'
-	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: never'
+	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: no limit yet'
 	run "$ADLOCK_BIN" status
 	assert_line --partial 'status 9'
 }
@@ -359,8 +359,9 @@ inner"
 sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
 
 # bats test_tags=once
-@test "a daemon of @reboot lives on with a limit that was learned, and is dead to the next boot" {
+@test "a daemon of @reboot lives on past a learned limit, and is dead to the next boot" {
 	local n job
+	export ADLOCK_EXPIRE_AFTER=auto
 	for n in 1 2 3 4 5; do guarded -c ': d ; true'; done
 	line ": d ; : >$T/up; exec sleep 1000"
 	job=$!

@@ -52,7 +52,7 @@ ADLOCK_WAIT ?= forever
 ADLOCK_RETRY_FAILED ?= 1
 
 # What else may be said of one lock. make has it from the environment too.
-_adlock_own = IF_ELAPSED EXPIRE_AFTER PAUSE WAIT_ELAPSED SLOTS SHARED FROM_START STARVING
+_adlock_own = IF_ELAPSED EXPIRE_AFTER PAUSE WAIT_ELAPSED SLOTS SHARED FROM_START STARVING NOTICE
 
 # The file that a pattern rule of GNU make makes; empty in other rules.
 _adlock_made = $(if $*,$(if $(filter /%,$@),,$(_adlock_here)/)$@)
@@ -61,7 +61,7 @@ _adlock_made = $(if $*,$(if $(filter /%,$@),,$(_adlock_here)/)$@)
 # last: where its name has spaces, the shortest end of the list that is a file.
 ADLOCK = sh -c ' \
 	for own in PROGRAM OPERATOR OPERAND NAME IF_ELAPSED EXPIRE_AFTER PAUSE WAIT WAIT_ELAPSED \
-		SLOTS SHARED FROM_START STARVING NOW RETRY_FAILED EXIT_DENIED REPLACE ENFORCE \
+		SLOTS SHARED FROM_START STARVING NOTICE NOW RETRY_FAILED EXIT_DENIED REPLACE ENFORCE \
 		WHOLE_JOB QUIET_OK JITTER DRY_RUN ONCE_PER; do \
 		eval "said=\$${ADLOCK_$$own-}; unset ADLOCK_$$own; ADLOCK_$$own=\$$said"; \
 	done; \

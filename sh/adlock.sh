@@ -67,7 +67,9 @@
 #
 # ADLOCK_IF_ELAPSED     denied as too soon before this much time has passed
 #                       since the last completion: default 0
-# ADLOCK_EXPIRE_AFTER   a newcomer ends an owner that is older: default 2h
+# ADLOCK_EXPIRE_AFTER   a newcomer ends an owner that is older: default never
+# ADLOCK_NOTICE         a newcomer says aloud that an owner is older, where no limit
+#                       ends it: default what its runs took, 15m at least; never
 # ADLOCK_FROM_START=1   IfElapsed, less a tenth (1s to 30s), counts from the start of the
 #                       last run
 # ADLOCK_PAUSE          between the signals that end an owner: default 3s
@@ -89,7 +91,7 @@
 #                       IfElapsed
 # ADLOCK_ONCE_PER       for adlock_guard, as for adlock run: run once in each tick.
 #                       adlock_get and adlock_with refuse it (64)
-# ADLOCK_STARVING       denials in a row (busy, full) that are said aloud, and ten
+# ADLOCK_STARVING       denials in a row (full) that are said aloud, and ten
 #                       times, a hundred times as many: default 10; 0: none
 # ADLOCK_HOOK           a command (for sh -c) that is started when something has
 #                       happened that a person should know: see README.md
@@ -513,7 +515,7 @@ _adlock_help() {
 _adlock_take() {
 	set -- "$1" "${2:-${ADLOCK_IF_ELAPSED-}}" "${3:-${ADLOCK_EXPIRE_AFTER-}}" "${4:-$_adlock_pass}"
 	set -- "$1" --owner "$_adlock_pid" ${2:+"--if-elapsed=$2"} ${3:+"--expire-after=$3"} ${4:+"--now=$4"}
-	case $1-${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-} in
+	case $1-${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_NOTICE-}${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-} in
 	ask-) _adlock_question "$@" ;;
 	*) _adlock_take_as_set "$@" ;;
 	esac
@@ -522,7 +524,7 @@ _adlock_take() {
 # _adlock_take_as_set VERB OPTION... adds the settings that are rarely made.
 _adlock_take_as_set() {
 	set -- "$@" ${ADLOCK_PAUSE:+"--pause=$ADLOCK_PAUSE"} ${ADLOCK_SLOTS:+"--slots=$ADLOCK_SLOTS"} ${ADLOCK_WAIT:+"--wait=$ADLOCK_WAIT"} \
-		${ADLOCK_STARVING:+"--starving=$ADLOCK_STARVING"} ${_adlock_since:+"--since=$_adlock_since"}
+		${ADLOCK_STARVING:+"--starving=$ADLOCK_STARVING"} ${ADLOCK_NOTICE:+"--notice=$ADLOCK_NOTICE"} ${_adlock_since:+"--since=$_adlock_since"}
 	if _adlock_on "${ADLOCK_WAIT_ELAPSED-}"; then set -- "$@" --wait-elapsed; fi
 	if _adlock_on "${ADLOCK_FROM_START-}"; then set -- "$@" --from-start; fi
 	if _adlock_on "${ADLOCK_SHARED-}"; then set -- "$@" --shared; fi
@@ -1129,7 +1131,7 @@ _adlock_ask_to_take() {
 	case ${ADLOCK_STORE-} in *://*) return 1 ;; esac
 	case $_adlock_held in *"left "*) return 1 ;; esac
 	_adlock_third=$_adlock_program$_adlock_host$_adlock_operator$_adlock_operand$_adlock_dir$1$2$3
-	_adlock_third=$_adlock_third${ADLOCK_IF_ELAPSED-}${ADLOCK_EXPIRE_AFTER-}${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}
+	_adlock_third=$_adlock_third${ADLOCK_IF_ELAPSED-}${ADLOCK_EXPIRE_AFTER-}${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_NOTICE-}
 	case $_adlock_third in *"$_adlock_nl"* | *"$_adlock_tab"*) return 1 ;; esac
 	[ "${#_adlock_third}" -le 800 ] || return 1 # of up to 4 bytes each: see lib/agent
 	_adlock_pid=${_adlock_agent_of%%.*}

@@ -27,13 +27,15 @@
 //     world is let in, after no more attempts than the logarithm of its slowness.
 //     Where all hangs for a while this costs about as long again.
 //
-// Then 10 of 10,000 healthy runs at most are ended on any of these loads (1 at σ
-// 0.5, 7 at σ 1.5, where 90 minutes end 55; 2.5 with the weekly run), at most 3
-// where all runs come to take five times as long, and the next completed run
-// comes 17 minutes after the beginning of a hang where runs take two minutes (14
-// where they are constant at three; 93 with the fixed limits), if somebody asks
-// every minute; asked hourly, the next start is waited for all the same: 55
-// minutes in place of 2 hours. What it cannot do: at σ 1.5 one healthy run in a
+// Nothing is limited before five runs have succeeded, and no limit is below 15 minutes: of
+// what takes a second five quick runs tell little.
+//
+// Then 10 of 10,000 healthy runs at most are ended on any of these loads (7 at σ 1.5, where
+// 90 minutes end 55; 2.5 with the weekly run), at most 3 where all runs come to take five
+// times as long, and the next completed run comes 19 minutes after the beginning of a hang
+// where runs take two or three minutes (93 with the fixed limits), if a newcomer asks every
+// minute; asked hourly, the next start is waited for all the same: 55 minutes in place of 2
+// hours. What it cannot do: at σ 1.5 one healthy run in a
 // thousand takes 100 times the typical time, so a hang costs hours there, more
 // than under a fixed limit, which ends that run; and where hangs are as frequent
 // as long runs that were never seen to succeed, it takes the ones for the

@@ -164,16 +164,17 @@ complete -c adlock -n '__adlock_wants_option run' -l dry-run -d 'say the verdict
 complete -c adlock -n '__adlock_wants_option run' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
 complete -c adlock -n '__adlock_wants_option run' -l if-elapsed -x -d 'not sooner than D after the last completion; auto: learn it'
 complete -c adlock -n '__adlock_wants_option run' -l expire-after -x -d 'end a job that has run for D and take over; 0: end a running one at once; auto: learn it'
+complete -c adlock -n '__adlock_wants_option run' -l notice -x -d 'say aloud that a job has run for D, and no limit ends it; never: do not'
 complete -c adlock -n '__adlock_wants_option run' -l pause -x -d 'between the signals INT, TERM and KILL'
 complete -c adlock -n '__adlock_wants_option run' -l wait -x -d 'wait at most D for a busy or full atom; forever: without end'
 complete -c adlock -n '__adlock_wants_option run' -l wait-elapsed -d 'wait for IfElapsed too, within the time of --wait'
 complete -c adlock -n '__adlock_wants_option run' -l slots -x -d 'at most N atoms of the program at once'
 complete -c adlock -n '__adlock_wants_option run' -l shared -d 'hold the atom together with others that say so: many readers or one writer'
 complete -c adlock -n '__adlock_wants_option run' -l from-start -d 'IfElapsed, less a tenth (1s to 30s), counts from the start of the last run'
-complete -c adlock -n '__adlock_wants_option run' -l starving -x -d 'say it aloud when denied as busy or full N, 10N, 100N times in a row; 0: never'
+complete -c adlock -n '__adlock_wants_option run' -l starving -x -d 'say it aloud when denied as full N, 10N, 100N times in a row; 0: never'
 complete -c adlock -n '__adlock_wants_option run' -l now -x -d 'the clock of the whole pass, in seconds since the epoch'
 complete -c adlock -n '__adlock_wants_option run' -l verbose -d 'say which lock was denied, and why'
-complete -c adlock -n '__adlock_wants_option run' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck, starves, or its lock was lost'
+complete -c adlock -n '__adlock_wants_option run' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost'
 complete -c adlock -n '__adlock_wants_option run' -l hook-runs -d 'and at the start and the success of each run'
 complete -c adlock -n '__adlock_wants_option run' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option shell' -l help -s h -d 'list the options'
@@ -185,16 +186,17 @@ complete -c adlock -n '__adlock_wants_option hold' -l store -x -a '(__adlock_sto
 complete -c adlock -n '__adlock_wants_option hold' -l owner -x -a '(__fish_complete_pids)' -d 'the process that owns the lock: the one that asks, or an ancestor of it'
 complete -c adlock -n '__adlock_wants_option hold' -l if-elapsed -x -d 'not sooner than D after the last completion; auto: learn it'
 complete -c adlock -n '__adlock_wants_option hold' -l expire-after -x -d 'end a job that has run for D and take over; 0: end a running one at once; auto: learn it'
+complete -c adlock -n '__adlock_wants_option hold' -l notice -x -d 'say aloud that a job has run for D, and no limit ends it; never: do not'
 complete -c adlock -n '__adlock_wants_option hold' -l pause -x -d 'between the signals INT, TERM and KILL'
 complete -c adlock -n '__adlock_wants_option hold' -l wait -x -d 'wait at most D for a busy or full atom; forever: without end'
 complete -c adlock -n '__adlock_wants_option hold' -l wait-elapsed -d 'wait for IfElapsed too, within the time of --wait'
 complete -c adlock -n '__adlock_wants_option hold' -l slots -x -d 'at most N atoms of the program at once'
 complete -c adlock -n '__adlock_wants_option hold' -l shared -d 'hold the atom together with others that say so: many readers or one writer'
 complete -c adlock -n '__adlock_wants_option hold' -l from-start -d 'IfElapsed, less a tenth (1s to 30s), counts from the start of the last run'
-complete -c adlock -n '__adlock_wants_option hold' -l starving -x -d 'say it aloud when denied as busy or full N, 10N, 100N times in a row; 0: never'
+complete -c adlock -n '__adlock_wants_option hold' -l starving -x -d 'say it aloud when denied as full N, 10N, 100N times in a row; 0: never'
 complete -c adlock -n '__adlock_wants_option hold' -l now -x -d 'the clock of the whole pass, in seconds since the epoch'
 complete -c adlock -n '__adlock_wants_option hold' -l verbose -d 'say which lock was denied, and why'
-complete -c adlock -n '__adlock_wants_option hold' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck, starves, or its lock was lost'
+complete -c adlock -n '__adlock_wants_option hold' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost'
 complete -c adlock -n '__adlock_wants_option hold' -l hook-runs -d 'and at the start and the success of each run'
 complete -c adlock -n '__adlock_wants_option hold' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option status' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
@@ -205,7 +207,7 @@ complete -c adlock -n '__adlock_wants_option status' -l help -s h -d 'list the o
 complete -c adlock -n '__adlock_wants_option log' -l since -x -a 'today yesterday now' -d 'from then on: 7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"'
 complete -c adlock -n '__adlock_wants_option log' -l until -x -a 'today yesterday now' -d 'up to then, as --since has it'
 complete -c adlock -n '__adlock_wants_option log' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
-complete -c adlock -n '__adlock_wants_option log' -l event -x -a '(__fish_append , $__adlock_events)' -d 'only events of these kinds: acquire, deny, release, expire, signal, takeover, reclaim, stuck, lost, clock, clear, empty, hook, starved, missing, wait, cancel'
+complete -c adlock -n '__adlock_wants_option log' -l event -x -a '(__fish_append , $__adlock_events)' -d 'only events of these kinds: acquire, deny, release, expire, signal, takeover, reclaim, stuck, lost, clock, clear, empty, hook, starved, overdue, missing, wait, cancel'
 complete -c adlock -n '__adlock_wants_option log' -l lines -s n -x -d 'only the last N events of these'
 complete -c adlock -n '__adlock_wants_option log' -l follow -s f -d 'go on with what is added'
 complete -c adlock -n '__adlock_wants_option log' -l json -d 'as JSON, one object a line; durations are seconds'
@@ -254,11 +256,11 @@ complete -c adlock -n '__adlock_wants_option release' -l token -x -d 'only the a
 complete -c adlock -n '__adlock_wants_option release' -l status -x -d 'the job\'s exit status, for the runlog'
 complete -c adlock -n '__adlock_wants_option release' -l retry-failed -d 'a status other than 0 does not count for IfElapsed'
 complete -c adlock -n '__adlock_wants_option release' -l pause -x -d 'a newcomer that is changing the lock is waited for, four times as long at most'
-complete -c adlock -n '__adlock_wants_option release' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck, starves, or its lock was lost'
+complete -c adlock -n '__adlock_wants_option release' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost'
 complete -c adlock -n '__adlock_wants_option release' -l hook-runs -d 'and at the start and the success of each run'
 complete -c adlock -n '__adlock_wants_option release' -l help -s h -d 'list the options'
 
-set -g __adlock_events acquire deny release expire signal takeover reclaim stuck lost clock clear empty hook starved missing wait cancel
+set -g __adlock_events acquire deny release expire signal takeover reclaim stuck lost clock clear empty hook starved overdue missing wait cancel
 
 function __adlock_verbs
     printf '%s\t%s\n' \
@@ -286,9 +288,9 @@ end
 function __adlock_takes
     switch $argv[1]
         case run
-            printf '%s\n' --name --program --host --operator --operand --exit-denied -E --once-per --jitter --store --if-elapsed --expire-after --pause --wait --slots --starving --now --hook
+            printf '%s\n' --name --program --host --operator --operand --exit-denied -E --once-per --jitter --store --if-elapsed --expire-after --notice --pause --wait --slots --starving --now --hook
         case hold
-            printf '%s\n' --program --host --operator --store --owner --if-elapsed --expire-after --pause --wait --slots --starving --now --hook
+            printf '%s\n' --program --host --operator --store --owner --if-elapsed --expire-after --notice --pause --wait --slots --starving --now --hook
         case status
             printf '%s\n' --atom --store
         case log

@@ -83,7 +83,7 @@ func (t *tcp) limits() policy.Limits {
 	l := policy.Limits{IfElapsed: learn.LeastIfElapsed, ExpireAfter: learn.Prior, Source: policy.Learned}
 	if t.runs >= learn.Enough {
 		l.IfElapsed = max(l.IfElapsed, seconds(t.mean))
-		l.ExpireAfter = max(learn.Floor, l.IfElapsed, seconds(t.mean+4*t.deviation))
+		l.ExpireAfter = max(time.Minute, l.IfElapsed, seconds(t.mean+4*t.deviation))
 	}
 	l.ExpireAfter = min(learn.Ceiling, l.ExpireAfter<<min(t.doubled, 10))
 	return l
