@@ -73,7 +73,7 @@ func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
 	if err != nil {
 		return nil, err
 	}
-	mistakes, err := c.Check(path, text)
+	mistakes, err := c.Check(text)
 	if err != nil {
 		return mistakes, &fault.Error{Kind: fault.Usage, Object: path, Err: err}
 	}

@@ -41,7 +41,7 @@ func TestAMistakeIsToldWithItsLineReasonAndCure(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab", "# jobs\n"+wrongTab)
 	told := ":2: only the first is locked: flock holds the lock while a runs, and ; b runs without it; say flock … sh -c '…' for both\n"
-	fine := file(t, "fine", "#!/bin/sh\ntrue\n")
+	fine := file(t, "fine", "* * * * * true\n")
 	p.checked(t, p.command("check", fine, tab), 1, tab+told, "")
 	p.checked(t, p.command("check", fine), 0, "", "")
 	c := p.command("check", "-")
@@ -110,14 +110,14 @@ func TestAFileThatIsNoTextIsRefusedAndNeverWaitedFor(t *testing.T) {
 		status int
 		text   string
 	}{
-		fifo:                                {64, fifo + ": is no regular file"},
-		filepath.Dir(tab):                   {64, ": is no regular file"},
-		"/dev/zero":                         {64, ": is no regular file"},
-		tab + ".none":                       {69, "no such file"},
-		file(t, "prose", "What is this?\n"): {64, ": is neither a shell script nor a crontab"},
-		file(t, "nul", wrongTab+"\x00"):     {64, ": is neither a shell script nor a crontab"},
-		file(t, "slip", "#!/bin/sh\nif\n"):  {64, ": is not understood as a script of sh: line 2: "},
-		file(t, "huge", strings.Repeat(wrongTab, 1<<20/20)): {64, ": is neither"},
+		fifo:                                 {64, fifo + ": is no regular file"},
+		filepath.Dir(tab):                    {64, ": is no regular file"},
+		"/dev/zero":                          {64, ": is no regular file"},
+		tab + ".none":                        {69, "no such file"},
+		file(t, "prose", "What is this?\n"):  {64, ": is no crontab: line 1: neither a comment nor a variable, "},
+		file(t, "nul", wrongTab+"\x00"):      {64, ": is no crontab: line 2: a NUL byte"},
+		file(t, "script", "#!/bin/sh\nif\n"): {64, ": is no crontab, but a script: shellcheck looks for mistakes in those"},
+		file(t, "huge", strings.Repeat(wrongTab, 1<<20/20)): {64, ": is no crontab: "},
 	} {
 		r := p.command("check", path, tab).Run(t)
 		if r.Status != want.status || !strings.Contains(r.Err, want.text) || strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Out, tab+":1: ") {

@@ -1,13 +1,13 @@
 package lint
 
 import (
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -16,23 +16,6 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 )
-
-// mostLines is how many lines a crontab may have: Debian's cron takes no more
-// (CVE-2019-9705).
-const mostLines = 1000
-
-// crontab reads a text as one, with a user column where it seems to have one.
-func (c *Checker) crontab(text string) ([]crontab.Line, error) {
-	if strings.Count(text, "\n") > mostLines {
-		return nil, fmt.Errorf("%w: more than %d lines", errNeither, mostLines)
-	}
-	lines := crontab.Read(text, c.UserColumn)
-	err := crontab.Refuse(lines)
-	if err == nil && !c.UserColumn && c.hasUsers(lines) {
-		return crontab.Read(text, true), nil
-	}
-	return lines, err
-}
 
 // hasUsers tells whether the first word of each command is none, but a user: one of
 // this machine, or what has a command behind it.
@@ -121,9 +104,13 @@ func (c *Checker) jobs(lines []crontab.Line) []Mistake {
 // shells are those whose language is that of sh, with adlock's own for crontabs.
 var shells = []string{"sh", "dash", "ash", "bash", "ksh", "mksh", "shell"}
 
+// longest is how long a command may be that is looked at. It is more than a person writes,
+// and a parser goes down with each of the brackets that stand within each other.
+const longest = 8 << 10
+
 func (j *job) check() {
 	shell, set := crontab.Setting(j.lines, j.at, "SHELL")
-	if set && !slices.Contains(shells, path.Base(shell)) {
+	if set && !slices.Contains(shells, path.Base(shell)) || len(j.Command)+len(j.Input) > longest {
 		return
 	}
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")
@@ -140,7 +127,7 @@ func (j *job) check() {
 	j.outside(file.Stmts)
 	j.paths()
 	calls(file, func(call *syntax.CallExpr) {
-		j.noVerb(j.Number, call)
+		j.noVerb(call)
 		if v := j.readInvocation(call); v != nil && !j.isRefused(v) {
 			j.locks(v)
 		}
@@ -150,12 +137,8 @@ func (j *job) check() {
 // isRefused tells of options that `adlock run` does not take.
 func (j *job) isRefused(v *invocation) bool {
 	why := j.refusal(v, j.environment(v), j.limit(v, "if-elapsed"), j.limit(v, "expire-after"))
-	return j.optionRefused(j.Number, "job", why)
-}
-
-func (f *findings) optionRefused(line int, what, why string) bool {
 	if why != "" {
-		f.add(line, "an option that is refused", "the "+what+" is never run: "+why, "adlock run --help lists the options")
+		j.add(j.Number, "an option that is refused", "the job is never run: "+why, "adlock run --help lists the options")
 	}
 	return why != ""
 }
@@ -195,16 +178,16 @@ func (j *job) percent(err error) bool {
 
 // locks looks at a lock that the line takes.
 func (j *job) locks(v *invocation) {
-	if d, _ := durationOf(j.limit(v, "if-elapsed")); !isNever(d) {
-		j.changes(j.Number, v.named(), nil)
+	ifElapsed := j.limit(v, "if-elapsed")
+	d, _ := durationOf(ifElapsed)
+	if !isNever(d) {
+		j.changes(v.named())
 	}
 	if v.program != "adlock" {
 		return
 	}
-	t := j.termsOf(v)
-	t.ifElapsed, t.expireAfter = j.limit(v, "if-elapsed"), j.limit(v, "expire-after")
-	j.limits(j.findings, j.Number, t)
-	j.interval(v, t)
+	j.limits(v, ifElapsed, j.limit(v, "expire-after"))
+	j.interval(v, d)
 	j.unnamed(v)
 	j.apart(v)
 	j.homeless(v)
@@ -256,8 +239,7 @@ func (j *job) limit(v *invocation, name string) *syntax.Word {
 }
 
 // interval looks for an interval that skips every second start.
-func (j *job) interval(v *invocation, t terms) {
-	d, _ := durationOf(t.ifElapsed)
+func (j *job) interval(v *invocation, d time.Duration) {
 	if d <= 0 || j.mayCountFromStart(v) || (policy.Limits{IfElapsed: d}).Skipping(policy.Pace{Period: j.Schedule.Shortest}) == "" {
 		return
 	}
@@ -342,6 +324,17 @@ func last(stmt *syntax.Stmt) *syntax.Stmt {
 			return stmt
 		}
 		stmt = list.Y
+	}
+}
+
+// first is the first statement of a list with && or ||.
+func first(stmt *syntax.Stmt) *syntax.Stmt {
+	for {
+		list, ok := stmt.Cmd.(*syntax.BinaryCmd)
+		if !ok || list.Op == syntax.Pipe || list.Op == syntax.PipeAll {
+			return stmt
+		}
+		stmt = list.X
 	}
 }
 

@@ -21,19 +21,8 @@ func (f *findings) add(line int, what, reason, cure string) {
 	*f = append(*f, Mistake{line, what, reason, cure})
 }
 
-// termsOf are the limits of a call of `adlock run`, and its atom where only its name
-// makes it.
-func (c *Checker) termsOf(v *invocation) terms {
-	t := terms{ifElapsed: v.said("if-elapsed"), expireAfter: v.said("expire-after")}
-	name, whole := literal(v.said("name"))
-	if whole && !v.has("program") && !v.has("operator") && !v.has("host") && !v.has("store") {
-		t.atom = atom.Named(name, c.Host)
-	}
-	return t
-}
-
 // noVerb tells of a verb that is like run, and is none.
-func (f *findings) noVerb(line int, call *syntax.CallExpr) {
+func (j *job) noVerb(call *syntax.CallExpr) {
 	args := unwrapped(call.Args)
 	if len(args) < 2 {
 		return
@@ -41,50 +30,56 @@ func (f *findings) noVerb(line int, call *syntax.CallExpr) {
 	name, _ := literal(args[0])
 	verb, _ := literal(args[1])
 	if path.Base(name) == "adlock" && verb != "run" && config.Nearest(verb, []string{"run"}) != "" {
-		f.add(line, "a verb that is none", "adlock has no "+strconv.Quote(verb), "say adlock run")
+		j.add(j.Number, "a verb that is none", "adlock has no "+strconv.Quote(verb), "say adlock run")
+	}
+}
+
+// noSetting tells of a variable that is written nearly as one of ours: nothing reads it, and
+// nothing would ever say so. Any other name is another program's.
+func (f *findings) noSetting(c *Checker, line int, name string) {
+	if c.Nearest == nil || !strings.HasPrefix(name, "ADLOCK_") {
+		return
+	}
+	if meant := c.Nearest(name); meant != "" {
+		f.add(line, "a variable that sets nothing", "adlock reads no "+name, "say "+meant)
 	}
 }
 
 // changes tells of a lock whose name is another in each run.
-func (f *findings) changes(line int, words []*syntax.Word, values map[string]*syntax.Word) {
+func (j *job) changes(words []*syntax.Word) {
 	for _, w := range words {
-		if part := changing(w, values); part != "" {
-			f.add(line, "a name that changes", part+" makes another lock in each run, and nobody is excluded", "name what is locked, not the run")
+		if part := changing(w); part != "" {
+			j.add(j.Number, "a name that changes", part+" makes another lock in each run, and nobody is excluded", "name what is locked, not the run")
 			return
 		}
 	}
-}
-
-// terms are the limits of a lock as the text has them; nil: not said.
-type terms struct {
-	ifElapsed, expireAfter *syntax.Word
-	atom                   atom.Atom // zero: not known
 }
 
 // limits tells of limits that contradict each other, or the runs that there were.
-func (c *Checker) limits(f *findings, line int, t terms) {
-	ifElapsed, wrong1 := durationOf(t.ifElapsed)
-	expireAfter, wrong2 := durationOf(t.expireAfter)
+func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word) {
+	ifElapsed, wrong1 := durationOf(saidIfElapsed)
+	expireAfter, wrong2 := durationOf(saidExpireAfter)
 	for _, wrong := range []string{wrong1, wrong2} {
 		if wrong != "" {
-			f.add(line, "no duration", wrong, "write it as in 15m, 1h30m, never")
+			j.add(j.Number, "no duration", wrong, "write it as in 15m, 1h30m, never")
 			return
 		}
 	}
-	if expireAfter == unknown || t.expireAfter == nil {
+	if expireAfter == unknown || saidExpireAfter == nil {
 		return
 	}
 	if ifElapsed != unknown {
 		if warning := (policy.Limits{IfElapsed: ifElapsed, ExpireAfter: expireAfter, Source: policy.Said}).Warning(); warning != "" && expireAfter > 0 {
 			reason, more, _ := strings.Cut(warning, ": ")
-			f.add(line, "ExpireAfter below IfElapsed", reason+", so "+more, "give it more time, or a shorter interval")
+			j.add(j.Number, "ExpireAfter below IfElapsed", reason+", so "+more, "give it more time, or a shorter interval")
 		}
 	}
-	if t.atom == (atom.Atom{}) || c.Longest == nil || expireAfter == 0 {
+	name, whole := literal(v.said("name"))
+	if !whole || v.has("program") || v.has("operator") || v.has("host") || v.has("store") || j.Longest == nil || expireAfter == 0 {
 		return
 	}
-	if longest := c.Longest(t.atom); longest > expireAfter {
-		f.add(line, "ExpireAfter below the runtime", "it is "+limit.Format(expireAfter)+", and a run that succeeded took "+limit.Format(longest.Round(time.Second)),
+	if longest := j.Longest(atom.Named(name, j.Host)); longest > expireAfter {
+		j.add(j.Number, "ExpireAfter below the runtime", "it is "+limit.Format(expireAfter)+", and a run that succeeded took "+limit.Format(longest.Round(time.Second)),
 			"give it more time, or say auto")
 	}
 }

@@ -95,7 +95,7 @@ func (j *job) late() {
 	}
 }
 
-// setBy are the variables that a part of a script sets, for itself or for what it starts.
+// setBy are the variables that a part of a command sets, for itself or for what it starts.
 func setBy(n syntax.Node) (names []string) {
 	switch n := n.(type) {
 	case *syntax.Assign:

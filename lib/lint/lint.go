@@ -1,7 +1,7 @@
-// Package lint finds the usual mistakes with locks in shell scripts and crontabs. It
-// says only what is certain or nearly so: of what depends on more than the file says it
-// is silent, as a checker that is often wrong is not asked again. Scripts are parsed
-// by mvdan.cc/sh, crontabs read by package crontab; nothing is ever run.
+// Package lint finds the usual mistakes with locks in crontabs. It says only what is
+// certain or nearly so: of what depends on more than the file says it is silent, as a
+// checker that is often wrong is not asked again. Package crontab reads the lines,
+// mvdan.cc/sh parses the commands in them; nothing is ever run.
 package lint
 
 import (
@@ -16,6 +16,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/cronline"
+	"adlock/lib/crontab"
 )
 
 // Mistake is one mistake, at a line of the file.
@@ -46,76 +47,59 @@ type Checker struct {
 	Longest  func(atom.Atom) time.Duration // the longest run that succeeded; 0: none is known
 }
 
-// errNeither is why a text is not checked.
-var errNeither = errors.New("is neither a shell script nor a crontab")
+// errNone is why a text is not checked.
+var errNone = errors.New("is no crontab")
 
-// Most is how many bytes a text may have, which is more than any script or crontab
-// that a person has written.
+// Most is how many bytes a text may have, which is more than any crontab that a person has
+// written.
 const Most = 1 << 20
 
 // Check returns the mistakes in the text of a file, in the order of the lines.
-func (c *Checker) Check(path, text string) ([]Mistake, error) {
-	switch {
-	case len(text) > Most:
-		return nil, fmt.Errorf("%w: larger than %d MiB", errNeither, Most>>20)
-	case strings.Contains(text, "\x00"):
-		return nil, fmt.Errorf("%w: it holds a NUL byte", errNeither)
-	case isDeep(text):
-		return nil, fmt.Errorf("%w that a person has written: its parts are too deep within each other", errNeither)
+func (c *Checker) Check(text string) ([]Mistake, error) {
+	lines, err := c.read(text)
+	if err != nil {
+		return nil, err
 	}
-	mistakes, err := c.check(path, text)
-	lines := strings.Split(text, "\n")
-	mistakes = slices.DeleteFunc(mistakes, func(m Mistake) bool { return ignored.MatchString(lines[min(m.Line, len(lines))-1]) })
+	mistakes := slices.DeleteFunc(c.jobs(lines), func(m Mistake) bool { return ignored.MatchString(lines[m.Line-1].Text()) })
 	slices.SortStableFunc(mistakes, func(a, b Mistake) int { return cmp.Compare(a.Line, b.Line) })
-	return mistakes, err
+	return mistakes, nil
 }
 
 // ignored is a line whose mistakes are meant.
 var ignored = regexp.MustCompile(`#.*\badlock: *ignore\b`)
 
-// check finds out what the text is. One that tells of no shell and is no crontab is a
-// script where it says something of locks in a shell's words.
-func (c *Checker) check(path, text string) ([]Mistake, error) {
-	shell, whole := shellOf(path, text)
-	if shell != "" {
-		return c.script(path, text, shell, whole)
+// mostLines is how many lines a crontab may have: Debian's cron takes no more
+// (CVE-2019-9705).
+const mostLines = 10000
+
+// read reads a text as a crontab, with a user column where it seems to have one.
+func (c *Checker) read(text string) ([]crontab.Line, error) {
+	switch {
+	case len(text) > Most:
+		return nil, fmt.Errorf("%w: larger than %d MiB", errNone, Most>>20)
+	case strings.Count(text, "\n") > mostLines:
+		return nil, fmt.Errorf("%w: more than %d lines", errNone, mostLines)
 	}
-	if whole {
-		return nil, errNeither
+	lines := crontab.Read(text, c.UserColumn)
+	if isScript(lines) {
+		return nil, fmt.Errorf("%w, but a script: shellcheck looks for mistakes in those", errNone)
 	}
-	if lines, err := c.crontab(text); err == nil {
-		return c.jobs(lines), nil
+	err := crontab.Refuse(lines)
+	if err == nil && !c.UserColumn && c.hasUsers(lines) {
+		return crontab.Read(text, true), nil
 	}
-	if s, err := parseScript(path, text, "sh", false); err == nil && s.saysLock() {
-		return c.script(path, text, "sh", false)
-	}
-	return nil, errNeither
+	return lines, err
 }
 
-// deepest is how far brackets may stand within each other, and most how many words and
-// signs a text may have of those that can: the parser, and whoever walks through what it
-// has read, goes down with each, and a text of nothing else would take all memory.
-const (
-	deepest = 2000
-	most    = 50000
-)
-
-// nesting are the signs and words that are no brackets and nest.
-var nesting = []string{"&&", "|", "if", "while", "until", "for", "case", "!"}
-
-func isDeep(text string) bool {
-	count := 0
-	for _, word := range nesting {
-		count += strings.Count(text, word)
+// isScript tells whether a text names an interpreter in its first line, which is a comment
+// in a crontab. One that holds jobs, and nothing that cron does not understand, is a crontab
+// all the same.
+func isScript(lines []crontab.Line) bool {
+	if len(lines) == 0 || !strings.HasPrefix(lines[0].Text(), "#!") {
+		return false
 	}
-	depth := 0
-	for i := 0; i < len(text) && depth <= deepest; i++ {
-		switch text[i] {
-		case '(', '{', '[':
-			depth++
-		case ')', '}', ']':
-			depth = max(0, depth-1)
-		}
+	of := func(kind crontab.Kind) bool {
+		return slices.ContainsFunc(lines, func(l crontab.Line) bool { return l.Kind == kind })
 	}
-	return count > most || depth > deepest
+	return !of(crontab.Job) || of(crontab.Unknown)
 }

@@ -1,54 +1,12 @@
 package lint
 
 import (
-	"errors"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
-
-// dialects are the shells that the parser knows, by what a script's first line names.
-var dialects = map[string]syntax.LangVariant{
-	"sh": syntax.LangPOSIX, "dash": syntax.LangPOSIX, "ash": syntax.LangPOSIX, "yash": syntax.LangPOSIX,
-	"bash": syntax.LangBash, "ksh": syntax.LangMirBSDKorn, "mksh": syntax.LangMirBSDKorn, "ksh93": syntax.LangMirBSDKorn,
-	"zsh": syntax.LangZsh, "bats": syntax.LangBats,
-}
-
-// shellOf is the shell that the first line names; of a part of a script, which has no
-// such line, the one that its name or a word to shellcheck tells. "": it is no script.
-func shellOf(file, text string) (shell string, whole bool) {
-	if line, ok := strings.CutPrefix(text, "#!"); ok {
-		line, _, _ = strings.Cut(line, "\n")
-		return interpreter(line), true
-	}
-	shell = strings.TrimPrefix(path.Ext(file), ".")
-	if said := directive.FindStringSubmatch(text); said != nil {
-		shell = said[1]
-	}
-	if _, known := dialects[shell]; !known {
-		return "", false
-	}
-	return shell, false
-}
-
-var directive = regexp.MustCompile(`(?m)^# *shellcheck\b.*\bshell=(\w+)`)
-
-// interpreter is the shell that a line behind #! names.
-func interpreter(line string) string {
-	for _, word := range strings.Fields(line) {
-		word = path.Base(word)
-		if _, known := dialects[word]; known {
-			return word
-		}
-		if word != "env" && word != "busybox" && word[0] != '-' && !strings.Contains(word, "=") {
-			return ""
-		}
-	}
-	return ""
-}
 
 // parse reads a text in the dialect, or in that of bash, which has most of what others
 // have. The parser's own error is that of the dialect.
@@ -61,21 +19,6 @@ func parse(text string, dialect syntax.LangVariant) (*syntax.File, error) {
 	}
 	return file, err
 }
-
-// lineOf is the line of a parser's error; 0 where it has none.
-func lineOf(err error) (line int, reason string) {
-	var wrong syntax.ParseError
-	var other syntax.LangError
-	switch {
-	case errors.As(err, &wrong):
-		return int(wrong.Pos.Line()), wrong.Text
-	case errors.As(err, &other):
-		return int(other.Pos.Line()), other.Feature
-	}
-	return 0, err.Error()
-}
-
-func line(n syntax.Node) int { return int(n.Pos().Line()) }
 
 // literal is the text of a word, without its quotes; whole is whether all of it
 // stands there.
@@ -166,19 +109,16 @@ func has(n syntax.Node, names ...string) (found bool) {
 var variables = []string{"$", "!", "PPID", "BASHPID", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME"}
 
 // changing is the part of a word that is another in each run, as the text has it; ""
-// where there is none. values are the words of variables that are set once.
-func changing(w *syntax.Word, values map[string]*syntax.Word) (part string) {
+// where there is none.
+func changing(w *syntax.Word) (part string) {
 	syntax.Walk(w, func(n syntax.Node) bool {
 		switch p := n.(type) {
 		case *syntax.ParamExp:
 			if p.Param == nil || p.Length || part != "" {
 				return part == ""
 			}
-			name := p.Param.Value
-			if slices.Contains(variables, name) {
-				part = "$" + name
-			} else if value := values[name]; value != nil && changing(value, nil) != "" {
-				part = "$" + name + ", which is made of " + changing(value, nil)
+			if slices.Contains(variables, p.Param.Value) {
+				part = "$" + p.Param.Value
 			}
 		case *syntax.CmdSubst:
 			if command := unlike(p); command != "" && part == "" {

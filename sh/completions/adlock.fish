@@ -273,7 +273,7 @@ function __adlock_verbs
         timeline 'draw when each atom ran, was denied and was ended' \
         metrics 'tell Prometheus of each atom: for node_exporter\'s textfile collector' \
         tune 'tell what atoms have learned (limits that are auto), and what that would decide' \
-        check 'look for the usual mistakes with locks in shell scripts and crontabs' \
+        check 'look for the usual mistakes with locks in crontabs' \
         wrap 'put the jobs of a crontab (FILE, or standard input) under adlock run, with limits from their schedules' \
         doctor 'tell whether this machine is fit to keep locks' \
         clear 'remove a lock whose owner a person has judged dead' \
