@@ -5,6 +5,7 @@ package crontab
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,17 +69,19 @@ func cutEnd(whole string) (body, end string) {
 	return body, whole[len(body):]
 }
 
-// Refuse returns why a text is no crontab at all, nil where it is one. In a
-// crontab at least as many lines are jobs as are not understood: so a script, a unit
-// of systemd or an anacrontab is told from a crontab with a slip in it.
+// Refuse returns why a text is no crontab at all, nil where it is one. In a crontab at
+// least as many lines are jobs, or were plainly meant as jobs, as are not understood: so a
+// script, a unit of systemd or an anacrontab is told from a crontab with a slip in it. What
+// follows a line that seems to go on is no line of its own.
 func Refuse(lines []Line) error {
 	jobs, unknown, first := 0, 0, -1
 	for i := range lines {
 		switch {
 		case strings.Contains(lines[i].Text(), "\x00"):
 			return refusal(&lines[i], "a NUL byte")
-		case lines[i].Kind == Job:
+		case lines[i].Kind == Job || lines[i].Kind == Unknown && meantAsJob.MatchString(lines[i].Head):
 			jobs++
+		case i > 0 && lines[i-1].GoesOn():
 		case lines[i].Kind == Unknown:
 			if unknown++; first < 0 {
 				first = i
@@ -89,6 +92,16 @@ func Refuse(lines []Line) error {
 		return nil
 	}
 	return refusal(&lines[first], lines[first].Why)
+}
+
+// meantAsJob is a line that begins with a schedule, as far as its form tells.
+var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
+
+// GoesOn tells whether a line ends in a backslash, as if the next one belonged to it. cron
+// joins no lines.
+func (l *Line) GoesOn() bool {
+	text := strings.TrimSuffix(l.Text(), l.End)
+	return l.Kind != Comment && (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }
 
 func refusal(l *Line, why string) error {
@@ -135,7 +148,7 @@ func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool
 		return isCommand(l.User) && !isUser(l.User)
 	}
 	words := strings.Fields(l.Command)
-	return len(words) > 1 && !isCommand(words[0]) && (isUser(words[0]) || isUserName(words[0]) && slices.Contains(begins, words[1]))
+	return len(words) > 1 && !slices.Contains(shellWords, words[0]) && !isCommand(words[0]) && (isUser(words[0]) || isUserName(words[0]) && slices.Contains(begins, words[1]))
 }
 
 // begins are words that stand at the beginning of a command, and behind a user who is not

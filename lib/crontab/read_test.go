@@ -211,6 +211,7 @@ func TestWhatIsNoCrontabIsRefusedWithItsFirstLineThatIsNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"#!/bin/sh\nA=b\nif x; then\n\ty\nfi\n":     `line 3: neither a comment nor a variable, and too short for a schedule of five fields and a command`,
 		"[Unit]\nDescription=x\n":                   `line 1: neither a comment nor a variable, and too short for a schedule of five fields and a command`,
+		"@every_5m x\ny\nz\n":                       `line 2: neither a comment nor a variable, and too short for a schedule of five fields and a command`,
 		"A=b\n1\t5\tcron.daily\t\tnice run-parts x": `line 2: not understood as the day of month of a schedule: "cron.daily"`,
 		"* * * * * x\n\x7fELF\x00\n":                `line 2: a NUL byte`,
 		"cat <<EOF | crontab -\n@daily x\nEOF\n":    `line 1: not understood as the minute of a schedule: "cat"`,
@@ -219,7 +220,7 @@ func TestWhatIsNoCrontabIsRefusedWithItsFirstLineThatIsNone(t *testing.T) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	for _, text := range []string{"", "\n", "# x", "A=b\n", "@daily x\nfi\n"} {
+	for _, text := range []string{"", "\n", "# x", "A=b\n", "@daily x\nfi\n", "@every_5m x\n", "0 22-4 * * * x\n", "*/5 * * 13 1 x", "@daily x \\\n -a \\\n -b\n"} {
 		if err := Refuse(Read(text, false)); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -237,7 +238,8 @@ func TestACrontabReadTheWrongWayIsNoticed(t *testing.T) {
 		{"@daily root\tx\n", false, true}, {"@daily root x\n", true, false}, {"@daily rsync -a b\n", true, true}, {"@daily rsync -a b\n", false, false},
 		{"@daily mail -s x\n", false, false}, {"@daily mail x\n", true, false}, {"@daily root\n", false, false}, {"@daily x\n@daily root x\n", false, false}, {"@daily x\n@daily root x\n@daily root y\n", false, true}, {"@daily nobody x\n", true, false},
 		{"@daily munin if [ -x /a ]; then /a; fi\n@daily munin test -x /a && /a\n@daily munin x=y z\n", false, true},
-		{"@daily munin if [ -x /a ]; then /a; fi\n", true, false}, {"@daily rsync if\n@daily rsync test a\n", false, false}, {"@daily /opt/munin test x\n", false, false},
+		{"@daily munin if [ -x /a ]; then /a; fi\n", true, false},
+		{"@daily if [ -x /a ]; then /a; fi\n", false, false}, {"@daily cd test && /a\n", false, false}, {"@daily while test -e /a; do /b; done\n@daily if ! /a; then /b; fi\n", false, false}, {"@daily rsync if\n@daily rsync test a\n", false, false}, {"@daily /opt/munin test x\n", false, false},
 	} {
 		if got := Misread(Read(c.text, c.userColumn), c.userColumn, users, commands); (got != nil) != c.misread {
 			t.Errorf("%q with a user column: %t: %v", c.text, c.userColumn, got)
@@ -278,4 +280,16 @@ func due(t *testing.T, text string, at time.Time) bool {
 		t.Fatal(err)
 	}
 	return is
+}
+
+func TestARangeThatGoesDownIsToldAsOneThatCronTakes(t *testing.T) {
+	for schedule, want := range map[string]string{
+		"0 22-4 * * *": `the hour of a schedule: "22-4", as a range goes up: 22-23,0-4`, "50-9 * * * *": `"50-9", as a range goes up: 50-59,0-9`,
+		"0 0 * * 5-1": `"5-1", as a range goes up: 5-6,0-1`, "0 0 * 11-2 *": `"11-2", as a range goes up: 11-12,1-2`,
+		"0 25-4 * * *": `"25-4"`, "0 22-4/2 * * *": `"22-4/2"`,
+	} {
+		if l := one(t, schedule+" x", false); l.Kind != Unknown || !strings.HasSuffix(l.Why, want) {
+			t.Errorf("%s: %s, want %s", schedule, l.Why, want)
+		}
+	}
 }

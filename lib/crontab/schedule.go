@@ -57,13 +57,33 @@ func scheduleOf(fields [5]string) (schedule Schedule, why string) {
 	for i, field := range fields {
 		plain, ok := segmentOf(field, i)
 		if !ok {
-			return Schedule{}, "not understood as the " + columns[i] + " of a schedule: " + strconv.Quote(field)
+			return Schedule{}, "not understood as the " + columns[i] + " of a schedule: " + strconv.Quote(field) + upward(field, i)
 		}
 		segments = append(segments, plain)
 	}
 	schedule = gaps(segments)
 	schedule.Text = strings.Join(fields[:], " ")
 	return schedule, ""
+}
+
+var (
+	downward = regexp.MustCompile(`^(\d+)-(\d+)$`)
+	lowest   = [5]string{"0", "0", "1", "1", "0"}
+	highest  = [5]string{"59", "23", "31", "12", "6"}
+)
+
+// upward is how a range that goes down, as from 22 to 4 o'clock, is written for cron.
+func upward(field string, column int) string {
+	ends := downward.FindStringSubmatch(field)
+	if ends == nil || !inRange(ends[1]+"-"+highest[column], column) || !inRange(lowest[column]+"-"+ends[2], column) {
+		return ""
+	}
+	return ", as a range goes up: " + ends[1] + "-" + highest[column] + "," + lowest[column] + "-" + ends[2]
+}
+
+func inRange(field string, column int) bool {
+	_, ok := segmentOf(field, column)
+	return ok
 }
 
 // segmentOf is a field as gronx takes it.
@@ -97,8 +117,6 @@ func elementOf(text string, column int) (plain string, ok bool) {
 	}
 	return segments[1], err == nil
 }
-
-var lowest = [5]string{"0", "0", "1", "1", "0"}
 
 // withoutChance puts the lowest value in place of a random one: cronie and OpenBSD
 // choose from LOW~HIGH once, when the crontab is read, so the time between two starts
