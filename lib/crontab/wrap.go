@@ -54,8 +54,14 @@ func (w *Wrapper) CanStand() bool {
 // Wrap puts each job under adlock that can be.
 func (w *Wrapper) Wrap(lines []Line) Result {
 	names := names(lines)
-	return each(lines, func(i int, v variables) (string, string) {
-		return w.wrapped(&lines[i], v, names[i])
+	return each(lines, func(i int, v variables) (text, why string) {
+		if text, why = w.wrapped(&lines[i], v, names[i]); why != "" {
+			return text, why
+		}
+		if part := Background(lines[i].Command); part != "" {
+			return "", "goes on in the background, which the lock would not cover; in the foreground it delays no other line: " + part
+		}
+		return text, ""
 	})
 }
 

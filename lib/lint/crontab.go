@@ -114,7 +114,7 @@ func (j *job) check() {
 		return
 	}
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")
-	file, err := parse(j.command, syntax.LangPOSIX)
+	file, err := crontab.Parse(j.command)
 	if j.percent(err) || err != nil {
 		return
 	}
@@ -168,7 +168,7 @@ func (j *job) percent(err error) bool {
 	if j.Input == "" {
 		return false
 	}
-	_, whole := parse(j.command+strings.ReplaceAll(j.Input, `\%`, "%"), syntax.LangPOSIX)
+	_, whole := crontab.Parse(j.command + strings.ReplaceAll(j.Input, `\%`, "%"))
 	if !strings.HasSuffix(j.command, " +") && !strings.HasSuffix(j.command, " '+") && !strings.HasSuffix(j.command, ` "+`) && (err == nil || whole != nil) {
 		return false
 	}

@@ -8,18 +8,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// parse reads a text in the dialect, or in that of bash, which has most of what others
-// have. The parser's own error is that of the dialect.
-func parse(text string, dialect syntax.LangVariant) (*syntax.File, error) {
-	file, err := syntax.NewParser(syntax.Variant(dialect)).Parse(strings.NewReader(text), "")
-	if err != nil && dialect != syntax.LangBash {
-		if file, err := parse(text, syntax.LangBash); err == nil {
-			return file, nil
-		}
-	}
-	return file, err
-}
-
 // literal is the text of a word, without its quotes; whole is whether all of it
 // stands there.
 func literal(w *syntax.Word) (text string, whole bool) {

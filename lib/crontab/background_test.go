@@ -1,0 +1,57 @@
+package crontab
+
+import (
+	"strings"
+	"testing"
+)
+
+// inBackground are commands of which a part goes on behind the shell's end.
+var inBackground = map[string]string{
+	"job &": "job &", "nohup job >/tmp/x 2>&1 &": "nohup job >/tmp/x 2>&1 &", "a; b & c": "b &", "(job &)": "job &", "if x; then y& fi": "y&",
+	"sh -c 'job &'": "job &", "nice /bin/bash -c \"a; job &\"": "job &", "screen -dmS x job": "screen", "/usr/bin/screen -S x -d -m job": "screen", "screen -AdmS x job": "screen",
+	"tmux new-session -d -s x job": "tmux", "tmux -L a new -Ad job": "tmux", "setsid -f job": "setsid", "nohup setsid --fork job": "setsid",
+	"start-stop-daemon -S -b -x /bin/job": "start-stop-daemon", "start-stop-daemon --start --background --exec /bin/job": "start-stop-daemon",
+	"flock -n f screen -dm job": "screen", "sh -c 'screen -dm job'": "screen", "x && { y & }": "y &",
+}
+
+func TestWhatGoesOnBehindTheShellsEndIsFound(t *testing.T) {
+	for command, want := range inBackground {
+		if got := Background(command); got != want {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+	for _, command := range []string{
+		"job", "a && b", "job >/dev/null 2>&1", "job &>/dev/null", "a & b & wait", "a & wait $!; b", "nohup job", "setsid job", "setsid -w job", "echo 'a & b'", "curl 'http://x/?a=b&c=d'",
+		"x=$(job & echo $!); y", "echo $((6 & 3))", "a |& b", "screen -ls", "screen -S x -X stuff y", "tmux kill-session -t x", "tmux send-keys -t x 'job -d'", "a # b &", "a \\&", "start-stop-daemon -K -p x", "a 'unclosed &",
+	} {
+		if got := Background(command); got != "" {
+			t.Errorf("%s: %q", command, got)
+		}
+	}
+}
+
+func TestOnlyAProgramThatDetachesItselfIsDetached(t *testing.T) {
+	for command, want := range inBackground {
+		if got := Detached(command); got != want && !strings.Contains(want, "&") || got != "" && strings.Contains(want, "&") {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+}
+
+func TestAJobInTheBackgroundIsNotWrapped(t *testing.T) {
+	for command := range inBackground {
+		if _, why := wrapOne(t, "@hourly "+command); !strings.Contains(why, "background") && !strings.Contains(why, "under flock") {
+			t.Errorf("%s: %q", command, why)
+		}
+	}
+}
+
+// An earlier wrap put such jobs under a lock.
+func TestAJobInTheBackgroundThatIsWrappedIsUnwrapped(t *testing.T) {
+	const was = "@hourly job &\n"
+	lines := Read(was, false)
+	text, why := wrapper.wrapped(&lines[0], variables{}, names(lines)[0])
+	if back := Unwrap(Read(text, false)); why != "" || back.Text != was || back.Done != 1 {
+		t.Errorf("%q %s: %+v", text, why, back)
+	}
+}
