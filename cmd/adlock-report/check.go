@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -25,6 +25,7 @@ import (
 var checkVerb = verb{
 	options: func(q *query) []config.Option {
 		return []config.Option{
+			{Name: "system", Help: "check the crontabs of this machine: /etc/crontab, /etc/cron.d and, as root, those of all users", Set: config.Toggle(&q.system)},
 			{Name: "user-column", Alias: "u", Help: "crontabs have a user column, as /etc/crontab has (else that is seen)", Set: config.Toggle(&q.userColumn)},
 		}
 	},
@@ -34,23 +35,32 @@ var checkVerb = verb{
 
 // showMistakes looks at each file, and goes on after one that cannot be checked.
 func showMistakes(q *query) error {
-	if len(q.args) == 0 {
-		return fault.New(fault.Usage, "check", "wants a FILE (-: standard input)")
+	if len(q.args) == 0 && !q.system {
+		return fault.New(fault.Usage, "check", "wants a FILE (-: standard input), or --system")
 	}
 	c, err := checker(q)
 	if err != nil {
 		return err
 	}
 	var failed error
-	found := false
-	for _, path := range q.args {
-		mistakes, err := checkFile(c, path)
+	fail := func(err error) {
 		if err != nil && failed != nil {
 			fault.Report(failed)
 		}
-		if err != nil {
-			failed = err
+		failed = cmp.Or(err, failed)
+	}
+	paths := q.args
+	if q.system {
+		more, unread := lint.System("")
+		for _, err := range unread {
+			fail(err)
 		}
+		paths = append(paths, more...)
+	}
+	found := false
+	for _, path := range paths {
+		mistakes, err := checkFile(c, path)
+		fail(err)
 		for _, m := range mistakes {
 			found = true
 			text := path + ":" + strconv.Itoa(m.Line) + ": " + m.What + ": " + m.Reason + "; " + m.Cure
@@ -73,7 +83,7 @@ func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
 	if err != nil {
 		return nil, err
 	}
-	mistakes, err := c.Check(text)
+	mistakes, err := c.Check(path, text)
 	if err != nil {
 		return mistakes, &fault.Error{Kind: fault.Usage, Object: path, Err: err}
 	}
@@ -118,7 +128,7 @@ func checker(q *query) (*lint.Checker, error) {
 		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
 		Host: host, UserColumn: q.userColumn,
 		Elsewhere: elsewhere, CronPath: crontab.DefaultPath, Shell: run.InstalledShell(),
-		IsUser:   func(name string) bool { _, err := user.Lookup(name); return err == nil },
+		IsUser:   isUser,
 		Homeless: isHomeless,
 		Longest:  longestRuns(),
 	}, nil

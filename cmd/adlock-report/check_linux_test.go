@@ -48,7 +48,7 @@ func TestAMistakeIsToldWithItsLineReasonAndCure(t *testing.T) {
 	c.Stdin = "# jobs\n" + wrongTab
 	p.checked(t, c, 1, "-"+told, "")
 	p.checked(t, p.command("check", "", fine), 64, "", "check: FILE must not be empty")
-	p.checked(t, p.command("check"), 64, "", "check: wants a FILE (-: standard input)")
+	p.checked(t, p.command("check"), 64, "", "check: wants a FILE (-: standard input), or --system")
 	p.checked(t, p.command("check", "--user-colum", fine), 64, "", "did you mean --user-column?")
 }
 
@@ -168,4 +168,29 @@ func TestALimitIsComparedWithWhatWasLearned(t *testing.T) {
 	if r := p.command("check", tab).Run(t); r.Status != 1 || !strings.HasPrefix(r.Out, tab+":1: ExpireAfter below the runtime: it is 1h, ") {
 		t.Errorf("%+v", r)
 	}
+}
+
+// theSystem puts crontabs in the place of the machine's.
+const theSystem = `mount -t tmpfs none /etc/cron.d && mount -t tmpfs none /var/spool/cron && mkdir -m 1730 /var/spool/cron/crontabs &&
+	{ [ ! -e /etc/crontab ] || { >/etc/cron.d/.none && mount --bind /etc/cron.d/.none /etc/crontab; }; } &&
+	printf '\043\n* * * * * root /bin/adlock run --name backup -- /bin/a\n' >/etc/cron.d/backup &&
+	printf '\043!/bin/sh\n' >/etc/cron.d/script &&
+	printf 'SHELL=/usr/lib/adlock/shell\n* * * * * : backup ; if /bin/b; then /bin/c; fi\n' >/var/spool/cron/crontabs/root && `
+
+func TestTheCrontabsOfAMachineAreCheckedTogether(t *testing.T) {
+	p := newPlace(t)
+	need.Root(t)
+	if _, err := os.Stat("/etc/cron.d"); err != nil {
+		t.Skip("no cron.d on this machine")
+	}
+	if _, err := os.Stat("/var/spool/cron"); err != nil {
+		t.Skip("no spool of crontabs on this machine")
+	}
+	c := within(t, p, theSystem+`exec "$0" check --system`)
+	const told = "/var/spool/cron/crontabs/root:2: one lock for two jobs: /etc/cron.d/backup:2 has it too, for another job: while one runs the other is skipped; " +
+		"give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)\n"
+	p.checked(t, c, 64, told, "/etc/cron.d/script: is no crontab, but a script: shellcheck looks for mistakes in those\n")
+	p.checked(t, within(t, p, theSystem+`rm /etc/cron.d/script; exec "$0" check --system`), 1, told, "")
+	c = within(t, p, nobodys+" && "+theSystem+`rm /etc/cron.d/script; exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock check --system`)
+	p.checked(t, c, 77, "", "adlock: /var/spool/cron/crontabs: open: permission denied\n")
 }

@@ -125,6 +125,7 @@ type query struct {
 	json, csv, openMetrics   bool
 	explain, follow, watch   bool
 	userColumn, diff, unwrap bool // of a crontab
+	system                   bool // of all crontabs of the machine
 
 	lines runlog.Opt[int] // of the log, at most
 

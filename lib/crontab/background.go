@@ -31,7 +31,7 @@ func Background(command string) (part string) {
 	if part = Detached(command); part != "" {
 		return part
 	}
-	for _, text := range shellTexts(command) {
+	for _, text := range ShellTexts(command) {
 		if part = Background(text); part != "" {
 			return part
 		}
@@ -77,7 +77,7 @@ func Detached(command string) (program string) {
 			}
 		}
 	}
-	for _, text := range shellTexts(command) {
+	for _, text := range ShellTexts(command) {
 		if program = Detached(text); program != "" {
 			return program
 		}
@@ -85,8 +85,8 @@ func Detached(command string) (program string) {
 	return ""
 }
 
-// shellTexts are the texts that shells are called with behind -c in a command.
-func shellTexts(command string) (texts []string) {
+// ShellTexts are the texts that shells are called with behind -c in a command.
+func ShellTexts(command string) (texts []string) {
 	for _, words := range simpleCommands(command) {
 		for i := range words {
 			if text, ok := shellText(words[i:]); ok {

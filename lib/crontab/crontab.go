@@ -148,7 +148,7 @@ func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool
 		return isCommand(l.User) && !isUser(l.User)
 	}
 	words := strings.Fields(l.Command)
-	return len(words) > 1 && !slices.Contains(shellWords, words[0]) && !isCommand(words[0]) && (isUser(words[0]) || isUserName(words[0]) && slices.Contains(begins, words[1]))
+	return len(words) > 1 && !IsShellWord(words[0]) && !isCommand(words[0]) && (isUser(words[0]) || isUserName(words[0]) && slices.Contains(begins, words[1]))
 }
 
 // begins are words that stand at the beginning of a command, and behind a user who is not

@@ -36,7 +36,7 @@ var plain = regexp.MustCompile(`^((?:~|\$[A-Za-z_]\w*|[\w.+-]*)/[\w./+:@-]+|[\w.
 // there is no such program, or it does not do the same.
 func isPlain(command string) bool {
 	found := plain.FindStringSubmatch(command)
-	return found != nil && !slices.Contains(shellWords, found[1])
+	return found != nil && !IsShellWord(found[1])
 }
 
 // shellWords are the reserved words and built-in commands of the shells above.
@@ -46,6 +46,9 @@ var shellWords = strings.Fields(`
 	export false fc fg getopts hash help history jobs kill let local logout mapfile newgrp popd print printf pushd
 	pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask
 	unalias unset wait whence`)
+
+// IsShellWord tells whether a word at the beginning of a command is a shell's own.
+func IsShellWord(word string) bool { return slices.Contains(shellWords, word) }
 
 // unquote undoes fault.Quoted. What that did not write is not undone rightly: wrap it
 // again and compare.

@@ -18,6 +18,8 @@ type invocation struct {
 	options map[string]*syntax.Word // of `adlock run`, by their names; that of a switch is nil
 	lock    *syntax.Word            // the file of flock
 	command []*syntax.Word          // that it runs; of flock -c one word
+	text    string                  // that a line runs under adlock's SHELL
+	closes  bool                    // flock has its command inherit no lock
 
 	words   []string // the options of `adlock run` whose values stand there
 	partial bool     // there are others
@@ -209,11 +211,13 @@ func quoted(text string) *syntax.Word {
 
 // flock reads a call of flock(1); nil where it locks a descriptor.
 func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
+	closes := false
 	for len(args) > 0 {
 		text, whole := literal(args[0])
 		if !whole || len(text) < 2 || text[0] != '-' {
 			break
 		}
+		closes = closes || text == "--close" || text[1] != '-' && strings.Contains(text, "o")
 		if takesNext(text) {
 			args = args[1:]
 		}
@@ -222,7 +226,7 @@ func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	if len(args) < 2 {
 		return nil
 	}
-	v := &invocation{program: "flock", call: call, lock: args[0], command: args[1:]}
+	v := &invocation{program: "flock", call: call, lock: args[0], command: args[1:], closes: closes}
 	if text, _ := literal(args[1]); text == "-c" || text == "--command" {
 		v.command = args[2:]
 	}

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,50 +18,8 @@ import (
 	"adlock/lib/policy"
 )
 
-// hasUsers tells whether the first word of each command is none, but a user: one of
-// this machine, or what has a command behind it.
-func (c *Checker) hasUsers(lines []crontab.Line) bool {
-	jobs := 0
-	for i := range lines {
-		if lines[i].Kind != crontab.Job {
-			continue
-		}
-		jobs++
-		first, rest := cutWord(lines[i].Command)
-		user := c.IsUser != nil && c.IsUser(first)
-		if rest == "" || !userName.MatchString(first) || !user && (c.isCommand(first) || !c.beginsCommand(rest)) {
-			return false
-		}
-	}
-	return jobs > 0
-}
-
-// userName is a name that useradd(8) takes, with a group or login class behind it as
-// the BSDs have it.
-var userName = regexp.MustCompile(`^[A-Za-z_][\w.-]*([:/][\w.-]+)*$`)
-
-// cutWord cuts the first word off, and the blanks around it.
-func cutWord(text string) (word, rest string) {
-	text = strings.TrimLeft(text, " \t")
-	if end := strings.IndexAny(text, " \t"); end >= 0 {
-		return text[:end], strings.TrimLeft(text[end:], " \t")
-	}
-	return text, ""
-}
-
-// beginsCommand tells whether a text can be nothing but a command.
-func (c *Checker) beginsCommand(text string) bool {
-	word, _ := cutWord(strings.TrimLeft(text, "(!"))
-	return strings.HasPrefix(word, "/") || strings.Contains(word, "=") || slices.Contains(builtins, word) || c.isCommand(word)
-}
-
-// builtins are words that every shell knows itself.
-var builtins = strings.Fields(". : [ alias bg break case cd command continue do echo eval exec exit export false for function getopts hash if jobs kill " +
-	"let local printf pwd read readonly return set shift source test time times trap true type ulimit umask unset until wait while ! { } [[ declare typeset " +
-	"builtin shopt pushd popd disown enable help history logout suspend mapfile print whence")
-
 func (c *Checker) isCommand(word string) bool {
-	return slices.Contains(builtins, word) || c.findIn(word, append(filepath.SplitList(c.CronPath), c.Elsewhere...)) != ""
+	return crontab.IsShellWord(word) || c.findIn(word, append(filepath.SplitList(c.CronPath), c.Elsewhere...)) != ""
 }
 
 // findIn is the path of a program that one of the directories has.
@@ -79,26 +38,34 @@ type job struct {
 	*Checker
 	*findings
 	*crontab.Line
-	lines   []crontab.Line
+	*tab
 	at      int
 	command string // as the shell gets it
 	file    *syntax.File
 }
 
-func (c *Checker) jobs(lines []crontab.Line) []Mistake {
+func (c *Checker) jobs(t *tab) []Mistake {
 	var f findings
-	f.overruled(lines)
-	f.absent(lines, c.Shell)
-	for i := range lines {
-		if lines[i].Kind == crontab.Job {
-			j := job{Checker: c, findings: &f, Line: &lines[i], lines: lines, at: i}
+	f.form(t.lines)
+	f.overruled(t.lines)
+	f.absent(t.lines, c.Shell)
+	for i := range t.lines {
+		switch l := &t.lines[i]; l.Kind {
+		case crontab.Job:
+			j := job{Checker: c, findings: &f, Line: l, tab: t, at: i}
 			j.check()
-		}
-		if lines[i].Kind == crontab.Variable {
-			f.noSetting(c, lines[i].Number, lines[i].Name)
+		case crontab.Variable:
+			f.noSetting(c, l.Number, l.Name)
+			if isLimit(l.Name) {
+				f.unitless(l.Number, l.Value)
+			}
 		}
 	}
 	return f
+}
+
+func isLimit(variable string) bool {
+	return variable == "ADLOCK_IF_ELAPSED" || variable == "ADLOCK_EXPIRE_AFTER"
 }
 
 // shells are those whose language is that of sh, with adlock's own for crontabs.
@@ -106,7 +73,7 @@ var shells = []string{"sh", "dash", "ash", "bash", "ksh", "mksh", "shell"}
 
 // longest is how long a command may be that is looked at. It is more than a person writes,
 // and a parser goes down with each of the brackets that stand within each other.
-const longest = 8 << 10
+const longest = 4 << 10
 
 func (j *job) check() {
 	shell, set := crontab.Setting(j.lines, j.at, "SHELL")
@@ -115,7 +82,7 @@ func (j *job) check() {
 	}
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")
 	file, err := crontab.Parse(j.command)
-	if j.percent(err) || err != nil {
+	if j.percent() || err != nil {
 		return
 	}
 	j.file = file
@@ -162,18 +129,32 @@ func (j *job) environment(v *invocation) func(name string) string {
 	}
 }
 
-// percent looks for a % that was meant for the command, where cron ends it: a format of
-// date(1), or a command that is none without the rest.
-func (j *job) percent(err error) bool {
-	if j.Input == "" {
-		return false
-	}
-	_, whole := crontab.Parse(j.command + strings.ReplaceAll(j.Input, `\%`, "%"))
-	if !strings.HasSuffix(j.command, " +") && !strings.HasSuffix(j.command, " '+") && !strings.HasSuffix(j.command, ` "+`) && (err == nil || whole != nil) {
+// percent looks for a % that was meant for the command, where cron ends it: in that, or in
+// one that a shell is called with, as by what wrap writes.
+func (j *job) percent() bool {
+	input := strings.ReplaceAll(j.Input, `\%`, "%")
+	ends := func(command string) bool { return isCutOff(command, input) }
+	if input == "" || !ends(j.command) && !slices.ContainsFunc(crontab.ShellTexts(j.command), ends) {
 		return false
 	}
 	j.add(j.Number, "% ends the command", "cron passes what follows to the job as its input", `write \%`)
 	return true
+}
+
+// cutOff is a command whose last word goes on in a format: of date(1), of an option.
+// An address has its own.
+var (
+	cutOff     = regexp.MustCompile(`( ["']?\+|[^ =]=)$`)
+	cutAddress = regexp.MustCompile(`://\S*$`)
+	coded      = regexp.MustCompile(`^%[0-9A-Fa-f]{2}`)
+)
+
+// isCutOff tells whether a command lacks its input, being none without, or ending in the
+// middle of a word.
+func isCutOff(command, input string) bool {
+	_, err := crontab.Parse(command)
+	_, whole := crontab.Parse(command + input)
+	return err != nil && whole == nil || cutOff.MatchString(command) || cutAddress.MatchString(command) && coded.MatchString(input)
 }
 
 // locks looks at a lock that the line takes.
@@ -183,8 +164,18 @@ func (j *job) locks(v *invocation) {
 	if !isNever(d) {
 		j.changes(v.named())
 	}
+	j.background(v)
 	if v.program != "adlock" {
 		return
+	}
+	for _, name := range []string{"if-elapsed", "expire-after"} {
+		if text, whole := literal(j.own(v, name)); whole {
+			j.unitless(j.Number, text)
+		}
+	}
+	if !ignored.MatchString(j.Text()) {
+		j.shares(v)
+		j.directory(v)
 	}
 	j.limits(v, ifElapsed, j.limit(v, "expire-after"))
 	j.interval(v, d)
@@ -218,44 +209,50 @@ func (j *job) apart(v *invocation) {
 		"say --host NAME (ADLOCK_HOST), the same on all machines")
 }
 
-// limit is the word of an option, or what the crontab sets its variable to.
+// limit is the word of an option, or what the line or the crontab sets its variable to.
 func (j *job) limit(v *invocation, name string) *syntax.Word {
+	if word := j.own(v, name); word != nil || v.has(name) {
+		return word
+	}
+	if o := option(j.Options, "--"+name); o != nil {
+		if value, set := crontab.Setting(j.lines, j.at, o.Env); set {
+			return quoted(value)
+		}
+	}
+	return nil
+}
+
+// own is the word of an option, or what the line sets its variable to.
+func (j *job) own(v *invocation, name string) *syntax.Word {
 	if v.has(name) {
 		return v.said(name)
 	}
 	o := option(j.Options, "--"+name)
-	if o == nil {
-		return nil
-	}
 	for _, a := range v.call.Assigns {
-		if a.Name != nil && a.Name.Value == o.Env {
-			return a.Value
+		if o != nil && a.Name != nil && a.Name.Value == o.Env {
+			return cmp.Or(a.Value, quoted(""))
 		}
-	}
-	if value, set := crontab.Setting(j.lines, j.at, o.Env); set {
-		return quoted(value)
 	}
 	return nil
 }
 
 // interval looks for an interval that skips every second start.
 func (j *job) interval(v *invocation, d time.Duration) {
-	if d <= 0 || j.mayCountFromStart(v) || (policy.Limits{IfElapsed: d}).Skipping(policy.Pace{Period: j.Schedule.Shortest}) == "" {
+	if d <= 0 || j.mayBeOn(v, "from-start") || (policy.Limits{IfElapsed: d}).Skipping(policy.Pace{Period: j.Schedule.Shortest}) == "" {
 		return
 	}
 	j.add(j.Number, "an interval as long as the period", "it starts every "+limit.Format(j.Schedule.Shortest)+", and IfElapsed "+limit.Format(d)+
 		" counts from completion: every second start is denied", "say --from-start (ADLOCK_FROM_START=1), or a shorter interval")
 }
 
-// mayCountFromStart tells whether --from-start or its variable is given, and is not
-// plainly off.
-func (j *job) mayCountFromStart(v *invocation) bool {
-	if v.has("from-start") {
+// mayBeOn tells whether a switch or its variable is given, and is not plainly off.
+func (j *job) mayBeOn(v *invocation, name string) bool {
+	if v.has(name) {
 		return true
 	}
-	text, whole := literal(j.limit(v, "from-start"))
+	text, whole := literal(j.limit(v, name))
 	on := text != "" || !whole
-	return j.limit(v, "from-start") != nil && (config.Toggle(&on)(text) != nil || on)
+	return j.limit(v, name) != nil && (config.Toggle(&on)(text) != nil || on)
 }
 
 // unnamed looks for a lock whose name depends on the directory.
@@ -393,7 +390,7 @@ func wordOf(words []*syntax.Word) string {
 // missing is where a command is that none of the directories has; "" where one has it,
 // or nothing is known of it.
 func (j *job) missing(name string, search []string) string {
-	if name == "" || strings.ContainsAny(name, "/*?[~ ") || slices.Contains(builtins, name) || j.findIn(name, search) != "" {
+	if name == "" || strings.ContainsAny(name, "/*?[~ ") || crontab.IsShellWord(name) || j.findIn(name, search) != "" {
 		return ""
 	}
 	return j.findIn(name, j.Elsewhere)

@@ -58,7 +58,7 @@ func (j *job) variable(name string) string {
 
 // invocationOfLine is a line as the call of `adlock run` that it comes to.
 func (j *job) invocationOfLine(l cronline.Line) *invocation {
-	v := &invocation{program: "adlock", call: &syntax.CallExpr{}, options: map[string]*syntax.Word{}}
+	v := &invocation{program: "adlock", text: l.Text, call: &syntax.CallExpr{}, options: map[string]*syntax.Word{}}
 	for _, s := range l.Settings {
 		name, value, _ := strings.Cut(s, "=")
 		v.call.Assigns = append(v.call.Assigns, &syntax.Assign{Name: &syntax.Lit{Value: name}, Value: quoted(value)})

@@ -45,6 +45,15 @@ type Checker struct {
 	IsUser   func(name string) bool
 	Homeless func(user, home string) bool  // crontab.Wrapper has it too
 	Longest  func(atom.Atom) time.Duration // the longest run that succeeded; 0: none is known
+
+	locked map[string]taken // locks of the crontabs so far
+	used   map[string]taken // lock directories of theirs
+}
+
+// tab is a crontab.
+type tab struct {
+	path, user string // user: whose it is, where that is known, and the lines name none
+	lines      []crontab.Line
 }
 
 // errNone is why a text is not checked.
@@ -54,13 +63,17 @@ var errNone = errors.New("is no crontab")
 // written.
 const Most = 1 << 20
 
-// Check returns the mistakes in the text of a file, in the order of the lines.
-func (c *Checker) Check(text string) ([]Mistake, error) {
-	lines, err := c.read(text)
+// Check returns the mistakes in the text of the crontab at path, in the order of the lines.
+// What it finds depends on the crontabs that were checked before: two may have one lock.
+func (c *Checker) Check(path, text string) ([]Mistake, error) {
+	t, err := c.read(path, text)
 	if err != nil {
 		return nil, err
 	}
-	mistakes := slices.DeleteFunc(c.jobs(lines), func(m Mistake) bool { return ignored.MatchString(lines[m.Line-1].Text()) })
+	if c.locked == nil {
+		c.locked, c.used = map[string]taken{}, map[string]taken{}
+	}
+	mistakes := slices.DeleteFunc(c.jobs(t), func(m Mistake) bool { return ignored.MatchString(t.lines[m.Line-1].Text()) })
 	slices.SortStableFunc(mistakes, func(a, b Mistake) int { return cmp.Compare(a.Line, b.Line) })
 	return mistakes, nil
 }
@@ -72,23 +85,29 @@ var ignored = regexp.MustCompile(`#.*\badlock: *ignore\b`)
 // (CVE-2019-9705).
 const mostLines = 10000
 
-// read reads a text as a crontab, with a user column where it seems to have one.
-func (c *Checker) read(text string) ([]crontab.Line, error) {
+// read reads a text as a crontab, with a user column where its place says so, or where it
+// seems to have one.
+func (c *Checker) read(path, text string) (*tab, error) {
 	switch {
 	case len(text) > Most:
 		return nil, fmt.Errorf("%w: larger than %d MiB", errNone, Most>>20)
 	case strings.Count(text, "\n") > mostLines:
 		return nil, fmt.Errorf("%w: more than %d lines", errNone, mostLines)
 	}
-	lines := crontab.Read(text, c.UserColumn)
-	if isScript(lines) {
+	userColumn, user := place(path)
+	userColumn = userColumn || c.UserColumn
+	t := &tab{path: path, user: user, lines: crontab.Read(text, userColumn)}
+	if isScript(t.lines) {
 		return nil, fmt.Errorf("%w, but a script: shellcheck looks for mistakes in those", errNone)
 	}
-	err := crontab.Refuse(lines)
-	if err == nil && !c.UserColumn && c.hasUsers(lines) {
-		return crontab.Read(text, true), nil
+	if err := crontab.Refuse(t.lines); err != nil {
+		return nil, err
 	}
-	return lines, err
+	isUser := func(word string) bool { return c.IsUser != nil && c.IsUser(word) }
+	if !userColumn && user == "" && crontab.Misread(t.lines, false, isUser, c.isCommand) != nil {
+		t.lines = crontab.Read(text, true)
+	}
+	return t, nil
 }
 
 // isScript tells whether a text names an interpreter in its first line, which is a comment

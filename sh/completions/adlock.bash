@@ -267,7 +267,7 @@ _adlock_table() {
 		args=atom options='--atom:atom --store:store --explain --json --reset:atom --help -h'
 		;;
 	check)
-		args=file options='--user-column -u --help -h'
+		args=file options='--system --user-column -u --help -h'
 		;;
 	wrap)
 		args=file options='--user-column -u --diff --unwrap --help -h'

@@ -232,6 +232,7 @@ complete -c adlock -n '__adlock_wants_option tune' -l explain -d 'with the arith
 complete -c adlock -n '__adlock_wants_option tune' -l json -d 'as JSON, one array; durations are seconds'
 complete -c adlock -n '__adlock_wants_option tune' -l reset -x -a '(__adlock_names atom)' -d 'forget what this one has learned; by its NAME or by a text as --atom takes it'
 complete -c adlock -n '__adlock_wants_option tune' -l help -s h -d 'list the options'
+complete -c adlock -n '__adlock_wants_option check' -l system -d 'check the crontabs of this machine: /etc/crontab, /etc/cron.d and, as root, those of all users'
 complete -c adlock -n '__adlock_wants_option check' -l user-column -s u -d 'crontabs have a user column, as /etc/crontab has (else that is seen)'
 complete -c adlock -n '__adlock_wants_option check' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option wrap' -l user-column -s u -d 'the crontab names a user before the command, as /etc/crontab does'

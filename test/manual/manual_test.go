@@ -346,7 +346,7 @@ func TestThePageOfCheckHasEveryMistake(t *testing.T) {
 func TestTheCheckerKnowsEveryVariable(t *testing.T) {
 	c := lint.Checker{Options: run.Options(), Nearest: run.NearestSetting}
 	for _, name := range variables(t) {
-		found, err := c.Check(name + "=1\n")
+		found, err := c.Check("", name+"=1\n")
 		if err != nil || len(found) > 0 {
 			t.Errorf("%s: %+v, %v", name, found, err)
 		}

@@ -1,0 +1,42 @@
+package lint
+
+import (
+	"strings"
+	"time"
+
+	"adlock/lib/crontab"
+	"adlock/lib/limit"
+)
+
+// form looks for lines that cron does not read as they were meant, whatever they run.
+func (f *findings) form(lines []crontab.Line) {
+	returned := false
+	for i := range lines {
+		l := &lines[i]
+		switch continued := i > 0 && lines[i-1].GoesOn(); {
+		case continued && l.Kind != crontab.Job && l.Kind != crontab.Variable:
+		case l.GoesOn() && i+1 < len(lines):
+			f.add(l.Number, "a line that goes on", "cron joins no lines: this one ends here, and the next is one of its own", "write it as one line, or as a script")
+		case l.Kind == crontab.Unknown:
+			f.add(l.Number, "a line that cron refuses", l.Why+", and Debian's cron then runs nothing of the crontab", "write it as in crontab(5)")
+		}
+		if l.End == "\r\n" && l.Kind != crontab.Comment && !returned {
+			returned = true
+			f.add(l.Number, "a line that ends in CR LF", "cron takes the CR for a part of the command, of the value, or of a schedule", `end lines in LF alone: sed -i 's/\r$//' FILE`)
+		}
+		if l.End == "" && l.Kind == crontab.Job {
+			f.add(l.Number, "a last line without an end", "Debian's cron runs nothing of such a crontab, others not this line", "end it with a newline")
+		}
+	}
+}
+
+// unitless tells of a limit without a unit that is hardly meant in minutes, as the shorter
+// ones are.
+func (f *findings) unitless(line int, text string) {
+	minutes, err := limit.Parse(text + "m")
+	if err != nil || strings.Trim(text, "0123456789") != "" || minutes <= 24*time.Hour {
+		return
+	}
+	seconds := limit.Format(minutes / 60)
+	f.add(line, "a limit without a unit", text+" is in minutes: "+limit.Format(minutes), "say "+seconds+", or "+limit.Format(minutes)+" if that is meant")
+}

@@ -1,0 +1,66 @@
+package lint
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"adlock/lib/fault"
+)
+
+// Where cron looks for crontabs, on Debian, Red Hat, SUSE, the BSDs and with busybox: those
+// of the system, which name users, and those of users, which are called by their names.
+const (
+	systemTab = "/etc/crontab"
+	systemDir = "/etc/cron.d"
+)
+
+var spools = []string{"/var/spool/cron/crontabs", "/var/spool/cron/tabs", "/var/spool/cron", "/var/cron/tabs", "/etc/crontabs"}
+
+// System returns the crontabs that cron reads on this machine, and of the directories that
+// could not be read why. What has the name of a copy that an editor or a package left is
+// none. root stands before all paths: "".
+func System(root string) (paths []string, failed []error) {
+	if _, err := os.Stat(root + systemTab); err == nil {
+		paths = append(paths, root+systemTab)
+	}
+	for _, dir := range append([]string{systemDir}, spools...) {
+		entries, err := os.ReadDir(root + dir)
+		if err != nil && !os.IsNotExist(err) {
+			failed = append(failed, fault.Wrap(root+dir, err))
+		}
+		for _, entry := range entries {
+			path := filepath.Join(root+dir, entry.Name())
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && !isCopy(entry.Name()) && !slices.ContainsFunc(paths, sameAs(info)) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths, failed
+}
+
+func isCopy(name string) bool {
+	return name[0] == '.' || strings.HasSuffix(name, "~") || strings.Contains(name, ".dpkg-") || strings.Contains(name, ".rpm")
+}
+
+// sameAs tells of a path whether it leads to that file, as where one spool is a link to
+// another.
+func sameAs(info os.FileInfo) func(path string) bool {
+	return func(path string) bool {
+		other, err := os.Stat(path)
+		return err == nil && os.SameFile(info, other)
+	}
+}
+
+// place is what the path of a crontab tells: whether it names users, and else whose it is.
+func place(path string) (userColumn bool, user string) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return false, ""
+	}
+	if slices.Contains(spools, filepath.Dir(path)) {
+		user = filepath.Base(path)
+	}
+	return path == systemTab || filepath.Dir(path) == systemDir, user
+}

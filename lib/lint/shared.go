@@ -1,0 +1,201 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"adlock/lib/config"
+	"adlock/lib/crontab"
+)
+
+// taken is a lock that a line takes, or a lock directory that it uses.
+type taken struct {
+	by   *job
+	user string
+
+	text            string // of the job
+	waits, isShared bool
+}
+
+// place is where that is, as a line of the crontab of j calls it.
+func (t *taken) place(j *job) string {
+	if t.by.path == j.path {
+		return "line " + strconv.Itoa(t.by.Number)
+	}
+	return t.by.path + ":" + strconv.Itoa(t.by.Number)
+}
+
+// differs is what another job of the same lock has, seen from this line; "" where it is the
+// same job.
+func (t *taken) differs(j *job, text string) string {
+	switch {
+	case t.text != text:
+		return "another job"
+	case t.by.Input != j.Input:
+		return "the same text with other input"
+	case !maps.Equal(t.by.variables(), j.variables()):
+		return "the same text below other variables"
+	}
+	return ""
+}
+
+// owner is the user that runs the job; where that is not known, the crontab stands for it.
+func (j *job) owner() (user string, known bool) {
+	if j.User != "" {
+		user, _, _ = strings.Cut(strings.ReplaceAll(j.User, "/", ":"), ":") // a group or a login class may follow
+		return user, true
+	}
+	if j.user != "" {
+		return j.user, true
+	}
+	return j.path, false
+}
+
+// shares looks for another job with the same lock, in this crontab or in one before: where
+// both are due, one of them is passed over, and nothing tells so.
+func (j *job) shares(v *invocation) {
+	known := j.environment(v)
+	text := j.textOf(v)
+	if known == nil || text == "" {
+		return
+	}
+	t := taken{by: j, text: text, waits: j.waits(v), isShared: j.mayBeOn(v, "shared")}
+	atom, ok := j.atomOf(v, text)
+	if !ok {
+		return
+	}
+	user, _ := j.owner()
+	key := fmt.Sprintf("%q", atom)
+	if store, _ := literal(j.limit(v, "store")); !config.IsRemote(store) {
+		key += fmt.Sprintf("%q %q", user, cmp.Or(known("ADLOCK_DIR"), homeOf(user, known)))
+	}
+	first, is := j.locked[key]
+	if !is {
+		j.locked[key] = t
+		return
+	}
+	other := first.differs(j, text)
+	if other == "" || first.waits && t.waits || first.isShared && t.isShared {
+		return
+	}
+	j.add(j.Number, "one lock for two jobs", first.place(j)+" has it too, for "+other+": while one runs the other is skipped",
+		"give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)")
+}
+
+// homeOf is the home that a user's lock directory is in, where the crontab sets one. Root's
+// is elsewhere.
+func homeOf(user string, known func(name string) string) string {
+	if user == "root" {
+		return ""
+	}
+	return known("HOME")
+}
+
+// atomOf are the words that make the atom; not ok where they are not all known. Without a
+// name the job's text stands for it.
+func (j *job) atomOf(v *invocation, text string) (words []string, ok bool) {
+	named := false
+	for _, option := range []string{"store", "host", "program", "operator", "operand", "name"} {
+		word := j.limit(v, option)
+		said, whole := literal(word)
+		if word != nil && !whole {
+			return nil, false
+		}
+		words = append(words, said)
+		named = said != "" && (option == "operand" || option == "name") || named
+	}
+	if !named {
+		words = append(words, text)
+	}
+	return words, true
+}
+
+// textOf is the text of the job under a lock, with what stands before the lock: a directory
+// perhaps. A line under adlock's SHELL is a job as a whole.
+func (j *job) textOf(v *invocation) string {
+	if v.text != "" || len(v.command) == 0 {
+		return v.text
+	}
+	return j.source(nil, v.call) + j.source(v.command[0], v.command[len(v.command)-1])
+}
+
+// source is the text of the command from the beginning of one node to the end of another;
+// without the first from the beginning of the command to that of the other.
+func (j *job) source(from, to syntax.Node) string {
+	if from == nil {
+		return j.command[:to.Pos().Offset()]
+	}
+	return j.command[from.Pos().Offset():to.End().Offset()]
+}
+
+// cronsOwn are variables that are cron's, and nothing to the job.
+var cronsOwn = map[string]bool{
+	"SHELL": true, "MAILTO": true, "MAILFROM": true, "CONTENT_TYPE": true, "CONTENT_TRANSFER_ENCODING": true, "CRON_TZ": true,
+	"RANDOM_DELAY": true, "START_HOURS_RANGE": true, "PERSISTENT": true, "CRON_UNIQUE_UNITS": true,
+}
+
+// variables are those of the crontab that a job may differ by.
+func (j *job) variables() map[string]string {
+	values := map[string]string{}
+	for _, l := range j.lines[:j.at] {
+		if l.Kind == crontab.Variable && !cronsOwn[l.Name] && !strings.HasPrefix(l.Name, "ADLOCK_") {
+			values[l.Name] = l.Value
+		}
+	}
+	return values
+}
+
+func (j *job) waits(v *invocation) bool {
+	text, whole := literal(j.limit(v, "wait"))
+	return j.limit(v, "wait") != nil && (!whole || text != "" && text != "0")
+}
+
+// directory looks for a lock directory of two users, which only one of them can use.
+func (j *job) directory(v *invocation) {
+	known := j.environment(v)
+	user, is := j.owner()
+	store, _ := literal(j.limit(v, "store"))
+	if known == nil || !is || !filepath.IsAbs(known("ADLOCK_DIR")) || config.IsRemote(store) {
+		return
+	}
+	dir := filepath.Clean(known("ADLOCK_DIR"))
+	first, is := j.used[dir]
+	if !is {
+		first = taken{by: j, user: user}
+		j.used[dir] = first
+	}
+	if told := dir + "\x00" + user; first.user != user && j.used[told].by == nil {
+		j.used[told] = first
+		j.add(j.Number, "a lock directory of two users", dir+" is "+first.user+"'s too, by "+first.place(j)+": it belongs to one of them, and the other's jobs are never run",
+			`write ADLOCK_DIR in a line of its own (": NAME ADLOCK_DIR=`+dir+` ;"), or ADLOCK_DIR= above this one`)
+	}
+}
+
+// background looks for a job that goes on when its lock is released. What flock(1) runs
+// inherits the lock and holds it, unless flock closes it, or screen does.
+func (j *job) background(v *invocation) {
+	text := v.text
+	if text == "" && len(v.command) > 0 {
+		text = j.source(v.command[0], v.command[len(v.command)-1])
+		if only, whole := literal(v.command[0]); whole && len(v.command) == 1 {
+			text = only // of flock -c
+		}
+	}
+	part := crontab.Background(text)
+	cure := "run it in the foreground, as cron starts other lines all the same, or say --whole-job (ADLOCK_WHOLE_JOB=1)"
+	if v.program == "flock" {
+		cure = "run it in the foreground"
+		if !v.closes && crontab.Detached(text) != "screen" {
+			return
+		}
+	}
+	if part != "" && !j.mayBeOn(v, "whole-job") {
+		j.add(j.Number, "a job in the background", "the lock is released at once, and this goes on without it: "+part, cure)
+	}
+}
