@@ -34,6 +34,9 @@ func named(word string) (schedule Schedule, why string) {
 	if word == "@reboot" {
 		return Schedule{Text: word, Reboot: true}, ""
 	}
+	if word == "@every_second" { // FreeBSD
+		return Schedule{Text: word, Shortest: time.Second, Longest: time.Second}, ""
+	}
 	if fields, known := macros[word]; known {
 		schedule, why = scheduleOf(fields)
 		schedule.Text = word

@@ -292,6 +292,7 @@ var crontabs = []pair{
 		"HOME=/a\n* * * * *  /bin/adlock run --name n -- /bin/job a\nHOME=/b\n* * * * *  /bin/adlock run --name n -- /bin/job b",
 		"* * * * *  /bin/adlock run --name n --program p -- /bin/job a\n* * * * *  /bin/adlock run --name n -- /bin/job b",
 		"* * * * *  /bin/adlock run --name n --host \"$h\" -- /bin/job a\n* * * * *  /bin/adlock run --name n --host \"$h\" -- /bin/job b",
+		"* * * * *  /bin/adlock run --name n -- /bin/job a && /bin/adlock run --name n -- /bin/job b",
 		"* * * * *  /bin/cat%a\n* * * * *  /bin/cat%b",
 		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run/x /bin/job b",
 	}},
@@ -452,6 +453,17 @@ func TestEachMistakeOfACrontabIsFoundAndItsNeighboursAreNot(t *testing.T) {
 		}
 		for _, text := range p.right {
 			finds(t, c, text+"\n")
+		}
+	}
+}
+
+func TestAPercentThatEndsACommandIsFoundAfterWrapToo(t *testing.T) {
+	c := checker(t)
+	for _, p := range crontabs {
+		for _, text := range p.wrong {
+			if text = wrapped(text + "\n"); p.what == "% ends the command" {
+				finds(t, c, text, string(rune('0'+strings.Count(text, "\n")))+": "+p.what)
+			}
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (j *job) shares(v *invocation) {
 		return
 	}
 	other := first.differs(j, text)
-	if other == "" || first.waits && t.waits || first.isShared && t.isShared {
+	if other == "" || first.by == j || first.waits && t.waits || first.isShared && t.isShared {
 		return
 	}
 	j.add(j.Number, "one lock for two jobs", first.place(j)+" has it too, for "+other+": while one runs the other is skipped",
