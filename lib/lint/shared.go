@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,8 +24,8 @@ type taken struct {
 	waits, isShared bool
 }
 
-// place is where that is, as a line of the crontab of j calls it.
-func (t *taken) place(j *job) string {
+// where is its line, as a line of the crontab of j calls it.
+func (t *taken) where(j *job) string {
 	if t.by.path == j.path {
 		return "line " + strconv.Itoa(t.by.Number)
 	}
@@ -84,7 +85,7 @@ func (j *job) shares(v *invocation) {
 	if other == "" || first.by == j || first.waits && t.waits || first.isShared && t.isShared {
 		return
 	}
-	j.add(j.Number, "one lock for two jobs", first.place(j)+" has it too, for "+other+": while one runs the other is skipped",
+	j.add(j.Number, "one lock for two jobs", first.where(j)+" has it too, for "+other+": while one runs the other is skipped",
 		"give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)")
 }
 
@@ -98,22 +99,23 @@ func homeOf(user string, known func(name string) string) string {
 }
 
 // atomOf are the words that make the atom; not ok where they are not all known. Without a
-// name the job's text stands for it.
+// name the command is the program, and without an operand the job's text stands for it.
 func (j *job) atomOf(v *invocation, text string) (words []string, ok bool) {
-	named := false
+	said := map[string]string{}
 	for _, option := range []string{"store", "host", "program", "operator", "operand", "name"} {
 		word := j.limit(v, option)
-		said, whole := literal(word)
+		value, whole := literal(word)
 		if word != nil && !whole {
 			return nil, false
 		}
-		words = append(words, said)
-		named = said != "" && (option == "operand" || option == "name") || named
+		said[option] = value
+		words = append(words, value)
 	}
-	if !named {
-		words = append(words, text)
+	if said["name"] != "" {
+		return words, true
 	}
-	return words, true
+	program := cmp.Or(said["program"], path.Base(wordOf(v.command)))
+	return append(words, program, cmp.Or(said["operand"], text)), program != "."
 }
 
 // textOf is the text of the job under a lock, with what stands before the lock: a directory
@@ -172,7 +174,7 @@ func (j *job) directory(v *invocation) {
 	}
 	if told := dir + "\x00" + user; first.user != user && j.used[told].by == nil {
 		j.used[told] = first
-		j.add(j.Number, "a lock directory of two users", dir+" is "+first.user+"'s too, by "+first.place(j)+": it belongs to one of them, and the other's jobs are never run",
+		j.add(j.Number, "a lock directory of two users", dir+" is "+first.user+"'s too, by "+first.where(j)+": it belongs to one of them, and the other's jobs are never run",
 			`write ADLOCK_DIR in a line of its own (": NAME ADLOCK_DIR=`+dir+` ;"), or ADLOCK_DIR= above this one`)
 	}
 }
