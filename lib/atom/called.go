@@ -50,9 +50,10 @@ func isCut(text, words, gap string) bool {
 // concerns says whether text is the operand: what `adlock run --name` was given.
 func (c Called) concerns(text string) bool { return c.Atom != (Atom{}) && c.Atom.Operand == text }
 
-// has says whether text is part of what the atom is called.
+// has says whether text is part of what the atom is called, or of its command.
 func (c Called) has(text string) bool {
-	return c.is(text) || strings.Contains(string(c.Name), text) || c.Atom != (Atom{}) && strings.Contains(c.Atom.Words(), text)
+	return c.is(text) || strings.Contains(string(c.Name), text) || c.Atom != (Atom{}) && strings.Contains(c.Atom.Words(), text) ||
+		strings.Contains(c.Atom.Command, text)
 }
 
 // Meant are the numbers of those whom a person may mean by text: those that are

@@ -12,13 +12,13 @@ import (
 
 func TestNullBytesAreRefusedWhereverTheyAre(t *testing.T) {
 	for _, part := range []string{"\x00", "\x00x", "x\x00", "x\x00y"} {
-		for _, atom := range []Atom{{part, "h", "o", "x"}, {"p", part, "o", "x"}, {"p", "h", part, "x"}, {"p", "h", "o", part}} {
+		for _, atom := range []Atom{ofParts(part, "h", "o", "x"), ofParts("p", part, "o", "x"), ofParts("p", "h", part, "x"), ofParts("p", "h", "o", part)} {
 			if code := fault.KindOf(atom.Check()); code != fault.Usage {
 				t.Errorf("%#v: status %d", atom, code)
 			}
 		}
 	}
-	if err := (Atom{"p", "h", "o", "x"}).Check(); err != nil {
+	if err := (ofParts("p", "h", "o", "x")).Check(); err != nil {
 		t.Error(err)
 	}
 }
@@ -29,9 +29,9 @@ func TestANameIsExactWhereNoPartHasAChecksum(t *testing.T) {
 		atom Atom
 		want bool
 	}{
-		{Atom{"p", "h", "o", "/etc/motd"}, true},
-		{Atom{long, "h", "o", "x"}, false},
-		{Atom{"p", "h", "o", "a b"}, false},
+		{ofParts("p", "h", "o", "/etc/motd"), true},
+		{ofParts(long, "h", "o", "x"), false},
+		{ofParts("p", "h", "o", "a b"), false},
 	} {
 		if got := c.atom.Exact(); got != c.want {
 			t.Errorf("%s: exact is %v", c.atom.Name(), got)
@@ -84,13 +84,13 @@ func TestWhatHasAChecksumIsNotReadBack(t *testing.T) {
 }
 
 func TestAnAtomInWordsNamesItsParts(t *testing.T) {
-	if got := (Atom{"backup", "dax", "run", "/srv"}).String(); got != "backup on dax: run /srv" {
+	if got := (ofParts("backup", "dax", "run", "/srv")).String(); got != "backup on dax: run /srv" {
 		t.Error(got)
 	}
 }
 
 func TestASlotIsNoAtomOfTheProgram(t *testing.T) {
-	slot := Atom{"a.sh", "dax", "run", "x"}.Slot(12)
+	slot := ofParts("a.sh", "dax", "run", "x").Slot(12)
 	if slot != "a_sh.dax.slot-12" {
 		t.Errorf("slot is %q", slot)
 	}

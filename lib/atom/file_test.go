@@ -12,10 +12,13 @@ import (
 const aToken = "0123456789abcdef0123456789abcdef"
 
 // longestName has four parts as long as they may be.
-var longestName = Atom{
-	strings.Repeat("p", longestPlain), strings.Repeat("h", longestPlain),
-	strings.Repeat("o", longestPlain), strings.Repeat("x", longestPlain),
-}.Name()
+var longestName = ofParts(strings.Repeat("p", longestPlain), strings.Repeat("h", longestPlain),
+	strings.Repeat("o", longestPlain), strings.Repeat("x", longestPlain)).Name()
+
+// ofParts is the atom with these parts, whatever they are.
+func ofParts(program, host, operator, operand string) Atom {
+	return Atom{Program: program, Host: host, Operator: operator, Operand: operand}
+}
 
 func anyPart() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.StringN(1, -1, 100), rapid.StringMatching(`[a-c/._-]{1,6}`), rapid.StringMatching(`[0-9]{1,3}`),
@@ -25,7 +28,7 @@ func anyPart() *rapid.Generator[string] {
 func anyAtom() *rapid.Generator[Atom] {
 	return rapid.Custom(func(t *rapid.T) Atom {
 		part := anyPart()
-		return Atom{part.Draw(t, "program"), part.Draw(t, "host"), part.Draw(t, "operator"), part.Draw(t, "operand")}
+		return ofParts(part.Draw(t, "program"), part.Draw(t, "host"), part.Draw(t, "operator"), part.Draw(t, "operand"))
 	})
 }
 
@@ -236,7 +239,7 @@ func TestEveryFileOfANameFitsEveryFileSystem(t *testing.T) {
 		}
 	}
 	part := strings.Repeat("x", longestPlain)
-	slot := Atom{part, part, part, part}.Slot(1000)
+	slot := Atom{Program: part, Host: part, Operator: part, Operand: part}.Slot(1000)
 	if file := slot.ActiveLock(); len(file) > longestFile {
 		t.Errorf("%s has %d bytes", file, len(file))
 	}

@@ -5,6 +5,8 @@
 package atom
 
 import (
+	"encoding/hex"
+	"hash/fnv"
 	"math"
 	"strconv"
 	"strings"
@@ -29,6 +31,10 @@ const (
 // '-' and the checksum: see New.
 type Atom struct {
 	Program, Host, Operator, Operand string
+
+	// Command is what `adlock run` runs, where that alone made the operand (Unnamed). It is
+	// compared, but is no part of NAME, as arguments hold passwords. "": not known.
+	Command string
 }
 
 // New returns the atom with these parts, a long operand cut; a usage error as
@@ -46,6 +52,24 @@ const (
 	RunOperator  = "run"
 	NamedProgram = "adlock"
 )
+
+// Unnamed returns the operand of a command that was given no name, BASE-SUM, and the
+// command as an Atom keeps it. The operand stands in file names, metrics and hooks.
+func Unnamed(base, command string) (operand, kept string) {
+	return base[:min(len(base), keptPrefix)] + "-" + checksum(command), cut(command)
+}
+
+// Digest stands for a command where others than its owner may read the record.
+func Digest(command string) string {
+	h := fnv.New128a()
+	_, _ = h.Write([]byte(command)) // which never fails
+	return digestPrefix + hex.EncodeToString(h.Sum(nil))
+}
+
+// IsDigest tells whether a Command is a Digest, and says nothing to people.
+func IsDigest(command string) bool { return strings.HasPrefix(command, digestPrefix) }
+
+const digestPrefix = "fnv128a:"
 
 // Named is the atom that --name alone makes.
 func Named(name, host string) Atom {
@@ -85,12 +109,18 @@ func (a Atom) String() string {
 
 // CheckFound compares the atom with the one that its lock is about: two atoms whose
 // names are alike only by their checksums must not deny each other in silence. The zero
-// Atom is not known, and no error. object is the lock.
+// Atom is not known, and no error; nor is a Command that only one of them has, as a
+// script or --operand reaches the same lock. object is the lock.
 func (a Atom) CheckFound(object string, found Atom) error {
-	if found == (Atom{}) || found == a {
+	of, is, wanted := "atom", found.String(), a.String()
+	command := found.Command
+	switch found.Command = a.Command; {
+	case found == a && (command == "" || a.Command == "" || command == a.Command), found.Program == "": // not known
 		return nil
+	case found == a:
+		of, is, wanted = "command", command, a.Command
 	}
-	return fault.New(fault.System, object, "is the lock of another atom with the same name: "+found.String()+" (wanted: "+a.String()+")")
+	return fault.New(fault.System, object, "is the lock of another "+of+" with the same name: "+is+" (wanted: "+wanted+")")
 }
 
 // Check returns a usage error where a part is empty or cannot be kept.

@@ -1,6 +1,7 @@
 package atom
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func TestEveryVectorGivesItsName(t *testing.T) {
 		for i := range field {
 			field[i] = unescape.Replace(field[i])
 		}
-		atom := Atom{field[0], field[1], field[2], field[3]}
+		atom := ofParts(field[0], field[1], field[2], field[3])
 		if got := atom.Name(); string(got) != field[4] {
 			t.Errorf("%q is named %q, want %q", atom, got, field[4])
 		}
@@ -43,7 +44,7 @@ func TestEveryVectorGivesItsName(t *testing.T) {
 func TestANameIsAFileNameThatFitsEveryFileSystem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.StringN(1, -1, 400)
-		atom := Atom{part.Draw(t, "program"), part.Draw(t, "host"), part.Draw(t, "operator"), part.Draw(t, "operand")}
+		atom := ofParts(part.Draw(t, "program"), part.Draw(t, "host"), part.Draw(t, "operator"), part.Draw(t, "operand"))
 		lock := atom.Name().ActiveLock()
 		if len(lock) > 255 || strings.Trim(lock, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
 			t.Fatalf("%q is no portable file name", lock)
@@ -65,7 +66,7 @@ func TestPartsWithoutAChecksumAreDistinct(t *testing.T) {
 }
 
 func TestEmptyPartsAreRefused(t *testing.T) {
-	for _, atom := range []Atom{{"", "h", "o", "x"}, {"p", "", "o", "x"}, {"p", "h", "", "x"}, {"p", "h", "o", ""}} {
+	for _, atom := range []Atom{ofParts("", "h", "o", "x"), ofParts("p", "", "o", "x"), ofParts("p", "h", "", "x"), ofParts("p", "h", "o", "")} {
 		if atom.Check() == nil {
 			t.Errorf("%#v was accepted", atom)
 		}
@@ -84,7 +85,7 @@ func anyOperand() *rapid.Generator[string] {
 func TestALongOperandIsKeptShortUnderItsOwnName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		operand := anyOperand().Draw(t, "operand")
-		whole := Atom{"p", "h", "o", operand}
+		whole := ofParts("p", "h", "o", operand)
 		a, err := New("p", "h", "o", operand)
 		if err != nil || len(a.Operand) > longestOperand+len("-4294967295") {
 			t.Fatalf("an operand of %d bytes (%v)", len(a.Operand), err)
@@ -131,7 +132,7 @@ func FuzzCanonify(f *testing.F) {
 
 func TestAnAtomIsReadBackFromItsName(t *testing.T) {
 	for text, want := range map[string]Atom{
-		"cfengine_conf.dax.editfile._etc_motd": {"cfengine.conf", "dax", "editfile", "/etc/motd"},
+		"cfengine_conf.dax.editfile._etc_motd": ofParts("cfengine.conf", "dax", "editfile", "/etc/motd"),
 		"backup.dax.run.a-12345":               {},
 		"backup.dax.slot-1":                    {},
 		"a.b.c":                                {},
@@ -156,5 +157,38 @@ func TestAnotherAtomOfTheSameNameIsAnError(t *testing.T) {
 	const want = "lock.p.h.o.x: is the lock of another atom with the same name: p on h: o y (wanted: p on h: o x)"
 	if err := mine.CheckFound("lock.p.h.o.x", other); err == nil || err.Error() != want || fault.KindOf(err) != fault.System {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnotherCommandOfTheSameNameIsAnError(t *testing.T) {
+	mine := ofParts("p", "h", "run", "p-1")
+	mine.Command = "p -a"
+	unknown, other := mine, mine
+	unknown.Command, other.Command = "", "p -b"
+	for _, found := range []Atom{mine, unknown, {}} {
+		if err := errors.Join(mine.CheckFound("lock", found), unknown.CheckFound("lock", found)); err != nil {
+			t.Error(err)
+		}
+	}
+	const want = "lock: is the lock of another command with the same name: p -b (wanted: p -a)"
+	if err := mine.CheckFound("lock", other); err == nil || err.Error() != want || fault.KindOf(err) != fault.System {
+		t.Errorf("got %v", err)
+	}
+	if mine.Name() != other.Name() {
+		t.Error("the command is part of the name")
+	}
+}
+
+func TestACommandIsNamedByItsBaseAndCksum(t *testing.T) {
+	operand, kept := Unnamed("rsync", "123456789")
+	if operand != "rsync-930766865" || kept != "123456789" { // as printf 123456789 | cksum has it
+		t.Errorf("%s, %s", operand, kept)
+	}
+	long := strings.Repeat("x", longestOperand+1)
+	if operand, kept := Unnamed(long, long); len(operand) > keptPrefix+11 || len(kept) > longestOperand+11 {
+		t.Errorf("%d and %d bytes", len(operand), len(kept))
+	}
+	if d := Digest("x"); !IsDigest(d) || d == Digest("y") || IsDigest("/x") {
+		t.Error(d)
 	}
 }

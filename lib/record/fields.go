@@ -23,6 +23,9 @@ func (w *writer) atom(a atom.Atom) {
 	w.quoted("host", a.Host)
 	w.quoted("operator", a.Operator)
 	w.quoted("operand", a.Operand)
+	if a.Command != "" {
+		w.quoted("command", a.Command)
+	}
 }
 
 func (w *writer) identity(prefix string, id process.Identity) {
@@ -107,6 +110,9 @@ func (r *reader) limit(key string) time.Duration {
 
 func (r *reader) atom() atom.Atom {
 	a := atom.Atom{Program: r.quoted("program"), Host: r.quoted("host"), Operator: r.quoted("operator"), Operand: r.quoted("operand")}
+	if _, there := r.fields["command"]; there {
+		a.Command = r.quoted("command")
+	}
 	r.failed = r.failed || a.Check() != nil
 	return a.Cut()
 }

@@ -73,7 +73,7 @@ func ParseMemory(content []byte) (Memory, error) {
 
 func isKnown(key string) bool {
 	switch key {
-	case "program", "host", "operator", "operand", "started":
+	case "program", "host", "operator", "operand", "command", "started":
 		return true
 	}
 	return learn.Is(key)

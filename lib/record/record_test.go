@@ -26,6 +26,7 @@ func anyAtom(t *rapid.T) atom.Atom {
 	return atom.Atom{
 		Program: part.Draw(t, "program"), Host: part.Draw(t, "host"),
 		Operator: part.Draw(t, "operator"), Operand: part.Draw(t, "operand"),
+		Command: rapid.OneOf(rapid.Just(""), part).Draw(t, "command"),
 	}
 }
 
@@ -80,17 +81,21 @@ func TestEveryRecordSurvives(t *testing.T) {
 
 // However long the command line was, and whatever its bytes: each may take four.
 func TestARecordIsNeverLargerThan64KiB(t *testing.T) {
-	part := strings.Repeat("\x01", 1<<10)
-	a, err := atom.New(part, part, part, strings.Repeat("\x01", 6<<20))
+	part, long := strings.Repeat("\x01", 1<<10), strings.Repeat("\x01", 6<<20)
+	a, err := atom.New(part, part, part, long)
 	must(t, err)
-	want := fullRecord()
-	want.Atom = a
-	text := want.Bytes()
-	if len(text) > Longest/2 { // survivors are to find room as well
-		t.Errorf("%d bytes", len(text))
-	}
-	if got, content := Parse(text); content != Full || got != want {
-		t.Errorf("content %d\n got %+v\nwant %+v", content, got, want)
+	unnamed := a
+	unnamed.Operand, unnamed.Command = atom.Unnamed(long, long)
+	for _, a := range []atom.Atom{a, unnamed} {
+		want := fullRecord()
+		want.Atom = a
+		text := want.Bytes()
+		if len(text) > Longest/2 { // survivors are to find room as well
+			t.Errorf("%d bytes", len(text))
+		}
+		if got, content := Parse(text); content != Full || got != want {
+			t.Errorf("content %d\n got %+v\nwant %+v", content, got, want)
+		}
 	}
 }
 
