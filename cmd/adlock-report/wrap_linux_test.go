@@ -27,8 +27,8 @@ func TestACrontabIsWrappedAndUnwrappedInAPipe(t *testing.T) {
 	p := newPlace(t)
 	wrapped := p.wrap(t, backups)
 	want := strings.NewReplacer(
-		"cd / && run-parts --report /etc/cron.hourly", p.program+" run --name cron.hourly --expire-after 1h30m -- /bin/sh -c 'cd / && run-parts --report /etc/cron.hourly'",
-		"rsync", p.program+" run --name rsync --expire-after 1w3d12h -- rsync").Replace(backups)
+		"cd / && run-parts --report /etc/cron.hourly", p.program+" run --name cron.hourly-2439093262 --expire-after 1h30m -- /bin/sh -c 'cd / && run-parts --report /etc/cron.hourly'",
+		"rsync", p.program+" run --name rsync-3336491287 --expire-after 1w3d12h -- rsync").Replace(backups)
 	if wrapped.Status != 0 || wrapped.Out != want {
 		t.Fatalf("status %d: %s%s", wrapped.Status, wrapped.Out, wrapped.Err)
 	}
@@ -219,7 +219,7 @@ func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
 	need.Root(t)
 	p := newPlace(t)
 	const line = "@daily nobody x\n"
-	left := p.wrap(t, line+"@daily root x\n", "-u")
+	left := p.wrap(t, line+"@daily root y\n", "-u")
 	if left.Status != 0 || !strings.HasPrefix(left.Out, line+"@daily root "+p.program) ||
 		!strings.HasPrefix(left.Err, "adlock: line 1: left as it is: user \"nobody\" cannot make a lock directory at home: set ADLOCK_DIR above the line\n") {
 		t.Errorf("status %d: %s%s", left.Status, left.Out, left.Err)

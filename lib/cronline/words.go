@@ -1,4 +1,4 @@
-package crontab
+package cronline
 
 import "strings"
 
@@ -8,40 +8,53 @@ type cutter struct {
 	word     []byte
 	inWord   bool // an empty word in quotes is one too
 	redirect bool // the next word is the file of a redirection
+	depth    int  // of parentheses
 	words    []string
 	all      [][]string
+	inner    []string
 }
 
-// simpleCommands cuts a command line into the simple commands in it, each into its words
-// without quotes and redirections. It is good enough for a name, and to see who is
-// called: what a substitution in quotes does is not looked at.
-func simpleCommands(text string) [][]string {
+// Commands cuts a command line into the simple commands in it, each into its words
+// without quotes and redirections. A substitution is part of its word as it is written;
+// inner has the texts of those outside of quotes. It is good enough for a name, and to see
+// which programs are called.
+func Commands(text string) (all [][]string, inner []string) {
 	c := cutter{rest: text}
 	for c.rest != "" {
-		b := c.rest[0]
-		c.rest = c.rest[1:]
-		switch b {
+		switch b := c.next(); b {
 		case ' ', '\t', '\r', '\n':
 			c.endWord()
-		case ';', '&', '|', '(', ')', '`':
+		case ';', '&', '|':
 			c.endCommand()
+		case '(', ')':
+			c.parenthesis(b)
 		case '<', '>':
 			c.redirection()
 		case '#':
 			c.hash()
 		case '\\':
 			c.add(c.take(min(1, len(c.rest))))
-		case '\'', '"':
-			inside, rest, _ := strings.Cut(c.rest, string(b))
+		case '\'':
+			inside, rest, _ := strings.Cut(c.rest, "'")
 			c.add(inside)
 			c.rest = rest
+		case '"':
+			c.add(c.until('"'))
+		case '`':
+			inside := c.until('`')
+			c.inner = append(c.inner, inside)
+			c.add("`" + inside + "`")
+		case '$':
+			c.dollar()
 		default:
 			c.add(string(b))
 		}
 	}
 	c.endCommand()
-	return c.all
+	return c.all, c.inner
 }
+
+func (c *cutter) next() byte { return c.take(1)[0] }
 
 func (c *cutter) add(text string) {
 	c.word = append(c.word, text...)
@@ -70,6 +83,59 @@ func (c *cutter) endCommand() {
 		c.all = append(c.all, c.words)
 	}
 	c.words, c.redirect = nil, false
+}
+
+// parenthesis ends a command. What stands before one that closes none is a pattern of case.
+func (c *cutter) parenthesis(b byte) {
+	if b == ')' && c.depth == 0 {
+		c.endWord()
+		c.words = nil
+	}
+	c.endCommand()
+	if b == '(' {
+		c.depth++
+	} else if c.depth > 0 {
+		c.depth--
+	}
+}
+
+// dollar takes a substitution into the word.
+func (c *cutter) dollar() {
+	switch {
+	case strings.HasPrefix(c.rest, "("):
+		c.next()
+		inside := c.until(')')
+		c.inner = append(c.inner, inside)
+		c.add("$(" + inside + ")")
+	case strings.HasPrefix(c.rest, "{"):
+		c.next()
+		c.add("${" + c.until('}') + "}")
+	default:
+		c.add("$")
+	}
+}
+
+// until takes the text up to end, and end itself; what is quoted or nested is not its end.
+func (c *cutter) until(end byte) (inside string) {
+	whole := c.rest
+	for c.rest != "" {
+		switch b := c.next(); {
+		case b == end:
+			return whole[:len(whole)-len(c.rest)-1]
+		case b == '\\':
+			c.take(min(1, len(c.rest)))
+		case b == '(' && end == ')', b == '$' && strings.HasPrefix(c.rest, "("):
+			if b == '$' {
+				c.next()
+			}
+			c.until(')')
+		case b == '"' && end == ')':
+			c.until('"')
+		case b == '\'' && end == ')':
+			_, c.rest, _ = strings.Cut(c.rest, "'")
+		}
+	}
+	return whole
 }
 
 // redirection leaves out the descriptor before the sign, and the file behind it.

@@ -53,15 +53,24 @@ func (w *Wrapper) CanStand() bool {
 
 // Wrap puts each job under adlock that can be.
 func (w *Wrapper) Wrap(lines []Line) Result {
-	names := names(lines)
+	jobs := map[int]candidate{}
+	change := func(i int, v variables) (text, why string) {
+		l := &lines[i]
+		text, why = w.wrapped(l, v, nameOf(l.Command))
+		if part := Background(l.Command); part != "" && why == "" {
+			text, why = "", "goes on in the background, which the lock would not cover; in the foreground it delays no other line: "+part
+		}
+		if j, is := nameJob(l, v, why == ""); is {
+			jobs[i] = j
+		}
+		return text, why
+	}
+	each(lines, change)
 	return each(lines, func(i int, v variables) (text, why string) {
-		if text, why = w.wrapped(&lines[i], v, names[i]); why != "" {
-			return text, why
+		if text, why = change(i, v); why == "" {
+			why = collision(lines, jobs, i)
 		}
-		if part := Background(lines[i].Command); part != "" {
-			return "", "goes on in the background, which the lock would not cover; in the foreground it delays no other line: " + part
-		}
-		return text, ""
+		return text, why
 	})
 }
 
@@ -188,17 +197,21 @@ func expireAfter(s *Schedule) time.Duration {
 
 // lockerOf is the program by which a command is under a lock already.
 func lockerOf(command string) string {
-	for _, words := range simpleCommands(command) {
-		if words = called(words); len(words) == 0 {
+	all, inner := cronline.Commands(command)
+	for _, words := range all {
+		if words = cronline.Called(words); len(words) == 0 {
 			continue
 		}
 		if base := filepath.Base(words[0]); slices.Contains(lockers, base) {
 			return base
 		}
-		if text, ok := shellText(words); ok {
-			if locker := lockerOf(text); locker != "" {
-				return locker
-			}
+		if text, ok := cronline.ShellText(words); ok {
+			inner = append(inner, text)
+		}
+	}
+	for _, text := range inner {
+		if locker := lockerOf(text); locker != "" {
+			return locker
 		}
 	}
 	return ""
@@ -240,18 +253,10 @@ func commandsOf(arguments, shell string) []string {
 // wrote tells whether wrapping the job that was there would have given this line.
 func (w *Wrapper) wrote(l *Line, was string, v variables, name string) bool {
 	job := jobOf(was, l.User != "")
-	if job.Kind != Job || !couldBeNamed(name, job.Command) {
+	if job.Kind != Job || name != nameOf(job.Command) && !mayBeOlder(name, job.Command) {
 		return false
 	}
 	job.End = l.End
 	again, why := w.wrapped(&job, v, name)
 	return why == "" && again == l.Text()
-}
-
-// couldBeNamed tells whether a job could have that name. Its checksum may have been made
-// among other variables.
-func couldBeNamed(name, command string) bool {
-	names := namesOf(command, "")
-	digits, isSum := strings.CutPrefix(name, names[0]+"-")
-	return slices.Contains(names[:len(names)-1], name) || isSum && digits != "" && strings.Trim(digits, "0123456789") == ""
 }

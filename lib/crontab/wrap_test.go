@@ -55,21 +55,6 @@ func TestEveryRealCrontabIsWrappedAndUnwrappedByteForByte(t *testing.T) {
 	}
 }
 
-func TestAJobIsNamedAfterWhatItRuns(t *testing.T) {
-	for command, want := range map[string]string{
-		"/usr/bin/rsync -a a b": "rsync", "$HOME/bin/daily.job": "daily.job", "nice -n 10 ionice -c3 backup": "backup", "A=b B= backup >x 2>&1": "backup",
-		"cd /srv && make all": "make", "test -x /a/b && perl -e 'sleep 1' && certbot -q renew": "certbot", "if [ -x /a ]; then /b/tidy; fi": "tidy",
-		"[ $(date +\\%d) -le 7 ] && weekly": "weekly", "run-parts --report /etc/cron.hourly": "cron.hourly", "sh /etc/daily | mail root": "daily", "php -q /a/poller.php": "poller.php",
-		"bash -c 'cd /x; dump all'": "dump", "sudo -u www-data -- /x/y": "y", "timeout -k 5 30m /x/y": "y", "command -v x >/dev/null && x": "x", "flocker": "flocker",
-		"echo hello": "echo", "true": "true", "perl -e 1": "perl", `"/a b/c d"`: "c_d", "/ä": "job", "-x": "x", "(a)": "a", "{ a; }": "a", "#": "job", "A=b": "job", "a # b": "a", `\a`: "a", "''": "job",
-		strings.Repeat("x", 99): strings.Repeat("x", longestName), ">out x": "x", "`x`": "x", "x 2>&1 3<y": "x", "[": "job", "sh": "sh", "sh -c": "sh", "sh -c ''": "job", "sudo -u": "job",
-	} {
-		if got := namesOf(command, "")[0]; got != want {
-			t.Errorf("%s is called %q, want %q", command, got, want)
-		}
-	}
-}
-
 func namesIn(text string) []string {
 	var all []string
 	for _, l := range Read(text, false) {
@@ -80,35 +65,47 @@ func namesIn(text string) []string {
 	return all
 }
 
-func TestTwoJobsNeverShareANameAndOneJobAlwaysDoes(t *testing.T) {
+func TestAnotherCommandHasAnotherName(t *testing.T) {
 	for text, want := range map[string]string{
-		"@daily periodic daily\n@weekly periodic weekly":               "periodic-daily periodic-weekly",
-		"@daily rsync -a b c\n@daily rsync -a b d":                     "rsync-3398029590 rsync-3014119741",
-		"@daily x\n@weekly x":                                          "x x",
-		"A=1\n@daily x\nA=2\n@daily x":                                 "x-1 x-2",
-		"@daily x%1\n@daily x%2":                                       "x-1 x-2",
-		"@daily /usr/bin/adlock run --name x -- y\n@daily x":           "x x-1",
-		"@daily adlock run --name=x-b -- y\n@daily x b\n@weekly x c\n": "x-b x-1 x-c",
-		"@reboot x a\n@daily x b":                                      "x",
+		"@daily rsync -a /srv/data b\n@daily rsync -a /etc b":       "rsync-1855291391 rsync-2175194331",
+		"@daily periodic daily\n@weekly periodic weekly":            "periodic-1 periodic-2",
+		"@daily x\n@weekly x":                                       "x-12738659 x-12738659", // the same job
+		"A=1\n@daily x":                                             "x-12738659",
+		"@daily sleep $((RANDOM \\% 30)); /srv/tracker/poll.py":     "poll.py-1",
+		"@daily /usr/bin/adlock run --name x -- y\n@daily x":        "x x-1",
+		"@daily adlock run --name=x-b -- y\n@daily x b\n@daily x c": "x-b x-1 x-2",
 	} {
-		r := wrapper.Wrap(Read(text, false))
-		got := namesIn(r.Text)
+		got := namesIn(wrapper.Wrap(Read(text, false)).Text)
 		if !slices.EqualFunc(got, strings.Fields(want), alike) {
 			t.Errorf("%q: names %q, want %q", text, got, want)
 		}
-		if slices.Sort(got); !strings.Contains(want, "x x") || strings.Contains(want, "-") {
-			if len(slices.Compact(got)) != len(strings.Fields(want)) {
-				t.Errorf("%q: names %q are not distinct", text, got)
+		for range 10 {
+			if again := namesIn(wrapper.Wrap(Read(text, false)).Text); !slices.Equal(again, got) {
+				t.Fatalf("%q: names %q, and then %q", text, got, again)
 			}
 		}
 	}
 }
 
-// alike are two names that are the same but for the checksum: one with a digit at
-// its end stands for any.
+// alike are two names that are the same but for a checksum that is not said.
 func alike(got, want string) bool {
-	base := strings.TrimRight(want, "0123456789")
-	return got == want || base != want && strings.HasPrefix(got, base) && strings.Trim(got[len(base):], "0123456789") == ""
+	base, sum, _ := strings.Cut(want, "-")
+	return got == want || len(sum) == 1 && strings.HasPrefix(got, base+"-") && len(got) > len(want)
+}
+
+func TestJobsThatWouldShareANameAreLeftAndSaid(t *testing.T) {
+	for text, left := range map[string]int{
+		"A=1\n@daily x\nA=2\n@daily x": 2, "@daily x%1\n@daily x%2": 2, "@daily x\n@weekly x\nA=1\n@daily x": 3,
+		"@daily adlock run --name x-12738659 y\n@daily x": 2,
+	} {
+		if r := wrapper.Wrap(Read(text, false)); r.Text != text || len(r.Left) != left {
+			t.Errorf("%q: %+v", text, r)
+		}
+	}
+	users := Read("@daily root x\n@daily www x\n", true)
+	if r := wrapper.Wrap(users); r.Done != 0 || len(r.Left) != 2 || !strings.HasPrefix(r.Left[0].Why, "would have one lock with line 2, x-12738659, and is another job") {
+		t.Errorf("%+v", r)
+	}
 }
 
 func TestALineKeepsItsNameWhereverItIsMoved(t *testing.T) {
@@ -143,7 +140,7 @@ func TestTheLimitIsHalfAsLongAgainAsTheTimeToTheNextStart(t *testing.T) {
 func TestALimitThatTheCrontabHasStays(t *testing.T) {
 	const text = "ADLOCK_EXPIRE_AFTER=90m\n@daily x\nADLOCK_EXPIRE_AFTER=\n@daily y z\n"
 	r := wrapper.Wrap(Read(text, false))
-	const want = "ADLOCK_EXPIRE_AFTER=90m\n@daily /usr/bin/adlock run --name x --expire-after 90m -- x\nADLOCK_EXPIRE_AFTER=\n@daily /usr/bin/adlock run --name y --expire-after 1d12h -- y z\n"
+	want := "ADLOCK_EXPIRE_AFTER=90m\n@daily /usr/bin/adlock run --name x-12738659 --expire-after 90m -- x\nADLOCK_EXPIRE_AFTER=\n@daily /usr/bin/adlock run --name " + nameOf("y z") + " --expire-after 1d12h -- y z\n"
 	if r.Text != want {
 		t.Errorf("%s%v", r.Text, r.Left)
 	}
@@ -153,7 +150,6 @@ func TestALimitThatTheCrontabHasStays(t *testing.T) {
 }
 
 func TestOnlyWhatIsOfAShellGetsOne(t *testing.T) {
-	const before = "@hourly /usr/bin/adlock run --name x --expire-after 1h30m -- "
 	for command, want := range map[string]string{
 		`x -a 'b c' "d e $HOME" $X ~/y *.z a\ b k=v`: `x -a 'b c' "d e $HOME" $X ~/y *.z a\ b k=v`,
 		`x; y`:                `/bin/sh -c 'x; y'`,
@@ -190,8 +186,9 @@ func TestOnlyWhatIsOfAShellGetsOne(t *testing.T) {
 		if want == "" {
 			continue
 		}
-		if wrapped != before+want {
-			t.Errorf("%q became\n%q (%s), want\n%q", command, wrapped, why, before+want)
+		command, _, _ := strings.Cut(command, "%in")
+		if full := "@hourly /usr/bin/adlock run --name " + nameOf(command) + " --expire-after 1h30m -- " + want; wrapped != full {
+			t.Errorf("%q became\n%q (%s), want\n%q", command, wrapped, why, full)
 		}
 	}
 }
@@ -202,14 +199,14 @@ func TestTheShellIsTheOneThatTheCrontabHas(t *testing.T) {
 		{"SHELL=/bin/bash\nSHELL=/bin/dash\n", "x", "/bin/dash -c 'x'"},
 	} {
 		r := wrapper.Wrap(Read(c[0]+"@hourly "+c[1], false))
-		if want := c[0] + "@hourly /usr/bin/adlock run --name x --expire-after 1h30m -- " + c[2]; r.Text != want {
+		if want := c[0] + "@hourly /usr/bin/adlock run --name " + nameOf(c[1]) + " --expire-after 1h30m -- " + c[2]; r.Text != want {
 			t.Errorf("%q %v, want %q", r.Text, r.Left, want)
 		}
 	}
 }
 
 func TestWhatIsLeftIsSaid(t *testing.T) {
-	long := strings.Repeat("x", longestCommand-len("/usr/bin/adlock run --name "+strings.Repeat("x", longestName)+" --expire-after 1h30m -- ")-1)
+	long := strings.Repeat("x", longestCommand-len("/usr/bin/adlock run --name "+nameOf(strings.Repeat("x", 800))+" --expire-after 1h30m -- ")-1)
 	for text, want := range map[string]string{
 		"@reboot x": "starts at boot", "0 0 30 2 * x": "never starts",
 		"@daily : x ADLOCK_EXPIRE_AFTER=2s ; y": "would be lost", "@daily : x ; y": "would be lost",
@@ -248,15 +245,16 @@ func TestALineByHandAndAnEditedOneStay(t *testing.T) {
 	for _, edit := range [][2]string{
 		{"1h30m", "2h"}, {"rsync", "backup"}, {"--name", "--verbose --name"}, {" -- ", " "}, {"/usr/bin/adlock", "adlock"}, {"@hourly", "@daily"}, {"'rsync", "rsync"}, {"x'", "x' y"},
 		{"run ", "run  "}, {"-c '", "-c '%"}, {"b c", "'b' c"}, {"/usr/bin/adlock", "/usr/bin/a;adlock"}, {"-- ", "--  "},
-		{"--name rsync", "--name rsync-"}, {"--name rsync", "--name rsync-1x"}, {"x'\n", "x"}, {"'rsync", "' rsync"}, {"'rsync", "'-n rsync"},
+		{"--name rsync", "--name rsync-"}, {"--name rsync", "--name rsync-1x"}, {"--name rsync", "--name rsy"}, {"x'\n", "x"}, {"'rsync", "' rsync"}, {"'rsync", "'-n rsync"},
 	} {
 		text := strings.Replace(wrapped, edit[0], edit[1], 1)
 		if back := Unwrap(Read(text, false)); back.Text != text || back.Done != 0 || len(back.Left) != 1 {
 			t.Errorf("%q: %+v", text, back)
 		}
 	}
-	for _, edit := range [][2]string{ // what is certain all the same
-		{"/usr/bin/adlock", "/opt/adlock"}, {"--name rsync", "--name rsync-12345"},
+	name := nameOf("rsync -a b c; x")
+	for _, edit := range [][2]string{ // what is certain all the same, the names by older versions too
+		{"/usr/bin/adlock", "/opt/adlock"}, {name, "rsync-12345"}, {name, "rsync"}, {name, "rsync-b"}, {name, "x"},
 	} {
 		if back := Unwrap(Read(strings.Replace(wrapped, edit[0], edit[1], 1), false)); back.Text != "@hourly rsync -a b c; x\n" {
 			t.Errorf("%q: %+v", edit, back)
@@ -270,6 +268,21 @@ func TestALineByHandAndAnEditedOneStay(t *testing.T) {
 		if back := Unwrap(Read(text, false)); back.Text != text || len(back.Left) != 0 {
 			t.Errorf("%q: %+v", text, back)
 		}
+	}
+}
+
+func TestUnwrapTakesOutWhatOlderWrapsWrote(t *testing.T) {
+	const wrapped = "@daily /usr/bin/adlock run --name rsync --expire-after 1d12h -- rsync -a b c\n" +
+		"@daily /usr/bin/adlock run --name periodic-daily --expire-after 1d12h -- periodic daily\n" +
+		"@hourly /usr/bin/adlock run --name RANDOM-4013560272 --expire-after 1h30m -- /bin/sh -c 'sleep $((RANDOM \\% 30)); /srv/poll.py'\n" +
+		"@hourly /usr/bin/adlock run --name poll.py-20 --expire-after 1h30m -- /srv/poll.py\n"
+	const was = "@daily rsync -a b c\n@daily periodic daily\n@hourly sleep $((RANDOM \\% 30)); /srv/poll.py\n@hourly /srv/poll.py\n"
+	if back := Unwrap(Read(wrapped, false)); back.Text != was || len(back.Left) != 0 {
+		t.Errorf("%s%+v", back.Text, back.Left)
+	}
+	const byHand = "@daily /usr/bin/adlock run --name mirror --expire-after 1d12h -- rsync -a b c\n"
+	if back := Unwrap(Read(byHand, false)); back.Text != byHand {
+		t.Errorf("a name by hand: %s", back.Text)
 	}
 }
 

@@ -1,0 +1,144 @@
+package cronline
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"adlock/lib/atom"
+)
+
+// The name of a job to which no person gave one: BASE-SUM. BASE is the program that the
+// command is about, for people; SUM is the cksum of the command, and tells commands apart.
+
+const longestBase = 40
+
+// NameOf returns the name of a command, as cron passes it to a shell, and the command as an
+// atom.Atom keeps it.
+func NameOf(command string) (name, kept string) {
+	return atom.Unnamed(Base(command), command)
+}
+
+// Base is the program that a command is about, with nothing in it that a shell, cron or a
+// file name would mind.
+func Base(command string) string { return Plain(subject(command)[0]) }
+
+// Plain is the base name of a program, less what a name of a lock is better without.
+func Plain(program string) string {
+	name := strings.Map(func(c rune) rune {
+		if c == '.' || c == '-' || strings.ContainsRune(letters+decimal, c) {
+			return c
+		}
+		return '_'
+	}, path.Base(program))
+	name = strings.Trim(name[:min(len(name), longestBase)], "._-")
+	if name == "" {
+		return "job"
+	}
+	return name
+}
+
+// subject is the simple command that a command line is about, less what stands before
+// its program. Tests and the like come in only where there is nothing else.
+func subject(command string) []string {
+	var other []string
+	all, _ := Commands(command)
+	for _, words := range all {
+		if words = Called(words); len(words) == 0 {
+			continue
+		}
+		words, important := ran(words)
+		if important {
+			return words
+		}
+		if other == nil {
+			other = words
+		}
+	}
+	if other == nil {
+		return []string{"job"}
+	}
+	return other
+}
+
+// before are words that stand before a program, which they start or decide on, and the
+// letters of their options that have a value.
+var before = map[string]string{
+	"!": "", "{": "", "if": "", "then": "", "else": "", "elif": "", "do": "", "while": "", "until": "",
+	"time": "fo", "exec": "a", "command": "", "builtin": "", "nice": "n", "ionice": "cnpPu", "chrt": "TPDp", "taskset": "",
+	"nohup": "", "env": "uCS", "timeout": "ks", "setsid": "", "stdbuf": "ioe", "chronic": "", "cronic": "",
+	"sudo": "ugUhpCrtTDR", "doas": "uC", "runuser": "ugGs", "chpst": "ueUbnlmdofpcrt", "sshpass": "pfd", "systemd-cat": "tp", "busybox": "",
+}
+
+var (
+	// dull are programs that seldom are what a line is for.
+	dull = strings.Fields(`[ [[ } fi done esac for case in test true false : . source cd export set umask ulimit unset echo printf
+		sleep exit read wait trap type which hash cat sed grep tail head cut sort mkdir date hostname logger pgrep pidof ps`)
+	// shells read a command behind -c; su and runuser have one read it.
+	shells = strings.Fields(`sh dash ash bash ksh ksh93 mksh zsh yash su runuser`)
+	// runners are other programs that run a file, perhaps with a version behind the name.
+	runners = strings.Fields(`perl php python ruby node java run-parts`)
+)
+
+// Called leaves out assignments and what stands before the program that is called.
+func Called(words []string) []string {
+	options, prefixed := "", false
+	for ; len(words) > 0; words = words[1:] {
+		word := words[0]
+		letters, is := before[path.Base(word)]
+		_, reads := ShellText(words)
+		switch {
+		case is && !reads:
+			options, prefixed = letters, true
+		case prefixed && strings.HasPrefix(word, "-"):
+			if at := strings.IndexAny(word, options); at > 0 && at == len(word)-1 && word[1] != '-' && len(words) > 1 {
+				words = words[1:]
+			}
+		case !IsAssignment(word) && !(prefixed && isNumber(word)):
+			return words
+		}
+	}
+	return nil
+}
+
+// ran puts in place of a runner the script that it runs, and tells whether that is likely
+// to be what the line is about.
+func ran(words []string) (left []string, important bool) {
+	base := path.Base(words[0])
+	unversioned := strings.TrimRight(base, decimal+".")
+	if !slices.Contains(shells, base) && !slices.Contains(runners, unversioned) {
+		return words, !slices.Contains(dull, base) && !strings.HasPrefix(words[0], "-")
+	}
+	if text, ok := ShellText(words); ok {
+		return subject(text), true
+	}
+	for i, word := range words[1:] {
+		if strings.Contains(word, "/") && word[0] != '-' {
+			return words[i+1:], true
+		}
+	}
+	if len(words) > 1 && words[1] != "" && words[1][0] != '-' {
+		return words[1:], true
+	}
+	return words, false
+}
+
+// ShellText is what a shell is called with behind -c.
+func ShellText(words []string) (text string, ok bool) {
+	if !slices.Contains(shells, path.Base(words[0])) {
+		return "", false
+	}
+	for i, word := range words[:len(words)-1] {
+		if len(word) > 1 && word[0] == '-' && word[1] != '-' && word[len(word)-1] == 'c' {
+			return words[i+1], true
+		}
+	}
+	return "", false
+}
+
+// isNumber tells whether a word is a number, perhaps with a unit of time, as nice(1) and
+// timeout(1) take them, or several, as taskset(1) does.
+func isNumber(word string) bool {
+	digits := strings.TrimRight(word, "smhd")
+	return strings.HasPrefix(word, "0x") || digits != "" && strings.Trim(digits, decimal+".,") == ""
+}
