@@ -128,6 +128,7 @@ func (q *query) nothing(others bool) (string, error) {
 // rowObject is a row in JSON.
 type rowObject struct {
 	atomObject
+	Command     string         `json:"command,omitempty"`
 	State       string         `json:"state"`
 	Since       string         `json:"since,omitempty"`
 	Held        *limit.Seconds `json:"held_seconds,omitempty"`
@@ -169,7 +170,7 @@ type waiterObject struct {
 
 func (r *row) object() any {
 	o := &rowObject{
-		atomObject: atomOf(r.Name, r.atom), State: r.State, Since: limit.Instant(r.Since),
+		atomObject: atomOf(r.Name, r.atom), Command: r.atom.Command, State: r.State, Since: limit.Instant(r.Since),
 		Completed: limit.Instant(r.Completed), CompletedOn: r.CompletedOn, DueIn: seconds(r.DueIn), Takeable: r.Takeable, Why: r.Why, Overdue: r.overdue,
 	}
 	if r.Held {

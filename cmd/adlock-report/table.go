@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"adlock/lib/atom"
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
@@ -252,12 +253,24 @@ func (r *row) notes(now time.Time) (all []note) {
 			all = append(all, note{style, text})
 		}
 	}
+	add(terminal.Plain, r.commandNote())
 	add(stateStyle(r.State), r.stateNote())
 	add(terminal.Red, r.lastNote())
 	add(terminal.Yellow, r.waitingNote(now))
 	add(terminal.Yellow, r.limitsNote())
 	return all
 }
+
+// commandNote shows the command of an atom that no person named.
+func (r *row) commandNote() string {
+	if r.atom.Command == "" || atom.IsDigest(r.atom.Command) {
+		return ""
+	}
+	return terminal.Cut("command: "+terminal.Clean(r.atom.Command), noteWidth, gapMark())
+}
+
+// noteWidth is the longest note on a command: one line of a terminal.
+const noteWidth = 78
 
 // stateNote says why a state wants attention.
 func (r *row) stateNote() string {

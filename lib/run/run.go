@@ -34,6 +34,7 @@ type runArgs struct {
 	config.Settings
 	exitDenied  int
 	name        string // names the lock, whatever the command; "": the command does
+	command     string // by which the lock was named; "": a person named it
 	replace     bool
 	enforce     bool
 	wholeJob    bool
@@ -78,7 +79,7 @@ func (r *runArgs) options() []config.Option {
 		{Name: "program", Env: "ADLOCK_PROGRAM", Arg: "NAME", Default: "the command's base name", Help: "the program", Set: config.Text(&a.Program)},
 		{Name: "host", Env: "ADLOCK_HOST", Arg: "NAME", Default: "the node name", Help: "the host", Set: config.Text(&a.Host), Inherited: true},
 		{Name: "operator", Env: "ADLOCK_OPERATOR", Arg: "NAME", Default: atom.RunOperator, Help: "the operator", Set: config.Text(&a.Operator)},
-		{Name: "operand", Env: "ADLOCK_OPERAND", Arg: "NAME", Default: "the command line", Help: "the operand alone", Set: config.Text(&a.Operand), Said: &r.saidOperand},
+		{Name: "operand", Env: "ADLOCK_OPERAND", Arg: "NAME", Default: "the command's base name and cksum", Help: "the operand alone", Set: config.Text(&a.Operand), Said: &r.saidOperand},
 		{Name: "exit-denied", Alias: "E", Env: "ADLOCK_EXIT_DENIED", Arg: "N", Default: strconv.Itoa(r.exitDenied), Help: "exit with N when denied", Set: config.Number(&r.exitDenied, 0, 255)},
 		{Name: "replace", Env: "ADLOCK_REPLACE", Help: "end a running one at once and take its place: ExpireAfter 0", Set: config.Toggle(&r.replace), Said: &r.saidReplace},
 		{Name: "enforce", Env: "ADLOCK_ENFORCE", Help: "end the job at ExpireAfter without waiting for a newcomer (exit 124)", Set: config.Toggle(&r.enforce), Said: &r.saidEnforce},
@@ -127,11 +128,15 @@ func (r *runArgs) run(args []string) (int, error) {
 	}
 	r.Hook.Env = config.Environment(r.options())
 	path, missing := supervise.Find(words[0])
-	if err := r.nameAtom(words); err != nil {
+	base := filepath.Base(words[0])
+	if missing != nil {
+		base = harmless(words[0])
+	}
+	if err := r.nameAtom(base, words); err != nil {
 		return 0, cmp.Or(missing, err)
 	}
 	if missing != nil {
-		r.recordMissing(missing)
+		r.recordMissing(base, missing)
 		return 0, meant(words, missing)
 	}
 	if config.IsRemote(r.store) && r.open == nil {
@@ -159,8 +164,9 @@ func Refusal(getenv func(name string) string, args []string) error {
 }
 
 // recordMissing has the runlog tell that the command cannot be run: nobody may be
-// there to see it. The error itself is said and is the status, whatever becomes of that.
-func (r *runArgs) recordMissing(missing error) {
+// there to see it. The error itself is said and is the status, whatever becomes of that. The
+// runlog and the hook are told the base only: the first word may hold a password.
+func (r *runArgs) recordMissing(base string, missing error) {
 	path, err := config.DirOf(r.store)
 	if err != nil || r.dryRun {
 		return
@@ -179,6 +185,10 @@ func (r *runArgs) recordMissing(missing error) {
 	defer k.Dir.Close()
 	r.Request.Owner.PID = os.Getpid()
 	k.Hook = r.Hook
+	var e *fault.Error
+	if errors.As(missing, &e) {
+		missing = &fault.Error{Kind: e.Kind, Object: base, Err: e.Err}
+	}
 	k.Missing(&r.Request, fault.StatusOf(missing), missing)
 }
 
@@ -249,10 +259,20 @@ func (r *runArgs) checkEnforce() error {
 	return nil
 }
 
+// harmless is what a command that is not there is called in files, metrics and hooks: a
+// base name, of a word that may be an assignment or a whole command line.
+func harmless(word string) string {
+	word = filepath.Base(word[:len(word)-len(strings.TrimLeft(word, letters+decimal+"./:@%+,-"))])
+	if word == "." {
+		return "command"
+	}
+	return word
+}
+
 // nameAtom fills in what the options left open. With --name nothing of the command
 // is left in the lock's name. A command that is no absolute path means another
 // thing in another directory: `make` in two projects is two atoms.
-func (r *runArgs) nameAtom(command []string) (err error) {
+func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	a := &r.Request.Atom
 	if r.name != "" {
 		a.Operand = r.name
@@ -261,7 +281,7 @@ func (r *runArgs) nameAtom(command []string) (err error) {
 		a.Program = atom.NamedProgram
 	}
 	if a.Program == "" {
-		a.Program = filepath.Base(command[0])
+		a.Program = base
 	}
 	if a.Host == "" {
 		if a.Host, err = config.Host(); err != nil {
@@ -272,17 +292,23 @@ func (r *runArgs) nameAtom(command []string) (err error) {
 		a.Operator = atom.RunOperator
 	}
 	if a.Operand == "" {
-		a.Operand = strings.Join(command, " ")
-		if !filepath.IsAbs(command[0]) {
+		text := line(words)
+		if !filepath.IsAbs(words[0]) {
 			here, err := os.Getwd()
 			if err != nil {
 				return fault.Wrap("working directory", err)
 			}
-			a.Operand = here + " " + a.Operand
+			text = "cd " + quote(here) + " && " + text
 		}
+		a.Operand, r.command = atom.Unnamed(base, text)
 	}
-	*a, err = atom.New(a.Program, a.Host, a.Operator, a.Operand)
-	return err
+	if *a, err = atom.New(a.Program, a.Host, a.Operator, a.Operand); err != nil {
+		return err
+	}
+	if a.Command = r.command; a.Command != "" && config.IsRemote(r.store) {
+		a.Command = atom.Digest(r.command)
+	}
+	return nil
 }
 
 // supervised holds the atom while the job runs. The order is supervise's: what
@@ -504,6 +530,9 @@ func (r *runArgs) sayVerdict() (int, error) {
 		}
 	}
 	reason += "\nlock: " + where
+	if r.command != "" {
+		reason += "\ncommand: " + fault.Plain(r.command)
+	}
 	if !granted {
 		return r.exitDenied, config.PrintLine(reason)
 	}

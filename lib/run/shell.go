@@ -94,7 +94,8 @@ func shell(args []string) (int, error) {
 	}
 	r := newRun()
 	r.leaveQuit, r.InScript, r.isShell = fault.OnQuit(), true, true
-	status, err := r.run(slices.Concat(optionsOf(os.Getenv, l, args[2:]), []string{"--", own}, args))
+	r.command = nameLine(os.Getenv, &l, args[2:])
+	status, err := r.run(slices.Concat(optionsOf(os.Getenv, l), []string{"--", own}, args))
 	return status, config.ForScript(r.options(), err)
 }
 
@@ -156,13 +157,18 @@ func settingsOfLine() []string {
 	return names
 }
 
-// optionsOf are the options of run for a line, and for words that follow its command.
-func optionsOf(getenv func(string) string, l cronline.Line, more []string) (options []string) {
-	switch {
-	case l.Name != "":
+// nameLine gives a line that has no name the one of its command and the words behind that.
+func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
+	if l.Name == "" && getenv("ADLOCK_NAME") == "" {
+		l.Name, command = cronline.NameOf(strings.Join(append([]string{l.Text}, more...), " "))
+	}
+	return command
+}
+
+// optionsOf are the options of run for a line.
+func optionsOf(getenv func(string) string, l cronline.Line) (options []string) {
+	if l.Name != "" {
 		options = append(options, "--name="+l.Name)
-	case getenv("ADLOCK_NAME") == "":
-		options = append(options, "--name="+strings.Join(append([]string{l.Text}, more...), " "))
 	}
 	return options
 }
@@ -187,7 +193,8 @@ func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 	if err := checkShell(cmp.Or(both(shellVariable), defaultShell)); err != nil {
 		return err
 	}
-	return config.ForScript(Options(), Refusal(both, optionsOf(both, l, nil)))
+	nameLine(both, &l, nil)
+	return config.ForScript(Options(), Refusal(both, optionsOf(both, l)))
 }
 
 // becomeShell has the job's own shell take the place of this process.

@@ -4,11 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"adlock/lib/atom"
 	"adlock/lib/run"
 	"adlock/lib/runlog"
 	"adlock/test/helper"
@@ -69,30 +72,79 @@ func TestRunEndsItsOptionsAtTheCommandOrAtTwoDashes(t *testing.T) {
 	}
 }
 
-func TestTheDefaultOperandIsTheCommandLineAndForARelativeCommandTheWorkingDirectory(t *testing.T) {
+func TestAnUnnamedOperandIsTheBaseNameAndTheCksum(t *testing.T) {
 	s := newStage(t)
-	for _, c := range []struct {
-		command []string
-		last    string
-	}{
-		{[]string{"/bin/true"}, "last.true.dax.run._bin_true"},
-		{[]string{"/bin/true", "a", "b"}, ""},
-		{[]string{"true"}, ""},
+	for text, command := range map[string][]string{
+		"/bin/true":                  {"/bin/true"},
+		"/bin/true a 'b  c'":         {"/bin/true", "a", "b  c"},
+		"/bin/true a b c":            {"/bin/true", "a", "b", "c"},
+		"cd " + s.dir + " && true":   {"true"},
+		"cd " + s.dir + " && true x": {"true", "x"},
 	} {
-		want := c.last
-		if want == "" {
-			operand := strings.Join(c.command, " ")
-			if !strings.HasPrefix(operand, "/") {
-				operand = s.dir + " " + operand
-			}
-			name := s.want(0, "name", "true", host, "run", operand).Out
-			want = "last." + strings.TrimSpace(name)
+		operand, kept := atom.Unnamed("true", text)
+		s.want(0, append([]string{"run"}, command...)...)
+		last := s.locks + "/last." + strings.TrimSpace(s.want(0, "name", "true", host, "run", operand).Out)
+		if text := s.read(last); !strings.Contains(text, "\ncommand="+strconv.Quote(kept)+"\n") {
+			t.Errorf("%q: %s", command, text)
 		}
-		s.want(0, append([]string{"run"}, c.command...)...)
-		if !exists(s.locks + "/" + want) {
-			t.Errorf("%q: no %s", c.command, want)
+		if info, err := os.Stat(last); err != nil || info.Mode() != 0o600 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+		if r := s.want(0, append([]string{"run", "--dry-run"}, command...)...); !strings.HasSuffix(r.Out, "\ncommand: "+text+"\n") {
+			t.Errorf("%q: %s", command, r.Out)
 		}
 	}
+}
+
+func TestAPasswordStandsInTheLocksOnly(t *testing.T) {
+	s := newStage(t)
+	hook := s.in("hook")
+	env := []string{"ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=env >>" + hook + "; echo . >>" + hook}
+	for status, command := range map[int][]string{
+		3: {"sh", "-c", "exit 3 # admin:hunter2"}, 127: {"PGPASSWORD=hunter2", "pg_dump"}, 0: {"/bin/true", "-u", "admin:hunter2"},
+	} {
+		if r := s.adlock(append(slices.Concat(env, []string{"run", "--"}), command...)...); r.Status != status {
+			t.Errorf("%q: %+v", command, r)
+		}
+	}
+	s.adlock("run", "curl -u admin:hunter2")
+	helper.Eventually(t, "the hook is told", func() bool { return exists(hook) && strings.Count(s.read(hook), "\n.\n") >= 5 })
+	entries, err := os.ReadDir(s.locks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.Contains(e.Name(), "hunter2") || !strings.HasPrefix(e.Name(), "last.") && strings.Contains(s.read(s.locks+"/"+e.Name()), "hunter2") {
+			t.Errorf("it is in %s", e.Name())
+		}
+	}
+	if r := s.want(0, "metrics"); strings.Contains(r.Out, "hunter2") {
+		t.Error(r.Out)
+	}
+	if strings.Contains(s.read(hook), "hunter2") {
+		t.Errorf("the hook is told\n%s", s.read(hook))
+	}
+}
+
+func TestAnotherCommandUnderOneSumIsAnErrorThatNamesBoth(t *testing.T) {
+	s := newStage(t)
+	s.want(0, "run", "--", "/bin/true", "a")
+	entries, err := filepath.Glob(s.locks + "/last.*")
+	if err != nil || len(entries) != 1 {
+		t.Fatal(entries, err)
+	}
+	text := strings.Replace(s.read(entries[0]), "/bin/true a", "/bin/true b", 1)
+	if err := os.WriteFile(entries[0], []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, options := range [][]string{{}, {"--dry-run"}} {
+		r := s.adlock(slices.Concat([]string{"run"}, options, []string{"--", "/bin/true", "a"})...)
+		if r.Status != 71 || !strings.HasSuffix(r.Err, ": is the lock of another command with the same name: /bin/true b (wanted: /bin/true a)\n") {
+			t.Errorf("%+v", r)
+		}
+	}
+	operand, _ := atom.Unnamed("true", "/bin/true a")
+	s.want(0, "run", "--program", "true", "--operand", operand, "--", "/bin/true", "c") // a person has said it
 }
 
 func TestEveryPartOfTheNameCanBeSetOnTheLineAndInTheEnvironment(t *testing.T) {

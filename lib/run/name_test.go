@@ -1,0 +1,35 @@
+package run
+
+import (
+	"strings"
+	"testing"
+
+	"adlock/lib/atom"
+)
+
+func TestAStoreIsToldNoCommand(t *testing.T) {
+	for store, digest := range map[string]bool{"": false, "/locks": false, "etcd://h:1/p": true, "ftp://u@h/d": true} {
+		r := newRun()
+		r.store, r.Request.Atom.Host = store, "h"
+		if err := r.nameAtom("curl", []string{"/usr/bin/curl", "-u", "admin:hunter2"}); err != nil {
+			t.Fatal(err)
+		}
+		a := r.Request.Atom
+		if atom.IsDigest(a.Command) != digest || digest == strings.Contains(a.Command, "hunter2") || strings.Contains(a.Operand, "hunter2") {
+			t.Errorf("%q: %+v", store, a)
+		}
+		if r.command != "/usr/bin/curl -u admin:hunter2" {
+			t.Errorf("%q: the dry run says %s", store, r.command)
+		}
+	}
+}
+
+func TestAMissingCommandIsCalledByItsHarmlessBeginning(t *testing.T) {
+	for word, want := range map[string]string{
+		"PGPASSWORD=x": "PGPASSWORD", "curl -u admin:hunter2 https://x/y": "curl", "/usr/bin/nosuch": "nosuch", "nosuch;x": "nosuch", "=x": "command", "(a)": "command",
+	} {
+		if got := harmless(word); got != want {
+			t.Errorf("%s is called %q, want %q", word, got, want)
+		}
+	}
+}
