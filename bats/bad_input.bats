@@ -51,6 +51,23 @@ getter() {
 	refused 64 '"many"'
 }
 
+@test "a bare number is minutes in the paper's arguments, and refused elsewhere" {
+	getter
+	launch job a c 15 90
+	ADLOCK_IF_ELAPSED=15 ADLOCK_EXPIRE_AFTER=90 launch job a d
+	for lock in "$ADLOCK_DIR"/lock.*.a.[cd]; do
+		run cat "$lock"
+		assert_line 'if_elapsed=15m'
+		assert_line 'expire_after=1h30m'
+	done
+	ADLOCK_WAIT=60 run launch job a b
+	refused 64 'ADLOCK_WAIT: 60: say 60s or 60m'
+	ADLOCK_PAUSE=3 run launch job a b
+	refused 64 'ADLOCK_PAUSE: 3: say 3s or 3m'
+	ADLOCK_PAUSE=0 ADLOCK_WAIT=0 run launch job a b
+	assert_success
+}
+
 @test "what is wrong is named in the words of a script, which has no options" {
 	getter
 	run launch job a b soon

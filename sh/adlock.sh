@@ -107,8 +107,9 @@
 #
 # A switch is on with 1, yes or true, off with 0, no, false or empty; anything else
 # is refused (64).
-# A duration is minutes where it is a bare number, else 500ms, 90s, 1h30m, 1.5h, 2d,
-# 1w, never.
+# A duration says its unit, 500ms, 90s, 1h30m, 1.5h, 2d, 1w, or is 0 or never. A bare
+# number is minutes in IFELAPSED, EXPIREAFTER, ADLOCK_IF_ELAPSED and ADLOCK_EXPIRE_AFTER;
+# elsewhere it is refused (64).
 # IFELAPSED and EXPIREAFTER may be `auto`: the atom's own runs decide; adlock tune
 # tells how.
 #

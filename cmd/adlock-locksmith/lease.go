@@ -34,7 +34,7 @@ type leaseArgs struct {
 
 func newLease() *leaseArgs {
 	h := &leaseArgs{Args: *hold.New()}
-	h.Remote = true
+	h.Remote, h.Library = true, true
 	return h
 }
 

@@ -36,6 +36,9 @@ func when(option, text string, now, otherwise time.Time) (time.Time, error) {
 		}
 		return now.Add(-d), nil
 	}
+	if _, err := limit.Parse(text); limit.LacksUnit(text) {
+		return time.Time{}, &fault.Error{Kind: fault.Usage, Object: "--" + option, Err: err}
+	}
 	if t, is := clockTime(text, now); is {
 		return t, nil
 	}

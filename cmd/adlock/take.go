@@ -63,7 +63,7 @@ func parseTake(verb string, args []string, leaveExpired bool) (s *take, file str
 		return nil, "", config.LibraryOnly(verb)
 	}
 	s = &take{Settings: config.Defaults()}
-	s.Request.LeaveExpired, s.InScript = leaveExpired, true
+	s.Request.LeaveExpired, s.InScript, s.Library = leaveExpired, true, true
 	rest, err := config.Parse(s.options(), args)
 	if err == nil {
 		err = s.Check()

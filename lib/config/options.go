@@ -25,6 +25,9 @@ type Option struct {
 	Set   func(value string) error
 	Said  *Place // where it was said; nil: nobody asks
 
+	// Minutes is the greatest place at which a number without a unit is minutes.
+	Minutes Place
+
 	Help    string // "": the help does not tell of it
 	Default string // what it is where nothing is said; "": nothing, or no
 
@@ -47,6 +50,9 @@ const (
 func (o *Option) say(place Place, value string) error {
 	if o.Said != nil {
 		*o.Said = place
+	}
+	if place <= o.Minutes {
+		value = limit.InMinutes(value)
 	}
 	return o.Set(value)
 }
@@ -267,11 +273,16 @@ func Bounded(to *time.Duration) func(string) error {
 		if value == "never" || value == "forever" {
 			return badValue(value, `want a time that ends, such as "5m"`)
 		}
-		if Duration(to)(value) != nil {
-			return badValue(value, "want "+limit.Form)
-		}
-		return nil
+		return form(Duration(to)(value), value, "want "+limit.Form)
 	}
+}
+
+// form is the error err about a duration in other words, save where it lacks a unit.
+func form(err error, value, want string) error {
+	if err == nil || limit.LacksUnit(value) {
+		return err
+	}
+	return badValue(value, want)
 }
 
 // The shortest period of ticks is that of a store's clock; the longest leaves room for
@@ -285,8 +296,12 @@ const (
 func Period(to *time.Duration) func(string) error {
 	return func(value string) error {
 		var period time.Duration
-		if Duration(&period)(value) != nil || period != 0 && (period < shortestPeriod || period > longestPeriod) {
-			return badValue(value, "want a time from 1s to ten years, or 0")
+		const want = "want a time from 1s to ten years, or 0"
+		if err := form(Duration(&period)(value), value, want); err != nil {
+			return err
+		}
+		if period != 0 && (period < shortestPeriod || period > longestPeriod) {
+			return badValue(value, want)
 		}
 		*to = period
 		return nil
@@ -304,10 +319,7 @@ func waitFor(to *time.Duration) func(string) error {
 			*to = limit.Never
 			return nil
 		}
-		if Duration(to)(value) != nil {
-			return badValue(value, "want "+limit.Form+`; or "forever"`)
-		}
-		return nil
+		return form(Duration(to)(value), value, "want "+limit.Form+`; or "forever"`)
 	}
 }
 

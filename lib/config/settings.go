@@ -24,6 +24,7 @@ type Settings struct {
 	Verbose  bool
 	Hook     *hook.Hook
 	InScript bool // who asks is the library, or a crontab: it has variables, and no options
+	Library  bool // its arguments IFELAPSED and EXPIREAFTER are minutes where they have no unit
 	Remote   bool // the locks are beyond this machine, where adlock status does not look
 
 	SaidExpireAfter, saidWait, saidWaitElapsed Place
@@ -42,9 +43,13 @@ func Defaults() Settings {
 // Options are the options of `run` and of the library's two verbs alike.
 func (s *Settings) Options() []Option {
 	r := &s.Request
+	minutes := InEnvironment
+	if s.Library {
+		minutes = OnCommandLine
+	}
 	return append([]Option{
-		{Name: "if-elapsed", Env: "ADLOCK_IF_ELAPSED", Arg: "D", Default: "0", Help: "not sooner than D after the last completion; auto: learn it", Set: learned(Duration(&r.Limits.IfElapsed), &r.Auto.IfElapsed)},
-		{Name: "expire-after", Env: "ADLOCK_EXPIRE_AFTER", Arg: "D", Default: "never", Help: "end a job that has run for D and take over; 0: end a running one at once; auto: learn it", Set: learned(s.expireAfter, &r.Auto.ExpireAfter), Said: &s.SaidExpireAfter},
+		{Name: "if-elapsed", Env: "ADLOCK_IF_ELAPSED", Minutes: minutes, Arg: "D", Default: "0", Help: "not sooner than D after the last completion; auto: learn it", Set: learned(Duration(&r.Limits.IfElapsed), &r.Auto.IfElapsed)},
+		{Name: "expire-after", Env: "ADLOCK_EXPIRE_AFTER", Minutes: minutes, Arg: "D", Default: "never", Help: "end a job that has run for D and take over; 0: end a running one at once; auto: learn it", Set: learned(s.expireAfter, &r.Auto.ExpireAfter), Said: &s.SaidExpireAfter},
 		{Name: "notice", Env: "ADLOCK_NOTICE", Arg: "D", Default: "what its runs have taught, 15m at least", Help: "say aloud that a job has run for D, and no limit ends it; never: do not", Set: Duration(&r.Notice)},
 		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(r.Pause), Help: "between the signals INT, TERM and KILL", Set: Bounded(&r.Pause)},
 		{Name: "wait", Env: "ADLOCK_WAIT", Arg: "D", Help: "wait at most D for a busy or full atom; forever: without end", Set: waitFor(&r.Wait), Said: &s.saidWait},

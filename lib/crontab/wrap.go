@@ -161,7 +161,7 @@ func (w *Wrapper) isHomeless(user string, v variables) bool {
 // asked for by somebody, else what the schedule says.
 func limitOf(l *Line, v variables) string {
 	if asked := v["ADLOCK_EXPIRE_AFTER"]; oneWord.MatchString(asked) {
-		return asked
+		return limit.InMinutes(asked)
 	}
 	return limit.Format(expireAfter(&l.Schedule))
 }
@@ -218,7 +218,7 @@ func lockerOf(command string) string {
 }
 
 // wrappedForm is a command as wrapped writes it: path, name, limit, arguments.
-var wrappedForm = regexp.MustCompile(`^(/\S+) run --name (\S+) --expire-after \S+ -- ((?s).*)$`)
+var wrappedForm = regexp.MustCompile(`^(/\S+) run --name (\S+) --expire-after (\S+) -- ((?s).*)$`)
 
 // unwrapped is a job as it was before it was wrapped. Of two commands that may have been
 // wrapped it is the one that would give this very line.
@@ -226,9 +226,9 @@ func unwrapped(l *Line, v variables) (text, why string) {
 	found := wrappedForm.FindStringSubmatch(l.Command)
 	if found != nil {
 		w := Wrapper{Adlock: found[1]}
-		for _, command := range commandsOf(found[3], v.shell()) {
+		for _, command := range commandsOf(found[4], v.shell()) {
 			was := l.Head + command + l.Input
-			if w.CanStand() && w.wrote(l, was, v, found[2]) {
+			if w.CanStand() && w.wrote(l, was, v, found[2], found[3]) {
 				return was + l.End, ""
 			}
 		}
@@ -251,12 +251,14 @@ func commandsOf(arguments, shell string) []string {
 }
 
 // wrote tells whether wrapping the job that was there would have given this line.
-func (w *Wrapper) wrote(l *Line, was string, v variables, name string) bool {
+func (w *Wrapper) wrote(l *Line, was string, v variables, name, limitAsWritten string) bool {
 	job := jobOf(was, l.User != "")
 	if job.Kind != Job || name != nameOf(job.Command) && !mayBeOlder(name, job.Command) {
 		return false
 	}
 	job.End = l.End
 	again, why := w.wrapped(&job, v, name)
-	return why == "" && again == l.Text()
+	const option = " --expire-after "
+	older := strings.Replace(again, option+limit.InMinutes(limitAsWritten)+" ", option+limitAsWritten+" ", 1)
+	return why == "" && older == l.Text()
 }

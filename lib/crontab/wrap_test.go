@@ -275,8 +275,9 @@ func TestUnwrapTakesOutWhatOlderWrapsWrote(t *testing.T) {
 	const wrapped = "@daily /usr/bin/adlock run --name rsync --expire-after 1d12h -- rsync -a b c\n" +
 		"@daily /usr/bin/adlock run --name periodic-daily --expire-after 1d12h -- periodic daily\n" +
 		"@hourly /usr/bin/adlock run --name RANDOM-4013560272 --expire-after 1h30m -- /bin/sh -c 'sleep $((RANDOM \\% 30)); /srv/poll.py'\n" +
-		"@hourly /usr/bin/adlock run --name poll.py-20 --expire-after 1h30m -- /srv/poll.py\n"
-	const was = "@daily rsync -a b c\n@daily periodic daily\n@hourly sleep $((RANDOM \\% 30)); /srv/poll.py\n@hourly /srv/poll.py\n"
+		"@hourly /usr/bin/adlock run --name poll.py-20 --expire-after 1h30m -- /srv/poll.py\n" +
+		"ADLOCK_EXPIRE_AFTER=90\n@daily /usr/bin/adlock run --name x --expire-after 90 -- x\n"
+	const was = "@daily rsync -a b c\n@daily periodic daily\n@hourly sleep $((RANDOM \\% 30)); /srv/poll.py\n@hourly /srv/poll.py\nADLOCK_EXPIRE_AFTER=90\n@daily x\n"
 	if back := Unwrap(Read(wrapped, false)); back.Text != was || len(back.Left) != 0 {
 		t.Errorf("%s%+v", back.Text, back.Left)
 	}

@@ -1,6 +1,6 @@
 // Package limit reads and writes durations the way every setting of adlock
-// spells them: "15" is fifteen minutes (the unit of the 1997 paper), "90s",
-// "1h30m", "1.5h", "500ms", "never".
+// spells them: "90s", "1h30m", "1.5h", "500ms", "0", "never". A number without a unit
+// is refused, save where it has the unit of the 1997 paper (InMinutes).
 package limit
 
 import (
@@ -25,26 +25,42 @@ var units = []struct {
 }{{"w", 7 * day}, {"d", day}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
 
 // Form says how durations are written.
-const Form = `minutes, or ms s m h d w as in "90s", "1h30m", "1.5h"`
+const Form = `numbers with ms s m h d w, as in "90s", "1h30m", "1.5h"`
 
-// Parse reads a duration: a number of minutes, a sum of numbers with the units
-// ms s m h d w ("1h30m"), or "never". A number may have a fraction ("1.5h"). What
-// is not 0 and would be rounded to it is refused, as 0 means another thing. The
-// error quotes the text.
+// Parse reads a duration: a sum of numbers with the units ms s m h d w ("1h30m"),
+// "0" or "never". A number may have a fraction ("1.5h"). What is not 0 and would be
+// rounded to it is refused, as 0 means another thing; so is a number without a unit, which
+// people mean as seconds or as minutes. The error quotes the text.
 func Parse(text string) (time.Duration, error) {
 	if text == "never" {
 		return Never, nil
 	}
-	if d, ok := scan(text); ok {
+	if d, ok := scan(InMinutes(text)); ok && (d == 0 || !LacksUnit(text)) {
 		return d, nil
+	}
+	if LacksUnit(text) {
+		return 0, errors.New(text + ": say " + text + "s or " + text + "m")
 	}
 	return 0, errors.New("bad duration " + strconv.Quote(text) + " (want " + Form + `; or "never")`)
 }
 
-func scan(text string) (total time.Duration, ok bool) {
-	if strings.Trim(text, digits) == "" {
-		text += "m"
+// LacksUnit tells whether text is a number that would be a duration if it had a unit.
+func LacksUnit(text string) bool {
+	_, ok := scan(text + "m")
+	return ok && strings.Trim(text, digits) == ""
+}
+
+// InMinutes gives a number without a unit that of the 1997 paper: minutes. It is for
+// IfElapsed and ExpireAfter as the library's arguments and the variables have them.
+func InMinutes(text string) string {
+	if LacksUnit(text) {
+		return text + "m"
 	}
+	return text
+}
+
+func scan(text string) (total time.Duration, ok bool) {
+	ok = text != ""
 	for text != "" {
 		number, rest := cutPrefixOf(text, digits)
 		unit, rest := cutPrefixOf(rest, "dhmsw")
@@ -54,7 +70,7 @@ func scan(text string) (total time.Duration, ok bool) {
 		}
 		total, text = total+d, rest
 	}
-	return total, true
+	return total, ok
 }
 
 const digits = "0123456789."

@@ -10,14 +10,31 @@ import (
 
 func TestDurationsMeanWhatTheDesignSays(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"0": 0, "15": 15 * time.Minute, "015": 15 * time.Minute, "90s": 90 * time.Second, "1h30m": 90 * time.Minute,
+		"0": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute,
 		"2w": 336 * time.Hour, "1d1d": 48 * time.Hour, "never": Never, "0s": 0,
-		"1.5h": 90 * time.Minute, "1.5": 90 * time.Second, "0.5": 30 * time.Second, "500ms": 500 * time.Millisecond,
+		"1.5h": 90 * time.Minute, "500ms": 500 * time.Millisecond,
 		"1m30s500ms": 90500 * time.Millisecond, "2.5s": 2500 * time.Millisecond, "0.25d1.5h": 450 * time.Minute,
 		"0.0": 0, "0.00ms": 0, "1.0004s": time.Second, "1.0006s": 1001 * time.Millisecond, "0.6ms": time.Millisecond,
 	} {
 		if got, err := Parse(text); err != nil || got != want {
 			t.Errorf("Parse(%q) = %v, %v; want %v", text, got, err, want)
+		}
+	}
+}
+
+func TestANumberWithoutAUnitIsRefusedWithBothReadings(t *testing.T) {
+	for _, text := range []string{"15", "015", "1.5", "0.5", "60"} {
+		_, err := Parse(text)
+		if want := text + ": say " + text + "s or " + text + "m"; err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"15": "15m", "1.5": "1.5m", "0": "0m", "90s": "90s", "never": "never", "auto": "auto", "": "", ".": ".", "1.": "1.",
+		"99999999999999999999": "99999999999999999999", "$x": "$x",
+	} {
+		if got := InMinutes(text); got != want {
+			t.Errorf("%q in minutes is %q, want %q", text, got, want)
 		}
 	}
 }
@@ -44,7 +61,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 
 func TestAnErrorListsTheUnits(t *testing.T) {
 	_, err := Parse("soon")
-	const want = `bad duration "soon" (want minutes, or ms s m h d w as in "90s", "1h30m", "1.5h"; or "never")`
+	const want = `bad duration "soon" (want numbers with ms s m h d w, as in "90s", "1h30m", "1.5h"; or "never")`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -99,7 +99,7 @@ func durationOf(w *syntax.Word) (d time.Duration, wrong string) {
 	case !whole || text == "auto":
 		return unknown, ""
 	}
-	d, err := limit.Parse(text)
+	d, err := limit.Parse(limit.InMinutes(text)) // what lacks a unit on a command line is told by run.Refusal
 	if err != nil {
 		return unknown, err.Error()
 	}

@@ -196,7 +196,7 @@ var crontabs = []pair{
 	}, []string{
 		"ADLOCK_PROGRAM=p\n* * * * *  /bin/adlock run --name n --slots 3 -- /bin/job",
 		"* * * * *  ADLOCK_PROGRAM=\"$p\" /bin/adlock run --name n --slots 3 -- /bin/job",
-		"* * * * *  ADLOCK_WAIT=5 /bin/adlock run --name n --wait-elapsed -- /bin/job",
+		"* * * * *  ADLOCK_WAIT=5s /bin/adlock run --name n --wait-elapsed -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --slots 3 $more -- /bin/job",
 		"* * * * *  /bin/adlock run --name n -- /bin/job --stroe x",
 		"* * * * *  /bin/adlock run --help",
@@ -339,7 +339,7 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n*/10 * * * *  : n ADLOCK_IF_ELAPSED=10m ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=1h\n0 * * * *  /bin/job",
 		"*/10 * * * *  /bin/adlock run --name n --if-elapsed 10m -- /bin/job",
-		"@hourly  /bin/adlock run --name n --if-elapsed 60 -- /bin/job",
+		"@hourly  /bin/adlock run --name n --if-elapsed 60m -- /bin/job",
 		"0 0 * * *  /bin/adlock run --name n --if-elapsed=1d -- /bin/job",
 		"* * * * *  ADLOCK_IF_ELAPSED=1 /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_IF_ELAPSED=1h\n0 * * * *  /bin/adlock run --name n -- /bin/job",
@@ -411,7 +411,7 @@ var crontabs = []pair{
 	}},
 	{"a lock without a name", []string{
 		"* * * * *  /bin/adlock run -- make",
-		"* * * * *  /bin/adlock run --if-elapsed 5 ./job",
+		"* * * * *  /bin/adlock run --if-elapsed 5m ./job",
 		"* * * * *  cd /srv && /bin/adlock run sh -c 'a; b'",
 	}, []string{
 		"* * * * *  /bin/adlock run -- /bin/job",

@@ -79,7 +79,7 @@ func guarded(args []string) (int, error) {
 		return 0, config.LibraryOnly("guarded")
 	}
 	r := newRun()
-	r.leaveQuit = fault.OnQuit()
+	r.leaveQuit, r.Library = fault.OnQuit(), true
 	var owner int
 	words, err := config.Parse(append(r.options(),
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&owner, 1, 1<<30)},

@@ -235,12 +235,12 @@ func TestADenialIsSilentUnlessVerboseAndItsStatusCanBeChosen(t *testing.T) {
 
 func TestIfElapsedCountsFromCompletion(t *testing.T) {
 	s := newStage(t)
-	s.want(0, job("--if-elapsed", "15", "true")...)
-	s.refused(75, "too soon: completed", job("--if-elapsed", "15", "--verbose", "true")...)
+	s.want(0, job("--if-elapsed", "15m", "true")...)
+	s.refused(75, "too soon: completed", job("--if-elapsed", "15m", "--verbose", "true")...)
 	s.aged(s.lastOf("a"), 14*time.Minute)
-	s.want(75, job("--if-elapsed", "15", "true")...)
+	s.want(75, job("--if-elapsed", "15m", "true")...)
 	s.aged(s.lastOf("a"), 16*time.Minute)
-	s.want(0, job("--if-elapsed", "15", "true")...)
+	s.want(0, job("--if-elapsed", "15m", "true")...)
 	s.want(0, job("--if-elapsed", "0", "true")...)
 	s.want(75, job("--if-elapsed", "never", "true")...)
 }
@@ -248,15 +248,15 @@ func TestIfElapsedCountsFromCompletion(t *testing.T) {
 func TestFromStartCountsFromTheStartOfTheLastRun(t *testing.T) {
 	s := newStage(t)
 	s.want(0, job("--from-start", "true")...)
-	s.want(75, job("--if-elapsed", "30", "--from-start", "true")...)
+	s.want(75, job("--if-elapsed", "30m", "--from-start", "true")...)
 	// Completed now, but started an hour ago.
 	started := regexp.MustCompile(`started=.*`)
 	memory := started.ReplaceAllString(s.read(s.lastOf("a")), "started="+time.Now().Add(-time.Hour).UTC().Format(time.RFC3339Nano))
 	if err := os.WriteFile(s.lastOf("a"), []byte(memory), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.want(75, job("--if-elapsed", "30", "true")...)
-	s.want(0, job("--if-elapsed", "30", "--from-start", "true")...)
+	s.want(75, job("--if-elapsed", "30m", "true")...)
+	s.want(0, job("--if-elapsed", "30m", "--from-start", "true")...)
 }
 
 // remembered is the start of the last run, as the last lock has it.
@@ -372,8 +372,8 @@ func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	dry(0, "free: completed 3m12s ago, IfElapsed is 0", later)
-	dry(75, "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s", later, "--if-elapsed", "15")
-	dry(3, "too soon", later, "--if-elapsed", "15", "-E", "3")
+	dry(75, "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s", later, "--if-elapsed", "15m")
+	dry(3, "too soon", later, "--if-elapsed", "15m", "-E", "3")
 	dry(0, "warning: ExpireAfter 1m is below IfElapsed 2m", later, "--if-elapsed", "2m", "--expire-after", "1m")
 	s.hold("a")
 	dry(75, "busy: running for")
@@ -453,7 +453,7 @@ func TestWaitTakesTheAtomOnceItIsFreeAndGivesUpAfterItsTime(t *testing.T) {
 	if spent := time.Since(began); spent < time.Second {
 		t.Errorf("it gave up after %v", spent)
 	}
-	waiting := s.command(job("--wait", "10", "true")...).Start(t)
+	waiting := s.command(job("--wait", "10m", "true")...).Start(t)
 	helper.Eventually(t, "it watches the directory", func() bool { return watches(waiting.PID) })
 	holder.Kill(t)
 	for _, pid := range helper.With("ADLOCK_DIR=" + s.locks) {

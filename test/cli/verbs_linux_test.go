@@ -30,8 +30,8 @@ func TestStatAgePrintsWholeSecondsPerFile(t *testing.T) {
 			t.Errorf("--now %s prints %q, want %q", now, r.Out, want)
 		}
 	}
-	s.want(0, "stat-age", "--now", "4000", "--at-least", "30", "f", "g")
-	s.want(1, "stat-age", "--now", "4000", "--at-least", "40", "f", "g")
+	s.want(0, "stat-age", "--now", "4000", "--at-least", "30m", "f", "g")
+	s.want(1, "stat-age", "--now", "4000", "--at-least", "40m", "f", "g")
 	s.want(1, "stat-age", "--at-least", "never", "f")
 	s.refused(69, "no such file", "stat-age", "none")
 	if r := s.adlock("stat-age", "--now", "2000", "none", "f"); r.Status != 69 || r.Out != "1000\n" || !oneLine(r.Err) {

@@ -167,11 +167,11 @@ var situations = []situation{
 		setUp: completed(5*hour, 0), want: "too soon: completed 5h ago, IfElapsed is never",
 	},
 	{
-		claim: "an atom that completed of late is too soon", where: everywhere | inNamedDirectory, ask: "--if-elapsed=15",
+		claim: "an atom that completed of late is too soon", where: everywhere | inNamedDirectory, ask: "--if-elapsed=15m",
 		setUp: completed(192*time.Second, 0), want: "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s",
 	},
 	{
-		claim: "an atom that completed long ago is due", where: everywhere, ask: "--if-elapsed=15",
+		claim: "an atom that completed long ago is due", where: everywhere, ask: "--if-elapsed=15m",
 		setUp: completed(20*minute, 0), want: "free: completed 20m ago, IfElapsed is 15m",
 	},
 	{
@@ -199,7 +199,7 @@ var situations = []situation{
 		status: "too soon: completed 0s ago, IfElapsed is 30m; due in 30m",
 	},
 	{
-		claim: "a last lock in the future is not believed", where: everywhere, ask: "--if-elapsed=15",
+		claim: "a last lock in the future is not believed", where: everywhere, ask: "--if-elapsed=15m",
 		setUp: completed(-hour, 0), want: "free: the last lock lies in the future, IfElapsed is 15m",
 	},
 	{
@@ -207,7 +207,7 @@ var situations = []situation{
 		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h",
 	},
 	{
-		claim: "too soon comes before busy", where: everywhere, ask: "--if-elapsed=15",
+		claim: "too soon comes before busy", where: everywhere, ask: "--if-elapsed=15m",
 		setUp: func(w *world) { w.completed(3*minute, 0); w.hold(10*minute, "--if-elapsed=1m") },
 		want:  "too soon: completed 3m ago, IfElapsed is 15m; due in 12m", status: "busy: running for 10m, ExpireAfter is 2h",
 	},
