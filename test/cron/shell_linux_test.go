@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/cronline"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
 )
@@ -74,7 +75,7 @@ func TestOneLineGuardsAWholeCrontab(t *testing.T) {
 	w := newGuardedWorld(t)
 	w.quick(t)
 	w.start(t, guarded, guardedSystem)
-	overrun, parts := w.path("overrun")+` 'a  "b"' $((1 + 1)) | cat`, "cd / && run-parts --report "+w.path("parts")
+	overrun, parts := nameOf(w.path("overrun")+` 'a  "b"' $((1 + 1)) | cat`), nameOf("cd / && run-parts --report "+w.path("parts"))
 
 	w.await(t, 20*time.Second, "the line with a user column has run", func() bool { return count(w.events(t, "column"), runlog.Release) == 1 })
 	if got := w.read(t, "columned"); got != "from the system\nroot\n" {
@@ -118,7 +119,7 @@ func TestOneLineGuardsAWholeCrontabOfBusybox(t *testing.T) {
 	w := newGuardedWorld(t)
 	w.busybox(t, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "ADLOCK_DIR="+w.path("locks"), "ADLOCK_HOST=dax", "ADLOCK_PAUSE=1s", "ADLOCK_HOOK="+w.path("hook"))
 	w.start(t, unlimited, "")
-	overrun, parts := w.path("overrun")+` 'a  "b"' $((1 + 1)) | cat`, "cd / && run-parts --report "+w.path("parts")
+	overrun, parts := nameOf(w.path("overrun")+` 'a  "b"' $((1 + 1)) | cat`), nameOf("cd / && run-parts --report "+w.path("parts"))
 
 	w.await(t, 90*time.Second, "the first tick: what knows its limit has ended itself", func() bool {
 		return count(w.events(t, "alone"), runlog.Release) == 1 && count(w.events(t, parts), runlog.Release) == 1 &&
@@ -135,6 +136,12 @@ func TestOneLineGuardsAWholeCrontabOfBusybox(t *testing.T) {
 
 const failing = `echo "failed:  $0 $SHELL"; false || exit 9`
 
+// nameOf is the operand of a line that has no name.
+func nameOf(command string) string {
+	name, _ := cronline.NameOf(command)
+	return name
+}
+
 // wantLocked wants that the lines did what they say, each once at a time.
 func (w *world) wantLocked(t *testing.T) {
 	t.Helper()
@@ -150,14 +157,14 @@ func (w *world) wantLocked(t *testing.T) {
 	if strings.Contains(w.record(), "flock") {
 		t.Errorf("the line that locks by itself was locked:\n%s", w.record())
 	}
-	for _, e := range w.events(t, failing) {
+	for _, e := range w.events(t, nameOf(failing)) {
 		if e.Kind == runlog.Release && e.Status.Value != 9 {
 			t.Errorf("the failing line is recorded with %+v", e)
 		}
 	}
 	w.await(t, 20*time.Second, "the hook is told", func() bool {
 		told := w.read(t, "hooked")
-		return strings.Contains(told, "/bin/sh 9 run "+failing+": ") && strings.Contains(told, " run hang: ")
+		return strings.Contains(told, "/bin/sh 9 run "+nameOf(failing)+": ") && strings.Contains(told, " run hang: ")
 	})
 }
 
@@ -199,7 +206,7 @@ func (w *world) wantDaemons(t *testing.T) {
 	if got := w.story(t, "forked"); got != "acquire; release 0" {
 		t.Errorf("the record of a line that starts a daemon tells %s", got)
 	}
-	if got := w.story(t, "exec "+w.path("daemon")+" stays"); got != "acquire" {
+	if got := w.story(t, nameOf("exec "+w.path("daemon")+" stays")); got != "acquire" {
 		t.Errorf("the record of a line that is a daemon tells %s", got)
 	}
 	living := strings.Join(w.processes(t), "\n")
