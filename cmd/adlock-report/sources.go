@@ -121,6 +121,7 @@ type query struct {
 	reset        string // the atom that is to forget
 	output       string // files
 	svg, html    string
+	limit        string // of the jobs to be wrapped
 
 	json, csv, openMetrics   bool
 	explain, follow, watch   bool

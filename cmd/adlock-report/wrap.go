@@ -19,12 +19,14 @@ import (
 	"adlock/lib/crontab"
 	"adlock/lib/fault"
 	"adlock/lib/insight/terminal"
+	"adlock/lib/limit"
 )
 
 var wrapVerb = verb{
 	options: func(q *query) []config.Option {
 		return []config.Option{
 			{Name: "user-column", Alias: "u", Help: "the crontab names a user before the command, as /etc/crontab does", Set: config.Toggle(&q.userColumn)},
+			{Name: "expire-after", Arg: "D", Default: "none", Help: "give each job this limit: a time, auto, or from-schedule (half as long again as from one start to the next, 15m at least)", Set: q.setLimit},
 			{Name: "diff", Help: "show what would change, as a unified diff", Set: config.Toggle(&q.diff)},
 			{Name: "unwrap", Help: "take out what wrap put in; what was written or edited by hand stays", Set: config.Toggle(&q.unwrap)},
 		}
@@ -32,6 +34,16 @@ var wrapVerb = verb{
 	args:   true,
 	show:   wrap,
 	passOn: passOn,
+}
+
+// setLimit takes what may stand in a line as its ExpireAfter.
+func (q *query) setLimit(value string) error {
+	d, err := limit.Parse(value)
+	if value != "auto" && value != crontab.FromSchedule && (err != nil || d == 0) {
+		return errors.New(strconv.Quote(value) + ": want a time such as 90m, auto or " + crontab.FromSchedule)
+	}
+	q.limit = value
+	return nil
 }
 
 // wrap is a filter. `crontab -l | adlock wrap | crontab -` installs what comes out, whatever
@@ -124,7 +136,7 @@ func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
 	if err != nil {
 		return crontab.Result{}, err
 	}
-	w := crontab.Wrapper{Adlock: path, Homeless: isHomeless}
+	w := crontab.Wrapper{Adlock: path, Limit: q.limit, Homeless: isHomeless}
 	if !w.CanStand() {
 		return crontab.Result{}, fault.New(fault.Usage, path, "cannot stand in a crontab as it is")
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"adlock/lib/cronline"
 )
 
 // Parse reads a command as sh has it, or else as bash, which has most of what other shells
@@ -85,11 +87,20 @@ func Detached(command string) (program string) {
 	return ""
 }
 
+// simpleCommands are the simple commands of a text, those in substitutions too.
+func simpleCommands(text string) [][]string {
+	all, inner := cronline.Commands(text)
+	for _, text := range inner {
+		all = append(all, simpleCommands(text)...)
+	}
+	return all
+}
+
 // ShellTexts are the texts that shells are called with behind -c in a command.
 func ShellTexts(command string) (texts []string) {
 	for _, words := range simpleCommands(command) {
 		for i := range words {
-			if text, ok := shellText(words[i:]); ok {
+			if text, ok := cronline.ShellText(words[i:]); ok {
 				texts = append(texts, text)
 			}
 		}

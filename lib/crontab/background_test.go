@@ -50,7 +50,7 @@ func TestAJobInTheBackgroundIsNotWrapped(t *testing.T) {
 func TestAJobInTheBackgroundThatIsWrappedIsUnwrapped(t *testing.T) {
 	const was = "@hourly job &\n"
 	lines := Read(was, false)
-	text, why := wrapper.wrapped(&lines[0], variables{}, names(lines)[0])
+	text, why := wrapper.wrapped(&lines[0], variables{}, nameOf(lines[0].Command))
 	if back := Unwrap(Read(text, false)); why != "" || back.Text != was || back.Done != 1 {
 		t.Errorf("%q %s: %+v", text, why, back)
 	}

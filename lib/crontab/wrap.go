@@ -17,11 +17,15 @@ import (
 // no mark: it is one that wrapping the job in it would make.
 type Wrapper struct {
 	Adlock string // the helper's full path
+	Limit  string // ExpireAfter as it is to stand in each line, or FromSchedule; "": none
 
 	// Homeless tells whether a user can have no lock directory in a home, which is the
 	// user's own where it is "": under adlock the jobs would not run. nil: nobody is.
 	Homeless func(user, home string) bool
 }
+
+// FromSchedule is the limit that a job's own schedule gives it (expireAfter).
+const FromSchedule = "from-schedule"
 
 // variables are those that hold for a line.
 type variables map[string]string
@@ -128,17 +132,16 @@ func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) 
 		return "", "is under adlock already, by SHELL=" + strconv.Quote(shell)
 	case saysToShell(l.Command):
 		return "", "says a name or a limit to adlock's own SHELL, which would be lost"
-	case l.Schedule.Reboot:
+	case l.Schedule.Reboot && w.Limit != "":
 		return "", "starts at boot: it may be meant to run for ever, and is not to be ended"
-	case l.Schedule.Shortest == 0:
+	case l.Schedule.Shortest == 0 && !l.Schedule.Reboot:
 		return "", "never starts: there is no such day"
 	case !quotes(shell):
 		return "", "is run by SHELL=" + strconv.Quote(shell) + ", of whose quotes nothing is known"
 	case w.isHomeless(l.User, v):
 		return "", "user " + strconv.Quote(l.User) + " cannot make a lock directory at home: set ADLOCK_DIR above the line"
 	}
-	text = l.Head + w.Adlock + " run --name " + name + " --expire-after " + limitOf(l, v) +
-		" -- " + argumentsOf(l.Command, shell) + l.Input + l.End
+	text = l.Head + w.Adlock + " run --name " + name + w.option(l, v) + " -- " + argumentsOf(l.Command, shell) + l.Input + l.End
 	blanksBefore := len(l.Head) - len(strings.TrimRight(l.Head, blanks)) // cron counts them where there is a user
 	if len(text)-len(l.Head)-len(l.End)+blanksBefore > longestCommand {
 		return "", "would be longer than the " + strconv.Itoa(longestCommand) + " bytes that cron takes"
@@ -157,16 +160,18 @@ func (w *Wrapper) isHomeless(user string, v variables) bool {
 	return user != "" && w.Homeless != nil && v["ADLOCK_DIR"]+v["ADLOCK_STORE"] == "" && w.Homeless(user, v["HOME"])
 }
 
-// limitOf is the limit of a job: what the crontab says for the lines below, as that was
-// asked for by somebody, else what the schedule says.
-func limitOf(l *Line, v variables) string {
-	if asked := v["ADLOCK_EXPIRE_AFTER"]; oneWord.MatchString(asked) {
-		return limit.InMinutes(asked)
+// option gives a job its limit. The crontab's own is not overruled by the schedule's.
+func (w *Wrapper) option(l *Line, v variables) string {
+	switch {
+	case w.Limit == "", w.Limit == FromSchedule && v["ADLOCK_EXPIRE_AFTER"] != "":
+		return ""
+	case w.Limit == FromSchedule:
+		return expireAfterOption + limit.Format(expireAfter(&l.Schedule))
 	}
-	return limit.Format(expireAfter(&l.Schedule))
+	return expireAfterOption + w.Limit
 }
 
-var oneWord = regexp.MustCompile(`^[\w.]+$`)
+const expireAfterOption = " --expire-after "
 
 // argumentsOf is a command as arguments of `adlock run`. In a shell that is not the
 // default one even a plain command may be a script without a first line that says what
@@ -217,18 +222,18 @@ func lockerOf(command string) string {
 	return ""
 }
 
-// wrappedForm is a command as wrapped writes it: path, name, limit, arguments.
-var wrappedForm = regexp.MustCompile(`^(/\S+) run --name (\S+) --expire-after (\S+) -- ((?s).*)$`)
+// wrappedForm is a command as wrapped writes it: path, name, limit or none, arguments.
+var wrappedForm = regexp.MustCompile(`^(/\S+) run --name (\S+)(?: --expire-after (\S+))? -- ((?s).*)$`)
 
 // unwrapped is a job as it was before it was wrapped. Of two commands that may have been
 // wrapped it is the one that would give this very line.
 func unwrapped(l *Line, v variables) (text, why string) {
 	found := wrappedForm.FindStringSubmatch(l.Command)
 	if found != nil {
-		w := Wrapper{Adlock: found[1]}
+		w := Wrapper{Adlock: found[1], Limit: found[3]}
 		for _, command := range commandsOf(found[4], v.shell()) {
 			was := l.Head + command + l.Input
-			if w.CanStand() && w.wrote(l, was, v, found[2], found[3]) {
+			if w.CanStand() && w.wrote(l, was, v, found[2]) {
 				return was + l.End, ""
 			}
 		}
@@ -251,14 +256,21 @@ func commandsOf(arguments, shell string) []string {
 }
 
 // wrote tells whether wrapping the job that was there would have given this line.
-func (w *Wrapper) wrote(l *Line, was string, v variables, name, limitAsWritten string) bool {
+func (w *Wrapper) wrote(l *Line, was string, v variables, name string) bool {
 	job := jobOf(was, l.User != "")
-	if job.Kind != Job || name != nameOf(job.Command) && !mayBeOlder(name, job.Command) {
+	if job.Kind != Job || name != nameOf(job.Command) && !(w.isOlder(&job, v) && mayBeOlder(name, job.Command)) {
 		return false
 	}
 	job.End = l.End
 	again, why := w.wrapped(&job, v, name)
-	const option = " --expire-after "
-	older := strings.Replace(again, option+limit.InMinutes(limitAsWritten)+" ", option+limitAsWritten+" ", 1)
-	return why == "" && older == l.Text()
+	return why == "" && again == l.Text()
+}
+
+// isOlder tells whether the limit is one of an older wrap, which gave each job one: what the
+// crontab said for the lines below, else what the schedule says.
+func (w *Wrapper) isOlder(job *Line, v variables) bool {
+	if asked := v["ADLOCK_EXPIRE_AFTER"]; asked != "" && w.Limit != "" {
+		return limit.InMinutes(w.Limit) == limit.InMinutes(asked)
+	}
+	return w.Limit == limit.Format(expireAfter(&job.Schedule))
 }

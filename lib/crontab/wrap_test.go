@@ -11,7 +11,7 @@ import (
 	"adlock/lib/limit"
 )
 
-var wrapper = Wrapper{Adlock: "/usr/bin/adlock"}
+var wrapper = Wrapper{Adlock: "/usr/bin/adlock", Limit: FromSchedule}
 
 // wrapOne is a crontab of one job wrapped; "" and why where it is left.
 func wrapOne(t testing.TB, text string) (wrapped, why string) {
@@ -137,10 +137,28 @@ func TestTheLimitIsHalfAsLongAgainAsTheTimeToTheNextStart(t *testing.T) {
 	}
 }
 
+func TestALineGetsALimitWhereOneIsAskedForAlone(t *testing.T) {
+	for asked, want := range map[string]string{"": "", "auto": " --expire-after auto", "90m": " --expire-after 90m"} {
+		w := Wrapper{Adlock: "/usr/bin/adlock", Limit: asked}
+		const was = "@hourly x\n"
+		r := w.Wrap(Read(was, false))
+		if r.Text != "@hourly /usr/bin/adlock run --name x-12738659"+want+" -- x\n" {
+			t.Errorf("%q: %s", asked, r.Text)
+		}
+		if back := Unwrap(Read(r.Text, false)); back.Text != was {
+			t.Errorf("%q comes back as %s", r.Text, back.Text)
+		}
+	}
+	w := Wrapper{Adlock: "/usr/bin/adlock"}
+	if r := w.Wrap(Read("@reboot x\n", false)); r.Done != 1 {
+		t.Errorf("what starts at boot has no limit, and is left: %+v", r)
+	}
+}
+
 func TestALimitThatTheCrontabHasStays(t *testing.T) {
 	const text = "ADLOCK_EXPIRE_AFTER=90m\n@daily x\nADLOCK_EXPIRE_AFTER=\n@daily y z\n"
 	r := wrapper.Wrap(Read(text, false))
-	want := "ADLOCK_EXPIRE_AFTER=90m\n@daily /usr/bin/adlock run --name x-12738659 --expire-after 90m -- x\nADLOCK_EXPIRE_AFTER=\n@daily /usr/bin/adlock run --name " + nameOf("y z") + " --expire-after 1d12h -- y z\n"
+	want := "ADLOCK_EXPIRE_AFTER=90m\n@daily /usr/bin/adlock run --name x-12738659 -- x\nADLOCK_EXPIRE_AFTER=\n@daily /usr/bin/adlock run --name " + nameOf("y z") + " --expire-after 1d12h -- y z\n"
 	if r.Text != want {
 		t.Errorf("%s%v", r.Text, r.Left)
 	}
@@ -243,7 +261,7 @@ func TestALineByHandAndAnEditedOneStay(t *testing.T) {
 		t.Fatalf("%q", back.Text)
 	}
 	for _, edit := range [][2]string{
-		{"1h30m", "2h"}, {"rsync", "backup"}, {"--name", "--verbose --name"}, {" -- ", " "}, {"/usr/bin/adlock", "adlock"}, {"@hourly", "@daily"}, {"'rsync", "rsync"}, {"x'", "x' y"},
+		{"rsync", "backup"}, {"--name", "--verbose --name"}, {" -- ", " "}, {"/usr/bin/adlock", "adlock"}, {"'rsync", "rsync"}, {"x'", "x' y"},
 		{"run ", "run  "}, {"-c '", "-c '%"}, {"b c", "'b' c"}, {"/usr/bin/adlock", "/usr/bin/a;adlock"}, {"-- ", "--  "},
 		{"--name rsync", "--name rsync-"}, {"--name rsync", "--name rsync-1x"}, {"--name rsync", "--name rsy"}, {"x'\n", "x"}, {"'rsync", "' rsync"}, {"'rsync", "'-n rsync"},
 	} {

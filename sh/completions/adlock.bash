@@ -270,7 +270,7 @@ _adlock_table() {
 		args=file options='--system --user-column -u --help -h'
 		;;
 	wrap)
-		args=file options='--user-column -u --diff --unwrap --help -h'
+		args=file options='--user-column -u --expire-after:none --diff --unwrap --help -h'
 		;;
 	doctor)
 		args=none options='--help -h'

@@ -236,6 +236,7 @@ complete -c adlock -n '__adlock_wants_option check' -l system -d 'check the cron
 complete -c adlock -n '__adlock_wants_option check' -l user-column -s u -d 'crontabs have a user column, as /etc/crontab has (else that is seen)'
 complete -c adlock -n '__adlock_wants_option check' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option wrap' -l user-column -s u -d 'the crontab names a user before the command, as /etc/crontab does'
+complete -c adlock -n '__adlock_wants_option wrap' -l expire-after -x -d 'give each job this limit: a time, auto, or from-schedule (half as long again as from one start to the next, 15m at least)'
 complete -c adlock -n '__adlock_wants_option wrap' -l diff -d 'show what would change, as a unified diff'
 complete -c adlock -n '__adlock_wants_option wrap' -l unwrap -d 'take out what wrap put in; what was written or edited by hand stays'
 complete -c adlock -n '__adlock_wants_option wrap' -l help -s h -d 'list the options'
@@ -304,6 +305,8 @@ function __adlock_takes
             printf '%s\n' --output -o
         case tune
             printf '%s\n' --atom --store --reset
+        case wrap
+            printf '%s\n' --expire-after
         case clear
             printf '%s\n' --older --store
         case stat-age
