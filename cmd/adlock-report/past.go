@@ -88,7 +88,7 @@ func (p *past) hear(e *runlog.Event) {
 		if !slices.ContainsFunc(p.waiting, same) {
 			p.waiting = append(p.waiting, waiter{pid: e.PID, since: e.Time, most: e.Wait})
 		}
-	case runlog.Acquire, runlog.Deny, runlog.Stuck, runlog.Cancel:
+	case runlog.Acquire, runlog.Deny, runlog.Stuck, runlog.Cancel, runlog.NotRun, runlog.Unlocked:
 		p.waiting = slices.DeleteFunc(p.waiting, same)
 	}
 }

@@ -50,7 +50,7 @@ func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
 		return fault.AnswerStuck, err
 	}
 	if err != nil {
-		return 0, err // its own status, and not that of a verdict
+		return 0, s.notRun(path, err) // its own status, and not that of a verdict
 	}
 	return config.Answer(outcome.Verdict), nil
 }
@@ -76,6 +76,12 @@ func parseTake(verb string, args []string, leaveExpired bool) (s *take, file str
 	}
 	s.Request.Atom, err = atom.New(rest[1], rest[2], rest[3], rest[4])
 	return s, rest[0], err
+}
+
+// notRun tells of what went wrong before the atom was taken.
+func (s *take) notRun(path string, why error) error {
+	log, _ := config.RunlogOf(path, atom.Canonify(s.Request.Atom.Host)) // else why says it
+	return locker.Recorder{Log: log, Hook: s.Hook}.NotRun(&s.Request, path, locker.Outcome{}, why)
 }
 
 // lockIn takes the atom in the lock directory, and says what there is to say where it

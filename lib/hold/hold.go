@@ -145,7 +145,11 @@ type holding struct {
 
 // inDirectory is a Keeper of a lock directory. There nobody takes a lock from its owner
 // but by ending it.
-type inDirectory struct{ locker *lockdir.Locker }
+type inDirectory struct {
+	locker   *lockdir.Locker
+	recorder locker.Recorder
+	path     string
+}
 
 func (d inDirectory) Take(r locker.Request) (locker.Outcome, error) { return d.locker.Take(r) }
 func (d inDirectory) Release(r locker.ReleaseRequest) error         { return d.locker.Release(r) }
@@ -165,12 +169,23 @@ func (h *holding) open(open Opener, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	h.keeper = inDirectory{recorder: locker.Recorder{Log: log, Hook: h.Hook}, path: path}
 	k, err := lockdir.Open(path, log)
-	if err == nil {
-		k.Hook = h.Hook
-		h.keeper = inDirectory{k}
+	if err != nil {
+		return h.notRun(locker.Outcome{}, err)
 	}
-	return err
+	k.Hook = h.Hook
+	h.keeper = inDirectory{locker: k, recorder: k.Recorder, path: path}
+	return nil
+}
+
+// notRun tells of what went wrong before the atom was taken. Of a store its locksmith tells.
+func (h *holding) notRun(o locker.Outcome, why error) error {
+	d, is := h.keeper.(inDirectory)
+	if !is {
+		return why
+	}
+	return d.recorder.NotRun(&h.Request, d.path, o, why)
 }
 
 // hold takes the atom, holds it, gives it back.
@@ -182,7 +197,7 @@ func (h *holding) hold() (int, error) {
 		_ = say(string(locker.Stuck), err.Error()) // whoever asked may be gone
 		return 0, err
 	case err != nil:
-		return 0, sayError(err)
+		return 0, sayError(h.notRun(outcome, err))
 	case outcome.Verdict != locker.Acquired:
 		return h.denied(outcome)
 	}

@@ -34,6 +34,8 @@ const (
 	Starving  Kind = "starving"  // an atom was denied many times in a row
 	Overdue   Kind = "overdue"   // a job has passed its notice, and no limit ends it
 	Unwritten Kind = "unwritten" // the runlog, or a last lock, could not be written
+	NotRun    Kind = "not-run"   // trouble with the lock directory kept a job from running
+	Unlocked  Kind = "unlocked"  // a job runs without a lock, for such trouble; Success or Fail follows
 )
 
 // Hook is the command and what it is started with. A nil Hook, and one without a

@@ -123,10 +123,25 @@ func DryRun(path string, r *locker.Request) (granted bool, reason string, err er
 // DryRun says whether the request would be granted now, and why, and touches
 // nothing.
 func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err error) {
+	d, err := l.Foresee(r)
+	if err != nil {
+		return false, "", err
+	}
+	if d.Step.Granted() {
+		if outcome, err := l.unlessUnlocked(r.Atom.Name()); err != nil || outcome.Verdict != locker.Acquired {
+			return false, outcome.Reason, err
+		}
+	}
+	return d.Step.Granted(), d.Reason(), nil
+}
+
+// Foresee is what the request would come to now, save where a run without a lock is in the
+// way; it touches nothing.
+func (l *Locker) Foresee(r *locker.Request) (d policy.Decision, err error) {
 	name, now := r.Atom.Name(), r.Clock(time.Now())
 	v, err := l.look(r, name, now)
 	if err != nil {
-		return false, "", err
+		return d, err
 	}
 	defer v.close()
 	if v.active != nil {
@@ -137,22 +152,22 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 	var readers []locker.View
 	if !r.Shared { // readers do not mind each other
 		if readers, err = l.readersOf(name, now, r.Pause); err != nil {
-			return false, "", err
+			return d, err
 		}
 	}
 	s.Readers = locker.Actives(readers)
-	d := locker.Foresee(policy.Decide(r.Terms(), s), &v.View, readers)
+	d = locker.Foresee(policy.Decide(r.Terms(), s), &v.View, readers)
 	if d.Step.Granted() { // only then is a slot looked for
 		slots, err := l.othersSlots(r, new(locker.Outcome))
 		if err != nil {
-			return false, "", err
+			return d, err
 		}
 		for _, slot := range slots {
 			s.Slots = append(s.Slots, slot.Active)
 		}
 		d = locker.Foresee(policy.Decide(r.Terms(), s), &v.View, readers)
 	}
-	return d.Step.Granted(), d.Reason(), nil
+	return d, nil
 }
 
 // lookAhead looks for readers and slots in a waiter's way before the waiter links a lock of
@@ -170,6 +185,9 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 func (l *Locker) lookAhead(r *locker.Request, name atom.Name, w *lockfile.Waiting) (locker.Outcome, error) {
 	if !w.Watches() {
 		return granted()
+	}
+	if outcome, err := l.unlessUnlocked(name); err != nil || outcome.Verdict != locker.Acquired {
+		return outcome, err
 	}
 	if !r.Shared {
 		if outcome, err := l.lookForReaders(r, name, w); err != nil || outcome.Verdict != locker.Acquired {

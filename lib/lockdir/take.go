@@ -126,13 +126,26 @@ func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome
 // conclude is the end of taking, with the lock of one's own in place: what is left
 // to look at, and what is to be written where nothing is in the way.
 func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, due dueness) (locker.Outcome, error) {
-	outcome, err := l.settle(r, name, own, temp, due)
+	outcome, err := l.unlessUnlocked(name)
+	if err == nil && outcome.Verdict == locker.Acquired {
+		outcome, err = l.settle(r, name, own, temp, due)
+	}
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return outcome, locker.Graver(err, l.withdraw(temp, own))
 	}
 	l.learnFromAsking(r, name, own)
 	l.Acquired(r, own)
 	return outcome, nil
+}
+
+// unlessUnlocked is Busy where a run without a lock is under way (package unlocked), which
+// sees a lock in place and is seen by who has one.
+func (l *Locker) unlessUnlocked(name atom.Name) (locker.Outcome, error) {
+	err := l.Dir.RunsUnlocked(name)
+	if errors.Is(err, lockfile.ErrRunsUnlocked) {
+		return locker.RunsUnlocked(0), nil
+	}
+	return locker.Outcome{Verdict: locker.Acquired}, err
 }
 
 // withdraw gives up an atom that was not to be had after all. A slot that somebody else

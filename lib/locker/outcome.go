@@ -75,6 +75,15 @@ func (r *Request) TakenBy(o *Outcome, v *View) {
 	}
 }
 
+// RunsUnlocked is the outcome where a run without a lock is under way, by that process (0: it
+// is not known by which).
+func RunsUnlocked(pid int) Outcome {
+	return Outcome{
+		Verdict: Busy, Reason: "busy: it runs without a lock", Blocker: pid,
+		found: runlog.Event{Owner: pid}, inWay: View{Active: policy.Active{Owner: policy.Untouched}},
+	}
+}
+
 // ClaimTick has the tick claimed, where one is asked for and nothing else denies the atom:
 // so a tick is used by nobody who was denied. Where somebody else was faster that is the
 // outcome. The claim stands from then on, whatever becomes of the job; only a release that

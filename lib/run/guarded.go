@@ -10,6 +10,7 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/lockdir/unlocked"
 	"adlock/lib/process"
 )
 
@@ -27,7 +28,9 @@ import (
 //   - a supervisor killed in between leaves a second start with another parent, which
 //     asks again, and belongs to what holds the atom: busy;
 //   - a supervisor that holds the script's own atom (adlock run, by hand) needs no
-//     marker.
+//     marker;
+//   - a supervisor that runs the script without a lock (--on-trouble run) has the atom's
+//     abstract socket name, which tells its pid.
 
 // Marker names the acquisition under which a script was started again.
 type Marker struct {
@@ -55,6 +58,11 @@ func (m Marker) Holds(child int) bool {
 	if !filepath.IsAbs(m.File) || file.Kind != atom.ActiveLock && file.Kind != atom.ReaderLock {
 		return false
 	}
+	parent, err := process.ParentOf(child)
+	return err == nil && (m.isHeldBy(parent, file) || unlocked.Holder(file.Name) == parent.PID)
+}
+
+func (m Marker) isHeldBy(parent process.Identity, file atom.File) bool {
 	dir, err := lockfile.Open(filepath.Dir(m.File))
 	if err != nil {
 		return false
@@ -65,8 +73,7 @@ func (m Marker) Holds(child int) bool {
 		return false
 	}
 	defer lock.Close()
-	parent, err := process.ParentOf(child)
-	return err == nil && lock.SupervisedBy(parent) && (m.Token == "" || m.Token == lock.Record.Token)
+	return lock.SupervisedBy(parent) && (m.Token == "" || m.Token == lock.Record.Token)
 }
 
 // Guarded is the verb by which adlock_guard puts a supervisor in the shell's place.

@@ -21,6 +21,7 @@ import (
 	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/unlocked"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -41,6 +42,7 @@ type runArgs struct {
 	quietOK     bool
 	retryFailed bool
 	dryRun      bool
+	unlocked    bool // --on-trouble run
 	jitter      time.Duration
 	oncePer     time.Duration
 	store       string
@@ -89,6 +91,7 @@ func (r *runArgs) options() []config.Option {
 		{Name: "once-per", Env: "ADLOCK_ONCE_PER", Arg: "D", Help: "run once in each tick of D (as the host's clock has it when asked): for a crontab on many hosts", Set: config.Period(&r.oncePer)},
 		{Name: "jitter", Env: "ADLOCK_JITTER", Arg: "D", Help: "first wait a random time up to D", Set: config.Bounded(&r.jitter)},
 		{Name: "dry-run", Env: "ADLOCK_DRY_RUN", Help: "say the verdict and why; touch nothing", Set: config.Toggle(&r.dryRun)},
+		{Name: "on-trouble", Env: "ADLOCK_ON_TROUBLE", Arg: "WORD", Default: "fail", Help: "where the lock directory cannot be used (full, read-only, ...); run: run COMMAND unlocked, and say so (Linux)", Set: onTrouble(&r.unlocked)},
 		{Name: "store", Env: "ADLOCK_STORE", Arg: "URL", Help: config.StoreHelp, Set: config.Text(&r.store), Inherited: true},
 	}, r.Settings.Options()...)
 }
@@ -100,6 +103,17 @@ func Verb(open Opener) config.Verb {
 	return config.Verb{
 		Name: "run", Does: "take the lock, run COMMAND, release the lock", Args: "[--] COMMAND [ARG...]",
 		Options: Options, More: more, Run: func(args []string) (int, error) { return run(open, args) },
+	}
+}
+
+// onTrouble is what becomes of a job whose lock directory cannot be used.
+func onTrouble(unlocked *bool) func(string) error {
+	return func(value string) error {
+		if value != "run" && value != "fail" {
+			return fault.New(fault.Usage, strconv.Quote(value), "want run or fail")
+		}
+		*unlocked = value == "run"
+		return nil
 	}
 }
 
@@ -196,7 +210,7 @@ func (r *runArgs) recordMissing(base string, missing error) {
 // and the tick is that of now.
 func (r *runArgs) check() error {
 	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Figure(), r.oncePer)
-	for _, err := range []error{r.checkName(), r.checkReplace(), r.checkEnforce()} {
+	for _, err := range []error{r.checkName(), r.checkReplace(), r.checkEnforce(), r.checkTrouble()} {
 		if err != nil {
 			return err
 		}
@@ -269,6 +283,17 @@ func harmless(word string) string {
 	return word
 }
 
+// checkTrouble refuses to run without a lock where such runs could not exclude each other.
+func (r *runArgs) checkTrouble() error {
+	switch {
+	case r.unlocked && config.IsRemote(r.store):
+		return fault.New(fault.Usage, "--on-trouble", "run is for a lock directory: machines that share a store do not see each other's unlocked runs")
+	case r.unlocked && !sysfile.HasAbstract:
+		return fault.New(fault.Unavailable, "--on-trouble", "cannot be kept here: only on Linux do unlocked runs exclude each other")
+	}
+	return nil
+}
+
 // nameAtom fills in what the options left open. With --name nothing of the command
 // is left in the lock's name. A command that is no absolute path means another
 // thing in another directory: `make` in two projects is two atoms.
@@ -316,7 +341,7 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {
-		return 0, err
+		return 0, r.notRun(locker.Outcome{}, err)
 	}
 	end := make(chan time.Duration, 1)
 	r.Request.End = end
@@ -480,11 +505,28 @@ func (r *runArgs) locker() (locker.Locker, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.unlocked {
+		return unlocked.Open(path, log, r.Hook), nil
+	}
 	k, err := lockdir.Open(path, log)
 	if err == nil {
 		k.Hook = r.Hook
 	}
 	return k, err
+}
+
+// notRun tells of what went wrong before the job began.
+func (r *runArgs) notRun(o locker.Outcome, why error) error {
+	r.Request.Owner.PID = os.Getpid()
+	rec := locker.Recorder{Hook: r.Hook}
+	path, err := config.DirOf(r.store)
+	if err == nil {
+		rec.Log, err = config.RunlogOf(path, atom.Canonify(r.Request.Atom.Host))
+	}
+	if err == nil && config.IsRemote(r.store) {
+		rec.Log.Store, path = r.store, ""
+	}
+	return rec.NotRun(&r.Request, path, o, why)
 }
 
 // acquire takes the atom for this process and the job that waits at its gate.
@@ -503,7 +545,10 @@ func (r *runArgs) acquire(k locker.Locker, job *supervise.Supervisor) (outcome l
 }
 
 func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
-	if err = cmp.Or(err, r.leadsBack(outcome)); err != nil {
+	if err != nil {
+		return 0, r.notRun(outcome, err)
+	}
+	if err = r.leadsBack(outcome); err != nil {
 		return 0, err
 	}
 	dir, err := config.DirOf(r.store)

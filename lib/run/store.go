@@ -8,6 +8,7 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/killer"
 	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/unlocked"
 	"adlock/lib/locker"
 )
 
@@ -21,6 +22,9 @@ func (r *runArgs) verdict() (granted bool, reason, where string, err error) {
 			return false, "", "", err
 		}
 		granted, reason, err = lockdir.DryRun(path, &r.Request)
+		if r.unlocked && locker.IsTrouble(locker.Outcome{}, err) {
+			granted, reason, err = unlocked.DryRun(path, &r.Request, err)
+		}
 		return granted, reason, filepath.Join(path, name.ActiveLock()), err
 	}
 	k, err := r.open(r.store, r.Request.Atom.Host, nil)

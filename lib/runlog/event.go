@@ -134,6 +134,12 @@ const (
 	// Cancel: a signal ended the newcomer before its job began, while it waited or its
 	// jitter passed. Nothing ran. Signal, Wait, Reason.
 	Cancel Kind = "cancel"
+	// NotRun: nothing could be locked, for trouble with the lock directory, and nothing ran.
+	// Status, which is that of adlock; Reason.
+	NotRun Kind = "not-run"
+	// Unlocked: for trouble with the lock directory the job runs without a lock, as was
+	// asked for. Token, Reason; a Release follows.
+	Unlocked Kind = "unlocked"
 )
 
 // Opt is a value that may be absent, where the zero value means something else.

@@ -161,6 +161,7 @@ complete -c adlock -n '__adlock_wants_option run' -l retry-failed -d 'a failed r
 complete -c adlock -n '__adlock_wants_option run' -l once-per -x -d 'run once in each tick of D (as the host\'s clock has it when asked): for a crontab on many hosts'
 complete -c adlock -n '__adlock_wants_option run' -l jitter -x -d 'first wait a random time up to D'
 complete -c adlock -n '__adlock_wants_option run' -l dry-run -d 'say the verdict and why; touch nothing'
+complete -c adlock -n '__adlock_wants_option run' -l on-trouble -x -d 'where the lock directory cannot be used (full, read-only, ...); run: run COMMAND unlocked, and say so (Linux)'
 complete -c adlock -n '__adlock_wants_option run' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
 complete -c adlock -n '__adlock_wants_option run' -l if-elapsed -x -d 'not sooner than D after the last completion; auto: learn it'
 complete -c adlock -n '__adlock_wants_option run' -l expire-after -x -d 'end a job that has run for D and take over; 0: end a running one at once; auto: learn it'

@@ -297,7 +297,7 @@ func TestALockThatFindsNoRoomIsToldByItsDirectory(t *testing.T) {
 	s := newStage(t)
 	c := s.command()
 	c.Args = []string{"sh", "-c", `ulimit -f 0; exec "$0" run --name a true`, c.Args[0]}
-	if r := c.Run(t); r.Status != 74 || r.Err != "adlock: "+s.locks+": file too large\n" {
+	if r := c.Run(t); r.Status != 74 || r.Err != "adlock: run a: not run: "+s.locks+": file too large\n" {
 		t.Errorf("%+v", r)
 	}
 }

@@ -204,7 +204,7 @@ func TestReplaceEndsARunningOneAtOnce(t *testing.T) {
 
 func TestALockDirectoryIsNotMadeInTheWorkingDirectory(t *testing.T) {
 	s := newStage(t)
-	const says = "adlock: locks: no such directory, and a relative one is not made"
+	const says = ": locks: no such directory, and a relative one is not made"
 	for _, words := range [][]string{
 		{"run", "--store", "locks", "touch", "ran"}, {"run", "--store", "locks", "--dry-run", "true"},
 		{"ADLOCK_STORE=locks", "run", "touch", "ran"}, {"ADLOCK_DIR=locks", "run", "touch", "ran"},

@@ -105,7 +105,7 @@ type option struct {
 // kindOfValue is the kind of an option's value, by what the help calls it.
 var kindOfValue = map[string]string{
 	"": "", "D": "none", "N": "none", "EPOCH": "none", "HEX": "none", "NAME": "none",
-	"URL": "store", "COMMAND": "shell", "FILE": "file", "FILE.prom": "file",
+	"WORD": "none", "URL": "store", "COMMAND": "shell", "FILE": "file", "FILE.prom": "file",
 	"PID": "process", "TEXT": "atom", "ATOM": "atom", "WHEN": "when", "KIND,...": "event",
 }
 

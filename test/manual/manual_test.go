@@ -327,7 +327,7 @@ func TestTheRunlogsPageHasEveryEvent(t *testing.T) {
 	for _, kind := range runlog.Kinds() {
 		kinds = append(kinds, string(kind))
 	}
-	same(t, "adlock-log.1", found(`(?m)^\.It Cm (\w+)$`, pageOf(t, "adlock-log.1").section("EVENTS")), kinds)
+	same(t, "adlock-log.1", found(`(?m)^\.It Cm ([\w-]+)$`, pageOf(t, "adlock-log.1").section("EVENTS")), kinds)
 }
 
 func TestThePageOfCheckHasEveryMistake(t *testing.T) {
@@ -355,7 +355,7 @@ func TestTheCheckerKnowsEveryVariable(t *testing.T) {
 
 func TestThePageOfRunHasWhatAHookIsTold(t *testing.T) {
 	hooks, source := pageOf(t, "adlock-run.1").section("HOOKS"), read(t, "lib/hook/hook.go")
-	same(t, "adlock-run.1, HOOKS", words(hooks, "Cm"), found(`Kind += "(\w+)"`, source))
+	same(t, "adlock-run.1, HOOKS", words(hooks, "Cm"), found(`Kind += "([\w-]+)"`, source))
 	same(t, "adlock-run.1, HOOKS", append(words(hooks, "Ev"), "ADLOCK_EVENT"), found(`"(ADLOCK_[A-Z]+)(?:",|=" \+)`, source))
 }
 

@@ -45,7 +45,7 @@ func (s *refusal) prove(t *testing.T, newPlace func(testing.TB) place) {
 	}
 	dry, run, script := w.run("--dry-run"), w.run(), w.script()
 	for asker, r := range map[string]helper.Result{"dry run": dry, "run": run} {
-		if r.Status != s.want || r.Out != "" || !strings.Contains(r.Err, s.says) || r.Err != run.Err {
+		if r.Status != s.want || r.Out != "" || !strings.Contains(r.Err, s.says) || r.Err != strings.Replace(run.Err, "o x: not run: ", "", 1) && r != run {
 			t.Errorf("%s: %+v, want status %d and one line with %q", asker, r, s.want, s.says)
 		}
 	}

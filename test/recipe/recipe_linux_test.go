@@ -32,6 +32,7 @@ var elsewhere = map[string]string{
 	"latest=":                    "TestTheFenceOfThePage",
 	"last lock  active lock":     "a table",
 	"ended process 811 by force": "a message",
+	"backup: not run: ":          "messages",
 	"\nlock: /var/lib/adlock/lock.adlock.myhost.run.feeds": "adlock-run(1) has the same, with the command",
 }
 

@@ -42,9 +42,9 @@ func (t *Teller) Add(e *runlog.Event) *Atom {
 		return nil
 	}
 	switch e.Kind {
-	case runlog.Missing:
+	case runlog.Missing, runlog.NotRun:
 		t.Run(a, &Run{PID: e.PID, Start: e.Time, End: e.Time, Outcome: Failed, Status: e.Status, Unstarted: true})
-	case runlog.Acquire:
+	case runlog.Acquire, runlog.Unlocked:
 		t.begin(a, e)
 	case runlog.Expire:
 		if r := a.find(e.OwnerToken); r != nil {

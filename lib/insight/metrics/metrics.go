@@ -127,7 +127,7 @@ func (b *builder) event(e *runlog.Event) {
 		f.events[e.Kind]++
 	}
 	switch e.Kind {
-	case runlog.Acquire:
+	case runlog.Acquire, runlog.Unlocked:
 		f.inARow = 0
 		if !f.started.IsZero() {
 			f.interval.Add(e.Time.Sub(f.started))

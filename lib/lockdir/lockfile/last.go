@@ -2,6 +2,7 @@ package lockfile
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"time"
 
@@ -99,6 +100,47 @@ func (d *Dir) stampAnew(name atom.Name, memory record.Memory) error {
 		return err
 	}
 	return nil
+}
+
+// ErrRunsUnlocked says that a run without a lock has the flock of the last lock.
+var ErrRunsUnlocked = errors.New("a run without a lock is under way")
+
+// unlockedWait is how long an unlocked run and a newcomer leave each other the flock: each
+// may be about to find that the other one has the atom.
+const unlockedWait = 100 * time.Millisecond
+
+// HoldLast takes flock(2) of the last lock: unix.LOCK_EX for a run without a lock,
+// unix.LOCK_SH to see whether there is one: ErrRunsUnlocked (package unlocked). Where other
+// users can open the file anybody can have its flock, so it is not taken and says nothing.
+func (d *Dir) HoldLast(name atom.Name, how int) (io.Closer, error) {
+	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	if d.entered && f.st.Mode&0o044 != 0 {
+		return f, nil
+	}
+	err = sysfile.Flock(f.fd, how, unlockedWait)
+	if err == nil {
+		return f, nil
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = ErrRunsUnlocked
+	}
+	return nil, errors.Join(f.wrap(err), f.Close())
+}
+
+// RunsUnlocked returns ErrRunsUnlocked where a run without a lock is under way, as far as its
+// flock tells.
+func (d *Dir) RunsUnlocked(name atom.Name) error {
+	held, err := d.HoldLast(name, unix.LOCK_SH)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return held.Close()
 }
 
 // RemoveLast prunes a last lock; nothing happens where there is none.

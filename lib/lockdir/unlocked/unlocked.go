@@ -1,0 +1,222 @@
+// Package unlocked is a locker over a lock directory for a job that has to run even where
+// the directory cannot be used: it is full, read-only, missing or another user's. A full
+// /var must be able to run the job that cleans /var. Then the job runs without a lock, which
+// is said aloud each time; only for trouble, never in place of a denial.
+//
+// Two such runs exclude each other, and so do one of them and a run with a lock, as far as
+// that can be without writing a file. The unlocked run takes an abstract socket name, and,
+// where it can open the last lock, flock(2) of that. Only then it looks at the active lock.
+// A newcomer links its active lock, and only then tries that flock (lockdir.Locker.Take). So
+// of an unlocked run U and a newcomer L, once there is room again,
+//   - L has linked its lock before U looks: U finds its owner alive, and is denied;
+//   - U has looked before L linked: U has had the flock by then, and L backs off;
+//   - L has linked, and U has the flock and is about to be denied: L tries for a while, so
+//     that not both are.
+//
+// U stamps the last lock, where it can, before it lets the flock go, so that an L which gets
+// the flock finds the stamp in its second look. While U runs no file takes the place of the
+// last lock, as that is changed under the active lock only; if a person removes it, the name
+// still keeps other unlocked runs away.
+//
+// What L cannot see is a U that could not open the last lock: there is none, or the directory
+// is another's. What nothing can see is the job of a U that was ended by KILL: the name and the
+// flock are free with the process.
+package unlocked
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/hook"
+	"adlock/lib/killer"
+	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
+)
+
+// Locker takes atoms in a lock directory; where that cannot be used Take lets the job run
+// without a lock. It is for one acquisition.
+type Locker struct {
+	locker.Locker // the directory's, and then that of an unlocked run
+	recorder      locker.Recorder
+	path          string
+}
+
+// Open opens the lock directory at path, as lockdir.Open does. That it cannot be opened is
+// for Take.
+func Open(path string, log *runlog.Log, h *hook.Hook) *Locker {
+	recorder := locker.Recorder{Log: log, Hook: h}
+	l := &Locker{recorder: recorder, path: path}
+	k, err := lockdir.Open(path, log)
+	if err != nil {
+		l.Locker = &run{Recorder: recorder, trouble: err}
+		return l
+	}
+	k.Hook = h
+	l.Locker = k
+	return l
+}
+
+// Take is lockdir.Locker.Take; where it fails for the directory's sake the outcome is
+// Acquired without a lock, or a denial where the atom runs.
+func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
+	outcome, err := l.Locker.Take(r)
+	if !locker.IsTrouble(outcome, err) {
+		return outcome, err
+	}
+	l.recorder.ShareTrouble(l.path)
+	u := &run{Recorder: l.recorder}
+	outcome, failed := u.hold(l.path, &r, err)
+	if failed != nil || outcome.Verdict != locker.Acquired {
+		u.letGo()
+		l.recorder.Denied(&r, outcome, failed, 0)
+		return outcome, failed
+	}
+	u.own = record.Record{
+		Owner: r.Owner, Token: record.NewToken(), Atom: r.Atom, Boottime: process.Boottime(),
+		IfElapsed: r.Limits.IfElapsed, ExpireAfter: r.Limits.ExpireAfter,
+	}
+	l.recorder.RunsUnlocked(&r, l.path, u.own, err)
+	l.Locker = u
+	outcome.Token, outcome.ExpireAfter = u.own.Token, r.Limits.ExpireAfter
+	return outcome, nil
+}
+
+// RecordSignal and Cancelled may be called by any goroutine, so they do not ask which locker
+// it is by now.
+func (l *Locker) RecordSignal(r *locker.Request, s killer.Signalled) { l.recorder.RecordSignal(r, s) }
+
+// Cancelled is locker.Recorder.Cancelled.
+func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duration) {
+	l.recorder.Cancelled(r, signal, waited)
+}
+
+// DryRun says what Take would come to where lockdir.DryRun has failed for the directory's sake.
+func DryRun(path string, r *locker.Request, trouble error) (granted bool, reason string, err error) {
+	u := &run{}
+	defer u.letGo()
+	outcome, err := u.hold(path, r, trouble)
+	if err != nil {
+		return false, "", err
+	}
+	if outcome.Verdict != locker.Acquired {
+		return false, outcome.Reason, nil
+	}
+	return true, "runs unlocked: " + trouble.Error(), nil
+}
+
+// Holder is the process of this user that runs the atom NAME without a lock; 0 where none is
+// known.
+func Holder(name atom.Name) int {
+	pid, err := sysfile.AbstractHolder(socketName(name))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// socketName has the user in it, as users do not share atoms, and not the directory, of which
+// one may have several names. NAME may be longer than a socket's name, so it is cut as a part
+// of a NAME is.
+func socketName(name atom.Name) string {
+	return "adlock-unlocked-" + strconv.Itoa(os.Geteuid()) + "-" + atom.Canonify(string(name))
+}
+
+// run is one run without a lock, as a locker that has nothing to write down.
+type run struct {
+	locker.Recorder
+	trouble error // why there is no lock directory
+	dir     *lockfile.Dir
+	last    io.Closer // the last lock, under its flock
+	socket  int       // 0: none
+	own     record.Record
+}
+
+// hold takes what an unlocked run holds, and looks at the atom. The outcome is Acquired, or a
+// denial; where neither can be known the job is not to run, for the trouble that there was.
+func (u *run) hold(path string, r *locker.Request, trouble error) (locker.Outcome, error) {
+	name := r.Atom.Name()
+	var err error
+	if u.dir, err = lockfile.Open(path); err == nil {
+		// Without a last lock that can be held it is not seen by a newcomer with a lock.
+		if u.last, err = u.dir.HoldLast(name, unix.LOCK_EX); errors.Is(err, lockfile.ErrRunsUnlocked) {
+			return locker.RunsUnlocked(Holder(name)), nil
+		}
+	}
+	socket, holder, err := sysfile.TakeAbstract(socketName(name))
+	switch {
+	case err == unix.EADDRINUSE:
+		return locker.RunsUnlocked(holder), nil
+	case err != nil:
+		return locker.Outcome{}, errors.Join(trouble, fault.Wrap("@"+socketName(name), err))
+	}
+	if u.socket = socket; u.dir == nil {
+		return locker.Outcome{Verdict: locker.Acquired}, nil
+	}
+	d, err := (&lockdir.Locker{Dir: u.dir}).Foresee(r)
+	switch {
+	case err != nil: // of what is there nothing can be known
+		return locker.Outcome{}, err
+	case d.Step == policy.Expire || d.Step == policy.Stuck: // it lives, and was to be ended
+		return locker.Outcome{}, trouble
+	case !d.Step.Granted():
+		return r.Denied(d, &locker.View{}), nil
+	}
+	return locker.Outcome{Verdict: locker.Acquired}, nil
+}
+
+// letGo gives back what hold has taken.
+func (u *run) letGo() {
+	if u.socket > 0 {
+		unix.Close(u.socket)
+	}
+	if u.last != nil {
+		u.last.Close() // it was opened for reading
+	}
+	if u.dir != nil {
+		u.dir.Close()
+	}
+}
+
+// Take fails, for the reason for which there is no directory.
+func (u *run) Take(locker.Request) (locker.Outcome, error) { return locker.Outcome{}, u.trouble }
+
+// Release stamps the last lock where that can be done: what the trouble was has been said.
+func (u *run) Release(r locker.ReleaseRequest) error {
+	if u.dir != nil && !r.NoStamp {
+		_ = u.dir.Stamp(r.Name, record.Memory{})
+	}
+	u.letGo()
+	u.Released(r, u.own, nil)
+	return nil
+}
+
+// DryRun is never asked for.
+func (u *run) DryRun(*locker.Request) (bool, string, error) { return false, "", u.trouble }
+
+// RecordCommand writes nothing, as there is no lock.
+func (u *run) RecordCommand(atom.Name, string, process.Identity) error { return nil }
+
+// RecordMembers writes nothing.
+func (u *run) RecordMembers(atom.Name, string, []process.Identity) error { return nil }
+
+// RecordRest writes nothing.
+func (u *run) RecordRest(atom.Name, string, []process.Identity) error { return nil }
+
+// BeingEnded is false: there is no lock at which a newcomer could.
+func (u *run) BeingEnded(atom.Name, string) (bool, error) { return false, nil }
+
+// Linger is false.
+func (u *run) Linger(error, func() bool) bool { return false }

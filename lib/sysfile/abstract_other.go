@@ -1,0 +1,14 @@
+//go:build !linux
+
+package sysfile
+
+import "golang.org/x/sys/unix"
+
+// HasAbstract tells whether this system has abstract socket names.
+const HasAbstract = false
+
+// TakeAbstract is for Linux.
+func TakeAbstract(string) (fd, holder int, err error) { return -1, 0, unix.EOPNOTSUPP }
+
+// AbstractHolder is for Linux.
+func AbstractHolder(string) (pid int, err error) { return 0, unix.EOPNOTSUPP }
