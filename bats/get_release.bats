@@ -125,3 +125,28 @@ load common
 	launch job
 	assert [ -e "$HOME/.local/state/adlock/last.job.dax.a.b" ]
 }
+
+# The two sides find the same directory: the shell, and the helper in its dry run.
+@test "the library and the helper find one directory for users whom root made one" {
+	unprivileged
+	[ "$(id -u)" = 0 ] && unshare --mount true || skip "needs root and a mount namespace"
+	unset ADLOCK_DIR
+	export HOME=$T/home
+	script job <<-'E'
+		said=$("$ADLOCK_BIN" run --name x --dry-run true) || exit
+		said=${said##*lock: }
+		adlock_get a b || exit
+		adlock_release
+		[ -e "${said%/*}/last.job.dax.a.b" ] || exit 9
+		[ "${said%/*}" = "$1" ] || exit 8
+	E
+	local own=/var/lib/adlock-65534 make
+	local as_user=("${shell[@]}")
+	for make in "mkdir $own; chown 65534 $own" "mkdir $own" "mkdir /var/lib/x; chown 65534 /var/lib/x; ln -s x $own; chown -h 65534 $own" :; do
+		shell=(unshare --mount sh -c "mount -t tmpfs -o mode=755 none /var/lib; $make; exec \"\$@\"" sh "${as_user[@]}")
+		case $make in
+		"mkdir $own; "*) launch job "$own" ;;
+		*) launch job "$HOME/.local/state/adlock" ;;
+		esac
+	done
+}

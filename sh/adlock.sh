@@ -80,7 +80,8 @@
 #                       OPERAND NAME are the lock of `adlock run --name NAME`
 # ADLOCK_HOST           default: the node name
 # ADLOCK_DIR            default: /var/lib/adlock for root, for others
-#                       $HOME/.local/state/adlock. A relative one is not made
+#                       /var/lib/adlock-UID where it is there and theirs (adlock init),
+#                       else $HOME/.local/state/adlock. A relative one is not made
 # ADLOCK_LOGDIR         of the runlog: default the lock directory
 # ADLOCK_LOG_MAX        bytes past which the runlog is turned over: default 10 MiB
 # ADLOCK_EXIT_DENIED    with which adlock_guard exits where it is denied: default 0
@@ -257,7 +258,7 @@ _adlock_from=${PWD-}
 _adlock_held=''  # the books: see _adlock_strike
 _adlock_pass=''  # the pass clock, in seconds since the epoch
 _adlock_node=''  # the node name, once asked for
-_adlock_root=''  # whether this is root, once asked for: yes or no
+_adlock_uid=''   # the effective user, once asked for
 _adlock_going='' # the entry of the books whose release was last begun
 _adlock_known='' # PREFIX LENGTH PROGRAM HOST: what names begin with, once built
 _adlock_agent='' # how far it is: see _adlock_want_agent
@@ -1243,15 +1244,8 @@ _adlock_find_dir() {
 	*) _adlock_dir=$ADLOCK_STORE ;;
 	esac
 	if [ -z "$_adlock_dir" ]; then
-		[ -n "$_adlock_root" ] || _adlock_find_root
-		case $_adlock_root${HOME-} in
-		yes*) _adlock_dir=/var/lib/adlock ;;
-		no/*) _adlock_dir=$HOME/.local/state/adlock ;;
-		*)
-			_adlock_say ADLOCK_DIR 'is not set, and HOME is no absolute path'
-			return 69
-			;;
-		esac
+		[ -n "$_adlock_uid" ] || _adlock_find_uid
+		_adlock_find_usual_dir || return "$?"
 	fi
 	case $_adlock_dir in
 	*"$_adlock_nl"*)
@@ -1269,7 +1263,23 @@ _adlock_find_dir() {
 	esac
 }
 
-_adlock_find_root() {
+# _adlock_find_usual_dir is usualDir of lib/config. A test compares them.
+# shellcheck disable=SC3067 # -O: all of these shells have it
+_adlock_find_usual_dir() {
+	_adlock_dir=/var/lib/adlock
+	[ "$_adlock_uid" != 0 ] || return 0
+	_adlock_dir=/var/lib/adlock-$_adlock_uid # adlock init has made it
+	[ ! -d "$_adlock_dir" ] || [ -h "$_adlock_dir" ] || [ ! -O "$_adlock_dir" ] || return 0
+	case ${HOME-} in
+	/*) _adlock_dir=$HOME/.local/state/adlock ;;
+	*)
+		_adlock_say ADLOCK_DIR 'is not set, and HOME is no absolute path'
+		return 69
+		;;
+	esac
+}
+
+_adlock_find_uid() {
 	if _adlock_proc Uid; then # real effective saved, with tabs between
 		set -- "${_adlock_line#*[0-9]*[!0-9]}"
 		set -- "${1%%[!0-9]*}"
@@ -1277,7 +1287,7 @@ _adlock_find_root() {
 		_adlock_capture command id -u
 		set -- "$_adlock_line"
 	fi
-	if [ "$1" = 0 ]; then _adlock_root=yes; else _adlock_root=no; fi
+	_adlock_uid=$1
 }
 
 _adlock_find_node() {

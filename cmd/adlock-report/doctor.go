@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"adlock/lib/atom"
@@ -39,6 +40,29 @@ func showDoctor(*query) error {
 
 var styleOf = map[doctor.Grade]terminal.Style{doctor.Fine: terminal.Green, doctor.Warn: terminal.Yellow, doctor.Fail: terminal.Red}
 
+// systemCrontabs are the crontabs with a user column.
+func systemCrontabs() []string {
+	files, _ := filepath.Glob("/etc/cron.d/*") // the pattern is right
+	return append([]string{"/etc/crontab"}, files...)
+}
+
+// homelessUsers are those of crontabs with a user column. One that may not be read tells
+// nothing.
+func homelessUsers(files []string) (users []string) {
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for _, user := range crontab.Homeless(crontab.Read(string(text), true), isHomeless) {
+			if !slices.Contains(users, user) {
+				users = append(users, user)
+			}
+		}
+	}
+	return users
+}
+
 // machine is this one, as this user has it.
 func machine() (*doctor.Machine, error) {
 	logDir, err := config.RunlogDir()
@@ -59,6 +83,7 @@ func machine() (*doctor.Machine, error) {
 		Dir: dir, LogDir: logDir, Host: atom.Canonify(host),
 		Programs: programs, Version: config.Version(), Libraries: doctor.LibrariesOf(programs), CronPath: crontab.DefaultPath,
 	}
+	m.Homeless = homelessUsers(systemCrontabs())
 	if store := os.Getenv("ADLOCK_STORE"); config.IsRemote(store) {
 		m.Remote = store
 	}

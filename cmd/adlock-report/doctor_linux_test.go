@@ -118,6 +118,7 @@ func TestTheDoctorSeesAnotherUsersDirectory(t *testing.T) {
 func TestWhoCanMakeNoLockDirectoryIsToldTheWayOut(t *testing.T) {
 	p := newPlace(t)
 	const home = nobodys + ` && unset ADLOCK_DIR && export HOME=/mnt/home && exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock `
-	sick(t, within(t, p, home+`doctor`), "fail lock directory: /mnt/home/.local/state/adlock: write to /mnt: permission denied (name one of your own: ADLOCK_DIR)\n")
-	p.checked(t, within(t, p, home+`run --name n -- true`), 73, "", "adlock: /mnt/home/.local/state/adlock: mkdir: permission denied (name one of your own: ADLOCK_DIR)\n")
+	sick(t, within(t, p, home+`doctor`), "fail lock directory: /mnt/home/.local/state/adlock: write to /mnt: permission denied (as root: adlock init nobody)\n")
+	p.checked(t, within(t, p, home+`run --name n -- true`), 73, "", "adlock: run n: not run: /mnt/home/.local/state/adlock: mkdir: permission denied (as root: adlock init nobody)\n")
+	p.checked(t, within(t, p, home+`run --store /mnt/locks --name n -- true`), 73, "", "adlock: run n: not run: /mnt/locks: mkdir: permission denied (name one of your own: ADLOCK_DIR)\n")
 }

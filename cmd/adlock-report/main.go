@@ -1,7 +1,8 @@
 // Command adlock-report tells people what the locks are doing and what their
 // runlog teaches, and looks for mistakes: `adlock status`, `log`, `report`, `timeline`,
 // `metrics`, `tune`, `check` and `doctor` hand over to it; so does `wrap`, which puts a
-// crontab under locks. It only reads, save for `tune --reset`, so nothing that goes wrong
+// crontab under locks, and `init`, which makes lock directories. Else it only reads, save for
+// `tune --reset`, so nothing that goes wrong
 // here stops a job.
 package main
 
@@ -20,5 +21,5 @@ func main() {
 var verbs = map[string]verb{
 	"status": statusVerb, "log": logVerb, "report": reportVerb,
 	"timeline": timelineVerb, "metrics": metricsVerb, "tune": tuneVerb,
-	"check": checkVerb, "wrap": wrapVerb, "doctor": doctorVerb,
+	"check": checkVerb, "wrap": wrapVerb, "init": initVerb, "doctor": doctorVerb,
 }

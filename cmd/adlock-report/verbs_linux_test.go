@@ -281,7 +281,7 @@ func TestAWrongEventIsToldWhichThereAre(t *testing.T) {
 	if r.Status != 64 {
 		t.Errorf("%+v", r)
 	}
-	has(t, r.Err, `unknown event "nonsense" (there are acquire, deny, release, `, "starved, overdue, missing, wait, cancel)\n")
+	has(t, r.Err, `unknown event "nonsense" (there are acquire, deny, release, `, "starved, overdue, missing, wait, cancel, not-run, unlocked)\n")
 }
 
 func TestTimelineDrawsBothWays(t *testing.T) {

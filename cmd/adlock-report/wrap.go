@@ -162,6 +162,9 @@ func isHomeless(name, home string) bool {
 	if known == nil || known.Uid == "0" {
 		return false
 	}
+	if uid, err := strconv.Atoi(known.Uid); err == nil && config.IsUsers(config.UserDir(uid), uid) {
+		return false
+	}
 	if home == "" {
 		home = known.HomeDir
 	}

@@ -223,7 +223,7 @@ func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
 	const line = "@daily nobody x\n"
 	left := p.wrap(t, line+"@daily root y\n", "-u")
 	if left.Status != 0 || !strings.HasPrefix(left.Out, line+"@daily root "+p.program) ||
-		!strings.HasPrefix(left.Err, "adlock: line 1: left as it is: user \"nobody\" cannot make a lock directory at home: set ADLOCK_DIR above the line\n") {
+		!strings.HasPrefix(left.Err, "adlock: line 1: left as it is: user \"nobody\" cannot make a lock directory at home; as root: adlock init nobody\n") {
 		t.Errorf("status %d: %s%s", left.Status, left.Out, left.Err)
 	}
 	home := t.TempDir()

@@ -5,9 +5,13 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"adlock/lib/fault"
+	"adlock/lib/sysfile"
 )
 
 // IsRemote says whether a store is an address beyond this machine; else it is a
@@ -68,13 +72,50 @@ func usualDir(uid int) (string, error) {
 		return dir, nil
 	}
 	if uid == 0 {
-		return "/var/lib/adlock", nil
+		return rootsDir, nil
+	}
+	if dir := UserDir(uid); IsUsers(dir, uid) {
+		return dir, nil
 	}
 	home := os.Getenv("HOME")
 	if !path.IsAbs(home) {
 		return "", fault.New(fault.Unavailable, "ADLOCK_DIR", "is not set, and HOME is no absolute path")
 	}
 	return DirOfHome(home), nil
+}
+
+// rootsDir is root's lock directory. Tests change it.
+var rootsDir = "/var/lib/adlock"
+
+// UserDir is the lock directory that `adlock init` makes for a user without a home.
+func UserDir(uid int) string { return rootsDir + "-" + strconv.Itoa(uid) }
+
+// IsUsers tells whether a directory, and no link to one, is there and that user's.
+func IsUsers(dir string, uid int) bool {
+	var st unix.Stat_t
+	return sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
+}
+
+// WayOut is what to do where the lock directory at path cannot be made: a user whose home is
+// not to be written to, as that of www-data, is given one.
+func WayOut(path string) string {
+	uid := os.Geteuid()
+	if uid == 0 || os.Getenv("ADLOCK_DIR") != "" || path != DirOfHome(os.Getenv("HOME")) {
+		return "name one of your own: ADLOCK_DIR"
+	}
+	return "as root: adlock init " + userName(uid)
+}
+
+// userName is the name of a user of this machine, else the number.
+func userName(uid int) string {
+	number := strconv.Itoa(uid)
+	text, _ := os.ReadFile("/etc/passwd") // the number does as well
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Split(line, ":"); len(f) > 2 && f[2] == number {
+			return f[0]
+		}
+	}
+	return number
 }
 
 // DirOfHome is the usual lock directory of a user who has that home.

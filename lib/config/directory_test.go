@@ -1,9 +1,12 @@
 package config
 
 import (
+	"errors"
+	"os"
 	"testing"
 
 	"adlock/lib/fault"
+	"adlock/test/need"
 )
 
 func TestTheDefaultDirectoryIsRootsOrBelowAnAbsoluteHome(t *testing.T) {
@@ -27,6 +30,35 @@ func TestTheDefaultDirectoryIsRootsOrBelowAnAbsoluteHome(t *testing.T) {
 			t.Errorf("%+v: %q, %v", c, path, err)
 		}
 	}
+}
+
+func TestTheDirectoryThatRootMadeForAUserComesBeforeHome(t *testing.T) {
+	t.Setenv("ADLOCK_DIR", "")
+	t.Setenv("HOME", "/home/me")
+	was := rootsDir
+	defer func() { rootsDir = was }()
+	rootsDir = t.TempDir() + "/adlock"
+	uid := os.Geteuid() + 4711 // usualDir of 0 is root's
+	dir, theirs := UserDir(uid), DirOfHome("/home/me")
+	check := func(claim, want string) {
+		t.Helper()
+		if path, err := usualDir(uid); path != want || err != nil {
+			t.Errorf("%s: %s, %v", claim, path, err)
+		}
+	}
+	check("it is not there", theirs)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	check("it is another's", theirs)
+	if err := os.Chown(dir, uid, -1); err != nil {
+		need.Skip(t, err)
+	}
+	check("it is there", dir)
+	if err := errors.Join(os.Rename(dir, dir+"x"), os.Symlink(dir+"x", dir), os.Lchown(dir, uid, -1)); err != nil {
+		t.Fatal(err)
+	}
+	check("it is a link", theirs)
 }
 
 func TestAStoreThatIsADirectoryIsTheLockDirectory(t *testing.T) {

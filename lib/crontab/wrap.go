@@ -139,7 +139,7 @@ func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) 
 	case !quotes(shell):
 		return "", "is run by SHELL=" + strconv.Quote(shell) + ", of whose quotes nothing is known"
 	case w.isHomeless(l.User, v):
-		return "", "user " + strconv.Quote(l.User) + " cannot make a lock directory at home: set ADLOCK_DIR above the line"
+		return "", "user " + strconv.Quote(l.User) + " cannot make a lock directory at home; as root: adlock init " + l.User
 	}
 	text = l.Head + w.Adlock + " run --name " + name + w.option(l, v) + " -- " + argumentsOf(l.Command, shell) + l.Input + l.End
 	blanksBefore := len(l.Head) - len(strings.TrimRight(l.Head, blanks)) // cron counts them where there is a user
@@ -158,6 +158,26 @@ func saysToShell(command string) bool {
 
 func (w *Wrapper) isHomeless(user string, v variables) bool {
 	return user != "" && w.Homeless != nil && v["ADLOCK_DIR"]+v["ADLOCK_STORE"] == "" && w.Homeless(user, v["HOME"])
+}
+
+// Homeless are the users of a crontab with a user column for whom homeless says that they can
+// have no lock directory, and whose jobs seem to lock with adlock.
+func Homeless(lines []Line, homeless func(user, home string) bool) (users []string) {
+	for i := range lines {
+		l := &lines[i]
+		setting := func(name string) string { value, _ := Setting(lines, i, name); return value }
+		if l.Kind == Job && Mentions(lines, i) && setting("ADLOCK_DIR")+setting("ADLOCK_STORE") == "" &&
+			!strings.Contains(l.Command, "ADLOCK_DIR") && !slices.Contains(users, l.User) && homeless(l.User, setting("HOME")) {
+			users = append(users, l.User)
+		}
+	}
+	return users
+}
+
+// Mentions tells whether a line seems to lock with adlock.
+func Mentions(lines []Line, i int) bool {
+	shell, _ := Setting(lines, i, "SHELL")
+	return Guards(shell) || strings.Contains(lines[i].Command, "adlock")
 }
 
 // option gives a job its limit. The crontab's own is not overruled by the schedule's.

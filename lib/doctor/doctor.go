@@ -51,6 +51,7 @@ type Machine struct {
 	Version   string   // of this one
 	Libraries []string // where adlock.sh may have been put
 	CronPath  string   // PATH in a crontab that does not set it
+	Homeless  []string // the users with locked jobs in the system's crontabs who have no lock directory, and can make none
 }
 
 // library is the place that the Makefile and the packages know.
@@ -75,6 +76,9 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 	all = append(all, m.directory(now)...)
 	if Fit(all) || m.LogDir != m.Dir {
 		all = append(all, m.runlog())
+	}
+	for _, user := range m.Homeless {
+		all = append(all, warn("users", user+" has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run", "as root: adlock init "+user))
 	}
 	all = append(all, limits())
 	all = append(all, m.programs()...)

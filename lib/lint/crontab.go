@@ -189,16 +189,6 @@ func (j *job) locks(v *invocation) {
 	}
 }
 
-// homeless looks for a user whose jobs cannot lock, and so never run.
-func (j *job) homeless(v *invocation) {
-	known := j.environment(v)
-	if j.User == "" || j.Homeless == nil || known == nil || known("ADLOCK_DIR") != "" || j.limit(v, "store") != nil || !j.Homeless(j.User, known("HOME")) {
-		return
-	}
-	j.add(j.Number, "a user without a lock directory", j.User+" can make none at home, and the job is never run",
-		"set ADLOCK_DIR above the line, to one that is "+j.User+"'s own")
-}
-
 // apart looks for a lock in a store beyond this machine that each machine takes for itself.
 func (j *job) apart(v *invocation) {
 	store, _ := literal(j.limit(v, "store"))

@@ -9,7 +9,7 @@ import (
 
 // environment are the settings that are no options: they are not of one lock.
 var environment = [][2]string{
-	{"ADLOCK_DIR", "the lock directory (default /var/lib/adlock for root, ~/.local/state/adlock for others)"},
+	{"ADLOCK_DIR", "the lock directory (default /var/lib/adlock for root; for others /var/lib/adlock-UID where it is theirs, else ~/.local/state/adlock)"},
 	{"ADLOCK_LOGDIR", "where the runlog is (default the lock directory)"},
 	{"ADLOCK_LOG_MAX", "bytes past which the runlog is turned over (default 10 MiB)"},
 	{"ADLOCK_LEASE", "how long a store beyond this machine keeps the lock of one that has fallen silent (6s to 1h, default 15s)"},

@@ -195,6 +195,7 @@ _adlock_names() (
 	dir=${ADLOCK_STORE-}
 	case $dir in '' | *://*) dir=${ADLOCK_DIR-} ;; esac
 	if [ -z "$dir" ] && [ "$EUID" = 0 ]; then dir=/var/lib/adlock; fi
+	if [ -z "$dir" ] && [ -O "/var/lib/adlock-$EUID" ]; then dir=/var/lib/adlock-$EUID; fi
 	[ -n "$dir" ] || dir=${HOME-}/.local/state/adlock
 	for file in "$dir"/last.* "$dir"/lock.*; do
 		name=${file##*/}
@@ -271,6 +272,9 @@ _adlock_table() {
 		;;
 	wrap)
 		args=file options='--user-column -u --expire-after:none --diff --unwrap --help -h'
+		;;
+	init)
+		args=none options='--help -h'
 		;;
 	doctor)
 		args=none options='--help -h'

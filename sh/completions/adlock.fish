@@ -109,6 +109,8 @@ function __adlock_names
     if test -z "$dir"
         if fish_is_root_user
             set dir /var/lib/adlock
+        else if test -O /var/lib/adlock-(id -u)
+            set dir /var/lib/adlock-(id -u)
         else
             set dir $HOME/.local/state/adlock
         end
@@ -241,6 +243,7 @@ complete -c adlock -n '__adlock_wants_option wrap' -l expire-after -x -d 'give e
 complete -c adlock -n '__adlock_wants_option wrap' -l diff -d 'show what would change, as a unified diff'
 complete -c adlock -n '__adlock_wants_option wrap' -l unwrap -d 'take out what wrap put in; what was written or edited by hand stays'
 complete -c adlock -n '__adlock_wants_option wrap' -l help -s h -d 'list the options'
+complete -c adlock -n '__adlock_wants_option init' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option doctor' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option clear' -l last -d 'prune last locks instead, and print their names'
 complete -c adlock -n '__adlock_wants_option clear' -l older -x -d 'those not used for D'
@@ -278,6 +281,7 @@ function __adlock_verbs
         tune 'tell what atoms have learned (limits that are auto), and what that would decide' \
         check 'look for the usual mistakes with locks in crontabs' \
         wrap 'put the jobs of a crontab (FILE, or standard input) under adlock run, with limits from their schedules' \
+        init 'make a lock directory for each USER who can have none at home (www-data, say): as root' \
         doctor 'tell whether this machine is fit to keep locks' \
         clear 'remove a lock whose owner a person has judged dead' \
         stat-age 'print the ages of files in whole seconds' \

@@ -112,7 +112,7 @@ var kindOfValue = map[string]string{
 // kindOfArgs is the kind of a verb's arguments, by what the help says of them.
 var kindOfArgs = map[string]string{
 	"": "none", "[--] COMMAND [ARG...]": "command", "[NAME...]": "atom", "[NAME]": "atom", "NAME": "name", "NAME | --last --older D": "held",
-	"FILE": "file", "[FILE]": "file", "FILE...": "file", "[FILE...]": "file", "-c COMMAND [ARG...]": "none", "FILE [-- COMMAND [ARG...]]": "made", "PID... | --lock FILE": "process",
+	"USER...": "none", "FILE": "file", "[FILE]": "file", "FILE...": "file", "[FILE...]": "file", "-c COMMAND [ARG...]": "none", "FILE [-- COMMAND [ARG...]]": "made", "PID... | --lock FILE": "process",
 }
 
 // completed are the verbs with all their kinds, help and version included.

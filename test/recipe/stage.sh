@@ -18,6 +18,8 @@ printf '#!/bin/sh\nexit 0\n' >/usr/local/bin/some.sh
 echo '*/10 * * * *  /usr/bin/fetch-feeds --all' >/mnt/crontab
 case $kind in
 crontab)
+	adlock init www-data # whose home is root's
+	: >called && chmod 666 called
 	# Each line as cron starts it: $SHELL -c COMMAND, with what is set above it.
 	SHELL=/bin/sh
 	while read -r line; do

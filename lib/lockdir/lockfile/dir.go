@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
+	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/sysfile"
 )
@@ -141,7 +142,7 @@ func cannotMake(path string, err error) error {
 	if fault.KindOf(cannotCreate(path, err)) != fault.CannotCreate || !errors.As(err, &refused) {
 		return cannotCreate(path, err)
 	}
-	return cannotCreate(path, fmt.Errorf("%s: %w (name one of your own: ADLOCK_DIR)", refused.Op, refused.Err))
+	return cannotCreate(path, fmt.Errorf("%s: %w (%s)", refused.Op, refused.Err, config.WayOut(path)))
 }
 
 // Path returns the directory's path, or with a name that of a file in it.

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"adlock/test/helper"
+)
+
+// varLib makes an empty /var/lib and a home that is root's, for a script in which $a is
+// adlock, as everybody may run it.
+const varLib = `mount -t tmpfs -o mode=755 none /var/lib && mount -t tmpfs -o mode=755 none /mnt && cp "$0" "${0%/*}"/adlock-* /mnt || exit
+a=/mnt/adlock; unset ADLOCK_DIR; export HOME=/mnt/home
+nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+`
+
+func initialised(t *testing.T, p place, script string) helper.Result {
+	t.Helper()
+	return within(t, p, varLib+script).Run(t)
+}
+
+func TestInitMakesADirectoryThatItsUserThenHas(t *testing.T) {
+	p := newPlace(t)
+	r := initialised(t, p, `nobody $a run --name n -- true; $a init nobody && $a init nobody 65534 && stat -c '%a %U %n' /var/lib/*
+nobody $a run --name n -- echo ran; nobody $a run --name n --dry-run -- true; nobody $a doctor | grep 'lock directory'; $a init daemon && ls /var/lib`)
+	const dir = "/var/lib/adlock-65534"
+	want := "700 nobody " + dir + "\nran\nfree: completed 0s ago, IfElapsed is 0s\nlock: " + dir + "/lock.adlock.dax.run.n\nok   lock directory: " + dir + "\nadlock-1\nadlock-65534\n"
+	if r.Status != 0 || r.Out != want || r.Err != "adlock: run n: not run: /mnt/home/.local/state/adlock: mkdir: permission denied (as root: adlock init nobody)\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestInitRefusesWhereAUserHasADirectoryOrIsRoot(t *testing.T) {
+	p := newPlace(t)
+	for script, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		`mount -t tmpfs none /usr/sbin && mkdir -p /usr/sbin/.local/state/adlock && $a init daemon`: {73, "adlock: daemon: has a lock directory already: /usr/sbin/.local/state/adlock: "},
+		`$a init root`:         {64, "adlock: root: needs no other lock directory than root's\n"},
+		`$a init no-such`:      {69, "adlock: no-such: no such user in /etc/passwd\n"},
+		`$a init`:              {64, "adlock: init: wants a USER\n"},
+		`nobody $a init games`: {77, "adlock: init: makes directories of other users, and is for root\n"},
+		`ln -s /mnt /var/lib/adlock-65534; $a init nobody`:                               {71, "adlock: /var/lib/adlock-65534: mkdir: file exists\n"},
+		`mkdir -p /var/lib/adlock-65534/x; $a init nobody`:                               {71, "adlock: /var/lib/adlock-65534: mkdir: file exists\n"},
+		`mkdir /var/lib/adlock-65534; $a init nobody && nobody $a run --name n -- false`: {1, ""},
+		`mkdir /var/lib/adlock-65534; nobody $a run --name n -- true`:                    {73, "(as root: adlock init nobody)\n"},
+	} {
+		if r := initialised(t, p, script); r.Status != want.status || !strings.Contains(r.Err, want.says) || want.says == "" && r.Err != "" {
+			t.Errorf("%s: %+v", script, r)
+		}
+	}
+}
+
+func TestTheUsersOfSystemCrontabsWithoutADirectoryAreNamed(t *testing.T) {
+	p := newPlace(t)
+	r := initialised(t, p, `mount -t tmpfs none /etc/cron.d && cat >/etc/cron.d/site <<'END'
+* * * * * nobody /usr/bin/adlock run --name n -- true
+* * * * * nobody /usr/bin/adlock run --name m -- true
+* * * * * daemon true
+* * * * * root /usr/bin/adlock run --name n -- true
+END
+$a doctor | grep users; $a check /etc/cron.d/site; $a init nobody; $a doctor | grep users; $a check /etc/cron.d/site`)
+	const found = ": a user without a lock directory: nobody can make none at home, and the job is never run; as root: adlock init nobody\n"
+	want := "warn users: nobody has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run; as root: adlock init nobody\n" +
+		"/etc/cron.d/site:1" + found + "/etc/cron.d/site:2" + found
+	if r.Status != 0 || r.Out != want || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+}

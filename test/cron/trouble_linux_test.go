@@ -1,0 +1,109 @@
+package cron
+
+import (
+	"errors"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/runlog"
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// crowded is a crontab whose lock directory is on a full disk, until the second job has made
+// room there. The runlog is elsewhere.
+const crowded = `ADLOCK_DIR={world}/full
+ADLOCK_LOGDIR={world}/locks
+ADLOCK_HOST=dax
+* * * * * {world}/adlock run --name backup -- echo the backup has run
+* * * * * {world}/adlock run --name clean --on-trouble run -- {world}/clean
+`
+
+// clean makes room, and is still at it when cron starts it again.
+const clean = `#!/bin/sh
+mkdir {world}/in-clean || echo overlap >>{world}/overlaps
+rm -f {world}/full/fill
+until [ -e {world}/go ]; do sleep 0.1; done
+rmdir {world}/in-clean
+`
+
+// homeless is a system crontab with a user whose home is root's, as /var/www is; root gives
+// it a directory when the test says so.
+const homeless = `ADLOCK_HOST=dax
+HOME={world}/home
+* * * * * www-data {world}/adlock run --name web -- echo the web job has run
+* * * * * root test ! -e {world}/init || {world}/adlock init www-data
+`
+
+// troubled is a world in which the lock directory of crowded is full, and /var/lib empty.
+func troubled(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.quick(t)
+	for _, dir := range []string{"full", "locks"} {
+		if err := os.Mkdir(w.path(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.daemon = append([]string{"sh", "-c", `mount -t tmpfs -o mode=755 none /var/lib && mount -t tmpfs -o size=64k,mode=700 none "$0" || exit
+cat /dev/zero >"$0/fill" 2>/dev/null
+exec "$@"`, w.path("full")}, w.daemon...)
+	return w
+}
+
+func (w *world) mailed(t *testing.T, text string) bool {
+	t.Helper()
+	return strings.Contains(w.read(t, "mail"), "\n"+strings.ReplaceAll(text, "{world}", w.dir)+"\n")
+}
+
+func TestAFullDiskIsMailedAndTheJobThatCleansItRuns(t *testing.T) {
+	t.Parallel()
+	w := troubled(t)
+	w.write(t, "clean", clean, 0o755)
+	w.start(t, crowded, "")
+	w.await(t, 60*time.Second, "the job that makes room runs without a lock", func() bool {
+		return count(w.events(t, "clean"), runlog.Unlocked) == 1
+	})
+	w.await(t, 60*time.Second, "what is started next runs with a lock; the job that still runs is denied", func() bool {
+		return count(w.events(t, "backup"), runlog.Release) > 0 && count(w.events(t, "clean"), runlog.Deny) > 1
+	})
+	w.write(t, "go", "", 0o600)
+	w.await(t, 60*time.Second, "the job that has made room runs with a lock", func() bool { return count(w.events(t, "clean"), runlog.Acquire) > 0 })
+	if w.has("overlaps") {
+		t.Error("the job that makes room ran twice at the same time")
+	}
+	w.await(t, 60*time.Second, "all is mailed", func() bool {
+		return w.mailed(t, "adlock: run clean: runs unlocked: {world}/full: no space left on device") && w.mailed(t, "the backup has run")
+	})
+	// cron has started the two in any order.
+	if n := count(w.events(t, "backup"), runlog.NotRun); n > 0 && !w.mailed(t, "adlock: run backup: not run: {world}/full: no space left on device") {
+		t.Errorf("not run %d times, and mailed is\n%s", n, w.read(t, "mail"))
+	}
+}
+
+func TestTheMailOfAUserWithoutAHomeNamesTheCommandThatHelps(t *testing.T) {
+	t.Parallel()
+	w := troubled(t)
+	if _, err := user.Lookup("www-data"); err != nil {
+		need.Skip(t, err)
+	}
+	if err := errors.Join(os.Mkdir(w.path("home"), 0o755), os.Chmod(w.path("mail"), 0o666)); err != nil { // cron mails as the user
+		t.Fatal(err)
+	}
+	w.copy(t, filepath.Join(filepath.Dir(helper.Binary(t)), "adlock-report"), "adlock-report")
+	for dir := w.dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) { // www-data has to get there
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.start(t, "", homeless)
+	w.await(t, 60*time.Second, "the mail says what to do", func() bool {
+		return w.mailed(t, "adlock: run web: not run: {world}/home/.local/state/adlock: mkdir: permission denied (as root: adlock init www-data)")
+	})
+	w.write(t, "init", "", 0o644)
+	w.await(t, 60*time.Second, "after that the job runs", func() bool { return w.mailed(t, "the web job has run") })
+}
