@@ -2,8 +2,7 @@
 // runlog teaches, and looks for mistakes: `adlock status`, `log`, `report`, `timeline`,
 // `metrics`, `tune`, `check` and `doctor` hand over to it; so does `wrap`, which puts a
 // crontab under locks, and `init`, which makes lock directories. Else it only reads, save for
-// `tune --reset`, so nothing that goes wrong
-// here stops a job.
+// `tune --reset`, so nothing that goes wrong here stops a job.
 package main
 
 import (

@@ -259,7 +259,7 @@ func TestAnOldBuildIsInstalledWithAWord(t *testing.T) {
 	}
 }
 
-func TestUninstallIsRefusedWhileACrontabNamesTheShell(t *testing.T) {
+func TestUninstallIsRefusedWhileACrontabNamesShellOrHelper(t *testing.T) {
 	tr, stage := newTree(t), filepath.Join(t.TempDir(), "a stage")
 	if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 {
 		t.Fatalf("%+v", r)
@@ -283,7 +283,23 @@ func TestUninstallIsRefusedWhileACrontabNamesTheShell(t *testing.T) {
 			t.Fatalf("%s: left are %q", path, now)
 		}
 	}
-	tr.made(os.WriteFile(stage+"/etc/crontab", []byte("#SHELL="+shell+"\nSHELL=/opt"+shell+"\nMYSHELL="+shell+"\n* * * * * SHELL="+shell+" x\n"), 0o644))
+	for path, line := range map[string]string{
+		"/etc/cron.d/a b": "* * * * * root /usr/local/bin/adlock run --name n -- job", "/var/spool/cron/crontabs/me": "PATH=/usr/local/bin:/bin\n@daily adlock\trun job",
+		"/var/spool/cron/me": "* * * * * cd /tmp && /bin/sh -c '/usr/local/bin/adlock run job'",
+	} {
+		file := stage + path
+		tr.made(os.WriteFile(file, []byte(line+"\n"), 0o600))
+		r := tr.make("uninstall", "DESTDIR="+stage)
+		if want := "adlock: /usr/local/bin/adlock: runs lines of these crontabs"; r.Status == 0 || !strings.Contains(r.Err, want) || !strings.Contains(r.Err, "\n"+file+"\n") || strings.Contains(r.Err, "SHELL") {
+			t.Errorf("%s: %+v", path, r)
+		}
+		tr.made(os.Remove(file))
+		if now := tr.files(stage); !slices.Equal(now, installed) {
+			t.Fatalf("%s: left are %q", path, now)
+		}
+	}
+	tr.made(os.WriteFile(stage+"/etc/crontab", []byte("#SHELL="+shell+"\nSHELL=/opt"+shell+"\nMYSHELL="+shell+"\n* * * * * SHELL="+shell+" x\n"+
+		" # * * * * * adlock run x\n* * * * * /usr/bin/adlock run x\n* * * * * my-adlock run x\n* * * * * adlock running\n* * * * * /usr/local/bin_adlock run x\n"), 0o644))
 	if r := tr.make("uninstall", "DESTDIR="+stage); r.Status != 0 || len(tr.files(stage)) != 1 {
 		t.Errorf("with a crontab that does not name it: %+v, left are %q", r, tr.files(stage))
 	}

@@ -55,6 +55,9 @@ func TestACrontabThatAnApkWasTakenFromRunsAndIsToldThatNothingIsLocked(t *testin
 	if !strings.Contains(r.Err, "\n/etc/cron.d/site\n") || strings.Count(r.Err, "nothing is locked") != 3 {
 		t.Errorf("it says %s", r.Err)
 	}
+	if r := removed(t, "* * * * * root /usr/bin/adlock run --name n -- job"); r.Status != 0 || r.Out != "gone\n" || !strings.Contains(r.Err, "adlock: /usr/bin/adlock: runs lines of these crontabs") {
+		t.Errorf("with a line that calls adlock run: %+v", r)
+	}
 	if r := removed(t, "SHELL=/bin/sh", "* * * * * root job"); r.Status != 0 || r.Out != "gone\n" || strings.Contains(r.Err, "locked") {
 		t.Errorf("without a guarded crontab: %+v", r)
 	}

@@ -178,21 +178,24 @@ func TestOneLineGuardsACrontabOfABareDebianAndGoesAgain(t *testing.T) {
 func (d *debian) mustStayWhileNamed() {
 	d.Helper()
 	const where = "/etc/cron.d/site"
-	d.want("crontab -l >" + where + " && crontab -r")
-	before := d.files()
-	for _, how := range []string{"apt-get remove -qq adlock", "apt-get purge -qq adlock"} {
-		r := d.run(how)
-		if said := r.Out + r.Err; r.Status == 0 || !strings.Contains(said, "adlock: /usr/lib/adlock/shell: ") || !strings.Contains(said, "\n"+where+"\n") {
-			d.Errorf("%s: %+v", how, r)
+	d.want("crontab -l >/root/kept && crontab -r")
+	for names, line := range map[string]string{"/usr/lib/adlock/shell": "$(cat /root/kept)", "/usr/bin/adlock": "0 0 * * * root adlock run --name n -- true"} {
+		d.want("cat >" + where + " <<END\n" + line + "\nEND")
+		before := d.files()
+		for _, how := range []string{"apt-get remove -qq adlock", "apt-get purge -qq adlock"} {
+			r := d.run(how)
+			if said := r.Out + r.Err; r.Status == 0 || !strings.Contains(said, "adlock: "+names+": ") || !strings.Contains(said, "\n"+where+"\n") {
+				d.Errorf("%s: %+v", how, r)
+			}
+		}
+		if now := d.files(); !slices.Equal(now, before) {
+			d.Error("a refused removal has changed files")
+		}
+		if out := d.want("dpkg-query -W -f '${db:Status-Status}' adlock"); out != "installed" {
+			d.Errorf("after a refused removal it is %s", out)
 		}
 	}
-	if now := d.files(); !slices.Equal(now, before) {
-		d.Error("a refused removal has changed files")
-	}
-	if out := d.want("dpkg-query -W -f '${db:Status-Status}' adlock"); out != "installed" {
-		d.Errorf("after a refused removal it is %s", out)
-	}
-	d.want("crontab " + where + " && rm " + where)
+	d.want("crontab /root/kept && rm " + where)
 }
 
 // new are the files that were not there before.
