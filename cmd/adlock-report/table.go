@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/fault"
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
@@ -312,6 +313,8 @@ func (r *row) lastNote() string {
 		return "ended: by force after " + terminal.Age(r.Last.Held) + ", for process " + ender
 	case r.Last.Signal != "":
 		text = "failed: ended by " + r.Last.Signal
+	case r.Last.Unstarted && r.Last.Status.Value < fault.StatusNotRunnable:
+		text = "not run: status " + strconv.Itoa(r.Last.Status.Value) + ", nothing could be locked"
 	case r.Last.Unstarted:
 		text += ", its command cannot be run"
 	}

@@ -297,6 +297,16 @@ func listenAs(t *testing.T, uid uintptr, name string) (listener net.Listener) {
 	return listener
 }
 
+func TestStatusTellsOfAJobThatWasNotRun(t *testing.T) {
+	a := troubles["full"].make(t)
+	dir := hear(t, a)
+	a.Newcomer(t).Refused(t, 74, "not run")
+	heard(t, dir, "not-run p.dax.o.x 74: o x: not run: "+a.Dir+": no space left on device", "status=74")
+	if r := a.Shell(t, `"$adlock" status`); r.Status != 0 || !strings.Contains(r.Out, "\n  not run: status 74, nothing could be locked\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestOnTroubleRunIsRefusedWithAStore(t *testing.T) {
 	a := helper.NewAtom(t)
 	a.Newcomer(t, "--on-trouble=run", "--store=etcd://127.0.0.1:1/x").Refused(t, 64, "--on-trouble: run is for a lock directory")

@@ -51,12 +51,14 @@ type Run struct {
 	ByNode  string // the machine of By, as Node
 
 	Shared    bool // it read: others that read may have held the atom at the same time
-	Unstarted bool // its command was not there, or could not be run: it held nothing
+	Unstarted bool // its command was not there, or nothing could be locked: it held nothing
 
 	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // as its owner asked; ExpireAfter as whoever ended it had it
 
 	expired bool      // there is an expire event: somebody began to end it
 	lostAt  time.Time // its owner said that the lock was gone
+
+	unlocked bool // it has no lock, for trouble with the lock directory
 }
 
 // Completed says whether the owner came to its release: only then does Held say

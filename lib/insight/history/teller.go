@@ -108,6 +108,7 @@ func (a *Atom) find(token string) *Run {
 func (t *Teller) begin(a *Atom, e *runlog.Event) {
 	r := &Run{
 		PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter,
+		unlocked: e.Kind == runlog.Unlocked,
 	}
 	if before, last := a.turns(); len(last) > 0 && !r.sharesWith(last[0]) {
 		for _, lost := range before {
@@ -187,6 +188,9 @@ func (t *Teller) Finish(now time.Time, runs func(token string) bool) {
 			t.lose(a, r, last[0].Start)
 		}
 		for _, r := range last {
+			if r.unlocked {
+				continue // no lock tells whether it still runs
+			}
 			if !r.lostAt.IsZero() || runs != nil && !runs(r.Token) {
 				t.lose(a, r, r.Start)
 				continue
