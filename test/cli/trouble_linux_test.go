@@ -184,6 +184,14 @@ func TestALockedRunSeesAnUnlockedOneOnceThereIsRoom(t *testing.T) {
 	if _, err := os.Stat(a.Lock()); err == nil {
 		t.Error("a newcomer that was denied has left its lock")
 	}
+	// Another file in the place of the last lock would tell nobody of the run.
+	if r := a.Shell(t, `"$adlock" clear --last --older 0 && "$adlock" tune --reset `+helper.AtomName); r.Status != 71 || !strings.Contains(r.Err, ": a run without a lock is under way\n") {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Stat(a.Last()); err != nil {
+		t.Error(err)
+	}
+	a.Newcomer(t).Denied(t)
 	waiter := helper.Command{Env: a.Env(), Args: []string{"sh", "-c", "exec $run --wait 1m echo ran"}}.Start(t)
 	helper.Eventually(t, "a newcomer waits", func() bool { return strings.Contains(a.Runlog(), "event=wait") })
 	job.Signal(t, unix.SIGTERM)
