@@ -629,16 +629,6 @@ func TestAUserWhoCanMakeNoLockDirectoryIsFound(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatLinesOfTwoUsersNameIsFound(t *testing.T) {
-	c := checker(t)
-	c.UserColumn = true
-	const wrong, head = "a lock directory of two users", "SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www\n* * * * * www /bin/job\n"
-	finds(t, c, head+"* * * * * www /bin/other\n* * * * * root /bin/job\n", "5: "+wrong)
-	finds(t, c, "ADLOCK_DIR=/srv/www\n* * * * * www /bin/adlock run --name n -- /bin/job\n* * * * * root /bin/adlock run --name n -- /bin/job\n", "3: "+wrong)
-	finds(t, c, head+"ADLOCK_DIR=/var/lib/adlock\n* * * * * root /bin/job\n")
-	finds(t, c, "ADLOCK_DIR=/srv/www\n* * * * * www /bin/job\n* * * * * root /bin/adlock run --name n -- /bin/job\n")
-}
-
 func TestAShellOfAdlocksThatIsNotThereIsFound(t *testing.T) {
 	c := checker(t)
 	text := "SHELL=/usr/nowhere/lib/adlock/shell\n* * * * * /bin/job\n"

@@ -175,7 +175,7 @@ func (j *job) directory(v *invocation) {
 	if told := dir + "\x00" + user; first.user != user && j.used[told].by == nil {
 		j.used[told] = first
 		j.add(j.Number, "a lock directory of two users", dir+" is "+first.user+"'s too, by "+first.where(j)+": it belongs to one of them, and the other's jobs are never run",
-			`write ADLOCK_DIR in a line of its own (": NAME ADLOCK_DIR=`+dir+` ;"), or ADLOCK_DIR= above this one`)
+			`leave ADLOCK_DIR out and say, as root, adlock init USER; or write ADLOCK_DIR= above this line`)
 	}
 }
 

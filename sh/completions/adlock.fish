@@ -210,7 +210,7 @@ complete -c adlock -n '__adlock_wants_option status' -l help -s h -d 'list the o
 complete -c adlock -n '__adlock_wants_option log' -l since -x -a 'today yesterday now' -d 'from then on: 7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"'
 complete -c adlock -n '__adlock_wants_option log' -l until -x -a 'today yesterday now' -d 'up to then, as --since has it'
 complete -c adlock -n '__adlock_wants_option log' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
-complete -c adlock -n '__adlock_wants_option log' -l event -x -a '(__fish_append , $__adlock_events)' -d 'only events of these kinds: acquire, deny, release, expire, signal, takeover, reclaim, stuck, lost, clock, clear, empty, hook, starved, overdue, missing, wait, cancel'
+complete -c adlock -n '__adlock_wants_option log' -l event -x -a '(__fish_append , $__adlock_events)' -d 'only events of these kinds: acquire, deny, release, expire, signal, takeover, reclaim, stuck, lost, clock, clear, empty, hook, starved, overdue, missing, wait, cancel, not-run, unlocked'
 complete -c adlock -n '__adlock_wants_option log' -l lines -s n -x -d 'only the last N events of these'
 complete -c adlock -n '__adlock_wants_option log' -l follow -s f -d 'go on with what is added'
 complete -c adlock -n '__adlock_wants_option log' -l json -d 'as JSON, one object a line; durations are seconds'
@@ -266,7 +266,7 @@ complete -c adlock -n '__adlock_wants_option release' -l hook -x -a '(__fish_com
 complete -c adlock -n '__adlock_wants_option release' -l hook-runs -d 'and at the start and the success of each run'
 complete -c adlock -n '__adlock_wants_option release' -l help -s h -d 'list the options'
 
-set -g __adlock_events acquire deny release expire signal takeover reclaim stuck lost clock clear empty hook starved overdue missing wait cancel
+set -g __adlock_events acquire deny release expire signal takeover reclaim stuck lost clock clear empty hook starved overdue missing wait cancel not-run unlocked
 
 function __adlock_verbs
     printf '%s\t%s\n' \
@@ -295,7 +295,7 @@ end
 function __adlock_takes
     switch $argv[1]
         case run
-            printf '%s\n' --name --program --host --operator --operand --exit-denied -E --once-per --jitter --store --if-elapsed --expire-after --notice --pause --wait --slots --starving --now --hook
+            printf '%s\n' --name --program --host --operator --operand --exit-denied -E --once-per --jitter --on-trouble --store --if-elapsed --expire-after --notice --pause --wait --slots --starving --now --hook
         case hold
             printf '%s\n' --program --host --operator --store --owner --if-elapsed --expire-after --notice --pause --wait --slots --starving --now --hook
         case status
