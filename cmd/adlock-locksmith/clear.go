@@ -21,7 +21,7 @@ func clear(words []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	lock, err := locker.LockMeant(words, func() ([]locker.Entry, error) { return entries, nil })
+	lock, err := locker.LockMeant("clear", words, func() ([]locker.Entry, error) { return entries, nil })
 	if err != nil {
 		return 0, err
 	}

@@ -70,7 +70,7 @@ func (a *clearArgs) clear(names []string) error {
 	if a.last {
 		return a.prune(dir)
 	}
-	lock, err := locker.LockMeant(names, (&lockdir.Locker{Dir: dir}).List)
+	lock, err := locker.LockMeant("clear", names, (&lockdir.Locker{Dir: dir}).List)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"adlock/lib/killer"
 	"adlock/lib/limit"
 	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/sysfile"
@@ -144,25 +146,31 @@ func (a *killArgs) endOwner(locks []string) error {
 		return fault.New(fault.Usage, file, "is not called lock.NAME")
 	}
 	dir, err := lockfile.Open(filepath.Dir(file))
-	if err != nil {
+	if err == nil {
+		defer dir.Close()
+		err = a.endOwnerIn(dir, lock.Name)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	defer dir.Close()
-	active, err := dir.Active(lock.Name)
-	if errors.Is(err, fs.ErrNotExist) {
-		fault.Report(fault.New(fault.Unavailable, file, "no such lock: there is nobody to end"))
-		return nil
+	if _, missing := os.Lstat(file); missing != nil { // else its owner is dead
+		fault.Warn(file, "no such lock: there is no owner to end")
 	}
-	if err != nil {
-		return err
-	}
-	defer active.Close()
+	return nil
+}
+
+func (a *killArgs) endOwnerIn(dir *lockfile.Dir, name atom.Name) error {
 	if a.dryRun {
+		active, err := dir.Active(name)
+		if err != nil {
+			return err
+		}
+		defer active.Close()
 		return listJob(active.Path(), active.Job())
 	}
-	k, err := lockerOf(dir, lock.Name)
+	k, err := lockerOf(dir, name)
 	if err != nil {
 		return err
 	}
-	return k.End(lock.Name, a.pause)
+	return k.Stop(&locker.Request{Pause: a.pause}, atom.File{Kind: atom.ActiveLock, Name: name}, true)
 }

@@ -59,7 +59,7 @@ func program() *config.Program {
 		Name: "adlock", Does: "adaptive locks for scripts, cron lines and Makefiles",
 		Verbs: slices.Concat(
 			[]config.Verb{run.Verb(nil), run.Shell(), hold.Verb(nil)}, reports(),
-			[]config.Verb{clearVerb, statAgeVerb, mkatomicVerb, killCarefullyVerb, releaseVerb, takeVerb, takeoverVerb, nameVerb, guardVerb, agentVerb, run.Guarded}),
+			[]config.Verb{stopVerb, clearVerb, statAgeVerb, mkatomicVerb, killCarefullyVerb, releaseVerb, takeVerb, takeoverVerb, nameVerb, guardVerb, agentVerb, run.Guarded}),
 		IsCommand: func(word string) bool {
 			_, err := supervise.Find(word)
 			return err == nil
@@ -73,6 +73,8 @@ func meant(word string) string {
 	switch word {
 	case "lock":
 		return "run"
+	case "end", "abort", "cancel":
+		return "stop"
 	case "unlock", "remove", "delete", "prune":
 		return "clear"
 	case "list", "show", "age":

@@ -28,7 +28,7 @@ const (
 	Start     Kind = "start"     // a run has begun; only where Runs asks for it
 	Success   Kind = "success"   // a run ended with status 0; only where Runs asks for it
 	Fail      Kind = "fail"      // a run ended otherwise; its own supervisor may have ended it by force
-	Ended     Kind = "ended"     // a newcomer has ended a job that had expired; ADLOCK_RUN is that one's
+	Ended     Kind = "ended"     // a newcomer, or adlock stop, has ended a job; ADLOCK_RUN is that job's
 	Stuck     Kind = "stuck"     // a job that had expired cannot be ended
 	Lost      Kind = "lost"      // a release found that the lock was not its own any more
 	Starving  Kind = "starving"  // an atom was denied many times in a row

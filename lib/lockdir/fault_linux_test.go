@@ -147,7 +147,13 @@ var steps = map[string]func(t *testing.T, k *Locker, owner, gone process.Identit
 	},
 	"end": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
 		wantVerdict(t, k, limited(sleeper(t)), locker.Acquired)
-		return func() error { return k.End(motdFiles, 100*time.Millisecond) }
+		return func() error { return endOwner(k, motdFiles, 100*time.Millisecond) }
+	},
+	"stop": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
+		wantVerdict(t, k, limited(sleeper(t)), locker.Acquired)
+		return func() error {
+			return k.Stop(&locker.Request{Owner: owner, Pause: 100 * time.Millisecond}, motdLock, false)
+		}
 	},
 	"forget": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
 		completed(t, k, owner)

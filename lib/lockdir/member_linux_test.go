@@ -190,7 +190,7 @@ func TestAnEndingThatCannotBeRecordedEverywhereHasNotBegun(t *testing.T) {
 		held := wantVerdict(t, k, outer, locker.Acquired)
 		nestedHeld := wantVerdict(t, k, inner, locker.Acquired)
 		before := openActive(t, k.Dir.Active, outer.Atom.Name()).Modified()
-		met, err := failing(t, k, unix.SYS_WRITE, i, func() error { return k.End(outer.Atom.Name(), 0) })
+		met, err := failing(t, k, unix.SYS_WRITE, i, func() error { return endOwner(k, outer.Atom.Name(), 0) })
 		if i == 4 { // it was written three times: to the lock, its slot, and the member's
 			if met || err != nil {
 				t.Errorf("met %v, %v", met, err)

@@ -87,7 +87,7 @@ func TestWhoIsGuardedIsToldSoWhoeverRecords(t *testing.T) {
 	defer guard.Close()
 	for what, do := range map[string]func() error{
 		"clear":  func() error { return k.Clear(motdLock) },
-		"end":    func() error { return k.End(motdFiles, 0) },
+		"end":    func() error { return endOwner(k, motdFiles, 0) },
 		"forget": func() error { return k.Forget(motdFiles) },
 	} {
 		if err := do(); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), locker.ErrGuarded.Error()) {
@@ -134,7 +134,7 @@ func TestALockThatSaysNoOwnerIsReleasedAndEndedByNobody(t *testing.T) {
 		if err := k.Release(locker.ReleaseRequest{Name: motdFiles}); fault.KindOf(err) != fault.Denied {
 			t.Errorf("%q: released: %v", content, err)
 		}
-		if err := k.End(motdFiles, 0); fault.KindOf(err) != fault.NotPermitted || !strings.Contains(err.Error(), "does not say who") {
+		if err := endOwner(k, motdFiles, 0); fault.KindOf(err) != fault.NotPermitted || !strings.Contains(err.Error(), "does not say who") {
 			t.Errorf("%q: ended: %v", content, err)
 		}
 		wantLocks(t, k, 1)
@@ -169,18 +169,23 @@ func TestWhatAPersonMayClear(t *testing.T) {
 	}
 }
 
+// endOwner has the owner of the lock ended, and leaves the lock.
+func endOwner(k *Locker, name atom.Name, pause time.Duration) error {
+	return k.Stop(&locker.Request{Pause: pause}, atom.File{Kind: atom.ActiveLock, Name: name}, true)
+}
+
 func TestTheOwnerIsEndedAndItsLockStays(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
-	if err := k.End(motdFiles, 0); err != nil {
+	if err := endOwner(k, motdFiles, 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no lock: %v", err)
 	}
 	wantVerdict(t, k, ask(owner), locker.Acquired)
-	if err := k.End(motdFiles, time.Second); err != nil || owner.Life() != process.Dead {
+	if err := endOwner(k, motdFiles, time.Second); err != nil || owner.Life() != process.Dead {
 		t.Errorf("%v; the owner's life is %v", err, owner.Life())
 	}
 	wantLocks(t, k, 1)
 	wantVerdict(t, k, ask(self(t)), locker.Acquired)
-	if err := k.End(motdFiles, 0); fault.KindOf(err) != fault.NotPermitted || !errors.Is(err, killer.ErrAncestor) {
+	if err := endOwner(k, motdFiles, 0); fault.KindOf(err) != fault.NotPermitted || !errors.Is(err, killer.ErrAncestor) {
 		t.Errorf("this very process: %v", err)
 	}
 }

@@ -11,8 +11,10 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
+	"adlock/lib/killer"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
 )
@@ -276,30 +278,52 @@ func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	return false, err
 }
 
-// End ends the owner of the active lock carefully and leaves the lock: the next
-// newcomer finds its owner dead. No lock, no owner: nothing to do. A lock with
-// only a pid, or one that cannot be read, condemns nobody.
-func (l *Locker) End(name atom.Name, pause time.Duration) error {
-	active, err := l.Dir.Active(name)
+// Stop ends the job that holds the lock, an active lock or a reader's, as a newcomer ends one
+// that has expired: a newcomer that is at the lock is waited for as long as an ending takes. It
+// teaches nothing. With leave the lock stays, for the next newcomer; else the last lock is
+// stamped, and the lock removed. It is fs.ErrNotExist where the job that was meant has ended.
+func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
+	active, err := l.Dir.Lock(lock)
 	if err != nil {
-		return ignoreMissing(err)
+		return err
 	}
-	defer active.Close()
-	if active.Content != record.Full {
-		return fault.New(fault.NotPermitted, active.Path(), "does not say who its owner is")
-	}
-	switch err := active.GuardAloud(guardWait); {
+	v := view{active: active}
+	defer v.close()
+	switch err := active.GuardAloud(guardWait + 4*min(r.Pause, time.Hour)); {
 	case errors.Is(err, locker.ErrLost):
-		return nil // its owner has released it
+		return fs.ErrNotExist
 	case err != nil:
 		return err
+	case active.Content != record.Full: // it condemns no process
+		return fault.New(fault.NotPermitted, active.Path(), "does not say who its owner is")
 	}
-	r := locker.Request{Atom: active.Record.Atom, Pause: pause}
-	v := view{active: active, View: locker.View{Record: active.Record}}
-	err = l.endJob(&r, &v)
+	r.Atom = active.Record.Atom
+	if v.setActive(locker.Moment{Real: time.Now()}); v.Active.Owner == policy.Gone {
+		return fs.ErrNotExist
+	}
+	l.Stopping(r, &v.View)
 	var unwritten *unwrittenError
-	if err == nil || errors.As(err, &unwritten) {
+	switch err := l.endJob(r, &v); {
+	case errors.As(err, &unwritten):
+		return err
+	case errors.Is(err, killer.ErrAncestor):
+		return &fault.Error{Kind: fault.NotPermitted, Object: active.Path(), Err: err}
+	case err != nil:
+		_, err = l.stuck(r, &v, err)
+		return err
+	case leave:
+		return nil
+	}
+	if err := l.free(r, active); err != nil {
 		return err
 	}
-	return &fault.Error{Kind: fault.NotPermitted, Object: active.Path(), Err: err}
+	l.Stopped(r, &v.View)
+	return nil
+}
+
+// free gives back, under the guard, what an owner held that is dead with its job.
+func (l *Locker) free(r *locker.Request, active *lockfile.Active) error {
+	slots, err := l.releaseSlots(active.Record)
+	defer closeAll(slots)
+	return errors.Join(err, l.stamp(active.File.Name, active, r.NewMemory()), active.Remove())
 }

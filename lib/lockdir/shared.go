@@ -148,9 +148,7 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, due dueness) (st
 			return false, outcome, err
 		}
 	}
-	slots, err := l.releaseSlots(v.active.Record)
-	defer closeAll(slots)
-	if err := errors.Join(err, l.stamp(lock.Name, v.active, r.NewMemory()), v.active.Remove()); err != nil {
+	if err := l.free(r, v.active); err != nil {
 		return false, locker.Outcome{}, err
 	}
 	l.Replaced(r, d.Step, &v.View)

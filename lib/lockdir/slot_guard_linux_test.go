@@ -409,7 +409,7 @@ func TestNobodyIsSignalledWhoIsNotInAllLocksOfTheOwner(t *testing.T) {
 		outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 0)
 		wantVerdict(t, k, outer, locker.Acquired)
 		wantVerdict(t, k, inner, locker.Acquired)
-		met, err := failing(t, k, unix.SYS_WRITE, n, func() error { return k.End(inner.Atom.Name(), 0) })
+		met, err := failing(t, k, unix.SYS_WRITE, n, func() error { return endOwner(k, inner.Atom.Name(), 0) })
 		if !met || err == nil || fault.KindOf(err) != fault.IO {
 			t.Errorf("at %d: %v, %v", n, met, err)
 		}

@@ -285,7 +285,7 @@ func TestAnOwnerWhoseSlotIsGuardedIsLeftInPeaceUntilItIsNot(t *testing.T) {
 	if outcome.Verdict != locker.Busy || outcome.Reason != "busy: another process is changing the lock" || err != nil {
 		t.Errorf("%s: %s, %v; want busy", outcome.Verdict, outcome.Reason, err)
 	}
-	if err := k.End(outer.Atom.Name(), 0); fault.KindOf(err) != fault.Denied {
+	if err := endOwner(k, outer.Atom.Name(), 0); fault.KindOf(err) != fault.Denied {
 		t.Errorf("kill-carefully says %v; want a denial", err)
 	}
 	if lock := openActive(t, k.Dir.Active, outer.Atom.Name()); lock.Job().EndingBegan() {

@@ -3,8 +3,8 @@ package locker
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -80,13 +80,18 @@ type Slot struct {
 	View
 }
 
-// LockMeant is the lock that a person means by these words: by NAME or its file; else by
-// what status calls the atom, or a part of that, where it can be no other that is held.
-// Several words were typed without quotes. The entries are asked for where they are
-// needed.
-func LockMeant(words []string, list func() ([]Entry, error)) (atom.File, error) {
+// ErrNotHeld says that the atom which a person means is known, and not held.
+var ErrNotHeld = errors.New("is not held")
+
+// LockMeant is the lock that a person means by these words, said to the verb: by its file, or
+// NAME; else by what status calls the atom, or a part of that, where it can be no other that
+// is held. Several words were typed without quotes. The entries are asked for where they are
+// needed. ErrNotHeld is in the error where there is nothing to do.
+func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.File, error) {
 	text := strings.Join(words, " ")
-	if lock, is := atom.LockCalled(path.Base(text)); is && !strings.Contains(text, " ") {
+	lock, exact := atom.LockCalled(path.Base(text))
+	exact = exact && !strings.Contains(text, " ")
+	if exact && (lock.Called() != text || lock.Kind != atom.ActiveLock || lock.Name.IsSlot()) {
 		return lock, nil
 	}
 	entries, err := list()
@@ -96,13 +101,16 @@ func LockMeant(words []string, list func() ([]Entry, error)) (atom.File, error) 
 	var known, held []atom.Called
 	var locks []atom.File
 	for i := range entries {
+		if exact && entries[i].Name != lock.Name {
+			continue // else NAME might be a part of another's
+		}
 		called := entries[i].Called()
 		known = append(known, called)
 		for _, lock := range entries[i].Locks() {
 			held, locks = append(held, called), append(locks, lock)
 		}
 	}
-	usage := func(err error) error { return &fault.Error{Kind: fault.Usage, Object: "clear", Err: err} }
+	usage := func(err error) error { return &fault.Error{Kind: fault.Usage, Object: verb, Err: err} }
 	meant := atom.Meant(held, text)
 	switch {
 	case len(meant) == 1:
@@ -110,7 +118,7 @@ func LockMeant(words []string, list func() ([]Entry, error)) (atom.File, error) 
 	case len(meant) > 1:
 		return atom.File{}, usage(atom.ErrSeveral(text, called(locks, meant)))
 	case len(atom.Meant(known, text)) > 0:
-		return atom.File{}, usage(errors.New(strconv.Quote(text) + " is not held: there is nothing to clear"))
+		return atom.File{}, usage(fmt.Errorf("%q %w: there is nothing to %s", text, ErrNotHeld, verb))
 	}
 	return atom.File{}, usage(atom.ErrNone(text))
 }

@@ -40,8 +40,10 @@ func titleOf(e runlog.Event) string {
 
 // expired is why a job was ended.
 func expired(age, expireAfter time.Duration, source policy.Source) string {
-	return "it had run for " + limit.FormatAge(age) + ", " + policy.LimitText(expireAfter, source)
+	return hadRun(age) + ", " + policy.LimitText(expireAfter, source)
 }
+
+func hadRun(age time.Duration) string { return "it had run for " + limit.FormatAge(age) }
 
 // ShowEnding tells a person at a terminal what is sent to whom.
 func (r *Request) ShowEnding(owner process.Identity, s killer.Signalled) {
@@ -56,7 +58,7 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 	case r.Expired:
 		rec.tell(hook.Fail, e, "ended by force: "+expired(e.Duration.Value, own.ExpireAfter, own.Source))
 	case r.Asked:
-		rec.tell(hook.Fail, e, "ended by force, as a newcomer asked for it: it had run for "+limit.FormatAge(e.Duration.Value))
+		rec.tell(hook.Fail, e, "ended by force, as a newcomer asked for it: "+hadRun(e.Duration.Value))
 	case r.Withdraw:
 	case e.Status.Value != 0 && e.Signal != "":
 		rec.tellHook(hook.Fail, e, "ended by "+e.Signal)
@@ -78,7 +80,12 @@ func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int
 	e.Duration = runlog.Some(process.Boottime() - own.Boottime)
 	e.Owner, e.Reason = holder, "ended by force"
 	if ending, found := rec.EndingOf(own); found {
-		e.Owner, e.Reason = ending.PID, "ended by force by process "+strconv.Itoa(ending.PID)+": "+expired(ending.Age.Value, ending.ExpireAfter.Value, policy.Source(ending.ExpireAfterFrom))
+		e.Owner, e.Reason = ending.PID, "ended by force by process "+strconv.Itoa(ending.PID)
+		if ending.Kind == runlog.Stop {
+			e.Reason += ", as a person asked: " + hadRun(ending.Age.Value)
+		} else {
+			e.Reason += ": " + expired(ending.Age.Value, ending.ExpireAfter.Value, policy.Source(ending.ExpireAfterFrom))
+		}
 	} else if holder != 0 {
 		e.Reason += " by process " + strconv.Itoa(holder)
 	}
@@ -100,10 +107,11 @@ func IsEnded(err error) bool {
 	return errors.As(err, &ended)
 }
 
-// EndingOf is what the runlog has of the newcomer that ends the acquisition.
+// EndingOf is what the runlog has of the process that ends the acquisition: a newcomer, or
+// adlock stop.
 func (rec Recorder) EndingOf(own record.Record) (runlog.Event, bool) {
 	for e := range rec.SinceAcquired(own.Atom) {
-		if e.Kind == runlog.Expire && e.OwnerToken == own.Token {
+		if (e.Kind == runlog.Expire || e.Kind == runlog.Stop) && e.OwnerToken == own.Token {
 			return e, true
 		}
 	}

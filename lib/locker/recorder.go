@@ -146,6 +146,25 @@ func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	}
 }
 
+// Stopping writes down, before the first signal, that a person has the owner in v ended: the
+// supervisor that is ended says so.
+func (rec Recorder) Stopping(r *Request, v *View) { rec.append(r.stopped(runlog.Stop, v)) }
+
+// Stopped writes down that the owner in v is dead, as a person asked for it, and that its
+// lock was removed.
+func (rec Recorder) Stopped(r *Request, v *View) {
+	e := r.stopped(runlog.Clear, v)
+	rec.append(e)
+	rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force, as asked: "+hadRun(v.Active.Age))
+}
+
+// stopped is an event about the owner in v; it names no limit, as none has ended the owner.
+func (r *Request) stopped(kind runlog.Kind, v *View) runlog.Event {
+	e := r.event(kind)
+	e.Owner, e.OwnerNode, e.OwnerToken, e.Age = v.Record.Owner.PID, v.Node, v.Record.Token, runlog.Some(v.Active.Age)
+	return e
+}
+
 // Signalled: a newcomer sent a signal to the job of the owner in v.
 func (rec Recorder) Signalled(r *Request, v *View, s killer.Signalled) {
 	e := r.event(runlog.Signal)

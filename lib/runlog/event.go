@@ -112,8 +112,12 @@ const (
 	Lost Kind = "lost"
 	// Clock: a last lock lay in the future and is not believed. Age (below 0).
 	Clock Kind = "clock"
-	// Clear: a person removed the lock. Owner, OwnerToken, Age.
+	// Clear: a person removed the lock, or had its job ended (after a Stop). Owner,
+	// OwnerToken, Age.
 	Clear Kind = "clear"
+	// Stop: a person has the owner's job ended, before the first signal. Owner, OwnerToken,
+	// Age; a Clear follows once the death is confirmed.
+	Stop Kind = "stop"
 	// Empty: an empty lock was cleared. Age.
 	Empty Kind = "empty"
 	// Hook: the hook that was told of something failed. Status or Signal, Reason.

@@ -279,6 +279,9 @@ _adlock_table() {
 	doctor)
 		args=none options='--help -h'
 		;;
+	stop)
+		args=held options='--pause:none --store:store --hook:shell --hook-runs --help -h'
+		;;
 	clear)
 		args=held options='--last --older:none --store:store --help -h'
 		;;

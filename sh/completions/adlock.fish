@@ -245,6 +245,11 @@ complete -c adlock -n '__adlock_wants_option wrap' -l unwrap -d 'take out what w
 complete -c adlock -n '__adlock_wants_option wrap' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option init' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option doctor' -l help -s h -d 'list the options'
+complete -c adlock -n '__adlock_wants_option stop' -l pause -x -d 'between the signals INT, TERM and KILL'
+complete -c adlock -n '__adlock_wants_option stop' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
+complete -c adlock -n '__adlock_wants_option stop' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost'
+complete -c adlock -n '__adlock_wants_option stop' -l hook-runs -d 'and at the start and the success of each run'
+complete -c adlock -n '__adlock_wants_option stop' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option clear' -l last -d 'prune last locks instead, and print their names'
 complete -c adlock -n '__adlock_wants_option clear' -l older -x -d 'those not used for D'
 complete -c adlock -n '__adlock_wants_option clear' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
@@ -283,6 +288,7 @@ function __adlock_verbs
         wrap 'put the jobs of a crontab (FILE, or standard input) under adlock run, with limits from their schedules' \
         init 'make a lock directory for each USER who can have none at home (www-data, say): as root' \
         doctor 'tell whether this machine is fit to keep locks' \
+        stop 'end the running job of an atom carefully: CONT INT TERM KILL' \
         clear 'remove a lock whose owner a person has judged dead' \
         stat-age 'print the ages of files in whole seconds' \
         mkatomic 'make FILE of standard input, or of what COMMAND prints if it succeeds: whole or not at all, and durable' \
@@ -343,6 +349,8 @@ function __adlock_args
             echo file
         case wrap
             echo file
+        case stop
+            echo held
         case clear
             echo held
         case stat-age

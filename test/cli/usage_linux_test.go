@@ -89,7 +89,7 @@ func TestWhoForgetsTheVerbIsToldWhichWasMeant(t *testing.T) {
 	s.refused(64, "adlock: /bin/sh: unknown verb: did you mean run /bin/sh?"+lists+"\n", "/bin/sh", "-c", "true")
 	s.refused(64, "adlock: kill: unknown verb: did you mean kill-carefully?"+lists+"\n", "kill", "5")
 	for word, verb := range map[string]string{"lock": "run", "unlock": "clear", "remove": "clear", "delete": "clear", "prune": "clear",
-		"list": "status", "show": "status", "age": "status", "history": "log"} {
+		"list": "status", "show": "status", "age": "status", "history": "log", "end": "stop", "cancel": "stop"} {
 		s.refused(64, "adlock: "+word+": unknown verb: did you mean "+verb+"?"+lists+"\n", word, "feeds")
 	}
 	s.refused(64, "adlock: --: unknown option"+lists+"\n", "--", "true")

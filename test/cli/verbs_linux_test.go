@@ -102,9 +102,10 @@ func TestKillCarefullySaysWhereThereIsNobodyToEnd(t *testing.T) {
 	helper.Eventually(t, "it has ended", ended)
 	shows(s, shown, "^adlock: process "+itoa(gone.PID)+": no such process\r\n$")
 	for _, words := range [][]string{{"--lock"}, {"--lock", "--dry-run"}} {
-		s.refused(0, "/lock.job.dax.run.a: no such lock", append(append([]string{"kill-carefully"}, words...), s.lockOf("a"))...)
+		for _, lock := range []string{s.lockOf("a"), "nowhere/lock.job.dax.run.a"} {
+			s.refused(0, "/lock.job.dax.run.a: no such lock: there is no owner to end", append(append([]string{"kill-carefully"}, words...), lock)...)
+		}
 	}
-	s.refused(73, "nowhere: no such file or directory", "kill-carefully", "--lock", "nowhere/lock.job.dax.run.a")
 	s.wantFiles()
 }
 
@@ -130,9 +131,9 @@ func TestReleaseStampsAndRemovesOnlyItsOwnLock(t *testing.T) {
 func TestClearRemovesOnlyWhatIsNotAlive(t *testing.T) {
 	s := newStage(t)
 	holder := s.hold("a")
-	s.refused(77, "lives (process "+itoa(holder.PID)+"); to end it: adlock kill-carefully --lock "+s.lockOf("a"), "clear", "job.dax.run.a")
+	s.refused(77, "lives (process "+itoa(holder.PID)+"); to end it: adlock stop job.dax.run.a", "clear", "job.dax.run.a")
 	s.refused(64, "/nowhere: no such directory", "ADLOCK_DIR=/nowhere", "clear", "job.dax.run.a")
-	s.refused(64, "no such lock", "clear", "job.dax.run.none")
+	s.refused(64, `no atom matches "job.dax.run.none"`, "clear", "job.dax.run.none")
 	whole := s.read(s.lockOf("a"))
 	s.plant("b", whole[:len(whole)/2], 0)
 	s.want(0, "clear", "job.dax.run.b")
@@ -171,7 +172,10 @@ func TestClearTakesTheOneReaderThatIsMeant(t *testing.T) {
 	s.refused(64, reader(pids[0]), "clear", "book")
 	helper.KillSession(pids[0])
 	helper.Eventually(t, "nothing of it lives", func() bool { return len(helper.Session(pids[0])) == 0 })
+	s.refused(77, "lives", "clear", reader(pids[1]))
+	s.refused(64, reader(pids[0]), "clear", "job.dax.run.book")
 	s.want(0, "clear", reader(pids[0]))
+	s.refused(77, "lives (process "+itoa(pids[1])+"); to end it: adlock stop "+reader(pids[1]), "clear", "job.dax.run.book")
 	s.refused(77, "lives", "clear", "book")
 }
 

@@ -206,6 +206,7 @@ var completions = [][2]string{
 	{"adlock tune --reset bac", "adlock tune --reset backup"},
 	{"adlock clear he", "adlock clear held"},
 	{"adlock clear bac", ""},
+	{"adlock stop he", "adlock stop held"},
 	{"adlock status slot", ""},
 
 	// Other values and arguments.

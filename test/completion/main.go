@@ -122,6 +122,9 @@ func completed(all []verbs.Verb) (known []verb, err error) {
 		if !is {
 			return nil, fmt.Errorf("%s: say in kindOfArgs how %q is completed", v.Name, v.Args)
 		}
+		if v.Name == "stop" {
+			args = "held"
+		}
 		one := verb{Verb: v, args: args}
 		for _, o := range append(v.Options, verbs.Option{Name: "help", Alias: "h", Help: "list the options"}) {
 			kind, is := kindOfValue[o.Arg]

@@ -50,6 +50,7 @@ var before = map[string]string{
 	"s=$?; adlock_release":     "adlock_get o x",
 	"adlock clear backup": "adlock run --name backup -- sh -c 'echo $$ >pid; exec sleep 60' & " +
 		"until [ -s pid ]; do sleep 0.05; done; kill -KILL $! $(cat pid); wait $! 2>/dev/null || :",
+	"adlock stop backup": "adlock run --name backup -- sh -c 'touch runs; sleep 60' 2>/dev/null & until [ -e runs ]; do sleep 0.05; done",
 	"status nightly": "adlock run --name nightly --expire-after 90m -- sh -c 'touch runs; sleep 60' & " +
 		"until [ -e runs ]; do sleep 0.05; done",
 }
@@ -221,13 +222,13 @@ func commandsOf(text string) string {
 		text, _, _ = strings.Cut(text, "\n")
 	}
 	text = regexp.MustCompile(`#.*|'[^']*'`).ReplaceAllString(text, "")
-	text = regexp.MustCompile(`--name \S+|--explain \S+|--follow \S+|clear \S+|: \S+ ADLOCK|feeds$|timeline .*|adlock log.*`).ReplaceAllString(text, "")
+	text = regexp.MustCompile(`--name \S+|--explain \S+|--follow \S+|(clear|stop) \S+|: \S+ ADLOCK|feeds$|timeline .*|adlock log.*`).ReplaceAllString(text, "")
 	return text
 }
 
-// complaint leaves out what adlock wrap says of what it has done.
+// complaint leaves out what adlock wrap and adlock stop say of what they have done.
 func complaint(said string) string {
-	return regexp.MustCompile(`adlock: \S.*: lines (to wrap|(un)?wrapped): \d+\n`).ReplaceAllString(said, "")
+	return regexp.MustCompile(`adlock: \S.*: (lines (to wrap|(un)?wrapped): \d+|ended process \d+ by force, as asked: .*)\n`).ReplaceAllString(said, "")
 }
 
 // figures replaces figures and columns, which are others each time.

@@ -26,7 +26,7 @@ const (
 	Failed                   // released with another status, or its job was ended by a signal; or its command was not there
 	Ended                    // by force, as it had passed ExpireAfter
 	Orphaned                 // its owner died without a release; found dead by a newcomer
-	Cleared                  // a person removed its lock
+	Cleared                  // a person removed its lock, or had its job ended (adlock stop)
 	Lost                     // its lock disappeared, or the runlog does not have its end
 	Outcomes                 // how many outcomes there are
 )

@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/lib/atom"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/sysfile"
@@ -132,9 +131,9 @@ func (a *Active) Job() process.Job {
 // one of the dead, or of those of whom it only cannot be proved that they are.
 func (a *Active) InUse() string {
 	lives := "its owner lives (process " + strconv.Itoa(a.Record.Owner.PID) + ")"
-	cure := ""
-	if a.File.Kind == atom.ActiveLock {
-		cure = "; to end it: adlock kill-carefully --lock " + a.Path()
+	cure := "; to end it: adlock stop " + a.File.Called()
+	if a.File.Name.IsSlot() {
+		cure = "; to end it: adlock stop " + string(a.Record.Atom.Name())
 	}
 	switch job := a.Job(); {
 	case a.Content == record.Empty, a.Content == record.Damaged:

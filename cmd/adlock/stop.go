@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/hook"
+	"adlock/lib/limit"
+	"adlock/lib/live"
+	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/lib/run"
+)
+
+var stopVerb = config.Verb{
+	Name: "stop", Does: "end the running job of an atom carefully: CONT INT TERM KILL", Args: "NAME",
+	Options: func() []config.Option { return newStop().options() }, Run: stop,
+}
+
+// stopArgs are what the options of stop set.
+type stopArgs struct {
+	request locker.Request
+	hook    hook.Hook
+}
+
+func newStop() *stopArgs {
+	a := &stopArgs{request: locker.NewRequest()}
+	a.request.Line = &live.Line{}
+	return a
+}
+
+func (a *stopArgs) options() []config.Option {
+	return append([]config.Option{
+		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(a.request.Pause), Help: "between the signals INT, TERM and KILL", Set: config.Bounded(&a.request.Pause)},
+		config.StoreOption(),
+	}, config.HookOptions(&a.hook)...)
+}
+
+func stop(args []string) (int, error) {
+	a := newStop()
+	names, err := config.Parse(a.options(), config.OptionsFirst(a.options(), args))
+	if err != nil {
+		return 0, err
+	}
+	if len(names) == 0 || slices.Contains(names, "") {
+		return 0, fault.New(fault.Usage, "stop", "wants a NAME")
+	}
+	fault.OnQuit()
+	err = a.stop(names)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, locker.ErrNotHeld) {
+		fault.Warn(strings.Join(names, " "), "does not run: there is nothing to stop")
+		return 0, nil
+	}
+	return 0, err
+}
+
+// stop is fs.ErrNotExist or locker.ErrNotHeld where nothing runs. A lock directory of another
+// user is refused to root as well: what is in it is that user's word.
+func (a *stopArgs) stop(names []string) error {
+	path, err := config.Dir()
+	if err != nil {
+		return err
+	}
+	if store := os.Getenv("ADLOCK_STORE"); config.IsRemote(store) {
+		return fault.New(fault.Usage, store, "stop is for lock directories; adlock status names the machine and the process: there, adlock kill-carefully PID")
+	}
+	dir, err := lockfile.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Usage, path, "no such directory")
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	lock, err := locker.LockMeant("stop", names, (&lockdir.Locker{Dir: dir}).List)
+	if err != nil {
+		return err
+	}
+	if lock.Name.IsSlot() {
+		return fault.New(fault.Usage, string(lock.Name), "is a slot: stop the atom that holds it (adlock status tells which)")
+	}
+	if a.request.Owner, err = process.Of(os.Getpid()); err != nil {
+		return fault.Wrap("own process", err)
+	}
+	k, err := lockerOf(dir, lock.Name)
+	if err != nil {
+		return err
+	}
+	if k.Hook = &a.hook; a.hook.Command != "" {
+		a.hook.Env = config.Environment(run.Options())
+	}
+	return k.Stop(&a.request, lock, false)
+}

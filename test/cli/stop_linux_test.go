@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/runlog"
+	"adlock/test/helper"
+	"adlock/test/need"
+)
+
+// stopped runs adlock stop and expects that it tells of the end of the process.
+func (s *stage) stopped(pid int, words ...string) {
+	s.Helper()
+	r := s.adlock(append([]string{"stop"}, words...)...)
+	want := regexp.MustCompile(`^adlock: run [a-z]+: ended process ` + itoa(pid) + ` by force, as asked: it had run for [0-9]+s\n$`)
+	if r.Status != 0 || r.Out != "" || !want.MatchString(r.Err) {
+		s.Fatalf("adlock stop %q: %+v", words, r)
+	}
+}
+
+func TestStopEndsTheJobAndStampsItsLastLock(t *testing.T) {
+	s := newStage(t)
+	victim := s.hold("a", s.notes("told"))
+	job := childOf(t, victim.PID, "sleep")
+	s.aged(s.lastOf("a"), time.Hour)
+	s.stopped(victim.PID, "job run a", s.notes("told"))
+	if helper.Alive(job) || helper.Alive(victim.PID) || s.held("a") {
+		t.Errorf("job %v, supervisor %v, held %v", helper.Alive(job), helper.Alive(victim.PID), s.held("a"))
+	}
+	if age := time.Since(s.modified(s.lastOf("a"))); age > time.Minute {
+		t.Errorf("stamped %v ago", age)
+	}
+	victim.Wait(t)
+	said := regexp.MustCompile(`^adlock: run a: ended by force by process [0-9]+, as a person asked: it had run for [0-9]+s\n$`)
+	if !said.MatchString(victim.Output()) {
+		t.Errorf("the victim: %q", victim.Output())
+	}
+	if kinds := s.kinds("a"); !regexp.MustCompile(`^acquire stop( signal)+ lost( signal)* clear$`).MatchString(kinds) {
+		t.Errorf("events: %s", kinds)
+	}
+	if told := s.told("told", 1); len(told) != 1 || !strings.HasPrefix(told[0], "ended job.dax.run.a ") {
+		t.Errorf("the hook: %q", told)
+	}
+	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	s.want(75, "run", "--program", "job", "--name", "a", "--if-elapsed", "1h", "true")
+}
+
+func TestStopEndsAJobThatIgnoresSignals(t *testing.T) {
+	s := newStage(t)
+	p := s.command("run", "--program", "job", "--name", "a", "--", "sh", "-c", "trap '' INT TERM; touch ready; while :; do sleep 1; done").Start(t)
+	helper.Eventually(t, "it ignores signals", func() bool { return exists(s.in("ready")) && helper.Settled(s.lockOf("a")) })
+	s.stopped(p.PID, "a", "ADLOCK_PAUSE=100ms")
+	if left := helper.Session(p.PID); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+func TestStopSaysThatNothingRuns(t *testing.T) {
+	s := newStage(t)
+	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	const says = "does not run: there is nothing to stop"
+	for _, name := range []string{"a", "job.dax.run.a", "job run a", s.lockOf("a")} {
+		s.refused(0, "adlock: "+name+": "+says, "stop", name)
+	}
+	s.refused(64, `no atom matches "job.dax.run.none"`, "stop", "job.dax.run.none")
+	dead := s.hold("dead")
+	helper.KillSession(dead.PID)
+	dead.Wait(t)
+	helper.Eventually(t, "nothing of it lives", func() bool { return len(helper.Session(dead.PID)) == 0 })
+	stamped := s.modified(s.lastOf("dead"))
+	s.refused(0, "adlock: dead: "+says, "stop", "dead")
+	if !s.held("dead") || !s.modified(s.lastOf("dead")).Equal(stamped) {
+		t.Error("a dead owner's lock was changed")
+	}
+}
+
+func TestStopTakesNoOtherAtomForTheOneNamed(t *testing.T) {
+	s := newStage(t)
+	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	other := s.hold("ab")
+	s.refused(0, "does not run", "stop", "job.dax.run.a")
+	s.refused(64, "no atom matches", "stop", "ob.dax.run.ab")
+	if other.Ended() {
+		t.Error("another job was ended")
+	}
+}
+
+func TestStopTeachesNothing(t *testing.T) {
+	s := newStage(t)
+	run := []string{"run", "--program", "job", "--name", "a", "--expire-after", "auto", "--"}
+	for range 6 {
+		s.want(0, append(run, "true")...)
+	}
+	learned := s.want(0, "tune", "--explain", "a").Out
+	p := s.command(append(run, "sleep", "600")...).Start(t)
+	helper.Eventually(t, "it is held", func() bool { return helper.Settled(s.lockOf("a")) })
+	s.stopped(p.PID, "a")
+	if now := s.want(0, "tune", "--explain", "a").Out; now != learned {
+		t.Errorf("it had learned\n%snow\n%s", learned, now)
+	}
+}
+
+func TestStopEndsTheReaderThatIsMeant(t *testing.T) {
+	s := newStage(t)
+	var readers []*helper.Process
+	lock := func(p *helper.Process) string { return "read.job.dax.run.book." + itoa(p.PID) }
+	for range 2 {
+		p := s.command("run", "--program", "job", "--name", "book", "--shared", "sleep", "600").Start(t)
+		helper.Eventually(t, "it reads", func() bool { return helper.Settled(s.locks + "/" + lock(p)) })
+		readers = append(readers, p)
+	}
+	for _, name := range []string{"book", "job.dax.run.book"} {
+		s.refused(64, "may be any of ", "stop", name)
+	}
+	s.stopped(readers[0].PID, lock(readers[0]))
+	if readers[1].Ended() {
+		t.Fatal("the other reader was ended too")
+	}
+	s.stopped(readers[1].PID, "job.dax.run.book")
+	s.refused(0, "does not run", "stop", "book")
+}
+
+func TestStopGivesBackTheSlotOfTheJob(t *testing.T) {
+	s := newStage(t)
+	holder := s.command("run", "--program", "job", "--operand", "a", "--slots", "1", "sleep", "600").Start(t)
+	helper.Eventually(t, "it is held", func() bool { return helper.Settled(s.lockOf("a")) && exists(s.locks+"/lock.job.dax.slot-1") })
+	s.refused(64, "is a slot: stop the atom that holds it", "stop", "job.dax.slot-1")
+	s.refused(77, "to end it: adlock stop job.dax.run.a", "clear", "job.dax.slot-1")
+	s.stopped(holder.PID, "a")
+	if exists(s.locks + "/lock.job.dax.slot-1") {
+		t.Error("the slot is taken")
+	}
+}
+
+func TestStopRefusesToEndItsOwnJob(t *testing.T) {
+	s := newStage(t)
+	r := s.adlock("run", "--program", "job", "--name", "a", "--", "sh", "-c", `"$0" stop a; echo $?`, helper.Binary(t))
+	if r.Status != 0 || r.Out != "77\n" || !strings.Contains(r.Err, "is this process or one of its ancestors") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestStopIsStuckWhereTheOwnerCannotBeChecked(t *testing.T) {
+	s := newStage(t)
+	holder := s.hold("a")
+	elsewhere := regexp.MustCompile(`(?m)^(machine|boot)=.*$`).ReplaceAllString(s.read(s.lockOf("a")), "${1}="+strings.Repeat("1", 32))
+	s.plant("b", strings.Replace(elsewhere, `operand="a"`, `operand="b"`, 1), 0)
+	s.refused(77, "if you know that it is dead: adlock clear job.dax.run.b", "stop", "job.dax.run.b")
+	s.plant("c", itoa(holder.PID)+"\n", 0)
+	s.refused(77, "does not say who its owner is", "stop", "job.dax.run.c")
+	if holder.Ended() || !s.held("b") || !s.held("c") {
+		t.Error("a lock or its owner is gone")
+	}
+}
+
+func TestRootStopsNoJobOfAnotherUser(t *testing.T) {
+	need.Root(t)
+	s := newStage(t)
+	for _, dir := range []string{s.dir, filepath.Dir(s.dir), filepath.Dir(helper.Binary(t))} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	locks := s.in("locks")
+	mkdir(t, locks, 0o700)
+	if err := os.Chown(locks, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	as := func(uid int, words ...string) helper.Command {
+		c := s.command(append([]string{"ADLOCK_DIR=" + locks}, words...)...)
+		c.UID = uid
+		return c
+	}
+	holder := as(nobody, "run", "--program", "job", "--name", "a", "sleep", "600").Start(t)
+	helper.Eventually(t, "it is held", func() bool { return helper.Settled(locks + "/lock.job.dax.run.a") })
+	if r := as(0, "stop", "a").Run(t); r.Status != 77 || !strings.Contains(r.Err, "belongs to another user (run as that user") || holder.Ended() {
+		t.Errorf("root: %+v, ended: %v", r, holder.Ended())
+	}
+	if r := as(nobody, "stop", "a").Run(t); r.Status != 0 {
+		t.Errorf("the user: %+v", r)
+	}
+	holder.Wait(t)
+}
+
+// A stop that is killed while it ends a job has recorded the members: the atom is held until
+// they are dead.
+func TestAStopThatIsKilledHoldsTheAtomForTheJob(t *testing.T) {
+	s := newStage(t)
+	p := s.command("run", "--program", "job", "--name", "a", "--", "sh", "-c", "trap '' INT TERM; touch ready; while :; do sleep 1; done").Start(t)
+	helper.Eventually(t, "it ignores signals", func() bool { return exists(s.in("ready")) && helper.Settled(s.lockOf("a")) })
+	ending := s.command("stop", "a", "ADLOCK_PAUSE=5m").Start(t)
+	helper.Eventually(t, "the job was signalled", func() bool { return strings.Contains(s.kinds("a"), "signal") })
+	s.want(75, "run", "--program", "job", "--name", "a", "--expire-after", "0", "true") // it is being changed
+	ending.Kill(t)
+	if text := s.read(s.lockOf("a")); !strings.Contains(text, "\nsurvivor") {
+		t.Errorf("the lock:\n%s", text)
+	}
+	s.stopped(p.PID, "a", "ADLOCK_PAUSE=100ms")
+	if kinds := s.kinds("a"); strings.Count(kinds, "stop") != 2 {
+		t.Errorf("events: %s", kinds)
+	}
+}
+
+func TestOfTwoStopsTheSecondFindsNothingToStop(t *testing.T) {
+	s := newStage(t)
+	p := s.hold("a")
+	first := s.command("stop", "a").Start(t)
+	helper.Eventually(t, "the first has begun", func() bool { return strings.Contains(s.kinds("a"), "stop") || first.Ended() })
+	if r := s.adlock("stop", "a"); r.Status != 0 || !oneLine(r.Err) {
+		t.Errorf("the second: %+v", r)
+	}
+	if status := first.Wait(t); status != 0 {
+		t.Errorf("the first: %d, %s", status, first.Output())
+	}
+	p.Wait(t)
+	var stops int
+	for e, err := range runlog.Read(s.locks, host) {
+		if err == nil && e.Kind == runlog.Clear {
+			stops++
+		}
+	}
+	if stops != 1 {
+		t.Errorf("%d locks were removed", stops)
+	}
+}
