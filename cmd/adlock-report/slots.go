@@ -16,7 +16,7 @@ func strayText(slots []locker.Slot, rows []*row) string {
 	var w strings.Builder
 	for _, s := range slots {
 		if !shown(s, rows) {
-			w.WriteString(slotText(s) + "\n")
+			w.WriteString(folded(slotText(s)))
 		}
 	}
 	return w.String()

@@ -65,7 +65,7 @@ func statusText(q *query) ([]byte, error) {
 	}
 	if len(rows) == 0 {
 		text, err := q.nothing(len(all) > 0)
-		return []byte(text), err
+		return []byte(folded(text)), err
 	}
 	return []byte(table(rows, now) + strayText(slots, all)), nil
 }
@@ -108,7 +108,7 @@ func meantBy(all []atom.Called, words []string) ([]int, error) {
 // nothing says why there is nothing to show.
 func (q *query) nothing(others bool) (string, error) {
 	if address := store(); address != "" && !others {
-		return "no atoms in " + terminal.Clean(address) + "\n", nil
+		return "no atoms in " + terminal.Clean(address), nil
 	}
 	dir, err := config.Dir()
 	if err != nil {
@@ -118,11 +118,11 @@ func (q *query) nothing(others bool) (string, error) {
 	_, missing := os.Stat(dir)
 	switch {
 	case others:
-		return atom.ErrNone(q.atom).Error() + "\n", nil
+		return atom.ErrNone(q.atom).Error(), nil
 	case errors.Is(missing, fs.ErrNotExist):
-		return "no atoms: " + dir + ": no such directory\n", nil
+		return "no atoms: " + dir + ": no such directory", nil
 	}
-	return "no atoms in " + dir + "\n", nil
+	return "no atoms in " + dir, nil
 }
 
 // rowObject is a row in JSON.

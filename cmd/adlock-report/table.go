@@ -21,8 +21,7 @@ type column struct {
 	cell func(*row) string
 }
 
-// columnsOf are the columns that the rows need: the last ones are the first to go
-// where the terminal is too narrow.
+// columnsOf are the columns that the rows need.
 func columnsOf(rows []*row, now time.Time) []column {
 	columns := []column{{"ATOM", func(r *row) string { return terminal.Clean(r.words()) }}}
 	if slices.ContainsFunc(rows, func(r *row) bool { return r.host() != rows[0].host() }) {
@@ -52,28 +51,34 @@ func table(rows []*row, now time.Time) string {
 			lines[i+1] = append(lines[i+1], c.cell(r))
 		}
 	}
-	gap := gapMark()
-	if terminal.Is(os.Stdout) {
-		lines = fit(lines, terminal.Width(os.Stdout), alwaysShown, gap)
-	}
-	align(lines, widthsOf(lines), gap)
+	width := terminal.Limit(os.Stdout)
+	lines = fit(lines, width, givesWay, gapMark())
 	paint := terminal.Colours(os.Stdout)
-	state := slices.IndexFunc(columns, func(c column) bool { return c.head == "STATE" })
+	state := slices.Index(lines[0], "STATE")
 	var w strings.Builder
 	for i, line := range lines {
 		style := terminal.Bold
 		if i > 0 {
 			style = stateStyle(rows[i-1].State)
 		}
-		line[state] = paint.Text(style, line[state])
+		if state >= 0 {
+			line[state] = paint.Text(style, line[state])
+		}
 		w.WriteString(joined(line))
 		if i > 0 {
 			for _, n := range rows[i-1].notes(now) {
-				w.WriteString("  " + paint.Text(n.style, terminal.Clean(n.text)) + "\n")
+				for _, text := range terminal.Fold("  "+terminal.Clean(n.text), "    ", width) {
+					w.WriteString(paint.Text(n.style, text) + "\n")
+				}
 			}
 		}
 	}
 	return w.String()
+}
+
+// folded is a text of one line as wide as the terminal.
+func folded(text string) string {
+	return strings.Join(terminal.Fold(text, "    ", terminal.Limit(os.Stdout)), "\n") + "\n"
 }
 
 func stateStyle(state string) terminal.Style {
@@ -109,7 +114,9 @@ func align(lines [][]string, widths []int, gap string) {
 }
 
 // joined is a line of cells that are aligned.
-func joined(cells []string) string { return strings.TrimRight(strings.Join(cells, "  "), " ") + "\n" }
+func joined(cells []string) string {
+	return strings.TrimRight(strings.Join(cells, columnGap), " ") + "\n"
+}
 
 // gapMark stands in place of what was cut.
 func gapMark() string {
@@ -119,39 +126,49 @@ func gapMark() string {
 	return "~"
 }
 
-// fit makes the table as narrow as the terminal: the names of atoms are cut, and
-// where they would be shorter than namesWidth the columns behind the first few go.
-// What tells the atoms apart is kept, even if lines are then too long.
-func fit(lines [][]string, width, few int, gap string) [][]string {
-	names := widthsOf(lines)[0]
-	room := width - (rowWidth(lines) - names)
-	for keep := len(lines[0]); room < min(names, namesWidth) && keep > few; {
-		keep--
-		for i := range lines {
-			lines[i] = lines[i][:keep]
+// fit aligns the table, and makes it as narrow as the terminal (0: however wide it is). The
+// names of atoms are cut; where they would be shorter than namesWidth, columns give way in
+// this order, and at last each line is cut.
+func fit(lines [][]string, width int, order []string, gap string) [][]string {
+	if width > 0 {
+		names := widthsOf(lines)[0]
+		room := func() int { return width - (rowWidth(lines) - widthsOf(lines)[0]) }
+		for _, head := range order {
+			if n := slices.Index(lines[0], head); n >= 0 && room() < min(names, namesWidth) {
+				for i := range lines {
+					lines[i] = slices.Delete(lines[i], n, n+1)
+				}
+			}
 		}
-		room = width - (rowWidth(lines) - names)
+		if names > room() {
+			all := make([]string, 0, len(lines))
+			for _, line := range lines[1:] {
+				all = append(all, line[0])
+			}
+			for i, name := range terminal.Shortened(all, max(room(), 1), gap) {
+				lines[i+1][0] = name
+			}
+		}
 	}
-	if names > room {
-		all := make([]string, 0, len(lines))
-		for _, line := range lines[1:] {
-			all = append(all, line[0])
-		}
-		for i, name := range terminal.Shortened(all, max(room, leastName), gap) {
-			lines[i+1][0] = name
+	align(lines, widthsOf(lines), gap)
+	for i, line := range lines {
+		if text := strings.TrimRight(strings.Join(line, columnGap), " "); width > 0 && terminal.Columns(text) > width {
+			lines[i] = []string{terminal.Cut(text, width, gap)}
 		}
 	}
 	return lines
 }
 
-const (
-	namesWidth  = 20 // columns that names have before columns go
-	leastName   = 16 // and that they have whatever becomes of the lines
-	alwaysShown = 5  // columns that never go
-)
+// namesWidth is how many columns names have before other columns give way.
+const namesWidth = 20
+
+const columnGap = "  "
+
+// givesWay are the columns of status that give way, the first one first.
+var givesWay = []string{"LEARNED", "LIMITS", "SLOT", "DUE", "OWNER", "HOST", "LAST"}
 
 func rowWidth(lines [][]string) int {
-	total := 2 * (len(lines[0]) - 1)
+	total := len(columnGap) * (len(lines[0]) - 1)
 	for _, w := range widthsOf(lines) {
 		total += w
 	}

@@ -140,10 +140,7 @@ func tunedText(all []*tuned, explain bool) string {
 	for _, t := range all {
 		lines = append(lines, t.cells())
 	}
-	if terminal.Is(os.Stdout) {
-		lines = fit(lines, terminal.Width(os.Stdout), len(lines[0]), gapMark())
-	}
-	align(lines, widthsOf(lines), "")
+	lines = fit(lines, terminal.Limit(os.Stdout), []string{"LONGEST", "TYPICAL", "RUNS"}, gapMark())
 	var w strings.Builder
 	for i, line := range lines {
 		w.WriteString(joined(line))

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/insight/history"
+	"adlock/lib/insight/terminal"
 	"adlock/lib/runlog"
 	"adlock/test/helper"
 	"adlock/test/need"
@@ -594,14 +596,45 @@ func TestATableFitsTheTerminal(t *testing.T) {
 	for _, c := range []struct {
 		width int
 		want  string
-	}{{200, "/home/user/projects/one make all 6"}, {80, "make run …/one make all 6"}, {70, "make run …/one make all 5"}, {50, "make …e make all 5"}} {
+	}{{200, "/home/user/projects/one make all 6"}, {80, "make run …/one make all 6"}, {65, "make run …/one make all 5"}, {60, "make run …/one make all 4"}, {50, "make run …/one make all 3"}, {24, "make …/o… 2"}} {
 		copied := make([][]string, 3)
 		for i := range lines {
 			copied[i] = slices.Clone(lines[i])
 		}
-		fitted := fit(copied, c.width, alwaysShown, "…")
+		fitted := fit(copied, c.width, givesWay, "…")
 		if got := fmt.Sprint(fitted[1][0], " ", len(fitted[0])); !strings.HasSuffix(got, c.want) || fitted[1][0] == fitted[2][0] {
 			t.Errorf("%d columns: %q and %q, want %q", c.width, got, fitted[2][0], c.want)
+		}
+	}
+}
+
+func TestStatusIsNoWiderThanTheTerminal(t *testing.T) {
+	p := newPlace(t)
+	long := strings.Repeat("word ", 30)
+	for _, words := range []string{"exit 3 # " + long + "one", "exit 3 # " + long + "two", "kill -9 $$ # " + strings.Repeat("x", 200)} {
+		p.command("run", "--expire-after", "auto", "--", "sh", "-c", words).Run(t)
+	}
+	p.command("run", "--name", strings.Repeat("y", 150), "--program", "job", "--slots", "3", "--", "sleep", "300").Start(t)
+	slot := p.dir + "/lock.job.dax.slot-1"
+	helper.Eventually(t, "it is held", func() bool { _, err := os.Stat(slot); return err == nil })
+	widest := func(c helper.Command) (most int) {
+		r := c.Run(t)
+		if r.Status != 0 || r.Err != "" || strings.Count(r.Out, "\n") < 5 {
+			t.Errorf("%+v", r)
+		}
+		for line := range strings.Lines(r.Out) {
+			most = max(most, terminal.Columns(strings.TrimSuffix(line, "\n")))
+		}
+		return most
+	}
+	if got := widest(p.command("status")); got < 200 {
+		t.Errorf("in a file it is cut to %d columns", got)
+	}
+	for width := 20; width < 200; width += 7 {
+		c := p.command("status")
+		c.Env = append(c.Env, "COLUMNS="+strconv.Itoa(width))
+		if got := widest(c); got > width {
+			t.Errorf("%d columns wide in %d", got, width)
 		}
 	}
 }

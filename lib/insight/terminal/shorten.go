@@ -3,19 +3,24 @@ package terminal
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// Shortened cuts the names to width columns, so that those of different atoms stay
-// different: first the directories that a path among their words begins with, as
+// Shortened cuts the names to width columns, and keeps those of different atoms different as
+// far as that is possible: first the directories that a path among their words begins with, as
 // in "make run /home/user/project make all"; where that would make two alike, the
-// middle, and then what they have in common; where even that does, nothing.
+// middle, then what they have in common; then all but the place where they differ.
 func Shortened(names []string, width int, gap string) []string {
 	ways := []func(string) string{
 		func(name string) string { return withoutDirectories(name, width, gap) },
 		func(name string) string { return Cut(name, width, gap) },
 		func(name string) string { return withoutCommon(name, names, width, gap) },
+		func(name string) string { return difference(name, names, width, gap) },
 	}
-	short := slices.Clone(names)
+	short := make([]string, len(names))
+	for i, name := range names {
+		short[i] = Cut(name, width, gap)
+	}
 	for _, way := range slices.Backward(ways) { // what is to be preferred comes last, and stays
 		cuts, uses := make(map[string]string), make(map[string]int)
 		for _, name := range names {
@@ -25,7 +30,7 @@ func Shortened(names []string, width int, gap string) []string {
 			}
 		}
 		for i, name := range names {
-			if uses[cuts[name]] == 1 {
+			if uses[cuts[name]] == 1 && Columns(cuts[name]) <= width {
 				short[i] = cuts[name]
 			}
 		}
@@ -36,12 +41,7 @@ func Shortened(names []string, width int, gap string) []string {
 // withoutCommon leaves out what the name has in common with the one most like it, up
 // to the word or directory that tells them apart, and then what does not fit.
 func withoutCommon(name string, names []string, width int, gap string) string {
-	common := 0
-	for _, other := range names {
-		if other != name {
-			common = max(common, commonPrefix(name, other))
-		}
-	}
+	common := mostCommon(name, names)
 	program, _, _ := strings.Cut(name, " ")
 	at := strings.LastIndexAny(name[:common], "/ ")
 	if Columns(name) <= width || at <= len(program) {
@@ -58,9 +58,32 @@ func withoutCommon(name string, names []string, width int, gap string) string {
 	return short
 }
 
+// difference is the part of the name where it differs from the one most like it, with as much
+// before that as fits beside as much behind it.
+func difference(name string, names []string, width int, gap string) string {
+	common := mostCommon(name, names)
+	before, rest := name[:common], name[common:]
+	before = cells.TruncateLeft(before, max(0, Columns(before)-max(0, width-2*Columns(gap))/2), "")
+	return gap + before + cells.Truncate(rest, max(0, width-Columns(gap+before)), gap)
+}
+
+// mostCommon is how many bytes the name has in common with the one most like it.
+func mostCommon(name string, names []string) (most int) {
+	for _, other := range names {
+		if other != name {
+			most = max(most, commonPrefix(name, other))
+		}
+	}
+	return most
+}
+
+// commonPrefix is how many bytes both begin with, in whole characters.
 func commonPrefix(a, b string) (n int) {
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
+	}
+	for n > 0 && n < len(a) && !utf8.RuneStart(a[n]) {
+		n--
 	}
 	return n
 }

@@ -34,6 +34,15 @@ func Width(f *os.File) int {
 	return 80
 }
 
+// Limit is how wide a line may be that is written to f: as Width, and 0 where neither $COLUMNS
+// nor a terminal says so, as in a file or a mail, where nothing is cut.
+func Limit(f *os.File) int {
+	if !Is(f) && os.Getenv("COLUMNS") == "" {
+		return 0
+	}
+	return Width(f)
+}
+
 // Unicode says whether the locale has UTF-8: the first of LC_ALL, LC_CTYPE and
 // LANG that is not empty decides (POSIX.1-2017, 8.2).
 func Unicode() bool {
@@ -118,6 +127,24 @@ func Cut(text string, width int, gap string) string {
 	left := max(0, width-Columns(gap))
 	head := cells.Truncate(text, left/3, "")
 	return head + gap + cells.TruncateLeft(text, Columns(text)-(left-Columns(head)), "")
+}
+
+// Fold breaks text into lines of at most width columns, at spaces where that is possible; all
+// but the first begin with the indent. With width 0 there is one line.
+func Fold(text, indent string, width int) (lines []string) {
+	for width > Columns(indent) && Columns(text) > width {
+		line := cells.Truncate(text, width, "")
+		if line == "" { // not even one character fits
+			break
+		}
+		rest := text[len(line):]
+		if space := strings.LastIndexByte(line, ' '); rest[0] != ' ' && strings.TrimSpace(line[:max(space, 0)]) != "" {
+			line, rest = line[:space], text[space:]
+		}
+		lines = append(lines, strings.TrimRight(line, " "))
+		text = indent + strings.TrimLeft(rest, " ")
+	}
+	return append(lines, text)
 }
 
 // Pad adds spaces to text up to width columns.
