@@ -5,6 +5,8 @@
 package report
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"adlock/lib/insight/history"
@@ -15,7 +17,7 @@ import (
 // Report is what the runlogs of one directory tell of a period.
 type Report struct {
 	from, to time.Time  // from is the first event's time where the runlog begins later than was asked for
-	atoms    []*summary // those of which something was recorded in the period, sorted
+	atoms    []*summary // those of which something was recorded in the period: what wants a person comes first
 	lines    int        // events in the period
 	Damaged  int        // lines that could not be read, also outside the period
 }
@@ -37,6 +39,7 @@ type summary struct {
 
 	history.Limits                 // the latest in force
 	FailedInARow   int             // runs up to the last
+	LastOutcome    history.Outcome // of the last run that has ended
 	LastStatus     runlog.Opt[int] // of the last run that failed
 	LastSignal     string
 
@@ -187,6 +190,9 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 	case history.Ended:
 		a.ended(r)
 	}
+	if r.Outcome != history.Running {
+		a.LastOutcome = r.Outcome
+	}
 	if r.Completed() {
 		a.Runtime.Add(r.Held)
 	}
@@ -218,6 +224,24 @@ func (b *builder) finish() {
 			b.report.atoms = append(b.report.atoms, a)
 		}
 	}
+	slices.SortStableFunc(b.report.atoms, func(a, b *summary) int { return cmp.Compare(b.trouble(), a.trouble()) })
+}
+
+// trouble is how soon the atom wants a person: 2 where its last run did not succeed, or an owner
+// could not be ended; 1 where something is advised; else 0. Atoms that are alike in this are
+// sorted by their names.
+func (a *summary) trouble() int {
+	switch a.LastOutcome {
+	case history.Failed, history.Ended, history.Orphaned, history.Lost:
+		return 2
+	}
+	switch {
+	case a.Denials.Stuck > 0:
+		return 2
+	case len(a.Advice) > 0:
+		return 1
+	}
+	return 0
 }
 
 // share is the part of the period, 0 to 1, that the atom was held.

@@ -84,6 +84,24 @@ func job(t *testing.T, ifElapsed, expireAfter time.Duration, play func(*story.Jo
 	return build(t, s, 0, 24*time.Hour).atoms[0]
 }
 
+func TestAReportBeginsWithWhatWantsAPerson(t *testing.T) {
+	s := &story.Story{}
+	play := func(words string, play func(*story.Job)) { play(s.Job(words, 0, time.Hour)) }
+	play("a run well", func(j *story.Job) { j.Run(0, time.Minute, 0) })
+	play("b run starves", func(j *story.Job) { j.Deny(0, "full", 20, time.Minute) })
+	play("c run recovered", func(j *story.Job) { j.Run(0, time.Minute, 1); j.Run(time.Hour, time.Minute, 0) })
+	play("d run failed", func(j *story.Job) { j.Run(0, time.Minute, 0); j.Run(time.Hour, time.Minute, 1) })
+	play("e run hung", func(j *story.Job) { j.Hang(0, time.Hour, 7) })
+	play("f run stuck", func(j *story.Job) { j.Deny(0, "stuck", 1, 0) })
+	var order []string
+	for _, a := range build(t, s, 0, 24*time.Hour).atoms {
+		order = append(order, a.Operand)
+	}
+	if got, want := strings.Join(order, " "), "failed hung stuck starves well recovered"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestAdviceHasItsReasons(t *testing.T) {
 	const minute, hour = time.Minute, time.Hour
 	for _, c := range []struct {
