@@ -55,7 +55,7 @@ waiter() {
 	waits=$!
 	eventually 20 grep -qs ' event=wait ' "$ADLOCK_DIR"/program.dax.runlog
 	run "$ADLOCK_BIN" status job a b
-	assert_output --regexp 'job a b +running .*waiting: pid [0-9]+ for [^ ]+ of 1m$'
+	assert_output --regexp 'job a b +running .*waiting for process [0-9]+: pid [0-9]+ for [^ ]+ of 1m$'
 	: >"$T/go"
 	wait "$holder" "$waits"
 	run "$ADLOCK_BIN" status 'job a b'

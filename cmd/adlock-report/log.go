@@ -73,7 +73,7 @@ func showLog(q *query) error {
 		}
 	}
 	if !q.follow {
-		return l.show(events, dir, false)
+		return errors.Join(l.show(events, dir, false), q.tellEmpty(&l, dir))
 	}
 	go endWithReader()
 	host, err := config.Host()
@@ -190,14 +190,21 @@ func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce
 			return fault.Wrap("standard output", err)
 		}
 	}
+	return fault.Wrap("standard output", out.Flush())
+}
+
+// tellEmpty says that nothing was shown.
+func (q *query) tellEmpty(l *logView, dir string) error {
 	switch {
 	case l.shown:
-	case l.atom != "":
-		tellNone(dir, l.atom)
+	case q.atom != "":
+		_, entries, err := sources()
+		q.named = q.named && err == nil // else it may be there
+		return q.tellNone("log", dir, entries)
 	case terminal.Is(os.Stdout):
 		fault.Warn(dir, "nothing is recorded there of what was asked for")
 	}
-	return fault.Wrap("standard output", out.Flush())
+	return nil
 }
 
 func (l *logView) wants(e *runlog.Event) bool {

@@ -31,6 +31,8 @@ type waiter struct {
 	node  string        // its machine, where that may be another one
 	since time.Time     // zero: not known, as in a store
 	most  time.Duration // as long as it will wait
+
+	verdict string // why it was denied: locker.Verdict; "": not known, as in a store
 }
 
 // pasts reads the runlog, by NAME, as far as it tells of the store that is meant, or of
@@ -86,7 +88,7 @@ func (p *past) hear(e *runlog.Event) {
 	switch e.Kind {
 	case runlog.Wait:
 		if !slices.ContainsFunc(p.waiting, same) {
-			p.waiting = append(p.waiting, waiter{pid: e.PID, since: e.Time, most: e.Wait})
+			p.waiting = append(p.waiting, waiter{pid: e.PID, since: e.Time, most: e.Wait, verdict: e.Verdict})
 		}
 	case runlog.Acquire, runlog.Deny, runlog.Stuck, runlog.Cancel, runlog.NotRun, runlog.Unlocked:
 		p.waiting = slices.DeleteFunc(p.waiting, same)

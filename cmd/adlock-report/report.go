@@ -34,7 +34,7 @@ func tellReport(q *query) error {
 	if err != nil {
 		return err
 	}
-	dir, _, running, err := pastSources("report")
+	dir, entries, running, err := pastSources("report")
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,10 @@ func tellReport(q *query) error {
 	})
 	tellDamage(r.Damaged, dir, "adlock log")
 	if q.atom != "" && r.IsEmpty() {
-		tellNone(dir, q.atom)
+		q.named = q.named && running != nil // else it may be in a store that does not answer
+		if err := q.tellNone("report", dir, entries); err != nil {
+			return err
+		}
 	}
 	if q.html == "" {
 		return errors.Join(fault.Wrap("standard output", q.writeReport(r, dir, os.Stdout)), fault.Wrap(dir, failed))

@@ -12,6 +12,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
+	"adlock/lib/process"
 	"adlock/lib/runlog"
 )
 
@@ -19,7 +20,7 @@ import (
 type row struct {
 	Name  atom.Name
 	atom  atom.Atom // as people call it; zero where only NAME is known
-	State string    // idle, waiting, running, overdue, orphaned, unknown, damaged
+	State string    // idle, waiting, running, stopped, overdue, orphaned, unknown, damaged
 
 	Held       bool
 	Age        time.Duration // of the active lock
@@ -27,6 +28,7 @@ type row struct {
 	Owner, UID int
 	Node       string // the owner's machine, where that may be another one
 	Readers    int    // how many hold it together with others; 0: it is not being read
+	Still      int    // pid of the owner, or of its command, where that is stopped; 0: neither is
 	Changer    int    // pid of who is changing its lock just now; 0: nobody
 
 	Slot, Slots int // the slot that its owner holds, and of how many; 0: none
@@ -142,9 +144,35 @@ func (r *row) hold(e locker.View, now time.Time) {
 		r.State = "overdue"
 	case e.Active.Owner == policy.Unknown || e.Active.Empty || e.Silent:
 		r.State = "unknown"
+	case r.isStopped(e):
+		r.State = "stopped"
 	default:
 		r.State = "running"
 	}
+}
+
+// isStopped tells whether the owner, which lives, or its command stands still, as after
+// Ctrl-Z. Of another machine that is not known.
+func (r *row) isStopped(e locker.View) bool {
+	for _, id := range []process.Identity{e.Job.Owner, e.Job.Command} {
+		if e.Node != "" || id.PID == 0 || id.Life() != process.Alive {
+			continue
+		}
+		if still, _ := process.Still(id.PID); still {
+			r.Still = id.PID
+		}
+	}
+	return r.Still != 0
+}
+
+// inTrouble tells whether the atom wants a person: its last run failed or was ended by
+// force, or its state says so.
+func (r *row) inTrouble() bool {
+	switch r.State {
+	case "stopped", "overdue", "orphaned", "unknown", "damaged":
+		return true
+	}
+	return r.lastWord() != ""
 }
 
 // count counts the readers, save those that are known to be dead.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -125,6 +126,8 @@ type query struct {
 
 	json, csv, openMetrics   bool
 	explain, follow, watch   bool
+	failed                   bool // only what is in trouble
+	named                    bool // the atom is an argument: it has to be there
 	userColumn, diff, unwrap bool // of a crontab
 	system                   bool // of all crontabs of the machine
 
@@ -157,7 +160,7 @@ func (q *query) nameAtom() error {
 	if q.atom != "" || q.reset != "" {
 		return fault.New(fault.Usage, q.args[0], "the atom was named already")
 	}
-	q.atom = strings.Join(q.args, " ")
+	q.atom, q.named = strings.Join(q.args, " "), true
 	return nil
 }
 
@@ -205,10 +208,16 @@ func mayReplace(path string) error {
 	return nil
 }
 
-// tellNone says that nothing is shown of the atom that was asked for: its name may be
-// mistyped.
-func tellNone(dir, text string) {
-	fault.Warn(dir, "nothing is recorded there of an atom that matches "+strconv.Quote(text))
+// tellNone says that nothing is shown of the atom that was asked for. It is an error where
+// the atom is an argument of the verb, and neither the entries nor the runlog know one.
+func (q *query) tellNone(verb, dir string, entries []locker.Entry) error {
+	known := !q.named || slices.ContainsFunc(entries, func(e locker.Entry) bool { return isAsked(&e, q.atom) })
+	_, _ = history.Each(history.Read(dir), func(e *runlog.Event) { known = known || matches(q.atom, history.AtomOf(e)) })
+	if !known {
+		return &fault.Error{Kind: fault.Usage, Object: verb, Err: atom.ErrNone(q.atom)}
+	}
+	fault.Warn(dir, "nothing is recorded there of an atom that matches "+strconv.Quote(q.atom))
+	return nil
 }
 
 // nothingIn names the directory: each user has another one.

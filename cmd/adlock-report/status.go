@@ -23,6 +23,7 @@ var statusVerb = verb{
 			q.atomOption(),
 			config.StoreOption(),
 			{Name: "json", Help: "as JSON, one array a line; durations are seconds", Set: config.Toggle(&q.json)},
+			{Name: "failed", Help: "only atoms whose last run failed or was ended by force, or that are in trouble; nothing is printed where there is none", Set: config.Toggle(&q.failed)},
 			{Name: "watch", Help: "show it again every 2 seconds", Set: config.Toggle(&q.watch)},
 		}
 	},
@@ -60,10 +61,17 @@ func statusText(q *query) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.json {
-		return arrayOf(rows)
+	if q.failed {
+		rows = slices.DeleteFunc(rows, func(r *row) bool { return !r.inTrouble() })
 	}
-	if len(rows) == 0 {
+	switch {
+	case q.json:
+		return arrayOf(rows)
+	case q.failed && len(rows) == 0:
+		return nil, nil
+	case q.failed:
+		return []byte(table(rows, now)), nil
+	case len(rows) == 0:
 		text, err := q.nothing(len(all) > 0)
 		return []byte(folded(text)), err
 	}
@@ -164,8 +172,9 @@ type lastObject struct {
 type waiterObject struct {
 	PID   int            `json:"pid"`
 	Node  string         `json:"node,omitempty"`
-	Since string         `json:"since,omitempty"` // and how long: not known of those in a store
-	Most  *limit.Seconds `json:"wait_seconds"`    // null: without end
+	Since string         `json:"since,omitempty"`   // and how long: not known of those in a store
+	Most  *limit.Seconds `json:"wait_seconds"`      // null: without end
+	Why   string         `json:"verdict,omitempty"` // busy, full or too-soon; not known of those in a store
 }
 
 func (r *row) object() any {
@@ -186,7 +195,7 @@ func (r *row) object() any {
 		o.Last = &lastObject{r.Last.Outcome.String(), r.Last.Status.Pointer(), r.Last.Signal, limit.Instant(r.Last.End), r.Failed}
 	}
 	for _, w := range r.Waiting {
-		o.Waiting = append(o.Waiting, waiterObject{w.pid, w.node, limit.Instant(w.since), seconds(runlog.Opt[time.Duration]{Value: w.most, Set: w.most != limit.Never})})
+		o.Waiting = append(o.Waiting, waiterObject{w.pid, w.node, limit.Instant(w.since), seconds(runlog.Opt[time.Duration]{Value: w.most, Set: w.most != limit.Never}), w.verdict})
 	}
 	return o
 }

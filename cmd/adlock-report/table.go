@@ -12,6 +12,7 @@ import (
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
+	"adlock/lib/locker"
 	"adlock/lib/policy"
 )
 
@@ -85,7 +86,7 @@ func stateStyle(state string) terminal.Style {
 	switch state {
 	case "overdue", "damaged":
 		return terminal.Alarm
-	case "orphaned", "unknown", "waiting":
+	case "orphaned", "unknown", "waiting", "stopped":
 		return terminal.Yellow
 	case "running":
 		return terminal.Green
@@ -295,6 +296,8 @@ func (r *row) stateNote() string {
 	switch r.State {
 	case "idle", "waiting", "running":
 		return ""
+	case "stopped":
+		return "stopped: process " + strconv.Itoa(r.Still) + "; to let it go on: kill -CONT " + strconv.Itoa(r.Still)
 	}
 	if r.overdue != "" {
 		return r.overdue
@@ -341,7 +344,7 @@ func (r *row) lastNote() string {
 	return text
 }
 
-// waitingNote names who waits, in the order in which they came.
+// waitingNote names the waiters and what they wait for, in the order in which they came.
 func (r *row) waitingNote(now time.Time) string {
 	var each []string
 	for _, w := range r.Waiting[:min(len(r.Waiting), shownWaiters)] {
@@ -357,11 +360,27 @@ func (r *row) waitingNote(now time.Time) string {
 	if len(each) == 0 {
 		return ""
 	}
-	text := "waiting: pid " + strings.Join(each, ", ")
+	text := "waiting for " + r.waitedFor() + ": pid " + strings.Join(each, ", ")
 	if more := len(r.Waiting) - shownWaiters; more > 0 {
 		text += ", and " + strconv.Itoa(more) + " more"
 	}
 	return text
+}
+
+// waitedFor is what the waiters wait for: the holder, while there is one; else what the runlog
+// has of the first of them.
+func (r *row) waitedFor() string {
+	switch {
+	case r.Readers > 1:
+		return strconv.Itoa(r.Readers) + " readers"
+	case r.Held && r.Owner != 0:
+		return "process " + terminal.Clean(history.On(r.Owner, r.Node))
+	case r.Waiting[0].verdict == string(locker.Full):
+		return "a slot"
+	case r.Waiting[0].verdict == string(locker.TooSoon):
+		return "IfElapsed"
+	}
+	return "the lock"
 }
 
 // shownWaiters is how many of them a person wants to read.

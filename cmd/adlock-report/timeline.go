@@ -38,7 +38,7 @@ func drawTimeline(q *query) error {
 	if !since.Before(until) {
 		return errNoPeriod
 	}
-	dir, _, running, err := pastSources("timeline")
+	dir, entries, running, err := pastSources("timeline")
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,10 @@ func drawTimeline(q *query) error {
 	})
 	tellDamage(chart.Damaged, dir, "adlock log")
 	if q.atom != "" && len(chart.Lanes) == 0 {
-		tellNone(dir, q.atom)
+		q.named = q.named && running != nil // else it may be in a store that does not answer
+		if err := q.tellNone("timeline", dir, entries); err != nil {
+			return err
+		}
 	}
 	return errors.Join(q.showChart(chart, dir, width), fault.Wrap(dir, failed))
 }

@@ -487,6 +487,67 @@ func TestStatusTellsOfAnEndingByForce(t *testing.T) {
 	has(t, p.ok(t, "status"), "p run x  idle   ended ", "ended: by its own supervisor, after ")
 }
 
+func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
+	p := newPlace(t)
+	for _, verb := range [][]string{{"status", "--failed"}, {"status", "--failed", "--json"}} {
+		p.ok(t, "run", "--name", "fine", "true")
+		if got := p.ok(t, verb...); got != map[int]string{2: "", 3: "[]\n"}[len(verb)] {
+			t.Errorf("%s: %q", verb, got)
+		}
+	}
+	p.command("run", "--name", "failed", "false").Run(t)
+	p.command("run", "--name", "ended", "--enforce", "--expire-after", "100ms", "--", "sleep", "300").Run(t)
+	if err := os.WriteFile(p.dir+"/lock.adlock.dax.run.damaged", []byte("1\nx\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	table := p.ok(t, "status", "--failed")
+	has(t, table, "adlock run failed ", "adlock run ended ", "adlock run damaged ")
+	if strings.Contains(table, "fine") || !strings.Contains(p.ok(t, "status"), "fine") {
+		t.Errorf("the one that is well:\n%s", table)
+	}
+	var rows []struct{ Operand, State string }
+	if err := json.Unmarshal([]byte(p.ok(t, "status", "--failed", "--json")), &rows); err != nil || len(rows) != 3 {
+		t.Errorf("%v, %+v", err, rows)
+	}
+	if r := p.command("status", "--failed", "nosuch").Run(t); r.Status != 64 {
+		t.Errorf("%+v", r)
+	}
+	p.ok(t, "run", "--name", "failed", "true")
+	if table := p.ok(t, "status", "--failed"); strings.Contains(table, "run failed") {
+		t.Errorf("after a success:\n%s", table)
+	}
+}
+
+func TestStatusTellsAStoppedJobFromARunningOne(t *testing.T) {
+	p := newPlace(t)
+	holder := p.command("run", "--program", "p", "--operand", "x", "--", "sleep", "300").Start(t)
+	helper.Eventually(t, "it runs", func() bool { return helper.Settled(p.dir + "/lock.p.dax.run.x") })
+	has(t, p.ok(t, "status"), "p run x  running ")
+	var job int
+	helper.Eventually(t, "its command runs", func() bool {
+		for _, child := range helper.Children(holder.PID) {
+			if helper.Name(child) == "sleep" {
+				job = child
+			}
+		}
+		return job != 0
+	})
+	for _, pid := range []int{job, holder.PID} { // the job alone; then, as Ctrl-Z does, both
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		says := fmt.Sprintf("stopped: process %d; to let it go on: kill -CONT %d\n", pid, pid)
+		helper.Eventually(t, "it is shown", func() bool { return strings.Contains(p.ok(t, "status"), says) })
+		has(t, p.ok(t, "status", "--failed"), "p run x  stopped ")
+		has(t, p.ok(t, "status", "--json"), `"state":"stopped"`)
+		if pid == job {
+			_ = syscall.Kill(job, syscall.SIGCONT)
+			helper.Eventually(t, "it runs again", func() bool { return strings.Contains(p.ok(t, "status"), "p run x  running ") })
+		}
+	}
+	_ = syscall.Kill(holder.PID, syscall.SIGCONT)
+}
+
 func TestStatusTellsWhoWaitsInTheOrderInWhichTheyCame(t *testing.T) {
 	p := newPlace(t)
 	p.command("run", "--operand", "x", "--shared", "--", "sleep", "300").Start(t)
@@ -508,8 +569,8 @@ func TestStatusTellsWhoWaitsInTheOrderInWhichTheyCame(t *testing.T) {
 	helper.Eventually(t, "what it may have left is cleared by the others", func() bool { return !strings.Contains(p.ok(t, "status"), "orphaned") })
 	for range 20 { // a waiter takes the lock for a moment each time it looks for readers and slots
 		table := p.ok(t, "status")
-		want := regexp.MustCompile(`waiting: pid ` + waiters[0] + ` for \S+, ` + waiters[2] + ` for \S+ of 2h\n`)
-		if !want.MatchString(table) || !regexp.MustCompile(`q run z +waiting `).MatchString(table) || !regexp.MustCompile(`sleep run x +running .* - `).MatchString(table) {
+		want := regexp.MustCompile(`waiting for process [0-9]+: pid ` + waiters[0] + ` for \S+, ` + waiters[2] + ` for \S+ of 2h\n`)
+		if !want.MatchString(table) || !regexp.MustCompile(`q run z +waiting .*\n  waiting for a slot: pid `).MatchString(table) || !regexp.MustCompile(`sleep run x +running .* - `).MatchString(table) {
 			t.Fatalf("want %s in\n%s", want, table)
 		}
 	}
@@ -649,6 +710,30 @@ func TestAnAtomOfWhomNothingIsRecordedIsNamed(t *testing.T) {
 		if r := p.command(verb, "--atom", "run x").Run(t); r.Status != 0 || r.Err != "" {
 			t.Errorf("%s: %+v", verb, r)
 		}
+	}
+}
+
+func TestANameThatNoAtomHasIsAUsageError(t *testing.T) {
+	p := newPlace(t)
+	p.ok(t, "run", "--name", "x", "true")
+	if err := os.Remove(p.dir + "/last.adlock.dax.run.x"); err != nil { // the runlog alone knows it
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.dir+"/last.adlock.dax.run.y", nil, 0o600); err != nil { // and of this one it says nothing
+		t.Fatal(err)
+	}
+	for _, verb := range [][]string{{"log"}, {"log", "--json"}, {"log", "-n", "3"}, {"report"}, {"report", "--json"}, {"report", "--html", "-"}, {"timeline"}, {"timeline", "--svg", "-"}} {
+		r := p.command(append(slices.Clone(verb), "nosuch")...).Run(t)
+		if r.Status != 64 || r.Out != "" || r.Err != "adlock: "+verb[0]+": no atom matches \"nosuch\"\n" {
+			t.Errorf("%s: %+v", verb, r)
+		}
+		if r := p.command(append(slices.Clone(verb), "y")...).Run(t); r.Status != 0 || !strings.Contains(r.Err, "nothing is recorded there") {
+			t.Errorf("%s: %+v", verb, r)
+		}
+		p.ok(t, append(slices.Clone(verb), "x")...)
+	}
+	if r := p.command("report", "--since", "1ms", "x").Run(t); r.Status != 0 || !strings.Contains(r.Err, "nothing is recorded there") {
+		t.Errorf("in another period: %+v", r)
 	}
 }
 

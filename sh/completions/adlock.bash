@@ -250,7 +250,7 @@ _adlock_table() {
 		args=name options='--program:none --host:none --operator:none --retry-failed --store:store --owner:process --if-elapsed:none --expire-after:none --notice:none --pause:none --wait:none --wait-elapsed --slots:none --shared --from-start --starving:none --now:none --verbose --hook:shell --hook-runs --help -h'
 		;;
 	status)
-		args=atom options='--atom:atom --store:store --json --watch --help -h'
+		args=atom options='--atom:atom --store:store --json --failed --watch --help -h'
 		;;
 	log)
 		args=atom options='--since:when --until:when --atom:atom --event:event --lines:none -n:none --follow -f --json --help -h'

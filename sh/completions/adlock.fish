@@ -205,6 +205,7 @@ complete -c adlock -n '__adlock_wants_option hold' -l help -s h -d 'list the opt
 complete -c adlock -n '__adlock_wants_option status' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
 complete -c adlock -n '__adlock_wants_option status' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
 complete -c adlock -n '__adlock_wants_option status' -l json -d 'as JSON, one array a line; durations are seconds'
+complete -c adlock -n '__adlock_wants_option status' -l failed -d 'only atoms whose last run failed or was ended by force, or that are in trouble; nothing is printed where there is none'
 complete -c adlock -n '__adlock_wants_option status' -l watch -d 'show it again every 2 seconds'
 complete -c adlock -n '__adlock_wants_option status' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option log' -l since -x -a 'today yesterday now' -d 'from then on: 7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"'

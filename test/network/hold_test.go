@@ -214,7 +214,7 @@ func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
 	a, b := newHost(t, store), newHost(t, store)
 	owner := b.start(t, "sleep 1000")
 	p := a.asks(t, "await go; exec 8>&-; ended", "wait=forever")
-	helper.Eventually(t, "it waits", func() bool { return strings.Contains(b.verb(t, "status").Out, "\n  waiting: pid ") })
+	helper.Eventually(t, "it waits", func() bool { return strings.Contains(b.verb(t, "status").Out, "\n  waiting for ") })
 	p.may("go")
 	p.program.Wait(t)
 	if told := p.told(); len(told) != 2 || !strings.HasPrefix(told[0], "busy ") || told[1] != "status 75" {

@@ -168,7 +168,7 @@ func TestReadersAndWhoWaitsAreListed(t *testing.T) {
 	a.wants(t, `(?m)^p o x +running \S+ +never +- +`+strconv.Itoa(one.PID)+` on \S+ \+1 `, "status")
 	writer := a.command("echo ran", "--wait=60s").Start(t)
 	helper.Eventually(t, "the writer waits", func() bool {
-		return regexp.MustCompile(`(?m)^  waiting: pid ` + strconv.Itoa(writer.PID) + ` on \S+$`).MatchString(b.verb(t, "status").Out)
+		return regexp.MustCompile(`(?m)^  waiting for 2 readers: pid ` + strconv.Itoa(writer.PID) + ` on \S+$`).MatchString(b.verb(t, "status").Out)
 	})
 	for _, reader := range []*helper.Process{one, other} {
 		reader.Signal(t, syscall.SIGTERM)
@@ -198,7 +198,7 @@ func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
 		if err != nil || !seen.Held {
 			t.Fatal(seen, err)
 		}
-		h.wants(t, `(?m)^p o x +running 0s .* 7 on dax .*\n  waiting: pid 8 on dax$`, "status")
+		h.wants(t, `(?m)^p o x +running 0s .* 7 on dax .*\n  waiting for process 7 on dax: pid 8 on dax$`, "status")
 		h.verb(t, "clear", "o x").Refused(t, 77, "its owner lives")
 		for _, p := range []lease.Place{first, second} {
 			if err := leave(ctx, p, nil); err != nil {
