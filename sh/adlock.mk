@@ -3,7 +3,7 @@
 #	include /usr/local/lib/adlock/adlock.mk
 #
 #	publish: site
-#		$(ADLOCK) copy site 15 90 -- rsync -a site/ host:/srv/site/
+#		@$(ADLOCK) copy site 15 90 -- rsync -a site/ host:/srv/site/
 #
 # $(ADLOCK) OPERATOR OPERAND [IFELAPSED [EXPIREAFTER [HOST [NOW]]]] -- COMMAND [ARG...]
 #
