@@ -52,6 +52,7 @@ type runArgs struct {
 	isShell     bool   // the shell for crontabs
 	unenforced  bool   // --enforce was said where there is no limit
 
+	typedName                                       string // as --name has it
 	saidName, saidOperand, saidReplace, saidEnforce config.Place
 }
 
@@ -71,13 +72,26 @@ func newRun() *runArgs {
 	return &runArgs{Settings: config.Defaults(), exitDenied: fault.StatusDenied}
 }
 
+// setName refuses a second name on the command line: the caller means two locks, or has
+// mistyped one.
+func (r *runArgs) setName(value string) error {
+	if r.saidName == config.OnCommandLine {
+		if r.typedName != "" && r.typedName != value {
+			first, second := fault.Quoted(r.typedName), fault.Quoted(value)
+			return errors.New("is " + first + " already; two locks nest: adlock run --name " + first + " -- adlock run --name " + second + " -- COMMAND")
+		}
+		r.typedName = value
+	}
+	return config.Text(&r.name)(value)
+}
+
 // Options are the options of run, for the help.
 func Options() []config.Option { return newRun().options() }
 
 func (r *runArgs) options() []config.Option {
 	a := &r.Request.Atom
 	return append([]config.Option{
-		{Name: "name", Env: "ADLOCK_NAME", Arg: "NAME", Default: "the command names it", Help: "the lock's name, whatever the command and the directory: program " + atom.NamedProgram + ", operator " + atom.RunOperator + ", operand NAME", Set: config.Text(&r.name), Said: &r.saidName},
+		{Name: "name", Env: "ADLOCK_NAME", Arg: "NAME", Default: "the command names it", Help: "the lock's name, whatever the command and the directory: program " + atom.NamedProgram + ", operator " + atom.RunOperator + ", operand NAME", Set: r.setName, Said: &r.saidName},
 		{Name: "program", Env: "ADLOCK_PROGRAM", Arg: "NAME", Default: "the command's base name", Help: "the program", Set: config.Text(&a.Program)},
 		{Name: "host", Env: "ADLOCK_HOST", Arg: "NAME", Default: "the node name", Help: "the host", Set: config.Text(&a.Host), Inherited: true},
 		{Name: "operator", Env: "ADLOCK_OPERATOR", Arg: "NAME", Default: atom.RunOperator, Help: "the operator", Set: config.Text(&a.Operator)},

@@ -87,6 +87,7 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"-fly", "status --fly"},
 		{"--fly: unknown option", "clear --fly"},
 		{"wants a COMMAND", "run"},
+		{"--name: is 'a' already; two locks nest: adlock run --name 'a' -- adlock run --name 'b' -- COMMAND", "run --name a --name=b true"},
 		{"wants a COMMAND", "run --"},
 		{`"soon"`, "run --if-elapsed soon true"},
 		{`"-1"`, "run --expire-after=-1 true"},

@@ -24,7 +24,12 @@ func ticks(s *stage) []string {
 // once asks with the options for a job that prints "ran".
 func (s *stage) once(options ...string) helper.Result {
 	s.Helper()
-	return s.adlock(append(job(options...), "--", "echo", "ran")...)
+	return s.onceNamed("a", options...)
+}
+
+func (s *stage) onceNamed(name string, options ...string) helper.Result {
+	s.Helper()
+	return s.adlock(append(jobNamed(name, options...), "--", "echo", "ran")...)
 }
 
 func TestAJobRunsOnceInATickAndInTheNextAgain(t *testing.T) {
@@ -79,7 +84,7 @@ func TestAFailedRunUsesItsTickUnlessItIsToBeTriedAgain(t *testing.T) {
 	}
 	s.once(onceEver).Denied(t)
 	retried := func() helper.Result {
-		return s.adlock(append(job("--name=b", onceEver, "ADLOCK_RETRY_FAILED=1"), "--", "sh", "-c", "test -e "+s.dir+"/mended && echo ran")...)
+		return s.adlock(append(jobNamed("b", onceEver, "ADLOCK_RETRY_FAILED=1"), "--", "sh", "-c", "test -e "+s.dir+"/mended && echo ran")...)
 	}
 	for range 2 {
 		if r := retried(); r.Status != 1 {
@@ -98,7 +103,7 @@ func TestWhoIsDeniedUsesNoTick(t *testing.T) {
 	s.once("--if-elapsed=0").Ran(t)
 	owner := s.hold("a", "--slots=1")
 	s.once(onceEver).Denied(t)
-	s.once(onceEver, "--name=b", "--slots=1").Denied(t)
+	s.onceNamed("b", onceEver, "--slots=1").Denied(t)
 	owner.Signal(t, syscall.SIGTERM)
 	owner.Wait(t)
 	s.once(onceEver, "--if-elapsed=1h").Denied(t)
@@ -106,7 +111,7 @@ func TestWhoIsDeniedUsesNoTick(t *testing.T) {
 		t.Errorf("used: %v", used)
 	}
 	s.once(onceEver).Ran(t)
-	s.once(onceEver, "--name=b").Ran(t)
+	s.onceNamed("b", onceEver).Ran(t)
 }
 
 func TestOneThatWaitsIsOfTheTickThatItAskedIn(t *testing.T) {

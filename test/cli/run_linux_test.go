@@ -19,7 +19,11 @@ import (
 )
 
 func job(words ...string) []string {
-	return append([]string{"run", "--program", "job", "--name", "a"}, words...)
+	return jobNamed("a", words...)
+}
+
+func jobNamed(name string, words ...string) []string {
+	return append([]string{"run", "--program", "job", "--name", name}, words...)
 }
 
 func TestRunPassesTheJobsStatusAndStreamsThrough(t *testing.T) {
