@@ -170,6 +170,9 @@ func (s *Settings) nextStep(o locker.Outcome) string {
 	case locker.Busy:
 		return s.busyStep(o, wait, replace)
 	case locker.Full:
+		if s.Request.Wait > 0 {
+			return ""
+		}
 		return "; " + wait
 	case locker.TooSoon:
 		if o.Endless {
@@ -190,7 +193,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	if !s.Remote {
 		steps = append(steps, "adlock status "+string(s.Request.Atom.Name())+" tells more")
 	}
-	if !o.Inside() {
+	if !o.Inside() && s.Request.Wait == 0 { // else it has waited already
 		steps = append(steps, wait)
 	}
 	if o.Endable() && replace != "" {

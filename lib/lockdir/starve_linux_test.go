@@ -65,6 +65,16 @@ func starves(t *testing.T, k *Locker, verdict locker.Verdict, starving int) (cou
 	return count
 }
 
+func TestWhatStarvesAfterAWaitIsAdvisedToWaitLonger(t *testing.T) {
+	k := newLocker(t)
+	r := ask(process.Identity{PID: 7})
+	r.Starving = 1
+	said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: locker.Full, Reason: "full"}, nil, time.Second) })
+	if !strings.HasSuffix(said, "; let it wait longer (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)\n") {
+		t.Errorf("said %q", said)
+	}
+}
+
 func TestDenialsOfOneAtomInARowAreCounted(t *testing.T) {
 	changed := func(change func(*atom.Atom)) atom.Atom {
 		a := motd

@@ -161,5 +161,9 @@ func (rec Recorder) starving(denied runlog.Event) {
 	e.Kind = runlog.Starved
 	rec.append(e)
 	text := "starving: denied " + strconv.Itoa(e.Count) + " times in a row; " + e.Reason
-	rec.tell(hook.Starving, e, text+"; let it wait (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)")
+	wait := "let it wait"
+	if e.Wait > 0 { // it has
+		wait += " longer"
+	}
+	rec.tell(hook.Starving, e, text+"; "+wait+" (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)")
 }

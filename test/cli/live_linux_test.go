@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -215,6 +216,29 @@ func TestNoTimeIsToldAtWhichALockWouldExpireThatNobodyEnds(t *testing.T) {
 	shows(s, shown, `waiting for process [0-9]+: [01]s, at most [01]s more`)
 	if strings.Contains(shown(), "expires") {
 		t.Errorf("%q", shown())
+	}
+}
+
+func TestADenialAfterAWaitDoesNotAdviseToWait(t *testing.T) {
+	s := newStage(t)
+	holder := s.hold("a", "--slots", "1")
+	full := []string{"run", "--program", "job", "--name", "b", "--slots", "1"}
+	for _, c := range []struct {
+		words   []string
+		says    string
+		advises bool
+	}{
+		{job("true"), "process " + itoa(holder.PID) + ", since ", true},
+		{job("--wait", "100ms", "true"), "process " + itoa(holder.PID) + ", since ", false},
+		{append(slices.Clone(full), "true"), ": full: ", true},
+		{append(slices.Clone(full), "--wait", "100ms", "true"), ": full: ", false},
+	} {
+		_, shown, ended := s.onTerminal(0, c.words...)
+		helper.Eventually(t, "it is denied", ended)
+		shows(s, shown, c.says)
+		if strings.Contains(shown(), "--wait D waits") != c.advises {
+			t.Errorf("%q: %q", c.words, shown())
+		}
 	}
 }
 
