@@ -166,7 +166,7 @@ const namesWidth = 20
 const columnGap = "  "
 
 // givesWay are the columns of status that give way, the first one first.
-var givesWay = []string{"LEARNED", "LIMITS", "SLOT", "DUE", "OWNER", "HOST", "LAST"}
+var givesWay = []string{"LIMITS", "SLOT", "DUE", "OWNER", "HOST", "LAST"}
 
 func rowWidth(lines [][]string) int {
 	total := len(columnGap) * (len(lines[0]) - 1)
