@@ -76,6 +76,25 @@ newcomer() {
 	assert_output 1
 }
 
+@test "adlock stop ends the script that holds an atom, its job with it" {
+	script job <<-'E'
+		adlock_get a b
+		sleep 61 &
+		hang
+	E
+	hung job
+	run "$ADLOCK_BIN" stop 'job a b'
+	assert_success
+	assert_output --regexp "^adlock: a b: ended process $hung by force, as asked: it had run for [0-9ms]+$"
+	assert gone "$hung"
+	run leftovers 'sleep'
+	assert_output ''
+	refute held a b
+	run "$ADLOCK_BIN" stop 'job a b'
+	assert_success
+	assert_output 'adlock: job a b: does not run: there is nothing to stop'
+}
+
 @test "the hook is told of what a person should know" {
 	script job <<-'E'
 		ADLOCK_HOOK='echo "$ADLOCK_EVENT $ADLOCK_ATOM $ADLOCK_TEXT" >>"$T/told"'
