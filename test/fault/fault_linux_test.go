@@ -118,7 +118,7 @@ func failAt(t *testing.T, scenario steps.Scenario, f failure, at steps.Injection
 }
 
 // ending is what is said of an owner that was ended.
-var ending = regexp.MustCompile(`(?m)^adlock: .*: ended process \d+ by force: it had run for .*\n`)
+var ending = regexp.MustCompile(`(?m)^adlock: .*: ended process \d+ by force(, as asked)?: it had run for .*\n`)
 
 func checkStatus(t *testing.T, scenario steps.Scenario, f failure, call string, status int, s *steps.Stage) {
 	trouble := s.Trouble()

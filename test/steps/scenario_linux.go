@@ -27,7 +27,7 @@ type Scenario struct {
 	Name  string
 	Want  int  // its status when nothing goes wrong
 	Owns  bool // with status 0 the script has the lock
-	Ends  bool // it is the release of what ran
+	Ends  bool // it is the release of what ran, or the end of it
 	Runs  bool // it is `adlock run`
 	Kills bool // it ends an owner, and says so
 
@@ -76,6 +76,7 @@ var Scenarios = []Scenario{
 	{Name: "reclaim", Owns: true, before: deadOwner, step: "take --owner $$" + terms + lock},
 	{Name: "takeover", Owns: true, Kills: true, before: hungOwner, step: "takeover --owner $$" + terms + lock},
 	{Name: "takeover-named", Owns: true, Kills: true, Named: true, before: hungOwner, step: "takeover --owner $$" + terms + lock},
+	{Name: "stop", Ends: true, Kills: true, before: hungOwner, step: "stop --pause 1ms " + Name},
 	{Name: "run", Runs: true, Want: JobStatus, step: run},
 	{Name: "run-terminal", Runs: true, Terminal: true, Want: JobStatus, step: run},
 }
