@@ -26,7 +26,7 @@ var Reports = []Verb{
 	{Name: "metrics", Does: "tell Prometheus of each atom: for node_exporter's textfile collector"},
 	{Name: "tune", Does: "tell what atoms have learned (limits that are auto), and what that would decide", Args: "[NAME]"},
 	{Name: "check", Does: "look for the usual mistakes with locks in crontabs", Args: "[FILE...]", More: moreOfCheck},
-	{Name: "wrap", Does: "put the jobs of a crontab (FILE, or standard input) under adlock run, with limits from their schedules", Args: "[FILE]", More: moreOfWrap},
+	{Name: "wrap", Does: "put the jobs of a crontab (FILE, or standard input) under adlock run", Args: "[FILE]", More: moreOfWrap},
 	{Name: "init", Does: "make a lock directory for each USER who can have none at home (www-data, say): as root", Args: "USER..."},
 	{Name: "doctor", Does: "tell whether this machine is fit to keep locks", More: moreOfDoctor},
 }

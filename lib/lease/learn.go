@@ -3,16 +3,13 @@ package lease
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/learn"
-	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/process"
-	"adlock/lib/record"
 )
 
 // What an atom has learned stands in its last lock, as in a lock directory. Only who
@@ -125,17 +122,11 @@ func (l *Locker) Forget(name atom.Name) error {
 // forMoment is the record of an atom that this process holds for no longer than a
 // question takes: its lease is not renewed.
 func forMoment(name atom.Name) (Record, error) {
-	owner, err := process.Of(os.Getpid())
+	a, _ := name.Atom() // zero: not known
+	own, err := locker.MomentaryRecord(a)
 	if err != nil {
-		return Record{}, fault.Wrap("own process", err)
+		return Record{}, err
 	}
 	node, err := NodeName()
-	a, _ := name.Atom() // zero: not known
-	return Record{
-		Record: record.Record{
-			Owner: owner, Token: record.NewToken(), Atom: a,
-			Boottime: process.Boottime(), ExpireAfter: limit.Never,
-		},
-		Node: node, Taken: time.Now(), Lease: DefaultLease,
-	}, err
+	return Record{Record: own, Node: node, Taken: time.Now(), Lease: DefaultLease}, err
 }

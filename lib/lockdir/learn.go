@@ -3,13 +3,11 @@ package lockdir
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"time"
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/learn"
-	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -123,7 +121,7 @@ func (l *Locker) underActive(name atom.Name, do func() error) (done bool, err er
 }
 
 func (l *Locker) underOwn(name atom.Name, do func() error) (done bool, err error) {
-	own, err := l.ownRecord(name)
+	own, err := locker.MomentaryRecord(l.atomOf(name))
 	if err != nil {
 		return false, err
 	}
@@ -142,20 +140,6 @@ func (l *Locker) underOwn(name atom.Name, do func() error) (done bool, err error
 		return false, errors.Join(err, temp.Withdraw())
 	}
 	return true, errors.Join(do(), temp.Withdraw())
-}
-
-// ownRecord is that of a lock which this process holds for a moment, under its
-// guard throughout. Should it be killed it is found dead at once, as its pid alone
-// would not tell: that may be a stranger's by then.
-func (l *Locker) ownRecord(name atom.Name) (record.Record, error) {
-	owner, err := process.Of(os.Getpid())
-	if err != nil {
-		return record.Record{}, fault.Wrap("own process", err)
-	}
-	return record.Record{
-		Owner: owner, Token: record.NewToken(), Atom: l.atomOf(name),
-		Boottime: process.Boottime(), ExpireAfter: limit.Never,
-	}, nil
 }
 
 // atomOf is the atom NAME; the zero Atom where nothing says which it is.

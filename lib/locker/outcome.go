@@ -56,7 +56,9 @@ func (r *Request) Denied(d policy.Decision, v *View) Outcome {
 		o.Recheck, o.Endless = policy.DueIn(r.Limits, v.Last), d.TickUsed()
 	case Busy:
 		o.Blocker, o.Node = v.Record.Owner.PID, v.Node
-		o.Recheck = policy.Expiry(r.Limits, v.Active) - v.Active.Age
+		if expiry := policy.Expiry(r.Limits, v.Active); expiry != limit.Never {
+			o.Recheck = expiry - v.Active.Age
+		}
 		r.RefuseEndless(&o, v)
 	}
 	return o

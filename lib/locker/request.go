@@ -130,6 +130,17 @@ func (r *Request) Record(now time.Duration) record.Record {
 	return own
 }
 
+// MomentaryRecord is that of a lock which this process holds for a moment, under its guard
+// throughout. Should the process be killed it is found dead at once, as its pid alone would not
+// tell: that may be a stranger's by then.
+func MomentaryRecord(a atom.Atom) (record.Record, error) {
+	owner, err := process.Of(os.Getpid())
+	if err != nil {
+		return record.Record{}, fault.Wrap("own process", err)
+	}
+	return record.Record{Owner: owner, Token: record.NewToken(), Atom: a, Boottime: process.Boottime(), ExpireAfter: limit.Never}, nil
+}
+
 // NewMemory is what a last lock of the atom has to say from the beginning: its
 // identity, where the name does not tell it.
 func (r *Request) NewMemory() record.Memory {

@@ -81,7 +81,7 @@ func (w Waiting) Show(r *Request, o Outcome) {
 		if w.wait != limit.Never {
 			text += ", at most " + limit.FormatLeft(w.Left()) + " more"
 		}
-		if o.Verdict == Busy && o.Endable() && o.Recheck > 0 && o.Recheck != limit.Never {
+		if o.Verdict == Busy && o.Endable() && o.Recheck > 0 {
 			text += "; it expires in " + limit.FormatLeft(o.Recheck-(process.Boottime()-seen))
 		}
 		return text

@@ -235,8 +235,8 @@ _adlock_operand() {
 }
 
 # From here on made by go run ./test/completion.
-_adlock_verbs='run shell hold status log report timeline metrics tune check wrap init doctor clear stat-age mkatomic kill-carefully release help version'
-_adlock_events='acquire deny release expire signal takeover reclaim stuck lost clock clear empty hook starved overdue missing wait cancel not-run unlocked'
+_adlock_verbs='run shell hold status log report timeline metrics tune check wrap init doctor stop clear stat-age mkatomic kill-carefully release help version'
+_adlock_events='acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue missing wait cancel not-run unlocked'
 
 _adlock_table() {
 	case $1 in

@@ -211,7 +211,7 @@ complete -c adlock -n '__adlock_wants_option status' -l help -s h -d 'list the o
 complete -c adlock -n '__adlock_wants_option log' -l since -x -a 'today yesterday now' -d 'from then on: 7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"'
 complete -c adlock -n '__adlock_wants_option log' -l until -x -a 'today yesterday now' -d 'up to then, as --since has it'
 complete -c adlock -n '__adlock_wants_option log' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
-complete -c adlock -n '__adlock_wants_option log' -l event -x -a '(__fish_append , $__adlock_events)' -d 'only events of these kinds: acquire, deny, release, expire, signal, takeover, reclaim, stuck, lost, clock, clear, empty, hook, starved, overdue, missing, wait, cancel, not-run, unlocked'
+complete -c adlock -n '__adlock_wants_option log' -l event -x -a '(__fish_append , $__adlock_events)' -d 'only events of these kinds: acquire, deny, release, expire, signal, takeover, reclaim, stuck, lost, clock, clear, stop, empty, hook, starved, overdue, missing, wait, cancel, not-run, unlocked'
 complete -c adlock -n '__adlock_wants_option log' -l lines -s n -x -d 'only the last N events of these'
 complete -c adlock -n '__adlock_wants_option log' -l follow -s f -d 'go on with what is added'
 complete -c adlock -n '__adlock_wants_option log' -l json -d 'as JSON, one object a line; durations are seconds'
@@ -272,7 +272,7 @@ complete -c adlock -n '__adlock_wants_option release' -l hook -x -a '(__fish_com
 complete -c adlock -n '__adlock_wants_option release' -l hook-runs -d 'and at the start and the success of each run'
 complete -c adlock -n '__adlock_wants_option release' -l help -s h -d 'list the options'
 
-set -g __adlock_events acquire deny release expire signal takeover reclaim stuck lost clock clear empty hook starved overdue missing wait cancel not-run unlocked
+set -g __adlock_events acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue missing wait cancel not-run unlocked
 
 function __adlock_verbs
     printf '%s\t%s\n' \
@@ -286,7 +286,7 @@ function __adlock_verbs
         metrics 'tell Prometheus of each atom: for node_exporter\'s textfile collector' \
         tune 'tell what atoms have learned (limits that are auto), and what that would decide' \
         check 'look for the usual mistakes with locks in crontabs' \
-        wrap 'put the jobs of a crontab (FILE, or standard input) under adlock run, with limits from their schedules' \
+        wrap 'put the jobs of a crontab (FILE, or standard input) under adlock run' \
         init 'make a lock directory for each USER who can have none at home (www-data, say): as root' \
         doctor 'tell whether this machine is fit to keep locks' \
         stop 'end the running job of an atom carefully: CONT INT TERM KILL' \
@@ -319,6 +319,8 @@ function __adlock_takes
             printf '%s\n' --atom --store --reset
         case wrap
             printf '%s\n' --expire-after
+        case stop
+            printf '%s\n' --pause --store --hook
         case clear
             printf '%s\n' --older --store
         case stat-age

@@ -110,6 +110,8 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"--replace: is ExpireAfter 0", "ADLOCK_EXPIRE_AFTER=1h ADLOCK_REPLACE=1 run true"},
 		{"--replace: is ExpireAfter 0", "ADLOCK_EXPIRE_AFTER=auto ADLOCK_REPLACE=1 run --enforce true"},
 		{"--enforce: cannot go with --replace", "run --enforce --replace true"},
+		{"--enforce: wants a limit to enforce: --expire-after D", "run --enforce true"},
+		{"--enforce: wants a limit to enforce: --expire-after D", "ADLOCK_REPLACE=1 run --enforce true"},
 		{"--enforce: cannot go with --replace", "run --enforce --expire-after 0 true"},
 		{"--enforce: cannot go with --replace", "ADLOCK_REPLACE=1 ADLOCK_ENFORCE=1 run true"},
 		{"--enforce: cannot go with --replace", "ADLOCK_EXPIRE_AFTER=1h run --enforce --replace true"},
@@ -509,7 +511,7 @@ func TestAMissingHelperIsToldAndNothingRuns(t *testing.T) {
 
 func TestOfTwoOptionsThatContradictTheOneOnTheCommandLineCounts(t *testing.T) {
 	s := newStage(t)
-	s.hold("a")
+	s.hold("a", "--expire-after", "2h")
 	const replaced, kept = "ExpireAfter is 0s; it would be ended\n", "ExpireAfter is "
 	for _, c := range []struct{ says, line string }{
 		{replaced, "ADLOCK_EXPIRE_AFTER=90m run --name a --replace"},
@@ -521,8 +523,8 @@ func TestOfTwoOptionsThatContradictTheOneOnTheCommandLineCounts(t *testing.T) {
 		{kept + "1h30m", "ADLOCK_REPLACE=1 run --name a --expire-after 90m"},
 		{kept + "1h30m", "ADLOCK_REPLACE=1 run --name a --enforce --expire-after 90m"},
 		{kept + "2h", "ADLOCK_REPLACE=1 run --name a --expire-after auto"},
-		{kept + "2h", "ADLOCK_REPLACE=1 run --name a --enforce"},
-		{kept + "2h", "ADLOCK_EXPIRE_AFTER=0 run --name a --enforce"},
+		{kept + "2h", "ADLOCK_ENFORCE=1 run --name a"},
+		{"\nwarning: ADLOCK_ENFORCE is ignored, as no limit is said ", "ADLOCK_ENFORCE=1 run --name a"},
 		{kept + "2h", "ADLOCK_WAIT=5m ADLOCK_WAIT_ELAPSED=1 run --name a --wait 0"},
 		{"/lock.job.dax.run.a\n", "ADLOCK_OPERAND=b run --name a"},
 		{"/lock.job.dax.run.b\n", "ADLOCK_NAME=a run --operand b"},

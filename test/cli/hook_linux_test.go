@@ -259,11 +259,12 @@ func (s *stage) noHookIsLeft() {
 func TestALockThatIsLostAndAnAtomThatStarvesAreTold(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", "ADLOCK_HOOK=echo \"$ADLOCK_EVENT $ADLOCK_ATOM pid $ADLOCK_PID: $ADLOCK_TEXT\" >>"+s.in("lost"))
-	r := s.adlock(append(job("--starving", "1", "true"), s.notes("told"))...)
-	if want := "; owner: process " + itoa(owner.PID) + "; "; r.Status != 75 || !oneLine(r.Err) || !strings.Contains(r.Err, want) {
+	s.hold("b", "--slots", "1")
+	r := s.adlock(append(jobNamed("c", "--starving", "1", "--slots", "1", "true"), s.notes("told"))...)
+	if want := "; full: an atom of job is running; "; r.Status != 75 || !oneLine(r.Err) || !strings.Contains(r.Err, want) {
 		t.Errorf("%+v, want status 75 and %q", r, want)
 	}
-	if line := s.told("told", 1)[0]; !strings.HasPrefix(line, "starving job.dax.run.a ") {
+	if line := s.told("told", 1)[0]; !strings.HasPrefix(line, "starving job.dax.run.c ") {
 		t.Errorf("told of %q", line)
 	}
 	lock := s.lockOf("a")

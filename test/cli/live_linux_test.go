@@ -132,7 +132,7 @@ func shows(s *stage, shown func() string, pattern string) {
 
 func TestWhoWaitsAtATerminalSeesForWhomAndHowLong(t *testing.T) {
 	s := newStage(t)
-	owner := s.hold("a")
+	owner := s.hold("a", "--expire-after", "2h")
 	_, shown, ended := s.onTerminal(200, job("--wait", "5m", "echo", "ran")...)
 	shows(s, shown, fmt.Sprintf(`run a: waiting for process %d: [0-9]s, at most (5m|4m5[0-9]s) more; it expires in (2h|1h59m)`, owner.PID))
 	figures := regexp.MustCompile(`: [0-9]+s, at most [0-9ms]+ more`)
@@ -181,7 +181,7 @@ func TestTheJitterIsSeenToPass(t *testing.T) {
 
 func TestADenialAtATerminalNamesTheOwnerAndTheNextStep(t *testing.T) {
 	s := newStage(t)
-	owner := s.hold("a")
+	owner := s.hold("a", "--expire-after", "2h")
 	_, shown, ended := s.onTerminal(0, job("true")...)
 	helper.Eventually(t, "it is denied", ended)
 	shows(s, shown, fmt.Sprintf(`^adlock: lock\.job\.dax\.run\.a: busy: running for [0-9ms]+, ExpireAfter is 2h; process %d, since %s [0-9:]{8}; adlock status job\.dax\.run\.a tells more, --wait D waits, --replace ends it\r\n$`,
@@ -244,7 +244,7 @@ func TestADenialAfterAWaitDoesNotAdviseToWait(t *testing.T) {
 
 func TestADenialAndAWaitTellThatTheOwnerIsDeadWhereItsJobIsNot(t *testing.T) {
 	s := newStage(t)
-	owner := s.hold("a")
+	owner := s.hold("a", "--expire-after", "2h")
 	left := childOf(t, owner.PID, "sleep")
 	helper.EndsWith(t, left)
 	owner.Kill(t)
