@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"adlock/lib/cronline"
-	"adlock/lib/limit"
 	"adlock/lib/runlog"
 )
 
@@ -86,7 +85,6 @@ func TestOneLineGuardsAWholeCrontab(t *testing.T) {
 	})
 	w.write(t, "go", "", 0o600)
 	w.await(t, 60*time.Second, "six ticks have passed", func() bool { return count(w.events(t, parts), runlog.Release) > 5 })
-	w.wantLearned(t, parts)
 	w.wantMail(t, `(?m)^first % line\nsecond line\n50% root /root$`)
 	w.wantLocked(t)
 
@@ -183,20 +181,6 @@ func (w *world) wantMail(t *testing.T, more ...string) {
 	}
 	if mail := w.read(t, "mail"); regexp.MustCompile(`(?m)^Subject: .*overrun`).MatchString(mail) {
 		t.Errorf("the line that was denied was mailed:\n%s", mail)
-	}
-}
-
-// wantLearned wants that nothing has a limit before enough is known.
-func (w *world) wantLearned(t *testing.T, operand string) {
-	t.Helper()
-	var limits []string
-	for _, e := range w.events(t, operand) {
-		if e.Kind == runlog.Acquire {
-			limits = append(limits, limit.Format(e.ExpireAfter.Value))
-		}
-	}
-	if got := strings.Join(limits, " "); !strings.HasPrefix(got, "never never never never never 15m") {
-		t.Errorf("the limits were %s", got)
 	}
 }
 

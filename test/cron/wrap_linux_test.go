@@ -107,7 +107,7 @@ func TestACrontabIsWrappedInPlaceAndBackByCrontabItself(t *testing.T) {
 	if r.Status != 0 || !strings.HasSuffix(r.Out, "refused\n") || !strings.Contains(r.Out, "\n-@hourly cat") {
 		t.Fatalf("status %d: %s%s", r.Status, r.Out, r.Err)
 	}
-	if wrapped := w.read(t, "wrapped"); strings.Count(wrapped, w.path("adlock")+" run --name") != files || w.read(t, "crontab.before") != text+"\n" {
+	if wrapped := w.read(t, "wrapped"); strings.Count(wrapped, w.path("adlock")+" run --name") != files+1 || w.read(t, "crontab.before") != text+"\n" {
 		t.Errorf("wrapped it is\n%s", wrapped)
 	}
 	for _, name := range []string{"undone", "still"} {

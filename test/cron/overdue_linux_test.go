@@ -1,0 +1,76 @@
+package cron
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/limit"
+	"adlock/lib/runlog"
+)
+
+// batches has three jobs that nobody has limited: five of the runs of the first and the second
+// are short, and then comes one that lasts until the test lets it go. Of the second a person is
+// told, as a night's hang is by the next night. The third learns a limit.
+const batches = `SHELL={world}/shell
+ADLOCK_DIR={world}/locks
+ADLOCK_HOST=dax
+MAILTO=admin
+* * * * * : batch ; {world}/batch batch
+* * * * * : nightly ADLOCK_NOTICE=6s ; {world}/batch nightly
+* * * * * : learner ADLOCK_EXPIRE_AFTER=auto ; true
+`
+
+const batch = `#!/bin/sh
+echo run >>{world}/runs-$1
+[ "$(wc -l <{world}/runs-$1)" -gt 5 ] || exit 0
+until [ -e {world}/go ]; do sleep 0.1; done
+echo "$1 is done"
+`
+
+func TestALongRunIsNotEndedAndAPersonIsToldOfIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.shell(t)
+	w.quick(t)
+	w.write(t, "batch", batch, 0o755)
+	w.start(t, batches, "")
+	w.await(t, 120*time.Second, "the sixth run of each lasts, and starts are denied", func() bool {
+		return count(w.events(t, "batch"), runlog.Deny) > 1 && count(w.events(t, "nightly"), runlog.Overdue) == 1
+	})
+	denied := count(w.events(t, "nightly"), runlog.Deny)
+	w.await(t, 60*time.Second, "two more starts are denied", func() bool { return count(w.events(t, "nightly"), runlog.Deny) > denied+1 })
+	w.write(t, "go", "", 0o600)
+	w.awaitMail(t, `(?m)^adlock: run nightly: overdue: process [0-9]+ has run for [0-9]+s, its notice is 6s; to end it: adlock stop adlock\.dax\.run\.nightly; `)
+	w.awaitMail(t, `(?m)^batch is done$`)
+	if told := strings.Count(w.read(t, "mail"), " overdue: "); told != 1 {
+		t.Errorf("%d mails tell of it", told)
+	}
+	for _, job := range []string{"batch", "nightly"} {
+		if events := w.events(t, job); count(events, runlog.Expire)+count(events, runlog.Signal) > 0 {
+			t.Errorf("%s was ended: %s", job, w.story(t, job))
+		}
+	}
+	w.wantLearned(t, "learner")
+}
+
+func (w *world) awaitMail(t *testing.T, pattern string) {
+	t.Helper()
+	wanted := regexp.MustCompile(pattern)
+	w.await(t, 40*time.Second, "there is mail like "+pattern, func() bool { return wanted.MatchString(w.read(t, "mail")) })
+}
+
+// wantLearned wants no limit for the first five runs of a job that learns one.
+func (w *world) wantLearned(t *testing.T, operand string) {
+	t.Helper()
+	var limits []string
+	for _, e := range w.events(t, operand) {
+		if e.Kind == runlog.Acquire {
+			limits = append(limits, limit.Format(e.ExpireAfter.Value))
+		}
+	}
+	if got := strings.Join(limits, " "); !strings.HasPrefix(got, "never never never never never 15m") {
+		t.Errorf("the limits were %s", got)
+	}
+}
