@@ -62,7 +62,7 @@ func TestALockAgesWhileTheMachineSleeps(t *testing.T) {
 	a := helper.NewAtom(t)
 	owner := a.Owner(t, "exec sleep 1000")
 	a.Rewrite(t, "boottime", (process.Boottime() - 3*time.Hour).String())
-	a.Newcomer(t).Ran(t)
+	a.Newcomer(t, "--expire-after=2h").Ran(t)
 	owner.Wait(t)
 }
 
@@ -136,7 +136,7 @@ func TestALockWithOnlyAPidDependsOnNoClock(t *testing.T) {
 		alive := helper.Command{Args: []string{"sh", "-c", `echo $$ >"$ADLOCK_DIR/lock.` + helper.AtomName + `"; exec sleep 1000`}, Env: a.Env()}.Start(t)
 		helper.Eventually(t, "the pid is there", func() bool { info, err := os.Stat(a.Lock()); return err == nil && info.Size() > 0 })
 		date(t, a.Lock(), step)
-		a.Newcomer(t).Denied(t)
+		a.Newcomer(t, "--notice=never").Denied(t)
 		alive.Kill(t)
 		a.Newcomer(t).Ran(t)
 	}

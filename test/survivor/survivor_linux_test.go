@@ -139,7 +139,7 @@ func TestAnEndingThatFailedFreesNoAtomOfAMemberEither(t *testing.T) {
 				} else {
 					a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
 				}
-				a.Newcomer(t).Denied(t)
+				a.Newcomer(t, "--expire-after=1h").Denied(t)
 				helper.Eventually(t, "the inner owner is dead", func() bool { return !helper.Alive(holder) })
 				a.Newcomer(t, inner).Denied(t)
 				a.Newcomer(t, inner, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
@@ -328,7 +328,7 @@ func TestAJobThatItsSupervisorCannotEndHolds(t *testing.T) {
 			if status := supervisor.Wait(t); status != 77 {
 				t.Errorf("status %d\n%s", status, supervisor.Output())
 			}
-			a.Newcomer(t).Denied(t)
+			a.Newcomer(t, "--expire-after=1h").Denied(t)
 			thaw()
 			helper.Eventually(t, "the job is dead", func() bool { return !helper.Alive(job) })
 			a.Newcomer(t).Ran(t)
