@@ -403,9 +403,9 @@ sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
 	unset ADLOCK_DIR
 	unprivileged
 	export HOME=''
-	run "${unprivileged[@]}" "$ADLOCK_BIN" run -- true
+	run "${unprivileged[@]}" "$ADLOCK_BIN" run --name x -- true
 	local said=$output
-	ADLOCK_SHELL='' run "${unprivileged[@]}" "$ADLOCK_BIN" shell -c true
+	ADLOCK_SHELL='' run "${unprivileged[@]}" "$ADLOCK_BIN" shell -c ': x ; true'
 	assert_failure 69
 	assert_output "$said"
 	assert_output --partial 'HOME is no absolute path'

@@ -272,7 +272,7 @@ func TestAJobGetsNoDescriptorOfOurs(t *testing.T) {
 	a := helper.NewAtom(t)
 	want := a.Shell(t, "ls /proc/self/fd").Out // the caller's, and the one that ls opens
 	for _, command := range []string{
-		"$run ls /proc/self/fd", "$run --slots 2 --wait 5s ls /proc/self/fd", "$run --enforce ls /proc/self/fd",
+		"$run ls /proc/self/fd", "$run --slots 2 --wait 5s ls /proc/self/fd", "$run --enforce --expire-after 1h ls /proc/self/fd",
 		"$run --quiet-ok sh -c 'ls /proc/self/fd; exit 1'; :",
 	} {
 		if got := a.Shell(t, command); got.Out != want || got.Status != 0 {
