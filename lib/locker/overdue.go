@@ -2,6 +2,7 @@ package locker
 
 import (
 	"cmp"
+	"os"
 	"strconv"
 	"time"
 
@@ -30,9 +31,10 @@ type Overdue struct {
 	Notice policy.Notice
 	View   // of its lock
 
-	runs learn.State               // what runs of its atom took
-	told runlog.Opt[time.Duration] // its age when a person was told of it last
-	own  bool                      // its supervisor tells the hook of it
+	limited bool                      // a limit will end it all the same
+	runs    learn.State               // what runs of its atom took
+	told    runlog.Opt[time.Duration] // its age when a person was told of it last
+	own     bool                      // its supervisor tells the hook of it
 }
 
 // Overdue returns what there is to say of the owner of a lock where it is overdue; nil where it
@@ -42,6 +44,7 @@ func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *O
 	if rec.Log == nil || !policy.Overdue(limits, v.Active, o.Notice) {
 		return nil
 	}
+	o.limited = policy.Expiry(limits, v.Active) != limit.Never
 	rec.recall(o)
 	if !o.Notice.Said {
 		o.Notice.After = o.runs.Notice()
@@ -117,10 +120,24 @@ func (o *Overdue) Remedy(sameAtom bool) string {
 		return "if you know that it is dead: adlock clear " + name
 	case o.Node != "":
 		return "a limit ends it: --expire-after (ADLOCK_EXPIRE_AFTER)"
-	case !sameAtom:
-		return "to end it: adlock stop " + name
+	case !sameAtom || o.limited:
+		return stop(name)
 	}
-	return "to end it: adlock stop " + name + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
+	return stop(name) + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
+}
+
+// stop is the command that ends the job, for the user who has to give it: another one, root
+// above all, has another lock directory, perhaps with a job of the same name.
+func stop(name string) string {
+	text := "to end it: "
+	if dir := os.Getenv("ADLOCK_DIR"); dir != "" {
+		text += "ADLOCK_DIR=" + fault.Quoted(dir) + " "
+	}
+	text += "adlock stop " + name
+	if uid := os.Getuid(); uid != 0 {
+		text += " (as the user " + strconv.Itoa(uid) + ")"
+	}
+	return text
 }
 
 // FindOverdue returns the owner in the way of a newcomer that is denied or waits, where that owner

@@ -93,7 +93,8 @@ func TestManyDenialsDoNotMakeItToldAgain(t *testing.T) {
 }
 
 func TestWhatIsToldOfAnOverdueOwner(t *testing.T) {
-	const ends = "; to end it: adlock stop adlock.dax.run.backup; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
+	t.Setenv("ADLOCK_DIR", "")
+	ends := "; " + stop("adlock.dax.run.backup") + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
 	with := func(change func(*View)) View { v := owned(3 * time.Hour); change(&v); return v }
 	for _, c := range []struct {
 		claim string
@@ -160,7 +161,7 @@ func TestTheHolderOfASlotIsToldByTheNoticeOfItsOwnAtom(t *testing.T) {
 	r.TakenBy(&o, &holder)
 	r.TakenBy(&o, &young)
 	said := helper.Stderr(t, func() { rec.SeeOverdue(&r, &o) })
-	const want = "adlock: run backup: overdue: process 4711 has run for 20m, its runs take 1m (9 known); to end it: adlock stop adlock.dax.run.other\n"
+	want := "adlock: run backup: overdue: process 4711 has run for 20m, its runs take 1m (9 known); " + stop("adlock.dax.run.other") + "\n"
 	if said != want {
 		t.Errorf("said %q, want %q", said, want)
 	}

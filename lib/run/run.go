@@ -270,10 +270,11 @@ func (r *runArgs) checkReplace() error {
 // one; from elsewhere, as for all lines of a crontab, it is left out where there is none.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
-	if !r.enforce || r.Request.Auto.ExpireAfter || limits.Source == policy.Said && limits.ExpireAfter != 0 {
+	said := limits.Source == policy.Said && limits.ExpireAfter != limit.Never
+	if !r.enforce || r.Request.Auto.ExpireAfter || said && limits.ExpireAfter != 0 {
 		return nil
 	}
-	replaces := limits.Source == policy.Said
+	replaces := said
 	switch {
 	case replaces && r.saidEnforce == r.SaidExpireAfter:
 		return fault.New(fault.Usage, "--enforce", "cannot go with --replace, which is ExpireAfter 0: the job would end at once")

@@ -111,6 +111,7 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"--replace: is ExpireAfter 0", "ADLOCK_EXPIRE_AFTER=auto ADLOCK_REPLACE=1 run --enforce true"},
 		{"--enforce: cannot go with --replace", "run --enforce --replace true"},
 		{"--enforce: wants a limit to enforce: --expire-after D", "run --enforce true"},
+		{"--enforce: wants a limit to enforce: --expire-after D", "run --enforce --expire-after never true"},
 		{"--enforce: wants a limit to enforce: --expire-after D", "ADLOCK_REPLACE=1 run --enforce true"},
 		{"--enforce: cannot go with --replace", "run --enforce --expire-after 0 true"},
 		{"--enforce: cannot go with --replace", "ADLOCK_REPLACE=1 ADLOCK_ENFORCE=1 run true"},

@@ -42,7 +42,7 @@ func TestALongRunIsNotEndedAndAPersonIsToldOfIt(t *testing.T) {
 	denied := count(w.events(t, "nightly"), runlog.Deny)
 	w.await(t, 60*time.Second, "two more starts are denied", func() bool { return count(w.events(t, "nightly"), runlog.Deny) > denied+1 })
 	w.write(t, "go", "", 0o600)
-	w.awaitMail(t, `(?m)^adlock: run nightly: overdue: process [0-9]+ has run for [0-9]+s, its notice is 6s; to end it: adlock stop adlock\.dax\.run\.nightly; `)
+	w.awaitMail(t, `(?m)^adlock: run nightly: overdue: process [0-9]+ has run for [0-9]+s, its notice is 6s; to end it: ADLOCK_DIR='[^']+' adlock stop adlock\.dax\.run\.nightly; `)
 	w.awaitMail(t, `(?m)^batch is done$`)
 	if told := strings.Count(w.read(t, "mail"), " overdue: "); told != 1 {
 		t.Errorf("%d mails tell of it", told)

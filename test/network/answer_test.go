@@ -72,7 +72,7 @@ func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
 	forgets := func(t *testing.T, s lease.Store, r *relay, done func() bool, h *host) {
 		t.Helper()
 		carriedOut(t, r, done, func() error { return (&lease.Locker{Store: s}).Forget("p.shared.o.x") })
-		h.explains(t, "ExpireAfter 2h: 0 successful runs", "--expire-after=auto")
+		h.explains(t, "ExpireAfter never: 0 successful runs", "--expire-after=auto")
 		h.run(t, "echo ran", "--if-elapsed=1h").Denied(t) // nothing has completed
 		h.run(t, "echo ran").Ran(t)
 	}

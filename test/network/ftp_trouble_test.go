@@ -238,7 +238,7 @@ func TestWhatWasLearnedIsForgottenOnAnFTPServerThatIsSlow(t *testing.T) {
 	h := f.hostBy(t, p.address())
 	h.env = append(h.env, "ADLOCK_LEASE=15s")
 	h.wants(t, "^$", "tune", "--reset", "o x")
-	f.host(t).explains(t, "ExpireAfter 2h: 0 successful runs", "--expire-after=auto")
+	f.host(t).explains(t, "ExpireAfter never: 0 successful runs", "--expire-after=auto")
 }
 
 func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {

@@ -25,9 +25,9 @@ func said(t *testing.T, h *host, status int, words string) {
 	began := time.Now()
 	r := h.run(t, "echo ran")
 	spent := time.Since(began)
-	line := "adlock: " + h.store + ": " + words + "\n"
-	if strings.HasPrefix(words, "adlock: ") {
-		line = words + "\n"
+	line := "adlock: o x: not run: " + h.store + ": " + words + "\n"
+	if rest, other := strings.CutPrefix(words, "adlock: "); other {
+		line = "adlock: o x: not run: " + rest + "\n"
 	}
 	// The alert of a newer server.
 	r.Err = strings.Replace(r.Err, "certificate required", "bad certificate", 1)
