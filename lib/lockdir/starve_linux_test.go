@@ -257,8 +257,9 @@ func TestARunThatItsSupervisorEndedTeachesAndOneThatIsWithdrawnDoesNot(t *testin
 }
 
 func TestAnOwnerThatHadExactlyWhatItWasGrantedTeaches(t *testing.T) {
-	k, r := newLocker(t), learner(process.Identity{})
+	k := newLocker(t)
 	for age, want := range map[time.Duration]bool{time.Hour - 1: false, time.Hour: true} {
+		r := ask(process.Identity{})
 		if err := k.Dir.Remember(motdFiles, time.Now(), record.Memory{}); err != nil {
 			t.Fatal(err)
 		}
