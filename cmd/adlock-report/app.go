@@ -25,7 +25,7 @@ type verb struct {
 	show    func(*query) error
 
 	// passOn is done where the command line is refused.
-	passOn func()
+	passOn func(args []string)
 }
 
 // program is what the help tells of the verbs.
@@ -103,7 +103,7 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 			return cli.ShowSubcommandHelp(c)
 		}
 		if err != nil && v.passOn != nil {
-			v.passOn()
+			v.passOn(args[1:])
 		}
 		return p.Hint(known.Name, err)
 	}

@@ -61,13 +61,19 @@ func wrap(q *query) error {
 	}
 	if len(q.args) == 0 && !q.diff {
 		err = errors.Join(err, write([]byte(text)))
-		passOn()
+		passOn(nil)
 	}
 	return err
 }
 
-// passOn copies what is left of standard input to standard output, where that is a filter's place.
-func passOn() {
+// passOn copies what is left of standard input to standard output, where that is a filter's
+// place: not where the last of the arguments is a FILE.
+func passOn(args []string) {
+	if len(args) > 0 {
+		if _, err := os.Stat(args[len(args)-1]); err == nil {
+			return
+		}
+	}
 	if !terminal.Is(os.Stdin) && !terminal.Is(os.Stdout) {
 		_, _ = io.Copy(os.Stdout, os.Stdin) // there is an error to report already
 	}

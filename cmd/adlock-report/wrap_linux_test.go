@@ -43,6 +43,18 @@ func TestACrontabIsWrappedAndUnwrappedInAPipe(t *testing.T) {
 	}
 }
 
+// What follows in a script that a shell reads from standard input is not for wrap.
+func TestWhereWrapHasAFileItLeavesStandardInputAlone(t *testing.T) {
+	p := newPlace(t)
+	file := filepath.Join(t.TempDir(), "crontab")
+	if err := os.WriteFile(file, []byte(backups), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.wrap(t, "echo next\n", "--expire-after", "90", file); r.Status != 64 || r.Out != "" {
+		t.Errorf("status %d: %q", r.Status, r.Out)
+	}
+}
+
 // The other end of the pipe is `crontab -`, which would install nothing at all.
 func TestWhatWrapRefusesComesOutAsItCameIn(t *testing.T) {
 	p := newPlace(t)
