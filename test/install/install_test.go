@@ -172,6 +172,25 @@ func TestUninstallRemovesWhatInstallMadeAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestTheInstalledReadmeLinksToWhatIsInstalled(t *testing.T) {
+	tr, stage := newTree(t), t.TempDir()
+	if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	readme := stage + "/usr/local/share/doc/adlock/README.md"
+	text, err := os.ReadFile(readme)
+	tr.made(err)
+	links := regexp.MustCompile(`\]\(([^)]*)\)`).FindAllStringSubmatch(string(text), -1)
+	if len(links) < 5 {
+		t.Errorf("%d links", len(links))
+	}
+	for _, link := range links {
+		if _, err := os.Stat(filepath.Join(filepath.Dir(readme), link[1])); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestAnInstalledLibraryFindsItsHelper(t *testing.T) {
 	tr, prefix := newTree(t), t.TempDir()
 	if r := tr.make("install", "PREFIX="+prefix); r.Status != 0 {
