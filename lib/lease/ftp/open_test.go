@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
+	_ "adlock/test/need" // the same umask, however the suite is started
 )
 
 func TestNetrcIsReadByMachineAndLogin(t *testing.T) {
