@@ -193,6 +193,25 @@ func TestTheJudgeFindsTheGuiltyAndOnlyThem(t *testing.T) {
 			in B 2.20 6
 			out B 2.20 0
 			end B 2.20 0`, ""},
+		"ended at its own ExpireAfter by a run that says none": {`
+			call A 1.00 atom=a0 limit=1000
+			in A 1.01 5
+			call B 2.10 atom=a0
+			end A 2.20 143
+			exit A 2.20 143
+			in B 2.20 6
+			out B 2.20 0
+			end B 2.20 0`, ""},
+		"ended at its own ExpireAfter by a script that says never": {`
+			call A.1 1.00 atom=a0 limit=1000
+			got A.1 1.01 0 acquired
+			in A.1 1.01 5
+			call B.1 2.10 atom=a0
+			exit A 2.20 143
+			got B.1 2.20 0 acquired
+			in B.1 2.20 6
+			out B.1 2.20 0
+			rel B.1 2.20 0 acquired`, "ended by a signal"},
 		"ended with nobody there who would": {`
 			call A 1.00 atom=a0
 			call B 1.00 atom=a0 limit=0

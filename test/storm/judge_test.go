@@ -396,8 +396,8 @@ func (t *trial) excused(a *attempt, until int) bool {
 	return false
 }
 
-// expirable tells whether somebody might take over what an attempt holds, at that
-// moment: a newcomer who is there then and whose ExpireAfter is no longer than
+// expirable tells whether a newcomer might take over what an attempt holds, at that
+// moment: a newcomer is there then, and the limit that counts for it is no longer than
 // the age of the lock, which is no older than the call.
 func (t *trial) expirable(a *attempt, at int) bool {
 	if a.call > at || !a.holds(at) {
@@ -407,13 +407,17 @@ func (t *trial) expirable(a *attempt, at int) bool {
 		return true
 	}
 	for _, other := range t.byAtom[a.atom] {
-		if other == a || other.limit < 0 || other.call > at {
+		limit := other.limit
+		if limit < 0 && !other.script { // a run that says none: the owner's counts
+			limit = a.limit
+		}
+		if other == a || limit < 0 || other.call > at {
 			continue
 		}
 		if gone := other.end; gone != none && (gone < a.call || a.in != none && gone < a.in) {
 			continue
 		}
-		if t.aged(a, other.limit, at) {
+		if t.aged(a, limit, at) {
 			return true
 		}
 	}

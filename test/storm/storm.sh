@@ -97,10 +97,11 @@ inside() {
 	) 9>&-
 }
 
-# nested runs an atom of its own inside this one.
+# nested runs an atom of its own inside this one, alone, also where this one is shared.
 nested() {
 	(
 		id=$id.w
+		unset ADLOCK_SHARED
 		note call "atom=w0 mode=x elapsed=0 limit=-1"
 		status=0
 		"$ADLOCK_BIN" run --program=p --host=dax --operator=o --operand=w0 --pause="$STORM_PAUSE" \
@@ -109,10 +110,10 @@ nested() {
 	) 9>&-
 }
 
-# within takes an atom inside this one by the library.
+# within takes an atom inside this one by the library, alone as well.
 within() {
-	outer=$id outeratom=$atom
-	id=$id.x atom=w0
+	outer=$id outeratom=$atom outermode=$mode
+	id=$id.x atom=w0 mode=x ADLOCK_SHARED=''
 	note call "atom=w0 mode=x elapsed=0 limit=-1"
 	status=0
 	if adlock_get o w0 0 never; then
@@ -124,7 +125,8 @@ within() {
 		status=$?
 		note got "$status ${ADLOCK_VERDICT:-none}"
 	fi
-	id=$outer atom=$outeratom status=0
+	id=$outer atom=$outeratom mode=$outermode status=0
+	case $mode in s) ADLOCK_SHARED=1 ;; esac
 }
 
 # named waits until the lock names this process as the command of its supervisor:
