@@ -70,12 +70,18 @@ func makeOfInput(file string, replace bool) error {
 		return err
 	}
 	defer pending.Cleanup()
+	copied := make(chan error, 1)
 	go func() {
-		sig := <-ended
+		_, err := io.Copy(pending, os.Stdin)
+		copied <- err
+	}()
+	select {
+	case sig := <-ended:
 		_ = pending.Cleanup() // what it cannot remove stays
 		sysfile.DieOf(sig.(unix.Signal))
-	}()
-	if _, err := io.Copy(pending, os.Stdin); err != nil {
+	case err = <-copied:
+	}
+	if err != nil {
 		return fault.Wrap(file, err)
 	}
 	return finish(pending, file, replace)
