@@ -126,7 +126,7 @@ func (o *Overdue) Remedy(sameAtom bool) string {
 	return stop(name) + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
 }
 
-// stop is the command that ends the job, for the user who has to give it: another one, root
+// stop is the command that ends the job, and the user that has to give it: another user, root
 // above all, has another lock directory, perhaps with a job of the same name.
 func stop(name string) string {
 	text := "to end it: "
@@ -144,14 +144,14 @@ func stop(name string) string {
 // is overdue and a person is to be told of it now; else nil. The outcome comes to know when a
 // person was told before.
 func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
-	if o.Verdict != Busy && o.Verdict != Full || !o.inWay.Active.Held || o.inWay.Active.Age < r.calm {
+	if o.Verdict != Busy && o.Verdict != Full || !o.inWay.Active.Held || o.inWay.Active.Age < r.calm[o.inWay.Record.Token] {
 		return nil
 	}
 	limits, said := r.Limits, cmp.Or(r.Notice, o.inWay.Record.Notice)
 	if o.Verdict == Full {
 		limits, said = r.Terms().ForSlot().Limits, o.inWay.Record.Notice
 	}
-	r.calm = o.inWay.Active.Age + time.Minute // of an owner that follows this one a person is told that much later
+	r.calm = map[string]time.Duration{o.inWay.Record.Token: o.inWay.Active.Age + time.Minute}
 	found := rec.Overdue(limits, o.inWay, said)
 	if found == nil {
 		return nil

@@ -44,7 +44,7 @@ func owned(age time.Duration) View {
 // tells is what a newcomer says that is denied by the lock.
 func tells(t *testing.T, rec Recorder, r *Request, v View) string {
 	t.Helper()
-	r.Atom, r.Owner.PID, r.calm = backup, 8, 0
+	r.Atom, r.Owner.PID, r.calm = backup, 8, nil
 	o := r.Denied(policy.Decide(r.Terms(), policy.Situation{Active: v.Active}), &v)
 	return helper.Stderr(t, func() {
 		rec.SeeOverdue(r, &o)
@@ -69,6 +69,24 @@ func TestAnOwnerIsToldOfAtItsNoticeAndOnceADay(t *testing.T) {
 	other := owned(100 * time.Minute)
 	other.Record.Token = "t2"
 	if tells(t, rec, &r, other) == "" {
+		t.Error("of the next owner nothing is told")
+	}
+}
+
+func TestAWaiterTellsOfAnOwnerThatFollowsALongOne(t *testing.T) {
+	rec, r := recording(t), NewRequest()
+	ran(t, rec, backup, 10, 30*time.Minute)
+	r.Atom, r.Owner.PID = backup, 8
+	sees := func(v View) string {
+		o := r.Denied(policy.Decide(r.Terms(), policy.Situation{Active: v.Active}), &v)
+		return helper.Stderr(t, func() { rec.SeeOverdue(&r, &o) })
+	}
+	if sees(owned(3*time.Hour)) == "" {
+		t.Error("of the first owner nothing is told")
+	}
+	next := owned(100 * time.Minute)
+	next.Record.Token = "t2"
+	if sees(next) == "" {
 		t.Error("of the next owner nothing is told")
 	}
 }

@@ -68,7 +68,7 @@ type Request struct {
 
 	Learned learn.State // what Resolve has put in force
 
-	calm time.Duration // an owner that is younger is not looked at: FindOverdue
+	calm map[string]time.Duration // FindOverdue looks no more at the owner with this token until it is so old
 }
 
 // NewRequest is a request of this moment on the terms that hold where nothing is said,
