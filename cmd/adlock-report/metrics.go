@@ -96,7 +96,7 @@ func locksOf(entries []locker.Entry, now time.Time) []metrics.Lock {
 		if holder := e.Holder(); holder.Active.Held {
 			l.Since = now.Add(-holder.Active.Age)
 			asked := policy.Limits{ExpireAfter: holder.Record.ExpireAfter, Source: holder.Record.Source}
-			l.Overdue = policy.Expired(asked, holder.Active) || recorderOf(a).Overdue(asked, holder, holder.Record.Notice) != nil
+			l.Overdue = policy.Expired(asked, holder.Active) || recorderOf(a, &holder).Overdue(asked, holder, holder.Record.Notice) != nil
 		}
 		locks = append(locks, l)
 	}

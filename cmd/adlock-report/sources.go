@@ -66,13 +66,18 @@ func inDirectory() ([]locker.Entry, []locker.Slot, error) {
 	return entries, slots, err
 }
 
-// recorderOf reads the runlog of the atom's host; where it cannot be read it has no events.
-func recorderOf(a atom.Atom) locker.Recorder {
+// recorderOf reads the runlog in which the runs of the atom are recorded whose lock that is;
+// where it cannot be read it has no events.
+func recorderOf(a atom.Atom, lock *locker.View) locker.Recorder {
 	dir, err := config.RunlogDir()
 	if err != nil {
 		return locker.Recorder{}
 	}
-	return locker.Recorder{Log: &runlog.Log{Dir: dir, Host: atom.Canonify(a.Host), Store: store()}}
+	log := &runlog.Log{Dir: dir, Host: atom.Canonify(a.Host)}
+	if lock.Node != "" {
+		log.Store = store()
+	}
+	return locker.Recorder{Log: log}
 }
 
 // sources are the directory of the runlog and the atoms that it may tell of: those of

@@ -84,10 +84,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		l.recorder.Denied(&r, outcome, failed, 0)
 		return outcome, failed
 	}
-	u.own = record.Record{
-		Owner: r.Owner, Token: record.NewToken(), Atom: r.Atom, Boottime: process.Boottime(),
-		IfElapsed: r.Limits.IfElapsed, ExpireAfter: r.Limits.ExpireAfter,
-	}
+	u.own = r.Record(process.Boottime())
 	l.recorder.RunsUnlocked(&r, l.path, u.own, err)
 	l.Locker = u
 	outcome.Token, outcome.ExpireAfter = u.own.Token, r.Limits.ExpireAfter
