@@ -69,7 +69,7 @@ func initUser(name string) error {
 	if err != nil {
 		return fault.Wrap(dir, err)
 	}
-	// Until it is the user's nobody takes it for a lock directory.
+	// Until it is the user's no process takes it for a lock directory.
 	return fault.Wrap(dir, errors.Join(os.Chmod(dir, 0o700), os.Lchown(dir, uid, gid)))
 }
 

@@ -48,7 +48,7 @@ func collision(lines []Line, jobs map[int]candidate, i int) string {
 	return ""
 }
 
-// given is a name that somebody gave to a job under adlock.
+// given is the name that a line gives to a job under adlock.
 var given = regexp.MustCompile(`--name[= ](\S+)`)
 
 // mayBeOlder tells whether an older wrap may have given a command this name: a program of

@@ -138,8 +138,8 @@ func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, 
 	return outcome, nil
 }
 
-// unlessUnlocked is Busy where a run without a lock is under way (package unlocked), which
-// sees a lock in place and is seen by who has one.
+// unlessUnlocked is Busy where a run without a lock is under way (package unlocked). It is asked
+// once the newcomer's lock is in place, which a run without a lock looks for.
 func (l *Locker) unlessUnlocked(name atom.Name) (locker.Outcome, error) {
 	err := l.Dir.RunsUnlocked(name)
 	if errors.Is(err, lockfile.ErrRunsUnlocked) {

@@ -35,7 +35,7 @@ type Source string
 
 // The sources.
 const (
-	None    Source = ""        // nobody has said one
+	None    Source = ""        // none has been said
 	Learned Source = "learned" // the atom's own history: a person has asked for that (auto)
 	Said    Source = "said"    // a person has said it
 )

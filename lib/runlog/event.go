@@ -59,7 +59,7 @@ type Event struct {
 	ExpireAfter Opt[time.Duration]
 
 	IfElapsedFrom   string // learned; "": it was said, or is the default
-	ExpireAfterFrom string // said, learned; "": nobody has said one
+	ExpireAfterFrom string // said, learned; "": none has been said
 
 	Age      Opt[time.Duration] // of the active lock, or (verdict too-soon, event clock) of the last lock
 	Wait     time.Duration      // how long the newcomer has waited

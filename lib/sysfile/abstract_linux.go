@@ -39,7 +39,7 @@ func listenAbstract(name string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	const most = 4096 // that ask for the holder; it answers nobody
+	const most = 4096 // processes that ask for the holder; it answers none
 	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: "@" + name}); err == nil {
 		err = unix.Listen(fd, most)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Not every system has SOCK_CLOEXEC, and a child that is forked before the second
-// step would keep the descriptors. So both are taken while nobody forks.
+// step would keep the descriptors. So both are taken while no other thread forks.
 
 // SocketPair returns two connected stream sockets that no child inherits.
 func SocketPair() (ours, theirs int, err error) {

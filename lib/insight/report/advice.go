@@ -78,8 +78,8 @@ func (a *summary) expireAfter() string {
 	return ""
 }
 
-// overdueRuns is about runs that no limit ended. Which limit would be right nobody can tell from
-// outside: one that is too short ends work.
+// overdueRuns is about runs that no limit ended. Which limit would be right cannot be seen here:
+// one that is too short ends work.
 func (a *summary) overdueRuns() string {
 	if a.overdue == 0 {
 		return ""
