@@ -36,6 +36,7 @@ func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute of cron's own time")
 	}
+	t.Parallel()
 	w := newWorld(t)
 	w.write(t, "note", note, 0o755)
 	for _, dir := range []string{"before", "after"} {
