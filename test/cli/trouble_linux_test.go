@@ -39,6 +39,16 @@ func small(t *testing.T) *helper.Atom {
 	return a
 }
 
+// alone keeps another run of these tests away: unlocked runs of one user and NAME exclude each
+// other whatever their lock directories are.
+func alone(t *testing.T) {
+	t.Helper()
+	file, err := os.OpenFile(filepath.Join(os.TempDir(), "adlock-test-trouble."+strconv.Itoa(os.Getuid())), os.O_CREATE|os.O_RDONLY, 0o600)
+	must(t, err)
+	t.Cleanup(func() { file.Close() })
+	must(t, unix.Flock(int(file.Fd()), unix.LOCK_EX))
+}
+
 // fill fills the file system of the atom's lock directory. A last lock has been there.
 func fill(t *testing.T, a *helper.Atom) {
 	t.Helper()
@@ -102,6 +112,7 @@ func heard(t *testing.T, dir, told, event string) {
 }
 
 func TestTroubleWithTheDirectoryIsSaidAndToldAndNothingRuns(t *testing.T) {
+	alone(t)
 	for name, c := range troubles {
 		t.Run(name, func(t *testing.T) {
 			a := c.make(t)
@@ -125,6 +136,7 @@ func TestTroubleWithTheDirectoryIsSaidAndToldAndNothingRuns(t *testing.T) {
 }
 
 func TestOnTroubleRunRunsUnlockedAndSaysSo(t *testing.T) {
+	alone(t)
 	for name, c := range troubles {
 		t.Run(name, func(t *testing.T) {
 			a := c.make(t)
@@ -145,6 +157,7 @@ func TestOnTroubleRunRunsUnlockedAndSaysSo(t *testing.T) {
 }
 
 func TestTwoUnlockedRunsExcludeEachOther(t *testing.T) {
+	alone(t)
 	for name, c := range troubles {
 		t.Run(name, func(t *testing.T) {
 			a := c.make(t)
@@ -171,6 +184,7 @@ func unlocked(t *testing.T, a *helper.Atom) *helper.Process {
 }
 
 func TestALockedRunSeesAnUnlockedOneOnceThereIsRoom(t *testing.T) {
+	alone(t)
 	a := small(t)
 	fill(t, a)
 	job := unlocked(t, a)
@@ -203,6 +217,7 @@ func TestALockedRunSeesAnUnlockedOneOnceThereIsRoom(t *testing.T) {
 }
 
 func TestAnUnlockedRunStampsTheLastLock(t *testing.T) {
+	alone(t)
 	a := small(t)
 	hear(t, a)
 	fill(t, a)
@@ -216,6 +231,7 @@ func TestAnUnlockedRunStampsTheLastLock(t *testing.T) {
 }
 
 func TestWithTroubleALivingOwnerStillDenies(t *testing.T) {
+	alone(t)
 	a := small(t)
 	owner := a.Owner(t, "exec sleep 1000")
 	fill(t, a)
@@ -233,6 +249,7 @@ func TestWithTroubleALivingOwnerStillDenies(t *testing.T) {
 }
 
 func TestALockThatCannotBeReadLetsNothingRunUnlocked(t *testing.T) {
+	alone(t)
 	a := small(t)
 	must(t, os.WriteFile(a.Lock(), []byte("no lock at all\n"), 0o600))
 	fill(t, a)
@@ -241,6 +258,7 @@ func TestALockThatCannotBeReadLetsNothingRunUnlocked(t *testing.T) {
 }
 
 func TestAGuardedScriptRunsUnlockedOnceOnTrouble(t *testing.T) {
+	alone(t)
 	for name, c := range troubles {
 		t.Run(name, func(t *testing.T) {
 			a := c.make(t)
@@ -262,6 +280,7 @@ func TestAGuardedScriptRunsUnlockedOnceOnTrouble(t *testing.T) {
 }
 
 func TestAStrangerWithTheNameOfAnUnlockedRunIsToldOf(t *testing.T) {
+	alone(t)
 	c := troubles["full"]
 	a := c.make(t)
 	job := unlocked(t, a)
@@ -306,6 +325,7 @@ func listenAs(t *testing.T, uid uintptr, name string) (listener net.Listener) {
 }
 
 func TestStatusTellsOfAJobThatWasNotRun(t *testing.T) {
+	alone(t)
 	a := troubles["full"].make(t)
 	dir := hear(t, a)
 	a.Newcomer(t).Refused(t, 74, "not run")
