@@ -7,6 +7,7 @@
 # GO, TAGS      the command, and its build tags
 # BATS          the files of the shell suite, which runs under dash: default all; '-' for none
 # FLAKE_LOAD    busy processes: default 8
+# FLAKE_JOBS    packages at the same time: default 6, as most tests wait
 #
 # The output of each round is kept in build/flake. The status is 1 if any test failed.
 set -eu
@@ -38,29 +39,37 @@ while [ "$left" -gt 0 ]; do
 	load="$load $!"
 done
 
-# go test prints the failed tests of a package before the package itself. A failed package
-# without a failed test did not build, or broke off.
-failed_packages() {
-	awk '
-		$1 == "---" && $2 == "FAIL:" { names[++n] = $3 }
-		$1 == "FAIL" && $2 != "" {
-			if (n == 0) names[++n] = "(the package)"
-			for (; n > 0; n--) print $2, names[n]
-		}' "$1"
-}
+# The tests of each package are compiled once.
+for package in "$@"; do
+	${GO:-go} list -tags "${TAGS-}" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' "$package"
+done | grep . >"$kept/packages"
+while read -r package _; do
+	${GO:-go} test -c -tags "${TAGS-}" -o "$kept/$(printf %s "$package" | tr / .).test" "$package"
+done <"$kept/packages"
+
+# one ROUND PACKAGE DIRECTORY tests a package, and notes what fails. A package that fails
+# without a failed test broke off.
+# shellcheck disable=SC2016
+one='
+	name=$(printf %s "$2" | tr / .)
+	said=$1.$name
+	cd "$3" && "$kept/$name.test" -test.short -test.timeout=25m >"$kept/$said" 2>&1 || {
+		sed -n "s|^--- FAIL: \([^ ]*\).*|$2 \1|p" "$kept/$said" | grep . || echo "$2: see $kept/$said"
+	} >>"$kept/failed"'
 failed_scripts() { sed -n 's/^not ok[: 0-9]*/bats /p' "$1"; }
 
+kept=$PWD/$kept
+export kept
 round=0
 while [ "$round" -lt "$times" ]; do
 	round=$((round + 1))
 	printf 'round %s of %s\n' "$round" "$times" >&2
-	${GO:-go} test -tags "${TAGS-}" -short -count=1 -timeout 25m "$@" >"$kept/$round.packages" 2>&1 || {
-		failed_packages "$kept/$round.packages" | grep . || echo "go test: see $kept/$round.packages"
-	} >>"$kept/failed"
+	sed "s/^/$round /" "$kept/packages" | xargs -P "${FLAKE_JOBS:-6}" -n 3 sh -c "$one" sh &
 	# shellcheck disable=SC2086 # they are several
 	[ "${BATS-}" = - ] || ADLOCK_TEST_SHELLS=dash bats/run ${BATS-} >"$kept/$round.scripts" 2>&1 || {
 		failed_scripts "$kept/$round.scripts" | grep . || echo "bats/run: see $kept/$round.scripts"
 	} >>"$kept/failed"
+	wait "$!"
 done
 
 [ -s "$kept/failed" ] || {
