@@ -110,7 +110,7 @@ lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man, and a build for every
 		GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) vet -tags $(TAGS) ./cmd/... ./lib/... || exit 1; \
 	done
 
-# BENCH='-full -write FILE -svg FILE': in full, the tables in FILE, and drawn.
+# BENCH='-full -write test/bench/README.md' writes the tables that stand there; -svg FILE draws them.
 bench: build ## times beside flock, dotlockfile, lockfile, setlock, sem, mkdir and the usual boilerplate
 	$(GO) run -tags $(TAGS) ./test/bench $(BENCH)
 
@@ -135,14 +135,13 @@ from = $(firstword $(subst :, ,$(1)))
 into = $(lastword $(subst :, ,$(1)))
 to   = $(DESTDIR)$(PREFIX)/$(if $(filter %/,$(into)),$(into)$(notdir $(from)),$(into))
 
-# A text comes to know where it is installed: a library its helper, a manual its paths; the
-# README has no link to a file that is not installed, and no picture.
+# A text comes to know where it is installed: a library its helper, a manual its paths, the
+# README the examples.
 # All is put in place by a rename: scripts may be reading the one before, and a line of a
 # crontab may start at any moment.
 define put
 @sed -e "s|^_adlock_installed=.*|_adlock_installed='$(bindir)/adlock'|" -e "s|/usr/local/\([a-z]*/adlock\)|$(PREFIX)/\1|g" \
-	-e "s|](test/examples|](examples|g" -e "/^!\[.*](test\//d" -e "/^[*]What .make demo. did/d" \
-	-e "s|\[\([^]]*\)\](test/[^)]*)|\1|g" -e "s|\[\([^]]*\)\](cmd/[^)]*)|\1|g" $(1) >"$(2).new"
+	-e "s|](test/examples|](examples|g" $(1) >"$(2).new"
 @if test -x $(1); then chmod 755 "$(2).new"; else chmod 644 "$(2).new"; fi
 @mv -f "$(2).new" "$(2)"
 

@@ -95,7 +95,7 @@
 # ADLOCK_STARVING       denials in a row (full) that are said aloud, and ten
 #                       times, a hundred times as many: default 10; 0: none
 # ADLOCK_HOOK           a command (for sh -c) that is started when something has
-#                       happened that a person should know: see README.md
+#                       happened that a person should know: adlock-run(1)
 # ADLOCK_HOOK_RUNS=1    and at the start and the success of each run
 # ADLOCK_STORE          etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR: the locks are
 #                       there, for several machines, and adlock-locksmith tends

@@ -1,5 +1,5 @@
 // Command adlock-locksmith holds locks in a store beyond this machine: see
-// README.md, "Beyond one machine". `adlock run --store` and adlock.sh start it.
+// adlock-locksmith(1). `adlock run --store` and adlock.sh start it.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command adlock is the helper of the adaptive locks: see README.md.
+// Command adlock is the helper of the adaptive locks: see adlock(1).
 //
 // Each verb has a file of its own here. What only tells people something is the
 // work of adlock-report beside it, and what needs a store beyond this machine that

@@ -4,7 +4,6 @@ import (
 	"encoding/xml"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -77,29 +76,5 @@ func TestRatiosAreOfOneRound(t *testing.T) {
 		if reached, known := c.reached("adlock", goal{most: most, elsewhere: 9, beside: "flock"}); !known || reached != want {
 			t.Errorf("a ratio of 2 reaches %v: %v", most, reached)
 		}
-	}
-}
-
-func TestTheTablesReplaceTheirForerunners(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "page")
-	for _, page := range []string{"one\n", "two\n"} {
-		if page == "one\n" {
-			if err := os.WriteFile(path, []byte("above\n"+begin+"\n"+end+"\nbelow\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := insert(path, page); err != nil {
-			t.Fatal(err)
-		}
-		text, _ := os.ReadFile(path)
-		if want := "above\n" + begin + "\n" + page + end + "\nbelow\n"; string(text) != want {
-			t.Errorf("%q, not %q", text, want)
-		}
-	}
-	if err := os.WriteFile(path, []byte("nothing\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if insert(path, "one\n") == nil {
-		t.Error("a file without the lines is no error")
 	}
 }

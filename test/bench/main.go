@@ -1,6 +1,7 @@
 // Bench measures what a lock costs, beside what people use otherwise.
 //
 //	go run ./test/bench [-full] [-only LETTERS] [-write FILE] [-svg FILE] [-helper FILE]
+//	make bench BENCH='-full -write test/bench/README.md'
 //
 // Every figure is of wall time on one machine, so it is told as a ratio, too: the ways of a
 // table take turns in rounds, each round gives the ratio of a way to the first one of its
@@ -17,13 +18,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+
+	"adlock/test/insert"
 )
 
 func main() {
 	isFull := flag.Bool("full", false, "more rounds, every shell, longer contention")
 	only := flag.String("only", "", "the tables with these letters")
-	write := flag.String("write", "", "put the tables into this file, between its lines "+begin+" and "+end)
+	write := flag.String("write", "", "put the tables into this file, where they stand in test/bench/README.md")
 	picture := flag.String("svg", "", "draw them into this file")
 	helper := flag.String("helper", "build/adlock", "the helper; adlock-report is beside it")
 	flag.Parse()
@@ -59,27 +61,7 @@ func run(b bench, helper, write, picture string) error {
 	if write == "" {
 		return nil
 	}
-	return insert(write, page)
-}
-
-// The lines of a file between which the tables stand.
-const (
-	begin = "<!-- make bench -->"
-	end   = "<!-- made by make bench -->"
-)
-
-// insert replaces what stands between the two lines.
-func insert(path, page string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(text), begin+"\n")
-	_, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		return fmt.Errorf("%s: has no lines %s and %s", path, begin, end)
-	}
-	return os.WriteFile(path, []byte(before+begin+"\n"+page+end+after), 0o644)
+	return insert.Into(write, "make bench", page)
 }
 
 // root is the project's directory, where make and the go command run.

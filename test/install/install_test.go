@@ -172,21 +172,27 @@ func TestUninstallRemovesWhatInstallMadeAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestTheInstalledReadmeLinksToWhatIsInstalled(t *testing.T) {
+// A package has LICENSE and CHANGELOG.md under other names, so no page leads to them.
+func TestTheInstalledPagesLinkToWhatIsInstalled(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
 	if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 {
 		t.Fatalf("%+v", r)
 	}
-	readme := stage + "/usr/local/share/doc/adlock/README.md"
-	text, err := os.ReadFile(readme)
-	tr.made(err)
-	links := regexp.MustCompile(`\]\(([^)]*)\)`).FindAllStringSubmatch(string(text), -1)
-	if len(links) < 5 {
-		t.Errorf("%d links", len(links))
+	docs := stage + "/usr/local/share/doc/adlock"
+	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
+		tr.made(os.Rename(filepath.Join(docs, name), filepath.Join(docs, "away-"+name)))
 	}
-	for _, link := range links {
-		if _, err := os.Stat(filepath.Join(filepath.Dir(readme), link[1])); err != nil {
-			t.Error(err)
+	for page, least := range map[string]int{"README.md": 3, "examples/README.md": 15, "away-CHANGELOG.md": 0} {
+		text, err := os.ReadFile(filepath.Join(docs, page))
+		tr.made(err)
+		links := regexp.MustCompile(`\]\(([^)]*)\)`).FindAllStringSubmatch(string(text), -1)
+		if len(links) < least {
+			t.Errorf("%s: %d links", page, len(links))
+		}
+		for _, link := range links {
+			if _, err := os.Stat(filepath.Join(docs, filepath.Dir(page), link[1])); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@
 // by hand about every hour, on the loads of loads.go.
 //
 //	go run ./test/sim                 # the tables, in Markdown
+//	go run ./test/sim -seeds 20 -write test/sim/README.md
 //	go run ./test/sim -svg FILE       # how the limit follows the runtimes
 //
 // It is no part of the helper.
@@ -12,17 +13,23 @@ import (
 	"flag"
 	"fmt"
 	"os"
+
+	"adlock/test/insert"
 )
 
 func main() {
 	seeds := flag.Int("seeds", 10, "so many times each")
 	runs := flag.Int("runs", 10000, "so many runs each time")
+	write := flag.String("write", "", "put the tables into this file, where they stand in test/sim/README.md")
 	svg := flag.String("svg", "", "draw a plot into this file instead")
 	flag.Parse()
 	var err error
-	if *svg != "" {
+	switch {
+	case *svg != "":
 		err = os.WriteFile(*svg, plot(), 0o644)
-	} else {
+	case *write != "":
+		err = insert.Into(*write, "go run ./test/sim", tables(*seeds, *runs))
+	default:
 		_, err = os.Stdout.WriteString(tables(*seeds, *runs))
 	}
 	if err != nil {

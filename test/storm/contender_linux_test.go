@@ -279,7 +279,7 @@ func (t *troupe) wholeJob(c *contender) {
 }
 
 // leaver is a run whose command leaves the group of the supervisor, once the lock
-// names it: KILL of the supervisor before that is the hole that README.md names.
+// names it: KILL of the supervisor before that is the hole that adlock(7) names.
 // A command that runs the job as its child (timeout) may not be ended.
 func (t *troupe) leaver(c *contender) {
 	w := t.terms("a")

@@ -1,5 +1,5 @@
 // Package storm lets whatever there is contend for a few atoms, under signals that
-// may hit anybody, and judges what came of it by the promises of README.md and
+// may hit anybody, and judges what came of it by the promises of lib/adlock.7 and
 // lib/protocol.md, and by nothing of the code.
 //
 // The stage is a pid namespace of its own: this test's binary is its first
@@ -24,7 +24,7 @@
 // # Who counts
 //
 // Only what the promise covers may hold the pipe, or the storm would find the
-// holes that README.md names:
+// holes that lib/adlock.7 names:
 //
 //   - When a command ends, its supervisor gives the atom back, whatever the command
 //     has started (unless --whole-job). So a command with children is not ended by

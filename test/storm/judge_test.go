@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The statuses that README.md promises.
+// The statuses that adlock-run(1) promises.
 const (
 	denied   = 75
 	stuck    = 77
