@@ -85,22 +85,33 @@ func TestTheHelperLinksNothingThatIsForPeopleOnly(t *testing.T) {
 	}
 }
 
-// The page of the tests names them, in part: `TestOfMany…` and `…OfNoFile…`.
-func TestThePageOfTheTestsNamesWhatIsThere(t *testing.T) {
-	page, err := os.ReadFile("../README.md")
+// The pages of the tests name them, in part: `TestOfMany…` and `…OfNoFile…`.
+func TestThePagesOfTheTestsNameWhatIsThere(t *testing.T) {
+	pages, err := filepath.Glob("../*/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	code, files := sources(t)
-	for _, named := range regexp.MustCompile("`(?:Test|Fuzz|…)[\\w…]+`").FindAllString(string(page), -1) {
+	for _, path := range append(pages, "../README.md") {
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		namesWhatIsThere(t, path, string(page), code, files)
+	}
+}
+
+func namesWhatIsThere(t *testing.T, path, page, code string, files []string) {
+	t.Helper()
+	for _, named := range regexp.MustCompile("`(?:Test|Fuzz|…)[\\w…]+`").FindAllString(page, -1) {
 		pattern := strings.ReplaceAll(strings.Trim(named, "`"), "…", `\w*`)
 		if !regexp.MustCompile(`(?m)^func ` + pattern + `\(`).MatchString(code) {
-			t.Errorf("test/README.md names %s, which is not there", named)
+			t.Errorf("%s names %s, which is not there", path, named)
 		}
 	}
-	for _, named := range regexp.MustCompile(`\w+_test\.go`).FindAllString(string(page), -1) {
+	for _, named := range regexp.MustCompile(`\w+_test\.go`).FindAllString(page, -1) {
 		if !slices.Contains(files, named) {
-			t.Errorf("test/README.md names %s, which is not there", named)
+			t.Errorf("%s names %s, which is not there", path, named)
 		}
 	}
 }

@@ -202,7 +202,7 @@ func (f *festival) play(t *testing.T, name, store string, s scenario, lease time
 	}
 }
 
-// table is what the scenarios left, as it stands in test/README.md.
+// table is what the scenarios left, as it stands in test/network/README.md.
 func (f *festival) table() string {
 	rows := []string{
 		"| scenario, lease | runs | two at once | ended for nothing | least gap | least gap after a loss | longest from loss to end | longest idle |",
