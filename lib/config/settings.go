@@ -48,16 +48,16 @@ func (s *Settings) Options() []Option {
 		minutes = OnCommandLine
 	}
 	return append([]Option{
-		{Name: "if-elapsed", Env: "ADLOCK_IF_ELAPSED", Minutes: minutes, Arg: "D", Default: "0", Help: "not sooner than D after the last completion; auto: learn it", Set: learned(Duration(&r.Limits.IfElapsed), &r.Auto.IfElapsed)},
-		{Name: "expire-after", Env: "ADLOCK_EXPIRE_AFTER", Minutes: minutes, Arg: "D", Default: "never", Help: "end a job that has run for D and take over; 0: end a running one at once; auto: learn it", Set: learned(s.expireAfter, &r.Auto.ExpireAfter), Said: &s.SaidExpireAfter},
-		{Name: "notice", Env: "ADLOCK_NOTICE", Arg: "D", Default: "what its runs have taught, 15m at least", Help: "say aloud that a job has run for D, and no limit ends it; never: do not", Set: Duration(&r.Notice)},
-		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(r.Pause), Help: "between the signals INT, TERM and KILL", Set: Bounded(&r.Pause)},
+		{Name: "if-elapsed", Env: "ADLOCK_IF_ELAPSED", Minutes: minutes, Arg: "D", Default: "0", Help: "do not run sooner than D after the last completion; auto: learn it", Set: learned(Duration(&r.Limits.IfElapsed), &r.Auto.IfElapsed)},
+		{Name: "expire-after", Env: "ADLOCK_EXPIRE_AFTER", Minutes: minutes, Arg: "D", Default: "never", Help: "end a job that has run for D and take its place; 0: end a running job at once; auto: learn the limit", Set: learned(s.expireAfter, &r.Auto.ExpireAfter), Said: &s.SaidExpireAfter},
+		{Name: "notice", Env: "ADLOCK_NOTICE", Arg: "D", Default: "learned from its past runs, 15m at least", Help: "report a job that has run for D and that no limit ends; never: do not", Set: Duration(&r.Notice)},
+		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(r.Pause), Help: "wait for D between the signals INT, TERM and KILL", Set: Bounded(&r.Pause)},
 		{Name: "wait", Env: "ADLOCK_WAIT", Arg: "D", Help: "wait at most D for a busy or full atom; forever: without end", Set: waitFor(&r.Wait), Said: &s.saidWait},
 		{Name: "wait-elapsed", Env: "ADLOCK_WAIT_ELAPSED", Help: "wait for IfElapsed too, within the time of --wait", Set: Toggle(&r.WaitElapsed), Said: &s.saidWaitElapsed},
 		{Name: "slots", Env: "ADLOCK_SLOTS", Arg: "N", Help: "at most N atoms of the program at once", Set: Number(&r.Slots, 0, 1000)},
-		{Name: "shared", Env: "ADLOCK_SHARED", Help: "hold the atom together with others that say so: many readers or one writer", Set: Toggle(&r.Shared)},
+		{Name: "shared", Env: "ADLOCK_SHARED", Help: "hold the atom together with other shared runs: many readers or one writer", Set: Toggle(&r.Shared)},
 		{Name: "from-start", Env: "ADLOCK_FROM_START", Help: "IfElapsed, less a tenth (1s to 30s), counts from the start of the last run", Set: Toggle(&r.FromStart)},
-		{Name: "starving", Env: "ADLOCK_STARVING", Arg: "N", Help: "say it aloud when denied as full N, 10N, 100N times in a row; 0: never", Default: strconv.Itoa(r.Starving), Set: Number(&r.Starving, 0, 1000)},
+		{Name: "starving", Env: "ADLOCK_STARVING", Arg: "N", Help: "report when denied as full N, 10N, 100N times in a row; 0: never", Default: strconv.Itoa(r.Starving), Set: Number(&r.Starving, 0, 1000)},
 		{Name: "now", Env: "ADLOCK_NOW", Arg: "EPOCH", Help: "the clock of the whole pass, in seconds since the epoch", Set: Instant(&r.Now)},
 		{Name: "verbose", Env: "ADLOCK_VERBOSE", Help: "say which lock was denied, and why", Set: Toggle(&s.Verbose), Inherited: true},
 	}, HookOptions(s.Hook)...)
@@ -213,6 +213,6 @@ func Aloud(err error) bool { return !locker.IsEnded(err) }
 func HookOptions(h *hook.Hook) []Option {
 	return []Option{
 		{Name: "hook", Env: "ADLOCK_HOOK", Arg: "COMMAND", Help: "start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost", Set: AnyText(&h.Command), Inherited: true},
-		{Name: "hook-runs", Env: "ADLOCK_HOOK_RUNS", Help: "and at the start and the success of each run", Set: Toggle(&h.Runs), Inherited: true},
+		{Name: "hook-runs", Env: "ADLOCK_HOOK_RUNS", Help: "start the hook also at the start and the success of each run", Set: Toggle(&h.Runs), Inherited: true},
 	}
 }

@@ -54,7 +54,7 @@ type Opener func(a *Args, args []string) (Keeper, error)
 // locksmith, which then takes the place of this process.
 func Verb(open Opener) config.Verb {
 	return config.Verb{
-		Name: "hold", Does: "take a lock for the program that asks, and hold it until that says release", Args: "NAME",
+		Name: "hold", Does: "take a lock for the calling program, and hold it until the program says release", Args: "NAME",
 		Options: func() []config.Option { return New().Options() }, More: more,
 		Run: func(args []string) (int, error) { return hold(open, args) },
 	}

@@ -12,7 +12,7 @@ var environment = [][2]string{
 	{"ADLOCK_DIR", "the lock directory (default /var/lib/adlock for root; for others /var/lib/adlock-UID where it is theirs, else ~/.local/state/adlock)"},
 	{"ADLOCK_LOGDIR", "where the runlog is (default the lock directory)"},
 	{"ADLOCK_LOG_MAX", "bytes past which the runlog is turned over (default 10 MiB)"},
-	{"ADLOCK_LEASE", "how long a store beyond this machine keeps the lock of one that has fallen silent (6s to 1h, default 15s)"},
+	{"ADLOCK_LEASE", "how long a store beyond this machine keeps the lock of a silent owner (6s to 1h, default 15s)"},
 }
 
 // more is what the help tells besides the options.
@@ -21,7 +21,7 @@ func more() []config.List {
 	return []config.List{
 		{Title: "environment", Lines: environment},
 		{Title: "exit statuses", Lines: [][2]string{
-			{"the job's", "it ran; a signal that ended it ends adlock too: 128 + its number, to a shell"},
+			{"the job's", "the job ran; if a signal ended it, adlock dies of that signal (a shell shows 128 + its number)"},
 			status(fault.StatusUsage, "usage: the line says what"),
 			status(fault.StatusUnavailable, "a part that is needed is missing or unreachable"),
 			status(fault.StatusSystem, "a system call failed"),
