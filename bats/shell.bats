@@ -98,12 +98,12 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 }
 
 # bats test_tags=once
-@test "a line without a name shows its password to its owner alone" {
+@test "a password in a line without a name is in its lock alone" {
 	line ": >$T/in; PGPASSWORD=hunter2 sleep 600 && curl -u admin:hunter2 x"
 	eventually 20 test -e "$T/in"
 	run "$ADLOCK_BIN" status
 	assert_output --partial 'run curl-'
-	assert_output --partial 'ASSWORD=hunter2'
+	assert_output --partial 'PGPASSWORD=*** sleep 600 && curl -u admin:*** x'
 	run "$ADLOCK_BIN" metrics
 	refute_output --partial hunter2
 	run grep -rl hunter2 "$ADLOCK_DIR"

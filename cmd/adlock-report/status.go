@@ -179,7 +179,7 @@ type waiterObject struct {
 
 func (r *row) object() any {
 	o := &rowObject{
-		atomObject: atomOf(r.Name, r.atom), Command: r.atom.Command, State: r.State, Since: limit.Instant(r.Since),
+		atomObject: atomOf(r.Name, r.atom), Command: atom.Shown(r.atom.Command), State: r.State, Since: limit.Instant(r.Since),
 		Completed: limit.Instant(r.Completed), CompletedOn: r.CompletedOn, DueIn: seconds(r.DueIn), Takeable: r.Takeable, Why: r.Why, Overdue: r.overdue,
 	}
 	if r.Held {

@@ -285,7 +285,7 @@ func (r *row) commandNote() string {
 	if r.atom.Command == "" || atom.IsDigest(r.atom.Command) {
 		return ""
 	}
-	return terminal.Cut("command: "+terminal.Clean(r.atom.Command), noteWidth, gapMark())
+	return terminal.Cut("command: "+terminal.Clean(atom.Shown(r.atom.Command)), noteWidth, gapMark())
 }
 
 // noteWidth is the longest note on a command: one line of a terminal.

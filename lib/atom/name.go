@@ -118,7 +118,7 @@ func (a Atom) CheckFound(object string, found Atom) error {
 	case found == a && (command == "" || a.Command == "" || command == a.Command), found.Program == "": // not known
 		return nil
 	case found == a:
-		of, is, wanted = "command", command, a.Command
+		of, is, wanted = "command", Shown(command), Shown(a.Command)
 	}
 	return fault.New(fault.System, object, "is the lock of another "+of+" with the same name: "+is+" (wanted: "+wanted+")")
 }

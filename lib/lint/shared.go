@@ -11,6 +11,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/crontab"
 )
@@ -198,6 +199,6 @@ func (j *job) background(v *invocation) {
 		}
 	}
 	if part != "" && !j.mayBeOn(v, "whole-job") {
-		j.add(j.Number, "a job in the background", "the lock is released at once, and this goes on without it: "+part, cure)
+		j.add(j.Number, "a job in the background", "the lock is released at once, and this goes on without it: "+atom.Shown(part), cure)
 	}
 }

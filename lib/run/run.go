@@ -591,7 +591,7 @@ func (r *runArgs) sayVerdict() (int, error) {
 	}
 	reason += "\nlock: " + where
 	if r.command != "" {
-		reason += "\ncommand: " + fault.Plain(r.command)
+		reason += "\ncommand: " + fault.Plain(atom.Shown(r.command))
 	}
 	if !granted {
 		return r.exitDenied, config.PrintLine(reason)

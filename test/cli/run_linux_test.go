@@ -130,6 +130,17 @@ func TestAPasswordStandsInTheLocksOnly(t *testing.T) {
 	}
 }
 
+func TestACommandIsShownWithoutItsPassword(t *testing.T) {
+	s := newStage(t)
+	command := []string{"--", "/bin/false", "--password", "hunter2", "postgres://admin:hunter2@db/x"}
+	s.want(1, append([]string{"run"}, command...)...)
+	for _, args := range [][]string{{"status"}, {"status", "--json"}, {"status", "--failed"}, append([]string{"run", "--dry-run"}, command...)} {
+		if r := s.want(0, args...); strings.Contains(r.Out, "hunter2") || !strings.Contains(r.Out, "/bin/false --password *** postgres://admin:***@db/x") {
+			t.Errorf("%q\n%s", args, r.Out)
+		}
+	}
+}
+
 func TestAnotherCommandUnderOneSumIsAnErrorThatNamesBoth(t *testing.T) {
 	s := newStage(t)
 	s.want(0, "run", "--", "/bin/true", "a")

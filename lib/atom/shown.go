@@ -1,0 +1,123 @@
+package atom
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// mask stands where a password was.
+const mask = "***"
+
+var (
+	// secrets are how the names of options, variables and headers end that hold a password.
+	secrets = []string{"password", "passwd", "passphrase", "pass", "_pwd", "token", "secret", "api-key", "api_key", "apikey", "access_key", "authorization"}
+	// accounts are options with USER:PASSWORD, as of curl(1), or USER%PASSWORD, as of smbclient(1).
+	accounts = []string{"-u", "-U", "--user", "--proxy-user"}
+	// joiners are how the programs are called that take -pPASSWORD.
+	joiners = []string{"mysql", "mariadb", "sshpass", "7z"}
+)
+
+// Shown is a command as people may read it, in a mail for example: what looks like a
+// password in it is hidden, and rather too much than too little. Passwords are looked for
+// in the quoted commands of `sh -c` too, so quotes do not make a word here.
+func Shown(command string) string {
+	var shown strings.Builder
+	var before string // the word before
+	joins := false
+	for rest := command; rest != ""; {
+		n := len(rest) - len(strings.TrimLeft(rest, blanks))
+		shown.WriteString(rest[:n])
+		rest = rest[n:]
+		word := rest
+		if n = strings.IndexAny(rest, blanks); n >= 0 {
+			word = rest[:n]
+		}
+		bare := strings.Trim(word, `'"`)
+		joins = joins || slices.ContainsFunc(joiners, func(name string) bool { return strings.HasPrefix(path.Base(bare), name) })
+		from, to := secretIn(word, before, joins)
+		before = bare
+		if from < 0 {
+			shown.WriteString(word)
+			rest = rest[len(word):]
+			continue
+		}
+		shown.WriteString(rest[:from] + mask)
+		if to < 0 {
+			to = from + endOf(rest[from:], openIn(word[:from]))
+		}
+		rest = rest[to:]
+	}
+	return shown.String()
+}
+
+const blanks = " \t\r\n"
+
+// secretIn is where in a word a password is; from is negative where none is, and to where it
+// ends as a word of the shell does.
+func secretIn(word, before string, joins bool) (from, to int) {
+	bare := strings.TrimLeft(word, `'"`)
+	account := slices.Contains(accounts, before) || strings.HasPrefix(bare, "-u") || strings.HasPrefix(bare, "-U") || strings.HasPrefix(bare, "--user=")
+	switch at := strings.IndexAny(word, ":%"); {
+	case bare == "":
+		return -1, -1
+	case isOption(before) && isSecret(before) && !isOption(bare), joins && before == "-p":
+		return 0, -1
+	case joins && strings.HasPrefix(bare, "-p") && bare != "-p":
+		return len(word) - len(bare) + len("-p"), -1
+	case account && at >= 0 && !strings.Contains(word, "://"):
+		return at + 1, -1
+	}
+	for i := range len(word) {
+		if (word[i] == '=' || word[i] == ':') && isSecret(word[:i]) {
+			return i + 1, -1
+		}
+		if strings.HasPrefix(word[i:], "://") {
+			host := i + len("://")
+			authority, _, _ := strings.Cut(word[host:], "/")
+			colon, end := strings.IndexByte(authority, ':'), strings.LastIndexByte(authority, '@')
+			if colon >= 0 && colon < end {
+				return host + colon + 1, host + end
+			}
+		}
+	}
+	return -1, -1
+}
+
+// isOption tells of a word without its quotes.
+func isOption(bare string) bool { return strings.HasPrefix(bare, "-") }
+
+// isSecret tells whether a name is that of a password.
+func isSecret(name string) bool {
+	name = strings.ToLower(name)
+	return !strings.HasPrefix(name, "--no-") && slices.ContainsFunc(secrets, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// openIn is the quote that a word begins with and that is still open at the end of this part
+// of it; 0: there is none.
+func openIn(part string) byte {
+	if part == "" || part[0] != '\'' && part[0] != '"' || strings.IndexByte(part[1:], part[0]) >= 0 {
+		return 0
+	}
+	return part[0]
+}
+
+// endOf is how much of a text the word of a shell is which it begins with, within a quote that
+// is open.
+func endOf(text string, quote byte) int {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && quote != '\'':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case strings.IndexByte(blanks+";&|<>()", c) >= 0:
+			return i
+		}
+	}
+	return len(text)
+}
