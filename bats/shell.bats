@@ -301,6 +301,11 @@ inner"
 	run guarded -c ": n ADLOCK_EXPIRE_AFTER=soon ; : >$T/ran"
 	assert_failure 64
 	assert_output --partial 'adlock: ADLOCK_EXPIRE_AFTER: bad duration "soon"'
+	run guarded -c ": n EXPIRE_AFTER=90m ; : >$T/ran"
+	assert_failure 64
+	assert_output --partial "adlock: EXPIRE_AFTER=90m: is not understood"
+	run guarded -c ": --expire-after=90m ; : >$T/ran"
+	assert_failure 64
 	ADLOCK_WAIT=soon run guarded -c ": >$T/ran"
 	assert_failure 64
 	refute [ -e "$T/ran" ]

@@ -62,8 +62,8 @@ func TestWhatAGuardedCrontabSaysToAdlockIsCheckedBeforeItsHourComes(t *testing.T
 	p.checked(t, c, 1, "-:2: a setting that is refused: the job is never run: ADLOCK_EXPIREAFTER: unknown setting: did you mean ADLOCK_EXPIRE_AFTER?; "+
 		"adlock help shell tells how to say it\n", "")
 	c.Stdin = guard + "EXPIRE_AFTER=90m ; rsync -a /home /mnt/backup\n"
-	p.checked(t, c, 1, "-:2: a name that is none: \": backup EXPIRE_AFTER=90m\" is passed over: it names no lock and sets nothing; "+
-		"say \": NAME ADLOCK_X=VALUE ;\", a name of one word\n", "")
+	p.checked(t, c, 1, "-:2: a setting that is refused: the job is never run: EXPIRE_AFTER=90m: is not understood: "+
+		"want \": NAME ADLOCK_X=VALUE... ;\" of plain words without quotes; adlock help shell tells how to say it\n", "")
 }
 
 func TestAnOptionIsRefusedAsRunWouldRefuseIt(t *testing.T) {

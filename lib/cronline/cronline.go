@@ -70,10 +70,14 @@ func cutHead(text string) (words []string, rest string, err error) {
 		return words, rest, nil
 	}
 	if !closed || strings.ContainsAny(head, operators) {
-		words = words[:min(2, len(words))] // the others may be another command's
+		ours := 2 // the others may be another command's
+		if len(words) > 0 && strings.ContainsAny(words[0], operators) {
+			ours = 1
+		}
+		words = words[:min(ours, len(words))]
 	}
-	for _, word := range words {
-		if isMeant(word) {
+	for i, word := range words {
+		if isMeant(word) || i < 2 && setsNothing(word) && isPlain(words[0]) {
 			return nil, text, fault.New(fault.Usage, word, "is not understood: want \": NAME ADLOCK_X=VALUE... ;\" of plain words without quotes")
 		}
 	}
@@ -83,7 +87,7 @@ func cutHead(text string) (words []string, rest string, err error) {
 // understood tells whether the words are a name, or a setting, and more settings.
 func understood(words []string) bool {
 	for i, word := range words {
-		mayBeName := i == 0 && !isMeant(word)
+		mayBeName := i == 0 && !isMeant(word) && !setsNothing(word)
 		if !isPlain(word) || !mayBeName && !isSetting(word) {
 			return false
 		}
@@ -100,6 +104,12 @@ func isSetting(word string) bool { return strings.HasPrefix(word, setting) && Is
 
 // isMeant tells whether a word can only be meant as a setting.
 func isMeant(word string) bool { return strings.HasPrefix(word, setting) || isMisspelt(word) }
+
+// setsNothing tells whether a word looks as if it sets something, as one does from which
+// the beginning was left out, or an option of run.
+func setsNothing(word string) bool {
+	return !strings.HasPrefix(word, setting) && IsAssignment(word) || word[0] == '-' && strings.Trim(word, "-") != ""
+}
 
 // isMisspelt tells whether a word would be a setting in capitals, and with underlines.
 func isMisspelt(word string) bool {

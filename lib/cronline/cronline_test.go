@@ -15,14 +15,13 @@ import (
 
 func TestACommandIsNamedAtItsBeginningOrByItself(t *testing.T) {
 	for command, want := range map[string]Line{
-		"backup.sh":                      {Text: "backup.sh"},
-		" \tbackup.sh  'a b' \r\n":       {Text: "backup.sh  'a b'"},
-		": nightly ; backup.sh":          {Name: "nightly", Text: "backup.sh"},
-		": nightly; backup.sh":           {Name: "nightly", Text: "backup.sh"},
-		"\t :\tnightly\t;backup.sh;x":    {Name: "nightly", Text: "backup.sh;x"},
-		": nightly ;":                    {Name: "nightly"},
-		": db/a:b@c.d%e,f+g-h=i^ü\xff ;": {Name: "db/a:b@c.d%e,f+g-h=i^ü\xff"},
-		": -x ; y":                       {Name: "-x", Text: "y"},
+		"backup.sh":                                      {Text: "backup.sh"},
+		" \tbackup.sh  'a b' \r\n":                       {Text: "backup.sh  'a b'"},
+		": nightly ; backup.sh":                          {Name: "nightly", Text: "backup.sh"},
+		": nightly; backup.sh":                           {Name: "nightly", Text: "backup.sh"},
+		"\t :\tnightly\t;backup.sh;x":                    {Name: "nightly", Text: "backup.sh;x"},
+		": nightly ;":                                    {Name: "nightly"},
+		": db/a:b@c.d%e,f+g-h=i^ü\xff ;":                 {Name: "db/a:b@c.d%e,f+g-h=i^ü\xff"},
 		": n ADLOCK_WAIT=5m ADLOCK_EXPIRE_AFTER=90m ; x": {Name: "n", Settings: []string{"ADLOCK_WAIT=5m", "ADLOCK_EXPIRE_AFTER=90m"}, Text: "x"},
 		": n ADLOCK_WAIT= ; x":                           {Name: "n", Settings: []string{"ADLOCK_WAIT="}, Text: "x"},
 		": ADLOCK_EXPIRE_AFTER=90m ; x; y":               {Settings: []string{"ADLOCK_EXPIRE_AFTER=90m"}, Text: "x; y"},
@@ -71,7 +70,15 @@ func TestAMisspeltOrMisplacedSettingIsAnError(t *testing.T) {
 			t.Errorf("%q is read as %+v", command, l)
 		}
 	}
-	for _, command := range []string{": adlock-backup ; x", ": n m && ADLOCK_NOW=1 x ; y", ": n m", ": a b ; ADLOCK_NOW=1 x"} {
+	for _, command := range []string{
+		": n EXPIRE_AFTER=90m ; x", ": n WAIT=5m EXPIRE_AFTER=90m;x", ": n ADLOCK_WAIT=5m EXPIRE_AFTER=90m ; x", ": n EXPIRE_AFTER=90m && x", ": n EXPIRE_AFTER=90m x",
+		`: n EXPIRE_AFTER="90m" ; x`, ": EXPIRE_AFTER=90m ; x", ": expire_after=90m ; x", ": --wait=5m ; x", ": -x ; y", ": n -E 75 ; x", ": n --wait 5m ; x", ": n --wait",
+	} {
+		if l, err := Parse(command); err == nil {
+			t.Errorf("%q is read as %+v", command, l)
+		}
+	}
+	for _, command := range []string{": && A=1 x", ": a b A=1 ; x", ": 'a b' A=1 ; x", ": ${A:=1} ; x", ": --", ": n ; A=1 x", ": >f && A=1 x", ": adlock-backup ; x", ": n m && ADLOCK_NOW=1 x ; y", ": n m", ": a b ; ADLOCK_NOW=1 x"} {
 		if l, err := Parse(command); err != nil {
 			t.Errorf("%q: %v, %+v", command, err, l)
 		}

@@ -32,7 +32,6 @@ func (j *job) guarded() {
 	if l.Name == "" && len(l.Settings) == 0 {
 		j.passedOver()
 	}
-	j.takenForName(l.Name)
 	if j.LineRefusal != nil {
 		if err := j.LineRefusal(j.variable, l); err != nil {
 			j.refused(err.Error())
@@ -45,7 +44,8 @@ func (j *job) guarded() {
 
 // unguarded looks for a line that says to adlock's SHELL what another passes over.
 func (j *job) unguarded() {
-	if l, err := cronline.Parse(j.command); err != nil || len(l.Settings) > 0 {
+	l, err := cronline.Parse(j.command)
+	if err != nil && strings.Contains(strings.ToUpper(j.command), "ADLOCK") || len(l.Settings) > 0 {
 		j.add(j.Number, "a setting without the SHELL", "no SHELL of adlock's stands above, and the job has neither lock nor limit",
 			"say SHELL="+cmp.Or(j.Shell, "/usr/lib/adlock/shell")+" above the line")
 	}
@@ -69,13 +69,6 @@ func (j *job) invocationOfLine(l cronline.Line) *invocation {
 		v.options["name"] = quoted(l.Text)
 	}
 	return v
-}
-
-// takenForName looks for a name that was meant to set something.
-func (j *job) takenForName(name string) {
-	if strings.HasPrefix(name, "-") || cronline.IsAssignment(name) {
-		j.add(j.Number, "a setting taken for a name", strconv.Quote(name)+" is the lock's name, and sets nothing", `say ": NAME ADLOCK_X=VALUE ;"`)
-	}
 }
 
 // late looks for a setting of the line's own lock that only the job gets, by which time the

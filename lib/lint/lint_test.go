@@ -142,6 +142,11 @@ var crontabs = []pair{
 		"* * * * *  curl -sd @- https://example.org/a%some",
 	}},
 	{"a setting that is refused", []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : ADLOK_WAIT=5m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : --expire-after=90m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup EXPIRE_AFTER=90m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup --expire-after 90m ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIREAFTER=90m ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90x ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
@@ -171,6 +176,7 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nSHELL=/bin/sh\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
 		"* * * * *  : n ; /bin/job", // a comment to any other shell
+		"* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
 		"SHELL=/usr/bin/fish\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 		"* * * * *  /bin/adlock shell -c ': n ADLOCK_EXPIRE_AFTER=90m ; /bin/job'",
 	}},
@@ -210,14 +216,6 @@ var crontabs = []pair{
 		"ADLOCK_DIR=/srv/locks\nADLOCK_SHELL=/bin/bash\n* * * * *  ADLOCK_DIR=/srv/l /bin/job",
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/job",
 	}},
-	{"a setting taken for a name", []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : ADLOK_WAIT=5m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : --expire-after=90m ; /bin/job",
-	}, []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : a-b.c ; /bin/job",
-		"* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
-	}},
 	{"SHELL set twice", []string{
 		"SHELL=/usr/lib/adlock/shell\nPATH=/bin\nSHELL=/bin/bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n# as it was\nSHELL=/bin/sh\n",
@@ -240,8 +238,6 @@ var crontabs = []pair{
 	{"a name that is none", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : my backup ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : \"my backup\" ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup EXPIRE_AFTER=90m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup --expire-after 90m ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup || /bin/job",
