@@ -59,9 +59,24 @@ func (c *Checker) jobs(t *tab) []Mistake {
 			if isLimit(l.Name) {
 				f.unitless(l.Number, l.Value)
 			}
+			if l.Name == "ADLOCK_ENFORCE" && isOn(l.Value) && unlimited(t.lines) {
+				f.unenforced(l.Number)
+			}
 		}
 	}
 	return f
+}
+
+// unlimited tells whether there are jobs, and no line seems to say an ExpireAfter.
+func unlimited(lines []crontab.Line) (jobs bool) {
+	for i := range lines {
+		l := &lines[i]
+		if text := l.Text(); l.Kind != crontab.Comment && (strings.Contains(text, "EXPIRE_AFTER") || strings.Contains(text, "expire-after")) {
+			return false
+		}
+		jobs = jobs || l.Kind == crontab.Job
+	}
+	return jobs
 }
 
 func isLimit(variable string) bool {

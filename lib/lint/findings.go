@@ -65,6 +65,9 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 			return
 		}
 	}
+	if enforce, whole := literal(j.own(v, "enforce")); whole && isOn(enforce) && (expireAfter == 0 || isNever(expireAfter)) {
+		j.unenforced(j.Number)
+	}
 	if expireAfter == unknown || saidExpireAfter == nil {
 		return
 	}
@@ -82,6 +85,18 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 		j.add(j.Number, "ExpireAfter below the runtime", "it is "+limit.Format(expireAfter)+", and a run that succeeded took "+limit.Format(longest.Round(time.Second)),
 			"give it more time, or say auto")
 	}
+}
+
+// unenforced tells of a job that is to be ended at a limit which nobody has said. (run refuses
+// --enforce itself there.)
+func (f *findings) unenforced(line int) {
+	f.add(line, "enforced without a limit", "ADLOCK_ENFORCE is ignored, as no limit is said", "say ADLOCK_EXPIRE_AFTER=D")
+}
+
+// isOn tells whether the value of a switch turns it on.
+func isOn(value string) bool {
+	var on bool
+	return config.Toggle(&on)(value) == nil && on
 }
 
 func isNever(d time.Duration) bool { return d == limit.Never }

@@ -164,8 +164,20 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  : ADLOCK_IF_ELAPSED=5s ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  flock -n /run/x /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=auto\n* * * * *  : n ADLOCK_WAIT=forever ADLOCK_HOOK= ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=mail\n* * * * *  : n ADLOCK_SLOTS=3 ADLOCK_ENFORCE=1 ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=mail\n* * * * *  : n ADLOCK_SLOTS=3 ADLOCK_ENFORCE=1 ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=1h\n* * * * *  : n ADLOCK_EXPIRE_AFTER= ADLOCK_REPLACE=1 ; /bin/job",
+	}},
+	{"enforced without a limit", []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=yes\n* * * * *  /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ADLOCK_EXPIRE_AFTER=never ; /bin/job",
+		"* * * * *  ADLOCK_ENFORCE=1 /bin/adlock run --name n -- /bin/job",
+	}, []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ADLOCK_EXPIRE_AFTER=auto ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=0 ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=1\n* * * * *  /bin/job\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job2",
+		"ADLOCK_EXPIRE_AFTER=90\n* * * * *  ADLOCK_ENFORCE=1 /bin/adlock run --name n -- /bin/job",
+		"* * * * *  ADLOCK_ENFORCE=1 /bin/adlock run --expire-after $LIMIT --name n -- /bin/job",
 	}},
 	{"a setting without the SHELL", []string{
 		"* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",

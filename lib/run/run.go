@@ -619,6 +619,9 @@ func (r *runArgs) warnings() []string {
 	if r.unenforced {
 		warnings = append(warnings, "ADLOCK_ENFORCE is ignored, as no limit is said (--expire-after, ADLOCK_EXPIRE_AFTER)")
 	}
+	if r.enforce && r.Request.Limits.ExpireAfter == limit.Never {
+		warnings = append(warnings, "--enforce ends nothing yet, as no ExpireAfter is learned")
+	}
 	if dir, err := config.DirOf(r.store); err == nil {
 		warnings = append(warnings, r.Skipping(dir))
 	}

@@ -526,6 +526,7 @@ func TestOfTwoOptionsThatContradictTheOneOnTheCommandLineCounts(t *testing.T) {
 		{kept + "2h", "ADLOCK_REPLACE=1 run --name a --expire-after auto"},
 		{kept + "2h", "ADLOCK_ENFORCE=1 run --name a"},
 		{"\nwarning: ADLOCK_ENFORCE is ignored, as no limit is said ", "ADLOCK_ENFORCE=1 run --name a"},
+		{"\nwarning: --enforce ends nothing yet, as no ExpireAfter is learned\n", "run --name a --enforce --expire-after auto"},
 		{kept + "2h", "ADLOCK_WAIT=5m ADLOCK_WAIT_ELAPSED=1 run --name a --wait 0"},
 		{"/lock.job.dax.run.a\n", "ADLOCK_OPERAND=b run --name a"},
 		{"/lock.job.dax.run.b\n", "ADLOCK_NAME=a run --operand b"},
