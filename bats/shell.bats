@@ -413,5 +413,5 @@ sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
 	ADLOCK_SHELL='' run "${unprivileged[@]}" "$ADLOCK_BIN" shell -c ': x ; true'
 	assert_failure 69
 	assert_output "$said"
-	assert_output --partial 'HOME is no absolute path'
+	assert_output --partial 'HOME is no absolute path (as root: adlock init '
 }

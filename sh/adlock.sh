@@ -1273,7 +1273,7 @@ _adlock_find_usual_dir() {
 	case ${HOME-} in
 	/*) _adlock_dir=$HOME/.local/state/adlock ;;
 	*)
-		_adlock_say ADLOCK_DIR 'is not set, and HOME is no absolute path'
+		_adlock_say ADLOCK_DIR "is not set, and HOME is no absolute path (as root: adlock init $_adlock_uid)"
 		return 69
 		;;
 	esac

@@ -79,7 +79,7 @@ func usualDir(uid int) (string, error) {
 	}
 	home := os.Getenv("HOME")
 	if !path.IsAbs(home) {
-		return "", fault.New(fault.Unavailable, "ADLOCK_DIR", "is not set, and HOME is no absolute path")
+		return "", fault.New(fault.Unavailable, "ADLOCK_DIR", "is not set, and HOME is no absolute path ("+initAsRoot(uid)+")")
 	}
 	return DirOfHome(home), nil
 }
@@ -103,8 +103,10 @@ func WayOut(path string) string {
 	if uid == 0 || os.Getenv("ADLOCK_DIR") != "" || path != DirOfHome(os.Getenv("HOME")) {
 		return "name one of your own: ADLOCK_DIR"
 	}
-	return "as root: adlock init " + userName(uid)
+	return initAsRoot(uid)
 }
+
+func initAsRoot(uid int) string { return "as root: adlock init " + userName(uid) }
 
 // userName is the name of a user of this machine, else the number.
 func userName(uid int) string {
