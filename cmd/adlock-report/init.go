@@ -28,7 +28,11 @@ func initUsers(q *query) error {
 	}
 	var failed error
 	for _, name := range q.args {
-		if err := initUser(name); err != nil {
+		dir, err := initUser(name)
+		if err == nil {
+			err = write([]byte(name + ": " + dir + "\n"))
+		}
+		if err != nil {
 			if failed != nil {
 				fault.Report(failed)
 			}
@@ -43,21 +47,21 @@ func initUsers(q *query) error {
 // A job of the user that has found no such directory, and is about to make one at home, makes
 // a second one after the look. So this is for users who cannot, as any job of theirs has
 // failed so far.
-func initUser(name string) error {
+func initUser(name string) (dir string, err error) {
 	uid, gid, home, err := numbers(name)
 	if err != nil {
-		return err
+		return "", err
 	}
-	dir := config.UserDir(uid)
+	dir = config.UserDir(uid)
 	if config.IsUsers(dir, uid) {
-		return nil
+		return dir, nil
 	}
 	at := config.DirOfHome(home)
 	switch _, err := os.Lstat(at); {
 	case err == nil:
-		return fault.New(fault.CannotCreate, name, "has a lock directory already: "+at+": with a second one a job could run twice")
+		return "", fault.New(fault.CannotCreate, name, "has a lock directory already: "+at+": with a second one a job could run twice")
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
-		return fault.Wrap(at, err)
+		return "", fault.Wrap(at, err)
 	}
 	// One of root's that is empty is what a crash has left of this.
 	err = os.Mkdir(dir, 0o700)
@@ -67,10 +71,10 @@ func initUser(name string) error {
 		}
 	}
 	if err != nil {
-		return fault.Wrap(dir, err)
+		return "", fault.Wrap(dir, err)
 	}
 	// Until it is the user's no process takes it for a lock directory.
-	return fault.Wrap(dir, errors.Join(os.Chmod(dir, 0o700), os.Lchown(dir, uid, gid)))
+	return dir, fault.Wrap(dir, errors.Join(os.Chmod(dir, 0o700), os.Lchown(dir, uid, gid)))
 }
 
 // numbers are those of a user by name or number.

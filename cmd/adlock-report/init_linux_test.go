@@ -24,8 +24,17 @@ func TestInitMakesADirectoryThatItsUserThenHas(t *testing.T) {
 	r := initialised(t, p, `nobody $a run --name n -- true; $a init nobody && $a init nobody 65534 && stat -c '%a %U %n' /var/lib/*
 nobody $a run --name n -- echo ran; nobody $a run --name n --dry-run -- true; nobody $a doctor | grep 'lock directory'; $a init daemon && ls /var/lib`)
 	const dir = "/var/lib/adlock-65534"
-	want := "700 nobody " + dir + "\nran\nfree: completed 0s ago, IfElapsed is 0s\nlock: " + dir + "/lock.adlock.dax.run.n\nok   lock directory: " + dir + "\nadlock-1\nadlock-65534\n"
+	const made = "nobody: " + dir + "\n"
+	want := made + made + "65534: " + dir + "\n700 nobody " + dir + "\nran\nfree: completed 0s ago, IfElapsed is 0s\nlock: " + dir + "/lock.adlock.dax.run.n\nok   lock directory: " + dir + "\ndaemon: /var/lib/adlock-1\nadlock-1\nadlock-65534\n"
 	if r.Status != 0 || r.Out != want || r.Err != "adlock: run n: not run: /mnt/home/.local/state/adlock: mkdir: permission denied (as root: adlock init nobody)\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestInitTellsOfEachUser(t *testing.T) {
+	r := initialised(t, newPlace(t), `$a init no-such nobody root daemon; s=$?; ls /var/lib; exit $s`)
+	if r.Status != 64 || r.Out != "nobody: /var/lib/adlock-65534\ndaemon: /var/lib/adlock-1\nadlock-1\nadlock-65534\n" ||
+		r.Err != "adlock: no-such: no such user in /etc/passwd\nadlock: root: needs no other lock directory than root's\n" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -63,7 +72,7 @@ END
 $a doctor | grep users; $a check /etc/cron.d/site; $a init nobody; $a doctor | grep users; $a check /etc/cron.d/site`)
 	const found = ": a user without a lock directory: nobody can make none at home, and the job is never run; as root: adlock init nobody\n"
 	want := "warn users: nobody has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run; as root: adlock init nobody\n" +
-		"/etc/cron.d/site:1" + found + "/etc/cron.d/site:2" + found
+		"/etc/cron.d/site:1" + found + "/etc/cron.d/site:2" + found + "nobody: /var/lib/adlock-65534\n"
 	if r.Status != 0 || r.Out != want || r.Err != "" {
 		t.Errorf("%+v", r)
 	}
