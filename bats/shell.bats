@@ -173,7 +173,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 	local n
 	dry() { ADLOCK_DRY_RUN=1 run guarded -c "${1-true}"; }
 	dry
-	refute_output --partial ExpireAfter
+	assert_line 'free: never completed, IfElapsed is 0s, no ExpireAfter'
 	export ADLOCK_EXPIRE_AFTER=auto
 	dry
 	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: no limit yet'

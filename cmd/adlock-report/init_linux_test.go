@@ -25,7 +25,7 @@ func TestInitMakesADirectoryThatItsUserThenHas(t *testing.T) {
 nobody $a run --name n -- echo ran; nobody $a run --name n --dry-run -- true; nobody $a doctor | grep 'lock directory'; $a init daemon && ls /var/lib`)
 	const dir = "/var/lib/adlock-65534"
 	const made = "nobody: " + dir + "\n"
-	want := made + made + "65534: " + dir + "\n700 nobody " + dir + "\nran\nfree: completed 0s ago, IfElapsed is 0s\nlock: " + dir + "/lock.adlock.dax.run.n\nok   lock directory: " + dir + "\ndaemon: /var/lib/adlock-1\nadlock-1\nadlock-65534\n"
+	want := made + made + "65534: " + dir + "\n700 nobody " + dir + "\nran\nfree: completed 0s ago, IfElapsed is 0s, no ExpireAfter\nlock: " + dir + "/lock.adlock.dax.run.n\nok   lock directory: " + dir + "\ndaemon: /var/lib/adlock-1\nadlock-1\nadlock-65534\n"
 	if r.Status != 0 || r.Out != want || r.Err != "adlock: run n: not run: /mnt/home/.local/state/adlock: mkdir: permission denied (as root: adlock init nobody)\n" {
 		t.Errorf("%+v", r)
 	}

@@ -115,19 +115,15 @@ func (r *Request) Explanation() string {
 	return joined(ifElapsed, expireAfter)
 }
 
-// Record is that of a lock of this request, made at that moment (boottime). ExpireAfter 0 is
-// what a newcomer says to end another (--replace), and asks for no end of its own.
+// Record is that of a lock of this request, made at that moment (boottime).
 func (r *Request) Record(now time.Duration) record.Record {
-	own := record.Record{
+	expireAfter, source := r.Limits.OfOwner()
+	return record.Record{
 		Owner: r.Owner, Job: r.Job, Token: record.NewToken(), Atom: r.Atom,
 		Boottime: now, Asked: r.AskedBefore(now), IfElapsed: r.Limits.IfElapsed,
-		ExpireAfter: r.Limits.ExpireAfter, Source: r.Limits.Source, Notice: r.Notice,
+		ExpireAfter: expireAfter, Source: source, Notice: r.Notice,
 		Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto.Any(),
 	}
-	if own.ExpireAfter == 0 || own.Source == policy.None {
-		own.ExpireAfter, own.Source = limit.Never, policy.None
-	}
-	return own
 }
 
 // MomentaryRecord is that of a lock which this process holds for a moment, under its guard

@@ -20,7 +20,7 @@ func ExampleDecide() {
 	found.Readers[0].Owner = policy.Gone
 	fmt.Println(policy.Decide(terms, found).Reason())
 	// Output:
-	// free: completed 20m ago, IfElapsed is 15m
+	// free: completed 20m ago, IfElapsed is 15m, ExpireAfter is 1h30m
 	// false busy: running for 1m, ExpireAfter is 1h30m
 	// free: the owner is dead; its lock would be replaced
 }

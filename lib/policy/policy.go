@@ -30,6 +30,15 @@ type Limits struct {
 	Source      Source        // of ExpireAfter; None: it does not count
 }
 
+// OfOwner is the limit that the newcomer leaves in its lock as the owner. 0 is what it says to
+// end another (--replace), and asks for no end of its own.
+func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
+	if l.ExpireAfter == 0 || l.Source == None {
+		return limit.Never, None
+	}
+	return l.ExpireAfter, l.Source
+}
+
 // Source says where a limit is from.
 type Source string
 
@@ -338,7 +347,7 @@ func reason(step Step, limits Limits, last Last, active Active) string {
 	case Busy:
 		return "busy: " + busy(limits, active)
 	case Acquire:
-		return "free: " + completed(last) + ", " + wanted(limits, last)
+		return "free: " + completed(last) + ", " + wanted(limits, last) + ", " + LimitText(limits.OfOwner())
 	case Expire:
 		return "expired: " + running(limits, active) + "; it would be ended"
 	case Reclaim:
@@ -414,8 +423,12 @@ func busy(limits Limits, active Active) string {
 }
 
 func running(limits Limits, active Active) string {
-	_, source := InForce(limits, active)
-	return "running for " + limit.FormatAge(active.Age) + ", " + LimitText(Expiry(limits, active), source)
+	expireAfter, source := InForce(limits, active)
+	text := "running for " + limit.FormatAge(active.Age) + ", " + LimitText(Expiry(limits, active), source)
+	if source != None && (limits.Source == None || expireAfter != limits.ExpireAfter || source != limits.Source) {
+		text += " (its owner's)"
+	}
+	return text
 }
 
 // LimitText tells a limit and where it is from.

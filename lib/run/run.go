@@ -584,7 +584,7 @@ func (r *runArgs) sayVerdict() (int, error) {
 	if why := r.Request.Explanation(); why != "" {
 		reason += "\n" + why
 	}
-	for _, warning := range r.warnings() {
+	for _, warning := range append(r.warnings(), r.overdue()) {
 		if warning != "" {
 			reason += "\nwarning: " + warning
 		}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -8,8 +9,10 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/killer"
 	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/lockdir/unlocked"
 	"adlock/lib/locker"
+	"adlock/lib/policy"
 )
 
 // verdict says what taking the atom would do, and why, and where its lock is; it
@@ -33,6 +36,37 @@ func (r *runArgs) verdict() (granted bool, reason, where string, err error) {
 	}
 	granted, reason, err = k.DryRun(&r.Request)
 	return granted, reason, string(name) + " in " + r.store, err
+}
+
+// overdue is what this newcomer would tell a person of the atom's owner, as a warning; "" where
+// there is nothing to tell. A store is not asked again.
+func (r *runArgs) overdue() string {
+	path, err := config.DirOf(r.store)
+	if err != nil || config.IsRemote(r.store) {
+		return ""
+	}
+	dir, err := lockfile.Open(path)
+	if err != nil {
+		return "" // there is no owner
+	}
+	defer dir.Close()
+	name := r.Request.Atom.Name()
+	log, err := config.RunlogOf(path, name.Host())
+	entries, unread := (&lockdir.Locker{Dir: dir}).List()
+	if err != nil || unread != nil {
+		return ""
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.Name != name || e.Err != nil || e.Decide(r.Request.Terms()).Step != policy.Busy {
+			continue
+		}
+		owner := e.Holder()
+		if found := (locker.Recorder{Log: log}).Overdue(r.Request.Limits, owner, cmp.Or(r.Request.Notice, owner.Record.Notice)); found != nil {
+			return found.Text() + "; " + found.Remedy(true)
+		}
+	}
+	return ""
 }
 
 // linger keeps a lock that goes with this process while what is left of the job

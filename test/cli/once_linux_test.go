@@ -58,7 +58,7 @@ func TestATickThatIsUsedSaysSoAndWhenItBegan(t *testing.T) {
 	const in = " in this tick of 1h, which began at 2023-11-14 22:00:00"
 	c := s.command(append(job("--once-per=1h", "--now=1700000000", "--dry-run"), "--", "true")...)
 	c.Env = append(c.Env, "TZ=UTC")
-	if r := c.Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, "free: never completed, IfElapsed is 0s; not run yet"+in+"\n") || len(ticks(s)) > 0 {
+	if r := c.Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, "free: never completed, IfElapsed is 0s, no ExpireAfter; not run yet"+in+"\n") || len(ticks(s)) > 0 {
 		t.Errorf("%+v, and it left %v", r, ticks(s))
 	}
 	s.once("--once-per=1h", "--now=1700000000").Ran(t)

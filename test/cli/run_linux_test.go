@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -160,6 +161,21 @@ func TestAnotherCommandUnderOneSumIsAnErrorThatNamesBoth(t *testing.T) {
 	}
 	operand, _ := atom.Unnamed("true", "/bin/true a")
 	s.want(0, "run", "--program", "true", "--operand", operand, "--", "/bin/true", "c") // a person has said it
+}
+
+func TestADryRunTellsOfAnOverdueOwner(t *testing.T) {
+	s := newStage(t)
+	p := s.hold("a", "--notice", "1ms")
+	says := fmt.Sprintf("\nwarning: overdue: process %d has run for ", p.PID)
+	for _, c := range []struct {
+		status int
+		told   bool
+		option string
+	}{{75, true, "--verbose"}, {75, false, "--notice=1h"}, {0, false, "--expire-after=0"}} {
+		if r := s.want(c.status, job(c.option, "--dry-run", "true")...); strings.Contains(r.Out, says) != c.told {
+			t.Errorf("%s: %s", c.option, r.Out)
+		}
+	}
 }
 
 func TestEveryPartOfTheNameCanBeSetOnTheLineAndInTheEnvironment(t *testing.T) {

@@ -190,7 +190,7 @@ func (s *situation) statusAgrees(w *world) {
 	if !w.place.status() {
 		return
 	}
-	want := s.want
+	want := reason(strings.Replace(string(s.want), " (its owner's)", "", 1)) // it asks as the owner did
 	if s.status != "" {
 		want = s.status
 	}

@@ -156,11 +156,11 @@ const hour, minute = time.Hour, time.Minute
 var situations = []situation{
 	{
 		claim: "an atom that never ran is free", where: everywhere | inNamedDirectory,
-		want: "free: never completed, IfElapsed is 0s", status: "none",
+		want: "free: never completed, IfElapsed is 0s, no ExpireAfter", status: "none",
 	},
 	{
 		claim: "one that is to run once and never ran is free", where: everywhere, ask: "--if-elapsed=never",
-		want: "free: never completed, IfElapsed is never", status: "none",
+		want: "free: never completed, IfElapsed is never, no ExpireAfter", status: "none",
 	},
 	{
 		claim: "one that is to run once and did is too soon", where: everywhere, ask: "--if-elapsed=never",
@@ -172,15 +172,15 @@ var situations = []situation{
 	},
 	{
 		claim: "an atom that completed long ago is due", where: everywhere, ask: "--if-elapsed=15m",
-		setUp: completed(20*minute, 0), want: "free: completed 20m ago, IfElapsed is 15m",
+		setUp: completed(20*minute, 0), want: "free: completed 20m ago, IfElapsed is 15m, no ExpireAfter",
 	},
 	{
 		claim: "IfElapsed 0 is always due", where: everywhere,
-		setUp: completed(0, 0), want: "free: completed 0s ago, IfElapsed is 0s",
+		setUp: completed(0, 0), want: "free: completed 0s ago, IfElapsed is 0s, no ExpireAfter",
 	},
 	{
 		claim: "from the start it is due though it completed of late", where: everywhere, ask: "--from-start --if-elapsed=10m",
-		setUp: completed(2*minute, 11*minute), want: "free: started 11m ago, IfElapsed is 10m less 30s",
+		setUp: completed(2*minute, 11*minute), want: "free: started 11m ago, IfElapsed is 10m less 30s, no ExpireAfter",
 		status: "too soon: completed 2m ago, IfElapsed is 10m; due in 8m", // no record says from where it is counted
 	},
 	{
@@ -190,7 +190,7 @@ var situations = []situation{
 	},
 	{
 		claim: "a pass clock says how long ago it completed", where: everywhere, ask: "--now=1h --if-elapsed=30m",
-		setUp: completed(0, 0), want: "free: completed 1h ago, IfElapsed is 30m",
+		setUp: completed(0, 0), want: "free: completed 1h ago, IfElapsed is 30m, no ExpireAfter",
 		status: "too soon: completed 0s ago, IfElapsed is 30m; due in 30m", // the pass is not its own
 	},
 	{
@@ -200,11 +200,11 @@ var situations = []situation{
 	},
 	{
 		claim: "a last lock in the future is not believed", where: everywhere, ask: "--if-elapsed=15m",
-		setUp: completed(-hour, 0), want: "free: the last lock lies in the future, IfElapsed is 15m",
+		setUp: completed(-hour, 0), want: "free: the last lock lies in the future, IfElapsed is 15m, no ExpireAfter",
 	},
 	{
 		claim: "an atom whose owner lives is busy", where: everywhere | inNamedDirectory,
-		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h",
+		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
 	},
 	{
 		claim: "too soon comes before busy", where: everywhere, ask: "--if-elapsed=15m",
@@ -217,20 +217,20 @@ var situations = []situation{
 			w.completed(2*minute, 11*minute)
 			w.hold(10*minute, "--from-start", "--if-elapsed=10m")
 		},
-		want: "busy: running for 10m, ExpireAfter is 2h",
+		want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
 	},
 	{
 		claim: "a pass clock says how long an owner has run", where: everywhere, ask: "--now=1h",
-		setUp: held(10 * minute), want: "busy: running for 1h10m, ExpireAfter is 2h", status: "busy: running for 10m, ExpireAfter is 2h",
+		setUp: held(10 * minute), want: "busy: running for 1h10m, ExpireAfter is 2h (its owner's)", status: "busy: running for 10m, ExpireAfter is 2h",
 	},
 	{
 		claim: "a pass clock lets an owner expire", where: everywhere, ask: "--now=3h",
-		setUp: held(10 * minute), want: "expired: running for 3h10m, ExpireAfter is 2h; it would be ended",
+		setUp: held(10 * minute), want: "expired: running for 3h10m, ExpireAfter is 2h (its owner's); it would be ended",
 		status: "busy: running for 10m, ExpireAfter is 2h",
 	},
 	{
 		claim: "a living owner that has expired would be ended", where: everywhere | inNamedDirectory,
-		setUp: held(3 * hour), want: "expired: running for 3h, ExpireAfter is 2h; it would be ended",
+		setUp: held(3 * hour), want: "expired: running for 3h, ExpireAfter is 2h (its owner's); it would be ended",
 	},
 	{
 		claim: "a dead owner is replaced whatever its age", where: everywhere | inNamedDirectory,
@@ -242,23 +242,23 @@ var situations = []situation{
 	},
 	{
 		claim: "a dead owner whose job lives is busy", where: inDirectory,
-		setUp: orphaned(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h",
+		setUp: orphaned(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
 	},
 	{
 		claim: "what is left of a dead owner's job expires", where: inDirectory,
-		setUp: orphaned(3 * hour), want: "expired: running for 3h, ExpireAfter is 2h; it would be ended",
+		setUp: orphaned(3 * hour), want: "expired: running for 3h, ExpireAfter is 2h (its owner's); it would be ended",
 	},
 	{
 		claim: "an owner that cannot be checked is busy", where: inDirectory,
-		setUp: elsewhere(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h",
+		setUp: elsewhere(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
 	},
 	{
 		claim: "an owner that cannot be checked and has expired is stuck", where: inDirectory,
-		setUp: elsewhere(3 * hour), want: "stuck: running for 3h, ExpireAfter is 2h, and its owner cannot be checked from here",
+		setUp: elsewhere(3 * hour), want: "stuck: running for 3h, ExpireAfter is 2h (its owner's), and its owner cannot be checked from here",
 	},
 	{
 		claim: "a job with more members than were counted is stuck", where: inDirectory, setUp: uncounted,
-		want: "stuck: running for 3h, ExpireAfter is 2h, and process #: began to be ended with more processes than its lock has room for",
+		want: "stuck: running for 3h, ExpireAfter is 2h (its owner's), and process #: began to be ended with more processes than its lock has room for",
 	},
 	{
 		claim: "an owner that has expired and is being ended is busy", where: inDirectory,
@@ -278,7 +278,7 @@ var situations = []situation{
 	},
 	{
 		claim: "an owner that is due to run on is busy though its lock is being changed", where: inDirectory,
-		setUp: changing(held(10 * minute)), want: "busy: running for 10m, ExpireAfter is 2h",
+		setUp: changing(held(10 * minute)), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
 	},
 	{
 		claim: "a lock with only a pid that lives is busy whatever its age", where: inDirectory,
@@ -328,7 +328,7 @@ var situations = []situation{
 	},
 	{
 		claim: "the owner's limit counts where the newcomer says none", where: everywhere,
-		setUp: held(3*hour, "--expire-after=5h"), want: "busy: running for 3h, ExpireAfter is 5h",
+		setUp: held(3*hour, "--expire-after=5h"), want: "busy: running for 3h, ExpireAfter is 5h (its owner's)",
 	},
 	{
 		claim: "a limit that is given does", where: everywhere, ask: "--expire-after=2h",
@@ -337,11 +337,11 @@ var situations = []situation{
 	},
 	{
 		claim: "by the owner's limit it would be ended", where: everywhere,
-		setUp: held(90*minute, "--expire-after=1h"), want: "expired: running for 1h30m, ExpireAfter is 1h; it would be ended",
+		setUp: held(90*minute, "--expire-after=1h"), want: "expired: running for 1h30m, ExpireAfter is 1h (its owner's); it would be ended",
 	},
 	{
 		claim: "who never expires is busy", where: everywhere,
-		setUp: held(300*hour, "--expire-after=never"), want: "busy: running for 1w5d12h, ExpireAfter is never",
+		setUp: held(300*hour, "--expire-after=never"), want: "busy: running for 1w5d12h, ExpireAfter is never (its owner's)",
 	},
 	{
 		claim: "an owner that ends its job itself is given the time", where: everywhere, ask: "--expire-after=1h",
@@ -353,24 +353,24 @@ var situations = []situation{
 	},
 	{
 		claim: "a writer finds readers busy", where: inDirectory | onEtcd,
-		setUp: held(10*minute, "--shared"), want: "busy: running for 10m, ExpireAfter is 2h",
+		setUp: held(10*minute, "--shared"), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
 	},
 	{
 		claim: "a reader joins readers", where: inDirectory | onEtcd, ask: "--shared",
-		setUp: held(10*minute, "--shared"), want: "free: never completed, IfElapsed is 0s",
+		setUp: held(10*minute, "--shared"), want: "free: never completed, IfElapsed is 0s, no ExpireAfter",
 		status: "busy: running for 10m, ExpireAfter is 2h", // to a writer
 	},
 	{
 		claim: "a reader finds a writer busy", where: inDirectory | onEtcd, ask: "--shared",
-		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h",
+		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
 	},
 	{
 		claim: "a reader that has expired would be ended for a writer", where: inDirectory | onEtcd,
-		setUp: held(3*hour, "--shared"), want: "expired: running for 3h, ExpireAfter is 2h; it would be ended",
+		setUp: held(3*hour, "--shared"), want: "expired: running for 3h, ExpireAfter is 2h (its owner's); it would be ended",
 	},
 	{
 		claim: "a reader that has expired is nothing to a reader", where: inDirectory | onEtcd, ask: "--shared",
-		setUp: held(3*hour, "--shared"), want: "free: never completed, IfElapsed is 0s",
+		setUp: held(3*hour, "--shared"), want: "free: never completed, IfElapsed is 0s, no ExpireAfter",
 		status: "expired: running for 3h, ExpireAfter is 2h; it would be ended",
 	},
 	{
@@ -388,11 +388,11 @@ var situations = []situation{
 	},
 	{
 		claim: "a writer does not overtake a writer that waits", where: onEtcd,
-		setUp: waitedFor, want: "busy: running for 0s, ExpireAfter is 2h",
+		setUp: waitedFor, want: "busy: running for 0s, ExpireAfter is 2h (its owner's)",
 	},
 	{
 		claim: "a limit that is not learned yet leaves the owner's in force", where: everywhere, ask: "--expire-after=auto",
-		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h",
+		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
 	},
 	{
 		claim: "as many as slots are full", where: everywhere, ask: "--slots=1",
@@ -400,15 +400,15 @@ var situations = []situation{
 	},
 	{
 		claim: "a slot that is free is taken", where: everywhere, ask: "--slots=2",
-		setUp: slot("2"), want: "free: never completed, IfElapsed is 0s", status: "none",
+		setUp: slot("2"), want: "free: never completed, IfElapsed is 0s, no ExpireAfter", status: "none",
 	},
 	{
 		claim: "busy comes before full", where: everywhere, ask: "--slots=1",
-		setUp: func(w *world) { slot("1")(w); w.hold(0) }, want: "busy: running for 0s, ExpireAfter is 2h",
+		setUp: func(w *world) { slot("1")(w); w.hold(0) }, want: "busy: running for 0s, ExpireAfter is 2h (its owner's)",
 	},
 	{
 		claim: "a slot of a dead owner is taken", where: inDirectory, ask: "--slots=1",
-		setUp: deadSlot, want: "free: never completed, IfElapsed is 0s", status: "none",
+		setUp: deadSlot, want: "free: never completed, IfElapsed is 0s, no ExpireAfter", status: "none",
 	},
 	{
 		claim: "a slot in a store is its dead owner's until the lease is over", where: inStores, ask: "--slots=1",
