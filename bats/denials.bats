@@ -90,7 +90,7 @@ tells() {
 	E
 	run launch job
 	assert_failure 75
-	assert_line --partial 'adlock: lock.job.dax.a.b: too soon'
+	assert_line --partial 'adlock: a b: too soon'
 	assert_equal "${#lines[@]}" 1
 }
 
@@ -102,7 +102,7 @@ tells() {
 		adlock_get a b 1 || exit
 	E
 	run command script -qec "${shell[*]} '$T/job'" /dev/null </dev/null
-	assert_output --partial 'adlock: lock.job.dax.a.b: too soon'
+	assert_output --partial 'adlock: a b: too soon'
 }
 
 @test "no interval where none is asked for, by any function" {

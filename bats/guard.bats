@@ -674,7 +674,7 @@ on_terminal() {
 	exec 4>&-
 	ended "$terminal" 0
 	run cat "$T/screen"
-	assert_output --regexp 'adlock: lock\..*: busy: .* tells more, ADLOCK_WAIT=D waits'
+	assert_output --regexp 'adlock: guard [^ ]*: busy: .* tells more, ADLOCK_WAIT=D waits'
 	refute_output --partial ' --'
 	: >"$T/go"
 	ended "$first" 3

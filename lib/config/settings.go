@@ -127,7 +127,7 @@ func Host() (string, error) {
 	return host, fault.Wrap("node name", err)
 }
 
-// Tell says which lock was denied and why, where somebody is there to read it: a denial
+// Tell says which atom was denied and why, where somebody is there to read it: a denial
 // is nothing wrong, and cron mails whatever is said. dir is the lock directory.
 func (s *Settings) Tell(o locker.Outcome, dir string) {
 	if !s.Verbose && !sysfile.IsTerminal(2) {
@@ -142,11 +142,7 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 	if sysfile.IsTerminal(2) {
 		reason += s.nextStep(o)
 	}
-	lock := s.Request.Atom.Name().ActiveLock()
-	if s.Remote { // and no file
-		lock = string(s.Request.Atom.Name())
-	}
-	fault.Report(fault.New(fault.Denied, lock, reason))
+	fault.Report(fault.New(fault.Denied, locker.Title(s.Request.Atom), reason))
 }
 
 // Skipping is policy.Limits.Skipping of the request, as far as the runlog tells how

@@ -122,7 +122,7 @@ func TestADeniedProgramIsToldWhy(t *testing.T) {
 	if !strings.HasPrefix(r.Out, "busy running for ") || !strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
 		t.Errorf("%+v", r)
 	}
-	if r := p.command("--verbose", "ended").Run(t); strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, "lock."+helper.AtomName+": busy") {
+	if r := p.command("--verbose", "ended").Run(t); strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, "adlock: o x: busy") {
 		t.Errorf("verbose: %+v", r)
 	}
 	owner.Kill(t)

@@ -184,7 +184,7 @@ func TestADenialAtATerminalNamesTheOwnerAndTheNextStep(t *testing.T) {
 	owner := s.hold("a", "--expire-after", "2h")
 	_, shown, ended := s.onTerminal(0, job("true")...)
 	helper.Eventually(t, "it is denied", ended)
-	shows(s, shown, fmt.Sprintf(`^adlock: lock\.job\.dax\.run\.a: busy: running for [0-9ms]+, ExpireAfter is 2h \(its owner's\); process %d, since %s [0-9:]{8}; adlock status job\.dax\.run\.a tells more, --wait D waits, --replace ends it\r\n$`,
+	shows(s, shown, fmt.Sprintf(`^adlock: run a: busy: running for [0-9ms]+, ExpireAfter is 2h \(its owner's\); process %d, since %s [0-9:]{8}; adlock status job\.dax\.run\.a tells more, --wait D waits, --replace ends it\r\n$`,
 		owner.PID, s.modified(s.lockOf("a")).Format(time.DateOnly)))
 }
 

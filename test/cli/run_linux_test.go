@@ -211,14 +211,14 @@ func TestANameNamesTheLockWhateverTheCommandAndTheDirectory(t *testing.T) {
 	holder.Wait(t)
 }
 
-func TestADryRunAndADenialNameTheLock(t *testing.T) {
+func TestADryRunNamesTheLockAndADenialTheAtom(t *testing.T) {
 	s := newStage(t)
 	lock := "lock.adlock." + host + ".run.nightly"
 	if r := s.want(0, "run", "--name", "nightly", "--dry-run", "true"); !strings.HasSuffix(r.Out, "\nlock: "+s.locks+"/"+lock+"\n") {
 		t.Errorf("a dry run says %q", r.Out)
 	}
 	s.want(0, "run", "--name", "nightly", "true")
-	s.refused(75, "adlock: "+lock+": too soon: ", "run", "--name", "nightly", "--if-elapsed", "1h", "--verbose", "true")
+	s.refused(75, "adlock: run nightly: too soon: ", "run", "--name", "nightly", "--if-elapsed", "1h", "--verbose", "true")
 }
 
 func TestReplaceEndsARunningOneAtOnce(t *testing.T) {
