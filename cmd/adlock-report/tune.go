@@ -35,7 +35,7 @@ var tuneVerb = verb{
 	show:  tune,
 }
 
-// tuned is one atom that has learned.
+// tuned is one atom that has learned, or will.
 type tuned struct {
 	name      atom.Name
 	atom      atom.Atom // zero where only NAME is known
@@ -75,17 +75,20 @@ func nothingLearned(text string) string {
 	return who + ": it takes --expire-after auto or --if-elapsed auto\n"
 }
 
-// learners are the entries that have learned something.
+// learners are the entries that have learned something, or are to: auto was last asked for.
 func learners(entries []locker.Entry, text string) []*tuned {
 	all := pasts()
 	var learned []*tuned
 	for i := range entries {
 		e := &entries[i]
-		if e.Memory.Learned == (learn.State{}) || !isAsked(e, text) {
+		p := all[e.Name]
+		known := p != nil && p.known
+		will := known && (p.learnsIfElapsed || p.limits.Source == policy.Learned)
+		if e.Memory.Learned == (learn.State{}) && !will || !isAsked(e, text) {
 			continue
 		}
 		t := &tuned{name: e.Name, atom: e.Called().Atom, learned: e.Memory.Learned, ifElapsed: e.Memory.Learned.IfElapsed(), asksIfElapsed: true, asksExpireAfter: true}
-		if p := all[e.Name]; p != nil && p.known {
+		if known {
 			t.ifElapsed, t.asksIfElapsed, t.asksExpireAfter = p.limits.IfElapsed, p.learnsIfElapsed, p.limits.Source == policy.Learned
 		}
 		learned = append(learned, t)

@@ -171,6 +171,15 @@ func stamp(t *testing.T, a *helper.Atom) time.Time {
 	return info.ModTime()
 }
 
+func TestTuneTellsOfAnAtomThatIsYetToLearn(t *testing.T) {
+	a := helper.NewAtom(t)
+	a.Newcomer(t, "--if-elapsed=0").Ran(t)
+	wantWords(t, tune(t, a, "--explain").Out, "no atom has learned anything")
+	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
+	a.Supervised(t, "sleep 1000")
+	wantWords(t, tune(t, a, "--explain").Out, "p o x", "never", "ExpireAfter: 0 successful runs, fewer than 5: no limit yet")
+}
+
 func TestAResetMustBeBeyondDoubt(t *testing.T) {
 	a := helper.NewAtom(t)
 	teach(t, a)
