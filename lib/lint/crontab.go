@@ -53,6 +53,8 @@ func (c *Checker) jobs(t *tab) []Mistake {
 		switch l := &t.lines[i]; l.Kind {
 		case crontab.Job:
 			j := job{Checker: c, findings: &f, Line: l, tab: t, at: i}
+			f.never(l)
+			j.userColumn()
 			j.check()
 		case crontab.Variable:
 			f.noSetting(c, l.Number, l.Name)
@@ -110,6 +112,7 @@ func (j *job) check() {
 	j.paths()
 	calls(file, func(call *syntax.CallExpr) {
 		j.noVerb(call)
+		j.noAdlock(call)
 		if v := j.readInvocation(call); v != nil && !j.isRefused(v) {
 			j.locks(v)
 		}
@@ -156,10 +159,10 @@ func (j *job) percent() bool {
 	return true
 }
 
-// cutOff is a command whose last word goes on in a format: of date(1), of an option.
-// An address has its own.
+// cutOff is a command whose last word goes on in a format: of date(1), of an option, of the
+// name of a file. An address has its own.
 var (
-	cutOff     = regexp.MustCompile(`( ["']?\+|[^ =]=)$`)
+	cutOff     = regexp.MustCompile(`( ["']?\+|[^ =]=|>[ \t]*\S*[-._/])$`)
 	cutAddress = regexp.MustCompile(`://\S*$`)
 	coded      = regexp.MustCompile(`^%[0-9A-Fa-f]{2}`)
 )

@@ -1,6 +1,9 @@
 package lint
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -31,6 +34,18 @@ func (j *job) noVerb(call *syntax.CallExpr) {
 	verb, _ := literal(args[1])
 	if path.Base(name) == "adlock" && verb != "run" && config.Nearest(verb, []string{"run"}) != "" {
 		j.add(j.Number, "a verb that is none", "adlock has no "+strconv.Quote(verb), "say adlock run")
+	}
+}
+
+// noAdlock tells of a path to adlock that leads nowhere, where it is installed elsewhere: else
+// the crontab is another machine's.
+func (j *job) noAdlock(call *syntax.CallExpr) {
+	name := wordOf(unwrapped(call.Args))
+	if _, err := os.Stat(name); j.Shell == "" || !path.IsAbs(name) || path.Base(name) != "adlock" || !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if where := j.findIn("adlock", j.Elsewhere); where != "" {
+		j.add(j.Number, "an adlock that is not there", "no such file: "+name+", and the job is never run", "write "+where)
 	}
 }
 

@@ -30,6 +30,21 @@ func (f *findings) form(lines []crontab.Line) {
 	}
 }
 
+// never tells of a schedule with a day that no month has.
+func (f *findings) never(l *crontab.Line) {
+	if l.Schedule.Longest == 0 && !l.Schedule.Reboot {
+		f.add(l.Number, "a date that never comes", l.Schedule.Text+" is no day of any year", "write a day that the month has")
+	}
+}
+
+// userColumn looks for a user in a user's own crontab, as its place tells, where lines name none.
+func (j *job) userColumn() {
+	if user, _, _ := strings.Cut(j.Command, " "); j.user != "" && j.IsUser != nil && j.IsUser(user) &&
+		crontab.Misread(j.lines[j.at:j.at+1], false, j.IsUser, j.isCommand) != nil {
+		j.add(j.Number, "a user in a user's crontab", user+" is a user here and no command, and cron takes it for the command", "leave it out")
+	}
+}
+
 // unitless tells of a limit without a unit that is hardly meant in minutes, as the shorter
 // ones are.
 func (f *findings) unitless(line int, text string) {

@@ -131,7 +131,9 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --name date --expire-after 90m -- date +%F",
 		"* * * * *  /bin/adlock run --name job -- /bin/sh -c '/bin/job \"'%s\"",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job $(date +%F)",
+		"* * * * *  /bin/job >>/tmp/job-%F.log 2>&1",
 	}, []string{
+		"* * * * *  mail joe >/dev/null%Joe,",
 		`* * * * *  /bin/job $(date +\%F)`,
 		"* * * * *  cat%one line%another",
 		"* * * * *  /bin/job 50",
@@ -140,6 +142,17 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --name job -- /bin/sh -c '/bin/job; /bin/cat'%F)",
 		`* * * * *  /bin/adlock run --name job -- /bin/sh -c '/bin/job $(date +\%F)'`,
 		"* * * * *  curl -sd @- https://example.org/a%some",
+	}},
+	{"a date that never comes", []string{
+		"0 0 31 2 *  /bin/job",
+		"0 0 30 2 *  /bin/adlock run --name n -- /bin/job",
+		"0 0 31 4,6,9,11 *  /bin/job",
+	}, []string{
+		"0 0 29 2 *  /bin/job",
+		"0 0 31 2 1  /bin/job",
+		"0 0 31 * *  /bin/job",
+		"@reboot  /bin/job",
+		"@3600  /bin/job",
 	}},
 	{"a setting that is refused", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
@@ -585,7 +598,8 @@ func TestTheUserColumnOfCronsOwnPlacesIsKnown(t *testing.T) {
 	if found := between(t, [2]string{"/etc/cron.d/x", users}); len(found) != 1 || found[0].What != wrong {
 		t.Errorf("%+v", found)
 	}
-	if found := between(t, [2]string{"/var/spool/cron/x", "* * * * * if test -e /a; then /b; fi\n* * * * * root flock -n /run/x /bin/a; /bin/b\n"}); len(found) > 0 {
+	if found := between(t, [2]string{"/var/spool/cron/x", "* * * * * if test -e /a; then /b; fi\n* * * * * root flock -n /run/x /bin/a; /bin/b\n* * * * * root\n"}); len(found) != 1 ||
+		found[0].Line != 2 || found[0].What != "a user in a user's crontab" {
 		t.Errorf("%+v", found)
 	}
 }
@@ -705,6 +719,17 @@ func TestACommandThatNoPersonHasWrittenIsLeftAlone(t *testing.T) {
 var crontabsOfOthers = map[string]string{
 	"bsd-minix":      `is no crontab: line 1: not understood as the minute of a schedule: "?"`,
 	"odd-anacrontab": `is no crontab: line 14: not understood as the day of month of a schedule: "cron.daily"`,
+}
+
+func TestAPathToAnAdlockThatIsNotThereIsFound(t *testing.T) {
+	const text = "* * * * *  /nowhere/adlock run --name n -- /bin/job\n"
+	c := checker(t)
+	finds(t, c, text)
+	c.Shell = "/usr/lib/adlock/shell"
+	finds(t, c, text, "1: an adlock that is not there")
+	finds(t, c, "* * * * *  "+filepath.Join(c.Elsewhere[0], "adlock")+" run --name n -- /bin/job\n")
+	c.Elsewhere = nil
+	finds(t, c, text)
 }
 
 func TestTheCrontabsOfOthersAreFoundRight(t *testing.T) {
