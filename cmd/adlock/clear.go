@@ -59,10 +59,7 @@ func (a *clearArgs) clear(names []string) error {
 		}
 		return config.Become(config.Locksmith, "for a store beyond this machine", "clear", names)
 	}
-	dir, err := lockfile.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fault.New(fault.Usage, path, "no such directory")
-	}
+	dir, err := openDir(path)
 	if err != nil {
 		return err
 	}
@@ -70,11 +67,7 @@ func (a *clearArgs) clear(names []string) error {
 	if a.last {
 		return a.prune(dir)
 	}
-	lock, err := locker.LockMeant("clear", names, (&lockdir.Locker{Dir: dir}).List)
-	if err != nil {
-		return err
-	}
-	k, err := lockerOf(dir, lock.Name)
+	k, lock, err := lockMeant("clear", names, dir)
 	if err != nil {
 		return err
 	}
@@ -102,6 +95,23 @@ func (a *clearArgs) prune(dir *lockfile.Dir) error {
 		err = errors.Join(err, config.PrintLine(name.LastLock()))
 	}
 	return err
+}
+
+// openDir opens the lock directory at path, which has to be there.
+func openDir(path string) (*lockfile.Dir, error) {
+	dir, err := lockfile.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fault.New(fault.Usage, path, "no such directory")
+	}
+	return dir, err
+}
+
+// lockMeant is the lock that a person means by these words, said to the verb, and its locker.
+func lockMeant(verb string, words []string, dir *lockfile.Dir) (k *lockdir.Locker, lock atom.File, err error) {
+	if lock, err = locker.LockMeant(verb, words, (&lockdir.Locker{Dir: dir}).List); err == nil {
+		k, err = lockerOf(dir, lock.Name)
+	}
+	return k, lock, err
 }
 
 // lockerOf is the locker of a lock that is known by its name only, which says whose

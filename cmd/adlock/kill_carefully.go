@@ -13,7 +13,6 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/killer"
-	"adlock/lib/limit"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -37,7 +36,7 @@ func newKill() *killArgs { return &killArgs{pause: policy.DefaultPause} }
 
 func (a *killArgs) options() []config.Option {
 	return []config.Option{
-		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(a.pause), Help: "after INT, TERM and KILL", Set: config.Duration(&a.pause)},
+		config.PauseOption(&a.pause),
 		{Name: "dry-run", Help: "list what would be signalled", Set: config.Toggle(&a.dryRun)},
 		{Name: "lock", Help: "end the owner of the lock FILE; the next newcomer takes its place", Set: config.Toggle(&a.lock)},
 	}

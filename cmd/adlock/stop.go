@@ -10,10 +10,7 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/hook"
-	"adlock/lib/limit"
 	"adlock/lib/live"
-	"adlock/lib/lockdir"
-	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/run"
@@ -38,7 +35,7 @@ func newStop() *stopArgs {
 
 func (a *stopArgs) options() []config.Option {
 	return append([]config.Option{
-		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(a.request.Pause), Help: "between the signals INT, TERM and KILL", Set: config.Bounded(&a.request.Pause)},
+		config.PauseOption(&a.request.Pause),
 		config.StoreOption(),
 	}, config.HookOptions(&a.hook)...)
 }
@@ -71,15 +68,12 @@ func (a *stopArgs) stop(names []string) error {
 	if store := os.Getenv("ADLOCK_STORE"); config.IsRemote(store) {
 		return fault.New(fault.Usage, store, "stop is for lock directories; adlock status names the machine and the process: there, adlock kill-carefully PID")
 	}
-	dir, err := lockfile.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fault.New(fault.Usage, path, "no such directory")
-	}
+	dir, err := openDir(path)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	lock, err := locker.LockMeant("stop", names, (&lockdir.Locker{Dir: dir}).List)
+	k, lock, err := lockMeant("stop", names, dir)
 	if err != nil {
 		return err
 	}
@@ -88,10 +82,6 @@ func (a *stopArgs) stop(names []string) error {
 	}
 	if a.request.Owner, err = process.Of(os.Getpid()); err != nil {
 		return fault.Wrap("own process", err)
-	}
-	k, err := lockerOf(dir, lock.Name)
-	if err != nil {
-		return err
 	}
 	if k.Hook = &a.hook; a.hook.Command != "" {
 		a.hook.Env = config.Environment(run.Options())

@@ -51,7 +51,7 @@ func (s *Settings) Options() []Option {
 		{Name: "if-elapsed", Env: "ADLOCK_IF_ELAPSED", Minutes: minutes, Arg: "D", Default: "0", Help: "do not run sooner than D after the last completion; auto: learn it", Set: learned(Duration(&r.Limits.IfElapsed), &r.Auto.IfElapsed)},
 		{Name: "expire-after", Env: "ADLOCK_EXPIRE_AFTER", Minutes: minutes, Arg: "D", Default: "never", Help: "end a job that has run for D and take its place; 0: end a running job at once; auto: learn the limit", Set: learned(s.expireAfter, &r.Auto.ExpireAfter), Said: &s.SaidExpireAfter},
 		{Name: "notice", Env: "ADLOCK_NOTICE", Arg: "D", Default: "learned from its past runs, 15m at least", Help: "report a job that has run for D and that no limit ends; never: do not", Set: Duration(&r.Notice)},
-		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(r.Pause), Help: "wait for D between the signals INT, TERM and KILL", Set: Bounded(&r.Pause)},
+		PauseOption(&r.Pause),
 		{Name: "wait", Env: "ADLOCK_WAIT", Arg: "D", Help: "wait at most D for a busy or full atom; forever: without end", Set: waitFor(&r.Wait), Said: &s.saidWait},
 		{Name: "wait-elapsed", Env: "ADLOCK_WAIT_ELAPSED", Help: "wait for IfElapsed too, within the time of --wait", Set: Toggle(&r.WaitElapsed), Said: &s.saidWaitElapsed},
 		{Name: "slots", Env: "ADLOCK_SLOTS", Arg: "N", Help: "at most N atoms of the program at once", Set: Number(&r.Slots, 0, 1000)},
@@ -61,6 +61,11 @@ func (s *Settings) Options() []Option {
 		{Name: "now", Env: "ADLOCK_NOW", Arg: "EPOCH", Help: "the clock of the whole pass, in seconds since the epoch", Set: Instant(&r.Now)},
 		{Name: "verbose", Env: "ADLOCK_VERBOSE", Help: "say which lock was denied, and why", Set: Toggle(&s.Verbose), Inherited: true},
 	}, HookOptions(s.Hook)...)
+}
+
+// PauseOption is --pause of the verbs that end jobs.
+func PauseOption(pause *time.Duration) Option {
+	return Option{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(*pause), Help: "wait for D between the signals INT, TERM and KILL", Set: Bounded(pause)}
 }
 
 func (s *Settings) expireAfter(value string) error {

@@ -157,6 +157,7 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"wants a NAME", "stop _"},
 		{`no atom matches "nothing"`, "stop nothing"},
 		{`want a time that ends, such as "5m"`, "stop --pause never a"},
+		{`want a time that ends, such as "5m"`, "kill-carefully --pause never 1"},
 		{"etcd://a/p: stop is for lock directories", "stop --store etcd://a/p a"},
 		{`no atom matches "nothing"`, "clear nothing"},
 		{`no atom matches "a.b.c/../d"`, "clear a.b.c/../d"},
