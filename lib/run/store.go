@@ -7,12 +7,14 @@ import (
 	"syscall"
 
 	"adlock/lib/config"
+	"adlock/lib/fault"
 	"adlock/lib/killer"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/lockdir/unlocked"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
+	"adlock/lib/sysfile"
 )
 
 // verdict says what taking the atom would do, and why, and where its lock is; it
@@ -25,6 +27,9 @@ func (r *runArgs) verdict() (granted bool, reason, where string, err error) {
 			return false, "", "", err
 		}
 		granted, reason, err = lockdir.DryRun(path, &r.Request)
+		if granted {
+			err = fault.Wrap(path, sysfile.NoRoom(path))
+		}
 		if r.unlocked && locker.IsTrouble(locker.Outcome{}, err) {
 			granted, reason, err = unlocked.DryRun(path, &r.Request, err)
 		}

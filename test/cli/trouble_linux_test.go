@@ -120,6 +120,13 @@ func TestTroubleWithTheDirectoryIsSaidAndToldAndNothingRuns(t *testing.T) {
 			if r := a.Newcomer(t); r.Status != c.status || r.Out != "" || r.Err != "adlock: "+said+"\n" {
 				t.Errorf("%+v; want status %d and %s", r, c.status, said)
 			}
+			told := "adlock: " + strings.ReplaceAll(c.said, "{dir}", a.Dir) + "\n"
+			if r := a.Newcomer(t, "--dry-run"); name != "missing" && (r.Status != c.status || r.Out != "" || r.Err != told) {
+				t.Errorf("the dry run: %+v; want status %d and %s", r, c.status, told)
+			}
+			if r := a.Newcomer(t, "--dry-run", "--on-trouble=run"); name != "missing" && (r.Status != 0 || !strings.HasPrefix(r.Out, "runs unlocked: ")) {
+				t.Errorf("the dry run without a lock: %+v", r)
+			}
 			dir := hear(t, a)
 			a.Newcomer(t).Refused(t, c.status, said)
 			heard(t, dir, "not-run p.dax.o.x "+strconv.Itoa(c.status)+": "+said, " event=not-run ")
