@@ -1,5 +1,11 @@
 # adlock: make help lists the targets.
 
+# Tools that make what is not the product. Each is built from its own module and go.sum, and
+# nothing of it enters ours.
+tool      = $(GO) run -trimpath
+nfpm      = $(tool) github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0 # later ones want modules of go.digitalxero.dev, which the module proxy refuses to hand out
+cyclonedx = $(tool) github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+
 PREFIX  ?= /usr/local
 DESTDIR ?=
 INSTALL ?= install
@@ -96,13 +102,12 @@ mutants: build ## change the code in small places, and tell which changes no tes
 lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man, and a build for every system
 	$(GO) vet -tags $(TAGS) ./...
 	staticcheck -tags $(TAGS) ./...
-	cd cmd/package && $(GO) vet . && staticcheck .
-	shellcheck -s sh cmd/package/prerm cmd/package/postrm
+	shellcheck -s sh package/complete package/prerm package/postrm
 	shellcheck -x -s sh sh/adlock.sh sh/shell sh/guarded-crontabs test/*/*.sh
 	shellcheck bats/*.bats bats/*.bash bats/run bats/stress sh/completions/adlock.bash .ci/run .ci/bare
 	# In the C locale, which is cron's, yash refuses to read anything but ASCII.
 	! LC_ALL=C grep -rn '[^[:print:][:space:]]' sh test/*/*.sh
-	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run bats/stress test/*/*.sh cmd/package/prerm cmd/package/postrm .ci/run .ci/bare
+	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run bats/stress test/*/*.sh package/complete package/prerm package/postrm .ci/run .ci/bare
 	mandoc -Tlint -Wwarning $(pages)
 	for page in $(pages); do ! LC_ALL=C.UTF-8 man --warnings -l $$page 2>&1 >/dev/null | grep . || exit 1; done
 	! gofmt -l cmd lib test | grep .
@@ -187,19 +192,33 @@ RELEASE    ?= build/release
 VERSION    ?= $(shell sed -n 's/^const Release = "\(.*\)"/\1/p' lib/config/version.go)
 MAINTAINER ?= The adlock authors <adlock@example.org>
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+packing = GO='$(GO)' TAGS='$(TAGS)' VERSION='$(VERSION)' MAINTAINER='$(MAINTAINER)' SOURCE_DATE_EPOCH='$(SOURCE_DATE_EPOCH)'
 
-packager = cd cmd/package && SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(GO) run . -version $(VERSION) -maintainer '$(MAINTAINER)' -changelog ../../CHANGELOG.md -out $(abspath $(RELEASE))
+# What fails after this is no fault of a registry.
+tools:
+	@$(nfpm) --version >/dev/null
+	@$(cyclonedx) version >/dev/null
 
-deb rpm apk sbom: trees ## make packages, or a bill of materials, in build/release
-	@set -e; for machine in $(MACHINES); do ($(packager) -arch $$machine -tree $(abspath build)/$$machine/tree $@); done
+deb rpm apk: trees ## make packages in build/release
+	@mkdir -p $(RELEASE)
+	@set -e; for machine in $(MACHINES); do (cd build/$$machine && $(packing) ARCH=$$machine $(nfpm) package -f ../../package/nfpm.yaml -p $@ -t $(abspath $(RELEASE))/); done
+
+# The tool makes a bill for one program, with a number and a time of its own unless it is
+# told not to, and says that each program is for the machine on which it runs itself.
+sbom: trees ## make a bill of materials for each program, in build/release
+	@mkdir -p $(RELEASE)
+	@set -e; for machine in $(MACHINES); do for program in $(notdir $(programs)); do \
+		$(cyclonedx) bin -json -std -noserial -notimestamp -short-purls -version $(VERSION) \
+			-output $(RELEASE)/$${program}_$(VERSION)_$$machine.cdx.json build/$$machine/$$program; done; done
 
 trees: $(MACHINES:%=build/%/tree)
 
-# GOARCH is given to the build alone: the packager runs here.
+# GOARCH is given to the build alone: the tools run here.
 $(MACHINES:%=build/%/tree): build/%/tree: FORCE
 	@GOARCH=$* $(MAKE) --no-print-directory build BUILD=build/$*
-	@rm -rf $@
+	@rm -rf $@ build/$*/parts
 	@$(MAKE) --no-print-directory install BUILD=build/$* PREFIX=/usr DESTDIR=$(abspath $@)
+	@$(packing) GOARCH=$* package/complete $@ build/$*/parts
 
 release: ## packages, bill of materials and checksums, signed by ssh-keygen where KEY=FILE says with what
 	rm -f $(RELEASE)/adlock* $(RELEASE)/SHA256SUMS*
@@ -215,4 +234,4 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak mutants flake lint bench outdated install uninstall plain-directories deb rpm apk sbom trees release clean help FORCE
+.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak mutants flake lint bench outdated install uninstall plain-directories tools deb rpm apk sbom trees release clean help FORCE

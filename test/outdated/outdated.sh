@@ -27,7 +27,7 @@ newer() {
 
 # reason FILE NAME prints the comment that FILE has behind NAME.
 reason() {
-	awk -v name="$2" '($1 == name || $2 == name) && sub(/.*\/\/ *(indirect;? *)?/, "") && $0 != "" { print "  (" $0 ")" }' "$1"
+	awk -v name="$2" '(index($0 " ", name " ") || index($0, name "/cmd/")) && sub(/.*(\/\/|# ) *(indirect;? *)?/, "") && $0 != "" { print "  (" $0 ")" }' "$1"
 }
 
 # behind FILE prints the names and versions on standard input as lines of FILE.
@@ -42,18 +42,20 @@ if [ "$(go env GOPROXY)" = off ]; then
 	echo 'GOPROXY is off' >"$said"
 	unanswered go.mod
 fi
-for mod in go.mod cmd/package/go.mod; do
-	modules=$(awk '$1 == "require" && $2 != "(" { print $2 } /^\t/ { print $1 }' $mod)
-	# shellcheck disable=SC2086 # no module has a space in its name
-	found=$(cd "${mod%go.mod}." && newer $modules 2>"$said") || unanswered $mod
-	printf '%s' "${found:+$found
-}" | behind $mod
-done
+# modules FILE prints those that FILE requires, or runs or installs in a version.
+modules() {
+	case $1 in
+	go.mod) awk '$1 == "require" && $2 != "(" { print $2 } /^\t/ { print $1 }' "$1" ;;
+	*) sed -n 's/.*\(install\|tool)\) \(.*\)\/cmd\/[^@]*\(@[^ ]*\).*/\2\3/p' "$1" ;;
+	esac
+}
 
-linter=$(sed -n 's/.*go install \(.*\)\/cmd\/staticcheck\(@.*\)/\1\2/p' .ci/run)
-found=$(newer "$linter" 2>"$said") || unanswered .ci/run
-printf '%s' "${found:+$found
-}" | behind .ci/run
+for file in go.mod Makefile .ci/run; do
+	# shellcheck disable=SC2046 # no module has a space in its name
+	found=$(newer $(modules $file) 2>"$said") || unanswered $file
+	printf '%s' "${found:+$found
+}" | behind $file
+done
 
 sed -n '/"devDependencies"/,/}/s/.*"\(.*\)": "\([0-9].*\)".*/\1 \2/p' bats/package.json | while read -r name is; do
 	newest=$(npm view --fetch-retries=0 "$name" version 2>"$said") || unanswered bats/package.json
