@@ -16,7 +16,7 @@ func TestAnIntervalAsLongAsThePeriodIsToldWithItsCure(t *testing.T) {
 }
 
 func TestAPeriodBelowASecondIsToldInMilliseconds(t *testing.T) {
-	for period, want := range map[time.Duration]string{100*time.Millisecond + 300*time.Microsecond: "asked for every 100ms, ", 999600 * time.Microsecond: "asked for every 1s, "} {
+	for period, want := range map[time.Duration]string{100*time.Millisecond + 300*time.Microsecond: "asked for every 100ms, ", 999600 * time.Microsecond: "asked for every 1s, ", time.Second: "asked for every 1s, "} {
 		if got := (Limits{IfElapsed: period}).Skipping(Pace{Period: period}); !strings.HasPrefix(got, want) {
 			t.Errorf("%v: %q", period, got)
 		}
@@ -42,6 +42,11 @@ func TestOnlyAnIntervalThatTheStartWouldCureIsTold(t *testing.T) {
 		{"no interval", 0, minute, time.Second, false},
 		{"once only", limit.Never, minute, time.Second, false},
 		{"nothing is known", minute, 0, 0, false},
+		{"a run as long as the period", minute, minute, minute, false},
+		{"as early as the slack", minute, 54 * time.Second, time.Second, true},
+		{"earlier", minute, 54*time.Second - 1, time.Second, false},
+		{"a pause that is long enough", minute, 62 * time.Second, time.Second, false},
+		{"one that is not", minute, 62*time.Second - 1, time.Second, true},
 	} {
 		if got := (Limits{IfElapsed: c.ifElapsed}).Skipping(Pace{c.period, c.runtime}); (got != "") != c.told {
 			t.Errorf("%s: %q", c.claim, got)

@@ -90,8 +90,10 @@ func TestExpireAfterBelowIfElapsedDrawsTheRuleOfThumb(t *testing.T) {
 	if (Limits{IfElapsed: 2 * minute, ExpireAfter: minute, Source: Said}).Warning() == "" {
 		t.Error("no warning")
 	}
-	if w := (Limits{IfElapsed: minute, ExpireAfter: minute}).Warning(); w != "" {
-		t.Errorf("warning %q", w)
+	for _, limits := range []Limits{{IfElapsed: minute, ExpireAfter: minute, Source: Said}, {IfElapsed: minute}, {IfElapsed: limit.Never, ExpireAfter: minute, Source: Said}} {
+		if w := limits.Warning(); w != "" {
+			t.Errorf("%+v: warning %q", limits, w)
+		}
 	}
 }
 
