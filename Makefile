@@ -5,6 +5,7 @@
 tool      = $(GO) run -trimpath
 nfpm      = $(tool) github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0 # later ones want modules of go.digitalxero.dev, which the module proxy refuses to hand out
 cyclonedx = $(tool) github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+gremlins  = $(tool) -exec "env 'PATH=$(abspath build/gremlins):$$PATH'" github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -93,11 +94,20 @@ N ?= 20
 flake: build bats/node_modules ## the quick tests N=20 times beside a busy processor: what fails now and then
 	GO='$(GO)' TAGS='$(TAGS)' BATS='$(BATS)' sh test/support/flake.sh $(N) $(quick_packages)
 
-# The packages whose tests are tried, and how much of it they have to catch.
+# The packages whose tests are tried, each with its own tests alone, and how many percent
+# of the changes they have to catch.
 MUTANTS ?= lib/policy lib/atom lib/learn lib/record lib/lockdir/lockfile lib/process lib/killer lib/lockdir
+LEAST   ?= 95
+changes = arithmetic-base conditionals-boundary conditionals-negation increment-decrement invert-assignments \
+	invert-bitwise invert-bwassign invert-logical invert-loopctrl invert-negatives remove-self-assignments
 
 mutants: build ## change the code in small places, and tell which changes no test notices
-	$(GO) run ./test/mutants -tags $(TAGS) -least 95 $(MUTANTS)
+	@mkdir -p build/gremlins && ln -sf ../../test/support/gremlins.sh build/gremlins/go
+	@failed=0; export GREMLINS_GO="$$(command -v $(GO))" TAGS=$(TAGS) ADLOCK_TEST_SKIP=no; \
+	for room in $(MUTANTS); do \
+		echo $$room; $(gremlins) unleash --tags $(TAGS) --workers 1 --timeout-coefficient 4 --output-statuses lt \
+			$(changes:%=--%) --threshold-efficacy $(LEAST) ./$$room || failed=1; \
+	done; exit $$failed
 
 lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man, and a build for every system
 	$(GO) vet -tags $(TAGS) ./...
