@@ -129,6 +129,9 @@ lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man, and a build for every
 bench: build ## times beside flock, dotlockfile, lockfile, setlock, sem, mkdir and the usual boilerplate
 	$(GO) run -tags $(TAGS) ./test/bench $(BENCH)
 
+house: ## statements and imports of each room, or what changed in them: SINCE=REVISION
+	@$(GO) run ./test/house $(SINCE)
+
 outdated: ## what newer versions there are of what this is built, packed and tested with
 	@sh test/outdated/outdated.sh
 
@@ -244,4 +247,4 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak mutants flake lint bench outdated install uninstall plain-directories tools deb rpm apk sbom trees release clean help FORCE
+.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak mutants flake lint bench house outdated install uninstall plain-directories tools deb rpm apk sbom trees release clean help FORCE
