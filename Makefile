@@ -3,7 +3,7 @@
 # Tools that make what is not the product. Each is built from its own module and go.sum, and
 # nothing of it enters ours.
 tool      = $(GO) run -trimpath
-nfpm      = $(tool) github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0 # later ones want modules of go.digitalxero.dev, which the module proxy refuses to hand out
+nfpm      = $(tool) github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
 cyclonedx = $(tool) github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 gremlins  = $(tool) -exec "env 'PATH=$(abspath build/gremlins):$$PATH'" github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 
@@ -112,12 +112,12 @@ mutants: build ## change the code in small places, and tell which changes no tes
 lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man, and a build for every system
 	$(GO) vet -tags $(TAGS) ./...
 	staticcheck -tags $(TAGS) ./...
-	shellcheck -s sh package/complete package/prerm package/postrm
+	shellcheck -s sh cmd/package/complete cmd/package/prerm cmd/package/postrm
 	shellcheck -x -s sh sh/adlock.sh sh/shell sh/guarded-crontabs test/*/*.sh
 	shellcheck bats/*.bats bats/*.bash bats/run bats/stress sh/completions/adlock.bash .ci/run .ci/bare
 	# In the C locale, which is cron's, yash refuses to read anything but ASCII.
 	! LC_ALL=C grep -rn '[^[:print:][:space:]]' sh test/*/*.sh
-	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run bats/stress test/*/*.sh package/complete package/prerm package/postrm .ci/run .ci/bare
+	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run bats/stress test/*/*.sh cmd/package/complete cmd/package/prerm cmd/package/postrm .ci/run .ci/bare
 	mandoc -Tlint -Wwarning $(pages)
 	for page in $(pages); do ! LC_ALL=C.UTF-8 man --warnings -l $$page 2>&1 >/dev/null | grep . || exit 1; done
 	! gofmt -l cmd lib test | grep .
@@ -214,7 +214,7 @@ tools:
 
 deb rpm apk: trees ## make packages in build/release
 	@mkdir -p $(RELEASE)
-	@set -e; for machine in $(MACHINES); do (cd build/$$machine && $(packing) ARCH=$$machine $(nfpm) package -f ../../package/nfpm.yaml -p $@ -t $(abspath $(RELEASE))/); done
+	@set -e; for machine in $(MACHINES); do (cd build/$$machine && $(packing) ARCH=$$machine $(nfpm) package -f ../../cmd/package/nfpm.yaml -p $@ -t $(abspath $(RELEASE))/); done
 
 # The tool makes a bill for one program, with a number and a time of its own unless it is
 # told not to, and says that each program is for the machine on which it runs itself.
@@ -231,7 +231,7 @@ $(MACHINES:%=build/%/tree): build/%/tree: FORCE
 	@GOARCH=$* $(MAKE) --no-print-directory build BUILD=build/$*
 	@rm -rf $@ build/$*/parts
 	@$(MAKE) --no-print-directory install BUILD=build/$* PREFIX=/usr DESTDIR=$(abspath $@)
-	@$(packing) GOARCH=$* package/complete $@ build/$*/parts
+	@$(packing) GOARCH=$* cmd/package/complete $@ build/$*/parts
 
 release: ## packages, bill of materials and checksums, signed by ssh-keygen where KEY=FILE says with what
 	rm -f $(RELEASE)/adlock* $(RELEASE)/SHA256SUMS*

@@ -10,8 +10,8 @@
 #     programs as another user.
 set -eu
 
-# tests runs tests with pids of their own: what a mutant signals by mistake is nobody else.
-# The shell is the first process there, and reaps.
+# tests runs tests in a pid namespace, so that a mutant can signal no process outside. The
+# shell is the first process there, and reaps.
 tests() {
 	"$GREMLINS_GO" test -tags "$TAGS" -vet=off -count=1 \
 		-exec "unshare --pid --fork --mount-proc --kill-child=KILL sh -c '\"\$@\"; exit \$?' sh" "$@"
