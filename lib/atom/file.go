@@ -17,6 +17,7 @@ const (
 	ReaderLock                // read.NAME.PID: one of them
 	Generation                // lock.NAME.N: on an FTP server, the directory of the N-th owner
 	Tick                      // tick.NAME.N: the atom ran in the N-th period since the epoch, in hexadecimal
+	LookLock                  // look.NAME: locked by the newcomer that watches whether the atom's job works
 	TemporaryFile             // temp.TOKEN: not in place yet
 	HolderWord                // smith.PID: what the holder of an atom in a store says to its script
 	HolderSocket              // smith.TOKEN: where the holder listens
@@ -28,6 +29,7 @@ const (
 	lastWord      = "last"
 	readWord      = "read"
 	tickWord      = "tick"
+	lookWord      = "look"
 	temporaryWord = "temp"
 	holderWord    = "smith"
 )
@@ -55,6 +57,8 @@ func (f File) String() string {
 		return f.Name.Generation(f.Number)
 	case Tick:
 		return f.Name.Tick(f.Number)
+	case LookLock:
+		return f.Name.LookLock()
 	case TemporaryFile:
 		return TemporaryName(f.Token)
 	case HolderWord:
@@ -85,6 +89,9 @@ func (n Name) Generation(number int) string { return n.numbered(lockWord, number
 func (n Name) Tick(number int) string {
 	return n.suffixed(tickWord, strconv.FormatInt(int64(number), 16))
 }
+
+// LookLock names the empty file whose flock is the turn to watch whether the atom's job works.
+func (n Name) LookLock() string { return lookWord + "." + string(n) }
 
 // TemporaryName names a file that is to be put in place under another name.
 func TemporaryName(token string) string { return temporaryWord + "." + token }
@@ -137,6 +144,8 @@ func parseFile(word, rest string) File {
 		if pid, is := parseNumber(rest); is {
 			return File{Kind: HolderWord, Number: pid}
 		}
+	case lookWord:
+		return ofAtom(rest, LookLock, Foreign)
 	case tickWord, tickWord[:1]:
 		return ofTick(rest)
 	case lastWord:

@@ -46,6 +46,7 @@ func anyFile() *rapid.Generator[File] {
 			{Kind: Generation, Name: a.Name(), Number: number},
 			{Kind: Generation, Name: a.Slot(number), Number: number},
 			{Kind: Tick, Name: a.Name(), Number: number},
+			{Kind: LookLock, Name: a.Name()},
 			{Kind: TemporaryFile, Token: token},
 			{Kind: HolderWord, Number: number},
 			{Kind: HolderSocket, Token: token},
@@ -67,7 +68,7 @@ func TestEveryFileIsToldFromItsName(t *testing.T) {
 
 func TestWhateverIsReadBackHasThatVeryName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`(lock|last|read|tick|temp|smith|l|r|t)(\.([a-c]{1,2}|a_|a_-12|slot-[0-2]|0?[0-9]{1,2})){0,6}`).Draw(t, "text")
+		text := rapid.StringMatching(`(lock|last|look|read|tick|temp|smith|l|r|t)(\.([a-c]{1,2}|a_|a_-12|slot-[0-2]|0?[0-9]{1,2})){0,6}`).Draw(t, "text")
 		if f := ParseFile(text); f.Kind != Foreign && f.String() != text || f.Kind == Foreign && f != (File{}) {
 			t.Fatalf("%s is %#v", text, f)
 		}
@@ -90,6 +91,7 @@ func TestAFileIsOfTheKindThatItsNameSays(t *testing.T) {
 		"tick.p.h.o.x.1b8b6a0":    {Kind: Tick, Name: "p.h.o.x", Number: 0x1b8b6a0},
 		"tick.p.h.o.x.0":          {Kind: Tick, Name: "p.h.o.x"},
 		"t." + long + ".67e50000": {Kind: Tick, Name: longestName, Number: 0x67e50000},
+		"look.p.h.o.x":            {Kind: LookLock, Name: "p.h.o.x"},
 		"temp." + aToken:          {Kind: TemporaryFile, Token: aToken},
 		"smith.4711":              {Kind: HolderWord, Number: 4711},
 		"smith." + aToken:         {Kind: HolderSocket, Token: aToken},

@@ -26,7 +26,12 @@ func learner(owner process.Identity) locker.Request {
 // backdate makes the active lock as old as if it had been taken d ago.
 func backdate(t *testing.T, k *Locker, d time.Duration) {
 	t.Helper()
-	path := k.Dir.Path("lock." + motdFiles)
+	backdateFile(t, k, "lock."+motdFiles, d)
+}
+
+func backdateFile(t *testing.T, k *Locker, file string, d time.Duration) {
+	t.Helper()
+	path := k.Dir.Path(file)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -130,6 +135,7 @@ func TestAnOwnerEndedAtItsLimitDoublesItAndOneEndedSoonerDoesNot(t *testing.T) {
 	k, owner := newLocker(t), start(t, "exec sleep 60")
 	complete(t, k, owner, 30, 10*time.Minute)
 	granted := memoryOf(t, k)
+	watchFor(t, time.Second)
 
 	wantVerdict(t, k, learner(start(t, "exec sleep 60")), locker.Acquired)
 	impatient := ask(start(t, "exec sleep 60"))

@@ -133,6 +133,8 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, due dueness) (st
 		return false, outcome, err
 	case d.Step != policy.Reclaim && (d.Step != policy.Expire || r.LeaveExpired):
 		return false, r.Denied(d, &v.View), nil
+	case d.Step == policy.Expire && !r.MayEnd(&v.View):
+		return false, locker.Outcome{}, l.late(r, &v, d)
 	}
 	switch outcome, err := guard(r, &v); {
 	case err == errAgain:

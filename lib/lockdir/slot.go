@@ -235,7 +235,7 @@ func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, 
 		return err
 	}
 	if v.Active.Empty { // a crash of the machine has left it so
-		l.sayEmpty(r, &v)
+		l.SayEmptied(r, &v.View, v.active.Path())
 	}
 	return temp.Replace(r.Atom.Slot(n).ActiveLock())
 }

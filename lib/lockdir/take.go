@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"adlock/lib/atom"
-	"adlock/lib/fault"
 	"adlock/lib/killer"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
@@ -25,7 +24,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	defer wait.Close()
 	defer r.Line.Clear()
 	for told := false; ; {
-		outcome, err := l.attempt(&r, wait)
+		outcome, err := l.WatchFirst(&r, l.Dir.Fd(), func() (locker.Outcome, error) { return l.attempt(&r, wait) })
 		overdue := l.FindOverdue(&r, &outcome)
 		if r.AtOnce && err == nil && (overdue != nil || wait.Worthwhile(outcome)) {
 			return locker.Outcome{}, locker.ErrNotAtOnce
@@ -40,7 +39,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		if err == errAgain || err == nil && wait.Worthwhile(outcome) && wait.Next(outcome) {
 			continue
 		}
-		outcome.ExpireAfter = r.Limits.ExpireAfter
+		outcome.ExpireAfter, outcome.Watch = r.Limits.ExpireAfter, r.WatchLength()
 		l.Denied(&r, outcome, err, wait.Spent())
 		return outcome, err
 	}
@@ -74,6 +73,8 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 			return outcome, err
 		}
 		return l.set(r, name, &v)
+	case d.Step == policy.Expire && !r.LeaveExpired && !r.MayEnd(&v.View):
+		return locker.Outcome{}, l.late(r, &v, d)
 	case d.Step == policy.Reclaim, d.Step == policy.Expire && !r.LeaveExpired:
 		return l.takeover(r, name, &v)
 	case d.Step == policy.Unempty:
@@ -119,8 +120,7 @@ func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome
 		}
 		return locker.Outcome{}, err
 	}
-	due := func() (locker.Outcome, error) { return l.secondLook(r, name, temp) }
-	return l.conclude(r, name, own, temp, due)
+	return l.conclude(r, name, own, temp, func() (locker.Outcome, error) { return l.secondLook(r, name, temp) })
 }
 
 // conclude is the end of taking, with the lock of one's own in place: what is left
@@ -200,7 +200,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	switch {
 	case d.Step == policy.TooSoon:
 		return r.Denied(d, &v.View), nil
-	case d.Step == policy.Expire && !r.LeaveExpired:
+	case d.Step == policy.Expire && !r.LeaveExpired && r.MayEnd(&v.View):
 		if outcome, err := l.end(r, v, d); err != nil || outcome.Verdict != "" {
 			return outcome, err
 		}
@@ -275,17 +275,17 @@ func (l *Locker) clearEmpty(r *locker.Request, v *view) (locker.Outcome, error) 
 	if err := v.active.Remove(); err != nil {
 		return locker.Outcome{}, err
 	}
-	l.sayEmpty(r, v)
+	l.SayEmptied(r, &v.View, v.active.Path())
 	return locker.Outcome{}, errAgain
-}
-
-func (l *Locker) sayEmpty(r *locker.Request, v *view) {
-	l.Emptied(r, &v.View)
-	fault.Warn(v.active.Path(), "empty lock cleared")
 }
 
 func (l *Locker) stuck(r *locker.Request, v *view, why error) (locker.Outcome, error) {
 	return r.Stuck(v.active.Path(), &v.View, why, "if you know that it is dead: adlock clear "+v.active.File.Called())
+}
+
+// late says that the owner in v is to be watched before it is ended (locker.Recorder.WatchFirst).
+func (l *Locker) late(r *locker.Request, v *view, d policy.Decision) error {
+	return &locker.LateError{View: v.View, Decision: d, Held: v.active.Named, Stuck: func(why error) (locker.Outcome, error) { return l.stuck(r, v, why) }}
 }
 
 // tempFile makes the lock of one's own, not yet in place.

@@ -39,7 +39,10 @@ func titleOf(e runlog.Event) string {
 }
 
 // expired is why a job was ended.
-func expired(age, expireAfter time.Duration, source policy.Source) string {
+func expired(age, expireAfter time.Duration, source policy.Source, idle time.Duration) string {
+	if idle > 0 {
+		return hadRun(age) + ", past its learned limit of " + limit.Format(expireAfter) + " and idle for " + limit.Format(idle)
+	}
 	return hadRun(age) + ", " + policy.LimitText(expireAfter, source)
 }
 
@@ -56,7 +59,7 @@ func (r *Request) ShowEnding(owner process.Identity, s killer.Signalled) {
 func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record) {
 	switch {
 	case r.Expired:
-		rec.tell(hook.Fail, e, "ended by force: "+expired(e.Duration.Value, own.ExpireAfter, own.Source))
+		rec.tell(hook.Fail, e, "ended by force: "+expired(e.Duration.Value, own.ExpireAfter, own.Source, r.Idle))
 	case r.Asked:
 		rec.tell(hook.Fail, e, "ended by force, as a newcomer asked for it: "+hadRun(e.Duration.Value))
 	case r.Withdraw:
@@ -84,7 +87,7 @@ func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int
 		if ending.Kind == runlog.Stop {
 			e.Reason += ", as a person asked: " + hadRun(ending.Age.Value)
 		} else {
-			e.Reason += ": " + expired(ending.Age.Value, ending.ExpireAfter.Value, policy.Source(ending.ExpireAfterFrom))
+			e.Reason += ": " + expired(ending.Age.Value, ending.ExpireAfter.Value, policy.Source(ending.ExpireAfterFrom), ending.Idle)
 		}
 	} else if holder != 0 {
 		e.Reason += " by process " + strconv.Itoa(holder)

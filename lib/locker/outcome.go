@@ -32,6 +32,7 @@ type Outcome struct {
 	Fence   string // a number that only grows from owner to owner; "": not offered
 
 	ExpireAfter time.Duration // in force, where the atom was taken
+	Watch       time.Duration // how long the job is watched before that limit ends it, where it is learned
 
 	// For whoever waits.
 	Endless bool          // to wait for it would have no end: it waits for this newcomer, or the tick stays used
@@ -41,6 +42,7 @@ type Outcome struct {
 
 	found runlog.Event              // the owner and its age
 	inWay View                      // the lock that denied it; of several slots the one that is held longest
+	work  string                    // what the job in the way is seen to do, though a limit that was learned has passed
 	told  runlog.Opt[time.Duration] // the age of that lock when a person was told last that its owner is overdue
 }
 

@@ -32,6 +32,8 @@ type Overdue struct {
 	View   // of its lock
 
 	limited bool                      // a limit will end it all the same
+	late    bool                      // a limit that was learned has passed, and ends it only where it is idle
+	work    string                    // what it was seen to do since
 	runs    learn.State               // what runs of its atom took
 	told    runlog.Opt[time.Duration] // its age when a person was told of it last
 	own     bool                      // its supervisor tells the hook of it
@@ -45,8 +47,9 @@ func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *O
 		return nil
 	}
 	o.limited = policy.Expiry(limits, v.Active) != limit.Never
+	o.late = policy.WatchFirst(limits, v.Active) && policy.Expired(limits, v.Active)
 	rec.recall(o)
-	if !o.Notice.Said {
+	if !o.Notice.Said && !o.late {
 		o.Notice.After = o.runs.Notice()
 	}
 	if !policy.Overdue(limits, v.Active, o.Notice) {
@@ -63,11 +66,8 @@ func (rec Recorder) recall(o *Overdue) {
 		switch {
 		case e.Kind == runlog.Release && rec.isOf(&e, o.Record.Atom) && e.Signal == "" && e.Status.Value == 0:
 			took = append(took, e.Duration.Value)
-		case !e.Overdue.Set || e.OwnerToken != o.Record.Token || e.Owner != o.Record.Owner.PID:
-		case e.PID == e.Owner:
-			o.own = true
-		case !o.told.Set:
-			o.told = e.Overdue
+		case e.OwnerToken == o.Record.Token && e.Owner == o.Record.Owner.PID:
+			o.recallTold(&e)
 		}
 		if len(took) == noticeRuns {
 			break
@@ -75,6 +75,18 @@ func (rec Recorder) recall(o *Overdue) {
 	}
 	for i := len(took) - 1; i >= 0; i-- { // the oldest first
 		o.runs.Succeeded(took[i])
+	}
+}
+
+// recallTold takes what a newcomer, or its own supervisor, has said of the owner.
+func (o *Overdue) recallTold(e *runlog.Event) {
+	o.work = cmp.Or(o.work, e.Work)
+	switch {
+	case !e.Overdue.Set:
+	case e.PID == e.Owner:
+		o.own = true
+	case !o.told.Set:
+		o.told = e.Overdue
 	}
 }
 
@@ -92,9 +104,14 @@ func (o *Overdue) due() bool {
 
 // Text tells what is overdue, and what its runs take.
 func (o *Overdue) Text() string {
-	text := "overdue: " + processOn(o.Record.Owner.PID, o.Node)
+	text := "overdue: "
+	if o.work != "" {
+		text = "overdue, and works (" + o.work + "): "
+	}
 	if o.Active.Owner == policy.Orphaned {
-		text = "overdue: the job of " + processOn(o.Record.Owner.PID, o.Node) + ", which is dead,"
+		text += "the job of " + processOn(o.Record.Owner.PID, o.Node) + ", which is dead,"
+	} else {
+		text += processOn(o.Record.Owner.PID, o.Node)
 	}
 	text += " has run for " + limit.FormatAge(o.Active.Age)
 	switch {
@@ -120,7 +137,7 @@ func (o *Overdue) Remedy(sameAtom bool) string {
 		return "if you know that it is dead: adlock clear " + name
 	case o.Node != "":
 		return "a limit ends it: --expire-after (ADLOCK_EXPIRE_AFTER)"
-	case !sameAtom || o.limited:
+	case !sameAtom || o.limited && !o.late:
 		return stop(name)
 	}
 	return stop(name) + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
@@ -153,10 +170,12 @@ func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	}
 	r.calm = map[string]time.Duration{o.inWay.Record.Token: o.inWay.Active.Age + time.Minute}
 	found := rec.Overdue(limits, o.inWay, said)
-	if found == nil {
+	if found == nil || found.late && o.work == "" && !found.Notice.Said { // it may be ended in a moment
 		return nil
 	}
-	o.told = found.told
+	if o.told = found.told; o.work != "" {
+		found.work = o.work
+	}
 	if !found.due() {
 		return nil
 	}
@@ -177,7 +196,7 @@ func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	e.Verdict = string(o.Verdict)
 	e.Owner, e.OwnerNode, e.OwnerToken = found.Record.Owner.PID, found.Node, found.Record.Token
 	e.Age, e.Overdue = runlog.Some(found.Active.Age), runlog.Some(found.Active.Age)
-	e.Reason = found.Text() + "; " + found.Remedy(o.Verdict == Busy)
+	e.Work, e.Reason = found.work, found.Text()+"; "+found.Remedy(o.Verdict == Busy)
 	o.told = e.Overdue
 	rec.append(e)
 	fault.Warn(titleOf(e), e.Reason)

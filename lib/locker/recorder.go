@@ -118,7 +118,7 @@ func (r *Request) refused(kind runlog.Kind, o Outcome, wait time.Duration) runlo
 	e := r.event(kind)
 	e.Verdict, e.Reason, e.Wait = string(o.Verdict), o.Reason, wait
 	e.Owner, e.OwnerNode, e.OwnerToken, e.Age = o.found.Owner, o.found.OwnerNode, o.found.OwnerToken, o.found.Age
-	e.Overdue = o.told
+	e.Overdue, e.Work = o.told, o.work
 	r.describeLimits(&e, o.inWay.Active)
 	return e
 }
@@ -126,7 +126,7 @@ func (r *Request) refused(kind runlog.Kind, o Outcome, wait time.Duration) runlo
 // Expiring: the owner in v has passed ExpireAfter and is about to be ended.
 func (rec Recorder) Expiring(r *Request, v *View) {
 	e := r.eventOf(runlog.Expire, v)
-	e.ExpireAfter = runlog.Some(policy.Expiry(r.Limits, v.Active))
+	e.ExpireAfter, e.Idle = runlog.Some(policy.Expiry(r.Limits, v.Active)), r.idleOf(v)
 	rec.append(e)
 }
 
@@ -138,10 +138,13 @@ func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 		kind = runlog.Reclaim
 	}
 	e := r.eventOf(kind, v)
+	if kind == runlog.Takeover {
+		e.Idle = r.idleOf(v)
+	}
 	rec.append(e)
 	if kind == runlog.Takeover {
 		_, source := policy.InForce(r.Limits, v.Active)
-		why := expired(v.Active.Age, policy.Expiry(r.Limits, v.Active), source)
+		why := expired(v.Active.Age, policy.Expiry(r.Limits, v.Active), source, e.Idle)
 		rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
 	}
 }
@@ -184,6 +187,12 @@ func (rec Recorder) Emptied(r *Request, v *View) {
 	rec.append(e)
 }
 
+// SayEmptied is Emptied for the lock at path, and says so.
+func (rec Recorder) SayEmptied(r *Request, v *View, path string) {
+	rec.Emptied(r, v)
+	fault.Warn(path, "empty lock cleared")
+}
+
 // FutureStamp: the last lock lies in the future.
 func (rec Recorder) FutureStamp(r *Request, last policy.Last) {
 	e := r.event(runlog.Clock)
@@ -200,7 +209,7 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 	if r.Expired {
 		e := event(runlog.Expire, own.Atom, own.Owner.PID)
 		e.Owner, e.OwnerToken, e.Age = e.PID, own.Token, runlog.Some(held)
-		e.ExpireAfter, e.ExpireAfterFrom = runlog.Some(own.ExpireAfter), string(own.Source)
+		e.ExpireAfter, e.ExpireAfterFrom, e.Idle = runlog.Some(own.ExpireAfter), string(own.Source), r.Idle
 		rec.append(e)
 	}
 	e := event(runlog.Release, own.Atom, own.Owner.PID)

@@ -68,6 +68,7 @@ type Request struct {
 
 	Learned learn.State // what Resolve has put in force
 
+	watched watched // the owner that this newcomer has watched
 	calm map[string]time.Duration // FindOverdue looks no more at the owner with this token until it is so old
 }
 
@@ -169,11 +170,12 @@ type ReleaseRequest struct {
 	Token   string // of the acquisition; "": whichever belongs to this process or an ancestor
 	PID     int    // of its owner, to be told where its lock is gone; 0: not known
 	Status  runlog.Opt[int]
-	Signal  string // that ended the job, without SIG
-	Expired bool   // the owner ended the job itself, at ExpireAfter
-	Asked   bool   // the owner ended the job itself, as a newcomer elsewhere asked for it
-	NoStamp bool   // the run does not count for IfElapsed, nor for the tick
-	Untold  bool   // nobody tells how the run went: it teaches nothing
+	Signal  string        // that ended the job, without SIG
+	Expired bool          // the owner ended the job itself, at ExpireAfter
+	Idle    time.Duration // as the job had done nothing for so long, where ExpireAfter was learned
+	Asked   bool          // the owner ended the job itself, as a newcomer elsewhere asked for it
+	NoStamp bool          // the run does not count for IfElapsed, nor for the tick
+	Untold  bool          // nobody tells how the run went: it teaches nothing
 	Tick    policy.Tick
 
 	// Again: an earlier release may have been cut short. Where the lock is gone, or

@@ -283,6 +283,14 @@ func Expiry(limits Limits, active Active) time.Duration {
 // Expired reports whether the active lock has expired for this newcomer.
 func Expired(limits Limits, active Active) bool { return active.Age >= Expiry(limits, active) }
 
+// WatchFirst tells whether an owner that has expired is ended only where its job is seen to be
+// idle: a limit that was learned from runtimes cannot tell a long run from one that hangs. What a
+// person has said ends the job whatever it does.
+func WatchFirst(limits Limits, active Active) bool {
+	_, source := InForce(limits, active)
+	return source == Learned
+}
+
 // Notice is the age from which on a person is told that a run lasts long.
 type Notice struct {
 	After time.Duration
@@ -290,12 +298,12 @@ type Notice struct {
 }
 
 // Overdue reports whether the owner has passed its notice: one that was said, or a learned one
-// where no limit is in force that would end the owner.
+// where no limit is in force that would end the owner whatever it does.
 func Overdue(limits Limits, active Active, notice Notice) bool {
 	if !active.Held || active.Empty || active.Owner == Gone || active.Owner == Waiter || active.Age < notice.After {
 		return false
 	}
-	return notice.Said || Expiry(limits, active) == limit.Never
+	return notice.Said || Expiry(limits, active) == limit.Never || WatchFirst(limits, active) && Expired(limits, active)
 }
 
 // With is the decision where it turned out that another step is to be taken about
@@ -349,7 +357,11 @@ func reason(step Step, limits Limits, last Last, active Active) string {
 	case Acquire:
 		return "free: " + completed(last) + ", " + wanted(limits, last) + ", " + LimitText(limits.OfOwner())
 	case Expire:
-		return "expired: " + running(limits, active) + "; it would be ended"
+		text := "expired: " + Running(limits, active) + "; it would be "
+		if WatchFirst(limits, active) {
+			return text + "watched first, and ended if it is idle"
+		}
+		return text + "ended"
 	case Reclaim:
 		return "free: the owner is dead; its lock would be replaced"
 	case Unempty:
@@ -359,7 +371,7 @@ func reason(step Step, limits Limits, last Last, active Active) string {
 }
 
 func stuck(limits Limits, active Active, why string) string {
-	return "stuck: " + running(limits, active) + ", and " + why
+	return "stuck: " + Running(limits, active) + ", and " + why
 }
 
 func tooSoon(limits Limits, last Last) string {
@@ -419,10 +431,11 @@ func busy(limits Limits, active Active) string {
 	case active.Owner == Untouched:
 		return "the lock has only a pid, which lives"
 	}
-	return running(limits, active)
+	return Running(limits, active)
 }
 
-func running(limits Limits, active Active) string {
+// Running tells the age of the active lock, the limit in force and whose that is.
+func Running(limits Limits, active Active) string {
 	expireAfter, source := InForce(limits, active)
 	text := "running for " + limit.FormatAge(active.Age) + ", " + LimitText(Expiry(limits, active), source)
 	if source != None && (limits.Source == None || expireAfter != limits.ExpireAfter || source != limits.Source) {

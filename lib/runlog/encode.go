@@ -53,6 +53,8 @@ func appendLine(b []byte, e *Event, fileHost string) []byte {
 	b = appendInt(b, "target", e.Target)
 	b = appendInt(b, "count", e.Count)
 	b = appendOptDuration(b, "overdue", e.Overdue)
+	b = appendOptDuration(b, "idle", Opt[time.Duration]{e.Idle, e.Idle != 0})
+	b = appendText(b, "work", e.Work)
 	b = appendText(b, "reason", e.Reason)
 	return append(b, '\n')
 }

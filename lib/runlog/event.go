@@ -72,6 +72,9 @@ type Event struct {
 
 	// Overdue is the age of OwnerToken's acquisition when a person was told last that it is overdue.
 	Overdue Opt[time.Duration]
+
+	Idle time.Duration // for how long the owner's job was seen to do nothing before it was ended
+	Work string        // or what it was seen to do, in words, though it is past a limit that was learned
 }
 
 // Kind says what happened. An acquisition begins with Acquire and ends with the
@@ -86,18 +89,18 @@ const (
 	Acquire Kind = "acquire"
 	// Deny: the newcomer was turned away. Verdict, Reason, Age, both limits,
 	// Wait; Owner and OwnerToken where there is one; Count of the denials in a row
-	// as busy or full; Overdue where a person was told.
+	// as busy or full; Overdue where a person was told; Work.
 	Deny Kind = "deny"
 	// Release: the owner is done. Token, Duration, Status, and Signal if a
 	// signal ended the job; Reason where what was to be kept of it could not be written.
 	Release Kind = "release"
 	// Expire: the owner has passed ExpireAfter and is about to be ended. Owner,
-	// OwnerToken, Age, ExpireAfter; Owner is PID where a supervisor ends its own job.
+	// OwnerToken, Age, ExpireAfter, Idle; Owner is PID where a supervisor ends its own job.
 	Expire Kind = "expire"
 	// Signal: a signal was sent. Signal, Target, OwnerToken; Reason if it failed.
 	Signal Kind = "signal"
 	// Takeover: the death of an expired owner is confirmed and its lock is
-	// replaced. Owner, OwnerToken, Age; an Acquire follows, in a store maybe after that of
+	// replaced. Owner, OwnerToken, Age, Idle; an Acquire follows, in a store maybe after that of
 	// somebody else.
 	Takeover Kind = "takeover"
 	// Reclaim: the lock of an owner that had died was replaced. Owner,
@@ -126,7 +129,7 @@ const (
 	// last one), Reason.
 	Starved Kind = "starved"
 	// Overdue: the owner has passed its notice, and a person is told. Owner, OwnerToken,
-	// Age, Overdue (the same), Reason; Owner is PID where a supervisor tells the hook of its own job.
+	// Age, Overdue (the same), Work, Reason; Owner is PID where a supervisor tells the hook of its own job.
 	Overdue Kind = "overdue"
 	// Missing: the command is not there (Status 127) or cannot be run (126).
 	// Nothing was locked and nothing ran. Status, Reason; PID is who looked for it.

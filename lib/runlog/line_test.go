@@ -68,6 +68,8 @@ func anyEvent(t *rapid.T) Event {
 		ExpireAfter: anyOpt(anyDuration()).Draw(t, "expire after"),
 		Age:         anyOpt(anyDuration()).Draw(t, "age"),
 		Wait:        anyDuration().Draw(t, "wait"),
+		Idle:        anyDuration().Draw(t, "idle"),
+		Work:        anyText().Draw(t, "work"),
 		Duration:    anyOpt(anyDuration()).Draw(t, "duration"),
 		Status:      anyOpt(number).Draw(t, "status"),
 		Signal:      anyText().Draw(t, "signal"),

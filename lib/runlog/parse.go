@@ -188,6 +188,10 @@ func (p *parser) set(e *Event, key []byte, v field) (err error) {
 		e.ExpireAfterFrom = p.shared(v)
 	case "overdue":
 		err = setOpt(&e.Overdue, v, parseSeconds)
+	case "idle":
+		e.Idle, err = parseSeconds(v.raw)
+	case "work":
+		e.Work = v.own()
 	case "age":
 		err = setOpt(&e.Age, v, parseSeconds)
 	case "wait":

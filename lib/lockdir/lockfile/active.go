@@ -136,6 +136,9 @@ func (a *Active) Remove() error {
 	return a.wrap(sysfile.Unlinkat(a.dir.fd, a.name))
 }
 
+// Named tells whether the lock is still in place, also after Close.
+func (a *Active) Named() bool { mine, err := a.named(); return mine && err == nil }
+
 // Modified is the lock's mtime: when it was put in place.
 func (a *Active) Modified() time.Time { return a.modified() }
 

@@ -1,0 +1,134 @@
+package idle
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+	"adlock/lib/sysfile"
+)
+
+// tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on every system that Go runs on.
+const tick = time.Second / 100
+
+// read fills in the figures of the process in e.
+func (f *Figures) read(e process.Entry) {
+	if e.Hidden {
+		f.Err = unix.EPERM
+		return
+	}
+	dir := "/proc/" + strconv.Itoa(e.PID) + "/"
+	for _, read := range []func(string) error{f.readStat, f.readIO, f.readThreads} {
+		if f.Err = read(dir); f.Err != nil {
+			return
+		}
+	}
+}
+
+// readStat reads the times of all threads, and the page faults of children that were waited for
+// (proc_pid_stat(5)). The command may hold blanks and parentheses, so fields are counted from
+// the last ')'. A process that has the pid of a member by now has another start.
+func (f *Figures) readStat(dir string) error {
+	var buf [1024]byte
+	text, err := sysfile.ReadStart(dir+"stat", buf[:])
+	if err != nil {
+		return err
+	}
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // fields[0] is field 3
+	if len(fields) < 20 {
+		return unix.EBADMSG
+	}
+	var n [20]uint64
+	for _, i := range []int{8, 10, 11, 12, 19} {
+		if n[i], err = strconv.ParseUint(string(fields[i]), 10, 64); err != nil {
+			return unix.EBADMSG
+		}
+	}
+	if n[19] != f.Start {
+		return unix.ESRCH
+	}
+	f.Reaped, f.CPU = n[8]+n[10], time.Duration(n[11]+n[12])*tick
+	return nil
+}
+
+// readIO reads what was read and written, by read(2) and write(2) and of the disk
+// (proc_pid_io(5)): a file that is mapped is only in the latter.
+func (f *Figures) readIO(dir string) error {
+	var buf [512]byte
+	text, err := sysfile.ReadStart(dir+"io", buf[:])
+	if err != nil {
+		return err
+	}
+	if f.Calls, err = sum(text, "rchar:", "wchar:"); err != nil {
+		return err
+	}
+	f.Disk, err = sum(text, "read_bytes:", "write_bytes:")
+	return err
+}
+
+// readThreads reads what each thread is doing, and its switches of context: the files of the
+// process itself have those of its first thread alone.
+func (f *Figures) readThreads(dir string) error {
+	tasks, err := os.Open(dir + "task")
+	if err != nil {
+		return err
+	}
+	defer tasks.Close()
+	names, err := tasks.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	var buf [4096]byte
+	for _, name := range names {
+		text, err := sysfile.ReadStart(dir+"task/"+name+"/status", buf[:])
+		if err == unix.ENOENT || err == unix.ESRCH { // this thread has ended
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		n, err := sum(text, "voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:")
+		if err != nil {
+			return err
+		}
+		f.Switches += n
+		if state := doing[stateOf(text)]; state != "" {
+			f.State = state
+		}
+	}
+	return nil
+}
+
+// doing is what a thread in such a state does, where that is work, or may be.
+var doing = map[byte]string{
+	'R': "is running",
+	'D': "is in uninterruptible sleep",
+	'T': "is stopped",
+	't': "is stopped by a debugger",
+}
+
+func stateOf(status []byte) byte {
+	_, line, _ := bytes.Cut(status, []byte("\nState:\t"))
+	if len(line) == 0 {
+		return 'R' // it could not be read
+	}
+	return line[0]
+}
+
+// sum adds the numbers of some lines of a file.
+func sum(text []byte, keys ...string) (total uint64, err error) {
+	for _, key := range keys {
+		_, line, found := bytes.Cut(append([]byte{'\n'}, text...), []byte("\n"+key))
+		line, _, _ = bytes.Cut(line, []byte{'\n'})
+		n, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 10, 64)
+		if !found || err != nil {
+			return 0, unix.EBADMSG
+		}
+		total += n
+	}
+	return total, nil
+}

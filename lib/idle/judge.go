@@ -1,0 +1,145 @@
+package idle
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"adlock/lib/limit"
+	"adlock/lib/process"
+)
+
+// How much processor time a process may take in a minute and still be idle: that of a runtime
+// that wakes to look at its timers, as a Java or a Python process does.
+const (
+	spareTime   = 50 * time.Millisecond
+	spareSwitch = 100 * time.Microsecond // for each context switch
+)
+
+// Figures are what one look found of one member of a job.
+type Figures struct {
+	process.Key
+	Command string
+	Err     error // why the rest could not be read; nil: it was
+
+	State    string        // what a thread was found doing, in words; "": all threads slept
+	CPU      time.Duration // all its threads have taken
+	Switches uint64        // of context, of the threads that live
+	Calls    uint64        // bytes read and written by system calls, and by those of children it has waited for
+	Disk     uint64        // bytes read and written of disks, as by a file that is mapped
+	Reaped   uint64        // page faults of those children: more of them tell of another child
+}
+
+// Sample is one look at a job.
+type Sample struct {
+	At      time.Duration // by a clock that stands still while the machine is suspended
+	Members []Figures
+}
+
+// Judge tells from one sample after the other whether a job works. The zero Judge has seen none.
+type Judge struct {
+	since map[process.Key]Figures // at the beginning of this minute
+	began time.Duration           // that beginning
+	seen  bool                    // one sample at least
+}
+
+// Look takes the next sample and returns the first sign of work in words; "" where there is
+// none. What could not be read counts as work.
+func (j *Judge) Look(s Sample) string {
+	now := make(map[process.Key]Figures, len(s.Members))
+	for _, m := range s.Members {
+		now[m.Key] = m
+	}
+	if !j.seen {
+		j.since, j.began, j.seen = now, s.At, true
+	}
+	over := s.At - j.began
+	text := j.sign(s.Members, now, over)
+	if over >= time.Minute {
+		j.since, j.began = now, s.At
+	}
+	return text
+}
+
+// sign is the first sign of work; before that, what the job took in all, where it took something.
+func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.Duration) string {
+	var cpu time.Duration
+	var bytes uint64
+	first := ""
+	note := func(m Figures, what string) {
+		if first == "" {
+			first = name(m) + " " + what
+		}
+	}
+	busy := false
+	for _, m := range members {
+		before, known := j.since[m.Key]
+		switch {
+		case !known:
+			note(m, "was started")
+			continue
+		case m.Err != nil:
+			note(m, "cannot be read: "+m.Err.Error())
+			continue
+		case before.Err != nil: // it would have been said at once
+			continue
+		}
+		cpu += m.CPU - before.CPU
+		bytes += max(grown(before.Calls, m.Calls), grown(before.Disk, m.Disk))
+		busy = busy || m.CPU-before.CPU > spare(before, m, over) || m.Calls != before.Calls || m.Disk != before.Disk
+		if m.State != "" {
+			note(m, m.State)
+		}
+		if m.Reaped != before.Reaped {
+			note(m, "has started another, which has ended")
+		}
+	}
+	for key, m := range j.since {
+		if _, lives := now[key]; !lives {
+			note(m, "has ended")
+		}
+	}
+	switch {
+	case busy:
+		return took(cpu, bytes, over)
+	case first != "" && over > 0 && (cpu > 0 || bytes > 0):
+		return first + ", " + took(cpu, bytes, over)
+	}
+	return first
+}
+
+// spare is the processor time that an idle process may have taken between two looks.
+func spare(before, now Figures, over time.Duration) time.Duration {
+	minutes := max(1, over.Minutes())
+	return time.Duration(minutes*float64(spareTime)) + time.Duration(grown(before.Switches, now.Switches))*spareSwitch
+}
+
+// grown is how much a count has grown; 0 where it has not, as what a thread counted goes with it.
+func grown(before, now uint64) uint64 { return max(before, now) - before }
+
+func name(m Figures) string { return "process " + strconv.Itoa(m.PID) + " (" + m.Command + ")" }
+
+// took tells figures, as in "processor 0.4 s, 12 kB in the last minute".
+func took(cpu time.Duration, bytes uint64, over time.Duration) string {
+	var parts []string
+	if cpu > 0 {
+		parts = append(parts, "processor "+strconv.FormatFloat(cpu.Seconds(), 'f', 2, 64)+" s")
+	}
+	if bytes > 0 {
+		parts = append(parts, size(bytes))
+	}
+	span := "minute"
+	if over = max(time.Second, over.Round(time.Second)); over != time.Minute {
+		span = limit.Format(over)
+	}
+	return strings.Join(parts, ", ") + " in the last " + span
+}
+
+// size is a number of bytes for people.
+func size(n uint64) string {
+	unit, units := "B", []string{"kB", "MB", "GB", "TB"}
+	for ; n >= 1000 && len(units) > 0; units = units[1:] {
+		n, unit = (n+500)/1000, units[0]
+	}
+	return strconv.FormatUint(n, 10) + " " + unit
+}

@@ -1,0 +1,197 @@
+package idle
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/killer"
+	"adlock/lib/process"
+	"adlock/test/actor"
+	"adlock/test/need"
+)
+
+func TestMain(m *testing.M) { actor.Main(m) }
+
+// of is the job of a process, watched for that long.
+func of(t *testing.T, a *actor.Actor, length time.Duration) Job {
+	t.Helper()
+	id, err := process.Of(a.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Job{Length: length, Members: func() ([]process.Entry, error) { return killer.Members(process.Job{Owner: id, FileUID: -1}) }}
+}
+
+func watch(t *testing.T, j Job) Verdict {
+	t.Helper()
+	v, err := j.Watch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// asleep waits until a shell has become, or started, its sleep.
+func asleep(t *testing.T, a *actor.Actor) {
+	t.Helper()
+	actor.Eventually(t, "it sleeps", func() bool {
+		id, err := process.Of(a.PID())
+		if err != nil {
+			return false
+		}
+		members, err := killer.Members(process.Job{Owner: id, FileUID: -1})
+		for _, e := range members {
+			if e.Command == "sleep" && actor.State(e.PID) == "S" && actor.State(a.PID()) == "S" {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func TestASleeperIsIdle(t *testing.T) {
+	a := actor.Shell(t, actor.Leads, "sleep 100; :")
+	asleep(t, a)
+	if v := watch(t, of(t, a, 2*time.Second)); v.Idle < 2*time.Second || v.Work != "" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestEachKindOfWorkIsSeen(t *testing.T) {
+	for _, script := range []string{"while :; do :; done", "while sleep 0.3; do :; done", "sleep 100 & while :; do echo; done"} {
+		a := actor.Shell(t, actor.Leads, script)
+		if v := watch(t, of(t, a, time.Minute)); v.Work == "" || v.Idle != 0 {
+			t.Errorf("%s: %+v", script, v)
+		}
+	}
+}
+
+func TestAStoppedJobIsNotIdle(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	unix.Kill(a.PID(), unix.SIGSTOP)
+	actor.Eventually(t, "stopped", func() bool { return actor.State(a.PID()) == "T" })
+	if v := watch(t, of(t, a, time.Minute)); !strings.HasSuffix(v.Work, "is stopped") {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestAJobThatEndsEndsItsWatch(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	job := of(t, a, time.Hour)
+	if v := watch(t, Job{Members: func() ([]process.Entry, error) { return nil, nil }, Length: time.Hour}); v != (Verdict{}) {
+		t.Errorf("a job that is gone: %+v", v)
+	}
+	job.Over = func() bool { return true }
+	if v := watch(t, job); v != (Verdict{}) {
+		t.Errorf("a lock that is gone: %+v", v)
+	}
+}
+
+func TestAMemberThatMayNotBeReadCountsAsWork(t *testing.T) {
+	need.Root(t)
+	a := actor.Sleeper(t, actor.Leads)
+	b := actor.Play(t, syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: actor.Nobody, Gid: actor.Nobody}}, "watcher", strconv.Itoa(a.PID()))
+	b.Await()
+	if got := b.Out.String(); !strings.Contains(got, "cannot be read: permission denied") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestTheMembersThatCannotBeFoundAreAnError(t *testing.T) {
+	want := errors.New("no table")
+	if _, err := (Job{Members: func() ([]process.Entry, error) { return nil, want }, Length: time.Hour}).Watch(); err != want {
+		t.Errorf("%v", err)
+	}
+}
+
+// A thread that works beside a first one that sleeps is seen.
+func TestEachThreadIsLookedAt(t *testing.T) {
+	ready := actor.File(t, "ready")
+	a := actor.Play(t, actor.Leads, "spinner", ready)
+	actor.Eventually(t, "it spins", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "S" })
+	if v := watch(t, of(t, a, time.Minute)); v.Work == "" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestOneAtATimeHasATurn(t *testing.T) {
+	dir, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	fd := int(dir.Fd())
+	done, err := Turn(fd, "look.x")
+	if err != nil || done == nil {
+		t.Fatal(err)
+	}
+	if other, err := Turn(fd, "look.x"); other != nil || err != nil {
+		t.Errorf("a second one has a turn (%v)", err)
+	}
+	done()
+	if _, err := os.Stat(filepath.Join(dir.Name(), "look.x")); err == nil {
+		t.Error("the file is left")
+	}
+	if done, err = Turn(fd, "look.x"); err != nil || done == nil {
+		t.Fatalf("no turn after that: %v", err)
+	}
+	done()
+	if _, err := Turn(-2, "look.x"); err == nil {
+		t.Error("no error in no directory")
+	}
+}
+
+func TestAPauseIsAHundredTimesAsLongAsALook(t *testing.T) {
+	slow := func() ([]process.Entry, error) {
+		time.Sleep(20 * time.Millisecond)
+		e, err := process.Find(os.Getppid())
+		return []process.Entry{e}, err
+	}
+	n := 0
+	began := time.Now()
+	job := Job{Length: 4 * time.Second, Members: func() ([]process.Entry, error) {
+		n++
+		if n > 1 && time.Since(began) < time.Second {
+			t.Error("a second look follows at once")
+		}
+		return slow()
+	}}
+	if _, err := job.Watch(); err != nil {
+		t.Fatal(err)
+	}
+	if n > 4 {
+		t.Errorf("%d looks of 20 ms in %s", n, time.Since(began))
+	}
+}
+
+func init() {
+	actor.Roles["watcher"] = func(args []string) int {
+		pid, _ := strconv.Atoi(args[0])
+		e, err := process.Find(pid)
+		if err != nil {
+			println(err.Error())
+			return 1
+		}
+		v, err := Job{Length: time.Minute, Members: func() ([]process.Entry, error) { return []process.Entry{e}, nil }}.Watch()
+		println(v.Work, err == nil)
+		return 0
+	}
+	actor.Roles["spinner"] = func(args []string) int {
+		go func() {
+			os.WriteFile(args[0], nil, 0o600)
+			for {
+			}
+		}()
+		exec.Command("sleep", "100").Run() // the first thread waits
+		return 0
+	}
+}

@@ -1,0 +1,325 @@
+package lockdir
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/idle"
+	"adlock/lib/killer"
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/runlog"
+	"adlock/test/helper"
+)
+
+// watchFor makes each watch of this test that long.
+func watchFor(t *testing.T, d time.Duration) {
+	t.Helper()
+	shortest, longest := idle.Shortest, idle.Longest
+	t.Cleanup(func() { idle.Shortest, idle.Longest = shortest, longest })
+	idle.Shortest, idle.Longest = d, d
+}
+
+// late is a locker, and the request of a newcomer, with an owner that is past the limit that
+// its atom has learned.
+func late(t *testing.T, script string) (*Locker, locker.Request, process.Identity) {
+	t.Helper()
+	k, owner := newLocker(t), start(t, script)
+	complete(t, k, sleeper(t), 30, 10*time.Minute)
+	wantVerdict(t, k, learner(owner), locker.Acquired)
+	backdate(t, k, 2*time.Hour)
+	setLast(t, k, time.Now().Add(-24*time.Hour))
+	awaitAsleep(t, owner)
+	return k, learner(sleeper(t)), owner
+}
+
+// awaitAsleep waits until the job has started a sleep: before that it is at work.
+func awaitAsleep(t *testing.T, owner process.Identity) {
+	t.Helper()
+	helper.Eventually(t, "the owner sleeps", func() bool {
+		members, err := killer.Members(process.Job{Owner: owner, FileUID: -1})
+		return err == nil && len(members) > 0 && !slices.ContainsFunc(members, func(e process.Entry) bool {
+			text, err := os.ReadFile("/proc/" + strconv.Itoa(e.PID) + "/stat")
+			_, state, _ := strings.Cut(string(text), ") ")
+			return err != nil || state[0] != 'S' || e.Command != "sleep" && len(members) == 1
+		})
+	})
+}
+
+// eventOf is the newest event of a kind.
+func eventOf(t *testing.T, k *Locker, kind runlog.Kind) runlog.Event {
+	t.Helper()
+	for e := range k.Log.Newest(1 << 20) {
+		if e.Kind == kind {
+			return e
+		}
+	}
+	t.Fatalf("no event %s", kind)
+	return runlog.Event{}
+}
+
+func TestAnIdleOwnerPastItsLearnedLimitIsEnded(t *testing.T) {
+	watchFor(t, time.Second)
+	k, newcomer, owner := late(t, "sleep 60 & wait")
+	said := helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Acquired) })
+	if !regexp.MustCompile(` by force: it had run for 2h(\d+s)?, past its learned limit of 33m12s and idle for \d+s\n$`).MatchString(said) {
+		t.Errorf("said %q", said)
+	}
+	for _, kind := range []runlog.Kind{runlog.Expire, runlog.Takeover} {
+		if e := eventOf(t, k, kind); e.Idle < time.Second || e.Owner != owner.PID {
+			t.Errorf("%s: idle for %s", kind, e.Idle)
+		}
+	}
+	if _, err := os.Stat(k.Dir.Path("look." + motdFiles)); err == nil {
+		t.Error("the watch has left a file")
+	}
+}
+
+func TestAnOwnerThatWorksOutlivesItsLearnedLimit(t *testing.T) {
+	watchFor(t, 5*time.Second)
+	k, newcomer, owner := late(t, "while sleep 0.2; do echo; done >/dev/null")
+	said := helper.Stderr(t, func() {
+		if o := wantVerdict(t, k, newcomer, locker.Busy); !strings.Contains(o.Reason, ", and it works (") {
+			t.Errorf("denied: %s", o.Reason)
+		}
+	})
+	if !strings.Contains(said, ": overdue, and works (") || !strings.Contains(said, "to end it: adlock stop ") || strings.Count(said, "\n") != 1 {
+		t.Errorf("said %q", said)
+	}
+	if e := eventOf(t, k, runlog.Deny); e.Work == "" || owner.Life() != process.Alive {
+		t.Errorf("%+v, the owner is %v", e, owner.Life())
+	}
+	if said := helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Busy) }); said != "" {
+		t.Errorf("said again: %q", said)
+	}
+}
+
+func TestASaidLimitEndsAnOwnerThatWorks(t *testing.T) {
+	watchFor(t, time.Hour)
+	k, newcomer, _ := late(t, "while :; do sleep 0.1; done")
+	newcomer.Auto, newcomer.Limits = locker.Auto{}, policy.Limits{ExpireAfter: time.Hour, Source: policy.Said}
+	said := helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Acquired) })
+	if !strings.Contains(said, "ExpireAfter is 1h") || strings.Contains(said, "idle") {
+		t.Errorf("said %q", said)
+	}
+}
+
+func TestNoOwnerIsWatchedBeforeItIsLate(t *testing.T) {
+	watchFor(t, time.Hour)
+	k, newcomer, _ := late(t, "exec sleep 60")
+	backdate(t, k, 20*time.Minute)
+	newcomer.AtOnce = true // an agent answers at once or not at all
+	if o := wantVerdict(t, k, newcomer, locker.Busy); strings.Contains(o.Reason, "watch") {
+		t.Errorf("denied: %s", o.Reason)
+	}
+	backdate(t, k, 2*time.Hour)
+	if _, err := k.Take(newcomer); err != locker.ErrNotAtOnce {
+		t.Errorf("an agent watches: %v", err)
+	}
+}
+
+func TestOneNewcomerWatchesAndTheOthersAreBusy(t *testing.T) {
+	watchFor(t, time.Hour)
+	k, newcomer, owner := late(t, "exec sleep 60")
+	other := learner(sleeper(t))
+	done, err := idle.Turn(k.Dir.Fd(), "look."+motdFiles)
+	if err != nil || done == nil {
+		t.Fatalf("no turn: %v", err)
+	}
+	defer done()
+	for _, r := range []locker.Request{newcomer, other} {
+		said := helper.Stderr(t, func() {
+			if o := wantVerdict(t, k, r, locker.Busy); !strings.HasSuffix(o.Reason, "another newcomer watches whether it works") {
+				t.Errorf("denied: %s", o.Reason)
+			}
+		})
+		if said != "" || owner.Life() != process.Alive {
+			t.Errorf("said %q, the owner is %v", said, owner.Life())
+		}
+	}
+}
+
+// watching starts the newcomer, which watches an idle owner for an hour, and returns once it does.
+func watching(t *testing.T, k *Locker, r locker.Request) <-chan locker.Outcome {
+	t.Helper()
+	took := make(chan locker.Outcome, 1)
+	go func() {
+		o, err := k.Take(r)
+		if err != nil {
+			t.Error(err)
+		}
+		took <- o
+	}()
+	helper.Eventually(t, "it watches", func() bool {
+		_, err := os.Stat(k.Dir.Path("look." + motdFiles))
+		return err == nil
+	})
+	return took
+}
+
+func wantTaken(t *testing.T, took <-chan locker.Outcome, want locker.Verdict) locker.Outcome {
+	t.Helper()
+	select {
+	case o := <-took:
+		if o.Verdict != want {
+			t.Errorf("%s (%s), want %s", o.Verdict, o.Reason, want)
+		}
+		return o
+	case <-time.After(time.Minute):
+		t.Fatal("it watches on")
+		return locker.Outcome{}
+	}
+}
+
+func TestAWatchEndsWhenTheOwnerReleases(t *testing.T) {
+	watchFor(t, time.Hour)
+	k, newcomer, owner := late(t, "exec sleep 60")
+	active, err := k.Dir.Active(motdFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	active.Close()
+	took := watching(t, k, newcomer)
+	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: active.Record.Token}); err != nil {
+		t.Fatal(err)
+	}
+	setLast(t, k, time.Now().Add(-24*time.Hour))
+	wantTaken(t, took, locker.Acquired)
+	if owner.Life() != process.Alive {
+		t.Error("the owner, which had released, was ended")
+	}
+}
+
+func TestAWatchEndsWhenTheOwnerDies(t *testing.T) {
+	watchFor(t, time.Hour)
+	k, newcomer, owner := late(t, "exec sleep 60")
+	took := watching(t, k, newcomer)
+	unix.Kill(owner.PID, unix.SIGKILL)
+	wantTaken(t, took, locker.Acquired)
+	if e := eventOf(t, k, runlog.Reclaim); e.Owner != owner.PID {
+		t.Errorf("reclaimed from %d", e.Owner)
+	}
+}
+
+// A newcomer with a limit that was said ends the owner meanwhile; its own job is young.
+func TestAWatchSparesTheOwnerThatFollows(t *testing.T) {
+	watchFor(t, time.Hour)
+	k, newcomer, _ := late(t, "exec sleep 60")
+	took := watching(t, k, newcomer)
+	second := ask(sleeper(t))
+	helper.Stderr(t, func() { wantVerdict(t, k, second, locker.Acquired) })
+	setLast(t, k, time.Now().Add(-24*time.Hour))
+	o := wantTaken(t, took, locker.Busy)
+	if second.Owner.Life() != process.Alive || strings.Contains(o.Reason, "watch") {
+		t.Errorf("the second owner is %v; %s", second.Owner.Life(), o.Reason)
+	}
+}
+
+// What a watch came to is about one acquisition, and for a moment.
+func TestOnlyTheOwnerThatWasWatchedMayBeEnded(t *testing.T) {
+	watchFor(t, time.Second)
+	k, newcomer, owner := late(t, "exec sleep 60")
+	dropped := false
+	outcome, err := k.WatchFirst(&newcomer, k.Dir.Fd(), func() (locker.Outcome, error) {
+		v, err := k.look(&newcomer, motdFiles, newcomer.Clock(time.Now()))
+		if err != nil {
+			return locker.Outcome{}, err
+		}
+		defer v.close()
+		switch {
+		case !newcomer.MayEnd(&v.View):
+			return locker.Outcome{}, k.late(&newcomer, &v, policy.Decide(newcomer.Terms(), v.situation()))
+		case !dropped:
+			dropped = true
+			v.Record.Token = strings.Repeat("0", 32)
+			if newcomer.MayEnd(&v.View) {
+				t.Error("another one may be ended")
+			}
+		}
+		return locker.Outcome{Verdict: locker.Busy}, nil
+	})
+	if err != nil || outcome.Verdict != locker.Busy || !dropped || owner.Life() != process.Alive {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}
+
+func TestAWaitingNewcomerEndsAnOwnerThatFallsIdle(t *testing.T) {
+	watchFor(t, time.Second)
+	flag := t.TempDir() + "/works"
+	if err := os.WriteFile(flag, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k, newcomer, _ := late(t, "while [ -e '"+flag+"' ]; do sleep 0.1; done; exec sleep 60")
+	newcomer.Wait = 5 * time.Minute
+	took := make(chan locker.Outcome, 1)
+	helper.Stderr(t, func() {
+		go func() {
+			o, err := k.Take(newcomer)
+			if err != nil {
+				t.Error(err)
+			}
+			took <- o
+		}()
+		helper.Eventually(t, "it has seen the owner work", func() bool { return hasWork(k) })
+		if err := os.Remove(flag); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case o := <-took:
+			if o.Verdict != locker.Acquired {
+				t.Errorf("%s (%s)", o.Verdict, o.Reason)
+			}
+		case <-time.After(3 * time.Minute):
+			t.Error("it waits on")
+		}
+	})
+}
+
+func hasWork(k *Locker) bool {
+	for e := range k.Log.Newest(1 << 20) {
+		if e.Work != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAWriterWatchesAReaderBehindNoLockOfItsOwn(t *testing.T) {
+	watchFor(t, time.Second)
+	k := newLocker(t)
+	complete(t, k, sleeper(t), 30, 10*time.Minute)
+	reader := learner(sleeper(t))
+	reader.Shared = true
+	wantVerdict(t, k, reader, locker.Acquired)
+	awaitAsleep(t, reader.Owner)
+	backdateFile(t, k, "read."+motdFiles+"."+strconv.Itoa(reader.Owner.PID), 2*time.Hour)
+	setLast(t, k, time.Now().Add(-24*time.Hour))
+	writer := learner(sleeper(t))
+	seen := make(chan bool, 1)
+	go func() {
+		for range 6000 {
+			if _, err := os.Stat(k.Dir.Path("look." + motdFiles)); err == nil {
+				_, locked := os.Stat(k.Dir.Path("lock." + motdFiles))
+				seen <- locked == nil
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		seen <- true
+	}()
+	helper.Stderr(t, func() { wantVerdict(t, k, writer, locker.Acquired) })
+	if <-seen {
+		t.Error("it held the atom while it watched, or did not watch")
+	}
+	if reader.Owner.Life() == process.Alive {
+		t.Error("the reader lives")
+	}
+}

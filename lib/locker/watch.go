@@ -1,0 +1,141 @@
+package locker
+
+import (
+	"errors"
+	"time"
+
+	"adlock/lib/fault"
+	"adlock/lib/idle"
+	"adlock/lib/killer"
+	"adlock/lib/limit"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+)
+
+// idleHolds is how long the newcomer believes that a job is idle: after that it may have gone on.
+// One that was seen to work is left alone for as long as the shortest watch.
+const idleHolds = 10 * time.Second
+
+// watched is what a newcomer's watch of an owner's job came to.
+type watched struct {
+	idle.Verdict
+	token string        // of the owner's acquisition
+	at    time.Duration // boottime
+}
+
+func (w watched) holds(token string, d time.Duration) bool {
+	return w.token == token && token != "" && process.Boottime()-w.at < d
+}
+
+// MayEnd tells whether the owner in v, which has expired, may be ended: one past a limit that was
+// learned only where the newcomer has just watched its job be idle (policy.WatchFirst). It is
+// asked again under the guard.
+func (r *Request) MayEnd(v *View) bool {
+	return !policy.WatchFirst(r.Limits, v.Active) || r.watched.Idle > 0 && r.watched.holds(v.Record.Token, idleHolds)
+}
+
+// WatchLength is how long a job of the atom is watched before a limit that was learned ends it.
+func (r *Request) WatchLength() time.Duration { return idle.Length(r.Learned.Typical()) }
+
+// LateError says that the owner of the lock in View has expired by a limit that was learned, and
+// is to be watched before it is ended. The newcomer gives up what it holds first.
+type LateError struct {
+	View
+	Decision policy.Decision
+	Held     func() bool                  // the lock is still that owner's
+	Stuck    func(error) (Outcome, error) // the outcome where the job cannot be ended from here
+}
+
+func (e *LateError) Error() string { return e.Decision.Reason() }
+
+// WatchFirst returns the outcome of an attempt to take the atom; one that fails by a LateError
+// is made afresh after a watch in which the job was idle. dir is the lock directory.
+//
+// The newcomer holds nothing while it watches, neither a lock nor a guard. What may happen
+// meanwhile, and what follows:
+//   - the owner releases the atom, or dies: the watch is over within a second;
+//   - another owner follows: its token is another, so MayEnd does not hold for it;
+//   - a newcomer with a limit that a person has said ends the owner: the same;
+//   - the job begins to work after the last look: as with any limit it may be ended for all that;
+//   - this newcomer is killed: the kernel gives its turn back, and nothing else was held;
+//   - this newcomer is stopped after the watch: the verdict is not believed any more.
+func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, error)) (Outcome, error) {
+	for {
+		o, err := attempt()
+		var late *LateError
+		if !errors.As(err, &late) {
+			return o, err
+		}
+		o, err = r.watch(late, dir)
+		if err != nil || o.Verdict != "" {
+			return o, err
+		}
+	}
+}
+
+// watch is idle.Job.Watch, by one newcomer at a time. With an empty verdict the job was idle, or
+// its lock has gone.
+func (r *Request) watch(late *LateError, dir int) (Outcome, error) {
+	v := &late.View
+	if r.watched.Work != "" && r.watched.holds(v.Record.Token, idle.Shortest) {
+		return r.works(late), nil
+	}
+	done, err := idle.Turn(dir, r.Atom.Name().LookLock())
+	switch {
+	case err != nil:
+		return Outcome{}, fault.Wrap("lock directory", err)
+	case done == nil:
+		return r.busy(late, "another newcomer watches whether it works"), nil
+	}
+	defer done()
+	r.showWatch(v)
+	defer r.Line.Clear()
+	asker := Waiting{asker: r.Asker}.Asker()
+	job := idle.Job{
+		Length:  r.WatchLength(),
+		Members: func() ([]process.Entry, error) { return killer.Members(v.Job) },
+		Over:    func() bool { return !late.Held() || readable(asker) },
+	}
+	verdict, err := job.Watch()
+	switch {
+	case errors.Is(err, killer.ErrAncestor):
+		return r.Denied(late.Decision.With(policy.Busy), v), nil
+	case err != nil:
+		return late.Stuck(err)
+	}
+	r.watched = watched{verdict, v.Record.Token, process.Boottime()}
+	switch {
+	case verdict.Work != "" && OwnerOf(v.Job) == policy.Gone: // what was seen was its end
+	case verdict.Work != "":
+		return r.works(late), nil
+	case verdict.Idle == 0 && readable(asker):
+		return r.busy(late, "it was not watched to the end"), nil
+	}
+	return Outcome{}, nil
+}
+
+// works is the denial where the owner is overdue, and works.
+func (r *Request) works(late *LateError) Outcome {
+	o := r.busy(late, "it works ("+r.watched.Work+")")
+	o.work, o.Recheck = r.watched.Work, idle.Shortest
+	return o
+}
+
+func (r *Request) busy(late *LateError, why string) Outcome {
+	return r.Denied(late.Decision.Because(policy.Busy, policy.Running(r.Limits, late.Active)+", and "+why), &late.View)
+}
+
+// idleOf is how long the newcomer has seen the owner in v be idle; 0: it did not watch.
+func (r *Request) idleOf(v *View) time.Duration {
+	if r.watched.token == v.Record.Token {
+		return r.watched.Idle
+	}
+	return 0
+}
+
+func (r *Request) showWatch(v *View) {
+	began, who := process.Boottime(), processOn(v.Record.Owner.PID, v.Node)
+	r.Line.Show(func() string {
+		return Title(r.Atom) + ": watching whether " + who + " works: " + limit.FormatAge(process.Boottime()-began) + " of " + limit.Format(r.WatchLength().Round(time.Second))
+	})
+}
