@@ -251,7 +251,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 	}
 	l.held, t.before = t, q.seen.Last
 	l.learnFromAsking(r, t)
-	outcome.ExpireAfter = r.Limits.ExpireAfter
+	outcome.ExpireAfter, outcome.Watch = r.Limits.ExpireAfter, r.WatchLength()
 	l.Acquired(r, t.record.Record)
 	return outcome, nil
 }

@@ -385,7 +385,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 	token = outcome.Token
 	if r.Request.Auto.ExpireAfter && outcome.ExpireAfter > 0 {
 		r.Request.Limits.ExpireAfter, r.Request.Limits.Source = outcome.ExpireAfter, policy.Learned
-		job.ExpireAfter(outcome.ExpireAfter)
+		job.ExpireAfter(outcome.ExpireAfter, outcome.Watch)
 	}
 	r.watchOverdue(k, token)
 	if outcome.Fence != "" {
@@ -406,7 +406,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 	r.Hook.LetGo()
 	released := k.Release(locker.ReleaseRequest{
 		Name: r.Request.Atom.Name(), Token: outcome.Token, PID: os.Getpid(),
-		Status: runlog.Some(result.Status), Signal: sysfile.SignalName(result.Signal), Expired: result.Expired,
+		Status: runlog.Some(result.Status), Signal: sysfile.SignalName(result.Signal), Expired: result.Expired, Idle: result.Idle,
 		NoStamp: !result.Started || r.retryFailed && result.Status != 0, Tick: r.Request.Tick,
 	})
 	if config.Aloud(released) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"adlock/lib/idle"
 	"adlock/lib/killer"
 	"adlock/lib/process"
 )
@@ -33,8 +34,36 @@ func (r *run) look(alarm *time.Timer) {
 	case r.ending != nil:
 	case r.left() > 0:
 		alarm.Reset(r.nap())
+	case r.job.Watch > 0:
+		r.watchJob()
 	default:
 		r.expired = true
+		r.end(0)
+	}
+}
+
+// watchJob watches, beside the loop, whether the job works. What cannot be found out counts as
+// work, and is found out anew.
+func (r *run) watchJob() {
+	r.watched = make(chan idle.Verdict, 1)
+	go func() {
+		verdict, err := idle.Job{Members: r.place.members, Length: r.job.Watch}.Watch()
+		if err != nil {
+			verdict.Work = err.Error()
+		}
+		r.watched <- verdict
+	}()
+}
+
+// judge ends a job that was idle for the whole watch, and has any other looked at again later.
+func (r *run) judge(alarm *time.Timer, seen idle.Verdict) {
+	r.watched = nil
+	switch {
+	case r.ending != nil:
+	case seen.Idle == 0:
+		alarm.Reset(idle.Shortest)
+	default:
+		r.expired, r.idle = true, seen.Idle
 		r.end(0)
 	}
 }

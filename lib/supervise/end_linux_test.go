@@ -49,6 +49,22 @@ func TestEnforceGoesByTheLimitThatWasLearned(t *testing.T) {
 	}
 }
 
+func TestEnforceEndsAnIdleJobByALearnedLimit(t *testing.T) {
+	status, rep := rehearse(t, setup{Enforce: true, ExpireAfter: time.Hour, Learned: 100 * time.Millisecond, Watch: time.Second,
+		Args: sh("", "sleep 300; :")}).play()
+	if r := rep.Result; status != fault.StatusExpired || !r.Expired || r.Idle < time.Second {
+		t.Errorf("status %d, %+v", status, rep)
+	}
+}
+
+func TestEnforceLeavesAJobThatWorksAlone(t *testing.T) {
+	status, rep := rehearse(t, setup{Enforce: true, ExpireAfter: time.Hour, Learned: 100 * time.Millisecond, Watch: 2 * time.Second,
+		Args: sh("", "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.3; echo $i; done; exit 3")}).play()
+	if r := rep.Result; status != 3 || r.Expired || r.Idle != 0 {
+		t.Errorf("status %d, %+v", status, rep)
+	}
+}
+
 func TestEnforceLeavesAJobInTimeAlone(t *testing.T) {
 	for _, after := range []time.Duration{time.Hour, limit.Never} {
 		status, rep := rehearse(t, setup{Enforce: true, ExpireAfter: after, Args: sh("", "exit 3")}).play()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/idle"
 	"adlock/lib/process"
 )
 
@@ -39,6 +40,7 @@ type setup struct {
 	WholeJob    bool
 	ExpireAfter time.Duration
 	Learned     time.Duration // ExpireAfter, as it is known once the lock is taken; 0: as before
+	Watch       time.Duration // with Learned
 	Pause       time.Duration
 	Hold        bool   // wait for a line on standard input between Prepare and Run
 	Cancel      bool   // give up in place of Run
@@ -88,7 +90,8 @@ func superviseAsRun() int {
 		}
 	}
 	if s.Learned > 0 {
-		job.ExpireAfter(s.Learned)
+		idle.Shortest = s.Watch
+		job.ExpireAfter(s.Learned, s.Watch)
 	}
 	if s.Beside != "" {
 		job.Beside(func() {

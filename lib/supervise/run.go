@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/fault"
+	"adlock/lib/idle"
 	"adlock/lib/process"
 	"adlock/lib/sysfile"
 )
@@ -24,10 +25,12 @@ type run struct {
 	resumed time.Duration // boottime of the last CONT; long ago: none
 
 	expired bool
-	rest    chan error    // not nil: the command wasEnded, and this will say when the rest of the job is gone
-	reaped  chan struct{} // something was, since this was last looked at
-	ending  chan error    // not nil: the job is being ended, and this will say how that went
-	trouble error         // the first signal that could not be sent
+	idle    time.Duration     // Result.Idle
+	watched chan idle.Verdict // not nil: the job is watched, and this will say what it did
+	rest    chan error        // not nil: the command wasEnded, and this will say when the rest of the job is gone
+	reaped  chan struct{}     // something was, since this was last looked at
+	ending  chan error        // not nil: the job is being ended, and this will say how that went
+	trouble error             // the first signal that could not be sent
 }
 
 // Run starts the job and returns when it has ended: the command itself after an
@@ -128,6 +131,8 @@ func (r *run) supervise() (Result, error) {
 			r.forward(unix.SIGCONT)
 		case <-limit.C:
 			r.look(limit)
+		case seen := <-r.watched:
+			r.judge(limit, seen)
 		case pause := <-r.job.End:
 			r.endAsked(pause)
 		case err := <-r.rest:
@@ -172,6 +177,7 @@ func (r *run) result(err error) (Result, error) {
 		Started: true,
 		Ended:   r.toldToEnd(),
 		Expired: r.expired,
+		Idle:    r.idle,
 		Alive:   err != nil,
 		Elapsed: process.Boottime() - r.began,
 	}

@@ -54,6 +54,7 @@ type Job struct {
 
 	Enforce     bool          // end the job at ExpireAfter, without a newcomer
 	ExpireAfter time.Duration // counted from Run, suspended time included
+	Watch       time.Duration // first watch for so long that the job is idle; 0: end it whatever it does
 
 	// End ends the job when it brings a pause, with that between the signals: for
 	// a lock that nobody else can end the owner of. May be nil.
@@ -110,6 +111,7 @@ type Result struct {
 	Signal  syscall.Signal // the one that ended the command; 0: none did
 	Ended   bool           // a signal, passed on or typed, told the job to end
 	Expired bool           // Enforce ended the job
+	Idle    time.Duration  // which had done nothing for so long; 0: it was not watched
 	Elapsed time.Duration  // since Run, suspended time included
 }
 
@@ -166,9 +168,9 @@ func (s *Supervisor) Identity() (process.Identity, error) {
 	return process.Of(s.gate.pid)
 }
 
-// ExpireAfter sets that of the Job anew, before Run: a limit that is learned is
+// ExpireAfter sets that of the Job and its Watch anew, before Run: a limit that is learned is
 // known when the lock is taken.
-func (s *Supervisor) ExpireAfter(d time.Duration) { s.job.ExpireAfter = d }
+func (s *Supervisor) ExpireAfter(d, watch time.Duration) { s.job.ExpireAfter, s.job.Watch = d, watch }
 
 // Beside has work done while the job runs, by another goroutine; where the job does not
 // start it is not done. Between Prepare and Run.

@@ -87,7 +87,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	u.own = r.Record(process.Boottime())
 	l.recorder.RunsUnlocked(&r, l.path, u.own, err)
 	l.Locker = u
-	outcome.Token, outcome.ExpireAfter = u.own.Token, r.Limits.ExpireAfter
+	outcome.Token, outcome.ExpireAfter, outcome.Watch = u.own.Token, r.Limits.ExpireAfter, r.WatchLength()
 	return outcome, nil
 }
 
