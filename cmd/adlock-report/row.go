@@ -104,7 +104,7 @@ func rowOf(e *locker.Entry, p *past, slots []locker.Slot, now time.Time) *row {
 	switch {
 	case holder.Active.Held:
 		r.hold(holder, now)
-		if overdue := recorderOf(r.atom, &holder).Overdue(r.Limits, holder, holder.Record.Notice); overdue != nil && r.State == "running" {
+		if overdue := recorderOf(r.atom, &holder).Overdue(r.Limits, holder, holder.Record.Notice); overdue != nil && (r.State == "running" || r.State == "overdue" && overdue.Late()) {
 			r.State, r.overdue = "overdue", overdue.Text()+"; "+overdue.Remedy(true)
 		}
 		r.count(e.Readers)

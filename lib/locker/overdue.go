@@ -49,7 +49,11 @@ func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *O
 	o.limited = policy.Expiry(limits, v.Active) != limit.Never
 	o.late = policy.WatchFirst(limits, v.Active) && policy.Expired(limits, v.Active)
 	rec.recall(o)
-	if !o.Notice.Said && !o.late {
+	switch {
+	case o.Notice.Said:
+	case o.late:
+		o.Notice.After = policy.Expiry(limits, v.Active)
+	default:
 		o.Notice.After = o.runs.Notice()
 	}
 	if !policy.Overdue(limits, v.Active, o.Notice) {
@@ -102,6 +106,10 @@ func (o *Overdue) due() bool {
 	return !o.told.Set || o.Active.Age >= told+max(told, aDay)
 }
 
+// Late tells whether a limit that was learned has passed, which ends the job only where it is
+// seen to be idle.
+func (o *Overdue) Late() bool { return o.late }
+
 // Text tells what is overdue, and what its runs take.
 func (o *Overdue) Text() string {
 	text := "overdue: "
@@ -117,6 +125,8 @@ func (o *Overdue) Text() string {
 	switch {
 	case o.Notice.Said:
 		text += ", its notice is " + limit.Format(o.Notice.After)
+	case o.late:
+		text += ", its learned limit is " + limit.Format(o.Notice.After)
 	case o.runs.Runs == 0:
 		text += ", and how long its runs take is not known"
 	default:

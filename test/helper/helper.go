@@ -55,11 +55,16 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-var buildPinned = sync.OnceValues(func() (string, error) {
-	dir := filepath.Join(scratch, "pinned")
-	path := filepath.Join(dir, "adlock")
-	return path, errors.Join(os.Mkdir(dir, 0o700), Build(path, "adlock_pinned"))
-})
+var buildPinned, buildBrief = builder("adlock_pinned"), builder("adlock_brief")
+
+// builder builds the helper program with a tag, once for the package.
+func builder(tag string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		dir := filepath.Join(scratch, tag)
+		path := filepath.Join(dir, "adlock")
+		return path, errors.Join(os.Mkdir(dir, 0o700), Build(path, tag))
+	})
+}
 
 // Pinned returns the path of the helper program built to make all system calls of
 // its main function on its first thread, for strace(1) to count.
@@ -67,6 +72,18 @@ func Pinned(t testing.TB) string {
 	t.Helper()
 	Binary(t) // for the directory
 	path, err := buildPinned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Brief returns the path of the helper program built to watch a job for a second or two before a
+// limit that was learned ends it.
+func Brief(t testing.TB) string {
+	t.Helper()
+	Binary(t) // for the directory
+	path, err := buildBrief()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package learn
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -82,18 +83,103 @@ func TestRunEnvironmentAndLibraryTeachTheSameAtom(t *testing.T) {
 }
 
 func TestAHungOwnerIsEndedAtTheLearnedLimitWhichThenDoubles(t *testing.T) {
-	a := helper.NewAtom(t)
-	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
-	teach(t, a)
-	owner := a.Owner(t, "exec sleep 600")
+	a := taughtAtom(t)
+	owner := idleOwner(t, a)
 	a.Newcomer(t).Denied(t)
 	backdate(t, a, 15*time.Minute)
-	a.Newcomer(t).Ran(t)
+	r := a.Newcomer(t)
+	if r.Ran(t); !regexp.MustCompile(`it had run for 15m(\d+s)?, past its learned limit of 15m and idle for \d+s\n`).MatchString(r.Err) {
+		t.Errorf("said %q", r.Err)
+	}
 	if !owner.Ended() {
 		owner.Wait(t)
 	}
 	wantWords(t, memory(t, a), "learn.runs=101\n", "learn.doubled=1\n", "learn.ended=15m")
 	wantWords(t, a.Runlog(), "expire_after=900 expire_after_from=learned", "100 successful runs: typically 3m", "doubled once as a run was ended by force")
+}
+
+// taughtAtom is an atom whose limit is learned, and which is watched for two seconds.
+func taughtAtom(t *testing.T) *helper.Atom {
+	t.Helper()
+	a := helper.NewAtom(t)
+	a.Bin, a.More = helper.Brief(t), []string{"ADLOCK_EXPIRE_AFTER=auto"}
+	teach(t, a)
+	return a
+}
+
+// idleOwner is a hung owner: while it started it was at work.
+func idleOwner(t *testing.T, a *helper.Atom) *helper.Process {
+	t.Helper()
+	owner := a.Owner(t, "exec sleep 600")
+	helper.Eventually(t, "it sleeps", func() bool {
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(owner.PID) + "/stat")
+		return err == nil && strings.Contains(string(text), "(sleep) S ")
+	})
+	return owner
+}
+
+// batch prints every now and then, and works a little for it.
+const batch = "while sleep 0.2; do echo x; done >/dev/null"
+
+func TestABatchThatPrintsOutlivesItsLearnedLimit(t *testing.T) {
+	for claim, start := range map[string]func(*helper.Atom) *helper.Process{
+		"a script": func(a *helper.Atom) *helper.Process { return a.Owner(t, batch) },
+		"a run":    func(a *helper.Atom) *helper.Process { return a.Supervised(t, batch) },
+		"enforced": func(a *helper.Atom) *helper.Process {
+			a.More = append(a.More, "ADLOCK_ENFORCE=1")
+			return a.Supervised(t, batch)
+		},
+	} {
+		a := taughtAtom(t)
+		owner := start(a)
+		backdate(t, a, time.Hour)
+		r := a.Newcomer(t)
+		if r.Status != 75 || owner.Ended() || !strings.HasPrefix(r.Err, "adlock: o x: overdue, and works (") || !strings.Contains(r.Err, "has run for 1h") {
+			t.Errorf("%s: ended %v, said %q", claim, owner.Ended(), r.Err)
+		}
+		if r := a.Newcomer(t, "--dry-run"); !strings.Contains(r.Out, "; it would be watched first, and ended if it is idle\n") {
+			t.Errorf("%s: the dry run says %q", claim, r.Out)
+		}
+		wantWords(t, a.Runlog(), "event=overdue ", " work=")
+		wantWords(t, helper.Command{Args: []string{helper.Binary(t), "status"}, Env: a.Env()}.Run(t).Out, "overdue, and works (")
+		a.Newcomer(t, "--expire-after=30m").Ran(t)
+	}
+}
+
+func TestALibraryScriptLeavesABatchThatPrintsAlone(t *testing.T) {
+	a := taughtAtom(t)
+	owner := a.Owner(t, batch)
+	backdate(t, a, time.Hour)
+	a.More = []string{"ADLOCK_BIN=" + a.Bin, "ADLOCK_PROGRAM=p", "ADLOCK_HOST=dax", "ADLOCK_IF_ELAPSED=0"}
+	get := ". " + filepath.Join(helper.Root(), "sh/adlock.sh") + "; adlock_get o x 0 auto; echo $? $ADLOCK_VERDICT; adlock_release 2>/dev/null"
+	if r := a.Shell(t, get); r.Out != "75 busy\n" || owner.Ended() {
+		t.Errorf("%+v", r)
+	}
+	owner.Kill(t)
+	owner = idleOwner(t, a)
+	backdate(t, a, time.Hour)
+	if r := a.Shell(t, get); r.Out != "0 acquired\n" {
+		t.Fatalf("%+v\n%s", r, a.Runlog())
+	}
+	owner.Wait(t)
+}
+
+// A newcomer that is killed while it watches leaves its turn to the next one.
+func TestAKilledWatchHindersNoOther(t *testing.T) {
+	a := taughtAtom(t)
+	owner := idleOwner(t, a)
+	backdate(t, a, time.Hour)
+	slow := *a
+	slow.Bin = helper.Binary(t) // which watches for minutes
+	first := helper.Command{Args: append(append([]string{slow.Bin, "run"}, strings.Fields("--program=p --host=dax --operator=o --operand=x")...), "--", "true"), Env: slow.Env()}.Start(t)
+	helper.Eventually(t, "it watches", func() bool { _, err := os.Stat(filepath.Join(a.Dir, "look."+helper.AtomName)); return err == nil })
+	helper.Eventually(t, "it has its turn", func() bool { return !helper.Unguarded(filepath.Join(a.Dir, "look."+helper.AtomName)) })
+	if r := a.Newcomer(t, "--verbose"); !strings.Contains(r.Err, "another newcomer watches whether it works") {
+		t.Errorf("%+v", r)
+	}
+	first.Kill(t)
+	a.Newcomer(t).Ran(t)
+	owner.Wait(t)
 }
 
 // backdate makes the lock as old as if it had been taken d before the boot of
