@@ -11,6 +11,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
+	"adlock/lib/idle"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/learn"
 	"adlock/lib/limit"
@@ -182,6 +183,10 @@ func (t *tuned) explanation() (text string) {
 	}
 	if t.asksExpireAfter {
 		text += "  ExpireAfter: " + t.learned.ExplainExpireAfter(t.ifElapsed) + "\n"
+		if t.learned.ExpireAfter(t.ifElapsed) != limit.Never {
+			text += "  A job past it is watched for " + limit.Format(idle.Length(t.learned.Typical()).Round(time.Second)) +
+				", and ended if it is idle; one that works is only overdue. Not seen as work: sockets, GPUs, services elsewhere, sleep that is meant. Seen as work: retries for ever.\n"
+		}
 	}
 	return text
 }

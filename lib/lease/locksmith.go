@@ -297,7 +297,7 @@ func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 func (l *Locker) describe(v *locker.View, seen *Snapshot) {
 	v.Record, v.Node, v.Silent = seen.Owner.Record, seen.Owner.Node, seen.Silent
 	v.Active.Asked, v.Active.Source, v.Active.Patience = seen.Owner.ExpireAfter, seen.Owner.Source, seen.Owner.Patience
-	v.Active.Owner = l.ownerOf(seen)
+	v.Active.Owner, v.Active.Remote = l.ownerOf(seen), true
 	if seen.Owner.Taken.IsZero() {
 		v.Active.Age = 0 // it waits itself
 	}

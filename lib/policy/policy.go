@@ -134,6 +134,7 @@ type Active struct {
 	Asked    time.Duration // the ExpireAfter that the owner asked for
 	Source   Source        // of Asked; None: the owner asked for none
 	Patience time.Duration // how much longer it is left to its supervisor, which ends it by itself (--enforce)
+	Remote   bool          // it is in a store: its job is not seen from here
 	Entering bool          // it is that of a reader on its way to a lock of its own
 }
 
@@ -285,10 +286,10 @@ func Expired(limits Limits, active Active) bool { return active.Age >= Expiry(li
 
 // WatchFirst tells whether an owner that has expired is ended only where its job is seen to be
 // idle: a limit that was learned from runtimes cannot tell a long run from one that hangs. What a
-// person has said ends the job whatever it does.
+// person has said ends the job whatever it does. In a store a limit that was learned does so too.
 func WatchFirst(limits Limits, active Active) bool {
 	_, source := InForce(limits, active)
-	return source == Learned
+	return source == Learned && !active.Remote
 }
 
 // Notice is the age from which on a person is told that a run lasts long.
