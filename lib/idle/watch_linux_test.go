@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,7 +49,7 @@ func asleep(t *testing.T, a *actor.Actor) {
 		if err != nil {
 			return false
 		}
-		members, err := killer.Members(process.Job{Owner: id, FileUID: -1})
+		members, _ := killer.Members(process.Job{Owner: id, FileUID: -1}) // none: not yet
 		for _, e := range members {
 			if e.Command == "sleep" && actor.State(e.PID) == "S" && actor.State(a.PID()) == "S" {
 				return true
@@ -188,7 +189,8 @@ func init() {
 	actor.Roles["spinner"] = func(args []string) int {
 		go func() {
 			os.WriteFile(args[0], nil, 0o600)
-			for {
+			for n := 0; ; n++ {
+				runtime.KeepAlive(n)
 			}
 		}()
 		exec.Command("sleep", "100").Run() // the first thread waits

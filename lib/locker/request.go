@@ -68,8 +68,8 @@ type Request struct {
 
 	Learned learn.State // what Resolve has put in force
 
-	watched watched // the owner that this newcomer has watched
-	calm map[string]time.Duration // FindOverdue looks no more at the owner with this token until it is so old
+	watched watched                  // the owner that this newcomer has watched
+	calm    map[string]time.Duration // FindOverdue looks no more at the owner with this token until it is so old
 }
 
 // NewRequest is a request of this moment on the terms that hold where nothing is said,
