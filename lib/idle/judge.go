@@ -99,13 +99,14 @@ func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.D
 			note(m, "has ended")
 		}
 	}
-	switch {
+	switch figures := took(cpu, bytes, over); {
+	case figures == "" || !busy && first == "":
+		return first
 	case busy:
-		return took(cpu, bytes, over)
-	case first != "" && over > 0 && (cpu > 0 || bytes > 0):
-		return first + ", " + took(cpu, bytes, over)
+		return figures
+	default:
+		return first + ", " + figures
 	}
-	return first
 }
 
 // spare is the processor time that an idle process may have taken between two looks.
@@ -119,7 +120,7 @@ func grown(before, now uint64) uint64 { return max(before, now) - before }
 
 func name(m Figures) string { return "process " + strconv.Itoa(m.PID) + " (" + m.Command + ")" }
 
-// took tells figures, as in "processor 0.4 s, 12 kB in the last minute".
+// took tells figures, as in "processor 0.4 s, 12 kB in the last minute"; "" where there are none.
 func took(cpu time.Duration, bytes uint64, over time.Duration) string {
 	var parts []string
 	if cpu > 0 {
@@ -127,6 +128,9 @@ func took(cpu time.Duration, bytes uint64, over time.Duration) string {
 	}
 	if bytes > 0 {
 		parts = append(parts, size(bytes))
+	}
+	if len(parts) == 0 {
+		return ""
 	}
 	span := "minute"
 	if over = max(time.Second, over.Round(time.Second)); over != time.Minute {

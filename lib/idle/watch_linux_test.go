@@ -86,7 +86,8 @@ func TestAStoppedJobIsNotIdle(t *testing.T) {
 }
 
 func TestAJobThatEndsEndsItsWatch(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
+	a := actor.Shell(t, actor.Leads, "sleep 100; :")
+	asleep(t, a)
 	job := of(t, a, time.Hour)
 	if v := watch(t, Job{Members: func() ([]process.Entry, error) { return nil, nil }, Length: time.Hour}); v != (Verdict{}) {
 		t.Errorf("a job that is gone: %+v", v)

@@ -24,7 +24,7 @@ type watched struct {
 }
 
 func (w watched) holds(token string, d time.Duration) bool {
-	return w.token == token && token != "" && process.Boottime()-w.at < d
+	return w.token == token && process.Boottime()-w.at < d
 }
 
 // MayEnd tells whether the owner in v, which has expired, may be ended: one past a limit that was
