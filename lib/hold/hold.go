@@ -220,17 +220,25 @@ func (h *holding) hold() (int, error) {
 func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
 	taken := make(chan struct{})
 	defer close(taken)
-	go func() {
-		select {
-		case <-gone:
-			os.Exit(fault.StatusDenied)
-		case <-taken:
-		}
-	}()
+	go exitAtDeath(gone, taken, os.Exit)
 	r := h.Request
 	r.Asker = os.Stdin
 	r.Later = func(work func()) { h.later = append(h.later, work) }
 	return h.keeper.Take(r)
+}
+
+// exitAtDeath ends this process where the owner dies before the atom is taken. On a busy
+// machine both may have happened when this runs, and select draws one of the two.
+func exitAtDeath(gone, taken <-chan struct{}, exit func(status int)) {
+	select {
+	case <-taken:
+	case <-gone:
+		select {
+		case <-taken:
+		default:
+			exit(fault.StatusDenied)
+		}
+	}
 }
 
 func (h *holding) denied(o locker.Outcome) (int, error) {

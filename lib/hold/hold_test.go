@@ -1,0 +1,12 @@
+package hold
+
+import "testing"
+
+func TestADeathAfterTheAtomIsTakenEndsNoHold(t *testing.T) {
+	gone, taken := make(chan struct{}), make(chan struct{})
+	close(taken)
+	close(gone)
+	for range 100 {
+		exitAtDeath(gone, taken, func(int) { t.Fatal("it exits, and the atom is not released") })
+	}
+}
