@@ -30,7 +30,7 @@ var scratch string
 const long = 8 * time.Minute
 
 // sources are what a release is made of.
-var sources = []string{"Makefile", "cmd", "lib", "sh", "package", "test/examples", "go.mod", "go.sum", "README.md", "CHANGELOG.md", "LICENSE"}
+var sources = []string{"Makefile", "cmd", "lib", "sh", "test/examples", "go.mod", "go.sum", "README.md", "CHANGELOG.md", "LICENSE"}
 
 // released makes a release once for all tests, signed, and a package of an older version.
 // It returns the directory of the sources, in which build/release and build/older are.
