@@ -10,7 +10,8 @@ import (
 // The bounds of an ExpireAfter that was learned. The ceiling is there for a machine that was
 // broken for days; the floor as quick runs tell little of the next one: what takes a second
 // takes minutes where the disk is busy, and apt-get update takes longer where there is news.
-const (
+// Variables for tests.
+var (
 	Floor   = 15 * time.Minute
 	Ceiling = 7 * 24 * time.Hour
 )

@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/lease/guarding"
+	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -87,7 +88,7 @@ func (t *heldLease) acquired() locker.Outcome {
 
 // begin lets the job begin, with a lease that is not half over: the guard of one that is
 // nearly over, after a standstill, would end the owner at once.
-func (t *heldLease) begin() error {
+func (t *heldLease) begin(watch time.Duration) error {
 	if t.dueIn(2) == 0 {
 		if err := t.renew(); err != nil {
 			return err
@@ -99,6 +100,9 @@ func (t *heldLease) begin() error {
 		return ErrGone
 	}
 	t.holding.Store(true)
+	if t.record.Source == policy.Learned && t.record.ExpireAfter != limit.Never {
+		go t.watch(watch) // it ends by itself: a release does not wait for its look
+	}
 	t.guard.Arm(t.until(5), t.place.Lease()/24)
 	for _, pause := range t.wanted {
 		t.send(pause)
@@ -285,16 +289,22 @@ func (t *heldLease) answer(why error) {
 func (t *heldLease) note(ctx context.Context) error {
 	t.noting.Lock()
 	defer t.noting.Unlock()
+	if err := t.ctx.Err(); err != nil {
+		return err // it is being left
+	}
 	return t.place.Note(ctx, t.record)
 }
 
 // noteSoon puts the record, and nobody waits for it. Where the store cannot be written to
 // the lease is not renewed either, and tend sees to that.
 func (t *heldLease) noteSoon() {
-	t.tended.Go(func() {
-		for !t.triesToNote() && t.pause(t.place.Lease()/30) {
-		}
-	})
+	t.tended.Go(t.keepNoting)
+}
+
+// keepNoting puts the record, and tries again until that is done or the place is given up.
+func (t *heldLease) keepNoting() {
+	for !t.triesToNote() && t.pause(t.place.Lease()/30) {
+	}
 }
 
 // triesToNote returns true where there is no more to do: where the place is gone, listen
@@ -330,7 +340,7 @@ func (t *heldLease) stamp() *Last {
 // leave gives the place up, trying for as long as the lease lasts, which is not renewed
 // any more. What cannot be stamped is left all the same.
 func (t *heldLease) leave(stamp *Last) (left bool, err error) {
-	t.cancel()
+	t.endNotes()
 	for tried := false; ; tried = true {
 		err := t.tryLeave(stamp, t.dueIn(6))
 		switch {
@@ -348,6 +358,13 @@ func (t *heldLease) leave(stamp *Last) (left bool, err error) {
 		}
 		time.Sleep(min(t.place.Lease()/30, t.dueIn(6)))
 	}
+}
+
+// endNotes gives the place up. When it returns, no record is being put in place any more.
+func (t *heldLease) endNotes() {
+	t.cancel()
+	t.noting.Lock()
+	defer t.noting.Unlock()
 }
 
 // unnamed is the error without its object, for where that is told already.

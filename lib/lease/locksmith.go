@@ -242,7 +242,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 	}
 	outcome, err = r.ClaimTick(outcome, err, func() (bool, error) { return t.claimTick(r) })
 	if err == nil && outcome.Verdict == locker.Acquired {
-		err = t.begin()
+		err = t.begin(r.WatchLength())
 	}
 	if err != nil || outcome.Verdict != locker.Acquired {
 		t.abandon(err)
@@ -298,6 +298,7 @@ func (l *Locker) describe(v *locker.View, seen *Snapshot) {
 	v.Record, v.Node, v.Silent = seen.Owner.Record, seen.Owner.Node, seen.Silent
 	v.Active.Asked, v.Active.Source, v.Active.Patience = seen.Owner.ExpireAfter, seen.Owner.Source, seen.Owner.Patience
 	v.Active.Owner, v.Active.Remote = l.ownerOf(seen), true
+	v.Active.Idle, v.Active.Work = seen.Owner.Idle, seen.Owner.Work
 	if seen.Owner.Taken.IsZero() {
 		v.Active.Age = 0 // it waits itself
 	}

@@ -17,6 +17,8 @@ type Record struct {
 	Taken time.Time     // when it came to own the atom; zero: it waits for it
 	Lease time.Duration // how long it may keep silent
 	Stuck string        // why its job cannot be ended, where that was asked for
+	Idle  time.Duration // past a limit that was learned: for so long the job was seen to do nothing
+	Work  string        // or what it was seen to do, in words
 }
 
 // Bytes returns the record as it stands in the store: the lines of a lock in a
@@ -32,6 +34,12 @@ func (r Record) Bytes() []byte {
 	line("lease", r.Lease.String())
 	if r.Stuck != "" {
 		line("stuck", strconv.Quote(r.Stuck))
+	}
+	if r.Idle != 0 {
+		line("idle", r.Idle.String())
+	}
+	if r.Work != "" {
+		line("work", strconv.Quote(r.Work))
 	}
 	return []byte(text.String())
 }
@@ -54,6 +62,10 @@ func ParseRecord(object string, content []byte) (Record, error) {
 			r.Lease, wrong = time.ParseDuration(value)
 		case "stuck":
 			r.Stuck, wrong = strconv.Unquote(value)
+		case "idle":
+			r.Idle, wrong = time.ParseDuration(value)
+		case "work":
+			r.Work, wrong = strconv.Unquote(value)
 		}
 		if wrong != nil {
 			err = wrong

@@ -1,11 +1,13 @@
 package locker
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"time"
 
 	"adlock/lib/fault"
+	"adlock/lib/idle"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
@@ -49,7 +51,7 @@ type Outcome struct {
 // Denied is the outcome where the decision is not to take the atom in v, or to
 // leave an expired owner to another step.
 func (r *Request) Denied(d policy.Decision, v *View) Outcome {
-	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason(), inWay: *v}
+	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason(), inWay: *v, work: v.Active.Work}
 	o.inWay.Active = d.Active
 	r.describe(&o.found, v)
 	switch o.Verdict {
@@ -59,7 +61,7 @@ func (r *Request) Denied(d policy.Decision, v *View) Outcome {
 	case Busy:
 		o.Blocker, o.Node = v.Record.Owner.PID, v.Node
 		if expiry := policy.Expiry(r.Limits, v.Active); expiry != limit.Never {
-			o.Recheck = expiry - v.Active.Age
+			o.Recheck = cmp.Or(max(0, expiry-v.Active.Age), idle.Shortest) // it may be idle by then
 		}
 		r.RefuseEndless(&o, v)
 	}

@@ -47,7 +47,7 @@ func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *O
 		return nil
 	}
 	o.limited = policy.Expiry(limits, v.Active) != limit.Never
-	o.late = policy.WatchFirst(limits, v.Active) && policy.Expired(limits, v.Active)
+	o.late = policy.OnlyIdle(limits, v.Active) && policy.Expired(limits, v.Active)
 	rec.recall(o)
 	switch {
 	case o.Notice.Said:

@@ -117,7 +117,7 @@ func (r *Request) watch(late *LateError, dir int) (Outcome, error) {
 // works is the denial where the owner is overdue, and works.
 func (r *Request) works(late *LateError) Outcome {
 	o := r.busy(late, "it works ("+r.watched.Work+")")
-	o.work, o.Recheck = r.watched.Work, idle.Shortest
+	o.work = r.watched.Work
 	return o
 }
 
@@ -125,12 +125,12 @@ func (r *Request) busy(late *LateError, why string) Outcome {
 	return r.Denied(late.Decision.Because(policy.Busy, policy.Running(r.Limits, late.Active)+", and "+why), &late.View)
 }
 
-// idleOf is how long the newcomer has seen the owner in v be idle; 0: it did not watch.
+// idleOf is how long the owner in v was seen to be idle; 0: it was not watched.
 func (r *Request) idleOf(v *View) time.Duration {
 	if r.watched.token == v.Record.Token {
 		return r.watched.Idle
 	}
-	return 0
+	return v.Active.Idle
 }
 
 func (r *Request) showWatch(v *View) {

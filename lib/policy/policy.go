@@ -134,7 +134,9 @@ type Active struct {
 	Asked    time.Duration // the ExpireAfter that the owner asked for
 	Source   Source        // of Asked; None: the owner asked for none
 	Patience time.Duration // how much longer it is left to its supervisor, which ends it by itself (--enforce)
-	Remote   bool          // it is in a store: its job is not seen from here
+	Remote   bool          // it is in a store: its job is seen on its own machine alone
+	Idle     time.Duration // in a store: for so long its locksmith has seen the job do nothing
+	Work     string        // or what it has seen the job do, in words
 	Entering bool          // it is that of a reader on its way to a lock of its own
 }
 
@@ -226,7 +228,7 @@ func decide(limits Limits, last Last, active Active) Step {
 	case Gone:
 		return Reclaim
 	case Lives, Orphaned:
-		if expired {
+		if expired && !spared(limits, active) {
 			return Expire
 		}
 	case Unknown:
@@ -284,12 +286,21 @@ func Expiry(limits Limits, active Active) time.Duration {
 // Expired reports whether the active lock has expired for this newcomer.
 func Expired(limits Limits, active Active) bool { return active.Age >= Expiry(limits, active) }
 
-// WatchFirst tells whether an owner that has expired is ended only where its job is seen to be
+// OnlyIdle tells whether an owner that has expired is ended only where its job is seen to be
 // idle: a limit that was learned from runtimes cannot tell a long run from one that hangs. What a
-// person has said ends the job whatever it does. In a store a limit that was learned does so too.
-func WatchFirst(limits Limits, active Active) bool {
+// person has said ends the job whatever it does.
+func OnlyIdle(limits Limits, active Active) bool {
 	_, source := InForce(limits, active)
-	return source == Learned && !active.Remote
+	return source == Learned
+}
+
+// WatchFirst tells whether the newcomer itself is to see that. In a store the owner's locksmith
+// does.
+func WatchFirst(limits Limits, active Active) bool { return OnlyIdle(limits, active) && !active.Remote }
+
+// spared tells whether an owner in a store goes on past its limit, as it is not seen to be idle.
+func spared(limits Limits, active Active) bool {
+	return active.Remote && active.Idle == 0 && OnlyIdle(limits, active) && Expired(limits, active)
 }
 
 // Notice is the age from which on a person is told that a run lasts long.
@@ -304,7 +315,7 @@ func Overdue(limits Limits, active Active, notice Notice) bool {
 	if !active.Held || active.Empty || active.Owner == Gone || active.Owner == Waiter || active.Age < notice.After {
 		return false
 	}
-	return notice.Said || Expiry(limits, active) == limit.Never || WatchFirst(limits, active) && Expired(limits, active)
+	return notice.Said || Expiry(limits, active) == limit.Never || OnlyIdle(limits, active) && Expired(limits, active)
 }
 
 // With is the decision where it turned out that another step is to be taken about
@@ -432,7 +443,15 @@ func busy(limits Limits, active Active) string {
 	case active.Owner == Untouched:
 		return "the lock has only a pid, which lives"
 	}
-	return Running(limits, active)
+	text := Running(limits, active)
+	switch {
+	case !spared(limits, active):
+	case active.Work != "":
+		text += ", and it works (" + active.Work + ")"
+	default:
+		text += ", and it is not known to be idle"
+	}
+	return text
 }
 
 // Running tells the age of the active lock, the limit in force and whose that is.

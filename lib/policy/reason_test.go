@@ -38,6 +38,8 @@ func TestEachStepIsToldWithItsFigures(t *testing.T) {
 		{Busy, limits, Last{}, young, "busy: running for 1m, ExpireAfter is 2h"},
 		{Busy, Limits{}, Last{}, young, "busy: running for 1m, no ExpireAfter"},
 		{Busy, Limits{ExpireAfter: 15 * minute, Source: Learned}, Last{}, young, "busy: running for 1m, the learned ExpireAfter is 15m"},
+		{Busy, Limits{ExpireAfter: minute, Source: Learned}, Last{}, Active{Held: true, Age: minute, Remote: true, Work: "12 kB"}, "busy: running for 1m, the learned ExpireAfter is 1m, and it works (12 kB)"},
+		{Busy, Limits{ExpireAfter: minute, Source: Learned}, Last{}, Active{Held: true, Age: minute, Remote: true}, "busy: running for 1m, the learned ExpireAfter is 1m, and it is not known to be idle"},
 		{Busy, Limits{ExpireAfter: limit.Never, Source: Learned}, Last{}, young, "busy: running for 1m, no ExpireAfter learned yet"},
 		{Busy, Limits{}, Last{}, held(minute, Lives), "busy: running for 1m, ExpireAfter is 1h30m (its owner's)"},
 		{Busy, limits, Last{}, Active{Held: true, Empty: true}, "busy: the lock is empty, perhaps being written"},

@@ -1,0 +1,55 @@
+package lease
+
+import (
+	"os"
+	"time"
+
+	"adlock/lib/idle"
+	"adlock/lib/killer"
+	"adlock/lib/process"
+)
+
+// watch looks whether the job works, from its learned limit on until the atom is released, and
+// keeps in the record what it saw: a newcomer on another machine cannot look itself, and asks
+// only an owner whose job is idle to end it. length is how long the job has to do nothing.
+//
+// The owner may begin to work, or fall idle, between the look and the question: as on one
+// machine, it is ended for what it did last.
+func (t *heldLease) watch(length time.Duration) {
+	if !t.pause(t.record.ExpireAfter) {
+		return
+	}
+	job := idle.Job{Members: t.members, Length: length, Over: func() bool { return t.ctx.Err() != nil }}
+	for {
+		seen, err := job.Watch()
+		if err != nil {
+			seen.Work = err.Error() // what cannot be looked at counts as work
+		}
+		t.noteSeen(seen)
+		if seen.Idle == 0 && !t.pause(idle.Shortest) || t.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// members are those of the job. A supervisor that holds the lock itself is none of them.
+func (t *heldLease) members() ([]process.Entry, error) {
+	if t.record.Owner.PID == os.Getpid() {
+		return killer.Descendants(true)
+	}
+	return killer.Members(process.Job{Owner: t.record.Owner, FileUID: -1})
+}
+
+// noteSeen puts into the record what the job was seen to do, where that has changed: the words
+// alone are not worth a write.
+func (t *heldLease) noteSeen(seen idle.Verdict) {
+	t.noting.Lock()
+	changed := (seen.Idle > 0) != (t.record.Idle > 0) || (seen.Work != "") != (t.record.Work != "")
+	if changed {
+		t.record.Idle, t.record.Work = seen.Idle, seen.Work
+	}
+	t.noting.Unlock()
+	if changed {
+		t.keepNoting()
+	}
+}
