@@ -95,7 +95,7 @@ func TestADenialByAStoreAtATerminalNamesTheOwnersMachine(t *testing.T) {
 	owner := a.start(t, "sleep 60")
 	denied := onTerminal(t, b.command("echo ran"))
 	denied.Wait(t)
-	want := fmt.Sprintf(`^adlock: p\.shared\.o\.x: busy: running for \S+, no ExpireAfter; process %d on \S+, since %s [0-9:]{8}; --wait D waits, --replace ends it\r\n$`,
+	want := fmt.Sprintf(`^adlock: o x: busy: running for \S+, no ExpireAfter; process %d on \S+, since %s [0-9:]{8}; --wait D waits, --replace ends it\r\n$`,
 		owner.PID, time.Now().Format(time.DateOnly))
 	if said := denied.Output(); !regexp.MustCompile(want).MatchString(said) {
 		t.Errorf("said %q, want %s", said, want)
