@@ -191,7 +191,7 @@ func TestRootStopsNoJobOfAnotherUser(t *testing.T) {
 // they are dead.
 func TestAStopThatIsKilledHoldsTheAtomForTheJob(t *testing.T) {
 	s := newStage(t)
-	p := s.command("run", "--program", "job", "--name", "a", "--", "sh", "-c", "trap '' INT TERM; touch ready; while :; do sleep 1; done").Start(t)
+	p := s.command("run", "--program", "job", "--name", "a", "--", "sh", "-c", "trap '' INT TERM; sleep 600 & touch ready; wait").Start(t)
 	helper.Eventually(t, "it ignores signals", func() bool { return exists(s.in("ready")) && helper.Settled(s.lockOf("a")) })
 	ending := s.command("stop", "a", "ADLOCK_PAUSE=5m").Start(t)
 	helper.Eventually(t, "the job was signalled", func() bool { return strings.Contains(s.kinds("a"), "signal") })
