@@ -56,9 +56,10 @@ demo: build/adlock build/adlock-report ## show busy, too soon, hung and replaced
 test: build test-go test-shells ## everything below
 
 # -count=1: a cached result would not see a change in the helper that the tests build.
+# -p 3: most tests wait.
 PACKAGES ?= ./...
 test-go: build ## Go tests: packages, and what crosses them
-	$(GO) test -tags $(TAGS) $(short) -count=1 -timeout 25m $(PACKAGES)
+	$(GO) test -p 3 -tags $(TAGS) $(short) -count=1 -timeout 25m $(PACKAGES)
 
 test-shells: build bats/node_modules ## the library's suite under every shell
 	bats/run
