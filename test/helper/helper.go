@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -55,14 +56,41 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-var buildPinned, buildBrief = builder("adlock_pinned"), builder("adlock_brief")
+// Changes are files that a program for tests has beside those of the tree, or in their place:
+// their texts, by their paths in the tree.
+type Changes map[string]string
 
-// builder builds the helper program with a tag, once for the package.
-func builder(tag string) func() (string, error) {
+// Brief has a program watch for a second or two whether a job works; Hasty has it learn limits
+// of seconds, too.
+var (
+	Brief = Changes{"lib/idle/brief.go": `package idle
+
+import "time"
+
+func init() { Shortest, Longest = time.Second, 2*time.Second }
+`}
+	Hasty = Changes{"lib/idle/brief.go": Brief["lib/idle/brief.go"], "lib/learn/hasty.go": `package learn
+
+import "time"
+
+func init() { Floor, Ceiling = 3*time.Second, 10*time.Second }
+`}
+	pinned = Changes{"cmd/adlock/pinned.go": `package main
+
+import "runtime"
+
+func init() { runtime.LockOSThread() }
+`}
+)
+
+var buildPinned, buildBrief = builder("pinned", pinned), builder("brief", Brief)
+
+// builder builds the helper program with these changes, once for the package.
+func builder(name string, c Changes) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
-		dir := filepath.Join(scratch, tag)
+		dir := filepath.Join(scratch, name)
 		path := filepath.Join(dir, "adlock")
-		return path, errors.Join(os.Mkdir(dir, 0o700), Build(path, tag))
+		return path, errors.Join(os.Mkdir(dir, 0o700), c.Build(path))
 	})
 }
 
@@ -78,9 +106,8 @@ func Pinned(t testing.TB) string {
 	return path
 }
 
-// Brief returns the path of the helper program built to watch a job for a second or two before a
-// limit that was learned ends it.
-func Brief(t testing.TB) string {
+// BriefBinary returns the path of the helper program that has the changes of Brief.
+func BriefBinary(t testing.TB) string {
 	t.Helper()
 	Binary(t) // for the directory
 	path, err := buildBrief()
@@ -90,11 +117,17 @@ func Brief(t testing.TB) string {
 	return path
 }
 
-// Build builds the program that path is named after: static, as the Makefile
-// does, with more build tags where they are given.
-func Build(path string, tags ...string) error {
-	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w",
-		"-tags", strings.Join(append(tags, "urfave_cli_no_docs"), ","), "-o", path, "./cmd/"+filepath.Base(path))
+// Build builds the program that path is named after: static, as the Makefile does.
+func Build(path string) error { return Changes(nil).Build(path) }
+
+// Build is the function Build of a tree with these changes.
+func (c Changes) Build(path string) error {
+	overlay, err := c.overlay(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-overlay", overlay,
+		"-tags", "urfave_cli_no_docs", "-o", path, "./cmd/"+filepath.Base(path))
 	command.Dir = Root()
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	output, err := command.CombinedOutput()
@@ -102,6 +135,24 @@ func Build(path string, tags ...string) error {
 		return &buildError{err, string(output)}
 	}
 	return nil
+}
+
+// overlay writes the changes below dir, and returns the file that names them for go build.
+func (c Changes) overlay(dir string) (string, error) {
+	replace := map[string]string{}
+	for path, text := range c {
+		changed := filepath.Join(dir, strings.ReplaceAll(path, "/", "_"))
+		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(Root(), path)] = changed
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, list, 0o600)
 }
 
 type buildError struct {

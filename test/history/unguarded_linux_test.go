@@ -1,7 +1,9 @@
 package history
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -57,8 +59,13 @@ func TestTheGuardDecidesWhoTakesOver(t *testing.T) {
 }
 
 func TestWithoutTheGuardTheCheckerFindsTwoOwners(t *testing.T) {
+	const path, guard = "lib/lockdir/lockfile/active.go", "func (a *Active) Guard(wait time.Duration) error {\n"
+	text, err := os.ReadFile(filepath.Join(helper.Root(), path))
+	if err != nil || strings.Count(string(text), guard) != 1 {
+		t.Fatalf("the guard is not in %s: %v", path, err)
+	}
 	binary := filepath.Join(t.TempDir(), "adlock")
-	if err := helper.Build(binary, "adlock_unguarded"); err != nil {
+	if err := (helper.Changes{path: strings.Replace(string(text), guard, guard+"return nil\n", 1)}).Build(binary); err != nil {
 		t.Fatal(err)
 	}
 	// On a busy machine the second newcomer may come too late to be a danger.

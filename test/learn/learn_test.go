@@ -102,7 +102,7 @@ func TestAHungOwnerIsEndedAtTheLearnedLimitWhichThenDoubles(t *testing.T) {
 func taughtAtom(t *testing.T) *helper.Atom {
 	t.Helper()
 	a := helper.NewAtom(t)
-	a.Bin, a.More = helper.Brief(t), []string{"ADLOCK_EXPIRE_AFTER=auto"}
+	a.Bin, a.More = helper.BriefBinary(t), []string{"ADLOCK_EXPIRE_AFTER=auto"}
 	teach(t, a)
 	return a
 }

@@ -67,7 +67,7 @@ var hasty = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(beside, "hasty")
 	err := os.Mkdir(dir, 0o700)
 	for _, program := range []string{"adlock", "adlock-locksmith"} {
-		err = errors.Join(err, helper.Build(filepath.Join(dir, program), "adlock_hasty", "adlock_brief"))
+		err = errors.Join(err, helper.Hasty.Build(filepath.Join(dir, program)))
 	}
 	return filepath.Join(dir, "adlock"), err
 })

@@ -3,9 +3,9 @@
 // that one fail. The scenarios are here; what must hold afterwards is for the
 // packages crash and fault to say.
 //
-// Two things make the steps countable. The program is built with the tag
-// adlock_pinned, which keeps its main function on the first thread, so strace needs
-// to follow no other. And the calls by which processes are looked
+// Two things make the steps countable. The program is built
+// so that its main function stays on the first thread, and strace needs to follow no
+// other. And the calls by which processes are looked
 // for in /proc, as many as there are processes, are filtered out by path: a
 // crash between two of them is the same as one before the next call that
 // touches the lock directory.

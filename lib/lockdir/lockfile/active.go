@@ -100,9 +100,6 @@ func (a *Active) SupervisedBy(id process.Identity) bool {
 // A guard on the last lock, or a removal without one, was shown unsound: a
 // newcomer that verified, then stalled, then unlinked would remove a fresh lock.
 func (a *Active) Guard(wait time.Duration) error {
-	if !guarded {
-		return nil
-	}
 	got, err := a.flock(wait)
 	if err != nil {
 		return err
