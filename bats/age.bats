@@ -34,7 +34,7 @@ load common
 }
 
 # Never would be an answer, and a script would go by it.
-@test "a directory that cannot be looked into is no directory without locks" {
+@test "an unreadable directory is not taken for an empty one" {
 	unprivileged
 	script job <<-'E'
 		adlock_age a b

@@ -123,7 +123,7 @@ with_agent() {
 	assert_equal "$(cat "$T/runs")" agent
 }
 
-@test "an agent that is gone, killed or stopped and killed is no loss" {
+@test "an agent that has gone or was killed costs nothing" {
 	with_agent job <<-'E'
 		for way in gone killed asked; do
 			_adlock_agent=''
@@ -221,7 +221,7 @@ with_agent() {
 	assert_notes <<<$'8\n9\n8\n9\nagent\ntake\ntake\nrelease'
 }
 
-@test "the agent is nobody's child, in a session of its own, with nothing of the script's" {
+@test "the agent inherits nothing, and has a session of its own" {
 	with_agent job <<-'E'
 		sleep 60 &
 		sleeper=$!
@@ -258,7 +258,7 @@ with_agent() {
 	done
 }
 
-@test "a subshell does not ask its parent's agent, and may have one of its own" {
+@test "a subshell asks no agent but its own" {
 	with_agent job <<-'E'
 		served || exit 9
 		note "$agent_pid"
@@ -285,7 +285,7 @@ with_agent() {
 	fi
 }
 
-@test "signals that cut a question short neither lose its answer nor repeat it" {
+@test "a signal during a question neither loses nor repeats it" {
 	with_agent job <<-'E'
 		hits=0
 		trap 'hits=$((hits + 1))' USR1
@@ -313,7 +313,7 @@ with_agent() {
 	assert_equal "$(cat "$ADLOCK_DIR"/program.dax.runlog* | grep -c 'event=release')" "$status"
 }
 
-@test "a trap that takes and releases in the middle of a question spoils nothing" {
+@test "a trap may take and release in the middle of a question" {
 	with_agent job <<-'E'
 		trap 'adlock_get trapped x 0 && adlock_release; : >"$T/heard"' USR1
 		served || exit 9
@@ -342,7 +342,7 @@ with_agent() {
 	refute_output --partial lock.
 }
 
-@test "a trap that closes or takes the descriptors of a question costs the agent, and nothing else" {
+@test "a trap that takes a question's descriptors costs the agent" {
 	for way in '>&-' '<>"$T/own"'; do
 		rm -f "$T/notes"
 		echo mine >"$T/own"
@@ -376,7 +376,7 @@ with_agent() {
 	done
 }
 
-@test "a trap that repeats the release it has cut short is not told that the lock is lost" {
+@test "a trap may repeat the release that it has cut short" {
 	with_agent job <<-'E'
 		served
 		adlock_get a b 0
@@ -427,7 +427,7 @@ with_agent() {
 	assert_notes <<<$'64\n64'
 }
 
-@test "what only a helper run does is left to one: a hook, another runlog, a terminal's words" {
+@test "a hook, another runlog and a terminal are left to the helper" {
 	counted
 	with_agent job <<-'E'
 		served || exit 9
@@ -490,7 +490,7 @@ cycles() {
 	E
 }
 
-@test "what traps print is the script's output, whole and in its place" {
+@test "what traps print comes whole and in its place" {
 	{
 		cat <<-'E'
 			after() { :; }
@@ -505,7 +505,7 @@ cycles() {
 	assert_equal "$(wc -l <"$T/out")" "$(wc -l <"$T/traps")"
 }
 
-@test "a script whose trap prints at each child's end comes to its end" {
+@test "a script whose trap prints at each child's end ends" {
 	with_agent job <<-'E'
 		# In mksh printf is a child, whose end would be one more.
 		case ${KSH_VERSION-} in *MIRBSD*) trap 'print -n .' CHLD ;; *) trap 'printf .' CHLD ;; esac

@@ -51,7 +51,7 @@ getter() {
 	refused 64 '"many"'
 }
 
-@test "a bare number is minutes in the paper's arguments, and refused elsewhere" {
+@test "a bare number is minutes as an argument, else refused" {
 	getter
 	launch job a c 15 90
 	ADLOCK_IF_ELAPSED=15 ADLOCK_EXPIRE_AFTER=90 launch job a d
@@ -68,7 +68,7 @@ getter() {
 	assert_success
 }
 
-@test "what is wrong is named in the words of a script, which has no options" {
+@test "errors name variables and arguments, not options" {
 	getter
 	run launch job a b soon
 	refused 64 'adlock: IfElapsed: bad duration "soon"'
@@ -104,7 +104,7 @@ helper() {
 	chmod +x "$T/other"
 }
 
-@test "a helper of another version that does not understand is told so" {
+@test "a helper of another version is named in the error" {
 	getter
 	helper '0.1.9 (abc)'
 	ADLOCK_BIN=$T/other run launch job a b

@@ -62,7 +62,7 @@ times() { yes | head -n "$1"; }
 	assert_notes <<<$'2\nleaked\n75\nleaked\nacquired\nfree'
 }
 
-@test "a release with only such a lock left withdraws it, and says 0 when it is gone" {
+@test "a release withdraws the last such lock, with status 0" {
 	fragile
 	times 1 >"$T/after.take"
 	times 6 >"$T/before.release"
@@ -96,7 +96,7 @@ times() { yes | head -n "$1"; }
 	assert_failure
 }
 
-@test "a release whose helpers are told to end, as all of a job is, comes to its end" {
+@test "a release ends though its helpers are told to end" {
 	cat >"$T/helper" <<-'E'
 		#!/bin/sh
 		[ "$1" != release ] || kill -TERM "$$"
@@ -158,7 +158,7 @@ times() { yes | head -n "$1"; }
 	refute held a outer
 }
 
-@test "what adlock_with could not release goes with the next call, and is stamped" {
+@test "the next call releases what adlock_with could not" {
 	fragile
 	times 3 >"$T/before.release"
 	script job <<-'E'
@@ -194,7 +194,7 @@ times() { yes | head -n "$1"; }
 	refute held a b
 }
 
-@test "a signal to the whole group: a status of 0 means held, and nothing leaks" {
+@test "a signal to the whole group: status 0 means held" {
 	script job <<-'E'
 		trap 'signals=$((signals + 1))' TERM
 		signals=0 round=0
@@ -226,7 +226,7 @@ times() { yes | head -n "$1"; }
 	assert_notes </dev/null
 }
 
-@test "where no thread is to be had: a status of 0 means held, and nothing leaks" {
+@test "where no thread can start: status 0 means held" {
 	unprivileged
 	if [ -n "${public-}" ]; then # a user of the test's own, whose processes nobody else counts
 		shell=(setpriv "--reuid=$((100000 + BASHPID))" --regid=65534 --clear-groups "${shell[@]:4}")
@@ -273,7 +273,7 @@ times() { yes | head -n "$1"; }
 # stood_at FILE: somebody holds the guard of the lock.
 stood_at() { ! flock -n "$1" true; }
 
-@test "a lock that a newcomer stood at can be released when the newcomer is dead" {
+@test "a lock can be released once the newcomer at it is dead" {
 	script job <<-'E'
 		ADLOCK_PAUSE=0
 		adlock_get a outer
@@ -308,7 +308,7 @@ stood_at() { ! flock -n "$1" true; }
 	assert_failure
 }
 
-@test "a release waits for a newcomer at the lock, while that one lives" {
+@test "a release waits while a living newcomer is at the lock" {
 	script job <<-'E'
 		ADLOCK_PAUSE=15s
 		adlock_get a b
@@ -347,7 +347,7 @@ stood_at() { ! flock -n "$1" true; }
 	refute held a outer
 }
 
-@test "a release that was never carried out is not believed, whatever its status" {
+@test "a release that was not carried out is not believed" {
 	fragile
 	sed -i '1a [ "$1" != release ] || [ ! -e "$T/idle" ] || exit 0' "$T/helper"
 	: >"$T/idle"
@@ -365,7 +365,7 @@ stood_at() { ! flock -n "$1" true; }
 	refute held a b
 }
 
-@test "a lock that is no file any more is looked at without waiting for it" {
+@test "a look at a lock that has become a pipe does not block" {
 	script job <<-'E'
 		adlock_get a b
 		rm "$ADLOCK_DIR/lock.job.dax.a.b"

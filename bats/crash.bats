@@ -1,7 +1,7 @@
 # What is left behind is reclaimed at once.
 load common
 
-@test "a script killed with KILL: the next start takes the atom at once" {
+@test "the next start takes a killed script's atom at once" {
 	script job <<-'E'
 		adlock_get a b
 		: >|"$T/holds"
@@ -36,7 +36,7 @@ load common
 	assert_notes <<<$'acquired\nacquired'
 }
 
-@test "a lock taken in a subshell is reclaimed once that is gone (ksh93 forks none)" {
+@test "a subshell's lock is reclaimed when the subshell is gone" {
 	script job <<-'E'
 		(
 			adlock_get a b 0

@@ -68,7 +68,7 @@ tells() {
 	E
 }
 
-@test "under set -e a denial that nobody asks about ends the script with 75" {
+@test "under set -e an unchecked denial ends the script with 75" {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
@@ -134,7 +134,7 @@ tells() {
 	assert_notes <<<too-soon
 }
 
-@test "from the start: IfElapsed counts from the start of the last run" {
+@test "from the start: IfElapsed counts from the last start" {
 	script job <<-'E'
 		ADLOCK_FROM_START=1
 		adlock_get a b 3s

@@ -54,7 +54,7 @@ newcomer() {
 	assert gone "$hung"
 }
 
-@test "a script that releases while it is being ended is told who does it, and why" {
+@test "a script that releases while it is ended is told why" {
 	# A helper that has just been started would die of the newcomer's TERM.
 	script job <<-'E'
 		trap 'trap "" TERM; adlock_release || note "$? $ADLOCK_VERDICT"; exit 3' TERM
@@ -74,7 +74,7 @@ newcomer() {
 	assert_output 1
 }
 
-@test "adlock stop ends the script that holds an atom, its job with it" {
+@test "adlock stop ends the script that holds an atom" {
 	script job <<-'E'
 		adlock_get a b
 		sleep 61 &
@@ -152,7 +152,7 @@ newcomer() {
 	refute gone "$hung"
 }
 
-@test "the owner's own ExpireAfter is not shortened by a default, but by a limit given" {
+@test "only a limit that is said shortens the owner's own" {
 	script job <<-'E'
 		adlock_get a b 0 3h
 		hang
@@ -173,7 +173,7 @@ newcomer() {
 	assert gone "$hung"
 }
 
-@test "an atom that asks for itself is its own ancestor: busy, whatever the age" {
+@test "an atom that asks for itself is busy, whatever the age" {
 	script job <<-'E'
 		adlock_get a b 0
 		again new 0
@@ -215,7 +215,7 @@ newcomer() {
 	assert gone "$hung"
 }
 
-@test "an expired owner that cannot be checked from here is stuck: said aloud, 77, nothing taken" {
+@test "an expired owner that cannot be checked is stuck: 77" {
 	script job <<-'E'
 		adlock_get a b
 		hang

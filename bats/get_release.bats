@@ -1,7 +1,7 @@
 # Taking and giving back.
 load common
 
-@test "the active lock exists while the atom runs, and names the shell" {
+@test "the lock is there while the atom runs, and names the shell" {
 	script job <<-'E'
 		adlock_get a b
 		read -r pid <"$ADLOCK_DIR/lock.job.dax.a.b"
@@ -58,7 +58,7 @@ load common
 	assert_output --partial 'status=143'
 }
 
-@test "a lock that was replaced is lost: 75, and the newcomer's stays" {
+@test "a release of a replaced lock leaves the newcomer's: 75" {
 	script job <<-'E'
 		adlock_get a b
 		sed 's/^token=./token=x/' "$ADLOCK_DIR/lock.job.dax.a.b" >|"$T/other"
@@ -100,7 +100,7 @@ load common
 	refute [ -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
 }
 
-@test "a relative lock directory stays where it was when the script leaves" {
+@test "a relative lock directory stays where it was after a cd" {
 	cd "$T"
 	mkdir -m 700 locks # a relative one is not made
 	export ADLOCK_DIR=locks
@@ -114,7 +114,7 @@ load common
 	assert [ -e "$T/locks/last.job.dax.a.b" ]
 }
 
-@test "the library is found by its users without ADLOCK_DIR: under HOME" {
+@test "without ADLOCK_DIR the locks are below HOME" {
 	unprivileged
 	unset ADLOCK_DIR
 	export HOME=$T/home
@@ -127,7 +127,7 @@ load common
 }
 
 # The two sides find the same directory: the shell, and the helper in its dry run.
-@test "the library and the helper find one directory for users whom root made one" {
+@test "library and helper find the directory that root has made" {
 	unprivileged
 	[ "$(id -u)" = 0 ] && unshare --mount true || skip "needs root and a mount namespace"
 	unset ADLOCK_DIR

@@ -47,7 +47,7 @@ ended() {
 	assert_equal "$status" "$2"
 }
 
-@test "a second start exits 0, silently, before the script's first command" {
+@test "a second start exits 0 before the script's first command" {
 	waits_in_it
 	rm "$T/in"
 	run launch job
@@ -58,7 +58,7 @@ ended() {
 	ended "$first" 3
 }
 
-@test "a helper that is stopped and continued while it is asked has answered" {
+@test "a helper that is stopped and continued answers" {
 	cat >"$T/helper" <<-'E'
 		#!/bin/sh
 		case $1 in
@@ -82,7 +82,7 @@ ended() {
 	assert_output 'age 0'
 }
 
-@test "a denied script exits with ADLOCK_EXIT_DENIED where that is set" {
+@test "a denied script exits with ADLOCK_EXIT_DENIED" {
 	waits_in_it
 	ADLOCK_EXIT_DENIED=75 run launch job
 	assert_failure 75
@@ -100,7 +100,7 @@ ended() {
 	done
 }
 
-@test "the end of the script releases the lock, and keeps the status" {
+@test "the end of the script releases, and keeps the status" {
 	guarded <<<"$tells_its_owner; exit 3"
 	run launch job
 	assert_failure 3
@@ -110,7 +110,7 @@ ended() {
 	assert_failure 3
 }
 
-@test "a script that ends by exec completes, with the status of that command" {
+@test "a script that ends by exec completes, with that status" {
 	guarded <<<"exec sh -c 'exit 9'"
 	run launch job
 	assert_failure 9
@@ -118,7 +118,7 @@ ended() {
 	ran_once 9
 }
 
-@test "a script's own EXIT trap runs, wherever it is set, and the script completes" {
+@test "a script's own EXIT trap runs, wherever it is set" {
 	for script in 'trap "echo mine" EXIT; guard; exit 5' 'guard; trap "echo mine" EXIT; exit 5' \
 		'trap "echo other" EXIT; guard; trap "echo mine" EXIT; exit 5' 'guard; trap "adlock_release; echo mine" EXIT; exit 5'; do
 		echo ". \"\$ADLOCK_SH\" || exit 69; ${script/guard;/adlock_guard;}" >"$T/job"
@@ -130,7 +130,7 @@ ended() {
 	done
 }
 
-@test "traps and signals that are ignored above the guard are so below it" {
+@test "signals ignored above the guard are ignored below it" {
 	printf '%s\n' "trap 'echo usr' USR1; trap '' HUP" '. "$ADLOCK_SH" || exit 69; adlock_guard' \
 		'kill -HUP $$; kill -USR1 $$; echo end' >"$T/job"
 	run launch job
@@ -139,7 +139,7 @@ ended() {
 	ran_once 0
 }
 
-@test "under set -e a failing command ends the script with its status" {
+@test "under set -e a failing command ends the script" {
 	guarded <<<$'set -e\nfalse\necho not reached'
 	run launch job
 	assert_failure 1
@@ -147,7 +147,7 @@ ended() {
 	ran_once 1
 }
 
-@test "what the script leaves behind goes on, and does not hold the atom" {
+@test "what the script leaves behind does not hold the atom" {
 	guarded <<<$'exec sleep 60 >/dev/null 2>&1 &\necho $!'
 	run launch job
 	assert_success
@@ -155,7 +155,7 @@ ended() {
 	ran_once 0
 }
 
-@test "TERM and HUP end the script with all that it started, and release the lock" {
+@test "TERM and HUP end the whole script, and release the lock" {
 	guarded <<-'E'
 		sleep 60 &
 		: >"$T/in"
@@ -185,7 +185,7 @@ ended() {
 	refute guard_held
 }
 
-@test "while the script lives its atom is held, though its supervisor was killed" {
+@test "a script holds its atom though its supervisor is killed" {
 	waits_in_it
 	rm "$T/in"
 	kill -KILL "$first"
@@ -228,7 +228,7 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	assert_output 'adlock: adlock_guard: wants 0 to 2 arguments, got 3'
 }
 
-@test "a script is guarded by its path: two of one name are two atoms" {
+@test "scripts of one name in two directories are two atoms" {
 	waits_in_it
 	mkdir "$T/other"
 	echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo other' >"$T/other/job"
@@ -238,7 +238,7 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	ended "$first" 3
 }
 
-@test "a script is one atom by whichever path it is called, save through a link" {
+@test "a script is one atom by each of its paths but a link" {
 	waits_in_it
 	rm "$T/in"
 	mkdir "$T/sub"
@@ -271,7 +271,7 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	assert_output ' ff c3'
 }
 
-@test "the shell's options, descriptors, directory and environment come along" {
+@test "options, descriptors, directory and environment are kept" {
 	guarded <<-'E'
 		case $- in *e*) echo errexit ;; esac
 		read -r line <&4
@@ -298,7 +298,7 @@ kept 3"
 	ran_once 0
 }
 
-@test "a script with a line #! is guarded, by its path and found along PATH" {
+@test "a script with a line #! is guarded, also along PATH" {
 	[ "${#shell[@]}" -le 2 ] || skip '#! takes one argument'
 	{
 		echo "#!$(command -v "${shell[0]}") ${shell[1]--e}"
@@ -313,7 +313,7 @@ kept 3"
 	assert_equal "$(compgen -G "$ADLOCK_DIR/last.*" | wc -l)" 1
 }
 
-@test "a script that has changed its directory is run again from where it began" {
+@test "after a cd the script is run again from where it began" {
 	mkdir "$T/elsewhere"
 	echo 'echo wrong' >"$T/elsewhere/job"
 	printf '%s\n' '. "$ADLOCK_SH" || exit 69; cd elsewhere; adlock_guard' pwd "$tells_its_owner" >"$T/job"
@@ -330,7 +330,7 @@ kept 3"
 	ran_once 0
 }
 
-@test "a script without a path wants a name, and is guarded by traps" {
+@test "a script without a path wants a name, and gets traps" {
 	guarded <<<"$tells_its_owner; exit 4"
 	for way in "\"$(command -v "${shell[0]}")\" ${shell[*]:1} <\"\$T/job\"" \
 		"\"$(command -v "${shell[0]}")\" ${shell[*]:1} -c \"\$(cat \"\$T/job\")\""; do
@@ -347,7 +347,7 @@ kept 3"
 	done
 }
 
-@test "a path that is another file for each process, or after a cd, is none" {
+@test "/dev/fd/3 and a path that a cd has broken are no paths" {
 	local begin='. "$ADLOCK_SH" || exit 69; adlock_guard; '
 	echo "$begin echo ran" >"$T/piped"
 	mkdir "$T/sub"
@@ -404,7 +404,7 @@ kept 3"
 	refute guard_held
 }
 
-@test "a script that holds locks above the guard is guarded by traps" {
+@test "a script with locks above the guard is guarded by traps" {
 	echo '. "$ADLOCK_SH" || exit 69; adlock_get a b; adlock_guard
 	'"$tells_its_owner" >"$T/job"
 	run launch job
@@ -423,7 +423,7 @@ kept 3"
 	refute guard_held
 }
 
-@test "a guarded script that runs itself is denied, and one that becomes itself goes on" {
+@test "a guarded script may exec itself, and not start itself" {
 	guarded <<-'E'
 		case $1 in
 		first) $ADLOCK_TEST_SHELL "$0" inner; echo "$?"; exec $ADLOCK_TEST_SHELL "$0" last ;;
@@ -451,7 +451,7 @@ kept 3"
 	assert_equal "$(events acquire)" 2
 }
 
-@test "a marker that is not its parent's, or made up, does not open the guard" {
+@test "a marker of another process does not open the guard" {
 	waits_in_it
 	marker=$(sed -n 's/^token=//p' "$ADLOCK_DIR"/lock.*)" $(echo "$ADLOCK_DIR"/lock.*)"
 	: >"$T/other"
@@ -477,7 +477,7 @@ kept 3"
 	refute_output --partial ADLOCK_GUARD
 }
 
-@test "a script that names its atom anew at each start is started twice, not for ever" {
+@test "an atom with a new name at each start starts twice at most" {
 	echo 'ADLOCK_PROGRAM=p$$; . "$ADLOCK_SH" || exit 69; echo above; adlock_guard; echo below' >"$T/job"
 	run launch job
 	assert_success
@@ -492,7 +492,7 @@ kept 3"
 	assert_output 'adlock: /nonexistent: helper not found: nothing is locked'
 }
 
-@test "an invalid setting is refused before the script's first command" {
+@test "a wrong setting is refused before the first command" {
 	guarded <<<'echo not reached'
 	ADLOCK_EXPIRE_AFTER=soon run launch job
 	assert_failure 64
@@ -503,7 +503,7 @@ kept 3"
 	assert_output 'adlock: ADLOCK_SHARED: "perhaps": want 1 or 0'
 }
 
-@test "the atoms that a guarded script takes share its slot, those of its children do not" {
+@test "a guarded script's atoms share its slot, its children's not" {
 	guarded <<-'E'
 		adlock_get a b && echo shared && adlock_get c d && echo nested
 		$ADLOCK_TEST_SHELL -c '. "$ADLOCK_SH"; adlock_get e f || echo "$ADLOCK_VERDICT"; :' job
@@ -537,7 +537,7 @@ by_traps() {
 	} >"$T/job"
 }
 
-@test "by traps: it refuses where the script has one of its own, whichever it is" {
+@test "by traps: a script with such a trap of its own is refused" {
 	for signal in EXIT INT TERM HUP; do
 		by_traps "trap ': two
 		: lines' $signal" <<<'echo not reached'
@@ -596,14 +596,14 @@ died_of() {
 	refute guard_held
 }
 
-@test "by traps: traps on other signals, and ignored ones, are no obstacle and stay" {
+@test "by traps: traps on other signals stay" {
 	by_traps "trap 'echo usr' USR1; trap '' HUP" <<<'kill -HUP $$; kill -USR1 $$; echo end'
 	run "${shell[@]}" <"$T/job" 3>&-
 	assert_success
 	assert_output $'usr\nend'
 }
 
-@test "by traps: a denied script exits with ADLOCK_EXIT_DENIED, else with 0" {
+@test "by traps: a denied script exits with ADLOCK_EXIT_DENIED" {
 	by_traps '' <<<': >"$T/in"; while [ ! -e "$T/go" ]; do sleep 0.05; done'
 	"${shell[@]}" <"$T/job" 3>&- &
 	eventually 20 test -e "$T/in"
@@ -615,7 +615,7 @@ died_of() {
 	ended "$!" 0
 }
 
-@test "what a killed guard by traps leaves behind has a name that is swept" {
+@test "by traps: what a killed guard leaves is swept" {
 	script job <<-'E'
 		PATH=$T:$PATH
 		(adlock_guard)
@@ -652,7 +652,7 @@ on_terminal() {
 	exec 4>"$T/keys"
 }
 
-@test "on a terminal what is typed reaches the script once, and it completes" {
+@test "on a terminal what is typed reaches the script once" {
 	guarded <<-'E'
 		trap 'echo typed; exit 7' INT
 		: >"$T/in"
@@ -668,7 +668,7 @@ on_terminal() {
 	ran_once 7
 }
 
-@test "on a terminal a denied script is told of what a script has: variables, not options" {
+@test "on a terminal a denied script is told of variables" {
 	waits_in_it
 	on_terminal "$ADLOCK_TEST_SHELL '$T/job'"
 	exec 4>&-
@@ -684,7 +684,7 @@ on_terminal() {
 stopped() { grep -qs '^State:.T' "/proc/$1/status"; }
 
 # bats test_tags=once
-@test "on a terminal a guarded script is stopped and continued by the shell's job control" {
+@test "on a terminal job control stops and continues a script" {
 	guarded <<-'E'
 		echo $$ >"$T/in"
 		until [ -e "$T/go" ]; do sleep 0.05; done

@@ -68,7 +68,7 @@ for_settings() {
 	assert_notes <<<held
 }
 
-@test "options, IFS, traps, parameters and descriptors stay as they were" {
+@test "the script's options, IFS, traps and descriptors stay" {
 	script job <<-'E'
 		state() {
 			{
@@ -161,7 +161,7 @@ names_in_use() {
 	assert_notes <<<$'0\nreleased'
 }
 
-@test "the descriptors of the script do not leak, nor does the lock need any" {
+@test "no descriptor leaks, and a lock needs none" {
 	script job <<-'E'
 		exec 3>/dev/null
 		adlock_with a b -- true
@@ -219,7 +219,7 @@ names_in_use() {
 	assert_notes <<<0
 }
 
-@test "run with --help it tells of itself, and sourced by a script with that argument it does not" {
+@test "--help tells of the library where that is run, not sourced" {
 	run "${shell[@]}" "$ADLOCK_SH" --help
 	assert_success
 	assert_line --index 0 --partial 'adlock.sh: adaptive locks for scripts'
@@ -234,7 +234,7 @@ names_in_use() {
 	assert noted sourced
 }
 
-@test "run in place of being sourced it tells of itself, or that it does nothing" {
+@test "run and not sourced the library tells of itself" {
 	local word
 	for word in -h --help; do
 		run "${shell[@]}" "$ADLOCK_SH" "$word"

@@ -1,7 +1,7 @@
 # Limits that are `auto`, and denials that are news.
 load common
 
-@test "auto limits are taken as arguments and from the variables, and success teaches" {
+@test "auto is an argument or a variable, and success teaches" {
 	script job <<-'E'
 		adlock_get a b 0 auto
 		adlock_release
@@ -21,7 +21,7 @@ load common
 	assert_output 'learn.runs=2'
 }
 
-@test "an owner that hangs past the learned limit is ended, and the limit doubles" {
+@test "an owner idle past its learned limit is ended" {
 	script job <<-'E'
 		adlock_get a b 0 auto
 		note "$ADLOCK_VERDICT"
@@ -46,7 +46,7 @@ load common
 	assert_output 2
 }
 
-@test "an atom that finds no slot says so, with what may help, and not each time" {
+@test "an atom that finds no slot says so, and not each time" {
 	script job <<-'E'
 		ADLOCK_SLOTS=1
 		adlock_get a c

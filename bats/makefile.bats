@@ -37,7 +37,7 @@ E
 	assert_output next
 }
 
-@test "the Makefile may say it of all recipes, of one target, or of one and export it" {
+@test "a Makefile sets limits for all recipes or for a target" {
 	makes <<'E'
 ADLOCK_EXPIRE_AFTER = 7h
 all: plain one two
@@ -57,7 +57,7 @@ E
 	assert_output 'if_elapsed=0s expire_after=7h one'
 }
 
-@test "what is in the environment, or in the Makefile, counts for BSD make too" {
+@test "BSD make heeds the environment and the Makefile too" {
 	command -v bmake >/dev/null || skip 'no bmake'
 	makes <<'E'
 ADLOCK_IF_ELAPSED = 15
@@ -115,7 +115,7 @@ E
 	made_again bmake -r
 }
 
-@test "a pattern rule does not succeed without its file, though it is too soon to make it" {
+@test "a pattern rule whose file is missing fails when too soon" {
 	local directory target
 	for directory in "$T" "$T/it's here"; do
 		mkdir -p "$directory/sub"
@@ -161,7 +161,7 @@ settings() {
 
 variables() { sed -n 's/^\(ADLOCK_[A-Z_]*\)=.*/\1/p' | sort; }
 
-@test "a command inherits where locks are, and nothing said of its own lock, as under adlock run" {
+@test "a recipe's command inherits where locks are, and no limit" {
 	makes <<'E'
 all:
 	@$(ADLOCK) copy site -- env
@@ -180,7 +180,7 @@ E
 	done
 }
 
-@test "a guarded script in a recipe calls another, and neither waits for itself" {
+@test "guarded scripts nest in a recipe" {
 	for name in one two; do
 		# shellcheck disable=SC2016 # for the script to expand
 		echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo "$0"; [ ! -e "$1" ] || sh "$@"' >"$T/$name"
@@ -226,7 +226,7 @@ E
 	assert_output ''
 }
 
-@test "a make within a recipe does not wait for what that recipe holds" {
+@test "a make within a recipe does not wait for that recipe" {
 	makes <<'E'
 all:
 	@$(ADLOCK) copy site 0 -- $(MAKE) $(within)

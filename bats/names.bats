@@ -1,7 +1,7 @@
 # The names of the locks: readable, and the same ones that the helper builds.
 load common
 
-@test "the paper's example: lock.cfengine_conf.dax.editfile._etc_motd" {
+@test "the paper's name: lock.cfengine_conf.dax.editfile._etc_motd" {
 	script cfengine.conf <<-'E'
 		adlock_get editfile /etc/motd
 		[ -e "$ADLOCK_DIR/lock.cfengine_conf.dax.editfile._etc_motd" ]
@@ -51,7 +51,7 @@ vector_script() {
 	vectors
 }
 
-@test "a long name beyond ASCII is the helper's, and its age is told" {
+@test "a long name beyond ASCII is made by the helper" {
 	script long <<-'E'
 		ADLOCK_AGENT=$1
 		adlock_pass
@@ -115,7 +115,7 @@ launch_killed() {
 	ADLOCK_BIN=$T/helper launch job "$@"
 }
 
-@test "a helper that is killed while it names an atom: 143, in one line, and nothing is locked" {
+@test "a helper killed while it names an atom: 143, no lock" {
 	script job <<-'E'
 		readonly LC_ALL
 		adlock_get copy "$1" || echo "status $?"
@@ -127,7 +127,7 @@ launch_killed() {
 	refute [ -e "$ADLOCK_DIR" ]
 }
 
-@test "a helper that is killed while it tells an age: 143, in one line" {
+@test "a helper killed while it tells an age: 143, in one line" {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
@@ -166,7 +166,7 @@ launch_killed() {
 	assert_output 2
 }
 
-@test "an operand of 100 kB is an atom like any other, and another one that begins alike" {
+@test "operands of 100 kB that begin alike are two atoms" {
 	script long <<-'E'
 		x=$(head -c 100000 /dev/zero | tr '\0' "$1")
 		adlock_get op "$x" 0 && adlock_get op "${x}y" 0

@@ -1,7 +1,7 @@
 # The scenarios of Burgess and Skipitaris (LISA '97), mostly in seconds for minutes.
 load common
 
-@test "figure 2: ticks meet too soon, locked, and killed and replaced" {
+@test "figure 2: ticks meet too soon, busy, and replaced" {
 	script job <<-'E'
 		# The first job is short, the second outlasts any limit, the third is short.
 		if adlock_get run job 3 4; then
@@ -53,7 +53,7 @@ program() {
 	E
 }
 
-@test "figure 4: a program that calls itself flows through itself, and there is no third" {
+@test "figure 4: a program that calls itself runs twice at most" {
 	program <<-'E'
 		body() { again program "$(($1 + 1))" 15 90; }
 	E
@@ -73,7 +73,7 @@ program() {
 	E
 }
 
-@test "figure 5: a second run does A, ends the hung B and its tree, does B and C" {
+@test "figure 5: a second run does A, ends hung B, does B and C" {
 	program <<-'E'
 		body() {
 			[ "$1" = 1 ] || return 0
@@ -133,7 +133,7 @@ tick() {
 	refute [ -e "$T/Y" ]
 }
 
-@test "figure 6: as two atoms the deadlock breaks within three ticks" {
+@test "figure 6: two atoms break the deadlock in three ticks" {
 	threads <<-'E'
 		adlock_with wait "$3" -- wait_for "$1" || :
 		adlock_with create "$3" -- create "$2" || :
@@ -143,7 +143,7 @@ tick() {
 	eventually 20 test -e "$T/Y"
 }
 
-@test "table 2: IfElapsed 0 runs always, T not before T, never once only" {
+@test "table 2: IfElapsed 0 runs always, T after T, never once" {
 	script job <<-'E'
 		verdict() {
 			if adlock_get "$@"; then adlock_release; fi
@@ -176,7 +176,7 @@ tick() {
 	E
 }
 
-@test "table 3: ExpireAfter 0 locks nothing, never does not expire, T after T" {
+@test "table 3: ExpireAfter 0 expires at once, T after T, or never" {
 	script job <<-'E'
 		if adlock_get a b 0 "$1"; then
 			note "$1 $ADLOCK_VERDICT"

@@ -1,7 +1,7 @@
 # The pass: one clock for a whole run.
 load common
 
-@test "all locks of a pass expire together, whatever the atoms before took" {
+@test "all locks of a pass expire together" {
 	script job <<-'E'
 		adlock_get hang "$1"
 		hang "hangs.$1"
@@ -33,7 +33,7 @@ load common
 	assert_notes <<<$'pass busy\nnow acquired'
 }
 
-@test "what was completed after the pass began is too soon, save where IfElapsed is 0" {
+@test "what completed after the pass began is too soon" {
 	script job <<-'E'
 		adlock_pass
 		_adlock_pass=$((_adlock_pass - 60))

@@ -3,7 +3,7 @@
 
 load common
 
-@test "scripts that read hold an atom together, one that writes does not" {
+@test "readers hold an atom together, and a writer alone" {
 	script reader <<-'END'
 		ADLOCK_PROGRAM=job ADLOCK_SHARED=1
 		adlock_get copy nightly 0

@@ -40,7 +40,7 @@ alike() {
 # long N is a command of N bytes that prints the last of them.
 long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 
-@test "a command does, says and returns what it does without the lock" {
+@test "a command does and says what it does without the lock" {
 	local command
 	for command in 'echo "a  b" '\''c"d'\'' e\ f $((1+2)) `echo g`' 'printf "%s|" a b%c | tr a-z A-Z; echo done >&2' \
 		'cat; exit 3; echo not' 'read -r x; echo "$x"; exec sh -c "exit 4"' 'kill -TERM $$' 'exec 2>/dev/null; sh -c "kill -KILL \$\$"; echo $?' \
@@ -62,7 +62,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 }
 
 # bats test_tags=once
-@test "a second start of a line that still runs is denied in silence, with 75" {
+@test "a second start of a running line is denied in silence: 75" {
 	line "echo run >>$T/runs; until [ -e $T/go ]; do sleep 0.05; done"
 	eventually 20 test -e "$T/runs"
 	run guarded -c "echo run >>$T/runs; until [ -e $T/go ]; do sleep 0.05; done"
@@ -87,7 +87,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 }
 
 # bats test_tags=once
-@test "two long commands that differ at the end are two locks, each told in full" {
+@test "two long commands that differ at the end are two locks" {
 	guarded -c "$(long 592 1)"
 	guarded -c "$(long 592 2)"
 	run "$ADLOCK_BIN" status --json
@@ -114,7 +114,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 }
 
 # bats test_tags=once
-@test "a name at the beginning is the lock's, and adlock run has the same" {
+@test "a line's name is that of adlock run --name" {
 	line ": nightly ADLOCK_WAIT=1s ; : >$T/in; until [ -e $T/go ]; do sleep 0.05; done"
 	eventually 20 test -e "$T/in"
 	run "$ADLOCK_BIN" run --name nightly -- echo ran
@@ -130,7 +130,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 }
 
 # bats test_tags=once
-@test "ADLOCK_NAME in the crontab is the lock of all lines that give none" {
+@test "ADLOCK_NAME in the crontab names all unnamed lines" {
 	ADLOCK_NAME=all guarded -c 'true'
 	ADLOCK_NAME=all guarded -c ': one ; true'
 	run ls "$ADLOCK_DIR"
@@ -140,7 +140,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 }
 
 # bats test_tags=once
-@test "a line that hangs is ended by the next start, at the limit that it says" {
+@test "a line that hangs is ended at the limit that it says" {
 	line ": n ADLOCK_EXPIRE_AFTER=1s ; : >$T/in; exec sleep 1000"
 	local job=$!
 	eventually 20 test -e "$T/in"
@@ -155,7 +155,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 }
 
 # bats test_tags=once
-@test "a limit of the line prevails over the crontab's, an empty one takes that back" {
+@test "a line's limit prevails, and an empty one takes it back" {
 	export ADLOCK_DRY_RUN=1 ADLOCK_IF_ELAPSED=5m
 	run guarded -c 'true'
 	assert_line --partial 'IfElapsed is 5m'
@@ -210,7 +210,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 	assert_line --partial 'status 9'
 }
 
-@test "the job sees its own shell, and of adlock's variables what says where locks are" {
+@test "the job sees its own shell, and where the locks are" {
 	export ADLOCK_EXPIRE_AFTER=1h ADLOCK_WAIT=1s ADLOCK_VERBOSE=0 helper=kept set=kept
 	run guarded -c 'env | grep "^ADLOCK_\|^SHELL=\|^helper=\|^set=\|^_adlock" | sort; exec "$SHELL" -c "echo inner"'
 	assert_output "ADLOCK_BIN=$ADLOCK_BIN
@@ -263,7 +263,7 @@ inner"
 }
 
 # bats test_tags=once
-@test "the help tells of the shell, and not of the one that it stands for" {
+@test "--help tells of the shell for crontabs" {
 	local option
 	for option in --help -h; do
 		run guarded "$option" </dev/null
@@ -288,7 +288,7 @@ inner"
 }
 
 # bats test_tags=once
-@test "a setting that is not known, or not understood, keeps the line from running" {
+@test "a wrong setting keeps the line from running" {
 	run guarded -c ": n ADLOCK_EXPIRE_AFTR=90m ; : >$T/ran"
 	assert_failure 64
 	assert_output 'adlock: ADLOCK_EXPIRE_AFTR: unknown setting: did you mean ADLOCK_EXPIRE_AFTER? (adlock run --help lists them)'
@@ -323,7 +323,7 @@ inner"
 	assert_line lock.adlock.dax.run.n
 }
 
-@test "a wrapper that leads back to the shell for crontabs is refused" {
+@test "a wrapper that leads back to this shell is refused" {
 	local way
 	for way in 'exec ' ''; do
 		printf '#!/bin/sh\n%s"%s" "$@"\n' "$way" "$root/sh/shell" >"$T/wrapper"
@@ -367,7 +367,7 @@ inner"
 }
 
 # bats test_tags=once
-@test "what a line leaves behind, daemon or not, is not ended by the next start" {
+@test "the next start does not end what a line left behind" {
 	local command="sleep 1000 </dev/null >/dev/null 2>&1 & setsid -f sleep 1000 </dev/null >/dev/null 2>&1; echo run"
 	local n
 	for n in 1 2 3 4 5 6 7; do # by the last ones a limit is learned
@@ -382,7 +382,7 @@ inner"
 sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
 
 # bats test_tags=once
-@test "a daemon of @reboot lives on past a learned limit, and is dead to the next boot" {
+@test "a daemon of @reboot outlives a learned limit" {
 	local n job
 	export ADLOCK_EXPIRE_AFTER=auto
 	for n in 1 2 3 4 5; do guarded -c ': d ; true'; done
@@ -404,7 +404,7 @@ sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
 }
 
 # bats test_tags=once
-@test "where no lock directory can be had the line does not run, and says so as adlock run does" {
+@test "without a lock directory the line says that it is not run" {
 	unset ADLOCK_DIR
 	unprivileged
 	export HOME=''

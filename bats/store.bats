@@ -79,7 +79,7 @@ apart() {
 	done
 }
 
-@test "the locksmith is no child of the script and holds nothing of it open" {
+@test "the locksmith is no child, and inherits no descriptor" {
 	beyond
 	script job <<-'END'
 		adlock_get copy nightly 0
@@ -97,7 +97,7 @@ apart() {
 	eventually 10 quiet
 }
 
-@test "a script that was killed gives its lock back long before its lease is over" {
+@test "a killed script's lock is free long before its lease ends" {
 	beyond
 	ADLOCK_LEASE=1m
 	script job <<-'END'
@@ -212,7 +212,7 @@ apart() {
 	assert_output 'adlock: etcd://127.0.0.1:1/x: connection refused'
 }
 
-@test "a store that cannot be reached is one clear error, and nothing is held" {
+@test "a store out of reach is one clear error" {
 	beyond
 	export ADLOCK_STORE=etcd://127.0.0.1:1/x
 	script job <<-'END'

@@ -41,7 +41,7 @@ spy() {
 	done
 }
 
-@test "anything else is a usage error that names the variable, and takes nothing" {
+@test "any other value is an error that names the variable" {
 	local switch word
 	script job <<-'E'
 		eval "ADLOCK_$1=\$2" # not exported: the helper does not see it
@@ -94,7 +94,7 @@ spy() {
 	done
 }
 
-@test "a tick, which only adlock run counts, is refused and not passed over" {
+@test "a tick is refused, as only adlock run counts them" {
 	local job period
 	script job <<-'E'
 		eval "ADLOCK_ONCE_PER=\$1"

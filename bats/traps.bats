@@ -163,7 +163,7 @@ each_instant() {
 	assert_notes </dev/null
 }
 
-@test "an EXIT trap that releases keeps the status of an exit in another trap" {
+@test "an EXIT trap that releases keeps another trap's status" {
 	script job <<-'E'
 		trap 's=$?; adlock_release "$s" || :; exit "$s"' EXIT
 		trap 'exit 130' USR1

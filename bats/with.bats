@@ -61,7 +61,7 @@ load common
 	refute_output --partial lock.job
 }
 
-@test "a command that keeps a lock of its own: only the one around it goes" {
+@test "a command may keep a lock of its own" {
 	script job <<-'E'
 		work() { adlock_get a mine; }
 		adlock_with a b -- work
@@ -85,7 +85,7 @@ load common
 	assert_notes <<<$'once\n75 too-soon'
 }
 
-@test "a command that is not there: 127, and nothing is taken or stamped" {
+@test "a missing command: 127, and nothing is taken or stamped" {
 	script job <<-'E'
 		adlock_with a b -- no-such-command || note "$?"
 	E
@@ -96,7 +96,7 @@ load common
 	refute [ -e "$(last_of a b)" ]
 }
 
-@test "a command that exits the shell leaves a lock that the next start reclaims" {
+@test "the next start reclaims the lock of a shell that exited" {
 	script job <<-'E'
 		leave() { exit 9; }
 		adlock_with a b 0 -- leave

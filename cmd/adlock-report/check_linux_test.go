@@ -52,7 +52,7 @@ func TestAMistakeIsToldWithItsLineReasonAndCure(t *testing.T) {
 	p.checked(t, p.command("check", "--user-colum", fine), 64, "", "did you mean --user-column?")
 }
 
-func TestWhatAGuardedCrontabSaysToAdlockIsCheckedBeforeItsHourComes(t *testing.T) {
+func TestCheckReadsTheSettingsOfAGuardedCrontab(t *testing.T) {
 	p := newPlace(t)
 	const guard = "SHELL=/usr/lib/adlock/shell\n15 3 * * *    : backup "
 	c := p.command("check", "-")

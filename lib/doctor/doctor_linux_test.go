@@ -238,7 +238,7 @@ func TestTheProgramThatTellsIsToldToo(t *testing.T) {
 	m.finds(t, "adlock-report", Fine, filepath.Join(m.Programs, "adlock-report"), m.Version)
 }
 
-func TestAGuardedCrontabIsToldItsShellAndWhetherThatFindsTheHelper(t *testing.T) {
+func TestDoctorTellsTheShellOfAGuardedCrontab(t *testing.T) {
 	m := fit(t)
 	m.finds(t, "shell", Fine, "not installed")
 	shell := filepath.Join(filepath.Dir(m.Libraries[0]), "shell")

@@ -132,7 +132,7 @@ func TestFiveRunsAreEnough(t *testing.T) {
 	about(t, "IfElapsed after five", enough.IfElapsed(), 10*time.Minute)
 }
 
-func TestTheLongestOfTheLastThousandIsKnownAndOfTheLastTwoThousandAtMost(t *testing.T) {
+func TestTheLongestOfTheLastThousandRunsIsKnown(t *testing.T) {
 	for _, before := range []int{0, 1, 998, 999, 1000} {
 		s := taught(slices.Repeat([]time.Duration{time.Minute}, before)...)
 		s.Succeeded(time.Hour)

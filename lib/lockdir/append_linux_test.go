@@ -11,7 +11,7 @@ import (
 )
 
 // Who was recorded may have started another just before: that is still to be waited for.
-func TestAJobIsBeingEndedWhileTheGuardIsHeldAndOnceSomebodyWasRecorded(t *testing.T) {
+func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
 	k, survivor := newLocker(t), sleeper(t)
 	token := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired).Token
 	want := func(when string, want bool) {

@@ -354,7 +354,7 @@ func TestWhatIsListedMayGoMeanwhile(t *testing.T) {
 	})
 }
 
-func TestAnAtomThatGoesMeanwhileIsNotListedAsOneThatNeverCompleted(t *testing.T) {
+func TestAnAtomThatVanishesIsNotListedAsNeverCompleted(t *testing.T) {
 	owner, times := sleeper(t), map[int]int{}
 	atEach(t, "openat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		completed(t, k, owner)

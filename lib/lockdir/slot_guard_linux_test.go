@@ -351,7 +351,7 @@ func outliving(t *testing.T) (owner process.Identity) {
 // An owner that does not end at once may take another atom meanwhile: what outlives the
 // ending holds that too, though nobody has been found since. Where that cannot be written
 // it is said, and the ending is as stuck as it was.
-func TestWhatOutlivesAnEndingHoldsTheAtomThatItsOwnerTookMeanwhile(t *testing.T) {
+func TestASurvivorHoldsAnAtomTakenDuringTheEnding(t *testing.T) {
 	for _, guarded := range []bool{false, true} {
 		k, owner := newLocker(t), outliving(t)
 		outer, inner := slotted(owner, "outer", 0), slotted(owner, "inner", 0)

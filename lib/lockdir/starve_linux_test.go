@@ -221,7 +221,7 @@ func TestWhatIsLearnedIsExplainedLimitByLimit(t *testing.T) {
 	}
 }
 
-func TestARunThatItsSupervisorEndedTeachesAndOneThatIsWithdrawnDoesNot(t *testing.T) {
+func TestAnEndedRunTeachesAndAWithdrawnOneDoesNot(t *testing.T) {
 	k, owner := newLocker(t), self(t)
 	for _, c := range []struct {
 		end  locker.ReleaseRequest

@@ -27,7 +27,7 @@ func TestANewcomerThatWaitedLeavesNoWatch(t *testing.T) {
 	}
 }
 
-func TestTheWatchOfANewcomerThatHasOtherThingsToDoIsClosedWhenItSays(t *testing.T) {
+func TestAWatchIsClosedWhenTheNewcomerSaysSo(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 	before := helper.Anonymous(t, "inotify")

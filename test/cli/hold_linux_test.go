@@ -287,7 +287,7 @@ func TestAnythingThatIsSaidEndsTheWaiting(t *testing.T) {
 	}
 }
 
-func TestTheWatchOfAProgramThatWaitedIsClosedWhenItKnowsThatItHasTheAtom(t *testing.T) {
+func TestAWaitersWatchIsClosedOnceItHasTheAtom(t *testing.T) {
 	need.Tools(t, "strace")
 	p := newAsker(t)
 	owner := p.Owner(t, "exec sleep 1000")

@@ -292,7 +292,7 @@ func TestMkatomicMakesAFileOfWhatACommandPrints(t *testing.T) {
 	s.wantFiles("f")
 }
 
-func TestMkatomicOfACommandThatFailsChangesNothingAndPassesItsStatusOn(t *testing.T) {
+func TestMkatomicOfAFailedCommandChangesNothing(t *testing.T) {
 	s := newStage(t)
 	s.in("f", "old")
 	for status, words := range map[int][]string{

@@ -304,7 +304,7 @@ func (s *stage) remembered(name string) time.Time {
 	return started
 }
 
-func TestFromStartCountsFromWhenTheRunWasAskedForNotFromWhenItsWaitWasOver(t *testing.T) {
+func TestFromStartCountsFromBeforeTheWait(t *testing.T) {
 	s := newStage(t)
 	const waited = 2 * time.Second
 	holder := s.hold("a")

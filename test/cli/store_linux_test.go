@@ -41,7 +41,7 @@ func TestEveryVerbSpeaksOfTheLockDirectoryThatTheStoreNames(t *testing.T) {
 	}
 }
 
-func TestWithAStoreBeyondThisMachineTheLockDirectoryHoldsTheRecord(t *testing.T) {
+func TestWithAStoreTheLockDirectoryHoldsTheRecord(t *testing.T) {
 	s := newStage(t)
 	s.want(0, "run", "--program", "job", "--name", "here", "true")
 	for _, verb := range []string{"log", "report", "timeline", "metrics"} {

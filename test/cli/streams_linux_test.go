@@ -37,7 +37,7 @@ func TestWhereNobodyHearsWhatGoesWrongTheJobRunsAndIsReleased(t *testing.T) {
 	}
 }
 
-func TestWhereNobodyHearsWhatGoesWrongAScriptGetsItsLockAndReleasesIt(t *testing.T) {
+func TestABrokenStandardErrorCostsAScriptNoLock(t *testing.T) {
 	for stream := range streams {
 		t.Run(stream, func(t *testing.T) {
 			s := newStage(t)

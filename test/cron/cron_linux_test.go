@@ -61,7 +61,7 @@ fi
 rmdir {world}/in-legacy
 `
 
-func TestThreeCronLinesRunOnceAtATimeAndCronMailsOnlyTheForcedEnding(t *testing.T) {
+func TestCronLinesRunOnceAtATimeAndMailOnlyAnEnding(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes three minutes of cron's own time")
 	}

@@ -75,7 +75,7 @@ func TestTheNextHolderOfAPidIsNotTheOwner(t *testing.T) {
 
 // A daemon leaves a process group behind whose leader, started with the dead
 // owner's pid, has ended: only the session tells it from what the owner left.
-func TestADaemonWhoseFirstProcessHadTheOwnersPidIsNoOrphanOfTheOwner(t *testing.T) {
+func TestADaemonWithTheOwnersOldPidIsNoOrphanOfIt(t *testing.T) {
 	needNamespaces(t)
 	a := helper.NewAtom(t)
 	got := a.Shell(t, functions+`
@@ -228,7 +228,7 @@ func TestAnOwnerOnAnotherMachineIsBusyThenStuck(t *testing.T) {
 	}
 }
 
-func TestAnOwnerInAnotherPidNamespaceIsBusyThenStuckUntilAPersonClearsIt(t *testing.T) {
+func TestAnOwnerInAnotherPidNamespaceIsBusyThenStuck(t *testing.T) {
 	needNamespaces(t)
 	a := helper.NewAtom(t)
 	container := a.Supervised(t, "exec sleep 1000", unshared...)

@@ -163,7 +163,7 @@ func TestAfterAChangeOfLeadersARunIsAtLeastAsOldAsThat(t *testing.T) {
 }
 
 // The clock is read when a run begins, so that nobody waits for that at its end.
-func TestARunDuringWhichTheLeaderChangesIsStampedByTheClockOfTheNewOne(t *testing.T) {
+func TestARunIsStampedByTheClockOfTheNewLeader(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	runner, asker := newHost(t, url(nodes...)), newHost(t, url(nodes...))
 	runner.skew(t, -time.Hour)

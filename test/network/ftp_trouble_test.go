@@ -45,7 +45,7 @@ func TestAnFTPServerWhoseClockStepsLetsNobodyIn(t *testing.T) {
 	}
 }
 
-func TestASilentOwnerOnFTPIsReplacedAfterItsLeaseAlsoByOneThatDoesNotWait(t *testing.T) {
+func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 	for _, step := range []time.Duration{0, time.Hour, -time.Hour} {
 		for _, wait := range []string{"0", "60s"} {
 			t.Run(fmt.Sprint("stepped by ", step, ", waiting for ", wait), func(t *testing.T) {
@@ -327,7 +327,7 @@ func TestAPassThatBeganAfterTheCompletionOnFTPGoesByItsOwnClock(t *testing.T) {
 // so a sign of life comes no later than half a lease (1/3 that it is not due, 1/8 for what
 // stalls, 1/30 until it is tried again) and a login after the one before. At 2/3 the job
 // would be ended.
-func TestAStalledConnectionToFTPDelaysARenewalByAnEighthOfTheLease(t *testing.T) {
+func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
 	const lease, login = 6 * time.Second, 500 * time.Millisecond
 	stalls := func(t *testing.T, stall func(p *teller)) {
 		t.Parallel()

@@ -368,7 +368,7 @@ func TestAPlaceThatGoesBetweenTwoWatchesIsMissedByNobody(t *testing.T) {
 }
 
 // Who waits behind it has seen somebody in front of it, and has not looked since.
-func TestADeadOneThatHasComeToBeTheFirstIsNotRemovedAsOneThatWaits(t *testing.T) {
+func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 	s := open(t, url(startEtcd(t, 1)...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

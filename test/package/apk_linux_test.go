@@ -45,7 +45,7 @@ func removed(t *testing.T, lines ...string) helper.Result {
 }
 
 // apk cannot be kept from a removal.
-func TestACrontabThatAnApkWasTakenFromRunsAndIsToldThatNothingIsLocked(t *testing.T) {
+func TestACrontabRunsUnlockedOnceTheApkIsRemoved(t *testing.T) {
 	t.Parallel()
 	released(t)
 	r := removed(t, "SHELL=/usr/lib/adlock/shell", "* * * * * root job")

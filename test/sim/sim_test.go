@@ -29,7 +29,7 @@ var measured = sync.OnceValue(func() map[string]*[2]result {
 	return results
 })
 
-func TestAtMostTenInTenThousandHealthyRunsAreEndedOnStationaryLoads(t *testing.T) {
+func TestAtMostTenHealthyRunsInTenThousandAreEnded(t *testing.T) {
 	for _, l := range loads {
 		if got := measured()[l.name][1].per10000(); l.stationary && got > 10 {
 			t.Errorf("%s: %.1f", l.name, got)

@@ -404,7 +404,7 @@ func TestASupervisorStaysWithWhatAnEndingThatWasCutShortHasLeft(t *testing.T) {
 
 // The newcomer that ends a job is killed itself, after the command had started another
 // process which that newcomer had not seen yet: nobody wrote it down.
-func TestASupervisorStaysWithWhatWasStartedJustBeforeAnEndingWasCutShort(t *testing.T) {
+func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "left")
 	supervisor := a.Supervised(t, `until [ -e `+file+`.go ]; do sleep 0.05; done; setsid sh -c 'echo $$ >"$1"; exec sleep 1000' sh `+file+` & until [ -s `+file+` ]; do sleep 0.05; done`)

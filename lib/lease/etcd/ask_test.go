@@ -32,7 +32,7 @@ func (s *silent) Txn(ctx context.Context, _ *etcdserverpb.TxnRequest) (*etcdserv
 
 // Another member may answer, so each is asked as well; but one that has much to do is not
 // asked for more all the time.
-func TestOfMembersThatKeepSilentEachIsAskedAndThenMoreAndMoreSeldom(t *testing.T) {
+func TestSilentMembersAreAskedInTurnAndEverMoreSeldom(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "")
 	t.Setenv("https_proxy", "")
 	for members, most := range map[int]int64{1: 3, 3: 4} { // after 0, 1 and 3 quarters; after 0, 1, 2 and 3

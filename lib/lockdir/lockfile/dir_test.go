@@ -63,7 +63,7 @@ func TestWhatIsNoDirectoryCannotBecomeOne(t *testing.T) {
 	}
 }
 
-func TestAMissingDirectoryIsMadePrivateWithItsParentsWhateverTheUmask(t *testing.T) {
+func TestAMissingDirectoryIsMadePrivateUnderAnyUmask(t *testing.T) {
 	for _, umask := range []int{0, 0o022, 0o177, 0o777} {
 		above := t.TempDir()
 		path := filepath.Join(above, "a", "b")
