@@ -21,31 +21,6 @@ load common
 	assert_output 'learn.runs=2'
 }
 
-@test "an owner idle past its learned limit is ended" {
-	script job <<-'E'
-		adlock_get a b 0 auto
-		note "$ADLOCK_VERDICT"
-		[ -e "$T/hangs" ] || hang
-		adlock_release
-	E
-	mkdir -m 700 "$ADLOCK_DIR"
-	printf 'learn.%s\n' runs=100 mean=5.193 deviation=0.1 longest=5.3 >"$(last_of a b)"
-	touch -d @0 "$(last_of a b)"
-	start job
-	local hung=$!
-	eventually 20 test -e "$T/hangs"
-	backdate "$(lock_of a b)" 15m0s
-	run launch job
-	assert_success
-	eventually 20 gone "$hung"
-	assert_notes <<-'E'
-		acquired
-		acquired
-	E
-	run grep -c -e learn.runs=101 -e learn.doubled=1 "$(last_of a b)"
-	assert_output 2
-}
-
 @test "an atom that finds no slot says so, and not each time" {
 	script job <<-'E'
 		ADLOCK_SLOTS=1

@@ -16,7 +16,7 @@ import (
 )
 
 // unwrittenError says that the members of a job could not be recorded, so that
-// nobody was signalled.
+// none was signalled.
 type unwrittenError struct{ Err error }
 
 func (e *unwrittenError) Error() string { return e.Err.Error() }
@@ -24,7 +24,7 @@ func (e *unwrittenError) Unwrap() error { return e.Err }
 
 // endJob ends the owner's whole job under the guard of its lock, in which each
 // member is recorded before it is signalled: should this process fail at it, or
-// be killed, whoever comes next finds out who lives on.
+// be killed, the next newcomer finds what lives on.
 func (l *Locker) endJob(r *locker.Request, v *view) error {
 	e := ending{Locker: l, active: v.active, pause: r.Pause}
 	ending := killer.Killer{
@@ -56,12 +56,12 @@ type ending struct {
 }
 
 // record adds members of the job, and those of before, to every lock of its owner, slots
-// too: his job is the job of them all, and he may have taken another atom since. A member
+// too: its job is the job of them all, and it may have taken another atom since. A member
 // that holds a lock itself will be dead when it comes to a survivor: its lock is told of
-// those of its own job and, as they may have lost who started them, of all who are found
+// those of its own job and, as they may have lost their parents, of all that are found
 // once the first have been signalled; of all others too where it was taken since.
 //
-// Where somebody else is at one of the locks, or one cannot be written, nothing is left in
+// Where another process is at one of the locks, or one cannot be written, nothing is left in
 // any: a lock with members in it would tell of an ending that has not begun.
 func (e *ending) record(fresh []process.Identity) error {
 	owner, before, wait := e.active.Record.Owner, e.members, guardWait
@@ -99,7 +99,7 @@ func (e *ending) record(fresh []process.Identity) error {
 	return &unwrittenError{err}
 }
 
-// jobOf returns those of the members who belong to the job of the lock. One that
+// jobOf returns those of the members that belong to the job of the lock. One that
 // the process table does not show may.
 func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity {
 	job, err := killer.Members(lock.Job())
@@ -113,8 +113,8 @@ func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity
 
 // RecordCommand adds the command that the owner of the acquisition has started
 // to its lock: one that leaves the owner's process group holds the atom though
-// the owner is killed. With locker.ErrGuarded somebody else is at the lock, and the
-// caller tries again: a newcomer may be killed before it has recorded anybody.
+// the owner is killed. With locker.ErrGuarded another process is at the lock, and the
+// caller tries again: a newcomer may be killed before it has recorded a member.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendCommand(command) })
 }
@@ -122,7 +122,7 @@ func (l *Locker) RecordCommand(name atom.Name, token string, command process.Ide
 // RecordMembers adds the members of a job to its lock, and to those that record of an
 // ending says, before its own supervisor signals them. It is locker.ErrGuarded where a
 // newcomer is ending the job: it has recorded them, and each is to get each signal once;
-// or where somebody is at another of these locks, and the caller tries again.
+// or where a process is at another of these locks, and the caller tries again.
 func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
 	return l.underGuard(name, token, func(active *lockfile.Active) error {
 		job := active.Job()
@@ -131,14 +131,14 @@ func (l *Locker) RecordMembers(name atom.Name, token string, members []process.I
 	})
 }
 
-// RecordRest adds what the command of a whole job has left, which nobody ends.
+// RecordRest adds what the command of a whole job has left, which is not ended.
 func (l *Locker) RecordRest(name atom.Name, token string, rest []process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendSurvivors(rest) })
 }
 
 // record has do write into the lock of an acquisition for its owner, and then into the
-// owner's slots. Meanwhile the lock is anybody's to look at: the owner, who may wait at
-// a slot again and again, would else find himself in the way of his own release.
+// owner's slots. Meanwhile the lock is not guarded: an owner that waits at a slot again
+// and again would else be in the way of its own release.
 func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Active) error) error {
 	var own record.Record
 	err := l.underGuard(name, token, func(active *lockfile.Active) error {
@@ -156,10 +156,10 @@ func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Act
 	return err
 }
 
-// BeingEnded tells whether somebody is ending the job of an acquisition, or has
-// begun to. Whoever ends a job holds the guard from before he records its members, and
-// that before the first signal, to the end; one who only passes by lets go of the guard
-// at once, and is not there when asked again. One who was himself killed meanwhile has
+// BeingEnded tells whether a newcomer is ending the job of an acquisition, or has
+// begun to. It holds the guard from before it records the members, and that before the
+// first signal, to the end; a process that only looks lets go of the guard at once, and is
+// not there when asked again. A newcomer that was killed meanwhile has
 // left a record: whether those in it live says nothing, as what they had just
 // started is not among them.
 func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
@@ -182,8 +182,8 @@ func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	return active.Job().EndingBegan(), nil
 }
 
-// isEnded tells whether who is at the lock of an acquisition is ending its owner, and does not
-// merely look: the runlog says so, or the lock, where the owner is not alone in its job. It
+// isEnded tells whether the process at the lock of an acquisition is ending its owner, and does
+// not merely look: the runlog says so, or the lock, where the owner is not alone in its job. It
 // is read anew.
 func (l *Locker) isEnded(name atom.Name, own record.Record) bool {
 	if _, found := l.EndingOf(own); found {

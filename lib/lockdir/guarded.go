@@ -12,7 +12,7 @@ import (
 var errAgain = errors.New("the lock has changed")
 
 // guard takes the guard of the active lock in v. The verdict is empty where it is
-// held from now on; else somebody else is at the lock.
+// held from now on; else another process is at the lock.
 func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	err := v.active.Guard(0)
 	switch {
@@ -24,9 +24,9 @@ func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	return locker.Outcome{}, err
 }
 
-// guarded is the denial where somebody else is at the lock: it is being released,
+// guarded is the denial where another process is at the lock: it is being released,
 // or its owner is being ended. A guard is never broken, but where its holder
-// stands still, and was started longer ago than an ending can take, nobody would
+// stands still, and was started longer ago than an ending can take, no person would
 // ever get further: that is said.
 func guarded(r *locker.Request, v *view) (locker.Outcome, error) {
 	return heldUp(r, v, v.active.Path(), v.active.GuardHolder())

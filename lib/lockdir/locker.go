@@ -5,7 +5,7 @@
 //
 // How the exclusion holds. A lock appears under its name whole (link(2) or
 // rename(2)) and is removed or replaced only by a holder of flock(2) on its own
-// inode who has checked, under it, that the name still leads there and that the
+// inode after a check, under it, that the name still leads there and that the
 // token is the one it read. A newcomer that ends an owner holds this guard from
 // before the first signal until its own lock is in place. So: of several
 // newcomers at one corpse one replaces it and the others see busy; an owner that

@@ -232,7 +232,7 @@ func (l *Locker) lookForReaders(r *locker.Request, name atom.Name, w *lockfile.W
 	return granted()
 }
 
-// seen is what is to be seen of a lock, also who is changing it, with that pause
+// seen is what is to be seen of a lock, also what is changing it, with that pause
 // between its signals at most.
 func seen(lock *lockfile.Active, now locker.Moment, pause time.Duration) locker.View {
 	v := locker.View{Record: lock.Record, Active: activeView(lock, now), Job: lock.Job(), Changer: lock.GuardHolder()}

@@ -25,9 +25,9 @@ const guardWait = 200 * time.Millisecond
 
 // Release stamps the last lock, then removes the active lock. Where the lock is
 // not this acquisition's any more, or is being taken over, it changes nothing
-// and returns an error with status 75: lost; locker.ErrGuarded in it says that somebody is at
-// the lock, and locker.IsEnded that it is a newcomer who ends this owner. Where one has begun
-// to and what it recorded lives, that keeps the lock, with status 77.
+// and returns an error with status 75: lost; locker.ErrGuarded in it says that another process
+// is at the lock, and locker.IsEnded that it is a newcomer that ends this owner. Where one has
+// begun to and what it recorded lives, that keeps the lock, with status 77.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(r, active) || active.Record.Slots > 0 || active.Record.Learn) {
@@ -90,10 +90,10 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return failed
 }
 
-// guardOwn takes the guard of the lock that is to be released. A newcomer who holds it
-// for longer than a look is ending the owner, or stands still. Who ends it signals the
-// process that releases for a script too, as a part of the job: that has then nothing left
-// to wait for, and can still say why.
+// guardOwn takes the guard of the lock that is to be released. A newcomer that holds
+// it for longer than a look is ending the owner, or is stopped. An ending signals the process
+// that releases for a script too, as a part of the job: it has then nothing left to wait for,
+// and can still say why.
 func guardOwn(r locker.ReleaseRequest, active *lockfile.Active) (signalled bool, err error) {
 	err = active.Guard(0)
 	if r.AtOnce || !errors.Is(err, locker.ErrGuarded) {
@@ -114,8 +114,8 @@ func guardOwn(r locker.ReleaseRequest, active *lockfile.Active) (signalled bool,
 // guardLook is how often a release looks whether it was signalled meanwhile.
 const guardLook = 20 * time.Millisecond
 
-// leaveReaders removes the reader's lock beside an active one: whoever holds both
-// died on its way in.
+// leaveReaders removes the reader's lock beside an active one: an owner of
+// both died on its way in.
 func (l *Locker) leaveReaders(r locker.ReleaseRequest, active *lockfile.Active) error {
 	if active.File.Kind == atom.ReaderLock || !active.Record.Shared {
 		return nil
@@ -222,7 +222,7 @@ func (l *Locker) Clear(lock atom.File) error {
 	return failed
 }
 
-// Prune removes the last locks that nobody has used for longer than older and
+// Prune removes the last locks that were not used for longer than older and
 // whose atom is not running. It returns their names.
 func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	files, err := l.Dir.Files(atom.LastLock)

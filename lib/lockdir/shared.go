@@ -12,7 +12,7 @@ import (
 	"adlock/lib/record"
 )
 
-// Many readers or one writer. A reader takes the active lock as anybody does,
+// Many readers or one writer. A reader takes the active lock as a writer does,
 // puts a lock of its own beside it, read.NAME.PID, and gives the active lock
 // back. A writer that has taken the active lock looks for readers and backs off
 // while one lives. Both do so while they hold the active lock: so neither can
@@ -32,7 +32,7 @@ type dueness func() (locker.Outcome, error)
 func granted() (locker.Outcome, error) { return locker.Outcome{Verdict: locker.Acquired}, nil }
 
 // settle is the last step of taking: with the active lock in place, a writer
-// makes sure that nobody reads, and a reader moves over to a lock of its own.
+// makes sure that there is no reader, and a reader moves over to a lock of its own.
 func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, due dueness) (locker.Outcome, error) {
 	if !r.Shared {
 		outcome, err := l.awaitNoReader(r, name, due)
@@ -85,8 +85,8 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 	return acquired, temp.Link(lock.String())
 }
 
-// awaitNoReader returns Acquired where nobody reads any more: the dead are
-// cleared, and those who have expired are ended. Only then is the last lock
+// awaitNoReader returns Acquired where there is no reader any more: dead ones are
+// cleared, and those that have expired are ended. Only then is the last lock
 // looked at, which a reader that was about to release may just have stamped; but
 // not again after a stamp of this newcomer's own.
 func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, due dueness) (locker.Outcome, error) {

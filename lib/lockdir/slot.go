@@ -31,8 +31,8 @@ import (
 //   - of two releases the second sees that the first one's lock is gone;
 //   - a release that is killed between its two removals leaves a lock without a
 //     slot, which can be released again, and no slot without a lock;
-//   - where somebody is stopped at the slot nobody waits for him: the lock goes without
-//     it, and whoever wants a slot takes one that no lock of its owner uses (slotIsUnused).
+//   - where a process is stopped at the slot no other waits for it: the lock goes without
+//     it, and a newcomer takes a slot that no lock of its owner uses (slotIsUnused).
 
 // takeSlot takes one of the program's slots, where the request limits them, or
 // shares the one that its owner holds.
@@ -53,7 +53,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 		return acquired, err
 	}
 	full := r.Full()
-	var inWay []*lockfile.GuardedError // who is at a slot that would be the newcomer's
+	var inWay []*lockfile.GuardedError // a process is at a slot that would be the newcomer's
 	for n := 1; n <= r.Slots; n++ {
 		taken, err := l.trySlot(r, own, n, &full)
 		var held *lockfile.GuardedError
@@ -125,7 +125,7 @@ func closeAll(locks []*lockfile.Active) {
 func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 	held, failed := l.slotsOf(own)
 	if errors.Is(failed, locker.ErrGuarded) && own.Owner.Life() == process.Dead {
-		failed = nil // somebody else clears it; else the next newcomer does
+		failed = nil // another process clears it, or the next newcomer does
 	}
 	if len(held) == 0 {
 		return nil, failed
@@ -180,8 +180,8 @@ func (l *Locker) limitOfOther(lock atom.File, own record.Record) (int, error) {
 	return other.Record.Slots, nil
 }
 
-// trySlot is attempt for the n-th slot; what there is to say of who has it is added to
-// full. A lockfile.GuardedError: somebody else is at a slot that would be the newcomer's.
+// trySlot is attempt for the n-th slot; what there is to say of its owner is added to
+// full. A lockfile.GuardedError: another process is at a slot that would be the newcomer's.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
@@ -255,7 +255,7 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, n int, full *locker.Outc
 }
 
 // slotIsUnused tells whether the owner of the n-th slot lives without a lock that could
-// use it: the release found somebody stopped at the slot, or was killed. It stays so
+// use it: the release found a stopped process at the slot, or was killed. It stays so
 // under the slot's guard only. What cannot be read may be such a lock.
 func (l *Locker) slotIsUnused(slot *lockfile.Active, n int) bool {
 	own := slot.Record

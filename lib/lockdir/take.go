@@ -96,7 +96,7 @@ func atOnce(r *locker.Request, v *view, step policy.Step) bool {
 }
 
 // set puts a lock of one's own in place where there was none, and looks at the
-// last lock again now that nobody else can run the atom: without this second
+// last lock again now that no other process can run the atom: without this second
 // look two newcomers would run it back to back. The lock is guarded meanwhile.
 func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
 	if v.noLast { // it must be there before the atom is first taken: the paper's deadlock rule
@@ -148,8 +148,8 @@ func (l *Locker) unlessUnlocked(name atom.Name) (locker.Outcome, error) {
 	return locker.Outcome{Verdict: locker.Acquired}, err
 }
 
-// withdraw gives up an atom that was not to be had after all. A slot that somebody else
-// is at is left to whoever wants one (slotIsUnused).
+// withdraw gives up an atom that was not to be had after all. A slot at which
+// another process is, is left to the next newcomer (slotIsUnused).
 func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	slots, err := l.releaseSlots(own)
 	defer closeAll(slots)
@@ -225,7 +225,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 }
 
 // decideUnderGuard looks at both locks once more. It is not asked again after the
-// owner's end: the stamp that follows that would deny the one who took over.
+// owner's end: the stamp that follows that would deny the newcomer that took over.
 func (l *Locker) decideUnderGuard(r *locker.Request, name atom.Name, v *view, now locker.Moment) (policy.Decision, error) {
 	if err := l.lookAtLast(v, r, name, now); err != nil {
 		return policy.Decision{}, err

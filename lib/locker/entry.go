@@ -19,8 +19,8 @@ type Entry struct {
 	Completed   time.Time // zero: never
 	CompletedOn string    // the machine on which it did, where that may be another one
 	View
-	Readers []View // the locks of those who read it
-	Waiting []View // who waits for it, the first come first; of a lock directory the runlog tells that
+	Readers []View // the readers' locks
+	Waiting []View // the waiters, the first come first; of a lock directory the runlog tells that
 	Err     error  // why its locks could not be read
 }
 
@@ -54,7 +54,7 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 }
 
 // Holder is the lock by which the atom is held: the active lock, else that of the
-// first reader who lives, as far as is known; Active.Held tells whether there is one.
+// first reader that lives, as far as is known; Active.Held tells whether there is one.
 func (e *Entry) Holder() View {
 	for _, reader := range e.Readers {
 		if !e.Active.Held && reader.Active.Owner != policy.Gone {

@@ -24,7 +24,7 @@ type Locker interface {
 
 	// RecordCommand, RecordMembers and RecordRest have the command that the owner of an
 	// acquisition has started, the members of its job before its own supervisor
-	// signals them, and what the command has left, written into its lock. BeingEnded tells whether somebody is ending
+	// signals them, and what the command has left, written into its lock. BeingEnded tells whether a newcomer is ending
 	// that job, or has begun to. Where a lock goes with
 	// its owner, whatever lives of the job, nothing is written and the answer is false.
 	RecordCommand(name atom.Name, token string, command process.Identity) error
@@ -43,7 +43,7 @@ type Locker interface {
 	Cancelled(r *Request, signal string, waited time.Duration)
 
 	// Linger keeps a lock that goes with its owner while alive says that something
-	// is left of a job that could not be ended, and tells those who ask why; it is true
+	// is left of a job that could not be ended, and tells newcomers that ask why; it is true
 	// once nothing is. Where the lock itself stays as long it is false at once.
 	Linger(why error, alive func() bool) (gone bool)
 }

@@ -18,7 +18,7 @@ import (
 
 // What a person should know is said on standard error, in one line, so that cron mails
 // it, and told to the hook. Whether a run, a denial or an interval is as it should be,
-// nobody asks: those are silent.
+// no person asks: those are silent.
 
 // Title is what an atom is called in a message.
 func Title(a atom.Atom) string { return a.Operator + " " + a.Operand }
@@ -29,7 +29,7 @@ func (rec Recorder) tell(kind hook.Kind, e runlog.Event, text string) {
 	rec.tellHook(kind, e, text)
 }
 
-// tellHook is for what somebody else says aloud, or nobody.
+// tellHook is for what another process says aloud, or none does.
 func (rec Recorder) tellHook(kind hook.Kind, e runlog.Event, text string) {
 	rec.Hook.Tell(rec.Log, hook.Event{Kind: kind, Text: titleOf(e) + ": " + text, Event: e})
 }
@@ -72,7 +72,7 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 	}
 }
 
-// EndedByForce says for the owner in the record that a newcomer is ending it: who and
+// EndedByForce says for the owner in the record that a newcomer is ending it: which and
 // why, as far as the runlog knows, else the process that holds the guard of the lock
 // (0: not known either). Said once for each acquisition, however often a trap asks
 // for the release. The newcomer tells the hook (Replaced): what the owner starts now is

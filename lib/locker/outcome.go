@@ -36,7 +36,7 @@ type Outcome struct {
 	ExpireAfter time.Duration // in force, where the atom was taken
 	Watch       time.Duration // how long the job is watched before that limit ends it, where it is learned
 
-	// For whoever waits.
+	// For waiters.
 	Endless bool          // to wait for it would have no end: it waits for this newcomer, or the tick stays used
 	Blocker int           // pid of the owner in the way; 0: unknown
 	Node    string        // and its machine, where that may be another one
@@ -91,7 +91,7 @@ func RunsUnlocked(pid int) Outcome {
 }
 
 // ClaimTick has the tick claimed, where one is asked for and nothing else denies the atom:
-// so a tick is used by nobody who was denied. Where somebody else was faster that is the
+// so no denied newcomer uses a tick. Where another was faster that is the
 // outcome. The claim stands from then on, whatever becomes of the job; only a release that
 // does not stamp takes it back.
 func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (Outcome, error) {

@@ -1,4 +1,4 @@
-// Package locker is the vocabulary of whoever takes and releases atoms, in a lock
+// Package locker is the vocabulary of taking and releasing atoms, in a lock
 // directory (package lockdir) or in a store beyond this machine (package lease):
 // what is asked for, what is answered, what is written down about it. What to
 // answer is decided by package policy.
@@ -32,7 +32,7 @@ type Request struct {
 	Patience   time.Duration // record.Record
 
 	// End is told, with the pause between the signals, that the owner's job has to
-	// end: by a store beyond this machine, where nobody else can end it. May be nil.
+	// end: by a store beyond this machine, where no other process can end it. May be nil.
 	End chan<- time.Duration
 
 	Slots     int       // at most so many atoms of the program at once; 0: any number
@@ -47,13 +47,13 @@ type Request struct {
 	WaitSince   time.Duration // boottime at which the waiting began; 0: now
 	Asked       time.Duration // boottime at which the run was asked for, before a jitter; 0: when the waiting began
 
-	// Asker is who asks: as soon as there is something to read from it, or its end, the
+	// Asker leads to the caller: as soon as there is something to read from it, or its end, the
 	// newcomer waits no longer. May be nil. (A store beyond this machine is told
 	// otherwise: lease.Locker.)
 	Asker *os.File
 
 	// Later is given what Take has left to do and what nothing depends on: it is called
-	// when nobody waits for it any more. nil: it is done before Take returns.
+	// when no process waits for it any more. nil: it is done before Take returns.
 	Later func(work func())
 
 	Pause        time.Duration // between the signals to an owner that has expired
@@ -175,14 +175,14 @@ type ReleaseRequest struct {
 	Idle    time.Duration // as the job had done nothing for so long, where ExpireAfter was learned
 	Asked   bool          // the owner ended the job itself, as a newcomer elsewhere asked for it
 	NoStamp bool          // the run does not count for IfElapsed, nor for the tick
-	Untold  bool          // nobody tells how the run went: it teaches nothing
+	Untold  bool          // how the run went is not known: it teaches nothing
 	Tick    policy.Tick
 
 	// Again: an earlier release may have been cut short. Where the lock is gone, or
 	// another's, that one released it, and nothing is lost.
 	Again bool
 
-	// Withdraw: the acquisition came to nothing, as the one who was to take the atom
+	// Withdraw: the acquisition came to nothing, as the process that was to take the atom
 	// died at it. Nothing is stamped; a lock that is not this process's or an
 	// ancestor's stays; and as with Again nothing is lost.
 	Withdraw bool
@@ -201,7 +201,7 @@ func (r ReleaseRequest) Owns(own record.Record) bool {
 }
 
 // OwnedBy returns the identity of the process pid if that is this process or
-// one of its ancestors: a lock must belong to somebody whose death means that
+// one of its ancestors: a lock must belong to a process whose death means that
 // the work is over. The error is fault.Untold where that process has died since it named
 // itself: there is no script left that could be told.
 func OwnedBy(pid int) (process.Identity, error) {

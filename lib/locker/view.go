@@ -20,9 +20,9 @@ type View struct {
 	Node   string        // the machine of its owner, where that may be another one
 	Silent bool          // its owner may be dead: by the clocks it has given no sign of life for its lease
 
-	TickUsed bool // somebody has claimed the tick that is asked for
+	TickUsed bool // the tick that is asked for was claimed
 
-	Changer    int   // pid of who is changing the active lock just now (only for those who take nothing); 0: nobody, as far as is known
+	Changer    int   // pid of the process that is changing the active lock just now (only for callers that take nothing); 0: none is known
 	Standstill error // why that one does not come to an end; nil: it does, as far as is known
 }
 

@@ -39,7 +39,7 @@ func (w Waiting) Left() time.Duration {
 	return w.wait - w.Spent()
 }
 
-// Asker is the descriptor of who asks, below 0 where there is none.
+// Asker is the descriptor of the asker, below 0 where there is none.
 func (w Waiting) Asker() int {
 	if w.asker == nil {
 		return -1

@@ -59,10 +59,10 @@ func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	return a, nil
 }
 
-// believable refuses a record that others could once write to, though nobody else may
+// believable refuses a record that other users could once write to, though none may
 // enter the directory now: a group may have, before its rights were taken back, and a
-// member who rewrites a lock of root's in place names whom root ends. We make none like
-// that. (A pid alone condemns nobody.)
+// member that rewrites a lock of root's in place names what root ends. We make none like
+// that. (A pid alone condemns no process.)
 func (a *Active) believable() error {
 	if a.Content == record.Full && lax(&a.st) {
 		return a.dir.refuseLax(a.name)

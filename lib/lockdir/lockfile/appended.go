@@ -72,7 +72,7 @@ func (a *Active) unknown(members []process.Identity) []process.Identity {
 
 // append adds whole lines in one write. What an earlier append left unfinished
 // goes first, and so does what this one could not finish. The mtime stays, as it
-// says when the lock was put in place. Under the Guard nobody else changes the file, so
+// says when the lock was put in place. Under the Guard no other process changes the file, so
 // what was read of it then, and appended since, is all that there is.
 func (a *Active) append(lines []byte) error {
 	if a.whole < a.st.Size {
@@ -127,7 +127,7 @@ func (a *Active) Job() process.Job {
 	return job
 }
 
-// InUse says who proves the lock to be in use, and how to end that; "" where it is
+// InUse names the process that proves the lock to be in use, and how to end that; "" where it is
 // one of the dead, or of those of whom it only cannot be proved that they are.
 func (a *Active) InUse() string {
 	lives := "its owner lives (process " + strconv.Itoa(a.Record.Owner.PID) + ")"

@@ -52,7 +52,7 @@ func Create(path string) (*Dir, error) {
 }
 
 // MayMake refuses to make a lock directory whose path is not absolute: in another
-// working directory it would be another one, and nobody would be excluded.
+// working directory it would be another one, and exclude no process.
 func MayMake(path string) error {
 	if filepath.IsAbs(path) {
 		return nil
@@ -60,8 +60,8 @@ func MayMake(path string) error {
 	return fault.New(fault.CannotCreate, path, "no such directory, and a relative one is not made (give its full path)")
 }
 
-// mkdirAll makes what is missing with mode 0700 at once, whatever the umask: who
-// comes between could not enter it otherwise. (The umask is the whole process'; no
+// mkdirAll makes what is missing with mode 0700 at once, whatever the umask: else another
+// user could enter it in between. (The umask is the whole process'; no
 // job has been started yet, and files are made for their owner alone.)
 func mkdirAll(path string) error {
 	defer unix.Umask(unix.Umask(0o077))
@@ -179,7 +179,7 @@ func (d *Dir) Files(kinds ...atom.Kind) ([]atom.File, error) {
 
 // openFile opens a file of the directory and refuses whatever is not a plain
 // file of the directory's owner. It is looked at before it is opened, so that
-// opening never blocks on a FIFO or wakes a device; nobody else can change the
+// opening never blocks on a FIFO or wakes a device; no other user can change the
 // directory in between.
 func (d *Dir) openFile(name string, flags int) (*file, error) {
 	var st unix.Stat_t
@@ -213,7 +213,7 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 		return fault.New(fault.NotPermitted, d.Path(name), "belongs to another user")
 	case st.Nlink > 2: // 2 while a temporary file is being put in place with link(2)
 		return fault.New(fault.NotPermitted, d.Path(name), "has too many links")
-	case d.entered && lax(st): // another tool's: what it says may be anybody's word
+	case d.entered && lax(st): // another tool's: any user may have written what it says
 		return d.refuseLax(name)
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 // GuardGrace is what an ending may take beside its three pauses. Tests change it.
 var GuardGrace = time.Minute
 
-// StandsStill says of who holds a guard that it is stopped, and for how long an
-// ending may take has been there; nil where that is not so, or it is not known who
+// StandsStill says of the holder of a guard that it is stopped, and for how long an
+// ending may take has been there; nil where that is not so, or its pid is not known
 // does.
 func StandsStill(holder int, pause time.Duration) error {
 	if holder == 0 {
@@ -26,13 +26,13 @@ func StandsStill(holder int, pause time.Duration) error {
 	return nil
 }
 
-// ToGoOn is what a person may do about who stands still.
+// ToGoOn is what a person may do about a stopped process.
 func ToGoOn(holder int) string { return "to let it go on: kill -CONT " + strconv.Itoa(holder) }
 
 // GuardedError is locker.ErrGuarded where it is to be said at which lock.
 type GuardedError struct {
 	Path   string
-	Holder int // of the guard; 0: it is not known who does
+	Holder int // of the guard; 0: not known
 	reason string
 }
 

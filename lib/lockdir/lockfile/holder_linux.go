@@ -9,7 +9,7 @@ import (
 )
 
 // GuardHolder returns the pid of the process that holds the lock's guard, as
-// /proc/locks has it (proc_locks(5)); 0 where nobody does, or where that cannot
+// /proc/locks has it (proc_locks(5)); 0 where no process does, or where that cannot
 // be told: from another pid namespace, or over NFS.
 func (a *Active) GuardHolder() int {
 	const looks = 3
@@ -39,13 +39,13 @@ func lockTable() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// flockHolder finds in the lines of /proc/locks who holds the flock of an inode.
+// flockHolder finds in the lines of /proc/locks the holder of the flock of an inode.
 func flockHolder(locks []byte, dev, ino uint64) int {
 	inode := []byte(":" + strconv.FormatUint(ino, 10))
 	device := []byte(fileID(dev))
 	holder := 0
 	for line := range bytes.Lines(locks) {
-		// 1: FLOCK ADVISORY WRITE 4711 fd:01:131099 0 EOF; who waits has "->" second.
+		// 1: FLOCK ADVISORY WRITE 4711 fd:01:131099 0 EOF; a waiter has "->" second.
 		f := bytes.Fields(line)
 		if len(f) < 6 || string(f[1]) != "FLOCK" || !bytes.HasSuffix(f[5], inode) {
 			continue

@@ -40,7 +40,7 @@ func (d *Dir) Last(name atom.Name) (record.Last, error) {
 
 // cutOff is less than what a file system has cut off a time of change: a second
 // where it keeps whole ones (ext3, HFS+, a server of such). One that keeps
-// fractions shows one at least in the ctime, which nobody can set.
+// fractions shows one at least in the ctime, which cannot be set.
 func cutOff(mtime, ctime unix.Timespec) time.Duration {
 	if mtime.Nsec == 0 && ctime.Nsec == 0 {
 		return time.Second
@@ -111,7 +111,7 @@ const unlockedWait = 100 * time.Millisecond
 
 // HoldLast takes flock(2) of the last lock: unix.LOCK_EX for a run without a lock,
 // unix.LOCK_SH to see whether there is one: ErrRunsUnlocked (package unlocked). Where other
-// users can open the file anybody can have its flock, so it is not taken and says nothing.
+// users can open the file they can have its flock, so it is not taken and says nothing.
 func (d *Dir) HoldLast(name atom.Name, how int) (io.Closer, error) {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if err != nil {

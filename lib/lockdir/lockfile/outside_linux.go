@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// isOutside tells whether files that seem to be uid's belong to somebody who has
+// isOutside tells whether files that seem to be uid's belong to a user that has
 // no id in this user namespace (user_namespaces(7)): to the machine's root, in a
 // container of the user's own.
 func isOutside(uid uint32) bool {

@@ -19,7 +19,7 @@ import (
 // one that the caller has open already, each under its guard, for which it waits. The caller
 // closes them, also with an error.
 //
-// Two who end one job at the same time each hold the guard of the lock at which they
+// Two newcomers that end one job at the same time each hold the guard of the lock at which they
 // came, and each wants the other one's. So that not both give up, the locks have an order,
 // their names: each takes first what comes behind its own, one after the other, and waits
 // half as long for what comes before it.
@@ -36,7 +36,7 @@ func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Du
 				continue
 			}
 			lock, err := d.lockIf(f, wait, func(a *Active) bool { return a.heldBy(holders) })
-			if err != nil { // who waits for us at the next one is not to wait longer than we do
+			if err != nil { // what waits for us at the next one is not to wait longer than we do
 				return held, err
 			}
 			if lock != nil {
@@ -48,7 +48,7 @@ func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Du
 	return held, nil
 }
 
-// Found is Lock, and nil where it is not there or may not be read: nobody takes that either.
+// Found is Lock, and nil where it is not there or may not be read: no other process takes that either.
 func (d *Dir) Found(f atom.File) (*Active, error) {
 	lock, err := d.Lock(f)
 	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {

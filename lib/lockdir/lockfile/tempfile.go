@@ -18,7 +18,7 @@ import (
 // leaves nothing behind; elsewhere (FUSE, BSD) it is called temp.TOKEN, and Sweep
 // removes it.
 //
-// It is guarded from birth: whoever meets it in place finds its guard taken until it
+// It is guarded from birth: a newcomer that meets it in place finds its guard taken until it
 // is closed, which is after its maker's last look.
 type TempFile struct {
 	file
@@ -151,7 +151,7 @@ const sweepAge = time.Minute
 // Sweep removes the temp.* files that crashed makers left behind: those older
 // than a minute at the moment 'now' of the file system, and not guarded. (A last
 // lock in the making has the old one's mtime, so age alone proves nothing.) What
-// only begins with the same word (temp.notes, a directory) is somebody else's:
+// only begins with the same word (temp.notes, a directory) is not adlock's:
 // it stays, and does not stand in the way of a takeover.
 func (d *Dir) Sweep(now time.Time) error {
 	files, err := d.Files(atom.TemporaryFile)

@@ -38,7 +38,7 @@ func (d *Dir) ClaimTick(name atom.Name, tick policy.Tick) (claimed bool, err err
 		return false, cannotCreate(d.Path(file), err)
 	}
 	unix.Close(fd)
-	_ = d.removeTicks(name, tick.Outlived) // else the next one who claims a tick does
+	_ = d.removeTicks(name, tick.Outlived) // else the next claim of a tick does
 	return true, nil
 }
 

@@ -14,7 +14,7 @@ import (
 
 // OpenToTry opens the lock directory at path; or, where it is not there yet, the
 // directory in which Create would make what is missing: there tells which. It is for
-// whoever wants to know, by temporary files that do not stay, whether locks can be
+// a caller that asks, by temporary files that do not stay, whether locks can be
 // kept there, and makes no directory. Its errors are those of Create.
 func OpenToTry(path string) (d *Dir, there bool, err error) {
 	d, err = Open(path)

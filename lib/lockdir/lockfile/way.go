@@ -16,7 +16,7 @@ import (
 // (path_resolution(7)).
 const mostLinks = 40
 
-// checkWay makes sure that nobody but root and this user can lead the path
+// checkWay makes sure that only root and this user can lead the path
 // elsewhere, by another directory or link in the place of one on its way: what
 // sshd's StrictModes does, and for links too. /tmp serves, as its sticky bit
 // keeps others from what is not theirs. The directory at the end is for Dir.check.
