@@ -29,7 +29,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// holder holds an atom for a script: it is nobody's child, in a session of its
+// holder holds an atom for a script: it is a child of init, in a session of its
 // own, with no descriptor of the script's.
 type holder struct {
 	*leaseArgs
@@ -41,7 +41,7 @@ type holder struct {
 	end    chan time.Duration
 
 	front *os.File // `adlock hold`, which wants to know when the atom is lost; nil: a script
-	asker *os.File // who told us to release; nil: nobody
+	asker *os.File // the process that told us to release; nil: none
 	told  runlog.Opt[int]
 	retry bool // the run failed, and that does not count for IfElapsed
 }
@@ -199,7 +199,7 @@ func (h *holder) endScript(pause time.Duration) {
 	}
 }
 
-// listen answers on the socket, until somebody wants a release.
+// listen answers on the socket, until a release is asked for.
 func (h *holder) listen(asked chan<- bool) {
 	for {
 		line, err := accept(h.socket)
@@ -221,7 +221,7 @@ func (h *holder) listen(asked chan<- bool) {
 	}
 }
 
-// release gives the atom back, tells whoever asked for it, and cleans up.
+// release gives the atom back, tells the asker, and cleans up.
 func (h *holder) release(r locker.ReleaseRequest) error {
 	r.Untold = h.asker == nil
 	err := h.smith.Release(r)

@@ -27,7 +27,7 @@ type leaseArgs struct {
 	lease string
 	named bool // by `adlock hold`, which goes on listening to its holder
 
-	// For the holder: who started it, as that is no ancestor of its own.
+	// For the holder: its starter, as that is no ancestor of its own.
 	start     string // the owner's start time
 	ancestors string // the owner's ancestors, as PID,PID
 }
@@ -109,7 +109,7 @@ func takeLease(args []string) (int, error) {
 }
 
 // startHolder starts the holder, which answers on the line. When that is closed it gives
-// up, for whoever waits for an atom wants it no longer then.
+// up, as the waiter wants it no longer then.
 func startHolder(owner process.Identity, args []string) (line *os.File, err error) {
 	ours, theirs, err := sysfile.SocketPair()
 	if err != nil {
@@ -140,7 +140,7 @@ func (h *leaseArgs) showWaiting() func(locker.Outcome) {
 }
 
 // waitingWord begins what the holder says before its answer, in one line, where it has to
-// wait: PID NODE of who is in the way.
+// wait: PID NODE of the process in the way.
 const waitingWord = "waiting "
 
 func waits(o locker.Outcome) string {

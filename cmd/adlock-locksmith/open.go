@@ -31,7 +31,7 @@ func open(address, host string, h *hook.Hook) (locker.Locker, error) {
 	return openIn(path, address, host, length, h)
 }
 
-// openToRead opens the store for one who writes nothing, neither there nor here.
+// openToRead opens the store for a caller that writes nothing, neither there nor here.
 func openToRead(address, leaseAsked string) (*lease.Locker, error) {
 	length, err := parseLease(leaseAsked)
 	if err != nil {

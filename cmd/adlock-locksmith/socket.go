@@ -14,7 +14,7 @@ import (
 // the lock directory: the path of a socket may have little more than 100 bytes
 // (unix(7)).
 func dial(dir, token string) (*os.File, error) {
-	d, err := lockfile.Open(dir) // checked: nobody else's holder
+	d, err := lockfile.Open(dir) // checked: no other user's holder
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func listen(d *lockfile.Dir, token string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), atom.HolderSocketName(token)), nil
 }
 
-// accept returns the next who wants to talk.
+// accept returns the next connection.
 func accept(listener *os.File) (*os.File, error) {
 	for {
 		fd, _, err := unix.Accept(int(listener.Fd()))

@@ -12,12 +12,12 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// sweepAfter is how old a file of a holder's is before it is looked at: who has just
+// sweepAfter is how old a file of a holder's is before it is looked at: a holder that has just
 // begun may not listen yet.
 const sweepAfter = time.Minute
 
 // sweep removes what holders that were killed have left in the directory: the sockets
-// where nobody listens, and the words that name one of these or none. This process is
+// where no process listens, and the words that name one of these or none. This process is
 // in the directory. What cannot be removed is left to the next.
 func sweep(d *lockfile.Dir) {
 	files, _ := d.Files(atom.HolderSocket, atom.HolderWord)
@@ -47,7 +47,7 @@ func tokenIn(file string) string {
 	return " " + token
 }
 
-// listens tells whether somebody listens at a socket here; a holder takes it for a
+// listens tells whether a process listens at a socket here; a holder takes it for a
 // script that has nothing to say.
 func listens(socket string) bool {
 	fd, err := sysfile.Socket()

@@ -92,7 +92,7 @@ func (k *tended) Take(r locker.Request) (locker.Outcome, error) {
 	return o, nil
 }
 
-// giveUp tells the holder that nobody waits any more, as soon as the asker has something
+// giveUp tells the holder that the asker waits no more, as soon as the asker has something
 // to say, and is true then; the answer to that is still to be read.
 func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
 	const interval = 100 * time.Millisecond

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/fault"
 )
 
-// initVerb makes lock directories in /var/lib for users who can have none at home.
+// initVerb makes lock directories in /var/lib for users that can have none at home.
 var initVerb = verb{
 	options: func(*query) []config.Option { return nil },
 	args:    true,
@@ -45,7 +45,7 @@ func initUsers(q *query) error {
 // initUser makes the lock directory of a user. Where it is there nothing is to be done.
 //
 // A job of the user that has found no such directory, and is about to make one at home, makes
-// a second one after the look. So this is for users who cannot, as any job of theirs has
+// a second one after the look. So this is for users that cannot, as any job of theirs has
 // failed so far.
 func initUser(name string) (dir string, err error) {
 	uid, gid, home, err := numbers(name)

@@ -83,7 +83,7 @@ func showLog(q *query) error {
 	return l.show(history.Follow(dir, atom.Canonify(host)), dir, true)
 }
 
-// endWithReader ends this process once nobody reads standard output any more, as the next
+// endWithReader ends this process once standard output has no reader any more, as the next
 // write would: that may come in hours, and `| grep -m 1` waits for it.
 func endWithReader() {
 	gone := []unix.PollFd{{Fd: 1}} // POLLERR and POLLHUP are told unasked

@@ -25,7 +25,7 @@ type past struct {
 	waiting         []waiter     // the first come first
 }
 
-// waiter is who began to wait for an atom, and was not told anything since.
+// waiter is a newcomer that began to wait for an atom, and was not answered since.
 type waiter struct {
 	pid   int
 	node  string        // its machine, where that may be another one

@@ -29,7 +29,7 @@ type row struct {
 	Node       string // the owner's machine, where that may be another one
 	Readers    int    // how many hold it together with others; 0: it is not being read
 	Still      int    // pid of the owner, or of its command, where that is stopped; 0: neither is
-	Changer    int    // pid of who is changing its lock just now; 0: nobody
+	Changer    int    // pid of the process that is changing its lock just now; 0: none
 
 	Slot, Slots int // the slot that its owner holds, and of how many; 0: none
 
@@ -51,7 +51,7 @@ type row struct {
 }
 
 // rowsOf are the atoms that have files, and those that only the runlog knows which
-// somebody waits for or whose command was not there of late.
+// a newcomer waits for or whose command was not there of late.
 func rowsOf(entries []locker.Entry, slots []locker.Slot, all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range entries {
@@ -117,7 +117,7 @@ func rowOf(e *locker.Entry, p *past, slots []locker.Slot, now time.Time) *row {
 	return r
 }
 
-// untried is the entry without the lock that one of those who wait has put in place
+// untried is the entry without the lock that one of the waiters has put in place
 // for a moment, to look for readers and slots: it does not run.
 func (r *row) untried(e *locker.Entry) *locker.Entry {
 	for _, w := range r.Waiting {

@@ -94,7 +94,7 @@ func sources() (logDir string, entries []locker.Entry, err error) {
 }
 
 // pastSources is sources for what tells of the past: with a store that does not answer
-// it goes on, and of what has not ended as far as is known here nobody is asked whether
+// it goes on, and of what has not ended as far as is known here no store is asked whether
 // it runs (nil).
 func pastSources(verb string) (logDir string, entries []locker.Entry, running func(token string) bool, err error) {
 	tellHost(verb)

@@ -265,7 +265,7 @@ type note struct {
 	text  string
 }
 
-// notes say why the atom wants attention, how its last run failed, and who waits.
+// notes say why the atom wants attention, how its last run failed, and what waits.
 func (r *row) notes(now time.Time) (all []note) {
 	add := func(style terminal.Style, text string) {
 		if text != "" {

@@ -157,7 +157,7 @@ func lookUp(word string) *user.User {
 	if end := strings.IndexAny(word, ":/"); end >= 0 {
 		word = word[:end]
 	}
-	known, _ := user.Lookup(word) // whoever cannot be looked up is not known here
+	known, _ := user.Lookup(word) // a user that cannot be looked up is not known here
 	return known
 }
 

@@ -85,7 +85,7 @@ func (a *guardArgs) path(shell int) string {
 	return path
 }
 
-// isFile tells whether path names a regular file, and the same one to everybody.
+// isFile tells whether path names a regular file, and the same one to all processes.
 func isFile(path string) bool {
 	clean := filepath.Clean(path)
 	if strings.HasPrefix(clean, "/dev/") || strings.HasPrefix(clean, "/proc/") {

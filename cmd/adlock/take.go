@@ -56,8 +56,8 @@ func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
 }
 
 // parseTake reads what the library says: the settings, the atom, and FILE. A person who
-// calls this by hand would make his own shell the owner, whom the next newcomer ends: so
-// it wants what only the library says, first of all who is to own the lock.
+// calls this by hand would make the person's shell the owner, which the next newcomer ends: so
+// it wants what only the library says, first of all which process is to own the lock.
 func parseTake(verb string, args []string, leaveExpired bool) (s *take, file string, err error) {
 	if !config.SaysOwner(args) {
 		return nil, "", config.LibraryOnly(verb)

@@ -19,10 +19,10 @@
 // after it has opened the pipes the script looks whether /proc/PID/fd/N is its own
 // /proc/self. Then that process is an agent of its own, and had that pid when the pipes
 // were opened; a subshell, or another process with the agent's pid, fails there. How it
-// knows that nobody will answer: the agent alone holds the writing end of the answers, so
+// knows that there will be no answer: the agent alone holds the writing end of the answers, so
 // its death ends them.
 //
-// The agent is nobody's child, in a session of its own, has none of the script's
+// The agent is a child of init, in a session of its own, has none of the script's
 // descriptors, and leaves when the script is gone, by its pidfd, or after a minute without a
 // question (after ten seconds without the first one: a script that can ask does so at once).
 // Before it leaves it takes down its sign, a second descriptor of /proc/OWNER: the script

@@ -24,7 +24,7 @@ import (
 
 const (
 	separator = "\t"
-	name      = "adlock: agent" // the first argument of an agent: no verb, so nobody types it
+	name      = "adlock: agent" // the first argument of an agent: no verb, so it is never typed
 )
 
 // Start starts the agent of the owner, and returns once it is ready how it is asked: its
@@ -44,7 +44,7 @@ func Start(owner process.Identity) (greeting string, err error) {
 		return "", err
 	}
 	args := []string{name, strconv.Itoa(owner.PID), strconv.FormatUint(owner.Start, 10), strconv.FormatUint(owner.Inode, 10)}
-	// This process is about to exit, and leaves it to whoever adopts orphans.
+	// This process is about to exit, and leaves it to the process that adopts orphans.
 	_, err = syscall.ForkExec(self, args, &syscall.ProcAttr{
 		Dir: "/", Env: environment(), Files: []uintptr{uintptr(null), uintptr(line[1]), uintptr(null)}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
@@ -77,7 +77,7 @@ func Main(answer Answerer) {
 		return
 	}
 	if len(os.Args) == 4 {
-		fault.Report(serve(answer)) // to nobody, where it never began
+		fault.Report(serve(answer)) // to no reader, where it never began
 	}
 	os.Exit(fault.StatusSystem)
 }
@@ -157,7 +157,7 @@ func (s source) Read(into []byte) (int, error) {
 // not seen meanwhile.
 const lingering = 20 * time.Millisecond
 
-// linger waits for a question as one who expects it at once: without a word to the Go
+// linger waits for a question that is expected at once: without a word to the Go
 // runtime, which else wakes two threads of its own at each question and looks after them
 // every 20 microseconds, for more time than the answer takes.
 func (s source) linger() {
@@ -230,7 +230,7 @@ func (s *server) quietFor() time.Duration {
 }
 
 // openPipes opens the descriptors. That of the questions is for writing too: else it
-// would be at its end whenever nobody asks.
+// would be at its end whenever there is no question.
 func (s *server) openPipes() (questions int, err error) {
 	var asked, answered, said [2]int
 	for _, ends := range []*[2]int{&asked, &answered, &said} {

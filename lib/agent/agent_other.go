@@ -12,5 +12,5 @@ func Start(process.Identity) (string, error) {
 	return "", fault.New(fault.Unavailable, "agent", "is offered on Linux only")
 }
 
-// Main does nothing: nobody starts an agent.
+// Main does nothing: no agent is started.
 func Main(Answerer) {}

@@ -72,7 +72,7 @@ func Meant(all []Called, text string) (meant []int) {
 	return nil
 }
 
-// ErrNone says that nobody is called so, nor in part.
+// ErrNone says that no atom is called so, nor in part.
 func ErrNone(text string) error { return errors.New("no atom matches " + strconv.Quote(text)) }
 
 // ErrSeveral says that text may mean any of these.

@@ -42,7 +42,7 @@ type File struct {
 	Token  string // of a temporary file or a socket
 }
 
-// String returns the file's name; "" of a foreign file, which nobody here names.
+// String returns the file's name; "" of a foreign file, which has none here.
 func (f File) String() string {
 	switch f.Kind {
 	case ActiveLock:

@@ -120,7 +120,7 @@ func userName(uid int) string {
 	return number
 }
 
-// DirOfHome is the usual lock directory of a user who has that home.
+// DirOfHome is the usual lock directory of a user with that home.
 func DirOfHome(home string) string { return path.Join(home, ".local/state/adlock") }
 
 // RunlogDir returns the directory of the runlogs: $ADLOCK_LOGDIR, else the lock

@@ -23,7 +23,7 @@ type Option struct {
 	Env   string // the variable that sets it too; "": none
 	Arg   string // what its value is called; "": a switch
 	Set   func(value string) error
-	Said  *Place // where it was said; nil: nobody asks
+	Said  *Place // where it was said; nil: not asked for
 
 	// Minutes is the greatest place at which a number without a unit is minutes.
 	Minutes Place
@@ -57,11 +57,11 @@ func (o *Option) say(place Place, value string) error {
 	return o.Set(value)
 }
 
-// ErrHelp says that --help was asked for: that is for whoever prints it.
+// ErrHelp says that --help was asked for: that is for the caller that prints it.
 var ErrHelp = errors.New("help")
 
 // unknown is why a verb or an option is refused: the text says which, and what was
-// probably meant. Program.Hint adds who knows better.
+// probably meant. Program.Hint adds what to ask.
 type unknown string
 
 func (u unknown) Error() string { return string(u) }

@@ -17,11 +17,11 @@ type Program struct {
 	Notes string // what the help ends with
 
 	// IsCommand tells whether a word that is no verb is a command: then run was
-	// forgotten. nil: nobody looks.
+	// forgotten. nil: not checked.
 	IsCommand func(word string) bool
 
 	// Meant is the verb that a word which is none was probably meant for, however
-	// little alike they are; "": none. nil: nobody looks.
+	// little alike they are; "": none. nil: not checked.
 	Meant func(word string) string
 }
 
@@ -155,7 +155,7 @@ func (p *Program) Hint(verb string, err error) error {
 // it names first of all the process that is to own the lock, which no person types.
 func SaysOwner(args []string) bool { return len(args) > 0 && args[0] == "--owner" }
 
-// LibraryOnly refuses a verb of the library's to whoever calls it by hand.
+// LibraryOnly refuses a verb of the library's to a person.
 func LibraryOnly(verb string) error {
 	return fault.New(fault.Usage, verb, "is called by adlock.sh only")
 }
@@ -163,7 +163,7 @@ func LibraryOnly(verb string) error {
 // PrintLine writes one line to standard output.
 func PrintLine(text string) error { return printText(text + "\n") }
 
-// printHelp has each option on one line for whoever reads it by a program, and lines
+// printHelp has each option on one line for programs that read it, and lines
 // that fit for a person at a terminal.
 func printHelp(text string) error {
 	if columns, is := sysfile.Columns(1); is && columns > 0 {

@@ -23,7 +23,7 @@ type Settings struct {
 	Request  locker.Request
 	Verbose  bool
 	Hook     *hook.Hook
-	InScript bool // who asks is the library, or a crontab: it has variables, and no options
+	InScript bool // the library asks, or a crontab: it has variables, and no options
 	Library  bool // its arguments IFELAPSED and EXPIREAFTER are minutes where they have no unit
 	Remote   bool // the locks are beyond this machine, where adlock status does not look
 
@@ -132,7 +132,7 @@ func Host() (string, error) {
 	return host, fault.Wrap("node name", err)
 }
 
-// Tell says which atom was denied and why, where somebody is there to read it: a denial
+// Tell says which atom was denied and why, where a person is there to read it: a denial
 // is nothing wrong, and cron mails whatever is said. dir is the lock directory.
 func (s *Settings) Tell(o locker.Outcome, dir string) {
 	if !s.Verbose && !sysfile.IsTerminal(2) {
@@ -160,7 +160,7 @@ func (s *Settings) Skipping(dir string) string {
 	return s.Request.Limits.Skipping(locker.Recorder{Log: log}.Pace(s.Request.Atom))
 }
 
-// nextStep is what a person who was denied may want to know, and to do: by options, or
+// nextStep is what a person may want after a denial to know, and to do: by options, or
 // in a script, which has none, by variables.
 func (s *Settings) nextStep(o locker.Outcome) string {
 	wait, replace, anyway := "--wait D waits", "--replace ends it", "; --if-elapsed 0 runs it all the same"

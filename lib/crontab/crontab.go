@@ -151,6 +151,6 @@ func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool
 	return len(words) > 1 && !IsShellWord(words[0]) && !isCommand(words[0]) && (isUser(words[0]) || isUserName(words[0]) && slices.Contains(begins, words[1]))
 }
 
-// begins are words that stand at the beginning of a command, and behind a user who is not
-// known here. As arguments of a program nobody has them.
+// begins are words that stand at the beginning of a command, and behind a user that is not
+// known here. No program has them as arguments.
 var begins = []string{"if", "[", "[[", "test", "cd", "{", "!"}

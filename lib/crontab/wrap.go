@@ -20,7 +20,7 @@ type Wrapper struct {
 	Limit  string // ExpireAfter as it is to stand in each line, or FromSchedule; "": none
 
 	// Homeless tells whether a user can have no lock directory in a home, which is the
-	// user's own where it is "": under adlock the jobs would not run. nil: nobody is.
+	// user's own where it is "": under adlock the jobs would not run. nil: none is.
 	Homeless func(user, home string) bool
 }
 

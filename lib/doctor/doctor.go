@@ -51,7 +51,7 @@ type Machine struct {
 	Version   string   // of this one
 	Libraries []string // where adlock.sh may have been put
 	CronPath  string   // PATH in a crontab that does not set it
-	Homeless  []string // the users with locked jobs in the system's crontabs who have no lock directory, and can make none
+	Homeless  []string // the users with locked jobs in the system's crontabs that have no lock directory, and can make none
 }
 
 // library is the place that the Makefile and the packages know.

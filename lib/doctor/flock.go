@@ -14,7 +14,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// other is the name of the second process, by which nobody calls a program.
+// other is the name of the second process, which no program has.
 const other = "adlock: another"
 
 // askOther starts this program again, which tries to take the flock of the file:

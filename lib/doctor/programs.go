@@ -176,7 +176,7 @@ func (m *Machine) named(what, path, text, says string) Finding {
 	return fine(what, says+", with "+named)
 }
 
-// trusted tells whether a file is root's or this user's, and nobody else may write to it.
+// trusted tells whether a file is root's or this user's, and no other user may write to it.
 func trusted(path string) bool {
 	var st unix.Stat_t
 	return unix.Stat(path, &st) == nil && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && st.Mode&0o002 == 0

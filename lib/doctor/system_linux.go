@@ -54,7 +54,7 @@ func processes() []Finding {
 	return []Finding{proc(), pidfd(self), machine(self.Machine), boot(self)}
 }
 
-// proc tells whether /proc shows the processes of others: of init, who is one of them.
+// proc tells whether /proc shows the processes of other users: of init, for one.
 func proc() Finding {
 	if _, err := os.Stat("/proc/1"); err != nil {
 		return warn("/proc", "hides other users' processes (hidepid)", "what cannot be seen counts as living: a job that has become another user may have to be cleared by hand")
@@ -94,7 +94,7 @@ func boot(self process.Identity) Finding {
 }
 
 // limits tells whether the programs get what they need under this shell's limits;
-// that of memory (ulimit -v) has been enough, or nobody would be here to tell.
+// that of memory (ulimit -v) has been enough, or this process would not be here.
 func limits() Finding {
 	const what = "ulimits"
 	for _, check := range []func() error{config.CheckFiles, config.CheckThreads} {

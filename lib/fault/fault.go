@@ -99,7 +99,7 @@ func KindOf(err error) Kind {
 
 // OnQuit lets QUIT (Ctrl-\) end this process without the runtime's trace: for
 // whatever may take long enough to be ended by a person. It returns what leaves QUIT
-// to somebody else who listens to it by then.
+// to another process that listens to it by then.
 //
 // The channel stays where it is, and is no longer read: signal.Stop waits in a loop for
 // the runtime's own goroutine to come to rest, and that costs a tenth of all that
@@ -152,7 +152,7 @@ func Report(err error) {
 	}
 }
 
-// writable waits for room where somebody has made standard error non-blocking,
+// writable waits for room where another process has made standard error non-blocking,
 // and not for ever.
 func writable() bool {
 	const most = 1000 // milliseconds

@@ -2,7 +2,7 @@ package fault
 
 // The statuses of every verb: the contract with scripts. They are those of
 // sysexits(3), so that a status of the job itself is rarely mistaken for one of
-// ours. Only what ends a process asks for them; everybody else speaks of kinds.
+// ours. Only what ends a process asks for them; all else speaks of kinds.
 const (
 	StatusOK           = 0
 	StatusUsage        = 64

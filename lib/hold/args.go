@@ -29,7 +29,7 @@ func New() *Args {
 	return a
 }
 
-// Options are run's as far as they make sense here, those of taking a lock, and who is
+// Options are run's as far as they make sense here, those of taking a lock, and which process is
 // to own it.
 func (a *Args) Options() (options []config.Option) {
 	for _, o := range run.Options() {
@@ -85,14 +85,14 @@ func (a *Args) Name(name string) (err error) {
 	return err
 }
 
-// findOwner makes sure that the owner is who asks, or an ancestor. Process 1 takes the
+// findOwner makes sure that the owner is the asker, or an ancestor. Process 1 takes the
 // children of those that are gone, and so does many a supervisor: where the asker died
 // before it could be identified, its end of the pipe is closed.
 func (a *Args) findOwner() (err error) {
 	if a.Owner == 0 && os.Getppid() == 1 {
 		return fault.New(fault.Usage, "--owner", "must say who is to own the lock, as the parent is process 1")
 	}
-	if a.Owner == 1 && os.Getppid() != 1 { // an ancestor of everybody, that never ends
+	if a.Owner == 1 && os.Getppid() != 1 { // an ancestor of all, that never ends
 		return fault.New(fault.Usage, "--owner", "is process 1, which has not started this one: the lock would outlive all who use it")
 	}
 	if a.Owner == os.Getpid() { // Perl's $$, say, that was read only after the fork

@@ -14,7 +14,7 @@
 //	acquired TOKEN [FENCE]                  the atom is held
 //	busy|too-soon|full|stuck REASON         it is not; that is the end
 //	released                                answers `release [STATUS]`; that is the end
-//	lost REASON                             somebody else may have the atom; that is the end
+//	lost REASON                             another may have the atom; that is the end
 //	error REASON                            trouble; the end, unless a line was not understood
 package hold
 
@@ -42,7 +42,7 @@ type Keeper interface {
 	Take(locker.Request) (locker.Outcome, error)
 	Release(locker.ReleaseRequest) error
 
-	// Lost tells that the atom will be somebody else's, and why; nil where only the
+	// Lost tells that the atom will be another's, and why; nil where only the
 	// release can tell.
 	Lost() <-chan string
 }
@@ -100,7 +100,7 @@ func hold(open Opener, args []string) (int, error) {
 	return h.hold()
 }
 
-// What is said of an acquisition that somebody else has ended, and of trouble.
+// What is said of an acquisition that a newcomer has ended, and of trouble.
 const (
 	lost    = "lost"
 	trouble = "error"
@@ -117,7 +117,7 @@ func sayError(err error) error {
 	return err
 }
 
-// say writes one line to standard output. Not by way of os.Stdout: where nobody reads
+// say writes one line to standard output. Not by way of os.Stdout: where no process reads
 // any more, that ends this process by SIGPIPE, with the lock in place.
 func say(words ...string) error {
 	text := fault.OneLine(strings.TrimSpace(strings.Join(words, " "))) + "\n"
@@ -143,7 +143,7 @@ type holding struct {
 	later  []func() // what Take has left to do
 }
 
-// inDirectory is a Keeper of a lock directory. There nobody takes a lock from its owner
+// inDirectory is a Keeper of a lock directory. There no process takes a lock from its owner
 // but by ending it.
 type inDirectory struct {
 	locker   *lockdir.Locker
@@ -194,7 +194,7 @@ func (h *holding) hold() (int, error) {
 	outcome, err := h.take(gone)
 	switch {
 	case outcome.Verdict == locker.Stuck:
-		_ = say(string(locker.Stuck), err.Error()) // whoever asked may be gone
+		_ = say(string(locker.Stuck), err.Error()) // the asker may be gone
 		return 0, err
 	case err != nil:
 		return 0, sayError(h.notRun(outcome, err))
@@ -249,13 +249,13 @@ func (h *holding) denied(o locker.Outcome) (int, error) {
 	h.Tell(o, dir)
 	// The reasons of package policy begin with their verdict.
 	inWords := strings.ReplaceAll(string(o.Verdict), "-", " ")
-	_ = say(string(o.Verdict), strings.TrimPrefix(o.Reason, inWords+": ")) // whoever asked may be gone
+	_ = say(string(o.Verdict), strings.TrimPrefix(o.Reason, inWords+": ")) // the asker may be gone
 	return fault.StatusDenied, nil
 }
 
 // finish gives the atom back.
 func (h *holding) finish(e ending) (int, error) {
-	if e.lost != "" { // whoever ends the program says why on its standard error
+	if e.lost != "" { // what ends the program says why on its standard error
 		_ = say(lost, e.lost) // the program may be gone
 		return fault.StatusDenied, nil
 	}
@@ -264,7 +264,7 @@ func (h *holding) finish(e ending) (int, error) {
 	}
 	switch err := h.keeper.Release(h.releaseRequest(e)); {
 	case err == nil:
-		_ = say("released") // whoever asked may be gone
+		_ = say("released") // the asker may be gone
 		return fault.StatusOK, nil
 	case config.Aloud(err):
 		return 0, sayError(err)

@@ -1,6 +1,6 @@
 // Package hook starts a command of the user's when something has happened that a
 // person should know: a mail, a webhook, a ping. Nothing depends on it: it is started
-// as nobody's child (package orphan), its output leads nowhere, it is ended after half
+// as a child of init (package orphan), its output leads nowhere, it is ended after half
 // a minute, and whether it succeeds changes nothing but a line in the runlog.
 package hook
 
@@ -22,7 +22,7 @@ import (
 type Kind string
 
 // The kinds. Each Start is followed by one Success, Fail or Ended with the same
-// ADLOCK_RUN, unless whoever ran the job was killed or its lock was lost. (Of a job that
+// ADLOCK_RUN, unless the job's supervisor was killed or its lock was lost. (Of a job that
 // a newcomer elsewhere had ended, its own hook is told Fail, and the newcomer's Ended.)
 const (
 	Start     Kind = "start"     // a run has begun; only where Runs asks for it

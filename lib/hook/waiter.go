@@ -15,8 +15,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// waiterName is the first argument of a waiter: no verb, so nobody types it. A waiter
-// is the process that starts a hook, waits for it, and notes how it failed: whoever
+// waiterName is the first argument of a waiter: no verb, so it is never typed. A waiter
+// is the process that starts a hook, waits for it, and notes how it failed: the process that
 // had something to tell has gone by then.
 const waiterName = "adlock: hook"
 
@@ -84,7 +84,7 @@ func runCommand(command string) (status syscall.WaitStatus, err error) {
 }
 
 // note writes down that the hook failed which was told of an event. What cannot be
-// written is not said: nobody listens any more.
+// written is not said: no process listens any more.
 func note(log *runlog.Log, e runlog.Event, kind Kind, why string) {
 	if log.Dir == "" {
 		return

@@ -30,7 +30,7 @@ func directory(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
 // forked tells whether a process has executed no program since it was forked, and by
 // whom: PF_FORKNOEXEC (include/linux/sched.h) in the ninth field of /proc/PID/stat
 // (proc_pid_stat(5)), the second of which may hold blanks. What cannot be read counts
-// as a fork, of nobody.
+// as a fork, of no one else.
 func forked(of string) (fork bool, parent int) {
 	const forkNoExec = 0x40
 	text, err := os.ReadFile(of + "stat")

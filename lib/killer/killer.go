@@ -1,5 +1,5 @@
 // Package killer ends the whole job of a lock's owner carefully (lib/protocol.md, 5):
-// CONT, INT, TERM, KILL. Nobody is signalled who cannot be identified, and each process
+// CONT, INT, TERM, KILL. No process is signalled that cannot be identified, and each
 // gets each signal once.
 package killer
 
@@ -16,14 +16,14 @@ import (
 // by one goroutine at a time for one job.
 type Killer struct {
 	// Pause is how long INT, TERM and KILL are each given to work; it is cut
-	// short once everybody's death is confirmed. KILL is given a second at
+	// short once each death is confirmed. KILL is given a second at
 	// least, as the kernel needs a moment too.
 	Pause   time.Duration
 	Observe func(Signalled) // told of each signal sent; may be nil
 
 	// Record is told of every member before it is signalled, of all that are known
-	// before the first is: whoever comes after an ending that failed, or was itself
-	// killed, must find out who lives on (lib/protocol.md, 5). With an error nobody, or nobody
+	// before the first is: the newcomer after an ending that failed, or was itself
+	// killed, must find what lives on (lib/protocol.md, 5). With an error none, or none
 	// more, is signalled, and the error is End's. May be nil, where no lock is
 	// held by the job.
 	Record func([]process.Identity) error
@@ -43,7 +43,7 @@ var stages = [][]unix.Signal{
 	{unix.SIGKILL},
 }
 
-// End ends the job. It returns nil only when everybody's death is confirmed. That is so
+// End ends the job. It returns nil only when each death is confirmed. That is so
 // too where nothing of the job was left to begin with: of an owner that is dead and led
 // no group no job can be found.
 //
@@ -67,7 +67,7 @@ func (k Killer) End(job process.Job) error {
 
 // EndDescendants ends what Descendants returns in the same way, and never this
 // process. To miss no orphan, this process must be a subreaper (Linux:
-// PR_SET_CHILD_SUBREAPER), and to end it must have somebody reap its children.
+// PR_SET_CHILD_SUBREAPER), and to end it must have its children reaped.
 func (k Killer) EndDescendants(group bool) error {
 	h, err := trackOwn(group)
 	if err != nil {
@@ -101,7 +101,7 @@ func (k Killer) end(h *tree) error {
 	return k.outlived(h)
 }
 
-// outlived looks once more when all stages are over, and says who has outlived them.
+// outlived looks once more when all stages are over, and says what has outlived them.
 func (k Killer) outlived(h *tree) error {
 	if h.growing > 0 && k.killGroup(h) { // on a busy machine there were too few scans to tell that it forks faster
 		h.await(time.Second)
@@ -157,7 +157,7 @@ func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	return deadline
 }
 
-// betweenScans is how long nobody is looked for after a scan that took so long. It
+// betweenScans is how long there is no other scan after one that took so long. It
 // leaves most of the processor to the job, which needs it to end.
 func betweenScans(took time.Duration) time.Duration {
 	return min(max(2*took, 10*time.Millisecond), 50*time.Millisecond)
@@ -186,7 +186,7 @@ func (k Killer) record(h *tree) error {
 	return nil
 }
 
-// signal sends the signals of a stage to whoever has not had them. It is true
+// signal sends the signals of a stage to the members that have not had them. It is true
 // where the keeper's turn came.
 func (k Killer) signal(h *tree, stage int) (turn bool, err error) {
 	if err := k.record(h); err != nil {

@@ -6,7 +6,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Members returns who would be signalled now, parents before children. It
+// Members returns the processes that would be signalled now, parents before children. It
 // sends nothing; the errors are those with which Killer.End would refuse.
 func Members(job process.Job) ([]process.Entry, error) {
 	h, err := track(job)

@@ -17,7 +17,7 @@ type tree struct {
 	fileUID    int
 	owner      process.Key            // the owner of the lock, where it lives; else zero
 	users      map[int]bool           // as whom the recorded processes run: a command may have become another user
-	spared     map[int]bool           // this process and its ancestors: where one is a member, nobody is signalled
+	spared     map[int]bool           // this process and its ancestors: where one is a member, none is signalled
 	inodes     map[process.Key]uint64 // of the pidfds of recorded processes, as far as the lock has them
 	orphans    bool                   // the owner was dead at the first look
 
@@ -46,7 +46,7 @@ type member struct {
 	gone  bool  // death confirmed, handle closed
 }
 
-// track finds out who may belong to the job, or says why it is not to be ended. Where
+// track finds out which processes may belong to the job, or says why it is not to be ended. Where
 // no recorded process lives, and no group or session may have members, the tree is
 // empty: nothing of the job is left.
 func track(job process.Job) (*tree, error) {
@@ -73,7 +73,7 @@ func track(job process.Job) (*tree, error) {
 	return h, errors.Join(h.membership.AddBands(job), h.spare())
 }
 
-// trackOwn finds out who belongs to this process's own job: what it has started and,
+// trackOwn finds out what belongs to this process's own job: what it has started and,
 // with group, the group that it leads.
 func trackOwn(group bool) (*tree, error) {
 	h := newTree(-1)
@@ -99,7 +99,7 @@ var find = process.Find
 // root adds a recorded process where it lives, and returns its key; the zero key
 // where it is dead. It looks at the process table first: a process that lives after that
 // had its pid all along, and what was read is its own. The other way round it may die
-// in between, and what is read be a stranger's who has its pid by then.
+// in between, and what is read be a stranger's that has its pid by then.
 func (h *tree) root(id process.Identity) (process.Key, error) {
 	e, err := find(id.PID)
 	uid, unknown := process.User(id.PID)
@@ -132,7 +132,7 @@ func (h *tree) root(id process.Identity) (process.Key, error) {
 	return e.Key(), nil
 }
 
-// spare finds out who must never be signalled.
+// spare finds out which processes must never be signalled.
 func (h *tree) spare() error {
 	if h.membership.Empty() {
 		return nil
@@ -148,11 +148,11 @@ func (h *tree) spare() error {
 	return nil
 }
 
-// scan looks for members that are not known yet. It is true where nobody is left: no
+// scan looks for members that are not known yet. It is true where none is left: no
 // member lived before the table was read, so that none can have forked meanwhile, and
 // the table had none, not even one that was gone before it could be held.
 //
-// The error is ErrAncestor where somebody to be spared is a member. This process was
+// The error is ErrAncestor where a process to be spared is a member. This process was
 // started from inside the job then, and to end the rest would free the lock while the
 // newcomer, a part of the job, lives.
 func (h *tree) scan() (done bool, err error) {
@@ -285,11 +285,11 @@ func (h *tree) objection(m *member) error {
 	return m.Signal(0)
 }
 
-// foreign is errForeignOwner where a member runs as a user who is not to be signalled
-// on the word of this lock file. An owner has to be of the user who owns the file. Who
+// foreign is errForeignOwner where a member runs as a user that is not to be signalled
+// on the word of this lock file. An owner has to be of the user that owns the file. What
 // is only in a group or session of a dead owner has to be of that user, or of one whom
 // a recorded process runs as. What a living owner has started, or the lock has
-// recorded, may run as anybody (su, setpriv).
+// recorded, may run as any user (su, setpriv).
 func (h *tree) foreign(m *member) error {
 	orphan := h.orphans && m.entry.ByBand
 	if h.fileUID < 0 || m.Key != h.owner && !orphan {
@@ -359,7 +359,7 @@ func (h *tree) stuck() error {
 	for _, m := range h.living() {
 		last = m.entry
 		if m.Key != h.keeper {
-			break // the keeper is named only where nobody else is left
+			break // the keeper is named only where it alone is left
 		}
 	}
 	return &process.StuckError{PID: last.PID, Command: last.Command, Err: errAlive}
@@ -372,7 +372,7 @@ func (h *tree) close() {
 	h.order = nil
 }
 
-// list is the living members now, for those who only look.
+// list is the living members now, for a caller that only looks.
 func (h *tree) list() ([]process.Entry, error) {
 	if h.membership.Empty() {
 		return nil, nil

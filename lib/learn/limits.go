@@ -135,7 +135,7 @@ func (s State) wide() time.Duration {
 func (s State) spread() float64 { return max(narrow, s.deviation) }
 
 // rare is for the long run once a week, which no mean knows of. One that took
-// longer than anybody would have granted it untaught is not to set the measure
+// longer than a person would have granted it untaught is not to set the measure
 // for those of a very different kind.
 func (s State) rare() time.Duration {
 	return min(time.Duration(margin*float64(s.Longest())), max(Prior, outlier*s.Typical()))

@@ -25,7 +25,7 @@ import (
 // The times, as parts of the lease, counted from when the last renewal that went
 // well was sent: renewed every 1/3; after 2/3 without another the job is ended,
 // with pauses of 1/15 between the signals; after 5/6 the guard sees to it; after
-// the whole of it somebody else may hold the atom. A release is tried until then.
+// the whole of it another may hold the atom. A release is tried until then.
 type heldLease struct {
 	store  Store
 	tells  locker.Recorder
@@ -50,11 +50,11 @@ type heldLease struct {
 
 	tick policy.Tick // it may have claimed it
 
-	noting sync.Mutex // by whoever notes the record, or changes it meanwhile
+	noting sync.Mutex // held to note the record, or to change it
 
 	mu     sync.Mutex
 	slots  []Place
-	wanted []time.Duration // the pauses of those who wanted a job to end that had not begun
+	wanted []time.Duration // the pauses with which a job was to end that had not begun
 }
 
 // enter takes a place and begins to tend it; nil where there is none (Enter).
@@ -201,7 +201,7 @@ func (t *heldLease) renew() error {
 }
 
 // lose ends the job. In the line there is none, and a place that is not gone is not
-// given up. Where it is gone somebody else may have it by now: there is no time for
+// given up. Where it is gone another may have it by now: there is no time for
 // pauses then.
 func (t *heldLease) lose(why error) {
 	t.mu.Lock()
@@ -275,7 +275,7 @@ func (t *heldLease) listen() {
 	}
 }
 
-// answer tells those who ask why the job cannot be ended.
+// answer tells newcomers that ask why the job cannot be ended.
 func (t *heldLease) answer(why error) {
 	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
 	defer cancel()
@@ -295,7 +295,7 @@ func (t *heldLease) note(ctx context.Context) error {
 	return t.place.Note(ctx, t.record)
 }
 
-// noteSoon puts the record, and nobody waits for it. Where the store cannot be written to
+// noteSoon puts the record, without waiting for that. Where the store cannot be written to
 // the lease is not renewed either, and tend sees to that.
 func (t *heldLease) noteSoon() {
 	t.tended.Go(t.keepNoting)
@@ -395,7 +395,7 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 
 // abandon gives up a place that was not won, for that reason. One that cannot be given
 // back now is free when its lease runs out: a store that has not answered just now is not
-// waited for in full once more, by one who has waited long enough.
+// waited for in full once more, by a process that has waited long enough.
 func (t *heldLease) abandon(why error) {
 	most := questionTimeout
 	if fault.KindOf(why) == fault.Unavailable {

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/process"
 )
 
-// What an atom has learned stands in its last lock, as in a lock directory. Only who
+// What an atom has learned stands in its last lock, as in a lock directory. Only what
 // holds the atom writes that, and so writes the lessons of a run with its stamp, at the
 // end: what was there when it came to own the atom is still so. Of readers several hold
 // it: they look again, and of two that end at one moment one lesson may be lost.
@@ -35,7 +35,7 @@ func (l *Locker) learnFromAsking(r *locker.Request, t *heldLease) {
 
 // learnFromRelease: only success tells how long a run takes. One that was ended at its
 // limit, by its own supervisor or as a newcomer asked for it, had all the time that it
-// was granted; one that was ended sooner, or whose end nobody tells of, teaches nothing.
+// was granted; one that was ended sooner, or whose end is not known, teaches nothing.
 func (t *heldLease) learnFromRelease(r locker.ReleaseRequest) {
 	held := process.Boottime() - t.record.Boottime
 	switch {

@@ -16,7 +16,7 @@ const ListTimeout = questionTimeout
 type Listed struct {
 	Name atom.Name
 	Snapshot
-	Behind []Record // who stands behind the first: who holds the atom together with it, and who waits, in their order
+	Behind []Record // the places behind the first: readers that hold the atom with it, and waiters, in their order
 	Err    error    // why its locks could not be read
 }
 
@@ -36,7 +36,7 @@ func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error)
 }
 
 // entry is an atom as it was found. The first of the line holds it, and with one that
-// reads those who read as well, up to the first that wants it alone; the rest waits.
+// reads the other readers as well, up to the first that wants it alone; the rest waits.
 func (l *Locker) entry(f *Listed) locker.Entry {
 	e := locker.Entry{Name: f.Name, Completed: f.Last.Completed, Err: f.Err}
 	if f.Err != nil {
@@ -61,7 +61,7 @@ func (l *Locker) entry(f *Listed) locker.Entry {
 	return e
 }
 
-// viewOf is the active lock that was found, to whoever asks for nothing.
+// viewOf is the active lock that was found, for a caller that asks for nothing.
 func (l *Locker) viewOf(seen *Snapshot) (v locker.View) {
 	if !seen.Held {
 		return v
@@ -73,7 +73,7 @@ func (l *Locker) viewOf(seen *Snapshot) (v locker.View) {
 	}
 	l.describe(&v, seen)
 	if v.Active.Owner == policy.Waiter {
-		v.Active.Owner = policy.Lives // nobody is in front of it: it has the atom, before its record says so
+		v.Active.Owner = policy.Lives // none is in front of it: it has the atom, before its record says so
 	}
 	return v
 }

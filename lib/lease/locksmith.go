@@ -48,7 +48,7 @@ type Locker struct {
 var _ locker.Locker = (*Locker)(nil)
 
 // RecordCommand, RecordMembers, RecordRest and BeingEnded have nothing to do: a lease goes with
-// its owner, and nobody else ends the owner's job.
+// its owner, and no other process ends the owner's job.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return nil
 }
@@ -94,7 +94,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 			return locker.Outcome{}, fault.Wrap(l.Store.String(), gone)
 		}
 		if errors.Is(err, ErrGone) {
-			// A new place is needed. Where somebody has removed all that there was,
+			// A new place is needed. Where a person has removed all that there was,
 			// the owner needs time to learn of it.
 			l.pause(min(l.lease(), max(0, wait.Left())))
 			continue
@@ -119,7 +119,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	}
 }
 
-// show tells a person, and whoever else wants to know, for whom the newcomer waits.
+// show tells a person, and a process that asks, what the newcomer waits for.
 func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) {
 	if l.Waits != nil {
 		l.Waits(o)
@@ -136,7 +136,7 @@ func (l *Locker) showSilent(r *locker.Request, o locker.Outcome) {
 	})
 }
 
-// pause returns early where nobody waits any more.
+// pause returns early where no process waits any more.
 func (l *Locker) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -162,7 +162,7 @@ func (l *Locker) ask(within context.Context, question func(context.Context) erro
 	return err
 }
 
-// nap is for what nobody can wait for in a line: a slot, the time to pass.
+// nap is for what has no line to wait in: a slot, the time to pass.
 func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	nap := 200*time.Millisecond + rand.N(800*time.Millisecond)
 	if o.Verdict == locker.TooSoon {
@@ -227,7 +227,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	if t == nil { // somebody was faster
+	if t == nil { // another was faster
 		v, err := l.view(r, &seen)
 		return r.Denied(decide(r, &v).With(policy.Busy), &v), err
 	}
@@ -401,7 +401,7 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 }
 
 // Linger keeps the atom while what is left of a job that could not be ended
-// lives, and tells those who ask why. It returns, with true, when alive says no.
+// lives, and tells newcomers that ask why. It returns, with true, when alive says no.
 func (l *Locker) Linger(why error, alive func() bool) bool {
 	t := l.held
 	t.answer(why)

@@ -93,9 +93,9 @@ func (q *queue) forgive(v *locker.View) {
 	}
 }
 
-// won: nobody is in front any more. A place that has waited says that it is the owner's now,
-// as its age begins. Where all see who is the first nobody waits for that, unless a crash
-// has to count for IfElapsed: who dies is taken for one that ran by its record.
+// won: none is in front any more. A place that has waited says that it is the owner's now,
+// as its age begins. Where all see which is the first, no process waits for that, unless a crash
+// has to count for IfElapsed: by its record a process that dies is taken for one that ran.
 func (q *queue) won() error {
 	q.held.startGuard()
 	if !q.noted {
@@ -126,9 +126,9 @@ func (q *queue) patiently(ask func(context.Context) error) error {
 }
 
 // tell tells of the owner that has made way, or was dead. Of several newcomers one does. Of
-// a dead one that is who has stamped for it. Of one that was asked it is the first that has
+// a dead one that is the newcomer that has stamped for it. Of one that was asked it is the first that has
 // asked; where that is not known, the one that comes next; one that was found dead meanwhile
-// has been stamped for by whoever owns the atom now.
+// has been stamped for by the present owner.
 func (q *queue) tell() {
 	a := q.asked
 	switch {
@@ -146,7 +146,7 @@ func (q *queue) tell() {
 	}
 }
 
-// isNext: the place is the first, and nobody has completed since the owner that was asked.
+// isNext: the place is the first, and no run has completed since the owner that was asked.
 func (q *queue) isNext() bool {
 	last := q.seen.Last.Token
 	return !q.seen.Held && (last == q.asked.stamp || last == q.asked.last)
@@ -202,8 +202,8 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	return err
 }
 
-// await waits until it is worth looking again, and looks. The guard of who is next starts
-// ahead: from then on nobody waits for it.
+// await waits until it is worth looking again, and looks. The guard of the next one starts
+// ahead: then the hand-over does not wait for it.
 func (q *queue) await(busy locker.Outcome) error {
 	q.waited = true
 	if !q.noted {

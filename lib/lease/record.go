@@ -81,7 +81,7 @@ func ParseRecord(object string, content []byte) (Record, error) {
 }
 
 // IsWhole tells whether a record that ParseRecord does not understand was written to its
-// end all the same: then it is another version's, or no adlock's, and whoever wrote it may
+// end all the same: then it is another version's, or no adlock's, and its writer may
 // hold the atom. One that is cut short was never acted on.
 func IsWhole(content []byte) bool {
 	_, rest := record.Split(content)

@@ -6,7 +6,7 @@
 //
 // A locksmith holds an atom on a lease, and gives a sign of life every third of it.
 // Where two thirds have passed since it sent the last one that went well, it ends the
-// job, so that the job is gone before the lease is, and before anybody else can hold
+// job, so that the job is gone before the lease is, and before another can hold
 // the atom. A guard, a process of its own, does the same for a locksmith that has been
 // killed or stopped.
 //
@@ -46,13 +46,13 @@ const (
 
 // Store keeps the locks of atoms. It is used for one atom at a time, or to list all.
 type Store interface {
-	// Look reads both locks of an atom, as one who reads it (shared) finds them, or
-	// anybody else, and writes nothing.
+	// Look reads both locks of an atom, as a reader (shared) finds them, or
+	// a writer, and writes nothing.
 	Look(ctx context.Context, name atom.Name, shared bool) (Snapshot, error)
 
 	// Enter asks for a place at the atom, under the record, on a lease of at
-	// least that length, and looks once more from there. Where somebody is in the
-	// way there is no place (nil) for one who does not want to stand in line.
+	// least that length, and looks once more from there. Where another is in the
+	// way there is no place (nil) for a newcomer that does not want to stand in line.
 	Enter(ctx context.Context, name atom.Name, record Record, lease time.Duration, line bool) (Place, Snapshot, error)
 
 	// Elapsed is how long before the snapshot the last lock in it was stamped, by the
@@ -67,7 +67,7 @@ type Store interface {
 	List(ctx context.Context) ([]Listed, error)
 
 	// Remove removes the lock of the acquisition token, whose owner does not live;
-	// "": of one that has not said who it is. Nothing is stamped. ErrGone where it is
+	// "": of one without a record. Nothing is stamped. ErrGone where it is
 	// not there any more.
 	Remove(ctx context.Context, name atom.Name, token string) error
 
@@ -92,25 +92,25 @@ type Place interface {
 	// lost.
 	Note(ctx context.Context, record Record) error
 
-	// Await returns once it is worth looking again: whoever is in front of this
+	// Await returns once it is worth looking again: the place in front of this
 	// place has left it, or ctx is done, which is no error. As soon as it is known that
-	// nobody but the owner is in front, next is called, more than once maybe; a store that
-	// tells nobody anything never does.
+	// only the owner is in front, next is called, more than once maybe; a polling
+	// store never calls it.
 	Await(ctx context.Context, next func()) error
 
 	// Ask asks the owner of the acquisition token to end its job, with pause
-	// between the signals. False: somebody else has asked before, or it has gone. Where
+	// between the signals. False: another has asked before, or it has gone. Where
 	// there is no line that is not known.
 	Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error)
 
-	// Asked returns when somebody has asked this owner to end its job, with the
+	// Asked returns when a newcomer has asked this owner to end its job, with the
 	// pause; or with an error: once ctx is done, or ErrGone where the place is known
 	// to be lost.
 	Asked(ctx context.Context) (pause time.Duration, err error)
 
 	// Pass removes the owner in front of this place, which is known to be dead,
 	// and stamps the last lock for it; without a stamp it never ran. One that has
-	// given a sign of life since the last look stays. Of several who pass it one stamps,
+	// given a sign of life since the last look stays. Of several that pass it one stamps,
 	// now or in the Look in which its place comes to hold the atom.
 	Pass(ctx context.Context, token string, stamp *Last) error
 
@@ -124,7 +124,7 @@ type Place interface {
 	// Fence is a number that only grows from one owner of the atom to the next.
 	Fence() uint64
 
-	// ClaimTick claims the tick, which is remembered for its Life. False: somebody else
+	// ClaimTick claims the tick, which is remembered for its Life. False: another
 	// has. Again it says what it said before.
 	ClaimTick(ctx context.Context, tick policy.Tick) (bool, error)
 
@@ -136,7 +136,7 @@ type Place interface {
 	Leave(ctx context.Context, stamp *Last) error
 }
 
-// ErrGone says that others have gone past who did not renew its lease, or that somebody
+// ErrGone says that others have gone past a place whose lease was not renewed, or that a person
 // has removed the lock.
 var ErrGone = errors.New("the lease is gone")
 
@@ -159,12 +159,12 @@ type Snapshot struct {
 	Now  time.Time // by the clock that Last was stamped by, as far as is known without asking
 	Last Last
 
-	Held   bool // somebody is in the way; the rest is about the first of them
+	Held   bool // another is in the way; the rest is about the first of them
 	Owner  Record
 	Age    time.Duration // since it came to own the atom
 	Lapsed bool          // it is dead: it was seen to give no sign of life for its whole lease
 	Silent bool          // it may be: by the clocks its last sign of life is older than its lease
-	Bare   bool          // it has not said who it is yet, or never will
+	Bare   bool          // it has no record yet, or never will
 }
 
 // Last is the last lock: when the atom last completed.

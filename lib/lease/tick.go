@@ -6,7 +6,7 @@ import (
 	"adlock/lib/locker"
 )
 
-// usedTick asks whether the newcomer's tick was claimed; where it asks for none, nobody
+// usedTick asks whether the newcomer's tick was claimed; where it asks for none, no process
 // has to be asked.
 func (l *Locker) usedTick(r *locker.Request) (bool, error) {
 	if !r.Tick.Asked() {

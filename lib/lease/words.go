@@ -19,7 +19,7 @@ import (
 const NoAnswer = "no answer in time"
 
 // Words says in plain words what keeps a server from being talked to, whatever the
-// protocol. It is certain where another try would end in the same way, so that nobody
+// protocol. It is certain where another try would end in the same way, so that no process
 // needs to wait for one.
 func Words(err error) (reason string, certain bool) {
 	var (

@@ -316,7 +316,7 @@ func (j *job) unlocked(locked, behind *syntax.Stmt, operator string) {
 		"say "+v.program+" … sh -c '…' for both")
 }
 
-// tellers are commands behind a locked one that nobody wants locked.
+// tellers are commands behind a locked one that need no lock.
 var tellers = []string{":", "[", "test", "true", "false", "exit", "echo", "printf", "logger", "mail", "mailx", "mutt", "sendmail", "curl", "wget", "ping",
 	"touch", "date", "tee", "ts", "cat", "grep", "egrep", "fgrep", "sed", "awk", "gawk", "mawk", "head", "tail", "tr", "cut", "sort", "uniq", "wc", "systemd-cat",
 	"sleep", "kill", "rm", "adlock"}

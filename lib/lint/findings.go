@@ -102,7 +102,7 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 	}
 }
 
-// unenforced tells of a job that is to be ended at a limit which nobody has said. (run refuses
+// unenforced tells of a job that is to be ended at a limit that was not said. (run refuses
 // --enforce itself there.)
 func (f *findings) unenforced(line int) {
 	f.add(line, "enforced without a limit", "ADLOCK_ENFORCE is ignored, as no limit is said", "say ADLOCK_EXPIRE_AFTER=D")

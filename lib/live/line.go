@@ -83,7 +83,7 @@ func (l *Line) keep(done chan struct{}) {
 		case sig := <-signals:
 			l.Clear()
 			signal.Stop(signals)
-			_ = unix.Kill(unix.Getpid(), sig.(unix.Signal)) // what it does by itself, or to who else listens
+			_ = unix.Kill(unix.Getpid(), sig.(unix.Signal)) // what it does by itself, or to another listener
 			return
 		}
 	}
@@ -99,7 +99,7 @@ func (l *Line) write() {
 	say(clear + string(row[:min(len(row), columns-1)]))
 }
 
-// say is for a terminal that may have gone: then nobody watches.
+// say is for a terminal that may have gone.
 func say(text string) { _, _ = sysfile.Write(2, []byte(text)) }
 
 // watched tells whether a person is there to see the line: on a terminal that can

@@ -1,5 +1,5 @@
-// Package orphan starts this very program again as nobody's child, in a session of
-// its own: for what has to outlive whoever started it, and is no part of a job.
+// Package orphan starts this very program again as a child of init, in a session of
+// its own: for what has to outlive its starter, and is no part of a job.
 //
 // A process in between starts it and is gone before Start returns. Where this process
 // is its job's subreaper (package supervise) the orphan would come to it all the
@@ -17,7 +17,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// between is the first argument of the process in between: no verb, so nobody types it.
+// between is the first argument of the process in between: no verb, so it is never typed.
 const between = "adlock: orphan"
 
 // Start starts this program with the arguments, its name first, in the directory

@@ -85,10 +85,10 @@ func (t Terms) ForSlot() Terms {
 type Situation struct {
 	Last    Last
 	Active  Active
-	Readers []Active // the locks of those who read it
+	Readers []Active // the readers' locks
 	Slots   []Active // the slots of the program up to the newcomer's limit, its own owner's left out
 
-	TickUsed bool // somebody has claimed the newcomer's tick
+	TickUsed bool // the newcomer's tick was claimed
 }
 
 // Decision is what a newcomer does next, and about which lock.

@@ -6,7 +6,7 @@ import (
 
 // band is a process group or a session. Whoever is in it and started no earlier than
 // the process whose pid is its number belongs to that process's job. The number is not
-// handed out as a pid while anybody is in the band.
+// handed out as a pid while a process is in the band.
 type band struct {
 	Key          // the process whose pid is its number
 	session bool // else it is a group
@@ -27,7 +27,7 @@ func (b band) has(e Entry) bool {
 }
 
 // bands are the group and the session that id led when it was read. Of pid 1
-// there are none, as kill(-1) means everybody.
+// there are none, as kill(-1) means all processes.
 func (id Identity) bands() []band {
 	var list []band
 	if id.PID > 1 && id.PGID == id.PID {
@@ -69,12 +69,12 @@ func (id Identity) replaced() bool {
 	return id.Inode != 0 && now != 0 && now != id.Inode
 }
 
-// gone tells cheaply that nobody is in a group: one call, no scan. Of a session
+// gone tells cheaply that a group is empty: one call, no scan. Of a session
 // only the process table can tell.
 func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ESRCH }
 
 // ended tells that another process has the band's number as its pid, which it gets only
-// after everybody has left the band. Whoever is in a band of that number is a stranger.
+// after the band is empty. What is in a band of that number then is a stranger.
 func (b band) ended(list []Entry) bool {
 	for _, e := range list {
 		if e.PID == b.PID && b.Start != 0 && e.Start != b.Start && !e.Hidden {
@@ -84,7 +84,7 @@ func (b band) ended(list []Entry) bool {
 	return false
 }
 
-// over tells that a group is gone for good: nobody is in it, and the process of its
+// over tells that a group is gone for good: it is empty, and the process of its
 // number, which alone could make it anew, was gone when the table was read.
 func (b band) over(list []Entry) bool {
 	for _, e := range list {
@@ -111,7 +111,7 @@ func (b band) lives(list []Entry) bool {
 
 // unseen tells that a group has members and the table shows none, not even one that
 // has exited: it hides them (hidepid), or was read before they were there. Where it
-// may hide somebody, those that have exited prove nothing: kill(-group, 0) succeeds
+// may hide a process, those that have exited prove nothing: kill(-group, 0) succeeds
 // for zombies alone, and would succeed for a hidden member just so.
 func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {

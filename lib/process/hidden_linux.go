@@ -13,7 +13,7 @@ import (
 const hiddenStart = 1 << 63
 
 // hidden returns what the kernel tells of a process that /proc does not show
-// (hidepid, proc(5)): getpgid(2), getsid(2) and pidfds do not ask who asks. It
+// (hidepid, proc(5)): getpgid(2), getsid(2) and pidfds ask for no rights. It
 // is false where no process has that pid, and for the id of a thread.
 func hidden(pid int) (Entry, bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
@@ -45,7 +45,7 @@ func parentByPidfd(fd int) int {
 }
 
 // hiddenChildren adds to the list the children of those in it that /proc does
-// not show, where it hides any: the kernel lists a process's children whoever
+// not show, where it hides any: the kernel lists a process's children whatever
 // they belong to (CONFIG_PROC_CHILDREN). What a hidden process has started and
 // is hidden too is not found; the hidden process itself is enough to hold a job.
 func hiddenChildren(list []Entry) []Entry {
@@ -76,7 +76,7 @@ func unshown(pid int) bool {
 	return err == unix.EPERM
 }
 
-// hidesProcesses tells whether /proc is mounted so that it may hide somebody.
+// hidesProcesses tells whether /proc is mounted so that it may hide a process.
 var hidesProcesses = sync.OnceValue(func() bool { return mayHide("/proc/self/mounts") })
 
 func mayHide(mounts string) (hides bool) {

@@ -1,5 +1,5 @@
-// Package process tells who the owner of a lock is, whether it is dead, and who
-// belongs to its job.
+// Package process tells which process owns a lock, whether it is dead, and which processes
+// belong to its job.
 //
 // A pid alone is no identity: it is handed out again. Here a process is its
 // pid together with its start time, read in one pid namespace of one boot of
@@ -96,7 +96,7 @@ type ThreadError struct{ Process int }
 
 func (e *ThreadError) Error() string { return fmt.Sprintf("is a thread of process %d", e.Process) }
 
-// Here is an Identity of nobody that says only where this process reads: Boot,
+// Here is an Identity without a process, that says only where this process reads: Boot,
 // Machine, PIDNS and TimeNS. It is the zero Identity where that is not known.
 func Here() Identity {
 	where, _ := here()
@@ -153,7 +153,7 @@ func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 
 // mayHave tells whether child can be a child of e. One that is older than e cannot: its
 // parent was another process with the same pid. Of a hidden process the start is not
-// known, so anybody can be its child.
+// known, so any process can be its child.
 func (e Entry) mayHave(child Entry) bool { return e.Hidden || child.Start >= e.Start }
 
 // Ancestor returns the identity of the process pid if that is this process or one
@@ -161,7 +161,7 @@ func (e Entry) mayHave(child Entry) bool { return e.Hidden || child.Start >= e.S
 //
 // The identity is read first: an ancestor has had its pid for longer than this
 // process lives. The other way round it may die in between, and the identity be
-// that of a stranger who has its pid by then.
+// that of a stranger that has its pid by then.
 func Ancestor(pid int) (id Identity, is bool, err error) {
 	id, err = Of(pid)
 	return id, selfOrParent(pid) || slices.Contains(steady(followed), pid), err
@@ -196,7 +196,7 @@ func ParentOf(pid int) (Identity, error) {
 
 // IsAncestor tells whether pid is this process or one of its ancestors. It is
 // false also where the line of ancestors cannot be followed (hidepid on Linux
-// before 6.13); nobody is ended then.
+// before 6.13); none is ended then.
 func IsAncestor(pid int) bool {
 	if selfOrParent(pid) {
 		return true

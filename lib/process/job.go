@@ -9,12 +9,12 @@ import (
 type Job struct {
 	Owner     Identity
 	Command   Identity   // what 'adlock run' started, as it was then; PID 0: not recorded
-	Survivors []Identity // members of a job that somebody has begun to end
+	Survivors []Identity // members of a job whose ending has begun
 	Uncounted bool       // and more of them than the lock had room for
 
-	// FileUID is the user who owns the lock file, -1 where there is none. A
+	// FileUID is the user that owns the lock file, -1 where there is none. A
 	// lock file condemns only that user's processes, so that a planted pid
-	// kills nobody else's. Descendants of a verified owner are
+	// kills no other user's. Descendants of a verified owner are
 	// condemned whatever their user.
 	FileUID int
 

@@ -2,7 +2,7 @@ package process
 
 import "slices"
 
-// Membership says who belongs to a job, over one process table (lib/protocol.md, 5).
+// Membership says which processes belong to a job, over one process table (lib/protocol.md, 5).
 type Membership struct {
 	Roots  map[Key]bool // the owner and what else the lock recorded
 	Leader Key          // the owner where it leads a group, else zero
@@ -45,7 +45,7 @@ func (k *Membership) AddGroup(id Identity) {
 	}
 }
 
-// Empty tells that nobody can be a member.
+// Empty tells that there can be no member.
 func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 }
 
 // Find returns the members, parents before children: a shell whose foreground
@@ -55,7 +55,7 @@ func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 
 // another's by now. So a child is not found whose parent, a member, exited before the
 // child was ever seen, unless the child is in a group or session of the job.
 //
-// known tells who was a member before, and stays one whatever its parent is now.
+// known tells what was a member before, and stays one whatever its parent is now.
 func (k Membership) Find(list []Entry, known func(Key) bool) []Entry {
 	byParent := make(map[int][]Entry)
 	var roots, others []Entry

@@ -130,7 +130,7 @@ func look(pid int) (Entry, error) {
 // statOf is the file that shows a process. This process looks at its first thread, of
 // which the kernel tells the same: where qemu runs programs of another architecture it
 // makes up a /proc/PID/stat for the program itself, with a later start and in no group,
-// and whoever compared that with what others see would take the living for dead.
+// and compared with what others see the living would be taken for dead.
 func statOf(pid int) string {
 	if pid == os.Getpid() {
 		return "task/" + strconv.Itoa(pid) + "/stat"

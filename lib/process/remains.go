@@ -55,7 +55,7 @@ func (job Job) Survived() error {
 	return nil
 }
 
-// EndingBegan tells whether somebody has begun to end the job, and recorded its members.
+// EndingBegan tells whether the ending of the job has begun, and its members were recorded.
 func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncounted }
 
 // Alive tells whether something of the job is known to live. Unlike Remains it leaves
@@ -83,7 +83,7 @@ func (job Job) bandLives(where Identity) bool {
 	var list []Entry
 	for _, b := range job.bands() {
 		if b.gone() {
-			continue // nobody can make it anew: its first process is dead, or counted already
+			continue // it cannot be made anew: its first process is dead, or counted already
 		}
 		if list == nil {
 			var err error

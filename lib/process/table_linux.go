@@ -10,7 +10,7 @@ import (
 )
 
 // Table reads all processes that /proc shows. It is no picture of one instant,
-// but who lives at its end is in it: what was forked while the directory was
+// but what lives at its end is in it: what was forked while the directory was
 // read is looked up by number, until nothing has been forked meanwhile. So a
 // process that keeps forking its successor and exits is seen, too.
 //

@@ -9,11 +9,11 @@ import (
 )
 
 // Appended is what was added to an active lock since it was put in place: whole
-// lines in one write each, so that nobody ever meets half a lock, and never by a
+// lines in one write each, so that no process ever meets half a lock, and never by a
 // rename, which would be a takeover.
 type Appended struct {
 	Command   process.Identity   // what `adlock run` has started; PID 0: nothing yet
-	Survivors []process.Identity // members of a job that somebody has begun to end
+	Survivors []process.Identity // members of a job whose ending has begun
 	Uncounted bool               // and more of them than there was room for
 }
 
@@ -32,7 +32,7 @@ const ManySurvivors = "survivor=many\n"
 // CommandLine is the line that says what the owner has started.
 func CommandLine(id process.Identity) string { return processLine(commandKey, id) }
 
-// SurvivorLine is the line of the n-th member (from 1) of a job that somebody has
+// SurvivorLine is the line of the n-th member (from 1) of a job that a newcomer has
 // begun to end.
 func SurvivorLine(n int, id process.Identity) string {
 	return processLine(survivorPrefix+strconv.Itoa(n), id)

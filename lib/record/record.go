@@ -19,7 +19,7 @@ import (
 // format is the version of the record: one with another number is not guessed at.
 const format = "1"
 
-// Record is the content of an active lock: who owns it, and on what terms.
+// Record is the content of an active lock: its owner, and the owner's terms.
 //
 // An atom may be asked for by an older and a newer adlock at once, as after an upgrade.
 // So a new field is a key that may be missing, and then means what was so before
@@ -35,7 +35,7 @@ type Record struct {
 
 	Boottime    time.Duration // when the lock was made, on the clock that counts suspend and takes no steps
 	Asked       time.Duration // how long before that the run was asked for: its owner waited, or let a jitter pass
-	IfElapsed   time.Duration // what the owner asked for, for those who ask what runs
+	IfElapsed   time.Duration // what the owner asked for, for status
 	ExpireAfter time.Duration // what the owner asked for
 	Source      policy.Source // of ExpireAfter; policy.None: the owner asked for none
 	Notice      time.Duration // what the owner said; 0: nothing
@@ -114,7 +114,7 @@ const (
 
 // Parse reads the content of an active lock. A record that is cut short anywhere,
 // or to which something unknown was appended, is Damaged: half a pid would be
-// somebody else's.
+// another process's.
 func Parse(content []byte) (Record, Content) {
 	record, _, kind := ParseAll(content)
 	return record, kind
@@ -174,7 +174,7 @@ func parseRecord(content []byte) (Record, Content) {
 	}
 	if _, there := fields["job.pid"]; there {
 		record.Job = r.identity("job.", int(r.number("job.pid", 31)))
-		r.failed = r.failed || record.Job.PID == 0 // nobody's
+		r.failed = r.failed || record.Job.PID == 0 // no process's
 	}
 	if _, there := fields["asked"]; there {
 		record.Asked = max(0, r.duration("asked"))
@@ -205,7 +205,7 @@ func (r Record) Age() (age time.Duration, known bool) {
 }
 
 // KnownJob is Job of a record by itself; uid owns the lock, -1 where no file
-// condemns anybody.
+// condemns a process.
 func (r Record) KnownJob(uid int) process.Job {
 	return process.Job{Owner: r.Owner, Command: r.Job, FileUID: uid, Supervised: r.Supervised}
 }

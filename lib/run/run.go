@@ -191,7 +191,7 @@ func Refusal(getenv func(name string) string, args []string) error {
 	return r.check()
 }
 
-// recordMissing has the runlog tell that the command cannot be run: nobody may be
+// recordMissing has the runlog tell that the command cannot be run: no person may be
 // there to see it. The error itself is said and is the status, whatever becomes of that. The
 // runlog and the hook are told the base only: the first word may hold a password.
 func (r *runArgs) recordMissing(base string, missing error) {
@@ -484,7 +484,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string)
 		if !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
-		// It is tried again until whoever stands there goes on: nobody knows when.
+		// It is tried again until the process that stands there goes on.
 		if !said && fault.KindOf(err) == fault.NotPermitted {
 			said = true
 			report(plan.Command, err)

@@ -25,7 +25,7 @@ import (
 // crontab (SHELL=) puts all below it under `run`. The job is COMMAND, byte for byte, run
 // by a shell of its own: what is quoted, piped, redirected or read stays that shell's
 // business, and cron's. Whatever is no job of a crontab, since SHELL is inherited and
-// means a shell to everybody, goes to that shell as well, and is not locked. In the job
+// means a shell to all programs, goes to that shell as well, and is not locked. In the job
 // SHELL is set back to it, for the programs that the job starts.
 
 // The job's own shell: the variable that names it, and which it is where none does.
@@ -125,7 +125,7 @@ func unknownSetting(name string) string {
 
 // NearestSetting is what was probably meant by a variable that a line cannot set; "" where
 // it can, and where the variable may be another's, as one of another first letter, where
-// hardly anybody slips.
+// hardly a line slips.
 func NearestSetting(name string) string {
 	bare, names := bareSettings(name)
 	if meant := config.Nearest(bare, names); meant != "" && bare != "" && meant[0] == bare[0] && unknownSetting(name) != "" {

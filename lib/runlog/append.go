@@ -21,7 +21,7 @@ const DefaultMax = 10 << 20
 // processes at once.
 type Log struct {
 	// Dir is the directory: there already, owned by root or the effective user
-	// and writable by nobody else.
+	// and writable by no other user.
 	Dir string
 	// Host is HOST in the file's name, canonical already (atom.Canonify).
 	Host string

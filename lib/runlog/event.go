@@ -101,11 +101,11 @@ const (
 	Signal Kind = "signal"
 	// Takeover: the death of an expired owner is confirmed and its lock is
 	// replaced. Owner, OwnerToken, Age, Idle; an Acquire follows, in a store maybe after that of
-	// somebody else.
+	// another newcomer.
 	Takeover Kind = "takeover"
 	// Reclaim: the lock of an owner that had died was replaced. Owner,
 	// OwnerToken, Age, Reason (the proof of death); an Acquire follows, in a store
-	// maybe that of somebody else.
+	// maybe that of another newcomer.
 	Reclaim Kind = "reclaim"
 	// Stuck: the owner has expired and cannot be ended. As Expire; Reason.
 	Stuck Kind = "stuck"
@@ -132,7 +132,7 @@ const (
 	// Age, Overdue (the same), Work, Reason; Owner is PID where a supervisor tells the hook of its own job.
 	Overdue Kind = "overdue"
 	// Missing: the command is not there (Status 127) or cannot be run (126).
-	// Nothing was locked and nothing ran. Status, Reason; PID is who looked for it.
+	// Nothing was locked and nothing ran. Status, Reason; PID is the process that looked for it.
 	Missing Kind = "missing"
 	// Wait: the newcomer waits from now on. Wait, the most it will (limit.Never:
 	// without end); else as Deny. An Acquire or a Deny of the same PID ends it,

@@ -39,7 +39,7 @@ func isHost(host string) bool {
 	return host != ""
 }
 
-// folder is an open directory that nobody else can change, so that a name in it
+// folder is an open directory that no other user can change, so that a name in it
 // is what its owner put there.
 type folder struct {
 	path string

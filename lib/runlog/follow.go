@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// followEvery is how often Follow looks for more. It is a person who waits.
+// followEvery is how often Follow looks for more. A person waits.
 const followEvery = 200 * time.Millisecond
 
 // Follow yields what Read does and then, as they are written, the events that

@@ -64,7 +64,7 @@ func hostOf(name string) (host string, ok bool) {
 // fs.ErrNotExist. What is written after the call has come to the end of the
 // file is not yielded; what is turned over meanwhile is yielded once.
 //
-// Nothing is locked, so that a slow reader holds up nobody. The host of an
+// Nothing is locked, so that a slow reader holds up no writer. The host of an
 // event whose line has none is the canonical one.
 func Read(dir, host string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {

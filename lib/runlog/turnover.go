@@ -38,7 +38,7 @@ import (
 // goes on without the lock.
 //
 // A file system without flock gets its lines the same way, and is turned over
-// by nobody: past Max every Append says so.
+// by no process: past Max every Append says so.
 
 // patience is how long a lock is waited for. Nobody holds one for longer than
 // a few system calls, unless it is stopped.

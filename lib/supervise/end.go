@@ -79,7 +79,7 @@ func (r *run) end(grace time.Duration) {
 	go func() { r.ending <- r.endAll(grace) }()
 }
 
-// endAll leaves the job to somebody else who is ending it, for as long as he is:
+// endAll leaves the job to a newcomer that is ending it, for as long as it does:
 // each process is to get each signal once, and orphans need their subreaper.
 func (r *run) endAll(grace time.Duration) error {
 	ending := killer.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.job.Record}

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// gateName is the first argument of a gate: no verb, so nobody types it.
+// gateName is the first argument of a gate: no verb, so it is never typed.
 const gateName = "adlock: gate"
 
 // goAhead opens the gate. End of file does not: it means that the supervisor
@@ -126,7 +126,7 @@ func pass(line, path string, args []string) int {
 	})
 	var number syscall.Errno
 	if errors.As(err, &number) {
-		// With the supervisor gone there is nobody left to tell.
+		// With the supervisor gone there is no process left to tell.
 		_, _ = sysfile.Write(fd, []byte(strconv.Itoa(int(number))))
 	}
 	return fault.StatusNotRunnable

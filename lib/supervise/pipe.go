@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// pipe takes what the job prints to Job.Output. All of it has come once nobody is
-// left who could print: then there is an end of file, as for $(command) in a shell.
+// pipe takes what the job prints to Job.Output. All of it has come once no process is
+// left that could print: then there is an end of file, as for $(command) in a shell.
 type pipe struct {
 	reader, writer *os.File
 	output         io.Writer
@@ -27,7 +27,7 @@ func (r *run) open() (err error) {
 	return err
 }
 
-// begin reads, once the job has the other end. Where the output fails nobody reads
+// begin reads, once the job has the other end. Where the output fails no process reads
 // any more, and the job finds its pipe broken.
 func (p *pipe) begin() {
 	p.writer.Close()

@@ -18,10 +18,10 @@ const (
 )
 
 // wasEnded says whether the command did not come to its own end. One that died of
-// a signal did not: somebody was ending the job, and may himself have been killed
+// a signal did not: a newcomer was ending the job, and may have been killed
 // before the rest of it was dead, or the kernel ran out of memory. Nor did one that
 // a newcomer is ending, whatever it made of the signal: what it has left loses
-// its subreaper with this process, and whoever forks again is lost from sight.
+// its subreaper with this process, and what forks again is lost from sight.
 func (r *run) wasEnded() bool {
 	return r.status.Signaled() || r.job.BeingEnded != nil && r.job.BeingEnded()
 }
@@ -67,7 +67,7 @@ func (r *run) anyLeft() (bool, error) {
 }
 
 // mostRecorded is how many of the rest are recorded: a lock has room for more, but
-// not for those of whoever might have to end them.
+// not for those of a newcomer that has to end them.
 const mostRecorded = 64
 
 // recordRest has the lock name what is left of the whole job and would else be lost

@@ -36,7 +36,7 @@ type run struct {
 // Run starts the job and returns when it has ended: the command itself after an
 // end of its own, where what it left behind in the background is left alone (with
 // Output, once that has closed its output too); all of it with WholeJob, where the
-// command died of a signal or somebody else is ending the job, and where a signal
+// command died of a signal or a newcomer is ending the job, and where a signal
 // told us to end the job or Enforce did, which ends the rest too.
 //
 // An error with Result.Started false means that nothing ran, mostly because the
@@ -165,7 +165,7 @@ func (r *run) reap() {
 	}
 }
 
-// toldToEnd says whether the command ended because somebody told it to, through
+// toldToEnd says whether the command ended because it was told to, through
 // this process or by the keyboard. What is typed counts only where the command
 // died of it: programs use it (INT in an editor) for ends of their own.
 func (r *run) toldToEnd() bool {

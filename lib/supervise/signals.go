@@ -22,7 +22,7 @@ type watch struct {
 	stopped   chan os.Signal // TSTP
 	continued chan os.Signal // CONT
 	children  chan os.Signal // CHLD; one that waits stands for all
-	begin     chan struct{}  // taken by whoever starts the job: from then on the signals are the job's
+	begin     chan struct{}  // taken at the start of the job: from then on the signals are the job's
 }
 
 // newWatch starts to listen for the signals that would end this process and
@@ -74,7 +74,7 @@ func channelOf(sig os.Signal) chan os.Signal {
 	return one
 }
 
-// standIn does with a signal what would be done if nobody listened, before the job
+// standIn does with a signal what would be done if no handler were there, before the job
 // begins: it ends this process, also while that waits for the lock. A signal of
 // the user's own is for the job, and lost while there is none.
 func standIn(sig syscall.Signal, cancelled func(syscall.Signal)) {
@@ -101,11 +101,11 @@ func tellWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.
 // attend starts to listen for the others, once the job is on its way: until
 // then the kernel does with them what is right. TSTP is left to it for good where
 // there is a terminal: it stops the whole group, and knows when it must not, as
-// nobody would ever continue it.
+// it would never be continued.
 func (w watch) attend(p place) {
 	signal.Notify(w.children, unix.SIGCHLD)
 	select {
-	case w.children <- unix.SIGCHLD: // for what died before anybody listened
+	case w.children <- unix.SIGCHLD: // for what died before the handler was there
 	default:
 	}
 	signal.Notify(w.continued, unix.SIGCONT)
@@ -145,7 +145,7 @@ func isTyped(sig syscall.Signal) bool { return sig == unix.SIGINT || sig == unix
 
 // stop stops the job. The signal is STOP: the job may be all of an orphaned group,
 // in which TSTP does nothing. This process goes on: a CONT that came just before it
-// stopped itself would continue nobody, and one that stands still would neither
+// stopped itself would continue none, and one that stands still would neither
 // reap nor enforce.
 func (r *run) stop() {
 	if len(r.continued) == 0 && process.Boottime()-r.resumed >= outdated {
@@ -169,7 +169,7 @@ func (r *run) resume() {
 const outdated = 100 * time.Millisecond
 
 // signalAll sends sig to every process of the job, parents first. What a nested
-// supervisor passes on to its own job is left to that; nobody can pass on STOP.
+// supervisor passes on to its own job is left to that; STOP cannot be passed on.
 func (r *run) signalAll(sig syscall.Signal) {
 	members, err := r.place.members()
 	r.note(err)

@@ -14,7 +14,7 @@ func CanKeepWhole() bool {
 	return unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&adopts)), 0, 0, 0) == nil
 }
 
-// hasChildren says whether anybody has to be reaped yet. As long as something lives
+// hasChildren says whether a child has to be reaped yet. As long as something lives
 // that the command started there is such a child, as this process adopts its orphans:
 // that is surer than a look at the process table, past which a job may fork, and costs
 // less.

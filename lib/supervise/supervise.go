@@ -14,9 +14,9 @@
 // Caveats. The Go runtime takes over signals before main runs, and only INT and
 // HUP are still known to have been ignored by then: another signal that was
 // ignored at the start is the job's default again. A signal sent to a whole
-// group cannot be told from one sent to the supervisor, so where somebody other
+// group cannot be told from one sent to the supervisor, so where a process other
 // than the keyboard signals the group, the job gets it twice. On a terminal TSTP
-// stops who gets it: a shell and the keyboard send it to the whole group. Where
+// stops what gets it: a shell and the keyboard send it to the whole group. Where
 // something of a job has to be ended and the job shares a pipeline's group that
 // this process leads, the other commands of the pipeline are ended with it.
 // What a shell forks in the very moment in which INT is passed on can miss it, as it can
@@ -57,7 +57,7 @@ type Job struct {
 	Watch       time.Duration // first watch for so long that the job is idle; 0: end it whatever it does
 
 	// End ends the job when it brings a pause, with that between the signals: for
-	// a lock that nobody else can end the owner of. May be nil.
+	// a lock whose owner no other process can end. May be nil.
 	End <-chan time.Duration
 
 	// Cancelled is told of a signal that ends this process before the job begins, by
@@ -73,15 +73,15 @@ type Job struct {
 
 	// Record is told of every process of the job before it is signalled in order to
 	// end it (killer.Killer), and Rest, with WholeJob, of those that the command left.
-	// ErrBeingEnded says that somebody else does that. May be nil.
+	// ErrBeingEnded says that a newcomer does that. May be nil.
 	Record, Rest func([]process.Identity) error
 
-	// BeingEnded says whether somebody else is ending the job, or has begun to. It
-	// may be called by any goroutine. May be nil: nobody does.
+	// BeingEnded says whether a newcomer is ending the job, or has begun to. It
+	// may be called by any goroutine. May be nil: none does.
 	BeingEnded func() bool
 }
 
-// ErrBeingEnded says that somebody else is ending the job.
+// ErrBeingEnded says that a newcomer is ending the job.
 var ErrBeingEnded = errors.New("somebody else is ending the job")
 
 // Supervisor is a job that is ready to run. It is used once, by one goroutine.
@@ -104,7 +104,7 @@ type Result struct {
 	Started bool
 
 	// Alive says that the job was to be ended and could not be: some of it may
-	// live on, so the lock must stay. There is an error that says who.
+	// live on, so the lock must stay. There is an error that names it.
 	Alive bool
 
 	Status  int            // as a shell has it: exit status, 128+signal, or fault.StatusExpired

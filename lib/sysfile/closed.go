@@ -8,7 +8,7 @@ import (
 
 // WasClosed tells whether one of the standard descriptors was closed when this
 // process started: the runtime has opened /dev/null in its place, for reading and
-// writing, which whoever asks for /dev/null by a redirection does not.
+// writing, which a redirection to /dev/null does not.
 func WasClosed(fd int) bool {
 	var found, null unix.Stat_t
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long Flock pauses before it tries again: at first as long as those take who
+// How long Flock pauses before it tries again: at first as long as a process may
 // hold a lock for a few system calls, then longer, so that a long wait costs little.
 const (
 	flockLeast = time.Millisecond
@@ -15,7 +15,7 @@ const (
 )
 
 // Flock takes flock(2) of the open file fd, unix.LOCK_SH or unix.LOCK_EX, and
-// tries for at most wait, once where that is 0: EWOULDBLOCK where somebody else
+// tries for at most wait, once where that is 0: EWOULDBLOCK where another process
 // has it until then. (The call has no timeout of its own, and a signal to cut it
 // short would be the whole process's.) It is let go with the last descriptor of
 // this open file.
@@ -30,7 +30,7 @@ func Flock(fd, how int, wait time.Duration) error {
 		if err != unix.EWOULDBLOCK || left <= 0 {
 			return err
 		}
-		// Jitter, or those who wait for each other would wake together.
+		// Jitter, or waiters would wake together.
 		time.Sleep(min(left, pause/2+rand.N(pause)))
 	}
 }

@@ -148,7 +148,7 @@ func TestTheLibrarysVerbsKnowNoOtherOptions(t *testing.T) {
 	says(all[2], "", "release")
 }
 
-// A person who finds the library's verbs, in a trace say, must not make a lock of his
+// A person that finds the library's verbs, in a trace say, must not make a lock of his
 // interactive shell's by them, and no text leads to them.
 func TestTheLibrarysVerbsAreForTheLibraryAlone(t *testing.T) {
 	s := newStage(t)

@@ -9,7 +9,7 @@ import (
 	"adlock/test/helper"
 )
 
-// The guard of who is next starts while it waits, so that a hand-over does not wait for it;
+// The guard of the next one starts while it waits, so that a hand-over does not wait for it;
 // of those behind none does, and none stays behind when its owner waits no more.
 func TestOnlyWhoIsNextHasItsGuardAhead(t *testing.T) {
 	nodes := startEtcd(t, 1)

@@ -452,7 +452,7 @@ func (v violation) tell(events []event) string {
 			atoms[e.id] = termsOf(e.words).atom
 		}
 		about := roots[rootOf(e.id)] || v.atom != "" && atoms[e.id] == v.atom ||
-			v.atom == "" && i > v.at-25 && i < v.at+5 // nobody's: what happened at the time
+			v.atom == "" && i > v.at-25 && i < v.at+5 // no process's: what happened at the time
 		if !about || i > v.at+400 {
 			continue
 		}

@@ -1,5 +1,5 @@
 // Package history tells runs from the runlog: which acquisition began when, how
-// it ended and who ended it. Report, timeline and metrics are made from these.
+// it ended and what ended it. Report, timeline and metrics are made from these.
 //
 // An acquisition begins with acquire and ends with the one event that names its
 // token (package runlog). The runlog may be incomplete: it is bounded, a full
@@ -47,15 +47,15 @@ type Run struct {
 	Outcome Outcome
 	Status  runlog.Opt[int]
 	Signal  string // that ended the job, without SIG
-	By      int    // who ended it by force or found it dead; its own PID where its supervisor did
+	By      int    // the process that ended it by force or found it dead; its own PID where its supervisor did
 	ByNode  string // the machine of By, as Node
 
 	Shared    bool // it read: others that read may have held the atom at the same time
 	Unstarted bool // its command was not there, or nothing could be locked: it held nothing
 
-	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // as its owner asked; ExpireAfter as whoever ended it had it
+	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // as its owner asked; ExpireAfter as the process that ended it had it
 
-	expired bool      // there is an expire event: somebody began to end it
+	expired bool      // there is an expire event: its ending began
 	lostAt  time.Time // its owner said that the lock was gone
 
 	unlocked bool // it has no lock, for trouble with the lock directory
@@ -70,7 +70,7 @@ func (r *Run) Completed() bool {
 // Owner is the owner in words.
 func (r *Run) Owner() string { return On(r.PID, r.Node) }
 
-// Ender is who ended the run, in words; its own supervisor where self says so.
+// Ender names the process that ended the run; its own supervisor where self says so.
 func (r *Run) Ender() (who string, self bool) {
 	return On(r.By, r.ByNode), r.By == r.PID && r.ByNode == r.Node
 }

@@ -1,5 +1,5 @@
 // Package metrics tells Prometheus what became of each atom: when it last
-// succeeded and completed, since when it runs, how long runs take, who was
+// succeeded and completed, since when it runs, how long runs take, what was
 // turned away, and the limits in force.
 //
 // The runlog is bounded and its oldest lines go, while a counter must never

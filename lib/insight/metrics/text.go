@@ -19,7 +19,7 @@ import (
 const countedUntil = "adlock_counted_until_timestamp_seconds"
 
 // labels are an atom's: UTF-8, as every reader wants it, and nothing that could
-// move the cursor of a person who looks at the file.
+// move the cursor of a person's terminal that shows the file.
 func labels(a atom.Atom) string {
 	return "program=" + quote(a.Program) + ",host=" + quote(a.Host) + ",operator=" + quote(a.Operator) + ",operand=" + quote(a.Operand)
 }

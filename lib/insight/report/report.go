@@ -1,5 +1,5 @@
 // Package report sums the runlog up: for each atom over a period how often it
-// ran, how that went, how long it took, who was turned away and why, and what
+// ran, how that went, how long it took, what was denied and why, and what
 // would be worth changing. It reads the runlog once and keeps figures, not
 // events: of each run and request how long it took, and the rest for each atom.
 package report

@@ -1,4 +1,4 @@
-// Package terminal finds out what the person who reads can be shown: colour,
+// Package terminal finds out what the reader can be shown: colour,
 // how wide a line may be, and whether there are characters beyond ASCII. It also
 // makes names that others have chosen safe to print, so that no escape sequence
 // in them reaches the terminal.
@@ -89,7 +89,7 @@ func (p Paint) Text(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Clean makes text that anybody may have chosen fit to be shown, as errors are.
+// Clean makes text that any user may have chosen fit to be shown, as errors are.
 func Clean(text string) string { return fault.Plain(text) }
 
 // Escaped is text for programs: each byte of what Clean would replace is written

@@ -30,8 +30,8 @@ func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 // ask carries out the transaction, and tells whether it was asked again: then the answer
 // may be about what was carried out before. A member that hangs, or has lost its leader, does
 // not answer for longer than there is time: so the next one is asked as well after a
-// quarter of the time, and again, and who answers first counts. (The client takes its
-// members in turn.) Once each has kept silent the time doubles: of a thousand who come at
+// quarter of the time, and again, and the first answer counts. (The client takes its
+// members in turn.) Once each has kept silent the time doubles: of a thousand that come at
 // once few are answered soon, and the store is not to be busy with what they ask again.
 func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again bool, _ error) {
 	ctx, cancel := context.WithCancel(ctx)

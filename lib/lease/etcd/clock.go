@@ -15,7 +15,7 @@ import (
 	"adlock/lib/process"
 )
 
-// etcd tells nobody the time, but how much is left of a lease. So one lease, on which
+// etcd does not tell the time, but how much is left of a lease. So one lease, on which
 // nothing hangs, serves as the clock of a cluster: what it has run shows how the leader's
 // clock goes on, in whole seconds.
 const (
@@ -94,7 +94,7 @@ func (s *Store) makeClock(ctx context.Context) (*clientv3.LeaseTimeToLiveRespons
 	return s.client.TimeToLive(ctx, clockLease)
 }
 
-// beginClock reads the clock for when a run completes, so that nobody waits for it then.
+// beginClock reads the clock for when a run completes, so that no release waits for it then.
 func (s *Store) beginClock() {
 	ctx, cancel := context.WithTimeout(context.Background(), fresh)
 	defer cancel()

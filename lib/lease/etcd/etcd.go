@@ -5,7 +5,7 @@
 //	PREFIX/NAME/line/w/TOKEN   a place: the record of one that holds the atom or waits,
 //	PREFIX/NAME/line/r/TOKEN   w alone, r together with others that read
 //	PREFIX/NAME/beat/w/TOKEN   its sign of life (likewise beat/r): how long its lease is
-//	PREFIX/NAME/ask/TOKEN      somebody asks the owner TOKEN to end its job
+//	PREFIX/NAME/ask/TOKEN      a newcomer asks the owner TOKEN to end its job
 //	PREFIX/NAME/last           the last lock
 //	PREFIX/NAME/tick/N         the atom ran in the N-th period since the epoch (--once-per)
 //
@@ -19,9 +19,9 @@
 //
 // No key but a tick hangs on a lease of etcd's. A leader that was stopped and wakes up revokes
 // leases that were renewed elsewhere, so a key that has gone with its lease says nothing
-// of who put it. A lease is counted by those whom it concerns:
+// of the process that put it. A lease is counted by the processes that it concerns:
 //
-//   - Who has a place writes its beat anew every third of the lease, comparing that the
+//   - A process with a place writes its beat anew every third of the lease, comparing that the
 //     place is still there. Two thirds after the last beat that went well was sent, an
 //     owner ends its job.
 //   - Who stands behind takes a place for dead when it has seen the beat stand at one
@@ -118,7 +118,7 @@ func (k keys) seatOf(place *mvccpb.KeyValue) seat {
 	return seat(strings.TrimPrefix(string(place.Key), k.line(everyone)))
 }
 
-// inFront are those that keep a reader, or anybody else, waiting.
+// inFront are those that keep a reader, or a writer, waiting.
 func inFront(shared bool) seat {
 	if shared {
 		return writers
@@ -155,8 +155,8 @@ func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Sn
 	return seen, err
 }
 
-// Enter puts a place at the end of the line. One who does not want to wait does so
-// only where nobody stands: on its way out it would be in the way of others, and they
+// Enter puts a place at the end of the line. A newcomer that does not wait does so
+// only where the line is empty: on its way out it would be in the way of others, and they
 // would find busy what is free. Where it is carried out again its place is there
 // already.
 func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, length time.Duration, line bool) (lease.Place, lease.Snapshot, error) {
@@ -222,11 +222,11 @@ func (s *Store) wrap(err error) error {
 	return fault.New(kind, s.address, reason)
 }
 
-// front is the first that is in front of somebody.
+// front is the first that is in front of a place.
 type front struct {
 	seat  seat
-	place *mvccpb.KeyValue // nil: somebody has removed it, and the beat is left
-	beat  int64            // the revision of the beat; 0: somebody has removed it
+	place *mvccpb.KeyValue // nil: it was removed, and the beat is left
+	beat  int64            // the revision of the beat; 0: it was removed
 }
 
 // lastLock begins a snapshot with the last lock; nil: there is none.
@@ -238,7 +238,7 @@ func lastLock(last *mvccpb.KeyValue) (seen lease.Snapshot, err error) {
 	return seen, err
 }
 
-// sight reads the answers to look; own is one's own seat, which is in nobody's way.
+// sight reads the answers to look; own is one's own seat, which is in no other's way.
 func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own seat) (lease.Snapshot, *front, error) {
 	seen, err := lastLock(only(answers[0]))
 	if err != nil {
@@ -267,7 +267,7 @@ func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own se
 	return seen, f, err
 }
 
-// describe says who is in front, and whether that one is dead.
+// describe says which process is in front, and whether it is dead.
 func (s *Store) describe(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.KeyValue) (err error) {
 	seen.Held, seen.Bare = true, f.place == nil
 	if f.place != nil {
@@ -296,11 +296,11 @@ func (s *Store) watch(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.KeyVa
 		seen.Silent = shown < 0 || shown >= length
 	}
 	if seen.Bare && seen.Lapsed {
-		seen.Age = lease.LongestLease // longer than anybody is left who says nothing
+		seen.Age = lease.LongestLease // longer than a silent process is left
 	}
 }
 
-// stood is a beat that somebody has looked at.
+// stood is a beat that was looked at.
 type stood struct {
 	revision int64
 	since    time.Duration // boottime

@@ -67,7 +67,7 @@ func withoutUser(address string) string {
 }
 
 // isMember says whether this is HOST:PORT. Without a port the client would try until its
-// time is up, and the answer would be that nobody answers.
+// time is up, and the answer would be that none answers.
 func isMember(text string) bool {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || host == "" || strings.ContainsAny(host, "@?#") {

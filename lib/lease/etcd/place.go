@@ -31,7 +31,7 @@ type place struct {
 
 	noted int64 // the revision of the record there
 
-	// Of whoever takes the atom, and so of one goroutine.
+	// Of the newcomer that takes the atom, and so of one goroutine.
 	front *front        // at its last look; nil: no place is in front, and none will be
 	gone  gone          // the place that has gone from directly in front since then
 	known int64         // up to this revision it is known how places in front have gone
@@ -491,7 +491,7 @@ func (p *place) Renew(ctx context.Context) error {
 }
 
 // Leave removes what is left also where the place is gone. Where that was asked for again
-// it may be this that has removed it: whoever leaves tries again, and knows its lease.
+// it may be this that has removed it: what leaves tries again, and knows its lease.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	answer, again, err := p.store.ask(ctx, txn{
 		[]clientv3.Cmp{p.mine()}, p.leave(ctx, p.seat, stamp, reading.isRecent), p.keys.remove(p.seat)[1:],
@@ -508,7 +508,7 @@ func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	return lease.ErrGone
 }
 
-// stampAgain has the last lock tell the time of the leader who led when it was stamped, where
+// stampAgain has the last lock tell the time of the leader that led when it was stamped, where
 // that is another than the one whose clock was read: that one's tells nothing any more.
 func (p *place) stampAgain(ctx context.Context, stamp *lease.Last, stamped *etcdserverpb.ResponseHeader) {
 	if stamp == nil || stamp.Kept {

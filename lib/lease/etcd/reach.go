@@ -244,7 +244,7 @@ func answersTLS(address string) bool {
 		return false
 	}
 	defer conn.Close()
-	// Nothing is said over it, so nobody has to be who he says he is.
+	// Nothing is said over it, so no identity is checked.
 	err = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).Handshake()
 	var refused *net.OpError
 	return err == nil || errors.As(err, &refused) && refused.Op == "remote error"

@@ -12,7 +12,7 @@ import (
 )
 
 // A tick that was claimed is a key, with the token of the acquisition, on a lease of its
-// own, which nobody renews.
+// own, which is not renewed.
 
 func (k keys) tick(tick policy.Tick) string { return k.atom + "tick/" + strconv.Itoa(tick.Number) }
 

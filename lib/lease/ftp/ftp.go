@@ -1,15 +1,15 @@
 // Package ftp keeps the locks of atoms on an FTP server, as Sean Burke's article
-// has it (2002): MKD is the test-and-set. Added is what the article lacks: who
+// has it (2002): MKD is the test-and-set. Added is what the article lacks: which process
 // holds a lock, a heartbeat, a way past the dead.
 //
 // An atom NAME has, in the directory of the address,
 //
-//	lock.NAME.N/           generation N: who made the largest one has the atom,
+//	lock.NAME.N/           generation N: the maker of the largest one has the atom,
 //	lock.NAME.N/owner      its record,
 //	lock.NAME.N/beat.S.T   the owner of token T has had the atom for S seconds: renamed
 //	                       every third of the lease, by its own clock,
-//	lock.NAME.N/ask        somebody asks the owner to end its job,
-//	lock.NAME.N/seen       somebody found no record there,
+//	lock.NAME.N/ask        a newcomer asks the owner to end its job,
+//	lock.NAME.N/seen       a newcomer found no record there,
 //	lock.NAME.N/released   the record, once the owner is done;
 //	tick.NAME.N/           the atom ran in the N-th period since the epoch (--once-per);
 //	last.NAME              the last lock: its MDTM is when the atom completed;
@@ -18,7 +18,7 @@
 //	temp.TOKEN             one of these two before it is in place.
 //
 // The largest generation is never removed, only those below are, by the next
-// owner: so N only grows, which makes it a fence, and nobody who stalled can make
+// owner: so N only grows, which makes it a fence, and no process that stalled can make
 // a generation again that others have gone past. Two look at each other after they
 // have written (Dekker): an owner stores its record or its beat and then looks for
 // a larger generation; a newcomer makes one and then looks whether an owner below
@@ -37,7 +37,7 @@
 // where another owner's beat is there: the server cuts names, has no upper case, or makes a
 // directory twice.
 //
-// What FTP does not offer: many readers at once, a line of those who wait (they
+// What FTP does not offer: many readers at once, a line of waiters (they
 // look again every second or two), one step for stamp and release. MDTM counts in
 // seconds.
 package ftp
@@ -156,7 +156,7 @@ func clockName() (string, error) {
 	return "clock." + atom.Canonify(node), err
 }
 
-// putClock stores the first file that anybody stores there: what a mistyped directory, or
+// putClock stores the first file that is stored there: what a mistyped directory, or
 // one that only root writes to, fails at.
 func (s *Store) putClock(ctx context.Context, clock string) error {
 	return s.refused("the directory is not there, or the user may not write to it", timed(s.store(ctx, s.in(clock), clockText())))
@@ -171,7 +171,7 @@ func (s *Store) store(ctx context.Context, file string, content []byte) error {
 }
 
 // replace puts content in place of a file that others use. It is stored under a name of its
-// own and renamed: an upload that stalls would keep everybody else from the file, as
+// own and renamed: an upload that stalls would keep all others from the file, as
 // some servers lock it. Where that is not to be done it is stored as it is.
 func (s *Store) replace(ctx context.Context, file string, content []byte) error {
 	temporary := s.in(atom.TemporaryName(record.NewToken()))
@@ -339,7 +339,7 @@ func (s *Store) inspectOwner(ctx context.Context, g *generation, dir string) err
 	switch {
 	case err != nil && lease.IsWhole(content):
 		return err
-	case err != nil: // cut off, or on a full disk: nobody runs under it
+	case err != nil: // cut off, or on a full disk: no job runs under it
 		g.bare, g.age = true, owned
 		return nil
 	}
@@ -363,7 +363,7 @@ func (s *Store) watch(g *generation, dir string, began time.Duration) {
 }
 
 // beatFile names the beat of an owner that has had the atom for so many seconds. Nobody
-// renames another's, where somebody has removed a generation that was then made again.
+// renames another's, where a person has removed a generation that was then made again.
 func beatFile(seconds int, token string) string {
 	return beatWord + strconv.Itoa(seconds) + "." + token
 }
@@ -388,7 +388,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// passed are the generations that somebody has gone past, as they were then.
+// passed are the generations that newcomers have gone past, as they were then.
 type passed map[int]generation
 
 // still reports whether nothing has changed since: one without a record has none,
@@ -419,7 +419,7 @@ func (f *sight) largest(name atom.Name) int {
 }
 
 // look looks for the largest generation that still holds the atom, besides those that
-// were passed and one's own. Below one that was released nobody does: its owner has
+// were passed and one's own. Below one that was released there is none: its owner has
 // made sure of that.
 func (s *Store) look(ctx context.Context, name atom.Name, own int, past passed) (sight, error) {
 	names, err := s.list(ctx)

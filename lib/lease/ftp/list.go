@@ -10,7 +10,7 @@ import (
 	"adlock/lib/lease"
 )
 
-// List looks at every atom of the directory, one after the other. Nobody who waits can
+// List looks at every atom of the directory, one after the other. No waiter can
 // be seen here.
 func (s *Store) List(ctx context.Context) ([]lease.Listed, error) {
 	names, err := s.known(ctx)

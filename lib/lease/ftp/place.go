@@ -43,7 +43,7 @@ type place struct {
 }
 
 // Enter tries to have the atom at once; there is no line to stand in, and so
-// nobody in the way by waiting.
+// no other in the way by waiting.
 func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, length time.Duration, line bool) (lease.Place, lease.Snapshot, error) {
 	if err := s.refuseReader(record.Shared); err != nil {
 		return nil, lease.Snapshot{}, err
@@ -111,13 +111,13 @@ func (p *place) noteRemoval(largest int) {
 	}
 }
 
-// claim makes generation n, says who it is, and then looks at the others once
-// more. It returns what it has seen: whoever is in the way after all.
+// claim makes generation n, puts its record there, and then looks at the others once
+// more. It returns what it has seen: what is in the way after all.
 func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	p.beating.Lock()
 	defer p.beating.Unlock()
 	err := p.store.do(ctx, func(c *client.ServerConn) error { return c.MakeDir(p.store.dirOf(p.name, n)) })
-	if isMissing(err) { // 550 is also the answer where somebody else was faster
+	if isMissing(err) { // 550 is also the answer where another was faster
 		return p.overtaken(ctx, n, err)
 	}
 	if err != nil {
@@ -142,7 +142,7 @@ func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	return f, nil
 }
 
-// overtaken tells a generation that somebody else has made from a directory that
+// overtaken tells a generation that another has made from a directory that
 // may not be made at all.
 func (p *place) overtaken(ctx context.Context, n int, refusal error) (sight, error) {
 	f, err := p.store.look(ctx, p.name, 0, p.passed)
@@ -204,7 +204,7 @@ func (p *place) settle(ctx context.Context) error {
 }
 
 // withdraw removes what claim has made: a mark that it was released would stand
-// in front of whoever owns the atom. What cannot be removed is a generation
+// in front of the owner. What cannot be removed is a generation
 // without another beat.
 func (p *place) withdraw() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*longestWait)
@@ -256,7 +256,7 @@ func (p *place) held(ctx context.Context) ([]string, error) {
 	return nil, err
 }
 
-// Note has nothing to say for one who merely waits: nobody can see that. It proves first that
+// Note has nothing to say for a waiter: no process can see that. It proves first that
 // the generation is still its own: a record in that of another would be taken for the owner's.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	record.Lease = p.length
@@ -274,7 +274,7 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 	return p.store.replace(ctx, p.dir()+"/owner", record.Bytes())
 }
 
-// Await lets some time pass: an FTP server tells nobody anything.
+// Await lets some time pass: an FTP server sends no news.
 func (p *place) Await(ctx context.Context, _ func()) error {
 	pause(ctx, time.Second+rand.N(time.Second))
 	return nil
@@ -432,7 +432,7 @@ func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	return next, nil
 }
 
-// isOwners is ErrGone where the record is another's: somebody has removed the generation,
+// isOwners is ErrGone where the record is another's: a person has removed the generation,
 // and a newcomer has made it again.
 func (p *place) isOwners(ctx context.Context) error {
 	file := p.dir() + "/owner"
@@ -447,7 +447,7 @@ func (p *place) isOwners(ctx context.Context) error {
 	return err
 }
 
-// restore puts the record again where somebody has removed it: in a while it would be taken
+// restore puts the record again where a person has removed it: in a while it would be taken
 // for that of a newcomer which has never come to it.
 func (p *place) restore(ctx context.Context) error {
 	_, err := p.store.modified(ctx, p.dir()+"/owner")

@@ -47,7 +47,7 @@ func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 	return true, nil
 }
 
-// removeOutlived is best effort: whoever claims the next tick tries again.
+// removeOutlived is best effort: the next claim tries again.
 func (p *place) removeOutlived(ctx context.Context, tick policy.Tick, names []string) {
 	for _, dir := range names {
 		if f := atom.ParseFile(dir); f.Kind == atom.Tick && f.Name == p.name && tick.Outlived(f.Number) {

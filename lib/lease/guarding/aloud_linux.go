@@ -9,8 +9,8 @@ import (
 )
 
 // SpeakFor makes the standard error of a job that of this process, which has none: while
-// the job runs nobody but the job keeps its standard error open, else whoever reads it
-// (cron, ssh, a pipe) would wait for this process too. So it is for one who is about to
+// the job runs only the job keeps its standard error open, else its reader
+// (cron, ssh, a pipe) would wait for this process too. So it is for a process that is about to
 // end the job, and to say why. It leads to where it leads now for the owner, or where
 // that is dead, for the first of the job that lives. What cannot be opened (a socket, say)
 // leaves everything as it is: the record and the hook are told in any case.

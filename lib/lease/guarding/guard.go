@@ -52,7 +52,7 @@ func (g *Guard) Ready() error {
 		return g.has(err)
 	case <-timer.C:
 	}
-	select { // who stood still meanwhile finds both
+	select { // a process that stood still meanwhile finds both
 	case err := <-g.started:
 		return g.has(err)
 	default:
@@ -82,7 +82,7 @@ func (g *Guard) IsThere() bool {
 	return !g.hungUp()
 }
 
-// hungUp tells whether nobody is at the other end of the line.
+// hungUp tells whether no process is at the other end of the line.
 func (g *Guard) hungUp() (gone bool) {
 	line, err := g.line.SyscallConn()
 	if err == nil {

@@ -104,7 +104,7 @@ func Read(from io.Reader) (entries []locker.Entry, slots []locker.Slot, err erro
 	}
 }
 
-// errCut: whoever writes has died, or is of another version.
+// errCut: the writer has died, or is of another version.
 var errCut = errors.New("the listing of the store is cut short or of an unknown format")
 
 func (e *entry) read() (locker.Entry, error) {

@@ -65,7 +65,7 @@ func TestTheLocksOfAnOwnerAreGuardedAllButTheOneThatIsOpen(t *testing.T) {
 	for name, content := range map[string]string{"lock.p.h.o.c": "20\n", "lock.p.h.o.d": "", "lock.p.h.o.e": "damaged\n", "last.p.h.o.f": string(fullRecord().Bytes())} {
 		must(t, os.WriteFile(d.Path(name), []byte(content), 0o600))
 	}
-	must(t, os.Mkdir(d.Path("lock.p.h.o.g"), 0o700)) // nobody's lock, and in nobody's way
+	must(t, os.Mkdir(d.Path("lock.p.h.o.g"), 0o700)) // no process's lock, and in nobody's way
 	held, err := d.LocksOf([]process.Identity{owner}, atom.ParseFile("lock.p.h.o.m"), 0)
 	must(t, err)
 	for name, want := range map[string]bool{"lock.p.h.o.a": true, "lock.p.h.o.b": false, "lock.p.h.o.c": false, "lock.p.h.o.d": false, "lock.p.h.o.m": false, "lock.p.h.o.x": true, reader: true} {

@@ -100,7 +100,7 @@ func checkAbove(path string, st *unix.Stat_t) error {
 }
 
 // oursAlone tells whether a directory that its group may write is this user's alone: the
-// group of a user without others in it may write everything of his where the umask is
+// group of a user without others in it may write all of the user's files where the umask is
 // 002. An access control list may name others, and shows in the group's rights too.
 func oursAlone(path string, st *unix.Stat_t) bool {
 	return (st.Gid == 0 || int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid()) && !hasACL(path)
