@@ -12,7 +12,7 @@
 # made. With one, too soon counts as done: the recipe goes on, COMMAND is not
 # run; so only a COMMAND that succeeded counts, unless ADLOCK_RETRY_FAILED is 0. But
 # where GNU make is at a pattern rule and the file to be made is not there, the recipe
-# fails (75); of other rules nobody can tell whether they make a file: give those that
+# fails (75); of other rules it is not known whether they make a file: give those that
 # do no IFELAPSED.
 # A busy or full atom is waited for, $(ADLOCK_WAIT) at most; one that a make above
 # this one holds is not, where that wait would have no end (75). Only COMMAND holds

@@ -160,7 +160,7 @@
 #    Stays: IFS is the caller's. But where it is blanks alone, which change no line that
 #    is read here, it may be readonly: dash -c 'readonly IFS; IFS= read -r x; echo' is the end.
 # W3 the pid is found in /proc: $$ is the main shell's in a subshell, and bash's
-#    BASHPID is nobody else's. (echo $$). As a name, where that can be: dash,
+#    BASHPID is bash's alone. (echo $$). As a name, where that can be: dash,
 #    busybox and mksh read a line byte by byte, and /proc/self/stat is 300 bytes
 #    long. Not in bash and zsh, where options make of a name that is not there an
 #    error that leaves the function and all around it. Goes with a POSIX way to ask.
@@ -338,7 +338,7 @@ _adlock_tell() {
 # --- Taking and releasing ----------------------------------------------------
 
 # _adlock_get is figure 3 of the paper. The helper compares the times and sets
-# the lock, in one step: nobody comes between.
+# the lock, in one step: no other newcomer comes between.
 _adlock_get() {
 	_adlock_verdict=''
 	case $# in
@@ -512,8 +512,8 @@ _adlock_help() {
 }
 
 # _adlock_take VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom, or asks the
-# agent to take it. --owner comes first: by that the helper knows that it is not a person
-# who calls.
+# agent to take it. --owner comes first: by that the helper knows that no
+# person calls it.
 _adlock_take() {
 	set -- "$1" "${2:-${ADLOCK_IF_ELAPSED-}}" "${3:-${ADLOCK_EXPIRE_AFTER-}}" "${4:-$_adlock_pass}"
 	set -- "$1" --owner "$_adlock_pid" ${2:+"--if-elapsed=$2"} ${3:+"--expire-after=$3"} ${4:+"--now=$4"}
@@ -677,7 +677,7 @@ _adlock_back_off() {
 	return "$1"
 }
 
-# _adlock_disown STATUS puts the atom's lock that nobody knows of on the books, for
+# _adlock_disown STATUS puts the atom's lock that the script does not know of on the books, for
 # _adlock_withdraw.
 _adlock_disown() {
 	if _adlock_find_own; then
@@ -746,7 +746,7 @@ _adlock_let_go() {
 
 # _adlock_once_more ENTRY TOKEN STATUS _adlock_help VERB... is for a helper whose
 # forerunner died: where the whole job is being ended, a signal would end this one
-# too, before it has said who does it.
+# too, before it has named the newcomer.
 _adlock_once_more() {
 	_adlock_status=0
 	(
@@ -757,7 +757,7 @@ _adlock_once_more() {
 }
 
 # _adlock_withdraw lets go of the locks of this process that were left behind, as
-# nobody else will.
+# no other process will.
 _adlock_withdraw() {
 	case $_adlock_held in
 	*"left "*) ;;
@@ -1164,9 +1164,9 @@ _adlock_ask_to_release() {
 	fi
 }
 
-# --- Who asks, for what, where ------------------------------------------------
+# --- The request: owner, atom, lock directory ---------------------------------
 
-# _adlock_atom OPERATOR OPERAND HOST finds who the atom is, and the lock directory;
+# _adlock_atom OPERATOR OPERAND HOST finds the atom and the lock directory;
 # _adlock_name_atom then its name.
 _adlock_atom() {
 	_adlock_operator=$1 _adlock_operand=$2 _adlock_host=${3:-${ADLOCK_HOST-}}
@@ -1394,7 +1394,7 @@ _adlock_summed() {
 # began. It fails where that cannot be, with nothing done.
 _adlock_guard_again() {
 	case $-${ADLOCK_STORE-} in
-	*i* | *://*) return 1 ;; # with a store no file here tells the second start who holds it
+	*i* | *://*) return 1 ;; # with a store no file here tells the second start the owner
 	esac
 	case $_adlock_owner$_adlock_held in
 	"$$" | "$$.0") ;;

@@ -49,7 +49,7 @@ type holder struct {
 // askerLine is the descriptor of the process that started the holder.
 const askerLine = 3
 
-// heldUntil is the holder's life. Nobody waits for its status.
+// heldUntil is the holder's life. Its status is not waited for.
 func heldUntil(args []string) (int, error) {
 	if !config.SaysOwner(args) {
 		return 0, config.LibraryOnly("holder")
@@ -73,7 +73,7 @@ func heldUntil(args []string) (int, error) {
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return 0, nil
 	}
-	// Whoever asked may have gone meanwhile; then the script has, most likely.
+	// The asker may have gone meanwhile; then the script has, most likely.
 	if told != nil && h.Request.Owner.Life() == process.Alive {
 		return 0, h.release(locker.ReleaseRequest{NoStamp: true})
 	}

@@ -238,7 +238,7 @@ func (s *server) openPipes() (questions int, err error) {
 			return 0, err
 		}
 	}
-	// Nobody reads the answers here: a script that has gone is a failed write, and no pipe
+	// There is no reader of the answers here: a script that has gone is a failed write, and no pipe
 	// that fills up.
 	unix.Close(answered[0])
 	s.answers, s.said = answered[1], said[0]

@@ -106,7 +106,7 @@ const (
 	trouble = "error"
 )
 
-// sayError says what went wrong, and returns it for standard error. Whoever asked may be
+// sayError says what went wrong, and returns it for standard error. The asker may be
 // gone.
 func sayError(err error) error {
 	word := trouble
@@ -203,7 +203,7 @@ func (h *holding) hold() (int, error) {
 	}
 	h.token = outcome.Token
 	if err := say(string(locker.Acquired), outcome.Token, outcome.Fence); err != nil {
-		// Whoever asked does not know that it has the atom.
+		// The asker does not know that it has the atom.
 		r := h.releaseRequest(ending{})
 		r.NoStamp = true
 		return 0, cmp.Or(h.keeper.Release(r), fault.Wrap("standard output", err))

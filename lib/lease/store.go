@@ -10,7 +10,7 @@
 // the atom. A guard, a process of its own, does the same for a locksmith that has been
 // killed or stopped.
 //
-// Whoever is in the way is dead once a newcomer has seen it give no sign of life for the
+// The process in the way is dead once a newcomer has seen it give no sign of life for the
 // whole of the lease by the newcomer's own boottime clock. Nothing else proves a death:
 // not that the store has forgotten about the owner, nor what the clocks show.
 //

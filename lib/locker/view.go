@@ -39,7 +39,7 @@ func (v *View) surrounds() bool {
 }
 
 // Foresee is the decision as it would turn out about the lock that has decided: the
-// active one, or a reader's. Nobody is signalled.
+// active one, or a reader's. No process is signalled.
 func Foresee(d policy.Decision, active *View, readers []View) policy.Decision {
 	v := active
 	if d.Reader >= 0 {

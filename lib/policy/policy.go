@@ -1,5 +1,5 @@
 // Package policy decides: figure 3 of the 1997 paper with its holes closed, as
-// one pure function over what was found and what was asked for. Whoever takes an
+// one pure function over what was found and what was asked for. A newcomer that takes an
 // atom, says what taking it would do, or tells what is, asks Decide. It reads no
 // clock, no file and no process table.
 package policy
@@ -197,7 +197,7 @@ func (d *Decision) amongReaders(readers []Active) {
 	}
 }
 
-// taken counts the slots that are not to be had. Whoever takes one tries them one
+// taken counts the slots that are not to be had. A newcomer tries them one
 // after the other, from the first (takeSlot of a locker), on the terms of ForSlot.
 func taken(t Terms, slots []Active) (n int) {
 	for _, slot := range slots {

@@ -10,7 +10,7 @@ import (
 // (--once-per): a whole number of periods after the epoch, by the clock of the host that
 // asks, at the asking. Each host's cron starts a line by that same clock, so hosts whose
 // clocks differ mean the same tick by the same line of a crontab, if not at the same
-// time. Whoever runs it claims it.
+// time. The newcomer that runs it claims it.
 type Tick struct {
 	Period time.Duration // 0: none is asked for
 	Number int

@@ -4,7 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// band is a process group or a session. Whoever is in it and started no earlier than
+// band is a process group or a session. What is in it and started no earlier than
 // the process whose pid is its number belongs to that process's job. The number is not
 // handed out as a pid while a process is in the band.
 type band struct {

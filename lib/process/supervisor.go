@@ -1,7 +1,7 @@
 package process
 
 // supervisorName is what a process calls itself that passes signals on to a job,
-// in place of its program's name. Who signals all of a larger job that has such a
+// in place of its program's name. What signals all of a larger job that has such a
 // process in it knows by that what is signalled already: each process is to get
 // each signal once. A process that only pretends gains nothing by it: KILL does
 // not ask.

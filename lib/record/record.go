@@ -1,6 +1,6 @@
 // Package record is the format of what stands in the files of an atom: the record
 // of an active lock with what was appended to it, and the memory of a last lock.
-// Who keeps them in files is lockdir/lockfile; a store (package lease) keeps the
+// Package lockdir/lockfile keeps them in files; a store (package lease) keeps the
 // same text.
 package record
 

@@ -21,7 +21,7 @@ import (
 // environment, and believes it only where the lock that it names is held by its
 // parent, by a supervisor, and by that acquisition. Then
 //   - a marker that came down to another script, or that was made up, names no
-//     lock of that one's parent, and the script takes its own lock. Whoever holds such a
+//     lock of that one's parent, and the script takes its own lock. A process that holds such a
 //     lock may as well run the script unguarded;
 //   - a script whose lock was taken over between its two starts does not go on: it
 //     asks again, and finds the atom busy;

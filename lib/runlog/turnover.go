@@ -14,7 +14,7 @@ import (
 //
 // A writer opens the file, takes flock(2) shared on what it has opened, and
 // looks whether the name still means that file; only then it writes, and lets
-// go by closing. Who turns over opens the file afresh, takes flock exclusive,
+// go by closing. The process that turns over opens the file afresh, takes flock exclusive,
 // looks whether the name still means that file and whether it is still too
 // long, and renames it to .1 before letting go. (Afresh, because a failed
 // conversion of a shared lock loses it.) Then:
@@ -34,13 +34,13 @@ import (
 // patience a writer writes without the lock. It may then be the one that is
 // held up, between its look and its write, while the file is turned over once
 // or twice. So it looks again afterwards: if its file is neither under the name
-// nor .1, the line has gone with it and is written again. Who turns over never
+// nor .1, the line has gone with it and is written again. A turn-over never
 // goes on without the lock.
 //
 // A file system without flock gets its lines the same way, and is turned over
 // by no process: past Max every Append says so.
 
-// patience is how long a lock is waited for. Nobody holds one for longer than
+// patience is how long a lock is waited for. No process holds one for longer than
 // a few system calls, unless it is stopped.
 const patience = 200 * time.Millisecond
 

@@ -83,7 +83,7 @@ func (s *Store) askClock(ctx context.Context) (reading, error) {
 	return reading{term: told.RaftTerm, ran: time.Duration(told.GrantedTTL-told.TTL) * time.Second, at: at}, nil
 }
 
-// makeClock makes the clock, and asks again. Somebody else may have been faster.
+// makeClock makes the clock, and asks again. Another may have been faster.
 func (s *Store) makeClock(ctx context.Context) (*clientv3.LeaseTimeToLiveResponse, error) {
 	_, err := clientv3.RetryLeaseClient(s.client).LeaseGrant(ctx, &etcdserverpb.LeaseGrantRequest{
 		ID: int64(clockLease), TTL: int64(clockSpan.Seconds()),

@@ -24,11 +24,11 @@
 //   - A process with a place writes its beat anew every third of the lease, comparing that the
 //     place is still there. Two thirds after the last beat that went well was sent, an
 //     owner ends its job.
-//   - Who stands behind takes a place for dead when it has seen the beat stand at one
+//   - A place behind takes another for dead when it has seen the beat stand at one
 //     revision for the whole lease, by the clock of its own machine that counts suspend.
 //     It removes the place and the beat in one transaction, if the beat still stands
 //     there. So the job has ended, whatever the clocks show, and a beat that comes in
-//     between keeps the place. Nobody has to be in the line to watch: one that does not
+//     between keeps the place. A watcher need not be in the line: one that does not
 //     want to wait does so where the owner seems to be dead (lease.Snapshot.Silent).
 //
 // A place and its beat are put and removed together. Where one of them is missing, a person
@@ -321,7 +321,7 @@ func (s *Store) stillness(key string, revision int64) (still time.Duration, move
 	return now - was.since, was.moved
 }
 
-// beatOf is what a beat says: how long the lease is, and when it was written. Nobody is
+// beatOf is what a beat says: how long the lease is, and when it was written. No process is
 // taken for dead by the latter; it tells whether it is worth while to watch.
 func beatOf(length time.Duration, now time.Time) string {
 	return length.String() + " " + now.UTC().Format(time.RFC3339Nano)

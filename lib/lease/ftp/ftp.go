@@ -362,7 +362,7 @@ func (s *Store) watch(g *generation, dir string, began time.Duration) {
 	g.silent = g.lapsed || g.silent && !w.lives
 }
 
-// beatFile names the beat of an owner that has had the atom for so many seconds. Nobody
+// beatFile names the beat of an owner that has had the atom for so many seconds. No process
 // renames another's, where a person has removed a generation that was then made again.
 func beatFile(seconds int, token string) string {
 	return beatWord + strconv.Itoa(seconds) + "." + token

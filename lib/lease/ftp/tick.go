@@ -10,7 +10,7 @@ import (
 	"adlock/lib/policy"
 )
 
-// A tick that was claimed is a directory, for MKD is the test-and-set. Whoever claims one
+// A tick that was claimed is a directory, for MKD is the test-and-set. A newcomer that claims one
 // removes those that have outlived their time.
 
 // HasTick looks for the directory.

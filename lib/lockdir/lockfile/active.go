@@ -16,7 +16,7 @@ import (
 )
 
 // Active is an active lock as it was found: a view of one inode, which may have
-// lost its name since. Whoever changes it takes its Guard first.
+// lost its name since. A process that changes it takes its Guard first.
 type Active struct {
 	file
 	File     atom.File // what it was opened as
