@@ -15,6 +15,7 @@ cd "$(dirname "$0")/../.."
 kept=build/ways
 mkdir -p "$kept"
 scratch=$(mktemp -d)
+chmod 711 "$scratch" # for tests that become another user
 load=
 # shellcheck disable=SC2086 # they are several
 trap '[ -z "$load" ] || kill $load 2>/dev/null || :; rm -rf "$scratch"' EXIT
@@ -43,7 +44,7 @@ with_umask_077() (
 )
 with_long_TMPDIR() (
 	TMPDIR=$scratch/$(printf '%090d' 0 | cut -c "1-$((89 - ${#scratch}))")
-	mkdir "$TMPDIR"
+	mkdir -m 1777 "$TMPDIR"
 	export TMPDIR
 	"$@"
 )
