@@ -73,6 +73,11 @@ E
 exec java S.java`, true, "it reads a little now and then"},
 	{"tail -f of a file that nothing writes", "tail", ": >f; exec tail -f f", true, ""},
 	{"perl that reads a terminal-like pipe", "perl", `mkfifo p; exec 3<>p; exec perl -e 'while (<STDIN>) { print }' <&3`, true, ""},
+	{"a container's process that sleeps", "unshare", "exec unshare --pid --fork --kill-child sh -c 'sleep 900; :'", true, ""},
+	{"a container's process that works", "unshare", "exec unshare --pid --fork --kill-child sh -c 'while sleep 2; do gzip -c /bin/sh >/dev/null; done'", false, ""},
+	{"a member of another user that sleeps", "setpriv", "setpriv --reuid=65534 --regid=65534 --clear-groups sleep 900; :", true, "only root may read it; to another newcomer it counts as work"},
+	{"uninterruptible sleep (a parent in vfork)", "perl", "exec perl -e 'syscall(58) or do { sleep 900; exit }'", true, "it may be a disk"},
+	{"a wait for a service elsewhere (HTTP that computes)", "curl", silent + `exec curl -s http://127.0.0.1:$port/`, false, "what another machine does is not seen: the same as ssh with work at its far end"},
 	{"dd to a disk", "dd", "while :; do dd if=/dev/zero of=f bs=1M count=50 conv=fsync 2>/dev/null; sleep 1; done", false, ""},
 }
 
