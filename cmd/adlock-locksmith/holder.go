@@ -177,7 +177,9 @@ func (h *holder) serve() error {
 	select {
 	case <-asked:
 	case <-gone:
-		h.retry = h.named && h.RetryFailed // it has not said how it went
+		if len(asked) == 0 {
+			h.retry = h.named && h.RetryFailed // it has not said how it went
+		}
 	case <-stop: // the machine shuts down, say: no job without its lock
 		h.endScript(h.Request.Pause)
 		fault.Warn(locker.Title(h.Request.Atom), "ended by force: its adlock-locksmith was told to end")
