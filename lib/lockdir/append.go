@@ -15,16 +15,15 @@ import (
 	"adlock/lib/record"
 )
 
-// unwrittenError says that the members of a job could not be recorded, so that
-// none was signalled.
+// unwrittenError says that the members of a job could not be recorded, so none was signalled.
 type unwrittenError struct{ Err error }
 
 func (e *unwrittenError) Error() string { return e.Err.Error() }
 func (e *unwrittenError) Unwrap() error { return e.Err }
 
-// endJob ends the owner's whole job under the guard of its lock, in which each
-// member is recorded before it is signalled: should this process fail at it, or
-// be killed, the next newcomer finds what lives on.
+// endJob ends the owner's whole job under the guard of its lock. Each member is recorded in the
+// lock before it is signalled: if this process fails or is killed meanwhile, the next newcomer
+// reads there which processes may still live.
 func (l *Locker) endJob(r *locker.Request, v *view) error {
 	e := ending{Locker: l, active: v.active, pause: r.Pause}
 	ending := killer.Killer{
@@ -46,30 +45,31 @@ func (l *Locker) endJob(r *locker.Request, v *view) error {
 	return err
 }
 
-// ending is what has been recorded of one.
+// ending is the state of one ending: what has been recorded so far.
 type ending struct {
 	*Locker
-	active  *lockfile.Active // at which it is: its guard is held
+	active  *lockfile.Active // the lock that is being taken over; its guard is held
 	pause   time.Duration
 	members []process.Identity
-	begun   bool // some have been signalled
+	begun   bool // the first members have been signalled
 }
 
-// record adds members of the job, and those of before, to every lock of its owner, slots
-// too: its job is the job of them all, and it may have taken another atom since. A member
-// that holds a lock itself will be dead when it comes to a survivor: its lock is told of
-// those of its own job and, as they may have lost their parents, of all that are found
-// once the first have been signalled; of all others too where it was taken since.
+// record adds members of the job, and those found before, to every lock and slot of its owner:
+// they all have the same job, and the owner may have taken another atom since. A member may hold
+// a lock itself, and will be dead when a survivor matters to that lock. At first its lock gets
+// the members of its own job only. Once the first members have been signalled, a child may have
+// lost its parent, so the lock gets all members found from then on; a lock taken since gets all
+// members.
 //
-// Where another process is at one of the locks, or one cannot be written, nothing is left in
-// any: a lock with members in it would tell of an ending that has not begun.
+// If one of the locks is guarded by another process or cannot be written, record takes back what
+// it has added to each: a lock with members in it would tell of an ending that has not begun.
 func (e *ending) record(fresh []process.Identity) error {
 	owner, before, wait := e.active.Record.Owner, e.members, guardWait
 	e.members = append(e.members, fresh...)
 	if len(e.members) == 0 {
 		return nil
 	}
-	if e.begun { // and is to be ended
+	if e.begun { // a member that is about to end may hold a guard
 		wait = max(wait, e.pause)
 	}
 	others, err := e.Dir.LocksOf(append(e.members, owner), e.active.File, wait)
@@ -99,8 +99,8 @@ func (e *ending) record(fresh []process.Identity) error {
 	return &unwrittenError{err}
 }
 
-// jobOf returns those of the members that belong to the job of the lock. One that
-// the process table does not show may.
+// jobOf returns the members that belong to the job of the lock, and each that the process table
+// does not show, as it may belong to it.
 func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity {
 	job, err := killer.Members(lock.Job())
 	if err != nil {
@@ -111,18 +111,18 @@ func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity
 	})
 }
 
-// RecordCommand adds the command that the owner of the acquisition has started
-// to its lock: one that leaves the owner's process group holds the atom though
-// the owner is killed. With locker.ErrGuarded another process is at the lock, and the
-// caller tries again: a newcomer may be killed before it has recorded a member.
+// RecordCommand adds the command that the owner has started to the lock of the acquisition: a
+// command that leaves the owner's process group then holds the atom even if the owner is killed.
+// locker.ErrGuarded means that another process holds the guard, and the caller tries again: a
+// newcomer may be killed before it has recorded a member.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendCommand(command) })
 }
 
-// RecordMembers adds the members of a job to its lock, and to those that record of an
-// ending says, before its own supervisor signals them. It is locker.ErrGuarded where a
-// newcomer is ending the job: it has recorded them, and each is to get each signal once;
-// or where a process is at another of these locks, and the caller tries again.
+// RecordMembers adds the members of a job to its lock, and to those that ending.record names,
+// before the job's own supervisor signals them. It returns locker.ErrGuarded where a newcomer is
+// ending the job: the newcomer has recorded them, and each member is to get each signal once. It
+// also does where another process guards one of the other locks, and the caller tries again.
 func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
 	return l.underGuard(name, token, func(active *lockfile.Active) error {
 		job := active.Job()
@@ -131,14 +131,15 @@ func (l *Locker) RecordMembers(name atom.Name, token string, members []process.I
 	})
 }
 
-// RecordRest adds what the command of a whole job has left, which is not ended.
+// RecordRest adds what the command of a whole job (--whole-job) has left running. It is not being
+// ended.
 func (l *Locker) RecordRest(name atom.Name, token string, rest []process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendSurvivors(rest) })
 }
 
-// record has do write into the lock of an acquisition for its owner, and then into the
-// owner's slots. Meanwhile the lock is not guarded: an owner that waits at a slot again
-// and again would else be in the way of its own release.
+// record calls do with the lock of an acquisition, for its owner, and then with the owner's
+// slots. It has let go of the lock's guard by then: the owner may wait at a slot several times,
+// and would otherwise block its own release.
 func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Active) error) error {
 	var own record.Record
 	err := l.underGuard(name, token, func(active *lockfile.Active) error {
@@ -156,12 +157,12 @@ func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Act
 	return err
 }
 
-// BeingEnded tells whether a newcomer is ending the job of an acquisition, or has
-// begun to. It holds the guard from before it records the members, and that before the
-// first signal, to the end; a process that only looks lets go of the guard at once, and is
-// not there when asked again. A newcomer that was killed meanwhile has
-// left a record: whether those in it live says nothing, as what they had just
-// started is not among them.
+// BeingEnded tells whether the job of an acquisition is being ended, or whether that has begun. A
+// newcomer that ends a job holds the guard to the end, from before it records the members, which
+// comes before the first signal. A process that only looks lets go of the guard at once, and is
+// gone when the caller asks again. A newcomer that was killed meanwhile has left its record.
+// Whether the recorded members live is no answer, as processes that they had just started are not
+// recorded.
 func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	active, err := l.acquisition(name, token)
 	if err != nil {
@@ -182,9 +183,9 @@ func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	return active.Job().EndingBegan(), nil
 }
 
-// isEnded tells whether the process at the lock of an acquisition is ending its owner, and does
-// not merely look: the runlog says so, or the lock, where the owner is not alone in its job. It
-// is read anew.
+// isEnded tells whether the process that guards the lock of an acquisition is ending its owner,
+// rather than only looking. The runlog tells, or the lock, which is read again, where the job has
+// other members than the owner.
 func (l *Locker) isEnded(name atom.Name, own record.Record) bool {
 	if _, found := l.EndingOf(own); found {
 		return true
@@ -211,15 +212,15 @@ func (l *Locker) acquisition(name atom.Name, token string) (*lockfile.Active, er
 	return active, err
 }
 
-// underGuard calls do with the lock of an acquisition, under its guard. A lock
-// that is not there any more needs nothing.
+// underGuard calls do with the lock of an acquisition, under its guard. It does nothing if the
+// lock is gone.
 func (l *Locker) underGuard(name atom.Name, token string, do func(*lockfile.Active) error) error {
 	active, err := l.acquisition(name, token)
 	if err != nil {
 		return ignoreMissing(err)
 	}
 	defer active.Close()
-	switch err := active.GuardAloud(guardWait); {
+	switch err := active.GuardReporting(guardWait); {
 	case errors.Is(err, locker.ErrLost):
 		return nil
 	case err != nil:

@@ -10,7 +10,8 @@ import (
 	"adlock/lib/process"
 )
 
-// Who was recorded may have started another just before: that is still to be waited for.
+// A recorded member may have started another process just before: the supervisor still waits for
+// that.
 func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
 	k, survivor := newLocker(t), sleeper(t)
 	token := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired).Token
@@ -41,7 +42,7 @@ func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
 	}
 }
 
-// Else a job that somebody failed to end would be run beside what is left of it.
+// Otherwise the atom would run beside the survivor of a failed ending.
 func TestAnOwnerDoesNotReleaseWhatASurvivorHolds(t *testing.T) {
 	k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
 	held := wantVerdict(t, k, ask(owner), locker.Acquired)

@@ -13,7 +13,7 @@ import (
 	"adlock/test/intercept"
 )
 
-// wholeOf is every file of the directory with its content and mtime.
+// wholeOf returns every file of the directory with its content and mtime.
 func wholeOf(t *testing.T, k *Locker) (all string) {
 	t.Helper()
 	entries, err := os.ReadDir(k.Dir.Path("."))
@@ -72,7 +72,7 @@ func TestWhatCannotBeTakenAtOnceChangesNothing(t *testing.T) {
 		r := ask(self(t))
 		prepare(t, k, &r)
 		r.AtOnce = true
-		if claim == "a reader" { // its lock is seen when the newcomer's own is in place
+		if claim == "a reader" { // its lock is seen once the newcomer's own is in place
 			if _, err := k.Take(r); !errors.Is(err, locker.ErrNotAtOnce) || strings.Contains(wholeOf(t, k), "lock."+motdFiles) {
 				t.Errorf("%s: %v\n%s", claim, err, wholeOf(t, k))
 			}
@@ -117,8 +117,8 @@ func TestWhatCannotBeReleasedAtOnceChangesNothing(t *testing.T) {
 	}
 }
 
-// A last lock that cannot be stamped is said: by whoever can, with the lock still there.
-func TestALastLockThatCannotBeStampedKeepsTheLockForWhoCanSayIt(t *testing.T) {
+// The helper run that follows reports the failure, and finds the lock still there.
+func TestALastLockThatCannotBeStampedKeepsTheActiveLock(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, ask(self(t)), locker.Acquired)
 	var err error

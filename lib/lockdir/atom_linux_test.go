@@ -48,7 +48,7 @@ func newLocker(t *testing.T) *Locker {
 	return &Locker{Dir: dir, Recorder: locker.Recorder{Log: &runlog.Log{Dir: path, Host: "dax"}}}
 }
 
-// start runs a process for the length of the test and returns its identity.
+// start runs a process until the test ends and returns its identity.
 func start(t *testing.T, script string) process.Identity {
 	t.Helper()
 	command := exec.Command("sh", "-c", script)
@@ -69,7 +69,7 @@ func start(t *testing.T, script string) process.Identity {
 	return id
 }
 
-// dead returns the identity of a process that is gone.
+// dead returns the identity of a process that has ended.
 func dead(t *testing.T) process.Identity {
 	t.Helper()
 	id := start(t, "exec sleep 60")
@@ -491,7 +491,7 @@ func race(t *testing.T, k *Locker, newcomers int, expired bool) (taken int) {
 	for range newcomers {
 		r := ask(start(t, "exec sleep 60"))
 		if expired {
-			// Those who come second must not end the one who came first.
+			// The later newcomers must not end the first one.
 			r.Limits.ExpireAfter = time.Millisecond
 		}
 		done.Go(func() {
@@ -512,7 +512,7 @@ func race(t *testing.T, k *Locker, newcomers int, expired bool) (taken int) {
 	}
 	gate.Done()
 	done.Wait()
-	if expired { // those replaced in turn are dead: one living owner is left
+	if expired { // the replaced owners are dead: one living owner is left
 		active, err := k.Dir.Active(motdFiles)
 		if err != nil {
 			t.Fatal(err)
@@ -534,7 +534,7 @@ func TestAWaitingNewcomerWakesWhenTheLockGoes(t *testing.T) {
 	wakesAtRelease(t, k, r, held)
 }
 
-// wakesAtRelease has the newcomer wait until what is held is released.
+// wakesAtRelease makes the newcomer wait until the held lock is released.
 func wakesAtRelease(t *testing.T, k *Locker, r locker.Request, held locker.Outcome) {
 	t.Helper()
 	verdict := make(chan locker.Verdict)
@@ -591,7 +591,7 @@ func TestTooSoonIsWaitedForOnlyWhenAsked(t *testing.T) {
 	wantVerdict(t, k, r, locker.Acquired)
 }
 
-func TestPruneRemovesWhatNobodyUses(t *testing.T) {
+func TestPruneRemovesUnusedLastLocks(t *testing.T) {
 	k, r := newLocker(t), ask(start(t, "exec sleep 60"))
 	release(t, k, wantVerdict(t, k, r, locker.Acquired))
 	other := r

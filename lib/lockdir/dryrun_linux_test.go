@@ -14,7 +14,7 @@ import (
 	"adlock/lib/process"
 )
 
-// A dry run is the same question as a request, and says why.
+// A dry run asks the same question as a request, and says why.
 func TestADryRunAnswersAsARequestDoes(t *testing.T) {
 	owner, gone, newcomer := sleeper(t), dead(t), sleeper(t)
 	taken := func(t *testing.T, k *Locker, requests ...locker.Request) {
@@ -71,7 +71,7 @@ func TestADryRunAnswersAsARequestDoes(t *testing.T) {
 	}
 }
 
-func TestADryRunSaysWhoStandsInTheWay(t *testing.T) {
+func TestADryRunNamesTheProcessInTheWay(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, ask(owner), locker.Acquired)
 	holder := standsAt(t, k, motdFiles)
@@ -150,7 +150,7 @@ func damage(t *testing.T, k *Locker, slot int) {
 	}
 }
 
-// ownsSecondSlot leaves an owner the second slot.
+// ownsSecondSlot makes the owner hold the second slot.
 func ownsSecondSlot(t *testing.T, k *Locker, owner process.Identity) {
 	t.Helper()
 	other := slotted(sleeper(t), "other", 1)

@@ -34,14 +34,14 @@ func with(e runlog.Event, l policy.Limits) runlog.Event {
 	return e
 }
 
-// finding returns the event with the owner that was found, so many hours old.
+// finding returns the event with the owner that was found and its age in hours.
 func finding(e runlog.Event, owner process.Identity, token string, hours int) runlog.Event {
 	e.Owner, e.OwnerToken, e.Age = owner.PID, token, runlog.Some(time.Duration(hours)*time.Hour)
 	return e
 }
 
-// wantEvents compares the record with what it should hold, and empties it. Times
-// count in whole hours; of a reason it is enough that it contains what is wanted.
+// wantEvents compares the runlog with the wanted events, and empties it. Times are compared in
+// whole hours; a reason only has to contain the wanted text.
 func wantEvents(t *testing.T, k *Locker, want ...runlog.Event) {
 	t.Helper()
 	got := slices.Collect(k.Log.Newest(1 << 20))
@@ -182,7 +182,7 @@ func TestATakeoverIsRecordedSignalBySignal(t *testing.T) {
 	wantEvents(t, k, found(runlog.Expire), signal("CONT"), signal("INT"), found(runlog.Takeover), acquired(newcomer, taken))
 }
 
-// What is found under the guard counts, and not what was seen before.
+// The lock counts as found under the guard, not as seen before.
 func TestAReclaimIsRecorded(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		k, r := newLocker(t), ask(dead(t))

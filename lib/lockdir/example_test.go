@@ -9,7 +9,7 @@ import (
 	"adlock/lib/locker"
 )
 
-// This process takes an atom, is asked for it again, and gives it back.
+// This process takes an atom, asks for it again, and releases it.
 func Example() {
 	path, err := os.MkdirTemp("", "locks")
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"adlock/test/intercept"
 )
 
-// reaching are the calls that are made to fail. (What else reaches the lock
-// directory stands beside one of these, and its error takes the same way.)
+// reaching are the calls that are made to fail. (Other calls that reach the lock directory stand
+// next to one of these, and their errors take the same path.)
 var reaching = map[string]int{
 	"openat": unix.SYS_OPENAT, "write": unix.SYS_WRITE, "flock": unix.SYS_FLOCK, "linkat": unix.SYS_LINKAT,
 	"renameat": unix.SYS_RENAMEAT, "unlinkat": unix.SYS_UNLINKAT, "utimensat": unix.SYS_UTIMENSAT,
 }
 
-// watched runs do and tells see of each such call that reaches the lock directory.
+// watched runs do and calls see for each such call that reaches the lock directory.
 func watched(t *testing.T, k *Locker, call int, do func(), see func() unix.Errno) {
 	t.Helper()
 	intercept.Run(t, do, func(c intercept.Call) unix.Errno {
@@ -33,7 +33,7 @@ func watched(t *testing.T, k *Locker, call int, do func(), see func() unix.Errno
 		if call == unix.SYS_LINKAT {
 			fd = c.FD(2)
 		}
-		if !within(k, fd) || call == unix.SYS_FLOCK && c.FD(1) == unix.LOCK_UN { // closing lets go anyway
+		if !within(k, fd) || call == unix.SYS_FLOCK && c.FD(1) == unix.LOCK_UN { // closing unlocks anyway
 			return 0
 		}
 		return see()
@@ -46,8 +46,7 @@ func within(k *Locker, fd int) bool {
 	return path == k.Dir.Path() || filepath.Dir(path) == k.Dir.Path()
 }
 
-// failing does what is asked and has the n-th such call fail; met is false where
-// there are fewer.
+// failing runs do and makes the n-th such call fail; met is false if there are fewer.
 func failing(t *testing.T, k *Locker, call, n int, do func() error) (met bool, err error) {
 	t.Helper()
 	watched(t, k, call, func() { err = do() }, func() unix.Errno {
@@ -60,7 +59,7 @@ func failing(t *testing.T, k *Locker, call, n int, do func() error) (met bool, e
 	return met, err
 }
 
-// steps are what a Keeper is asked for, each with what has to be there before.
+// steps are the operations of a Locker, each with its preparation.
 var steps = map[string]func(t *testing.T, k *Locker, owner, gone process.Identity) (do func() error){
 	"take what is free": func(t *testing.T, k *Locker, owner, _ process.Identity) func() error {
 		return taking(k, limited(owner))
@@ -203,14 +202,15 @@ var steps = map[string]func(t *testing.T, k *Locker, owner, gone process.Identit
 	},
 }
 
-// limited asks for an atom that has to be looked at in all places: due, and in a slot.
+// limited asks for an atom that is checked in all places: due, and in a slot.
 func limited(owner process.Identity) locker.Request {
 	r := slotted(owner, motd.Operand, 2)
 	r.Limits.IfElapsed = time.Minute
 	return r
 }
 
-// besideAnother has the owner read among others while another's active lock is in place.
+// besideAnother makes the owner a reader among others while another reader's active lock is in
+// place.
 func besideAnother(t *testing.T, k *Locker, owner, another process.Identity) locker.Outcome {
 	t.Helper()
 	wantVerdict(t, k, sharing(ask(another)), locker.Acquired)
@@ -245,7 +245,7 @@ func releasing(k *Locker, held locker.Outcome) func() error {
 	return func() error { return k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token}) }
 }
 
-// completed has the atom run, an hour ago.
+// completed runs the atom, an hour ago.
 func completed(t *testing.T, k *Locker, owner process.Identity) {
 	t.Helper()
 	release(t, k, wantVerdict(t, k, ask(owner), locker.Acquired))
@@ -276,7 +276,7 @@ func openFiles(t *testing.T, k *Locker) (n int) {
 	return n
 }
 
-// Whatever fails: it is told, and no file stays open.
+// Whichever call fails, the error is reported and no file stays open.
 func TestNoFailureIsSwallowed(t *testing.T) {
 	owner, gone := sleeper(t), dead(t)
 	for name, prepare := range steps {

@@ -8,7 +8,7 @@ import (
 	"adlock/lib/locker"
 )
 
-// foreign are names that no file of ours has, though they begin with our words.
+// foreign are names that no adlock file has, though they begin with adlock's words.
 var foreign = []string{"lock.x", "lock.a.b.c.d.e", "last.notes", "last.a.b.c", "read.notes", "temp.notes"}
 
 func plantForeign(t *testing.T, k *Locker) {
@@ -45,8 +45,8 @@ func TestAForeignFileIsNotPruned(t *testing.T) {
 	}
 }
 
-// A file that only begins with the program's words says nothing of another lock of
-// the owner: it must not keep a slot, or an atom, from being released.
+// A file that only begins with adlock's words is no lock of the owner: it must not prevent the
+// release of a slot or an atom.
 func TestAForeignFileDoesNotStandInTheWayOfARelease(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Slots = 1

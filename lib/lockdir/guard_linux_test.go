@@ -14,7 +14,7 @@ import (
 	"adlock/test/need"
 )
 
-// The time of an ending is three pauses and the grace.
+// An ending takes at most three pauses and the grace.
 func TestAHolderMayStandStillForAnEndingsTime(t *testing.T) {
 	need.Tools(t, "flock")
 	k := newLocker(t)
@@ -49,8 +49,8 @@ func TestAHolderMayStandStillForAnEndingsTime(t *testing.T) {
 	}
 }
 
-// A newcomer that was stopped while it held the guard would keep everybody out
-// for ever, and nobody would be told.
+// A newcomer that was stopped while it held the guard would block all others for ever, without a
+// report.
 func TestAGuardWhoseHolderStandsStillIsStuckAfterAnEndingsTime(t *testing.T) {
 	need.Tools(t, "flock")
 	k, owner := newLocker(t), sleeper(t)

@@ -8,11 +8,11 @@ import (
 	"adlock/lib/policy"
 )
 
-// errAgain says that what was seen has changed: look again.
+// errAgain says that the lock has changed since it was read: look again.
 var errAgain = errors.New("the lock has changed")
 
-// guard takes the guard of the active lock in v. The verdict is empty where it is
-// held from now on; else another process is at the lock.
+// guard takes the guard of the active lock in v. The verdict is empty where the guard is held
+// from now on; otherwise another process holds it.
 func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	err := v.active.Guard(0)
 	switch {
@@ -24,17 +24,16 @@ func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	return locker.Outcome{}, err
 }
 
-// guarded is the denial where another process is at the lock: it is being released,
-// or its owner is being ended. A guard is never broken, but where its holder
-// stands still, and was started longer ago than an ending can take, no person would
-// ever get further: that is said.
+// guarded is the denial where another process holds the guard: it is releasing the lock, or
+// ending its owner. A guard is never broken. If its holder is stopped, and was started longer ago
+// than an ending can take, no newcomer would ever proceed: that is reported as stuck.
 func guarded(r *locker.Request, v *view) (locker.Outcome, error) {
-	return heldUp(r, v, v.active.Path(), v.active.GuardHolder())
+	return guardBusy(r, v, v.active.Path(), v.active.GuardHolder())
 }
 
-// heldUp is the denial where the holder of the guard of a lock at path, the owner's or
-// that of its slot, is in the way.
-func heldUp(r *locker.Request, v *view, path string, holder int) (locker.Outcome, error) {
+// guardBusy is the denial where holder has the guard of the lock at path, which is the owner's or
+// its slot's.
+func guardBusy(r *locker.Request, v *view, path string, holder int) (locker.Outcome, error) {
 	if why := lockfile.StandsStill(holder, r.Pause); why != nil {
 		return r.Stuck(path, &v.View, why, lockfile.ToGoOn(holder))
 	}

@@ -20,7 +20,7 @@ import (
 	"adlock/test/helper"
 )
 
-// watchFor makes each watch of this test that long.
+// watchFor gives each watch of this test that length.
 func watchFor(t *testing.T, d time.Duration) {
 	t.Helper()
 	shortest, longest := idle.Shortest, idle.Longest
@@ -28,8 +28,8 @@ func watchFor(t *testing.T, d time.Duration) {
 	idle.Shortest, idle.Longest = d, d
 }
 
-// late is a locker, and the request of a newcomer, with an owner that is past the limit that
-// its atom has learned.
+// late is a locker, and the request of a newcomer, with an owner that is past the limit its atom
+// has learned.
 func late(t *testing.T, script string) (*Locker, locker.Request, process.Identity) {
 	t.Helper()
 	k, owner := newLocker(t), start(t, script)
@@ -54,7 +54,7 @@ func awaitAsleep(t *testing.T, owner process.Identity) {
 	})
 }
 
-// eventOf is the newest event of a kind.
+// eventOf is the newest event of that kind.
 func eventOf(t *testing.T, k *Locker, kind runlog.Kind) runlog.Event {
 	t.Helper()
 	for e := range k.Log.Newest(1 << 20) {
@@ -147,7 +147,7 @@ func TestOneNewcomerWatchesAndTheOthersAreBusy(t *testing.T) {
 	}
 }
 
-// watching starts the newcomer, which watches an idle owner for an hour, and returns once it does.
+// watching starts a newcomer that watches an idle owner for an hour, and returns once it watches.
 func watching(t *testing.T, k *Locker, r locker.Request) <-chan locker.Outcome {
 	t.Helper()
 	took := make(chan locker.Outcome, 1)
@@ -209,7 +209,7 @@ func TestAWatchEndsWhenTheOwnerDies(t *testing.T) {
 	}
 }
 
-// A newcomer with a limit that was said ends the owner meanwhile; its own job is young.
+// Another newcomer, with an explicit limit, ends the owner meanwhile; its own job is young.
 func TestAWatchSparesTheOwnerThatFollows(t *testing.T) {
 	watchFor(t, time.Hour)
 	k, newcomer, _ := late(t, "exec sleep 60")
@@ -223,7 +223,7 @@ func TestAWatchSparesTheOwnerThatFollows(t *testing.T) {
 	}
 }
 
-// What a watch came to is about one acquisition, and for a moment.
+// The result of a watch is about one acquisition, and holds only for a moment.
 func TestOnlyTheOwnerThatWasWatchedMayBeEnded(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "exec sleep 60")

@@ -14,9 +14,9 @@ import (
 	"adlock/lib/record"
 )
 
-// learnFromRelease: only success tells how long a run takes, and a script that
-// fails does not come to its release. A run that its own supervisor ended had
-// all the time it was granted.
+// learnFromRelease learns from success, as only that tells how long a run takes; a script that
+// fails does not reach its release. A run that its own supervisor ended had all the time it was
+// granted, and teaches that this was too little.
 func (l *Locker) learnFromRelease(r locker.ReleaseRequest, own record.Record) {
 	held := process.Boottime() - own.Boottime
 	switch {
@@ -28,8 +28,8 @@ func (l *Locker) learnFromRelease(r locker.ReleaseRequest, own record.Record) {
 	}
 }
 
-// learnFromEnd: an owner was ended by force. One that was ended sooner than it had been
-// granted (by a newcomer with a limit that was said) teaches nothing.
+// learnFromEnd learns from an owner that was ended by force. An owner that was ended before its
+// own limit (by a newcomer's explicit limit) teaches nothing.
 func (l *Locker) learnFromEnd(r *locker.Request, name atom.Name, v *view) {
 	if !v.Record.Learn || r.Limits.Source != policy.Learned && v.Active.Age < v.Record.ExpireAfter {
 		return
@@ -37,8 +37,8 @@ func (l *Locker) learnFromEnd(r *locker.Request, name atom.Name, v *view) {
 	r.Resolve(l.learn(name, v.Record, func(s *learn.State) bool { s.Ended(v.Active.Age); return true }))
 }
 
-// learnFromAsking learns from how often the atom was asked for too soon since it was
-// last taken. The runlog tells that, as long as this acquisition is not in it yet.
+// learnFromAsking learns from how often the atom was asked for too soon since it was last taken.
+// The runlog tells, as long as this acquisition is not in it yet.
 func (l *Locker) learnFromAsking(r *locker.Request, name atom.Name, own record.Record) {
 	if !r.Auto.IfElapsed || l.Log == nil {
 		return
@@ -49,8 +49,8 @@ func (l *Locker) learnFromAsking(r *locker.Request, name atom.Name, own record.R
 	}
 }
 
-// learn has the lesson change what the atom has learned, and returns that. Only
-// under the active lock, or a reader's. What cannot be kept is said and changes nothing else.
+// learn applies the lesson to what the atom has learned, and returns the result. Only under the
+// active lock, or a reader's. A failure to write it is reported and changes nothing else.
 func (l *Locker) learn(name atom.Name, own record.Record, lesson func(*learn.State) bool) learn.State {
 	var learned learn.State
 	err := l.Dir.Marked(name, func() (err error) {
@@ -77,8 +77,8 @@ func (l *Locker) teach(name atom.Name, own record.Record, lesson func(*learn.Sta
 	return last.Memory.Learned, l.Dir.Remember(name, last.Completed, last.Memory)
 }
 
-// Forget makes the atom NAME forget what it has learned; fs.ErrNotExist where
-// there is no such atom. One that runs goes on, and its end teaches anew.
+// Forget makes the atom NAME forget what it has learned; fs.ErrNotExist where there is no such
+// atom. A job that is running goes on, and its end teaches anew.
 func (l *Locker) Forget(name atom.Name) error {
 	forget := func() error {
 		last, err := l.Dir.Last(name)
@@ -99,9 +99,8 @@ func (l *Locker) Forget(name atom.Name) error {
 	}
 }
 
-// underActive does what must be done under the active lock alone: under the
-// guard of the one there is, or else under one of this process's own. done is
-// false where that changed hands meanwhile: try again.
+// underActive calls do under the active lock: under the guard of the existing one, else under a
+// lock of this process. done is false where the lock changed hands meanwhile: try again.
 func (l *Locker) underActive(name atom.Name, do func() error) (done bool, err error) {
 	active, err := l.Dir.Active(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +110,7 @@ func (l *Locker) underActive(name atom.Name, do func() error) (done bool, err er
 		return false, err
 	}
 	defer active.Close()
-	switch err := active.GuardAloud(guardWait); {
+	switch err := active.GuardReporting(guardWait); {
 	case errors.Is(err, locker.ErrLost):
 		return false, nil
 	case err != nil:
@@ -142,11 +141,11 @@ func (l *Locker) underOwn(name atom.Name, do func() error) (done bool, err error
 	return true, errors.Join(do(), temp.Withdraw())
 }
 
-// atomOf is the atom NAME; the zero Atom where nothing says which it is.
+// atomOf is the atom NAME; the zero Atom where neither the name nor the last lock tells it.
 func (l *Locker) atomOf(name atom.Name) atom.Atom {
 	if a, known := name.Atom(); known {
 		return a
 	}
-	last, _ := l.Dir.Last(name) // one that cannot be read says nothing
+	last, _ := l.Dir.Last(name) // an unreadable last lock tells nothing
 	return last.Memory.Atom
 }

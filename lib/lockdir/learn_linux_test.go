@@ -23,7 +23,7 @@ func learner(owner process.Identity) locker.Request {
 	return r
 }
 
-// backdate makes the active lock as old as if it had been taken d ago.
+// backdate makes the active lock look as if it was taken d ago.
 func backdate(t *testing.T, k *Locker, d time.Duration) {
 	t.Helper()
 	backdateFile(t, k, "lock."+motdFiles, d)
@@ -51,7 +51,7 @@ func memoryOf(t *testing.T, k *Locker) learn.State {
 	return last.Memory.Learned
 }
 
-// complete has the atom run for d and succeed, n times.
+// complete runs the atom n times for d, successfully.
 func complete(t *testing.T, k *Locker, owner process.Identity, n int, d time.Duration) {
 	t.Helper()
 	for range n {
@@ -75,7 +75,7 @@ func TestSuccessTeachesAndStampsTheLastLock(t *testing.T) {
 	}
 }
 
-func TestOnlySuccessTeachesAndOnlyWhoAsksForIt(t *testing.T) {
+func TestOnlySuccessTeachesAndOnlyWhereAskedFor(t *testing.T) {
 	k, owner := newLocker(t), start(t, "exec sleep 60")
 	for _, c := range []struct {
 		r   locker.Request

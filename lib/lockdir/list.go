@@ -15,9 +15,8 @@ import (
 	"adlock/lib/record"
 )
 
-// List looks at every atom of the directory, in the order of their names, and
-// writes nothing. The state of an owner is always looked up, never remembered.
-// Slots are no atoms.
+// List looks at every atom of the directory, in the order of their names, and writes nothing. It
+// checks the state of each owner anew. Slots are no atoms.
 func (l *Locker) List() ([]locker.Entry, error) {
 	names, err := l.names()
 	if err != nil {
@@ -46,8 +45,8 @@ func (l *Locker) names() ([]atom.Name, error) {
 	return slices.Compact(names), err
 }
 
-// Slots looks at every slot of the directory, as List does at the atoms. One that
-// cannot be read is left out.
+// Slots looks at every slot of the directory, as List does at the atoms, and leaves out those it
+// cannot read.
 func (l *Locker) Slots() ([]locker.Slot, error) {
 	files, err := l.Dir.Files(atom.ActiveLock)
 	if err != nil {
@@ -78,12 +77,12 @@ func (l *Locker) entry(name atom.Name) locker.Entry {
 	case err != nil:
 		entry.Err = err
 	case !entry.Holder().Active.Held:
-		entry.Err = missing // the atom is free, or there is none any more
+		entry.Err = missing // the atom is free, or was removed meanwhile
 	}
 	return entry
 }
 
-// lookAtHolders looks at the locks by which the atom is held.
+// lookAtHolders looks at the locks that hold the atom, the active lock and the readers'.
 func (l *Locker) lookAtHolders(entry *locker.Entry, now locker.Moment) (err error) {
 	if err := process.Passing(); err != nil {
 		return fault.Wrap(l.Dir.Path(entry.Name.ActiveLock()), err)
@@ -103,7 +102,8 @@ func (l *Locker) lookAtHolders(entry *locker.Entry, now locker.Moment) (err erro
 	return nil
 }
 
-// lookAtCompletion counts IfElapsed from where the holder does.
+// lookAtCompletion reads the last lock, and counts IfElapsed from the start where the holder
+// does.
 func (l *Locker) lookAtCompletion(entry *locker.Entry, now locker.Moment) error {
 	last, err := l.Dir.Last(entry.Name)
 	if err != nil {

@@ -41,7 +41,7 @@ func TestSlotsAreListedInTheOrderOfTheirNames(t *testing.T) {
 	}
 }
 
-func TestAnAtomIsListedWithThoseWhoReadIt(t *testing.T) {
+func TestAnAtomIsListedWithItsReaders(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, sharing(ask(owner)), locker.Acquired)
 	entries, err := k.List()

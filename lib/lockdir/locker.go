@@ -1,17 +1,17 @@
-// Package lockdir carries the protocol out: it takes an atom, releases it, ends an
-// owner that has expired and replaces its lock. What to do is decided by
-// package policy; here are the steps that make the decision true while other
-// newcomers are at work.
+// Package lockdir carries the protocol out: it takes an atom, releases it, ends an expired owner
+// and replaces its lock. Package policy decides what to do; the steps here keep that decision
+// true while other newcomers are at work.
 //
-// How the exclusion holds. A lock appears under its name whole (link(2) or
-// rename(2)) and is removed or replaced only by a holder of flock(2) on its own
-// inode after a check, under it, that the name still leads there and that the
-// token is the one it read. A newcomer that ends an owner holds this guard from
-// before the first signal until its own lock is in place. So: of several
-// newcomers at one corpse one replaces it and the others see busy; an owner that
-// releases meanwhile finds the guard taken and changes nothing; a newcomer that
-// stalled anywhere finds, when it goes on, that the name or the token has
-// changed, and looks again.
+// How the exclusion holds. A lock appears under its name whole (link(2) or rename(2)). It is
+// removed or replaced only by a process that holds flock(2) on its inode and has checked, under
+// that guard, that the name still leads to the inode and that the token is the one it read. A
+// newcomer that ends an owner holds the guard from before the first signal until its own lock is
+// in place. So:
+//   - if several newcomers find one stale lock, one of them replaces it and the others see
+//     busy;
+//   - an owner that releases while it is being ended finds the guard taken and changes nothing;
+//   - a newcomer that stalled anywhere finds another name or token when it goes on, and looks
+//     again.
 package lockdir
 
 import (
@@ -21,8 +21,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Locker takes and releases the atoms of one lock directory. Nothing in it
-// changes, so it may be used by several goroutines.
+// Locker takes and releases the atoms of one lock directory. It is immutable, so several
+// goroutines may use it.
 type Locker struct {
 	Dir *lockfile.Dir
 	locker.Recorder
@@ -39,10 +39,10 @@ func Open(path string, log *runlog.Log) (*Locker, error) {
 	return &Locker{Dir: dir, Recorder: locker.Recorder{Log: log}}, nil
 }
 
-// Linger is false: what lives of the job keeps its lock by itself.
+// Linger is false: the survivors of a job hold its lock by themselves.
 func (l *Locker) Linger(error, func() bool) bool { return false }
 
-// view is what was found of an atom in the directory at one moment.
+// view is what was seen of an atom in the directory at one moment.
 type view struct {
 	locker.View
 	active *lockfile.Active // nil: none

@@ -15,13 +15,12 @@ import (
 	"adlock/lib/record"
 )
 
-// look reads both locks and writes nothing. A missing last lock is one that never
-// completed. The limits of r that are learned are put in force. The caller closes
-// the view.
+// look reads both locks and writes nothing. A missing last lock means that the atom never
+// completed. The learned limits of r are put in force. The caller closes the view.
 func (l *Locker) look(r *locker.Request, name atom.Name, now locker.Moment) (view, error) {
 	v := view{}
 	err := l.lookAtLast(&v, r, name, now)
-	if err == nil && policy.Due(r.Limits, v.Last) { // else it is denied, whatever the active lock says
+	if err == nil && policy.Due(r.Limits, v.Last) { // otherwise it is denied, whatever the active lock says
 		err = l.lookAtActive(&v, r.Atom, name, now)
 	}
 	if err != nil {
@@ -73,7 +72,7 @@ func (l *Locker) lookAtActive(v *view, a atom.Atom, name atom.Name, now locker.M
 	return nil
 }
 
-// setActive fills in what there is to say of the active lock.
+// setActive fills the view from the active lock.
 func (v *view) setActive(now locker.Moment) {
 	active := v.active
 	v.Record, v.Active, v.Job = active.Record, activeView(active, now), active.Job()
@@ -101,8 +100,8 @@ func activeView(active *lockfile.Active, now locker.Moment) policy.Active {
 	return view
 }
 
-// DryRun is Locker.DryRun for the directory at path, which need not be there:
-// one that is not is one without locks.
+// DryRun is Locker.DryRun for the directory at path; a missing directory counts as one without
+// locks.
 func DryRun(path string, r *locker.Request) (granted bool, reason string, err error) {
 	dir, err := lockfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,8 +119,7 @@ func DryRun(path string, r *locker.Request) (granted bool, reason string, err er
 	return (&Locker{Dir: dir}).DryRun(r)
 }
 
-// DryRun says whether the request would be granted now, and why, and touches
-// nothing.
+// DryRun says whether the request would be granted now, and why, and changes nothing.
 func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err error) {
 	d, err := l.Foresee(r)
 	if err != nil {
@@ -135,8 +133,8 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 	return d.Step.Granted(), d.Reason(), nil
 }
 
-// Foresee is what the request would come to now, save where a run without a lock is in the
-// way; it touches nothing.
+// Foresee is what the request would come to now, except for an unlocked run in the way; it
+// changes nothing.
 func (l *Locker) Foresee(r *locker.Request) (d policy.Decision, err error) {
 	name, now := r.Atom.Name(), r.Clock(time.Now())
 	v, err := l.look(r, name, now)
@@ -150,14 +148,14 @@ func (l *Locker) Foresee(r *locker.Request) (d policy.Decision, err error) {
 	}
 	s := v.situation()
 	var readers []locker.View
-	if !r.Shared { // readers do not mind each other
+	if !r.Shared { // readers do not exclude each other
 		if readers, err = l.readersOf(name, now, r.Pause); err != nil {
 			return d, err
 		}
 	}
 	s.Readers = locker.Actives(readers)
 	d = locker.Foresee(policy.Decide(r.Terms(), s), &v.View, readers)
-	if d.Step.Granted() { // only then is a slot looked for
+	if d.Step.Granted() { // slots are looked for only then
 		slots, err := l.othersSlots(r, new(locker.Outcome))
 		if err != nil {
 			return d, err
@@ -170,10 +168,10 @@ func (l *Locker) Foresee(r *locker.Request) (d policy.Decision, err error) {
 	return d, nil
 }
 
-// lookAhead looks for readers and slots in a waiter's way before the waiter links a lock of
-// its own, which would keep others out and wake them for nothing. lookAhead only saves work:
-// where it finds nothing in the way its outcome is Acquired, and settle looks again behind
-// that lock. It also leaves to settle what has to be ended, cleared or reported.
+// lookAhead looks for readers and slots in a waiter's way before the waiter links its own lock,
+// which would keep others out and wake them for nothing. It only saves work: if it finds nothing,
+// its outcome is Acquired, and settle looks again under that lock. What has to be ended, cleared
+// or reported it leaves to settle too.
 //
 // No wake-up is lost. The watch was there before this look, and the waiter waits only for
 // files that this look has seen. A file, or its owner, that goes
@@ -208,8 +206,8 @@ func (l *Locker) lookAhead(r *locker.Request, name atom.Name, w *lockfile.Waitin
 	return full, nil
 }
 
-// lookForReaders is the part of lookAhead for a writer: the first reader that denies it the
-// atom is in its way.
+// lookForReaders is the part of lookAhead for a writer: the first reader that denies it the atom
+// is in its way.
 func (l *Locker) lookForReaders(r *locker.Request, name atom.Name, w *lockfile.Waiting) (locker.Outcome, error) {
 	readers, err := l.Dir.Readers(name)
 	if err != nil {
@@ -232,15 +230,15 @@ func (l *Locker) lookForReaders(r *locker.Request, name atom.Name, w *lockfile.W
 	return granted()
 }
 
-// seen is what is to be seen of a lock, also what is changing it, with that pause
-// between its signals at most.
+// seen is the view of a lock, including the process that is changing it, whose signals are at
+// most pause apart.
 func seen(lock *lockfile.Active, now locker.Moment, pause time.Duration) locker.View {
 	v := locker.View{Record: lock.Record, Active: activeView(lock, now), Job: lock.Job(), Changer: lock.GuardHolder()}
 	v.Standstill = lockfile.StandsStill(v.Changer, pause)
 	return v
 }
 
-// readersOf is what is to be seen of the readers of the atom NAME.
+// readersOf is the view of each reader of the atom NAME.
 func (l *Locker) readersOf(name atom.Name, now locker.Moment, pause time.Duration) (readers []locker.View, err error) {
 	locks, err := l.Dir.Readers(name)
 	if err != nil {
@@ -263,7 +261,7 @@ func (l *Locker) readersOf(name atom.Name, now locker.Moment, pause time.Duratio
 	return readers, nil
 }
 
-// readable is the error where a reader's lock is no lock of a reader.
+// readable is the error where a reader's lock holds neither a record nor nothing.
 func readable(reader *lockfile.Active) error {
 	if reader.Content != record.Full && reader.Content != record.Empty {
 		return damaged(reader)
@@ -271,10 +269,10 @@ func readable(reader *lockfile.Active) error {
 	return nil
 }
 
-// othersSlots returns the slots that the request may not take; none where its owner has one
-// already. A slot that cannot be read is an error where all slots before it are taken;
-// otherwise it is not looked at. othersSlots adds to full what is to be said of the owners.
-// The locks in the views are closed.
+// othersSlots returns the slots that the request may not take; none if its owner already has one.
+// A slot that cannot be read is an error if all slots before it are taken; otherwise it is
+// ignored. othersSlots adds to full what to say of the slots' owners. The locks in the views are
+// closed.
 func (l *Locker) othersSlots(r *locker.Request, full *locker.Outcome) (slots []view, failed error) {
 	for n := 1; n <= r.Slots; n++ {
 		slot, err := l.Dir.Active(r.Atom.Slot(n))

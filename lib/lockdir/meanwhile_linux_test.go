@@ -23,8 +23,8 @@ import (
 	"adlock/test/intercept"
 )
 
-// meanwhile does what is asked, and before the n-th such call that reaches the lock
-// directory has somebody else act; met is false where there are fewer.
+// meanwhile runs do, and calls act, for another process, before the n-th such call that reaches
+// the lock directory; met is false if there are fewer.
 func meanwhile(t *testing.T, k *Locker, call, n int, do, act func()) (met bool) {
 	t.Helper()
 	watched(t, k, call, do, func() unix.Errno {
@@ -51,9 +51,9 @@ func atTry(t *testing.T, path string, n int, do, act func()) {
 	}, unix.SYS_FLOCK)
 }
 
-// atEach prepares, does, and has the other act, again and again: before the first
-// of these calls that reaches the lock directory, before the second, and so on. It
-// returns what came of it by how often.
+// atEach prepares, runs do, and lets the other process act, again and again: before the first of
+// these calls that reaches the lock directory, before the second, and so on. It counts the
+// verdicts.
 func atEach(t *testing.T, calls string, prepare func(k *Locker) (do func() (locker.Verdict, error), act func() error)) map[locker.Verdict]int {
 	t.Helper()
 	verdicts := map[locker.Verdict]int{}
@@ -79,10 +79,10 @@ func atEach(t *testing.T, calls string, prepare func(k *Locker) (do func() (lock
 	return verdicts
 }
 
-// anyStep is whatever changes what others see, or looks at what they have changed.
+// anyStep are the calls that change what others see, or look at what they have changed.
 const anyStep = "openat flock linkat renameat unlinkat"
 
-// wantVerdicts wants each of these to have come, and no other.
+// wantVerdicts wants each of these verdicts to have occurred, and no other.
 func wantVerdicts(t *testing.T, got map[locker.Verdict]int, want ...locker.Verdict) {
 	t.Helper()
 	if list := slices.Sorted(maps.Keys(got)); !slices.Equal(list, want) {
@@ -97,7 +97,7 @@ func verdictOf(k *Locker, r locker.Request) func() (locker.Verdict, error) {
 	}
 }
 
-// ignoreGuarded: who finds the guard taken for too long is told so, and may try again.
+// ignoreGuarded: a process that finds the guard taken for too long is told so, and may try again.
 func ignoreGuarded(err error) error {
 	if errors.Is(err, locker.ErrGuarded) {
 		return nil
@@ -107,11 +107,11 @@ func ignoreGuarded(err error) error {
 
 func pidLine(id process.Identity) string { return strconv.Itoa(id.PID) + "\n" }
 
-// Without a second look two would run the atom back to back.
+// Without a second look two newcomers would run the atom back to back.
 func TestANewcomerNeverRunsRightAfterAReleaseThatCameMeanwhile(t *testing.T) {
 	owner, newcomer := sleeper(t), sleeper(t)
 	for _, c := range []struct {
-		held, asked bool // to read
+		held, asked bool // as a reader
 		want        []locker.Verdict
 	}{
 		{false, false, []locker.Verdict{locker.TooSoon}},
@@ -131,7 +131,7 @@ func TestANewcomerNeverRunsRightAfterAReleaseThatCameMeanwhile(t *testing.T) {
 func TestOfTwoAtACorpseOneTakesItWhenEverTheOtherComes(t *testing.T) {
 	gone, one, two := dead(t), sleeper(t), sleeper(t)
 	for _, shared := range []bool{false, true} {
-		for _, limit := range []time.Duration{time.Hour, 0} { // of the other; at 0 it ends the first
+		for _, limit := range []time.Duration{time.Hour, 0} { // of the other newcomer; at 0 it ends the first
 			verdicts := atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 				corpse, newcomer, other := ask(gone), ask(one), ask(two)
 				corpse.Shared = shared
@@ -174,14 +174,14 @@ func TestAReaderOfADeadReadersPidReadsThoughItIsClearedMeanwhile(t *testing.T) {
 					}
 					return outcome.Verdict, err
 				}, func() error {
-					_, err := k.Take(ask(other)) // which clears it, and may be the first
+					_, err := k.Take(ask(other)) // which clears it, and may come first
 					return err
 				}
 		})
 	}
 }
 
-// Two slots are counted as two, whatever goes meanwhile.
+// Two slots are counted as two, whatever is released meanwhile.
 func TestASlotThatIsGivenBackMeanwhileIsTakenOrFull(t *testing.T) {
 	one, two := sleeper(t), sleeper(t)
 	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
@@ -223,7 +223,7 @@ func TestASlotOfADeadOwnerIsTakenByOneOfTwo(t *testing.T) {
 	}), locker.Acquired, locker.Full)
 }
 
-// The owner of a slot that none of its atoms uses may want it for another one just then.
+// The owner of an unused slot may want it for another atom just then.
 func TestASlotThatIsUnusedIsTakenByItsOwnerOrAStranger(t *testing.T) {
 	owner, stranger := sleeper(t), sleeper(t)
 	for _, ownerFirst := range []bool{false, true} {
@@ -255,7 +255,7 @@ func TestASlotThatIsUnusedIsTakenByItsOwnerOrAStranger(t *testing.T) {
 	}
 }
 
-// One helper of an owner may have been called from a trap, in the middle of another.
+// One helper of an owner may have been called from a trap, in the middle of another helper's run.
 func TestTwoReleasesOfOneOwnerLeaveNoSlot(t *testing.T) {
 	owner := sleeper(t)
 	for _, shared := range []bool{false, true} {
@@ -282,7 +282,7 @@ func TestTwoReleasesOfOneOwnerLeaveNoSlot(t *testing.T) {
 	}
 }
 
-// A person may have cleared it, and another has it by now.
+// A person may have cleared the lock, and another owner has taken it.
 func TestAReleaseOfWhatIsAnothersByTheTimeOfItsGuardIsLost(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
@@ -420,7 +420,7 @@ func TestWhatIsForgottenMayBeTakenOrReleasedMeanwhile(t *testing.T) {
 			}
 			return func() (locker.Verdict, error) {
 				err := k.Forget(motdFiles)
-				if s := memoryOf(t, k); s.Runs > 1 || s.Runs > 0 && !runs { // the release may teach anew
+				if s := memoryOf(t, k); s.Runs > 1 || s.Runs > 0 && !runs { // the release may teach again
 					t.Errorf("%d runs are known", s.Runs)
 				}
 				return "", err
@@ -429,8 +429,8 @@ func TestWhatIsForgottenMayBeTakenOrReleasedMeanwhile(t *testing.T) {
 	}
 }
 
-// The two take turns at the mark, so the one is let go on when the other waits, which tries
-// again when the one is done.
+// Both take turns at the mark: one goes on when the other waits, which tries again when the first
+// is done.
 func TestToForgetDoesNotUndoAReadersStamp(t *testing.T) {
 	reader, old := sleeper(t), time.Now().Add(-time.Hour).Truncate(time.Second)
 	for call := range reaching {
@@ -485,7 +485,7 @@ func TestWhatAPersonClearsMayBeReclaimedMeanwhile(t *testing.T) {
 
 func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
 	one, writer := sleeper(t), sleeper(t)
-	// Who fills it in place takes no guard: after the last look nothing would help.
+	// A process that fills it in place takes no guard: after the last look nothing would help.
 	for content, calls := range map[string]string{"": anyStep, pidLine(writer): "openat flock"} {
 		verdicts := atEach(t, calls, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 			plant(t, k, "", time.Hour)
@@ -497,7 +497,7 @@ func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
 				}
 				defer active.Close()
 				if err := active.Guard(0); err != nil {
-					return nil // the one who clears it was faster
+					return nil // the clearing newcomer was faster
 				}
 				return active.Remove()
 			}
@@ -528,7 +528,7 @@ func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
 	}
 }
 
-// What is found under the guard counts, and not what was seen before.
+// The lock counts as found under the guard, not as seen before.
 func TestWhatChangesBeforeTheGuardIsHeldCounts(t *testing.T) {
 	gone, hung, living, newcomer := dead(t), sleeper(t), sleeper(t), ask(sleeper(t))
 	newcomer.Limits.IfElapsed = time.Minute
@@ -607,8 +607,8 @@ func TestAReaderWaitsForAnotherThatIsOnItsWayIn(t *testing.T) {
 	}
 }
 
-// A lock of this process's own is found dead at once should it be killed, and
-// nobody takes it for another atom's.
+// If this process is killed, its own lock is found stale at once, and is not taken for another
+// atom's.
 func TestTheLockUnderWhichALastLockIsChangedNamesThisProcess(t *testing.T) {
 	k, self := newLocker(t), self(t)
 	r := ask(sleeper(t))
@@ -659,7 +659,7 @@ func TestWithoutProcNothingIsForgotten(t *testing.T) {
 		err = k.Forget(motdFiles)
 		syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)
 	}, func() unix.Errno {
-		if n++; n == 2 { // it looks for the active lock, which is not there
+		if n++; n == 2 { // the look for the active lock, which is not there
 			syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none)
 		}
 		return 0
@@ -670,8 +670,8 @@ func TestWithoutProcNothingIsForgotten(t *testing.T) {
 	wantLocks(t, k, 0)
 }
 
-// Where files have names while they are made, a crash can leave some even where
-// nothing was replaced; elsewhere the directory is not listed for them.
+// If files have names while they are made, a crash can leave some even if nothing was replaced;
+// elsewhere the directory is not listed for them.
 func TestDebrisIsSweptWhereItIsMade(t *testing.T) {
 	owner := sleeper(t)
 	debris := "temp." + record.NewToken()

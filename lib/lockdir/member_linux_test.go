@@ -14,7 +14,7 @@ import (
 	"adlock/lib/process"
 )
 
-// nested is an owner and two members of its job that have each started a process.
+// nested is an owner and two members of its job, each of which has started a process.
 type nested struct{ owner, left, leftChild, right, rightChild process.Identity }
 
 func newNested(t *testing.T) (n nested) {
@@ -43,7 +43,7 @@ func (n nested) members() []process.Identity {
 	return []process.Identity{n.owner, n.left, n.right, n.leftChild, n.rightChild}
 }
 
-// told wants the lock of an atom to name these, and nobody else.
+// told wants the lock of an atom to name these members and no others.
 func told(t *testing.T, k *Locker, r locker.Request, want ...process.Identity) {
 	t.Helper()
 	got := openActive(t, k.Dir.Active, r.Atom.Name()).Appended.Survivors
@@ -59,10 +59,10 @@ func pids(ids []process.Identity) (list []int) {
 	return list
 }
 
-// What a member has started is its own atom's job, and not what was there before it or
-// beside it: else it could not give its atom back while they live. Whoever is found once
-// the first are signalled may be anybody's; and an atom that a member takes then is
-// told of all.
+// A member's lock gets what the member has started, and not the processes before it or beside it:
+// otherwise it could not release its atom while they live. A process that is found after the
+// first were signalled may belong to any member; and an atom that a member takes then gets all
+// members.
 func TestAMembersLockIsToldOfItsOwnJob(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		k, n, late := newLocker(t), newNested(t), sleeper(t)
@@ -96,7 +96,7 @@ func TestAMembersLockIsToldOfItsOwnJob(t *testing.T) {
 		told(t, k, left, n.leftChild, late)
 		told(t, k, right, n.rightChild, late)
 		if first := []process.Identity{n.owner, n.left, n.right, n.rightChild, late}; own {
-			told(t, k, taken, first[1:]...) // of its own job the owner is not recorded
+			told(t, k, taken, first[1:]...) // the owner is not recorded in its own lock
 		} else {
 			told(t, k, taken, first...)
 		}
@@ -114,7 +114,8 @@ func TestAMembersLockIsToldOfItsOwnJob(t *testing.T) {
 	}
 }
 
-// A dead member's command holds its lock, and what that has started is the job too.
+// The command of a dead member holds the member's lock, and what the command has started belongs
+// to the job.
 func TestTheLockOfADeadOwnerIsToldOfWhatItsCommandHadStarted(t *testing.T) {
 	k, n := newLocker(t), newNested(t)
 	outer, inner := slotted(n.owner, "outer", 0), slotted(dead(t), "inner", 0)
@@ -131,8 +132,8 @@ func TestTheLockOfADeadOwnerIsToldOfWhatItsCommandHadStarted(t *testing.T) {
 	told(t, k, inner, n.leftChild)
 }
 
-// Nor does an ending begin while somebody is at the lock of a member.
-func TestAnOwnerIsLeftInPeaceWhileSomebodyIsAtTheLockOfAMember(t *testing.T) {
+// An ending does not begin while another process guards a member's lock.
+func TestAnOwnerIsNotSignalledWhileAMembersLockIsGuarded(t *testing.T) {
 	k, n := newLocker(t), newNested(t)
 	outer, inner := slotted(n.owner, "outer", 0), slotted(n.left, "inner", 0)
 	held := wantVerdict(t, k, outer, locker.Acquired)
@@ -153,9 +154,9 @@ func TestAnOwnerIsLeftInPeaceWhileSomebodyIsAtTheLockOfAMember(t *testing.T) {
 	wantVerdict(t, k, newcomer, locker.Acquired)
 }
 
-// Two come at the same tick, one to the outer atom and one to the inner.
-func TestOfTwoWhoEndAnOwnerAndAMemberOfItsJobOneGoesOn(t *testing.T) {
-	for _, operands := range [][]string{{"outer", "inner"}, {"inner", "outer"}} { // either name is the later one
+// Two newcomers come at the same tick, one to the outer atom and one to the inner.
+func TestOneOfTwoEndingsOfAnOwnerAndItsMemberGoesOn(t *testing.T) {
+	for _, operands := range [][]string{{"outer", "inner"}, {"inner", "outer"}} { // either name comes later
 		k, n := newLocker(t), newNested(t)
 		var verdicts [2]locker.Verdict
 		var newcomers [2]locker.Request
@@ -181,7 +182,7 @@ func TestOfTwoWhoEndAnOwnerAndAMemberOfItsJobOneGoesOn(t *testing.T) {
 	}
 }
 
-// The disk may be full at any of the locks: then no ending has begun, whoever looks.
+// The disk may be full at any of the locks: then no lock tells of an ending.
 func TestAnEndingThatCannotBeRecordedEverywhereHasNotBegun(t *testing.T) {
 	for i := 1; i <= 4; i++ {
 		k, n := newLocker(t), newNested(t)
@@ -191,7 +192,7 @@ func TestAnEndingThatCannotBeRecordedEverywhereHasNotBegun(t *testing.T) {
 		nestedHeld := wantVerdict(t, k, inner, locker.Acquired)
 		before := openActive(t, k.Dir.Active, outer.Atom.Name()).Modified()
 		met, err := failing(t, k, unix.SYS_WRITE, i, func() error { return endOwner(k, outer.Atom.Name(), 0) })
-		if i == 4 { // it was written three times: to the lock, its slot, and the member's
+		if i == 4 { // written three times: to the lock, its slot, and the member's
 			if met || err != nil {
 				t.Errorf("met %v, %v", met, err)
 			}
@@ -211,8 +212,8 @@ func TestAnEndingThatCannotBeRecordedEverywhereHasNotBegun(t *testing.T) {
 	}
 }
 
-// Nobody ends what a whole job has left: a daemon that holds an atom gives it back.
-func TestWhatAWholeJobHasLeftIsToldToNoMembersLock(t *testing.T) {
+// What a whole job has left is not being ended: a daemon that holds an atom can release it.
+func TestTheRestOfAWholeJobIsInNoMembersLock(t *testing.T) {
 	k, n := newLocker(t), newNested(t)
 	outer, inner := slotted(n.owner, "outer", 0), slotted(n.left, "inner", 0)
 	held, nestedHeld := wantVerdict(t, k, outer, locker.Acquired), wantVerdict(t, k, inner, locker.Acquired)

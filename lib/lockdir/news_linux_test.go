@@ -24,7 +24,7 @@ func hung(held time.Duration) record.Record {
 	return record.Record{Atom: motd, Owner: process.Identity{PID: 8}, Token: record.NewToken(), ExpireAfter: time.Hour, Source: policy.Said, Boottime: process.Boottime() - held}
 }
 
-func TestTheNewcomerThatEndedAJobSaysWhoseAndWhy(t *testing.T) {
+func TestTheNewcomerThatEndedAJobNamesItAndTheReason(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{PID: 7})
 	own := hung(2 * time.Hour)
 	v := locker.View{Record: own, Active: policy.Active{Held: true, Age: 2 * time.Hour}}
@@ -50,7 +50,7 @@ func TestTheSupervisorThatEnforcesSaysSo(t *testing.T) {
 	}
 }
 
-func TestTheVictimSaysOnceWhoEndedItAndWhy(t *testing.T) {
+func TestAnEndedOwnerNamesTheNewcomerAndTheReasonOnce(t *testing.T) {
 	k, own := newLocker(t), hung(2*time.Hour)
 	end := func() (said string) {
 		return helper.Stderr(t, func() {
@@ -69,7 +69,7 @@ func TestTheVictimSaysOnceWhoEndedItAndWhy(t *testing.T) {
 	if said := end(); said != "" {
 		t.Errorf("a second time it says %q", said)
 	}
-	own = hung(time.Minute) // another run, of which the record has nothing
+	own = hung(time.Minute) // another run, which the runlog does not have
 	if said := end(); said != "adlock: editfile /etc/motd: ended by force by process 9\n" {
 		t.Errorf("without a record it says %q", said)
 	}
@@ -100,7 +100,7 @@ func TestAReleaseForAScriptThatIsSignalledSaysWhyAtOnce(t *testing.T) {
 	}
 }
 
-// signalSelf sends this process TERM, again and again: nobody tells when it listens.
+// signalSelf sends this process TERM repeatedly, as the test cannot know when the handler is set.
 func signalSelf(t *testing.T) (stop func()) {
 	t.Helper()
 	heard := make(chan os.Signal, 1)

@@ -12,7 +12,7 @@ import (
 	"adlock/test/helper"
 )
 
-// unlimited is a request without limits, by which an owner is overdue after a millisecond.
+// unlimited is a request without limits, for which an owner is overdue after a millisecond.
 func unlimited(owner process.Identity) locker.Request {
 	r := ask(owner)
 	r.Limits, r.Notice = policy.Limits{}, time.Millisecond
@@ -48,7 +48,7 @@ func TestWhateverLockIsInTheWayItsOwnerIsToldOf(t *testing.T) {
 	}
 }
 
-// The words are for a helper run, which has the script's standard error.
+// A helper run, which has the script's standard error, reports it.
 func TestAnAgentDoesNotAnswerWhereAnOwnerIsToBeToldOf(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, unlimited(sleeper(t)), locker.Acquired)

@@ -23,7 +23,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// openActive opens a lock until the test's end.
+// openActive opens a lock until the test ends.
 func openActive[by atom.Name | atom.File](t *testing.T, open func(by) (*lockfile.Active, error), name by) *lockfile.Active {
 	t.Helper()
 	active, err := open(name)
@@ -40,7 +40,7 @@ func TestWhatIsRecordedOfAJobIsInItsLockAndItsSlot(t *testing.T) {
 		r := slotted(owner, motd.Operand, 1)
 		r.Shared = shared
 		held := wantVerdict(t, k, r, locker.Acquired)
-		for range 2 { // the same again changes nothing
+		for range 2 { // the second time changes nothing
 			if err := k.RecordCommand(motdFiles, held.Token, command); err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestWhatIsRecordedOfAJobIsInItsLockAndItsSlot(t *testing.T) {
 	}
 }
 
-func TestWhoIsGuardedIsToldSoWhoeverRecords(t *testing.T) {
+func TestAGuardedLockIsReportedByEachRecordingCall(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	held := wantVerdict(t, k, slotted(owner, motd.Operand, 1), locker.Acquired)
 	for _, files := range []atom.Name{motdFiles, motd.Slot(1)} {
@@ -115,7 +115,7 @@ func TestTheSlotOfAnotherAtomsFollowsTheOwnersRecord(t *testing.T) {
 	}
 }
 
-// A helper that is stopped at the owner's slot keeps none of its other atoms waiting.
+// A helper that is stopped at the owner's slot does not block the owner's other atoms.
 func TestAnOwnerWhoseSlotIsGuardedTakesAnother(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, slotted(owner, "outer", 2), locker.Acquired)
@@ -127,7 +127,7 @@ func TestAnOwnerWhoseSlotIsGuardedTakesAnother(t *testing.T) {
 	}
 }
 
-func TestALockThatSaysNoOwnerIsReleasedAndEndedByNobody(t *testing.T) {
+func TestALockWithoutAnOwnerIsNeitherReleasedNorEnded(t *testing.T) {
 	k, self := newLocker(t), self(t)
 	for _, content := range []string{"", strconv.Itoa(self.PID) + "\n", "12"} {
 		plant(t, k, content, 0)
@@ -169,7 +169,7 @@ func TestWhatAPersonMayClear(t *testing.T) {
 	}
 }
 
-// endOwner has the owner of the lock ended, and leaves the lock.
+// endOwner ends the owner of the lock, and leaves the lock.
 func endOwner(k *Locker, name atom.Name, pause time.Duration) error {
 	return k.Stop(&locker.Request{Pause: pause}, atom.File{Kind: atom.ActiveLock, Name: name}, true)
 }
@@ -362,7 +362,7 @@ func TestWhatIsReadOfALastLockIsInTheView(t *testing.T) {
 	}
 }
 
-// Who waits without end inside the job that is in its way waits for itself.
+// A process that waits without end inside the job in its way waits for itself.
 func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
 	k, parent := newLocker(t), self(t)
 	refused := func(r locker.Request, want locker.Verdict) {
@@ -389,7 +389,7 @@ func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
 	refused(ask(sleeper(t)), locker.Busy)
 	release(t, k, held)
 
-	r := ask(dead(t)) // a dead owner, inside whose job this process is: its command
+	r := ask(dead(t)) // a dead owner whose job this process belongs to: its command
 	held = wantVerdict(t, k, r, locker.Acquired)
 	if err := k.RecordCommand(motdFiles, held.Token, parent); err != nil {
 		t.Fatal(err)
@@ -404,7 +404,7 @@ func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
 	letGo(t, k, slotted(parent, "a", 2), stranger)
 }
 
-func TestWhoIsNotInsideTheJobMayWaitWithoutEnd(t *testing.T) {
+func TestAProcessOutsideTheJobMayWaitWithoutEnd(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	held := wantVerdict(t, k, ask(dead(t)), locker.Acquired)
 	if err := k.RecordCommand(motdFiles, held.Token, owner); err != nil {
@@ -429,12 +429,12 @@ func TestWhoIsNotInsideTheJobMayWaitWithoutEnd(t *testing.T) {
 	}
 	orphaned := locker.View{Active: policy.Active{Held: true, Owner: policy.Orphaned}}
 	if inside.Wait = limit.Never; inside.Denied(policy.Decision{Step: policy.Busy}, &orphaned).Endless {
-		t.Error("of a job that cannot be looked at") // a store's: there is no file
+		t.Error("of a job that cannot be looked at") // a store's lock: there is no file
 	}
 }
 
-// What tells when it is worthwhile to look again, and who is in the way.
-func TestADenialSaysWhoIsInTheWayAndForHowLong(t *testing.T) {
+// The denial says when to look again, and which owner is in the way.
+func TestADenialNamesTheOwnerInTheWayAndForHowLong(t *testing.T) {
 	r := ask(process.Identity{})
 	v := locker.View{Record: record.Record{Owner: process.Identity{PID: 4711}}, Active: policy.Active{Held: true, Age: 20 * time.Minute}}
 	o := r.Denied(policy.Decision{Step: policy.Busy}, &v)

@@ -19,15 +19,15 @@ import (
 	"adlock/lib/record"
 )
 
-// guardWait is how long a release waits at least for a newcomer that is looking at
-// the lock; one that is ending the owner takes longer.
+// guardWait is how long a release waits at least for a newcomer that is only looking at the lock.
+// Ending an owner takes longer.
 const guardWait = 200 * time.Millisecond
 
-// Release stamps the last lock, then removes the active lock. Where the lock is
-// not this acquisition's any more, or is being taken over, it changes nothing
-// and returns an error with status 75: lost; locker.ErrGuarded in it says that another process
-// is at the lock, and locker.IsEnded that it is a newcomer that ends this owner. Where one has
-// begun to and what it recorded lives, that keeps the lock, with status 77.
+// Release stamps the last lock, then removes the active lock. If the lock is no longer this
+// acquisition's, or is being taken over, it changes nothing and returns an error with status 75
+// (lost). The error contains locker.ErrGuarded if another process holds the guard; locker.IsEnded
+// tells that this is a newcomer that ends this owner. If an ending has begun and a recorded
+// member lives, that member keeps the lock: status 77.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(r, active) || active.Record.Slots > 0 || active.Record.Learn) {
@@ -63,7 +63,7 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	case errors.Is(err, locker.ErrGuarded) && (signalled || l.isEnded(r.Name, active.Record)):
 		return l.EndedByForce(r, active.Record, active.GuardHolder())
 	case errors.Is(err, locker.ErrGuarded):
-		return active.Aloud(err)
+		return active.ReportGuarded(err)
 	case errors.Is(err, locker.ErrLost):
 		return l.lost(r, active, err)
 	case err != nil:
@@ -78,7 +78,7 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	l.learnFromRelease(r, active.Record)
 	failed := l.stampRelease(r, active)
 	if r.AtOnce && failed != nil {
-		return locker.ErrNotAtOnce // it is to be said, and the lock stays until then
+		return locker.ErrNotAtOnce // it has to be reported, and the lock stays until then
 	}
 	slots, err := l.releaseSlots(active.Record)
 	defer closeAll(slots)
@@ -90,10 +90,10 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return failed
 }
 
-// guardOwn takes the guard of the lock that is to be released. A newcomer that holds
-// it for longer than a look is ending the owner, or is stopped. An ending signals the process
-// that releases for a script too, as a part of the job: it has then nothing left to wait for,
-// and can still say why.
+// guardOwn takes the guard of the lock that is to be released. A newcomer that holds it for
+// longer than a look is ending the owner, or is stopped. If it is ending the owner, it also
+// signals the helper that releases for a script, as a member of the job: that helper has nothing
+// left to wait for, and can still report why.
 func guardOwn(r locker.ReleaseRequest, active *lockfile.Active) (signalled bool, err error) {
 	err = active.Guard(0)
 	if r.AtOnce || !errors.Is(err, locker.ErrGuarded) {
@@ -111,11 +111,11 @@ func guardOwn(r locker.ReleaseRequest, active *lockfile.Active) (signalled bool,
 	return len(signals) > 0, err
 }
 
-// guardLook is how often a release looks whether it was signalled meanwhile.
+// guardLook is how often a release checks whether it was signalled meanwhile.
 const guardLook = 20 * time.Millisecond
 
-// leaveReaders removes the reader's lock beside an active one: an owner of
-// both died on its way in.
+// leaveReaders removes a reader's lock that exists beside its active lock: its helper died
+// between taking the two.
 func (l *Locker) leaveReaders(r locker.ReleaseRequest, active *lockfile.Active) error {
 	if active.File.Kind == atom.ReaderLock || !active.Record.Shared {
 		return nil
@@ -125,15 +125,14 @@ func (l *Locker) leaveReaders(r locker.ReleaseRequest, active *lockfile.Active) 
 		return ignoreMissing(err)
 	}
 	defer reader.Close()
-	if err := reader.GuardAloud(guardWait); err != nil {
+	if err := reader.GuardReporting(guardWait); err != nil {
 		return err
 	}
 	return reader.Remove()
 }
 
-// stampRelease stamps the last lock. A failure does not keep the lock: the
-// owner is done, and a lock without work behind it would be worse than a run
-// too soon. The caller reports it.
+// stampRelease stamps the last lock. A failure does not keep the lock: the owner is done, and a
+// lock without a job would be worse than a run too soon. The caller reports it.
 func (l *Locker) stampRelease(r locker.ReleaseRequest, active *lockfile.Active) error {
 	if r.NoStamp || r.Withdraw {
 		return l.Dir.RemoveTick(r.Name, r.Tick)
@@ -148,8 +147,8 @@ func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory
 	})
 }
 
-// rememberStart records when the run began where it asked for that, or where an
-// earlier one did: else its start would be taken for the last run's.
+// rememberStart records when the run began, if it asked for that or an earlier run did: otherwise
+// the earlier start would be taken for this run's.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
 	last, err := l.Dir.Last(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -165,7 +164,7 @@ func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh recor
 	return l.Dir.Remember(name, last.Completed, last.Memory)
 }
 
-// lost says what the lock turned out to be: gone, or another's.
+// lost reports that the lock is gone, or another process's.
 func (l *Locker) lost(r locker.ReleaseRequest, active *lockfile.Active, why error) error {
 	if r.Again || r.Withdraw {
 		return nil
@@ -182,8 +181,8 @@ func owns(r locker.ReleaseRequest, active *lockfile.Active) bool {
 	return active.Content == record.Full && r.Owns(active.Record)
 }
 
-// Clear removes an active lock, or a reader's, that a person has judged dead; refused
-// (77) while the owner lives. The last lock is not stamped: nothing completed.
+// Clear removes an active lock, or a reader's, that a person has judged stale; refused (77) while
+// the owner lives. The last lock is not stamped, as nothing completed.
 func (l *Locker) Clear(lock atom.File) error {
 	path := l.Dir.Path(lock.String())
 	active, err := l.Dir.Lock(lock)
@@ -194,7 +193,7 @@ func (l *Locker) Clear(lock atom.File) error {
 		return err
 	}
 	defer active.Close()
-	switch err := active.GuardAloud(guardWait); {
+	switch err := active.GuardReporting(guardWait); {
 	case errors.Is(err, locker.ErrLost):
 		return fault.New(fault.Denied, path, err.Error())
 	case err != nil:
@@ -215,15 +214,15 @@ func (l *Locker) Clear(lock atom.File) error {
 		return errors.Join(failed, err)
 	}
 	cleared := active.Record
-	if cleared.Atom == (atom.Atom{}) { // an empty lock, or a damaged one
+	if cleared.Atom == (atom.Atom{}) { // the lock was empty or damaged
 		cleared.Atom, _ = lock.Name.Atom()
 	}
 	l.Cleared(cleared, "")
 	return failed
 }
 
-// Prune removes the last locks that were not used for longer than older and
-// whose atom is not running. It returns their names.
+// Prune removes the last locks that have not been used for longer than older and whose atom is
+// not running. It returns their names.
 func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	files, err := l.Dir.Files(atom.LastLock)
 	if err != nil {
@@ -242,8 +241,8 @@ func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	return pruned, nil
 }
 
-// prune looks again under a lock of its own: a newcomer that came and went after
-// the first look has stamped the last lock.
+// prune looks again under its own lock: a newcomer that ran after the first look has stamped the
+// last lock.
 func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err error) {
 	if unused, err := l.unused(name, older); err != nil || !unused {
 		return false, err
@@ -278,10 +277,10 @@ func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	return false, err
 }
 
-// Stop ends the job that holds the lock, an active lock or a reader's, as a newcomer ends one
-// that has expired: a newcomer that is at the lock is waited for as long as an ending takes. It
-// teaches nothing. With leave the lock stays, for the next newcomer; else the last lock is
-// stamped, and the lock removed. It is fs.ErrNotExist where the job that was meant has ended.
+// Stop ends the job that holds the lock, an active lock or a reader's, as a newcomer ends an
+// expired one. If another process guards the lock, Stop waits as long as an ending takes. It
+// teaches nothing. With leave the lock stays, for the next newcomer; otherwise Stop stamps the
+// last lock and removes the lock. It returns fs.ErrNotExist if that job has already ended.
 func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {
@@ -289,12 +288,12 @@ func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	}
 	v := view{active: active}
 	defer v.close()
-	switch err := active.GuardAloud(guardWait + 4*min(r.Pause, time.Hour)); {
+	switch err := active.GuardReporting(guardWait + 4*min(r.Pause, time.Hour)); {
 	case errors.Is(err, locker.ErrLost):
 		return fs.ErrNotExist
 	case err != nil:
 		return err
-	case active.Content != record.Full: // it condemns no process
+	case active.Content != record.Full: // it names no process that may be signalled
 		return fault.New(fault.NotPermitted, active.Path(), "does not say who its owner is")
 	}
 	r.Atom = active.Record.Atom
@@ -321,7 +320,7 @@ func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	return nil
 }
 
-// free gives back, under the guard, what an owner held that is dead with its job.
+// free releases, under the guard, what a dead owner with a dead job has held.
 func (l *Locker) free(r *locker.Request, active *lockfile.Active) error {
 	slots, err := l.releaseSlots(active.Record)
 	defer closeAll(slots)

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/locker"
 )
 
-// asked makes of this test a program that prints the owner that it would name.
+// asked makes this test a program that prints the owner it would name.
 const asked = "ADLOCK_TEST_OWNER"
 
 func TestTheOwnerIsAnAncestorThatIsNamed(t *testing.T) {
@@ -44,7 +44,7 @@ func TestTheOwnerIsAnAncestorThatIsNamed(t *testing.T) {
 			t.Errorf("owner %d: %s, want %s", pid, got, want)
 		}
 	}
-	// The first process of a pid namespace is asked for by a child of its own.
+	// The first process of a pid namespace is named as the owner by its child.
 	if os.Getppid() == 1 {
 		if id, err := locker.OwnedBy(1); err != nil || id.PID != 1 {
 			t.Errorf("process 1, named: %v, %v", id.PID, err)

@@ -48,7 +48,7 @@ func TestTheStartOfTheLastRunIsThatOfARunThatDidNotAskForIt(t *testing.T) {
 	wantVerdict(t, k, r, locker.TooSoon)
 }
 
-// What a crash of the machine leaves of a file that was not synced.
+// A crash of the machine leaves a file empty that was not synced.
 func TestEmptySlotsAndReadersAreClearedAfterAMinute(t *testing.T) {
 	k := newLocker(t)
 	if err := k.Dir.MarkRead(motdFiles); err != nil {

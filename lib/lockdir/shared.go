@@ -12,27 +12,26 @@ import (
 	"adlock/lib/record"
 )
 
-// Many readers or one writer. A reader takes the active lock as a writer does,
-// puts a lock of its own beside it, read.NAME.PID, and gives the active lock
-// back. A writer that has taken the active lock looks for readers and backs off
-// while one lives. Both do so while they hold the active lock: so neither can
-// miss the other, and an atom without readers costs one look for a file. Readers
-// that keep coming can keep a writer waiting; the line of a store (package lease)
-// has no such weakness.
+// Many readers or one writer. A reader takes the active lock like any newcomer, puts a lock of
+// its own beside it, read.NAME.PID, and releases the active lock. A writer that has taken the
+// active lock looks for readers and backs off while one lives. Both do so while they hold the
+// active lock, so neither can miss the other, and an atom without readers costs one look for a
+// file. A steady stream of readers can starve a writer; the queue of a store (package lease) has
+// no such weakness.
 
-// entering is how long a reader may take between its two locks, for others that
-// read: they look again meanwhile.
+// entering is how long a reader may take between its two locks; other readers look again
+// meanwhile.
 const entering = time.Second
 
-// dueness is one look at the last lock, with the outcome Acquired where the atom is
-// due: secondLook; or granted, where the last lock was looked at under a guard and
-// this newcomer has stamped it since.
+// dueness is one look at the last lock, whose outcome is Acquired if the atom is due. It is
+// secondLook; or granted, if the last lock was checked under a guard and this newcomer has
+// stamped it since.
 type dueness func() (locker.Outcome, error)
 
 func granted() (locker.Outcome, error) { return locker.Outcome{Verdict: locker.Acquired}, nil }
 
-// settle is the last step of taking: with the active lock in place, a writer
-// makes sure that there is no reader, and a reader moves over to a lock of its own.
+// settle is the last step of taking, with the active lock in place: a writer makes sure that
+// there is no reader, and a reader moves to a lock of its own.
 func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, due dueness) (locker.Outcome, error) {
 	if !r.Shared {
 		outcome, err := l.awaitNoReader(r, name, due)
@@ -56,7 +55,7 @@ func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, te
 	return outcome, temp.Withdraw()
 }
 
-// takeRights takes the last things that may be denied: a slot, and then the tick.
+// takeRights takes what may still be denied: a slot, and then the tick.
 func (l *Locker) takeRights(r *locker.Request, name atom.Name, own record.Record) (locker.Outcome, error) {
 	outcome, err := l.takeSlot(r, own)
 	return r.ClaimTick(outcome, err, func() (bool, error) { return l.Dir.ClaimTick(name, r.Tick) })
@@ -77,7 +76,7 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 	if !errors.Is(err, fs.ErrExist) {
 		return acquired, err
 	}
-	// A process that had this pid before, or this very one, which reads already.
+	// Left by an earlier process with this pid, or this process is already a reader.
 	_, outcome, err := l.clearReader(r, lock, granted)
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return outcome, err
@@ -85,10 +84,9 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 	return acquired, temp.Link(lock.String())
 }
 
-// awaitNoReader returns Acquired where there is no reader any more: dead ones are
-// cleared, and those that have expired are ended. Only then is the last lock
-// looked at, which a reader that was about to release may just have stamped; but
-// not again after a stamp of this newcomer's own.
+// awaitNoReader returns Acquired where no reader is left: it clears the dead and ends the
+// expired. Only then does it look at the last lock, which a reader may have stamped just before
+// its release; but not after a stamp of its own.
 func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, due dueness) (locker.Outcome, error) {
 	readers, err := l.Dir.Readers(name)
 	if err != nil {
@@ -109,9 +107,8 @@ func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, due dueness) (
 	return due()
 }
 
-// clearReader removes a reader's lock where policy says so, as takeover does with
-// the active lock, and tells whether it has stamped the last lock. The caller
-// holds the active lock.
+// clearReader removes a reader's lock where policy says so, as takeover does with the active
+// lock, and tells whether it has stamped the last lock. The caller holds the active lock.
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, due dueness) (stamped bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)
@@ -138,7 +135,7 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, due dueness) (st
 	}
 	switch outcome, err := guard(r, &v); {
 	case err == errAgain:
-		return false, acquired, nil // it has released it
+		return false, acquired, nil // the reader has released it
 	case err != nil || outcome.Verdict != "":
 		return false, outcome, err
 	}
@@ -157,8 +154,8 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, due dueness) (st
 	return true, acquired, nil
 }
 
-// lookAtReader opens a reader's lock and decides what a writer does about it;
-// fs.ErrNotExist where it has gone. The caller closes the view.
+// lookAtReader opens a reader's lock and decides what a writer does about it; fs.ErrNotExist if
+// it is gone. The caller closes the view.
 func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.Decision, error) {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

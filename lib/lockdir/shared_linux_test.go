@@ -47,7 +47,7 @@ func TestAReaderOfTheLongestNameAndPidHoldsTheAtom(t *testing.T) {
 	k, reader := newLocker(t), read(sleeper(t))
 	part := strings.Repeat("x", 60)
 	reader.Atom = atom.Atom{Program: part, Host: part, Operator: part, Operand: part}
-	reader.Owner.PID, reader.Owner.PIDNS = 4194304, reader.Owner.PIDNS+1 // of another namespace: counts as living
+	reader.Owner.PID, reader.Owner.PIDNS = 4194304, reader.Owner.PIDNS+1 // of another namespace: counts as alive
 	held := wantVerdict(t, k, reader, locker.Acquired)
 	writer := ask(sleeper(t))
 	writer.Atom = reader.Atom
@@ -58,7 +58,7 @@ func TestAReaderOfTheLongestNameAndPidHoldsTheAtom(t *testing.T) {
 	wantVerdict(t, k, writer, locker.Acquired)
 }
 
-func TestADeadReaderKeepsNobodyOutAndIsStamped(t *testing.T) {
+func TestADeadReaderIsStampedAndBlocksNoNewcomer(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, read(dead(t)), locker.Acquired)
 	wantVerdict(t, k, read(dead(t)), locker.Acquired)
@@ -129,7 +129,7 @@ func TestAWaitingWriterWakesWhenTheLastReaderReleases(t *testing.T) {
 	wakesAtRelease(t, k, r, held)
 }
 
-// TestReadersAndWritersNeverMeet lets them come at the same time, again and again.
+// TestReadersAndWritersNeverMeet starts them at the same time, repeatedly.
 func TestReadersAndWritersNeverMeet(t *testing.T) {
 	k := newLocker(t)
 	var owners []process.Identity
@@ -194,7 +194,7 @@ func TestReadersAndWritersNeverMeet(t *testing.T) {
 	}
 }
 
-// The first reader's stamp is this newcomer's own, and denies it nothing.
+// The newcomer itself stamps for the first reader, and that must not deny it.
 func TestAWriterReplacesManyDeadReaders(t *testing.T) {
 	k := newLocker(t)
 	for range 3 {
@@ -251,7 +251,7 @@ func TestAReaderWhoseLockIsGuardedIsBusy(t *testing.T) {
 	wantVerdict(t, k, ask(sleeper(t)), locker.Busy)
 }
 
-// A learned limit does not shorten what a reader has asked for; one that is said does.
+// A learned limit does not shorten the limit of a reader; an explicit one does.
 func TestAReadersLimitCountsAgainstALearnedOne(t *testing.T) {
 	k, reader := newLocker(t), sleeper(t)
 	long := read(reader)

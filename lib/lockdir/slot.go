@@ -14,28 +14,27 @@ import (
 	"adlock/lib/record"
 )
 
-// A slot is a lock like any other, taken after the atom, with IfElapsed 0; it
-// never expires, and a crashed owner's is reclaimed by the same code. The atoms
-// that one owner nests share one. Which they are is not counted anywhere: it is
-// what the directory says, the owner's other locks in the program that were taken
-// under a limit. So it does not matter in which order they are released.
+// A slot is a lock like any other, taken after the atom, with IfElapsed 0. It never expires, and
+// the same code reclaims it after a crash. Nested atoms of one owner share a slot. There is no
+// count of them: the directory shows the owner's other locks in the program that were taken under
+// a limit, so they may be released in any order.
 //
-// Two helpers of one owner may be at work at the same time, as one was called
-// from a trap. They take turns at the slot's guard: a newcomer's lock is in place
-// before it looks at the slot under the guard, and a release holds the guard from
-// before it looks for other locks until its own is removed. So
-//   - a release that comes first may miss the newcomer's lock and remove the
-//     slot; the newcomer then finds it gone, and takes one;
-//   - a newcomer that comes first is seen by the release, which leaves the slot;
-//     where the newcomer is denied after all, it releases the slot itself;
+// Two helpers of one owner may be at work at the same time, if one was called from a trap. They
+// take turns at the slot's guard: a newcomer puts its lock in place before it looks at the slot
+// under the guard, and a release holds the guard from before it looks for other locks until it
+// has removed its own. So
+//   - a release that comes first may miss the newcomer's lock and remove the slot; the newcomer
+//     then finds it gone, and takes one;
+//   - a newcomer that comes first is seen by the release, which leaves the slot; if the
+//     newcomer is denied after all, it releases the slot itself;
 //   - of two releases the second sees that the first one's lock is gone;
-//   - a release that is killed between its two removals leaves a lock without a
-//     slot, which can be released again, and no slot without a lock;
-//   - where a process is stopped at the slot no other waits for it: the lock goes without
-//     it, and a newcomer takes a slot that no lock of its owner uses (slotIsUnused).
+//   - a release that is killed between its two removals leaves a lock without a slot, which can
+//     be released again, and no slot without a lock;
+//   - if a process is stopped at the slot, no other waits for it: the lock goes without the
+//     slot, and a newcomer may take a slot that no lock of its owner uses (slotIsUnused).
 
-// takeSlot takes one of the program's slots, where the request limits them, or
-// shares the one that its owner holds.
+// takeSlot takes one of the program's slots, if the request limits them, or shares the one that
+// its owner holds.
 func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome, error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired, Token: own.Token}
 	if r.Slots == 0 {
@@ -53,7 +52,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 		return acquired, err
 	}
 	full := r.Full()
-	var inWay []*lockfile.GuardedError // a process is at a slot that would be the newcomer's
+	var inWay []*lockfile.GuardedError // guards of slots that this newcomer could take
 	for n := 1; n <= r.Slots; n++ {
 		taken, err := l.trySlot(r, own, n, &full)
 		var held *lockfile.GuardedError
@@ -64,34 +63,33 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 			inWay = append(inWay, held)
 		}
 	}
-	if len(inWay) == r.Slots { // else a slot will be free some time
-		return heldUp(r, &view{}, inWay[0].Path, inWay[0].Holder)
+	if len(inWay) == r.Slots { // otherwise a slot becomes free in time
+		return guardBusy(r, &view{}, inWay[0].Path, inWay[0].Holder)
 	}
 	return full, nil
 }
 
-// slotsOf opens the slots that the lock's owner holds, as far as the lock's limit
-// goes, each under its guard. The caller closes them, also with an error;
-// locker.ErrGuarded says that another process is at one for too long.
+// slotsOf opens the slots that the lock's owner holds, up to the lock's limit, each under its
+// guard. The caller closes them, also with an error; locker.ErrGuarded says that another process
+// keeps the guard of one for too long.
 func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed error) {
 	for n := 1; n <= own.Slots; n++ {
 		active, err := l.slotOf(own, n)
 		if active != nil {
 			held = append(held, active)
 		}
-		failed = locker.Graver(failed, err)
+		failed = locker.JoinErrors(failed, err)
 	}
 	return held, failed
 }
 
-// supervisorHasSlot reports whether the supervisor that runs the newcomer as its job holds a
-// slot: the two are one run, and the slot is there until the job is gone. So the atoms that a
-// script takes share the slot of its own guard. A newcomer that is an `adlock run` itself is
-// another run.
+// supervisorHasSlot reports whether the supervisor whose job is the newcomer holds a slot: both
+// are one run, and the slot stays until the job is gone. So the atoms that a script takes share
+// the slot of its own guard. A newcomer that is an `adlock run` itself is another run.
 func (l *Locker) supervisorHasSlot(r *locker.Request) (bool, error) {
 	parent, err := process.ParentOf(r.Owner.PID)
 	if err != nil || r.Supervised {
-		return false, nil // not known: then a slot of its own
+		return false, nil // unknown: take a slot
 	}
 	for n := 1; n <= r.Slots; n++ {
 		active, err := l.Dir.Active(r.Atom.Slot(n))
@@ -109,7 +107,7 @@ func (l *Locker) supervisorHasSlot(r *locker.Request) (bool, error) {
 	return false, nil
 }
 
-// slotOf returns nil where the owner does not hold the n-th slot.
+// slotOf opens the n-th slot under its guard; nil if the owner does not hold it.
 func (l *Locker) slotOf(own record.Record, n int) (*lockfile.Active, error) {
 	return l.Dir.LockOf(own.Owner, atom.File{Kind: atom.ActiveLock, Name: own.Atom.Slot(n)}, guardWait)
 }
@@ -120,31 +118,31 @@ func closeAll(locks []*lockfile.Active) {
 	}
 }
 
-// releaseSlots gives back the slots of the lock's owner that no other of its
-// atoms shares. The caller removes the lock, and then closes what is returned.
+// releaseSlots releases the slots of the lock's owner that no other of its atoms shares. The
+// caller removes the lock, and then closes what is returned.
 func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 	held, failed := l.slotsOf(own)
 	if errors.Is(failed, locker.ErrGuarded) && own.Owner.Life() == process.Dead {
-		failed = nil // another process clears it, or the next newcomer does
+		failed = nil // another process is clearing it, or the next newcomer will
 	}
 	if len(held) == 0 {
 		return nil, failed
 	}
 	shared, err := l.limitOfOthers(own)
 	if err != nil {
-		return held, locker.Graver(failed, err)
+		return held, locker.JoinErrors(failed, err)
 	}
 	for _, s := range held {
 		if s.File.Name.SlotNumber() > shared {
-			failed = locker.Graver(failed, s.Remove())
+			failed = locker.JoinErrors(failed, s.Remove())
 		}
 	}
 	return held, failed
 }
 
-// limitOfOthers is the largest limit among the other locks of the lock's owner in
-// its program: they may share any slot up to that number. Readers' locks come
-// second, as a reader moves over from the one to the other.
+// limitOfOthers is the largest limit among the other locks of the lock's owner in its program:
+// they may share any slot up to that number. Readers' locks are read second, as a reader moves
+// from its active lock to its reader's lock.
 func (l *Locker) limitOfOthers(own record.Record) (most int, err error) {
 	program := own.Atom.Name().Prefix()
 	for _, kind := range []atom.Kind{atom.ActiveLock, atom.ReaderLock} {
@@ -166,8 +164,8 @@ func (l *Locker) limitOfOthers(own record.Record) (most int, err error) {
 	return most, nil
 }
 
-// limitOfOther is the limit in another lock of the owner of own; 0 where the lock is
-// own itself, or another owner's.
+// limitOfOther is the limit in another lock of the owner of own; 0 if the lock is own itself, or
+// another owner's.
 func (l *Locker) limitOfOther(lock atom.File, own record.Record) (int, error) {
 	other, err := l.Dir.Found(lock)
 	if other == nil {
@@ -180,8 +178,8 @@ func (l *Locker) limitOfOther(lock atom.File, own record.Record) (int, error) {
 	return other.Record.Slots, nil
 }
 
-// trySlot is attempt for the n-th slot; what there is to say of its owner is added to
-// full. A lockfile.GuardedError: another process is at a slot that would be the newcomer's.
+// trySlot is attempt for the n-th slot; it adds to full what to say of the slot's owner. It
+// returns a lockfile.GuardedError if another process guards a slot that this newcomer could take.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
@@ -213,8 +211,8 @@ func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *lock
 
 var errTaken = errors.New("the slot is taken")
 
-// reclaimSlot replaces the n-th slot where it is free, which is looked at under its guard
-// once more. locker.ErrLost says that it has changed hands or is gone: try again.
+// reclaimSlot replaces the n-th slot if it is free, which it checks again under the guard.
+// locker.ErrLost says that the slot has changed hands or is gone: try again.
 func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) error {
 	active, err := l.Dir.Active(r.Atom.Slot(n))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -228,20 +226,20 @@ func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, 
 	if err := l.slotIsFree(r, &v, n, full); err != nil {
 		return err
 	}
-	if err := active.GuardAloud(0); err != nil {
+	if err := active.GuardReporting(0); err != nil {
 		return err
 	}
 	if err := l.slotIsFree(r, &v, n, full); err != nil {
 		return err
 	}
-	if v.Active.Empty { // a crash of the machine has left it so
+	if v.Active.Empty { // left by a crash of the machine
 		l.SayEmptied(r, &v.View, v.active.Path())
 	}
 	return temp.Replace(r.Atom.Slot(n).ActiveLock())
 }
 
-// slotIsFree is nil where the owner of the n-th slot, which is in v, is dead or does not
-// use it any more; else errTaken.
+// slotIsFree is nil if the owner of the n-th slot, which is in v, is dead or no longer uses it;
+// else errTaken.
 func (l *Locker) slotIsFree(r *locker.Request, v *view, n int, full *locker.Outcome) error {
 	if v.active.Content == record.Damaged {
 		return damaged(v.active)
@@ -254,19 +252,19 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, n int, full *locker.Outc
 	return errTaken
 }
 
-// slotIsUnused tells whether the owner of the n-th slot lives without a lock that could
-// use it: the release found a stopped process at the slot, or was killed. It stays so
-// under the slot's guard only. What cannot be read may be such a lock.
+// slotIsUnused tells whether the owner of the n-th slot lives but has no lock that could use the
+// slot: its release found the slot guarded, or was killed. This stays true only under the slot's
+// guard. A lock that cannot be read may be such a lock.
 func (l *Locker) slotIsUnused(slot *lockfile.Active, n int) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {
 		return false
 	}
-	if taker, err := l.acquisition(own.Atom.Name(), own.Token); err == nil { // most often, and found without a list
+	if taker, err := l.acquisition(own.Atom.Name(), own.Token); err == nil { // the usual case, found without a listing
 		taker.Close()
 		return false
 	}
-	own.Token = "" // any lock of the owner's counts, this one too where it could not be read just now
+	own.Token = "" // count any lock of the owner, also this one if it just could not be read
 	most, err := l.limitOfOthers(own)
 	return err == nil && most < n
 }

@@ -22,8 +22,8 @@ import (
 	"adlock/test/need"
 )
 
-// standsAt has a process that is stopped hold the guard of a lock, as a helper may that
-// was stopped while it looked.
+// standsAt makes a stopped process hold the guard of a lock, like a helper that was stopped while
+// it looked.
 func standsAt(t *testing.T, k *Locker, name atom.Name) (holder process.Identity) {
 	t.Helper()
 	need.Tools(t, "flock")
@@ -37,7 +37,7 @@ func standsAt(t *testing.T, k *Locker, name atom.Name) (holder process.Identity)
 	return holder
 }
 
-// withoutGrace has who stands still be told of without the time that an ending may take.
+// withoutGrace reports a stopped holder at once, without the time that an ending may take.
 func withoutGrace(t *testing.T) { withGrace(t, 0) }
 
 func withGrace(t *testing.T, grace time.Duration) {
@@ -59,7 +59,7 @@ func locksOf(t *testing.T, k *Locker) (names []string) {
 	return names
 }
 
-// A nested atom is denied, and its owner's slot is another's to look at just then.
+// A nested atom is denied while another process looks at its owner's slot.
 func TestADenialIsNoErrorThoughTheOwnersSlotIsGuarded(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
@@ -75,7 +75,7 @@ func TestADenialIsNoErrorThoughTheOwnersSlotIsGuarded(t *testing.T) {
 	}
 }
 
-func TestAReleaseAtAGuardedSlotSaysWhoStandsThere(t *testing.T) {
+func TestAReleaseNamesTheHolderOfAGuardedSlot(t *testing.T) {
 	for _, grace := range []bool{true, false} {
 		k, r := newLocker(t), slotted(sleeper(t), "outer", 1)
 		held := wantVerdict(t, k, r, locker.Acquired)
@@ -92,8 +92,8 @@ func TestAReleaseAtAGuardedSlotSaysWhoStandsThere(t *testing.T) {
 	}
 }
 
-// A release that could not give the slot back, or was killed before it did, leaves one
-// that is nobody's though its owner lives on.
+// A release that could not release the slot, or was killed before, leaves a slot that no atom of
+// its living owner uses.
 func TestASlotThatNoAtomOfItsLivingOwnerUsesIsFree(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	outer, inner, stranger := slotted(owner, "outer", 1), slotted(owner, "inner", 1), slotted(sleeper(t), "other", 1)
@@ -115,8 +115,8 @@ func TestASlotThatNoAtomOfItsLivingOwnerUsesIsFree(t *testing.T) {
 	wantVerdict(t, k, outer, locker.Full)
 }
 
-// A lock may be unreadable for a moment, as where no more files can be opened: at the
-// first look, and again at the one under the guard.
+// A lock may be unreadable for a moment, as when no more files can be opened: at the first look,
+// and again at the one under the guard.
 func TestASlotWhoseOwnersLockCannotBeReadIsNotFree(t *testing.T) {
 	owner, stranger := sleeper(t), slotted(sleeper(t), "other", 1)
 	for first := 1; first < 20; first++ {
@@ -140,8 +140,8 @@ func TestASlotWhoseOwnersLockCannotBeReadIsNotFree(t *testing.T) {
 	}
 }
 
-// What an ending that failed has recorded keeps the slot, whoever may have cleared the
-// lock beside it.
+// A member that a failed ending has recorded keeps the slot, even if the lock beside it was
+// cleared.
 func TestASlotWithASurvivorInItIsNotFree(t *testing.T) {
 	k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
 	r := slotted(owner, "outer", 1)
@@ -158,9 +158,9 @@ func TestASlotWithASurvivorInItIsNotFree(t *testing.T) {
 	wantVerdict(t, k, stranger, locker.Acquired)
 }
 
-// The slot of a dead owner would be the newcomer's, but for somebody who was stopped
-// while he looked at it; so would its own owner's be the nested atom's.
-func TestASlotThatSomebodyStoppedKeepsFromANewcomerIsStuck(t *testing.T) {
+// The newcomer could take the slot of a dead owner, but a process was stopped while it looked at
+// it; so it is with the nested atom and its own owner's slot.
+func TestASlotGuardedByAStoppedProcessIsStuck(t *testing.T) {
 	for _, nested := range []bool{false, true} {
 		k, owner := newLocker(t), dead(t)
 		if nested {
@@ -187,7 +187,7 @@ func TestASlotThatSomebodyStoppedKeepsFromANewcomerIsStuck(t *testing.T) {
 		if after := locksOf(t, k); !slices.Equal(after, before) {
 			t.Errorf("left are %v; before there were %v", after, before)
 		}
-		if !nested { // one whose owner lives will be free
+		if !nested { // a living owner's slot becomes free in time
 			wantVerdict(t, k, slotted(sleeper(t), "second", 2), locker.Acquired)
 			newcomer.Slots = 2
 			wantVerdict(t, k, newcomer, locker.Full)
@@ -196,9 +196,9 @@ func TestASlotThatSomebodyStoppedKeepsFromANewcomerIsStuck(t *testing.T) {
 	}
 }
 
-// Whoever is full looks at a living owner's slot without its guard: the owner may want
-// to give it back just now.
-func TestWhoIsFullIsSoThoughTheSlotIsGuarded(t *testing.T) {
+// A newcomer that is denied as full looks at a living owner's slot without its guard: the owner
+// may be releasing it.
+func TestAGuardedSlotOfALivingOwnerIsFull(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, slotted(sleeper(t), "outer", 1), locker.Acquired)
 	standsAt(t, k, motd.Slot(1))
@@ -206,8 +206,8 @@ func TestWhoIsFullIsSoThoughTheSlotIsGuarded(t *testing.T) {
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Full)
 }
 
-// The command holds the atom from now on, whoever stands at the slot; and nobody is kept
-// from the lock while its owner waits for the slot.
+// The command holds the atom from now on, even if another process is at the slot; and the lock's
+// guard is free while the owner waits for the slot.
 func TestACommandIsInItsLockThoughTheSlotIsGuarded(t *testing.T) {
 	k, owner, command := newLocker(t), sleeper(t), sleeper(t)
 	r := slotted(owner, "outer", 1)
@@ -248,8 +248,8 @@ func TestALockIsClearedWithItsSlotOrNotAtAll(t *testing.T) {
 	}
 }
 
-// A reader whose helper died between its two locks gives both back, or can try again.
-func TestAReadersReleaseIsDeniedWhileSomebodyIsAtItsOtherLock(t *testing.T) {
+// A reader whose helper died between its two locks releases both, or can try again.
+func TestAReadersReleaseIsDeniedWhileItsOtherLockIsGuarded(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Shared = true
 	held := wantVerdict(t, k, r, locker.Acquired)
@@ -282,7 +282,7 @@ func TestAReadersReleaseIsDeniedWhileSomebodyIsAtItsOtherLock(t *testing.T) {
 	}
 }
 
-// As with an owner: a reader that has expired is left in peace, and so is the atom.
+// Like an owner, an expired reader is not signalled, and keeps the atom.
 func TestAReaderWhoseSlotIsGuardedIsLeftInPeace(t *testing.T) {
 	k := newLocker(t)
 	reader := slotted(sleeper(t), motd.Operand, 1)
@@ -303,8 +303,8 @@ func TestAReaderWhoseSlotIsGuardedIsLeftInPeace(t *testing.T) {
 	wantVerdict(t, k, writer, locker.Acquired)
 }
 
-// Whoever ends an owner ends the job of all its atoms. One that outlives that holds each
-// of them, and its slots, whichever newcomer it was that was killed at it.
+// A newcomer that ends an owner ends the job of all its atoms. A survivor holds each of them, and
+// their slots, even if the newcomer was killed meanwhile.
 func TestWhatOutlivesAnEndingHoldsAllAtomsOfItsOwner(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
@@ -332,8 +332,8 @@ func TestWhatOutlivesAnEndingHoldsAllAtomsOfItsOwner(t *testing.T) {
 	}
 }
 
-// outliving is an owner of whose job something outlives KILL: process 1 of a pid namespace
-// does not die while somebody outside keeps a zombie in it.
+// outliving is an owner with a survivor of KILL: process 1 of a pid namespace does not die while
+// a process outside keeps a zombie in it.
 func outliving(t *testing.T) (owner process.Identity) {
 	t.Helper()
 	need.Namespaces(t, "--pid", "--fork")
@@ -348,9 +348,9 @@ func outliving(t *testing.T) (owner process.Identity) {
 	return owner
 }
 
-// An owner that does not end at once may take another atom meanwhile: what outlives the
-// ending holds that too, though nobody has been found since. Where that cannot be written
-// it is said, and the ending is as stuck as it was.
+// An owner that does not end at once may take another atom meanwhile: the survivor holds that
+// too, even if no new member was found since. If that cannot be written, it is reported, and the
+// ending is as stuck as before.
 func TestASurvivorHoldsAnAtomTakenDuringTheEnding(t *testing.T) {
 	for _, guarded := range []bool{false, true} {
 		k, owner := newLocker(t), outliving(t)
@@ -386,7 +386,7 @@ func TestASurvivorHoldsAnAtomTakenDuringTheEnding(t *testing.T) {
 	}
 }
 
-// descendant is the child of a process, once it has one.
+// descendant returns the child of a process, once it has one.
 func descendant(t *testing.T, pid int) (child int) {
 	t.Helper()
 	eventually(t, "it has a child", func() bool {
@@ -400,7 +400,7 @@ func descendant(t *testing.T, pid int) (child int) {
 }
 
 // The disk may be full at the second lock.
-func TestNobodyIsSignalledWhoIsNotInAllLocksOfTheOwner(t *testing.T) {
+func TestAMemberIsInAllLocksOfTheOwnerBeforeItIsSignalled(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		k := newLocker(t)
 		k.Log = nil
@@ -419,8 +419,8 @@ func TestNobodyIsSignalledWhoIsNotInAllLocksOfTheOwner(t *testing.T) {
 	}
 }
 
-// Nor does an ending begin while somebody is at another lock of the owner's.
-func TestAnOwnerIsLeftInPeaceWhileSomebodyIsAtAnotherOfItsLocks(t *testing.T) {
+// An ending does not begin while another process guards one of the owner's other locks.
+func TestAnOwnerIsNotSignalledWhileItsOtherLockIsGuarded(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	outer, inner := slotted(owner, "outer", 0), slotted(owner, "inner", 0)
 	wantVerdict(t, k, outer, locker.Acquired)
@@ -436,10 +436,10 @@ func TestAnOwnerIsLeftInPeaceWhileSomebodyIsAtAnotherOfItsLocks(t *testing.T) {
 	wantVerdict(t, k, newcomer, locker.Acquired)
 }
 
-// Two come to a hung owner at the same tick, each to another of its atoms, and each needs
-// the guard that the other holds. The one that gives up sooner (lib/lockdir/lockfile) lets go
-// of its own, and the other goes on.
-func TestOfTwoWhoEndAnOwnerAtTwoOfItsLocksOneGoesOn(t *testing.T) {
+// Two newcomers come to a hung owner at the same tick, each to another of its atoms, and each
+// needs the guard that the other holds. The one that gives up sooner (lib/lockdir/lockfile) lets
+// go of its own, and the other goes on.
+func TestOneOfTwoEndingsAtTwoLocksOfAnOwnerGoesOn(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	newcomer := func(operand string) func() (locker.Verdict, error) {
 		wantVerdict(t, k, slotted(owner, operand, 1), locker.Acquired)
@@ -470,9 +470,9 @@ func TestOfTwoWhoEndAnOwnerAtTwoOfItsLocksOneGoesOn(t *testing.T) {
 	}
 }
 
-// Half an ending is none: what the job starts meanwhile is recorded once whoever is at
-// the slot, perhaps a helper of the owner's that has just got its CONT, is gone.
-func TestAnEndingWaitsForWhoIsAtTheSlotInTheMiddleOfIt(t *testing.T) {
+// What the job starts during an ending is recorded once the holder of the slot's guard is gone,
+// perhaps a helper of the owner's that has just got its CONT.
+func TestAnEndingWaitsForTheHolderOfTheSlotsGuard(t *testing.T) {
 	k := newLocker(t)
 	over := filepath.Join(t.TempDir(), "over")
 	owner := start(t, "trap : INT TERM; until [ -e '"+over+"' ]; do sleep 0.02; done")
@@ -502,8 +502,8 @@ func TestAnEndingWaitsForWhoIsAtTheSlotInTheMiddleOfIt(t *testing.T) {
 	}
 }
 
-// Somebody at one of the owner's slots is no trouble where nobody has to wait for him. What
-// cannot be read or removed beside it is.
+// A process that guards one of the owner's slots is no failure unless another has to wait for it.
+// A file beside it that cannot be read or removed is one.
 func TestAFailureBesideAGuardedSlotIsTold(t *testing.T) {
 	for claim, prepare := range map[string]func(k *Locker, owner process.Identity) func() error{
 		"denied": func(k *Locker, owner process.Identity) func() error {

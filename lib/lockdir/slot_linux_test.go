@@ -38,8 +38,8 @@ func slotsLeft(k *Locker) int {
 	return len(slices.DeleteFunc(locks, func(f atom.File) bool { return !f.Name.IsSlot() }))
 }
 
-// Whichever of two nested atoms goes first, and however they share the slot, it
-// is taken until the other has gone too.
+// Whichever of two nested atoms is released first, and however they share the slot, it stays
+// taken until the other is released.
 func TestASharedSlotIsGivenBackWithTheLastAtomThatSharesIt(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		for first := range 2 {
@@ -64,8 +64,8 @@ func TestASharedSlotIsGivenBackWithTheLastAtomThatSharesIt(t *testing.T) {
 	}
 }
 
-// Atoms that one owner takes under different limits hold no slot longer than
-// one of them that may use it.
+// Atoms that one owner takes under different limits hold no slot longer than an atom that may use
+// it.
 func TestSlotsTakenUnderDifferentLimitsAreAllGivenBack(t *testing.T) {
 	for first := range 2 {
 		k, owner := newLocker(t), sleeper(t)
@@ -97,7 +97,7 @@ func TestAnAtomWithoutALimitKeepsNoSlot(t *testing.T) {
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
 }
 
-// Limits are each program's own, though its locks lie beside the others'.
+// Each program has its own limits, though all locks are in one directory.
 func TestALimitInAnotherProgramKeepsNoSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	limited, elsewhere := slotted(owner, "outer", 1), slotted(owner, "outer", 1)
@@ -108,8 +108,7 @@ func TestALimitInAnotherProgramKeepsNoSlot(t *testing.T) {
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
 }
 
-// A guarded script and the supervisor that runs it are one run; an `adlock run` in it is
-// another.
+// A guarded script and its supervisor are one run; an `adlock run` in it is another.
 func TestAScriptsAtomsShareTheSlotOfItsSupervisor(t *testing.T) {
 	k, script := newLocker(t), sleeper(t)
 	supervisor := slotted(self(t), "guard", 2)
@@ -141,8 +140,8 @@ func TestAScriptsAtomsShareTheSlotOfItsSupervisor(t *testing.T) {
 	wantVerdict(t, k, inner, locker.Acquired)
 }
 
-// A slot is kept for an atom that was about to be taken and then was not: with
-// that it is given back.
+// A slot is kept for an atom that was about to be taken and then was denied: the denial releases
+// it.
 func TestAnAtomThatIsNotTakenAfterAllKeepsNoSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 1)
@@ -163,7 +162,7 @@ func TestAnAtomThatIsNotTakenAfterAllKeepsNoSlot(t *testing.T) {
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
 }
 
-// Two helpers of an owner may run at the same time, as one was called from a trap.
+// Two helpers of an owner may run at the same time, if one was called from a trap.
 func TestASharedSlotOutlivesGetsAndReleasesAtOnce(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	var done sync.WaitGroup
@@ -191,8 +190,8 @@ func TestASharedSlotOutlivesGetsAndReleasesAtOnce(t *testing.T) {
 	}
 }
 
-// Two come to clear what a dead reader left: the slot that one of them is about
-// to give back has another's guard, and then another owner, or is gone.
+// Two newcomers clear a dead reader's locks: the slot that one is about to release is guarded by
+// the other, and then taken by it, or gone.
 func TestADeadReadersSlotMayBeClearedByTwoAtOnce(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		k := newLocker(t)
@@ -228,8 +227,8 @@ func TestADeadReadersSlotMayBeClearedByTwoAtOnce(t *testing.T) {
 	}
 }
 
-// One that is stopped while it clears the slot holds nobody up: the slot is a
-// dead owner's, and the next newcomer's.
+// A newcomer that is stopped while it clears the slot blocks no other: the slot's owner is dead,
+// and the next newcomer takes it.
 func TestADeadReaderIsClearedThoughItsSlotIsGuarded(t *testing.T) {
 	k := newLocker(t)
 	reader := slotted(dead(t), motd.Operand, 1)
@@ -267,8 +266,8 @@ func TestASlotThatIsGuardedForTooLongIsNamedAtTheRelease(t *testing.T) {
 	}
 }
 
-// Nobody is signalled before he is recorded, in the slot too: and where that cannot be,
-// nothing is written that would look like an ending which has begun.
+// No member is signalled before it is recorded, in the slot too: if that fails, nothing is
+// written that would look like an ending.
 func TestAnOwnerWhoseSlotIsGuardedIsLeftInPeaceUntilItIsNot(t *testing.T) {
 	need.Tools(t, "flock")
 	k, owner := newLocker(t), sleeper(t)
@@ -325,7 +324,7 @@ func TestANestedAtomSharesItsOwnersSlotThoughAnotherIsFree(t *testing.T) {
 	}
 }
 
-// What may not be read is nobody's, and no reason to keep a slot.
+// A file that may not be read is no lock, and no reason to keep a slot.
 func TestAStrangeFileKeepsNoSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	if err := os.Mkdir(k.Dir.Path("lock."+motdFiles), 0o700); err != nil {

@@ -18,7 +18,7 @@ import (
 	"adlock/test/helper"
 )
 
-// denied writes so many denials into the record.
+// denied writes so many denials into the runlog.
 func denied(t *testing.T, k *Locker, a atom.Atom, verdict locker.Verdict, times int) {
 	t.Helper()
 	for range times {
@@ -30,7 +30,7 @@ func denied(t *testing.T, k *Locker, a atom.Atom, verdict locker.Verdict, times 
 	}
 }
 
-// counted writes a denial that says the how manyth in a row it is.
+// counted writes a denial that says how many there were in a row.
 func counted(t *testing.T, k *Locker, inARow int) {
 	t.Helper()
 	e := aboutAtom(motd, runlog.Deny, 7)
@@ -40,7 +40,7 @@ func counted(t *testing.T, k *Locker, inARow int) {
 	}
 }
 
-// starves tells whether one denial more is said aloud, and of how many in a row.
+// starves tells whether one more denial is reported, and how many there were in a row.
 func starves(t *testing.T, k *Locker, verdict locker.Verdict, starving int) (count int) {
 	t.Helper()
 	r := ask(process.Identity{PID: 7})

@@ -14,8 +14,8 @@ import (
 	"adlock/lib/record"
 )
 
-// Take takes the atom or says why not: GetLock of the 1997 paper. A denial is
-// an Outcome, not an error. With the verdict Stuck there is an error too.
+// Take takes the atom or says why not: GetLock of the 1997 paper. A denial is an Outcome, not an
+// error. The verdict Stuck comes with an error too.
 func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	if err := r.Atom.Check(); err != nil {
 		return locker.Outcome{}, err
@@ -45,7 +45,8 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	}
 }
 
-// attempt is figure 3: the last lock, the active lock, the decision, its step.
+// attempt is the paper's figure 3: it reads the last lock and the active lock, decides, and takes
+// the step.
 func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome, error) {
 	name := r.Atom.Name()
 	v, err := l.look(r, name, r.Clock(time.Now()))
@@ -86,7 +87,7 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 	}
 }
 
-// atOnce tells whether the step takes no more than to look and to take.
+// atOnce tells whether the step needs no more than looking and taking.
 func atOnce(r *locker.Request, v *view, step policy.Step) bool {
 	switch step {
 	case policy.Acquire, policy.Busy, policy.TooSoon:
@@ -95,11 +96,11 @@ func atOnce(r *locker.Request, v *view, step policy.Step) bool {
 	return false
 }
 
-// set puts a lock of one's own in place where there was none, and looks at the
-// last lock again now that no other process can run the atom: without this second
-// look two newcomers would run it back to back. The lock is guarded meanwhile.
+// set links the newcomer's lock where there was none, and looks at the last lock again now that
+// no other newcomer can run the atom: without this second look two newcomers would run it back to
+// back. The lock is guarded meanwhile.
 func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
-	if v.noLast { // it must be there before the atom is first taken: the paper's deadlock rule
+	if v.noLast { // it must exist before the atom is first taken: the paper's deadlock rule
 		if err := l.Dir.MakeLast(name, r.NewMemory()); err != nil {
 			return locker.Outcome{}, err
 		}
@@ -123,23 +124,23 @@ func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome
 	return l.conclude(r, name, own, temp, func() (locker.Outcome, error) { return l.secondLook(r, name, temp) })
 }
 
-// conclude is the end of taking, with the lock of one's own in place: what is left
-// to look at, and what is to be written where nothing is in the way.
+// conclude is the end of taking, with the newcomer's lock in place: the remaining checks and, if
+// nothing is in the way, what has to be written.
 func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, due dueness) (locker.Outcome, error) {
 	outcome, err := l.unlessUnlocked(name)
 	if err == nil && outcome.Verdict == locker.Acquired {
 		outcome, err = l.settle(r, name, own, temp, due)
 	}
 	if err != nil || outcome.Verdict != locker.Acquired {
-		return outcome, locker.Graver(err, l.withdraw(temp, own))
+		return outcome, locker.JoinErrors(err, l.withdraw(temp, own))
 	}
 	l.learnFromAsking(r, name, own)
 	l.Acquired(r, own)
 	return outcome, nil
 }
 
-// unlessUnlocked is Busy where a run without a lock is under way (package unlocked). It is asked
-// once the newcomer's lock is in place, which a run without a lock looks for.
+// unlessUnlocked is Busy while an unlocked run is under way (package unlocked). The newcomer asks
+// once its lock is in place, as an unlocked run looks for that.
 func (l *Locker) unlessUnlocked(name atom.Name) (locker.Outcome, error) {
 	err := l.Dir.RunsUnlocked(name)
 	if errors.Is(err, lockfile.ErrRunsUnlocked) {
@@ -148,8 +149,8 @@ func (l *Locker) unlessUnlocked(name atom.Name) (locker.Outcome, error) {
 	return locker.Outcome{Verdict: locker.Acquired}, err
 }
 
-// withdraw gives up an atom that was not to be had after all. A slot at which
-// another process is, is left to the next newcomer (slotIsUnused).
+// withdraw gives up an atom that was denied after all. A slot that another process guards is left
+// to the next newcomer (slotIsUnused).
 func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	slots, err := l.releaseSlots(own)
 	defer closeAll(slots)
@@ -159,7 +160,8 @@ func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	return errors.Join(err, temp.Withdraw())
 }
 
-// secondLook compares inodes of one directory: the temporary file, touched, is now.
+// secondLook compares inodes of one directory: the mtime of the temporary file, just touched, is
+// now.
 func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile) (locker.Outcome, error) {
 	if r.Limits.IfElapsed == 0 {
 		return locker.Outcome{Verdict: locker.Acquired}, nil
@@ -178,8 +180,8 @@ func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.Te
 	return locker.Outcome{Verdict: locker.Acquired}, nil
 }
 
-// takeover ends an expired owner, or finds a dead one, and replaces its lock,
-// all under the guard of that lock.
+// takeover ends an expired owner, or finds a dead one, and replaces its lock, all under the guard
+// of that lock.
 func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
 	temp, own, err := l.tempFile(r)
 	if err != nil {
@@ -204,7 +206,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 		if outcome, err := l.end(r, v, d); err != nil || outcome.Verdict != "" {
 			return outcome, err
 		}
-		// The newcomer's own run begins only now: its age is not to count the ending.
+		// The newcomer's own run begins only now: its age must not include the ending.
 		fresh, anew, err := l.tempFile(r)
 		if err != nil {
 			return locker.Outcome{}, err
@@ -224,8 +226,8 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	return l.conclude(r, name, own, temp, granted)
 }
 
-// decideUnderGuard looks at both locks once more. It is not asked again after the
-// owner's end: the stamp that follows that would deny the newcomer that took over.
+// decideUnderGuard looks at both locks once more. It is not called after the owner's end: the
+// stamp that follows would deny the newcomer that took over.
 func (l *Locker) decideUnderGuard(r *locker.Request, name atom.Name, v *view, now locker.Moment) (policy.Decision, error) {
 	if err := l.lookAtLast(v, r, name, now); err != nil {
 		return policy.Decision{}, err
@@ -234,8 +236,7 @@ func (l *Locker) decideUnderGuard(r *locker.Request, name atom.Name, v *view, no
 	return policy.Decide(r.Terms(), v.situation()), nil
 }
 
-// end ends the owner's whole job. An empty verdict means that its death is
-// confirmed.
+// end ends the owner's whole job. An empty verdict means that its death is confirmed.
 func (l *Locker) end(r *locker.Request, v *view, d policy.Decision) (locker.Outcome, error) {
 	l.Expiring(r, &v.View)
 	err := l.endJob(r, v)
@@ -245,7 +246,7 @@ func (l *Locker) end(r *locker.Request, v *view, d policy.Decision) (locker.Outc
 	case errors.Is(err, killer.ErrAncestor): // this process was started from inside the job
 		return r.Denied(d.With(policy.Busy), &v.View), nil
 	case errors.As(err, &slot):
-		return heldUp(r, v, slot.Path, slot.Holder)
+		return guardBusy(r, v, slot.Path, slot.Holder)
 	case errors.As(err, &unwritten):
 		return locker.Outcome{}, unwritten.Err
 	case err != nil:
@@ -269,7 +270,7 @@ func (l *Locker) clearEmpty(r *locker.Request, v *view) (locker.Outcome, error) 
 	if outcome, err := guard(r, v); err != nil || outcome.Verdict != "" {
 		return outcome, err
 	}
-	if v.active.Content != record.Empty { // its maker has filled it meanwhile
+	if v.active.Content != record.Empty { // its creator has filled it meanwhile
 		return guarded(r, v)
 	}
 	if err := v.active.Remove(); err != nil {
@@ -283,12 +284,13 @@ func (l *Locker) stuck(r *locker.Request, v *view, why error) (locker.Outcome, e
 	return r.Stuck(v.active.Path(), &v.View, why, "if you know that it is dead: adlock clear "+v.active.File.Called())
 }
 
-// late says that the owner in v is to be watched before it is ended (locker.Recorder.WatchFirst).
+// late says that the owner in v has to be watched before it is ended
+// (locker.Recorder.WatchFirst).
 func (l *Locker) late(r *locker.Request, v *view, d policy.Decision) error {
 	return &locker.LateError{View: v.View, Decision: d, Held: v.active.Named, Stuck: func(why error) (locker.Outcome, error) { return l.stuck(r, v, why) }}
 }
 
-// tempFile makes the lock of one's own, not yet in place.
+// tempFile makes the newcomer's lock, not yet in place.
 func (l *Locker) tempFile(r *locker.Request) (*lockfile.TempFile, record.Record, error) {
 	own := r.Record(process.Boottime())
 	temp, err := l.Dir.TempFile(own.Bytes())

@@ -42,7 +42,7 @@ func TestAWithdrawnLockStampsNothing(t *testing.T) {
 	}
 }
 
-func TestNobodyWithdrawsTheLockOfAnother(t *testing.T) {
+func TestANewcomerDoesNotWithdrawAnothersLock(t *testing.T) {
 	for claim, owner := range map[string]process.Identity{"a stranger's": sleeper(t), "a dead one's": dead(t)} {
 		k := newLocker(t)
 		taken := wantVerdict(t, k, ask(owner), locker.Acquired)

@@ -147,7 +147,7 @@ var verdicts = map[policy.Step]Verdict{
 // from inside the job in its way, that this has no end. Only where it asked to wait
 // without end: a job may have started it beside itself, and release first.
 func (r *Request) RefuseEndless(o *Outcome, v *View) {
-	if !o.Endless && r.Wait == limit.Never && v.surrounds() {
+	if !o.Endless && r.Wait == limit.Never && v.isInsideJob() {
 		o.Endless = true
 		o.Reason = joined(o.Reason, "to wait without end is refused inside the job that is waited for")
 	}
@@ -173,8 +173,8 @@ var ErrGuarded = errors.New("another process is changing the lock")
 // content names another acquisition.
 var ErrLost = errors.New("the lock has another owner")
 
-// Graver joins two errors, save that ErrGuarded gives way to any other: it passes by itself.
-func Graver(one, other error) error {
+// JoinErrors joins two errors, save that ErrGuarded gives way to any other: it passes by itself.
+func JoinErrors(one, other error) error {
 	switch {
 	case one == nil || other != nil && errors.Is(one, ErrGuarded):
 		return other

@@ -26,8 +26,8 @@ type View struct {
 	Standstill error // why that one does not come to an end; nil: it does, as far as is known
 }
 
-// surrounds tells whether this process was started from inside the owner's job.
-func (v *View) surrounds() bool {
+// isInsideJob tells whether this process was started from inside the owner's job.
+func (v *View) isInsideJob() bool {
 	switch v.Active.Owner {
 	case policy.Ancestor:
 		return true
@@ -75,8 +75,8 @@ type Moment struct {
 	Fixed time.Time // the pass clock; zero: none
 }
 
-// Figure is the 'now' of both decisions: the pass clock where there is one.
-func (m Moment) Figure() time.Time {
+// Effective is the 'now' of both decisions: the pass clock where there is one.
+func (m Moment) Effective() time.Time {
 	if m.Fixed.IsZero() {
 		return m.Real
 	}
@@ -97,11 +97,11 @@ func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 	}
 	view := policy.Last{
 		Completed: true,
-		Age:       now.Figure().Sub(last.Completed),
+		Age:       now.Effective().Sub(last.Completed),
 		Future:    last.Completed.Sub(now.Real) > policy.FutureSlack,
 	}
 	if started := last.Memory.Started; fromStart && !started.IsZero() && !started.After(last.Completed) {
-		view.Age, view.FromStart = now.Figure().Sub(started), true
+		view.Age, view.FromStart = now.Effective().Sub(started), true
 	}
 	if view.Age > 0 {
 		view.Age = max(0, view.Age-last.Cut)

@@ -223,7 +223,7 @@ func (r *runArgs) recordMissing(base string, missing error) {
 // check refuses options that contradict each other, where they were said in one place;
 // and the tick is that of now.
 func (r *runArgs) check() error {
-	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Figure(), r.oncePer)
+	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Effective(), r.oncePer)
 	for _, err := range []error{r.checkName(), r.checkReplace(), r.checkEnforce(), r.checkTrouble()} {
 		if err != nil {
 			return err

@@ -2,6 +2,6 @@
 
 package lockfile
 
-// hasACL is false where access control lists do not show in the bits of the group, or
-// cannot be asked for.
+// hasACL is false on systems where access control lists do not show in the group bits, or cannot
+// be queried.
 func hasACL(string) bool { return false }

@@ -15,8 +15,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Active is an active lock as it was found: a view of one inode, which may have
-// lost its name since. A process that changes it takes its Guard first.
+// Active is an active lock as it was read: a view of one inode, which may have lost its name
+// since. A process takes its Guard before it changes it.
 type Active struct {
 	file
 	File     atom.File // what it was opened as
@@ -24,8 +24,8 @@ type Active struct {
 	Appended record.Appended
 	Content  record.Content
 	whole    int64 // bytes of whole lines
-	seen     int64 // as many when it was read
-	held     bool  // the guard
+	seen     int64 // as many as when it was read
+	held     bool  // the guard is held
 }
 
 // Active opens the active lock lock.NAME; fs.ErrNotExist where the atom is free.
@@ -33,16 +33,16 @@ func (d *Dir) Active(name atom.Name) (*Active, error) {
 	return d.Lock(atom.File{Kind: atom.ActiveLock, Name: name})
 }
 
-// HasAll reports whether all these files are there. It is false where a file cannot be looked
-// at: opening that file tells why.
+// HasAll reports whether all these files exist. It is false where a file cannot be looked at:
+// opening that file will tell why.
 func (d *Dir) HasAll(files []string) bool {
 	var st unix.Stat_t
 	return !slices.ContainsFunc(files, func(file string) bool { return sysfile.Lstatat(d.fd, file, &st) != nil })
 }
 
-// Lock opens an active lock or that of a reader; fs.ErrNotExist where it is not there.
+// Lock opens an active lock or a reader's; fs.ErrNotExist where it is missing.
 func (d *Dir) Lock(lock atom.File) (*Active, error) {
-	// O_RDWR: NFS makes of flock a byte-range lock, which needs it (flock(2)).
+	// O_RDWR: over NFS, flock is a byte-range lock, which needs write access (flock(2)).
 	f, err := d.openFile(lock.String(), unix.O_RDWR|unix.O_APPEND)
 	if err != nil {
 		return nil, err
@@ -59,10 +59,10 @@ func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	return a, nil
 }
 
-// believable refuses a record that other users could once write to, though none may
-// enter the directory now: a group may have, before its rights were taken back, and a
-// member that rewrites a lock of root's in place names what root ends. We make none like
-// that. (A pid alone condemns no process.)
+// believable refuses a record in a file that other users may write, even if they cannot enter the
+// directory any more: a group may have had that right, and a member that rewrites root's lock in
+// place chooses the process that root will end. adlock makes no such file. (A lock with only a
+// pid never gets a process signalled.)
 func (a *Active) believable() error {
 	if a.Content == record.Full && lax(&a.st) {
 		return a.dir.refuseLax(a.name)
@@ -72,7 +72,7 @@ func (a *Active) believable() error {
 
 func (a *Active) load() error {
 	content, err := a.read()
-	if errors.Is(err, errTooLarge) { // no record: a person may clear it
+	if errors.Is(err, errTooLarge) { // not a record: a person may clear it
 		a.Record, a.Appended, a.Content = record.Record{}, record.Appended{}, record.Damaged
 		a.whole, a.seen = a.st.Size, a.st.Size
 		return nil
@@ -86,19 +86,17 @@ func (a *Active) load() error {
 	return nil
 }
 
-// SupervisedBy tells whether that very process holds the lock, as the supervisor of a
-// job.
+// SupervisedBy tells whether that very process holds the lock, as the supervisor of a job.
 func (a *Active) SupervisedBy(id process.Identity) bool {
 	return a.Content == record.Full && a.Record.Supervised && a.Record.Owner.Same(id)
 }
 
-// Guard takes flock(2) on the active lock's own inode, waiting at most wait
-// (else ErrGuarded), and makes sure that the lock is still in place with the
-// token it was read with (else ErrLost). Every change of an active lock happens
-// under it, so what was seen stays true until Close.
+// Guard takes flock(2) on the active lock's own inode, waiting at most wait (else ErrGuarded),
+// and checks that the lock is still in place with the token it was read with (else ErrLost).
+// Active locks are changed only under the guard, so what was read stays true until Close.
 //
-// A guard on the last lock, or a removal without one, was shown unsound: a
-// newcomer that verified, then stalled, then unlinked would remove a fresh lock.
+// A guard on the last lock, or a removal without a guard, was shown unsound: a newcomer that
+// verified, stalled and then unlinked would remove a fresh lock.
 func (a *Active) Guard(wait time.Duration) error {
 	got, err := a.flock(wait)
 	if err != nil {
@@ -133,21 +131,21 @@ func (a *Active) Remove() error {
 	return a.wrap(sysfile.Unlinkat(a.dir.fd, a.name))
 }
 
-// Named tells whether the lock is still in place, also after Close.
+// Named tells whether the lock is still in place, even after Close.
 func (a *Active) Named() bool { mine, err := a.named(); return mine && err == nil }
 
 // Modified is the lock's mtime: when it was put in place.
 func (a *Active) Modified() time.Time { return a.modified() }
 
-// UID is the owner of the file: only this user's processes are condemned by it.
+// UID is the owner of the file: only this user's processes may be ended because of it.
 func (a *Active) UID() int { return int(a.st.Uid) }
 
 // Path is the lock's path, for messages.
 func (a *Active) Path() string { return a.dir.Path(a.name) }
 
-// Close lets go of the guard, where that is held, and of the lock's file. The
-// guard goes by itself: until its exec, a child that another thread forks just
-// now has a copy of the descriptor, which would hold it on.
+// Close lets go of the guard, if held, and closes the file. It unlocks explicitly: a child that
+// another thread has just forked has a copy of the descriptor until its exec, which would keep
+// the guard.
 func (a *Active) Close() error {
 	var err error
 	if a.held {

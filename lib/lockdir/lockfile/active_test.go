@@ -44,8 +44,8 @@ func TestOneGuardExcludesAnother(t *testing.T) {
 	must(t, <-released)
 }
 
-// The guard is of one inode: whoever waited for it must notice that the name
-// leads elsewhere by now.
+// The guard belongs to one inode: a process that waited for it must notice that the name now
+// leads elsewhere.
 func TestAGuardOfALockThatIsGoneIsLost(t *testing.T) {
 	for claim, change := range map[string]func(t *testing.T, d *Dir){
 		"removed":  func(t *testing.T, d *Dir) { must(t, os.Remove(d.Path("lock.x"))) },

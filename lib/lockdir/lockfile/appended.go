@@ -24,9 +24,9 @@ func (a *Active) AppendCommand(id process.Identity) error {
 	return nil
 }
 
-// AppendSurvivors adds members of the owner's job before they are signalled.
-// Those that the lock has already are left out; where they do not fit, only that
-// there are more is added. Only under the lock's Guard.
+// AppendSurvivors adds members of the owner's job before they are signalled, except those that
+// the lock already has. If they do not fit, it adds one line that says there are more. Only under
+// the lock's Guard.
 func (a *Active) AppendSurvivors(members []process.Identity) error {
 	fresh := a.unknown(members)
 	if len(fresh) == 0 || a.Appended.Uncounted {
@@ -49,7 +49,7 @@ func (a *Active) AppendSurvivors(members []process.Identity) error {
 	return nil
 }
 
-// unknown returns those of whom the lock does not know.
+// unknown returns the members that the lock does not have yet.
 func (a *Active) unknown(members []process.Identity) []process.Identity {
 	type key struct {
 		pid          int
@@ -70,10 +70,10 @@ func (a *Active) unknown(members []process.Identity) []process.Identity {
 	return fresh
 }
 
-// append adds whole lines in one write. What an earlier append left unfinished
-// goes first, and so does what this one could not finish. The mtime stays, as it
-// says when the lock was put in place. Under the Guard no other process changes the file, so
-// what was read of it then, and appended since, is all that there is.
+// append adds whole lines in one write. It first cuts off what an earlier append left unfinished,
+// and it cuts off what it cannot finish itself. The mtime stays, as it says when the lock was put
+// in place. No other process changes the file under the Guard, so the content is what was read
+// then and what was appended since.
 func (a *Active) append(lines []byte) error {
 	if a.whole < a.st.Size {
 		if err := a.truncate(a.whole); err != nil {
@@ -104,7 +104,7 @@ func (a *Active) Withdraw() error {
 	return a.load()
 }
 
-// changed has the file changed, and keeps its mtime.
+// changed calls change, and keeps the file's mtime.
 func (a *Active) changed(change func() error) error {
 	created := a.modified()
 	failed := change()
@@ -116,8 +116,8 @@ func (a *Active) truncate(size int64) error {
 	return a.wrap(sysfile.Retry(func() error { return unix.Ftruncate(a.fd, size) }))
 }
 
-// Job is what there is to end for this lock: its owner and all that is known to
-// belong to it. Where the owner waited at a gate, what waited there is its command.
+// Job is what has to be ended for this lock: its owner and all that is known to belong to it. If
+// the owner started its command at a gate, the process that waited at the gate is the command.
 func (a *Active) Job() process.Job {
 	job := a.Record.KnownJob(a.UID())
 	if a.Appended.Command.PID != 0 {
@@ -127,8 +127,8 @@ func (a *Active) Job() process.Job {
 	return job
 }
 
-// InUse names the process that proves the lock to be in use, and how to end that; "" where it is
-// one of the dead, or of those of whom it only cannot be proved that they are.
+// InUse says which process proves that the lock is in use, and how to end it; "" where all are
+// dead or cannot be proved alive.
 func (a *Active) InUse() string {
 	lives := "its owner lives (process " + strconv.Itoa(a.Record.Owner.PID) + ")"
 	cure := "; to end it: adlock stop " + a.File.Called()

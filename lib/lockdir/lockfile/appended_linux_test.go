@@ -16,7 +16,7 @@ import (
 	"adlock/lib/record"
 )
 
-// member is a process as it is read back: of the record's boot.
+// member is a process as read back from a record: of the record's boot.
 func member(pid int) process.Identity {
 	return process.Identity{PID: pid, Start: 100, Inode: 7, SID: 5, PIDNS: 1, TimeNS: 2, Boot: "b", Machine: "m"}
 }
@@ -97,8 +97,7 @@ func TestALockNeverOutgrows64KiB(t *testing.T) {
 	}
 }
 
-// The limit on the size of files stands for a full disk: the kernel writes what
-// fits and no more.
+// The limit on the file size stands for a full disk: the kernel writes what fits.
 func TestAnAppendThatFailsLeavesTheLockAsItWas(t *testing.T) {
 	d := newDir(t)
 	a := guardedLock(t, d)
@@ -149,11 +148,11 @@ func TestWhatWasAppendedCanBeTakenBack(t *testing.T) {
 	a := active(t, d)
 	must(t, a.Guard(0))
 	must(t, a.AppendSurvivors([]process.Identity{member(20)}))
-	must(t, a.Guard(0)) // anew, as of now
+	must(t, a.Guard(0)) // again, as it is now
 	size := a.whole
 	must(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
 	must(t, a.AppendSurvivors([]process.Identity{member(23)}))
-	for range 2 { // the second time there is nothing to take back
+	for range 2 { // the second call has nothing to take back
 		must(t, a.Withdraw())
 		again := active(t, d)
 		if want := (record.Appended{Survivors: []process.Identity{member(20)}}); !reflect.DeepEqual(again.Appended, want) || !reflect.DeepEqual(a.Appended, want) {

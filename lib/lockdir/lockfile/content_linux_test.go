@@ -20,7 +20,6 @@ import (
 	"adlock/test/need"
 )
 
-// edited is a full record with one line's value changed; "" takes the line out.
 func TestSurvivorsAreNumberedAndNoneTwice(t *testing.T) {
 	d := newDir(t)
 	a := guardedLock(t, d)
@@ -67,8 +66,8 @@ func TestAnotherCommandIsRecordedWhateverTellsItApart(t *testing.T) {
 	}
 }
 
-// A person clears a lock by this, so what is only not known to be dead is not in use.
-func TestALockIsInUseWhereSomebodyIsProvedAlive(t *testing.T) {
+// A person clears a lock on this answer, so a process that cannot be proved alive does not count.
+func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
 	alive, err := process.Of(os.Getpid())
 	must(t, err)
 	dead := alive
@@ -137,7 +136,7 @@ func TestWhatIsAppendedHasAPid(t *testing.T) {
 	}
 }
 
-// asUser does something with the rights of another user.
+// asUser runs do with the rights of another user.
 func asUser(t *testing.T, uid int, do func()) {
 	t.Helper()
 	need.Root(t)
@@ -149,7 +148,7 @@ func asUser(t *testing.T, uid int, do func()) {
 func TestAnOrdinaryUserHasRootsDirectoriesAndItsOwn(t *testing.T) {
 	need.Root(t)
 	for owner, allowed := range map[int]bool{0: true, 1: false, 4711: true, 4712: false} {
-		path, err := os.MkdirTemp("/tmp", "adlock") // which others can look into
+		path, err := os.MkdirTemp("/tmp", "adlock") // which other users can enter
 		must(t, err)
 		t.Cleanup(func() { os.RemoveAll(path) })
 		must(t, os.Chmod(path, 0o755))
@@ -166,7 +165,7 @@ func TestAnOrdinaryUserHasRootsDirectoriesAndItsOwn(t *testing.T) {
 	}
 }
 
-// With umask 002 a user's directories are his group's too, which has nobody else in it.
+// With umask 002 a user's directories are writable by the user's private group.
 func TestADirectoryOfTheUsersOwnGroupMayBeOnTheWay(t *testing.T) {
 	need.Root(t)
 	const user, other = 4711, 4712
@@ -192,7 +191,7 @@ func TestADirectoryOfTheUsersOwnGroupMayBeOnTheWay(t *testing.T) {
 	}
 }
 
-func TestWhereAnybodyGetsInOnlyThePrivateIsBelieved(t *testing.T) {
+func TestOnlyPrivateFilesAreBelievedInAnOpenDirectory(t *testing.T) {
 	for dir, entered := range map[fs.FileMode]bool{0o700: false, 0o710: true, 0o701: true, 0o744: false} {
 		path := t.TempDir()
 		must(t, os.Chmod(path, dir))
@@ -284,9 +283,9 @@ func TestALockIsReadUpToALimitEvenIfItGrows(t *testing.T) {
 	for size, fits := range map[int]bool{1: true, 511: true, 512: true, 513: true, 100_000: true, maxContent: true, maxContent + 1: false, 2 * maxContent: false} {
 		must(t, os.WriteFile(d.Path("lock.x"), []byte(strings.Repeat("x", size)), 0o600))
 		a := onlyToStat(t, d)
-		for _, seen := range []int64{0, int64(size)} { // as it was when it was looked at
+		for _, seen := range []int64{0, int64(size)} { // its size when it was looked at
 			if size == maxContent+1 && seen == 0 {
-				continue // one that grows is noticed when there is no room for more
+				continue // a growing file is noticed when the buffer is full
 			}
 			a.st.Size = seen
 			content, err := a.read()
@@ -318,7 +317,7 @@ func onlyToStat(t *testing.T, d *Dir) *file {
 	return f
 }
 
-// A lock of that size is damaged, and no longer the one that was seen.
+// A lock of that size is damaged, and no longer the one that was read.
 func TestWhatGrewTooLargeIsAnError(t *testing.T) {
 	d := newDir(t)
 	put(t, d, fullRecord())
@@ -373,7 +372,7 @@ func TestALastLockThatCannotBePlacedIsAnError(t *testing.T) {
 	}
 	mustHold(t, d)
 	must(t, d.MakeLast("x", record.Memory{Atom: motd}))
-	must(t, d.stampAnew("x", record.Memory{})) // somebody else has made it meanwhile
+	must(t, d.stampAnew("x", record.Memory{})) // another process has made it meanwhile
 	if l := last(t, d); l.Memory.Atom != motd {
 		t.Errorf("%+v", l.Memory)
 	}

@@ -1,12 +1,11 @@
-// Package lockfile keeps the two inodes of an atom in the lock directory: the
-// active lock (lock.NAME), which exists while the atom runs, and the last lock
-// (last.NAME), whose mtime says when the atom last completed. It knows how they
-// are put in place, guarded and removed; it decides nothing.
+// Package lockfile keeps the two inodes of an atom in the lock directory: the active lock
+// (lock.NAME), which exists while the atom runs, and the last lock (last.NAME), whose mtime says
+// when the atom last completed. It puts them in place, guards and removes them; it decides
+// nothing.
 //
-// Everything is reached from one descriptor of a directory that was checked
-// once, so a path swapped later is never followed. The exclusion is as good as
-// flock(2) and link(2) of the file system: one view of it only (an overlay and
-// its upper directory are two).
+// All files are reached from one descriptor of a directory that was checked once, so a path
+// swapped later is never followed. The exclusion is as good as flock(2) and link(2) of the file
+// system, through one mount of it (an overlay and its upper directory are two).
 package lockfile
 
 import (
@@ -25,18 +24,17 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Dir is an open lock directory, seen to be safe: a real directory, owned by
-// root or the effective user, writable by its owner only. It may be used by
-// several goroutines.
+// Dir is an open lock directory that was checked: a real directory, owned by root or the
+// effective user, writable by its owner only. Several goroutines may use it.
 type Dir struct {
 	path    string
 	fd      int
-	uid     int  // its owner, and so the owner of every file in it
-	entered bool // others may reach its files
+	uid     int  // the directory's owner, and so the owner of every file in it
+	entered bool // other users may reach its files
 }
 
-// Create opens the lock directory at path, making it (mode 0700) and its
-// parents where they are missing, and may be made.
+// Create opens the lock directory at path. If it is missing and may be made, Create makes it and
+// its parents (mode 0700).
 func Create(path string) (*Dir, error) {
 	dir, err := Open(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -51,8 +49,8 @@ func Create(path string) (*Dir, error) {
 	return Open(path)
 }
 
-// MayMake refuses to make a lock directory whose path is not absolute: in another
-// working directory it would be another one, and exclude no process.
+// MayMake refuses to make a lock directory whose path is not absolute: from another working
+// directory it would be another lock directory, and exclude nothing.
 func MayMake(path string) error {
 	if filepath.IsAbs(path) {
 		return nil
@@ -60,17 +58,17 @@ func MayMake(path string) error {
 	return fault.New(fault.CannotCreate, path, "no such directory, and a relative one is not made (give its full path)")
 }
 
-// mkdirAll makes what is missing with mode 0700 at once, whatever the umask: else another
-// user could enter it in between. (The umask is the whole process'; no
-// job has been started yet, and files are made for their owner alone.)
+// mkdirAll makes the missing directories with mode 0700 at once, whatever the umask: no other
+// user can enter them in between. (The umask is the whole process's; no job has been started yet,
+// and adlock makes files for their owner alone.)
 func mkdirAll(path string) error {
 	defer unix.Umask(unix.Umask(0o077))
 	return os.MkdirAll(path, 0o700)
 }
 
-// Open opens the lock directory at path. It is an error (77) where another user
-// could change what is in it, or which it is: links could be swapped under us,
-// and a planted pid could turn root against a victim.
+// Open opens the lock directory at path. It is an error (77) where another user could change its
+// content or swap the directory: a swapped link or a planted pid could make root end a process of
+// that user's choice.
 func Open(path string) (*Dir, error) {
 	path = filepath.Clean(path)
 	if err := checkWay(path); err != nil {
@@ -117,8 +115,8 @@ func openFailed(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// remedy is what to do about a path that others may write to. Where the sticky bit
-// says that they are meant to, as in /tmp, it is not to be taken from them.
+// remedy is the advice for a path that others may write. In a directory with the sticky bit, as
+// /tmp, they are meant to, so it does not advise chmod.
 func remedy(mode uint32, path string) string {
 	if mode&unix.S_ISVTX != 0 {
 		return "name one that is yours alone: ADLOCK_DIR"
@@ -126,8 +124,8 @@ func remedy(mode uint32, path string) string {
 	return "chmod go-w " + fault.Quoted(path)
 }
 
-// cannotCreate gives refusals their own status here: what may not be made is
-// 73, what may not be touched is 77.
+// cannotCreate gives refusals their own status: 73 where a file may not be made, 77 where it may
+// not be touched.
 func cannotCreate(path string, err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: err}
@@ -135,8 +133,8 @@ func cannotCreate(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// cannotMake is why there can be no lock directory, with the way out for users whose
-// home is not to be written to, as that of www-data.
+// cannotMake is why a lock directory cannot be made, with the way out for users without a
+// writable home, as www-data.
 func cannotMake(path string, err error) error {
 	var refused *fs.PathError
 	if fault.KindOf(cannotCreate(path, err)) != fault.CannotCreate || !errors.As(err, &refused) {
@@ -156,7 +154,7 @@ func (d *Dir) Close() error { return unix.Close(d.fd) }
 // Fd returns the directory's descriptor; it stays the Dir's.
 func (d *Dir) Fd() int { return d.fd }
 
-// Files lists the directory: what is of one of the kinds, in no order.
+// Files lists the directory's files of these kinds, in no order.
 func (d *Dir) Files(kinds ...atom.Kind) ([]atom.File, error) {
 	fd, err := sysfile.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -177,10 +175,9 @@ func (d *Dir) Files(kinds ...atom.Kind) ([]atom.File, error) {
 	return files, nil
 }
 
-// openFile opens a file of the directory and refuses whatever is not a plain
-// file of the directory's owner. It is looked at before it is opened, so that
-// opening never blocks on a FIFO or wakes a device; no other user can change the
-// directory in between.
+// openFile opens a file of the directory and refuses anything but a plain file of the directory's
+// owner. It checks before it opens, so that opening never blocks on a FIFO or wakes a device; no
+// other user can change the directory in between.
 func (d *Dir) openFile(name string, flags int) (*file, error) {
 	var st unix.Stat_t
 	if err := sysfile.Lstatat(d.fd, name, &st); err != nil {
@@ -213,17 +210,17 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 		return fault.New(fault.NotPermitted, d.Path(name), "belongs to another user")
 	case st.Nlink > 2: // 2 while a temporary file is being put in place with link(2)
 		return fault.New(fault.NotPermitted, d.Path(name), "has too many links")
-	case d.entered && lax(st): // another tool's: any user may have written what it says
+	case d.entered && lax(st): // another tool's file: any user may have written it
 		return d.refuseLax(name)
 	}
 	return nil
 }
 
-// lax reports whether others may write to a file that they reach.
+// lax reports whether the mode lets other users write to a file.
 func lax(st *unix.Stat_t) bool { return st.Mode&0o022 != 0 }
 
-// refuseLax says what to do about a file that others may write. That a lock may not be
-// written any more takes nothing back of what it says by now.
+// refuseLax says what to do about a file that others may write. Taking the right away does not
+// undo what they have already written to a lock.
 func (d *Dir) refuseLax(name string) error {
 	cure := "chmod go-w " + fault.Quoted(d.Path(name))
 	if atom.ParseFile(name).Kind != atom.LastLock {

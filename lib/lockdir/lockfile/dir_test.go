@@ -87,7 +87,7 @@ func TestAMissingDirectoryIsMadePrivateUnderAnyUmask(t *testing.T) {
 	}
 }
 
-// way makes above/a/b/locks, of this user and nobody else's.
+// way makes above/a/b/locks, private to this user.
 func way(t *testing.T) (above, path string) {
 	t.Helper()
 	above = t.TempDir()
@@ -97,7 +97,7 @@ func way(t *testing.T) (above, path string) {
 	return above, path
 }
 
-func TestNobodyElseMayLeadTheWayToTheDirectory(t *testing.T) {
+func TestNoOtherUserMayRedirectTheWayToTheDirectory(t *testing.T) {
 	need.Root(t)
 	const stranger = 4711
 	for claim, change := range map[string]func(above string) error{
@@ -157,7 +157,7 @@ func TestTheWayMayLeadThroughAsManyLinksAsTheKernelFollows(t *testing.T) {
 	}
 }
 
-// relink puts a link in the place of a/b, which becomes a/b2.
+// relink puts a link in the place of a/b, and renames the directory to a/b2.
 func relink(above, target string, owner int) error {
 	return errors.Join(os.Rename(above+"/a/b", above+"/a/b2"), os.Symlink(target, above+"/a/b"), os.Lchown(above+"/a/b", owner, -1))
 }
@@ -204,7 +204,7 @@ func TestLinksInACircleLeadNowhere(t *testing.T) {
 	}
 }
 
-// A swap of the directory after it was opened changes nothing: all goes by the
+// Swapping the directory after it was opened changes nothing: all files are reached through the
 // descriptor.
 func TestADirectorySwappedAfterTheCheckIsNotFollowed(t *testing.T) {
 	d := newDir(t)
@@ -261,7 +261,7 @@ func TestNothingButAPlainFileOfTheOwnersIsOpened(t *testing.T) {
 	}
 }
 
-// enteredDir is a lock directory that others may look into.
+// enteredDir is a lock directory that other users may enter.
 func enteredDir(t *testing.T) *Dir {
 	t.Helper()
 	path := t.TempDir()
@@ -272,8 +272,8 @@ func enteredDir(t *testing.T) *Dir {
 	return d
 }
 
-// What a lock says may be anybody's word by now, and taking their rights away takes
-// nothing back; a last lock says nothing that could harm.
+// Any user may have written a lock's content, and chmod does not undo that; a last lock cannot do
+// harm.
 func TestTheRemedyOfAFileThatOthersMayWriteDependsOnWhatItIs(t *testing.T) {
 	d := enteredDir(t)
 	for file, remedy := range map[string]string{
@@ -288,7 +288,7 @@ func TestTheRemedyOfAFileThatOthersMayWriteDependsOnWhatItIs(t *testing.T) {
 	}
 }
 
-func TestALaxModeIsHarmlessWhereNobodyElseGetsIn(t *testing.T) {
+func TestALaxModeIsHarmlessWhereNoOtherUserGetsIn(t *testing.T) {
 	d := newDir(t)
 	must(t, os.WriteFile(d.Path("last.x"), nil, 0o600))
 	must(t, os.Chmod(d.Path("last.x"), 0o666)) // : > last.x under umask 0

@@ -18,10 +18,10 @@ import (
 	"adlock/test/need"
 )
 
-// closed is the directory through a descriptor that every call fails on.
+// closed is the directory with a descriptor on which every call fails.
 func closed(d *Dir) *Dir { return &Dir{path: d.path, fd: -1, uid: d.uid, entered: d.entered} }
 
-// onlyToRead opens the lock "x" in a way in which it cannot be written.
+// onlyToRead opens the lock "x" so that it cannot be written.
 func onlyToRead(t *testing.T, d *Dir) *Active {
 	t.Helper()
 	f, err := d.openFile("lock.x", unix.O_RDONLY)
@@ -99,8 +99,8 @@ func TestNoFailedCallIsTakenForSuccess(t *testing.T) {
 	}
 }
 
-// An unfinished line cannot be cut off through a descriptor that only reads, so
-// nothing may come behind it.
+// An unfinished line cannot be cut off through a read-only descriptor, so nothing may be appended
+// behind it.
 func TestNothingIsAppendedBehindALineThatCannotBeCutOff(t *testing.T) {
 	d := newDir(t)
 	must(t, os.WriteFile(d.Path("lock.x"), append(fullRecord().Bytes(), "surv"...), 0o600))
@@ -178,14 +178,14 @@ func TestNothingStaysOpen(t *testing.T) {
 			for range 20 {
 				call(d)
 			}
-			if after := openFiles(t); after >= before+20 { // others may have opened a few meanwhile
+			if after := openFiles(t); after >= before+20 { // other tests may have opened a few meanwhile
 				t.Errorf("%d files were open, then %d", before, after)
 			}
 		})
 	}
 }
 
-// eachUse is a use of a directory that has a lock and a last lock, of an atom with readers.
+// eachUse are the uses of a directory with a lock and a last lock, of an atom with readers.
 var eachUse = map[string]func(d *Dir) error{
 	"guard": func(d *Dir) error {
 		a, err := d.Active(reads)
@@ -241,7 +241,7 @@ func (d *Dir) placed(place func(*TempFile, string) error, name string) error {
 	return place(temp, name)
 }
 
-// Whichever call it is that fails: it is told, and no file stays open.
+// Whichever call fails, the error is reported and no file stays open.
 func TestNoFailureIsSwallowed(t *testing.T) {
 	calls := map[string]int{
 		"openat": unix.SYS_OPENAT, "newfstatat": unix.SYS_NEWFSTATAT, "fstat": unix.SYS_FSTAT, "flock": unix.SYS_FLOCK, "pread": unix.SYS_PREAD64,
@@ -262,7 +262,7 @@ func TestNoFailureIsSwallowed(t *testing.T) {
 				var err error
 				seen := 0
 				intercept.Run(t, func() { err = use(d) }, func(c intercept.Call) unix.Errno {
-					if number == unix.SYS_FLOCK && c.FD(1) == unix.LOCK_UN { // closing lets go anyway
+					if number == unix.SYS_FLOCK && c.FD(1) == unix.LOCK_UN { // closing unlocks anyway
 						return 0
 					}
 					if seen++; seen != n {
@@ -282,8 +282,8 @@ func TestNoFailureIsSwallowed(t *testing.T) {
 	}
 }
 
-// FUSE has no files without a name, old kernels do not know the flag, and without /proc
-// there is no way to name one.
+// FUSE has no files without a name, old kernels do not know the flag, and without /proc such a
+// file cannot get a name.
 func TestWhereNoFileCanBeWithoutANameItHasOneFromTheBeginning(t *testing.T) {
 	for call, numbers := range map[int][]unix.Errno{unix.SYS_OPENAT: {unix.EOPNOTSUPP, unix.EISDIR, unix.ENOENT}, unix.SYS_FACCESSAT: {unix.ENOENT}} {
 		for _, number := range numbers {
@@ -313,7 +313,7 @@ func TestWhereNoFileCanBeWithoutANameItHasOneFromTheBeginning(t *testing.T) {
 	}
 }
 
-// withoutRoom makes files no longer than a page, as a full disk does.
+// withoutRoom limits files to one page, like a full disk.
 func withoutRoom(t *testing.T, call func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -341,7 +341,7 @@ func TestATemporaryFileThatDoesNotFitIsAnErrorAndLeavesNothing(t *testing.T) {
 	mustHold(t, d)
 }
 
-func TestTheHolderIsWhoHasTheFlockOfThisInode(t *testing.T) {
+func TestTheHolderIsTheProcessWithTheFlockOfThisInode(t *testing.T) {
 	d := newDir(t)
 	put(t, d, fullRecord())
 	must(t, d.MakeLast("x", record.Memory{}))
@@ -396,7 +396,7 @@ func TestOtherUsersFilesAndDirectoriesAreToldApart(t *testing.T) {
 	must(t, err)
 	defer d.Close()
 	put(t, d, fullRecord())
-	foreign := &Dir{path: d.path, fd: d.fd, uid: 4711} // as root sees a user's
+	foreign := &Dir{path: d.path, fd: d.fd, uid: 4711} // as root sees a user's directory
 	must(t, os.Chown(d.Path("lock.x"), 4711, 4711))
 	a, err := foreign.Active("x")
 	if err != nil || a.UID() != 4711 {

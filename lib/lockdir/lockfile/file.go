@@ -11,9 +11,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// maxContent bounds what is read of a lock. Records are small, but earlier versions
-// wrote whole command lines into them: of 6 MiB at most (execve(2)), and four times
-// that where every byte was escaped.
+// maxContent bounds how much of a lock is read. Records are small, but earlier versions wrote
+// whole command lines into them: 6 MiB at most (execve(2)), four times that with every byte
+// escaped.
 const maxContent = 32 << 20
 
 var errTooLarge = errors.New("is too large to be a lock")
@@ -48,8 +48,8 @@ func (f *file) read() ([]byte, error) {
 			return nil, f.wrap(err)
 		}
 		content = content[:len(content)+n]
-		// Less than was asked for is the end (read(2)), save on some network file
-		// systems: there it is the end behind all that was there when it was opened.
+		// A short read is the end (read(2)). On some network file systems it is the end only
+		// behind the size that the file had when it was opened.
 		if n == 0 || n < len(room) && int64(len(content)) >= f.st.Size {
 			return content, nil
 		}
@@ -66,8 +66,8 @@ func (f *file) tooLarge() error {
 	return &fault.Error{Kind: fault.IO, Object: f.dir.Path(f.name), Err: errTooLarge}
 }
 
-// write puts content into a new file with one write; a short one is an error:
-// the rest would find no room either.
+// write puts content into a new file with one write. A short write is an error: there would be no
+// room for the rest either.
 func (f *file) write(content []byte) error {
 	n, err := sysfile.Write(f.fd, content)
 	if err == nil && n < len(content) {
@@ -76,8 +76,8 @@ func (f *file) write(content []byte) error {
 	return f.wrap(err)
 }
 
-// touch sets the mtime to the file system's own idea of now (UTIME_NOW), so
-// that the clock of a file server does not matter.
+// touch sets the mtime to the file system's own now (UTIME_NOW), so that the clock of a file
+// server does not matter.
 func (f *file) touch() error {
 	if err := sysfile.Retry(func() error { return touch(f.fd) }); err != nil {
 		return f.wrap(err)
@@ -95,8 +95,8 @@ func (f *file) named() (bool, error) {
 	return err == nil && st.Ino == f.st.Ino && st.Dev == f.st.Dev, f.wrap(err)
 }
 
-// flock takes the exclusive lock of the file's inode, waiting at most wait; it
-// reports whether it got it. Closing the file lets go.
+// flock takes the exclusive lock of the file's inode, waiting at most wait, and reports whether
+// it got it. Closing the file unlocks it.
 func (f *file) flock(wait time.Duration) (bool, error) {
 	err := sysfile.Flock(f.fd, unix.LOCK_EX, wait)
 	if errors.Is(err, unix.EWOULDBLOCK) {

@@ -10,12 +10,11 @@ import (
 	"adlock/lib/process"
 )
 
-// GuardGrace is what an ending may take beside its three pauses. Tests change it.
+// GuardGrace is the time that an ending may take besides its three pauses. Tests change it.
 var GuardGrace = time.Minute
 
-// StandsStill says of the holder of a guard that it is stopped, and for how long an
-// ending may take has been there; nil where that is not so, or its pid is not known
-// does.
+// StandsStill says that the process that holds a guard is stopped, and was started longer ago
+// than an ending can take; nil where it is not so, or where the holder is unknown (0).
 func StandsStill(holder int, pause time.Duration) error {
 	if holder == 0 {
 		return nil
@@ -26,27 +25,27 @@ func StandsStill(holder int, pause time.Duration) error {
 	return nil
 }
 
-// ToGoOn is what a person may do about a stopped process.
+// ToGoOn is the advice for a guard whose holder is stopped.
 func ToGoOn(holder int) string { return "to let it go on: kill -CONT " + strconv.Itoa(holder) }
 
-// GuardedError is locker.ErrGuarded where it is to be said at which lock.
+// GuardedError is locker.ErrGuarded with the lock and the process that guards it.
 type GuardedError struct {
 	Path   string
-	Holder int // of the guard; 0: not known
+	Holder int // pid of the guard's holder; 0: unknown
 	reason string
 }
 
 func (e *GuardedError) Error() string { return e.reason }
 func (e *GuardedError) Unwrap() error { return locker.ErrGuarded }
 
-// GuardAloud is Guard with a GuardedError in place of ErrGuarded, and a status of its
-// own: a denial, or stuck where the holder stands still.
-func (a *Active) GuardAloud(wait time.Duration) error {
-	return a.Aloud(a.Guard(wait))
+// GuardReporting is Guard with a GuardedError in place of ErrGuarded. Its status is that of a
+// denial, or of stuck where the holder is stopped.
+func (a *Active) GuardReporting(wait time.Duration) error {
+	return a.ReportGuarded(a.Guard(wait))
 }
 
-// Aloud is what GuardAloud returns where Guard has returned err.
-func (a *Active) Aloud(err error) error {
+// ReportGuarded is what GuardReporting returns where Guard has returned err.
+func (a *Active) ReportGuarded(err error) error {
 	if !errors.Is(err, locker.ErrGuarded) {
 		return err
 	}

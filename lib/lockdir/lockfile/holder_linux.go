@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// GuardHolder returns the pid of the process that holds the lock's guard, as
-// /proc/locks has it (proc_locks(5)); 0 where no process does, or where that cannot
-// be told: from another pid namespace, or over NFS.
+// GuardHolder returns the pid of the process that holds the lock's guard, from /proc/locks
+// (proc_locks(5)); 0 if the guard is free, or if the holder cannot be known: from another pid
+// namespace, or over NFS.
 func (a *Active) GuardHolder() int {
 	const looks = 3
 	for range looks {
@@ -26,26 +26,26 @@ func (a *Active) GuardHolder() int {
 	return 0
 }
 
-// lockTable reads /proc/locks, a page at a time, as the kernel gives no more: where a lock
-// goes between two reads those behind it move up, and one is not seen.
+// lockTable reads /proc/locks, a page at a time, as the kernel gives no more. If a lock goes
+// between two reads, the lines behind it move up and one is missed.
 func lockTable() ([]byte, error) {
 	table, err := os.Open("/proc/locks")
 	if err != nil {
 		return nil, err
 	}
 	defer table.Close()
-	text := bytes.NewBuffer(make([]byte, 0, 1<<16)) // else it would be asked for 512 bytes at a time
+	text := bytes.NewBuffer(make([]byte, 0, 1<<16)) // otherwise each read would ask for 512 bytes
 	_, err = text.ReadFrom(table)
 	return text.Bytes(), err
 }
 
-// flockHolder finds in the lines of /proc/locks the holder of the flock of an inode.
+// flockHolder finds the pid that holds the flock of an inode in the lines of /proc/locks.
 func flockHolder(locks []byte, dev, ino uint64) int {
 	inode := []byte(":" + strconv.FormatUint(ino, 10))
 	device := []byte(fileID(dev))
 	holder := 0
 	for line := range bytes.Lines(locks) {
-		// 1: FLOCK ADVISORY WRITE 4711 fd:01:131099 0 EOF; a waiter has "->" second.
+		// 1: FLOCK ADVISORY WRITE 4711 fd:01:131099 0 EOF; a waiter has "->" as its second field.
 		f := bytes.Fields(line)
 		if len(f) < 6 || string(f[1]) != "FLOCK" || !bytes.HasSuffix(f[5], inode) {
 			continue
@@ -57,7 +57,7 @@ func flockHolder(locks []byte, dev, ino uint64) int {
 		if bytes.HasPrefix(f[5], device) {
 			return pid
 		}
-		holder = pid // btrfs and overlayfs show another device there than stat(2) does
+		holder = pid // btrfs and overlayfs show another device here than stat(2)
 	}
 	return holder
 }

@@ -31,7 +31,7 @@ func TestTheHolderOfAGuardIsKnown(t *testing.T) {
 	}
 }
 
-// The kernel's table is read in pieces, and a line that goes meanwhile moves those behind it.
+// The kernel's table is read in pieces; a line that goes meanwhile moves up those behind it.
 func TestTheHolderIsKnownThoughOtherLocksComeAndGo(t *testing.T) {
 	d := newDir(t)
 	put(t, d, fullRecord())
@@ -72,13 +72,13 @@ func TestTheHolderIsFoundInATableOfManyPages(t *testing.T) {
 // comeAndGo takes and releases locks of other files, a few at a time.
 func comeAndGo(t *testing.T, d *Dir, done <-chan bool) {
 	var held [10]*os.File
-	defer func() { // else they are closed by and by, where other tests count what is open
+	defer func() { // otherwise they are closed later, while other tests count open files
 		for _, f := range held {
 			f.Close()
 		}
 	}()
 	for i := 0; ; i = (i + 1) % len(held) {
-		held[i].Close() // an error where there is none yet
+		held[i].Close() // an error if there is none yet
 		select {
 		case <-done:
 			return
@@ -93,14 +93,14 @@ func comeAndGo(t *testing.T, d *Dir, done <-chan bool) {
 	}
 }
 
-// graceOf has an ending's time be another one for the length of the test.
+// graceOf sets the grace of an ending until the test ends.
 func graceOf(t *testing.T, grace time.Duration) {
 	before := GuardGrace
 	GuardGrace = grace
 	t.Cleanup(func() { GuardGrace = before })
 }
 
-// run starts a process for the length of the test.
+// run starts a process that ends with the test.
 func run(t *testing.T, command ...string) (pid int) {
 	t.Helper()
 	c := exec.Command(command[0], command[1:]...)
@@ -116,7 +116,7 @@ func stop(t *testing.T, pid int) {
 	helper.Eventually(t, "it stands still", func() bool { still, _ := process.Still(pid); return still })
 }
 
-func TestWhoIsStoppedStandsStillAfterThreePausesAndTheGrace(t *testing.T) {
+func TestAStoppedHolderStandsStillAfterThreePausesAndTheGrace(t *testing.T) {
 	pid := run(t, "sleep", "60")
 	graceOf(t, 0)
 	if err := StandsStill(pid, 0); err != nil {
@@ -142,7 +142,7 @@ func TestWhoIsStoppedStandsStillAfterThreePausesAndTheGrace(t *testing.T) {
 	}
 }
 
-func TestWhoIsAtTheLockIsSaidAloud(t *testing.T) {
+func TestTheHolderOfAGuardIsReported(t *testing.T) {
 	need.Tools(t, "flock")
 	d := newDir(t)
 	put(t, d, fullRecord())
@@ -159,7 +159,7 @@ func TestWhoIsAtTheLockIsSaidAloud(t *testing.T) {
 		{0, fault.NotPermitted, "process " + strconv.Itoa(pid) + ", which is changing the lock, is stopped; to let it go on: kill -CONT " + strconv.Itoa(pid)},
 	} {
 		graceOf(t, c.grace)
-		err := a.GuardAloud(0)
+		err := a.GuardReporting(0)
 		var guarded *GuardedError
 		if !errors.As(err, &guarded) || guarded.Path != a.Path() || guarded.Holder != pid || !errors.Is(err, locker.ErrGuarded) {
 			t.Fatalf("got %#v", err)
@@ -170,9 +170,9 @@ func TestWhoIsAtTheLockIsSaidAloud(t *testing.T) {
 	}
 	must(t, syscall.Kill(-pid, syscall.SIGKILL))
 	helper.Eventually(t, "the guard is free", func() bool { return a.GuardHolder() == 0 })
-	must(t, a.GuardAloud(0))
+	must(t, a.GuardReporting(0))
 	must(t, os.Remove(a.Path()))
-	if err := a.GuardAloud(0); !errors.Is(err, locker.ErrLost) {
+	if err := a.GuardReporting(0); !errors.Is(err, locker.ErrLost) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -38,9 +38,9 @@ func (d *Dir) Last(name atom.Name) (record.Last, error) {
 	return last, nil
 }
 
-// cutOff is less than what a file system has cut off a time of change: a second
-// where it keeps whole ones (ext3, HFS+, a server of such). One that keeps
-// fractions shows one at least in the ctime, which cannot be set.
+// cutOff bounds what a file system has cut off an mtime: a second where it keeps whole seconds
+// (ext3, HFS+, a server of such). One that keeps fractions shows them at least in the ctime,
+// which no program can set.
 func cutOff(mtime, ctime unix.Timespec) time.Duration {
 	if mtime.Nsec == 0 && ctime.Nsec == 0 {
 		return time.Second
@@ -48,15 +48,15 @@ func cutOff(mtime, ctime unix.Timespec) time.Duration {
 	return 0
 }
 
-// MakeLast creates the last lock of an atom that never completed: mtime 0. It
-// must exist before the atom is first taken, or circular waiting could not be
-// broken (the paper's deadlock rule). One that is there already is left alone.
+// MakeLast creates the last lock of an atom that never completed: mtime 0. It must exist before
+// the atom is first taken, or circular waiting could not be broken (the paper's deadlock rule).
+// An existing one is left alone.
 func (d *Dir) MakeLast(name atom.Name, memory record.Memory) error {
 	return d.placeLast(name, memory, time.Time{}, (*TempFile).Link)
 }
 
-// Remember changes what the last lock holds and keeps its mtime: remembering is
-// no completion. Only under the active lock, and where there may be readers Marked.
+// Remember changes the content of the last lock and keeps its mtime, as nothing completes. Only
+// under the active lock, and inside Marked where there may be readers.
 func (d *Dir) Remember(name atom.Name, completed time.Time, memory record.Memory) error {
 	return d.placeLast(name, memory, completed, (*TempFile).Replace)
 }
@@ -76,8 +76,8 @@ func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed time.Tim
 	return nil
 }
 
-// Stamp records that the atom completes now: the last lock's mtime. One that an
-// administrator deleted meanwhile is made again, with the memory.
+// Stamp records that the atom completes now: the last lock's mtime. If an administrator deleted
+// it meanwhile, Stamp makes it again, with the memory.
 func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,13 +105,13 @@ func (d *Dir) stampAnew(name atom.Name, memory record.Memory) error {
 // ErrRunsUnlocked says that a run without a lock has the flock of the last lock.
 var ErrRunsUnlocked = errors.New("a run without a lock is under way")
 
-// unlockedWait is how long an unlocked run and a newcomer leave each other the flock: each
-// may be about to find that the other one has the atom.
+// unlockedWait is how long an unlocked run and a newcomer wait for each other's flock: each may
+// be about to find that the other one has the atom.
 const unlockedWait = 100 * time.Millisecond
 
-// HoldLast takes flock(2) of the last lock: unix.LOCK_EX for a run without a lock,
-// unix.LOCK_SH to see whether there is one: ErrRunsUnlocked (package unlocked). Where other
-// users can open the file they can have its flock, so it is not taken and says nothing.
+// HoldLast takes flock(2) of the last lock: unix.LOCK_EX for an unlocked run, unix.LOCK_SH to see
+// whether there is one: ErrRunsUnlocked (package unlocked). If other users can open the file, any
+// of them could hold its flock, so it is not taken and tells nothing.
 func (d *Dir) HoldLast(name atom.Name, how int) (io.Closer, error) {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if err != nil {
@@ -130,8 +130,7 @@ func (d *Dir) HoldLast(name atom.Name, how int) (io.Closer, error) {
 	return nil, errors.Join(f.wrap(err), f.Close())
 }
 
-// RunsUnlocked returns ErrRunsUnlocked where a run without a lock is under way, as far as its
-// flock tells.
+// RunsUnlocked returns ErrRunsUnlocked where an unlocked run has the flock of the last lock.
 func (d *Dir) RunsUnlocked(name atom.Name) error {
 	held, err := d.HoldLast(name, unix.LOCK_SH)
 	switch {
@@ -140,7 +139,7 @@ func (d *Dir) RunsUnlocked(name atom.Name) error {
 	case err != nil:
 		return err
 	}
-	_ = held.Close() // nothing was written: whatever close(2) says, the flock is gone
+	_ = held.Close() // nothing was written: the flock is gone whatever close(2) returns
 	return nil
 }
 
@@ -153,8 +152,8 @@ func (d *Dir) RemoveLast(name atom.Name) error {
 	return fault.Wrap(d.Path(name.LastLock()), err)
 }
 
-// LastChanged is when the last lock was last stamped, made or remembered in:
-// its ctime, as the mtime of one that never completed is the epoch.
+// LastChanged is when the last lock was last stamped, made or written: its ctime, as the mtime is
+// the epoch if the atom never completed.
 func (d *Dir) LastChanged(name atom.Name) (time.Time, error) {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if err != nil {

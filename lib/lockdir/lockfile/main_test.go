@@ -29,7 +29,7 @@ func newDir(t testing.TB) *Dir {
 	return d
 }
 
-// fullRecord is a full record with another token each time.
+// fullRecord is a full record with a new token each time.
 func fullRecord() record.Record {
 	return record.Record{
 		Owner: process.Identity{PID: 4711, Start: 99, PGID: 4711, UID: 1000, Boot: "b", Machine: "m", PIDNS: 1, TimeNS: 2},
@@ -37,7 +37,7 @@ func fullRecord() record.Record {
 	}
 }
 
-// put places a lock and lets go of its guard.
+// put puts a lock in place and unlocks its guard.
 func put(t testing.TB, d *Dir, r record.Record) {
 	t.Helper()
 	temp, err := d.TempFile(r.Bytes())
@@ -50,7 +50,7 @@ func put(t testing.TB, d *Dir, r record.Record) {
 	}
 }
 
-// active opens the lock "x", for the length of the test.
+// active opens the lock "x" until the test ends.
 func active(t testing.TB, d *Dir) *Active {
 	t.Helper()
 	a, err := d.Active("x")

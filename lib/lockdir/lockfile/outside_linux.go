@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// isOutside tells whether files that seem to be uid's belong to a user that has
-// no id in this user namespace (user_namespaces(7)): to the machine's root, in a
-// container of the user's own.
+// isOutside tells whether files that seem to be uid's belong to a user without an id in this user
+// namespace (user_namespaces(7)): in a rootless container, to the machine's root.
 func isOutside(uid uint32) bool {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil || strings.TrimSpace(string(overflow)) != strconv.Itoa(int(uid)) {
@@ -18,8 +17,7 @@ func isOutside(uid uint32) bool {
 	return err == nil && !mayHave(string(ids), uid)
 }
 
-// mayHave tells whether the user namespace of that uid_map may have an id of its own of
-// that number.
+// mayHave tells whether the user namespace with that uid_map may map that uid itself.
 func mayHave(ids string, uid uint32) bool {
 	for line := range strings.Lines(ids) { // first inside, first outside, how many
 		fields := strings.Fields(line)

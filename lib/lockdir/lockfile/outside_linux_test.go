@@ -24,7 +24,7 @@ func TestAUserNamespaceMayHaveTheIdsOfItsMapAndWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestNobodyIsOutsideWhereAllHaveAnId(t *testing.T) {
+func TestNoUserIsOutsideWhereAllHaveAnId(t *testing.T) {
 	ids, err := os.ReadFile("/proc/self/uid_map")
 	must(t, err)
 	if !strings.HasPrefix(strings.Join(strings.Fields(string(ids)), " "), "0 0 4294967295") {

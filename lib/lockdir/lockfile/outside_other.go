@@ -2,5 +2,5 @@
 
 package lockfile
 
-// isOutside: there are no user namespaces here.
+// isOutside is false: there are no user namespaces here.
 func isOutside(uint32) bool { return false }

@@ -15,14 +15,13 @@ import (
 	"adlock/lib/record"
 )
 
-// LocksOf opens the locks that these processes hold, slots and readers' locks too, save the
-// one that the caller has open already, each under its guard, for which it waits. The caller
-// closes them, also with an error.
+// LocksOf opens the locks that these processes hold, slots and readers' locks too, except the one
+// that the caller has open already. It takes the guard of each, waiting for it. The caller closes
+// them, also with an error.
 //
-// Two newcomers that end one job at the same time each hold the guard of the lock at which they
-// came, and each wants the other one's. So that not both give up, the locks have an order,
-// their names: each takes first what comes behind its own, one after the other, and waits
-// half as long for what comes before it.
+// If two newcomers end one job through different locks, each holds a guard that the other needs.
+// The names of the locks give an order, so that one of them goes on: each first takes the locks
+// behind its own, in turn, and then waits half as long for those before it.
 func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Duration) (held []*Active, err error) {
 	files, err := d.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
@@ -36,7 +35,7 @@ func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Du
 				continue
 			}
 			lock, err := d.lockIf(f, wait, func(a *Active) bool { return a.heldBy(holders) })
-			if err != nil { // what waits for us at the next one is not to wait longer than we do
+			if err != nil { // another newcomer may wait for this one's guard: do not keep it longer
 				return held, err
 			}
 			if lock != nil {
@@ -48,7 +47,8 @@ func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Du
 	return held, nil
 }
 
-// Found is Lock, and nil where it is not there or may not be read: no other process takes that either.
+// Found is Lock, but nil where the lock is missing or may not be read, as no newcomer could take
+// that.
 func (d *Dir) Found(f atom.File) (*Active, error) {
 	lock, err := d.Lock(f)
 	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
@@ -57,8 +57,8 @@ func (d *Dir) Found(f atom.File) (*Active, error) {
 	return lock, err
 }
 
-// heldBy tells whether one of these processes is the lock's owner or, where that is dead,
-// keeps the lock as one of its job.
+// heldBy tells whether one of these processes is the lock's owner or, where the owner is dead,
+// keeps the lock as a member of its job.
 func (a *Active) heldBy(ids []process.Identity) bool {
 	owner, recorded := a.Record.Owner, a.Job().Recorded()
 	heir := func(id process.Identity) bool {
@@ -67,20 +67,20 @@ func (a *Active) heldBy(ids []process.Identity) bool {
 	return slices.ContainsFunc(ids, owner.Same) || slices.ContainsFunc(ids, heir) && owner.Life() == process.Dead
 }
 
-// LockOf opens a lock under its guard, for which it waits; nil where it is not the owner's,
-// or not any more.
+// LockOf opens a lock under its guard, waiting for it; nil where the lock is not, or no longer,
+// the owner's.
 func (d *Dir) LockOf(owner process.Identity, f atom.File, wait time.Duration) (*Active, error) {
 	return d.lockIf(f, wait, func(a *Active) bool { return a.Record.Owner.Same(owner) })
 }
 
-// lockIf is LockOf for a lock of which is says that it is wanted.
+// lockIf is LockOf for a lock that satisfies is.
 func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) bool) (*Active, error) {
 	lock, err := d.Found(f)
 	if lock == nil {
 		return nil, err
 	}
 	if lock.Content == record.Full && is(lock) {
-		if err = lock.GuardAloud(wait); err == nil {
+		if err = lock.GuardReporting(wait); err == nil {
 			return lock, nil
 		}
 	}
@@ -91,14 +91,14 @@ func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) bool) (*A
 	return nil, fault.Wrap(lock.Path(), err)
 }
 
-// Age does not mind steps of the wall clock where the lock was made in
-// this boot and this time namespace; else it is the age between inodes. A pass
-// clock replaces 'now' and so needs the wall clock.
+// Age is unaffected by steps of the wall clock if the lock was made in this boot and time
+// namespace; otherwise it is the age between inodes. A pass clock replaces 'now' and so needs the
+// wall clock.
 func (a *Active) Age(now locker.Moment) time.Duration {
 	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
 		return age
 	}
-	return now.Figure().Sub(a.Modified())
+	return now.Effective().Sub(a.Modified())
 }
 
 // Unchecked is the reason why this process cannot know whether the owner lives.
@@ -116,8 +116,8 @@ func unchecked(owner, here process.Identity) error {
 	return errors.New("its owner cannot be checked from here")
 }
 
-// Untold is the error where only a token could tell whose the lock is, and the request names
-// none.
+// Untold is the error where only a token could tell whether the lock is the caller's, and the
+// request has none.
 func (a *Active) Untold(r locker.ReleaseRequest) error {
 	if r.Token != "" || a.Content != record.Full {
 		return nil
@@ -131,9 +131,9 @@ func (a *Active) Untold(r locker.ReleaseRequest) error {
 	return fault.New(fault.NotPermitted, a.Path(), "not released: "+a.Unchecked().Error()+"; name its token: --token")
 }
 
-// Survived is the error where a process that the lock recorded beside its owner may live. The
-// owner itself releases the lock, so the lock is of this boot, also where the system shows no
-// boot id that the lock could name.
+// Survived is the error where a process that the lock recorded besides its owner may live. The
+// owner itself releases the lock, so the lock is of this boot, even if the system has no boot id
+// to record.
 func (a *Active) Survived() error {
 	job := a.Job()
 	if len(job.Recorded()) == 0 && !job.Uncounted {

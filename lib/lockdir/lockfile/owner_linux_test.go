@@ -26,7 +26,7 @@ func locksIn(t *testing.T, d *Dir, owner process.Identity, names ...string) {
 	}
 }
 
-// lock opens a lock by the name of its file, for the length of the test.
+// lock opens a lock by its file name until the test ends.
 func lock(t *testing.T, d *Dir, name string) *Active {
 	t.Helper()
 	a, err := d.Lock(atom.ParseFile(name))
@@ -47,7 +47,7 @@ func isGuarded(t *testing.T, d *Dir, name string) bool {
 	return err != nil
 }
 
-// namesOf closes locks, and returns what they were called.
+// namesOf closes locks, and returns their file names.
 func namesOf(locks []*Active) (names []string) {
 	for _, a := range locks {
 		names = append(names, a.File.String())
@@ -65,7 +65,7 @@ func TestTheLocksOfAnOwnerAreGuardedAllButTheOneThatIsOpen(t *testing.T) {
 	for name, content := range map[string]string{"lock.p.h.o.c": "20\n", "lock.p.h.o.d": "", "lock.p.h.o.e": "damaged\n", "last.p.h.o.f": string(fullRecord().Bytes())} {
 		must(t, os.WriteFile(d.Path(name), []byte(content), 0o600))
 	}
-	must(t, os.Mkdir(d.Path("lock.p.h.o.g"), 0o700)) // no process's lock, and in nobody's way
+	must(t, os.Mkdir(d.Path("lock.p.h.o.g"), 0o700)) // not a lock, and in no process's way
 	held, err := d.LocksOf([]process.Identity{owner}, atom.ParseFile("lock.p.h.o.m"), 0)
 	must(t, err)
 	for name, want := range map[string]bool{"lock.p.h.o.a": true, "lock.p.h.o.b": false, "lock.p.h.o.c": false, "lock.p.h.o.d": false, "lock.p.h.o.m": false, "lock.p.h.o.x": true, reader: true} {
@@ -78,7 +78,7 @@ func TestTheLocksOfAnOwnerAreGuardedAllButTheOneThatIsOpen(t *testing.T) {
 	}
 }
 
-// Of two who wait for each other the one behind gives up first.
+// If two newcomers wait for each other, the one with the later name gives up first.
 func TestWhatComesBeforeIsWaitedForHalfAsLong(t *testing.T) {
 	d := newDir(t)
 	owner := member(20)
@@ -89,7 +89,7 @@ func TestWhatComesBeforeIsWaitedForHalfAsLong(t *testing.T) {
 		held []string
 		took time.Duration
 	}{{"lock.p.h.o.a", []string{"lock.p.h.o.z"}, wait / 2}, {"lock.p.h.o.z", nil, wait}} {
-		synctest.Test(t, func(t *testing.T) { // its clock stands still while anything is done
+		synctest.Test(t, func(t *testing.T) { // its clock stands still while any goroutine runs
 			guard := lock(t, d, c.name)
 			must(t, guard.Guard(0))
 			begun := time.Now()
@@ -129,7 +129,7 @@ func TestALockThatChangesHandsIsNotTheOwnersAnyMore(t *testing.T) {
 			}
 			failed <- err
 		}()
-		time.Sleep(20 * time.Millisecond) // where it has not opened it by now, it finds it changed
+		time.Sleep(20 * time.Millisecond) // if it has not opened the lock by now, it finds it changed
 		must(t, change(d))
 		must(t, guard.Close())
 		if err := <-failed; err != nil {
@@ -138,7 +138,7 @@ func TestALockThatChangesHandsIsNotTheOwnersAnyMore(t *testing.T) {
 	}
 }
 
-func TestALockThatCannotBeReadIsAnErrorUnlessItIsNobodys(t *testing.T) {
+func TestAnUnreadableLockIsAnErrorUnlessItMayNotBeRead(t *testing.T) {
 	d := newDir(t)
 	must(t, os.Mkdir(d.Path("lock.p.h.o.x"), 0o700))
 	for _, name := range []string{"lock.p.h.o.x", "lock.p.h.o.y"} {
@@ -155,7 +155,7 @@ func TestALockThatCannotBeReadIsAnErrorUnlessItIsNobodys(t *testing.T) {
 	}
 }
 
-func TestASupervisorIsWhoSaysSoInTheRecord(t *testing.T) {
+func TestAnOwnerIsASupervisorIfTheRecordSaysSo(t *testing.T) {
 	d := newDir(t)
 	r := fullRecord()
 	for _, supervised := range []bool{false, true} {
@@ -172,8 +172,8 @@ func TestASupervisorIsWhoSaysSoInTheRecord(t *testing.T) {
 	}
 }
 
-// While its owner lives nobody else keeps a lock, whoever is in its group.
-func TestALockIsHeldByItsOwnerAndThenByWhoIsKnownOfItsJob(t *testing.T) {
+// While the owner lives, no other process keeps its lock, not even one of its group.
+func TestALockIsHeldByItsOwnerAndThenByItsKnownJob(t *testing.T) {
 	command, survivor, stranger := member(21), member(22), member(23)
 	ofGroup, ofSession := member(24), member(25)
 	for _, alive := range []bool{true, false} {

@@ -10,7 +10,7 @@ import (
 func TestWhyAnOwnerCannotBeChecked(t *testing.T) {
 	for _, c := range []struct {
 		owner, here process.Identity
-		machine     bool // is what is said about
+		machine     bool // whether the machine is what is said
 	}{
 		{process.Identity{Boot: "a"}, process.Identity{Boot: "b"}, true},
 		{process.Identity{Boot: "a"}, process.Identity{Boot: "a"}, false},

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// MarkRead says that the atom NAME may have readers from now on.
+// MarkRead records that the atom NAME may have readers from now on.
 func (d *Dir) MarkRead(name atom.Name) error {
 	fd, err := sysfile.Openat(d.fd, name.ReadersMark(), unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -22,13 +22,13 @@ func (d *Dir) MarkRead(name atom.Name) error {
 	return d.wrap(name.ReadersMark(), sysfile.Fchmod(fd, 0o600)) // whatever the umask
 }
 
-// markWait is how long the mark is waited for: it is held for a few system calls.
+// markWait is how long to wait for the mark, which is held for a few system calls only.
 const markWait = 200 * time.Millisecond
 
-// Marked does what changes the last lock of the atom NAME. Readers do so without
-// the active lock, so they take turns at the mark, which is never removed: else
-// one that keeps the mtime it has read would undo the other's stamp. Where a
-// holder is stopped it goes on without: a stamp is worth more than a turn.
+// Marked calls do, which changes the last lock of the atom NAME. Readers do that without the
+// active lock, so they take turns at the mark, which is never removed: otherwise a reader that
+// keeps the mtime it has read would undo another's stamp. If the holder of the mark is stopped,
+// Marked goes on without it: a stamp is worth more than the order.
 func (d *Dir) Marked(name atom.Name, do func() error) error {
 	f, err := d.openFile(name.ReadersMark(), unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,8 +42,8 @@ func (d *Dir) Marked(name atom.Name, do func() error) error {
 	return errors.Join(err, do())
 }
 
-// Readers returns the readers' locks of the atom NAME. The directory is listed only
-// where MarkRead was called before.
+// Readers returns the readers' locks of the atom NAME. It lists the directory only if MarkRead
+// was called before.
 func (d *Dir) Readers(name atom.Name) ([]atom.File, error) {
 	var st unix.Stat_t
 	err := sysfile.Lstatat(d.fd, name.ReadersMark(), &st)

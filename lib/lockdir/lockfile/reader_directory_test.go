@@ -85,7 +85,7 @@ func TestReadersTakeTurnsAtTheMark(t *testing.T) {
 	must(t, <-first)
 }
 
-func TestAReaderThatStandsStillHoldsNobodyUpForLong(t *testing.T) {
+func TestAStoppedReaderBlocksOthersOnlyBriefly(t *testing.T) {
 	d := newDir(t)
 	must(t, d.MarkRead(reads))
 	var begun time.Time

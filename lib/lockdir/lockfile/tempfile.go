@@ -13,16 +13,15 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// TempFile is a file in the making: it appears under its name whole or not at all.
-// Where the file system can, it has no name until then (O_TMPFILE), so that a crash
-// leaves nothing behind; elsewhere (FUSE, BSD) it is called temp.TOKEN, and Sweep
-// removes it.
+// TempFile is a file in the making: it appears under its name whole or not at all. Where the file
+// system can, it has no name until then (O_TMPFILE), so a crash leaves nothing behind; elsewhere
+// (FUSE, BSD) it is called temp.TOKEN, and Sweep removes it.
 //
-// It is guarded from birth: a newcomer that meets it in place finds its guard taken until it
-// is closed, which is after its maker's last look.
+// It is guarded from the start: a newcomer that finds it in place finds its guard taken until it
+// is closed, after its creator's final check.
 type TempFile struct {
 	file
-	temporary string // its name where it has one of its own, else ""
+	temporary string // its temp.TOKEN name; "" if it has none
 }
 
 // TempFile makes a file with the content, mode 0600 whatever the umask, guarded.
@@ -64,8 +63,7 @@ func (d *Dir) temporary() (*TempFile, error) {
 	return &TempFile{file: file{dir: d, name: name, fd: fd}, temporary: name}, nil
 }
 
-// Link puts it in place under a name that must be free: fs.ErrExist
-// where it is not.
+// Link puts it in place under a free name; fs.ErrExist where the name is taken.
 func (t *TempFile) Link(name string) error {
 	var err error
 	if t.temporary == "" {
@@ -73,7 +71,7 @@ func (t *TempFile) Link(name string) error {
 	} else {
 		err = sysfile.Retry(func() error { return unix.Linkat(t.dir.fd, t.temporary, t.dir.fd, name, 0) })
 		if errors.Is(err, unix.EEXIST) && t.namedNow(name) {
-			err = nil // the answer was lost and the call repeated, as over NFS
+			err = nil // the reply was lost and the call repeated, as over NFS
 		}
 		if err == nil {
 			t.dropTemporary()
@@ -86,8 +84,7 @@ func (t *TempFile) Link(name string) error {
 	return nil
 }
 
-// Replace puts it in place over whatever has the name: the name is at no
-// moment without a file.
+// Replace puts it in place over the file that has the name, so the name always has a file.
 func (t *TempFile) Replace(name string) error {
 	if t.temporary == "" {
 		temporary := atom.TemporaryName(record.NewToken())
@@ -103,8 +100,7 @@ func (t *TempFile) Replace(name string) error {
 	return nil
 }
 
-// Touch makes its mtime the present moment of the file system and
-// returns it.
+// Touch sets its mtime to the file system's now and returns it.
 func (t *TempFile) Touch() (time.Time, error) {
 	err := t.touch()
 	return t.modified(), err
@@ -122,7 +118,7 @@ func (t *TempFile) Withdraw() error {
 	return t.wrap(sysfile.Unlinkat(t.dir.fd, t.name))
 }
 
-// Close lets go of the guard and leaves the file as it is.
+// Close unlocks the guard and leaves the file in place.
 func (t *TempFile) Close() error { return t.file.Close() }
 
 // Discard gives up a file that was not put in place.
@@ -133,7 +129,7 @@ func (t *TempFile) Discard() {
 
 func (t *TempFile) dropTemporary() {
 	if t.temporary != "" {
-		unix.Unlinkat(t.dir.fd, t.temporary, 0) // Sweep has it otherwise
+		unix.Unlinkat(t.dir.fd, t.temporary, 0) // if it fails, Sweep removes the file later
 		t.temporary = ""
 	}
 }
@@ -144,15 +140,14 @@ func (t *TempFile) namedNow(name string) bool {
 	return err == nil && mine
 }
 
-// sweepAge is how old a temp.* file must be before it counts as debris: its
-// maker needs microseconds to guard it.
+// sweepAge is how old a temp.* file must be to count as debris: its creator needs microseconds to
+// guard it.
 const sweepAge = time.Minute
 
-// Sweep removes the temp.* files that crashed makers left behind: those older
-// than a minute at the moment 'now' of the file system, and not guarded. (A last
-// lock in the making has the old one's mtime, so age alone proves nothing.) What
-// only begins with the same word (temp.notes, a directory) is not adlock's:
-// it stays, and does not stand in the way of a takeover.
+// Sweep removes the temp.* files that crashed creators left behind: those that are older than a
+// minute at the file system's time now, and not guarded. (A last lock in the making has the mtime
+// of the old one, so age alone proves nothing.) Other files that begin with temp. (temp.notes, a
+// directory) are not adlock's: they stay, and do not prevent a takeover.
 func (d *Dir) Sweep(now time.Time) error {
 	files, err := d.Files(atom.TemporaryFile)
 	if err != nil {
@@ -168,15 +163,14 @@ func (d *Dir) Sweep(now time.Time) error {
 func (d *Dir) sweepOne(name string, now time.Time) error {
 	f, err := d.openFile(name, unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
-		return nil // put in place by now, or nothing that was made here
+		return nil // put in place meanwhile, or not adlock's
 	}
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	// What is in place under another name too has that one's mtime, and a last
-	// lock may be stamped more often than once a minute for ever: there the guard
-	// alone tells.
+	// A file that is in place under another name too has that file's mtime, and a last lock may
+	// be stamped more than once a minute for ever: there only the guard tells.
 	if f.st.Nlink < 2 && now.Sub(f.modified()) < sweepAge {
 		return nil
 	}
@@ -190,12 +184,12 @@ func (d *Dir) sweepOne(name string, now time.Time) error {
 	return f.wrap(err)
 }
 
-// Named reports whether such files have here names of their own while they are
-// made: whether a crash can leave temp.* files even where nothing was replaced.
+// Named reports whether temporary files have names here, so that a crash can leave temp.* files
+// even if nothing was replaced.
 func (t *TempFile) Named() bool { return t.temporary != "" }
 
-// setModified gives it an mtime before it is put in place; the zero time
-// becomes the epoch, which a last lock takes for 'never completed'.
+// setModified sets its mtime before it is put in place; the zero time becomes the epoch, which in
+// a last lock means 'never completed'.
 func (t *TempFile) setModified(at time.Time) error {
 	if at.IsZero() {
 		at = time.Unix(0, 0)

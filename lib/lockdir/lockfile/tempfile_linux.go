@@ -9,9 +9,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// nameless opens a file without a name, or returns nil where the file system
-// has none (FUSE: EOPNOTSUPP; kernels that do not know the flag: EISDIR) or
-// /proc, through which it gets its name, is not there.
+// nameless opens a file without a name. It returns nil where the file system cannot (FUSE:
+// EOPNOTSUPP; kernels without the flag: EISDIR), or where /proc, through which the file gets its
+// name, is missing.
 func (d *Dir) nameless() (*TempFile, error) {
 	fd, err := sysfile.Openat(d.fd, ".", unix.O_TMPFILE|unix.O_RDWR, 0o600)
 	switch {

@@ -15,7 +15,7 @@ import (
 	"adlock/test/need"
 )
 
-// eachWay runs a test with each of the two ways in which a temporary file can be made.
+// eachWay runs a test with both ways of making a temporary file.
 func eachWay(t *testing.T, test func(t *testing.T, d *Dir, temp func() *TempFile)) {
 	for claim, make := range map[string]func(*Dir) (*TempFile, error){
 		"without a name":    (*Dir).nameless,
@@ -150,8 +150,8 @@ func TestSweepIsNotStoppedByWhatWasNotMadeHere(t *testing.T) {
 	mustHold(t, d, directory, link, fifo)
 }
 
-// A last lock in the making has the mtime of the one that it replaces, which
-// may be years old: only its guard tells that its maker lives.
+// A last lock in the making has the mtime of the one it replaces, which may be years old: only
+// its guard tells that its creator lives.
 func TestSweepLeavesAFileThatIsBeingMade(t *testing.T) {
 	d := newDir(t)
 	temp, err := d.temporary()
@@ -160,7 +160,7 @@ func TestSweepLeavesAFileThatIsBeingMade(t *testing.T) {
 	must(t, temp.setModified(time.Time{}))
 	must(t, d.Sweep(time.Now()))
 	mustHold(t, d, temp.temporary)
-	must(t, temp.Close()) // the maker has crashed
+	must(t, temp.Close()) // the creator has crashed
 	must(t, d.Sweep(time.Now()))
 	mustHold(t, d)
 }

@@ -26,8 +26,8 @@ func (d *Dir) HasTick(name atom.Name, tick policy.Tick) (bool, error) {
 	return err == nil, d.wrap(file, err)
 }
 
-// ClaimTick makes the tick's file, which is to be there but once, and removes those that
-// need not be remembered any more. False: it is there already.
+// ClaimTick makes the tick's file, which can be made only once, and removes those that have
+// expired. False: the tick was claimed before.
 func (d *Dir) ClaimTick(name atom.Name, tick policy.Tick) (claimed bool, err error) {
 	file := name.Tick(tick.Number)
 	fd, err := sysfile.Openat(d.fd, file, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
@@ -38,11 +38,11 @@ func (d *Dir) ClaimTick(name atom.Name, tick policy.Tick) (claimed bool, err err
 		return false, cannotCreate(d.Path(file), err)
 	}
 	unix.Close(fd)
-	_ = d.removeTicks(name, tick.Outlived) // else the next claim of a tick does
+	_ = d.removeTicks(name, tick.Outlived) // if it fails, the next claim removes them
 	return true, nil
 }
 
-// RemoveTick takes a claim back; nothing happens where there is none.
+// RemoveTick takes a claim back; it does nothing where there is none.
 func (d *Dir) RemoveTick(name atom.Name, tick policy.Tick) error {
 	if !tick.Asked() {
 		return nil

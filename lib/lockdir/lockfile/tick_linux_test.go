@@ -12,7 +12,7 @@ import (
 
 func tick(number int) policy.Tick { return policy.Tick{Period: time.Hour, Number: number} }
 
-// wantTicks wants these files of ticks, and no others.
+// wantTicks wants these tick files, and no others.
 func wantTicks(t *testing.T, d *Dir, claim string, want ...string) {
 	t.Helper()
 	files, err := d.Files(atom.Tick)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// touch uses this machine's clock: futimes(2) takes no 'now'.
+// touch uses this machine's clock: futimes(2) has no 'now'.
 func touch(fd int) error { return setModified(fd, time.Now()) }
 
 // setModified sets both times of an open file, to the microsecond.

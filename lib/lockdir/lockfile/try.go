@@ -12,10 +12,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// OpenToTry opens the lock directory at path; or, where it is not there yet, the
-// directory in which Create would make what is missing: there tells which. It is for
-// a caller that asks, by temporary files that do not stay, whether locks can be
-// kept there, and makes no directory. Its errors are those of Create.
+// OpenToTry opens the lock directory at path or, if it is missing (there is false), the directory
+// in which Create would make it. The caller makes temporary files in it to find out whether locks
+// can be kept there; OpenToTry makes no directory. Its errors are those of Create.
 func OpenToTry(path string) (d *Dir, there bool, err error) {
 	d, err = Open(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -28,8 +27,7 @@ func OpenToTry(path string) (d *Dir, there bool, err error) {
 	return d, false, err
 }
 
-// openAbove opens the nearest directory above path that is there. Open has seen that
-// the way to it is safe.
+// openAbove opens the nearest existing directory above path. Open has checked the way to it.
 func openAbove(path string) (*Dir, error) {
 	above := filepath.Dir(path)
 	for ; above != "/" && !isThere(above); above = filepath.Dir(above) {
@@ -44,7 +42,7 @@ func openAbove(path string) (*Dir, error) {
 	return &Dir{path: above, fd: fd, uid: os.Geteuid()}, nil
 }
 
-// isThere tells whether something has the name, be it a link that leads nowhere.
+// isThere tells whether the path exists, also as a dangling link.
 func isThere(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

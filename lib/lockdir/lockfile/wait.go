@@ -8,9 +8,9 @@ import (
 	"adlock/lib/policy"
 )
 
-// How often a waiting newcomer looks again where the kernel does not tell it
-// (NFS, FUSE, no watch to be had), with jitter so that many do not look at once;
-// and behind the kernel's word, in case a file system keeps silent.
+// How often a waiter looks again where the kernel sends no events (NFS, FUSE, no watch left),
+// with jitter so that waiters do not all look at once; and, where it does send events, how soon
+// anyway, in case a file system sends none.
 const (
 	pollMost   = time.Second
 	pollBehind = 5 * time.Second
@@ -31,19 +31,19 @@ type Waiting struct {
 	request *locker.Request
 	watched bool
 	watch   Watch
-	InWay   InWay // of the last look
+	InWay   InWay // seen in the last look
 }
 
-// InWay is what a waiter watches: the files of the locks that deny it the atom, and the
-// owners that are seen to live. The atom does not become free before one of them is gone, or
-// the owner has expired (Outcome.Recheck). Other files must not wake the waiter, above all not
-// the locks that waiters link and unlink themselves: waiters would wake each other without end.
+// InWay is what a waiter watches: the files of the locks that deny it the atom, and their owners
+// that live. The atom does not become free before one of them is gone, or the owner has expired
+// (Outcome.Recheck). Other files must not wake the waiter, above all not the locks that waiters
+// link and unlink themselves: waiters would wake each other without end.
 type InWay struct {
 	Files  []string
 	Owners []int
 }
 
-// Add adds a lock, and its owner where that is seen to live.
+// Add adds a lock, and its owner if that lives.
 func (i *InWay) Add(lock *Active, seen policy.Active) {
 	i.Files = append(i.Files, lock.File.String())
 	switch seen.Owner {
@@ -54,13 +54,14 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 	}
 }
 
-// told reports whether the kernel tells of each change that can free the atom: one of the locks
-// goes, or its owner dies. It is false where an owner cannot be watched (it is dead, but its job
-// is not), and where no lock was seen in the way though the waiter was denied behind a lock of
-// its own: another newcomer was faster, or a stopped process is changing a lock that looks free.
+// told reports whether the kernel sends an event for each change that can free the atom: a lock
+// is removed, or its owner dies. It is false where an owner cannot be watched (it is dead, but
+// members of its job live). It is also false where the look found no lock in the way but the
+// waiter was denied after linking its own: another newcomer was faster, or a stopped process
+// guards a lock that looks free.
 func (i *InWay) told() bool { return len(i.Files) > 0 && len(i.Owners) == len(i.Files) }
 
-// NewWaiting begins the waiting that the request asks for, without a watch as yet.
+// NewWaiting starts the wait that the request asks for, without a watch yet.
 func NewWaiting(dir *Dir, r *locker.Request) *Waiting {
 	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r}
 }
@@ -85,12 +86,11 @@ func (w *Waiting) Spent() time.Duration {
 	return w.Waiting.Spent()
 }
 
-// Watches reports whether the watch is set, so whether the newcomer waits already.
+// Watches reports whether the watch is set: the newcomer is already waiting.
 func (w *Waiting) Watches() bool { return w.watched }
 
-// Next returns when it is time to look again; false when the time is up. The
-// first call only sets the watch: what happened before it must be looked for
-// once more, or a release in between would be slept through.
+// Next returns when it is time to look again; false when the time is up. The first call only sets
+// the watch and has the caller look again, as a release before that would be missed.
 func (w *Waiting) Next(o locker.Outcome) bool {
 	if !w.watched {
 		w.watch, w.watched = NewWatch(w.dir), true
@@ -108,9 +108,9 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 }
 
 // yield returns when it is time to look again, after a lock in the way has gone. Each release
-// wakes all waiters of the lock, and all but one find it taken again: they see that by one
-// call (one for each slot), and go on waiting. A whole look would cost each of them some twenty
-// calls, and so take processor time from the new owner.
+// wakes all waiters of the lock, and all but one find it taken again: one call shows that (one
+// for each slot), and they wait on. A full look would cost each of them some twenty calls, and
+// take processor time from the new owner.
 //
 // No release is missed: the waiter empties the queue of events before it looks for the lock.
 // A lock that is removed
@@ -118,9 +118,9 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 //   - between the two is missing as well, and the next Wait tells of it once more;
 //   - after the waiter has seen it is in the queue, and ends the next Wait.
 //
-// The look that follows finds what no event tells: that the new owner has died, has expired,
-// or took the lock over. That look comes within yieldMost; where the lock goes again and
-// again, within pollMost, as the atom may have become too soon.
+// The look that follows finds what no event tells: the new owner has died, has expired, or took
+// the lock over. It comes within yieldMost or, while the lock goes again and again, within
+// pollMost, as the atom may have become too soon.
 func (w *Waiting) yield() {
 	end := time.Now().Add(pollMost)
 	for gone := true; gone && w.dir.HasAll(w.InWay.Files); {
@@ -134,7 +134,7 @@ func (w *Waiting) yieldFor(most time.Duration) time.Duration {
 	return min(yieldLeast+rand.N(yieldMost-yieldLeast), most, w.Left())
 }
 
-// pollAfter is how long to wait for an event of the kernel's before looking anyway.
+// pollAfter is how long to wait for a kernel event before looking anyway.
 func (w *Waiting) pollAfter(o locker.Outcome) time.Duration {
 	look := pollBehind
 	if !w.watch.Tells() || o.Verdict != locker.TooSoon && !w.InWay.told() {

@@ -26,7 +26,7 @@ func planted(t *testing.T, d *Dir, file string) {
 	must(t, os.WriteFile(d.Path(file), nil, 0o600))
 }
 
-// within tells whether a descriptor is the directory, or of a file in it.
+// within tells whether a descriptor is the directory or a file in it.
 func within(d *Dir, fd int) bool {
 	path, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	return path == d.Path() || filepath.Dir(path) == d.Path()
@@ -56,7 +56,7 @@ func TestAWaitingNewcomerLooksTwiceAtOnceAndThenWhenItsTimeIsUp(t *testing.T) {
 	}
 }
 
-// A lock whose owner cannot be watched may become free without a word of the kernel's.
+// If an owner cannot be watched, its lock may become free without a kernel event.
 func TestAnOwnerIsWatchedWhereItIsSeenToLive(t *testing.T) {
 	lock := &Active{File: atom.File{Kind: atom.ActiveLock, Name: motd.Name()}, Record: record.Record{Owner: process.Identity{PID: 7}}}
 	for claim, c := range map[string]struct {
@@ -123,9 +123,9 @@ func TestAWaiterLooksAgainThoughTheKernelIsSilent(t *testing.T) {
 	t.Error("all look at the same time")
 }
 
-// callsOf are the calls by which a newcomer waits for a lock that was removed once, from
-// its next on until that is back: it polls, looks for the lock (stat), opens something.
-// Before each is made, told gets the calls up to it.
+// callsOf returns the calls by which a newcomer waits for a lock that was removed once, from its
+// Next until the lock is back: it polls, looks for the lock (stat), opens files. told gets the
+// calls so far before each of them.
 func callsOf(t *testing.T, w *Waiting, d *Dir, told func(calls string)) string {
 	t.Helper()
 	var calls []string
@@ -138,7 +138,7 @@ func callsOf(t *testing.T, w *Waiting, d *Dir, told func(calls string)) string {
 		if c.Number != unix.SYS_PPOLL && !within(d, c.FD(0)) {
 			return 0
 		}
-		calls = slices.Compact(append(calls, kinds[c.Number])) // a poll that a signal cuts short is repeated
+		calls = slices.Compact(append(calls, kinds[c.Number])) // a poll that a signal interrupts is repeated
 		told(strings.Join(calls, " "))
 		return 0
 	}, unix.SYS_PPOLL, unix.SYS_NEWFSTATAT, unix.SYS_OPENAT)

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// queued returns a watch on a new directory in which these files have just been
-// removed.
+// queued returns a watch on a new directory from which these files have just been removed.
 func queued(t *testing.T, files ...string) Watch {
 	t.Helper()
 	dir := newDir(t)
@@ -23,8 +22,8 @@ func queued(t *testing.T, files ...string) Watch {
 	return w
 }
 
-// Waiters put locks in place for a moment and remove them again: their own, and each other's,
-// would wake them without end.
+// Waiters link locks for a moment and remove them again: these files would wake them and each
+// other without end.
 func TestTheFilesInTheWayAloneWakeAWaiter(t *testing.T) {
 	inWay := []string{"lock.p.h.slot-1", "lock.p.h.slot-2", "read.p.h.o.x.7"}
 	for file, want := range map[string]bool{

@@ -2,6 +2,5 @@ package lockfile
 
 import "time"
 
-// PollLeast is how long at least a waiter leaves a lock alone where the kernel does
-// not tell that there is something to look at.
+// PollLeast is the shortest time between two looks of a waiter where the kernel sends no events.
 const PollLeast = 100 * time.Millisecond

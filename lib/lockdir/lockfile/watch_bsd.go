@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch is woken by kqueue when the directory changes, an owner dies or the asker
-// says something. Not run: this was only compiled.
+// Watch is woken by kqueue when the directory changes, an owner dies or the asker has input.
+// Compiled only, never run.
 type Watch struct{ queue, dir int }
 
-// NewWatch begins to watch the directory. What has happened before is not told.
+// NewWatch begins to watch the directory. Earlier events are not reported.
 func NewWatch(dir *Dir) Watch {
 	queue, err := unix.Kqueue()
 	if err != nil {
@@ -22,7 +22,7 @@ func NewWatch(dir *Dir) Watch {
 	return Watch{queue, dir.fd}
 }
 
-// Tells reports whether the kernel tells of locks that go.
+// Tells reports whether the kernel sends events for locks that are removed.
 func (w Watch) Tells() bool { return w.queue >= 0 }
 
 // Close ends the watch.
@@ -32,9 +32,9 @@ func (w Watch) Close() {
 	}
 }
 
-// Wait returns when the directory has changed, an owner has died, the asker (a descriptor;
-// below 0: none) has something to say, or the time is up. It never tells that a lock has
-// gone, as kqueue names no file.
+// Wait returns when the directory has changed, an owner has died, the asker (a descriptor; below
+// 0: none) has input, or the time is up. It never reports that a lock has gone, as kqueue names
+// no file.
 func (w Watch) Wait(_ []string, owners []int, asker int, most time.Duration) (gone bool) {
 	if w.queue < 0 {
 		time.Sleep(most)
@@ -56,7 +56,7 @@ func (w Watch) Wait(_ []string, owners []int, asker int, most time.Duration) (go
 	timeout := unix.NsecToTimespec(int64(most))
 	events := make([]unix.Kevent_t, len(changes))
 	if _, err := unix.Kevent(w.queue, changes, events, &timeout); err != nil {
-		time.Sleep(min(most, PollLeast)) // such as ESRCH: an owner is gone
+		time.Sleep(min(most, PollLeast)) // such as ESRCH: an owner is dead
 	}
 	return false
 }

@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch is woken by the kernel: by inotify when a lock of the directory goes,
-// by pidfds when owners die. 128 inotify instances a user are the default;
-// without one it merely sleeps.
+// Watch is woken by the kernel: by inotify when a lock of the directory is removed, by pidfds
+// when owners die. By default a user has 128 inotify instances; without one, Watch only sleeps.
 type Watch struct{ inotify int }
 
-// NewWatch begins to watch the directory. What has happened before is not told.
+// NewWatch begins to watch the directory. Earlier events are not reported.
 func NewWatch(dir *Dir) Watch {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -30,7 +29,7 @@ func NewWatch(dir *Dir) Watch {
 	return Watch{fd}
 }
 
-// Tells reports whether the kernel tells of locks that go.
+// Tells reports whether the kernel sends events for locks that are removed.
 func (w Watch) Tells() bool { return w.inotify >= 0 }
 
 // Close ends the watch.
@@ -42,7 +41,7 @@ func (w Watch) Close() {
 
 // Wait returns true when one of these files has gone. It returns false when one of the owners
 // (pids of processes that lived a moment ago) is dead, when the asker (a descriptor; below 0:
-// none) has something to say, or when the time is up. The next Wait tells of what goes later.
+// none) has input, or when the time is up. The next Wait reports files that go later.
 func (w Watch) Wait(files []string, owners []int, asker int, most time.Duration) (gone bool) {
 	deadline := time.Now().Add(most)
 	polled := []unix.PollFd{{Fd: int32(w.inotify), Events: unix.POLLIN}, {Fd: int32(asker), Events: unix.POLLIN}}
@@ -96,9 +95,8 @@ func (w Watch) sawOneGo(files []string) bool {
 	}
 }
 
-// namesIn yields the names of the files that the events are about (inotify(7)): an
-// event is a header, which ends with the length of the rest, and the name, filled
-// up with null bytes.
+// namesIn yields the names of the files in the events (inotify(7)). An event is a header, whose
+// last field is the length of the name, and the name, padded with null bytes.
 func namesIn(events []byte) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for len(events) >= unix.SizeofInotifyEvent {

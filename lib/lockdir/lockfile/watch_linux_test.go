@@ -17,7 +17,7 @@ import (
 // The files in the way of the waiters below.
 const mine, read = "lock.cfengine_conf.dax.x.y", "read.cfengine_conf.dax.x.y.4711"
 
-// woken is how long wait takes; it fails where that is for ever.
+// woken is how long wait takes; it fails if it never returns.
 func woken(t *testing.T, w Watch, most time.Duration, owners ...int) time.Duration {
 	t.Helper()
 	back, began := make(chan struct{}), time.Now()
@@ -151,7 +151,7 @@ func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 	}
 	back := make(chan struct{})
 	go func() { Watch{-1}.Wait([]string{mine}, []int{os.Getpid(), owner}, -1, time.Hour); close(back) }()
-	for begun := time.Now(); helper.Anonymous(t, "pidfd") < before+2; { // else there is no owner to watch
+	for begun := time.Now(); helper.Anonymous(t, "pidfd") < before+2; { // otherwise there is no owner to watch
 		if time.Since(begun) > 20*time.Second {
 			t.Fatal("it does not watch")
 		}
@@ -164,9 +164,9 @@ func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 	}
 }
 
-// What is left of its job may be about to end.
+// The rest of its job may be about to end.
 func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // its clock stands still while anything is done
+	synctest.Test(t, func(t *testing.T) { // its clock stands still while any goroutine runs
 		d, zombie := newDir(t), unreaped(t)
 		for _, w := range []Watch{{-1}, watching(t, d)} {
 			for _, owner := range []int{zombie, reaped(t)} {
@@ -178,7 +178,7 @@ func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
 		if took := woken(t, Watch{-1}, time.Millisecond, zombie); took != time.Millisecond {
 			t.Errorf("back after %v, want one millisecond", took)
 		}
-		w := watching(t, d) // where a lock went, too, there is something to look at
+		w := watching(t, d) // also after a lock was removed, there is something to look at
 		must(t, os.WriteFile(d.Path(mine), nil, 0o600))
 		must(t, os.Remove(d.Path(mine)))
 		if took := woken(t, w, time.Hour, zombie); took != 0 {
@@ -187,7 +187,7 @@ func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
 	})
 }
 
-// reaped returns the pid of a child that is dead and was waited for.
+// reaped returns the pid of a dead child that was waited for.
 func reaped(t *testing.T) int {
 	t.Helper()
 	child, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
@@ -197,7 +197,7 @@ func reaped(t *testing.T) int {
 	return child.Pid
 }
 
-// unreaped returns the pid of a child that is dead and not waited for.
+// unreaped returns the pid of a dead child that was not waited for.
 func unreaped(t *testing.T) int {
 	t.Helper()
 	child, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})

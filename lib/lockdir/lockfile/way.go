@@ -12,19 +12,17 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// mostLinks is how many links a path may lead through, as for the kernel
-// (path_resolution(7)).
+// mostLinks is how many symbolic links a path may contain, as in the kernel (path_resolution(7)).
 const mostLinks = 40
 
-// checkWay makes sure that only root and this user can lead the path
-// elsewhere, by another directory or link in the place of one on its way: what
-// sshd's StrictModes does, and for links too. /tmp serves, as its sticky bit
-// keeps others from what is not theirs. The directory at the end is for Dir.check.
+// checkWay makes sure that only root and this user can redirect the path, by putting another
+// directory or link in the place of one on its way: what sshd's StrictModes does, for links too.
+// /tmp is accepted, as its sticky bit keeps other users from replacing files that are not theirs.
+// Dir.check checks the directory at the end.
 //
-// It goes from the root down, and what it has seen only root or this user can
-// change; so it may look at names, and the path may be opened by its name later.
-// Of a path that leads nowhere the error is fs.ErrNotExist, and what is there of
-// it is safe.
+// checkWay goes from the root down, so only root or this user can change what it has checked: it
+// may use names, and the path may be opened by name later. If the path does not exist, the error
+// is fs.ErrNotExist, and the part that exists is safe.
 func checkWay(path string) error {
 	at, rest := beginning(path)
 	if err := lookAbove(at); err != nil {
@@ -66,7 +64,7 @@ func checkWay(path string) error {
 	return nil
 }
 
-// lookAbove is checkAbove for where a path begins.
+// lookAbove is checkAbove for the beginning of a path.
 func lookAbove(at string) error {
 	st, err := lstat(at)
 	if err != nil {
@@ -84,7 +82,7 @@ func beginning(path string) (at string, names []string) {
 	return at, strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
 }
 
-// checkAbove is check for a directory that is on the way.
+// checkAbove is Dir.check for a directory on the way.
 func checkAbove(path string, st *unix.Stat_t) error {
 	mode := uint32(st.Mode)
 	switch {
@@ -99,9 +97,9 @@ func checkAbove(path string, st *unix.Stat_t) error {
 	return nil
 }
 
-// oursAlone tells whether a directory that its group may write is this user's alone: the
-// group of a user without others in it may write all of the user's files where the umask is
-// 002. An access control list may name others, and shows in the group's rights too.
+// oursAlone tells whether a directory that its group may write is this user's alone. With umask
+// 002 a user's private group may write all of that user's files. An access control list may name
+// other users, and shows in the group bits too.
 func oursAlone(path string, st *unix.Stat_t) bool {
 	return (st.Gid == 0 || int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid()) && !hasACL(path)
 }
@@ -114,6 +112,6 @@ func lstat(path string) (st unix.Stat_t, err error) {
 	return st, err
 }
 
-// trusted tells whether the owner may do as he likes: root, this user, or one of
-// whom a user namespace shows no more than that he is outside.
+// trusted tells whether the file's owner may redirect the path: root, this user, or a user
+// outside this user namespace.
 func trusted(st *unix.Stat_t) bool { return sysfile.IsOurs(st) || isOutside(st.Uid) }

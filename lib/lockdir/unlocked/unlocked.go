@@ -1,26 +1,26 @@
-// Package unlocked is a locker over a lock directory for a job that has to run even where
-// the directory cannot be used: it is full, read-only, missing or another user's. A full
-// /var must be able to run the job that cleans /var. Then the job runs without a lock, which
-// is said aloud each time; only for trouble, never in place of a denial.
+// Package unlocked is a locker over a lock directory for a job that has to run even if the
+// directory cannot be used: it is full, read-only, missing or another user's. A full /var must
+// not stop the job that cleans /var. The job then runs without a lock, which is reported each
+// time; only for trouble, never in place of a denial.
 //
-// Two such runs exclude each other, and so do one of them and a run with a lock, as far as
-// that can be without writing a file. The unlocked run takes an abstract socket name, and,
-// where it can open the last lock, flock(2) of that. Only then it looks at the active lock.
-// A newcomer links its active lock, and only then tries that flock (lockdir.Locker.Take). So
-// of an unlocked run U and a newcomer L, once there is room again,
+// Two unlocked runs exclude each other, and so do an unlocked run and one with a lock, as far as
+// possible without writing a file. The unlocked run takes an abstract socket name and, if it can
+// open the last lock, flock(2) of that. Only then does it look at the active lock. A newcomer
+// links its active lock, and only then tries that flock (lockdir.Locker.Take). So of an unlocked
+// run U and a newcomer L, once there is room again,
 //   - L has linked its lock before U looks: U finds its owner alive, and is denied;
-//   - U has looked before L linked: U has had the flock by then, and L backs off;
-//   - L has linked, and U has the flock and is about to be denied: L tries for a while, so
-//     that not both are.
+//   - U has looked before L linked: U already had the flock, and L backs off;
+//   - L has linked, and U has the flock and is about to be denied: L tries for a while, so that
+//     not both are denied.
 //
-// U stamps the last lock, where it can, before it lets the flock go, so that an L which gets
-// the flock finds the stamp in its second look. While U runs no file takes the place of the
-// last lock, as that is changed under the active lock only; if a person removes it, the name
-// still keeps other unlocked runs away.
+// U stamps the last lock, where it can, before it unlocks the flock, so that an L which gets the
+// flock finds the stamp in its second look. While U runs, the last lock is not replaced, as that
+// is done under the active lock only; if a person removes it, the socket name still keeps other
+// unlocked runs away.
 //
-// What L cannot see is a U that could not open the last lock: there is none, or the directory
-// is another's. What nothing can see is the job of a U that was ended by KILL: the name and the
-// flock are free with the process.
+// L cannot see a U that could not open the last lock, because there is none or the directory is
+// another user's. Nothing can see the job of a U that was ended by KILL: socket name and flock
+// are free once the process is gone.
 package unlocked
 
 import (
@@ -46,16 +46,16 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Locker takes atoms in a lock directory; where that cannot be used Take lets the job run
-// without a lock. It is for one acquisition.
+// Locker takes atoms in a lock directory; if that cannot be used, Take lets the job run without a
+// lock. It is for one acquisition.
 type Locker struct {
-	locker.Locker // the directory's, and then that of an unlocked run
+	locker.Locker // the directory's; after Take, that of an unlocked run
 	recorder      locker.Recorder
 	path          string
 }
 
-// Open opens the lock directory at path, as lockdir.Open does. That it cannot be opened is
-// for Take.
+// Open opens the lock directory at path, as lockdir.Open does. Take deals with a failure to open
+// it.
 func Open(path string, log *runlog.Log, h *hook.Hook) *Locker {
 	recorder := locker.Recorder{Log: log, Hook: h}
 	l := &Locker{recorder: recorder, path: path}
@@ -69,8 +69,8 @@ func Open(path string, log *runlog.Log, h *hook.Hook) *Locker {
 	return l
 }
 
-// Take is lockdir.Locker.Take; where it fails for the directory's sake the outcome is
-// Acquired without a lock, or a denial where the atom runs.
+// Take is lockdir.Locker.Take. If that fails because of the directory, the outcome is Acquired
+// without a lock, or a denial if the atom runs.
 func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	outcome, err := l.Locker.Take(r)
 	if !locker.IsTrouble(outcome, err) {
@@ -91,8 +91,8 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	return outcome, nil
 }
 
-// RecordSignal and Cancelled may be called by any goroutine, so they do not ask which locker
-// it is by now.
+// RecordSignal and Cancelled may be called by any goroutine, so they do not use the inner locker,
+// which Take replaces.
 func (l *Locker) RecordSignal(r *locker.Request, s killer.Signalled) { l.recorder.RecordSignal(r, s) }
 
 // Cancelled is locker.Recorder.Cancelled.
@@ -100,7 +100,7 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 	l.recorder.Cancelled(r, signal, waited)
 }
 
-// DryRun says what Take would come to where lockdir.DryRun has failed for the directory's sake.
+// DryRun says what Take would come to after lockdir.DryRun has failed because of the directory.
 func DryRun(path string, r *locker.Request, trouble error) (granted bool, reason string, err error) {
 	u := &run{}
 	defer u.letGo()
@@ -114,8 +114,7 @@ func DryRun(path string, r *locker.Request, trouble error) (granted bool, reason
 	return true, "runs unlocked: " + trouble.Error(), nil
 }
 
-// Holder is the process of this user that runs the atom NAME without a lock; 0 where none is
-// known.
+// Holder is the pid of this user's process that runs the atom NAME without a lock; 0 if unknown.
 func Holder(name atom.Name) int {
 	pid, err := sysfile.AbstractHolder(socketName(name))
 	if err != nil {
@@ -124,14 +123,14 @@ func Holder(name atom.Name) int {
 	return pid
 }
 
-// socketName has the user in it, as users do not share atoms, and not the directory, of which
-// one may have several names. NAME may be longer than a socket's name, so it is cut as a part
-// of a NAME is.
+// socketName contains the user, as users do not share atoms, and not the directory, which may
+// have several names. NAME may be longer than a socket name allows, so it is shortened like a
+// part of a NAME.
 func socketName(name atom.Name) string {
 	return "adlock-unlocked-" + strconv.Itoa(os.Geteuid()) + "-" + atom.Canonify(string(name))
 }
 
-// run is one run without a lock, as a locker that has nothing to write down.
+// run is one run without a lock, as a locker that writes no lock.
 type run struct {
 	locker.Recorder
 	trouble error // why there is no lock directory
@@ -141,13 +140,13 @@ type run struct {
 	own     record.Record
 }
 
-// hold takes what an unlocked run holds, and looks at the atom. The outcome is Acquired, or a
-// denial; where neither can be known the job is not to run, for the trouble that there was.
+// hold takes the socket name and the flock, and looks at the atom. The outcome is Acquired, or a
+// denial. If neither can be known, the job does not run, and the error is the original trouble.
 func (u *run) hold(path string, r *locker.Request, trouble error) (locker.Outcome, error) {
 	name := r.Atom.Name()
 	var err error
 	if u.dir, err = lockfile.Open(path); err == nil {
-		// Without a last lock that can be held it is not seen by a newcomer with a lock.
+		// A newcomer with a lock cannot see this run if it cannot flock the last lock.
 		if u.last, err = u.dir.HoldLast(name, unix.LOCK_EX); errors.Is(err, lockfile.ErrRunsUnlocked) {
 			return locker.RunsUnlocked(Holder(name)), nil
 		}
@@ -164,9 +163,9 @@ func (u *run) hold(path string, r *locker.Request, trouble error) (locker.Outcom
 	}
 	d, err := (&lockdir.Locker{Dir: u.dir}).Foresee(r)
 	switch {
-	case err != nil: // of what is there nothing can be known
+	case err != nil: // the state of the atom cannot be known
 		return locker.Outcome{}, err
-	case d.Step == policy.Expire || d.Step == policy.Stuck: // it lives, and was to be ended
+	case d.Step == policy.Expire || d.Step == policy.Stuck: // the owner lives, and would have to be ended
 		return locker.Outcome{}, trouble
 	case !d.Step.Granted():
 		return r.Denied(d, &locker.View{}), nil
@@ -174,7 +173,7 @@ func (u *run) hold(path string, r *locker.Request, trouble error) (locker.Outcom
 	return locker.Outcome{Verdict: locker.Acquired}, nil
 }
 
-// letGo gives back what hold has taken.
+// letGo releases what hold has taken.
 func (u *run) letGo() {
 	if u.socket > 0 {
 		unix.Close(u.socket)
@@ -187,10 +186,10 @@ func (u *run) letGo() {
 	}
 }
 
-// Take fails, for the reason for which there is no directory.
+// Take fails, for the reason that there is no directory.
 func (u *run) Take(locker.Request) (locker.Outcome, error) { return locker.Outcome{}, u.trouble }
 
-// Release stamps the last lock where that can be done: what the trouble was has been said.
+// Release stamps the last lock if it can. A failure is not reported: the trouble was.
 func (u *run) Release(r locker.ReleaseRequest) error {
 	if u.dir != nil && !r.NoStamp {
 		_ = u.dir.Stamp(r.Name, record.Memory{})
@@ -200,7 +199,7 @@ func (u *run) Release(r locker.ReleaseRequest) error {
 	return nil
 }
 
-// DryRun is never asked for.
+// DryRun is never called.
 func (u *run) DryRun(*locker.Request) (bool, string, error) { return false, "", u.trouble }
 
 // RecordCommand writes nothing, as there is no lock.
@@ -212,7 +211,7 @@ func (u *run) RecordMembers(atom.Name, string, []process.Identity) error { retur
 // RecordRest writes nothing.
 func (u *run) RecordRest(atom.Name, string, []process.Identity) error { return nil }
 
-// BeingEnded is false: there is no lock at which a newcomer could.
+// BeingEnded is false: there is no lock at which a newcomer could end the job.
 func (u *run) BeingEnded(atom.Name, string) (bool, error) { return false, nil }
 
 // Linger is false.
