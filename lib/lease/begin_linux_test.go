@@ -19,14 +19,14 @@ import (
 	"adlock/test/helper"
 )
 
-// The guard is this program again.
+// The guard process is this program again.
 func TestMain(m *testing.M) {
 	orphan.Main()
 	guarding.Main()
 	os.Exit(m.Run())
 }
 
-// scripted is a store whose answers a test has written.
+// scripted is a store whose answers come from a test.
 type scripted struct {
 	Store
 	look  func(name atom.Name) Snapshot
@@ -46,7 +46,7 @@ func (s *scripted) Enter(_ context.Context, name atom.Name, _ Record, _ time.Dur
 
 func (s *scripted) Elapsed(context.Context, *Snapshot) (time.Duration, error) { return time.Hour, nil }
 
-// scriptedPlace is one in it that keeps silent where nothing is written.
+// scriptedPlace is a place in it that is silent unless the test says otherwise.
 type scriptedPlace struct {
 	Place
 	lease  time.Duration
@@ -101,16 +101,16 @@ func (p *scriptedPlace) Asked(ctx context.Context) (time.Duration, error) {
 	return 0, ctx.Err()
 }
 
-// heldElsewhere is what is seen where somebody else holds the atom or the slot.
+// heldElsewhere is what a newcomer sees if another machine holds the atom or the slot.
 func heldElsewhere() Snapshot {
 	other := Record{Node: "elsewhere", Taken: time.Now()}
 	other.Atom, other.Owner = odd, process.Identity{PID: 1, Boot: "another"}
 	return Snapshot{Now: time.Now(), Held: true, Owner: other}
 }
 
-// A process that stood still, or a store that kept silent, while somebody waited: the lease
-// on the place is nearly over when the atom comes to be free.
-func TestWhoWinsWithALeaseThatIsNearlyOverIsNotEndedByItsGuard(t *testing.T) {
+// This process stood still, or the store was silent, during the wait: the place's lease is nearly
+// over when the atom becomes free.
+func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsGuard(t *testing.T) {
 	owner := exec.Command("sleep", "60")
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestWhoWinsWithALeaseThatIsNearlyOverIsNotEndedByItsGuard(t *testing.T) {
 	t.Cleanup(func() { _ = owner.Process.Kill() })
 	var l *Locker
 	p := &scriptedPlace{lease: time.Minute, renew: func() error {
-		time.Sleep(100 * time.Millisecond) // what does not wait for it begins before it
+		time.Sleep(100 * time.Millisecond) // whatever does not wait for it begins before that
 		return nil
 	}}
 	p.await = func() { l.stands.Load().renewed.Add(-int64(p.lease * 11 / 12)) }
@@ -151,9 +151,8 @@ func TestWhoWinsWithALeaseThatIsNearlyOverIsNotEndedByItsGuard(t *testing.T) {
 	}
 }
 
-// A guard that is started ahead has as long as its owner waits to be killed, or may not have
-// come at all.
-func TestWhoWinsHasAGuardAlsoWhereTheOneStartedAheadIsGone(t *testing.T) {
+// A guard that is started ahead may be killed while its owner waits, or may never have started.
+func TestAWinnerHasAGuardEvenIfTheOneStartedAheadIsGone(t *testing.T) {
 	me, err := process.Of(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +184,8 @@ func TestWhoWinsHasAGuardAlsoWhereTheOneStartedAheadIsGone(t *testing.T) {
 	helper.Eventually(t, "it has gone home", func() bool { return len(helper.GuardsOf(me.PID)) == 0 })
 }
 
-// Between two tries of one who waits, for a slot, the atom may be asked for, or be lost.
+// Between two tries of a newcomer that waits for a slot, a request to end its job may come, or
+// the place be lost.
 func TestAJobIsNotEndedForWhatBefellAnEarlierTry(t *testing.T) {
 	for way, told := range map[string]func() (time.Duration, error){
 		"a newcomer asked for its end": func() (time.Duration, error) { return time.Second, nil },
@@ -236,7 +236,7 @@ func TestAJobIsNotEndedForWhatBefellAnEarlierTry(t *testing.T) {
 	}
 }
 
-func TestWhoGaveUpWhenTheAtomCameToBeFreeDoesNotHaveIt(t *testing.T) {
+func TestAWaiterThatGaveUpDoesNotGetTheFreedAtom(t *testing.T) {
 	waiting, giveUp := context.WithCancel(context.Background())
 	p := &scriptedPlace{lease: time.Minute, await: giveUp}
 	l := &Locker{Lease: time.Minute, Context: waiting, Store: &scripted{
@@ -250,7 +250,7 @@ func TestWhoGaveUpWhenTheAtomCameToBeFreeDoesNotHaveIt(t *testing.T) {
 	}
 }
 
-// waits is a store in which an atom comes to be free as soon as somebody waits for it.
+// waits is a store in which an atom becomes free as soon as a newcomer waits for it.
 func waits(p *scriptedPlace) *Locker {
 	p.lease = time.Minute
 	return &Locker{Lease: p.lease, Store: &scripted{
@@ -259,7 +259,7 @@ func waits(p *scriptedPlace) *Locker {
 	}}
 }
 
-func TestWhoIsTheFirstInALineHasTheAtomBeforeItsRecordSaysSo(t *testing.T) {
+func TestTheHeadOfAQueueOwnsTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 	var tries atomic.Int64
 	taken, noted := make(chan bool), make(chan bool)
 	p := &scriptedPlace{inLine: true, note: func(own Record) error {
@@ -291,7 +291,7 @@ func TestWhoIsTheFirstInALineHasTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 	}
 }
 
-// Who dies is taken for one that ran by its record, and that counts for IfElapsed.
+// Whether a dead owner ran is read from its record, and that counts for IfElapsed.
 func TestTheJobBeginsBehindItsRecordWhereThatHasToCount(t *testing.T) {
 	for where, test := range map[string]struct {
 		inLine    bool

@@ -12,11 +12,10 @@ import (
 	"adlock/lib/policy"
 )
 
-// Clear removes a lock that was found, of an atom or a slot, whose owner a person has
-// judged dead. It is refused (fault.NotPermitted) for one that lives as far as is
-// known: it gives signs of life, and this machine does not know better. A newcomer
-// would wait for a lease until it took one that is silent for dead. Nothing is stamped,
-// as nothing has completed.
+// Clear removes a lock that was found, of an atom or a slot, whose owner a person has judged
+// dead. It is refused (fault.NotPermitted) while the owner lives as far as is known: it gives
+// signs of life, and this machine knows nothing to the contrary. If the owner is silent, Clear
+// watches for a lease, as a newcomer would. Nothing is stamped, as nothing has completed.
 func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	object := l.Store.String() + " " + string(name)
 	found, err := l.watched(name, found)
@@ -50,8 +49,8 @@ func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	return nil
 }
 
-// watched is what was found once it is certain whether its owner is dead, where the store
-// says that it may be: that takes as long as the owner's lease.
+// watched is what was found. If the store says that the owner may be dead, watched first finds
+// out for certain, which takes as long as the owner's lease.
 func (l *Locker) watched(name atom.Name, found *locker.View) (*locker.View, error) {
 	for {
 		ctx, cancel := context.WithTimeout(l.context(), l.question())
@@ -59,7 +58,7 @@ func (l *Locker) watched(name atom.Name, found *locker.View) (*locker.View, erro
 		cancel()
 		switch {
 		case err != nil || !seen.Held || seen.Owner.Token != found.Record.Token:
-			return found, err // another one, or gone: remove says so
+			return found, err // another owner, or gone: remove reports it
 		case seen.Lapsed || !seen.Silent:
 			view := l.viewOf(&seen)
 			return &view, nil
@@ -72,8 +71,8 @@ func (l *Locker) remove(name atom.Name, token string) error {
 	return l.once(l.context(), func(ctx context.Context) error { return l.Store.Remove(ctx, name, token) })
 }
 
-// once gives up what is there once. A store that does not answer is asked again, and where
-// there is nothing any more then, it was the answer alone that was lost.
+// once calls giveUp. If the store does not answer, it asks again; if nothing is there any more
+// then, only the answer was lost.
 func (l *Locker) once(until context.Context, giveUp func(context.Context) error) error {
 	ask := func() error {
 		ctx, cancel := context.WithTimeout(until, l.question())
@@ -90,7 +89,7 @@ func (l *Locker) once(until context.Context, giveUp func(context.Context) error)
 	return err
 }
 
-// refusal says why a lock is not cleared.
+// refusal is the reason why a lock is not cleared.
 func refusal(found *locker.View) string {
 	who := "process " + strconv.Itoa(found.Record.Owner.PID) + " on " + found.Node
 	switch {

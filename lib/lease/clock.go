@@ -10,10 +10,10 @@ import (
 	"adlock/lib/record"
 )
 
-// Clocks of machines differ. A last lock has its times by one clock: what lies between
-// them is right whatever that shows, and how long ago they were is asked of the store.
+// Clocks of machines differ. All times in a last lock are by one clock: the differences between
+// them are right whatever it shows, and the store is asked how long ago they were.
 
-// completes sets the times of the last lock that the acquisition leaves by now.
+// completes sets the times of the last lock that the acquisition leaves to now.
 func (l *Last) completes(r Record) {
 	l.Completed = time.Now()
 	if r.FromStart {
@@ -21,8 +21,8 @@ func (l *Last) completes(r Record) {
 	}
 }
 
-// MoveTo moves the times of the last lock to another clock, which showed that when the
-// atom completed.
+// MoveTo moves the times of the last lock to another clock, which showed completed when the atom
+// completed.
 func (l *Last) MoveTo(completed time.Time) {
 	if !l.Memory.Started.IsZero() {
 		l.Memory.Started = completed.Add(l.Memory.Started.Sub(l.Completed))
@@ -30,8 +30,8 @@ func (l *Last) MoveTo(completed time.Time) {
 	l.Completed = completed
 }
 
-// here is the last lock by the clock of this machine, which a pass clock is by as well,
-// and that clock. Where no interval is asked for, the store is not asked the time.
+// here is the last lock by the clock of this machine, like a pass clock, and that clock. If no
+// interval is asked for, the store is not asked for the time.
 func (l *Locker) here(r *locker.Request, seen *Snapshot) (record.Last, locker.Moment, error) {
 	now := time.Now()
 	if r.Limits.IfElapsed == 0 && !r.Auto.IfElapsed {
@@ -49,8 +49,8 @@ func (l *Locker) moved(seen *Snapshot, now time.Time) (record.Last, error) {
 	return seen.Last.at(now, ago), err
 }
 
-// at is the last lock where the atom completed so long ago, if ever. What a store's clock
-// shows is known to a second: what has completed just now may seem to be ahead of it.
+// at is the last lock of an atom that completed that long ago, if ever. A store's clock is known
+// to a second only, so a run that has just completed may seem to lie in the future.
 func (l Last) at(now time.Time, ago time.Duration) record.Last {
 	if ago >= -policy.FutureSlack {
 		ago = max(0, ago)

@@ -19,13 +19,13 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// heldLease is a place that is tended: its lease is renewed, and others' requests
-// are listened to.
+// heldLease is a place that is tended: its lease is renewed, and newcomers' requests are
+// answered.
 //
-// The times, as parts of the lease, counted from when the last renewal that went
-// well was sent: renewed every 1/3; after 2/3 without another the job is ended,
-// with pauses of 1/15 between the signals; after 5/6 the guard sees to it; after
-// the whole of it another may hold the atom. A release is tried until then.
+// The times, as parts of the lease, counted from sending the last successful renewal: renewed
+// every 1/3; after 2/3 without another the job is ended, with pauses of 1/15 between the signals;
+// after 5/6 the guard ends it; after the whole lease another owner may hold the atom. A release
+// is retried until then.
 type heldLease struct {
 	store  Store
 	tells  locker.Recorder
@@ -33,9 +33,9 @@ type heldLease struct {
 	record Record
 	end    chan<- time.Duration // Request.End
 	most   time.Duration        // Locker.Question
-	guard  *guarding.Guard      // nil while only waiting
+	guard  *guarding.Guard      // nil while it only waits
 
-	before  Last     // the last lock, when the place came to be the first
+	before  Last     // the last lock when the place became the first
 	lessons []lesson // for the last lock that it leaves
 
 	ctx    context.Context // done once the place is given up or lost
@@ -43,22 +43,22 @@ type heldLease struct {
 	tended sync.WaitGroup
 
 	renewed atomic.Int64 // boottime
-	holding atomic.Bool  // the job may run: neither a place in the line for the atom nor one just won
+	holding atomic.Bool  // the job may run: the place neither waits nor was just won
 	ended   atomic.Bool  // the job was told to end, as the lease runs out or is gone
-	why     atomic.Value // error: why that is
+	why     atomic.Value // error: the reason
 	asked   atomic.Bool  // the job was told to end, as a newcomer asked for it
 
-	tick policy.Tick // it may have claimed it
+	tick policy.Tick // the tick that it may have claimed
 
-	noting sync.Mutex // held to note the record, or to change it
+	noting sync.Mutex // held while the record is changed or noted
 
 	mu     sync.Mutex
 	slots  []Place
-	wanted []time.Duration // the pauses with which a job was to end that had not begun
+	wanted []time.Duration // the pauses of requests to end a job that had not begun
 }
 
-// enter takes a place and begins to tend it; nil where there is none (Enter).
-// Where the atom is likely to be won at once the guard starts meanwhile.
+// enter takes a place and begins to tend it; nil if there is none (Enter). If the atom is likely
+// to be won at once, the guard starts meanwhile.
 func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*heldLease, Snapshot, error) {
 	t := &heldLease{store: l.Store, tells: l.Recorder, record: record, end: r.End, most: l.question()}
 	if likely {
@@ -81,13 +81,13 @@ func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*he
 	return t, seen, nil
 }
 
-// acquired is the outcome where the place is the first.
+// acquired is the outcome if the place is the first.
 func (t *heldLease) acquired() locker.Outcome {
 	return locker.Outcome{Verdict: locker.Acquired, Token: t.record.Token, Fence: strconv.FormatUint(t.place.Fence(), 10)}
 }
 
-// begin lets the job begin, with a lease that is not half over: the guard of one that is
-// nearly over, after a standstill, would end the owner at once.
+// begin lets the job begin, with a lease of which less than a third is over: after a standstill
+// the lease may be nearly over, and its guard would end the owner at once.
 func (t *heldLease) begin(watch time.Duration) error {
 	if t.dueIn(2) == 0 {
 		if err := t.renew(); err != nil {
@@ -101,7 +101,7 @@ func (t *heldLease) begin(watch time.Duration) error {
 	}
 	t.holding.Store(true)
 	if t.record.Source == policy.Learned && t.record.ExpireAfter != limit.Never {
-		go t.watch(watch) // it ends by itself: a release does not wait for its look
+		go t.watch(watch) // it ends by itself: a release does not wait for it
 	}
 	t.guard.Arm(t.until(5), t.place.Lease()/24)
 	for _, pause := range t.wanted {
@@ -110,8 +110,8 @@ func (t *heldLease) begin(watch time.Duration) error {
 	return nil
 }
 
-// startGuard starts the guard, where there is none: of one that was started ahead nothing
-// may have come, or be left.
+// startGuard starts the guard if there is none: one that was started ahead may have failed, or
+// ended.
 func (t *heldLease) startGuard() {
 	if !t.guard.IsThere() {
 		t.guard.Dismiss()
@@ -119,8 +119,7 @@ func (t *heldLease) startGuard() {
 	}
 }
 
-// guarded waits until the guard is there: one that was killed while it started is followed by
-// another.
+// guarded waits until the guard is there: if it was killed while it started, another is started.
 func (t *heldLease) guarded() error {
 	if err := t.guard.Ready(); err != nil || t.guard.IsThere() {
 		return err
@@ -158,7 +157,7 @@ func (t *heldLease) tend() {
 	}
 }
 
-// dueIn is how long it is until so many sixths of the lease have passed; 0: no time.
+// dueIn is the time until so many sixths of the lease have passed; 0: they have.
 func (t *heldLease) dueIn(sixths time.Duration) time.Duration {
 	return max(0, t.until(sixths)-process.Boottime())
 }
@@ -175,8 +174,8 @@ func (t *heldLease) pause(d time.Duration) bool {
 	}
 }
 
-// renew renews all leases. It takes no longer than there is time before the job
-// has to be ended; when that time has passed, a sixth of the lease.
+// renew renews all leases. It takes at most the time that is left before the job has to be ended
+// or, once that has passed, a sixth of the lease.
 func (t *heldLease) renew() error {
 	most := t.dueIn(4)
 	if most == 0 {
@@ -189,8 +188,7 @@ func (t *heldLease) renew() error {
 		return err
 	}
 	for _, slot := range t.slotted() {
-		// A slot that is lost lets one more of the program in: no reason to end
-		// the job.
+		// Losing a slot lets one more job of the program run: no reason to end this one.
 		_ = slot.Renew(ctx)
 	}
 	t.renewed.Store(int64(sent))
@@ -200,9 +198,8 @@ func (t *heldLease) renew() error {
 	return nil
 }
 
-// lose ends the job. In the line there is none, and a place that is not gone is not
-// given up. Where it is gone another may have it by now: there is no time for
-// pauses then.
+// lose ends the job. A waiter has no job, and gives its place up only if that is gone. If the
+// place is gone, another owner may have the atom already: there is no time for pauses.
 func (t *heldLease) lose(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -219,8 +216,7 @@ func (t *heldLease) lose(why error) {
 	}
 }
 
-// lost is why an acquisition was lost: why the job was ended, and what became of the
-// release.
+// lost is why an acquisition was lost: why the job was ended, and how the release ended.
 func (t *heldLease) lost(released error) error {
 	why, ended := t.why.Load().(error)
 	switch {
@@ -232,8 +228,8 @@ func (t *heldLease) lost(released error) error {
 	return errors.Join(fmt.Errorf("the lease could not be renewed: %w", why), unnamed(released))
 }
 
-// tell tells the job to end, once there is one: another place may come to be the owner's
-// after this one, and its job has nothing to do with that.
+// tell tells the job to end, once there is one: if this place is lost, a later one may become the
+// owner's, whose job this request does not concern.
 func (t *heldLease) tell(pause time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,7 +240,7 @@ func (t *heldLease) tell(pause time.Duration) {
 	t.send(pause)
 }
 
-// send tells the job to end. One that has been told so already is being ended.
+// send tells the job to end. If it was told before, it is being ended.
 func (t *heldLease) send(pause time.Duration) {
 	select {
 	case t.end <- pause:
@@ -282,33 +278,32 @@ func (t *heldLease) answer(why error) {
 	t.noting.Lock()
 	t.record.Stuck = why.Error()
 	t.noting.Unlock()
-	_ = t.note(ctx) // without it they find out by themselves, later
+	_ = t.note(ctx) // if it fails they find out by themselves, later
 }
 
-// note puts the record as it is now.
+// note writes the record as it is now.
 func (t *heldLease) note(ctx context.Context) error {
 	t.noting.Lock()
 	defer t.noting.Unlock()
 	if err := t.ctx.Err(); err != nil {
-		return err // it is being left
+		return err // the place is being left
 	}
 	return t.place.Note(ctx, t.record)
 }
 
-// noteSoon puts the record, without waiting for that. Where the store cannot be written to
-// the lease is not renewed either, and tend sees to that.
+// noteSoon writes the record in the background. If the store cannot be written, the lease is not
+// renewed either, and tend deals with that.
 func (t *heldLease) noteSoon() {
 	t.tended.Go(t.keepNoting)
 }
 
-// keepNoting puts the record, and tries again until that is done or the place is given up.
+// keepNoting writes the record, and retries until that is done or the place is given up.
 func (t *heldLease) keepNoting() {
 	for !t.triesToNote() && t.pause(t.place.Lease()/30) {
 	}
 }
 
-// triesToNote returns true where there is no more to do: where the place is gone, listen
-// tells.
+// triesToNote returns true if nothing is left to do: if the place is gone, listen reports it.
 func (t *heldLease) triesToNote() bool {
 	ctx, cancel := context.WithTimeout(t.ctx, t.most)
 	defer cancel()
@@ -337,8 +332,8 @@ func (t *heldLease) stamp() *Last {
 	return last
 }
 
-// leave gives the place up, trying for as long as the lease lasts, which is not renewed
-// any more. What cannot be stamped is left all the same.
+// leave gives the place up. It tries for as long as the lease lasts, which is no longer renewed.
+// If the last lock cannot be stamped, it leaves without a stamp.
 func (t *heldLease) leave(stamp *Last) (left bool, err error) {
 	t.endNotes()
 	for tried := false; ; tried = true {
@@ -347,7 +342,7 @@ func (t *heldLease) leave(stamp *Last) (left bool, err error) {
 		case err == nil:
 			return true, nil
 		case errors.Is(err, ErrGone) && tried && t.dueIn(6) > 0:
-			return true, nil // the answer to an earlier try was lost on its way
+			return true, nil // the answer to an earlier try was lost
 		case errors.Is(err, ErrGone):
 			return false, err
 		case stamp != nil && fault.KindOf(err) != fault.Unavailable:
@@ -360,14 +355,14 @@ func (t *heldLease) leave(stamp *Last) (left bool, err error) {
 	}
 }
 
-// endNotes gives the place up. When it returns, no record is being put in place any more.
+// endNotes gives the place up. When it returns, no write of the record is under way.
 func (t *heldLease) endNotes() {
 	t.cancel()
 	t.noting.Lock()
 	defer t.noting.Unlock()
 }
 
-// unnamed is the error without its object, for where that is told already.
+// unnamed is the error without its object, where that is named already.
 func unnamed(err error) error {
 	if known, is := err.(*fault.Error); is {
 		return known.Err
@@ -388,14 +383,14 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 	}
 	err := t.place.Leave(ctx, stamp)
 	for _, slot := range t.slotted() {
-		_ = slot.Leave(ctx, nil) // else it is free when its lease runs out
+		_ = slot.Leave(ctx, nil) // if it fails, the slot is free when its lease runs out
 	}
 	return err
 }
 
-// abandon gives up a place that was not won, for that reason. One that cannot be given
-// back now is free when its lease runs out: a store that has not answered just now is not
-// waited for in full once more, by a process that has waited long enough.
+// abandon gives up a place that was not won, for that reason. If that fails, the place is free
+// when its lease runs out. A newcomer whose store has just been silent has waited long enough, so
+// it does not wait for the store in full again.
 func (t *heldLease) abandon(why error) {
 	most := questionTimeout
 	if fault.KindOf(why) == fault.Unavailable {
@@ -406,14 +401,14 @@ func (t *heldLease) abandon(why error) {
 	t.close()
 }
 
-// close ends the tending; the guard goes home.
+// close ends the tending and dismisses the guard.
 func (t *heldLease) close() {
 	t.cancel()
 	t.tended.Wait()
 	t.guard.Dismiss()
 }
 
-// NodeName is what this machine calls itself, whatever the atom's host.
+// NodeName is this machine's own name, whatever the atom's host.
 func NodeName() (string, error) {
 	node, err := sysfile.NodeName()
 	return node, fault.Wrap("node name", err)

@@ -12,16 +12,16 @@ import (
 	"adlock/lib/process"
 )
 
-// What an atom has learned stands in its last lock, as in a lock directory. Only what
-// holds the atom writes that, and so writes the lessons of a run with its stamp, at the
-// end: what was there when it came to own the atom is still so. Of readers several hold
-// it: they look again, and of two that end at one moment one lesson may be lost.
+// What an atom has learned is in its last lock, as in a lock directory. Only its owner writes
+// that, and writes the lessons of a run with its stamp, at the end: what was there when it came
+// to own the atom has not changed. Several readers may hold the atom: each looks again at its
+// end, and if two end at the same moment, one lesson may be lost.
 
 // lesson changes what an atom has learned.
 type lesson func(*learn.State)
 
-// learnFromAsking learns from how often this host has asked for the atom too soon since
-// it last completed, wherever that was.
+// learnFromAsking learns from how often this host has asked for the atom too soon since it last
+// completed, on any machine.
 func (l *Locker) learnFromAsking(r *locker.Request, t *heldLease) {
 	if !r.Auto.IfElapsed || l.Log == nil {
 		return
@@ -33,9 +33,9 @@ func (l *Locker) learnFromAsking(r *locker.Request, t *heldLease) {
 	}
 }
 
-// learnFromRelease: only success tells how long a run takes. One that was ended at its
-// limit, by its own supervisor or as a newcomer asked for it, had all the time that it
-// was granted; one that was ended sooner, or whose end is not known, teaches nothing.
+// learnFromRelease learns from success, as only that tells how long a run takes. A run that was
+// ended at its limit, by its own supervisor or at a newcomer's request, had all the time that it
+// was granted. A run that was ended sooner, or whose end is unknown, teaches nothing.
 func (t *heldLease) learnFromRelease(r locker.ReleaseRequest) {
 	held := process.Boottime() - t.record.Boottime
 	switch {
@@ -48,9 +48,8 @@ func (t *heldLease) learnFromRelease(r locker.ReleaseRequest) {
 	}
 }
 
-// leaves is the last lock that this acquisition leaves, nil for the one that is there:
-// that of a run that has completed, or one of a run that does not count, with what it
-// has taught.
+// leaves is the last lock that this acquisition leaves, with what its run has taught: that of a
+// completed run, or of a run that does not count; nil to keep the present one.
 func (t *heldLease) leaves(r locker.ReleaseRequest) *Last {
 	t.learnFromRelease(r)
 	last := t.before
@@ -73,7 +72,7 @@ func (t *heldLease) leaves(r locker.ReleaseRequest) *Last {
 	return &last
 }
 
-// lookAgain is the last lock now, or, where that cannot be seen, as it was.
+// lookAgain is the last lock now or, if it cannot be read, as it was.
 func (t *heldLease) lookAgain() Last {
 	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
 	defer cancel()
@@ -83,16 +82,15 @@ func (t *heldLease) lookAgain() Last {
 	return t.before
 }
 
-// keep takes over from the last lock before what a run does not change.
+// keep takes from the last lock before what a run does not change.
 func (l *Last) keep(before Last) {
 	kept := before.Memory
 	kept.Atom, kept.Started = l.Memory.Atom, l.Memory.Started
 	l.Memory = kept
 }
 
-// Forget makes the atom NAME forget what it has learned, holding it for that moment.
-// One that is held is left (fault.Denied): its owner would write down again what it
-// has seen.
+// Forget makes the atom NAME forget what it has learned, holding it for that moment. It is
+// refused (fault.Denied) while the atom is held: the owner would write back what it has read.
 func (l *Locker) Forget(name atom.Name) error {
 	own, err := forMoment(name)
 	if err != nil {
@@ -122,7 +120,7 @@ func (l *Locker) Forget(name atom.Name) error {
 // forMoment is the record of an atom that this process holds for no longer than a
 // question takes: its lease is not renewed.
 func forMoment(name atom.Name) (Record, error) {
-	a, _ := name.Atom() // zero: not known
+	a, _ := name.Atom() // zero: unknown
 	own, err := locker.MomentaryRecord(a)
 	if err != nil {
 		return Record{}, err

@@ -12,16 +12,16 @@ import (
 // ListTimeout is how long one step of a listing may take.
 const ListTimeout = questionTimeout
 
-// Listed is one atom, or slot, of a store as it was found.
+// Listed is one atom or slot of a store, as it was found.
 type Listed struct {
 	Name atom.Name
 	Snapshot
-	Behind []Record // the places behind the first: readers that hold the atom with it, and waiters, in their order
+	Behind []Record // the places behind the first, in order: other readers that hold the atom, and waiters
 	Err    error    // why its locks could not be read
 }
 
-// List looks at every atom and at every slot that is held, and writes nothing that
-// matters: what lockdir.Locker has in List and Slots.
+// List looks at every atom and at every held slot, like List and Slots of lockdir.Locker, and
+// writes nothing that matters.
 func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error) {
 	found, err := l.Store.List(l.context())
 	for i := range found {
@@ -35,8 +35,8 @@ func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error)
 	return entries, slots, err
 }
 
-// entry is an atom as it was found. The first of the line holds it, and with one that
-// reads the other readers as well, up to the first that wants it alone; the rest waits.
+// entry is an atom as it was found. The head of the queue holds it; if that is a reader, so do
+// the readers behind it, up to the first writer; the others wait.
 func (l *Locker) entry(f *Listed) locker.Entry {
 	e := locker.Entry{Name: f.Name, Completed: f.Last.Completed, Err: f.Err}
 	if f.Err != nil {
@@ -61,7 +61,7 @@ func (l *Locker) entry(f *Listed) locker.Entry {
 	return e
 }
 
-// viewOf is the active lock that was found, for a caller that asks for nothing.
+// viewOf is the active lock that was found, without a request.
 func (l *Locker) viewOf(seen *Snapshot) (v locker.View) {
 	if !seen.Held {
 		return v
@@ -73,7 +73,7 @@ func (l *Locker) viewOf(seen *Snapshot) (v locker.View) {
 	}
 	l.describe(&v, seen)
 	if v.Active.Owner == policy.Waiter {
-		v.Active.Owner = policy.Lives // none is in front of it: it has the atom, before its record says so
+		v.Active.Owner = policy.Lives // it is the head of the queue: it has the atom, before its record says so
 	}
 	return v
 }

@@ -15,12 +15,12 @@ import (
 	"adlock/lib/process"
 )
 
-// questionTimeout is how long one question to the store may take before it counts as
-// unreachable, where nothing else is said.
+// questionTimeout is how long one question to the store may take before the store counts as
+// unreachable, unless Locker.Question is longer.
 const questionTimeout = 5 * time.Second
 
-// Locker takes and releases atoms of a store: what lockdir.Locker is for a lock
-// directory. It holds one atom at a time, and is used by one goroutine.
+// Locker takes and releases atoms of a store, as lockdir.Locker does in a lock directory. It
+// holds one atom at a time, and is used by one goroutine.
 type Locker struct {
 	Store Store
 	locker.Recorder
@@ -29,26 +29,27 @@ type Locker struct {
 	// Question is how long one question to the store may take; 0: five seconds.
 	Question time.Duration
 
-	// Context, when it is done, ends the waiting for an atom. May be nil.
+	// Context, once done, ends the wait for an atom. May be nil.
 	Context context.Context
 
-	// Ancestor says whether a process of this machine is an ancestor of the one
-	// that asks, where that is not this process. May be nil.
+	// Ancestor tells whether a process of this machine is an ancestor of the asking process, if
+	// that is not this process. May be nil.
 	Ancestor func(pid int) bool
 
-	// Waits is told for whom the newcomer waits, before each wait. May be nil.
+	// Waits is called with the outcome that names the owner in the way, before each wait. May be
+	// nil.
 	Waits func(locker.Outcome)
 
 	held   *heldLease
 	stands atomic.Pointer[heldLease] // the place that was entered last
-	silent bool                      // the last attempt was denied for the sake of one that seems to be dead
-	waited bool                      // and so is not turned away by a store that does not answer for a while
+	silent bool                      // the last attempt was denied because of an owner that seems to be dead
+	waited bool                      // and so a store that is silent for a while is no reason to give up
 }
 
 var _ locker.Locker = (*Locker)(nil)
 
-// RecordCommand, RecordMembers, RecordRest and BeingEnded have nothing to do: a lease goes with
-// its owner, and no other process ends the owner's job.
+// RecordCommand, RecordMembers, RecordRest and BeingEnded do nothing: a lease goes with its
+// owner, and no other process ends the owner's job.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return nil
 }
@@ -80,8 +81,8 @@ func (l *Locker) lease() time.Duration {
 	return l.Lease
 }
 
-// Take takes the atom or says why not, as lockdir.Locker does. An owner that has
-// expired is asked to end its job; LeaveExpired means nothing here.
+// Take takes the atom or says why not, as lockdir.Locker does. It asks an expired owner to end
+// its job; LeaveExpired has no effect here.
 func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	if err := r.Atom.Check(); err != nil {
 		return locker.Outcome{}, err
@@ -94,8 +95,8 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 			return locker.Outcome{}, fault.Wrap(l.Store.String(), gone)
 		}
 		if errors.Is(err, ErrGone) {
-			// A new place is needed. Where a person has removed all that there was,
-			// the owner needs time to learn of it.
+			// A new place is needed. If a person has removed all keys, the owner needs time to
+			// learn of it.
 			l.pause(min(l.lease(), max(0, wait.Left())))
 			continue
 		}
@@ -119,7 +120,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	}
 }
 
-// show tells a person, and a process that asks, what the newcomer waits for.
+// show tells a person, and Waits, which owner the newcomer waits for.
 func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) {
 	if l.Waits != nil {
 		l.Waits(o)
@@ -128,15 +129,15 @@ func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) 
 	wait.Show(r, o)
 }
 
-// showSilent tells a person that the newcomer watches whether an owner is dead, wait or
-// no wait: a run would be left out where it is.
+// showSilent tells a person that the newcomer watches whether an owner is dead, even if it does
+// not want to wait: if the owner is dead, a run would be missed.
 func (l *Locker) showSilent(r *locker.Request, o locker.Outcome) {
 	r.Line.Show(func() string {
 		return locker.Title(r.Atom) + ": " + string(o.Verdict) + ", and there is no sign of life: watching for as long as a lease"
 	})
 }
 
-// pause returns early where no process waits any more.
+// pause returns early if the wait was cancelled.
 func (l *Locker) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -146,8 +147,8 @@ func (l *Locker) pause(d time.Duration) {
 	}
 }
 
-// ask asks the store, and once more where this process has stood still meanwhile: then the
-// time for an answer has passed, whatever the store has done.
+// ask asks the store, and once more if this process has stood still meanwhile: then the time for
+// an answer has passed, whatever the store did.
 func (l *Locker) ask(within context.Context, question func(context.Context) error) error {
 	ask := func() error {
 		ctx, cancel := context.WithTimeout(within, l.question())
@@ -162,7 +163,7 @@ func (l *Locker) ask(within context.Context, question func(context.Context) erro
 	return err
 }
 
-// nap is for what has no line to wait in: a slot, the time to pass.
+// nap is how long to wait where there is no queue: for a slot, or for the time to pass.
 func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	nap := 200*time.Millisecond + rand.N(800*time.Millisecond)
 	if o.Verdict == locker.TooSoon {
@@ -171,8 +172,8 @@ func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	return min(nap, wait.Left())
 }
 
-// Cancelled gives the place up too, and waits a second for that at most: those behind one
-// that is gone wait for its lease. It may be called by any goroutine.
+// Cancelled also gives the place up, and waits a second for that at most: otherwise the waiters
+// behind would wait for its lease. Any goroutine may call it.
 func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duration) {
 	l.Recorder.Cancelled(r, signal, waited)
 	t := l.stands.Load()
@@ -182,12 +183,11 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	for _, place := range append(t.slotted(), t.place) {
-		_ = place.Leave(ctx, nil) // else it is passed when its lease has run out
+		_ = place.Leave(ctx, nil) // if it fails, it is passed when its lease has run out
 	}
 }
 
-// attempt is figure 3 of the 1997 paper; the denials that are cheap come before
-// anything is written.
+// attempt is figure 3 of the 1997 paper; the cheap denials come before anything is written.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
 	var seen Snapshot
 	err := l.ask(context.Background(), func(ctx context.Context) (err error) {
@@ -212,7 +212,7 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 	return l.stand(r, wait, d.Step)
 }
 
-// stand takes a place at the atom, and keeps it where the atom is won.
+// stand takes a place at the atom, and keeps it if the atom is won.
 func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step) (locker.Outcome, error) {
 	line := wait.Left() > 0 || step != policy.Acquire && step != policy.Busy
 	own, err := newRecord(r, l.lease())
@@ -227,7 +227,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	if t == nil { // another was faster
+	if t == nil { // another newcomer was faster
 		v, err := l.view(r, &seen)
 		return r.Denied(decide(r, &v).With(policy.Busy), &v), err
 	}
@@ -264,7 +264,7 @@ func newRecord(r *locker.Request, lease time.Duration) (Record, error) {
 	}, err
 }
 
-// view is what policy decides on.
+// view is the input of policy.
 func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 	object := l.Store.String() + " " + string(r.Atom.Name())
 	if err := r.Atom.CheckFound(object, seen.Last.Memory.Atom); err != nil {
@@ -293,19 +293,19 @@ func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 	return v, nil
 }
 
-// describe says of the active lock whose it is.
+// describe fills in the owner of the active lock.
 func (l *Locker) describe(v *locker.View, seen *Snapshot) {
 	v.Record, v.Node, v.Silent = seen.Owner.Record, seen.Owner.Node, seen.Silent
 	v.Active.Asked, v.Active.Source, v.Active.Patience = seen.Owner.ExpireAfter, seen.Owner.Source, seen.Owner.Patience
 	v.Active.Owner, v.Active.Remote = l.ownerOf(seen), true
 	v.Active.Idle, v.Active.Work = seen.Owner.Idle, seen.Owner.Work
 	if seen.Owner.Taken.IsZero() {
-		v.Active.Age = 0 // it waits itself
+		v.Active.Age = 0 // its owner waits too
 	}
 }
 
-// ownerOf: what can be known here counts, be it the owner's death or that it is
-// an ancestor; for any other the lease answers.
+// ownerOf is what this machine can know: that the owner is dead, or an ancestor. For any other
+// the lease decides.
 func (l *Locker) ownerOf(seen *Snapshot) policy.Owner {
 	if seen.Lapsed {
 		return policy.Gone
@@ -325,8 +325,8 @@ func decide(r *locker.Request, v *locker.View) policy.Decision {
 	return policy.Decide(r.Terms(), policy.Situation{Last: v.Last, Active: v.Active, TickUsed: v.TickUsed})
 }
 
-// takeSlot takes one of the program's slots, where the request limits them, on a
-// lease of its own. Atoms that one owner nests share one slot.
+// takeSlot takes one of the program's slots, if the request limits them, on a lease of its own.
+// Nested atoms of one owner share a slot.
 func (l *Locker) takeSlot(r *locker.Request, t *heldLease, acquired locker.Outcome) (locker.Outcome, error) {
 	full := r.Full()
 	for n := 1; n <= r.Slots; n++ {
@@ -341,8 +341,7 @@ func (l *Locker) takeSlot(r *locker.Request, t *heldLease, acquired locker.Outco
 	return full, nil
 }
 
-// trySlot takes the slot NAME where it is free; else it adds to full what there is to say of
-// its owner.
+// trySlot takes the slot NAME if it is free; else it adds to full what to say of its owner.
 func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *locker.Outcome) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
@@ -370,14 +369,14 @@ func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *
 		return true, nil
 	}
 	if place != nil {
-		_ = place.Leave(ctx, nil) // else it is passed when its lease has run out
+		_ = place.Leave(ctx, nil) // if it fails, it is passed when its lease has run out
 	}
 	return false, err
 }
 
-// Release stamps the last lock and gives the atom back, in one step. It keeps
-// trying while the lease lasts; a lease that is gone is an error of the
-// kind fault.Denied (lost), a store that does not answer one of fault.Unavailable.
+// Release stamps the last lock and releases the atom, in one step. It retries while the lease
+// lasts. A lost lease is an error of the kind fault.Denied (lost), a store that does not answer
+// one of fault.Unavailable.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	t := l.held
 	if t == nil {
@@ -400,8 +399,8 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return err
 }
 
-// Linger keeps the atom while what is left of a job that could not be ended
-// lives, and tells newcomers that ask why. It returns, with true, when alive says no.
+// Linger keeps the atom while the rest of a job that could not be ended lives, and tells
+// newcomers that ask why. It returns true once alive says no.
 func (l *Locker) Linger(why error, alive func() bool) bool {
 	t := l.held
 	t.answer(why)

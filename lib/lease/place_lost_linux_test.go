@@ -13,8 +13,8 @@ import (
 	"adlock/lib/process"
 )
 
-// forgetful is a store in which somebody stands in front, and which forgets a place while
-// its holder has something to say.
+// forgetful is a store with a process in front, which forgets a place while its holder writes to
+// it.
 type forgetful struct {
 	Store
 	looks int
@@ -71,7 +71,7 @@ func TestWhereThePlaceIsLostInTheMiddleOfAQuestionAnotherIsTaken(t *testing.T) {
 	}
 }
 
-// faltering is a store that answers a look as a test has written.
+// faltering is a store whose answers to Look come from a test.
 type faltering struct {
 	Store
 	look  func(ctx context.Context, n int) (Snapshot, error)
@@ -95,7 +95,7 @@ func (s *faltering) Enter(context.Context, atom.Name, Record, time.Duration, boo
 
 var errNoAnswer = fault.New(fault.Unavailable, "store", NoAnswer)
 
-func TestWhoHasLostAPlaceWaitsOnThoughTheStoreDoesNotAnswerThen(t *testing.T) {
+func TestAWaiterThatLostItsPlaceOutlastsASilentStore(t *testing.T) {
 	for _, wait := range []time.Duration{time.Minute, limit.Never} {
 		r := locker.NewRequest()
 		r.Atom, r.Owner, r.Wait = odd, process.Here(), wait
@@ -120,7 +120,7 @@ func TestWhoHasLostAPlaceWaitsOnThoughTheStoreDoesNotAnswerThen(t *testing.T) {
 	}
 }
 
-func TestWhoHasNotWaitedYetIsToldThatTheStoreDoesNotAnswer(t *testing.T) {
+func TestANewcomerThatHasNotWaitedIsToldOfASilentStore(t *testing.T) {
 	r := locker.NewRequest()
 	r.Atom, r.Owner, r.Wait = odd, process.Here(), limit.Never
 	l := &Locker{Store: &faltering{look: func(context.Context, int) (Snapshot, error) { return Snapshot{}, errNoAnswer }}}
@@ -129,7 +129,7 @@ func TestWhoHasNotWaitedYetIsToldThatTheStoreDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// Where a process was stopped while it asked, the time for the answer has passed.
+// If a process was stopped while it asked, the time for the answer has passed.
 func TestAStandstillIsNoSilenceOfTheStore(t *testing.T) {
 	t.Parallel() // it takes as long as an answer may
 	r := locker.NewRequest()

@@ -10,7 +10,7 @@ import (
 	"adlock/lib/process"
 )
 
-// queue is one newcomer in front of an atom.
+// queue is one newcomer and its place at an atom.
 type queue struct {
 	*Locker
 	r    *locker.Request
@@ -18,22 +18,22 @@ type queue struct {
 	held *heldLease
 	seen Snapshot
 
-	noted bool     // the place says that it waits
-	asked *request // the owner that has been asked to make way
+	noted bool     // the record of the place says that it waits
+	asked *request // the owner that was asked to make way
 }
 
 // request is what was asked of an owner, and what was known then.
 type request struct {
 	view  locker.View
 	step  policy.Step
-	stamp string        // the token of the stamp that follows
+	stamp string        // the token of the stamp that will follow
 	last  string        // and of the one before it
 	until time.Duration // boottime
-	tells bool          // it makes way for us, as far as is known, and that is still to be told
+	tells bool          // the owner makes way for this newcomer, as far as is known, and that is still to be reported
 }
 
-// stand waits for the place's turn. A question that is cut short as the place was lost
-// meanwhile is no trouble with the store.
+// stand waits for the place's turn. A question that is cancelled because the place was lost
+// meanwhile is no failure of the store.
 func (q *queue) stand() (locker.Outcome, error) {
 	outcome, err := q.advance()
 	if err != nil && q.held.ctx.Err() != nil {
@@ -80,22 +80,23 @@ func (q *queue) advance() (locker.Outcome, error) {
 	}
 }
 
-// making: an owner was asked to make way and has not done so yet.
+// making tells that an owner was asked to make way and has not done so yet.
 func (q *queue) making() bool {
 	return q.asked != nil && q.seen.Held && q.seen.Owner.Token == q.asked.view.Record.Token
 }
 
-// forgive: the stamp that follows the end of an owner which we asked to make way
-// must not deny us the atom. What was known before still counts.
+// forgive ignores the stamp that follows the end of an owner that this newcomer asked to make
+// way: it must not deny the atom. What was known before still counts.
 func (q *queue) forgive(v *locker.View) {
 	if q.asked != nil && q.seen.Last.Token == q.asked.stamp {
 		v.Last = q.asked.view.Last
 	}
 }
 
-// won: none is in front any more. A place that has waited says that it is the owner's now,
-// as its age begins. Where all see which is the first, no process waits for that, unless a crash
-// has to count for IfElapsed: by its record a process that dies is taken for one that ran.
+// won is called when no place is in front any more. The record of a place that has waited must
+// now say that it is the owner's, as its age begins. Where all newcomers see the order of the
+// places, the job need not wait for that write, unless IfElapsed has to count a crash: whether a
+// dead owner ran is read from its record.
 func (q *queue) won() error {
 	q.held.startGuard()
 	if !q.noted {
@@ -112,7 +113,7 @@ func (q *queue) won() error {
 	return q.patiently(q.held.note)
 }
 
-// patiently asks the store again, for as long as the lease on the place lasts.
+// patiently repeats the question for as long as the place's lease lasts.
 func (q *queue) patiently(ask func(context.Context) error) error {
 	for {
 		err := q.ask(q.held.ctx, ask)
@@ -125,10 +126,10 @@ func (q *queue) patiently(ask func(context.Context) error) error {
 	}
 }
 
-// tell tells of the owner that has made way, or was dead. Of several newcomers one does. Of
-// a dead one that is the newcomer that has stamped for it. Of one that was asked it is the first that has
-// asked; where that is not known, the one that comes next; one that was found dead meanwhile
-// has been stamped for by the present owner.
+// tell reports the owner that has made way, or was dead. One of several newcomers does. For a
+// dead owner, it is the newcomer that has stamped for it. For an owner that was asked, it is the
+// first to have asked; if that is not known, the next owner. If an owner that was asked is found
+// dead, the atom's present owner has stamped for it.
 func (q *queue) tell() {
 	a := q.asked
 	switch {
@@ -152,8 +153,8 @@ func (q *queue) isNext() bool {
 	return !q.seen.Held && (last == q.asked.stamp || last == q.asked.last)
 }
 
-// expire asks an owner that has expired to end its job. One that neither does so
-// nor loses its lease is stuck.
+// expire asks an expired owner to end its job. If the owner neither does so nor loses its lease,
+// it is stuck.
 func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 	if why := q.seen.Owner.Stuck; why != "" {
 		return q.r.Stuck(locker.Title(q.r.Atom), v, errors.New(why), "")
@@ -176,8 +177,7 @@ func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 	return locker.Outcome{}, err
 }
 
-// pass goes past an owner that is dead, and stamps for it; or past a lock that
-// never said whose it is.
+// pass passes a dead owner, and stamps for it; or a lock that never got a record.
 func (q *queue) pass(step policy.Step, v *locker.View) error {
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
 	defer cancel()
@@ -185,12 +185,12 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	switch {
 	case step == policy.Unempty:
 		q.Emptied(q.r, v)
-	case !q.seen.Owner.Taken.IsZero(): // else it waited, or its run has no IfElapsed to count for
+	case !q.seen.Owner.Taken.IsZero(): // otherwise it waited, or its run has no IfElapsed to count for
 		q.asked = &request{view: *v, step: step, tells: true}
 		stamp = q.held.stamp()
 		stamp.keep(q.seen.Last)
-		// The stamp has our own token: an owner that had released before it died
-		// has left one with its own, and that counts.
+		// The stamp has the newcomer's token: if the owner had released before it died, its own
+		// stamp counts.
 		stamp.Completed, stamp.Node = time.Now(), q.seen.Owner.Node
 		stamp.Memory.Started = stamp.Completed.Add(-q.seen.Age - q.seen.Owner.Asked)
 		q.asked.stamp = stamp.Token
@@ -202,8 +202,8 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	return err
 }
 
-// await waits until it is worth looking again, and looks. The guard of the next one starts
-// ahead: then the hand-over does not wait for it.
+// await waits until it is worth looking again, and looks. The guard of the waiter that is next
+// starts ahead, so that the job need not wait for it.
 func (q *queue) await(busy locker.Outcome) error {
 	q.waited = true
 	if !q.noted {
@@ -226,8 +226,8 @@ func (q *queue) await(busy locker.Outcome) error {
 	return err
 }
 
-// show tells for whom the place waits: one that was asked to make way, one that waits
-// itself, which does not expire, or an owner.
+// show names the process that the place waits for: an owner that was asked to make way, another
+// waiter, which does not expire, or an owner.
 func (q *queue) show(busy locker.Outcome) {
 	if q.making() {
 		who, _ := busy.Owner()
@@ -240,7 +240,7 @@ func (q *queue) show(busy locker.Outcome) {
 	q.Locker.show(q.r, q.wait, busy)
 }
 
-// most is how long to wait before looking whatever happens.
+// most is how long to wait before looking in any case.
 func (q *queue) most(busy locker.Outcome) time.Duration {
 	if q.making() {
 		return min(q.held.place.Lease(), max(q.asked.until-process.Boottime(), time.Second))
@@ -259,8 +259,7 @@ func (q *queue) lookAgain() error {
 	})
 }
 
-// outlast forgives a store that is out of reach for a while, where there is time
-// to wait.
+// outlast forgives a store that is unreachable for a while, if there is time to wait.
 func (q *queue) outlast(err error) error {
 	if q.held.ctx.Err() != nil {
 		return ErrGone

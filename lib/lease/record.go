@@ -9,20 +9,20 @@ import (
 	"adlock/lib/record"
 )
 
-// Record is the content of an active lock in a store: that of one in a lock
-// directory, and what only matters between machines.
+// Record is the content of an active lock in a store: that of one in a lock directory, and what
+// only matters between machines.
 type Record struct {
 	record.Record
 	Node  string        // the machine's own name; the atom's host may be shared by several
-	Taken time.Time     // when it came to own the atom; zero: it waits for it
-	Lease time.Duration // how long it may keep silent
-	Stuck string        // why its job cannot be ended, where that was asked for
-	Idle  time.Duration // past a limit that was learned: for so long the job was seen to do nothing
+	Taken time.Time     // when it came to own the atom; zero: it waits
+	Lease time.Duration // how long it may be silent
+	Stuck string        // why its job cannot be ended, if a newcomer asked for that
+	Idle  time.Duration // how long the job was seen idle, past a learned limit
 	Work  string        // or what it was seen to do, in words
 }
 
-// Bytes returns the record as it stands in the store: the lines of a lock in a
-// directory, and more behind them.
+// Bytes returns the record as it is kept in the store: the lines of a lock in a directory, and
+// then those of the store.
 func (r Record) Bytes() []byte {
 	var text strings.Builder
 	text.Write(r.Record.Bytes())
@@ -80,16 +80,16 @@ func ParseRecord(object string, content []byte) (Record, error) {
 	return Record{}, unknownFormat(object)
 }
 
-// IsWhole tells whether a record that ParseRecord does not understand was written to its
-// end all the same: then it is another version's, or no adlock's, and its writer may
-// hold the atom. One that is cut short was never acted on.
+// IsWhole tells whether a record that ParseRecord does not understand is complete: then it is
+// another version's, or not adlock's, and its writer may hold the atom. A record that is cut
+// short was never acted on.
 func IsWhole(content []byte) bool {
 	_, rest := record.Split(content)
 	return len(rest) > 0 && rest[len(rest)-1] == '\n'
 }
 
-// Bytes returns the last lock as it stands in the store: when it was stamped, as
-// not every store has a clock to ask, by whom, and the lines of one in a directory.
+// Bytes returns the last lock as it is kept in the store: the time of the stamp, as not every
+// store has a clock to ask, its writer, and the lines of one in a directory.
 func (l Last) Bytes() []byte {
 	head := completedKey + "=" + l.Completed.UTC().Format(time.RFC3339Nano) + "\n" + tokenKey + "=" + l.Token + "\n"
 	if l.Node != "" {
@@ -107,7 +107,7 @@ func (l Last) Bytes() []byte {
 // nodeKey is in both locks.
 const nodeKey = "node"
 
-// The keys that only a last lock in a store has.
+// These keys are only in a store's last lock.
 const (
 	completedKey = "completed"
 	tokenKey     = "token"

@@ -6,8 +6,7 @@ import (
 	"adlock/lib/locker"
 )
 
-// usedTick asks whether the newcomer's tick was claimed; where it asks for none, no process
-// has to be asked.
+// usedTick tells whether the newcomer's tick was claimed; if it has none, the store is not asked.
 func (l *Locker) usedTick(r *locker.Request) (bool, error) {
 	if !r.Tick.Asked() {
 		return false, nil
@@ -17,11 +16,11 @@ func (l *Locker) usedTick(r *locker.Request) (bool, error) {
 	return l.Store.HasTick(ctx, r.Atom.Name(), r.Tick)
 }
 
-// claimTick claims the tick of an atom that is held by now.
+// claimTick claims the tick of an atom that is held.
 func (t *heldLease) claimTick(r *locker.Request) (bool, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
 	defer cancel()
-	t.tick = r.Tick // also where the answer is lost
+	t.tick = r.Tick // even if the answer is lost
 	return t.place.ClaimTick(ctx, r.Tick)
 }
 

@@ -9,9 +9,9 @@ import (
 	"adlock/lib/process"
 )
 
-// watch looks whether the job works, from its learned limit on until the atom is released, and
-// keeps in the record what it saw: a newcomer on another machine cannot look itself, and asks
-// only an owner whose job is idle to end it. length is how long the job has to do nothing.
+// watch checks whether the job works, from its learned limit on until the atom is released, and
+// keeps the result in the record: a newcomer on another machine cannot look itself, and asks only
+// an owner whose job is idle to end it. length is how long the job has to be idle.
 //
 // The owner may begin to work, or fall idle, between the look and the question: as on one
 // machine, it is ended for what it did last.
@@ -32,7 +32,7 @@ func (t *heldLease) watch(length time.Duration) {
 	}
 }
 
-// members are those of the job. A supervisor that holds the lock itself is none of them.
+// members are the processes of the job, without a supervisor that holds the lock itself.
 func (t *heldLease) members() ([]process.Entry, error) {
 	if t.record.Owner.PID == os.Getpid() {
 		return killer.Descendants(true)
@@ -40,8 +40,8 @@ func (t *heldLease) members() ([]process.Entry, error) {
 	return killer.Members(process.Job{Owner: t.record.Owner, FileUID: -1})
 }
 
-// noteSeen puts into the record what the job was seen to do, where that has changed: the words
-// alone are not worth a write.
+// noteSeen writes into the record that the job has begun to work or fallen idle: other words for
+// the same work are not worth a write.
 func (t *heldLease) noteSeen(seen idle.Verdict) {
 	t.noting.Lock()
 	changed := (seen.Idle > 0) != (t.record.Idle > 0) || (seen.Work != "") != (t.record.Work != "")

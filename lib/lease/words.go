@@ -15,12 +15,11 @@ import (
 	"adlock/lib/fault"
 )
 
-// NoAnswer is all that is known of a server that keeps silent.
+// NoAnswer is all that is known of a silent server.
 const NoAnswer = "no answer in time"
 
-// Words says in plain words what keeps a server from being talked to, whatever the
-// protocol. It is certain where another try would end in the same way, so that no process
-// needs to wait for one.
+// Words says in plain words why a server cannot be talked to, whatever the protocol. It is
+// certain if another try would end in the same way, so that it is not worth waiting for.
 func Words(err error) (reason string, certain bool) {
 	var (
 		authority x509.UnknownAuthorityError
@@ -47,7 +46,7 @@ func Words(err error) (reason string, certain bool) {
 		return "connection refused", true
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "closes the connection", false
-	case isTimeout(err), errors.Is(err, net.ErrClosed): // we have closed it, as nothing came
+	case isTimeout(err), errors.Is(err, net.ErrClosed): // closed here, as nothing came
 		return NoAnswer, false
 	}
 	return err.Error(), false
@@ -58,7 +57,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 }
 
-// invalidity is what is wrong with a certificate whatever its authority and its host.
+// invalidity is what is wrong with a certificate itself, whatever its authority and host.
 func invalidity(err x509.CertificateInvalidError) string {
 	const day = "2006-01-02"
 	switch {
@@ -82,8 +81,7 @@ func subjects(c *x509.Certificate) string {
 	return strings.Join(names, ", ")
 }
 
-// alert is why a server has ended the handshake (RFC 8446, 6.2), in the words of
-// crypto/tls, which has no others for it.
+// alert is why a server has ended the handshake (RFC 8446, 6.2); crypto/tls gives only its text.
 func alert(text string) string {
 	text = strings.TrimPrefix(text, "tls: ")
 	if strings.Contains(text, "certificate") || text == "unknown certificate authority" {
@@ -105,5 +103,5 @@ func Unreadable(file, variable string, err error) error {
 	return fault.New(kind, file, err.Error()+", and "+variable+" names it")
 }
 
-// NoCertificate is the error where a file of authorities has none: no server's would be known.
+// NoCertificate is the error if a file of authorities holds none: no server would be trusted.
 func NoCertificate(file string) error { return fault.New(fault.Usage, file, "holds no certificate") }

@@ -12,27 +12,27 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// txn is a transaction that may be carried out twice.
+// txn is a transaction that may be executed twice.
 type txn struct {
 	when         []clientv3.Cmp
 	then, orElse []clientv3.Op
 }
 
-// longestSilence is how long one member is waited for before another is asked as well.
+// longestSilence is how long to wait for one member before asking another as well.
 const longestSilence = time.Second
 
-// commit carries out the transaction.
+// commit executes the transaction.
 func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
 	answer, _, err := s.ask(ctx, t)
 	return answer, err
 }
 
-// ask carries out the transaction, and tells whether it was asked again: then the answer
-// may be about what was carried out before. A member that hangs, or has lost its leader, does
-// not answer for longer than there is time: so the next one is asked as well after a
-// quarter of the time, and again, and the first answer counts. (The client takes its
-// members in turn.) Once each has kept silent the time doubles: of a thousand that come at
-// once few are answered soon, and the store is not to be busy with what they ask again.
+// ask executes the transaction, and tells whether it was sent again: then the answer may be
+// affected by the earlier execution. A member that hangs, or has lost its leader, stays silent
+// for longer than there is time. So after a quarter of the time ask asks the next member as well,
+// and so on, and takes the first answer. (The client takes its members in turn.) Once each member
+// has been silent, the interval doubles: if a thousand newcomers come at once, few are answered
+// soon, and their repeated questions must not keep the store busy.
 func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again bool, _ error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -78,14 +78,14 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 	}
 }
 
-// isPassing: another member may answer, or the same one in a while.
+// isPassing tells whether another member may answer, or the same one later.
 func isPassing(err error) bool {
 	var known rpctypes.EtcdError
 	code := status.Code(err)
 	if errors.As(err, &known) {
 		code = known.Code()
 	}
-	if errors.Is(err, rpctypes.ErrTooManyRequests) { // of the many that came at once some have been answered soon
+	if errors.Is(err, rpctypes.ErrTooManyRequests) { // newcomers came all at once, and some have been answered meanwhile
 		return true
 	}
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || isLate(err) || isDropped(err)
@@ -106,8 +106,8 @@ func said(err error) string {
 	return err.Error()
 }
 
-// isDropped: the leader was about to hand over, and has not carried it out. etcd has no code
-// for that.
+// isDropped tells that the leader was about to hand over, and did not execute the transaction.
+// etcd has no code for that.
 func isDropped(err error) bool {
 	return strings.HasSuffix(said(err), "raft proposal dropped")
 }

@@ -18,7 +18,7 @@ import (
 	"adlock/lib/lease"
 )
 
-// silent is a member that is asked and never answers.
+// silent is a member that never answers.
 type silent struct {
 	etcdserverpb.UnimplementedKVServer
 	asked atomic.Int64
@@ -30,8 +30,8 @@ func (s *silent) Txn(ctx context.Context, _ *etcdserverpb.TxnRequest) (*etcdserv
 	return nil, ctx.Err()
 }
 
-// Another member may answer, so each is asked as well; but one that has much to do is not
-// asked for more all the time.
+// Another member may answer, so each is asked as well; but a busy member is not asked again all
+// the time.
 func TestSilentMembersAreAskedInTurnAndEverMoreSeldom(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "")
 	t.Setenv("https_proxy", "")
@@ -45,7 +45,7 @@ func TestSilentMembersAreAskedInTurnAndEverMoreSeldom(t *testing.T) {
 			}
 			server, member := grpc.NewServer(), &silent{}
 			etcdserverpb.RegisterKVServer(server, member)
-			go func() { _ = server.Serve(l) }() // it ends with Stop
+			go func() { _ = server.Serve(l) }() // Stop ends it
 			t.Cleanup(server.Stop)
 			all, addresses = append(all, member), append(addresses, l.Addr().String())
 		}
@@ -73,7 +73,7 @@ func TestSilentMembersAreAskedInTurnAndEverMoreSeldom(t *testing.T) {
 	}
 }
 
-// failing is a member that answers the first question with words alone, for which etcd has no
+// failing is a member that answers the first question with an error text for which etcd has no
 // code.
 type failing struct {
 	etcdserverpb.UnimplementedKVServer
@@ -102,7 +102,7 @@ func TestWhatAMemberCouldNotCarryOutIsAskedAgain(t *testing.T) {
 			}
 			server, member := grpc.NewServer(), &failing{words: words}
 			etcdserverpb.RegisterKVServer(server, member)
-			go func() { _ = server.Serve(l) }() // it ends with Stop
+			go func() { _ = server.Serve(l) }() // Stop ends it
 			t.Cleanup(server.Stop)
 			s, err := Open(Scheme + l.Addr().String() + "/prod")
 			if err != nil {

@@ -15,41 +15,40 @@ import (
 	"adlock/lib/process"
 )
 
-// etcd does not tell the time, but how much is left of a lease. So one lease, on which
-// nothing hangs, serves as the clock of a cluster: what it has run shows how the leader's
-// clock goes on, in whole seconds.
+// etcd does not tell the time, but it tells how much of a lease is left. So one lease, without
+// keys, is the clock of a cluster: its elapsed time shows how the leader's clock runs, in whole
+// seconds.
 const (
 	clockLease = clientv3.LeaseID(0x61646c6f636b) // "adlock"
-	clockSpan  = 10 * 365 * 24 * time.Hour        // then it is made anew, and begins at 0
+	clockSpan  = 10 * 365 * 24 * time.Hour        // then it is made again, and starts at 0
 )
 
-// reading is what the clock showed. A new leader begins all leases anew (lessor.Promote
-// in etcd), so readings of two terms do not compare, and within a term they are of one
-// clock that takes no steps.
+// reading is what the clock showed. A new leader restarts all leases (lessor.Promote in etcd), so
+// readings of two terms cannot be compared; within a term they are of one clock without steps.
 type reading struct {
 	term uint64        // 0: not known
-	ran  time.Duration // less than a second too much
+	ran  time.Duration // less than a second too long
 	at   time.Duration // boottime
 }
 
-// now is what the clock shows by now, if the leader is still the same.
+// now is what the clock shows now, if the leader is still the same.
 func (r reading) now() time.Duration { return r.ran + process.Boottime() - r.at }
 
-// clock remembers what it showed last.
+// clock remembers the last reading.
 type clock struct {
 	mu   sync.Mutex
 	last reading
 }
 
 const (
-	fresh  = time.Second      // how old a reading may be where the leader may have changed since
-	recent = 10 * time.Minute // and where it has not: two clocks do not part by much meanwhile
+	fresh  = time.Second      // how old a reading may be if the leader may have changed since
+	recent = 10 * time.Minute // and if it has not: two clocks do not drift apart by much meanwhile
 )
 
 func (r reading) isFresh() bool  { return process.Boottime()-r.at < fresh }
 func (r reading) isRecent() bool { return process.Boottime()-r.at < recent }
 
-// readClock reads the clock anew, unless usable says that what was read last will do.
+// readClock reads the clock, unless usable accepts the last reading.
 func (s *Store) readClock(ctx context.Context, usable func(reading) bool) (reading, error) {
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
@@ -63,10 +62,10 @@ func (s *Store) readClock(ctx context.Context, usable func(reading) bool) (readi
 	return read, s.wrap(err)
 }
 
-// askClock asks for the lease, and then for anything that only a leader whom the majority
-// follows can answer. A member answers with the term of what it has applied: the same in
-// both answers says that the first was that leader's too, and not an old one's, or of a
-// new one whom the member did not know of yet.
+// askClock asks for the lease, and then a question that only a leader with a majority can answer.
+// A member answers with the term of what it has applied. The same term in both answers proves
+// that the first one was that leader's too: not an old leader's, and not a new one's that the
+// member did not know yet.
 func (s *Store) askClock(ctx context.Context) (reading, error) {
 	at := process.Boottime()
 	told, err := s.client.TimeToLive(ctx, clockLease)
@@ -83,7 +82,7 @@ func (s *Store) askClock(ctx context.Context) (reading, error) {
 	return reading{term: told.RaftTerm, ran: time.Duration(told.GrantedTTL-told.TTL) * time.Second, at: at}, nil
 }
 
-// makeClock makes the clock, and asks again. Another may have been faster.
+// makeClock makes the clock, and asks again. Another process may have made it meanwhile.
 func (s *Store) makeClock(ctx context.Context) (*clientv3.LeaseTimeToLiveResponse, error) {
 	_, err := clientv3.RetryLeaseClient(s.client).LeaseGrant(ctx, &etcdserverpb.LeaseGrantRequest{
 		ID: int64(clockLease), TTL: int64(clockSpan.Seconds()),
@@ -94,19 +93,18 @@ func (s *Store) makeClock(ctx context.Context) (*clientv3.LeaseTimeToLiveRespons
 	return s.client.TimeToLive(ctx, clockLease)
 }
 
-// beginClock reads the clock for when a run completes, so that no release waits for it then.
+// beginClock reads the clock ahead, so that a run need not wait for it when it completes.
 func (s *Store) beginClock() {
 	ctx, cancel := context.WithTimeout(context.Background(), fresh)
 	defer cancel()
-	_, _ = s.readClock(ctx, reading.isFresh) // else it is read then
+	_, _ = s.readClock(ctx, reading.isFresh) // if it fails, the clock is read then
 }
 
-// stamp is the text of a last lock, with what the clock shows, by what was read last if that
-// is usable. Without it, where the clock cannot be read, IfElapsed is judged by the machines'
-// clocks.
+// stamp is the text of a last lock with the time of the clock, by the last reading if that is
+// usable. If the clock cannot be read, IfElapsed is judged by the machines' clocks.
 func (s *Store) stamp(ctx context.Context, last *lease.Last, usable func(reading) bool) string {
 	if last.Kept {
-		return string(last.Bytes()) // with what it showed when the atom completed
+		return string(last.Bytes()) // with the clock as it was when the atom completed
 	}
 	ctx, cancel := context.WithTimeout(ctx, fresh)
 	defer cancel()
@@ -116,7 +114,7 @@ func (s *Store) stamp(ctx context.Context, last *lease.Last, usable func(reading
 	return string(last.Bytes())
 }
 
-// stampedAt reads what stamp wrote; the term is 0 where that says nothing.
+// stampedAt reads what stamp wrote; the term is 0 if it wrote no time.
 func stampedAt(last lease.Last) (term uint64, ran time.Duration) {
 	var text string
 	if n, _ := fmt.Sscanf(last.Clock, "%d/%s", &term, &text); n < 2 {
@@ -129,9 +127,9 @@ func stampedAt(last lease.Last) (term uint64, ran time.Duration) {
 	return term, ran
 }
 
-// Elapsed is by the clock of the leader, where it is the one that led when the last lock
-// was stamped: to the second, and finer where the machines' clocks agree with it. Else it
-// is by those clocks, and at least as long as the leader has led.
+// Elapsed is by the clock of the leader if that leader led when the last lock was stamped: to the
+// second, and finer if the machines' clocks agree with it. Otherwise it is by those clocks, and
+// at least as long as the leader has led.
 func (s *Store) Elapsed(ctx context.Context, seen *lease.Snapshot) (time.Duration, error) {
 	byWall := seen.Now.Sub(seen.Last.Completed)
 	term, ran := stampedAt(seen.Last)
@@ -150,7 +148,7 @@ func elapsed(byWall time.Duration, term uint64, ran time.Duration, read reading)
 	switch {
 	case read.term > term:
 		return max(byWall, read.now()-time.Second, 0)
-	case read.term < term || byLeader < -time.Second: // not known, or a clock that was made anew
+	case read.term < term || byLeader < -time.Second: // unknown, or the clock was made again
 		return byWall
 	case (byWall - byLeader).Abs() < time.Second:
 		return byWall

@@ -14,7 +14,7 @@ func TestHowLongAgoIsToldByTheLeaderThatLedThenAndNow(t *testing.T) {
 	for _, test := range []struct {
 		claim       string
 		byWall      time.Duration
-		term        uint64 // that the clock is read in
+		term        uint64 // in which the clock is read
 		shows, want time.Duration
 	}{
 		{"clocks that agree to the second tell it finer", 60400 * time.Millisecond, then, 161 * time.Second, 60400 * time.Millisecond},

@@ -2,50 +2,50 @@
 //
 // An atom NAME has the keys
 //
-//	PREFIX/NAME/line/w/TOKEN   a place: the record of one that holds the atom or waits,
-//	PREFIX/NAME/line/r/TOKEN   w alone, r together with others that read
-//	PREFIX/NAME/beat/w/TOKEN   its sign of life (likewise beat/r): how long its lease is
+//	PREFIX/NAME/line/w/TOKEN   a place: the record of a process that holds the atom or waits,
+//	PREFIX/NAME/line/r/TOKEN   w alone, r together with other readers
+//	PREFIX/NAME/beat/w/TOKEN   its heartbeat (likewise beat/r): how long its lease is
 //	PREFIX/NAME/ask/TOKEN      a newcomer asks the owner TOKEN to end its job
 //	PREFIX/NAME/last           the last lock
 //	PREFIX/NAME/tick/N         the atom ran in the N-th period since the epoch (--once-per)
 //
-// Places go in the order of their create revisions: the first owns the atom, and its
-// revision is its fence. Each place waits for the one before it alone, so that a place that
-// goes wakes one waiter and no more (as etcd's own concurrency.Mutex). A waiter directly behind
-// a writer that stamped the last lock as it left is the first, and looks for no other place. A
-// waiter behind any other place, a reader's above all, counts every place and beat in front,
-// and each that a person has removed. Whether the record of the first says that it waits or
-// owns the atom does not matter. Every read is linearizable.
+// Places are ordered by their create revisions: the head of the queue owns the atom, and its
+// revision is its fence. Each place waits only for the place before it, so a place that goes
+// wakes one waiter and no more (as etcd's own concurrency.Mutex). A waiter directly behind a
+// writer that stamped the last lock as it left is the head, and looks for no other place. A
+// waiter behind any other place, a reader's above all, counts every place and heartbeat in front,
+// and each that a person has removed. It does not matter whether the record of the head says that
+// it waits or owns the atom. Every read is linearizable.
 //
-// No key but a tick hangs on a lease of etcd's. A leader that was stopped and wakes up revokes
-// leases that were renewed elsewhere, so a key that has gone with its lease says nothing
-// of the process that put it. A lease is counted by the processes that it concerns:
+// Only a tick's key hangs on an etcd lease. A leader that was stopped and wakes up revokes leases
+// that were renewed elsewhere, so a key that vanished with its lease tells nothing about its
+// process. So the processes count a lease themselves:
 //
-//   - A process with a place writes its beat anew every third of the lease, comparing that the
-//     place is still there. Two thirds after the last beat that went well was sent, an
-//     owner ends its job.
-//   - A place behind takes another for dead when it has seen the beat stand at one
-//     revision for the whole lease, by the clock of its own machine that counts suspend.
-//     It removes the place and the beat in one transaction, if the beat still stands
-//     there. So the job has ended, whatever the clocks show, and a beat that comes in
-//     between keeps the place. A watcher need not be in the line: one that does not
-//     want to wait does so where the owner seems to be dead (lease.Snapshot.Silent).
+//   - A process with a place writes its heartbeat every third of the lease, comparing that the
+//     place is still there. Two thirds after sending its last successful heartbeat, an owner
+//     ends its job.
+//   - A waiter takes the place before it for dead when it has seen the heartbeat stay at one
+//     revision for the whole lease, by its own machine's clock, which counts suspend. It
+//     removes place and heartbeat in one transaction, if the heartbeat is still at that
+//     revision. So the job has ended, whatever the clocks show, and a heartbeat that arrives in
+//     between keeps the place. A newcomer can watch without a place: one that does not want to
+//     wait does so if the owner seems to be dead (lease.Snapshot.Silent).
 //
-// A place and its beat are put and removed together. Where one of them is missing, a person
-// has removed it; the other still keeps the places behind waiting. The owner puts a missing
-// beat again, and ends its job where its place is missing. Where both are gone, but not in one
-// transaction, the waiters that stood behind already wait for a lease (place.account). A
-// newcomer that comes later cannot know.
+// A place and its heartbeat are put and removed together. If one of them is missing, a person has
+// removed it; the other still keeps the places behind waiting. An owner puts a missing heartbeat
+// again, and ends its job if its place is missing. If both are gone, but not in one transaction,
+// the waiters that were already behind wait for a lease (place.account). A newcomer that comes
+// later cannot know.
 //
-// Each transaction is one that may be carried out twice, and late: it compares what it
-// changes. So one that gets no answer is asked of the next member as well (commit).
+// Each transaction may be executed twice, and late: it compares what it changes. So a transaction
+// without an answer is sent to the next member as well (commit).
 //
-// IfElapsed is judged by the clock of the cluster's leader (clock.go), to the second,
-// whatever the clocks of the machines show. After a change of leaders that one is another,
-// and of a run that completed before it is only known how long the new leader has led: so
-// until the atom completes again what is assumed is that the clocks of the two machines,
-// the one that ran and the one that asks, agree. A difference makes that one run so much
-// too early, or too late, and none later than IfElapsed after the change.
+// IfElapsed is judged by the clock of the cluster's leader (clock.go), to the second, whatever
+// the machines' clocks show. A new leader has another clock, and of a run that completed before
+// only one thing is known: it was before the new leader's term. So until the atom completes
+// again, the clocks of the two machines, the one that ran it and the one that asks, are assumed
+// to agree. If they differ, that one run starts too early or too late by the difference, and no
+// later than IfElapsed after the change.
 package etcd
 
 import (
@@ -75,7 +75,7 @@ type Store struct {
 	clock   clock
 
 	mu    sync.Mutex
-	beats map[string]stood // those that were looked at
+	beats map[string]stood // the heartbeats that were looked at
 }
 
 var _ lease.Store = (*Store)(nil)
@@ -95,7 +95,8 @@ func (k keys) ask(token string) string { return k.atom + "ask/" + token }
 func (k keys) line(seat seat) string   { return k.atom + "line/" + string(seat) }
 func (k keys) beat(seat seat) string   { return k.atom + "beat/" + string(seat) }
 
-// seat is a place's part of its keys; of writers and of all, the beginning of it.
+// seat is a place's part of its keys; writers and readers are the beginning of it, everyone
+// matches all.
 type seat string
 
 const (
@@ -118,7 +119,7 @@ func (k keys) seatOf(place *mvccpb.KeyValue) seat {
 	return seat(strings.TrimPrefix(string(place.Key), k.line(everyone)))
 }
 
-// inFront are those that keep a reader, or a writer, waiting.
+// inFront are the places that a reader, or a writer, waits for.
 func inFront(shared bool) seat {
 	if shared {
 		return writers
@@ -126,7 +127,7 @@ func inFront(shared bool) seat {
 	return everyone
 }
 
-// first gets the first of the keys, in front of the revision before; 0: of all.
+// first gets the first of the keys, of those created before the revision before; 0: of all.
 func first(keys string, before int64) clientv3.Op {
 	options := []clientv3.OpOption{
 		clientv3.WithPrefix(), clientv3.WithLimit(1),
@@ -138,7 +139,7 @@ func first(keys string, before int64) clientv3.Op {
 	return clientv3.OpGet(keys, options...)
 }
 
-// look are the questions whose answers sight reads.
+// look are the questions to which sight reads the answers.
 func (k keys) look(shared bool, before int64) []clientv3.Op {
 	front := inFront(shared)
 	return []clientv3.Op{clientv3.OpGet(k.last()), first(k.line(front), before), first(k.beat(front), before)}
@@ -155,16 +156,15 @@ func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Sn
 	return seen, err
 }
 
-// Enter puts a place at the end of the line. A newcomer that does not wait does so
-// only where the line is empty: on its way out it would be in the way of others, and they
-// would find busy what is free. Where it is carried out again its place is there
-// already.
+// Enter puts a place at the end of the queue. A newcomer that does not want to wait takes a place
+// only if there is no other: on its way out it would be in the way of others, which would find a
+// free atom busy. If the transaction is executed again, its place is there already.
 func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, length time.Duration, line bool) (lease.Place, lease.Snapshot, error) {
 	p := &place{store: s, keys: s.keys(name), seat: seatOf(record.Token, record.Shared), length: length, record: record}
 	look := p.keys.look(record.Shared, 0)
 	free := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(p.line()), "=", 0)}
 	if !line {
-		// Of no keys at all etcd takes the create revision for 0.
+		// If there are no such keys, etcd takes their create revision for 0.
 		for _, keys := range []string{p.keys.line(inFront(record.Shared)), p.keys.beat(inFront(record.Shared))} {
 			free = append(free, clientv3.Compare(clientv3.CreateRevision(keys), "=", 0).WithPrefix())
 		}
@@ -216,20 +216,20 @@ func (s *Store) wrap(err error) error {
 		return err
 	}
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) {
-		return rpctypes.ErrCompacted // an answer, and no trouble
+		return rpctypes.ErrCompacted // an answer, not a failure
 	}
 	kind, reason := s.reach.trouble(err)
 	return fault.New(kind, s.address, reason)
 }
 
-// front is the first that is in front of a place.
+// front is the first place or heartbeat in front of a newcomer.
 type front struct {
 	seat  seat
-	place *mvccpb.KeyValue // nil: it was removed, and the beat is left
-	beat  int64            // the revision of the beat; 0: it was removed
+	place *mvccpb.KeyValue // nil: a person has removed it, and the heartbeat is left
+	beat  int64            // the revision of the heartbeat; 0: a person has removed it
 }
 
-// lastLock begins a snapshot with the last lock; nil: there is none.
+// lastLock starts a snapshot with the last lock; nil: there is none.
 func lastLock(last *mvccpb.KeyValue) (seen lease.Snapshot, err error) {
 	seen.Now = time.Now()
 	if last != nil {
@@ -238,7 +238,7 @@ func lastLock(last *mvccpb.KeyValue) (seen lease.Snapshot, err error) {
 	return seen, err
 }
 
-// sight reads the answers to look; own is one's own seat, which is in no other's way.
+// sight reads the answers to look; own is the newcomer's own seat, which is not in its way.
 func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own seat) (lease.Snapshot, *front, error) {
 	seen, err := lastLock(only(answers[0]))
 	if err != nil {
@@ -256,7 +256,8 @@ func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own se
 		return seen, nil, nil
 	}
 	if beat == nil || string(beat.Key) != k.beat(f.seat) {
-		// It was removed; it may have been put again, behind those of others.
+		// A person removed the heartbeat; its owner may have put it again, behind those of
+		// others.
 		answer, err := s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(k.beat(f.seat))}})
 		if err != nil {
 			return seen, f, err
@@ -267,7 +268,7 @@ func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own se
 	return seen, f, err
 }
 
-// describe says which process is in front, and whether it is dead.
+// describe fills in the place in front, and whether its process is dead.
 func (s *Store) describe(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.KeyValue) (err error) {
 	seen.Held, seen.Bare = true, f.place == nil
 	if f.place != nil {
@@ -280,10 +281,10 @@ func (s *Store) describe(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.Ke
 	return nil
 }
 
-// watch tells whether the one in front is dead, or seems to be.
+// watch tells whether the process in front is dead, or seems to be.
 func (s *Store) watch(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.KeyValue) {
 	if f.place != nil && f.place.Lease != 0 {
-		return // an adlock of earlier days: its keys go with a lease of etcd's
+		return // an early version of adlock: its keys go with an etcd lease
 	}
 	text := ""
 	if beat != nil {
@@ -296,19 +297,19 @@ func (s *Store) watch(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.KeyVa
 		seen.Silent = shown < 0 || shown >= length
 	}
 	if seen.Bare && seen.Lapsed {
-		seen.Age = lease.LongestLease // longer than a silent process is left
+		seen.Age = lease.LongestLease // longer than the owner of a place without a record may live
 	}
 }
 
-// stood is a beat that was looked at.
+// stood is a heartbeat that was looked at.
 type stood struct {
 	revision int64
 	since    time.Duration // boottime
-	moved    bool          // it stood at another revision before
+	moved    bool          // it was at another revision before
 }
 
-// stillness is for how long a beat has stood at the revision, as far as was looked; and
-// whether it has moved since the first look.
+// stillness is how long a heartbeat has stayed at the revision, as far as was looked; and whether
+// it has moved since the first look.
 func (s *Store) stillness(key string, revision int64) (still time.Duration, moved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,26 +322,26 @@ func (s *Store) stillness(key string, revision int64) (still time.Duration, move
 	return now - was.since, was.moved
 }
 
-// beatOf is what a beat says: how long the lease is, and when it was written. No process is
-// taken for dead by the latter; it tells whether it is worth while to watch.
+// beatOf is the text of a heartbeat: the length of the lease, and when it was written. That time
+// proves no death; it only tells whether watching is worthwhile.
 func beatOf(length time.Duration, now time.Time) string {
 	return length.String() + " " + now.UTC().Format(time.RFC3339Nano)
 }
 
-// parseBeat reads what beatOf wrote; a lease that cannot be read is the one in the
-// record, or the longest that there is.
+// parseBeat reads what beatOf wrote; if the lease cannot be read, it is the recorded one, or the
+// longest possible.
 func parseBeat(text string, recorded time.Duration) (length time.Duration, written time.Time) {
 	first, second, _ := strings.Cut(text, " ")
 	length, err := time.ParseDuration(first)
 	if err != nil || length <= 0 {
 		length = cmp.Or(recorded, lease.LongestLease)
 	}
-	written, _ = time.Parse(time.RFC3339Nano, second) // else long ago
+	written, _ = time.Parse(time.RFC3339Nano, second) // unreadable: long ago
 	return length, written
 }
 
-// age is by the clock that takes no steps where the owner is on this machine, in
-// this boot; else by both machines' wall clocks.
+// age is by the clock without steps if the owner is on this machine, in this boot; otherwise by
+// both machines' wall clocks.
 func age(owner lease.Record, now time.Time) time.Duration {
 	if age, known := owner.Age(); known {
 		return age

@@ -13,7 +13,7 @@ import (
 	"adlock/lib/lease"
 )
 
-// pageSize is how many keys one answer of a listing has at most.
+// pageSize is how many keys one answer to a listing has at most.
 const pageSize = 1000
 
 // List reads every atom below the prefix, all at one revision.
@@ -65,7 +65,7 @@ func (s *Store) page(ctx context.Context, from string, options ...clientv3.OpOpt
 	return page, nil
 }
 
-// atomOf is the part of a key that says whose it is, and the part behind it.
+// atomOf splits a key below the prefix into its atom's name and the rest.
 func (s *Store) atomOf(key *mvccpb.KeyValue) (name, rest string) {
 	name, rest, _ = strings.Cut(strings.TrimPrefix(string(key.Key), s.prefix+"/"), "/")
 	return name, rest
@@ -77,14 +77,14 @@ func (s *Store) sameAtom(a, b *mvccpb.KeyValue) bool {
 	return one == other
 }
 
-// nameOf is false for a key that is not ours.
+// nameOf is false for a key that is not adlock's.
 func (s *Store) nameOf(key *mvccpb.KeyValue) (atom.Name, bool) {
 	text, _ := s.atomOf(key)
 	lock, is := atom.LockCalled(text)
 	return lock.Name, is && string(lock.Name) == text
 }
 
-// list adds what the keys of one atom say, where they are more than a question.
+// list adds the atom of these keys, unless they are only questions.
 func (s *Store) list(all []lease.Listed, name atom.Name, keys []*mvccpb.KeyValue) []lease.Listed {
 	k := s.keys(name)
 	var last *mvccpb.KeyValue

@@ -20,14 +20,14 @@ import (
 // Scheme begins the address of a cluster: etcd://HOST:PORT[,HOST:PORT…]/PREFIX.
 const Scheme = "etcd://"
 
-// Open makes a client of the cluster at the address; it connects when it is used, or at
-// once where there is a password. User, password and certificates come from the
-// environment, from the variables that etcdctl(1) reads.
+// Open makes a client of the cluster at the address; it connects when it is first used, or at
+// once if there is a password. User, password and certificates come from the environment, from
+// the variables that etcdctl(1) reads.
 func Open(address string) (*Store, error) {
 	hosts, prefix, _ := strings.Cut(strings.TrimPrefix(address, Scheme), "/")
 	config := clientv3.Config{
 		DialTimeout:          2 * time.Second,
-		DialKeepAliveTime:    2 * time.Second, // as etcdctl: a member that hangs is left for another
+		DialKeepAliveTime:    2 * time.Second, // as etcdctl: leave a hanging member for another
 		DialKeepAliveTimeout: 2 * time.Second,
 		Logger:               zap.NewNop(),
 	}
@@ -58,7 +58,7 @@ func Open(address string) (*Store, error) {
 	return s, nil
 }
 
-// withoutUser is the address as it may be told: what stands before a @ may hold a password.
+// withoutUser is the address for messages: the part before a @ may hold a password.
 func withoutUser(address string) string {
 	if at := strings.LastIndexByte(address, '@'); at >= 0 {
 		return Scheme + address[at+1:]
@@ -66,8 +66,8 @@ func withoutUser(address string) string {
 	return address
 }
 
-// isMember says whether this is HOST:PORT. Without a port the client would try until its
-// time is up, and the answer would be that none answers.
+// isMember tells whether the text is HOST:PORT. Without a port the client would try until its
+// time is up, and report only that there was no answer.
 func isMember(text string) bool {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || host == "" || strings.ContainsAny(host, "@?#") {
@@ -84,7 +84,7 @@ func transportOf(secure *tls.Config) credentials.TransportCredentials {
 	return credentials.NewTLS(secure)
 }
 
-// security returns nil where nothing asks for TLS.
+// security returns nil if TLS is not asked for.
 func security() (*tls.Config, error) {
 	info := transport.TLSInfo{
 		TrustedCAFile:      os.Getenv("ETCDCTL_CACERT"),

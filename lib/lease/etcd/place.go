@@ -20,20 +20,20 @@ import (
 
 type responseOp = etcdserverpb.ResponseOp
 
-// place is a place in the line.
+// place is a place in the queue.
 type place struct {
 	store    *Store
 	keys     keys
 	seat     seat
-	revision int64 // the create revision: where it stands, and its fence
+	revision int64 // the create revision: its position, and its fence
 	length   time.Duration
-	record   lease.Record // as it was at first
+	record   lease.Record // as first written
 
-	noted int64 // the revision of the record there
+	noted int64 // the revision of the record in the store
 
-	// Of the newcomer that takes the atom, and so of one goroutine.
-	front *front        // at its last look; nil: no place is in front, and none will be
-	gone  gone          // the place that has gone from directly in front since then
+	// Used by the goroutine that takes the atom, and by no other.
+	front *front        // found in its last look; nil: no place is in front, and none will be
+	gone  gone          // the place directly in front that has gone since
 	known int64         // up to this revision it is known how places in front have gone
 	until time.Duration // boottime by which the owners of places that a person removed end their jobs
 
@@ -64,13 +64,13 @@ func (p *place) putBeat() clientv3.Op {
 	return clientv3.OpPut(p.keys.beat(p.seat), beatOf(p.length, time.Now()))
 }
 
-// mine is true while the place is held: one that was removed and put again has another
-// create revision.
+// mine is true while the place is held: a place that was removed and put again has another create
+// revision.
 func (p *place) mine() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(p.line()), "=", p.revision)
 }
 
-// whileMine carries the operations out, if the place is still held.
+// whileMine executes the operations if the place is still held.
 func (p *place) whileMine(ctx context.Context, ops ...clientv3.Op) ([]*responseOp, error) {
 	answer, err := p.store.commit(ctx, txn{[]clientv3.Cmp{p.mine()}, ops, nil})
 	if err == nil && !answer.Succeeded {
@@ -82,8 +82,8 @@ func (p *place) whileMine(ctx context.Context, ops ...clientv3.Op) ([]*responseO
 	return answer.Responses, nil
 }
 
-// Look finds no place in front once all places that were there have gone, and their jobs have
-// ended: the owner of a place that a person has removed may not know of that yet.
+// Look finds no place in front once all places in front have gone and their jobs have ended: the
+// owner of a place that a person has removed may not know that yet.
 func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	if seen, first, err := p.lookBehind(ctx); first || err != nil {
 		return seen, err
@@ -106,9 +106,9 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return seen, nil
 }
 
-// lookBehind reads the last lock alone where no place is in front: the places in front only
-// become fewer. It is so behind a writer that stamped the last lock as it left, as that writer
-// had the atom alone. This spares etcd the list of all places, which it makes anew at each look.
+// lookBehind reads only the last lock if no place is in front: the places in front only become
+// fewer. That holds behind a writer that stamped the last lock as it left, as that writer had the
+// atom alone. It saves etcd the list of all places, which it would build at each look.
 func (p *place) lookBehind(ctx context.Context) (seen lease.Snapshot, first bool, err error) {
 	if p.front != nil && p.gone.removed == 0 {
 		return seen, false, nil
@@ -129,10 +129,10 @@ func (p *place) lookBehind(ctx context.Context) (seen lease.Snapshot, first bool
 	return seen, p.front == nil, nil
 }
 
-// account finds out how the places have gone that were in front at the revision known. A
-// place goes together with its beat when its owner leaves or is found dead; a person removes
-// one key after the other. An owner whose place a person removed may not learn of that for as
-// long as its lease.
+// account finds out how the places that were in front at the revision known have gone. An owner
+// that leaves, or the waiter that finds it dead, removes the place together with its heartbeat; a
+// person removes one key after the other. The owner of a place that a person removed may not
+// learn of that for as long as its lease.
 func (p *place) account(ctx context.Context) error {
 	inFront := func(revision int64) clientv3.Op {
 		return clientv3.OpGet(p.keys.line(inFront(p.record.Shared)), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
@@ -169,8 +169,8 @@ func (p *place) account(ctx context.Context) error {
 	return nil
 }
 
-// accountForAll assumes that a person has removed a place in front, where etcd has compacted
-// the revisions that would tell.
+// accountForAll assumes that a person has removed a place in front, as etcd has compacted the
+// revisions that would tell.
 func (p *place) accountForAll(ctx context.Context) error {
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(p.line(), clientv3.WithCountOnly())}})
 	if err == nil {
@@ -180,7 +180,7 @@ func (p *place) accountForAll(ctx context.Context) error {
 	return err
 }
 
-// findRemovals finds out how places have gone that this process did not see go.
+// findRemovals finds out how places have gone whose removal this process did not see.
 func (p *place) findRemovals(ctx context.Context, places map[string]bool) error {
 	found := func() bool {
 		for key := range places {
@@ -205,7 +205,8 @@ func (p *place) findRemovals(ctx context.Context, places map[string]bool) error 
 	return err
 }
 
-// removals has a watch tell which keys of an atom go, places and beats, with their last values.
+// removals makes a watch report which keys of an atom go, places and heartbeats, with their last
+// values.
 var removals = []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithFilterPut(), clientv3.WithPrevKV()}
 
 func (p *place) note(removals []*clientv3.Event) {
@@ -217,7 +218,7 @@ func (p *place) note(removals []*clientv3.Event) {
 	}
 }
 
-// Note compares the record that is there too: one that is late must not replace the next.
+// Note compares the record in the store too: a late write must not replace the next record.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	text := string(record.Bytes())
 	answer, err := p.store.commit(ctx, txn{
@@ -236,12 +237,12 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 	if there == nil || there.CreateRevision != p.revision || string(there.Value) != text {
 		return lease.ErrGone
 	}
-	p.noted = there.ModRevision // it was carried out before
+	p.noted = there.ModRevision // it was executed before
 	return nil
 }
 
-// Await watches the one place directly in front, and meanwhile whether its beat moves.
-// A dead one that only waited itself is removed.
+// Await watches the place directly in front, and whether its heartbeat moves. It removes a dead
+// place that was itself waiting.
 func (p *place) Await(ctx context.Context, next func()) error {
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{
 		clientv3.OpGet(p.keys.line(inFront(p.record.Shared)), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
@@ -255,7 +256,7 @@ func (p *place) Await(ctx context.Context, next func()) error {
 		return err
 	}
 	ahead := answer.Responses[0].GetResponseRange().Kvs
-	if len(ahead) == 0 && p.front != nil && p.front.place == nil { // only its beat is left, or not even that
+	if len(ahead) == 0 && p.front != nil && p.front.place == nil { // only its heartbeat is left, or not even that
 		rest := p.length / 6
 		if left := p.until - process.Boottime(); left > 0 {
 			rest = min(rest, left)
@@ -289,7 +290,7 @@ func (p *place) Await(ctx context.Context, next func()) error {
 			return err
 		case dead && len(ahead) == 1:
 			return nil // Look will tell
-		case dead: // where the one before it has gone it may have been the owner: Look will tell
+		case dead: // if the place before it has gone it may have been the owner: Look will tell
 			waits := clientv3.Compare(clientv3.CreateRevision(string(ahead[1].Key)), "=", ahead[1].CreateRevision)
 			return p.remove(ctx, f, nil, waits)
 		}
@@ -297,8 +298,8 @@ func (p *place) Await(ctx context.Context, next func()) error {
 	return nil
 }
 
-// isOwners tells of a record of a place whether it holds, or held, the atom alone. The record
-// that Enter has put says so before that is known; the next one is true (lease.Place.Note).
+// isOwners tells by the record of a place whether it holds, or held, the atom alone. The record
+// that Enter has put says so before it is known; the next record is true (lease.Place.Note).
 func (k keys) isOwners(place *mvccpb.KeyValue) bool {
 	if place == nil || place.Version < 2 || !strings.HasPrefix(string(k.seatOf(place)), string(writers)) {
 		return false
@@ -307,8 +308,8 @@ func (k keys) isOwners(place *mvccpb.KeyValue) bool {
 	return err == nil && !record.Taken.IsZero()
 }
 
-// awaitRemoval waits for a third of the lease at most until the place goes. It calls next when
-// that place becomes the owner's. A waiter that is next already notes which other keys go.
+// awaitRemoval waits at most a third of the lease until the place goes. It calls next when that
+// place becomes the owner's. If the waiter is next already, it also notes which other keys go.
 func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, isNext bool, next func()) (is bool, err error) {
 	short, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
@@ -336,7 +337,7 @@ func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, isNext 
 	return is, err
 }
 
-// leaseOf is how long the owner of a place may keep silent.
+// leaseOf is how long the owner of a place may be silent.
 func (p *place) leaseOf(place *mvccpb.KeyValue) time.Duration {
 	if place != nil {
 		if record, err := lease.ParseRecord(string(place.Key), place.Value); err == nil && record.Lease > 0 {
@@ -346,7 +347,7 @@ func (p *place) leaseOf(place *mvccpb.KeyValue) time.Duration {
 	return p.length
 }
 
-// isDead looks at the beat of a place in front, and returns the revision of that look, 0 where
+// isDead looks at the heartbeat of a place in front, and returns the revision of that look, 0 if
 // the place has gone.
 func (p *place) isDead(ctx context.Context, f *front) (dead bool, there int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.length/3)
@@ -367,8 +368,8 @@ func (p *place) isDead(ctx context.Context, f *front) (dead bool, there int64, e
 	return seen.Lapsed, answer.Header.Revision, err
 }
 
-// awaitEvent returns the first that has happened to the key since the revision and is
-// wanted, or nil once ctx is done.
+// awaitEvent returns the first wanted event of the key since the revision, or nil once ctx is
+// done.
 func (p *place) awaitEvent(ctx context.Context, key string, since int64, wanted func(*clientv3.Event) bool, options ...clientv3.OpOption) (found *clientv3.Event, err error) {
 	err = p.follow(ctx, key, since, func(events []*clientv3.Event) bool {
 		if i := slices.IndexFunc(events, wanted); i >= 0 {
@@ -379,10 +380,10 @@ func (p *place) awaitEvent(ctx context.Context, key string, since int64, wanted 
 	return found, err
 }
 
-// follow passes the events of the key since the revision to enough, all of one revision at
+// follow passes the events of the key since the revision to enough, those of one revision at
 // once, until enough returns true or ctx is done.
 func (p *place) follow(ctx context.Context, key string, since int64, enough func([]*clientv3.Event) bool, options ...clientv3.OpOption) error {
-	// A member that has no leader would keep silent for as long as that lasts.
+	// Otherwise a member without a leader would be silent for as long as that lasts.
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
 	for answer := range p.store.client.Watch(watching, key, append(options, clientv3.WithRev(since))...) {
@@ -396,7 +397,7 @@ func (p *place) follow(ctx context.Context, key string, since int64, enough func
 	return nil
 }
 
-// Ask asks one that is still there: else the question would stay for ever.
+// Ask asks an owner only while its place is there: otherwise the question would stay for ever.
 func (p *place) Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error) {
 	if p.front == nil || p.front.place == nil || p.front.seat.token() != token {
 		return false, nil
@@ -404,12 +405,12 @@ func (p *place) Ask(ctx context.Context, token string, pause time.Duration) (fir
 	there := clientv3.Compare(clientv3.CreateRevision(p.keys.line(p.front.seat)), "=", p.front.place.CreateRevision)
 	unasked := clientv3.Compare(clientv3.CreateRevision(p.keys.ask(token)), "=", 0)
 	answer, again, err := p.store.ask(ctx, txn{[]clientv3.Cmp{there, unasked}, []clientv3.Op{clientv3.OpPut(p.keys.ask(token), limit.Format(pause))}, nil})
-	// Where it was carried out again it may have been this that has asked before.
+	// If it was executed again, the question that was there before may be its own.
 	return err == nil && (answer.Succeeded || again), err
 }
 
-// Asked looks first: what has happened before a watch begins is not told. One that has
-// lost its place is not to wait for the next beat to learn of it.
+// Asked looks first: events from before a watch are not reported. An owner that has lost its
+// place learns of it here, before its next heartbeat.
 func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	key := p.keys.ask(p.record.Token)
 	for {
@@ -443,8 +444,8 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// Pass removes the place of a dead owner, if its beat has not moved since the last
-// look; one that has gone by itself needs neither that nor the stamp.
+// Pass removes the place of a dead owner, if its heartbeat has not moved since the last look; if
+// the place has gone by itself, neither removal nor stamp is needed.
 func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	if p.front == nil {
 		return nil
@@ -452,7 +453,7 @@ func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	return p.remove(ctx, p.front, stamp)
 }
 
-// remove removes a place in front, unless anything has happened to it, and while more is true.
+// remove removes a place in front, if it is unchanged and the comparisons in more hold.
 func (p *place) remove(ctx context.Context, f *front, stamp *lease.Last, more ...clientv3.Cmp) error {
 	placed := int64(0)
 	if f.place != nil {
@@ -469,7 +470,7 @@ func (p *place) remove(ctx context.Context, f *front, stamp *lease.Last, more ..
 	return err
 }
 
-// leave removes all that is of one place, and stamps for it, by a clock that is usable.
+// leave removes all keys of a place, and stamps for it, by a usable clock reading.
 func (p *place) leave(ctx context.Context, s seat, stamp *lease.Last, usable func(reading) bool) []clientv3.Op {
 	ops := p.keys.remove(s)
 	if stamp != nil {
@@ -478,20 +479,20 @@ func (p *place) leave(ctx context.Context, s seat, stamp *lease.Last, usable fun
 	return ops
 }
 
-// remove are the operations that remove all that is of one place, itself first.
+// remove are the operations that remove all keys of a place, the place itself first.
 func (k keys) remove(s seat) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpDelete(k.line(s)), clientv3.OpDelete(k.beat(s)), clientv3.OpDelete(k.ask(s.token()))}
 }
 
-// Renew puts the beat anew. That is a write: an owner that may not write any more is
-// not to hold what it could not give back.
+// Renew writes the heartbeat. As that is a write, an owner that may no longer write loses an atom
+// that it could not release.
 func (p *place) Renew(ctx context.Context) error {
 	_, err := p.whileMine(ctx, p.putBeat())
 	return err
 }
 
-// Leave removes what is left also where the place is gone. Where that was asked for again
-// it may be this that has removed it: what leaves tries again, and knows its lease.
+// Leave also removes what is left if the place is gone. If the transaction was sent again, the
+// first one may have removed the place: the caller, which knows its lease, tries again.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	answer, again, err := p.store.ask(ctx, txn{
 		[]clientv3.Cmp{p.mine()}, p.leave(ctx, p.seat, stamp, reading.isRecent), p.keys.remove(p.seat)[1:],
@@ -508,8 +509,8 @@ func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	return lease.ErrGone
 }
 
-// stampAgain has the last lock tell the time of the leader that led when it was stamped, where
-// that is another than the one whose clock was read: that one's tells nothing any more.
+// stampAgain puts the time of the leader that led at the stamp into the last lock, if the clock
+// was read under another leader, whose time is useless now.
 func (p *place) stampAgain(ctx context.Context, stamp *lease.Last, stamped *etcdserverpb.ResponseHeader) {
 	if stamp == nil || stamp.Kept {
 		return
@@ -519,12 +520,12 @@ func (p *place) stampAgain(ctx context.Context, stamp *lease.Last, stamped *etcd
 	}
 	same := clientv3.Compare(clientv3.ModRevision(p.keys.last()), "=", stamped.Revision)
 	text := p.store.stamp(ctx, stamp, func(last reading) bool { return last.term == stamped.RaftTerm })
-	// Without it the atom has completed all the same, and the machines' clocks tell when.
+	// If this fails the atom has completed all the same, and the machines' clocks tell when.
 	_, _ = p.store.commit(ctx, txn{[]clientv3.Cmp{same}, []clientv3.Op{clientv3.OpPut(p.keys.last(), text)}, nil})
 }
 
-// abandon removes what an Enter that came to nothing may have left, and does not wait
-// for that: a place without a beat that moves is passed by those behind it.
+// abandon removes what a failed Enter may have left, without waiting for it: the waiters behind
+// pass a place whose heartbeat does not move.
 func (p *place) abandon() {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -20,18 +20,18 @@ import (
 	"adlock/lib/lease"
 )
 
-// reach knows how the last try to talk to each member went. The client tries again until
-// its time is up, whatever the reason, and does not tell it: reach ends that where it is
+// reach knows the outcome of the last attempt to talk to each member. The client retries until
+// its time is up, whatever the reason, and does not tell the reason. reach ends that once it is
 // certain that no member can be talked to, and has the words for it.
 type reach struct {
 	mu     sync.Mutex
-	dialed map[net.Conn]string // connections without a word yet, with HOST:PORT
-	wrong  map[string]error    // of each member; nil: it answers, or was not tried yet
-	asking map[int]func()      // what ends each question that waits for an answer
-	last   int                 // its number
+	dialed map[net.Conn]string // connections that have not received anything yet, with HOST:PORT
+	wrong  map[string]error    // by member; nil: it answers, or was not tried yet
+	asking map[int]func()      // what cancels each question that waits for an answer
+	last   int                 // the number of the last question
 }
 
-// newReach is for members, as HOST:PORT.
+// newReach is for the members, each HOST:PORT.
 func newReach(members []string) *reach {
 	r := &reach{dialed: map[net.Conn]string{}, wrong: map[string]error{}, asking: map[int]func(){}}
 	for _, member := range members {
@@ -40,8 +40,8 @@ func newReach(members []string) *reach {
 	return r
 }
 
-// options are what makes the client tell. With a proxy, which gRPC takes from the
-// environment for as long as it dials by itself, nothing is certain from here.
+// options make the client report to r. With a proxy, which gRPC takes from the environment as
+// long as it dials by itself, nothing is certain from here.
 func (r *reach) options(secure credentials.TransportCredentials) []grpc.DialOption {
 	if os.Getenv("HTTPS_PROXY")+os.Getenv("https_proxy") != "" {
 		return nil
@@ -66,7 +66,7 @@ func (r *reach) dial(ctx context.Context, member string) (net.Conn, error) {
 	return conn, err
 }
 
-// told notes how it goes on with a connection; only once.
+// told notes the first outcome of a connection, once.
 func (r *reach) told(conn net.Conn, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,8 +77,8 @@ func (r *reach) told(conn net.Conn, err error) {
 	}
 }
 
-// hasten ends a question that no member can answer, as soon as that is certain. What it
-// returns is none of the errors after which the client tries again.
+// hasten ends a question that no member can answer, as soon as that is certain. Its error is none
+// of those after which the client retries.
 func (r *reach) hasten(ctx context.Context, method string, question, answer any, conn *grpc.ClientConn, ask grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	asking, giveUp := context.WithCancel(ctx)
 	defer giveUp()
@@ -91,8 +91,8 @@ func (r *reach) hasten(ctx context.Context, method string, question, answer any,
 	return err
 }
 
-// whenCertain calls giveUp where it is certain, or comes to be until it is forgotten, that
-// no member can be talked to.
+// whenCertain calls giveUp once it is certain that no member can be talked to, unless forget was
+// called before.
 func (r *reach) whenCertain(giveUp func()) (forget func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,8 +116,8 @@ func (r *reach) tell() {
 	}
 }
 
-// why is what is wrong with the members; certain where no member can be talked to
-// however often that is tried. "" where at least one of them answers.
+// why is what is wrong with the members; certain if no member can be talked to however often the
+// client tries. "" if at least one of them answers.
 func (r *reach) why() (reason string, certain bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,9 +155,9 @@ func words(err error) (reason string, certain bool) {
 	return lease.Words(err)
 }
 
-// handshakes notes how each handshake goes, and the first word after it: a server
-// may refuse a client's certificate only there (TLS 1.3), and tells there whether it
-// speaks the same language at all.
+// handshakes notes how each handshake ends, and the first bytes after it: only there may a server
+// refuse a client's certificate (TLS 1.3), and only there does it show whether it speaks the same
+// protocol.
 type handshakes struct {
 	credentials.TransportCredentials
 	reach *reach
@@ -179,7 +179,7 @@ func (h handshakes) ClientHandshake(ctx context.Context, authority string, raw n
 	return &listened{Conn: conn, raw: raw, reach: h.reach}, info, nil
 }
 
-// listened is a connection whose first word is listened to.
+// listened is a connection whose first bytes are checked.
 type listened struct {
 	net.Conn
 	raw   net.Conn
@@ -200,8 +200,8 @@ func (l *listened) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// firstWord is what is wrong with what was read first. HTTP/2 begins with a frame of
-// settings (RFC 9113, 3.4), whose length has less than 2^16 bytes: so with a zero.
+// firstWord is what is wrong with the first bytes read. HTTP/2 begins with a SETTINGS frame (RFC
+// 9113, 3.4), whose length is below 2^16 bytes: so the first byte is zero.
 func firstWord(text []byte, err error) error {
 	const tlsAlert = 21 // RFC 8446, 5.1
 	switch {
@@ -217,11 +217,11 @@ func firstWord(text []byte, err error) error {
 	return nil
 }
 
-// A server that is addressed in the wrong way closes the connection without a word, as
-// one does that is about to end. So it is addressed in the other way, once.
+// A server that is addressed with the wrong protocol closes the connection without a word, and so
+// does one that is about to end. So it is addressed once with the other protocol.
 const (
 	otherWay = time.Second
-	// What a client of HTTP/2 says first, and a frame of no settings (RFC 9113, 3.4).
+	// A client of HTTP/2 begins with this preface and an empty SETTINGS frame (RFC 9113, 3.4).
 	preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 )
 
@@ -244,13 +244,13 @@ func answersTLS(address string) bool {
 		return false
 	}
 	defer conn.Close()
-	// Nothing is said over it, so no identity is checked.
+	// Nothing is sent over it, so the server need not prove its identity.
 	err = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).Handshake()
 	var refused *net.OpError
 	return err == nil || errors.As(err, &refused) && refused.Op == "remote error"
 }
 
-// dialFor connects for so long, and no longer.
+// dialFor connects, with that deadline for all.
 func dialFor(most time.Duration, address string) (net.Conn, error) {
 	conn, err := net.DialTimeout("tcp", address, most)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"adlock/lib/fault"
 )
 
-// listening returns the address of a port that somebody listens at, until closed.
+// listening returns the address of a port that is listened on until shut.
 func listening(t *testing.T) (address string, shut func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

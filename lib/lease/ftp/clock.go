@@ -14,17 +14,17 @@ import (
 	"adlock/lib/record"
 )
 
-// Elapsed is by the server's clock alone, which has stamped the last lock and has been
-// asked for the snapshot; in whole seconds.
+// Elapsed is by the server's clock alone, which stamped the last lock and was read for the
+// snapshot; in whole seconds.
 func (s *Store) Elapsed(_ context.Context, seen *lease.Snapshot) (time.Duration, error) {
 	return seen.Now.Sub(seen.Last.Completed), nil
 }
 
-// clockLasts is for how long a look at the server's clock is good.
+// clockLasts is how long a reading of the server's clock is good.
 const clockLasts = time.Minute
 
-// now is the server's clock: a file is stored and asked for its time. It is
-// one for each machine, and stays.
+// now is the server's clock: a file is stored and asked for its time. Each machine has one such
+// file, which stays.
 func (s *Store) now(ctx context.Context) (time.Time, error) {
 	if time.Since(s.clockRead) > clockLasts {
 		clock, err := clockName()
@@ -42,7 +42,7 @@ func (s *Store) now(ctx context.Context) (time.Time, error) {
 	return s.serverThen.Add(time.Since(s.clockRead)), nil
 }
 
-// timed forgives a full disk: the file is there then, cut short, and its time counts.
+// timed ignores a full disk: the file is there, cut short, and its time counts.
 func timed(err error) error {
 	if fault.KindOf(err) == fault.IO {
 		return nil
@@ -50,13 +50,13 @@ func timed(err error) error {
 	return err
 }
 
-// askClock notes the time before the file is stored: were our idea of the server's now
-// late, a lock that was stamped just now would lie in the future, and not be believed.
+// askClock notes the time before it stores the file: if this machine's idea of the server's now
+// were late, a lock that was just stamped would lie in the future, and be invalid.
 func (s *Store) askClock(ctx context.Context, file string) error {
 	read := time.Now()
 	temporary, text := s.in(atom.TemporaryName(record.NewToken())), clockText()
 	err := s.put(ctx, temporary, text)
-	if fault.KindOf(err) == fault.IO { // what the file before takes up is not to be free: it would not be full
+	if fault.KindOf(err) == fault.IO { // keep the space that the old file takes up: otherwise the disk would not be full
 		defer func() { _ = s.remove(ctx, temporary) }() // the next owner sweeps
 		file = temporary
 	} else if err == nil || isAnswer(err) {
@@ -73,10 +73,9 @@ func (s *Store) askClock(ctx context.Context, file string) error {
 	return nil
 }
 
-// OnlyRead has the store written to no more, as a dry run writes nothing. FTP tells the
-// time of files alone: so what the server's clock shows is then reckoned from when this
-// machine asked for it last, in this boot; where it never did, the two clocks are taken to
-// agree.
+// OnlyRead stops all writing to the store, as a dry run writes nothing. FTP tells only the times
+// of files, so the server's clock is then computed from this machine's last reading, in this
+// boot; if there was none, the two clocks are taken to agree.
 func (s *Store) OnlyRead() { s.reads = true }
 
 func (s *Store) readClock(ctx context.Context, file string) error {
@@ -94,19 +93,19 @@ func (s *Store) readClock(ctx context.Context, file string) error {
 	return nil
 }
 
-// clockText is what the clock's file says: when it is stored, as this machine has it.
+// clockText is the content of the clock's file: when it is stored, by this machine's boottime.
 func clockText() []byte {
 	return fmt.Appendf(nil, "boot=%s\nboottime=%d\n", process.Here().BootID(), process.Boottime())
 }
 
-// parseClock reads what clockText wrote, in this boot.
+// parseClock reads what clockText wrote, if in this boot.
 func parseClock(text string) (at time.Duration, known bool) {
 	var boot string
 	n, _ := fmt.Sscanf(text, "boot=%s\nboottime=%d\n", &boot, &at)
 	return at, n == 2 && boot != "" && boot == process.Here().BootID()
 }
 
-// enterable is an error where the directory of the locks is not there, or not for us.
+// enterable is an error if the directory of the locks is missing, or may not be entered.
 func (s *Store) enterable(ctx context.Context) error {
 	err := s.do(ctx, func(c *client.ServerConn) error {
 		home, err := c.CurrentDir()

@@ -1,10 +1,10 @@
-// Package ftp keeps the locks of atoms on an FTP server, as Sean Burke's article
-// has it (2002): MKD is the test-and-set. Added is what the article lacks: which process
-// holds a lock, a heartbeat, a way past the dead.
+// Package ftp keeps the locks of atoms on an FTP server, as in Sean Burke's article (2002): MKD
+// is the test-and-set. It adds what the article lacks: the holder of a lock, a heartbeat, a way
+// past dead owners.
 //
 // An atom NAME has, in the directory of the address,
 //
-//	lock.NAME.N/           generation N: the maker of the largest one has the atom,
+//	lock.NAME.N/           generation N: the creator of the largest one has the atom,
 //	lock.NAME.N/owner      its record,
 //	lock.NAME.N/beat.S.T   the owner of token T has had the atom for S seconds: renamed
 //	                       every third of the lease, by its own clock,
@@ -13,33 +13,30 @@
 //	lock.NAME.N/released   the record, once the owner is done;
 //	tick.NAME.N/           the atom ran in the N-th period since the epoch (--once-per);
 //	last.NAME              the last lock: its MDTM is when the atom completed;
-//	clock.NODE             stored anew to ask the server for the time; it says when that
-//	                       was by the clock of the machine that takes no steps;
+//	clock.NODE             stored again to ask the server for the time; it says when that
+//	                       was by the machine's clock without steps;
 //	temp.TOKEN             one of these two before it is in place.
 //
-// The largest generation is never removed, only those below are, by the next
-// owner: so N only grows, which makes it a fence, and no process that stalled can make
-// a generation again that others have gone past. Two look at each other after they
-// have written (Dekker): an owner stores its record or its beat and then looks for
-// a larger generation; a newcomer makes one and then looks whether an owner below
-// has a record after all, or another beat. At least one sees the other and gives up.
+// The largest generation is never removed; the next owner removes those below. So N only grows,
+// which makes it a fence, and a newcomer that stalled cannot make a generation again that others
+// have passed. Two processes look at each other after they have written (Dekker): an owner stores
+// its record or heartbeat and then looks for a larger generation; a newcomer makes one and then
+// looks whether an owner below has a record after all, or another heartbeat. At least one sees
+// the other and gives up.
 //
-// An owner is dead once a newcomer has seen the same beat, which never comes again, from
-// the beginning to the end of a lease by the newcomer's own clock, that of boottime. The
-// server's clock is a hint and no more: where it says that the owner has been
-// silent for so long, or says what cannot be, a newcomer stays to see, also one that
-// does not wait. So it may step as it likes.
+// An owner is dead once a newcomer has seen the same heartbeat, which never comes again, for a
+// whole lease by the newcomer's own boottime clock. The server's clock is only a hint: if it says
+// that the owner has been silent for so long, or says what cannot be, a newcomer stays and
+// watches, even one that does not want to wait. So steps of the server's clock do no harm.
 //
-// What an FTP server says is believed only as far as it goes: an empty list, and
-// 550, are also what it says when it cannot look. A list of the directory has to have in
-// it what this machine has stored there; what is listed and then not to be read is no
-// free atom. An owner does not begin where its generation or first beat is not listed, or
-// where another owner's beat is there: the server cuts names, has no upper case, or makes a
-// directory twice.
+// The answers of an FTP server prove only so much: an empty list, and 550, are also its answers
+// when it cannot look. A list of the directory must contain what this machine has stored there; a
+// file that is listed and cannot be read does not mean a free atom. An owner does not begin if
+// its generation or first heartbeat is not listed, or if another owner's heartbeat is there: the
+// server cuts names, has no upper case, or makes a directory twice.
 //
-// What FTP does not offer: many readers at once, a line of waiters (they
-// look again every second or two), one step for stamp and release. MDTM counts in
-// seconds.
+// FTP does not offer many readers at once, a queue of waiters (they look again every second or
+// two), or one step for stamp and release. MDTM counts in seconds.
 package ftp
 
 import (
@@ -71,19 +68,19 @@ type Store struct {
 
 	turn    chan struct{} // one command at a time
 	session *session      // nil: none
-	held    atomic.Int64  // the lease of the atom that is held; 0: none is
+	held    atomic.Int64  // the lease of the atom that is held; 0: none
 
-	clockRead, serverThen time.Time // when it was read here, what it said there
+	clockRead, serverThen time.Time // when it was read here, and the time it showed
 
 	watched map[string]watch // owners that were seen, by their directories
 }
 
-// watch is what was seen of an owner.
+// watch is what was seen of an owner, and when.
 type watch struct {
 	token string
 	beat  int
-	since time.Duration // boottime by which it had this beat
-	lives bool          // it had another one before
+	since time.Duration // boottime by which it had this heartbeat
+	lives bool          // it had another heartbeat before
 }
 
 var _ lease.Store = (*Store)(nil)
@@ -91,7 +88,7 @@ var _ lease.Store = (*Store)(nil)
 // String is the address without a password.
 func (s *Store) String() string { return s.account.address }
 
-// Close hangs up.
+// Close closes the session.
 func (s *Store) Close() error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -103,7 +100,7 @@ func (s *Store) in(names ...string) string {
 	return path.Join(append([]string{s.account.dir}, names...)...)
 }
 
-// names lists a directory. None at all may also mean that the server cannot look.
+// names lists a directory. An empty list may also mean that the server cannot look.
 func (s *Store) names(ctx context.Context, dir string) (names []string, err error) {
 	err = s.do(ctx, func(c *client.ServerConn) error {
 		found, err := c.NameList(dir)
@@ -118,8 +115,8 @@ func (s *Store) names(ctx context.Context, dir string) (names []string, err erro
 	return names, err
 }
 
-// list lists the directory of the locks. Only a list that has this machine's clock in it
-// is one: else the clock is stored, and has to be there then.
+// list lists the directory of the locks. A list is valid only if this machine's clock file is in
+// it: if not, list stores that file and requires it in the next list.
 func (s *Store) list(ctx context.Context) ([]string, error) {
 	clock, err := clockName()
 	if err != nil {
@@ -140,12 +137,12 @@ func (s *Store) list(ctx context.Context) ([]string, error) {
 	return nil, fault.New(fault.Unavailable, s.String(), "does not list "+s.in(clock)+", which is stored there")
 }
 
-// unfit is the error where the server does not do what a lock relies on.
+// unfit is the error if the server lacks what a lock relies on.
 func (s *Store) unfit(how string) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: s.String(), Err: fmt.Errorf("%s: %w", how, lease.ErrUnfit)}
 }
 
-// unlisted is the error where a list lacks what was made: no other newcomer would see it. The
+// unlisted is the error if a list lacks a file that was made: no other newcomer would see it. The
 // server may keep it under another name.
 func (s *Store) unlisted(file string) error {
 	return s.unfit("does not list " + file + ", which was made")
@@ -156,8 +153,8 @@ func clockName() (string, error) {
 	return "clock." + atom.Canonify(node), err
 }
 
-// putClock stores the first file that is stored there: what a mistyped directory, or
-// one that only root writes to, fails at.
+// putClock stores the first file in the directory: it fails if the directory is mistyped, or only
+// root may write there.
 func (s *Store) putClock(ctx context.Context, clock string) error {
 	return s.refused("the directory is not there, or the user may not write to it", timed(s.store(ctx, s.in(clock), clockText())))
 }
@@ -170,9 +167,9 @@ func (s *Store) store(ctx context.Context, file string, content []byte) error {
 	return s.do(ctx, func(c *client.ServerConn) error { return c.Stor(file, bytes.NewReader(content)) })
 }
 
-// replace puts content in place of a file that others use. It is stored under a name of its
-// own and renamed: an upload that stalls would keep all others from the file, as
-// some servers lock it. Where that is not to be done it is stored as it is.
+// replace puts content in place of a file that others use. It stores the content under another
+// name and renames it: on servers that lock files, a stalled upload would block all others. If
+// that is refused, it stores the file in place.
 func (s *Store) replace(ctx context.Context, file string, content []byte) error {
 	temporary := s.in(atom.TemporaryName(record.NewToken()))
 	stored := s.put(ctx, temporary, content)
@@ -181,25 +178,25 @@ func (s *Store) replace(ctx context.Context, file string, content []byte) error 
 	}
 	renamed, err := s.install(ctx, temporary, file, content)
 	if renamed {
-		return stored // on a full disk the file is cut short, and is there
+		return stored // on a full disk the file is cut short, but it is there
 	}
 	return err
 }
 
-// install puts a file that is stored in the place of another, by a rename, or where that is
-// not to be done by storing it there.
+// install puts a stored file in the place of another by a rename or, if that is refused, by
+// storing the content there.
 func (s *Store) install(ctx context.Context, temporary, file string, content []byte) (renamed bool, err error) {
 	if err = s.rename(ctx, temporary, file); err == nil {
 		return true, nil
 	}
-	_ = s.remove(ctx, temporary) // it may not have come to be
+	_ = s.remove(ctx, temporary) // it may not exist
 	if isAnswer(err) {
 		err = s.put(ctx, file, content)
 	}
 	return false, err
 }
 
-// sweep removes what replace has left long ago.
+// sweep removes what an interrupted replace has left long ago.
 func (s *Store) sweep(ctx context.Context, names []string) {
 	for _, name := range names {
 		if atom.ParseFile(name).Kind != atom.TemporaryFile {
@@ -242,19 +239,19 @@ func (s *Store) rename(ctx context.Context, from, to string) error {
 // generation is one directory of an atom's lock.
 type generation struct {
 	n        int
-	files    []string // what is in it
+	files    []string // the files in it
 	released bool
-	bare     bool // no record: its maker was cut off, or has not come to it
+	bare     bool // no record: its creator was cut off, or has not stored it yet
 	record   lease.Record
 	beat     int           // the last one; 0: none yet
-	age      time.Duration // since it came to own the atom; of the mark, where it is bare
-	silent   bool          // for longer than its lease, or so the server's clock says
-	lapsed   bool          // for longer than its lease, as was seen from here
+	age      time.Duration // since it came to own the atom; of the mark if it is bare
+	silent   bool          // for longer than its lease, by the server's clock
+	lapsed   bool          // for longer than its lease, as seen from here
 }
 
 func (s *Store) dirOf(name atom.Name, n int) string { return s.in(name.Generation(n)) }
 
-// generations are those of an atom in a list, the largest first.
+// generations are those of the atom in a list, the largest first.
 func generations(names []string, name atom.Name) (list []int) {
 	for _, dir := range names {
 		if f := atom.ParseFile(dir); f.Kind == atom.Generation && f.Name == name {
@@ -265,10 +262,10 @@ func generations(names []string, name atom.Name) (list []int) {
 	return list
 }
 
-// slack is what two times in whole seconds may differ by for nothing.
+// slack is by how much two times in whole seconds may differ without meaning.
 const slack = 2 * time.Second
 
-// inspect says what has become of a generation.
+// inspect tells what has become of a generation.
 func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generation, err error) {
 	for range 2 {
 		began := process.Boottime()
@@ -280,8 +277,8 @@ func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generatio
 		if !isMissing(err) {
 			return g, err
 		}
-		// The record was there, and is not to be read: it was released just now, or we
-		// may not read it.
+		// The record was there, and cannot be read: it was released just now, or this user may
+		// not read it.
 	}
 	return g, s.refused("cannot read "+s.dirOf(name, n)+"/owner", err)
 }
@@ -306,9 +303,9 @@ func (s *Store) inspectOnce(ctx context.Context, dir string) (g generation, err 
 	return g, err
 }
 
-// mark leaves, unless nothing may be written, a mark where there is no record: from then on its age can be told, and that
-// the list of what is there is a true one. It is lost on a generation that was removed
-// meanwhile, or that others may not change.
+// mark leaves a mark if there is no record, unless nothing may be written. From then on the
+// generation's age is known, and its list is known to be true. The mark is lost if the generation
+// was removed meanwhile, or may not be changed.
 func (s *Store) mark(ctx context.Context, dir string) error {
 	if s.reads {
 		return nil
@@ -350,7 +347,7 @@ func (s *Store) inspectOwner(ctx context.Context, g *generation, dir string) err
 	return nil
 }
 
-// watch compares what a look at an owner, which began then, has found with the looks before.
+// watch compares an owner, in a look that began then, with the earlier looks.
 func (s *Store) watch(g *generation, dir string, began time.Duration) {
 	w, known := s.watched[dir]
 	known = known && w.token == g.record.Token
@@ -362,8 +359,9 @@ func (s *Store) watch(g *generation, dir string, began time.Duration) {
 	g.silent = g.lapsed || g.silent && !w.lives
 }
 
-// beatFile names the beat of an owner that has had the atom for so many seconds. No process
-// renames another's, where a person has removed a generation that was then made again.
+// beatFile is the heartbeat of an owner that has had the atom for so many seconds. With its token
+// in it, an owner never renames another's, if a person has removed a generation that was then
+// made again.
 func beatFile(seconds int, token string) string {
 	return beatWord + strconv.Itoa(seconds) + "." + token
 }
@@ -374,7 +372,7 @@ func lastBeat(files []string) (last int) {
 	for _, file := range files {
 		if text, is := strings.CutPrefix(file, beatWord); is {
 			number, _, _ := strings.Cut(text, ".")
-			seconds, _ := strconv.Atoi(number) // of another's file it is 0
+			seconds, _ := strconv.Atoi(number) // 0 if it is not a number
 			last = max(last, seconds)
 		}
 	}
@@ -388,11 +386,11 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// passed are the generations that newcomers have gone past, as they were then.
+// passed are the generations that this newcomer has passed, as they were then.
 type passed map[int]generation
 
-// still reports whether nothing has changed since: one without a record has none,
-// and an owner has not come to another beat.
+// still reports whether a generation has not changed since: it still has no record, or its owner
+// still has the same heartbeat.
 func (p passed) still(g *generation) bool {
 	then, there := p[g.n]
 	switch {
@@ -404,11 +402,11 @@ func (p passed) still(g *generation) bool {
 	return !g.bare && g.record.Token == then.record.Token && g.beat == then.beat
 }
 
-// sight is what one look has found.
+// sight is the result of one look.
 type sight struct {
-	names []string     // in the directory of the locks
-	past  []generation // those that are not in the way
-	ahead *generation  // the largest that is; nil: none
+	names []string     // of the directory of the locks
+	past  []generation // the generations that are not in the way
+	ahead *generation  // the largest that is in the way; nil: none
 }
 
 func (f *sight) largest(name atom.Name) int {
@@ -418,9 +416,8 @@ func (f *sight) largest(name atom.Name) int {
 	return 0
 }
 
-// look looks for the largest generation that still holds the atom, besides those that
-// were passed and one's own. Below one that was released there is none: its owner has
-// made sure of that.
+// look finds the largest generation that still holds the atom, except own and those that were
+// passed. None below a released one does: its owner has made sure of that.
 func (s *Store) look(ctx context.Context, name atom.Name, own int, past passed) (sight, error) {
 	names, err := s.list(ctx)
 	if err != nil {
@@ -429,7 +426,7 @@ func (s *Store) look(ctx context.Context, name atom.Name, own int, past passed) 
 	return s.lookAt(ctx, name, names, own, past)
 }
 
-// lookAt is look where the directory was listed just now.
+// lookAt is look with a fresh list of the directory.
 func (s *Store) lookAt(ctx context.Context, name atom.Name, names []string, own int, past passed) (f sight, err error) {
 	f.names = names
 	released := false
@@ -455,7 +452,7 @@ func (s *Store) lookAt(ctx context.Context, name atom.Name, names []string, own 
 	return f, nil
 }
 
-// Look reads both locks. All it may write is the mark on a lock that says nothing.
+// Look reads both locks. All it may write is the mark on a lock without a record.
 func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Snapshot, error) {
 	if err := s.refuseReader(shared); err != nil {
 		return lease.Snapshot{}, err
@@ -467,7 +464,7 @@ func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Sn
 	return s.snapshot(ctx, name, f)
 }
 
-// refuseReader is the error where a reader asks.
+// refuseReader is the error for a reader.
 func (s *Store) refuseReader(shared bool) error {
 	if shared {
 		return fault.New(fault.Usage, s.String(), lease.ErrShared.Error())
@@ -489,8 +486,8 @@ func (s *Store) snapshot(ctx context.Context, name atom.Name, f sight) (seen lea
 	return seen, nil
 }
 
-// last reads the last lock. What it says of the time is the writer's clock: the
-// file's own time is the server's. What was kept of one before is by that.
+// last reads the last lock. The time in it is by the writer's clock, and the file's own time is
+// the server's. If it was kept from an earlier one, the time in it is the server's.
 func (s *Store) last(ctx context.Context, name atom.Name, names []string) (lease.Last, error) {
 	if !slices.Contains(names, name.LastLock()) {
 		return lease.Last{}, nil
@@ -502,7 +499,7 @@ func (s *Store) last(ctx context.Context, name atom.Name, names []string) (lease
 	}
 	last, err := lease.ParseLast(file, content)
 	if err != nil {
-		last = lease.Last{} // cut short on a full disk: the time counts all the same
+		last = lease.Last{} // cut short on a full disk: its time counts all the same
 	}
 	if last.Kept {
 		return last, nil

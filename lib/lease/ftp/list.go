@@ -10,8 +10,7 @@ import (
 	"adlock/lib/lease"
 )
 
-// List looks at every atom of the directory, one after the other. No waiter can
-// be seen here.
+// List looks at every atom of the directory, one after the other. Waiters cannot be seen here.
 func (s *Store) List(ctx context.Context) ([]lease.Listed, error) {
 	names, err := s.known(ctx)
 	if err != nil {
@@ -28,14 +27,14 @@ func (s *Store) List(ctx context.Context) ([]lease.Listed, error) {
 	return all, nil
 }
 
-// known is all that is in the directory.
+// known is the list of the directory.
 func (s *Store) known(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lease.ListTimeout)
 	defer cancel()
 	return s.list(ctx)
 }
 
-// atomsIn are the atoms and slots of which there is a file, in order.
+// atomsIn are the atoms and slots that have a file, in order.
 func atomsIn(names []string) []atom.Name {
 	all := map[atom.Name]bool{}
 	for _, name := range names {

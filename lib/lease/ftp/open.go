@@ -15,27 +15,26 @@ import (
 	"adlock/lib/lease"
 )
 
-// Schemes of addresses: ftp://USER@HOST[:PORT]/DIR uses TLS where the server
-// offers it; ftps:// refuses to go on without.
+// Schemes of addresses: ftp://USER@HOST[:PORT]/DIR uses TLS if the server offers it; ftps://
+// requires it.
 const (
 	Scheme       = "ftp://"
 	SecureScheme = "ftps://"
 )
 
-// account is how to log in, and where to.
+// account is how to log in, and where.
 type account struct {
 	address        string // as it was given
 	host, dir      string
 	user, password string
-	secure         bool // TLS or nothing
+	secure         bool // TLS is required
 	config         *tls.Config
 }
 
-// Open reads the address; it connects when it is used. DIR is below the login
-// directory; for one from the root write two slashes. The password comes from
-// the file that ADLOCK_FTP_PASSWORD_FILE names, else from ~/.netrc; either must
-// be its owner's alone. Certificates are checked against the system's
-// authorities, or those in the file ADLOCK_FTP_CACERT.
+// Open reads the address; it connects when it is first used. DIR is below the login directory;
+// two slashes make it absolute. The password comes from the file that ADLOCK_FTP_PASSWORD_FILE
+// names, else from ~/.netrc; other users may not have access to either. Certificates are checked
+// against the system's authorities, or those in the file ADLOCK_FTP_CACERT.
 func Open(address string) (*Store, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -70,8 +69,8 @@ func hasPassword(u *url.URL) bool {
 }
 
 func tlsConfig(host string) (*tls.Config, error) {
-	// Servers want the session of the control connection on the data
-	// connections, to know that both are the same client's.
+	// Servers require the TLS session of the control connection on the data connections, which
+	// proves that both are the same client's.
 	config := &tls.Config{ServerName: host, ClientSessionCache: tls.NewLRUClientSessionCache(8), MinVersion: tls.VersionTLS12}
 	file := os.Getenv("ADLOCK_FTP_CACERT")
 	if file == "" {
@@ -88,8 +87,8 @@ func tlsConfig(host string) (*tls.Config, error) {
 	return config, nil
 }
 
-// password is never taken from the command line or the environment: both can be
-// read by others.
+// password is never taken from the command line or the environment: other processes can read
+// both.
 func password(host, user string) (string, error) {
 	if file := os.Getenv("ADLOCK_FTP_PASSWORD_FILE"); file != "" {
 		text, err := readSecret(file)

@@ -53,7 +53,7 @@ func TestAPasswordThatOthersMayReadIsRefused(t *testing.T) {
 	}
 }
 
-// That its mode lets others in would send its owner to change that.
+// A message about its mode would make its owner change that.
 func TestADirectoryIsNoFileWithAPassword(t *testing.T) {
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", "/tmp")
 	if _, err := Open("ftp://u@h/d"); fault.KindOf(err) != fault.Usage || !strings.HasPrefix(err.Error(), "/tmp: is a directory") {

@@ -28,7 +28,7 @@ type place struct {
 	length time.Duration
 
 	own    atomic.Int64 // its generation; 0: none yet
-	ahead  *generation  // in the way, when it last looked; nil: none
+	ahead  *generation  // in the way at its last look; nil: none
 	passed passed
 	above  int                // the largest generation that a person has removed since the first look; 0: none
 	until  time.Duration      // boottime by which the owner of that generation has ended its job
@@ -37,13 +37,12 @@ type place struct {
 	recorded bool // its record may be in its generation
 
 	claimed policy.Tick   // by this place
-	beating sync.Mutex    // and while a generation is being made, which others watch from then on
+	beating sync.Mutex    // held also while a generation is being made, which others watch from then on
 	since   time.Duration // boottime at which it came to own the atom
 	beat    int           // the last one
 }
 
-// Enter tries to have the atom at once; there is no line to stand in, and so
-// no other in the way by waiting.
+// Enter tries to take the atom at once; there is no queue, so a waiter is in no other's way.
 func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, length time.Duration, line bool) (lease.Place, lease.Snapshot, error) {
 	if err := s.refuseReader(record.Shared); err != nil {
 		return nil, lease.Snapshot{}, err
@@ -75,7 +74,7 @@ func (p *place) putRecord(ctx context.Context) error {
 	return p.store.put(ctx, p.dir()+"/owner", p.record.Bytes())
 }
 
-// Look takes the atom where nothing is in the way.
+// Look takes the atom if nothing is in the way.
 func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	if p.n() > 0 {
 		names, err := p.held(ctx)
@@ -102,22 +101,23 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return p.store.snapshot(ctx, p.name, f)
 }
 
-// noteRemoval finds that a person has removed the generation that was in the way. After its
-// second beat an owner does not remove its generation, and no newcomer removes the largest one.
-// The owner learns of the removal at its next beat, or ends its job by the end of its lease.
+// noteRemoval notices that a person has removed the generation that was in the way. After its
+// second heartbeat an owner does not remove its generation, and no newcomer removes the largest
+// one. The owner learns of the removal at its next heartbeat, or ends its job by the end of its
+// lease.
 func (p *place) noteRemoval(largest int) {
 	if g := p.ahead; g != nil && g.beat > 1 && largest < g.n {
 		p.above, p.until = max(p.above, g.n), process.Boottime()+g.record.Lease
 	}
 }
 
-// claim makes generation n, puts its record there, and then looks at the others once
-// more. It returns what it has seen: what is in the way after all.
+// claim makes generation n, stores its record, and then looks at the others once more. It returns
+// that look: another generation may be in the way after all.
 func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	p.beating.Lock()
 	defer p.beating.Unlock()
 	err := p.store.do(ctx, func(c *client.ServerConn) error { return c.MakeDir(p.store.dirOf(p.name, n)) })
-	if isMissing(err) { // 550 is also the answer where another was faster
+	if isMissing(err) { // 550 is also the answer if another newcomer was faster
 		return p.overtaken(ctx, n, err)
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	}
 	p.store.held.Store(int64(p.length))
 	p.store.sweep(ctx, f.names)
-	for _, g := range f.past { // they are released, or their owners dead
+	for _, g := range f.past { // they are released, or their owners are dead
 		if g.n < n {
 			p.store.removeGeneration(ctx, p.name, g)
 		}
@@ -142,8 +142,8 @@ func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	return f, nil
 }
 
-// overtaken tells a generation that another has made from a directory that
-// may not be made at all.
+// overtaken distinguishes a generation that another newcomer has made from a directory that may
+// not be made at all.
 func (p *place) overtaken(ctx context.Context, n int, refusal error) (sight, error) {
 	f, err := p.store.look(ctx, p.name, 0, p.passed)
 	if err != nil || f.ahead != nil {
@@ -160,7 +160,7 @@ func (p *place) enter(ctx context.Context) (sight, error) {
 	failed := p.settle(ctx)
 	names, err := p.store.list(ctx)
 	if err != nil {
-		return sight{}, err // it may be why the server refused
+		return sight{}, err // perhaps the reason for the server's refusal
 	}
 	f := sight{names: names}
 	higher := f.largest(p.name) > p.n()
@@ -172,15 +172,15 @@ func (p *place) enter(ctx context.Context) (sight, error) {
 	case failed == nil:
 		f, err = p.store.lookAt(ctx, p.name, names, p.n(), p.passed)
 	}
-	if err == nil && f.ahead == nil && higher { // a higher generation is in the way, even of a dead owner
+	if err == nil && f.ahead == nil && higher { // a higher generation is in the way, even a dead owner's
 		f.ahead = &generation{n: f.largest(p.name), bare: true}
 	}
 	return f, err
 }
 
-// settle puts the first beat, and then the record, unless the generation is another newcomer's
-// too. Locks cannot be kept on a server that tells two newcomers that each has made it: each
-// looks after it has put its beat, so that at least one sees the other's.
+// settle stores the first heartbeat, and then the record, unless another newcomer has made the
+// generation too. A server that tells both newcomers that each has made it cannot keep locks:
+// each looks after storing its heartbeat, so at least one sees the other's.
 func (p *place) settle(ctx context.Context) error {
 	p.since, p.beat, p.recorded = process.Boottime(), 1, false
 	own := p.beatPath(p.beat)
@@ -203,22 +203,22 @@ func (p *place) settle(ctx context.Context) error {
 	return p.putRecord(ctx)
 }
 
-// withdraw removes what claim has made: a mark that it was released would stand
-// in front of the owner. What cannot be removed is a generation
-// without another beat.
+// withdraw removes what claim has made: marking it as released would put that mark in front of
+// the atom's owner. If the files cannot be removed, a generation without a further heartbeat
+// stays.
 func (p *place) withdraw() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*longestWait)
 	defer cancel()
 	files := []string{path.Base(p.beatPath(p.beat)), "seen"}
-	if p.recorded { // otherwise the record there may be another newcomer's
+	if p.recorded { // otherwise the record may be another newcomer's
 		files = append(files, "ask", "owner")
 	}
 	p.store.removeGeneration(ctx, p.name, generation{n: p.n(), files: files})
 	p.own.Store(0)
 }
 
-// removeGeneration is best effort: the next owner tries again. The record goes
-// last, so that none that still has one loses it first.
+// removeGeneration is best effort: the next owner tries again. It removes the record last, so
+// that a generation without one has nothing else left.
 func (s *Store) removeGeneration(ctx context.Context, name atom.Name, g generation) {
 	dir := s.dirOf(name, g.n)
 	if g.files == nil {
@@ -234,8 +234,8 @@ func (s *Store) removeGeneration(ctx context.Context, name atom.Name, g generati
 	_ = s.do(ctx, func(c *client.ServerConn) error { return c.RemoveDir(dir) })
 }
 
-// held looks for a larger generation, and for one's own; it returns what there is.
-// One that is not listed may be there all the same.
+// held looks for a larger generation, and for its own; it returns the list. A generation may be
+// there without being listed.
 func (p *place) held(ctx context.Context) ([]string, error) {
 	names, err := p.store.list(ctx)
 	if err != nil {
@@ -256,8 +256,9 @@ func (p *place) held(ctx context.Context) ([]string, error) {
 	return nil, err
 }
 
-// Note has nothing to say for a waiter: no process can see that. It proves first that
-// the generation is still its own: a record in that of another would be taken for the owner's.
+// Note has nothing to write for a waiter, which other processes cannot see. It first proves that
+// the generation is still this place's: a record in another's generation would be taken for the
+// owner's.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	record.Lease = p.length
 	p.record = record
@@ -274,13 +275,13 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 	return p.store.replace(ctx, p.dir()+"/owner", record.Bytes())
 }
 
-// Await lets some time pass: an FTP server sends no news.
+// Await lets some time pass: an FTP server sends no events.
 func (p *place) Await(ctx context.Context, _ func()) error {
 	pause(ctx, time.Second+rand.N(time.Second))
 	return nil
 }
 
-// pause returns false where ctx was done first.
+// pause returns false if ctx was done first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -306,8 +307,7 @@ func (p *place) Ask(ctx context.Context, _ string, pause time.Duration) (bool, e
 // askedEvery is how often an owner looks whether it is asked to end its job.
 const askedEvery = 2 * time.Second
 
-// Asked asks for the time of the file before its content: that needs no connection for
-// data.
+// Asked asks for the file's time before its content, as that needs no data connection.
 func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	for pause(ctx, askedEvery) {
 		if p.n() == 0 {
@@ -329,7 +329,7 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	return 0, ctx.Err()
 }
 
-// Pass goes past the generation in the way; it stays until the next owner stamps for it and
+// Pass passes the generation in the way, which stays until the next owner stamps for it and
 // cleans up.
 func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	if p.ahead == nil {
@@ -347,8 +347,8 @@ func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	return nil
 }
 
-// stampPassed stamps for the dead owner that had the atom before this place: each newcomer
-// passes it for itself, and one of them comes next.
+// stampPassed stamps for the dead owner that had the atom before this place: each newcomer passes
+// it on its own, and one of them is next.
 func (p *place) stampPassed(ctx context.Context, f *sight) error {
 	for _, g := range f.past {
 		if stamp, dead := p.stamps[g.n]; dead && p.passed.still(&g) {
@@ -359,7 +359,7 @@ func (p *place) stampPassed(ctx context.Context, f *sight) error {
 	return nil
 }
 
-// stamp: on a full disk the last lock is cut short, and its time counts all the same.
+// stamp accepts a full disk: the last lock is cut short, and its time counts all the same.
 func (p *place) stamp(ctx context.Context, stamp lease.Last) error {
 	file := p.store.in(p.name.LastLock())
 	err := p.store.replace(ctx, file, stamp.Bytes())
@@ -372,12 +372,12 @@ func (p *place) stamp(ctx context.Context, stamp lease.Last) error {
 	return nil
 }
 
-// Renew beats and then looks for a larger generation: see the package comment.
+// Renew writes a heartbeat and then looks for a larger generation: see the package comment.
 func (p *place) Renew(ctx context.Context) error {
 	p.beating.Lock()
 	defer p.beating.Unlock()
 	if p.n() == 0 {
-		return nil // a place outside: nothing is held
+		return nil // not an owner yet: nothing is held
 	}
 	if err := p.prove(ctx); err != nil {
 		return err
@@ -385,7 +385,7 @@ func (p *place) Renew(ctx context.Context) error {
 	return p.restore(ctx)
 }
 
-// prove beats, and is ErrGone where the generation is not the largest, or another's.
+// prove writes a heartbeat, and is ErrGone if the generation is not the largest, or another's.
 func (p *place) prove(ctx context.Context) error {
 	if err := p.beatAgain(ctx); err != nil {
 		return err
@@ -394,7 +394,7 @@ func (p *place) prove(ctx context.Context) error {
 	return err
 }
 
-// beatAgain renames the beat: that works on a full disk too.
+// beatAgain renames the heartbeat, which works on a full disk too.
 func (p *place) beatAgain(ctx context.Context) error {
 	next := max(p.beat+1, int((process.Boottime()-p.since)/time.Second))
 	err := p.store.rename(ctx, p.beatPath(p.beat), p.beatPath(next))
@@ -407,8 +407,8 @@ func (p *place) beatAgain(ctx context.Context) error {
 	return err
 }
 
-// beatAnew stores a beat where the last one is not to be renamed: the answer to an
-// earlier try was lost on its way, or the server does not rename.
+// beatAnew stores a heartbeat if the last one cannot be renamed: the answer to an earlier try was
+// lost, or the server does not rename.
 func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	if _, err := p.held(ctx); err != nil {
 		return 0, err
@@ -432,8 +432,8 @@ func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	return next, nil
 }
 
-// isOwners is ErrGone where the record is another's: a person has removed the generation,
-// and a newcomer has made it again.
+// isOwners is ErrGone if the record is another's: a person has removed the generation, and a
+// newcomer has made it again.
 func (p *place) isOwners(ctx context.Context) error {
 	file := p.dir() + "/owner"
 	content, err := p.store.get(ctx, file)
@@ -447,8 +447,8 @@ func (p *place) isOwners(ctx context.Context) error {
 	return err
 }
 
-// restore puts the record again where a person has removed it: in a while it would be taken
-// for that of a newcomer which has never come to it.
+// restore stores the record again if a person has removed it: after a while its generation would
+// be taken for that of a newcomer that never stored one.
 func (p *place) restore(ctx context.Context) error {
 	_, err := p.store.modified(ctx, p.dir()+"/owner")
 	if isMissing(err) {
@@ -457,8 +457,8 @@ func (p *place) restore(ctx context.Context) error {
 	return err
 }
 
-// Leave stamps, then marks the generation as released. That it is still its own the beat
-// proves.
+// Leave stamps, then marks the generation as released. The heartbeat proves that it is still this
+// place's.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	if p.n() == 0 {
 		return nil
@@ -482,8 +482,8 @@ func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	return nil
 }
 
-// release marks the generation as released: by a rename, which works on a full disk
-// too, or where the server does not rename by another copy of the record.
+// release marks the generation as released: by a rename, which works on a full disk too or, if
+// the server does not rename, by a copy of the record.
 func (p *place) release(ctx context.Context) error {
 	err := p.store.rename(ctx, p.dir()+"/owner", p.dir()+"/released")
 	if !isAnswer(err) {
@@ -493,7 +493,7 @@ func (p *place) release(ctx context.Context) error {
 		return nil
 	}
 	if _, gone := p.store.modified(ctx, p.dir()+"/owner"); isMissing(gone) {
-		return nil // an earlier try has done it, and its answer was lost on its way
+		return nil // an earlier try has done it, and its answer was lost
 	}
 	return p.store.refused("cannot give back "+p.dir(), err)
 }

@@ -19,24 +19,24 @@ import (
 	"adlock/lib/lease"
 )
 
-// longestWait is how long the server may take for its next word.
+// longestWait is how long the server may take for its next bytes.
 const longestWait = 5 * time.Second
 
-// session is one login. Each wait on its connections has an end.
+// session is one login. Each wait on its connections has a limit.
 type session struct {
 	*client.ServerConn
 	cut context.CancelFunc // closes its connections, whatever they wait for
 }
 
-// line is a connection to the server, the one for commands or one for data.
+// line is a connection to the server, for commands or for data.
 type line struct {
 	net.Conn
-	patience func() time.Duration // how long to wait for the server's next word
+	patience func() time.Duration // how long to wait for the server's next bytes
 	forget   func() bool
 }
 
 func (l *line) Read(b []byte) (int, error) {
-	_ = l.SetReadDeadline(time.Now().Add(l.patience())) // a closed one says so now
+	_ = l.SetReadDeadline(time.Now().Add(l.patience())) // a closed one reports it below
 	n, err := l.Conn.Read(b)
 	l.giveUp(err)
 	return n, err
@@ -49,9 +49,9 @@ func (l *line) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// giveUp closes a connection on which nothing has come in time. An answer that comes later
-// would be taken for that to the next command, for the client library goes on: where EPSV is
-// not answered it says PASV.
+// giveUp closes a connection on which nothing has come in time. A later answer would be taken for
+// the answer to the next command, as the client library goes on: if EPSV is not answered it sends
+// PASV.
 func (l *line) giveUp(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		l.Close()
@@ -63,7 +63,7 @@ func (l *line) Close() error {
 	return l.Conn.Close()
 }
 
-// connect makes a connection that lasts no longer than ctx.
+// connect makes a connection that is closed when ctx is done.
 func connect(ctx context.Context, address string, patience func() time.Duration) (*line, error) {
 	dialer := net.Dialer{Timeout: patience(), KeepAlive: 5 * time.Second}
 	conn, err := dialer.DialContext(ctx, "tcp", address)
@@ -73,8 +73,8 @@ func connect(ctx context.Context, address string, patience func() time.Duration)
 	return &line{conn, patience, context.AfterFunc(ctx, func() { conn.Close() })}, nil
 }
 
-// login connects and logs in. A server that allows few connections may count one that was
-// just closed for a moment longer.
+// login connects and logs in. A server that allows few connections may still count one that was
+// just closed.
 func (a *account) login(ctx context.Context, patience func() time.Duration) (*session, error) {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		s, err := a.tryLogin(ctx, patience)
@@ -105,7 +105,7 @@ func (a *account) tryLogin(ctx context.Context, patience func() time.Duration) (
 	}
 	options := []client.DialOption{client.DialWithDialFunc(dial)}
 	if secure {
-		options = append(options, client.DialWithTLS(a.config)) // for what Login has to say
+		options = append(options, client.DialWithTLS(a.config)) // for the commands of Login
 	}
 	conn, err := client.Dial(a.host, options...)
 	if err == nil {
@@ -118,7 +118,7 @@ func (a *account) tryLogin(ctx context.Context, patience func() time.Duration) (
 	return &session{conn, cut}, nil
 }
 
-// greeted is a connection whose first words were heard already: they are repeated.
+// greeted is a connection whose greeting was read already and is repeated.
 type greeted struct {
 	net.Conn
 	first *strings.Reader
@@ -131,8 +131,8 @@ func (g greeted) Read(b []byte) (int, error) {
 	return g.Conn.Read(b)
 }
 
-// greet connects, and asks for TLS. What the server answers to that, it is asked on the
-// connection that is used then: some servers allow only one.
+// greet connects, and asks for TLS on the same connection that is used then: some servers allow
+// only one.
 func (a *account) greet(ctx context.Context, patience func() time.Duration) (control net.Conn, secure bool, err error) {
 	plain, err := connect(ctx, a.host, patience)
 	if err != nil {
@@ -151,7 +151,7 @@ func (a *account) greet(ctx context.Context, patience func() time.Duration) (con
 	_, _, err = talk.ReadResponse(client.StatusAuthOK)
 	var answer *textproto.Error
 	switch {
-	case err == nil && talk.R.Buffered() > 0: // said in plain text, to be taken for a part of what is safe
+	case err == nil && talk.R.Buffered() > 0: // said in plain text, to be taken for a part of the encrypted session
 		return nil, false, errors.New("says more than it was asked for before TLS")
 	case err == nil:
 		safe := tls.Client(plain, a.config)
@@ -164,9 +164,8 @@ func (a *account) greet(ctx context.Context, patience func() time.Duration) (con
 	return greeted{control, strings.NewReader("220 \r\n")}, secure, err
 }
 
-// do carries out one command, on a connection that is made when it is needed.
-// One that takes too long is given up, with its connection: what it asked for
-// may still happen.
+// do executes one command, on a connection that it makes if needed. A command that takes too long
+// is given up with its connection: the server may still execute it.
 func (s *Store) do(ctx context.Context, command func(*client.ServerConn) error) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -197,8 +196,8 @@ func (s *Store) do(ctx context.Context, command func(*client.ServerConn) error) 
 	return s.wrap(err)
 }
 
-// patience is how long the server may take for its next word. While an atom is held there
-// is to be time for another try, and one more, before the lease runs out.
+// patience is how long the server may take for its next bytes. While an atom is held, it leaves
+// time for two more tries before the lease runs out.
 func (s *Store) patience() time.Duration {
 	if lease := time.Duration(s.held.Load()); lease > 0 {
 		return min(longestWait, lease/8)
@@ -209,13 +208,13 @@ func (s *Store) patience() time.Duration {
 // hangUp says goodbye.
 func (s *Store) hangUp() {
 	if s.session != nil {
-		_ = s.session.Quit() // it goes either way
+		_ = s.session.Quit() // the connection goes either way
 		s.session.cut()
 		s.session = nil
 	}
 }
 
-// wrap gives trouble its status and the address in front.
+// wrap gives errors their status and the address in front.
 func (s *Store) wrap(err error) error {
 	var known *fault.Error
 	var answer *textproto.Error
@@ -244,7 +243,7 @@ func kindOf(answer *textproto.Error) fault.Kind {
 	return fault.Unavailable
 }
 
-// refusal is an answer of the server's, in its words.
+// refusal is an answer of the server, in its words.
 type refusal struct{ answer *textproto.Error }
 
 func (r refusal) Error() string { return strings.TrimSpace(r.answer.Msg) }
@@ -253,18 +252,17 @@ func (r refusal) Unwrap() error { return r.answer }
 // Is tells the locksmith that the server is full.
 func (r refusal) Is(target error) bool { return target == lease.ErrCrowded && isFull(r.answer) }
 
-// isAnswer tells whether the server has answered, as opposed to whatever may happen on the way.
+// isAnswer tells an answer of the server from a failure of the connection.
 func isAnswer(err error) bool {
 	var answer *textproto.Error
 	return errors.As(err, &answer)
 }
 
-// isFull: it has no room for one more connection just now, or closes this one.
+// isFull tells that the server has no room for another connection now, or closes this one.
 func isFull(err error) bool { return hasCode(err, client.StatusNotAvailable) }
 
-// isMissing: 550 is all that FTP has to say of a file that is not there, and 553
-// what vsftpd says to STOR in a directory that is not there. It may also mean that the
-// server cannot look, or does not want to.
+// isMissing: 550 is FTP's only answer for a missing file, and 553 is vsftpd's answer to STOR in a
+// missing directory. Either may also mean that the server cannot look, or refuses to.
 func isMissing(err error) bool {
 	return hasCode(err, client.StatusFileUnavailable, client.StatusBadFileName)
 }
@@ -274,7 +272,7 @@ func hasCode(err error, codes ...int) bool {
 	return errors.As(err, &answer) && slices.Contains(codes, answer.Code)
 }
 
-// refused makes a 550 an error of its own, where it does not mean a missing file.
+// refused makes a 550 an error of its own if it does not mean a missing file.
 func (s *Store) refused(what string, err error) error {
 	if isMissing(err) {
 		return &fault.Error{Kind: fault.NotPermitted, Object: s.String(), Err: fmt.Errorf("%s: %w", what, err)}

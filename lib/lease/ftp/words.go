@@ -11,7 +11,7 @@ import (
 	"adlock/lib/lease"
 )
 
-// unreachable is what keeps us from talking to the server, in plain words.
+// unreachable is the reason why the server cannot be talked to, in plain words.
 func (a *account) unreachable(err error) error {
 	reason, _ := lease.Words(err)
 	var protocol textproto.ProtocolError
@@ -21,8 +21,8 @@ func (a *account) unreachable(err error) error {
 	return fault.New(fault.Unavailable, a.address, reason)
 }
 
-// speaksFTP is an error where what a server says first does not begin with a number. The
-// reader would wait for more of what begins with "SSH-": it takes that for a first line.
+// speaksFTP is an error if a server's greeting does not begin with a number. The reader takes
+// "SSH-" for the first line of several, and would wait for the rest.
 func speaksFTP(talk *textproto.Conn) error {
 	first, err := talk.R.Peek(3)
 	if err == nil && strings.Trim(string(first), "0123456789") != "" {
@@ -31,14 +31,13 @@ func speaksFTP(talk *textproto.Conn) error {
 	return err
 }
 
-// noTLS is what a server has answered that was asked for TLS, where we do not go on
-// without.
+// noTLS is the error of a server that refuses TLS where TLS is required.
 func (a *account) noTLS(err error) error {
 	return a.refusal(fault.Unavailable, "does not offer TLS", err, client.StatusNotLoggedIn, client.StatusBadCommand,
 		client.StatusNotImplemented, client.StatusNotImplementedParameter, client.StatusCommandNotImplemented)
 }
 
-// loginRefused is what a server has answered to a user and a password.
+// loginRefused is the error of a server that refuses a user or a password.
 func (a *account) loginRefused(err error) error {
 	why := "wrong user or password"
 	if a.password == "" {
@@ -47,7 +46,7 @@ func (a *account) loginRefused(err error) error {
 	return a.refusal(fault.NotPermitted, why, err, client.StatusNotLoggedIn, client.StatusLoginNeedAccount)
 }
 
-// refusal puts our words before the server's where its answer is one of the codes.
+// refusal puts adlock's words before the server's if its answer has one of the codes.
 func (a *account) refusal(kind fault.Kind, why string, err error, codes ...int) error {
 	var answer *textproto.Error
 	if errors.As(err, &answer) {
@@ -60,7 +59,7 @@ func (a *account) refusal(kind fault.Kind, why string, err error, codes ...int) 
 	return err
 }
 
-// explained is an answer of the server's, behind words of ours.
+// explained is an answer of the server, behind adlock's words.
 type explained struct {
 	why    string
 	answer *textproto.Error

@@ -8,16 +8,16 @@ import (
 	"adlock/lib/process"
 )
 
-// SpeakFor makes the standard error of a job that of this process, which has none: while
-// the job runs only the job keeps its standard error open, else its reader
-// (cron, ssh, a pipe) would wait for this process too. So it is for a process that is about to
-// end the job, and to say why. It leads to where it leads now for the owner, or where
-// that is dead, for the first of the job that lives. What cannot be opened (a socket, say)
-// leaves everything as it is: the record and the hook are told in any case.
+// SpeakFor makes the job's standard error that of this process, which has none. While the job
+// runs, no other process may keep that open: its reader (cron, ssh, a pipe) would wait for this
+// process too. So SpeakFor is for a process that is about to end the job and to say why. It uses
+// the owner's present standard error or, if the owner is dead, that of the first member that
+// lives. If it cannot be opened (a socket, say), nothing changes: the runlog and the hook are
+// told in any case.
 func SpeakFor(job process.Job) {
 	owner := job.Owner.Key()
 	if speakAs(owner) {
-		return // there may be little time: the table of all processes is not read for nothing
+		return // time may be short: do not read the table of all processes for nothing
 	}
 	for _, e := range membersOf(job) {
 		if e.Key() != owner && speakAs(e.Key()) {
@@ -26,13 +26,13 @@ func SpeakFor(job process.Job) {
 	}
 }
 
-// speakAs is false where that process is dead, or what it has there cannot be opened.
+// speakAs is false if that process is dead, or its standard error cannot be opened.
 func speakAs(k process.Key) bool {
 	fd := openStandardError(k)
 	if fd < 0 {
 		return false
 	}
-	_ = unix.Dup3(fd, 2, 0) // it cannot fail with two descriptors that are good
+	_ = unix.Dup3(fd, 2, 0) // it cannot fail with two valid descriptors
 	_ = unix.Close(fd)
 	return true
 }
@@ -47,9 +47,9 @@ func membersOf(job process.Job) []process.Entry {
 	return members.Find(list, func(process.Key) bool { return false })
 }
 
-// openStandardError opens what a process has there anew, so that a file is not written
-// over, a pipe does not make us wait, and a terminal does not become ours. -1: it cannot
-// be opened, or the process is another one by now.
+// openStandardError opens a process's standard error again, so that a file is appended to, a pipe
+// does not block, and a terminal does not become this process's. -1: it cannot be opened, or the
+// pid now belongs to another process.
 func openStandardError(k process.Key) int {
 	path := "/proc/" + strconv.Itoa(k.PID) + "/fd/2"
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)

@@ -15,7 +15,7 @@ import (
 	_ "adlock/test/need" // the same start, however the suite is started
 )
 
-// aloud calls speak with a standard error that can be put back.
+// aloud calls speak with a standard error that is restored afterwards.
 func aloud(t *testing.T, speak func()) {
 	t.Helper()
 	own, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
@@ -27,8 +27,7 @@ func aloud(t *testing.T, speak func()) {
 	speak()
 }
 
-// job starts a shell script that says what is to be read of its standard error, a file
-// with something in it already.
+// job starts a shell script and redirects its standard error to a file that has content already.
 func job(t *testing.T, script string) (of process.Job, file string, end func()) {
 	t.Helper()
 	file = t.TempDir() + "/errors"
@@ -72,7 +71,7 @@ func says(t *testing.T, file, want string) {
 	}
 }
 
-func TestWhoSpeaksForAJobWritesBehindWhatItHasSaid(t *testing.T) {
+func TestAGuardWritesBehindTheJobsOwnErrors(t *testing.T) {
 	j, file, end := job(t, "echo; exec sleep 60")
 	defer end()
 	aloud(t, func() {
@@ -93,7 +92,7 @@ func TestWhereTheOwnerIsDeadItsJobSpeaks(t *testing.T) {
 	says(t, file, "before\nadlock: x: told\n")
 }
 
-func TestNobodySpeaksThroughAStranger(t *testing.T) {
+func TestAGuardDoesNotSpeakThroughAStranger(t *testing.T) {
 	j, file, end := job(t, "echo; exec sleep 60")
 	defer end()
 	j.Owner.Start++ // its pid was another's

@@ -4,6 +4,6 @@ package guarding
 
 import "adlock/lib/process"
 
-// SpeakFor does nothing where a process's descriptors cannot be opened by others: the
-// record and the hook are told in any case.
+// SpeakFor does nothing where one process cannot open another's descriptors: the runlog and the
+// hook are told in any case.
 func SpeakFor(process.Job) {}

@@ -14,15 +14,15 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Guard is the locksmith's side of its guard process.
+// Guard is the locksmith's side of its watchdog, the guard process.
 type Guard struct {
 	started chan error
-	line    *os.File // our end of a socket pair; nil where it could not be made
+	line    *os.File // the locksmith's end of a socket pair; nil if it could not be made
 	send    sync.Mutex
 }
 
-// Start starts the guard of the owner in the record, in the background. It does nothing until
-// it is armed.
+// Start starts the guard of the owner in the record, in the background. The guard does nothing
+// until it is armed.
 func Start(rec locker.Recorder, own record.Record) *Guard {
 	g := &Guard{started: make(chan error, 1)}
 	ours, theirs, err := sysfile.SocketPair()
@@ -33,7 +33,7 @@ func Start(rec locker.Recorder, own record.Record) *Guard {
 	g.line = os.NewFile(uintptr(ours), "guard")
 	go func() {
 		err := orphan.Start(args(rec, own), "/", rec.Hook.Environment(), theirs)
-		unix.Close(theirs) // so that the line hangs up where the guard does
+		unix.Close(theirs) // so that the line hangs up when the guard does
 		g.started <- err
 	}()
 	return g
@@ -42,8 +42,8 @@ func Start(rec locker.Recorder, own record.Record) *Guard {
 // startTimeout is how long a guard may take to start.
 const startTimeout = 5 * time.Second
 
-// Ready waits until the guard is started. What it is told before it reads waits
-// for it in the socket, also when this process is gone by then.
+// Ready waits until the guard is started. Messages sent before it reads wait in the socket, even
+// if this process is gone by then.
 func (g *Guard) Ready() error {
 	timer := time.NewTimer(startTimeout)
 	defer timer.Stop()
@@ -52,7 +52,7 @@ func (g *Guard) Ready() error {
 		return g.has(err)
 	case <-timer.C:
 	}
-	select { // a process that stood still meanwhile finds both
+	select { // after a standstill both are ready
 	case err := <-g.started:
 		return g.has(err)
 	default:
@@ -65,8 +65,8 @@ func (g *Guard) has(started error) error {
 	return fault.Wrap("guard", started)
 }
 
-// IsThere is false where there is no guard, where it could not be started, and where it has
-// ended; one that is on its way is there.
+// IsThere is false if there is no guard, if it could not be started, and if it has ended; a guard
+// that is starting is there.
 func (g *Guard) IsThere() bool {
 	if g == nil || g.line == nil {
 		return false
@@ -82,7 +82,7 @@ func (g *Guard) IsThere() bool {
 	return !g.hungUp()
 }
 
-// hungUp tells whether no process is at the other end of the line.
+// hungUp tells whether the other end of the line is closed.
 func (g *Guard) hungUp() (gone bool) {
 	line, err := g.line.SyscallConn()
 	if err == nil {
@@ -95,16 +95,16 @@ func (g *Guard) hungUp() (gone bool) {
 	return gone || err != nil
 }
 
-// Arm tells the guard to end the job at a boottime, with the pause, unless it is
-// told otherwise by then; and at once when this process is gone.
+// Arm tells the guard to end the job at a boottime, with the pause, unless it is told otherwise
+// by then; and at once when this process is gone.
 func (g *Guard) Arm(at, pause time.Duration) {
 	g.say(order(at, pause))
 }
 
-// TellsWhy says that the locksmith has ended the job itself, and tells why.
+// TellsWhy tells the guard that the locksmith has ended the job itself, and reports why.
 func (g *Guard) TellsWhy() { g.say(telling) }
 
-// Dismiss sends the guard home. Again it does nothing.
+// Dismiss ends the guard. A second call does nothing.
 func (g *Guard) Dismiss() {
 	if g == nil {
 		return
@@ -118,7 +118,7 @@ func (g *Guard) Dismiss() {
 	}
 }
 
-// say is lost on a guard that is gone: without it the lease still is what it is.
+// say is lost if the guard is gone: the lease alone still holds.
 func (g *Guard) say(text string) {
 	g.send.Lock()
 	defer g.send.Unlock()

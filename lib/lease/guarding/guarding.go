@@ -1,10 +1,10 @@
-// Package guarding is the guard process: it ends the job where its locksmith cannot, as
-// soon as that has been killed, and before the lease is gone where it is stopped. It
-// belongs to no session, group or parent of the job's, so nothing that ends them ends it,
-// and no shell waits for it.
+// Package guarding is the watchdog of a locksmith, the guard process: it ends the job if the
+// locksmith cannot, at once if the locksmith is killed, and before the lease is over if it is
+// stopped. The guard is in no session or group of the job and is no child of it, so no signal to
+// these ends it, and no shell waits for it.
 //
-// It is a process of the locksmith's program that has to begin at once: so it is a package
-// of its own, which imports no network (cmd/adlock-locksmith/early).
+// It runs the locksmith's program and must begin at once: so it is a package of its own that
+// imports no network (cmd/adlock-locksmith/early).
 package guarding
 
 import (
@@ -48,12 +48,12 @@ func order(at, pause time.Duration) string {
 }
 
 const (
-	dismissal = "done\n"    // sends the guard home
-	telling   = "telling\n" // the locksmith has ended the job itself, and tells why
+	dismissal = "done\n"    // ends the guard
+	telling   = "telling\n" // the locksmith has ended the job itself, and reports why
 )
 
-// Main is one of the first things that main calls, as supervise.Gate. In a process that
-// was started as a guard it does a guard's work and never returns.
+// Main is one of the first calls of main, like supervise.Gate. In a process that was started as a
+// guard it does the guard's work and never returns.
 func Main() {
 	if os.Args[0] == name {
 		if len(os.Args) == 8 {
@@ -90,12 +90,12 @@ func guarding(args []string) {
 	fault.Report(rec.Lost(locker.Title(own.Atom), locker.ReleaseRequest{Token: own.Token}, own.Atom, &own, why))
 }
 
-// awaitTrouble returns what is wrong, once something is, with the pause for the
-// end of the job; nil where the guard is not needed any more.
+// awaitTrouble returns what is wrong, once something is, with the pause for ending the job; nil
+// once the guard is no longer needed.
 func awaitTrouble(line int) (pause time.Duration, why error) {
 	var at time.Duration // 0: not armed
 	for {
-		left := time.Hour // as long as its owner waits it is not armed
+		left := time.Hour // it is not armed while its owner waits
 		if at > 0 {
 			left = min(5*time.Second, at-process.Boottime()) // timers stand still while the machine is suspended
 		}
@@ -107,7 +107,7 @@ func awaitTrouble(line int) (pause time.Duration, why error) {
 		case strings.Contains(text, "done"), closed && at == 0:
 			return 0, nil
 		case closed:
-			// Most of the lease may be left: no need to hurry more than that.
+			// Most of the lease may be left: then the job gets longer pauses.
 			return max(pause, min(4*pause, (at-process.Boottime())/3)), errors.New("the locksmith was killed: the guard ended the job")
 		case text != "":
 			at, pause = lastOrder(text)
@@ -116,10 +116,10 @@ func awaitTrouble(line int) (pause time.Duration, why error) {
 }
 
 // tellTimeout is how long a guard that has ended the job waits for a locksmith that was only
-// late at it: one end is told of once.
+// late: one ending is reported once.
 const tellTimeout = 5 * time.Second
 
-// tells tells whether the locksmith says within the time that it tells why.
+// tells tells whether the locksmith says within the time that it reports why.
 func tells(line int, within time.Duration) bool {
 	for end := process.Boottime() + within; ; {
 		left := end - process.Boottime()
@@ -133,7 +133,7 @@ func tells(line int, within time.Duration) bool {
 	}
 }
 
-// lastOrder reads what order says; several may have come at once.
+// lastOrder reads the last of the orders that came at once.
 func lastOrder(text string) (at, pause time.Duration) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	first, second, _ := strings.Cut(lines[len(lines)-1], " ")
@@ -142,7 +142,7 @@ func lastOrder(text string) (at, pause time.Duration) {
 	return time.Duration(ats), time.Duration(pauses)
 }
 
-// readLine returns what there is to read within the time.
+// readLine returns what can be read within the time.
 func readLine(line int, within time.Duration) (text string, closed bool) {
 	polled := []unix.PollFd{{Fd: int32(line), Events: unix.POLLIN}}
 	n, err := unix.Poll(polled, int(within.Milliseconds())+1)

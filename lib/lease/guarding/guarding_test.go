@@ -57,7 +57,7 @@ func TestAGuardActsWhenItsLocksmithIsGone(t *testing.T) {
 	}
 }
 
-// A locksmith that was only late at ending the job says why; one that stood still does not.
+// A locksmith that was only late at ending the job reports why; one that stood still does not.
 func TestOneEndIsToldOfOnce(t *testing.T) {
 	for said, want := range map[string]bool{telling + dismissal: true, dismissal: false, order(1, 1): false, "": false} {
 		g, line := post(t)
@@ -76,7 +76,7 @@ func TestAGuardActsInTimeWhenItsLocksmithIsSilent(t *testing.T) {
 	g, line := post(t)
 	say(t, g, order(process.Boottime()+time.Hour, time.Second))
 	at := process.Boottime() + 50*time.Millisecond
-	say(t, g, order(at, time.Millisecond)) // the last word counts
+	say(t, g, order(at, time.Millisecond)) // the last order counts
 	pause, why := awaitTrouble(line)
 	if why == nil || pause != time.Millisecond || process.Boottime() < at {
 		t.Errorf("%v, pause %v, %v early", why, pause, at-process.Boottime())
