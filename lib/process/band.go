@@ -4,18 +4,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// band is a process group or a session. What is in it and started no earlier than
-// the process whose pid is its number belongs to that process's job. The number is not
-// handed out as a pid while a process is in the band.
+// band is a process group or a session. A process in it that started no earlier than the process
+// whose pid is its number belongs to that process's job. The kernel does not reuse the number as
+// a pid while the band has members.
 type band struct {
 	Key          // the process whose pid is its number
-	session bool // else it is a group
-	within  int  // a group's session; 0: one beyond the pid namespace; Unrecorded: not known
+	session bool // otherwise it is a group
+	within  int  // a group's session; 0: one outside the pid namespace; Unrecorded: unknown
 }
 
-// has tells whether e is in the band. A group lies in one session for good
-// (setpgid(2)): the same number in another session is another group, such as
-// one that a daemon left behind whose first process had the same pid.
+// has tells whether e is in the band. A group stays in one session for good (setpgid(2)): the
+// same number in another session is another group, such as one that a daemon left behind whose
+// first process had the same pid.
 func (b band) has(e Entry) bool {
 	switch {
 	case e.Start < b.Start:
@@ -26,8 +26,8 @@ func (b band) has(e Entry) bool {
 	return e.PGID == b.PID && (b.within == Unrecorded || e.SID == 0 || b.within == e.SID)
 }
 
-// bands are the group and the session that id led when it was read. Of pid 1
-// there are none, as kill(-1) means all processes.
+// bands are the group and the session that id led when it was read. Pid 1 has none, as kill(-1)
+// signals all processes.
 func (id Identity) bands() []band {
 	var list []band
 	if id.PID > 1 && id.PGID == id.PID {
@@ -39,8 +39,8 @@ func (id Identity) bands() []band {
 	return list
 }
 
-// bandsOfCommand are the group and the session that a command may have made
-// since it was read, as timeout(1) and setsid(1) do.
+// bandsOfCommand are the group and the session that a command may have made since it was read, as
+// timeout(1) and setsid(1) do.
 func (id Identity) bandsOfCommand() []band {
 	if id.PID <= 1 {
 		return nil
@@ -49,8 +49,8 @@ func (id Identity) bandsOfCommand() []band {
 	return []band{{Key: k, within: id.SID}, {Key: k, session: true}}
 }
 
-// bands are those of the owner and of its command. The command may make its own only
-// later, so some may have no members yet.
+// bands are those of the owner and of its command. The command may make its own only later, so
+// some may have no members yet.
 func (job Job) bands() []band {
 	var list []band
 	if !job.Owner.replaced() {
@@ -62,19 +62,19 @@ func (job Job) bands() []band {
 	return list
 }
 
-// replaced tells that the pid was handed out again, even where both processes started
-// in one tick of the clock. A group or session of that number has ended then.
+// replaced tells that the pid was reused, even if both processes started in one tick of the
+// clock. A group or session of that number has ended then.
 func (id Identity) replaced() bool {
 	now, _ := inodeOf(id.PID) // 0 proves nothing
 	return id.Inode != 0 && now != 0 && now != id.Inode
 }
 
-// gone tells cheaply that a group is empty: one call, no scan. Of a session
-// only the process table can tell.
+// gone tells cheaply that a group has no members: one call, no scan. For a session only the
+// process table can tell.
 func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ESRCH }
 
-// ended tells that another process has the band's number as its pid, which it gets only
-// after the band is empty. What is in a band of that number then is a stranger.
+// ended tells that another process has the band's number as its pid, which happens only after the
+// band is empty. A process in a band of that number is then a stranger.
 func (b band) ended(list []Entry) bool {
 	for _, e := range list {
 		if e.PID == b.PID && b.Start != 0 && e.Start != b.Start && !e.Hidden {
@@ -84,8 +84,8 @@ func (b band) ended(list []Entry) bool {
 	return false
 }
 
-// over tells that a group is gone for good: it is empty, and the process of its
-// number, which alone could make it anew, was gone when the table was read.
+// over tells that a group is gone for good: it has no members, and the process of its number, the
+// only one that could make it again, was gone when the table was read.
 func (b band) over(list []Entry) bool {
 	for _, e := range list {
 		if e.PID == b.PID {
@@ -95,8 +95,8 @@ func (b band) over(list []Entry) bool {
 	return b.gone()
 }
 
-// lives tells whether the band has living members: those that the table shows,
-// or, where it shows none, those that the system says a group has.
+// lives tells whether the band has living members: those that the table shows or, if it shows
+// none, those that the kernel says a group has.
 func (b band) lives(list []Entry) bool {
 	if b.ended(list) {
 		return false
@@ -109,10 +109,10 @@ func (b band) lives(list []Entry) bool {
 	return b.unseen(list)
 }
 
-// unseen tells that a group has members and the table shows none, not even one that
-// has exited: it hides them (hidepid), or was read before they were there. Where it
-// may hide a process, those that have exited prove nothing: kill(-group, 0) succeeds
-// for zombies alone, and would succeed for a hidden member just so.
+// unseen tells that a group has members and the table shows none, not even an exited one: it
+// hides them (hidepid), or was read before they were there. If it may hide processes, exited
+// members prove nothing: kill(-group, 0) succeeds for zombies alone, as it would for a hidden
+// member.
 func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {
 		return false
@@ -122,5 +122,5 @@ func (b band) unseen(list []Entry) bool {
 			return false
 		}
 	}
-	return !b.gone() // asked again: the last may have been reaped before the table was read
+	return !b.gone() // asked again: the last member may have been reaped before the table was read
 }

@@ -10,7 +10,7 @@ import (
 	"adlock/test/actor"
 )
 
-// seenAs has this process read where the system says that of boot and machine.
+// seenAs makes this process read as if the system had that boot and machine id.
 func seenAs(t *testing.T, boot, machine string) {
 	t.Helper()
 	where, err := here()
@@ -23,7 +23,7 @@ func seenAs(t *testing.T, boot, machine string) {
 	here = func() (Identity, error) { return where, nil }
 }
 
-// recorded is an identity as it is read back from a file.
+// recorded is an identity as read back from a file.
 func recorded(id Identity) Identity {
 	id.Boot = id.BootID()
 	return id

@@ -4,7 +4,6 @@ package process
 
 import "time"
 
-// Boottime is a time that steps of the wall clock do not touch, counted from
-// an instant that is fixed for this boot. Whether it counts while the machine
-// is suspended is the system's choice.
+// Boottime is a time that steps of the wall clock do not change, counted from an instant that is
+// fixed for this boot. Whether it counts suspend is the system's choice.
 func Boottime() time.Duration { return clock(monotonic) }

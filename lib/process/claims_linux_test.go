@@ -88,7 +88,7 @@ func TestOfPidOneThereIsNoGroup(t *testing.T) {
 	}
 }
 
-func TestOneProcessHasOneInodeAndNobodyHasNone(t *testing.T) {
+func TestALivingProcessHasOneInodeAndADeadOneNone(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	mine, others := inodeNow(os.Getpid()), inodeNow(a.PID())
 	if (mine != 0) != pidfs() || (others != 0) != pidfs() || pidfs() && mine == others {
@@ -119,7 +119,7 @@ func TestNoPidLivesBelowOne(t *testing.T) {
 }
 
 func TestADeathEndsTheWait(t *testing.T) {
-	// An orphan, as the death of a child is a signal that wakes this process, too.
+	// An orphan, as the death of a child is a signal that would wake this process too.
 	child := actor.File(t, "child")
 	actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"`, child).Await()
 	pid := actor.PIDIn(t, child)
@@ -135,7 +135,7 @@ func TestADeathEndsTheWait(t *testing.T) {
 	if h.fd < 0 {
 		need.Skip(t, "no pidfd wakes anybody here")
 	}
-	// A signal of the runtime's own may wake it too, now and then.
+	// A signal of the Go runtime may wake it too, now and then.
 	wait := func(d time.Duration) (calls int) {
 		for end := time.Now().Add(d); time.Now().Before(end) && !h.Exited(); calls++ {
 			AwaitDeath([]Handle{{h.Key, -1}, h}, time.Until(end))
@@ -180,7 +180,7 @@ func TestAClockThatThereIsNotIsNoTime(t *testing.T) {
 	clock(1 << 20)
 }
 
-// inodeNow is the inode of a process's pidfd, 0 where there is none.
+// inodeNow is the inode of a process's pidfd, 0 if there is none.
 func inodeNow(pid int) uint64 {
 	inode, _ := inodeOf(pid)
 	return inode

@@ -6,24 +6,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Handle holds on to one process, so that a signal meant for it cannot reach
-// another that was given its pid since. Without a descriptor (fd < 0: no
-// pidfd, or no descriptor to spare) the start time is compared right before
-// each signal instead, which leaves a window of microseconds.
+// Handle holds one process, so that a signal meant for it cannot reach another process that has
+// got its pid. Without a descriptor (fd < 0: no pidfd, or no descriptor to spare) the start time
+// is compared right before each signal instead, which leaves a window of microseconds.
 type Handle struct {
 	Key
 	fd int
 }
 
-// noPidfd stands for the descriptor that there is not.
+// noPidfd stands for a missing descriptor.
 const noPidfd = -1
 
-// Hold returns a handle, or unix.ESRCH where that very process is gone: another
-// start, or another inode where one is asked for. With an error the handle has
-// no descriptor.
+// Hold returns a handle, or unix.ESRCH if that very process is gone: the start differs, or the
+// inode if one is given. With an error the handle has no descriptor.
 func Hold(k Key, inode uint64) (Handle, error) {
 	h := Handle{k, openPidfd(k.PID)}
-	// Compared after opening: the descriptor holds on to what is compared.
+	// Compared after opening: the descriptor holds what is compared.
 	err := h.verify()
 	if now := inodeOfPidfd(h.fd); inode != 0 && now != 0 && now != inode {
 		err = unix.ESRCH
@@ -46,8 +44,8 @@ func (h Handle) verify() error {
 	return nil
 }
 
-// Signal sends sig; 0 only asks for permission. Errors are the system's:
-// unix.ESRCH where the process is gone, unix.EPERM where we may not.
+// Signal sends sig; 0 only asks for permission. Errors are the system's: unix.ESRCH if the
+// process is gone, unix.EPERM if this process may not signal it.
 func (h Handle) Signal(sig unix.Signal) error {
 	if h.fd >= 0 {
 		return signalPidfd(h.fd, sig)
@@ -58,7 +56,7 @@ func (h Handle) Signal(sig unix.Signal) error {
 	return unix.Kill(h.PID, sig)
 }
 
-// Exited is true only where the process has, with all its threads, or there is none.
+// Exited is true only if the process has exited with all its threads, or is gone.
 func (h Handle) Exited() bool {
 	if h.fd >= 0 {
 		return pidfdExited(h.fd)
@@ -66,8 +64,8 @@ func (h Handle) Exited() bool {
 	return h.verify() == unix.ESRCH
 }
 
-// Await returns once the process has exited, after d, or when a signal interrupts it; false,
-// and at once, where nothing would wake the caller.
+// Await returns once the process has exited, after d, or when a signal interrupts it; false, at
+// once, if nothing would wake the caller.
 func (h Handle) Await(d time.Duration) bool {
 	if h.fd < 0 {
 		return false
@@ -76,8 +74,8 @@ func (h Handle) Await(d time.Duration) bool {
 	return true
 }
 
-// Signal sends sig to this very process: unix.ESRCH where it is gone, also
-// where its pid is another's by now.
+// Signal sends sig to this very process: unix.ESRCH if it is gone, even if another process has
+// its pid now.
 func (e Entry) Signal(sig unix.Signal) error {
 	h, err := Hold(e.Key(), 0)
 	if err != nil {
@@ -90,10 +88,10 @@ func (e Entry) Signal(sig unix.Signal) error {
 	return nil
 }
 
-// Inode is that of its pidfd, as in Identity.
+// Inode is the inode of its pidfd, as in Identity.
 func (h Handle) Inode() uint64 { return inodeOfPidfd(h.fd) }
 
-// Close lets go of the process.
+// Close releases the descriptor.
 func (h Handle) Close() {
 	if h.fd >= 0 {
 		unix.Close(h.fd)

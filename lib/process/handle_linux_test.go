@@ -16,8 +16,7 @@ import (
 	"adlock/test/need"
 )
 
-// unreached is a stopped process: what signal it is sent stays with it, unless
-// that is KILL or CONT.
+// unreached is a stopped process: any signal but KILL or CONT stays pending.
 func unreached(t *testing.T) *actor.Actor {
 	t.Helper()
 	a := actor.Sleeper(t, actor.Leads)
@@ -26,7 +25,7 @@ func unreached(t *testing.T) *actor.Actor {
 	return a
 }
 
-// mustBeUnreached fails where a signal waits for it.
+// mustBeUnreached fails if a signal is pending for it.
 func mustBeUnreached(a *actor.Actor, claim string) {
 	a.T.Helper()
 	text, err := os.ReadFile(path(a.PID(), "status"))
@@ -90,7 +89,7 @@ func TestAPidfdMayHaveTheNumberZero(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Close()
-	// The start only counts where there is no descriptor.
+	// The start counts only without a descriptor.
 	zero := Handle{Key{h.PID, h.Start + 1}, 0}
 	if err := zero.Signal(0); err != nil || zero.Exited() {
 		t.Errorf("dead %v, %v", zero.Exited(), err)
@@ -115,7 +114,7 @@ func TestWithoutPidfdsTheStartIsCompared(t *testing.T) {
 	withoutPidfds(t)
 	a := actor.Sleeper(t, actor.Leads)
 	k := entryOf(a).Key()
-	held, err := Hold(k, 4711) // an inode proves nothing where it cannot be compared
+	held, err := Hold(k, 4711) // an inode proves nothing if it cannot be compared
 	if err != nil || held.fd >= 0 || held.Exited() || held.Signal(0) != nil {
 		t.Errorf("held %+v, %v", held, err)
 	}
@@ -130,7 +129,7 @@ func TestWithoutPidfdsTheStartIsCompared(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotHeldCostsNoDescriptor(t *testing.T) {
+func TestAProcessThatIsNotHeldCostsNoDescriptor(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	stranger := entryOf(a).Key()
 	stranger.Start++
@@ -210,7 +209,7 @@ func TestWithoutADescriptorAProcessIsStillThere(t *testing.T) {
 	}
 }
 
-func TestWhoIsHiddenIsNoOlderThanAnybody(t *testing.T) {
+func TestAHiddenProcessIsNoOlderThanAnother(t *testing.T) {
 	e, there := hidden(os.Getpid())
 	if !there || e.Start < 1<<63 {
 		t.Errorf("%+v", e)
@@ -232,7 +231,7 @@ func TestDescriptorsAreKeptForOtherThings(t *testing.T) {
 	if fd < 0 {
 		need.Skip(t, "no pidfds here")
 	}
-	unix.Close(fd) // the lowest that is free
+	unix.Close(fd) // the lowest free one
 	lastPidfd = func() int { return fd }
 	if got := openPidfd(os.Getpid()); got != fd {
 		t.Errorf("got %d where %d is the last", got, fd)

@@ -16,7 +16,7 @@ func inodeOfPidfd(int) uint64 { return 0 }
 
 func inodeOf(int) (uint64, error) { return 0, nil }
 
-// hidden: what these systems hide cannot be looked at by number either.
+// hidden: a process that these systems hide cannot be looked up by number either.
 func hidden(int) (Entry, bool) { return Entry{}, false }
 
 func hidesProcesses() bool { return false }
@@ -25,16 +25,14 @@ func signalPidfd(int, unix.Signal) error { return unix.EBADF }
 
 func pidfdExited(int) bool { return false }
 
-// AwaitDeath only waits: kqueue's NOTE_EXIT would wake sooner, but could not
-// be tried out.
+// AwaitDeath only waits: kqueue's NOTE_EXIT would wake sooner, but could not be tested.
 func AwaitDeath(_ []Handle, d time.Duration) { time.Sleep(min(d, 5*time.Millisecond)) }
 
 // Children are found by table alone.
 func Children(int) []int { return nil }
 
-// PIDLives tells whether a process with that pid is alive here, whichever it
-// is: for locks that recorded nothing else. It is false only for a confirmed
-// death: no such process, or a zombie.
+// PIDLives tells whether any process with that pid is alive here: for locks that recorded nothing
+// else. It is false only for a confirmed death: no such process, or a zombie.
 func PIDLives(pid int) bool {
 	if pid <= 0 {
 		return false

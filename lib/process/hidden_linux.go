@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hiddenStart stands for the start of a process that /proc does not show: it is
-// beyond any clock, and with the inode of the pidfd it still names one process.
+// hiddenStart stands for the start of a process that /proc does not show: it is beyond any clock,
+// and with the inode of the pidfd it still names one process.
 const hiddenStart = 1 << 63
 
-// hidden returns what the kernel tells of a process that /proc does not show
-// (hidepid, proc(5)): getpgid(2), getsid(2) and pidfds ask for no rights. It
-// is false where no process has that pid, and for the id of a thread.
+// hidden returns what the kernel tells of a process that /proc does not show (hidepid, proc(5)):
+// getpgid(2), getsid(2) and pidfds do not check the caller. It is false if no process has that
+// pid, and for the id of a thread.
 func hidden(pid int) (Entry, bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
@@ -44,10 +44,10 @@ func parentByPidfd(fd int) int {
 	return int(info.Ppid)
 }
 
-// hiddenChildren adds to the list the children of those in it that /proc does
-// not show, where it hides any: the kernel lists a process's children whatever
-// they belong to (CONFIG_PROC_CHILDREN). What a hidden process has started and
-// is hidden too is not found; the hidden process itself is enough to hold a job.
+// hiddenChildren adds to the list those children of its processes that /proc hides: the kernel
+// lists a process's children whatever their user (CONFIG_PROC_CHILDREN). It does not find what a
+// hidden process has started and is hidden too; the hidden process itself is enough to hold a
+// job.
 func hiddenChildren(list []Entry) []Entry {
 	if !hidesProcesses() {
 		return list
@@ -70,13 +70,13 @@ func hiddenChildren(list []Entry) []Entry {
 	return list
 }
 
-// unshown: a process that was started after the table was read is not hidden.
+// unshown excludes a process that was started after the table was read: that is not hidden.
 func unshown(pid int) bool {
 	_, err := look(pid)
 	return err == unix.EPERM
 }
 
-// hidesProcesses tells whether /proc is mounted so that it may hide a process.
+// hidesProcesses tells whether the mount options of /proc may hide processes.
 var hidesProcesses = sync.OnceValue(func() bool { return mayHide("/proc/self/mounts") })
 
 func mayHide(mounts string) (hides bool) {

@@ -16,9 +16,9 @@ import (
 )
 
 func init() {
-	// As nobody, where /proc hides root's processes: args are the pids of a shown
-	// process, of a hidden child of it, of a hidden process and the inode of its
-	// pidfd, of a hidden zombie, and the id of a hidden thread.
+	// As the user nobody, from whom /proc hides root's processes: args are the pids of a shown
+	// process, of a hidden child of it, of a hidden process and the inode of its pidfd, of a
+	// hidden zombie, and the id of a hidden thread.
 	actor.Roles["seeker"] = func(args []string) int {
 		var n []int
 		for _, arg := range args {
@@ -81,7 +81,7 @@ func TestWhatProcHidesIsSought(t *testing.T) {
 	child, other, zombie := actor.PIDIn(t, path), actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	unix.Kill(zombie.PID(), unix.SIGKILL)
 	actor.Eventually(t, "a zombie", func() bool { return actor.State(zombie.PID()) == "Z" })
-	// Who has become another user is shown to that one no sooner than after an exec.
+	// A process that has become another user is visible to that user only after an exec.
 	actor.Eventually(t, "the owner is nobody", func() bool {
 		uid, err := User(shown.PID())
 		return err == nil && uid == actor.Nobody && entryOf(shown).Command == "sleep"
@@ -100,7 +100,7 @@ func TestWhatProcHidesIsSought(t *testing.T) {
 	}
 }
 
-// thread is the id of one of this process's, which is not its pid.
+// thread is the id of one of this process's threads, which is not its pid.
 func thread(t *testing.T) int {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
@@ -116,7 +116,7 @@ func thread(t *testing.T) int {
 	return 0
 }
 
-// Where /proc hides nobody, a child that is not in a table came after it.
+// If /proc hides no process, a child that is not in a table came after it.
 func TestALateChildIsNotHidden(t *testing.T) {
 	saved := hidesProcesses
 	defer func() { hidesProcesses = saved }()

@@ -1,11 +1,11 @@
-// Package process tells which process owns a lock, whether it is dead, and which processes
+// Package process identifies the owner of a lock, tells whether it is dead, and which processes
 // belong to its job.
 //
-// A pid alone is no identity: it is handed out again. Here a process is its
-// pid together with its start time, read in one pid namespace of one boot of
-// one machine. What cannot be read is never taken for dead.
+// A pid alone is no identity: it is reused. Here a process is its pid together with its start
+// time, read in one pid namespace of one boot of one machine. What cannot be read is never taken
+// for dead.
 //
-// On Linux /proc must be mounted, for the pid namespace the caller is in.
+// On Linux /proc must be mounted, for the pid namespace that the caller is in.
 package process
 
 import (
@@ -24,31 +24,31 @@ type Identity struct {
 	PID   int
 	Start uint64 // Linux: clock ticks since boot, /proc/PID/stat field 22; elsewhere microseconds since the epoch
 	PGID  int    // its process group when it was read
-	SID   int    // its session when it was read; 0: one beyond its pid namespace
+	SID   int    // its session when it was read; 0: one outside its pid namespace
 	UID   int    // its effective user when it was read
 
-	// Inode is that of its pidfd, which no other process has until the next boot
-	// (pidfs, Linux 6.9); 0: not known. It tells apart two processes with one pid
-	// and one start, and names one that /proc hides.
+	// Inode is the inode of its pidfd, which no other process has until the next boot (pidfs,
+	// Linux 6.9); 0: unknown. It distinguishes two processes with the same pid and start, and
+	// names a process that /proc hides.
 	Inode uint64
 
-	// Where PID and Start were read: by whom, not in whom. "" and 0 are for
-	// what the system does not have.
-	Boot    string // id of this boot of the kernel; BootID is what is written down
+	// Where PID and Start were read: the place of the reader, not of the process. "" and 0 stand
+	// for what the system does not have.
+	Boot    string // id of this boot of the kernel; BootID is the form for records
 	Machine string // id of the machine, which outlives a boot
 	PIDNS   uint64 // inode of the reader's pid namespace
 	TimeNS  uint64 // inode of the reader's time namespace: it shifts Start
 }
 
-// Unrecorded is the SID of an identity that was written down without its session.
+// Unrecorded is the SID of an identity that was recorded without its session.
 const Unrecorded = -1
 
-// thisBoot stands for the id of this boot where the system shows none. An identity that this
-// process has read itself is of this boot all the same. No other process can know that, so
-// thisBoot is not written down, and no line of a record can contain it.
+// thisBoot stands for the id of this boot if the system shows none. An identity that this process
+// has read itself is still of this boot. As no other process can know that, thisBoot is never
+// recorded, and no line of a record can contain it.
 const thisBoot = "\n"
 
-// BootID is the id of the boot, "" where the system shows none.
+// BootID is the id of the boot, "" if the system shows none.
 func (id Identity) BootID() string {
 	if id.Boot == thisBoot {
 		return ""
@@ -56,20 +56,20 @@ func (id Identity) BootID() string {
 	return id.Boot
 }
 
-// Same tells whether both are one process, which may have changed its group,
-// session and user between the two readings.
+// Same tells whether both are one process, which may have changed its group, session and user
+// between the two readings.
 func (id Identity) Same(other Identity) bool {
 	other.PGID, other.SID, other.UID = id.PGID, id.SID, id.UID
 	id.Boot, other.Boot = id.BootID(), other.BootID()
 	return id == other
 }
 
-// Key is how the process table shows that process.
+// Key is the process as the process table shows it.
 func (id Identity) Key() Key { return Key{id.PID, id.Start} }
 
-// Of reads the identity of a process that this process can see. The error is
-// unix.ESRCH (by errors.Is) where there is none with that pid, unix.EPERM where
-// there is one that /proc hides (hidepid, proc(5)), and a *ThreadError.
+// Of reads the identity of a process that this process can see. The error is unix.ESRCH (by
+// errors.Is) if there is none with that pid, unix.EPERM if /proc hides it (hidepid, proc(5)), or
+// a *ThreadError.
 func Of(pid int) (Identity, error) {
 	where, err := here()
 	if err != nil {
@@ -90,29 +90,28 @@ func Of(pid int) (Identity, error) {
 	return where, nil
 }
 
-// ThreadError says that what was taken for a pid is the id of a thread: a signal
-// to it comes to the process, but it does not tell whether that lives.
+// ThreadError says that the pid is the id of a thread: a signal to it reaches the process, but it
+// does not tell whether the process lives.
 type ThreadError struct{ Process int }
 
 func (e *ThreadError) Error() string { return fmt.Sprintf("is a thread of process %d", e.Process) }
 
-// Here is an Identity without a process, that says only where this process reads: Boot,
-// Machine, PIDNS and TimeNS. It is the zero Identity where that is not known.
+// Here is an Identity without a process, which says only where this process reads: Boot, Machine,
+// PIDNS and TimeNS. It is the zero Identity if that is unknown.
 func Here() Identity {
 	where, _ := here()
 	return where
 }
 
-// Readable is the reason why nothing can be told of any process: /proc is not
-// mounted, is another pid namespace's, or cannot be read just now. It is nil where /proc
-// can be read.
+// Readable is the reason why no process can be judged: /proc is not mounted, is another pid
+// namespace's, or cannot be read just now. It is nil if /proc can be read.
 func Readable() error {
 	_, err := here()
 	return err
 }
 
-// Passing is Readable where that may pass. It is nil where /proc is not there at all: a verb
-// that only looks, or removes a lock that a person has judged dead, goes on without /proc.
+// Passing is Readable if the reason may pass. It is nil if /proc is missing: a verb that only
+// looks, or removes a lock that a person has judged stale, goes on without /proc.
 func Passing() error {
 	if err := Readable(); fault.KindOf(err) != fault.Unavailable {
 		return err
@@ -120,7 +119,7 @@ func Passing() error {
 	return nil
 }
 
-// userOf is User, which need not be looked up for this process itself.
+// userOf is User, without a lookup for this process itself.
 func userOf(pid int) (int, error) {
 	if pid == os.Getpid() {
 		return os.Geteuid(), nil
@@ -131,14 +130,14 @@ func userOf(pid int) (int, error) {
 // Entry is one process as the process table shows it.
 type Entry struct {
 	PID, Parent, PGID int
-	SID               int    // session; 0: not known
+	SID               int    // session; 0: unknown
 	Start             uint64 // unit as in Identity.Start
 	Stopped           bool   // by a signal, not by a debugger
-	Traced            bool   // and held by a debugger
-	Exiting           bool   // has begun to, and will be dead in a moment (Linux)
-	Exited            bool   // with all its threads: only its status is left
+	Traced            bool   // stopped, and held by a debugger
+	Exiting           bool   // has begun to exit, and will be dead in a moment (Linux)
+	Exited            bool   // has exited with all its threads: only its status is left
 	Hidden            bool   // the process table does not show it: Start stands for its pidfd's inode
-	ByBand            bool   // only its group or session says that it belongs to a job
+	ByBand            bool   // only its group or session shows that it belongs to a job
 	Command           string
 }
 
@@ -151,23 +150,23 @@ type Key struct {
 // Key is the process that the entry is about.
 func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 
-// mayHave tells whether child can be a child of e. One that is older than e cannot: its
-// parent was another process with the same pid. Of a hidden process the start is not
-// known, so any process can be its child.
+// mayHave tells whether child can be a child of e. A process older than e cannot: its parent was
+// another process with the same pid. The start of a hidden process is unknown, so any process can
+// be its child.
 func (e Entry) mayHave(child Entry) bool { return e.Hidden || child.Start >= e.Start }
 
-// Ancestor returns the identity of the process pid if that is this process or one
-// of its ancestors; false where it is not.
+// Ancestor returns the identity of the process pid if that is this process or one of its
+// ancestors; false if not.
 //
-// The identity is read first: an ancestor has had its pid for longer than this
-// process lives. The other way round it may die in between, and the identity be
-// that of a stranger that has its pid by then.
+// It reads the identity first: an ancestor has had its pid for longer than this process lives. In
+// the other order it could die in between, and the identity could be that of a stranger with the
+// same pid.
 func Ancestor(pid int) (id Identity, is bool, err error) {
 	id, err = Of(pid)
 	return id, selfOrParent(pid) || slices.Contains(steady(followed), pid), err
 }
 
-// selfOrParent tells what is known without a look at the process table.
+// selfOrParent answers without a look at the process table.
 func selfOrParent(pid int) bool { return pid == os.Getpid() || pid == os.Getppid() }
 
 // Gone reports whether the process that had this pid when this process began is dead or
@@ -194,9 +193,8 @@ func ParentOf(pid int) (Identity, error) {
 	return Of(above)
 }
 
-// IsAncestor tells whether pid is this process or one of its ancestors. It is
-// false also where the line of ancestors cannot be followed (hidepid on Linux
-// before 6.13); none is ended then.
+// IsAncestor tells whether pid is this process or one of its ancestors. It is also false if the
+// ancestors cannot be followed (hidepid on Linux before 6.13); no process is ended then.
 func IsAncestor(pid int) bool {
 	if selfOrParent(pid) {
 		return true
@@ -204,14 +202,14 @@ func IsAncestor(pid int) bool {
 	return slices.Contains(followed(), pid)
 }
 
-// followed are this process and its ancestors, as far as they can be followed.
+// followed are this process and its ancestors, as far as they can be found.
 func followed() []int {
 	line, _ := Ancestors()
 	return line
 }
 
-// steady returns a line of ancestors as two looks one after the other have shown
-// it: during one look a process of the line may die and another get its pid.
+// steady returns a line of ancestors that two successive looks have shown: during one look a
+// process of the line may die and another get its pid.
 func steady(look func() []int) []int {
 	for before := look(); ; {
 		line := look()
@@ -222,14 +220,14 @@ func steady(look func() []int) []int {
 	}
 }
 
-// Ancestors returns the pids of this process and of all its ancestors, from below.
-// With an error it returns those that could be found.
+// Ancestors returns the pids of this process and of all its ancestors, from below. With an error
+// it returns those that were found.
 func Ancestors() ([]int, error) {
 	return climbAgain(func() ([]int, error) { return climb(os.Getpid(), os.Getppid(), parent) })
 }
 
-// climbAgain climbs three times more where an ancestor exits meanwhile, which hands us
-// to another parent.
+// climbAgain climbs up to three times more if an ancestor exits meanwhile, which gives this
+// process another parent.
 func climbAgain(climb func() ([]int, error)) (line []int, err error) {
 	for range 4 {
 		if line, err = climb(); !errors.Is(err, unix.ESRCH) {
@@ -257,8 +255,8 @@ func climb(self, first int, parent func(pid int) (int, error)) ([]int, error) {
 	return line, nil
 }
 
-// Find reads one process, also one that the process table does not show. The error
-// is unix.ESRCH where there is none with that pid.
+// Find reads one process, even one that the process table does not show. The error is unix.ESRCH
+// if there is none with that pid.
 func Find(pid int) (Entry, error) {
 	e, err := look(pid)
 	if err != unix.EPERM {

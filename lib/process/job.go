@@ -5,37 +5,35 @@ import (
 	"fmt"
 )
 
-// Job is what runs under one lock.
+// Job is the processes that run under one lock.
 type Job struct {
 	Owner     Identity
 	Command   Identity   // what 'adlock run' started, as it was then; PID 0: not recorded
 	Survivors []Identity // members of a job whose ending has begun
 	Uncounted bool       // and more of them than the lock had room for
 
-	// FileUID is the user that owns the lock file, -1 where there is none. A
-	// lock file condemns only that user's processes, so that a planted pid
-	// kills no other user's. Descendants of a verified owner are
-	// condemned whatever their user.
+	// FileUID is the user that owns the lock file, -1 without one. Because of a lock file only
+	// that user's processes may be ended, so a planted pid ends no other user's process.
+	// Descendants of a verified owner are ended whatever their user.
 	FileUID int
 
-	// Supervised: the owner is 'adlock run', which forwards signals and exits
-	// when its job has. It is signalled only once nothing else of the job
-	// lives, so that no process of the job gets a signal twice, and so that
-	// orphans stay within its sight: on Linux it is their subreaper.
+	// Supervised: the owner is 'adlock run', which forwards signals and exits after its job. It
+	// is signalled only once nothing else of the job lives, so that no process of the job gets a
+	// signal twice, and orphans stay visible to it: on Linux it is their subreaper.
 	Supervised bool
 }
 
-// Why a job lives on, or may. They come wrapped in a *StuckError.
+// The reasons why a job lives on, or may. They come wrapped in a *StuckError.
 var (
 	ErrUncounted = errors.New("began to be ended with more processes than its lock has room for")
 	ErrUnchecked = errors.New("cannot be checked from here (another host or namespace, or hidden)")
 	errSurvivor  = errors.New("was to be ended with its job, and lives")
 )
 
-// StuckError names the process that keeps a job from being ended.
+// StuckError names the process that prevents the end of a job.
 type StuckError struct {
 	PID     int    // negative: a process group of that number
-	Command string // "" where it is not known
+	Command string // "" if unknown
 	Err     error
 }
 

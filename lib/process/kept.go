@@ -2,8 +2,8 @@ package process
 
 import "sync"
 
-// kept returns a function that reads a value once and keeps it. It does not keep an error,
-// which may pass: the next call reads again.
+// kept returns a function that reads a value once and keeps it. It does not keep an error, which
+// may pass: the next call reads again.
 func kept[T any](read func() (T, error)) func() (T, error) {
 	var mutex sync.Mutex
 	var value T

@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// None of this was run: only compiled. The offsets are those of the C headers
-// on 64-bit machines; a record that does not carry the pid asked for is
-// refused, so that a wrong offset ends in an error and not in a signal.
+// None of this was run: only compiled. The offsets are those of the C headers on 64-bit machines;
+// a record without the requested pid is refused, so that a wrong offset ends in an error and not
+// in a signal.
 
 const bootIDs = false
 
 var here = kept(func() (Identity, error) {
 	machine, err := unix.Sysctl(machineID)
 	if err != nil {
-		machine = "" // then nothing is ever proven dead from another process's record
+		machine = "" // then no record of another process ever proves a death
 	}
 	return Identity{Machine: machine}, nil
 })
 
-// kinfo says where a process record has what.
+// kinfo is the layout of a process record.
 type kinfo struct {
 	size                int // of one record; 0: its first 4 bytes tell
 	pid, ppid, pgid     int // 4 bytes each
@@ -42,7 +42,7 @@ func (k kinfo) length(raw []byte) int {
 	return k.size
 }
 
-// parse reads the record at the start of raw. It is false for one cut short.
+// parse reads the record at the start of raw. It is false if the record is cut short.
 func (k kinfo) parse(raw []byte) (e Entry, uid int, ok bool) {
 	if n := k.length(raw); n > len(raw) || n < k.sec+k.secWidth || n < k.usec+k.usecWidth || n < k.comm+k.commLen {
 		return Entry{}, 0, false
@@ -77,7 +77,7 @@ func lookUser(pid int) (Entry, int, error) {
 		return Entry{}, 0, unix.ESRCH
 	}
 	if err == nil {
-		err = unix.EPERM // security.bsd.see_other_uids and the like hide it
+		err = unix.EPERM // hidden by security.bsd.see_other_uids and the like
 	}
 	return Entry{}, 0, err
 }

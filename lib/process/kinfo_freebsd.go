@@ -16,6 +16,5 @@ var layout = kinfo{
 
 func processRecord(pid int) ([]byte, error) { return unix.SysctlRaw("kern.proc.pid", pid) }
 
-// processRecords: kern.proc.proc has one record for each process, where
-// kern.proc.all has one for each thread.
+// processRecords: kern.proc.proc has one record per process; kern.proc.all has one per thread.
 func processRecords() ([]byte, error) { return unix.SysctlRaw("kern.proc.proc") }

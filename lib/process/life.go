@@ -9,11 +9,11 @@ import (
 // Life is what can be known about a process from here and now.
 type Life int
 
-// Unknown is the zero value: only what was proven is Alive or Dead.
+// Unknown is the zero value: only a proven state is Alive or Dead.
 const (
 	Unknown Life = iota // it cannot be checked from here: another host or namespace, hidden, or no start time recorded
 	Alive
-	Dead // proven: no such pid, exited with all its threads, the pid is another process's, or the machine was booted since
+	Dead // proven: no such pid, exited with all its threads, the pid is another process's, or the machine was rebooted since
 )
 
 // String is the word for messages: "alive", "dead" or "unknown".
@@ -28,10 +28,9 @@ func (l Life) String() string {
 	}
 }
 
-// Life tells whether the process lives. A state Z proves nothing, as a leader
-// may exit before its threads; nor does a missing /proc entry, as hidepid
-// hides the living. Where the inode of its pidfd is known that decides, whatever
-// /proc shows and in whichever time namespace.
+// Life tells whether the process lives. State Z proves nothing, as a leader may exit before its
+// threads; nor does a missing /proc entry, as hidepid hides living processes. If the inode of its
+// pidfd is known, that decides, whatever /proc shows and in any time namespace.
 func (id Identity) Life() Life {
 	where, err := here()
 	if err != nil || id.PID <= 0 {
@@ -90,9 +89,9 @@ const (
 	someBoot // this boot or an earlier one: a process that is dead in this boot is dead in both cases
 )
 
-// seenFrom tells whether pids read where id was read mean the same processes
-// where we are. The inode of a pid namespace is used again once the namespace
-// is gone, so it counts only within one boot (lib/protocol.md, 2).
+// seenFrom tells whether a pid means the same process at the place of id as at where. The inode
+// of a pid namespace is reused once the namespace is gone, so it counts only within one boot
+// (lib/protocol.md, 2).
 func (id Identity) seenFrom(where Identity) distance {
 	sameMachine := id.Machine != "" && id.Machine == where.Machine
 	unnamed := id.BootID() == "" || where.BootID() == ""

@@ -41,7 +41,7 @@ func TestNoSuchProcessIsESRCH(t *testing.T) {
 	}
 }
 
-// remains tells whether something of the job lives that id led.
+// remains tells whether something lives of the job that id led.
 func remains(id Identity) bool { return Job{Owner: id}.Remains() }
 
 func TestZombieOwnerIsDead(t *testing.T) {
@@ -87,14 +87,14 @@ func TestRecycledPidIsDead(t *testing.T) {
 	id := idOf(a)
 	a.Process.Kill()
 	a.Await()
-	// Within one tick of the clock the two could not be told apart.
+	// Within one tick of the clock the two could not be distinguished.
 	actor.Eventually(t, "the next tick", func() bool { return idOf(actor.Sleeper(t, actor.Leads)).Start > id.Start })
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		if os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(id.PID-1)), 0) != nil {
 			need.Skip(t, "this kernel does not let the next pid be chosen")
 		}
 		next := actor.Sleeper(t, actor.Leads)
-		if next.PID() != id.PID { // somebody else forked in between
+		if next.PID() != id.PID { // another process forked in between
 			next.Process.Kill()
 			next.Await()
 			continue
@@ -287,7 +287,7 @@ func FuzzParseStat(f *testing.F) {
 }
 
 func init() {
-	// Run as root in a mount namespace of its own; becomes nobody.
+	// Runs as root in its own mount namespace; becomes the user nobody.
 	actor.Roles["hidden"] = func(args []string) int {
 		for _, err := range []error{
 			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
@@ -349,7 +349,7 @@ func init() {
 
 func TestProcOfAnotherNamespaceIsRefused(t *testing.T) {
 	need.Root(t)
-	// Nothing mounts /proc anew for the namespace: its pids are other processes.
+	// /proc is not mounted again for the namespace: its pids are other processes.
 	a := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")
 	a.Await()
 	if got := a.Out.String(); !strings.Contains(got, "another pid namespace unknown\ntrue false true true\n") {

@@ -2,10 +2,10 @@ package process
 
 import "slices"
 
-// Membership says which processes belong to a job, over one process table (lib/protocol.md, 5).
+// Membership tells which processes of a process table belong to a job (lib/protocol.md, 5).
 type Membership struct {
-	Roots  map[Key]bool // the owner and what else the lock recorded
-	Leader Key          // the owner where it leads a group, else zero
+	Roots  map[Key]bool // the owner and the other recorded processes
+	Leader Key          // the owner if it leads a group, else zero
 	bands  []band       // the groups and sessions that they led
 }
 
@@ -37,7 +37,7 @@ func (k *Membership) AddBands(job Job) error {
 	return nil
 }
 
-// AddGroup adds the group that a process leads, where it leads one.
+// AddGroup adds the group that a process leads, if it leads one.
 func (k *Membership) AddGroup(id Identity) {
 	if id.PGID == id.PID {
 		k.Leader = id.Key()
@@ -48,14 +48,14 @@ func (k *Membership) AddGroup(id Identity) {
 // Empty tells that there can be no member.
 func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 }
 
-// Find returns the members, parents before children: a shell whose foreground
-// child is ended first goes on to its next command. Those that have exited are left out.
+// Find returns the members, parents before children: a shell whose foreground child is ended
+// first goes on to its next command. Exited processes are left out.
 //
-// A parent must itself be in the table, as the pid of one that has exited may be
-// another's by now. So a child is not found whose parent, a member, exited before the
-// child was ever seen, unless the child is in a group or session of the job.
+// A parent must itself be in the table, as the pid of an exited one may be another's now. So a
+// child is not found if its parent, a member, exited before the child was ever seen, unless the
+// child is in a group or session of the job.
 //
-// known tells what was a member before, and stays one whatever its parent is now.
+// known tells which processes were members before, and remain so whatever their parent is now.
 func (k Membership) Find(list []Entry, known func(Key) bool) []Entry {
 	byParent := make(map[int][]Entry)
 	var roots, others []Entry
@@ -76,8 +76,8 @@ func (k Membership) Find(list []Entry, known func(Key) bool) []Entry {
 	return found
 }
 
-// descend returns the queue and all below it, generation by generation, save
-// whom it has seen before.
+// descend returns the queue and all processes below it, generation by generation, except those
+// that were seen before.
 func (k Membership) descend(queue []Entry, byParent map[int][]Entry, seen map[Key]bool) []Entry {
 	var found []Entry
 	for len(queue) > 0 {
@@ -97,8 +97,8 @@ func (k Membership) descend(queue []Entry, byParent map[int][]Entry, seen map[Ke
 	return found
 }
 
-// inBand tells whether e is in a group or session of the job. A group that its leader
-// has left is still the same one: its members keep its number taken.
+// inBand tells whether e is in a group or session of the job. A group that its leader has left is
+// still the same: its members keep its number taken.
 func (k Membership) inBand(e Entry) bool {
 	for _, b := range k.bands {
 		if b.has(e) {
@@ -108,7 +108,7 @@ func (k Membership) inBand(e Entry) bool {
 	return false
 }
 
-// Whole tells that one signal to the leader's group would reach members only.
+// Whole tells that a signal to the leader's group would reach members only.
 func (k Membership) Whole(list []Entry) bool {
 	for _, e := range list {
 		if e.PGID == k.Leader.PID && !k.inBand(e) {
@@ -118,7 +118,7 @@ func (k Membership) Whole(list []Entry) bool {
 	return k.Leader.PID > 1
 }
 
-// Drop leaves out the bands whose number is another's by now, or may come to be.
+// Drop removes the bands whose number now is another's, or may become it.
 func (k *Membership) Drop(list []Entry) {
 	k.bands = slices.DeleteFunc(k.bands, func(b band) bool { return b.ended(list) || b.over(list) })
 }

@@ -34,7 +34,7 @@ func TestAGroupIsWholeWhereAllInItAreMembers(t *testing.T) {
 	}
 }
 
-func TestAGroupOfWhichTheTableShowsNobodyIsNamed(t *testing.T) {
+func TestAGroupWithoutAVisibleMemberIsNamed(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	led := band{Key: entryOf(a).Key()}
 	empty := band{Key: Key{1 << 22, 1}} // no process has that pid
@@ -173,7 +173,7 @@ func TestOneProcessIsTheSameInAnotherGroup(t *testing.T) {
 	}
 }
 
-func TestNobodyIsFound(t *testing.T) {
+func TestADeadProcessIsNotFound(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	unix.Kill(a.PID(), unix.SIGKILL)
 	a.Await()
@@ -201,7 +201,7 @@ func TestWhatIsStuckIsNamedAsWhatItIs(t *testing.T) {
 	}
 }
 
-func TestWhoIsFoundByItsGroupAloneIsTold(t *testing.T) {
+func TestAMemberFoundByItsGroupAloneIsMarked(t *testing.T) {
 	k := Membership{Roots: map[Key]bool{{10, 5}: true}, bands: []band{{Key: Key{10, 5}}}}
 	list := []Entry{
 		{PID: 10, Parent: 1, PGID: 10, Start: 5},
@@ -232,12 +232,12 @@ func TestKinship(t *testing.T) {
 		{PID: 10, Parent: 1, PGID: 10, Start: 50},
 		{PID: 11, Parent: 10, PGID: 10, Start: 51},
 		{PID: 12, Parent: 11, PGID: 12, Start: 52},               // a grandchild in its own group
-		{PID: 13, Parent: 12, PGID: 13, Start: 51},               // older than its parent: the pid 12 of then was another
+		{PID: 13, Parent: 12, PGID: 13, Start: 51},               // older than its parent: pid 12 was another process then
 		{PID: 14, Parent: 1, PGID: 10, Start: 60},                // an orphan in the group
 		{PID: 15, Parent: 14, PGID: 15, Start: 60},               // and its child
 		{PID: 16, Parent: 1, PGID: 10, Start: 49},                // in the group before the owner was
 		{PID: 17, Parent: 10, PGID: 10, Start: 55, Exited: true}, // a zombie
-		{PID: 90, Parent: 11, PGID: 10, Start: 60},               // a newcomer inside the job, whom only scan knows
+		{PID: 90, Parent: 11, PGID: 10, Start: 60},               // a newcomer inside the job, which only scan knows
 		{PID: 20, Parent: 1, PGID: 20, Start: 70},                // a member once, reparented since
 		{PID: 21, Parent: 20, PGID: 20, Start: 71},
 		{PID: 30, Parent: 1, PGID: 30, Start: 70},

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// spare descriptors are kept for reading /proc while a large job is held.
+// spare descriptors are reserved for reading /proc while a large job is held.
 const spare = 16
 
 // lastPidfd is the highest descriptor that a pidfd may have.
@@ -23,13 +23,13 @@ var lastPidfd = sync.OnceValue(func() int {
 	return lastOf(limit.Cur)
 })
 
-// lastOf is the last descriptor for a pidfd where so many may be open.
+// lastOf is the last descriptor for a pidfd if so many may be open.
 func lastOf(descriptors uint64) int { return int(min(descriptors, 1<<20)) - spare }
 
-// openPidfd returns noPidfd where there is none to be had: before Linux 5.3, in a
-// sandbox, or with too few descriptors left.
+// openPidfd returns noPidfd if it cannot get one: before Linux 5.3, in a sandbox, or with too few
+// descriptors left.
 func openPidfd(pid int) int {
-	fd, err := unix.PidfdOpen(pid, 0) // close-on-exec by itself
+	fd, err := unix.PidfdOpen(pid, 0) // close-on-exec by default
 	if err != nil {
 		return noPidfd
 	}
@@ -40,9 +40,9 @@ func openPidfd(pid int) int {
 	return fd
 }
 
-// pidfs tells whether each process has a pidfd inode of its own, which is never
-// used again before the next boot: pidfs, since Linux 6.9, on 64-bit machines.
-// Before, all pidfds were one anonymous inode.
+// pidfs tells whether each process has a pidfd inode of its own, which is not reused before the
+// next boot: pidfs, since Linux 6.9, on 64-bit machines. Before, all pidfds had one anonymous
+// inode.
 var pidfs = func() bool {
 	is, err := knowPidfs()
 	return is && err == nil
@@ -77,7 +77,7 @@ func onPidfs(fd int) bool {
 // pidfsMagic is PID_FS_MAGIC of linux/magic.h.
 const pidfsMagic = 0x50494446
 
-// inodeOfPidfd returns 0 where an inode does not name a process, and for noPidfd.
+// inodeOfPidfd returns 0 if an inode does not identify a process, and for noPidfd.
 func inodeOfPidfd(fd int) uint64 {
 	var st unix.Stat_t
 	if !pidfs() || unix.Fstat(fd, &st) != nil {
@@ -86,8 +86,8 @@ func inodeOfPidfd(fd int) uint64 {
 	return st.Ino
 }
 
-// inodeOf returns the inode of the pidfd of the process that has this pid now; 0 where
-// there is none, or an inode does not name a process.
+// inodeOf returns the pidfd inode of the process that has this pid now; 0 if there is none, or if
+// an inode does not identify a process.
 func inodeOf(pid int) (uint64, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -101,16 +101,16 @@ func signalPidfd(fd int, sig unix.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// pidfdExited: a pidfd polls readable once the process and all its threads have
-// exited, also while it is a zombie (pidfd_open(2)). Of noPidfd nothing is known.
+// pidfdExited: a pidfd polls readable once the process and all its threads have exited, even
+// while it is a zombie (pidfd_open(2)). For noPidfd the answer is false.
 func pidfdExited(fd int) bool {
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	_, err := sysfile.RetryN(func() (int, error) { return unix.Poll(poll, 0) })
 	return err == nil && poll[0].Revents&unix.POLLIN != 0
 }
 
-// AwaitDeath returns when one of the handles has died, or after d, whichever
-// is first. Handles without a descriptor do not wake it.
+// AwaitDeath returns when one of the handled processes has died, or after d. Handles without a
+// descriptor do not wake it.
 func AwaitDeath(list []Handle, d time.Duration) {
 	var poll []unix.PollFd
 	for _, h := range list {
@@ -119,13 +119,13 @@ func AwaitDeath(list []Handle, d time.Duration) {
 		}
 	}
 	timeout := unix.NsecToTimespec(int64(d))
-	// Interrupted is as good as woken: the caller looks and waits again.
+	// An interruption is like a wake-up: the caller looks and waits again.
 	unix.Ppoll(poll, &timeout, nil)
 }
 
-// PIDLives tells whether a process with that pid is alive here, whichever it
-// is: for locks that recorded nothing else. It is false only for a confirmed
-// death: no such process, or one that exited with all its threads.
+// PIDLives tells whether any process with that pid is alive here: for locks that recorded nothing
+// else. It is false only for a confirmed death: no such process, or one that exited with all its
+// threads.
 func PIDLives(pid int) bool {
 	if pid <= 0 {
 		return false

@@ -13,11 +13,11 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// bootIDs: this system names its boots.
+// bootIDs: this system identifies its boots.
 const bootIDs = true
 
 // here returns the part of an Identity that says where this process reads, or the error that
-// keeps this process from knowing it.
+// prevents it.
 var here = kept(func() (Identity, error) {
 	if _, err := knowPidfs(); err != nil {
 		return Identity{}, err
@@ -27,8 +27,8 @@ var here = kept(func() (Identity, error) {
 
 // place is here below a root, which ends in a slash.
 func place(root string) (Identity, error) {
-	// /proc may have been mounted in another pid namespace; its pids would
-	// then be other processes than those that we signal.
+	// /proc may have been mounted in another pid namespace; its pids would then be other
+	// processes than those that would be signalled.
 	switch self, err := os.Readlink(root + "proc/self"); {
 	case errors.Is(err, fs.ErrNotExist):
 		return Identity{}, fault.New(fault.Unavailable, "/proc", "is not mounted")
@@ -42,7 +42,7 @@ func place(root string) (Identity, error) {
 		path string
 		word *string
 	}{
-		{"proc/sys/kernel/random/boot_id", &id.Boot}, // not there where /proc has subset=pid
+		{"proc/sys/kernel/random/boot_id", &id.Boot}, // missing if /proc has subset=pid
 		{"etc/machine-id", &id.Machine},
 		{"var/lib/dbus/machine-id", &id.Machine},
 	} {
@@ -69,23 +69,23 @@ func place(root string) (Identity, error) {
 	return id, nil
 }
 
-// word returns the content of a small file, "" where this system does not show it.
+// word returns the content of a small file, "" if this system does not show it.
 func word(path string) (string, error) {
 	var buf [128]byte
 	text, err := read(path, buf[:])
 	return string(bytes.TrimSpace(text)), unread(path, err)
 }
 
-// inode returns 0 where this system does not show such a file.
+// inode returns 0 if this system does not show such a file.
 func inode(path string) (uint64, error) {
 	var st unix.Stat_t
 	err := sysfile.Retry(func() error { return unix.Stat(path, &st) })
 	return st.Ino, unread(path, err)
 }
 
-// unread returns an error where a file cannot be read just now, and nil where the file is not
-// there or hidden from this process. A lock in which such a file counted as missing would name
-// no place, and no later process could judge its owner.
+// unread returns an error if a file cannot be read just now, and nil if the file is missing or
+// hidden from this process. If an unreadable file counted as missing, a lock would record no
+// place, and no later process could judge its owner.
 func unread(path string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):
@@ -94,8 +94,8 @@ func unread(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// slurp returns what one read gives, nil where it fails. Unlike os.ReadFile it
-// costs three system calls, which a scan of /proc makes many times.
+// slurp returns the result of one read, nil if it fails. Unlike os.ReadFile it takes only three
+// system calls, which matters in a scan of /proc.
 func slurp(path string, buf []byte) []byte {
 	text, _ := read(path, buf)
 	return text
@@ -116,10 +116,9 @@ func read(path string, buf []byte) ([]byte, error) {
 
 func path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
-// look reads one process: unix.ESRCH where it is gone, unix.EPERM where
-// hidepid hides it.
+// look reads one process: unix.ESRCH if it is gone, unix.EPERM if hidepid hides it.
 func look(pid int) (Entry, error) {
-	var buf [1024]byte // the fields that matter come within the first 500 bytes
+	var buf [1024]byte // the fields that matter are within the first 500 bytes
 	text, err := read(path(pid, statOf(pid)), buf[:])
 	if err != nil {
 		return Entry{}, missing(pid, err)
@@ -127,10 +126,10 @@ func look(pid int) (Entry, error) {
 	return parseStat(text)
 }
 
-// statOf is the file that shows a process. This process looks at its first thread, of
-// which the kernel tells the same: where qemu runs programs of another architecture it
-// makes up a /proc/PID/stat for the program itself, with a later start and in no group,
-// and compared with what others see the living would be taken for dead.
+// statOf is the file that shows a process. This process uses that of its first thread, which is
+// the same: for programs of another architecture qemu makes up a /proc/PID/stat for the program
+// itself, with a later start and no group, and a comparison with what other processes see would
+// take a living process for dead.
 func statOf(pid int) string {
 	if pid == os.Getpid() {
 		return "task/" + strconv.Itoa(pid) + "/stat"
@@ -138,8 +137,8 @@ func statOf(pid int) string {
 	return "stat"
 }
 
-// missing says what a failed read in /proc/PID means. hidepid=2 gives ENOENT
-// for the living too: only ESRCH from the kernel's own table means gone.
+// missing tells what a failed read in /proc/PID means. hidepid=2 gives ENOENT for living
+// processes too: only ESRCH from kill(2) means gone.
 func missing(pid int, err error) error {
 	if err != unix.ENOENT && err != unix.ESRCH {
 		return err
@@ -154,12 +153,12 @@ func missing(pid int, err error) error {
 	return unix.EPERM
 }
 
-// exiting is the flag of a process that has begun to exit (PF_EXITING in the kernel's
-// sched.h): it sets it before it closes its files.
+// exiting is the flag of a process that has begun to exit (PF_EXITING in the kernel's sched.h),
+// which is set before its files are closed.
 const exiting = 4
 
-// parseStat reads /proc/PID/stat, proc_pid_stat(5). The command may hold
-// blanks and parentheses, so fields are counted from the last ')'.
+// parseStat reads /proc/PID/stat, proc_pid_stat(5). The command may contain blanks and
+// parentheses, so fields are counted from the last ')'.
 func parseStat(text []byte) (Entry, error) {
 	pid, rest, _ := bytes.Cut(text, []byte{'('})
 	end := bytes.LastIndexByte(rest, ')')
@@ -234,8 +233,8 @@ func parent(pid int) (int, error) {
 	return e.above()
 }
 
-// above is the parent: where hidepid hides a process, its pidfd still tells it,
-// but not before Linux 6.13.
+// above is the parent. For a process that hidepid hides, its pidfd tells the parent, but not
+// before Linux 6.13.
 func (e Entry) above() (int, error) {
 	if e.Hidden && e.Parent == 0 {
 		return e.Parent, unix.EPERM
@@ -243,10 +242,9 @@ func (e Entry) above() (int, error) {
 	return e.Parent, nil
 }
 
-// Children returns the pids of a process' children as the kernel lists them
-// (CONFIG_PROC_CHILDREN), in microseconds where a table takes milliseconds.
-// It may miss some while they come and go: it adds to a table, and does not
-// replace one.
+// Children returns the pids of a process's children as the kernel lists them
+// (CONFIG_PROC_CHILDREN), in microseconds where a table takes milliseconds. It may miss some
+// while they come and go: it supplements a table, and does not replace one.
 func Children(pid int) []int {
 	tasks, err := os.ReadDir(path(pid, "task"))
 	if err != nil {
@@ -260,8 +258,8 @@ func Children(pid int) []int {
 	return pids
 }
 
-// appendPIDs adds the numbers of a list in which a blank follows each: one that
-// none follows is cut off (a page may be longer than what was read).
+// appendPIDs adds the numbers of a list in which a blank follows each: a number without one is
+// cut off (a page may be longer than what was read).
 func appendPIDs(pids []int, list []byte) []int {
 	for {
 		number, rest, whole := bytes.Cut(list, []byte{' '})

@@ -2,13 +2,12 @@ package process
 
 import "slices"
 
-// Remains tells whether something of the job lives that can be known of though
-// its owner is dead: what the lock recorded, and the members of the process
-// group and of the session that the owner led, or its command. What cannot be
-// checked counts as living (lib/protocol.md, 2).
+// Remains tells whether a known process of the job may live though its owner is dead: one that
+// the lock recorded, or a member of the process group or session that the owner or its command
+// led. What cannot be checked counts as living (lib/protocol.md, 2).
 //
-// One case is mistaken for the job: its group ended, another process of the same session
-// got the number and led a group, and exited before that group did.
+// One case is mistaken for the job: its group ended, another process of the same session got the
+// number and led a group, and exited before that group did.
 func (job Job) Remains() bool {
 	where, err := here()
 	if err != nil {
@@ -23,8 +22,8 @@ func (job Job) Remains() bool {
 	return job.Survived() != nil || job.bandLives(where)
 }
 
-// OfThisBoot is the job with the id of this boot in place of an empty one: for a lock whose
-// token shows that it is of this boot, where no boot id could be written down.
+// OfThisBoot is the job with the id of this boot in place of an empty one: for a lock whose token
+// shows that it is of this boot, although no boot id could be recorded.
 func (job Job) OfThisBoot() Job {
 	where := Here()
 	name := func(id Identity) Identity {
@@ -41,8 +40,8 @@ func (job Job) OfThisBoot() Job {
 	return job
 }
 
-// Survived returns an error that names a process which the lock recorded beside the
-// owner and which lives, or cannot be proved dead; nil where there is none.
+// Survived returns an error that names a process which the lock recorded besides the owner and
+// which lives, or cannot be proved dead; nil if there is none.
 func (job Job) Survived() error {
 	for _, id := range job.Recorded() {
 		if id.Life() != Dead {
@@ -55,11 +54,11 @@ func (job Job) Survived() error {
 	return nil
 }
 
-// EndingBegan tells whether the ending of the job has begun, and its members were recorded.
+// EndingBegan tells whether an ending of the job has begun, and recorded its members.
 func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncounted }
 
-// Alive tells whether something of the job is known to live. Unlike Remains it leaves
-// out what cannot be checked: a person may judge that dead (adlock clear).
+// Alive tells whether a process of the job is known to live. Unlike Remains it ignores what
+// cannot be checked: a person may judge that dead (adlock clear).
 func (job Job) Alive() bool {
 	for _, id := range job.Recorded() {
 		if id.Life() == Alive {
@@ -70,7 +69,7 @@ func (job Job) Alive() bool {
 	return err == nil && job.Owner.seenFrom(where) == samePlace && job.bandLives(where)
 }
 
-// Recorded are the processes that the lock names beside the owner.
+// Recorded are the processes that the lock names besides the owner.
 func (job Job) Recorded() []Identity {
 	list := job.Survivors
 	if job.Command.PID != 0 {
@@ -83,7 +82,7 @@ func (job Job) bandLives(where Identity) bool {
 	var list []Entry
 	for _, b := range job.bands() {
 		if b.gone() {
-			continue // it cannot be made anew: its first process is dead, or counted already
+			continue // it cannot be made again: its first process is dead, or counted already
 		}
 		if list == nil {
 			var err error

@@ -7,8 +7,8 @@ import (
 	"adlock/test/actor"
 )
 
-// led returns the identity of a process that is dead, and the pid of a living
-// member of the group that it led.
+// led returns the identity of a dead process, and the pid of a living member of the group that it
+// led.
 func led(t *testing.T) (Identity, int) {
 	t.Helper()
 	orphan := actor.File(t, "orphan")

@@ -9,7 +9,7 @@ import (
 	"adlock/test/actor"
 )
 
-func TestWhoIsStoppedStandsStill(t *testing.T) {
+func TestAStoppedProcessStandsStill(t *testing.T) {
 	begun := time.Now()
 	a := actor.Sleeper(t, actor.Leads)
 	if still, age := Still(a.PID()); still || age < -2*tick || age > time.Since(begun)+2*tick {

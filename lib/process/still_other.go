@@ -4,8 +4,8 @@ package process
 
 import "time"
 
-// ThreadOf: here a thread's id is never taken for a pid.
+// ThreadOf: on these systems a thread's id is never taken for a pid.
 func ThreadOf(int) int { return 0 }
 
-// Still is asked only about the holder of a guard, whom these systems do not name.
+// Still is asked only about the holder of a guard, which these systems do not name.
 func Still(int) (still bool, age time.Duration) { return false, 0 }

@@ -1,12 +1,10 @@
 package process
 
-// supervisorName is what a process calls itself that passes signals on to a job,
-// in place of its program's name. What signals all of a larger job that has such a
-// process in it knows by that what is signalled already: each process is to get
-// each signal once. A process that only pretends gains nothing by it: KILL does
-// not ask.
+// supervisorName is the name that a process which forwards signals to a job takes in place of its
+// program's name. A newcomer that ends a larger job with such a process in it knows from the name
+// that the process forwards signals: each process is to get each signal once. A process that only
+// pretends gains nothing: KILL does not ask.
 const supervisorName = "adlock: run"
 
-// Supervises tells whether the process passes on to its descendants what it is
-// told.
+// Supervises tells whether the process forwards signals to its descendants.
 func (e Entry) Supervises() bool { return e.Command == supervisorName }

@@ -6,9 +6,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// CallSupervisor lets others know that this process passes signals on to its
-// descendants (proc_pid_comm(5)). Not by os.WriteFile, for which the runtime sets its
-// poller up.
+// CallSupervisor tells other processes that this one forwards signals to its descendants
+// (proc_pid_comm(5)). It does not use os.WriteFile, for which the runtime would set up its
+// poller.
 func CallSupervisor() error {
 	fd, err := sysfile.Open("/proc/self/comm", unix.O_WRONLY)
 	if err != nil {

@@ -9,20 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Table reads all processes that /proc shows. It is no picture of one instant,
-// but what lives at its end is in it: what was forked while the directory was
-// read is looked up by number, until nothing has been forked meanwhile. So a
-// process that keeps forking its successor and exits is seen, too.
+// Table reads all processes that /proc shows. It is no snapshot of one instant, but contains
+// every process that lives at its end: pids that were handed out while the directory was read are
+// looked up by number, until no more are handed out meanwhile. So it also sees a process that
+// keeps forking its successor and exits.
 //
-// A machine that forks faster than numbers can be looked up for long makes it
-// give up on that.
+// If the machine forks faster than numbers can be looked up, Table gives that up after a while.
 func Table() ([]Entry, error) {
 	list, err := steadyTable(lastPID, func() ([]Entry, error) { return readTable("/proc") }, readForked)
 	return hiddenChildren(list), err
 }
 
-// steadyTable reads a whole table, and again as long as the last pid goes on: it does
-// so 1000 times at most.
+// steadyTable reads a whole table, and reads again while the last pid advances: 1000 times at
+// most.
 func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked func(list []Entry, after, upTo int) ([]Entry, error)) ([]Entry, error) {
 	before, err := last()
 	if err != nil {
@@ -36,7 +35,7 @@ func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked
 			return nil, unread
 		case err != nil:
 			return nil, err
-		case now < before: // the numbers began again from the bottom
+		case now < before: // the numbers started again from the bottom
 			list, err = whole()
 		case now > before:
 			list, err = forked(list, before, now)
@@ -48,10 +47,9 @@ func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked
 	return list, err
 }
 
-// lastPID is the pid or thread id handed out last in this pid namespace. It is 0 where this
-// system does not show that (/proc has subset=pid). Then one look has to do, and a newcomer
-// may miss a process that keeps forking its successor; a supervisor knows whether it has
-// children.
+// lastPID is the pid or thread id handed out last in this pid namespace. It is 0 if this system
+// does not show it (/proc has subset=pid). Then one look has to suffice, and a newcomer may miss
+// a process that keeps forking its successor; a supervisor knows whether it has children.
 func lastPID() (int, error) {
 	text, err := word("/proc/loadavg")
 	return lastPIDOf([]byte(text)), err
@@ -83,7 +81,7 @@ func readTable(proc string) ([]Entry, error) {
 	list := make([]Entry, 0, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err == nil { // else it is no process
+		if err == nil { // else it is not a process
 			list, err = readOne(list, pid)
 			if err != nil {
 				return nil, err
@@ -93,8 +91,8 @@ func readTable(proc string) ([]Entry, error) {
 	return list, nil
 }
 
-// readForked adds the processes with pids in (after, upTo]. One that is in the
-// list already is there twice then, which does no harm.
+// readForked adds the processes with pids in (after, upTo]. One that is in the list already is
+// then there twice, which does no harm.
 func readForked(list []Entry, after, upTo int) ([]Entry, error) {
 	var err error
 	for pid := after + 1; pid <= upTo && err == nil; pid++ {
@@ -105,8 +103,8 @@ func readForked(list []Entry, after, upTo int) ([]Entry, error) {
 	return list, err
 }
 
-// ThreadOf tells thread ids apart: /proc does not list them, but has them. It
-// returns the process whose thread that is; 0: it is the id of a process, or gone.
+// ThreadOf recognises thread ids: /proc does not list them, but has them. It returns the process
+// of the thread; 0: it is the id of a process, or gone.
 func ThreadOf(id int) (process int) {
 	pid, err := statusNumber(slurp(path(id, "status"), make([]byte, 512)), "Tgid:", 0)
 	if err != nil || pid == id {
@@ -115,7 +113,7 @@ func ThreadOf(id int) (process int) {
 	return pid
 }
 
-// readOne adds a process, but not one that has exited since.
+// readOne adds a process unless it has exited since.
 func readOne(list []Entry, pid int) ([]Entry, error) {
 	e, err := look(pid)
 	switch err {

@@ -18,11 +18,11 @@ import (
 	"adlock/test/need"
 )
 
-// The table is read again from where it was, or whole where the pids began anew,
-// until none has been handed out meanwhile.
+// The table is read again from the last pid or, if the pids started again, as a whole, until none
+// has been handed out meanwhile.
 func TestATableIsReadUntilItSettles(t *testing.T) {
 	for claim, c := range map[string]struct {
-		last []int // what the last pid is from one time to the next
+		last []int // the last pid at each look
 		want string
 	}{
 		"nobody forks":         {[]int{5, 5}, "whole"},
@@ -153,7 +153,7 @@ func TestTheEffectiveUserCounts(t *testing.T) {
 	}
 }
 
-func TestOfNobodyThereIsNoUserAndNoParent(t *testing.T) {
+func TestADeadProcessHasNoUserAndNoParent(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	if pid, err := parent(a.PID()); pid != os.Getpid() || err != nil {
 		t.Errorf("its parent is %d, %v", pid, err)
@@ -176,7 +176,7 @@ func TestOfNobodyThereIsNoUserAndNoParent(t *testing.T) {
 	}
 }
 
-// tree writes files below a new root; what begins with -> is a link.
+// treeOf writes files below a new root; a content that begins with -> is a link.
 func treeOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir() + "/"
@@ -230,7 +230,7 @@ func TestWhereAProcessReads(t *testing.T) {
 	}
 }
 
-func TestMountsThatMayHideSomebody(t *testing.T) {
+func TestMountsThatMayHideAProcess(t *testing.T) {
 	const open, hides = "proc /proc proc rw,nosuid 0 0\n", "proc /proc proc rw,hidepid=invisible 0 0\n"
 	for mounts, want := range map[string]bool{
 		"": false, open: false, hides: true, open + hides: true, hides + open: false,
@@ -246,7 +246,7 @@ func TestMountsThatMayHideSomebody(t *testing.T) {
 	}
 }
 
-// A file that blocks shows that nothing else inherits the descriptor.
+// A FIFO that blocks shows that no other process inherits the descriptor.
 func TestWhatIsReadIsNotInherited(t *testing.T) {
 	fifo := actor.File(t, "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A group of which /proc shows a zombie may have a member that it hides; and
-// kill(2) says of both only that there is a group.
+// A group of which /proc shows a zombie may have a member that it hides; in both cases kill(2)
+// says only that there is a group.
 func TestAZombieProvesNothingOfAGroupThatMayHideAnother(t *testing.T) {
 	command := exec.Command("sleep", "60")
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
