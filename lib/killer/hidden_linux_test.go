@@ -18,7 +18,7 @@ import (
 )
 
 func init() {
-	// As nobody, where /proc hides root's processes: args are the pid of a hidden
+	// As the user nobody, from whom /proc hides root's processes: args are the pid of a hidden
 	// process and the inode of its pidfd.
 	actor.Roles["seeker"] = func(args []string) int {
 		other, _ := strconv.Atoi(args[0])
@@ -59,7 +59,7 @@ func TestAHiddenOwnerOrGroupIsNotOver(t *testing.T) {
 }
 
 func init() {
-	// Has come into a pid namespace whose first process is no ancestor of it.
+	// Has entered a pid namespace whose first process is not its ancestor.
 	actor.Roles["visitor"] = func([]string) int {
 		id, err := process.Of(1)
 		var r recorder
@@ -71,7 +71,7 @@ func init() {
 	}
 }
 
-func TestTheFirstProcessIsSparedByWhoCameFromOutside(t *testing.T) {
+func TestAVisitorSparesTheFirstProcessOfANamespace(t *testing.T) {
 	need.Root(t)
 	need.Namespaces(t, "--pid", "--fork", "--mount-proc")
 	need.Tools(t, "nsenter")
@@ -101,7 +101,7 @@ func TestTheFirstProcessIsSparedByWhoCameFromOutside(t *testing.T) {
 }
 
 func init() {
-	// A process with a parent that is not 1 and no descriptor to look at it.
+	// A process whose parent is not 1, without a descriptor to look at it.
 	actor.Roles["blind"] = func([]string) int {
 		h := newTree(-1)
 		h.membership.Roots[process.Key{PID: 1, Start: 1}] = true
@@ -116,7 +116,7 @@ func init() {
 		}
 		err := h.spare()
 		line, _ := process.Ancestors()
-		if unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) != nil { // what is measured is written at the end
+		if unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) != nil { // the results are written at the end
 			return 1
 		}
 		println(errors.Is(err, unix.EMFILE), err.Error(), h.spared == nil, len(line), process.IsAncestor(os.Getppid()))
@@ -148,15 +148,15 @@ func init() {
 	}
 }
 
-// A member that /proc hides (hidepid) and that may not be signalled, as sudo's
-// is, makes the job stuck before anybody is signalled.
+// If /proc hides a member (hidepid) that may not be signalled, as sudo's, the job is stuck before
+// the first signal.
 func TestAHiddenMemberOfAnotherUserMakesTheJobStuck(t *testing.T) {
 	need.Root(t)
 	need.Tools(t, "setpriv")
 	child := actor.File(t, "child")
 	a := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; exec setpriv --reuid 65534 --regid 65534 --clear-groups sleep 100`, child)
 	pid := actor.PIDIn(t, child)
-	// Who has become another user is shown to that one no sooner than after an exec.
+	// A process that has become another user is visible to that user only after an exec.
 	actor.Eventually(t, "the owner is nobody", func() bool {
 		uid, err := process.User(a.PID())
 		return err == nil && uid == actor.Nobody && entryOf(a).Command == "sleep"
@@ -181,7 +181,7 @@ func init() {
 	}
 }
 
-func TestNobodyIsEndedWhereProcIsAnotherNamespaces(t *testing.T) {
+func TestNoProcessIsEndedWhereProcIsAnotherNamespaces(t *testing.T) {
 	need.Root(t)
 	a := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")
 	a.Await()

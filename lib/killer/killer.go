@@ -1,6 +1,5 @@
-// Package killer ends the whole job of a lock's owner carefully (lib/protocol.md, 5):
-// CONT, INT, TERM, KILL. No process is signalled that cannot be identified, and each
-// gets each signal once.
+// Package killer ends the whole job of a lock's owner carefully (lib/protocol.md, 5): CONT, INT,
+// TERM, KILL. It signals only identified processes, and each gets each signal once.
 package killer
 
 import (
@@ -15,17 +14,15 @@ import (
 // Killer ends jobs. The zero Killer pauses only after KILL, for a second. It may be used
 // by one goroutine at a time for one job.
 type Killer struct {
-	// Pause is how long INT, TERM and KILL are each given to work; it is cut
-	// short once each death is confirmed. KILL is given a second at
-	// least, as the kernel needs a moment too.
+	// Pause is the time that INT, TERM and KILL each get to take effect; it is cut short once all
+	// deaths are confirmed. KILL gets at least a second, as the kernel needs a moment too.
 	Pause   time.Duration
 	Observe func(Signalled) // told of each signal sent; may be nil
 
-	// Record is told of every member before it is signalled, of all that are known
-	// before the first is: the newcomer after an ending that failed, or was itself
-	// killed, must find what lives on (lib/protocol.md, 5). With an error none, or none
-	// more, is signalled, and the error is End's. May be nil, where no lock is
-	// held by the job.
+	// Record is told of every member before it is signalled, and of all known members before the
+	// first signal: the newcomer after an ending that failed, or was itself killed, must find out
+	// which members live (lib/protocol.md, 5). If it returns an error, no further signal is sent,
+	// and End returns that error. May be nil if the job holds no lock.
 	Record func([]process.Identity) error
 }
 
@@ -43,19 +40,19 @@ var stages = [][]unix.Signal{
 	{unix.SIGKILL},
 }
 
-// End ends the job. It returns nil only when each death is confirmed. That is so
-// too where nothing of the job was left to begin with: of an owner that is dead and led
-// no group no job can be found.
+// End ends the job. It returns nil only when all deaths are confirmed. That includes a job of
+// which nothing was left to begin with: if an owner is dead and led no group, its job cannot be
+// found.
 //
-// It returns ErrAncestor where this process or an ancestor belongs to the job, and
-// a *process.StuckError where a member may not be signalled (found before the first
-// signal, nothing is sent), cannot be checked, or outlives KILL. Other errors
-// are the system's: the process table could not be read.
+// It returns ErrAncestor if this process or an ancestor belongs to the job, and a
+// *process.StuckError if a member may not be signalled (found before the first signal, nothing is
+// sent), cannot be checked, or outlives KILL. Other errors are the system's: the process table
+// could not be read.
 //
-// A member that is found late gets the signals of the stage in which it is found.
-// Two kinds of processes cannot be found: one outside of the owner's group whose
-// parent died between two scans (a supervised job has none on Linux, as its orphans
-// stay with their subreaper); and one that /proc hides (hidepid), whose parent it
+// A member that is found late gets the signals of the stage in which it is found. Two kinds of
+// processes cannot be found: one outside the owner's group whose parent died between two scans
+// (on Linux a supervised job has none, as its orphans stay with their subreaper); and one that
+// /proc hides (hidepid) together with its parent.
 // hides too.
 func (k Killer) End(job process.Job) error {
 	h, err := track(job)
@@ -65,9 +62,9 @@ func (k Killer) End(job process.Job) error {
 	return k.end(h)
 }
 
-// EndDescendants ends what Descendants returns in the same way, and never this
-// process. To miss no orphan, this process must be a subreaper (Linux:
-// PR_SET_CHILD_SUBREAPER), and to end it must have its children reaped.
+// EndDescendants ends what Descendants returns in the same way, and never this process. To miss
+// no orphan, this process must be a subreaper (Linux: PR_SET_CHILD_SUBREAPER); for an end to be
+// confirmed, its children must be reaped meanwhile.
 func (k Killer) EndDescendants(group bool) error {
 	h, err := trackOwn(group)
 	if err != nil {
@@ -85,7 +82,7 @@ func (k Killer) end(h *tree) error {
 	if done || err != nil {
 		return err
 	}
-	// A job that cannot be ended whole is not touched.
+	// A job that cannot be ended as a whole is not touched.
 	if err := h.obstacle(); err != nil {
 		return err
 	}
@@ -101,18 +98,18 @@ func (k Killer) end(h *tree) error {
 	return k.outlived(h)
 }
 
-// outlived looks once more when all stages are over, and says what has outlived them.
+// outlived scans once more after all stages, and names a member that has outlived them.
 func (k Killer) outlived(h *tree) error {
 	if h.growing > 0 && k.killGroup(h) { // on a busy machine there were too few scans to tell that it forks faster
 		h.await(time.Second)
 	}
-	if done, err := h.scan(); done || err != nil { // the last may have died while the last scan ran
+	if done, err := h.scan(); done || err != nil { // the last member may have died during the last scan
 		return err
 	}
 	return h.stuck()
 }
 
-// run gives one stage its pause. It is true once nothing of the job is left.
+// run gives one stage its pause. done is true once nothing of the job is left.
 func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	last := stage == len(stages)
 	if last {
@@ -138,8 +135,7 @@ func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	}
 }
 
-// pauses are how long a stage takes, and how long at most where the keeper has its
-// grace in it.
+// pauses are the length of a stage, and its longest length with the keeper's grace in it.
 func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 	pause = k.Pause
 	if stage == len(stages) {
@@ -148,8 +144,8 @@ func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 	return pause, pause + 2*keeperGrace
 }
 
-// extended is the deadline of the last stage, which has to leave the keeper a second:
-// it is signalled after all others.
+// extended is the deadline of the last stage, which has to leave the keeper a second: the keeper
+// is signalled after all others.
 func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	if second := now.Add(time.Second); second.After(deadline) && (turn || graced && now.Before(longest)) {
 		return second
@@ -157,13 +153,13 @@ func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	return deadline
 }
 
-// betweenScans is how long there is no other scan after one that took so long. It
-// leaves most of the processor to the job, which needs it to end.
+// betweenScans is the time from one scan to the next, after a scan that took so long. It leaves
+// most of the processor to the job, which needs it to end.
 func betweenScans(took time.Duration) time.Duration {
 	return min(max(2*took, 10*time.Millisecond), 50*time.Millisecond)
 }
 
-// record tells Record of the members that it has not been told of.
+// record tells Record of the members that it was not told of before.
 func (k Killer) record(h *tree) error {
 	if k.Record == nil {
 		return nil
@@ -186,8 +182,8 @@ func (k Killer) record(h *tree) error {
 	return nil
 }
 
-// signal sends the signals of a stage to the members that have not had them. It is true
-// where the keeper's turn came.
+// signal sends the signals of a stage to the members that have not had them. turn is true if the
+// keeper's turn came.
 func (k Killer) signal(h *tree, stage int) (turn bool, err error) {
 	if err := k.record(h); err != nil {
 		return turn, err
@@ -202,7 +198,7 @@ func (k Killer) signal(h *tree, stage int) (turn bool, err error) {
 		m.stage = stage
 		turn = turn || m.Key == h.keeper
 		for _, sig := range stages[stage-1] {
-			// A supervisor that runs would only forward CONT to its job.
+			// A running supervisor would only forward CONT to its job.
 			if sig == unix.SIGCONT && m.Key == h.keeper && !m.entry.Stopped {
 				continue
 			}

@@ -52,7 +52,7 @@ func TestOwnerDeafToINTAndTERMIsKilled(t *testing.T) {
 }
 
 func init() {
-	// Appends "PID SIGNAL" for each signal it gets, and starts more of its kind.
+	// Appends "PID SIGNAL" for each signal it gets, and starts more processes of its kind.
 	actor.Roles["diary"] = func(args []string) int {
 		got := make(chan os.Signal, 16)
 		signal.Notify(got, unix.SIGCONT, unix.SIGINT, unix.SIGTERM)
@@ -93,7 +93,7 @@ func TestEachProcessGetsEachSignalOnce(t *testing.T) {
 		if observe(s); s.Signal == "TERM" {
 			told++
 		}
-		if told == 7 { // else KILL may come before all is written down
+		if told == 7 { // otherwise KILL may come before all is written
 			actor.Eventually(t, "all is written down", func() bool { return len(diary(path)) >= 7*4 })
 		}
 	}
@@ -328,7 +328,7 @@ func TestDescendantsOfAVerifiedOwnerAreEndedWhateverTheirUser(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotBeSignalledMakesItStuckBeforeTheFirstSignal(t *testing.T) {
+func TestAnUnsignallableMemberIsStuckBeforeTheFirstSignal(t *testing.T) {
 	need.Root(t)
 	a := actor.Sleeper(t, actor.Leads)
 	b := actor.Play(t, as(actor.Nobody), "killer", strconv.Itoa(a.PID()))
@@ -382,7 +382,7 @@ func TestExitBetweenSnapshotAndSignalIsNoError(t *testing.T) {
 	}
 }
 
-// Of 18 descriptors none is left for a pidfd: three are open, and 16 are kept.
+// With 18 descriptors none is left for a pidfd: three are open, and 16 are kept.
 func TestJobsEndWithoutPidfds(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, `trap "" INT; sleep 100 & sleep 100 & wait`)
 	actor.Eventually(t, "three members", func() bool {
@@ -397,9 +397,8 @@ func TestJobsEndWithoutPidfds(t *testing.T) {
 }
 
 func init() {
-	// Forks its successor and exits, over and over, 8000 times at most; deaf
-	// to INT and TERM. Only raw system calls: after a fork this one thread is
-	// all there is.
+	// Forks its successor and exits, up to 8000 times; ignores INT and TERM. It uses only raw
+	// system calls, as a forked child has only this one thread.
 	actor.Roles["comet"] = func([]string) int {
 		signal.Ignore(unix.SIGINT, unix.SIGTERM)
 		for range 8000 {
@@ -412,13 +411,13 @@ func init() {
 	}
 }
 
-// comets is a script that sets two of them off and goes on.
+// comets is a script that starts two comets and goes on.
 const comets = actor.Role + `=comet /proc/$PPID/exe & ` + actor.Role + `=comet /proc/$PPID/exe &
 trap "" INT TERM; >"$1"; while :; do sleep 1; done`
 
-// mustLeaveNobody: whoever still lives holds the standard output that it
-// inherited from a; zombies do not.
-func mustLeaveNobody(t *testing.T, a *actor.Actor) {
+// mustLeaveNone fails if a process lives that holds the standard output inherited from a;
+// zombies do not hold it.
+func mustLeaveNone(t *testing.T, a *actor.Actor) {
 	t.Helper()
 	a.Await()
 	if errors.Is(a.Err, exec.ErrWaitDelay) {
@@ -431,12 +430,12 @@ func TestAJobThatForksFasterThanAScanIsEnded(t *testing.T) {
 	actor.Eventually(t, "ready", func() bool { return actor.Exists(a.Args[4]) })
 	id := idOf(a)
 	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: id, FileUID: os.Getuid()})
-	mustLeaveNobody(t, a)
+	mustLeaveNone(t, a)
 }
 
 func init() {
-	// A supervisor in small: subreaper, reaps, forwards INT and TERM to its
-	// child, exits with the last of its children. args: script, its argument.
+	// A small supervisor: subreaper, reaps, forwards INT and TERM to its child, exits with the
+	// last of its children. args: script, its argument.
 	actor.Roles["supervisor"] = func(args []string) int {
 		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 		got := make(chan os.Signal, 16)
@@ -453,13 +452,13 @@ func init() {
 			}
 		}()
 		reap()
-		if len(args) > 2 { // it has something left to do
+		if len(args) > 2 { // it still has work to do
 			time.Sleep(actor.Brief)
 		}
 		return 0
 	}
-	// Ends what it has started when told to by a line on standard input; with a
-	// third argument not the rest of the group it leads.
+	// Ends what it has started when it reads a line on standard input; with a third argument
+	// without the rest of the group it leads.
 	actor.Roles["enforcer"] = func(args []string) int {
 		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 		cmd := exec.Command("/bin/sh", "-c", args[0], "sh", args[1])
@@ -505,7 +504,7 @@ func TestASupervisorIsSignalledOnlyOnceItsJobIsGone(t *testing.T) {
 	}
 }
 
-// KILL would make the shell above it say "Killed", and cron mail that.
+// After KILL the shell above it would say "Killed", and cron would mail that.
 func TestASupervisorIsLeftTimeToExitByItself(t *testing.T) {
 	path := actor.File(t, "ready")
 	a := actor.Play(t, actor.Leads, "supervisor", `trap "" INT TERM; >"$1"; while :; do sleep 0.01; done`, path, "slowly")
@@ -536,7 +535,7 @@ func TestASupervisedJobThatForksFasterThanAScanIsEnded(t *testing.T) {
 	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
 	job := process.Job{Owner: idOf(a), FileUID: os.Getuid(), Supervised: true}
 	mustEnd(t, Killer{Pause: actor.Brief}, job)
-	mustLeaveNobody(t, a)
+	mustLeaveNone(t, a)
 }
 
 func TestOwnDescendantsAreEndedAndNotOneself(t *testing.T) {
@@ -555,7 +554,7 @@ func TestOwnDescendantsAreEndedAndNotOneself(t *testing.T) {
 			a := actor.Launch(t, actor.Leads, cmd)
 			actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
 			in.Write([]byte("\n"))
-			mustLeaveNobody(t, a)
+			mustLeaveNone(t, a)
 			if got := a.Out.String(); got != "<nil> 0 <nil>\n" {
 				t.Errorf("got %q", got)
 			}
@@ -575,7 +574,7 @@ func TestOtherCommandsOfAPipelineAreLeftAlone(t *testing.T) {
 	neighbour := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})
 	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
 	in.Write([]byte("\n"))
-	a.Await() // for what it has said, too
+	a.Await() // for its output too
 	if got := a.Out.String(); got != "<nil> 0 <nil>\n" {
 		t.Errorf("got %q", got)
 	}
@@ -586,7 +585,7 @@ func TestOtherCommandsOfAPipelineAreLeftAlone(t *testing.T) {
 
 func BenchmarkEndOfOne(b *testing.B) { benchmarkEnd(b, "exec sleep 100", 1) }
 
-// What a shell starts with & ignores INT: the pause after it is included.
+// A shell's background jobs ignore INT: the pause after it is included.
 func BenchmarkEndOfSixty(b *testing.B) {
 	benchmarkEnd(b, "for i in 1 2 3 4 5 6 7 8 9 10; do sh -c 'sleep 100 & sleep 100 & sleep 100 & sleep 100 & sleep 100; :' & done; sleep 100; :", 62)
 }
@@ -600,7 +599,7 @@ func benchmarkEnd(b *testing.B, script string, size int) {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() {
-			if cmd.ProcessState == nil { // else its group's number may be another's
+			if cmd.ProcessState == nil { // otherwise its group's number may be another's
 				unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
 			}
 		})
@@ -664,7 +663,7 @@ func TestAnOwnerWhoseLeaderThreadExitedIsEnded(t *testing.T) {
 	}
 }
 
-func TestWhoHasThePidNextIsNotEnded(t *testing.T) {
+func TestTheNextProcessWithAPidIsNotEnded(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	id.Start--

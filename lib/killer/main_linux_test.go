@@ -70,7 +70,7 @@ func mustStick(t *testing.T, err, want error) {
 	}
 }
 
-// hunted makes a process tree by hand whose members the processes are.
+// hunted makes a process tree by hand, with these processes as members.
 func hunted(t *testing.T, members ...*actor.Actor) *tree {
 	t.Helper()
 	h := newTree(-1)
@@ -84,7 +84,7 @@ func hunted(t *testing.T, members ...*actor.Actor) *tree {
 	return h
 }
 
-// deaf is a process, and the only one of its group, that ignores all but KILL.
+// deaf is a process, alone in its group, that ignores all signals but KILL.
 func deaf(t *testing.T, attr syscall.SysProcAttr) *actor.Actor {
 	t.Helper()
 	ready := actor.File(t, "ready")

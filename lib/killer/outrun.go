@@ -9,14 +9,13 @@ import (
 	"adlock/lib/process"
 )
 
-// mostGrowing is how many scans in a row may find new members, after KILL, before
-// the job is taken to fork faster than it can be scanned.
+// mostGrowing is how many scans in a row may find new members after KILL; with more, the job is
+// taken to fork faster than it can be scanned.
 const mostGrowing = 3
 
-// outrun is for jobs in which each process forks a successor and exits before a scan
-// comes to it. It looks where the successor must be: among the children of the
-// subreaper, which inherits it; or else in the owner's group, which the kernel signals
-// as one, whatever is being forked.
+// outrun deals with jobs in which each process forks a successor and exits before a scan reaches
+// it. It looks where the successor must be: among the children of the subreaper, which inherits
+// it; or else in the owner's group, which the kernel signals as one, whatever is being forked.
 func (k Killer) outrun(h *tree, deadline time.Time) error {
 	if h.growing == 0 {
 		return nil
@@ -34,9 +33,9 @@ func (k Killer) outrun(h *tree, deadline time.Time) error {
 	return nil
 }
 
-// killGroup signals the owner's group as one, where all in it are members, and
-// tells whether it did. Of a dead owner's group each member is first asked whose
-// it is; in the group that this process leads, the signal would reach this process.
+// killGroup signals the owner's group as one, if all in it are members, and tells whether it did.
+// It does not signal a dead owner's group, as the user of each process in it must be checked
+// first, nor the group that this process leads, as the signal would reach this process.
 func (k Killer) killGroup(h *tree) bool {
 	if !h.whole || h.orphans || h.membership.Leader.PID == os.Getpid() || unix.Kill(-h.membership.Leader.PID, unix.SIGKILL) != nil {
 		return false
@@ -45,9 +44,9 @@ func (k Killer) killGroup(h *tree) bool {
 	return true
 }
 
-// chase kills the keeper's new children, whose list takes microseconds to read. It is
-// true where the list had any that were not tried before, be it that they were gone by
-// then: they may have left a successor. Without a keeper the list is empty.
+// chase kills the keeper's new children, whose list takes microseconds to read. found is true if
+// the list had any that were not tried before, even if they were gone by then: they may have left
+// a successor. Without a keeper the list is empty.
 func (k Killer) chase(h *tree, tried map[int]bool) (found bool, err error) {
 	for _, pid := range process.Children(h.keeper.PID) {
 		if tried[pid] {
@@ -61,7 +60,7 @@ func (k Killer) chase(h *tree, tried map[int]bool) (found bool, err error) {
 	return found, nil
 }
 
-// strike kills a child of the keeper that is no member yet.
+// strike kills a child of the keeper that is not a member yet.
 func (k Killer) strike(h *tree, pid int) error {
 	e, err := process.Find(pid)
 	if err != nil || e.Hidden || e.Parent != h.keeper.PID || !h.adopt(e) {

@@ -77,7 +77,7 @@ func TestAChaseGoesOnWhileThereAreNewChildren(t *testing.T) {
 	}
 }
 
-func TestNobodyIsChasedWithoutNeed(t *testing.T) {
+func TestNoProcessIsChasedWithoutNeed(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	for claim, c := range map[string]struct {
 		growing  int
@@ -104,7 +104,7 @@ func TestAChildThatCannotBeRecordedIsNotKilled(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotTheKeepersChildIsNotStruck(t *testing.T) {
+func TestAProcessThatIsNotTheKeepersChildIsNotStruck(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := keeping(t)
 	h.keeper.PID++
@@ -118,7 +118,7 @@ func TestAChildThatMayNotBeSignalledIsLeftAlone(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := keeping(t)
 	h.fileUID = os.Geteuid() + 1
-	h.owner = entryOf(a).Key() // only the owner has to be of the lock's user
+	h.owner = entryOf(a).Key() // only the owner must belong to the lock's user
 	var r recorder
 	if err := r.killer(0).strike(h, a.PID()); err != nil || len(r.sent) > 0 || gone(a.PID()) {
 		t.Errorf("sent %v, %v", r.sent, err)
@@ -170,7 +170,7 @@ func TestAGroupIsKilledOnlyWhereAllInItAreToDie(t *testing.T) {
 	}
 }
 
-// The failure counts, although the next try would succeed.
+// The failure counts even if the next try would succeed.
 func TestAChildThatCouldNotBeRecordedEndsTheChase(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	actor.Undying(t, a)

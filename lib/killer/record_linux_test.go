@@ -17,7 +17,7 @@ import (
 	"adlock/test/actor"
 )
 
-// journal is a Record that keeps who it was told of.
+// journal is a Record that keeps the processes it was told of.
 type journal struct {
 	told   map[int]bool
 	failed error
@@ -35,7 +35,7 @@ func (j *journal) record(members []process.Identity) error {
 
 func TestEveryMemberIsRecordedBeforeItIsSignalled(t *testing.T) {
 	ready := actor.File(t, "ready")
-	// On TERM it starts another one, which is found late.
+	// On TERM it starts another process, which is found late.
 	a := actor.Shell(t, actor.Leads, `trap "" INT; trap 'sleep 100 & trap "" TERM' TERM; sleep 100 & sleep 100 & >"$1"; while :; do sleep 1; done`, ready)
 	job := process.Job{Owner: idOf(a), FileUID: os.Getuid()}
 	actor.Eventually(t, "four members", func() bool {
@@ -54,7 +54,7 @@ func TestEveryMemberIsRecordedBeforeItIsSignalled(t *testing.T) {
 	}
 }
 
-func TestWhereTheRecordFailsNobodyIsSignalled(t *testing.T) {
+func TestNoProcessIsSignalledWhereTheRecordFails(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	var r recorder
 	k := r.killer(actor.Brief)
@@ -116,7 +116,7 @@ func TestACommandThatLeftTheGroupRemainsWithItsOwn(t *testing.T) {
 	}
 }
 
-// The same pid and the same tick: only the inode of the pidfd differs.
+// Same pid and same tick: only the inode of the pidfd differs.
 func TestAnotherInodeIsAStranger(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
@@ -166,8 +166,8 @@ func init() {
 	}
 }
 
-// To spare it and end the rest would free the lock while it lives.
-func TestANewcomerInsideTheJobEndsNobody(t *testing.T) {
+// Sparing it and ending the rest would free the lock while it lives.
+func TestANewcomerInsideTheJobEndsNoProcess(t *testing.T) {
 	start, out := actor.File(t, "start"), actor.File(t, "out")
 	// The subshell's parent exits, so the insider is no descendant of the owner.
 	a := actor.Shell(t, actor.Leads, `
@@ -190,8 +190,7 @@ func TestANewcomerInsideTheJobEndsNobody(t *testing.T) {
 }
 
 func init() {
-	// Leaves its group when it is told to end, and what it starts there is an
-	// orphan at once.
+	// Leaves its group when it is told to end; what it then starts becomes an orphan at once.
 	actor.Roles["leaves late"] = func(args []string) int {
 		signal.Ignore(unix.SIGINT)
 		told := make(chan os.Signal, 1)
@@ -208,9 +207,9 @@ func init() {
 	}
 }
 
-// The group that a command comes to lead is known before there is one: it alone
-// tells whose the orphan is.
-func TestACommandThatLeavesTheGroupWhileItIsEndedLosesNobody(t *testing.T) {
+// The group that a command will lead is known before it exists: it alone tells whose the orphan
+// is.
+func TestACommandThatLeavesItsGroupDuringTheEndingLosesNoChild(t *testing.T) {
 	ready, born := actor.File(t, "ready"), actor.File(t, "born")
 	command := actor.Shell(t, syscall.SysProcAttr{}, actor.Role+`="leaves late" exec "$1" "$2" "$3"`, os.Args[0], ready, born)
 	actor.Eventually(t, "it listens", func() bool { return actor.Exists(ready) })
@@ -251,7 +250,7 @@ func TestNoDescriptorOfAnEndedJobStaysOpen(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotSignalledCostsNoDescriptor(t *testing.T) {
+func TestAMemberThatIsNotSignalledCostsNoDescriptor(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	full := Killer{Record: (&journal{failed: unix.ENOSPC}).record}
 	job := process.Job{Owner: idOf(a), FileUID: -1}

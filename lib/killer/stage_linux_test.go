@@ -122,7 +122,7 @@ func TestWhatOutlivesKILLIsSaidToBeAlive(t *testing.T) {
 	}
 }
 
-func TestWhoDiesWithinASecondOfKILLIsEnded(t *testing.T) {
+func TestAProcessThatDiesWithinASecondOfKILLIsEnded(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	letGo := actor.Undying(t, a)
 	k := Killer{Observe: func(s Signalled) {
@@ -250,7 +250,7 @@ func TestWhatAJobForkedBeforeKILLDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestNobodyIsSignalledOutOfTurn(t *testing.T) {
+func TestNoProcessIsSignalledOutOfTurn(t *testing.T) {
 	for _, c := range []struct {
 		claim  string
 		change func(h *tree, m *member)
@@ -329,7 +329,7 @@ func TestWhatKeepsASignalFromAMemberIsSaid(t *testing.T) {
 	if m.Inode() == 0 {
 		t.Skip("no pidfds here")
 	}
-	m.Close() // a descriptor that there is not
+	m.Close() // a descriptor that does not exist
 	var r recorder
 	r.killer(0).send(m, unix.SIGTERM)
 	stuck := h.obstacle()

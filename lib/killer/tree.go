@@ -11,32 +11,32 @@ import (
 	"adlock/lib/process"
 )
 
-// tree is the processes of one job: it follows them until all are dead.
+// tree is the processes of one job; it follows them until all are dead.
 type tree struct {
 	membership process.Membership
 	fileUID    int
-	owner      process.Key            // the owner of the lock, where it lives; else zero
-	users      map[int]bool           // as whom the recorded processes run: a command may have become another user
-	spared     map[int]bool           // this process and its ancestors: where one is a member, none is signalled
+	owner      process.Key            // the owner of the lock, if it lives; else zero
+	users      map[int]bool           // the users of the recorded processes: a command may have become another user
+	spared     map[int]bool           // this process and its ancestors: if one is a member, no process is signalled
 	inodes     map[process.Key]uint64 // of the pidfds of recorded processes, as far as the lock has them
 	orphans    bool                   // the owner was dead at the first look
 
-	// keeper is the subreaper that inherits the job's orphans and is itself
-	// signalled last (a supervisor) or never (this process). 0: none.
+	// keeper is the subreaper that inherits the job's orphans and is itself signalled last (a
+	// supervisor) or never (this process). 0: none.
 	keeper process.Key
 
-	unseen  int // a group that has members which the process table does not show; 0: none
+	unseen  int // a group with members that the process table does not show; 0: none
 	members map[process.Key]*member
 	order   []*member     // as found: parents before children
 	latest  process.Entry // the member that was found last
-	whole   bool          // at the last scan the owner's group held members only
+	whole   bool          // at the last scan all processes in the owner's group were members
 	growing int           // how many scans in a row found new members
 	took    time.Duration // how long the last scan took
 	lonely  time.Time     // since when scans have found only the keeper; zero: they find others
 }
 
-// member is one process of the job. It stays in the map when dead, so that
-// its zombie is not found anew.
+// member is one process of the job. It stays in the map when dead, so that its zombie is not
+// taken for a new member.
 type member struct {
 	process.Handle
 	entry process.Entry
@@ -46,9 +46,9 @@ type member struct {
 	gone  bool  // death confirmed, handle closed
 }
 
-// track finds out which processes may belong to the job, or says why it is not to be ended. Where
-// no recorded process lives, and no group or session may have members, the tree is
-// empty: nothing of the job is left.
+// track finds out which processes may belong to the job, or why it may not be ended. If no
+// recorded process lives, and no group or session may have members, the tree is empty: nothing of
+// the job is left.
 func track(job process.Job) (*tree, error) {
 	h := newTree(job.FileUID)
 	if err := process.Readable(); err != nil {
@@ -73,8 +73,8 @@ func track(job process.Job) (*tree, error) {
 	return h, errors.Join(h.membership.AddBands(job), h.spare())
 }
 
-// trackOwn finds out what belongs to this process's own job: what it has started and,
-// with group, the group that it leads.
+// trackOwn finds the processes of this process's own job: those it has started and, with group,
+// the group that it leads.
 func trackOwn(group bool) (*tree, error) {
 	h := newTree(-1)
 	self, err := process.Of(os.Getpid())
@@ -93,13 +93,13 @@ func newTree(fileUID int) *tree {
 	return &tree{fileUID: fileUID, members: map[process.Key]*member{}, users: map[int]bool{}, inodes: map[process.Key]uint64{}, membership: process.Membership{Roots: map[process.Key]bool{}}}
 }
 
-// find is for tests, which let a process end and its pid be another's at this moment.
+// find is a variable for tests, which let a process end and another get its pid at this moment.
 var find = process.Find
 
-// root adds a recorded process where it lives, and returns its key; the zero key
-// where it is dead. It looks at the process table first: a process that lives after that
-// had its pid all along, and what was read is its own. The other way round it may die
-// in between, and what is read be a stranger's that has its pid by then.
+// root adds a recorded process if it lives, and returns its key; the zero key if it is dead. It
+// looks at the process table first: a process that lives after that had its pid all along, so
+// what was read is its own. In the other order it could die in between, and the read could be a
+// stranger's with the same pid.
 func (h *tree) root(id process.Identity) (process.Key, error) {
 	e, err := find(id.PID)
 	uid, unknown := process.User(id.PID)
@@ -122,8 +122,8 @@ func (h *tree) root(id process.Identity) (process.Key, error) {
 	if whose := process.ThreadOf(id.PID); whose != 0 {
 		return process.Key{}, &process.StuckError{PID: id.PID, Err: &process.ThreadError{Process: whose}}
 	}
-	// By the start that it shows here: a time namespace shifts it, and where it is
-	// hidden its inode stands for it.
+	// The start is the one shown here: a time namespace shifts it, and for a hidden process the
+	// inode stands for it.
 	h.membership.Roots[e.Key()] = true
 	h.inodes[e.Key()] = id.Inode
 	if unknown == nil {
@@ -132,7 +132,7 @@ func (h *tree) root(id process.Identity) (process.Key, error) {
 	return e.Key(), nil
 }
 
-// spare finds out which processes must never be signalled.
+// spare finds the processes that must never be signalled.
 func (h *tree) spare() error {
 	if h.membership.Empty() {
 		return nil
@@ -148,12 +148,13 @@ func (h *tree) spare() error {
 	return nil
 }
 
-// scan looks for members that are not known yet. It is true where none is left: no
-// member lived before the table was read, so that none can have forked meanwhile, and
-// the table had none, not even one that was gone before it could be held.
+// scan looks for new members. done is true if none is left: no member lived before the table was
+// read, so none can have forked meanwhile, and the table showed none, not even one that was gone
+// before it could be held.
 //
-// The error is ErrAncestor where a process to be spared is a member. This process was
-// started from inside the job then, and to end the rest would free the lock while the
+// The error is ErrAncestor if a process to be spared is a member. This process was then started
+// from inside the job, and ending the rest would free the lock while the newcomer, a part of the
+// job, lives.
 // newcomer, a part of the job, lives.
 func (h *tree) scan() (done bool, err error) {
 	defer func(begun time.Time) { h.took = time.Since(begun) }(time.Now())
@@ -166,7 +167,7 @@ func (h *tree) scan() (done bool, err error) {
 	fresh := false
 	for _, e := range h.membership.Find(list, h.lives) {
 		if e.PID == os.Getpid() && h.membership.Roots[e.Key()] {
-			continue // this process ends its own job, and goes on
+			continue // this process ends its own job, and continues
 		}
 		if h.spared[e.PID] {
 			return done, ErrAncestor
@@ -181,11 +182,11 @@ func (h *tree) scan() (done bool, err error) {
 	return quiet && !fresh && h.unseen == 0, nil
 }
 
-// readTable is for tests, which count how often it is called.
+// readTable is a variable for tests, which count its calls.
 var readTable = process.Table
 
-// table is the process table, and the recorded processes that it does not show, which
-// are looked up by number.
+// table is the process table, with the recorded processes that it does not show, which are looked
+// up by number.
 func (h *tree) table() ([]process.Entry, error) {
 	list, err := readTable()
 	if err != nil {
@@ -215,9 +216,9 @@ func count(n int, again bool) int {
 	return 0
 }
 
-// keeperGrace is how long a supervisor may take to exit by itself once its job is gone:
-// it tries for 0.2 s to release the lock that is being taken over. Were it killed
-// meanwhile, the shell that started it would say so, and cron would mail that.
+// keeperGrace is how long a supervisor may take to exit by itself once its job is gone: it tries
+// for 0.2 s to release the lock that is being taken over. If it were killed meanwhile, the shell
+// that started it would report that, and cron would mail it.
 const keeperGrace = time.Second
 
 func (h *tree) noteLonely(lonely bool) {
@@ -235,7 +236,7 @@ func (h *tree) alone() bool { return !h.lonely.IsZero() && time.Since(h.lonely) 
 // graced tells that only the keeper is left, and that its grace is not over.
 func (h *tree) graced() bool { return !h.lonely.IsZero() && !h.alone() }
 
-// keeperIsDue tells that the keeper is to be killed, and was not: on a busy machine one
+// keeperIsDue tells that the keeper should have been killed, and was not: on a busy machine one
 // scan may outlast its grace and the time of the last stage.
 func (h *tree) keeperIsDue() bool {
 	m := h.members[h.keeper]
@@ -247,8 +248,8 @@ func (h *tree) lives(k process.Key) bool {
 	return m != nil && !m.gone
 }
 
-// adopt makes the process in e a member, unless it is gone by now. Of one that is a
-// member already it keeps the new entry. It is true for a new member.
+// adopt makes the process in e a member, unless it is gone. If it is a member already, adopt only
+// keeps the new entry. It is true for a new member.
 func (h *tree) adopt(e process.Entry) bool {
 	if m := h.members[e.Key()]; m != nil {
 		m.entry = e
@@ -277,7 +278,7 @@ func (m *member) identity() process.Identity {
 	return id
 }
 
-// objection says why a process that was just taken hold of may not be signalled.
+// objection is the reason why a process that was just held may not be signalled.
 func (h *tree) objection(m *member) error {
 	if err := h.foreign(m); err != nil {
 		return err
@@ -285,11 +286,11 @@ func (h *tree) objection(m *member) error {
 	return m.Signal(0)
 }
 
-// foreign is errForeignOwner where a member runs as a user that is not to be signalled
-// on the word of this lock file. An owner has to be of the user that owns the file. What
-// is only in a group or session of a dead owner has to be of that user, or of one whom
-// a recorded process runs as. What a living owner has started, or the lock has
-// recorded, may run as any user (su, setpriv).
+// foreign is errForeignOwner if a member runs as a user whose processes this lock file may not
+// have signalled. An owner must run as the user that owns the file. A process that is only in a
+// group or session of a dead owner must run as that user, or as the user of a recorded process. A
+// process that a living owner has started, or that the lock has recorded, may run as any user
+// (su, setpriv).
 func (h *tree) foreign(m *member) error {
 	orphan := h.orphans && m.entry.ByBand
 	if h.fileUID < 0 || m.Key != h.owner && !orphan {
@@ -302,7 +303,7 @@ func (h *tree) foreign(m *member) error {
 	return err
 }
 
-// living returns those whose death is not confirmed yet.
+// living returns the members whose death is not confirmed yet.
 func (h *tree) living() []*member {
 	var list []*member
 	for _, m := range h.order {
@@ -331,7 +332,7 @@ func (h *tree) await(d time.Duration) {
 		}
 		left := time.Until(end)
 		process.AwaitDeath(handles, left)
-		// Else each death in a large job would be a look at all the others.
+		// Otherwise each death in a large job would cause a look at all the others.
 		time.Sleep(min(left, time.Millisecond/4))
 	}
 }
@@ -349,8 +350,8 @@ func (h *tree) obstacle() error {
 	return nil
 }
 
-// stuck is the error that names the first member that has outlived KILL. Where each
-// member dies and others keep coming, it names the last one that was found.
+// stuck is the error that names the first member that has outlived KILL or, if each member dies
+// and others keep coming, the last one that was found.
 func (h *tree) stuck() error {
 	if err := h.obstacle(); err != nil {
 		return err
@@ -359,7 +360,7 @@ func (h *tree) stuck() error {
 	for _, m := range h.living() {
 		last = m.entry
 		if m.Key != h.keeper {
-			break // the keeper is named only where it alone is left
+			break // the keeper is named only if no other is left
 		}
 	}
 	return &process.StuckError{PID: last.PID, Command: last.Command, Err: errAlive}
@@ -372,7 +373,7 @@ func (h *tree) close() {
 	h.order = nil
 }
 
-// list is the living members now, for a caller that only looks.
+// list is the living members now, for callers that send no signal.
 func (h *tree) list() ([]process.Entry, error) {
 	if h.membership.Empty() {
 		return nil, nil
@@ -397,9 +398,8 @@ func (h *tree) list() ([]process.Entry, error) {
 	return list, nil
 }
 
-// passesOn tells whether m supervises a job of which something lives. It need not be
-// signalled then: its job is a part of this one and is signalled itself, and m exits
-// with it.
+// passesOn tells whether m supervises a job of which something lives. Then m need not be
+// signalled: its job is a part of this one and is signalled itself, and m exits with it.
 func (h *tree) passesOn(m *member) bool {
 	if !m.entry.Supervises() {
 		return false

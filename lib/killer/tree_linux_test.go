@@ -45,9 +45,9 @@ func TestTheOwnerLeadsAndItsCommandDoesNot(t *testing.T) {
 	}
 }
 
-// Another process gets the owner's pid in the middle of the look at it: that one, and
-// what it starts, is no business of ours.
-func TestWhoGetsThePidOfAnOwnerDuringTheLookIsNoMember(t *testing.T) {
+// Another process gets the owner's pid during the look at it: that process, and what it starts,
+// does not belong to the job.
+func TestAProcessThatReusesTheOwnersPidIsNoMember(t *testing.T) {
 	a := actor.Sleeper(t, syscall.SysProcAttr{})
 	job := process.Job{Owner: idOf(a), FileUID: -1}
 	find = func(pid int) (process.Entry, error) {
@@ -213,7 +213,7 @@ func TestAMemberIsRecordedByItsIdentity(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	h.order[0].entry.Hidden = true
-	want.Start = 0 // what stands for it means nothing to others
+	want.Start = 0 // the substitute means nothing to others
 	if got := h.order[0].identity(); got != want {
 		t.Errorf("hidden: %+v, want %+v", got, want)
 	}
@@ -247,7 +247,7 @@ func TestAWaitLastsUntilTheLastIsDeadOrItsTimeIsOver(t *testing.T) {
 	}
 }
 
-func TestWhoIsStuckIsNamed(t *testing.T) {
+func TestAStuckProcessIsNamed(t *testing.T) {
 	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a, b)
 	h.latest = process.Entry{PID: 4711, Command: "latest"}
@@ -287,7 +287,7 @@ func TestWhoIsStuckIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhoIsToBeSparedIsKnown(t *testing.T) {
+func TestProcessesToSpareAreKnown(t *testing.T) {
 	h, err := trackOwn(false)
 	if err != nil {
 		t.Fatal(err)
@@ -305,7 +305,7 @@ func TestWhoIsToBeSparedIsKnown(t *testing.T) {
 	}
 }
 
-// What cannot be looked at is an error, and nobody is signalled.
+// If a process cannot be looked at, it is an error, and none is signalled.
 func TestTooFewDescriptorsAreAnError(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
@@ -344,7 +344,7 @@ func TestAJobIsListedWithoutOneself(t *testing.T) {
 }
 
 func init() {
-	// Says what it makes of the group that it leads, or does not lead.
+	// Prints what it makes of the group that it leads, or does not lead.
 	actor.Roles["own group"] = func([]string) int {
 		self, err := process.Find(os.Getpid())
 		for _, group := range []bool{true, false} {
@@ -375,7 +375,7 @@ func TestOnlyALeaderHasAGroupOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestWhoMayBeAnothersUser(t *testing.T) {
+func TestMembersThatMayRunAsAnotherUser(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	k, uid := entryOf(a).Key(), os.Geteuid()
 	for claim, c := range map[string]struct {
@@ -420,7 +420,7 @@ func TestWhoMayBeAnothersUser(t *testing.T) {
 	}
 }
 
-func TestTheUsersOfWhoIsRecordedAreKnown(t *testing.T) {
+func TestTheUsersOfRecordedProcessesAreKnown(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := tracked(t, process.Job{Owner: idOf(a), FileUID: -1})
 	if len(h.users) != 1 || !h.users[os.Geteuid()] || h.owner != entryOf(a).Key() {
@@ -428,7 +428,7 @@ func TestTheUsersOfWhoIsRecordedAreKnown(t *testing.T) {
 	}
 }
 
-func TestAGroupThatHidesSomebodyIsForgottenOnceItDoesNot(t *testing.T) {
+func TestAGroupIsForgottenOnceItHidesNoMember(t *testing.T) {
 	h := newTree(-1)
 	h.unseen = 4711
 	if done, _ := h.scan(); !done || h.unseen != 0 {
