@@ -17,15 +17,14 @@ import (
 type Entry struct {
 	Name        atom.Name
 	Completed   time.Time // zero: never
-	CompletedOn string    // the machine on which it did, where that may be another one
+	CompletedOn string    // the machine of that run, if it may be another one
 	View
-	Readers []View // the readers' locks
-	Waiting []View // the waiters, the first come first; of a lock directory the runlog tells that
+	Readers []View // the locks of its readers
+	Waiting []View // its waiters, the first to come first; in a lock directory, from the runlog
 	Err     error  // why its locks could not be read
 }
 
-// Called is the atom as its lock or last lock says, else as far as its name can be
-// read back.
+// Called is the atom as its lock or last lock says, else as far as its name can be read back.
 func (e *Entry) Called() atom.Called {
 	c := atom.Called{Name: e.Name, Atom: cmp.Or(e.Holder().Record.Atom, e.Memory.Atom)}
 	if c.Atom == (atom.Atom{}) {
@@ -36,7 +35,7 @@ func (e *Entry) Called() atom.Called {
 	return c
 }
 
-// Locks are the files by which the atom is held, or that cannot be read.
+// Locks are the files that hold the atom, or that cannot be read.
 func (e *Entry) Locks() (locks []atom.File) {
 	if e.Active.Held || e.Err != nil {
 		locks = append(locks, atom.File{Kind: atom.ActiveLock, Name: e.Name})
@@ -53,8 +52,8 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	return Foresee(d, &e.View, e.Readers)
 }
 
-// Holder is the lock by which the atom is held: the active lock, else that of the
-// first reader that lives, as far as is known; Active.Held tells whether there is one.
+// Holder is the lock that holds the atom: the active lock, else that of the first reader that
+// lives as far as is known; Active.Held tells whether there is one.
 func (e *Entry) Holder() View {
 	for _, reader := range e.Readers {
 		if !e.Active.Held && reader.Active.Owner != policy.Gone {
@@ -72,8 +71,8 @@ func Actives(views []View) (all []policy.Active) {
 	return all
 }
 
-// Slot is a slot of a program that is held. The record is of its owner, and of the
-// atom that it was taken for.
+// Slot is a held slot of a program. The record is of its owner, and of the atom that it was taken
+// for.
 type Slot struct {
 	Name   atom.Name
 	Number int
@@ -83,10 +82,10 @@ type Slot struct {
 // ErrNotHeld says that the atom which a person means is known, and not held.
 var ErrNotHeld = errors.New("is not held")
 
-// LockMeant is the lock that a person means by these words, said to the verb: by its file, or
-// NAME; else by what status calls the atom, or a part of that, where it can be no other that
-// is held. Several words were typed without quotes. The entries are asked for where they are
-// needed. ErrNotHeld is in the error where there is nothing to do.
+// LockMeant is the lock that a person means by these words after the verb. They name its file, or
+// NAME; or they are what status calls the atom, or a part of that which only one held atom
+// contains. Several words were typed without quotes. The entries are listed only if needed. The
+// error contains ErrNotHeld if there is nothing to do.
 func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.File, error) {
 	text := strings.Join(words, " ")
 	lock, exact := atom.LockCalled(path.Base(text))
@@ -102,7 +101,7 @@ func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.
 	var locks []atom.File
 	for i := range entries {
 		if exact && entries[i].Name != lock.Name {
-			continue // else NAME might be a part of another's
+			continue // otherwise NAME might match a part of another's name
 		}
 		called := entries[i].Called()
 		known = append(known, called)

@@ -16,20 +16,19 @@ import (
 	"adlock/lib/runlog"
 )
 
-// What a person should know is said on standard error, in one line, so that cron mails
-// it, and told to the hook. Whether a run, a denial or an interval is as it should be,
-// no person asks: those are silent.
+// What a person should know is printed on standard error, in one line, so that cron mails it, and
+// told to the hook. Normal runs, denials and intervals print nothing.
 
 // Title is what an atom is called in a message.
 func Title(a atom.Atom) string { return a.Operator + " " + a.Operand }
 
-// tell says what has happened and has the hook told of it.
+// tell prints what has happened and tells the hook.
 func (rec Recorder) tell(kind hook.Kind, e runlog.Event, text string) {
 	fault.Warn(titleOf(e), text)
 	rec.tellHook(kind, e, text)
 }
 
-// tellHook is for what another process says aloud, or none does.
+// tellHook is for events that are printed elsewhere, or not at all.
 func (rec Recorder) tellHook(kind hook.Kind, e runlog.Event, text string) {
 	rec.Hook.Tell(rec.Log, hook.Event{Kind: kind, Text: titleOf(e) + ": " + text, Event: e})
 }
@@ -48,14 +47,14 @@ func expired(age, expireAfter time.Duration, source policy.Source, idle time.Dur
 
 func hadRun(age time.Duration) string { return "it had run for " + limit.FormatAge(age) }
 
-// ShowEnding tells a person at a terminal what is sent to whom.
+// ShowEnding shows a person at a terminal each signal and its target.
 func (r *Request) ShowEnding(owner process.Identity, s killer.Signalled) {
 	r.Line.Show(func() string {
 		return Title(r.Atom) + ": ending process " + strconv.Itoa(owner.PID) + " and its job: " + s.Signal + " to " + strconv.Itoa(s.PID) + " (" + s.Command + ")"
 	})
 }
 
-// tellEnd tells how a run ended: aloud where its own supervisor ended it by force.
+// tellEnd tells how a run ended; it is printed if its own supervisor ended it by force.
 func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record) {
 	switch {
 	case r.Expired:
@@ -72,11 +71,11 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 	}
 }
 
-// EndedByForce says for the owner in the record that a newcomer is ending it: which and
-// why, as far as the runlog knows, else the process that holds the guard of the lock
-// (0: not known either). Said once for each acquisition, however often a trap asks
-// for the release. The newcomer tells the hook (Replaced): what the owner starts now is
-// taken for a part of its job. The error is fault.Denied, and ErrGuarded.
+// EndedByForce reports, for the owner in the record, that a newcomer is ending it: which and why,
+// as far as the runlog knows, else the process that holds the guard of the lock (0: unknown). It
+// is printed once for each acquisition, however often a trap asks for the release. The newcomer
+// tells the hook (Replaced): anything that the owner starts now is taken for a part of its job.
+// The error is fault.Denied, and ErrGuarded.
 func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int) error {
 	e := event(runlog.Lost, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -110,8 +109,8 @@ func IsEnded(err error) bool {
 	return errors.As(err, &ended)
 }
 
-// EndingOf is what the runlog has of the process that ends the acquisition: a newcomer, or
-// adlock stop.
+// EndingOf is the runlog's event of the process that ends the acquisition: a newcomer, or adlock
+// stop.
 func (rec Recorder) EndingOf(own record.Record) (runlog.Event, bool) {
 	for e := range rec.SinceAcquired(own.Atom) {
 		if (e.Kind == runlog.Expire || e.Kind == runlog.Stop) && e.OwnerToken == own.Token {
@@ -130,9 +129,9 @@ func (rec Recorder) saidLost(own record.Record) bool {
 	return false
 }
 
-// denials counts how often in a row the atom was denied as busy or full. Each of these
-// events has its number in the row, so the newest one is enough. Too soon does not
-// count, as something had completed.
+// denials counts how often in a row the atom was denied as busy or full. Each of these events has
+// its number in the row, so the newest is enough. Too soon does not count, as a run had
+// completed.
 func (rec Recorder) denials(a atom.Atom) (inARow int) {
 	for e := range rec.SinceAcquired(a) {
 		if e.Kind != runlog.Deny || e.Verdict != string(Busy) && e.Verdict != string(Full) {
@@ -146,8 +145,8 @@ func (rec Recorder) denials(a atom.Atom) (inARow int) {
 	return inARow
 }
 
-// alarming tells whether so many denials in a row are said aloud: as many as first,
-// then ten times as many, a hundred times, and so on.
+// alarming tells whether so many denials in a row are reported: first, then ten times as many, a
+// hundred times, and so on.
 func alarming(count, first int) bool {
 	if first <= 0 {
 		return false
@@ -158,14 +157,14 @@ func alarming(count, first int) bool {
 	return count == first
 }
 
-// starving says aloud that the atom of the denial e was denied many times in a row.
+// starving reports that the atom of the denial e was denied many times in a row.
 func (rec Recorder) starving(denied runlog.Event) {
 	e := denied
 	e.Kind = runlog.Starved
 	rec.append(e)
 	text := "starving: denied " + strconv.Itoa(e.Count) + " times in a row; " + e.Reason
 	wait := "let it wait"
-	if e.Wait > 0 { // it has
+	if e.Wait > 0 { // it waits already
 		wait += " longer"
 	}
 	rec.tell(hook.Starving, e, text+"; "+wait+" (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)")

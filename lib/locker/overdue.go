@@ -16,14 +16,14 @@ import (
 	"adlock/lib/runlog"
 )
 
-// How much of the runlog tells how long runs of an atom take: its last 10,000 lines or so.
-// It is asked only where an owner has run for learn.Floor or its notice.
+// How much of the runlog is read for the run times of an atom: its last 10,000 lines or so. It is
+// read only if an owner has run for learn.Floor or its notice.
 const (
 	noticeBytes = 4 << 20
-	noticeRuns  = 100 // more runs would tell no more
+	noticeRuns  = 100 // more runs would add nothing
 )
 
-// aDay is how often at most a person is told of one owner.
+// aDay is the shortest time between two reports of one owner.
 const aDay = 24 * time.Hour
 
 // Overdue is an owner that has passed its notice (policy.Overdue).
@@ -31,16 +31,16 @@ type Overdue struct {
 	Notice policy.Notice
 	View   // of its lock
 
-	limited bool                      // a limit will end it all the same
-	late    bool                      // a limit that was learned has passed, and ends it only where it is idle
+	limited bool                      // a limit will end it anyway
+	late    bool                      // a learned limit has passed, and ends it only if it is idle
 	work    string                    // what it was seen to do since
-	runs    learn.State               // what runs of its atom took
-	told    runlog.Opt[time.Duration] // its age when a person was told of it last
+	runs    learn.State               // the run times of its atom
+	told    runlog.Opt[time.Duration] // its age when it was last reported
 	own     bool                      // its supervisor tells the hook of it
 }
 
-// Overdue returns what there is to say of the owner of a lock where it is overdue; nil where it
-// is not. The limits are those of a newcomer; said is the notice that a person said, 0 for none.
+// Overdue returns what to say of the owner of a lock if it is overdue; otherwise nil. The limits
+// are those of a newcomer; said is the explicit notice, 0 for none.
 func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *Overdue {
 	o := &Overdue{View: v, Notice: policy.Notice{After: cmp.Or(said, learn.Floor), Said: said > 0}}
 	if rec.Log == nil || !policy.Overdue(limits, v.Active, o.Notice) {
@@ -62,8 +62,8 @@ func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *O
 	return o
 }
 
-// recall reads in the runlog how long runs of the atom took, and whether a person was told of
-// this one.
+// recall reads from the runlog how long runs of the atom took, and whether this one was reported
+// before.
 func (rec Recorder) recall(o *Overdue) {
 	var took []time.Duration
 	for e := range rec.Log.Newest(noticeBytes) {
@@ -82,7 +82,7 @@ func (rec Recorder) recall(o *Overdue) {
 	}
 }
 
-// recallTold takes what a newcomer, or its own supervisor, has said of the owner.
+// recallTold reads what a newcomer, or its own supervisor, has reported of the owner.
 func (o *Overdue) recallTold(e *runlog.Event) {
 	o.work = cmp.Or(o.work, e.Work)
 	switch {
@@ -94,23 +94,22 @@ func (o *Overdue) recallTold(e *runlog.Event) {
 	}
 }
 
-// isOf tells whether an event is of the atom, in the store or directory that this records.
+// isOf tells whether an event is of the atom, in this recorder's store or directory.
 func (rec Recorder) isOf(e *runlog.Event, a atom.Atom) bool {
 	return e.Store == rec.Log.Store && e.Operand == a.Operand && e.Operator == a.Operator && e.Program == a.Program && e.Host == a.Host
 }
 
-// due tells whether a person is to be told: for the first time, and then each time that the age
-// has doubled, once a day at most.
+// due tells whether to report the owner: for the first time, and then each time its age has
+// doubled, once a day at most.
 func (o *Overdue) due() bool {
 	told := o.told.Value
 	return !o.told.Set || o.Active.Age >= told+max(told, aDay)
 }
 
-// Late tells whether a limit that was learned has passed, which ends the job only where it is
-// seen to be idle.
+// Late tells whether a learned limit has passed, which ends the job only if it is seen idle.
 func (o *Overdue) Late() bool { return o.late }
 
-// Text tells what is overdue, and what its runs take.
+// Text says what is overdue, and how long its runs take.
 func (o *Overdue) Text() string {
 	text := "overdue: "
 	if o.work != "" {
@@ -135,7 +134,7 @@ func (o *Overdue) Text() string {
 	return text
 }
 
-// Remedy is what ends the wait for the owner. A limit is for newcomers of the same atom.
+// Remedy is what ends the wait for the owner. A limit works for newcomers of the same atom.
 func (o *Overdue) Remedy(sameAtom bool) string {
 	name := string(o.Record.Atom.Name())
 	switch {
@@ -153,8 +152,8 @@ func (o *Overdue) Remedy(sameAtom bool) string {
 	return stop(name) + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
 }
 
-// stop is the command that ends the job, and the user that has to give it: another user, root
-// above all, has another lock directory, perhaps with a job of the same name.
+// stop is the command that ends the job, and the user that must give it: another user, root above
+// all, has another lock directory, perhaps with a job of the same name.
 func stop(name string) string {
 	text := "to end it: "
 	if dir := os.Getenv("ADLOCK_DIR"); dir != "" {
@@ -167,9 +166,9 @@ func stop(name string) string {
 	return text
 }
 
-// FindOverdue returns the owner in the way of a newcomer that is denied or waits, where that owner
-// is overdue and a person is to be told of it now; else nil. The outcome comes to know when a
-// person was told before.
+// FindOverdue returns the owner in the way of a newcomer that is denied or waits, if that owner
+// is overdue and has to be reported now; else nil. It notes in the outcome when the owner was
+// reported before.
 func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	if o.Verdict != Busy && o.Verdict != Full || !o.inWay.Active.Held || o.inWay.Active.Age < r.calm[o.inWay.Record.Token] {
 		return nil
@@ -199,8 +198,8 @@ func (rec Recorder) SeeOverdue(r *Request, o *Outcome) {
 	}
 }
 
-// TellOverdue tells a person of the owner in the way. The hook is told where the owner's own
-// supervisor does not do so.
+// TellOverdue reports the owner in the way. It tells the hook unless the owner's own supervisor
+// does so.
 func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	e := r.event(runlog.Overdue)
 	e.Verdict = string(o.Verdict)
@@ -215,9 +214,9 @@ func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	}
 }
 
-// OwnOverdue tells the hook where the run of this very process is overdue, which has held the
-// atom for that long: where nothing else starts the job, no newcomer does. It returns the age at
-// which to ask again.
+// OwnOverdue tells the hook if the run of this process, which has held the atom for that long, is
+// overdue: no newcomer tells if nothing else starts the job. It returns the age at which to ask
+// again.
 func (rec Recorder) OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration) {
 	own := r.Record(process.Boottime() - age)
 	own.Token = token

@@ -21,7 +21,7 @@ func recording(t *testing.T) Recorder {
 	return Recorder{Log: &runlog.Log{Dir: t.TempDir(), Host: "dax"}}
 }
 
-// ran records runs of an atom that succeeded.
+// ran logs n successful runs of an atom.
 func ran(t *testing.T, rec Recorder, a atom.Atom, n int, took time.Duration) {
 	t.Helper()
 	for range n {
@@ -33,7 +33,7 @@ func ran(t *testing.T, rec Recorder, a atom.Atom, n int, took time.Duration) {
 	}
 }
 
-// owned is a lock whose owner has run for that long, and asked for no limit.
+// owned is a lock without a limit whose owner has run for that long.
 func owned(age time.Duration) View {
 	return View{
 		Record: record.Record{Atom: backup, Owner: process.Identity{PID: 4711}, Token: "t1", ExpireAfter: limit.Never},
@@ -41,7 +41,7 @@ func owned(age time.Duration) View {
 	}
 }
 
-// tells is what a newcomer says that is denied by the lock.
+// tells is what a newcomer reports that the lock denies.
 func tells(t *testing.T, rec Recorder, r *Request, v View) string {
 	t.Helper()
 	r.Atom, r.Owner.PID, r.calm = backup, 8, nil
@@ -91,7 +91,7 @@ func TestAWaiterTellsOfAnOwnerThatFollowsALongOne(t *testing.T) {
 	}
 }
 
-// A hang of a job of each minute fills the runlog with denials.
+// If a job that starts every minute hangs, the runlog fills with denials.
 func TestManyDenialsDoNotMakeItToldAgain(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	rec.Log.Max = 1 << 30
@@ -185,7 +185,7 @@ func TestTheHolderOfASlotIsToldByTheNoticeOfItsOwnAtom(t *testing.T) {
 	}
 }
 
-// The hook of a supervisor knows of its own job, and newcomers leave that to it.
+// A supervisor's hook knows of its own job, and newcomers leave that to it.
 func TestASupervisorTellsTheHookOfItsOwnRun(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	r.Atom, r.Owner.PID = backup, 4711

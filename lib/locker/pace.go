@@ -9,10 +9,10 @@ import (
 	"adlock/lib/runlog"
 )
 
-// paceRequests is how many of the latest requests tell how an atom is asked for.
+// paceRequests is how many of the latest requests determine the pace of an atom.
 const paceRequests = 9
 
-// Pace is how the atom was asked for of late, as far as the end of the runlog has it.
+// Pace is how often the atom was asked for lately, as far as the end of the runlog shows.
 func (rec Recorder) Pace(a atom.Atom) policy.Pace {
 	var asked []time.Time // the newest first
 	var took []time.Duration
@@ -34,7 +34,7 @@ func (rec Recorder) Pace(a atom.Atom) policy.Pace {
 	return policy.Pace{Period: median(apart), Runtime: median(took)}
 }
 
-// median is 0 where there are none.
+// median is 0 if there are none.
 func median(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0

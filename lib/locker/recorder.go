@@ -14,9 +14,9 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Recorder writes down in the runlog what a locker does: one method for each event.
-// What a person should know of it is told as well (news.go). What cannot be written is
-// said aloud, once, and changes nothing else.
+// Recorder writes the actions of a locker to the runlog: one method for each event. It also tells
+// what a person should know (news.go). A failure to write is reported once, and changes nothing
+// else.
 type Recorder struct {
 	Log  *runlog.Log // nil: nothing is written
 	Hook *hook.Hook  // nil: there is none
@@ -54,8 +54,8 @@ func (r *Request) describe(e *runlog.Event, v *View) {
 	}
 }
 
-// describeLimits says which limits are in force about the active lock: in the words of
-// policy.InForce, as status has them too.
+// describeLimits says which limits are in force for the active lock: in the words of
+// policy.InForce, like status.
 func (r *Request) describeLimits(e *runlog.Event, active policy.Active) {
 	expireAfter, source := policy.InForce(r.Limits, active)
 	e.IfElapsed, e.ExpireAfter, e.ExpireAfterFrom = runlog.Some(r.Limits.IfElapsed), runlog.Some(expireAfter), string(source)
@@ -81,8 +81,8 @@ func (rec Recorder) Acquired(r *Request, own record.Record) {
 	rec.tellHook(hook.Start, e, "started")
 }
 
-// Denied: the atom was not to be had, after waiting that long; nothing is written
-// where it was, or where something went wrong.
+// Denied: the newcomer did not get the atom, after waiting that long. Nothing is written if it
+// did, or if something went wrong.
 func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duration) {
 	kind := runlog.Deny
 	switch {
@@ -104,7 +104,7 @@ func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duratio
 	}
 }
 
-// Waits: the atom is not to be had yet, and the newcomer waits from now on.
+// Waits: the newcomer did not get the atom yet, and waits from now on.
 func (rec Recorder) Waits(r *Request, o Outcome) { rec.append(r.refused(runlog.Wait, o, r.Wait)) }
 
 // Cancelled: a signal ends the newcomer, which began that long ago, before its job begins.
@@ -130,8 +130,8 @@ func (rec Recorder) Expiring(r *Request, v *View) {
 	rec.append(e)
 }
 
-// Replaced: the lock of the owner in v was replaced. It is a takeover where the
-// owner had to be ended, else a reclaim.
+// Replaced: the lock of the owner in v was replaced. It is a takeover if the owner had to be
+// ended, else a reclaim.
 func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	kind := runlog.Takeover
 	if step == policy.Reclaim {
@@ -149,12 +149,11 @@ func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	}
 }
 
-// Stopping writes down, before the first signal, that a person has the owner in v ended: the
-// supervisor that is ended says so.
+// Stopping logs, before the first signal, that a person has the owner in v ended: its supervisor
+// reports that from here.
 func (rec Recorder) Stopping(r *Request, v *View) { rec.append(r.stopped(runlog.Stop, v)) }
 
-// Stopped writes down that the owner in v is dead, as a person asked for it, and that its
-// lock was removed.
+// Stopped logs that the owner in v is dead, as a person asked for, and that its lock was removed.
 func (rec Recorder) Stopped(r *Request, v *View) {
 	e := r.stopped(runlog.Clear, v)
 	rec.append(e)
@@ -180,7 +179,7 @@ func (rec Recorder) RecordSignal(r *Request, s killer.Signalled) {
 	rec.Signalled(r, &View{}, s)
 }
 
-// Emptied: a lock that has said for too long whose it is not was cleared.
+// Emptied: a lock without a record for too long was cleared.
 func (rec Recorder) Emptied(r *Request, v *View) {
 	e := r.event(runlog.Empty)
 	e.Age = runlog.Some(v.Active.Age)
@@ -200,10 +199,9 @@ func (rec Recorder) FutureStamp(r *Request, last policy.Last) {
 	rec.append(e)
 }
 
-// Released: the acquisition in the record came to its end; by its owner's own hand
-// at ExpireAfter, where the request says so.
-// What was to be kept of it could not be written where failed says so, which is the
-// caller's to report.
+// Released: the acquisition in the record has ended; if the request says Expired, its owner ended
+// its own job at ExpireAfter. failed is why the last lock or a slot could not be written; the
+// caller reports it.
 func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) {
 	held := process.Boottime() - own.Boottime
 	if r.Expired {
@@ -225,9 +223,9 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 	}
 }
 
-// Lost: the acquisition that was to be released came to nothing. found is the record of the
-// lock that is there instead, or is still its own and being taken over; nil: there
-// is none, and a is the atom. The error says so (fault.Denied); object is the lock.
+// Lost: the acquisition to be released came to nothing. found is the record of the lock that is
+// there instead, or of its own lock that is being taken over; nil: there is none, and a is the
+// atom. The error says so (fault.Denied); object is the lock.
 func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *record.Record, why error) error {
 	e := event(runlog.Lost, a, r.PID)
 	if found != nil {
@@ -249,20 +247,20 @@ type lostError struct{ why error }
 func (e *lostError) Error() string { return "lost: " + e.why.Error() }
 func (e *lostError) Unwrap() error { return e.why }
 
-// Cleared: a person has removed the lock with this record, of an owner on that machine ("":
-// this one).
+// Cleared: a person has removed the lock with this record, of an owner on that machine ("": this
+// one).
 func (rec Recorder) Cleared(own record.Record, node string) {
 	e := event(runlog.Clear, own.Atom, 0)
 	e.Owner, e.OwnerNode, e.OwnerToken = own.Owner.PID, node, own.Token
 	rec.append(e)
 }
 
-// recentBytes is how much of the runlog is looked at for what happened of late:
-// its last 700 lines or so, which a denial can afford to read.
+// recentBytes is how much of the runlog counts as recent: its last 700 lines or so, which a
+// denial can afford to read.
 const recentBytes = 256 << 10
 
-// AskedTooSoon counts how often the atom was asked for too soon since it was last taken,
-// and since that moment.
+// AskedTooSoon counts how often the atom was asked for too soon since it was last taken, and
+// since that moment.
 func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 	for e := range rec.SinceAcquired(a) {
 		if e.Kind == runlog.Deny && e.Verdict == string(TooSoon) && !e.Time.Before(since) {
@@ -272,8 +270,7 @@ func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 	return n
 }
 
-// SinceAcquired yields what the runlog has of the atom since it was last taken, the
-// newest first.
+// SinceAcquired yields the runlog's events of the atom since it was last taken, the newest first.
 func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		for e := range rec.recent(a) {
@@ -284,7 +281,7 @@ func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] {
 	}
 }
 
-// recent yields what the end of the runlog has of the atom, the newest first.
+// recent yields the events of the atom at the end of the runlog, the newest first.
 func (rec Recorder) recent(a atom.Atom) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		if rec.Log == nil {

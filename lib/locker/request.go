@@ -1,7 +1,6 @@
-// Package locker is the vocabulary of taking and releasing atoms, in a lock
-// directory (package lockdir) or in a store beyond this machine (package lease):
-// what is asked for, what is answered, what is written down about it. What to
-// answer is decided by package policy.
+// Package locker is the vocabulary for taking and releasing atoms, in a lock directory (package
+// lockdir) or in a store beyond this machine (package lease): the request, the answer, and the
+// events written about it. Package policy decides the answer.
 package locker
 
 import (
@@ -20,19 +19,19 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Request says which atom is wanted, by whom, and on what terms.
+// Request says which atom is wanted, for which owner, and on what terms.
 type Request struct {
 	Atom   atom.Atom
 	Limits policy.Limits
 	Auto   Auto
 
-	Owner      process.Identity // whose death frees the lock
+	Owner      process.Identity // the process whose death frees the lock
 	Job        process.Identity // a job that waits at its gate (record.Record); PID 0: none
 	Supervised bool
 	Patience   time.Duration // record.Record
 
-	// End is told, with the pause between the signals, that the owner's job has to
-	// end: by a store beyond this machine, where no other process can end it. May be nil.
+	// End tells the owner to end its job, with the pause between the signals: used by a store
+	// beyond this machine, where no other process can end the job. May be nil.
 	End chan<- time.Duration
 
 	Slots     int       // at most so many atoms of the program at once; 0: any number
@@ -40,59 +39,57 @@ type Request struct {
 	FromStart bool      // IfElapsed counts from the start of the last run
 	Tick      policy.Tick
 
-	Shared bool // others that say so too may hold the atom at the same time
+	Shared bool // other requests with Shared may hold the atom at the same time
 
-	Wait        time.Duration // wait at most so long for a busy or full atom
-	WaitElapsed bool          // and for one that was asked for too soon
+	Wait        time.Duration // wait at most this long for a busy or full atom
+	WaitElapsed bool          // and for one that is too soon
 	WaitSince   time.Duration // boottime at which the waiting began; 0: now
 	Asked       time.Duration // boottime at which the run was asked for, before a jitter; 0: when the waiting began
 
-	// Asker leads to the caller: as soon as there is something to read from it, or its end, the
-	// newcomer waits no longer. May be nil. (A store beyond this machine is told
-	// otherwise: lease.Locker.)
+	// Asker is the input of the asking process: as soon as it can be read, or ends, the newcomer
+	// stops waiting. May be nil. (A store beyond this machine has another way: lease.Locker.)
 	Asker *os.File
 
-	// Later is given what Take has left to do and what nothing depends on: it is called
-	// when no process waits for it any more. nil: it is done before Take returns.
+	// Later receives work that Take has left and nothing depends on: it is done when no process
+	// waits for it any more. nil: it is done before Take returns.
 	Later func(work func())
 
 	Pause        time.Duration // between the signals to an owner that has expired
 	LeaveExpired bool          // do not end it: the verdict is Expired
 
-	AtOnce bool // where more is to be done than to look and to take: ErrNotAtOnce, and nothing is changed
+	AtOnce bool // if more is needed than looking and taking: ErrNotAtOnce, and nothing is changed
 
-	Line *live.Line // what is waited for is shown there; nil: nowhere
+	Line *live.Line // shows the wait; nil: not shown
 
-	Starving int           // so many denials in a row are said aloud; 0: none are
-	Notice   time.Duration // an owner that has run for so long is told of; limit.Never: none is; 0: one that has run for longer than it should
+	Starving int           // so many denials in a row are reported; 0: none
+	Notice   time.Duration // an owner that has run for so long is reported; limit.Never: none is; 0: one that has run for longer than it should
 
 	Learned learn.State // what Resolve has put in force
 
 	watched watched                  // the owner that this newcomer has watched
-	calm    map[string]time.Duration // FindOverdue looks no more at the owner with this token until it is so old
+	calm    map[string]time.Duration // by token: the owner's age before which FindOverdue does not look again
 }
 
-// NewRequest is a request of this moment on the terms that hold where nothing is said,
-// for no atom yet.
+// NewRequest is a request made now with the default terms, for no atom yet.
 func NewRequest() Request {
 	return Request{Asked: process.Boottime(), Limits: policy.Limits{ExpireAfter: limit.Never}, Pause: policy.DefaultPause}
 }
 
-// Auto says which limits the atom's own history decides: those in Limits are
-// replaced as soon as its last lock was read (package learn).
+// Auto says which limits are learned from the atom's history: they replace those in Limits once
+// its last lock was read (package learn).
 type Auto struct {
 	IfElapsed, ExpireAfter bool
 }
 
-// Any tells whether one of them is.
+// Any tells whether one of them is learned.
 func (a Auto) Any() bool { return a.IfElapsed || a.ExpireAfter }
 
-// Terms are what policy decides on.
+// Terms are the part of the request that policy decides on.
 func (r *Request) Terms() policy.Terms {
 	return policy.Terms{Limits: r.Limits, Shared: r.Shared, Slots: r.Slots, Tick: r.Tick, Program: r.Atom.Program}
 }
 
-// Resolve puts in force what was learned.
+// Resolve puts the learned limits in force.
 func (r *Request) Resolve(learned learn.State) {
 	r.Learned = learned
 	if r.Auto.IfElapsed {
@@ -103,8 +100,8 @@ func (r *Request) Resolve(learned learn.State) {
 	}
 }
 
-// Explanation tells, once the last lock was read, why the limits are what they
-// are; "" where none is learned.
+// Explanation tells, once the last lock was read, the reasons for learned limits; "" if none is
+// learned.
 func (r *Request) Explanation() string {
 	var ifElapsed, expireAfter string
 	if r.Auto.IfElapsed {
@@ -116,7 +113,7 @@ func (r *Request) Explanation() string {
 	return joined(ifElapsed, expireAfter)
 }
 
-// Record is that of a lock of this request, made at that moment (boottime).
+// Record is the record of a lock for this request, made at that moment (boottime).
 func (r *Request) Record(now time.Duration) record.Record {
 	expireAfter, source := r.Limits.OfOwner()
 	return record.Record{
@@ -127,9 +124,9 @@ func (r *Request) Record(now time.Duration) record.Record {
 	}
 }
 
-// MomentaryRecord is that of a lock which this process holds for a moment, under its guard
-// throughout. Should the process be killed it is found dead at once, as its pid alone would not
-// tell: that may be a stranger's by then.
+// MomentaryRecord is the record of a lock that this process holds for a moment, guarded all the
+// time. If the process is killed, the record proves that it is dead; its pid alone would not, as
+// that may be a stranger's by then.
 func MomentaryRecord(a atom.Atom) (record.Record, error) {
 	owner, err := process.Of(os.Getpid())
 	if err != nil {
@@ -138,8 +135,8 @@ func MomentaryRecord(a atom.Atom) (record.Record, error) {
 	return record.Record{Owner: owner, Token: record.NewToken(), Atom: a, Boottime: process.Boottime(), ExpireAfter: limit.Never}, nil
 }
 
-// NewMemory is what a last lock of the atom has to say from the beginning: its
-// identity, where the name does not tell it.
+// NewMemory is the first content of the atom's last lock: its identity, if the name does not tell
+// it.
 func (r *Request) NewMemory() record.Memory {
 	if r.Atom.Exact() {
 		return record.Memory{}
@@ -147,16 +144,16 @@ func (r *Request) NewMemory() record.Memory {
 	return record.Memory{Atom: r.Atom}
 }
 
-// AskedBefore is how long before a moment (boottime) the run was asked for: an interval
-// that counts from the start counts from there.
+// AskedBefore is how long before a moment (boottime) the run was asked for: an interval that
+// counts from the start counts from there.
 func (r *Request) AskedBefore(moment time.Duration) time.Duration {
 	return max(0, moment-cmp.Or(r.WaitSince, r.Asked, moment))
 }
 
-// Clock is the time that ages are counted to for this request.
+// Clock is the time up to which ages are counted for this request.
 func (r *Request) Clock(real time.Time) Moment { return Moment{Real: real, Fixed: r.Now} }
 
-// joined puts sentences on one line.
+// joined joins sentences on one line.
 func joined(some, more string) string {
 	if some == "" || more == "" {
 		return some + more
@@ -167,29 +164,29 @@ func joined(some, more string) string {
 // ReleaseRequest says how an acquisition ends.
 type ReleaseRequest struct {
 	Name    atom.Name
-	Token   string // of the acquisition; "": whichever belongs to this process or an ancestor
-	PID     int    // of its owner, to be told where its lock is gone; 0: not known
+	Token   string // of the acquisition; "": the one of this process or an ancestor
+	PID     int    // of its owner, for the report that its lock is gone; 0: unknown
 	Status  runlog.Opt[int]
 	Signal  string        // that ended the job, without SIG
 	Expired bool          // the owner ended the job itself, at ExpireAfter
-	Idle    time.Duration // as the job had done nothing for so long, where ExpireAfter was learned
-	Asked   bool          // the owner ended the job itself, as a newcomer elsewhere asked for it
+	Idle    time.Duration // how long the job had been idle, if ExpireAfter was learned
+	Asked   bool          // the owner ended the job itself, at the request of a newcomer elsewhere
 	NoStamp bool          // the run does not count for IfElapsed, nor for the tick
-	Untold  bool          // how the run went is not known: it teaches nothing
+	Untold  bool          // how the run went is unknown: it teaches nothing
 	Tick    policy.Tick
 
-	// Again: an earlier release may have been cut short. Where the lock is gone, or
-	// another's, that one released it, and nothing is lost.
+	// Again: an earlier release may have been interrupted. If the lock is gone, or another's,
+	// that one released it, and nothing is lost.
 	Again bool
 
-	// Withdraw: the acquisition came to nothing, as the process that was to take the atom
-	// died at it. Nothing is stamped; a lock that is not this process's or an
-	// ancestor's stays; and as with Again nothing is lost.
+	// Withdraw: the acquisition came to nothing, as the process that took the atom died
+	// meanwhile. Nothing is stamped; a lock that is not this process's or an ancestor's stays;
+	// and as with Again nothing is lost.
 	Withdraw bool
 
 	AtOnce    bool          // as in Request
 	GuardWait time.Duration // how long to wait at least for a newcomer that is changing the lock
-	ForScript bool          // asked for by a process that a script started, which is ended with it
+	ForScript bool          // requested by a helper that a script started, which is ended with the script
 }
 
 // Owns tells whether the record is that of the acquisition.
@@ -200,10 +197,9 @@ func (r ReleaseRequest) Owns(own record.Record) bool {
 	return process.IsAncestor(own.Owner.PID) && own.Owner.Life() == process.Alive
 }
 
-// OwnedBy returns the identity of the process pid if that is this process or
-// one of its ancestors: a lock must belong to a process whose death means that
-// the work is over. The error is fault.Untold where that process has died since it named
-// itself: there is no script left that could be told.
+// OwnedBy returns the identity of the process pid if that is this process or one of its
+// ancestors: the death of a lock's owner must mean that the job is over. The error is
+// fault.Untold if that process has died since it named itself: no script is left to be told.
 func OwnedBy(pid int) (process.Identity, error) {
 	id, is, err := process.Ancestor(pid)
 	if is {

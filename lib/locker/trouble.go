@@ -9,9 +9,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// IsTrouble tells whether Take has failed for the lock directory's sake: it is full,
-// read-only, missing or another user's. A denial, and an owner that cannot be ended, are
-// none.
+// IsTrouble tells whether Take has failed because of the lock directory: it is full, read-only,
+// missing or another user's. A denial, or an owner that cannot be ended, does not count.
 func IsTrouble(o Outcome, err error) bool {
 	switch fault.KindOf(err) {
 	case fault.IO, fault.CannotCreate, fault.NotPermitted:
@@ -20,8 +19,8 @@ func IsTrouble(o Outcome, err error) bool {
 	return false
 }
 
-// NotRun: nothing could be locked in the directory dir, so the job is not run. The error
-// says so in place of why; a denial or a usage error stays as it is.
+// NotRun: nothing could be locked in the directory dir, so the job is not run. The error says so
+// in place of why; a denial or a usage error stays as it is.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	if kind := fault.KindOf(why); why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {
 		return why
@@ -31,23 +30,23 @@ func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	return &fault.Error{Kind: fault.KindOf(why), Object: titleOf(e), Err: rec.trouble(hook.NotRun, e, "not run", dir, why)}
 }
 
-// RunsUnlocked: for trouble with the directory dir the job runs without a lock, and the
-// record is of no lock.
+// RunsUnlocked: because of trouble with the directory dir the job runs without a lock; the record
+// belongs to no lock.
 func (rec Recorder) RunsUnlocked(r *Request, dir string, own record.Record, why error) {
 	e := r.event(runlog.Unlocked)
 	e.Token = own.Token
 	fault.Report(&fault.Error{Object: titleOf(e), Err: rec.trouble(hook.Unlocked, e, "runs unlocked", dir, why)})
 }
 
-// ShareTrouble keeps silent about a runlog in the directory dir: it shares the trouble that
-// is told already.
+// ShareTrouble suppresses the report of a runlog in the directory dir: it shares the trouble that
+// is already reported.
 func (rec Recorder) ShareTrouble(dir string) {
 	if rec.Log != nil && rec.Log.Dir == dir {
 		rec.Log.FirstTrouble()
 	}
 }
 
-// trouble writes down what comes of trouble with the directory dir, and tells the hook.
+// trouble logs the consequence of trouble with the directory dir, and tells the hook.
 func (rec Recorder) trouble(kind hook.Kind, e runlog.Event, what, dir string, why error) error {
 	e.Reason = fault.OneLine(why.Error())
 	rec.ShareTrouble(dir)

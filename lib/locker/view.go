@@ -10,20 +10,20 @@ import (
 	"adlock/lib/record"
 )
 
-// View is what was found of an atom at one moment.
+// View is an atom as seen at one moment.
 type View struct {
 	Last   policy.Last
 	Active policy.Active
 	Memory record.Memory
-	Record record.Record // of the active lock, where one is held and has a record
-	Job    process.Job   // of its owner, where that can be ended from here
-	Node   string        // the machine of its owner, where that may be another one
-	Silent bool          // its owner may be dead: by the clocks it has given no sign of life for its lease
+	Record record.Record // of the active lock, if one is held and has a record
+	Job    process.Job   // of its owner, if it can be ended from here
+	Node   string        // the machine of its owner, if that may be another one
+	Silent bool          // its owner may be dead: by the clocks its last heartbeat is older than its lease
 
-	TickUsed bool // the tick that is asked for was claimed
+	TickUsed bool // the requested tick was claimed
 
-	Changer    int   // pid of the process that is changing the active lock just now (only for callers that take nothing); 0: none is known
-	Standstill error // why that one does not come to an end; nil: it does, as far as is known
+	Changer    int   // pid of the process that is changing the active lock now (only for looks that take nothing); 0: none known
+	Standstill error // why that process does not finish; nil: it does, as far as is known
 }
 
 // isInsideJob tells whether this process was started from inside the owner's job.
@@ -38,8 +38,8 @@ func (v *View) isInsideJob() bool {
 	return false
 }
 
-// Foresee is the decision as it would turn out about the lock that has decided: the
-// active one, or a reader's. No process is signalled.
+// Foresee is the decision as it would turn out for the lock that decided: the active one, or a
+// reader's. It signals no process.
 func Foresee(d policy.Decision, active *View, readers []View) policy.Decision {
 	v := active
 	if d.Reader >= 0 {
@@ -49,7 +49,7 @@ func Foresee(d policy.Decision, active *View, readers []View) policy.Decision {
 	switch {
 	case changes && v.Standstill != nil:
 		return d.Because(policy.Stuck, v.Standstill.Error())
-	case changes && v.Changer != 0: // left to that one
+	case changes && v.Changer != 0: // left to that process
 		return d.Because(policy.Busy, ErrGuarded.Error())
 	case d.Step == policy.Expire && v.Node == "":
 		return v.foreseeEnd(d)
@@ -57,8 +57,8 @@ func Foresee(d policy.Decision, active *View, readers []View) policy.Decision {
 	return d
 }
 
-// foreseeEnd: an owner that is to be ended may be one that cannot be, or may have
-// started this very process. (One in a store ends its job itself, when it is asked to.)
+// foreseeEnd finds out whether an owner to be ended could be ended, or has started this very
+// process. (An owner in a store ends its job itself, when asked.)
 func (v *View) foreseeEnd(d policy.Decision) policy.Decision {
 	switch _, err := killer.Members(v.Job); {
 	case errors.Is(err, killer.ErrAncestor):
@@ -69,13 +69,13 @@ func (v *View) foreseeEnd(d policy.Decision) policy.Decision {
 	return d
 }
 
-// Moment is the time that ages are counted to.
+// Moment is the time up to which ages are counted.
 type Moment struct {
 	Real  time.Time // by the clock that stamps the last lock: the file system's, or the store's
 	Fixed time.Time // the pass clock; zero: none
 }
 
-// Effective is the 'now' of both decisions: the pass clock where there is one.
+// Effective is the 'now' of both decisions: the pass clock if there is one.
 func (m Moment) Effective() time.Time {
 	if m.Fixed.IsZero() {
 		return m.Real
@@ -83,14 +83,14 @@ func (m Moment) Effective() time.Time {
 	return m.Fixed
 }
 
-// ViewOf is what there is to decide on, of a last lock that was read at that moment.
-// The limits that are learned are put in force.
+// ViewOf is what to decide on, with a last lock that was read at that moment. The learned limits
+// are put in force.
 func (r *Request) ViewOf(last record.Last, now Moment) View {
 	r.Resolve(last.Memory.Learned)
 	return View{Memory: last.Memory, Last: LastView(last, r.FromStart, now)}
 }
 
-// LastView is what a last lock means at that moment.
+// LastView is the meaning of a last lock at that moment.
 func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 	if last.Completed.IsZero() {
 		return policy.Last{}
@@ -109,7 +109,7 @@ func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 	return view
 }
 
-// OwnerOf says what this machine knows of the owner of a job.
+// OwnerOf tells what this machine knows of the owner of a job.
 func OwnerOf(job process.Job) policy.Owner {
 	switch job.Owner.Life() {
 	case process.Unknown:

@@ -18,7 +18,7 @@ type Waiting struct {
 	asker   *os.File
 }
 
-// NewWaiting begins to count, where the request asks for waiting at all.
+// NewWaiting starts the count if the request asks for waiting.
 func NewWaiting(r *Request) Waiting {
 	w := Waiting{wait: r.Wait, elapsed: r.WaitElapsed, began: r.WaitSince, asker: r.Asker}
 	if w.wait > 0 && w.began == 0 {
@@ -27,7 +27,7 @@ func NewWaiting(r *Request) Waiting {
 	return w
 }
 
-// Left is how long the newcomer still wants to wait; at most 0: not at all.
+// Left is how long the newcomer still wants to wait; 0 or less: not at all.
 func (w Waiting) Left() time.Duration {
 	if w.wait > 0 && readable(w.Asker()) {
 		return 0
@@ -39,7 +39,7 @@ func (w Waiting) Left() time.Duration {
 	return w.wait - w.Spent()
 }
 
-// Asker is the descriptor of the asker, below 0 where there is none.
+// Asker is the descriptor of the asker, below 0 if there is none.
 func (w Waiting) Asker() int {
 	if w.asker == nil {
 		return -1
@@ -64,7 +64,7 @@ func (w Waiting) Spent() time.Duration {
 	return process.Boottime() - w.began
 }
 
-// Show tells a person what the newcomer waits for, how long it has, and how long it will.
+// Show shows a person what the newcomer waits for, how long it has waited, and how long it will.
 func (w Waiting) Show(r *Request, o Outcome) {
 	what := "for the atom"
 	switch {
@@ -88,7 +88,7 @@ func (w Waiting) Show(r *Request, o Outcome) {
 	})
 }
 
-// Worthwhile reports whether the outcome may be another one before the time is up.
+// Worthwhile reports whether the outcome may change before the time is up.
 func (w Waiting) Worthwhile(o Outcome) bool {
 	if w.wait == 0 || o.Endless {
 		return false

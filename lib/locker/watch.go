@@ -12,11 +12,11 @@ import (
 	"adlock/lib/process"
 )
 
-// idleHolds is how long the newcomer believes that a job is idle: after that it may have gone on.
-// One that was seen to work is left alone for as long as the shortest watch.
+// idleHolds is how long the newcomer relies on having seen a job idle: after that the job may
+// have resumed. A job that was seen at work is left alone for as long as the shortest watch.
 const idleHolds = 10 * time.Second
 
-// watched is what a newcomer's watch of an owner's job came to.
+// watched is the result of a newcomer's watch of an owner's job.
 type watched struct {
 	idle.Verdict
 	token string        // of the owner's acquisition
@@ -27,38 +27,38 @@ func (w watched) holds(token string, d time.Duration) bool {
 	return w.token == token && process.Boottime()-w.at < d
 }
 
-// MayEnd tells whether the owner in v, which has expired, may be ended: one past a limit that was
-// learned only where the newcomer has just watched its job be idle (policy.WatchFirst). It is
-// asked again under the guard.
+// MayEnd tells whether the expired owner in v may be ended: past a learned limit only if the
+// newcomer has just watched its job be idle (policy.WatchFirst). It is asked again under the
+// guard.
 func (r *Request) MayEnd(v *View) bool {
 	return !policy.WatchFirst(r.Limits, v.Active) || r.watched.Idle > 0 && r.watched.holds(v.Record.Token, idleHolds)
 }
 
-// WatchLength is how long a job of the atom is watched before a limit that was learned ends it.
+// WatchLength is how long a job of the atom is watched before a learned limit ends it.
 func (r *Request) WatchLength() time.Duration { return idle.Length(r.Learned.Typical()) }
 
-// LateError says that the owner of the lock in View has expired by a limit that was learned, and
-// is to be watched before it is ended. The newcomer gives up what it holds first.
+// LateError says that the owner of the lock in View has expired by a learned limit, and has to be
+// watched before it is ended. The newcomer gives up what it holds first.
 type LateError struct {
 	View
 	Decision policy.Decision
 	Held     func() bool                  // the lock is still that owner's
-	Stuck    func(error) (Outcome, error) // the outcome where the job cannot be ended from here
+	Stuck    func(error) (Outcome, error) // the outcome if the job cannot be ended from here
 }
 
 func (e *LateError) Error() string { return e.Decision.Reason() }
 
-// WatchFirst returns the outcome of an attempt to take the atom; one that fails by a LateError
-// is made afresh after a watch in which the job was idle. dir is the lock directory.
+// WatchFirst returns the outcome of an attempt to take the atom; an attempt that fails by a
+// LateError is repeated after a watch in which the job was idle. dir is the lock directory.
 //
 // The newcomer holds nothing while it watches, neither a lock nor a guard. What may happen
 // meanwhile, and what follows:
 //   - the owner releases the atom, or dies: the watch is over within a second;
-//   - another owner follows: its token is another, so MayEnd does not hold for it;
-//   - a newcomer with a limit that a person has said ends the owner: the same;
-//   - the job begins to work after the last look: as with any limit it may be ended for all that;
-//   - this newcomer is killed: the kernel gives its turn back, and nothing else was held;
-//   - this newcomer is stopped after the watch: the verdict is not believed any more.
+//   - another owner follows: it has another token, so MayEnd does not hold for it;
+//   - a newcomer with an explicit limit ends the owner: the same;
+//   - the job begins to work after the last look: it may be ended, as with any limit;
+//   - this newcomer is killed: the kernel gives its turn back, and it held nothing else;
+//   - this newcomer is stopped after the watch: its verdict expires.
 func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, error)) (Outcome, error) {
 	for {
 		o, err := attempt()
@@ -114,7 +114,7 @@ func (r *Request) watch(late *LateError, dir int) (Outcome, error) {
 	return Outcome{}, nil
 }
 
-// works is the denial where the owner is overdue, and works.
+// works is the denial if the owner is overdue, and works.
 func (r *Request) works(late *LateError) Outcome {
 	o := r.busy(late, "it works ("+r.watched.Work+")")
 	o.work = r.watched.Work
@@ -125,7 +125,7 @@ func (r *Request) busy(late *LateError, why string) Outcome {
 	return r.Denied(late.Decision.Because(policy.Busy, policy.Running(r.Limits, late.Active)+", and "+why), &late.View)
 }
 
-// idleOf is how long the owner in v was seen to be idle; 0: it was not watched.
+// idleOf is how long the owner in v was seen idle; 0: it was not watched.
 func (r *Request) idleOf(v *View) time.Duration {
 	if r.watched.token == v.Record.Token {
 		return r.watched.Idle
