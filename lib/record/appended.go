@@ -8,16 +8,16 @@ import (
 	"adlock/lib/process"
 )
 
-// Appended is what was added to an active lock since it was put in place: whole
-// lines in one write each, so that no process ever meets half a lock, and never by a
-// rename, which would be a takeover.
+// Appended is what was added to an active lock since it was put in place: whole lines in one
+// write each, so that no reader ever meets half a lock, and never by a rename, which would be a
+// takeover.
 type Appended struct {
 	Command   process.Identity   // what `adlock run` has started; PID 0: nothing yet
 	Survivors []process.Identity // members of a job whose ending has begun
 	Uncounted bool               // and more of them than there was room for
 }
 
-// Longest is how large a lock with all that was appended may become, in bytes.
+// Longest is the largest size in bytes of a lock, appended lines included.
 const Longest = 64 << 10
 
 // The keys of what is appended.
@@ -26,14 +26,13 @@ const (
 	survivorPrefix = "survivor."
 )
 
-// ManySurvivors is the line that says that there are more than there is room for.
+// ManySurvivors is the line that says that there are more than fit.
 const ManySurvivors = "survivor=many\n"
 
-// CommandLine is the line that says what the owner has started.
+// CommandLine is the line that names the process that the owner has started.
 func CommandLine(id process.Identity) string { return processLine(commandKey, id) }
 
-// SurvivorLine is the line of the n-th member (from 1) of a job that a newcomer has
-// begun to end.
+// SurvivorLine is the line of the n-th member (from 1) of a job whose ending has begun.
 func SurvivorLine(n int, id process.Identity) string {
 	return processLine(survivorPrefix+strconv.Itoa(n), id)
 }
@@ -51,9 +50,9 @@ func processLine(key string, id process.Identity) string {
 	return line + "\n"
 }
 
-// parseAppended reads what follows a record. An unfinished last line says
-// nothing; what is not understood makes the lock Damaged. The processes are of the
-// owner's boot: they were seen where it was.
+// parseAppended reads what follows a record. It ignores an unfinished last line; a line that it
+// does not understand makes the lock Damaged. The processes are of the owner's boot, where they
+// were seen.
 func parseAppended(tail []byte, owner process.Identity) (a Appended, ok bool) {
 	tail = tail[:bytes.LastIndexByte(tail, '\n')+1]
 	for line := range strings.Lines(string(tail)) {

@@ -9,13 +9,13 @@ import (
 	"adlock/lib/learn"
 )
 
-// errFormat says that a last lock's content is none we know.
+// errFormat says that the format of a last lock's content is unknown.
 var errFormat = errors.New("unknown format")
 
-// Memory is the content of a last lock. Fields that are not known here are kept.
+// Memory is the content of a last lock. Unknown fields are kept.
 type Memory struct {
-	Atom    atom.Atom // the identity, where the name tells it by a checksum only
-	Started time.Time // the start of the last run: when it was asked for; zero: not recorded
+	Atom    atom.Atom // the identity, if the name contains only a checksum of it
+	Started time.Time // when the last run was asked for; zero: not recorded
 	Learned learn.State
 	other   []string // lines of other keys, as they were
 }
@@ -25,7 +25,7 @@ func (m Memory) Empty() bool {
 	return m.Atom == atom.Atom{} && m.Started.IsZero() && m.Learned == learn.State{} && len(m.other) == 0
 }
 
-// Bytes returns the memory as it stands in the file.
+// Bytes returns the memory as written in the file.
 func (m Memory) Bytes() []byte {
 	var w writer
 	if m.Atom != (atom.Atom{}) {
@@ -43,7 +43,7 @@ func (m Memory) Bytes() []byte {
 	return []byte(w.String())
 }
 
-// ParseMemory reads what Bytes wrote, and fails where that is not it.
+// ParseMemory reads what Bytes wrote, and fails on anything else.
 func ParseMemory(content []byte) (Memory, error) {
 	fields, ok := parseFields(string(content))
 	if !ok {
@@ -79,10 +79,9 @@ func isKnown(key string) bool {
 	return learn.Is(key)
 }
 
-// Last is a last lock as it was found: when the atom last completed, and what
-// is remembered of it.
+// Last is a last lock as it was found: when the atom last completed, and what is remembered.
 type Last struct {
 	Completed time.Time     // zero: never
-	Cut       time.Duration // less than this may be missing from it, and from Memory.Started
+	Cut       time.Duration // less than this may be missing from Completed and from Memory.Started
 	Memory    Memory
 }

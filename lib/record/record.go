@@ -1,7 +1,6 @@
-// Package record is the format of what stands in the files of an atom: the record
-// of an active lock with what was appended to it, and the memory of a last lock.
-// Package lockdir/lockfile keeps them in files; a store (package lease) keeps the
-// same text.
+// Package record is the format of an atom's files: the record of an active lock with what was
+// appended to it, and the memory of a last lock. lockdir/lockfile keeps them in files; a store
+// (package lease) keeps the same text.
 package record
 
 import (
@@ -16,44 +15,42 @@ import (
 	"adlock/lib/process"
 )
 
-// format is the version of the record: one with another number is not guessed at.
+// format is the version of the record; a record with another number is not read.
 const format = "1"
 
 // Record is the content of an active lock: its owner, and the owner's terms.
 //
-// An atom may be asked for by an older and a newer adlock at once, as after an upgrade.
-// So a new field is a key that may be missing, and then means what was so before
-// (Bytes leaves it out where it says nothing new), and a key that is not known is
-// skipped. Lines 1 and 2, which shells read, and the line end= stay as they are. Only
-// where an older adlock would do harm is format to be raised: it takes such a lock for
-// damaged.
+// An older and a newer adlock may ask for the same atom, as after an upgrade. So a new field is a
+// key that may be missing, and then means what applied before (Bytes omits it if it has nothing
+// new to say), and unknown keys are skipped. Lines 1 and 2, which shells read, and the line end=
+// stay as they are. format may be raised only if an older adlock would do harm: it takes such a
+// lock for damaged.
 type Record struct {
-	Owner process.Identity // whose death frees the lock
+	Owner process.Identity // the process whose death frees the lock
 	Job   process.Identity // on a terminal: the job, held at a gate until it was recorded; PID 0: none
 	Token string           // names this acquisition
 	Atom  atom.Atom        // zero: unknown, in a lock that a verb holds for a moment (tune --reset, clear --last)
 
-	Boottime    time.Duration // when the lock was made, on the clock that counts suspend and takes no steps
+	Boottime    time.Duration // when the lock was made, on the clock without steps that counts suspend
 	Asked       time.Duration // how long before that the run was asked for: its owner waited, or let a jitter pass
-	IfElapsed   time.Duration // what the owner asked for, for status
+	IfElapsed   time.Duration // what the owner asked for, to show what runs
 	ExpireAfter time.Duration // what the owner asked for
-	Source      policy.Source // of ExpireAfter; policy.None: the owner asked for none
-	Notice      time.Duration // what the owner said; 0: nothing
+	Source      policy.Source // of ExpireAfter; policy.None: the owner set none
+	Notice      time.Duration // set by the owner; 0: none
 
 	Supervised bool          // the owner is `adlock run`, which passes signals on to its job
 	Patience   time.Duration // the owner ends its job at ExpireAfter itself: newcomers leave it this much longer
-	FromStart  bool          // the start of this run is to be remembered
-	Learn      bool          // its end is to teach the atom's limits
-	Shared     bool          // the owner reads: others may read at the same time
-	Slots      int           // the limit under which the owner took a slot too; 0: none
+	FromStart  bool          // remember the start of this run
+	Learn      bool          // its end teaches the atom's limits
+	Shared     bool          // the owner is a reader: other readers may hold the atom at the same time
+	Slots      int           // the limit under which the owner also took a slot; 0: none
 }
 
-// leastAsked is what Asked is written from: all but those that waited are below.
+// leastAsked is the smallest Asked that is written: it is larger only for owners that waited.
 const leastAsked = 100 * time.Millisecond
 
-// Bytes returns the record as it stands in the file: the pid alone on line 1
-// (as shlock and the 1997 paper have it), the token on line 2, where a shell
-// reads it back, then key=value lines.
+// Bytes returns the record as written in the file: the pid alone on line 1 (as in shlock and the
+// 1997 paper), the token on line 2, where a shell reads it, then key=value lines.
 func (r Record) Bytes() []byte {
 	var w writer
 	w.line(strconv.Itoa(r.Owner.PID))
@@ -101,20 +98,19 @@ func (r Record) Bytes() []byte {
 	return []byte(w.String())
 }
 
-// Content is what an active lock turned out to hold.
+// Content is what an active lock was found to contain.
 type Content int
 
-// What may stand in an active lock.
+// The kinds of content.
 const (
-	Full    Content = iota // a record of ours
+	Full    Content = iota // a record of adlock
 	PIDOnly                // a pid and nothing else (shlock's)
 	Empty                  // nothing: another tool's, or a full disk's
-	Damaged                // none of these, or cut short: never replaced
+	Damaged                // anything else, or cut short: never replaced
 )
 
-// Parse reads the content of an active lock. A record that is cut short anywhere,
-// or to which something unknown was appended, is Damaged: half a pid would be
-// another process's.
+// Parse reads the content of an active lock. A record that is cut short anywhere, or that
+// something unknown was appended to, is Damaged: half a pid would be another process's.
 func Parse(content []byte) (Record, Content) {
 	record, _, kind := ParseAll(content)
 	return record, kind
@@ -131,7 +127,7 @@ func ParseAll(content []byte) (Record, Appended, Content) {
 	return record, appended, kind
 }
 
-// Split divides the content of a lock behind the line that ends the record.
+// Split divides the content of a lock after the line that ends the record.
 func Split(content []byte) (record, rest []byte) {
 	const end = "\nend=\n"
 	if at := bytes.Index(content, []byte(end)); at >= 0 {
@@ -174,7 +170,7 @@ func parseRecord(content []byte) (Record, Content) {
 	}
 	if _, there := fields["job.pid"]; there {
 		record.Job = r.identity("job.", int(r.number("job.pid", 31)))
-		r.failed = r.failed || record.Job.PID == 0 // no process's
+		r.failed = r.failed || record.Job.PID == 0 // not a process
 	}
 	if _, there := fields["asked"]; there {
 		record.Asked = max(0, r.duration("asked"))
@@ -195,17 +191,15 @@ func parseRecord(content []byte) (Record, Content) {
 	return record, Full
 }
 
-// Age is how long ago the lock was made, by a clock that takes no steps. It is false
-// where that clock is not this process's: on another machine, before this boot, or in
-// another time namespace.
+// Age is how long ago the lock was made, by a clock without steps. known is false if that clock
+// is not this process's: on another machine, before this boot, or in another time namespace.
 func (r Record) Age() (age time.Duration, known bool) {
 	here := process.Here()
 	known = r.Owner.Boot != "" && r.Owner.Boot == here.Boot && r.Owner.TimeNS == here.TimeNS
 	return process.Boottime() - r.Boottime, known
 }
 
-// KnownJob is Job of a record by itself; uid owns the lock, -1 where no file
-// condemns a process.
+// KnownJob is the job that the record itself names; uid owns the lock file, -1 without one.
 func (r Record) KnownJob(uid int) process.Job {
 	return process.Job{Owner: r.Owner, Command: r.Job, FileUID: uid, Supervised: r.Supervised}
 }

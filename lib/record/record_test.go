@@ -16,7 +16,7 @@ import (
 	"adlock/lib/process"
 )
 
-// anyPart is a part of an atom: any bytes but none and null.
+// anyPart is a part of an atom: one byte or more, none of them null.
 func anyPart() *rapid.Generator[string] {
 	return rapid.Map(rapid.SliceOfN(rapid.ByteRange(1, 255), 1, 80), func(b []byte) string { return string(b) })
 }
@@ -40,7 +40,7 @@ func anyIdentity(t *rapid.T, who string) process.Identity {
 	}
 }
 
-// anyLimit is what a user can ask for: whole seconds, or never.
+// anyLimit is a limit that a user can set: whole seconds, or never.
 func anyLimit(t *rapid.T, what string) time.Duration {
 	if rapid.Bool().Draw(t, what+" never") {
 		return limit.Never
@@ -90,7 +90,7 @@ func TestARecordIsNeverLargerThan64KiB(t *testing.T) {
 		want := fullRecord()
 		want.Atom = a
 		text := want.Bytes()
-		if len(text) > Longest/2 { // survivors are to find room as well
+		if len(text) > Longest/2 { // leave room for survivors
 			t.Errorf("%d bytes", len(text))
 		}
 		if got, content := Parse(text); content != Full || got != want {
@@ -99,7 +99,7 @@ func TestARecordIsNeverLargerThan64KiB(t *testing.T) {
 	}
 }
 
-// Records used to hold whole command lines.
+// Records used to contain whole command lines.
 func TestTheFirstLineIsThePidAndTheSecondTheToken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRecord(t)
@@ -118,8 +118,8 @@ func TestAPidAloneIsShlocks(t *testing.T) {
 	}
 }
 
-// A cut record must never pass for a shorter one: after the pid's line it would
-// be shlock's, and within the pid it would be somebody else's pid.
+// A cut record must never pass for a shorter one: cut after the line of the pid it would be
+// shlock's, and within the pid another process's.
 func TestARecordThatIsCutShortIsDamagedSaveForAWholePid(t *testing.T) {
 	r := fullRecord()
 	r.Job = process.Identity{PID: 5}
@@ -325,7 +325,7 @@ func TestOnlyAnEmptyMemoryIsEmpty(t *testing.T) {
 	}
 }
 
-// fullRecord is a full record with another token each time.
+// fullRecord is a full record with a new token each time.
 func fullRecord() Record {
 	return Record{
 		Owner: process.Identity{PID: 4711, Start: 99, PGID: 4711, UID: 1000, Boot: "b", Machine: "m", PIDNS: 1, TimeNS: 2},
