@@ -14,41 +14,39 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// DefaultMax is the size in bytes past which a runlog is turned over.
+// DefaultMax is the size in bytes above which a runlog is turned over.
 const DefaultMax = 10 << 20
 
-// Log is the runlog of one host. It may be used by any number of goroutines and
-// processes at once.
+// Log is the runlog of one host. Any number of goroutines and processes may use it at once.
 type Log struct {
-	// Dir is the directory: there already, owned by root or the effective user
-	// and writable by no other user.
+	// Dir is the directory: it exists, is owned by root or the effective user, and no other user
+	// may write to it.
 	Dir string
-	// Host is HOST in the file's name, canonical already (atom.Canonify).
+	// Host is HOST in the file's name, already canonical (atom.Canonify).
 	Host string
-	// Store is that of the events that do not say it.
+	// Store is the store of the events that do not name one.
 	Store string
-	// Max is the size in bytes that the file does not pass, save by the lines
-	// that several writers add at one time or by a single line that is longer.
-	// Zero is DefaultMax. What is kept in all is twice as much.
+	// Max is the size in bytes that the file does not exceed, except by lines that several
+	// writers add at once or by a single longer line. Zero is DefaultMax. In all, twice as much
+	// is kept.
 	Max int64
 
 	told atomic.Bool // FirstTrouble
 
-	// For tests: what to do before the rename of turnOver and before the write
-	// of append, when all has been looked at; and another patience.
+	// For tests: calls before the rename of turnOver and before the write of append, after all
+	// checks; and another patience.
 	turning, writing func()
 	patience         time.Duration
 }
 
-// Append writes e as one line with one write(2). The file is opened for that
-// and closed again, so that nothing of it leaks into a job; it is created with
-// mode 0600, and refused if it is a symbolic link, no regular file, has another
-// name too, or belongs to neither root nor the effective user.
+// Append writes e as one line with one write(2). It opens the file for that and closes it again,
+// so that no descriptor leaks into a job. It creates the file with mode 0600, and refuses it if
+// it is a symbolic link, not a regular file, has another name too, or belongs to neither root nor
+// the effective user.
 //
-// After an error the line may be missing or torn, except that the error of a
-// failed turning over comes after the line has been written. A torn line is
-// marked as such, by this call or, on a full disk, by the next that succeeds.
-// Append waits for other processes 0.4 s at most, twice patience.
+// After an error the line may be missing or torn; only the error of a failed turnover comes after
+// the line was written. A torn line is marked as such, by this call or, on a full disk, by the
+// next one that succeeds. Append waits for other processes at most 0.4 s, twice patience.
 func (l *Log) Append(e Event) error {
 	if err := checkHost(l.Host); err != nil {
 		return err
@@ -57,7 +55,7 @@ func (l *Log) Append(e Event) error {
 		e.Time = time.Now()
 	}
 	if e.Store = cmp.Or(e.Store, l.Store); e.Store != "" && e.Node == "" {
-		e.Node, _ = sysfile.NodeName() // without it the line is as good
+		e.Node, _ = sysfile.NodeName() // the line is valid without it
 	}
 	line := appendLine(make([]byte, 0, 512), &e, l.Host)
 	if len(line) > maxLine {
@@ -70,17 +68,17 @@ func (l *Log) Append(e Event) error {
 	defer d.close()
 	turning := l.turnOver(d, int64(len(line)))
 	if err := l.append(d, line); err != nil {
-		return err // a failed turning over has the same cause, or will be seen again
+		return err // a failed turnover has the same cause, or will be seen again
 	}
 	return turning
 }
 
-// FirstTrouble is true once: a run that cannot write its runlog says so at the first
-// line, and not at each.
+// FirstTrouble is true once: a run that cannot write its runlog reports that for its first line
+// only.
 func (l *Log) FirstTrouble() bool { return l.told.CompareAndSwap(false, true) }
 
-// Check tells whether Append could write now, and writes nothing. It is nil too where
-// the runlog is not there yet and can be made.
+// Check tells whether Append could write now, and writes nothing. It is also nil if the runlog is
+// missing and can be made.
 func (l *Log) Check() error {
 	if err := checkHost(l.Host); err != nil {
 		return err
@@ -121,13 +119,12 @@ func (l *Log) wait() time.Duration {
 	return patience
 }
 
-// attempts bounds how often a line is tried on a file that is turned over
-// meanwhile. Each turn takes Max bytes of other writers' lines, so two in a row
-// are rare already.
+// attempts bounds how often a line is tried if the file is turned over meanwhile. Each turnover
+// takes Max bytes of other writers' lines, so even two in a row are rare.
 const attempts = 100
 
-// append writes line to the file that bears the name, which may change hands
-// until it is locked.
+// append writes line to the file with the runlog's name, which may change until the file is
+// locked.
 func (l *Log) append(d folder, line []byte) error {
 	for range attempts {
 		f, err := d.openOrCreate(l.name())
@@ -145,8 +142,8 @@ func (l *Log) append(d folder, line []byte) error {
 	return &fs.PathError{Op: "append to", Path: l.path(), Err: errors.New("replaced again and again")}
 }
 
-// appendTo writes line to f, unless the name has passed to another file. Why
-// that loses no line, with the lock and without it, is told in turnover.go.
+// appendTo writes line to f, unless the name has passed to another file. turnover.go explains why
+// that loses no line, with the lock and without it.
 func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error) {
 	locked := sysfile.Flock(f.fd, unix.LOCK_SH, l.wait()) == nil
 	st, err := d.stat(l.name())
@@ -171,15 +168,13 @@ func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error)
 	return locked || d.names(l.name(), f) || d.names(oldName(l.Host), f), nil
 }
 
-// torn marks the end of a line that was not written to its end: a key without a
-// value, which no reader takes for a field, whatever stands before it. Alone on
-// a line it means nothing.
+// torn marks the end of an incomplete line: a key without a value, which no reader takes for a
+// field, whatever precedes it. Alone on a line it means nothing.
 const torn = " torn\n"
 
-// write appends line with one write(2). Where the file, size bytes long, does
-// not end with a newline, the line begins with the mark that ends the torn one.
-// (Another writer's line that is not yet in the file as a whole looks the same;
-// then the mark comes to stand alone.)
+// write appends line with one write(2). If the file, size bytes long, does not end with a
+// newline, the line begins with the mark that ends the torn one. (Another writer's line that is
+// only partly in the file looks the same; then the mark will stand alone.)
 func (f *file) write(line []byte, size int64) error {
 	whole, err := f.endsLine(size)
 	if err != nil {
@@ -200,7 +195,7 @@ func (f *file) write(line []byte, size int64) error {
 	return nil
 }
 
-// endsLine says whether the file's first size bytes end with a whole line.
+// endsLine tells whether the file's first size bytes end with a whole line.
 func (f *file) endsLine(size int64) (bool, error) {
 	if size == 0 {
 		return true, nil

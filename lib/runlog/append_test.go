@@ -19,8 +19,7 @@ import (
 	"adlock/test/need"
 )
 
-// child is the variable that makes the test binary another process: what it
-// should do, and its arguments.
+// child is the variable that makes the test binary another process: its task and arguments.
 const child = "RUNLOG_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -37,8 +36,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// start starts the test binary as another process that does what args say. It
-// goes on when its standard input is closed.
+// start starts the test binary as another process with these args. It continues when its standard
+// input is closed.
 func start(t *testing.T, args ...string) (cmd *exec.Cmd, output *strings.Builder) {
 	t.Helper()
 	cmd = exec.Command(os.Args[0])
@@ -58,7 +57,7 @@ func mustAppend(t testing.TB, l *Log, operands ...string) {
 	}
 }
 
-// operands are those of the events in the record, in order.
+// operands are those of the events in the runlog, in order.
 func operands(t testing.TB, dir string) (list []string) {
 	t.Helper()
 	for e, err := range Read(dir, testHost) {
@@ -77,7 +76,7 @@ func same(t testing.TB, got []string, want ...string) {
 	}
 }
 
-// folderOf is a directory as Append wants it, whatever the umask.
+// folderOf is a directory that Append accepts, whatever the umask.
 func folderOf(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -194,7 +193,7 @@ func TestStoppedHolderStopsNoWriter(t *testing.T) {
 	if took := time.Since(began); took < patience || took > time.Minute {
 		t.Errorf("took %v, want %v and little more", took, patience)
 	}
-	log.Max = 100 // long enough not to be twice too long
+	log.Max = 100 // long enough, but not twice the limit
 	mustAppend(t, log, "c")
 	log.Max = 1
 	if err := log.Append(Event{Kind: Acquire, Operand: "d"}); !errors.Is(err, unix.EWOULDBLOCK) {
@@ -206,8 +205,8 @@ func TestStoppedHolderStopsNoWriter(t *testing.T) {
 	}
 }
 
-// A writer that gave up on the lock, and is held up between its look and its
-// write, finds its file turned over once or twice.
+// A writer that gave up on the lock, and is delayed between its check and its write, finds its
+// file turned over once or twice.
 func TestUnlockedWriterFollowsTheName(t *testing.T) {
 	for turns := range 3 {
 		dir := folderOf(t)
@@ -287,7 +286,7 @@ func TestTornLineCostsNoOther(t *testing.T) {
 	same(t, got, "a", "2", "b", "c")
 }
 
-// addText adds text to a file behind Append's back.
+// addText adds text to a file without Append.
 func addText(t testing.TB, path, text string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
@@ -302,8 +301,8 @@ func addText(t testing.TB, path, text string) {
 	}
 }
 
-// A limit on the file's size lets a part of the line through and then nothing,
-// as a disk does that fills up.
+// A limit on the file's size lets a part of the line through and then nothing, like a disk that
+// fills up.
 func TestShortWriteIsReportedAndMarked(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost}
@@ -328,8 +327,7 @@ func TestShortWriteIsReportedAndMarked(t *testing.T) {
 	same(t, got, "a", "damaged", "b")
 }
 
-// childHitsLimit appends to a file that may grow by so many bytes, and prints
-// the error.
+// childHitsLimit appends to a file that may grow by so many bytes, and prints the error.
 func childHitsLimit(args []string) error {
 	signal.Ignore(unix.SIGXFSZ)
 	info, err := os.Stat(currentOf(args[0]))
@@ -352,7 +350,7 @@ func childHitsLimit(args []string) error {
 	return nil
 }
 
-// limitOf is n in the type of a limit, which differs among systems.
+// limitOf is n in the type of a limit, which differs between systems.
 func limitOf[T int64 | uint64](_ T, n int64) T { return T(n) }
 
 func TestPlantedFilesAreRefused(t *testing.T) {
@@ -407,9 +405,8 @@ func TestHostHasToBeCanonical(t *testing.T) {
 	}
 }
 
-// Writers on all sides, a file that is turned over every few lines, and every
-// generation of it kept: each line is there, whole and once, and each process's
-// lines are in its order.
+// With many writers, a file that is turned over every few lines, and all its generations kept,
+// each line is there, whole and once, and each process's lines are in order.
 func TestManyProcessesLoseAndTearNothing(t *testing.T) {
 	const processes, each = 50, 200
 	dir := folderOf(t)
@@ -468,8 +465,8 @@ func TestManyProcessesLoseAndTearNothing(t *testing.T) {
 	}
 }
 
-// childWrites appends so many lines, once its standard input is closed. Before
-// a file is turned over it gets a second name, by which it can be found.
+// childWrites appends so many lines, once its standard input is closed. Before a turnover the
+// file gets a second name, by which the test finds it.
 func childWrites(args []string) error {
 	n, err := strconv.Atoi(args[1])
 	if err != nil {

@@ -7,19 +7,18 @@ import (
 	"adlock/lib/limit"
 )
 
-// timeLayout has a fixed width, so that lines sort by it.
+// timeLayout has a fixed width, so that lines can be sorted by it.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// maxLine is the longest line, in bytes with its newline. It is far above what a
-// command line needs, and keeps one event from filling the file and its reader's
-// memory.
+// maxLine is the longest line, in bytes with its newline. It is far above what a command line
+// needs, and prevents one event from filling the file or its reader's memory.
 const maxLine = 1 << 20
 
-// yes is the value of a switch that is on.
+// yes is the value of a true field.
 const yes = "yes"
 
-// appendLine appends e as one line with its newline. fileHost is the HOST of
-// the file that the line is for.
+// appendLine appends e as one line with its newline. fileHost is the HOST of the file that the
+// line is for.
 func appendLine(b []byte, e *Event, fileHost string) []byte {
 	b = append(b, "time="...)
 	b = e.Time.UTC().AppendFormat(b, timeLayout)

@@ -18,7 +18,7 @@ const (
 
 func fileName(host string) string { return prefix + host + suffix }
 
-// oldName is the name of what has been turned over.
+// oldName is the name of the file that was turned over.
 func oldName(host string) string { return fileName(host) + turned }
 
 func checkHost(host string) error {
@@ -28,7 +28,7 @@ func checkHost(host string) error {
 	return nil
 }
 
-// isHost says whether host can be a canonical part of a name.
+// isHost tells whether host can be a canonical part of a name.
 func isHost(host string) bool {
 	for i := 0; i < len(host); i++ {
 		c := host[i]
@@ -39,8 +39,8 @@ func isHost(host string) bool {
 	return host != ""
 }
 
-// folder is an open directory that no other user can change, so that a name in it
-// is what its owner put there.
+// folder is an open directory that no other user can change, so a file in it is what its owner
+// put there.
 type folder struct {
 	path string
 	fd   int
@@ -74,12 +74,11 @@ func (d folder) check() error {
 }
 
 func (d folder) close() {
-	unix.Close(d.fd) // read only: there is nothing that could fail to be kept
+	unix.Close(d.fd) // read only: close(2) cannot lose data
 }
 
-// openOrCreate opens the file name, which is created where there is none. (Not
-// with one open(2): O_CREAT on a file that is there fails where the kernel's
-// protected_regular says so.)
+// openOrCreate opens the file name, and creates it if it is missing. (It does not use one
+// open(2): O_CREAT fails on an existing file where the kernel's protected_regular forbids it.)
 func (d folder) openOrCreate(name string) (*file, error) {
 	for range attempts {
 		f, err := d.open(name)
@@ -88,7 +87,7 @@ func (d folder) openOrCreate(name string) (*file, error) {
 		}
 		f, err = d.openWith(name, unix.O_CREAT|unix.O_EXCL)
 		if errors.Is(err, fs.ErrExist) {
-			continue // another was faster
+			continue // another process was faster
 		}
 		return f, err
 	}
@@ -105,8 +104,8 @@ func (d folder) mayCreate() error {
 
 func (d folder) open(name string) (*file, error) { return d.openWith(name, 0) }
 
-// openWith opens a file for appending; O_RDWR for its last byte and because NFS
-// wants it for an exclusive flock, O_NONBLOCK for not waiting at a FIFO.
+// openWith opens a file for appending; with O_RDWR to read its last byte and because NFS requires
+// it for an exclusive flock, with O_NONBLOCK to not wait at a FIFO.
 func (d folder) openWith(name string, flags int) (*file, error) {
 	path := d.path + "/" + name
 	fd, err := sysfile.Openat(d.fd, name, flags|unix.O_RDWR|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
@@ -121,7 +120,7 @@ func (d folder) openWith(name string, flags int) (*file, error) {
 	return f, nil
 }
 
-// stat looks at what name means now.
+// stat looks at the file that name leads to now.
 func (d folder) stat(name string) (*unix.Stat_t, error) {
 	var st unix.Stat_t
 	if err := sysfile.Lstatat(d.fd, name, &st); err != nil {
@@ -130,7 +129,7 @@ func (d folder) stat(name string) (*unix.Stat_t, error) {
 	return &st, nil
 }
 
-// names says whether name means f. If it cannot be told, it does not.
+// names tells whether name leads to f; false if that cannot be known.
 func (d folder) names(name string, f *file) bool {
 	st, err := d.stat(name)
 	return err == nil && f.is(st)
@@ -150,8 +149,8 @@ type file struct {
 	dev, ino uint64
 }
 
-// check refuses what is no runlog of ours, and sees to it that the owner may
-// read and write a new one whatever the umask.
+// check refuses a file that is not adlock's runlog, and makes sure that the owner may read and
+// write a new one whatever the umask.
 func (f *file) check() error {
 	var st unix.Stat_t
 	if err := sysfile.Fstat(f.fd, &st); err != nil {
@@ -176,8 +175,8 @@ func (f *file) is(st *unix.Stat_t) bool {
 	return f.dev == uint64(st.Dev) && f.ino == uint64(st.Ino)
 }
 
-// close closes the file; on NFS and under a quota it is where a write may fail.
-// (Not again after EINTR: Linux has closed it then, and the number may be another's.)
+// close closes the file; on NFS and under a quota a write may fail only there. (It does not
+// repeat after EINTR: Linux has closed the descriptor, and its number may be another's.)
 func (f *file) close() error {
 	if err := unix.Close(f.fd); err != nil && err != unix.EINTR {
 		return &fs.PathError{Op: "close", Path: f.path, Err: err}
@@ -185,7 +184,7 @@ func (f *file) close() error {
 	return nil
 }
 
-// refuse is the error about a file that another could have planted.
+// refuse is the error for a file that another user could have planted.
 func refuse(op, path, format string, args ...any) error {
 	return &fs.PathError{Op: op, Path: path, Err: fmt.Errorf("%w: "+format, append([]any{unix.EPERM}, args...)...)}
 }

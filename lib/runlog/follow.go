@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// followEvery is how often Follow looks for more. A person waits.
+// followEvery is how often Follow looks for more: its reader is a person.
 const followEvery = 200 * time.Millisecond
 
-// Follow yields what Read does and then, as they are written, the events that
-// come after, across turning over, until stop is closed or an error other than
-// a *DamagedLine has been yielded. It waits for a runlog that is not there yet.
-// Lines are missed only if the runlog is turned over three times between two
-// looks, 200 ms apart. One that was written without the lock into a file that had
-// gone from the runlog by then comes a second time, as its writer repeats it.
+// Follow yields what Read does and then the events that come after, as they are written, across
+// turnovers, until stop is closed or it has yielded an error other than a *DamagedLine. It waits
+// for a missing runlog. It misses lines only if the runlog is turned over three times between two
+// looks, 200 ms apart. A line that was written without the lock into a file that had already left
+// the runlog comes a second time, as its writer repeats it.
 func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
 	return follow(stop, dir, host, followEvery)
 }
@@ -36,13 +35,12 @@ func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Se
 	}
 }
 
-// follower is a reader that stays at the end of a runlog. The file before the one
-// at hand it keeps as long as that is part of the runlog: a writer that could not
-// have the lock in time may have been held up until after the turning over, and
-// its line goes there.
+// follower is a reader that stays at the end of a runlog. It keeps the file before the current
+// one as long as that is part of the runlog: a writer that did not get the lock in time may have
+// been delayed until after the turnover, and its line goes there.
 type follower struct {
 	reader
-	left reader // the file before; its file is nil where there is none
+	left reader // the file before; its file is nil if there is none
 	dir  string
 }
 
@@ -50,9 +48,9 @@ func (f *follower) close() {
 	closeAll([]*os.File{f.left.file, f.file}) // only read from
 }
 
-// look yields what is new; false if that was enough. The runlog is opened
-// before the file at hand is read to its end, so that a file that has been
-// turned over by then has got its last line.
+// look yields what is new; false if no more is wanted. It opens the runlog before it reads the
+// current file to its end, so that a file that has been turned over by then contains its last
+// line.
 func (f *follower) look(yield func(Event, error) bool) bool {
 	files, err := openRunlog(f.dir, f.host)
 	if err != nil {
@@ -83,8 +81,8 @@ func (f *follower) look(yield func(Event, error) bool) bool {
 	return true
 }
 
-// late yields what has come into the file that was left, and forgets it once it
-// is none of files, the runlog's.
+// late yields what has been added to the file that was left, and closes that file once it is not
+// among files, the runlog's.
 func (f *follower) late(files []*os.File, yield func(Event, error) bool) bool {
 	if f.left.file == nil {
 		return true
@@ -102,7 +100,7 @@ func (f *follower) late(files []*os.File, yield func(Event, error) bool) bool {
 	return f.left.events(yield)
 }
 
-// turn leaves the file at hand for the next.
+// turn leaves the current file for the next.
 func (f *follower) turn(next *os.File, yield func(Event, error) bool) bool {
 	if f.file != nil {
 		if !f.unfinished(yield) {
@@ -116,9 +114,9 @@ func (f *follower) turn(next *os.File, yield func(Event, error) bool) bool {
 	return f.events(yield)
 }
 
-// after takes from files those up to the one at hand. If that is not among them
-// it has been turned over twice, or removed: then all of them are new. A file
-// at hand that has become shorter was emptied and is read from its beginning.
+// after returns the files behind the current one. If that is not among them it has been turned
+// over twice, or removed: then all of them are new. A current file that has become shorter was
+// emptied and is read from its beginning.
 func (f *follower) after(files []*os.File) ([]*os.File, error) {
 	mine, err := f.file.Stat()
 	if err != nil {
@@ -132,7 +130,7 @@ func (f *follower) after(files []*os.File) ([]*os.File, error) {
 	return files[at+1:], f.rewind(mine.Size())
 }
 
-// indexOf finds a file among files that may be open a second time; -1: it is none.
+// indexOf finds a file among files, where it may be open a second time; -1: not found.
 func indexOf(files []*os.File, file *os.File) (int, error) {
 	mine, err := file.Stat()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"adlock/test/need"
 )
 
-// A small file system of its own, which fills up and becomes read only.
+// A small file system of its own, which fills up and becomes read-only.
 func TestFullDiskTearsOneLine(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -75,8 +75,8 @@ func TestReadOnlyDirectoryIsAnError(t *testing.T) {
 	}
 }
 
-// withoutPrivilege lets the rest of root's test reach files as nobody does, who
-// is let into dir: setfsuid(2) takes what root may more than others.
+// withoutPrivilege makes the rest of root's test access files as the user nobody, which may enter
+// dir: setfsuid(2) takes root's extra rights away.
 func withoutPrivilege(t *testing.T, dir string) {
 	if os.Geteuid() != 0 {
 		return
@@ -84,13 +84,13 @@ func withoutPrivilege(t *testing.T, dir string) {
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	runtime.LockOSThread() // it is the thread's
+	runtime.LockOSThread() // it belongs to the thread
 	const nobody = 65534
 	if _, err := unix.SetfsuidRetUid(nobody); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_, _ = unix.SetfsuidRetUid(0) // back to where it was always fails to say so
+		_, _ = unix.SetfsuidRetUid(0) // setfsuid(2) reports no error
 		runtime.UnlockOSThread()
 	})
 }

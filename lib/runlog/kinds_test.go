@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What is not in Kinds cannot be asked for, and is no metric.
+// A kind that is not in Kinds cannot be asked for, and has no metric.
 func TestKindsAreAll(t *testing.T) {
 	file, err := goparser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
 	if err != nil {

@@ -36,8 +36,8 @@ func anyOpt[T any](g *rapid.Generator[T]) *rapid.Generator[Opt[T]] {
 	return rapid.OneOf(rapid.Just(Opt[T]{}), rapid.Map(g, Some[T]))
 }
 
-// anyEvent draws events as a reader gives them back: with a time in whole
-// microseconds, a kind and a host.
+// anyEvent draws events as a reader returns them: with a time in whole microseconds, a kind and a
+// host.
 func anyEvent(t *rapid.T) Event {
 	first := time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC).UnixMicro()
 	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).UnixMicro()
@@ -123,7 +123,7 @@ func TestEveryEventSurvives(t *testing.T) {
 	})
 }
 
-// Another logfmt reader sees the same text, save the bytes that no text can have.
+// Another logfmt reader sees the same text, except for bytes that text cannot contain.
 func TestLinesAreLogfmt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := anyEvent(t)

@@ -6,19 +6,18 @@ import (
 	"io"
 )
 
-// lines cuts a runlog into lines. It can go on after io.EOF, once there is more.
+// lines splits a runlog into lines. It can continue after io.EOF, once there is more.
 type lines struct {
 	in   *bufio.Reader
-	part []byte // of a line that was longer than in's buffer or is not finished yet
+	part []byte // of a line that is longer than in's buffer or not finished yet
 }
 
 func newLines(r io.Reader) *lines {
 	return &lines{in: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// next is the next line, without its newline; it is good until the next call.
-// At the end of the file the error is io.EOF, also where an unfinished line is
-// left (see rest).
+// next is the next line, without its newline; it is valid until the next call. At the end of the
+// file the error is io.EOF, even if an unfinished line is left (see rest).
 func (l *lines) next() ([]byte, error) {
 	for {
 		chunk, err := l.in.ReadSlice('\n')
@@ -36,8 +35,8 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// keep adds to the part of a line. What is longer than a line can be (a file
-// that is no runlog, or a hole that a crash left) is not held in memory.
+// keep adds to the part of a line. Content that is too long for a line (a file that is not a
+// runlog, or a hole that a crash left) is not held in memory.
 func (l *lines) keep(chunk []byte) {
 	if room := maxLine - len(l.part); len(chunk) > room {
 		chunk = chunk[:room]
@@ -45,14 +44,14 @@ func (l *lines) keep(chunk []byte) {
 	l.part = append(l.part, chunk...)
 }
 
-// isTooLong says whether line has, without its newline, the length at which
-// more of it may have been dropped.
+// isTooLong tells whether line, without its newline, is so long that a part of it may have been
+// dropped.
 func isTooLong(line []byte) bool { return len(line) >= maxLine }
 
-// unfinished says whether the file ends, so far, within a line.
+// unfinished tells whether the file ends, so far, within a line.
 func (l *lines) unfinished() bool { return len(l.part) > 0 }
 
-// rest takes what is there of a line.
+// rest returns the part of a line that is there.
 func (l *lines) rest() []byte {
 	line := l.part
 	l.part = l.part[:0]

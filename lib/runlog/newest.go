@@ -6,14 +6,13 @@ import (
 	"os"
 )
 
-// firstPiece is how much of the runlog's end Newest reads at first, and more and more as it
-// goes on: mostly one of the last lines is what was looked for.
+// firstPiece is how much of the runlog's end Newest reads at first, and then ever more: mostly
+// one of the last lines is the one looked for.
 const firstPiece = 4 << 10
 
-// Newest yields the last events of the runlog, the newest first: those whose
-// lines are within the last most bytes of the current file. Damaged lines are
-// passed over, and what cannot be read is no events: it is for what is nice to
-// know, not for what has to be right.
+// Newest yields the last events of the runlog, the newest first: those whose lines are within the
+// last most bytes of the current file. It skips damaged lines, and yields nothing that it cannot
+// read: it is for what is useful to know, not for what must be right.
 func (l *Log) Newest(most int64) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		f, err := openRegular(l.path())
@@ -50,14 +49,14 @@ func readPiece(f *os.File, begin, end int64) ([]byte, error) {
 	return text, err
 }
 
-// wholeLines is the text without the line that may have begun before it.
+// wholeLines is the text without its first line, which may have begun before it.
 func wholeLines(text []byte) []byte {
 	_, whole, _ := bytes.Cut(text, []byte("\n"))
 	return whole
 }
 
-// yieldLines yields the events of whole lines, the last one first, and returns false where no
-// more are wanted.
+// yieldLines yields the events of whole lines, the last one first, and returns false if no more
+// are wanted.
 func (l *Log) yieldLines(text []byte, yield func(Event) bool) bool {
 	r := reader{host: l.Host}
 	for len(text) > 0 {

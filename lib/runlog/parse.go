@@ -10,17 +10,16 @@ import (
 	"adlock/lib/limit"
 )
 
-// parser turns lines into events. It shares the strings that come back line
-// after line: a runlog has many lines and few atoms.
+// parser turns lines into events. It shares recurring strings: a runlog has many lines and few
+// atoms.
 type parser struct {
 	known map[string]string
 }
 
-// maxKnown bounds what a parser remembers, for runlogs with an operand that
-// never comes twice.
+// maxKnown bounds what a parser remembers, for runlogs whose operands never recur.
 const maxKnown = 4096
 
-// shared is the text of a value that is likely to come again.
+// shared is the text of a value that is likely to recur.
 func (p *parser) shared(v field) string {
 	if v.escaped {
 		return v.text
@@ -38,8 +37,8 @@ func (p *parser) shared(v field) string {
 	return s
 }
 
-// parse reads one line, without its newline. An error means that the line is
-// damaged; its text says where.
+// parse reads one line, without its newline. An error means that the line is damaged; its text
+// says where.
 func (p *parser) parse(line []byte) (Event, error) {
 	var e Event
 	for rest := line; len(rest) > 0; {
@@ -58,15 +57,14 @@ func (p *parser) parse(line []byte) (Event, error) {
 	return e, nil
 }
 
-// field is the value of one key: as it stands on the line, without quotes, and
-// where that has escapes the text they stand for.
+// field is the value of one key: as on the line, without quotes, and its text if it has escapes.
 type field struct {
 	raw     []byte
 	text    string
 	escaped bool
 }
 
-// own is the text of a value that does not come twice.
+// own is the text of a value that does not recur.
 func (v field) own() string {
 	if v.escaped {
 		return v.text
@@ -74,8 +72,8 @@ func (v field) own() string {
 	return string(v.raw)
 }
 
-// pair cuts the first key=value from line. A key alone is an error: it is what
-// is left of a torn line (see torn).
+// pair cuts the first key=value from line. A key alone is an error: it is the rest of a torn line
+// (see torn).
 func pair(line []byte) (key []byte, value field, rest []byte, err error) {
 	eq := 0
 	for eq < len(line) && isKeyByte(line[eq]) {
@@ -116,7 +114,7 @@ func bare(line []byte) (value field, rest []byte) {
 	return field{raw: line[:n]}, line[n:]
 }
 
-// quoted cuts a value from line, whose opening quote is gone already.
+// quoted cuts a value from line, without its opening quote.
 func quoted(line []byte) (value field, rest []byte, err error) {
 	end, escaped := 0, false
 	for ; end < len(line) && line[end] != '"'; end++ {
@@ -142,8 +140,7 @@ func quoted(line []byte) (value field, rest []byte, err error) {
 	return value, line[end+1:], nil
 }
 
-// set puts one value into its field. Keys it does not know come from a newer
-// adlock and are skipped.
+// set puts one value into its field. Unknown keys come from a newer adlock and are skipped.
 func (p *parser) set(e *Event, key []byte, v field) (err error) {
 	switch string(key) {
 	case "time":
@@ -228,8 +225,8 @@ func setTime(t *time.Time, v field) (err error) {
 	return err
 }
 
-// parseTime reads a time. It has a way of its own for what Append writes,
-// several times as fast as time.Parse: a report reads a million of them.
+// parseTime reads a time. For the format that Append writes it is several times as fast as
+// time.Parse: a report reads a million of them.
 func parseTime(b []byte) (time.Time, error) {
 	var n [7]int
 	if len(b) != len(timeLayout) {
@@ -255,7 +252,7 @@ func parseTime(b []byte) (time.Time, error) {
 	return t, nil
 }
 
-// parseAnyTime reads a time of RFC 3339 in another form.
+// parseAnyTime reads a time of RFC 3339 in another format.
 func parseAnyTime(b []byte) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, string(b))
 	return t.UTC(), err

@@ -7,22 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// Values are quoted as logfmt has it, which is to say as JSON strings, so any
-// logfmt reader takes our lines. What logfmt cannot say is a byte that is no
-// UTF-8 (go-logfmt and log/slog turn it into U+FFFD, and two atoms into one):
-// such a byte is written as the lone surrogate \udc80 to \udcff, as Python's
-// surrogateescape does (PEP 383). No valid text has surrogates, so this can be
-// read back; to other readers it is a replacement character.
+// Values are quoted as in logfmt, that is, as JSON strings, so any logfmt reader accepts adlock's
+// lines. logfmt cannot represent a byte that is not UTF-8 (go-logfmt and log/slog turn it into
+// U+FFFD, and two atoms into one): such a byte is written as the lone surrogate \udc80 to \udcff,
+// as by Python's surrogateescape (PEP 383). Valid text has no surrogates, so this can be read
+// back; other readers see a replacement character.
 //
-// Whatever does not print is escaped too, so that a runlog may be shown on a
-// terminal.
+// Characters that do not print are escaped too, so that a runlog may be shown on a terminal.
 
 const hexDigits = "0123456789abcdef"
 
 // escapedByte is the surrogate that stands for the byte 0; only 0x80 and above occur.
 const escapedByte = 0xdc00
 
-// appendValue appends s, in quotes where it needs them.
+// appendValue appends s, in quotes if it needs them.
 func appendValue(b []byte, s string) []byte {
 	if isBare(s) {
 		return append(b, s...)
@@ -45,7 +43,7 @@ func appendValue(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// isBare says whether s means itself without quotes.
+// isBare tells whether s needs no quotes.
 func isBare(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if !isBareByte(s[i]) || s[i] >= utf8.RuneSelf {
@@ -55,7 +53,7 @@ func isBare(s string) bool {
 	return s != ""
 }
 
-// isBareByte says whether c may stand in a value without quotes.
+// isBareByte tells whether c may be in a value without quotes.
 func isBareByte(c byte) bool {
 	return c > ' ' && c != '"' && c != '=' && c != '\\' && c != 0x7f
 }
@@ -76,8 +74,8 @@ func appendEscape(b []byte, r rune) []byte {
 	return appendUnit(b, r)
 }
 
-// EscapeJSON returns a JSON text with each character that does not print escaped, as in a
-// runlog; encoding/json leaves many of them as they are. Line feeds stay.
+// EscapeJSON returns a JSON text with each character that does not print escaped, as in a runlog;
+// encoding/json leaves many of them. Line feeds stay.
 func EscapeJSON(text []byte) []byte {
 	b := make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -97,8 +95,7 @@ func appendUnit(b []byte, u rune) []byte {
 	return append(b, '\\', 'u', hexDigits[u>>12&15], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
 }
 
-// unquote is the value of what stands between two quotes. ok is false if an
-// escape is none.
+// unquote is the value between two quotes. ok is false if an escape is invalid.
 func unquote(q []byte) (s string, ok bool) {
 	var out strings.Builder
 	out.Grow(len(q))
@@ -127,8 +124,8 @@ func unquote(q []byte) (s string, ok bool) {
 	return out.String(), true
 }
 
-// unescapeUnit writes what the \uHHHH at the beginning of q stands for, with
-// the second half of a pair if it is the first, and returns what follows.
+// unescapeUnit writes the character of the \uHHHH at the beginning of q, with its second half if
+// it is the first of a pair, and returns the rest.
 func unescapeUnit(out *strings.Builder, q []byte) (rest []byte, ok bool) {
 	u, ok := unit(q)
 	if !ok {

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DamagedLine is the error for a line that is no event: torn by a full disk or
-// a crash, or written by something else. Reading goes on after it.
+// DamagedLine is the error for a line that is not an event: torn by a full disk or a crash, or
+// written by another program. Reading continues after it.
 type DamagedLine struct {
 	File   string // the file's path
 	Line   int    // its number in the file, from 1
-	Text   string // what is there, cut at 4 KiB
+	Text   string // the line, cut at 4 KiB
 	Reason string // what is wrong with it
 }
 
@@ -32,8 +32,8 @@ func (d *DamagedLine) Error() string {
 // damagedText bounds DamagedLine.Text, in bytes.
 const damagedText = 4 << 10
 
-// Hosts are the hosts, canonical and sorted, whose runlogs are in the directory
-// dir, those included of which only the turned-over file is left.
+// Hosts are the hosts, canonical and sorted, whose runlogs are in the directory dir, including
+// those of which only the turned-over file is left.
 func Hosts(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -58,14 +58,13 @@ func hostOf(name string) (host string, ok bool) {
 	return host, ok && isHost(host)
 }
 
-// Read yields the events in the runlog of host (canonical) in dir, the
-// turned-over file first. A line that is no event is yielded as a *DamagedLine
-// and reading goes on; any other error is the last. Without a runlog it is
-// fs.ErrNotExist. What is written after the call has come to the end of the
-// file is not yielded; what is turned over meanwhile is yielded once.
+// Read yields the events in the runlog of host (canonical) in dir, the turned-over file first. A
+// line that is not an event is yielded as a *DamagedLine and reading continues; any other error
+// is the last. Without a runlog it is fs.ErrNotExist. Lines written after the call has reached
+// the end of the file are not yielded; lines turned over meanwhile are yielded once.
 //
-// Nothing is locked, so that a slow reader holds up no writer. The host of an
-// event whose line has none is the canonical one.
+// Read takes no lock, so a slow reader delays no writer. If a line has no host, the event's host
+// is the canonical one.
 func Read(dir, host string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		files, err := openRunlog(dir, host)
@@ -96,16 +95,16 @@ type reader struct {
 	number int // of the last line read
 }
 
-// start goes on with another file.
+// start continues with another file.
 func (r *reader) start(f *os.File) {
 	r.file, r.lines, r.number = f, newLines(f), 0
 }
 
-// grace is how long a line may be in the file in part only: the kernel shows a
-// write that crosses a page piece by piece.
+// grace is how long a line may be incomplete in the file: the kernel shows a write that crosses a
+// page piece by piece.
 const grace = 20 * time.Millisecond
 
-// all yields the whole file; false if that was enough.
+// all yields the whole file; false if no more is wanted.
 func (r *reader) all(yield func(Event, error) bool) bool {
 	if !r.events(yield) {
 		return false
@@ -117,8 +116,7 @@ func (r *reader) all(yield func(Event, error) bool) bool {
 	return true
 }
 
-// events yields all there is up to the end of the file; false if that was
-// enough.
+// events yields all events up to the end of the file; false if no more is wanted.
 func (r *reader) events(yield func(Event, error) bool) bool {
 	for {
 		line, err := r.lines.next()
@@ -153,8 +151,7 @@ func (r *reader) event(line []byte) (Event, error) {
 	return e, nil
 }
 
-// unfinished yields the line that the file ends with if it has no newline: no
-// telling what it would have become.
+// unfinished yields the last line if it has no newline, as a damaged one: its rest is unknown.
 func (r *reader) unfinished(yield func(Event, error) bool) bool {
 	if !r.lines.unfinished() {
 		return true
@@ -168,10 +165,9 @@ func (r *reader) damaged(line []byte, reason string) *DamagedLine {
 	return &DamagedLine{File: r.file.Name(), Line: r.number, Text: text, Reason: reason}
 }
 
-// openRunlog opens the files there are of a runlog, the turned-over one first.
-// The current one is opened first: if it still has the name when the other has
-// been opened too, nothing was turned over in between, and nothing is missing
-// or there twice.
+// openRunlog opens the existing files of a runlog, the turned-over one first. It opens the
+// current one first: if that still has the name after the other was opened, there was no turnover
+// in between, and no line is missing or there twice.
 func openRunlog(dir, host string) ([]*os.File, error) {
 	if err := checkHost(host); err != nil {
 		return nil, err
@@ -195,7 +191,7 @@ func openRunlog(dir, host string) ([]*os.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: current, Err: errors.New("replaced again and again")}
 }
 
-// openAll opens each path, nil for one that is not there.
+// openAll opens each path; nil for a missing file.
 func openAll(paths ...string) ([]*os.File, error) {
 	files := make([]*os.File, len(paths))
 	for i, path := range paths {
@@ -209,8 +205,7 @@ func openAll(paths ...string) ([]*os.File, error) {
 	return files, nil
 }
 
-// openRegular opens a file to read, without following a link at its end or
-// waiting at a FIFO.
+// openRegular opens a file for reading, without following a link at its end or waiting at a FIFO.
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -229,7 +224,7 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// stillNamed says whether path still means f; nil means that there was no file.
+// stillNamed tells whether path still leads to f; nil means that there was no file.
 func stillNamed(path string, f *os.File) (bool, error) {
 	now, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -136,8 +136,8 @@ func TestHostsAreThoseWithARecord(t *testing.T) {
 	}
 }
 
-// Whatever is turned over while a reader opens the record, it sees a piece of
-// history without a gap.
+// Whatever is turned over while a reader opens the runlog, it sees a piece of history without a
+// gap.
 func TestReaderSeesNoGapWhileFilesAreTurnedOver(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost, Max: 300}
@@ -175,7 +175,7 @@ func TestReaderSeesNoGapWhileFilesAreTurnedOver(t *testing.T) {
 	}
 }
 
-// following starts to follow the record of dir and gives what is yielded.
+// following starts to follow the runlog of dir and returns a function for the next event.
 func following(t *testing.T, dir string) (next func() string) {
 	t.Helper()
 	stop, yielded, ended := make(chan struct{}), make(chan string), make(chan struct{})
@@ -210,7 +210,7 @@ func following(t *testing.T, dir string) (next func() string) {
 
 func TestFollowGoesOnAcrossTurningOver(t *testing.T) {
 	dir := folderOf(t)
-	next := following(t, dir) // there is no record yet
+	next := following(t, dir) // there is no runlog yet
 	log := &Log{Dir: dir, Host: testHost, Max: 120}
 	for i := range 50 {
 		operand := strconv.Itoa(i)
@@ -253,8 +253,8 @@ func TestFollowShowsWhatNeverWasFinished(t *testing.T) {
 	}
 }
 
-// The writer did not get the lock in time, and was held up between its look and
-// its write until the record had been turned over, and left by the reader.
+// The writer did not get the lock in time, and was delayed between its check and its write until
+// the runlog had been turned over, and left by the reader.
 func TestFollowHearsALineThatCameIntoTheFileItHasLeft(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost}
@@ -284,7 +284,7 @@ func TestFollowHearsALineThatCameIntoTheFileItHasLeft(t *testing.T) {
 	}
 }
 
-// lockedBy holds the file's lock until the function is called.
+// lockedBy holds the file's lock until letGo is called.
 func lockedBy(t *testing.T, path string) (letGo func()) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -314,7 +314,7 @@ func TestFollowReadsAnEmptiedRecordAnew(t *testing.T) {
 	}
 }
 
-// What a report costs: a million lines as they come from a busy machine.
+// The cost of a report: a million lines as from a busy machine.
 func BenchmarkRead(b *testing.B) {
 	const lines = 1_000_000
 	dir := folderOf(b)
