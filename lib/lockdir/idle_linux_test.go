@@ -182,6 +182,7 @@ func wantTaken(t *testing.T, took <-chan locker.Outcome, want locker.Verdict) lo
 func TestAWatchEndsWhenTheOwnerReleases(t *testing.T) {
 	watchFor(t, time.Hour)
 	k, newcomer, owner := late(t, "exec sleep 60")
+	newcomer.Auto.IfElapsed = false
 	active, err := k.Dir.Active(motdFiles)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +192,6 @@ func TestAWatchEndsWhenTheOwnerReleases(t *testing.T) {
 	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: active.Record.Token}); err != nil {
 		t.Fatal(err)
 	}
-	setLast(t, k, time.Now().Add(-24*time.Hour))
 	wantTaken(t, took, locker.Acquired)
 	if owner.Life() != process.Alive {
 		t.Error("the owner, which had released, was ended")
@@ -213,10 +213,10 @@ func TestAWatchEndsWhenTheOwnerDies(t *testing.T) {
 func TestAWatchSparesTheOwnerThatFollows(t *testing.T) {
 	watchFor(t, time.Hour)
 	k, newcomer, _ := late(t, "exec sleep 60")
+	newcomer.Auto.IfElapsed = false
 	took := watching(t, k, newcomer)
 	second := ask(sleeper(t))
 	helper.Stderr(t, func() { wantVerdict(t, k, second, locker.Acquired) })
-	setLast(t, k, time.Now().Add(-24*time.Hour))
 	o := wantTaken(t, took, locker.Busy)
 	if second.Owner.Life() != process.Alive || strings.Contains(o.Reason, "watch") {
 		t.Errorf("the second owner is %v; %s", second.Owner.Life(), o.Reason)
