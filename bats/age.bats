@@ -33,7 +33,7 @@ load common
 	assert_failure 64
 }
 
-# Never would be an answer, and a script would go by it.
+# The answer "never" would start the script's work.
 @test "an unreadable directory is not taken for an empty one" {
 	unprivileged
 	script job <<-'E'

@@ -1,9 +1,9 @@
-# The agent of a pass: a helper that stays and is asked through pipes. Whatever becomes of
-# it, a script sees what it would see of a helper run for each question.
+# The agent of a pass: a helper that stays and is asked through pipes. In every case a script
+# sees the same answers as from one helper run for each question.
 # shellcheck disable=SC2153 # ADLOCK_DIR is common.bash's
 load common
 
-# counted has each helper run noted by its verb in $T/runs.
+# counted puts a helper in place that appends the verb of each run to $T/runs.
 counted() {
 	printf '#!/bin/sh\necho "$1" >>"%s/runs"\nexec "%s" "$@"\n' "$T" "$ADLOCK_BIN" >"$T/helper"
 	chmod +x "$T/helper"
@@ -11,7 +11,7 @@ counted() {
 	: >"$T/runs"
 }
 
-# with_agent NAME is script NAME, behind functions that the scripts here share.
+# with_agent NAME writes the script NAME, behind functions that the scripts of this file share.
 with_agent() {
 	script "$1" <<-'E'
 		# agent_of_me is the pid of this script's agent.
@@ -24,7 +24,7 @@ with_agent() {
 			kill -STOP "$agent_pid"
 			until grep -q '^State:.T' "/proc/$agent_pid/status"; do sleep 0.01; done
 		}
-		# served starts the agent, and fails where there is none.
+		# served starts the agent, and fails if none runs.
 		served() {
 			adlock_agent
 			adlock_get warm up 0
@@ -253,7 +253,7 @@ with_agent() {
 		esac
 	E
 	for way in exit kill end; do
-		run launch job "$way" # which returns once nobody holds its output
+		run launch job "$way" # this returns once no process holds its output
 		eventually 20 gone "$(tail -n 1 "$T/notes")"
 	done
 }
@@ -381,7 +381,7 @@ with_agent() {
 		served
 		adlock_get a b 0
 		me=$$ tries=0
-		# As where the agent has released it, and the answer is still to be read.
+		# As if the agent has released the lock and its answer is not read yet.
 		again() {
 			[ ! -e "/proc/$me/fd/8" ] || rm -f "$ADLOCK_DIR/lock.job.dax.a.b"
 			adlock_release
@@ -393,7 +393,7 @@ with_agent() {
 		(
 			until [ -e "/proc/$me/fd/8" ] && [ -e "/proc/$me/fd/9" ]; do sleep 0.01; done
 			kill -USR1 "$me"
-			# Some shells run the trap only once they have read.
+			# Some shells run the trap only after the read.
 			until [ -e "$T/trapped" ] || [ "$tries" -ge 50 ]; do
 				tries=$((tries + 1))
 				sleep 0.01
@@ -462,8 +462,7 @@ with_agent() {
 	assert_notes <<<$'acquired\nserves'
 }
 
-# storm SCRIPT runs it, and fails where it does not end within a minute. Its output is
-# kept in $T/out.
+# storm SCRIPT runs it, and fails if it does not end within a minute. The output goes to $T/out.
 storm() {
 	local status=0
 	timeout 60 "${shell[@]}" "$T/$1" "${@:2}" >"$T/out" 3>&- || status=$?
@@ -471,7 +470,7 @@ storm() {
 	assert_equal "$status" 0
 }
 
-# cycles is the end of a script: signals meanwhile, and whether its agent serves at last.
+# cycles prints a script's last part: calls under signals; then the script notes its agent.
 cycles() {
 	cat <<-'E'
 		IFS=' ' read -r me _ </proc/self/stat
@@ -507,7 +506,7 @@ cycles() {
 
 @test "a script whose trap prints at each child's end ends" {
 	with_agent job <<-'E'
-		# In mksh printf is a child, whose end would be one more.
+		# In mksh printf runs as a child, and its end would raise CHLD again.
 		case ${KSH_VERSION-} in *MIRBSD*) trap 'print -n .' CHLD ;; *) trap 'printf .' CHLD ;; esac
 		adlock_pass
 		for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
@@ -623,7 +622,7 @@ cycles() {
 	assert_equal "$(cat "$T/notes.1")" "$(cat "$T/notes.0")"
 }
 
-# traced: the script sets, where its shell has it, a DEBUG trap that prints.
+# traced skips the test in shells without a DEBUG trap.
 traced() {
 	case ${shell[0]} in
 	bash | zsh | ksh93) ;;
@@ -691,7 +690,7 @@ no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 	export ADLOCK_DIR=$T/locks
 	: >"$T/notes"
 	local readable=$ADLOCK_BIN
-	cp "$readable" "$T/adlock" # a program that may not be read hides what it has open
+	cp "$readable" "$T/adlock" # /proc hides the open files of a program that its user may not read
 	chmod 111 "$T/adlock"
 	cat >"$T/greets" <<-E
 		#!/bin/sh

@@ -1,4 +1,5 @@
-# One clear line, the right status, and nothing taken, ended or lost.
+# Bad input: one clear line, the right status; no lock is taken, no job is ended, no lock is
+# lost.
 load common
 
 # refused STATUS WORDS: the script failed so, in one line.
@@ -98,7 +99,7 @@ getter() {
 	assert_notes </dev/null
 }
 
-# helper VERSION puts one in place that knows no option.
+# helper VERSION installs a helper that says VERSION and knows no option.
 helper() {
 	printf '#!/bin/sh\ncase $1 in --version) echo adlock version "%s" ;; *) echo "adlock: --owner: unknown option" >&2; exit 64 ;; esac\n' "$1" >"$T/other"
 	chmod +x "$T/other"
@@ -114,7 +115,7 @@ helper() {
 	assert_notes </dev/null
 }
 
-@test "one of the same version is not" {
+@test "an error does not name a helper of the same version" {
 	getter
 	version=$("$ADLOCK_BIN" --version)
 	for version in "${version#adlock version }" "$(sed -n 's/^_adlock_version=//p' "$ADLOCK_SH")"; do

@@ -1,10 +1,9 @@
-# The library's books: what it says is held is held, whatever becomes of its
-# helpers and of whoever stands at the lock.
+# The library's list of locks is right, whatever happens to its helpers, and while another
+# process holds a lock's guard.
 load common
 
-# fragile puts a helper in between that dies as a program does to which the
-# system refuses a thread, before or after the work of a verb: as often as
-# $T/before.VERB or $T/after.VERB has lines.
+# fragile installs a helper that dies as often as $T/before.VERB or $T/after.VERB has lines,
+# before or after the work of VERB: as programs die that get no thread from the system.
 fragile() {
 	cat >"$T/helper" <<-'E'
 		#!/bin/sh
@@ -216,7 +215,7 @@ times() { yes | head -n "$1"; }
 	local leader=$!
 	eventually 20 test -e "$T/starts"
 	local end=$((SECONDS + 60))
-	while [ ! -e "$T/ends" ] && [ -e "/proc/$leader" ] && ((SECONDS < end)); do # its pid is not to be another's
+	while [ ! -e "$T/ends" ] && [ -e "/proc/$leader" ] && ((SECONDS < end)); do # afterwards the pid may belong to another process
 		kill -TERM -- "-$leader" 2>/dev/null || true
 		sleep "0.0$((RANDOM % 4 + 1))"
 	done
@@ -228,7 +227,7 @@ times() { yes | head -n "$1"; }
 
 @test "where no thread can start: status 0 means held" {
 	unprivileged
-	if [ -n "${public-}" ]; then # a user of the test's own, whose processes nobody else counts
+	if [ -n "${public-}" ]; then # a user of this test alone: ulimit -u counts no other processes
 		shell=(setpriv "--reuid=$((100000 + BASHPID))" --regid=65534 --clear-groups "${shell[@]:4}")
 		chown "$((100000 + BASHPID))" "$T"
 	fi
@@ -270,7 +269,7 @@ times() { yes | head -n "$1"; }
 	assert_output end
 }
 
-# stood_at FILE: somebody holds the guard of the lock.
+# stood_at FILE: another process holds the lock's guard.
 stood_at() { ! flock -n "$1" true; }
 
 @test "a lock can be released once the newcomer at it is dead" {

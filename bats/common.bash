@@ -26,7 +26,7 @@ setup() {
 	: >"$T/notes"
 }
 
-# What the test started carries its lock directory in the environment.
+# Each process that a test started has the test's lock directory in its environment.
 teardown() {
 	local pid
 	for pid in $(leftovers .); do
@@ -35,8 +35,7 @@ teardown() {
 	[ -z "${public-}" ] || rm -rf "$public"
 }
 
-# leftovers PATTERN lists the live processes that this test started and whose
-# command line matches.
+# leftovers PATTERN lists the live processes of this test whose command line matches.
 leftovers() {
 	local process
 	grep -lsaF "ADLOCK_DIR=$BATS_TEST_TMPDIR/" /proc/[0-9]*/environ | while read -r process; do
@@ -47,8 +46,8 @@ leftovers() {
 	return 0
 }
 
-# unprivileged is for what root has otherwise: there the test goes on as nobody,
-# where nobody can reach it. The array of that name starts a program so.
+# unprivileged: a test that root would pass by its rights goes on as the user nobody, in a
+# directory that nobody can enter. The array of that name starts a program so.
 unprivileged() {
 	unprivileged=()
 	[ "$(id -u)" = 0 ] || return 0
@@ -56,20 +55,20 @@ unprivileged() {
 	public=$(mktemp -d)
 	chmod 755 "$public"
 	mkdir "$public/T"
-	chown 65534:65534 "$public/T" # open to all it would lead to no lock directory
+	chown 65534:65534 "$public/T" # adlock refuses a lock directory below one that all users may write
 	cp "$ADLOCK_BIN" "$ADLOCK_SH" "$prelude" "$public"
 	T=$public/T ADLOCK_BIN=$public/${ADLOCK_BIN##*/} ADLOCK_SH=$public/adlock.sh prelude=$public/prelude.sh
 	shell=("${unprivileged[@]}" "${shell[@]}")
 }
 
-# machine_id skips the test where the machine has none, as most containers: there a boot id
-# that differs may be that of another machine.
+# machine_id skips the test on a machine without one (most containers): there another boot id
+# may belong to another machine.
 machine_id() {
 	[ -s /etc/machine-id ] || [ -s /var/lib/dbus/machine-id ] || skip 'no machine id here: see systemd-machine-id-setup(1)'
 }
 
-# crashed STATUS: the shell itself did, as zsh 5.9 does now and then
-# where many signals come. What becomes of the lock of a dead shell is tried elsewhere.
+# crashed STATUS: the shell itself crashed, as zsh 5.9 sometimes does under many signals. Other
+# tests try what becomes of a dead shell's lock.
 crashed() { [[ ${shell[0]} = zsh && $1 = 13[489] ]]; }
 
 # script NAME writes standard input, behind the prelude, to a script.
@@ -91,8 +90,8 @@ start() {
 	"${shell[@]}" "$T/$1" "${@:2}" >>"$T/$1.out" 2>&1 3>&- &
 }
 
-# eventually SECONDS COMMAND... waits until COMMAND succeeds, and fails after
-# SECONDS. They are an upper bound for a busy machine, not a measure.
+# eventually SECONDS COMMAND... waits until COMMAND succeeds, and fails after SECONDS: an upper
+# bound for a busy machine, not a measure.
 eventually() {
 	local end=$((SECONDS + $1 + 1))
 	until "${@:2}"; do
@@ -109,7 +108,7 @@ lock_of() { echo "$ADLOCK_DIR/lock.job.dax.$1.$2"; }
 last_of() { echo "$ADLOCK_DIR/last.job.dax.$1.$2"; }
 held() { [ -e "$(lock_of "$@")" ]; }
 
-# backdate FILE DURATION: the active lock was taken so long before this machine was started.
+# backdate FILE DURATION: the lock was taken DURATION before this machine booted.
 backdate() {
 	local content
 	content=$(sed "s/^boottime=.*/boottime=-$2/" "$1")
@@ -121,7 +120,7 @@ assert_notes() {
 	assert_output "$(cat)"
 }
 
-# older SECONDS FILE: it is at least so old, by the clock of the file system.
+# older SECONDS FILE: the file is at least that old, by the file system's clock.
 older() {
 	local now before
 	touch "$T/clock"

@@ -1,4 +1,4 @@
-# Denied: 75, a verdict, and silence.
+# Denied: status 75, a verdict, no output.
 load common
 
 holder() {

@@ -64,11 +64,11 @@ newcomer() {
 	E
 	hung job
 	newcomer
-	ADLOCK_PAUSE=8s # time to speak before KILL comes
+	ADLOCK_PAUSE=8s # time to print before KILL comes
 	run launch new
 	assert_success
 	assert gone "$hung"
-	run grep -v -i 'terminated *$' "$T/job.out" # which some shells say of a helper
+	run grep -v -i 'terminated *$' "$T/job.out" # some shells print this about a helper
 	assert_output --regexp '^adlock: a b: ended by force by process [0-9]+: it had run for [0-9ms]+, ExpireAfter is 1s$'
 	run grep -cxF '75 lost' "$T/notes"
 	assert_output 1
@@ -139,7 +139,7 @@ newcomer() {
 	assert_success
 }
 
-@test "younger than ExpireAfter: busy, and nobody is signalled" {
+@test "an owner younger than ExpireAfter is busy, and not signalled" {
 	script job <<-'E'
 		adlock_get a b
 		hang
@@ -196,7 +196,7 @@ newcomer() {
 	backdate "$(lock_of a b)" 2h0s
 	script new <<-'E'
 		ADLOCK_PROGRAM=job
-		if adlock_get a b 0 1h; then # so that the second does not find the first expired
+		if adlock_get a b 0 1h; then # or the second newcomer would find the first expired
 			note "$ADLOCK_VERDICT"
 			await "$T/go"
 			adlock_release

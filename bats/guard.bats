@@ -1,7 +1,7 @@
 # adlock_guard: the one line that a legacy script needs.
 load common
 
-# guarded writes a script that has no settings but its own.
+# guarded writes a script without settings of its own.
 guarded() {
 	{
 		# shellcheck disable=SC2016 # for the script to expand
@@ -10,11 +10,11 @@ guarded() {
 	} >"$T/${1-job}"
 }
 
-# guard_held: an atom of adlock_guard is.
+# guard_held: adlock_guard holds an atom.
 # shellcheck disable=SC2153 # common.bash sets it
 guard_held() { compgen -G "$ADLOCK_DIR/lock.*.guard.*" >/dev/null; }
 
-# events KIND: how many the runlog has.
+# events KIND counts the runlog's events of that kind.
 events() { grep -c "event=$1 " "$ADLOCK_DIR/program.dax.runlog"; }
 
 # ran_once STATUS: the script took its atom once, and gave it back with that status.
@@ -25,7 +25,7 @@ ran_once() {
 	assert [ -s "$(echo "$ADLOCK_DIR"/last.*.guard.*)" ]
 }
 
-# What a script tells of who holds its lock: itself, guarded by traps, or its supervisor.
+# The script prints which process owns its lock: itself (guarded by traps) or its supervisor.
 tells_its_owner='read -r owner <"$(echo "$ADLOCK_DIR"/lock.*.guard.*)"
 if [ "$owner" = $$ ]; then echo own; elif [ "$owner" = $PPID ]; then echo supervised; fi'
 
@@ -40,7 +40,7 @@ waits_in_it() {
 	eventually 20 test -e "$T/in"
 }
 
-# ended PID STATUS: the script ended so.
+# ended PID STATUS: the script ended with that status.
 ended() {
 	local status=0
 	wait "$1" || status=$?
@@ -164,7 +164,7 @@ ended() {
 	for signal in TERM HUP; do
 		expected=143
 		[ "$signal" = TERM ] || expected=129
-		[ "$signal${shell[0]}" != HUPzsh ] || expected=1 # as it ends unguarded
+		[ "$signal${shell[0]}" != HUPzsh ] || expected=1 # as it does without the guard
 		rm -rf "$T/in" "$ADLOCK_DIR"
 		start job
 		first=$!
@@ -243,7 +243,7 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	rm "$T/in"
 	mkdir "$T/sub"
 	ln -s sub "$T/link"
-	cp "$T/job" "$T/sub/job" # would say that it is in, and wait for nothing
+	cp "$T/job" "$T/sub/job" # a second run would say that it started, and not wait
 	: >"$T/go.not"
 	for path in ./job "$T/./job" "$T//job" sub/../job; do
 		run env -C "$T" "${shell[@]}" "$path" 3>&-
@@ -572,8 +572,8 @@ by_traps() {
 	done
 }
 
-# died_of FILE prints the signal that the shell dies of which reads that script, and gets INT;
-# 0: it exits. A command in the background ignores INT, and $? does not tell the two apart.
+# died_of FILE prints the signal by which the shell that reads FILE dies after INT; 0: it exits.
+# perl, because a command in the background ignores INT, and $? shows no difference.
 died_of() {
 	rm -f "$T/in"
 	perl -e '$SIG{INT} = "DEFAULT"; system(@ARGV); print $? & 127' "${shell[@]}" <"$1" >"$T/died" 3>&- &
@@ -585,7 +585,7 @@ died_of() {
 
 @test "by traps: of INT the shell dies, as it does unguarded" {
 	local loops='echo "$$" >"$T/in"; while :; do sleep 0.05; done'
-	# bash does not die of INT where its command has not.
+	# bash does not die of INT unless its current command did.
 	[ "${shell[0]}" != bash ] || loops=${loops/sleep 0.05/:}
 	by_traps '' <<<"$loops"
 	echo "$loops" >"$T/plain"
@@ -628,7 +628,7 @@ died_of() {
 }
 
 # bats test_tags=once
-@test "the guard's verbs are refused to whoever calls them by hand" {
+@test "the guard's verbs refuse a call by hand" {
 	for verb in guard guarded; do
 		for args in '' --help "--owner $$" "--owner $$ -- a sh sh" '-- a b c d'; do
 			# shellcheck disable=SC2086 # words
@@ -641,12 +641,11 @@ died_of() {
 	refute_output --partial guard
 }
 
-# on_terminal COMMAND runs it on a terminal of its own; what is written to
-# descriptor 4 is typed there.
+# on_terminal COMMAND runs it on a terminal of its own; descriptor 4 types there.
 on_terminal() {
 	type -P script >/dev/null || skip 'no script(1)'
 	mkfifo "$T/keys"
-	# exec: a shell that stays, as dash does, is in the foreground too, and ends by what is typed.
+	# exec: a shell that stays (dash does) is in the foreground too, and typed signals end it.
 	env --default-signal=INT,QUIT script -qec "exec $*" /dev/null <"$T/keys" >"$T/screen" 2>&1 3>&- &
 	terminal=$!
 	exec 4>"$T/keys"
@@ -680,7 +679,7 @@ on_terminal() {
 	ended "$first" 3
 }
 
-# stopped PID: by a signal.
+# stopped PID: a signal has stopped the process.
 stopped() { grep -qs '^State:.T' "/proc/$1/status"; }
 
 # bats test_tags=once

@@ -1,8 +1,8 @@
-# A guest in other people's scripts: it leaves everything as it was, and works
-# whatever that is.
+# The library as a guest in other people's scripts: it works under their settings, and leaves
+# everything as it was.
 load common
 
-# The life of a lock, in words that any IFS leaves alone.
+# The life of a lock, written so that no IFS breaks it.
 life() {
 	script job <<-'E'
 		adlock_pass
@@ -107,8 +107,8 @@ for_settings() {
 	assert_notes <<<$'parameters\nexit'
 }
 
-# names_in_use is the end of a script: the names that its shell knows by then,
-# save those that shells change by themselves.
+# names_in_use ends a script: it prints all names that the shell knows by then, save those that
+# shells change by themselves.
 names_in_use() {
 	cat <<-'E'
 		set | sed -n 's/^\([A-Za-z_][A-Za-z_0-9]*\)=.*/\1/p; s/^[A-Za-z_][A-Za-z_0-9]*$/&/p' |
@@ -226,7 +226,7 @@ names_in_use() {
 	assert_line --regexp '^adlock_get OPERATOR OPERAND'
 	assert_line --regexp '^ADLOCK_WAIT '
 	refute_line --partial WORKAROUNDS
-	refute_line --regexp '\(W[0-9]' # they are told of below that line
+	refute_line --regexp '\(W[0-9]' # the help ends above the workarounds
 	script job <<<'note sourced'
 	run launch job --help
 	assert_success

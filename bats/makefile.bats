@@ -18,7 +18,7 @@ all:
 E
 	run make -C "$T" --no-print-directory
 	assert_success
-	assert_line --regexp '^lock\.(.*Makefile.*|.{48}-[0-9]+)\.dax\.copy\.site$' # it may lie far below
+	assert_line --regexp '^lock\.(.*Makefile.*|.{48}-[0-9]+)\.dax\.copy\.site$' # the test's directory may have a long path
 	assert_line 'a,b  c;d'
 	run ls "$ADLOCK_DIR"
 	refute_output --regexp '^lock\.'
@@ -89,7 +89,7 @@ E
 	assert_output ran
 }
 
-# made_again MAKE...: a file that was removed is made anew.
+# made_again MAKE...: make builds a removed file again.
 made_again() {
 	makes <<'E'
 .SUFFIXES: .in .out
@@ -140,13 +140,13 @@ E
 	done
 }
 
-# settings sets a variable for each option of run, to what changes nothing here, and
+# settings sets a variable for each option of run, to a value that changes nothing here, and
 # prints their names.
 settings() {
 	local name
 	for name in $("$ADLOCK_BIN" run --help | grep -o '\[\$ADLOCK_[A-Z_]*' | tr -d '[$'); do
 		case $name in
-		ADLOCK_STORE | ADLOCK_NAME | ADLOCK_REPLACE) continue ;; # go with nothing else
+		ADLOCK_STORE | ADLOCK_NAME | ADLOCK_REPLACE) continue ;; # these exclude each other
 		ADLOCK_IF_ELAPSED | ADLOCK_JITTER | ADLOCK_WAIT | ADLOCK_PAUSE) export "$name=1ms" ;;
 		ADLOCK_EXPIRE_AFTER) export "$name=1h" ;;
 		ADLOCK_SLOTS | ADLOCK_EXIT_DENIED | ADLOCK_STARVING) export "$name=9" ;;
@@ -241,7 +241,7 @@ E
 	run timeout 20 make -C "$T" --no-print-directory within=other
 	assert_success
 	assert_line ran
-	ADLOCK_SLOTS=1 run timeout 20 make -C "$T" --no-print-directory within=other # a limit of the outer lock
+	ADLOCK_SLOTS=1 run timeout 20 make -C "$T" --no-print-directory within=other # a limit of the outer lock only
 	assert_success
 	assert_line ran
 }
@@ -286,7 +286,7 @@ E
 	assert_line next
 }
 
-# odd_names DIRECTORY... makes directories whose names a shell would act on.
+# odd_names DIRECTORY... makes directories whose names a shell would run or expand.
 odd_names() {
 	local name
 	for name in "a 'quote" 'two "quotes"  and spaces' '$HOME $$ $(touch ran)' '`touch ran`' \
@@ -296,8 +296,8 @@ odd_names() {
 	done
 }
 
-# odd_directories MAKE...: the recipe ran, no part of the directory's name did, and the
-# atom is the directory's own. What it was locked with is not in its environment.
+# odd_directories MAKE...: the recipe ran, no part of the directory's name did; the atom is
+# named after the directory, and no option of its lock is in the environment.
 odd_directories() {
 	local directory programs=0
 	makes <<'E'
@@ -330,7 +330,7 @@ E
 	odd_directories bmake -r
 }
 
-# inclusion DIRECTORY MAKE is how that make reads adlock.mk there.
+# inclusion DIRECTORY MAKE prints the line by which that make includes adlock.mk.
 inclusion() {
 	local name=${1//\$/\$\$}
 	case $2 in
@@ -341,7 +341,7 @@ inclusion() {
 
 included_from_odd_directories() {
 	local directory name names=("a 'quote" 'two  spaces' '`touch ran`' ";'touch ran;'")
-	[ "$1" = bmake ] || names+=("\$(touch ran)'; touch ran; '") # .PARSEDIR would be expanded
+	[ "$1" = bmake ] || names+=("\$(touch ran)'; touch ran; '") # bmake would expand .PARSEDIR
 	for name in "${names[@]}"; do
 		directory="$T/lib/$name"
 		mkdir -p "$directory"

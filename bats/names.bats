@@ -1,4 +1,4 @@
-# The names of the locks: readable, and the same ones that the helper builds.
+# The names of locks are readable, and the same as the helper's.
 load common
 
 @test "the paper's name: lock.cfengine_conf.dax.editfile._etc_motd" {
@@ -12,13 +12,13 @@ load common
 	assert_output ''
 }
 
-# vectors prints the names of the cases that this shell can be asked about.
+# vectors prints the names of the cases that this shell can pass on.
 vectors() {
 	local program host operator operand name
 	while IFS=$'\t' read -r program host operator operand name; do
 		case $program in '#'*) continue ;; esac
 		printf -v operand %b "$operand"
-		# yash gets an empty argument where it cannot decode one (facts, 8).
+		# yash passes an empty argument if it cannot decode one.
 		[[ ${shell[0]}$LC_ALL = yashC && $operand = *[^[:ascii:]]* ]] && continue
 		vector "$program" "$host" "$operator" "$operand" "$name"
 	done <"$BATS_TEST_DIRNAME/../test/vectors/names.tsv"
@@ -104,8 +104,7 @@ vector_script() {
 	assert_line --partial 'lock.job.dax.copy.jos__-3468420028'
 }
 
-# launch_killed VERB ARG... launches job with a helper that is killed where it is asked
-# for VERB.
+# launch_killed VERB ARG... launches job with a helper that is killed when asked for VERB.
 launch_killed() {
 	printf '%s\n' '#!/bin/sh' "[ \"\$1\" != $1 ] || kill -TERM \"\$\$\"" 'exec "$HELPER" "$@"' >"$T/helper"
 	chmod +x "$T/helper"

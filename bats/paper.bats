@@ -1,4 +1,4 @@
-# The scenarios of Burgess and Skipitaris (LISA '97), mostly in seconds for minutes.
+# The scenarios of Burgess and Skipitaris (LISA '97), mostly with seconds in place of minutes.
 load common
 
 @test "figure 2: ticks meet too soon, busy, and replaced" {
@@ -30,7 +30,7 @@ load common
 	assert_output ''
 }
 
-# program: three atoms; B does what the script `B` says.
+# program has three atoms; the script `B` is the body of B.
 program() {
 	script program <<-'E'
 		ADLOCK_IF_ELAPSED=$2 ADLOCK_EXPIRE_AFTER=$3
@@ -104,7 +104,7 @@ program() {
 	E
 }
 
-# threads: wait_for hangs until the other thread has created what it wants.
+# threads: wait_for hangs until the other thread has created its file.
 threads() {
 	script thread <<-'E'
 		ADLOCK_IF_ELAPSED=2s ADLOCK_EXPIRE_AFTER=2s

@@ -24,7 +24,7 @@ load common
 	start new pass
 	pass=$!
 	eventually 20 test -e "$T/begun"
-	backdate "$(lock_of hang B)" 2h0s # by the clock of the pass it was written just now
+	backdate "$(lock_of hang B)" 2h0s # by the clock of the pass the lock is new
 	: >"$T/later"
 	wait "$pass"
 	refute gone "$second"

@@ -12,7 +12,7 @@ note() {
 	printf '%s\n' "$1" >>"$T/notes"
 }
 
-# await FILE waits until there is one, 20 seconds at most.
+# await FILE waits until the file exists, 20 seconds at most.
 await() {
 	await_tries=0
 	until [ -e "$1" ]; do
@@ -22,7 +22,7 @@ await() {
 	done
 }
 
-# hang is an atom that never ends by itself, within the life of a test.
+# hang is an atom that does not end within the life of a test.
 hang() {
 	: >>"$T/${1:-hangs}"
 	sleep 60

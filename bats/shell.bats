@@ -1,5 +1,5 @@
-# sh/shell: what a crontab names as its SHELL. Here it is read by the shell under test,
-# and the jobs are run by that shell too.
+# sh/shell, which a crontab names as its SHELL. Here the shell under test reads it, and runs the
+# jobs too.
 load common
 
 # own prints the path of the shell under test, as a program without arguments.
@@ -9,16 +9,16 @@ own() {
 	echo "$T/own"
 }
 
-# guarded ARG... is what cron runs as $SHELL.
+# guarded ARG... runs what cron runs as $SHELL.
 guarded() {
 	SHELL=$root/sh/shell ADLOCK_SHELL=${ADLOCK_SHELL-$(own)} "${shell[@]}" "$root/sh/shell" "$@" 3>&-
 }
 
-# plain ARG... is the same without adlock. The two are started alike: the shell that starts
-# them says how they ended.
+# plain ARG... does the same without adlock. A shell script starts both, as the starting shell
+# prints how its child ended.
 plain() { SHELL=$(own) "$(own)" "$@" 3>&-; }
 
-# line COMMAND starts it as cron does, in the background.
+# line COMMAND starts a crontab line as cron does, in the background.
 line() {
 	SHELL=$root/sh/shell ADLOCK_SHELL=$(own) setsid "${shell[@]}" "$root/sh/shell" -c "$1" >>"$T/out" 2>&1 </dev/null 3>&- &
 }
@@ -26,7 +26,7 @@ line() {
 locks() { find "$ADLOCK_DIR" -name 'lock.*' 2>/dev/null; }
 free() { [ -z "$(locks)" ]; }
 
-# alike COMMAND: it does, says and returns what it does without adlock.
+# alike COMMAND: files, output and status are the same as without adlock.
 alike() {
 	local want=0 got=0
 	mkdir -p "$T/plain" "$T/guarded"
@@ -37,7 +37,7 @@ alike() {
 	fi
 }
 
-# long N is a command of N bytes that prints the last of them.
+# long N prints a command of N bytes, which prints its last bytes.
 long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 
 @test "a command does and says what it does without the lock" {
@@ -50,7 +50,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 		'ls -l /proc/self/fd | grep -c -- "->"' '-x' '--name=x' '!' 'echo "$SHELL"' 'sleep 0 &' 'trap "echo bye" EXIT; false' 'echo é ü'; do
 		alike "$command"
 	done
-	[ "${shell[0]}" = yash ] || alike $'printf %s \'\xff\xfe\' | od -c' # an argument that yash cannot decode is empty for it
+	[ "${shell[0]}" = yash ] || alike $'printf %s \'\xff\xfe\' | od -c' # yash replaces an argument that it cannot decode by an empty one
 	assert free
 }
 
@@ -169,7 +169,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 }
 
 # bats test_tags=once
-@test "no job is ended that nobody has limited; auto learns a limit" {
+@test "no job without a limit is ended; auto learns a limit" {
 	local n
 	dry() { ADLOCK_DRY_RUN=1 run guarded -c "${1-true}"; }
 	dry
@@ -233,7 +233,7 @@ inner"
 		assert_output ran
 	done
 	refute [ -e "$ADLOCK_DIR" ]
-	ADLOCK_NAME=mine run guarded -c '"$ADLOCK_BIN" run -- true; echo ran' # it does not begin with adlock
+	ADLOCK_NAME=mine run guarded -c '"$ADLOCK_BIN" run -- true; echo ran' # the words do not begin with adlock
 	assert_output ran
 	ln -s "$ADLOCK_BIN" "$T/adlock"
 	ADLOCK_NAME=inner run guarded -c "$T/adlock run -- env"
@@ -242,7 +242,7 @@ inner"
 	assert [ -e "$ADLOCK_DIR/last.adlock.dax.run.inner" ]
 }
 
-@test "whatever is no line of a crontab goes to the shell as it is" {
+@test "arguments that no crontab line has go to the shell unchanged" {
 	echo 'echo "script $# $1"' >"$T/script"
 	run guarded "$T/script" 'a b'
 	assert_output 'script 1 a b'
@@ -312,10 +312,10 @@ inner"
 }
 
 # bats test_tags=once
-@test "a line can set whatever the help of adlock run tells of" {
+@test "a line can set each variable in the help of adlock run" {
 	local name
 	for name in $("$ADLOCK_BIN" run --help | grep -o 'ADLOCK_[A-Z_]*'); do
-		[ "$name" != ADLOCK_DIR ] || continue # without one the locks are this machine's own
+		[ "$name" != ADLOCK_DIR ] || continue # without ADLOCK_DIR the test would use this machine's own locks
 		run guarded -c ": n $name= ; echo ran"
 		assert_output ran
 	done
@@ -370,13 +370,13 @@ inner"
 @test "the next start does not end what a line left behind" {
 	local command="sleep 1000 </dev/null >/dev/null 2>&1 & setsid -f sleep 1000 </dev/null >/dev/null 2>&1; echo run"
 	local n
-	for n in 1 2 3 4 5 6 7; do # by the last ones a limit is learned
+	for n in 1 2 3 4 5 6 7; do # the last runs have a learned limit
 		run guarded -c "$command"
 		assert_output run
 	done
 	ADLOCK_REPLACE=1 run guarded -c "$command"
 	assert_output run
-	eventually 20 sixteen_left # one that execs is nobody's for a moment
+	eventually 20 sixteen_left # during an exec leftovers does not see the process
 }
 
 sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
@@ -392,7 +392,7 @@ sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
 	lock=$(locks)
 	run grep '^expire_after=' "$lock"
 	assert_output expire_after=15m
-	sed 's/^boottime=.*/boottime=0/' "$lock" >"$T/old" # by then it has run for longer
+	sed 's/^boottime=.*/boottime=0/' "$lock" >"$T/old" # now it has run for longer than its limit
 	run sh -c "cat '$T/old' >'$lock'; '$ADLOCK_BIN' status"
 	assert_output --partial 'overdue'
 	refute gone "$job"

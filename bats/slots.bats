@@ -1,4 +1,4 @@
-# At most N atoms of one program at once.
+# ADLOCK_SLOTS: at most N atoms of one program at once.
 load common
 
 slot_script() {

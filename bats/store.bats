@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Locks in a store beyond this machine, tended by a locksmith: on a real etcd.
+# Locks in a store beyond this machine, kept by a locksmith: on a real etcd.
 
 load common
 
@@ -13,8 +13,8 @@ setup_file() {
 	return 1
 }
 
-# serve DIR starts an etcd at $ETCD_PORT and waits until it answers; it fails where
-# the port is somebody else's.
+# serve DIR starts an etcd at $ETCD_PORT and waits until it answers; it fails if another process
+# has the port.
 serve() {
 	local peer=http://127.0.0.1:$((ETCD_PORT + 1)) end=$((SECONDS + 30)) pid
 	etcd --data-dir "$1" --log-level error --name default \
@@ -40,7 +40,7 @@ beyond() {
 	export ADLOCK_LEASE=6s
 }
 
-# quiet: no locksmith of this test is left.
+# quiet: no locksmith of this test is alive.
 quiet() { [ -z "$(leftovers adlock-locksmith)" ]; }
 
 @test "a script takes a lock in the store, and releases it" {
@@ -66,8 +66,8 @@ quiet() { [ -z "$(leftovers adlock-locksmith)" ]; }
 	assert [ -z "$(find "$ADLOCK_DIR" -name 'smith.*')" ]
 }
 
-# apart: the locksmiths of this test are children of nobody in it, and use /dev/null. One that
-# has just been forked is not yet so.
+# apart: no locksmith of this test has a parent in the test, and each uses /dev/null. A
+# locksmith that was just forked is not apart yet.
 apart() {
 	local smith parent file
 	for smith in $(leftovers adlock-locksmith); do
@@ -148,7 +148,7 @@ apart() {
 	start job
 	eventually 20 test -e "$T/held"
 	# shellcheck disable=SC2046 # several
-	kill -KILL $(leftovers adlock-locksmith) # its guard too
+	kill -KILL $(leftovers adlock-locksmith) # its watchdog too
 	: >"$T/go"
 	eventually 20 noted '75 lost'
 	run cat "$T/job.out"

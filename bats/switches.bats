@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# A switch means the same to a script and to `adlock run`, whatever the word.
+# A switch has the same meaning for a script and for `adlock run`, in every spelling.
 
 load common
 
@@ -11,7 +11,7 @@ option() {
 	echo "--${name,,}"
 }
 
-# spy puts a program in the helper's place that notes the options it is given.
+# spy installs a helper that notes its options.
 spy() {
 	printf '#!/bin/sh\nprintf " %%s " "$*" >>"%s"\nexec "%s" "$@"\n' "$T/given" "$ADLOCK_BIN" >"$T/spy"
 	chmod 755 "$T/spy"
@@ -20,7 +20,7 @@ spy() {
 
 @test "1, yes and true are on; 0, no, false and empty are off" {
 	local switch word
-	export ADLOCK_WAIT=1s # ADLOCK_WAIT_ELAPSED wants it
+	export ADLOCK_WAIT=1s # ADLOCK_WAIT_ELAPSED needs it
 	spy
 	script job <<-'E'
 		adlock_get a b 0
@@ -77,7 +77,7 @@ spy() {
 
 @test "scripts and adlock run agree on every word" {
 	local switch word ours
-	export ADLOCK_WAIT=1s # ADLOCK_WAIT_ELAPSED wants it
+	export ADLOCK_WAIT=1s # ADLOCK_WAIT_ELAPSED needs it
 	script job <<-'E'
 		eval "ADLOCK_$1=\$2"
 		adlock_get a b 0 || exit

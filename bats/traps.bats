@@ -1,9 +1,9 @@
 # A trap that calls the library in the middle of another call.
 load common
 
-# at_every_command makes a library in which a signal can come before every command:
-# `instant` in its functions counts them, and sends USR1 to the shell at the one
-# that is wanted. What reads $? is left alone, which a trap would keep.
+# at_every_command makes a library in which a signal can come before every command: `instant`
+# counts its calls in the functions, and sends USR1 to the shell at the wanted one. Commands
+# that read $? get none: a trap would keep it.
 at_every_command() {
 	export EACH=3
 	[ -z "${ADLOCK_SOAK-}" ] || EACH=1
@@ -24,8 +24,8 @@ at_every_command() {
 	prelude=$T/prelude.sh
 }
 
-# each_instant runs `calls` with a signal at every third instant in it, in one shell
-# at others than in the next; in a soak at each.
+# each_instant runs `calls` with a signal at every third instant in it, in each shell at others;
+# in a soak at every one.
 each_instant() {
 	cat <<-'E'
 		free() {
@@ -33,7 +33,7 @@ each_instant() {
 				[ ! -e "$each" ] || note "$1: ${each##*/} is there"
 			done
 		}
-		calls # what it looks up once is known from here on
+		calls # the first call fills caches, and has more instants
 		instants=0
 		calls
 		last=$instants
@@ -126,7 +126,7 @@ each_instant() {
 	script job <<-'E'
 		traps=0 round=0 within=no nested=$1
 		on_signal() {
-			[ "$within" = no ] || return 0 # else its own locks are in its way
+			[ "$within" = no ] || return 0 # or the trap would meet its own locks
 			[ "$nested" = yes ] || trap '' USR1
 			within=yes traps=$((traps + 1))
 			adlock_with t one 0 -- : || note "trap: with: $?"
@@ -153,7 +153,7 @@ each_instant() {
 	start job "$nested"
 	local job=$! end=$((SECONDS + 90))
 	eventually 20 test -e "$T/starts"
-	while [ ! -e "$T/ends" ] && [ -e "/proc/$job" ] && ((SECONDS < end)); do # its pid is not to be another's
+	while [ ! -e "$T/ends" ] && [ -e "/proc/$job" ] && ((SECONDS < end)); do # afterwards the pid may belong to another process
 		kill -USR1 "$job" 2>/dev/null || true
 		sleep "0.0$((RANDOM % 3 + 1))"
 	done
