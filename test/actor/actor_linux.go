@@ -1,4 +1,4 @@
-// Package actor has the second processes that tests start, look at and end.
+// Package actor has second processes, which tests start, look at and end.
 package actor
 
 import (
@@ -22,17 +22,15 @@ import (
 )
 
 const (
-	Role    = "ADLOCK_TEST_ROLE" // what the re-executed test binary plays
-	Patient = 20 * time.Second   // far more than a busy machine needs
+	Role    = "ADLOCK_TEST_ROLE" // the role that the re-executed test binary plays
+	Patient = 20 * time.Second   // far longer than a busy machine needs
 	Nobody  = 65534
 )
 
-// Brief is for jobs that are known to outlive a signal: what a shell starts
-// with & ignores INT.
+// Brief is for jobs that outlive a signal: the children that a shell starts with & ignore INT.
 const Brief = 100 * time.Millisecond
 
-// Roles are what this binary can be as a second process; each returns its
-// exit status.
+// Roles are what this binary does as a second process; each returns its exit status.
 var Roles = map[string]func(args []string) int{}
 
 func init() {
@@ -46,8 +44,8 @@ func init() {
 		unix.Syscall(unix.SYS_EXIT, 0, 0, 0) // this thread only
 		return 1
 	}
-	// Run as root in a mount namespace of its own, it mounts /proc so that it hides
-	// others' processes (hidepid), and has nobody play the role args[0].
+	// Runs as root in a mount namespace of its own: mounts /proc so that it hides others'
+	// processes (hidepid), and plays the role args[0] as the user nobody.
 	Roles["lookout"] = func(args []string) int {
 		if syscall.Mount("proc", "/proc", "proc", 0, "hidepid=2") != nil {
 			return 2
@@ -68,19 +66,20 @@ func Main(m *testing.M) {
 	if play := Roles[os.Getenv(Role)]; play != nil {
 		os.Exit(play(os.Args[1:]))
 	}
-	// With umask 077 go builds this program for its own user alone, and the user nobody runs it too.
+	// With umask 077 go builds this program for its owner alone, but the user nobody runs it
+	// too.
 	if err := os.Chmod("/proc/self/exe", 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(m.Run())
 }
 
-// Actor is a second process, ended and waited for when the test ends.
+// Actor is a second process; the end of the test ends and reaps it.
 type Actor struct {
 	*exec.Cmd
 	T    *testing.T
 	Out  bytes.Buffer
-	Err  error // of waiting
+	Err  error // what Wait returned
 	once sync.Once
 }
 
@@ -132,10 +131,10 @@ func Launch(t *testing.T, attr syscall.SysProcAttr, cmd *exec.Cmd) *Actor {
 // Await waits until the process has ended.
 func (a *Actor) Await() { a.once.Do(func() { a.Err = a.Cmd.Wait() }) }
 
-// PID is the process's.
+// PID is the pid of the process.
 func (a *Actor) PID() int { return a.Process.Pid }
 
-// Eventually is a barrier: it fails the test when the claim never holds.
+// Eventually is a barrier: it fails the test if the claim does not come true.
 func Eventually(t *testing.T, claim string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Patient); !holds(); time.Sleep(time.Millisecond) {
@@ -145,7 +144,7 @@ func Eventually(t *testing.T, claim string, holds func() bool) {
 	}
 }
 
-// Exists tells whether there is such a file.
+// Exists reports whether there is such a file.
 func Exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
 // PIDIn waits for a pid that a fixture wrote as a whole line.
@@ -173,7 +172,7 @@ func State(pid int) string {
 	return string(text[bytes.LastIndexByte(text, ')')+2])
 }
 
-// gone tells that the process has ended; it may be a zombie.
+// gone reports whether the process has ended; it may be a zombie.
 func (a *Actor) gone() bool { return !helper.Alive(a.PID()) }
 
 // Leads is for a process that leads a group of its own.
@@ -182,14 +181,14 @@ var Leads = syscall.SysProcAttr{Setpgid: true}
 // File is a path in a directory of the test's.
 func File(t *testing.T, name string) string { return filepath.Join(t.TempDir(), name) }
 
-// Undying lets a process outlive KILL until it is let go, as a tracer does that
-// has asked to see its exit (PTRACE_EVENT_EXIT, ptrace(2)).
+// Undying lets a process outlive KILL until letGo is called: its tracer has asked to see its
+// exit (PTRACE_EVENT_EXIT, ptrace(2)).
 func Undying(t *testing.T, a *Actor) (letGo func()) {
 	t.Helper()
 	const seize, traceExit = 0x4206, 0x40
 	seized, release := make(chan syscall.Errno), make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // the tracer; it lets go when it ends, with this function
+		runtime.LockOSThread() // the tracer; it detaches by its end, with this function
 		_, _, err := unix.RawSyscall6(unix.SYS_PTRACE, seize, uintptr(a.PID()), 0, traceExit, 0, 0)
 		seized <- err
 		<-release
@@ -206,8 +205,8 @@ func Undying(t *testing.T, a *Actor) (letGo func()) {
 	return letGo
 }
 
-// FewFiles leaves this process so many descriptors to open until the returned
-// function is called: one more fails with EMFILE.
+// FewFiles lets this process open only that many descriptors more, until the returned function
+// is called: the next one fails with EMFILE.
 func FewFiles(t *testing.T, left int) (enough func()) {
 	t.Helper()
 	var limit unix.Rlimit
@@ -229,7 +228,7 @@ func FewFiles(t *testing.T, left int) (enough func()) {
 	return enough
 }
 
-// OpenFiles is how many files this process has open.
+// OpenFiles returns how many files this process has open.
 func OpenFiles(t *testing.T) int {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	helper.Main(m)
 }
 
-// What it measures is not judged here: times are no test's.
+// The test judges no measured time.
 func TestTheBenchMeasuresWhateverIsInstalled(t *testing.T) {
 	need.Tools(t, "go", "dash", "bash", "flock", "find", "timeout")
 	b := bench{full: true, rounds: 1, heavy: 1, cycles: 1, contenders: 2, contended: 50 * time.Millisecond, passes: []int{1, 2}, atoms: 3}

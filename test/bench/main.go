@@ -3,14 +3,14 @@
 //	go run ./test/bench [-full] [-only LETTERS] [-write FILE] [-svg FILE] [-helper FILE]
 //	make bench BENCH='-full -write test/bench/README.md'
 //
-// Every figure is of wall time on one machine, so it is told as a ratio, too: the ways of a
-// table take turns in rounds, each round gives the ratio of a way to the first one of its
-// table, and what is told is the median of the rounds and, in brackets, the middle half of
-// them. Where that half is wide, the machine had other things to do. What is to be reached
-// stands in the last column, with the shells in which it is.
+// Every figure is of wall time on one machine, so its ratio is given too. The ways of a table
+// take turns in rounds; each round gives the ratio of each way to the first one of its table.
+// The tables have the median of the rounds and, in brackets, their middle half. If that half is
+// wide, the machine was busy with other things. The last column has the goal, and the shells
+// that reach it.
 //
-// The quick form takes a minute or two, the full one a quarter of an hour. A tool or a shell
-// that is not installed is left out and named at the end.
+// The quick form takes a minute or two, the full one a quarter of an hour. Tools and shells
+// that are not installed are left out, and named at the end.
 package main
 
 import (

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// unit says how a figure is written.
+// unit formats a figure.
 type unit func(value float64) string
 
 func duration(v float64) string {
@@ -23,7 +23,7 @@ func duration(v float64) string {
 func rate(v float64) string      { return digits(v) + "/s" }
 func megabytes(v float64) string { return digits(v) + " MB" }
 
-// digits writes a number with two or three digits that count.
+// digits formats a number with two or three significant digits.
 func digits(v float64) string {
 	switch {
 	case v >= 100:
@@ -34,7 +34,7 @@ func digits(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// markdown writes what was measured as tables: a line for each way, a column for each shell.
+// markdown writes the results as tables: a line for each way, a column for each shell.
 func markdown(machine string, results []result) string {
 	var w strings.Builder
 	fmt.Fprintf(&w, "%s. The median; how many times the first line of the table, and in brackets the middle half of the rounds.\n", machine)
@@ -80,8 +80,7 @@ func (r result) write(w *strings.Builder) {
 	}
 }
 
-// code is a name as it is shown: what can be typed stands in quotes, and a bar would end
-// the cell.
+// code quotes a name that can be typed; a bar would end the cell.
 func code(name string) string { return "`" + strings.ReplaceAll(name, "|", "\\|") + "`" }
 
 func (r result) measured(v way) bool {
@@ -111,7 +110,7 @@ func (r result) cell(c column, v way) string {
 	return strings.Join(told, "; ")
 }
 
-// reached tells each goal of a way, and in which shells it is reached.
+// reached lists each goal of a way, and the shells that reach it.
 func (r result) reached(v way) string {
 	var told []string
 	for _, g := range v.goals {

@@ -8,35 +8,34 @@ import (
 	"time"
 )
 
-// table compares ways of doing one thing, in each of its shells. The first way is what the
-// others are compared with.
+// table compares ways of doing one thing, in each of its shells. The others are compared with
+// the first way.
 type table struct {
 	letter, title string
 	unit          unit
 	shells        []string
 	heavy         bool // some seconds a round: fewer rounds
 	setup         func(*scene) (done func(), err error)
-	before        func(*scene) error // each run, untimed
+	before        func(*scene) error // before each run, untimed
 	ways          []way
 }
 
-// way is one way of doing it: a script that does it again and again, or a function.
+// way is one way to do it: a script that repeats it, or a function.
 type way struct {
 	name  string
-	needs []string // tools; and a shell that it is for alone
+	needs []string // tools; and the one shell it is for
 	shell string   // "": all of the table's
 	goals []goal
 
-	start  string // what the script does first, untimed
-	cycle  string // what it does in each cycle; $i counts them
+	start  string // first part of the script, untimed
+	cycle  string // the timed part; $i counts the cycles
 	cycles int    // 0: the bench's
 	whole  bool   // the script is timed as a whole, from its start to its end
 
 	once func(s *scene, shell string) (figure float64, note string, err error)
 }
 
-// goal is what is to be reached: at most that many times another way, or of the unit where
-// it is beside nothing.
+// goal is a limit: that many times another way, or that many units if it is compared with none.
 type goal struct {
 	most      float64
 	bash      float64 // in bash; 0: the same
@@ -44,7 +43,7 @@ type goal struct {
 	beside    string  // a way's name
 }
 
-// unlimited is the goal of a shell that has none.
+// unlimited marks a shell without a goal.
 const unlimited = -1
 
 func (g goal) in(shell string) float64 {
@@ -57,7 +56,7 @@ func (g goal) in(shell string) float64 {
 	return g.most
 }
 
-// bench says how much is measured.
+// bench is the size of a measurement.
 type bench struct {
 	full       bool
 	only       string
@@ -67,7 +66,7 @@ type bench struct {
 	contenders int
 	contended  time.Duration
 	passes     []int // how many atoms each has; 24 and 32 are the paper's (table 1)
-	atoms      int   // the fullest directory
+	atoms      int   // in the fullest directory
 }
 
 var passes = []int{1, 24, 32, 320}
@@ -77,29 +76,29 @@ var (
 	full  = bench{full: true, rounds: 21, heavy: 7, cycles: 50, contenders: 64, contended: 10 * time.Second, passes: passes, atoms: 100_000}
 )
 
-// result is a table with what was measured.
+// result is a table with its figures.
 type result struct {
 	table
 	columns []column
-	missing []string // what was left out, and why
+	missing []string // tools and shells that are left out, with the reason
 }
 
-// column is what was measured in one shell.
+// column holds the figures of one shell.
 type column struct {
 	shell   string
 	figures map[string]*figures // by way
 }
 
-// figures are those of one way, round by round.
+// figures are those of one way, one each round.
 type figures struct {
 	values []float64
 	note   string // of the last round
 }
 
-// missing is the figure of what is not there.
+// missing stands for a figure that is not there.
 const missing = -1
 
-// measure goes through the tables.
+// measure measures all tables.
 func (b bench) measure(s *scene) (results []result, err error) {
 	for _, t := range b.tables() {
 		if b.only != "" && !strings.Contains(b.only, t.letter) {
@@ -137,8 +136,8 @@ func (b bench) fill(s *scene, r *result) error {
 	return nil
 }
 
-// rounded measures the ways in one shell, which take turns, each one first in its turn. The
-// first round warms up and is not counted, where it is short.
+// rounded measures the ways in one shell. They take turns; each one is first in turn. If rounds
+// are short, the first warms up and does not count.
 func (b bench) rounded(s *scene, r *result, c column) error {
 	ways := b.possible(s, r, c.shell)
 	for _, w := range ways {
@@ -169,7 +168,7 @@ func (b bench) rounded(s *scene, r *result, c column) error {
 	return nil
 }
 
-// possible are the ways that this machine has the tools for, each with its function.
+// possible lists the ways for which this machine has the tools, each with its function.
 func (b bench) possible(s *scene, r *result, shell string) (ways []way) {
 	for _, w := range r.ways {
 		if w.shell != "" && w.shell != shell {
@@ -205,7 +204,7 @@ func spreadOf(values []float64) spread {
 	return spread{at(0.25), at(0.5), at(0.75)}
 }
 
-// spread is that of a way; false where it was not measured.
+// spread is that of a way; false if it was not measured.
 func (c column) spread(name string) (spread, bool) {
 	f := c.figures[name]
 	if f == nil || slices.Contains(f.values, missing) {
@@ -214,8 +213,8 @@ func (c column) spread(name string) (spread, bool) {
 	return spreadOf(f.values), true
 }
 
-// beside is the spread of the ratios to another way, round by round; false where one of
-// them was not measured.
+// beside is the spread of the ratios to another way, round by round; false if one of them was
+// not measured.
 func (c column) beside(name, other string) (spread, bool) {
 	_, found := c.spread(name)
 	_, both := c.spread(other)
@@ -230,7 +229,7 @@ func (c column) beside(name, other string) (spread, bool) {
 	return spreadOf(ratios), true
 }
 
-// reached says whether a way has reached a goal; known is false where it was not measured.
+// reached reports whether a way has reached a goal; known is false if it was not measured.
 func (c column) reached(name string, g goal) (yes, known bool) {
 	figure, known := c.spread(name)
 	if g.beside != "" {

@@ -26,8 +26,8 @@ type scene struct {
 	scripts int
 }
 
-// newScene makes one. The programs are copied, as they are when they are installed: one that
-// is as the linker wrote it starts a tenth slower, for its pages lie in the cache one by one.
+// newScene makes one. It copies the programs, as an install does: a file as the linker wrote it
+// starts a tenth slower, as its pages lie in the cache one by one.
 func newScene(helper string) (*scene, error) {
 	dir, err := os.MkdirTemp("", "adlock-bench-")
 	if err != nil {
@@ -49,8 +49,8 @@ func newScene(helper string) (*scene, error) {
 
 func (s *scene) close() { os.RemoveAll(s.dir) }
 
-// closeOnSignal leaves nothing behind. What was started ends by itself: it reads from this
-// process, or waits for what this process holds.
+// closeOnSignal leaves nothing behind. Started processes end by themselves: they read from this
+// process, or wait for something that it holds.
 func (s *scene) closeOnSignal() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
@@ -59,7 +59,7 @@ func (s *scene) closeOnSignal() {
 	os.Exit(130)
 }
 
-// build makes one of the programs in Go that show what the runtime costs by itself.
+// build builds a Go program that shows what the runtime alone costs.
 func (s *scene) build(name string) error {
 	built := filepath.Join(s.dir, name+"-built")
 	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", built, "./test/bench/testdata/"+name+".go")
@@ -83,8 +83,8 @@ func (s *scene) has(tool string) bool {
 	return err == nil
 }
 
-// prelude is what every script begins with: bare FILE is flock without anything around it.
-// mksh and ksh93 give a command no descriptor that exec has opened.
+// prelude begins every script: bare FILE is flock without anything around it. mksh and ksh93
+// give a command no descriptor that exec has opened.
 func prelude(shell string) string {
 	if shell == "mksh" || shell == "ksh93" {
 		return "bare() { flock -n 9 9>\"$1\"; }\n"
@@ -92,7 +92,7 @@ func prelude(shell string) string {
 	return "bare() { exec 9>\"$1\"; flock -n 9; set -- \"$?\"; exec 9>&-; return \"$1\"; }\n"
 }
 
-// script is that of a way. It says a line before its cycles and one after them.
+// script is the script of a way. It prints a line before its cycles and one after them.
 func (w way) script(shell string) string {
 	return fmt.Sprintf("%s%s\necho\ni=0\nwhile [ \"$i\" -lt %d ]; do\n\ti=$((i + 1))\n\t%s\ndone\necho\n",
 		prelude(shell), w.start, w.cycles, w.cycle)
@@ -106,7 +106,7 @@ func (s *scene) write(text string) (path string, err error) {
 	return path, errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(path, []byte(text), 0o600))
 }
 
-// command is a script that is to be run, in the scene.
+// command returns the command that runs a script in the scene.
 func (s *scene) command(shell, path string) *exec.Cmd {
 	words := append(strings.Fields(shell), path)
 	c := exec.Command(words[0], words[1:]...)
@@ -114,8 +114,8 @@ func (s *scene) command(shell, path string) *exec.Cmd {
 	return c
 }
 
-// scripted runs a way's script and tells how long a cycle takes, or the whole of it, in
-// microseconds.
+// scripted runs a way's script, and returns the microseconds of a cycle, or of the whole
+// script.
 func (s *scene) scripted(w way, shell string) func(*scene, string) (float64, string, error) {
 	path, failed := s.write(w.script(shell))
 	return func(s *scene, shell string) (float64, string, error) {
@@ -159,7 +159,7 @@ func (s *scene) stamp(path string, at time.Time) error {
 	return errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, at, at))
 }
 
-// machine says on what and when was measured.
+// machine describes the machine, and the time.
 func (s *scene) machine(b bench) string {
 	var name unix.Utsname
 	_ = unix.Uname(&name)
@@ -183,7 +183,7 @@ func processor() string {
 	return runtime.GOARCH
 }
 
-// filesystem names what the lock directory is on.
+// filesystem returns the type of the lock directory's file system.
 func filesystem(path string) string {
 	text, _ := exec.Command("stat", "-f", "-c", "%T", path).Output()
 	return strings.TrimSpace(string(text))

@@ -9,7 +9,7 @@ import (
 	"adlock/lib/insight/picture"
 )
 
-// Where things are in the picture, in its own units.
+// The layout of the picture, in its own units.
 const (
 	width    = 1000
 	nameEnds = 400 // the names end where the bars begin
@@ -19,13 +19,13 @@ const (
 	most     = 200
 )
 
-// at is where a ratio lies.
+// at returns the position of a ratio.
 func at(ratio float64) float64 {
 	share := math.Log(min(max(ratio, least), most)/least) / math.Log(most/least)
 	return nameEnds + share*(barsEnd-nameEnds)
 }
 
-// drawing is a picture that is being written, from top to bottom.
+// drawing is a picture in progress, from top to bottom.
 type drawing struct {
 	bytes.Buffer
 	y int
@@ -33,9 +33,9 @@ type drawing struct {
 
 func (d *drawing) add(format string, values ...any) { fmt.Fprintf(d, format+"\n", values...) }
 
-// draw makes a picture of all that has a ratio: a bar for each shell, from the way that the
-// table compares with, at 1, to the ratio; across its end the middle half of the rounds.
-// A goal is a mark, green where it is reached.
+// draw makes a picture of all ratios: a bar for each shell, from 1, the way that the table
+// compares with, to the ratio; across its end the middle half of the rounds. A goal is a mark,
+// green if reached.
 func draw(results []result) []byte {
 	var d drawing
 	d.y = 30

@@ -13,18 +13,18 @@ import (
 const (
 	library = `. "$LIBRARY" || exit 69`
 	get     = `adlock_get get a 0 || exit; adlock_release`
-	served  = "; for i in 1 2 3; do " + get + "; done" // until an agent is there
+	served  = "; for i in 1 2 3; do " + get + "; done" // until an agent answers
 	denied  = `adlock_get %s a %s; [ "$?" = 75 ] || exit 1`
 	bare    = "exec 9>FILE; flock -n 9"
 	ran     = "flock -n FILE true"
 )
 
-// everywhere are the shells that the library promises to work in.
+// everywhere lists the shells that the library supports.
 var everywhere = []string{"dash", "bash", "busybox ash", "mksh", "ksh93", "zsh --emulate sh", "yash"}
 
 var common = []string{"dash", "bash"}
 
-// shells are those of tables that tell of shells: two where it has to be quick.
+// shells are those of tables with a column for each shell: two in the quick form.
 func (b bench) shells() []string {
 	if b.full {
 		return everywhere
@@ -32,7 +32,7 @@ func (b bench) shells() []string {
 	return common
 }
 
-// tables are all that is measured. The letters are for -only.
+// tables lists all that is measured. The letters are for -only.
 func (b bench) tables() []table {
 	tables := []table{b.cycle(), b.zsystem(), b.ownPart(), b.run()}
 	for _, atoms := range b.passes {
@@ -66,7 +66,7 @@ func (b bench) cycle() table {
 	}}
 }
 
-// zsystem is a table of its own, as only zsh has it.
+// zsystem has a table of its own, as only zsh has it.
 func (b bench) zsystem() table {
 	w := pair("zsystem flock -f fd, -u", `zsystem flock -t 0 -f fd zsystem && zsystem flock -u "$fd"`)
 	w.start = "zmodload zsh/system; : >zsystem"
@@ -75,7 +75,8 @@ func (b bench) zsystem() table {
 	}}
 }
 
-// ownPart is a cycle whose helper is a function, which writes the lock and replaces it.
+// ownPart is a cycle in which a function takes the place of the helper, and writes and replaces
+// the lock.
 func (b bench) ownPart() table {
 	const stub = `
 stub() {
@@ -96,8 +97,8 @@ ADLOCK_BIN=stub
 	}}
 }
 
-// run is one job under a lock. The same work is what a line of a crontab would have: not
-// within 15 minutes of the last time, one at a time, ended after 90.
+// run is one job under a lock, with the limits of a typical crontab line: at most once in 15
+// minutes, one at a time, ended after 90.
 func (b bench) run() table {
 	const due = `adlock run --name "w$i" --if-elapsed 15m --expire-after 90m --enforce true`
 	same := pair("find -mmin, flock -n, timeout -k, touch",
@@ -119,7 +120,7 @@ func (b bench) run() table {
 	}
 }
 
-// age sets the last time of each cycle's atom an hour back.
+// age makes each cycle's atom an hour older.
 func (b bench) age(s *scene) (err error) {
 	ago := time.Now().Add(-time.Hour)
 	for i := 1; i <= b.cycles && err == nil; i++ {
@@ -131,7 +132,7 @@ func (b bench) age(s *scene) (err error) {
 	return err
 }
 
-// pass is a script of so many atoms, the start of its shell included.
+// pass is a script of that many atoms, the start of its shell included.
 func (b bench) pass(atoms int) table {
 	whole := func(name, start, cycle string, goals ...goal) way {
 		return way{name: name, start: start, cycle: cycle, cycles: atoms, whole: true, goals: goals}
@@ -162,7 +163,7 @@ func (b bench) pass(atoms int) table {
 	return t
 }
 
-// denials are what a script gets that comes when it should not.
+// denials are the answers to a script that comes too early or too late.
 func (b bench) denials() table {
 	busy, soon := fmt.Sprintf(denied, "busy", "0"), fmt.Sprintf(denied, "soon", "60")
 	const pass = library + "\nadlock_pass" + served
@@ -179,7 +180,7 @@ func (b bench) denials() table {
 	}}
 }
 
-// occupied holds what the denied ask for.
+// occupied holds the atoms that the denied scripts ask for.
 func (b bench) occupied(s *scene) (done func(), err error) {
 	if err := s.last(filepath.Join(s.dir, "locks"), "soon", "a", time.Now()); err != nil {
 		return nil, err
@@ -199,7 +200,7 @@ func (b bench) occupied(s *scene) (done func(), err error) {
 	return func() { open(); release(); os.Remove(filepath.Join(s.dir, "occupied")) }, nil
 }
 
-// directories compares a lock directory of one atom with fuller ones.
+// directories compares a lock directory of one atom with larger ones.
 func (b bench) directories(verb way) table {
 	t := table{letter: "g", title: verb.name + " in a directory", unit: duration, shells: []string{"dash"}, heavy: true}
 	counts := slices.Compact([]int{1, min(1_000, b.atoms), b.atoms})
@@ -216,7 +217,7 @@ func (b bench) directories(verb way) table {
 	return t
 }
 
-// populate makes the directories, each atom with a last lock and a run in the runlog.
+// populate fills the directories: each atom has a last lock and a run in the runlog.
 func (s *scene) populate(counts []int) error {
 	for _, atoms := range counts {
 		dir := filepath.Join(s.dir, fmt.Sprint("atoms.", atoms))
@@ -237,7 +238,7 @@ func (s *scene) populate(counts []int) error {
 	return nil
 }
 
-// record writes a run of each atom into a runlog, as far as it is kept.
+// record writes a run of each atom into a runlog, up to the size that is kept.
 func record(dir string, atoms int) error {
 	log := runlog.Log{Dir: dir, Host: "bench"}
 	for i := max(0, atoms-50_000); i < atoms; i++ {

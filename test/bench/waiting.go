@@ -35,9 +35,9 @@ func (s *scene) holdFile(name string) (release func(), err error) {
 	return func() { unix.Close(fd) }, nil
 }
 
-// holdAtom holds an atom until release is called. Its owner is a process that does nothing,
-// and not this one: a newcomer that is started here would find that it is inside the owner's
-// job. It ends with this one.
+// holdAtom holds an atom until release is called. Its owner is another process that does
+// nothing: a newcomer that is started here would be inside this process's job. It ends with
+// this process.
 func (s *scene) holdAtom(program, operator, operand string) (release func(), err error) {
 	owner := exec.Command("cat")
 	in, err := owner.StdinPipe()
@@ -73,11 +73,11 @@ func (s *scene) holdAtom(program, operator, operand string) (release func(), err
 // waiter is a job that waits for a lock.
 type waiter struct {
 	name, script string
-	atom         atom.Atom // zero: the file FILE
+	atom         atom.Atom // zero: it waits for the file FILE
 	goals        []goal
 }
 
-// handOver is the time from the release of a lock to the first step of one that waits.
+// handOver is the time from the release of a lock to the first step of its waiter.
 func (b bench) handOver() table {
 	named := atom.Named("hand", "bench")
 	held := atom.Atom{Program: "script", Host: "bench", Operator: "hand", Operand: "a"}
@@ -120,7 +120,7 @@ func (w waiter) handedOver(s *scene, shell string) (float64, string, error) {
 	return micros(took), "", nil
 }
 
-// hold holds an atom, or the file where there is none. What it returns is to be called once.
+// hold holds an atom, or the file if there is none. The returned function is called once.
 func (s *scene) hold(a atom.Atom) (release func(), err error) {
 	if a == (atom.Atom{}) {
 		return s.holdFile("hand")
@@ -128,7 +128,7 @@ func (s *scene) hold(a atom.Atom) (release func(), err error) {
 	return s.holdAtom(a.Program, a.Operator, a.Operand)
 }
 
-// begin starts a script and returns what it says.
+// begin starts a script and returns its output.
 func (s *scene) begin(shell, text string) (*exec.Cmd, *os.File, error) {
 	path, err := s.write(text + "\n")
 	if err != nil {
@@ -141,11 +141,11 @@ func (s *scene) begin(shell, text string) (*exec.Cmd, *os.File, error) {
 	}
 	defer in.Close()
 	c.Stdout, c.SysProcAttr = in, &unix.SysProcAttr{Setsid: true}
-	_, err = c.StdinPipe() // what reads it ends with this process
+	_, err = c.StdinPipe() // its reader ends with this process
 	return c, out, errors.Join(err, c.Start())
 }
 
-// settled waits until the processes of a command's session do nothing more.
+// settled waits until the processes of a command's session rest.
 func (s *scene) settled(c *exec.Cmd) {
 	for before, now := "", " "; before != now; {
 		time.Sleep(100 * time.Millisecond)
@@ -158,7 +158,7 @@ func (s *scene) settled(c *exec.Cmd) {
 	}
 }
 
-// session are the processes whose session is that of pid.
+// session lists the processes of a session.
 func session(pid int) (members []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -172,7 +172,7 @@ func session(pid int) (members []int) {
 }
 
 // contention is how often a lock changes hands among many, and how evenly. The fairness is
-// Jain's index: 1 where each had it as often as the others, 1/n where one had it all the time.
+// Jain's index: 1 if all had it equally often, 1/n if one had it all the time.
 func (b bench) contention() table {
 	t := table{letter: "f", title: fmt.Sprintf("%d contenders for %v", b.contenders, b.contended), unit: rate, shells: common[:1], heavy: true}
 	for _, w := range []struct{ name, take, tool string }{
@@ -190,7 +190,7 @@ func (b bench) contention() table {
 	return t
 }
 
-// contend has the contenders tell their number each time they have the lock.
+// contend has each contender print its number each time it gets the lock.
 func (b bench) contend(s *scene, shell, take string) (float64, string, error) {
 	script, err := s.write(`until [ -e "$0.stop" ]; do ` + take + ` || exit; done >>"$0.told"` + "\n")
 	if err != nil {
@@ -205,7 +205,7 @@ func (b bench) contend(s *scene, shell, take string) (float64, string, error) {
 		}
 		all = append(all, c)
 	}
-	awaitContent(script + ".told") // somebody has had it
+	awaitContent(script + ".told") // a contender had the lock
 	began := time.Now()
 	time.Sleep(b.contended)
 	text, failed := os.ReadFile(script + ".told")
@@ -221,8 +221,7 @@ func (b bench) contend(s *scene, shell, take string) (float64, string, error) {
 	return count / took.Seconds(), fmt.Sprintf("fairness %.2f, each %.0f to %.0f", index, slices.Min(turns), slices.Max(turns)), failed
 }
 
-// awaitContent waits until something is in a file; not for ever, as who was to write it may
-// have failed.
+// awaitContent waits until the file has content; with a limit, as its writer may have failed.
 func awaitContent(path string) {
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if file, err := os.Stat(path); err == nil && file.Size() > 0 {
@@ -231,7 +230,7 @@ func awaitContent(path string) {
 	}
 }
 
-// turns are how often each contender has told its number.
+// turns counts how often each contender has printed its number.
 func (b bench) turns(told string) []float64 {
 	turns := make([]float64, b.contenders)
 	for number := range strings.FieldsSeq(told) {
@@ -252,14 +251,14 @@ func jain(turns []float64) (sum, index float64) {
 	return sum, sum * sum / (squares * float64(len(turns)))
 }
 
-// memory is what stays resident while a lock is waited for, or held.
+// memory is what stays resident in a waiter, and in an owner.
 func (b bench) memory() table {
 	const eight = 8
 	limit := []goal{{most: eight}}
 	t := table{letter: "h", title: "memory and descriptors of what stays", unit: megabytes, shells: common[:1]}
 	for _, w := range []struct {
 		name, script string
-		atom         bool // it waits for the atom; for the file where not
+		atom         bool // it waits for the atom, not for the file
 		goals        []goal
 		find         func(s *scene, session int) int
 	}{
@@ -279,7 +278,7 @@ func (b bench) memory() table {
 	return t
 }
 
-// resident is what a process of a script has in memory.
+// resident is the memory of a script's process.
 func (s *scene) resident(shell, script string, held atom.Atom, find func(*scene, int) int) (float64, string, error) {
 	release, err := s.hold(held)
 	if err != nil {
@@ -304,7 +303,7 @@ func (s *scene) resident(shell, script string, held atom.Atom, find func(*scene,
 	return float64(pages*os.Getpagesize()) / (1 << 20), fmt.Sprintf("%d descriptors", len(files)), errors.Join(err, failed)
 }
 
-// end ends what a script started, and the script. The supervisor of a job ends it too.
+// end ends a script and its children. The supervisor of a job ends the job itself.
 func (s *scene) end(c *exec.Cmd) {
 	for _, pid := range session(c.Process.Pid) {
 		_ = unix.Kill(pid, unix.SIGTERM)
@@ -312,7 +311,7 @@ func (s *scene) end(c *exec.Cmd) {
 	_ = c.Wait()
 }
 
-// leader is the script itself, or what it has become.
+// leader is the script's process, or the program that it became.
 func leader(_ *scene, pid int) int { return pid }
 
 // agentOf is the agent that serves a script: the one process, besides the script's own

@@ -19,18 +19,17 @@ import (
 	"adlock/test/need"
 )
 
-// guarded are the system calls that are counted: of those that the Go runtime makes too, as
-// it likes (mmap, futex, clone, rt_sigaction, nanosleep, epoll_pwait, getpid), nothing can be
-// said, nor of how often the supervisor is woken (wait4).
+// guarded are the counted system calls. Those that the Go runtime makes at will (mmap, futex,
+// clone, rt_sigaction, nanosleep, epoll_pwait, getpid), and the supervisor's wake-ups (wait4),
+// are left out.
 const guarded = "execve,openat,read,write,pread64,pwrite64,close,fstat,newfstatat,lstat,stat,readlinkat,getdents64," +
 	"flock,link,linkat,unlink,unlinkat,rename,renameat,renameat2,mkdirat,fchmod,fchmodat,ftruncate,utimensat,fsync,fdatasync,sync,syncfs,fstatfs," +
 	"lgetxattr,pidfd_send_signal,kill,setpgid,setsid,prctl,pipe2,socket,connect,inotify_init1,inotify_add_watch,memfd_create"
 
-// What one lock costs in system calls, by who makes them. They are exact: a call more, or
-// one less, is to be noticed. Whoever adds a call for a good reason writes down what this
-// test says that there is, and tells the reason in the commit. Another verb is a line of the
-// script below, and one here. Of a pass it is a get and a release together, of the agent and
-// of the script.
+// The system calls of one lock, by process. They are exact: the test notices one more or less.
+// If you add a call for a good reason, write the new figure here and the reason in the commit.
+// Another verb is a line of the script below, and one here. Of a pass it is a get and a release
+// together, of the agent and of the script.
 var counted = map[string]string{
 	"take":    "close 10, fchmod 1, flock 3, fstat 6, linkat 1, newfstatat 8, openat 8, pread64 1, read 3, readlinkat 1, write 2",
 	"release": "close 8, flock 3, fstat 8, newfstatat 7, openat 6, pread64 3, read 1, unlinkat 1, utimensat 1, write 1",
@@ -48,7 +47,7 @@ func TestALockMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
 done`)
 	for _, p := range all {
 		if len(p.args) > 1 && filepath.Base(p.args[0]) == "adlock" {
-			got[p.args[1]] = p.calls // of the second time, when all files are there
+			got[p.args[1]] = p.calls // the second time, when all files are there
 		}
 	}
 	for _, verb := range []string{"take", "release", "run"} {
@@ -72,20 +71,20 @@ func TestAQuestionOfAPassMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
 	_, fewerOfAgent, fewerOfScript := asked("1 2 3")
 	dir, agent, script := asked("1 2 3 4")
 	compare(t, "agent", agent.without(fewerOfAgent).without(calls{"newfstatat": 2 * way(dir)}))
-	delete(script, "read") // dash reads byte by byte, and an answer names the lock directory
+	delete(script, "read") // dash reads byte by byte, and answers contain the lock directory's name
 	compare(t, "script", script.without(fewerOfScript))
 }
 
-// waiters are what newcomers wait for, and how many locks each links, and unlinks, at most. A
-// newcomer that finds an active lock links none. A newcomer that is denied by a reader or as
-// full has learned that once behind a lock of its own, and looks ahead from then on. (An atom
-// that was never taken gets its last lock by a link too.)
+// waiters are what newcomers wait for, and how many locks each may link and unlink. A newcomer
+// that finds an active lock links none. A newcomer that a reader or a full slot denies learns
+// it once behind a lock of its own, and looks first from then on. (An atom that was never taken
+// gets its last lock by a link too.)
 var waiters = map[string]struct{ links, unlinks int }{
 	"atom": {0, 0}, "reader": {0, 0}, "writer": {1, 1}, "slot": {3, 1}, "hold": {3, 1}, "library": {3, 1},
 }
 
-// A waiter sleeps until the lock in its way goes: neither a lock of its own that it has linked
-// and unlinked nor that of another waiter wakes it, and 18 of them do not wake each other.
+// A waiter sleeps until the lock in its way goes: no lock that it or another waiter has linked
+// and unlinked wakes it, and 18 waiters do not wake each other.
 func TestAWaiterMakesNoCallsWhileNothingHappens(t *testing.T) {
 	const most = 400 // half of them are the start; a look takes some 40
 	_, all := traced(t, `cd "${ADLOCK_DIR%/*}" && mkfifo ready end in && exec 7<>in || exit
@@ -136,7 +135,7 @@ done
 	}
 }
 
-// awaited returns what a helper waits for; false where the helper is none of the waiters.
+// awaited returns what a helper waits for; false if the helper is no waiter.
 func awaited(args []string) (what string, is bool) {
 	for _, arg := range args {
 		kind, _, _ := strings.Cut(arg, "-")
@@ -154,13 +153,13 @@ func compare(t *testing.T, who string, got calls) {
 	}
 }
 
-// way is how many directories stand above the lock directory, each of which is looked at.
+// way counts the directories above the lock directory; the helper looks at each.
 func way(dir string) int { return strings.Count(dir, "/") + 1 }
 
 func TestMain(m *testing.M) { helper.Main(m) }
 
-// nameless returns a directory on a file system that has files without a name, so that a
-// lock is made in one way on every machine, without a link on its path.
+// nameless returns a directory on a file system with unnamed files, so that every machine makes
+// a lock in the same way, and without a link on its path.
 func nameless(t *testing.T) string {
 	t.Helper()
 	for _, parent := range []string{"/dev/shm", os.TempDir()} {
@@ -206,16 +205,15 @@ func (c calls) without(others calls) calls {
 	return rest
 }
 
-// process is one that strace saw: what it was last started as, and the calls that it made
-// since, in all its threads.
+// process is one that strace saw: its last program, and the calls of all its threads since
+// then.
 type process struct {
 	args  []string
 	calls calls
 }
 
-// traced runs a script that has sourced the library, in a session of its own, and returns the
-// directory above its lock directory and the processes that it came to, in the order of their
-// starts.
+// traced runs a script that has sourced the library, in a session of its own. It returns the
+// directory above its lock directory, and the processes in the order of their starts.
 func traced(t *testing.T, text string) (dir string, all []*process) {
 	t.Helper()
 	need.Tools(t, "strace", "dash", "true", "mkfifo")
@@ -248,19 +246,18 @@ var (
 	child   = regexp.MustCompile(`= (\d+)(<.*>)?$`)
 	quoted  = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
 
-	// elsewhere is what differs from one machine to the next: what the runtime reads at its
-	// start, whether there is a machine id and a limit on threads, what a
-	// pidfd is, whether memory can be named, and what the runtime's own signal or the end of the
-	// process has cut short.
+	// elsewhere matches what differs from one machine to the next: files that the runtime reads
+	// at its start, the machine id, a limit on threads, the kind of a pidfd, names for memory,
+	// and calls that the runtime's own signal or the end of the process has cut short.
 	elsewhere = regexp.MustCompile(`/sys/|/proc/self/(cgroup|mountinfo)|/machine-id|/proc/loadavg|<[^<>]*pidfd|<pid:|PR_SET_VMA|= \?( ERESTART|$)`)
 )
 
 // reader reads what strace wrote.
 type reader struct {
 	all     []*process
-	running map[string]*process // by the number of a thread
-	pending map[string]string   // the beginning of a call that is not over
-	early   map[string][]string // what a thread called before it was told whose it is
+	running map[string]*process // by thread number
+	pending map[string]string   // the beginning of an unfinished call
+	early   map[string][]string // calls of a thread before its process was known
 }
 
 func parsed(log string) []*process {
@@ -283,7 +280,7 @@ func (r *reader) line(line string) {
 	}
 }
 
-// call is one call of a thread that is over.
+// call handles one finished call of a thread.
 func (r *reader) call(thread, name, rest string) {
 	p := r.running[thread]
 	switch {
@@ -304,7 +301,7 @@ func (r *reader) call(thread, name, rest string) {
 	}
 }
 
-// start has a process begin, where there is such a program.
+// start handles the start of a program, if the program exists.
 func (r *reader) start(thread, rest string) {
 	if !strings.HasSuffix(rest, "= 0") {
 		return

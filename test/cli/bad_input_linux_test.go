@@ -17,8 +17,8 @@ import (
 
 const nobody = 65534
 
-// A script that is killed while its helper starts leaves the helper to another parent: that is
-// no mistake of the script's, and no script is left to be told.
+// The helper of a script that is killed meanwhile gets another parent: the script made no
+// mistake, and no script is left to read a message.
 func TestAHelperOfADeadScriptSaysNothing(t *testing.T) {
 	script := exec.Command("true")
 	if err := script.Start(); err != nil {
@@ -34,7 +34,7 @@ func TestAHelperOfADeadScriptSaysNothing(t *testing.T) {
 		} {
 			s := &stage{t, helper.Dir(t), t.TempDir()}
 			c := s.command(strings.Fields(line)...)
-			c.Args = append([]string{"sh", "-c", `read -r line; exec "$@"`, "sh"}, c.Args...) // its standard input has ended by then
+			c.Args = append([]string{"sh", "-c", `read -r line; exec "$@"`, "sh"}, c.Args...) // its standard input has reached its end
 			r := c.Run(s)
 			if left, err := os.ReadDir(s.locks); r.Status != 64 || r.Out+r.Err != "" || err != nil || len(left) > 0 {
 				t.Errorf("%s: %+v, left %v, %v", line, r, left, err)
@@ -262,7 +262,7 @@ func TestACommandThatCannotRunIsToldWithWhatWasMeant(t *testing.T) {
 	}
 }
 
-// Hands remember flock(1), setlock(8) and timeout(1).
+// Users may type options of flock(1), setlock(8) and timeout(1) by habit.
 func TestAnOptionThatOtherProgramsHaveIsAnsweredWithOurWords(t *testing.T) {
 	s := newStage(t)
 	const lists = " (adlock run --help lists them)\n"
@@ -398,7 +398,7 @@ func mkdir(t *testing.T, path string, mode os.FileMode) {
 	if err := os.Mkdir(path, mode); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(path, mode); err != nil { // whatever the umask
+	if err := os.Chmod(path, mode); err != nil { // whatever the umask is
 		t.Fatal(err)
 	}
 }
@@ -409,10 +409,10 @@ func TestALockPlantedWithAVictimsPidEndsNobody(t *testing.T) {
 	s.want(0, "run", "--program", "job", "--name", "a", "true")
 	expire := []string{"run", "--program", "job", "--name", "a", "--expire-after", "0", "--", "true"}
 
-	// Only a pid: it is busy while that pid lives, and never signalled.
+	// A lock with only a pid is busy while that process lives; the process is never signalled.
 	s.plant("a", itoa(victim.PID)+"\n", 0)
 	s.want(75, expire...)
-	// Another user's file in our directory condemns nobody and is believed by nobody.
+	// Another user's file in our directory has no process signalled, and is not believed.
 	if os.Geteuid() == 0 {
 		s.plant("a", itoa(victim.PID)+"\n", nobody)
 		s.refused(77, "belongs to another user", expire...)

@@ -19,10 +19,10 @@ var shells = [][]string{
 	{"dash"}, {"bash"}, {"bash", "--posix"}, {"busybox", "ash"}, {"mksh"}, {"ksh93"}, {"zsh", "--emulate", "sh"}, {"yash"},
 }
 
-// A shell looks at how its foreground command ended to decide whether Ctrl-C was meant for the
-// script too. JOB stands for the job, bare or under a lock.
+// A shell reads from its foreground command's status whether Ctrl-C was meant for the script
+// too. JOB stands for the job, bare or under a lock.
 func TestCtrlCEndsAScriptAsWithTheBareJob(t *testing.T) {
-	sleep, err := exec.LookPath("sleep") // which some shells have built in
+	sleep, err := exec.LookPath("sleep") // some shells have a sleep of their own
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,14 +48,14 @@ func TestCtrlCEndsAScriptAsWithTheBareJob(t *testing.T) {
 	}
 }
 
-// fate is how a process ended, and what was seen of it.
+// fate is how a process ended, and what the test saw of it.
 type fate struct {
 	signal syscall.Signal // 0: it exited
 	status int
 	shown  string
 }
 
-// interrupted has a shell run a script at a terminal, and types Ctrl-C once the job sleeps and
+// interrupted has a shell run a script at a terminal, and types Ctrl-C when the job sleeps and
 // every process of the script rests.
 func (s *stage) interrupted(shell []string, script string) fate {
 	s.Helper()
@@ -87,7 +87,7 @@ func fateOf(command *exec.Cmd, shown string) fate {
 	return fate{status: wait.ExitStatus(), shown: shown}
 }
 
-// ends runs a command to its end, and reads its wait status, with no shell between.
+// ends runs a command to its end, and reads its wait status without a shell between.
 func (s *stage) ends(words ...string) fate {
 	s.Helper()
 	c := s.command()
@@ -101,7 +101,7 @@ func (s *stage) ends(words ...string) fate {
 	return fateOf(command, string(output))
 }
 
-// harmless are the signals that end no process.
+// harmless lists the signals that end no process.
 var harmless = []syscall.Signal{unix.SIGCHLD, unix.SIGCONT, unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGURG, unix.SIGWINCH}
 
 func TestASupervisorDiesOfTheSignalThatEndedItsJob(t *testing.T) {
@@ -144,7 +144,7 @@ func TestASupervisorDiesOfASignalWhereItsStatusIsTheJobs(t *testing.T) {
 	}
 }
 
-// The job inherits both from its caller, and undoes them itself.
+// The job inherits both from its caller, and resets them itself.
 func TestASupervisorDiesOfASignalThatItIgnoresOrBlocks(t *testing.T) {
 	need.Tools(t, "perl")
 	s := newStage(t)
@@ -160,7 +160,7 @@ func TestASupervisorDiesOfASignalThatItIgnoresOrBlocks(t *testing.T) {
 	}
 }
 
-// The kernel ends the first process of a pid namespace by no signal from inside, as in a container.
+// In a pid namespace, as in a container, no signal from inside ends the first process.
 func TestTheFirstProcessOfANamespaceExitsWithTheSignalsStatus(t *testing.T) {
 	need.Namespaces(t, "--user", "--map-root-user", "--pid", "--fork")
 	s := newStage(t)
@@ -173,7 +173,7 @@ func TestTheFirstProcessOfANamespaceExitsWithTheSignalsStatus(t *testing.T) {
 	}
 }
 
-// A core of the supervisor would mislead a person who looks for that of the job.
+// A core of the supervisor would mislead a person who looks for the job's.
 func TestASupervisorWritesNoCore(t *testing.T) {
 	s := newStage(t)
 	if err := os.Mkdir(s.in("of-the-job"), 0o755); err != nil {
@@ -205,7 +205,7 @@ func TestASupervisorWritesNoCore(t *testing.T) {
 		}
 		return names
 	}
-	bare := left() // "" where cores are kept elsewhere
+	bare := left() // "" if the system keeps cores elsewhere
 	if core(helper.Binary(t), "run", "--name", "a", "--", "sh", "-c", script) {
 		t.Error("the supervisor has written a core")
 	}

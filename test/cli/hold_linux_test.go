@@ -14,8 +14,8 @@ import (
 	"adlock/test/need"
 )
 
-// program is how a program in any language speaks with hold, here a shell: descriptor 8
-// leads to it, 9 from it. It leads a session, as a line of a crontab does.
+// program speaks with hold as a program in any language may, here as a shell: descriptor 8
+// leads to hold, 9 comes from it. It leads a session, as a crontab's line does.
 const program = `cd "$dir"; mkfifo in out
 "$adlock" hold --program=p --host=dax --operator=o $options x <in >out 8>&- 9<&- & hold=$!
 exec 8>in 9<out; rm in out; echo $hold >hold
@@ -24,7 +24,7 @@ ended() { while IFS= read -r line <&9; do echo "$line"; done; wait $hold; echo "
 await() { n=0; until [ -e "$1" ]; do n=$((n + 1)); [ $n -lt 1200 ] || exit 99; sleep 0.05; done; }
 `
 
-// asker is such a program, and the atom that it asks for.
+// asker is such a program, and the atom it asks for.
 type asker struct {
 	*testing.T
 	*helper.Atom
@@ -40,7 +40,8 @@ func (p *asker) command(options, script string) helper.Command {
 	return helper.Command{Args: []string{"sh", "-c", program + script}, Env: append(p.Env(), "dir="+p.dir, "options="+options)}
 }
 
-// says runs the program to its end, and wants it to have said that; TOKEN stands for any.
+// says runs the program to its end, and compares its output with want; TOKEN stands for any
+// token.
 func (p *asker) says(want, options, script string) {
 	p.Helper()
 	r := p.command(options, script).Run(p)
@@ -55,7 +56,7 @@ func (p *asker) says(want, options, script string) {
 	}
 }
 
-// starts starts the program, and waits until the file is there in its directory.
+// starts starts the program, and waits until the file is in its directory.
 func (p *asker) starts(options, script, file string) *helper.Process {
 	p.Helper()
 	process := p.command(options, script).Start(p)
@@ -68,10 +69,10 @@ func (p *asker) starts(options, script, file string) *helper.Process {
 	return process
 }
 
-// holds is the program that holds the atom, and touches `held`.
+// holds is a script that holds the atom, and touches `held`.
 const holds = "answer >answered; : >held; "
 
-// hold is the pid of adlock hold, once the program has written it down.
+// hold returns the pid of adlock hold, which the program has written down.
 func (p *asker) hold() (pid int) {
 	p.Helper()
 	helper.Eventually(p, "the pid of hold is known", func() bool {
@@ -154,7 +155,7 @@ func TestTheLastLineNeedsNoEnd(t *testing.T) {
 	}
 }
 
-// A newcomer that waits is woken by the death, and may be faster than hold.
+// The death wakes a waiting newcomer, too, which may be faster than hold.
 func TestAProgramThatEndsWithoutAWordReleasesInSilence(t *testing.T) {
 	for _, last := range []string{"", "echo release >&8"} {
 		p := newAsker(t)
@@ -179,7 +180,7 @@ func TestAProgramThatEndsWithoutAWordReleasesInSilence(t *testing.T) {
 	}
 }
 
-// A child has inherited the end of the pipe, and lives: there is no end of input.
+// A live child has inherited the pipe, so hold reads no end of input.
 func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
 	p := newAsker(t)
 	mark := p.Mark(t)
@@ -235,7 +236,7 @@ func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
 		p := newAsker(t)
 		owner := p.starts("", `trap : `+strconv.Itoa(int(sig))+`; `+holds+`await go; echo release >&8; ended >ended; [ -s ended ]`, "held")
 		hold := p.hold()
-		if err := syscall.Kill(-owner.PID, sig); err != nil { // as a terminal does
+		if err := syscall.Kill(-owner.PID, sig); err != nil { // as Ctrl-C at a terminal does
 			t.Fatal(err)
 		}
 		if err := syscall.Kill(hold, sig); err != nil {
@@ -355,14 +356,14 @@ func TestHoldIsRefusedToWhoCannotOwnALock(t *testing.T) {
 		"--slots 2 x": "--program", "--owner 1000000000 x": "is not an ancestor",
 		"--owner 1 x": "has not started this one",
 	} {
-		a.Shell(t, `$adlock hold `+words+` </dev/null`).Refused(t, 64, why) // which has no end to be hung up
+		a.Shell(t, `$adlock hold `+words+` </dev/null`).Refused(t, 64, why) // /dev/null cannot hang up
 	}
 	if left, _ := filepath.Glob(a.Dir + "/lock.*"); left != nil {
 		t.Errorf("taken: %v", left)
 	}
 }
 
-// As where Perl's $$ is read after the fork.
+// A program may read its pid after the fork, as from Perl's $$.
 func TestHoldIsNotItsOwnOwner(t *testing.T) {
 	a := helper.NewAtom(t)
 	a.Shell(t, `exec $adlock hold --owner $$ x`).Refused(t, 64, "--owner: must be whoever asks")

@@ -18,10 +18,10 @@ import (
 	"adlock/test/need"
 )
 
-// example is a hook that the documentation shows.
+// example is a hook of the documentation.
 func example(name string) string { return filepath.Join(helper.Root(), "test/examples", name) }
 
-// told waits until the hook that appends to the file has noted so many lines.
+// told waits until the hook has appended that many lines to the file.
 func (s *stage) told(file string, lines int) []string {
 	s.Helper()
 	var text string
@@ -34,7 +34,7 @@ func (s *stage) told(file string, lines int) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// notes is a hook that notes an event in a file, in one line.
+// notes is a hook that appends an event to a file, in one line.
 func (s *stage) notes(file string) string {
 	return `ADLOCK_HOOK=echo "$ADLOCK_EVENT $ADLOCK_ATOM $ADLOCK_STATUS $ADLOCK_RUN: $ADLOCK_TEXT" >>` + s.in(file)
 }
@@ -66,7 +66,7 @@ func TestAForcedEndingIsSaidByBothSidesAndToldOnce(t *testing.T) {
 	}
 }
 
-// await waits until the lock of a name is that old.
+// await waits until a name's lock is that old.
 func (s *stage) await(name string, age time.Duration) {
 	s.Helper()
 	helper.Eventually(s, name+" has expired", func() bool { return time.Since(s.modified(s.lockOf(name))) > age })
@@ -101,7 +101,7 @@ func TestAHookChangesNothing(t *testing.T) {
 	}
 }
 
-// endHooks kills what is left of the hooks.
+// endHooks kills the hooks that still run.
 func (s *stage) endHooks() {
 	s.Helper()
 	helper.Eventually(s, "no hook is left", func() bool {
@@ -127,7 +127,7 @@ func TestTheFailureOfAHookIsInTheRunlog(t *testing.T) {
 	}
 }
 
-// A hook that is still there must not keep the atom, nor count as its job.
+// A hook that still runs must neither keep the atom nor belong to its job.
 func TestAHookIsNoPartOfTheJob(t *testing.T) {
 	s := newStage(t)
 	s.want(0, append(job("true"), "ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=sleep 25")...)
@@ -162,7 +162,7 @@ func TestTheHookThatMails(t *testing.T) {
 	}
 }
 
-// listener is a server that keeps what it is asked.
+// listener is a server that keeps the requests it gets.
 func listener(t *testing.T) (address string, heard func() []string) {
 	t.Helper()
 	need.Tools(t, "curl")
@@ -213,7 +213,7 @@ func TestTheHookThatPingsAtStartAndEndOfARun(t *testing.T) {
 	}
 }
 
-// run is the newest run of an operand, as a UUID.
+// run returns the newest run of an operand, as a UUID.
 func (s *stage) run(operand string) (run string) {
 	s.Helper()
 	for e, err := range runlog.Read(s.locks, host) {
@@ -235,8 +235,8 @@ func TestACommandThatCannotBeRunIsAFailure(t *testing.T) {
 	}
 }
 
-// The hooks of one run end in any order: that of the failed run is the last to be
-// started, and so the others were.
+// The hooks of one run end in any order, but that of the failed run is the last to start: by
+// then the others have started.
 func TestARecordThatCannotBeWrittenIsSaidAndToldOnceInARun(t *testing.T) {
 	s := newStage(t)
 	r := s.adlock(append(job("false"), "ADLOCK_LOGDIR="+s.in("nosuch"), s.notes("told"))...)

@@ -18,25 +18,25 @@ import (
 	"adlock/test/need"
 )
 
-// onTerminal starts the helper program on a terminal of its own; shown is all that the
-// terminal was sent. What runs in its session at the end of the test is killed.
+// onTerminal starts the helper program on a terminal of its own; shown returns all output to
+// the terminal. At the end of the test, processes left in its session are killed.
 func (s *stage) onTerminal(columns uint16, words ...string) (pid int, shown func() string, ended func() bool) {
 	s.Helper()
 	p := s.atTerminal(columns, s.command(words...))
 	return p.command.Process.Pid, p.shown, p.ended
 }
 
-// atTerminal is a process that leads the session of a terminal of its own.
+// atTerminal is a process that leads a session with a terminal of its own.
 type atTerminal struct {
 	command    *exec.Cmd
 	keyboard   *os.File
-	done, read chan struct{} // closed: it has ended; all that it wrote was read
+	done, read chan struct{} // closed: it has ended; all its output was read
 	mu         sync.Mutex
 	all        strings.Builder
 }
 
-// atTerminal starts the command on a terminal of its own. What runs in its session at the
-// end of the test is killed.
+// atTerminal starts the command on a terminal of its own. At the end of the test, processes
+// left in its session are killed.
 func (s *stage) atTerminal(columns uint16, c helper.Command) *atTerminal {
 	s.Helper()
 	master, slave := openPTY(s, columns)
@@ -57,7 +57,7 @@ func (s *stage) atTerminal(columns uint16, c helper.Command) *atTerminal {
 		buffer := make([]byte, 4096)
 		for {
 			n, err := master.Read(buffer)
-			if err != nil { // nobody has the terminal any more
+			if err != nil { // no process has the terminal any more
 				close(p.read)
 				return
 			}
@@ -69,14 +69,14 @@ func (s *stage) atTerminal(columns uint16, c helper.Command) *atTerminal {
 	return p
 }
 
-// shown is all that the terminal was sent.
+// shown returns all output to the terminal.
 func (p *atTerminal) shown() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.all.String()
 }
 
-// ended reports whether the process has ended, and no process has the terminal open any more.
+// ended reports whether the process has ended, and no process has the terminal open.
 func (p *atTerminal) ended() bool {
 	select {
 	case <-p.read:
@@ -111,7 +111,7 @@ func openPTY(s *stage, columns uint16) (master, slave *os.File) {
 	return master, slave
 }
 
-// left is what a person still sees: each line from behind its last clearing on.
+// left is what stays on the screen: each line from its last clearing on.
 func left(shown string) string {
 	var rows []string
 	for row := range strings.SplitSeq(strings.ReplaceAll(shown, "\r\n", "\n"), "\n") {
@@ -198,7 +198,7 @@ func TestADenialAtATerminalNamesNoStepThatDoesNothing(t *testing.T) {
 	for name, c := range map[string]struct{ steps, script string }{
 		"empty":  {", --wait D waits", "true"},
 		"shlock": {", --wait D waits", "true"},
-		"a":      {"", helper.Binary(s) + " run --program job --name a true"}, // from inside the job that is in its way
+		"a":      {"", helper.Binary(s) + " run --program job --name a true"}, // from inside the job that holds the atom
 	} {
 		_, shown, ended := s.onTerminal(0, "run", "--program", "job", "--name", name, "sh", "-c", c.script)
 		helper.Eventually(t, "it is denied", ended)

@@ -9,7 +9,7 @@ import (
 	"adlock/test/helper"
 )
 
-// Arguments are at most 128 KiB long each (MAX_ARG_STRLEN, execve(2)).
+// An argument has at most 128 KiB (MAX_ARG_STRLEN, execve(2)).
 func long(letter string, count int) []string {
 	var words []string
 	for range count {
@@ -18,7 +18,7 @@ func long(letter string, count int) []string {
 	return words
 }
 
-// locksIn are the active locks there are.
+// locksIn lists the active locks.
 func (s *stage) locksIn() []string {
 	s.Helper()
 	entries, err := os.ReadDir(s.locks)
@@ -37,7 +37,7 @@ func (s *stage) locksIn() []string {
 // jobs counts the locks whose owners have started their jobs.
 func (s *stage) jobs() (n int) {
 	for _, lock := range s.locksIn() {
-		text, _ := os.ReadFile(s.locks + "/" + lock) // one that is gone by now counts for nothing
+		text, _ := os.ReadFile(s.locks + "/" + lock) // a lock that is gone by now does not count
 		n += strings.Count(string(text), "\ncommand=")
 	}
 	return n
@@ -72,7 +72,8 @@ func TestACommandLineOfAnyLengthIsAnAtomLikeAnyOther(t *testing.T) {
 			}
 			s.want(0, append([]string{"run", "--program=sh", "--", "true"}, words...)...)
 			for _, verb := range []string{"status", "log", "report", "tune", "timeline", "metrics"} {
-				// A hundred lines of metrics each have the 4 KiB, of four bytes an escape.
+				// Each of a hundred lines of metrics has the 4 KiB, with an escape of four
+				// bytes for each.
 				if r := s.want(0, verb); len(r.Out) > 4<<20 {
 					t.Errorf("%s says %d bytes", verb, len(r.Out))
 				}

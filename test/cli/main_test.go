@@ -1,5 +1,5 @@
-// Package cli tests the built program from outside, as scripts and crontabs use
-// it: what each verb and option does, what is said, and with which status.
+// Package cli tests the built program from outside, as scripts and crontabs use it: what each
+// verb and option does, prints and returns.
 package cli
 
 import (

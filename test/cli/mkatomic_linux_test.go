@@ -54,7 +54,8 @@ func TestMkatomicReplacesWhereAskedAndKeepsTheMode(t *testing.T) {
 	s.wantFiles("f")
 }
 
-// As cmd > link does; the temporary file is beside the target, or it could not be renamed.
+// As cmd > link does. The temporary file is beside the target, as rename(2) does not cross file
+// systems.
 func TestMkatomicReplacesWhatALinkLeadsToAndKeepsItsModeAndOwner(t *testing.T) {
 	for _, words := range [][]string{{"--replace", "link"}, {"--replace", "link", "--", "cat"}} {
 		s := newSubstage(t)
@@ -112,7 +113,7 @@ func TestMkatomicDoesNotWriteThroughALink(t *testing.T) {
 	}
 }
 
-// Root's output may be sent to a device's name by mistake: the device stays.
+// Root may name a device as the output by mistake: the device stays.
 func TestMkatomicReplacesOnlyFiles(t *testing.T) {
 	s := newStage(t)
 	mkdir(t, s.in("dir"), 0o755)
@@ -160,7 +161,7 @@ func TestMkatomicSaysWhyItCannot(t *testing.T) {
 }
 
 func TestMkatomicOnAFullDiskLeavesWhatWasThere(t *testing.T) {
-	need.Root(t) // to mount
+	need.Root(t) // to mount file systems
 	need.Namespaces(t, "--mount")
 	s := newStage(t)
 	mkdir(t, s.in("small"), 0o755)
@@ -177,8 +178,7 @@ cat f; ls -A`, c.Args[0]}
 	}
 }
 
-// The content is on the disk before the name, and the name before success is
-// said.
+// The content is on the disk before the name, and the name before mkatomic returns success.
 func TestMkatomicIsDurable(t *testing.T) {
 	need.Tools(t, "strace")
 	for _, words := range [][]string{{"f"}, {"--replace", "f"}, {"f", "--", "cat"}, {"--replace", "f", "--", "cat"}} {
@@ -203,7 +203,7 @@ func TestMkatomicIsDurable(t *testing.T) {
 	}
 }
 
-// newSubstage is newStage for a test that has one already.
+// newSubstage is newStage for a test that has a stage already.
 func newSubstage(t *testing.T) *stage {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -228,8 +228,8 @@ func (s *stage) wantFiles(names ...string) {
 	}
 }
 
-// A writer that is killed while it reads its input leaves the old content, or
-// none; never half of the new.
+// A writer that is killed while it reads its input leaves the old content or none, never half
+// of the new.
 func TestMkatomicKilledLeavesNothingHalf(t *testing.T) {
 	s := newStage(t)
 	s.in("f", "old")
@@ -298,7 +298,7 @@ func TestMkatomicOfAFailedCommandChangesNothing(t *testing.T) {
 	for status, words := range map[int][]string{
 		5:   {"sh", "-c", "echo new; exit 5"},
 		137: {"sh", "-c", "echo new; kill -KILL $$"},
-		143: {"sh", "-c", "sleep 600 2>/dev/null & echo new; kill -TERM $$"}, // what it left keeps nobody waiting
+		143: {"sh", "-c", "sleep 600 2>/dev/null & echo new; kill -TERM $$"}, // the process it left delays no caller
 	} {
 		r := s.adlock(append([]string{"mkatomic", "--replace", "f", "--"}, words...)...)
 		if r.Status != status || r.Out+r.Err != "" || s.read(s.in("f")) != "old" {
@@ -316,8 +316,8 @@ func TestMkatomicOfAFailedCommandChangesNothing(t *testing.T) {
 	s.wantFiles("f")
 }
 
-// As for $(command): what is in the background and may still print is waited for,
-// and a daemon that has closed its output is not.
+// As with $(command): mkatomic waits for background processes that may still print, and not for
+// a daemon that has closed its output.
 func TestMkatomicTakesAllThatIsPrinted(t *testing.T) {
 	s := newStage(t)
 	if err := unix.Mkfifo(s.in("gate"), 0o600); err != nil {
@@ -343,8 +343,8 @@ func TestMkatomicThatIsToldToEndEndsItsCommandAndLeavesNothing(t *testing.T) {
 	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
 		for i, words := range [][]string{
 			{"sh", "-c", "echo half; echo >ready; sleep 600; echo more"},
-			{"sh", "-c", "exec 2>/dev/null; trap 'exit 0' HUP INT TERM; echo half; echo >ready; while :; do sleep 0.01; done"}, // makes a success of it
-			{"sh", "-c", "sleep 600 & echo half; echo >ready"},                                                                 // is done
+			{"sh", "-c", "exec 2>/dev/null; trap 'exit 0' HUP INT TERM; echo half; echo >ready; while :; do sleep 0.01; done"}, // ends with success though signalled
+			{"sh", "-c", "sleep 600 & echo half; echo >ready"},                                                                 // has ended, a child prints on
 			nil, // standard input
 		} {
 			c := s.command("mkatomic", "--replace", "f")
@@ -360,7 +360,7 @@ func TestMkatomicThatIsToldToEndEndsItsCommandAndLeavesNothing(t *testing.T) {
 				writer = childOf(t, p.PID, "sleep")
 			}
 			helper.Eventually(t, "the file is in the making", func() bool { return len(temporaries(t, s.dir)) > 0 })
-			if i == 0 { // a shell that is about to start its next command puts a signal off until that is done
+			if i == 0 { // a shell handles a signal only after it has started its next command
 				childOf(t, childOf(t, p.PID, "sh"), "sleep")
 			}
 			p.Signal(t, sig)
@@ -385,7 +385,7 @@ func TestMkatomicThatIsToldToEndEndsItsCommandAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// temporaries are the files in the making.
+// temporaries lists the temporary files in the directory.
 func temporaries(t *testing.T, dir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(dir + "/.f*")

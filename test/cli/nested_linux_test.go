@@ -9,8 +9,8 @@ import (
 	"adlock/test/helper"
 )
 
-// nested is a job of the program `job`, under the name a, that runs the helper
-// program itself with the words, and then notes the status.
+// nested is a job of the program `job`, named a, that runs the helper program with the words
+// and notes the status.
 func (s *stage) nested(options string, words ...string) (status func() string, c helper.Command) {
 	s.Helper()
 	inner := helper.Binary(s) + " run --program job " + strings.Join(words, " ") + " true"

@@ -13,7 +13,7 @@ import (
 	"adlock/test/helper"
 )
 
-// A tick so long that none ends while a test runs.
+// onceEver is a tick so long that none ends while a test runs.
 const onceEver = "--once-per=520w"
 
 func ticks(s *stage) []string {
@@ -21,7 +21,7 @@ func ticks(s *stage) []string {
 	return files
 }
 
-// once asks with the options for a job that prints "ran".
+// once runs, with the options, a job that prints "ran".
 func (s *stage) once(options ...string) helper.Result {
 	s.Helper()
 	return s.onceNamed("a", options...)

@@ -8,7 +8,7 @@ import (
 	"adlock/test/need"
 )
 
-// qemu is such a kernel, for programs of another architecture.
+// qemu emulates such a kernel for programs of another architecture.
 func TestWhereNobodyAdoptsOrphansAJobRunsAndAWholeJobIsRefused(t *testing.T) {
 	s := newStage(t)
 	need.Tools(t, "strace")

@@ -12,8 +12,8 @@ import (
 
 const everySecond = "counts from completion: every second start is denied; --from-start (ADLOCK_FROM_START=1) counts from the start"
 
-// asked makes up that the atom was asked for regularly, up to now: every second time
-// it ran, for three seconds. It completed half a period ago.
+// asked writes a history in which the atom was asked for regularly, up to now: every second
+// time it ran, for three seconds. It completed half a period ago.
 func (s *stage) asked(every time.Duration) {
 	s.Helper()
 	s.want(0, job("true")...)

@@ -41,8 +41,8 @@ func TestRunPassesTheJobsStatusAndStreamsThrough(t *testing.T) {
 	}
 }
 
-// A real-time signal has no name; without a word about it the record would say
-// that the job chose the status itself.
+// A real-time signal has no name; if the record had no signal, the job would seem to have
+// chosen the status.
 func TestTheRecordHasTheSignalThatEndedTheJob(t *testing.T) {
 	s := newStage(t)
 	for signal, want := range map[string]string{"TERM": "TERM", "40": "40"} {
@@ -53,7 +53,7 @@ func TestTheRecordHasTheSignalThatEndedTheJob(t *testing.T) {
 	}
 }
 
-// endedBy is the signal of the operand's release.
+// endedBy returns the signal that the release of the operand records.
 func (s *stage) endedBy(operand string) (signal string) {
 	s.Helper()
 	for e, err := range runlog.Read(s.locks, host) {
@@ -160,7 +160,7 @@ func TestAnotherCommandUnderOneSumIsAnErrorThatNamesBoth(t *testing.T) {
 		}
 	}
 	operand, _ := atom.Unnamed("true", "/bin/true a")
-	s.want(0, "run", "--program", "true", "--operand", operand, "--", "/bin/true", "c") // a person has said it
+	s.want(0, "run", "--program", "true", "--operand", operand, "--", "/bin/true", "c") // the name is explicit
 }
 
 func TestADryRunTellsOfAnOverdueOwner(t *testing.T) {
@@ -206,7 +206,7 @@ func TestANameNamesTheLockWhateverTheCommandAndTheDirectory(t *testing.T) {
 		}
 	}
 	s.want(0, "run", "--name", "weekly", "true")
-	s.want(0, "run", "--operand", "nightly", "true") // the operand alone: the program is the command's
+	s.want(0, "run", "--operand", "nightly", "true") // only the operand: the program is the command's
 	holder.Signal(t, 15)
 	holder.Wait(t)
 }
@@ -290,7 +290,7 @@ func TestFromStartCountsFromTheStartOfTheLastRun(t *testing.T) {
 	s.want(0, job("--if-elapsed", "30m", "--from-start", "true")...)
 }
 
-// remembered is the start of the last run, as the last lock has it.
+// remembered reads the start of the last run from the last lock.
 func (s *stage) remembered(name string) time.Time {
 	s.Helper()
 	found := regexp.MustCompile(`(?m)^started=(.*)$`).FindStringSubmatch(s.read(s.lastOf(name)))
@@ -340,7 +340,7 @@ func TestFromStartCountsFromBeforeTheWait(t *testing.T) {
 	}
 }
 
-// A jitter may be too short to be written down; a few in a row are not.
+// A jitter may be too short to be recorded; of ten, one is long enough.
 func TestFromStartCountsFromBeforeTheJitter(t *testing.T) {
 	s := newStage(t)
 	for range 10 {
@@ -415,7 +415,7 @@ func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {
 	}
 }
 
-// tree is all that the lock directory holds, with the times of last change.
+// tree lists what the lock directory holds, with the times of last change.
 func (s *stage) tree() string {
 	s.Helper()
 	entries, err := os.ReadDir(s.locks)
@@ -436,11 +436,11 @@ func TestQuietOKShowsTheOutputOfAFailedJobOnly(t *testing.T) {
 	if r := s.want(0, "run", "--quiet-ok", "sh", "-c", script, "0"); r.Out != "" {
 		t.Error(r.Out)
 	}
-	// A line of a crontab that ends with >>log is mailed what it has to say.
+	// The output of a crontab line that ends with >>log is its messages: cron mails them.
 	if r := s.adlock("run", "--quiet-ok", "sh", "-c", script, "4"); r != (helper.Result{Status: 4, Out: "out\nout\n", Err: "err\n"}) {
 		t.Errorf("%+v", r)
 	}
-	// One stream for both, as in a pipe, in a file, and in what cron mails.
+	// One stream for both: a pipe, a file, cron's mail.
 	for _, redirection := range []string{"2>&1", ">log 2>&1", ">log 2>>log"} {
 		r := helper.Command{Dir: s.dir, Env: s.command().Env, Args: []string{"sh", "-c", helper.Binary(t) + ` run --quiet-ok sh -c "$1" 4 ` + redirection + `; s=$?; [ ! -e log ] || cat log; exit $s`, "sh", script}}.Run(t)
 		if r != (helper.Result{Status: 4, Out: "out\nerr\nout\n"}) {
@@ -452,7 +452,7 @@ func TestQuietOKShowsTheOutputOfAFailedJobOnly(t *testing.T) {
 func TestJitterWaitsBeforeTheLockIsTaken(t *testing.T) {
 	s := newStage(t)
 	waiting := s.command(job("--jitter", "52w", "true")...).Start(t)
-	s.want(0, job("true")...) // the one that waits holds nothing
+	s.want(0, job("true")...) // a waiter holds no lock
 	if waiting.Ended() {
 		t.Error("it did not wait: " + waiting.Output())
 	}
@@ -473,7 +473,7 @@ func TestEnforceEndsTheJobAtExpireAfterWithAllItsChildren(t *testing.T) {
 	if got := s.kinds("a"); !strings.HasPrefix(got, "acquire ") || !strings.Contains(got, "expire") || !strings.HasSuffix(got, "release") {
 		t.Errorf("the record tells %q", got)
 	}
-	s.want(75, job("--if-elapsed", "1h", "true")...) // it counts as completed
+	s.want(75, job("--if-elapsed", "1h", "true")...) // the run counts as completed
 }
 
 func TestWaitTakesTheAtomOnceItIsFreeAndGivesUpAfterItsTime(t *testing.T) {
@@ -489,7 +489,7 @@ func TestWaitTakesTheAtomOnceItIsFreeAndGivesUpAfterItsTime(t *testing.T) {
 	holder.Kill(t)
 	for _, pid := range helper.With("ADLOCK_DIR=" + s.locks) {
 		if pid != waiting.PID {
-			end(t, pid) // the job, which holds the atom for its dead runner
+			end(t, pid) // the job, which holds the atom for its dead supervisor
 		}
 	}
 	if status := waiting.Wait(t); status != 0 {
@@ -510,7 +510,7 @@ func TestSlotsLimitTheAtomsOfOneProgram(t *testing.T) {
 	s := newStage(t)
 	first := s.hold("x", "--slots", "2")
 	s.hold("y", "--slots", "2")
-	helper.Eventually(t, "both have their slots", func() bool { // which come after the locks
+	helper.Eventually(t, "both have their slots", func() bool { // slots come after locks
 		return exists(s.locks+"/lock.job.dax.slot-1") && exists(s.locks+"/lock.job.dax.slot-2")
 	})
 	s.want(75, job("--slots", "2", "true")...)
@@ -548,7 +548,7 @@ func TestARunWhoseLockWasRemovedHasItsJobsStatus(t *testing.T) {
 	}
 }
 
-// Linux lets whoever closes a watch wait for milliseconds.
+// On Linux, a process that closes a watch may wait for milliseconds.
 func TestTheWatchOfARunnerThatWaitedIsClosedWhenItsJobHasBegun(t *testing.T) {
 	need.Tools(t, "strace")
 	s := newStage(t)
@@ -567,10 +567,10 @@ func TestTheWatchOfARunnerThatWaitedIsClosedWhenItsJobHasBegun(t *testing.T) {
 	closedAfter(t, s.read(trace), `execve("/bin/sh"`)
 }
 
-// closing is what strace writes when a watch is closed.
+// closing matches the call in strace's output that closes a watch.
 var closing = regexp.MustCompile(`close\(\d+<anon_inode:inotify>`)
 
-// closedAfter wants the one watch of a trace to be closed once, after that.
+// closedAfter wants the one watch of a trace closed once, after that call.
 func closedAfter(t *testing.T, trace, what string) {
 	t.Helper()
 	_, after, _ := strings.Cut(trace, what)
@@ -579,7 +579,7 @@ func closedAfter(t *testing.T, trace, what string) {
 	}
 }
 
-// The descriptors are those of the Go runtime, which needs them for a timer.
+// The descriptors belong to the Go runtime, which needs them for a timer.
 func TestASupervisorHasATimerOnlyWhereItIsToEndTheJob(t *testing.T) {
 	s := newStage(t)
 	for options, want := range map[string]bool{"": false, "--enforce --expire-after 1h": true} {

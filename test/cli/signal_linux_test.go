@@ -11,8 +11,7 @@ import (
 	"adlock/test/helper"
 )
 
-// waiting starts a runner that waits for an atom which another holds, and
-// returns once it listens and waits.
+// waiting starts a runner that waits for another's atom, and returns when it listens and waits.
 func (s *stage) waiting(name string) *helper.Process {
 	s.Helper()
 	p := s.command("run", "--program", "job", "--name", name, "--wait", "1h", "--", "touch", "ran").Start(s)
@@ -21,7 +20,7 @@ func (s *stage) waiting(name string) *helper.Process {
 	return p
 }
 
-// listens tells whether a runner listens to all that it will: USR2 is the last.
+// listens reports whether a runner handles all its signals: USR2 is the last.
 func listens(pid int) bool { return helper.Listens(pid, syscall.SIGUSR2) }
 
 func TestASignalEndsARunnerThatWaits(t *testing.T) {
@@ -39,7 +38,7 @@ func TestASignalEndsARunnerThatWaits(t *testing.T) {
 	}
 }
 
-// What a person finds who looks for why last night's job did not run.
+// A person who looks for last night's missing run finds it there.
 func TestASignalThatEndsARunnerBeforeItsJobBeganIsInTheRunlog(t *testing.T) {
 	s := newStage(t)
 	s.hold("held")
@@ -60,7 +59,7 @@ func TestASignalThatEndsARunnerBeforeItsJobBeganIsInTheRunlog(t *testing.T) {
 	}
 }
 
-// quiet tells whether a process has no signals to take and none of its threads runs.
+// quiet reports whether a process has no pending signals and none of its threads runs.
 func quiet(pid int) bool {
 	look := func() (all string) {
 		threads, _ := filepath.Glob("/proc/" + itoa(pid) + "/task/*/status")
@@ -70,7 +69,7 @@ func quiet(pid int) bool {
 		}
 		return all
 	}
-	before := look() // with how often each thread has slept
+	before := look() // and how often each thread has slept
 	asleep := strings.Count(before, "\nState:\tS ")
 	none := strings.Repeat("0", 16) + "\n"
 	return asleep > 0 && asleep == strings.Count(before, "\nState:") &&
@@ -83,7 +82,7 @@ func TestASignalForTheJobDoesNotEndARunnerThatWaits(t *testing.T) {
 	p := s.waiting("a")
 	p.Signal(t, syscall.SIGUSR1)
 	p.Signal(t, syscall.SIGUSR2)
-	helper.Eventually(t, "it has taken note of them", func() bool { return quiet(p.PID) }) // else they are the job's
+	helper.Eventually(t, "it has taken note of them", func() bool { return quiet(p.PID) }) // or the job would get them
 	holder.Signal(t, syscall.SIGTERM)
 	if status := p.Wait(t); status != 0 || !exists(s.in("ran")) {
 		t.Errorf("status %d: %s", status, p.Output())
@@ -95,7 +94,7 @@ func TestQuitPrintsNoTrace(t *testing.T) {
 	s.hold("a")
 	for line, program := range map[string]string{
 		strings.Join(s.take("a", "--wait", "1h"), " "): "adlock",
-		"status --watch": "adlock-report", // into which adlock, which listens too, turns
+		"status --watch": "adlock-report", // adlock, which listens too, becomes adlock-report
 	} {
 		p := s.command(strings.Fields(line)...).Start(t)
 		helper.Eventually(t, line+" listens", func() bool {
@@ -109,7 +108,7 @@ func TestQuitPrintsNoTrace(t *testing.T) {
 	}
 }
 
-// Wherever it is met, between its first instruction and the job's.
+// TERM comes at instants between the first instruction of run and the job's.
 func TestTermAtAnyInstantLeavesNoJobAndNoLock(t *testing.T) {
 	s := newStage(t)
 	whole := helper.Patience
@@ -136,8 +135,8 @@ func TestTermAtAnyInstantLeavesNoJobAndNoLock(t *testing.T) {
 	t.Logf("%d of %d had the lock when the signal came", strings.Count(s.kinds("a"), "acquire")-rounds-5, rounds)
 }
 
-// A person may type Ctrl-\ while the lock directory is opened, the lock put in place, or the
-// job started. (Before run listens, the Go runtime itself prints its trace.)
+// A person may type Ctrl-\ while run opens the lock directory, makes the lock or starts the
+// job. (Before run listens, the Go runtime itself prints its trace.)
 func TestQuitWhileRunBeginsIsNoTrace(t *testing.T) {
 	s := newStage(t)
 	whole := helper.Patience

@@ -14,13 +14,13 @@ import (
 
 const slot = "/lock.job." + host + ".slot-1"
 
-// atSlot has a process that is stopped hold the guard of the slot.
+// atSlot starts a stopped process that holds the slot's guard.
 func (s *stage) atSlot() (holder *helper.Process) {
 	s.Helper()
 	return s.at(s.locks + slot)
 }
 
-// at has a process that is stopped hold the guard of the lock.
+// at starts a stopped process that holds the lock's guard.
 func (s *stage) at(lock string) (holder *helper.Process) {
 	s.Helper()
 	need.Tools(s, "flock")
@@ -30,7 +30,7 @@ func (s *stage) at(lock string) (holder *helper.Process) {
 	return holder
 }
 
-// settled waits until a supervisor has done with its lock.
+// settled waits until a supervisor has released the lock's guard.
 func (s *stage) settled(lock string) {
 	s.Helper()
 	helper.Eventually(s, "the job runs", func() bool { return helper.Settled(s.locks + lock) })
@@ -56,7 +56,7 @@ func TestAReleaseThatFindsSomebodyAtItsSlotSaysSoAndFreesTheAtom(t *testing.T) {
 	holder = s.atSlot()
 	s.refused(75, want, "release", s.lockOf("b"))
 	end(t, holder.PID)
-	s.want(0, job("--slots", "1", "true")...) // though who held it lives on
+	s.want(0, job("--slots", "1", "true")...) // the process that held it lives on
 }
 
 func TestAReleaseThatFindsSomebodyAtItsLockWhoEndsNobodySaysSo(t *testing.T) {
@@ -79,8 +79,8 @@ func TestAReleaseThatFindsSomebodyAtItsLockWhoEndsNobodySaysSo(t *testing.T) {
 	s.want(0, job("true")...)
 }
 
-// Nobody stands at the lock, so nobody else ends the job: it is ended as soon as the
-// members can be recorded.
+// No other process is at the lock, so none ends the job: its supervisor does, when it can
+// record the members.
 func TestASupervisorEndsItsJobOnceNobodyIsAtItsSlot(t *testing.T) {
 	s := newStage(t)
 	p := s.command(job("--slots", "1", "--enforce", "--expire-after", "5s", "--", "sleep", "600")...).Start(s)

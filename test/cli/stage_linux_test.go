@@ -15,11 +15,11 @@ import (
 
 const host = "dax"
 
-// stage is one lock directory, and a directory to play in.
+// stage is one lock directory, and a working directory.
 type stage struct {
 	*testing.T
 	locks string
-	dir   string // the working directory of what is run
+	dir   string // the working directory of commands
 }
 
 func newStage(t *testing.T) *stage {
@@ -32,8 +32,8 @@ func newStage(t *testing.T) *stage {
 	return &stage{t, helper.Dir(t), dir}
 }
 
-// command is a command line of the helper program; in it, the words that begin
-// with ADLOCK_ and hold a `=` are set in its environment instead.
+// command is a command line of the helper program; words that begin with ADLOCK_ and have a `=`
+// go to its environment.
 func (s *stage) command(words ...string) helper.Command {
 	s.Helper()
 	c := helper.Command{Dir: s.dir, Args: []string{helper.Binary(s)},
@@ -48,8 +48,8 @@ func (s *stage) command(words ...string) helper.Command {
 	return c
 }
 
-// unprivileged is the command run by one who is not root: in a user namespace
-// of its own root is nobody, and still reaches its files.
+// unprivileged returns the command for an ordinary user: in a user namespace of its own root
+// has no rights, and still reaches its files.
 func (s *stage) unprivileged(c helper.Command) helper.Command {
 	s.Helper()
 	if os.Geteuid() == 0 {
@@ -65,7 +65,7 @@ func (s *stage) adlock(words ...string) helper.Result {
 	return s.command(words...).Run(s)
 }
 
-// want runs the helper program and expects a status and silence on standard error.
+// want runs the helper program and expects a status and no output on standard error.
 func (s *stage) want(status int, words ...string) helper.Result {
 	s.Helper()
 	r := s.adlock(words...)
@@ -75,8 +75,7 @@ func (s *stage) want(status int, words ...string) helper.Result {
 	return r
 }
 
-// refused runs the helper program and expects a status and one line that holds
-// the words.
+// refused runs the helper program and expects a status and one line with the words.
 func (s *stage) refused(status int, says string, words ...string) {
 	s.Helper()
 	r := s.adlock(words...)
@@ -89,8 +88,8 @@ func oneLine(text string) bool {
 	return strings.HasPrefix(text, "adlock: ") && strings.HasSuffix(text, "\n") && strings.Count(text, "\n") == 1
 }
 
-// hold starts a job that holds the atom until the test ends or ends it. It runs, and
-// nobody is at its lock.
+// hold starts a job that holds the atom until the test ends or ends it. It returns when the job
+// runs and no process is at its lock.
 func (s *stage) hold(name string, options ...string) *helper.Process {
 	s.Helper()
 	words := append([]string{"run", "--program", "job", "--name", name}, options...)
@@ -102,7 +101,7 @@ func (s *stage) hold(name string, options ...string) *helper.Process {
 	return p
 }
 
-// take is the library's way to take the lock of an atom, for this process.
+// take takes an atom's lock as the library does, for this process.
 func (s *stage) take(name string, options ...string) []string {
 	words := append([]string{"take", "--owner", itoa(os.Getpid())}, options...)
 	return append(words, "--", s.lockOf(name), "job", host, "run", name)
@@ -117,7 +116,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// in returns a file of the play directory, holding text where it is given.
+// in returns a file of the working directory, with the text if there is one.
 func (s *stage) in(name string, text ...string) string {
 	s.Helper()
 	path := filepath.Join(s.dir, name)
@@ -156,7 +155,7 @@ func (s *stage) modified(path string) time.Time {
 	return info.ModTime()
 }
 
-// kinds are the events of the record, in order, of one operand.
+// kinds lists the kinds of the operand's events, in order.
 func (s *stage) kinds(operand string) string {
 	s.Helper()
 	var kinds []string
@@ -171,8 +170,7 @@ func (s *stage) kinds(operand string) string {
 	return strings.Join(kinds, " ")
 }
 
-// childOf waits for the child of a process that runs the command, and returns
-// its pid.
+// childOf waits until a child of the process runs the command, and returns its pid.
 func childOf(t *testing.T, pid int, command string) int {
 	t.Helper()
 	var child int
@@ -199,7 +197,7 @@ func end(t *testing.T, pid int) {
 // watches reports whether a process has an inotify descriptor.
 func watches(pid int) bool { return hasOpen(pid, "inotify") }
 
-// hasOpen tells whether a process has something of that kind open.
+// hasOpen reports whether a process has an open file of that kind.
 func hasOpen(pid int, kind string) bool {
 	dir := filepath.Join("/proc", itoa(pid), "fd")
 	fds, _ := os.ReadDir(dir)

@@ -16,8 +16,8 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// starter is one of two that start at the same instant: a shell that waits for
-// the word (the other end of descriptor 3 is closed) and becomes the program.
+// starter is one of two processes that start at the same instant: a shell that waits for the
+// word (until the other end of descriptor 3 is closed) and becomes the program.
 type starter struct {
 	cmd   *exec.Cmd
 	input io.Closer // the job ends when it is closed
@@ -41,13 +41,13 @@ func (s *stage) starter(word *os.File, job string) *starter {
 	}
 	st := &starter{cmd, input, make(chan int, 1)}
 	go func() {
-		_ = cmd.Wait() // the state tells
+		_ = cmd.Wait() // ProcessState has the status
 		st.ended <- cmd.ProcessState.ExitCode()
 	}()
 	return st
 }
 
-// race starts two at once and returns their statuses, the first to end first.
+// race starts two at once, and returns their statuses in the order of their ends.
 func (s *stage) race(job string) (first, second int) {
 	s.Helper()
 	word, say, err := os.Pipe()
@@ -99,7 +99,7 @@ func TestAJobOutlivesItsRunnerAndHoldsTheAtomUntilItIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	helper.Eventually(t, "the job is gone", func() bool { return !helper.Alive(job) })
-	// Nothing completed: IfElapsed does not deny.
+	// No run has completed: IfElapsed does not deny.
 	s.want(0, "run", "--program", "job", "--name", "a", "--if-elapsed", "1h", "--", "true")
 	if got := s.kinds("a"); got != "acquire deny reclaim acquire release" {
 		t.Errorf("the record tells %q", got)
@@ -129,7 +129,7 @@ ADLOCK_PROGRAM=job adlock_get run a 0 || exit
 : >held
 `
 
-// source starts a script as a member of the process group of another.
+// source starts a script in the process group that the other script leads.
 func (s *stage) source(text string, lead string) *helper.Process {
 	s.Helper()
 	c := s.command("ADLOCK_SH="+helper.Root()+"/sh/adlock.sh", "ADLOCK_BIN="+helper.Binary(s))
@@ -143,7 +143,7 @@ func (s *stage) source(text string, lead string) *helper.Process {
 	return p
 }
 
-// ownerOf is the pid on the first line of the lock.
+// ownerOf returns the pid on the first line of the lock.
 func (s *stage) ownerOf(name string) int {
 	s.Helper()
 	first, _, _ := strings.Cut(s.read(s.lockOf(name)), "\n")
@@ -163,7 +163,8 @@ func TestTheLockOfAKilledScriptIsReclaimedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	helper.Eventually(t, "the script is gone", func() bool { return !helper.Alive(owner) })
-	// Its child lives on, unlocked: only a group leader holds the atom longer.
+	// The script's child lives on, without a lock: only the group of a leader holds the atom
+	// longer.
 	s.want(0, "run", "--program", "job", "--name", "a", "--", "true")
 }
 
@@ -180,7 +181,7 @@ func TestAScriptThatLeadsItsGroupHoldsTheAtomUntilItsChildIsGone(t *testing.T) {
 	s.want(0, "run", "--program", "job", "--name", "a", "--", "true")
 }
 
-// replaces runs the helper program, which ends a job and says only that.
+// replaces runs the helper program, which ends a job and prints only that.
 func (s *stage) replaces(pid int, words ...string) {
 	s.Helper()
 	if r := s.adlock(words...); r.Status != 0 || !oneLine(r.Err) || !strings.Contains(r.Err, ": ended process "+itoa(pid)+" by force: it had run for ") {
@@ -188,7 +189,7 @@ func (s *stage) replaces(pid int, words ...string) {
 	}
 }
 
-// saysByWhom wants a job that was ended to have said who did it and why, and no more.
+// saysByWhom wants the ended job to name the process and the reason, and no more.
 func saysByWhom(t *testing.T, ended *helper.Process) {
 	t.Helper()
 	if said := ended.Output(); !oneLine(said) || !strings.HasPrefix(said, "adlock: run a: ended by force by process ") || !strings.Contains(said, ": it had run for ") {

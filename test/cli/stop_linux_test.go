@@ -13,7 +13,7 @@ import (
 	"adlock/test/need"
 )
 
-// stopped runs adlock stop and expects that it tells of the end of the process.
+// stopped runs adlock stop and expects a line about the end of the process.
 func (s *stage) stopped(pid int, words ...string) {
 	s.Helper()
 	r := s.adlock(append([]string{"stop"}, words...)...)
@@ -187,7 +187,7 @@ func TestRootStopsNoJobOfAnotherUser(t *testing.T) {
 	holder.Wait(t)
 }
 
-// A stop that is killed while it ends a job has recorded the members: the atom is held until
+// A stop that is killed while it ends a job has recorded the members: they hold the atom until
 // they are dead.
 func TestAStopThatIsKilledHoldsTheAtomForTheJob(t *testing.T) {
 	s := newStage(t)
@@ -195,7 +195,7 @@ func TestAStopThatIsKilledHoldsTheAtomForTheJob(t *testing.T) {
 	helper.Eventually(t, "it ignores signals", func() bool { return exists(s.in("ready")) && helper.Settled(s.lockOf("a")) })
 	ending := s.command("stop", "a", "ADLOCK_PAUSE=5m").Start(t)
 	helper.Eventually(t, "the job was signalled", func() bool { return strings.Contains(s.kinds("a"), "signal") })
-	s.want(75, "run", "--program", "job", "--name", "a", "--expire-after", "0", "true") // it is being changed
+	s.want(75, "run", "--program", "job", "--name", "a", "--expire-after", "0", "true") // the stop holds the guard
 	ending.Kill(t)
 	if text := s.read(s.lockOf("a")); !strings.Contains(text, "\nsurvivor") {
 		t.Errorf("the lock:\n%s", text)

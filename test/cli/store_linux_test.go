@@ -7,7 +7,7 @@ import (
 	"adlock/test/helper"
 )
 
-// with runs a verb with a setting in its environment, and wants it to succeed.
+// with runs a verb with a setting in its environment, and expects success.
 func (s *stage) with(setting string, words ...string) helper.Result {
 	s.Helper()
 	c := s.command(words...)

@@ -7,16 +7,16 @@ import (
 	"adlock/test/helper"
 )
 
-// streams are ways in which nothing can be written to a descriptor any more, as
-// a shell makes them; N stands for its number.
+// streams are shell redirections after which writes to a descriptor fail; N stands for its
+// number.
 var streams = map[string]string{
 	"a broken pipe": "exec 9<>pipe N>pipe 9<&-",
 	"closed":        "exec N>&-",
 	"a full disk":   "exec N>/dev/full",
 }
 
-// unheard is a shell in which the descriptor is of no use, with a record that
-// cannot be written, so that adlock has something to say.
+// unheard runs a shell in which the descriptor is unusable, with a runlog that cannot be
+// written, so that adlock has something to print.
 func (s *stage) unheard(stream, descriptor, script string) helper.Result {
 	s.Helper()
 	s.in("record", "a file, where a directory should be")
@@ -98,7 +98,7 @@ func TestARecordAtTheLimitOnTheSizeOfFilesCostsNeitherJobNorLock(t *testing.T) {
 	}
 }
 
-// The signals that adlock itself does without are the job's as they ever were.
+// adlock ignores some signals; the job gets them as its caller had them.
 func TestAJobHasTheSignalsThatItsCallerHas(t *testing.T) {
 	s := newStage(t)
 	const look = `ulimit -f 1000; exec "$@" grep -E "^Sig(Blk|Ign|Cgt)" /proc/self/status`

@@ -10,7 +10,7 @@ import (
 	"adlock/test/helper"
 )
 
-// threadOf returns the id and the start of a thread that is not the first.
+// threadOf returns the id and start time of a thread that is not the first.
 func threadOf(t *testing.T, pid int) (id int, start string) {
 	t.Helper()
 	helper.Eventually(t, "it has threads", func() bool {

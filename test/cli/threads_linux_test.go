@@ -10,10 +10,10 @@ import (
 	"adlock/test/need"
 )
 
-// Under a limit that leaves too few threads the runtime dies with a trace, and
-// where that happens is chance. So a run that cannot have them does not begin.
+// Under a limit that leaves too few threads the Go runtime dies with a trace, at a point that
+// chance decides. So a run that cannot get them does not begin.
 func TestALimitOnProcessesNeverCostsALock(t *testing.T) {
-	need.Root(t) // to be a user who has no other process
+	need.Root(t) // to be a user without other processes
 	need.Tools(t, "bash")
 	s := newStage(t)
 	const user = 61217
@@ -41,8 +41,8 @@ func TestALimitOnProcessesNeverCostsALock(t *testing.T) {
 			ran++
 		case r.Status == 71 && oneLine(r.Err) && strings.Contains(r.Err, "ulimit -u "+strconv.Itoa(limit)):
 			refused++
-		case r.Status == 126 && oneLine(r.Err): // there was room for all but the job
-		case r.Status == 2 && r.Out == "" && !exists(s.lastOf("a")): // before any code of ours
+		case r.Status == 126 && oneLine(r.Err): // all but the job could start
+		case r.Status == 2 && r.Out == "" && !exists(s.lastOf("a")): // it died before any code of ours
 		default:
 			t.Errorf("limit %d: status %d, output %q\n%s", limit, r.Status, r.Out, r.Err)
 		}

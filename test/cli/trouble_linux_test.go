@@ -17,7 +17,7 @@ import (
 	"adlock/test/need"
 )
 
-// What happens where a lock directory cannot be used, and with --on-trouble run.
+// The lock directory cannot be used: without, and with, --on-trouble run.
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -26,7 +26,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// small is an atom whose lock directory is a file system of its own, with room for little.
+// small is an atom whose lock directory is a small file system of its own.
 func small(t *testing.T) *helper.Atom {
 	t.Helper()
 	need.Root(t)
@@ -39,8 +39,8 @@ func small(t *testing.T) *helper.Atom {
 	return a
 }
 
-// alone keeps another run of these tests away: unlocked runs of one user and NAME exclude each
-// other whatever their lock directories are.
+// alone excludes another run of these tests: unlocked runs of one user and NAME exclude each
+// other, in whatever lock directory.
 func alone(t *testing.T) {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(os.TempDir(), "adlock-test-trouble."+strconv.Itoa(os.Getuid())), os.O_CREATE|os.O_RDONLY, 0o600)
@@ -49,7 +49,7 @@ func alone(t *testing.T) {
 	must(t, unix.Flock(int(file.Fd()), unix.LOCK_EX))
 }
 
-// fill fills the file system of the atom's lock directory. A last lock has been there.
+// fill fills the file system of the atom's lock directory, in which a last lock was made.
 func fill(t *testing.T, a *helper.Atom) {
 	t.Helper()
 	must(t, os.WriteFile(a.Last(), nil, 0o600))
@@ -59,7 +59,7 @@ func fill(t *testing.T, a *helper.Atom) {
 	}
 }
 
-// troubles are lock directories that cannot be used, with the status and what is said of each.
+// troubles are unusable lock directories, each with its status and message.
 var troubles = map[string]struct {
 	make   func(t *testing.T) *helper.Atom
 	status int
@@ -90,7 +90,7 @@ var troubles = map[string]struct {
 	}, 77, "{dir}: lock directory belongs to another user (run as that user, or name one of your own: ADLOCK_DIR)"},
 }
 
-// hear lets the atom's newcomers tell a hook and write a runlog elsewhere.
+// hear gives the atom's newcomers a hook and a runlog elsewhere.
 func hear(t *testing.T, a *helper.Atom) (dir string) {
 	t.Helper()
 	dir = helper.Dir(t)
@@ -98,11 +98,11 @@ func hear(t *testing.T, a *helper.Atom) (dir string) {
 	return dir
 }
 
-// heard wants the hook to have been told, and the runlog to have the event.
+// heard wants the hook's event, and one in the runlog.
 func heard(t *testing.T, dir, told, event string) {
 	t.Helper()
 	text := func(name string) string {
-		text, _ := os.ReadFile(filepath.Join(dir, name)) // not there yet
+		text, _ := os.ReadFile(filepath.Join(dir, name)) // may not be there yet
 		return string(text)
 	}
 	helper.Eventually(t, "the hook is told: "+told, func() bool { return strings.Contains(text("told"), told+"\n") })
@@ -130,7 +130,7 @@ func TestTroubleWithTheDirectoryIsSaidAndToldAndNothingRuns(t *testing.T) {
 			dir := hear(t, a)
 			a.Newcomer(t).Refused(t, c.status, said)
 			heard(t, dir, "not-run p.dax.o.x "+strconv.Itoa(c.status)+": "+said, " event=not-run ")
-			// For a script, and a program that speaks to hold.
+			// A script, and a program that speaks to hold.
 			script := `. "$lib" && adlock_with o x -- echo ran`
 			a.More = append(a.More, "lib="+filepath.Join(helper.Root(), "sh/adlock.sh"), "ADLOCK_BIN="+a.Bin, "ADLOCK_HOST=dax", "ADLOCK_PROGRAM=p", "ADLOCK_ON_TROUBLE=run")
 			a.Shell(t, script).Refused(t, c.status, said)
@@ -182,7 +182,7 @@ func TestTwoUnlockedRunsExcludeEachOther(t *testing.T) {
 	}
 }
 
-// unlocked starts a job that runs without a lock until it is told to end.
+// unlocked starts a job that runs without a lock until it is ended.
 func unlocked(t *testing.T, a *helper.Atom) *helper.Process {
 	t.Helper()
 	p := helper.Command{Env: a.Env(), Args: []string{"sh", "-c", `exec $run --on-trouble run -- sh -c 'echo begun; exec sleep 1000'`}}.Start(t)
@@ -205,7 +205,7 @@ func TestALockedRunSeesAnUnlockedOneOnceThereIsRoom(t *testing.T) {
 	if _, err := os.Stat(a.Lock()); err == nil {
 		t.Error("a newcomer that was denied has left its lock")
 	}
-	// Another file in the place of the last lock would tell nobody of the run.
+	// A new file in place of the last lock would not show the run.
 	if r := a.Shell(t, `"$adlock" clear --last --older 0 && "$adlock" tune --reset `+helper.AtomName); r.Status != 71 || !strings.Contains(r.Err, ": a run without a lock is under way\n") {
 		t.Errorf("%+v", r)
 	}
@@ -219,7 +219,7 @@ func TestALockedRunSeesAnUnlockedOneOnceThereIsRoom(t *testing.T) {
 	if status := waiter.Wait(t); status != 0 || waiter.Output() != "ran\n" {
 		t.Errorf("the waiter: status %d, %q", status, waiter.Output())
 	}
-	// It has stamped when it ended.
+	// The unlocked run has stamped the last lock at its end.
 	a.Newcomer(t, "--if-elapsed=1h").Denied(t)
 }
 
@@ -243,7 +243,7 @@ func TestWithTroubleALivingOwnerStillDenies(t *testing.T) {
 	owner := a.Owner(t, "exec sleep 1000")
 	fill(t, a)
 	a.Newcomer(t, "--on-trouble=run", "--expire-after=1h").Denied(t)
-	// It has expired, and the newcomer has no room for the lock that is to follow.
+	// The owner has expired, but the disk has no room for the newcomer's lock.
 	a.Newcomer(t, "--on-trouble=run", "--expire-after=0").Refused(t, 74, "o x: not run: "+a.Dir+": no space left on device")
 	if owner.Ended() {
 		t.Error("the owner was ended")
@@ -276,7 +276,7 @@ func TestAGuardedScriptRunsUnlockedOnceOnTrouble(t *testing.T) {
 				return helper.Command{Args: append([]string{script}, args...), Env: append(a.Env(), env)}.Run(t)
 			}
 			run("ADLOCK_ON_TROUBLE=fail").Refused(t, c.status, "guard "+script+": not run: ")
-			for _, args := range [][]string{nil, {"again"}} { // itself within itself is busy
+			for _, args := range [][]string{nil, {"again"}} { // a run within itself is busy
 				want := map[int]string{0: "ran\n", 1: "ran\ninner\n"}[len(args)]
 				if r := run("ADLOCK_ON_TROUBLE=run", args...); r.Status != 5 || strings.TrimSuffix(r.Out, "inner\n") != "ran\n" || !strings.Contains(r.Err, "guard "+script+": runs unlocked: ") {
 					t.Errorf("%+v; want %q", r, want)
@@ -301,10 +301,10 @@ func TestAStrangerWithTheNameOfAnUnlockedRunIsToldOf(t *testing.T) {
 	job.Wait(t)
 	stranger := listenAs(t, 4711, name)
 	a.Newcomer(t, "--on-trouble=run").Refused(t, 74, "a process of another user has this name")
-	// Where there is no trouble nobody asks for the name.
+	// Without trouble no newcomer asks for the name.
 	must(t, os.Remove(filepath.Join(a.Dir, "filler")))
 	a.Newcomer(t, "--on-trouble=run").Ran(t)
-	// One of this user's that answers nobody is a run that is under way.
+	// A socket of the same user whose process answers nothing is a run under way.
 	must(t, stranger.Close())
 	mine := listenAs(t, 0, name)
 	defer mine.Close()
@@ -312,7 +312,7 @@ func TestAStrangerWithTheNameOfAnUnlockedRunIsToldOf(t *testing.T) {
 	a.Newcomer(t, "--on-trouble=run").Denied(t)
 }
 
-// listenAs listens at a socket as another user: the thread that does so is not used again.
+// listenAs listens at a socket as another user, on a thread that is not used again.
 func listenAs(t *testing.T, uid uintptr, name string) (listener net.Listener) {
 	t.Helper()
 	var err error

@@ -8,8 +8,8 @@ import (
 	"adlock/test/helper"
 )
 
-// program is a copy of the helper program, and a stranger ready to take its place, as
-// an upgrade puts another version there while a job runs, or a removal nothing.
+// program is a copy of the helper program, with another program to replace it: while a job
+// runs, an upgrade installs another version, a removal none.
 func (s *stage) program() (path, stranger string) {
 	s.Helper()
 	return s.in("adlock", s.read(helper.Binary(s))), s.in("stranger", "#!/bin/sh\necho \"$0 $*\" >>"+s.in("strange")+"\n")

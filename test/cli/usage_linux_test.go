@@ -22,7 +22,7 @@ func programs(t *testing.T) []string {
 	return []string{helper.Binary(t), helper.Binary(t) + "-report", locksmith}
 }
 
-// told are the words that begin the lines of a help text below a heading.
+// told lists the first words of the lines below a heading of a help text.
 func told(help, heading string) []string {
 	_, list, _ := strings.Cut(help, "\n"+heading+":\n")
 	list, _, _ = strings.Cut(list, "\n\n")
@@ -60,7 +60,7 @@ func TestWhatNoProgramKnowsIsSaidInOneForm(t *testing.T) {
 		}
 		for _, verb := range verbs {
 			if verb == "shell" {
-				continue // its options are those of the shell that it stands for
+				continue // its options are those of /bin/sh
 			}
 			for _, option := range []string{"--fly", "-y", "---"} {
 				says("adlock: "+option+": unknown option ("+name+" "+verb+" --help lists them)", verb, option)
@@ -129,7 +129,7 @@ func TestHelpAndVersionAreVerbsOfEveryProgram(t *testing.T) {
 	}
 }
 
-// The help does not tell of what only the library asks for.
+// No help shows options that only the library uses.
 func TestTheLibrarysVerbsKnowNoOtherOptions(t *testing.T) {
 	s := newStage(t)
 	says := func(program, hint string, words ...string) {
@@ -148,8 +148,8 @@ func TestTheLibrarysVerbsKnowNoOtherOptions(t *testing.T) {
 	says(all[2], "", "release")
 }
 
-// A person that finds the library's verbs, in a trace say, must not make a lock of his
-// interactive shell's by them, and no text leads to them.
+// A person who finds the library's verbs, in a trace for example, must not lock on behalf of
+// the interactive shell, and no text leads to them.
 func TestTheLibrarysVerbsAreForTheLibraryAlone(t *testing.T) {
 	s := newStage(t)
 	all := programs(t)

@@ -97,7 +97,7 @@ func TestKillCarefullySaysWhereThereIsNobodyToEnd(t *testing.T) {
 	s := newStage(t)
 	gone := helper.Command{Args: []string{"true"}}.Start(t)
 	gone.Wait(t)
-	s.want(0, "kill-carefully", itoa(gone.PID)) // for a script it is as dead as it wants it
+	s.want(0, "kill-carefully", itoa(gone.PID)) // to a script a process that is gone is a success
 	_, shown, ended := s.onTerminal(200, "kill-carefully", itoa(gone.PID))
 	helper.Eventually(t, "it has ended", ended)
 	shows(s, shown, "^adlock: process "+itoa(gone.PID)+": no such process\r\n$")
@@ -155,7 +155,7 @@ func TestClearTakesWhatStatusCallsTheAtom(t *testing.T) {
 	s.refused(64, "job.dax.run.another, job.dax.run.one, job.dax.run.running", "clear", "job run")
 	s.refused(77, "lives", "clear", "job run running")
 	s.want(0, "clear", "job run one")
-	s.want(0, "clear", "job", "run", "another") // without quotes
+	s.want(0, "clear", "job", "run", "another") // a name without quotes
 	if s.held("one") || s.held("another") || !s.held("running") {
 		t.Error("another one was cleared")
 	}
@@ -252,7 +252,7 @@ func TestWithoutAHomeAndADirectoryNothingRuns(t *testing.T) {
 }
 
 func TestWithoutProcNothingRuns(t *testing.T) {
-	need.Root(t) // to mount
+	need.Root(t) // to mount file systems
 	need.Namespaces(t, "--mount")
 	s := newStage(t)
 	for _, words := range [][]string{{"run", "true"}, s.take("a")} {
@@ -298,8 +298,8 @@ func TestTheProgramIsStaticAndSmall(t *testing.T) {
 	}
 }
 
-// adlock_age tells a last lock that was never completed by the number of digits
-// that stat-age prints: its mtime is 0.
+// stat-age prints an mtime of 0, and adlock_age recognises a last lock that was never completed
+// by the number of digits.
 func TestTheLibraryTellsNeverFromAnyAge(t *testing.T) {
 	s := newStage(t)
 	library := s.read(filepath.Join(helper.Root(), "sh/adlock.sh"))
@@ -321,7 +321,7 @@ func TestTheLibraryTellsNeverFromAnyAge(t *testing.T) {
 	}
 }
 
-// A SHELL that is not there runs nothing, so nobody is to guess where it is.
+// A wrong SHELL line runs no job, so the help gives the path.
 func TestTheHelpTellsWhereTheCrontabsShellIsInstalled(t *testing.T) {
 	s := newStage(t)
 	program, shell := s.in("usr/bin/adlock"), s.in("usr/lib/adlock/shell")

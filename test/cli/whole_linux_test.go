@@ -10,17 +10,16 @@ import (
 	"adlock/test/helper"
 )
 
-// leaves is a command that leaves a daemon behind, in a session of its own, and comes
-// to its own end.
+// leaves is a command that leaves a daemon in a session of its own, and ends.
 const leaves = `setsid sleep 600 >/dev/null 2>&1 & until grep -qx sleep /proc/$!/comm; do :; done; echo $! >daemon; exit 3`
 
-// whole starts a runner with --whole-job and returns it with its daemon, the only one
-// that is left of its job.
+// whole starts a runner with --whole-job, and returns it with its daemon, the only live process
+// of its job.
 func (s *stage) whole(options ...string) (p *helper.Process, daemon int) {
 	s.Helper()
 	words := append([]string{"run", "--program", "job", "--name", "a", "--whole-job"}, options...)
 	p = s.command(append(words, "--", "sh", "-c", leaves)...).Start(s)
-	daemon = childOf(s.T, p.PID, "sleep") // inherited, as its parent is gone
+	daemon = childOf(s.T, p.PID, "sleep") // the runner is the new parent
 	helper.EndsWith(s, daemon)
 	return p, daemon
 }
@@ -34,8 +33,8 @@ func TestWithoutWholeJobAnAtomIsFreeWhenItsCommandEnds(t *testing.T) {
 	s.oneIsLeft()
 }
 
-// oneIsLeft wants one process to be left of what was run, and ends it. (One that is just
-// being started, by exec, has no environment for a moment.)
+// oneIsLeft wants one live process of the job, and ends it. (During exec a process has no
+// environment for a moment.)
 func (s *stage) oneIsLeft() {
 	s.Helper()
 	var left []int

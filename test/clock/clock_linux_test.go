@@ -1,6 +1,6 @@
-// Package clock moves the clocks under held and completed atoms, before the
-// real program. The wall clock of the machine itself stays: to a lock, a step
-// of it forward or back is an mtime that lies too far back or in the future.
+// Package clock moves the clocks under held and completed atoms, before the real program. The
+// machine's own wall clock stays: for a lock, a step forward or back is an mtime too far back
+// or in the future.
 package clock
 
 import (
@@ -25,7 +25,7 @@ func date(t *testing.T, path string, d time.Duration) {
 	}
 }
 
-// completed returns an atom whose last lock says that it completed d from now.
+// completed returns an atom whose last lock was completed d from now.
 func completed(t *testing.T, d time.Duration) *helper.Atom {
 	t.Helper()
 	a := helper.NewAtom(t)
@@ -57,7 +57,7 @@ func TestAStepOfTheWallClockDoesNotKeepAnExpiredOwner(t *testing.T) {
 	owner.Wait(t)
 }
 
-// CLOCK_BOOTTIME counts a suspend, so a lock that is held over one has aged.
+// CLOCK_BOOTTIME counts a suspend, so a lock ages meanwhile.
 func TestALockAgesWhileTheMachineSleeps(t *testing.T) {
 	a := helper.NewAtom(t)
 	owner := a.Owner(t, "exec sleep 1000")
@@ -103,7 +103,7 @@ func TestALastLockFromBeforeTheEpochIsOld(t *testing.T) {
 	a.Newcomer(t, "--if-elapsed=1h").Ran(t)
 }
 
-// The clock went back during the last run: it began after it completed.
+// The clock stepped back during the last run: the start is after the completion.
 func TestAStartAfterTheCompletionIsNotBelieved(t *testing.T) {
 	a := completed(t, -5*time.Hour)
 	info, err := os.Stat(a.Last())
@@ -142,8 +142,8 @@ func TestALockWithOnlyAPidDependsOnNoClock(t *testing.T) {
 	}
 }
 
-// An empty lock may be one that another tool is about to write: a minute ago,
-// not hours ago, and not in hours.
+// An empty lock may be one that another tool is about to write: for a minute, not for the hours
+// of its odd date.
 func TestAnEmptyLockIsBusyForAMinuteAndNotUntilTheClockCatchesUp(t *testing.T) {
 	for _, step := range []time.Duration{-2 * time.Minute, 2 * time.Minute, 5000 * time.Hour} {
 		a := helper.NewAtom(t)
@@ -168,8 +168,8 @@ func TestAPassClockDoesNotJudgeAnEmptyLock(t *testing.T) {
 	}
 }
 
-// A time namespace shifts the start times that one sees: another start time
-// there is no proof of another process.
+// A time namespace shifts the start times that a process sees: another start time proves no
+// other process.
 func TestAnotherTimeNamespaceProvesNoDeath(t *testing.T) {
 	need.Root(t)
 	need.Tools(t, "unshare")

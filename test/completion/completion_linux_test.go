@@ -49,7 +49,7 @@ type interactive struct {
 	locks  string // the lock directory
 }
 
-// start is how each shell begins: its command, and what is typed first.
+// start is how each shell begins: its command, and what the test types first.
 var start = map[string]struct{ command, first string }{
 	"bash": {"bash --norc --noprofile", `PS1='> '; bind 'set enable-bracketed-paste off'; . "$COMPLETIONS/adlock.bash"; complete -W 'alpha beta' greet`},
 	"bash with bash-completion": {"bash --norc --noprofile",
@@ -66,7 +66,7 @@ func open(t *testing.T, shell string) *interactive {
 	if _, err := os.Stat("/usr/share/bash-completion/bash_completion"); err != nil && strings.HasSuffix(shell, "bash-completion") {
 		need.Skip(t, "bash-completion is not installed")
 	}
-	short, err := os.MkdirTemp("/tmp", "tmux-") // the name of a socket has some 100 bytes
+	short, err := os.MkdirTemp("/tmp", "tmux-") // a socket's name has at most some 100 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func open(t *testing.T, shell string) *interactive {
 	session, err := strconv.Atoi(strings.TrimSpace(i.tmux("display-message", "-p", "#{pane_pid}")))
 	t.Cleanup(func() {
 		i.tmux("kill-server")
-		helper.KillSession(session) // what hangs does not hear that its terminal is gone
+		helper.KillSession(session) // a hung process does not notice that its terminal is gone
 	})
 	i.made(err)
 	i.does(start[shell].first)
@@ -103,8 +103,8 @@ func (i *interactive) tmux(args ...string) string {
 
 func (i *interactive) enter(line string) { i.tmux("send-keys", "-l", line+"\r") }
 
-// does has the shell carry out a line, and leaves an empty screen. An empty screen alone
-// does not tell that: it may be the one before the line.
+// does has the shell run a line, which leaves an empty screen. The empty screen alone is no
+// proof: it may be the one before the line.
 func (i *interactive) does(line string) {
 	i.Helper()
 	done := filepath.Join(i.TempDir(), "done")
@@ -124,7 +124,7 @@ func (i *interactive) awaitEmpty() {
 	helper.Eventually(i, "an empty screen with a prompt", func() bool { return i.screen() == ">" })
 }
 
-// furnish makes what is there to be completed: commands, files, atoms.
+// furnish makes what can be completed: commands, files, atoms.
 func (i *interactive) furnish() {
 	i.Helper()
 	for _, dir := range []string{"bin", "store-here"} {
@@ -141,7 +141,7 @@ func (i *interactive) furnish() {
 			i.Fatalf("%q: %+v", atom, r)
 		}
 	}
-	i.made(unix.Mkfifo(filepath.Join(i.locks, "last.adlock.vm.run.pipe-1"), 0o600)) // nobody may wait for it
+	i.made(unix.Mkfifo(filepath.Join(i.locks, "last.adlock.vm.run.pipe-1"), 0o600)) // completion must not wait for its reader
 	holder := i.adlock("--program", "p", "--slots", "2", "--name", "held", "sleep", "300").Start(i)
 	i.Cleanup(func() { holder.Signal(i, unix.SIGTERM) })
 	helper.Eventually(i, "the atom is held", func() bool {
@@ -164,8 +164,8 @@ func (i *interactive) made(err error) {
 	}
 }
 
-// completes types a line and a TAB, and then a mark, which the shell comes to when it
-// has completed. The line, and nothing else, is on the screen then.
+// completes types a line, a TAB, and a mark, which the shell echoes after the completion. Then
+// the screen shows the line and nothing else.
 func (i *interactive) completes(typed, want string) {
 	i.Helper()
 	i.tmux("send-keys", "-l", typed+"\t")
@@ -181,7 +181,7 @@ func (i *interactive) completes(typed, want string) {
 	i.awaitEmpty()
 }
 
-// What is typed, and what it becomes with a TAB; "" is what it was.
+// The typed text, and what TAB makes of it; "" means no change.
 var completions = [][2]string{
 	{"adlock repo", "adlock report"},
 	{"adlock run --if", "adlock run --if-elapsed"},
@@ -240,11 +240,11 @@ func TestEachShellCompletes(t *testing.T) {
 			for _, c := range completions {
 				i.completes(c[0], cmp.Or(c[1], c[0]))
 			}
-			if strings.HasPrefix(shell, "bash") { // the others quote what they complete within quotes
+			if strings.HasPrefix(shell, "bash") { // the others quote a completion within quotes
 				i.completes(`adlock status "pay`, `adlock status "pay`)
 				i.completes(`adlock status 'pay`, `adlock status 'pay$(id)'`)
 			}
-			if shell != "bash" { // which knows no other completion then
+			if shell != "bash" { // in which bash knows no other completion
 				i.completes("adlock run --name backup -- greet al", "adlock run --name backup -- greet alpha")
 				i.completes("adlock mkatomic out -- greet al", "adlock mkatomic out -- greet alpha")
 			}

@@ -84,32 +84,31 @@ func (s shell) with(text string, all []verbs.Verb) (string, error) {
 	return before + begin + s.table(known) + end + after, nil
 }
 
-// verb is a verb, and of what kind its arguments are.
+// verb is a verb with the kind of its arguments.
 type verb struct {
 	verbs.Verb
 	args    string
 	options []option
 }
 
-// option is an option, and of what kind its value is; "" where it takes none.
+// option is an option with the kind of its value, "" if it takes none.
 type option struct {
 	verbs.Option
 	kind string
 }
 
-// The kinds are what the completions know: none (nothing is offered), atom (held: one
-// that somebody holds; name: as --name has it), file, store (a directory or the scheme of
-// an address), command (a whole command line), made (a file, and a command behind --),
-// process, when, event, verb.
+// The kinds that the completions know: none (no offer), atom (held: an active one; name: as
+// --name has it), file, store (a directory or the scheme of an address), command (a whole
+// command line), made (a file, and a command behind --), process, when, event, verb.
 
-// kindOfValue is the kind of an option's value, by what the help calls it.
+// kindOfValue maps the help's word for a value to its kind.
 var kindOfValue = map[string]string{
 	"": "", "D": "none", "N": "none", "EPOCH": "none", "HEX": "none", "NAME": "none",
 	"WORD": "none", "URL": "store", "COMMAND": "shell", "FILE": "file", "FILE.prom": "file",
 	"PID": "process", "TEXT": "atom", "ATOM": "atom", "WHEN": "when", "KIND,...": "event",
 }
 
-// kindOfArgs is the kind of a verb's arguments, by what the help says of them.
+// kindOfArgs maps the help's words for arguments to their kind.
 var kindOfArgs = map[string]string{
 	"": "none", "[--] COMMAND [ARG...]": "command", "[NAME...]": "atom", "[NAME]": "atom", "NAME": "name", "NAME | --last --older D": "held",
 	"USER...": "none", "FILE": "file", "[FILE]": "file", "FILE...": "file", "[FILE...]": "file", "-c COMMAND [ARG...]": "none", "FILE [-- COMMAND [ARG...]]": "made", "PID... | --lock FILE": "process",
@@ -143,7 +142,7 @@ func completed(all []verbs.Verb) (known []verb, err error) {
 		verb{Verb: verbs.Verb{Name: "version", Does: "tell which version this is"}, args: "none"}), nil
 }
 
-// names are how the option is written.
+// names are the spellings of the option.
 func (o option) names() []string {
 	names := []string{"--" + o.Name}
 	if o.Alias != "" {
@@ -152,7 +151,7 @@ func (o option) names() []string {
 	return names
 }
 
-// events are the kinds of events, which the help of log --event lists.
+// events lists the kinds of events, from the help of log --event.
 func events(all []verb) string {
 	for _, v := range all {
 		for _, o := range v.options {

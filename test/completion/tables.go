@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// bashTable is a function that tells of a verb: its options, each as NAME or NAME:KIND,
-// and the kind of its arguments.
+// bashTable is a function that prints a verb's options, each as NAME or NAME:KIND, and the kind
+// of its arguments.
 func bashTable(all []verb) string {
 	var w strings.Builder
 	var list []string
@@ -27,8 +27,8 @@ func bashTable(all []verb) string {
 	return w.String()
 }
 
-// zshTable is the same with descriptions, and a function that sets the lists of verbs
-// and of events.
+// zshTable is the same with descriptions, and a function that sets the lists of verbs and
+// events.
 func zshTable(all []verb) string {
 	var w strings.Builder
 	w.WriteString("_adlock_lists() {\n  _adlock_verbs=(\n")
@@ -53,8 +53,8 @@ func zshTable(all []verb) string {
 	return w.String()
 }
 
-// fishTable are the commands that tell fish of options, and functions: one lists the
-// verbs; two tell of a verb which options take a value, and of what kind its arguments are.
+// fishTable has the commands that declare options to fish, and functions: one lists the verbs;
+// two print a verb's options with values, and the kind of its arguments.
 func fishTable(all []verb) string {
 	var w, takes, args strings.Builder
 	var list []string
@@ -85,7 +85,7 @@ func fishTable(all []verb) string {
 	return w.String()
 }
 
-// fishValue is how fish completes a value of a kind.
+// fishValue is the way in which fish completes each kind of value.
 var fishValue = map[string]string{
 	"": "", "none": " -x", "file": " -r -F", "shell": " -x -a '(__fish_complete_command)'",
 	"store": " -x -a '(__adlock_stores)'", "atom": " -x -a '(__adlock_names atom)'", "name": " -x -a '(__adlock_names name)'",

@@ -12,8 +12,8 @@ import (
 	"adlock/test/steps"
 )
 
-// asking takes and releases an atom by its agent, which is traced by then, and once more
-// by whatever is left.
+// asking takes and releases an atom by its agent, which is traced by then, and once more by the
+// agent or a helper run.
 const asking = `
 . "$root/sh/adlock.sh" || exit
 adlock_agent
@@ -30,7 +30,7 @@ for time in first second; do
 	[ ! -e "$ADLOCK_DIR/lock.script.vm.run.job" ] || exit 99
 done`
 
-// Each call of the agent's that touches a file, before which it dies in turn.
+// The agent dies before each of its calls that touch a file, in turn.
 func TestAScriptMissesNothingWhenItsAgentDiesAtAnyStep(t *testing.T) {
 	need.Tools(t, "strace")
 	for _, call := range []string{"openat", "newfstatat", "fstat", "linkat", "unlinkat", "utimensat", "flock", "pread64", "write", "close"} {
@@ -51,7 +51,7 @@ func TestAScriptMissesNothingWhenItsAgentDiesAtAnyStep(t *testing.T) {
 	}
 }
 
-// killTheAgentAt tells whether the agent was killed at its n-th such call.
+// killTheAgentAt reports whether the agent was killed at its n-th such call.
 func killTheAgentAt(t *testing.T, call string, n int) (killed bool) {
 	dir := filepath.Join(t.TempDir(), "locks")
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -1,5 +1,5 @@
-// Package crash kills adlock before each of its system calls that touch a lock
-// or the record, one after the other, and looks what newcomers make of it.
+// Package crash kills adlock before each of its system calls that touch a lock or the record,
+// one after the other, and tests what newcomers make of the rest.
 package crash
 
 import (
@@ -30,8 +30,8 @@ func TestAfterACrashAtAnyStepOneNewcomerTakesTheAtomAtOnce(t *testing.T) {
 	}
 }
 
-// crashAtEach kills the step before its first such call, its second, … until it
-// comes through untouched, and returns how often it was killed.
+// crashAtEach kills the step before its first such call, its second, … until it ends untouched,
+// and returns the number of kills.
 func crashAtEach(t *testing.T, scenario steps.Scenario, call steps.Call) (crashes int) {
 	first := call.Points[0].When
 	for n := first; ; n++ {

@@ -12,9 +12,9 @@ import (
 	"adlock/test/need"
 )
 
-// What only tends last locks holds the active lock meanwhile. Killed, it must
-// leave one that is reclaimed at once, also when its pid is a stranger's by then:
-// a lock with nothing but a pid is busy as long as anybody has that pid.
+// A tool that changes a last lock holds the active lock meanwhile. If it is killed, the next
+// newcomer must reclaim the lock at once, even after another process got its pid: a lock with
+// only a pid is busy as long as any process has that pid.
 func TestAToolThatIsKilledLeavesALockThatSaysWhoseItIs(t *testing.T) {
 	need.Tools(t, "strace")
 	for verb, call := range map[string]string{

@@ -12,9 +12,8 @@ import (
 	"adlock/test/helper"
 )
 
-// The three lines. The first job overruns its minute once, the second hangs
-// once, and the third is a script that knows nothing of crontabs and locks but
-// for the line that was added to it.
+// The first job overruns its minute once, the second hangs once, and the third is a script with
+// one added line: it knows neither crontabs nor locks.
 const crontab = `
 ADLOCK_DIR={world}/locks
 ADLOCK_HOST=dax
@@ -24,13 +23,13 @@ ADLOCK_PAUSE=1s
 * * * * * {world}/legacy
 `
 
-// The control is a crontab of its own, whose line is mailed: so cron's silence
-// about the others means something.
+// The control is a crontab of its own, whose line is mailed: without it cron's silence about
+// the others would mean nothing.
 const control = `
 * * * * * root echo this is heard
 `
 
-// Each job notes its runs, and whether another of its kind runs beside it.
+// Each job notes its runs, and each overlap with another run of its kind.
 const overrun = `#!/bin/sh
 mkdir {world}/in-overrun || echo overlap >>{world}/overlaps
 echo run >>{world}/overruns
@@ -40,8 +39,8 @@ fi
 rmdir {world}/in-overrun
 `
 
-// The first time it hangs with children: one that a signal ends, one in a
-// session of its own that takes notice of none but KILL.
+// The first run hangs with children: a signal ends one; the other, in a session of its own,
+// ignores all but KILL.
 const hang = `#!/bin/sh
 echo run >>{world}/hangs
 if [ "$(wc -l <{world}/hangs)" -eq 1 ]; then
@@ -99,7 +98,7 @@ func TestCronLinesRunOnceAtATimeAndMailOnlyAnEnding(t *testing.T) {
 	w.wantNoLocks(t)
 }
 
-// await is helper.Within that tells how far the test is.
+// await is helper.Within; its message shows how far the test is.
 func (w *world) await(t *testing.T, patience time.Duration, claim string, holds func() bool) {
 	t.Helper()
 	defer func() {
@@ -124,8 +123,8 @@ func (w *world) record() string {
 	return string(text)
 }
 
-// wantStory compares what the record tells of an atom: how often each process
-// got a signal is left out, and when the owner that is being ended noticed.
+// wantStory compares an atom's events, without the number of signals to each process, and the
+// time at which the ended owner noticed.
 func (w *world) wantStory(t *testing.T, operand, want string) {
 	t.Helper()
 	if got := w.story(t, operand); got != want {
@@ -160,7 +159,7 @@ func stepOf(e runlog.Event) string {
 	return string(e.Kind)
 }
 
-// wantRunsOneByOne asks the jobs themselves.
+// wantRunsOneByOne reads what the jobs themselves noted.
 func (w *world) wantRunsOneByOne(t *testing.T) {
 	t.Helper()
 	if w.has("overlaps") {
@@ -173,8 +172,8 @@ func (w *world) wantRunsOneByOne(t *testing.T) {
 	}
 }
 
-// wantMailOfTheForcedEnding wants one line of the newcomer that ended the job, and one
-// of that job's own supervisor, each in a mail of its own; and nothing else.
+// wantMailOfTheForcedEnding wants one line of the newcomer that ended the job, and one of that
+// job's own supervisor, each in its own mail; and nothing else.
 func (w *world) wantMailOfTheForcedEnding(t *testing.T) {
 	t.Helper()
 	mail := w.read(t, "mail")

@@ -1,5 +1,5 @@
-// Package cron proves that a real crontab can be locked: Debian's cron daemon,
-// three lines, and its own clock.
+// Package cron tests locks in a real crontab: Debian's cron daemon, three lines, and its own
+// clock.
 package cron
 
 import (
@@ -11,7 +11,7 @@ import (
 	"adlock/test/helper"
 )
 
-// The tests wait for cron's minutes, so all of them run side by side; each has a world of its own.
+// The tests wait for cron's minutes, so all run side by side, each in a world of its own.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "10"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

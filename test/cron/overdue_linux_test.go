@@ -10,9 +10,9 @@ import (
 	"adlock/lib/runlog"
 )
 
-// batches has three jobs that nobody has limited: five of the runs of the first and the second
-// are short, and then comes one that lasts until the test lets it go. Of the second a person is
-// told, as a night's hang is by the next night. The third learns a limit.
+// batches has three jobs without a limit of the user's. The first two have five short runs, and
+// then one that lasts until the test ends it. The second is reported while it runs, as a
+// night's hang is by the next night. The third learns a limit.
 const batches = `SHELL={world}/shell
 ADLOCK_DIR={world}/locks
 ADLOCK_HOST=dax
@@ -61,7 +61,7 @@ func (w *world) awaitMail(t *testing.T, pattern string) {
 	w.await(t, 40*time.Second, "there is mail like "+pattern, func() bool { return wanted.MatchString(w.read(t, "mail")) })
 }
 
-// wantLearned wants no limit for the first five runs of a job that learns one.
+// wantLearned wants no limit in the first five runs of a job that learns one.
 func (w *world) wantLearned(t *testing.T, operand string) {
 	t.Helper()
 	var limits []string

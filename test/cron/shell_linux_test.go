@@ -12,7 +12,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// guarded is a crontab as it was, below one line that names its SHELL.
+// guarded is an old crontab, below one line that names its SHELL.
 const guarded = `SHELL={world}/shell
 ADLOCK_DIR={world}/locks
 ADLOCK_HOST=dax
@@ -29,15 +29,15 @@ MAILTO=admin
 * * * * * {world}/own/flock -n {world}/f {world}/flocked $SHELL
 `
 
-// guardedSystem has a user column, of which adlock sees nothing. It runs once, so that its
-// lock is not there when others are counted.
+// guardedSystem has a user column, which adlock does not see. It runs once, so that its lock is
+// gone when the test counts others.
 const guardedSystem = `SHELL={world}/shell
 ADLOCK_DIR={world}/locks
 ADLOCK_HOST=dax
 @reboot	root	: column ; cat >{world}/columned; id -un >>{world}/columned%from the system
 `
 
-// overlong runs until the test has seen the denial of another.
+// overlong runs until the test has seen the denial of another start.
 const overlong = `#!/bin/sh
 mkdir {world}/in-overrun || echo overlap >>{world}/overlaps
 echo "$@" >>{world}/overruns
@@ -96,9 +96,9 @@ func TestOneLineGuardsAWholeCrontab(t *testing.T) {
 	w.wantOneLock(t, "daemon stays")
 }
 
-// unlimited is a crontab for busybox: a line says its settings itself. This cron starts
-// no line that still runs; what hangs has to end itself, unless crond has forgotten of it,
-// as it does when the crontab is changed. (Debian's crashes at a line @reboot.)
+// unlimited is a crontab for busybox: each line has its own settings. This cron starts no line
+// that still runs; a hung job must end itself, unless crond has forgotten it, as it does after
+// a change of the crontab. (Debian's crashes at an @reboot line.)
 const unlimited = `SHELL={world}/shell
 MAILTO=admin
 * * * * * {world}/overrun 'a  "b"' $((1 + 1)) | cat
@@ -140,7 +140,7 @@ func nameOf(command string) string {
 	return name
 }
 
-// wantLocked wants that the lines did what they say, each once at a time.
+// wantLocked wants the lines' work done, each one at a time.
 func (w *world) wantLocked(t *testing.T) {
 	t.Helper()
 	if w.has("overlaps") {
@@ -166,8 +166,8 @@ func (w *world) wantLocked(t *testing.T) {
 	})
 }
 
-// wantMail wants what the crontabs have in common to be mailed, and more; cron takes its
-// time. Of a line that is denied, and says nothing, nothing is.
+// wantMail wants the mail that the crontabs have in common, and more; cron takes its time. A
+// line that is denied in silence causes no mail.
 func (w *world) wantMail(t *testing.T, more ...string) {
 	t.Helper()
 	for _, pattern := range append(more,
@@ -184,7 +184,7 @@ func (w *world) wantMail(t *testing.T, more ...string) {
 	}
 }
 
-// wantDaemons wants both daemons of @reboot alive, the one that stays under its lock.
+// wantDaemons wants both @reboot daemons alive, and the one that stays under its lock.
 func (w *world) wantDaemons(t *testing.T) {
 	t.Helper()
 	if got := w.story(t, "forked"); got != "acquire; release 0" {
@@ -201,7 +201,7 @@ func (w *world) wantDaemons(t *testing.T) {
 	}
 }
 
-// wantOneLock wants no other atom held than that of an operand.
+// wantOneLock wants no active lock but the operand's.
 func (w *world) wantOneLock(t *testing.T, operand string) {
 	t.Helper()
 	files, err := filepath.Glob(w.path("locks/lock.*"))

@@ -15,7 +15,7 @@ import (
 )
 
 // crowded is a crontab whose lock directory is on a full disk, until the second job has made
-// room there. The runlog is elsewhere.
+// room. The runlog is elsewhere.
 const crowded = `ADLOCK_DIR={world}/full
 ADLOCK_LOGDIR={world}/locks
 ADLOCK_HOST=dax
@@ -23,7 +23,7 @@ ADLOCK_HOST=dax
 * * * * * {world}/adlock run --name clean --on-trouble run -- {world}/clean
 `
 
-// clean makes room, and is still at it when cron starts it again.
+// clean makes room, and still runs when cron starts it again.
 const clean = `#!/bin/sh
 mkdir {world}/in-clean || echo overlap >>{world}/overlaps
 rm -f {world}/full/fill
@@ -31,8 +31,8 @@ until [ -e {world}/go ]; do sleep 0.1; done
 rmdir {world}/in-clean
 `
 
-// homeless is a system crontab with a user whose home is root's, as /var/www is; root gives
-// it a directory when the test says so.
+// homeless is a system crontab for a user whose home is root's, as /var/www is; root makes the
+// user's lock directory during the test.
 const homeless = `ADLOCK_HOST=dax
 HOME={world}/home
 * * * * * www-data {world}/adlock run --name web -- echo the web job has run
@@ -79,7 +79,7 @@ func TestAFullDiskIsMailedAndTheJobThatCleansItRuns(t *testing.T) {
 	w.await(t, 60*time.Second, "all is mailed", func() bool {
 		return w.mailed(t, "adlock: run clean: runs unlocked: {world}/full: no space left on device") && w.mailed(t, "the backup has run")
 	})
-	// cron has started the two in any order.
+	// cron may have started the two in either order.
 	if n := count(w.events(t, "backup"), runlog.NotRun); n > 0 && !w.mailed(t, "adlock: run backup: not run: {world}/full: no space left on device") {
 		t.Errorf("not run %d times, and mailed is\n%s", n, w.read(t, "mail"))
 	}
@@ -95,7 +95,7 @@ func TestTheMailOfAUserWithoutAHomeNamesTheCommandThatHelps(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.copy(t, filepath.Join(filepath.Dir(helper.Binary(t)), "adlock-report"), "adlock-report")
-	for dir := w.dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) { // www-data has to get there
+	for dir := w.dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) { // www-data must reach it
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}

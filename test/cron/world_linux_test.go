@@ -17,19 +17,19 @@ import (
 
 const host = "dax"
 
-// world is what cron and its jobs see: their own crontabs, /run and mailer, in
-// mount and pid namespaces of their own. A cron that runs on this machine keeps
-// its jobs and its pid file, gets none of ours, and is not heard of.
+// world is what cron and its jobs see: their own crontabs, /run and mailer, in mount and pid
+// namespaces of their own. The machine's own cron keeps its jobs and its pid file, and gets
+// none of ours.
 type world struct {
-	dir    string   // everything is in here
+	dir    string   // the directory of all files
 	daemon []string // how cron is started
 	cron   *helper.Process
 }
 
-// setUp is the first process in there. What it mounts is seen by nobody else and
-// gone with it. It stays to reap orphans, and it cannot outlive a test that was
-// killed by more than minutes. /run hides the system's log and session managers too;
-// libfaketime keeps files in /dev/shm that it names by pids, which are not ours alone.
+// setUp is the first process in there. No other process sees what it mounts, and the mounts go
+// with it. It stays to reap orphans, and ends at most minutes after a test that was killed.
+// /run hides the system's log and session managers too; libfaketime keeps files in /dev/shm
+// whose names are pids, which are not unique to us.
 const setUp = `
 set -e
 cd "$1"
@@ -45,11 +45,11 @@ timeout 360 "$@"
 exit
 `
 
-// quickMinute is how long a minute of a quick cron takes: nobody but cron itself, not
-// its jobs, has another clock.
+// quickMinute is the length of a quick cron's minute: only cron itself, and not its jobs, has
+// another clock.
 const quickMinute = 5 * time.Second
 
-// mailer is the sendmail in there: it keeps what it gets.
+// mailer is the sendmail in there: it keeps its mail.
 const mailer = "#!/bin/sh\nexec cat >>{world}/mail\n"
 
 func newWorld(t *testing.T) *world {
@@ -85,8 +85,8 @@ func (w *world) quick(t *testing.T) {
 	w.daemon = append([]string{"env", "LD_PRELOAD=" + libraries[0], "FAKETIME=+0 x" + rate, "NO_FAKE_STAT=1"}, w.daemon...)
 }
 
-// busybox makes cron that of busybox. It knows no variables but SHELL and MAILTO: what
-// is the same for all jobs is in its own environment.
+// busybox makes cron that of busybox. It knows no variables but SHELL and MAILTO: the settings
+// that all jobs share are in its own environment.
 func (w *world) busybox(t *testing.T, env ...string) {
 	t.Helper()
 	for _, name := range []string{"busybox-static", "busybox"} {
@@ -99,7 +99,7 @@ func (w *world) busybox(t *testing.T, env ...string) {
 	need.Skip(t, "no busybox with crond")
 }
 
-// shell puts adlock's shell for crontabs in place, as `make install` does.
+// shell installs adlock's shell for crontabs, as `make install` does.
 func (w *world) shell(t *testing.T) {
 	t.Helper()
 	w.write(t, "shell", w.installed(t, "shell"), 0o755)
@@ -107,7 +107,7 @@ func (w *world) shell(t *testing.T) {
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 
-// write makes a file in which {world} stands for the world's directory.
+// write writes a file; {world} stands for the world's directory.
 func (w *world) write(t *testing.T, name, text string, mode os.FileMode) {
 	t.Helper()
 	text = strings.ReplaceAll(text, "{world}", w.dir)
@@ -136,8 +136,7 @@ func (w *world) copy(t *testing.T, from, to string) {
 	}
 }
 
-// installed is a file of sh as `make install` leaves it: cron's PATH does not
-// have the helper.
+// installed is a file of sh as `make install` leaves it: the helper is not in cron's PATH.
 func (w *world) installed(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(helper.Root(), "sh", name))
@@ -167,7 +166,7 @@ func (w *world) start(t *testing.T, crontab, system string) {
 	}
 }
 
-// events is the record of one atom of run, or of the guarded script.
+// events are those of one atom of run, or of the guarded script.
 func (w *world) events(t *testing.T, operand string) []runlog.Event {
 	t.Helper()
 	var list []runlog.Event
@@ -185,7 +184,7 @@ func (w *world) events(t *testing.T, operand string) []runlog.Event {
 	return list
 }
 
-// count is how many events of a kind there are.
+// count counts the events of a kind.
 func count(events []runlog.Event, kind runlog.Kind) int {
 	n := 0
 	for _, e := range events {
@@ -196,8 +195,8 @@ func count(events []runlog.Event, kind runlog.Kind) int {
 	return n
 }
 
-// processes are the command lines of those that live in there, cron and the
-// first process excepted.
+// processes are the command lines of the live processes in there, without cron and the first
+// process.
 func (w *world) processes(t *testing.T) []string {
 	t.Helper()
 	var list []string

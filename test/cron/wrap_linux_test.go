@@ -12,8 +12,8 @@ import (
 	"adlock/test/need"
 )
 
-// unguarded are lines as people write them; each leaves what it saw in a file of $OUT,
-// whole.
+// unguarded are lines as people write them; each leaves its input and arguments in a file of
+// $OUT, whole.
 const unguarded = `SHELL=/bin/sh
 {when}cat >$OUT/input.part; mv $OUT/input.part $OUT/input%first%second \% third \\ x%%fifth
 {when}{world}/note $OUT/plain 'it'\''s' "100\%" $HOME {world}/not* a\ b ~
@@ -27,11 +27,11 @@ SHELL=/bin/bash
 
 const files = 7
 
-// note has no first line that says what runs it.
+// note has no #! line.
 const note = `out=$1; shift; { echo "$#"; printf '<%s>\n' "$@"; cat; } >$out.part; mv $out.part $out
 `
 
-// The lines run as they are in root's crontab, and wrapped in /etc/crontab.
+// The lines run unchanged in root's crontab, and wrapped in /etc/crontab.
 func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute of cron's own time")
@@ -64,7 +64,7 @@ func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
 	}
 }
 
-// notes are the files in a directory, with what they say.
+// notes reads the files in a directory.
 func (w *world) notes(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(w.path(dir))
@@ -80,8 +80,8 @@ func (w *world) notes(t *testing.T, dir string) map[string]string {
 	return notes
 }
 
-// inPlace runs a script of the examples on root's crontab: on another than the one that this
-// machine has.
+// inPlace runs a script of the examples on root's crontab: on a copy, not on this machine's
+// own.
 const inPlace = `
 set -e
 mount --bind "$1/spool" /var/spool/cron

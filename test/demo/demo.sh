@@ -24,13 +24,13 @@ case ${DEMO_SVG:-/} in
 *) DEMO_SVG=$PWD/$DEMO_SVG ;;
 esac
 
-# No setting of the caller's gets in.
+# No setting of the caller's is used.
 for name in $(env | sed -n 's/^\(ADLOCK_[A-Z_]*\)=.*/\1/p'); do
 	unset "$name"
 done
 
 scene=$(mktemp -d)
-# Whoever has seen enough presses Ctrl-C: what was started here goes too.
+# Ctrl-C ends the demo, and all that it started.
 trap 'kill ${first-} ${second-} 2>/dev/null || :; wait; rm -rf "$scene"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -56,7 +56,7 @@ program() {
 	sed -e 1d -e 's/^/      | /' "bin/$1"
 }
 
-# typed COMMAND... runs a command as a person would.
+# typed COMMAND... shows and runs a command, as if typed.
 typed() {
 	printf '\n    $ %s\n' "$*"
 	{ "$@" 2>&1 || echo "(exit status $?)"; } | sed 's/^/      /'
@@ -65,8 +65,8 @@ typed() {
 # living PID: a zombie is dead.
 living() { grep -qs '^State:.[^Z]' "/proc/$1/status"; }
 
-# children PID prints its living children. A small machine has no ps and no pgrep:
-# /proc tells.
+# children PID prints its living children. A small machine has no ps and no pgrep, so read
+# /proc.
 children() {
 	for child in /proc/[0-9]*; do
 		if grep -qs "^PPid:.$1\$" "$child/status" && living "${child#/proc/}"; then
@@ -85,7 +85,7 @@ alive() {
 	done
 }
 
-# eventually COMMAND... waits for it to succeed, 20 seconds at most.
+# eventually COMMAND... waits for its success, 20 seconds at most.
 eventually() {
 	tries=0
 	until "$@"; do
@@ -99,14 +99,14 @@ eventually() {
 }
 held() { [ -e "locks/lock.adlock.demo.run.$1" ]; }
 
-# sleeps: the mirror hangs; $family is its runner, itself, and its child.
+# sleeps: the mirror hangs; $family is its supervisor, itself, and its child.
 sleeps() {
 	mirror=$(children "$second") && [ -n "$mirror" ] && child=$(children "$mirror") && [ -n "$child" ] &&
 		grep -q sleep "/proc/$child/comm" && family="$second $mirror $child"
 }
 can() { adlock --help | grep -q "^ *$1[ ,]"; }
 
-# older SECONDS NAME: the lock is at least so old.
+# older SECONDS NAME: the lock is at least that old.
 older() { adlock stat-age --at-least "$1"s "locks/lock.adlock.demo.run.$2"; }
 
 heading '1. A job runs'

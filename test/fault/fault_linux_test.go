@@ -1,5 +1,5 @@
-// Package fault lets each of adlock's system calls that touch a lock or the
-// record fail in each way that it can, one at a time.
+// Package fault lets each of adlock's system calls that touch a lock or the record fail in each
+// possible way, one at a time.
 package fault
 
 import (
@@ -19,10 +19,10 @@ func TestMain(m *testing.M) { helper.Main(m) }
 
 // failure is one way to fail.
 type failure struct {
-	what   string   // as strace has it
-	words  string   // the system's, for a person
-	status []int    // what a script sees; none: it must not see it
-	calls  []string // which calls can fail so; nil: all
+	what   string   // strace's name for it
+	words  string   // the system's message
+	status []int    // what a script gets; none: it must not notice
+	calls  []string // the calls that can fail so; nil: all
 }
 
 var (
@@ -62,9 +62,8 @@ func TestAFaultAtAnyStepIsSaidAndLosesNothing(t *testing.T) {
 	}
 }
 
-// failEach lets each such call of the step fail in turn and returns how many
-// did. What one place in the program does again and again, as it does for the
-// record, is left at twice, save in the soak.
+// failEach lets each such call of the step fail in turn, and returns how many did. Of a call
+// that one place in the program repeats, as for the record, two are enough, save in a soak.
 func failEach(t *testing.T, scenario steps.Scenario, f failure, call steps.Call) int {
 	met, seen := 0, map[string]int{}
 	for _, point := range call.Points {
@@ -117,7 +116,7 @@ func failAt(t *testing.T, scenario steps.Scenario, f failure, at steps.Injection
 	return call != ""
 }
 
-// ending is what is said of an owner that was ended.
+// ending matches the message about an ended owner.
 var ending = regexp.MustCompile(`(?m)^adlock: .*: ended process \d+ by force(, as asked)?: it had run for .*\n`)
 
 func checkStatus(t *testing.T, scenario steps.Scenario, f failure, call string, status int, s *steps.Stage) {

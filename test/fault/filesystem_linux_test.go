@@ -42,7 +42,7 @@ func newDisk(t testing.TB) disk {
 	return d
 }
 
-// newCoarseDisk is one that keeps whole seconds: ext4 with the inodes that ext3 had.
+// newCoarseDisk makes one that keeps whole seconds: ext4 with the inodes of ext3.
 func newCoarseDisk(t testing.TB) disk {
 	t.Helper()
 	need.Root(t)
@@ -73,7 +73,7 @@ func newCoarseDisk(t testing.TB) disk {
 	return d
 }
 
-// fill writes until there is no room left.
+// fill writes until the disk is full.
 func (d disk) fill() {
 	d.t.Helper()
 	err := os.WriteFile(filepath.Join(d.mount, "ballast"), make([]byte, 1<<20), 0o600)
@@ -96,14 +96,14 @@ func (d disk) remount(flags uintptr) {
 	}
 }
 
-// run is `adlock run` with options and a job.
+// run runs `adlock run` with options and a job.
 func (d disk) run(words ...string) helper.Result {
 	d.t.Helper()
 	args := append([]string{helper.Binary(d.t), "run", "--program", "p", "--host", "h", "--operand", "x"}, words...)
 	return helper.Command{Args: args, Env: []string{"ADLOCK_DIR=" + d.dir}}.Run(d.t)
 }
 
-// files are the names in the lock directory.
+// files lists the names in the lock directory.
 func (d disk) files() string {
 	d.t.Helper()
 	entries, err := os.ReadDir(d.dir)
@@ -217,7 +217,7 @@ func TestALockHeldWhenTheFileSystemGoesReadOnlyIsReclaimedLater(t *testing.T) {
 	}
 }
 
-// A stamp of whole seconds lies up to a second before the completion.
+// A stamp in whole seconds lies up to a second before the completion.
 func TestWhereTimesAreWholeSecondsNoRunStartsTooEarly(t *testing.T) {
 	d := newCoarseDisk(t)
 	var last time.Time

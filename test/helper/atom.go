@@ -16,7 +16,7 @@ import (
 type Atom struct {
 	Dir string
 	Bin string // the helper program
-	UID int    // who asks for it; 0: the test's user
+	UID int    // the user who asks for it; 0: the test's user
 
 	More []string // further variables, "NAME=value"
 }
@@ -27,7 +27,7 @@ const (
 	AtomName  = "p.dax.o.x"
 )
 
-// NewAtom returns an atom that nobody has taken yet.
+// NewAtom returns an atom that was never taken.
 func NewAtom(t testing.TB) *Atom {
 	t.Helper()
 	return &Atom{Dir: Dir(t), Bin: Binary(t)}
@@ -36,7 +36,7 @@ func NewAtom(t testing.TB) *Atom {
 // Lock is the path of the active lock.
 func (a *Atom) Lock() string { return filepath.Join(a.Dir, "lock."+AtomName) }
 
-// OwnerPID reads the owner's pid as a shell script would.
+// OwnerPID reads the owner's pid as a shell script does.
 func (a *Atom) OwnerPID(t testing.TB) int {
 	t.Helper()
 	text, err := os.ReadFile(a.Lock())
@@ -54,15 +54,14 @@ func (a *Atom) OwnerPID(t testing.TB) int {
 // Last is the path of the last lock.
 func (a *Atom) Last() string { return filepath.Join(a.Dir, "last."+AtomName) }
 
-// Runlog returns the record as it stands; "" where there is none.
+// Runlog returns the record so far; "" if there is none.
 func (a *Atom) Runlog() string {
 	text, _ := os.ReadFile(filepath.Join(a.Dir, "program.dax.runlog"))
 	return string(text)
 }
 
-// Env are the variables by which a script finds the atom: $take takes it for
-// the shell that says it, as the library does; $run, with a command behind it,
-// is a newcomer.
+// Env has the variables by which a script finds the atom: $take takes it for the shell that
+// runs it, as the library does; $run, with a command behind it, is a newcomer.
 func (a *Atom) Env() []string {
 	return append([]string{
 		"ADLOCK_DIR=" + a.Dir, "adlock=" + a.Bin,
@@ -77,9 +76,9 @@ func (a *Atom) Shell(t testing.TB, script string, prefix ...string) Result {
 	return a.command(append(prefix, "sh", "-c", script)).Run(t)
 }
 
-// Owner starts a shell that takes the atom and then carries out the script. It
-// is the owner, also where the script is `exec …`. The helper that took the atom has
-// ended: it is of the owner's group, and holds the atom where the owner dies first.
+// Owner starts a shell that takes the atom and then runs the script. The shell is the owner,
+// also with `exec …`. The helper that took the atom has ended: it is in the owner's group, and
+// would hold the atom after the owner's death.
 func (a *Atom) Owner(t testing.TB, script string, prefix ...string) *Process {
 	t.Helper()
 	p := a.command(append(prefix, "sh", "-c", "$take || exit\n"+script)).Start(t)
@@ -90,7 +89,7 @@ func (a *Atom) Owner(t testing.TB, script string, prefix ...string) *Process {
 	return p
 }
 
-// Supervised starts `adlock run` with a shell script as its job, which runs.
+// Supervised starts `adlock run` with a shell script as its job, and returns when the job runs.
 func (a *Atom) Supervised(t testing.TB, script string, prefix ...string) *Process {
 	t.Helper()
 	p := a.command(append(append(prefix, a.newcomer()...), "sh", "-c", script)).Start(t)
@@ -113,14 +112,14 @@ func (a *Atom) command(args []string) Command {
 	return Command{Args: args, Env: a.Env(), UID: a.UID}
 }
 
-// AwaitLock waits until the atom is held and its owner-to-be has let go of the
-// guard: a newcomer that comes in between is told busy, whatever its limits.
+// AwaitLock waits until the atom is held and its new owner has released the guard: until then
+// any newcomer is denied as busy.
 func (a *Atom) AwaitLock(t testing.TB) {
 	t.Helper()
 	Eventually(t, "the atom is held", func() bool { return Unguarded(a.Lock()) })
 }
 
-// Unguarded tells whether the lock is there and nobody has its guard.
+// Unguarded reports whether the lock exists and no process holds its guard.
 func Unguarded(lock string) bool {
 	f, err := os.Open(lock)
 	if err != nil {
@@ -130,16 +129,16 @@ func Unguarded(lock string) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil
 }
 
-// Settled tells whether the supervisor whose lock it is has started its job, has
-// written that down, and has let go of the guard. Before, a newcomer finds somebody at
-// the lock, and a supervisor that is killed may leave a command that nobody knows of.
+// Settled reports whether the lock's supervisor has started its job, recorded it, and released
+// the guard. Before, a newcomer finds the guard held, and the death of the supervisor may leave
+// a command that no lock names.
 func Settled(lock string) bool {
 	text, _ := os.ReadFile(lock) // none yet: not settled
 	return bytes.Contains(text, []byte("\ncommand=")) && Unguarded(lock)
 }
 
-// Mark returns an entry by which a job that carries it in its environment is
-// found (With). Whatever has it at the end of the test is killed.
+// Mark returns an environment entry by which With finds the processes of a job. Processes that
+// have it at the end of the test are killed.
 func (a *Atom) Mark(t testing.TB) string {
 	t.Helper()
 	mark := "JOB=" + a.Dir
@@ -151,8 +150,8 @@ func (a *Atom) Mark(t testing.TB) string {
 	return mark
 }
 
-// Rewrite changes one value of the active lock in place: what a lock of another
-// boot, machine or moment would say.
+// Rewrite changes one value of the active lock in place, as in a lock of another boot, machine
+// or time.
 func (a *Atom) Rewrite(t testing.TB, key, value string) {
 	t.Helper()
 	Rewrite(t, a.Lock(), key, value)
@@ -184,11 +183,11 @@ func Replaced(t testing.TB, text []byte, key, value string) []byte {
 	return nil
 }
 
-// endedAnother is what a newcomer says that had to end the owner.
+// endedAnother matches the message of a newcomer that ended the owner.
 var endedAnother = regexp.MustCompile(`^adlock: .*: ended process \d+( on \S+)? by force: it had run for .*\n$`)
 
-// Ran wants the newcomer to have taken the atom and to have said nothing, but for the
-// one line about an owner that it ended.
+// Ran wants the newcomer to have taken the atom and printed nothing, but for the one line about
+// an owner that it ended.
 func (r Result) Ran(t testing.TB) {
 	t.Helper()
 	if r.Status != 0 || r.Out != "ran\n" || r.Err != "" && !endedAnother.MatchString(r.Err) {
@@ -196,7 +195,7 @@ func (r Result) Ran(t testing.TB) {
 	}
 }
 
-// Denied wants the newcomer to be denied in silence.
+// Denied wants the newcomer denied, without a message.
 func (r Result) Denied(t testing.TB) {
 	t.Helper()
 	if r.Status != 75 || r.Out != "" || r.Err != "" {
@@ -204,7 +203,7 @@ func (r Result) Denied(t testing.TB) {
 	}
 }
 
-// Refused wants the status, one line of complaint with the word in it, and no job.
+// Refused wants the status, one line of error with the word in it, and no job.
 func (r Result) Refused(t testing.TB, status int, word string) {
 	t.Helper()
 	if r.Status != status || r.Out != "" || strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, word) {

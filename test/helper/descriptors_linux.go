@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Anonymous counts the descriptors of a kind that have no path.
+// Anonymous counts this process's descriptors of a kind that has no path.
 func Anonymous(t testing.TB, kind string) (n int) {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// GuardsOf returns the pids of the guard processes that there are of the owner of a lease,
-// by its pid (lib/lease/guarding).
+// GuardsOf returns the pids of the watchdogs (guard processes) of a lease's owner, by the
+// owner's pid (lib/lease/guarding).
 func GuardsOf(owner int) (pids []int) {
 	of := []byte("\x00" + strconv.Itoa(owner) + "\x00")
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")

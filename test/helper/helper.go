@@ -1,5 +1,5 @@
-// Package helper is what the tests across packages share: the helper program,
-// built as the Makefile builds it, and careful ways to start and end processes.
+// Package helper has what the tests of several packages share: the helper program, built as by
+// the Makefile, and careful ways to start and end processes.
 package helper
 
 import (
@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Main runs the tests and removes what Binary built. A package that uses Binary
-// calls it from its TestMain.
+// Main runs the tests and removes what Binary built. A package that uses Binary calls Main from
+// its TestMain.
 func Main(m *testing.M) {
 	status := m.Run()
 	if scratch != "" {
@@ -28,7 +28,7 @@ func Main(m *testing.M) {
 	os.Exit(status)
 }
 
-// scratch is where the program is built; "" until then.
+// scratch is the directory of built programs; "" until the first.
 var scratch string
 
 // Root returns the project's directory.
@@ -94,8 +94,8 @@ func builder(name string, c Changes) func() (string, error) {
 	})
 }
 
-// Pinned returns the path of the helper program built to make all system calls of
-// its main function on its first thread, for strace(1) to count.
+// Pinned returns the path of the helper program built so that its main function makes all
+// system calls on its first thread, where strace(1) counts them.
 func Pinned(t testing.TB) string {
 	t.Helper()
 	Binary(t) // for the directory
@@ -169,7 +169,7 @@ func Dir(t testing.TB) string {
 	if err := os.Chmod(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // a locksmith that lets go may still write while it is removed
+	t.Cleanup(func() { // a locksmith that releases may still write during the removal
 		for end := time.Now().Add(Patience); os.RemoveAll(path) != nil && time.Now().Before(end); {
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -177,9 +177,9 @@ func Dir(t testing.TB) string {
 	return path
 }
 
-// FreePort returns HOST:PORT where nobody listens, for a server to be started. The system
-// hands out ports from 32768 on to whoever connects, and would this one before the server has
-// it.
+// FreePort returns a HOST:PORT at which no process listens, for a server to be started. It is
+// below 32768: the system gives the ports from there to outgoing connections, perhaps before
+// the server has this one.
 func FreePort(t testing.TB, ip string) string {
 	t.Helper()
 	for range 100 {
@@ -193,8 +193,8 @@ func FreePort(t testing.TB, ip string) string {
 	return ""
 }
 
-// Patience is how long a test waits for what must happen soon: long enough for
-// a busy machine, short enough for a person.
+// Patience is how long a test waits for what must happen soon: long enough for a busy machine,
+// short enough for a person.
 const Patience = 30 * time.Second
 
 // Eventually waits until the claim holds, and fails the test after Patience.

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// StartWithin starts a command that does not outlive this process, however that ends: a
-// test that is killed cleans nothing up.
+// StartWithin starts a command that ends with this process in every case: a killed test cleans
+// nothing up.
 func StartWithin(command *exec.Cmd) error {
 	return InKeptThread(func() error {
 		if command.SysProcAttr == nil {
@@ -19,8 +19,8 @@ func StartWithin(command *exec.Cmd) error {
 	})
 }
 
-// InKeptThread calls start in a thread that stays: the kernel takes the end of the thread
-// that has started a process for the death of its parent (PR_SET_PDEATHSIG).
+// InKeptThread calls start in a thread that stays: for the kernel, the end of the thread that
+// started a process is the death of the parent (PR_SET_PDEATHSIG).
 func InKeptThread(start func() error) error {
 	started := make(chan error)
 	keptThread() <- func() { started <- start() }

@@ -4,5 +4,5 @@ package helper
 
 import "os/exec"
 
-// StartWithin: see kept_linux.go. Elsewhere a command outlives a test that is killed.
+// StartWithin: see kept_linux.go. Here a command outlives a test that is killed.
 func StartWithin(command *exec.Cmd) error { return command.Start() }

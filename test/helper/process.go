@@ -17,7 +17,7 @@ import (
 
 // Result is how a command ended.
 type Result struct {
-	Status   int // as a shell has it: 128+signal where one ended it
+	Status   int // as in a shell: 128+signal if a signal ended it
 	Out, Err string
 }
 
@@ -29,7 +29,7 @@ type Command struct {
 	Dir   string
 	Stdin string
 	UID   int           // run as this user; 0: as the test
-	Limit time.Duration // it is ended, and the test fails, after so long; 0: Patience
+	Limit time.Duration // after it the command is killed and the test fails; 0: Patience
 }
 
 func (c Command) prepare(ctx context.Context) *exec.Cmd {
@@ -68,8 +68,8 @@ func (c Command) Run(t testing.TB) Result {
 	return Result{status(command), out.String(), trouble.String()}
 }
 
-// start starts the command. A program that was written just now is busy (ETXTBSY) while a
-// child of another test, forked meanwhile, has it open for writing until it execs.
+// start starts the command. A program that was just written is busy (ETXTBSY) while a child of
+// another test, forked meanwhile, has it open for writing until its exec.
 func (c Command) start(ctx context.Context, out, trouble io.Writer) (command *exec.Cmd, err error) {
 	for end := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
 		command = c.prepare(ctx)
@@ -96,8 +96,8 @@ type Process struct {
 	cmd   *exec.Cmd
 }
 
-// Start starts the command in a session of its own. What is left of its session
-// at the end of the test is killed.
+// Start starts the command in a session of its own. Processes left in the session at the end of
+// the test are killed.
 func (c Command) Start(t testing.TB) *Process {
 	t.Helper()
 	p := &Process{ended: make(chan struct{}), out: new(buffer)}
@@ -107,7 +107,7 @@ func (c Command) Start(t testing.TB) *Process {
 	}
 	p.PID = p.cmd.Process.Pid
 	began := Began(p.PID)
-	go func() { _ = p.cmd.Wait(); close(p.ended) }() // the state tells how it ended
+	go func() { _ = p.cmd.Wait(); close(p.ended) }() // ProcessState has the status
 	t.Cleanup(func() {
 		if IsNobodyElses(p.PID, began) {
 			KillSession(p.PID)
@@ -117,7 +117,7 @@ func (c Command) Start(t testing.TB) *Process {
 	return p
 }
 
-// Wait returns the status of the process once it has ended.
+// Wait waits for the end of the process, and returns its status.
 func (p *Process) Wait(t testing.TB) int {
 	t.Helper()
 	select {
@@ -129,7 +129,7 @@ func (p *Process) Wait(t testing.TB) int {
 	}
 }
 
-// EndedBy returns the signal that the process died of, once it has ended; 0: it exited.
+// EndedBy waits for the end of the process, and returns the signal it died of; 0: it exited.
 func (p *Process) EndedBy(t testing.TB) syscall.Signal {
 	t.Helper()
 	p.Wait(t)

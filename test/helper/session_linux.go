@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Alive reports whether a process with that pid lives. A zombie does not, save one whose
-// other threads have not ended yet: it still holds its atoms.
+// Alive reports whether a process with that pid lives. A zombie does not, unless other threads
+// of it still run: it still holds its atoms.
 func Alive(pid int) bool {
 	fields := stat(pid)
 	return len(fields) > 17 && fields[0] != "X" && (fields[0] != "Z" || fields[17] != "1")
 }
 
-// stat returns the fields of /proc/PID/stat behind the command: state, ppid,
-// pgrp, session, … (proc(5)); nil where there is no such process.
+// stat returns the fields of /proc/PID/stat after the command: state, ppid, pgrp, session, …
+// (proc(5)); nil if there is no such process.
 func stat(pid int) []string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -51,8 +51,8 @@ func Session(session int) []int {
 	return members
 }
 
-// KillSession ends what lives of the session with KILL, and waits until it is dead: until
-// then it holds its atoms.
+// KillSession kills the live processes of the session, and waits until they are dead: until
+// then they hold their atoms.
 func KillSession(session int) {
 	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		left := Session(session)
@@ -65,15 +65,15 @@ func KillSession(session int) {
 	}
 }
 
-// IsNobodyElses tells whether a session or group may still be that of a process which began
-// then: while somebody of it lives its number is no stranger's.
+// IsNobodyElses reports whether a session or group may still be that of a process which began
+// then: while a member lives, the number belongs to no other.
 func IsNobodyElses(pid int, began string) bool {
 	now := Began(pid)
 	return now == "" || now == began
 }
 
-// EndsWith has a process killed when the test ends: it, and not a stranger who has its pid
-// by then (pidfd_open(2)).
+// EndsWith has a process killed when the test ends; a pidfd makes sure that no later process
+// with the pid is killed (pidfd_open(2)).
 func EndsWith(t testing.TB, pid int) {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -82,7 +82,8 @@ func EndsWith(t testing.TB, pid int) {
 	t.Cleanup(func() { _ = p.Kill() }) // it may have ended by itself
 }
 
-// Began tells a process from the next one that has its pid; "" where there is none.
+// Began returns the start time of a process, which distinguishes it from a later one with its
+// pid; "" if there is none.
 func Began(pid int) string {
 	if fields := stat(pid); len(fields) > 19 {
 		return fields[19]
@@ -90,15 +91,14 @@ func Began(pid int) string {
 	return ""
 }
 
-// Name is what a process calls itself, or was started as; "" where there is none.
+// Name is the name of a process, set by itself or by its exec; "" if there is none.
 func Name(pid int) string {
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
 	return strings.TrimSuffix(string(text), "\n")
 }
 
-// With returns the living processes that have entry ("NAME=value") in the
-// environment they were started with, the test itself excepted: a mark by which
-// a test finds whatever it has left running.
+// With returns the living processes that were started with entry ("NAME=value") in their
+// environment, except the test itself: a mark by which a test finds all that it left running.
 func With(entry string) []int {
 	var found []int
 	for _, pid := range pids() {
@@ -115,8 +115,8 @@ func With(entry string) []int {
 	return found
 }
 
-// SameNamespace returns the command lines of the living processes in the pid
-// namespace that the children of pid are in.
+// SameNamespace returns the command lines of the living processes in the pid namespace of the
+// children of pid.
 func SameNamespace(t testing.TB, pid int) []string {
 	t.Helper()
 	here := "/proc/" + strconv.Itoa(pid) + "/ns/pid_for_children"
@@ -149,10 +149,10 @@ func Children(pid int) []int {
 	return children
 }
 
-// Listens says whether a process written in Go has asked for the signal: the
-// runtime then takes it from the mask of the one thread that blocks what it can. Those
-// that end a Go program by default (HUP, INT, TERM, QUIT) it blocks nowhere: of them
-// this says only that the process listens to some signal.
+// Listens reports whether a process written in Go has asked for the signal: the runtime then
+// removes it from the mask of the one thread that blocks all it can. It never blocks signals
+// that end a Go program by default (HUP, INT, TERM, QUIT): for them the result says only that
+// the process listens to some signal.
 func Listens(pid int, sig syscall.Signal) bool {
 	bit := func(sig syscall.Signal) uint64 { return 1 << (sig - 1) }
 	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")

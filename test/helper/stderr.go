@@ -26,7 +26,7 @@ func Stderr(t testing.TB, do func()) string {
 	}
 	w.Close()
 	func() {
-		defer unix.Dup2(before, 2) // which closes the pipe's last writer
+		defer unix.Dup2(before, 2) // this closes the pipe's last writer
 		do()
 	}()
 	said, err := io.ReadAll(r)

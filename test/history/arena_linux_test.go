@@ -32,8 +32,8 @@ func atomOf(n int) atom.Atom {
 	return atom.Atom{Program: program, Host: host, Operator: "stress", Operand: strconv.Itoa(n)}
 }
 
-// arena is where one round takes place: a lock directory, the events beside it,
-// a file per atom that the jobs hold, and the file that ends the round.
+// arena is the place of one round: a lock directory, the events, a file per atom that the jobs
+// hold, and the file that ends the round.
 type arena struct {
 	path string
 	record
@@ -103,7 +103,7 @@ func (a arena) entrant() (*entrant, error) {
 	return &entrant{arena: a, keeper: keeper, self: self}, err
 }
 
-// try is one attempt at an atom, whose job is work.
+// try is one attempt at an atom; work is its job.
 func (e *entrant) try(attempt string, n int, elapsed, wait time.Duration, work func()) (verdict string, err error) {
 	e.attempt = attempt
 	if err := e.note(call, attempt, strconv.Itoa(n), strconv.FormatFloat(elapsed.Seconds(), 'f', 3, 64)); err != nil {
@@ -145,7 +145,7 @@ func (e *entrant) occupy(n int, work func()) error {
 	return err
 }
 
-// keep puts a copy of the events where it outlives the test.
+// keep copies the events to a place that outlives the test.
 func (a arena) keep(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(a.record.path)

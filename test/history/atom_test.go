@@ -7,21 +7,21 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// slack is what the clocks of a history may differ by: the 10 ms of /proc/uptime
-// and the coarse clock of mtimes, at both ends.
+// slack is the most that the clocks of a history differ: the 10 ms of /proc/uptime and the
+// coarse clock of mtimes, at both ends.
 const slack = 50 * time.Millisecond
 
-// The operations of the model. A release is two of them, as others may see the
-// stamp before the lock is gone; so is a takeover.
+// The operations of the model. A release is two, as others may see the stamp before the lock is
+// gone; so is a takeover.
 type kind string
 
 const (
-	opTakeover kind = "takeover" // stamp for an owner that is dead; nothing where the atom is free
-	opTake     kind = "take"     // the lock is one's own
-	opCut      kind = "cut"      // taken over and taken, by one that was killed before its job began
+	opTakeover kind = "takeover" // stamp for a dead owner; nothing if the atom is free
+	opTake     kind = "take"     // the attempt has the lock
+	opCut      kind = "cut"      // a takeover and a take by a newcomer that was killed before its job began
 	opStamp    kind = "stamp"    // the last lock says: completed
 	opUnlink   kind = "unlink"   // the lock is gone
-	opDie      kind = "die"      // no process of the owner is left
+	opDie      kind = "die"      // no process of the owner lives
 	opBusy     kind = "busy"     // denied
 	opTooSoon  kind = "too-soon" // denied
 )
@@ -31,9 +31,9 @@ type operation struct {
 	kind     kind
 	attempt  string
 	elapsed  time.Duration // IfElapsed
-	from, to time.Duration // it happened between these two moments
+	from, to time.Duration // it happened between these two times
 	maybe    bool          // it was cut short: it may not have happened at all
-	excused  bool          // busy, but some newcomer held the lock for its second look only
+	excused  bool          // busy, but perhaps only a newcomer's second look held the lock
 }
 
 func (o operation) String() string {
@@ -44,15 +44,15 @@ func (o operation) String() string {
 	return text
 }
 
-// state is that of one atom.
+// state is the state of one atom.
 type state struct {
 	owner   string // an attempt; "": free
-	dead    bool   // the owner is
-	stamped bool   // the owner has stamped the last lock: what is left is to unlink
-	taker   string // who has stamped for the dead owner
+	dead    bool   // the owner is dead
+	stamped bool   // the owner has stamped the last lock and must still unlink the lock
+	taker   string // the attempt that has stamped for the dead owner
 
 	completed bool
-	from, to  time.Duration // when, where completed
+	from, to  time.Duration // the interval of the completion
 }
 
 // model of one atom, free and never completed at first.
@@ -89,7 +89,7 @@ func (s state) after(o operation) (state, bool) {
 		s.owner, s.dead, s.stamped, s.taker = o.attempt, false, false, ""
 		return s, possible
 	case opCut:
-		// In one step: between two dead owners there is nothing to be seen.
+		// One step: between two dead owners no other sees anything.
 		possible := (s.owner == "" || s.dead) && s.mayBeDue(o)
 		if s.dead {
 			s = s.completedAt(o)
@@ -119,8 +119,8 @@ func (s state) completedAt(o operation) state {
 	return s
 }
 
-// mayBeDue: IfElapsed may have passed, as late as the operation may have been
-// and as early as the completion may have been.
+// mayBeDue: IfElapsed may have passed between the earliest time of the completion and the
+// latest of the operation.
 func (s state) mayBeDue(o operation) bool {
 	return !s.completed || o.elapsed == 0 || o.to-s.from >= o.elapsed-slack
 }

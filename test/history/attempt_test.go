@@ -9,19 +9,19 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// attempt is what is known of one attempt.
+// attempt has the events of one attempt.
 type attempt struct {
 	name, atom string
 	elapsed    time.Duration // IfElapsed
 	begun      event
-	taken      *event // nil: the job did not begin, or could not say so
+	taken      *event // nil: the job did not begin, or not record it
 	done       *event // nil: the job did not come to its end
-	over       event  // end; gone where the contender did not live to say it, or gave up
+	over       event  // end; gone if the contender died before it, or gave up
 	verdict    string
 }
 
-// supervised: the jobs of an `adlock run`, by name, are released by it whether or
-// not they lived to say that they were done.
+// supervised: `adlock run` releases the atoms of its jobs, named so, even if a job died before
+// it recorded its end.
 func supervised(name string) bool { return strings.HasPrefix(name, "run") }
 
 // last is the attempt's last event before its end.
@@ -35,8 +35,8 @@ func (a *attempt) last() event {
 	return a.begun
 }
 
-// operations of the attempt, for the model. The interval of each is as wide as
-// the events allow.
+// operations of the attempt, for the model, each with the widest interval that the events
+// allow.
 func (a *attempt) operations() (all []porcupine.Operation) {
 	add := func(from, to event, maybe bool, kinds ...kind) {
 		for _, kind := range kinds {
@@ -51,7 +51,7 @@ func (a *attempt) operations() (all []porcupine.Operation) {
 	case a.verdict == tooSoon:
 		add(a.begun, a.over, false, opTooSoon)
 		return all
-	case a.taken == nil: // cut short anywhere
+	case a.taken == nil: // cut short at any step
 		add(a.begun, a.over, true, opCut)
 		if supervised(a.name) {
 			add(a.begun, a.over, true, opStamp, opUnlink)
@@ -123,8 +123,8 @@ func (a *attempt) add(e event) error {
 	return nil
 }
 
-// close finds the end of an attempt that was cut short: it is not over before
-// its contender is gone, as what it has begun may still happen.
+// close finds the end of an attempt that was cut short: it lasts until its contender is gone,
+// as its begun steps may still happen.
 func (a *attempt) close(ends map[string]event) error {
 	if a.verdict == failed || a.verdict == lost {
 		over, there := ends[a.begun.contender()]

@@ -12,8 +12,7 @@ import (
 // expireAfter is that of every contender.
 const expireAfter = time.Second
 
-// checkTime is how long porcupine may think about the history of one atom.
-// Unknown is a failure.
+// checkTime limits porcupine's search in the history of one atom. Unknown is a failure.
 const checkTime = 2 * time.Minute
 
 // check returns what is wrong with the events.
@@ -39,8 +38,8 @@ func check(events []event) error {
 	return errors.Join(wrong...)
 }
 
-// unjust finds contenders that were ended, not by the test, though they held no
-// lock, or had for less than ExpireAfter.
+// unjust finds contenders that another contender ended though they held no lock, or had for
+// less than ExpireAfter.
 func unjust(list []*attempt, ends map[string]event) (wrong []error) {
 	latest := map[string]*attempt{}
 	for _, a := range list {
@@ -76,9 +75,8 @@ func linearize(atom string, list []*attempt) error {
 	return fmt.Errorf("atom %s: no order of its operations explains the events; the farthest ends with\n%s", atom, farthest(info))
 }
 
-// excuse marks the denials as busy for which there may have been no owner: a
-// newcomer that is sent away by its second look holds the lock for a moment, so
-// that others find the atom busy.
+// excuse marks denials as busy at times when there may have been no owner: a newcomer that its
+// second look denies holds the lock for a moment, and others find the atom busy.
 func excuse(operations []porcupine.Operation, list []*attempt) {
 	var brief []*attempt
 	for _, a := range list {
@@ -98,8 +96,7 @@ func excuse(operations []porcupine.Operation, list []*attempt) {
 	}
 }
 
-// farthest is the end of the longest order that was found, and with what it
-// could not go on.
+// farthest is the end of the longest order found, and the operation that did not fit.
 func farthest(info porcupine.LinearizationInfo) string {
 	var longest []porcupine.Operation
 	for _, partial := range info.PartialLinearizationsOperations()[0] {

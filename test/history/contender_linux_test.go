@@ -23,8 +23,8 @@ type contender struct {
 
 	mu     sync.Mutex // signals are sent under it
 	reaped bool       // the leader is gone
-	over   bool       // nobody of the group is left
-	hit    bool       // the test sent KILL to somebody of it
+	over   bool       // no process of the group lives
+	hit    bool       // the test has sent KILL to a process of the group
 }
 
 // start starts it. Its standard error goes to a file of the arena.
@@ -41,8 +41,8 @@ func (a arena) start(name string, env []string, args ...string) (*contender, err
 
 func (c *contender) pid() int { return c.cmd.Process.Pid }
 
-// wait returns once the leader has ended. No signal is sent between its end and
-// its being reaped, so that none reaches another process of the same pid.
+// wait returns when the leader has ended. No signal is sent between its end and its reaping, so
+// that none reaches a later process with its pid.
 func (c *contender) wait() error {
 	err := error(unix.EINTR)
 	for errors.Is(err, unix.EINTR) {
@@ -61,18 +61,18 @@ func (c *contender) wait() error {
 	return nil
 }
 
-// status is how the leader ended.
+// status is the leader's wait status.
 func (c *contender) status() syscall.WaitStatus {
 	return c.cmd.ProcessState.Sys().(syscall.WaitStatus)
 }
 
-// said is what it wrote to standard error; what is left of it is removed.
+// said returns its standard error, and removes the file.
 func (c *contender) said() (string, error) {
 	text, err := os.ReadFile(c.stderr.Name())
 	return string(text), errors.Join(err, c.stderr.Close(), os.Remove(c.stderr.Name()))
 }
 
-// await returns once nobody of the group is left. Orphans come to this process
+// await returns when no process of the group lives. Orphans become children of this process
 // (PR_SET_CHILD_SUBREAPER), so that it can reap them.
 func (c *contender) await() {
 	for !c.empty() {
@@ -106,7 +106,7 @@ func (c *contender) how() string {
 	return ended
 }
 
-// group sends a signal to all of the group.
+// group sends a signal to every process of the group.
 func (c *contender) group(sig unix.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,11 +156,11 @@ func (c *contender) child(sig unix.Signal) {
 	}
 }
 
-// crowd is all contenders of a round.
+// crowd has all contenders of a round.
 type crowd struct {
 	mu   sync.Mutex
 	list []*contender
-	hits int // how many of those that left had been hit
+	hits int // how many of the ended ones had been hit
 }
 
 func (c *crowd) join(one *contender) {
@@ -184,14 +184,14 @@ func (c *crowd) leave(one *contender) {
 	}
 }
 
-// all returns those who are there now.
+// all returns the present contenders.
 func (c *crowd) all() []*contender {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]*contender(nil), c.list...)
 }
 
-// trouble stops, continues and, with kills, kills somebody.
+// trouble stops, continues and, with kills, kills a contender.
 func (c *crowd) trouble(kills bool) {
 	list := c.all()
 	if len(list) == 0 {
@@ -215,7 +215,7 @@ func (c *crowd) trouble(kills bool) {
 	}
 }
 
-// stopped is for how long: a moment, or longer than ExpireAfter.
+// stopped is a length of a stop: a moment, or longer than ExpireAfter.
 func stopped() time.Duration {
 	if rand.N(10) == 0 {
 		return expireAfter + rand.N(expireAfter)
@@ -223,7 +223,7 @@ func stopped() time.Duration {
 	return rand.N(expireAfter / 8)
 }
 
-// disperse ends whoever is left: the hung, who are continued first.
+// disperse ends the remaining contenders: hung ones, which it continues first.
 func (c *crowd) disperse(grace time.Duration, empty <-chan struct{}) {
 	for _, one := range c.all() {
 		one.group(unix.SIGCONT)

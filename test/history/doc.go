@@ -1,5 +1,5 @@
-// Package history lets many contenders fight over a few atoms and checks what
-// came of it.
+// Package history lets many contenders compete for a few atoms, and checks the resulting
+// history.
 //
 // The contenders are processes of three kinds: workers (package lockdir in this
 // test's own binary), scripts (sh/adlock.sh under every shell there is) and jobs

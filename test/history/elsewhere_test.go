@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// TestHistoryOfAnotherTest checks the events in the file $ADLOCK_HISTORY: so a
-// test of another package has its history judged by the same model.
+// TestHistoryOfAnotherTest checks the events in the file $ADLOCK_HISTORY, so that the same
+// model judges the history of another package's test.
 func TestHistoryOfAnotherTest(t *testing.T) {
 	path := os.Getenv("ADLOCK_HISTORY")
 	if path == "" {
-		t.Skip("ADLOCK_HISTORY names no file") // nothing is missing: nothing is asked
+		t.Skip("ADLOCK_HISTORY names no file") // nothing to check, so no need is missing
 	}
 	events := record{path}.read(t)
 	if err := check(events); err != nil {

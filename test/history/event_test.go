@@ -17,8 +17,8 @@ const (
 	enter = "in"    // the atom was taken: the job begins
 	leave = "out"   // the job is done, the release begins
 	end   = "end"   // the attempt is over: VERDICT
-	clash = "clash" // the job found another one's process alive
-	gone  = "gone"  // no process of the contender is left: HOW
+	clash = "clash" // the job found a process of another job alive
+	gone  = "gone"  // no process of the contender lives: HOW
 )
 
 // What end and gone say.
@@ -30,13 +30,12 @@ const (
 	failed   = "error" // a helper was killed, say: the contender gives up
 
 	ended    = "ended"    // by itself
-	signaled = "signaled" // by somebody else than the test
+	signaled = "signaled" // by a process other than the test
 	killed   = "killed"   // by the test
 )
 
-// event is one line of the record. Its place in the record is its time for the
-// order, as a line is appended before the next step is taken; its clock is for
-// IfElapsed, and has the 10 ms of /proc/uptime.
+// event is one line of the record. Its place gives its order, as a line is appended before the
+// next step; its clock is for IfElapsed, and has the 10 ms of /proc/uptime.
 type event struct {
 	kind    string
 	attempt string // CONTENDER.N; the contender alone in gone

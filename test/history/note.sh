@@ -7,9 +7,8 @@ note() {
 	echo "$1 $id $up ${2-}" >>"$HISTORY/events"
 }
 
-# job WORK is the atom. As long as any process of it lives, it holds flock(2) on a
-# file of the atom's. WORK is a number up to 200: one
-# job in 200 hangs, and one hangs and ignores signals.
+# job WORK is the atom. As long as a process of it lives, it holds flock(2) on a file of the
+# atom's. WORK is a number up to 200: one job in 200 hangs, and one hangs and ignores signals.
 job() {
 	note in
 	{

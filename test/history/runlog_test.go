@@ -7,9 +7,9 @@ import (
 	"adlock/lib/runlog"
 )
 
-// checkRunlog compares adlock's own record of a round with what the jobs saw: an
-// acquisition has exactly one end. Where the test killed somebody, two events
-// may be missing: that an owner was replaced, and that its lock was taken.
+// checkRunlog compares adlock's own record of a round with the events of the jobs: an
+// acquisition has exactly one end. For each kill by the test, two events may be missing: the
+// replacement of an owner, and the taking of its lock.
 func checkRunlog(dir string, entered, hits int) error {
 	begun, ends := map[string]int{}, map[string]int{}
 	for e, err := range runlog.Read(dir, host) {

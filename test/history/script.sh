@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2154
-# A contender that uses the library: script.sh CONTENDER SEED. It tries one atom
-# after the other until $HISTORY/stop is there, or the test is not ($HISTORY_TEST
-# is its pid), and writes down what happens.
+# A contender that uses the library: script.sh CONTENDER SEED. It tries one atom after the other
+# until $HISTORY/stop exists, or the test ($HISTORY_TEST is its pid) is dead, and records
+# events.
 set -eu
 # shellcheck source=sh/adlock.sh
 . "$ADLOCK_SH"

@@ -21,10 +21,10 @@ import (
 const (
 	leastStress  = time.Minute
 	wanted       = 10_000          // acquisitions
-	mostStress   = 5 * time.Minute // where the machine is too busy for so many
+	mostStress   = 5 * time.Minute // for a machine that is too busy for so many
 	roundLength  = 10 * time.Second
 	troubleEvery = 80 * time.Millisecond
-	grace        = time.Second // for those who do not hang
+	grace        = time.Second // for contenders that do not hang
 )
 
 // shells are those under which scripts contend.
@@ -66,12 +66,12 @@ func TestNoHistoryBreaksThePromises(t *testing.T) {
 	t.Logf("%v in %v", sum, time.Since(began).Round(time.Second))
 }
 
-// round is one fight: everybody comes, contends, is stopped and killed, and is
-// gone in the end.
+// round is one fight: all contenders come, compete, are stopped and killed, and are gone at the
+// end.
 type round struct {
 	arena
 	binary string
-	kills  bool // else the test only stops and continues
+	kills  bool // false: the test only stops and continues
 	crowd  crowd
 	env    []string
 
@@ -113,10 +113,10 @@ func (r *round) play(t *testing.T) tally {
 	return sum
 }
 
-// next brings the n-th contender to a place.
+// next starts the n-th contender of a place.
 type next func(n int) error
 
-// places are the places that are filled again whenever a contender leaves.
+// places are refilled whenever a contender leaves.
 func (r *round) places() []next {
 	var list []next
 	for place := range 4 {
@@ -135,7 +135,7 @@ func (r *round) places() []next {
 
 func (r *round) fill(place int, next next) {
 	for n := 0; !r.stopped(); n++ {
-		time.Sleep(rand.N(40 * time.Millisecond)) // the workers are to have most of the processor
+		time.Sleep(rand.N(40 * time.Millisecond)) // so that the workers have most of the processor
 		if err := next(n); err != nil {
 			r.failed(fmt.Errorf("place %d: %w", place, err))
 			return
@@ -149,8 +149,8 @@ func (r *round) failed(err error) {
 	r.errors = append(r.errors, err)
 }
 
-// contend starts a contender, waits until its leader has ended, and then until
-// nobody of it is left. between, if any, is called in between.
+// contend starts a contender, and waits for the end of its leader, and then of all its
+// processes. In between it calls between, if any.
 func (r *round) contend(name string, env []string, between func(*contender, string) error, args ...string) error {
 	c, err := r.start(name, env, args...)
 	if err != nil {
@@ -194,8 +194,8 @@ func (r *round) job(name string) error {
 // attemptAt is an atom and IfElapsed in seconds.
 type attemptAt struct{ atom, elapsed int }
 
-// run is an `adlock run` of job.sh. The job says when it begins and when it is
-// done; the rest is told from how `adlock run` ended.
+// run is an `adlock run` of job.sh. The job records when it begins and ends; the status of
+// `adlock run` gives the rest.
 func (r *round) run(name string, at attemptAt, work string, options ...string) error {
 	const denied = 99
 	attempt, atom, elapsed := name+".1", strconv.Itoa(at.atom), strconv.Itoa(at.elapsed)
@@ -214,7 +214,7 @@ func (r *round) run(name string, at attemptAt, work string, options ...string) e
 	return r.contend(name, r.env, over, append(args, "--", "sh", r.source("job.sh"), attempt, atom, work)...)
 }
 
-// pause is short, for most: what ignores signals is to be ended soon.
+// pause is mostly short: a job that ignores signals should end soon.
 func pause() string {
 	if rand.N(4) == 0 {
 		return "1s"
@@ -222,10 +222,10 @@ func pause() string {
 	return "0s"
 }
 
-// endedAnother is what a newcomer says that ended the owner before it.
+// endedAnother matches the message of a newcomer that ended the owner before it.
 var endedAnother = regexp.MustCompile(`adlock: .*: ended process \d+ by force: .*\n`)
 
-// verdict is what `adlock run --verbose` said.
+// verdict is what `adlock run --verbose` printed.
 func verdict(denied bool, said string) string {
 	said = endedAnother.ReplaceAllString(said, "")
 	switch {
@@ -241,7 +241,7 @@ func verdict(denied bool, said string) string {
 	return failed
 }
 
-// availableAfterwards: with nobody left, every atom can be taken at once.
+// availableAfterwards: without contenders, every atom can be taken at once.
 func (r *round) availableAfterwards(t *testing.T) {
 	t.Helper()
 	last, err := r.entrant()
@@ -257,7 +257,7 @@ func (r *round) availableAfterwards(t *testing.T) {
 	}
 }
 
-// tally is what a round came to.
+// tally counts the results of a round.
 type tally struct{ rounds, acquired, busy, tooSoon, replaced int }
 
 func (s *tally) add(o tally) {

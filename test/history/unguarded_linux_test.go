@@ -12,9 +12,9 @@ import (
 	"adlock/test/need"
 )
 
-// fight is the takeover that only a guard decides: an owner hangs and ignores
-// signals, one newcomer is ending it, and another comes meanwhile. It returns
-// what the checker finds. The jobs of the newcomers take three seconds.
+// fight is a takeover that only a guard decides: an owner hangs and ignores signals, one
+// newcomer is ending it, and another comes meanwhile. It returns what the checker finds. The
+// newcomers' jobs take three seconds.
 func fight(t *testing.T, binary string) error {
 	need.Tools(t, "flock")
 	const ignoresSignals = "1"
@@ -68,7 +68,7 @@ func TestWithoutTheGuardTheCheckerFindsTwoOwners(t *testing.T) {
 	if err := (helper.Changes{path: strings.Replace(string(text), guard, guard+"return nil\n", 1)}).Build(binary); err != nil {
 		t.Fatal(err)
 	}
-	// On a busy machine the second newcomer may come too late to be a danger.
+	// On a busy machine the second newcomer may come too late to do harm.
 	for range 5 {
 		if err := fight(t, binary); err != nil {
 			t.Logf("found: %v", err)

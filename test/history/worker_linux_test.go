@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// Orphans of the killed come to this process, which reaps them.
+	// Orphans of killed contenders become children of this process, which reaps them.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	helper.Main(m)
 }
 
-// worker tries one atom after the other until the round is over, or the test is
-// gone: the cheap contender, which makes the numbers.
+// worker tries one atom after the other until the round is over, or the test is dead: the cheap
+// contender, for large numbers.
 func worker(contender string) error {
 	entrant, err := arenaAt(os.Getenv("HISTORY")).entrant()
 	if err != nil {
@@ -48,14 +48,14 @@ func worker(contender string) error {
 			return err
 		}
 		if verdict == lost {
-			return nil // what is left of the lock is given up with the process
+			return nil // the death of the process frees what is left of the lock
 		}
 		time.Sleep(rand.N(2 * time.Millisecond))
 	}
 	return nil
 }
 
-// work takes a moment; once in a while it hangs, or hangs and ignores signals.
+// work takes a moment; sometimes it hangs, or hangs and ignores signals.
 func work() {
 	switch rand.N(2000) {
 	case 0:

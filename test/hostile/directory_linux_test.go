@@ -41,9 +41,8 @@ func TestWhatIsNoDirectoryIsNotTakenForOne(t *testing.T) {
 	}
 }
 
-// A newcomer waits while the directory is taken away under it and another put in
-// its place, or a link to one, with a lock in it that condemns a victim. It goes
-// on in the directory that it has checked.
+// While a newcomer waits, the directory is replaced by another, or by a link to one, with a
+// lock in it that names a victim. The newcomer goes on in the directory that it has checked.
 func TestADirectorySwappedUnderANewcomerIsNotFollowed(t *testing.T) {
 	for claim, swap := range map[string]func(path, bait string) error{
 		"for a link":              func(path, bait string) error { return os.Symlink(bait, path) },
@@ -106,7 +105,7 @@ func TestARecordElsewhereIsHeldToTheSameRules(t *testing.T) {
 	}
 }
 
-// A link in the middle of the path leads to another of root's directories.
+// A link in the middle of the path leads to another directory of root's.
 func TestALinkOfAnothersOnTheWayIsNotFollowed(t *testing.T) {
 	need.Root(t)
 	home, his := public(t), public(t)
@@ -126,7 +125,7 @@ func TestALinkOfAnothersOnTheWayIsNotFollowed(t *testing.T) {
 	a.Newcomer(t).Ran(t)
 }
 
-// There, root's directories seem to be nobody's.
+// In the namespace, root's directories seem to belong to the user nobody.
 func TestInAUserNamespaceOfOnesOwnTheWayMayBeRoots(t *testing.T) {
 	need.Root(t)
 	const user = 4711

@@ -48,7 +48,7 @@ func (b bait) mustBeUntouched(t *testing.T) {
 	}
 }
 
-// plants are what may stand where a file of ours is expected.
+// plants make what may stand in the place of one of our files.
 var plants = map[string]func(path string, b bait) error{
 	"symlink":          func(path string, b bait) error { return os.Symlink(b.path, path) },
 	"dangling symlink": func(path string, b bait) error { return os.Symlink(b.path+".new", path) },
@@ -60,7 +60,7 @@ var plants = map[string]func(path string, b bait) error{
 	"directory": func(path string, _ bait) error { return os.Mkdir(path, 0o700) },
 }
 
-// verbs are all that open a lock of ours.
+// verbs are all verbs that open a lock of ours.
 var verbs = map[string]string{
 	"run":            "$run echo ran",
 	"mkatomic":       "$take && echo ran",
@@ -202,8 +202,8 @@ func TestNoNameLeadsOutOfTheDirectory(t *testing.T) {
 	}
 }
 
-// What an operand or a process is called must not move the cursor of whoever
-// reads the message, nor forge a second line.
+// The name of an operand or a process must neither move the cursor of a reader's terminal nor
+// forge a second line.
 func TestMessagesAreOneLineOfPlainText(t *testing.T) {
 	a := helper.NewAtom(t)
 	enemy := "x\nadlock: forged\r\x1b[2J\u009b2J\x9b2J"

@@ -11,10 +11,10 @@ import (
 	"adlock/test/need"
 )
 
-// Two users who share an atom, a job of root's and one of www-data's, would share a
-// directory that a group may write, as mail spools are. These tests show what a member of
-// the group could do there, and that nothing of it reaches root: such a directory is
-// refused, whenever and however it came to be one.
+// Two users that share an atom, for a job of root's and one of www-data's, would share a
+// directory that a group may write, as mail spools are. These tests show what a member of the
+// group could do there, and that none of it reaches root: adlock refuses such a directory,
+// however it came to be.
 
 // ofGroup is what a directory of a group looks like: root:group, 2770.
 func ofGroup(path string) error {
@@ -40,8 +40,8 @@ func fileOfGroup(path string) error {
 	return os.Chmod(path, 0o660)
 }
 
-// inGroup is an atom of root's in a directory that is root's alone, so far. Nobody of the
-// group may be kept from it by what is above it.
+// inGroup is an atom of root's in a directory that is still root's alone. No directory above it
+// keeps members of the group out.
 func inGroup(t *testing.T) *helper.Atom {
 	t.Helper()
 	need.Root(t)
@@ -81,9 +81,9 @@ func TestADirectoryOfAGroupServesNeitherRootNorAMember(t *testing.T) {
 	mustReachNobody(t, a, "lock directory is writable by others")
 }
 
-// What files of a group would lead to. A member rewrites root's lock, the file stays
-// root's, and nothing in it tells who wrote it: once the rights are as they are to be,
-// root ends what it names. Only the refusals on the way there keep the victim.
+// Why files of a group are refused. A member rewrites root's lock, the file stays root's, and
+// shows no trace of its writer: once the rights are restored, root ends the process that it
+// names. Only the refusals before that save the victim.
 func TestAMemberWhoMayWriteRootsLockNamesWhomRootEnds(t *testing.T) {
 	a := inGroup(t)
 	owner := a.Owner(t, "exec sleep 1000")
@@ -110,7 +110,7 @@ func TestAMemberWhoMayWriteRootsLockNamesWhomRootEnds(t *testing.T) {
 	}
 }
 
-// The directory was root's alone when it was first used.
+// At its first use the directory was root's alone.
 func TestWhatAMemberPutsIntoADirectoryThatWasOpenedReachesNobody(t *testing.T) {
 	const lock = "lock." + helper.AtomName
 	for claim, attack := range map[string]struct{ script, says string }{
@@ -141,7 +141,7 @@ func TestWhatAMemberPutsIntoADirectoryThatWasOpenedReachesNobody(t *testing.T) {
 	}
 }
 
-// The next one to ask is told, and where the rights are taken back all goes on.
+// The next newcomer gets a message; when the rights are restored, all goes on.
 func TestAnOwnerWhoseDirectoryWasOpenedKeepsItsAtom(t *testing.T) {
 	a := inGroup(t)
 	gate := filepath.Join(public(t), "gate")
@@ -156,7 +156,7 @@ func TestAnOwnerWhoseDirectoryWasOpenedKeepsItsAtom(t *testing.T) {
 	a.Newcomer(t).Ran(t) // its owner is dead
 }
 
-// It has looked at the directory when it began to wait.
+// It checked the directory when it began to wait.
 func TestANewcomerThatWaitsBelievesNoMembersLock(t *testing.T) {
 	a := inGroup(t)
 	spared := victim(t, 0)
@@ -175,7 +175,7 @@ func TestANewcomerThatWaitsBelievesNoMembersLock(t *testing.T) {
 	}
 }
 
-// The lock directory is root's alone, and what leads there is not.
+// The lock directory is root's alone, but a directory above it is not.
 func TestWhereAGroupMayLeadTheWayNothingIsTaken(t *testing.T) {
 	for claim, way := range map[string]struct {
 		open func(above string, a *helper.Atom) error
@@ -229,7 +229,7 @@ func TestAListThatNamesAnotherUserIsSeen(t *testing.T) {
 	}
 }
 
-// What is made below a list that every new file inherits is for its owner all the same.
+// Files below a default list are their owner's alone all the same.
 func TestAListThatNewFilesInheritOpensNoneOfThem(t *testing.T) {
 	a := inGroup(t)
 	must(t, os.Remove(a.Dir))

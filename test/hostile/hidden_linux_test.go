@@ -17,8 +17,8 @@ import (
 	"adlock/test/need"
 )
 
-// hiding runs what follows as nobody where /proc shows nobody what belongs to
-// others.
+// hiding runs a command as the user nobody, with a /proc that hides the processes of other
+// users.
 var hiding = []string{"unshare", "--mount", "sh", "-c",
 	`mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid ` + strconv.Itoa(nobody) + ` --regid ` + strconv.Itoa(nobody) + ` --clear-groups "$@"`, "sh"}
 
@@ -38,13 +38,13 @@ func nobodys(t *testing.T) *helper.Atom {
 	return &helper.Atom{Dir: dir, Bin: program(t, 0o755)}
 }
 
-// What sudo starts belongs to root: it cannot be seen, may not be signalled, and
-// is of the job nevertheless.
+// A process that sudo starts belongs to root: nobody cannot see it or signal it, and it is part
+// of the job nevertheless.
 func TestAHiddenMemberOfAnotherUserHolds(t *testing.T) {
 	needHiding(t)
 	a := nobodys(t)
 	file := filepath.Join(t.TempDir(), "child")
-	// It is started by root, who then becomes the owner.
+	// Root starts it, and then becomes the owner's user.
 	becoming := []string{"sh", "-c", `sleep 1000 & echo $! >` + file + `; exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"`, "sh"}
 	script := a.Owner(t, "exec sleep 1000", becoming...)
 	var child int
@@ -63,12 +63,12 @@ func TestAHiddenMemberOfAnotherUserHolds(t *testing.T) {
 	script.Kill(t)
 	newcomer("").Denied(t)
 	must(t, syscall.Kill(child, syscall.SIGKILL))
-	// A hidden zombie is not told from the living: its parent has to have reaped it.
+	// A hidden zombie looks like a live process: its parent must have reaped it.
 	helper.Eventually(t, "the child is gone", func() bool { return syscall.Kill(child, 0) == syscall.ESRCH })
 	newcomer("").Ran(t)
 }
 
-// The owner's zombie is shown, and who else is in its group is not.
+// /proc shows the owner's zombie, and hides the other members of its group.
 func TestAHiddenMemberHoldsBesideAZombie(t *testing.T) {
 	needHiding(t)
 	need.Tools(t, "setsid")
@@ -89,7 +89,7 @@ func TestAHiddenMemberHoldsBesideAZombie(t *testing.T) {
 	newcomer().Denied(t)
 	must(t, syscall.Kill(child, syscall.SIGKILL))
 	helper.Eventually(t, "the child is dead", func() bool { return !helper.Alive(child) })
-	parent.Kill(t) // whoever is there now waits for both
+	parent.Kill(t) // their next parent reaps both
 	helper.Eventually(t, "the atom is free", func() bool { return newcomer().Status == 0 })
 }
 

@@ -1,6 +1,5 @@
-// Package hostile puts what an enemy or an accident could plant before the real
-// program. The claims of the tests are the right-hand side of the table of
-// attacks in test/README.md.
+// Package hostile puts what an enemy or an accident could plant before the real program. The
+// claims of the tests are in the table of attacks in test/README.md.
 package hostile
 
 import (
@@ -55,18 +54,18 @@ func copyOf(t *testing.T, program string, mode os.FileMode) string {
 	_, err = io.Copy(to, from)
 	must(t, err)
 	must(t, to.Close())
-	must(t, os.Chmod(path, mode)) // after the writing, which takes set-user-ID away
+	must(t, os.Chmod(path, mode)) // after the write, which removes set-user-ID
 	return path
 }
 
-// open is an atom in a root's directory that every user may look into.
+// open is an atom in a directory of root's that every user may read.
 func open(t *testing.T) *helper.Atom {
 	t.Helper()
 	return &helper.Atom{Dir: public(t), Bin: helper.Binary(t)}
 }
 
-// victim starts a process of the user uid (0: of this one) that there is no
-// reason to signal. At the end of the test it must live.
+// victim starts a process of the user uid (0: this one) that no process has a reason to signal.
+// At the end of the test it must live.
 func victim(t *testing.T, uid int) process.Identity {
 	t.Helper()
 	p := helper.Command{Args: []string{"sleep", "1000"}, UID: uid}.Start(t)
@@ -85,7 +84,7 @@ func identityOf(t *testing.T, pid int) process.Identity {
 	return id
 }
 
-// condemning is the content of a lock by which id has held the atom for long.
+// condemning is the content of a lock by which id has held the atom for a long time.
 func condemning(id process.Identity) []byte {
 	return record.Record{
 		Owner: id, Token: record.NewToken(),

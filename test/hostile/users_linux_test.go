@@ -46,7 +46,7 @@ func TestAUsersLockCondemnsNoOtherUsersProcess(t *testing.T) {
 	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "stuck: ")
 }
 
-// A slip, or a hole elsewhere, has put a user's pid into a lock of root's.
+// A mistake, or a hole elsewhere, has put a user's pid into a lock of root's.
 func TestRootsLockCondemnsNoOtherUsersProcess(t *testing.T) {
 	need.Root(t)
 	a := open(t)
@@ -65,7 +65,7 @@ func TestALockThatMayNotBeReadIsAnError(t *testing.T) {
 	a.Newcomer(t).Refused(t, 77, "permission denied")
 }
 
-// The job becomes root's, whom its runner may not signal.
+// The job becomes root's, and its supervisor may not signal it.
 func TestWhatAJobHadSaidThatCannotBeEndedIsShown(t *testing.T) {
 	need.Root(t)
 	need.Tools(t, "setpriv")
@@ -80,7 +80,7 @@ func TestWhatAJobHadSaidThatCannotBeEndedIsShown(t *testing.T) {
 	}
 }
 
-// logrotate's CVE-2022-1348: whoever may read a file may flock it.
+// logrotate's CVE-2022-1348: a user who may read a file may flock it.
 func TestAnotherUserCanHoldNoLockOnOurFiles(t *testing.T) {
 	need.Root(t)
 	need.Tools(t, "flock")
@@ -109,14 +109,13 @@ func TestALockOnWhatOthersMayReadHoldsNobodyUp(t *testing.T) {
 	}
 	a.Newcomer(t, "--if-elapsed=1s", "--wait=10s", "--wait-elapsed").Ran(t)
 	owner := a.Owner(t, "exec sleep 1000")
-	// Each line of the record is waited for, for a while, before it is written;
-	// the owner's own lock is guarded meanwhile.
+	// Each line of the record has a limited wait; the owner's own lock is guarded meanwhile.
 	helper.Eventually(t, "the owner is replaced", func() bool { return a.Newcomer(t, "--expire-after=0").Status == 0 })
 	owner.Wait(t)
 }
 
-// A set-user-ID copy run by somebody whose environment says where root's locks
-// are to be, and whose arguments ask for the gate's door.
+// A user runs a set-user-ID copy; the environment asks for locks in a directory of root's, and
+// the arguments for the gate's verb.
 func TestASetUserIDProgramObeysNobody(t *testing.T) {
 	need.Root(t)
 	for claim, mode := range map[string]os.FileMode{"set-user-ID": 0o755 | os.ModeSetuid, "set-group-ID": 0o755 | os.ModeSetgid} {

@@ -1,12 +1,12 @@
-// House prints the rooms of the house, as the table that stands in lib/README.md: the
-// packages below lib, the programs below cmd and the shell's files, each with its
-// statements and the rooms that it imports, which all stand above it.
+// House prints the rooms of the house, as the table in lib/README.md: the packages below lib,
+// the programs below cmd and the shell's files, each with its statements and the rooms that it
+// imports, which all stand above it.
 //
 //	go run ./test/house [REVISION]        or make house [SINCE=REVISION]
 //
-// With a revision of git's it prints how many statements more or fewer each room has than
-// it had there. A statement is what the grammar calls one, or a declaration: comments and
-// blank lines do not count, nor how the code is broken into lines.
+// With a git revision it prints how many statements each room has gained or lost since. A
+// statement is what the grammar calls one, or a declaration: comments, blank lines and line
+// breaks do not count.
 package main
 
 import (
@@ -47,7 +47,7 @@ func main() {
 	fmt.Print(text)
 }
 
-// survey lists the rooms of the tree at dir, each below all that it imports.
+// survey lists the rooms of the tree at dir, each below all rooms that it imports.
 func survey(dir string) ([]room, error) {
 	list := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", "adlock/lib/...", "adlock/cmd/...")
 	list.Dir, list.Stderr = dir, os.Stderr
@@ -103,7 +103,7 @@ func goStatements(path string) (n int, err error) {
 	}
 	ast.Inspect(file, func(node ast.Node) bool {
 		switch node.(type) {
-		case *ast.BlockStmt, *ast.EmptyStmt, *ast.DeclStmt: // what is in it counts
+		case *ast.BlockStmt, *ast.EmptyStmt, *ast.DeclStmt: // its contents count
 		case ast.Stmt, *ast.FuncDecl, *ast.TypeSpec, *ast.ValueSpec:
 			n++
 		}
@@ -125,7 +125,7 @@ func shellStatements(path string) (n int, err error) {
 	syntax.Walk(file, func(node syntax.Node) bool {
 		if s, is := node.(*syntax.Stmt); is {
 			switch s.Cmd.(type) {
-			case *syntax.Block, *syntax.BinaryCmd: // what is in it counts
+			case *syntax.Block, *syntax.BinaryCmd: // its contents count
 			default:
 				n++
 			}
@@ -135,7 +135,7 @@ func shellStatements(path string) (n int, err error) {
 	return n, nil
 }
 
-// order puts those with the longest way down to a room without imports last.
+// order sorts the rooms by the longest way down to a room without imports.
 func order(rooms []room) []room {
 	byName := map[string]room{}
 	for _, r := range rooms {

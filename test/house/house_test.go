@@ -37,7 +37,7 @@ func TestThePageShowsTheHouseAsItIs(t *testing.T) {
 
 var countOf = regexp.MustCompile(`(?m)^(\S+) +(\d+)`)
 
-// apart takes the numbers of statements out of a table.
+// apart splits a table into its text and the numbers of statements.
 func apart(table string) (rest string, counted []int) {
 	for _, row := range countOf.FindAllStringSubmatch(table, -1) {
 		n, _ := strconv.Atoi(row[2])
@@ -46,8 +46,8 @@ func apart(table string) (rest string, counted []int) {
 	return countOf.ReplaceAllString(table, "$1"), counted
 }
 
-// alike lets a room grow by a tenth before the page has to say so: else each new statement
-// would be a change of the page, too.
+// alike lets a room grow by a tenth before the page must change: or each new statement would
+// change it.
 func alike(was, is int) bool { return max(was-is, is-was) <= 20+was/10 }
 
 func TestNoRoomIsTooLargeAndNoneImportsWhatStandsBelow(t *testing.T) {
@@ -66,7 +66,7 @@ func TestNoRoomIsTooLargeAndNoneImportsWhatStandsBelow(t *testing.T) {
 	}
 }
 
-// The helper is started for each lock: every package that it links costs all of them.
+// The helper starts for each lock: each package that it links costs all locks.
 func TestTheHelperLinksNothingThatIsForPeopleOnly(t *testing.T) {
 	text, err := exec.Command("go", "list", "-deps", "adlock/cmd/adlock").Output()
 	if err != nil {
@@ -85,7 +85,7 @@ func TestTheHelperLinksNothingThatIsForPeopleOnly(t *testing.T) {
 	}
 }
 
-// The pages of the tests name them, in part: `TestOfMany…` and `…OfNoFile…`.
+// The pages name tests, often in part: `TestOfMany…` and `…OfNoFile…`.
 func TestThePagesOfTheTestsNameWhatIsThere(t *testing.T) {
 	pages, err := filepath.Glob("../*/README.md")
 	if err != nil {
@@ -116,7 +116,7 @@ func namesWhatIsThere(t *testing.T, path, page, code string, files []string) {
 	}
 }
 
-// sources are all files of tests, put together, and their names.
+// sources returns all test files, put together, and their names.
 func sources(t *testing.T) (code string, names []string) {
 	t.Helper()
 	for _, folder := range []string{"../../lib", "../../cmd", "../../test"} {

@@ -12,8 +12,8 @@ import (
 	"adlock/test/need"
 )
 
-// bootless runs the command that follows where /proc shows no boot id: it is mounted with
-// subset=pid, as by ProcSubset=pid of systemd.exec(5). The machine has an id there.
+// bootless runs a command with a /proc without a boot id: mounted with subset=pid, as by
+// ProcSubset=pid of systemd.exec(5). The machine has an id there.
 var bootless = []string{"unshare", "--mount", "sh", "-c",
 	`mount -t tmpfs none /mnt && mkdir /mnt/upper /mnt/work &&
 		mount -t overlay -o lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work none /etc &&

@@ -1,7 +1,6 @@
-// Package identity tries to pass one process off for another, or the living for
-// the dead, before the real program: nobody innocent may be signalled, and no
-// atom may be lost or run twice. How identities are compared is tested where it
-// is done, in lib/process and lib/killer.
+// Package identity tries to pass one process off for another, or the living for the dead,
+// before the real program: no uninvolved process may be signalled, and no atom may be lost or
+// run twice. lib/process and lib/killer test how identities are compared.
 package identity
 
 import (
@@ -27,10 +26,10 @@ func needNamespaces(t *testing.T) {
 	need.Namespaces(t, unshared[1:]...)
 }
 
-// Shell functions. own starts an owner, through the command behind it where one
-// is given, and returns once it has the atom. recycle starts a stranger, leader
-// of a session of its own, with the pid $1. (The tick of start times is 10 ms
-// long: within one the two could not be told apart.)
+// Shell functions. own starts an owner, through the command behind it if there is one, and
+// returns when it has the atom. recycle starts an unrelated process, leader of a session of its
+// own, with the pid $1. (The tick of start times is 10 ms: within one tick the two could not be
+// distinguished.)
 const functions = `
 own() {
 	"$@" sh -c '$take && : >"$ADLOCK_DIR/ready" && exec sleep 1000' & owner=$!
@@ -107,8 +106,8 @@ func TestADaemonWithTheOwnersOldPidIsNoOrphanOfIt(t *testing.T) {
 	}
 }
 
-// The newcomer is held up before a signal while its owner dies and another gets
-// the pid.
+// The newcomer is stopped before a signal while its owner dies and another process gets the
+// pid.
 func TestAnOwnerThatExitsBetweenCheckAndSignalCostsNobodyElse(t *testing.T) {
 	needNamespaces(t)
 	need.Tools(t, "strace")
@@ -135,8 +134,8 @@ func TestAnOwnerThatExitsBetweenCheckAndSignalCostsNobodyElse(t *testing.T) {
 	}
 }
 
-// The helper is held up before each look at the shell that asks for the lock, which
-// dies meanwhile, and another gets its pid.
+// The helper is stopped before each look at the shell that asks for the lock; the shell dies
+// meanwhile, and another process gets its pid.
 func TestAShellThatDiesWhileItAsksLeavesNoLockOfAnothers(t *testing.T) {
 	needNamespaces(t)
 	need.Tools(t, "strace")
@@ -174,12 +173,12 @@ func TestAShellThatDiesWhileItAsksLeavesNoLockOfAnothers(t *testing.T) {
 	}
 }
 
-// nameless runs what follows on a machine without a machine-id(5).
+// nameless runs a command on a machine without a machine-id(5).
 var nameless = []string{"unshare", "--mount", "sh", "-c",
 	`for id in /etc/machine-id /var/lib/dbus/machine-id; do [ ! -e $id ] || mount --bind /dev/null $id || exit; done; exec "$@"`, "sh"}
 
-// The host may have the name of another machine, where the owner lives: pods and
-// images have one name for many. So nothing is taken over, and it is said why.
+// The host may have the name of another machine, on which the owner lives: pods and images
+// share one name. So nothing is taken over, and the message says why.
 func TestWithoutAMachineIDALockOfAnotherBootIsStuckAndSaysSo(t *testing.T) {
 	need.Root(t)
 	need.Namespaces(t, "--mount")
@@ -318,7 +317,7 @@ func TestAnOwnerThatIgnoresSignalsIsEndedByKill(t *testing.T) {
 	}
 }
 
-// mustBeGone wants nothing of the job with this mark to live.
+// mustBeGone wants no process of the job with this mark to live.
 func mustBeGone(t *testing.T, mark string) {
 	t.Helper()
 	if left := helper.With(mark); len(left) > 0 {
@@ -347,8 +346,8 @@ func TestAChildThatCalledSetsidEndsWithItsOwner(t *testing.T) {
 	}
 }
 
-// Each hop lives for a millisecond and leaves an orphan behind; they end by
-// themselves when the test's directory goes.
+// Each hop lives for a millisecond and leaves an orphan; they end by themselves when the test's
+// directory goes.
 func TestAJobThatForksFasterThanOneScanIsEnded(t *testing.T) {
 	a := helper.NewAtom(t)
 	hop := filepath.Join(t.TempDir(), "hop")
@@ -362,9 +361,8 @@ func TestAJobThatForksFasterThanOneScanIsEnded(t *testing.T) {
 	mustBeGone(t, mark)
 }
 
-// Process 1 of a pid namespace does not die while somebody outside keeps a
-// zombie in it: as near to a process that cannot be killed as one can get
-// without breaking a disk.
+// Process 1 of a pid namespace does not die while a process outside keeps a zombie in it: the
+// nearest to an unkillable process without a broken disk.
 func TestAnOwnerThatOutlivesKillIsStuckAndKeepsTheAtom(t *testing.T) {
 	needNamespaces(t)
 	need.Tools(t, "nsenter")
@@ -376,7 +374,7 @@ func TestAnOwnerThatOutlivesKillIsStuckAndKeepsTheAtom(t *testing.T) {
 	keeper := helper.Command{Args: []string{"nsenter", "--target", strconv.Itoa(child(t, owner.PID)), "--pid",
 		"sh", "-c", "echo $$ >" + guest + "; exec sleep 1000"}}.Start(t)
 	helper.Eventually(t, "a guest is in it", func() bool { info, err := os.Stat(guest); return err == nil && info.Size() > 0 })
-	keeper.Signal(t, syscall.SIGSTOP) // it will not take note of its child's death
+	keeper.Signal(t, syscall.SIGSTOP) // it will not reap its child
 
 	a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "still alive after KILL")
 	a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Idle runs real programs, each at work and hung, watches each as a newcomer would before a limit
-// that was learned ends it, and prints what the watch came to as a table.
+// Idle runs real programs, each at work and hung, watches each as a newcomer does before it
+// ends an owner at a learned limit, and prints the results as a table.
 //
 //	go run ./test/idle
 package main
@@ -21,14 +21,14 @@ import (
 	"adlock/lib/process"
 )
 
-// program is a job for sh -c in a directory of its own; hung is what it is in truth.
+// program is a job for sh -c in a directory of its own; hung is the right answer.
 type program struct {
 	name, needs, script string
 	hung                bool
-	why                 string // where the watch is known to be wrong
+	why                 string // why the watch is known to be wrong
 }
 
-// silent is a server that takes connections and never answers, at $port.
+// silent is a server at $port that takes connections and never answers.
 const silent = `python3 -c 'import socket,time
 s=socket.socket(); s.bind(("127.0.0.1",0)); s.listen(9)
 open("port","w").write(str(s.getsockname()[1])); time.sleep(900)' >/dev/null 2>&1 &
@@ -81,7 +81,7 @@ exec java S.java`, true, "it reads a little now and then"},
 	{"dd to a disk", "dd", "while :; do dd if=/dev/zero of=f bs=1M count=50 conv=fsync 2>/dev/null; sleep 1; done", false, ""},
 }
 
-// settle is how long each has to come to what it is to be doing.
+// settle is how long each program has to begin its work, or its hang.
 const settle = 20 * time.Second
 
 func main() {
@@ -108,7 +108,7 @@ func (p program) row(dir string) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", p.name, truth, said, right, p.why)
 }
 
-// watch starts the program, watches it for a minute, and ends what it started.
+// watch starts the program, watches it for a minute, and ends its processes.
 func (p program) watch(dir string) (said, right string) {
 	if _, err := exec.LookPath(p.needs); p.needs != "" && err != nil {
 		return "not here", "-"

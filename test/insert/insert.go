@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Into replaces what stands in a page between the lines `<!-- COMMAND -->` and
-// `<!-- made by COMMAND -->`. A page without these lines is an error.
+// Into replaces the text of a page between the lines `<!-- COMMAND -->` and `<!-- made by
+// COMMAND -->`. A page without these lines is an error.
 func Into(path, command, text string) error {
 	page, err := os.ReadFile(path)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package install tries `make install` as root does it: with what the user has
-// built, and without Go.
+// Package install tries `make install` as root runs it: with a user's build, and without Go.
 package install
 
 import (
@@ -22,8 +21,7 @@ func TestMain(m *testing.M) { helper.Main(m) }
 // tools are what an installation may use.
 var tools = []string{"make", "sh", "sed", "grep", "sort", "install", "chmod", "mv", "rm", "rmdir", "find", "git"}
 
-// tree is a directory that looks as the project's does after `make build`, and a PATH
-// without Go.
+// tree is a directory like the project's after `make build`, and a PATH without Go.
 type tree struct {
 	*testing.T
 	dir, path string
@@ -47,7 +45,7 @@ func newTree(t *testing.T) *tree {
 		tr.link(filepath.Join(helper.Root(), part), filepath.Join(tr.dir, part))
 	}
 	for _, program := range []string{"adlock", "adlock-report", "adlock-locksmith"} {
-		text, err := os.ReadFile(helper.Binary(t)) // which one it is does not matter
+		text, err := os.ReadFile(helper.Binary(t)) // any program will do
 		tr.made(err)
 		tr.made(os.WriteFile(filepath.Join(tr.dir, "build", program), text, 0o755))
 	}
@@ -85,8 +83,8 @@ func (t *tree) files(dir string) (found []string) {
 	return found
 }
 
-// What such a directory would come to in the library, or in a command of the Makefile, is
-// a program that cannot run, or another one that does.
+// In the library, or in a command of the Makefile, such a name would run no program, or another
+// one.
 func TestADirectoryThatNoQuotesHoldIsRefused(t *testing.T) {
 	tr := newTree(t)
 	bad := []string{`d"q`, `s\x`, "`touch pwned`", "$$(touch pwned)"}
@@ -237,7 +235,7 @@ func TestWhereAFileIsMissingNothingIsInstalled(t *testing.T) {
 	}
 }
 
-// A line for each directory that cannot be made would hide the one that counts.
+// One line for each directory that cannot be made would hide the one that matters.
 func TestWhereNothingCanBeInstalledOneLineSaysSo(t *testing.T) {
 	tr := newTree(t)
 	r := tr.make("install", "PREFIX="+filepath.Join(tr.dir, "build", "adlock"))
@@ -247,7 +245,7 @@ func TestWhereNothingCanBeInstalledOneLineSaysSo(t *testing.T) {
 	}
 }
 
-// A line of a crontab may start while another version is installed.
+// A crontab's line may start during the installation of another version.
 func TestWhatIsInstalledOverIsAtNoMomentGone(t *testing.T) {
 	need.Tools(t, "strace")
 	tr, stage := newTree(t), t.TempDir()

@@ -1,7 +1,7 @@
-// Package intercept lets a test stand between one thread and the kernel: it is
-// told of each system call before it is made, and may have it fail, or change the
-// world first. So a failure that no file system can be brought to, and what another
-// process does between two steps, are there at the same call each time.
+// Package intercept puts a test between one thread and the kernel: the test sees each system
+// call before it is made, and may let it fail, or change the world first. So a failure that no
+// file system produces on demand, or a step of another process between two others, comes at the
+// same call each time.
 //
 // It is made of seccomp's notifications (seccomp_unotify(2), Linux 5.19 or later),
 // which an ordinary user may ask for. Like package need it imports nothing of the
@@ -31,19 +31,19 @@ type Call struct {
 // FD is the n-th argument as a descriptor, which may be AT_FDCWD.
 func (c Call) FD(n int) int { return int(int32(c.Args[n])) }
 
-// Run runs do on a thread of its own, and see before each of the calls that do
-// makes there, on another goroutine and while the call waits. What see returns is
-// the call's error; 0 lets it go on. Of openat and fstatat those with AT_FDCWD are
-// not seen, as who reads /proc makes thousands. Goroutines that do starts are not seen; do must
-// start no processes, which would be seen for ever.
+// Run runs do on a thread of its own, and see on another goroutine before each of the given
+// calls that do makes there; the call waits meanwhile. see returns the call's error; 0 lets it
+// go on. Calls of openat and fstatat with AT_FDCWD are not seen, as a reader of /proc makes
+// thousands. Goroutines that do starts are not seen; do must start no processes, which would be
+// seen for ever.
 func Run(t testing.TB, do func(), see func(Call) unix.Errno, calls ...int) {
 	t.Helper()
-	// The garbage collector stops the world. A thread that waits in a raw call cannot stop, as
-	// the scheduler does not know of the call, and the goroutine that would answer it has
-	// stopped: a deadlock.
+	// The garbage collector stops the world. The scheduler does not know of a raw call, so a
+	// thread that waits in one cannot stop, and the goroutine that would answer it has stopped:
+	// a deadlock.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	runtime.GC()   // waits for a collection that has begun
-	var end [2]int // its second descriptor is closed when do has returned
+	var end [2]int // end[1] is closed when do has returned
 	if err := unix.Pipe2(end[:], unix.O_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func Run(t testing.TB, do func(), see func(Call) unix.Errno, calls ...int) {
 	}
 	defer unix.Close(fd)
 	if err := serve(fd, end[0], see); err != nil {
-		t.Error("intercept:", err) // what do waits for fails when fd is closed
+		t.Error("intercept:", err) // calls of do fail when fd is closed
 	}
 	<-done
 }
@@ -83,26 +83,26 @@ func listen(calls []int) (int, error) {
 	}
 	list := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
-		// Without the second flag the runtime's own signals would have calls told twice.
+		// Without the second flag the runtime's own signals would repeat calls.
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, uintptr(unsafe.Pointer(&list)))
 	if errno != 0 {
 		return -1, errno
 	}
-	// Quicker, where the kernel can (Linux 6.6): one runs while the other waits.
+	// Faster, if the kernel can (Linux 6.6): one thread runs while the other waits.
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 	return int(fd), nil
 }
 
-// Where struct seccomp_data has the number of the call, and its first argument
-// (of which the lower half comes first).
+// The offsets in struct seccomp_data of the call's number, and of the lower half of its first
+// argument.
 const (
 	number   = 0
 	argument = 16
 )
 
-// runtimes are the descriptors by which the Go runtime wakes whoever waits for
-// files and timers (eventfd(2)). It writes there from any thread, and must not wait:
-// the one to answer may need what that thread holds.
+// runtimes are the descriptors by which the Go runtime wakes threads that wait for files and
+// timers (eventfd(2)). It writes there from any thread, and must not wait: the answering
+// goroutine may need what that thread holds.
 func runtimes() (fds []uint32) {
 	const most = 64 // it opens them early
 	for fd := range most {
@@ -114,8 +114,7 @@ func runtimes() (fds []uint32) {
 	return fds
 }
 
-// program is the filter in the words of bpf(4); writes to some descriptors are let
-// go.
+// program is the filter for bpf(4); it lets writes to some descriptors pass.
 func program(calls []int, unseen []uint32) []unix.SockFilter {
 	const load, equal = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 	last := uint8(len(calls) + len(unseen) + 3) // instructions between the first of the writes and "allow"
@@ -157,9 +156,8 @@ type response struct {
 	flags uint32
 }
 
-// lookAgain is after how many milliseconds the listener is asked again whether a
-// call waits: a wake-up was seen to get lost on Linux 6.18, where the one who polls
-// and the one who calls were on one processor.
+// lookAgain is after how many milliseconds the listener is asked again for a waiting call: on
+// Linux 6.18 a wake-up was lost when the polling and the calling thread ran on one processor.
 const lookAgain = 20
 
 // serve answers until the other end of the pipe is closed.

@@ -1,5 +1,5 @@
-// Package leak counts what is there before and after many locks: descriptors,
-// processes, goroutines, files and inodes. Nothing may be more.
+// Package leak counts descriptors, processes, goroutines, files and inodes before and after
+// many locks. None may grow.
 package leak
 
 import (
@@ -33,8 +33,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// newDir is a lock directory on a file system of its own where that can be had,
-// so that its inodes can be counted.
+// newDir is a lock directory on a file system of its own, if possible, so that its inodes can
+// be counted.
 func newDir(t *testing.T) string {
 	t.Helper()
 	path := helper.Dir(t)
@@ -48,7 +48,7 @@ func newDir(t *testing.T) string {
 	return path
 }
 
-// times is how often something is done: a tenth of n in the short form.
+// times is a number of repetitions: a tenth of n in the short form.
 func times(n int) int {
 	if testing.Short() {
 		return n / 10
@@ -56,15 +56,15 @@ func times(n int) int {
 	return n
 }
 
-// count is what may grow.
+// count is what must not grow.
 type count struct {
 	descriptors, children, goroutines int
-	inodes                            uint64 // used in the whole file system; 0 where it is not ours
+	inodes                            uint64 // used in the whole file system; 0 if it is not ours
 	files                             string
 }
 
-// within tells that nothing is more than before. (Less may be: what was counted
-// before was still ending.)
+// within reports whether no count has grown. (One may shrink: some of what was counted before
+// was ending.)
 func (c count) within(before count) bool {
 	return c.descriptors <= before.descriptors && c.children <= before.children &&
 		c.goroutines <= before.goroutines && c.inodes <= before.inodes && c.files == before.files
@@ -89,7 +89,7 @@ func take(t *testing.T, dir string) count {
 	return c
 }
 
-// children counts them, zombies too.
+// children counts the children of this process, zombies too.
 func children(t *testing.T) int {
 	t.Helper()
 	lists, err := filepath.Glob("/proc/self/task/*/children")
@@ -102,8 +102,8 @@ func children(t *testing.T) int {
 	return n
 }
 
-// steady works until all that stays is there (the last lock, the record and its
-// older half), and then wants so many times more to leave nothing.
+// steady works until all permanent files exist (the last lock, the record and its older half),
+// and then wants that many more runs to leave nothing.
 func steady(t *testing.T, dir string, times int, work func(n int)) {
 	t.Helper()
 	for n := 0; !turnedOver(dir); n++ {
@@ -129,7 +129,7 @@ func turnedOver(dir string) bool {
 	return err == nil
 }
 
-// newLocker keeps its record so short that it is turned over all the time.
+// newLocker keeps its record so short that it is rotated all the time.
 func newLocker(t *testing.T, dir string) *lockdir.Locker {
 	t.Helper()
 	d, err := lockfile.Open(dir)
@@ -183,7 +183,7 @@ func TestTwoHundredTakeoversLeaveNothing(t *testing.T) {
 		id, err := process.Of(owner.Process.Pid)
 		must(t, err)
 		first, second := request(id), request(self(t))
-		if n%4 == 0 { // a dead owner is reclaimed from, the others are ended
+		if n%4 == 0 { // a dead owner is reclaimed, a live one ended
 			mustTake(t, k, first, locker.Acquired)
 			must(t, owner.Process.Kill())
 			<-ended
@@ -266,8 +266,7 @@ func TestTakeoversByTheProgramLeaveNothing(t *testing.T) {
 	}
 }
 
-// A descriptor that a job inherits keeps a lock, or a pipe, for as long as the
-// daemons it starts.
+// An inherited descriptor keeps a lock, or a pipe, as long as the job's daemons live.
 func TestAJobGetsNoDescriptorOfOurs(t *testing.T) {
 	a := helper.NewAtom(t)
 	want := a.Shell(t, "ls /proc/self/fd").Out // the caller's, and the one that ls opens

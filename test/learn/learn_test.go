@@ -1,5 +1,5 @@
-// Package learn tests limits that are auto, from outside: the helper, the
-// library, and what people see of it.
+// Package learn tests limits that are auto from outside: the helper, the library, and their
+// output.
 package learn
 
 import (
@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { helper.Main(m) }
 
-// Each of them has learned of 100 runs of 3 minutes.
+// Each limit is learned from 100 runs of 3 minutes.
 const taught = "learn.runs=100\nlearn.mean=5.193\nlearn.deviation=0.1\nlearn.longest=5.3\n"
 
 func teach(t *testing.T, a *helper.Atom) {
@@ -98,7 +98,7 @@ func TestAHungOwnerIsEndedAtTheLearnedLimitWhichThenDoubles(t *testing.T) {
 	wantWords(t, a.Runlog(), "expire_after=900 expire_after_from=learned", "100 successful runs: typically 3m", "doubled once as a run was ended by force")
 }
 
-// taughtAtom is an atom whose limit is learned, and which is watched for two seconds.
+// taughtAtom is an atom with a learned limit, whose watch takes two seconds.
 func taughtAtom(t *testing.T) *helper.Atom {
 	t.Helper()
 	a := helper.NewAtom(t)
@@ -107,7 +107,7 @@ func taughtAtom(t *testing.T) *helper.Atom {
 	return a
 }
 
-// idleOwner is a hung owner: while it started it was at work.
+// idleOwner is a hung owner that has worked at its start.
 func idleOwner(t *testing.T, a *helper.Atom) *helper.Process {
 	t.Helper()
 	owner := a.Owner(t, "exec sleep 600")
@@ -118,7 +118,7 @@ func idleOwner(t *testing.T, a *helper.Atom) *helper.Process {
 	return owner
 }
 
-// batch prints every now and then, and works a little for it.
+// batch prints regularly, and works a little for it.
 const batch = "while sleep 0.2; do echo x; done >/dev/null"
 
 func TestABatchThatPrintsOutlivesItsLearnedLimit(t *testing.T) {
@@ -164,13 +164,13 @@ func TestALibraryScriptLeavesABatchThatPrintsAlone(t *testing.T) {
 	owner.Wait(t)
 }
 
-// A newcomer that is killed while it watches leaves its turn to the next one.
+// If a newcomer is killed while it watches, the next one watches.
 func TestAKilledWatchHindersNoOther(t *testing.T) {
 	a := taughtAtom(t)
 	owner := idleOwner(t, a)
 	backdate(t, a, time.Hour)
 	slow := *a
-	slow.Bin = helper.Binary(t) // which watches for minutes
+	slow.Bin = helper.Binary(t) // it watches for minutes
 	first := helper.Command{Args: append(append([]string{slow.Bin, "run"}, strings.Fields("--program=p --host=dax --operator=o --operand=x")...), "--", "true"), Env: slow.Env()}.Start(t)
 	helper.Eventually(t, "it watches", func() bool { _, err := os.Stat(filepath.Join(a.Dir, "look."+helper.AtomName)); return err == nil })
 	helper.Eventually(t, "it has its turn", func() bool { return !helper.Unguarded(filepath.Join(a.Dir, "look."+helper.AtomName)) })
@@ -182,8 +182,8 @@ func TestAKilledWatchHindersNoOther(t *testing.T) {
 	owner.Wait(t)
 }
 
-// backdate makes the lock as old as if it had been taken d before the boot of
-// the machine plus what has passed since.
+// backdate makes the lock as old as if it had been taken d before the boot, plus the time since
+// the boot.
 func backdate(t *testing.T, a *helper.Atom, d time.Duration) {
 	t.Helper()
 	text, err := os.ReadFile(a.Lock())

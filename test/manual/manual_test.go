@@ -1,6 +1,6 @@
-// Package manual compares the manual pages with what they describe, in both
-// directions: verbs, options, variables, exit statuses, kinds of events, the library's
-// functions. Whether the pages are well made is looked at by make lint.
+// Package manual compares the manual pages with what they describe, in both directions: verbs,
+// options, variables, exit statuses, kinds of events, the library's functions. make lint checks
+// the form of the pages.
 package manual
 
 import (
@@ -80,7 +80,7 @@ func (p *page) section(title string) string {
 	return text
 }
 
-// items are the items of a page's lists: what each is, and what is said of it.
+// items returns the items of a page's lists: head and text.
 func items(text string) (all [][2]string) {
 	for _, part := range strings.Split(text, "\n.It ")[1:] {
 		item, body, _ := strings.Cut(part, "\n")
@@ -90,7 +90,7 @@ func items(text string) (all [][2]string) {
 	return all
 }
 
-// found are all that the pattern's first group finds, each once, sorted.
+// found returns all matches of the pattern's first group, each once, sorted.
 func found(pattern, text string) []string {
 	var all []string
 	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
@@ -100,7 +100,7 @@ func found(pattern, text string) []string {
 	return slices.Compact(all)
 }
 
-// same compares what a page has with what is there.
+// same compares the entries of a page with those of the program.
 func same(t *testing.T, where string, page, there []string) {
 	t.Helper()
 	t.Helper()
@@ -172,7 +172,7 @@ func item(o verbs.Option) string {
 	return text
 }
 
-// A default that is a figure stands in the page as it is: in words it may be said
+// A default that is a figure stands in the page unchanged; one in words may be worded
 // otherwise.
 func TestAPageHasTheDefaultsOfItsOptions(t *testing.T) {
 	compared := 0
@@ -224,8 +224,8 @@ func TestAPageLeadsToPagesThatAreThere(t *testing.T) {
 	}
 }
 
-// internal are variables that nobody sets: by which the guard of a script finds itself
-// again, and a mark in the library that is replaced when it is installed.
+// internal are variables that no user sets: by one the guard of a script finds itself again;
+// the other is a mark in the library that an installation replaces.
 var internal = []string{"ADLOCK_GUARD", "ADLOCK_LIB_BIN"}
 
 func TestTheManualHasEveryVariable(t *testing.T) {
@@ -262,8 +262,8 @@ func TestNoVariableThatIsReadIsTakenForAMistypedOne(t *testing.T) {
 	}
 }
 
-// What the help of a verb tells of variables besides those of its options is in its
-// page; ADLOCK_FENCE, which run sets and does not read, is in the page alone.
+// A verb's page has the variables in its help besides those of its options; ADLOCK_FENCE, which
+// run sets and does not read, is in the page alone.
 func TestAPageHasTheVariablesOfItsVerb(t *testing.T) {
 	for _, v := range allVerbs(t) {
 		if len(v.Env) == 0 {
@@ -287,8 +287,8 @@ func TestTheLibrarysPageHasItsFunctionsAndSettings(t *testing.T) {
 	same(t, "adlock.sh.3, SETTINGS", found(`(?m)^\.It Ev (\S+)$`, p.section("SETTINGS")), found(`(?m)^# (ADLOCK_[A-Z_]+)`, settings))
 }
 
-// arguments are what a function takes: as the library has it, [IFELAPSED [NOW]], and as
-// mdoc has it, Oo Ar IFELAPSED Op Ar NOW Oc.
+// arguments brings the arguments of a function into one form: the library writes [IFELAPSED
+// [NOW]], mdoc Oo Ar IFELAPSED Op Ar NOW Oc.
 var arguments = strings.NewReplacer("[", "", "]", "", "Oo ", "", "Op ", "", " Oc", "", "Ar ", "", "Fl -", "--", " ...", "...", "It Ic ", "")
 
 func TestTheLibrarysPageHasTheArgumentsOfItsFunctions(t *testing.T) {
@@ -359,13 +359,13 @@ func TestThePageOfRunHasWhatAHookIsTold(t *testing.T) {
 	same(t, "adlock-run.1, HOOKS", append(words(hooks, "Ev"), "ADLOCK_EVENT"), found(`"(ADLOCK_[A-Z]+)(?:",|=" \+)`, source))
 }
 
-// words are the words that items of this macro are about; of any, where it is "".
+// words are the words with that macro in the heads of items; "": with any.
 func words(text, macro string) []string {
 	return strings.Split(strings.Join(found(`(?m)^\.It +`+macro+` *(.*)$`, text), " , "), " , ")
 }
 
-// examples are the lines of a page's examples that call the helper: those that are told
-// what it would do, and those that only read. (What has columns is what it prints.)
+// examples are the lines of a page's examples that call the helper: dry runs, and verbs that
+// only read. (Lines with columns are output.)
 func examples(p *page) []string {
 	var lines []string
 	for _, part := range strings.Split(p.text, "\n.Bd -literal")[1:] {
@@ -377,7 +377,7 @@ func examples(p *page) []string {
 	})
 }
 
-// dry is an example that runs nothing: whatever its command, it would be true.
+// dry makes an example that runs nothing: its command becomes true.
 func dry(example string) string {
 	options, _, _ := strings.Cut(example, " -- ")
 	if run, is := strings.CutPrefix(options, "adlock run"); is {
@@ -388,7 +388,7 @@ func dry(example string) string {
 
 func TestTheExamplesAreTaken(t *testing.T) {
 	env := []string{"PROGRAM=" + helper.Binary(t), "ADLOCK_DIR=" + helper.Dir(t)}
-	for _, name := range []string{"backup", "feeds", "nightly"} { // which they are about
+	for _, name := range []string{"backup", "feeds", "nightly"} { // the examples need them
 		helper.Command{Args: []string{helper.Binary(t), "run", "--name", name, "true"}, Env: env}.Run(t)
 	}
 	count := 0

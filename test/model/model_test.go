@@ -1,10 +1,8 @@
-// Package model has the protocol of one atom checked by spin: every order in
-// which an owner, newcomers, crashes and the clock can follow each other
-// (adlock.pml), in which a job can fork, die and escape while it is being ended
-// (job.pml), in which the holder of a guard can stand still
-// (standstill.pml), and in which a script and its agent can die on a question
-// (agent.pml). The variants that attacks and measurement had shown
-// to be unsound must be found to be so, or the models would prove nothing.
+// Package model has spin check the protocol of one atom: every order of the steps of an owner,
+// newcomers, crashes and the clock (adlock.pml), a job that forks, dies and escapes while it is
+// being ended (job.pml), a holder of a guard that is stopped (standstill.pml), and a script and
+// an agent that die during a question (agent.pml). spin must find the faults of the variants
+// that attacks and measurement have shown to be unsound, or the models would prove nothing.
 package model
 
 import (
@@ -29,17 +27,17 @@ const (
 	questions  = "agent.pml"
 )
 
-// search is how spin looks for a fault.
+// search is a way in which spin looks for a fault.
 type search int
 
 const (
 	everywhere search = iota // at every state
-	nearest                  // at the nearest states first, for a fault of which there is a short story
+	nearest                  // at the nearest states first, for a short counterexample
 	cycles                   // for runs without an end, under weak fairness: a temporal property
 )
 
-// verify has spin search the states of the model built with the definitions, and
-// returns what it says.
+// verify has spin search the states of the model built with the definitions, and returns its
+// output.
 func verify(t *testing.T, file string, how search, definitions ...string) string {
 	t.Helper()
 	need.Tools(t, "spin", "gcc")
@@ -94,7 +92,7 @@ func TestTheProtocolIsSafe(t *testing.T) {
 	mustHold(t, verify(t, protocol, everywhere))
 }
 
-// With three newcomers it takes more than a minute: that is for the long run.
+// With three newcomers it takes more than a minute: only in the long form.
 func TestAnAtomIsAvailableInTheEnd(t *testing.T) {
 	newcomers := "-DN=2"
 	if os.Getenv("ADLOCK_SOAK") != "" {
@@ -124,7 +122,7 @@ func TestUnsoundVariantsAreFound(t *testing.T) {
 	}
 }
 
-// That the message names the holder is what makes the atom available again.
+// The atom becomes available again because the message names the guard's holder.
 func TestAGuardWhoseHolderStandsStillIsNotBroken(t *testing.T) {
 	mustHold(t, verify(t, standstill, everywhere, "-DUNCLAIMED"))
 	mustHold(t, verify(t, standstill, cycles))
@@ -174,11 +172,11 @@ func TestRulesThatLetAJobOutliveItsLockAreFound(t *testing.T) {
 	}
 }
 
-// outlived: somebody of the job is left.
+// outlived: a process of the job lives.
 const outlived = "assertion violated (left==0)"
 
-// What the model leaves out, so that the rest can be shown to hold, are holes
-// indeed. The first is the one that a job of `adlock run` has to fear.
+// The holes that the model leaves out, so that the rest holds, are real. The first one
+// threatens a job of `adlock run`.
 func TestWhatIsNotPromisedIsAHole(t *testing.T) {
 	for hole, definition := range map[string][]string{
 		"adlock run is killed between fork and the record of a command that leaves its group": {"-DRUN", "-DHOLE"},
@@ -189,7 +187,7 @@ func TestWhatIsNotPromisedIsAHole(t *testing.T) {
 	}
 }
 
-// A model in which no lock is ever replaced would hold whatever it is told.
+// A model in which no lock is ever replaced would hold under all claims.
 func TestLocksAreReplacedInTheModel(t *testing.T) {
 	for owner, definitions := range map[string][]string{
 		"a script's": nil, "one with a newcomer inside the job": {"-DINSIDE"}, "adlock run's": {"-DRUN"},

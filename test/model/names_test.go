@@ -14,8 +14,7 @@ import (
 	"adlock/test/helper"
 )
 
-// A step says which function it stands for, as (package.Type.name) or
-// (package.name).
+// A step names its function, as (package.Type.name) or (package.name).
 func TestEveryStepStandsForAFunctionThatIsThere(t *testing.T) {
 	declared := declarations(t, filepath.Join(helper.Root(), "lib"))
 	named := regexp.MustCompile(`\(([a-z]+(?:\.[A-Za-z]+){1,2})\)`)
@@ -24,7 +23,7 @@ func TestEveryStepStandsForAFunctionThatIsThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, steps, _ := strings.Cut(string(text), "*/") // the first comment says how they are named
+		_, steps, _ := strings.Cut(string(text), "*/") // the first comment explains the form of the names
 		found := named.FindAllStringSubmatch(steps, -1)
 		if len(found) == 0 {
 			t.Errorf("%s names no function", file)

@@ -1,7 +1,6 @@
-// Package need says what a test cannot do without. Where it is missing the test
-// is skipped with a word, and fails where skipping is forbidden
-// (ADLOCK_TEST_SKIP=no). It imports nothing of the project, so that the tests of
-// every package can use it.
+// Package need declares what a test cannot do without. If it is missing, the test is skipped
+// with a word, or fails if skipping is forbidden (ADLOCK_TEST_SKIP=no). The package imports
+// nothing of the project, so that the tests of every package can use it.
 package need
 
 import (
@@ -22,7 +21,7 @@ func Tools(t testing.TB, tools ...string) {
 	}
 }
 
-// Namespaces needs unshare(1) to be allowed what it is asked for.
+// Namespaces needs an unshare(1) that is allowed these options.
 func Namespaces(t testing.TB, options ...string) {
 	t.Helper()
 	Tools(t, "unshare")
@@ -39,8 +38,8 @@ func Root(t testing.TB) {
 	}
 }
 
-// MachineID needs a machine that has an id, by which one boot of it is told from another
-// machine's (machine-id(5)): most containers have none.
+// MachineID needs a machine with an id, which distinguishes its boots from another machine's
+// (machine-id(5)): most containers have none.
 func MachineID(t testing.TB) {
 	t.Helper()
 	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
@@ -51,7 +50,7 @@ func MachineID(t testing.TB) {
 	Skip(t, "no machine id here: see systemd-machine-id-setup(1)")
 }
 
-// Skip skips the test, or fails it where skipping is forbidden.
+// Skip skips the test, or fails it if skipping is forbidden.
 func Skip(t testing.TB, why ...any) {
 	t.Helper()
 	if os.Getenv("ADLOCK_TEST_SKIP") == "no" {

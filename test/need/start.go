@@ -10,9 +10,9 @@ import (
 )
 
 // Importing this package gives a test the same environment however the suite is started: by
-// nohup, in the background of a shell, by cron, with any umask and locale. A test binary
-// that a test starts as another program (a supervisor, say) has none of the flags of package
-// testing, and keeps what that test gave it.
+// nohup, in the background of a shell, by cron, with any umask and locale. A test binary that a
+// test starts as another program (a supervisor, for example) has no flags of package testing,
+// and keeps what that test gave it.
 func init() {
 	if !slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-test.") }) {
 		return
@@ -26,7 +26,7 @@ func init() {
 		}
 	}
 	hearRest()
-	syscall.Umask(0o022) // some files of a test are another user's to read and run
+	syscall.Umask(0o022) // other users read and run some files of a test
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); ofCaller.MatchString(name) && !ofSuite.MatchString(name) {
 			os.Unsetenv(name)
@@ -34,8 +34,8 @@ func init() {
 	}
 }
 
-// ofCaller are the variables that say what adlock is to do, or what the caller's shell,
-// terminal, language and make are; ofSuite says what the suite is to do.
+// ofCaller are variables that control adlock, or describe the caller's shell, terminal,
+// language and make; ofSuite are those that control the suite.
 var (
 	ofCaller = regexp.MustCompile(`^(ADLOCK_.*|SHELL|TERM|COLUMNS|LINES|NO_COLOR|LANG|LANGUAGE|LC_.*|MAKE.*|MFLAGS|GNUMAKEFLAGS)$`)
 	ofSuite  = regexp.MustCompile(`^ADLOCK_(TEST|SOAK|STORM)(_.*)?$`)

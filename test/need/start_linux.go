@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// hearRest gives the signals back their default that the Go runtime leaves ignored: it never
-// touches 32 and 33, which a C library uses itself, nor those that stop a process.
+// hearRest resets the signals that the Go runtime leaves ignored: it never touches 32 and 33,
+// which a C library uses itself, nor those that stop a process.
 func hearRest() {
-	text, _ := os.ReadFile("/proc/self/status") // none: nothing is known to be ignored
+	text, _ := os.ReadFile("/proc/self/status") // without it no signal is known to be ignored
 	_, mask, _ := strings.Cut(string(text), "\nSigIgn:\t")
 	mask, _, _ = strings.Cut(mask, "\n")
 	ignored, _ := strconv.ParseUint(mask, 16, 64)

@@ -16,8 +16,8 @@ import (
 	"adlock/lib/locker"
 )
 
-// A release whose answer is lost on its way is asked for again, and finds nothing to give
-// back: that is no lost lock. Nor has one that was cleared in the same way changed hands.
+// A release whose answer was lost is repeated, and finds no lock: the lock was not lost. The
+// same holds for a clear.
 func TestWhatWasCarriedOutAndNotAnsweredIsNotToldAsLost(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	direct := newHost(t, url(nodes...))
@@ -66,8 +66,7 @@ func TestWhatWasCarriedOutAndNotAnsweredIsNotToldAsLost(t *testing.T) {
 	})
 }
 
-// What has learned is to be forgotten once: where the answer to that was lost, asking again
-// finds nothing to give back.
+// A forgetting whose answer was lost is repeated, and finds nothing to forget.
 func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
 	forgets := func(t *testing.T, s lease.Store, r *relay, done func() bool, h *host) {
 		t.Helper()
@@ -111,8 +110,8 @@ func TestALockOnFTPThatWasClearedAndNotAnsweredIsCleared(t *testing.T) {
 	})
 }
 
-// carriedOut lets the answers through again once what was asked for is carried out, and
-// wants it to have succeeded.
+// carriedOut lets answers through again when the request was carried out, and wants it to
+// succeed.
 func carriedOut(t *testing.T, r *relay, done func() bool, ask func() error) {
 	t.Helper()
 	asked := make(chan error, 1)
@@ -125,8 +124,8 @@ func carriedOut(t *testing.T, r *relay, done func() bool, ask func() error) {
 	}
 }
 
-// unanswered is the store by way of a relay that passes on nothing more of what the server
-// says, once a file was renamed to one that is called so.
+// unanswered is the store by way of a relay that drops all that the server sends after a rename
+// to that name.
 func (f *ftpd) unanswered(t *testing.T, name string) (*ftp.Store, *relay) {
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
 	r := newRelay(t, f.address)
@@ -140,7 +139,7 @@ func (f *ftpd) unanswered(t *testing.T, name string) (*ftp.Store, *relay) {
 	return openFTPAt(t, r.address()), r
 }
 
-// leftUnder is a store with a trouble that begins when somebody leaves a place.
+// leftUnder is a store with a trouble that begins when a process leaves its place.
 type leftUnder struct {
 	lease.Store
 	trouble func()

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// ran is one run of a job, as it was told by the job itself. Times are boottimes.
+// ran is one run of a job, as the job reported it. Times are boottimes.
 type ran struct {
 	id, atom   string
 	begin, end time.Duration
 	killed     bool // the end is when its death was seen
-	alone      bool // nobody else held the atom's file when it began
+	alone      bool // no other process held the atom's file when it began
 	fence      uint64
 
 	attacked bool          // by the chaos itself, or cut off from its store
-	excused  bool          // the servers, or this machine, were too slow for anybody
-	lost     time.Duration // when its store, or its locksmith, was lost to it; 0: never
+	excused  bool          // the servers, or this machine, were too slow for any client
+	lost     time.Duration // when it lost its store or its locksmith; 0: never
 }
 
 // waited is the time that a contender waited for an atom.
@@ -28,7 +28,7 @@ type waited struct {
 	from, to time.Duration
 }
 
-// margins are what the judge found.
+// margins are the judge's findings.
 type margins struct {
 	runs, killed int
 	overlaps     []string
@@ -37,13 +37,13 @@ type margins struct {
 	excused      int           // ended while the servers did not answer the chaos either
 	gap          time.Duration // the least between an end and the next beginning
 	gapLost      time.Duration // the same, where the end was by force: the store was lost
-	idle         time.Duration // the longest with nobody running and somebody waiting
+	idle         time.Duration // the longest without a run, but with a waiter
 	loss         time.Duration // the longest from the loss of the store to the job's end
 }
 
 const never = time.Duration(1<<63 - 1)
 
-// judgeRuns looks at the whole of what happened.
+// judgeRuns judges all runs.
 func judgeRuns(runs []ran, waits []waited) margins {
 	m := margins{gap: never, gapLost: never}
 	of := map[string][]ran{}
@@ -65,7 +65,7 @@ func judgeRuns(runs []ran, waits []waited) margins {
 	}
 	for _, w := range waits {
 		if of[w.atom] == nil {
-			of[w.atom] = []ran{} // nobody has ever run it
+			of[w.atom] = []ran{} // no job has run
 		}
 	}
 	for atom, all := range of {
@@ -84,13 +84,13 @@ func (m *margins) judgeAtom(all []ran) {
 		for _, a := range all[:i] {
 			end := a.end
 			if a.killed && b.alone {
-				// A death is seen a moment late. That b found the file unlocked is sure.
+				// A death is seen a moment late, but b certainly found the file unlocked.
 				end = min(end, b.begin)
 			}
 			if over := min(end, b.end) - b.begin; over > 0 {
 				m.overlap = max(m.overlap, over)
 				m.overlaps = append(m.overlaps, fmt.Sprintf("%s: %s began at %v, %v before the end of %s", b.atom, b.id, b.begin, end-b.begin, a.id))
-				clash = false // is told already
+				clash = false // is reported already
 			}
 			if a.fence >= b.fence {
 				m.overlaps = append(m.overlaps, fmt.Sprintf("%s: %s began at %v with fence %d, after %s with %d", b.atom, b.id, b.begin, b.fence, a.id, a.fence))
@@ -116,7 +116,7 @@ func (m *margins) judgeGap(a, b ran) {
 	}
 }
 
-// judgeIdle looks for the longest time between two runs in which somebody waited.
+// judgeIdle looks for the longest time between two runs in which a contender waited.
 func (m *margins) judgeIdle(all []ran, waits []waited, atom string) {
 	var busyUntil time.Duration
 	for _, next := range append(slices.Clone(all), ran{begin: never}) {
@@ -150,7 +150,7 @@ func shown(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// with puts the margins of two plays together. Those of none have no runs.
+// with combines the margins of two plays. No play means no runs.
 func (m margins) with(n margins) margins {
 	if m.runs == 0 {
 		return n

@@ -36,7 +36,7 @@ const (
 // chaos is one scenario: servers, hosts with cables to them, contenders.
 type chaos struct {
 	*testing.T
-	*rand.Rand // what is done to whom: the plan
+	*rand.Rand // the plan: what is done to which process
 	seed       uint64
 	lease      time.Duration
 	length     time.Duration
@@ -50,19 +50,19 @@ type chaos struct {
 	between []*link
 	ftpd    *ftpd
 
-	patient int           // contenders of three who wait
+	patient int           // how many contenders of three wait
 	rest    time.Duration // at most, between two attempts of one contender
 
-	over     chan struct{} // the time is up: jobs end, nobody comes any more
+	over     chan struct{} // closed when the time is up: jobs end, no contender comes
 	mu       sync.Mutex
 	attempts map[string]*attempt
 	statuses map[string]int
-	answered []time.Duration // when a server did, to a client that nobody attacks
+	answered []time.Duration // when a server did, to a client that is not attacked
 	noted    int
-	heard    sync.WaitGroup // jobs that were listened to
+	heard    sync.WaitGroup // connections of jobs, while they are read
 }
 
-// link is how one member of a cluster asks another.
+// link is the way by which one member of a cluster asks another.
 type link struct {
 	from string // its id, in hex
 	to   *node
@@ -83,7 +83,7 @@ type mast struct {
 
 type span struct{ from, to time.Duration }
 
-// attempt is one start of `adlock run`, and what became of it.
+// attempt is one start of `adlock run`, and its result.
 type attempt struct {
 	ran
 	host   *mast
@@ -101,8 +101,8 @@ type attempt struct {
 var plays atomic.Int64
 
 func newChaos(t *testing.T, seed uint64, lease time.Duration, leases float64) *chaos {
-	// Ports are taken and let go by the hundred: where a server has an address of its own
-	// nobody takes one of its meanwhile.
+	// Ports are taken and released by the hundred: on an address of its own a server loses none
+	// of its ports meanwhile.
 	net := fmt.Sprintf("127.%d.%d.", 20+os.Getpid()%200, plays.Add(1)%250)
 	return &chaos{
 		servers: net + "1", relays: net + "2",
@@ -111,7 +111,7 @@ func newChaos(t *testing.T, seed uint64, lease time.Duration, leases float64) *c
 	}
 }
 
-// source is a source of random numbers of its own for each who draws.
+// source is a source of random numbers, one for each user of it.
 func source(seed uint64, name string) *rand.Rand {
 	sum := uint64(14695981039346656037) // FNV-1a
 	for _, b := range []byte(name) {
@@ -120,8 +120,8 @@ func source(seed uint64, name string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, sum))
 }
 
-// onEtcd starts three members. The peers reach each other, and each host its members,
-// through relays only. Those who wait stand in a line and cost nothing.
+// onEtcd starts three members. The peers reach each other, and each host its members, through
+// relays only. Waiters stand in a line and cost nothing.
 func (c *chaos) onEtcd() {
 	c.patient, c.rest = 2, 2*time.Second
 	c.cluster = startCluster(c, 3, func(m *node) string {
@@ -142,8 +142,8 @@ func (c *chaos) onEtcd() {
 	}
 }
 
-// linkOf returns the link that a connection between peers belongs to, by the header in
-// which the one that asks says who it is.
+// linkOf returns the link of a connection between peers, by the header in which the asking
+// member names itself.
 func (c *chaos) linkOf(first []byte, to *node) *cable {
 	_, from, _ := strings.Cut(string(first), "X-Server-From: ")
 	from, _, _ = strings.Cut(from, "\r\n")
@@ -159,7 +159,7 @@ func (c *chaos) linkOf(first []byte, to *node) *cable {
 	return l.cable
 }
 
-// onFTP starts a vsftpd. Those who wait look again and again.
+// onFTP starts a vsftpd. Waiters poll.
 func (c *chaos) onFTP() {
 	c.patient, c.rest = 1, 2*c.lease
 	c.ftpd = startFTPAt(c, helper.FreePort(c, c.servers), "")
@@ -179,8 +179,7 @@ func (c *chaos) add(h *mast) {
 
 func (c *chaos) socket() string { return c.dir + "/judge" }
 
-// play lets the crowd contend while trouble goes on, waits until all is quiet, and
-// judges.
+// play lets the crowd contend while trouble goes on, waits until all is quiet, and judges.
 func (c *chaos) play(trouble func(*chaos)) margins {
 	listener, err := net.Listen("unix", c.socket())
 	if err != nil {
@@ -210,8 +209,8 @@ func (c *chaos) play(trouble func(*chaos)) margins {
 	return c.judged()
 }
 
-// probe asks all servers, each through a relay of its own that nobody attacks, for as long
-// as the scenario lasts.
+// probe asks all servers, each through a relay of its own that is not attacked, during the
+// whole scenario.
 func (c *chaos) probe(all *sync.WaitGroup) {
 	ask := func(do func(context.Context) error) {
 		all.Go(func() {
@@ -241,7 +240,7 @@ func (c *chaos) probe(all *sync.WaitGroup) {
 	}
 }
 
-// stored stores a file, and lists it, as a heart beats.
+// stored stores a file, and lists it, like a heartbeat.
 func stored(ctx context.Context, address string) error {
 	until, _ := ctx.Deadline()
 	conn, err := ftpclient.Dial(address, ftpclient.DialWithDialFunc(func(network, address string) (net.Conn, error) {
@@ -272,7 +271,7 @@ func (c *chaos) silent(before time.Duration) time.Duration {
 	return longest
 }
 
-// end tells all that it is enough.
+// end tells all jobs and contenders to end.
 func (c *chaos) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -284,10 +283,10 @@ func (c *chaos) end() {
 	}
 }
 
-// contend is one contender: it comes again and again.
+// contend is one contender, which comes again and again.
 func (c *chaos) contend(n int) {
 	draw := source(c.seed, fmt.Sprint(c.Name(), " contender ", n))
-	c.pass(c.lease * time.Duration(n) / crowd) // else they would all start at once
+	c.pass(c.lease * time.Duration(n) / crowd) // or all would start at once
 	for round := 0; !isClosed(c.over); round++ {
 		a := c.newAttempt(draw, fmt.Sprintf("c%d.%d", n, round), n)
 		c.attempt(a)
@@ -307,7 +306,7 @@ func (c *chaos) newAttempt(draw *rand.Rand, id string, n int) *attempt {
 	}
 	program := a.host.bin
 	if a.host.step != 0 {
-		program += "-locksmith" // as run would; but it is this process whose clock steps
+		program += "-locksmith" // as run does; but the clock of this process steps
 	}
 	a.cmd = exec.Command(program, append(args, "--", filepath.Join(beside, "job"))...)
 	a.cmd.Env = append(append(need.Clean(), a.host.env...), "CHAOS_ID="+id, "CHAOS_WORK="+work.String(), "CHAOS_FILE="+filepath.Join(c.dir, a.atom))
@@ -319,7 +318,7 @@ func (c *chaos) newAttempt(draw *rand.Rand, id string, n int) *attempt {
 	return a
 }
 
-// attempt starts it, and tells how it ended.
+// attempt starts the attempt, and records its end.
 func (c *chaos) attempt(a *attempt) {
 	c.mu.Lock()
 	a.called = process.Boottime()
@@ -352,7 +351,7 @@ func (h *mast) launch(command *exec.Cmd) error {
 	return startWithClock(command, h.stepAt, h.step)
 }
 
-// attend listens to a job until it is gone.
+// attend reads from a job's connection until the job is gone.
 func (c *chaos) attend(conn net.Conn) {
 	defer conn.Close()
 	reader := bufio.NewReader(conn)
@@ -389,7 +388,7 @@ func (c *chaos) attend(conn net.Conn) {
 	}
 }
 
-// settle waits until everybody is gone by himself.
+// settle waits until every contender has ended by itself.
 func (c *chaos) settle(all *sync.WaitGroup) {
 	c.Helper()
 	quiet := make(chan struct{})
@@ -403,7 +402,7 @@ func (c *chaos) settle(all *sync.WaitGroup) {
 	hung := c.hung()
 	for _, a := range hung {
 		c.Errorf("%s at %s hangs since %v", a.id, a.atom, c.since(a.called))
-		_ = a.cmd.Process.Signal(syscall.SIGABRT) // it tells where
+		_ = a.cmd.Process.Signal(syscall.SIGABRT) // the trace shows where it hangs
 	}
 	if len(hung) > 0 {
 		time.Sleep(second)
@@ -418,9 +417,9 @@ func (c *chaos) settle(all *sync.WaitGroup) {
 	c.hearOut()
 }
 
-// hearOut returns when all that the jobs have said was heard.
+// hearOut returns when all reports of the jobs were read.
 func (c *chaos) hearOut() {
-	last, err := net.Dial("unix", c.socket()) // it is attended after all others
+	last, err := net.Dial("unix", c.socket()) // it is served after all others
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -432,7 +431,7 @@ func (c *chaos) hearOut() {
 	helper.Within(c, helper.Patience, "all jobs are gone", func() bool { return isClosed(gone) })
 }
 
-// hung are the attempts that have not come to their end.
+// hung lists the attempts that have not ended.
 func (c *chaos) hung() []*attempt {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -445,10 +444,10 @@ func (c *chaos) hung() []*attempt {
 	return found
 }
 
-// since is a boottime as it is told: counted from the beginning.
+// since is a boottime for messages: counted from the beginning.
 func (c *chaos) since(at time.Duration) time.Duration { return (at - c.began).Round(time.Microsecond) }
 
-// judged hands all that happened to the judge.
+// judged passes all runs to the judge.
 func (c *chaos) judged() margins {
 	var runs []ran
 	var waits []waited
@@ -477,14 +476,14 @@ func (c *chaos) judged() margins {
 	return judgeRuns(runs, waits)
 }
 
-// note tells what a person may want to know, as long as it is not too much.
+// note logs what may interest a person, up to a limit.
 func (c *chaos) note(format string, words ...any) {
 	if c.noted++; c.noted <= 400 {
 		c.say(format, words...)
 	}
 }
 
-// say tells what happens, and when.
+// say logs an event and its time.
 func (c *chaos) say(format string, words ...any) {
 	c.Logf("%v: "+format, append([]any{c.since(process.Boottime()).Round(time.Millisecond)}, words...)...)
 }

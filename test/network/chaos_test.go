@@ -24,31 +24,31 @@ import (
 	"adlock/test/need"
 )
 
-// The chaos: 60 contenders on three hosts fight over atoms, in three real etcd members or
-// a real vsftpd, while the servers, the ways to them and between them, clocks, locksmiths
-// and jobs are attacked, a scenario at a time. The jobs tell their own beginning and end
-// (./job), and judgeRuns decides: never two at once, never one ended for nothing. What
-// was left of it is printed as margins.
+// The chaos: 60 contenders on three hosts compete for atoms, in three real etcd members or a
+// real vsftpd, while one scenario at a time attacks the servers, the ways to them and between
+// them, clocks, locksmiths and jobs. The jobs report their own beginning and end (./job), and
+// judgeRuns decides: never two at once, never one ended without a reason. The margins that were
+// left are printed.
 //
-// A minute of it is played by default, those scenarios that pass; by hand
+// By default the passing scenarios are played for a minute; by hand
 //
 //	ADLOCK_SOAK=10m go test -count=1 -v -timeout 0 -run TestChaos ./test/network
 //
 // plays all, over and over, with leases of 6 and of 15 s; ADLOCK_CHAOS_SEED=N draws the same
-// plan again (the machine does not repeat itself, though); ADLOCK_CHAOS_LEASE=6s is one
-// lease only; ADLOCK_CHAOS_BUILD=DIR tries another build of the programs; and go test's
-// -run TestChaos/etcd/stopped_leader one scenario.
+// plan again (but the machine does not repeat itself); ADLOCK_CHAOS_LEASE=6s is one lease only;
+// ADLOCK_CHAOS_BUILD=DIR tries another build of the programs; and go test's -run
+// TestChaos/etcd/stopped_leader one scenario.
 
 // scenario is one kind of attack.
 type scenario struct {
 	name    string
 	attack  func(*chaos)
-	prepare func(*chaos) // before anybody has begun; nil: nothing
-	short   bool         // it belongs to the minute
-	finds   string       // the fault that it still finds; "": none
+	prepare func(*chaos) // before any contender begins; nil: nothing
+	short   bool         // it is played in the default minute
+	finds   string       // the fault it still finds; "": none
 }
 
-// scenarios are what there is for each store.
+// scenarios are those of each store.
 var scenarios = map[string][]scenario{
 	"etcd": {
 		{name: "a host is cut off", attack: cutHosts(), short: true},
@@ -104,7 +104,7 @@ func TestChaosBreaksNoPromise(t *testing.T) {
 	t.Log("\n" + f.table())
 }
 
-// festival is what is played, and what came of it.
+// festival is the set of played scenarios, with their results.
 type festival struct {
 	seed   uint64
 	leases []time.Duration
@@ -191,7 +191,7 @@ func (f *festival) play(t *testing.T, name, store string, s scenario, lease time
 	if len(m.forNothing) > 0 {
 		t.Logf("ended for nothing: %v", m.forNothing)
 	}
-	if f.long && len(m.forNothing) > 0 { // else the machine may have other things to do
+	if f.long && len(m.forNothing) > 0 { // in the short form the machine may be busy with other tests
 		t.Errorf("%d jobs were ended for nothing", len(m.forNothing))
 	}
 	if m.runs < atoms/4 { // on a machine that is busy with other things, too
@@ -202,7 +202,7 @@ func (f *festival) play(t *testing.T, name, store string, s scenario, lease time
 	}
 }
 
-// table is what the scenarios left, as it stands in test/network/README.md.
+// table is the table of margins, as in test/network/README.md.
 func (f *festival) table() string {
 	rows := []string{
 		"| scenario, lease | runs | two at once | ended for nothing | least gap | least gap after a loss | longest from loss to end | longest idle |",
@@ -216,8 +216,8 @@ func (f *festival) table() string {
 	return strings.Join(rows, "\n")
 }
 
-// strikes carries a blow out again and again, as long as each still fits in. Between
-// them, and before the first, about a lease goes by.
+// strikes repeats a blow as long as each one fits in. Between them, and before the first, about
+// a lease goes by.
 func (c *chaos) strikes(length time.Duration, blow func()) {
 	for {
 		c.pass(c.lease/2 + c.part(c.lease/2))
@@ -228,10 +228,10 @@ func (c *chaos) strikes(length time.Duration, blow func()) {
 	}
 }
 
-// part is a part of that time.
+// part is a random part of that time.
 func (c *chaos) part(d time.Duration) time.Duration { return time.Duration(c.Int64N(int64(d))) }
 
-// pass lets time pass, or what is left.
+// pass lets the time pass, or the rest of the scenario.
 func (c *chaos) pass(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -241,7 +241,7 @@ func (c *chaos) pass(d time.Duration) {
 	}
 }
 
-// hard is how long an attack lasts that a lease cannot survive.
+// hard is the length of an attack that no lease survives.
 func (c *chaos) hard() time.Duration { return c.lease * 7 / 5 }
 
 func rest(c *chaos) {}
@@ -264,7 +264,7 @@ func cutHosts(ways ...int) func(*chaos) {
 	}
 }
 
-// away lets hosts lose all their servers for as long as is hard.
+// away lets hosts lose all their servers for hard().
 func (c *chaos) away(hosts []*mast, lose, find func()) {
 	lost := span{from: process.Boottime(), to: never / 2}
 	lose()
@@ -276,8 +276,8 @@ func (c *chaos) away(hosts []*mast, lose, find func()) {
 	}
 }
 
-// slowCables makes each connection late by its own time. An FTP server is asked some ten
-// questions for one beat.
+// slowCables delays each connection by a time of its own. One beat takes some ten commands to
+// an FTP server.
 func slowCables(c *chaos) {
 	most := c.lease / 20
 	if c.ftpd != nil {
@@ -293,13 +293,13 @@ func slowCables(c *chaos) {
 
 func dropConnections(c *chaos) {
 	for !isClosed(c.over) {
-		c.pass(c.lease/12 + c.part(c.lease/4)) // a new one has to log in, and to ask, before it is lost
+		c.pass(c.lease/12 + c.part(c.lease/4)) // a new connection must log in, and ask, before it is lost
 		h := c.hosts[c.IntN(len(c.hosts))]
 		h.cables[c.IntN(len(h.cables))].drop()
 	}
 }
 
-// cutMember has one member in a black hole, for all hosts.
+// cutMember cuts one member off from all hosts: it answers nothing.
 func cutMember(c *chaos) {
 	c.strikes(c.hard(), func() {
 		n := c.IntN(len(c.cluster))
@@ -328,7 +328,7 @@ func isolateLeader(c *chaos) {
 		links := c.links(func(l *link) bool { return l.from == id || l.to == m })
 		named := 0
 		for _, l := range links {
-			if l.from != "" { // who asks for the version alone does not say who it is
+			if l.from != "" { // a peer that only asks for the version does not name itself
 				named++
 			}
 		}
@@ -395,7 +395,7 @@ func killMembers(c *chaos) {
 	})
 }
 
-// revokeLeases revokes leases of the cluster's, where somebody hangs his keys on them.
+// revokeLeases revokes leases of the cluster on which processes hang their keys.
 func revokeLeases(c *chaos) {
 	c.meddle(func(ctx context.Context, client *clientv3.Client) error {
 		found, err := client.Leases(ctx)
@@ -409,8 +409,7 @@ func revokeLeases(c *chaos) {
 	})
 }
 
-// removeKeys removes one key of those that an acquisition has, and so leaves another to
-// tell of it, where there are two.
+// removeKeys removes one key of an acquisition; if it has two, the other still shows it.
 func removeKeys(c *chaos) {
 	struck := map[string]bool{}
 	c.meddle(func(ctx context.Context, client *clientv3.Client) error {
@@ -450,7 +449,7 @@ func (c *chaos) removed(record []byte) {
 	}
 }
 
-// meddle does something to what is in the cluster, again and again.
+// meddle changes the content of the cluster, again and again.
 func (c *chaos) meddle(do func(context.Context, *clientv3.Client) error) {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{c.cluster[0].client}, Logger: zap.NewNop()})
 	if err != nil {
@@ -466,7 +465,7 @@ func (c *chaos) meddle(do func(context.Context, *clientv3.Client) error) {
 	}
 }
 
-// stepClocks has the wall clock of one host step forward by an hour, and of another back.
+// stepClocks steps the wall clock of one host forward by an hour, and of another back.
 func stepClocks(c *chaos) {
 	for n, by := range []time.Duration{time.Hour, -time.Hour} {
 		h := c.hosts[n]
@@ -480,7 +479,7 @@ func stepClocks(c *chaos) {
 	}
 }
 
-// someone is an attempt that is under way, with a job or without; nil: there is none.
+// someone returns an attempt under way, with a job or without; nil: there is none.
 func (c *chaos) someone(with func(*attempt) bool) *attempt {
 	var found []*attempt
 	for _, id := range slices.Sorted(maps.Keys(c.attempts)) {
@@ -538,7 +537,7 @@ func killLocksmiths(c *chaos) {
 	}
 }
 
-// stopJobs stops jobs for longer than the lease: that is no reason for anybody to end them.
+// stopJobs stops jobs for longer than the lease: no process may end them for it.
 func stopJobs(c *chaos) {
 	c.strikes(c.hard(), func() {
 		var stopped []int
@@ -600,7 +599,7 @@ func stopServer(c *chaos) {
 		c.say("the server is stopped")
 		signal := func(sig syscall.Signal) func() {
 			return func() {
-				for range 2 { // one may have come meanwhile
+				for range 2 { // a server may have started one meanwhile
 					for _, pid := range helper.With(c.ftpd.mark()) {
 						_ = syscall.Kill(pid, sig) // it may have ended
 					}

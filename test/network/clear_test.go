@@ -23,7 +23,7 @@ func TestClearLeavesAnOwnerWhoseLeaseIsRenewed(t *testing.T) {
 		b.verb(t, "clear", "p.shared.o.idle").Refused(t, 64, "is not held: there is nothing to clear")
 		b.verb(t, "clear", "nobody").Refused(t, 64, "nobody")
 		b.verb(t, "clear", "--last", "--older=1d").Refused(t, 64, "--last is for lock directories")
-		a.env = append(a.env, "ADLOCK_STORE="+a.dir) // the option counts
+		a.env = append(a.env, "ADLOCK_STORE="+a.dir) // the option prevails
 		a.verb(t, "clear", "--store", b.store, "o x").Refused(t, 77, "its lease is renewed")
 		b.run(t, "echo ran").Denied(t)
 		owner.Signal(t, syscall.SIGTERM)
@@ -35,7 +35,7 @@ func TestClearRemovesTheLockOfAnOwnerThatIsDead(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.env = append(a.env, "ADLOCK_LEASE=1h")
 		owner := a.start(t, "sleep 60", "--slots=1")
-		owner.Kill(t) // its guard ends the job
+		owner.Kill(t) // its watchdog ends the job
 		helper.Eventually(t, "it is cleared", func() bool { return b.verb(t, "clear", "p.shared.o.x").Status == 0 })
 		if !strings.Contains(b.runlog(), "event=clear program=p ") {
 			t.Errorf("the runlog does not tell of it: %s", b.runlog())
@@ -44,8 +44,8 @@ func TestClearRemovesTheLockOfAnOwnerThatIsDead(t *testing.T) {
 	})
 }
 
-// abandoned is a place at p.h.o.x that nobody tends, on a machine of which nothing is
-// known here.
+// abandoned is a place at p.h.o.x without a live owner, on a machine of which this one knows
+// nothing.
 func abandoned(t testing.TB, s lease.Store) lease.Place {
 	t.Helper()
 	own := aRecord(t, false)
@@ -57,7 +57,7 @@ func abandoned(t testing.TB, s lease.Store) lease.Place {
 	return place
 }
 
-// A lock over FTP stays when its lease has run out, and a newcomer would have to watch it.
+// A lock over FTP stays after its lease, and a newcomer would have to watch it first.
 func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 	f := startFTP(t, "")
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
@@ -81,7 +81,7 @@ func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 	}
 }
 
-// A reader has a lock of its own.
+// Each reader has a lock of its own.
 func TestClearRemovesTheLockOfOneReader(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)

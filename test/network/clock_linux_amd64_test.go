@@ -15,13 +15,12 @@ import (
 	"adlock/test/helper"
 )
 
-// startWithClock starts the command. Its wall clock, and no other of its clocks, steps
-// at the moment. The code by which the kernel tells a process the time (vdso(7)) is
-// written anew before the first instruction, so static programs too see the step; what
-// the process starts in its turn does not.
+// startWithClock starts the command. At the given time its wall clock steps, and none of its
+// other clocks. The code of the vdso(7), by which a process reads the time, is rewritten before
+// the first instruction, so static programs see the step too; children of the process do not.
 func startWithClock(command *exec.Cmd, at time.Time, by time.Duration) error {
 	command.SysProcAttr.Ptrace, command.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
-	return helper.InKeptThread(func() error { return startTraced(command, at, by) }) // it is this thread that traces
+	return helper.InKeptThread(func() error { return startTraced(command, at, by) }) // this thread traces
 }
 
 func startTraced(command *exec.Cmd, at time.Time, by time.Duration) error {
@@ -56,7 +55,7 @@ func steppingCode(at time.Time, by time.Duration) []byte {
 		"\xc3") // ret
 }
 
-// clockCode returns where a process has that code.
+// clockCode returns the address of that code in a process.
 func clockCode(pid int) (uintptr, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {

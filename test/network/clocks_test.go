@@ -12,7 +12,7 @@ import (
 	"adlock/test/helper"
 )
 
-// clocks are how far those of five hosts are ahead of the store's.
+// clocks are the offsets of five hosts' clocks from the store's.
 var clocks = []time.Duration{0, 5 * time.Second, 30 * time.Second, -20 * time.Second, 0}
 
 func skewed(t testing.TB, hosts []*host) []*host {
@@ -47,12 +47,12 @@ func together(t testing.TB, hosts []*host, options ...string) (ran []int) {
 	return ran
 }
 
-// runsOncePerInterval has each host be the last that ran, and then all of them ask,
-// sooner than the interval and later.
+// runsOncePerInterval has each host in turn run last; then all of them ask, before and after
+// the interval.
 func runsOncePerInterval(t *testing.T, hosts []*host) {
 	t.Helper()
 	interval := 4 * time.Second
-	// asked tells which hosts ran; where it took them too long, nothing is shown.
+	// asked returns the hosts that ran; shown is false if they took too long for a judgement.
 	asked := func() (ran []int, shown bool) {
 		began := time.Now()
 		ran = together(t, hosts, fmt.Sprintf("--if-elapsed=%ds", int(interval.Seconds())))
@@ -63,7 +63,7 @@ func runsOncePerInterval(t *testing.T, hosts []*host) {
 		completed := time.Now()
 		soon, shown := asked()
 		if shown {
-			time.Sleep(time.Until(completed.Add(interval + time.Second))) // it is this that is judged
+			time.Sleep(time.Until(completed.Add(interval + time.Second))) // the interval under test
 			var later []int
 			if later, shown = asked(); shown && len(later) != 1 {
 				t.Errorf("hosts %v ran after %v, the one before it on host %d, whose clock is %v ahead", later, interval, i, clocks[i])
@@ -129,7 +129,7 @@ func TestTheStartUnderFTPIsToldByItsClock(t *testing.T) {
 	}
 }
 
-// A pass clock is the asker's, and so is what it is compared with.
+// A pass clock is the asker's, and is compared with the asker's clock.
 func TestAPassClockIsComparedWithTheClockOfItsOwnHost(t *testing.T) {
 	s, f := url(startEtcd(t, 1)...), startFTP(t, "")
 	for _, hosts := range [][]*host{{newHost(t, s), newHost(t, s)}, {f.host(t), f.host(t)}} {
@@ -148,8 +148,8 @@ func TestAPassClockIsComparedWithTheClockOfItsOwnHost(t *testing.T) {
 	}
 }
 
-// The clock that the run was stamped by has gone with its leader: what is left is the
-// machines' clocks, and that the run was before the new leader.
+// The clock that stamped the run has gone with its leader: what is left is the machines'
+// clocks, and that the run was before the new leader.
 func TestAfterAChangeOfLeadersARunIsAtLeastAsOldAsThat(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	runner, asker := newHost(t, url(nodes...)), newHost(t, url(nodes...))

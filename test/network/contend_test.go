@@ -19,15 +19,15 @@ import (
 	"adlock/test/need"
 )
 
-// arena is where contenders fight over three atoms. Events are written as those
-// of test/history are, and judged by it.
+// arena is the place where contenders compete for three atoms. Events are written as in
+// test/history, and judged there.
 type arena struct {
 	dir     string
 	hosts   []*host
 	elapsed []string // IfElapsed in seconds
 	kills   int      // locksmiths of a hundred that are killed
 	names   atomic.Int64
-	round   int64    // its atoms are those of no other round
+	round   int64    // no other round has its atoms
 	tally   sync.Map // verdict: *atomic.Int64
 }
 
@@ -50,8 +50,8 @@ func (a *arena) note(t testing.TB, kind, attempt string, words ...string) {
 	}
 }
 
-// job says when it begins and ends, and whether another one of its atom lives:
-// it holds flock(2) on a file of the test's own meanwhile.
+// job records its beginning and end, and whether another one of its atom lives: meanwhile it
+// holds flock(2) on a file of the test's own.
 const job = `note() { read -r up _ </proc/uptime; echo "$1 $id $up" >>"$dir/events"; }
 note in
 {
@@ -60,7 +60,7 @@ note in
 	note out
 } 9>>"$dir/occupied.$atom"`
 
-// contend is one attempt by one contender of its own.
+// contend is one attempt, by a contender of its own.
 func (a *arena) contend(t testing.TB, options ...string) {
 	contender := fmt.Sprintf("run%d", a.names.Add(1))
 	id, atom := contender+".1", fmt.Sprint("atom", rand.N(3), "of", a.round)
@@ -128,8 +128,8 @@ func (a *arena) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// fight lets so many contenders make their attempts, a few at a time, while
-// trouble goes on; those who wait stand in line, the others go away.
+// fight has that many contenders make their attempts, a few at a time, while trouble goes on;
+// some wait in line, the others are denied.
 func (a *arena) fight(t testing.TB, contenders, atOnce int, trouble func(done <-chan struct{})) {
 	done := make(chan struct{})
 	var bystander, all sync.WaitGroup
@@ -171,7 +171,7 @@ func (a *arena) judge(t testing.TB) {
 
 const contenders = 200
 
-// rounds plays one round, and more of them until ADLOCK_SOAK has passed.
+// rounds plays one round, or as many as fit in ADLOCK_SOAK.
 func rounds(t *testing.T, play func()) {
 	t.Helper()
 	var soak time.Duration

@@ -22,9 +22,9 @@ import (
 	"adlock/test/need"
 )
 
-// TestCostBesideEtcdctl prints what acquire and release cost beside `etcdctl
-// lock`, which does less: no record, no last lock, no guard. The bound is for a
-// busy machine; the figure is for the reader.
+// TestCostBesideEtcdctl prints what acquire and release cost beside `etcdctl lock`, which does
+// less: no record, no last lock, no guard. The bound is for a busy machine; the figure is for
+// the reader.
 func TestCostBesideEtcdctl(t *testing.T) {
 	m := startEtcd(t, 1)[0]
 	h := newHost(t, url(m))
@@ -57,11 +57,11 @@ func TestHandOverBesideEtcdctl(t *testing.T) {
 	}
 }
 
-// byCommand makes contenders that have a job under a lock: it says that it runs, and ends
-// when its input does.
+// byCommand makes contenders that run a job under a lock: it prints a word, and ends when its
+// input does.
 func (h *host) byCommand(t testing.TB, lock ...string) func() contender {
 	return func() contender {
-		input := filepath.Join(t.TempDir(), "input") // as etcdctl gives it none
+		input := filepath.Join(t.TempDir(), "input") // etcdctl gives it none
 		start := func(ctx context.Context) error {
 			c := exec.CommandContext(ctx, lock[0], append(lock[1:len(lock):len(lock)], "sh", "-c", "echo in; read -r _ <"+input)...)
 			c.Env = append(need.Clean(), h.env...)
@@ -85,7 +85,7 @@ func (h *host) byCommand(t testing.TB, lock ...string) func() contender {
 	}
 }
 
-// awaitWord waits until the job runs; etcdctl tells its key first.
+// awaitWord waits until the job runs; etcdctl prints its key first.
 func awaitWord(out *bufio.Reader) error {
 	for {
 		if line, err := out.ReadString('\n'); err != nil || line == "in\n" {
@@ -94,8 +94,8 @@ func awaitWord(out *bufio.Reader) error {
 	}
 }
 
-// TestHandOverAmongManyBesideEtcdsOwn prints what a hand-over costs with more and more who
-// wait, beside the mutex of etcd's own client: all in one process, over one connection.
+// TestHandOverAmongManyBesideEtcdsOwn prints what a hand-over costs with more and more waiters,
+// beside the mutex of etcd's own client: all in one process, over one connection.
 func TestHandOverAmongManyBesideEtcdsOwn(t *testing.T) {
 	for _, waiters := range line(1, 100, 1000) {
 		m := startEtcd(t, 1)[0]
@@ -106,8 +106,8 @@ func TestHandOverAmongManyBesideEtcdsOwn(t *testing.T) {
 
 func ratio(us, them []time.Duration) float64 { return float64(median(us)) / float64(median(them)) }
 
-// line says how many wait: so many as the figure is for with ADLOCK_SOAK, else a few, for
-// how long it takes is no matter of right or wrong.
+// line returns the number of waiters: in a soak the figure's own, else a few, as their time
+// judges nothing.
 func line(waiters ...int) []int {
 	if os.Getenv("ADLOCK_SOAK") == "" {
 		return []int{1, 10}
@@ -120,9 +120,9 @@ type contender struct {
 	lock, unlock func(context.Context) error
 }
 
-// handOvers has so many wait, one behind the other, and the lock go from one to the next.
-// Who has had it is followed by another at the end of the line. It returns how long each
-// took from the release to the next owner.
+// handOvers has that many contenders wait in line, and passes the lock from one to the next.
+// Each former owner is replaced by a contender at the end of the line. It returns the times
+// from each release to the next owner.
 func handOvers(t testing.TB, waiters int, m *node, next func() contender) (each []time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
@@ -154,7 +154,7 @@ func handOvers(t testing.TB, waiters int, m *node, next func() contender) (each 
 	owner := owns()
 	for range waiters {
 		enter()
-		time.Sleep(10 * time.Millisecond) // who is not answered for a second asks again: a thousand at once would ask for long
+		time.Sleep(10 * time.Millisecond) // a waiter without an answer for a second asks again: a thousand at once would take long
 	}
 	m.rests(t, max(15, waiters/10))
 	for range min(25, 5*waiters) {
@@ -170,8 +170,8 @@ func handOvers(t testing.TB, waiters int, m *node, next func() contender) (each 
 	return each
 }
 
-// rests waits until nothing was written for a second: nobody comes any more. Of those who
-// wait in processes of their own each gives a sign of life: there it waits so many seconds.
+// rests waits until nothing was written for a second: all have come. Waiters in processes of
+// their own write signs of life: for them it waits the given seconds.
 func (m *node) rests(t testing.TB, seconds int) {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{m.client}, Logger: zap.NewNop()})
@@ -192,7 +192,7 @@ func (m *node) rests(t testing.TB, seconds int) {
 	}
 }
 
-// ourHandOvers do what lease.queue does for one who waits.
+// ourHandOvers do what lease.queue does for a waiter.
 func ourHandOvers(t testing.TB, m *node, waiters int) []time.Duration {
 	t.Helper()
 	s := open(t, url(m))
@@ -229,7 +229,7 @@ func (w *waiter) lock(ctx context.Context) (err error) {
 		}
 	}
 	w.record.Taken = time.Now()
-	w.noted.Go(func() { _ = w.place.Note(ctx, w.record) }) // where it comes too late it does nothing
+	w.noted.Go(func() { _ = w.place.Note(ctx, w.record) }) // if it comes too late it has no effect
 	return nil
 }
 

@@ -8,8 +8,8 @@ import (
 	"adlock/test/helper"
 )
 
-// What a guard is must be known before the client libraries are initialised: they would
-// cost each guard, and the process that starts it, three times its start.
+// A guard process (the watchdog of a lease) must start before the client libraries are
+// initialised: they would cost it, and the process that starts it, three times their start.
 func TestAGuardBeginsBeforeTheClientLibrariesDo(t *testing.T) {
 	smith := filepath.Join(filepath.Dir(binary(t)), "adlock-locksmith")
 	r := helper.Command{Args: []string{smith, "--version"}, Env: []string{"GODEBUG=inittrace=1"}}.Run(t)

@@ -18,7 +18,7 @@ import (
 // node is one member of an etcd cluster.
 type node struct {
 	client, peer string // HOST:PORT
-	reached      string // where its peers reach it
+	reached      string // the address for its peers
 	name, dir    string
 	cluster      string
 	tls          []string // options; none: no TLS
@@ -39,7 +39,7 @@ func startEtcdWith(t testing.TB, n int, options ...string) []*node {
 	return startCluster(t, n, func(m *node) string { return m.peer }, options...)
 }
 
-// startCluster is startEtcd for members that their peers reach elsewhere.
+// startCluster is startEtcd for members with other addresses for their peers.
 func startCluster(t testing.TB, n int, reached func(*node) string, options ...string) []*node {
 	t.Helper()
 	need.Tools(t, "etcd", "etcdctl")
@@ -60,7 +60,7 @@ func startCluster(t testing.TB, n int, reached func(*node) string, options ...st
 	return nodes
 }
 
-// start starts etcd, and returns once it listens: it may not answer yet.
+// start starts etcd, and returns when it listens: it may not answer yet.
 func (m *node) start(t testing.TB) {
 	t.Helper()
 	scheme := "http://"
@@ -103,7 +103,7 @@ func (m *node) leads() bool {
 	return leader != "" && leader == member
 }
 
-// status is what the node takes itself and the leader for; "" where it does not answer.
+// status returns the ids of the node and of the leader it knows; "" if it does not answer.
 func (m *node) status() (member, leader string) {
 	out, _ := exec.Command("etcdctl", "--endpoints", m.client, "--command-timeout=2s", "endpoint", "status", "-w", "fields").Output()
 	for line := range strings.Lines(string(out)) {
@@ -137,7 +137,7 @@ type host struct {
 	inside          []string // the command that enters its network namespace; none: the test's own
 }
 
-// newHost returns a host; its lease is the shortest there is.
+// newHost returns a host with the shortest possible lease.
 func newHost(t testing.TB, store string) *host {
 	t.Helper()
 	h := &host{dir: helper.Dir(t), store: store, bin: binary(t)}
@@ -159,10 +159,10 @@ func (h *host) run(t testing.TB, script string, options ...string) helper.Result
 	return h.command(script, options...).Run(t)
 }
 
-// ready is how a script says that it runs. One that does not begins with it.
+// ready is the line by which a script reports that it runs; start puts it before others.
 const ready = `: >"$ready"; `
 
-// start starts a job and waits until it says that it runs.
+// start starts a job and waits until it runs.
 func (h *host) start(t testing.TB, script string, options ...string) *helper.Process {
 	t.Helper()
 	if !strings.Contains(script, ready) {

@@ -15,8 +15,8 @@ import (
 
 const fencePage = "cmd/adlock-locksmith/fence.md"
 
-// writes are who writes, in this order, and whether it is to succeed: a newer owner keeps
-// an older one out, and may write again itself.
+// writes lists the writers in order, and whether each succeeds: a newer owner keeps an older
+// one out, and may write again itself.
 var writes = []struct {
 	fence string
 	done  bool
@@ -98,7 +98,7 @@ func TestTheFenceOfThePageWithFilesShowsTheNewestOwnersOnly(t *testing.T) {
 	}
 }
 
-// The pages' own addresses are put in place by those of servers that are here.
+// Servers of the test take the place of the addresses in the pages.
 func TestTheStoresOfThePagesAreTaken(t *testing.T) {
 	nodes, f := startEtcd(t, 3), startFTP(t, "")
 	h := f.host(t)
@@ -111,7 +111,7 @@ func TestTheStoresOfThePagesAreTaken(t *testing.T) {
 	}
 	ofCrontab := regexp.MustCompile(`(?m)^([*/0-9]+ +){5}`)
 	count := 0
-	tried := map[string]bool{} // two pages may have one line, which runs once in a minute
+	tried := map[string]bool{} // two pages may have the same line, which runs once in a minute
 	for _, page := range recipe.Pages(t) {
 		for _, r := range recipe.In(t, page) {
 			if !r.Has("adlock run --store ") || tried[r.Text] {

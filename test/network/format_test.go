@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A store is used by one version of adlock at a time. What another one has written may be
-// the lock of a job that runs.
+// A store is used by one version of adlock at a time. A record of another version may be the
+// lock of a running job.
 func TestALockOfAnotherVersionInAStoreIsRefusedAloud(t *testing.T) {
 	const said = "of an unknown format"
 	nodes := startEtcd(t, 1)

@@ -13,7 +13,7 @@ import (
 	"adlock/test/helper"
 )
 
-// A server may keep a file under another name: no newcomer would see a lock there.
+// If a server keeps a file under another name, no newcomer sees a lock.
 func TestAnFTPServerThatDoesNotListWhatWasMadeRunsNothing(t *testing.T) {
 	for lie, rename := range map[string]func(name string) string{
 		"it lowers case":                strings.ToLower,
@@ -59,8 +59,8 @@ func TestAnFTPServerThatMakesNoDirectoriesRunsNothing(t *testing.T) {
 	h.run(t, "echo ran", "--once-per=1h").Ran(t) // neither has left anything
 }
 
-// MKD is the test-and-set. Two newcomers have found the atom free, and the server tells each
-// that it has made the directory: one sees that it is the other's, and leaves it as it is.
+// MKD is the test-and-set. Two newcomers have found the atom free, and the server reports
+// success to both: one sees the other's record, and leaves it.
 func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
 	f := startFTP(t, "")
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)

@@ -26,8 +26,7 @@ type ftpd struct {
 	cmd      *exec.Cmd
 }
 
-// startFTP starts a vsftpd that keeps its files in a directory of the test, or
-// in dir.
+// startFTP starts a vsftpd that keeps its files in a directory of the test, or in dir.
 func startFTP(t testing.TB, dir string) *ftpd {
 	t.Helper()
 	return startFTPAt(t, freePort(t), dir)
@@ -81,7 +80,7 @@ func startFTPAt(t testing.TB, address, dir string) *ftpd {
 	return f
 }
 
-// passable lets the server's user get to a directory of the test's.
+// passable lets the server's user reach a directory of the test's.
 func passable(t testing.TB, dir string) {
 	t.Helper()
 	for up := dir; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
@@ -104,11 +103,11 @@ func (f *ftpd) start(t testing.TB) {
 	helper.Eventually(t, "vsftpd answers", func() bool { return answers(f.address) })
 }
 
-// mark is in the environment of the server and of all that serve its clients.
+// mark is in the environment of the server and of its session processes.
 func (f *ftpd) mark() string { return "FTPD=" + f.config }
 
-// stop ends the server and the processes that serve its clients, each of which leads a
-// session of its own, and holds the port that the next server wants.
+// stop ends the server and its session processes, each of which leads a session of its own, and
+// holds the port that the next server needs.
 func (f *ftpd) stop(t testing.TB) {
 	t.Helper()
 	_ = f.cmd.Process.Kill() // first, so that it starts no more; it may have ended by itself
@@ -251,7 +250,7 @@ func openFTP(t testing.TB, f *ftpd) *ftp.Store {
 	return openFTPAt(t, f.address)
 }
 
-// openFTPAt is openFTP by way of a relay.
+// openFTPAt is openFTP through a relay.
 func openFTPAt(t testing.TB, address string) *ftp.Store {
 	t.Helper()
 	s, err := ftp.Open("ftp://anonymous@" + address + "/locks")

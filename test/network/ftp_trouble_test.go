@@ -23,7 +23,7 @@ func TestAnFTPServerWhoseClockStepsLetsNobodyIn(t *testing.T) {
 			file := t.TempDir() + "/beats"
 			owner := a.start(t, "n=0; while [ $n -lt 400 ]; do n=$((n + 1)); read -r now _ </proc/uptime; echo $now >>"+file+"; sleep 0.02; done")
 			waiter := b.command(begins, "--wait=60s").Start(t)
-			time.Sleep(time.Second) // it knows the server's clock
+			time.Sleep(time.Second) // by then the owner knows the server's clock
 			p.set(func() { p.clock = step })
 			var next helper.Result
 			for next.Status = 75; next.Status == 75 && !owner.Ended(); {
@@ -32,7 +32,7 @@ func TestAnFTPServerWhoseClockStepsLetsNobodyIn(t *testing.T) {
 			if status := owner.Wait(t); status != 0 {
 				t.Errorf("the owner's status is %d: %s", status, owner.Output())
 			}
-			if next.Status == 0 { // the job had ended, and its runner not yet
+			if next.Status == 0 { // the job had ended, but not its runner
 				margin(t, file, next.Out)
 			} else if next.Status != 75 {
 				t.Errorf("beside a living owner: %+v", next)
@@ -56,7 +56,7 @@ func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 				file := t.TempDir() + "/beats"
 				owner := a.beats(t, file)
 				f.moveAbroad(t)
-				owner.Signal(t, syscall.SIGSTOP) // its guard ends the job
+				owner.Signal(t, syscall.SIGSTOP) // its watchdog ends the job
 				stopped := time.Now()
 				p.set(func() { p.clock = step })
 				var next helper.Result
@@ -67,7 +67,7 @@ func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 				}
 				took := time.Since(stopped)
 				t.Logf("replaced %v after it was stopped, margin %v", took.Round(100*time.Millisecond), margin(t, file, next.Out))
-				if took > time.Minute { // by the clock that has stepped it would be an hour
+				if took > time.Minute { // by the clock that stepped it would be an hour
 					t.Errorf("it took %v", took)
 				}
 			})
@@ -75,7 +75,7 @@ func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 	}
 }
 
-// moveAbroad makes the owner one of another machine, of whom nothing is known here.
+// moveAbroad moves the owner to another machine, of which this one knows nothing.
 func (f *ftpd) moveAbroad(t testing.TB) {
 	t.Helper()
 	for _, file := range globbed(t, f.root+"/lock.*/owner") {
@@ -162,11 +162,11 @@ func TestAStampThatCannotBeWrittenOnFTPIsSaid(t *testing.T) {
 	if err := os.Chmod(f.root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	h.run(t, "echo ran").Ran(t) // the lock was given back all the same
+	h.run(t, "echo ran").Ran(t) // the lock was released all the same
 }
 
-// holding has a job of five seconds begin, and trouble after that: the job is to end as
-// it would, with its stamp.
+// holding starts a job of five seconds, and then trouble: the job must end as without it, with
+// its stamp.
 func holding(t *testing.T, trouble func(p *teller)) {
 	t.Parallel()
 	f := startFTP(t, "")
@@ -229,7 +229,7 @@ func TestAnFTPServerThatIsSlowIsWaitedForWithinTheLease(t *testing.T) {
 	}
 }
 
-// Holding the atom for a moment takes some 25 commands, and giving it back a dozen.
+// Taking and keeping the atom takes some 25 commands, its release a dozen.
 func TestWhatWasLearnedIsForgottenOnAnFTPServerThatIsSlow(t *testing.T) {
 	f := startFTP(t, "")
 	f.host(t).taught(t)
@@ -322,10 +322,11 @@ func TestAPassThatBeganAfterTheCompletionOnFTPGoesByItsOwnClock(t *testing.T) {
 	}
 }
 
-// Renewal has no connection of its own: an FTP server may allow only one. What stalls is
-// given up after an eighth of the lease, whoever waits for it, and a new connection is made:
-// so a sign of life comes no later than half a lease (1/3 that it is not due, 1/8 for what
-// stalls, 1/30 until it is tried again) and a login after the one before. At 2/3 the job
+// Renewal has no connection of its own: an FTP server may allow only one. A stalled command is
+// given up after an eighth of the lease, whichever goroutine waits for it, and a new connection
+// is made: so a sign of life comes at most half a lease (1/3 until it is due, 1/8 for the
+// stalled command, 1/30 until the next try) and a login after the one before. At 2/3 the job
+// would be ended.
 // would be ended.
 func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
 	const lease, login = 6 * time.Second, 500 * time.Millisecond
@@ -356,7 +357,7 @@ func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
 	}
 }
 
-// newest is the beat that counts where one is being replaced.
+// newest is the newer beat while one is being replaced.
 func newest(pattern string) (last string) {
 	files, _ := filepath.Glob(pattern)
 	for _, file := range files {

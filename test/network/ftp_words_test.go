@@ -10,7 +10,7 @@ import (
 	"adlock/lib/fault"
 )
 
-// withTLS starts the server again, with TLS and the certificate.
+// withTLS restarts the server with TLS and the certificate.
 func (f *ftpd) withTLS(t testing.TB, cert, key string) *ftpd {
 	t.Helper()
 	f.stop(t)

@@ -9,8 +9,9 @@ import (
 	"adlock/test/helper"
 )
 
-// The guard of the next one starts while it waits, so that a hand-over does not wait for it;
-// of those behind none does, and none stays behind when its owner waits no more.
+// The watchdog (guard process) of the next waiter starts while it waits, so that a hand-over
+// does not wait for it; the waiters behind have none, and none stays after its waiter has given
+// up.
 func TestOnlyWhoIsNextHasItsGuardAhead(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	h := newHost(t, url(nodes...))
@@ -50,7 +51,7 @@ func TestOnlyWhoIsNextHasItsGuardAhead(t *testing.T) {
 		t.Errorf("the owner has %d guards", n)
 	}
 
-	third.Signal(t, syscall.SIGTERM) // it gives its place up
+	third.Signal(t, syscall.SIGTERM) // it leaves the line
 	third.Wait(t)
 	waitFor(t, "its guard has gone", func() bool { return len(helper.GuardsOf(third.PID)) == 0 })
 	waitFor(t, "it is the fourth's turn", func() bool { return len(helper.GuardsOf(fourth.PID)) == 1 })

@@ -12,8 +12,8 @@ import (
 	"adlock/test/need"
 )
 
-// asking is how a program in any language speaks with hold, here a shell: descriptor 8
-// leads to it, 9 from it. What it is told goes to the file `told`.
+// asking speaks with hold as a program in any language may, here as a shell: descriptor 8 leads
+// to hold, 9 comes from it. The answers go to the file `told`.
 const asking = `cd "$dir"; mkfifo in out
 "$adlock" hold --wait="${wait:-0}" x <in >out 8>&- 9<&- & hold=$!
 exec 8>in 9<out; rm in out; echo $hold >hold
@@ -41,7 +41,7 @@ func (h *host) asks(t testing.TB, script string, env ...string) *asker {
 }
 
 func (a *asker) told() []string {
-	text, _ := os.ReadFile(filepath.Join(a.place, "told")) // "" where it has been told nothing
+	text, _ := os.ReadFile(filepath.Join(a.place, "told")) // "" before the first answer
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
@@ -77,7 +77,7 @@ func (a *asker) hold() int {
 	return pid
 }
 
-// clean waits until nothing of a holder is left on the host.
+// clean waits until no process or file of a holder is left on the host.
 func (h *host) clean(t testing.TB) {
 	t.Helper()
 	helper.Eventually(t, "no holder is left", func() bool {
@@ -151,7 +151,7 @@ func TestAProgramThatIsCutOffIsToldAndEndedBeforeAnotherJobBegins(t *testing.T) 
 	if told := p.told(); len(told) < 2 || !strings.HasPrefix(told[1], "lost ") {
 		t.Errorf("told %q", told)
 	}
-	if said := p.program.Output(); !strings.HasPrefix(said, "adlock: ") || strings.Contains(said, "being ended") { // hold leaves the why to them
+	if said := p.program.Output(); !strings.HasPrefix(said, "adlock: ") || strings.Contains(said, "being ended") { // hold leaves the reason to the other messages
 		t.Errorf("said %q", said)
 	}
 }
@@ -222,7 +222,7 @@ func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
 	}
 	owner.Signal(t, syscall.SIGTERM)
 	owner.Wait(t)
-	b.run(t, "echo ran", "--wait=20s").Ran(t) // nothing of it stands in line
+	b.run(t, "echo ran", "--wait=20s").Ran(t) // no place of it is left in line
 	a.clean(t)
 }
 

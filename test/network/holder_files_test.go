@@ -31,7 +31,7 @@ func TestWhatAKilledHolderLeavesGoesWithTheNext(t *testing.T) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-	left.Wait(t) // the guard has ended it
+	left.Wait(t) // the watchdog has ended it
 	old := time.Now().Add(-2 * time.Minute)
 	files := globbed(t, h.dir+"/smith.*")
 	for _, file := range files {

@@ -12,7 +12,7 @@ import (
 	"adlock/test/helper"
 )
 
-// notes has the host's hook note each event in a file, in one line.
+// notes has the host's hook append each event to a file, in one line.
 func (h *host) notes(t testing.TB) (file string) {
 	t.Helper()
 	file = t.TempDir() + "/told"
@@ -20,13 +20,12 @@ func (h *host) notes(t testing.TB) (file string) {
 	return file
 }
 
-// told waits for that many events, and returns them in the order of the alphabet: hooks
-// may overtake each other.
+// told waits for that many events, and returns them sorted: hooks may overtake each other.
 func told(t testing.TB, file string, lines int) []string {
 	t.Helper()
 	var text string
 	helper.Eventually(t, "the hook was told", func() bool {
-		content, _ := os.ReadFile(file) // it is there once the first was told
+		content, _ := os.ReadFile(file) // not there before the first event
 		text = string(content)
 		return strings.Count(text, "\n") >= lines
 	})
@@ -35,7 +34,7 @@ func told(t testing.TB, file string, lines int) []string {
 	return all
 }
 
-// are tells whether each line begins as it should, and ends so.
+// are reports whether the lines begin and end as wanted.
 func are(t testing.TB, lines []string, want ...[2]string) {
 	t.Helper()
 	ok := len(lines) == len(want)
@@ -47,7 +46,7 @@ func are(t testing.TB, lines []string, want ...[2]string) {
 	}
 }
 
-// run is what the line says of ADLOCK_RUN.
+// runOf returns the ADLOCK_RUN of a line.
 func runOf(line string) string {
 	_, rest, _ := strings.Cut(line, " run:")
 	run, _, _ := strings.Cut(rest, ":")

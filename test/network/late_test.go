@@ -12,8 +12,8 @@ import (
 	"adlock/lib/lease"
 )
 
-// An answer that comes after it was given up is not to be taken for the answer to what was
-// asked next: each command after it would be told what the one before has done.
+// A late answer, after it was given up, must not be taken for the answer to the next command:
+// each later command would get the one before.
 func TestAnAnswerOverFTPThatComesTooLateIsTakenForNoOther(t *testing.T) {
 	f := startFTP(t, "")
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
@@ -51,8 +51,8 @@ func TestAnAnswerOverFTPThatComesTooLateIsTakenForNoOther(t *testing.T) {
 	}
 }
 
-// A server that refuses a record may do so because others went past the lock meanwhile, and
-// removed it. Where it does not answer to that any more it has not refused the user.
+// A server that refuses a record may do so because a newcomer passed the lock meanwhile, and
+// removed it. If it no longer answers, it has not refused the user.
 func TestAnFTPServerThatFallsSilentIsNotSaidToRefuse(t *testing.T) {
 	f := startFTP(t, "")
 	p := newTeller(t, f)

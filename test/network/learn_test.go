@@ -14,7 +14,7 @@ import (
 	"adlock/test/helper"
 )
 
-// taught is the host's atom after five runs that succeeded.
+// taught gives the host's atom five successful runs.
 func (h *host) taught(t testing.TB) {
 	t.Helper()
 	for range 5 {
@@ -22,7 +22,7 @@ func (h *host) taught(t testing.TB) {
 	}
 }
 
-// explains tells what a newcomer's limits are made of.
+// explains wants the pattern in a newcomer's account of its limits.
 func (h *host) explains(t testing.TB, pattern string, options ...string) {
 	t.Helper()
 	if r := h.run(t, "", append(options, "--dry-run")...); !regexp.MustCompile(pattern).MatchString(r.Out) {
@@ -37,7 +37,7 @@ func TestLimitsAreLearnedInTheStore(t *testing.T) {
 		b.explains(t, `ExpireAfter 15m: 5 successful runs`, "--expire-after=auto")
 		b.wants(t, `(?m)^p o x +5 `, "tune")
 
-		b.run(t, "echo ran").Ran(t) // who does not learn forgets nothing
+		b.run(t, "echo ran").Ran(t) // a run that does not learn forgets nothing
 		b.run(t, "exit 3", "--expire-after=auto")
 		b.explains(t, `ExpireAfter 15m: 5 successful runs`, "--expire-after=auto")
 		owner := a.start(t, "sleep 60", "--expire-after=auto")
@@ -52,7 +52,7 @@ func TestLimitsAreLearnedInTheStore(t *testing.T) {
 func TestForgettingIsNoCompletion(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.taught(t)
-		time.Sleep(3 * time.Second) // an age that can be told from 0, where times are whole seconds
+		time.Sleep(3 * time.Second) // an age that differs from 0 if times are whole seconds
 		b.wants(t, "^$", "tune", "--reset", "o x")
 		b.wants(t, "^no atom has learned anything", "tune")
 		a.explains(t, "ExpireAfter never: 0 successful runs", "--expire-after=auto")
@@ -116,8 +116,7 @@ func TestARunThatDoesNotCountTeachesAllTheSame(t *testing.T) {
 	})
 }
 
-// The owner learns that it was ended at its limit, though it is the newcomer that has
-// asked for it.
+// The owner learns that it was ended at its limit, though the newcomer has asked for that.
 func TestAnOwnerThatIsAskedToEndItsJobLearnsFromIt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		owner := a.start(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s")
@@ -129,7 +128,7 @@ func TestAnOwnerThatIsAskedToEndItsJobLearnsFromIt(t *testing.T) {
 	})
 }
 
-// In an owner that died nobody knows how the run went.
+// When an owner dies, no process knows how the run went.
 func TestAScriptThatSaysNothingTeachesNothing(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		script := func(then string) {

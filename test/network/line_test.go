@@ -45,7 +45,7 @@ func open(t testing.TB, address string) *etcd.Store {
 	return s
 }
 
-// leave gives a place up as its owner does: an answer that was lost is asked for again.
+// leave gives a place up as its owner does: a lost answer is asked for again.
 func leave(ctx context.Context, p lease.Place, stamp *lease.Last) error {
 	for tried := false; ; tried = true {
 		err := p.Leave(ctx, stamp)
@@ -105,12 +105,12 @@ func TestHandOverWakesOneOfAThousand(t *testing.T) {
 		})
 	}
 	watching.Wait()
-	const handOvers = 50 // the others would tell no more
+	const handOvers = 50 // more would show nothing new
 	began := time.Now()
 	last := first
 	for n := range handOvers {
 		if n == handOvers/2 {
-			began = time.Now() // by now the thousand have come to rest
+			began = time.Now() // by now the thousand are in line and rest
 		}
 		if err := leave(ctx, last, nil); err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	two := b.start(t, "sleep 60", "--shared")
 	c.run(t, "echo ran").Denied(t)
 	writer := c.command("echo wrote", "--wait=60s").Start(t)
-	// A reader does not overtake a writer that waits: else it would wait for ever.
+	// A reader does not overtake a waiting writer: else the writer might wait for ever.
 	var late string
 	waitFor(t, "the writer stands in line", func() bool {
 		r := a.run(t, "echo read", "--shared")
@@ -169,8 +169,8 @@ func waitFor(t testing.TB, claim string, holds func() bool) {
 	}
 }
 
-// Who waits is told by the one directly in front whether anybody else is left: each of these
-// goes in another way, and lets nobody in who is not the first.
+// A waiter learns from the place directly in front whether another is left: each of these goes
+// in another way, and lets in only the first.
 func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
@@ -187,9 +187,9 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 		return second.place.Note(ctx, second.record)
 	}
 	for way, test := range map[string]struct {
-		shared bool                              // the second reads
-		goes   func(owner, second *waiter) error // and then the third looks
-		next   bool                              // the third was told that only an owner is in front
+		shared bool                              // the second is a reader
+		goes   func(owner, second *waiter) error // then the third looks
+		next   bool                              // the third learned that only an owner is in front
 		free   bool
 	}{
 		"it gave up waiting": {false, func(_, second *waiter) error { return second.place.Leave(ctx, nil) }, false, false},
@@ -270,7 +270,7 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 			if told := next.Load() > 0; told != test.next {
 				t.Errorf("told that it is the next: %v", told)
 			}
-			for range 2 { // the second look asks no more who is in front where nobody is
+			for range 2 { // when no place is in front, the second look asks no more
 				if seen, err := third.place.Look(ctx); err != nil || seen.Held == test.free {
 					t.Errorf("held: %v, %v", seen.Held, err)
 				}
@@ -283,7 +283,7 @@ func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
 	}
 }
 
-// watchers is how many watches the node serves.
+// watchers counts the watches that the node serves.
 func (m *node) watchers(t testing.TB) int {
 	t.Helper()
 	found := regexp.MustCompile(`(?m)^etcd_debugging_mvcc_watcher_total (\d+)$`).FindStringSubmatch(fetched(t, "http://"+m.client+"/metrics"))
@@ -293,8 +293,8 @@ func (m *node) watchers(t testing.TB) int {
 	return int(number(t, found[1]))
 }
 
-// Who finds that the owner is dead stamps the last lock for it, wherever it stands in the
-// line, and may give up waiting then.
+// A waiter that finds the owner dead stamps the last lock for it, at any place in line, and may
+// give up then.
 func TestWhoHasStampedForADeadOwnerWasNotTheFirst(t *testing.T) {
 	s := open(t, url(startEtcd(t, 1)...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -308,7 +308,7 @@ func TestWhoHasStampedForADeadOwnerWasNotTheFirst(t *testing.T) {
 		return w
 	}
 	dead := enter(time.Second)
-	enter(10 * time.Minute) // the next
+	enter(10 * time.Minute) // the next one
 	passer, behind := enter(10*time.Minute), enter(10*time.Minute)
 	woken := make(chan error, 1)
 	go func() { woken <- behind.place.Await(ctx, func() {}) }()
@@ -326,8 +326,8 @@ func TestWhoHasStampedForADeadOwnerWasNotTheFirst(t *testing.T) {
 	}
 }
 
-// A watch begins anew every third of the lease, and between two of them the beat is looked
-// at: what goes just then is found out all the same.
+// A watch begins anew every third of the lease, and between two of them the beat is checked: so
+// a place that goes just then is noticed.
 func TestAPlaceThatGoesBetweenTwoWatchesIsMissedByNobody(t *testing.T) {
 	s := open(t, url(startEtcd(t, 1)...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -356,7 +356,7 @@ func TestAPlaceThatGoesBetweenTwoWatchesIsMissedByNobody(t *testing.T) {
 					held = seen.Held || err != nil
 				}
 				if fault.KindOf(err) == fault.Unavailable {
-					err = nil // an answer is waited for as long as the lease allows: it is asked again
+					err = nil // it waits as long as the lease allows, and asks again
 				}
 			}
 			if err = errors.Join(err, <-left, ctx.Err()); err != nil {
@@ -393,7 +393,7 @@ func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 			}
 		})
 	}()
-	for watching := false; !watching; { // it is told of a record put after it has looked who is in front
+	for watching := false; !watching; { // it is told of a record put after its look at the place in front
 		if err := places[1].Note(ctx, record); err != nil {
 			t.Fatal(err)
 		}
@@ -461,7 +461,7 @@ func TestAWaiterThatIsEndedLeavesTheLine(t *testing.T) {
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		left := false
-		for try := 0; !left && try < 3; try++ { // it has a second for that, on a machine that is busy
+		for try := 0; !left && try < 3; try++ { // it takes up to a second, on a busy machine
 			left = ends(sig)
 		}
 		if !left {

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// The status of a run is its job's, also where the lock was lost meanwhile: that is said,
-// on standard error and to the hook, and 75 would say that the job did not run.
+// The status of a run is its job's, even if the lock was lost meanwhile: standard error and the
+// hook report that, and 75 would mean that the job did not run.
 func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
 	lose := func(t *testing.T, h *host, remove func()) {
 		for script, want := range map[string][]int{
-			"trap 'exit 3' INT TERM; " + ready + "while :; do sleep 0.1; done": {3}, // told to end, and ends in its own way
+			"trap 'exit 3' INT TERM; " + ready + "while :; do sleep 0.1; done": {3}, // signalled, it ends in its own way
 			"sleep 60": {130, 143}, // ended by INT, or by TERM, which comes a millisecond later
 		} {
 			owner := h.start(t, script)

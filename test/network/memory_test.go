@@ -11,8 +11,8 @@ import (
 	"adlock/test/helper"
 )
 
-// inMemory is a directory for a member's data: how slow a disk is does not matter here.
-// Nobody removes that of a chaos that is killed, but the next one: its name says whose it is.
+// inMemory is a directory in memory for a member's data: slow disks are not under test. If a
+// chaos is killed, the next one removes its directory: the name has its pid and boot.
 func (c *chaos) inMemory() string {
 	const memory = "/dev/shm"
 	removeDead(memory)
@@ -28,14 +28,14 @@ func (c *chaos) inMemory() string {
 	return dir
 }
 
-// ownData is the beginning of a name: of whom, and where that was read.
+// ownData is the beginning of a name: the process, and its namespace.
 const ownData = "adlock-chaos-%d.%d.%d.%d-"
 
 func dataOf(id process.Identity) string {
 	return fmt.Sprintf(ownData, id.PID, id.Start, id.PIDNS, id.TimeNS)
 }
 
-// removeDead removes what is left of those that are proved dead.
+// removeDead removes the directories of processes that are proved dead.
 func removeDead(memory string) {
 	left, _ := filepath.Glob(memory + "/adlock-chaos-*") // the pattern is a good one
 	for _, dir := range left {

@@ -21,8 +21,7 @@ type lab struct {
 	hosts  []*host
 }
 
-// ip runs ip(8); where the kernel does not let us, hosts have to be names, as in
-// the other tests.
+// ip runs ip(8); if the kernel does not allow it, hosts are only names, as in the other tests.
 func ip(t testing.TB, words string) {
 	t.Helper()
 	if output, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
@@ -87,7 +86,7 @@ func (l *lab) startEtcd(t testing.TB) {
 	helper.Eventually(t, "etcd answers", func() bool { return exec.Command(health[0], health[1:]...).Run() == nil })
 }
 
-// pull takes the cable of host i out of the server.
+// pull pulls the cable of host i out of the server.
 func (l *lab) pull(t testing.TB, i int) {
 	t.Helper()
 	ip(t, fmt.Sprintf("-n %s link set cable%d down", l.server, i))

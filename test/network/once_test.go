@@ -15,15 +15,15 @@ import (
 	"adlock/test/helper"
 )
 
-// A tick so long that none ends while a test runs.
+// onceEver is a tick so long that none ends while a test runs.
 const onceEver = "--once-per=520w"
 
-// runsOncePerTick is one crontab, each minute, on hosts whose clocks differ. No minute is
-// waited for: a host that asks is given the clock that it would have then. Hosts whose
-// clocks agree ask at once.
+// runsOncePerTick is one crontab, each minute, on hosts with different clocks. No minute is
+// waited for: each asking host gets the clock that it would have then. Hosts with equal clocks
+// ask at once.
 func runsOncePerTick(t *testing.T, hosts []*host) {
 	t.Helper()
-	const ticks, period, apart = 6, time.Minute, 6 // five minutes between the first and the last
+	const ticks, period, apart = 6, time.Minute, 6 // the clocks differ by up to five minutes
 	began := time.Now().Truncate(period).Add(-time.Hour)
 	type line struct {
 		at   time.Duration // by the store's clock
@@ -45,7 +45,7 @@ func runsOncePerTick(t *testing.T, hosts []*host) {
 		for ; len(lines) > 0 && lines[0].at == now; lines = lines[1:] {
 			l, h := lines[0], *hosts[lines[0].host]
 			h.env = slices.Clone(h.env)
-			shows := began.Add(now + apart*clocks[l.host] + time.Second) // the second that it may take
+			shows := began.Add(now + apart*clocks[l.host] + time.Second) // it may take a second
 			h.skew(t, time.Until(shows).Truncate(time.Second))
 			all.Add(1)
 			go func() {
@@ -100,7 +100,7 @@ func TestFiveHostsRunOncePerTickOnFTP(t *testing.T) {
 	}
 }
 
-// whatUsesATick is the same in every store.
+// whatUsesATick tests either store.
 func whatUsesATick(t *testing.T, a, b *host) {
 	t.Helper()
 	owner := a.start(t, "sleep 60")

@@ -7,7 +7,7 @@ import (
 	"adlock/test/helper"
 )
 
-// A run that has not ended as the runlog has it runs where the store says so.
+// A run without an end in the runlog still runs if the store has its lock.
 func TestTheRunsOfThisHostAreToldAsTheStoreHasThem(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
@@ -25,13 +25,13 @@ func TestTheRunsOfThisHostAreToldAsTheStoreHasThem(t *testing.T) {
 	a.wants(t, `"operand":"x","runs":1,"outcomes":\{"running":0,`, "report", "--json")
 }
 
-// What was is told also where the store does not answer.
+// log shows the past even if the store does not answer.
 func TestThePastIsToldThoughTheStoreDoesNotAnswer(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	h := newHost(t, url(nodes...))
 	h.run(t, "echo ran").Ran(t)
 	nodes[0].kill()
-	h.wants(t, `release +p o x: `, "log") // which does not ask
+	h.wants(t, `release +p o x: `, "log") // log asks no store
 	for verb, want := range map[string]string{"report": "p o x", "timeline": "p o x", "metrics": `outcome="success"} 1`} {
 		r := h.verb(t, verb)
 		if r.Status != 0 || !strings.Contains(r.Out, want) || strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Err, "adlock: "+h.store+": ") {

@@ -11,7 +11,7 @@ import (
 	"adlock/test/helper"
 )
 
-// contents is what a store holds, to the last key, file and time of writing.
+// contents describes all that a store holds, to the last key, file and time of writing.
 type contents func() string
 
 func (f *ftpd) contents() (all string) {
@@ -27,7 +27,7 @@ func (f *ftpd) contents() (all string) {
 // contents are the keys with their revisions, and the leases.
 func (m *node) contents() string {
 	keys, _ := exec.Command("etcdctl", "--endpoints", m.client, "get", "--from-key", "", "-w", "json").Output()
-	_, kvs, _ := strings.Cut(string(keys), `"kvs"`) // behind the header, which counts the questions
+	_, kvs, _ := strings.Cut(string(keys), `"kvs"`) // without the header, which counts requests
 	leases, _ := exec.Command("etcdctl", "--endpoints", m.client, "lease", "list").Output()
 	return kvs + string(leases)
 }
@@ -56,7 +56,7 @@ func TestWhoOnlyAsksAStoreWritesNothing(t *testing.T) {
 		ask("free: ")
 		runner.run(t, "echo ran").Ran(t)
 		ask("too soon: completed ")
-		runner.env = append(runner.env, "ADLOCK_LEASE=1h") // which is not renewed meanwhile
+		runner.env = append(runner.env, "ADLOCK_LEASE=1h") // it is not renewed meanwhile
 		owner := runner.start(t, "sleep 60", "--operand=y")
 		ask("too soon: completed ")
 		owner.Kill(t)
@@ -71,7 +71,7 @@ func TestWhoOnlyAsksAStoreWritesNothing(t *testing.T) {
 	})
 }
 
-// A dry run finds out about a directory that is not there without storing anything in it.
+// A dry run discovers that the directory is missing without storing anything in it.
 func TestADryRunInADirectoryThatIsNotThereSaysSo(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t)

@@ -14,7 +14,7 @@ import (
 	"adlock/test/helper"
 )
 
-// echo starts a server that sends every line back, and tells what it has heard.
+// echo starts a server that sends every line back, and reports the lines it got.
 func echo(t *testing.T) (address string, heard chan string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

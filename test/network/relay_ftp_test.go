@@ -11,25 +11,25 @@ import (
 	"adlock/test/helper"
 )
 
-// ftpRelay is a relay to an FTP server. It has the data connections come through it
-// too, can hang at any command, and can have the server's clock step.
+// ftpRelay is a relay to an FTP server. The data connections go through it too; it can hang at
+// any command, and let the server's clock step.
 type ftpRelay struct {
 	*relay
 	t testing.TB
 
 	mu     sync.Mutex
 	stall  stall
-	stepAt time.Time     // what is written from then on has another time
+	stepAt time.Time     // files written from then on have another time
 	step   time.Duration // 0: none
 }
 
 // stall is what hangs.
 type stall struct {
-	every int // so many commands one hangs
+	every int // one command in so many hangs
 	count int
-	at    string // "command", "answer" or "data": what does not get through
+	at    string // "command", "answer" or "data": which does not get through
 	over  chan struct{}
-	next  bool // it is the next answer, or data connection, that hangs
+	next  bool // the next answer, or data connection, hangs
 }
 
 func newFTPRelayAt(t testing.TB, ip, to string) *ftpRelay {
@@ -38,7 +38,7 @@ func newFTPRelayAt(t testing.TB, ip, to string) *ftpRelay {
 	return f
 }
 
-// hang lets every n-th command from now on hang, its answer or its data, until over.
+// hang makes every n-th command from now on hang, or its answer or data, until over.
 func (f *ftpRelay) hang(n int, at string) (over func()) {
 	s := stall{every: n, at: at, over: make(chan struct{})}
 	f.mu.Lock()
@@ -89,7 +89,7 @@ func (f *ftpRelay) answer(line []byte) []byte {
 	return line
 }
 
-// hangs returns what to wait for, where this is what hangs.
+// hangs returns the channel to wait for if this kind hangs now.
 func (f *ftpRelay) hangs(what string) chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,7 +100,7 @@ func (f *ftpRelay) hangs(what string) chan struct{} {
 	return f.stall.over
 }
 
-// stepped is the time of a file by the server's clock, as the file was written.
+// stepped is the time of a file by the server's clock at the time of writing.
 func (f *ftpRelay) stepped(stamp string) string {
 	const form = "20060102150405"
 	at, err := time.Parse(form, stamp)
@@ -124,7 +124,7 @@ func (f *ftpRelay) dataPort(port int) int {
 	data := &relay{cable: f.cable, listener: l, to: net.JoinHostPort(there, itoa(port))}
 	go func() {
 		defer l.Close()
-		_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(helper.Patience)) // or it is not asked for
+		_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(helper.Patience)) // or the client does not use the port
 		in, err := l.Accept()
 		if err != nil {
 			return

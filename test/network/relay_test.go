@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// The two ways that bytes go through a cable.
+// The two directions of a cable.
 const (
 	toServer = iota
 	toClient
 )
 
-// cable is what carries connections. It can be cut, both ways or one: then nothing
-// gets through that way, and nobody is told, as when it is pulled.
+// cable carries connections. It can be cut, in both directions or one: then nothing gets
+// through, and neither end notices, as with a pulled cable.
 type cable struct {
 	mu    sync.Mutex
 	gates [2]chan struct{}     // each closed while bytes pass that way
 	delay func() time.Duration // drawn for each connection; nil: none
-	until string               // once this was said, and passed on, the cable is cut
+	until string               // after this text has passed, the cable is cut
 	all   []net.Conn
 }
 
@@ -39,7 +39,7 @@ func (c *cable) gate(way int) chan struct{} {
 	return c.gates[way]
 }
 
-// cut lets nothing through these ways, none: neither way, until mend.
+// cut blocks these directions (none given: both) until mend.
 func (c *cable) cut(ways ...int) {
 	if len(ways) == 0 {
 		ways = []int{toServer, toClient}
@@ -72,15 +72,15 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// slow delays what connections made from now on carry, each by a time of its own: so
-// what is sent on several of them arrives in another order. nil: no delay.
+// slow delays what later connections carry, each by a time of its own: so data on several of
+// them arrives in another order. nil: no delay.
 func (c *cable) slow(delay func() time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.delay = delay
 }
 
-// drop closes every connection there is.
+// drop closes all connections.
 func (c *cable) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,15 +105,15 @@ func (c *cable) drawDelay() time.Duration {
 	return c.delay()
 }
 
-// carry carries a connection, after what was read from it already. Each piece passes
-// through edit, nil: as it is.
+// carry carries a connection; read was read from it already. Each piece passes through edit
+// (nil: unchanged).
 func (c *cable) carry(in, out net.Conn, read []byte, edit [2]func([]byte) []byte) {
 	delay := c.drawDelay()
 	go c.carryOneWay(out, in, toServer, delay, read, edit[toServer])
 	c.carryOneWay(in, out, toClient, delay, nil, edit[toClient])
 }
 
-// piece is what was read at once, and when it is to be written.
+// piece is the result of one read, and when to write it.
 type piece struct {
 	bytes []byte
 	at    time.Time
@@ -166,7 +166,7 @@ func (c *cable) hear(said []byte) {
 	}
 }
 
-// pieceReader returns what reads the next piece: a line, or whatever there is.
+// pieceReader returns a function that reads the next piece: a line, or whatever there is.
 func pieceReader(source io.Reader, lines bool) func() ([]byte, error) {
 	if lines {
 		reader := bufio.NewReader(source)
@@ -185,12 +185,11 @@ type relay struct {
 	listener net.Listener
 	to       string
 
-	// sort returns the cable for a connection by the first that its client says; nil:
-	// there is only one.
+	// sort returns the cable for a connection by the first bytes of its client; nil: there is
+	// only one.
 	sort func(first []byte) *cable
 
-	// edit returns what the lines of a new connection pass through; nil: they are not
-	// looked at.
+	// edit returns the filters for the lines of a new connection; nil: they pass unread.
 	edit func() [2]func([]byte) []byte
 }
 
@@ -244,7 +243,7 @@ func (r *relay) pass(in net.Conn) {
 	line.carry(in, out, first, edit)
 }
 
-// choose returns the cable that the connection takes, and what was read to know it.
+// choose returns the cable of the connection, and the bytes read to know it.
 func (r *relay) choose(in net.Conn) (line *cable, first []byte, ok bool) {
 	if r.sort == nil {
 		return r.cable, nil, true

@@ -14,8 +14,8 @@ import (
 	"adlock/test/helper"
 )
 
-// Somebody removes a lock on the FTP server by hand, and a newcomer makes a generation of
-// the same number: neither owner takes the other's for its own, nor gives that back.
+// A person removes a lock on the FTP server, and a newcomer makes a generation of the same
+// number: neither owner takes the other's for its own, or releases it.
 func TestWhoseGenerationOnFTPWasRemovedAndMadeAgainKnowsIt(t *testing.T) {
 	generation := "/lock.p.shared.o.x.1"
 	t.Run("and ends its job", func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestWhoseGenerationOnFTPWasRemovedAndMadeAgainKnowsIt(t *testing.T) {
 	})
 }
 
-// A newcomer that stood still between the two, having won the atom: its record says nothing of
-// an atom that is another's by now.
+// A newcomer is stopped after it has won the atom: its record says nothing about an atom that
+// another process owns by now.
 func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 	name := aRecord(t, false).Atom.Name()
 	for how, next := range map[string]int{"removed, and made again": 1, "passed": 2} {
@@ -90,7 +90,7 @@ func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 	}
 }
 
-// An owner whose record was removed puts it again, and stays.
+// An owner whose record was removed writes it again, and stays.
 func TestAnOwnerOnFTPWhoseRecordWasRemovedPutsItAgain(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t)
@@ -118,8 +118,8 @@ func (f *ftpd) removed(t testing.TB, directory string) {
 }
 
 // A person removes the generation of an owner that is cut off. A newcomer that has seen that
-// generation waits for its lease, and then makes the one above it: each owner has a fence of
-// its own.
+// generation waits for its lease, and then makes the next one: each owner has a fence of its
+// own.
 func TestAWaiterOnFTPWaitsForAnOwnerThatWasRemovedByHand(t *testing.T) {
 	f := startFTP(t, "")
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)

@@ -73,13 +73,12 @@ func TestExpiredOwnerElsewhereIsAskedToEndItsJob(t *testing.T) {
 	}
 }
 
-// beats is a job that writes down the boottime every 20 ms; INT and TERM do not
-// end it.
+// beats is a job that records the boottime every 20 ms; INT and TERM do not end it.
 func beats(file string) string {
 	return `trap "" INT TERM; while :; do read -r now _ </proc/uptime; echo $now >>` + file + `; sleep 0.02; done`
 }
 
-// beats starts such a job, and waits until it has written something down.
+// beats starts such a job, and waits for its first record.
 func (h *host) beats(t testing.TB, file string) *helper.Process {
 	t.Helper()
 	p := h.start(t, beats(file))
@@ -89,8 +88,8 @@ func (h *host) beats(t testing.TB, file string) *helper.Process {
 
 const begins = `read -r now _ </proc/uptime; echo $now`
 
-// margin returns how long after the last beat the newcomer began; it fails the
-// test where that was before.
+// margin returns how long after the last beat the newcomer began; it fails the test if that was
+// before.
 func margin(t testing.TB, file, began string) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -180,7 +179,7 @@ func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
 	h.env = append(h.env, "ADLOCK_LEASE=12s")
 	owner := h.start(t, "sleep 10; echo done")
 	cable.cut()
-	time.Sleep(5 * time.Second) // more than 1/3 of the lease, when it is renewed, and less than 2/3
+	time.Sleep(5 * time.Second) // the lease is renewed after 1/3, and the job would be ended after 2/3
 	cable.drop()
 	cable.mend()
 	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {

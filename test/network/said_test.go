@@ -15,10 +15,10 @@ type scripted struct {
 	*helper.Process
 	pid    int
 	errors string // a file: its standard error, to the end of it
-	ended  string // a file that is there once whoever reads that has come to its end
+	ended  string // a file that exists when the reader of that has reached its end
 }
 
-// startScript starts a script that takes the atom and goes on. Its standard error is a
+// startScript starts a script that takes the atom and then runs rest. Its standard error is a
 // pipe, as under cron.
 func (h *host) startScript(t testing.TB, rest string) scripted {
 	t.Helper()
@@ -43,7 +43,7 @@ func (h *host) startScript(t testing.TB, rest string) scripted {
 	return s
 }
 
-// said waits for the end of what the script and others say there.
+// said waits for the end of the pipe, and returns what the script and others wrote.
 func (s scripted) said(t testing.TB) string {
 	t.Helper()
 	helper.Eventually(t, "nobody keeps its standard error open", func() bool { return exists(s.ended) })
@@ -152,7 +152,7 @@ func TestAScriptThatANewcomerElsewhereEndsSaysSo(t *testing.T) {
 	saysOnce(t, a, script.said(t), "", "o x: ended by force, as a newcomer asked for it")
 }
 
-// Whoever reads what a script says does not wait for those who hold its lock.
+// A reader of a script's output does not wait for the holder of its lock.
 func TestNobodyButTheScriptKeepsItsStandardErrorOpen(t *testing.T) {
 	h := newHost(t, url(startEtcd(t, 1)...))
 	script := h.startScript(t, "while :; do sleep 0.1; done")
@@ -169,11 +169,11 @@ func TestNobodyButTheScriptKeepsItsStandardErrorOpen(t *testing.T) {
 	}
 }
 
-// Several newcomers may ask an owner to make way. One comes next; those behind it come after
-// another owner.
+// Several newcomers may ask an owner to make way. One becomes the next owner; those behind it
+// come after that one.
 func TestOneOfTheNewcomersThatEndAnOwnerSaysSo(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
-		a.env = append(a.env, "ADLOCK_PAUSE=5s") // between INT and TERM: so long the others have to ask too
+		a.env = append(a.env, "ADLOCK_PAUSE=5s") // between INT and TERM, so that the others ask too
 		owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
 		helper.Eventually(t, "it has expired", func() bool {
 			return strings.HasPrefix(b.run(t, "", "--expire-after=1s", "--dry-run").Out, "expired: ")
@@ -225,7 +225,8 @@ func TestOneOfTheReadersThatEndAWriterSaysSo(t *testing.T) {
 	}
 }
 
-// The runlog has one end for each run: of several who find its owner dead one stamps for it.
+// The runlog has one end for each run: of several newcomers that find its owner dead, one
+// stamps for it.
 func TestOneOfTheNewcomersThatFindAnOwnerDeadSaysSo(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		for round := range 3 {

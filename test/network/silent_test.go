@@ -10,7 +10,7 @@ import (
 	"adlock/test/helper"
 )
 
-// signal sends the signal to the server and to all that serve its clients.
+// signal sends the signal to the server and its session processes.
 func (f *ftpd) signal(t testing.TB, sig syscall.Signal) {
 	t.Helper()
 	for _, pid := range helper.With(f.mark()) {
@@ -20,8 +20,8 @@ func (f *ftpd) signal(t testing.TB, sig syscall.Signal) {
 	}
 }
 
-// A store that answers nobody is given up when --wait is over, after one question more
-// (five seconds) and a word of farewell (one).
+// If a store is silent, run gives up when --wait is over, after one more question (five
+// seconds) and a goodbye (one).
 func TestWaitingForAStoreThatHasStoppedHasTheEndThatWasAskedFor(t *testing.T) {
 	waits := func(t *testing.T, h *host, stop func(syscall.Signal), whenWaiting bool) {
 		if !whenWaiting {
@@ -30,7 +30,7 @@ func TestWaitingForAStoreThatHasStoppedHasTheEndThatWasAskedFor(t *testing.T) {
 		began := time.Now()
 		waiter := h.command("echo ran", "--wait=8s").Start(t)
 		if whenWaiting {
-			time.Sleep(2 * time.Second) // it stands in line by now
+			time.Sleep(2 * time.Second) // it is in line by now
 			stop(syscall.SIGSTOP)
 		}
 		status := waiter.Wait(t)

@@ -15,13 +15,12 @@ import (
 	"adlock/test/helper"
 )
 
-// aheadVariable says how many seconds ahead of the machine's a program of skewed has
-// its wall clock.
+// aheadVariable says by how many seconds the wall clock of a program built by skewed is ahead.
 const aheadVariable = "TEST_CLOCK_AHEAD"
 
-// Go reads the clock without a system call and without the C library, so there is
-// nothing that could be put between; and a time namespace has a monotonic clock of its
-// own and no wall clock. So the standard library is told.
+// Go reads the clock without a system call and without the C library, so nothing can be put
+// between; and a time namespace has a monotonic clock of its own and no wall clock. So the
+// standard library is changed.
 const (
 	readsClock   = "	sec, nsec, mono := runtimeNow()\n"
 	shiftsClock  = readsClock + "	sec += ahead()\n"
@@ -42,8 +41,8 @@ func ahead() (seconds int64) {
 `
 )
 
-// skewedClock writes the standard library's time.go with a clock that may be ahead, and
-// returns the overlay that puts it in place (go help build).
+// skewedClock writes the standard library's time.go with a clock that may be ahead, and returns
+// the overlay that builds with it (go help build).
 func skewedClock(dir string) (overlay string, err error) {
 	goroot, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -88,7 +87,7 @@ var buildSkewed = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "adlock"), nil
 })
 
-// skew gives the host a wall clock that is so far ahead of the machine's; whole seconds.
+// skew gives the host a wall clock ahead of the machine's by that many seconds.
 func (h *host) skew(t testing.TB, ahead time.Duration) {
 	t.Helper()
 	bin, err := buildSkewed()

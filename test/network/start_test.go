@@ -14,7 +14,7 @@ import (
 	"adlock/test/helper"
 )
 
-// startIsRemembered has a run wait in the line, and asks how long ago it started.
+// startIsRemembered has a run wait in line, and asks how long ago it started.
 func startIsRemembered(t *testing.T, a, b *host) {
 	t.Helper()
 	owner := a.start(t, "sleep 60")
@@ -27,7 +27,7 @@ func startIsRemembered(t *testing.T, a, b *host) {
 		})
 	})
 	const waited = 4 * time.Second
-	time.Sleep(waited) // it is this that is remembered
+	time.Sleep(waited) // the wait that must be counted
 	owner.Signal(t, syscall.SIGTERM)
 	if status := waiter.Wait(t); status != 0 {
 		t.Fatalf("%d %s", status, waiter.Output())

@@ -40,7 +40,7 @@ func (h *host) script(text string) helper.Command {
 	}
 }
 
-// wants runs a verb and wants it to succeed, silently, and to print the pattern.
+// wants runs a verb and wants success, no message, and the pattern in its output.
 func (h *host) wants(t testing.TB, pattern string, words ...string) string {
 	t.Helper()
 	r := h.verb(t, words...)
@@ -134,7 +134,7 @@ func TestWhoRanAndWhoOwnsIsToldWithTheHost(t *testing.T) {
 	})
 }
 
-// What status says of an atom is what --dry-run says with its limits.
+// status gives the same answer about an atom as --dry-run with its limits.
 func TestStatusOfAStoreAsksTheSameQuestion(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		owner := a.start(t, "sleep 60", "--expire-after=2s")
@@ -179,7 +179,7 @@ func TestReadersAndWhoWaitsAreListed(t *testing.T) {
 	}
 }
 
-// A job may begin before the record of its place says that it has the atom.
+// A job may begin before its place's record says that it owns the atom.
 func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
 	m := startEtcd(t, 1)
 	s, h := open(t, url(m...)), newHost(t, url(m...))
@@ -222,14 +222,14 @@ func TestAnEmptyStoreHasNoAtoms(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, _ *host) {
 		a.wants(t, `^no atoms in `+regexp.QuoteMeta(a.store)+`\n$`, "status")
 		a.wants(t, `^\[\]\n$`, "status", "--json")
-		a.env = append(a.env, "ADLOCK_STORE="+a.dir) // the option counts
+		a.env = append(a.env, "ADLOCK_STORE="+a.dir) // the option prevails
 		a.wants(t, `^no atoms in `+regexp.QuoteMeta(a.store)+`\n$`, "status", "--store", a.store)
 	})
 }
 
 const many = 1000
 
-// completed are many atoms, each of which has completed.
+// completed are many atoms, each completed once.
 func completed() (names []atom.Name, last lease.Last) {
 	for i := range many {
 		names = append(names, atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: fmt.Sprintf("x%04d", i)}.Name())
@@ -239,7 +239,7 @@ func completed() (names []atom.Name, last lease.Last) {
 
 func listsMany(t *testing.T, h *host) {
 	t.Helper()
-	h.verb(t, "status") // the first one starts the programs
+	h.verb(t, "status") // the first call loads the programs
 	began := time.Now()
 	out := h.wants(t, "", "status")
 	t.Logf("%d atoms in %v", many, time.Since(began).Round(time.Millisecond))
@@ -282,7 +282,7 @@ func TestAThousandAtomsAreListedInAFewQuestions(t *testing.T) {
 	}
 }
 
-// ranges is how many reads the node was asked for by its clients.
+// ranges counts the reads that clients have asked the node for.
 func ranges(t testing.TB, m *node) (n int) {
 	t.Helper()
 	text := fetched(t, "http://"+m.client+"/metrics")
@@ -331,8 +331,8 @@ func fetched(t testing.TB, address string) string {
 	return string(text)
 }
 
-// An atom in a store and one of its name in a lock directory are two, though this host's
-// runlog tells of both.
+// Atoms of one name in a store and in a lock directory are two, though this host's runlog has
+// the events of both.
 func TestTheLastRunIsThatOfTheStoreThatIsAskedFor(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		here, there := *a, *a

@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// teller stands between hosts and an FTP server and understands what they say: it can
-// answer a command itself, be slow, fall silent, lose a data connection, and
-// have the server's clock step.
+// teller stands between hosts and an FTP server and understands the protocol: it can answer a
+// command itself, be slow, fall silent, lose a data connection, and let the server's clock
+// step.
 type teller struct {
 	listener net.Listener
 	to       string
 
 	mu       sync.Mutex
-	answer   func(command string) string // what is answered in the server's place; "": the server is asked
-	named    func(name string) string    // under which name the server keeps a file; nil: its own
+	answer   func(command string) string // its answer in place of the server's; "": the server answers
+	named    func(name string) string    // the name under which the server keeps a file; nil: its own
 	slow     time.Duration               // before each command
-	silent   int                         // the command after so many is never passed on, nor is anything after it there
-	stalled  int                         // likewise the data connection after so many
-	clock    time.Duration               // what the server's clock is ahead by
+	silent   int                         // from the command after so many on, nothing is passed on
+	stalled  int                         // likewise from the data connection after so many on
+	clock    time.Duration               // how far the server's clock is ahead
 	stored   map[string]time.Duration    // and was when the file was stored
 	commands []string
 	open     []net.Conn
 }
 
-// plenty is more commands than there are.
+// plenty is more commands than any test sends.
 const plenty = 1 << 30
 
 func newTeller(t testing.TB, f *ftpd) *teller {
@@ -62,7 +62,7 @@ func (p *teller) set(change func()) {
 	change()
 }
 
-// said is how many commands there were that begin so.
+// said counts the commands that begin so.
 func (p *teller) said(begin string) (n int) {
 	p.set(func() {
 		for _, c := range p.commands {
@@ -96,14 +96,14 @@ func (p *teller) serve() {
 type control struct {
 	*teller
 	in, out net.Conn
-	renamed string // what the last RNFR was of
+	renamed string // the file of the last RNFR
 
 	mu   sync.Mutex
 	last string // the command that the server answers now
 	gone bool   // nothing gets through any more
 }
 
-// listen passes on what the client says.
+// listen passes on the client's commands.
 func (s *control) listen() {
 	defer s.out.Close()
 	lines := bufio.NewReader(s.in)
@@ -132,7 +132,7 @@ func (s *control) listen() {
 	}
 }
 
-// hear decides what becomes of a command.
+// hear decides about a command.
 func (s *control) hear(command string) (answer string, pass bool) {
 	var slow time.Duration
 	s.set(func() {
@@ -159,7 +159,7 @@ func (s *control) hear(command string) (answer string, pass bool) {
 	return answer, pass
 }
 
-// renamedIn is a command with the names that the server has for files.
+// renamedIn puts the server's names of files into a command.
 func (s *control) renamedIn(line string) string {
 	var named func(string) string
 	s.set(func() { named = s.named })
@@ -168,7 +168,7 @@ func (s *control) renamedIn(line string) string {
 		return line
 	}
 	parts := strings.Split(file, "/")
-	for i := range parts[1:] { // the first is the directory of the locks
+	for i := range parts[1:] { // the first part is the directory of the locks
 		parts[i+1] = named(parts[i+1])
 	}
 	return word + " " + strings.Join(parts, "/") + "\r\n"
@@ -176,7 +176,7 @@ func (s *control) renamedIn(line string) string {
 
 var passivePort = regexp.MustCompile(`\|\|\|(\d+)\|`)
 
-// speak passes on what the server says.
+// speak passes on the server's answers.
 func (s *control) speak() {
 	defer s.in.Close()
 	lines := bufio.NewReader(s.out)
@@ -251,7 +251,7 @@ func (s *control) between(port string) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
-// pour passes on what there is, and the end of it.
+// pour copies all bytes, and the end of the stream.
 func pour(to, from net.Conn) {
 	_, _ = io.Copy(to, from) // either may be gone
 	_ = to.(*net.TCPConn).CloseWrite()

@@ -13,7 +13,8 @@ import (
 	"adlock/test/need"
 )
 
-// onTerminal starts the command on a terminal of its own, whose output is the process's.
+// onTerminal starts the command on a terminal of its own; the terminal's output is the
+// process's.
 func onTerminal(t testing.TB, c helper.Command) *helper.Process {
 	t.Helper()
 	need.Tools(t, "script")
@@ -36,7 +37,7 @@ func shows(t testing.TB, p *helper.Process, pattern string) {
 	helper.Eventually(t, "the terminal shows "+pattern, func() bool { return regexp.MustCompile(pattern).MatchString(p.Output()) })
 }
 
-// isCleared tells whether nothing is left of the line behind its last clearing, but text.
+// isCleared reports whether, after its last clearing, the line holds only text.
 func isCleared(t testing.TB, p *helper.Process, text string) {
 	t.Helper()
 	rows := strings.Split(p.Output(), "\r\x1b[K")

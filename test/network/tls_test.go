@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// certificate makes one for the loopback, which is its own authority, or another one; it
+// certificate makes a certificate for the loopback that is its own authority, with changes; it
 // returns the files of the certificate and of its key.
 func certificate(t testing.TB, changes ...func(*x509.Certificate)) (cert, key string) {
 	t.Helper()

@@ -13,15 +13,14 @@ import (
 	"adlock/test/helper"
 )
 
-// succession is an atom with an owner on one host, and somebody on another that waits
-// for it.
+// succession is an atom with an owner on one host, and a waiter on another.
 type succession struct {
 	owner, next *helper.Process
 	file        string // the owner's beats
 }
 
-// successions starts so many, whose owners need so many tenths of a second at least, once
-// all are there.
+// successions starts n, whose jobs take that many tenths of a second at least, once all have
+// started.
 func successions(t testing.TB, nodes []*node, a, b *host, n, tenths int) (all []succession) {
 	t.Helper()
 	there := t.TempDir() + "/there"
@@ -46,8 +45,8 @@ func successions(t testing.TB, nodes []*node, a, b *host, n, tenths int) (all []
 	return all
 }
 
-// judge waits for the end of all, and tells the least margin; survivors are the
-// owners that came to the end of their jobs.
+// judge waits for the end of all, and returns the least margin; survivors counts the owners
+// whose jobs ran to their end.
 func judge(t testing.TB, all []succession) (least time.Duration, survivors int) {
 	t.Helper()
 	least = time.Hour
@@ -103,12 +102,12 @@ func leaderOf(t testing.TB, nodes []*node) (leader *node) {
 	return leader
 }
 
-// A leader that wakes up takes what was renewed elsewhere for what has run out.
+// A leader that wakes up takes leases that were renewed elsewhere for expired ones.
 func TestALeaderThatWasStoppedEndsNoJobAndLetsNobodyIn(t *testing.T) {
 	nodes := startEtcd(t, 3)
 	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
 	for _, h := range []*host{a, b} {
-		h.env = append(h.env, "ADLOCK_LEASE=12s") // the election and a renewal take less than two thirds of it
+		h.env = append(h.env, "ADLOCK_LEASE=12s") // an election and a renewal take less than two thirds of it
 	}
 	const owners = 12
 	all := successions(t, nodes, a, b, owners, 200)
@@ -149,8 +148,8 @@ func TestAMemberThatAnswersNobodyEndsNoJob(t *testing.T) {
 	}
 }
 
-// What somebody removes by hand holds nobody off; but nobody comes in for that before
-// the owner knows.
+// A key that is removed by hand excludes no newcomer; but none gets the atom before the owner
+// knows.
 func TestNobodyComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	const atom = "/adlock/p.shared.o.x0/"
@@ -218,7 +217,7 @@ func TestAJobEndsWithItsLeaseWhereItsUserMayWriteNoMore(t *testing.T) {
 	h.run(t, "echo ran", "--operand=y").Refused(t, 77, "permission denied")
 }
 
-// endsByItsLease waits for the owner to end its job, which says why.
+// endsByItsLease waits for the owner to end its job, and wants the reason in the message.
 func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Time, why string) {
 	t.Helper()
 	waitFor(t, "the owner ends", owner.Ended)
@@ -238,7 +237,7 @@ func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Tim
 	}
 }
 
-// A newcomer that does not want to wait for an owner waits to be sure of its death.
+// A newcomer that does not wait for an owner does wait to be sure of its death.
 func TestADeadOwnersAtomIsTakenOverByOneWhoDoesNotWait(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
@@ -247,7 +246,7 @@ func TestADeadOwnersAtomIsTakenOverByOneWhoDoesNotWait(t *testing.T) {
 	owner.Kill(t)
 	helper.Eventually(t, "the guard has ended the job", func() bool { return strings.Contains(a.runlog(), "event=lost") })
 	killed := time.Now()
-	time.Sleep(6500 * time.Millisecond) // more than the lease: by the clocks it is silent
+	time.Sleep(6500 * time.Millisecond) // longer than the lease: by the clocks it is silent
 	b.run(t, "echo ran").Ran(t)
 	b.run(t, "echo ran", "--slots=1", "--operand=y").Ran(t)
 	t.Logf("taken over %v after its death by one who does not wait", time.Since(killed).Round(time.Millisecond))

@@ -13,14 +13,14 @@ import (
 	"adlock/test/helper"
 )
 
-// parentEnv makes the process started by the test below its parent.
+// parentEnv makes the process that the test starts its parent.
 const parentEnv = "PLAY_OF"
 
 func TestNeitherServersNorContendersOutliveAPlayThatIsKilled(t *testing.T) {
 	if os.Getenv(parentEnv) != "" {
 		startForNobody(t)
 	}
-	needFTP(t) // the process started below would skip, and the count be wrong
+	needFTP(t) // the process below would skip, and the count be wrong
 	dir := t.TempDir()
 	passable(t, dir)
 	mark := parentEnv + "=" + dir
@@ -52,7 +52,7 @@ func TestNeitherServersNorContendersOutliveAPlayThatIsKilled(t *testing.T) {
 	helper.Eventually(t, "nothing is left", func() bool { return len(helper.With(mark)) == 0 })
 }
 
-// startForNobody starts what a play starts, one of it stopped, and stays.
+// startForNobody starts the processes of a play, stops one, and stays.
 func startForNobody(t *testing.T) {
 	c := newChaos(t, 1, second, 1)
 	c.onFTP()

@@ -15,8 +15,8 @@ import (
 	"adlock/test/helper"
 )
 
-// atOnce is how long a refusal may take that is known at once, on a busy machine: less
-// than a question is waited for.
+// atOnce is the time for a refusal without a wait, on a busy machine: less than the wait for an
+// answer.
 const atOnce = 4 * time.Second
 
 // said runs a job that must not run, and wants the status and the words, in one line.
@@ -97,8 +97,8 @@ func TestEachTroubleWithEtcdHasItsWords(t *testing.T) {
 	}
 }
 
-// shakesHands tells whether a server with TLS answers: one that only listens may need
-// seconds to come so far.
+// shakesHands reports whether a server with TLS answers: one that only listens may still need
+// seconds.
 func shakesHands(address string) bool {
 	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Second}, "tcp", address, &tls.Config{InsecureSkipVerify: true})
 	if err == nil {
@@ -107,7 +107,7 @@ func shakesHands(address string) bool {
 	return err == nil
 }
 
-// greeter listens, says the words to each who comes, and nothing more.
+// greeter listens, sends the words to each client, and nothing more.
 func greeter(t *testing.T, words string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

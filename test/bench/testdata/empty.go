@@ -1,4 +1,4 @@
-// Empty does nothing: what it costs, every program in Go costs.
+// Empty does nothing: every program in Go costs as much.
 package main
 
 func main() {}

@@ -1,5 +1,5 @@
-// Start listens to the signals that adlock run listens to, and starts true: what it costs,
-// every supervisor in Go costs.
+// Start listens to the signals of adlock run, and starts true: every supervisor in Go costs as
+// much.
 package main
 
 import (

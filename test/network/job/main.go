@@ -1,7 +1,7 @@
-// Command job is the job of a contender in the chaos of test/network. It tells the
-// judge, through a socket, when it begins and when it ends, by the clock that takes no
-// steps and counts suspend; where it is killed, the judge sees the socket closed. All
-// the while it holds flock(2) on its atom's file: whoever finds that locked is not alone.
+// Command job is the job of a contender in the chaos of test/network. Through a socket it
+// reports its beginning and end to the judge, by the clock that does not step and counts
+// suspend; if it is killed, the judge sees the socket closed. All the while it holds flock(2)
+// on its atom's file: a second job finds that locked.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	fail(err)
 	tell(judge, "begin %s %d %d %t %s\n", os.Getenv("CHAOS_ID"), os.Getpid(), began, alone, os.Getenv("ADLOCK_FENCE"))
 	fail(judge.SetReadDeadline(time.Now().Add(work)))
-	_, _ = judge.Read(make([]byte, 1)) // until the work is done, or the judge says that it is enough
+	_, _ = judge.Read(make([]byte, 1)) // until the work is done, or the judge ends it
 	tell(judge, "end %d\n", boottime())
 }
 
@@ -37,7 +37,7 @@ func boottime() int64 {
 	return now.Nano()
 }
 
-// lock holds the file until this process is gone, and returns false where another does.
+// lock holds the file until this process is gone, and returns false if another process does.
 func lock(path string) bool {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	fail(err)
