@@ -1,5 +1,5 @@
-// Package golden compares what a test got with what was agreed, which is kept
-// in a file below testdata.
+// Package golden compares a test's result with the agreed one, which is in a file below
+// testdata.
 package golden
 
 import (
@@ -11,8 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "write the files below testdata anew")
 
-// Check fails the test where got is not what the file testdata/name has. With
-// -update it writes the file instead.
+// Check fails the test if got differs from the file testdata/name. With -update it writes the
+// file instead.
 func Check(t testing.TB, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

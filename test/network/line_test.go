@@ -171,7 +171,7 @@ func waitFor(t testing.TB, claim string, holds func() bool) {
 
 // A waiter learns from the place directly in front whether another is left: each of these goes
 // in another way, and lets in only the first.
-func TestWhoHasSeenTheOneInFrontGoIsTheFirstOnlyBehindAnOwner(t *testing.T) {
+func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

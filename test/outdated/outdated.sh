@@ -1,26 +1,26 @@
 #!/bin/sh
-# Prints what adlock is built, packed and tested with of which there is a newer version:
-# the file that names it, its name, its version and the newest. What is held back on
-# purpose is printed too, with the reason that the file has beside it.
+# Prints the tools and modules that adlock is built, packed and tested with and that have a
+# newer version: the file that names it, its name, its version and the newest. Versions that are
+# held back on purpose are printed too, with the reason given in the file.
 #
 #	sh test/outdated/outdated.sh        or make outdated
 #
-# It asks the module proxy and npm's registry, changes nothing, and ends with status 0
-# whether something is behind or not; 69 where one of them gives no answer.
+# It asks the module proxy and npm's registry, changes nothing, and returns 0 in either case; 69
+# if one of them gives no answer.
 set -eu
 cd "$(dirname "$0")/../.."
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 
-# unanswered FILE says why nobody answered for what FILE names: the system's words, where
-# they can be found in what was said.
+# unanswered FILE prints why there was no answer about FILE: the system's message, if the output
+# has one.
 unanswered() {
 	why=$(sed -n -e 's/.*reason: //p' -e 's/.*": //p' "$said" | tail -n 1)
 	printf 'adlock: %s: no answer about newer versions: %s\n' "$1" "${why:-$(tail -n 1 "$said")}" >&2
 	exit 69
 }
 
-# newer MODULE... prints name, version and newest version of those that are behind.
+# newer MODULE... prints name, version and newest version of outdated modules.
 newer() {
 	go list -m -u -f '{{with .Update}}{{$.Path}} {{$.Version}} {{.Version}}{{end}}' "$@"
 }
@@ -37,12 +37,12 @@ behind() {
 	done
 }
 
-# Without a proxy go list finds nothing newer, and no fault in that.
+# Without a proxy go list finds nothing newer, and reports no error.
 if [ "$(go env GOPROXY)" = off ]; then
 	echo 'GOPROXY is off' >"$said"
 	unanswered go.mod
 fi
-# modules FILE prints those that FILE requires, or runs or installs in a version.
+# modules FILE prints the modules that FILE requires, runs or installs in a version.
 modules() {
 	case $1 in
 	go.mod) awk '$1 == "require" && $2 != "(" { print $2 } /^\t/ { print $1 }' "$1" ;;

@@ -1,5 +1,4 @@
-// Package outdated tries what make outdated prints, on a small tree with registries of
-// its own.
+// Package outdated tests make outdated on a small tree, with registries of its own.
 package outdated
 
 import (
@@ -15,8 +14,8 @@ import (
 	"adlock/test/need"
 )
 
-// tree is a copy of the script among files that name one module or package each. In the
-// registry, which is served as module proxy and to npm, all have a version 1.1.0.
+// tree is a copy of the script among files that each name one module or package. In the
+// registry, which serves as module proxy and for npm, all have a version 1.1.0.
 func tree(t *testing.T) (script string, registry http.Handler) {
 	t.Helper()
 	need.Tools(t, "go", "npm")
@@ -43,7 +42,7 @@ func tree(t *testing.T) (script string, registry http.Handler) {
 	return filepath.Join(dir, "test/outdated/outdated.sh"), http.HandlerFunc(answer)
 }
 
-// answer is what a module proxy and npm's registry say.
+// answer answers like a module proxy and npm's registry.
 func answer(to http.ResponseWriter, asked *http.Request) {
 	module, what, of := strings.Cut(strings.TrimPrefix(asked.URL.Path, "/"), "/@v/")
 	switch {

@@ -8,9 +8,9 @@ import (
 	"adlock/test/need"
 )
 
-// removal is what apk does at a removal, in mounts of its own: it runs the script before,
-// removes the package's files whatever that says (apk_db_install_pkg: nobody looks at the
-// status), and runs the script after. Words behind the first are lines of a crontab.
+// removal does what apk does at a removal, in mounts of its own: it runs the script before,
+// removes the package's files whatever the script's status is (apk_db_install_pkg ignores it),
+// and runs the script after. Words behind the first are lines of a crontab.
 const removal = `
 set -eu
 package=$1

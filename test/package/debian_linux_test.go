@@ -11,20 +11,19 @@ import (
 	"adlock/test/need"
 )
 
-// debian is a Debian with nothing in it but what is essential, apt and cron, in
-// namespaces of its own and without a network: an installation touches nothing of this
-// machine's.
+// debian is a Debian with only the essential packages, apt and cron, in namespaces of its own
+// and without a network: an installation changes nothing on this machine.
 type debian struct {
 	*testing.T
 	root string
 	init *helper.Process
 }
 
-// sources are where this machine gets its packages from, in the form that mmdebstrap reads.
+// aptSources lists the sources of this machine's packages, in mmdebstrap's form.
 const aptSources = `apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian'`
 
-// boot is the first process in there: it reaps orphans, and cannot outlive a test that was
-// killed by more than minutes.
+// boot is the first process in there: it reaps orphans, and ends at most minutes after a test
+// that was killed.
 const boot = `
 set -e
 mount -t proc proc "$1/proc"
@@ -56,7 +55,7 @@ func newDebian(t *testing.T) *debian {
 	return d
 }
 
-// first is the pid of the first process in there, as it is called out here.
+// first is the first process in there, by its pid outside.
 func (d *debian) first() int {
 	if children := helper.Children(d.init.PID); len(children) > 0 {
 		return children[0]
@@ -72,7 +71,7 @@ func (d *debian) run(script string) helper.Result {
 		"sh", "-c", script}, Limit: 2 * time.Minute}.Run(d)
 }
 
-// want runs a script that is to succeed, and returns what it says.
+// want runs a script, wants it to succeed, and returns its output.
 func (d *debian) want(script string) string {
 	d.Helper()
 	r := d.run(script)
@@ -82,7 +81,7 @@ func (d *debian) want(script string) string {
 	return r.Out
 }
 
-// bring puts a package into root's home, under a short name.
+// bring copies a package into root's home, under a short name.
 func (d *debian) bring(pattern, name string) {
 	d.Helper()
 	found, err := filepath.Glob(released(d.T) + "/build/" + pattern)
@@ -92,15 +91,15 @@ func (d *debian) bring(pattern, name string) {
 	want(d.T, "cp", found[0], filepath.Join(d.root, "root", name))
 }
 
-// files are those in there that an administrator would find, but for the books of apt and
-// dpkg themselves.
+// files lists all files in there that an administrator might find, without the databases of apt
+// and dpkg.
 func (d *debian) files() []string {
 	d.Helper()
 	return strings.Split(d.want(`find / -xdev -path /proc -prune -o -path /run -prune -o -path /tmp -prune -o -path /root -prune -o `+
 		`-path /var/log -prune -o -path /var/cache -prune -o -path /var/lib/apt -prune -o -path /var/lib/dpkg -prune -o -print | sort`), "\n")
 }
 
-// within tells how long it takes until a script says something in there.
+// within returns how long it takes until the script prints the text.
 func (d *debian) within(patience time.Duration, claim, script, says string) time.Duration {
 	d.Helper()
 	began := time.Now()
@@ -108,7 +107,7 @@ func (d *debian) within(patience time.Duration, claim, script, says string) time
 	return time.Since(began)
 }
 
-// The crontab: one line more than root had. The job says who runs it, and waits for a word.
+// The crontab has one line more than root's. The job prints its pid, and waits for a file.
 const crontab = `SHELL=/usr/lib/adlock/shell
 * * * * * echo $$ >/root/job; until test -e /root/go; do sleep 0.1; done
 `
@@ -125,7 +124,7 @@ func TestOneLineGuardsACrontabOfABareDebianAndGoesAgain(t *testing.T) {
 	d.want("mkdir -p /root /var/spool/cron/crontabs")
 	before := d.files()
 
-	// The stopwatch: two commands of the administrator's, then cron's own minute.
+	// Two commands of the administrator's, then cron's own minute.
 	began := time.Now()
 	d.want("cd /root && apt-get install -qq ./older.deb")
 	d.want("crontab - <<'END'\n" + crontab + "END")
@@ -137,7 +136,7 @@ func TestOneLineGuardsACrontabOfABareDebianAndGoesAgain(t *testing.T) {
 		t.Errorf("after the installation: %s", out)
 	}
 
-	// The job is upgraded under, and neither notices nor loses its lock.
+	// During the upgrade the job runs on, and keeps its lock.
 	d.within(helper.Patience, "the job has said who it is", "cat /root/job", "\n")
 	job := strings.TrimSpace(d.want("cat /root/job"))
 	lock := d.want("cat /var/lib/adlock/lock.*")
@@ -154,7 +153,7 @@ func TestOneLineGuardsACrontabOfABareDebianAndGoesAgain(t *testing.T) {
 		t.Errorf("after the job:\n%s", out)
 	}
 
-	// What logrotate has taken away once is told still.
+	// The log shows events that logrotate has moved away.
 	d.want("logrotate --state /root/state --force /etc/logrotate.d/adlock && adlock run --name after -- true")
 	if out := d.want("adlock log"); !strings.Contains(out, "after") || strings.Count(out, "acquire") < 2 {
 		t.Errorf("after logrotate the log tells\n%s", out)
@@ -174,7 +173,7 @@ func TestOneLineGuardsACrontabOfABareDebianAndGoesAgain(t *testing.T) {
 	}
 }
 
-// mustStayWhileNamed wants a removal to be refused, and to leave all as it was.
+// mustStayWhileNamed wants a removal refused, and nothing changed.
 func (d *debian) mustStayWhileNamed() {
 	d.Helper()
 	const where = "/etc/cron.d/site"
@@ -198,7 +197,7 @@ func (d *debian) mustStayWhileNamed() {
 	d.want("crontab /root/kept && rm " + where)
 }
 
-// new are the files that were not there before.
+// new lists the files that were not there before.
 func (d *debian) new(before []string) []string {
 	d.Helper()
 	return slices.DeleteFunc(d.files(), func(path string) bool { return slices.Contains(before, path) })

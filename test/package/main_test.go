@@ -1,6 +1,6 @@
-// Package packages proves what `make release` makes: that it is the same wherever it is
-// made, that lintian has nothing to say, that one line guards a crontab of a bare Debian,
-// and that upgrade, removal and purge harm no job.
+// Package packages tests what `make release` makes: it is the same wherever it is made, lintian
+// has no complaint, one line guards a crontab of a bare Debian, and upgrade, removal and purge
+// harm no job.
 package packages
 
 import (

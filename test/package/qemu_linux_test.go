@@ -13,9 +13,9 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// emulated are the programs of another architecture, as they run while an image for it is
-// built: by qemu, which the kernel starts for them. The kernel is told so in a user
-// namespace of its own (Linux 6.7), so that this machine's setting stays what it is.
+// emulated are the programs of another architecture, as during the build of an image for it:
+// the kernel starts qemu for them. It is told so in a user namespace of its own (Linux 6.7), so
+// that this machine's setting stays.
 type emulated struct {
 	*testing.T
 	dir, locks string
@@ -66,7 +66,7 @@ func TestProgramsOfAnotherArchitectureWorkUnderQemu(t *testing.T) {
 	if r := e.want(75, "run", "--name", "a", "--if-elapsed", "1h", "--", "echo", "ran"); r.Out != "" {
 		t.Errorf("%+v", r)
 	}
-	if r := e.want(0, "status"); !strings.Contains(r.Out, "idle") { // by a partner program
+	if r := e.want(0, "status"); !strings.Contains(r.Out, "idle") { // runs a partner program
 		t.Errorf("%+v", r)
 	}
 	if r := e.want(69, "run", "--name", "a", "--whole-job", "--", "true"); !strings.Contains(r.Err, "--whole-job: ") {
@@ -81,8 +81,8 @@ func TestProgramsOfAnotherArchitectureWorkUnderQemu(t *testing.T) {
 	helper.Eventually(t, "nothing of the job and the hook is left", func() bool { return len(helper.With("ADLOCK_DIR="+e.locks)) == 0 })
 }
 
-// qemu makes up what a program reads of itself in /proc. What a lock says of its owner has
-// to be what everybody else sees, or he would be taken for dead.
+// qemu invents what a program reads about itself in /proc. A lock must show its owner as other
+// processes see it, or they would take it for dead.
 func TestAnOwnerUnderQemuIsKnownToOthers(t *testing.T) {
 	t.Parallel()
 	e := newEmulated(t)

@@ -23,17 +23,17 @@ import (
 	"adlock/test/need"
 )
 
-// scratch is where packages are made; "" until then.
+// scratch is the directory for packages; "" until then.
 var scratch string
 
-// long is how long the making of all packages may take on a busy machine.
+// long is the time that all packages may take on a busy machine.
 const long = 8 * time.Minute
 
 // sources are what a release is made of.
 var sources = []string{"Makefile", "cmd", "lib", "sh", "test/examples", "go.mod", "go.sum", "README.md", "CHANGELOG.md", "LICENSE"}
 
-// released makes a release once for all tests, signed, and a package of an older version.
-// It returns the directory of the sources, in which build/release and build/older are.
+// released makes a signed release once for all tests, and a package of an older version. It
+// returns the directory of the sources, with build/release and build/older.
 func released(t *testing.T) string {
 	t.Helper()
 	need.Tools(t, "make", "go", "sha256sum", "ssh-keygen")
@@ -78,12 +78,12 @@ func copySources(dir string) error {
 	return nil
 }
 
-// makes runs make as of one commit, whatever make has started this test.
+// makes runs make as if for one commit, whichever make has started this test.
 func makes(dir string, words ...string) error {
 	return run(dir, append([]string{"env", "MAKEFLAGS=", "MAKELEVEL=", "SOURCE_DATE_EPOCH=1795000000", "make", "COMMIT=tried"}, words...)...)
 }
 
-// run runs a command to its end; what it says is part of its error.
+// run runs a command to its end; its output is part of the error.
 func run(dir string, args ...string) error {
 	command := exec.Command(args[0], args[1:]...)
 	command.Dir, command.Env = dir, need.Clean()
@@ -281,7 +281,7 @@ func TestLintianHasNothingToSay(t *testing.T) {
 	}
 }
 
-// unpacked is what a package puts in place, by the tools of its own.
+// unpacked returns the files that a package installs, by the package's own tools.
 func unpacked(t *testing.T, pattern, how string) string {
 	t.Helper()
 	found, err := filepath.Glob(released(t) + "/build/release/" + pattern)
@@ -325,7 +325,7 @@ func TestRpmAndApkHoldWhatTheDebHolds(t *testing.T) {
 		}
 		mustEqual(t, "rpm for "+machine[0], sums(t, rpm), want)
 		found, _ := filepath.Glob(released(t) + "/build/release/*." + machine[1] + ".rpm")
-		if text, err := os.ReadFile(found[0]); err != nil || !bytes.Contains(text, asks) { // its header is not compressed
+		if text, err := os.ReadFile(found[0]); err != nil || !bytes.Contains(text, asks) { // the header is not compressed
 			t.Errorf("the rpm does not ask before its removal: %v", err)
 		}
 		got := sums(t, apk)

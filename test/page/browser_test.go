@@ -13,8 +13,8 @@ import (
 	"adlock/test/need"
 )
 
-// browser is a headless Chromium that is told what to do through a pipe, in its
-// DevTools protocol: one JSON object, a zero byte, and so on.
+// browser is a headless Chromium, controlled through a pipe by its DevTools protocol: one JSON
+// object, a zero byte, and so on.
 type browser struct {
 	t       *testing.T
 	to      *os.File
@@ -33,7 +33,7 @@ type answer struct {
 	Error     json.RawMessage `json:"error"`
 }
 
-const patience = 2 * time.Minute // a machine that does much else is slow
+const patience = 2 * time.Minute // the machine may be busy
 
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
@@ -87,7 +87,7 @@ func (b *browser) listen(from *os.File) {
 	}
 }
 
-// ask has a command carried out, and reads its result into result.
+// ask runs a command, and reads its result into result.
 func (b *browser) ask(method string, params map[string]any, result any) {
 	b.t.Helper()
 	b.asked++
@@ -116,7 +116,7 @@ func (b *browser) ask(method string, params map[string]any, result any) {
 	}
 }
 
-// until waits for the answer that is wanted, and keeps the events before it.
+// until waits for the wanted answer, and keeps the events before it.
 func (b *browser) until(what string, wanted func(answer) bool) answer {
 	b.t.Helper()
 	late := time.After(patience)
@@ -136,7 +136,7 @@ func (b *browser) until(what string, wanted func(answer) bool) answer {
 	}
 }
 
-// openTab opens a page of its own, of which all events are told.
+// openTab opens a page of its own, and subscribes to all its events.
 func (b *browser) openTab() {
 	b.t.Helper()
 	var target struct{ TargetID string }
@@ -188,8 +188,8 @@ func (b *browser) screenshot() []byte {
 	return shot.Data
 }
 
-// complaints are what the page wrote to the console, what went wrong in it, and
-// whatever it fetched beside itself.
+// complaints are the page's console messages, its errors, and all that it fetched beside
+// itself.
 func (b *browser) complaints(address string) (all []string) {
 	for _, a := range b.seen {
 		switch a.Method {

@@ -1,6 +1,6 @@
-// Package page looks at the page that `adlock report --html` makes, in a real
-// browser, as people do: on a telephone and on a desk, by day and by night.
-// ADLOCK_TEST_ARTEFACTS=DIR keeps the page and what it looks like.
+// Package page checks the page that `adlock report --html` makes in a real browser, as people
+// use it: on a telephone and on a desk, by day and by night. ADLOCK_TEST_ARTEFACTS=DIR keeps
+// the page and its screenshots.
 package page
 
 import (
@@ -20,7 +20,7 @@ import (
 	"adlock/test/story"
 )
 
-// hostile are words of which none may do anything in a page.
+// hostile are words that must do nothing in a page.
 var hostile = []string{
 	`x "><script>document.title='taken'</script>`,
 	`x <img src=http://127.0.0.1:9/picture onerror="document.title='taken'">`,
@@ -29,8 +29,8 @@ var hostile = []string{
 	"x long/" + string(bytes.Repeat([]byte("unbroken"), 60)),
 }
 
-// pageOf makes the page of a day with something of everything and of hostile
-// names, and returns its address.
+// pageOf makes the page of a day with some of everything and with hostile names, and returns
+// its address.
 func pageOf(t *testing.T, dir string) string {
 	t.Helper()
 	s := story.Day()
@@ -101,8 +101,7 @@ func TestThePageIsReadableInABrowser(t *testing.T) {
 	b.t = t
 }
 
-// small lists what is written in less than 9 pixels, and wide what stands out of
-// the window.
+// small lists text of less than 9 pixels, and wide what does not fit the window.
 const (
 	small = `[...document.querySelectorAll('text,p,dd,dt,li,td,th,h2')].filter(e => {
 		const box = e.getBoundingClientRect(), svg = e.ownerSVGElement
@@ -133,7 +132,7 @@ func wantFit(t *testing.T, b *browser, width int) {
 	}
 }
 
-// wantScheme looks at the corner of the page and for what is drawn in it.
+// wantScheme checks the colour in the corner of the page, and that the page has a drawing.
 func wantScheme(t *testing.T, shot []byte, scheme string) {
 	t.Helper()
 	shown, err := png.Decode(bytes.NewReader(shot))

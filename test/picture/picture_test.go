@@ -1,5 +1,5 @@
-// Package picture looks at the pictures as viewers do that know no style sheet, or
-// not all of it: mail readers, librsvg, ImageMagick.
+// Package picture checks the pictures in viewers that support no style sheets, or only part of
+// them: mail readers, librsvg, ImageMagick.
 package picture
 
 import (
@@ -41,11 +41,10 @@ func pictures(t *testing.T) map[string][]byte {
 	return all
 }
 
-// paints are the colours of an element as its own and its ancestors' attributes
-// have them.
+// paints are the colours of an element, by its own and its ancestors' attributes.
 type paints map[string]string
 
-// unpainted tells of the first shape whose colour is said by a style sheet alone.
+// unpainted returns the first shape whose colour only a style sheet sets.
 func unpainted(svg []byte) error {
 	if bytes.Contains(svg, []byte("var(")) {
 		return errors.New("a colour is a variable")
@@ -122,8 +121,8 @@ func render(t *testing.T, svg []byte) image.Image {
 	return shown
 }
 
-// colours is how much of a picture is of each colour, in percent. Black is what
-// librsvg makes of a colour that it does not know.
+// colours is the share of each colour in a picture, in percent. librsvg draws a colour that it
+// does not know as black.
 func colours(shown image.Image) map[string]float64 {
 	seen, bounds := map[string]float64{}, shown.Bounds()
 	percent := 100 / float64(bounds.Dx()*bounds.Dy())

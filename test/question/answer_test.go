@@ -9,16 +9,16 @@ import (
 	"adlock/lib/limit"
 )
 
-// reason is an answer in the words of the dry run: "busy: running for 3m, …". Its
-// first word tells the verdict.
+// reason is an answer in the words of the dry run: "busy: running for 3m, …". Its first word is
+// the verdict.
 type reason string
 
-// granted tells whether whoever was told so gets the atom.
+// granted reports whether a newcomer with this answer gets the atom.
 func (r reason) granted() bool {
 	return strings.HasPrefix(string(r), "free: ") || strings.HasPrefix(string(r), "expired: ")
 }
 
-// verdict is $ADLOCK_VERDICT of a script that is told so.
+// verdict is $ADLOCK_VERDICT of a script with this answer.
 func (r reason) verdict() string {
 	if r.granted() {
 		return "acquired"
@@ -32,7 +32,7 @@ var statuses = map[string]int{"acquired": 0, "busy": 75, "too-soon": 75, "full":
 
 func (r reason) status() int { return statuses[r.verdict()] }
 
-// events are what the record tells of somebody who was let in past another's lock.
+// events are the record's events of a newcomer that got past another's lock.
 var events = map[string]string{
 	"would be ended":    "event=takeover",
 	"would be replaced": "event=reclaim",
@@ -43,8 +43,8 @@ var pid = regexp.MustCompile(`\bprocess [0-9]+\b`)
 
 var figure = regexp.MustCompile(`-?\b([0-9]+[wdhms])+\b`)
 
-// alike tells whether two reasons have the same words, and figures that differ by
-// no more than the slack: the time that passed between them.
+// alike reports whether two reasons have the same words, and figures that differ at most by the
+// slack: the time between them.
 func (r reason) alike(other reason, slack time.Duration) bool {
 	if r.words() != other.words() {
 		return false
@@ -58,15 +58,14 @@ func (r reason) alike(other reason, slack time.Duration) bool {
 	return true
 }
 
-// words are the reason without its figures, and without pids, which are others in
-// another world.
+// words are the reason without its figures, and without pids, which differ from world to world.
 func (r reason) words() string {
 	return pid.ReplaceAllString(figure.ReplaceAllString(string(r), "…"), "process #")
 }
 
 func seconds(text string) time.Duration {
 	text, negative := strings.CutPrefix(text, "-")
-	d, _ := limit.Parse(text) // the expression lets nothing else through
+	d, _ := limit.Parse(text) // the expression matches only durations
 	if negative {
 		return -d
 	}

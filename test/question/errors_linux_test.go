@@ -7,8 +7,7 @@ import (
 	"adlock/test/helper"
 )
 
-// refusal is a situation in which there is no verdict: everybody is told the same
-// error.
+// refusal is a situation without a verdict: every asker gets the same error.
 type refusal struct {
 	claim  string
 	where  where
@@ -37,7 +36,7 @@ var refusals = []refusal{
 	},
 }
 
-// prove asks everybody.
+// prove asks in each way.
 func (s *refusal) prove(t *testing.T, newPlace func(testing.TB) place) {
 	w := newWorld(t, newPlace(t), strings.Fields(s.ask))
 	if s.setUp != nil {

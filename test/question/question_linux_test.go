@@ -1,9 +1,9 @@
-// Package question proves that every question about an atom is one question: the
-// dry run, `adlock run`, a script that sources the library and `adlock status` are
-// asked in the same situation, and have to give the same answer, verdict or error, for the same
-// reason, with the same figures. The situations are real: programs, processes,
-// lock directories, and servers for those that a store can have. Only time is
-// not waited for: records are made to say what they would say later.
+// Package question tests that every question about an atom is one question: the dry run,
+// `adlock run`, a script that sources the library and `adlock status` are asked in the same
+// situation, and must give the same answer, verdict or error, for the same reason, with the
+// same figures. The situations are real: programs, processes, lock directories, and servers for
+// those of a store. Only time does not pass: records are rewritten to what they would say
+// later.
 package question
 
 import (
@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { helper.Main(m) }
 
-// programs returns the helper program, with all that it hands over to beside it.
+// programs returns the helper program, with its partner programs beside it.
 func programs(t testing.TB) string {
 	t.Helper()
 	if err := buildLocksmith(helper.Binary(t)); err != nil {
@@ -57,12 +57,12 @@ const (
 type situation struct {
 	claim string
 	where where
-	setUp func(w *world) // what there is before anybody asks; nil: nothing
+	setUp func(w *world) // what there is before the first question; nil: nothing
 	ask   string         // the newcomer's options; --now=D is D from now
-	want  reason         // what everybody is told
+	want  reason         // the answer to all
 
-	status reason // what status says, where it cannot know the newcomer's terms; "none": it has no such atom
-	script reason // what a script is told, where it is another newcomer than `adlock run`
+	status reason // status's answer, if it cannot know the newcomer's terms; "none": it has no such atom
+	script reason // a script's answer, if it is another newcomer than `adlock run`
 }
 
 func TestEveryQuestionHasOneAnswer(t *testing.T) {
@@ -97,7 +97,7 @@ var names = map[where]string{
 	inDirectory: "in a directory", inNamedDirectory: "in a directory that ADLOCK_STORE names", onEtcd: "on etcd", onFTP: "on FTP",
 }
 
-// prove asks everybody. Who takes the atom changes the situation, so the script
+// prove asks in each way. A newcomer that takes the atom changes the situation, so the script
 // has one of its own.
 func (s *situation) prove(t *testing.T, newPlace func(testing.TB) place) {
 	w := s.world(t, newPlace(t))
@@ -130,7 +130,7 @@ func (s *situation) dryRun(w *world) reason {
 	return got
 }
 
-// runAgrees compares what `adlock run` does, and says when denied, with the dry run.
+// runAgrees compares the result of `adlock run`, and its message when denied, with the dry run.
 func (s *situation) runAgrees(w *world, dry reason, asked time.Time) {
 	before := len(w.record())
 	r := w.run("--verbose")
@@ -151,16 +151,16 @@ func (s *situation) runAgrees(w *world, dry reason, asked time.Time) {
 	}
 }
 
-// denial is the reason that a newcomer was told on standard error: the last line. One before
-// it may tell that the owner is overdue.
+// denial is the reason on a newcomer's standard error: the last line. A line before it may
+// report that the owner is overdue.
 func denial(text string) reason {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	text = lines[len(lines)-1]
 	return reason(regexp.MustCompile(`^adlock: .*?: (too soon|busy|full|stuck): `).ReplaceAllString(text, "$1: "))
 }
 
-// agrees compares a denial with what the dry run has said. A newcomer that meets
-// one that is stuck says why, and what may be done; the dry run says since when, and why.
+// agrees compares a denial with the dry run. A newcomer that finds an owner stuck says why, and
+// what may be done; the dry run says since when, and why.
 func agrees(told, dry reason, slack time.Duration) bool {
 	why, stuck := strings.CutPrefix(string(told), "stuck: ")
 	if !stuck {
@@ -185,12 +185,12 @@ func (s *situation) scriptAgrees(w *world) {
 	}
 }
 
-// statusAgrees compares what status says of a newcomer on the terms it knows.
+// statusAgrees compares status's answer about a newcomer on the terms it knows.
 func (s *situation) statusAgrees(w *world) {
 	if !w.place.status() {
 		return
 	}
-	want := reason(strings.Replace(string(s.want), " (its owner's)", "", 1)) // it asks as the owner did
+	want := reason(strings.Replace(string(s.want), " (its owner's)", "", 1)) // status asks as the owner did
 	if s.status != "" {
 		want = s.status
 	}
@@ -213,7 +213,7 @@ func (s *situation) statusAgrees(w *world) {
 	}
 }
 
-// write puts text into a lock that no owner of ours has made.
+// write writes text into a lock of another tool's.
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

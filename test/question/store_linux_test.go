@@ -20,8 +20,8 @@ import (
 
 func boottime(age time.Duration) string { return (process.Boottime() - age).String() }
 
-// store is what a store beyond this machine has in common: a lock directory beside
-// it for the record.
+// store has what all stores beyond this machine share: a lock directory beside it for the
+// record.
 type store struct {
 	url string
 	dir string
@@ -31,7 +31,7 @@ func (s store) vars() []string { return []string{"ADLOCK_STORE=" + s.url, "ADLOC
 func (s store) record() string { return directory{dir: s.dir}.record() }
 func (s store) status() bool   { return true }
 
-// stores counts the worlds of a server: each has a part of its own.
+// stores counts the worlds of a server: each has its own part.
 var stores atomic.Int64
 
 func number() string { return strconv.FormatInt(stores.Add(1), 10) }
@@ -41,7 +41,7 @@ func freePort(t testing.TB) string {
 	return helper.FreePort(t, "127.0.0.1")
 }
 
-// server starts a server, and ends it, with whom it has started, after the test.
+// server starts a server; the end of the test ends it and its children.
 func server(t testing.TB, answers func() bool, args ...string) {
 	t.Helper()
 	p := helper.Command{Args: args, Env: []string{"ETCD_UNSUPPORTED_ARCH=arm64"}}.Start(t)
@@ -59,7 +59,7 @@ type etcdStore struct {
 	node, atom string
 }
 
-// newEtcd starts an etcd and returns what makes places in it.
+// newEtcd starts an etcd and returns a function that makes places in it.
 func newEtcd(t testing.TB) func(testing.TB) place {
 	t.Helper()
 	need.Tools(t, "etcd", "etcdctl")
@@ -82,7 +82,7 @@ func (s etcdStore) ctl(stdin string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// change changes one value under a key, and lets its lease be.
+// change changes one value under a key, and leaves its lease.
 func (s etcdStore) change(t testing.TB, key, name, value string) {
 	t.Helper()
 	text, err := s.ctl("", "get", "--print-value-only", key)
@@ -134,7 +134,7 @@ type ftpStore struct {
 	uid            int
 }
 
-// newFTP starts a vsftpd and returns what makes places in it.
+// newFTP starts a vsftpd and returns a function that makes places in it.
 func newFTP(t testing.TB) func(testing.TB) place {
 	t.Helper()
 	need.Tools(t, "vsftpd")
@@ -145,7 +145,7 @@ func newFTP(t testing.TB) func(testing.TB) place {
 	}
 	base := t.TempDir()
 	for up := base; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
-		must(t, os.Chmod(up, 0o755)) // the server's user has to get there
+		must(t, os.Chmod(up, 0o755)) // the server's user must reach it
 	}
 	s := ftpStore{root: base + "/root", password: base + "/password"}
 	s.uid, _ = strconv.Atoi(account.Uid)
@@ -214,7 +214,7 @@ func (s ftpStore) setLast(t testing.TB, completed time.Time, started time.Durati
 func (s ftpStore) setAge(t testing.TB, age time.Duration) {
 	t.Helper()
 	for _, owner := range s.files() {
-		// A beat tells its owner's age.
+		// A beat shows its owner's age.
 		before, _ := filepath.Glob(filepath.Dir(owner) + "/beat.*")
 		for _, beat := range before {
 			must(t, os.Remove(beat))

@@ -14,7 +14,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// The set-ups, in words.
+// The situations.
 
 func completed(ago, started time.Duration) func(*world) {
 	return func(w *world) { w.completed(ago, started) }
@@ -43,7 +43,7 @@ func elsewhere(age time.Duration) func(*world) {
 	}
 }
 
-// unlimited is an owner that asked for no limit. It is not overdue, of which others tell.
+// unlimited is an owner that asked for no limit. It is not overdue (another row is).
 func unlimited(age time.Duration) func(*world) {
 	return func(w *world) {
 		w.start([]string{w.bin, "run", "--program=p", "--operator=o", "--operand=x", "--notice=never"})
@@ -51,13 +51,13 @@ func unlimited(age time.Duration) func(*world) {
 	}
 }
 
-// fromInside lets the newcomer be started by a job of the atom itself.
+// fromInside has a job of the atom itself start the newcomer.
 func fromInside(operand string, options ...string) func(*world) {
 	return func(w *world) { w.inside = append(w.runner(operand, options...), "--") }
 }
 
-// fromOrphan lets the newcomer be started by a job of the atom whose supervisor is
-// dead. What it says comes by way of files, as nobody is there to wait for it.
+// fromOrphan has a job of the atom whose supervisor is dead start the newcomer. Its output goes
+// to files, as no process waits for it.
 func fromOrphan(options ...string) func(*world) {
 	const outside = `d=$(mktemp -d -p "$0"); export d; { "$@"; } 2>/dev/null # the shell's own "Killed"
 		until [ -e "$d/status" ]; do sleep 0.05; done
@@ -70,15 +70,15 @@ func fromOrphan(options ...string) func(*world) {
 	}
 }
 
-// slot lets another atom of the program be held under that limit.
+// slot has another atom of the program held under that limit.
 func slot(limit string) func(*world) {
 	return func(w *world) { w.start(w.runner("y", "--slots="+limit)) }
 }
 
 func deadSlot(w *world) { w.kill(w.start(w.runner("y", "--slots=1"))) }
 
-// ownSlot lets the newcomer come from one that holds another atom of the program
-// and with it the slot: `adlock run` from a job of its owner, a script from itself.
+// ownSlot starts the newcomer inside the owner of another atom of the program, and so of its
+// slot: `adlock run` from its job, a script in itself.
 func ownSlot(w *world) {
 	w.inside = append(w.runner("y", "--slots=1"), "--")
 	w.first = "adlock_get o y 0 || exit;"
@@ -108,7 +108,7 @@ func deadPID(w *world) string {
 	return itoa(p.PID) + "\n"
 }
 
-// bare is a lock of a store whose maker was cut off before it said who it is.
+// bare is a lock of a store whose maker was cut off before it wrote its record.
 func bare(age time.Duration) func(*world) {
 	return func(w *world) {
 		s := w.place.(ftpStore)
@@ -123,15 +123,14 @@ func bare(age time.Duration) func(*world) {
 	}
 }
 
-// waitedFor is an atom that is being read, and that a writer waits for.
+// waitedFor is an atom with a reader, and a writer that waits.
 func waitedFor(w *world) {
 	w.hold(0, "--shared")
 	helper.Command{Args: append(w.runner("x", "--wait=1h"), "--", "true"), Env: w.env()}.Start(w)
 	helper.Eventually(w, "the writer stands in line", func() bool { return w.waiting() == 1 })
 }
 
-// uncounted is a job that somebody has begun to end and that had more members than
-// its lock has room for.
+// uncounted is a job whose ending has begun, with more members than its lock has room for.
 func uncounted(w *world) {
 	w.kill(w.hold(3 * time.Hour))
 	f, err := os.OpenFile(w.place.(directory).lock(), os.O_APPEND|os.O_WRONLY, 0)
@@ -141,7 +140,7 @@ func uncounted(w *world) {
 	must(w, err)
 }
 
-// changing is the situation while somebody holds the guard of the one lock.
+// changing is the situation while a process holds the guard of the one lock.
 func changing(situation func(*world)) func(*world) {
 	return func(w *world) {
 		situation(w)
@@ -181,7 +180,7 @@ var situations = []situation{
 	{
 		claim: "from the start it is due though it completed of late", where: everywhere, ask: "--from-start --if-elapsed=10m",
 		setUp: completed(2*minute, 11*minute), want: "free: started 11m ago, IfElapsed is 10m less 30s, no ExpireAfter",
-		status: "too soon: completed 2m ago, IfElapsed is 10m; due in 8m", // no record says from where it is counted
+		status: "too soon: completed 2m ago, IfElapsed is 10m; due in 8m", // no record says whether the start or the end counts
 	},
 	{
 		claim: "from the start it is too soon too", where: everywhere, ask: "--from-start --if-elapsed=10m",
@@ -191,7 +190,7 @@ var situations = []situation{
 	{
 		claim: "a pass clock says how long ago it completed", where: everywhere, ask: "--now=1h --if-elapsed=30m",
 		setUp: completed(0, 0), want: "free: completed 1h ago, IfElapsed is 30m, no ExpireAfter",
-		status: "too soon: completed 0s ago, IfElapsed is 30m; due in 30m", // the pass is not its own
+		status: "too soon: completed 0s ago, IfElapsed is 30m; due in 30m", // status does not know the pass
 	},
 	{
 		claim: "what completed since the pass began is too soon", where: everywhere, ask: "--now=-1h --if-elapsed=30m",
@@ -333,7 +332,7 @@ var situations = []situation{
 	{
 		claim: "a limit that is given does", where: everywhere, ask: "--expire-after=2h",
 		setUp: held(3*hour, "--expire-after=5h"), want: "expired: running for 3h, ExpireAfter is 2h; it would be ended",
-		status: "busy: running for 3h, ExpireAfter is 5h", // to one who asks as the owner did
+		status: "busy: running for 3h, ExpireAfter is 5h", // to an asker on the owner's terms
 	},
 	{
 		claim: "by the owner's limit it would be ended", where: everywhere,

@@ -13,16 +13,16 @@ import (
 	"adlock/test/helper"
 )
 
-// world is one situation of one atom, p.dax.o.x, and whoever asks for it.
+// world is one situation of one atom, p.dax.o.x, with its newcomer.
 type world struct {
 	*testing.T
 	place
 	bin     string
 	began   time.Time
-	options []string // the newcomer's, as `adlock run` has them
+	options []string // the newcomer's, as for `adlock run`
 
-	inside []string // the command that a newcomer is started by; none: the test
-	first  string   // what a script does before it asks, which then is started by the test
+	inside []string // the command that starts the newcomer; none: the test does
+	first  string   // a script's first command, if the test starts the script
 }
 
 func newWorld(t *testing.T, p place, options []string) *world {
@@ -37,31 +37,31 @@ func newWorld(t *testing.T, p place, options []string) *world {
 	return w
 }
 
-// env are the variables by which everybody here finds the locks.
+// env are the variables by which every process of the world finds the locks.
 func (w *world) env() []string {
 	return append(w.vars(), "ADLOCK_HOST=dax", "ADLOCK_PAUSE=1s", "ADLOCK_LEASE=1m", "bin="+w.bin,
 		"library="+filepath.Join(helper.Root(), "sh/adlock.sh"))
 }
 
-// runner is `adlock run` of an atom up to its options.
+// runner is the command line of `adlock run` up to its options.
 func (w *world) runner(operand string, options ...string) []string {
 	return append([]string{w.bin, "run", "--program=p", "--operator=o", "--operand=" + operand}, options...)
 }
 
-// ask is a newcomer's question; the settings are its own, wherever it is started.
+// ask runs a newcomer; the settings are its own, wherever it starts.
 func (w *world) ask(settings []string, words ...string) helper.Result {
 	w.Helper()
 	args := slices.Concat(w.inside, []string{"env"}, w.env(), settings, words)
 	return helper.Command{Args: args, Env: w.env()}.Run(w)
 }
 
-// run is `adlock run`, with a job that says "ran".
+// run is `adlock run`, with a job that prints "ran".
 func (w *world) run(options ...string) helper.Result {
 	w.Helper()
 	return w.ask(nil, append(w.runner("x", append(w.options, options...)...), "--", "echo", "ran")...)
 }
 
-// settings are the newcomer's options as the library has them.
+// settings are the newcomer's options as variables of the library.
 func (w *world) settings() (settings []string) {
 	for _, option := range w.options {
 		name, value, given := strings.Cut(strings.TrimPrefix(option, "--"), "=")
@@ -73,7 +73,7 @@ func (w *world) settings() (settings []string) {
 	return append(settings, "ADLOCK_PROGRAM=p", "ADLOCK_BIN="+w.bin, "ADLOCK_VERBOSE=1")
 }
 
-// script is adlock_get, which says its status and its verdict.
+// script is adlock_get; it prints its status and its verdict.
 func (w *world) script() helper.Result {
 	w.Helper()
 	if w.first != "" {
@@ -85,8 +85,8 @@ func (w *world) script() helper.Result {
 		adlock_release`)
 }
 
-// completed lets the atom complete that long ago, and begin its run so much earlier
-// than now; 0: as it did.
+// completed sets the atom's completion to that long ago, and the start of its run to started
+// before now; 0: unchanged.
 func (w *world) completed(ago, started time.Duration) {
 	w.Helper()
 	if r := w.run(); r.Status != 0 {
@@ -95,7 +95,7 @@ func (w *world) completed(ago, started time.Duration) {
 	w.setLast(w, time.Now().Add(-ago), started)
 }
 
-// hold starts a job under the atom, which has run for age.
+// hold starts a job that holds the atom and has run for age.
 func (w *world) hold(age time.Duration, options ...string) *helper.Process {
 	w.Helper()
 	p := w.start(w.runner("x", append([]string{"--expire-after=2h"}, options...)...))
@@ -105,7 +105,7 @@ func (w *world) hold(age time.Duration, options ...string) *helper.Process {
 	return p
 }
 
-// start starts a job by the command, and waits until it runs and is in its lock.
+// start runs the command, and waits until its job runs and is in its lock.
 func (w *world) start(command []string) *helper.Process {
 	w.Helper()
 	ready := filepath.Join(w.TempDir(), "ready")
@@ -122,7 +122,7 @@ func (w *world) start(command []string) *helper.Process {
 	return p
 }
 
-// kill ends a supervisor with its whole job, so that it can do nothing about it.
+// kill ends a supervisor with its whole job, so that it cannot react.
 func (w *world) kill(p *helper.Process) {
 	w.Helper()
 	helper.KillSession(p.PID)
@@ -137,19 +137,19 @@ func (w *world) orphan(p *helper.Process) {
 	helper.Eventually(w, "the supervisor is dead", func() bool { return !helper.Alive(p.PID) })
 }
 
-// elapsed is by how much figures may differ that were true when the world began:
-// what has passed since, and a second for the rounding.
+// elapsed is how much figures from the beginning of the world may differ: the time since, and a
+// second for the rounding.
 func (w *world) elapsed() time.Duration { return time.Since(w.began) + time.Second }
 
-// place is where the locks are. It changes them as time would have done.
+// place is where the locks are. It changes them as time would.
 type place interface {
 	vars() []string
 
 	setLast(t testing.TB, completed time.Time, started time.Duration)
 	setAge(t testing.TB, age time.Duration) // of the active lock, or of the one reader's
 
-	settled() bool   // what an owner adds to its lock has been added
-	waiting() int    // how many stand in the line that readers respect
+	settled() bool   // the owner has completed its lock
+	waiting() int    // how many wait in the line that readers respect
 	record() string  // the runlog
 	status() bool    // whether `adlock status` shows what is here
 	files() []string // of the active lock and of readers
@@ -217,5 +217,5 @@ func (d directory) record() string {
 
 func (d directory) status() bool { return true }
 
-// ago is that moment as records have it.
+// ago is that time in the form of a record.
 func ago(d time.Duration) string { return time.Now().Add(-d).UTC().Format(time.RFC3339Nano) }

@@ -1,6 +1,6 @@
-// Package recipe takes the recipes out of the documentation: whatever stands there to be
-// typed, or copied into a file. Its test runs them as they are printed, in a file system
-// of their own; a recipe that nobody runs is a fault.
+// Package recipe finds the recipes of the documentation: text to be typed, or copied into a
+// file. Its test runs them as printed, in a file system of their own; a recipe that is never
+// run is a fault.
 package recipe
 
 import (
@@ -14,7 +14,7 @@ import (
 	"adlock/test/helper"
 )
 
-// Recipe is one block of a page that is set apart as text to be typed or copied.
+// Recipe is one block of a page, set apart as text to be typed or copied.
 type Recipe struct {
 	Page string // its path below the project's directory
 	Text string
@@ -51,8 +51,8 @@ var (
 	escapes = strings.NewReplacer(`\(aq`, "'", `\&`, "", `\-`, "-", `\e`, `\`)
 )
 
-// In returns the recipes of a page: what stands between ``` in Markdown, between .Bd
-// -literal and .Ed in a manual page.
+// In returns the recipes of a page: the text between ``` in Markdown, between .Bd -literal and
+// .Ed in a manual page.
 func In(t testing.TB, page string) []Recipe {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(helper.Root(), page))

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { helper.Main(m) }
 
-// elsewhere are recipes, by a text that they have, that are not run here: the test that
-// runs them, or why there is nothing to run.
+// elsewhere lists recipes, by a part of their text, that are not run here: the test that runs
+// them, or why there is nothing to run.
 var elsewhere = map[string]string{
 	"go test -":                "what everybody does who changes something",
 	"rooms, ":                  "TestThePageShowsTheHouseAsItIs",
@@ -31,7 +31,7 @@ var elsewhere = map[string]string{
 	"last lock  active lock":   "a table",
 }
 
-// before is what has to be so before a recipe that has the text.
+// before lists commands to run before a recipe that has the text.
 var before = map[string]string{
 	"kill-carefully $pid":      "sleep 60 & pid=$!",
 	"stat-age":                 "touch -d '1 hour ago' stamp",
@@ -51,14 +51,13 @@ var before = map[string]string{
 		"until [ -e runs ]; do sleep 0.05; done",
 }
 
-// stubs are the commands that recipes have of their readers'. Each notes that it was
-// called.
+// stubs are the readers' commands in recipes. Each notes its calls.
 var stubs = []string{
 	"fetch-feeds", "load-feeds", "backup", "job", "resize", "make-report", "make-hosts", "refresh", "fetch",
 	"fill_in_the_motd", "rsync", "mail", "work",
 }
 
-// mayStay are those that need not be called: they stand behind ||.
+// mayStay are those that need no call: they stand behind ||.
 var mayStay = []string{"mail"}
 
 // stage installs adlock below a directory, once for all.
@@ -69,7 +68,7 @@ func stage(t *testing.T) string {
 	need.Namespaces(t, "--mount", "--pid", "--fork", "--mount-proc")
 	dir := t.TempDir()
 	for up := dir; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
-		must(t, os.Chmod(up, 0o755)) // www-data has to get there
+		must(t, os.Chmod(up, 0o755)) // www-data must reach it
 	}
 	must(t, exec.Command("cp", "-a", "/etc", dir+"/etc").Run())
 	install := exec.Command("make", "-s", "build", "install", "BUILD="+dir+"/build", "DESTDIR="+dir)
@@ -128,8 +127,8 @@ func firstLine(text string) string {
 	return strings.Join(strings.Fields(line), " ")
 }
 
-// kind is how a recipe is used: a crontab, a Makefile, a session, or a script, most often
-// one for the shell.
+// kind is the use of a recipe: a crontab, a Makefile, a session, or a script, mostly one for
+// the shell.
 func kind(text string) string {
 	switch {
 	case strings.HasPrefix(text, "$ "):
@@ -172,7 +171,7 @@ func try(t *testing.T, dir string, r Recipe) {
 	if kind(r.Text) == "session" && figures(ran.Out) != figures(want) {
 		t.Errorf("prints\n%sand the page has\n%s", ran.Out, want)
 	}
-	called, _ := os.ReadFile(filepath.Join(work, "called")) // not there: nobody was
+	called, _ := os.ReadFile(filepath.Join(work, "called")) // not there: no stub was called
 	for _, name := range stubs {
 		named := regexp.MustCompile(`(^|\s|bin/)` + name + `($|\s|\()`).MatchString(commandsOf(r.Text))
 		if named && !slices.Contains(mayStay, name) && !slices.Contains(strings.Fields(string(called)), name) {
@@ -181,10 +180,10 @@ func try(t *testing.T, dir string, r Recipe) {
 	}
 }
 
-// script is what a recipe is as a file, with what has to be so before; and what it is to
-// print, where the page says so.
+// script is a recipe as a file, with the commands before it; and the output that the page
+// shows, if it does.
 func script(r Recipe) (text, want string) {
-	// The package's is in another place than what is installed from source.
+	// A package installs in another place than the sources.
 	text = strings.ReplaceAll(r.Text, "/usr/lib/adlock/", "/usr/local/lib/adlock/")
 	switch kind(text) {
 	case "crontab", "make":
@@ -208,12 +207,12 @@ func script(r Recipe) (text, want string) {
 			text += "printf '%s\\n' '$ " + strings.ReplaceAll(command, "'", `'\''`) + "'\n" + command + "\ncase $? in 0 | 75) ;; *) exit 1 ;; esac\n"
 		}
 	}
-	// It would follow for ever.
+	// --follow would not end.
 	text = regexp.MustCompile(`(?m)^adlock log --follow.*$`).ReplaceAllString(text, "timeout -s INT 1 $0 || [ $$? = 124 ]")
 	return head + text + "\n", want
 }
 
-// typed are the commands of a session: its lines behind a prompt.
+// typed lists the commands of a session: its lines after a prompt.
 func typed(session string) (commands []string) {
 	for _, line := range strings.Split(session, "\n") {
 		if command, is := strings.CutPrefix(line, "$ "); is {
@@ -223,7 +222,7 @@ func typed(session string) (commands []string) {
 	return commands
 }
 
-// commandsOf leaves out what stands behind a # or in quotes, and names of locks.
+// commandsOf drops comments, quoted text, and names of locks.
 func commandsOf(text string) string {
 	if kind(text) == "session" {
 		text = strings.Join(typed(text), "\n")
@@ -233,12 +232,12 @@ func commandsOf(text string) string {
 	return text
 }
 
-// complaint leaves out what adlock wrap and adlock stop say of what they have done.
+// complaint drops the reports of adlock wrap and adlock stop.
 func complaint(said string) string {
 	return regexp.MustCompile(`adlock: \S.*: (lines (to wrap|(un)?wrapped): \d+|ended process \d+ by force, as asked: .*)\n`).ReplaceAllString(said, "")
 }
 
-// figures replaces figures and columns, which are others each time.
+// figures replaces figures and columns, which differ each time.
 func figures(text string) string {
 	text = regexp.MustCompile(`\b(\d+(\.\d+)?(ms|[smhdw])?)+\b`).ReplaceAllString(text, "N")
 	return regexp.MustCompile(` +`).ReplaceAllString(text, " ")

@@ -1,5 +1,5 @@
-# Run as: unshare ... sh stage.sh STAGE BLOCK KIND, in namespaces of its own. What is
-# installed below STAGE stands in /usr/local, and nothing of the machine can be changed.
+# Run as: unshare ... sh stage.sh STAGE BLOCK KIND, in namespaces of its own. The installation
+# below STAGE appears in /usr/local, and nothing on the machine can be changed.
 set -eu
 stage=$1 block=$2 kind=$3
 mount --make-rprivate /
@@ -20,7 +20,7 @@ case $kind in
 crontab)
 	adlock init www-data # whose home is root's
 	: >called && chmod 666 called
-	# Each line as cron starts it: $SHELL -c COMMAND, with what is set above it.
+	# Run each line as cron does: $SHELL -c COMMAND, with the variables above it.
 	SHELL=/bin/sh
 	while read -r line; do
 		case $line in

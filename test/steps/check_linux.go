@@ -13,8 +13,8 @@ import (
 	"adlock/test/helper"
 )
 
-// Newcomers starts n newcomers at once and returns how many of them got the
-// atom. Whoever does stays inside until all have their answer.
+// Newcomers starts n newcomers at once and returns how many got the atom. Each of those stays
+// inside until all have their answer.
 func (s *Stage) Newcomers(n int) int {
 	s.t.Helper()
 	var all []*helper.Process
@@ -55,8 +55,8 @@ func (s *Stage) newcomer() *helper.Process {
 	return helper.Command{Args: append(args, "--", "sh", "-c", job), Env: s.env()}.Start(s.t)
 }
 
-// NobodySharedTheAtom fails the test where two were inside at any time, or a
-// job ran without a lock.
+// NobodySharedTheAtom fails the test if two were inside at any time, or a job ran without a
+// lock.
 func (s *Stage) NobodySharedTheAtom() {
 	s.t.Helper()
 	inside := 0
@@ -75,8 +75,8 @@ func (s *Stage) NobodySharedTheAtom() {
 	}
 }
 
-// Last returns the last lock's mtime, zero where there is none; it fails the
-// test where that was set back since the last call.
+// Last returns the last lock's mtime, zero if there is none; it fails the test if that has gone
+// back since the last call.
 func (s *Stage) Last() time.Time {
 	s.t.Helper()
 	info, err := os.Stat(filepath.Join(s.Dir, "last."+Name))
@@ -94,13 +94,12 @@ func (s *Stage) Last() time.Time {
 	return s.floor
 }
 
-// Completed reports whether the step is one that ends a run: a release, or
-// `adlock run` whose job ran.
+// Completed reports whether the step ends a run: a release, or an `adlock run` whose job ran.
 func (s *Stage) Completed() bool {
 	return s.scenario.Ends || s.scenario.Runs && s.JobRan()
 }
 
-// Stamped reports whether the last lock says that the atom completed just now.
+// Stamped reports whether the last lock was stamped after the step began.
 func (s *Stage) Stamped() bool { return s.Last().After(s.began) }
 
 // Locked reports whether there is an active lock, a reader's included.
@@ -110,8 +109,7 @@ func (s *Stage) Locked() bool {
 	return err == nil || len(readers) > 0
 }
 
-// BystandersAreUnhurt fails the test where a process that has nothing to do
-// with the atom was sent a signal.
+// BystandersAreUnhurt fails the test if an uninvolved process got a signal.
 func (s *Stage) BystandersAreUnhurt() {
 	s.t.Helper()
 	pids := s.says("bystander")
@@ -134,8 +132,8 @@ func (s *Stage) BystandersAreUnhurt() {
 	}
 }
 
-// Temporaries returns the temp.* files in the lock directory, and fails the test
-// where there is anything that has no business there.
+// Temporaries returns the temp.* files in the lock directory, and fails the test if an unknown
+// file is there.
 func (s *Stage) Temporaries() []string {
 	s.t.Helper()
 	entries, err := os.ReadDir(s.Dir)
@@ -156,8 +154,8 @@ func (s *Stage) Temporaries() []string {
 	return list
 }
 
-// TemporariesAreSwept fails the test where a temporary file older than a minute
-// outlives the next takeover of a dead owner's lock.
+// TemporariesAreSwept fails the test if a temporary file older than a minute outlives the next
+// takeover of a dead owner's lock.
 func (s *Stage) TemporariesAreSwept() {
 	s.t.Helper()
 	debris := s.Temporaries()
@@ -196,8 +194,8 @@ func (s *Stage) age(path string) {
 	}
 }
 
-// Record reads the record and returns how many events of another program it
-// has; a damaged line fails the test, unless it may be torn.
+// Record reads the record and returns the number of events of another program in it; a damaged
+// line fails the test, unless it may be torn.
 func (s *Stage) Record(torn bool) int {
 	s.t.Helper()
 	old := 0
@@ -213,7 +211,7 @@ func (s *Stage) Record(torn bool) int {
 	return old
 }
 
-// RecordIsWhole fails the test where a line of the record was lost.
+// RecordIsWhole fails the test if a line of the record was lost.
 func (s *Stage) RecordIsWhole(torn bool) {
 	s.t.Helper()
 	old := s.Record(torn)
@@ -222,5 +220,5 @@ func (s *Stage) RecordIsWhole(torn bool) {
 	}
 }
 
-// JobRan says whether the job of `adlock run` ran.
+// JobRan reports whether the job of `adlock run` ran.
 func (s *Stage) JobRan() bool { return len(s.journal()) > 0 }

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Sample is one in how many points the short form of a test tries.
+// In its short form a test tries one in Sample points.
 const Sample = 5
 
-// Drawn tells whether a test is to try the point of that name: each one, or a sample of
-// them in the short form (go test -short). ADLOCK_TEST_SEED draws the same sample again.
+// Drawn reports whether a test tries the point of that name: each one, or in the short form (go
+// test -short) a sample. ADLOCK_TEST_SEED draws the same sample again.
 func Drawn(point string) bool {
 	if !testing.Short() {
 		return true

@@ -1,7 +1,6 @@
-// Package steps takes what adlock does apart into its steps: the real program
-// runs under strace(1), which kills it before one chosen system call, or lets
-// that one fail. The scenarios are here; what must hold afterwards is for the
-// packages crash and fault to say.
+// Package steps divides adlock's work into its steps: the real program runs under strace(1),
+// which kills it before one chosen system call, or lets that one fail. The scenarios are here;
+// the packages crash and fault say what must hold afterwards.
 //
 // Two things make the steps countable. The program is built
 // so that its main function stays on the first thread, and strace needs to follow no
@@ -19,32 +18,32 @@ const (
 	beside = "p.h.o.y"
 )
 
-// JobStatus is what the job of `adlock run` exits with: no status of ours.
+// JobStatus is the exit status of the job of `adlock run`: none of adlock's own.
 const JobStatus = 3
 
-// Scenario is one thing that adlock does.
+// Scenario is one operation of adlock.
 type Scenario struct {
 	Name  string
 	Want  int  // its status when nothing goes wrong
 	Owns  bool // with status 0 the script has the lock
-	Ends  bool // it is the release of what ran, or the end of it
+	Ends  bool // it releases the atom of a run, or ends the run
 	Runs  bool // it is `adlock run`
-	Kills bool // it ends an owner, and says so
+	Kills bool // it ends an owner, and reports that
 
 	Terminal bool // it has a controlling terminal
 	Named    bool // the file system has no O_TMPFILE
-	LogFull  bool // the record is turned over by the next line
+	LogFull  bool // the next line rotates the record
 
-	before string // bash: what comes first, with $ADLOCK
+	before string // bash: the commands before the step, with $ADLOCK
 	step   string // bash: the arguments of the program under strace
 }
 
 const (
 	terms   = " --slots 1 --expire-after 1h --pause 0s "
-	lock    = `-- "$ADLOCK_DIR/lock.` + Name + `" ` + Atom // as the library names it
+	lock    = `-- "$ADLOCK_DIR/lock.` + Name + `" ` + Atom // as the library calls it
 	acquire = "take --owner $$ --if-elapsed 1m --from-start" + terms + lock
 
-	// The subshell is dead when the next command starts.
+	// The subshell is dead before the next command starts.
 	deadOwner  = `( "$ADLOCK" take --owner $BASHPID` + terms + lock + ` )`
 	deadReader = `( "$ADLOCK" take --owner $BASHPID --shared` + terms + lock + ` )`
 	deadInSlot = `( "$ADLOCK" take --owner $BASHPID` + terms + `-- "$ADLOCK_DIR/lock.` + beside + `" p h o y )`
@@ -52,7 +51,7 @@ const (
 	share   = "take --owner $$ --shared" + terms + lock
 	release = `release "$ADLOCK_DIR/lock.` + Name + `"`
 
-	// An owner that ignores INT, and is made nine hours old.
+	// An owner that ignores INT; later its lock is made nine hours old.
 	hungOwner = `
 bash -c 'trap "" INT; "$ADLOCK" take --owner $$` + terms + lock + `; echo >"$READY"; read -r x <"$NEVER"' >/dev/null 2>&1 &
 disown
@@ -63,7 +62,7 @@ aged=$(sed 's/^boottime=.*/boottime=-9h/' "$lock") && printf '%s\n' "$aged" >"$l
 	run = "run --program p --host h --operator o --operand x --if-elapsed 1m" + terms + `-- sh -c "$JOB"`
 )
 
-// Scenarios are all there are.
+// Scenarios lists all scenarios.
 var Scenarios = []Scenario{
 	{Name: "acquire", Owns: true, step: acquire},
 	{Name: "acquire-named", Owns: true, Named: true, step: acquire},
@@ -81,10 +80,10 @@ var Scenarios = []Scenario{
 	{Name: "run-terminal", Runs: true, Terminal: true, Want: JobStatus, step: run},
 }
 
-// stage starts the actor. Both bystanders are in its session, one in its process
-// group too. They have all signals blocked, so that whatever is sent to them
-// stays pending, for everybody to see. The actor leads no group: what lives of
-// its own group would hold the atom after its death, as it should.
+// stage starts the actor. Both bystanders are in its session, one in its process group too.
+// They block all signals, so that a signal stays pending, where the test sees it. The actor
+// leads no group: processes of its own group would hold the atom after its death, as they
+// should.
 const stage = `
 [ -z "$TTY" ] || exec 3<>"$TTY" # a session leader's first terminal is its controlling one
 bystander() { exec env --block-signal sleep 600 </dev/null >/dev/null 2>&1; }
@@ -112,7 +111,7 @@ read -r x <"$END"
 `
 }
 
-// job is what `adlock run` runs. It looks whether it is let in without a lock.
+// job is the job of `adlock run`. It notes if it runs without a lock.
 const job = `
 [ -e "$ADLOCK_DIR/lock.` + Name + `" ] || echo "$$ unlocked" >>"$JOURNAL"
 echo "$$ inside" >>"$JOURNAL"

@@ -16,8 +16,8 @@ import (
 	"adlock/test/need"
 )
 
-// Stage is where one scenario is played once: its directories, the actor, the
-// journal of who was inside the atom, and the gates that hold people there.
+// Stage is one performance of a scenario: its directories, the actor, the journal of processes
+// inside the atom, and the gates that hold them there.
 type Stage struct {
 	Dir, LogDir string
 
@@ -28,15 +28,15 @@ type Stage struct {
 	actor    int // its pid
 	gates    map[string]*os.File
 	began    time.Time
-	floor    time.Time // the last lock's mtime when last looked at
+	floor    time.Time // the last lock's mtime at the last look
 }
 
-// The gates: FIFOs that this process holds open, so that nobody waits for a
-// peer to open them.
+// The gates: FIFOs that this process holds open, so that no process waits for a peer to open
+// them.
 var gates = []string{"START", "END", "JOBGATE", "READY", "NEVER", "HOLD"}
 
-// NewStage makes everything up to the step itself: the actor waits before it.
-// All of it is gone when the test ends.
+// NewStage does everything up to the step itself: the actor waits before it. The end of the
+// test removes it all.
 func NewStage(t testing.TB, sc Scenario, injection Injection) *Stage {
 	t.Helper()
 	need.Tools(t, "strace", "bash", "env", "sleep")
@@ -89,8 +89,8 @@ func (s *Stage) Open(gate string) {
 	}
 }
 
-// makeLast gives the atom a completion in the past, two scenarios excepted that
-// begin from nothing.
+// makeLast gives the atom a completion in the past, except in two scenarios that begin without
+// one.
 func (s *Stage) makeLast() {
 	s.t.Helper()
 	if s.scenario.Name == "acquire" || s.scenario.Name == "acquire-named" {
@@ -109,7 +109,7 @@ func (s *Stage) makeLast() {
 // OldLines is how many lines a full record has.
 const OldLines = 12
 
-// fillLog makes a record of OldLines lines that the step's next line turns over.
+// fillLog makes a record of OldLines lines that the step's next line rotates.
 func (s *Stage) fillLog() {
 	s.t.Helper()
 	log := runlog.Log{Dir: s.LogDir, Host: atom.Canonify("h")}
@@ -121,7 +121,7 @@ func (s *Stage) fillLog() {
 	}
 }
 
-// terminal opens a pseudoterminal and returns its path; "" where none is wanted.
+// terminal opens a pseudoterminal and returns its path; "" if none is wanted.
 func (s *Stage) terminal() string {
 	s.t.Helper()
 	if !s.scenario.Terminal {
@@ -142,8 +142,7 @@ func (s *Stage) terminal() string {
 	return "/dev/pts/" + strconv.Itoa(number)
 }
 
-// says returns the words behind the first of each line of the actor's that
-// begins with word.
+// says returns the rest of each line of the actor's that begins with word.
 func (s *Stage) says(word string) []string {
 	var rest []string
 	for line := range strings.Lines(s.session.Output()) {
@@ -154,7 +153,7 @@ func (s *Stage) says(word string) []string {
 	return rest
 }
 
-// number is what the actor has said first behind word.
+// number is the first number that the actor has printed behind word.
 func (s *Stage) number(word string) int {
 	s.t.Helper()
 	n, err := strconv.Atoi(s.says(word)[0])
@@ -164,12 +163,12 @@ func (s *Stage) number(word string) int {
 	return n
 }
 
-// settled is how long a job may be inside before it counts as running well, so
-// that only the release is left for a fault to meet.
+// settled is how long a job must be inside to count as running well, so that a fault can only
+// meet the release.
 const settled = 60 * time.Millisecond
 
-// Play carries out the step and returns its status. A job is let out when the
-// step has ended, or runs well.
+// Play runs the step and returns its status. A job is let out when the step has ended, or runs
+// well.
 func (s *Stage) Play() int {
 	s.t.Helper()
 	s.Open("START")
@@ -187,7 +186,7 @@ func (s *Stage) Play() int {
 	return s.number("status")
 }
 
-// EndActor lets the actor go, and a job that it left behind.
+// EndActor lets the actor end, and a job that it left behind.
 func (s *Stage) EndActor() {
 	s.t.Helper()
 	if s.scenario.Runs {
@@ -198,8 +197,7 @@ func (s *Stage) EndActor() {
 	helper.Eventually(s.t, "the actor is gone", func() bool { return !helper.Alive(s.actor) })
 }
 
-// jobLives looks for the job by what only it has in its environment and has not
-// ended: whoever of the journal's processes lives.
+// jobLives looks for the job among the journal's processes: those that live and did not leave.
 func (s *Stage) jobLives() bool {
 	for _, line := range s.journal() {
 		if pid, err := strconv.Atoi(line[0]); err == nil && pid != s.actor && helper.Alive(pid) {
@@ -209,7 +207,7 @@ func (s *Stage) jobLives() bool {
 	return false
 }
 
-// journal returns pairs: who, and what.
+// journal returns pairs: pid and event.
 func (s *Stage) journal() [][2]string {
 	text, err := os.ReadFile(s.path("journal"))
 	if err != nil && !os.IsNotExist(err) {
@@ -223,7 +221,7 @@ func (s *Stage) journal() [][2]string {
 	return lines
 }
 
-// Inside counts who is inside the atom.
+// Inside counts the processes inside the atom.
 func (s *Stage) Inside() int {
 	n := 0
 	for _, line := range s.journal() {

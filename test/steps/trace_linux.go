@@ -12,19 +12,19 @@ import (
 	"adlock/test/helper"
 )
 
-// Injection is what strace does to the step. The zero Injection only records.
+// Injection is what strace does to the step. The zero Injection only traces.
 type Injection struct {
 	Call string // the system call
-	What string // as strace has it: "signal=KILL", "error=EIO", "retval=2"
-	When int    // to which of these calls, from 1
+	What string // in strace's words: "signal=KILL", "error=EIO", "retval=2"
+	When int    // to the how-manieth of these calls, from 1
 }
 
-// scanned are the calls by which /proc is read too: of these only the ones that
-// touch our own files are counted.
+// scanned are the calls that reading /proc makes too: of these only calls on our own files are
+// counted.
 var scanned = []string{"openat", "close", "read", "getdents64", "newfstatat"}
 
-// traced is the command line that runs the program under strace. What it is
-// made of contains no space. OWNER stands for the actor's pid.
+// traced is the command line that runs the program under strace. Its parts contain no space.
+// OWNER stands for the actor's pid.
 func (s *Stage) traced(in Injection) string {
 	args := []string{"strace", "-qq", "-y", "-o", s.path("trace"), "-E", "GODEBUG=asyncpreemptoff=1"} // few signals: they would interrupt calls
 	switch {
@@ -53,7 +53,7 @@ func (s *Stage) paths() []string {
 		args = append(args, "-P", filepath.Join(s.Dir, file))
 	}
 	if s.scenario.Named {
-		for fd := 3; fd < 10; fd++ { // or the faccessat that is to fail would not be seen
+		for fd := 3; fd < 10; fd++ { // or the faccessat that must fail would not be seen
 			args = append(args, "-P", "/proc/self/fd/"+strconv.Itoa(fd))
 		}
 	}
@@ -70,8 +70,7 @@ func (s *Stage) trace() []string {
 	return strings.Split(string(text), "\n")
 }
 
-// Met returns the call that an error was injected into; "" where the step has
-// no such call.
+// Met returns the call that an error was injected into; "" if the step has no such call.
 func (s *Stage) Met(in Injection) string {
 	for _, line := range s.trace() {
 		if strings.HasPrefix(line, in.Call+"(") && strings.Contains(line, "INJECTED") {
@@ -87,10 +86,10 @@ type Call struct {
 	Points []Point // never empty
 }
 
-// Point is one time that a call is made.
+// Point is one call of that name.
 type Point struct {
 	When int    // the how manieth of its name, as strace counts
-	Same string // what it does, without numbers: alike for two calls from one place
+	Same string // what it does, without numbers: equal for two calls from one place
 }
 
 // Calls plays the scenario once and returns its calls in order of their first use.
@@ -124,7 +123,7 @@ func (sc Scenario) Calls(t testing.TB) []Call {
 	return calls
 }
 
-// numbers are descriptors, addresses, inodes, sizes and tokens.
+// numbers matches descriptors, addresses, inodes, sizes and tokens.
 var numbers = regexp.MustCompile(`0x[0-9a-f]+|[0-9a-f]{32}|[0-9]+`)
 
 func same(line string) string {

@@ -13,11 +13,11 @@ import (
 	"adlock/test/need"
 )
 
-// families are the atoms: so many of each kind, named by a letter and a number.
+// families are the atoms: that many of each kind, named by a letter and a number.
 var families = map[string]int{
 	"a": 8, // one at a time
 	"r": 2, // readers and writers
-	"s": 5, // of which slotsOfS run at once
+	"s": 5, // at most slotsOfS run at once
 	"w": 1, // inside others
 	"g": 2, // scripts that guard themselves
 	"t": 1, // taken in a trap
@@ -35,9 +35,9 @@ func atoms() []string {
 	return all
 }
 
-// mended is what the storm leaves out (false) as long as it is known to break a
-// promise, or is not there yet: a line for each, to be switched on with its mend.
-// ADLOCK_STORM_WITH, a list of names parted by commas, does so for one run.
+// mended is what the storm leaves out (false) while it is known to break a promise, or is not
+// there yet: a line for each, switched on with its mend. ADLOCK_STORM_WITH, a list of names
+// separated by commas, does so for one run.
 var mended = map[string]bool{
 	"inside":    true, // a newcomer from inside the job, also as an orphan
 	"whole-job": true, // --whole-job, whose command may be ended alone
@@ -46,14 +46,14 @@ var mended = map[string]bool{
 	"slots":     true, // nested atoms of one script that share a slot, the outer one released first
 	"groups":    true, // a process that the command left in a group of its own (timeout)
 
-	// A daemon that gets the pid of a dead owner, where both led a session.
+	// A daemon that gets the pid of a dead owner, when both led a session.
 	"sessions": false,
 }
 
 // seconds is a duration as the helper takes it.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s" }
 
-// pause is that between the signals of an ending.
+// pause is the time between the signals of an ending.
 func pause() string { return seconds(200 * time.Millisecond) }
 
 // contender is one process that the stage starts, with all that it starts.
@@ -62,11 +62,11 @@ type contender struct {
 	args  []string
 	env   []string
 	attr  syscall.SysProcAttr
-	calls map[string]terms // what to tell of before it starts
+	calls map[string]terms // the attempts to announce before it starts
 	run   bool             // its status is that of the attempt with its id
 	name  string           // of its first process, as last seen
 
-	// Whom the storm may end by KILL, TERM and INT; everybody may be stopped.
+	// What the storm may end by KILL, TERM and INT; it may stop any process.
 	mortal, killable, command, rest bool
 	trapped                         bool // USR1 makes it use the library
 }
@@ -77,11 +77,11 @@ type troupe struct {
 	s      *stage
 	name   string
 	n      int
-	group  int // of a bystander, for those who lead none
+	group  int // of a bystander, for contenders that lead none
 	shells [][]string
 }
 
-// often draws the first of the choices mostly, and any of them now and then.
+// often draws mostly the first of the choices, and sometimes another.
 func (t *troupe) often(choices ...string) string {
 	if t.IntN(3) > 0 {
 		return choices[0]
@@ -139,7 +139,7 @@ func (t *troupe) env() []string {
 
 var script = filepath.Join(helper.Root(), "test", "storm", "storm.sh")
 
-// terms draws what a run asks for.
+// terms draws the terms of a run.
 func (t *troupe) terms(family string) terms {
 	w := terms{atom: t.atom(family), limit: -time.Second, denied: denied}
 	if t.IntN(10) == 0 {
@@ -244,17 +244,17 @@ func (t *troupe) body() string {
 	return "q"
 }
 
-// alone is a run whose command is the only process of its job: whoever is ended,
-// nobody is left to run unlocked.
+// alone is a run whose command is the only process of its job: its death leaves no process that
+// runs unlocked.
 func (t *troupe) alone(c *contender, family string) {
 	w := t.terms(family)
 	t.supervised(c, w, t.run(w), t.job(c.id, w, t.body()))
 	c.mortal, c.killable, c.command = true, true, true
 }
 
-// family is a run whose command has children. The promise ends with the command
-// where nobody ends the job: the storm ends none. A child that has left the group
-// is covered as long as the supervisor lives.
+// family is a run whose command has children. Unless a newcomer ends the job, the promise ends
+// with the command: so the storm ends no such command. A child that has left the group is
+// covered as long as the supervisor lives.
 func (t *troupe) family(c *contender) {
 	w := t.terms("a")
 	body := t.often("f", "b", "g", "t", "s", "n", "N", "w", "j")
@@ -267,9 +267,9 @@ func (t *troupe) family(c *contender) {
 	c.rest = strings.Contains("fbs", body)
 }
 
-// wholeJob is a run that holds its atom until all is gone that its command has
-// started, so the command may be ended too. What left the group is covered as
-// long as the supervisor lives.
+// wholeJob is a run that holds its atom until all processes of its command are gone, so the
+// command may be ended too. A process that left the group is covered as long as the supervisor
+// lives.
 func (t *troupe) wholeJob(c *contender) {
 	w := t.terms("a")
 	body := t.often("o", "f", "b", "g", "t", "s", "d", "N")
@@ -278,9 +278,9 @@ func (t *troupe) wholeJob(c *contender) {
 	c.killable = strings.Contains("ofbg", body)
 }
 
-// leaver is a run whose command leaves the group of the supervisor, once the lock
-// names it: KILL of the supervisor before that is the hole that adlock(7) names.
-// A command that runs the job as its child (timeout) may not be ended.
+// leaver is a run whose command leaves the supervisor's group, after the lock names it: KILL of
+// the supervisor before that is the hole that adlock(7) names. A command that runs the job as
+// its child (timeout) may not be ended.
 func (t *troupe) leaver(c *contender) {
 	w := t.terms("a")
 	leave := append(t.shell(), script, "leave", c.id, w.atom)
@@ -294,9 +294,8 @@ func (t *troupe) leaver(c *contender) {
 	c.mortal = true
 }
 
-// pair is a run whose command is a run: both atoms are held by the same job. The
-// inner supervisor is what holds the outer atom once the outer one is gone, so it
-// is not ended.
+// pair is a run whose command is a run: the same job holds both atoms. The inner supervisor
+// holds the outer atom after the outer supervisor's death, so it is not ended.
 func (t *troupe) pair(c *contender) {
 	outer, inner := t.terms("a"), t.terms("w")
 	outer.code, inner.code, inner.denied = 0, 0, outer.denied
@@ -353,17 +352,16 @@ func (t *troupe) scripted(c *contender, bodies string) {
 		atoms, mode, strconv.Itoa(slots), bodies)
 }
 
-// follower is a script that leads no group, as one of run-parts: should it be
-// ended by others than adlock, its children are not covered. So it has none.
+// follower is a script that leads no group, like one of run-parts: if a process other than
+// adlock ends it, its children are not covered. So it has none.
 func (t *troupe) follower(c *contender) {
 	t.scripted(c, "p")
 	c.attr.Setpgid, c.attr.Pgid = true, t.group
 	c.mortal, c.killable = true, true
 }
 
-// leader is a script that leads its group and session: its children hold the
-// atom, those that stay in the session. One that leaves it (s) is covered as long
-// as the script lives.
+// leader is a script that leads its group and session: its children that stay in the session
+// hold the atom. One that leaves it (s) is covered as long as the script lives.
 func (t *troupe) leader(c *contender) {
 	body := t.often("f", "b", "g", "t", "s", "n", "N", "w", "x", "j")
 	if !mended["inside"] && strings.ContainsAny(body, "nN") {

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// event is one line that a contender or the stage has told. Their order is an
-// order in real time.
+// event is one line of a contender or of the stage. Their order is an order in real time.
 type event struct {
 	kind  string
-	id    string        // of the attempt; what comes before its first dot is the contender
+	id    string        // of the attempt; the part before its first dot is the contender
 	at    time.Duration // CLOCK_BOOTTIME; a shell knows it to 10 ms
 	words []string
 }
@@ -33,7 +32,7 @@ func (e event) String() string {
 	return fmt.Sprintf("%12.3f %-8s %-10s %s", e.at.Seconds(), e.kind, e.id, strings.Join(e.words, " "))
 }
 
-// word returns the word at i; "" where there is none.
+// word returns the word at i; "" if there is none.
 func (e event) word(i int) string {
 	if i < len(e.words) {
 		return e.words[i]
@@ -50,8 +49,8 @@ func (e event) number(i int) int {
 	return n
 }
 
-// status returns the word at 0 as a status. For a signal ksh93 says 256 and its
-// number, and yash 384, where others say 128.
+// status returns the word at 0 as a status. After a signal, ksh93 reports 256 and its number,
+// and yash 384, others 128.
 func (e event) status() int {
 	switch n := e.number(0); {
 	case n >= 384:
@@ -63,29 +62,29 @@ func (e event) status() int {
 	}
 }
 
-// rootOf returns the contender of an attempt: the process that the stage
-// started, and all that it starts.
+// rootOf returns the contender of an attempt: the process that the stage started, with all its
+// children.
 func rootOf(id string) string {
 	root, _, _ := strings.Cut(id, ".")
 	return root
 }
 
-// terms is what an attempt asks for, as the words of its call say it.
+// terms are the terms of an attempt, as in the words of its call.
 type terms struct {
 	atom     string
 	shared   bool
 	elapsed  time.Duration // IfElapsed
-	limit    time.Duration // ExpireAfter, where it is given; else below 0
+	limit    time.Duration // ExpireAfter; below 0 if none is given
 	enforce  bool
-	slots    int  // at most so many of the atom's family at once; 0: no matter
+	slots    int  // at most so many of the atom's family at once; 0: no limit
 	code     int  // with which its job ends
 	denied   int  // the status of a denial
 	unstamps bool // a failed run does not count for IfElapsed
-	script   bool // a contender that tells its verdicts itself
+	script   bool // a contender that reports its verdicts itself
 	wait     time.Duration
 }
 
-// family is what the slots of an atom are counted by.
+// family is the unit in which slots are counted.
 func (t terms) family() string { return strings.TrimRight(t.atom, "0123456789") }
 
 // String is what termsOf reads.

@@ -15,11 +15,11 @@ const (
 	enforced = 124
 )
 
-// coarse is by how much two clocks may differ that this test compares: that of a
-// shell counts in 10 ms, and that of a file system in up to as much.
+// coarse is the most that two compared clocks differ: a shell's counts in 10 ms, and a file
+// system's in up to as much.
 const coarse = 25 * time.Millisecond
 
-// lagging is how long a signal may be under way: the test tells of it first.
+// lagging is how long a signal may be under way: the test reports it first.
 const lagging = 2 * time.Second
 
 // violation is a promise that a history breaks.
@@ -30,16 +30,16 @@ type violation struct {
 	ids     []string
 }
 
-// attempt is what a history tells of one attempt at an atom. Its moments are
-// indices into the history; none where it did not come to that.
+// attempt has the events of one attempt at an atom, as indices into the history; none if there
+// is no such event.
 type attempt struct {
 	terms
 	id                             string
 	call, in, out, got, given, end int
 	unnamed                        int // where its command has waited in vain for the lock to name it
-	owns                           int // where the lock named it though it was told that it holds none
-	status                         int // at its end; of adlock_get, adlock_with or adlock_release the first that is not 0
-	code                           int // what the job told at its end
+	owns                           int // where the lock named it though its verdict was a denial
+	status                         int // at its end; the first of adlock_get, adlock_with or adlock_release that is not 0
+	code                           int // the job's own status at its end
 	verdict                        string
 }
 
@@ -52,13 +52,13 @@ type trial struct {
 	byID     map[string]*attempt
 	byRoot   map[string][]*attempt
 	byAtom   map[string][]*attempt
-	sigs     map[string][]int // by contender: where it was sent a signal that ends
+	sigs     map[string][]int // by contender: where it got a fatal signal
 	ends     map[string]int   // by contender: where the stage saw its end
 	found    []violation
-	outside  map[string]bool // bystanders whom somebody outside the stage has signalled
+	outside  map[string]bool // bystanders that a process outside the stage has signalled
 }
 
-// judge returns what a history breaks of the promises.
+// judge returns the promises that a history breaks.
 func judge(events []event) []violation {
 	t := &trial{
 		events: events, byID: map[string]*attempt{}, byRoot: map[string][]*attempt{},
@@ -88,9 +88,9 @@ func judge(events []event) []violation {
 	return t.found
 }
 
-// told tells whether an event is the one before it once more: from the same process
-// at the same instant, which has not noted its end. zsh 5.9 writes a line twice
-// where a trap writes one of its own before the first has left its buffer.
+// told reports whether an event repeats the one before it: of the same process at the same
+// time, without a noted end. zsh 5.9 writes a line twice if a trap writes another before the
+// first has left its buffer.
 func (t *trial) told(before int, e event) bool {
 	b := t.events[before]
 	return b.at == e.at && b.word(0) == e.word(0) && e.word(0) != "0"
@@ -132,7 +132,7 @@ func (t *trial) read(i int, e event) {
 		return
 	case "stranger":
 		if t.outside[e.id] {
-			return // by somebody who is not on the stage
+			return // a process outside the stage did it
 		}
 		t.accuse(i, "", "a process that belongs to no job was signalled", e.id)
 		return
@@ -188,8 +188,8 @@ func (t *trial) read(i int, e event) {
 	}
 }
 
-// span tells whether a ran its job for certain from one event to the other: it
-// told both, or was there at the one moment.
+// span returns the events between which a certainly ran its job: both noted, or one time at
+// which it was there.
 func (a *attempt) span() (from, to int, ran bool) {
 	switch {
 	case a.in == none:
@@ -237,7 +237,7 @@ func ends(a *attempt) int {
 	return to
 }
 
-// slots: never more than so many of one family at once.
+// slots: never more at once of one family than its slots.
 func (t *trial) slots() {
 	type step struct{ at, by int }
 	steps := map[string][]step{}
@@ -265,10 +265,10 @@ func (t *trial) slots() {
 	}
 }
 
-// intervals: never sooner than IfElapsed after a completion. What counts is an
-// atom that was released with success: its stamp is no earlier than its job's end.
-// A supervisor ends with its job's status also where it has lost the atom to a
-// newcomer, and who takes over does not look again.
+// intervals: never sooner than IfElapsed after a completion. Only an atom that was released
+// with success counts: its stamp is no earlier than its job's end. A supervisor ends with its
+// job's status even if it has lost the atom to a newcomer, and a newcomer that takes over does
+// not look again.
 func (t *trial) intervals() {
 	for _, attempts := range t.byAtom {
 		var done []*attempt
@@ -283,7 +283,7 @@ func (t *trial) intervals() {
 				continue
 			}
 			n, _ := slices.BinarySearchFunc(done, a.in, func(d *attempt, in int) int { return d.given - in })
-			for _, before := range done[max(0, n-3):n] { // the latest is enough, were it not for runs side by side
+			for _, before := range done[max(0, n-3):n] { // the latest would be enough, were there no runs side by side
 				if before == a || before.unstamps && before.code != 0 {
 					continue
 				}
@@ -295,7 +295,7 @@ func (t *trial) intervals() {
 	}
 }
 
-// status: what an attempt ended with is the truth.
+// status: the exit status of an attempt is true.
 func (t *trial) status(a *attempt) {
 	guilty := func(promise string) {
 		t.accuse(a.end, a.atom, fmt.Sprintf("status %d: %s", a.status, promise), a.id)
@@ -331,8 +331,8 @@ func (t *trial) status(a *attempt) {
 			guilty("before ExpireAfter")
 		}
 	case a.status == enforced && t.byID[a.id+".w"] != nil && t.byID[a.id+".w"].enforce:
-		// Its command is a run of its own, which has ended its job: the status of the
-		// command is passed through.
+		// Its command is a run of its own, which has ended its job; its status is passed
+		// through.
 		if inner := t.byID[a.id+".w"]; !t.aged(inner, inner.limit, a.end) {
 			guilty("before ExpireAfter")
 		}
@@ -352,9 +352,9 @@ func (t *trial) status(a *attempt) {
 	}
 }
 
-// life: nobody is ended before ExpireAfter. A contender that a signal has ended
-// was sent one by the test, or held an atom that somebody might take over; or it is a
-// shell that crashed, with a signal that nobody here ever sends.
+// life: no process is ended before ExpireAfter. A contender that died of a signal got one from
+// the test, or held an atom that a newcomer might take over; or it is a shell that crashed,
+// with a signal that no process here sends.
 func (t *trial) life(root string, end int) {
 	status := t.events[end].status()
 	if status <= 128 || status >= 160 || len(t.sigs[root]) > 0 || crashed(status) {
@@ -368,8 +368,8 @@ func (t *trial) life(root string, end int) {
 	t.accuse(end, "", fmt.Sprintf("status %d: ended by a signal, holding nothing that had expired", status), root)
 }
 
-// crashed tells of a status whether a fault of the program's own ended it (zsh 5.9 now and
-// then, where USR1 comes in the middle of something).
+// crashed reports whether the status is that of a program's own fault (zsh 5.9 sometimes
+// crashes if USR1 comes in the middle of something).
 func crashed(status int) bool {
 	switch syscall.Signal(status - 128) {
 	case syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE, syscall.SIGABRT:
@@ -378,9 +378,9 @@ func crashed(status int) bool {
 	return false
 }
 
-// excused tells whether an attempt may have been disturbed until then: the test
-// has sent its contender a signal that ends, or something that its contender
-// held may have been taken over.
+// excused reports whether an attempt may have been disturbed until then: the test has sent its
+// contender a fatal signal, or a newcomer may have taken over something that the contender
+// held.
 func (t *trial) excused(a *attempt, until int) bool {
 	root := rootOf(a.id)
 	for _, sig := range t.sigs[root] {
@@ -396,9 +396,9 @@ func (t *trial) excused(a *attempt, until int) bool {
 	return false
 }
 
-// expirable tells whether a newcomer might take over what an attempt holds, at that
-// moment: a newcomer is there then, and the limit that counts for it is no longer than
-// the age of the lock, which is no older than the call.
+// expirable reports whether a newcomer may take over an attempt's atom at that time: a newcomer
+// is there, and the limit in force is no longer than the age of the lock, which is no older
+// than the call.
 func (t *trial) expirable(a *attempt, at int) bool {
 	if a.call > at || !a.holds(at) {
 		return false
@@ -408,7 +408,7 @@ func (t *trial) expirable(a *attempt, at int) bool {
 	}
 	for _, other := range t.byAtom[a.atom] {
 		limit := other.limit
-		if limit < 0 && !other.script { // a run that says none: the owner's counts
+		if limit < 0 && !other.script { // a run without a limit: the owner's counts
 			limit = a.limit
 		}
 		if other == a || limit < 0 || other.call > at {
@@ -424,22 +424,21 @@ func (t *trial) expirable(a *attempt, at int) bool {
 	return false
 }
 
-// holds tells whether an attempt may hold its atom at that moment: it has not
-// given it back, nor was it told that it has none. (Who has lost it is being
-// ended.)
+// holds reports whether an attempt may hold its atom at that time: it has not released it, and
+// was not denied. (An owner that lost it is being ended.)
 func (a *attempt) holds(at int) bool {
 	gaveBack := a.given != none && a.given < at
 	neverHad := a.script && a.in == none && a.end != none && a.end < at && a.status == denied
 	return !gaveBack && !neverHad
 }
 
-// aged tells whether the lock of an attempt may be as old at that moment.
+// aged reports whether the lock of an attempt may be that old at that time.
 func (t *trial) aged(a *attempt, age time.Duration, at int) bool {
 	return t.events[at].at-t.events[a.call].at >= age-coarse
 }
 
-// tell describes a violation with the events around it: those of its atom, of the
-// contenders in it, and where it is of no atom all.
+// tell describes a violation with the events around it: those of its atom, of the contenders in
+// it, and all if it has no atom.
 func (v violation) tell(events []event) string {
 	atoms := map[string]string{}
 	roots := map[string]bool{}
@@ -452,7 +451,7 @@ func (v violation) tell(events []event) string {
 			atoms[e.id] = termsOf(e.words).atom
 		}
 		about := roots[rootOf(e.id)] || v.atom != "" && atoms[e.id] == v.atom ||
-			v.atom == "" && i > v.at-25 && i < v.at+5 // no process's: what happened at the time
+			v.atom == "" && i > v.at-25 && i < v.at+5 // no atom: all events around it
 		if !about || i > v.at+400 {
 			continue
 		}

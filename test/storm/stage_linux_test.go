@@ -18,9 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stage is the first process of a pid namespace of its own: nothing that is
-// started here outlives it, orphans come to it, and no signal of the test can
-// reach anybody else.
+// stage is the first process of a pid namespace of its own: no process that is started here
+// outlives it, orphans come to it, and no signal of the test can reach a process outside.
 type stage struct {
 	dir      string // of the pipes
 	locks    string // the lock directory
@@ -29,7 +28,7 @@ type stage struct {
 	acquired atomic.Int64
 	begun    sync.Map // contenders that have made an attempt
 
-	reaping  sync.Mutex // a pid is not handed out again while one looks at who has it
+	reaping  sync.Mutex // no pid is reused during a look at the process that has it
 	children map[int]*child
 
 	telling sync.Mutex
@@ -62,7 +61,7 @@ func newStage(dir, binary string, atoms []string) (*stage, error) {
 		return nil, err
 	}
 	var err error
-	// Both ends: it never comes to an end, and nobody who writes waits for a reader.
+	// Both ends: the pipe has no end of input, and no writer waits for a reader.
 	if s.pipe, err = os.OpenFile(events, os.O_RDWR, 0); err != nil {
 		return nil, err
 	}
@@ -72,7 +71,7 @@ func newStage(dir, binary string, atoms []string) (*stage, error) {
 	return s, nil
 }
 
-// read takes the events in as they come.
+// read reads the events as they come.
 func (s *stage) read() {
 	fd, err := unix.Open(filepath.Join(s.dir, "events"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -100,7 +99,7 @@ func (s *stage) read() {
 	}
 }
 
-// tell tells an event of the stage's own.
+// tell notes an event of the stage's own.
 func (s *stage) tell(kind, id string, words ...any) {
 	line := fmt.Sprintf("%s %s %.3f %s", kind, id, uptime().Seconds(), fmt.Sprintln(words...))
 	if _, err := s.pipe.WriteString(line); err != nil {
@@ -127,16 +126,16 @@ func (s *stage) past() ([]event, error) {
 	}
 }
 
-// child is a process that the stage has started, and not yet reaped: as long as
-// it is in the stage's list its pid is nobody else's.
+// child is a process that the stage has started, and not yet reaped: while it is in the stage's
+// list, no other process has its pid.
 type child struct {
 	pid   int
 	of    *contender // nil: a bystander
 	ended chan syscall.WaitStatus
 }
 
-// start starts a process. With at above 0 it is the one that gets this pid, if
-// it is free; the namespace hands out the next one otherwise.
+// start starts a process. With at above 0 it gets this pid, if the pid is free; otherwise the
+// namespace's next one.
 func (s *stage) start(of *contender, args, env []string, attr *syscall.SysProcAttr, trouble *os.File, at int) (*child, error) {
 	s.reaping.Lock()
 	defer s.reaping.Unlock()
@@ -167,7 +166,7 @@ var null = func() *os.File {
 	return f
 }()
 
-// reap takes the ended, the orphans among them.
+// reap reaps ended processes, orphans too.
 func (s *stage) reap() {
 	for {
 		s.reaping.Lock()
@@ -186,7 +185,7 @@ func (s *stage) reap() {
 			}
 		}
 		s.reaping.Unlock()
-		// Until the next one can be had.
+		// Wait until the next one can be reaped.
 		if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil); err == unix.ECHILD {
 			time.Sleep(time.Millisecond)
 		}
@@ -209,14 +208,14 @@ type process struct {
 	name        string
 }
 
-// everybody returns the pids on the stage.
+// everybody returns the pids of all processes on the stage.
 func everybody() []int {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		panic(err)
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // who comes and goes meanwhile is missed
+	names, _ := dir.Readdirnames(-1) // a process that comes or goes meanwhile may be missed
 	var pids []int
 	for _, name := range names {
 		if pid, err := strconv.Atoi(name); err == nil {
@@ -227,7 +226,7 @@ func everybody() []int {
 	return pids
 }
 
-// table returns everybody on the stage.
+// table returns all processes on the stage.
 func table() []process {
 	var all []process
 	for _, pid := range everybody() {
@@ -238,8 +237,7 @@ func table() []process {
 	return all
 }
 
-// line returns a process and its ancestors, the stage excepted; nil where it is
-// the stage, or gone.
+// line returns a process and its ancestors, without the stage; nil if it is the stage, or gone.
 func line(pid int) []process {
 	var all []process
 	for pid > 1 {
@@ -265,13 +263,13 @@ func lookUp(pid int) (process, bool) {
 	return process{pid, parent, fields[0][0], fields[19], string(text[open+1 : close])}, true
 }
 
-// command is the command line, its words parted by blanks.
+// command is the command line, its words separated by blanks.
 func (p process) command() string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
 	return strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
 }
 
-// hold returns a pidfd of the very process that the table showed.
+// hold returns a pidfd of the same process that the table showed.
 func (p process) hold() (int, bool) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil {
@@ -284,7 +282,7 @@ func (p process) hold() (int, bool) {
 	return fd, true
 }
 
-// send sends the process a signal; false where it is gone.
+// send sends the process a signal; false if it is gone.
 func (p process) send(sig syscall.Signal) bool {
 	fd, ok := p.hold()
 	if !ok {

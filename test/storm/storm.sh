@@ -6,11 +6,11 @@
 #   storm.sh script ROOT SEED COUNT ATOMS MODE SLOTS BODIES   a script that uses the library
 #   storm.sh guard ID                        a script that guards itself
 #
-# What happens is told in lines, each of one write to the pipe $STORM/events, so
-# that their order is an order in real time.
+# Events are noted in lines, each of one write to the pipe $STORM/events, so that their order is
+# an order in real time.
 
-# note KIND [WORDS] tells an event of the attempt $id. A trapped signal may end the
-# opening of a pipe that many open at once (EINTR); then nothing was written.
+# note KIND [WORDS] notes an event of the attempt $id. A trapped signal may interrupt the
+# opening of a pipe that many processes open at once (EINTR); then nothing was written.
 note() {
 	until read -r up _ </proc/uptime; do :; done
 	until echo "$1 $id $up ${2-}" >"$STORM/events"; do :; done
@@ -25,12 +25,11 @@ draw() {
 # whoami puts the pid of this very shell, subshells included, into $me.
 whoami() { read -r me _ </proc/self/stat; }
 
-# hold BODY CODE is the atom. Who is in it holds descriptor 9, a named pipe of
-# the atom's. What is written into a pipe lives as long as somebody has it open:
-# who enters writes two lines and reads one, and where the pipe was nobody's, it
-# reads its own. This is a lock that costs no fork, and that is held until the
-# last process of the job is gone; a process that the promise does not cover
-# closes descriptor 9 (see doc.go). ksh93 passes it only where it is named.
+# hold BODY CODE is the atom. A process in it holds descriptor 9, a named pipe of the atom's.
+# Data in a pipe stays as long as a process has it open: each newcomer writes two lines and
+# reads one; if no process held the pipe, it reads its own. So the lock costs no fork, and is
+# held until the last process of the job is gone; processes that the promise does not cover
+# close descriptor 9 (see doc.go). ksh93 passes it only if it is named.
 hold() {
 	{
 		echo "$mode $id
@@ -38,7 +37,7 @@ $mode $id" >&9
 		until read -r first <&9; do :; done # a trapped signal ends a read
 		case $mode in
 		x) [ "$first" = "x $id" ] || note clash "$first" ;;
-		s) # two who read at once, byte by byte, tear each other's lines
+		s) # two readers at once, byte by byte, tear each other's lines
 			case $first in *"x "*) note clash "$first" ;; esac
 			;;
 		esac
@@ -49,8 +48,8 @@ $mode $id" >&9
 	} 9<>"$STORM/alive.$atom"
 }
 
-# body LETTERS does the work. The first three fork nothing: a child between fork
-# and exec would hold the pipe beyond the death of its parent.
+# body LETTERS does the work. The first three fork nothing: a child between fork and exec would
+# hold the pipe after its parent's death.
 body() {
 	case $1 in
 	q) ;; # quick
@@ -82,8 +81,8 @@ body() {
 	esac
 }
 
-# inside ID OPTION... is a newcomer that is started from inside the job. It leads a
-# group of its own, so that what it may come to hold is not its parent's.
+# inside ID OPTION... is a newcomer started inside the job. It leads a group of its own, so that
+# its parent's group holds none of its locks.
 inside() {
 	(
 		id=$1
@@ -129,9 +128,8 @@ within() {
 	case $mode in s) ADLOCK_SHARED=1 ;; esac
 }
 
-# named waits until the lock names this process as the command of its supervisor:
-# KILL of `adlock run` before that is the hole that the design names. A command
-# that has waited in vain stays in the group.
+# named waits until the lock names this process as its supervisor's command: KILL of `adlock
+# run` before that is a documented hole. A command that has waited in vain stays in the group.
 named() {
 	whoami
 	patience=500
@@ -161,7 +159,7 @@ seconds() {
 	esac
 }
 
-# mine tells whether the lock of the atom names this very process.
+# mine: the lock of the atom names this very process.
 mine() {
 	owner='' start=''
 	{
@@ -172,14 +170,14 @@ mine() {
 	} 2>/dev/null <"$ADLOCK_DIR/lock.$program.dax.o.$atom"
 	whoami
 	[ "$owner" = "$me" ] || return 1
-	# The 22nd field of its own stat, and the name in it holds no blank.
+	# Field 22 of its own stat; the name in it has no blank.
 	read -r stat </proc/self/stat
 	set -- $stat
 	shift 21
 	[ "$start" = "$1" ]
 }
 
-# overlap takes two atoms that share a slot, and gives the first back first.
+# overlap takes two atoms that share a slot, and releases the first one first.
 overlap() {
 	n=$((n + 1)) id=$root.$n
 	draw "$atoms"
@@ -206,7 +204,7 @@ inner() {
 	id=$outer
 }
 
-# attempt takes one atom by the library, and gives it back.
+# attempt takes one atom by the library, and releases it.
 attempt() {
 	n=$((n + 1)) id=$root.$n
 	draw "$atoms"
@@ -262,7 +260,7 @@ job)
 	hold "$5" "$6"
 	exit "$6"
 	;;
-orphan) # a process of its own, so that nobody has a copy of descriptor 9
+orphan) # a process of its own: no other has a copy of descriptor 9
 	atom=$3 mode=$4 shared=''
 	case $mode in s) shared=--shared ;; esac
 	inside "$2" --expire-after=0 --wait=1s &
@@ -296,8 +294,8 @@ script)
 	case ${STORM_PASS-} in 1) adlock_pass ;; esac
 	hang=h stubborn=i
 	case $bodies in
-	u) # and never an exec, which the trap would not outlive
-		# What it says of its own call is not to be told of the one that it interrupts.
+	u) # and never an exec, which would remove the trap
+		# The interrupted call must not report the verdict of the trap's own call.
 		trap 'said=${ADLOCK_VERDICT-}; adlock_with o t0 0 never -- : || :; ADLOCK_VERDICT=$said' USR1
 		hang=f stubborn=f bodies=f
 		;;

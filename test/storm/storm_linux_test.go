@@ -32,8 +32,8 @@ const (
 	stageEnv    = "STORM_STAGE" // makes this test binary the stage
 )
 
-// shells are those under which scripts contend; the first, which starts fastest,
-// has two in three of them.
+// shells are those under which scripts contend; the first, which starts fastest, has two in
+// three of them.
 var shells = [][]string{
 	{"dash"}, {"bash"}, {"bash", "--posix"}, {"busybox", "sh"},
 	{"mksh"}, {"ksh"}, {"zsh", "--emulate", "sh"}, {"yash"},
@@ -96,10 +96,10 @@ func TestTheStormBreaksNoPromise(t *testing.T) {
 	}
 }
 
-// bystander is the program that is an innocent, and tells who signals it.
+// bystander is a program without a part in the fight, which reports the sender of each signal.
 const bystander = "bystander"
 
-// compileBystander makes that program. Without a compiler sleep(1) has its part.
+// compileBystander compiles that program. Without a compiler sleep(1) takes its place.
 func compileBystander(t *testing.T, path string) {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil && os.Getenv("ADLOCK_TEST_SKIP") != "no" {
@@ -110,8 +110,8 @@ func compileBystander(t *testing.T, path string) {
 	}
 }
 
-// goals is how long the storm is to last: until both the time and the number of
-// acquisitions are reached, where either is given.
+// goals is the length of the storm: until both the time and the number of acquisitions are
+// reached, if they are given.
 type goals struct {
 	time         time.Duration
 	acquisitions int64
@@ -132,7 +132,7 @@ func wanted() (goals, error) {
 	return g, err
 }
 
-// play is the stage: it plays round after round, and judges each.
+// play is the stage's process: it plays round after round, and judges each.
 func play(dir string) error {
 	// The parent's /proc shows the parent's processes.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -200,8 +200,8 @@ func play(dir string) error {
 	return nil
 }
 
-// enough rounds that broke a promise end a storm: what comes after one is worth to be known
-// too, and maybe nothing is right any more.
+// enough rounds that broke a promise end a storm: those after the first are worth knowing too,
+// but later ones may only follow from them.
 const enough = 5
 
 type storm struct {
@@ -215,7 +215,7 @@ type storm struct {
 	tally   map[string]int
 }
 
-// source is a source of random numbers of its own for each who draws.
+// source is a source of random numbers, one for each user of it.
 func (st *storm) source(n uint64) *rand.Rand { return rand.New(rand.NewPCG(st.seed, n)) }
 
 func (st *storm) more() bool {
@@ -228,8 +228,7 @@ func (st *storm) figures() string {
 		n, took.Round(time.Second), float64(n)/took.Seconds(), st.rounds, st.trouble.signals, st.trouble.started, st.trouble.recycled, st.tally)
 }
 
-// round lets a crowd contend in the storm, waits until the dust has settled, and
-// judges.
+// round has a crowd contend in the storm, waits until all is quiet, and judges.
 func (st *storm) round() error {
 	st.rounds++
 	length := roundLength
@@ -242,7 +241,7 @@ func (st *storm) round() error {
 	if err := os.RemoveAll(stop); err != nil {
 		return err
 	}
-	// It leads a group that others are in, as the shell of run-parts does.
+	// It leads a group with other members, like the shell of run-parts.
 	leader, err := st.s.start(nil, []string{"sleep", "100000"}, os.Environ(), &syscall.SysProcAttr{Setpgid: true}, null, 0)
 	if err != nil {
 		return err
@@ -290,7 +289,7 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// perform starts a contender, and tells of its end and of what it said.
+// perform starts a contender, and notes its end and its output.
 func (st *storm) perform(c *contender, name string) (status int, err error) {
 	path := filepath.Join(st.s.dir, "stderr."+name)
 	trouble, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
@@ -315,8 +314,8 @@ func (st *storm) perform(c *contender, name string) (status int, err error) {
 	}
 	st.s.tell("exit", c.id, status)
 	if status > 128 {
-		// Where the dead led its session too, nothing tells a daemon that gets its
-		// pid from an orphan of its job; the design says "most of these".
+		// If the dead owner led its session too, a daemon that gets its pid looks like an
+		// orphan of its job; the design says "most of these".
 		st.trouble.bystander(child.pid, !c.attr.Setsid || mended["sessions"])
 	}
 	text, err := os.ReadFile(path)
@@ -338,13 +337,13 @@ func (st *storm) perform(c *contender, name string) (status int, err error) {
 	return status, nil
 }
 
-// settle ends what hangs on purpose, and waits for all others to end by
-// themselves; then each atom has to be free.
+// settle ends jobs that hang on purpose, and waits for all others to end by themselves; then
+// each atom must be free.
 func (st *storm) settle(players *sync.WaitGroup, leader *child) {
 	ended := make(chan struct{})
 	go func() { players.Wait(); close(ended) }()
 	deadline := time.Now().Add(helper.Patience)
-	// A table is no snapshot: who forks and ends while it is read may hide the child.
+	// A table is no snapshot: a process that forks and ends meanwhile may hide its child.
 	for quiet := 0; quiet < 3; {
 		if time.Now().After(deadline) {
 			for _, p := range table() {
@@ -398,7 +397,7 @@ func (st *storm) wake(p process) {
 
 func isEnded(c *child) bool { return len(c.ended) > 0 }
 
-// free wants an atom to be taken at once, now that everybody is gone.
+// free wants an atom taken at once, after the end of all contenders.
 func (st *storm) free(atom string) {
 	t := &troupe{Rand: st.source(uint64(st.rounds)), s: st.s, shells: st.shells[:1]}
 	c := &contender{id: fmt.Sprintf("free%d-%s", st.rounds, atom), calls: map[string]terms{}, env: t.env()}

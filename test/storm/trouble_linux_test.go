@@ -13,23 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trouble stops, continues and ends whom it may, and sends innocent bystanders
-// into the crowd.
+// trouble stops, continues and ends processes that it may end, and starts bystanders.
 type trouble struct {
 	*rand.Rand
 	s        *stage
 	signals  map[string]int
 	started  int // bystanders
-	recycled int // of these the ones that got the pid that was meant for them
+	recycled int // those that got the intended pid
 
 	mu      sync.Mutex
 	luck    *rand.Rand      // for bystanders
-	awaited map[string]bool // daemons that have still to tell that they were left alone
+	awaited map[string]bool // daemons that must still report that no signal came
 }
 
-// place finds the contender that a process belongs to, by the line of its
-// ancestors, and how deep below it; below 0 it is a bystander. The stage does not
-// reap meanwhile.
+// place finds the contender of a process by the line of its ancestors, and its depth below it;
+// below 0 it is a bystander. The stage does not reap meanwhile.
 func (t *trouble) place(line []process) (*contender, int) {
 	for depth, p := range line {
 		if c := t.s.children[p.pid]; c != nil && c.of == nil {
@@ -42,7 +40,7 @@ func (t *trouble) place(line []process) (*contender, int) {
 	return nil, 0
 }
 
-// mayEnd tells whether the storm may send a process a signal that ends it.
+// mayEnd reports whether the storm may send a process a fatal signal.
 func mayEnd(c *contender, depth int, p process, sig syscall.Signal) bool {
 	switch {
 	case depth == 0 && sig == syscall.SIGKILL:
@@ -62,7 +60,7 @@ var names = map[syscall.Signal]string{
 	syscall.SIGSTOP: "STOP", syscall.SIGCONT: "CONT", syscall.SIGUSR1: "USR1",
 }
 
-// strike sends one signal to somebody.
+// strike sends one signal to a random process.
 func (t *trouble) strike(stopped *sync.WaitGroup) {
 	t.s.reaping.Lock()
 	defer t.s.reaping.Unlock()
@@ -114,8 +112,8 @@ func (t *trouble) strike(stopped *sync.WaitGroup) {
 	})
 }
 
-// bystander starts an innocent, where it can with that pid (0: any). It is told
-// of when it does not come to its end.
+// bystander starts a bystander, with that pid if possible (0: any). If it does not come to its
+// end, that is noted.
 func (t *trouble) bystander(at int, daemons bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,8 +127,8 @@ func (t *trouble) bystander(at int, daemons bool) {
 		args = []string{program, id, seconds, filepath.Join(t.s.dir, "events")}
 	}
 	if daemons && t.luck.IntN(2) == 0 {
-		// Its leader ends at once: what stays has a group and a session that are
-		// called by the pid of the dead.
+		// Its leader ends at once: the rest has a group and a session whose number is the dead
+		// owner's pid.
 		attr.Setsid = true
 		args = []string{"sh", "-c", `(sleep 0.3 || exit; read -r up _ </proc/uptime; echo "safe $0 $up" >"$STORM/events") &`, id}
 		t.awaited[id] = true

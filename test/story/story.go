@@ -1,4 +1,4 @@
-// Package story makes up runlogs for tests of what reads them.
+// Package story makes runlogs for tests of their readers.
 package story
 
 import (
@@ -18,7 +18,7 @@ const Host = "dax"
 // Midnight is when every story begins: of 20 November 2026, UTC.
 var Midnight = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 
-// Story is a list of events in the making.
+// Story is a list of events.
 type Story struct{ events []runlog.Event }
 
 // Job is one atom of a story with its limits.
@@ -78,13 +78,13 @@ func (j *Job) Open(at time.Duration) {
 	j.Add(at, runlog.Event{Kind: runlog.Acquire, PID: j.PID(), Token: j.Token(), IfElapsed: runlog.Some(j.ifElapsed), ExpireAfter: runlog.Some(j.expireAfter), ExpireAfterFrom: "said"})
 }
 
-// Run adds a run that takes so long and exits with the status.
+// Run adds a run that takes that long and exits with the status.
 func (j *Job) Run(at, takes time.Duration, status int) {
 	j.Open(at)
 	j.Add(at+takes, runlog.Event{Kind: runlog.Release, PID: j.PID(), Token: j.Token(), Duration: runlog.Some(takes), Status: runlog.Some(status)})
 }
 
-// Hang adds a run that a newcomer ends by force after so long.
+// Hang adds a run that a newcomer ends by force after that long.
 func (j *Job) Hang(at, takes time.Duration, by int) {
 	j.Open(at)
 	found := runlog.Event{PID: by, Owner: j.PID(), OwnerToken: j.Token(), Age: runlog.Some(takes), IfElapsed: runlog.Some(j.ifElapsed), ExpireAfter: runlog.Some(j.expireAfter), ExpireAfterFrom: "said"}
@@ -97,13 +97,13 @@ func (j *Job) Hang(at, takes time.Duration, by int) {
 	}
 }
 
-// Die adds a run whose owner dies and is found dead after so long.
+// Die adds a run whose owner dies, and is found dead after that long.
 func (j *Job) Die(at, found time.Duration, by int) {
 	j.Open(at)
 	j.Add(at+found, runlog.Event{Kind: runlog.Reclaim, PID: by, Owner: j.PID(), OwnerToken: j.Token(), Age: runlog.Some(found)})
 }
 
-// Deny adds n requests that are denied, every so often.
+// Deny adds n denied requests at regular times.
 func (j *Job) Deny(at time.Duration, verdict string, n int, every time.Duration) {
 	kind := runlog.Deny
 	if verdict == "stuck" {
@@ -114,7 +114,7 @@ func (j *Job) Deny(at time.Duration, verdict string, n int, every time.Duration)
 	}
 }
 
-// Day is a day of five jobs that has something of everything.
+// Day is a day of five jobs that has some of everything.
 func Day() *Story {
 	s := &Story{}
 	backup := s.Job("backup run /srv/data", time.Hour, 90*time.Minute)

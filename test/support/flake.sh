@@ -1,6 +1,6 @@
 #!/bin/sh
-# Repeats the quick tests beside a busy processor, and lists which failed how often: a test
-# that fails now and then depends on the speed of the machine.
+# Repeats the quick tests beside a busy processor, and lists how often each failed: a test that
+# fails sometimes depends on the speed of the machine.
 #
 #	sh test/support/flake.sh TIMES PACKAGE...        or make flake N=20 [BATS=- quick_packages=./lib/lockdir]
 #
@@ -47,7 +47,7 @@ while read -r package _; do
 	${GO:-go} test -c -tags "${TAGS-}" -o "$kept/$(printf %s "$package" | tr / .).test" "$package"
 done <"$kept/packages"
 
-# one ROUND PACKAGE DIRECTORY tests a package, and notes what fails. A package that fails
+# one ROUND PACKAGE DIRECTORY tests a package, and notes its failures. A package that fails
 # without a failed test broke off.
 # shellcheck disable=SC2016
 one='

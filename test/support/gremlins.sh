@@ -1,13 +1,13 @@
 #!/bin/sh
-# Stands in the place of go while gremlins runs (make mutants). What it mends:
-#   - gremlins tries what a profile says is run by tests, but no profile has what stands
-#     behind case, or what a second process runs: here it has each line of the package;
-#   - it gives the tests of a mutant a multiple of the time that those of the profile took:
-#     here they take 5 s more, so that quick tests are not ended early;
-#   - it takes a mutant that does not compile for one that a test has caught, as go test
-#     has status 1 for both: here such a mutant is built first, and the status is 2;
-#   - it keeps its copy of the sources where other users cannot look, and some tests start
-#     programs as another user.
+# Takes the place of go while gremlins runs (make mutants). It mends that gremlins
+#  - tries only what a profile shows as run by tests, and no profile has conditions behind
+#    case, or what a second process runs: here the profile has each line of the package;
+#  - gives the tests of a mutant a multiple of the time that those of the profile took:
+#    here they take 5 s more, so that quick tests are not ended early;
+#  - takes a mutant that does not compile for one that a test has caught, as go test has
+#    status 1 for both: here such a mutant is built first, and the status is 2;
+#  - keeps its copy of the sources where other users cannot read it, and some tests start
+#    programs as another user.
 set -eu
 
 # tests runs tests in a pid namespace, so that a mutant can signal no process outside. The

@@ -1,7 +1,6 @@
-// Package survivor holds that only a confirmed death frees a lock, before the
-// real program: what outlives an ending that failed, or was cut short, and what
-// left its group while its supervisor was killed, holds the atom as long as it
-// lives.
+// Package survivor tests, before the real program, that only a confirmed death frees a lock:
+// processes that outlive a failed or interrupted ending, or that left their group before their
+// supervisor was killed, hold the atom as long as they live.
 package survivor
 
 import (
@@ -23,11 +22,11 @@ import (
 
 func TestMain(m *testing.M) { helper.Main(m) }
 
-// amongOthers starts an owner that leads neither a group nor a session, as a
-// script under run-parts or make does.
+// amongOthers starts an owner that leads neither a group nor a session, like a script under
+// run-parts or make.
 var amongOthers = []string{"sh", "-c", `"$@"; exec sleep 1000`, "sh"}
 
-// deaf is a process that only KILL ends, which writes its pid to FILE.
+// deaf is a process that only KILL ends; it writes its pid to FILE.
 const deaf = `sh -c 'trap "" INT TERM; echo $$ >"$1.tmp"; mv "$1.tmp" "$1"; while :; do sleep 0.1; done' sh `
 
 // pidIn waits for the pid that a script has put into a file.
@@ -54,8 +53,8 @@ func kill(t *testing.T, pid int) {
 	helper.Eventually(t, "it is dead", func() bool { return !helper.Alive(pid) })
 }
 
-// frozen puts a process into a cgroup in which not even KILL reaches it, and
-// returns what lets it go on.
+// frozen puts a process into a cgroup in which not even KILL reaches it, and returns a function
+// that releases it.
 func frozen(t *testing.T, pid int) (thaw func()) {
 	t.Helper()
 	need.Root(t)
@@ -102,8 +101,9 @@ func TestAnEndingThatFailedFreesNothing(t *testing.T) {
 	}
 }
 
-// What is ended with an outer atom's job may hold an inner one itself. It dies, and what it
-// had started outlives KILL, in a session of its own: that was the inner atom's job too.
+// A member that is ended with an outer atom's job may hold an inner one itself. It dies, and
+// its child outlives KILL, in a session of its own: the child belonged to the inner atom's job
+// too.
 func TestAnEndingThatFailedFreesNoAtomOfAMemberEither(t *testing.T) {
 	const inner = "--operand=inner"
 	for claim, holder := range map[string]string{
@@ -182,7 +182,7 @@ func TestWhereMembersCannotBeRecordedNobodyIsSignalled(t *testing.T) {
 	a.Newcomer(t, "--expire-after=0").Ran(t)
 }
 
-// leavers are commands that leave the process group of what starts them.
+// leavers are commands that leave the process group of their parent.
 func leavers(file string) map[string]string {
 	job := deaf + file
 	return map[string]string{
@@ -209,7 +209,7 @@ func TestACommandThatLeftTheGroupOutlivesItsSupervisorAndHolds(t *testing.T) {
 	}
 }
 
-// The forms in which root starts a service as somebody else.
+// The ways in which root starts a service as another user.
 func TestACommandThatBecameAnotherUserIsEndedToo(t *testing.T) {
 	need.Root(t)
 	need.Tools(t, "setpriv")
@@ -251,8 +251,8 @@ func TestACommandThatBecameAnotherUserIsEndedToo(t *testing.T) {
 	}
 }
 
-// guardBeforeCommand starts `adlock run` and takes the guard of its lock before
-// the command is recorded there.
+// guardBeforeCommand starts `adlock run` and takes the guard of its lock before the command is
+// recorded there.
 func guardBeforeCommand(t *testing.T, file string) (*helper.Atom, *helper.Process, *os.File) {
 	t.Helper()
 	for range 100 {
@@ -285,12 +285,12 @@ func guardBeforeCommand(t *testing.T, file string) (*helper.Atom, *helper.Proces
 	return nil, nil, nil
 }
 
-// Whoever held it may have been a newcomer that was killed, and recorded nobody.
+// The former holder of the guard may be a newcomer that was killed, and recorded no process.
 func TestACommandIsRecordedOnceTheGuardIsFree(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "job")
 	a, supervisor, guard := guardBeforeCommand(t, file)
 	job := pidIn(t, file)
-	time.Sleep(time.Second) // longer than anybody tries at once
+	time.Sleep(time.Second) // longer than one try for the guard
 	guard.Close()
 	helper.Eventually(t, "the command is recorded", func() bool { return helper.Settled(a.Lock()) })
 	supervisor.Kill(t)
@@ -352,14 +352,13 @@ func TestANewcomerFromInsideTheJobIsDenied(t *testing.T) {
 	}
 }
 
-// forker is a process that leaves its group, and at TERM is followed by one in
-// another session that only KILL ends. It writes its pid, and then that one's.
+// forker is a process that leaves its group, and at TERM starts one in another session that
+// only KILL ends. It writes its pid, and then the other's.
 func forker(file string) string {
 	return `setsid sh -c 'trap "" INT; trap "setsid ` + "sh \"$1.sh\" \"$1.second\" & exit" + `" TERM; echo $$ >"$1.first"; while :; do sleep 0.05; done' sh ` + file
 }
 
-// endsByItself is a command that makes an end of its own of INT, and leaves a
-// forker to its supervisor.
+// endsByItself is a command that ends by itself at INT, and leaves a forker to its supervisor.
 func endsByItself(t *testing.T) (script, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "forker")
@@ -425,8 +424,8 @@ func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
 	a.Newcomer(t).Ran(t)
 }
 
-// recordADeadSurvivor leaves the lock as one does who begins to end its job and is killed
-// when those whom he has signalled are dead.
+// recordADeadSurvivor leaves the lock like a newcomer that begins to end the owner's job, and
+// is killed when the signalled processes are dead.
 func recordADeadSurvivor(t *testing.T, a *helper.Atom) {
 	t.Helper()
 	dead := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)

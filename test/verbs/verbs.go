@@ -1,6 +1,5 @@
-// Package verbs is what the helper's help tells of its verbs, read back: their
-// options, which the help has from the option table. The manual pages and the
-// completions are compared with it.
+// Package verbs reads the verbs and their options back from the helper's help, which has them
+// from the option table. The manual pages and the completions are compared with it.
 package verbs
 
 import (
@@ -10,16 +9,16 @@ import (
 	"strings"
 )
 
-// Verb is one verb as its help has it.
+// Verb is one verb of the help.
 type Verb struct {
 	Name    string
 	Does    string
-	Args    string // what it takes besides options
+	Args    string // its arguments besides options
 	Options []Option
-	Env     []string // the variables that its help tells of besides
+	Env     []string // further variables in its help
 }
 
-// Option is one option as the help has it.
+// Option is one option of the help.
 type Option struct {
 	Name    string // without its dashes
 	Alias   string // "": none; one letter, without its dash
@@ -29,8 +28,8 @@ type Option struct {
 	Env     string // "": none
 }
 
-// Of are the verbs of the helper, whose path is program, in the order of its help. What
-// every verb takes (--help, -h) is not among the options.
+// Of returns the verbs of the helper, whose path is program, in the order of its help. Options
+// of every verb (--help, -h) are left out.
 func Of(program string) ([]Verb, error) {
 	text, err := ask(program, "help")
 	if err != nil {
@@ -58,7 +57,7 @@ func ask(program string, args ...string) (string, error) {
 	return string(text), nil
 }
 
-// section are the lines of two columns below a title.
+// section returns the lines of two columns below a title.
 func section(text, title string) (lines [][2]string) {
 	_, text, _ = strings.Cut(text, "\n"+title+"\n")
 	text, _, _ = strings.Cut(text, "\n\n")
