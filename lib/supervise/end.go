@@ -9,12 +9,12 @@ import (
 	"adlock/lib/process"
 )
 
-// longestSleep bounds how late Enforce can be after the machine was suspended:
-// timers stand still meanwhile, and boottime does not.
+// longestSleep bounds how late Enforce can be after a suspend of the machine: timers stand still
+// meanwhile, and boottime does not.
 const longestSleep = 10 * time.Second
 
-// newAlarm returns the timer of Enforce. Without Enforce it is one that was never started:
-// for the first one that is, the runtime opens two descriptors and keeps a thread at them.
+// newAlarm returns the timer of Enforce. Without Enforce it is never started: for the first timer
+// that is, the runtime opens two descriptors and keeps a thread for them.
 func (r *run) newAlarm() *time.Timer {
 	if !r.job.Enforce {
 		return new(time.Timer)
@@ -28,7 +28,7 @@ func (r *run) left() time.Duration {
 
 func (r *run) nap() time.Duration { return min(r.left(), longestSleep) }
 
-// look ends the job where its time is up, and else sets the alarm anew.
+// look ends the job if its time is up, and else sets the alarm anew.
 func (r *run) look(alarm *time.Timer) {
 	switch {
 	case r.ending != nil:
@@ -42,8 +42,8 @@ func (r *run) look(alarm *time.Timer) {
 	}
 }
 
-// watchJob watches, beside the loop, whether the job works. What cannot be found out counts as
-// work, and is found out anew.
+// watchJob watches, beside the loop, whether the job works. An error counts as work, and the job
+// is watched again later.
 func (r *run) watchJob() {
 	r.watched = make(chan idle.Verdict, 1)
 	go func() {
@@ -55,7 +55,7 @@ func (r *run) watchJob() {
 	}()
 }
 
-// judge ends a job that was idle for the whole watch, and has any other looked at again later.
+// judge ends a job that was idle for the whole watch, and has any other watched again later.
 func (r *run) judge(alarm *time.Timer, seen idle.Verdict) {
 	r.watched = nil
 	switch {
@@ -68,19 +68,19 @@ func (r *run) judge(alarm *time.Timer, seen idle.Verdict) {
 	}
 }
 
-// endRest ends what the command left behind. That has the signal already, from
-// forward, so it first gets a pause to act on it.
+// endRest ends the processes that the command left behind. They have the signal already, from
+// forward, so they first get a pause to act on it.
 func (r *run) endRest() { r.end(r.job.Pause) }
 
-// end ends the whole job after a grace, and says on r.ending how that went. It
-// works beside the loop, which goes on reaping.
+// end ends the whole job after a grace, and sends the result to r.ending. It runs beside the
+// loop, which goes on reaping.
 func (r *run) end(grace time.Duration) {
 	r.ending = make(chan error, 1)
 	go func() { r.ending <- r.endAll(grace) }()
 }
 
-// endAll leaves the job to a newcomer that is ending it, for as long as it does:
-// each process is to get each signal once, and orphans need their subreaper.
+// endAll leaves the job to another process while that is ending it: each process must get each
+// signal once, and orphans need their subreaper.
 func (r *run) endAll(grace time.Duration) error {
 	ending := killer.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.job.Record}
 	for !r.none(grace) {
@@ -92,8 +92,8 @@ func (r *run) endAll(grace time.Duration) error {
 	return nil
 }
 
-// none waits for at most grace until no process of the job lives, and says
-// whether that is so. Where it cannot tell, Killer will say why.
+// none waits for at most grace until no process of the job lives, and reports whether none does.
+// If it cannot tell, Killer reports why.
 func (r *run) none(grace time.Duration) bool {
 	const interval = 20 * time.Millisecond
 	for until := process.Boottime() + grace; ; time.Sleep(interval) {

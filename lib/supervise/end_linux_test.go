@@ -16,7 +16,7 @@ import (
 func TestEnforceEndsTheWholeJob(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Now()
-	const limit = 3 * time.Second // for all to be written down
+	const limit = 3 * time.Second // for all to be recorded
 	st := rehearse(t, setup{Enforce: true, ExpireAfter: limit, Pause: 100 * time.Millisecond,
 		Args: sh(dir, `trap '' INT TERM
 		setsid sleep 300 & echo $! >"$1/session"
@@ -77,7 +77,7 @@ func TestEnforceLeavesAJobInTimeAlone(t *testing.T) {
 func TestJobThatMayNotBeSignalledIsAlive(t *testing.T) {
 	need.Root(t) // to run a job of another user
 	dir := openToAll(t)
-	st := rehearse(t, setup{Enforce: true, ExpireAfter: 3 * time.Second, Role: "foreign", // it has to become so before
+	st := rehearse(t, setup{Enforce: true, ExpireAfter: 3 * time.Second, Role: "foreign", // it must become so first
 		Args: []string{copyOfThis(t, dir, "job", 0o755|os.ModeSetuid), filepath.Join(dir, "pid")}})
 	st.setup.Report = filepath.Join(dir, "report")
 	st.cmd.Args[4] = copyOfThis(t, dir, "supervisor", 0o755)
@@ -101,7 +101,7 @@ func TestJobThatMayNotBeSignalledIsAlive(t *testing.T) {
 // openToAll returns a directory in which any user can write files.
 func openToAll(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "adlock") // others may not get into TMPDIR
+	dir, err := os.MkdirTemp("/tmp", "adlock") // others may not enter TMPDIR
 	if err == nil {
 		err = os.Chmod(dir, 0o777)
 	}
@@ -112,7 +112,7 @@ func openToAll(t *testing.T) string {
 	return dir
 }
 
-// copyOfThis copies this program to where any user may run it.
+// copyOfThis copies this program to a place where any user may run it.
 func copyOfThis(t *testing.T, dir, name string, mode os.FileMode) string {
 	t.Helper()
 	program := filepath.Join(dir, name)

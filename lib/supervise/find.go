@@ -12,12 +12,12 @@ import (
 	"adlock/lib/fault"
 )
 
-// defaultPath is searched where PATH is not set, as execvp(3) does.
+// defaultPath is searched if PATH is not set, as by execvp(3).
 const defaultPath = "/bin:/usr/bin"
 
-// Find returns the file that command names, looking along PATH as execvp(3)
-// does where it has no slash. The error is a *fault.Error: NoCommand where there is no
-// such file, NotRunnable where there is one that may not be executed.
+// Find returns the file of a command, and searches PATH like execvp(3) for a command without a
+// slash. The error is a *fault.Error: NoCommand if there is no such file, NotRunnable if there is
+// one that may not be executed.
 func Find(command string) (string, error) {
 	if strings.Contains(command, "/") {
 		return command, cannotRun(command, executable(command))
@@ -29,15 +29,15 @@ func Find(command string) (string, error) {
 		if err == nil {
 			return candidate, nil
 		}
-		// A directory that may not be searched has no command, to a shell.
+		// For a shell, a directory that may not be searched has no command.
 		if err == syscall.EACCES && isFile(candidate) {
-			best = err // remembered, as in execvp: a later directory may do better
+			best = err // a later directory may do better: as in execvp
 		}
 	}
 	return "", cannotRun(command, best)
 }
 
-// searchPath returns the directories of PATH; an empty one is the current one.
+// searchPath returns the directories of PATH; an empty entry is the current directory.
 func searchPath() []string {
 	path, set := os.LookupEnv("PATH")
 	if !set {
@@ -46,7 +46,7 @@ func searchPath() []string {
 	return strings.Split(path, ":")
 }
 
-// executable asks with the effective ids, as execve(2) will.
+// executable asks with the effective ids, as execve(2) does.
 func executable(file string) error {
 	if err := unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS); err != nil {
 		return err
@@ -62,9 +62,9 @@ func isFile(file string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// execute runs a file through exec, and one that the kernel does not know (a
-// script without a first line #!) through /bin/sh, as a shell does (POSIX.1-2017,
-// XCU 2.9.1) and flock(1) by way of execvp(3). What is no text is not tried.
+// execute runs a file through exec, and one that the kernel does not know (a script without a
+// line #!) through /bin/sh, as a shell does (POSIX.1-2017, XCU 2.9.1) and flock(1) by execvp(3).
+// A file that is no text is not tried.
 func execute(path string, args []string, exec func(path string, args []string) error) error {
 	err := exec(path, args)
 	if err == syscall.ENOEXEC && IsText(path) {
@@ -73,8 +73,8 @@ func execute(path string, args []string, exec func(path string, args []string) e
 	return err
 }
 
-// IsText looks for a null byte in the first line, as shells do before they take
-// a file for a script.
+// IsText looks for a null byte in the first line, as shells do before they run a file as a
+// script.
 func IsText(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 type signalled = killer.Signalled
 
-// patience is far more than anything here takes on a busy machine.
+// patience is far longer than anything here takes on a busy machine.
 const patience = 30 * time.Second
 
 // stage is one supervisor and its job.
@@ -31,7 +31,7 @@ type stage struct {
 	over  chan error
 }
 
-// rehearse readies a supervisor that has no terminal and leads no group.
+// rehearse prepares a supervisor that has no terminal and leads no group.
 func rehearse(t *testing.T, s setup) *stage {
 	t.Helper()
 	s.Report = filepath.Join(t.TempDir(), "report")
@@ -47,7 +47,7 @@ func rehearse(t *testing.T, s setup) *stage {
 	return st
 }
 
-// begin starts it, and returns once it says who it is.
+// begin starts it, and returns its first report.
 func (st *stage) begin() report {
 	st.t.Helper()
 	text, err := json.Marshal(st.setup)
@@ -69,7 +69,7 @@ func (st *stage) begin() report {
 	return st.report()
 }
 
-// cleanUp ends what a failed test has left, by the group and by name.
+// cleanUp ends processes that a failed test has left, by the group and by name.
 func (st *stage) cleanUp() {
 	if !st.t.Failed() {
 		return
@@ -81,7 +81,7 @@ func (st *stage) cleanUp() {
 	}
 }
 
-// end waits for the supervisor to end, and returns its status, as a shell has it, and last
+// end waits for the supervisor to end, and returns its status, as a shell has it, and its last
 // report.
 func (st *stage) end() (int, report) {
 	st.t.Helper()
@@ -121,7 +121,7 @@ func (st *stage) report() (rep report) {
 // sh is a job that is a shell script; "$1" is the test's directory.
 func sh(dir, script string) []string { return []string{"/bin/sh", "-c", script, "job", dir} }
 
-// await is a barrier: it returns once ok, and fails the test if that never is.
+// await is a barrier: it returns when ok is true, and fails the test if that never happens.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -151,7 +151,7 @@ func pidIn(t *testing.T, file string) int {
 	return pid
 }
 
-// state is the letter that /proc shows for pid, 0 where there is none.
+// state is the letter that /proc shows for pid, 0 if there is none.
 func state(pid int) byte {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"adlock/lib/process"
 )
 
-// The test binary is also the other processes of these tests: a supervisor as
-// `adlock run` is one, a job that writes down its signals, and a gate.
+// The test binary is also the other processes of these tests: a supervisor like `adlock run`, a
+// job that records its signals, and a gate.
 func TestMain(m *testing.M) {
 	Gate()
 	switch os.Getenv("SUPERVISE_ROLE") {
@@ -30,26 +30,26 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// setup is how a supervisor is to be started, and where it reports.
+// setup configures a supervisor, and the file for its reports.
 type setup struct {
 	Args        []string
 	Nested      *setup // the job is another supervisor
-	Role        string // of a job that is this program
+	Role        string // of a job that runs this program
 	QuietOK     bool
 	Enforce     bool
 	WholeJob    bool
 	ExpireAfter time.Duration
-	Learned     time.Duration // ExpireAfter, as it is known once the lock is taken; 0: as before
+	Learned     time.Duration // ExpireAfter, if it is known only when the lock is taken; 0: as before
 	Watch       time.Duration // with Learned
 	Pause       time.Duration
 	Hold        bool   // wait for a line on standard input between Prepare and Run
-	Cancel      bool   // give up in place of Run
+	Cancel      bool   // cancel in place of Run
 	Report      string // file for report
-	Beside      string // file that is made beside the job, by work that never ends
-	BeingEnded  string // while there is a file of this name, somebody else is ending the job
+	Beside      string // a file that work beside the job makes before it blocks for ever
+	BeingEnded  string // while a file of this name exists, another process is ending the job
 }
 
-// report is what a supervisor has come to know.
+// report is the supervisor's knowledge.
 type report struct {
 	PID, Group int
 	Gate       int // 0: none
@@ -116,8 +116,7 @@ func superviseAsRun() int {
 	return result.Status
 }
 
-// record is refused while somebody else is ending the job. It leaves the pids beside
-// the report.
+// record refuses while another process is ending the job. It leaves the pids beside the report.
 func (s setup) record(members []process.Identity) error {
 	if exists(s.BeingEnded) {
 		return ErrBeingEnded
@@ -141,7 +140,7 @@ func (s setup) env() []string {
 	return append(os.Environ(), "SUPERVISE_ROLE=supervisor", "SUPERVISE_SETUP="+string(text))
 }
 
-// write puts the report in place whole.
+// write writes the report, whole or not at all.
 func (s setup) write(rep report) {
 	text, err := json.Marshal(rep)
 	if err == nil {
@@ -155,9 +154,8 @@ func (s setup) write(rep report) {
 	}
 }
 
-// listen writes each signal it gets to the file named by its last argument, one
-// a line, until standard input ends. Asked for a child it starts one that does
-// the same, to a file of its own.
+// listen writes each signal it gets to the file named by its last argument, one a line, until
+// standard input ends. On request it starts a child that does the same, to a file of its own.
 func listen() int {
 	heard := make(chan os.Signal, 64)
 	signal.Notify(heard, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
@@ -188,8 +186,8 @@ func listen() int {
 	}
 }
 
-// becomeForeign uses the set-user-ID bit to belong to root for good, so that
-// its supervisor may not signal it.
+// becomeForeign uses the set-user-ID bit to belong to root for good, so that its supervisor may
+// not signal it.
 func becomeForeign() int {
 	if err := syscall.Setresuid(0, 0, 0); err != nil {
 		panic(err)

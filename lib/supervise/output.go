@@ -13,14 +13,14 @@ import (
 )
 
 // output keeps what the job writes to its standard output and error, in unnamed files: a job
-// never meets a broken pipe, a full disk is a write error of the job's, and nothing is left
-// after a crash. Where both streams of this process lead to one file (a terminal, cron's
-// pipe), one file keeps both, in the order of writing. Otherwise each stream has its own
-// file, and the order between the two is lost.
+// never meets a broken pipe, a full disk is a write error of the job's, and nothing is left after
+// a crash. If both streams of this process lead to one file (a terminal, cron's pipe), one file
+// keeps both, in the order of writing. Otherwise each stream has its own file, and the order
+// between the two is lost.
 //
-// A job that opens /dev/stdout or /dev/stderr anew and truncates it, as a shell's
-// `>/dev/stderr` does, loses what that file kept until then.
-type output struct{ out, trouble *os.File } // one and the same where both streams are one
+// A job that opens /dev/stdout or /dev/stderr again and truncates it, as a shell's `>/dev/stderr`
+// does, loses what that file had until then.
+type output struct{ out, trouble *os.File } // the same if both streams are one
 
 func newOutput() (*output, error) {
 	out, err := newHeld()
@@ -31,7 +31,7 @@ func newOutput() (*output, error) {
 	return &output{out, trouble}, err
 }
 
-// isOneFile tells whether two descriptors lead to the same file.
+// isOneFile reports whether two descriptors lead to the same file.
 func isOneFile(a, b int) bool {
 	var first, second unix.Stat_t
 	return unix.Fstat(a, &first) == nil && unix.Fstat(b, &second) == nil && first.Dev == second.Dev && first.Ino == second.Ino
@@ -51,8 +51,8 @@ func newHeld() (*os.File, error) {
 	return file, fault.Wrap(file.Name(), err)
 }
 
-// show copies what the files hold now to the streams they stand for; a daemon that the job
-// left behind may go on writing. A reader that went away is an error, not a SIGPIPE.
+// show copies the present content of the files to their streams; a daemon that the job left
+// behind may go on writing. A reader that has gone is an error, not a SIGPIPE.
 func (o *output) show() error {
 	signal.Ignore(syscall.SIGPIPE)
 	err := show(o.out, os.Stdout, "standard output")

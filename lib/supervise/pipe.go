@@ -5,13 +5,13 @@ import (
 	"os"
 )
 
-// pipe takes what the job prints to Job.Output. All of it has come once no process is
-// left that could print: then there is an end of file, as for $(command) in a shell.
+// pipe copies the job's output to Job.Output. The output ends when no process is left that could
+// print: then there is an end of file, as for $(command) in a shell.
 type pipe struct {
 	reader, writer *os.File
 	output         io.Writer
-	drained        chan error // closed when nothing more is read
-	failed         error      // of the output; known from then on
+	drained        chan error // closed when all reading is done
+	failed         error      // error of the output; valid from then on
 }
 
 func newPipe() (*pipe, error) {
@@ -19,7 +19,7 @@ func newPipe() (*pipe, error) {
 	return &pipe{reader: reader, writer: writer, drained: make(chan error, 1)}, err
 }
 
-// open readies Job.Output.
+// open prepares Job.Output.
 func (r *run) open() (err error) {
 	if r.pipe != nil {
 		r.pipe.output, err = r.job.Output()
@@ -27,8 +27,8 @@ func (r *run) open() (err error) {
 	return err
 }
 
-// begin reads, once the job has the other end. Where the output fails no process reads
-// any more, and the job finds its pipe broken.
+// begin starts to read when the job has the other end. If the output fails, it stops reading, and
+// the job gets a broken pipe.
 func (p *pipe) begin() {
 	p.writer.Close()
 	go func() {
@@ -38,7 +38,7 @@ func (p *pipe) begin() {
 	}()
 }
 
-// trouble says why the output did not get all that was printed, if it has come to that.
+// trouble returns why the output did not get all that was printed, if that happened.
 func (p *pipe) trouble() error {
 	select {
 	case <-p.drained:

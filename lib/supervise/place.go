@@ -6,25 +6,25 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// place is where this process stands among sessions and process groups.
+// place is the position of this process among sessions and process groups.
 type place struct {
 	terminal bool // there is a controlling terminal
 	leads    bool // this process leads its process group
 }
 
-// leadGroup makes this process the leader of a group of its own, off a terminal.
-// On a terminal the group stays: it is the shell's, for its job control, and a
-// group of our own would be stopped when the job reads what is typed.
+// leadGroup makes this process the leader of a group of its own, unless it has a terminal. On a
+// terminal the group stays: it belongs to the shell, for its job control, and a group of our own
+// would be stopped when the job reads the terminal.
 func leadGroup() place {
 	terminal := hasTerminal()
 	if !terminal {
-		// EPERM: a session leader, which leads its group already.
+		// EPERM: a session leader already leads its group.
 		_ = unix.Setpgid(0, 0)
 	}
 	return place{terminal: terminal, leads: unix.Getpgrp() == unix.Getpid()}
 }
 
-// inForeground says whether the keyboard's signals go to this process's group.
+// inForeground reports whether signals from the keyboard go to this process's group.
 func (p place) inForeground() bool {
 	if !p.terminal {
 		return false

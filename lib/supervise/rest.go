@@ -9,31 +9,30 @@ import (
 	"adlock/lib/process"
 )
 
-// How often is looked for what outlived the command: at first at once, then less
-// and less, as each look reads the process table.
+// How often to look for processes that outlived the command: first at once, then less and less
+// often, as each look reads the process table.
 const (
 	restLeast = 20 * time.Millisecond
 	restMost  = time.Second
-	wholeMost = time.Minute // with WholeJob: daemons stay for days, and the last to go is known at once
+	wholeMost = time.Minute // with WholeJob: daemons stay for days, and the end of the last is noticed at once
 )
 
-// wasEnded says whether the command did not come to its own end. One that died of
-// a signal did not: a newcomer was ending the job, and may have been killed
-// before the rest of it was dead, or the kernel ran out of memory. Nor did one that
-// a newcomer is ending, whatever it made of the signal: what it has left loses
-// its subreaper with this process, and what forks again is lost from sight.
+// wasEnded reports whether the command did not end by itself. One that died of a signal did not:
+// a newcomer was ending the job, and may itself have been killed before the rest of it was dead,
+// or the kernel ran out of memory. Nor did one that a newcomer is ending, however it handled the
+// signal: the processes it left lose their subreaper with this process, and one that forks again
+// is lost from sight.
 func (r *run) wasEnded() bool {
 	return r.status.Signaled() || r.job.BeingEnded != nil && r.job.BeingEnded()
 }
 
-// mustOutlast says whether what the command has left behind is to be waited for.
+// mustOutlast reports whether to wait for the processes that the command left behind.
 func (r *run) mustOutlast() bool { return r.job.WholeJob || r.wasEnded() }
 
-// outlast waits, beside the loop, until nothing of the job lives or there is no
-// reason any more to take it for the job, and says so on r.rest. What goes on
-// after wasEnded is not something that the job meant to leave behind, and only its
-// death may free the lock. Newcomers find it busy meanwhile, and end it when it
-// expires; so does a signal to this process.
+// outlast waits, beside the loop, until no process of the job lives or none need be taken for the
+// job any more, and reports that on r.rest. The job did not mean to leave behind what goes on
+// after wasEnded, so only its death may free the lock. Newcomers find it busy meanwhile, and end
+// it when it expires; so does a signal to this process.
 func (r *run) outlast() {
 	r.rest = make(chan error, 1)
 	most := restMost
@@ -57,7 +56,7 @@ func (r *run) outlast() {
 	}()
 }
 
-// anyLeft says whether anything of the job lives, or has yet to be reaped.
+// anyLeft reports whether a process of the job lives, or is not reaped yet.
 func (r *run) anyLeft() (bool, error) {
 	if hasChildren() {
 		return true, nil
@@ -66,13 +65,13 @@ func (r *run) anyLeft() (bool, error) {
 	return len(members) > 0, err
 }
 
-// mostRecorded is how many of the rest are recorded: a lock has room for more, but
-// not for those of a newcomer that has to end them.
+// mostRecorded is how many of the rest are recorded: a lock has room for more, but not beside
+// those of a newcomer that may have to end them.
 const mostRecorded = 64
 
-// recordRest has the lock name what is left of the whole job and would else be lost
-// from sight with this process: daemons, that is what has left its group. It is done
-// once, when the command has ended; what leaves the group later is not known.
+// recordRest has the lock name the processes of the whole job that would be lost from sight with
+// this process: daemons, which have left its group. That happens once, when the command has
+// ended; a process that leaves the group later is not known.
 func (r *run) recordRest() error {
 	if r.job.Rest == nil || !hasChildren() {
 		return nil

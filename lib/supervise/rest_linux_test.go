@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A newcomer that is killed while it ends the job leaves it like this: the
-// command died of TERM, and a child ignores it.
+// A newcomer that is killed while it ends the job leaves it like this: the command died of TERM,
+// and a child ignores it.
 func TestJobWhoseCommandDiedOfASignalIsNotOverBeforeItsChildren(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
@@ -55,8 +55,8 @@ func TestWhatOutlivedTheCommandIsEndedWithTheSupervisor(t *testing.T) {
 // leaver is a command that ends at once, by itself, and leaves a child behind.
 const leaver = `(trap '' INT TERM; exec sleep 300 >/dev/null 2>&1) & echo $! >"$1/child"; exit 6`
 
-// whileBeingEnded starts a job that somebody else is ending for as long as the
-// file is there, and returns once its command is gone and its child is left, deaf.
+// whileBeingEnded starts a job that another process is ending while the file exists, and returns
+// when its command is gone and its child, deaf, is left.
 func whileBeingEnded(t *testing.T, s setup) (st *stage, child int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,7 +72,7 @@ func whileBeingEnded(t *testing.T, s setup) (st *stage, child int) {
 	return st, child
 }
 
-// mustStay wants the supervisor to be there a little later too.
+// mustStay wants the supervisor alive a little later too.
 func (st *stage) mustStay() {
 	st.t.Helper()
 	select {
@@ -129,13 +129,12 @@ func TestSupervisorThatIsToEndItsJobLeavesThatToWhoeverHasBegun(t *testing.T) {
 	}
 }
 
-// daemon is a command that leaves a daemon behind, in a session of its own, until
-// somebody opens the file; and comes to its own end.
+// daemon is a command that leaves a daemon, in a session of its own, which lives until the file
+// is opened; and ends by itself.
 const daemon = `setsid sh -c 'echo $$ >"$1/daemon"; read -r x <"$1/fifo"' daemon "$1" >/dev/null 2>&1 &
 	until [ -s "$1/daemon" ]; do sleep 0.01; done; exit 6`
 
-// wholeJob starts a job that leaves a daemon behind, and returns once only that is
-// left.
+// wholeJob starts a job that leaves a daemon behind, and returns when only that is left.
 func wholeJob(t *testing.T, s setup, ready func(*stage)) (st *stage, daemonPID int, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -174,7 +173,7 @@ func TestTheWholeJobIsOverWhenItsLastDaemonIs(t *testing.T) {
 
 func TestSignalsReachWhatIsLeftOfTheWholeJob(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1} {
-		st, pid, _ := wholeJob(t, setup{Pause: patience}, asItIs) // so nothing but the signal ends it
+		st, pid, _ := wholeJob(t, setup{Pause: patience}, asItIs) // so that only the signal ends it
 		signalTo(t, st.report().PID, sig)
 		status, rep := st.end()
 		if status != 6 || rep.Result.Ended != (sig != syscall.SIGUSR1) || rep.Result.Alive || rep.Err != "" || len(rep.Signals) != 1 {

@@ -12,45 +12,45 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// run is the state of a job that runs. One goroutine owns it, and this one also
-// reaps: so a pid that has not been reaped is still the job's.
+// run is the state of a running job. One goroutine owns it, and also reaps: so a pid that has not
+// been reaped is still the job's.
 type run struct {
 	*Supervisor
 	pid    int
 	began  time.Duration      // boottime
-	status syscall.WaitStatus // once gone
+	status syscall.WaitStatus // valid if gone
 	gone   bool               // the command itself has ended
 
-	told    bool          // a signal to end was passed on
+	told    bool          // a signal to end was forwarded
 	resumed time.Duration // boottime of the last CONT; long ago: none
 
 	expired bool
 	idle    time.Duration     // Result.Idle
-	watched chan idle.Verdict // not nil: the job is watched, and this will say what it did
-	rest    chan error        // not nil: the command wasEnded, and this will say when the rest of the job is gone
-	reaped  chan struct{}     // something was, since this was last looked at
-	ending  chan error        // not nil: the job is being ended, and this will say how that went
+	watched chan idle.Verdict // not nil: the job is watched, and this gets the verdict
+	rest    chan error        // not nil: the command wasEnded, and this is signalled when the rest of the job is gone
+	reaped  chan struct{}     // a process was reaped since the last look
+	ending  chan error        // not nil: the job is being ended, and this gets the result
 	trouble error             // the first signal that could not be sent
 }
 
-// Run starts the job and returns when it has ended: the command itself after an
-// end of its own, where what it left behind in the background is left alone (with
-// Output, once that has closed its output too); all of it with WholeJob, where the
-// command died of a signal or a newcomer is ending the job, and where a signal
+// Run starts the job and returns when it has ended. If the command ended by itself, processes in
+// the background are left alone (but with Output, Run waits until they have closed it). With
+// WholeJob, or if the command died of a signal or another process is ending the job, Run waits
+// for all of it; if a signal told us to end the job, or Enforce did, it ends the rest too.
 // told us to end the job or Enforce did, which ends the rest too.
 //
-// An error with Result.Started false means that nothing ran, mostly because the
-// command cannot be executed (status 126 or 127). An error with Result.Alive
-// means that the job could not be ended: the lock must stay. Any other is a
-// signal that could not be passed on, and changes nothing.
+// An error with Result.Started false means that nothing ran, mostly because the command cannot be
+// executed (status 126 or 127). An error with Result.Alive means that the job could not be ended:
+// the lock must stay. Any other is a signal that could not be forwarded, and changes nothing.
 //
-// Signals stay caught afterwards: what is left to do is short, and a job that
-// has ended is to be released.
+// Signals stay caught afterwards: what is left to do is short, and a job that has ended must be
+// released.
 func (s *Supervisor) Run() (Result, error) {
 	r := &run{Supervisor: s, began: process.Boottime(), resumed: -outdated, reaped: make(chan struct{}, 1)}
 	<-r.begin
-	// Before there is a job: a signal to this process alone is passed on to it, and
-	// from outside it gets none. Where it cannot be said, it gets some twice.
+	// Before there is a job: so the outer supervisor forwards a signal that it alone got to this
+	// process, and no outside signal to the job. If the call fails, the job gets some signals
+	// twice.
 	_ = process.CallSupervisor()
 	if err := r.open(); err != nil {
 		r.Cancel()
@@ -83,10 +83,9 @@ func (r *run) start() error {
 	return err
 }
 
-// tellBegun names the command, which may be about to leave the process group.
-// Should this process be killed before that is written down, nothing would tell of
-// such a command: there is no way to write a pid before there is one, and to hold
-// each command at a gate would cost half a start more.
+// tellBegun records the command, which may be about to leave the process group. If this process
+// is killed before that, nothing names such a command: a pid cannot be written before it exists,
+// and holding each command at a gate would cost half a start more.
 func (r *run) tellBegun() error {
 	if r.job.Begun == nil {
 		return nil
@@ -140,7 +139,7 @@ func (r *run) supervise() (Result, error) {
 				r.reap()
 				return r.result(err)
 			}
-			r.rest = nil // the ending tells
+			r.rest = nil // the ending reports instead
 		case err := <-r.ending:
 			r.reap()
 			return r.result(err)
@@ -148,14 +147,14 @@ func (r *run) supervise() (Result, error) {
 	}
 }
 
-// reap collects every child that has ended, orphans of the job among them.
+// reap reaps every child that has ended, orphans of the job too.
 func (r *run) reap() {
 	for {
 		pid, status := sysfile.Reap()
 		if pid == 0 {
 			return
 		}
-		if pid == r.pid && !r.gone { // else an orphan that was given its pid since
+		if pid == r.pid && !r.gone { // else it is an orphan that got its pid later
 			r.gone, r.status = true, status
 		}
 		select {
@@ -165,9 +164,9 @@ func (r *run) reap() {
 	}
 }
 
-// toldToEnd says whether the command ended because it was told to, through
-// this process or by the keyboard. What is typed counts only where the command
-// died of it: programs use it (INT in an editor) for ends of their own.
+// toldToEnd reports whether the command ended because of a signal through this process or from
+// the keyboard. A typed signal counts only if the command died of it: programs use it (INT in an
+// editor) for ends of their own.
 func (r *run) toldToEnd() bool {
 	return r.told || r.gone && r.status.Signaled() && isTyped(r.status.Signal()) && r.place.inForeground()
 }
@@ -194,7 +193,7 @@ func (r *run) result(err error) (Result, error) {
 	return result, err
 }
 
-// statusOf returns what a shell's $? would be, and the signal, if one it was.
+// statusOf returns the $? of a shell, and the signal, if one ended the command.
 func statusOf(status syscall.WaitStatus) (int, syscall.Signal) {
 	if status.Signaled() {
 		return 128 + int(status.Signal()), status.Signal()
@@ -202,7 +201,7 @@ func statusOf(status syscall.WaitStatus) (int, syscall.Signal) {
 	return status.ExitStatus(), 0
 }
 
-// note keeps the first trouble that must not change what happens to the job.
+// note keeps the first error; no error changes what happens to the job.
 func (r *run) note(err error) {
 	if r.trouble == nil {
 		r.trouble = err

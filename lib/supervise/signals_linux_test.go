@@ -15,7 +15,7 @@ import (
 	"adlock/test/helper"
 )
 
-// heard returns what a listener wrote, once it has that many lines.
+// heard returns a listener's output, once it has that many lines.
 func heard(t *testing.T, file string, lines int) []string {
 	t.Helper()
 	var got []string
@@ -37,7 +37,7 @@ func TestEachSignalComesOnceToWhomItConcerns(t *testing.T) {
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGCONT} {
 		signalTo(t, rep.PID, sig)
 		heard(t, file, i+2)
-		heard(t, file+".child", max(1, i-1)) // the first three are for the command alone
+		heard(t, file+".child", max(1, i-1)) // the first three are only for the command
 	}
 	st.stdin.Close()
 	status, rep := st.end()
@@ -73,8 +73,8 @@ func TestSignalEndsAShellThatWaitsForItsForegroundChild(t *testing.T) {
 	}
 }
 
-// hasChild wants it to be the command already: a copy of dash that is about to
-// become it loses a signal.
+// hasChild wants the child to run the command already: a copy of dash that is about to exec it
+// loses a signal.
 func hasChild(pid int, command string) bool {
 	id := strconv.Itoa(pid)
 	children, _ := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
@@ -171,7 +171,7 @@ func TestStopAndContinueReachTheWholeJob(t *testing.T) {
 func TestContinueRightAfterStopLeavesNobodyStopped(t *testing.T) {
 	st := rehearse(t, setup{Args: sh("", `kill -TSTP $PPID; kill -CONT $PPID; exit 6`)})
 	rep := st.begin()
-	// Whichever way that went, one more CONT must be enough.
+	// Whichever came first, one more CONT must be enough.
 	await(t, "the end", func() bool {
 		syscall.Kill(rep.PID, syscall.SIGCONT)
 		return !lives(rep.PID)
@@ -266,7 +266,7 @@ func TestNoSignalIsLostAmongManyOthers(t *testing.T) {
 	}
 }
 
-// pending tells whether all of these signals wait for a process that is stopped.
+// pending reports whether all of these signals are pending for a stopped process.
 func pending(t *testing.T, pid int, signals []syscall.Signal) bool {
 	t.Helper()
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")

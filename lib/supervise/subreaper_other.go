@@ -2,10 +2,10 @@
 
 package supervise
 
-// CanKeepWhole: a daemon that has left the group is lost from sight here.
+// CanKeepWhole is false: here a daemon that has left the group is lost from sight.
 func CanKeepWhole() bool { return false }
 
-// hasChildren leaves it to the process table to say what lives.
+// hasChildren is false: here only the process table shows live processes.
 func hasChildren() bool { return false }
 
 // adoptOrphans does nothing: here an orphan is known by its group only.

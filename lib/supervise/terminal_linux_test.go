@@ -17,10 +17,9 @@ import (
 	"adlock/test/need"
 )
 
-// onTerminal puts a rehearsed supervisor on a terminal of its own and returns
-// the other end, where one types. With a shell in between it leads no group,
-// as in a script; without, it leads the foreground group, as under an
-// interactive shell.
+// onTerminal puts a rehearsed supervisor on a terminal of its own and returns the other end, for
+// typing. With a shell in between it leads no group, as in a script; without, it leads the
+// foreground group, as under an interactive shell.
 func (st *stage) onTerminal(inScript bool) *os.File {
 	st.t.Helper()
 	master, slave := openPTY(st.t)
@@ -68,7 +67,7 @@ func TestKeyboardsSignalsComeOnce(t *testing.T) {
 	for _, inScript := range []bool{false, true} {
 		file := filepath.Join(t.TempDir(), "parent")
 		st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
-		if inScript { // the script's shell must not die before
+		if inScript { // the script's shell must not die first
 			st.cmd.Args[2] = `trap : INT QUIT; "$@"; exit $?`
 		}
 		terminal := st.onTerminal(inScript)
@@ -80,11 +79,11 @@ func TestKeyboardsSignalsComeOnce(t *testing.T) {
 		heard(t, file+".child", 1)
 		typeKey(t, terminal, controlC)
 		heard(t, file, 2)
-		heard(t, file+".child", 2) // of two that come together the runtime keeps no order
+		heard(t, file+".child", 2) // the runtime keeps no order of two that come together
 		typeKey(t, terminal, controlBackslash)
 		heard(t, file, 3)
 		heard(t, file+".child", 3)
-		// What only the supervisor gets is passed on: and all it was to do before is done.
+		// A signal to the supervisor alone is forwarded, and all that came before is done.
 		signalTo(t, rep.PID, syscall.SIGTERM)
 		heard(t, file, 4)
 		heard(t, file+".child", 4)
@@ -100,8 +99,7 @@ func TestKeyboardsSignalsComeOnce(t *testing.T) {
 	}
 }
 
-// The shell waits by itself: dash loses an INT that comes while it starts a
-// foreground command.
+// The shell only waits: dash loses an INT that comes while it starts a foreground command.
 func TestTypedInterruptEndsTheJob(t *testing.T) {
 	dir := t.TempDir()
 	st := rehearse(t, setup{Args: sh(dir, `setsid sleep 300 & echo $! >"$1/session"; wait`)})
@@ -116,8 +114,8 @@ func TestTypedInterruptEndsTheJob(t *testing.T) {
 	mustBeGone(t, left)
 }
 
-// There is no shell here that could continue what it stops: the kernel knows,
-// and a supervisor that stopped itself would hang for good.
+// No shell could continue here what it stops: the kernel knows that, and a supervisor that
+// stopped itself would hang for good.
 func TestControlZWithoutJobControlStopsNobody(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "parent")
 	st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Export adds an entry ("NAME=value") to the job's environment, in place of one
-// with that name: what is known only once the lock is held. Between Prepare and
-// Run, once.
+// Export adds an entry ("NAME=value") to the job's environment, in place of one with that name:
+// for a value that is known only when the lock is held. Between Prepare and Run, once.
 func (s *Supervisor) Export(entry string) {
 	if s.gate != nil {
 		s.gate.entry = entry
@@ -29,7 +28,7 @@ func withEntry(env []string, entry string) []string {
 	return kept
 }
 
-// endAsked ends the job because Job.End says so.
+// endAsked ends the job at the request of Job.End.
 func (r *run) endAsked(pause time.Duration) {
 	if r.ending != nil {
 		return

@@ -24,21 +24,21 @@
 // Only processes that the promise covers may hold the pipe, or the storm would find the holes
 // that lib/adlock.7 names:
 //
-//  - When a command ends, its supervisor releases the atom, whatever the command has
-//    started (unless --whole-job). So the storm ends no command with children; and the
-//    work of one that it may end forks nothing, not even between fork and exec.
-//  - When a supervisor is killed, its process group and the command that the lock names
-//    hold the atom. So a child that left the group counts only if the supervisor is not
-//    killed; a command that leaves the group does so after the lock names it (KILL between
-//    the fork and that write is the documented hole); and if the command is the parent of
-//    the job (timeout, a nested run), it is not ended.
-//  - When a process other than adlock ends a script, the group or session that the script
-//    leads holds the atom. So a script that leads none is alone in its job; one that does
-//    may have children, and ones outside the session only if the script is not ended.
-//  - A process between parent and child is not ended: its child would be an orphan unknown
-//    to its grandparent, which releases the atom.
-//  - A daemon that gets the pid of a dead owner, and whose first process is gone, cannot be
-//    distinguished from an orphan of that owner's job if both led a session.
+//   - When a command ends, its supervisor releases the atom, whatever the command has
+//     started (unless --whole-job). So the storm ends no command with children; and the
+//     work of one that it may end forks nothing, not even between fork and exec.
+//   - When a supervisor is killed, its process group and the command that the lock names
+//     hold the atom. So a child that left the group counts only if the supervisor is not
+//     killed; a command that leaves the group does so after the lock names it (KILL between
+//     the fork and that write is the documented hole); and if the command is the parent of
+//     the job (timeout, a nested run), it is not ended.
+//   - When a process other than adlock ends a script, the group or session that the script
+//     leads holds the atom. So a script that leads none is alone in its job; one that does
+//     may have children, and ones outside the session only if the script is not ended.
+//   - A process between parent and child is not ended: its child would be an orphan unknown
+//     to its grandparent, which releases the atom.
+//   - A daemon that gets the pid of a dead owner, and whose first process is gone, cannot be
+//     distinguished from an orphan of that owner's job if both led a session.
 //
 // # By hand
 //
