@@ -24,11 +24,11 @@ import (
 
 const (
 	separator = "\t"
-	name      = "adlock: agent" // the first argument of an agent: no verb, so it is never typed
+	name      = "adlock: agent" // the first argument of an agent: no verb, so no person types it
 )
 
-// Start starts the agent of the owner, and returns once it is ready how it is asked: its
-// pid and four descriptors, PID SIGN OWNER QUESTIONS ANSWERS.
+// Start starts the agent of the owner, and returns when it is ready the way to ask it: its pid
+// and four descriptors, PID SIGN OWNER QUESTIONS ANSWERS.
 func Start(owner process.Identity) (greeting string, err error) {
 	null, err := sysfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {
@@ -44,7 +44,7 @@ func Start(owner process.Identity) (greeting string, err error) {
 		return "", err
 	}
 	args := []string{name, strconv.Itoa(owner.PID), strconv.FormatUint(owner.Start, 10), strconv.FormatUint(owner.Inode, 10)}
-	// This process is about to exit, and leaves it to the process that adopts orphans.
+	// This process is about to exit, and its parent or init then adopts the agent.
 	_, err = syscall.ForkExec(self, args, &syscall.ProcAttr{
 		Dir: "/", Env: environment(), Files: []uintptr{uintptr(null), uintptr(line[1]), uintptr(null)}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
@@ -60,8 +60,7 @@ func Start(owner process.Identity) (greeting string, err error) {
 	return string(text[:max(n, 0)]), err
 }
 
-// environment is this process's own without any setting: what counts for a question is
-// in its words.
+// environment is this process's own without adlock's settings: the words of a question have them.
 func environment() (env []string) {
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "ADLOCK_") {
@@ -77,7 +76,7 @@ func Main(answer Answerer) {
 		return
 	}
 	if len(os.Args) == 4 {
-		fault.Report(serve(answer)) // to no reader, where it never began
+		fault.Report(serve(answer)) // to /dev/null, if it never began
 	}
 	os.Exit(fault.StatusSystem)
 }
@@ -153,21 +152,21 @@ func (s source) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// lingering is how long the next question of a busy script may take. The owner's end is
-// not seen meanwhile.
+// lingering is the time for the next question of a busy script. The owner's death is not noticed
+// meanwhile.
 const lingering = 20 * time.Millisecond
 
-// linger waits for a question that is expected at once: without a word to the Go
-// runtime, which else wakes two threads of its own at each question and looks after them
-// every 20 microseconds, for more time than the answer takes.
+// linger waits for an immediate question without the Go runtime's knowledge: at each question the
+// runtime would wake two threads of its own and look after them every 20 microseconds, for longer
+// than the answer takes.
 func (s source) linger() {
 	asked := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}
 	most := unix.NsecToTimespec(lingering.Nanoseconds())
-	// A signal or an error ends it, too: the read that follows waits, or says what is wrong.
+	// A signal or an error ends it, too: the read that follows waits, or returns the error.
 	unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&asked[0])), uintptr(len(asked)), uintptr(unsafe.Pointer(&most)), 0, 0, 0)
 }
 
-// attend finds the owner that the helper run has verified.
+// attend finds the owner, which the helper run has verified.
 func (s *server) attend(args []string) (owner process.Handle, err error) {
 	pid, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -183,25 +182,24 @@ func (s *server) attend(args []string) (owner process.Handle, err error) {
 		return owner, err
 	}
 	if !owner.Await(0) {
-		return owner, unix.ENOSYS // nothing would tell of the owner's end
+		return owner, unix.ENOSYS // nothing would report the owner's end
 	}
 	return owner, nil
 }
 
-// How long the agent stays without a question. A script that has become another program by
-// exec never asks again, and one that sleeps for hours needs no agent meanwhile. A script
-// that can ask at all asks its first question right after the greeting.
+// How long the agent stays without a question. A script that became another program by exec never
+// asks again, and one that sleeps for hours needs no agent meanwhile. A script that can ask at
+// all asks its first question right after the greeting.
 var (
 	idle    = time.Minute
 	unasked = 10 * time.Second
 	parting = 2 * time.Second
 )
 
-// leave ends this process once the owner is gone, or has asked nothing for a while. It takes
-// the sign down first: a script that has just seen the sign may open the pipes and ask until
-// the agent is gone, and a script that does not see it starts another agent. A script that was
-// stopped after it had seen the sign, for longer than parting, finds no agent, or an end of
-// the answers.
+// leave ends this process when the owner is gone, or has asked nothing for a while. It closes the
+// sign first: a script that has just seen the sign may open the pipes and ask until the agent is
+// gone, and a script that does not see it starts another agent. A script that was stopped after
+// it had seen the sign, for longer than parting, finds no agent, or an end of the answers.
 func (s *server) leave(owner process.Handle) {
 	for !owner.Exited() && s.quietFor() < s.patience() {
 		owner.Await(s.patience() - s.quietFor())
@@ -229,8 +227,8 @@ func (s *server) quietFor() time.Duration {
 	return process.Boottime() - time.Duration(s.at.Load())
 }
 
-// openPipes opens the descriptors. That of the questions is for writing too: else it
-// would be at its end whenever there is no question.
+// openPipes opens the descriptors. That of the questions is for writing too: else it would be at
+// its end whenever no script has it open.
 func (s *server) openPipes() (questions int, err error) {
 	var asked, answered, said [2]int
 	for _, ends := range []*[2]int{&asked, &answered, &said} {
@@ -238,8 +236,8 @@ func (s *server) openPipes() (questions int, err error) {
 			return 0, err
 		}
 	}
-	// There is no reader of the answers here: a script that has gone is a failed write, and no pipe
-	// that fills up.
+	// This process does not keep the reading end of the answers: if the script is gone, a write
+	// fails, and no pipe fills up.
 	unix.Close(answered[0])
 	s.answers, s.said = answered[1], said[0]
 	if err := unix.SetNonblock(s.said, true); err != nil {
@@ -248,14 +246,14 @@ func (s *server) openPipes() (questions int, err error) {
 	return asked[0], unix.Dup3(said[1], 2, unix.O_CLOEXEC)
 }
 
-// greet says how the agent is asked.
+// greet prints how to ask the agent.
 func (s *server) greet(questions int) error {
 	owner, err := sysfile.Open("/proc/"+strconv.Itoa(s.owner.PID), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
 	if s.owner.Life() != process.Alive {
-		return unix.ESRCH // that was another's by then
+		return unix.ESRCH // the pid was another process's by then
 	}
 	if s.null, err = sysfile.Open(os.DevNull, unix.O_RDWR); err != nil {
 		return err
@@ -270,12 +268,12 @@ func (s *server) greet(questions int) error {
 	return unix.Dup3(s.null, 1, unix.O_CLOEXEC)
 }
 
-// errNoQuestion ends the agent when it reads what no script asks: it cannot know whether the
-// script waits for an answer, and the end of the answers is one.
+// errNoQuestion ends the agent when it reads something else: it cannot know whether the script
+// waits for an answer, and the end of the answers is one.
 var errNoQuestion = errors.New("no question, or one of an earlier number")
 
-// reply answers one question. Where it fails, the agent has to end: otherwise the script
-// would wait for ever for an answer.
+// reply answers one question. If it fails, the agent must end: else the script would wait for
+// ever.
 func (s *server) reply(question string) error {
 	words := strings.Split(question, separator) // "", the number, the words, "\n"
 	if len(words) < 3 || words[0] != "" {
@@ -305,7 +303,7 @@ func (s *server) reply(question string) error {
 	return err
 }
 
-// heard returns what was written to standard error since it was last asked, line by line.
+// heard returns the lines written to standard error since the last call.
 func (s *server) heard() []string {
 	text, buffer := "", make([]byte, Longest)
 	for {

@@ -18,7 +18,7 @@ import (
 	_ "adlock/test/need" // the same start, however the suite is started
 )
 
-// This program is its own agent, with an answerer that tells what it was asked.
+// This program is its own agent, with an answerer that repeats the question.
 func TestMain(m *testing.M) {
 	if os.Getenv("AGENT_TEST_IDLE") != "" {
 		idle, unasked, parting = time.Second, 3*time.Second, 5*time.Second
@@ -46,7 +46,7 @@ type asker struct {
 	t         *testing.T
 	pid       int
 	sign      string // the agent's descriptor of /proc/OWNER while it serves
-	owner     string // and that which it keeps
+	owner     string // and the one it keeps
 	questions *os.File
 	answers   *bufio.Reader
 	unread    *os.File // of the answers
@@ -74,7 +74,7 @@ func started(t *testing.T, owner process.Identity) *asker {
 		t.Fatal(err)
 	}
 	agent := of(t, a.pid)
-	t.Cleanup(func() { // one that has left already is no agent any more
+	t.Cleanup(func() { // an agent that has left is no agent any more
 		if agent.Life() == process.Alive {
 			_ = unix.Kill(a.pid, unix.SIGKILL)
 		}
@@ -194,7 +194,7 @@ func TestAnAgentIsNoPartOfItsOwnersJobAndHoldsNothingOfIts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unix.FcntlInt(theirs.Fd(), unix.F_SETFD, 0); err != nil { // as what a shell has opened
+	if _, err := unix.FcntlInt(theirs.Fd(), unix.F_SETFD, 0); err != nil { // like descriptors that a shell has opened
 		t.Fatal(err)
 	}
 	a := started(t, of(t, os.Getpid()))
@@ -306,8 +306,8 @@ func turns(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// It waits for a next question without the runtime's knowledge at first, which would keep
-// the runtime's watchdog awake, a hundred times a second, if it never ended.
+// At first it waits for a question without the runtime's knowledge, which, without end, would
+// keep the runtime's watchdog awake, a hundred times a second.
 func TestAnAgentThatWaitsIsNotWokenByTimers(t *testing.T) {
 	a := started(t, of(t, os.Getpid()))
 	a.ask(1, "x")
