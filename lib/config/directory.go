@@ -14,18 +14,18 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// IsRemote says whether a store is an address beyond this machine; else it is a
-// lock directory, or empty for the usual one.
+// IsRemote reports whether a store is an address beyond this machine; else it is a lock
+// directory, or empty for the usual one.
 func IsRemote(store string) bool { return strings.Contains(store, "://") }
 
-// isMistyped says whether a store is an address without its slashes.
+// isMistyped reports whether a store is an address without its slashes.
 func isMistyped(store string) bool {
 	scheme, _, _ := strings.Cut(store, ":")
 	return strings.HasPrefix(store, scheme+":") && slices.Contains([]string{"etcd", "ftp", "ftps"}, scheme) && !IsRemote(store)
 }
 
-// StoreOption is --store of the verbs that tell of locks: it says, as ADLOCK_STORE
-// does, to this process and to the partner programs that it starts, where those are.
+// StoreOption is --store of the verbs that show locks: like ADLOCK_STORE, it tells this process,
+// and the partner programs that it starts, where those are.
 func StoreOption() Option {
 	return Option{
 		Name: "store", Env: storeVariable, Arg: "URL", Help: StoreHelp,
@@ -40,23 +40,21 @@ func StoreOption() Option {
 
 const storeVariable = "ADLOCK_STORE"
 
-// StoreHelp is what the help says of --store.
+// StoreHelp is the help for --store.
 const StoreHelp = "where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR"
 
-// NoStore is the error of what is neither a directory nor a store's address.
+// NoStore is the error of a store that is neither a directory nor an address.
 func NoStore(store string) error {
 	return fault.New(fault.Usage, store, "is no store: want a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR")
 }
 
-// Dir returns the lock directory that is meant where no option names a store:
-// $ADLOCK_STORE, or the usual one.
+// Dir returns the lock directory if no option names a store: $ADLOCK_STORE, or the usual one.
 func Dir() (string, error) { return DirOf(os.Getenv(storeVariable)) }
 
-// DirOf returns the lock directory that is meant by a store. For none, and for one
-// beyond this machine, whose runlog is kept there, it is the usual one: $ADLOCK_DIR,
-// else for root /var/lib/adlock, for others $HOME/.local/state/adlock.
-// (XDG_STATE_HOME is not read: cron does not have it, and one job would get two
-// directories.)
+// DirOf returns the lock directory of a store. Without a store, or for one beyond this machine,
+// whose runlog is kept there, it is the usual one: $ADLOCK_DIR, else for root /var/lib/adlock,
+// for others $HOME/.local/state/adlock. (XDG_STATE_HOME is not read: cron does not have it, and
+// one job would get two directories.)
 func DirOf(store string) (string, error) {
 	if isMistyped(store) {
 		return "", NoStore(store)
@@ -90,14 +88,14 @@ var rootsDir = "/var/lib/adlock"
 // UserDir is the lock directory that `adlock init` makes for a user without a home.
 func UserDir(uid int) string { return rootsDir + "-" + strconv.Itoa(uid) }
 
-// IsUsers tells whether a directory, and no link to one, is there and that user's.
+// IsUsers reports whether dir is a directory, and no link to one, of that user's.
 func IsUsers(dir string, uid int) bool {
 	var st unix.Stat_t
 	return sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
 }
 
-// WayOut is what to do where the lock directory at path cannot be made: a user whose home is
-// not to be written to, as that of www-data, is given one.
+// WayOut is the advice if the lock directory at path cannot be made: `adlock init` makes one for
+// a user whose home is not writable, as that of www-data.
 func WayOut(path string) string {
 	uid := os.Geteuid()
 	if uid == 0 || os.Getenv("ADLOCK_DIR") != "" || path != DirOfHome(os.Getenv("HOME")) {
@@ -132,7 +130,7 @@ func RunlogDir() (string, error) {
 	return Dir()
 }
 
-// runlogDir is where the runlog of a lock directory is.
+// runlogDir is the directory of the runlogs for a lock directory.
 func runlogDir(dir string) string {
 	if elsewhere := os.Getenv("ADLOCK_LOGDIR"); elsewhere != "" {
 		return elsewhere

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Help is what --help prints of the program.
+// Help is the text of --help of the program.
 func (p *Program) Help() string {
 	var lines [][2]string
 	for i := range p.Verbs {
@@ -21,8 +21,8 @@ func (p *Program) Help() string {
 	return text
 }
 
-// HelpOf is what --help prints of a verb: how it is called, what it does, and its
-// options with their variables and defaults.
+// HelpOf is the text of --help of a verb: its usage, what it does, and its options with their
+// variables and defaults.
 func (p *Program) HelpOf(v *Verb) string {
 	lines := [][2]string{}
 	for _, o := range v.options() {
@@ -52,7 +52,7 @@ func (v *Verb) options() []Option {
 	return v.Options()
 }
 
-// synopsis is how the option is written.
+// synopsis is the usage of the option.
 func (o *Option) synopsis() string {
 	text := "--" + o.Name
 	switch {
@@ -67,7 +67,7 @@ func (o *Option) synopsis() string {
 	return text
 }
 
-// description is what the option means, with its default and its variable.
+// description describes the option, with its default and its variable.
 func (o *Option) description() string {
 	text := o.Help
 	if o.Default != "" {
@@ -79,7 +79,7 @@ func (o *Option) description() string {
 	return text
 }
 
-// columns sets lines of two columns.
+// columns formats lines of two columns.
 func columns(lines [][2]string) string {
 	width := 0
 	for _, line := range lines {
@@ -93,9 +93,9 @@ func columns(lines [][2]string) string {
 	return text.String()
 }
 
-// fold breaks the lines of a help text, between words, for a terminal of so many
-// columns. What goes on below stands beside the first column; where that leaves too
-// little room the line is left to the terminal.
+// fold breaks the lines of a help text between words, for a terminal of that many columns.
+// Further lines stand beside the first column; if that leaves too little room, the terminal
+// breaks the line.
 func fold(text string, columns int) string {
 	var folded strings.Builder
 	for line := range strings.Lines(text) {

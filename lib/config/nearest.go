@@ -2,8 +2,8 @@ package config
 
 import "strings"
 
-// Nearest returns the one of the words that was probably meant by a word which is
-// none of them, or "": what it begins, or what is one slip in three letters away.
+// Nearest returns the word that was probably meant by an unknown one, or "": a word that it
+// begins, or that is one slip in three letters away.
 func Nearest(word string, words []string) string {
 	bare := strings.TrimLeft(word, "-")
 	most := len(bare) / 3

@@ -1,6 +1,6 @@
-// Package config is every setting of the programs: the options and variables by
-// which it is given, its default, the paths and the partner programs. There is
-// one table of options (Option) and one parser for all of them.
+// Package config has every setting of the programs: its options and variables, its default, the
+// paths and the partner programs. There is one table of options (Option) and one parser for all
+// of them.
 package config
 
 import (
@@ -21,26 +21,26 @@ type Option struct {
 	Name  string // --NAME
 	Alias string // a second name; one letter: -A
 	Env   string // the variable that sets it too; "": none
-	Arg   string // what its value is called; "": a switch
+	Arg   string // the name of its value in the help; "": a switch
 	Set   func(value string) error
-	Said  *Place // where it was said; nil: not asked for
+	Said  *Place // where it was set; nil: not recorded
 
 	// Minutes is the greatest place at which a number without a unit is minutes.
 	Minutes Place
 
-	Help    string // "": the help does not tell of it
-	Default string // what it is where nothing is said; "": nothing, or no
+	Help    string // "": the help does not list it
+	Default string // the default in words; "": nothing, or no
 
-	// Inherited: a job inherits the variable. Of others it does not, as they were
-	// said of the one lock that it runs under (Environment).
+	// Inherited: a job inherits the variable. Other variables it does not: they were set for the
+	// one lock that it runs under (Environment).
 	Inherited bool
 }
 
-// Place is where an option was said. Of two that contradict each other the one on the
-// command line counts: what the environment says is said of every line of a crontab.
+// Place is where an option was set. Of two that contradict each other the one on the command line
+// wins: a variable may be set for every line of a crontab.
 type Place int
 
-// The places; the greater one counts.
+// The places; the greater one wins.
 const (
 	Unsaid Place = iota
 	InEnvironment
@@ -57,11 +57,11 @@ func (o *Option) say(place Place, value string) error {
 	return o.Set(value)
 }
 
-// ErrHelp says that --help was asked for: that is for the caller that prints it.
+// ErrHelp is returned for --help: the caller prints the help.
 var ErrHelp = errors.New("help")
 
-// unknown is why a verb or an option is refused: the text says which, and what was
-// probably meant. Program.Hint adds what to ask.
+// unknown is the reason for refusing a verb or an option: the text names it, and what was
+// probably meant. Program.Hint adds how to list the right ones.
 type unknown string
 
 func (u unknown) Error() string { return string(u) }
@@ -79,8 +79,8 @@ func unknownOption(name string, options []Option) error {
 	return unknownWord("option", name, "--", names)
 }
 
-// Elsewhere adds to the error of an option that is unknown here how the same is said, where
-// other programs have such an option: said tells it by their name, "" where none has.
+// Elsewhere adds to the error of an unknown option its counterpart here, if it is another
+// program's: said returns that for its name, "" if there is none.
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown
@@ -102,8 +102,8 @@ func unknownWord(kind, word, before string, words []string) error {
 	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown(UnknownText(kind, word, before, words))}
 }
 
-// UnknownText is why a word that is none of the words is refused: it names the one that
-// was probably meant, with what is to be written before it.
+// UnknownText is the reason for refusing a word that is not in words: it names the word that was
+// probably meant, with what stands before it.
 func UnknownText(kind, word, before string, words []string) string {
 	text := "unknown " + kind
 	if meant := Nearest(word, words); meant != "" {
@@ -144,8 +144,8 @@ func ParseIn(getenv func(name string) string, options []Option, args []string) (
 	return nil, nil
 }
 
-// ForScript is an error about an option, for a script: that has never said the option, but
-// an argument of a function, or a variable.
+// ForScript is an error about an option, in a script's terms: an argument of a function, or a
+// variable.
 func ForScript(options []Option, err error) error {
 	var e *fault.Error
 	if !errors.As(err, &e) {
@@ -163,8 +163,8 @@ func ForScript(options []Option, err error) error {
 	return &fault.Error{Kind: e.Kind, Object: o.Env, Err: e.Err}
 }
 
-// OptionsFirst is args with the options that stand behind or between NAMEs before them, for
-// Parse and for the library that has its rule.
+// OptionsFirst is args with the options behind or between NAMEs moved before them, for Parse and
+// for the library, which has the same rule.
 func OptionsFirst(options []Option, args []string) []string {
 	var first, names []string
 	for len(args) > 0 {
@@ -191,14 +191,14 @@ func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
 
 func looksLikeOption(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 
-// takes tells whether the option has its value from the next argument. It does not where a
-// variable was empty, mostly: what is next is an option then.
+// takes reports whether the option takes its value from the next argument. It does not if that is
+// an option: mostly the value is an empty variable then.
 func (o *Option) takes(options []Option, next []string) bool {
 	return o != nil && o.Arg != "" && len(next) > 0 && next[0] != "--" && find(options, next[0]) == nil
 }
 
-// Environment is this process's own without what was said of one lock: with that
-// a job's own locks would be taken, and wait for it (its slot, say) for ever.
+// Environment is this process's own without the settings of its one lock: with those a job's own
+// locks would be taken, and wait for it (its slot, for example) for ever.
 func Environment(options []Option) []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -239,8 +239,8 @@ func find(options []Option, arg string) *Option {
 
 // The kinds of values. Each returns a setter for one variable.
 
-// Text takes the value as it is. An empty one is refused: mostly it is a
-// variable that was not set, and the default would then be another lock.
+// Text takes the value as it is. An empty one is refused: mostly a variable was not set, and the
+// default would then be another lock.
 func Text(to *string) func(string) error {
 	return func(value string) error {
 		if value == "" {
@@ -251,7 +251,7 @@ func Text(to *string) func(string) error {
 	}
 }
 
-// AnyText takes the value as it is, an empty one too: as if the option were not given.
+// AnyText takes the value as it is; an empty one is as if the option were not given.
 func AnyText(to *string) func(string) error {
 	return func(value string) error {
 		*to = value
@@ -277,7 +277,7 @@ func Bounded(to *time.Duration) func(string) error {
 	}
 }
 
-// form is the error err about a duration in other words, save where it lacks a unit.
+// form rewords the error err about a duration, unless it is a missing unit.
 func form(err error, value, want string) error {
 	if err == nil || limit.LacksUnit(value) {
 		return err
@@ -285,14 +285,13 @@ func form(err error, value, want string) error {
 	return badValue(value, want)
 }
 
-// The shortest period of ticks is that of a store's clock; the longest leaves room for
-// counting some.
+// The shortest period of ticks is the unit of a store's clock; the longest allows several ticks.
 const (
 	shortestPeriod = time.Second
 	longestPeriod  = 10 * 365 * 24 * time.Hour
 )
 
-// Period is the length of ticks; 0: there are none.
+// Period is the length of ticks; 0: no ticks.
 func Period(to *time.Duration) func(string) error {
 	return func(value string) error {
 		var period time.Duration
@@ -308,8 +307,8 @@ func Period(to *time.Duration) func(string) error {
 	}
 }
 
-// waitFor is Duration for a time to wait: without end it is forever. Never would be
-// read as not to wait at all.
+// waitFor is Duration for a time to wait: forever is endless. Never is refused, as a reader might
+// take it for no wait at all.
 func waitFor(to *time.Duration) func(string) error {
 	return func(value string) error {
 		switch value {
@@ -323,8 +322,8 @@ func waitFor(to *time.Duration) func(string) error {
 	}
 }
 
-// learned is like the setter set, and takes "auto" as well: the atom's own
-// history decides. The later word counts, so anything else takes that back.
+// learned is like the setter set, and takes "auto" as well: the limit is learned from the atom's
+// past runs. The last word wins, so another word takes that back.
 func learned(set func(string) error, auto *bool) func(string) error {
 	return func(value string) error {
 		*auto = value == "auto"
@@ -335,7 +334,7 @@ func learned(set func(string) error, auto *bool) func(string) error {
 	}
 }
 
-// Given is Duration that also remembers that the limit was asked for.
+// Given is Duration that also records that the limit was set.
 func Given(to *time.Duration, asked *bool) func(string) error {
 	return func(value string) error {
 		*asked = true

@@ -9,15 +9,15 @@ import (
 	"adlock/lib/fault"
 )
 
-// The helper, and the programs that it hands over to. What they link would make it
+// The helper, and the partner programs that it becomes. Their packages would make the helper
 // several times as large, and slower to start, for every script.
 const (
 	Helper    = "adlock"
 	Locksmith = "adlock-locksmith" // stores beyond this machine
-	Reporter  = "adlock-report"    // the verbs that tell people what is and what was
+	Reporter  = "adlock-report"    // the verbs that show people what is and what was
 )
 
-// Reports are the verbs of the Reporter, which the helper hands over to it.
+// Reports are the verbs of the Reporter; the helper passes them on.
 var Reports = []Verb{
 	{Name: "status", Does: "list every atom of the lock directory or the store, or those that are called so", Args: "[NAME...]"},
 	{Name: "log", Does: "show the runlog: what was taken, denied, released and ended", Args: "[NAME]"},
@@ -65,10 +65,9 @@ func moreOfDoctor() []List {
 	return []List{{Title: "exit statuses", Lines: [][2]string{{"0, 1", "it is (warnings are told all the same); something failed"}}}}
 }
 
-// Become replaces this process by a partner program that is installed beside
-// it, else by the one on PATH, with the verb and its arguments. It returns only
-// with an error: 69 where the program is missing; need says what it is for. It
-// keeps the name that it was called by, for its help and for ps(1).
+// Become replaces this process by a partner program beside it, else by the one on PATH, with the
+// verb and its arguments. It returns only with an error: 69 if the program is missing; need says
+// what it is for. The new program keeps this one's name, for its help and for ps(1).
 func Become(partner, need, verb string, args []string) error {
 	path, err := FindPartner(partner, need)
 	if err != nil {
@@ -78,8 +77,8 @@ func Become(partner, need, verb string, args []string) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
 }
 
-// FindPartner returns the path of a partner program that is installed beside this one, else of
-// the one on PATH; 69 where there is none.
+// FindPartner returns the path of a partner program beside this one, else on PATH; 69 if there is
+// none.
 func FindPartner(partner, need string) (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if beside := path.Join(path.Dir(self), partner); isProgram(beside) {

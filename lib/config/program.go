@@ -9,32 +9,32 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Program is a program with verbs: what its help tells of, and what it does.
+// Program is a program with verbs: their help, and what they do.
 type Program struct {
-	Name  string // by which it was called: its messages tell how to ask for help
+	Name  string // by which it was called: its messages use it
 	Does  string
 	Verbs []Verb
 	Notes string // what the help ends with
 
-	// IsCommand tells whether a word that is no verb is a command: then run was
-	// forgotten. nil: not checked.
+	// IsCommand reports whether a word that is no verb is a command: then the user forgot `run`.
+	// nil: not checked.
 	IsCommand func(word string) bool
 
-	// Meant is the verb that a word which is none was probably meant for, however
-	// little alike they are; "": none. nil: not checked.
+	// Meant returns the verb that was probably meant by an unknown word, however different; "":
+	// none. nil: not checked.
 	Meant func(word string) string
 }
 
 // Verb is one thing that a program does.
 type Verb struct {
 	Name    string
-	Does    string // "": a verb of the library's, which the help does not tell of
-	Args    string // what it takes besides options; "": nothing
+	Does    string // "": a verb of the library's, which no help lists
+	Args    string // its arguments besides options; "": none
 	Options func() []Option
-	More    func() []List // what its help tells besides
+	More    func() []List // further lists for its help
 
-	// Run is given the arguments behind the verb. It returns the status to exit
-	// with; with an error and status 0, the error's own.
+	// Run gets the arguments behind the verb. It returns the exit status; with an error and
+	// status 0, the error's own.
 	Run func(args []string) (status int, err error)
 }
 
@@ -44,8 +44,8 @@ type List struct {
 	Lines [][2]string
 }
 
-// Main carries out the arguments of the program, tells on standard error what
-// went wrong, and returns the status to exit with.
+// Main runs the program with these arguments, prints an error to standard error, and returns the
+// exit status.
 func (p *Program) Main(args []string) int {
 	status, err := p.run(args)
 	if err == nil {
@@ -58,7 +58,7 @@ func (p *Program) Main(args []string) int {
 	return status
 }
 
-// AsOptions turns the verbs help and version into the options that say the same.
+// AsOptions turns the verbs help and version into the options of the same meaning.
 func AsOptions(args []string) []string {
 	switch {
 	case len(args) > 1 && args[0] == "help" && args[1] != "help" && args[1] != "version":
@@ -93,7 +93,7 @@ func (p *Program) run(args []string) (int, error) {
 	return 0, p.Unknown(args[0])
 }
 
-// Verb returns the verb of that name, nil where there is none.
+// Verb returns the verb of that name, nil if there is none.
 func (p *Program) Verb(name string) *Verb {
 	for i := range p.Verbs {
 		if p.Verbs[i].Name == name {
@@ -128,16 +128,16 @@ func (p *Program) Unknown(arg string) error {
 	return p.Hint("", unknownWord("verb", arg, "", names))
 }
 
-// runVerb is the verb that is forgotten now and then, as flock and timeout have none.
+// runVerb is a verb that users forget, as flock and timeout have none.
 const runVerb = "run"
 
 func withoutRun(kind, word string) error {
 	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown("unknown " + kind + ": did you mean " + runVerb + " " + word + "?")}
 }
 
-// Hint tells of an unknown option or verb where those of the verb are listed; of the
-// program, where verb is "". Any other error is returned as it is, and so is that
-// of a verb which no help tells of.
+// Hint adds to the error of an unknown option or verb where the verb's are listed, or the
+// program's if verb is "". Other errors are returned unchanged, and so are those of a verb
+// without help.
 func (p *Program) Hint(verb string, err error) error {
 	var e *fault.Error
 	var u unknown
@@ -151,11 +151,11 @@ func (p *Program) Hint(verb string, err error) error {
 	return fault.New(fault.Usage, e.Object, e.Err.Error()+" ("+asked+" lists them)")
 }
 
-// SaysOwner tells whether the arguments of a verb that has no help are the library's:
-// it names first of all the process that is to own the lock, which no person types.
+// SaysOwner reports whether the arguments of a verb without help come from the library: the first
+// names the process that is to own the lock, which no person types.
 func SaysOwner(args []string) bool { return len(args) > 0 && args[0] == "--owner" }
 
-// LibraryOnly refuses a verb of the library's to a person.
+// LibraryOnly refuses a call by hand of a verb of the library's.
 func LibraryOnly(verb string) error {
 	return fault.New(fault.Usage, verb, "is called by adlock.sh only")
 }
@@ -163,8 +163,8 @@ func LibraryOnly(verb string) error {
 // PrintLine writes one line to standard output.
 func PrintLine(text string) error { return printText(text + "\n") }
 
-// printHelp has each option on one line for programs that read it, and lines
-// that fit for a person at a terminal.
+// printHelp prints each option on one line for a program that reads it, and folds lines for a
+// person at a terminal.
 func printHelp(text string) error {
 	if columns, is := sysfile.Columns(1); is && columns > 0 {
 		text = fold(text, columns)

@@ -18,29 +18,29 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Settings are what the options of taking a lock set.
+// Settings are set by the options for taking a lock.
 type Settings struct {
 	Request  locker.Request
 	Verbose  bool
 	Hook     *hook.Hook
-	InScript bool // the library asks, or a crontab: it has variables, and no options
-	Library  bool // its arguments IFELAPSED and EXPIREAFTER are minutes where they have no unit
+	InScript bool // the caller is the library, or a crontab: it has variables, and no options
+	Library  bool // its arguments IFELAPSED and EXPIREAFTER are minutes if they have no unit
 	Remote   bool // the locks are beyond this machine, where adlock status does not look
 
 	SaidExpireAfter, saidWait, saidWaitElapsed Place
 }
 
-// defaultStarving is how many denials in a row are news.
+// defaultStarving is the number of denials in a row that is reported.
 const defaultStarving = 10
 
-// Defaults are the settings where nothing is said.
+// Defaults are the settings without any option.
 func Defaults() Settings {
 	r := locker.NewRequest()
 	r.Starving, r.Line = defaultStarving, &live.Line{}
 	return Settings{Request: r, Hook: &hook.Hook{}}
 }
 
-// Options are the options of `run` and of the library's two verbs alike.
+// Options are the options of `run` and of the library's two verbs.
 func (s *Settings) Options() []Option {
 	r := &s.Request
 	minutes := InEnvironment
@@ -93,7 +93,7 @@ func (s *Settings) DirectoryOf(file string) (string, error) {
 	return path.Dir(file), nil
 }
 
-// Answer is the status by which the library is told the verdict.
+// Answer is the status by which the library learns the verdict.
 func Answer(v locker.Verdict) int {
 	switch v {
 	case locker.Acquired:
@@ -108,9 +108,8 @@ func Answer(v locker.Verdict) int {
 	return fault.AnswerBusy
 }
 
-// RunlogOf returns the runlog of a host, whose name is canonical already: in
-// $ADLOCK_LOGDIR, else in the lock directory dir; turned over at $ADLOCK_LOG_MAX
-// bytes.
+// RunlogOf returns the runlog of a host, whose name is canonical already: in $ADLOCK_LOGDIR, else
+// in the lock directory dir; rotated at $ADLOCK_LOG_MAX bytes.
 func RunlogOf(dir, host string) (*runlog.Log, error) {
 	log := &runlog.Log{Dir: runlogDir(dir), Host: host}
 	var most int
@@ -132,8 +131,8 @@ func Host() (string, error) {
 	return host, fault.Wrap("node name", err)
 }
 
-// Tell says which atom was denied and why, where a person is there to read it: a denial
-// is nothing wrong, and cron mails whatever is said. dir is the lock directory.
+// Tell reports a denial and its reason if a person may read it: a denial is a normal outcome, and
+// cron mails all output. dir is the lock directory.
 func (s *Settings) Tell(o locker.Outcome, dir string) {
 	if !s.Verbose && !sysfile.IsTerminal(2) {
 		return
@@ -150,8 +149,8 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 	fault.Report(fault.New(fault.Denied, locker.Title(s.Request.Atom), reason))
 }
 
-// Skipping is policy.Limits.Skipping of the request, as far as the runlog tells how
-// its atom is asked for; "" where nothing is to be said.
+// Skipping is policy.Limits.Skipping of the request, as far as the runlog shows how often its
+// atom is asked for; "" if there is nothing to report.
 func (s *Settings) Skipping(dir string) string {
 	log, err := RunlogOf(dir, atom.Canonify(s.Request.Atom.Host))
 	if err != nil || s.Request.FromStart {
@@ -160,8 +159,8 @@ func (s *Settings) Skipping(dir string) string {
 	return s.Request.Limits.Skipping(locker.Recorder{Log: log}.Pace(s.Request.Atom))
 }
 
-// nextStep is what a person may want after a denial to know, and to do: by options, or
-// in a script, which has none, by variables.
+// nextStep is the advice for a person who was denied: by options, or in a script, which has none,
+// by variables.
 func (s *Settings) nextStep(o locker.Outcome) string {
 	wait, replace, anyway := "--wait D waits", "--replace ends it", "; --if-elapsed 0 runs it all the same"
 	if s.InScript {
@@ -184,7 +183,7 @@ func (s *Settings) nextStep(o locker.Outcome) string {
 	return ""
 }
 
-// busyStep names the owner, and the steps that lead somewhere.
+// busyStep names the owner, and the steps that help.
 func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	var text string
 	if who, since := o.Owner(); who != "" {
@@ -194,7 +193,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	if !s.Remote {
 		steps = append(steps, "adlock status "+string(s.Request.Atom.Name())+" tells more")
 	}
-	if !o.Inside() && s.Request.Wait == 0 { // else it has waited already
+	if !o.Inside() && s.Request.Wait == 0 { // else the caller has waited already
 		steps = append(steps, wait)
 	}
 	if o.Endable() && replace != "" {
@@ -206,11 +205,11 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	return text + "; " + strings.Join(steps, ", ")
 }
 
-// Aloud says whether a failed release is still to be said: that a newcomer is ending
-// the owner has been (locker.Recorder).
+// Aloud reports whether a failed release must still be reported: the message that a newcomer is
+// ending the owner has been printed (locker.Recorder).
 func Aloud(err error) bool { return !locker.IsEnded(err) }
 
-// HookOptions are the options of all that may have news for the hook.
+// HookOptions are the options of verbs that may have news for the hook.
 func HookOptions(h *hook.Hook) []Option {
 	return []Option{
 		{Name: "hook", Env: "ADLOCK_HOOK", Arg: "COMMAND", Help: "start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost", Set: AnyText(&h.Command), Inherited: true},

@@ -12,14 +12,13 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// moreThreads is how many the runtime may want beside those that it has when the
+// moreThreads is the number of threads that the runtime may need beside those it has when the
 // first package is initialised, as tried under every limit from 1 on.
 const moreThreads = 6
 
-// CheckThreads refuses to go on (71) where the runtime would not get its threads
-// (ulimit -u): it would end this process later, with the lock in its hands and a
-// trace of hundreds of lines. Where it does not even get its first ones, before
-// any of our code, that cannot be helped.
+// CheckThreads refuses to go on (71) if the runtime could not get its threads (ulimit -u): it
+// would end this process later, while it holds the lock, with a trace of hundreds of lines. If it
+// cannot even get its first ones, before any of our code, that cannot be helped.
 func CheckThreads() error {
 	var limit unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit)
@@ -32,12 +31,12 @@ func CheckThreads() error {
 	return nil
 }
 
-// fewestFiles is how many open files are enough for a takeover, its runlog and the
-// runtime's own; a job of many members needs more, one for each.
+// fewestFiles is the number of open files that a takeover, its runlog and the runtime need; a job
+// of many members needs more, one for each.
 const fewestFiles = 16
 
-// CheckFiles refuses to go on (71) where the runtime would not get its descriptors
-// (ulimit -n), and would end this process with a trace.
+// CheckFiles refuses to go on (71) if the runtime could not get its descriptors (ulimit -n), and
+// would end this process with a trace.
 func CheckFiles() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Max >= fewestFiles {
@@ -46,8 +45,8 @@ func CheckFiles() error {
 	return &fault.Error{Kind: fault.System, Object: "ulimit -n " + strconv.FormatUint(limit.Max, 10), Err: unix.EMFILE}
 }
 
-// threadsOfAll is the number of threads of all users, the fourth field of
-// /proc/loadavg (proc_loadavg(5)); where it cannot be read, more than any limit.
+// threadsOfAll is the number of threads of all users, the fourth field of /proc/loadavg
+// (proc_loadavg(5)); if it cannot be read, more than any limit.
 func threadsOfAll() uint64 {
 	const unknown = 1 << 62
 	text, err := sysfile.ReadStart("/proc/loadavg", make([]byte, 128))
@@ -63,9 +62,8 @@ func threadsOfAll() uint64 {
 	return n
 }
 
-// tryToStart has n children at once, each of which ends at once: until it is
-// waited for it counts. No thread of the runtime can be tried in this way, as its
-// failure is the end.
+// tryToStart starts n children at once, each of which exits at once: it counts until it is
+// reaped. A thread of the runtime cannot be tried so, as its failure ends the process.
 func tryToStart(n int) (failed error) {
 	for range n {
 		pid, err := startAndExit()
@@ -77,9 +75,8 @@ func tryToStart(n int) (failed error) {
 	return nil
 }
 
-// startAndExit forks by clone3(2), whose arguments are in one order on every
-// machine. The child must not do anything but leave: it has one thread, and the
-// runtime does not know.
+// startAndExit forks by clone3(2), whose arguments are in one order on every machine. The child
+// must only exit: it has one thread, and the runtime does not know of it.
 func startAndExit() (int, error) {
 	args := struct{ flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls uint64 }{exitSignal: uint64(unix.SIGCHLD)}
 	pid, _, errno := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), 0)

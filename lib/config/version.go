@@ -1,10 +1,10 @@
 package config
 
-// Release is the version of the programs and of the library, which belong together:
-// sh/adlock.sh has it too.
+// Release is the version of the programs and of the library, which belong together: sh/adlock.sh
+// has it too.
 const Release = "0.2.0"
 
-// Commit is what git calls the source. The Makefile sets it.
+// Commit is git's name for the source. The Makefile sets it.
 var Commit string
 
 // Version is what --version says.
