@@ -19,18 +19,17 @@ type Args struct {
 	config.Settings
 	Store       string
 	RetryFailed bool
-	Owner       int // pid of the owner-to-be; 0: the parent
+	Owner       int // pid of the future owner; 0: the parent
 }
 
-// New are the arguments where nothing is said.
+// New returns the defaults.
 func New() *Args {
 	a := &Args{Settings: config.Defaults()}
 	a.InScript = true
 	return a
 }
 
-// Options are run's as far as they make sense here, those of taking a lock, and which process is
-// to own it.
+// Options are those of run that make sense here: for taking a lock, and for its owner.
 func (a *Args) Options() (options []config.Option) {
 	for _, o := range run.Options() {
 		switch o.Name {
@@ -70,7 +69,7 @@ func (a *Args) Parse(args []string) error {
 	return a.Name(rest[0])
 }
 
-// Name makes the atom that `run --name` has under that name.
+// Name makes the same atom as `run --name`.
 func (a *Args) Name(name string) (err error) {
 	named := &a.Request.Atom
 	if a.Request.Slots > 0 && named.Program == "" {
@@ -85,17 +84,17 @@ func (a *Args) Name(name string) (err error) {
 	return err
 }
 
-// findOwner makes sure that the owner is the asker, or an ancestor. Process 1 takes the
-// children of those that are gone, and so does many a supervisor: where the asker died
-// before it could be identified, its end of the pipe is closed.
+// findOwner makes sure that the owner is the asking program, or an ancestor. Process 1, or a
+// supervisor, adopts the children of dead processes: if the asker died before it could be
+// identified, its end of the pipe is closed.
 func (a *Args) findOwner() (err error) {
 	if a.Owner == 0 && os.Getppid() == 1 {
 		return fault.New(fault.Usage, "--owner", "must say who is to own the lock, as the parent is process 1")
 	}
-	if a.Owner == 1 && os.Getppid() != 1 { // an ancestor of all, that never ends
+	if a.Owner == 1 && os.Getppid() != 1 { // an ancestor of every process, that never ends
 		return fault.New(fault.Usage, "--owner", "is process 1, which has not started this one: the lock would outlive all who use it")
 	}
-	if a.Owner == os.Getpid() { // Perl's $$, say, that was read only after the fork
+	if a.Owner == os.Getpid() { // Perl's $$, for example, read only after the fork
 		return fault.New(fault.Usage, "--owner", "must be whoever asks, and is hold itself")
 	}
 	if a.Request.Owner, err = locker.OwnedBy(cmp.Or(a.Owner, os.Getppid())); err != nil {

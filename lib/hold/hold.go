@@ -1,15 +1,14 @@
-// Package hold is the verb `hold`: it takes an atom for the program that has started it
-// and speaks with it in lines, on standard input and output. That is for programs in any
-// language what adlock.sh is for scripts.
+// Package hold is the verb `hold`: it takes an atom for the program that has started it and
+// speaks with it in lines, on standard input and output. So programs in any language can do what
+// scripts do with adlock.sh.
 //
-// The program owns the lock, not this process: only its death frees the atom, and it is
-// whom a newcomer ends when the atom has expired. So nothing runs unlocked where this
-// process is killed. This process only takes the lock and gives it back: when it is told
-// `release`, at the end of its input, or when the program is dead. Signals that are meant
-// for the program (Ctrl-C, the end of a service) do not end it, as the program may have to
-// put its things in order first, under its lock.
+// The program owns the lock, not this process: only its death frees the atom, and a newcomer ends
+// the program when the atom has expired. So nothing runs unlocked if this process is killed. This
+// process only takes the lock and releases it: at a line `release`, at the end of its input, or
+// when the program is dead. Signals for the program (Ctrl-C, the end of a service) do not end
+// this process, as the program may have to clean up first, under its lock.
 //
-// What it says, one line each, whose first word decides:
+// It answers in lines, whose first word decides:
 //
 //	acquired TOKEN [FENCE]                  the atom is held
 //	busy|too-soon|full|stuck REASON         it is not; that is the end
@@ -37,7 +36,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Keeper takes one atom for its owner, and gives it back, as a locker.Locker does.
+// Keeper takes one atom for its owner, and releases it, as a locker.Locker does.
 type Keeper interface {
 	Take(locker.Request) (locker.Outcome, error)
 	Release(locker.ReleaseRequest) error
@@ -50,8 +49,8 @@ type Keeper interface {
 // Opener opens a store beyond this machine; args are those of the verb.
 type Opener func(a *Args, args []string) (Keeper, error)
 
-// Verb is the verb hold. With open nil, a store beyond this machine is for the
-// locksmith, which then takes the place of this process.
+// Verb is the verb hold. With open nil, the locksmith takes the place of this process for a store
+// beyond this machine.
 func Verb(open Opener) config.Verb {
 	return config.Verb{
 		Name: "hold", Does: "take a lock for the calling program, and hold it until the program says release", Args: "NAME",
@@ -76,14 +75,14 @@ func more() []config.List {
 	}
 }
 
-// hold is refused, as every verb is, on standard error alone. What goes wrong later is
-// said on standard output too, where the program looks for an answer.
+// hold prints usage errors on standard error alone, as every verb does. Later errors go to
+// standard output too, where the program looks for an answer.
 func hold(open Opener, args []string) (int, error) {
 	a := New()
 	if err := a.Parse(args); err != nil {
 		return 0, err
 	}
-	if sysfile.IsTerminal(0) { // the lock would be the interactive shell's, which a newcomer ends
+	if sysfile.IsTerminal(0) { // the interactive shell would own the lock, and a newcomer end it
 		return 0, fault.New(fault.Usage, "standard input", "is a terminal: a program speaks to hold through pipes, a person says adlock run")
 	}
 	if config.IsRemote(a.Store) && open == nil {
@@ -125,9 +124,9 @@ func say(words ...string) error {
 	return err
 }
 
-// stepAside keeps what is sent to the program's terminal, group or session from this
-// process. It is false where this process still is in a session that the owner may lead.
-// The signals are caught and not ignored: a hook would inherit that.
+// stepAside keeps signals to the program's terminal, group or session from this process. It is
+// false if this process is still in a session that the owner may lead. The signals are caught and
+// not ignored: a hook would inherit that.
 func stepAside() bool {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	_, err := unix.Setsid()
@@ -140,7 +139,7 @@ type holding struct {
 	keeper Keeper
 	apart  bool
 	token  string
-	later  []func() // what Take has left to do
+	later  []func() // what is left to do after Take
 }
 
 // inDirectory is a Keeper of a lock directory. There no process takes a lock from its owner
@@ -179,7 +178,7 @@ func (h *holding) open(open Opener, args []string) (err error) {
 	return nil
 }
 
-// notRun tells of what went wrong before the atom was taken. Of a store its locksmith tells.
+// notRun reports an error before the atom was taken. Those of a store its locksmith reports.
 func (h *holding) notRun(o locker.Outcome, why error) error {
 	d, is := h.keeper.(inDirectory)
 	if !is {
@@ -188,7 +187,7 @@ func (h *holding) notRun(o locker.Outcome, why error) error {
 	return d.recorder.NotRun(&h.Request, d.path, o, why)
 }
 
-// hold takes the atom, holds it, gives it back.
+// hold takes the atom, holds it, and releases it.
 func (h *holding) hold() (int, error) {
 	gone := h.ownersEnd()
 	outcome, err := h.take(gone)
@@ -214,9 +213,8 @@ func (h *holding) hold() (int, error) {
 	return h.finish(h.serve(gone))
 }
 
-// take takes the atom. While it waits the death of the owner ends this process: a lock
-// that is in place by then is a dead owner's, as that of a script would be. Anything to
-// read ends the waiting.
+// take takes the atom. While it waits, the death of the owner ends this process: a lock that it
+// has linked by then is a dead owner's, as after a script's death. Any input ends the wait.
 func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
 	taken := make(chan struct{})
 	defer close(taken)
@@ -253,7 +251,7 @@ func (h *holding) denied(o locker.Outcome) (int, error) {
 	return fault.StatusDenied, nil
 }
 
-// finish gives the atom back.
+// finish releases the atom.
 func (h *holding) finish(e ending) (int, error) {
 	if e.lost != "" { // what ends the program says why on its standard error
 		_ = say(lost, e.lost) // the program may be gone
@@ -268,14 +266,14 @@ func (h *holding) finish(e ending) (int, error) {
 		return fault.StatusOK, nil
 	case config.Aloud(err):
 		return 0, sayError(err)
-	default: // on standard error it has been said
+	default: // it has been reported on standard error
 		_ = say(lost, err.Error())
 		return fault.StatusDenied, nil
 	}
 }
 
-// releaseRequest says how the acquisition ends, as the program has told it. Where it has
-// told nothing, with --retry-failed the run has failed.
+// releaseRequest has the result of the acquisition, as the program reported it. Without a report,
+// with --retry-failed, the run has failed.
 func (h *holding) releaseRequest(e ending) locker.ReleaseRequest {
 	r := locker.ReleaseRequest{
 		Name: h.Request.Atom.Name(), Token: h.token, PID: h.Request.Owner.PID, Status: e.status,

@@ -17,12 +17,12 @@ import (
 
 // ending is how a holding ends.
 type ending struct {
-	status runlog.Opt[int] // as the program has told it
+	status runlog.Opt[int] // as the program has reported it
 	unsaid bool            // the input, or the program, has ended without a word
-	lost   string          // why the atom is not held any more; "": it is
+	lost   string          // why the atom is no longer held; "": it is
 }
 
-// serve holds the atom until there is a reason to give it back.
+// serve holds the atom until there is a reason to release it.
 func (h *holding) serve(gone <-chan struct{}) ending {
 	lines := readLines(os.Stdin)
 	for {
@@ -42,8 +42,8 @@ func (h *holding) serve(gone <-chan struct{}) ending {
 	}
 }
 
-// lastWords are what the program said before it died. Its end of the pipe was closed
-// before that, so they are there; but a child may keep that end open for ever.
+// lastWords reads what the program wrote before it died. Its end of the pipe was closed before
+// that, so all is there; but a child may keep that end open for ever.
 func (h *holding) lastWords(lines <-chan string) ending {
 	for within := time.After(time.Second); ; {
 		select {
@@ -57,7 +57,7 @@ func (h *holding) lastWords(lines <-chan string) ending {
 	}
 }
 
-// hear understands one line, or the end of them.
+// hear handles one line, or the end of them.
 func (h *holding) hear(line string, more bool) (e ending, done bool) {
 	if !more {
 		return ending{unsaid: true}, true
@@ -70,7 +70,7 @@ func (h *holding) hear(line string, more bool) (e ending, done bool) {
 	return ending{status: status}, true
 }
 
-// ends tells whether a process is dead or about to be: it closes its files first.
+// ends reports whether a process is dead or dying: it closes its files first.
 func ends(id process.Identity) bool {
 	e, err := process.Find(id.PID)
 	return err == nil && e.Exiting || id.Life() == process.Dead
@@ -89,11 +89,11 @@ func parseRelease(line string) (status runlog.Opt[int], understood bool) {
 	return status, true
 }
 
-// longestLine is more than any line that is understood has.
+// longestLine is longer than any known line.
 const longestLine = 256
 
-// readLines yields the lines that are read, the last of them also where nothing ends it;
-// of one that is too long its beginning.
+// readLines yields the lines it reads, the last one even without a line feed; of one that is too
+// long its beginning.
 func readLines(from io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -116,12 +116,12 @@ func readLines(from io.Reader) <-chan string {
 	return lines
 }
 
-// lookAgain is how often it is looked whether a process lives, where nothing else tells.
+// lookAgain is the interval between checks of a process that nothing else reports on.
 const lookAgain = 200 * time.Millisecond
 
 // AwaitDeath returns once the process is dead.
 func AwaitDeath(owner process.Identity) {
-	held, _ := process.Hold(owner.Key(), owner.Inode) // else it is looked at again and again
+	held, _ := process.Hold(owner.Key(), owner.Inode) // without it AwaitDeath polls
 	defer held.Close()
 	for owner.Life() != process.Dead {
 		if held.Exited() || !held.Await(time.Second) {
@@ -130,8 +130,8 @@ func AwaitDeath(owner process.Identity) {
 	}
 }
 
-// AwaitRest returns once nothing is left of the group and the session that the dead owner
-// may have led: as in a lock directory, that still holds the atom.
+// AwaitRest returns when no process is left of the group and the session that the dead owner may
+// have led: as in a lock directory, those still hold the atom.
 func AwaitRest(owner process.Identity) {
 	for (process.Job{Owner: owner}).Remains() {
 		time.Sleep(lookAgain)
@@ -145,9 +145,9 @@ func (h *holding) ownersEnd() <-chan struct{} {
 	return gone
 }
 
-// awaitRest waits for the owner's death, and for what it leaves behind. It is false where
-// this process is itself taken for a part of that: then the lock is left to the next
-// newcomer, as that of a script that was killed.
+// awaitRest waits for the owner's death, and for the processes that it leaves. It is false if
+// this process would count as one of those: then the next newcomer reclaims the lock, like a
+// killed script's.
 func (h *holding) awaitRest() bool {
 	AwaitDeath(h.Request.Owner)
 	if session, err := unix.Getsid(0); !h.apart && (err != nil || session == h.Request.Owner.PID) {
