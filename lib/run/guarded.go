@@ -14,23 +14,22 @@ import (
 	"adlock/lib/process"
 )
 
-// How a script guards itself (adlock_guard). Its shell asks the helper (guard) for its
-// own command line, and then executes the helper (guarded) in its place: that takes the
-// lock and runs the script again, as a job. The second start has to know that it is
-// one, or it would do the same again, without end. So it is given a Marker, in the
-// environment, and believes it only where the lock that it names is held by its
-// parent, by a supervisor, and by that acquisition. Then
-//   - a marker that came down to another script, or that was made up, names no
-//     lock of that one's parent, and the script takes its own lock. A process that holds such a
-//     lock may as well run the script unguarded;
-//   - a script whose lock was taken over between its two starts does not go on: it
-//     asks again, and finds the atom busy;
-//   - a supervisor killed in between leaves a second start with another parent, which
-//     asks again, and belongs to what holds the atom: busy;
+// How a script guards itself (adlock_guard). Its shell asks the helper (guard) for its own
+// command line, and then executes the helper (guarded) in its place: that takes the lock and runs
+// the script again, as a job. The second start must know that it is one, or it would do the same
+// again, without end. So it gets a Marker in the environment, and believes it only if the lock
+// that the marker names is held by its parent, by a supervisor, and by that acquisition. Then
+//  - an inherited or invented marker names no lock of this script's parent, and the script
+//    takes its own lock. A process that does hold such a lock could as well run the script
+//    unguarded;
+//  - a script whose lock was taken over between its two starts does not go on: it
+//    asks again, and finds the atom busy;
+//  - a supervisor killed in between leaves a second start with another parent, which
+//    asks again, and belongs to the job that holds the atom: busy;
 //   - a supervisor that holds the script's own atom (adlock run, by hand) needs no
 //     marker;
-//   - a supervisor that runs the script without a lock (--on-trouble run) has the atom's
-//     abstract socket name, which tells its pid.
+//  - a supervisor that runs the script without a lock (--on-trouble run) has the atom's
+//    abstract socket name, which leads to its pid.
 
 // Marker names the acquisition under which a script was started again.
 type Marker struct {
@@ -51,8 +50,8 @@ func MarkerOption(to *Marker) config.Option {
 
 func (m Marker) entry() string { return markerName + "=" + m.Token + " " + m.File }
 
-// Holds tells whether the parent of the process child is the supervisor that holds
-// this lock. It is false for whatever cannot be read: the script then asks anew.
+// Holds reports whether the parent of the process child is the supervisor that holds this lock.
+// It is false if anything cannot be read: the script then asks again.
 func (m Marker) Holds(child int) bool {
 	file := atom.ParseFile(filepath.Base(m.File))
 	if !filepath.IsAbs(m.File) || file.Kind != atom.ActiveLock && file.Kind != atom.ReaderLock {
@@ -76,9 +75,9 @@ func (m Marker) isHeldBy(parent process.Identity, file atom.File) bool {
 	return lock.SupervisedBy(parent) && (m.Token == "" || m.Token == lock.Record.Token)
 }
 
-// Guarded is the verb by which adlock_guard puts a supervisor in the shell's place.
-// It wants options that name the atom, save the operand, then OPERAND, and the shell's
-// program and argument vector, each word of them as Encode has it.
+// Guarded is the verb by which adlock_guard puts a supervisor in the shell's place. Its arguments
+// are options that name the atom without the operand, then OPERAND, and the shell's program and
+// argument vector, each word encoded by Encode.
 var Guarded = config.Verb{Name: "guarded", Run: guarded}
 
 func guarded(args []string) (int, error) {
@@ -94,10 +93,10 @@ func guarded(args []string) (int, error) {
 	if err != nil {
 		return 0, config.ForScript(r.options(), err)
 	}
-	if len(words) < 3 || owner != os.Getpid() { // executed, not started
+	if len(words) < 3 || owner != os.Getpid() { // it must be executed, not started
 		return 0, config.LibraryOnly("guarded")
 	}
-	r.name = "" // of another lock: this one is the script's
+	r.name = "" // a name is of another lock: this one is the script's
 	r.InScript = true
 	if err := r.check(); err != nil {
 		return 0, config.ForScript(r.options(), err)
@@ -127,8 +126,8 @@ func (r *runArgs) marker(token string) Marker {
 	return Marker{Token: token, File: filepath.Join(r.store, file)}
 }
 
-// Encode makes a word that every shell passes on as it is, whatever its bytes: yash
-// makes an empty one of what is no text in its locale.
+// Encode makes a word that every shell passes on unchanged, whatever its bytes: yash replaces a
+// word that is no text in its locale by an empty one.
 func Encode(word string) string {
 	text := strconv.QuoteToASCII(word)
 	if text == `"`+word+`"` && word != "" {

@@ -23,8 +23,8 @@ type unrecorded struct {
 
 func (k unrecorded) RecordMembers(atom.Name, string, []process.Identity) error { return k.err }
 
-// A supervisor that is to end its job tries again and again while somebody else is at the
-// lock or at a slot. A person has to know of one who stands still there, and once.
+// A supervisor that must end its job tries again and again while another process holds the guard
+// of the lock or of a slot. If that process is stopped, a person must learn of it, once.
 func TestASupervisorThatIsHeldUpByOneWhoStandsStillSaysSoOnce(t *testing.T) {
 	for kind, want := range map[fault.Kind]string{fault.Denied: "", fault.NotPermitted: "adlock: slot: another process is changing the lock\n"} {
 		r := &runArgs{Settings: config.Defaults()}

@@ -7,7 +7,7 @@ import (
 	"adlock/lib/fault"
 )
 
-// environment are the settings that are no options: they are not of one lock.
+// environment are the settings without an option: they are not those of one lock.
 var environment = [][2]string{
 	{"ADLOCK_DIR", "the lock directory (default /var/lib/adlock for root; for others /var/lib/adlock-UID where it is theirs, else ~/.local/state/adlock)"},
 	{"ADLOCK_LOGDIR", "where the runlog is (default the lock directory)"},
@@ -15,7 +15,7 @@ var environment = [][2]string{
 	{"ADLOCK_LEASE", "how long a store beyond this machine keeps the lock of a silent owner (6s to 1h, default 15s)"},
 }
 
-// more is what the help tells besides the options.
+// more is the rest of the help, after the options.
 func more() []config.List {
 	status := func(number int, means string) [2]string { return [2]string{strconv.Itoa(number), means} }
 	return []config.List{

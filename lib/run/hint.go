@@ -13,12 +13,13 @@ import (
 	"adlock/lib/supervise"
 )
 
-// shellWords are what only a shell can do: a program of that name would change
-// nothing but itself. (Some systems have such programs; then they are found.)
+// shellWords are words that only a shell can run: a program of that name would change nothing but
+// itself. (Some systems have such programs; then they are found.)
 const shellWords = " cd . source export unset set alias eval exec exit return shift trap ulimit umask wait read local " +
 	"if for while until case function { ( [[ ! "
 
-// elsewhere is how an option of flock(1) or timeout(1), which hands remember, is said here.
+// elsewhere returns the counterpart here of an option of flock(1) or timeout(1), which users may
+// type by habit.
 func elsewhere(option string) string {
 	switch option {
 	case "-n", "--nb", "--nonblock", "-x", "-e", "--exclusive":
@@ -42,7 +43,7 @@ const (
 	decimal = "0123456789"
 )
 
-// meant adds to the error of a command that cannot run what was probably meant.
+// meant adds what was probably meant to the error of a command that cannot run.
 func meant(command []string, err error) error {
 	var e *fault.Error
 	if hint := hintAt(command); hint != "" && errors.As(err, &e) {
@@ -70,8 +71,8 @@ func hintAt(command []string) string {
 	return ""
 }
 
-// hintAtPrefix is of a word that is no program, before a command that can run: flock(1)
-// has a lock there, and timeout(1) a time (a bare number is seconds).
+// hintAtPrefix is about a word that is no program, before a command that can run: flock(1) has a
+// lock there, and timeout(1) a time (a bare number is seconds).
 func hintAtPrefix(first string, command []string) string {
 	_, missing := supervise.Find(command[0])
 	switch {
@@ -90,8 +91,8 @@ func hintAtPrefix(first string, command []string) string {
 	return "to name the lock: --name " + quote(first)
 }
 
-// isLockFile tells whether a word that is no program was meant as a lock, as with
-// flock(1) and lockrun: by its name, or because it is a file with nothing in it.
+// isLockFile reports whether a word that is no program was meant as a lock, as for flock(1) and
+// lockrun: by its name, or because it is an empty file.
 func isLockFile(path string) bool {
 	if slices.Contains([]string{".lock", ".lck", ".pid"}, filepath.Ext(path)) {
 		return true
@@ -109,7 +110,7 @@ func baseOf(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
-// line is the command as a shell would have to be given it.
+// line is the command as typed in a shell.
 func line(command []string) string {
 	var words []string
 	for _, word := range command {

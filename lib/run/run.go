@@ -30,12 +30,12 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// runArgs are what the options of run set.
+// runArgs are set by the options of run.
 type runArgs struct {
 	config.Settings
 	exitDenied  int
 	name        string // names the lock, whatever the command; "": the command does
-	command     string // by which the lock was named; "": a person named it
+	command     string // the command in the lock's name; "": a person named it
 	replace     bool
 	enforce     bool
 	wholeJob    bool
@@ -47,16 +47,16 @@ type runArgs struct {
 	oncePer     time.Duration
 	store       string
 	open        Opener
-	leaveQuit   func() // once the supervisor listens to QUIT
-	guards      bool   // a script that guards itself, and is told by a Marker
+	leaveQuit   func() // called when the supervisor listens to QUIT
+	guards      bool   // a script that guards itself, and gets a Marker
 	isShell     bool   // the shell for crontabs
-	unenforced  bool   // --enforce was said where there is no limit
+	unenforced  bool   // --enforce was set, but no limit
 
 	typedName                                       string // as --name has it
 	saidName, saidOperand, saidReplace, saidEnforce config.Place
 }
 
-// command is what is run.
+// command is the command to run.
 type command struct {
 	name string // for messages
 	path string
@@ -64,16 +64,16 @@ type command struct {
 	env  []string
 }
 
-// Opener opens the store at an address that is no lock directory's; without a hook, for a
-// dry run, which writes nothing.
+// Opener opens the store at an address beyond this machine; without a hook for a dry run, which
+// writes nothing.
 type Opener func(address, host string, h *hook.Hook) (locker.Locker, error)
 
 func newRun() *runArgs {
 	return &runArgs{Settings: config.Defaults(), exitDenied: fault.StatusDenied}
 }
 
-// setName refuses a second name on the command line: the caller means two locks, or has
-// mistyped one.
+// setName refuses a second name on the command line: the caller means two locks, or has mistyped
+// one.
 func (r *runArgs) setName(value string) error {
 	if r.saidName == config.OnCommandLine {
 		if r.typedName != "" && r.typedName != value {
@@ -110,9 +110,8 @@ func (r *runArgs) options() []config.Option {
 	}, r.Settings.Options()...)
 }
 
-// Verb is the verb run: it takes the atom, runs the command, releases. With open
-// nil, a store beyond this machine is for the locksmith, which then takes the
-// place of this process.
+// Verb is the verb run: it takes the atom, runs the command, releases. With open nil, the
+// locksmith takes the place of this process for a store beyond this machine.
 func Verb(open Opener) config.Verb {
 	return config.Verb{
 		Name: "run", Does: "take the lock, run COMMAND, release the lock", Args: "[--] COMMAND [ARG...]",
@@ -120,7 +119,7 @@ func Verb(open Opener) config.Verb {
 	}
 }
 
-// onTrouble is what becomes of a job whose lock directory cannot be used.
+// onTrouble sets what happens to a job whose lock directory cannot be used.
 func onTrouble(unlocked *bool) func(string) error {
 	return func(value string) error {
 		if value != "run" && value != "fail" {
@@ -176,9 +175,9 @@ func (r *runArgs) run(args []string) (int, error) {
 	return r.supervised(command{words[0], path, words, config.Environment(append(r.options(), MarkerOption(nil)))})
 }
 
-// Refusal is why run would not take these options where getenv tells the environment; nil
-// where it would. Where that is not known (getenv is nil) nothing is said of options that
-// it may contradict or complete.
+// Refusal is the error by which run would refuse these options in the environment of getenv; nil
+// if it would not. If the environment is unknown (getenv is nil), options that it may contradict
+// or complete are not judged.
 func Refusal(getenv func(name string) string, args []string) error {
 	r := newRun()
 	known := getenv != nil
@@ -191,9 +190,9 @@ func Refusal(getenv func(name string) string, args []string) error {
 	return r.check()
 }
 
-// recordMissing has the runlog tell that the command cannot be run: no person may be
-// there to see it. The error itself is said and is the status, whatever becomes of that. The
-// runlog and the hook are told the base only: the first word may hold a password.
+// recordMissing records in the runlog that the command cannot be run: no person may read standard
+// error. The error itself is printed and gives the status, in every case. The runlog and the hook
+// get only the base: the first word may hold a password.
 func (r *runArgs) recordMissing(base string, missing error) {
 	path, err := config.DirOf(r.store)
 	if err != nil || r.dryRun {
@@ -220,8 +219,8 @@ func (r *runArgs) recordMissing(base string, missing error) {
 	k.Missing(&r.Request, fault.StatusOf(missing), missing)
 }
 
-// check refuses options that contradict each other, where they were said in one place;
-// and the tick is that of now.
+// check refuses options that contradict each other, if they were set in one place; and it sets
+// the tick to the present one.
 func (r *runArgs) check() error {
 	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Effective(), r.oncePer)
 	for _, err := range []error{r.checkName(), r.checkReplace(), r.checkEnforce(), r.checkTrouble()} {
@@ -266,8 +265,8 @@ func (r *runArgs) checkReplace() error {
 	return nil
 }
 
-// checkEnforce leaves --enforce where there is a limit to enforce. On the command line it wants
-// one; from elsewhere, as for all lines of a crontab, it is left out where there is none.
+// checkEnforce keeps --enforce if there is a limit to enforce. On the command line it requires
+// one; elsewhere, as for all lines of a crontab, it is dropped without one.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
 	said := limits.Source == policy.Said && limits.ExpireAfter != limit.Never
@@ -288,8 +287,8 @@ func (r *runArgs) checkEnforce() error {
 	return nil
 }
 
-// harmless is what a command that is not there is called in files, metrics and hooks: a
-// base name, of a word that may be an assignment or a whole command line.
+// harmless is the name of a missing command in files, metrics and hooks: the base name of a word
+// that may be an assignment or a whole command line.
 func harmless(word string) string {
 	word = filepath.Base(word[:len(word)-len(strings.TrimLeft(word, letters+decimal+"./:@%+,-"))])
 	if word == "." {
@@ -298,7 +297,7 @@ func harmless(word string) string {
 	return word
 }
 
-// checkTrouble refuses to run without a lock where such runs could not exclude each other.
+// checkTrouble refuses to run without a lock if such runs could not exclude each other.
 func (r *runArgs) checkTrouble() error {
 	switch {
 	case r.unlocked && config.IsRemote(r.store):
@@ -309,9 +308,9 @@ func (r *runArgs) checkTrouble() error {
 	return nil
 }
 
-// nameAtom fills in what the options left open. With --name nothing of the command
-// is left in the lock's name. A command that is no absolute path means another
-// thing in another directory: `make` in two projects is two atoms.
+// nameAtom fills in what the options left open. With --name the lock's name has nothing of the
+// command. A command without an absolute path has another meaning in another directory: `make` in
+// two projects is two atoms.
 func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	a := &r.Request.Atom
 	if r.name != "" {
@@ -351,8 +350,8 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	return nil
 }
 
-// supervised holds the atom while the job runs. The order is supervise's: what
-// holds the atom must be there before the lock names it.
+// supervised holds the atom while the job runs, in the order that supervise requires: the process
+// that holds the atom exists before the lock names it.
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {
@@ -369,7 +368,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 	var token string // of the acquisition, once there is one
 	r.recordJob(k, &plan, &token)
 	job, err := supervise.Prepare(plan)
-	r.leaveQuit() // it listens by now
+	r.leaveQuit() // the supervisor listens to it by now
 	if err != nil {
 		return 0, fault.Wrap(c.name, err)
 	}
@@ -397,7 +396,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 	r.Hook.Hold()
 	result, err := job.Run()
 	report(c.name, err)
-	if result.Alive && !linger(k, err) { // what lives of the job keeps the lock
+	if result.Alive && !linger(k, err) { // live processes of the job keep the lock
 		report(c.name, job.Show(result))
 		r.Hook.LetGo()
 		r.tellStuck(token, err)
@@ -417,8 +416,8 @@ func (r *runArgs) supervised(c command) (int, error) {
 	return result.Status, nil
 }
 
-// watchOverdue tells the hook when this run is overdue, and again later, for as long as this
-// process lasts.
+// watchOverdue tells the hook when this run is overdue, and again later, while this process
+// lives.
 func (r *runArgs) watchOverdue(k locker.Locker, token string) {
 	if r.Hook.Command == "" || r.Request.Notice == limit.Never {
 		return
@@ -433,7 +432,7 @@ func (r *runArgs) watchOverdue(k locker.Locker, token string) {
 	}()
 }
 
-// tellStuck tells the hook that the job was to be ended and could not be.
+// tellStuck tells the hook that ending the job failed.
 func (r *runArgs) tellStuck(token string, why error) {
 	a := r.Request.Atom
 	r.Hook.Tell(nil, hook.Event{Kind: hook.Stuck, Text: locker.Title(a) + ": stuck: " + why.Error(), Event: runlog.Event{
@@ -441,18 +440,18 @@ func (r *runArgs) tellStuck(token string, why error) {
 	}})
 }
 
-// cancelled writes down that a signal ended this process before the job began: while the
-// jitter passed, nothing else would tell of the run.
+// cancelled records that a signal ended this process before the job began: during the jitter
+// nothing else shows the run.
 func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
 	began := process.Boottime()
 	return func(sig syscall.Signal) {
-		line.Clear() // which it does itself, but may not before this process is gone
+		line.Clear() // standIn does that itself, but perhaps too late
 		k.Cancelled(&asked, sysfile.SignalName(sig), process.Boottime()-began)
 	}
 }
 
-// pass lets the jitter pass.
+// pass waits for the jitter.
 func (r *runArgs) pass(jitter time.Duration) {
 	end := time.Now().Add(jitter)
 	r.Request.Line.Show(func() string {
@@ -471,7 +470,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string)
 		if !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
-		go func() { // beside the job, which is not to wait for a newcomer
+		go func() { // beside the job, which must not wait for a newcomer
 			for errors.Is(err, locker.ErrGuarded) {
 				err = record()
 			}
@@ -484,7 +483,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string)
 		if !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
-		// It is tried again until the process that stands there goes on.
+		// Try again until that process goes on: its time is unknown.
 		if !said && fault.KindOf(err) == fault.NotPermitted {
 			said = true
 			report(plan.Command, err)
@@ -495,13 +494,13 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string)
 	plan.Record = func(members []process.Identity) error { return recorded(k.RecordMembers(name, *token, members)) }
 	plan.Rest = func(rest []process.Identity) error { return recorded(k.RecordRest(name, *token, rest)) }
 	plan.BeingEnded = func() bool {
-		// What cannot be asked cannot be released either: the lock stays.
+		// A lock that cannot be read cannot be released either: it stays.
 		ending, err := k.BeingEnded(name, *token)
 		return err == nil && ending
 	}
 }
 
-// report says what went wrong after the job was started: its status is its own.
+// report prints an error after the job was started: the status is the job's own.
 func report(object string, err error) {
 	if err != nil {
 		fault.Report(fault.Wrap(object, err))
@@ -530,7 +529,7 @@ func (r *runArgs) locker() (locker.Locker, error) {
 	return k, err
 }
 
-// notRun tells of what went wrong before the job began.
+// notRun reports an error before the job began.
 func (r *runArgs) notRun(o locker.Outcome, why error) error {
 	r.Request.Owner.PID = os.Getpid()
 	rec := locker.Recorder{Hook: r.Hook}
@@ -553,7 +552,7 @@ func (r *runArgs) acquire(k locker.Locker, job *supervise.Supervisor) (outcome l
 		return outcome, fault.Wrap("gate", err)
 	}
 	r.Request.Supervised = true
-	if r.enforce { // newcomers are to leave the ending to this supervisor: policy.Expiry
+	if r.enforce { // newcomers leave the ending to this supervisor: policy.Expiry
 		r.Request.Patience = 4 * r.Request.Pause
 	}
 	return k.Take(r.Request)
@@ -599,7 +598,7 @@ func (r *runArgs) sayVerdict() (int, error) {
 	return fault.StatusOK, config.PrintLine(reason)
 }
 
-// alone warns of ticks that other hosts know nothing of.
+// alone warns of ticks in a lock directory, which other hosts do not see.
 func (r *runArgs) alone() string {
 	node, err := sysfile.NodeName()
 	switch {

@@ -21,21 +21,20 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line of a
-// crontab (SHELL=) puts all below it under `run`. The job is COMMAND, byte for byte, run
-// by a shell of its own: what is quoted, piped, redirected or read stays that shell's
-// business, and cron's. Whatever is no job of a crontab, since SHELL is inherited and
-// means a shell to all programs, goes to that shell as well, and is not locked. In the job
-// SHELL is set back to it, for the programs that the job starts.
+// The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line of a crontab
+// (SHELL=) puts all below it under `run`. The job is COMMAND, byte for byte, run by a shell of
+// its own: quoting, pipes, redirections and input stay that shell's business, and cron's. Other
+// calls, as jobs inherit SHELL and use it as any shell, go to that shell as well, and are not
+// locked. In the job SHELL is set back to it, for the programs that the job starts.
 
-// The job's own shell: the variable that names it, and which it is where none does.
+// The job's own shell: the variable that names it, and its default.
 const (
 	shellVariable = "ADLOCK_SHELL"
 	defaultShell  = "/bin/sh"
 )
 
-// shellMark is how sh/shell begins, which hands over to the verb. As the job's own shell
-// it would do that again, without end.
+// shellMark is the beginning of sh/shell, which calls the verb. As the job's own shell it would
+// do that again, without end.
 const shellMark = "#!/bin/sh\n# adlock's shell for crontabs"
 
 // Shell is the verb shell.
@@ -60,8 +59,8 @@ func moreOfShell() []config.List {
 	}
 }
 
-// InstalledShell is where the shell for crontabs was installed with this program; "": it was
-// not.
+// InstalledShell is the path at which the shell for crontabs was installed with this program; "":
+// it was not.
 func InstalledShell() string {
 	self, err := os.Executable()
 	path := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib/adlock/shell")
@@ -99,8 +98,7 @@ func shell(args []string) (int, error) {
 	return status, config.ForScript(r.options(), err)
 }
 
-// set puts the settings of a line into the environment, where they prevail over those
-// of the whole crontab.
+// set puts the settings of a line into the environment, where they prevail over the crontab's.
 func set(settings []string) error {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
@@ -114,7 +112,7 @@ func set(settings []string) error {
 	return nil
 }
 
-// unknownSetting is why a line may not set a variable; "" where it may.
+// unknownSetting is the reason why a line may not set a variable; "" if it may.
 func unknownSetting(name string) string {
 	if slices.Contains(settingsOfLine(), name) {
 		return ""
@@ -123,9 +121,9 @@ func unknownSetting(name string) string {
 	return config.UnknownText("setting", bare, settingsBegin, names)
 }
 
-// NearestSetting is what was probably meant by a variable that a line cannot set; "" where
-// it can, and where the variable may be another's, as one of another first letter, where
-// hardly a line slips.
+// NearestSetting is the setting that was probably meant by a variable that a line cannot set; ""
+// if it can, or if the variable may be another program's, as one with another first letter, in
+// which people rarely slip.
 func NearestSetting(name string) string {
 	bare, names := bareSettings(name)
 	if meant := config.Nearest(bare, names); meant != "" && bare != "" && meant[0] == bare[0] && unknownSetting(name) != "" {
@@ -134,8 +132,8 @@ func NearestSetting(name string) string {
 	return ""
 }
 
-// bareSettings are a name and settingsOfLine without what all begin with: as a part of
-// them it would make any two alike.
+// bareSettings are a name and settingsOfLine without their common prefix, which would make any
+// two alike.
 func bareSettings(name string) (bare string, names []string) {
 	for _, known := range settingsOfLine() {
 		names = append(names, strings.TrimPrefix(known, settingsBegin))
@@ -157,7 +155,7 @@ func settingsOfLine() []string {
 	return names
 }
 
-// nameLine gives a line that has no name the one of its command and the words behind that.
+// nameLine names a line without a name after its command and its further words.
 func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
 	if l.Name == "" && getenv("ADLOCK_NAME") == "" {
 		l.Name, command = cronline.NameOf(strings.Join(append([]string{l.Text}, more...), " "))
@@ -173,8 +171,8 @@ func optionsOf(getenv func(string) string, l cronline.Line) (options []string) {
 	return options
 }
 
-// LineRefusal is why the shell would not run a line of a crontab whose variables getenv
-// tells; nil where it would.
+// LineRefusal is the error by which the shell would refuse a line of a crontab with the variables
+// of getenv; nil if it would run it.
 func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 	said := map[string]string{}
 	for _, s := range l.Settings {
@@ -197,7 +195,7 @@ func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 	return config.ForScript(Options(), Refusal(both, optionsOf(both, l)))
 }
 
-// becomeShell has the job's own shell take the place of this process.
+// becomeShell replaces this process by the job's own shell.
 func becomeShell(args []string) (int, error) {
 	own, err := ownShell()
 	if err != nil {
@@ -210,7 +208,7 @@ func becomeShell(args []string) (int, error) {
 	return 0, &fault.Error{Kind: fault.NotRunnable, Object: own, Err: err}
 }
 
-// ownShell returns the job's own shell, and sets the environment as it is to see it.
+// ownShell returns the job's own shell, and sets the environment for it.
 func ownShell() (string, error) {
 	own := cmp.Or(os.Getenv(shellVariable), defaultShell)
 	if err := checkShell(own); err != nil {
@@ -229,9 +227,9 @@ func checkShell(own string) error {
 	return nil
 }
 
-// leadsBack is the error where the lock is held by the job in which this process runs. The
-// job's own shell is then a wrapper that starts the shell for crontabs again, directly or
-// not, and the line would be denied for ever.
+// leadsBack is the error if the lock is held by the job in which this process runs. The job's own
+// shell is then a wrapper that starts the shell for crontabs again, directly or not, and the line
+// would be denied for ever.
 func (r *runArgs) leadsBack(o locker.Outcome) error {
 	node, err := sysfile.NodeName()
 	if !r.isShell || o.Verdict != locker.Busy || o.Node != "" && (err != nil || o.Node != node) || !process.IsAncestor(o.Blocker) {
@@ -240,7 +238,7 @@ func (r *runArgs) leadsBack(o locker.Outcome) error {
 	return fault.New(fault.Usage, shellVariable, "leads back to adlock's shell, inside the job whose lock it wants: want the shell that is to run the job, such as /bin/bash")
 }
 
-// isThis tells whether the file is this program, or the script that starts it so.
+// isThis reports whether the file is this program, or the script that starts it.
 func isThis(path string) bool {
 	if self, err := os.Executable(); err == nil && invocation.SameFile(self, path) {
 		return true

@@ -17,8 +17,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// verdict says what taking the atom would do, and why, and where its lock is; it
-// takes nothing.
+// verdict returns what taking the atom would do, and why, and where its lock is; it takes
+// nothing.
 func (r *runArgs) verdict() (granted bool, reason, where string, err error) {
 	name := r.Request.Atom.Name()
 	if !config.IsRemote(r.store) {
@@ -43,8 +43,8 @@ func (r *runArgs) verdict() (granted bool, reason, where string, err error) {
 	return granted, reason, string(name) + " in " + r.store, err
 }
 
-// overdue is what this newcomer would tell a person of the atom's owner, as a warning; "" where
-// there is nothing to tell. A store is not asked again.
+// overdue is this newcomer's warning about the atom's owner; "" if there is none. A store is not
+// asked again.
 func (r *runArgs) overdue() string {
 	path, err := config.DirOf(r.store)
 	if err != nil || config.IsRemote(r.store) {
@@ -74,8 +74,8 @@ func (r *runArgs) overdue() string {
 	return ""
 }
 
-// linger keeps a lock that goes with this process while what is left of the job
-// lives; it returns true once nothing does.
+// linger keeps a lock that would go with this process while processes of the job live; it returns
+// true when none does.
 func linger(k locker.Locker, why error) bool {
 	return k.Linger(why, func() bool {
 		left, err := killer.Descendants(syscall.Getpgrp() == os.Getpid())
