@@ -15,8 +15,8 @@ type Called struct {
 	Atom Atom
 }
 
-// is says whether text is what the atom is called: NAME, its words, or these as a
-// table has cut them, with a gap in the middle.
+// is reports whether text names the atom: NAME, its words, or these as a table cuts them, with a
+// gap in the middle.
 func (c Called) is(text string) bool {
 	if text == string(c.Name) {
 		return true
@@ -28,8 +28,7 @@ func (c Called) is(text string) bool {
 	return text == words || isCut(text, words, "…") || isCut(text, words, "~")
 }
 
-// isCut says whether words have become text with the gap in place of what was cut,
-// once or more often.
+// isCut reports whether words with one or more parts replaced by gap give text.
 func isCut(text, words, gap string) bool {
 	parts := strings.Split(text, gap)
 	head, last := parts[0], len(parts)-1
@@ -47,17 +46,17 @@ func isCut(text, words, gap string) bool {
 	return strings.HasSuffix(words, parts[last])
 }
 
-// concerns says whether text is the operand: what `adlock run --name` was given.
+// concerns reports whether text is the operand, as from `adlock run --name`.
 func (c Called) concerns(text string) bool { return c.Atom != (Atom{}) && c.Atom.Operand == text }
 
-// has says whether text is part of what the atom is called, or of its command.
+// has reports whether text is part of the atom's names, or of its command.
 func (c Called) has(text string) bool {
 	return c.is(text) || strings.Contains(string(c.Name), text) || c.Atom != (Atom{}) && strings.Contains(c.Atom.Words(), text) ||
 		strings.Contains(c.Atom.Command, text)
 }
 
-// Meant are the numbers of those whom a person may mean by text: those that are
-// called so, else those of whose operand it is all, else those of whose name it is a part.
+// Meant returns the indices of the atoms that a person may mean by text: those of that name, else
+// those of that operand, else those with it in their names.
 func Meant(all []Called, text string) (meant []int) {
 	for _, fits := range [...]func(Called, string) bool{Called.is, Called.concerns, Called.has} {
 		for i, c := range all {
@@ -72,7 +71,7 @@ func Meant(all []Called, text string) (meant []int) {
 	return nil
 }
 
-// ErrNone says that no atom is called so, nor in part.
+// ErrNone is the error if text matches no atom.
 func ErrNone(text string) error { return errors.New("no atom matches " + strconv.Quote(text)) }
 
 // ErrSeveral says that text may mean any of these.

@@ -42,7 +42,7 @@ type File struct {
 	Token  string // of a temporary file or a socket
 }
 
-// String returns the file's name; "" of a foreign file, which has none here.
+// String returns the file's name; "" of a foreign file, which has no name here.
 func (f File) String() string {
 	switch f.Kind {
 	case ActiveLock:
@@ -93,7 +93,7 @@ func (n Name) Tick(number int) string {
 // LookLock names the empty file whose flock is the turn to watch whether the atom's job works.
 func (n Name) LookLock() string { return lookWord + "." + string(n) }
 
-// TemporaryName names a file that is to be put in place under another name.
+// TemporaryName names a file that will be renamed or linked.
 func TemporaryName(token string) string { return temporaryWord + "." + token }
 
 // HolderWordName names the file from which the process pid reads what the holder of
@@ -199,12 +199,12 @@ func parseNumber(text string) (n int, is bool) {
 	return n, err == nil && n > 0 && strconv.Itoa(n) == text
 }
 
-// isToken tells whether text is a token: 128 bits in hexadecimal.
+// isToken reports whether text is a token: 128 bits in hexadecimal.
 func isToken(text string) bool {
 	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// Called is what people call a lock: NAME where it is an active lock, else its file.
+// Called is the name that people use for a lock: NAME of an active lock, else its file's.
 func (f File) Called() string {
 	if f.Kind == ActiveLock {
 		return string(f.Name)
@@ -212,8 +212,8 @@ func (f File) Called() string {
 	return f.String()
 }
 
-// LockCalled returns the lock that people call so, an active one or a reader's: by
-// NAME or by the name of its file. False where it is none.
+// LockCalled returns the lock, an active one or a reader's, that people call so: by NAME or by
+// the name of its file. False if it is none.
 func LockCalled(text string) (File, bool) {
 	if name, is := parseName(text); is {
 		return File{Kind: ActiveLock, Name: name}, true

@@ -15,7 +15,7 @@ const aToken = "0123456789abcdef0123456789abcdef"
 var longestName = ofParts(strings.Repeat("p", longestPlain), strings.Repeat("h", longestPlain),
 	strings.Repeat("o", longestPlain), strings.Repeat("x", longestPlain)).Name()
 
-// ofParts is the atom with these parts, whatever they are.
+// ofParts is the atom with these parts, of any content.
 func ofParts(program, host, operator, operand string) Atom {
 	return Atom{Program: program, Host: host, Operator: operator, Operand: operand}
 }

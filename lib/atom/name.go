@@ -1,7 +1,7 @@
-// Package atom says what an atom is: its four words, its NAME, and every file name
-// made of that. Names are readable, constant over time, distinct for each atom, and
-// at most 255 bytes whatever the atom is called. They are built and read back here
-// and nowhere else; only the shell builds them too (test/vectors compares).
+// Package atom defines an atom: its four words, its NAME, and every file name made from that.
+// Names are readable, constant over time, distinct for each atom, and at most 255 bytes for any
+// atom. They are built and read back only here, and built by the shell too (test/vectors
+// compares).
 package atom
 
 import (
@@ -32,7 +32,7 @@ const (
 type Atom struct {
 	Program, Host, Operator, Operand string
 
-	// Command is what `adlock run` runs, where that alone made the operand (Unnamed). It is
+	// Command is the command of `adlock run`, if only that made the operand (Unnamed). It is
 	// compared, but is no part of NAME, as arguments hold passwords. "": not known.
 	Command string
 }
@@ -46,27 +46,27 @@ func New(program, host, operator, operand string) (Atom, error) {
 	return a, err
 }
 
-// The parts of an atom of which `adlock run` is told nothing: RunOperator is what a
-// command is done by, NamedProgram the program of a lock that --name names.
+// The parts of an atom that `adlock run` is not given: RunOperator is the operator of a command,
+// NamedProgram the program of a lock that --name names.
 const (
 	RunOperator  = "run"
 	NamedProgram = "adlock"
 )
 
-// Unnamed returns the operand of a command that was given no name, BASE-SUM, and the
-// command as an Atom keeps it. The operand stands in file names, metrics and hooks.
+// Unnamed returns the operand of a command without a name, BASE-SUM, and the command as an Atom
+// keeps it. The operand is in file names, metrics and hooks.
 func Unnamed(base, command string) (operand, kept string) {
 	return base[:min(len(base), keptPrefix)] + "-" + checksum(command), cut(command)
 }
 
-// Digest stands for a command where others than its owner may read the record.
+// Digest stands for a command if users besides its owner may read the record.
 func Digest(command string) string {
 	h := fnv.New128a()
-	_, _ = h.Write([]byte(command)) // which never fails
+	_, _ = h.Write([]byte(command)) // it never fails
 	return digestPrefix + hex.EncodeToString(h.Sum(nil))
 }
 
-// IsDigest tells whether a Command is a Digest, and says nothing to people.
+// IsDigest reports whether a Command is a Digest, which means nothing to people.
 func IsDigest(command string) bool { return strings.HasPrefix(command, digestPrefix) }
 
 const digestPrefix = "fnv128a:"
@@ -107,10 +107,10 @@ func (a Atom) String() string {
 	return a.Program + " on " + a.Host + ": " + a.Operator + " " + a.Operand
 }
 
-// CheckFound compares the atom with the one that its lock is about: two atoms whose
-// names are alike only by their checksums must not deny each other in silence. The zero
-// Atom is not known, and no error; nor is a Command that only one of them has, as a
-// script or --operand reaches the same lock. object is the lock.
+// CheckFound compares the atom with the one in its lock: two atoms whose names are the same only
+// by a checksum must not deny each other in silence. The zero Atom is unknown, and no error; nor
+// is a Command that only one of them has, as a script or --operand reaches the same lock. object
+// is the lock.
 func (a Atom) CheckFound(object string, found Atom) error {
 	of, is, wanted := "atom", found.String(), a.String()
 	command := found.Command
@@ -196,8 +196,8 @@ func underscored(part string) string {
 	return string(plain)
 }
 
-// Exact reports whether the name determines the atom: no part of it is told
-// apart by a checksum alone. Otherwise the last lock must carry the identity.
+// Exact reports whether the name determines the atom: no part of it is distinguished by a
+// checksum alone. Otherwise the last lock must carry the identity.
 func (a Atom) Exact() bool { return !strings.Contains(string(a.Name()), "-") }
 
 // readBack is what a reader would take a canonical part to mean: a path where

@@ -10,7 +10,7 @@ import (
 // lock directory. Made by Atom.Name, Atom.Slot or ParseFile.
 type Name string
 
-// parseName returns the NAME that text is; false where it is none.
+// parseName returns text as a NAME; false if it is none.
 func parseName(text string) (Name, bool) {
 	parts := strings.Split(text, ".")
 	if len(parts) == 3 && isSlotPart(parts[2]) {
@@ -38,7 +38,7 @@ func slotNumber(part string) int {
 	return 0
 }
 
-// isCanonical tells whether Canonify can have made the part.
+// isCanonical reports whether Canonify can have made the part.
 func isCanonical(part string) bool {
 	head, sum, hasSum := strings.Cut(part, "-")
 	if head == "" || underscored(head) != head {
@@ -52,8 +52,8 @@ func isCanonical(part string) bool {
 	return wanted && err == nil && strconv.FormatUint(n, 10) == sum
 }
 
-// Atom returns the atom that has the name; false where a checksum tells a part of
-// it, which cannot be read back, or where it is a slot.
+// Atom returns the atom of the name; false if a part is a checksum, which cannot be read back, or
+// if it is a slot.
 func (n Name) Atom() (Atom, bool) {
 	parts := strings.Split(string(n), ".")
 	if len(parts) != 4 {
@@ -63,7 +63,7 @@ func (n Name) Atom() (Atom, bool) {
 	return a, a.Check() == nil && a.Name() == n
 }
 
-// IsSlot tells a slot from an atom, whose name has one part more.
+// IsSlot distinguishes a slot from an atom, whose name has one part more.
 func (n Name) IsSlot() bool { return strings.Count(string(n), ".") == 2 }
 
 // SlotNumber is the number of a slot, from 1; 0 for an atom.
@@ -74,7 +74,7 @@ func (n Name) SlotNumber() int {
 	return slotNumber(string(n[len(n.Prefix()):]))
 }
 
-// Host returns the canonical HOST, whose record tells of the atom.
+// Host returns the canonical HOST, whose record has the atom's events.
 func (n Name) Host() string {
 	host, _, _ := strings.Cut(n.behindProgram(), ".")
 	return host

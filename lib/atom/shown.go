@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// mask stands where a password was.
+// mask replaces a password.
 const mask = "***"
 
 var (
@@ -18,12 +18,12 @@ var (
 	joiners = []string{"mysql", "mariadb", "sshpass", "7z"}
 )
 
-// Shown is a command as people may read it, in a mail for example: what looks like a
-// password in it is hidden, and rather too much than too little. Passwords are looked for
-// in the quoted commands of `sh -c` too, so quotes do not make a word here.
+// Shown is a command for people to read, in a mail for example: it hides what looks like a
+// password, and rather too much than too little. It also searches the quoted commands of `sh -c`,
+// so quotes do not make a word here.
 func Shown(command string) string {
 	var shown strings.Builder
-	var before string // the word before
+	var before string // the preceding word
 	joins := false
 	for rest := command; rest != ""; {
 		n := len(rest) - len(strings.TrimLeft(rest, blanks))
@@ -53,8 +53,8 @@ func Shown(command string) string {
 
 const blanks = " \t\r\n"
 
-// secretIn is where in a word a password is; from is negative where none is, and to where it
-// ends as a word of the shell does.
+// secretIn is the position of a password in a word; from is negative if there is none, and to is
+// its end as a word of the shell.
 func secretIn(word, before string, joins bool) (from, to int) {
 	bare := strings.TrimLeft(word, `'"`)
 	account := slices.Contains(accounts, before) || strings.HasPrefix(bare, "-u") || strings.HasPrefix(bare, "-U") || strings.HasPrefix(bare, "--user=")
@@ -84,10 +84,10 @@ func secretIn(word, before string, joins bool) (from, to int) {
 	return -1, -1
 }
 
-// isOption tells of a word without its quotes.
+// isOption takes a word without its quotes.
 func isOption(bare string) bool { return strings.HasPrefix(bare, "-") }
 
-// isSecret tells whether a name is that of a password.
+// isSecret reports whether a name is that of a password.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	return !strings.HasPrefix(name, "--no-") && slices.ContainsFunc(secrets, func(end string) bool { return strings.HasSuffix(name, end) })
