@@ -38,8 +38,8 @@ func Plain(program string) string {
 	return name
 }
 
-// subject is the simple command that a command line is about, less what stands before
-// its program. Tests and the like come in only where there is nothing else.
+// subject is the simple command that a command line is about, without what precedes its program.
+// Tests and the like count only if there is nothing else.
 func subject(command string) []string {
 	var other []string
 	all, _ := Commands(command)
@@ -80,7 +80,7 @@ var (
 	runners = strings.Fields(`perl php python ruby node java run-parts`)
 )
 
-// Called leaves out assignments and what stands before the program that is called.
+// Called drops assignments and other words before the program that is called.
 func Called(words []string) []string {
 	options, prefixed := "", false
 	for ; len(words) > 0; words = words[1:] {
@@ -101,8 +101,8 @@ func Called(words []string) []string {
 	return nil
 }
 
-// ran puts in place of a runner the script that it runs, and tells whether that is likely
-// to be what the line is about.
+// ran replaces a runner by the script that it runs, and reports whether the line is probably
+// about that script.
 func ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")
@@ -136,8 +136,8 @@ func ShellText(words []string) (text string, ok bool) {
 	return "", false
 }
 
-// isNumber tells whether a word is a number, perhaps with a unit of time, as nice(1) and
-// timeout(1) take them, or several, as taskset(1) does.
+// isNumber reports whether a word is a number, perhaps with a unit of time, as for nice(1) and
+// timeout(1), or several, as for taskset(1).
 func isNumber(word string) bool {
 	digits := strings.TrimRight(word, "smhd")
 	return strings.HasPrefix(word, "0x") || digits != "" && strings.Trim(digits, decimal+".,") == ""

@@ -1,6 +1,6 @@
-// Package cronline reads the command of a crontab's line as the shell for crontabs
-// sees it: what its lock is called, which settings are said in it, and whether it locks
-// by itself. It changes nothing: the job's shell is given the very same text.
+// Package cronline reads the command of a crontab's line as the shell for crontabs does: the name
+// of its lock, its settings, and whether it locks by itself. It changes nothing: the job's shell
+// gets the same text.
 package cronline
 
 import (
@@ -15,13 +15,12 @@ import (
 type Line struct {
 	Name     string   // of the lock; "": the line gives none
 	Settings []string // ADLOCK_X=VALUE, as they were written
-	Text     string   // the command itself, without what was said to adlock
-	Unlocked bool     // it is to run as it is: it locks by itself, or there is none
+	Text     string   // the command itself, without the words for adlock
+	Unlocked bool     // run it as it is: it locks by itself, or there is no command
 }
 
-// The words by which a command says something: `: NAME ADLOCK_X=VALUE... ;`, which a
-// shell skips. Others may stand there only as long as no shell would make more of them
-// than what is written.
+// The words for adlock at the beginning of a command: `: NAME ADLOCK_X=VALUE... ;`, which a shell
+// skips. Other words may be there only if every shell takes them literally.
 const (
 	noOperation = ":"
 	setting     = "ADLOCK_"
@@ -70,7 +69,7 @@ func cutHead(text string) (words []string, rest string, err error) {
 		return words, rest, nil
 	}
 	if !closed || strings.ContainsAny(head, operators) {
-		ours := 2 // the others may be another command's
+		ours := 2 // later words may belong to another command
 		if len(words) > 0 && strings.ContainsAny(words[0], operators) {
 			ours = 1
 		}
@@ -84,7 +83,7 @@ func cutHead(text string) (words []string, rest string, err error) {
 	return nil, text, nil
 }
 
-// understood tells whether the words are a name, or a setting, and more settings.
+// understood reports whether the words are a name, or a setting, and further settings.
 func understood(words []string) bool {
 	for i, word := range words {
 		mayBeName := i == 0 && !isMeant(word) && !setsNothing(word)
@@ -95,36 +94,36 @@ func understood(words []string) bool {
 	return true
 }
 
-// isPlain tells whether every shell takes the word for what is written.
+// isPlain reports whether every shell takes the word literally.
 func isPlain(word string) bool {
 	return strings.TrimFunc(word, func(c rune) bool { return c >= 0x80 || strings.ContainsRune(plain, c) }) == ""
 }
 
 func isSetting(word string) bool { return strings.HasPrefix(word, setting) && IsAssignment(word) }
 
-// isMeant tells whether a word can only be meant as a setting.
+// isMeant reports whether a word can only be meant as a setting.
 func isMeant(word string) bool { return strings.HasPrefix(word, setting) || isMisspelt(word) }
 
-// setsNothing tells whether a word looks as if it sets something, as one does from which
-// the beginning was left out, or an option of run.
+// setsNothing reports whether a word looks like a setting but is none, like one without its
+// beginning, or an option of run.
 func setsNothing(word string) bool {
 	return !strings.HasPrefix(word, setting) && IsAssignment(word) || word[0] == '-' && strings.Trim(word, "-") != ""
 }
 
-// isMisspelt tells whether a word would be a setting in capitals, and with underlines.
+// isMisspelt reports whether a word would be a setting in capitals, and with underlines.
 func isMisspelt(word string) bool {
 	spelt := strings.ToUpper(strings.ReplaceAll(word, "-", "_"))
 	return !strings.HasPrefix(word, setting) && strings.HasPrefix(spelt, setting) && strings.Contains(word, "=")
 }
 
-// IsAssignment tells whether a word sets a variable, where a command may stand.
+// IsAssignment reports whether a word in a command's place sets a variable.
 func IsAssignment(word string) bool {
 	name, _, is := strings.Cut(word, "=")
 	return is && name != "" && strings.Trim(name, letters+decimal) == "" && strings.Contains(letters, name[:1])
 }
 
-// locksItself tells whether the command is that of a program which locks, perhaps
-// behind assignments and exec.
+// locksItself reports whether the command runs a program that locks, perhaps behind assignments
+// and exec.
 func locksItself(text string) bool {
 	for {
 		word, rest := cutWord(strings.TrimLeft(text, blanks))
@@ -135,7 +134,7 @@ func locksItself(text string) bool {
 	}
 }
 
-// cutWord cuts the first word off, as it is written: what is quoted belongs to it.
+// cutWord cuts off the first word, unchanged: quoted text belongs to it.
 func cutWord(text string) (word, rest string) {
 	var quote byte
 	for i := 0; i < len(text); i++ {

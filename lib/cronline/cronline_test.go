@@ -120,7 +120,7 @@ func TestWhateverTheCommandItIsReadWithoutHarm(t *testing.T) {
 	})
 }
 
-// What is taken for adlock's a shell takes for words that it skips, and for nothing else.
+// A shell skips the words that are taken for adlock's, and no others are.
 func TestWhatIsTakenForAdlockAShellSkips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := []string{":", " ", " ", ";", "\t", "n", "-", "%", "ADLOCK_X", "=", "'", `"`, `\`, "ü", "\r", "\n", "&", "|", "$", "(", ")", "<", "#", "!", "{", "}", "*", "~", "^", "`", "[", "?"}

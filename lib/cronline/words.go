@@ -14,10 +14,9 @@ type cutter struct {
 	inner    []string
 }
 
-// Commands cuts a command line into the simple commands in it, each into its words
-// without quotes and redirections. A substitution is part of its word as it is written;
-// inner has the texts of those outside of quotes. It is good enough for a name, and to see
-// which programs are called.
+// Commands splits a command line into its simple commands, each into its words without quotes and
+// redirections. A substitution is an unchanged part of its word; inner has the texts of those
+// outside of quotes. That is enough to make a name, and to see which programs are called.
 func Commands(text string) (all [][]string, inner []string) {
 	c := cutter{rest: text}
 	for c.rest != "" {
@@ -85,7 +84,7 @@ func (c *cutter) endCommand() {
 	c.words, c.redirect = nil, false
 }
 
-// parenthesis ends a command. What stands before one that closes none is a pattern of case.
+// parenthesis ends a command. Text before one that closes none is a pattern of case.
 func (c *cutter) parenthesis(b byte) {
 	if b == ')' && c.depth == 0 {
 		c.endWord()
@@ -115,7 +114,7 @@ func (c *cutter) dollar() {
 	}
 }
 
-// until takes the text up to end, and end itself; what is quoted or nested is not its end.
+// until takes the text up to end, and end itself; an end in quotes or nested does not count.
 func (c *cutter) until(end byte) (inside string) {
 	whole := c.rest
 	for c.rest != "" {
