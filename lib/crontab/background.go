@@ -27,8 +27,8 @@ func parse(command string, dialect syntax.LangVariant) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(dialect)).Parse(strings.NewReader(command), "")
 }
 
-// Background is a part of a command that goes on when the shell that runs the command has
-// ended; "" where none is known to. A lock that ends with that shell does not cover it.
+// Background is a part of a command that runs on when the command's shell has ended; "" if none
+// is known to. A lock that ends with that shell does not cover it.
 func Background(command string) (part string) {
 	if part = Detached(command); part != "" {
 		return part

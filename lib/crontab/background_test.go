@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// inBackground are commands of which a part goes on behind the shell's end.
+// inBackground are commands of which a part runs on after the shell's end.
 var inBackground = map[string]string{
 	"job &": "job &", "nohup job >/tmp/x 2>&1 &": "nohup job >/tmp/x 2>&1 &", "a; b & c": "b &", "(job &)": "job &", "if x; then y& fi": "y&",
 	"sh -c 'job &'": "job &", "nice /bin/bash -c \"a; job &\"": "job &", "screen -dmS x job": "screen", "/usr/bin/screen -S x -d -m job": "screen", "screen -AdmS x job": "screen",

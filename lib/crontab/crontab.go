@@ -36,7 +36,7 @@ type Line struct {
 
 	Name, Value string // of a Variable, without the quotes that cron takes off
 
-	Head    string // what stands before the command: blanks, schedule, user, cron's own flags
+	Head    string // blanks, schedule, user, cron's own flags
 	Command string // what cron gives to the shell, with cron's escapes (\%) as they stand
 	Input   string // what it gives to the job as standard input: from the first unescaped % on
 	End     string // "\n", "\r\n", or "" for a last line that has none
@@ -48,9 +48,8 @@ type Line struct {
 // Text is the line as it was read, its end included.
 func (l *Line) Text() string { return l.Head + l.Command + l.Input + l.End }
 
-// Read reads a crontab; with a user column where it is one of the system
-// (/etc/crontab, /etc/cron.d). Any text can be read: what is no line of a
-// crontab is Unknown.
+// Read reads a crontab; with a user column if it is one of the system (/etc/crontab,
+// /etc/cron.d). Any text can be read: other lines are Unknown.
 func Read(text string, userColumn bool) []Line {
 	var lines []Line
 	for whole := range strings.Lines(text) {
@@ -62,17 +61,17 @@ func Read(text string, userColumn bool) []Line {
 	return lines
 }
 
-// cutEnd cuts the end of the line off. A carriage return in it is a part of the
-// command for cron, and stays outside of what is put around the command.
+// cutEnd cuts off the end of the line. A carriage return in it is part of the command for cron,
+// and stays outside of what is put around the command.
 func cutEnd(whole string) (body, end string) {
 	body = strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
 	return body, whole[len(body):]
 }
 
-// Refuse returns why a text is no crontab at all, nil where it is one. In a crontab at
-// least as many lines are jobs, or were plainly meant as jobs, as are not understood: so a
-// script, a unit of systemd or an anacrontab is told from a crontab with a slip in it. What
-// follows a line that seems to go on is no line of its own.
+// Refuse returns why a text is no crontab at all, nil if it is one. In a crontab at least as many
+// lines are jobs, or were plainly meant as jobs, as are not understood: that distinguishes a
+// script, a unit of systemd or an anacrontab from a crontab with a mistake. A line after one that
+// seems to continue is no line of its own.
 func Refuse(lines []Line) error {
 	jobs, unknown, first := 0, 0, -1
 	for i := range lines {
@@ -97,7 +96,7 @@ func Refuse(lines []Line) error {
 // meantAsJob is a line that begins with a schedule, as far as its form tells.
 var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
 
-// GoesOn tells whether a line ends in a backslash, as if the next one belonged to it. cron
+// GoesOn reports whether a line ends in a backslash, as if the next one belonged to it. cron
 // joins no lines.
 func (l *Line) GoesOn() bool {
 	text := strings.TrimSuffix(l.Text(), l.End)
@@ -151,6 +150,6 @@ func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool
 	return len(words) > 1 && !IsShellWord(words[0]) && !isCommand(words[0]) && (isUser(words[0]) || isUserName(words[0]) && slices.Contains(begins, words[1]))
 }
 
-// begins are words that stand at the beginning of a command, and behind a user that is not
-// known here. No program has them as arguments.
+// begins are words that begin a command, also after a user unknown here. No program has them as
+// arguments.
 var begins = []string{"if", "[", "[[", "test", "cd", "{", "!"}

@@ -99,8 +99,8 @@ func (s *scanner) schedule() (schedule Schedule, why string) {
 	return scheduleOf(fields)
 }
 
-// flags takes the flags that cron of OpenBSD and FreeBSD has before the command: no
-// mail where it succeeds, no log, one at a time.
+// flags takes the flags before the command in the cron of OpenBSD and FreeBSD: no mail after a
+// success, no log, one at a time.
 func (s *scanner) flags() {
 	for {
 		before := s.at
@@ -111,8 +111,8 @@ func (s *scanner) flags() {
 	}
 }
 
-// isUserName tells whether a word can be the user column, with a login class or a
-// group behind it as the BSDs have it. A path, an assignment or a number is none.
+// isUserName reports whether a word can be the user column, with a login class or a group behind
+// it as on the BSDs. A path, an assignment or a number is none.
 func isUserName(word string) bool {
 	return word != "" && !strings.ContainsAny(word, "=$%\"'`;&|<>()[]{}*?!#\\,") && word[0] != '-' && word[0] != '/' &&
 		word[0] != '.' && strings.Trim(word, "0123456789") != ""
@@ -136,8 +136,8 @@ func noCommand(text string) (why string) {
 	return ""
 }
 
-// cutInput cuts at the first % without a backslash before it, as cron does: what is
-// behind it is standard input. A backslash takes the next byte with it, whatever that is.
+// cutInput cuts at the first % without a backslash before it, as cron does: the text after it is
+// standard input. A backslash takes the next byte with it, of whatever kind.
 func cutInput(text string) (command, input string) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

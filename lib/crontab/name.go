@@ -37,7 +37,7 @@ func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
 	return candidate{}, false
 }
 
-// collision is why line i gets no name; "" where it may have it.
+// collision is why line i gets no name; "" if it may have it.
 func collision(lines []Line, jobs map[int]candidate, i int) string {
 	for k := range lines {
 		if other, is := jobs[k]; is && other.name == jobs[i].name && other.identity != jobs[i].identity {
@@ -51,8 +51,8 @@ func collision(lines []Line, jobs map[int]candidate, i int) string {
 // given is the name that a line gives to a job under adlock.
 var given = regexp.MustCompile(`--name[= ](\S+)`)
 
-// mayBeOlder tells whether an older wrap may have given a command this name: a program of
-// it, with an argument or a checksum behind.
+// mayBeOlder reports whether an older wrap may have given a command this name: a program of it,
+// followed by an argument or a checksum.
 func mayBeOlder(name, command string) bool {
 	words := strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t;&|()<>`$'\"\\", c) })
 	for _, word := range append(words, cronline.Base(command)) {

@@ -181,7 +181,7 @@ func TestAVariableHoldsForWhatIsBelowIt(t *testing.T) {
 	}
 }
 
-// together is the text of a crontab whose lines these are.
+// together is the text of a crontab of these lines.
 func together(lines []Line) (text string) {
 	for i := range lines {
 		text += lines[i].Text()

@@ -12,11 +12,11 @@ import (
 
 // Schedule is when a job starts.
 type Schedule struct {
-	Text   string // as it stands in the crontab; blanks between fields are one space
+	Text   string // as in the crontab; blanks between fields are one space
 	Reboot bool   // once, when cron starts: the rest is zero
 
-	// The shortest and the longest time between two starts, in a time zone without
-	// summer time. Both are 0 where it never starts (30 February).
+	// The shortest and the longest time between two starts, in a time zone without summer time.
+	// Both are 0 if it never starts (30 February).
 	Shortest, Longest time.Duration
 }
 
@@ -49,7 +49,7 @@ func named(word string) (schedule Schedule, why string) {
 	return Schedule{}, "unknown schedule " + strconv.Quote(word)
 }
 
-// columns are the five fields. gronx counts from the second, which stands before them.
+// columns are the five fields. gronx has one for seconds before them.
 var columns = [5]string{"minute", "hour", "day of month", "month", "day of week"}
 
 // element is one element of a field in crontab(5); gronx would take more.
@@ -102,8 +102,8 @@ func segmentOf(field string, column int) (segment string, ok bool) {
 	return strings.Join(elements, ","), true
 }
 
-// elementOf is an element with numbers in place of names. What stands before a step is
-// tried alone too: gronx does not look whether 61/5 is a minute.
+// elementOf is an element with numbers in place of names. The part before a step is checked alone
+// too: gronx does not check that 61/5 is no minute.
 func elementOf(text string, column int) (plain string, ok bool) {
 	if !element.MatchString(text) {
 		return "", false
@@ -121,9 +121,9 @@ func elementOf(text string, column int) (plain string, ok bool) {
 	return segments[1], err == nil
 }
 
-// withoutChance puts the lowest value in place of a random one: cronie and OpenBSD
-// choose from LOW~HIGH once, when the crontab is read, so the time between two starts
-// is the same whatever was chosen. ~/N is every N from a random one on.
+// withoutChance replaces a random value by the lowest: cronie and OpenBSD choose from LOW~HIGH
+// once, when the crontab is read, so the time between two starts is the same in any case. ~/N is
+// every N from a random one on.
 func withoutChance(text string, column int) string {
 	low, rest, random := strings.Cut(text, "~")
 	_, step, stepped := strings.Cut(rest, "/")
@@ -211,9 +211,9 @@ var calendar = sync.OnceValue(func() (dates []date) {
 	return dates
 })
 
-// gapsOfDays are the shortest and the longest time from a day with a start to the next
-// such day; 0 where there are not two. Where neither the day of the month nor that of the
-// week begins with a star, one of them is enough: crontab(5).
+// gapsOfDays are the shortest and the longest time from a day with a start to the next such day;
+// 0 if there are not two. If neither the day of the month nor that of the week begins with a
+// star, one of them is enough: crontab(5).
 func gapsOfDays(segments []string) (shortest, longest time.Duration) {
 	days, months, weekdays := matching(segments, 3, 31, later(day)), matching(segments, 4, 12, monthLater), matching(segments, 5, 7, later(day))
 	both := segments[3][0] == '*' || segments[5][0] == '*'

@@ -10,14 +10,14 @@ import (
 // defaultShell is what cron runs commands with where no SHELL is set.
 const defaultShell = "/bin/sh"
 
-// Guards tells whether a value of SHELL is adlock's own, which puts each line of the
-// crontab under a lock.
+// Guards reports whether a value of SHELL is adlock's own, which puts each line of the crontab
+// under a lock.
 func Guards(shell string) bool { return strings.HasSuffix(shell, "/adlock/shell") }
 
 // shells are those that read a text in single quotes as POSIX has it.
 var shells = []string{"sh", "dash", "ash", "bash", "ksh", "ksh93", "mksh", "zsh", "yash"}
 
-// quotes tells whether a value of SHELL is one of them, by a path that needs no quotes.
+// quotes reports whether a value of SHELL is one of them, by a path that needs no quotes.
 func quotes(shell string) bool {
 	return harmlessPath.MatchString(shell) && slices.Contains(shells, filepath.Base(shell))
 }
@@ -32,8 +32,8 @@ var harmlessPath = regexp.MustCompile(`^/[\w./+@-]+$`)
 var plain = regexp.MustCompile(`^((?:~|\$[A-Za-z_]\w*|[\w.+-]*)/[\w./+:@-]+|[\w.+-]+)` +
 	`(?:[ \t]+(?:[\w./:,@+=^~*?\[\]-]|\\.|'[^']*'|"(?:[^"\\$` + "`" + `]|\\.|\$[A-Za-z_]\w*)*"|\$[A-Za-z_]\w*)+)*[ \t]*$`)
 
-// isPlain tells whether a command needs no shell of its own. The words of a shell do:
-// there is no such program, or it does not do the same.
+// isPlain reports whether a command needs no shell of its own. A shell's own words do: there is
+// no such program, or it behaves differently.
 func isPlain(command string) bool {
 	found := plain.FindStringSubmatch(command)
 	return found != nil && !IsShellWord(found[1])
@@ -47,7 +47,7 @@ var shellWords = strings.Fields(`
 	pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask
 	unalias unset wait whence`)
 
-// IsShellWord tells whether a word at the beginning of a command is a shell's own.
+// IsShellWord reports whether a word at the beginning of a command is a shell's own.
 func IsShellWord(word string) bool { return slices.Contains(shellWords, word) }
 
 // unquote undoes fault.Quoted. What that did not write is not undone rightly: wrap it

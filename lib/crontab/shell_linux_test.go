@@ -19,7 +19,7 @@ type cron struct{ is, unescapes string }
 
 var crons = []cron{{"Debian's and FreeBSD's cron", `%\`}, {"cronie", `%`}, {"vixie-cron 3.0", ``}}
 
-// hands is the text that the shell gets with -c, and what is left for standard input.
+// hands returns the text that the shell gets with -c, and the rest for standard input.
 func (c cron) hands(l *Line) (command, input string) {
 	text := l.Command + l.Input
 	var b strings.Builder

@@ -17,10 +17,10 @@ import (
 // no mark: it is one that wrapping the job in it would make.
 type Wrapper struct {
 	Adlock string // the helper's full path
-	Limit  string // ExpireAfter as it is to stand in each line, or FromSchedule; "": none
+	Limit  string // ExpireAfter for each line, or FromSchedule; "": none
 
-	// Homeless tells whether a user can have no lock directory in a home, which is the
-	// user's own where it is "": under adlock the jobs would not run. nil: none is.
+	// Homeless reports whether a user cannot have a lock directory in home ("": the user's own
+	// home), so that the jobs would not run under adlock. nil: no user is homeless.
 	Homeless func(user, home string) bool
 }
 
@@ -41,16 +41,16 @@ func (v variables) shell() string {
 type Result struct {
 	Text string
 	Done int    // lines that were changed
-	Left []Left // lines that might have been expected to change, and why they did not
+	Left []Left // lines that a person might expect to change, with the reasons
 }
 
-// Left is a line that stays as it is.
+// Left is a line that is not changed.
 type Left struct {
 	Line *Line
 	Why  string
 }
 
-// CanStand tells whether the helper's path can stand in a crontab as it is.
+// CanStand reports whether the helper's path can be in a crontab as it is.
 func (w *Wrapper) CanStand() bool {
 	return harmlessPath.MatchString(w.Adlock) && filepath.Base(w.Adlock) == "adlock"
 }
@@ -78,7 +78,7 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	})
 }
 
-// Unwrap undoes Wrap, by whatever path the helper was called then.
+// Unwrap undoes Wrap, whatever path the helper had then.
 func Unwrap(lines []Line) Result {
 	return each(lines, func(i int, v variables) (string, string) {
 		return unwrapped(&lines[i], v)
@@ -112,8 +112,8 @@ func each(lines []Line, change func(i int, v variables) (text, why string)) Resu
 	return r
 }
 
-// lockers are the programs whose jobs are under a lock already, as it seems: a line that
-// is left, which the user is told of, does less harm than one that is wrapped in vain.
+// lockers are programs whose jobs seem to be under a lock already: a line that is left, and
+// reported to the user, does less harm than one that is wrapped in vain.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
 // longestCommand is what vixie-cron takes: it reads a command into MAX_COMMAND (1000)
@@ -142,15 +142,15 @@ func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) 
 		return "", "user " + strconv.Quote(l.User) + " cannot make a lock directory at home; as root: adlock init " + l.User
 	}
 	text = l.Head + w.Adlock + " run --name " + name + w.option(l, v) + " -- " + argumentsOf(l.Command, shell) + l.Input + l.End
-	blanksBefore := len(l.Head) - len(strings.TrimRight(l.Head, blanks)) // cron counts them where there is a user
+	blanksBefore := len(l.Head) - len(strings.TrimRight(l.Head, blanks)) // cron counts them if there is a user
 	if len(text)-len(l.Head)-len(l.End)+blanksBefore > longestCommand {
 		return "", "would be longer than the " + strconv.Itoa(longestCommand) + " bytes that cron takes"
 	}
 	return text, ""
 }
 
-// saysToShell tells whether a command begins with what is meant for adlock, as it may
-// where SHELL= guards it.
+// saysToShell reports whether a command begins with words for adlock, as it may below a SHELL=
+// that guards it.
 func saysToShell(command string) bool {
 	line, err := cronline.Parse(command)
 	return err != nil || line.Name != "" || len(line.Settings) > 0
@@ -160,8 +160,8 @@ func (w *Wrapper) isHomeless(user string, v variables) bool {
 	return user != "" && w.Homeless != nil && v["ADLOCK_DIR"]+v["ADLOCK_STORE"] == "" && w.Homeless(user, v["HOME"])
 }
 
-// Homeless are the users of a crontab with a user column for whom homeless says that they can
-// have no lock directory, and whose jobs seem to lock with adlock.
+// Homeless are the users in a user column that can have no lock directory, as homeless reports,
+// and whose jobs seem to lock with adlock.
 func Homeless(lines []Line, homeless func(user, home string) bool) (users []string) {
 	for i := range lines {
 		l := &lines[i]
@@ -174,7 +174,7 @@ func Homeless(lines []Line, homeless func(user, home string) bool) (users []stri
 	return users
 }
 
-// Mentions tells whether a line seems to lock with adlock.
+// Mentions reports whether a line seems to lock with adlock.
 func Mentions(lines []Line, i int) bool {
 	shell, _ := Setting(lines, i, "SHELL")
 	return Guards(shell) || strings.Contains(lines[i].Command, "adlock")
@@ -193,10 +193,10 @@ func (w *Wrapper) option(l *Line, v variables) string {
 
 const expireAfterOption = " --expire-after "
 
-// argumentsOf is a command as arguments of `adlock run`. In a shell that is not the
-// default one even a plain command may be a script without a first line that says what
-// runs it: the shell would run it itself. And what is such a call of the shell already
-// gets another one, so that undoing knows which is its own.
+// argumentsOf is a command as arguments of `adlock run`. In a shell other than the default even a
+// plain command may be a script without a #! line, which the shell would run itself. And a
+// command that is such a call of the shell already gets another one around it, so that undoing
+// knows its own.
 func argumentsOf(command, shell string) string {
 	call := shell + " -c "
 	if shell == defaultShell && isPlain(command) && !strings.HasPrefix(command, call) {
@@ -275,7 +275,7 @@ func commandsOf(arguments, shell string) []string {
 	return commands
 }
 
-// wrote tells whether wrapping the job that was there would have given this line.
+// wrote reports whether wrapping the job that was there would have given this line.
 func (w *Wrapper) wrote(l *Line, was string, v variables, name string) bool {
 	job := jobOf(was, l.User != "")
 	if job.Kind != Job || name != nameOf(job.Command) && !(w.isOlder(&job, v) && mayBeOlder(name, job.Command)) {
@@ -286,8 +286,8 @@ func (w *Wrapper) wrote(l *Line, was string, v variables, name string) bool {
 	return why == "" && again == l.Text()
 }
 
-// isOlder tells whether the limit is one of an older wrap, which gave each job one: what the
-// crontab said for the lines below, else what the schedule says.
+// isOlder reports whether the limit is from an older wrap, which gave each job one: the crontab's
+// for the lines below, else one from the schedule.
 func (w *Wrapper) isOlder(job *Line, v variables) bool {
 	if asked := v["ADLOCK_EXPIRE_AFTER"]; asked != "" && w.Limit != "" {
 		return limit.InMinutes(w.Limit) == limit.InMinutes(asked)

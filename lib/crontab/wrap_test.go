@@ -13,7 +13,7 @@ import (
 
 var wrapper = Wrapper{Adlock: "/usr/bin/adlock", Limit: FromSchedule}
 
-// wrapOne is a crontab of one job wrapped; "" and why where it is left.
+// wrapOne wraps a crontab of one job; "" and the reason if it is left.
 func wrapOne(t testing.TB, text string) (wrapped, why string) {
 	t.Helper()
 	r := wrapper.Wrap(Read(text, false))
@@ -87,7 +87,7 @@ func TestAnotherCommandHasAnotherName(t *testing.T) {
 	}
 }
 
-// alike are two names that are the same but for a checksum that is not said.
+// alike reports whether two names are the same but for an unspecified checksum.
 func alike(got, want string) bool {
 	base, sum, _ := strings.Cut(want, "-")
 	return got == want || len(sum) == 1 && strings.HasPrefix(got, base+"-") && len(got) > len(want)
@@ -271,14 +271,14 @@ func TestALineByHandAndAnEditedOneStay(t *testing.T) {
 		}
 	}
 	name := nameOf("rsync -a b c; x")
-	for _, edit := range [][2]string{ // what is certain all the same, the names by older versions too
+	for _, edit := range [][2]string{ // certain all the same, the names by older versions too
 		{"/usr/bin/adlock", "/opt/adlock"}, {name, "rsync-12345"}, {name, "rsync"}, {name, "rsync-b"}, {name, "x"},
 	} {
 		if back := Unwrap(Read(strings.Replace(wrapped, edit[0], edit[1], 1), false)); back.Text != "@hourly rsync -a b c; x\n" {
 			t.Errorf("%q: %+v", edit, back)
 		}
 	}
-	// The same job in the words of whoever edited it.
+	// The same job after an edit by hand.
 	if back := Unwrap(Read(strings.Replace(wrapped, "/bin/sh", "/bin/bash", 1), false)); back.Text != "@hourly /bin/bash -c 'rsync -a b c; x'\n" {
 		t.Errorf("%+v", back)
 	}
