@@ -19,12 +19,12 @@ import (
 
 const lockDirectory = "lock directory"
 
-// directory examines the lock directory, or where it will be made, and what the file
-// system there can do.
+// directory examines the lock directory, or the place where it will be made, and the abilities of
+// its file system.
 func (m *Machine) directory(now time.Time) []Finding {
 	dir, there, err := lockfile.OpenToTry(m.Dir)
 	if err != nil {
-		return []Finding{{Fail, lockDirectory, err.Error()}} // these errors name the cure
+		return []Finding{{Fail, lockDirectory, err.Error()}} // these errors contain the cure
 	}
 	defer dir.Close()
 	found := fine(lockDirectory, m.Dir)
@@ -39,9 +39,8 @@ func (m *Machine) directory(now time.Time) []Finding {
 	return all
 }
 
-// fileSystem tries what a lock needs of the file system with a file that bears the
-// name of a temporary one for as long as that takes: whatever happens to this
-// process, it would be swept like any other.
+// fileSystem tries what a lock needs of the file system, with a file that has the name of a
+// temporary one meanwhile: if this process dies, the file is swept like any other.
 func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
 	temp, err := dir.TempFile(nil)
 	if err != nil {
@@ -113,8 +112,8 @@ func ahead(off time.Duration) string {
 	return limit.FormatAge(off) + " ahead of"
 }
 
-// resolution returns the unit in which a file's mtime is kept, found by a time whose
-// digits are all told apart.
+// resolution returns the unit of a file's mtime, found with a time whose digits are all
+// different.
 func resolution(path string) (time.Duration, error) {
 	const odd = 111111111
 	if err := os.Chtimes(path, time.Unix(1e9+1, odd), time.Unix(1e9+1, odd)); err != nil {
@@ -140,8 +139,8 @@ func unitOf(at time.Time) time.Duration {
 	return time.Second
 }
 
-// lastLocks compares the clock with what it was when atoms completed. Last locks that
-// cannot be read are told where their atoms are asked for.
+// lastLocks compares the clock with the times at which atoms completed. Unreadable last locks are
+// reported when their atoms are asked for.
 func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	files, err := dir.Files(atom.LastLock)
 	if err != nil {
@@ -173,7 +172,7 @@ func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	return []Finding{fine("clock", "not before the newest last lock, of "+limit.FormatAge(now.Sub(newest))+" ago")}
 }
 
-// runlog tells whether the runlog can be written.
+// runlog reports whether the runlog can be written.
 func (m *Machine) runlog() Finding {
 	const what = "runlog"
 	log := &runlog.Log{Dir: m.LogDir, Host: m.Host}

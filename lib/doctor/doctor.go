@@ -1,10 +1,9 @@
-// Package doctor tells whether a machine is fit to keep locks: what a lock relies on
-// is asked for, and tried where that can be done without leaving anything behind. It
-// decides nothing itself about directories, files and processes: it asks the rooms
-// that do so for every lock.
+// Package doctor examines whether a machine is fit to keep locks: it checks what a lock relies
+// on, and tries it if that leaves nothing behind. It has no rules of its own about directories,
+// files and processes: it asks the packages that decide for every lock.
 //
-// A look is of one instant and of one user: cron may run a job with other limits, and
-// another user has another lock directory.
+// The result is for one time and one user: cron may run a job with other limits, and another user
+// has another lock directory.
 package doctor
 
 import (
@@ -25,23 +24,23 @@ const (
 	Fail Grade = "fail"
 )
 
-// Finding is what was found out about one thing.
+// Finding is the result for one thing.
 type Finding struct {
 	Grade Grade
 	What  string
-	Text  string // what there is; or why that is not right, and the cure
+	Text  string // the state; or what is wrong with it, and the cure
 }
 
 func (f Finding) String() string { return f.What + ": " + fault.Plain(f.Text) }
 
-// fine, warn and fail make findings; why and its cure are two arguments, so that no
-// finding is told without what to do about it.
+// fine, warn and fail make findings; why and its cure are two arguments, so that each problem
+// comes with advice.
 func fine(what, text string) Finding      { return Finding{Fine, what, text} }
 func warn(what, why, cure string) Finding { return Finding{Warn, what, why + "; " + cure} }
 func fail(what, why, cure string) Finding { return Finding{Fail, what, why + "; " + cure} }
 
-// Machine is what is examined: where things are, as the settings and the running
-// program say it.
+// Machine is the machine to examine: the paths and versions according to the settings and the
+// running program.
 type Machine struct {
 	Dir, LogDir string // of the locks, and of the runlog
 	Host        string // its canonical name
@@ -51,10 +50,10 @@ type Machine struct {
 	Version   string   // of this one
 	Libraries []string // where adlock.sh may have been put
 	CronPath  string   // PATH in a crontab that does not set it
-	Homeless  []string // the users with locked jobs in the system's crontabs that have no lock directory, and can make none
+	Homeless  []string // users with locked jobs in the system's crontabs, and no possible lock directory
 }
 
-// library is the place that the Makefile and the packages know.
+// library is the library's path below the prefix, for the Makefile and the packages.
 const library = "lib/adlock/adlock.sh"
 
 // LibrariesOf are the places of the library that belong to programs in that
@@ -67,8 +66,8 @@ func LibrariesOf(programs string) []string {
 	}
 }
 
-// Examine returns the findings in the order in which a person mends them. Where
-// processes cannot be known there is no lock, and nothing else is told.
+// Examine returns the findings in the order in which a person mends them. If processes cannot be
+// identified there is no lock, and no other finding.
 func (m *Machine) Examine(now time.Time) (all []Finding) {
 	if all = processes(); !Fit(all) {
 		return all
@@ -85,7 +84,7 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 	return append(all, m.libraries()...)
 }
 
-// Fit tells whether nothing failed.
+// Fit reports whether nothing failed.
 func Fit(all []Finding) bool {
 	for _, f := range all {
 		if f.Grade == Fail {

@@ -53,7 +53,7 @@ func script(t *testing.T, path string, mode os.FileMode, text string) {
 	must(t, os.WriteFile(path, []byte(text), mode))
 }
 
-// find returns what was found out of one thing.
+// find returns the finding about one thing.
 func find(t *testing.T, all []Finding, what string) Finding {
 	t.Helper()
 	for _, f := range all {
@@ -121,7 +121,7 @@ func TestADirectoryThatNoLockWouldUseFails(t *testing.T) {
 	m.Dir = "a/relative/one"
 	m.finds(t, "lock directory", Fail, "relative")
 	m.Dir = "/proc/adlock"
-	if all := m.Examine(time.Now()); Fit(all) { // told by another finding of root, who may write there
+	if all := m.Examine(time.Now()); Fit(all) { // another finding for root, which may write there
 		t.Errorf("%s: %v", m.Dir, all)
 	}
 }

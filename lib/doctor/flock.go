@@ -24,7 +24,7 @@ func askOther(path string) (free bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	const most = 30 * time.Second // a file server that does not answer
+	const most = 30 * time.Second // for a file server that does not answer
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
 	command := exec.CommandContext(ctx, self)
@@ -41,19 +41,19 @@ func askOther(path string) (free bool, err error) {
 	return false, fault.New(fault.System, path, string(text))
 }
 
-// held is what the second process says where it does not get the lock.
+// held is the second process's answer if it does not get the lock.
 const held = "held"
 
-// Main is one of the first things that main calls. In the second process of askOther
-// it tries, says what came of it, and never returns; in any other it does nothing.
+// Main is one of the first calls of main. In the second process of askOther it tries, prints the
+// result, and never returns; in any other it does nothing.
 func Main() {
 	if len(os.Args) == 2 && os.Args[0] == other {
-		os.Stdout.WriteString(try(os.Args[1])) // the first one sees what is missing
+		os.Stdout.WriteString(try(os.Args[1])) // the first one notices a missing answer
 		os.Exit(fault.StatusOK)
 	}
 }
 
-// try says "" where it got the flock, held where another has it, else why not.
+// try returns "" if it got the flock, held if another process has it, else the error.
 func try(path string) string {
 	fd, err := sysfile.Open(path, unix.O_RDWR)
 	if err == nil {

@@ -37,8 +37,7 @@ func (m *Machine) program(name string) Finding {
 	return m.compared(name, path, version)
 }
 
-// partner is the program for stores beyond this machine, which need not be there
-// where none is used.
+// partner is the program for stores beyond this machine; without such a store it may be missing.
 func (m *Machine) partner() Finding {
 	path := filepath.Join(m.Programs, config.Locksmith)
 	if _, err := os.Stat(path); err == nil {
@@ -50,8 +49,8 @@ func (m *Machine) partner() Finding {
 	return fine(config.Locksmith, "is not installed (only stores beyond this machine need it)")
 }
 
-// compared tells whether a version is this program's: of another release something
-// may have changed that both must know.
+// compared reports whether a version is this program's: another release may differ in something
+// that both must know.
 func (m *Machine) compared(what, path, version string) Finding {
 	text := path + " is of version " + version
 	switch {
@@ -101,8 +100,8 @@ func (m *Machine) cron() Finding {
 	return fine(what, "say "+mine+" in crontabs: cron's PATH ("+m.CronPath+") does not have it")
 }
 
-// shell tells which SHELL guards a crontab, and whether it finds its helper: where it does
-// not, cron runs nothing of that crontab.
+// shell reports which SHELL guards a crontab, and whether it finds its helper: if it does not,
+// cron runs nothing of that crontab.
 func (m *Machine) shell() Finding {
 	const what = "shell"
 	path := filepath.Join(filepath.Dir(m.Programs), "lib/adlock/shell")
@@ -142,15 +141,15 @@ func (m *Machine) libraries() (all []Finding) {
 	return all
 }
 
-// library tells whether the library's version is the programs', and whether the
-// helper that it names is there and the one beside this program.
+// library reports whether the library's version is the programs', and whether the helper that it
+// names exists and is the one beside this program.
 func (m *Machine) library(path string) Finding {
 	const what = "adlock.sh"
 	text, err := asFile(path)
 	switch {
 	case err != nil:
 		return fail(what, err.Error(), again)
-	case !trusted(path): // and its helper is not to be run
+	case !trusted(path): // so its helper must not be run
 		return warn(what, path+" can be changed by another user", "source one of root's or of your own")
 	}
 	if version := setting(text, "_adlock_version"); version != release(m.Version) {
@@ -159,8 +158,8 @@ func (m *Machine) library(path string) Finding {
 	return m.named(what, path, text, path+", version "+release(m.Version))
 }
 
-// named tells whether the helper that a script names is there and of this version, and what
-// there is to say of the script where it is.
+// named reports whether the helper that a script names exists and has this version, and if so
+// what to report of the script.
 func (m *Machine) named(what, path, text, says string) Finding {
 	named := setting(text, "_adlock_installed")
 	if named == "" || same(named, filepath.Join(m.Programs, helper)) {
@@ -176,7 +175,7 @@ func (m *Machine) named(what, path, text, says string) Finding {
 	return fine(what, says+", with "+named)
 }
 
-// trusted tells whether a file is root's or this user's, and no other user may write to it.
+// trusted reports whether a file is root's or this user's, and no other user may write to it.
 func trusted(path string) bool {
 	var st unix.Stat_t
 	return unix.Stat(path, &st) == nil && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && st.Mode&0o002 == 0

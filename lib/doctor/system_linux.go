@@ -54,7 +54,7 @@ func processes() []Finding {
 	return []Finding{proc(), pidfd(self), machine(self.Machine), boot(self)}
 }
 
-// proc tells whether /proc shows the processes of other users: of init, for one.
+// proc reports whether /proc shows other users' processes, by the example of init.
 func proc() Finding {
 	if _, err := os.Stat("/proc/1"); err != nil {
 		return warn("/proc", "hides other users' processes (hidepid)", "what cannot be seen counts as living: a job that has become another user may have to be cleared by hand")
@@ -93,8 +93,8 @@ func boot(self process.Identity) Finding {
 	return warn(what, shown, "leave out ProcSubset=pid: without it a job that has expired is ended by --enforce only, and newcomers say stuck")
 }
 
-// limits tells whether the programs get what they need under this shell's limits;
-// that of memory (ulimit -v) has been enough, or this process would not be here.
+// limits reports whether the programs get what they need under this shell's limits; that of
+// memory (ulimit -v) is high enough, as this program runs.
 func limits() Finding {
 	const what = "ulimits"
 	for _, check := range []func() error{config.CheckFiles, config.CheckThreads} {

@@ -9,10 +9,10 @@ import (
 	"adlock/lib/process"
 )
 
-// freeSpace is told on Linux.
+// freeSpace is for Linux.
 func freeSpace(*lockfile.Dir) []Finding { return nil }
 
-// processes tells whether the process table can be read.
+// processes reports whether the process table can be read.
 func processes() []Finding {
 	if _, err := process.Of(os.Getpid()); err != nil {
 		return []Finding{fail("process table", err.Error(), "let this user read it")}
