@@ -23,7 +23,7 @@ type Kind int
 
 // The kinds.
 const (
-	System       Kind = iota // a system call failed; and whatever has no other kind
+	System       Kind = iota // a system call failed; and errors without another kind
 	Usage                    // the command line or a setting is wrong
 	Unavailable              // a part that is needed is missing or unreachable
 	CannotCreate             // a directory or file cannot be created
@@ -38,14 +38,14 @@ const (
 type Error struct {
 	Kind   Kind
 	Object string // the file, option or process that is meant
-	Err    error  // the reason, with the operating system's words where it has some
+	Err    error  // the reason, with the operating system's message if it has one
 }
 
 func (e *Error) Error() string { return brief(e.Object) + ": " + reason(e.Err) }
 func (e *Error) Unwrap() error { return e.Err }
 
-// longest is how many bytes of an object are told: as many as a path can have
-// (PATH_MAX). An operand may be longer, as a whole command line or more is.
+// longest is how many bytes of an object are shown: as many as a path can have (PATH_MAX). An
+// operand may be longer, like a command line.
 const longest = 4096
 
 func brief(object string) string {
@@ -97,13 +97,12 @@ func KindOf(err error) Kind {
 	return kindOf(err)
 }
 
-// OnQuit lets QUIT (Ctrl-\) end this process without the runtime's trace: for
-// whatever may take long enough to be ended by a person. It returns what leaves QUIT
-// to another process that listens to it by then.
+// OnQuit lets QUIT (Ctrl-\) end this process without the runtime's trace: for a step so long that
+// a person may end it. It returns a function that leaves QUIT to another goroutine that listens
+// to it by then.
 //
-// The channel stays where it is, and is no longer read: signal.Stop waits in a loop for
-// the runtime's own goroutine to come to rest, and that costs a tenth of all that
-// `adlock run true` does.
+// The channel stays registered, and is no longer read: signal.Stop waits in a loop until the
+// runtime's own goroutine rests, and that costs a tenth of `adlock run true`.
 func OnQuit() (leave func()) {
 	quit, left := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(quit, syscall.SIGQUIT)
@@ -125,7 +124,7 @@ type Untold struct{ Err error }
 func (u Untold) Error() string { return u.Err.Error() }
 func (u Untold) Unwrap() error { return u.Err }
 
-// Warn writes what is worth a line and is no error to standard error, as Report.
+// Warn prints a warning that is no error to standard error, as Report does.
 func Warn(object, text string) { Report(New(System, object, text)) }
 
 // Report writes err to standard error as the one line "adlock: object: reason"; it does not
@@ -152,8 +151,7 @@ func Report(err error) {
 	}
 }
 
-// writable waits for room where another process has made standard error non-blocking,
-// and not for ever.
+// writable waits for room if a process has made standard error non-blocking, with a limit.
 func writable() bool {
 	const most = 1000 // milliseconds
 	n, err := unix.Poll([]unix.PollFd{{Fd: 2, Events: unix.POLLOUT}}, most)

@@ -1,8 +1,8 @@
 package fault
 
-// The statuses of every verb: the contract with scripts. They are those of
-// sysexits(3), so that a status of the job itself is rarely mistaken for one of
-// ours. Only what ends a process asks for them; all else speaks of kinds.
+// The statuses of every verb: the contract with scripts. They are those of sysexits(3), so that a
+// status of the job itself is rarely mistaken for one of ours. Only code that ends a process uses
+// them; all other code uses kinds.
 const (
 	StatusOK           = 0
 	StatusUsage        = 64
@@ -30,7 +30,7 @@ const (
 	AnswerBusy    = 11
 	AnswerFull    = 12
 	AnswerExpired = 13
-	AnswerStuck   = 14 // said aloud; the script gets 77
+	AnswerStuck   = 14 // reported already; the script gets 77
 )
 
 var ofKind = [...]int{
