@@ -1,7 +1,7 @@
-// Package hook starts a command of the user's when something has happened that a
-// person should know: a mail, a webhook, a ping. Nothing depends on it: it is started
-// as a child of init (package orphan), its output leads nowhere, it is ended after half
-// a minute, and whether it succeeds changes nothing but a line in the runlog.
+// Package hook starts a command of the user's when something has happened that a person should
+// know: a mail, a webhook, a ping. Nothing depends on it: it is started as an orphan (package
+// orphan), its output is dropped, it is ended after half a minute, and its failure only adds a
+// line to the runlog.
 package hook
 
 import (
@@ -21,9 +21,9 @@ import (
 // Kind is what has happened, as the hook finds it in ADLOCK_EVENT.
 type Kind string
 
-// The kinds. Each Start is followed by one Success, Fail or Ended with the same
-// ADLOCK_RUN, unless the job's supervisor was killed or its lock was lost. (Of a job that
-// a newcomer elsewhere had ended, its own hook is told Fail, and the newcomer's Ended.)
+// The kinds. Each Start is followed by one Success, Fail or Ended with the same ADLOCK_RUN,
+// unless the process that ran the job was killed or its lock was lost. (If a newcomer on another
+// host ended the job, the owner's hook gets Fail, and the newcomer's Ended.)
 const (
 	Start     Kind = "start"     // a run has begun; only where Runs asks for it
 	Success   Kind = "success"   // a run ended with status 0; only where Runs asks for it
@@ -43,7 +43,7 @@ const (
 type Hook struct {
 	Command string   // for sh -c
 	Runs    bool     // Start and Success are news too
-	Env     []string // its environment, without what is told of the event; nil: this process's
+	Env     []string // its environment, without the event's variables; nil: this process's
 
 	mu   sync.Mutex
 	held bool
@@ -76,8 +76,8 @@ func (h *Hook) Tell(log *runlog.Log, e Event) {
 	start()
 }
 
-// Hold keeps what is to be told until LetGo: while this process has a job, whatever
-// it starts would be taken for a part of that.
+// Hold keeps events until LetGo: while this process has a job, its other children would be taken
+// for a part of that.
 func (h *Hook) Hold() {
 	if h == nil {
 		return
@@ -87,7 +87,7 @@ func (h *Hook) Hold() {
 	h.mu.Unlock()
 }
 
-// LetGo starts what was kept since Hold.
+// LetGo starts the hooks of the events since Hold.
 func (h *Hook) LetGo() {
 	if h == nil {
 		return

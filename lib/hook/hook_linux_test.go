@@ -33,7 +33,7 @@ func happened(kind Kind) Event {
 	}}
 }
 
-// told tells a hook of an event and returns what is written to the file "out" by it.
+// told calls a hook for an event and returns what it writes to the file "out".
 func told(t *testing.T, h *Hook, e Event) (*runlog.Log, func() string) {
 	t.Helper()
 	log := &runlog.Log{Dir: helper.Dir(t), Host: "dax"}

@@ -15,9 +15,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// waiterName is the first argument of a waiter: no verb, so it is never typed. A waiter
-// is the process that starts a hook, waits for it, and notes how it failed: the process that
-// had something to tell has gone by then.
+// waiterName is the first argument of a waiter: no verb, so no person types it. A waiter is the
+// process that starts a hook, waits for it, and records how it failed: the process with the event
+// has gone by then.
 const waiterName = "adlock: hook"
 
 // hookTimeout is how long a hook may take. Tests change it.
@@ -83,8 +83,8 @@ func runCommand(command string) (status syscall.WaitStatus, err error) {
 	}
 }
 
-// note writes down that the hook failed which was told of an event. What cannot be
-// written is not said: no process listens any more.
+// note records that the hook for an event failed. If the write fails, that is not reported: no
+// process reads it any more.
 func note(log *runlog.Log, e runlog.Event, kind Kind, why string) {
 	if log.Dir == "" {
 		return
