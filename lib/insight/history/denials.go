@@ -15,7 +15,7 @@ type Denials struct {
 	Stuck   int `json:"stuck"` // the owner had expired and could not be ended
 }
 
-// IsDenial says whether an event is that a request was turned away.
+// IsDenial reports whether an event is the denial of a request.
 func IsDenial(e *runlog.Event) bool { return e.Kind == runlog.Deny || e.Kind == runlog.Stuck }
 
 // Add counts an event that is a denial.
@@ -32,8 +32,8 @@ func (d *Denials) Add(e *runlog.Event) {
 	}
 }
 
-// InARow says whether a denial belongs to a series that goes on until the atom is
-// taken. Too soon does not: something had completed.
+// InARow reports whether a denial belongs to a series that lasts until the atom is taken. Too
+// soon does not: a run had completed.
 func InARow(e *runlog.Event) bool { return IsDenial(e) && e.Verdict != "too-soon" }
 
 // Count is how many they were.

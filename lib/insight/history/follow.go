@@ -9,11 +9,10 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Follow yields what the runlogs in the directory dir have and then, as they
-// are written, the events that come after; until the caller has enough or an
-// error other than a *runlog.DamagedLine came. A runlog of the host (canonical)
-// is waited for where it is not there yet; those of hosts that first appear
-// later are not seen.
+// Follow yields the events in the runlogs of the directory dir and then, as they are written,
+// those that come after; until the caller stops or an error other than a *runlog.DamagedLine
+// comes. It waits for the runlog of the host (canonical) if that does not exist yet; runlogs of
+// hosts that first appear later are not read.
 func Follow(dir, host string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)

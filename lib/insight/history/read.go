@@ -8,10 +8,9 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Read yields the events of every runlog in the directory dir in the order of
-// their times, turned-over files included. Damaged lines come as errors of type
-// *runlog.DamagedLine, and reading goes on; any other error is the last. No
-// directory and no runlog are no events.
+// Read yields the events of every runlog in the directory dir in the order of their times,
+// rotated files included. Damaged lines come as errors of type *runlog.DamagedLine, and reading
+// continues; any other error is the last. No directory or no runlog means no events.
 func Read(dir string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)

@@ -1,5 +1,5 @@
-// Package history tells runs from the runlog: which acquisition began when, how
-// it ended and what ended it. Report, timeline and metrics are made from these.
+// Package history reconstructs runs from the runlog: when each acquisition began, how it ended,
+// and which process ended it. Report, timeline and metrics are made from these.
 //
 // An acquisition begins with acquire and ends with the one event that names its
 // token (package runlog). The runlog may be incomplete: it is bounded, a full
@@ -38,7 +38,7 @@ func (o Outcome) String() string { return outcomeNames[o] }
 // Run is one acquisition.
 type Run struct {
 	PID   int
-	Node  string // its machine, where that may be another one
+	Node  string // its machine, if that may be another one
 	Token string
 	Start time.Time
 	End   time.Time     // zero while it runs
@@ -47,22 +47,22 @@ type Run struct {
 	Outcome Outcome
 	Status  runlog.Opt[int]
 	Signal  string // that ended the job, without SIG
-	By      int    // the process that ended it by force or found it dead; its own PID where its supervisor did
+	By      int    // the process that ended it by force or found it dead; its own PID if its supervisor did
 	ByNode  string // the machine of By, as Node
 
 	Shared    bool // it read: others that read may have held the atom at the same time
 	Unstarted bool // its command was not there, or nothing could be locked: it held nothing
 
-	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // as its owner asked; ExpireAfter as the process that ended it had it
+	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // its owner's; ExpireAfter of the process that ended it
 
-	expired bool      // there is an expire event: its ending began
-	lostAt  time.Time // its owner said that the lock was gone
+	expired bool      // there is an expire event: its ending has begun
+	lostAt  time.Time // its owner reported that the lock was gone
 
-	unlocked bool // it has no lock, for trouble with the lock directory
+	unlocked bool // it ran without a lock, as the lock directory could not be used
 }
 
-// Completed says whether the owner came to its release: only then does Held say
-// how long the job takes.
+// Completed reports whether the owner came to its release: only then is Held the runtime of the
+// job.
 func (r *Run) Completed() bool {
 	return (r.Outcome == Succeeded || r.Outcome == Failed) && !r.Unstarted
 }
@@ -70,7 +70,7 @@ func (r *Run) Completed() bool {
 // Owner is the owner in words.
 func (r *Run) Owner() string { return On(r.PID, r.Node) }
 
-// Ender names the process that ended the run; its own supervisor where self says so.
+// Ender describes the process that ended the run; self: its own supervisor.
 func (r *Run) Ender() (who string, self bool) {
 	return On(r.By, r.ByNode), r.By == r.PID && r.ByNode == r.Node
 }

@@ -34,8 +34,7 @@ func (t *Teller) Atoms() []*Atom {
 	return all
 }
 
-// Add takes the next event and returns the atom it is about; nil where that
-// cannot be told.
+// Add adds the next event and returns its atom; nil if that is unknown.
 func (t *Teller) Add(e *runlog.Event) *Atom {
 	a := t.atomOf(e)
 	if a == nil {
@@ -125,20 +124,20 @@ func (a *Atom) turns() (before, last []*Run) {
 	for first > 0 && a.open[first].sharesWith(a.open[first-1]) {
 		first--
 	}
-	open := slices.Clone(a.open) // which changes with each run that is closed
+	open := slices.Clone(a.open) // it changes with each run that is closed
 	return open[:first], open[first:]
 }
 
-// sharesWith says whether two runs may hold the atom at the same time.
+// sharesWith reports whether two runs may hold the atom at the same time.
 func (r *Run) sharesWith(other *Run) bool { return r.Shared && other.Shared }
 
-// end ends the run that has the token. One whose beginning is not in the runlog
-// began as long ago as it was held.
+// end ends the run that has the token. If the runlog lacks its beginning, that is computed from
+// the time it was held.
 func (t *Teller) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[time.Duration], how Outcome) {
 	r := a.find(token)
 	if r == nil {
 		if token == a.last || !held.Set || e.OwnerNode != "" && e.OwnerNode == e.Node {
-			return // an owner of this machine has told of its end
+			return // an owner of this machine has reported its end
 		}
 		r = &Run{PID: e.PID, Node: e.Node, Token: token, Start: e.Time.Add(-held.Value)}
 		if e.Owner != 0 {
@@ -152,15 +151,15 @@ func (t *Teller) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[tim
 	}
 	switch {
 	case how == Failed && r.expired:
-		r.Outcome, r.By, r.ByNode = Ended, e.PID, e.Node // its supervisor did it
+		r.Outcome, r.By, r.ByNode = Ended, e.PID, e.Node // by its supervisor
 	case e.Kind != runlog.Release:
 		r.By, r.ByNode = e.PID, e.Node
 	}
 	t.close(a, r)
 }
 
-// lose ends a run whose end is not in the runlog: when its owner found its lock
-// gone, or else when the next run began.
+// lose ends a run without an end in the runlog: when its owner found its lock gone, or else when
+// the next run began.
 func (t *Teller) lose(a *Atom, r *Run, next time.Time) {
 	r.Outcome, r.End = Lost, next
 	if !r.lostAt.IsZero() {
@@ -189,7 +188,7 @@ func (t *Teller) Finish(now time.Time, runs func(token string) bool) {
 		}
 		for _, r := range last {
 			if r.unlocked {
-				continue // no lock tells whether it still runs
+				continue // it has no lock that shows whether it still runs
 			}
 			if !r.lostAt.IsZero() || runs != nil && !runs(r.Token) {
 				t.lose(a, r, r.Start)

@@ -13,9 +13,9 @@ import (
 // Values are samples by series, as the text has them: name{labels}.
 type Values map[string]float64
 
-// ReadValues reads what Text has written to a file, in either format. No file
-// is no values. What is no sample is passed over: after damage to the file the
-// counters begin again at zero.
+// ReadValues reads what Text has written to a file, in either format. No file means no values.
+// Lines that are no samples are skipped: after damage to the file the counters begin again at
+// zero.
 func ReadValues(path string) (Values, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

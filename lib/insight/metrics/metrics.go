@@ -1,16 +1,13 @@
-// Package metrics tells Prometheus what became of each atom: when it last
-// succeeded and completed, since when it runs, how long runs take, what was
-// turned away, and the limits in force.
+// Package metrics exports each atom to Prometheus: when it last succeeded and completed, since
+// when it runs, how long runs take, the denials, and the limits in force.
 //
-// The runlog is bounded and its oldest lines go, while a counter must never
-// fall: Prometheus would take that for a restart and count everything again. So
-// counters go on from the file that was written the last time, whose
-// adlock_counted_until_timestamp_seconds says which events are in it. What else
-// the runlog does not have any more is kept from there too.
+// The runlog is bounded and loses its oldest lines, while a counter must never fall: Prometheus
+// would take that for a restart and count everything again. So counters continue from the file
+// that was written the last time, whose adlock_counted_until_timestamp_seconds says which events
+// are in it. Other values that the runlog has lost are kept from there too.
 //
-// The text is written and read back by hand. Prometheus' own client keeps its
-// counters in memory, where they end with the program, and its parser of the text
-// brings protocol buffers along.
+// The text is written and parsed by hand. Prometheus' own client keeps its counters in memory,
+// where they end with the program, and its parser needs protocol buffers.
 package metrics
 
 import (
@@ -30,17 +27,17 @@ type Lock struct {
 	Overdue   bool      // its owner has run for longer than it should
 }
 
-// Options say what is collected.
+// Options configure what is collected.
 type Options struct {
 	Now     time.Time
 	Until   time.Time               // events up to then are counted
 	Locks   []Lock                  // the atoms there are
 	Running func(token string) bool // whether an acquisition without an end still runs; nil: yes
-	Before  Values                  // what was written the last time; nil: nothing
+	Before  Values                  // the values written the last time; nil: none
 }
 
-// Settled is how old an event must be to be counted where counting goes on the
-// next time: a writer that was held up may bring a line with an earlier time.
+// Settled is how old an event must be to be counted if counting continues the next time: a
+// delayed writer may bring a line with an earlier time.
 const Settled = 2 * time.Second
 
 // Metrics are figures to be written.
@@ -51,8 +48,7 @@ type Metrics struct {
 	atoms   []*figures
 }
 
-// figures are those of one atom. What is counted in them is added to what was
-// written the last time.
+// figures are those of one atom. Its counts are added to the values of the last time.
 type figures struct {
 	labels string // name="value",…
 
@@ -77,7 +73,7 @@ var bounds = [...]float64{1, 5, 15, 60, 300, 900, 1800, 3600, 7200, 21600, 86400
 // Collect reads events, from history.Read. With an error the metrics are of
 // what could be read.
 func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Metrics, error) {
-	o.Until = o.Until.Truncate(time.Millisecond) // as it is written
+	o.Until = o.Until.Truncate(time.Millisecond) // as in the file
 	since, _ := o.Before.time(countedUntil)
 	if since.After(o.Until) {
 		since = o.Until // the clock was set back

@@ -155,7 +155,7 @@ func TestCollectingTwiceCountsOnce(t *testing.T) {
 	}
 }
 
-// labelsOf finds the labels of the atom whose program it is.
+// labelsOf finds the labels of the atom with that program.
 func labelsOf(t *testing.T, values Values, program string) string {
 	t.Helper()
 	for series := range values {

@@ -18,8 +18,8 @@ import (
 // countedUntil is how the next collection knows where to go on.
 const countedUntil = "adlock_counted_until_timestamp_seconds"
 
-// labels are an atom's: UTF-8, as every reader wants it, and nothing that could
-// move the cursor of a person's terminal that shows the file.
+// labels are an atom's: UTF-8, as every reader requires, without characters that could move the
+// cursor of a person's terminal.
 func labels(a atom.Atom) string {
 	return "program=" + quote(a.Program) + ",host=" + quote(a.Host) + ",operator=" + quote(a.Operator) + ",operand=" + quote(a.Operand)
 }
@@ -99,7 +99,7 @@ func (w *writer) sample(name, labels string, value float64) {
 	w.text = append(strconv.AppendFloat(w.text, value, 'f', -1, 64), '\n')
 }
 
-// gauge writes a value, or where it is not known the one of the last time.
+// gauge writes a value, or if that is unknown the one of the last time.
 func (w *writer) gauge(name, labels string, value float64, known bool) {
 	if !known {
 		value, known = w.before[series(name, labels)]
@@ -109,7 +109,7 @@ func (w *writer) gauge(name, labels string, value float64, known bool) {
 	}
 }
 
-// counter adds to what was counted before.
+// counter adds to the count of the last time.
 func (w *writer) counter(name, labels string, more float64) {
 	w.sample(name, labels, w.before[series(name, labels)]+more)
 }
@@ -155,8 +155,8 @@ func (w *writer) limit(labels, which string, value runlog.Opt[time.Duration]) {
 	w.gauge("adlock_limit_seconds", labels+`,limit="`+which+`"`, text, value.Set)
 }
 
-// counters writes verdicts and kinds of events also where they never came:
-// Prometheus sees no increase from a series that was not there.
+// counters writes verdicts and kinds of events even if they never came: Prometheus sees no
+// increase from a series that was missing.
 func (w *writer) counters(atoms []*figures) {
 	w.family("adlock_runs_total", "counter", "", "Runs by how they ended.")
 	for _, f := range atoms {
@@ -178,8 +178,8 @@ func (w *writer) counters(atoms []*figures) {
 	}
 }
 
-// histogram writes how long runs took. The buckets are cumulative, here and in
-// what was written before.
+// histogram writes how long runs took. The buckets are cumulative, here and in the file of the
+// last time.
 func (w *writer) histogram(atoms []*figures) {
 	const name = "adlock_run_duration_seconds"
 	w.family(name, "histogram", "seconds", "How long runs that completed held the atom.")

@@ -19,14 +19,14 @@ var (
 	Dim    = Colour{"dim", "#636c76", "#8f99a5"}
 	Good   = Colour{"good", "#2da160", "#43b878"}
 	Bad    = Colour{"bad", "#d23c3c", "#f0605f"}
-	Now    = Colour{"now", "#2f7ed8", "#5aa2f2"} // what runs, what is in force
+	Now    = Colour{"now", "#2f7ed8", "#5aa2f2"} // running, in force
 	Odd    = Colour{"odd", "#b07a08", "#dfa937"}
 	Full   = Colour{"full", "#9a5bd0", "#bb86ea"}
 )
 
 var colours = [...]Colour{Ground, Lane, Line, Ink, Dim, Good, Bad, Now, Odd, Full}
 
-// Font is what is written in: a plain face that is there.
+// Font is the font of all text: a plain face of the system's.
 const Font = `font-family="system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"`
 
 // Fill is the attributes of a shape that is filled.

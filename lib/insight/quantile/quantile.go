@@ -43,15 +43,14 @@ func (d *Durations) Add(v time.Duration) {
 // Count is how many were added.
 func (d *Durations) Count() int { return len(d.values) }
 
-// Min is the shortest; 0 where there is none.
+// Min is the shortest; 0 if there is none.
 func (d *Durations) Min() time.Duration { return d.Quantile(0) }
 
-// Max is the longest; 0 where there is none.
+// Max is the longest; 0 if there is none.
 func (d *Durations) Max() time.Duration { return d.Quantile(1) }
 
-// Quantile is the smallest duration added that a share q (0 to 1) of all does
-// not exceed: 0.5 is the median, 0 the shortest, 1 the longest. 0 where there is
-// none.
+// Quantile is the smallest duration that a share q (0 to 1) of all does not exceed: 0.5 is the
+// median, 0 the shortest, 1 the longest. 0 if there is none.
 func (d *Durations) Quantile(q float64) time.Duration {
 	if len(d.values) == 0 {
 		return 0

@@ -25,10 +25,10 @@ const (
 	overrunned = 10 // denials because it was running
 
 	spamEvery = 20 * time.Second // at least as often: cron, which polls each minute, does not spam
-	keptAlive = 20               // starts in the time of a run: they keep a daemon alive
+	keptAlive = 20               // that many starts during one run: they keep a daemon alive
 )
 
-// advise asks every rule; each returns "" where it has nothing to say.
+// advise applies every rule; each returns "" without advice.
 func (a *summary) advise() {
 	for _, rule := range [...]struct {
 		kind string
@@ -56,9 +56,9 @@ func (a *summary) limitsCross() string {
 	return policy.Limits{IfElapsed: a.IfElapsed.Value, ExpireAfter: a.ExpireAfter.Value, Source: a.ExpireAfterFrom}.Warning()
 }
 
-// expireAfter is about runs that a limit which a person has said ended. How long they would
-// have taken is not known, so the advice is to double the limit, as TCP does with its timeout. A
-// shorter limit is never advised: it may end work.
+// expireAfter is about runs that an explicit limit has ended. How long they would have taken is
+// not known, so the advice is to double the limit, as TCP does with its timeout. It never advises
+// a shorter limit, which may end work.
 func (a *summary) expireAfter() string {
 	ended, completed := a.Outcomes[history.Ended], a.Runtime.Count()
 	now := a.ExpireAfter.Value
@@ -97,8 +97,8 @@ func (a *summary) spam() string {
 		apart(every), limit.Format(wanted), a.Denials.TooSoon)
 }
 
-// skips is about an interval as long as the period of the schedule. Where it counts
-// from the start it denies hardly any.
+// skips is about an interval as long as the period of the schedule. Counted from the start, it
+// denies hardly any.
 func (a *summary) skips() string {
 	if a.Denials.TooSoon < often || 4*a.Denials.TooSoon < a.Runs {
 		return ""

@@ -40,8 +40,8 @@ type pageAtom struct {
 
 type pageEnding struct{ At, Owner, Age, By string }
 
-// HTML is the report as one page that stands alone: no script in it, no address
-// that is fetched. The chart is of the same events.
+// HTML is the report as one self-contained page: it has no script, and fetches no address. The
+// chart is of the same events.
 func (r *Report) HTML(chart *timeline.Chart) ([]byte, error) {
 	light, dark := picture.Variables()
 	data := pageData{

@@ -17,7 +17,7 @@ func (r *Report) Object() any {
 	return o
 }
 
-// whole is a Report. The lists are empty and not null where there is nothing.
+// whole is a Report. Empty lists are empty and not null.
 type whole struct {
 	From         string       `json:"from,omitempty"`
 	To           string       `json:"to,omitempty"`
@@ -102,7 +102,7 @@ func (r *Report) atomObject(a *summary) atomObject {
 	return o
 }
 
-// durationsOf is nil where there are none.
+// durationsOf is nil if there are none.
 func durationsOf(d *quantile.Durations) *durationsObject {
 	if d.Count() == 0 {
 		return nil

@@ -1,7 +1,7 @@
-// Package report sums the runlog up: for each atom over a period how often it
-// ran, how that went, how long it took, what was denied and why, and what
-// would be worth changing. It reads the runlog once and keeps figures, not
-// events: of each run and request how long it took, and the rest for each atom.
+// Package report summarises the runlog: for each atom over a period how often it ran, how the
+// runs ended, how long they took, the denials and their reasons, and advice. It reads the runlog
+// once and keeps figures, not events: of each run and request how long it took, and the rest for
+// each atom.
 package report
 
 import (
@@ -47,13 +47,13 @@ type summary struct {
 
 	started, asked time.Time
 	stuckAt        time.Time // the last time; zero: the atom was taken since
-	overdue        int       // how often a person was told of it
+	overdue        int       // how often a person was told that it is overdue
 	overdueFor     time.Duration
 	series         series
 }
 
-// series is requests denied one after the other though the atom was due, with no
-// acquisition in between.
+// series is a series of requests denied although the atom was due, with no acquisition in
+// between.
 type series struct {
 	Count       int
 	First, Last time.Time

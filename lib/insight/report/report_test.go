@@ -335,7 +335,7 @@ func TestDamagedLinesAreCounted(t *testing.T) {
 	}
 }
 
-// tag is an element of a page as it is written.
+// tag matches an element of a page.
 var tag = regexp.MustCompile(`<[a-zA-Z][^>]*>`)
 
 func TestPageStandsAloneAndCarriesOutNoName(t *testing.T) {
@@ -389,7 +389,7 @@ func TestPageOfNothingSaysSo(t *testing.T) {
 	}
 }
 
-// What was asked for and never run has no runtimes.
+// An atom that never ran has no runtimes.
 func TestPageOfDenialsAloneHasNoRuntimes(t *testing.T) {
 	s := &story.Story{}
 	s.Job("p run x", 0, time.Hour).Deny(time.Minute, "full", 3, time.Minute)

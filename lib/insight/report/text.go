@@ -35,7 +35,7 @@ func (r *Report) Text(paint terminal.Paint) string {
 	return w.String()
 }
 
-// period says what the report is about.
+// period describes the report's period.
 func (r *Report) period() string {
 	if r.from.IsZero() {
 		return "until " + r.to.Local().Format(stamp)

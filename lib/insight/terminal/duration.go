@@ -28,7 +28,7 @@ func Duration(d time.Duration) string {
 	return limit.Format(d.Round(step(d)))
 }
 
-// Age is Duration of what goes on, or went on until it was ended: rounded down, as
+// Age is Duration of something that lasts, or lasted until it was ended: rounded down, like
 // limit.FormatAge.
 func Age(d time.Duration) string {
 	if d == limit.Never {
@@ -37,10 +37,10 @@ func Age(d time.Duration) string {
 	return Duration(d.Truncate(step(d)))
 }
 
-// Left is Duration of what is still to come: rounded up, as limit.FormatLeft.
+// Left is Duration of the time that remains: rounded up, like limit.FormatLeft.
 func Left(d time.Duration) string { return Duration(limit.Up(d, step(d))) }
 
-// step is in what d is told: tenths below ten seconds, else the smaller of two units.
+// step is the unit in which d is shown: tenths below ten seconds, else the smaller of two units.
 func step(d time.Duration) time.Duration {
 	const day = 24 * time.Hour
 	switch {

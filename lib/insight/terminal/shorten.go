@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Shortened cuts the names to width columns, and keeps those of different atoms different as
-// far as that is possible: first the directories that a path among their words begins with, as
-// in "make run /home/user/project make all"; where that would make two alike, the
-// middle, then what they have in common; then all but the place where they differ.
+// Shortened cuts the names to width columns, and keeps those of different atoms different if
+// possible: first it cuts the directories of a path among their words, as in "make run
+// /home/user/project make all"; if that would make two alike, the middle, then the common parts;
+// then all but the place where they differ.
 func Shortened(names []string, width int, gap string) []string {
 	ways := []func(string) string{
 		func(name string) string { return withoutDirectories(name, width, gap) },
@@ -21,7 +21,7 @@ func Shortened(names []string, width int, gap string) []string {
 	for i, name := range names {
 		short[i] = Cut(name, width, gap)
 	}
-	for _, way := range slices.Backward(ways) { // what is to be preferred comes last, and stays
+	for _, way := range slices.Backward(ways) { // the preferred way comes last, and stays
 		cuts, uses := make(map[string]string), make(map[string]int)
 		for _, name := range names {
 			if _, done := cuts[name]; !done { // the same words on another host
@@ -58,8 +58,8 @@ func withoutCommon(name string, names []string, width int, gap string) string {
 	return short
 }
 
-// difference is the part of the name where it differs from the one most like it, with as much
-// before that as fits beside as much behind it.
+// difference is the part of the name where it differs from the most similar one, with as much
+// text before it as after it.
 func difference(name string, names []string, width int, gap string) string {
 	common := mostCommon(name, names)
 	before, rest := name[:common], name[common:]

@@ -1,10 +1,9 @@
-// Package terminal finds out what the reader can be shown: colour,
-// how wide a line may be, and whether there are characters beyond ASCII. It also
-// makes names that others have chosen safe to print, so that no escape sequence
+// Package terminal finds out what a reader's terminal can show: colour, the width of a line, and
+// characters beyond ASCII. It also makes foreign names safe to print, so that no escape sequence
 // in them reaches the terminal.
 //
-// The colours are written by hand: a library for them would be larger than the
-// three lines of Paint.Text, and its rules for when to colour are not ours.
+// The colours are written by hand: a library for them would be larger than the three lines of
+// Paint.Text, and has other rules for when to colour.
 package terminal
 
 import (
@@ -20,7 +19,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Is says whether f is a terminal.
+// Is reports whether f is a terminal.
 func Is(f *os.File) bool { return sysfile.IsTerminal(int(f.Fd())) }
 
 // Width is how many columns f has: $COLUMNS, else the terminal's, else 80.
@@ -34,8 +33,8 @@ func Width(f *os.File) int {
 	return 80
 }
 
-// Limit is how wide a line may be that is written to f: as Width, and 0 where neither $COLUMNS
-// nor a terminal says so, as in a file or a mail, where nothing is cut.
+// Limit is the largest width of a line on f: as Width, and 0 if neither $COLUMNS nor a terminal
+// sets one, as in a file or a mail, where nothing is cut.
 func Limit(f *os.File) int {
 	if !Is(f) && os.Getenv("COLUMNS") == "" {
 		return 0
@@ -43,8 +42,8 @@ func Limit(f *os.File) int {
 	return Width(f)
 }
 
-// Unicode says whether the locale has UTF-8: the first of LC_ALL, LC_CTYPE and
-// LANG that is not empty decides (POSIX.1-2017, 8.2).
+// Unicode reports whether the locale has UTF-8: the first of LC_ALL, LC_CTYPE and LANG that is
+// not empty decides (POSIX.1-2017, 8.2).
 func Unicode() bool {
 	for _, key := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if value := os.Getenv(key); value != "" {
@@ -89,7 +88,7 @@ func (p Paint) Text(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Clean makes text that any user may have chosen fit to be shown, as errors are.
+// Clean makes foreign text safe to show, as errors are.
 func Clean(text string) string { return fault.Plain(text) }
 
 // Escaped is text for programs: each byte of what Clean would replace is written
@@ -110,16 +109,15 @@ func Escaped(text string) string {
 	return b.String()
 }
 
-// cells measures text in columns of a terminal: characters of East Asia take two,
-// combining ones none. What Unicode calls ambiguous takes one, whatever the locale.
+// cells measures text in columns of a terminal: characters of East Asia take two, combining ones
+// none. Those of ambiguous width in Unicode take one, in every locale.
 var cells = &runewidth.Condition{}
 
 // Columns is how many columns text takes.
 func Columns(text string) int { return cells.StringWidth(text) }
 
-// Cut shortens text to width columns. Its end is the more telling half of a path
-// or command line, so it is cut in the middle, where gap stands then: "~" where
-// there is no Unicode.
+// Cut shortens text to width columns. The end of a path or command line says more than the
+// middle, so the middle is replaced by gap: "~" without Unicode.
 func Cut(text string, width int, gap string) string {
 	if Columns(text) <= width || width < 1 {
 		return text
@@ -129,8 +127,8 @@ func Cut(text string, width int, gap string) string {
 	return head + gap + cells.TruncateLeft(text, Columns(text)-(left-Columns(head)), "")
 }
 
-// Fold breaks text into lines of at most width columns, at spaces where that is possible; all
-// but the first begin with the indent. With width 0 there is one line.
+// Fold breaks text into lines of at most width columns, at spaces if possible; all but the first
+// begin with the indent. With width 0 there is one line.
 func Fold(text, indent string, width int) (lines []string) {
 	for width > Columns(indent) && Columns(text) > width {
 		line := cells.Truncate(text, width, "")

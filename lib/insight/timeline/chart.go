@@ -34,7 +34,7 @@ type Lane struct {
 	elsewhere bool // an atom of another host has the same words
 }
 
-// Text is how people call the lane's atom: with its host where that tells it apart.
+// Text is the name of the lane's atom; with its host if that is needed to distinguish it.
 func (l *Lane) Text() string {
 	if l.elsewhere {
 		return l.Atom.Text() + " on " + l.Host
@@ -58,7 +58,7 @@ func (b *Bar) due() time.Time {
 	return after(b.End, in, b.Until)
 }
 
-// overran says whether the run was longer than ExpireAfter.
+// overran reports whether the run was longer than ExpireAfter.
 func (b *Bar) overran() bool { return b.ExpireAfter.Set && b.expiry().Before(b.End) }
 
 // expiry is when ExpireAfter had passed since the bar's beginning.
@@ -84,17 +84,17 @@ type Tick struct {
 	First, Last time.Time
 }
 
-// Options say what is drawn.
+// Options configure the drawing.
 type Options struct {
-	Since, Until time.Time                // the period; it begins with the first event where that is later than Since
+	Since, Until time.Time                // the period; it begins with the first event if that is later than Since
 	Margin       bool                     // draw a little beyond Until: the last run is then not at the edge
 	Columns      int                      // the resolution
 	Match        func(*history.Atom) bool // nil: every atom
 	Running      func(token string) bool  // whether an acquisition without an end still runs; nil: yes
 }
 
-// Build reads events, from history.Read. With an error the chart is of what
-// could be read. Chart.Lanes is empty where nothing happened in the period.
+// Build reads events, from history.Read. With an error the chart has all that could be read.
+// Chart.Lanes is empty if nothing happened in the period.
 func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Chart, error) {
 	b := builder{options: o, lanes: map[*history.Atom]*Lane{}}
 	b.chart = &Chart{from: o.Since, to: o.Until, Columns: max(1, o.Columns)}
@@ -201,7 +201,7 @@ func (b *Bar) take(next *Bar) {
 	b.Least, b.Most = min(b.Least, next.Least), max(b.Most, next.Most)
 }
 
-// merges says whether two bars look like one and mean the same.
+// merges reports whether two bars look like one and mean the same.
 func (c *Chart) merges(last, next *Bar) bool {
 	return last.Outcome == next.Outcome && last.Outcome != history.Ended &&
 		c.column(last.Start) == c.column(next.End)

@@ -20,9 +20,9 @@ const (
 	graphHeight = 150
 )
 
-// Runtimes draws how long the runs of a lane took, over the time of the chart, and
-// the limits that were in force. Times are logarithmic. It is nil where there is
-// nothing to draw; a page that shows it has picture.Style.
+// Runtimes draws how long the runs of a lane took, over the time of the chart, and the limits
+// that were in force. Times are logarithmic. It is nil if there is nothing to draw; a page that
+// shows it needs picture.Style.
 func (c *Chart) Runtimes(lane *Lane) []byte {
 	g := &graph{svg: svg{layout: layout{left: graphLeft, plot: graphWidth}, chart: c}, lane: lane}
 	if !g.fit() {
@@ -46,7 +46,7 @@ type graph struct {
 	least, most float64 // of the times shown: the logarithm of their seconds
 }
 
-// fit makes room for all runs and limits; false where there are no runs.
+// fit makes room for all runs and limits; false if there are no runs.
 func (g *graph) fit() (found bool) {
 	least, most := limit.Never, time.Duration(0)
 	for _, b := range g.lane.Bars {
@@ -63,12 +63,12 @@ func (g *graph) fit() (found bool) {
 	return found
 }
 
-// timed says whether how long the bar is says something of the job.
+// timed reports whether the bar's length is the job's runtime.
 func (b *Bar) timed() bool {
 	return b.Completed() || b.Outcome == history.Ended || b.Outcome == history.Running
 }
 
-// shown says whether a limit can be drawn on a scale that has no zero and no end.
+// shown reports whether a limit can be drawn on a scale that has no zero and no end.
 func shown(d time.Duration) bool { return d > 0 && d != limit.Never }
 
 // logarithm is of d in seconds; what takes less than a millisecond takes one.
@@ -76,7 +76,7 @@ func logarithm(d time.Duration) float64 {
 	return math.Log10(max(d, time.Millisecond).Seconds())
 }
 
-// y is where a time stands in the picture.
+// y is the position of a time in the picture.
 func (g *graph) y(d time.Duration) float64 {
 	return round(graphTop + graphHeight*(g.most-logarithm(d))/(g.most-g.least))
 }
@@ -93,7 +93,7 @@ var units = [...][]time.Duration{
 	}, steps[:]...),
 }
 
-// times are the marks at the side of the picture: three or more where that can be.
+// times are the marks at the side of the picture: three or more if possible.
 func (g *graph) times() (marks []time.Duration) {
 	for _, unit := range units {
 		marks = marks[:0]
@@ -130,8 +130,8 @@ func unitText(d time.Duration) string {
 	return limit.Format(d)
 }
 
-// line draws a limit from run to run, not where it is never or 0. It goes on as one
-// stroke while it is the same.
+// line draws a limit from run to run, except never or 0. It is one stroke while the limit is the
+// same.
 func (g *graph) line(paint string, of func(*Bar) time.Duration) {
 	var path strings.Builder
 	last := time.Duration(0)
@@ -178,7 +178,7 @@ var strokes = [history.Outcomes]string{
 	history.Failed: picture.Stroke(picture.Bad) + dot, history.Ended: cross,
 }
 
-// explain says below the picture what is what.
+// explain writes the legend below the picture.
 func (g *graph) explain() {
 	x := 8
 	for _, e := range [...]entry{

@@ -2,7 +2,7 @@ package timeline
 
 import "time"
 
-// mark is a point of the scale and what is written there.
+// mark is a point of the scale and its label.
 type mark struct {
 	at    time.Time
 	label string

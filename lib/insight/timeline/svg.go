@@ -71,11 +71,11 @@ type svg struct {
 	bytes.Buffer
 	layout
 	chart *Chart
-	id    string // before each id, where a page has several pictures
+	id    string // before each id, if a page has several pictures
 }
 
-// SVG draws the chart as a picture that stands alone. Its size in pixels is the
-// viewer's choice; pointing at a thing tells what it is.
+// SVG draws the chart as a self-contained picture. The viewer chooses its size in pixels;
+// pointing at a part shows what it is.
 func (c *Chart) SVG() []byte {
 	w := &svg{layout: wide, chart: c}
 	w.draw(fmt.Sprintf(` width="%d" height="%d"`, w.width, w.height()), "<style>"+picture.Style()+".b:hover,.t:hover{filter:brightness(1.25)}\n</style>")
@@ -106,7 +106,7 @@ func (w *svg) draw(size, style string) {
 	w.WriteString(style)
 	w.add(`<rect %s width="%d" height="%d" rx="8"/>`, picture.Fill(picture.Ground), w.width, w.height())
 	w.add(`<text font-size="17" font-weight="600" x="%d" y="32">Locks over time</text>`, w.margin())
-	if w.id == "" { // a page says what period it is about
+	if w.id == "" { // a page shows its period itself
 		w.add(`<text %s x="20" y="52">%s</text>`, small, escape(w.chart.period()))
 	}
 	w.lanes()
@@ -121,7 +121,7 @@ func (w *svg) draw(size, style string) {
 	w.WriteString("</svg>\n")
 }
 
-// margin is where the names begin.
+// margin is the left end of the names.
 func (w *svg) margin() int { return min(20, w.left) }
 
 func (w *svg) add(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
@@ -201,8 +201,8 @@ func (w *svg) name(lane *Lane) {
 	w.add(`<text %s x="20" y="43">%s<title>%s</title></text>`, small, escape(terminal.Cut(terminal.Clean(lane.Operand), 32, "…")), escape(lane.Operand))
 }
 
-// windows draws when the atom is not due yet, and how long the run may take. It
-// draws nothing for a bar that stands for several runs.
+// windows draws the time in which the atom is not due yet, and the longest allowed runtime. It
+// draws nothing for a bar of several runs.
 func (w *svg) windows(b *Bar) {
 	if b.Count > 1 {
 		return
@@ -236,8 +236,8 @@ func (w *svg) bar(b *Bar) {
 	w.WriteString("</g>\n")
 }
 
-// mark says how a bar ended where something was wrong. Marks lie over all bars:
-// the next run often begins where one was ended.
+// mark marks the end of a bar after a problem. Marks lie over all bars: the next run often begins
+// where one was ended.
 func (w *svg) mark(b *Bar) {
 	const middle = barTop + barHeight/2
 	switch x := max(w.x(b.Start)+2.5, w.x(b.End)); b.Outcome {
@@ -279,7 +279,7 @@ func (b *Bar) title() string {
 	return text
 }
 
-// tick draws denied requests: taller where there were more.
+// tick draws denied requests: the more the taller.
 func (w *svg) tick(t *Tick) {
 	x := round(float64(w.left) + (float64(t.Column)+0.5)*float64(w.plot)/float64(w.chart.Columns))
 	more := min(5, bits.Len(uint(t.Count()))-1)
@@ -347,7 +347,7 @@ func (w *svg) legend() {
 	}
 }
 
-// place is where an entry of the legend stands.
+// place is the position of an entry of the legend.
 type place struct{ x, line int }
 
 // places yields the entries of the legend with their places.

@@ -156,12 +156,11 @@ func (t *Tick) cell(g *glyphs) cell {
 	return cell{g.several, terminal.Yellow}
 }
 
-// bars draws the windows first, then the runs, then how they ended: what is drawn
-// later covers what was there.
+// bars draws the windows first, then the runs, then their ends: later ones cover earlier ones.
 func bars(c *Chart, lane *Lane, g *glyphs) []cell {
 	cells := blank(c)
 	for _, b := range lane.Bars {
-		if b.expiry().Before(b.Until) { // else it would fill the line up to the next run
+		if b.expiry().Before(b.Until) { // or it would fill the line up to the next run
 			fill(c, cells, b.End, b.expiry(), cell{g.grace, terminal.Dim})
 		}
 		fill(c, cells, b.End, b.due(), cell{g.window, terminal.Dim})
@@ -178,7 +177,7 @@ func bars(c *Chart, lane *Lane, g *glyphs) []cell {
 			fill(c, cells, b.expiry(), b.End, cell{g.overrun, style})
 		}
 	}
-	for _, b := range lane.Bars { // last, so that nothing covers what went wrong
+	for _, b := range lane.Bars { // last, so that nothing covers a problem
 		if m := b.mark(g); m.glyph != 0 {
 			cells[c.column(b.End)] = m
 		}
@@ -191,7 +190,7 @@ var barStyles = [history.Outcomes]terminal.Style{
 	history.Orphaned: terminal.Yellow, history.Cleared: terminal.Yellow, history.Lost: terminal.Yellow,
 }
 
-// mark is how a bar's end is marked; no glyph where nothing was wrong.
+// mark is the mark of a bar's end; no glyph if there was no problem.
 func (b *Bar) mark(g *glyphs) cell {
 	switch b.Outcome {
 	case history.Ended:
