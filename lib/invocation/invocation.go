@@ -10,7 +10,7 @@ type Invocation struct {
 	Args []string // its argument vector, the name that it was called by first
 }
 
-// SameFile tells whether two paths lead to one file.
+// SameFile reports whether two paths lead to one file.
 func SameFile(one, other string) bool {
 	a, err := os.Stat(one)
 	if err != nil {

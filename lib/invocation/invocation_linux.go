@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Of tells how the process pid was started. It is false where that is not to be had:
-// for a fork (a subshell), whose command line is its parent's, and for a program that
-// has another file under its name by now.
+// Of returns how the process pid was started. It is false if that is unknown: for a fork (a
+// subshell), whose command line is its parent's, and for a program whose file has been replaced.
 func Of(pid int) (Invocation, bool) {
 	of := directory(pid)
 	file, err := os.Readlink(of + "exe")
@@ -27,10 +26,10 @@ func Of(pid int) (Invocation, bool) {
 
 func directory(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
 
-// forked tells whether a process has executed no program since it was forked, and by
-// whom: PF_FORKNOEXEC (include/linux/sched.h) in the ninth field of /proc/PID/stat
-// (proc_pid_stat(5)), the second of which may hold blanks. What cannot be read counts
-// as a fork, of no one else.
+// forked reports whether a process has executed no program since its fork, and its parent:
+// PF_FORKNOEXEC (include/linux/sched.h) in the ninth field of /proc/PID/stat (proc_pid_stat(5)),
+// the second of which may hold blanks. A process that cannot be read counts as a fork without a
+// parent.
 func forked(of string) (fork bool, parent int) {
 	const forkNoExec = 0x40
 	text, err := os.ReadFile(of + "stat")
@@ -43,8 +42,8 @@ func forked(of string) (fork bool, parent int) {
 	return err != nil || flags&forkNoExec != 0, parent
 }
 
-// Reads tells whether the process pid reads the file as its script, or is a subshell of
-// one that does.
+// Reads reports whether the process pid reads the file as its script, or is a subshell of one
+// that does.
 func Reads(pid int, file string) bool {
 	for pid > 0 {
 		if hasOpen(pid, file) {
@@ -59,9 +58,8 @@ func Reads(pid int, file string) bool {
 	return false
 }
 
-// hasOpen tells whether the process pid has the file open, at another descriptor than
-// its standard ones: every shell keeps a script open that it reads, its subshells do
-// not.
+// hasOpen reports whether the process pid has the file open, at another descriptor than its
+// standard ones: every shell keeps its script open, its subshells do not.
 func hasOpen(pid int, file string) bool {
 	const firstOwn = 3
 	of := directory(pid) + "fd"
