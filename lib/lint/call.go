@@ -21,12 +21,12 @@ type invocation struct {
 	text    string                  // that a line runs under adlock's SHELL
 	closes  bool                    // flock has its command inherit no lock
 
-	words   []string // the options of `adlock run` whose values stand there
+	words   []string // the values of these options of `adlock run`
 	partial bool     // there are others
-	unknown bool     // the last of the words is no option, or has no value: the rest is not understood
+	unknown bool     // the last of the words is no option, or has no value: the rest is unknown
 }
 
-// invocationOf is what a call is, nil where it is neither, or where its options are not
+// invocationOf returns the parsed call, nil if it is neither, or if its options are not
 // understood.
 func (c *Checker) invocationOf(call *syntax.CallExpr) *invocation {
 	if v := c.readInvocation(call); v != nil && !v.unknown {
@@ -139,7 +139,7 @@ func (c *Checker) take(v *invocation, o *config.Option, args []*syntax.Word, inl
 	return len(words)
 }
 
-// isOption tells whether a word cannot be the value of the option before it.
+// isOption reports whether a word cannot be the value of the option before it.
 func (c *Checker) isOption(w *syntax.Word) bool {
 	text, whole := literal(w)
 	return whole && (text == "--" || option(c.Options, text) != nil)
@@ -159,9 +159,9 @@ func (v *invocation) note(words []*syntax.Word) {
 	v.words = append(v.words, texts...)
 }
 
-// refusal is why `adlock run` would not take the options of a call, "" where that is not
-// certain. Where getenv is nil nothing is known of the environment. A line that is cut off
-// is no mistake, and what is no duration among the limits is told with its cure.
+// refusal is the error by which `adlock run` would refuse the options of a call, "" if that is
+// not certain. If getenv is nil nothing is known of the environment. A line that is cut off is no
+// mistake, and a limit that is no duration has a finding of its own, with a cure.
 func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits ...*syntax.Word) string {
 	noDuration := slices.ContainsFunc(limits, func(w *syntax.Word) bool {
 		_, wrong := durationOf(w)
@@ -209,7 +209,7 @@ func quoted(text string) *syntax.Word {
 	return &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: text}}}
 }
 
-// flock reads a call of flock(1); nil where it locks a descriptor.
+// flock reads a call of flock(1); nil if it locks a descriptor.
 func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	closes := false
 	for len(args) > 0 {
@@ -233,7 +233,7 @@ func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	return v
 }
 
-// takesNext tells whether the value of an option of flock is the next word.
+// takesNext reports whether the value of an option of flock is the next word.
 func takesNext(text string) bool {
 	switch text {
 	case "--wait", "--timeout", "--conflict-exit-code", "--start", "--length":
@@ -242,7 +242,7 @@ func takesNext(text string) bool {
 	return text[1] != '-' && strings.IndexByte("wE", text[len(text)-1]) >= 0
 }
 
-// said is an option's word, if it is given.
+// said is the word of an option, if given.
 func (v *invocation) said(name string) *syntax.Word { return v.options[name] }
 
 func (v *invocation) has(name string) bool {

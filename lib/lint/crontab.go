@@ -69,7 +69,7 @@ func (c *Checker) jobs(t *tab) []Mistake {
 	return f
 }
 
-// unlimited tells whether there are jobs, and no line seems to say an ExpireAfter.
+// unlimited reports whether there are jobs, and no line seems to set an ExpireAfter.
 func unlimited(lines []crontab.Line) (jobs bool) {
 	for i := range lines {
 		l := &lines[i]
@@ -85,11 +85,11 @@ func isLimit(variable string) bool {
 	return variable == "ADLOCK_IF_ELAPSED" || variable == "ADLOCK_EXPIRE_AFTER"
 }
 
-// shells are those whose language is that of sh, with adlock's own for crontabs.
+// shells are those with the language of sh, with adlock's own for crontabs.
 var shells = []string{"sh", "dash", "ash", "bash", "ksh", "mksh", "shell"}
 
-// longest is how long a command may be that is looked at. It is more than a person writes,
-// and a parser goes down with each of the brackets that stand within each other.
+// longest is the longest command that is checked. It is longer than what a person writes, and a
+// parser recurses for each nested bracket.
 const longest = 4 << 10
 
 func (j *job) check() {
@@ -119,7 +119,7 @@ func (j *job) check() {
 	})
 }
 
-// isRefused tells of options that `adlock run` does not take.
+// isRefused reports options that `adlock run` does not take.
 func (j *job) isRefused(v *invocation) bool {
 	why := j.refusal(v, j.environment(v), j.limit(v, "if-elapsed"), j.limit(v, "expire-after"))
 	if why != "" {
@@ -128,7 +128,7 @@ func (j *job) isRefused(v *invocation) bool {
 	return why != ""
 }
 
-// environment is that of a call, as far as the crontab sets it; nil where it is not known.
+// environment is that of a call, as far as the crontab sets it; nil if it is unknown.
 func (j *job) environment(v *invocation) func(name string) string {
 	said := map[string]string{}
 	for _, a := range v.call.Assigns {
@@ -159,16 +159,16 @@ func (j *job) percent() bool {
 	return true
 }
 
-// cutOff is a command whose last word goes on in a format: of date(1), of an option, of the
-// name of a file. An address has its own.
+// cutOff matches a command cut off in a format: of date(1), of an option, of a file's name. An
+// address has its own.
 var (
 	cutOff     = regexp.MustCompile(`( ["']?\+|[^ =]=|>[ \t]*\S*[-._/])$`)
 	cutAddress = regexp.MustCompile(`://\S*$`)
 	coded      = regexp.MustCompile(`^%[0-9A-Fa-f]{2}`)
 )
 
-// isCutOff tells whether a command lacks its input, being none without, or ending in the
-// middle of a word.
+// isCutOff reports whether a command lacks its input: it is none without, or ends in the middle
+// of a word.
 func isCutOff(command, input string) bool {
 	_, err := crontab.Parse(command)
 	_, whole := crontab.Parse(command + input)
@@ -253,7 +253,7 @@ func (j *job) interval(v *invocation, d time.Duration) {
 		" counts from completion: every second start is denied", "say --from-start (ADLOCK_FROM_START=1), or a shorter interval")
 }
 
-// mayBeOn tells whether a switch or its variable is given, and is not plainly off.
+// mayBeOn reports whether a switch or its variable is given, and is not plainly off.
 func (j *job) mayBeOn(v *invocation, name string) bool {
 	if v.has(name) {
 		return true
@@ -274,8 +274,8 @@ func (j *job) unnamed(v *invocation) {
 	}
 }
 
-// outside looks for commands that a reader of the line takes to be under the lock of
-// what stands before them.
+// outside looks for commands that a reader of the line may believe to be under the lock of the
+// command before them.
 func (j *job) outside(list []*syntax.Stmt) {
 	for i, stmt := range list {
 		j.outsideOf(stmt)
@@ -296,8 +296,8 @@ func (j *job) outsideOf(stmt *syntax.Stmt) {
 	}
 }
 
-// unlocked tells of a command behind a locked one, but for those that only tell of it
-// or show its output, and those that take a lock themselves.
+// unlocked reports a command behind a locked one, except those that only report on it or show its
+// output, and those that take a lock themselves.
 func (j *job) unlocked(locked, behind *syntax.Stmt, operator string) {
 	one, other := callOf(last(locked)), callOf(first(behind))
 	if one == nil || other == nil {
@@ -395,8 +395,8 @@ func wordOf(words []*syntax.Word) string {
 	return text
 }
 
-// missing is where a command is that none of the directories has; "" where one has it,
-// or nothing is known of it.
+// missing is the path of a command that none of the directories has; "" if one has it, or nothing
+// is known of it.
 func (j *job) missing(name string, search []string) string {
 	if name == "" || strings.ContainsAny(name, "/*?[~ ") || crontab.IsShellWord(name) || j.findIn(name, search) != "" {
 		return ""

@@ -24,7 +24,7 @@ func (f *findings) add(line int, what, reason, cure string) {
 	*f = append(*f, Mistake{line, what, reason, cure})
 }
 
-// noVerb tells of a verb that is like run, and is none.
+// noVerb reports a verb that is like run, and is none.
 func (j *job) noVerb(call *syntax.CallExpr) {
 	args := unwrapped(call.Args)
 	if len(args) < 2 {
@@ -37,8 +37,8 @@ func (j *job) noVerb(call *syntax.CallExpr) {
 	}
 }
 
-// noAdlock tells of a path to adlock that leads nowhere, where it is installed elsewhere: else
-// the crontab is another machine's.
+// noAdlock reports a path to adlock that does not exist, if adlock is installed at another: if it
+// is not installed, the crontab is another machine's.
 func (j *job) noAdlock(call *syntax.CallExpr) {
 	name := wordOf(unwrapped(call.Args))
 	if _, err := os.Stat(name); j.Shell == "" || !path.IsAbs(name) || path.Base(name) != "adlock" || !errors.Is(err, fs.ErrNotExist) {
@@ -49,8 +49,8 @@ func (j *job) noAdlock(call *syntax.CallExpr) {
 	}
 }
 
-// noSetting tells of a variable that is written nearly as one of ours: nothing reads it, and
-// nothing would ever say so. Any other name is another program's.
+// noSetting reports a variable that is nearly one of ours: no program reads it, and none would
+// ever report it. Any other name is another program's.
 func (f *findings) noSetting(c *Checker, line int, name string) {
 	if c.Nearest == nil || !strings.HasPrefix(name, "ADLOCK_") {
 		return
@@ -60,7 +60,7 @@ func (f *findings) noSetting(c *Checker, line int, name string) {
 	}
 }
 
-// changes tells of a lock whose name is another in each run.
+// changes reports a lock whose name differs in each run.
 func (j *job) changes(words []*syntax.Word) {
 	for _, w := range words {
 		if part := changing(w); part != "" {
@@ -70,7 +70,7 @@ func (j *job) changes(words []*syntax.Word) {
 	}
 }
 
-// limits tells of limits that contradict each other, or the runs that there were.
+// limits reports limits that contradict each other, or past runs.
 func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word) {
 	ifElapsed, wrong1 := durationOf(saidIfElapsed)
 	expireAfter, wrong2 := durationOf(saidExpireAfter)
@@ -102,13 +102,13 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 	}
 }
 
-// unenforced tells of a job that is to be ended at a limit that was not said. (run refuses
-// --enforce itself there.)
+// unenforced reports a job that should be ended at a limit that is not set. (run itself refuses
+// --enforce there.)
 func (f *findings) unenforced(line int) {
 	f.add(line, "enforced without a limit", "ADLOCK_ENFORCE is ignored, as no limit is said", "say ADLOCK_EXPIRE_AFTER=D")
 }
 
-// isOn tells whether the value of a switch turns it on.
+// isOn reports whether the value of a switch turns it on.
 func isOn(value string) bool {
 	var on bool
 	return config.Toggle(&on)(value) == nil && on
@@ -129,7 +129,7 @@ func durationOf(w *syntax.Word) (d time.Duration, wrong string) {
 	case !whole || text == "auto":
 		return unknown, ""
 	}
-	d, err := limit.Parse(limit.InMinutes(text)) // what lacks a unit on a command line is told by run.Refusal
+	d, err := limit.Parse(limit.InMinutes(text)) // run.Refusal reports one without a unit on a command line
 	if err != nil {
 		return unknown, err.Error()
 	}

@@ -30,7 +30,7 @@ func (f *findings) form(lines []crontab.Line) {
 	}
 }
 
-// never tells of a schedule with a day that no month has.
+// never reports a schedule with a day that no month has.
 func (f *findings) never(l *crontab.Line) {
 	if l.Schedule.Longest == 0 && !l.Schedule.Reboot {
 		f.add(l.Number, "a date that never comes", l.Schedule.Text+" is no day of any year", "write a day that the month has")
@@ -45,8 +45,7 @@ func (j *job) userColumn() {
 	}
 }
 
-// unitless tells of a limit without a unit that is hardly meant in minutes, as the shorter
-// ones are.
+// unitless reports a limit without a unit that is hardly meant in minutes, as shorter ones are.
 func (f *findings) unitless(line int, text string) {
 	minutes, err := limit.Parse(text + "m")
 	if err != nil || strings.Trim(text, "0123456789") != "" || minutes <= 24*time.Hour {

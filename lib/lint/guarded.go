@@ -17,9 +17,9 @@ import (
 	"adlock/lib/crontab"
 )
 
-// guarded looks at what a line says to adlock, where the crontab's SHELL puts it under
-// a lock. That shell runs nothing of a line whose settings it does not understand, and
-// tells that at the hour of the job.
+// guarded checks a line's words for adlock, if the crontab's SHELL puts it under a lock. That
+// shell does not run a line whose settings it does not understand, and reports that only at the
+// hour of the job.
 func (j *job) guarded() {
 	l, err := cronline.Parse(j.command)
 	if err != nil {
@@ -56,7 +56,7 @@ func (j *job) variable(name string) string {
 	return value
 }
 
-// invocationOfLine is a line as the call of `adlock run` that it comes to.
+// invocationOfLine is a line as its call of `adlock run`.
 func (j *job) invocationOfLine(l cronline.Line) *invocation {
 	v := &invocation{program: "adlock", text: l.Text, call: &syntax.CallExpr{}, options: map[string]*syntax.Word{}}
 	for _, s := range l.Settings {
@@ -109,7 +109,8 @@ func setBy(n syntax.Node) (names []string) {
 	return names
 }
 
-// isOfOneLock tells whether a variable is said of one lock, and not of where locks are.
+// isOfOneLock reports whether a variable is a setting of one lock, and not the place of all
+// locks.
 func (j *job) isOfOneLock(variable string) bool {
 	return slices.ContainsFunc(j.Options, func(o config.Option) bool { return o.Env == variable && !o.Inherited })
 }
@@ -118,8 +119,8 @@ func (j *job) refused(why string) {
 	j.add(j.Number, "a setting that is refused", "the job is never run: "+why, "adlock help shell tells how to say it")
 }
 
-// noName are words at the beginning of a command that do nothing there, save to name a
-// lock, and what stands behind them.
+// noName matches words at the beginning of a command that do nothing there, except to name a
+// lock, and the rest.
 var noName = regexp.MustCompile("^[ \t]*(:[ \t]+[^;&|<>()$`#\\s][^;&|<>()$`#\n]*)(;|&&|\\|\\||$)")
 
 // passedOver looks for words that were meant to name a lock, or to set something, and do
@@ -136,7 +137,7 @@ func (j *job) passedOver() {
 	j.add(j.Number, "a name that is none", reason, `say ": NAME ADLOCK_X=VALUE ;", a name of one word`)
 }
 
-// absent tells of a SHELL that was meant as adlock's, and with which cron can run nothing.
+// absent reports a SHELL that was meant as adlock's, and with which cron can run nothing.
 func (f *findings) absent(lines []crontab.Line, installed string) {
 	for i := range lines {
 		l := &lines[i]
@@ -149,7 +150,7 @@ func (f *findings) absent(lines []crontab.Line, installed string) {
 	}
 }
 
-// overruled tells of a SHELL that takes the place of adlock's before any line is guarded.
+// overruled reports a SHELL that replaces adlock's before any line is guarded.
 func (f *findings) overruled(lines []crontab.Line) {
 	guard := ""
 	for i := range lines {

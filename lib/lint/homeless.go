@@ -1,7 +1,6 @@
 package lint
 
-// homeless looks for a user whose jobs have no lock directory that they can use, and so
-// never run.
+// homeless looks for a user whose jobs have no usable lock directory, and so never run.
 func (j *job) homeless(v *invocation) {
 	known := j.environment(v)
 	if j.User == "" || known == nil || j.limit(v, "store") != nil {

@@ -1,7 +1,7 @@
-// Package lint finds the usual mistakes with locks in crontabs. It says only what is
-// certain or nearly so: of what depends on more than the file says it is silent, as a
-// checker that is often wrong is not asked again. Package crontab reads the lines,
-// mvdan.cc/sh parses the commands in them; nothing is ever run.
+// Package lint finds the usual mistakes with locks in crontabs. It reports only what is certain
+// or nearly so: about what depends on more than the file it is silent, as people stop using a
+// checker that is often wrong. Package crontab reads the lines, mvdan.cc/sh parses the commands
+// in them; nothing is ever run.
 package lint
 
 import (
@@ -32,12 +32,12 @@ type Checker struct {
 	Options    []config.Option // of `adlock run`
 	Host       string          // where the atoms are
 	UserColumn bool            // crontabs have one, whatever they look like
-	Elsewhere  []string        // directories in which a command may be that cron's PATH does not have
+	Elsewhere  []string        // further directories than cron's PATH in which a command may be
 	CronPath   string          // PATH in a crontab that does not set it
-	Shell      string          // adlock's own for crontabs, as it is installed; "": it is not
+	Shell      string          // adlock's own for crontabs, as installed; "": it is not
 
-	// What `adlock run` says of options, and the shell for crontabs of a line, where they
-	// would not take them: run.Refusal and run.LineRefusal.
+	// The errors of `adlock run` about options, and of the shell for crontabs about a line:
+	// run.Refusal and run.LineRefusal.
 	Refusal     func(getenv func(name string) string, args []string) error
 	LineRefusal func(getenv func(name string) string, l cronline.Line) error
 	Nearest     func(variable string) string // the setting that was meant by a variable that is none; ""
@@ -52,7 +52,7 @@ type Checker struct {
 
 // tab is a crontab.
 type tab struct {
-	path, user string // user: whose it is, where that is known, and the lines name none
+	path, user string // user: its owner, if known, and the lines name none
 	lines      []crontab.Line
 }
 
@@ -78,15 +78,15 @@ func (c *Checker) Check(path, text string) ([]Mistake, error) {
 	return mistakes, nil
 }
 
-// ignored is a line whose mistakes are meant.
+// ignored matches a line whose mistakes are intended.
 var ignored = regexp.MustCompile(`#.*\badlock: *ignore\b`)
 
 // mostLines is how many lines a crontab may have: Debian's cron takes no more
 // (CVE-2019-9705).
 const mostLines = 10000
 
-// read reads a text as a crontab, with a user column where its place says so, or where it
-// seems to have one.
+// read reads a text as a crontab, with a user column if its place requires one, or if it seems to
+// have one.
 func (c *Checker) read(path, text string) (*tab, error) {
 	switch {
 	case len(text) > Most:
@@ -110,9 +110,9 @@ func (c *Checker) read(path, text string) (*tab, error) {
 	return t, nil
 }
 
-// isScript tells whether a text names an interpreter in its first line, which is a comment
-// in a crontab. One that holds jobs, and nothing that cron does not understand, is a crontab
-// all the same.
+// isScript reports whether a text names an interpreter in its first line, which is a comment in a
+// crontab. If it has jobs, and no line that cron does not understand, it is a crontab all the
+// same.
 func isScript(lines []crontab.Line) bool {
 	if len(lines) == 0 || !strings.HasPrefix(lines[0].Text(), "#!") {
 		return false

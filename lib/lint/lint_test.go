@@ -27,7 +27,7 @@ func program(t *testing.T, dir, name string) {
 	must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o755))
 }
 
-// checker is one whose machine has a few programs, users and runs.
+// checker is one for a machine with a few programs, users and runs.
 func checker(t *testing.T) *Checker {
 	t.Helper()
 	top := t.TempDir()
@@ -530,7 +530,7 @@ func TestALimitWithoutAUnitIsToldInBothReadings(t *testing.T) {
 	}
 }
 
-// between is what is found in the last of some crontabs: each is a path and a text.
+// between returns the findings in the last of some crontabs: each is a path and a text.
 func between(t *testing.T, texts ...[2]string) (found []Mistake) {
 	t.Helper()
 	c := checker(t)
@@ -768,7 +768,7 @@ func wrapped(text string) string {
 	return w.Wrap(lines).Text
 }
 
-// Whatever a file holds, it is checked or refused.
+// Any file is checked or refused.
 func FuzzCheck(f *testing.F) {
 	for _, p := range crontabs {
 		for _, text := range append(slices.Clone(p.wrong), p.right...) {

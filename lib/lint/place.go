@@ -18,9 +18,9 @@ const (
 
 var spools = []string{"/var/spool/cron/crontabs", "/var/spool/cron/tabs", "/var/spool/cron", "/var/cron/tabs", "/etc/crontabs"}
 
-// System returns the crontabs that cron reads on this machine, and of the directories that
-// could not be read why. What has the name of a copy that an editor or a package left is
-// none. root stands before all paths: "".
+// System returns the crontabs that cron reads on this machine, and the errors of unreadable
+// directories. A file named like a copy by an editor or a package is none. root stands before all
+// paths: "".
 func System(root string) (paths []string, failed []error) {
 	if _, err := os.Stat(root + systemTab); err == nil {
 		paths = append(paths, root+systemTab)
@@ -44,8 +44,8 @@ func isCopy(name string) bool {
 	return name[0] == '.' || strings.HasSuffix(name, "~") || strings.Contains(name, ".dpkg-") || strings.Contains(name, ".rpm")
 }
 
-// sameAs tells of a path whether it leads to that file, as where one spool is a link to
-// another.
+// sameAs returns a function that reports whether a path leads to that file, as when one spool is
+// a link to another.
 func sameAs(info os.FileInfo) func(path string) bool {
 	return func(path string) bool {
 		other, err := os.Stat(path)
@@ -53,7 +53,7 @@ func sameAs(info os.FileInfo) func(path string) bool {
 	}
 }
 
-// place is what the path of a crontab tells: whether it names users, and else whose it is.
+// place reads the path of a crontab: whether the crontab names users, and else its user.
 func place(path string) (userColumn bool, user string) {
 	path, err := filepath.Abs(path)
 	if err != nil {

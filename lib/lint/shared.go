@@ -33,8 +33,7 @@ func (t *taken) where(j *job) string {
 	return t.by.path + ":" + strconv.Itoa(t.by.Number)
 }
 
-// differs is what another job of the same lock has, seen from this line; "" where it is the
-// same job.
+// differs is how another job of the same lock differs from this one; "" if it is the same job.
 func (t *taken) differs(j *job, text string) string {
 	switch {
 	case t.text != text:
@@ -47,7 +46,7 @@ func (t *taken) differs(j *job, text string) string {
 	return ""
 }
 
-// owner is the user that runs the job; where that is not known, the crontab stands for it.
+// owner is the user that runs the job; if unknown, the crontab stands for it.
 func (j *job) owner() (user string, known bool) {
 	if j.User != "" {
 		user, _, _ = strings.Cut(strings.ReplaceAll(j.User, "/", ":"), ":") // a group or a login class may follow
@@ -90,8 +89,8 @@ func (j *job) shares(v *invocation) {
 		"give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)")
 }
 
-// homeOf is the home that a user's lock directory is in, where the crontab sets one. Root's
-// is elsewhere.
+// homeOf is the home of a user's lock directory, if the crontab sets one. Root's is not in a
+// home.
 func homeOf(user string, known func(name string) string) string {
 	if user == "root" {
 		return ""
@@ -99,8 +98,8 @@ func homeOf(user string, known func(name string) string) string {
 	return known("HOME")
 }
 
-// atomOf are the words that make the atom; not ok where they are not all known. Without a
-// name the command is the program, and without an operand the job's text stands for it.
+// atomOf are the words that make the atom; not ok if they are not all known. Without a name the
+// command is the program, and without an operand the job's text stands for it.
 func (j *job) atomOf(v *invocation, text string) (words []string, ok bool) {
 	said := map[string]string{}
 	for _, option := range []string{"store", "host", "program", "operator", "operand", "name"} {
@@ -119,8 +118,8 @@ func (j *job) atomOf(v *invocation, text string) (words []string, ok bool) {
 	return append(words, program, cmp.Or(said["operand"], text)), program != "."
 }
 
-// textOf is the text of the job under a lock, with what stands before the lock: a directory
-// perhaps. A line under adlock's SHELL is a job as a whole.
+// textOf is the text of the job under a lock, with what precedes the lock: a cd, perhaps. A line
+// under adlock's SHELL is a job as a whole.
 func (j *job) textOf(v *invocation) string {
 	if v.text != "" || len(v.command) == 0 {
 		return v.text
@@ -180,8 +179,8 @@ func (j *job) directory(v *invocation) {
 	}
 }
 
-// background looks for a job that goes on when its lock is released. What flock(1) runs
-// inherits the lock and holds it, unless flock closes it, or screen does.
+// background looks for a job that runs on when its lock is released. A child of flock(1) inherits
+// the lock and holds it, unless flock closes it, or screen does.
 func (j *job) background(v *invocation) {
 	text := v.text
 	if text == "" && len(v.command) > 0 {

@@ -8,8 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// literal is the text of a word, without its quotes; whole is whether all of it
-// stands there.
+// literal is the text of a word, without its quotes; whole is false if a part is unknown.
 func literal(w *syntax.Word) (text string, whole bool) {
 	if w == nil {
 		return "", false
@@ -37,7 +36,7 @@ func literalParts(parts []syntax.WordPart, inQuotes bool) (text string, whole bo
 	return text, whole
 }
 
-// unescaped takes the backslashes away with which a shell keeps characters as they are.
+// unescaped removes the backslashes by which a shell quotes characters.
 func unescaped(text string, inQuotes bool) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -49,7 +48,7 @@ func unescaped(text string, inQuotes bool) string {
 	return b.String()
 }
 
-// is tells whether the word is that text.
+// is reports whether the word is that text.
 func is(w *syntax.Word, text string) bool {
 	got, whole := literal(w)
 	return whole && got == text
@@ -68,7 +67,7 @@ func nameOf(call *syntax.CallExpr) string {
 	return path.Base(text)
 }
 
-// callOf is the call that a statement is, nil where it is more.
+// callOf is the call of a statement, nil if the statement is more.
 func callOf(s *syntax.Stmt) *syntax.CallExpr {
 	if s == nil {
 		return nil
@@ -87,7 +86,7 @@ func calls(n syntax.Node, yield func(*syntax.CallExpr)) {
 	})
 }
 
-// has tells whether a node has a call of one of the commands.
+// has reports whether a node has a call of one of the commands.
 func has(n syntax.Node, names ...string) (found bool) {
 	calls(n, func(c *syntax.CallExpr) { found = found || slices.Contains(names, nameOf(c)) })
 	return found
@@ -96,8 +95,7 @@ func has(n syntax.Node, names ...string) (found bool) {
 // variables that are another in each run.
 var variables = []string{"$", "!", "PPID", "BASHPID", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME"}
 
-// changing is the part of a word that is another in each run, as the text has it; ""
-// where there is none.
+// changing is the part of a word that differs in each run, as written; "" if there is none.
 func changing(w *syntax.Word) (part string) {
 	syntax.Walk(w, func(n syntax.Node) bool {
 		switch p := n.(type) {
