@@ -1,5 +1,5 @@
-// Package live shows a person at a terminal what is being waited for: one line that is
-// written anew each second and clears itself. Anywhere else it shows nothing.
+// Package live shows a person at a terminal what a process waits for: one line, rewritten each
+// second, that clears itself. Without a terminal it shows nothing.
 package live
 
 import (
@@ -83,7 +83,7 @@ func (l *Line) keep(done chan struct{}) {
 		case sig := <-signals:
 			l.Clear()
 			signal.Stop(signals)
-			_ = unix.Kill(unix.Getpid(), sig.(unix.Signal)) // what it does by itself, or to another listener
+			_ = unix.Kill(unix.Getpid(), sig.(unix.Signal)) // its default action, or another listener
 			return
 		}
 	}
@@ -99,12 +99,11 @@ func (l *Line) write() {
 	say(clear + string(row[:min(len(row), columns-1)]))
 }
 
-// say is for a terminal that may have gone.
+// say writes to a terminal that may have gone: then no person watches.
 func say(text string) { _, _ = sysfile.Write(2, []byte(text)) }
 
-// watched tells whether a person is there to see the line: on a terminal that can
-// clear one, and in its foreground, as a process in the background may be stopped for
-// writing.
+// watched reports whether a person can see the line: on a terminal that can clear one, and in its
+// foreground, as a process in the background may be stopped for writing.
 func watched() bool {
 	if !sysfile.IsTerminal(2) || os.Getenv("TERM") == "dumb" {
 		return false
