@@ -1,9 +1,9 @@
-// Package orphan starts this very program again as a child of init, in a session of
-// its own: for what has to outlive its starter, and is no part of a job.
+// Package orphan starts this program again as an orphan, in a session of its own: for a process
+// that must outlive the one that started it, and is no part of a job.
 //
-// A process in between starts it and is gone before Start returns. Where this process
-// is its job's subreaper (package supervise) the orphan would come to it all the
-// same, so it is to be started before or after the job.
+// A process in between starts it and is gone before Start returns. If this process is its job's
+// subreaper (package supervise) it would adopt the orphan all the same, so call Start before or
+// after the job.
 package orphan
 
 import (
@@ -17,7 +17,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// between is the first argument of the process in between: no verb, so it is never typed.
+// between is the first argument of the process in between: no verb, so no person types it.
 const between = "adlock: orphan"
 
 // Start starts this program with the arguments, its name first, in the directory
@@ -76,9 +76,9 @@ func start(kept string, args []string) int {
 	return fault.StatusOf(err)
 }
 
-// CloseInherited closes what was inherited from the descriptor least on: a reader at
-// the other end of a script's pipe must not wait for an orphan. Those of this
-// process's own are closed on exec, and by that they are told.
+// CloseInherited closes the inherited descriptors from least on: a reader at the other end of a
+// script's pipe must not wait for an orphan. This process's own are distinguished by
+// close-on-exec.
 func CloseInherited(least int) {
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {
