@@ -54,8 +54,8 @@ func TestOnlyAnIntervalThatTheStartWouldCureIsTold(t *testing.T) {
 	}
 }
 
-// What is told of is so, and --from-start is its cure: of 10 starts that come as
-// regularly, 5 are denied, and none where the interval counts from the start.
+// The warning is true, and --from-start is its cure: of 10 starts that come as regularly, 5 are
+// denied, and none if the interval counts from the start.
 func TestWhatIsToldOfAnIntervalIsTrue(t *testing.T) {
 	for _, runtime := range []time.Duration{time.Second, 20 * time.Second, 50 * time.Second} {
 		limits := Limits{IfElapsed: minute}

@@ -11,8 +11,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// DefaultPause is the pause between the signals of an ending where nothing was said. Neither
-// limit has a default: nothing is skipped and no job is ended that no person asked for.
+// DefaultPause is the default pause between the signals of an ending. Neither limit has a
+// default: nothing is skipped and no job is ended without a person's setting.
 const DefaultPause = 3 * time.Second
 
 // FutureSlack is how far in the future a last lock may lie before it counts as
@@ -44,12 +44,12 @@ type Source string
 
 // The sources.
 const (
-	None    Source = ""        // none has been said
+	None    Source = ""        // no limit is set
 	Learned Source = "learned" // the atom's own history: a person has asked for that (auto)
-	Said    Source = "said"    // a person has said it
+	Said    Source = "said"    // set by a person
 )
 
-// Warning returns the paper's rule of thumb where the limits break it, else "".
+// Warning returns the paper's rule of thumb if the limits break it, else "".
 func (l Limits) Warning() string {
 	if l.Source != None && l.ExpireAfter < l.IfElapsed && l.IfElapsed != limit.Never {
 		return "ExpireAfter " + limit.Format(l.ExpireAfter) + " is below IfElapsed " + limit.Format(l.IfElapsed) +
@@ -65,11 +65,11 @@ type Terms struct {
 	Slots  int  // at most so many atoms of the program at once; 0: any number
 	Tick   Tick // the atom runs once in it
 
-	Program string // whose slots they are, for words
+	Program string // the program of the slots, for messages
 }
 
-// ForReader are the terms on which a reader's lock is in a writer's way: too soon
-// is for the atom's own last lock to say.
+// ForReader are the terms on which a reader's lock is in a writer's way: too soon depends only on
+// the atom's own last lock.
 func (t Terms) ForReader() Terms {
 	return Terms{Limits: Limits{ExpireAfter: t.ExpireAfter, Source: t.Source}}
 }
@@ -80,8 +80,7 @@ func (t Terms) ForSlot() Terms {
 	return Terms{Limits: Limits{ExpireAfter: limit.Never, Source: Said}}
 }
 
-// Situation is what was found of an atom and around it. What was not looked at yet
-// is as if it were not there.
+// Situation is the state of an atom and around it. Fields that were not read are zero.
 type Situation struct {
 	Last    Last
 	Active  Active
@@ -91,7 +90,7 @@ type Situation struct {
 	TickUsed bool // the newcomer's tick was claimed
 }
 
-// Decision is what a newcomer does next, and about which lock.
+// Decision is a newcomer's next step, and the lock it is about.
 type Decision struct {
 	Step   Step
 	Active Active // the lock that decided: the active one, else a reader's
@@ -108,10 +107,10 @@ type Last struct {
 	Completed bool          // the atom has completed before
 	Age       time.Duration // since then; negative where a fixed 'now' lies before it
 	FromStart bool          // Age is since the start of that run
-	Future    bool          // it lies in the future by the real clock, and so means nothing
+	Future    bool          // it lies in the future by the real clock, so it does not count
 }
 
-// Owner is what is known of the active lock's owner.
+// Owner is the known state of the active lock's owner.
 type Owner int
 
 // The states of an owner.
@@ -140,7 +139,7 @@ type Active struct {
 	Entering bool          // it is that of a reader on its way to a lock of its own
 }
 
-// Step is what a newcomer does next.
+// Step is a newcomer's next step.
 type Step int
 
 // The steps.
@@ -155,14 +154,14 @@ const (
 	Full                // denied: as many atoms of the program run as the newcomer allows
 )
 
-// Granted tells whether the newcomer gets the atom, if nothing changes meanwhile and
-// an owner that has to be ended can be.
+// Granted reports whether the newcomer gets the atom, if nothing changes meanwhile and an owner
+// that must be ended can be.
 func (s Step) Granted() bool {
 	return s == Acquire || s == Expire || s == Reclaim || s == Unempty
 }
 
-// Decide says what a newcomer on these terms does in this situation. What denies
-// it is said in the order in which it would find out: too soon, the active lock,
+// Decide returns what a newcomer on these terms does in this situation. The reason for a denial
+// is the first in the order in which a newcomer would find out: too soon, the active lock,
 // readers, slots.
 func Decide(t Terms, s Situation) Decision {
 	d := Decision{Step: decide(t.Limits, s.Last, s.Active), Active: s.Active, Reader: -1, terms: t, last: s.Last}
@@ -248,8 +247,8 @@ func Due(limits Limits, last Last) bool {
 	return limits.IfElapsed != limit.Never && last.Age >= interval(limits, last)
 }
 
-// fromStartSlack is what is taken off an interval that counts from the start of the
-// last run: cron starts a job a little early or late, and a daily job must not slip.
+// fromStartSlack shortens an interval that counts from the start of the last run: cron starts a
+// job a little early or late, and a daily job must not slip.
 func fromStartSlack(ifElapsed time.Duration) time.Duration {
 	return min(30*time.Second, max(time.Second, (ifElapsed/10).Truncate(time.Second)))
 }
@@ -276,8 +275,8 @@ func InForce(limits Limits, active Active) (expireAfter time.Duration, source So
 	return limit.Never, None
 }
 
-// Expiry is the age at which the active lock expires for this newcomer: the limit in force.
-// An owner whose supervisor ends it by itself is left to that one for its patience.
+// Expiry is the age at which the active lock expires for this newcomer: the limit in force. If
+// the owner's supervisor ends the job by itself, newcomers leave that to it for its patience.
 func Expiry(limits Limits, active Active) time.Duration {
 	expiry, _ := InForce(limits, active)
 	return min(expiry, limit.Never-active.Patience) + active.Patience // never stays never
@@ -303,14 +302,14 @@ func spared(limits Limits, active Active) bool {
 	return active.Remote && active.Idle == 0 && OnlyIdle(limits, active) && Expired(limits, active)
 }
 
-// Notice is the age from which on a person is told that a run lasts long.
+// Notice is the age at which a person is told that a run takes long.
 type Notice struct {
 	After time.Duration
-	Said  bool // by a person; else it is learned
+	Said  bool // set by a person; else learned
 }
 
-// Overdue reports whether the owner has passed its notice: one that was said, or a learned one
-// where no limit is in force that would end the owner whatever it does.
+// Overdue reports whether the owner has passed its notice: an explicit one, or a learned one if
+// no limit is in force that would end the owner whatever it does.
 func Overdue(limits Limits, active Active, notice Notice) bool {
 	if !active.Held || active.Empty || active.Owner == Gone || active.Owner == Waiter || active.Age < notice.After {
 		return false
@@ -318,8 +317,7 @@ func Overdue(limits Limits, active Active, notice Notice) bool {
 	return notice.Said || Expiry(limits, active) == limit.Never || OnlyIdle(limits, active) && Expired(limits, active)
 }
 
-// With is the decision where it turned out that another step is to be taken about
-// the same lock.
+// With is the decision with another step about the same lock.
 func (d Decision) With(step Step) Decision {
 	d.Step = step
 	return d
@@ -406,7 +404,7 @@ func wanted(limits Limits, last Last) string {
 // told is the age in whole seconds, so that the figures of a sentence add up.
 func told(last Last) time.Duration { return last.Age.Truncate(time.Second) }
 
-// DueIn is how long it is until IfElapsed has passed; 0 where it has, and only there.
+// DueIn is the time until IfElapsed has passed; 0 if, and only if, it has.
 func DueIn(limits Limits, last Last) time.Duration {
 	switch {
 	case Due(limits, last):
@@ -454,7 +452,7 @@ func busy(limits Limits, active Active) string {
 	return text
 }
 
-// Running tells the age of the active lock, the limit in force and whose that is.
+// Running describes the age of the active lock, the limit in force and its source.
 func Running(limits Limits, active Active) string {
 	expireAfter, source := InForce(limits, active)
 	text := "running for " + limit.FormatAge(active.Age) + ", " + LimitText(Expiry(limits, active), source)
@@ -464,7 +462,7 @@ func Running(limits Limits, active Active) string {
 	return text
 }
 
-// LimitText tells a limit and where it is from.
+// LimitText describes a limit and its source.
 func LimitText(expireAfter time.Duration, source Source) string {
 	switch {
 	case source == None:

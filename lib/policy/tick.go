@@ -6,11 +6,11 @@ import (
 	"adlock/lib/limit"
 )
 
-// Tick is one of the periods in which an atom is to run once, on whichever host
-// (--once-per): a whole number of periods after the epoch, by the clock of the host that
-// asks, at the asking. Each host's cron starts a line by that same clock, so hosts whose
-// clocks differ mean the same tick by the same line of a crontab, if not at the same
-// time. The newcomer that runs it claims it.
+// Tick is one of the periods in each of which an atom runs once, on one of the hosts
+// (--once-per): a whole number of periods after the epoch, by the clock of the asking host, at
+// the request. Each host's cron starts a line by that same clock, so hosts whose clocks differ
+// mean the same tick by the same line of a crontab, if not at the same time. The host that runs
+// it claims it.
 type Tick struct {
 	Period time.Duration // 0: none is asked for
 	Number int
