@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HasAbstract tells whether this system has abstract socket names (unix(7)): names that are
-// in no file system, and that are free again once the process that has them is gone.
+// HasAbstract: this system has abstract socket names (unix(7)): names outside of any file system,
+// which are free again when their process is gone.
 const HasAbstract = true
 
 // ErrStranger says that a process of another user has an abstract name.

@@ -4,7 +4,7 @@ package sysfile
 
 import "golang.org/x/sys/unix"
 
-// HasAbstract tells whether this system has abstract socket names.
+// HasAbstract: this system has no abstract socket names.
 const HasAbstract = false
 
 // TakeAbstract is for Linux.

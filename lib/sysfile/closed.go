@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WasClosed tells whether one of the standard descriptors was closed when this
-// process started: the runtime has opened /dev/null in its place, for reading and
-// writing, which a redirection to /dev/null does not.
+// WasClosed reports whether one of the standard descriptors was closed when this process started:
+// the runtime has opened /dev/null in its place, for reading and writing, which a redirection to
+// /dev/null does not.
 func WasClosed(fd int) bool {
 	var found, null unix.Stat_t
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)

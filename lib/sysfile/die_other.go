@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raise returns where the signal has not ended this process: only the signals whose default
-// action the runtime can restore, and KILL, end it.
+// raise returns if the signal has not ended this process: only the signals whose default action
+// the runtime can restore, and KILL, end it.
 func raise(sig unix.Signal) {
 	switch sig {
 	case unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGKILL:

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// twice opens one file two times: to flock(2) these are two who want it.
+// twice opens one file two times: flock(2) treats these as two owners.
 func twice(t *testing.T) (one, other int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")

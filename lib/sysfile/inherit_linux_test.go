@@ -47,8 +47,8 @@ func TestNoChildInheritsADescriptor(t *testing.T) {
 	}
 }
 
-// inherited tells whether a child has the descriptor open. It is started by ForkExec, as
-// package exec passes on none by itself; and it opens none to find out.
+// inherited reports whether a child has the descriptor open. ForkExec starts the child, as
+// package exec passes on no descriptors by itself; the child opens none to find out.
 func inherited(t *testing.T, fd int) bool {
 	t.Helper()
 	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", `[ -e "/proc/$$/fd/$1" ]`, "sh", strconv.Itoa(fd)},

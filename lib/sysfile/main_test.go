@@ -39,7 +39,7 @@ func eventually(t *testing.T, claim string, holds func() bool) {
 	}
 }
 
-// waits says whether some goroutine is inside both functions, by its stack.
+// waits reports whether a goroutine is inside both functions, by its stack.
 func waits(inner, outer string) bool {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

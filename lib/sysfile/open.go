@@ -2,9 +2,8 @@ package sysfile
 
 import "golang.org/x/sys/unix"
 
-// Openat is openat(2), again after a signal, for a descriptor that no child
-// inherits: the name is looked up in the open directory dir, or from the working
-// directory where dir is unix.AT_FDCWD.
+// Openat is openat(2), retried after EINTR, for a descriptor that no child inherits: the name is
+// looked up in the open directory dir, or in the working directory if dir is unix.AT_FDCWD.
 func Openat(dir int, name string, flags int, mode uint32) (fd int, err error) {
 	return RetryN(func() (int, error) { return unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode) })
 }

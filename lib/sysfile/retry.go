@@ -1,10 +1,9 @@
-// Package sysfile is what several rooms need of the system's calls: calls that a
-// signal cuts short and that are made again, flock(2) with a deadline, sockets
-// that no child inherits, and a few names that the system gives. It knows nothing
-// of locks.
+// Package sysfile has system calls that several packages need: calls that are retried after
+// EINTR, flock(2) with a deadline, sockets that no child inherits, and a few names of the
+// system's. It knows nothing of locks.
 //
-// Errors are the system's error numbers as they are, for errors.Is: which file or
-// process was meant the caller knows, and adds.
+// Errors are the system's error numbers, for errors.Is: the caller knows the file or process, and
+// adds it.
 package sysfile
 
 import "golang.org/x/sys/unix"

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SignalName is the signal as kill(1) takes it: "TERM", and the number where it
-// has no name of its own (a real-time signal). It is empty for 0, no signal.
+// SignalName is the signal as for kill(1): "TERM", and the number if it has no name of its own (a
+// real-time signal). It is empty for 0, no signal.
 func SignalName(sig unix.Signal) string {
 	if sig == 0 {
 		return ""

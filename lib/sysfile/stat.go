@@ -14,7 +14,7 @@ func Lstatat(dir int, name string, into *unix.Stat_t) error {
 	return Retry(func() error { return unix.Fstatat(dir, name, into, unix.AT_SYMLINK_NOFOLLOW) })
 }
 
-// IsOurs tells whether root or the effective user owns what st is about.
+// IsOurs reports whether root or the effective user owns the file of st.
 func IsOurs(st *unix.Stat_t) bool { return st.Uid == 0 || int(st.Uid) == unix.Geteuid() }
 
 // Fchmod is fchmod(2), again after a signal.

@@ -2,16 +2,16 @@ package sysfile
 
 import "golang.org/x/sys/unix"
 
-// IsTerminal says whether the descriptor is a terminal. It asks for the size of
-// its window, a request of one name on every system, which only a terminal
-// answers, also where the size is not known.
+// IsTerminal reports whether the descriptor is a terminal. It asks for the size of its window, a
+// request with the same name on every system, which only a terminal answers, even if the size is
+// unknown.
 func IsTerminal(fd int) bool {
 	_, is := Columns(fd)
 	return is
 }
 
-// Columns is how many columns the terminal has, 0 where it does not say; false
-// where the descriptor is no terminal.
+// Columns is the terminal's number of columns, 0 if it is unknown; false if the descriptor is no
+// terminal.
 func Columns(fd int) (columns int, is bool) {
 	size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
 	if err != nil {
