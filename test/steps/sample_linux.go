@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// In its short form a test tries one in Sample points.
+// Sample: in its short form a test tries one in so many points.
 const Sample = 5
 
 // Drawn reports whether a test tries the point of that name: each one, or in the short form (go
