@@ -40,8 +40,8 @@ func clear(words []string) (int, error) {
 	return 0, smith.Clear(lock.Name, found)
 }
 
-// lockFound is what is to be seen of a lock: by NAME of the atom, the first where
-// several read it.
+// lockFound returns what can be seen of a lock: by NAME of the atom, the first one of
+// several readers.
 func lockFound(lock atom.File, entries []locker.Entry, slots []locker.Slot) (*locker.View, error) {
 	for _, s := range slots {
 		if s.Name == lock.Name {

@@ -101,7 +101,7 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	h.Request.End = h.end
 	answered := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, asker) // it says nothing, and is gone when this returns
+		_, _ = io.Copy(io.Discard, asker) // the asker sends nothing, and is gone when this returns
 		select {
 		case <-answered:
 		default:
@@ -114,8 +114,8 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	return outcome, err
 }
 
-// sayWaiting returns what tells the asker for whom the holder waits, once for each: an
-// asker that stands still is not to be written to for hours.
+// sayWaiting returns a function that tells the asker which process the holder waits for,
+// once for each: an asker that is stopped must not be written to for hours.
 func sayWaiting(asker *os.File) func(locker.Outcome) {
 	said := ""
 	return func(o locker.Outcome) {
@@ -141,14 +141,14 @@ func (h *holder) isKin(pid int) bool {
 	return strings.Contains(","+h.ancestors+",", ","+strconv.Itoa(pid)+",")
 }
 
-// leaveWord opens the socket and writes the file from which the script reads its
-// token: one for each process, as it is read at once.
+// leaveWord opens the socket and writes the file from which the script reads its token: one
+// file for each process, as the script reads it at once.
 func (h *holder) leaveWord() (err error) {
 	if h.socket, err = listen(h.dir, h.token); err != nil {
 		return fault.Wrap(h.dir.Path(atom.HolderSocketName(h.token)), err)
 	}
 	if h.named {
-		return nil // it is told by answer
+		return nil // answer tells it
 	}
 	temp, err := h.dir.TempFile([]byte(strconv.Itoa(h.Owner) + "\ntoken=" + h.token + "\nfence=" + h.fence + "\n"))
 	if err != nil {
@@ -160,7 +160,7 @@ func (h *holder) leaveWord() (err error) {
 
 func (h *holder) wordName() string { return atom.HolderWordName(h.Owner) }
 
-// serve holds the atom until the script says so, or is gone, or has to end.
+// serve holds the atom until the script releases it, or is gone, or must end.
 func (h *holder) serve() error {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
 	stop := make(chan os.Signal, 1)
@@ -195,7 +195,7 @@ func (h *holder) endScript(pause time.Duration) {
 		_, _ = h.front.WriteString(lostLine) // it may be gone
 	}
 	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { h.smith.RecordSignal(&h.Request, s) }}
-	guarding.SpeakFor(process.Job{Owner: h.Request.Owner}) // what is said from now on has a reader
+	guarding.SpeakFor(process.Job{Owner: h.Request.Owner}) // from now on messages have a reader
 	if err := ending.End(process.Job{Owner: h.Request.Owner, FileUID: -1}); err != nil {
 		h.smith.Linger(err, func() bool { return h.Request.Owner.Life() != process.Dead })
 	}

@@ -20,14 +20,14 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// leaseArgs are what lease and holder are told: as `adlock take` or as `adlock hold`, and
-// more.
+// leaseArgs are the arguments of lease and holder: those of `adlock take` or `adlock hold`,
+// and more.
 type leaseArgs struct {
 	hold.Args
 	lease string
-	named bool // by `adlock hold`, which goes on listening to its holder
+	named bool // from `adlock hold`, which keeps listening to its holder
 
-	// For the holder: its starter, as that is no ancestor of its own.
+	// For the holder: the process that started it, which is no ancestor of its own.
 	start     string // the owner's start time
 	ancestors string // the owner's ancestors, as PID,PID
 }
@@ -72,9 +72,9 @@ func (h *leaseArgs) parse(args []string) (dir string, err error) {
 	return h.DirectoryOf(rest[0])
 }
 
-// takeLease takes the atom for the script that asks and leaves a holder behind: a
-// process of its own that tends the lease, watches the script, and releases when
-// it is told to or when the script is gone. This process says how that went.
+// takeLease takes the atom for the asking script and leaves a holder behind: a process of
+// its own that tends the lease, watches the script, and releases on request or when the
+// script is gone. This process reports the result.
 func takeLease(args []string) (int, error) {
 	if !config.SaysOwner(args) {
 		return 0, config.LibraryOnly("lease")
@@ -108,8 +108,8 @@ func takeLease(args []string) (int, error) {
 	return config.Answer(verdict), nil
 }
 
-// startHolder starts the holder, which answers on the line. When that is closed it gives
-// up, as the waiter wants it no longer then.
+// startHolder starts the holder, which answers on the line. When the line is closed the
+// holder gives up, as then no process waits for the atom.
 func startHolder(owner process.Identity, args []string) (line *os.File, err error) {
 	ours, theirs, err := sysfile.SocketPair()
 	if err != nil {
@@ -133,23 +133,24 @@ func startHolder(owner process.Identity, args []string) (line *os.File, err erro
 	return os.NewFile(uintptr(ours), "holder"), nil
 }
 
-// showWaiting returns what tells a person at a terminal for whom the holder waits.
+// showWaiting returns a function that shows a person at a terminal which process the holder
+// waits for.
 func (h *leaseArgs) showWaiting() func(locker.Outcome) {
 	wait := locker.NewWaiting(&h.Request)
 	return func(o locker.Outcome) { wait.Show(&h.Request, o) }
 }
 
-// waitingWord begins what the holder says before its answer, in one line, where it has to
-// wait: PID NODE of the process in the way.
+// waitingWord begins the holder's message before its answer, in one line, if it must wait:
+// PID NODE of the process in the way.
 const waitingWord = "waiting "
 
 func waits(o locker.Outcome) string {
 	return waitingWord + strconv.Itoa(o.Blocker) + " " + fault.OneLine(o.Node) + "\n"
 }
 
-// answer is what the holder says, in one line: VERDICT KIND REASON. The kind is
-// that of an error, whose verdict is "error", or "stuck". The reason of one that was acquired is its
-// token, and its fence.
+// answer is the holder's message, in one line: VERDICT KIND REASON. The kind is that of an
+// error, whose verdict is "error", or "stuck". The reason of "acquired" is its token and
+// its fence.
 func answer(o locker.Outcome, err error) string {
 	if err != nil && o.Verdict != locker.Stuck {
 		o.Verdict = "error"
@@ -186,7 +187,7 @@ func readAnswer(said *bufio.Reader, waits func(locker.Outcome)) (locker.Verdict,
 	return locker.Verdict(verdict), reason, nil
 }
 
-// answerTimeout is how long a script waits for its holder to let go.
+// answerTimeout is how long a script waits for its holder to release.
 const answerTimeout = 20 * time.Second
 
 // release is the verb by which the library lets go.
@@ -208,7 +209,7 @@ func release(args []string) (int, error) {
 	}
 	line, err := dial(filepath.Dir(rest[0]), token)
 	if err != nil && (again || withdraw) {
-		return 0, nil // it has let go, or its lease will run out
+		return 0, nil // it has released the lock, or its lease will run out
 	}
 	if err != nil {
 		return 0, fault.New(fault.Denied, rest[0], "lost: its holder is gone")
@@ -217,10 +218,10 @@ func release(args []string) (int, error) {
 	return 0, letGo(rest[0], line, status, withdraw || retry && status > 0)
 }
 
-// letGo tells the holder, whom the line leads to, to let go of the lock, and waits for
-// its answer. A holder that is gone has lost the lock (fault.Denied). So has one that
-// does not answer. The status is below 0 where it is not known; noStamp: the run does not
-// count for IfElapsed.
+// letGo tells the holder at the other end of the line to release the lock, and waits for
+// its answer. A holder that is gone has lost the lock (fault.Denied). So has one that does
+// not answer. The status is below 0 if it is unknown; noStamp: the run does not count for
+// IfElapsed.
 func letGo(lock string, line *os.File, status int, noStamp bool) error {
 	if err := line.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return fault.Wrap(lock, err)

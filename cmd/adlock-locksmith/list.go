@@ -22,7 +22,7 @@ func list(args []string) (int, error) {
 	return 0, listing.Write(os.Stdout, entries, slots, err)
 }
 
-// openToAsk opens the store for a caller that takes nothing.
+// openToAsk opens the store to ask, without taking anything.
 func openToAsk() (*lease.Locker, error) {
 	length, err := parseLease(os.Getenv("ADLOCK_LEASE"))
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"adlock/lib/locker"
 )
 
-// open opens the store at the address, for atoms of the host; the record is kept
-// where that of the lock directory is.
+// open opens the store at the address, for atoms of the host; the record is kept with that
+// of the lock directory.
 func open(address, host string, h *hook.Hook) (locker.Locker, error) {
 	path, err := config.DirOf(address)
 	if err != nil {
@@ -31,7 +31,7 @@ func open(address, host string, h *hook.Hook) (locker.Locker, error) {
 	return openIn(path, address, host, length, h)
 }
 
-// openToRead opens the store for a caller that writes nothing, neither there nor here.
+// openToRead opens the store to read, without writing anything, neither there nor here.
 func openToRead(address, leaseAsked string) (*lease.Locker, error) {
 	length, err := parseLease(leaseAsked)
 	if err != nil {
@@ -55,7 +55,7 @@ func lockerOf(address string, length time.Duration) (*lease.Locker, error) {
 	}
 	l := &lease.Locker{Store: s, Lease: length}
 	if _, slow := s.(*ftp.Store); slow {
-		l.Question = length // it is dozens of commands, each of which has its own time
+		l.Question = length // it is dozens of commands, each with its own timeout
 	}
 	return l, nil
 }

@@ -14,7 +14,7 @@ import (
 // the lock directory: the path of a socket may have little more than 100 bytes
 // (unix(7)).
 func dial(dir, token string) (*os.File, error) {
-	d, err := lockfile.Open(dir) // checked: no other user's holder
+	d, err := lockfile.Open(dir) // checked: only this user's holders are there
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func dial(dir, token string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Connected before it stops to block: else connect(2) may be put off.
+	// Connect before the socket stops to block: else connect(2) may be put off.
 	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: atom.HolderSocketName(token)}); err != nil {
 		unix.Close(fd)
 		return nil, err

@@ -12,13 +12,13 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// sweepAfter is how old a file of a holder's is before it is looked at: a holder that has just
-// begun may not listen yet.
+// sweepAfter is the least age at which a holder's file is checked: a new holder may not
+// listen yet.
 const sweepAfter = time.Minute
 
-// sweep removes what holders that were killed have left in the directory: the sockets
-// where no process listens, and the words that name one of these or none. This process is
-// in the directory. What cannot be removed is left to the next.
+// sweep removes what killed holders have left in the directory: sockets without a listener,
+// and files that name one of these or none. This process is in the directory. What cannot
+// be removed is left to the next one.
 func sweep(d *lockfile.Dir) {
 	files, _ := d.Files(atom.HolderSocket, atom.HolderWord)
 	listening := ""
@@ -47,8 +47,8 @@ func tokenIn(file string) string {
 	return " " + token
 }
 
-// listens tells whether a process listens at a socket here; a holder takes it for a
-// script that has nothing to say.
+// listens reports whether a process listens at a socket here; a holder takes the connection
+// for a script without a message.
 func listens(socket string) bool {
 	fd, err := sysfile.Socket()
 	if err != nil {

@@ -92,8 +92,8 @@ func (k *tended) Take(r locker.Request) (locker.Outcome, error) {
 	return o, nil
 }
 
-// giveUp tells the holder that the asker waits no more, as soon as the asker has something
-// to say, and is true then; the answer to that is still to be read.
+// giveUp tells the holder, as soon as the asker sends something, that it waits no more, and
+// is true then; the holder's answer to that is still to be read.
 func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
 	const interval = 100 * time.Millisecond
 	polled := []unix.PollFd{{Fd: int32(asker.Fd()), Events: unix.POLLIN}}
@@ -129,11 +129,11 @@ func (k *tended) listen(said *bufio.Reader) {
 	}
 }
 
-// Lost is told by the holder.
+// Lost sends what the holder reports.
 func (k *tended) Lost() <-chan string { return k.lost }
 
-// Release tells the holder to let go. Where the owner is dead (Again) it may have done so
-// by itself.
+// Release tells the holder to release. If the owner is dead (Again) the holder may have
+// done so by itself.
 func (k *tended) Release(r locker.ReleaseRequest) error {
 	err := k.release(r)
 	if r.Again && fault.KindOf(err) == fault.Denied {

@@ -20,7 +20,7 @@ import (
 type verb struct {
 	options func(*query) []config.Option
 	args    bool       // it takes NAMEs besides
-	named   bool       // it takes one NAME besides, which says what --atom says
+	named   bool       // it takes one NAME besides, with the meaning of --atom
 	apart   [][]string // the names of options that exclude each other
 	show    func(*query) error
 
@@ -28,7 +28,7 @@ type verb struct {
 	passOn func(args []string)
 }
 
-// program is what the help tells of the verbs.
+// program describes the verbs for the help.
 func program() *config.Program {
 	p := &config.Program{
 		Name: filepath.Base(os.Args[0]), Does: "what adlock's locks are doing, and what their runlog teaches",
@@ -93,8 +93,8 @@ func appOf(p *config.Program, args []string, out *output) *cli.App {
 	return app
 }
 
-// commandOf makes the library's command of a verb. The library sets the options;
-// whether they are right is said by the one parser, in its words.
+// commandOf makes the library's command of a verb. The library sets the options; our one
+// parser checks their values, with its messages.
 func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Command {
 	v, q := verbs[known.Name], new(query)
 	check := func(c *cli.Context) error {

@@ -33,7 +33,7 @@ var checkVerb = verb{
 	show: showMistakes,
 }
 
-// showMistakes looks at each file, and goes on after one that cannot be checked.
+// showMistakes checks each file, and continues after one that cannot be checked.
 func showMistakes(q *query) error {
 	if len(q.args) == 0 && !q.system {
 		return fault.New(fault.Usage, "check", "wants a FILE (-: standard input), or --system")
@@ -90,8 +90,8 @@ func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
 	return mistakes, nil
 }
 
-// readText reads a file, or standard input for "-". What is no regular file has no text
-// to check, and a pipe somewhere might be waited for without end.
+// readText reads a file, or standard input for "-". Other files than regular ones have no
+// text to check, and reading a pipe might block for ever.
 func readText(path string) (string, error) {
 	file := os.Stdin
 	if path != "-" {
@@ -134,9 +134,8 @@ func checker(q *query) (*lint.Checker, error) {
 	}, nil
 }
 
-// longestRuns knows of each atom how long a run took at most that succeeded, as the
-// runlog and the last locks tell. They are an aid: where they cannot be read, nothing
-// is known.
+// longestRuns returns for each atom how long its longest successful run took, from the
+// runlog and the last locks. They are an aid: if they cannot be read, nothing is known.
 func longestRuns() func(atom.Atom) time.Duration {
 	longest := map[atom.Name]time.Duration{}
 	if dir, entries, err := sources(); err == nil {

@@ -98,7 +98,7 @@ func TestAUserColumnCanBeAskedFor(t *testing.T) {
 	}
 }
 
-// What cannot be checked is told, and the next file is checked all the same.
+// A file that cannot be checked is reported, and the next file is checked all the same.
 func TestAFileThatIsNoTextIsRefusedAndNeverWaitedFor(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab", wrongTab)

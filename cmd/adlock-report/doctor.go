@@ -77,7 +77,7 @@ func machine() (*doctor.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, _ := os.Executable() // an error: there is no /proc, which is told
+	self, _ := os.Executable() // an error: there is no /proc, which a finding reports
 	programs := filepath.Dir(self)
 	m := &doctor.Machine{
 		Dir: dir, LogDir: logDir, Host: atom.Canonify(host),

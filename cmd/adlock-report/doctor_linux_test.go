@@ -64,7 +64,7 @@ func within(t *testing.T, p place, mounts string) helper.Command {
 	return c
 }
 
-// nobodys makes a place that everybody reaches, and asNobody is the doctor there.
+// nobodys makes a place that every user may enter, and asNobody runs the doctor there.
 const (
 	nobodys  = `mount -t tmpfs -o mode=755 none /mnt && cp "$0" "${0%/*}"/adlock-* /mnt && mkdir /mnt/l && export ADLOCK_DIR=/mnt/l`
 	asNobody = `setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock doctor`

@@ -42,11 +42,11 @@ func initUsers(q *query) error {
 	return failed
 }
 
-// initUser makes the lock directory of a user. Where it is there nothing is to be done.
+// initUser makes the lock directory of a user. If it exists nothing is done.
 //
-// A job of the user that has found no such directory, and is about to make one at home, makes
-// a second one after the look. So this is for users that cannot, as any job of theirs has
-// failed so far.
+// A job of the user that has found no such directory, and is about to make one at home,
+// makes a second one after the check. So this is for users who cannot make one at home:
+// every job of theirs has failed so far.
 func initUser(name string) (dir string, err error) {
 	uid, gid, home, err := numbers(name)
 	if err != nil {

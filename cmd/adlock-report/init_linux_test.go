@@ -7,8 +7,8 @@ import (
 	"adlock/test/helper"
 )
 
-// varLib makes an empty /var/lib and a home that is root's, for a script in which $a is
-// adlock, as everybody may run it.
+// varLib makes an empty /var/lib and a home that is root's, for a script in which $a is an
+// adlock that every user may run.
 const varLib = `mount -t tmpfs -o mode=755 none /var/lib && mount -t tmpfs -o mode=755 none /mnt && cp "$0" "${0%/*}"/adlock-* /mnt || exit
 a=/mnt/adlock; unset ADLOCK_DIR; export HOME=/mnt/home
 nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }

@@ -9,8 +9,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// encoderOf writes values to w, one a line. It leaves < > & as they are: this JSON
-// does not go into web pages. It may go to a terminal, so what does not print is escaped.
+// encoderOf writes values to w, one a line. It does not escape < > &: this JSON does not go
+// into web pages. It may go to a terminal, so it escapes what does not print.
 func encoderOf(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(escaper{w})
 	e.SetEscapeHTML(false)

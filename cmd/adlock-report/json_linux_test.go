@@ -18,8 +18,7 @@ import (
 	"adlock/test/story"
 )
 
-// odd is an atom whose operand is no text in some of its bytes, and markup and a
-// control character in others.
+// odd is an atom whose operand has bytes that are no text, markup, and a control character.
 var odd = atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "<a&b> \"c\\d\"\n\x1b\xff\xfe é"}
 
 func TestEventsAsJSONAreAsAgreed(t *testing.T) {

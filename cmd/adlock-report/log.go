@@ -83,10 +83,10 @@ func showLog(q *query) error {
 	return l.show(history.Follow(dir, atom.Canonify(host)), dir, true)
 }
 
-// endWithReader ends this process once standard output has no reader any more, as the next
+// endWithReader ends this process when the reader of standard output is gone, as the next
 // write would: that may come in hours, and `| grep -m 1` waits for it.
 func endWithReader() {
-	gone := []unix.PollFd{{Fd: 1}} // POLLERR and POLLHUP are told unasked
+	gone := []unix.PollFd{{Fd: 1}} // poll(2) always reports POLLERR and POLLHUP
 	n, err := sysfile.RetryN(func() (int, error) { return unix.Poll(gone, -1) })
 	if n > 0 && err == nil && gone[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
 		sysfile.DieOf(unix.SIGPIPE)
@@ -98,7 +98,7 @@ func (q *query) setLines(value string) error {
 	return config.Number(&q.lines.Value, 0, 1<<30)(value)
 }
 
-// last are the last n of the events that are wanted.
+// last returns the last n matching events.
 func (l *logView) last(events iter.Seq2[runlog.Event, error], n int, dir string) (last []runlog.Event, err error) {
 	damaged, err := history.Each(events, func(e *runlog.Event) {
 		if l.wants(e) {
@@ -151,7 +151,7 @@ func unknownEvent(text string) error {
 	return fault.New(fault.Usage, "--event", reason+" (there are "+strings.Join(kindList(), ", ")+")")
 }
 
-// logView is what is shown of the runlog, and how.
+// logView is the selected part of the runlog, and its format.
 type logView struct {
 	shown bool // something was
 	since time.Time
@@ -199,7 +199,7 @@ func (q *query) tellEmpty(l *logView, dir string) error {
 	case l.shown:
 	case q.atom != "":
 		_, entries, err := sources()
-		q.named = q.named && err == nil // else it may be there
+		q.named = q.named && err == nil // else the atom may exist
 		return q.tellNone("log", dir, entries)
 	case terminal.Is(os.Stdout):
 		fault.Warn(dir, "nothing is recorded there of what was asked for")
@@ -212,7 +212,7 @@ func (l *logView) wants(e *runlog.Event) bool {
 		(l.atom == "" || matches(l.atom, history.AtomOf(e)))
 }
 
-// writer writes events to out in the form that was asked for.
+// writer writes events to out in the requested format.
 func (l *logView) writer(out io.Writer) func(*runlog.Event) error {
 	if l.json {
 		encoder := encoderOf(out)

@@ -1,7 +1,8 @@
-// Command adlock-report tells people what the locks are doing and what their
-// runlog teaches, and looks for mistakes: `adlock status`, `log`, `report`, `timeline`,
-// `metrics`, `tune`, `check` and `doctor` hand over to it; so does `wrap`, which puts a
-// crontab under locks, and `init`, which makes lock directories. Else it only reads, save for
+// Command adlock-report shows people the state of the locks and the runlog, and looks for
+// mistakes: `adlock status`, `log`, `report`, `timeline`, `metrics`, `tune`, `check` and
+// `doctor` become this program; so do `wrap`, which puts a crontab under locks, and `init`,
+// which makes lock directories. Otherwise it only reads, except `tune --reset`, so no error
+// here stops a job.
 // `tune --reset`, so nothing that goes wrong here stops a job.
 package main
 

@@ -47,12 +47,12 @@ func tellMetrics(q *query) error {
 	}
 	m, err := metrics.Collect(history.Read(dir), o)
 	if err != nil {
-		return fault.Wrap(dir, err) // figures of a part would pass for the figures of the whole
+		return fault.Wrap(dir, err) // figures of a part would look like those of the whole
 	}
 	return put(q.output, m.Text(q.format()))
 }
 
-// collected says whether the collector reads a file of this name, or it is none.
+// collected reports whether the collector reads a file of this name, or it is no file.
 func collected(path string) bool {
 	there, err := os.Stat(path)
 	return path == "-" || strings.HasSuffix(path, ".prom") || err == nil && !there.Mode().IsRegular()
@@ -65,8 +65,8 @@ func (q *query) format() metrics.Format {
 	return metrics.Prometheus
 }
 
-// put writes the metrics: readable for the collector, which is another user,
-// whatever the umask; and never half a file.
+// put writes the metrics: readable for the collector, which is another user, with any
+// umask; and never half a file.
 func put(output string, text []byte) error {
 	if output == "" {
 		return write(text)
@@ -74,9 +74,9 @@ func put(output string, text []byte) error {
 	return save(output, text, renameio.WithStaticPermissions(0o644))
 }
 
-// locksOf leaves out what cannot be read, and names that are told by a checksum
-// and were never completed: nothing is known of those. Of an atom of the lock directory
-// and of a store as well the store's is told.
+// locksOf leaves out locks that cannot be read, and names with a checksum that were never
+// completed: nothing is known of those. Of an atom of both the lock directory and a store
+// it takes the store's.
 func locksOf(entries []locker.Entry, now time.Time) []metrics.Lock {
 	var locks []metrics.Lock
 	last := map[atom.Name]int{}

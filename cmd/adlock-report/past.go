@@ -14,7 +14,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// past is what the runlog tells of an atom that its locks do not.
+// past is what the runlog knows of an atom and its locks do not.
 type past struct {
 	atom            atom.Atom
 	limits          policy.Limits // last asked for
@@ -22,22 +22,22 @@ type past struct {
 	learnsIfElapsed bool
 	last            *history.Run // the run that ended last; nil: none is recorded
 	failed          int          // how many runs failed in a row, up to now
-	waiting         []waiter     // the first come first
+	waiting         []waiter     // in the order of their coming
 }
 
-// waiter is a newcomer that began to wait for an atom, and was not answered since.
+// waiter is a process that began to wait for an atom, and was not answered since.
 type waiter struct {
 	pid   int
-	node  string        // its machine, where that may be another one
+	node  string        // its machine, if that may be another one
 	since time.Time     // zero: not known, as in a store
 	most  time.Duration // as long as it will wait
 
 	verdict string // why it was denied: locker.Verdict; "": not known, as in a store
 }
 
-// pasts reads the runlog, by NAME, as far as it tells of the store that is meant, or of
-// lock directories: an atom of the same name elsewhere is another one. It is an aid: where the runlog cannot be read,
-// its columns are empty.
+// pasts reads the runlog, by NAME, about the chosen store, or about lock directories: an
+// atom of the same name in another place is another one. It is an aid: if the runlog cannot
+// be read, its columns are empty.
 func pasts() map[atom.Name]*past {
 	dir, err := config.RunlogDir()
 	if err != nil {
@@ -95,8 +95,8 @@ func (p *past) hear(e *runlog.Event) {
 	}
 }
 
-// waits says whether the waiter is still there: the process lives, was there when
-// it began to wait, and its time is not up. The runlog is not told of one that died.
+// waits reports whether the waiter still waits: the process lives, lived when it began to
+// wait, and its time is not up. The runlog has no event for one that died.
 func (w waiter) waits(now time.Time) bool {
 	waited := now.Sub(w.since)
 	_, age := process.Still(w.pid)

@@ -67,7 +67,7 @@ func (q *query) writeReport(r *report.Report, dir string, out *os.File) (err err
 		err = encoderOf(out).Encode(r.Object())
 	case q.csv:
 		err = r.CSV(out)
-	case r.IsEmpty() && q.atom != "": // tellNone has said so
+	case r.IsEmpty() && q.atom != "": // tellNone has reported it
 	case r.IsEmpty():
 		_, err = out.WriteString(nothingIn(dir))
 	default:

@@ -26,15 +26,15 @@ type row struct {
 	Age        time.Duration // of the active lock
 	Since      time.Time     // when it was taken
 	Owner, UID int
-	Node       string // the owner's machine, where that may be another one
+	Node       string // the owner's machine, if that may be another one
 	Readers    int    // how many hold it together with others; 0: it is not being read
-	Still      int    // pid of the owner, or of its command, where that is stopped; 0: neither is
+	Still      int    // pid of the owner, or of its command, if that is stopped; 0: neither is
 	Changer    int    // pid of the process that is changing its lock just now; 0: none
 
 	Slot, Slots int // the slot that its owner holds, and of how many; 0: none
 
 	Completed   time.Time                 // zero: never
-	CompletedOn string                    // on which machine, where that may be another one
+	CompletedOn string                    // on which machine, if that may be another one
 	DueIn       runlog.Opt[time.Duration] // of an idle atom whose limits are known
 	Last        *history.Run              // the run that ended last; nil: none is recorded
 	Failed      int                       // runs that failed in a row, up to now
@@ -46,12 +46,12 @@ type row struct {
 	Takeable bool   // by a newcomer with these limits
 	jobLives bool   // though its owner is dead
 	silent   bool   // its owner may be dead: locker.View
-	overdue  string // what is to be said of an owner past its notice
+	overdue  string // the message about an owner past its notice
 	Why      string
 }
 
-// rowsOf are the atoms that have files, and those that only the runlog knows which
-// a newcomer waits for or whose command was not there of late.
+// rowsOf are the atoms that have files, and those only in the runlog that have a waiter or
+// whose command was missing lately.
 func rowsOf(entries []locker.Entry, slots []locker.Slot, all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range entries {
@@ -60,7 +60,7 @@ func rowsOf(entries []locker.Entry, slots []locker.Slot, all map[atom.Name]*past
 	}
 	for name, p := range all {
 		if store() != "" {
-			break // of those it is not known whether they are there or in a lock directory
+			break // whether those are there or in a lock directory is unknown
 		}
 		r := rowOf(&locker.Entry{Name: name}, p, nil, now)
 		if len(r.Waiting) > 0 || r.Last != nil && r.Last.Unstarted && now.Sub(r.Last.End) < ofLate {
@@ -71,8 +71,8 @@ func rowsOf(entries []locker.Entry, slots []locker.Slot, all map[atom.Name]*past
 	return rows
 }
 
-// ofLate is how long a command that was not there is news. What was mistyped once
-// has no file that could be cleared.
+// ofLate is how long a missing command is shown. A mistyped one has no file that could be
+// cleared.
 const ofLate = 7 * 24 * time.Hour
 
 func rowOf(e *locker.Entry, p *past, slots []locker.Slot, now time.Time) *row {
@@ -117,8 +117,8 @@ func rowOf(e *locker.Entry, p *past, slots []locker.Slot, now time.Time) *row {
 	return r
 }
 
-// untried is the entry without the lock that one of the waiters has put in place
-// for a moment, to look for readers and slots: it does not run.
+// untried is the entry without the lock that one of its waiters has linked for a moment, to
+// check readers and slots: it does not run.
 func (r *row) untried(e *locker.Entry) *locker.Entry {
 	for _, w := range r.Waiting {
 		if e.Active.Held && e.Record.Owner.PID == w.pid && e.Active.Age < trying {
@@ -128,11 +128,11 @@ func (r *row) untried(e *locker.Entry) *locker.Entry {
 	return e
 }
 
-// trying is longer than such a look takes. One that has lasted longer is a run whose
-// beginning the runlog was not told of.
+// trying is longer than such a check takes. A lock that has lasted longer is a run whose
+// beginning the runlog lacks.
 const trying = time.Second
 
-// hold says by whom the atom is held.
+// hold shows the holder of the atom.
 func (r *row) hold(e locker.View, now time.Time) {
 	r.Held, r.Age, r.Since = true, e.Active.Age, now.Add(-e.Active.Age).Round(time.Second)
 	r.Owner, r.UID, r.Node, r.Changer = e.Record.Owner.PID, e.Record.Owner.UID, e.Node, e.Changer
@@ -151,8 +151,8 @@ func (r *row) hold(e locker.View, now time.Time) {
 	}
 }
 
-// isStopped tells whether the owner, which lives, or its command stands still, as after
-// Ctrl-Z. Of another machine that is not known.
+// isStopped reports whether the live owner or its command is stopped, as after Ctrl-Z. On
+// another machine that is unknown.
 func (r *row) isStopped(e locker.View) bool {
 	for _, id := range []process.Identity{e.Job.Owner, e.Job.Command} {
 		if e.Node != "" || id.PID == 0 || id.Life() != process.Alive {
@@ -165,8 +165,8 @@ func (r *row) isStopped(e locker.View) bool {
 	return r.Still != 0
 }
 
-// inTrouble tells whether the atom wants a person: its last run failed or was ended by
-// force, or its state says so.
+// inTrouble reports whether the atom needs a person: its last run failed or was ended by
+// force, or its state shows it.
 func (r *row) inTrouble() bool {
 	switch r.State {
 	case "stopped", "overdue", "orphaned", "unknown", "damaged":
@@ -175,7 +175,7 @@ func (r *row) inTrouble() bool {
 	return r.lastWord() != ""
 }
 
-// count counts the readers, save those that are known to be dead.
+// count counts the readers, except those that are known to be dead.
 func (r *row) count(readers []locker.View) {
 	for _, reader := range readers {
 		if reader.Active.Owner != policy.Gone {
@@ -204,7 +204,7 @@ func (r *row) words() string {
 	return r.atom.Words()
 }
 
-// host is the atom's, as far as it is known: else as NAME has it.
+// host is the atom's, if known: else as NAME has it.
 func (r *row) host() string {
 	if r.atom == (atom.Atom{}) {
 		return r.Name.Host()
@@ -229,8 +229,8 @@ func ofUser(pid, uid int) string {
 	return strconv.Itoa(pid) + " " + name
 }
 
-// userName is the name of a user of this system; "" where it cannot be found, as
-// with users of a directory service: a program without cgo reads /etc/passwd.
+// userName is the name of a user of this system; "" if it cannot be found, like users of a
+// directory service: a program without cgo reads /etc/passwd.
 func userName(uid int) string {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"adlock/lib/policy"
 )
 
-// strayText tells of the slots that no row shows: what was taken under a limit is
-// gone, or cannot be read.
+// strayText lists the slots that no row shows: the atom that took the slot is gone, or
+// cannot be read.
 func strayText(slots []locker.Slot, rows []*row) string {
 	var w strings.Builder
 	for _, s := range slots {

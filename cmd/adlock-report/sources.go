@@ -66,8 +66,8 @@ func inDirectory() ([]locker.Entry, []locker.Slot, error) {
 	return entries, slots, err
 }
 
-// recorderOf reads the runlog in which the runs of the atom are recorded whose lock that is;
-// where it cannot be read it has no events.
+// recorderOf reads the runlog with the runs of that lock's atom; if it cannot be read it
+// has no events.
 func recorderOf(a atom.Atom, lock *locker.View) locker.Recorder {
 	dir, err := config.RunlogDir()
 	if err != nil {
@@ -80,8 +80,8 @@ func recorderOf(a atom.Atom, lock *locker.View) locker.Recorder {
 	return locker.Recorder{Log: log}
 }
 
-// sources are the directory of the runlog and the atoms that it may tell of: those of
-// the lock directory, and of the store, whose runs are recorded there as well.
+// sources are the directory of the runlog and the atoms that it may have: those of the lock
+// directory, and of the store, whose runs are recorded there as well.
 func sources() (logDir string, entries []locker.Entry, err error) {
 	if logDir, err = config.RunlogDir(); err != nil {
 		return "", nil, err
@@ -93,9 +93,8 @@ func sources() (logDir string, entries []locker.Entry, err error) {
 	return logDir, append(entries, others...), err
 }
 
-// pastSources is sources for what tells of the past: with a store that does not answer
-// it goes on, and of what has not ended as far as is known here no store is asked whether
-// it runs (nil).
+// pastSources is sources for views of the past: it continues with a store that does not
+// answer, and then whether a run without an end still runs is not checked (nil).
 func pastSources(verb string) (logDir string, entries []locker.Entry, running func(token string) bool, err error) {
 	tellHost(verb)
 	logDir, entries, err = sources()
@@ -131,7 +130,7 @@ type query struct {
 
 	json, csv, openMetrics   bool
 	explain, follow, watch   bool
-	failed                   bool // only what is in trouble
+	failed                   bool // only atoms in trouble
 	named                    bool // the atom is an argument: it has to be there
 	userColumn, diff, unwrap bool // of a crontab
 	system                   bool // of all crontabs of the machine
@@ -169,7 +168,7 @@ func (q *query) nameAtom() error {
 	return nil
 }
 
-// matches says whether an atom is one that --atom asks for.
+// matches reports whether --atom selects the atom.
 func matches(text string, a atom.Atom) bool {
 	return text == "" || strings.Contains(a.Words(), text) || string(a.Name()) == text
 }
@@ -184,9 +183,8 @@ func write(text []byte) error {
 	return fault.Wrap("standard output", err)
 }
 
-// save makes text the content of a file, whole or not at all; "-" is standard
-// output. What is there and no file (a device, a pipe) is written to, not replaced; a
-// link stays, and leads to the new file.
+// save makes text the content of a file, whole or not at all; "-" is standard output. A
+// device or a pipe is written to, not replaced; a link stays, and leads to the new file.
 func save(path string, text []byte, options ...renameio.Option) error {
 	if path == "-" {
 		return write(text)

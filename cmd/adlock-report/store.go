@@ -12,8 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// store is the address of the store beyond this machine whose locks are meant; "": a
-// lock directory's are.
+// store is the address of the chosen store beyond this machine; "": a lock directory is.
 func store() string {
 	if address := os.Getenv("ADLOCK_STORE"); config.IsRemote(address) {
 		return address
@@ -21,8 +20,8 @@ func store() string {
 	return ""
 }
 
-// stored are the atoms and slots of the store. The locksmith tells of them: this
-// program links no client of a store.
+// stored are the atoms and slots of the store, as the locksmith lists them: this program
+// links no client of a store.
 func stored() ([]locker.Entry, []locker.Slot, error) {
 	path, err := config.FindPartner(config.Locksmith, "for a store beyond this machine")
 	if err != nil {
@@ -38,13 +37,13 @@ func stored() ([]locker.Entry, []locker.Slot, error) {
 		return nil, nil, &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
 	}
 	entries, slots, err := listing.Read(text)
-	text.Close() // it may have more to say than was understood
+	text.Close() // it may have more to send than was understood
 	_ = smith.Wait()
 	return entries, slots, fault.Wrap(path, err)
 }
 
-// tellStore says that what is asked for is told of the lock directory alone, where
-// the locks of scripts are beyond this machine.
+// tellStore warns that the answer is about the lock directory alone, if the locks of
+// scripts are beyond this machine.
 func tellStore(verb string) {
 	if dir, err := config.Dir(); err == nil && store() != "" {
 		fault.Warn(store(), verb+" tells of lock directories, and so of "+dir)

@@ -40,9 +40,9 @@ func columnsOf(rows []*row, now time.Time) []column {
 	return columns
 }
 
-// table is what status shows to people. What wants attention stands out, by
-// words too, and says why in a line of its own. (text/tabwriter would count the
-// colours as text, and end every column at such a line.)
+// table is the output of status for people. What needs attention is marked, by words too,
+// and explained in a line of its own. (text/tabwriter would count the colours as text, and
+// end every column at such a line.)
 func table(rows []*row, now time.Time) string {
 	columns := columnsOf(rows, now)
 	lines := make([][]string, len(rows)+1)
@@ -104,8 +104,7 @@ func widthsOf(lines [][]string) []int {
 	return widths
 }
 
-// align makes every cell as wide as its column: what is longer is cut, with gap
-// in the middle.
+// align makes every cell as wide as its column: longer text is cut, with gap in the middle.
 func align(lines [][]string, widths []int, gap string) {
 	for _, line := range lines {
 		for n, text := range line {
@@ -119,7 +118,7 @@ func joined(cells []string) string {
 	return strings.TrimRight(strings.Join(cells, columnGap), " ") + "\n"
 }
 
-// gapMark stands in place of what was cut.
+// gapMark replaces the text that was cut.
 func gapMark() string {
 	if terminal.Unicode() {
 		return "…"
@@ -127,9 +126,9 @@ func gapMark() string {
 	return "~"
 }
 
-// fit aligns the table, and makes it as narrow as the terminal (0: however wide it is). The
-// names of atoms are cut; where they would be shorter than namesWidth, columns give way in
-// this order, and at last each line is cut.
+// fit aligns the table, and makes it as narrow as the terminal (0: any width). It cuts the
+// names of atoms; if they would be shorter than namesWidth, it drops columns in this order,
+// and at last cuts each line.
 func fit(lines [][]string, width int, order []string, gap string) [][]string {
 	if width > 0 {
 		names := widthsOf(lines)[0]
@@ -183,7 +182,7 @@ func (r *row) state() string {
 	return r.State
 }
 
-// lastCell is when a run last ended, and how where that was not well.
+// lastCell is when a run last ended, and how, if it did not succeed.
 func (r *row) lastCell(now time.Time) string {
 	if how := r.lastWord(); how != "" {
 		return how + " " + terminal.Age(now.Sub(r.Last.End)) + " ago"
@@ -198,8 +197,8 @@ func (r *row) lastCell(now time.Time) string {
 	return ago
 }
 
-// lastWord says how the last run went; "" where it went well, or is not known: the
-// atom has completed since, and the runlog was not told.
+// lastWord describes how the last run ended; "" if it succeeded, or that is unknown: the
+// atom has completed since, and the runlog has no event.
 func (r *row) lastWord() string {
 	switch {
 	case r.Last == nil || r.Completed.Sub(r.Last.End) > clockSlack:
@@ -265,7 +264,8 @@ type note struct {
 	text  string
 }
 
-// notes say why the atom wants attention, how its last run failed, and what waits.
+// notes say why the atom needs attention, how its last run failed, and which processes
+// wait.
 func (r *row) notes(now time.Time) (all []note) {
 	add := func(style terminal.Style, text string) {
 		if text != "" {

@@ -64,7 +64,7 @@ func (q *query) showChart(chart *timeline.Chart, dir string, width int) error {
 	switch {
 	case q.svg != "":
 		return save(q.svg, chart.SVG())
-	case len(chart.Lanes) == 0 && q.atom != "": // tellNone has said so
+	case len(chart.Lanes) == 0 && q.atom != "": // tellNone has reported it
 		return nil
 	case len(chart.Lanes) == 0:
 		return write([]byte(nothingIn(dir)))

@@ -137,8 +137,7 @@ func forget(name atom.Name) error {
 	return fault.Wrap(dir.Path(name.LastLock()), (&lockdir.Locker{Dir: dir}).Forget(name))
 }
 
-// tunedText is the table for people; what the limits are made of stands below
-// each line.
+// tunedText is the table for people; the origin of the limits is below each line.
 func tunedText(all []*tuned, explain bool) string {
 	lines := [][]string{{"ATOM", "RUNS", "TYPICAL", "LONGEST", "IFELAPSED", "EXPIREAFTER"}}
 	for _, t := range all {

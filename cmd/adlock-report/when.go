@@ -15,14 +15,13 @@ const timeForms = `7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"`
 
 var errNoPeriod = fault.New(fault.Usage, "--since", "is not before --until")
 
-// The layouts of times, all local save the first, and of what stands for a time of
-// some day.
+// The layouts of times, all local except the first, and of words for a time of some day.
 var (
 	timeLayouts  = []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"}
 	clockLayouts = []string{"15:04:05", "15:04"}
 )
 
-// when is the time that the text of an option gives; otherwise, where there is none.
+// when is the time in the text of an option; otherwise, if there is none.
 func when(option, text string, now, otherwise time.Time) (time.Time, error) {
 	switch text {
 	case "":

@@ -46,8 +46,8 @@ func (q *query) setLimit(value string) error {
 	return nil
 }
 
-// wrap is a filter. `crontab -l | adlock wrap | crontab -` installs what comes out, whatever
-// the status: so where standard input is refused, it comes out as it came in.
+// wrap is a filter. `crontab -l | adlock wrap | crontab -` installs its output, whatever
+// the status: so if standard input is refused, it is copied unchanged.
 func wrap(q *query) error {
 	if slices.Equal(q.args, []string{"-"}) {
 		q.args = nil
@@ -66,8 +66,8 @@ func wrap(q *query) error {
 	return err
 }
 
-// passOn copies what is left of standard input to standard output, where that is a filter's
-// place: not where the last of the arguments is a FILE.
+// passOn copies the rest of standard input to standard output, if wrap is a filter: not if
+// the last of the arguments is a FILE.
 func passOn(args []string) {
 	if len(args) > 0 {
 		if _, err := os.Stat(args[len(args)-1]); err == nil {
@@ -151,18 +151,18 @@ func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
 
 func isUser(word string) bool { return lookUp(word) != nil }
 
-// lookUp returns the user of the user column, nil where there is none. The BSDs have a group
+// lookUp returns the user of the user column, nil if there is none. The BSDs have a group
 // and a login class behind the name.
 func lookUp(word string) *user.User {
 	if end := strings.IndexAny(word, ":/"); end >= 0 {
 		word = word[:end]
 	}
-	known, _ := user.Lookup(word) // a user that cannot be looked up is not known here
+	known, _ := user.Lookup(word) // a user that cannot be looked up is unknown here
 	return known
 }
 
-// isHomeless tells whether a user of this machine, www-data say, may make nothing in a home.
-// Root has a lock directory elsewhere.
+// isHomeless reports whether a user of this machine, such as www-data, may make nothing in
+// a home. Root's lock directory is not in a home.
 func isHomeless(name, home string) bool {
 	known := lookUp(name)
 	if known == nil || known.Uid == "0" {
@@ -216,7 +216,7 @@ func lineName(q *query, l *crontab.Line) string {
 	return "line " + strconv.Itoa(l.Number)
 }
 
-// tell says on standard error what was done, and what was left and why.
+// tell reports on standard error what was done, and what was left and why.
 func tell(q *query, r *crontab.Result) {
 	for _, left := range r.Left {
 		fault.Warn(lineName(q, left.Line), "left as it is: "+left.Why)

@@ -168,7 +168,7 @@ func TestTheDiffIsOneThatPatchTakesAndChangesNothing(t *testing.T) {
 func TestAWrappedJobGetsAndGivesWhatItDidBefore(t *testing.T) {
 	p := newPlace(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "plain"), []byte("echo \"$0:$#:$*\"; exit 9\n"), 0o755); err != nil { // without a first line
+	if err := os.WriteFile(filepath.Join(dir, "plain"), []byte("echo \"$0:$#:$*\"; exit 9\n"), 0o755); err != nil { // without a #! line
 		t.Fatal(err)
 	}
 	for _, line := range []string{
@@ -192,7 +192,7 @@ func TestAWrappedJobGetsAndGivesWhatItDidBefore(t *testing.T) {
 
 var elsewise = regexp.MustCompile(`(?m)^.*(not found|no such file or directory|Killed).*\n`)
 
-// alike leaves out what is said in other words.
+// alike drops what each version words differently.
 func alike(text string) string { return elsewise.ReplaceAllString(text, "") }
 
 // cron starts the last line of a crontab as Debian's cron does.

@@ -74,7 +74,7 @@ func (a *clearArgs) clear(names []string) error {
 	return k.Clear(lock)
 }
 
-// check refuses what is neither a lock to be removed nor last locks to be pruned.
+// check refuses arguments that are neither a lock to remove nor last locks to prune.
 func (a *clearArgs) check(names []string) error {
 	switch {
 	case a.last && (len(names) != 0 || !a.asked):
@@ -106,7 +106,7 @@ func openDir(path string) (*lockfile.Dir, error) {
 	return dir, err
 }
 
-// lockMeant is the lock that a person means by these words, said to the verb, and its locker.
+// lockMeant is the lock that a person means by these arguments of the verb, and its locker.
 func lockMeant(verb string, words []string, dir *lockfile.Dir) (k *lockdir.Locker, lock atom.File, err error) {
 	if lock, err = locker.LockMeant(verb, words, (&lockdir.Locker{Dir: dir}).List); err == nil {
 		k, err = lockerOf(dir, lock.Name)
@@ -114,8 +114,8 @@ func lockMeant(verb string, words []string, dir *lockfile.Dir) (k *lockdir.Locke
 	return k, lock, err
 }
 
-// lockerOf is the locker of a lock that is known by its name only, which says whose
-// runlog tells of it.
+// lockerOf is the locker of a lock that is known by its name only; the name gives the
+// runlog.
 func lockerOf(dir *lockfile.Dir, name atom.Name) (*lockdir.Locker, error) {
 	log, err := config.RunlogOf(dir.Path(), name.Host())
 	return &lockdir.Locker{Dir: dir, Recorder: locker.Recorder{Log: log}}, err

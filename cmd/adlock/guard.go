@@ -15,8 +15,8 @@ import (
 	"adlock/lib/supervise"
 )
 
-// guardVerb answers adlock_guard: how the script that a shell reads is to be guarded.
-// The answer is words for the shell to eval:
+// guardVerb answers adlock_guard: how to guard the script that a shell reads. The answer is
+// words for the shell to eval:
 //
 //	held                      the parent is the supervisor that holds the script's lock
 //	again OPERAND FILE ARG... to be run again, under a supervisor in the shell's place
@@ -66,9 +66,9 @@ func guard(args []string) (int, error) {
 	return 0, config.PrintLine("here " + fault.Quoted(path))
 }
 
-// path is the script's, absolute, links not followed; "" where $0 names no script: the
-// shell itself (-c, standard input), what is no file or another one for each process
-// (/dev/stdin), or what that shell does not read: after a cd a relative path names
+// path is the script's, absolute, links not followed; "" if $0 names no script: the shell
+// itself (-c, standard input), no regular file or one that differs between processes
+// (/dev/stdin), or a file that the shell does not read: after a cd a relative path names
 // another script.
 func (a *guardArgs) path(shell int) string {
 	path := a.script
@@ -78,14 +78,14 @@ func (a *guardArgs) path(shell int) string {
 	if a.script == "" || !filepath.IsAbs(path) || !isFile(path) || !supervise.IsText(path) || !invocation.Reads(shell, path) {
 		return ""
 	}
-	// What stands before a .. may be a link: then the name without it is another file's.
+	// The part before a .. may be a link: then the name without it is another file's.
 	if clean := filepath.Clean(path); invocation.SameFile(clean, path) {
 		return clean
 	}
 	return path
 }
 
-// isFile tells whether path names a regular file, and the same one to all processes.
+// isFile reports whether path names a regular file, the same one for every process.
 func isFile(path string) bool {
 	clean := filepath.Clean(path)
 	if strings.HasPrefix(clean, "/dev/") || strings.HasPrefix(clean, "/proc/") {
@@ -108,8 +108,8 @@ func (a *guardArgs) again(shell int, path string) (words []string, can bool) {
 	return words, true
 }
 
-// holdsAtom tells whether the shell's parent is the supervisor that holds the very
-// atom of the script: lock is DIRECTORY PROGRAM HOST OPERATOR.
+// holdsAtom reports whether the shell's parent is the supervisor that holds the script's
+// own atom: lock is DIRECTORY PROGRAM HOST OPERATOR.
 func holdsAtom(shell int, lock []string, path string) bool {
 	a, err := atom.New(lock[1], lock[2], lock[3], path)
 	if err != nil {

@@ -71,9 +71,9 @@ func (a *killArgs) end(objects []string) error {
 	return failed
 }
 
-// jobsOf reads every pid before the first signal is sent: a slip in the last
-// one must not cost the first its life. One that is gone already is no error:
-// its death is what was asked for. But a person may have mistyped it.
+// jobsOf reads every pid before the first signal is sent: a mistake in the last one must
+// not kill the first. A process that is gone already is no error: its death was wanted. But
+// a person may have mistyped the pid.
 func jobsOf(pids []string) ([]process.Job, error) {
 	var jobs []process.Job
 	for _, text := range pids {

@@ -34,19 +34,19 @@ func main() {
 	os.Exit(program().Main(os.Args[1:]))
 }
 
-// enlargeStack has the runtime make this goroutine's stack large enough at once, while there
-// is next to nothing on it. Else it is doubled, and all that is on it moved, four times on
-// the way down to the system calls, which is a twelfth of what a helper costs.
+// enlargeStack has the runtime enlarge this goroutine's stack at once, while there is next
+// to nothing on it. Else it is doubled, and all that is on it moved, four times on the way
+// down to the system calls, which is a twelfth of what a helper costs.
 //
 //go:noinline
 func enlargeStack() {
-	if os.Args == nil { // never: it is the room for this that counts
+	if os.Args == nil { // never: only the room for this matters
 		var room [16 << 10]byte
 		os.Stdout.Write(room[:])
 	}
 }
 
-// refuse ends this process where there is a reason to do nothing at all.
+// refuse ends this process if there is a reason to do nothing at all.
 func refuse(err error) {
 	if err != nil {
 		fault.Report(err)

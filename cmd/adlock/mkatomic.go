@@ -77,7 +77,7 @@ func makeOfInput(file string, replace bool) error {
 	}()
 	select {
 	case sig := <-ended:
-		_ = pending.Cleanup() // what it cannot remove stays
+		_ = pending.Cleanup() // files that it cannot remove stay
 		sysfile.DieOf(sig.(unix.Signal))
 	case err = <-copied:
 	}
@@ -87,8 +87,8 @@ func makeOfInput(file string, replace bool) error {
 	return finish(pending, file, replace)
 }
 
-// listen takes over the signals that end this process, save those that it was started
-// to ignore.
+// listen catches the signals that end this process, except those that were ignored at its
+// start.
 func listen() <-chan os.Signal {
 	ended := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
@@ -99,8 +99,8 @@ func listen() <-chan os.Signal {
 	return ended
 }
 
-// makeOfOutput makes the file of what a command prints. Where that fails, or is told
-// to end, everything stays as it was; its status is this process's.
+// makeOfOutput makes the file from a command's output. If the command fails, or is
+// signalled to end, everything stays as it was; its status is this process's.
 func makeOfOutput(file string, replace bool, command []string, leaveQuit func()) (int, error) {
 	path, err := supervise.Find(command[0])
 	if err != nil {
@@ -130,16 +130,16 @@ func makeOfOutput(file string, replace bool, command []string, leaveQuit func())
 		return 0, fault.Wrap(file, err)
 	}
 	if result.Status == 0 {
-		sysfile.DieOf(unix.SIGTERM) // the command was told to end, but exited with 0
+		sysfile.DieOf(unix.SIGTERM) // the command was signalled to end, but exited with 0
 	}
 	result.DieAlike()
 	return result.Status, nil
 }
 
-// begin opens a file beside the one that is to be made.
+// begin opens a temporary file beside the new one.
 func begin(file string, replace bool) (*renameio.PendingFile, error) {
-	// Told early, so that a long input is not read for nothing; where nothing may
-	// be replaced link(2) decides.
+	// Check early, so that a long input is not read for nothing; if nothing may be
+	// replaced, link(2) decides.
 	there, err := os.Lstat(file)
 	switch {
 	case err == nil && !replace:

@@ -51,7 +51,7 @@ var releaseVerb = config.Verb{
 	Options: func() []config.Option { return newRelease().options() }, Run: release,
 }
 
-// release gives the lock FILE back.
+// release releases the lock FILE.
 func release(args []string) (int, error) {
 	a, dir, r, err := parseRelease(args)
 	if err != nil {

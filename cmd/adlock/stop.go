@@ -58,8 +58,8 @@ func stop(args []string) (int, error) {
 	return 0, err
 }
 
-// stop is fs.ErrNotExist or locker.ErrNotHeld where nothing runs. A lock directory of another
-// user is refused to root as well: what is in it is that user's word.
+// stop is fs.ErrNotExist or locker.ErrNotHeld if nothing runs. A lock directory of another
+// user is refused to root as well: only that user vouches for its content.
 func (a *stopArgs) stop(names []string) error {
 	path, err := config.Dir()
 	if err != nil {

@@ -55,9 +55,9 @@ func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
 	return config.Answer(outcome.Verdict), nil
 }
 
-// parseTake reads what the library says: the settings, the atom, and FILE. A person who
-// calls this by hand would make the person's shell the owner, which the next newcomer ends: so
-// it wants what only the library says, first of all which process is to own the lock.
+// parseTake reads the library's arguments: the settings, the atom, and FILE. A person who
+// calls this by hand would make the interactive shell the owner, and the next newcomer
+// would end it: so it requires what only the library passes, first of all the future owner.
 func parseTake(verb string, args []string, leaveExpired bool) (s *take, file string, err error) {
 	if !config.SaysOwner(args) {
 		return nil, "", config.LibraryOnly(verb)
@@ -78,14 +78,13 @@ func parseTake(verb string, args []string, leaveExpired bool) (s *take, file str
 	return s, rest[0], err
 }
 
-// notRun tells of what went wrong before the atom was taken.
+// notRun reports an error before the atom was taken.
 func (s *take) notRun(path string, why error) error {
-	log, _ := config.RunlogOf(path, atom.Canonify(s.Request.Atom.Host)) // else why says it
+	log, _ := config.RunlogOf(path, atom.Canonify(s.Request.Atom.Host)) // without a runlog, why is still reported
 	return locker.Recorder{Log: log, Hook: s.Hook}.NotRun(&s.Request, path, locker.Outcome{}, why)
 }
 
-// lockIn takes the atom in the lock directory, and says what there is to say where it
-// is denied.
+// lockIn takes the atom in the lock directory, and prints the message of a denial.
 func (s *take) lockIn(path string) (locker.Outcome, error) {
 	log, err := config.RunlogOf(path, atom.Canonify(s.Request.Atom.Host))
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package early is what a process of the locksmith may have to be instead of a
-// locksmith: the job behind its gate, or a guard. It runs in this package's
-// init, before the client libraries are initialised, which takes three times as long as
-// all the rest of such a process's start.
+// Package early runs the processes of the locksmith that are no locksmith: the job behind
+// its gate, or a guard process (the watchdog of a lease). It runs in this package's init,
+// before the client libraries are initialised, which takes three times as long as the rest
+// of such a process's start.
 //
 // The linker sorts packages by import path: of those whose imports are initialised the
-// first comes next ("adlock/…" before "github.com/…"). So what this one imports, and what
-// that imports, must never import them; nor anything that they do without and that comes
-// late in the alphabet, as it would wait for them: path/filepath, for one. A test looks at
-// the order.
+// first comes next ("adlock/…" before "github.com/…"). So neither this package nor its
+// imports may ever import the client libraries; nor a package late in the alphabet that
+// those do not need, as this one would wait for it: path/filepath, for example. A test
+// checks the order.
 package early
 
 import (
