@@ -7,37 +7,35 @@
 #
 # $(ADLOCK) OPERATOR OPERAND [IFELAPSED [EXPIREAFTER [HOST [NOW]]]] -- COMMAND [ARG...]
 #
-# takes the lock, runs COMMAND, releases; see adlock.sh, which is looked for
-# beside this file. IFELAPSED is 0 where it is not given: make decides what has to be
-# made. With one, too soon counts as done: the recipe goes on, COMMAND is not
-# run; so only a COMMAND that succeeded counts, unless ADLOCK_RETRY_FAILED is 0. But
-# where GNU make is at a pattern rule and the file to be made is not there, the recipe
-# fails (75); of other rules it is not known whether they make a file: give those that
-# do no IFELAPSED.
-# A busy or full atom is waited for, $(ADLOCK_WAIT) at most; one that a make above
-# this one holds is not, where that wait would have no end (75). Only COMMAND holds
-# the lock: what follows a ; or && in the recipe does not.
+# takes the lock, runs COMMAND, releases; see adlock.sh, which must be beside this file.
+# IFELAPSED is 0 by default: make decides what to make. With one, too soon counts as done:
+# the recipe goes on, COMMAND is not run; so only a COMMAND that succeeded counts, unless
+# ADLOCK_RETRY_FAILED is 0. But if GNU make is at a pattern rule and the target does not
+# exist, the recipe fails (75). Of other rules it is unknown whether they make a file: give
+# no IFELAPSED in those that do.
+# COMMAND waits for a busy or full atom, $(ADLOCK_WAIT) at most; not for one that a make
+# above this one holds, if that wait would have no end (75). Only COMMAND holds the lock:
+# commands after a ; or && in the recipe do not.
 #
-# It is no $(call ...): that cuts at commas. All settings of adlock.sh can be
-# set in the environment; those that are said of one lock (ADLOCK_WAIT, ADLOCK_SLOTS,
-# ADLOCK_FROM_START and the like) in the Makefile too, for all of it or for a target:
+# It is no $(call ...): that cuts at commas. All settings of adlock.sh can be set in the
+# environment; those of one lock (ADLOCK_WAIT, ADLOCK_SLOTS, ADLOCK_FROM_START and the like)
+# in the Makefile too, for all of it or for a target:
 #
 #	index: ADLOCK_IF_ELAPSED = 15
 #
-# (BSD make knows variables of a target from 2022 on.) What COMMAND is to inherit as
-# well, ADLOCK_DIR say, wants an export.
+# (BSD make has variables of a target from 2022 on.) To pass a variable on to COMMAND,
+# ADLOCK_DIR for example, export it.
 #
 # An atom belongs to a program; here that is the Makefile of the directory make runs
 # in, so that two projects do not share their atoms.
 #
-# Directories may have any name: what is passed to the shell is quoted, and what
-# it needs is passed as arguments. COMMAND inherits where locks are, and nothing said
-# of its own lock, as under `adlock run`.
+# Directories may have any name: what is passed to the shell is quoted, and what it needs is
+# passed as arguments. COMMAND inherits where locks are, and no settings of its own lock, as
+# under `adlock run`.
 #
-# For GNU make, and for BSD make, which calls some variables by other names;
-# each of the two leaves the other's empty. BSD make expands a $ in the value of
-# .CURDIR, and so it asks pwd; and in .PARSEDIR: there this file cannot lie in a
-# directory with a $ in its name.
+# For GNU make, and for BSD make, which has other names for some variables; each leaves the
+# other's empty. BSD make expands a $ in the value of .CURDIR, so pwd is used; and in
+# .PARSEDIR: for it this file cannot be in a directory with a $ in its name.
 
 _adlock_space := $() $()
 _adlock_mk := $(MAKEFILE_LIST)$(.PARSEDIR)$(.PARSEFILE:%=/%)
@@ -51,7 +49,7 @@ ADLOCK_PROGRAM ?= $(_adlock_here)$(:!pwd!)/Makefile
 ADLOCK_WAIT ?= forever
 ADLOCK_RETRY_FAILED ?= 1
 
-# What else may be said of one lock. make has it from the environment too.
+# Other settings of one lock. make reads them from the environment too.
 _adlock_own = IF_ELAPSED EXPIRE_AFTER PAUSE WAIT_ELAPSED SLOTS SHARED FROM_START STARVING NOTICE
 
 # The file that a pattern rule of GNU make makes; empty in other rules.

@@ -283,12 +283,11 @@ adlock_pass() { _adlock_call _adlock_begin_pass "$@"; }
 adlock_agent() { _adlock_call _adlock_begin_agent "$@"; }
 adlock_age() { _adlock_call _adlock_age "$@"; }
 
-# A trap may call them between any two commands of another one, and there are no
-# local variables (W1). So a call that finds another one under way ($_adlock_inside;
-# one that was broken off leaves it set, which does no harm) leaves those in which it
-# works as it found them. And each says its own verdict when it is over, whatever a
-# trap has said meanwhile.
-# What outlives a call (above) is written in one command: no trap sees half of it.
+# A trap may call them between any two commands of another call, and there are no local
+# variables (W1). So a call that finds another one under way ($_adlock_inside; a call that
+# was broken off leaves it set, which does no harm) restores the variables in which it
+# works. And each sets its own verdict at its end, whatever a trap has set meanwhile.
+# Variables that outlive a call (above) are written in one command: no trap sees half of it.
 _adlock_pid='' _adlock_owner='' _adlock_since='' _adlock_dir='' _adlock_bin='' _adlock_smith='' _adlock_program=''
 _adlock_host='' _adlock_operator='' _adlock_operand='' _adlock_name='' _adlock_part='' _adlock_status=''
 _adlock_line='' _adlock_token='' _adlock_third='' _adlock_lock='' _adlock_file='' _adlock_gone='' _adlock_words=''
@@ -337,8 +336,8 @@ _adlock_tell() {
 
 # --- Taking and releasing ----------------------------------------------------
 
-# _adlock_get is figure 3 of the paper. The helper compares the times and sets
-# the lock, in one step: no other newcomer comes between.
+# _adlock_get is figure 3 of the paper. The helper compares the times and sets the lock, in
+# one step: no other process comes between.
 _adlock_get() {
 	_adlock_verdict=''
 	case $# in
@@ -356,7 +355,7 @@ _adlock_get() {
 		_adlock_verdict=stuck
 		return 77
 		;;
-	*) _adlock_back_off ;; # the helper has said why, or died
+	*) _adlock_back_off ;; # the helper has reported why, or died
 	esac
 }
 
@@ -420,8 +419,8 @@ _adlock_with() {
 	6) _adlock_get "$1" "$2" "$3" "$4" "$5" "$6" ;;
 	esac || return "$?"
 	shift "$_adlock_words"
-	# In place of the --: as $1 the lock outlives whatever the command does with
-	# our variables.
+	# In place of the --: as $1 the lock survives whatever the command does with our
+	# variables.
 	shift
 	set -- "$_adlock_lock" "$@"
 	_adlock_tell
@@ -480,8 +479,8 @@ _adlock_age() {
 	esac
 }
 
-# _adlock_may_look DIR tells whether what is not seen there is not there. Of a directory
-# that is not there itself the one above it says so.
+# _adlock_may_look DIR: a file that is not seen there does not exist. For a directory that
+# does not exist itself, look at the one above it.
 _adlock_may_look() {
 	while [ ! -e "${1:-/}" ]; do set -- "${1%/*}"; done # $_adlock_dir is absolute
 	if [ ! -d "${1:-/}" ]; then
@@ -495,11 +494,10 @@ _adlock_may_look() {
 
 # --- Between the shell and the helper ----------------------------------------
 
-# _adlock_help VERB [ARG...] runs the helper. Some settings it reads from the
-# environment itself; an assignment before the command would fail where they are
-# readonly, so they take a subshell. GOMAXPROCS=1: a Go program then starts fewer
-# threads; there is nothing to do side by side, and a lock costs a seventh less.
-# Its answer is $_adlock_status.
+# _adlock_help VERB [ARG...] runs the helper. It reads some settings from the environment
+# itself; an assignment before the command would fail if they are readonly, so they take a
+# subshell. GOMAXPROCS=1: a Go program then starts fewer threads; there is nothing to run in
+# parallel, and a lock costs a seventh less. Its answer is $_adlock_status.
 _adlock_help() {
 	_adlock_status=0
 	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-} in
@@ -511,9 +509,8 @@ _adlock_help() {
 	esac || _adlock_status=$?
 }
 
-# _adlock_take VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom, or asks the
-# agent to take it. --owner comes first: by that the helper knows that no
-# person calls it.
+# _adlock_take VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom, or asks the agent
+# to take it. --owner comes first: it shows the helper that no person is the caller.
 _adlock_take() {
 	set -- "$1" "${2:-${ADLOCK_IF_ELAPSED-}}" "${3:-${ADLOCK_EXPIRE_AFTER-}}" "${4:-$_adlock_pass}"
 	set -- "$1" --owner "$_adlock_pid" ${2:+"--if-elapsed=$2"} ${3:+"--expire-after=$3"} ${4:+"--now=$4"}
@@ -553,7 +550,7 @@ _adlock_help_to_take() {
 	_adlock_help "$@" -- "$_adlock_dir/lock.$_adlock_name" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
 }
 
-# _adlock_on VALUE tells whether a switch is on, where it is one.
+# _adlock_on VALUE: the switch is on, if it is one.
 _adlock_on() {
 	case $1 in
 	1 | yes | true) ;;
@@ -561,8 +558,8 @@ _adlock_on() {
 	esac
 }
 
-# _adlock_asks_no_tick refuses what would be asked for in vain: an atom that is to run once
-# in each tick would run as often as it is asked for.
+# _adlock_asks_no_tick refuses a setting without effect: an atom meant to run once in each
+# tick would run as often as it is asked for.
 _adlock_asks_no_tick() {
 	case ${ADLOCK_ONCE_PER-} in
 	'' | 0) ;;
@@ -573,7 +570,7 @@ _adlock_asks_no_tick() {
 	esac
 }
 
-# _adlock_can_switch refuses what is neither on nor off, by the words of the helper.
+# _adlock_can_switch refuses what is neither on nor off, with the helper's message.
 _adlock_can_switch() {
 	case ${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-}${ADLOCK_RETRY_FAILED-} in
 	'') return 0 ;;
@@ -626,8 +623,8 @@ _adlock_hush() {
 	set +x
 }
 
-# _adlock_answered: the helper came to an end of its own, and has said what there
-# was to say. Else it was killed, or was refused a thread or memory.
+# _adlock_answered: the helper ended by itself, and has printed its messages. Else it was
+# killed, or got no thread or memory.
 _adlock_answered() {
 	case $_adlock_status in
 	0 | 1[0-4] | 64 | 69 | 71 | 73 | 74 | 75 | 77) ;;
@@ -635,8 +632,8 @@ _adlock_answered() {
 	esac
 }
 
-# _adlock_unanswered OBJECT ANSWER returns the status of a helper that was to print an
-# answer, and says that it died where it did not say what there was to say.
+# _adlock_unanswered OBJECT ANSWER returns the status of a helper that should print an
+# answer, and reports its death if it could not report an error itself.
 _adlock_unanswered() {
 	_adlock_status=$?
 	_adlock_plain_status
@@ -677,7 +674,7 @@ _adlock_back_off() {
 	return "$1"
 }
 
-# _adlock_disown STATUS puts the atom's lock that the script does not know of on the books, for
+# _adlock_disown STATUS adds the atom's lock, which no caller knows of, to the list, for
 # _adlock_withdraw.
 _adlock_disown() {
 	if _adlock_find_own; then
@@ -685,10 +682,10 @@ _adlock_disown() {
 	fi
 }
 
-# _adlock_let_go LINE STATUS [ENTRY] releases the lock of a line, or withdraws it
-# where STATUS is negative. A helper that died is followed by another. What is then
-# still in place stays in the books ($_adlock_gone: no), to be let go again. If a
-# trap cut a release short, it is no news that the lock is gone (--again).
+# _adlock_let_go LINE STATUS [ENTRY] releases the lock of a line, or withdraws it if STATUS
+# is negative. If a helper died, another follows. A lock that is still in place then stays
+# in the list ($_adlock_gone: no), to be released again. If a trap interrupted a release, it
+# is normal that the lock is gone (--again).
 _adlock_let_go() {
 	_adlock_gone=no
 	_adlock_is_switch ADLOCK_RETRY_FAILED "${ADLOCK_RETRY_FAILED-}" || return "$?"
@@ -745,8 +742,8 @@ _adlock_let_go() {
 }
 
 # _adlock_once_more ENTRY TOKEN STATUS _adlock_help VERB... is for a helper whose
-# forerunner died: where the whole job is being ended, a signal would end this one
-# too, before it has named the newcomer.
+# predecessor died: if the whole job is being ended, a signal would end this one too, before
+# it has reported the newcomer.
 _adlock_once_more() {
 	_adlock_status=0
 	(
@@ -756,8 +753,8 @@ _adlock_once_more() {
 	) || _adlock_status=$?
 }
 
-# _adlock_withdraw lets go of the locks of this process that were left behind, as
-# no other process will.
+# _adlock_withdraw releases the locks of this process that were left behind, as no other
+# process will.
 _adlock_withdraw() {
 	case $_adlock_held in
 	*"left "*) ;;
@@ -801,7 +798,7 @@ _adlock_find_own() {
 	set -- "$_adlock_file" "$_adlock_dir/$_adlock_part"
 	case ${ADLOCK_STORE-} in
 	*://*)
-		_adlock_file=$_adlock_dir/smith.$_adlock_pid # its lock is elsewhere
+		_adlock_file=$_adlock_dir/smith.$_adlock_pid # its lock is in the store
 		set -- "$_adlock_file"
 		;;
 	esac
@@ -818,7 +815,7 @@ _adlock_find_own() {
 	return 1
 }
 
-# _adlock_there TOKEN: the lock $_adlock_file, or what stands for it, is still this
+# _adlock_there TOKEN: the lock $_adlock_file, or the file that stands for it, is still this
 # acquisition's, as far as can be read.
 _adlock_there() {
 	set -- "$1" "${_adlock_file%/*}"
@@ -871,7 +868,7 @@ _adlock_plain_status() {
 	[ "$_adlock_status" -le 255 ] || _adlock_status=$((128 + (_adlock_status & 127))) # W10
 }
 
-# _adlock_deny VERDICT: what there is to say, to a person, the helper has said.
+# _adlock_deny VERDICT: the helper has printed the messages for a person.
 _adlock_deny() {
 	_adlock_verdict=$1
 	return 75
@@ -918,8 +915,8 @@ _adlock_find_smith() {
 
 # --- The agent ------------------------------------------------------------------
 
-# An agent is a helper that stays (lib/agent tells the protocol). What it does not do, a
-# helper run does; and whatever becomes of it, a helper run can do instead.
+# An agent is a helper that stays (lib/agent has the protocol). What it does not do, a
+# helper run does; and a helper run can always do its work instead.
 
 _adlock_begin_pass() {
 	_adlock_wants 0 0 "$#" adlock_pass && _adlock_want_agent || return "$?"
@@ -936,8 +933,8 @@ _adlock_begin_agent() {
 }
 
 # _adlock_want_agent has the next question start an agent for this process. $_adlock_agent
-# is `wanted`, then `tried`, and `serves` once the agent has answered; it is empty where there
-# is no agent, and none is to be started.
+# is `wanted`, then `tried`, and `serves` when the agent has answered; it is empty if there
+# is no agent, and none shall be started.
 _adlock_want_agent() {
 	_adlock_is_switch ADLOCK_AGENT "${ADLOCK_AGENT-}" || return "$?"
 	case ${ADLOCK_AGENT-1} in
@@ -1116,7 +1113,7 @@ _adlock_settle() (
 	exit 1
 ) 2>/dev/null
 
-# _adlock_relay says what the agent has said.
+# _adlock_relay prints the agent's messages.
 _adlock_relay() {
 	set -- "${_adlock_line#*"$_adlock_tab"}$_adlock_tab"
 	_adlock_line=${_adlock_line%%"$_adlock_tab"*}
@@ -1166,7 +1163,7 @@ _adlock_ask_to_release() {
 
 # --- The request: owner, atom, lock directory ---------------------------------
 
-# _adlock_atom OPERATOR OPERAND HOST finds the atom and the lock directory;
+# _adlock_atom OPERATOR OPERAND HOST finds the atom's parts and the lock directory;
 # _adlock_name_atom then its name.
 _adlock_atom() {
 	_adlock_operator=$1 _adlock_operand=$2 _adlock_host=${3:-${ADLOCK_HOST-}}
@@ -1330,8 +1327,8 @@ _adlock_build_name() {
 	_adlock_name=$_adlock_name.$_adlock_part
 }
 
-# _adlock_reader NAME sets $_adlock_part: the file that is this process's lock
-# as a reader, whose name may not be longer than a file's may be.
+# _adlock_reader NAME sets $_adlock_part: the file that is this process's lock as a reader,
+# with a name no longer than a file's may be.
 _adlock_reader() {
 	_adlock_part=read.$1.$_adlock_pid
 	[ "${#_adlock_part}" -le 255 ] || _adlock_part=r.$1.$_adlock_pid
@@ -1389,12 +1386,12 @@ _adlock_summed() {
 
 # --- The guard of a script --------------------------------------------------------
 
-# _adlock_guard_again IFELAPSED EXPIREAFTER puts a supervisor in the place of this
-# shell, which runs the script again from its beginning, in the directory where it
-# began. It fails where that cannot be, with nothing done.
+# _adlock_guard_again IFELAPSED EXPIREAFTER puts a supervisor in the place of this shell,
+# which runs the script again from its beginning, in the directory in which it began. If
+# that is impossible it fails, with nothing done.
 _adlock_guard_again() {
 	case $-${ADLOCK_STORE-} in
-	*i* | *://*) return 1 ;; # with a store no file here tells the second start the owner
+	*i* | *://*) return 1 ;; # a store has no file that shows the second start its owner
 	esac
 	case $_adlock_owner$_adlock_held in
 	"$$" | "$$.0") ;;
@@ -1417,7 +1414,7 @@ _adlock_restart() {
 	eval "exec \"\$_adlock_bin\" \"\$@\" -- ${_adlock_words#again }"
 }
 
-# _adlock_can_deny refuses what is no exit status, by the words of the helper.
+# _adlock_can_deny refuses what is no exit status, with the helper's message.
 _adlock_can_deny() {
 	case ${ADLOCK_EXIT_DENIED-} in
 	'' | [0-9] | [0-9][0-9] | 1[0-9][0-9] | 2[0-4][0-9] | 25[0-5]) ;;
@@ -1487,9 +1484,9 @@ _adlock_guard_traps() {
 	case $_adlock_ignored in *TERM*) ;; *) command trap 'exit 143' TERM ;; esac
 }
 
-# _adlock_guard_end STATUS keeps the script's status (W12). At Ctrl-C the shell itself dies of
-# INT, as it would unguarded; otherwise a bash that has started it goes on with its own script
-# (W19). A subshell does not, as $$ is another process.
+# _adlock_guard_end STATUS keeps the script's status (W12). At Ctrl-C the shell itself dies
+# of INT, as without the guard; otherwise a bash that has started it continues with its own
+# script (W19). A subshell does not, as $$ is another process.
 _adlock_guard_end() {
 	_adlock_let_go "$_adlock_guarded" "$1" || :
 	case $_adlock_typed$_adlock_owner in
@@ -1503,8 +1500,8 @@ _adlock_guard_end() {
 
 # --- Small things ------------------------------------------------------------------
 
-# _adlock_can_run is what adlock_with checks before it takes a lock: two to six
-# words ($_adlock_words), the `--`, and a command that is to be found.
+# _adlock_can_run has the checks of adlock_with before it takes a lock: two to six words
+# ($_adlock_words), the `--`, and a command that exists.
 _adlock_can_run() {
 	_adlock_words=$#
 	while [ "$#" -gt 0 ] && { [ "$1" != -- ] || [ "$((_adlock_words - $#))" -lt 2 ]; }; do
