@@ -159,11 +159,11 @@
 #    ${x:+"--option=$x"}: with IFS=x a word is cut at each x. dash -c 'IFS=x; set -- ${a-y}${b-xx}; echo $#'.
 #    Stays: IFS is the caller's. But where it is blanks alone, which change no line that
 #    is read here, it may be readonly: dash -c 'readonly IFS; IFS= read -r x; echo' is the end.
-# W3 the pid is found in /proc: $$ is the main shell's in a subshell, and bash's
-#    BASHPID is bash's alone. (echo $$). As a name, where that can be: dash,
-#    busybox and mksh read a line byte by byte, and /proc/self/stat is 300 bytes
-#    long. Not in bash and zsh, where options make of a name that is not there an
-#    error that leaves the function and all around it. Goes with a POSIX way to ask.
+# W3 the pid is found in /proc: $$ is the main shell's in a subshell, and only bash
+#    has BASHPID. (echo $$). By a file name if possible: dash, busybox and mksh read
+#    a line byte by byte, and /proc/self/stat is 300 bytes long. Not in bash and zsh,
+#    where options make a missing name an error that leaves the function and all its
+#    callers. Goes with a POSIX way to ask.
 # W4 ksh93 (93u+m 1.0) runs ( ) and $( ) in the same process; the depth tells
 #    them apart. ksh93 -c '(read p _ </proc/self/stat; echo $p $$)'. Goes when
 #    every subshell is forked.
@@ -259,7 +259,7 @@ _adlock_held=''  # the books: see _adlock_strike
 _adlock_pass=''  # the pass clock, in seconds since the epoch
 _adlock_node=''  # the node name, once asked for
 _adlock_uid=''   # the effective user, once asked for
-_adlock_going='' # the entry of the books whose release was last begun
+_adlock_going='' # the entry of the list whose release began last
 _adlock_known='' # PREFIX LENGTH PROGRAM HOST: what names begin with, once built
 _adlock_agent='' # how far it is: see _adlock_want_agent
 _adlock_agent_of='' _adlock_agent_at='' _adlock_agent_sign='' _adlock_questions='' _adlock_answers='' _adlock_asking=''
@@ -741,9 +741,9 @@ _adlock_let_go() {
 	return "$_adlock_status"
 }
 
-# _adlock_once_more ENTRY TOKEN STATUS _adlock_help VERB... is for a helper whose
-# predecessor died: if the whole job is being ended, a signal would end this one too, before
-# it has reported the newcomer.
+# _adlock_once_more ENTRY TOKEN STATUS _adlock_help VERB... is for a helper after one that
+# died: if the whole job is being ended, a signal would end this one too, before it has
+# reported the newcomer.
 _adlock_once_more() {
 	_adlock_status=0
 	(
@@ -1161,7 +1161,7 @@ _adlock_ask_to_release() {
 	fi
 }
 
-# --- The request: owner, atom, lock directory ---------------------------------
+# --- The owner, the atom, the directory --------------------------------------
 
 # _adlock_atom OPERATOR OPERAND HOST finds the atom's parts and the lock directory;
 # _adlock_name_atom then its name.
