@@ -10,7 +10,7 @@ import (
 	"adlock/test/need"
 )
 
-// backups puts three directories in place, of which the last is not there yet.
+// backups makes a place with three directories, the last of which does not exist yet.
 func backups(t *testing.T, changes ...string) (p *place, line []string) {
 	t.Helper()
 	need.Tools(t, "rsync")

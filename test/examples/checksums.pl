@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # Write the checksums of a directory's files into its SHA256SUMS.
 #
-# At most one at a time, whoever starts it, and at most every ten minutes; one that hangs
-# is ended after an hour by the next. With ADLOCK_STORE=etcd://... (and one ADLOCK_HOST)
-# that holds for many machines. checksums.py has the same lock.
+# At most one at a time, from whichever place it is started, and at most every ten minutes;
+# the next start ends one that hangs after an hour. With ADLOCK_STORE=etcd://... (and one
+# ADLOCK_HOST) that holds for many machines. checksums.py has the same lock.
 use strict;
 use warnings;
 
@@ -12,8 +12,8 @@ package Lock;
 
 use IPC::Open2;
 
-# new(NAME, OPTION...) takes the lock, or says why not: the verdict is acquired, busy,
-# too-soon or full. What is wrong else stands on standard error.
+# new(NAME, OPTION...) takes the lock, or returns why not: the verdict is acquired, busy,
+# too-soon or full. Other errors go to standard error.
 sub new {
     my ($class, $name, @options) = @_;
     my $self = bless {}, $class;
@@ -28,7 +28,7 @@ sub new {
     return $self;
 }
 
-# release(STATUS) is false where the lock was lost meanwhile.
+# release(STATUS) is false if the lock was lost meanwhile.
 sub release {
     my ($self, $status) = @_;
     local $SIG{PIPE} = 'IGNORE';    # hold may be gone

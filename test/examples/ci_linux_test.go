@@ -11,8 +11,8 @@ import (
 	"adlock/test/need"
 )
 
-// deployments puts the example in place, and a release that begins, waits for a file that
-// has its name, and ends.
+// deployments makes a place with the example, and a release that begins, waits for a file
+// of its own name, and ends.
 func deployments(t *testing.T) (p *place, line func(release string, more ...string) []string) {
 	t.Helper()
 	p = newPlace(t)
@@ -73,7 +73,7 @@ func TestTheNextDeployWaitsForWhatTheOneBeforeLeftBehind(t *testing.T) {
 	p.wantNotes("deploy:first migrated deploy:next")
 }
 
-// fetches puts a curl in place that notes that it ran, and what it got.
+// fetches puts a curl in place that notes its runs and arguments.
 func (p *place) fetches() {
 	p.Helper()
 	p.command("curl", await+`[ ! -e {dir}/held ] || await go

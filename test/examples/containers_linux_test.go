@@ -96,8 +96,8 @@ func TestOneThatHangsInAContainerIsEndedThereAndNotFromAnother(t *testing.T) {
 	p.silentBut("ran\n", container(p, "two", another+"echo ran"))
 }
 
-// Killed, it leaves its lock to whoever judges it dead: in another container, in the same
-// one that has started again, or on the machine.
+// A killed container leaves its lock until a person judges it dead: from another container,
+// from the same one after a new start, or on the machine.
 func TestTheLockOfAKilledContainerIsClearedByAPerson(t *testing.T) {
 	p := newPlace(t)
 	one := holding(p, "one")
@@ -140,8 +140,8 @@ func TestContainersThatSharePidsAreAsOneMachine(t *testing.T) {
 	p.ends(one, 0)
 }
 
-// root makes the root of the container in $1 of what this machine has in /usr, as
-// the Containerfile does of Debian's image, and becomes process 1 of it.
+// root builds the root of the container in $1 from this machine's /usr, as the
+// Containerfile does from Debian's image, and becomes process 1 of it.
 const root = `
 set -e
 cd "$1"
@@ -169,7 +169,7 @@ echo "$2" >/proc/sys/kernel/hostname
 unset ADLOCK_DIR ADLOCK_HOST # the test's own
 exec chroot image /usr/local/bin/entrypoint`
 
-// cronContainer starts the example's container: its crontab and entrypoint as they are.
+// cronContainer starts the example's container: with its own crontab and entrypoint.
 func cronContainer(p *place, name string, more ...string) *helper.Process {
 	p.Helper()
 	return p.line(append([]string{"unshare", "--pid", "--fork", "--kill-child", "--mount", "--uts", "sh", "-c", root, "sh", p.dir, name}, more...)...).Start(p)
@@ -239,12 +239,12 @@ func TestAContainerOfItsOwnDirectoryClearsWhatItWasKilledWith(t *testing.T) {
 
 func TestTheEntrypointIsForProcessOneAlone(t *testing.T) {
 	p := newPlace(t)
-	// Should it go on, it ends who is in a pid namespace of this test's own, and nobody else.
+	// If it went on, it would end only processes in a pid namespace of this test's own.
 	r := container(p, "one", p.example("containers/entrypoint", "bin/entrypoint")+"; exit $?").Run(t)
 	r.Refused(t, 64, "process 1 of a container")
 }
 
-// denials are the times that the example's jobs were denied.
+// denials are the denials of the example's jobs.
 func (p *place) denials() []runlog.Event { return p.eventsOf("site", runlog.Deny) }
 
 func (p *place) locks() []string {
@@ -254,13 +254,13 @@ func (p *place) locks() []string {
 	return left
 }
 
-// copied puts the helper program into bin, for a root that has no other.
+// copied copies the helper program into bin, for a root that has no other.
 func (p *place) copied(name string) {
 	p.Helper()
 	must(p.T, exec.Command("cp", helper.Binary(p), p.path("bin/"+name)).Run())
 }
 
-// needsImage skips where the root of a container cannot be made.
+// needsImage skips if the root of a container cannot be made.
 func (p *place) needsImage() {
 	p.Helper()
 	try := strings.Replace(root, "exec chroot image /usr/local/bin/entrypoint", "exec chroot image /bin/true", 1)

@@ -10,8 +10,8 @@ import (
 	"adlock/test/need"
 )
 
-// crontab puts the guarded crontab in place. A line that has these words is started as
-// cron does, by its SHELL and with -c; test/cron shows the same under real crons.
+// crontab makes a place with the guarded crontab. line starts the line with these words as
+// cron does, by its SHELL and with -c; test/cron does so with real crons.
 func crontab(t *testing.T) (p *place, line func(words string) helper.Command) {
 	t.Helper()
 	p = newPlace(t)
@@ -30,7 +30,7 @@ func crontab(t *testing.T) (p *place, line func(words string) helper.Command) {
 	}
 }
 
-// commandOf is what cron makes of a line: what follows the five fields, without the
+// commandOf is cron's command from a line: the text after the five fields, without the
 // backslashes before %.
 func commandOf(t *testing.T, line string) string {
 	t.Helper()

@@ -12,11 +12,11 @@ import (
 	"adlock/test/need"
 )
 
-// languages are the examples that speak with hold, and what runs them.
+// languages are the examples that speak with hold, and their interpreters.
 var languages = map[string]string{"checksums.py": "python3", "checksums.pl": "perl"}
 
-// checksums is a place with a directory, of which one file is a pipe: whoever reads that
-// waits until the test writes.
+// checksums is a place with a directory in which one file is a pipe: its reader waits until
+// the test writes.
 func checksums(t *testing.T, name string) (p *place, data string) {
 	t.Helper()
 	need.Tools(t, languages[name])
@@ -36,7 +36,7 @@ func inEach(t *testing.T, test func(t *testing.T, name string)) {
 	}
 }
 
-// feed lets whoever reads the pipe go on.
+// feed lets the reader of the pipe continue.
 func (p *place) feed() {
 	p.Helper()
 	must(p.T, os.WriteFile(p.path("data/b"), []byte("b\n"), 0))

@@ -10,7 +10,7 @@ import (
 	"adlock/test/helper"
 )
 
-// withoutTheLine is the script as it was before.
+// withoutTheLine is the script before the line was added.
 func withoutTheLine(t *testing.T, text string) string {
 	t.Helper()
 	var kept []string

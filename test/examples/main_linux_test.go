@@ -1,5 +1,5 @@
-// Package examples runs the examples of this folder and holds them to what their
-// comments promise.
+// Package examples runs the examples of this folder and tests the promises of their
+// comments.
 package examples
 
 import (
@@ -19,8 +19,8 @@ func TestMain(m *testing.M) { helper.Main(m) }
 
 const host = "dax"
 
-// place is where one example runs: in it are the library as `make install` leaves it
-// (lib), the example and what it starts (bin), the locks, and what the test looks at.
+// place is where one example runs: it has the library as `make install` leaves it (lib),
+// the example and its programs (bin), the locks, and the files that the test reads.
 type place struct {
 	*testing.T
 	dir string
@@ -65,22 +65,22 @@ func (p *place) source(name string) string {
 	return string(text)
 }
 
-// write makes a file in which {dir} stands for the place.
+// write writes a file; {dir} stands for the place.
 func (p *place) write(name, text string, mode os.FileMode) {
 	p.Helper()
 	must(p.T, os.MkdirAll(filepath.Dir(p.path(name)), 0o755))
 	must(p.T, os.WriteFile(p.path(name), []byte(strings.ReplaceAll(text, "{dir}", p.dir)), mode))
 }
 
-// command writes what the example starts in place of a program of that name.
+// command writes a stand-in for a program of that name.
 func (p *place) command(name, script string) {
 	p.Helper()
 	p.write("bin/"+name, "#!/bin/sh\n"+script+"\n", 0o755)
 }
 
-// example puts an example into bin, or a Makefile where it is to lie. It stands as in
-// this folder but for the directory that the library is in, and for the texts that are
-// given in pairs, an old and a new one: a time that nobody can wait for, say.
+// example copies an example into bin, or a Makefile to its place. Only the library's
+// directory is changed, and texts in pairs, an old and a new one: for example a time that
+// is too long for a test.
 func (p *place) example(name, to string, changes ...string) string {
 	p.Helper()
 	text := strings.ReplaceAll(p.source(name), "/usr/lib/adlock/", p.path("lib")+"/")
@@ -94,8 +94,8 @@ func (p *place) example(name, to string, changes ...string) string {
 	return p.path(to)
 }
 
-// line is a command line, here: in it, the words that begin with a capital and hold a
-// `=` are set in its environment.
+// line is a command line, here; words that begin with a capital and have a `=` go to its
+// environment.
 func (p *place) line(words ...string) helper.Command {
 	c := helper.Command{Dir: p.dir, Env: []string{
 		"PATH=" + p.path("bin") + ":" + filepath.Dir(helper.Binary(p)) + ":" + os.Getenv("PATH"), "LC_ALL=C",
@@ -114,7 +114,7 @@ func (p *place) line(words ...string) helper.Command {
 	return c
 }
 
-// silent runs a command line to its end, which wants status 0 and no word.
+// silent runs a command line to its end, and wants status 0 and no output.
 func (p *place) silent(words ...string) {
 	p.Helper()
 	if r := p.line(words...).Run(p); r != (helper.Result{}) {
@@ -146,7 +146,7 @@ func (p *place) wantNotes(want string) {
 	}
 }
 
-// there waits until a file is there.
+// there waits until the file exists.
 func (p *place) there(name string) {
 	p.Helper()
 	helper.Eventually(p, name+" is there", func() bool { return p.has(name) })
@@ -164,7 +164,7 @@ func (p *place) read(name string) string {
 	return string(text)
 }
 
-// await, in a script, waits for a file of the place; half a minute, so that nobody
+// await, in a script, waits for a file of the place; half a minute, so that no process
 // outlives the test by much.
 const await = `await() { n=0; until [ -e "{dir}/$1" ]; do n=$((n + 1)); [ $n -lt 600 ] || exit 99; sleep 0.05; done; }
 `
@@ -177,7 +177,7 @@ func (p *place) eventsOf(host string, kind runlog.Kind) []runlog.Event {
 	var list []runlog.Event
 	for e, err := range runlog.Read(p.path("locks"), host) {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // nobody has asked yet
+			return nil // no newcomer has asked yet
 		}
 		must(p.T, err)
 		if e.Kind == kind {
@@ -190,7 +190,7 @@ func (p *place) eventsOf(host string, kind runlog.Kind) []runlog.Event {
 func TestScriptsAreClean(t *testing.T) {
 	need.Tools(t, "shellcheck")
 	p := newPlace(t)
-	// The library is not there to be read (1091), which uses what seems unused (2034).
+	// The library cannot be read here (1091); it uses what seems unused (2034).
 	words := []string{"shellcheck", "--severity=warning", "--exclude=SC1091,SC2034"}
 	for _, name := range scripts(t) {
 		words = append(words, filepath.Join(helper.Root(), "test/examples", name))

@@ -22,8 +22,8 @@ func eachMake(t *testing.T, test func(p *place, program string)) {
 	}
 }
 
-// suites notes where two of them use the database at a time. None is prepared before all
-// eight are being prepared.
+// suites notes if two of them use the database at a time. None is prepared before all eight
+// are being prepared.
 func (p *place) suites(seconds string) {
 	p.Helper()
 	p.write("prepare", "#!/bin/sh\n"+await+`: >>{dir}/begun; echo >>{dir}/begun
@@ -69,7 +69,7 @@ func TestADownloadIsMadeOnceADayAndWheneverItsFileIsNotThere(t *testing.T) {
 	})
 }
 
-// silently is silent for a make that tells in which directory it is.
+// silently is silent for a make that prints its directory.
 func (p *place) silently(words ...string) {
 	p.Helper()
 	if r := p.line(words...).Run(p); r.Status != 0 || r.Err != "" {

@@ -13,7 +13,7 @@ import (
 
 const atoms = 32
 
-// passes puts the example in place, and a small machine that it is to keep.
+// passes makes a place with the example, and a small machine for it to maintain.
 func passes(t *testing.T, changes ...string) (p *place, line []string) {
 	t.Helper()
 	p = newPlace(t)
@@ -23,7 +23,7 @@ func passes(t *testing.T, changes ...string) (p *place, line []string) {
 	return p, []string{p.example("site-pass", "bin/site-pass", changes...), p.path("root")}
 }
 
-// taken is how often each atom was taken.
+// taken counts how often each atom was taken.
 func (p *place) taken() map[string]int {
 	p.Helper()
 	times := map[string]int{}
@@ -71,7 +71,7 @@ func TestAPassMakesWhatIsToBeAndTheNextFindsItTooSoon(t *testing.T) {
 	}
 }
 
-// The interval has passed by the machine's clock, and not by that of the pass.
+// The interval has passed by the machine's clock, but not by the pass's.
 func TestWhatWasDoneSinceAPassBeganIsNotDoneAgain(t *testing.T) {
 	p, line := passes(t)
 	p.command("find", await+`case $* in */var/tmp*) mkdir {dir}/held 2>/dev/null && await go ;; esac; :`)
@@ -88,7 +88,7 @@ func TestWhatWasDoneSinceAPassBeganIsNotDoneAgain(t *testing.T) {
 	p.wantOnce(atoms)
 }
 
-// As cron and a person do: neither does an atom that the other does or has done.
+// As from cron and by hand: neither does an atom that the other runs or has done.
 func TestTwoPassesAtOnceFlowThroughEachOther(t *testing.T) {
 	p, line := passes(t)
 	one, two := p.line(line...).Start(t), p.line(line...).Start(t)

@@ -10,8 +10,8 @@ import (
 	"adlock/test/helper"
 )
 
-// queue puts n messages in place, and a sendmail that notes what it sends, and how many
-// beside it do the same. A message that says `bad` is not to be sent.
+// queue makes a place with n messages, and a sendmail that notes each message, and how many
+// others run beside it. It refuses a message that says `bad`.
 func queue(t *testing.T, n int, changes ...string) (p *place, line []string) {
 	t.Helper()
 	p = newPlace(t)
@@ -62,7 +62,7 @@ func TestFourWorkersAtMostSendEachMessageOnce(t *testing.T) {
 	}
 }
 
-// crowds is how many messages were being sent, whenever one began to be.
+// crowds is how many messages were being sent, at the start of each.
 func (p *place) crowds() []string {
 	text, _ := os.ReadFile(p.path("crowds"))
 	return strings.Fields(string(text))

@@ -15,14 +15,14 @@ import (
 
 const jobs = "/usr/local/sbin/" // of root; a user's are in /usr/local/bin
 
-// unit puts an example of systemd's into the place, with the programs that are there.
+// unit copies a systemd example into the place, with the programs that exist.
 func (p *place) unit(name string) {
 	p.Helper()
 	p.write("unit/"+name, strings.NewReplacer("/usr/bin/adlock", helper.Binary(p), jobs, p.path("bin")+"/",
 		"/usr/local/bin/", p.path("bin")+"/", "/var/lib/", p.path("lib")+"/").Replace(p.source("systemd/"+name)), 0o644)
 }
 
-// setting is what a unit says of one thing.
+// setting is a unit's setting of a key.
 func (p *place) setting(name, key string) string {
 	p.Helper()
 	for line := range strings.Lines(p.read("unit/" + name)) {
@@ -67,7 +67,7 @@ func TestAServiceThatIsDeniedHasNotFailed(t *testing.T) {
 	p.wantNotes("by-hand /backup")
 }
 
-// What KillMode=mixed sends, and the default would.
+// The signals of KillMode=mixed, and of the default.
 func TestAServiceThatIsStoppedIsToldOnce(t *testing.T) {
 	p := newPlace(t)
 	p.unit("nightly-backup.service")

@@ -34,7 +34,7 @@ func users(t *testing.T) (p *place, www int, lines []string) {
 		must(t, exec.Command("cp", filepath.Join(filepath.Dir(helper.Binary(t)), name), p.path("bin")).Run())
 	}
 	p.write("notes", "", 0o666)
-	must(t, os.Chmod(p.path("notes"), 0o666)) // whatever the umask
+	must(t, os.Chmod(p.path("notes"), 0o666)) // whatever the umask is
 	for _, name := range []string{"site-refresh", "site-rebuild"} {
 		p.command(name, `echo `+name+`:$(id -u) >>{dir}/notes`)
 	}
@@ -50,8 +50,8 @@ func users(t *testing.T) (p *place, www int, lines []string) {
 	return p, www, lines
 }
 
-// asCron is a line as cron starts it: with hardly any variable, the user's HOME, and
-// here /usr/bin where the package puts adlock.
+// asCron is a line as cron starts it: with hardly any variables, the user's HOME, and here
+// /usr/bin, into which the package puts adlock.
 func (p *place) asCron(who string, line string, more ...string) helper.Command {
 	home := map[string]string{"root": "/root", "www-data": "/var/www"}[who]
 	words := append([]string{"env", "-i", "HOME=" + home, "LOGNAME=" + who, "SHELL=/bin/sh", "ADLOCK_HOST=" + host,
@@ -86,7 +86,7 @@ func TestTheJobOfTwoUsersRunsAsOneOfThem(t *testing.T) {
 	p.wantNotes("site-refresh:" + id + " done site-rebuild:" + id)
 }
 
-// The home of www-data is root's, and what is www-data's is refused for root.
+// The home of www-data is root's, and root is refused a directory of www-data's.
 func TestWithoutADirectoryOfItsOwnTheJobOfTwoUsersIsRefused(t *testing.T) {
 	p, www, lines := users(t)
 	if r := p.asCron("www-data", lines[0]).Run(t); r.Status != 73 || !strings.Contains(r.Err, "/var/www/.local/state/adlock: ") {
