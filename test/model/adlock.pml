@@ -3,15 +3,15 @@
  *
  * An active lock is an inode; as each newcomer makes at most one, it has its
  * maker's number. `path` is which of them is called lock.NAME now. A process
- * that has opened a lock keeps its number, whatever the name means since: that
- * is how a newcomer that stalled comes to act on what is no longer there. Each
- * statement outside atomic is one system call; between any two, everybody else
- * may run, time may pass, and whoever is doomed may die.
+ * that has opened a lock keeps its number, whatever the name means since: so
+ * a newcomer that stalled may act on a lock that is no longer there. Each
+ * statement outside atomic is one system call; between any two, every other process
+ * may run, time may pass, and a doomed one may die.
  *
  * What must hold:
  *   mutual exclusion         never two jobs at once
  *   only the dead            a newcomer replaces the lock of a dead owner only,
- *                            and a release removes nobody's but its own
+ *                            and a release removes only its own
  *   IfElapsed                no job begins within IfElapsed of another's end
  *   available                a newcomer that comes again and again gets the atom
  *                            (ltl, weak fairness; with -DCRON)
@@ -32,7 +32,7 @@
 #define N 3		/* newcomers; with CRON the last of them comes again and again */
 #endif
 #ifndef CRASHES
-#define CRASHES 1	/* of processes that nobody else ended */
+#define CRASHES 1	/* deaths without a killer */
 #endif
 #ifdef EXCLUSION
 #define also(claim) skip
@@ -43,9 +43,9 @@
 
 byte path;		/* the lock in place; 0: none */
 byte last = 1;		/* the inode of the last lock; an administrator makes it another */
-byte guard[N+1];	/* of each lock (LASTGUARD: of each last lock): who holds it; 0: nobody */
+byte guard[N+1];	/* of each lock (LASTGUARD: of each last lock): its holder; 0: none */
 bool recent;		/* the last completion was less than IfElapsed ago */
-byte completer;		/* who stamped it */
+byte completer;		/* the newcomer that stamped it */
 
 bool doomed[N+1];	/* got a signal that it cannot survive */
 bool dead[N+1];
@@ -154,7 +154,7 @@ set:		/* link(2); a lock is guarded from birth */
 			atomic { let_go(me, me) };
 #ifdef CRON
 			/* Its next lock will be another inode. Here it has the same
-			 * number, so it waits until nobody has the old one open. */
+			 * number, so it waits until no process has the old one open. */
 			!again || (opened[1] != me && opened[2] != me);
 #endif
 			goto denied
@@ -171,7 +171,7 @@ takeover:
 		atomic {
 			seize(g, me);
 			if
-			:: !got -> goto denied		/* busy: somebody else is at it */
+			:: !got -> goto denied		/* busy: another has the guard */
 			:: else
 			fi
 		};
@@ -224,7 +224,7 @@ job:
 	} unless {
 		dead[me]
 	};
-	/* killed before its job was over: nobody releases; after: the helper does */
+	/* killed before its job was over: no release; after: the helper releases */
 done:
 	atomic { owner = 0; g = 0; got = false }	/* fewer states */
 }
@@ -268,7 +268,7 @@ proctype Releaser(byte me) {
 	fi;
 	if
 	:: true -> goto crash
-	:: atomic { also(path == me); path = 0 }	/* its own, and nobody else's */
+	:: atomic { also(path == me); path = 0 }	/* its own, and no other's */
 	fi;
 crash:	atomic { let_go(g, me + HELPER) };
 done:	atomic { g = 0; got = false }
@@ -287,15 +287,15 @@ inline die(p) {
 	g = 0
 }
 
-/* Fate: whoever is doomed dies, some time. */
+/* Fate: a doomed process dies, some time. */
 proctype Fate(byte p) {
 	byte g;
 	doomed[p];
 	d_step { die(p) }
 }
 
-/* Crash ends anybody, at any time; with CRON not the last newcomer, of whom
- * something is to be shown. */
+/* Crash ends any process, at any time; with CRON not the last newcomer, about
+ * which the claim is. */
 active proctype Crash() {
 	byte n, p, g;
 	do

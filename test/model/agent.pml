@@ -5,21 +5,21 @@
  *
  * What is claimed, of each question that the script sees to its end: it was done once and
  * once only, by the agent or by a helper run; its answer was its own; nothing was written
- * to a stranger. And nobody waits for ever: there is no state without a way out.
+ * to a stranger. And no process waits for ever: each state has a way out.
  *
  *	KEEPS_WRITER   the script keeps an end of the answers that writes: no end of file
- *	NO_NUMBERS     an answer is anybody's: one that was left behind is taken for the next
+ *	NO_NUMBERS     answers have no number: one that was left behind is taken for the next
  *	ASKS_AGAIN     a read that was cut short is followed by the question once more, and
  *	               the agent answers whatever it is asked
  *	NO_LOOK        the agent's pid is believed without a look after the pipes were opened
  *	NO_WITHDRAWAL  what a dead agent may have done is not looked for
- *	IMMORTAL       nobody kills the agent: then the script must not need its death
+ *	IMMORTAL       the agent is never killed: then the script must not need its death
  */
 #define QUESTIONS 3
 
 mtype = { agent, nobody, stranger };
 
-mtype holder = agent;                 /* who has the agent's pid */
+mtype holder = agent;                 /* the process with the agent's pid */
 chan asked = [QUESTIONS + 1] of { byte };
 chan answered = [QUESTIONS + 1] of { byte };
 byte done[QUESTIONS + 1];             /* by the agent */
@@ -56,7 +56,7 @@ active proctype Agent()
 			fi;
 			if
 			:: answered ! number
-			:: KILLED -> holder = nobody; break         /* done, and not said */
+			:: KILLED -> holder = nobody; break         /* done, but not answered */
 			fi
 #ifndef ASKS_AGAIN
 		:: else -> holder = nobody; break               /* never silence */

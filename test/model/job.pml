@@ -3,21 +3,21 @@
  * that find its lock expired.
  *
  * A dead owner is not a dead job, and the process table does not say whose child
- * an orphan was. The lock itself has to: whoever ends a job appends each member
- * to it, under the guard, before that one is signalled, and all that are known
+ * an orphan was. The lock itself has to: a process that ends a job appends each member
+ * to it, under the guard, before that one is signalled, and all known members
  * before the first is; `adlock run` appends its command. Between any two
- * statements everybody else may run, be killed, fork, leave the group, or become
- * somebody who cannot be ended or seen. Who was signalled dies some time, or
- * never: so a newcomer may at any time give up.
+ * statements every other process may run, be killed, fork, leave the group, or become
+ * one that cannot be ended or seen. A signalled process dies some time, or
+ * never: so a newcomer may give up at any time.
  *
  * A step names the function of lib/ that it stands for, as (package.function) or
  * (package.Type.method). The process table is read in one step here, and CONT,
- * INT, TERM and KILL are one signal: who survives some of them is slow to die.
+ * INT, TERM and KILL are one signal: a process that survives some is slow to die.
  *
  * What must hold:
  *   only the dead     the lock is replaced, or released by a supervisor that has
  *                     ended its job, only when all of the job is dead
- *   recorded first    nobody is signalled whom the lock does not name
+ *   recorded first    no process is signalled that the lock does not name
  *
  * Without more the owner is a script, which may or may not lead a process group.
  * With RUN it is `adlock run`, which leads one, is its job's subreaper, records
@@ -26,10 +26,10 @@
  *
  * Rules that did not hold are variants (-D):
  *   NORECORD       members are not recorded
- *   RECORDLATE     they are when all have been signalled
- *   UNWRITTEN      an append that failed is passed over
- *   HIDDENDEAD     who is not in the process table is dead
- *   ZOMBIESHOWN    a group of which the table shows a zombie hides nobody
+ *   RECORDLATE     they are recorded when all have been signalled
+ *   UNWRITTEN      an append that failed is ignored
+ *   HIDDENDEAD     a process that is not in the process table is dead
+ *   ZOMBIESHOWN    a group of which the table shows a zombie hides no process
  *   SPARE          a newcomer inside the job spares itself and its ancestors, and
  *                  ends the others
  *   NOCOMMAND      `adlock run` does not record its command
@@ -55,14 +55,14 @@
 #define has(set, p) (((set) >> (p)) & 1)
 #define lives(p) has(alive, p)
 
-/* What a member is to whoever wants to end it. */
+/* What a member is to a process that wants to end it. */
 #define PLAIN 0
 #define FROZEN 1		/* not even KILL reaches it until it thaws */
 #define HIDDEN 2		/* another user's: not in the process table, and EPERM */
 
 byte path = OWNER;		/* whose lock is in place; 0: none */
-byte guard;			/* who holds flock on the owner's lock; 0: nobody */
-byte recorded;			/* whom the lock names */
+byte guard;			/* the holder of flock on the owner's lock; 0: none */
+byte recorded;			/* the members that the lock names */
 bool command;			/* CHILD as the command: then its group speaks for it too */
 bool writing;			/* the command runs and RecordCommand is not over */
 
@@ -71,7 +71,7 @@ byte alive = one(OWNER) | one(NEWCOMER);
 byte doomed;			/* got a signal that ends it */
 bool zombie;			/* the owner is dead, and in the process table */
 bool leads;			/* the owner leads a process group */
-bool root;			/* this newcomer is: nobody hides from it */
+bool root;			/* this newcomer is: no process is hidden from it */
 bool killed;			/* this newcomer is */
 byte nature[NEWCOMER+1];
 byte parent[NEWCOMER+1];	/* 0: process 1 */
@@ -133,7 +133,7 @@ inline die(p) {
 #define looksAlive(p) lives(p)
 #endif
 
-/* hides: (process.band.unseen), a group of which only who is hidden lives. */
+/* hides: (process.band.unseen), a group in which only hidden processes live. */
 #define hiddenIn(p, g) (group[p] == g && lives(p) && !shown(p))
 #define shownIn(p, g) (group[p] == g && lives(p) && shown(p))
 #if defined(HIDDENDEAD)
@@ -151,8 +151,8 @@ inline die(p) {
 #define speaksFor(p) (has(recorded, p) && looksAlive(p) || inGroup(p) && lives(p) && shown(p))
 #define remains (speaksFor(CHILD) || speaksFor(GRAND) || speaksFor(INSIDER) || unseen)
 
-/* scan: (killer.tree.scan). What the lock and this hunt know of is looked up by
- * number, and who is hidden is found as a child of somebody shown. */
+/* scan: (killer.tree.scan). Members that the lock and this hunt know are looked up by
+ * number, and a hidden one is found as a child of a shown one. */
 inline scan() {
 	seen = 0;
 	for (p : OWNER .. NEWCOMER) {
@@ -195,7 +195,7 @@ inline spare() {
 #define obstacle (forbidden(CHILD) || forbidden(GRAND) || unseen)
 
 /* record: (lockfile.Active.AppendSurvivors), under the guard. It may fail: then
- * nobody, or nobody more, is signalled. */
+ * no process, or no further one, is signalled. */
 inline record() {
 	if
 #ifdef UNWRITTEN
@@ -213,8 +213,8 @@ inline record() {
 	seen = 0
 }
 
-/* send: (killer.Killer.signal), to all at once: who is signalled later, or not
- * at all as the newcomer is killed, is as one who is slow to die. A supervisor
+/* send: (killer.Killer.signal), to all at once: one that is signalled later, or not
+ * at all as the newcomer is killed, is like one that is slow to die. A supervisor
  * comes last (process.Job.Supervised). Within atomic. */
 #ifdef RUN
 #define keeper ((alive & mine) == one(OWNER) -> 0 : one(OWNER))

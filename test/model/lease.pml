@@ -1,30 +1,30 @@
 /*
- * The line for an atom in a store beyond one machine: places, their beats, and those
- * who take a silent one for dead. The steps are named as in job.pml.
+ * The line for an atom in a store beyond one machine: places, their beats, and newcomers
+ * that take a silent one for dead. The steps are named as in job.pml.
  *
  * Each statement outside atomic is one transaction in the store, or one message on its
- * way to or from there: between any two everybody else may run and time may pass. A
+ * way to or from there: between any two every other process may run and time may pass. A
  * lease has L ticks. That a job is over before its lease is (KILL works, the clocks run
  * at one rate) is assumed: time waits for it.
  *
  * What must hold, with BEATS more beats of each, with UNTOUCHED without the last, with
  * TWICE with two keys removed, and with READERS where all but the last read:
- *   mutual exclusion   never two jobs at once, though beats are lost or late, those who
- *                      hold a place die, and somebody removes a key by hand
+ *   mutual exclusion   never two jobs at once, though beats are lost or late, holders
+ *                      of a place die, and a person removes a key by hand
  * Variants (-D) that must fail:
- *   ONEKEY             no beat beside the place: who finds nothing there goes in, as
- *                      where keys vanish with a lease that somebody revokes
+ *   ONEKEY             no beat beside the place: a newcomer that finds none goes in, as
+ *                      when keys vanish with a revoked lease
  *   NOCOMPARE          a dead one is removed whether its beat has moved or not
  *   RECEIVED           an owner counts its lease from the answer to its beat
- *   SHOWN              a newcomer goes by the time that a beat shows
- *   UNCHECKED          who has waited begins though its own beat is old
- *   TRUSTING           whoever has seen the one directly in front go takes itself for the
+ *   SHOWN              a newcomer trusts the time in a beat
+ *   UNCHECKED          a waiter begins though its own beat is old
+ *   TRUSTING           a waiter that has seen the place in front go takes itself for the
  *                      first: that one may have given up waiting
- *   ANYSTAMP           whoever has stamped was the first, also for one that it found dead
- *   HANDS              a place that somebody has removed by hand is taken for one that
+ *   ANYSTAMP           the one that has stamped was the first, also for one it found dead
+ *   HANDS              a place that a person has removed is taken for one that
  *                      was left
  *   FORGETFUL          of what was removed by hand only the place directly in front counts
- *   SOLE               behind one that was seen to be the first nobody is left: it may have
+ *   SOLE               behind one that was seen to be the first none is left: it may have
  *                      been a reader
  *   STOPPED            a machine is suspended: what only the fence is for
  * ORDERED has them enter one behind the other, and the first is dead for long: a fault
@@ -53,9 +53,9 @@ byte mine[N+1];		/* the create revision that it was told */
 bool running[N+1];
 bool over[N+1];		/* gone: it needs its place no more */
 byte off[N+1];		/* ticks since a newcomer saw a place in front removed by hand */
-bool given[N+1];		/* its place went in one transaction with its beat, as all remove it who know */
+bool given[N+1];		/* its place went in one transaction with its beat, as adlock always removes it */
 bool stamped[N+1];	/* it has stamped the last lock in the moment in which it left */
-byte jobs;		/* those who read together count as one */
+byte jobs;		/* readers together count as one */
 byte reading;
 byte entered;
 
@@ -73,7 +73,7 @@ byte entered;
 #define young(who) (age[who] < L - 1)
 #endif
 
-/* before sets front to whoever stands first in front of a revision, and seen to its
+/* before sets front to the place directly in front of a revision, and seen to its
  * beat. */
 inline before(revision) {
 	d_step {
@@ -123,8 +123,8 @@ inline directly(revision) {
 #define counts(who) true
 #endif
 
-/* account counts those who were there when it came, and were removed by hand since; a lease
- * begins with each (etcd.place.account). */
+/* account counts the places that were there when it came, and were removed by hand since; a
+ * lease begins with each (etcd.place.account). */
 inline account() {
 	d_step {
 		least = 0; i = 1;
@@ -145,7 +145,7 @@ inline account() {
 	}
 }
 
-/* What tells of the one directly in front that had the atom, so that nobody is left. */
+/* What shows that the place directly in front had the atom, so that none is left. */
 #if defined(TRUSTING)
 #define known(who) true
 #elif defined(SOLE)
@@ -242,7 +242,7 @@ look:	atomic {					/* (etcd.place.Look) */
 		:: else ->
 			before(mine[me]);
 			if
-			:: place[front] == 0 -> account()	/* nobody, or one of whom a beat is left */
+			:: place[front] == 0 -> account()	/* none, or one of which a beat is left */
 			:: else
 			fi;
 			holds = (front == 0 && removed > 0 && off[me] < L)
@@ -358,8 +358,8 @@ end:	do
 }
 
 #ifndef UNTOUCHED
-/* Somebody removes a key by hand: a place, or a beat; with TWICE both, once all have come:
- * whoever comes when nothing is left cannot know. */
+/* A person removes a key by hand: a place, or a beat; with TWICE both, once all have come:
+ * a newcomer that comes when none is left cannot know. */
 active proctype Somebody() {
 	byte whose = 1;
 	do

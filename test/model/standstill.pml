@@ -1,23 +1,23 @@
 /*
- * A newcomer that stands still (SIGSTOP, a debugger) while it holds the guard of
- * a dead owner's lock. Its step may be the rename, so that nobody may take the
- * guard from it; and nobody gets any further, so that it has to be named.
+ * A newcomer that is stopped (SIGSTOP, a debugger) while it holds the guard of
+ * a dead owner's lock. Its next step may be the rename, so no other may take the
+ * guard from it; and no other gets any further, so a message must name it.
  * The steps are named as in job.pml.
  *
  * What must hold:
  *   mutual exclusion   never two jobs at once
  *   available          the last newcomer, which comes again and again, gets the
- *                      atom, where a person continues whom a message names (ltl,
+ *                      atom, if a person continues the process that a message names (ltl,
  *                      weak fairness)
  * Variants (-D) that must fail:
- *   BREAKGUARD         the guard is taken from who stands still
- *   SILENT             others are only told busy
+ *   BREAKGUARD         the guard is taken from a stopped holder
+ *   SILENT             others only get busy
  */
 
 #define N 3		/* the last newcomer; it is not stopped itself */
 
 byte path;		/* whose lock is in place; 0: the first owner's */
-byte guard[N+1];	/* who holds flock on whose lock; 0: nobody */
+byte guard[N+1];	/* of each lock: the holder of its flock; 0: none */
 bool dead[N+1];
 bool stopped[N+1];
 bool named[N+1];	/* in a message that says how to continue it */
@@ -61,7 +61,7 @@ look:	atomic {
 	:: atomic { path != owner -> let_go(owner); goto denied }	/* lost */
 	:: else
 	fi;
-	/* Stopped once at most, and for ever if nobody continues it. */
+	/* Stopped once at most, and for ever unless it is continued. */
 	if
 	:: true
 	:: atomic { me != N -> stopped[me] = true }; !stopped[me]
