@@ -19,7 +19,7 @@ with_agent() {
 			agent_pid=${_adlock_questions#/proc/}
 			agent_pid=${agent_pid%%/*}
 		}
-		# stop_agent returns once the agent stands still.
+		# stop_agent returns once the agent is stopped.
 		stop_agent() {
 			kill -STOP "$agent_pid"
 			until grep -q '^State:.T' "/proc/$agent_pid/status"; do sleep 0.01; done

@@ -228,7 +228,7 @@ if [ "${_adlock_loaded-}" = "$$" ] && command -v adlock_get >/dev/null 2>&1; the
 	return 0
 fi
 
-# Run in place of being sourced it tells of itself.
+# Run, and not sourced, it prints its help.
 case "${0##*/} ${1-}" in
 'adlock.sh --help' | 'adlock.sh -h')
 	sed -n '1d; /^# WORKAROUNDS/q; s/^# \{0,1\}//p' "$0"

@@ -115,7 +115,7 @@ func line(waiters ...int) []int {
 	return waiters
 }
 
-// contender takes a lock, waiting for it, and gives it back.
+// contender takes a lock, waiting for it, and releases it.
 type contender struct {
 	lock, unlock func(context.Context) error
 }
