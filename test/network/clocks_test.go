@@ -162,7 +162,7 @@ func TestAfterAChangeOfLeadersARunIsAtLeastAsOldAsThat(t *testing.T) {
 	helper.Eventually(t, "it is due", func() bool { return asker.run(t, "echo ran", "--if-elapsed=3s").Out == "ran\n" })
 }
 
-// The clock is read when a run begins, so that nobody waits for that at its end.
+// The store's clock is read when a run begins, so that its end does not wait for that.
 func TestARunIsStampedByTheClockOfTheNewLeader(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	runner, asker := newHost(t, url(nodes...)), newHost(t, url(nodes...))

@@ -367,7 +367,7 @@ func TestAPlaceThatGoesBetweenTwoWatchesIsMissedByNobody(t *testing.T) {
 	all.Wait()
 }
 
-// Who waits behind it has seen somebody in front of it, and has not looked since.
+// The waiter behind it saw a place in front of it, and has not looked since.
 func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 	s := open(t, url(startEtcd(t, 1)...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

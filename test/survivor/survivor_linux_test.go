@@ -402,7 +402,7 @@ func TestASupervisorStaysWithWhatAnEndingThatWasCutShortHasLeft(t *testing.T) {
 }
 
 // The newcomer that ends a job is killed itself, after the command had started another
-// process which that newcomer had not seen yet: nobody wrote it down.
+// process that this newcomer had not seen: no record names it.
 func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "left")
