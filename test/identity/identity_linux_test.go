@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"adlock/test/actor"
 	"adlock/test/helper"
 	"adlock/test/need"
 )
@@ -375,6 +376,7 @@ func TestAnOwnerThatOutlivesKillIsStuckAndKeepsTheAtom(t *testing.T) {
 		"sh", "-c", "echo $$ >" + guest + "; exec sleep 1000"}}.Start(t)
 	helper.Eventually(t, "a guest is in it", func() bool { info, err := os.Stat(guest); return err == nil && info.Size() > 0 })
 	keeper.Signal(t, syscall.SIGSTOP) // it will not reap its child
+	helper.Eventually(t, "it is stopped", func() bool { return actor.State(keeper.PID) == "T" })
 
 	a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "still alive after KILL")
 	a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
