@@ -18,6 +18,7 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/test/actor"
 	"adlock/test/helper"
 	"adlock/test/need"
 )
@@ -345,6 +346,7 @@ func outliving(t *testing.T) (owner process.Identity) {
 	if err := syscall.Kill(keeper.PID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	helper.Eventually(t, "it is stopped", func() bool { return actor.State(keeper.PID) == "T" })
 	return owner
 }
 
