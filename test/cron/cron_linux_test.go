@@ -12,33 +12,6 @@ import (
 	"adlock/test/helper"
 )
 
-// The first job overruns its minute once, the second hangs once, and the third is a script with
-// one added line: it knows neither crontabs nor locks.
-const crontab = `
-ADLOCK_DIR={world}/locks
-ADLOCK_HOST=dax
-ADLOCK_PAUSE=1s
-* * * * * {world}/adlock run --name overrun -- {world}/overrun
-* * * * * {world}/adlock run --name hang --expire-after 30s -- {world}/hang
-* * * * * {world}/legacy
-`
-
-// The control is a crontab of its own, whose line is mailed: without it cron's silence about
-// the others would mean nothing.
-const control = `
-* * * * * root echo this is heard
-`
-
-// Each job notes its runs, and each overlap with another run of its kind.
-const overrun = `#!/bin/sh
-mkdir {world}/in-overrun || echo overlap >>{world}/overlaps
-echo run >>{world}/overruns
-if [ "$(wc -l <{world}/overruns)" -eq 1 ]; then
-	sleep 75
-fi
-rmdir {world}/in-overrun
-`
-
 // The first run hangs with children: a signal ends one; the other, in a session of its own,
 // ignores all but KILL.
 const hang = `#!/bin/sh
@@ -49,54 +22,6 @@ if [ "$(wc -l <{world}/hangs)" -eq 1 ]; then
 	while :; do sleep 1000; done
 fi
 `
-
-const legacy = `#!/bin/sh
-. {world}/adlock.sh || exit 69; adlock_guard
-mkdir {world}/in-legacy || echo overlap >>{world}/overlaps
-echo run >>{world}/legacies
-if [ "$(wc -l <{world}/legacies)" -eq 1 ]; then
-	sleep 75
-fi
-rmdir {world}/in-legacy
-`
-
-func TestCronLinesRunOnceAtATimeAndMailOnlyAnEnding(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes three minutes of cron's own time")
-	}
-	t.Parallel()
-	w := newWorld(t)
-	w.write(t, "overrun", overrun, 0o755)
-	w.write(t, "hang", hang, 0o755)
-	w.write(t, "legacy", legacy, 0o755)
-	tell(t, "cron starts")
-	w.start(t, crontab, control)
-
-	w.await(t, 90*time.Second, "the first tick: all three run", func() bool {
-		return count(w.events(t, "overrun"), runlog.Acquire) == 1 &&
-			count(w.events(t, "hang"), runlog.Acquire) == 1 && w.has("stubborn") &&
-			count(w.events(t, "legacy"), runlog.Acquire) == 1
-	})
-	w.await(t, 90*time.Second, "the second tick: two are busy, the one that hangs is replaced", func() bool {
-		return count(w.events(t, "overrun"), runlog.Deny) == 1 &&
-			count(w.events(t, "hang"), runlog.Release) == 1 &&
-			count(w.events(t, "legacy"), runlog.Deny) == 1
-	})
-	w.await(t, 90*time.Second, "the third tick: all three have run again", func() bool {
-		return count(w.events(t, "overrun"), runlog.Release) == 2 &&
-			count(w.events(t, "hang"), runlog.Release) == 2 &&
-			count(w.events(t, "legacy"), runlog.Release) == 2
-	})
-	w.await(t, 10*time.Second, "no process is left", func() bool { return len(w.processes(t)) == 0 })
-
-	w.wantStory(t, "overrun", "acquire; deny busy; release 0; acquire; release 0")
-	w.wantStory(t, "legacy", "acquire; deny busy; release 0; acquire; release 0")
-	w.wantStory(t, "hang", "acquire; expire; signal CONT; signal INT; signal TERM; signal KILL; takeover; "+
-		"acquire; release 0; acquire; release 0")
-	w.wantRunsOneByOne(t)
-	w.wantMailOfTheForcedEnding(t)
-	w.wantNoLocks(t)
-}
 
 // await is helper.Within; its message shows how far the test is.
 func (w *world) await(t *testing.T, patience time.Duration, claim string, holds func() bool) {

@@ -96,42 +96,6 @@ func TestOneLineGuardsAWholeCrontab(t *testing.T) {
 	w.wantOneLock(t, "daemon stays")
 }
 
-// unlimited is a crontab for busybox: each line has its own settings. This cron starts no line
-// that still runs; a hung job must end itself, unless crond has forgotten it, as it does after
-// a change of the crontab. (Debian's crashes at an @reboot line.)
-const unlimited = `SHELL={world}/shell
-MAILTO=admin
-* * * * * {world}/overrun 'a  "b"' $((1 + 1)) | cat
-* * * * * : hang ADLOCK_EXPIRE_AFTER=2s ; {world}/hang; echo next
-* * * * * : alone ADLOCK_EXPIRE_AFTER=2s ADLOCK_ENFORCE=1 ; echo begun; exec {world}/daemon alone
-* * * * * echo "failed:  $0 $SHELL"; false || exit 9
-* * * * * cd / && run-parts --report {world}/parts
-* * * * * {world}/own/flock -n {world}/f {world}/flocked $SHELL
-`
-
-func TestOneLineGuardsAWholeCrontabOfBusybox(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes two minutes of cron's own time")
-	}
-	t.Parallel()
-	w := newGuardedWorld(t)
-	w.busybox(t, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "ADLOCK_DIR="+w.path("locks"), "ADLOCK_HOST=dax", "ADLOCK_PAUSE=1s", "ADLOCK_HOOK="+w.path("hook"))
-	w.start(t, unlimited, "")
-	overrun, parts := nameOf(w.path("overrun")+` 'a  "b"' $((1 + 1)) | cat`), nameOf("cd / && run-parts --report "+w.path("parts"))
-
-	w.await(t, 90*time.Second, "the first tick: what knows its limit has ended itself", func() bool {
-		return count(w.events(t, "alone"), runlog.Release) == 1 && count(w.events(t, parts), runlog.Release) == 1 &&
-			count(w.events(t, overrun), runlog.Acquire) == 1 && w.has("stubborn")
-	})
-	w.replace(t, unlimited)
-	w.await(t, 90*time.Second, "the second tick: what overruns is denied, what hangs is ended", func() bool {
-		return count(w.events(t, overrun), runlog.Deny) > 0 && count(w.events(t, "hang"), runlog.Release) == 1
-	})
-	w.write(t, "go", "", 0o600)
-	w.wantMail(t, `(?m)^begun\nadlock: run alone: ended by force: .* ExpireAfter is 2s$`)
-	w.wantLocked(t)
-}
-
 const failing = `echo "failed:  $0 $SHELL"; false || exit 9`
 
 // nameOf is the operand of a line that has no name.

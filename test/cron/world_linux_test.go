@@ -2,9 +2,7 @@ package cron
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -83,20 +81,6 @@ func (w *world) quick(t *testing.T) {
 	}
 	rate := strconv.Itoa(int(time.Minute / quickMinute))
 	w.daemon = append([]string{"env", "LD_PRELOAD=" + libraries[0], "FAKETIME=+0 x" + rate, "NO_FAKE_STAT=1"}, w.daemon...)
-}
-
-// busybox makes cron that of busybox. It knows no variables but SHELL and MAILTO: the settings
-// that all jobs share are in its own environment.
-func (w *world) busybox(t *testing.T, env ...string) {
-	t.Helper()
-	for _, name := range []string{"busybox-static", "busybox"} {
-		list, err := exec.Command(name, "--list").Output()
-		if path, _ := exec.LookPath(name); err == nil && slices.Contains(strings.Fields(string(list)), "crond") {
-			w.daemon = slices.Concat([]string{"env"}, env, []string{path, "crond", "-f", "-L", w.path("log"), "-c", w.path("spool/crontabs")})
-			return
-		}
-	}
-	need.Skip(t, "no busybox with crond")
 }
 
 // shell installs adlock's shell for crontabs, as `make install` does.

@@ -1,13 +1,9 @@
 package cron
 
 import (
-	"os"
 	"strings"
 	"testing"
-	"time"
 
-	lines "adlock/lib/crontab"
-	"adlock/lib/runlog"
 	"adlock/test/helper"
 	"adlock/test/need"
 )
@@ -26,59 +22,6 @@ SHELL=/bin/bash
 `
 
 const files = 7
-
-// note has no #! line.
-const note = `out=$1; shift; { echo "$#"; printf '<%s>\n' "$@"; cat; } >$out.part; mv $out.part $out
-`
-
-// The lines run unchanged in root's crontab, and wrapped in /etc/crontab.
-func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute of cron's own time")
-	}
-	t.Parallel()
-	w := newWorld(t)
-	w.write(t, "note", note, 0o755)
-	for _, dir := range []string{"before", "after"} {
-		if err := os.Mkdir(w.path(dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text := strings.ReplaceAll(unguarded, "{world}", w.dir)
-	before := "OUT=" + w.path("before") + "\n" + strings.ReplaceAll(text, "{when}", "* * * * * ")
-	system := "OUT=" + w.path("after") + "\nADLOCK_DIR=" + w.path("locks") + "\nADLOCK_HOST=" + host + "\n" + strings.ReplaceAll(text, "{when}", "* * * * *\troot\t")
-	wrapper := lines.Wrapper{Adlock: w.path("adlock")}
-	wrapped := wrapper.Wrap(lines.Read(system, true))
-	if wrapped.Done != files {
-		t.Fatalf("%+v", wrapped)
-	}
-	w.start(t, before, wrapped.Text)
-	w.await(t, 100*time.Second, "all have run, with a lock and without", func() bool {
-		return len(w.notes(t, "before")) == files && len(w.notes(t, "after")) == files && strings.Count(w.record(), string(runlog.Release)) >= files
-	})
-	after := w.notes(t, "after")
-	for name, seen := range w.notes(t, "before") {
-		if after[name] != seen {
-			t.Errorf("%s: wrapped it gives\n%s\nbefore\n%s", name, after[name], seen)
-		}
-	}
-}
-
-// notes reads the files in a directory.
-func (w *world) notes(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	entries, err := os.ReadDir(w.path(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	notes := map[string]string{}
-	for _, entry := range entries {
-		if name := entry.Name(); !strings.HasSuffix(name, ".part") {
-			notes[name] = w.read(t, dir+"/"+name)
-		}
-	}
-	return notes
-}
 
 // inPlace runs a script of the examples on root's crontab: on a copy, not on this machine's
 // own.
