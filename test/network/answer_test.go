@@ -13,7 +13,6 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/lease"
 	"adlock/lib/lease/ftp"
-	"adlock/lib/locker"
 )
 
 // A release whose answer was lost is repeated, and finds no lock: the lock was not lost. The
@@ -89,24 +88,6 @@ func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
 		direct.taught(t)
 		s, r := f.unanswered(t, "/released")
 		forgets(t, s, r, func() bool { return exists(f.root + "/lock.p.shared.o.x.6/released") }, direct)
-	})
-}
-
-func TestALockOnFTPThatWasClearedAndNotAnsweredIsCleared(t *testing.T) {
-	f := startFTP(t, "")
-	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
-	abandoned(t, openFTP(t, f))
-	s, r := f.unanswered(t, "/released")
-	var found lease.Snapshot
-	waitFor(t, "its lease is over", func() bool {
-		var err error
-		if found, err = s.Look(context.Background(), "p.h.o.x", false); err != nil {
-			t.Fatal(err)
-		}
-		return found.Silent
-	})
-	carriedOut(t, r, func() bool { return exists(f.root + "/lock.p.h.o.x.1/released") }, func() error {
-		return (&lease.Locker{Store: s}).Clear("p.h.o.x", &locker.View{Record: found.Owner.Record})
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"adlock/lib/lease"
-	"adlock/lib/lease/ftp"
 	"adlock/test/helper"
 )
 
@@ -55,30 +54,6 @@ func abandoned(t testing.TB, s lease.Store) lease.Place {
 		t.Fatal(place, err)
 	}
 	return place
-}
-
-// A lock over FTP stays after its lease, and a newcomer would have to watch it first.
-func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
-	f := startFTP(t, "")
-	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
-	h := f.host(t)
-	s, err := ftp.Open(h.store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	place := abandoned(t, s)
-	h.verb(t, "clear", "p.h.o.x").Refused(t, 77, "its owner lives (process ")
-	helper.Eventually(t, "status says so", func() bool {
-		out := h.verb(t, "status").Out
-		return strings.Contains(out, " unknown ") && strings.Contains(out, "it has given no sign of life for its whole lease") &&
-			strings.Contains(out, "; if you know that it is dead: adlock clear p.h.o.x\n")
-	})
-	h.wants(t, "^$", "clear", "p.h.o.x")
-	h.run(t, "echo ran", "--host=h").Ran(t)
-	if err := place.Renew(context.Background()); err != lease.ErrGone {
-		t.Errorf("the one before: %v", err)
-	}
 }
 
 // Each reader has a lock of its own.

@@ -196,3 +196,26 @@ func answers(address string) bool {
 	}
 	return err == nil
 }
+
+// ctl runs a command of etcdctl(1) with the members.
+func ctl(t testing.TB, nodes []*node, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("etcdctl", append([]string{"--endpoints", endpoints(nodes)}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("etcdctl %q: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+func keysOf(t testing.TB, nodes []*node, prefix string) []string {
+	t.Helper()
+	return strings.Fields(ctl(t, nodes, "get", "--prefix", "--keys-only", prefix))
+}
+
+func endpoints(nodes []*node) string {
+	var all []string
+	for _, m := range nodes {
+		all = append(all, m.client)
+	}
+	return strings.Join(all, ",")
+}

@@ -274,73 +274,9 @@ func TestWrongPasswordRunsNothing(t *testing.T) {
 	h.run(t, "echo ran").Refused(t, 77, "may be read by others")
 }
 
-func TestJobOutlivesARestartOfTheFTPServer(t *testing.T) {
-	f := startFTP(t, "")
-	h := f.host(t)
-	owner := h.start(t, "sleep 6; echo done")
-	f.stop(t)
-	f.start(t)
-	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
-		t.Errorf("%d %q", status, owner.Output())
-	}
-	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
-}
-
-func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
-	dir := t.TempDir()
-	root := dir + "/locks"
-	if err := os.Mkdir(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	need.Root(t)
-	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=64k"); err != nil {
-		need.Skip(t, "cannot mount: "+err.Error())
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(root, syscall.MNT_DETACH) })
-	f := startFTP(t, root)
-	passable(t, dir)
-	a, b := f.host(t), f.host(t)
-	owner := a.start(t, "sleep 8; echo done", "--operand=y")
-	fill(t, root+"/filler")
-	full := b.run(t, "echo ran")
-	full.Refused(t, 74, "ftp://")
-	if left, _ := filepath.Glob(root + "/lock.p.shared.o.x.*"); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-	if status := owner.Wait(t); status != 0 {
-		t.Errorf("%d %q", status, owner.Output())
-	}
-	a.run(t, "echo ran", "--operand=y", "--if-elapsed=1h").Denied(t)
-}
-
-func fill(t testing.TB, path string) {
-	t.Helper()
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for {
-		if _, err := file.Write(make([]byte, 4096)); err != nil {
-			return
-		}
-	}
-}
-
 func TestSharedIsNotOfferedOnFTP(t *testing.T) {
 	f := startFTP(t, "")
 	f.host(t).run(t, "echo ran", "--shared").Refused(t, 64, "not offered here")
-}
-
-func TestFTPConnectionCutBeforeTheRecordHoldsNobodyForLong(t *testing.T) {
-	f := startFTP(t, "")
-	cable := newRelay(t, f.address)
-	cable.until = "MKD locks/lock."
-	f.hostBy(t, cable.address()).run(t, "echo ran").Refused(t, 69, "no answer in time")
-	if names, _ := filepath.Glob(f.root + "/lock.p.shared.o.x.1/*"); len(names) > 0 || !exists(f.root+"/lock.p.shared.o.x.1") {
-		t.Fatalf("the cable was not cut between MKD and STOR: %v", names)
-	}
-	f.host(t).run(t, "echo ran").Denied(t)
 }
 
 func TestFTPWithTLSWhereItIsOffered(t *testing.T) {

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,7 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/lease"
+	"adlock/lib/lease/ftp"
+	"adlock/lib/locker"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 func TestAnFTPServerWhoseClockStepsLetsNobodyIn(t *testing.T) {
@@ -366,4 +371,110 @@ func newest(pattern string) (last string) {
 		}
 	}
 	return last
+}
+
+func TestJobOutlivesARestartOfTheFTPServer(t *testing.T) {
+	f := startFTP(t, "")
+	h := f.host(t)
+	owner := h.start(t, "sleep 6; echo done")
+	f.stop(t)
+	f.start(t)
+	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
+		t.Errorf("%d %q", status, owner.Output())
+	}
+	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
+}
+
+func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
+	dir := t.TempDir()
+	root := dir + "/locks"
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	need.Root(t)
+	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=64k"); err != nil {
+		need.Skip(t, "cannot mount: "+err.Error())
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(root, syscall.MNT_DETACH) })
+	f := startFTP(t, root)
+	passable(t, dir)
+	a, b := f.host(t), f.host(t)
+	owner := a.start(t, "sleep 8; echo done", "--operand=y")
+	fill(t, root+"/filler")
+	full := b.run(t, "echo ran")
+	full.Refused(t, 74, "ftp://")
+	if left, _ := filepath.Glob(root + "/lock.p.shared.o.x.*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if status := owner.Wait(t); status != 0 {
+		t.Errorf("%d %q", status, owner.Output())
+	}
+	a.run(t, "echo ran", "--operand=y", "--if-elapsed=1h").Denied(t)
+}
+
+func fill(t testing.TB, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for {
+		if _, err := file.Write(make([]byte, 4096)); err != nil {
+			return
+		}
+	}
+}
+
+func TestFTPConnectionCutBeforeTheRecordHoldsNobodyForLong(t *testing.T) {
+	f := startFTP(t, "")
+	cable := newRelay(t, f.address)
+	cable.until = "MKD locks/lock."
+	f.hostBy(t, cable.address()).run(t, "echo ran").Refused(t, 69, "no answer in time")
+	if names, _ := filepath.Glob(f.root + "/lock.p.shared.o.x.1/*"); len(names) > 0 || !exists(f.root+"/lock.p.shared.o.x.1") {
+		t.Fatalf("the cable was not cut between MKD and STOR: %v", names)
+	}
+	f.host(t).run(t, "echo ran").Denied(t)
+}
+
+// A lock over FTP stays after its lease, and a newcomer would have to watch it first.
+func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
+	f := startFTP(t, "")
+	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
+	h := f.host(t)
+	s, err := ftp.Open(h.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	place := abandoned(t, s)
+	h.verb(t, "clear", "p.h.o.x").Refused(t, 77, "its owner lives (process ")
+	helper.Eventually(t, "status says so", func() bool {
+		out := h.verb(t, "status").Out
+		return strings.Contains(out, " unknown ") && strings.Contains(out, "it has given no sign of life for its whole lease") &&
+			strings.Contains(out, "; if you know that it is dead: adlock clear p.h.o.x\n")
+	})
+	h.wants(t, "^$", "clear", "p.h.o.x")
+	h.run(t, "echo ran", "--host=h").Ran(t)
+	if err := place.Renew(context.Background()); err != lease.ErrGone {
+		t.Errorf("the one before: %v", err)
+	}
+}
+
+func TestALockOnFTPThatWasClearedAndNotAnsweredIsCleared(t *testing.T) {
+	f := startFTP(t, "")
+	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
+	abandoned(t, openFTP(t, f))
+	s, r := f.unanswered(t, "/released")
+	var found lease.Snapshot
+	waitFor(t, "its lease is over", func() bool {
+		var err error
+		if found, err = s.Look(context.Background(), "p.h.o.x", false); err != nil {
+			t.Fatal(err)
+		}
+		return found.Silent
+	})
+	carriedOut(t, r, func() bool { return exists(f.root + "/lock.p.h.o.x.1/released") }, func() error {
+		return (&lease.Locker{Store: s}).Clear("p.h.o.x", &locker.View{Record: found.Owner.Record})
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -56,82 +55,6 @@ func leave(ctx context.Context, p lease.Place, stamp *lease.Last) error {
 			return err
 		}
 	}
-}
-
-func TestHandOverWakesOneOfAThousand(t *testing.T) {
-	const waiters = 1000
-	s := open(t, url(startEtcd(t, 1)...))
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
-	defer cancel()
-	first, seen, err := s.Enter(ctx, "p.h.o.x", aRecord(t, false), 10*time.Minute, true)
-	if err != nil || seen.Held {
-		t.Fatal(seen, err)
-	}
-	var woken atomic.Int64
-	var wakings [waiters]atomic.Int64
-	places := make([]lease.Place, waiters)
-	for i := range places {
-		if places[i], seen, err = s.Enter(ctx, "p.h.o.x", aRecord(t, false), 10*time.Minute, true); err != nil || !seen.Held {
-			t.Fatal(seen, err)
-		}
-	}
-	turns := make(chan int, waiters)
-	var all sync.WaitGroup
-	var watching sync.WaitGroup
-	watching.Add(waiters)
-	for i, place := range places {
-		all.Go(func() {
-			watching.Done()
-			for {
-				if err := place.Await(ctx, func() {}); err != nil {
-					t.Error(err)
-					return
-				}
-				if ctx.Err() != nil {
-					return
-				}
-				woken.Add(1)
-				wakings[i].Add(1)
-				seen, err := place.Look(ctx)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if !seen.Held {
-					turns <- i
-					return
-				}
-			}
-		})
-	}
-	watching.Wait()
-	const handOvers = 50 // more would show nothing new
-	began := time.Now()
-	last := first
-	for n := range handOvers {
-		if n == handOvers/2 {
-			began = time.Now() // by now the thousand are in line and rest
-		}
-		if err := leave(ctx, last, nil); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case i := <-turns:
-			if i != n {
-				t.Fatalf("number %d came before number %d", i, n)
-			}
-			last = places[i]
-		case <-time.After(time.Minute):
-			t.Fatalf("nobody took over, hand-over %d", n)
-		}
-	}
-	took := time.Since(began)
-	if woken.Load() != handOvers {
-		t.Errorf("%d hand-overs woke %d of %d who waited", handOvers, woken.Load(), waiters)
-	}
-	t.Logf("%d hand-overs among %d who wait woke %d, %v each", handOvers, waiters, woken.Load(), (took / (handOvers / 2)).Round(10*time.Microsecond))
-	cancel()
-	all.Wait()
 }
 
 func TestReadersShareAndAWriterIsAlone(t *testing.T) {
@@ -326,47 +249,6 @@ func TestWhoHasStampedForADeadOwnerWasNotTheFirst(t *testing.T) {
 	}
 }
 
-// A watch begins anew every third of the lease, and between two of them the beat is checked: so
-// a place that goes just then is noticed.
-func TestAPlaceThatGoesBetweenTwoWatchesIsMissedByNobody(t *testing.T) {
-	s := open(t, url(startEtcd(t, 1)...))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	const length = 300 * time.Millisecond
-	var all sync.WaitGroup
-	for i := range 120 {
-		all.Go(func() {
-			name := atom.Name(fmt.Sprint("p.h.o.", i))
-			owner, _, err := s.Enter(ctx, name, aRecord(t, false), time.Minute, true)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			next, _, err := s.Enter(ctx, name, aRecord(t, false), length, true)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			left := make(chan error, 1)
-			time.AfterFunc(length/3+time.Duration(i)*50*time.Microsecond, func() { left <- leave(ctx, owner, nil) })
-			for held := true; held && err == nil && ctx.Err() == nil; {
-				var seen lease.Snapshot
-				if err = next.Await(ctx, func() {}); err == nil {
-					seen, err = next.Look(ctx)
-					held = seen.Held || err != nil
-				}
-				if fault.KindOf(err) == fault.Unavailable {
-					err = nil // it waits as long as the lease allows, and asks again
-				}
-			}
-			if err = errors.Join(err, <-left, ctx.Err()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-}
-
 // The waiter behind it saw a place in front of it, and has not looked since.
 func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 	s := open(t, url(startEtcd(t, 1)...))
@@ -416,30 +298,6 @@ func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 	}
 	if !seen.Held || !seen.Lapsed || seen.Owner.Token != record.Token {
 		t.Errorf("the dead owner is not there to be stamped for: held %v, lapsed %v, by %q", seen.Held, seen.Lapsed, seen.Owner.Token)
-	}
-}
-
-func TestAWaiterThatHasLostItsPlaceTakesAnotherAndWaitsOn(t *testing.T) {
-	s := url(startEtcd(t, 1)...)
-	a, b, c := newHost(t, s), newHost(t, s), newHost(t, s)
-	owner := a.start(t, "sleep 60")
-	waits := func(h *host, p *helper.Process) func() bool {
-		return func() bool { return strings.Contains(h.verb(t, "status").Out, itoa(p.PID)+" on ") }
-	}
-	stopped := b.command("echo ran", "--wait=forever").Start(t)
-	helper.Eventually(t, "it waits", waits(a, stopped))
-	behind := c.command("echo ran", "--wait=60s").Start(t)
-	helper.Eventually(t, "another waits behind it", waits(a, behind))
-	stopped.Signal(t, syscall.SIGSTOP)
-	helper.Within(t, helper.Patience, "its place is lost", func() bool { return !waits(a, stopped)() })
-	stopped.Signal(t, syscall.SIGCONT)
-	helper.Within(t, helper.Patience, "it has another", waits(a, stopped))
-	owner.Signal(t, syscall.SIGTERM)
-	owner.Wait(t)
-	for _, p := range []*helper.Process{behind, stopped} {
-		if status := p.Wait(t); status != 0 || p.Output() != "ran\n" {
-			t.Errorf("%d: %s", status, p.Output())
-		}
 	}
 }
 

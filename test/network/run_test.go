@@ -172,22 +172,6 @@ func TestStoreThatIsOutOfReachRunsNothing(t *testing.T) {
 	}
 }
 
-func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
-	nodes := startEtcd(t, 1)
-	cable := newRelay(t, nodes[0].client)
-	h := newHost(t, "etcd://"+cable.address()+"/adlock")
-	h.env = append(h.env, "ADLOCK_LEASE=12s")
-	owner := h.start(t, "sleep 10; echo done")
-	cable.cut()
-	time.Sleep(5 * time.Second) // the lease is renewed after 1/3, and the job would be ended after 2/3
-	cable.drop()
-	cable.mend()
-	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
-		t.Errorf("%d %q", status, owner.Output())
-	}
-	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
-}
-
 func TestMissingLocksmithIsOneLine(t *testing.T) {
 	h := newHost(t, "etcd://127.0.0.1:1/adlock")
 	alone := t.TempDir() + "/adlock"

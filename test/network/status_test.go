@@ -3,22 +3,16 @@ package network
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
 	"os"
-	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"adlock/lib/atom"
 	"adlock/lib/lease"
 	"adlock/lib/process"
 	"adlock/lib/record"
@@ -225,110 +219,6 @@ func TestAnEmptyStoreHasNoAtoms(t *testing.T) {
 		a.env = append(a.env, "ADLOCK_STORE="+a.dir) // the option prevails
 		a.wants(t, `^no atoms in `+regexp.QuoteMeta(a.store)+`\n$`, "status", "--store", a.store)
 	})
-}
-
-const many = 1000
-
-// completed are many atoms, each completed once.
-func completed() (names []atom.Name, last lease.Last) {
-	for i := range many {
-		names = append(names, atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: fmt.Sprintf("x%04d", i)}.Name())
-	}
-	return names, lease.Last{Token: record.NewToken(), Last: record.Last{Completed: time.Now()}}
-}
-
-func listsMany(t *testing.T, h *host) {
-	t.Helper()
-	h.verb(t, "status") // the first call loads the programs
-	began := time.Now()
-	out := h.wants(t, "", "status")
-	t.Logf("%d atoms in %v", many, time.Since(began).Round(time.Millisecond))
-	if n := strings.Count(out, " idle "); n != many {
-		t.Errorf("listed are %d", n)
-	}
-}
-
-func TestAThousandAtomsAreListedInAFewQuestions(t *testing.T) {
-	m := startEtcd(t, 1)
-	s := open(t, url(m...))
-	names, last := completed()
-	var all sync.WaitGroup
-	next := make(chan atom.Name)
-	for range 16 {
-		all.Go(func() {
-			for name := range next {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				place, _, err := s.Enter(ctx, name, aRecord(t, false), time.Minute, false)
-				if err == nil {
-					err = place.Leave(ctx, &last)
-				}
-				if err != nil {
-					t.Error(name, err)
-				}
-				cancel()
-			}
-		})
-	}
-	for _, name := range names {
-		next <- name
-	}
-	close(next)
-	all.Wait()
-	h := newHost(t, url(m...))
-	before := ranges(t, m[0])
-	listsMany(t, h)
-	if asked := ranges(t, m[0]) - before; asked > 8 {
-		t.Errorf("two listings asked %d questions", asked)
-	}
-}
-
-// ranges counts the reads that clients have asked the node for.
-func ranges(t testing.TB, m *node) (n int) {
-	t.Helper()
-	text := fetched(t, "http://"+m.client+"/metrics")
-	for _, found := range regexp.MustCompile(`(?m)^grpc_server_started_total\{grpc_method="(?:Range|Txn)",.*\} (\d+)$`).FindAllStringSubmatch(text, -1) {
-		more, _ := strconv.Atoi(found[1])
-		n += more
-	}
-	return n
-}
-
-func TestAThousandAtomsOnFTPAreListed(t *testing.T) {
-	f := startFTP(t, "")
-	account, err := user.Lookup("ftp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	uid, _ := strconv.Atoi(account.Uid)
-	names, last := completed()
-	for _, name := range names {
-		dir := f.root + "/" + name.Generation(1)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range []string{dir + "/released", f.root + "/" + name.LastLock()} {
-			if err := os.WriteFile(file, last.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			_ = os.Chown(file, uid, -1)
-		}
-		_ = os.Chown(dir, uid, -1)
-	}
-	listsMany(t, f.host(t))
-}
-
-func fetched(t testing.TB, address string) string {
-	t.Helper()
-	answer, err := http.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // Atoms of one name in a store and in a lock directory are two, though this host's runlog has

@@ -1,15 +1,21 @@
 package network
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/lease"
 	"adlock/test/helper"
 )
 
@@ -64,29 +70,6 @@ func judge(t testing.TB, all []succession) (least time.Duration, survivors int) 
 		}
 	}
 	return least, survivors
-}
-
-// ctl runs a command of etcdctl(1) with the members.
-func ctl(t testing.TB, nodes []*node, args ...string) string {
-	t.Helper()
-	out, err := exec.Command("etcdctl", append([]string{"--endpoints", endpoints(nodes)}, args...)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("etcdctl %q: %v: %s", args, err, out)
-	}
-	return string(out)
-}
-
-func keysOf(t testing.TB, nodes []*node, prefix string) []string {
-	t.Helper()
-	return strings.Fields(ctl(t, nodes, "get", "--prefix", "--keys-only", prefix))
-}
-
-func endpoints(nodes []*node) string {
-	var all []string
-	for _, m := range nodes {
-		all = append(all, m.client)
-	}
-	return strings.Join(all, ",")
 }
 
 func leaderOf(t testing.TB, nodes []*node) (leader *node) {
@@ -252,5 +235,86 @@ func TestADeadOwnersAtomIsTakenOverByOneWhoDoesNotWait(t *testing.T) {
 	t.Logf("taken over %v after its death by one who does not wait", time.Since(killed).Round(time.Millisecond))
 	if !strings.Contains(b.runlog(), "event=reclaim") {
 		t.Errorf("no takeover in\n%s", b.runlog())
+	}
+}
+
+func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
+	nodes := startEtcd(t, 1)
+	cable := newRelay(t, nodes[0].client)
+	h := newHost(t, "etcd://"+cable.address()+"/adlock")
+	h.env = append(h.env, "ADLOCK_LEASE=12s")
+	owner := h.start(t, "sleep 10; echo done")
+	cable.cut()
+	time.Sleep(5 * time.Second) // the lease is renewed after 1/3, and the job would be ended after 2/3
+	cable.drop()
+	cable.mend()
+	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
+		t.Errorf("%d %q", status, owner.Output())
+	}
+	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
+}
+
+// A watch begins anew every third of the lease, and between two of them the beat is checked: so
+// a place that goes just then is noticed.
+func TestAPlaceThatGoesBetweenTwoWatchesIsMissedByNobody(t *testing.T) {
+	s := open(t, url(startEtcd(t, 1)...))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	const length = 300 * time.Millisecond
+	var all sync.WaitGroup
+	for i := range 120 {
+		all.Go(func() {
+			name := atom.Name(fmt.Sprint("p.h.o.", i))
+			owner, _, err := s.Enter(ctx, name, aRecord(t, false), time.Minute, true)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			next, _, err := s.Enter(ctx, name, aRecord(t, false), length, true)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			left := make(chan error, 1)
+			time.AfterFunc(length/3+time.Duration(i)*50*time.Microsecond, func() { left <- leave(ctx, owner, nil) })
+			for held := true; held && err == nil && ctx.Err() == nil; {
+				var seen lease.Snapshot
+				if err = next.Await(ctx, func() {}); err == nil {
+					seen, err = next.Look(ctx)
+					held = seen.Held || err != nil
+				}
+				if fault.KindOf(err) == fault.Unavailable {
+					err = nil // it waits as long as the lease allows, and asks again
+				}
+			}
+			if err = errors.Join(err, <-left, ctx.Err()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestAWaiterThatHasLostItsPlaceTakesAnotherAndWaitsOn(t *testing.T) {
+	s := url(startEtcd(t, 1)...)
+	a, b, c := newHost(t, s), newHost(t, s), newHost(t, s)
+	owner := a.start(t, "sleep 60")
+	waits := func(h *host, p *helper.Process) func() bool {
+		return func() bool { return strings.Contains(h.verb(t, "status").Out, itoa(p.PID)+" on ") }
+	}
+	stopped := b.command("echo ran", "--wait=forever").Start(t)
+	helper.Eventually(t, "it waits", waits(a, stopped))
+	behind := c.command("echo ran", "--wait=60s").Start(t)
+	helper.Eventually(t, "another waits behind it", waits(a, behind))
+	stopped.Signal(t, syscall.SIGSTOP)
+	helper.Within(t, helper.Patience, "its place is lost", func() bool { return !waits(a, stopped)() })
+	stopped.Signal(t, syscall.SIGCONT)
+	helper.Within(t, helper.Patience, "it has another", waits(a, stopped))
+	owner.Signal(t, syscall.SIGTERM)
+	owner.Wait(t)
+	for _, p := range []*helper.Process{behind, stopped} {
+		if status := p.Wait(t); status != 0 || p.Output() != "ran\n" {
+			t.Errorf("%d: %s", status, p.Output())
+		}
 	}
 }
