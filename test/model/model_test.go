@@ -1,8 +1,3 @@
-// Package model has spin check the protocol of one atom: every order of the steps of an owner,
-// newcomers, crashes and the clock (adlock.pml), a job that forks, dies and escapes while it is
-// being ended (job.pml), a holder of a guard that is stopped (standstill.pml), and a script and
-// an agent that die during a question (agent.pml). spin must find the faults of the variants
-// that attacks and measurement have shown to be unsound, or the models would prove nothing.
 package model
 
 import (
@@ -18,14 +13,6 @@ import (
 
 // patience is for one model: seconds on an idle machine.
 const patience = 5 * time.Minute
-
-const (
-	protocol   = "adlock.pml"
-	job        = "job.pml"
-	standstill = "standstill.pml"
-	inStore    = "lease.pml"
-	questions  = "agent.pml"
-)
 
 // search is a way in which spin looks for a fault.
 type search int

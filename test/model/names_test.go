@@ -1,3 +1,8 @@
+// Package model has spin check the protocol of one atom: every order of the steps of an owner,
+// newcomers, crashes and the clock (adlock.pml), a job that forks, dies and escapes while it is
+// being ended (job.pml), a holder of a guard that is stopped (standstill.pml), and a script and
+// an agent that die during a question (agent.pml). spin must find the faults of the variants
+// that attacks and measurement have shown to be unsound, or the models would prove nothing.
 package model
 
 import (
@@ -12,6 +17,14 @@ import (
 	"testing"
 
 	"adlock/test/helper"
+)
+
+const (
+	protocol   = "adlock.pml"
+	job        = "job.pml"
+	standstill = "standstill.pml"
+	inStore    = "lease.pml"
+	questions  = "agent.pml"
 )
 
 // A step names its function, as (package.Type.name) or (package.name).

@@ -17,8 +17,6 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
 
-	"adlock/lib/lease"
-	"adlock/lib/lease/etcd"
 	"adlock/test/need"
 )
 
@@ -200,43 +198,6 @@ func ourHandOvers(t testing.TB, m *node, waiters int) []time.Duration {
 		w := &waiter{store: s, record: aRecord(t, false)}
 		return contender{w.lock, w.unlock}
 	})
-}
-
-// waiter stands in line for the atom p.h.o.x, as package lease has it.
-type waiter struct {
-	store  *etcd.Store
-	record lease.Record
-	place  lease.Place
-	noted  sync.WaitGroup
-}
-
-func (w *waiter) lock(ctx context.Context) (err error) {
-	var seen lease.Snapshot
-	w.place, seen, err = w.store.Enter(ctx, "p.h.o.x", w.record, 10*time.Minute, true)
-	if err != nil || !seen.Held {
-		return err
-	}
-	w.record.Taken = time.Time{}
-	if err = w.place.Note(ctx, w.record); err != nil {
-		return err
-	}
-	for seen.Held {
-		if err = w.place.Await(ctx, func() {}); err != nil || ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
-		}
-		if seen, err = w.place.Look(ctx); err != nil {
-			return err
-		}
-	}
-	w.record.Taken = time.Now()
-	w.noted.Go(func() { _ = w.place.Note(ctx, w.record) }) // if it comes too late it has no effect
-	return nil
-}
-
-func (w *waiter) unlock(ctx context.Context) error {
-	last := &lease.Last{Token: w.record.Token}
-	last.Completed = time.Now()
-	return leave(ctx, w.place, last)
 }
 
 func theirHandOvers(t testing.TB, m *node, waiters int) []time.Duration {

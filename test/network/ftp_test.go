@@ -304,3 +304,12 @@ func addLine(t testing.TB, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+func globbed(t testing.TB, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("nothing is called %s (%v)", pattern, err)
+	}
+	return found
+}

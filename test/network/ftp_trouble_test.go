@@ -95,15 +95,6 @@ func (f *ftpd) moveAbroad(t testing.TB) {
 	}
 }
 
-func globbed(t testing.TB, pattern string) []string {
-	t.Helper()
-	found, err := filepath.Glob(pattern)
-	if err != nil || len(found) == 0 {
-		t.Fatalf("nothing is called %s (%v)", pattern, err)
-	}
-	return found
-}
-
 func TestALockOnFTPThatCannotBeGivenBackIsLeftToItsLease(t *testing.T) {
 	f := startFTP(t, "")
 	p := newTeller(t, f)

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -331,4 +334,55 @@ func TestAWaiterThatIsEndedLeavesTheLine(t *testing.T) {
 	if r := c.command("echo ran", "--wait=60s").Run(t); r.Status != 0 || r.Out != "ran\n" {
 		t.Errorf("%+v", r)
 	}
+}
+
+// waiter stands in line for the atom p.h.o.x, as package lease has it.
+type waiter struct {
+	store  *etcd.Store
+	record lease.Record
+	place  lease.Place
+	noted  sync.WaitGroup
+}
+
+func (w *waiter) lock(ctx context.Context) (err error) {
+	var seen lease.Snapshot
+	w.place, seen, err = w.store.Enter(ctx, "p.h.o.x", w.record, 10*time.Minute, true)
+	if err != nil || !seen.Held {
+		return err
+	}
+	w.record.Taken = time.Time{}
+	if err = w.place.Note(ctx, w.record); err != nil {
+		return err
+	}
+	for seen.Held {
+		if err = w.place.Await(ctx, func() {}); err != nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if seen, err = w.place.Look(ctx); err != nil {
+			return err
+		}
+	}
+	w.record.Taken = time.Now()
+	w.noted.Go(func() { _ = w.place.Note(ctx, w.record) }) // if it comes too late it has no effect
+	return nil
+}
+
+func (w *waiter) unlock(ctx context.Context) error {
+	last := &lease.Last{Token: w.record.Token}
+	last.Completed = time.Now()
+	return leave(ctx, w.place, last)
+}
+
+func fetched(t testing.TB, address string) string {
+	t.Helper()
+	answer, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

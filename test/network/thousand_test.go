@@ -3,8 +3,6 @@ package network
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/user"
 	"regexp"
@@ -84,20 +82,6 @@ func ranges(t testing.TB, m *node) (n int) {
 		n += more
 	}
 	return n
-}
-
-func fetched(t testing.TB, address string) string {
-	t.Helper()
-	answer, err := http.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 func TestAThousandAtomsOnFTPAreListed(t *testing.T) {
