@@ -685,6 +685,7 @@ agents_of() {
 told() { [ "$(wc -l <"$T/notes")" -ge "$1" ]; }
 no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 
+# bats test_tags=once
 @test "an agent that cannot be used is the script's last, and ends" {
 	unprivileged
 	export ADLOCK_DIR=$T/locks

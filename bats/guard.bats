@@ -417,7 +417,7 @@ kept 3"
 	guarded <<<'echo in job; again other'
 	guarded other <<<'echo in other; again job; echo "job: $?"'
 	sed -i "1i again() { \$ADLOCK_TEST_SHELL \"\$T/\$1\"; }" "$T/job" "$T/other"
-	ADLOCK_WAIT=20s ADLOCK_PROGRAM=both run launch job
+	ADLOCK_WAIT=forever ADLOCK_PROGRAM=both run launch job
 	assert_success
 	assert_output $'in job\nin other\njob: 0'
 	refute guard_held
