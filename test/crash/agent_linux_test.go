@@ -37,7 +37,7 @@ func TestAScriptMissesNothingWhenItsAgentDiesAtAnyStep(t *testing.T) {
 		t.Run(call, func(t *testing.T) {
 			t.Parallel()
 			n, step := 1, 1
-			if testing.Short() {
+			if !need.Soak {
 				step = steps.Sample
 			}
 			for killTheAgentAt(t, call, n) && !t.Failed() {

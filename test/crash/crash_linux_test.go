@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"adlock/test/helper"
+	"adlock/test/need"
 	"adlock/test/steps"
 )
 
@@ -22,7 +23,7 @@ func TestAfterACrashAtAnyStepOneNewcomerTakesTheAtomAtOnce(t *testing.T) {
 			for _, call := range scenario.Calls(t) {
 				points += crashAtEach(t, scenario, call)
 			}
-			if points < 20 && !testing.Short() {
+			if points < 20 && need.Soak {
 				t.Errorf("only %d crashes: the calls were not found", points)
 			}
 			t.Logf("%d crashes", points)

@@ -43,7 +43,7 @@ func TestNoHistoryBreaksThePromises(t *testing.T) {
 	binary := helper.Binary(t)
 	began := time.Now()
 	least, most := leastStress, mostStress
-	if testing.Short() {
+	if !need.Soak {
 		least, most = roundLength, roundLength
 	}
 	if text := os.Getenv("ADLOCK_SOAK"); text != "" {

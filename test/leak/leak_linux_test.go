@@ -22,6 +22,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/test/helper"
+	"adlock/test/need"
 )
 
 func TestMain(m *testing.M) { helper.Main(m) }
@@ -48,12 +49,12 @@ func newDir(t *testing.T) string {
 	return path
 }
 
-// times is a number of repetitions: a tenth of n in the short form.
+// times is a number of repetitions: a tenth of n outside a soak.
 func times(n int) int {
-	if testing.Short() {
-		return n / 10
+	if need.Soak {
+		return n
 	}
-	return n
+	return n / 10
 }
 
 // count is what must not grow.

@@ -1,3 +1,5 @@
+//go:build soak
+
 package network
 
 import (
@@ -30,9 +32,9 @@ import (
 // judgeRuns decides: never two at once, never one ended without a reason. The margins that were
 // left are printed.
 //
-// By default the passing scenarios are played for a minute; by hand
+// Without ADLOCK_SOAK some scenarios are played for a minute, which tries the test itself.
 //
-//	ADLOCK_SOAK=10m go test -count=1 -v -timeout 0 -run TestChaos ./test/network
+//	ADLOCK_SOAK=10m go test -tags soak -count=1 -v -timeout 0 -run TestChaos ./test/network
 //
 // plays all, over and over, with leases of 6 and of 15 s; ADLOCK_CHAOS_SEED=N draws the same
 // plan again (but the machine does not repeat itself); ADLOCK_CHAOS_LEASE=6s is one lease only;

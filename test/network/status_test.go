@@ -192,7 +192,7 @@ func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
 		if err != nil || !seen.Held {
 			t.Fatal(seen, err)
 		}
-		h.wants(t, `(?m)^p o x +running 0s .* 7 on dax .*\n  waiting for process 7 on dax: pid 8 on dax$`, "status")
+		h.wants(t, `(?m)^p o x +running \d+s .* 7 on dax .*\n  waiting for process 7 on dax: pid 8 on dax$`, "status")
 		h.verb(t, "clear", "o x").Refused(t, 77, "its owner lives")
 		for _, p := range []lease.Place{first, second} {
 			if err := leave(ctx, p, nil); err != nil {

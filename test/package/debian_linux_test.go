@@ -1,3 +1,5 @@
+//go:build soak
+
 package packages
 
 import (
@@ -114,9 +116,6 @@ const crontab = `SHELL=/usr/lib/adlock/shell
 
 func TestOneLineGuardsACrontabOfABareDebianAndGoesAgain(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("makes a Debian, and takes a minute of cron's own time")
-	}
 	released(t)
 	d := newDebian(t)
 	d.bring("older/*.deb", "older.deb")

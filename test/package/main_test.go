@@ -1,3 +1,5 @@
+//go:build soak
+
 // Package packages tests what `make release` makes: it is the same wherever it is made, lintian
 // has no complaint, one line guards a crontab of a bare Debian, and upgrade, removal and purge
 // harm no job.

@@ -1,3 +1,5 @@
+//go:build soak
+
 // Package page checks the page that `adlock report --html` makes in a real browser, as people
 // use it: on a telephone and on a desk, by day and by night. ADLOCK_TEST_ARTEFACTS=DIR keeps
 // the page and its screenshots.

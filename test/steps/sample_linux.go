@@ -6,17 +6,18 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"testing"
 	"time"
+
+	"adlock/test/need"
 )
 
-// Sample: in its short form a test tries one in so many points.
+// Sample: outside a soak a test tries one in so many points.
 const Sample = 5
 
-// Drawn reports whether a test tries the point of that name: each one, or in the short form (go
-// test -short) a sample. ADLOCK_TEST_SEED draws the same sample again.
+// Drawn reports whether a test tries the point of that name: in a soak each one, else a sample.
+// ADLOCK_TEST_SEED draws the same sample again.
 func Drawn(point string) bool {
-	if !testing.Short() {
+	if need.Soak {
 		return true
 	}
 	sum := fnv.New64a()

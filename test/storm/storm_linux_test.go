@@ -73,7 +73,7 @@ func TestTheStormBreaksNoPromise(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	stage := exec.Command("/proc/self/exe")
 	stage.Env = append(os.Environ(), stageEnv+"="+dir, "STORM_BINARY="+binary)
-	if testing.Short() {
+	if !need.Soak {
 		stage.Env = append(stage.Env, "ADLOCK_SOAK=10s")
 	}
 	stage.SysProcAttr = &syscall.SysProcAttr{
