@@ -1,11 +1,12 @@
 # adlock: make help lists the targets.
 
-# Tools that make what is not the product. Each is built from its own module and go.sum, and
-# nothing of it enters ours.
-tool      = $(GO) run -trimpath
-nfpm      = $(tool) github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
-cyclonedx = $(tool) github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
-gremlins  = $(tool) -exec "env 'PATH=$(abspath build/gremlins):$$PATH'" github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
+# Tools that check the sources, or make what is not the product. Each is built from its own
+# module and go.sum, and nothing of it enters ours.
+tool        = $(GO) run -trimpath
+staticcheck = $(tool) honnef.co/go/tools/cmd/staticcheck@v0.8.2
+nfpm        = $(tool) github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
+cyclonedx   = $(tool) github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+gremlins    = $(tool) -exec "env 'PATH=$(abspath build/gremlins):$$PATH'" github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -25,16 +26,12 @@ TAGS    = urfave_cli_no_docs
 LDFLAGS = -s -w -funcalign=16 -X adlock/lib/config.Commit=$(COMMIT)
 export CGO_ENABLED = 0
 
-DURATION ?= 1h
 # A number of inputs, not a time: at the end of a time go test may report the time.
 FUZZTIME ?= 100000x
 
-# With SKIP=no a shell or a server that is missing fails the tests. With LONG=yes, as in
-# CI, they take their long forms.
+# With SKIP=no, as in CI, a shell or a server that is missing fails the tests.
 SKIP ?= yes
-LONG ?= no
 export ADLOCK_TEST_SKIP = $(SKIP)
-short = $(if $(filter yes,$(LONG)),,-short)
 
 all: build
 
@@ -53,19 +50,19 @@ $(BUILD)/%: FORCE
 demo: build/adlock build/adlock-report ## show busy, too soon, hung and replaced on real processes
 	sh test/demo/demo.sh
 
-test: build test-go test-shells ## everything below
+test: build test-go test-shells ## what CI runs; make soak has the rest
 
 # -count=1: a cached result would not see a change in the helper that the tests build.
-# -p 3: most tests wait.
-PACKAGES ?= ./...
+# -p 3: most tests wait. The package that waits longest comes first.
+PACKAGES ?= ./test/network ./test/... ./lib/... ./cmd/...
 test-go: build ## Go tests: packages, and what crosses them
-	$(GO) test -p 3 -tags $(TAGS) $(short) -count=1 -timeout 25m $(PACKAGES)
+	$(GO) test -p 3 -tags $(TAGS) -count=1 -timeout 10m $(PACKAGES)
 
 test-shells: build bats/node_modules ## the library's suite under every shell
 	bats/run
 
 test-network: build bats/node_modules ## locks across machines, on real etcd and FTP servers
-	$(GO) test -tags $(TAGS) -count=1 -v -timeout 25m ./test/network
+	$(GO) test -tags $(TAGS),soak -count=1 -v -timeout 25m ./test/network
 	bats/run store.bats
 
 bats/node_modules: bats/package-lock.json
@@ -80,15 +77,27 @@ fuzz: ## every fuzz target, FUZZTIME=100000x inputs each
 # What shows in minutes that most things work: all but the longest tests, under one shell.
 quick_packages = ./lib/... ./cmd/... ./test/cli ./test/identity ./test/survivor ./test/clock ./test/hostile ./test/learn ./test/calls
 quick: build bats/node_modules ## the quick tests, under dash alone
-	$(GO) test -tags $(TAGS) -short -count=1 -timeout 25m $(quick_packages)
+	$(GO) test -tags $(TAGS) -count=1 -timeout 10m $(quick_packages)
 	ADLOCK_TEST_SHELLS=dash bats/run
 
 ways: build bats/node_modules ## the quick tests in each way in which a suite gets started, WAYS='under_nohup ...'
 	GO='$(GO)' WAYS='$(WAYS)' sh test/support/ways.sh $(MAKE) quick
 
-soak: build ## the long forms of the tests, DURATION=1h
-	ADLOCK_SOAK=$(DURATION) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v ./test/history ./test/model ./test/crash ./test/fault ./test/leak ./test/sim ./test/storm
-	ADLOCK_SOAK=$(DURATION) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run TestChaos ./test/network
+# The build tag soak adds the tests that `make test` leaves out, and has the others try every point.
+# With DURATION they also try each repeated call, and storms and chaos last that long each. make -k
+# goes on where one of these failed.
+soak: vet-systems fuzz soak-go bare ## what takes too long for CI; for hours with DURATION=1h
+
+vet-systems: ## vet for every system
+	for system in linux/arm64 darwin/arm64 freebsd/amd64 openbsd/amd64 netbsd/amd64; do \
+		GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) vet -tags $(TAGS) ./cmd/... ./lib/... || exit 1; \
+	done
+
+soak-go: build ## the Go tests of a soak
+	$(if $(DURATION),ADLOCK_SOAK=$(DURATION)) $(GO) test -p 3 -tags $(TAGS),soak -count=1 -timeout 0 $(PACKAGES)
+
+bare: ## make demo and make test in a Debian that has only Go, make, git and node
+	.ci/bare
 
 N ?= 20
 
@@ -110,20 +119,21 @@ mutants: build ## change the code in small places, and tell which changes no tes
 			$(changes:%=--%) --threshold-efficacy $(LEAST) ./$$room || failed=1; \
 	done; exit $$failed
 
-lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man, and a build for every system
-	$(GO) vet -tags $(TAGS) ./...
-	staticcheck -tags $(TAGS) ./...
+lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man; vet of what scripts call on darwin and freebsd
+	$(GO) vet -tags $(TAGS),soak ./...
+	$(staticcheck) -tags $(TAGS),soak ./...
 	shellcheck -s sh cmd/package/complete cmd/package/prerm cmd/package/postrm
 	shellcheck -x -s sh sh/adlock.sh sh/shell sh/guarded-crontabs test/*/*.sh
-	shellcheck bats/*.bats bats/*.bash bats/run bats/stress sh/completions/adlock.bash .ci/run .ci/bare
+	shellcheck bats/*.bats bats/*.bash bats/run bats/stress sh/completions/adlock.bash .ci/*
 	# In the C locale, which is cron's, yash refuses to read anything but ASCII.
 	! LC_ALL=C grep -rn '[^[:print:][:space:]]' sh test/*/*.sh
-	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run bats/stress test/*/*.sh cmd/package/complete cmd/package/prerm cmd/package/postrm .ci/run .ci/bare
+	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run bats/stress test/*/*.sh cmd/package/complete cmd/package/prerm cmd/package/postrm .ci/*
 	mandoc -Tlint -Wwarning $(pages)
 	for page in $(pages); do ! LC_ALL=C.UTF-8 man --warnings -l $$page 2>&1 >/dev/null | grep . || exit 1; done
 	! gofmt -l cmd lib test | grep .
-	for system in linux/arm64 darwin/arm64 freebsd/amd64 openbsd/amd64 netbsd/amd64; do \
-		GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) vet -tags $(TAGS) ./cmd/... ./lib/... || exit 1; \
+	for system in darwin/arm64 freebsd/amd64; do \
+		export GOOS=$${system%/*} GOARCH=$${system#*/}; \
+		$(GO) vet -tags $(TAGS) $$($(GO) list -deps -tags $(TAGS) ./cmd/adlock ./cmd/adlock-report | grep ^adlock/) || exit 1; \
 	done
 
 # BENCH='-full -write test/bench/README.md' writes the tables that stand there; -svg FILE draws them.
@@ -248,4 +258,4 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak mutants flake lint bench house outdated install uninstall plain-directories tools deb rpm apk sbom trees release clean help FORCE
+.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak vet-systems soak-go bare mutants flake lint bench house outdated install uninstall plain-directories tools deb rpm apk sbom trees release clean help FORCE

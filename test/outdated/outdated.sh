@@ -42,15 +42,15 @@ if [ "$(go env GOPROXY)" = off ]; then
 	echo 'GOPROXY is off' >"$said"
 	unanswered go.mod
 fi
-# modules FILE prints the modules that FILE requires, runs or installs in a version.
+# modules FILE prints the modules that FILE requires, or runs in a version.
 modules() {
 	case $1 in
 	go.mod) awk '$1 == "require" && $2 != "(" { print $2 } /^\t/ { print $1 }' "$1" ;;
-	*) sed -n 's/.*\(install\|tool)\) \(.*\)\/cmd\/[^@]*\(@[^ ]*\).*/\2\3/p' "$1" ;;
+	*) sed -n 's/.*tool) \(.*\)\/cmd\/[^@]*\(@[^ ]*\).*/\1\2/p' "$1" ;;
 	esac
 }
 
-for file in go.mod Makefile .ci/run; do
+for file in go.mod Makefile; do
 	# shellcheck disable=SC2046 # no module has a space in its name
 	found=$(newer $(modules $file) 2>"$said") || unanswered $file
 	printf '%s' "${found:+$found

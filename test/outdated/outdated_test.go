@@ -28,7 +28,6 @@ func tree(t *testing.T) (script string, registry http.Handler) {
 		"test/outdated/outdated.sh": string(text),
 		"go.mod":                    "module top\n\ngo 1.26\n\nrequire (\n\texample.test/behind v1.0.0\n\texample.test/newest v1.1.0\n)\n",
 		"Makefile":                  "tool = $(GO) run\nheld = $(tool) example.test/held/cmd/held@v1.0.0 # it is good as it is\n",
-		".ci/run":                   "go install example.test/linter/cmd/staticcheck@v1.0.0\n",
 		"bats/package.json":         "{\n  \"devDependencies\": {\n    \"shellsuite\": \"1.0.0\"\n  }\n}\n",
 	} {
 		path := filepath.Join(dir, name)
@@ -79,7 +78,6 @@ func TestWhatIsBehindIsToldWithTheFileThatNamesIt(t *testing.T) {
 	stdout, stderr, status := ask(t, script, server.URL)
 	want := `go.mod               example.test/behind v1.0.0 -> v1.1.0
 Makefile             example.test/held v1.0.0 -> v1.1.0  (it is good as it is)
-.ci/run              example.test/linter v1.0.0 -> v1.1.0
 bats/package.json    shellsuite 1.0.0 -> 1.1.0
 `
 	if stdout != want || stderr != "" || status != 0 {

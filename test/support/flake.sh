@@ -53,7 +53,7 @@ done <"$kept/packages"
 one='
 	name=$(printf %s "$2" | tr / .)
 	said=$1.$name
-	cd "$3" && "$kept/$name.test" -test.short -test.timeout=25m >"$kept/$said" 2>&1 || {
+	cd "$3" && "$kept/$name.test" -test.timeout=25m >"$kept/$said" 2>&1 || {
 		sed -n "s|^--- FAIL: \([^ ]*\).*|$2 \1|p" "$kept/$said" | grep . || echo "$2: see $kept/$said"
 	} >>"$kept/failed"'
 failed_scripts() { sed -n 's/^not ok[: 0-9]*/bats /p' "$1"; }
