@@ -352,7 +352,8 @@ with_agent() {
 			trap 'eval "exec 8$way 9$way"' USR1
 			stop_agent
 			(
-				until [ -e "/proc/$me/fd/8" ] && [ -e "/proc/$me/fd/9" ]; do sleep 0.01; done
+				# Once the question is written, the shell sleeps until the answer comes.
+				until [ -e "/proc/$me/fd/8" ] && [ -e "/proc/$me/fd/9" ] && grep -q '^State:.S' "/proc/$me/status"; do sleep 0.01; done
 				kill -USR1 "$me"
 				# Some shells do so only once they have read.
 				while [ "/proc/$me/fd/8" -ef "$_adlock_answers" ] && [ "$tries" -lt 50 ]; do

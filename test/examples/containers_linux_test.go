@@ -203,7 +203,7 @@ func cronPlace(t *testing.T) *place {
 func TestAContainerWithCronThatIsStoppedGivesItsLocksBack(t *testing.T) {
 	p := cronPlace(t)
 	one := cronContainer(p, "one")
-	p.there("notes")
+	helper.Eventually(t, "the job runs", func() bool { return len(p.notes()) == 1 })
 	two := cronContainer(p, "two")
 	helper.Eventually(t, "the other container's job is denied", func() bool { return len(p.denials()) == 1 })
 	stop(p, two)
@@ -222,7 +222,7 @@ func TestAContainerWithCronThatIsStoppedGivesItsLocksBack(t *testing.T) {
 func TestAContainerOfItsOwnDirectoryClearsWhatItWasKilledWith(t *testing.T) {
 	p := cronPlace(t)
 	one := cronContainer(p, "one")
-	p.there("notes")
+	helper.Eventually(t, "the job runs", func() bool { return len(p.notes()) == 1 })
 	one.Kill(t)
 	if left := p.locks(); len(left) != 1 {
 		t.Errorf("left: %v", left)
