@@ -53,9 +53,6 @@ rmdir {world}/in-legacy
 `
 
 func TestCronLinesRunOnceAtATimeAndMailOnlyAnEnding(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes three minutes of cron's own time")
-	}
 	t.Parallel()
 	w := newWorld(t)
 	w.write(t, "overrun", overrun, 0o755)
@@ -104,9 +101,6 @@ MAILTO=admin
 `
 
 func TestOneLineGuardsAWholeCrontabOfBusybox(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes two minutes of cron's own time")
-	}
 	t.Parallel()
 	w := newGuardedWorld(t)
 	w.busybox(t, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "ADLOCK_DIR="+w.path("locks"), "ADLOCK_HOST=dax", "ADLOCK_PAUSE=1s", "ADLOCK_HOOK="+w.path("hook"))
@@ -146,9 +140,6 @@ const note = `out=$1; shift; { echo "$#"; printf '<%s>\n' "$@"; cat; } >$out.par
 
 // The lines run unchanged in root's crontab, and wrapped in /etc/crontab.
 func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute of cron's own time")
-	}
 	t.Parallel()
 	w := newWorld(t)
 	w.write(t, "note", note, 0o755)
