@@ -10,9 +10,8 @@ import (
 	"adlock/lib/config"
 )
 
-// age prints how long ago the atom last completed, for adlock_age: whole seconds, as
-// stat-age does of its last lock in a directory. One that never did is as old as the
-// epoch there.
+// age prints how long ago the atom last completed, in whole seconds, for adlock_age. It corresponds
+// to stat-age of a last lock in a directory: an atom that never completed is as old as the epoch.
 func age(args []string) (int, error) {
 	words, err := config.Parse([]config.Option{config.StoreOption()}, args)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"adlock/lib/locker"
 )
 
-// clear is `adlock clear` where the locks are in a store: the helper has read the
-// options.
+// clear is `adlock clear` if the locks are in a store. The helper has read the options.
 func clear(words []string) (int, error) {
 	fault.OnQuit()
 	smith, err := openToAsk()
@@ -40,8 +39,8 @@ func clear(words []string) (int, error) {
 	return 0, smith.Clear(lock.Name, found)
 }
 
-// lockFound returns what can be seen of a lock: by NAME of the atom, the first one of
-// several readers.
+// lockFound returns the view of the lock. If only readers hold the atom, an active lock means the
+// first of them.
 func lockFound(lock atom.File, entries []locker.Entry, slots []locker.Slot) (*locker.View, error) {
 	for _, s := range slots {
 		if s.Name == lock.Name {
@@ -64,8 +63,8 @@ func lockFound(lock atom.File, entries []locker.Entry, slots []locker.Slot) (*lo
 	return &locker.View{}, e.Err
 }
 
-// forget is `adlock tune --reset` where the locks are in a store: adlock-report has
-// found out which atom is meant.
+// forget is `adlock tune --reset` if the locks are in a store. adlock-report has found out which
+// atom is meant.
 func forget(words []string) (int, error) {
 	lock := atom.File{}
 	if len(words) == 1 {

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	_ "adlock/cmd/adlock-locksmith/early" // first of all
+	_ "adlock/cmd/adlock-locksmith/early" // must be initialised before all others
 	"adlock/lib/config"
 	"adlock/lib/hold"
 	"adlock/lib/run"

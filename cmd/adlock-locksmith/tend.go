@@ -16,9 +16,9 @@ import (
 	"adlock/lib/locker"
 )
 
-// tended is what `adlock hold` has of an atom in a store: a holder, as a script has one.
-// For it is the program's job that has to end when the lease cannot be kept, and this
-// process belongs to that job.
+// tended is the Keeper of `adlock hold` for an atom in a store. It uses a holder, as a script does:
+// this process belongs to the job of the program, so it could not end that job when the lease is
+// lost.
 type tended struct {
 	*hold.Args
 	args []string
@@ -45,7 +45,8 @@ func tend(a *hold.Args, args []string) (hold.Keeper, error) {
 	return k, k.rootPaths()
 }
 
-// rootPaths is for the holder, which works in another directory.
+// rootPaths makes the paths in the environment absolute for the holder, which has another
+// working directory.
 func (k *tended) rootPaths() error {
 	if err := os.Setenv("ADLOCK_DIR", k.dir); err != nil {
 		return fault.Wrap("ADLOCK_DIR", err)
@@ -61,7 +62,7 @@ func (k *tended) rootPaths() error {
 	return fault.Wrap("ADLOCK_LOGDIR", err)
 }
 
-// lostLine is what a holder says, behind its answer, when it has to end the program.
+// lostLine is the line that a holder sends after its answer when it has to end the program.
 const lostLine = "lost\n"
 
 // Take has a holder take the atom.
@@ -92,8 +93,8 @@ func (k *tended) Take(r locker.Request) (locker.Outcome, error) {
 	return o, nil
 }
 
-// giveUp tells the holder, as soon as the asker sends something, that it waits no more, and
-// is true then; the holder's answer to that is still to be read.
+// giveUp waits for input from the asker. Then it tells the holder to stop waiting, and returns
+// true; the caller must still read the holder's answer. It returns false once answered is closed.
 func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
 	const interval = 100 * time.Millisecond
 	polled := []unix.PollFd{{Fd: int32(asker.Fd()), Events: unix.POLLIN}}
@@ -111,14 +112,16 @@ func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
 	}
 }
 
-// hangUp closes our way to the holder, and leaves its way to us.
+// hangUp closes the line in the direction to the holder, which then reads the end of its input but
+// can still answer.
 func hangUp(line *os.File) {
 	if raw, err := line.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) }) // fails where the holder is gone
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) }) // fails if the holder is gone
 	}
 }
 
-// listen waits until the holder has to end the program, or is gone, and its guard does.
+// listen waits until the holder has to end the program, or is gone: then its watchdog ends the
+// program.
 func (k *tended) listen(said *bufio.Reader) {
 	text, err := said.ReadString('\n')
 	switch {

@@ -9,8 +9,9 @@ import (
 	"adlock/lib/runlog"
 )
 
-// encoderOf writes values to w, one a line. It does not escape < > &: this JSON does not go
-// into web pages. It may go to a terminal, so it escapes what does not print.
+// encoderOf returns an encoder that writes one value a line to w. It does not escape < > &, as this
+// JSON does not go into web pages. It escapes characters that do not print, as the output may go to
+// a terminal.
 func encoderOf(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(escaper{w})
 	e.SetEscapeHTML(false)
@@ -27,7 +28,7 @@ func (e escaper) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// arrayOf is the objects of rows as one array on one line; none are [], not null.
+// arrayOf returns the objects of rows as one array on one line; without rows it is [], not null.
 func arrayOf[R interface{ object() any }](rows []R) ([]byte, error) {
 	objects := []any{}
 	for _, r := range rows {
@@ -38,8 +39,8 @@ func arrayOf[R interface{ object() any }](rows []R) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// atomObject is which atom an object is about. Where only NAME is known, that
-// is all it has.
+// atomObject identifies the atom of a JSON object. If only NAME is known, the other fields are left
+// out.
 type atomObject struct {
 	Atom     atom.Name `json:"atom"`
 	Program  string    `json:"program,omitempty"`

@@ -52,7 +52,7 @@ func drawTimeline(q *query) error {
 	})
 	tellDamage(chart.Damaged, dir, "adlock log")
 	if q.atom != "" && len(chart.Lanes) == 0 {
-		q.named = q.named && running != nil // else it may be in a store that does not answer
+		q.named = q.named && running != nil // nil: the atom may be in a store that does not answer
 		if err := q.tellNone("timeline", dir, entries); err != nil {
 			return err
 		}

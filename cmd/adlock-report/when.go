@@ -15,13 +15,13 @@ const timeForms = `7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"`
 
 var errNoPeriod = fault.New(fault.Usage, "--since", "is not before --until")
 
-// The layouts of times, all local except the first, and of words for a time of some day.
+// The layouts of a full time, all local except the first, and of a time of day.
 var (
 	timeLayouts  = []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"}
 	clockLayouts = []string{"15:04:05", "15:04"}
 )
 
-// when is the time in the text of an option; otherwise, if there is none.
+// when reads the time in the text of an option; without a text it returns otherwise.
 func when(option, text string, now, otherwise time.Time) (time.Time, error) {
 	switch text {
 	case "":
@@ -47,8 +47,8 @@ func when(option, text string, now, otherwise time.Time) (time.Time, error) {
 	return time.Time{}, fault.New(fault.Usage, "--"+option, "bad time "+strconv.Quote(text)+" (want "+timeForms+")")
 }
 
-// clockTime is a time of today or yesterday. One without a day is the last one that
-// has been.
+// clockTime reads a time of today or yesterday. A time without a day is the latest such time that
+// has passed.
 func clockTime(text string, now time.Time) (time.Time, bool) {
 	word, clock, _ := strings.Cut(text, " ")
 	back := slices.Index([]string{"today", "yesterday"}, word)

@@ -15,19 +15,19 @@ import (
 	"adlock/lib/supervise"
 )
 
-// guardVerb answers adlock_guard: how to guard the script that a shell reads. The answer is
-// words for the shell to eval:
+// guardVerb tells adlock_guard how to guard the script that a shell reads. It prints words for the
+// shell to eval:
 //
 //	held                      the parent is the supervisor that holds the script's lock
-//	again OPERAND FILE ARG... to be run again, under a supervisor in the shell's place
-//	here OPERAND              to be guarded in its own process; '' is no path
+//	again OPERAND FILE ARG... run the script again, under a supervisor in the shell's place
+//	here OPERAND              guard the script in this shell ('': the script has no path)
 var guardVerb = config.Verb{Name: "guard", Run: guard}
 
 // guardArgs are what the options of guard set.
 type guardArgs struct {
 	owner     int    // pid of the shell
 	script    string // $0
-	directory string // of the shell when it noted $0
+	directory string // the shell's working directory when it noted $0
 	marker    run.Marker
 }
 
@@ -66,10 +66,10 @@ func guard(args []string) (int, error) {
 	return 0, config.PrintLine("here " + fault.Quoted(path))
 }
 
-// path is the script's, absolute, links not followed; "" if $0 names no script: the shell
-// itself (-c, standard input), no regular file or one that differs between processes
-// (/dev/stdin), or a file that the shell does not read: after a cd a relative path names
-// another script.
+// path returns the absolute path of the script, without following links. It is "" if $0 names no
+// script: it names the shell itself (-c, standard input), something that is no regular file or
+// differs between processes (/dev/stdin), or a file that the shell does not read, as a relative
+// path does after a cd.
 func (a *guardArgs) path(shell int) string {
 	path := a.script
 	if !filepath.IsAbs(path) {
@@ -78,7 +78,7 @@ func (a *guardArgs) path(shell int) string {
 	if a.script == "" || !filepath.IsAbs(path) || !isFile(path) || !supervise.IsText(path) || !invocation.Reads(shell, path) {
 		return ""
 	}
-	// The part before a .. may be a link: then the name without it is another file's.
+	// If the part before a .. is a link, removing both would name another file: keep them then.
 	if clean := filepath.Clean(path); invocation.SameFile(clean, path) {
 		return clean
 	}
@@ -95,8 +95,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// again returns what starts the script again: the shell's program and its argument
-// vector. It can, where the shell was started to read that very file.
+// again returns what starts the script again: the shell's program and its argument vector. can is
+// true only if the shell was started with the script as an argument.
 func (a *guardArgs) again(shell int, path string) (words []string, can bool) {
 	how, known := invocation.Of(shell)
 	if path == "" || !known || !slices.Contains(how.Args[1:], a.script) {

@@ -64,7 +64,7 @@ func makeOfInput(file string, replace bool) error {
 	if sysfile.WasClosed(0) {
 		return &fault.Error{Kind: fault.Usage, Object: "standard input", Err: unix.EBADF}
 	}
-	ended := listen() // before there is something to leave behind
+	ended := listen() // before there is a temporary file to leave behind
 	pending, err := begin(file, replace)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func listen() <-chan os.Signal {
 }
 
 // makeOfOutput makes the file from a command's output. If the command fails, or is
-// signalled to end, everything stays as it was; its status is this process's.
+// signalled to end, everything stays as it was. This process exits with the command's status.
 func makeOfOutput(file string, replace bool, command []string, leaveQuit func()) (int, error) {
 	path, err := supervise.Find(command[0])
 	if err != nil {
@@ -114,7 +114,7 @@ func makeOfOutput(file string, replace bool, command []string, leaveQuit func())
 			return pending, err
 		},
 	})
-	leaveQuit() // it listens by now
+	leaveQuit() // the supervisor listens to QUIT by now
 	if err != nil {
 		return 0, fault.Wrap(command[0], err)
 	}
@@ -158,8 +158,8 @@ func begin(file string, replace bool) (*renameio.PendingFile, error) {
 	return pending, nil
 }
 
-// keepOwner gives the file the owner and the group of the one that it replaces, as far
-// as that is permitted: a group of one's own always is.
+// keepOwner gives the new file the owner and the group of the file that it replaces. If the owner
+// is not permitted, the group may still be.
 func keepOwner(file *os.File, there fs.FileInfo) {
 	if was, known := there.Sys().(*syscall.Stat_t); known && file.Chown(int(was.Uid), int(was.Gid)) != nil {
 		_ = file.Chown(-1, int(was.Gid))

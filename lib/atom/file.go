@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Kind tells what a file is for.
+// Kind is the purpose of a file.
 type Kind int
 
 // The kinds of files that are named here.
 const (
-	Foreign       Kind = iota // none of these
+	Foreign       Kind = iota // none of the following
 	ActiveLock                // lock.NAME: the atom runs, or the slot is taken
 	LastLock                  // last.NAME: when the atom last completed
 	ReadersMark               // read.NAME: the atom may have readers
-	ReaderLock                // read.NAME.PID: one of them
+	ReaderLock                // read.NAME.PID: the lock of a reader
 	Generation                // lock.NAME.N: on an FTP server, the directory of the N-th owner
 	Tick                      // tick.NAME.N: the atom ran in the N-th period since the epoch, in hexadecimal
 	LookLock                  // look.NAME: locked by the newcomer that watches whether the atom's job works
-	TemporaryFile             // temp.TOKEN: not in place yet
-	HolderWord                // smith.PID: what the holder of an atom in a store says to its script
+	TemporaryFile             // temp.TOKEN: to be renamed or linked
+	HolderWord                // smith.PID: a message from the holder of an atom in a store to its script
 	HolderSocket              // smith.TOKEN: where the holder listens
 )
 
@@ -34,15 +34,15 @@ const (
 	holderWord    = "smith"
 )
 
-// File is what the name of a file says.
+// File is what a file's name contains.
 type File struct {
 	Kind   Kind
-	Name   Name   // of the atom or the slot; "" where the kind has none
-	Number int    // the pid, or the number of a generation or tick; 0 where the kind has none
+	Name   Name   // of the atom or the slot; "" if the kind has no NAME
+	Number int    // the pid, or the number of a generation or tick; 0 if the kind has no number
 	Token  string // of a temporary file or a socket
 }
 
-// String returns the file's name; "" of a foreign file, which has no name here.
+// String returns the file's name; "" for a foreign file.
 func (f File) String() string {
 	switch f.Kind {
 	case ActiveLock:
@@ -84,8 +84,8 @@ func (n Name) ReaderLock(pid int) string { return n.numbered(readWord, pid) }
 // Generation names the directory of the atom's number-th owner on an FTP server.
 func (n Name) Generation(number int) string { return n.numbered(lockWord, number) }
 
-// Tick names what says that the atom ran in a tick: hexadecimal, as a number of seconds
-// would be too long.
+// Tick names the file that records that the atom ran in a tick. Its number is hexadecimal, as a
+// decimal number of seconds would be too long.
 func (n Name) Tick(number int) string {
 	return n.suffixed(tickWord, strconv.FormatInt(int64(number), 16))
 }
@@ -96,8 +96,7 @@ func (n Name) LookLock() string { return lookWord + "." + string(n) }
 // TemporaryName names a file that will be renamed or linked.
 func TemporaryName(token string) string { return temporaryWord + "." + token }
 
-// HolderWordName names the file from which the process pid reads what the holder of
-// its atom has to say.
+// HolderWordName names the file from which the process pid reads the message of its atom's holder.
 func HolderWordName(pid int) string { return holderWord + "." + strconv.Itoa(pid) }
 
 // HolderSocketName names the socket of the acquisition's holder.
@@ -107,9 +106,8 @@ func HolderSocketName(token string) string { return holderWord + "." + token }
 // system that matters.
 const longestFile = 255
 
-// numbered names one of several files of an atom. A word that makes the name too
-// long is cut to its first letter: so there is room for nine digits after the
-// longest NAME.
+// numbered names one of several numbered files of an atom. If the name would be too long, the word
+// before NAME is cut to its first letter, which leaves room for nine digits after the longest NAME.
 func (n Name) numbered(word string, number int) string {
 	return n.suffixed(word, strconv.Itoa(number))
 }
@@ -122,10 +120,10 @@ func (n Name) suffixed(word, suffix string) string {
 	return word + rest
 }
 
-// ParseFile tells from its name what a file is.
+// ParseFile tells what a file is from its name.
 func ParseFile(name string) File {
 	word, rest, _ := strings.Cut(name, ".")
-	if f := parseFile(word, rest); f.String() == name { // no other writing of a number, no word cut in vain
+	if f := parseFile(word, rest); f.String() == name { // refuse a number written in another way, or a word that need not be cut
 		return f
 	}
 	return File{}
@@ -158,7 +156,7 @@ func parseFile(word, rest string) File {
 	return File{}
 }
 
-// ofName reads NAME, for a file of the one kind, or NAME.NUMBER, for the other.
+// ofName reads NAME, for a file of the kind one, or NAME.NUMBER, for a file of the kind oneOfMany.
 func ofName(text string, one, oneOfMany Kind) File {
 	if name, is := parseName(text); is {
 		return File{Kind: one, Name: name}
@@ -185,7 +183,7 @@ func ofTick(text string) File {
 	return File{Kind: Tick, Name: name, Number: int(number)}
 }
 
-// ofAtom is ofName where a slot has no such file.
+// ofAtom is ofName for kinds of files that slots do not have.
 func ofAtom(text string, one, oneOfMany Kind) File {
 	f := ofName(text, one, oneOfMany)
 	if f.Name.IsSlot() {
@@ -204,7 +202,7 @@ func isToken(text string) bool {
 	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// Called is the name that people use for a lock: NAME of an active lock, else its file's.
+// Called is the name that people use for a lock: NAME for an active lock, else the file's name.
 func (f File) Called() string {
 	if f.Kind == ActiveLock {
 		return string(f.Name)
@@ -212,8 +210,8 @@ func (f File) Called() string {
 	return f.String()
 }
 
-// LockCalled returns the lock, an active one or a reader's, that people call so: by NAME or by
-// the name of its file. False if it is none.
+// LockCalled returns the active lock or the reader's lock that text names, by NAME or by the name
+// of the file. It returns false if text names no lock.
 func LockCalled(text string) (File, bool) {
 	if name, is := parseName(text); is {
 		return File{Kind: ActiveLock, Name: name}, true

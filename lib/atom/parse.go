@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Name is NAME: PROGRAM.HOST.OPERATOR.OPERAND of an atom, or PROGRAM.HOST.slot-N
-// of a slot, each part made canonical. So it can lead nowhere but to a file of the
-// lock directory. Made by Atom.Name, Atom.Slot or ParseFile.
+// Name is NAME: PROGRAM.HOST.OPERATOR.OPERAND of an atom, or PROGRAM.HOST.slot-N of a slot, each
+// part made canonical. So a file name made from it can only name a file in the lock directory.
+// Atom.Name, Atom.Slot and ParseFile make it.
 type Name string
 
 // parseName returns text as a NAME; false if it is none.
@@ -28,7 +28,7 @@ func parseName(text string) (Name, bool) {
 
 func isSlotPart(part string) bool { return slotNumber(part) > 0 }
 
-// slotNumber is 0 where part is no slot's.
+// slotNumber is the number in the last part of a slot's name; 0 if part is none.
 func slotNumber(part string) int {
 	if number, is := strings.CutPrefix(part, slotPrefix); is {
 		if n, isNumber := parseNumber(number); isNumber {
@@ -52,8 +52,8 @@ func isCanonical(part string) bool {
 	return wanted && err == nil && strconv.FormatUint(n, 10) == sum
 }
 
-// Atom returns the atom of the name; false if a part is a checksum, which cannot be read back, or
-// if it is a slot.
+// Atom returns the atom of the name; false if a part has a checksum, which cannot be read back, or
+// if the name is a slot's.
 func (n Name) Atom() (Atom, bool) {
 	parts := strings.Split(string(n), ".")
 	if len(parts) != 4 {
@@ -74,14 +74,14 @@ func (n Name) SlotNumber() int {
 	return slotNumber(string(n[len(n.Prefix()):]))
 }
 
-// Host returns the canonical HOST, whose record has the atom's events.
+// Host returns the canonical HOST; the atom's events are in the runlog of that host.
 func (n Name) Host() string {
 	host, _, _ := strings.Cut(n.behindProgram(), ".")
 	return host
 }
 
-// Prefix returns PROGRAM.HOST. with both dots: what the names of all atoms and slots
-// of the program on its host begin with, and no others.
+// Prefix returns PROGRAM.HOST. with both dots. The names of the program's atoms and slots on its
+// host begin with it, and no other names do.
 func (n Name) Prefix() string {
 	return string(n[:len(n)-len(n.behindProgram())]) + n.Host() + "."
 }

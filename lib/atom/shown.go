@@ -10,17 +10,17 @@ import (
 const mask = "***"
 
 var (
-	// secrets are how the names of options, variables and headers end that hold a password.
+	// secrets are the endings of names of options, variables and headers that hold a password.
 	secrets = []string{"password", "passwd", "passphrase", "pass", "_pwd", "token", "secret", "api-key", "api_key", "apikey", "access_key", "authorization"}
 	// accounts are options with USER:PASSWORD, as of curl(1), or USER%PASSWORD, as of smbclient(1).
 	accounts = []string{"-u", "-U", "--user", "--proxy-user"}
-	// joiners are how the programs are called that take -pPASSWORD.
+	// joiners are the programs that take -pPASSWORD.
 	joiners = []string{"mysql", "mariadb", "sshpass", "7z"}
 )
 
-// Shown is a command for people to read, in a mail for example: it hides what looks like a
-// password, and rather too much than too little. It also searches the quoted commands of `sh -c`,
-// so quotes do not make a word here.
+// Shown returns a command for people to read, in a mail for example. It hides what looks like a
+// password, and in doubt hides more. It searches the quoted commands of `sh -c` too, so it ends
+// words at blanks even inside quotes.
 func Shown(command string) string {
 	var shown strings.Builder
 	var before string // the preceding word
@@ -53,8 +53,8 @@ func Shown(command string) string {
 
 const blanks = " \t\r\n"
 
-// secretIn is the position of a password in a word; from is negative if there is none, and to is
-// its end as a word of the shell.
+// secretIn returns where in a word a password is. from is negative if there is none; to is negative
+// if the password extends to the end of the shell's word.
 func secretIn(word, before string, joins bool) (from, to int) {
 	bare := strings.TrimLeft(word, `'"`)
 	account := slices.Contains(accounts, before) || strings.HasPrefix(bare, "-u") || strings.HasPrefix(bare, "-U") || strings.HasPrefix(bare, "--user=")
@@ -87,14 +87,14 @@ func secretIn(word, before string, joins bool) (from, to int) {
 // isOption takes a word without its quotes.
 func isOption(bare string) bool { return strings.HasPrefix(bare, "-") }
 
-// isSecret reports whether a name is that of a password.
+// isSecret reports whether a name is the name of a password.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	return !strings.HasPrefix(name, "--no-") && slices.ContainsFunc(secrets, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// openIn is the quote that a word begins with and that is still open at the end of this part
-// of it; 0: there is none.
+// openIn returns the quote with which a word begins, if it is still open at the end of part; else
+// 0.
 func openIn(part string) byte {
 	if part == "" || part[0] != '\'' && part[0] != '"' || strings.IndexByte(part[1:], part[0]) >= 0 {
 		return 0
@@ -102,8 +102,8 @@ func openIn(part string) byte {
 	return part[0]
 }
 
-// endOf is how much of a text the word of a shell is which it begins with, within a quote that
-// is open.
+// endOf returns the length of the shell's word at the beginning of text, where quote (0: none) is
+// open.
 func endOf(text string, quote byte) int {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

@@ -94,8 +94,8 @@ func columns(lines [][2]string) string {
 }
 
 // fold breaks the lines of a help text between words, for a terminal of that many columns.
-// Further lines stand beside the first column; if that leaves too little room, the terminal
-// breaks the line.
+// Continuation lines are indented to the second column; if that leaves too little room, the
+// terminal breaks the line.
 func fold(text string, columns int) string {
 	var folded strings.Builder
 	for line := range strings.Lines(text) {

@@ -12,13 +12,13 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// moreThreads is the number of threads that the runtime may need beside those it has when the
-// first package is initialised, as tried under every limit from 1 on.
+// moreThreads is the number of threads that the runtime may need beside those it has when the first
+// package is initialised. It was found by trying every limit from 1 on.
 const moreThreads = 6
 
-// CheckThreads refuses to go on (71) if the runtime could not get its threads (ulimit -u): it
-// would end this process later, while it holds the lock, with a trace of hundreds of lines. If it
-// cannot even get its first ones, before any of our code, that cannot be helped.
+// CheckThreads refuses to go on (71) if the runtime could not get its threads (ulimit -u): the
+// runtime would end this process later, while it holds the lock, with a trace of hundreds of lines.
+// CheckThreads cannot check the first threads, which the runtime starts before any code of ours.
 func CheckThreads() error {
 	var limit unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit)
@@ -62,8 +62,8 @@ func threadsOfAll() uint64 {
 	return n
 }
 
-// tryToStart starts n children at once, each of which exits at once: it counts until it is
-// reaped. A thread of the runtime cannot be tried so, as its failure ends the process.
+// tryToStart starts n children at once. Each exits at once, but counts until it is reaped. They are
+// processes and not threads: if the runtime cannot start a thread, it ends this process.
 func tryToStart(n int) (failed error) {
 	for range n {
 		pid, err := startAndExit()
@@ -75,8 +75,8 @@ func tryToStart(n int) (failed error) {
 	return nil
 }
 
-// startAndExit forks by clone3(2), whose arguments are in one order on every machine. The child
-// must only exit: it has one thread, and the runtime does not know of it.
+// startAndExit forks by clone3(2), whose arguments are in the same order on every architecture. The
+// child must only exit: it has one thread, and the runtime does not know of it.
 func startAndExit() (int, error) {
 	args := struct{ flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls uint64 }{exitSignal: uint64(unix.SIGCHLD)}
 	pid, _, errno := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), 0)

@@ -19,11 +19,12 @@ func NameOf(command string) (name, kept string) {
 	return atom.Unnamed(Base(command), command)
 }
 
-// Base is the program that a command is about, with nothing in it that a shell, cron or a
-// file name would mind.
+// Base is the program that a command is about, without characters that are special in a shell, in a
+// crontab or in a file name.
 func Base(command string) string { return Plain(subject(command)[0]) }
 
-// Plain is the base name of a program, less what a name of a lock is better without.
+// Plain is the base name of a program, with '_' for each character that the name of a lock should
+// not have.
 func Plain(program string) string {
 	name := strings.Map(func(c rune) rune {
 		if c == '.' || c == '-' || strings.ContainsRune(letters+decimal, c) {
@@ -38,8 +39,8 @@ func Plain(program string) string {
 	return name
 }
 
-// subject is the simple command that a command line is about, without what precedes its program.
-// Tests and the like count only if there is nothing else.
+// subject is the simple command that a command line is about, without the words before its program.
+// Tests and other dull programs count only if there is nothing else.
 func subject(command string) []string {
 	var other []string
 	all, _ := Commands(command)
@@ -61,8 +62,8 @@ func subject(command string) []string {
 	return other
 }
 
-// before are words that stand before a program, which they start or decide on, and the
-// letters of their options that have a value.
+// before are words that can precede a program: they start it, or decide whether it is started. The
+// values are the letters of their options that take a value.
 var before = map[string]string{
 	"!": "", "{": "", "if": "", "then": "", "else": "", "elif": "", "do": "", "while": "", "until": "",
 	"time": "fo", "exec": "a", "command": "", "builtin": "", "nice": "n", "ionice": "cnpPu", "chrt": "TPDp", "taskset": "",
@@ -71,12 +72,12 @@ var before = map[string]string{
 }
 
 var (
-	// dull are programs that seldom are what a line is for.
+	// dull are programs that are seldom the purpose of a line.
 	dull = strings.Fields(`[ [[ } fi done esac for case in test true false : . source cd export set umask ulimit unset echo printf
 		sleep exit read wait trap type which hash cat sed grep tail head cut sort mkdir date hostname logger pgrep pidof ps`)
-	// shells read a command behind -c; su and runuser have one read it.
+	// shells read a command after -c; su and runuser start a shell that does.
 	shells = strings.Fields(`sh dash ash bash ksh ksh93 mksh zsh yash su runuser`)
-	// runners are other programs that run a file, perhaps with a version behind the name.
+	// runners are other programs that run a file; a version may follow their names.
 	runners = strings.Fields(`perl php python ruby node java run-parts`)
 )
 
@@ -101,8 +102,8 @@ func Called(words []string) []string {
 	return nil
 }
 
-// ran replaces a runner by the script that it runs, and reports whether the line is probably
-// about that script.
+// ran replaces a shell or runner by the script that it runs, and reports whether the line is
+// probably about what is left.
 func ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")
@@ -123,7 +124,7 @@ func ran(words []string) (left []string, important bool) {
 	return words, false
 }
 
-// ShellText is what a shell is called with behind -c.
+// ShellText returns the command that a shell is called with after -c.
 func ShellText(words []string) (text string, ok bool) {
 	if !slices.Contains(shells, path.Base(words[0])) {
 		return "", false

@@ -11,8 +11,8 @@ import (
 	"adlock/lib/cronline"
 )
 
-// Parse reads a command as sh has it, or else as bash, which has most of what other shells
-// have. The error is that of sh.
+// Parse reads a command in the syntax of sh or, if that fails, in that of bash, which has most of
+// what other shells have. The error is that of sh.
 func Parse(command string) (*syntax.File, error) {
 	file, err := parse(command, syntax.LangPOSIX)
 	if err != nil {
@@ -27,8 +27,8 @@ func parse(command string, dialect syntax.LangVariant) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(dialect)).Parse(strings.NewReader(command), "")
 }
 
-// Background is a part of a command that runs on when the command's shell has ended; "" if none
-// is known to. A lock that ends with that shell does not cover it.
+// Background returns a part of a command that still runs when the command's shell has ended; "" if
+// there seems to be none. A lock that ends with that shell does not cover it.
 func Background(command string) (part string) {
 	if part = Detached(command); part != "" {
 		return part
@@ -38,7 +38,7 @@ func Background(command string) (part string) {
 			return part
 		}
 	}
-	file, err := parse(command, syntax.LangBash) // in which &> is no &
+	file, err := parse(command, syntax.LangBash) // in bash &> is a redirection, and not an &
 	if err != nil {
 		return ""
 	}
@@ -60,8 +60,8 @@ func Background(command string) (part string) {
 	return part
 }
 
-// detaching are the programs that put their job into the background, and the arguments that
-// have them do so.
+// detaching are the programs that put their job into the background, with the arguments that make
+// them do so.
 var detaching = map[string]*regexp.Regexp{
 	"screen":            regexp.MustCompile(`(^| )-(\w*d\w*m|d -m|m -d)`),
 	"tmux":              regexp.MustCompile(`(^| )new(-session|w|-window)? (.* )?-\w*d`),
@@ -96,7 +96,7 @@ func simpleCommands(text string) [][]string {
 	return all
 }
 
-// ShellTexts are the texts that shells are called with behind -c in a command.
+// ShellTexts returns the commands that shells are called with, after -c, in a command.
 func ShellTexts(command string) (texts []string) {
 	for _, words := range simpleCommands(command) {
 		for i := range words {

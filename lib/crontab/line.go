@@ -8,8 +8,8 @@ import (
 
 const blanks = " \t"
 
-// variable is a line NAME = VALUE. cron looks for one before it looks for a job
-// (load_env of vixie-cron); the name may stand in quotes.
+// variable matches a line NAME = VALUE. cron tries to read a line as a variable before it tries to
+// read it as a job (load_env of vixie-cron); the name may stand in quotes.
 var variable = regexp.MustCompile(`^[ \t]*("[A-Za-z_]\w*"|'[A-Za-z_]\w*'|[A-Za-z_]\w*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
 
 func lineOf(body string, userColumn bool) Line {
@@ -26,7 +26,7 @@ func lineOf(body string, userColumn bool) Line {
 	return jobOf(body, userColumn)
 }
 
-// unquoted takes off the quotes around a text where both ends have the same.
+// unquoted removes the quotes around a text if it begins and ends with the same quote.
 func unquoted(text string) string {
 	last := len(text) - 1
 	if last > 0 && (text[0] == '"' || text[0] == '\'') && text[last] == text[0] {
@@ -80,8 +80,8 @@ func jobOf(body string, userColumn bool) Line {
 	return l
 }
 
-// schedule takes the schedule. A minus sign before it keeps cronie (and SUSE's cron)
-// from telling syslog; it is cron's business.
+// schedule takes the schedule. A minus sign before it keeps cronie (and SUSE's cron) from writing
+// to syslog; it is kept.
 func (s *scanner) schedule() (schedule Schedule, why string) {
 	s.skip()
 	if rest := s.line[s.at:]; len(rest) > 1 && rest[0] == '-' && !strings.ContainsAny(rest[1:2], blanks) {
@@ -118,9 +118,9 @@ func isUserName(word string) bool {
 		word[0] != '.' && strings.Trim(word, "0123456789") != ""
 }
 
-// noCommand says why a text is no command. A number alone is the second column of an
-// anacrontab, in which the name of a job and the command follow; vixie-cron itself
-// refuses a sixth star, and takes "@daily = x" for a variable.
+// noCommand says why a text is no command. A number as the first word is the second column of an
+// anacrontab, after which the name of a job and the command follow. vixie-cron itself refuses a
+// sixth star, and reads "@daily = x" as a variable.
 func noCommand(text string) (why string) {
 	text = strings.Trim(text, blanks+"\r")
 	first := text
@@ -137,7 +137,7 @@ func noCommand(text string) (why string) {
 }
 
 // cutInput cuts at the first % without a backslash before it, as cron does: the text after it is
-// standard input. A backslash takes the next byte with it, of whatever kind.
+// standard input. Any byte after a backslash is skipped, even another backslash.
 func cutInput(text string) (command, input string) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

@@ -14,19 +14,21 @@ import (
 // run and machine. Only jobs that are the same may share it: the same command of the same
 // user with the same variables and standard input, however often and whenever it starts.
 
-// nameOf is the name of a job's lock: that which the shell for crontabs gives the command.
+// nameOf is the name of a job's lock, the same that the shell for crontabs gives the command.
 func nameOf(command string) string {
 	name, _ := cronline.NameOf(strings.Trim(passed.Replace(command), blanks+"\r\n"))
 	return name
 }
 
-// passed is what cron makes of a command.
+// passed turns a command in a crontab into what cron passes to the shell.
 var passed = strings.NewReplacer(`\%`, "%")
 
-// candidate is a job with the name of its lock, which is given or would be.
+// candidate is a job with the name of its lock: the one in the line, or the one that wrap would
+// give it.
 type candidate struct{ name, identity string }
 
-// nameJob returns the name of a job that wrap would put under adlock, or that is already.
+// nameJob returns the candidate for a job that wrap would put under adlock (wraps), or that is
+// under adlock already.
 func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
 	if wraps {
 		return candidate{nameOf(l.Command), fmt.Sprintf("%q %q %q %q", l.User, v, l.Command, l.Input)}, true // with the variables sorted
@@ -37,7 +39,7 @@ func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
 	return candidate{}, false
 }
 
-// collision is why line i gets no name; "" if it may have it.
+// collision returns why line i does not get its name: another job has it. "": no other job has it.
 func collision(lines []Line, jobs map[int]candidate, i int) string {
 	for k := range lines {
 		if other, is := jobs[k]; is && other.name == jobs[i].name && other.identity != jobs[i].identity {
@@ -51,8 +53,8 @@ func collision(lines []Line, jobs map[int]candidate, i int) string {
 // given is the name that a line gives to a job under adlock.
 var given = regexp.MustCompile(`--name[= ](\S+)`)
 
-// mayBeOlder reports whether an older wrap may have given a command this name: a program of it,
-// followed by an argument or a checksum.
+// mayBeOlder reports whether an older version of wrap may have given a command this name: a program
+// in the command, perhaps followed by an argument or a checksum.
 func mayBeOlder(name, command string) bool {
 	words := strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t;&|()<>`$'\"\\", c) })
 	for _, word := range append(words, cronline.Base(command)) {

@@ -75,7 +75,8 @@ var (
 	highest  = [5]string{"59", "23", "31", "12", "6"}
 )
 
-// upward is how a range that goes down, as from 22 to 4 o'clock, is written for cron.
+// upward is the advice for a range that goes down, such as 22-4 (hours): two ranges that cron
+// accepts. It is "" for any other field.
 func upward(field string, column int) string {
 	ends := downward.FindStringSubmatch(field)
 	if ends == nil || !inRange(ends[1]+"-"+highest[column], column) || !inRange(lowest[column]+"-"+ends[2], column) {
@@ -89,7 +90,7 @@ func inRange(field string, column int) bool {
 	return ok
 }
 
-// segmentOf is a field as gronx takes it.
+// segmentOf returns a field in the form that gronx takes.
 func segmentOf(field string, column int) (segment string, ok bool) {
 	var elements []string
 	for text := range strings.SplitSeq(field, ",") {
@@ -103,7 +104,7 @@ func segmentOf(field string, column int) (segment string, ok bool) {
 }
 
 // elementOf is an element with numbers in place of names. The part before a step is checked alone
-// too: gronx does not check that 61/5 is no minute.
+// too: gronx would accept 61/5 as a minute.
 func elementOf(text string, column int) (plain string, ok bool) {
 	if !element.MatchString(text) {
 		return "", false
@@ -123,7 +124,7 @@ func elementOf(text string, column int) (plain string, ok bool) {
 
 // withoutChance replaces a random value by the lowest: cronie and OpenBSD choose from LOW~HIGH
 // once, when the crontab is read, so the time between two starts is the same in any case. ~/N is
-// every N from a random one on.
+// every N-th value from a random one on.
 func withoutChance(text string, column int) string {
 	low, rest, random := strings.Cut(text, "~")
 	_, step, stepped := strings.Cut(rest, "/")
@@ -140,8 +141,8 @@ func withoutChance(text string, column int) string {
 
 const day = 24 * time.Hour
 
-// gaps finds the times between starts: those on one day are the same on each, and
-// the days repeat after 28 years.
+// gaps finds the times between starts: the times of day are the same on each day with a start, and
+// these days repeat after 28 years.
 func gaps(segments []string) Schedule {
 	var s Schedule
 	times := startsOfDay(segments)
@@ -165,18 +166,18 @@ func (s *Schedule) add(gap time.Duration) {
 	s.Longest = max(s.Longest, gap)
 }
 
-// aDay is the first of the 28 years. It begins a leap year, and a month of 31 days.
+// aDay is the first day of the 28 years. It begins a leap year, and a month of 31 days.
 var aDay = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// matching tells which times match a field: that of aDay and those that follow, each
-// from the one before by next.
+// matching tells which of count times match a field. The first time is aDay; next makes each from
+// the one before.
 func matching(segments []string, column, count int, next func(time.Time) time.Time) []bool {
 	var c gronx.SegmentChecker
 	matches := make([]bool, count)
 	at := aDay
 	for i := range matches {
 		c.SetRef(at)
-		matches[i], _ = c.CheckDue(segments[column], column) // it was understood
+		matches[i], _ = c.CheckDue(segments[column], column) // no error: segmentOf has checked the field
 		at = next(at)
 	}
 	return matches
@@ -211,9 +212,9 @@ var calendar = sync.OnceValue(func() (dates []date) {
 	return dates
 })
 
-// gapsOfDays are the shortest and the longest time from a day with a start to the next such day;
-// 0 if there are not two. If neither the day of the month nor that of the week begins with a
-// star, one of them is enough: crontab(5).
+// gapsOfDays returns the shortest and the longest time from a day with a start to the next such
+// day; 0 if there are not two. If neither the day of the month nor the day of the week begins with
+// a star, a day needs to match only one of them (crontab(5)).
 func gapsOfDays(segments []string) (shortest, longest time.Duration) {
 	days, months, weekdays := matching(segments, 3, 31, later(day)), matching(segments, 4, 12, monthLater), matching(segments, 5, 7, later(day))
 	both := segments[3][0] == '*' || segments[5][0] == '*'

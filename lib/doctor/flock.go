@@ -14,11 +14,11 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// other is the name of the second process, which no program has.
+// other is argument 0 of the second process. No program has this name.
 const other = "adlock: another"
 
-// askOther starts this program again, which tries to take the flock of the file:
-// free is whether it got it.
+// askOther starts this program again as a second process, which tries to take the flock of the
+// file. free reports whether that process got it.
 func askOther(path string) (free bool, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -44,11 +44,11 @@ func askOther(path string) (free bool, err error) {
 // held is the second process's answer if it does not get the lock.
 const held = "held"
 
-// Main is one of the first calls of main. In the second process of askOther it tries, prints the
-// result, and never returns; in any other it does nothing.
+// Main is one of the first calls of main. In the second process of askOther it tries to take the
+// flock, prints the result, and never returns; in any other process it does nothing.
 func Main() {
 	if len(os.Args) == 2 && os.Args[0] == other {
-		os.Stdout.WriteString(try(os.Args[1])) // the first one notices a missing answer
+		os.Stdout.WriteString(try(os.Args[1])) // the first process notices a missing answer
 		os.Exit(fault.StatusOK)
 	}
 }

@@ -17,7 +17,8 @@ import (
 // fewestInodes is how many files a lock directory may soon want: two for each atom.
 const fewestInodes = 1000
 
-// freeSpace tells how much the file system has left: of bytes, what the runlog may take.
+// freeSpace reports whether the file system has room left: as many bytes as the runlog may take,
+// and some inodes.
 func freeSpace(dir *lockfile.Dir) []Finding {
 	const what, cure = "free space", "make some, or name another directory by ADLOCK_DIR"
 	var st unix.Statfs_t
@@ -41,7 +42,7 @@ func freeSpace(dir *lockfile.Dir) []Finding {
 	return []Finding{fine(what, text)}
 }
 
-// processes tells by what processes can be known and signalled.
+// processes reports by which means processes can be identified and signalled.
 func processes() []Finding {
 	self, err := process.Of(os.Getpid())
 	if err != nil {
@@ -93,8 +94,8 @@ func boot(self process.Identity) Finding {
 	return warn(what, shown, "leave out ProcSubset=pid: without it a job that has expired is ended by --enforce only, and newcomers say stuck")
 }
 
-// limits reports whether the programs get what they need under this shell's limits; that of
-// memory (ulimit -v) is high enough, as this program runs.
+// limits reports whether the programs get what they need under this shell's limits. It does not
+// check the limit of memory (ulimit -v): this program runs, so that limit is high enough.
 func limits() Finding {
 	const what = "ulimits"
 	for _, check := range []func() error{config.CheckFiles, config.CheckThreads} {

@@ -20,5 +20,5 @@ func processes() []Finding {
 	return []Finding{fine("process table", "can be read")}
 }
 
-// limits are tried on Linux.
+// limits checks nothing: this is for Linux.
 func limits() Finding { return fine("ulimits", "not looked at on this system") }

@@ -1,6 +1,5 @@
-// Package fault is what an error of adlock says: its kind, its object and its
-// reason, in one line; and the exit statuses, which are made of kinds here and
-// nowhere else.
+// Package fault has the errors of adlock: an error has a kind, an object and a reason, and is shown
+// in one line. Only this package turns kinds into exit statuses.
 package fault
 
 import (
@@ -34,18 +33,18 @@ const (
 	NotRunnable              // the command is there and cannot be run
 )
 
-// Error is trouble with one object, told in one line: "object: reason".
+// Error is trouble with one object, shown in one line: "object: reason".
 type Error struct {
 	Kind   Kind
-	Object string // the file, option or process that is meant
+	Object string // the file, option or process that it concerns
 	Err    error  // the reason, with the operating system's message if it has one
 }
 
 func (e *Error) Error() string { return brief(e.Object) + ": " + reason(e.Err) }
 func (e *Error) Unwrap() error { return e.Err }
 
-// longest is how many bytes of an object are shown: as many as a path can have (PATH_MAX). An
-// operand may be longer, like a command line.
+// longest is how many bytes of an object are shown at most: the length of the longest path
+// (PATH_MAX). An operand can be as long as a command line.
 const longest = 4096
 
 func brief(object string) string {
@@ -69,10 +68,10 @@ func New(kind Kind, object, reason string) *Error {
 	return &Error{Kind: kind, Object: object, Err: errors.New(reason)}
 }
 
-// Wrap returns err as an Error about object, of the kind that belongs to
-// the system's error number. An err that is an Error already is returned as it
-// is: the innermost object is the one to name. So is a file in a directory that is
-// the object. Wrap(object, nil) is nil.
+// Wrap returns err as an Error about object, of the kind that belongs to the system's error number.
+// An err that is an Error already is returned unchanged, so the innermost object is shown. If err
+// has the path of a file in the directory object, that path becomes the object. Wrap(object, nil)
+// is nil.
 func Wrap(object string, err error) error {
 	if err == nil {
 		return nil
@@ -97,12 +96,12 @@ func KindOf(err error) Kind {
 	return kindOf(err)
 }
 
-// OnQuit lets QUIT (Ctrl-\) end this process without the runtime's trace: for a step so long that
-// a person may end it. It returns a function that leaves QUIT to another goroutine that listens
-// to it by then.
+// OnQuit lets QUIT (Ctrl-\) end this process without the runtime's trace, for a step that may take
+// so long that a person ends it. It returns the function leave. Call leave once another goroutine
+// handles QUIT: it ends OnQuit's own goroutine.
 //
-// The channel stays registered, and is no longer read: signal.Stop waits in a loop until the
-// runtime's own goroutine rests, and that costs a tenth of `adlock run true`.
+// The channel stays registered and is no longer read. signal.Stop would unregister it, but waits in
+// a loop for a goroutine of the runtime, which costs a tenth of `adlock run true`.
 func OnQuit() (leave func()) {
 	quit, left := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(quit, syscall.SIGQUIT)
@@ -113,8 +112,8 @@ func OnQuit() (leave func()) {
 		close(left)
 	}()
 	return func() {
-		quit <- nil // queued behind a QUIT that has come already
-		<-left      // not closed after a QUIT: no job begins while this process dies
+		quit <- nil // queued after a QUIT that has come already
+		<-left      // blocks for ever after such a QUIT: no job begins while this process dies
 	}
 }
 
@@ -151,7 +150,8 @@ func Report(err error) {
 	}
 }
 
-// writable waits for room if a process has made standard error non-blocking, with a limit.
+// writable waits for a second at most until standard error can be written: a process may have made
+// it non-blocking.
 func writable() bool {
 	const most = 1000 // milliseconds
 	n, err := unix.Poll([]unix.PollFd{{Fd: 2, Events: unix.POLLOUT}}, most)
@@ -164,9 +164,9 @@ func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 // Quoted makes one word of text for a shell.
 func Quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// Plain returns text with '?' for each character that does not print (strconv.IsPrint), such
-// as one that moves a terminal's cursor, begins a line or changes the direction of text, and
-// for bytes that are no UTF-8. It is for names that others chose: operands, processes.
+// Plain returns text with '?' for each character that does not print (strconv.IsPrint), such as one
+// that moves a terminal's cursor, begins a line or changes the direction of text, and for bytes
+// that are no UTF-8. It is for names that may come from another user: operands, processes.
 func Plain(text string) string {
 	return strings.Map(func(c rune) rune {
 		if !strconv.IsPrint(c) || c == utf8.RuneError {

@@ -10,7 +10,7 @@ func TestEveryKindHasItsStatus(t *testing.T) {
 	for err, want := range map[error]int{
 		nil:                         StatusOK,
 		errors.New("unheard of"):    StatusSystem,
-		fs.ErrPermission:            StatusSystem, // without a number of the system's
+		fs.ErrPermission:            StatusSystem, // it has no error number of the system
 		New(Usage, "x", "y"):        64,
 		New(Unavailable, "x", "y"):  69,
 		New(System, "x", "y"):       71,

@@ -15,9 +15,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// waiterName is the first argument of a waiter: no verb, so no person types it. A waiter is the
-// process that starts a hook, waits for it, and records how it failed: the process with the event
-// has gone by then.
+// waiterName is argv[0] of a waiter; it is no verb, so no person types it. A waiter is the process
+// that starts a hook, waits for it, and records its failure: the process that had the event may
+// have ended by then.
 const waiterName = "adlock: hook"
 
 // hookTimeout is how long a hook may take. Tests change it.
@@ -53,7 +53,7 @@ func await(args []string) int {
 var errTooLong = errors.New("ended: took too long")
 
 // runCommand runs the hook in a session of its own and ends it when its time is up. It
-// reaps and signals in one goroutine, so that the number of the group is the hook's.
+// reaps and signals in one goroutine: no other group can get the number before the hook is reaped.
 func runCommand(command string) (status syscall.WaitStatus, err error) {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
@@ -84,7 +84,7 @@ func runCommand(command string) (status syscall.WaitStatus, err error) {
 }
 
 // note records that the hook for an event failed. If the write fails, that is not reported: no
-// process reads it any more.
+// process would read the report any more.
 func note(log *runlog.Log, e runlog.Event, kind Kind, why string) {
 	if log.Dir == "" {
 		return

@@ -1,14 +1,16 @@
 // Package idle tells whether a job works: it watches what its processes do for a while. A limit
-// that was learned from runtimes alone cannot tell a long run from one that hangs; whether the
-// job does anything can.
+// that was learned from runtimes alone cannot tell a long run from one that hangs; watching the job
+// can.
 //
-// A sign of work is a member of the job that is running, in uninterruptible sleep, stopped or
-// traced when it is looked at; that takes more processor time than a runtime that only waits;
-// that reads or writes; that was started or has ended. What cannot be read counts as work.
+// A job works if one of its members is running, in uninterruptible sleep, stopped or traced at a
+// look; takes more processor time than a language runtime that only waits; reads or writes; was
+// started or has ended; or has run and ignores SIGCHLD, as its children leave no trace. What cannot
+// be read counts as work.
 //
-// It does not see what no process of the job does: services elsewhere (a database, the far end of
-// ssh), the GPU; nor bytes by send(2) and recv(2) alone, which /proc/PID/io does not count, nor
-// that a long sleep is intended. A loop that tries again and again looks like work.
+// The package does not see work outside the job's processes (a database server, the far end of ssh,
+// the GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does
+// not count, or short children of a process with SA_NOCLDWAIT. It cannot know that a long sleep is
+// intended. And a loop that retries without end looks like work.
 package idle
 
 import (
@@ -32,13 +34,13 @@ var (
 // Length is how long a job is watched whose runs typically take that long.
 func Length(typical time.Duration) time.Duration { return min(max(typical, Shortest), Longest) }
 
-// How often a job is looked at: soon at first, as most jobs that work show it at once; later so
-// seldom that a process which wakes now and then is hardly ever met awake. A look at a machine
-// with 10,000 processes takes a quarter of a second, and the pause after it is as much longer as
-// keeps the watch at a hundredth of a processor.
+// How often a job is looked at: often at first, as most jobs that work show it at once; later so
+// seldom that a process which wakes now and then is hardly ever seen awake. A look takes a quarter
+// of a second on a machine with 10,000 processes; the pause after it is a hundred times as long, so
+// a watch takes at most a hundredth of a processor.
 const (
 	looks   = 60  // in a whole watch, more or less
-	cost    = 100 // pauses are as many times longer than a look
+	cost    = 100 // a pause is at least so many times as long as the look before it
 	longest = time.Second
 )
 
@@ -46,10 +48,11 @@ const (
 type Job struct {
 	Members func() ([]process.Entry, error)
 	Length  time.Duration
-	Over    func() bool // there is nothing to watch any more; asked each second. May be nil
+	Over    func() bool // reports that there is nothing to watch any more; called each second. May be nil
 }
 
-// Verdict is what a watch came to; the zero Verdict: it was over before it was known.
+// Verdict is the result of a watch. The zero Verdict: the watch ended without a result, by Job.Over
+// or because no member was left.
 type Verdict struct {
 	Idle time.Duration // the job did nothing for so long: the whole watch
 	Work string        // the first sign of work, in words
@@ -81,8 +84,8 @@ func (j Job) Watch() (Verdict, error) {
 	}
 }
 
-// sleep pauses for d, and returns how much of that counts as watched: a stretch that took much
-// longer than it was to, as this process was stopped, counts for what it was meant to be.
+// sleep pauses for d, and returns how much of the pause counts as watched. If a part took much
+// longer than intended, as this process was stopped, only the intended time counts.
 func (j Job) sleep(d time.Duration) (watched time.Duration, over bool) {
 	for d > 0 {
 		began, nap := time.Now(), min(d, longest)
@@ -96,8 +99,8 @@ func (j Job) sleep(d time.Duration) (watched time.Duration, over bool) {
 	return watched, false
 }
 
-// figures are what the members do. A supervisor of ours with something to supervise is left out:
-// what works is its job, and it may read a runlog meanwhile.
+// figures reads what the members do. It does not read an adlock supervisor that has children: the
+// work is its job's, and the supervisor itself may read the runlog.
 func figures(members []process.Entry) []Figures {
 	parents := map[int]bool{}
 	for _, e := range members {
@@ -115,9 +118,9 @@ func figures(members []process.Entry) []Figures {
 }
 
 // Turn lets one newcomer at a time watch the jobs of an atom: it takes the flock of the file name
-// in the open directory dir. done gives it back, and removes the file; it is nil where another
-// process has it. Two that watch because a file was just removed do no harm: a watch decides
-// nothing by itself.
+// in the open directory dir. done frees the flock and removes the file. It is nil if another
+// process has the flock. As the file is removed, two newcomers may watch at once; that does no
+// harm, as a watch only observes.
 func Turn(dir int, name string) (done func(), err error) {
 	fd, err := sysfile.Openat(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -131,7 +134,7 @@ func Turn(dir int, name string) (done func(), err error) {
 		return nil, err
 	}
 	return func() {
-		_ = sysfile.Unlinkat(dir, name) // the next one to watch would remove it
+		_ = sysfile.Unlinkat(dir, name) // if this fails, the newcomer that watches next removes it
 		unix.Close(fd)
 	}, nil
 }

@@ -1,10 +1,10 @@
-// Package invocation tells how a process was started: what to execute to start it
-// again. Only Linux tells.
+// Package invocation finds out how a process was started, so that it can be started again in the
+// same way. This is possible on Linux only.
 package invocation
 
 import "os"
 
-// Invocation is what a process was started by.
+// Invocation is how a process was started.
 type Invocation struct {
 	File string   // the program
 	Args []string // its argument vector, the name that it was called by first

@@ -26,10 +26,10 @@ func Of(pid int) (Invocation, bool) {
 
 func directory(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
 
-// forked reports whether a process has executed no program since its fork, and its parent:
-// PF_FORKNOEXEC (include/linux/sched.h) in the ninth field of /proc/PID/stat (proc_pid_stat(5)),
-// the second of which may hold blanks. A process that cannot be read counts as a fork without a
-// parent.
+// forked reports whether a process has executed no program since its fork, and returns its parent.
+// It reads PF_FORKNOEXEC (include/linux/sched.h) in the ninth field of /proc/PID/stat
+// (proc_pid_stat(5)), whose second field may hold blanks. If the process cannot be read, fork is
+// true and parent 0.
 func forked(of string) (fork bool, parent int) {
 	const forkNoExec = 0x40
 	text, err := os.ReadFile(of + "stat")

@@ -1,5 +1,5 @@
 // Package killer ends the whole job of a lock's owner carefully (lib/protocol.md, 5): CONT, INT,
-// TERM, KILL. It signals only identified processes, and each gets each signal once.
+// TERM, KILL. It signals only identified processes, and sends each of them each signal once.
 package killer
 
 import (
@@ -14,15 +14,15 @@ import (
 // Killer ends jobs. The zero Killer pauses only after KILL, for a second. It may be used
 // by one goroutine at a time for one job.
 type Killer struct {
-	// Pause is the time that INT, TERM and KILL each get to take effect; it is cut short once all
+	// Pause is the time that INT, TERM and KILL each get to take effect; it ends early once all
 	// deaths are confirmed. KILL gets at least a second, as the kernel needs a moment too.
 	Pause   time.Duration
-	Observe func(Signalled) // told of each signal sent; may be nil
+	Observe func(Signalled) // called for each signal sent; may be nil
 
-	// Record is told of every member before it is signalled, and of all known members before the
-	// first signal: the newcomer after an ending that failed, or was itself killed, must find out
-	// which members live (lib/protocol.md, 5). If it returns an error, no further signal is sent,
-	// and End returns that error. May be nil if the job holds no lock.
+	// Record is called with all known members before the first signal, and with each later one
+	// before it is signalled: if the ending fails, or this process is killed, the next newcomer
+	// must find out which members live (lib/protocol.md, 5). If Record returns an error, no further
+	// signal is sent, and End returns that error. It may be nil if the job holds no lock.
 	Record func([]process.Identity) error
 }
 
@@ -40,20 +40,18 @@ var stages = [][]unix.Signal{
 	{unix.SIGKILL},
 }
 
-// End ends the job. It returns nil only when all deaths are confirmed. That includes a job of
-// which nothing was left to begin with: if an owner is dead and led no group, its job cannot be
-// found.
+// End ends the job. It returns nil once all deaths are confirmed, or at once if it finds no process
+// of the job: the job of a dead owner that led no group cannot be found.
 //
 // It returns ErrAncestor if this process or an ancestor belongs to the job, and a
-// *process.StuckError if a member may not be signalled (found before the first signal, nothing is
-// sent), cannot be checked, or outlives KILL. Other errors are the system's: the process table
-// could not be read.
+// *process.StuckError if a member may not be signalled, cannot be checked, or outlives KILL. If
+// that is known before the first signal, no signal is sent. Other errors are the system's, such as
+// a process table that could not be read, or those of Record.
 //
 // A member that is found late gets the signals of the stage in which it is found. Two kinds of
-// processes cannot be found: one outside the owner's group whose parent died between two scans
-// (on Linux a supervised job has none, as its orphans stay with their subreaper); and one that
-// /proc hides (hidepid) together with its parent.
-// hides too.
+// members cannot be found: those outside the owner's group whose parent died between two scans (on
+// Linux a supervised job has none, as its orphans stay with their subreaper); and those that /proc
+// hides (hidepid) together with their parent.
 func (k Killer) End(job process.Job) error {
 	h, err := track(job)
 	if err != nil {
@@ -62,9 +60,9 @@ func (k Killer) End(job process.Job) error {
 	return k.end(h)
 }
 
-// EndDescendants ends what Descendants returns in the same way, and never this process. To miss
-// no orphan, this process must be a subreaper (Linux: PR_SET_CHILD_SUBREAPER); for an end to be
-// confirmed, its children must be reaped meanwhile.
+// EndDescendants ends the processes that Descendants returns, as End does, and never this process.
+// This process must be a subreaper (Linux: PR_SET_CHILD_SUBREAPER), or orphans are missed, and must
+// reap its children meanwhile, or their deaths are not confirmed.
 func (k Killer) EndDescendants(group bool) error {
 	h, err := trackOwn(group)
 	if err != nil {
@@ -100,7 +98,7 @@ func (k Killer) end(h *tree) error {
 
 // outlived scans once more after all stages, and names a member that has outlived them.
 func (k Killer) outlived(h *tree) error {
-	if h.growing > 0 && k.killGroup(h) { // on a busy machine there were too few scans to tell that it forks faster
+	if h.growing > 0 && k.killGroup(h) { // on a busy machine, mostGrowing scans may not have fitted into the last stage
 		h.await(time.Second)
 	}
 	if done, err := h.scan(); done || err != nil { // the last member may have died during the last scan
@@ -109,7 +107,8 @@ func (k Killer) outlived(h *tree) error {
 	return h.stuck()
 }
 
-// run gives one stage its pause. done is true once nothing of the job is left.
+// run sends the signals of one stage and waits for its pause. done is true once nothing of the job
+// is left.
 func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	last := stage == len(stages)
 	if last {
@@ -135,7 +134,8 @@ func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	}
 }
 
-// pauses are the length of a stage, and its longest length with the keeper's grace in it.
+// pauses returns the length of a stage, and the most to which the keeper's grace may extend it (see
+// keeperGrace).
 func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 	pause = k.Pause
 	if stage == len(stages) {
@@ -144,8 +144,8 @@ func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 	return pause, pause + 2*keeperGrace
 }
 
-// extended is the deadline of the last stage, which has to leave the keeper a second: the keeper
-// is signalled after all others.
+// extended is the deadline of the last stage. It leaves the keeper a second, as the keeper is
+// signalled after all others.
 func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	if second := now.Add(time.Second); second.After(deadline) && (turn || graced && now.Before(longest)) {
 		return second
@@ -153,13 +153,13 @@ func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	return deadline
 }
 
-// betweenScans is the time from one scan to the next, after a scan that took so long. It leaves
-// most of the processor to the job, which needs it to end.
+// betweenScans is the pause after a scan that took that long. It leaves most of the processor to
+// the job, which needs it to end.
 func betweenScans(took time.Duration) time.Duration {
 	return min(max(2*took, 10*time.Millisecond), 50*time.Millisecond)
 }
 
-// record tells Record of the members that it was not told of before.
+// record calls Record with the members that are not recorded yet.
 func (k Killer) record(h *tree) error {
 	if k.Record == nil {
 		return nil
@@ -182,8 +182,8 @@ func (k Killer) record(h *tree) error {
 	return nil
 }
 
-// signal sends the signals of a stage to the members that have not had them. turn is true if the
-// keeper's turn came.
+// signal sends the signals of a stage to the members that have not had them. turn is true if it
+// signalled the keeper, whose turn comes after all others.
 func (k Killer) signal(h *tree, stage int) (turn bool, err error) {
 	if err := k.record(h); err != nil {
 		return turn, err
@@ -212,7 +212,7 @@ func (k Killer) send(m *member, sig unix.Signal) {
 	switch err := m.Handle.Signal(sig); err {
 	case nil:
 		k.observe(m.PID, sig, m.entry.Command)
-	case unix.ESRCH: // it has died meanwhile, which the next look confirms
+	case unix.ESRCH: // it has died meanwhile: the next scan confirms that
 	default:
 		m.err = err
 	}

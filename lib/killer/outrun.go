@@ -9,13 +9,14 @@ import (
 	"adlock/lib/process"
 )
 
-// mostGrowing is how many scans in a row may find new members after KILL; with more, the job is
-// taken to fork faster than it can be scanned.
+// mostGrowing is how many scans in a row may find new members after KILL. After more such scans the
+// job counts as forking faster than it can be scanned.
 const mostGrowing = 3
 
-// outrun deals with jobs in which each process forks a successor and exits before a scan reaches
-// it. It looks where the successor must be: among the children of the subreaper, which inherits
-// it; or else in the owner's group, which the kernel signals as one, whatever is being forked.
+// outrun ends jobs in which each process forks a successor and exits before a scan reaches it. It
+// kills the new children of the keeper, the subreaper to which the successors fall. If scans still
+// find new members, it signals the owner's group: the kernel reaches all of a group at once, even a
+// process that is just being forked.
 func (k Killer) outrun(h *tree, deadline time.Time) error {
 	if h.growing == 0 {
 		return nil
@@ -33,9 +34,9 @@ func (k Killer) outrun(h *tree, deadline time.Time) error {
 	return nil
 }
 
-// killGroup signals the owner's group as one, if all in it are members, and tells whether it did.
-// It does not signal a dead owner's group, as the user of each process in it must be checked
-// first, nor the group that this process leads, as the signal would reach this process.
+// killGroup sends one KILL to the owner's group if all processes in it are members, and tells
+// whether it did. It spares a dead owner's group, because the user of each process in it must be
+// checked first, and the group of this process, because the signal would reach this process too.
 func (k Killer) killGroup(h *tree) bool {
 	if !h.whole || h.orphans || h.membership.Leader.PID == os.Getpid() || unix.Kill(-h.membership.Leader.PID, unix.SIGKILL) != nil {
 		return false
@@ -44,9 +45,9 @@ func (k Killer) killGroup(h *tree) bool {
 	return true
 }
 
-// chase kills the keeper's new children, whose list takes microseconds to read. found is true if
-// the list had any that were not tried before, even if they were gone by then: they may have left
-// a successor. Without a keeper the list is empty.
+// chase kills the keeper's new children; to list them takes microseconds. found is true if the list
+// had children that were not tried before, even if they have exited meanwhile: they may have left a
+// successor. Without a keeper the list is empty.
 func (k Killer) chase(h *tree, tried map[int]bool) (found bool, err error) {
 	for _, pid := range process.Children(h.keeper.PID) {
 		if tried[pid] {

@@ -11,21 +11,21 @@ import (
 	"adlock/lib/process"
 )
 
-// tree is the processes of one job; it follows them until all are dead.
+// tree holds the processes of one job until all are dead.
 type tree struct {
 	membership process.Membership
 	fileUID    int
 	owner      process.Key            // the owner of the lock, if it lives; else zero
-	users      map[int]bool           // the users of the recorded processes: a command may have become another user
-	spared     map[int]bool           // this process and its ancestors: if one is a member, no process is signalled
-	inodes     map[process.Key]uint64 // of the pidfds of recorded processes, as far as the lock has them
-	orphans    bool                   // the owner was dead at the first look
+	users      map[int]bool           // the users of the recorded processes: a command may have changed its user
+	spared     map[int]bool           // pid 1, this process, its ancestors: if one is a member, none is signalled
+	inodes     map[process.Key]uint64 // pidfd inodes that the lock recorded; 0: not recorded
+	orphans    bool                   // the owner was dead at the start
 
-	// keeper is the subreaper that inherits the job's orphans and is itself signalled last (a
-	// supervisor) or never (this process). 0: none.
+	// keeper is the subreaper that inherits the job's orphans. It is signalled last if it is the
+	// job's supervisor, and never if it is this process. Zero: there is none.
 	keeper process.Key
 
-	unseen  int // a group with members that the process table does not show; 0: none
+	unseen  int // number of a group with members that the process table does not show; 0: none
 	members map[process.Key]*member
 	order   []*member     // as found: parents before children
 	latest  process.Entry // the member that was found last
@@ -41,14 +41,14 @@ type member struct {
 	process.Handle
 	entry process.Entry
 	stage int   // the last stage that has signalled it
-	noted bool  // Killer.Record has been told of it
+	noted bool  // Killer.Record has recorded it
 	err   error // why it must not or cannot be signalled
 	gone  bool  // death confirmed, handle closed
 }
 
-// track finds out which processes may belong to the job, or why it may not be ended. If no
-// recorded process lives, and no group or session may have members, the tree is empty: nothing of
-// the job is left.
+// track prepares the tree of a job, or returns the reason why the job may not be ended. If no
+// recorded process lives, and no group or session may have members, the tree is empty: no process
+// of the job is left.
 func track(job process.Job) (*tree, error) {
 	h := newTree(job.FileUID)
 	if err := process.Readable(); err != nil {
@@ -73,8 +73,8 @@ func track(job process.Job) (*tree, error) {
 	return h, errors.Join(h.membership.AddBands(job), h.spare())
 }
 
-// trackOwn finds the processes of this process's own job: those it has started and, with group,
-// the group that it leads.
+// trackOwn prepares the tree of this process's own job: its descendants and, with group, the group
+// that it leads.
 func trackOwn(group bool) (*tree, error) {
 	h := newTree(-1)
 	self, err := process.Of(os.Getpid())
@@ -93,13 +93,13 @@ func newTree(fileUID int) *tree {
 	return &tree{fileUID: fileUID, members: map[process.Key]*member{}, users: map[int]bool{}, inodes: map[process.Key]uint64{}, membership: process.Membership{Roots: map[process.Key]bool{}}}
 }
 
-// find is a variable for tests, which let a process end and another get its pid at this moment.
+// find is a variable for a test in which a process ends, and another gets its pid, at this moment.
 var find = process.Find
 
 // root adds a recorded process if it lives, and returns its key; the zero key if it is dead. It
-// looks at the process table first: a process that lives after that had its pid all along, so
-// what was read is its own. In the other order it could die in between, and the read could be a
-// stranger's with the same pid.
+// reads the process's data first and checks afterwards that the process lives: it then had its pid
+// all along, so the data are its own. In the other order the process could die in between, and the
+// data could be those of a stranger with the same pid.
 func (h *tree) root(id process.Identity) (process.Key, error) {
 	e, err := find(id.PID)
 	uid, unknown := process.User(id.PID)
@@ -122,8 +122,8 @@ func (h *tree) root(id process.Identity) (process.Key, error) {
 	if whose := process.ThreadOf(id.PID); whose != 0 {
 		return process.Key{}, &process.StuckError{PID: id.PID, Err: &process.ThreadError{Process: whose}}
 	}
-	// The start is the one shown here: a time namespace shifts it, and for a hidden process the
-	// inode stands for it.
+	// Use the start time that this process reads, not the recorded one: a time namespace shifts it,
+	// and for a hidden process it is made of the inode.
 	h.membership.Roots[e.Key()] = true
 	h.inodes[e.Key()] = id.Inode
 	if unknown == nil {
@@ -148,14 +148,12 @@ func (h *tree) spare() error {
 	return nil
 }
 
-// scan looks for new members. done is true if none is left: no member lived before the table was
-// read, so none can have forked meanwhile, and the table showed none, not even one that was gone
-// before it could be held.
+// scan looks for new members. done is true if no member is left: no member lived before the table
+// was read, so none can have forked meanwhile; and the table showed no member, not even one that
+// died before scan could hold it.
 //
-// The error is ErrAncestor if a process to be spared is a member. This process was then started
-// from inside the job, and ending the rest would free the lock while the newcomer, a part of the
-// job, lives.
-// newcomer, a part of the job, lives.
+// The error is ErrAncestor if a process to be spared is a member. This process is then part of the
+// job, and ending the rest of the job would free the lock while this part lives.
 func (h *tree) scan() (done bool, err error) {
 	defer func(begun time.Time) { h.took = time.Since(begun) }(time.Now())
 	quiet := len(h.living()) == 0
@@ -185,8 +183,8 @@ func (h *tree) scan() (done bool, err error) {
 // readTable is a variable for tests, which count its calls.
 var readTable = process.Table
 
-// table is the process table, with the recorded processes that it does not show, which are looked
-// up by number.
+// table is the process table. Recorded processes that it does not show are looked up by pid and
+// added.
 func (h *tree) table() ([]process.Entry, error) {
 	list, err := readTable()
 	if err != nil {
@@ -230,13 +228,13 @@ func (h *tree) noteLonely(lonely bool) {
 	}
 }
 
-// alone tells that only the keeper is left, and that its grace is over.
+// alone tells whether only the keeper is left and its grace is over.
 func (h *tree) alone() bool { return !h.lonely.IsZero() && time.Since(h.lonely) >= keeperGrace }
 
-// graced tells that only the keeper is left, and that its grace is not over.
+// graced tells whether only the keeper is left and its grace is not over.
 func (h *tree) graced() bool { return !h.lonely.IsZero() && !h.alone() }
 
-// keeperIsDue tells that the keeper should have been killed, and was not: on a busy machine one
+// keeperIsDue tells whether the keeper should have been killed and was not: on a busy machine one
 // scan may outlast its grace and the time of the last stage.
 func (h *tree) keeperIsDue() bool {
 	m := h.members[h.keeper]
@@ -249,7 +247,7 @@ func (h *tree) lives(k process.Key) bool {
 }
 
 // adopt makes the process in e a member, unless it is gone. If it is a member already, adopt only
-// keeps the new entry. It is true for a new member.
+// updates its entry. It returns true for a new member.
 func (h *tree) adopt(e process.Entry) bool {
 	if m := h.members[e.Key()]; m != nil {
 		m.entry = e
@@ -286,11 +284,11 @@ func (h *tree) objection(m *member) error {
 	return m.Signal(0)
 }
 
-// foreign is errForeignOwner if a member runs as a user whose processes this lock file may not
-// have signalled. An owner must run as the user that owns the file. A process that is only in a
-// group or session of a dead owner must run as that user, or as the user of a recorded process. A
-// process that a living owner has started, or that the lock has recorded, may run as any user
-// (su, setpriv).
+// foreign returns errForeignOwner if this lock file does not allow signals to processes of the
+// member's user. The owner must run as the user that owns the file. A process that belongs to the
+// job only by a dead owner's group or session must run as that user, or as the user of a recorded
+// process. A process that a living owner has started, or that the lock has recorded, may run as any
+// user (su, setpriv).
 func (h *tree) foreign(m *member) error {
 	orphan := h.orphans && m.entry.ByBand
 	if h.fileUID < 0 || m.Key != h.owner && !orphan {
@@ -332,7 +330,7 @@ func (h *tree) await(d time.Duration) {
 		}
 		left := time.Until(end)
 		process.AwaitDeath(handles, left)
-		// Otherwise each death in a large job would cause a look at all the others.
+		// Without this pause, each death in a large job would cause a scan of all the others.
 		time.Sleep(min(left, time.Millisecond/4))
 	}
 }
@@ -350,8 +348,8 @@ func (h *tree) obstacle() error {
 	return nil
 }
 
-// stuck is the error that names the first member that has outlived KILL or, if each member dies
-// and others keep coming, the last one that was found.
+// stuck returns the error that names the first member that has outlived KILL. If all found members
+// are dead but new ones keep coming, it names the member that was found last.
 func (h *tree) stuck() error {
 	if err := h.obstacle(); err != nil {
 		return err
@@ -373,7 +371,7 @@ func (h *tree) close() {
 	h.order = nil
 }
 
-// list is the living members now, for callers that send no signal.
+// list returns the living members, for callers that send no signal.
 func (h *tree) list() ([]process.Entry, error) {
 	if h.membership.Empty() {
 		return nil, nil
@@ -398,8 +396,9 @@ func (h *tree) list() ([]process.Entry, error) {
 	return list, nil
 }
 
-// passesOn tells whether m supervises a job of which something lives. Then m need not be
-// signalled: its job is a part of this one and is signalled itself, and m exits with it.
+// passesOn tells whether m supervises a job that has a living process. Then m need not be
+// signalled: the members of its job are members of this job and are signalled themselves, and m
+// exits after them.
 func (h *tree) passesOn(m *member) bool {
 	if !m.entry.Supervises() {
 		return false

@@ -5,41 +5,43 @@ import (
 	"time"
 )
 
-// How the state moves. The figures in the package comment were found with these.
+// The constants of the changes to the state. The figures in the package comment were measured with
+// these values.
 const (
-	gain     = 1.0 / 32    // of a run in the mean and the deviation, once there are more
-	quickest = time.Second // what a shorter run counts as: nothing is decided on less
-	epoch    = 1000        // successes: of this many and those before the longest run is remembered
+	gain     = 1.0 / 32    // the least share of a run in the mean and the deviation
+	quickest = time.Second // a shorter run counts as this long
+	epoch    = 1000        // successes in an epoch; the longest run of this and the last epoch counts
 
 	tries     = 3    // doublings kept for runs that were ended now and then
-	calm      = 1000 // successes without an end by force after which one of them goes
-	mostInRow = 64   // ends by force in a row that are counted: beyond any limit
+	calm      = 1000 // after this many successes without an end by force, one kept doubling is dropped
+	mostInRow = 64   // ends by force in a row that are counted: their doublings exceed any limit
 
-	// Spam is so many requests too soon in each unstretched IfElapsed, if they
-	// come as often as this too, which no cron does. Half of it is calm.
+	// IfElapsed is doubled if at least this many requests come too soon in each interval(), and at
+	// least one each spamEvery, which is more often than cron starts jobs. It is halved again if
+	// there are fewer than half as many.
 	spam      = 20
 	spamEvery = 20 * time.Second
 	stretches = 4 // doublings of IfElapsed at most
 )
 
-// State is what the runs of one atom have taught. The zero value knows nothing.
+// State is what was learned from the runs of one atom. The zero value is the state before any run.
 // It is not for concurrent use.
 type State struct {
 	Runs int // successes so far
 
 	mean, deviation float64 // of the logarithm of the runtime in seconds
-	now, before     float64 // the longest runtime's, in this epoch and the one before
+	now, before     float64 // logarithm of the longest runtime of this and the previous epoch
 
-	ended   time.Duration // the lowest age at which a run was ended; 0: none was, or it was wrong
+	ended   time.Duration // the lowest age of an end by force; 0: none, or a success took longer since
 	doubled int           // doublings kept
 	inARow  int           // ends by force since the last success
 	since   int           // successes since the last end by force
-	hangs   bool          // the doublings led to no longer success: those runs had hung
+	hangs   bool          // the ended runs count as hangs: no success took longer despite the doublings
 
 	stretched int // doublings of IfElapsed
 }
 
-// Succeeded teaches the runtime of a run that completed with success.
+// Succeeded learns from a run that succeeded.
 func (s *State) Succeeded(runtime time.Duration) {
 	x := math.Log(max(runtime, quickest).Seconds())
 	s.Runs++
@@ -54,7 +56,7 @@ func (s *State) Succeeded(runtime time.Duration) {
 	}
 }
 
-// average is Jacobson and Karels' filter; the first runs count alike.
+// average is Jacobson and Karels' filter, except that the first runs (1/gain) have equal weights.
 func (s *State) average(x float64) {
 	if s.Runs == 1 {
 		s.mean = x
@@ -79,9 +81,8 @@ func (s *State) calmDown() {
 	}
 }
 
-// Ended teaches that a run was ended by force at this age, which it had been
-// granted: all it says is that the run would have taken longer, if it had not
-// hung.
+// Ended learns from a run that was ended by force at this age, its limit. The run either hung or
+// would have taken longer.
 func (s *State) Ended(age time.Duration) {
 	s.since = 0
 	if s.ended == 0 || age < s.ended {
@@ -96,8 +97,8 @@ func (s *State) Ended(age time.Duration) {
 	}
 }
 
-// Asked teaches how often the atom was asked for too soon between its last two
-// runs, and reports whether that changes anything.
+// Asked learns from the number of requests that came too soon between the last two runs, and
+// reports whether that changes the state.
 func (s *State) Asked(tooSoon int) bool {
 	each := tooSoon >> s.stretched // in each unstretched IfElapsed
 	many := max(spam, int(s.interval()/spamEvery))

@@ -13,7 +13,7 @@ const prefix = "learn."
 // field is one key of the text form.
 type field struct {
 	key  string
-	text string // what is to be written; "": nothing
+	text string // the value to write; "": the key is left out
 	read func(string) bool
 }
 
@@ -44,8 +44,8 @@ func (s State) Lines() []string {
 	return lines
 }
 
-// Parse reads what Lines wrote, out of the keys and values of a file. What
-// cannot be is forgotten altogether, which costs no more than to learn it anew.
+// Parse reads what Lines wrote from the keys and values of a file. If a value is invalid it returns
+// the zero State: learning then starts anew.
 func Parse(values map[string]string) State {
 	var s State
 	for _, f := range s.fields() {
@@ -56,7 +56,7 @@ func Parse(values map[string]string) State {
 	return s
 }
 
-// Is reports whether a file's key is one of a state's.
+// Is reports whether a key of a file belongs to a state.
 func Is(key string) bool { return strings.HasPrefix(key, prefix) }
 
 func number(key string, to *int, most int) field {

@@ -10,10 +10,11 @@ import (
 	"adlock/lib/record"
 )
 
-// Clocks of machines differ. All times in a last lock are by one clock: the differences between
-// them are right whatever it shows, and the store is asked how long ago they were.
+// The clocks of machines differ. All times in a last lock are by one clock, so the differences
+// between these times are right even if that clock is wrong. The store computes how long ago they
+// were.
 
-// completes sets the times of the last lock that the acquisition leaves to now.
+// completes sets the last lock's times: this run, whose record is r, completes now.
 func (l *Last) completes(r Record) {
 	l.Completed = time.Now()
 	if r.FromStart {
@@ -30,8 +31,9 @@ func (l *Last) MoveTo(completed time.Time) {
 	l.Completed = completed
 }
 
-// here is the last lock by the clock of this machine, like a pass clock, and that clock. If no
-// interval is asked for, the store is not asked for the time.
+// here returns the last lock with its times moved to this machine's clock (a pass clock is a time
+// by that clock too), and the moment up to which ages are counted. It asks the store for the time
+// only if the request has an IfElapsed.
 func (l *Locker) here(r *locker.Request, seen *Snapshot) (record.Last, locker.Moment, error) {
 	now := time.Now()
 	if r.Limits.IfElapsed == 0 && !r.Auto.IfElapsed {
@@ -41,7 +43,7 @@ func (l *Locker) here(r *locker.Request, seen *Snapshot) (record.Last, locker.Mo
 	return last, r.Clock(now), err
 }
 
-// moved is the last lock by the clock of this machine, which shows now.
+// moved returns the last lock with its times moved to this machine's clock, which shows now.
 func (l *Locker) moved(seen *Snapshot, now time.Time) (record.Last, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), questionTimeout)
 	defer cancel()
@@ -49,8 +51,9 @@ func (l *Locker) moved(seen *Snapshot, now time.Time) (record.Last, error) {
 	return seen.Last.at(now, ago), err
 }
 
-// at is the last lock of an atom that completed that long ago, if ever. A store's clock is known
-// to a second only, so a run that has just completed may seem to lie in the future.
+// at returns the last lock with its times moved so that the atom completed ago before now. An atom
+// that never completed stays so. A store's clock may count whole seconds, so a run that has just
+// completed may seem to lie a little in the future: then it completed now.
 func (l Last) at(now time.Time, ago time.Duration) record.Last {
 	if ago >= -policy.FutureSlack {
 		ago = max(0, ago)

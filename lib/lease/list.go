@@ -20,8 +20,8 @@ type Listed struct {
 	Err    error    // why its locks could not be read
 }
 
-// List looks at every atom and at every held slot, like List and Slots of lockdir.Locker, and
-// writes nothing that matters.
+// List looks at every atom and at every held slot, like List and Slots of lockdir.Locker. It writes
+// no more than Store.List does.
 func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error) {
 	found, err := l.Store.List(l.context())
 	for i := range found {
@@ -35,8 +35,8 @@ func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error)
 	return entries, slots, err
 }
 
-// entry is an atom as it was found. The head of the queue holds it; if that is a reader, so do
-// the readers behind it, up to the first writer; the others wait.
+// entry is an atom as it was found. The head of the queue holds the atom. If the head is a reader,
+// the readers behind it, up to the first writer, hold the atom too. The others wait.
 func (l *Locker) entry(f *Listed) locker.Entry {
 	e := locker.Entry{Name: f.Name, Completed: f.Last.Completed, Err: f.Err}
 	if f.Err != nil {
@@ -73,12 +73,12 @@ func (l *Locker) viewOf(seen *Snapshot) (v locker.View) {
 	}
 	l.describe(&v, seen)
 	if v.Active.Owner == policy.Waiter {
-		v.Active.Owner = policy.Lives // it is the head of the queue: it has the atom, before its record says so
+		v.Active.Owner = policy.Lives // the head of the queue has the atom, even before its record says so
 	}
 	return v
 }
 
-// Completed is when the atom last completed, zero for never, and the time, both by this
+// Completed returns when the atom last completed (zero: never) and the present time, both by this
 // machine's clock.
 func (l *Locker) Completed(a atom.Atom) (completed, now time.Time, err error) {
 	ctx, cancel := context.WithTimeout(l.context(), questionTimeout)

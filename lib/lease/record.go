@@ -9,16 +9,16 @@ import (
 	"adlock/lib/record"
 )
 
-// Record is the content of an active lock in a store: that of one in a lock directory, and what
+// Record is the content of an active lock in a store: the record of a lock directory, and what
 // only matters between machines.
 type Record struct {
 	record.Record
 	Node  string        // the machine's own name; the atom's host may be shared by several
 	Taken time.Time     // when it came to own the atom; zero: it waits
 	Lease time.Duration // how long it may be silent
-	Stuck string        // why its job cannot be ended, if a newcomer asked for that
-	Idle  time.Duration // how long the job was seen idle, past a learned limit
-	Work  string        // or what it was seen to do, in words
+	Stuck string        // why its job cannot be ended, if a newcomer asked for the end
+	Idle  time.Duration // how long the job was seen idle after a learned limit had passed
+	Work  string        // if it was not idle: what it was seen to do, in words
 }
 
 // Bytes returns the record as it is kept in the store: the lines of a lock in a directory, and
@@ -44,7 +44,7 @@ func (r Record) Bytes() []byte {
 	return []byte(text.String())
 }
 
-// ParseRecord reads what Bytes wrote; object names it in the error (74).
+// ParseRecord reads what Bytes wrote; object names it in the error (fault.IO).
 func ParseRecord(object string, content []byte) (Record, error) {
 	head, rest := record.Split(content)
 	inDirectory, found := record.Parse(head)
@@ -80,16 +80,16 @@ func ParseRecord(object string, content []byte) (Record, error) {
 	return Record{}, unknownFormat(object)
 }
 
-// IsWhole tells whether a record that ParseRecord does not understand is complete: then it is
-// another version's, or not adlock's, and its writer may hold the atom. A record that is cut
-// short was never acted on.
+// IsWhole reports whether a record that ParseRecord rejects is complete: then it is another
+// version's, or not adlock's, and its writer may hold the atom. A record that is cut short was
+// never acted on.
 func IsWhole(content []byte) bool {
 	_, rest := record.Split(content)
 	return len(rest) > 0 && rest[len(rest)-1] == '\n'
 }
 
-// Bytes returns the last lock as it is kept in the store: the time of the stamp, as not every
-// store has a clock to ask, its writer, and the lines of one in a directory.
+// Bytes returns the last lock as it is kept in the store: the time of the stamp (not every store
+// has a clock to ask), its writer, and the lines of a last lock in a directory.
 func (l Last) Bytes() []byte {
 	head := completedKey + "=" + l.Completed.UTC().Format(time.RFC3339Nano) + "\n" + tokenKey + "=" + l.Token + "\n"
 	if l.Node != "" {

@@ -10,11 +10,12 @@ import (
 )
 
 // watch checks whether the job works, from its learned limit on until the atom is released, and
-// keeps the result in the record: a newcomer on another machine cannot look itself, and asks only
-// an owner whose job is idle to end it. length is how long the job has to be idle.
+// keeps the result in the record: a newcomer on another machine cannot see the job, and asks an
+// owner to end it only if the record says that it is idle. length is how long the job has to be
+// idle.
 //
-// The owner may begin to work, or fall idle, between the look and the question: as on one
-// machine, it is ended for what it did last.
+// If the job begins to work after that record was written, it is ended all the same, as on one
+// machine: the last watch counts.
 func (t *heldLease) watch(length time.Duration) {
 	if !t.pause(t.record.ExpireAfter) {
 		return
@@ -40,8 +41,8 @@ func (t *heldLease) members() ([]process.Entry, error) {
 	return killer.Members(process.Job{Owner: t.record.Owner, FileUID: -1})
 }
 
-// noteSeen writes into the record that the job has begun to work or fallen idle: other words for
-// the same work are not worth a write.
+// noteSeen writes into the record that the job has begun to work, or has become idle. If only the
+// text about its work has changed, it writes nothing.
 func (t *heldLease) noteSeen(seen idle.Verdict) {
 	t.noting.Lock()
 	changed := (seen.Idle > 0) != (t.record.Idle > 0) || (seen.Work != "") != (t.record.Work != "")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Seconds is a duration in the form that programs read: a number of seconds
-// with as many decimals as it takes, at most nine, or "never" for Never.
+// Seconds is a duration in a form for programs: a number of seconds with as many decimals as
+// needed, at most nine, or "never" for Never.
 type Seconds time.Duration
 
 // Append appends s to b, exactly.

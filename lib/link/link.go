@@ -1,4 +1,4 @@
-// Package link tells where a link leads, for a file that is to be put in place.
+// Package link finds where a symbolic link leads, for a file that is to replace the link's target.
 package link
 
 import (
@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Follow returns the path at which a file is to be put in place that is to be the
-// content of path, as `>` writes: where path is a link, that to which it leads in the
-// end, there or not, so that the link stays. The kernel is asked first whether the link
-// may be followed (fs.protected_symlinks); and what comes out must be that same file,
-// or else the link leads to where no path does (/dev/stdout).
+// Follow returns the path of the file that `> path` would write: replacing that file replaces the
+// content of path. If path is a link, the result is the link's last target, which need not exist,
+// so that the link itself stays. Follow first asks the kernel whether the link may be followed
+// (fs.protected_symlinks). If the target that it finds is not the file that the kernel finds, no
+// path leads to that file (as for /dev/stdout), and the error is ENOTSUP.
 func Follow(path string) (string, error) {
 	there, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -33,9 +33,9 @@ func Follow(path string) (string, error) {
 	return end, nil
 }
 
-// lastOf follows links until there is none, in a directory whose own path has none.
+// lastOf follows links until the path is no link; the directory in the result has no links either.
 func lastOf(path string) (string, error) {
-	for range 40 { // as the kernel
+	for range 40 { // as in the kernel
 		dir, name := filepath.Split(path)
 		if dir == "" {
 			dir = "."

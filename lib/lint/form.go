@@ -37,7 +37,8 @@ func (f *findings) never(l *crontab.Line) {
 	}
 }
 
-// userColumn looks for a user in a user's own crontab, as its place tells, where lines name none.
+// userColumn looks for a line that begins with a user's name in a user's own crontab (its path shows
+// that it is one), where cron takes the name for the command.
 func (j *job) userColumn() {
 	if user, _, _ := strings.Cut(j.Command, " "); j.user != "" && j.IsUser != nil && j.IsUser(user) &&
 		crontab.Misread(j.lines[j.at:j.at+1], false, j.IsUser, j.isCommand) != nil {
@@ -45,7 +46,8 @@ func (j *job) userColumn() {
 	}
 }
 
-// unitless reports a limit without a unit that is hardly meant in minutes, as shorter ones are.
+// unitless reports a limit without a unit that is more than a day of minutes, and so was hardly meant
+// in minutes.
 func (f *findings) unitless(line int, text string) {
 	minutes, err := limit.Parse(text + "m")
 	if err != nil || strings.Trim(text, "0123456789") != "" || minutes <= 24*time.Hour {

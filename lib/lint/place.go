@@ -9,8 +9,8 @@ import (
 	"adlock/lib/fault"
 )
 
-// Where cron looks for crontabs, on Debian, Red Hat, SUSE, the BSDs and with busybox: those
-// of the system, which name users, and those of users, which are called by their names.
+// The places of crontabs on Debian, Red Hat, SUSE and the BSDs and with busybox: first those of the
+// system, whose lines name users; spools has those of users, each file named after its user.
 const (
 	systemTab = "/etc/crontab"
 	systemDir = "/etc/cron.d"
@@ -19,8 +19,8 @@ const (
 var spools = []string{"/var/spool/cron/crontabs", "/var/spool/cron/tabs", "/var/spool/cron", "/var/cron/tabs", "/etc/crontabs"}
 
 // System returns the crontabs that cron reads on this machine, and the errors of unreadable
-// directories. A file named like a copy by an editor or a package is none. root stands before all
-// paths: "".
+// directories. A file named like a copy by an editor or a package is left out. root is put before
+// all paths; it is "" outside tests.
 func System(root string) (paths []string, failed []error) {
 	if _, err := os.Stat(root + systemTab); err == nil {
 		paths = append(paths, root+systemTab)
@@ -53,7 +53,8 @@ func sameAs(info os.FileInfo) func(path string) bool {
 	}
 }
 
-// place reads the path of a crontab: whether the crontab names users, and else its user.
+// place tells from the path of a crontab whether its lines name users and, if it is a user's own,
+// which user's.
 func place(path string) (userColumn bool, user string) {
 	path, err := filepath.Abs(path)
 	if err != nil {

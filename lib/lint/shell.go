@@ -54,8 +54,8 @@ func is(w *syntax.Word, text string) bool {
 	return whole && got == text
 }
 
-// nameOf is the command that a call names, without its directory; "" where only the
-// run tells.
+// nameOf is the command that a call names, without its directory; "" if only the run of the line
+// would show it.
 func nameOf(call *syntax.CallExpr) string {
 	if len(call.Args) == 0 {
 		return ""
@@ -67,7 +67,7 @@ func nameOf(call *syntax.CallExpr) string {
 	return path.Base(text)
 }
 
-// callOf is the call of a statement, nil if the statement is more.
+// callOf is the call that a statement consists of; nil if the statement is anything else.
 func callOf(s *syntax.Stmt) *syntax.CallExpr {
 	if s == nil {
 		return nil
@@ -92,7 +92,7 @@ func has(n syntax.Node, names ...string) (found bool) {
 	return found
 }
 
-// variables that are another in each run.
+// variables are the shell variables that have another value in each run.
 var variables = []string{"$", "!", "PPID", "BASHPID", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME"}
 
 // changing is the part of a word that differs in each run, as written; "" if there is none.
@@ -117,8 +117,8 @@ func changing(w *syntax.Word) (part string) {
 	return part
 }
 
-// unlike is the command in a substitution that prints something else in each run. A
-// date that is not today's does not.
+// unlike is the command in a substitution that prints something else in each run; "" if there is
+// none. date(1) counts only if it prints the present time.
 func unlike(s *syntax.CmdSubst) (command string) {
 	for _, stmt := range s.Stmts {
 		calls(stmt, func(c *syntax.CallExpr) {
@@ -135,8 +135,8 @@ func unlike(s *syntax.CmdSubst) (command string) {
 	return command
 }
 
-// isOtherDate tells an option or operand of date(1) that makes it tell of something else
-// than of now.
+// isOtherDate reports whether a word is an option or an operand by which date(1) prints another time
+// than the present one.
 func isOtherDate(w *syntax.Word) bool {
 	text, whole := literal(w)
 	return !whole && !strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-r") || strings.HasPrefix(text, "-d") ||

@@ -28,8 +28,7 @@ var every = time.Second
 
 const clear = "\r\x1b[K"
 
-// Show has the line say what text returns, which is asked again each second, until
-// Clear or another Show.
+// Show shows what text returns, and calls text again each second, until Clear or another Show.
 func (l *Line) Show(text func() string) {
 	if l == nil || !watched() {
 		return
@@ -44,7 +43,7 @@ func (l *Line) Show(text func() string) {
 	l.write()
 }
 
-// Clear takes the line away. Again it does nothing.
+// Clear removes the line. A second call does nothing.
 func (l *Line) Clear() {
 	if l == nil {
 		return
@@ -58,8 +57,8 @@ func (l *Line) Clear() {
 	}
 }
 
-// keep writes the line anew until it is cleared, which a signal that ends this process
-// does as well: a shell's prompt comes next.
+// keep rewrites the line until it is cleared. A signal that ends this process clears it too,
+// because the shell's prompt comes next.
 func (l *Line) keep(done chan struct{}) {
 	signals := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
@@ -99,11 +98,12 @@ func (l *Line) write() {
 	say(clear + string(row[:min(len(row), columns-1)]))
 }
 
-// say writes to a terminal that may have gone: then no person watches.
+// say writes to the terminal. An error is ignored: if the terminal has gone, no person sees the
+// line.
 func say(text string) { _, _ = sysfile.Write(2, []byte(text)) }
 
-// watched reports whether a person can see the line: on a terminal that can clear one, and in its
-// foreground, as a process in the background may be stopped for writing.
+// watched reports whether a person can see the line: standard error is a terminal that can clear a
+// line, and this process is in its foreground (one in the background may be stopped for writing).
 func watched() bool {
 	if !sysfile.IsTerminal(2) || os.Getenv("TERM") == "dumb" {
 		return false

@@ -54,15 +54,15 @@ type ending struct {
 	begun   bool // the first members have been signalled
 }
 
-// record adds members of the job, and those found before, to every lock and slot of its owner:
-// they all have the same job, and the owner may have taken another atom since. A member may hold
-// a lock itself, and will be dead when a survivor matters to that lock. At first its lock gets
-// the members of its own job only. Once the first members have been signalled, a child may have
-// lost its parent, so the lock gets all members found from then on; a lock taken since gets all
-// members.
+// record adds members of the job, and those found before, to every lock and slot of its owner: they
+// all have the same job, and the owner may have taken another atom since. A member may itself be
+// the owner of a lock, whose job may be only a part of this one. At first that lock gets the
+// members of its own job only. Once the first members have been signalled, a child may have lost
+// its parent and so its place in that job: the lock then gets all members found from then on, and a
+// lock taken since gets all members.
 //
 // If one of the locks is guarded by another process or cannot be written, record takes back what
-// it has added to each: a lock with members in it would tell of an ending that has not begun.
+// it has added to each: a lock with members in it means that an ending has begun.
 func (e *ending) record(fresh []process.Identity) error {
 	owner, before, wait := e.active.Record.Owner, e.members, guardWait
 	e.members = append(e.members, fresh...)
@@ -99,8 +99,9 @@ func (e *ending) record(fresh []process.Identity) error {
 	return &unwrittenError{err}
 }
 
-// jobOf returns the members that belong to the job of the lock, and each that the process table
-// does not show, as it may belong to it.
+// jobOf returns the members that belong to the job of the lock, and those that the process table
+// does not show, because they may belong to the job. If the job cannot be read, jobOf returns all
+// members.
 func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity {
 	job, err := killer.Members(lock.Job())
 	if err != nil {
@@ -112,17 +113,18 @@ func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity
 }
 
 // RecordCommand adds the command that the owner has started to the lock of the acquisition: a
-// command that leaves the owner's process group then holds the atom even if the owner is killed.
-// locker.ErrGuarded means that another process holds the guard, and the caller tries again: a
-// newcomer may be killed before it has recorded a member.
+// command that leaves the owner's process group then holds the atom even if the owner is killed. If
+// another process holds the guard, the error is locker.ErrGuarded, and the caller tries again: that
+// process may be a newcomer that is killed before it records any member.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendCommand(command) })
 }
 
 // RecordMembers adds the members of a job to its lock, and to those that ending.record names,
-// before the job's own supervisor signals them. It returns locker.ErrGuarded where a newcomer is
-// ending the job: the newcomer has recorded them, and each member is to get each signal once. It
-// also does where another process guards one of the other locks, and the caller tries again.
+// before the job's own supervisor signals them. It returns locker.ErrGuarded if a newcomer is
+// ending the job: the newcomer has recorded the members, and each is to get each signal once. It
+// returns the same error if another process guards one of the other locks; the caller then tries
+// again.
 func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
 	return l.underGuard(name, token, func(active *lockfile.Active) error {
 		job := active.Job()
@@ -131,15 +133,15 @@ func (l *Locker) RecordMembers(name atom.Name, token string, members []process.I
 	})
 }
 
-// RecordRest adds what the command of a whole job (--whole-job) has left running. It is not being
-// ended.
+// RecordRest adds the processes that the command of a whole job (--whole-job) has left running.
+// They are not being ended.
 func (l *Locker) RecordRest(name atom.Name, token string, rest []process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendSurvivors(rest) })
 }
 
-// record calls do with the lock of an acquisition, for its owner, and then with the owner's
-// slots. It has let go of the lock's guard by then: the owner may wait at a slot several times,
-// and would otherwise block its own release.
+// record calls do with the lock of an acquisition, and then with each slot of its owner. It frees
+// the lock's guard before it comes to the slots: it may have to wait at several of them, and the
+// owner's release would wait for the lock's guard meanwhile.
 func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Active) error) error {
 	var own record.Record
 	err := l.underGuard(name, token, func(active *lockfile.Active) error {
@@ -157,12 +159,12 @@ func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Act
 	return err
 }
 
-// BeingEnded tells whether the job of an acquisition is being ended, or whether that has begun. A
-// newcomer that ends a job holds the guard to the end, from before it records the members, which
-// comes before the first signal. A process that only looks lets go of the guard at once, and is
-// gone when the caller asks again. A newcomer that was killed meanwhile has left its record.
-// Whether the recorded members live is no answer, as processes that they had just started are not
-// recorded.
+// BeingEnded tells whether another process is ending the job of an acquisition, or has begun to.
+// That process takes the guard, records the members, sends the first signal, and holds the guard to
+// the end; if it is killed, the recorded members remain. If a process holds the guard only to look,
+// the answer is true too, but that process frees the guard at once: the caller asks again. The
+// answer is true even if all recorded members are dead: processes that they had just started may
+// live, and are not recorded.
 func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	active, err := l.acquisition(name, token)
 	if err != nil {
@@ -184,8 +186,8 @@ func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 }
 
 // isEnded tells whether the process that guards the lock of an acquisition is ending its owner,
-// rather than only looking. The runlog tells, or the lock, which is read again, where the job has
-// other members than the owner.
+// rather than only looking. The runlog then has an event of the ending; if the job has other
+// members than the owner, the lock names them.
 func (l *Locker) isEnded(name atom.Name, own record.Record) bool {
 	if _, found := l.EndingOf(own); found {
 		return true
@@ -198,8 +200,8 @@ func (l *Locker) isEnded(name atom.Name, own record.Record) bool {
 	return active.Job().EndingBegan()
 }
 
-// acquisition opens the lock of an acquisition, an active lock or a reader's:
-// fs.ErrNotExist where a person has cleared it.
+// acquisition opens the lock of an acquisition, an active lock or a reader's; fs.ErrNotExist if it
+// is gone.
 func (l *Locker) acquisition(name atom.Name, token string) (*lockfile.Active, error) {
 	active, err := l.Dir.Active(name)
 	if err == nil && active.Record.Token != token {

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/locker"
 )
 
-// asked makes this test a program that prints the owner it would name.
+// asked is a variable that makes this test a program: it prints what OwnedBy returns for that pid.
 const asked = "ADLOCK_TEST_OWNER"
 
 func TestTheOwnerIsAnAncestorThatIsNamed(t *testing.T) {

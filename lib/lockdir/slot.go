@@ -15,8 +15,8 @@ import (
 )
 
 // A slot is a lock like any other, taken after the atom, with IfElapsed 0. It never expires, and
-// the same code reclaims it after a crash. Nested atoms of one owner share a slot. There is no
-// count of them: the directory shows the owner's other locks in the program that were taken under
+// the same code reclaims it after a crash. Nested atoms of one owner share a slot. They are not
+// counted: the directory shows the owner's other locks in the program that were taken under
 // a limit, so they may be released in any order.
 //
 // Two helpers of one owner may be at work at the same time, if one was called from a trap. They
@@ -25,13 +25,14 @@ import (
 // has removed its own. So
 //   - a release that comes first may miss the newcomer's lock and remove the slot; the newcomer
 //     then finds it gone, and takes one;
-//   - a newcomer that comes first is seen by the release, which leaves the slot; if the
+//   - if a newcomer comes first, the release finds its lock and leaves the slot; if the
 //     newcomer is denied after all, it releases the slot itself;
-//   - of two releases the second sees that the first one's lock is gone;
+//   - of two releases, the second finds that the first one's lock is gone;
 //   - a release that is killed between its two removals leaves a lock without a slot, which can
 //     be released again, and no slot without a lock;
-//   - if a process is stopped at the slot, no other waits for it: the lock goes without the
-//     slot, and a newcomer may take a slot that no lock of its owner uses (slotIsUnused).
+//   - if a process is stopped while it guards the slot, a release does not wait for ever: it
+//     removes the lock without the slot, and a newcomer may take a slot that no lock of its
+//     owner uses (slotIsUnused).
 
 // takeSlot takes one of the program's slots, if the request limits them, or shares the one that
 // its owner holds.
@@ -63,7 +64,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 			inWay = append(inWay, held)
 		}
 	}
-	if len(inWay) == r.Slots { // otherwise a slot becomes free in time
+	if len(inWay) == r.Slots { // otherwise another slot becomes free by itself
 		return guardBusy(r, &view{}, inWay[0].Path, inWay[0].Holder)
 	}
 	return full, nil
@@ -83,9 +84,9 @@ func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed err
 	return held, failed
 }
 
-// supervisorHasSlot reports whether the supervisor whose job is the newcomer holds a slot: both
-// are one run, and the slot stays until the job is gone. So the atoms that a script takes share
-// the slot of its own guard. A newcomer that is an `adlock run` itself is another run.
+// supervisorHasSlot reports whether the newcomer's parent is a supervisor that holds a slot: both
+// are one run, and the slot stays until the job is gone. So the atoms that a guarded script takes
+// share the slot of its supervisor. A newcomer that is an `adlock run` itself is another run.
 func (l *Locker) supervisorHasSlot(r *locker.Request) (bool, error) {
 	parent, err := process.ParentOf(r.Owner.PID)
 	if err != nil || r.Supervised {
@@ -123,7 +124,7 @@ func closeAll(locks []*lockfile.Active) {
 func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 	held, failed := l.slotsOf(own)
 	if errors.Is(failed, locker.ErrGuarded) && own.Owner.Life() == process.Dead {
-		failed = nil // another process is clearing it, or the next newcomer will
+		failed = nil // another process is clearing the slot, or the next newcomer will
 	}
 	if len(held) == 0 {
 		return nil, failed
@@ -141,8 +142,8 @@ func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 }
 
 // limitOfOthers is the largest limit among the other locks of the lock's owner in its program:
-// they may share any slot up to that number. Readers' locks are read second, as a reader moves
-// from its active lock to its reader's lock.
+// they may share any slot up to that number. Readers' locks are read second: a reader moves from
+// its active lock to its reader's lock.
 func (l *Locker) limitOfOthers(own record.Record) (most int, err error) {
 	program := own.Atom.Name().Prefix()
 	for _, kind := range []atom.Kind{atom.ActiveLock, atom.ReaderLock} {
@@ -178,8 +179,9 @@ func (l *Locker) limitOfOther(lock atom.File, own record.Record) (int, error) {
 	return other.Record.Slots, nil
 }
 
-// trySlot is attempt for the n-th slot; it adds to full what to say of the slot's owner. It
-// returns a lockfile.GuardedError if another process guards a slot that this newcomer could take.
+// trySlot tries to take the n-th slot, and reports whether it did. If another owner holds the slot,
+// it adds that owner to the outcome full. It returns a lockfile.GuardedError if another process
+// guards a slot that this newcomer could take.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
@@ -254,7 +256,7 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, n int, full *locker.Outc
 
 // slotIsUnused tells whether the owner of the n-th slot lives but has no lock that could use the
 // slot: its release found the slot guarded, or was killed. This stays true only under the slot's
-// guard. A lock that cannot be read may be such a lock.
+// guard. A lock that cannot be read counts as one that could use the slot.
 func (l *Locker) slotIsUnused(slot *lockfile.Active, n int) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {
@@ -264,7 +266,7 @@ func (l *Locker) slotIsUnused(slot *lockfile.Active, n int) bool {
 		taker.Close()
 		return false
 	}
-	own.Token = "" // count any lock of the owner, also this one if it just could not be read
+	own.Token = "" // so that limitOfOthers counts every lock of the owner
 	most, err := l.limitOfOthers(own)
 	return err == nil && most < n
 }

@@ -23,10 +23,10 @@ type Locker interface {
 	DryRun(*Request) (granted bool, reason string, err error)
 
 	// RecordCommand records in the lock the command that the owner of an acquisition has started;
-	// RecordMembers the members of its job, before its own supervisor signals them; RecordRest
-	// what the command has left. BeingEnded tells whether that job is being ended, or its ending
-	// has begun. Where a lock goes with its owner, even if its job lives, nothing is written and
-	// the answer is false.
+	// RecordMembers records the members of its job, before its own supervisor signals them;
+	// RecordRest records the processes that the command has left. BeingEnded tells whether another
+	// process is ending that job, or has begun to. If a lock ends with its owner, even while its
+	// job lives, nothing is recorded and BeingEnded is false.
 	RecordCommand(name atom.Name, token string, command process.Identity) error
 	RecordMembers(name atom.Name, token string, members []process.Identity) error
 	RecordRest(name atom.Name, token string, rest []process.Identity) error
@@ -42,8 +42,8 @@ type Locker interface {
 	// Cancelled logs that a signal ends the newcomer before its job begins.
 	Cancelled(r *Request, signal string, waited time.Duration)
 
-	// Linger keeps a lock that goes with its owner while alive says that a job which could not be
-	// ended is not gone, and tells newcomers that ask why; then it returns true. Where the lock
-	// stays by itself it returns false at once.
+	// Linger is called if a job could not be ended. If the lock would end with its owner, Linger
+	// keeps it as long as alive returns true, gives newcomers the reason why, and then returns
+	// true. If the lock stays without its owner, Linger returns false at once.
 	Linger(why error, alive func() bool) (gone bool)
 }

@@ -34,7 +34,7 @@ func (rec Recorder) Pace(a atom.Atom) policy.Pace {
 	return policy.Pace{Period: median(apart), Runtime: median(took)}
 }
 
-// median is 0 if there are none.
+// median is 0 if there are no durations.
 func median(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0

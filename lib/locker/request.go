@@ -50,19 +50,19 @@ type Request struct {
 	// stops waiting. May be nil. (A store beyond this machine has another way: lease.Locker.)
 	Asker *os.File
 
-	// Later receives work that Take has left and nothing depends on: it is done when no process
-	// waits for it any more. nil: it is done before Take returns.
+	// Later receives work that Take leaves undone and on which nothing depends; the caller does it
+	// when no process waits any more. nil: Take does it before it returns.
 	Later func(work func())
 
 	Pause        time.Duration // between the signals to an owner that has expired
 	LeaveExpired bool          // do not end it: the verdict is Expired
 
-	AtOnce bool // if more is needed than looking and taking: ErrNotAtOnce, and nothing is changed
+	AtOnce bool // if more is needed than looking and taking, return ErrNotAtOnce and change nothing
 
 	Line *live.Line // shows the wait; nil: not shown
 
-	Starving int           // so many denials in a row are reported; 0: none
-	Notice   time.Duration // an owner that has run for so long is reported; limit.Never: none is; 0: one that has run for longer than it should
+	Starving int           // after how many denials in a row the newcomer reports them; 0: never
+	Notice   time.Duration // after how long an owner is reported as overdue; limit.Never: never; 0: after a learned time
 
 	Learned learn.State // what Resolve has put in force
 
@@ -100,7 +100,7 @@ func (r *Request) Resolve(learned learn.State) {
 	}
 }
 
-// Explanation tells, once the last lock was read, the reasons for learned limits; "" if none is
+// Explanation gives the reasons for learned limits, once the last lock was read; "" if no limit is
 // learned.
 func (r *Request) Explanation() string {
 	var ifElapsed, expireAfter string
@@ -126,7 +126,7 @@ func (r *Request) Record(now time.Duration) record.Record {
 
 // MomentaryRecord is the record of a lock that this process holds for a moment, guarded all the
 // time. If the process is killed, the record proves that it is dead; its pid alone would not, as
-// that may be a stranger's by then.
+// another process may have it by then.
 func MomentaryRecord(a atom.Atom) (record.Record, error) {
 	owner, err := process.Of(os.Getpid())
 	if err != nil {
@@ -135,8 +135,7 @@ func MomentaryRecord(a atom.Atom) (record.Record, error) {
 	return record.Record{Owner: owner, Token: record.NewToken(), Atom: a, Boottime: process.Boottime(), ExpireAfter: limit.Never}, nil
 }
 
-// NewMemory is the first content of the atom's last lock: its identity, if the name does not tell
-// it.
+// NewMemory is the first content of the atom's last lock: the atom, unless the name identifies it.
 func (r *Request) NewMemory() record.Memory {
 	if r.Atom.Exact() {
 		return record.Memory{}
@@ -144,8 +143,8 @@ func (r *Request) NewMemory() record.Memory {
 	return record.Memory{Atom: r.Atom}
 }
 
-// AskedBefore is how long before a moment (boottime) the run was asked for: an interval that
-// counts from the start counts from there.
+// AskedBefore is how long before a moment (boottime) the run was asked for. With FromStart,
+// IfElapsed counts from that request.
 func (r *Request) AskedBefore(moment time.Duration) time.Duration {
 	return max(0, moment-cmp.Or(r.WaitSince, r.Asked, moment))
 }
@@ -175,13 +174,13 @@ type ReleaseRequest struct {
 	Untold  bool          // how the run went is unknown: it teaches nothing
 	Tick    policy.Tick
 
-	// Again: an earlier release may have been interrupted. If the lock is gone, or another's,
-	// that one released it, and nothing is lost.
+	// Again: an earlier release may have been interrupted. If the lock is gone, or another owner's,
+	// that release has removed it, and the result is not 'lost'.
 	Again bool
 
-	// Withdraw: the acquisition came to nothing, as the process that took the atom died
-	// meanwhile. Nothing is stamped; a lock that is not this process's or an ancestor's stays;
-	// and as with Again nothing is lost.
+	// Withdraw: the acquisition is given up because the process that took the atom died meanwhile.
+	// Nothing is stamped. A lock that is not this process's or an ancestor's stays. As with Again,
+	// a lock that is gone is not 'lost'.
 	Withdraw bool
 
 	AtOnce    bool          // as in Request
@@ -197,9 +196,9 @@ func (r ReleaseRequest) Owns(own record.Record) bool {
 	return process.IsAncestor(own.Owner.PID) && own.Owner.Life() == process.Alive
 }
 
-// OwnedBy returns the identity of the process pid if that is this process or one of its
-// ancestors: the death of a lock's owner must mean that the job is over. The error is
-// fault.Untold if that process has died since it named itself: no script is left to be told.
+// OwnedBy returns the identity of the process pid if that is this process or one of its ancestors:
+// the death of a lock's owner must mean that the job is over. The error is fault.Untold if that
+// process has died meanwhile: no script is left that could use the message.
 func OwnedBy(pid int) (process.Identity, error) {
 	id, is, err := process.Ancestor(pid)
 	if is {

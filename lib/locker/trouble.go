@@ -19,8 +19,9 @@ func IsTrouble(o Outcome, err error) bool {
 	return false
 }
 
-// NotRun: nothing could be locked in the directory dir, so the job is not run. The error says so
-// in place of why; a denial or a usage error stays as it is.
+// NotRun: nothing could be locked in the directory dir because of why, so the job is not run. The
+// returned error says that; if why is a denial or a usage error, it is returned unchanged, and
+// nothing is reported.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	if kind := fault.KindOf(why); why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {
 		return why
@@ -38,8 +39,8 @@ func (rec Recorder) RunsUnlocked(r *Request, dir string, own record.Record, why 
 	fault.Report(&fault.Error{Object: titleOf(e), Err: rec.trouble(hook.Unlocked, e, "runs unlocked", dir, why)})
 }
 
-// ShareTrouble suppresses the report of a runlog in the directory dir: it shares the trouble that
-// is already reported.
+// ShareTrouble suppresses the report that the runlog cannot be written if it is in the directory
+// dir, whose trouble is already reported.
 func (rec Recorder) ShareTrouble(dir string) {
 	if rec.Log != nil && rec.Log.Dir == dir {
 		rec.Log.FirstTrouble()

@@ -1,8 +1,8 @@
-// Package orphan starts this program again as an orphan, in a session of its own: for a process
-// that must outlive the one that started it, and is no part of a job.
+// Package orphan starts this program again as an orphan, in a session of its own. An orphan outlives
+// the process that started it, and is no part of a job.
 //
-// A process in between starts it and is gone before Start returns. If this process is its job's
-// subreaper (package supervise) it would adopt the orphan all the same, so call Start before or
+// An intermediate process starts the orphan, and has exited before Start returns. If this process
+// is the subreaper of its job (package supervise), it adopts the orphan, so call Start before or
 // after the job.
 package orphan
 
@@ -17,12 +17,12 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// between is the first argument of the process in between: no verb, so no person types it.
+// between is argv[0] of the intermediate process; it is no verb, so no person types it.
 const between = "adlock: orphan"
 
-// Start starts this program with the arguments, its name first, in the directory
-// (""; this one) and with that environment. The descriptor, if it is not below 0,
-// becomes number 3; 0, 1 and 2 lead nowhere, and no other is passed on.
+// Start starts this program with the arguments args, its name first, in the directory dir ("": the
+// working directory) and with the environment env. If fd is not negative, it becomes descriptor 3.
+// Numbers 0, 1 and 2 are /dev/null, and no other descriptor is passed on.
 func Start(args []string, dir string, env []string, fd int) error {
 	null, err := sysfile.Open("/dev/null", unix.O_RDWR)
 	if err != nil {
@@ -50,8 +50,8 @@ func Start(args []string, dir string, env []string, fd int) error {
 	return err
 }
 
-// Main is one of the first things that main calls. In the process in between it
-// starts the orphan and never returns; in any other it does nothing.
+// Main is one of the first calls of main. In the intermediate process it starts the orphan and
+// never returns; in other processes it does nothing.
 func Main() {
 	if len(os.Args) > 2 && os.Args[0] == between {
 		os.Exit(start(os.Args[1], os.Args[2:]))
@@ -77,8 +77,8 @@ func start(kept string, args []string) int {
 }
 
 // CloseInherited closes the inherited descriptors from least on: a reader at the other end of a
-// script's pipe must not wait for an orphan. This process's own are distinguished by
-// close-on-exec.
+// script's pipe must not wait for an orphan. Descriptors with close-on-exec are this process's own,
+// and stay open.
 func CloseInherited(least int) {
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {

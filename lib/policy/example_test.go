@@ -7,7 +7,7 @@ import (
 	"adlock/lib/policy"
 )
 
-// A newcomer that reads nothing but wants the atom for itself meets a reader.
+// A writer, which is a newcomer that wants the atom for itself, meets a reader.
 func ExampleDecide() {
 	terms := policy.Terms{Limits: policy.Limits{IfElapsed: 15 * time.Minute, ExpireAfter: 90 * time.Minute, Source: policy.Said}}
 	found := policy.Situation{Last: policy.Last{Completed: true, Age: 20 * time.Minute}}

@@ -6,16 +6,16 @@ import (
 	"adlock/lib/limit"
 )
 
-// Pace is how often an atom is asked for, and how long it runs: medians of past ones.
+// Pace is how often an atom is asked for and how long it runs: medians of the past.
 type Pace struct {
 	Period  time.Duration // from one request to the next; 0: not known
 	Runtime time.Duration // of a run
 }
 
-// Skipping warns of an interval, counted from completion, that is as long as the period of the
-// requests: a run that started a period ago completed later than that, so every second start is
-// denied. It returns "" if that is not so. An interval that is much longer than the period is
-// meant to deny, and one that is shorter than the pause between two runs denies nothing.
+// Skipping warns of an IfElapsed, counted from completion, that is about as long as the period of
+// the requests: at each request the last run completed less than a period ago, so every second
+// start is denied. Otherwise it returns "": a much longer IfElapsed is meant to deny, and an
+// IfElapsed shorter than the pause between two runs denies nothing.
 func (l Limits) Skipping(p Pace) string {
 	if p.Period <= 0 || l.IfElapsed <= 0 || l.IfElapsed == limit.Never ||
 		p.Period < l.IfElapsed-fromStartSlack(l.IfElapsed) || p.Runtime >= p.Period || p.Period-p.Runtime >= l.IfElapsed+punctual {

@@ -6,17 +6,17 @@ import (
 	"adlock/lib/limit"
 )
 
-// Tick is one of the periods in each of which an atom runs once, on one of the hosts
-// (--once-per): a whole number of periods after the epoch, by the clock of the asking host, at
-// the request. Each host's cron starts a line by that same clock, so hosts whose clocks differ
-// mean the same tick by the same line of a crontab, if not at the same time. The host that runs
-// it claims it.
+// Tick is a period in which an atom runs once, on one host of several (--once-per). Its number is
+// the number of whole periods since the epoch at the time of the request, by the clock of the
+// asking host. cron on that host starts jobs by the same clock, so if the clocks of two hosts
+// differ, the same crontab line still asks for the same tick on both, at different moments. The
+// host that runs the atom claims the tick.
 type Tick struct {
-	Period time.Duration // 0: none is asked for
+	Period time.Duration // 0: no tick is asked for
 	Number int
 }
 
-// TickAt is the tick of a moment; no period, no tick.
+// TickAt is the tick at a moment; without a period it is the zero Tick.
 func TickAt(at time.Time, period time.Duration) Tick {
 	if period == 0 {
 		return Tick{}
@@ -34,10 +34,11 @@ func (t Tick) Began() time.Time { return time.Unix(0, int64(t.Number)*int64(t.Pe
 // less than that.
 const tickLife = 10
 
-// Life is how long it has to be remembered that a tick was claimed.
+// Life is how long a claim of the tick has to be remembered.
 func (t Tick) Life() time.Duration { return tickLife * t.Period }
 
-// Outlived reports whether the tick of that number need not be remembered in this one.
+// Outlived reports whether a claim of the tick of that number need not be remembered any more at
+// this tick.
 func (t Tick) Outlived(number int) bool { return number <= t.Number-tickLife }
 
 // used says why the tick denies the atom.
@@ -47,6 +48,6 @@ func (t Tick) in() string {
 	return "in this tick of " + limit.Format(t.Period) + ", which began at " + t.Began().Format(time.DateTime)
 }
 
-// TickUsed reports whether what denies the newcomer is its tick. To wait is no use then:
-// the tick stays the one that it was asked in.
+// TickUsed reports whether the newcomer is denied because its tick was used. Waiting does not help
+// then: the tick stays that of the request.
 func (d Decision) TickUsed() bool { return d.Step == TooSoon && d.used }

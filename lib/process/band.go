@@ -5,17 +5,17 @@ import (
 )
 
 // band is a process group or a session. A process in it that started no earlier than the process
-// whose pid is its number belongs to that process's job. The kernel does not reuse the number as
-// a pid while the band has members.
+// whose pid is the band's number belongs to that process's job. The kernel does not reuse the
+// number as a pid while the band has members.
 type band struct {
 	Key          // the process whose pid is its number
 	session bool // otherwise it is a group
 	within  int  // a group's session; 0: one outside the pid namespace; Unrecorded: unknown
 }
 
-// has tells whether e is in the band. A group stays in one session for good (setpgid(2)): the
-// same number in another session is another group, such as one that a daemon left behind whose
-// first process had the same pid.
+// has tells whether e is in the band. A group stays in one session for good (setpgid(2)): a group
+// of the same number in another session is another group, for example one that a daemon left behind
+// and whose first process had the same pid.
 func (b band) has(e Entry) bool {
 	switch {
 	case e.Start < b.Start:
@@ -26,7 +26,7 @@ func (b band) has(e Entry) bool {
 	return e.PGID == b.PID && (b.within == Unrecorded || e.SID == 0 || b.within == e.SID)
 }
 
-// bands are the group and the session that id led when it was read. Pid 1 has none, as kill(-1)
+// bands are the group and the session that id led when it was read. Pid 1 has none: kill(-1)
 // signals all processes.
 func (id Identity) bands() []band {
 	var list []band
@@ -49,8 +49,8 @@ func (id Identity) bandsOfCommand() []band {
 	return []band{{Key: k, within: id.SID}, {Key: k, session: true}}
 }
 
-// bands are those of the owner and of its command. The command may make its own only later, so
-// some may have no members yet.
+// bands returns the bands of the owner and of its command. Some may have no members yet: the
+// command may make its own group or session later.
 func (job Job) bands() []band {
 	var list []band
 	if !job.Owner.replaced() {
@@ -62,15 +62,15 @@ func (job Job) bands() []band {
 	return list
 }
 
-// replaced tells that the pid was reused, even if both processes started in one tick of the
-// clock. A group or session of that number has ended then.
+// replaced tells that another process has the pid now, even if both started in one tick of the
+// clock. A group or session of that number has then ended.
 func (id Identity) replaced() bool {
 	now, _ := inodeOf(id.PID) // 0 proves nothing
 	return id.Inode != 0 && now != 0 && now != id.Inode
 }
 
-// gone tells cheaply that a group has no members: one call, no scan. For a session only the
-// process table can tell.
+// gone tells that a group has no members, by one call and without a scan. It is false for a
+// session: only the process table shows its members.
 func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ESRCH }
 
 // ended tells that another process has the band's number as its pid, which happens only after the
@@ -84,8 +84,8 @@ func (b band) ended(list []Entry) bool {
 	return false
 }
 
-// over tells that a group is gone for good: it has no members, and the process of its number, the
-// only one that could make it again, was gone when the table was read.
+// over tells that a group is gone for good: it has no members, and the process whose pid is its
+// number, the only one that could make the group again, was gone when the table was read.
 func (b band) over(list []Entry) bool {
 	for _, e := range list {
 		if e.PID == b.PID {
@@ -95,8 +95,8 @@ func (b band) over(list []Entry) bool {
 	return b.gone()
 }
 
-// lives tells whether the band has living members: those that the table shows or, if it shows
-// none, those that the kernel says a group has.
+// lives tells whether the band has living members. If the table shows none, lives asks the kernel
+// whether the group has members that the table does not show.
 func (b band) lives(list []Entry) bool {
 	if b.ended(list) {
 		return false
@@ -109,10 +109,10 @@ func (b band) lives(list []Entry) bool {
 	return b.unseen(list)
 }
 
-// unseen tells that a group has members and the table shows none, not even an exited one: it
-// hides them (hidepid), or was read before they were there. If it may hide processes, exited
-// members prove nothing: kill(-group, 0) succeeds for zombies alone, as it would for a hidden
-// member.
+// unseen tells that a group has members and the table shows none, not even an exited one: /proc
+// hides them (hidepid), or they are younger than the table. If /proc may hide processes, an exited
+// member in the table proves nothing: kill(-group, 0) succeeds for a zombie, and for a hidden
+// member as well.
 func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {
 		return false

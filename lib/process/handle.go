@@ -21,7 +21,7 @@ const noPidfd = -1
 // inode if one is given. With an error the handle has no descriptor.
 func Hold(k Key, inode uint64) (Handle, error) {
 	h := Handle{k, openPidfd(k.PID)}
-	// Compared after opening: the descriptor holds what is compared.
+	// Compare after opening: from then on the descriptor holds the process that is compared.
 	err := h.verify()
 	if now := inodeOfPidfd(h.fd); inode != 0 && now != 0 && now != inode {
 		err = unix.ESRCH
@@ -64,8 +64,8 @@ func (h Handle) Exited() bool {
 	return h.verify() == unix.ESRCH
 }
 
-// Await returns once the process has exited, after d, or when a signal interrupts it; false, at
-// once, if nothing would wake the caller.
+// Await waits until the process has exited, for d at most, or until a signal interrupts it, and
+// returns true. Without a descriptor it cannot wait, and returns false at once.
 func (h Handle) Await(d time.Duration) bool {
 	if h.fd < 0 {
 		return false
@@ -74,8 +74,8 @@ func (h Handle) Await(d time.Duration) bool {
 	return true
 }
 
-// Signal sends sig to this very process: unix.ESRCH if it is gone, even if another process has
-// its pid now.
+// Signal sends sig to this very process. The error is unix.ESRCH if it is gone, even if another
+// process has its pid now.
 func (e Entry) Signal(sig unix.Signal) error {
 	h, err := Hold(e.Key(), 0)
 	if err != nil {
@@ -88,7 +88,7 @@ func (e Entry) Signal(sig unix.Signal) error {
 	return nil
 }
 
-// Inode is the inode of its pidfd, as in Identity.
+// Inode is the inode of the process's pidfd, as in Identity.
 func (h Handle) Inode() uint64 { return inodeOfPidfd(h.fd) }
 
 // Close releases the descriptor.

@@ -16,7 +16,7 @@ func inodeOfPidfd(int) uint64 { return 0 }
 
 func inodeOf(int) (uint64, error) { return 0, nil }
 
-// hidden: a process that these systems hide cannot be looked up by number either.
+// hidden finds nothing: these systems do not show a hidden process by its pid either.
 func hidden(int) (Entry, bool) { return Entry{}, false }
 
 func hidesProcesses() bool { return false }
@@ -28,11 +28,11 @@ func pidfdExited(int) bool { return false }
 // AwaitDeath only waits: kqueue's NOTE_EXIT would wake sooner, but could not be tested.
 func AwaitDeath(_ []Handle, d time.Duration) { time.Sleep(min(d, 5*time.Millisecond)) }
 
-// Children are found by table alone.
+// Children returns nil: here only the process table shows children.
 func Children(int) []int { return nil }
 
-// PIDLives tells whether any process with that pid is alive here: for locks that recorded nothing
-// else. It is false only for a confirmed death: no such process, or a zombie.
+// PIDLives tells whether any process with that pid is alive here, for locks that record only a
+// pid. It is false only for a confirmed death: no such process, or a zombie.
 func PIDLives(pid int) bool {
 	if pid <= 0 {
 		return false

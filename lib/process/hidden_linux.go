@@ -13,8 +13,8 @@ import (
 const hiddenStart = 1 << 63
 
 // hidden returns what the kernel tells of a process that /proc does not show (hidepid, proc(5)):
-// getpgid(2), getsid(2) and pidfds do not check the caller. It is false if no process has that
-// pid, and for the id of a thread.
+// getpgid(2), getsid(2) and pidfds do not check the caller. It returns false if no process has
+// that pid, and for the id of a thread.
 func hidden(pid int) (Entry, bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
@@ -22,12 +22,13 @@ func hidden(pid int) (Entry, bool) {
 		defer unix.Close(fd)
 		return hiddenEntry(pid, fd), true
 	case err == unix.EINVAL, err == unix.ENOENT, unix.Kill(pid, 0) == unix.ESRCH:
-		return Entry{}, false // EINVAL, since 6.15 ENOENT: a thread's
+		return Entry{}, false // EINVAL, since Linux 6.15 ENOENT: pid is a thread's id
 	}
 	return hiddenEntry(pid, noPidfd), true
 }
 
-// hiddenEntry knows less without a pidfd.
+// hiddenEntry is the Entry of a hidden process. Without a pidfd (fd below 0) its inode, its parent
+// and whether it has exited are unknown.
 func hiddenEntry(pid, fd int) Entry {
 	e := Entry{PID: pid, Hidden: true, Start: hiddenStart | inodeOfPidfd(fd), Exited: pidfdExited(fd), Parent: parentByPidfd(fd)}
 	e.PGID, _ = unix.Getpgid(pid)
@@ -45,9 +46,8 @@ func parentByPidfd(fd int) int {
 }
 
 // hiddenChildren adds to the list those children of its processes that /proc hides: the kernel
-// lists a process's children whatever their user (CONFIG_PROC_CHILDREN). It does not find what a
-// hidden process has started and is hidden too; the hidden process itself is enough to hold a
-// job.
+// lists a process's children whatever their user (CONFIG_PROC_CHILDREN). It does not find the
+// hidden children of a hidden process; that process itself is enough to show that its job lives.
 func hiddenChildren(list []Entry) []Entry {
 	if !hidesProcesses() {
 		return list
@@ -70,7 +70,8 @@ func hiddenChildren(list []Entry) []Entry {
 	return list
 }
 
-// unshown excludes a process that was started after the table was read: that is not hidden.
+// unshown tells whether /proc hides the process. A process that is missing in the table is not
+// always hidden: it may have started later.
 func unshown(pid int) bool {
 	_, err := look(pid)
 	return err == unix.EPERM

@@ -68,8 +68,8 @@ func (id Identity) Same(other Identity) bool {
 func (id Identity) Key() Key { return Key{id.PID, id.Start} }
 
 // Of reads the identity of a process that this process can see. The error is unix.ESRCH (by
-// errors.Is) if there is none with that pid, unix.EPERM if /proc hides it (hidepid, proc(5)), or
-// a *ThreadError.
+// errors.Is) if no process has that pid, unix.EPERM if /proc hides it (hidepid, proc(5)), or a
+// *ThreadError.
 func Of(pid int) (Identity, error) {
 	where, err := here()
 	if err != nil {
@@ -90,8 +90,8 @@ func Of(pid int) (Identity, error) {
 	return where, nil
 }
 
-// ThreadError says that the pid is the id of a thread: a signal to it reaches the process, but it
-// does not tell whether the process lives.
+// ThreadError says that the pid is the id of a thread. A signal to that id reaches the process, but
+// a thread's end does not mean that the process has ended.
 type ThreadError struct{ Process int }
 
 func (e *ThreadError) Error() string { return fmt.Sprintf("is a thread of process %d", e.Process) }
@@ -103,15 +103,15 @@ func Here() Identity {
 	return where
 }
 
-// Readable is the reason why no process can be judged: /proc is not mounted, is another pid
-// namespace's, or cannot be read just now. It is nil if /proc can be read.
+// Readable returns the reason why it cannot be known whether any process lives: /proc is not
+// mounted, is another pid namespace's, or cannot be read just now. It is nil if /proc can be read.
 func Readable() error {
 	_, err := here()
 	return err
 }
 
-// Passing is Readable if the reason may pass. It is nil if /proc is missing: a verb that only
-// looks, or removes a lock that a person has judged stale, goes on without /proc.
+// Passing is Readable, but returns nil if /proc is missing: a verb that only looks, or removes a
+// lock that a person has judged stale, goes on without /proc.
 func Passing() error {
 	if err := Readable(); fault.KindOf(err) != fault.Unavailable {
 		return err
@@ -136,12 +136,12 @@ type Entry struct {
 	Traced            bool   // stopped, and held by a debugger
 	Exiting           bool   // has begun to exit, and will be dead in a moment (Linux)
 	Exited            bool   // has exited with all its threads: only its status is left
-	Hidden            bool   // the process table does not show it: Start stands for its pidfd's inode
+	Hidden            bool   // the process table does not show it: Start holds its pidfd's inode
 	ByBand            bool   // only its group or session shows that it belongs to a job
 	Command           string
 }
 
-// Key is what makes an entry one process within one boot and namespace.
+// Key identifies a process within one boot and pid namespace.
 type Key struct {
 	PID   int
 	Start uint64
@@ -155,18 +155,18 @@ func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 // be its child.
 func (e Entry) mayHave(child Entry) bool { return e.Hidden || child.Start >= e.Start }
 
-// Ancestor returns the identity of the process pid if that is this process or one of its
-// ancestors; false if not.
+// Ancestor returns the identity of the process pid, and whether that is this process or one of its
+// ancestors.
 //
 // It reads the identity first: an ancestor has had its pid for longer than this process lives. In
-// the other order it could die in between, and the identity could be that of a stranger with the
-// same pid.
+// the other order the ancestor could die in between, and the identity could be that of a stranger
+// with the same pid.
 func Ancestor(pid int) (id Identity, is bool, err error) {
 	id, err = Of(pid)
 	return id, selfOrParent(pid) || slices.Contains(steady(followed), pid), err
 }
 
-// selfOrParent answers without a look at the process table.
+// selfOrParent does not read the process table.
 func selfOrParent(pid int) bool { return pid == os.Getpid() || pid == os.Getppid() }
 
 // Gone reports whether the process that had this pid when this process began is dead or
@@ -202,14 +202,14 @@ func IsAncestor(pid int) bool {
 	return slices.Contains(followed(), pid)
 }
 
-// followed are this process and its ancestors, as far as they can be found.
+// followed returns the pids of this process and of its ancestors, as far as they can be found.
 func followed() []int {
 	line, _ := Ancestors()
 	return line
 }
 
-// steady returns a line of ancestors that two successive looks have shown: during one look a
-// process of the line may die and another get its pid.
+// steady returns a line of ancestors that two successive looks have shown: during a single look
+// a process of the line may die, and another process get its pid.
 func steady(look func() []int) []int {
 	for before := look(); ; {
 		line := look()
@@ -220,14 +220,14 @@ func steady(look func() []int) []int {
 	}
 }
 
-// Ancestors returns the pids of this process and of all its ancestors, from below. With an error
-// it returns those that were found.
+// Ancestors returns the pids of this process and of all its ancestors, the nearest first. With an
+// error it returns those that were found.
 func Ancestors() ([]int, error) {
 	return climbAgain(func() ([]int, error) { return climb(os.Getpid(), os.Getppid(), parent) })
 }
 
-// climbAgain climbs up to three times more if an ancestor exits meanwhile, which gives this
-// process another parent.
+// climbAgain calls climb, and again at most three times if an ancestor exits meanwhile: then this
+// process gets another parent.
 func climbAgain(climb func() ([]int, error)) (line []int, err error) {
 	for range 4 {
 		if line, err = climb(); !errors.Is(err, unix.ESRCH) {
@@ -237,10 +237,10 @@ func climbAgain(climb func() ([]int, error)) (line []int, err error) {
 	return line, err
 }
 
-// climb follows the parents of a process from the first one on.
+// climb returns self and the chain of parents that begins with first.
 func climb(self, first int, parent func(pid int) (int, error)) ([]int, error) {
 	line := []int{self}
-	// 0 is the parent outside of this pid namespace; BSD's 0 is its own parent.
+	// Parent 0 is a process outside of this pid namespace. On BSD, process 0 is its own parent.
 	for pid := first; pid > 0; {
 		line = append(line, pid)
 		if pid == 1 {
@@ -255,8 +255,8 @@ func climb(self, first int, parent func(pid int) (int, error)) ([]int, error) {
 	return line, nil
 }
 
-// Find reads one process, even one that the process table does not show. The error is unix.ESRCH
-// if there is none with that pid.
+// Find reads one process, even if the process table does not show it. The error is unix.ESRCH if
+// no process has that pid.
 func Find(pid int) (Entry, error) {
 	e, err := look(pid)
 	if err != unix.EPERM {

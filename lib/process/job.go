@@ -10,15 +10,15 @@ type Job struct {
 	Owner     Identity
 	Command   Identity   // what 'adlock run' started, as it was then; PID 0: not recorded
 	Survivors []Identity // members of a job whose ending has begun
-	Uncounted bool       // and more of them than the lock had room for
+	Uncounted bool       // there were more survivors than the lock had room for
 
-	// FileUID is the user that owns the lock file, -1 without one. Because of a lock file only
-	// that user's processes may be ended, so a planted pid ends no other user's process.
-	// Descendants of a verified owner are ended whatever their user.
+	// FileUID is the user that owns the lock file, -1 without one. Only that user's processes may
+	// be ended because of the lock file, so a pid that the user has planted in it ends no other
+	// user's process. Descendants of a verified owner are ended whatever their user.
 	FileUID int
 
-	// Supervised: the owner is 'adlock run', which forwards signals and exits after its job. It
-	// is signalled only once nothing else of the job lives, so that no process of the job gets a
+	// Supervised: the owner is 'adlock run', which forwards signals and exits after its job. It is
+	// signalled after all other processes of the job are dead, so that no process of the job gets a
 	// signal twice, and orphans stay visible to it: on Linux it is their subreaper.
 	Supervised bool
 }

@@ -9,23 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// None of this was run: only compiled. The offsets are those of the C headers on 64-bit machines;
-// a record without the requested pid is refused, so that a wrong offset ends in an error and not
-// in a signal.
+// This file has been compiled but never run. The offsets are those of the C headers on 64-bit
+// machines. A record without the requested pid is refused, so a wrong offset causes an error and
+// not a signal to a wrong process.
 
 const bootIDs = false
 
 var here = kept(func() (Identity, error) {
 	machine, err := unix.Sysctl(machineID)
 	if err != nil {
-		machine = "" // then no record of another process ever proves a death
+		machine = "" // without it, an identity that another process recorded proves no death
 	}
 	return Identity{Machine: machine}, nil
 })
 
 // kinfo is the layout of a process record.
 type kinfo struct {
-	size                int // of one record; 0: its first 4 bytes tell
+	size                int // of one record; 0: read from its first 4 bytes
 	pid, ppid, pgid     int // 4 bytes each
 	uid                 int // 4 bytes, effective
 	stat                int // 1 byte; 4 is stopped on all three

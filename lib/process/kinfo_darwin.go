@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// None of this was run: only compiled.
+// This file has been compiled but never run.
 
 const monotonic = unix.CLOCK_MONOTONIC
 

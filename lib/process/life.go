@@ -28,9 +28,10 @@ func (l Life) String() string {
 	}
 }
 
-// Life tells whether the process lives. State Z proves nothing, as a leader may exit before its
-// threads; nor does a missing /proc entry, as hidepid hides living processes. If the inode of its
-// pidfd is known, that decides, whatever /proc shows and in any time namespace.
+// Life tells whether the process lives. State Z proves nothing, because a leader may exit before
+// its threads; a missing /proc entry proves nothing, because hidepid hides living processes. If the
+// inode of the process's pidfd is known, the inode decides, whatever /proc shows and in any time
+// namespace.
 func (id Identity) Life() Life {
 	where, err := here()
 	if err != nil || id.PID <= 0 {
@@ -86,11 +87,11 @@ const (
 	elsewhere distance = iota
 	samePlace
 	earlierBoot
-	someBoot // this boot or an earlier one: a process that is dead in this boot is dead in both cases
+	someBoot // this boot or an earlier one: a process that this boot does not have is dead either way
 )
 
-// seenFrom tells whether a pid means the same process at the place of id as at where. The inode
-// of a pid namespace is reused once the namespace is gone, so it counts only within one boot
+// seenFrom tells whether a pid means the same process in the places of id and where. The inode of
+// a pid namespace is reused once the namespace is gone, so it counts only within one boot
 // (lib/protocol.md, 2).
 func (id Identity) seenFrom(where Identity) distance {
 	sameMachine := id.Machine != "" && id.Machine == where.Machine
@@ -105,8 +106,8 @@ func (id Identity) seenFrom(where Identity) distance {
 		return earlierBoot
 	case id.Boot != where.Boot, id.PIDNS != where.PIDNS:
 		return elsewhere
-	// One boot id is one kernel, whatever /etc/machine-id says: containers
-	// have their own or none.
+	// Equal boot ids mean one kernel, whatever /etc/machine-id says: a container has its own, or
+	// none.
 	case bootIDs || sameMachine:
 		return samePlace
 	}

@@ -19,7 +19,7 @@ func (k *Membership) AddBands(job Job) error {
 	case samePlace:
 	case someBoot:
 		if job.bandLives(where) {
-			return &StuckError{job.Owner.PID, "", ErrUnchecked} // members of the job, or strangers of this boot
+			return &StuckError{job.Owner.PID, "", ErrUnchecked} // its members belong to the job, or are strangers of this boot
 		}
 		return nil
 	default:
@@ -45,17 +45,18 @@ func (k *Membership) AddGroup(id Identity) {
 	}
 }
 
-// Empty tells that there can be no member.
+// Empty tells whether there can be no member.
 func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 }
 
-// Find returns the members, parents before children: a shell whose foreground child is ended
-// first goes on to its next command. Exited processes are left out.
+// Find returns the living members, parents before children: if a shell's foreground child were
+// ended before the shell, the shell would go on to its next command.
 //
-// A parent must itself be in the table, as the pid of an exited one may be another's now. So a
-// child is not found if its parent, a member, exited before the child was ever seen, unless the
-// child is in a group or session of the job.
+// A child is found through its parent only while the parent is in the table: later the parent's
+// pid may be another process's. A child that was never seen before its parent exited is found only
+// if it is in a group or session of the job.
 //
-// known tells which processes were members before, and remain so whatever their parent is now.
+// known tells which processes were members before: they stay members even if they have another
+// parent now.
 func (k Membership) Find(list []Entry, known func(Key) bool) []Entry {
 	byParent := make(map[int][]Entry)
 	var roots, others []Entry
@@ -97,8 +98,8 @@ func (k Membership) descend(queue []Entry, byParent map[int][]Entry, seen map[Ke
 	return found
 }
 
-// inBand tells whether e is in a group or session of the job. A group that its leader has left is
-// still the same: its members keep its number taken.
+// inBand tells whether e is in a group or session of the job. A group whose leader is gone is still
+// the same group: while it has members, no other group can get its number.
 func (k Membership) inBand(e Entry) bool {
 	for _, b := range k.bands {
 		if b.has(e) {
@@ -118,12 +119,12 @@ func (k Membership) Whole(list []Entry) bool {
 	return k.Leader.PID > 1
 }
 
-// Drop removes the bands whose number now is another's, or may become it.
+// Drop removes the bands that have ended: another process has their number, or may get it.
 func (k *Membership) Drop(list []Entry) {
 	k.bands = slices.DeleteFunc(k.bands, func(b band) bool { return b.ended(list) || b.over(list) })
 }
 
-// Unseen returns the number of a group that has members and shows none.
+// Unseen returns the number of a group whose members the table does not show (band.unseen).
 func (k Membership) Unseen(list []Entry) (group int, is bool) {
 	for _, b := range k.bands {
 		if b.unseen(list) {

@@ -23,7 +23,7 @@ var lastPidfd = sync.OnceValue(func() int {
 	return lastOf(limit.Cur)
 })
 
-// lastOf is the last descriptor for a pidfd if so many may be open.
+// lastOf is lastPidfd for a limit on descriptors.
 func lastOf(descriptors uint64) int { return int(min(descriptors, 1<<20)) - spare }
 
 // openPidfd returns noPidfd if it cannot get one: before Linux 5.3, in a sandbox, or with too few
@@ -59,7 +59,7 @@ func findPidfs() (bool, error) {
 	return onPidfs(fd), nil
 }
 
-// lacking is the error of pidfd_open(2) if the call may succeed later. It is nil for others:
+// lacking returns an error for a pidfd_open(2) that may succeed later, and nil for one that cannot:
 // before Linux 5.3 and in some sandboxes there are no pidfds at all.
 func lacking(err error) error {
 	switch err {
@@ -101,16 +101,16 @@ func signalPidfd(fd int, sig unix.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// pidfdExited: a pidfd polls readable once the process and all its threads have exited, even
-// while it is a zombie (pidfd_open(2)). For noPidfd the answer is false.
+// pidfdExited polls the pidfd: it is readable once the process and all its threads have exited,
+// even before the zombie is reaped (pidfd_open(2)). For noPidfd the answer is false.
 func pidfdExited(fd int) bool {
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	_, err := sysfile.RetryN(func() (int, error) { return unix.Poll(poll, 0) })
 	return err == nil && poll[0].Revents&unix.POLLIN != 0
 }
 
-// AwaitDeath returns when one of the handled processes has died, or after d. Handles without a
-// descriptor do not wake it.
+// AwaitDeath returns when a process of the list has died, or after d. The death of a process whose
+// handle has no descriptor does not wake it.
 func AwaitDeath(list []Handle, d time.Duration) {
 	var poll []unix.PollFd
 	for _, h := range list {
@@ -123,8 +123,8 @@ func AwaitDeath(list []Handle, d time.Duration) {
 	unix.Ppoll(poll, &timeout, nil)
 }
 
-// PIDLives tells whether any process with that pid is alive here: for locks that recorded nothing
-// else. It is false only for a confirmed death: no such process, or one that exited with all its
+// PIDLives tells whether any process with that pid is alive here, for locks that record only a
+// pid. It is false only for a confirmed death: no such process, or one that exited with all its
 // threads.
 func PIDLives(pid int) bool {
 	if pid <= 0 {

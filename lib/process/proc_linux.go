@@ -13,11 +13,10 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// bootIDs: this system identifies its boots.
+// bootIDs is true: this system identifies its boots.
 const bootIDs = true
 
-// here returns the part of an Identity that says where this process reads, or the error that
-// prevents it.
+// here returns the part of an Identity that says where this process reads.
 var here = kept(func() (Identity, error) {
 	if _, err := knowPidfs(); err != nil {
 		return Identity{}, err
@@ -25,10 +24,10 @@ var here = kept(func() (Identity, error) {
 	return place("/")
 })
 
-// place is here below a root, which ends in a slash.
+// place is here for a system whose files are below root, which ends in a slash.
 func place(root string) (Identity, error) {
-	// /proc may have been mounted in another pid namespace; its pids would then be other
-	// processes than those that would be signalled.
+	// /proc may have been mounted in another pid namespace. Its pids would then not be those of the
+	// processes that kill(2) signals.
 	switch self, err := os.Readlink(root + "proc/self"); {
 	case errors.Is(err, fs.ErrNotExist):
 		return Identity{}, fault.New(fault.Unavailable, "/proc", "is not mounted")
@@ -84,8 +83,8 @@ func inode(path string) (uint64, error) {
 }
 
 // unread returns an error if a file cannot be read just now, and nil if the file is missing or
-// hidden from this process. If an unreadable file counted as missing, a lock would record no
-// place, and no later process could judge its owner.
+// hidden from this process. If an unreadable file counted as missing, a lock would not record where
+// its owner runs, and no later process could tell whether that owner lives.
 func unread(path string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):
@@ -94,7 +93,7 @@ func unread(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// slurp returns the result of one read, nil if it fails. Unlike os.ReadFile it takes only three
+// slurp returns what one read returns, nil if it fails. Unlike os.ReadFile it takes only three
 // system calls, which matters in a scan of /proc.
 func slurp(path string, buf []byte) []byte {
 	text, _ := read(path, buf)
@@ -116,7 +115,7 @@ func read(path string, buf []byte) ([]byte, error) {
 
 func path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
-// look reads one process: unix.ESRCH if it is gone, unix.EPERM if hidepid hides it.
+// look reads one process. The error is unix.ESRCH if it is gone, unix.EPERM if hidepid hides it.
 func look(pid int) (Entry, error) {
 	var buf [1024]byte // the fields that matter are within the first 500 bytes
 	text, err := read(path(pid, statOf(pid)), buf[:])
@@ -126,10 +125,10 @@ func look(pid int) (Entry, error) {
 	return parseStat(text)
 }
 
-// statOf is the file that shows a process. This process uses that of its first thread, which is
-// the same: for programs of another architecture qemu makes up a /proc/PID/stat for the program
-// itself, with a later start and no group, and a comparison with what other processes see would
-// take a living process for dead.
+// statOf is the file that shows a process. For itself, this process reads the file of its first
+// thread, which shows the same. The reason is qemu: a program that it runs for another architecture
+// reads a made-up /proc/PID/stat of itself, with a later start and no group. Other processes read
+// the true start, and would take the program for dead.
 func statOf(pid int) string {
 	if pid == os.Getpid() {
 		return "task/" + strconv.Itoa(pid) + "/stat"
@@ -188,14 +187,14 @@ func parseStat(text []byte) (Entry, error) {
 		Exiting: number(f[6])&exiting != 0,
 		Command: string(rest[:end]),
 	}
-	// A zombie's only thread is itself; a leader that exited before its
-	// threads is in state Z too, but counts them.
+	// A zombie counts one thread, itself. A leader that exited before its threads is in state Z
+	// too, but counts them.
 	e.Exited = f[0][0] == 'X' || f[0][0] == 'Z' && number(f[17]) <= 1
 	return e, bad
 }
 
-// User returns the effective user. The owner of /proc/PID would be cheaper,
-// but it is root's for a process that may not be dumped (prctl(2)).
+// User returns the effective user. The owner of /proc/PID would be cheaper to read, but that is
+// root for a process that may not be dumped (prctl(2)).
 func User(pid int) (uid int, err error) {
 	var buf [1024]byte
 	text, err := read(path(pid, "status"), buf[:])
@@ -233,8 +232,8 @@ func parent(pid int) (int, error) {
 	return e.above()
 }
 
-// above is the parent. For a process that hidepid hides, its pidfd tells the parent, but not
-// before Linux 6.13.
+// above returns the parent's pid. The parent of a process that hidepid hides is known only from
+// its pidfd, since Linux 6.13; before, the error is EPERM.
 func (e Entry) above() (int, error) {
 	if e.Hidden && e.Parent == 0 {
 		return e.Parent, unix.EPERM
@@ -243,8 +242,8 @@ func (e Entry) above() (int, error) {
 }
 
 // Children returns the pids of a process's children as the kernel lists them
-// (CONFIG_PROC_CHILDREN), in microseconds where a table takes milliseconds. It may miss some
-// while they come and go: it supplements a table, and does not replace one.
+// (CONFIG_PROC_CHILDREN), in microseconds where a table takes milliseconds. It may miss children
+// while others start or end, so it supplements the process table and does not replace it.
 func Children(pid int) []int {
 	tasks, err := os.ReadDir(path(pid, "task"))
 	if err != nil {
@@ -258,8 +257,8 @@ func Children(pid int) []int {
 	return pids
 }
 
-// appendPIDs adds the numbers of a list in which a blank follows each: a number without one is
-// cut off (a page may be longer than what was read).
+// appendPIDs adds the numbers of a list in which a blank follows each number. It skips a last
+// number without a blank: the read may have cut it off.
 func appendPIDs(pids []int, list []byte) []int {
 	for {
 		number, rest, whole := bytes.Cut(list, []byte{' '})

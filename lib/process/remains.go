@@ -2,12 +2,12 @@ package process
 
 import "slices"
 
-// Remains tells whether a known process of the job may live though its owner is dead: one that
-// the lock recorded, or a member of the process group or session that the owner or its command
+// Remains tells whether a known process of the job may live although the owner is dead: a process
+// that the lock recorded, or a member of a process group or session that the owner or its command
 // led. What cannot be checked counts as living (lib/protocol.md, 2).
 //
-// One case is mistaken for the job: its group ended, another process of the same session got the
-// number and led a group, and exited before that group did.
+// Strangers count as members of the job in one case: the job's group has ended, another process of
+// the same session got its number, led a group, and exited before the other members of that group.
 func (job Job) Remains() bool {
 	where, err := here()
 	if err != nil {
@@ -22,8 +22,8 @@ func (job Job) Remains() bool {
 	return job.Survived() != nil || job.bandLives(where)
 }
 
-// OfThisBoot is the job with the id of this boot in place of an empty one: for a lock whose token
-// shows that it is of this boot, although no boot id could be recorded.
+// OfThisBoot is the job with the id of this boot in place of an empty id. It is for a lock whose
+// token shows that it was taken in this boot, although no boot id could be recorded.
 func (job Job) OfThisBoot() Job {
 	where := Here()
 	name := func(id Identity) Identity {
@@ -40,8 +40,8 @@ func (job Job) OfThisBoot() Job {
 	return job
 }
 
-// Survived returns an error that names a process which the lock recorded besides the owner and
-// which lives, or cannot be proved dead; nil if there is none.
+// Survived returns an error that names a recorded process, other than the owner, that lives or
+// cannot be proved dead; nil if there is none.
 func (job Job) Survived() error {
 	for _, id := range job.Recorded() {
 		if id.Life() != Dead {
@@ -57,8 +57,8 @@ func (job Job) Survived() error {
 // EndingBegan tells whether an ending of the job has begun, and recorded its members.
 func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncounted }
 
-// Alive tells whether a process of the job is known to live. Unlike Remains it ignores what
-// cannot be checked: a person may judge that dead (adlock clear).
+// Alive tells whether a process of the job is known to live. Unlike Remains it ignores processes
+// that cannot be checked: a person may judge them dead (adlock clear).
 func (job Job) Alive() bool {
 	for _, id := range job.Recorded() {
 		if id.Life() == Alive {
@@ -69,7 +69,7 @@ func (job Job) Alive() bool {
 	return err == nil && job.Owner.seenFrom(where) == samePlace && job.bandLives(where)
 }
 
-// Recorded are the processes that the lock names besides the owner.
+// Recorded returns the processes that the lock names besides the owner.
 func (job Job) Recorded() []Identity {
 	list := job.Survivors
 	if job.Command.PID != 0 {
@@ -82,7 +82,7 @@ func (job Job) bandLives(where Identity) bool {
 	var list []Entry
 	for _, b := range job.bands() {
 		if b.gone() {
-			continue // it cannot be made again: its first process is dead, or counted already
+			continue // the group cannot come back: the process with its number is dead or counted
 		}
 		if list == nil {
 			var err error

@@ -4,8 +4,8 @@ package process
 
 import "time"
 
-// ThreadOf: on these systems a thread's id is never taken for a pid.
+// ThreadOf returns 0: on these systems a thread's id is never taken for a pid.
 func ThreadOf(int) int { return 0 }
 
-// Still is asked only about the holder of a guard, which these systems do not name.
+// Still is false: it is called only for the holder of a guard, which these systems do not show.
 func Still(int) (still bool, age time.Duration) { return false, 0 }

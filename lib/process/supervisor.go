@@ -1,9 +1,9 @@
 package process
 
-// supervisorName is the name that a process which forwards signals to a job takes in place of its
-// program's name. A newcomer that ends a larger job with such a process in it knows from the name
-// that the process forwards signals: each process is to get each signal once. A process that only
-// pretends gains nothing: KILL does not ask.
+// supervisorName is the process name of a supervisor, which forwards signals to its job. A newcomer
+// that ends a larger job recognises a supervisor in it by this name, and so sends each process each
+// signal once. A process that takes the name without being a supervisor gains nothing: it gets KILL
+// all the same.
 const supervisorName = "adlock: run"
 
 // Supervises tells whether the process forwards signals to its descendants.

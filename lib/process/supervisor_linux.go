@@ -6,8 +6,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// CallSupervisor tells other processes that this one forwards signals to its descendants
-// (proc_pid_comm(5)). It does not use os.WriteFile, for which the runtime would set up its
+// CallSupervisor renames this process, so that others recognise that it forwards signals to its
+// descendants (proc_pid_comm(5)). It avoids os.WriteFile, for which the runtime would set up its
 // poller.
 func CallSupervisor() error {
 	fd, err := sysfile.Open("/proc/self/comm", unix.O_WRONLY)

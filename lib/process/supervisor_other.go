@@ -2,5 +2,5 @@
 
 package process
 
-// CallSupervisor does nothing: here the name of a process is its program's.
+// CallSupervisor does nothing: here a process has the name of its program.
 func CallSupervisor() error { return nil }

@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Table reads all processes that /proc shows. It is no snapshot of one instant, but contains
-// every process that lives at its end: pids that were handed out while the directory was read are
-// looked up by number, until no more are handed out meanwhile. So it also sees a process that
-// keeps forking its successor and exits.
+// Table reads all processes that /proc shows. The result is no snapshot of one instant, but has
+// every process that lives when Table returns: after reading the directory, Table looks up the pids
+// that were given out meanwhile, until there are no new ones. So it finds even a job in which each
+// process forks a successor and exits.
 //
-// If the machine forks faster than numbers can be looked up, Table gives that up after a while.
+// If the machine forks faster than pids can be looked up, Table stops after a while and returns
+// what it has.
 func Table() ([]Entry, error) {
 	list, err := steadyTable(lastPID, func() ([]Entry, error) { return readTable("/proc") }, readForked)
 	return hiddenChildren(list), err
 }
 
-// steadyTable reads a whole table, and reads again while the last pid advances: 1000 times at
-// most.
+// steadyTable reads a whole table, and reads again while the last pid changes, at most 1000 times.
 func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked func(list []Entry, after, upTo int) ([]Entry, error)) ([]Entry, error) {
 	before, err := last()
 	if err != nil {
@@ -48,8 +48,9 @@ func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked
 }
 
 // lastPID is the pid or thread id handed out last in this pid namespace. It is 0 if this system
-// does not show it (/proc has subset=pid). Then one look has to suffice, and a newcomer may miss
-// a process that keeps forking its successor; a supervisor knows whether it has children.
+// does not show it (/proc has subset=pid). Table then reads /proc once, and a newcomer may miss a
+// job in which each process forks a successor and exits. A supervisor does not miss it: the kernel
+// reports whether it has children.
 func lastPID() (int, error) {
 	text, err := word("/proc/loadavg")
 	return lastPIDOf([]byte(text)), err
@@ -91,8 +92,8 @@ func readTable(proc string) ([]Entry, error) {
 	return list, nil
 }
 
-// readForked adds the processes with pids in (after, upTo]. One that is in the list already is
-// then there twice, which does no harm.
+// readForked adds the processes with pids in (after, upTo]. A process that the list has already is
+// then in it twice, which does no harm.
 func readForked(list []Entry, after, upTo int) ([]Entry, error) {
 	var err error
 	for pid := after + 1; pid <= upTo && err == nil; pid++ {
@@ -103,8 +104,8 @@ func readForked(list []Entry, after, upTo int) ([]Entry, error) {
 	return list, err
 }
 
-// ThreadOf recognises thread ids: /proc does not list them, but has them. It returns the process
-// of the thread; 0: it is the id of a process, or gone.
+// ThreadOf returns the process of the thread that has this id, and 0 for a process's own id or an
+// unused one. /proc does not list threads, but has a directory for each.
 func ThreadOf(id int) (process int) {
 	pid, err := statusNumber(slurp(path(id, "status"), make([]byte, 512)), "Tgid:", 0)
 	if err != nil || pid == id {

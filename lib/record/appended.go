@@ -8,25 +8,25 @@ import (
 	"adlock/lib/process"
 )
 
-// Appended is what was added to an active lock since it was put in place: whole lines in one
-// write each, so that no reader ever meets half a lock, and never by a rename, which would be a
-// takeover.
+// Appended is what was added to an active lock after it was put in place: whole lines, each in one
+// write, so that no process reads half a line. The lock is not replaced by a new file, because a
+// rename would look like a takeover.
 type Appended struct {
-	Command   process.Identity   // what `adlock run` has started; PID 0: nothing yet
+	Command   process.Identity   // the command that `adlock run` has started; PID 0: none yet
 	Survivors []process.Identity // members of a job whose ending has begun
-	Uncounted bool               // and more of them than there was room for
+	Uncounted bool               // there were more survivors than there was room for
 }
 
 // Longest is the largest size in bytes of a lock, appended lines included.
 const Longest = 64 << 10
 
-// The keys of what is appended.
+// The keys of appended lines.
 const (
 	commandKey     = "command"
 	survivorPrefix = "survivor."
 )
 
-// ManySurvivors is the line that says that there are more than fit.
+// ManySurvivors is the line for more survivors than fit.
 const ManySurvivors = "survivor=many\n"
 
 // CommandLine is the line that names the process that the owner has started.
@@ -37,8 +37,8 @@ func SurvivorLine(n int, id process.Identity) string {
 	return processLine(survivorPrefix+strconv.Itoa(n), id)
 }
 
-// processLine holds pid, start, inode and session of a process, and the pid and
-// time namespace of the writer.
+// processLine holds pid, start, inode and session of a process, and the pid and time namespace of
+// the writer.
 func processLine(key string, id process.Identity) string {
 	line := key + "="
 	for i, value := range [...]uint64{uint64(id.PID), id.Start, id.Inode, uint64(id.SID), id.PIDNS, id.TimeNS} {
@@ -50,9 +50,8 @@ func processLine(key string, id process.Identity) string {
 	return line + "\n"
 }
 
-// parseAppended reads what follows a record. It ignores an unfinished last line; a line that it
-// does not understand makes the lock Damaged. The processes are of the owner's boot, where they
-// were seen.
+// parseAppended reads the lines after a record. It ignores an unfinished last line; an unknown line
+// makes the lock Damaged. The processes are of the owner's boot.
 func parseAppended(tail []byte, owner process.Identity) (a Appended, ok bool) {
 	tail = tail[:bytes.LastIndexByte(tail, '\n')+1]
 	for line := range strings.Lines(string(tail)) {

@@ -81,7 +81,7 @@ func (r *reader) number(key string, bits int) uint64 {
 	return n
 }
 
-// Records of earlier versions have neither session nor inode.
+// session and inode accept a missing key: earlier versions did not write these two.
 func (r *reader) session(key string) int {
 	if _, there := r.fields[key]; !there {
 		return process.Unrecorded

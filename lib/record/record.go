@@ -20,11 +20,11 @@ const format = "1"
 
 // Record is the content of an active lock: its owner, and the owner's terms.
 //
-// An older and a newer adlock may ask for the same atom, as after an upgrade. So a new field is a
-// key that may be missing, and then means what applied before (Bytes omits it if it has nothing
-// new to say), and unknown keys are skipped. Lines 1 and 2, which shells read, and the line end=
-// stay as they are. format may be raised only if an older adlock would do harm: it takes such a
-// lock for damaged.
+// An older and a newer adlock may ask for the same atom, as after an upgrade. So unknown keys are
+// skipped. The key of a new field may be missing, which means the behaviour from before the field
+// existed; Bytes omits the key in that case. Lines 1 and 2, which shells read, and the line end=
+// stay as they are. Raise format only if an older adlock would otherwise do harm: it treats a lock
+// of a higher format as damaged.
 type Record struct {
 	Owner process.Identity // the process whose death frees the lock
 	Job   process.Identity // on a terminal: the job, held at a gate until it was recorded; PID 0: none
@@ -32,21 +32,21 @@ type Record struct {
 	Atom  atom.Atom        // zero: unknown, in a lock that a verb holds for a moment (tune --reset, clear --last)
 
 	Boottime    time.Duration // when the lock was made, on the clock without steps that counts suspend
-	Asked       time.Duration // how long before that the run was asked for: its owner waited, or let a jitter pass
-	IfElapsed   time.Duration // what the owner asked for, to show what runs
+	Asked       time.Duration // how long before Boottime the run was asked for (wait and jitter)
+	IfElapsed   time.Duration // what the owner asked for; only for display
 	ExpireAfter time.Duration // what the owner asked for
 	Source      policy.Source // of ExpireAfter; policy.None: the owner set none
 	Notice      time.Duration // set by the owner; 0: none
 
-	Supervised bool          // the owner is `adlock run`, which passes signals on to its job
-	Patience   time.Duration // the owner ends its job at ExpireAfter itself: newcomers leave it this much longer
+	Supervised bool          // the owner is `adlock run`, which forwards signals to its job
+	Patience   time.Duration // how long after ExpireAfter newcomers leave it to the owner to end its job
 	FromStart  bool          // remember the start of this run
-	Learn      bool          // its end teaches the atom's limits
+	Learn      bool          // the atom's limits are learned from this run
 	Shared     bool          // the owner is a reader: other readers may hold the atom at the same time
 	Slots      int           // the limit under which the owner also took a slot; 0: none
 }
 
-// leastAsked is the smallest Asked that is written: it is larger only for owners that waited.
+// leastAsked is the smallest Asked that is written. Only an owner that waited has a larger one.
 const leastAsked = 100 * time.Millisecond
 
 // Bytes returns the record as written in the file: the pid alone on line 1 (as in shlock and the
@@ -109,14 +109,14 @@ const (
 	Damaged                // anything else, or cut short: never replaced
 )
 
-// Parse reads the content of an active lock. A record that is cut short anywhere, or that
-// something unknown was appended to, is Damaged: half a pid would be another process's.
+// Parse reads the content of an active lock. A record that is cut short, or followed by an unknown
+// line, is Damaged: half a pid would be another process's.
 func Parse(content []byte) (Record, Content) {
 	record, _, kind := ParseAll(content)
 	return record, kind
 }
 
-// ParseAll is Parse with what was appended to the record.
+// ParseAll is Parse, and returns the appended lines too.
 func ParseAll(content []byte) (Record, Appended, Content) {
 	head, tail := Split(content)
 	record, kind := parseRecord(head)
@@ -191,15 +191,16 @@ func parseRecord(content []byte) (Record, Content) {
 	return record, Full
 }
 
-// Age is how long ago the lock was made, by a clock without steps. known is false if that clock
-// is not this process's: on another machine, before this boot, or in another time namespace.
+// Age is how long ago the lock was made, by a clock without steps. known is false if the owner had
+// another such clock: on another machine, before this boot, or in another time namespace.
 func (r Record) Age() (age time.Duration, known bool) {
 	here := process.Here()
 	known = r.Owner.Boot != "" && r.Owner.Boot == here.Boot && r.Owner.TimeNS == here.TimeNS
 	return process.Boottime() - r.Boottime, known
 }
 
-// KnownJob is the job that the record itself names; uid owns the lock file, -1 without one.
+// KnownJob is the job that the record names, without appended lines. uid owns the lock file; -1:
+// there is no file.
 func (r Record) KnownJob(uid int) process.Job {
 	return process.Job{Owner: r.Owner, Command: r.Job, FileUID: uid, Supervised: r.Supervised}
 }

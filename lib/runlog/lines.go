@@ -44,11 +44,11 @@ func (l *lines) keep(chunk []byte) {
 	l.part = append(l.part, chunk...)
 }
 
-// isTooLong tells whether line, without its newline, is so long that a part of it may have been
+// isTooLong reports whether line, without its newline, is so long that a part of it may have been
 // dropped.
 func isTooLong(line []byte) bool { return len(line) >= maxLine }
 
-// unfinished tells whether the file ends, so far, within a line.
+// unfinished reports whether the file ends, so far, within a line.
 func (l *lines) unfinished() bool { return len(l.part) > 0 }
 
 // rest returns the part of a line that is there.

@@ -43,7 +43,7 @@ func appendValue(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// isBare tells whether s needs no quotes.
+// isBare reports whether s needs no quotes.
 func isBare(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if !isBareByte(s[i]) || s[i] >= utf8.RuneSelf {
@@ -53,7 +53,7 @@ func isBare(s string) bool {
 	return s != ""
 }
 
-// isBareByte tells whether c may be in a value without quotes.
+// isBareByte reports whether c may be in a value without quotes.
 func isBareByte(c byte) bool {
 	return c > ' ' && c != '"' && c != '=' && c != '\\' && c != 0x7f
 }
@@ -124,8 +124,8 @@ func unquote(q []byte) (s string, ok bool) {
 	return out.String(), true
 }
 
-// unescapeUnit writes the character of the \uHHHH at the beginning of q, with its second half if
-// it is the first of a pair, and returns the rest.
+// unescapeUnit writes the character of the \uHHHH at the beginning of q, and returns the rest. If
+// that is the first half of a surrogate pair, it reads the second half too.
 func unescapeUnit(out *strings.Builder, q []byte) (rest []byte, ok bool) {
 	u, ok := unit(q)
 	if !ok {

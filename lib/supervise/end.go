@@ -10,11 +10,11 @@ import (
 )
 
 // longestSleep bounds how late Enforce can be after a suspend of the machine: timers stand still
-// meanwhile, and boottime does not.
+// during a suspend, boottime does not.
 const longestSleep = 10 * time.Second
 
-// newAlarm returns the timer of Enforce. Without Enforce it is never started: for the first timer
-// that is, the runtime opens two descriptors and keeps a thread for them.
+// newAlarm returns the timer of Enforce. Without Enforce it returns a timer that never runs: for
+// the first running timer, the runtime opens two descriptors and keeps a thread.
 func (r *run) newAlarm() *time.Timer {
 	if !r.job.Enforce {
 		return new(time.Timer)
@@ -28,7 +28,8 @@ func (r *run) left() time.Duration {
 
 func (r *run) nap() time.Duration { return min(r.left(), longestSleep) }
 
-// look ends the job if its time is up, and else sets the alarm anew.
+// look sets the alarm again if ExpireAfter has not passed yet. Otherwise it ends the job or, with
+// Watch, watches it first.
 func (r *run) look(alarm *time.Timer) {
 	switch {
 	case r.ending != nil:
@@ -42,8 +43,8 @@ func (r *run) look(alarm *time.Timer) {
 	}
 }
 
-// watchJob watches, beside the loop, whether the job works. An error counts as work, and the job
-// is watched again later.
+// watchJob watches, in a goroutine, whether the job works. An error counts as work, and the job is
+// watched again later.
 func (r *run) watchJob() {
 	r.watched = make(chan idle.Verdict, 1)
 	go func() {
@@ -55,7 +56,7 @@ func (r *run) watchJob() {
 	}()
 }
 
-// judge ends a job that was idle for the whole watch, and has any other watched again later.
+// judge ends a job that was idle for the whole watch. If the job worked, it is watched again later.
 func (r *run) judge(alarm *time.Timer, seen idle.Verdict) {
 	r.watched = nil
 	switch {
@@ -68,19 +69,19 @@ func (r *run) judge(alarm *time.Timer, seen idle.Verdict) {
 	}
 }
 
-// endRest ends the processes that the command left behind. They have the signal already, from
-// forward, so they first get a pause to act on it.
+// endRest ends the processes that the command left behind. They have got a signal from forward
+// already, so they first get a pause to act on it.
 func (r *run) endRest() { r.end(r.job.Pause) }
 
-// end ends the whole job after a grace, and sends the result to r.ending. It runs beside the
-// loop, which goes on reaping.
+// end ends the whole job after a grace, and sends the result to r.ending. It works in a goroutine,
+// while the main loop goes on reaping.
 func (r *run) end(grace time.Duration) {
 	r.ending = make(chan error, 1)
 	go func() { r.ending <- r.endAll(grace) }()
 }
 
-// endAll leaves the job to another process while that is ending it: each process must get each
-// signal once, and orphans need their subreaper.
+// endAll ends the job. While another process is ending it, endAll only waits: each process must get
+// each signal once, and orphans need their subreaper, which is this process.
 func (r *run) endAll(grace time.Duration) error {
 	ending := killer.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.job.Record}
 	for !r.none(grace) {
@@ -92,8 +93,8 @@ func (r *run) endAll(grace time.Duration) error {
 	return nil
 }
 
-// none waits for at most grace until no process of the job lives, and reports whether none does.
-// If it cannot tell, Killer reports why.
+// none waits for at most grace until no process of the job lives, and reports whether that is so.
+// If the processes cannot be read it returns false; Killer then reports the error.
 func (r *run) none(grace time.Duration) bool {
 	const interval = 20 * time.Millisecond
 	for until := process.Boottime() + grace; ; time.Sleep(interval) {

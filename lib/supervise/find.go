@@ -16,8 +16,8 @@ import (
 const defaultPath = "/bin:/usr/bin"
 
 // Find returns the file of a command, and searches PATH like execvp(3) for a command without a
-// slash. The error is a *fault.Error: NoCommand if there is no such file, NotRunnable if there is
-// one that may not be executed.
+// slash. The error is a *fault.Error: NoCommand if there is no such file, NotRunnable if the file
+// may not be executed.
 func Find(command string) (string, error) {
 	if strings.Contains(command, "/") {
 		return command, cannotRun(command, executable(command))
@@ -29,9 +29,9 @@ func Find(command string) (string, error) {
 		if err == nil {
 			return candidate, nil
 		}
-		// For a shell, a directory that may not be searched has no command.
+		// As in a shell, a directory that may not be searched counts as empty.
 		if err == syscall.EACCES && isFile(candidate) {
-			best = err // a later directory may do better: as in execvp
+			best = err // as in execvp(3), a later directory may have a file that can be executed
 		}
 	}
 	return "", cannotRun(command, best)
@@ -46,7 +46,7 @@ func searchPath() []string {
 	return strings.Split(path, ":")
 }
 
-// executable asks with the effective ids, as execve(2) does.
+// executable checks with the effective ids, as execve(2) does.
 func executable(file string) error {
 	if err := unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS); err != nil {
 		return err
@@ -62,9 +62,9 @@ func isFile(file string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// execute runs a file through exec, and one that the kernel does not know (a script without a
-// line #!) through /bin/sh, as a shell does (POSIX.1-2017, XCU 2.9.1) and flock(1) by execvp(3).
-// A file that is no text is not tried.
+// execute runs a file through exec. If the kernel does not know its format (a script without a line
+// #!), /bin/sh runs it, as in a shell (POSIX.1-2017, XCU 2.9.1) and in flock(1), which uses
+// execvp(3). A file that is no text is not given to /bin/sh.
 func execute(path string, args []string, exec func(path string, args []string) error) error {
 	err := exec(path, args)
 	if err == syscall.ENOEXEC && IsText(path) {

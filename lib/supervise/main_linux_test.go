@@ -15,7 +15,7 @@ import (
 	"adlock/lib/process"
 )
 
-// The test binary is also the other processes of these tests: a supervisor like `adlock run`, a
+// The test binary also plays the other processes of these tests: a supervisor like `adlock run`, a
 // job that records its signals, and a gate.
 func TestMain(m *testing.M) {
 	Gate()
@@ -30,26 +30,26 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// setup configures a supervisor, and the file for its reports.
+// setup configures a supervisor.
 type setup struct {
 	Args        []string
 	Nested      *setup // the job is another supervisor
-	Role        string // of a job that runs this program
+	Role        string // SUPERVISE_ROLE of a job that runs this program
 	QuietOK     bool
 	Enforce     bool
 	WholeJob    bool
 	ExpireAfter time.Duration
-	Learned     time.Duration // ExpireAfter, if it is known only when the lock is taken; 0: as before
-	Watch       time.Duration // with Learned
+	Learned     time.Duration // an ExpireAfter that is set only after Prepare; 0: none
+	Watch       time.Duration // set together with Learned
 	Pause       time.Duration
 	Hold        bool   // wait for a line on standard input between Prepare and Run
 	Cancel      bool   // cancel in place of Run
 	Report      string // file for report
-	Beside      string // a file that work beside the job makes before it blocks for ever
+	Beside      string // a file that the work of Beside creates before it blocks for ever
 	BeingEnded  string // while a file of this name exists, another process is ending the job
 }
 
-// report is the supervisor's knowledge.
+// report is what the supervisor writes down about itself and its job.
 type report struct {
 	PID, Group int
 	Gate       int // 0: none
@@ -116,7 +116,8 @@ func superviseAsRun() int {
 	return result.Status
 }
 
-// record refuses while another process is ending the job. It leaves the pids beside the report.
+// record writes the pids to a file beside the report. It refuses while another process is ending
+// the job.
 func (s setup) record(members []process.Identity) error {
 	if exists(s.BeingEnded) {
 		return ErrBeingEnded
@@ -186,8 +187,8 @@ func listen() int {
 	}
 }
 
-// becomeForeign uses the set-user-ID bit to belong to root for good, so that its supervisor may
-// not signal it.
+// becomeForeign uses the set-user-ID bit to become root for good, so that its supervisor may not
+// signal it.
 func becomeForeign() int {
 	if err := syscall.Setresuid(0, 0, 0); err != nil {
 		panic(err)

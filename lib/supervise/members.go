@@ -8,7 +8,7 @@ import (
 // members returns the living processes of the job.
 func (p place) members() ([]process.Entry, error) { return killer.Descendants(p.groupIsJob()) }
 
-// groupIsJob reports whether the members of the group that this process leads belong to the job.
-// On a terminal the group may be a pipeline's (`adlock run … | less`): there only descendants do,
-// which on Linux are the whole job, as no orphan is lost.
+// groupIsJob reports whether the members of the group that this process leads belong to the job. On
+// a terminal they do not, as the group may be a pipeline's (`adlock run … | less`): there the job is
+// the descendants. On Linux these are the whole job, because this process adopts the orphans.
 func (p place) groupIsJob() bool { return !p.terminal }

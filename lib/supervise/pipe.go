@@ -5,13 +5,13 @@ import (
 	"os"
 )
 
-// pipe copies the job's output to Job.Output. The output ends when no process is left that could
-// print: then there is an end of file, as for $(command) in a shell.
+// pipe copies the job's output to Job.Output. As with $(command) in a shell, it ends when no
+// process is left that could write to it.
 type pipe struct {
 	reader, writer *os.File
 	output         io.Writer
 	drained        chan error // closed when all reading is done
-	failed         error      // error of the output; valid from then on
+	failed         error      // the error of the output; valid once drained is closed
 }
 
 func newPipe() (*pipe, error) {
@@ -19,7 +19,7 @@ func newPipe() (*pipe, error) {
 	return &pipe{reader: reader, writer: writer, drained: make(chan error, 1)}, err
 }
 
-// open prepares Job.Output.
+// open calls Job.Output.
 func (r *run) open() (err error) {
 	if r.pipe != nil {
 		r.pipe.output, err = r.job.Output()
@@ -27,7 +27,7 @@ func (r *run) open() (err error) {
 	return err
 }
 
-// begin starts to read when the job has the other end. If the output fails, it stops reading, and
+// begin starts to read, once the job has the writing end. If the output fails, reading stops, and
 // the job gets a broken pipe.
 func (p *pipe) begin() {
 	p.writer.Close()
@@ -38,7 +38,7 @@ func (p *pipe) begin() {
 	}()
 }
 
-// trouble returns why the output did not get all that was printed, if that happened.
+// trouble returns the error of an output that failed before it had all that the job printed.
 func (p *pipe) trouble() error {
 	select {
 	case <-p.drained:

@@ -13,8 +13,8 @@ type place struct {
 }
 
 // leadGroup makes this process the leader of a group of its own, unless it has a terminal. On a
-// terminal the group stays: it belongs to the shell, for its job control, and a group of our own
-// would be stopped when the job reads the terminal.
+// terminal it stays in its group, which the shell has made for job control: a new group would be
+// stopped when the job reads the terminal.
 func leadGroup() place {
 	terminal := hasTerminal()
 	if !terminal {

@@ -9,19 +9,19 @@ import (
 	"adlock/lib/process"
 )
 
-// How often to look for processes that outlived the command: first at once, then less and less
-// often, as each look reads the process table.
+// The pauses between the looks for processes that outlived the command. They grow from restLeast to
+// the most, because each look reads the process table.
 const (
 	restLeast = 20 * time.Millisecond
 	restMost  = time.Second
-	wholeMost = time.Minute // with WholeJob: daemons stay for days, and the end of the last is noticed at once
+	wholeMost = time.Minute // with WholeJob: daemons may stay for days; a child's death ends the pause
 )
 
-// wasEnded reports whether the command did not end by itself. One that died of a signal did not:
-// a newcomer was ending the job, and may itself have been killed before the rest of it was dead,
-// or the kernel ran out of memory. Nor did one that a newcomer is ending, however it handled the
-// signal: the processes it left lose their subreaper with this process, and one that forks again
-// is lost from sight.
+// wasEnded reports whether another process or the kernel ended the command. It is true if the
+// command died of a signal: the kernel ran out of memory, or a newcomer was ending the job and may
+// have been killed before all of the job was dead. It is also true while a newcomer is ending the
+// job, however the command handled the signal: if this process exited now, the remaining processes
+// would lose their subreaper, and those that fork and exit could not be found any more.
 func (r *run) wasEnded() bool {
 	return r.status.Signaled() || r.job.BeingEnded != nil && r.job.BeingEnded()
 }
@@ -29,10 +29,10 @@ func (r *run) wasEnded() bool {
 // mustOutlast reports whether to wait for the processes that the command left behind.
 func (r *run) mustOutlast() bool { return r.job.WholeJob || r.wasEnded() }
 
-// outlast waits, beside the loop, until no process of the job lives or none need be taken for the
-// job any more, and reports that on r.rest. The job did not mean to leave behind what goes on
-// after wasEnded, so only its death may free the lock. Newcomers find it busy meanwhile, and end
-// it when it expires; so does a signal to this process.
+// outlast waits, in a goroutine, until no process of the job lives, or until mustOutlast is false,
+// and reports that on r.rest. A job that was ended did not mean to leave processes behind, so only
+// their deaths may free the lock. Meanwhile newcomers find the atom busy, and end these processes
+// when the limit has passed; a signal to this process ends them too.
 func (r *run) outlast() {
 	r.rest = make(chan error, 1)
 	most := restMost
@@ -49,7 +49,7 @@ func (r *run) outlast() {
 			}
 			select {
 			case <-time.After(pause):
-			case <-r.reaped: // perhaps the last: but not each of many is worth a look
+			case <-r.reaped: // perhaps the last process; the pause combines many deaths into one look
 				time.Sleep(restLeast)
 			}
 		}
@@ -65,13 +65,13 @@ func (r *run) anyLeft() (bool, error) {
 	return len(members) > 0, err
 }
 
-// mostRecorded is how many of the rest are recorded: a lock has room for more, but not beside
-// those of a newcomer that may have to end them.
+// mostRecorded is how many processes recordRest records; if there are more, it records none. A lock
+// has room for more, but a newcomer that ends the job needs that room to record the members.
 const mostRecorded = 64
 
-// recordRest has the lock name the processes of the whole job that would be lost from sight with
-// this process: daemons, which have left its group. That happens once, when the command has
-// ended; a process that leaves the group later is not known.
+// recordRest records in the lock the processes of a whole job that a newcomer could not find if
+// this process died: daemons, which have left its group. It is called once, when the command has
+// ended, so a process that leaves the group later is not recorded.
 func (r *run) recordRest() error {
 	if r.job.Rest == nil || !hasChildren() {
 		return nil

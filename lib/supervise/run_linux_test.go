@@ -156,8 +156,8 @@ func TestJobHasTheCallersDescriptorsAndNoOther(t *testing.T) {
 	}
 }
 
-// descriptorsWithout lists the open files of a job with a descriptor 3 and no supervisor: the
-// test runner may have left some open too.
+// descriptorsWithout lists the open files of a job with a descriptor 3 and no supervisor. They may
+// include files that the test runner has left open.
 func descriptorsWithout(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -170,7 +170,7 @@ func descriptorsWithout(t *testing.T) string {
 	return read(t, filepath.Join(dir, "fds"))
 }
 
-// third is a job's open descriptor 3.
+// third is the file for a job's descriptor 3.
 func third(t *testing.T, dir string) *os.File {
 	file, err := os.Create(filepath.Join(dir, "third"))
 	if err != nil {

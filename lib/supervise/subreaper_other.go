@@ -2,11 +2,11 @@
 
 package supervise
 
-// CanKeepWhole is false: here a daemon that has left the group is lost from sight.
+// CanKeepWhole is false: here a daemon that has left the group cannot be found.
 func CanKeepWhole() bool { return false }
 
 // hasChildren is false: here only the process table shows live processes.
 func hasChildren() bool { return false }
 
-// adoptOrphans does nothing: here an orphan is known by its group only.
+// adoptOrphans does nothing: here orphans are found only by their group.
 func adoptOrphans() error { return nil }

@@ -4,7 +4,7 @@ package sysfile
 
 import "golang.org/x/sys/unix"
 
-// HasAbstract: this system has no abstract socket names.
+// HasAbstract tells that this system has no abstract socket names.
 const HasAbstract = false
 
 // TakeAbstract is for Linux.

@@ -7,16 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raise sends the signal to this thread with its default action; it returns only if this
-// process survives, also where a call in it fails. It calls the kernel directly, as the
-// runtime restores the default action of three signals only: at others it prints a trace, or
-// does nothing.
+// raise sends the signal to this thread with its default action. It returns if this process
+// survives, for example because a call fails. It calls the kernel directly, because the runtime
+// restores the default action of only three signals: at others it prints a trace, or does nothing.
 func raise(sig unix.Signal) {
-	// A limit of 0 would not do: a core that goes into a pipe knows no limit (core(5)).
+	// RLIMIT_CORE of 0 would not suffice: it does not apply to a core that is piped to a program
+	// (core(5)).
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	runtime.LockOSThread() // the mask belongs to the thread
 	var byDefault [64]byte // a struct sigaction is no larger, and SIG_DFL is 0
-	const maskSize = 8     // the kernel's; 16 on MIPS alone, where this fails
+	const maskSize = 8     // the kernel's; it is 16 only on MIPS, where the call fails
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, maskSize, 0, 0)
 	var only unix.Sigset_t
 	bit, width := int(sig)-1, int(unsafe.Sizeof(only.Val[0]))*8

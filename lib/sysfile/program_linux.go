@@ -1,5 +1,5 @@
 package sysfile
 
-// OwnProgram names the file that this process runs: the same one also after an
-// upgrade has put another in its place, or has removed it.
+// OwnProgram is a path of the program file that this process runs. It leads to the same file even
+// after an upgrade has replaced or removed the program.
 func OwnProgram() (string, error) { return "/proc/self/exe", nil }

@@ -4,5 +4,5 @@ package sysfile
 
 import "os"
 
-// OwnProgram names the file that this process runs.
+// OwnProgram is the path of the program file that this process runs.
 func OwnProgram() (string, error) { return os.Executable() }

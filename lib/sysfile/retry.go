@@ -1,20 +1,18 @@
-// Package sysfile has system calls that several packages need: calls that are retried after
-// EINTR, flock(2) with a deadline, sockets that no child inherits, and a few names of the
-// system's. It knows nothing of locks.
+// Package sysfile has system calls that several packages need: calls that are retried after EINTR,
+// flock(2) with a deadline, sockets that no child inherits, and a few names that the system
+// defines. It does not depend on the locks of atoms.
 //
-// Errors are the system's error numbers, for errors.Is: the caller knows the file or process, and
-// adds it.
+// Errors are the system's error numbers, for errors.Is. The caller adds the file or the process.
 package sysfile
 
 import "golang.org/x/sys/unix"
 
-// Retry makes the call, again for as long as a signal cuts it short (EINTR), and
-// returns its last error. The runtime installs its handlers with SA_RESTART, so
-// most calls go on by themselves; not poll(2), a socket with a timeout, or a file
-// on FUSE and on some network file systems (signal(7)).
+// Retry repeats call as long as a signal interrupts it (EINTR), and returns its last error. The
+// runtime installs its handlers with SA_RESTART, so most calls go on by themselves. Exceptions are
+// poll(2), sockets with a timeout, and files on FUSE and on some network file systems (signal(7)).
 //
-// Not for close(2): Linux has closed the descriptor then, and the number may be
-// another's.
+// Do not use it for close(2): when Linux returns EINTR, the descriptor is closed, and another file
+// may have its number.
 func Retry(call func() error) error {
 	for {
 		if err := call(); err != unix.EINTR {

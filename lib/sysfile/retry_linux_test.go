@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interrupted starts the call on a thread of its own and sends that one signals
-// until enough says so. It returns what the call has left behind, once free has
-// been called.
+// interrupted starts the call on a thread of its own, and sends that thread
+// signals until enough is true. Then it calls free, so that the call can end, and
+// returns the call's error.
 func interrupted(t *testing.T, call func() error, enough func() bool, free func()) error {
 	t.Helper()
 	caught := make(chan os.Signal, 1)
@@ -37,8 +37,8 @@ func interrupted(t *testing.T, call func() error, enough func() bool, free func(
 	return within(t, done)
 }
 
-// impatient returns a socket pair; the first one's reads have a timeout, and so
-// are not gone on with after a signal (signal(7)).
+// impatient returns a socket pair; the reads of the first socket have a timeout,
+// so a signal interrupts them for good (signal(7)).
 func impatient(t *testing.T) (ours, theirs int) {
 	t.Helper()
 	ours, theirs, err := SocketPair()
@@ -82,7 +82,8 @@ func TestACountComesFromTheCallThatWasNotCutShort(t *testing.T) {
 	}
 }
 
-// The call itself cannot be counted here: so many signals find it at work.
+// The system calls cannot be counted here: the test sends so many signals that
+// some come during a call.
 func TestReadOutlastsSignals(t *testing.T) {
 	ours, theirs := impatient(t)
 	var got [8]byte

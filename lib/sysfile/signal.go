@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SignalName is the signal as for kill(1): "TERM", and the number if it has no name of its own (a
-// real-time signal). It is empty for 0, no signal.
+// SignalName is the signal's name for kill(1), such as "TERM". A signal without a name (a real-time
+// signal) has its number, and 0 has "".
 func SignalName(sig unix.Signal) string {
 	if sig == 0 {
 		return ""

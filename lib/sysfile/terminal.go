@@ -2,8 +2,8 @@ package sysfile
 
 import "golang.org/x/sys/unix"
 
-// IsTerminal reports whether the descriptor is a terminal. It asks for the size of its window, a
-// request with the same name on every system, which only a terminal answers, even if the size is
+// IsTerminal reports whether the descriptor is a terminal. It requests the window size: this
+// request has the same name on every system, and only a terminal answers it, even if the size is
 // unknown.
 func IsTerminal(fd int) bool {
 	_, is := Columns(fd)

@@ -2,8 +2,8 @@ package sysfile
 
 import "syscall"
 
-// Wait waits until the child has ended, and reaps it. ECHILD if it is no child of this process,
-// or was reaped already.
+// Wait waits until the child has ended, and reaps it. The error is ECHILD if the process is no
+// child of this process or was reaped already.
 func Wait(pid int) (syscall.WaitStatus, error) {
 	var status syscall.WaitStatus
 	_, err := RetryN(func() (int, error) { return syscall.Wait4(pid, &status, 0, nil) })

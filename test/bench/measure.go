@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// table compares ways of doing one thing, in each of its shells. The others are compared with
-// the first way.
+// table compares ways of doing one thing, in each of its shells. The first way is the one that the
+// others are compared with.
 type table struct {
 	letter, title string
 	unit          unit
 	shells        []string
-	heavy         bool // some seconds a round: fewer rounds
+	heavy         bool // a round takes some seconds, so there are fewer rounds
 	setup         func(*scene) (done func(), err error)
 	before        func(*scene) error // before each run, untimed
 	ways          []way
@@ -23,24 +23,24 @@ type table struct {
 // way is one way to do it: a script that repeats it, or a function.
 type way struct {
 	name  string
-	needs []string // tools; and the one shell it is for
-	shell string   // "": all of the table's
+	needs []string // tools
+	shell string   // the one shell it is for; "": all of the table's
 	goals []goal
 
 	start  string // first part of the script, untimed
 	cycle  string // the timed part; $i counts the cycles
-	cycles int    // 0: the bench's
+	cycles int    // 0: as many as the bench has
 	whole  bool   // the script is timed as a whole, from its start to its end
 
 	once func(s *scene, shell string) (figure float64, note string, err error)
 }
 
-// goal is a limit: that many times another way, or that many units if it is compared with none.
+// goal is a limit: most times the way beside, or most units if beside is "".
 type goal struct {
 	most      float64
 	bash      float64 // in bash; 0: the same
-	elsewhere float64 // in shells other than dash and bash; 0: the same, unlimited: nothing
-	beside    string  // a way's name
+	elsewhere float64 // in shells other than dash and bash; 0: the same; unlimited: no goal
+	beside    string  // the name of a way
 }
 
 // unlimited marks a shell without a goal.
@@ -65,8 +65,8 @@ type bench struct {
 	cycles     int
 	contenders int
 	contended  time.Duration
-	passes     []int // how many atoms each has; 24 and 32 are the paper's (table 1)
-	atoms      int   // in the fullest directory
+	passes     []int // how many atoms each pass has; 24 and 32 are the paper's (table 1)
+	atoms      int   // in the largest directory
 }
 
 var passes = []int{1, 24, 32, 320}
@@ -136,8 +136,8 @@ func (b bench) fill(s *scene, r *result) error {
 	return nil
 }
 
-// rounded measures the ways in one shell. They take turns; each one is first in turn. If rounds
-// are short, the first warms up and does not count.
+// rounded measures the ways in one shell. They take turns; in each round another way is first. If
+// rounds are short, the first round is a warm-up and does not count.
 func (b bench) rounded(s *scene, r *result, c column) error {
 	ways := b.possible(s, r, c.shell)
 	for _, w := range ways {
@@ -204,7 +204,7 @@ func spreadOf(values []float64) spread {
 	return spread{at(0.25), at(0.5), at(0.75)}
 }
 
-// spread is that of a way; false if it was not measured.
+// spread returns the spread of a way's figures; false if the way was not measured.
 func (c column) spread(name string) (spread, bool) {
 	f := c.figures[name]
 	if f == nil || slices.Contains(f.values, missing) {
@@ -213,7 +213,7 @@ func (c column) spread(name string) (spread, bool) {
 	return spreadOf(f.values), true
 }
 
-// beside is the spread of the ratios to another way, round by round; false if one of them was
+// beside returns the spread of the ratios name/other of each round; false if one of the two was
 // not measured.
 func (c column) beside(name, other string) (spread, bool) {
 	_, found := c.spread(name)
@@ -229,7 +229,8 @@ func (c column) beside(name, other string) (spread, bool) {
 	return spreadOf(ratios), true
 }
 
-// reached reports whether a way has reached a goal; known is false if it was not measured.
+// reached reports whether a way has reached a goal; known is false if the way was not measured or
+// has no goal in this shell.
 func (c column) reached(name string, g goal) (yes, known bool) {
 	figure, known := c.spread(name)
 	if g.beside != "" {

@@ -26,8 +26,8 @@ type scene struct {
 	scripts int
 }
 
-// newScene makes one. It copies the programs, as an install does: a file as the linker wrote it
-// starts a tenth slower, as its pages lie in the cache one by one.
+// newScene makes a scene. It copies the programs, as an install does: a file as the linker wrote it
+// starts a tenth slower, because its pages are in the cache one by one.
 func newScene(helper string) (*scene, error) {
 	dir, err := os.MkdirTemp("", "adlock-bench-")
 	if err != nil {
@@ -49,8 +49,8 @@ func newScene(helper string) (*scene, error) {
 
 func (s *scene) close() { os.RemoveAll(s.dir) }
 
-// closeOnSignal leaves nothing behind. Started processes end by themselves: they read from this
-// process, or wait for something that it holds.
+// closeOnSignal removes the scene at a signal. Started processes end by themselves: they read from
+// this process, or wait for something that it holds.
 func (s *scene) closeOnSignal() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
@@ -83,8 +83,8 @@ func (s *scene) has(tool string) bool {
 	return err == nil
 }
 
-// prelude begins every script: bare FILE is flock without anything around it. mksh and ksh93
-// give a command no descriptor that exec has opened.
+// prelude begins every script. Its function bare takes and releases flock(1) on a file, without a
+// library. mksh and ksh93 pass no descriptor that exec has opened to a command.
 func prelude(shell string) string {
 	if shell == "mksh" || shell == "ksh93" {
 		return "bare() { flock -n 9 9>\"$1\"; }\n"
@@ -98,7 +98,8 @@ func (w way) script(shell string) string {
 		prelude(shell), w.start, w.cycles, w.cycle)
 }
 
-// write writes a script into a directory of its own: all are the program `script`.
+// write writes a script into a directory of its own, so that every script has the name `script`,
+// which is the program of its atoms.
 func (s *scene) write(text string) (path string, err error) {
 	s.scripts++
 	dir := filepath.Join(s.dir, "script."+strconv.Itoa(s.scripts))
@@ -159,7 +160,7 @@ func (s *scene) stamp(path string, at time.Time) error {
 	return errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, at, at))
 }
 
-// machine describes the machine, and the time.
+// machine describes the helper, the machine, the bench and the date.
 func (s *scene) machine(b bench) string {
 	var name unix.Utsname
 	_ = unix.Uname(&name)

@@ -33,9 +33,8 @@ type drawing struct {
 
 func (d *drawing) add(format string, values ...any) { fmt.Fprintf(d, format+"\n", values...) }
 
-// draw makes a picture of all ratios: a bar for each shell, from 1, the way that the table
-// compares with, to the ratio; across its end the middle half of the rounds. A goal is a mark,
-// green if reached.
+// draw makes a picture of all ratios: a bar for each shell, from 1 (the first way of the table) to
+// the ratio, and a line for the middle half of the rounds. A goal is a mark, green if reached.
 func draw(results []result) []byte {
 	var d drawing
 	d.y = 30

@@ -13,7 +13,7 @@ import (
 const (
 	library = `. "$LIBRARY" || exit 69`
 	get     = `adlock_get get a 0 || exit; adlock_release`
-	served  = "; for i in 1 2 3; do " + get + "; done" // until an agent answers
+	served  = "; for i in 1 2 3; do " + get + "; done" // an agent answers by the end
 	denied  = `adlock_get %s a %s; [ "$?" = 75 ] || exit 1`
 	bare    = "exec 9>FILE; flock -n 9"
 	ran     = "flock -n FILE true"
@@ -24,7 +24,7 @@ var everywhere = []string{"dash", "bash", "busybox ash", "mksh", "ksh93", "zsh -
 
 var common = []string{"dash", "bash"}
 
-// shells are those of tables with a column for each shell: two in the quick form.
+// shells are the shells of tables with a column for each shell: in the quick form two.
 func (b bench) shells() []string {
 	if b.full {
 		return everywhere
@@ -66,7 +66,7 @@ func (b bench) cycle() table {
 	}}
 }
 
-// zsystem has a table of its own, as only zsh has it.
+// zsystem has a table of its own, because only zsh has it.
 func (b bench) zsystem() table {
 	w := pair("zsystem flock -f fd, -u", `zsystem flock -t 0 -f fd zsystem && zsystem flock -u "$fd"`)
 	w.start = "zmodload zsh/system; : >zsystem"
@@ -75,8 +75,8 @@ func (b bench) zsystem() table {
 	}}
 }
 
-// ownPart is a cycle in which a function takes the place of the helper, and writes and replaces
-// the lock.
+// ownPart measures a cycle in which a function of the shell takes the place of the helper, and
+// writes and replaces the lock.
 func (b bench) ownPart() table {
 	const stub = `
 stub() {
@@ -97,8 +97,8 @@ ADLOCK_BIN=stub
 	}}
 }
 
-// run is one job under a lock, with the limits of a typical crontab line: at most once in 15
-// minutes, one at a time, ended after 90.
+// run measures a job under a lock, also with the limits of a typical crontab line: at most once in
+// 15 minutes, one at a time, ended after 90 minutes.
 func (b bench) run() table {
 	const due = `adlock run --name "w$i" --if-elapsed 15m --expire-after 90m --enforce true`
 	same := pair("find -mmin, flock -n, timeout -k, touch",
@@ -163,7 +163,7 @@ func (b bench) pass(atoms int) table {
 	return t
 }
 
-// denials are the answers to a script that comes too early or too late.
+// denials measures a get that is denied as busy or too soon.
 func (b bench) denials() table {
 	busy, soon := fmt.Sprintf(denied, "busy", "0"), fmt.Sprintf(denied, "soon", "60")
 	const pass = library + "\nadlock_pass" + served
@@ -200,7 +200,7 @@ func (b bench) occupied(s *scene) (done func(), err error) {
 	return func() { open(); release(); os.Remove(filepath.Join(s.dir, "occupied")) }, nil
 }
 
-// directories compares a lock directory of one atom with larger ones.
+// directories compares a lock directory that has one atom with larger ones.
 func (b bench) directories(verb way) table {
 	t := table{letter: "g", title: verb.name + " in a directory", unit: duration, shells: []string{"dash"}, heavy: true}
 	counts := slices.Compact([]int{1, min(1_000, b.atoms), b.atoms})

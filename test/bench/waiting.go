@@ -35,9 +35,9 @@ func (s *scene) holdFile(name string) (release func(), err error) {
 	return func() { unix.Close(fd) }, nil
 }
 
-// holdAtom holds an atom until release is called. Its owner is another process that does
-// nothing: a newcomer that is started here would be inside this process's job. It ends with
-// this process.
+// holdAtom holds an atom until release is called. The owner is another process, which does nothing
+// and ends with this process: if this process owned the atom, a newcomer that it starts would be
+// inside its job.
 func (s *scene) holdAtom(program, operator, operand string) (release func(), err error) {
 	owner := exec.Command("cat")
 	in, err := owner.StdinPipe()
@@ -77,7 +77,7 @@ type waiter struct {
 	goals        []goal
 }
 
-// handOver is the time from the release of a lock to the first step of its waiter.
+// handOver measures the time from the release of a lock to the first step of its waiter.
 func (b bench) handOver() table {
 	named := atom.Named("hand", "bench")
 	held := atom.Atom{Program: "script", Host: "bench", Operator: "hand", Operand: "a"}
@@ -145,7 +145,7 @@ func (s *scene) begin(shell, text string) (*exec.Cmd, *os.File, error) {
 	return c, out, errors.Join(err, c.Start())
 }
 
-// settled waits until the processes of a command's session rest.
+// settled waits until the processes of a command's session do nothing for a tenth of a second.
 func (s *scene) settled(c *exec.Cmd) {
 	for before, now := "", " "; before != now; {
 		time.Sleep(100 * time.Millisecond)
@@ -171,8 +171,8 @@ func session(pid int) (members []int) {
 	return members
 }
 
-// contention is how often a lock changes hands among many, and how evenly. The fairness is
-// Jain's index: 1 if all had it equally often, 1/n if one had it all the time.
+// contention measures how often a lock changes hands among many contenders, and how evenly. The
+// fairness is Jain's index: 1 if all had the lock equally often, 1/n if one had it all the time.
 func (b bench) contention() table {
 	t := table{letter: "f", title: fmt.Sprintf("%d contenders for %v", b.contenders, b.contended), unit: rate, shells: common[:1], heavy: true}
 	for _, w := range []struct{ name, take, tool string }{
@@ -205,7 +205,7 @@ func (b bench) contend(s *scene, shell, take string) (float64, string, error) {
 		}
 		all = append(all, c)
 	}
-	awaitContent(script + ".told") // a contender had the lock
+	awaitContent(script + ".told") // a contender has had the lock
 	began := time.Now()
 	time.Sleep(b.contended)
 	text, failed := os.ReadFile(script + ".told")
@@ -221,7 +221,7 @@ func (b bench) contend(s *scene, shell, take string) (float64, string, error) {
 	return count / took.Seconds(), fmt.Sprintf("fairness %.2f, each %.0f to %.0f", index, slices.Min(turns), slices.Max(turns)), failed
 }
 
-// awaitContent waits until the file has content; with a limit, as its writer may have failed.
+// awaitContent waits until the file has content, for at most 30 s: its writer may have failed.
 func awaitContent(path string) {
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if file, err := os.Stat(path); err == nil && file.Size() > 0 {
@@ -241,8 +241,8 @@ func (b bench) turns(told string) []float64 {
 	return turns
 }
 
-// jain returns the sum, and Jain's index of fairness: the square of the sum beside the sum
-// of the squares, n times.
+// jain returns the sum, and Jain's index of fairness: the square of the sum, divided by n times the
+// sum of the squares.
 func jain(turns []float64) (sum, index float64) {
 	var squares float64
 	for _, n := range turns {
@@ -251,7 +251,7 @@ func jain(turns []float64) (sum, index float64) {
 	return sum, sum * sum / (squares * float64(len(turns)))
 }
 
-// memory is what stays resident in a waiter, and in an owner.
+// memory measures the resident memory of processes that stay: waiters, a supervisor, an agent.
 func (b bench) memory() table {
 	const eight = 8
 	limit := []goal{{most: eight}}
@@ -278,7 +278,7 @@ func (b bench) memory() table {
 	return t
 }
 
-// resident is the memory of a script's process.
+// resident returns the memory, in MB, of the process that find finds in a script's session.
 func (s *scene) resident(shell, script string, held atom.Atom, find func(*scene, int) int) (float64, string, error) {
 	release, err := s.hold(held)
 	if err != nil {
@@ -314,8 +314,8 @@ func (s *scene) end(c *exec.Cmd) {
 // leader is the script's process, or the program that it became.
 func leader(_ *scene, pid int) int { return pid }
 
-// agentOf is the agent that serves a script: the one process, besides the script's own
-// children, that runs the helper's program. 0: there is none.
+// agentOf returns the pid of the agent that serves a script, the one process that runs the helper's
+// program; 0 if there is none.
 func agentOf(s *scene, _ int) int {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {

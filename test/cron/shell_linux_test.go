@@ -29,8 +29,8 @@ MAILTO=admin
 * * * * * {world}/own/flock -n {world}/f {world}/flocked $SHELL
 `
 
-// guardedSystem has a user column, which adlock does not see. It runs once, so that its lock is
-// gone when the test counts others.
+// guardedSystem has a user column, which is not part of cron's command. Its line runs once, so that
+// its lock is gone when the test counts the others.
 const guardedSystem = `SHELL={world}/shell
 ADLOCK_DIR={world}/locks
 ADLOCK_HOST=dax
@@ -104,7 +104,7 @@ func nameOf(command string) string {
 	return name
 }
 
-// wantLocked wants the lines' work done, each one at a time.
+// wantLocked expects that the lines did their work, each at most once at a time.
 func (w *world) wantLocked(t *testing.T) {
 	t.Helper()
 	if w.has("overlaps") {
@@ -130,8 +130,8 @@ func (w *world) wantLocked(t *testing.T) {
 	})
 }
 
-// wantMail wants the mail that the crontabs have in common, and more; cron takes its time. A
-// line that is denied in silence causes no mail.
+// wantMail waits for the mail that the crontabs have in common, and more. It expects no mail from
+// the line that is denied.
 func (w *world) wantMail(t *testing.T, more ...string) {
 	t.Helper()
 	for _, pattern := range append(more,
@@ -148,7 +148,8 @@ func (w *world) wantMail(t *testing.T, more ...string) {
 	}
 }
 
-// wantDaemons wants both @reboot daemons alive, and the one that stays under its lock.
+// wantDaemons expects both @reboot daemons to live, and the one that does not fork to hold its
+// lock.
 func (w *world) wantDaemons(t *testing.T) {
 	t.Helper()
 	if got := w.story(t, "forked"); got != "acquire; release 0" {
@@ -165,7 +166,7 @@ func (w *world) wantDaemons(t *testing.T) {
 	}
 }
 
-// wantOneLock wants no active lock but the operand's.
+// wantOneLock expects no active lock but the operand's.
 func (w *world) wantOneLock(t *testing.T, operand string) {
 	t.Helper()
 	files, err := filepath.Glob(w.path("locks/lock.*"))

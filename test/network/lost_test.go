@@ -12,7 +12,7 @@ import (
 func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
 	lose := func(t *testing.T, h *host, remove func()) {
 		for script, want := range map[string][]int{
-			"trap 'exit 3' INT TERM; " + ready + "while :; do sleep 0.1; done": {3}, // signalled, it ends in its own way
+			"trap 'exit 3' INT TERM; " + ready + "while :; do sleep 0.1; done": {3}, // it handles the signal
 			"sleep 60": {130, 143}, // ended by INT, or by TERM, which comes a millisecond later
 		} {
 			owner := h.start(t, script)

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// teller stands between hosts and an FTP server and understands the protocol: it can answer a
-// command itself, be slow, fall silent, lose a data connection, and let the server's clock
-// step.
+// teller is a proxy between hosts and an FTP server. It can answer a command itself, be slow, fall
+// silent, stall a data connection, and make the server's clock step.
 type teller struct {
 	listener net.Listener
 	to       string
@@ -24,10 +23,10 @@ type teller struct {
 	answer   func(command string) string // its answer in place of the server's; "": the server answers
 	named    func(name string) string    // the name under which the server keeps a file; nil: its own
 	slow     time.Duration               // before each command
-	silent   int                         // from the command after so many on, nothing is passed on
-	stalled  int                         // likewise from the data connection after so many on
+	silent   int                         // after so many more commands, this connection falls silent
+	stalled  int                         // after so many more data connections, one stalls
 	clock    time.Duration               // how far the server's clock is ahead
-	stored   map[string]time.Duration    // and was when the file was stored
+	stored   map[string]time.Duration    // by file: how far it was ahead when the file was stored
 	commands []string
 	open     []net.Conn
 }
@@ -62,7 +61,7 @@ func (p *teller) set(change func()) {
 	change()
 }
 
-// said counts the commands that begin so.
+// said counts the commands that begin with this text.
 func (p *teller) said(begin string) (n int) {
 	p.set(func() {
 		for _, c := range p.commands {
@@ -159,7 +158,7 @@ func (s *control) hear(command string) (answer string, pass bool) {
 	return answer, pass
 }
 
-// renamedIn puts the server's names of files into a command.
+// renamedIn returns the command with the names under which the server keeps the files.
 func (s *control) renamedIn(line string) string {
 	var named func(string) string
 	s.set(func() { named = s.named })
@@ -203,7 +202,7 @@ func (s *control) speak() {
 	}
 }
 
-// shifted is the time of a file by the clock that the server had.
+// shifted returns the answer to MDTM by the clock that the server had when the file was stored.
 func (s *control) shifted(file, line string) string {
 	const layout = "20060102150405"
 	at, err := time.Parse(layout, strings.TrimSpace(line[4:]))
@@ -214,7 +213,7 @@ func (s *control) shifted(file, line string) string {
 	return "213 " + at.Format(layout) + "\r\n"
 }
 
-// between opens a port in place of the server's for one data connection.
+// between opens a port that passes one data connection on to the server's port.
 func (s *control) between(port string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

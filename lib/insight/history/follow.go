@@ -39,7 +39,7 @@ func Follow(dir, host string) iter.Seq2[runlog.Event, error] {
 	}
 }
 
-// news is an event or an error that one of the runlogs has brought.
+// news is an event or an error from one of the runlogs.
 type news struct {
 	event runlog.Event
 	err   error

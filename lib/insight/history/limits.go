@@ -7,13 +7,13 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Limits are the limits of an atom that events tell of.
+// Limits are the limits of an atom that its events name.
 type Limits struct {
 	IfElapsed, ExpireAfter runlog.Opt[time.Duration]
 	ExpireAfterFrom        policy.Source
 }
 
-// Update takes over what an event says of them. The latest event counts.
+// Update takes over the limits in an event. Call it in the order of the events: the last one wins.
 func (l *Limits) Update(e *runlog.Event) {
 	if e.IfElapsed.Set {
 		l.IfElapsed = e.IfElapsed

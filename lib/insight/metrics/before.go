@@ -44,7 +44,7 @@ func cutLast(line string) (series, value string, ok bool) {
 	return line[:at], line[at+1:], true
 }
 
-// time is the value of a series that is a time; false where there is none.
+// time is the value of a series that is a time; false if there is none.
 func (v Values) time(series string) (time.Time, bool) {
 	value, there := v[series]
 	if !there || !(value >= 0 && value < 1<<33) {

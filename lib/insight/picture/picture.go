@@ -1,16 +1,16 @@
-// Package picture has the colours of the pictures, one address for all of them.
+// Package picture has the colours of all pictures.
 //
-// Each shape says its colour literally, in an attribute of its own: mail readers
-// drop style sheets, and librsvg and ImageMagick know no variables in them. What
-// is dark where the surroundings are comes on top, by class and media query.
+// Each shape has its colour for light surroundings as an attribute: mail readers drop style sheets,
+// and librsvg and ImageMagick support no variables in them. If the surroundings are dark, a style
+// sheet replaces the light colour by the dark one, by class and media query.
 package picture
 
 import "strings"
 
-// Colour is one for light and for dark surroundings.
+// Colour is a colour, in one form for light and one for dark surroundings.
 type Colour struct{ name, light, dark string }
 
-// The colours, by what they say.
+// The colours, by their meanings.
 var (
 	Ground = Colour{"ground", "#ffffff", "#15191f"}
 	Lane   = Colour{"lane", "#f6f7f9", "#1b2027"}
@@ -53,7 +53,7 @@ func Style() string {
 	return w.String()
 }
 
-// Variables are the colours for the style sheet of a page, as --ink and so on.
+// Variables returns the colours as variables for the style sheet of a page (--ink and so on).
 func Variables() (light, dark string) {
 	for _, c := range colours {
 		light += "--" + c.name + ":" + c.light + ";"

@@ -28,8 +28,7 @@ func Duration(d time.Duration) string {
 	return limit.Format(d.Round(step(d)))
 }
 
-// Age is Duration of something that lasts, or lasted until it was ended: rounded down, like
-// limit.FormatAge.
+// Age is Duration for an age, or for how long something lasted: rounded down, like limit.FormatAge.
 func Age(d time.Duration) string {
 	if d == limit.Never {
 		return Duration(d)
@@ -37,7 +36,7 @@ func Age(d time.Duration) string {
 	return Duration(d.Truncate(step(d)))
 }
 
-// Left is Duration of the time that remains: rounded up, like limit.FormatLeft.
+// Left is Duration for a time that remains: rounded up, like limit.FormatLeft.
 func Left(d time.Duration) string { return Duration(limit.Up(d, step(d))) }
 
 // step is the unit in which d is shown: tenths below ten seconds, else the smaller of two units.

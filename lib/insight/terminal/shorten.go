@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Shortened cuts the names to width columns, and keeps those of different atoms different if
-// possible: first it cuts the directories of a path among their words, as in "make run
-// /home/user/project make all"; if that would make two alike, the middle, then the common parts;
-// then all but the place where they differ.
+// Shortened cuts the names to width columns, and keeps names of different atoms different if
+// possible. First it cuts directories of a path in the name, as in "make run /home/user/project
+// make all". If two names would become equal, it cuts the middle of the name, then the part that it
+// shares with others, and at last all but the place where they differ.
 func Shortened(names []string, width int, gap string) []string {
 	ways := []func(string) string{
 		func(name string) string { return withoutDirectories(name, width, gap) },
@@ -38,8 +38,8 @@ func Shortened(names []string, width int, gap string) []string {
 	return short
 }
 
-// withoutCommon leaves out what the name has in common with the one most like it, up
-// to the word or directory that tells them apart, and then what does not fit.
+// withoutCommon leaves out the beginning that the name shares with the most similar one, up to the
+// word or directory in which they differ, and cuts the end if it does not fit.
 func withoutCommon(name string, names []string, width int, gap string) string {
 	common := mostCommon(name, names)
 	program, _, _ := strings.Cut(name, " ")
@@ -67,7 +67,7 @@ func difference(name string, names []string, width int, gap string) string {
 	return gap + before + cells.Truncate(rest, max(0, width-Columns(gap+before)), gap)
 }
 
-// mostCommon is how many bytes the name has in common with the one most like it.
+// mostCommon is the length in bytes of the longest beginning that the name shares with another one.
 func mostCommon(name string, names []string) (most int) {
 	for _, other := range names {
 		if other != name {
@@ -77,7 +77,7 @@ func mostCommon(name string, names []string) (most int) {
 	return most
 }
 
-// commonPrefix is how many bytes both begin with, in whole characters.
+// commonPrefix is the length in bytes of the common beginning, in whole characters.
 func commonPrefix(a, b string) (n int) {
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
@@ -88,8 +88,8 @@ func commonPrefix(a, b string) (n int) {
 	return n
 }
 
-// withoutDirectories leaves out as many directories as it takes at the beginning of
-// the first absolute path; where all of them do not suffice, the middle is cut instead.
+// withoutDirectories leaves out directories at the beginning of the first absolute path until the
+// name fits. If it does not fit without all of them, its middle is cut instead.
 func withoutDirectories(name string, width int, gap string) string {
 	at := strings.Index(name, " /")
 	if at < 0 || Columns(name) <= width {

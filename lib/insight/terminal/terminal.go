@@ -2,8 +2,8 @@
 // characters beyond ASCII. It also makes foreign names safe to print, so that no escape sequence
 // in them reaches the terminal.
 //
-// The colours are written by hand: a library for them would be larger than the three lines of
-// Paint.Text, and has other rules for when to colour.
+// The colours are written by hand: a library would be larger than the three lines of Paint.Text,
+// and decides by other rules when to colour.
 package terminal
 
 import (
@@ -54,11 +54,11 @@ func Unicode() bool {
 	return false
 }
 
-// Paint colours text, or does not.
+// Paint colours text if it is true.
 type Paint bool
 
-// Colours is the Paint for f: colour only on a terminal that has it, and never
-// where NO_COLOR is set and not empty (no-color.org).
+// Colours is the Paint for f: colour only on a terminal that has it, and never if NO_COLOR is set
+// and not empty (no-color.org).
 func Colours(f *os.File) Paint {
 	term := os.Getenv("TERM")
 	return Paint(os.Getenv("NO_COLOR") == "" && term != "" && term != "dumb" && Is(f))

@@ -71,7 +71,7 @@ func (b *Bar) timed() bool {
 // shown reports whether a limit can be drawn on a scale that has no zero and no end.
 func shown(d time.Duration) bool { return d > 0 && d != limit.Never }
 
-// logarithm is of d in seconds; what takes less than a millisecond takes one.
+// logarithm returns the logarithm of d in seconds; a shorter d counts as one millisecond.
 func logarithm(d time.Duration) float64 {
 	return math.Log10(max(d, time.Millisecond).Seconds())
 }
@@ -81,7 +81,7 @@ func (g *graph) y(d time.Duration) float64 {
 	return round(graphTop + graphHeight*(g.most-logarithm(d))/(g.most-g.least))
 }
 
-// units are the times that people count in, for the scale; far apart, and near.
+// units are round times for the scale: a coarse set, and a fine one.
 var units = [...][]time.Duration{
 	{
 		time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second,
@@ -93,7 +93,7 @@ var units = [...][]time.Duration{
 	}, steps[:]...),
 }
 
-// times are the marks at the side of the picture: three or more if possible.
+// times returns the marks at the side of the picture, three or more if possible.
 func (g *graph) times() (marks []time.Duration) {
 	for _, unit := range units {
 		marks = marks[:0]

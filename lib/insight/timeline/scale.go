@@ -8,7 +8,7 @@ type mark struct {
 	label string
 }
 
-// steps are the distances between marks that people count in.
+// steps are round distances between marks.
 var steps = [...]time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,

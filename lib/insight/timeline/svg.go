@@ -15,8 +15,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// layout is where things are in a picture, in its own units; a picture scales with
-// what shows it.
+// layout has the positions in a picture, in the picture's own units; the viewer scales the picture.
 type layout struct {
 	width      int
 	left, plot int  // where the plot begins, and how wide it is
@@ -44,7 +43,7 @@ const (
 // the thinnest tick that can still be pointed at.
 const SVGColumns = (1200 - 236 - 24) / 3
 
-// Kinds differ in shape too, so nothing depends on telling colours apart.
+// Kinds differ in shape too, so that no reader needs to distinguish colours.
 var (
 	small  = picture.Fill(picture.Dim) + ` font-size="12"`
 	wrong  = picture.Fill(picture.Bad)
@@ -85,7 +84,7 @@ func (c *Chart) SVG() []byte {
 // Wide is the picture for a page that has picture.Style.
 func (c *Chart) Wide() []byte { return c.inline(wide, "wide-") }
 
-// Narrow is the picture for where a page is narrow: readable at 400 pixels.
+// Narrow is the picture for a narrow page: readable at 400 pixels.
 func (c *Chart) Narrow() []byte { return c.inline(narrow, "narrow-") }
 
 func (c *Chart) inline(l layout, id string) []byte {
@@ -251,7 +250,7 @@ func (w *svg) mark(b *Bar) {
 	}
 }
 
-// title tells a bar in words.
+// title describes a bar in words.
 func (b *Bar) title() string {
 	if b.Count > 1 {
 		return fmt.Sprintf("%d runs, %s to %s: %s", b.Count, clock(b.Start), clock(b.End), b.Outcome)
@@ -279,7 +278,7 @@ func (b *Bar) title() string {
 	return text
 }
 
-// tick draws denied requests: the more the taller.
+// tick draws denied requests: the more requests, the taller the tick.
 func (w *svg) tick(t *Tick) {
 	x := round(float64(w.left) + (float64(t.Column)+0.5)*float64(w.plot)/float64(w.chart.Columns))
 	more := min(5, bits.Len(uint(t.Count()))-1)
@@ -309,13 +308,13 @@ func (t *Tick) title() string {
 
 func clock(t time.Time) string { return t.Local().Format("Jan 2 15:04:05") }
 
-// hatch marks the part of a bar that is past ExpireAfter: a broken line as thick as
-// the bar, which unlike a pattern every viewer can draw.
+// hatch marks the part of a bar that is past ExpireAfter: a broken line as thick as the bar. Every
+// viewer can draw that, while not every viewer can draw a pattern.
 func (w *svg) hatch(from, to float64) {
 	w.add(`<path %s stroke-width="%d" d="M%v %dH%v"/>`, over, barHeight, from, barTop+barHeight/2, to)
 }
 
-// entry is a shape, what it means, and how wide both are.
+// entry is an entry of the legend: a shape, its meaning, and the width of both.
 type entry struct {
 	shape, text string
 	width       int

@@ -2,50 +2,50 @@
 //
 // An atom NAME has the keys
 //
-//	PREFIX/NAME/line/w/TOKEN   a place: the record of a process that holds the atom or waits,
-//	PREFIX/NAME/line/r/TOKEN   w alone, r together with other readers
-//	PREFIX/NAME/beat/w/TOKEN   its heartbeat (likewise beat/r): how long its lease is
+//	PREFIX/NAME/line/w/TOKEN   a place: the record of a process that holds the atom or waits for
+//	PREFIX/NAME/line/r/TOKEN   it; w is a writer, r a reader
+//	PREFIX/NAME/beat/w/TOKEN   the place's heartbeat (likewise beat/r): the length of its lease
 //	PREFIX/NAME/ask/TOKEN      a newcomer asks the owner TOKEN to end its job
 //	PREFIX/NAME/last           the last lock
 //	PREFIX/NAME/tick/N         the atom ran in the N-th period since the epoch (--once-per)
 //
 // Places are ordered by their create revisions: the head of the queue owns the atom, and its
-// revision is its fence. Each place waits only for the place before it, so a place that goes
-// wakes one waiter and no more (as etcd's own concurrency.Mutex). A waiter directly behind a
-// writer that stamped the last lock as it left is the head, and looks for no other place. A
-// waiter behind any other place, a reader's above all, counts every place and heartbeat in front,
-// and each that a person has removed. It does not matter whether the record of the head says that
-// it waits or owns the atom. Every read is linearizable.
+// revision is its fence. Each place waits only for the place before it, so a place that goes wakes
+// one waiter and no more (as in etcd's own concurrency.Mutex). If the place before it was a
+// writer's that stamped the last lock as it left, the waiter is the head, and looks for no other
+// place. Otherwise it looks for every place and heartbeat in front, and for each that a person has
+// removed. It does not matter whether the record of the head says that it waits or owns the atom.
+// Every read is linearizable.
 //
-// Only a tick's key hangs on an etcd lease. A leader that was stopped and wakes up revokes leases
-// that were renewed elsewhere, so a key that vanished with its lease tells nothing about its
-// process. So the processes count a lease themselves:
+// Only a tick's key is attached to an etcd lease. A leader that was stopped and resumes revokes
+// leases that were renewed elsewhere, so a key that vanished with its lease proves nothing about
+// its process. So the processes time a lease themselves:
 //
-//   - A process with a place writes its heartbeat every third of the lease, comparing that the
-//     place is still there. Two thirds after sending its last successful heartbeat, an owner
-//     ends its job.
-//   - A waiter takes the place before it for dead when it has seen the heartbeat stay at one
-//     revision for the whole lease, by its own machine's clock, which counts suspend. It
-//     removes place and heartbeat in one transaction, if the heartbeat is still at that
-//     revision. So the job has ended, whatever the clocks show, and a heartbeat that arrives in
-//     between keeps the place. A newcomer can watch without a place: one that does not want to
-//     wait does so if the owner seems to be dead (lease.Snapshot.Silent).
+//   - A process with a place writes its heartbeat every third of the lease, if the place is still
+//     there. An owner ends its job once two thirds of the lease have passed since it sent its last
+//     successful heartbeat.
+//   - A waiter takes the process before it for dead when it has seen the heartbeat stay at one
+//     revision for the whole lease, by its own machine's clock, which counts suspend. It removes
+//     place and heartbeat in one transaction, if the heartbeat is still at that revision. So the
+//     job has ended, whatever the clocks show, and a heartbeat that arrives in between keeps the
+//     place. A newcomer that does not want to wait watches without a place if the owner seems to
+//     be dead (lease.Snapshot.Silent).
 //
-// A place and its heartbeat are put and removed together. If one of them is missing, a person has
-// removed it; the other still keeps the places behind waiting. An owner puts a missing heartbeat
-// again, and ends its job if its place is missing. If both are gone, but not in one transaction,
-// the waiters that were already behind wait for a lease (place.account). A newcomer that comes
-// later cannot know.
+// A place and its heartbeat are put and removed together. If only one of the two keys is there, a
+// person has removed the other; the key that is left still keeps the places behind waiting. An
+// owner puts a missing heartbeat again, and ends its job if its place is missing. If both keys are
+// gone, but not in one transaction, the waiters that were already behind wait for a lease
+// (place.account). A newcomer that comes later has no trace of these keys, and does not wait.
 //
-// Each transaction may be executed twice, and late: it compares what it changes. So a transaction
-// without an answer is sent to the next member as well (commit).
+// A transaction does no harm if it is executed twice, or late: it compares what it changes. So a
+// transaction without an answer is sent to the next member as well (ask).
 //
-// IfElapsed is judged by the clock of the cluster's leader (clock.go), to the second, whatever
-// the machines' clocks show. A new leader has another clock, and of a run that completed before
-// only one thing is known: it was before the new leader's term. So until the atom completes
-// again, the clocks of the two machines, the one that ran it and the one that asks, are assumed
-// to agree. If they differ, that one run starts too early or too late by the difference, and no
-// later than IfElapsed after the change.
+// IfElapsed is judged by the clock of the cluster's leader (clock.go), to the second, whatever the
+// machines' clocks show. A new leader has another clock, which shows of an earlier run only that it
+// completed before the new leader's term. So until the atom completes again, the clocks of two
+// machines are assumed to agree: the one that ran it and the one that asks. If they differ, the
+// next run starts too early or too late by the difference, and no later than IfElapsed after the
+// change of the leader.
 package etcd
 
 import (
@@ -75,7 +75,7 @@ type Store struct {
 	clock   clock
 
 	mu    sync.Mutex
-	beats map[string]stood // the heartbeats that were looked at
+	beats map[string]stood // the heartbeats that were read, by key
 }
 
 var _ lease.Store = (*Store)(nil)
@@ -95,8 +95,8 @@ func (k keys) ask(token string) string { return k.atom + "ask/" + token }
 func (k keys) line(seat seat) string   { return k.atom + "line/" + string(seat) }
 func (k keys) beat(seat seat) string   { return k.atom + "beat/" + string(seat) }
 
-// seat is a place's part of its keys; writers and readers are the beginning of it, everyone
-// matches all.
+// seat is the last part of a place's keys: writers or readers, and the token. everyone is the
+// prefix of all seats.
 type seat string
 
 const (
@@ -119,7 +119,7 @@ func (k keys) seatOf(place *mvccpb.KeyValue) seat {
 	return seat(strings.TrimPrefix(string(place.Key), k.line(everyone)))
 }
 
-// inFront are the places that a reader, or a writer, waits for.
+// inFront is the prefix of the places that a reader (shared), or a writer, waits for.
 func inFront(shared bool) seat {
 	if shared {
 		return writers
@@ -127,7 +127,7 @@ func inFront(shared bool) seat {
 	return everyone
 }
 
-// first gets the first of the keys, of those created before the revision before; 0: of all.
+// first gets the earliest of the keys created before the revision before; 0: the earliest of all.
 func first(keys string, before int64) clientv3.Op {
 	options := []clientv3.OpOption{
 		clientv3.WithPrefix(), clientv3.WithLimit(1),
@@ -139,13 +139,13 @@ func first(keys string, before int64) clientv3.Op {
 	return clientv3.OpGet(keys, options...)
 }
 
-// look are the questions to which sight reads the answers.
+// look returns the reads whose answers sight interprets.
 func (k keys) look(shared bool, before int64) []clientv3.Op {
 	front := inFront(shared)
 	return []clientv3.Op{clientv3.OpGet(k.last()), first(k.line(front), before), first(k.beat(front), before)}
 }
 
-// Look reads both locks. A reader has only writers in front of it.
+// Look reads both locks. Only writers are in a reader's way.
 func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Snapshot, error) {
 	k := s.keys(name)
 	answer, err := s.commit(ctx, txn{then: k.look(shared, 0)})
@@ -157,8 +157,8 @@ func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Sn
 }
 
 // Enter puts a place at the end of the queue. A newcomer that does not want to wait takes a place
-// only if there is no other: on its way out it would be in the way of others, which would find a
-// free atom busy. If the transaction is executed again, its place is there already.
+// only if there is no other: otherwise its place would make the atom busy for other newcomers until
+// it has left again. If the transaction is executed twice, the second finds the place of the first.
 func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, length time.Duration, line bool) (lease.Place, lease.Snapshot, error) {
 	p := &place{store: s, keys: s.keys(name), seat: seatOf(record.Token, record.Shared), length: length, record: record}
 	look := p.keys.look(record.Shared, 0)
@@ -198,7 +198,7 @@ func createRevision(answer *responseOp) int64 {
 	return 0
 }
 
-// only is the key that an answer has; nil: none.
+// only returns the one key in an answer; nil: there is none.
 func only(answer *responseOp) *mvccpb.KeyValue {
 	if found := answer.GetResponseRange().Kvs; len(found) > 0 {
 		return found[0]
@@ -206,7 +206,7 @@ func only(answer *responseOp) *mvccpb.KeyValue {
 	return nil
 }
 
-// wrap gives trouble with the cluster its kind, and the address in front.
+// wrap gives an error of the cluster its kind, and puts the address before it.
 func (s *Store) wrap(err error) error {
 	if err == nil {
 		return nil
@@ -225,7 +225,7 @@ func (s *Store) wrap(err error) error {
 // front is the first place or heartbeat in front of a newcomer.
 type front struct {
 	seat  seat
-	place *mvccpb.KeyValue // nil: a person has removed it, and the heartbeat is left
+	place *mvccpb.KeyValue // nil: a person has removed it, and only the heartbeat is left
 	beat  int64            // the revision of the heartbeat; 0: a person has removed it
 }
 
@@ -238,7 +238,7 @@ func lastLock(last *mvccpb.KeyValue) (seen lease.Snapshot, err error) {
 	return seen, err
 }
 
-// sight reads the answers to look; own is the newcomer's own seat, which is not in its way.
+// sight interprets the answers to look; own is the newcomer's own seat, which is not in its way.
 func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own seat) (lease.Snapshot, *front, error) {
 	seen, err := lastLock(only(answers[0]))
 	if err != nil {
@@ -256,8 +256,8 @@ func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own se
 		return seen, nil, nil
 	}
 	if beat == nil || string(beat.Key) != k.beat(f.seat) {
-		// A person removed the heartbeat; its owner may have put it again, behind those of
-		// others.
+		// A person removed the heartbeat; its owner may have put it again, behind the heartbeats
+		// of others.
 		answer, err := s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(k.beat(f.seat))}})
 		if err != nil {
 			return seen, f, err
@@ -268,7 +268,7 @@ func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own se
 	return seen, f, err
 }
 
-// describe fills in the place in front, and whether its process is dead.
+// describe adds to the snapshot the place in front, and whether its process is dead.
 func (s *Store) describe(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.KeyValue) (err error) {
 	seen.Held, seen.Bare = true, f.place == nil
 	if f.place != nil {
@@ -281,7 +281,7 @@ func (s *Store) describe(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.Ke
 	return nil
 }
 
-// watch tells whether the process in front is dead, or seems to be.
+// watch finds out whether the process in front is dead, or seems to be.
 func (s *Store) watch(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.KeyValue) {
 	if f.place != nil && f.place.Lease != 0 {
 		return // an early version of adlock: its keys go with an etcd lease
@@ -301,15 +301,15 @@ func (s *Store) watch(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.KeyVa
 	}
 }
 
-// stood is a heartbeat that was looked at.
+// stood is a heartbeat as it was last read.
 type stood struct {
 	revision int64
-	since    time.Duration // boottime
-	moved    bool          // it was at another revision before
+	since    time.Duration // boottime of the first read of this revision
+	moved    bool          // it was read at another revision before
 }
 
-// stillness is how long a heartbeat has stayed at the revision, as far as was looked; and whether
-// it has moved since the first look.
+// stillness returns how long this process has seen the heartbeat at the revision, and whether the
+// heartbeat has moved since the first look.
 func (s *Store) stillness(key string, revision int64) (still time.Duration, moved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,26 +322,26 @@ func (s *Store) stillness(key string, revision int64) (still time.Duration, move
 	return now - was.since, was.moved
 }
 
-// beatOf is the text of a heartbeat: the length of the lease, and when it was written. That time
-// proves no death; it only tells whether watching is worthwhile.
+// beatOf is the text of a heartbeat: the length of the lease, and the time of writing. That time
+// proves no death; a newcomer only decides by it whether to watch.
 func beatOf(length time.Duration, now time.Time) string {
 	return length.String() + " " + now.UTC().Format(time.RFC3339Nano)
 }
 
-// parseBeat reads what beatOf wrote; if the lease cannot be read, it is the recorded one, or the
-// longest possible.
+// parseBeat reads what beatOf wrote. If the length cannot be read, it returns the recorded length,
+// or the longest possible.
 func parseBeat(text string, recorded time.Duration) (length time.Duration, written time.Time) {
 	first, second, _ := strings.Cut(text, " ")
 	length, err := time.ParseDuration(first)
 	if err != nil || length <= 0 {
 		length = cmp.Or(recorded, lease.LongestLease)
 	}
-	written, _ = time.Parse(time.RFC3339Nano, second) // unreadable: long ago
+	written, _ = time.Parse(time.RFC3339Nano, second) // zero, so long ago, if unreadable
 	return length, written
 }
 
-// age is by the clock without steps if the owner is on this machine, in this boot; otherwise by
-// both machines' wall clocks.
+// age returns how long the owner has had the atom: by the clock without steps if the owner is on
+// this machine, in this boot; otherwise by the two machines' wall clocks.
 func age(owner lease.Record, now time.Time) time.Duration {
 	if age, known := owner.Age(); known {
 		return age

@@ -77,14 +77,14 @@ func (s *Store) sameAtom(a, b *mvccpb.KeyValue) bool {
 	return one == other
 }
 
-// nameOf is false for a key that is not adlock's.
+// nameOf returns the name of the key's atom; false for a key that is not adlock's.
 func (s *Store) nameOf(key *mvccpb.KeyValue) (atom.Name, bool) {
 	text, _ := s.atomOf(key)
 	lock, is := atom.LockCalled(text)
 	return lock.Name, is && string(lock.Name) == text
 }
 
-// list adds the atom of these keys, unless they are only questions.
+// list adds the atom of these keys, if it has a place or a last lock.
 func (s *Store) list(all []lease.Listed, name atom.Name, keys []*mvccpb.KeyValue) []lease.Listed {
 	k := s.keys(name)
 	var last *mvccpb.KeyValue

@@ -21,8 +21,8 @@ import (
 const Scheme = "etcd://"
 
 // Open makes a client of the cluster at the address; it connects when it is first used, or at
-// once if there is a password. User, password and certificates come from the environment, from
-// the variables that etcdctl(1) reads.
+// once if there is a password. User, password and certificates come from the environment variables
+// that etcdctl(1) reads.
 func Open(address string) (*Store, error) {
 	hosts, prefix, _ := strings.Cut(strings.TrimPrefix(address, Scheme), "/")
 	config := clientv3.Config{
@@ -66,7 +66,7 @@ func withoutUser(address string) string {
 	return address
 }
 
-// isMember tells whether the text is HOST:PORT. Without a port the client would try until its
+// isMember reports whether the text is HOST:PORT. Without a port the client would try until its
 // time is up, and report only that there was no answer.
 func isMember(text string) bool {
 	host, port, err := net.SplitHostPort(text)
@@ -84,7 +84,7 @@ func transportOf(secure *tls.Config) credentials.TransportCredentials {
 	return credentials.NewTLS(secure)
 }
 
-// security returns nil if TLS is not asked for.
+// security returns the TLS configuration from the environment; nil: without TLS.
 func security() (*tls.Config, error) {
 	info := transport.TLSInfo{
 		TrustedCAFile:      os.Getenv("ETCDCTL_CACERT"),

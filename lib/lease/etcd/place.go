@@ -34,22 +34,22 @@ type place struct {
 	// Used by the goroutine that takes the atom, and by no other.
 	front *front        // found in its last look; nil: no place is in front, and none will be
 	gone  gone          // the place directly in front that has gone since
-	known int64         // up to this revision it is known how places in front have gone
+	known int64         // up to this revision account has found out how places in front have gone
 	until time.Duration // boottime by which the owners of places that a person removed end their jobs
 
-	removed map[string]removal // keys that were seen to go since known
+	removed map[string]removal // keys whose removal a watch has reported since known
 }
 
-// removal is how a key has gone.
+// removal is how a key was removed.
 type removal struct {
 	revision int64
-	length   time.Duration // of a place's lease
+	length   time.Duration // of the lease, if the key is a place's
 }
 
 // gone is a place that was removed.
 type gone struct {
 	seat    seat
-	removed int64 // the revision; 0: there is none
+	removed int64 // the revision; 0: no place was removed
 }
 
 func (p *place) Lease() time.Duration { return p.length }
@@ -64,8 +64,8 @@ func (p *place) putBeat() clientv3.Op {
 	return clientv3.OpPut(p.keys.beat(p.seat), beatOf(p.length, time.Now()))
 }
 
-// mine is true while the place is held: a place that was removed and put again has another create
-// revision.
+// mine compares that the place is still held: a place that was removed and put again has another
+// create revision.
 func (p *place) mine() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(p.line()), "=", p.revision)
 }
@@ -82,8 +82,8 @@ func (p *place) whileMine(ctx context.Context, ops ...clientv3.Op) ([]*responseO
 	return answer.Responses, nil
 }
 
-// Look finds no place in front once all places in front have gone and their jobs have ended: the
-// owner of a place that a person has removed may not know that yet.
+// Look reports a place in front until all places in front have gone and their jobs have ended. The
+// owner of a place that a person has removed may not have found out yet, and its job may still run.
 func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	if seen, first, err := p.lookBehind(ctx); first || err != nil {
 		return seen, err
@@ -106,9 +106,10 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return seen, nil
 }
 
-// lookBehind reads only the last lock if no place is in front: the places in front only become
-// fewer. That holds behind a writer that stamped the last lock as it left, as that writer had the
-// atom alone. It saves etcd the list of all places, which it would build at each look.
+// lookBehind reads only the last lock, and reports whether that proves that no place is in front
+// any more (first). That is so if the last look found no place, because none can come in front
+// later; or if the writer directly in front stamped the last lock as it left, because that writer
+// had the atom alone. This saves etcd the list of all places, which it would build at each look.
 func (p *place) lookBehind(ctx context.Context) (seen lease.Snapshot, first bool, err error) {
 	if p.front != nil && p.gone.removed == 0 {
 		return seen, false, nil
@@ -131,8 +132,8 @@ func (p *place) lookBehind(ctx context.Context) (seen lease.Snapshot, first bool
 
 // account finds out how the places that were in front at the revision known have gone. An owner
 // that leaves, or the waiter that finds it dead, removes the place together with its heartbeat; a
-// person removes one key after the other. The owner of a place that a person removed may not
-// learn of that for as long as its lease.
+// person removes one key after the other. The owner of a place that a person removed finds that out
+// within its lease.
 func (p *place) account(ctx context.Context) error {
 	inFront := func(revision int64) clientv3.Op {
 		return clientv3.OpGet(p.keys.line(inFront(p.record.Shared)), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
@@ -169,8 +170,8 @@ func (p *place) account(ctx context.Context) error {
 	return nil
 }
 
-// accountForAll assumes that a person has removed a place in front, as etcd has compacted the
-// revisions that would tell.
+// accountForAll assumes that a person has removed a place in front: etcd has compacted the
+// revisions that would show how the places went.
 func (p *place) accountForAll(ctx context.Context) error {
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(p.line(), clientv3.WithCountOnly())}})
 	if err == nil {
@@ -180,7 +181,7 @@ func (p *place) accountForAll(ctx context.Context) error {
 	return err
 }
 
-// findRemovals finds out how places have gone whose removal this process did not see.
+// findRemovals finds out how the places have gone whose removal no watch has reported yet.
 func (p *place) findRemovals(ctx context.Context, places map[string]bool) error {
 	found := func() bool {
 		for key := range places {
@@ -205,8 +206,7 @@ func (p *place) findRemovals(ctx context.Context, places map[string]bool) error 
 	return err
 }
 
-// removals makes a watch report which keys of an atom go, places and heartbeats, with their last
-// values.
+// removals makes a watch report each key of an atom that is removed, with its last value.
 var removals = []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithFilterPut(), clientv3.WithPrevKV()}
 
 func (p *place) note(removals []*clientv3.Event) {
@@ -218,7 +218,7 @@ func (p *place) note(removals []*clientv3.Event) {
 	}
 }
 
-// Note compares the record in the store too: a late write must not replace the next record.
+// Note compares the record's revision too: a late write must not replace a later record.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	text := string(record.Bytes())
 	answer, err := p.store.commit(ctx, txn{
@@ -237,12 +237,12 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 	if there == nil || there.CreateRevision != p.revision || string(there.Value) != text {
 		return lease.ErrGone
 	}
-	p.noted = there.ModRevision // it was executed before
+	p.noted = there.ModRevision // the transaction was executed before
 	return nil
 }
 
-// Await watches the place directly in front, and whether its heartbeat moves. It removes a dead
-// place that was itself waiting.
+// Await watches the place directly in front, and whether its heartbeat moves. It removes the place
+// of a dead waiter.
 func (p *place) Await(ctx context.Context, next func()) error {
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{
 		clientv3.OpGet(p.keys.line(inFront(p.record.Shared)), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
@@ -256,7 +256,7 @@ func (p *place) Await(ctx context.Context, next func()) error {
 		return err
 	}
 	ahead := answer.Responses[0].GetResponseRange().Kvs
-	if len(ahead) == 0 && p.front != nil && p.front.place == nil { // only its heartbeat is left, or not even that
+	if len(ahead) == 0 && p.front != nil && p.front.place == nil { // at most the heartbeat of the place in front is left
 		rest := p.length / 6
 		if left := p.until - process.Boottime(); left > 0 {
 			rest = min(rest, left)
@@ -275,22 +275,22 @@ func (p *place) Await(ctx context.Context, next func()) error {
 		if gone, err := p.awaitRemoval(ctx, f, since, isNext, next); gone || err != nil {
 			return err
 		}
-		if isNext && ctx.Err() == nil { // before etcd compacts the revisions
+		if isNext && ctx.Err() == nil { // in time before etcd compacts the revisions
 			if err := p.account(ctx); err != nil && ctx.Err() == nil {
 				return err
 			}
 		}
 		dead, seen, err := p.isDead(ctx, f)
 		since = max(since, seen+1)
-		if p.keys.isOwners(f.place) { // its record came between the watch and this
+		if p.keys.isOwners(f.place) { // the record may have been written before the watch began
 			next()
 		}
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return err
 		case dead && len(ahead) == 1:
-			return nil // Look will tell
-		case dead: // if the place before it has gone it may have been the owner: Look will tell
+			return nil // Look passes it
+		case dead: // only if the place before it is still there: otherwise it may be the head by now, which Look passes
 			waits := clientv3.Compare(clientv3.CreateRevision(string(ahead[1].Key)), "=", ahead[1].CreateRevision)
 			return p.remove(ctx, f, nil, waits)
 		}
@@ -298,8 +298,9 @@ func (p *place) Await(ctx context.Context, next func()) error {
 	return nil
 }
 
-// isOwners tells by the record of a place whether it holds, or held, the atom alone. The record
-// that Enter has put says so before it is known; the next record is true (lease.Place.Note).
+// isOwners reports whether the place, by its record, holds or held the atom alone. The first
+// record, which Enter puts, is no proof: it names an owner before the place is one. Later records
+// (Note) are.
 func (k keys) isOwners(place *mvccpb.KeyValue) bool {
 	if place == nil || place.Version < 2 || !strings.HasPrefix(string(k.seatOf(place)), string(writers)) {
 		return false
@@ -308,8 +309,9 @@ func (k keys) isOwners(place *mvccpb.KeyValue) bool {
 	return err == nil && !record.Taken.IsZero()
 }
 
-// awaitRemoval waits at most a third of the lease until the place goes. It calls next when that
-// place becomes the owner's. If the waiter is next already, it also notes which other keys go.
+// awaitRemoval waits at most a third of the lease until the place in front is removed. It calls
+// next when that place comes to own the atom. If this waiter is next already, it also notes which
+// other keys are removed.
 func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, isNext bool, next func()) (is bool, err error) {
 	short, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
@@ -331,7 +333,7 @@ func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, isNext 
 		}
 		return is
 	}, options...)
-	if errors.Is(err, rpctypes.ErrCompacted) { // the revisions are gone: Look will tell
+	if errors.Is(err, rpctypes.ErrCompacted) { // the events are gone; the next Look reads the present keys
 		return true, nil
 	}
 	return is, err
@@ -347,8 +349,8 @@ func (p *place) leaseOf(place *mvccpb.KeyValue) time.Duration {
 	return p.length
 }
 
-// isDead looks at the heartbeat of a place in front, and returns the revision of that look, 0 if
-// the place has gone.
+// isDead reads the heartbeat of a place in front, and returns the revision of that read; 0: the
+// place has gone.
 func (p *place) isDead(ctx context.Context, f *front) (dead bool, there int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
@@ -359,7 +361,7 @@ func (p *place) isDead(ctx context.Context, f *front) (dead bool, there int64, e
 	seen := lease.Snapshot{Now: time.Now()}
 	place := only(answer.Responses[1])
 	if place == nil {
-		return false, 0, nil // gone: awaitRemoval will tell
+		return false, 0, nil // the place is gone, which awaitRemoval finds
 	}
 	f.place = place
 	if seen.Owner, err = lease.ParseRecord(string(f.place.Key), f.place.Value); err == nil {
@@ -368,7 +370,7 @@ func (p *place) isDead(ctx context.Context, f *front) (dead bool, there int64, e
 	return seen.Lapsed, answer.Header.Revision, err
 }
 
-// awaitEvent returns the first wanted event of the key since the revision, or nil once ctx is
+// awaitEvent returns the first wanted event of the key from the revision on, or nil once ctx is
 // done.
 func (p *place) awaitEvent(ctx context.Context, key string, since int64, wanted func(*clientv3.Event) bool, options ...clientv3.OpOption) (found *clientv3.Event, err error) {
 	err = p.follow(ctx, key, since, func(events []*clientv3.Event) bool {
@@ -380,10 +382,10 @@ func (p *place) awaitEvent(ctx context.Context, key string, since int64, wanted 
 	return found, err
 }
 
-// follow passes the events of the key since the revision to enough, those of one revision at
-// once, until enough returns true or ctx is done.
+// follow passes the events of the key from the revision on to enough, all events of one revision
+// together, until enough returns true or ctx is done.
 func (p *place) follow(ctx context.Context, key string, since int64, enough func([]*clientv3.Event) bool, options ...clientv3.OpOption) error {
-	// Otherwise a member without a leader would be silent for as long as that lasts.
+	// WithRequireLeader: otherwise a member that has lost its leader would stay silent.
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
 	for answer := range p.store.client.Watch(watching, key, append(options, clientv3.WithRev(since))...) {
@@ -397,7 +399,8 @@ func (p *place) follow(ctx context.Context, key string, since int64, enough func
 	return nil
 }
 
-// Ask asks an owner only while its place is there: otherwise the question would stay for ever.
+// Ask puts its key only while the owner's place is there: without the place the key would stay for
+// ever.
 func (p *place) Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error) {
 	if p.front == nil || p.front.place == nil || p.front.seat.token() != token {
 		return false, nil
@@ -405,12 +408,12 @@ func (p *place) Ask(ctx context.Context, token string, pause time.Duration) (fir
 	there := clientv3.Compare(clientv3.CreateRevision(p.keys.line(p.front.seat)), "=", p.front.place.CreateRevision)
 	unasked := clientv3.Compare(clientv3.CreateRevision(p.keys.ask(token)), "=", 0)
 	answer, again, err := p.store.ask(ctx, txn{[]clientv3.Cmp{there, unasked}, []clientv3.Op{clientv3.OpPut(p.keys.ask(token), limit.Format(pause))}, nil})
-	// If it was executed again, the question that was there before may be its own.
+	// If the transaction was sent again, the key that was there may be from its first execution.
 	return err == nil && (answer.Succeeded || again), err
 }
 
-// Asked looks first: events from before a watch are not reported. An owner that has lost its
-// place learns of it here, before its next heartbeat.
+// Asked reads the key before it watches: a watch does not report earlier events. An owner that has
+// lost its place finds that out here, before its next heartbeat.
 func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	key := p.keys.ask(p.record.Token)
 	for {
@@ -444,8 +447,8 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// Pass removes the place of a dead owner, if its heartbeat has not moved since the last look; if
-// the place has gone by itself, neither removal nor stamp is needed.
+// Pass removes the place of a dead owner, if the heartbeat has not moved since the last look. If
+// the place has gone already, neither removal nor stamp is needed.
 func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	if p.front == nil {
 		return nil
@@ -470,7 +473,8 @@ func (p *place) remove(ctx context.Context, f *front, stamp *lease.Last, more ..
 	return err
 }
 
-// leave removes all keys of a place, and stamps for it, by a usable clock reading.
+// leave returns the operations that remove all keys of a place and stamp the last lock, by a clock
+// reading that usable accepts.
 func (p *place) leave(ctx context.Context, s seat, stamp *lease.Last, usable func(reading) bool) []clientv3.Op {
 	ops := p.keys.remove(s)
 	if stamp != nil {
@@ -484,15 +488,15 @@ func (k keys) remove(s seat) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpDelete(k.line(s)), clientv3.OpDelete(k.beat(s)), clientv3.OpDelete(k.ask(s.token()))}
 }
 
-// Renew writes the heartbeat. As that is a write, an owner that may no longer write loses an atom
-// that it could not release.
+// Renew writes the heartbeat. As this is a write, an owner that may no longer write loses the atom;
+// it could not release the atom either.
 func (p *place) Renew(ctx context.Context) error {
 	_, err := p.whileMine(ctx, p.putBeat())
 	return err
 }
 
-// Leave also removes what is left if the place is gone. If the transaction was sent again, the
-// first one may have removed the place: the caller, which knows its lease, tries again.
+// Leave removes the other keys even if the place itself is gone. If the transaction was sent twice,
+// the first may have removed the place: then the error is not ErrGone, and the caller tries again.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	answer, again, err := p.store.ask(ctx, txn{
 		[]clientv3.Cmp{p.mine()}, p.leave(ctx, p.seat, stamp, reading.isRecent), p.keys.remove(p.seat)[1:],
@@ -509,8 +513,8 @@ func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	return lease.ErrGone
 }
 
-// stampAgain puts the time of the leader that led at the stamp into the last lock, if the clock
-// was read under another leader, whose time is useless now.
+// stampAgain stamps the last lock once more if the leader changed between the reading of the clock
+// and the stamp: then the time by the earlier leader's clock is useless.
 func (p *place) stampAgain(ctx context.Context, stamp *lease.Last, stamped *etcdserverpb.ResponseHeader) {
 	if stamp == nil || stamp.Kept {
 		return
@@ -520,12 +524,13 @@ func (p *place) stampAgain(ctx context.Context, stamp *lease.Last, stamped *etcd
 	}
 	same := clientv3.Compare(clientv3.ModRevision(p.keys.last()), "=", stamped.Revision)
 	text := p.store.stamp(ctx, stamp, func(last reading) bool { return last.term == stamped.RaftTerm })
-	// If this fails the atom has completed all the same, and the machines' clocks tell when.
+	// If this fails, the atom has completed all the same, and IfElapsed is judged by the machines'
+	// clocks.
 	_, _ = p.store.commit(ctx, txn{[]clientv3.Cmp{same}, []clientv3.Op{clientv3.OpPut(p.keys.last(), text)}, nil})
 }
 
-// abandon removes what a failed Enter may have left, without waiting for it: the waiters behind
-// pass a place whose heartbeat does not move.
+// abandon removes what a failed Enter may have left, in the background. If that fails, the waiters
+// behind pass the place, whose heartbeat does not move.
 func (p *place) abandon() {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

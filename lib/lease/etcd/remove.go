@@ -7,7 +7,7 @@ import (
 	"adlock/lib/lease"
 )
 
-// Remove deletes the place of an acquisition, a writer's or a reader's.
+// Remove deletes the place with this token, a writer's or a reader's.
 func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error {
 	k := s.keys(name)
 	answer, again, err := s.ask(ctx, txn{then: append(k.remove(seatOf(token, false)), k.remove(seatOf(token, true))[:2]...)})
@@ -18,7 +18,7 @@ func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error 
 	for _, response := range answer.Responses {
 		removed += response.GetResponseDeleteRange().Deleted
 	}
-	if removed == 0 && !again { // if sent again, the first one may have removed it, and its answer was lost
+	if removed == 0 && !again { // if it was sent twice, the first may have removed the place
 		return lease.ErrGone
 	}
 	return nil

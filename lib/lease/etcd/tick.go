@@ -11,8 +11,8 @@ import (
 	"adlock/lib/policy"
 )
 
-// A claimed tick is a key, with the token of the acquisition, on a lease of its own that is never
-// renewed.
+// A claimed tick is a key with the token of the acquisition. The key has an etcd lease of its own
+// that is never renewed.
 
 func (k keys) tick(tick policy.Tick) string { return k.atom + "tick/" + strconv.Itoa(tick.Number) }
 
@@ -25,8 +25,8 @@ func (s *Store) HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (
 	return found.Count > 0, nil
 }
 
-// ClaimTick puts the key if there is none, while the place is held. A key with its own token is
-// there if an answer was lost.
+// ClaimTick puts the key if there is none and the place is still held. If the key has this place's
+// own token, an earlier claim succeeded and its answer was lost.
 func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 	granted, err := p.store.client.Grant(ctx, int64((tick.Life()+time.Second-1)/time.Second))
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 	if answer.Succeeded {
 		return true, nil
 	}
-	_, _ = p.store.client.Revoke(ctx, granted.ID) // if it fails, it runs out
+	_, _ = p.store.client.Revoke(ctx, granted.ID) // if this fails, the lease runs out
 	found := answer.Responses[0].GetResponseRange().Kvs
 	return len(found) == 1 && string(found[0].Value) == p.record.Token, nil
 }

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/lease"
 )
 
-// refusals are errors of etcd, in words that say what to do.
+// refusals are errors of etcd, with reasons that say what to do.
 var refusals = []struct {
 	err    error
 	kind   fault.Kind
@@ -24,7 +24,7 @@ var refusals = []struct {
 	{rpctypes.ErrUserEmpty, fault.NotPermitted, "wants a user and a password: ETCDCTL_USER, ETCDCTL_PASSWORD"},
 }
 
-// trouble is what is wrong if a question to the cluster ends in an error.
+// trouble returns the kind of an error of the cluster, and the reason in words.
 func (r *reach) trouble(err error) (fault.Kind, string) {
 	for _, refusal := range refusals {
 		if errors.Is(err, refusal.err) {
@@ -43,7 +43,7 @@ func (r *reach) trouble(err error) (fault.Kind, string) {
 	return fault.Unavailable, strings.TrimPrefix(said(err), "etcdserver: ")
 }
 
-// readable is an error if a file that a variable names cannot be read.
+// readable returns an error if a file cannot be read that one of the variables names.
 func readable(variables ...string) error {
 	for _, variable := range variables {
 		file := os.Getenv(variable)

@@ -14,17 +14,17 @@ import (
 	"adlock/lib/record"
 )
 
-// Elapsed is by the server's clock alone, which stamped the last lock and was read for the
-// snapshot; in whole seconds.
+// Elapsed is measured by the server's clock alone, in whole seconds: that clock stamped the last
+// lock, and was read for the snapshot.
 func (s *Store) Elapsed(_ context.Context, seen *lease.Snapshot) (time.Duration, error) {
 	return seen.Now.Sub(seen.Last.Completed), nil
 }
 
-// clockLasts is how long a reading of the server's clock is good.
+// clockLasts is how long a reading of the server's clock is used.
 const clockLasts = time.Minute
 
-// now is the server's clock: a file is stored and asked for its time. Each machine has one such
-// file, which stays.
+// now returns the time by the server's clock: it stores a file and asks for the file's time. Each
+// machine has one such file, which stays.
 func (s *Store) now(ctx context.Context) (time.Time, error) {
 	if time.Since(s.clockRead) > clockLasts {
 		clock, err := clockName()
@@ -42,7 +42,7 @@ func (s *Store) now(ctx context.Context) (time.Time, error) {
 	return s.serverThen.Add(time.Since(s.clockRead)), nil
 }
 
-// timed ignores a full disk: the file is there, cut short, and its time counts.
+// timed ignores the error of a full disk: the file is there, cut short, and its time counts.
 func timed(err error) error {
 	if fault.KindOf(err) == fault.IO {
 		return nil
@@ -50,14 +50,15 @@ func timed(err error) error {
 	return err
 }
 
-// askClock notes the time before it stores the file: if this machine's idea of the server's now
-// were late, a lock that was just stamped would lie in the future, and be invalid.
+// askClock reads this machine's clock before it stores the file. If it did so afterwards, the
+// computed server time would be late, and a last lock that was just stamped would lie in the future
+// and be invalid.
 func (s *Store) askClock(ctx context.Context, file string) error {
 	read := time.Now()
 	temporary, text := s.in(atom.TemporaryName(record.NewToken())), clockText()
 	err := s.put(ctx, temporary, text)
-	if fault.KindOf(err) == fault.IO { // keep the space that the old file takes up: otherwise the disk would not be full
-		defer func() { _ = s.remove(ctx, temporary) }() // the next owner sweeps
+	if fault.KindOf(err) == fault.IO { // the disk is full: keep the old file, as its space would be lost
+		defer func() { _ = s.remove(ctx, temporary) }() // if this fails, the next owner removes it (sweep)
 		file = temporary
 	} else if err == nil || isAnswer(err) {
 		_, err = s.install(ctx, temporary, file, text)
@@ -73,9 +74,9 @@ func (s *Store) askClock(ctx context.Context, file string) error {
 	return nil
 }
 
-// OnlyRead stops all writing to the store, as a dry run writes nothing. FTP tells only the times
-// of files, so the server's clock is then computed from this machine's last reading, in this
-// boot; if there was none, the two clocks are taken to agree.
+// OnlyRead stops all writing to the store, for a dry run. FTP shows the server's clock only as the
+// time of a new file, so it is then computed from this machine's last reading in this boot. Without
+// such a reading, the server's clock is assumed to agree with this machine's.
 func (s *Store) OnlyRead() { s.reads = true }
 
 func (s *Store) readClock(ctx context.Context, file string) error {
@@ -93,12 +94,12 @@ func (s *Store) readClock(ctx context.Context, file string) error {
 	return nil
 }
 
-// clockText is the content of the clock's file: when it is stored, by this machine's boottime.
+// clockText is the content of the clock's file: this machine's boottime when it is stored.
 func clockText() []byte {
 	return fmt.Appendf(nil, "boot=%s\nboottime=%d\n", process.Here().BootID(), process.Boottime())
 }
 
-// parseClock reads what clockText wrote, if in this boot.
+// parseClock reads what clockText wrote. known is false if that was before this boot.
 func parseClock(text string) (at time.Duration, known bool) {
 	var boot string
 	n, _ := fmt.Sscanf(text, "boot=%s\nboottime=%d\n", &boot, &at)

@@ -10,7 +10,8 @@ import (
 	"adlock/lib/lease"
 )
 
-// List looks at every atom of the directory, one after the other. Waiters cannot be seen here.
+// List looks at every atom of the directory, one after the other. It finds no waiters, which store
+// nothing.
 func (s *Store) List(ctx context.Context) ([]lease.Listed, error) {
 	names, err := s.known(ctx)
 	if err != nil {

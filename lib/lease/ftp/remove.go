@@ -7,8 +7,8 @@ import (
 	"adlock/lib/lease"
 )
 
-// Remove marks the generation of an acquisition as released, as its owner would have done. A
-// generation without a record has no token.
+// Remove marks the generation with this token as released, as its owner would have done. A
+// generation without a record has the token "".
 func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error {
 	f, err := s.look(ctx, name, 0, nil)
 	g := f.ahead

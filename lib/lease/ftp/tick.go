@@ -10,8 +10,8 @@ import (
 	"adlock/lib/policy"
 )
 
-// A claimed tick is a directory, as MKD is the test-and-set. Each claim removes the ticks that
-// have outlived their time.
+// A claimed tick is a directory, because MKD is the test-and-set. Each claim removes the ticks
+// whose life is over.
 
 // HasTick looks for the directory.
 func (s *Store) HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (bool, error) {
@@ -26,7 +26,7 @@ func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 	}
 	dir := p.store.in(p.name.Tick(tick.Number))
 	err := p.store.do(ctx, func(c *client.ServerConn) error { return c.MakeDir(dir) })
-	if isMissing(err) { // 550 is also the answer if it is there
+	if isMissing(err) { // 550 is also the answer if the directory exists
 		if used, err := p.store.HasTick(ctx, p.name, tick); used || err != nil {
 			return false, err
 		}
@@ -61,8 +61,8 @@ func (p *place) removeTick(ctx context.Context, number int) error {
 	return ignoreMissing(p.store.do(ctx, func(c *client.ServerConn) error { return c.RemoveDir(dir) }))
 }
 
-// DisclaimTick removes the directory that ClaimTick has made. Without a confirmation that it made
-// it, the directory may be another's.
+// DisclaimTick removes the directory that ClaimTick has made. If the server did not confirm the
+// making, the directory may be another acquisition's, and stays.
 func (p *place) DisclaimTick(ctx context.Context, tick policy.Tick) error {
 	if p.claimed != tick {
 		return nil

@@ -1,6 +1,6 @@
 // Package listing passes the content of a store beyond this machine from one program to another:
-// the locksmith, which links the stores' clients, writes it to a pipe; adlock-report, which shows
-// it, reads it like a lock directory. Each line is one JSON object; the last line says that
+// the locksmith, which links the stores' clients, writes the content to a pipe; adlock-report reads
+// and shows it as it does a lock directory. Each line is one JSON object. The last line says that
 // nothing is missing, or what went wrong.
 package listing
 
@@ -17,7 +17,7 @@ import (
 	"adlock/lib/record"
 )
 
-// line is one line; one of its fields is set.
+// line is one line of the listing; exactly one of its fields is set.
 type line struct {
 	Entry *entry   `json:",omitempty"`
 	Slot  *entry   `json:",omitempty"`
@@ -41,7 +41,7 @@ type entry struct {
 // lock is the part of a locker.View that describes an active lock.
 type lock struct {
 	Active policy.Active
-	Record []byte `json:",omitempty"` // as in a file; none: the lock has no record
+	Record []byte `json:",omitempty"` // as in a file; nil: the lock has no record
 	Node   string `json:",omitempty"`
 	Silent bool   `json:",omitempty"`
 }
@@ -52,7 +52,7 @@ type failure struct {
 	Object, Reason string
 }
 
-// Write writes what was found, or why nothing was.
+// Write writes the listing, or the error if there is none.
 func Write(to io.Writer, entries []locker.Entry, slots []locker.Slot, failed error) error {
 	out := json.NewEncoder(to)
 	if failed != nil {
@@ -76,7 +76,7 @@ func Write(to io.Writer, entries []locker.Entry, slots []locker.Slot, failed err
 	return out.Encode(line{End: true})
 }
 
-// Read reads what Write has written. It is an error if that is cut short.
+// Read reads what Write has written. A listing that is cut short is an error.
 func Read(from io.Reader) (entries []locker.Entry, slots []locker.Slot, err error) {
 	for in := json.NewDecoder(from); ; {
 		var l line
@@ -104,7 +104,7 @@ func Read(from io.Reader) (entries []locker.Entry, slots []locker.Slot, err erro
 	}
 }
 
-// errCut: the writing program has died, or is of another version.
+// errCut is the error if the writing program has died, or is of another version.
 var errCut = errors.New("the listing of the store is cut short or of an unknown format")
 
 func (e *entry) read() (locker.Entry, error) {

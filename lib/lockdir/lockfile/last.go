@@ -38,9 +38,9 @@ func (d *Dir) Last(name atom.Name) (record.Last, error) {
 	return last, nil
 }
 
-// cutOff bounds what a file system has cut off an mtime: a second where it keeps whole seconds
-// (ext3, HFS+, a server of such). One that keeps fractions shows them at least in the ctime,
-// which no program can set.
+// cutOff bounds the fraction of a second that a file system has cut off an mtime: a second if it
+// keeps whole seconds (ext3, HFS+, a file server with one of these), else 0. A file system that
+// keeps fractions shows one at least in the ctime, which no program can set.
 func cutOff(mtime, ctime unix.Timespec) time.Duration {
 	if mtime.Nsec == 0 && ctime.Nsec == 0 {
 		return time.Second
@@ -105,13 +105,14 @@ func (d *Dir) stampAnew(name atom.Name, memory record.Memory) error {
 // ErrRunsUnlocked says that a run without a lock has the flock of the last lock.
 var ErrRunsUnlocked = errors.New("a run without a lock is under way")
 
-// unlockedWait is how long an unlocked run and a newcomer wait for each other's flock: each may
-// be about to find that the other one has the atom.
+// unlockedWait is how long an unlocked run and a newcomer wait for each other's flock: the process
+// that holds it may be about to be denied.
 const unlockedWait = 100 * time.Millisecond
 
 // HoldLast takes flock(2) of the last lock: unix.LOCK_EX for an unlocked run, unix.LOCK_SH to see
-// whether there is one: ErrRunsUnlocked (package unlocked). If other users can open the file, any
-// of them could hold its flock, so it is not taken and tells nothing.
+// whether there is one. If another process has it, the error is ErrRunsUnlocked (package unlocked).
+// If other users can open the file, any of them could hold its flock: then HoldLast does not take
+// it, and returns no error.
 func (d *Dir) HoldLast(name atom.Name, how int) (io.Closer, error) {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if err != nil {

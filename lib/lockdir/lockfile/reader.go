@@ -26,13 +26,13 @@ func (d *Dir) MarkRead(name atom.Name) error {
 const markWait = 200 * time.Millisecond
 
 // Marked calls do, which changes the last lock of the atom NAME. Readers do that without the
-// active lock, so they take turns at the mark, which is never removed: otherwise a reader that
-// keeps the mtime it has read would undo another's stamp. If the holder of the mark is stopped,
-// Marked goes on without it: a stamp is worth more than the order.
+// active lock, so they take turns: each locks the mark, which is never removed. Without turns, a
+// reader that writes back the mtime it has read would undo another reader's stamp. If the mark
+// stays locked for too long, Marked calls do all the same: a stamp is worth more than the order.
 func (d *Dir) Marked(name atom.Name, do func() error) error {
 	f, err := d.openFile(name.ReadersMark(), unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
-		return do() // it has never had readers
+		return do() // the atom has never had readers
 	}
 	if err != nil {
 		return errors.Join(err, do())

@@ -63,7 +63,7 @@ func (d *Dir) temporary() (*TempFile, error) {
 	return &TempFile{file: file{dir: d, name: name, fd: fd}, temporary: name}, nil
 }
 
-// Link puts it in place under a free name; fs.ErrExist where the name is taken.
+// Link puts the file in place under a free name; fs.ErrExist if the name is taken.
 func (t *TempFile) Link(name string) error {
 	var err error
 	if t.temporary == "" {
@@ -84,7 +84,7 @@ func (t *TempFile) Link(name string) error {
 	return nil
 }
 
-// Replace puts it in place over the file that has the name, so the name always has a file.
+// Replace puts the file in place over the one that has the name, so the name always has a file.
 func (t *TempFile) Replace(name string) error {
 	if t.temporary == "" {
 		temporary := atom.TemporaryName(record.NewToken())
@@ -100,16 +100,16 @@ func (t *TempFile) Replace(name string) error {
 	return nil
 }
 
-// Touch sets its mtime to the file system's now and returns it.
+// Touch sets the file's mtime to the file system's now and returns that time.
 func (t *TempFile) Touch() (time.Time, error) {
 	err := t.touch()
 	return t.modified(), err
 }
 
-// Made is its mtime: when its content was written.
+// Made is the file's mtime: when its content was written.
 func (t *TempFile) Made() time.Time { return t.modified() }
 
-// Withdraw takes a linked file out of place again, stamping nothing.
+// Withdraw removes a linked file again, stamping nothing.
 func (t *TempFile) Withdraw() error {
 	mine, err := t.named()
 	if err != nil || !mine {
@@ -144,10 +144,10 @@ func (t *TempFile) namedNow(name string) bool {
 // guard it.
 const sweepAge = time.Minute
 
-// Sweep removes the temp.* files that crashed creators left behind: those that are older than a
-// minute at the file system's time now, and not guarded. (A last lock in the making has the mtime
-// of the old one, so age alone proves nothing.) Other files that begin with temp. (temp.notes, a
-// directory) are not adlock's: they stay, and do not prevent a takeover.
+// Sweep removes the temp.* files that crashed creators left behind: those that are not guarded, and
+// are older than a minute at the file system's time now or have a second name. (A last lock in the
+// making has the mtime of the old one, so age alone proves nothing.) Other files that begin with
+// temp. (temp.notes, a directory) are not adlock's: they stay, and do not prevent a takeover.
 func (d *Dir) Sweep(now time.Time) error {
 	files, err := d.Files(atom.TemporaryFile)
 	if err != nil {
@@ -169,8 +169,8 @@ func (d *Dir) sweepOne(name string, now time.Time) error {
 		return err
 	}
 	defer f.Close()
-	// A file that is in place under another name too has that file's mtime, and a last lock may
-	// be stamped more than once a minute for ever: there only the guard tells.
+	// A temp.* file that is also linked as a last lock gets a new mtime with each stamp, so it may
+	// never be a minute old: then only the guard shows whether its creator lives.
 	if f.st.Nlink < 2 && now.Sub(f.modified()) < sweepAge {
 		return nil
 	}
@@ -188,8 +188,8 @@ func (d *Dir) sweepOne(name string, now time.Time) error {
 // even if nothing was replaced.
 func (t *TempFile) Named() bool { return t.temporary != "" }
 
-// setModified sets its mtime before it is put in place; the zero time becomes the epoch, which in
-// a last lock means 'never completed'.
+// setModified sets the mtime of a file that is not in place yet; the zero time becomes the epoch,
+// which in a last lock means 'never completed'.
 func (t *TempFile) setModified(at time.Time) error {
 	if at.IsZero() {
 		at = time.Unix(0, 0)

@@ -80,7 +80,7 @@ func (w Watch) Wait(files []string, owners []int, asker int, most time.Duration)
 	}
 }
 
-// sawOneGo empties the queue of events and reports whether an event names one of these files.
+// sawOneGo reads all queued events and reports whether one of them names one of these files.
 func (w Watch) sawOneGo(files []string) bool {
 	buffer := make([]byte, 16384)
 	seen := false

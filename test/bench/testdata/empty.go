@@ -1,4 +1,4 @@
-// Empty does nothing: every program in Go costs as much.
+// Empty does nothing: every program in Go costs at least as much.
 package main
 
 func main() {}

@@ -1,5 +1,5 @@
-// Start listens to the signals of adlock run, and starts true: every supervisor in Go costs as
-// much.
+// Start listens to the signals of adlock run, and starts true: every supervisor in Go costs at
+// least as much.
 package main
 
 import (

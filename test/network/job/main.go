@@ -1,7 +1,7 @@
 // Command job is the job of a contender in the chaos of test/network. Through a socket it
 // reports its beginning and end to the judge, by the clock that does not step and counts
-// suspend; if it is killed, the judge sees the socket closed. All the while it holds flock(2)
-// on its atom's file: a second job finds that locked.
+// suspend; if it is killed, the judge finds the socket closed. All the while it holds flock(2)
+// on its atom's file, so that a second job finds the file locked.
 package main
 
 import (
@@ -37,7 +37,7 @@ func boottime() int64 {
 	return now.Nano()
 }
 
-// lock holds the file until this process is gone, and returns false if another process does.
+// lock locks the file until this process ends. It returns false if another process has locked it.
 func lock(path string) bool {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	fail(err)
