@@ -1,7 +1,7 @@
 # adlock: make help lists the targets.
 
-# Tools that check the sources, or make what is not the product. Each is built from its own
-# module and go.sum, and nothing of it enters ours.
+# Tools for lint, packages, bills of materials and mutants. Each is built from its own module and go.sum,
+# and adds nothing to those of adlock.
 tool        = $(GO) run -trimpath
 staticcheck = $(tool) honnef.co/go/tools/cmd/staticcheck@v0.8.2
 nfpm        = $(tool) github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
@@ -12,21 +12,20 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 INSTALL ?= install
 GO      ?= go
-# What --version says behind the number, which lib/config/version.go has.
+# --version prints this behind the number, which lib/config/version.go has.
 COMMIT  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 bindir = $(PREFIX)/bin
 libdir = $(PREFIX)/lib/adlock
 docdir = $(PREFIX)/share/doc/adlock
-# logrotate reads /etc. What is installed from source writes nothing there, and has the
-# file beside the rest.
+# logrotate reads /etc. An install from source writes nothing there, and has the file below PREFIX.
 sysconfdir ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 TAGS    = urfave_cli_no_docs
 LDFLAGS = -s -w -funcalign=16 -X adlock/lib/config.Commit=$(COMMIT)
 export CGO_ENABLED = 0
 
-# A number of inputs, not a time: at the end of a time go test may report the time.
+# A number of inputs, not a time: if a time is over, go test may report that as a failure.
 FUZZTIME ?= 100000x
 
 # With SKIP=no, as in CI, a shell or a server that is missing fails the tests.
@@ -41,18 +40,18 @@ programs = $(BUILD)/adlock $(BUILD)/adlock-report $(BUILD)/adlock-locksmith
 
 build: $(programs) ## build the programs (static, stripped)
 
-# Without -buildvcs=false a build within git would be another than one of the same
-# sources without. Without grpcnotrace the locksmith would have the pages on which gRPC
-# shows its calls, and the templates for them: a quarter more of it.
+# Without -buildvcs=false a build within git would differ from a build of the same sources without
+# git. Without grpcnotrace the locksmith would have the pages on which gRPC shows its calls, and
+# the templates for them, and would be a quarter larger.
 $(BUILD)/%: FORCE
 	$(GO) build -trimpath -buildvcs=false -tags $(TAGS),grpcnotrace -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
 
 demo: build/adlock build/adlock-report ## show busy, too soon, hung and replaced on real processes
-	sh test/demo/demo.sh
+	sh test/docs/demo.sh
 
 test: build test-go test-shells ## what CI runs; make soak has the rest
 
-# -count=1: a cached result would not see a change in the helper that the tests build.
+# -count=1: a cached result would miss a change in the helper that the tests build.
 # -p 3: most tests wait. The package that waits longest comes first.
 PACKAGES ?= ./test/network ./test/... ./lib/... ./cmd/...
 test-go: build ## Go tests: packages, and what crosses them
@@ -62,7 +61,7 @@ test-shells: build bats/node_modules ## the library's suite under every shell
 	bats/run
 
 test-network: build bats/node_modules ## locks across machines, on real etcd and FTP servers
-	$(GO) test -tags $(TAGS),soak -count=1 -v -timeout 25m ./test/network
+	$(GO) test -tags $(TAGS) -count=1 -v -timeout 25m ./test/network
 	bats/run store.bats
 
 bats/node_modules: bats/package-lock.json
@@ -74,8 +73,8 @@ fuzz: ## every fuzz target, FUZZTIME=100000x inputs each
 		$(GO) test -tags $(TAGS) -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) ./lib/$${target%:*}; \
 	done
 
-# What shows in minutes that most things work: all but the longest tests, under one shell.
-quick_packages = ./lib/... ./cmd/... ./test/cli ./test/identity ./test/survivor ./test/clock ./test/hostile ./test/learn ./test/calls
+# These show in minutes that most things work: all but the longest tests, under one shell.
+quick_packages = ./lib/... ./cmd/... ./test/cli ./test/process
 quick: build bats/node_modules ## the quick tests, under dash alone
 	$(GO) test -tags $(TAGS) -count=1 -timeout 10m $(quick_packages)
 	ADLOCK_TEST_SHELLS=dash bats/run
@@ -104,8 +103,8 @@ N ?= 20
 flake: build bats/node_modules ## the quick tests N=20 times beside a busy processor: what fails now and then
 	GO='$(GO)' TAGS='$(TAGS)' BATS='$(BATS)' sh test/support/flake.sh $(N) $(quick_packages)
 
-# The packages whose tests are tried, each with its own tests alone, and how many percent
-# of the changes they have to catch.
+# The packages whose code is changed, each tested by its own tests alone, and how many percent of
+# the changes the tests have to catch.
 MUTANTS ?= lib/policy lib/atom lib/learn lib/record lib/lockdir/lockfile lib/process lib/killer lib/lockdir
 LEAST   ?= 95
 changes = arithmetic-base conditionals-boundary conditionals-negation increment-decrement invert-assignments \
@@ -125,7 +124,7 @@ lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man; vet of what scripts c
 	shellcheck -s sh cmd/package/complete cmd/package/prerm cmd/package/postrm
 	shellcheck -x -s sh sh/adlock.sh sh/shell sh/guarded-crontabs test/*/*.sh
 	shellcheck bats/*.bats bats/*.bash bats/run bats/stress sh/completions/adlock.bash .ci/*
-	# In the C locale, which is cron's, yash refuses to read anything but ASCII.
+	# yash refuses to read anything but ASCII in the C locale, which cron has.
 	! LC_ALL=C grep -rn '[^[:print:][:space:]]' sh test/*/*.sh
 	shfmt -d sh/*.sh sh/shell sh/guarded-crontabs sh/completions/adlock.bash bats/*.bats bats/*.bash bats/prelude.sh bats/run bats/stress test/*/*.sh cmd/package/complete cmd/package/prerm cmd/package/postrm .ci/*
 	mandoc -Tlint -Wwarning $(pages)
@@ -136,22 +135,22 @@ lint: ## vet, staticcheck, shellcheck, shfmt, mandoc, man; vet of what scripts c
 		$(GO) vet -tags $(TAGS) $$($(GO) list -deps -tags $(TAGS) ./cmd/adlock ./cmd/adlock-report | grep ^adlock/) || exit 1; \
 	done
 
-# BENCH='-full -write test/bench/README.md' writes the tables that stand there; -svg FILE draws them.
+# BENCH='-full -write test/bench/README.md' writes the tables in that file; -svg FILE draws them.
 bench: build ## times beside flock, dotlockfile, lockfile, setlock, sem, mkdir and the usual boilerplate
 	$(GO) run -tags $(TAGS) ./test/bench $(BENCH)
 
 house: ## statements and imports of each room, or what changed in them: SINCE=REVISION
-	@$(GO) run ./test/house $(SINCE)
+	@$(GO) run ./test/support/house $(SINCE)
 
 outdated: ## what newer versions there are of what this is built, packed and tested with
-	@sh test/outdated/outdated.sh
+	@sh test/support/outdated.sh
 
-# What is installed beside the programs, as FILE:DIRECTORY/ or FILE:DIRECTORY/NAME, below
-# PREFIX. Packages are made of what is installed, so this list is the only one.
-examples := $(shell find -L test/examples -type f ! -name '*.go' | sort)
+# installed lists what is installed beside the programs, as FILE:DIRECTORY/ or FILE:DIRECTORY/NAME,
+# below PREFIX. Packages are made of what is installed, so this list is the only one.
+examples := $(shell find -L test/examples -type f | sort)
 # The manual pages, each beside what it describes.
 pages    := $(wildcard cmd/*/*.[1-8] lib/*.[1-8] sh/*.[1-8])
-installed = $(addsuffix :lib/adlock/,sh/adlock.sh sh/shell sh/guarded-crontabs sh/adlock.mk cmd/adlock-report/adlock-alerts.yml) \
+installed = $(addsuffix :lib/adlock/,sh/adlock.sh sh/shell sh/guarded-crontabs sh/adlock.mk cmd/adlock-report/adlock-alerts.yml cmd/adlock-report/adlock-dashboard.json) \
 	$(foreach page,$(pages),$(page):share/man/man$(subst .,,$(suffix $(page)))/) \
 	sh/completions/adlock.bash:share/bash-completion/completions/adlock \
 	sh/completions/_adlock:share/zsh/site-functions/ \
@@ -159,14 +158,14 @@ installed = $(addsuffix :lib/adlock/,sh/adlock.sh sh/shell sh/guarded-crontabs s
 	$(addsuffix :share/doc/adlock/,README.md CHANGELOG.md LICENSE) \
 	$(foreach file,$(examples),$(file):share/doc/adlock/$(dir $(file:test/%=%)))
 
-# from and to are the two halves of one of them.
+# from, into and to are the file, the target as listed, and the path of one entry.
 from = $(firstword $(subst :, ,$(1)))
 into = $(lastword $(subst :, ,$(1)))
 to   = $(DESTDIR)$(PREFIX)/$(if $(filter %/,$(into)),$(into)$(notdir $(from)),$(into))
 
-# A text comes to know where it is installed: a library its helper, a manual its paths, the
-# README the examples.
-# All is put in place by a rename: scripts may be reading the one before, and a line of a
+# put installs a text with the installed paths in it: of the helper in a library, of files in a
+# manual, of the examples in the README.
+# Each file is put in place by a rename: a script may be reading the old file, and a line of a
 # crontab may start at any moment.
 define put
 @sed -e "s|^_adlock_installed=.*|_adlock_installed='$(bindir)/adlock'|" -e "s|/usr/local/\([a-z]*/adlock\)|$(PREFIX)/\1|g" \
@@ -176,8 +175,8 @@ define put
 
 endef
 
-# DESTDIR stands between double quotes here; the other directories in what is installed as
-# well, and in sed's text.
+# DESTDIR stands between double quotes here. The other directories also stand in installed files,
+# and in sed's script.
 quote := '
 quoted = '$(subst $(quote),'\$(quote)',$(1))'
 
@@ -186,8 +185,8 @@ plain-directories:
 	case $(call quoted,$(PREFIX)$(bindir)$(sysconfdir)) in *[\'\"\\\`\$$\|\&]*) false ;; esac || { \
 		printf 'adlock: %s: no quote, \\, $$, | or & can stand in this directory\n' $(call quoted,$(DESTDIR)$(PREFIX)) >&2; exit 64; }
 
-# What was built is installed as it is, since root often has no Go: make && sudo make
-# install. Only where something was never built it is built first.
+# install builds only if a program is missing, since root often has no Go: make && sudo make
+# install.
 install: plain-directories ## install programs, library, the shell for crontabs, manual, completions, examples
 	@for program in $(programs); do test -x $$program || { $(MAKE) build && break; } || exit 1; done
 	@for file in $(foreach each,$(installed),$(call from,$(each))); do \
@@ -209,7 +208,7 @@ uninstall: plain-directories ## remove what install put in place; locks and the 
 	@for dir in "$(DESTDIR)$(libdir)" "$(DESTDIR)$(docdir)"; do \
 		find "$$dir" -depth -type d -exec rmdir {} \; 2>/dev/null || :; done
 
-# Packages are made of what install puts below build/MACHINE/tree. All times are the
+# Packages are made of what install puts below build/MACHINE/tree. All times in them are the
 # commit's, so that the same sources give the same bytes.
 MACHINES   ?= amd64 arm64
 RELEASE    ?= build/release
@@ -218,7 +217,7 @@ MAINTAINER ?= The adlock authors <adlock@example.org>
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 packing = GO='$(GO)' TAGS='$(TAGS)' VERSION='$(VERSION)' MAINTAINER='$(MAINTAINER)' SOURCE_DATE_EPOCH='$(SOURCE_DATE_EPOCH)'
 
-# What fails after this is no fault of a registry.
+# This fetches the tools. A failure after it is no fault of a registry.
 tools:
 	@$(nfpm) --version >/dev/null
 	@$(cyclonedx) version >/dev/null
@@ -227,8 +226,8 @@ deb rpm apk: trees ## make packages in build/release
 	@mkdir -p $(RELEASE)
 	@set -e; for machine in $(MACHINES); do (cd build/$$machine && $(packing) ARCH=$$machine $(nfpm) package -f ../../cmd/package/nfpm.yaml -p $@ -t $(abspath $(RELEASE))/); done
 
-# The tool makes a bill for one program, with a number and a time of its own unless it is
-# told not to, and says that each program is for the machine on which it runs itself.
+# cyclonedx makes a bill for one program. Without -noserial and -notimestamp each bill would have
+# a number and a time of its own. It states its own machine as that of each program.
 sbom: trees ## make a bill of materials for each program, in build/release
 	@mkdir -p $(RELEASE)
 	@set -e; for machine in $(MACHINES); do for program in $(notdir $(programs)); do \
@@ -237,7 +236,7 @@ sbom: trees ## make a bill of materials for each program, in build/release
 
 trees: $(MACHINES:%=build/%/tree)
 
-# GOARCH is given to the build alone: the tools run here.
+# Only the build gets GOARCH: the tools run on this machine.
 $(MACHINES:%=build/%/tree): build/%/tree: FORCE
 	@GOARCH=$* $(MAKE) --no-print-directory build BUILD=build/$*
 	@rm -rf $@ build/$*/parts

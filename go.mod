@@ -2,6 +2,10 @@ module adlock
 
 go 1.26.0
 
+// A helper that waits reads nothing: what it read each second would count as work of the job
+// that it serves (lib/idle).
+godebug updatemaxprocs=0
+
 require (
 	github.com/adhocore/gronx v1.20.4
 	github.com/anishathalye/porcupine v1.3.1

@@ -1,7 +1,7 @@
 # adlock_age: minutes since the atom last completed.
 load common
 
-@test "never, while it has not been asked for, or has not completed" {
+@test "the age is never until the atom has completed" {
 	script job <<-'E'
 		adlock_age a b
 		adlock_get a b
@@ -12,7 +12,7 @@ load common
 	assert_output $'never\nnever'
 }
 
-@test "whole minutes, rounded down" {
+@test "the age is whole minutes, rounded down" {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
@@ -33,7 +33,7 @@ load common
 	assert_failure 64
 }
 
-# The answer "never" would start the script's work.
+# A wrong answer of "never" would start the script's work.
 @test "an unreadable directory is not taken for an empty one" {
 	unprivileged
 	script job <<-'E'

@@ -1,5 +1,5 @@
-# The agent of a pass: a helper that stays and is asked through pipes. In every case a script
-# sees the same answers as from one helper run for each question.
+# The agent of a pass: a helper that stays and answers questions through pipes. A script always
+# gets the same answers as from one helper run for each question.
 # shellcheck disable=SC2153 # ADLOCK_DIR is common.bash's
 load common
 
@@ -109,7 +109,7 @@ with_agent() {
 	assert_output 5
 }
 
-@test "what the agent has to say the script says" {
+@test "the script prints the agent's messages" {
 	counted
 	with_agent job <<-'E'
 		served
@@ -123,7 +123,7 @@ with_agent() {
 	assert_equal "$(cat "$T/runs")" agent
 }
 
-@test "an agent that has gone or was killed costs nothing" {
+@test "an agent that left or was killed changes no answer" {
 	with_agent job <<-'E'
 		for way in gone killed asked; do
 			_adlock_agent=''
@@ -153,7 +153,7 @@ with_agent() {
 	refute_output --partial lock.
 }
 
-@test "an agent that dies on a release has it done by a helper run" {
+@test "a helper run does the release of an agent that died" {
 	with_agent job <<-'E'
 		served || exit 9
 		adlock_get b 1 0
@@ -175,18 +175,18 @@ with_agent() {
 	refute_output --partial lock.
 }
 
-@test "a stopped agent stops its script, and both go on" {
+@test "a script waits for its stopped agent, then both go on" {
 	with_agent job <<-'E'
 		served || exit 9
 		stop_agent
-		note "$agent_pid" # or its CONT could come before its STOP
+		note "$agent_pid" # only now: CONT must come after STOP
 		adlock_get a b 0
 		note "$ADLOCK_VERDICT"
 		adlock_release
 	E
 	start job
 	pid=$!
-	eventually 20 test -s "$T/notes"
+	eventually test -s "$T/notes"
 	sleep 0.5
 	assert_equal "$(wc -l <"$T/notes")" 1
 	kill -CONT "$(cat "$T/notes")"
@@ -195,7 +195,7 @@ with_agent() {
 	assert_output acquired
 }
 
-@test "descriptors stay the script's, whichever it uses" {
+@test "the agent takes no descriptor that the script uses" {
 	counted
 	with_agent job <<-'E'
 		fds() { for fd in 5 6 7 8 9; do [ ! -e "/proc/self/fd/$fd" ] || note "$fd"; done; }
@@ -243,7 +243,7 @@ with_agent() {
 	assert_notes <<<$'same $!\nleads its session\nwaited'
 }
 
-@test "the agent goes with its script, however that ends" {
+@test "the agent ends when its script does, however that ends" {
 	with_agent job <<-'E'
 		served || exit 9
 		note "$agent_pid"
@@ -253,12 +253,12 @@ with_agent() {
 		esac
 	E
 	for way in exit kill end; do
-		run launch job "$way" # this returns once no process holds its output
-		eventually 20 gone "$(tail -n 1 "$T/notes")"
+		run launch job "$way" # returns when no process has its output open
+		eventually gone "$(tail -n 1 "$T/notes")"
 	done
 }
 
-@test "a subshell asks no agent but its own" {
+@test "a subshell asks only an agent of its own" {
 	with_agent job <<-'E'
 		served || exit 9
 		note "$agent_pid"
@@ -318,8 +318,8 @@ with_agent() {
 		trap 'adlock_get trapped x 0 && adlock_release; : >"$T/heard"' USR1
 		served || exit 9
 		IFS=' ' read -r me _ </proc/self/stat
-		# The next signal when the last one was heard: traps without end, one within the
-		# other, are more than a shell's stack can hold.
+		# Send the next signal only after the trap for the last one has run: traps that nest
+		# without end overflow the shell's stack.
 		(while kill -USR1 "$me"; do
 			while [ -d "/proc/$me" ] && ! rm "$T/heard"; do sleep 0.01; done
 			sleep 0.03
@@ -342,7 +342,7 @@ with_agent() {
 	refute_output --partial lock.
 }
 
-@test "a trap that takes a question's descriptors costs the agent" {
+@test "a trap that takes a question's descriptors ends agent use" {
 	for way in '>&-' '<>"$T/own"'; do
 		rm -f "$T/notes"
 		echo mine >"$T/own"
@@ -355,7 +355,7 @@ with_agent() {
 				# Once the question is written, the shell sleeps until the answer comes.
 				until [ -e "/proc/$me/fd/8" ] && [ -e "/proc/$me/fd/9" ] && grep -q '^State:.S' "/proc/$me/status"; do sleep 0.01; done
 				kill -USR1 "$me"
-				# Some shells do so only once they have read.
+				# Some shells run the trap only after the read.
 				while [ "/proc/$me/fd/8" -ef "$_adlock_answers" ] && [ "$tries" -lt 50 ]; do
 					tries=$((tries + 1))
 					sleep 0.01
@@ -368,7 +368,7 @@ with_agent() {
 			adlock_release
 			note "$?"
 		E
-		timeout 60 "${shell[@]}" "$T/job" "$way" 2>"$T/said" # a shell says that one is closed
+		timeout 60 "${shell[@]}" "$T/job" "$way" 2>"$T/said" # some shells report a closed descriptor
 		assert_notes <<<$'0 acquired\n0'
 		assert_equal "$(cat "$T/own")" mine
 		[ "$(wc -l <"$T/said")" -le 2 ]
@@ -377,12 +377,12 @@ with_agent() {
 	done
 }
 
-@test "a trap may repeat the release that it has cut short" {
+@test "a trap may repeat the release that it interrupts" {
 	with_agent job <<-'E'
 		served
 		adlock_get a b 0
 		me=$$ tries=0
-		# As if the agent has released the lock and its answer is not read yet.
+		# As if the agent had released the lock, and its answer were not read yet.
 		again() {
 			[ ! -e "/proc/$me/fd/8" ] || rm -f "$ADLOCK_DIR/lock.job.dax.a.b"
 			adlock_release
@@ -409,7 +409,7 @@ with_agent() {
 	assert_notes <<<'0 acquired'
 }
 
-@test "ADLOCK_AGENT=0 forbids it, and nonsense is refused" {
+@test "ADLOCK_AGENT=0 forbids an agent; a bad value is refused" {
 	counted
 	script job <<-'E'
 		ADLOCK_AGENT=$1
@@ -428,7 +428,7 @@ with_agent() {
 	assert_notes <<<$'64\n64'
 }
 
-@test "a hook, another runlog and a terminal are left to the helper" {
+@test "helper runs serve a hook and another runlog" {
 	counted
 	with_agent job <<-'E'
 		served || exit 9
@@ -447,10 +447,10 @@ with_agent() {
 	assert_success
 	assert_notes <<<$'agent\ntake\nrelease\ntake'
 	test -s "$ADLOCK_DIR/logs/program.dax.runlog"
-	eventually 10 test -s "$T/hook"
+	eventually test -s "$T/hook"
 }
 
-@test "aliases of the script's own are not the library's" {
+@test "the library ignores the script's aliases" {
 	with_agent job <<-'E'
 		[ -z "${BASH_VERSION-}" ] || shopt -s expand_aliases
 		alias read=false printf=false command=false exec=false set=false return=false
@@ -458,7 +458,7 @@ with_agent() {
 		adlock_get a 1 0 && note "$ADLOCK_VERDICT"
 		adlock_release && note "$_adlock_agent"
 	E
-	run timeout 20 "${shell[@]}" "$T/job"
+	run timeout 60 "${shell[@]}" "$T/job"
 	assert_success
 	assert_notes <<<$'acquired\nserves'
 }
@@ -471,7 +471,7 @@ storm() {
 	assert_equal "$status" 0
 }
 
-# cycles prints a script's last part: calls under signals; then the script notes its agent.
+# cycles prints a script's last part: calls under signals; then the script notes the agent's state.
 cycles() {
 	cat <<-'E'
 		IFS=' ' read -r me _ </proc/self/stat
@@ -490,7 +490,7 @@ cycles() {
 	E
 }
 
-@test "what traps print comes whole and in its place" {
+@test "traps print to standard output during a question" {
 	{
 		cat <<-'E'
 			after() { :; }
@@ -505,7 +505,7 @@ cycles() {
 	assert_equal "$(wc -l <"$T/out")" "$(wc -l <"$T/traps")"
 }
 
-@test "a script whose trap prints at each child's end ends" {
+@test "a script whose CHLD trap prints comes to its end" {
 	with_agent job <<-'E'
 		# In mksh printf runs as a child, and its end would raise CHLD again.
 		case ${KSH_VERSION-} in *MIRBSD*) trap 'print -n .' CHLD ;; *) trap 'printf .' CHLD ;; esac
@@ -521,7 +521,7 @@ cycles() {
 	assert_equal "$(tr -d . <"$T/out")" ''
 }
 
-@test "a trap that turns the output elsewhere has done so for good" {
+@test "a trap's redirection of the output stays" {
 	{
 		cat <<-'E'
 			heard=''
@@ -536,7 +536,7 @@ cycles() {
 	assert_equal "$(cat "$T/out")" ''
 }
 
-@test "a trap that reads has the script's standard input" {
+@test "a trap reads from the script's standard input" {
 	with_agent job <<-'E'
 		served || exit 9
 		trap 'IFS= read -r line; note "$line"; : >"$T/trapped"' USR1
@@ -545,7 +545,7 @@ cycles() {
 		(
 			until [ -e "/proc/$me/fd/8" ] && [ -e "/proc/$me/fd/9" ]; do sleep 0.01; done
 			kill -USR1 "$me"
-			# Some shells run the trap only once they have read.
+			# Some shells run the trap only after the read.
 			until [ -e "$T/trapped" ] || [ "$tries" -ge 50 ]; do
 				tries=$((tries + 1))
 				sleep 0.01
@@ -564,7 +564,28 @@ cycles() {
 	assert_equal "$(sort "$T/notes")" $'0 acquired\none\ntwo'
 }
 
-@test "functions named like builtins change no answer" {
+@test "traps that read lose no line of standard input" {
+	{
+		cat <<-'E'
+			after() { :; }
+			on_signal() {
+				trap '' USR1
+				IFS= read -r line
+				echo "$line" >>"$T/lines"
+				trap on_signal USR1
+			}
+			served || exit 9
+			trap on_signal USR1
+		E
+		cycles
+	} | with_agent job
+	seq 100000 >"$T/in"
+	storm job <"$T/in"
+	assert_notes <<<serves
+	assert_equal "$(cat "$T/lines")" "$(seq "$(wc -l <"$T/lines")")"
+}
+
+@test "functions named like builtins change no verdict" {
 	script job <<-'E'
 		ADLOCK_AGENT=$1
 		read() { return 1; }
@@ -602,7 +623,7 @@ cycles() {
 	assert_output serves
 }
 
-@test "a question longer than a pipe takes at once is a helper's" {
+@test "a helper run answers a question too long for a pipe" {
 	with_agent job <<-'E'
 		[ "$1" = 0 ] || served || exit 9
 		long=$(printf %09000d 1)
@@ -623,8 +644,8 @@ cycles() {
 	assert_equal "$(cat "$T/notes.1")" "$(cat "$T/notes.0")"
 }
 
-# traced skips the test in shells without a DEBUG trap.
-traced() {
+# needs_debug_trap skips the test in shells without a DEBUG trap.
+needs_debug_trap() {
 	case ${shell[0]} in
 	bash | zsh | ksh93) ;;
 	*) skip "$ADLOCK_TEST_SHELL has no DEBUG trap" ;;
@@ -632,7 +653,7 @@ traced() {
 }
 
 @test "a DEBUG trap that prints costs no second agent" {
-	traced
+	needs_debug_trap
 	counted
 	with_agent job <<-'E'
 		[ -z "${BASH_VERSION-}" ] || set -T
@@ -652,7 +673,25 @@ traced() {
 	assert_equal "$(grep -c agent "$T/runs")" 1
 }
 
-@test "a trace that is written to standard output changes no answer" {
+@test "a pass started within another mixes no two agents" {
+	[ "${shell[0]}" = bash ] || skip "$ADLOCK_TEST_SHELL does not tell a DEBUG trap the command"
+	counted
+	with_agent job <<-'E'
+		set -T
+		trap 'case $BASH_COMMAND in *_adlock_agent_at=*) trap - DEBUG; adlock_pass ;; esac' DEBUG
+		adlock_pass
+		adlock_get a 1 0
+		note "${_adlock_agent_sign%/fd/*} ${_adlock_agent_at%/fd/*} ${_adlock_questions%/fd/*}"
+		adlock_release
+	E
+	run launch job
+	assert_success
+	read -r sign at questions <"$T/notes"
+	assert_equal "$sign $at" "$questions $questions"
+	assert_equal "$(grep -c agent "$T/runs")" 2
+}
+
+@test "a trace on standard output changes no answer" {
 	[ "${shell[0]}" = bash ] || skip "$ADLOCK_TEST_SHELL has no BASH_XTRACEFD"
 	with_agent job <<-'E'
 		ADLOCK_AGENT=$1
@@ -687,12 +726,12 @@ told() { [ "$(wc -l <"$T/notes")" -ge "$1" ]; }
 no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 
 # bats test_tags=once
-@test "an agent that cannot be used is the script's last, and ends" {
+@test "after an unusable agent the script starts no other" {
 	unprivileged
 	export ADLOCK_DIR=$T/locks
 	: >"$T/notes"
 	local readable=$ADLOCK_BIN
-	cp "$readable" "$T/adlock" # /proc hides the open files of a program that its user may not read
+	cp "$readable" "$T/adlock" # /proc hides the open files of a program that the user may not read
 	chmod 111 "$T/adlock"
 	cat >"$T/greets" <<-E
 		#!/bin/sh
@@ -714,19 +753,19 @@ no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 		: >"$T/notes"
 		rm -f "$T/go"
 		ADLOCK_BIN=$T/$helper start job
-		eventually 60 told 6
+		eventually told 6
 		pid=$(tail -n 1 "$T/notes")
 		assert_equal "$(grep -c acquired "$T/notes")" 5
 		[ "$(agents_of "$pid" | wc -l)" -le 1 ]
-		eventually 30 no_agent_of "$pid"
+		eventually no_agent_of "$pid"
 		touch "$T/go"
 		wait
 	done
 }
 
-@test "drawn scripts end with their verdicts and all their output" {
+@test "random scripts get their verdicts and all their output" {
 	run env -u ADLOCK_DIR -u ADLOCK_PAUSE ADLOCK_TEST_SHELLS="$ADLOCK_TEST_SHELL" TMPDIR="$T" \
-		"$BATS_TEST_DIRNAME/stress" 0 1 3>&- # always the same script; by hand others
+		"$BATS_TEST_DIRNAME/stress" 0 1 3>&- # this seed always draws the same script
 	assert_success
 }
 

@@ -2,7 +2,7 @@
 # lost.
 load common
 
-# refused STATUS WORDS: the script failed so, in one line.
+# refused STATUS WORDS: the script failed with STATUS, and printed one line with WORDS.
 refused() {
 	assert_failure "$1"
 	assert_output --partial "adlock: "
@@ -18,7 +18,7 @@ getter() {
 	E
 }
 
-@test "an empty operand or operator" {
+@test "an empty operand or operator is refused" {
 	getter
 	run launch job a ''
 	refused 64 'must not be empty'
@@ -26,7 +26,7 @@ getter() {
 	refused 64 'must not be empty'
 }
 
-@test "too few or too many arguments" {
+@test "too few or too many arguments are refused" {
 	getter
 	run launch job a
 	refused 64 'arguments'
@@ -99,7 +99,7 @@ getter() {
 	assert_notes </dev/null
 }
 
-# helper VERSION installs a helper that says VERSION and knows no option.
+# helper VERSION installs a helper that prints VERSION and accepts no option.
 helper() {
 	printf '#!/bin/sh\ncase $1 in --version) echo adlock version "%s" ;; *) echo "adlock: --owner: unknown option" >&2; exit 64 ;; esac\n' "$1" >"$T/other"
 	chmod +x "$T/other"
@@ -125,7 +125,7 @@ helper() {
 	done
 }
 
-@test "a helper that lies is not believed" {
+@test "a status of 0 without a lock is not believed" {
 	getter
 	printf '#!/bin/sh\nexit 0\n' >"$T/liar"
 	chmod +x "$T/liar"
@@ -133,13 +133,13 @@ helper() {
 	refused 75 'lost'
 }
 
-@test "a lock directory that cannot be created" {
+@test "a lock directory that cannot be created is an error" {
 	getter
 	ADLOCK_DIR=/dev/null/locks run launch job a b
 	refused 73 '/dev/null/locks'
 }
 
-@test "a lock directory that others may write to, or that is a link" {
+@test "a shared or linked lock directory is refused" {
 	getter
 	mkdir "$ADLOCK_DIR"
 	chmod 777 "$ADLOCK_DIR"
@@ -151,7 +151,7 @@ helper() {
 	refused 77 "$T/link"
 }
 
-@test "a relative lock directory that is not there" {
+@test "a missing relative lock directory is refused" {
 	getter
 	cd "$T"
 	ADLOCK_DIR=mine run launch job a b
@@ -164,7 +164,7 @@ helper() {
 	assert [ -e mine/lock.job.dax.a.b ]
 }
 
-@test "a store with too few slashes" {
+@test "a store with too few slashes is refused" {
 	getter
 	for store in etcd:/a ftp:a/b ftps:/h/a; do
 		ADLOCK_STORE=$store run launch job a b
@@ -172,13 +172,13 @@ helper() {
 	done
 }
 
-@test "a lock directory with a newline in its name" {
+@test "a newline in the lock directory's name is refused" {
 	getter
 	ADLOCK_DIR=$T/$'new\nline' run launch job a b
 	refused 64 newline
 }
 
-@test "a truncated lock file" {
+@test "a truncated lock file is left as it is" {
 	getter
 	launch job x y
 	printf '12' >"$(lock_of a b)"
@@ -187,7 +187,7 @@ helper() {
 	assert_equal "$(cat "$(lock_of a b)")" 12
 }
 
-@test "an unknown HOME and no ADLOCK_DIR" {
+@test "without HOME and ADLOCK_DIR a get fails" {
 	unprivileged
 	getter
 	unset ADLOCK_DIR HOME
@@ -207,7 +207,7 @@ helper() {
 	assert_output 'adlock: adlock_pass: wants no arguments'
 }
 
-@test "a bad time for a pass" {
+@test "a bad time for a pass is refused" {
 	getter
 	run launch job a b 1 90 dax yesterday
 	refused 64 '"yesterday"'

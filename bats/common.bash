@@ -1,4 +1,4 @@
-# What the tests share. A test writes its scripts with `script`, runs them in
+# Functions that the tests share. A test writes its scripts with `script`, runs them in
 # $ADLOCK_TEST_SHELL with `launch` or `start`, and reads what they noted.
 # shellcheck shell=bash
 
@@ -7,7 +7,7 @@ load node_modules/bats-support/load
 load node_modules/bats-assert/load
 
 setup() {
-	umask 022 # the scripts are another user's to read in some tests
+	umask 022 # in some tests another user reads the scripts
 	local name=${ADLOCK_TEST_SHELL:-sh}
 	read -ra shell <<<"$name"
 	root=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
@@ -46,8 +46,8 @@ leftovers() {
 	return 0
 }
 
-# unprivileged: a test that root would pass by its rights goes on as the user nobody, in a
-# directory that nobody can enter. The array of that name starts a program so.
+# unprivileged makes a test that root's rights would falsify go on as an unprivileged user, in a
+# directory that this user can enter. The array unprivileged starts a program as this user.
 unprivileged() {
 	unprivileged=()
 	[ "$(id -u)" = 0 ] || return 0
@@ -68,7 +68,7 @@ machine_id() {
 }
 
 # crashed STATUS: the shell itself crashed, as zsh 5.9 sometimes does under many signals. Other
-# tests try what becomes of a dead shell's lock.
+# tests show what happens to a dead shell's lock.
 crashed() { [[ ${shell[0]} = zsh && $1 = 13[489] ]]; }
 
 # script NAME writes standard input, behind the prelude, to a script.
@@ -90,12 +90,12 @@ start() {
 	"${shell[@]}" "$T/$1" "${@:2}" >>"$T/$1.out" 2>&1 3>&- &
 }
 
-# eventually SECONDS COMMAND... waits until COMMAND succeeds, and fails after SECONDS: an upper
-# bound for a busy machine, not a measure.
+# eventually COMMAND... waits until COMMAND succeeds, and fails after a time that is an upper bound
+# for a busy machine, not a measure.
 eventually() {
-	local end=$((SECONDS + $1 + 1))
-	until "${@:2}"; do
-		((SECONDS < end)) || fail "not within $1 s: ${*:2}"
+	local end=$((SECONDS + 90))
+	until "$@"; do
+		((SECONDS < end)) || fail "not within 90 s: $*"
 		sleep 0.05
 	done
 }
@@ -103,7 +103,7 @@ eventually() {
 gone() { ! kill -0 "$1" 2>/dev/null || grep -qs '^State:.Z' "/proc/$1/status"; }
 noted() { grep -qxF -- "$1" "$T/notes"; }
 
-# held OPERATOR OPERAND: the script `job` holds the atom.
+# The files of an atom of the script `job`, and whether it is held.
 lock_of() { echo "$ADLOCK_DIR/lock.job.dax.$1.$2"; }
 last_of() { echo "$ADLOCK_DIR/last.job.dax.$1.$2"; }
 held() { [ -e "$(lock_of "$@")" ]; }

@@ -1,4 +1,4 @@
-# Denied: status 75, a verdict, no output.
+# A denial is status 75 and a verdict, without output.
 load common
 
 holder() {
@@ -10,7 +10,7 @@ holder() {
 	E
 	start job
 	holder=$!
-	eventually 20 test -e "$T/holds"
+	eventually test -e "$T/holds"
 }
 
 tells() {
@@ -20,7 +20,7 @@ tells() {
 	E
 }
 
-@test "busy while another holds it" {
+@test "an atom that another process holds is busy" {
 	holder
 	tells
 	run launch asks 0
@@ -31,7 +31,7 @@ tells() {
 	wait "$holder"
 }
 
-@test "too soon after the last completion" {
+@test "an atom is too soon after its last completion" {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
@@ -81,7 +81,7 @@ tells() {
 	assert_notes </dev/null
 }
 
-@test "ADLOCK_VERBOSE says a denial in one line" {
+@test "ADLOCK_VERBOSE prints a denial in one line" {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
@@ -94,7 +94,7 @@ tells() {
 	assert_equal "${#lines[@]}" 1
 }
 
-@test "a terminal is told of a denial" {
+@test "a denial is printed on a terminal" {
 	command -v script >/dev/null || skip 'no script(1)'
 	script job <<-'E'
 		adlock_get a b
@@ -105,7 +105,7 @@ tells() {
 	assert_output --partial 'adlock: a b: too soon'
 }
 
-@test "no interval where none is asked for, by any function" {
+@test "no function has an interval by default" {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
@@ -120,7 +120,7 @@ tells() {
 	assert_notes <<<$'with\nwith again'
 }
 
-@test "the settings stand in for arguments left out or empty" {
+@test "settings replace arguments that are missing or empty" {
 	script job <<-'E'
 		ADLOCK_IF_ELAPSED=0
 		adlock_get a b
@@ -134,7 +134,7 @@ tells() {
 	assert_notes <<<too-soon
 }
 
-@test "from the start: IfElapsed counts from the last start" {
+@test "with ADLOCK_FROM_START IfElapsed counts from the start" {
 	script job <<-'E'
 		ADLOCK_FROM_START=1
 		adlock_get a b 3s

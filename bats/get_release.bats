@@ -1,4 +1,4 @@
-# Taking and giving back.
+# adlock_get takes a lock, adlock_release releases it.
 load common
 
 @test "the lock is there while the atom runs, and names the shell" {
@@ -38,7 +38,7 @@ load common
 	assert_notes <<<0
 }
 
-@test "the status before a release is told to the runlog" {
+@test "the status before a release is recorded in the runlog" {
 	script job <<-'E'
 		adlock_get a b
 		sh -c 'exit 7' || adlock_release
@@ -48,7 +48,7 @@ load common
 	assert_output --partial 'status=7'
 }
 
-@test "a job that a signal ended is told as 128 + the signal" {
+@test "a job that a signal ended is recorded as 128 + the signal" {
 	script job <<-'E'
 		adlock_get a b
 		sh -c 'kill $$' || adlock_release
@@ -84,7 +84,7 @@ load common
 	assert_failure 3
 }
 
-@test "a lock directory of an odd name" {
+@test "a lock directory may have an odd name" {
 	export ADLOCK_DIR="$T/an [odd] *dir"
 	script job <<-'E'
 		adlock_get a b
@@ -100,7 +100,7 @@ load common
 	refute [ -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
 }
 
-@test "a relative lock directory stays where it was after a cd" {
+@test "a cd does not change a relative lock directory" {
 	cd "$T"
 	mkdir -m 700 locks # a relative one is not made
 	export ADLOCK_DIR=locks
@@ -126,7 +126,7 @@ load common
 	assert [ -e "$HOME/.local/state/adlock/last.job.dax.a.b" ]
 }
 
-# The two sides find the same directory: the shell, and the helper in its dry run.
+# The shell, and the helper in its dry run, find the same directory.
 @test "library and helper find the directory that root has made" {
 	unprivileged
 	[ "$(id -u)" = 0 ] && unshare --mount true || skip "needs root and a mount namespace"

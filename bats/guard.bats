@@ -1,7 +1,7 @@
 # adlock_guard: the one line that a legacy script needs.
 load common
 
-# guarded writes a script without settings of its own.
+# guarded [NAME] writes a script with a guard, without the prelude.
 guarded() {
 	{
 		# shellcheck disable=SC2016 # for the script to expand
@@ -17,7 +17,7 @@ guard_held() { compgen -G "$ADLOCK_DIR/lock.*.guard.*" >/dev/null; }
 # events KIND counts the runlog's events of that kind.
 events() { grep -c "event=$1 " "$ADLOCK_DIR/program.dax.runlog"; }
 
-# ran_once STATUS: the script took its atom once, and gave it back with that status.
+# ran_once STATUS: the script took its atom once, and released it with that status.
 ran_once() {
 	assert_equal "$(events acquire) $(events release)" '1 1'
 	assert grep -q "event=release .*status=$1\b" "$ADLOCK_DIR/program.dax.runlog"
@@ -37,10 +37,10 @@ waits_in_it() {
 	E
 	start job
 	first=$!
-	eventually 20 test -e "$T/in"
+	eventually test -e "$T/in"
 }
 
-# ended PID STATUS: the script ended with that status.
+# ended PID STATUS waits for the script, which must end with that status.
 ended() {
 	local status=0
 	wait "$1" || status=$?
@@ -147,7 +147,7 @@ ended() {
 	ran_once 1
 }
 
-@test "what the script leaves behind does not hold the atom" {
+@test "a child left behind does not hold the atom" {
 	guarded <<<$'exec sleep 60 >/dev/null 2>&1 &\necho $!'
 	run launch job
 	assert_success
@@ -168,7 +168,7 @@ ended() {
 		rm -rf "$T/in" "$ADLOCK_DIR"
 		start job
 		first=$!
-		eventually 20 test -e "$T/in"
+		eventually test -e "$T/in"
 		kill "-$signal" "$first"
 		ended "$first" "$expected"
 		ran_once "$expected"
@@ -195,7 +195,7 @@ ended() {
 	assert_output ''
 	refute [ -e "$T/in" ]
 	: >"$T/go"
-	eventually 20 launch_reaches_in
+	eventually launch_reaches_in
 }
 
 launch_reaches_in() { launch job || [ -e "$T/in" ]; }
@@ -204,8 +204,8 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	guarded <<<$'[ -e "$T/hangs" ] && { echo second; exit 0; }\n: >"$T/hangs"\nsleep 60'
 	start job
 	hung=$!
-	eventually 20 test -e "$T/hangs"
-	eventually 20 older 1 "$(echo "$ADLOCK_DIR"/lock.*)"
+	eventually test -e "$T/hangs"
+	eventually older 1 "$(echo "$ADLOCK_DIR"/lock.*)"
 	ADLOCK_EXPIRE_AFTER=1s run launch job
 	assert_success
 	assert_line second
@@ -214,7 +214,7 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	assert_output ''
 }
 
-@test "its arguments are IfElapsed and ExpireAfter" {
+@test "the guard's arguments are IfElapsed and ExpireAfter" {
 	echo '. "$ADLOCK_SH" || exit 69; adlock_guard 15 90; echo ran' >"$T/job"
 	run launch job
 	assert_output ran
@@ -243,7 +243,7 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	rm "$T/in"
 	mkdir "$T/sub"
 	ln -s sub "$T/link"
-	cp "$T/job" "$T/sub/job" # a second run would say that it started, and not wait
+	cp "$T/job" "$T/sub/job"
 	: >"$T/go.not"
 	for path in ./job "$T/./job" "$T//job" sub/../job; do
 		run env -C "$T" "${shell[@]}" "$path" 3>&-
@@ -257,14 +257,14 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	assert_equal "$(compgen -G "$ADLOCK_DIR/last.*" | wc -l)" 2
 }
 
-@test "arguments come as they were given" {
+@test "a guarded script gets its arguments unchanged" {
 	guarded <<<'for arg; do printf "<%s>" "$arg"; done; echo'
 	set -- 'a b' '' "it's" '"quoted"' '$HOME `x` \n' $'two\nlines' '*' -e -- é
 	run launch job "$@"
 	assert_output "$(printf '<%s>' "$@")"
 }
 
-@test "bytes that are no text come as they were given" {
+@test "a guarded script gets bytes that are no text unchanged" {
 	[ "${shell[0]}" != yash ] || skip 'yash makes an empty argument of them'
 	guarded <<<'printf %s "$1" | od -An -tx1'
 	run launch job $'\xff\xc3'
@@ -290,7 +290,7 @@ kept 3"
 	assert_equal "$(cat "$T/five")" input
 }
 
-@test "what is traced is both starts" {
+@test "set -x traces both starts" {
 	guarded <<<'echo now >/dev/null'
 	run "${shell[@]}" -x "$T/job" 3>&-
 	assert_success
@@ -298,7 +298,7 @@ kept 3"
 	ran_once 0
 }
 
-@test "a script with a line #! is guarded, also along PATH" {
+@test "a script with a #! line is guarded, also if run by PATH" {
 	[ "${#shell[@]}" -le 2 ] || skip '#! takes one argument'
 	{
 		echo "#!$(command -v "${shell[0]}") ${shell[1]--e}"
@@ -313,7 +313,7 @@ kept 3"
 	assert_equal "$(compgen -G "$ADLOCK_DIR/last.*" | wc -l)" 1
 }
 
-@test "after a cd the script is run again from where it began" {
+@test "after a cd the script restarts in its first directory" {
 	mkdir "$T/elsewhere"
 	echo 'echo wrong' >"$T/elsewhere/job"
 	printf '%s\n' '. "$ADLOCK_SH" || exit 69; cd elsewhere; adlock_guard' pwd "$tells_its_owner" >"$T/job"
@@ -322,7 +322,7 @@ kept 3"
 	assert_output "$T/elsewhere"$'\n'supervised
 }
 
-@test "what another file of the script's guards is the script" {
+@test "a guard in a sourced file guards the script" {
 	guarded library </dev/null
 	printf '%s\n' '. "$T/library"' "$tells_its_owner" >"$T/job"
 	run launch job
@@ -330,7 +330,7 @@ kept 3"
 	ran_once 0
 }
 
-@test "a script without a path wants a name, and gets traps" {
+@test "a script without a path needs a name, and gets traps" {
 	guarded <<<"$tells_its_owner; exit 4"
 	for way in "\"$(command -v "${shell[0]}")\" ${shell[*]:1} <\"\$T/job\"" \
 		"\"$(command -v "${shell[0]}")\" ${shell[*]:1} -c \"\$(cat \"\$T/job\")\""; do
@@ -366,25 +366,25 @@ kept 3"
 	assert_output sub
 }
 
-@test "a helper that is killed is said, and the script does not run" {
+@test "a killed helper is reported, and the script does not run" {
 	printf '%s\n' '#!/bin/sh' '[ "$1" != guard ] || kill -TERM "$$"' 'exec "$HELPER" "$@"' >"$T/helper"
 	chmod +x "$T/helper"
 	guarded <<<'echo not reached'
 	export HELPER=$ADLOCK_BIN
 	ADLOCK_BIN=$T/helper run launch job
-	assert_failure 143 # 15 in ksh93, as 271 is cut
+	assert_failure 143 # not 15, as exit cuts ksh93's 271 to (W10)
 	assert_output --partial 'adlock: adlock_guard: the helper died, with status 143'
 	refute_output --partial reached
 }
 
-@test "a hook that the script does not export is told" {
+@test "a hook that the script does not export is called" {
 	printf '%s\n' "ADLOCK_HOOK='echo \"\$ADLOCK_EVENT\" >>\"$T/told\"'" '. "$ADLOCK_SH" || exit 69; adlock_guard; exit 3' >"$T/job"
 	run launch job
 	assert_failure 3
-	eventually 20 grep -qx fail "$T/told"
+	eventually grep -qx fail "$T/told"
 }
 
-@test "a subshell is guarded by itself" {
+@test "a guard in a subshell guards the subshell" {
 	echo '. "$ADLOCK_SH" || exit 69
 	(adlock_guard; compgen_is_here=$(echo "$ADLOCK_DIR"/lock.*); [ -e "$compgen_is_here" ] && echo held; exit 6) || echo "$?"
 	echo on' >"$T/job"
@@ -394,8 +394,8 @@ kept 3"
 	ran_once 6
 }
 
-@test "a shell that is a fork of another is guarded by itself" {
-	echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo once' >"$T/inner" # no #!: some shells run it in a fork
+@test "a script run in a fork of a shell is guarded alone" {
+	echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo once' >"$T/inner" # without #! some shells run it in a fork
 	chmod +x "$T/inner"
 	echo '"$1"' >"$T/job"
 	run launch job "$T/inner"
@@ -423,7 +423,7 @@ kept 3"
 	refute guard_held
 }
 
-@test "a guarded script may exec itself, and not start itself" {
+@test "a guarded script may exec itself, but not start itself" {
 	guarded <<-'E'
 		case $1 in
 		first) $ADLOCK_TEST_SHELL "$0" inner; echo "$?"; exec $ADLOCK_TEST_SHELL "$0" last ;;
@@ -469,7 +469,7 @@ kept 3"
 	assert_output supervised
 }
 
-@test "the marker does not reach what the script starts" {
+@test "the marker does not reach the script's children" {
 	guarded <<<'env | grep -c ^ADLOCK_GUARD='
 	run launch job
 	assert_output 0
@@ -515,14 +515,14 @@ kept 3"
 	assert_output ''
 }
 
-@test "readers are guarded together" {
+@test "guarded readers run together" {
 	guarded <<<': >"$T/in.$1"; until [ -e "$T/go" ]; do sleep 0.05; done'
 	export ADLOCK_SHARED=1
 	start job one
 	first=$!
 	start job two
-	eventually 20 test -e "$T/in.one"
-	eventually 20 test -e "$T/in.two"
+	eventually test -e "$T/in.one"
+	eventually test -e "$T/in.two"
 	: >"$T/go"
 	ended "$first" 0
 	ended "$!" 0
@@ -537,7 +537,7 @@ by_traps() {
 	} >"$T/job"
 }
 
-@test "by traps: a script with such a trap of its own is refused" {
+@test "by traps: a script that has set such a trap is refused" {
 	for signal in EXIT INT TERM HUP; do
 		by_traps "trap ': two
 		: lines' $signal" <<<'echo not reached'
@@ -557,7 +557,7 @@ by_traps() {
 		rm -f "$T/in" "$T/go"
 		"${shell[@]}" <"$T/job" 3>&- &
 		first=$!
-		eventually 20 test -e "$T/in"
+		eventually test -e "$T/in"
 		case $signal in
 		0)
 			: >"$T/go"
@@ -572,18 +572,18 @@ by_traps() {
 	done
 }
 
-# died_of FILE prints the signal by which the shell that reads FILE dies after INT; 0: it exits.
-# perl, because a command in the background ignores INT, and $? shows no difference.
+# died_of FILE sends INT to a shell that reads FILE, and prints the signal it died of, or 0 if it
+# exited. perl starts it, as a background command ignores INT, and $? would not tell the two apart.
 died_of() {
 	rm -f "$T/in"
 	perl -e '$SIG{INT} = "DEFAULT"; system(@ARGV); print $? & 127' "${shell[@]}" <"$1" >"$T/died" 3>&- &
-	eventually 20 test -s "$T/in"
+	eventually test -s "$T/in"
 	kill -INT "$(cat "$T/in")"
 	ended "$!" 0
 	cat "$T/died"
 }
 
-@test "by traps: of INT the shell dies, as it does unguarded" {
+@test "by traps: the shell dies of INT, as without a guard" {
 	local loops='echo "$$" >"$T/in"; while :; do sleep 0.05; done'
 	# bash does not die of INT unless its current command did.
 	[ "${shell[0]}" != bash ] || loops=${loops/sleep 0.05/:}
@@ -606,7 +606,7 @@ died_of() {
 @test "by traps: a denied script exits with ADLOCK_EXIT_DENIED" {
 	by_traps '' <<<': >"$T/in"; while [ ! -e "$T/go" ]; do sleep 0.05; done'
 	"${shell[@]}" <"$T/job" 3>&- &
-	eventually 20 test -e "$T/in"
+	eventually test -e "$T/in"
 	run "${shell[@]}" <"$T/job" 3>&-
 	assert_success
 	ADLOCK_EXIT_DENIED=9 run "${shell[@]}" <"$T/job" 3>&-
@@ -615,7 +615,7 @@ died_of() {
 	ended "$!" 0
 }
 
-@test "by traps: what a killed guard leaves is swept" {
+@test "by traps: the guard's temporary file has a swept name" {
 	script job <<-'E'
 		PATH=$T:$PATH
 		(adlock_guard)
@@ -641,33 +641,33 @@ died_of() {
 	refute_output --partial guard
 }
 
-# on_terminal COMMAND runs it on a terminal of its own; descriptor 4 types there.
+# on_terminal COMMAND runs it on a terminal of its own; what is written to descriptor 4 is typed.
 on_terminal() {
 	type -P script >/dev/null || skip 'no script(1)'
 	mkfifo "$T/keys"
-	# exec: a shell that stays (dash does) is in the foreground too, and typed signals end it.
+	# Without exec, a shell that stays (as dash does) would get the typed signals too, and die.
 	env --default-signal=INT,QUIT script -qec "exec $*" /dev/null <"$T/keys" >"$T/screen" 2>&1 3>&- &
 	terminal=$!
 	exec 4>"$T/keys"
 }
 
-@test "on a terminal what is typed reaches the script once" {
+@test "on a terminal a typed signal reaches the script once" {
 	guarded <<-'E'
 		trap 'echo typed; exit 7' INT
 		: >"$T/in"
 		until [ -e "$T/go" ]; do sleep 0.05; done
 	E
 	on_terminal "$ADLOCK_TEST_SHELL '$T/job'"
-	eventually 20 test -e "$T/in"
+	eventually test -e "$T/in"
 	printf '\003' >&4
-	eventually 20 grep -q typed "$T/screen"
+	eventually grep -q typed "$T/screen"
 	exec 4>&-
 	ended "$terminal" 7
 	assert_equal "$(grep -c typed "$T/screen")" 1
 	ran_once 7
 }
 
-@test "on a terminal a denied script is told of variables" {
+@test "on a terminal a denied script is advised to set variables" {
 	waits_in_it
 	on_terminal "$ADLOCK_TEST_SHELL '$T/job'"
 	exec 4>&-
@@ -691,13 +691,13 @@ stopped() { grep -qs '^State:.T' "/proc/$1/status"; }
 	E
 	on_terminal "bash --norc --noprofile -i"
 	echo "$ADLOCK_TEST_SHELL '$T/job'" >&4
-	eventually 20 test -s "$T/in"
+	eventually test -s "$T/in"
 	printf '\032' >&4
-	eventually 20 stopped "$(cat "$T/in")"
+	eventually stopped "$(cat "$T/in")"
 	assert guard_held
 	echo fg >&4
 	: >"$T/go"
-	eventually 20 grep -q over "$T/screen"
+	eventually grep -q over "$T/screen"
 	echo exit >&4
 	exec 4>&-
 	ended "$terminal" 0

@@ -1,8 +1,8 @@
-# The library as a guest in other people's scripts: it works under their settings, and leaves
-# everything as it was.
+# The library works under any settings of the script that sources it, and leaves everything as it
+# was.
 load common
 
-# The life of a lock, written so that no IFS breaks it.
+# life writes a script that uses each function, and that no IFS breaks.
 life() {
 	script job <<-'E'
 		adlock_pass
@@ -28,12 +28,12 @@ for_settings() {
 	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
 }
 
-@test "in a plain script" { for_settings ''; }
-@test "under set -eu" { for_settings 'eu'; }
-@test "with IFS=x" { for_settings 'ifs'; }
-@test "with noclobber" { for_settings 'noclobber'; }
-@test "with traps" { for_settings 'traps'; }
-@test "with a readonly IFS" {
+@test "the library works in a plain script" { for_settings ''; }
+@test "the library works under set -eu" { for_settings 'eu'; }
+@test "the library works with IFS=x" { for_settings 'ifs'; }
+@test "the library works with noclobber" { for_settings 'noclobber'; }
+@test "the library works with traps" { for_settings 'traps'; }
+@test "the library works with a readonly IFS" {
 	life
 	sed -i '1a readonly IFS' "$T/job"
 	ADLOCK_TEST_SETTINGS='eu' run launch job
@@ -41,13 +41,13 @@ for_settings() {
 	assert_output ''
 	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
 }
-@test "in the C locale" { LC_ALL=C for_settings 'eu ifs'; }
-@test "without a locale" {
+@test "the library works in the C locale" { LC_ALL=C for_settings 'eu ifs'; }
+@test "the library works without a locale" {
 	unset LC_ALL LANG
 	for_settings 'eu ifs'
 }
 
-@test "in a function, with allexport, without globbing" {
+@test "the library works in a function, with set -af" {
 	life
 	sed -i -e '1a set -af; body() {' -e '$a }; body' "$T/job"
 	run launch job
@@ -55,7 +55,7 @@ for_settings() {
 	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
 }
 
-@test "where bash makes an error of a name that is not there" {
+@test "the library works with failglob in bash" {
 	script job <<-'E'
 		[ -z "${BASH_VERSION-}" ] || shopt -s failglob
 		GLOBIGNORE='*'
@@ -75,7 +75,7 @@ for_settings() {
 				printf '%s\n' "$-" "$IFS" "${LC_ALL-unset}" "${OPTIND-}" "$PWD"
 				set -o
 				trap
-				for fd in 3 4 5 6 7 8 9; do # above 9 are the shell's own
+				for fd in 3 4 5 6 7 8 9; do # a shell itself uses those above 9
 					[ ! -e "/proc/$$/fd/$fd" ] || echo "$fd"
 				done
 			} >|"$T/$1"
@@ -107,8 +107,8 @@ for_settings() {
 	assert_notes <<<$'parameters\nexit'
 }
 
-# names_in_use ends a script: it prints all names that the shell knows by then, save those that
-# shells change by themselves.
+# names_in_use prints a script's last part, which prints all names that are set by then, except
+# those that shells set by themselves.
 names_in_use() {
 	cat <<-'E'
 		set | sed -n 's/^\([A-Za-z_][A-Za-z_0-9]*\)=.*/\1/p; s/^[A-Za-z_][A-Za-z_0-9]*$/&/p' |
@@ -116,7 +116,7 @@ names_in_use() {
 	E
 }
 
-@test "it defines no name but its own" {
+@test "the library defines only names with its prefixes" {
 	{
 		cat <<-'E'
 			adlock_pass
@@ -135,7 +135,7 @@ names_in_use() {
 	assert_output ''
 }
 
-@test "nothing of its own is exported" {
+@test "the library exports nothing of its own" {
 	script job <<-'E'
 		adlock_pass
 		adlock_get a b
@@ -148,7 +148,7 @@ names_in_use() {
 	refute grep ADLOCK_VERDICT "$T/env"
 }
 
-@test "sourced twice it does nothing, also while a lock is held" {
+@test "sourcing twice does nothing, also while a lock is held" {
 	script job <<-'E'
 		adlock_get a b
 		. "$ADLOCK_SH"
@@ -173,7 +173,7 @@ names_in_use() {
 	assert_output ''
 }
 
-@test "standard input is the script's own" {
+@test "the library reads nothing from standard input" {
 	script job <<-'E'
 		adlock_get a b
 		read -r line
@@ -219,7 +219,7 @@ names_in_use() {
 	assert_notes <<<0
 }
 
-@test "--help tells of the library where that is run, not sourced" {
+@test "--help prints the help only if the library is run" {
 	run "${shell[@]}" "$ADLOCK_SH" --help
 	assert_success
 	assert_line --index 0 --partial 'adlock.sh: adaptive locks for scripts'
@@ -234,7 +234,7 @@ names_in_use() {
 	assert noted sourced
 }
 
-@test "run and not sourced the library tells of itself" {
+@test "run, not sourced, the library prints help or an error" {
 	local word
 	for word in -h --help; do
 		run "${shell[@]}" "$ADLOCK_SH" "$word"

@@ -1,4 +1,4 @@
-# Limits that are `auto`, and denials that are news.
+# Limits that are `auto`, and denials that are reported.
 load common
 
 @test "auto is an argument or a variable, and success teaches" {
@@ -21,7 +21,7 @@ load common
 	assert_output 'learn.runs=2'
 }
 
-@test "an atom that finds no slot says so, and not each time" {
+@test "denials for slots are reported, but not each time" {
 	script job <<-'E'
 		ADLOCK_SLOTS=1
 		adlock_get a c
@@ -31,7 +31,7 @@ load common
 	E
 	start job
 	local holder=$!
-	eventually 20 test -e "$T/holds"
+	eventually test -e "$T/holds"
 	script asks <<-'E'
 		ADLOCK_PROGRAM=job ADLOCK_STARVING=2 ADLOCK_SLOTS=1
 		for asked in 1 2 3 4; do

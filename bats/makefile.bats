@@ -78,7 +78,7 @@ E
 	assert_output ''
 }
 
-@test "nothing is skipped where no interval is asked for" {
+@test "without an interval nothing is skipped" {
 	makes <<'E'
 all:
 	@$(ADLOCK) copy site -- echo ran
@@ -89,7 +89,7 @@ E
 	assert_output ran
 }
 
-# made_again MAKE...: make builds a removed file again.
+# made_again MAKE... checks that make builds a removed file again.
 made_again() {
 	makes <<'E'
 .SUFFIXES: .in .out
@@ -106,11 +106,11 @@ E
 	assert [ -e "$T/a.out" ]
 }
 
-@test "a file of a pattern rule that was removed is made again" {
+@test "GNU make makes a removed file of a pattern rule again" {
 	made_again make
 }
 
-@test "BSD make makes a file again that was removed" {
+@test "BSD make makes a removed file of a suffix rule again" {
 	command -v bmake >/dev/null || skip 'no bmake'
 	made_again bmake -r
 }
@@ -146,7 +146,7 @@ settings() {
 	local name
 	for name in $("$ADLOCK_BIN" run --help | grep -o '\[\$ADLOCK_[A-Z_]*' | tr -d '[$'); do
 		case $name in
-		ADLOCK_STORE | ADLOCK_NAME | ADLOCK_REPLACE) continue ;; # these exclude each other
+		ADLOCK_STORE | ADLOCK_NAME | ADLOCK_REPLACE) continue ;; # they exclude others of the list
 		ADLOCK_IF_ELAPSED | ADLOCK_JITTER | ADLOCK_WAIT | ADLOCK_PAUSE) export "$name=1ms" ;;
 		ADLOCK_EXPIRE_AFTER) export "$name=1h" ;;
 		ADLOCK_SLOTS | ADLOCK_EXIT_DENIED | ADLOCK_STARVING) export "$name=9" ;;
@@ -189,7 +189,7 @@ E
 all:
 	@$(ADLOCK) guard one -- sh ./one ./two ./none
 E
-	run timeout 20 make -C "$T" --no-print-directory
+	run timeout 60 make -C "$T" --no-print-directory
 	assert_success
 	assert_output $'./one\n./two'
 }
@@ -235,13 +235,13 @@ other:
 site:
 	@$(ADLOCK) copy site 0 -- echo ran
 E
-	run timeout 20 make -C "$T" --no-print-directory within=site
+	run timeout 60 make -C "$T" --no-print-directory within=site
 	assert_failure 2
 	assert_output --partial 'Error 75'
-	run timeout 20 make -C "$T" --no-print-directory within=other
+	run timeout 60 make -C "$T" --no-print-directory within=other
 	assert_success
 	assert_line ran
-	ADLOCK_SLOTS=1 run timeout 20 make -C "$T" --no-print-directory within=other # a limit of the outer lock only
+	ADLOCK_SLOTS=1 run timeout 60 make -C "$T" --no-print-directory within=other # a limit of the outer lock only
 	assert_success
 	assert_line ran
 }
@@ -296,8 +296,8 @@ odd_names() {
 	done
 }
 
-# odd_directories MAKE...: the recipe ran, no part of the directory's name did; the atom is
-# named after the directory, and no option of its lock is in the environment.
+# odd_directories MAKE... checks that the recipe ran and no part of the directory's name did, that
+# the atom is named after the directory, and that its lock's settings are not in the environment.
 odd_directories() {
 	local directory programs=0
 	makes <<'E'
@@ -341,7 +341,7 @@ inclusion() {
 
 included_from_odd_directories() {
 	local directory name names=("a 'quote" 'two  spaces' '`touch ran`' ";'touch ran;'")
-	[ "$1" = bmake ] || names+=("\$(touch ran)'; touch ran; '") # bmake would expand .PARSEDIR
+	[ "$1" = bmake ] || names+=("\$(touch ran)'; touch ran; '") # bmake expands a $ in .PARSEDIR
 	for name in "${names[@]}"; do
 		directory="$T/lib/$name"
 		mkdir -p "$directory"

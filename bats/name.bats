@@ -11,11 +11,11 @@ named() {
 	E
 }
 
-@test "a script that holds it excludes adlock run --name" {
+@test "a script that holds a name excludes adlock run --name" {
 	named
 	start job
 	script=$!
-	eventually 20 test -e "$T/holds"
+	eventually test -e "$T/holds"
 	cd /
 	run "$ADLOCK_BIN" run --name nightly -- touch "$T/ran"
 	assert_failure 75
@@ -29,7 +29,7 @@ named() {
 	named
 	"$ADLOCK_BIN" run --name nightly -- sleep 60 3>&- &
 	runner=$!
-	eventually 20 test -e "$ADLOCK_DIR/lock.adlock.dax.run.nightly"
+	eventually test -e "$ADLOCK_DIR/lock.adlock.dax.run.nightly"
 	run launch job
 	assert_failure 75
 	kill "$runner"

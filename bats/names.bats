@@ -1,7 +1,7 @@
-# The names of locks are readable, and the same as the helper's.
+# Lock names are readable, and the shell builds the same ones as the helper.
 load common
 
-@test "the paper's name: lock.cfengine_conf.dax.editfile._etc_motd" {
+@test "a lock has the name that the paper gives it" {
 	script cfengine.conf <<-'E'
 		adlock_get editfile /etc/motd
 		[ -e "$ADLOCK_DIR/lock.cfengine_conf.dax.editfile._etc_motd" ]
@@ -12,16 +12,16 @@ load common
 	assert_output ''
 }
 
-# vectors prints the names of the cases that this shell can pass on.
+# vectors checks the names of the cases in names.tsv that this shell can pass on.
 vectors() {
 	local program host operator operand name
 	while IFS=$'\t' read -r program host operator operand name; do
 		case $program in '#'*) continue ;; esac
 		printf -v operand %b "$operand"
-		# yash passes an empty argument if it cannot decode one.
+		# yash passes an argument that it cannot decode as an empty one.
 		[[ ${shell[0]}$LC_ALL = yashC && $operand = *[^[:ascii:]]* ]] && continue
 		vector "$program" "$host" "$operator" "$operand" "$name"
-	done <"$BATS_TEST_DIRNAME/../test/vectors/names.tsv"
+	done <"$BATS_TEST_DIRNAME/../test/support/names.tsv"
 }
 
 vector() {
@@ -40,12 +40,12 @@ vector_script() {
 	E
 }
 
-@test "every vector, in a UTF-8 locale" {
+@test "every vector gets its name in a UTF-8 locale" {
 	vector_script
 	vectors
 }
 
-@test "every vector, in the C locale" {
+@test "every vector gets its name in the C locale" {
 	LC_ALL=C
 	vector_script
 	vectors
@@ -75,7 +75,7 @@ vector_script() {
 	done
 }
 
-@test "a reader's file is named as the helper does it" {
+@test "the shell names a reader's file as the helper does" {
 	script reader <<-'E'
 		_adlock_pid=$2
 		_adlock_reader "$1"
@@ -88,7 +88,7 @@ vector_script() {
 		assert_success
 		assert_output ''
 		cases=$((cases + 1))
-	done <"$BATS_TEST_DIRNAME/../test/vectors/readers.tsv"
+	done <"$BATS_TEST_DIRNAME/../test/support/readers.tsv"
 	assert [ "$cases" -gt 5 ]
 }
 
@@ -126,7 +126,7 @@ launch_killed() {
 	refute [ -e "$ADLOCK_DIR" ]
 }
 
-@test "a helper killed while it tells an age: 143, in one line" {
+@test "a helper killed while it prints an age: 143, in one line" {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release

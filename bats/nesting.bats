@@ -1,7 +1,7 @@
 # Locks nest, and belong to the process that took them.
 load common
 
-@test "releases go from the inside out" {
+@test "a release frees the lock taken last" {
 	script job <<-'E'
 		locks() { (cd "$ADLOCK_DIR" && for f in lock.*; do note "$1 $f"; done); }
 		adlock_get a outer
@@ -36,7 +36,7 @@ load common
 	assert_notes <<<$'64\nheld\nreleased'
 }
 
-@test "a subshell takes and releases its own, beside its parent's" {
+@test "a subshell takes and releases a lock of its own" {
 	script job <<-'E'
 		adlock_get a outer
 		(
@@ -54,7 +54,7 @@ load common
 	assert_notes <<<$'inner\nacquired'
 }
 
-@test "in a command substitution" {
+@test "a command substitution takes and releases a lock" {
 	script job <<-'E'
 		v=$(adlock_get a b && echo got && adlock_release)
 		note "$v"
@@ -65,7 +65,7 @@ load common
 	refute held a b
 }
 
-@test "a script within an atom knows nothing of the lock outside" {
+@test "a child script has none of its parent's locks" {
 	script job <<-'E'
 		set -a
 		adlock_get a outer

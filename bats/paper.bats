@@ -1,7 +1,7 @@
 # The scenarios of Burgess and Skipitaris (LISA '97), mostly with seconds in place of minutes.
 load common
 
-@test "figure 2: ticks meet too soon, busy, and replaced" {
+@test "figure 2: starts are too soon, busy, or take over" {
 	script job <<-'E'
 		# The first job is short, the second outlasts any limit, the third is short.
 		if adlock_get run job 3 4; then
@@ -19,7 +19,7 @@ load common
 	touch -d '-3 minutes' "$(last_of run job)"
 	start job
 	hung=$!
-	eventually 20 test -e "$T/hangs"
+	eventually test -e "$T/hangs"
 	launch job
 	backdate "$(lock_of run job)" 4m0s
 	run launch job
@@ -30,7 +30,7 @@ load common
 	assert_output ''
 }
 
-# program has three atoms; the script `B` is the body of B.
+# program writes a script with the atoms A, B and C. Standard input defines `body`, which B runs.
 program() {
 	script program <<-'E'
 		ADLOCK_IF_ELAPSED=$2 ADLOCK_EXPIRE_AFTER=$3
@@ -83,8 +83,8 @@ program() {
 	E
 	start program 1 0 2s
 	hung=$!
-	eventually 20 test -e "$T/hangs"
-	eventually 20 older 2 "$ADLOCK_DIR/lock.program.dax.shellcommand.B"
+	eventually test -e "$T/hangs"
+	eventually older 2 "$ADLOCK_DIR/lock.program.dax.shellcommand.B"
 	run launch program 2 0 2s
 	assert_success
 	assert_output --regexp '^adlock: shellcommand B: ended process [0-9]+ by force: it had run for [0-9ms]+, ExpireAfter is 2s$'
@@ -104,7 +104,7 @@ program() {
 	E
 }
 
-# threads: wait_for hangs until the other thread has created its file.
+# threads writes a script in which wait_for hangs until the other thread has created its file.
 threads() {
 	script thread <<-'E'
 		ADLOCK_IF_ELAPSED=2s ADLOCK_EXPIRE_AFTER=2s
@@ -123,12 +123,12 @@ tick() {
 	sleep 1.2
 }
 
-@test "figure 6: circular waiting as one atom stays stuck" {
+@test "figure 6: circular waiting within one atom never ends" {
 	threads <<-'E'
 		adlock_with thread "$3" -- both "$1" "$2" || :
 	E
 	for _ in 1 2 3 4; do tick; done
-	eventually 20 grep -qs 'event=takeover' "$ADLOCK_DIR/program.dax.runlog"
+	eventually grep -qs 'event=takeover' "$ADLOCK_DIR/program.dax.runlog"
 	refute [ -e "$T/X" ]
 	refute [ -e "$T/Y" ]
 }
@@ -139,8 +139,8 @@ tick() {
 		adlock_with create "$3" -- create "$2" || :
 	E
 	for _ in 1 2 3; do tick; done
-	eventually 20 test -e "$T/X"
-	eventually 20 test -e "$T/Y"
+	eventually test -e "$T/X"
+	eventually test -e "$T/Y"
 }
 
 @test "table 2: IfElapsed 0 runs always, T after T, never once" {
@@ -187,16 +187,16 @@ tick() {
 	E
 	start job 1h 1
 	first=$!
-	eventually 20 test -e "$T/hangs.1"
+	eventually test -e "$T/hangs.1"
 	launch job 1h 2
 	start job 0 3
 	second=$!
-	eventually 20 test -e "$T/hangs.3"
+	eventually test -e "$T/hangs.3"
 	assert gone "$first"
-	eventually 20 older 2 "$(lock_of a b)"
+	eventually older 2 "$(lock_of a b)"
 	launch job never 4
 	start job 1s 5
-	eventually 20 test -e "$T/hangs.5"
+	eventually test -e "$T/hangs.5"
 	assert gone "$second"
 	assert_notes <<-'E'
 		1h acquired

@@ -8,7 +8,7 @@ load common
 	E
 	start job B
 	second=$!
-	eventually 20 test -e "$T/hangs.B"
+	eventually test -e "$T/hangs.B"
 	script new <<-'E'
 		ADLOCK_PROGRAM=job
 		[ "$1" = now ] || adlock_pass
@@ -23,7 +23,7 @@ load common
 	E
 	start new pass
 	pass=$!
-	eventually 20 test -e "$T/begun"
+	eventually test -e "$T/begun"
 	backdate "$(lock_of hang B)" 2h0s # by the clock of the pass the lock is new
 	: >"$T/later"
 	wait "$pass"
@@ -33,7 +33,7 @@ load common
 	assert_notes <<<$'pass busy\nnow acquired'
 }
 
-@test "what completed after the pass began is too soon" {
+@test "an atom completed since the pass began is too soon" {
 	script job <<-'E'
 		adlock_pass
 		_adlock_pass=$((_adlock_pass - 60))
@@ -50,7 +50,7 @@ load common
 	assert_notes <<<$'too-soon\nacquired'
 }
 
-@test "the last argument of adlock_get is a clock of its own" {
+@test "the last argument of adlock_get replaces the clock" {
 	script job <<-'E'
 		adlock_get a b 1s
 		adlock_release

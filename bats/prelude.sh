@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC1090,SC2086,SC2154
-# What every fixture script begins with: the settings of a hostile host, as
+# Every fixture script begins with this: the settings of an unusual script, as
 # named in $ADLOCK_TEST_SETTINGS (eu ifs noclobber traps), then the library.
 # $T is the test's own directory.
 case " $ADLOCK_TEST_SETTINGS " in *' eu '*) set -eu ;; esac
@@ -7,7 +7,7 @@ case " $ADLOCK_TEST_SETTINGS " in *' noclobber '*) set -C ;; esac
 case " $ADLOCK_TEST_SETTINGS " in *' traps '*) trap ': user' USR2 ;; esac
 case " $ADLOCK_TEST_SETTINGS " in *' ifs '*) IFS=x ;; esac
 
-# note TEXT adds a line to what the test reads afterwards.
+# note TEXT adds a line to the file that the test reads afterwards.
 note() {
 	printf '%s\n' "$1" >>"$T/notes"
 }

@@ -22,8 +22,8 @@ load common
 	END
 	start reader one
 	start reader two
-	eventually 20 test -e "$T/one"
-	eventually 20 test -e "$T/two"
+	eventually test -e "$T/one"
+	eventually test -e "$T/two"
 	run launch writer
 	assert_success
 	assert_output ''
@@ -42,7 +42,7 @@ load common
 	END
 	start reader
 	local pid=$!
-	eventually 20 test -e "$T/reads"
+	eventually test -e "$T/reads"
 	kill -KILL "$pid"
 	script writer <<-'END'
 		ADLOCK_PROGRAM=job
@@ -50,7 +50,7 @@ load common
 		note "$ADLOCK_VERDICT"
 		adlock_release
 	END
-	eventually 20 gone "$pid"
+	eventually gone "$pid"
 	run launch writer
 	assert_success
 	assert_notes <<<acquired

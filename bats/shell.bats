@@ -9,13 +9,13 @@ own() {
 	echo "$T/own"
 }
 
-# guarded ARG... runs what cron runs as $SHELL.
+# guarded ARG... runs sh/shell with these arguments, as cron runs $SHELL.
 guarded() {
 	SHELL=$root/sh/shell ADLOCK_SHELL=${ADLOCK_SHELL-$(own)} "${shell[@]}" "$root/sh/shell" "$@" 3>&-
 }
 
-# plain ARG... does the same without adlock. A shell script starts both, as the starting shell
-# prints how its child ended.
+# plain ARG... does the same without adlock. A script is the shell in both cases, as the shell that
+# starts it prints how its child ended.
 plain() { SHELL=$(own) "$(own)" "$@" 3>&-; }
 
 # line COMMAND starts a crontab line as cron does, in the background.
@@ -26,7 +26,7 @@ line() {
 locks() { find "$ADLOCK_DIR" -name 'lock.*' 2>/dev/null; }
 free() { [ -z "$(locks)" ]; }
 
-# alike COMMAND: files, output and status are the same as without adlock.
+# alike COMMAND checks that files, output and status are the same as without adlock.
 alike() {
 	local want=0 got=0
 	mkdir -p "$T/plain" "$T/guarded"
@@ -40,7 +40,7 @@ alike() {
 # long N prints a command of N bytes, which prints its last bytes.
 long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 
-@test "a command does and says what it does without the lock" {
+@test "a command's output and status are those without a lock" {
 	local command
 	for command in 'echo "a  b" '\''c"d'\'' e\ f $((1+2)) `echo g`' 'printf "%s|" a b%c | tr a-z A-Z; echo done >&2' \
 		'cat; exit 3; echo not' 'read -r x; echo "$x"; exec sh -c "exit 4"' 'kill -TERM $$' 'exec 2>/dev/null; sh -c "kill -KILL \$\$"; echo $?' \
@@ -50,7 +50,8 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 		'ls -l /proc/self/fd | grep -c -- "->"' '-x' '--name=x' '!' 'echo "$SHELL"' 'sleep 0 &' 'trap "echo bye" EXIT; false' 'echo é ü'; do
 		alike "$command"
 	done
-	[ "${shell[0]}" = yash ] || alike $'printf %s \'\xff\xfe\' | od -c' # yash replaces an argument that it cannot decode by an empty one
+	# yash passes an argument that it cannot decode as an empty one.
+	[ "${shell[0]}" = yash ] || alike $'printf %s \'\xff\xfe\' | od -c'
 	assert free
 }
 
@@ -64,7 +65,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 # bats test_tags=once
 @test "a second start of a running line is denied in silence: 75" {
 	line "echo run >>$T/runs; until [ -e $T/go ]; do sleep 0.05; done"
-	eventually 20 test -e "$T/runs"
+	eventually test -e "$T/runs"
 	run guarded -c "echo run >>$T/runs; until [ -e $T/go ]; do sleep 0.05; done"
 	assert_failure 75
 	assert_output ''
@@ -73,13 +74,13 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 	run guarded -c "echo other >>$T/runs"
 	assert_success
 	: >"$T/go"
-	eventually 20 free
+	eventually free
 	run cat "$T/runs"
 	assert_output $'run\nother'
 }
 
 # bats test_tags=once
-@test "blanks around a command do not make another lock of it" {
+@test "blanks around a command do not change its lock" {
 	guarded -c ' true '
 	guarded -c 'true'
 	run ls "$ADLOCK_DIR"
@@ -98,9 +99,9 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 }
 
 # bats test_tags=once
-@test "a password in a line without a name is in its lock alone" {
+@test "a password in an unnamed line is in its lock files alone" {
 	line ": >$T/in; PGPASSWORD=hunter2 sleep 600 && curl -u admin:hunter2 x"
-	eventually 20 test -e "$T/in"
+	eventually test -e "$T/in"
 	run "$ADLOCK_BIN" status
 	assert_output --partial 'run curl-'
 	assert_output --partial 'PGPASSWORD=*** sleep 600 && curl -u admin:*** x'
@@ -116,7 +117,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 # bats test_tags=once
 @test "a line's name is that of adlock run --name" {
 	line ": nightly ADLOCK_WAIT=1s ; : >$T/in; until [ -e $T/go ]; do sleep 0.05; done"
-	eventually 20 test -e "$T/in"
+	eventually test -e "$T/in"
 	run "$ADLOCK_BIN" run --name nightly -- echo ran
 	assert_failure 75
 	run guarded -c ': nightly ; echo ran'
@@ -126,7 +127,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 	run "$ADLOCK_BIN" status 'adlock run nightly'
 	assert_output --partial running
 	: >"$T/go"
-	eventually 20 free
+	eventually free
 }
 
 # bats test_tags=once
@@ -143,19 +144,19 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 @test "a line that hangs is ended at the limit that it says" {
 	line ": n ADLOCK_EXPIRE_AFTER=1s ; : >$T/in; exec sleep 1000"
 	local job=$!
-	eventually 20 test -e "$T/in"
+	eventually test -e "$T/in"
 	sleep 1
 	run guarded -c ': n ADLOCK_EXPIRE_AFTER=1s ; echo next'
 	assert_success
 	assert_line next
 	assert_line --regexp '^adlock: run n: ended process [0-9]+ by force: it had run for [0-9]+s, ExpireAfter is 1s$'
-	eventually 20 gone "$job"
+	eventually gone "$job"
 	run cat "$T/out"
 	assert_output --regexp '^adlock: run n: ended by force by process'
 }
 
 # bats test_tags=once
-@test "a line's limit prevails, and an empty one takes it back" {
+@test "a line's limit wins, and an empty one removes it" {
 	export ADLOCK_DRY_RUN=1 ADLOCK_IF_ELAPSED=5m
 	run guarded -c 'true'
 	assert_line --partial 'IfElapsed is 5m'
@@ -176,20 +177,20 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 	assert_line 'free: never completed, IfElapsed is 0s, no ExpireAfter'
 	export ADLOCK_EXPIRE_AFTER=auto
 	dry
-	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: no limit yet'
+	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: no limit until there are 5'
 	for n in 1 2 3 4; do guarded -c true; done
 	dry
-	assert_line 'ExpireAfter never: 4 successful runs, fewer than 5: no limit yet'
+	assert_line 'ExpireAfter never: 4 successful runs, fewer than 5: no limit until there are 5'
 	run "$ADLOCK_BIN" tune --explain
 	assert_line --regexp 'adlock run true-2588936279 +4 .* - +never$'
-	assert_line '  ExpireAfter: 4 successful runs, fewer than 5: no limit yet'
+	assert_line '  ExpireAfter: 4 successful runs, fewer than 5: no limit until there are 5'
 	run "$ADLOCK_BIN" status
 	assert_line --regexp 'adlock run true-2588936279 .* 0s / never learned$'
 	guarded -c true
 	dry
-	assert_line --regexp '^ExpireAfter 15m: 5 successful runs: typically 1s'
+	assert_line --regexp '^ExpireAfter 10m: 5 successful runs: typically 1s'
 	run "$ADLOCK_BIN" run --name true-2588936279 --dry-run -- true
-	assert_line --regexp '^ExpireAfter 15m: 5 successful runs'
+	assert_line --regexp '^ExpireAfter 10m: 5 successful runs'
 	dry ': true ADLOCK_EXPIRE_AFTER=never ; true'
 	refute_output --partial successful
 	ADLOCK_EXPIRE_AFTER=90m dry
@@ -200,17 +201,17 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 }
 
 # bats test_tags=once
-@test "a failed line teaches nothing, and is told in status" {
+@test "a failed line teaches nothing, and is shown in status" {
 	local n
 	export ADLOCK_EXPIRE_AFTER=auto
 	for n in 1 2 3 4 5 6; do guarded -c 'exit 9' || [ $? = 9 ]; done
 	ADLOCK_DRY_RUN=1 run guarded -c 'exit 9'
-	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: no limit yet'
+	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: no limit until there are 5'
 	run "$ADLOCK_BIN" status
 	assert_line --partial 'status 9'
 }
 
-@test "the job sees its own shell, and where the locks are" {
+@test "the job's environment has its shell and the lock dir" {
 	export ADLOCK_EXPIRE_AFTER=1h ADLOCK_WAIT=1s ADLOCK_VERBOSE=0 helper=kept set=kept
 	run guarded -c 'env | grep "^ADLOCK_\|^SHELL=\|^helper=\|^set=\|^_adlock" | sort; exec "$SHELL" -c "echo inner"'
 	assert_output "ADLOCK_BIN=$ADLOCK_BIN
@@ -226,7 +227,7 @@ set=kept
 inner"
 }
 
-@test "a command that locks by itself goes to the shell as it is" {
+@test "a command that takes a lock itself gets no other" {
 	local command
 	for command in "flock -n $T/f echo ran" "  exec flock -n $T/f echo ran" "A=b /usr/bin/flock -n $T/f echo ran"; do
 		run guarded -c "$command"
@@ -242,7 +243,7 @@ inner"
 	assert [ -e "$ADLOCK_DIR/last.adlock.dax.run.inner" ]
 }
 
-@test "arguments that no crontab line has go to the shell unchanged" {
+@test "other arguments go to the shell unchanged" {
 	echo 'echo "script $# $1"' >"$T/script"
 	run guarded "$T/script" 'a b'
 	assert_output 'script 1 a b'
@@ -263,7 +264,7 @@ inner"
 }
 
 # bats test_tags=once
-@test "--help tells of the shell for crontabs" {
+@test "--help prints the help of the shell for crontabs" {
 	local option
 	for option in --help -h; do
 		run guarded "$option" </dev/null
@@ -323,7 +324,7 @@ inner"
 	assert_line lock.adlock.dax.run.n
 }
 
-@test "a wrapper that leads back to this shell is refused" {
+@test "a wrapper that starts this shell again is refused" {
 	local way
 	for way in 'exec ' ''; do
 		printf '#!/bin/sh\n%s"%s" "$@"\n' "$way" "$root/sh/shell" >"$T/wrapper"
@@ -341,13 +342,13 @@ inner"
 }
 
 # bats test_tags=once
-@test "ADLOCK_SHELL is an absolute path, and not adlock's own shell" {
+@test "ADLOCK_SHELL is an absolute path, not adlock's own shell" {
 	local path
 	ln -s "$root/sh/shell" "$T/link"
 	ln -s "$ADLOCK_BIN" "$T/adlock"
 	for path in "$root/sh/shell" "$T/link" "$ADLOCK_BIN" "$T/adlock"; do
 		for command in "echo ran" "flock $T/f echo ran"; do
-			ADLOCK_SHELL=$path run timeout 20 "$root/sh/shell" -c "$command"
+			ADLOCK_SHELL=$path run timeout 60 "$root/sh/shell" -c "$command"
 			assert_failure 64
 			assert_output --partial "adlock: ADLOCK_SHELL: \"$path\" is adlock's"
 		done
@@ -367,7 +368,7 @@ inner"
 }
 
 # bats test_tags=once
-@test "the next start does not end what a line left behind" {
+@test "the next start does not end children left behind" {
 	local command="sleep 1000 </dev/null >/dev/null 2>&1 & setsid -f sleep 1000 </dev/null >/dev/null 2>&1; echo run"
 	local n
 	for n in 1 2 3 4 5 6 7; do # the last runs have a learned limit
@@ -376,7 +377,7 @@ inner"
 	done
 	ADLOCK_REPLACE=1 run guarded -c "$command"
 	assert_output run
-	eventually 20 sixteen_left # during an exec leftovers does not see the process
+	eventually sixteen_left # leftovers does not find a process during its exec
 }
 
 sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
@@ -388,10 +389,10 @@ sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
 	for n in 1 2 3 4 5; do guarded -c ': d ; true'; done
 	line ": d ; : >$T/up; exec sleep 1000"
 	job=$!
-	eventually 20 test -e "$T/up"
+	eventually test -e "$T/up"
 	lock=$(locks)
 	run grep '^expire_after=' "$lock"
-	assert_output expire_after=15m
+	assert_output expire_after=10m
 	sed 's/^boottime=.*/boottime=0/' "$lock" >"$T/old" # now it has run for longer than its limit
 	run sh -c "cat '$T/old' >'$lock'; '$ADLOCK_BIN' status"
 	assert_output --partial 'overdue'

@@ -14,25 +14,6 @@ slot_script() {
 	E
 }
 
-@test "over the number of slots: full, silently" {
-	slot_script
-	start job 1
-	first=$!
-	start job 2
-	second=$!
-	eventually 20 test -e "$T/holds.1"
-	eventually 20 test -e "$T/holds.2"
-	run launch job 3
-	assert_success
-	assert_output ''
-	assert_notes <<<'75 full'
-	: >"$T/go"
-	wait "$first" "$second"
-	run launch job 3
-	assert_success
-	assert [ -e "$T/holds.3" ]
-}
-
 @test "nested atoms of one owner share a slot" {
 	script job <<-'E'
 		ADLOCK_SLOTS=1
@@ -74,12 +55,12 @@ slot_script() {
 	E
 	start job
 	first=$!
-	eventually 20 test -e "$T/alone"
+	eventually test -e "$T/alone"
 	refute held a outer
 	run launch other 1
 	assert_notes <<<'75 full'
 	: >"$T/go"
-	eventually 20 test -e "$T/free"
+	eventually test -e "$T/free"
 	run launch other 2
 	assert_success
 	: >"$T/end"
@@ -106,9 +87,9 @@ slot_script() {
 		adlock_release
 	E
 	start job
-	eventually 20 test -e "$T/inside"
+	eventually test -e "$T/inside"
 	kill -KILL $!
-	eventually 20 gone $!
+	eventually gone $!
 	run launch other
 	assert_success
 	assert_notes <<<acquired
@@ -138,9 +119,9 @@ slot_script() {
 @test "the slot of a killed owner is free at once" {
 	slot_script
 	ADLOCK_SLOTS=1 start job 1
-	eventually 20 test -e "$T/holds.1"
+	eventually test -e "$T/holds.1"
 	kill -KILL $!
-	eventually 20 gone $!
+	eventually gone $!
 	: >"$T/go"
 	sed 's/=2/=1/' "$T/job" >"$T/one"
 	ADLOCK_PROGRAM=job run launch one 2

@@ -13,7 +13,7 @@ setup_file() {
 	return 1
 }
 
-# serve DIR starts an etcd at $ETCD_PORT and waits until it answers; it fails if another process
+# serve DIR starts an etcd at $ETCD_PORT and waits until it answers. It fails if another process
 # has the port.
 serve() {
 	local peer=http://127.0.0.1:$((ETCD_PORT + 1)) end=$((SECONDS + 30)) pid
@@ -62,12 +62,12 @@ quiet() { [ -z "$(leftovers adlock-locksmith)" ]; }
 		released 0
 		then: 75 too-soon
 	END
-	eventually 10 quiet
+	eventually quiet
 	assert [ -z "$(find "$ADLOCK_DIR" -name 'smith.*')" ]
 }
 
-# apart: no locksmith of this test has a parent in the test, and each uses /dev/null. A
-# locksmith that was just forked is not apart yet.
+# apart: no locksmith of this test has a parent in the test, and the standard descriptors of each
+# are /dev/null. A locksmith that was just forked is not apart yet.
 apart() {
 	local smith parent file
 	for smith in $(leftovers adlock-locksmith); do
@@ -90,11 +90,11 @@ apart() {
 		adlock_release
 	END
 	(launch job | cat >"$T/piped") &
-	eventually 20 test -e "$T/held"
-	eventually 20 apart
+	eventually test -e "$T/held"
+	eventually apart
 	: >"$T/go"
 	wait
-	eventually 10 quiet
+	eventually quiet
 }
 
 @test "a killed script's lock is free long before its lease ends" {
@@ -107,7 +107,7 @@ apart() {
 	END
 	start job
 	local pid=$!
-	eventually 20 test -e "$T/held"
+	eventually test -e "$T/held"
 	kill -KILL "$pid"
 	script next <<-'END'
 		ADLOCK_PROGRAM=job
@@ -119,7 +119,7 @@ apart() {
 	run launch next
 	assert_success
 	assert_notes <<<acquired
-	eventually 10 quiet
+	eventually quiet
 }
 
 @test "a script whose locksmith was killed is ended" {
@@ -131,13 +131,13 @@ apart() {
 	END
 	start job
 	local pid=$!
-	eventually 20 test -e "$T/held"
+	eventually test -e "$T/held"
 	kill -KILL "$(leftovers 'adlock-locksmith.holder')"
-	eventually 20 gone "$pid"
-	eventually 10 quiet
+	eventually gone "$pid"
+	eventually quiet
 }
 
-@test "a dead locksmith never hangs a release, which says lost" {
+@test "a release from a dead locksmith ends as lost" {
 	beyond
 	script job <<-'END'
 		adlock_get copy nightly 0
@@ -146,11 +146,11 @@ apart() {
 		adlock_release || note "$? $ADLOCK_VERDICT"
 	END
 	start job
-	eventually 20 test -e "$T/held"
+	eventually test -e "$T/held"
 	# shellcheck disable=SC2046 # several
 	kill -KILL $(leftovers adlock-locksmith) # its watchdog too
 	: >"$T/go"
-	eventually 20 noted '75 lost'
+	eventually noted '75 lost'
 	run cat "$T/job.out"
 	assert_output --partial 'lost: its holder is gone'
 }
@@ -164,7 +164,7 @@ apart() {
 	END
 	start job
 	local pid=$!
-	eventually 20 test -e "$T/held"
+	eventually test -e "$T/held"
 	script next <<-'END'
 		ADLOCK_PROGRAM=job
 		adlock_get copy nightly 0 0
@@ -174,10 +174,10 @@ apart() {
 	ADLOCK_DIR=$T/elsewhere run launch next
 	assert_success
 	assert_notes <<<acquired
-	eventually 10 gone "$pid"
+	eventually gone "$pid"
 }
 
-@test "without the locksmith a store is one clear error" {
+@test "a store without the locksmith is one clear error" {
 	beyond
 	mkdir "$T/alone"
 	cp "$ADLOCK_BIN" "$T/alone/adlock"

@@ -2,8 +2,8 @@
 load common
 
 # at_every_command makes a library in which a signal can come before every command: `instant`
-# counts its calls in the functions, and sends USR1 to the shell at the wanted one. Commands
-# that read $? get none: a trap would keep it.
+# counts its calls in the functions, and sends USR1 to the shell at the wanted one. There is no
+# call before a command that reads $?: instant would change $?, which a trap does not.
 at_every_command() {
 	export EACH=3
 	[ -z "${ADLOCK_SOAK-}" ] || EACH=1
@@ -24,8 +24,8 @@ at_every_command() {
 	prelude=$T/prelude.sh
 }
 
-# each_instant runs `calls` with a signal at every third instant in it, in each shell at others;
-# in a soak at every one.
+# each_instant runs `calls` with a signal at every third instant in it (which third depends on the
+# shell), in a soak at every instant.
 each_instant() {
 	cat <<-'E'
 		free() {
@@ -33,7 +33,7 @@ each_instant() {
 				[ ! -e "$each" ] || note "$1: ${each##*/} is there"
 			done
 		}
-		calls # the first call fills caches, and has more instants
+		calls # the first time it fills caches, and has more instants
 		instants=0
 		calls
 		last=$instants
@@ -51,7 +51,7 @@ each_instant() {
 	E
 }
 
-@test "at every command: calls that take and release what is theirs" {
+@test "a trap at any command may take and release its own" {
 	at_every_command
 	{
 		cat <<-'E'
@@ -97,7 +97,7 @@ each_instant() {
 	refute_output --partial lost
 }
 
-@test "at every command: a release of whatever is held" {
+@test "a trap at any command may release what is held" {
 	at_every_command
 	{
 		cat <<-'E'
@@ -121,12 +121,12 @@ each_instant() {
 	assert_notes </dev/null
 }
 
-@test "a storm of signals: 0 and held are the same thing" {
+@test "in a storm of signals only status 0 means held" {
 	[ "${shell[0]}" != zsh ] || skip 'zsh 5.9 now and then ends by itself in such a storm'
 	script job <<-'E'
 		traps=0 round=0 within=no nested=$1
 		on_signal() {
-			[ "$within" = no ] || return 0 # or the trap would meet its own locks
+			[ "$within" = no ] || return 0 # a nested trap would find its own locks held
 			[ "$nested" = yes ] || trap '' USR1
 			within=yes traps=$((traps + 1))
 			adlock_with t one 0 -- : || note "trap: with: $?"
@@ -152,8 +152,8 @@ each_instant() {
 	case ${shell[*]} in dash | 'busybox ash') nested=no ;; esac # W15 in adlock.sh
 	start job "$nested"
 	local job=$! end=$((SECONDS + 90))
-	eventually 20 test -e "$T/starts"
-	while [ ! -e "$T/ends" ] && [ -e "/proc/$job" ] && ((SECONDS < end)); do # afterwards the pid may belong to another process
+	eventually test -e "$T/starts"
+	while [ ! -e "$T/ends" ] && [ -e "/proc/$job" ] && ((SECONDS < end)); do # then the pid may be reused
 		kill -USR1 "$job" 2>/dev/null || true
 		sleep "0.0$((RANDOM % 3 + 1))"
 	done
@@ -174,7 +174,7 @@ each_instant() {
 	local round
 	for round in 1 2 3 4 5 6 7 8; do
 		start job "$round"
-		eventually 20 test -e "$T/holds.$round"
+		eventually test -e "$T/holds.$round"
 		kill -USR1 "$!"
 		local status=0
 		wait "$!" || status=$?
@@ -198,4 +198,45 @@ each_instant() {
 	assert_output "adlock: adlock_release: bad status 'nothing': a number is wanted"
 	assert_notes <<<$'64\nheld'
 	refute held a b
+}
+
+# bats test_tags=yash
+@test "a signal in the middle of a return changes no answer" {
+	# For each return that the script reaches, an expansion in that return sends the signal. (W20)
+	script job <<-'E'
+		ADLOCK_AGENT=$1
+		trap : USR1
+		adlock_agent
+		adlock_get a 1 0 60 && note "$ADLOCK_VERDICT" || note "$?"
+		adlock_get a 1 0 || note "$? $ADLOCK_VERDICT"
+		adlock_get b 1 0 || note "inner: $?"
+		adlock_release || note "inner release: $?"
+		adlock_with a 1 0 -- note run || note "with: $? $ADLOCK_VERDICT"
+		adlock_with b 1 0 -- sh -c 'exit 7' || note "with: $?"
+		adlock_release || note "release: $?"
+		adlock_get a 1 1h || note "$? $ADLOCK_VERDICT"
+		adlock_release || note "nothing held: $?"
+		trap '' USR1
+		ls "$ADLOCK_DIR" | grep '^lock' >>"$T/notes" || note end
+	E
+	local library=$ADLOCK_SH agent site
+	local word='("[^"]*"|[0-9]+)'
+	export ADLOCK_SH=$T/adlock.sh
+	for agent in 0 1; do
+		grep -nE "^[^#]*return $word" "$library" | cut -d: -f1 |
+			sed 's/.*/&s\/return \\("[^"]*"\\|[0-9]*\\)\/return \\1"$(echo & >>"$T\\\/sites")"\//' >"$T/marks"
+		sed -f "$T/marks" "$library" >"$ADLOCK_SH"
+		launch job "$agent"
+		sort -nu "$T/sites" >"$T/each"
+		[ "$(wc -l <"$T/each")" -ge 10 ]
+		while read -r site; do
+			echo "agent: $agent, line $site"
+			sed -E "$site s/return $word/return \\1\"\$(kill -USR1 \$\$)\"/" "$library" >"$ADLOCK_SH"
+			rm -rf "$ADLOCK_DIR" "$T/notes"
+			run launch job "$agent" </dev/null
+			assert_success
+			assert_notes <<<$'acquired\n75 busy\nwith: 75 busy\nwith: 7\n75 too-soon\nend'
+		done <"$T/each"
+		rm "$T/sites"
+	done
 }

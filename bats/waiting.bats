@@ -10,7 +10,7 @@ holder() {
 	E
 	start job
 	holder=$!
-	eventually 20 test -e "$T/holds"
+	eventually test -e "$T/holds"
 }
 
 waiter() {
@@ -26,34 +26,34 @@ waiter() {
 	E
 }
 
-@test "a busy atom is waited for, and taken when it is released" {
+@test "a waiter takes a busy atom when it is released" {
 	holder
 	waiter
 	ADLOCK_WAIT=1m start waits
 	waits=$!
-	eventually 20 test -e "$T/waits"
+	eventually test -e "$T/waits"
 	: >"$T/go"
 	wait "$holder" "$waits"
 	assert_notes <<<acquired
 }
 
-@test "a busy atom is taken when its owner dies" {
+@test "a waiter takes a busy atom when its owner dies" {
 	holder
 	waiter
 	ADLOCK_WAIT=1m start waits
 	waits=$!
-	eventually 20 test -e "$T/waits"
+	eventually test -e "$T/waits"
 	kill -KILL "$holder"
 	wait "$waits"
 	assert_notes <<<acquired
 }
 
-@test "a script that waits is shown as waiting, as long as it does" {
+@test "status shows a script as waiting while it waits" {
 	holder
 	waiter
 	ADLOCK_WAIT=1m start waits
 	waits=$!
-	eventually 20 grep -qs ' event=wait ' "$ADLOCK_DIR"/program.dax.runlog
+	eventually grep -qs ' event=wait ' "$ADLOCK_DIR"/program.dax.runlog
 	run "$ADLOCK_BIN" status job a b
 	assert_output --regexp 'job a b +running .*waiting for process [0-9]+: pid [0-9]+ for [^ ]+ of 1m$'
 	: >"$T/go"
@@ -63,7 +63,7 @@ waiter() {
 	refute_output --partial waiting
 }
 
-@test "tired of waiting: busy, after the time and not much before" {
+@test "a wait ends as busy, and not too early" {
 	holder
 	waiter
 	begun=$(date +%s)
@@ -73,14 +73,14 @@ waiter() {
 	assert_notes <<<'75 busy'
 }
 
-@test "one that expires while it is waited for is ended" {
+@test "an owner that expires during a wait is ended" {
 	script job <<-'E'
 		adlock_get a b 0
 		hang
 	E
 	start job
 	hung=$!
-	eventually 20 test -e "$T/hangs"
+	eventually test -e "$T/hangs"
 	waiter
 	ADLOCK_WAIT=1m ADLOCK_EXPIRE_AFTER=2s run launch waits
 	assert_success
@@ -88,7 +88,7 @@ waiter() {
 	assert gone "$hung"
 }
 
-@test "too soon is not waited for, unless that is asked" {
+@test "a newcomer waits for too soon only if asked to" {
 	script job <<-'E'
 		ADLOCK_WAIT=1m
 		adlock_get a b

@@ -1,7 +1,7 @@
 # adlock_with: get, run, release.
 load common
 
-@test "the command runs under the lock, and its status comes back" {
+@test "the command runs under the lock; its status is returned" {
 	script job <<-'E'
 		work() {
 			[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || return 1
@@ -16,7 +16,7 @@ load common
 	assert_notes <<<$'one two\n7'
 }
 
-@test "any number of limits, and -- within the command" {
+@test "adlock_with takes 2 to 6 words, then -- and a command" {
 	script job <<-'E'
 		ADLOCK_IF_ELAPSED=0
 		adlock_with a b -- note 2
@@ -32,7 +32,7 @@ load common
 	assert_notes <<<$'2\n3\n4\n5\n6\n--'
 }
 
-@test "the function runs in this shell" {
+@test "a function runs in the calling shell" {
 	script job <<-'E'
 		v=before
 		work() { v=after; }
@@ -43,7 +43,7 @@ load common
 	assert_notes <<<after
 }
 
-@test "they nest" {
+@test "calls of adlock_with nest" {
 	script job <<-'E'
 		inner() {
 			[ -e "$ADLOCK_DIR/lock.job.dax.a.outer" ]
@@ -74,7 +74,7 @@ load common
 	assert_success
 }
 
-@test "denied: the command is not run" {
+@test "a denied adlock_with does not run the command" {
 	script job <<-'E'
 		adlock_with a b -- note once
 		adlock_with a b 1 -- note twice || note "$? $ADLOCK_VERDICT"
@@ -108,7 +108,7 @@ load common
 	assert_failure 9
 }
 
-@test "without a command or -- it is a usage error" {
+@test "adlock_with without a command or -- is a usage error" {
 	script job <<-'E'
 		adlock_with a b 15 note x || note "$?"
 		adlock_with a b -- || note "$?"

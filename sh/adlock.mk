@@ -7,42 +7,46 @@
 #
 # $(ADLOCK) OPERATOR OPERAND [IFELAPSED [EXPIREAFTER [HOST [NOW]]]] -- COMMAND [ARG...]
 #
-# takes the lock, runs COMMAND, releases; see adlock.sh, which must be beside this file.
-# IFELAPSED is 0 by default: make decides what to make. With one, too soon counts as done:
-# the recipe goes on, COMMAND is not run; so only a COMMAND that succeeded counts, unless
-# ADLOCK_RETRY_FAILED is 0. But if GNU make is at a pattern rule and the target does not
-# exist, the recipe fails (75). Of other rules it is unknown whether they make a file: give
-# no IFELAPSED in those that do.
-# COMMAND waits for a busy or full atom, $(ADLOCK_WAIT) at most; not for one that a make
-# above this one holds, if that wait would have no end (75). Only COMMAND holds the lock:
-# commands after a ; or && in the recipe do not.
+# takes the lock, runs COMMAND and releases the lock; see adlock.sh, which must be beside this
+# file.
 #
-# It is no $(call ...): that cuts at commas. All settings of adlock.sh can be set in the
-# environment; those of one lock (ADLOCK_WAIT, ADLOCK_SLOTS, ADLOCK_FROM_START and the like)
-# in the Makefile too, for all of it or for a target:
+# IFELAPSED is 0 by default, as make decides what to make. With another IFELAPSED, too soon
+# counts as done: the recipe goes on, and COMMAND is not run. (So a COMMAND that failed does not
+# count for IFELAPSED, unless ADLOCK_RETRY_FAILED is 0.) But in a pattern rule of GNU make whose
+# target does not exist, too soon makes the recipe fail (75). Other rules do not show whether they
+# make a file: give no IFELAPSED in those that do.
+#
+# $(ADLOCK) waits for a busy or full atom, at most $(ADLOCK_WAIT). If a make above this one holds
+# the atom, and the wait would have no end, the recipe fails instead (75). The lock is held only
+# while COMMAND runs, not for commands after a ; or && in the recipe.
+#
+# Do not use $(call ...) for it, which cuts at commas. All settings of adlock.sh can be set in the
+# environment. Those of one lock (ADLOCK_WAIT, ADLOCK_SLOTS, ADLOCK_FROM_START and
+# others) can also be set in the Makefile, for all of it or for a target:
 #
 #	index: ADLOCK_IF_ELAPSED = 15
 #
-# (BSD make has variables of a target from 2022 on.) To pass a variable on to COMMAND,
+# Before $(ADLOCK) in a recipe, as in ADLOCK_WAIT=2s $(ADLOCK) ..., a setting has no effect.
+# (BSD make has variables for a target since 2022.) To pass a variable on to COMMAND,
 # ADLOCK_DIR for example, export it.
 #
-# An atom belongs to a program; here that is the Makefile of the directory make runs
-# in, so that two projects do not share their atoms.
+# The program of the atoms is the Makefile of the directory in which make runs, so that two
+# projects do not share their atoms.
 #
-# Directories may have any name: what is passed to the shell is quoted, and what it needs is
-# passed as arguments. COMMAND inherits where locks are, and no settings of its own lock, as
-# under `adlock run`.
+# Directories may have any name: the shell gets them as quoted arguments. COMMAND inherits the
+# settings for the place of locks, and no settings of its own lock, as under `adlock run`.
 #
-# For GNU make, and for BSD make, which has other names for some variables; each leaves the
-# other's empty. BSD make expands a $ in the value of .CURDIR, so pwd is used; and in
-# .PARSEDIR: for it this file cannot be in a directory with a $ in its name.
+# This file is for GNU make and BSD make. Some of their variables have different names; each make
+# finds those of the other empty. BSD make expands a $ in the value of .CURDIR, so pwd is used
+# instead. BSD make also expands a $ in .PARSEDIR, so for it this file cannot be in a directory
+# with a $ in its name.
 
 _adlock_space := $() $()
 _adlock_mk := $(MAKEFILE_LIST)$(.PARSEDIR)$(.PARSEFILE:%=/%)
 
-# A newline would end the recipe's line. GNU make knows one only as what is left
-# of the white space between words once // stands for each space; no absolute
-# path has // or /./ in it.
+# The path of the directory, with /./ in place of each newline, which would end the recipe's
+# line. GNU make cannot name a newline: it is the white space that is left between words once //
+# stands for each space. No absolute path of make's has // or /./ in it.
 _adlock_here = $(subst //, ,$(subst $(_adlock_space),/./,$(strip $(subst $(_adlock_space),//,$(CURDIR)))))
 
 ADLOCK_PROGRAM ?= $(_adlock_here)$(:!pwd!)/Makefile
@@ -55,8 +59,8 @@ _adlock_own = IF_ELAPSED EXPIRE_AFTER PAUSE WAIT_ELAPSED SLOTS SHARED FROM_START
 # The file that a pattern rule of GNU make makes; empty in other rules.
 _adlock_made = $(if $*,$(if $(filter /%,$@),,$(_adlock_here)/)$@)
 
-# $$0 is this file, or GNU make's list of the files it has read with this one
-# last: where its name has spaces, the shortest end of the list that is a file.
+# $$0 is the path of this file or, in GNU make, the list of the files that make has read, with this
+# file last. As the path may contain spaces, it is the shortest end of the list that is a file.
 ADLOCK = sh -c ' \
 	for own in PROGRAM OPERATOR OPERAND NAME IF_ELAPSED EXPIRE_AFTER PAUSE WAIT WAIT_ELAPSED \
 		SLOTS SHARED FROM_START STARVING NOTICE NOW RETRY_FAILED EXIT_DENIED REPLACE ENFORCE \

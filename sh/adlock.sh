@@ -19,160 +19,164 @@
 # THE FUNCTIONS
 #
 # adlock_get OPERATOR OPERAND [IFELAPSED [EXPIREAFTER [HOST [NOW]]]]
-#	Takes the lock of an atom. 0: it is yours, do the work, release it.
-#	75: denied; $ADLOCK_VERDICT says busy, too-soon, full or lost. Anything
-#	else is trouble, told in one line on standard error, and nothing is
-#	taken. An argument left out or empty is the setting below.
+#	Takes the lock of an atom. Status 0: you have the lock; do the work, and release
+#	it. 75: denied; $ADLOCK_VERDICT is busy, too-soon, full, paused or lost. Any other
+#	status is an error: one line on standard error says what is wrong, and nothing is
+#	taken. For an argument that is missing or empty, the setting below applies.
 # adlock_release [STATUS]
-#	Releases the lock this shell process took last; locks nest. STATUS, or the
-#	status before it ($?), is noted in the runlog as the atom's. 0: released, or
-#	nothing is held. 75: the lock was lost to a newcomer meanwhile; or one
-#	stands at it, and where that one dies the lock can be released again. So
-#	it can after any other failure, as long as the lock is there. 64: the
-#	lock is another process's (a subshell cannot release its parent's).
-#	In a trap: trap 's=$?; adlock_release "$s" || :; exit "$s"' EXIT keeps
-#	the script's status whatever happens, also under set -e. So does
-#	trap 'adlock_release || :' EXIT, save in mksh.
+#	Releases the lock that this shell process took last; locks nest. STATUS, or the
+#	status before the call ($?), is recorded in the runlog as that of the atom.
+#	0: released, or nothing was held. 75: the lock was lost to a newcomer, or a newcomer
+#	is ending this process; if that newcomer dies, the lock can be released again. After
+#	any other error too it can be released again as long as it exists. 64: the lock is
+#	another process's (a subshell cannot release its parent's).
+#	In a trap: trap 's=$?; adlock_release "$s" || :; exit "$s"' EXIT keeps the status of
+#	the script in any case, also under set -e. So does trap 'adlock_release || :' EXIT,
+#	except in mksh.
 # adlock_with OPERATOR OPERAND [IFELAPSED [EXPIREAFTER [HOST [NOW]]]] -- COMMAND [ARG...]
-#	adlock_get, COMMAND, adlock_release; COMMAND's status. COMMAND runs in
-#	this shell and may be a function; as in any `if`, set -e does not act
-#	inside it. Denied, or not found (127): COMMAND is not run.
+#	adlock_get, COMMAND, adlock_release; returns COMMAND's status. COMMAND runs in this
+#	shell and may be a function; as in any `if`, set -e has no effect inside it. If the
+#	lock is denied, or COMMAND is not found (127), COMMAND is not run.
 # adlock_guard [IFELAPSED [EXPIREAFTER]]
-#	At most one of this script at a time: the rest of it is the atom, by the
-#	script's path (operator guard). Denied, the script exits with
-#	$ADLOCK_EXIT_DENIED, or 0, silently: a script that others wait for
-#	(backup && upload) wants ADLOCK_EXIT_DENIED=75 above the guard. Trouble: the
-#	error's status. The script is run again, with the same shell, options,
-#	arguments and environment, as the job of `adlock run`, which takes the place
-#	of the first start. So what stands above the guard runs twice; what stands
-#	below it may end by exec, set any traps, and is ended with all that it
-#	started. Where a script cannot be run again (it is read from standard input
-#	or -c, this is a subshell or an interactive shell, locks are held already, or
-#	are kept in a store beyond this machine) the guard is traps on EXIT, INT, TERM
-#	and HUP: it refuses (64) where one of them is set already, a script that sets
-#	EXIT later calls adlock_release there and does not end by exec, and one that
-#	has no path is named by ADLOCK_OPERAND.
+#	At most one run of this script at a time: the rest of the script is the atom, which
+#	is named by the script's path (operator guard). If it is denied, the script exits
+#	silently with $ADLOCK_EXIT_DENIED, or 0; if another command depends on the script
+#	(backup && upload), set ADLOCK_EXIT_DENIED=75 above the guard. After an error the
+#	script exits with the error's status.
+#	The guard re-executes the script, with the same shell, options, arguments and
+#	environment, as the job of `adlock run`, which takes the place of the first start. So
+#	what stands above the guard runs twice: put the guard first. What stands below it may
+#	end by exec and set any traps; when it is ended, so is all that it has started.
+#	A script cannot be re-executed if it is read from standard input or -c, in a subshell
+#	or an interactive shell, while locks are held, or with locks in a store beyond this
+#	machine. Then the guard sets traps on EXIT, INT, TERM and HUP instead, and refuses (64)
+#	if one of them is set already. Such a script must call adlock_release if it sets EXIT
+#	later, must not end by exec, and without a path needs ADLOCK_OPERAND as its name.
 # adlock_pass
-#	One clock for the rest of this run (the paper's pass): all its locks
-#	expire together, whatever the time the atoms before them took. And one
-#	helper for all of them, an agent: a process that stays until this one is
-#	gone or has not asked for a minute.
+#	One clock reading for the rest of this run (the paper's pass): all its locks are judged
+#	by this time, however long the atoms between them take. It also lets an agent answer: one
+#	helper process for all locks, which exits when this process is gone or has not asked
+#	for a minute.
 # adlock_agent
-#	The agent without the clock, from now on: for a script that takes many
-#	locks in hours.
+#	Lets an agent answer from now on, without fixing the time: for a script that takes
+#	many locks over hours.
 # adlock_age OPERATOR OPERAND [HOST]
 #	Prints the whole minutes since the atom last completed, or `never`.
 #
 # SETTINGS (variables)
 #
-# ADLOCK_IF_ELAPSED     denied as too soon before this much time has passed
+# ADLOCK_IF_ELAPSED     a newcomer is denied as too soon until this much time has passed
 #                       since the last completion: default 0
 # ADLOCK_EXPIRE_AFTER   a newcomer ends an owner that is older: default never
-# ADLOCK_NOTICE         a newcomer says aloud that an owner is older, where no limit
-#                       ends it: default what its runs took, 15m at least; never
+# ADLOCK_NOTICE         a newcomer reports an owner that is older as overdue: default
+#                       learned from past runs, at least 15m, if no limit ends it; never
 # ADLOCK_FROM_START=1   IfElapsed, less a tenth (1s to 30s), counts from the start of the
 #                       last run
-# ADLOCK_PAUSE          between the signals that end an owner: default 3s
-# ADLOCK_WAIT           wait this long where busy or full: default 0; forever
-# ADLOCK_WAIT_ELAPSED=1 wait where too soon as well, within ADLOCK_WAIT
-# ADLOCK_SLOTS          at most so many atoms of this program at a time
+# ADLOCK_PAUSE          the time between the signals that end an owner: default 3s
+# ADLOCK_WAIT           how long to wait if busy or full: default 0; forever
+# ADLOCK_WAIT_ELAPSED=1 wait if too soon as well, within ADLOCK_WAIT
+# ADLOCK_SLOTS          at most this many atoms of the program at a time
 # ADLOCK_PROGRAM        default: the base name of $0. With adlock, OPERATOR run and
 #                       OPERAND NAME are the lock of `adlock run --name NAME`
 # ADLOCK_HOST           default: the node name
-# ADLOCK_DIR            default: /var/lib/adlock for root, for others
-#                       /var/lib/adlock-UID where it is there and theirs (adlock init),
-#                       else $HOME/.local/state/adlock. A relative one is not made
-# ADLOCK_LOGDIR         of the runlog: default the lock directory
-# ADLOCK_LOG_MAX        bytes past which the runlog is turned over: default 10 MiB
-# ADLOCK_EXIT_DENIED    with which adlock_guard exits where it is denied: default 0
-# ADLOCK_OPERAND        what adlock_guard locks where the script has no path
+# ADLOCK_DIR            default: /var/lib/adlock for root, for other users
+#                       /var/lib/adlock-UID if it exists and is theirs (adlock init),
+#                       else $HOME/.local/state/adlock. A relative directory is not made
+# ADLOCK_LOGDIR         the directory of the runlog: default the lock directory
+# ADLOCK_LOG_MAX        the size in bytes at which the runlog is rotated: default 10 MiB
+# ADLOCK_EXIT_DENIED    the exit status of a script whose guard is denied: default 0
+# ADLOCK_OPERAND        the name for adlock_guard if the script has no path
 # ADLOCK_BIN            the helper: default the one installed with this file,
 #                       else adlock on PATH
 # ADLOCK_RETRY_FAILED=1 a status other than 0 at the release does not count for
 #                       IfElapsed
 # ADLOCK_ONCE_PER       for adlock_guard, as for adlock run: run once in each tick.
 #                       adlock_get and adlock_with refuse it (64)
-# ADLOCK_STARVING       denials in a row (full) that are said aloud, and ten
-#                       times, a hundred times as many: default 10; 0: none
+# ADLOCK_STARVING       N: a denial as full is reported if it is the N-th denial in a row,
+#                       the 10N-th and so on: default 10; 0: none
 # ADLOCK_HOOK           a command (for sh -c) that is started when something has
 #                       happened that a person should know: adlock-run(1)
-# ADLOCK_HOOK_RUNS=1    and at the start and the success of each run
-# ADLOCK_STORE          etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR: the locks are
-#                       there, for several machines, and adlock-locksmith tends
-#                       them; adlock_get then sets ADLOCK_FENCE. Or a lock directory
-# ADLOCK_LEASE          how long the store keeps the lock of one that has fallen
-#                       silent: default 15s
-# ADLOCK_SHARED=1       hold the atom together with others that say so too
-# ADLOCK_VERBOSE=1      say denials (they are said on a terminal in any case)
+# ADLOCK_HOOK_RUNS=1    start it at the start and the success of each run too
+# ADLOCK_SYSLOG=1       reports, and failed runs, go to the system's log too
+# ADLOCK_STORE          etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR: the locks are in this
+#                       store, for several machines; adlock-locksmith holds them, and
+#                       adlock_get sets ADLOCK_FENCE. Or a lock directory
+# ADLOCK_LEASE          how long the store keeps the lock of an owner that gives no sign of
+#                       life: default 15s
+# ADLOCK_SHARED=1       hold the atom together with others that set this too
+# ADLOCK_VERBOSE=1      print denials even if standard error is no terminal
 # ADLOCK_AGENT=0        no agent: each question is a helper run
+#
+# Settings that are not set are read from /etc/adlock.conf and ~/.config/adlock.conf: adlock(7).
 #
 # A switch is on with 1, yes or true, off with 0, no, false or empty; anything else
 # is refused (64).
-# A duration says its unit, 500ms, 90s, 1h30m, 1.5h, 2d, 1w, or is 0 or never. A bare
-# number is minutes in IFELAPSED, EXPIREAFTER, ADLOCK_IF_ELAPSED and ADLOCK_EXPIRE_AFTER;
+# A duration has a unit, as 500ms, 90s, 1h30m, 1.5h, 2d, 1w, or is 0 or never. A number without
+# a unit is minutes in IFELAPSED, EXPIREAFTER, ADLOCK_IF_ELAPSED and ADLOCK_EXPIRE_AFTER;
 # elsewhere it is refused (64).
-# IFELAPSED and EXPIREAFTER may be `auto`: the atom's own runs decide; adlock tune
-# tells how.
+# IFELAPSED and EXPIREAFTER may be `auto`: learned from the atom's past runs; adlock tune
+# shows how.
 #
 # HOW IT LOCKS
 #
-# An atom is an operator and an operand, within a program on a host. While it
+# An atom is an operator and an operand, within a program on a host. While the atom
 # runs, the active lock lock.PROGRAM.HOST.OPERATOR.OPERAND exists in the lock
-# directory; its first line is the owner's pid. The last lock, last.NAME, carries
-# in its mtime when the atom last completed. The helper looks at both in one go
-# and either takes the lock or says why not: too-soon, busy, full, or expired;
-# an expired owner is ended carefully (CONT, INT, TERM, KILL, its whole job),
-# and only its confirmed death frees the lock. One helper run for a get, one for
-# a release; two for the get that ends an owner. In a pass the agent answers what
-# needs no wait, no signal and no other process's environment: the rest, and all of
-# it where the agent is gone, where standard error is a terminal, with slots, readers,
-# a hook, a store, or in a subshell, is left to helper runs.
+# directory; its first line is the owner's pid. The mtime of the last lock, last.NAME,
+# is when the atom last completed. The helper looks at both locks and, in the same run,
+# either takes the lock or says why not: too-soon, busy, full, or expired. An expired
+# owner is ended carefully (CONT, INT, TERM, KILL, to its whole job), and the lock is
+# free only once the owner's death is confirmed. A get takes one helper run, and so does
+# a release; a get that ends an owner takes two. In a pass, the agent answers what needs
+# no wait, no signal and no other process's environment. The rest takes helper runs, and
+# so does everything if the agent is gone, if standard error is a terminal, with slots,
+# readers, a hook or a store, or in a subshell.
 #
-# The owner is the shell process that took the lock, subshells included: a lock
-# taken in a subshell is reclaimed when that subshell is gone. A lock that its
-# owner left behind, killed say, is reclaimed by the next newcomer at once. A
-# script killed with KILL may leave a child running, unlocked: only a script
-# that leads its own process group, or `adlock run`, holds the atom until that
-# child is gone too.
+# The owner is the shell process that took the lock, even if that is a subshell: then the
+# lock is reclaimed when the subshell is gone. If an owner has left its lock behind, as
+# when it was killed, the next newcomer reclaims the lock at once. A script killed with
+# KILL may leave a child running without a lock: only a script that leads its own process
+# group, or `adlock run`, holds the atom until that child is gone too.
 #
-# What is held is what is in place. After a helper that died (a signal, no process
-# or thread to be had) the lock is looked at: one that a get left is withdrawn, by
-# the next call at the latest, one that a release left can be released again. A
-# trap may call any of the functions in the middle of another one, adlock_guard
-# excepted; $ADLOCK_VERDICT is then what was called last. Where a second signal can
-# come meanwhile, the trap begins with trap '' SIGNAL and sets itself anew.
+# A lock is held if its file is in place, whatever a helper reported. If a helper died (a
+# signal, no process or thread available), the library looks at the lock: a lock that a
+# get left is withdrawn, by the next call at the latest; one that a release left can be
+# released again. A trap may call any of the functions in the middle of another one,
+# except adlock_guard; $ADLOCK_VERDICT is then that of the call that ended last. If a
+# second signal can come meanwhile, begin the trap with trap '' SIGNAL, and set it again
+# at its end.
 #
 # WHAT IT RESERVES
 #
 # Names that begin with adlock_, _adlock_ and ADLOCK_. It sets ADLOCK_VERDICT
-# (acquired, too-soon, busy, full, lost, stuck; empty where something else is
-# wrong) and exports nothing (but ADLOCK_LOGDIR, ADLOCK_LOG_MAX and ADLOCK_HOOK, by
-# adlock_guard). Options, IFS, traps (save adlock_guard's where it sets some),
-# positional parameters and descriptors stay as they were. Sourced twice it does
-# nothing.
+# (acquired, too-soon, busy, full, paused, lost, stuck; empty after another error), and
+# ADLOCK_STORE if a settings file names one. It exports nothing, except ADLOCK_LOGDIR,
+# ADLOCK_LOG_MAX, ADLOCK_HOOK and ADLOCK_SYSLOG in adlock_guard. Options, IFS, traps
+# (unless adlock_guard sets them), positional parameters and descriptors stay as they
+# were. If it is sourced twice, the second time does nothing.
 #
-# WORKAROUNDS: what is odd below, and when it may go
+# WORKAROUNDS: unusual constructs below, and when each may go
 #
 # W1 no `local`: ksh93 1.0 has none, so a function's own values are positional
 #    parameters. ksh93 -c 'f() { local x; }; f'. Goes when POSIX and ksh93 have it.
 # W2 `IFS= read`, never bare `read`, and no unquoted ${x:+--option "$x"}, but
 #    ${x:+"--option=$x"}: with IFS=x a word is cut at each x. dash -c 'IFS=x; set -- ${a-y}${b-xx}; echo $#'.
-#    Stays: IFS is the caller's. But where it is blanks alone, which change no line that
-#    is read here, it may be readonly: dash -c 'readonly IFS; IFS= read -r x; echo' is the end.
+#    Stays: IFS is the caller's. An IFS that has only blanks changes no line that is read
+#    here. It is not set, as setting a readonly one ends dash: dash -c 'readonly IFS; IFS= read -r x'.
 # W3 the pid is found in /proc: $$ is the main shell's in a subshell, and only bash
 #    has BASHPID. (echo $$). By a file name if possible: dash, busybox and mksh read
 #    a line byte by byte, and /proc/self/stat is 300 bytes long. Not in bash and zsh,
 #    where options make a missing name an error that leaves the function and all its
-#    callers. Goes with a POSIX way to ask.
-# W4 ksh93 (93u+m 1.0) runs ( ) and $( ) in the same process; the depth tells
-#    them apart. ksh93 -c '(read p _ </proc/self/stat; echo $p $$)'. Goes when
+#    callers. Goes when POSIX has a way to ask.
+# W4 ksh93 (93u+m 1.0) runs ( ) and $( ) in the same process; only the depth
+#    differs. ksh93 -c '(read p _ </proc/self/stat; echo $p $$)'. Goes when
 #    every subshell is forked.
 # W5 the length that cksum prints is compared: yash 2.52 ignores LC_ALL=C set at
-#    run time, mksh has utf8-mode, a readonly LC_ALL stays: there ? may be more
-#    than a byte, and the helper builds the name. LC_ALL=C.UTF-8 yash -c
+#    run time, mksh has utf8-mode, a readonly LC_ALL stays. Then ? may match more
+#    than a byte, so the helper builds the name. LC_ALL=C.UTF-8 yash -c
 #    'LC_ALL=C; v=$(printf "\303\251"); echo ${#v}' prints 1. Goes when all print 2.
-#    The first bytes, too: zsh 5.9 counts letters. LC_ALL=C.UTF-8 zsh -c 'LC_ALL=C;
-#    printf %.1s "$(printf "\303\251")"' prints two bytes.
+#    The length of the first 48 bytes is compared too: the printf of zsh 5.9 counts
+#    characters. LC_ALL=C.UTF-8 zsh -c 'LC_ALL=C; printf %.1s "$(printf "\303\251")"'
+#    prints two bytes.
 # W6 traps are listed into a file: dash 0.5, mksh R59 and zsh 5.9 list none in
 #    $(trap). dash -c 'trap : EXIT; echo "$(trap)"'. Goes when they do (POSIX.1-2008).
 # W7 command trap >|file: a redirection that fails on a special builtin ends dash,
@@ -180,55 +184,60 @@
 # W8 ignored signals are looked for in /proc as well: zsh 5.9 lists none that were
 #    ignored at its start, and lets a trap take them back (nohup would be undone).
 #    sh -c 'trap "" HUP; exec zsh --emulate sh -c "trap : HUP; kill -HUP \$\$; trap"'.
-#    And not only there: ksh93 ignores what it has caught. Goes when zsh does as POSIX.
+#    The list of traps is read too: ksh93 catches the signals that it is to ignore, so /proc
+#    does not show them. Goes when zsh does as POSIX says.
 # W9 zsh that does not emulate sh is refused: there an EXIT trap set in a function
 #    runs when the function returns. zsh -c 'f() { trap "echo now" EXIT; }; f; sleep 1'.
 #    Stays. In a zsh script: emulate sh -c '. adlock.sh'.
 # W10 a status above 255 becomes 128 + the signal: a command ended by TERM leaves 271
 #    in ksh93 and 399 in yash. yash -c 'sh -c "kill \$\$"; echo $?'. Goes when both print 143.
-# W11 `command` before what prints, reads, traps or is a program: a function of the script
-#    may have its name. bash -c 'read() { return 1; }; . adlock.sh; adlock_get a b'. Not
-#    before [, which can be a function in bash and zsh alone and stands at 30 places of a
-#    cycle, nor before special builtins; and `command` itself is believed. Stays.
-# W12 the EXIT trap ends with the status it met: mksh R59 exits with that of the
-#    trap's last command where exit was called in another trap. mksh -c
+# W11 `command` before each command that prints, reads, sets a trap or is a program: a function
+#    of the script may have its name. bash -c 'read() { return 1; }; . adlock.sh;
+#    adlock_get a b'. Not before [, which can be a function only in bash and zsh and is called
+#    30 times in a cycle, nor before special builtins; and `command` itself is trusted. Stays.
+# W12 the EXIT trap exits with the status that it found: mksh R59 exits with that of the
+#    trap's last command if exit was called in another trap. mksh -c
 #    'trap : EXIT; trap "exit 3" TERM; kill $$'; echo $?. Goes when that prints 3.
-#    In a script's own EXIT trap only an exit of its own can help.
+#    In a script's own EXIT trap only an explicit exit helps.
 # W13 return "$?", never bare: in a trap that is, in bash, mksh and yash, the status
 #    from before the trap, also in functions. bash -c 'f() { false || return; };
 #    trap "f && echo 0" USR1; kill -USR1 $$' prints 0. Stays: POSIX has it so.
-# W14 a status of 0 is believed where the lock bears it out: mksh R59 goes on
+# W14 a status of 0 counts only if the lock file confirms it: mksh R59 goes on
 #    with 0 after a command for which it could not fork. ulimit -u 1 as an
 #    ordinary user. Goes when that is an error.
 #    And zsh 5.9 takes the status of a program that a CHLD trap has run for that of the program
 #    it waits for. zsh -c 'trap /bin/true CHLD; (sleep .02)& sh -c "sleep .02; exit 7"; echo $?'.
 # W15 a trap within a trap spoils every status: in dash 0.5.12 and busybox 1.35 $? is
-#    afterwards what it was before the outer one, also for the && and || of the outer
-#    one. dash -c 't() { trap : USR1; sh -c "kill -USR1 $$" || echo "$?"; }; trap t USR1;
+#    afterwards what it was before the outer trap, also for the && and || in the outer
+#    trap. dash -c 't() { trap : USR1; sh -c "kill -USR1 $$" || echo "$?"; }; trap t USR1;
 #    sh -c "kill -USR1 $$; exit 7"; :' prints 7.
-#    Nothing in here can help; the trap can. Goes when both print nothing.
-# W16 an answer counts though its status is a stop's: in zsh 5.9 $( ) has that of the
-#    signal which once stopped its command, which has gone on and ended since. zsh -c
+#    This file cannot avoid that; the script's trap can. Goes when both print nothing.
+# W16 an answer counts even if its status is that of a stop: in zsh 5.9 $( ) has the status of
+#    a signal that stopped its command, even if that went on and has ended since. zsh -c
 #    'x=$(sh -c "(sleep 1; kill -CONT \$\$) & kill -STOP \$\$"); echo $?' prints 19.
 #    Goes when it prints 0.
 # W17 a question is written, and its answer read, by one simple command with a redirection
 #    of its own: a trap may print into the redirection of a group. dash -c 'trap "echo trap"
-#    USR1; { kill -USR1 $$; } >/dev/null'. bash and zsh run traps inside read and printf as
-#    well: so bash reads with -u, and zsh with sysread and writes with syswrite (its read -u
+#    USR1; { kill -USR1 $$; } >/dev/null'. bash, ksh93 and zsh run traps inside read, bash and
+#    zsh inside printf too: bash and ksh93 read with -u, zsh with sysread and writes with syswrite (its read -u
 #    goes on with standard input when a trap has read, and its printf hangs on a trap's).
 #    bash -c 'trap "read x; echo $x" USR1; (sleep 1; kill -USR1 $$; sleep 1; echo no) | read y'. Stays.
 # W18 the output of a command is read after the mark `adlock:`, and before the mark the trace
 #    and the DEBUG trap are turned off: both print into $( ). bash -c 'set -x; BASH_XTRACEFD=1; x=$(date); echo "$x"';
-#    zsh prints before the first command could forbid it. Stays.
+#    zsh prints before a command could turn it off. Stays.
 # W19 ksh93 (93u+m 1.0) exits in place of dying of INT in its EXIT trap. ksh93 -c
 #    'trap "trap - INT; kill -INT \$\$" EXIT; trap "exit 1" INT; kill -INT $$'; echo $?
-#    prints 1. So does zsh 5.9, where no command runs. Goes when they print 130, or 258.
+#    prints 1. So does zsh 5.9 if no command is running. Goes when they print 130, or 258.
+# W20 code after a return must be harmless: yash 2.52 does not return, and forgets the trap, if a
+#    signal comes during the return. yash -c 'f() { return "$(kill -USR1
+#    $$)"; echo no; }; trap "echo trap" USR1; f' prints no. Goes when it prints trap. So on the
+#    usual paths through a function, a return is the last command.
 
 if [ "${_adlock_loaded-}" = "$$" ] && command -v adlock_get >/dev/null 2>&1; then
 	return 0
 fi
 
-# Run, and not sourced, it prints its help.
+# If this file is run and not sourced, it prints its help.
 case "${0##*/} ${1-}" in
 'adlock.sh --help' | 'adlock.sh -h')
 	sed -n '1d; /^# WORKAROUNDS/q; s/^# \{0,1\}//p' "$0"
@@ -236,13 +245,13 @@ case "${0##*/} ${1-}" in
 	;;
 esac
 
-# W9. Only zsh gets to read the [[.
+# W9. In eval, so that only zsh parses the [[.
 if [ -n "${ZSH_VERSION-}" ] && ! eval '[[ -o posixtraps ]]'; then
 	command echo "adlock: zsh: must emulate sh: use emulate sh -c '. adlock.sh'" >&2
 	return 69
 fi
 
-# A script of this name may source it.
+# A script named adlock.sh may source this file.
 if [ "${0##*/}" = adlock.sh ] && grep -q '^_adlock_loaded=' "$0" 2>/dev/null; then
 	command echo "adlock: $0: is run, and does nothing: a script sources it (--help tells how)" >&2
 	exit 64
@@ -252,23 +261,24 @@ _adlock_loaded=$$
 _adlock_installed='' # @ADLOCK_LIB_BIN@: make install writes the helper's path here
 _adlock_version=0.2.0
 _adlock_script=${0##*/}
-# How the script was called, and from where: it may cd before it is guarded.
+# How the script was called, and from which directory: it may cd before the guard.
 _adlock_called=$0
 _adlock_from=${PWD-}
-_adlock_held=''  # the books: see _adlock_strike
+_adlock_held=''  # the list of held locks: see _adlock_strike
 _adlock_pass=''  # the pass clock, in seconds since the epoch
 _adlock_node=''  # the node name, once asked for
 _adlock_uid=''   # the effective user, once asked for
-_adlock_going='' # the entry of the list whose release began last
+_adlock_filed='' # what settings files name, once asked for: see _adlock_locate
+_adlock_going='' # the line of the list of held locks whose release began last
 _adlock_known='' # PREFIX LENGTH PROGRAM HOST: what names begin with, once built
-_adlock_agent='' # how far it is: see _adlock_want_agent
+_adlock_agent='' # the state of the agent: see _adlock_want_agent
 _adlock_agent_of='' _adlock_agent_at='' _adlock_agent_sign='' _adlock_questions='' _adlock_answers='' _adlock_asking=''
 _adlock_number=0 # of the question asked last
 _adlock_nl='
 '
 _adlock_tab='	'
 _adlock_blank=" $_adlock_tab$_adlock_nl"
-# In full, for a range means other letters in other locales.
+# In full, as a range means other letters in other locales.
 _adlock_alnum=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 
 # --- What scripts call -------------------------------------------------------
@@ -283,11 +293,12 @@ adlock_pass() { _adlock_call _adlock_begin_pass "$@"; }
 adlock_agent() { _adlock_call _adlock_begin_agent "$@"; }
 adlock_age() { _adlock_call _adlock_age "$@"; }
 
-# A trap may call them between any two commands of another call, and there are no local
-# variables (W1). So a call that finds another one under way ($_adlock_inside; a call that
-# was broken off leaves it set, which does no harm) restores the variables in which it
-# works. And each sets its own verdict at its end, whatever a trap has set meanwhile.
-# Variables that outlive a call (above) are written in one command: no trap sees half of it.
+# A trap may call them between any two commands of another call, and there are no local variables
+# (W1). So a call inside another one restores at its end the variables that both use. It finds
+# $_adlock_inside set; a call that was interrupted for good leaves it set, which does no harm.
+# Each call sets its own verdict at its end, whatever a trap has set meanwhile.
+# Variables that outlive a call (above) are changed together in one command, so no trap sees only
+# some of them changed.
 _adlock_pid='' _adlock_owner='' _adlock_since='' _adlock_dir='' _adlock_bin='' _adlock_smith='' _adlock_program=''
 _adlock_host='' _adlock_operator='' _adlock_operand='' _adlock_name='' _adlock_part='' _adlock_status=''
 _adlock_line='' _adlock_token='' _adlock_third='' _adlock_lock='' _adlock_file='' _adlock_gone='' _adlock_words=''
@@ -336,8 +347,8 @@ _adlock_tell() {
 
 # --- Taking and releasing ----------------------------------------------------
 
-# _adlock_get is figure 3 of the paper. The helper compares the times and sets the lock, in
-# one step: no other process comes between.
+# _adlock_get is figure 3 of the paper. One helper run compares the times and sets the lock, so no
+# other process can act in between.
 _adlock_get() {
 	_adlock_verdict=''
 	case $# in
@@ -351,6 +362,7 @@ _adlock_get() {
 	10) _adlock_deny too-soon ;;
 	11) _adlock_deny busy ;; # already running
 	12) _adlock_deny full ;;
+	15) _adlock_deny paused ;;
 	14) # the owner cannot be ended
 		_adlock_verdict=stuck
 		return 77
@@ -359,8 +371,8 @@ _adlock_get() {
 	esac
 }
 
-# _adlock_run_to_take ASKED IFELAPSED EXPIREAFTER NOW has a helper take the lock; ASKED is
-# what _adlock_ask has returned.
+# _adlock_run_to_take ASKED IFELAPSED EXPIREAFTER NOW runs a helper to take the lock. ASKED is the
+# status of _adlock_ask.
 _adlock_run_to_take() {
 	_adlock_find_helper && _adlock_name_atom || return "$?"
 	_adlock_whoami
@@ -386,40 +398,44 @@ _adlock_release() {
 	esac
 	_adlock_lock=${_adlock_held%%"$_adlock_nl"*}
 	case $_adlock_held in
-	*"left "*) ;;
-	"$_adlock_agent_of "*) ! _adlock_ask_to_release "$_adlock_lock" "$1" || return 0 ;;
+	*"left "*) _adlock_run_to_release "$1" ;;
+	"$_adlock_agent_of "*) _adlock_ask_to_release "$_adlock_lock" "$1" || _adlock_run_to_release "$1" ;;
+	*) _adlock_run_to_release "$1" ;;
 	esac
-	_adlock_run_to_release "$1"
 }
 
-# _adlock_run_to_release STATUS has a helper release the lock that was taken last.
+# _adlock_run_to_release STATUS runs a helper to release the lock that was taken last.
 _adlock_run_to_release() {
 	_adlock_whoami
 	_adlock_withdraw || set -- "$1" "$?"
 	case $_adlock_held in
 	'' | 'left '*) return "${2-0}" ;;
-	"$_adlock_owner "*) ;;
+	"$_adlock_owner "*)
+		_adlock_lock=${_adlock_held%%"$_adlock_nl"*}
+		_adlock_let_go "$_adlock_lock" "$1"
+		;;
 	*)
 		_adlock_say adlock_release "the lock is held by process ${_adlock_held%% *}, not by this one"
 		return 64
 		;;
 	esac
-	_adlock_lock=${_adlock_held%%"$_adlock_nl"*}
-	_adlock_let_go "$_adlock_lock" "$1"
 }
 
 _adlock_with() {
 	_adlock_verdict=''
-	_adlock_can_run "$@" || return "$?"
-	case $_adlock_words in
+	_adlock_can_run "$@" && case $_adlock_words in
 	2) _adlock_get "$1" "$2" ;;
 	3) _adlock_get "$1" "$2" "$3" ;;
 	4) _adlock_get "$1" "$2" "$3" "$4" ;;
 	5) _adlock_get "$1" "$2" "$3" "$4" "$5" ;;
 	6) _adlock_get "$1" "$2" "$3" "$4" "$5" "$6" ;;
-	esac || return "$?"
+	esac && _adlock_run_locked "$@"
+}
+
+# _adlock_run_locked OPERATOR... -- COMMAND [ARG...] runs the command, and releases the lock.
+_adlock_run_locked() {
 	shift "$_adlock_words"
-	# In place of the --: as $1 the lock survives whatever the command does with our
+	# Put the lock in place of the --: as $1 it is safe, whatever the command does with our
 	# variables.
 	shift
 	set -- "$_adlock_lock" "$@"
@@ -427,11 +443,12 @@ _adlock_with() {
 	if _adlock_behind 1 "$@"; then set -- "$1" 0; else set -- "$1" "$?"; fi
 	_adlock_ask_to_release "$1" "$2" || _adlock_let_go "$1" "$2" || set -- "$1" "$2" "$?"
 	[ "$_adlock_gone" = yes ] || _adlock_strike "$1" "left $2 $1$_adlock_nl"
-	[ "$2" = 0 ] || return "$2"
+	[ "$2" = 0 ] || set -- "$1" "$2" "$2"
 	return "${3-0}"
 }
 
-# _adlock_guard [IFELAPSED [EXPIREAFTER]]: the helper says how ($_adlock_words).
+# _adlock_guard [IFELAPSED [EXPIREAFTER]] guards the script in the way that the helper prints
+# ($_adlock_words).
 _adlock_guard() {
 	_adlock_verdict=''
 	_adlock_wants 0 2 "$#" adlock_guard && _adlock_can_switch && _adlock_can_deny || exit "$?"
@@ -479,8 +496,8 @@ _adlock_age() {
 	esac
 }
 
-# _adlock_may_look DIR: a file that is not seen there does not exist. For a directory that
-# does not exist itself, look at the one above it.
+# _adlock_may_look DIR checks that this user may search DIR, so that a file that is not seen there
+# does not exist. If DIR does not exist, it checks the nearest existing directory above.
 _adlock_may_look() {
 	while [ ! -e "${1:-/}" ]; do set -- "${1%/*}"; done # $_adlock_dir is absolute
 	if [ ! -d "${1:-/}" ]; then
@@ -494,16 +511,16 @@ _adlock_may_look() {
 
 # --- Between the shell and the helper ----------------------------------------
 
-# _adlock_help VERB [ARG...] runs the helper. It reads some settings from the environment
-# itself; an assignment before the command would fail if they are readonly, so they take a
-# subshell. GOMAXPROCS=1: a Go program then starts fewer threads; there is nothing to run in
-# parallel, and a lock costs a seventh less. Its answer is $_adlock_status.
+# _adlock_help VERB [ARG...] runs the helper. The helper reads some settings from its environment.
+# They are exported in a subshell: an assignment before the command would fail if a variable is
+# readonly. GOMAXPROCS=1: a Go program then starts fewer threads; there is nothing to run in
+# parallel, and a lock costs a seventh less. The helper's status is $_adlock_status.
 _adlock_help() {
 	_adlock_status=0
-	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-} in
+	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-} in
 	'') GOMAXPROCS=1 "$_adlock_bin" "$@" ;;
 	*) (
-		export ADLOCK_LOGDIR ADLOCK_LOG_MAX ADLOCK_HOOK ADLOCK_HOOK_RUNS
+		export ADLOCK_LOGDIR ADLOCK_LOG_MAX ADLOCK_HOOK ADLOCK_HOOK_RUNS ADLOCK_SYSLOG
 		GOMAXPROCS=1 exec "$_adlock_bin" "$@"
 	) ;;
 	esac || _adlock_status=$?
@@ -520,46 +537,38 @@ _adlock_take() {
 	esac
 }
 
-# _adlock_take_as_set VERB OPTION... adds the settings that are rarely made.
+# _adlock_take_as_set VERB OPTION... adds the options for settings that are rarely set.
 _adlock_take_as_set() {
 	set -- "$@" ${ADLOCK_PAUSE:+"--pause=$ADLOCK_PAUSE"} ${ADLOCK_SLOTS:+"--slots=$ADLOCK_SLOTS"} ${ADLOCK_WAIT:+"--wait=$ADLOCK_WAIT"} \
-		${ADLOCK_STARVING:+"--starving=$ADLOCK_STARVING"} ${ADLOCK_NOTICE:+"--notice=$ADLOCK_NOTICE"} ${_adlock_since:+"--since=$_adlock_since"}
-	if _adlock_on "${ADLOCK_WAIT_ELAPSED-}"; then set -- "$@" --wait-elapsed; fi
-	if _adlock_on "${ADLOCK_FROM_START-}"; then set -- "$@" --from-start; fi
-	if _adlock_on "${ADLOCK_SHARED-}"; then set -- "$@" --shared; fi
-	if _adlock_on "${ADLOCK_VERBOSE-}"; then set -- "$@" --verbose; fi
+		${ADLOCK_STARVING:+"--starving=$ADLOCK_STARVING"} ${ADLOCK_NOTICE:+"--notice=$ADLOCK_NOTICE"} ${_adlock_since:+"--since=$_adlock_since"} \
+		${ADLOCK_WAIT_ELAPSED:+"--switch=wait-elapsed=$ADLOCK_WAIT_ELAPSED"} ${ADLOCK_FROM_START:+"--switch=from-start=$ADLOCK_FROM_START"} \
+		${ADLOCK_SHARED:+"--switch=shared=$ADLOCK_SHARED"} ${ADLOCK_VERBOSE:+"--switch=verbose=$ADLOCK_VERBOSE"}
 	case $1 in
 	ask) _adlock_question "$@" ;;
 	guarded) _adlock_restart "$@" ;;
 	lease)
 		_adlock_bin=$_adlock_smith
-		_adlock_help_to_take "$@" "--store=$ADLOCK_STORE" ${ADLOCK_LEASE:+"--lease=$ADLOCK_LEASE"}
+		_adlock_help_to_take "$@" "--store=$ADLOCK_STORE" ${ADLOCK_LEASE:+"--lease=$ADLOCK_LEASE"} \
+			${ADLOCK_RETRY_FAILED:+"--switch=retry-failed=$ADLOCK_RETRY_FAILED"}
 		;;
 	*) _adlock_help_to_take "$@" ;;
 	esac
 }
 
-# _adlock_question ask OPTION... is what the agent is asked; it makes the name.
+# _adlock_question ask OPTION... asks the agent to take the atom. The agent builds the name.
 _adlock_question() {
 	shift
 	_adlock_ask take "$@" -- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
 }
 
-# _adlock_help_to_take VERB OPTION... never in $( ): the helper has to be our child.
+# _adlock_help_to_take VERB OPTION... runs the helper. Never call it in $( ): the helper has to be a
+# child of this shell.
 _adlock_help_to_take() {
 	_adlock_help "$@" -- "$_adlock_dir/lock.$_adlock_name" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
 }
 
-# _adlock_on VALUE: the switch is on, if it is one.
-_adlock_on() {
-	case $1 in
-	1 | yes | true) ;;
-	*) return 1 ;;
-	esac
-}
-
-# _adlock_asks_no_tick refuses a setting without effect: an atom meant to run once in each
-# tick would run as often as it is asked for.
+# _adlock_asks_no_tick refuses ADLOCK_ONCE_PER, which has no effect here: an atom meant to run
+# once in each tick would run as often as it is asked for.
 _adlock_asks_no_tick() {
 	case ${ADLOCK_ONCE_PER-} in
 	'' | 0) ;;
@@ -570,7 +579,7 @@ _adlock_asks_no_tick() {
 	esac
 }
 
-# _adlock_can_switch refuses what is neither on nor off, with the helper's message.
+# _adlock_can_switch refuses a switch that is neither on nor off, with the helper's message.
 _adlock_can_switch() {
 	case ${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-}${ADLOCK_RETRY_FAILED-} in
 	'') return 0 ;;
@@ -592,9 +601,9 @@ _adlock_is_switch() {
 	esac
 }
 
-# _adlock_capture COMMAND [ARG...] sets $_adlock_line to what the command prints; its
-# status is the command's (W18). Before the marker only standard error is turned away: with
-# standard output closed, dash would lose the pipe that has become descriptor 1.
+# _adlock_capture COMMAND [ARG...] sets $_adlock_line to what the command prints; its status is the
+# command's (W18). Before the mark only standard error is redirected: if standard output is closed,
+# dash would lose the pipe, which has become descriptor 1.
 _adlock_capture() {
 	if _adlock_line=$(
 		{ _adlock_hush; } 2>/dev/null
@@ -623,11 +632,11 @@ _adlock_hush() {
 	set +x
 }
 
-# _adlock_answered: the helper ended by itself, and has printed its messages. Else it was
-# killed, or got no thread or memory.
+# _adlock_answered reports whether the helper exited by itself, having printed its messages.
+# Otherwise it was killed, or got no thread or memory.
 _adlock_answered() {
 	case $_adlock_status in
-	0 | 1[0-4] | 64 | 69 | 71 | 73 | 74 | 75 | 77) ;;
+	0 | 1[0-5] | 64 | 69 | 71 | 73 | 74 | 75 | 77) ;;
 	*) return 1 ;;
 	esac
 }
@@ -644,10 +653,10 @@ _adlock_unanswered() {
 	return "$_adlock_status"
 }
 
-# _adlock_hold notes the lock just taken as held by this process. What the lock
-# file says is believed, not the helper's status alone.
+# _adlock_hold adds the lock just taken to the list of held locks. It checks the lock file, as the
+# helper's status alone proves nothing (W14).
 _adlock_hold() {
-	if [ -n "$_adlock_lock" ]; then # the agent's word
+	if [ -n "$_adlock_lock" ]; then # the agent took it
 		_adlock_third=''
 	elif ! _adlock_find_own; then
 		_adlock_say "$_adlock_dir/lock.$_adlock_name" 'lost to a newcomer at once'
@@ -661,9 +670,8 @@ _adlock_hold() {
 	_adlock_verdict=acquired
 }
 
-# _adlock_back_off: the helper failed, or died and may have set the lock, without
-# having seen whether it may. Such a lock is withdrawn; if that fails too, the
-# books have it, and the next call withdraws it.
+# _adlock_back_off withdraws a lock that a helper may have set before it failed or died. If that
+# fails too, the lock stays in the list of held locks, and the next call withdraws it.
 _adlock_back_off() {
 	_adlock_plain_status
 	set -- "$_adlock_status"
@@ -674,18 +682,18 @@ _adlock_back_off() {
 	return "$1"
 }
 
-# _adlock_disown STATUS adds the atom's lock, which no caller knows of, to the list, for
-# _adlock_withdraw.
+# _adlock_disown STATUS adds the atom's lock, which the script does not use, to the list of held
+# locks for _adlock_withdraw.
 _adlock_disown() {
 	if _adlock_find_own; then
 		_adlock_held="${_adlock_held}left -$1 $_adlock_lock$_adlock_nl"
 	fi
 }
 
-# _adlock_let_go LINE STATUS [ENTRY] releases the lock of a line, or withdraws it if STATUS
-# is negative. If a helper died, another follows. A lock that is still in place then stays
-# in the list ($_adlock_gone: no), to be released again. If a trap interrupted a release, it
-# is normal that the lock is gone (--again).
+# _adlock_let_go LINE STATUS [ENTRY] releases the lock of a line of the list of held locks, or
+# withdraws it if STATUS is negative. If the helper dies, it runs another one. If the lock is still
+# in place then, it stays in the list ($_adlock_gone: no), to be released again. After a release
+# that a trap interrupted, the lock may be gone, which is no error (--again).
 _adlock_let_go() {
 	_adlock_gone=no
 	_adlock_is_switch ADLOCK_RETRY_FAILED "${ADLOCK_RETRY_FAILED-}" || return "$?"
@@ -694,9 +702,9 @@ _adlock_let_go() {
 	set -- "${3-$1}" "${1#* }" "$2"
 	_adlock_file=${2#* } _adlock_status=${3#-}
 	_adlock_plain_status
-	set -- "$1" "${2%% *}" "$3" _adlock_help release --token "${2%% *}" --status "$_adlock_status"
+	set -- "$1" "${2%% *}" "$3" _adlock_help release --token "${2%% *}" --status "$_adlock_status" \
+		${ADLOCK_RETRY_FAILED:+"--switch=retry-failed=$ADLOCK_RETRY_FAILED"}
 	case $3 in -*) set -- "$@" --withdraw ;; esac
-	if _adlock_on "${ADLOCK_RETRY_FAILED-}"; then set -- "$@" --retry-failed; fi
 	case $_adlock_file in
 	*/smith.*)
 		_adlock_find_smith || return "$?"
@@ -714,7 +722,7 @@ _adlock_let_go() {
 		esac
 		case $_adlock_status-$_adlock_file in
 		0-*/smith.*) break ;;
-		0-*) _adlock_status=126 ;; # unless it is gone: W14
+		0-*) _adlock_status=126 ;; # a failure, unless the lock is gone: W14
 		esac
 		if ! _adlock_there "$2"; then
 			_adlock_gone=yes
@@ -733,7 +741,7 @@ _adlock_let_go() {
 	[ "$_adlock_status" != 75 ] || _adlock_verdict=lost
 	if [ "$_adlock_gone" = yes ]; then
 		_adlock_strike "$1"
-		_adlock_answered || return 0 # it died when it was done
+		_adlock_answered || _adlock_status=0 # the helper died after the release
 	elif ! _adlock_answered; then
 		_adlock_say "$_adlock_file" "not released: the helper died, with status $_adlock_status"
 	fi
@@ -741,9 +749,9 @@ _adlock_let_go() {
 	return "$_adlock_status"
 }
 
-# _adlock_once_more ENTRY TOKEN STATUS _adlock_help VERB... is for a helper after one that
-# died: if the whole job is being ended, a signal would end this one too, before it has
-# reported the newcomer.
+# _adlock_once_more ENTRY TOKEN STATUS _adlock_help VERB... runs a helper after one that died. It
+# ignores signals: if a newcomer is ending the whole job, a signal would end this helper too, before
+# it has reported the newcomer.
 _adlock_once_more() {
 	_adlock_status=0
 	(
@@ -753,8 +761,8 @@ _adlock_once_more() {
 	) || _adlock_status=$?
 }
 
-# _adlock_withdraw releases the locks of this process that were left behind, as no other
-# process will.
+# _adlock_withdraw releases the locks that this process has left behind: no other process will do so
+# while this one lives.
 _adlock_withdraw() {
 	case $_adlock_held in
 	*"left "*) ;;
@@ -773,11 +781,11 @@ _adlock_withdraw() {
 	return "$2"
 }
 
-# The books are the locks held, last first, a line each: OWNER TOKEN FILE; and
-# below them those that were left behind: left STATUS OWNER TOKEN FILE.
+# The list of held locks ($_adlock_held) has a line for each, the last one taken first: OWNER TOKEN
+# FILE. Below are the locks that were left behind: left STATUS OWNER TOKEN FILE.
 
-# _adlock_strike LINE [INSTEAD] takes a line out of the books, if it is there. In
-# one command: a trap that has struck it out before has made no difference.
+# _adlock_strike LINE [INSTEAD] removes a line from the list, if it is there. It does so in one
+# command: if a trap has removed the line before, nothing changes.
 _adlock_strike() {
 	_adlock_line=$_adlock_held$1$_adlock_nl _adlock_third=${_adlock_line#*"$1$_adlock_nl"} \
 		_adlock_held=${_adlock_line%%"$1$_adlock_nl"*}${_adlock_third%"$1$_adlock_nl"}${2-}
@@ -790,8 +798,8 @@ _adlock_booked() {
 	esac
 }
 
-# _adlock_find_own finds the lock of the atom that is in place in the name of this
-# process and not in the books: $_adlock_lock is its line.
+# _adlock_find_own looks for a lock of the atom that this process owns and that is not in the list
+# of held locks. $_adlock_lock is its line.
 _adlock_find_own() {
 	_adlock_file=$_adlock_dir/lock.$_adlock_name
 	_adlock_reader "$_adlock_name"
@@ -807,16 +815,16 @@ _adlock_find_own() {
 		case $_adlock_line-$_adlock_token in
 		"$_adlock_pid-"?*)
 			_adlock_lock="$_adlock_owner $_adlock_token $_adlock_file"
-			_adlock_booked "$_adlock_lock" || return 0
+			_adlock_booked "$_adlock_lock" || break
 			;;
 		esac
 		shift
 	done
-	return 1
+	[ "$#" -gt 0 ]
 }
 
-# _adlock_there TOKEN: the lock $_adlock_file, or the file that stands for it, is still this
-# acquisition's, as far as can be read.
+# _adlock_there TOKEN reports whether the lock $_adlock_file, or the file that stands for it, still
+# belongs to this acquisition. A file that cannot be read counts as belonging to it.
 _adlock_there() {
 	set -- "$1" "${_adlock_file%/*}"
 	case $_adlock_file in
@@ -829,16 +837,16 @@ _adlock_there() {
 	set -- "$1" "$_adlock_file" "$2/$_adlock_part"
 	while [ "$#" -gt 1 ]; do
 		if ! _adlock_read "$2"; then
-			[ ! -e "$2" ] || return 0
+			[ ! -e "$2" ] || break
 		elif [ "$_adlock_token" = "$1" ]; then
-			return 0
+			break
 		fi
 		set -- "$1" ${3+"$3"}
 	done
-	return 1
+	[ "$#" -gt 1 ]
 }
 
-# _adlock_read FILE reads the pid, the token and the third line; it fails where the
+# _adlock_read FILE reads the pid, the token and the third line; it fails if the
 # file cannot be read.
 _adlock_read() {
 	_adlock_line='' _adlock_token='' _adlock_third=''
@@ -855,8 +863,8 @@ _adlock_input() {
 	esac
 }
 
-# _adlock_first NAME FILE reads the first line of a file, by one command: in a group a trap
-# would have no standard error.
+# _adlock_first NAME FILE reads the first line of a file. It uses one command for that: a trap in a
+# group would have no standard error.
 _adlock_first() {
 	case ${IFS-} in
 	*[!$_adlock_blank]*) IFS= command read -r "$1" 2>/dev/null <"$2" ;;
@@ -868,14 +876,15 @@ _adlock_plain_status() {
 	[ "$_adlock_status" -le 255 ] || _adlock_status=$((128 + (_adlock_status & 127))) # W10
 }
 
-# _adlock_deny VERDICT: the helper has printed the messages for a person.
+# _adlock_deny VERDICT sets the verdict of a denial. The helper has printed the messages for a
+# person.
 _adlock_deny() {
 	_adlock_verdict=$1
 	return 75
 }
 
-# _adlock_compare STATUS: a helper that does not understand (64) may be of another
-# version than this file. Only then is it asked.
+# _adlock_compare STATUS reports a helper of another version than this file. It asks the helper only
+# after a usage error (64), which another version may cause.
 _adlock_compare() {
 	[ "$1" = 64 ] || return 0
 	_adlock_capture _adlock_quietly "$_adlock_bin" --version || :
@@ -900,8 +909,8 @@ _adlock_has_helper() {
 	esac
 }
 
-# _adlock_find_smith finds the program that tends locks in a store: the one
-# beside the helper, else on PATH.
+# _adlock_find_smith finds the program that holds locks in a store: the one beside the helper, else
+# on PATH.
 _adlock_find_smith() {
 	_adlock_smith=adlock-locksmith
 	case $_adlock_bin in
@@ -915,8 +924,8 @@ _adlock_find_smith() {
 
 # --- The agent ------------------------------------------------------------------
 
-# An agent is a helper that stays (lib/agent has the protocol). What it does not do, a
-# helper run does; and a helper run can always do its work instead.
+# An agent is a helper process that stays (lib/agent has the protocol). What it does not answer, a
+# helper run does; and a helper run can do all that an agent does.
 
 _adlock_begin_pass() {
 	_adlock_wants 0 0 "$#" adlock_pass && _adlock_want_agent || return "$?"
@@ -932,9 +941,9 @@ _adlock_begin_agent() {
 	_adlock_wants 0 0 "$#" adlock_agent && _adlock_want_agent
 }
 
-# _adlock_want_agent has the next question start an agent for this process. $_adlock_agent
-# is `wanted`, then `tried`, and `serves` when the agent has answered; it is empty if there
-# is no agent, and none shall be started.
+# _adlock_want_agent makes the next question start an agent for this process. $_adlock_agent is
+# `wanted`, then `tried`, and `serves` when the agent has answered; it is empty if there is no
+# agent, and none shall be started.
 _adlock_want_agent() {
 	_adlock_is_switch ADLOCK_AGENT "${ADLOCK_AGENT-}" || return "$?"
 	case ${ADLOCK_AGENT-1} in
@@ -949,10 +958,10 @@ _adlock_want_agent() {
 	[ -n "$_adlock_agent" ] || _adlock_agent=wanted _adlock_agent_of=$_adlock_owner
 }
 
-# _adlock_start_agent: one that cannot be started is not tried again.
+# _adlock_start_agent starts the agent. If that fails, it is not tried again.
 _adlock_start_agent() {
 	_adlock_agent=''
-	_adlock_has_helper || return 1 # a helper run will say it
+	_adlock_has_helper || return 1 # a helper run reports that
 	_adlock_whoami
 	[ "$_adlock_owner" = "$_adlock_agent_of" ] && _adlock_make_exchange || return 1
 	_adlock_capture _adlock_quietly exec "$_adlock_bin" agent --owner "$_adlock_pid" || return 1
@@ -961,26 +970,26 @@ _adlock_start_agent() {
 	*' '*' '*' '*' '*) ;;
 	*) return 1 ;;
 	esac
+	# Set all of them in one command: a trap may start a pass, and so another agent, meanwhile, and
+	# a question to one agent must not wait for an answer of the other.
 	set -- "/proc/${_adlock_line%% *}/fd/" "${_adlock_line#* }"
-	_adlock_agent_sign=$1${2%% *}
-	set -- "$1" "${2#* }"
-	_adlock_agent_at=$1${2%% *}
-	set -- "$1" "${2#* }"
-	_adlock_questions=$1${2%% *} _adlock_answers=$1${2#* } _adlock_agent=tried
+	set -- "$1" "${2%% *}" "${2#* }"
+	set -- "$1" "$2" "${3%% *}" "${3#* }"
+	_adlock_agent_sign=$1$2 _adlock_agent_at=$1$3 _adlock_questions=$1${4%% *} _adlock_answers=$1${4#* } _adlock_agent=tried
 }
 
-# _adlock_ask VERB [ARG...] asks the agent what a helper run would be told. 0: the answer
-# is $_adlock_status, with what goes with it in $_adlock_line. 1: a helper run has to do
-# it, nothing was changed. 2: so it has, and the agent died on it, done or not.
+# _adlock_ask VERB [ARG...] asks the agent, with the arguments of a helper run. 0: the answer is
+# $_adlock_status, and its words are in $_adlock_line. 1: a helper run has to do it; nothing was
+# changed. 2: a helper run has to do it; the agent died meanwhile, and may have done it.
 _adlock_ask() {
 	case $_adlock_agent in
 	serves | tried) ;;
 	'') return 1 ;;
 	*) _adlock_start_agent || return 1 ;;
 	esac
-	# Its settings are in what it is asked; and it has no terminal, nor this process's
-	# environment.
-	case $_adlock_asking${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_NOW-} in ?*) return 1 ;; esac
+	# The agent has no terminal, and not this process's environment: all settings must be in the
+	# question.
+	case $_adlock_asking${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}${ADLOCK_NOW-} in ?*) return 1 ;; esac
 	[ ! -t 2 ] || return 1
 	case ${KSH_VERSION-} in
 	*' 93'*) eval '[ "${_adlock_agent_of#*.}" = "${.sh.subshell}" ]' || return 1 ;;
@@ -995,15 +1004,15 @@ _adlock_ask() {
 	[ "$_adlock_status" != helper ]
 }
 
-# _adlock_ask_in_vain STATUS is for an exchange that brought no answer.
+# _adlock_ask_in_vain STATUS handles an exchange that brought no answer.
 _adlock_ask_in_vain() {
 	_adlock_asking=''
 	case $1 in
-	3) # a descriptor is the script's by now
+	3) # the script has taken a descriptor meanwhile
 		_adlock_make_exchange || _adlock_agent=''
 		return 1
 		;;
-	4) # a trap took it in the middle
+	4) # a trap took or closed a descriptor after the question
 		until _adlock_settle "$((_adlock_number += 1))"; do
 			# shellcheck disable=SC3013 # as in _adlock_start_agent
 			[ "$_adlock_agent_at" -ef /proc/self ] || break
@@ -1012,8 +1021,8 @@ _adlock_ask_in_vain() {
 		return 2
 		;;
 	1)
-		# An agent that has served left after a time without questions; one that never answered
-		# is not started again.
+		# If the agent has answered before, it left after a time without questions, and is started
+		# again. If it never answered, it is not.
 		if [ "$_adlock_agent" = serves ]; then _adlock_agent=wanted; else _adlock_agent=''; fi
 		return 1
 		;;
@@ -1024,22 +1033,22 @@ _adlock_ask_in_vain() {
 	esac
 }
 
-# _adlock_make_exchange makes _adlock_exchange NUMBER WORD... for two descriptors that are
-# free, and _adlock_await for an answer that does not come with the first read: no shell
-# takes their digits from a variable. They return 0 with the answer in
-# $_adlock_line; 1: there is no agent; 2: there is none any more; 3: a descriptor is not
-# free any more; 4: one was closed or is the script's since the question.
+# _adlock_make_exchange defines two functions for two descriptors that are free, as no shell takes
+# the digits of a redirection from a variable: _adlock_exchange NUMBER WORD..., and _adlock_await
+# for an answer that does not come with the first read. They return 0 with the answer in
+# $_adlock_line; 1: there is no agent; 2: the agent has gone meanwhile; 3: a descriptor is not free
+# any more; 4: since the question, a descriptor was closed, or the script has taken it.
 #
-# An agent that is about to leave has taken its sign down. The first descriptor is opened on
-# the answers for reading and writing, so that the opening waits for no other end. The second
-# is opened by way of the first for reading only, so that the answers end when the agent dies.
-# Then the first is opened on the questions, for reading too, so that writing raises no SIGPIPE
-# when the agent dies. A read that a trap cut short looks like an end: while the agent lives,
-# it is repeated.
+# An agent that is about to leave has closed $_adlock_agent_sign. The first descriptor is opened on
+# the answers for reading and writing, so that the opening does not wait for the other end. The
+# second is opened by way of the first for reading only, so that the answers end when the agent
+# dies. Then the first is opened on the questions, for reading too, so that writing raises no
+# SIGPIPE when the agent dies. A read that a trap interrupts looks like an end of the answers: while
+# the agent lives, the read is repeated.
 #
-# Each descriptor is opened, written and read by a simple command, without a group, a function
-# or a redirection around it: a trap would have that for its own standard input or output.
-# (W17) The functions are made while the script runs, so a backslash keeps its aliases out.
+# Each descriptor is opened, written and read by a simple command, without a group, a function or a
+# redirection around it: a trap would use that as its own standard input or output (W17). The
+# functions are defined while the script runs, so a backslash keeps the script's aliases out.
 # shellcheck disable=SC2016 # $ is for the function
 _adlock_make_exchange() {
 	set --
@@ -1055,7 +1064,7 @@ _adlock_make_exchange() {
 		set -- "$1" "$2" '\builtin syswrite -o '"$1"' "$_adlock_line$_adlock_tab$_adlock_nl"' \
 			'_adlock_line= && \builtin sysread -i '"$2"' _adlock_line && _adlock_line=${_adlock_line%"$_adlock_nl"} _adlock_line=${_adlock_line##*"$_adlock_nl"}'
 		;;
-	bash) set -- "$1" "$2" "$3" '\command read -r -u '"$2"' _adlock_line' ;;
+	bash | *' 93'*) set -- "$1" "$2" "$3" '\command read -r -u '"$2"' _adlock_line' ;;
 	*MIRBSD*) set -- "$1" "$2" '\command print -r -u'"$1"' -- "$_adlock_line$_adlock_tab"' "$4" ;; # its printf is a program
 	esac
 	case $3 in
@@ -1092,19 +1101,24 @@ _adlock_make_exchange() {
 			elif [ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] && [ "$_adlock_agent_at" -ef /proc/self ]; then
 				\break
 			fi
-			if '"$4"'; then \return 0; fi
+			if '"$4"'; then
+				\set -- answered
+				\break
+			fi
 		done
+		[ "$1" != answered ] || \return 0
 		[ ! /proc/self/fd/'"$1"' -ef "$_adlock_questions" ] || \command exec '"$1"'>&-
 		[ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] || \command exec '"$2"'<&-
 		\return 4
 	}'
 }
 
-# _adlock_settle NUMBER returns once the agent has done with the questions before NUMBER:
-# it answers one by one. Only in a subshell all descriptors may be had.
+# _adlock_settle NUMBER asks a question and returns at its answer: the agent answers in order, so it
+# has then done with all questions before NUMBER. It runs in a subshell, where it may use any
+# descriptor.
 _adlock_settle() (
 	_adlock_hush
-	command trap '' HUP INT QUIT TERM USR1 USR2 # the script's traps are not here
+	command trap '' HUP INT QUIT TERM USR1 USR2 # a subshell does not have the script's traps
 	exec 8<>"$_adlock_answers" 9</proc/self/fd/8 8<>"$_adlock_questions" || exit 1
 	command printf "$_adlock_tab%s" "$1" settle "$_adlock_nl" >&8
 	while _adlock_input _adlock_third <&9; do
@@ -1123,8 +1137,8 @@ _adlock_relay() {
 	done
 }
 
-# _adlock_ask_to_take IFELAPSED EXPIREAFTER NOW asks for the lock: $_adlock_lock is then its
-# line of the books.
+# _adlock_ask_to_take IFELAPSED EXPIREAFTER NOW asks the agent for the lock. If the lock was
+# taken, $_adlock_lock is then its line in the list of held locks.
 _adlock_ask_to_take() {
 	[ -n "$_adlock_agent" ] || return 1
 	case ${ADLOCK_STORE-} in *://*) return 1 ;; esac
@@ -1140,7 +1154,7 @@ _adlock_ask_to_take() {
 	[ "$_adlock_status" != 0 ] || _adlock_lock="$_adlock_agent_of ${_adlock_line#0 }"
 }
 
-# _adlock_ask_to_release LINE STATUS asks to release the lock of a line of the books.
+# _adlock_ask_to_release LINE STATUS asks the agent to release the lock of a line of the list.
 _adlock_ask_to_release() {
 	case $_adlock_agent-$1-${ADLOCK_RETRY_FAILED-} in
 	serves-"$_adlock_agent_of "*-) ;;
@@ -1155,7 +1169,8 @@ _adlock_ask_to_release() {
 		return 0
 	else
 		set -- "$?" "$4"
-		# In a trap that cut this very release short it stays begun.
+		# If this call is in a trap that interrupted the same release, that release stays marked as
+		# begun.
 		[ "$1" = 2 ] || _adlock_going=$2
 		return "$1"
 	fi
@@ -1163,8 +1178,8 @@ _adlock_ask_to_release() {
 
 # --- The owner, the atom, the directory --------------------------------------
 
-# _adlock_atom OPERATOR OPERAND HOST finds the atom's parts and the lock directory;
-# _adlock_name_atom then its name.
+# _adlock_atom OPERATOR OPERAND HOST finds the atom's parts and the lock directory.
+# _adlock_name_atom then builds its name.
 _adlock_atom() {
 	_adlock_operator=$1 _adlock_operand=$2 _adlock_host=${3:-${ADLOCK_HOST-}}
 	_adlock_program=${ADLOCK_PROGRAM:-$_adlock_script}
@@ -1179,7 +1194,7 @@ _adlock_atom() {
 }
 
 _adlock_name_atom() {
-	# Where the shell cannot build the name (W5), the helper can.
+	# If the shell cannot build the name (W5), the helper does.
 	_adlock_build_name || _adlock_have_named ||
 		_adlock_unanswered "$_adlock_operator $_adlock_operand" "$_adlock_name"
 }
@@ -1194,9 +1209,9 @@ _adlock_have_named() {
 	return "$1"
 }
 
-# _adlock_whoami finds the pid of this process ($_adlock_pid), and what tells
-# it from the subshells that do not have one of their own ($_adlock_owner); and
-# when the waiting begins, should it come to that. (W3, W4)
+# _adlock_whoami finds the pid of this process ($_adlock_pid); what distinguishes it from subshells
+# that have no pid of their own ($_adlock_owner); and the time from which a wait would count. (W3,
+# W4)
 _adlock_whoami() {
 	set -- ''
 	case ${BASH_VERSION-}${ZSH_VERSION-} in
@@ -1231,7 +1246,12 @@ _adlock_find_since() {
 }
 
 _adlock_find_dir() {
+	_adlock_locate || return "$?"
 	_adlock_dir=${ADLOCK_DIR-}
+	if [ "$_adlock_filed" != "$_adlock_nl" ]; then
+		[ -n "$_adlock_dir" ] || _adlock_dir=${_adlock_filed%"$_adlock_nl"*}
+		[ -n "${ADLOCK_STORE-}" ] || ADLOCK_STORE=${_adlock_filed##*"$_adlock_nl"}
+	fi
 	case ${ADLOCK_STORE-} in
 	'' | *://*) ;;
 	etcd:* | ftp:* | ftps:*)
@@ -1260,20 +1280,38 @@ _adlock_find_dir() {
 	esac
 }
 
+# _adlock_locate sets $_adlock_filed, once, to the lock directory and the store that settings files
+# name, with a newline between. The helper reads them, as the shell cannot find out which users may
+# write a file.
+_adlock_locate() {
+	[ -z "$_adlock_filed" ] || return 0
+	if [ ! -e /etc/adlock.conf ] && [ ! -e "${HOME-}/.config/adlock.conf" ]; then
+		_adlock_filed=$_adlock_nl
+		return 0
+	fi
+	_adlock_find_helper || return "$?"
+	_adlock_capture "$_adlock_bin" locations || _adlock_unanswered adlock.conf "$_adlock_line" || return "$?"
+	case $_adlock_line in
+	*"$_adlock_nl"*"$_adlock_nl".) _adlock_filed=${_adlock_line%"$_adlock_nl".} ;;
+	*) return 71 ;; # cut short
+	esac
+}
+
 # _adlock_find_usual_dir is usualDir of lib/config. A test compares them.
 # shellcheck disable=SC3067 # -O: all of these shells have it
 _adlock_find_usual_dir() {
-	_adlock_dir=/var/lib/adlock
-	[ "$_adlock_uid" != 0 ] || return 0
 	_adlock_dir=/var/lib/adlock-$_adlock_uid # adlock init has made it
-	[ ! -d "$_adlock_dir" ] || [ -h "$_adlock_dir" ] || [ ! -O "$_adlock_dir" ] || return 0
-	case ${HOME-} in
-	/*) _adlock_dir=$HOME/.local/state/adlock ;;
-	*)
-		_adlock_say ADLOCK_DIR "is not set, and HOME is no absolute path (as root: adlock init $_adlock_uid)"
-		return 69
-		;;
-	esac
+	if [ "$_adlock_uid" = 0 ]; then
+		_adlock_dir=/var/lib/adlock
+	elif [ ! -d "$_adlock_dir" ] || [ -h "$_adlock_dir" ] || [ ! -O "$_adlock_dir" ]; then
+		case ${HOME-} in
+		/*) _adlock_dir=$HOME/.local/state/adlock ;;
+		*)
+			_adlock_say ADLOCK_DIR "is not set, and HOME is no absolute path (as root: adlock init $_adlock_uid)"
+			return 69
+			;;
+		esac
+	fi
 }
 
 _adlock_find_uid() {
@@ -1297,7 +1335,7 @@ _adlock_find_node() {
 	_adlock_host=$_adlock_node
 }
 
-# _adlock_proc KEY reads what /proc/self/status says of this process.
+# _adlock_proc KEY reads the line of KEY in /proc/self/status.
 _adlock_proc() {
 	_adlock_line=''
 	[ -r /proc/self/status ] || return 1
@@ -1327,16 +1365,16 @@ _adlock_build_name() {
 	_adlock_name=$_adlock_name.$_adlock_part
 }
 
-# _adlock_reader NAME sets $_adlock_part: the file that is this process's lock as a reader,
-# with a name no longer than a file's may be.
+# _adlock_reader NAME sets $_adlock_part to the name of this process's lock as a reader, at most
+# 255 bytes long.
 _adlock_reader() {
 	_adlock_part=read.$1.$_adlock_pid
 	[ "${#_adlock_part}" -le 255 ] || _adlock_part=r.$1.$_adlock_pid
 }
 
-# _adlock_part TEXT is the paper's CanonifyName for what can be read back: a
-# path of letters and digits, or such words with dots, of at most 60 bytes.
-# Other text gets a checksum, and costs forks.
+# _adlock_part TEXT is the paper's CanonifyName for text that can be read back: a path of letters
+# and digits, or such words with dots, of at most 60 bytes. Other text gets a checksum, which costs
+# forks.
 _adlock_part() {
 	case $1 in
 	*[!$_adlock_alnum./]* | .* | /*.* | [!/]*/*) _adlock_have_summed "$1" ;;
@@ -1362,12 +1400,12 @@ _adlock_have_summed() {
 	_adlock_part=$_adlock_line
 }
 
-# _adlock_summed TEXT prints the first 48 canonical bytes of it, `-`, and its
-# checksum; fails where this shell does not go byte by byte (W5). In a subshell.
+# _adlock_summed TEXT prints the first 48 canonical bytes of TEXT, `-`, and its checksum. It fails
+# if this shell counts characters and not bytes (W5). Call it in a subshell.
 _adlock_summed() {
 	LC_ALL=C
 	set -- "$1" "$1" ''
-	if [ "${#1}" -gt 48 ]; then # of 100 kB the loop would take a minute
+	if [ "${#1}" -gt 48 ]; then # for 100 kB the loop would take a minute
 		set -- "$1" "$(command printf %.48s. "$1")" ''
 		[ "${#2}" = 49 ] || return 1
 		set -- "$1" "${2%?}" ''
@@ -1386,12 +1424,12 @@ _adlock_summed() {
 
 # --- The guard of a script --------------------------------------------------------
 
-# _adlock_guard_again IFELAPSED EXPIREAFTER puts a supervisor in the place of this shell,
-# which runs the script again from its beginning, in the directory in which it began. If
-# that is impossible it fails, with nothing done.
+# _adlock_guard_again IFELAPSED EXPIREAFTER replaces this shell by a supervisor, which runs the
+# script again from its beginning, in the directory in which it was started. If that is impossible,
+# it fails and has changed nothing.
 _adlock_guard_again() {
 	case $-${ADLOCK_STORE-} in
-	*i* | *://*) return 1 ;; # a store has no file that shows the second start its owner
+	*i* | *://*) return 1 ;; # for a lock in a store, no file shows the second start its owner
 	esac
 	case $_adlock_owner$_adlock_held in
 	"$$" | "$$.0") ;;
@@ -1401,20 +1439,21 @@ _adlock_guard_again() {
 	_adlock_take guarded "$1" "$2" ''
 }
 
-# _adlock_restart guarded OPTION... does not return. What it exports the
-# script has set, above the guard: the second start will set it too.
+# _adlock_restart guarded OPTION... does not return. It may export these variables: if the script
+# has set them above the guard, the second start sets them too.
 _adlock_restart() {
 	[ -z "${ADLOCK_LOGDIR-}" ] || export ADLOCK_LOGDIR
 	[ -z "${ADLOCK_LOG_MAX-}" ] || export ADLOCK_LOG_MAX
 	[ -z "${ADLOCK_HOOK-}" ] || export ADLOCK_HOOK
 	[ -z "${ADLOCK_HOOK_RUNS-}" ] || export ADLOCK_HOOK_RUNS
-	if _adlock_on "${ADLOCK_RETRY_FAILED-}"; then set -- "$@" --retry-failed; fi
-	set -- "$@" --exit-denied "${ADLOCK_EXIT_DENIED:-0}" --store "$_adlock_dir" \
+	[ -z "${ADLOCK_SYSLOG-}" ] || export ADLOCK_SYSLOG
+	set -- "$@" ${ADLOCK_RETRY_FAILED:+"--switch=retry-failed=$ADLOCK_RETRY_FAILED"} \
+		--exit-denied "${ADLOCK_EXIT_DENIED:-0}" --store "$_adlock_dir" \
 		--program "$_adlock_program" --host "$_adlock_host" --operator guard
 	eval "exec \"\$_adlock_bin\" \"\$@\" -- ${_adlock_words#again }"
 }
 
-# _adlock_can_deny refuses what is no exit status, with the helper's message.
+# _adlock_can_deny refuses an ADLOCK_EXIT_DENIED that is no exit status, with the helper's message.
 _adlock_can_deny() {
 	case ${ADLOCK_EXIT_DENIED-} in
 	'' | [0-9] | [0-9][0-9] | 1[0-9][0-9] | 2[0-4][0-9] | 25[0-5]) ;;
@@ -1445,8 +1484,8 @@ _adlock_guard_here() {
 	fi
 }
 
-# _adlock_guard_alone: no trap of the script's may be replaced, and what it
-# ignores ($_adlock_ignored) stays ignored. (W6, W7)
+# _adlock_guard_alone checks that no trap of the script would be replaced. Signals that the script
+# ignores ($_adlock_ignored) stay ignored. (W6, W7)
 # shellcheck disable=SC2094 # $2 is no file
 _adlock_guard_alone() {
 	_adlock_ignored=''
@@ -1469,9 +1508,9 @@ _adlock_guard_alone() {
 	fi
 }
 
-# _adlock_guard_traps sets them. The mask is hexadecimal: HUP is its bit 0, INT
-# bit 1, TERM bit 14. (W8)
-# shellcheck disable=SC3049 # it takes the command for a signal's name, behind `command`
+# _adlock_guard_traps sets the traps. The mask SigIgn is hexadecimal: HUP is its bit 0, INT bit 1,
+# TERM bit 14. (W8)
+# shellcheck disable=SC3049 # behind `command`, shellcheck takes the action for a signal's name
 _adlock_guard_traps() {
 	_adlock_proc SigIgn || _adlock_line=''
 	case $_adlock_line in *[13579bdf]) _adlock_ignored="$_adlock_ignored HUP" ;; esac
@@ -1484,9 +1523,9 @@ _adlock_guard_traps() {
 	case $_adlock_ignored in *TERM*) ;; *) command trap 'exit 143' TERM ;; esac
 }
 
-# _adlock_guard_end STATUS keeps the script's status (W12). At Ctrl-C the shell itself dies
-# of INT, as without the guard; otherwise a bash that has started it continues with its own
-# script (W19). A subshell does not, as $$ is another process.
+# _adlock_guard_end STATUS keeps the script's status (W12). After Ctrl-C this shell dies of INT, as
+# without the guard: otherwise a bash that has started it would continue with its own script (W19).
+# In a subshell it only exits, as $$ is another process.
 _adlock_guard_end() {
 	_adlock_let_go "$_adlock_guarded" "$1" || :
 	case $_adlock_typed$_adlock_owner in
@@ -1500,7 +1539,7 @@ _adlock_guard_end() {
 
 # --- Small things ------------------------------------------------------------------
 
-# _adlock_can_run has the checks of adlock_with before it takes a lock: two to six words
+# _adlock_can_run checks the arguments of adlock_with before a lock is taken: two to six words
 # ($_adlock_words), the `--`, and a command that exists.
 _adlock_can_run() {
 	_adlock_words=$#

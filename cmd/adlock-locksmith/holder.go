@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -20,17 +21,16 @@ import (
 	"adlock/lib/hold"
 	"adlock/lib/killer"
 	"adlock/lib/lease"
-	"adlock/lib/lease/guarding"
+	"adlock/lib/lease/watchdog"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
-	"adlock/lib/run"
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
 )
 
-// holder holds an atom for a script: it is a child of init, in a session of its
-// own, with no descriptor of the script's.
+// holder is the process that holds an atom for a script: a child of init, in a session of its own,
+// with none of the script's descriptors.
 type holder struct {
 	*leaseArgs
 	smith  *lease.Locker
@@ -40,16 +40,17 @@ type holder struct {
 	fence  string
 	end    chan time.Duration
 
-	front *os.File // `adlock hold`, which wants to know when the atom is lost; nil: a script
-	asker *os.File // the process that told us to release; nil: none
-	told  runlog.Opt[int]
-	retry bool // the run failed, and that does not count for IfElapsed
+	front  *os.File // `adlock hold`, which wants to know when the atom is lost; nil: a script
+	asker  *os.File // the process that requested the release; nil: none
+	status runlog.Opt[int]
+	retry  bool // the run failed, and that does not count for IfElapsed
 }
 
 // askerLine is the descriptor of the process that started the holder.
 const askerLine = 3
 
-// heldUntil is the holder's life. Its status is not waited for.
+// heldUntil is the verb of the holder, and runs until the atom is released. No process waits for
+// its status.
 func heldUntil(args []string) (int, error) {
 	if !config.SaysOwner(args) {
 		return 0, config.LibraryOnly("holder")
@@ -64,7 +65,7 @@ func heldUntil(args []string) (int, error) {
 			err = errors.Join(err, h.release(locker.ReleaseRequest{NoStamp: true}))
 		}
 	}
-	_, told := line.WriteString(answer(outcome, err))
+	_, unsent := line.WriteString(answer(outcome, err))
 	if h.named {
 		h.front = line
 	} else {
@@ -73,8 +74,8 @@ func heldUntil(args []string) (int, error) {
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return 0, nil
 	}
-	// The asker may have gone meanwhile; then the script has, most likely.
-	if told != nil && h.Request.Owner.Life() == process.Alive {
+	// If the asker has gone but the owner lives, the script does not know that it has the atom.
+	if unsent != nil && h.Request.Owner.Life() == process.Alive {
 		return 0, h.release(locker.ReleaseRequest{NoStamp: true})
 	}
 	return 0, h.serve()
@@ -92,8 +93,8 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	if h.dir, err = lockfile.Create(path); err != nil {
 		return locker.Outcome{}, err
 	}
-	h.Hook.Env = config.Environment(run.Options())
-	if h.smith, err = openIn(path, h.Store, h.Request.Atom.Host, h.lease, h.Hook); err != nil {
+	h.Hook.Env = config.Environment()
+	if h.smith, err = openIn(path, h.Store, h.Request.Atom.Host, cmp.Or(h.lease, config.Lease()), h.Hook); err != nil {
 		return locker.Outcome{}, err
 	}
 	waiting, giveUp := context.WithCancel(context.Background())
@@ -114,8 +115,8 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	return outcome, err
 }
 
-// sayWaiting returns a function that tells the asker which process the holder waits for,
-// once for each: an asker that is stopped must not be written to for hours.
+// sayWaiting returns a function that tells the asker which process the holder waits for, once for
+// each process: otherwise the holder could write to a stopped asker for hours.
 func sayWaiting(asker *os.File) func(locker.Outcome) {
 	said := ""
 	return func(o locker.Outcome) {
@@ -141,14 +142,14 @@ func (h *holder) isKin(pid int) bool {
 	return strings.Contains(","+h.ancestors+",", ","+strconv.Itoa(pid)+",")
 }
 
-// leaveWord opens the socket and writes the file from which the script reads its token: one
-// file for each process, as the script reads it at once.
+// leaveWord opens the socket and writes the file from which the script reads its token. One file
+// for each owner is enough, as the script reads it at once.
 func (h *holder) leaveWord() (err error) {
 	if h.socket, err = listen(h.dir, h.token); err != nil {
 		return fault.Wrap(h.dir.Path(atom.HolderSocketName(h.token)), err)
 	}
 	if h.named {
-		return nil // answer tells it
+		return nil // the answer has the token
 	}
 	temp, err := h.dir.TempFile([]byte(strconv.Itoa(h.Owner) + "\ntoken=" + h.token + "\nfence=" + h.fence + "\n"))
 	if err != nil {
@@ -160,7 +161,7 @@ func (h *holder) leaveWord() (err error) {
 
 func (h *holder) wordName() string { return atom.HolderWordName(h.Owner) }
 
-// serve holds the atom until the script releases it, or is gone, or must end.
+// serve holds the atom until the script releases it, is dead, or has to be ended.
 func (h *holder) serve() error {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
 	stop := make(chan os.Signal, 1)
@@ -178,24 +179,24 @@ func (h *holder) serve() error {
 	case <-asked:
 	case <-gone:
 		if len(asked) == 0 {
-			h.retry = h.named && h.RetryFailed // it has not said how it went
+			h.retry = h.named && h.RetryFailed // the program has not reported a status, so the run counts as failed
 		}
-	case <-stop: // the machine shuts down, say: no job without its lock
+	case <-stop: // for example at shutdown: the job must not run without its lock
 		h.endScript(h.Request.Pause)
 		fault.Warn(locker.Title(h.Request.Atom), "ended by force: its adlock-locksmith was told to end")
 	case pause := <-h.end:
 		h.endScript(pause)
 	}
-	return h.release(locker.ReleaseRequest{Status: h.told, NoStamp: h.retry})
+	return h.release(locker.ReleaseRequest{Status: h.status, NoStamp: h.retry})
 }
 
-// endScript ends the script carefully. What cannot be ended keeps the lock.
+// endScript ends the script carefully. A script that cannot be ended keeps the lock.
 func (h *holder) endScript(pause time.Duration) {
 	if h.front != nil {
 		_, _ = h.front.WriteString(lostLine) // it may be gone
 	}
 	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { h.smith.RecordSignal(&h.Request, s) }}
-	guarding.SpeakFor(process.Job{Owner: h.Request.Owner}) // from now on messages have a reader
+	watchdog.SpeakFor(process.Job{Owner: h.Request.Owner}) // before this, the holder has no standard error
 	if err := ending.End(process.Job{Owner: h.Request.Owner, FileUID: -1}); err != nil {
 		h.smith.Linger(err, func() bool { return h.Request.Owner.Life() != process.Dead })
 	}
@@ -211,10 +212,10 @@ func (h *holder) listen(asked chan<- bool) {
 		text, _ := bufio.NewReader(line).ReadString('\n')
 		word, status, _ := strings.Cut(strings.TrimSpace(text), " ")
 		if word == "release" || word == "retry" {
-			h.retry = word == "retry"
 			if n, err := strconv.Atoi(status); err == nil && n >= 0 {
-				h.told = runlog.Some(n)
+				h.status = runlog.Some(n)
 			}
+			h.retry = word == "retry" || h.RetryFailed && h.status.Value > 0
 			h.asker = line
 			asked <- true
 			return

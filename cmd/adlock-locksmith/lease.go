@@ -17,6 +17,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/orphan"
 	"adlock/lib/process"
+	"adlock/lib/run"
 	"adlock/lib/sysfile"
 )
 
@@ -25,9 +26,9 @@ import (
 type leaseArgs struct {
 	hold.Args
 	lease string
-	named bool // from `adlock hold`, which keeps listening to its holder
+	named bool // started by `adlock hold`, which keeps listening to its holder
 
-	// For the holder: the process that started it, which is no ancestor of its own.
+	// For the holder, which is a child of init and so does not find the owner among its ancestors.
 	start     string // the owner's start time
 	ancestors string // the owner's ancestors, as PID,PID
 }
@@ -39,7 +40,8 @@ func newLease() *leaseArgs {
 }
 
 func (h *leaseArgs) options() []config.Option {
-	return append(h.Args.Options(),
+	options := h.Args.Options()
+	return append(options, h.From.Switch(options),
 		config.Option{Name: "lease", Env: "ADLOCK_LEASE", Arg: "D", Set: config.Text(&h.lease)},
 		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&h.Request.WaitSince)},
 		config.Option{Name: "start", Arg: "TIME", Set: config.Text(&h.start)},
@@ -49,25 +51,27 @@ func (h *leaseArgs) options() []config.Option {
 // parse reads the options and the atom, and returns the lock directory. The library
 // gives the lock's file and the atom's four words, `adlock hold` a name.
 func (h *leaseArgs) parse(args []string) (dir string, err error) {
-	rest, err := config.Parse(h.options(), args)
-	if err == nil {
-		err = h.Check()
-	}
+	rest, err := h.From.Parse(h.options(), args)
 	if err != nil {
 		return "", config.ForScript(h.options(), err)
 	}
-	if len(rest) == 1 {
+	switch len(rest) {
+	case 1:
 		h.named = true
-		if err := h.Name(rest[0]); err != nil {
-			return "", err
-		}
-		return config.DirOf(h.Store)
-	}
-	if len(rest) != 5 {
+		err = h.Name(rest[0])
+	case 5:
+		h.Request.Atom, err = atom.New(rest[1], rest[2], rest[3], rest[4])
+	default:
 		return "", config.LibraryOnly("lease")
 	}
-	if h.Request.Atom, err = atom.New(rest[1], rest[2], rest[3], rest[4]); err != nil {
+	if err != nil {
 		return "", err
+	}
+	if err := h.Complete(h.options()); err != nil {
+		return "", config.ForScript(h.options(), err)
+	}
+	if h.named {
+		return config.DirOf(h.Store)
 	}
 	return h.DirectoryOf(rest[0])
 }
@@ -88,6 +92,7 @@ func takeLease(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	config.TellMistakes(dir, run.Options())
 	line, err := startHolder(owner, args)
 	if err != nil {
 		return 0, err
@@ -140,17 +145,16 @@ func (h *leaseArgs) showWaiting() func(locker.Outcome) {
 	return func(o locker.Outcome) { wait.Show(&h.Request, o) }
 }
 
-// waitingWord begins the holder's message before its answer, in one line, if it must wait:
-// PID NODE of the process in the way.
+// waitingWord begins the line that a holder sends before its answer if it must wait. PID and NODE
+// of the process in the way follow.
 const waitingWord = "waiting "
 
 func waits(o locker.Outcome) string {
 	return waitingWord + strconv.Itoa(o.Blocker) + " " + fault.OneLine(o.Node) + "\n"
 }
 
-// answer is the holder's message, in one line: VERDICT KIND REASON. The kind is that of an
-// error, whose verdict is "error", or "stuck". The reason of "acquired" is its token and
-// its fence.
+// answer is the holder's message, in one line: VERDICT KIND REASON. KIND is the kind of the error
+// if VERDICT is "error" or "stuck". If VERDICT is "acquired", REASON is the token and the fence.
 func answer(o locker.Outcome, err error) string {
 	if err != nil && o.Verdict != locker.Stuck {
 		o.Verdict = "error"
@@ -190,17 +194,18 @@ func readAnswer(said *bufio.Reader, waits func(locker.Outcome)) (locker.Verdict,
 // answerTimeout is how long a script waits for its holder to release.
 const answerTimeout = 20 * time.Second
 
-// release is the verb by which the library lets go.
+// release is the verb by which the library releases an atom in a store.
 func release(args []string) (int, error) {
 	var token string
 	status, retry, again, withdraw := -1, false, false, false
-	rest, err := config.Parse([]config.Option{
+	options := []config.Option{
 		{Name: "token", Arg: "HEX", Set: config.Text(&token)},
 		{Name: "status", Arg: "N", Set: config.Number(&status, 0, 255)},
 		{Name: "retry-failed", Set: config.Toggle(&retry)},
 		{Name: "again", Set: config.Toggle(&again)},
 		{Name: "withdraw", Set: config.Toggle(&withdraw)},
-	}, args)
+	}
+	rest, err := config.Parse(append(options, config.Origins{}.Switch(options)), args)
 	if err != nil {
 		return 0, err
 	}
@@ -209,7 +214,7 @@ func release(args []string) (int, error) {
 	}
 	line, err := dial(filepath.Dir(rest[0]), token)
 	if err != nil && (again || withdraw) {
-		return 0, nil // it has released the lock, or its lease will run out
+		return 0, nil // the holder has released the lock, or the lease will run out
 	}
 	if err != nil {
 		return 0, fault.New(fault.Denied, rest[0], "lost: its holder is gone")
@@ -218,10 +223,9 @@ func release(args []string) (int, error) {
 	return 0, letGo(rest[0], line, status, withdraw || retry && status > 0)
 }
 
-// letGo tells the holder at the other end of the line to release the lock, and waits for
-// its answer. A holder that is gone has lost the lock (fault.Denied). So has one that does
-// not answer. The status is below 0 if it is unknown; noStamp: the run does not count for
-// IfElapsed.
+// letGo tells the holder at the other end of the line to release the lock, and waits for its
+// answer. If the holder is gone, or does not answer, the lock counts as lost (fault.Denied). The
+// status is below 0 if it is unknown; noStamp: the run does not count for IfElapsed.
 func letGo(lock string, line *os.File, status int, noStamp bool) error {
 	if err := line.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return fault.Wrap(lock, err)
@@ -240,7 +244,7 @@ func letGo(lock string, line *os.File, status int, noStamp bool) error {
 	return err
 }
 
-// isToken keeps a token from being a path.
+// isToken checks that text has only the characters of a token, so that it is no path.
 func isToken(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789abcdef") == ""
 }

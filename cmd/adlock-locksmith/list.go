@@ -9,12 +9,16 @@ import (
 	"adlock/lib/lease/listing"
 )
 
-// list tells adlock-report, through a pipe, what there is in the store.
+// list writes the content of the store to a pipe, for adlock-report.
 func list(args []string) (int, error) {
 	if len(args) != 0 {
 		return 0, fault.New(fault.Usage, "list", "is called by "+config.Reporter+" only")
 	}
-	smith, err := openToRead(os.Getenv("ADLOCK_STORE"), "")
+	store, err := config.Store()
+	if err != nil {
+		return 0, err
+	}
+	smith, err := openToRead(store, "")
 	if err != nil {
 		return 0, listing.Write(os.Stdout, nil, nil, err)
 	}
@@ -22,11 +26,15 @@ func list(args []string) (int, error) {
 	return 0, listing.Write(os.Stdout, entries, slots, err)
 }
 
-// openToAsk opens the store to ask, without taking anything.
+// openToAsk opens the store for a verb that takes no lock.
 func openToAsk() (*lease.Locker, error) {
-	length, err := parseLease(os.Getenv("ADLOCK_LEASE"))
+	store, err := config.Store()
 	if err != nil {
 		return nil, err
 	}
-	return lockerOf(os.Getenv("ADLOCK_STORE"), length)
+	length, err := parseLease(config.Lease())
+	if err != nil {
+		return nil, err
+	}
+	return lockerOf(store, length)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"time"
 
@@ -17,21 +16,21 @@ import (
 	"adlock/lib/locker"
 )
 
-// open opens the store at the address, for atoms of the host; the record is kept with that
-// of the lock directory.
+// open opens the store at the address, for atoms of the host. The runlog is that of the lock
+// directory.
 func open(address, host string, h *hook.Hook) (locker.Locker, error) {
 	path, err := config.DirOf(address)
 	if err != nil {
 		return nil, err
 	}
-	length := os.Getenv("ADLOCK_LEASE")
+	length := config.Lease()
 	if h == nil {
 		return openToRead(address, length)
 	}
 	return openIn(path, address, host, length, h)
 }
 
-// openToRead opens the store to read, without writing anything, neither there nor here.
+// openToRead opens the store for reading. It writes nothing, neither there nor on this machine.
 func openToRead(address, leaseAsked string) (*lease.Locker, error) {
 	length, err := parseLease(leaseAsked)
 	if err != nil {
@@ -55,7 +54,7 @@ func lockerOf(address string, length time.Duration) (*lease.Locker, error) {
 	}
 	l := &lease.Locker{Store: s, Lease: length}
 	if _, slow := s.(*ftp.Store); slow {
-		l.Question = length // it is dozens of commands, each with its own timeout
+		l.Question = length // one question takes dozens of FTP commands, each with its own timeout
 	}
 	return l, nil
 }

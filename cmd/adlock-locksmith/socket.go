@@ -22,11 +22,11 @@ func dial(dir, token string) (*os.File, error) {
 	if err := unix.Fchdir(d.Fd()); err != nil {
 		return nil, err
 	}
-	fd, err := sysfile.Socket()
+	fd, err := sysfile.Socket(unix.SOCK_STREAM)
 	if err != nil {
 		return nil, err
 	}
-	// Connect before the socket stops to block: else connect(2) may be put off.
+	// Connect while the socket still blocks: otherwise connect(2) could fail with EAGAIN.
 	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: atom.HolderSocketName(token)}); err != nil {
 		unix.Close(fd)
 		return nil, err
@@ -38,12 +38,12 @@ func dial(dir, token string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), atom.HolderSocketName(token)), nil
 }
 
-// listen makes the holder's socket; this process stays in the lock directory.
+// listen makes the holder's socket; it leaves this process in the lock directory.
 func listen(d *lockfile.Dir, token string) (*os.File, error) {
 	if err := unix.Fchdir(d.Fd()); err != nil {
 		return nil, err
 	}
-	fd, err := sysfile.Socket()
+	fd, err := sysfile.Socket(unix.SOCK_STREAM)
 	if err != nil {
 		return nil, err
 	}

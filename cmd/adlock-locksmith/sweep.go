@@ -16,9 +16,9 @@ import (
 // listen yet.
 const sweepAfter = time.Minute
 
-// sweep removes what killed holders have left in the directory: sockets without a listener,
-// and files that name one of these or none. This process is in the directory. What cannot
-// be removed is left to the next one.
+// sweep removes what killed holders have left in the directory: sockets without a listener, and
+// message files without a token of a listening holder. The working directory of this process must
+// be that directory. Files that cannot be removed are left to the next sweep.
 func sweep(d *lockfile.Dir) {
 	files, _ := d.Files(atom.HolderSocket, atom.HolderWord)
 	listening := ""
@@ -39,7 +39,7 @@ func sweep(d *lockfile.Dir) {
 	}
 }
 
-// tokenIn is the token in a holder's word, as leaveWord wrote it.
+// tokenIn returns the token in a holder's message file, as leaveWord wrote it.
 func tokenIn(file string) string {
 	text, _ := os.ReadFile(file)
 	_, rest, _ := strings.Cut(string(text), "token=")
@@ -47,10 +47,10 @@ func tokenIn(file string) string {
 	return " " + token
 }
 
-// listens reports whether a process listens at a socket here; a holder takes the connection
-// for a script without a message.
+// listens reports whether a process listens at a socket in this directory. A holder ignores the
+// connection, as no message follows.
 func listens(socket string) bool {
-	fd, err := sysfile.Socket()
+	fd, err := sysfile.Socket(unix.SOCK_STREAM)
 	if err != nil {
 		return true
 	}

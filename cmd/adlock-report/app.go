@@ -15,16 +15,16 @@ import (
 	"adlock/lib/fault"
 )
 
-// verb is one verb: its options, each of which sets something of the query, and
-// what it then shows.
+// verb is one verb: its options, which set the fields of a query, and its action.
 type verb struct {
-	options func(*query) []config.Option
-	args    bool       // it takes NAMEs besides
-	named   bool       // it takes one NAME besides, with the meaning of --atom
-	apart   [][]string // the names of options that exclude each other
-	show    func(*query) error
+	options   func(*query) []config.Option
+	args      bool       // it takes NAMEs
+	named     bool       // it also takes one NAME, with the meaning of --atom
+	exclusive [][]string // lists of options that exclude each other
+	visits    bool       // as root it looks into the homes of other users
+	show      func(*query) error
 
-	// passOn is done where the command line is refused.
+	// passOn is called if the verb cannot begin. May be nil.
 	passOn func(args []string)
 }
 
@@ -40,8 +40,7 @@ func program() *config.Program {
 	return p
 }
 
-// carryOut carries out the command line of the program; it returns only when all
-// went well.
+// carryOut executes the command line of the program. It returns only if there was no error.
 func carryOut(p *config.Program, args []string) {
 	fault.OnQuit()
 	args = optionsFirst(p, config.AsOptions(args))
@@ -50,17 +49,17 @@ func carryOut(p *config.Program, args []string) {
 	if err == nil {
 		err = fault.Wrap("standard output", out.err)
 	}
-	if errors.Is(err, errFound) {
-		os.Exit(1)
+	switch {
+	case err == nil:
+		leave(fault.StatusOK)
+	case errors.Is(err, errFound):
+		leave(1)
 	}
-	if err != nil {
-		fault.Report(err)
-		os.Exit(fault.StatusOf(err))
-	}
+	fault.Report(err)
+	leave(fault.StatusOf(err))
 }
 
-// optionsFirst is args with the options of a verb before its NAMEs, as the library wants
-// them.
+// optionsFirst returns args with the options of a verb before its NAMEs, as the library requires.
 func optionsFirst(p *config.Program, args []string) []string {
 	if len(args) == 0 || p.Verb(args[0]) == nil || !verbs[args[0]].takesNames() {
 		return args
@@ -70,12 +69,12 @@ func optionsFirst(p *config.Program, args []string) []string {
 
 func (v verb) takesNames() bool { return v.args || v.named }
 
-// errFound is no trouble: a verb that looks for something has found and told it.
+// errFound gives the exit status of a verb that looks for mistakes and has found and printed some.
 var errFound = errors.New("found")
 
-// appOf is the program as the library has it; what it prints goes to out.
+// appOf describes the program to the library (urfave/cli); its help goes to out.
 func appOf(p *config.Program, args []string, out *output) *cli.App {
-	cli.HelpPrinter = func(w io.Writer, _ string, about any) { _, _ = io.WriteString(w, helpOf(p, about)) } // out remembers
+	cli.HelpPrinter = func(w io.Writer, _ string, about any) { _, _ = io.WriteString(w, config.Folded(helpOf(p, about))) } // out keeps the error
 	app := &cli.App{
 		Name: p.Name, Usage: p.Does, Version: config.Version(), HideHelpCommand: true, Writer: out,
 		OnUsageError: func(*cli.Context, error, bool) error { return p.Unknown(args[0]) },
@@ -93,19 +92,22 @@ func appOf(p *config.Program, args []string, out *output) *cli.App {
 	return app
 }
 
-// commandOf makes the library's command of a verb. The library sets the options; our one
-// parser checks their values, with its messages.
+// commandOf makes the library's command for a verb. The library splits the command line; the
+// setters of package config check the values, with their messages.
 func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Command {
 	v, q := verbs[known.Name], new(query)
+	passOn := func(err error) error {
+		if err != nil && v.passOn != nil {
+			v.passOn(args[1:])
+		}
+		return err
+	}
 	check := func(c *cli.Context) error {
 		_, err := config.Parse(known.Options(), args[1:])
 		if errors.Is(err, config.ErrHelp) {
 			return cli.ShowSubcommandHelp(c)
 		}
-		if err != nil && v.passOn != nil {
-			v.passOn(args[1:])
-		}
-		return p.Hint(known.Name, err)
+		return p.Hint(known.Name, passOn(err))
 	}
 	return &cli.Command{
 		Name: known.Name, Usage: known.Does, Flags: flagsOf(v.options(q)), HideHelpCommand: true,
@@ -116,12 +118,17 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 			if v.takesNames() {
 				arguments = noEmpty(strings.Trim(known.Args, "[.]"))
 			}
-			if err := errors.Join(arguments(c), onlyOneOf(c, v.apart)); err != nil {
+			if err := errors.Join(arguments(c), onlyOneOf(c, v.exclusive)); err != nil {
 				return err
 			}
 			q.args = c.Args().Slice()
 			if v.named && len(q.args) > 0 {
 				if err := q.nameAtom(); err != nil {
+					return err
+				}
+			}
+			if (q.allUsers || v.visits) && os.Geteuid() == 0 {
+				if err := passOn(continueInChild()); err != nil {
 					return err
 				}
 			}
@@ -165,11 +172,11 @@ func (v *value) Set(text string) error {
 
 func (v *value) String() string { return v.text }
 
-// IsBoolFlag says that the option is a switch.
+// IsBoolFlag reports whether the option is a switch.
 func (v *value) IsBoolFlag() bool { return v.option.Arg == "" }
 
-// output is standard output. It remembers its first error, as the library does
-// not look whether its help could be written.
+// output is standard output. It keeps its first error, as the library ignores errors when it writes
+// help.
 type output struct{ err error }
 
 func (o *output) Write(text []byte) (int, error) {
@@ -180,7 +187,7 @@ func (o *output) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// noArguments refuses arguments, which every verb would ignore.
+// noArguments refuses arguments, which the verb would otherwise ignore.
 func noArguments(c *cli.Context) error {
 	if c.Args().Present() {
 		return fault.New(fault.Usage, c.Command.Name, "wants no arguments, got "+strconv.Quote(c.Args().First()))
@@ -188,7 +195,7 @@ func noArguments(c *cli.Context) error {
 	return nil
 }
 
-// noEmpty refuses an empty NAME or FILE, which mostly is a variable that was not set.
+// noEmpty refuses an empty NAME or FILE, which is probably a variable that was not set.
 func noEmpty(what string) func(*cli.Context) error {
 	return func(c *cli.Context) error {
 		if slices.Contains(c.Args().Slice(), "") {
@@ -199,8 +206,8 @@ func noEmpty(what string) func(*cli.Context) error {
 }
 
 // onlyOneOf refuses options that exclude each other.
-func onlyOneOf(c *cli.Context, apart [][]string) error {
-	for _, names := range apart {
+func onlyOneOf(c *cli.Context, exclusive [][]string) error {
+	for _, names := range exclusive {
 		given := ""
 		for _, name := range names {
 			if c.IsSet(name) && given != "" {

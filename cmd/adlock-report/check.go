@@ -2,9 +2,13 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"io"
+	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,11 +30,13 @@ var checkVerb = verb{
 	options: func(q *query) []config.Option {
 		return []config.Option{
 			{Name: "system", Help: "check the crontabs of this machine: /etc/crontab, /etc/cron.d and, as root, those of all users", Set: config.Toggle(&q.system)},
+			{Name: "json", Help: "as JSON, one array", Set: config.Toggle(&q.json)},
 			{Name: "user-column", Alias: "u", Help: "crontabs have a user column, as /etc/crontab has (else that is seen)", Set: config.Toggle(&q.userColumn)},
 		}
 	},
-	args: true,
-	show: showMistakes,
+	args:   true,
+	visits: true,
+	show:   showMistakes,
 }
 
 // showMistakes checks each file, and continues after one that cannot be checked.
@@ -57,25 +63,55 @@ func showMistakes(q *query) error {
 		}
 		paths = append(paths, more...)
 	}
-	found := false
+	var all []mistake
 	for _, path := range paths {
 		mistakes, err := checkFile(c, path)
 		fail(err)
 		for _, m := range mistakes {
-			found = true
-			text := path + ":" + strconv.Itoa(m.Line) + ": " + m.What + ": " + m.Reason + "; " + m.Cure
-			if err := write([]byte(terminal.Clean(text) + "\n")); err != nil {
-				return err
-			}
+			all = append(all, mistake{path, m})
 		}
+	}
+	if err := q.tellMistakes(all); err != nil {
+		return err
 	}
 	switch {
 	case failed != nil:
 		return failed
-	case found:
+	case slices.ContainsFunc(all, func(m mistake) bool { return !m.IsNote() }):
 		return errFound
 	}
 	return nil
+}
+
+func (q *query) tellMistakes(all []mistake) error {
+	if q.json {
+		text, err := arrayOf(all)
+		if err != nil {
+			return err
+		}
+		return write(text)
+	}
+	text := ""
+	for _, m := range all {
+		text += terminal.Clean(m.file+":"+strconv.Itoa(m.Line)+": "+m.What+": "+m.Reason+"; "+m.Cure) + "\n"
+	}
+	return write([]byte(text))
+}
+
+// mistake is a lint.Mistake with its file.
+type mistake struct {
+	file string
+	lint.Mistake
+}
+
+func (m mistake) object() any {
+	return struct {
+		File   string `json:"file"`
+		Line   int    `json:"line"`
+		What   string `json:"what"`
+		Reason string `json:"reason"`
+		Cure   string `json:"cure"`
+	}{m.file, m.Line, m.What, m.Reason, m.Cure}
 }
 
 func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
@@ -117,42 +153,99 @@ func unopened(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// checker is what this machine and its runlog add to the texts.
+// checker returns a Checker for this machine and its runlog.
 func checker(q *query) (*lint.Checker, error) {
 	host, err := config.Host()
 	if err != nil {
 		return nil, err
 	}
+	as, err := userTest()
+	if err != nil {
+		return nil, err
+	}
 	elsewhere := append([]string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"}, filepath.SplitList(os.Getenv("PATH"))...)
-	return &lint.Checker{
+	c := &lint.Checker{
 		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
 		Host: host, UserColumn: q.userColumn,
 		Elsewhere: elsewhere, CronPath: crontab.DefaultPath, Shell: run.InstalledShell(),
-		IsUser:   isUser,
-		Homeless: isHomeless,
-		Longest:  longestRuns(),
-	}, nil
-}
-
-// longestRuns returns for each atom how long its longest successful run took, from the
-// runlog and the last locks. They are an aid: if they cannot be read, nothing is known.
-func longestRuns() func(atom.Atom) time.Duration {
-	longest := map[atom.Name]time.Duration{}
-	if dir, entries, err := sources(); err == nil {
-		teller := history.Teller{Run: func(a *history.Atom, r *history.Run) {
-			if r.Outcome == history.Succeeded {
-				longest[a.Name()] = max(longest[a.Name()], r.Held)
-			}
-		}}
-		if _, err := history.Each(history.Read(dir), func(e *runlog.Event) { teller.Add(e) }); err != nil {
-			fault.Report(fault.Wrap(dir, err))
-		}
-		addLearned(longest, entries)
+		IsUser: isUser,
+		Homeless: func(name, home string) bool {
+			return as(name, func() bool { return isHomeless(name, home) })
+		},
 	}
-	return func(a atom.Atom) time.Duration { return longest[a.Name()] }
+	c.Home = func(name string) string { return homeOf(name, as) }
+	own := longestRuns()
+	c.Longest = func(_ string, a atom.Atom) time.Duration { return own[a.Name()] }
+	if os.Geteuid() == 0 {
+		return c, checkOthers(c, own)
+	}
+	return c, nil
 }
 
-func addLearned(longest map[atom.Name]time.Duration, entries []locker.Entry) {
+// checkOthers makes c look at what crontabs of other users name, with those users' rights.
+func checkOthers(c *lint.Checker, own longest) error {
+	users, err := others()
+	if err != nil {
+		return err
+	}
+	known := map[string]longest{}
+	c.Longest = func(name string, a atom.Atom) time.Duration {
+		u := userCalled(users, name)
+		if u == nil {
+			return own[a.Name()]
+		}
+		if known[name] == nil && silent[u.UID] == nil {
+			known[name] = longest{} // visited
+			found := visit(*u, func(a *account) (longest, error) { return longestIn(a.events, a.entries) })
+			for _, err := range found.troubles {
+				reportUnread(*u, err)
+			}
+			if found.value != nil {
+				known[name] = found.value
+			}
+		}
+		return known[name][a.Name()]
+	}
+	c.Missing = func(name, path string) bool {
+		return asUser(users, name, func() bool {
+			_, err := os.Stat(path)
+			return errors.Is(err, fs.ErrNotExist)
+		})
+	}
+	return nil
+}
+
+// longest is how long the longest successful run of each atom took.
+type longest map[atom.Name]time.Duration
+
+// longestRuns returns those of this user. They are an aid: if they cannot be read, nothing is
+// known.
+func longestRuns() longest {
+	dir, entries, err := sources()
+	if err != nil {
+		return nil
+	}
+	all, err := longestIn(history.Read(dir), entries)
+	if err != nil {
+		fault.Report(fault.Wrap(dir, err))
+	}
+	return all
+}
+
+// longestIn returns those of the runlog and the last locks.
+func longestIn(events iter.Seq2[runlog.Event, error], entries []locker.Entry) (longest, error) {
+	all := longest{}
+	tracker := history.Tracker{Run: func(a *history.Atom, r *history.Run) {
+		if r.Outcome == history.Succeeded {
+			all[a.Name()] = max(all[a.Name()], r.Held)
+		}
+	}}
+	_, err := history.Each(events, func(e *runlog.Event) { tracker.Add(e) })
+	addLearned(all, entries)
+	return all, err
+}
+
+func addLearned(longest longest, entries []locker.Entry) {
 	for i := range entries {
 		e := &entries[i]
 		longest[e.Name] = max(longest[e.Name], e.Memory.Learned.Longest())

@@ -11,12 +11,12 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/learn"
 	"adlock/lib/record"
-	"adlock/test/helper"
-	"adlock/test/need"
-	"adlock/test/story"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+	"adlock/test/support/story"
 )
 
-// file makes one beside the lock directory.
+// file makes a file outside the lock directory.
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -26,7 +26,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// checked wants that status of a check, and that text on each stream.
+// checked expects that status of a check, that output, and an error with that text.
 func (p place) checked(t *testing.T, c helper.Command, status int, out, err string) {
 	t.Helper()
 	r := c.Run(t)
@@ -37,13 +37,15 @@ func (p place) checked(t *testing.T, c helper.Command, status int, out, err stri
 
 const wrongTab = "* * * * * flock -n /run/x /bin/a; /bin/b\n"
 
-func TestAMistakeIsToldWithItsLineReasonAndCure(t *testing.T) {
+func TestAMistakeIsReportedWithLineReasonAndCure(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab", "# jobs\n"+wrongTab)
 	told := ":2: only the first is locked: flock holds the lock while a runs, and ; b runs without it; say flock … sh -c '…' for both\n"
 	fine := file(t, "fine", "* * * * * true\n")
+	note := file(t, "note", "@daily /bin/adlock run --name n --expire-after 1h -- true\n")
 	p.checked(t, p.command("check", fine, tab), 1, tab+told, "")
 	p.checked(t, p.command("check", fine), 0, "", "")
+	p.checked(t, p.command("check", note), 0, note+":1: note: ends only at the next start, in 1d; ADLOCK_ENFORCE=1 ends it after 1h\n", "")
 	c := p.command("check", "-")
 	c.Stdin = "# jobs\n" + wrongTab
 	p.checked(t, c, 1, "-"+told, "")
@@ -56,7 +58,7 @@ func TestCheckReadsTheSettingsOfAGuardedCrontab(t *testing.T) {
 	p := newPlace(t)
 	const guard = "SHELL=/usr/lib/adlock/shell\n15 3 * * *    : backup "
 	c := p.command("check", "-")
-	c.Stdin = guard + "ADLOCK_EXPIRE_AFTER=90m ; rsync -a /home /mnt/backup\n"
+	c.Stdin = guard + "ADLOCK_EXPIRE_AFTER=90m ADLOCK_ENFORCE=1 ; rsync -a /home /mnt/backup\n"
 	p.checked(t, c, 0, "", "")
 	c.Stdin = guard + "ADLOCK_EXPIREAFTER=90m ; rsync -a /home /mnt/backup\n"
 	p.checked(t, c, 1, "-:2: a setting that is refused: the job is never run: ADLOCK_EXPIREAFTER: unknown setting: did you mean ADLOCK_EXPIRE_AFTER?; "+
@@ -78,7 +80,7 @@ func TestAnOptionIsRefusedAsRunWouldRefuseIt(t *testing.T) {
 	}
 }
 
-func TestTheCureForAnIntervalIsOneForAGuardedCrontabToo(t *testing.T) {
+func TestTheCureForAnIntervalFitsAGuardedCrontab(t *testing.T) {
 	p := newPlace(t)
 	c := p.command("check", "-")
 	c.Stdin = "SHELL=/usr/lib/adlock/shell\n*/5 * * * *  : feeds ADLOCK_IF_ELAPSED=5m ; rsync -a /home /mnt/backup\n"
@@ -89,7 +91,7 @@ func TestTheCureForAnIntervalIsOneForAGuardedCrontabToo(t *testing.T) {
 	p.checked(t, c, 0, "", "")
 }
 
-func TestAUserColumnCanBeAskedFor(t *testing.T) {
+func TestAUserColumnCanBeRequested(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab", "* * * * * cat flock -n /run/x /bin/a; /bin/b\n")
 	p.checked(t, p.command("check", tab), 0, "", "")
@@ -130,14 +132,14 @@ func TestAFileThatIsNoTextIsRefusedAndNeverWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAFileThatMayNotBeReadIsToldSo(t *testing.T) {
+func TestAnUnreadableFileIsReported(t *testing.T) {
 	need.Root(t)
 	p := newPlace(t)
 	c := within(t, p, nobodys+` && printf '#!/bin/sh\n' >/mnt/secret && chmod 600 /mnt/secret && exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock check /mnt/secret`)
 	p.checked(t, c, 77, "", "/mnt/secret: open: permission denied")
 }
 
-// What a text says cannot move the terminal's cursor.
+// An escape sequence in a checked text cannot move the terminal's cursor.
 func TestAHostileNameIsShownPlain(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab\x1b[2J", "* * * * * flock -n /run/x /bin/a; '/bin/b\x1b[2J'\n")
@@ -153,7 +155,7 @@ func TestALimitIsComparedWithTheRunsOfTheRunlog(t *testing.T) {
 	s := &story.Story{}
 	s.Job("adlock run slow", 0, 2*time.Hour).Run(0, 90*time.Minute, 0)
 	p.write(t, s)
-	p.checked(t, p.command("check", tab), 1, tab+":1: ExpireAfter below the runtime: it is 1h, and a run that succeeded took 1h30m; give it more time, or say auto\n", "")
+	p.checked(t, p.command("check", tab), 1, tab+":1: ExpireAfter below the runtime: it is 1h, and a run that succeeded took 1h30m; give it more time, or say auto (not for jobs that wait for a database or ssh)\n", "")
 }
 
 func TestALimitIsComparedWithWhatWasLearned(t *testing.T) {
@@ -170,7 +172,7 @@ func TestALimitIsComparedWithWhatWasLearned(t *testing.T) {
 	}
 }
 
-// theSystem puts crontabs in the place of the machine's.
+// theSystem replaces the crontabs of the machine.
 const theSystem = `mount -t tmpfs none /etc/cron.d && mount -t tmpfs none /var/spool/cron && mkdir -m 1730 /var/spool/cron/crontabs &&
 	{ [ ! -e /etc/crontab ] || { >/etc/cron.d/.none && mount --bind /etc/cron.d/.none /etc/crontab; }; } &&
 	printf '\043\n* * * * * root /bin/adlock run --name backup -- /bin/a\n' >/etc/cron.d/backup &&

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,32 +11,63 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/crontab"
 	"adlock/lib/doctor"
+	"adlock/lib/fault"
 	"adlock/lib/insight/terminal"
+	"adlock/lib/run"
 )
 
 var doctorVerb = verb{
-	options: func(*query) []config.Option { return nil },
-	show:    showDoctor,
+	options: func(q *query) []config.Option {
+		return []config.Option{{Name: "json", Help: "as JSON, one array", Set: config.Toggle(&q.json)}}
+	},
+	show: showDoctor,
 }
 
-func showDoctor(*query) error {
+func showDoctor(q *query) error {
 	m, err := machine()
 	if err != nil {
 		return err
 	}
 	tellStore("doctor")
 	all := m.Examine(time.Now())
-	text, paint := "", terminal.Colours(os.Stdout)
-	for _, f := range all {
-		text += paint.Text(styleOf[f.Grade], terminal.Pad(string(f.Grade), 4)) + " " + f.String() + "\n"
+	text, err := q.textOf(all)
+	if err == nil {
+		err = write(text)
 	}
-	if err := write([]byte(text)); err != nil {
+	if err != nil {
 		return err
 	}
 	if !doctor.Fit(all) {
 		return errFound
 	}
 	return nil
+}
+
+func (q *query) textOf(all []doctor.Finding) (text []byte, err error) {
+	if q.json {
+		var rows []finding
+		for _, f := range all {
+			rows = append(rows, finding(f))
+		}
+		return arrayOf(rows)
+	}
+	paint := terminal.Colours(os.Stdout)
+	for _, f := range all {
+		text = append(text, paint.Text(styleOf[f.Grade], terminal.Pad(string(f.Grade), 4))+" "+f.String()+"\n"...)
+	}
+	return text, nil
+}
+
+// finding is a doctor.Finding in JSON.
+type finding doctor.Finding
+
+func (f finding) object() any {
+	return struct {
+		Grade doctor.Grade `json:"grade"`
+		What  string       `json:"what"`
+		Text  string       `json:"text"`
+		Cure  string       `json:"cure,omitempty"`
+	}(f)
 }
 
 var styleOf = map[doctor.Grade]terminal.Style{doctor.Fine: terminal.Green, doctor.Warn: terminal.Yellow, doctor.Fail: terminal.Red}
@@ -46,24 +78,36 @@ func systemCrontabs() []string {
 	return append([]string{"/etc/crontab"}, files...)
 }
 
-// homelessUsers are those of crontabs with a user column. One that may not be read tells
-// nothing.
+// homelessUsers returns the homeless users in crontabs with a user column. A crontab that cannot be
+// read is skipped. The child process is started only for a job under adlock, as a machine that
+// cannot start one is to be examined, too.
 func homelessUsers(files []string) (users []string) {
+	look, failed := homelessTest()
+	homeless := func(name, home string) bool {
+		if failed == nil && os.Geteuid() == 0 {
+			failed = continueInChild()
+		}
+		return failed == nil && look(name, home)
+	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			continue
 		}
-		for _, user := range crontab.Homeless(crontab.Read(string(text), true), isHomeless) {
+		for _, user := range crontab.Homeless(crontab.Read(string(text), true), homeless) {
 			if !slices.Contains(users, user) {
 				users = append(users, user)
 			}
 		}
 	}
+	if failed != nil {
+		fault.Report(failed)
+	}
 	return users
 }
 
-// machine is this one, as this user has it.
+// machine describes this machine to package doctor, by the settings and the environment of this
+// user.
 func machine() (*doctor.Machine, error) {
 	logDir, err := config.RunlogDir()
 	if err != nil {
@@ -77,15 +121,18 @@ func machine() (*doctor.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, _ := os.Executable() // an error: there is no /proc, which a finding reports
+	self, _ := os.Executable() // it fails only without /proc, which a finding reports
 	programs := filepath.Dir(self)
 	m := &doctor.Machine{
 		Dir: dir, LogDir: logDir, Host: atom.Canonify(host),
 		Programs: programs, Version: config.Version(), Libraries: doctor.LibrariesOf(programs), CronPath: crontab.DefaultPath,
 	}
-	m.Homeless = homelessUsers(systemCrontabs())
-	if store := os.Getenv("ADLOCK_STORE"); config.IsRemote(store) {
-		m.Remote = store
+	m.Services, _ = filepath.Glob("/etc/systemd/system/*.service") // the pattern is right
+	if err := config.Toggle(&m.Syslog)(cmp.Or(os.Getenv("ADLOCK_SYSLOG"), config.FromFiles("")["ADLOCK_SYSLOG"].Value, "no")); err != nil {
+		return nil, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_SYSLOG", Err: err}
 	}
+	m.Mistakes = config.Mistakes(run.Options())
+	m.Homeless = homelessUsers(systemCrontabs())
+	m.Remote = store()
 	return m, nil
 }

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-func TestTheDoctorTellsOneLineEachAndLeavesNothing(t *testing.T) {
+func TestTheDoctorPrintsALinePerFindingAndLeavesNoFile(t *testing.T) {
 	p := newPlace(t)
 	text := p.ok(t, "doctor")
 	has(t, text, "ok   lock directory: "+p.dir+"\n", "ok   flock: ", "ok   runlog: ", "adlock.sh")
@@ -24,7 +24,7 @@ func TestTheDoctorTellsOneLineEachAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// sick wants a line of failure, and status 1.
+// sick expects a line of failure with each text, and status 1.
 func sick(t *testing.T, c helper.Command, wanted ...string) {
 	t.Helper()
 	r := c.Run(t)
@@ -34,7 +34,7 @@ func sick(t *testing.T, c helper.Command, wanted ...string) {
 	has(t, r.Out, wanted...)
 }
 
-func TestTheDoctorsStatusTellsWhetherSomethingFailed(t *testing.T) {
+func TestTheDoctorsStatusShowsWhetherACheckFailed(t *testing.T) {
 	p := newPlace(t)
 	if err := os.Chmod(p.dir, 0o720); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestTheDoctorsStatusTellsWhetherSomethingFailed(t *testing.T) {
 	has(t, p.ok(t, "doctor", "--help"), "usage: ", "doctor", "fit to keep locks")
 }
 
-func TestTheDoctorSeesALimitThatIsTooLow(t *testing.T) {
+func TestTheDoctorReportsALimitThatIsTooLow(t *testing.T) {
 	p := newPlace(t)
 	c := p.command()
 	c.Args = []string{"sh", "-c", `ulimit -n 12; exec "$0" doctor`, filepath.Join(filepath.Dir(p.program), "adlock-report")}
@@ -70,7 +70,7 @@ const (
 	asNobody = `setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock doctor`
 )
 
-func TestTheDoctorSeesAProcThatHidesOrIsNotThere(t *testing.T) {
+func TestTheDoctorReportsAHidingOrMissingProc(t *testing.T) {
 	p := newPlace(t)
 	c := within(t, p, nobodys+` && chown 65534 /mnt/l && mount -t proc -o hidepid=2 proc /proc && exec `+asNobody)
 	if r := c.Run(t); r.Status != 0 || !strings.Contains(r.Out, "warn /proc: hides other users' processes (hidepid); ") {
@@ -79,7 +79,7 @@ func TestTheDoctorSeesAProcThatHidesOrIsNotThere(t *testing.T) {
 	sick(t, within(t, p, `PATH=${0%/*}:$PATH; umount -l /proc && exec adlock doctor`), "fail /proc: is not mounted; mount it")
 }
 
-func TestTheDoctorSeesThatBootOrMachineHasNoID(t *testing.T) {
+func TestTheDoctorReportsAMissingBootOrMachineID(t *testing.T) {
 	p := newPlace(t)
 	const subset = `mount -t proc -o subset=pid proc /proc`
 	if r := within(t, p, subset).Run(t); r.Status != 0 {
@@ -102,7 +102,18 @@ func TestTheDoctorSeesThatBootOrMachineHasNoID(t *testing.T) {
 	has(t, within(t, p, subset+` && exec "$0" doctor`).Run(t).Out, "warn boot id: /proc/sys/kernel/random/boot_id is not shown; leave out ProcSubset=pid")
 }
 
-func TestTheDoctorSeesAFileSystemThatIsFullOrReadOnly(t *testing.T) {
+func TestTheDoctorReportsWhetherTheSystemHasALog(t *testing.T) {
+	p := newPlace(t)
+	const none = `mount -t tmpfs none /dev && : >/dev/null && exec "$0" doctor`
+	c := within(t, p, none)
+	has(t, c.Run(t).Out, "ok   syslog: /dev/log: no such file or directory (only ADLOCK_SYSLOG needs it)\n")
+	const warning = "warn syslog: /dev/log: no such file or directory: ADLOCK_SYSLOG is set and does nothing; start a syslogd or journald\n"
+	has(t, within(t, p, `mount -t tmpfs none /mnt && cp -a /etc /mnt && mount --bind /mnt/etc /etc && echo ADLOCK_SYSLOG=1 >/etc/adlock.conf && `+none).Run(t).Out, warning)
+	c.Env = append(c.Env, "ADLOCK_SYSLOG=1")
+	has(t, c.Run(t).Out, warning)
+}
+
+func TestTheDoctorReportsAFullOrReadOnlyFileSystem(t *testing.T) {
 	p := newPlace(t)
 	sick(t, within(t, p, `mount -t tmpfs -o mode=700,size=1m,nr_inodes=4 none "$ADLOCK_DIR" && cd "$ADLOCK_DIR" && : >a && : >b && : >c && exec "$0" doctor`),
 		"fail free space: ", "fail files: ")
@@ -110,12 +121,12 @@ func TestTheDoctorSeesAFileSystemThatIsFullOrReadOnly(t *testing.T) {
 	sick(t, within(t, p, `mount -t tmpfs -o mode=700,ro none "$ADLOCK_DIR" && exec "$0" doctor`), "fail files: ", "read-only")
 }
 
-func TestTheDoctorSeesAnotherUsersDirectory(t *testing.T) {
+func TestTheDoctorReportsAnotherUsersDirectory(t *testing.T) {
 	p := newPlace(t)
 	sick(t, within(t, p, nobodys+` && exec `+asNobody), "fail files: ", "permission denied; ")
 }
 
-func TestWhoCanMakeNoLockDirectoryIsToldTheWayOut(t *testing.T) {
+func TestAUserWithoutALockDirectoryIsReferredToInit(t *testing.T) {
 	p := newPlace(t)
 	const home = nobodys + ` && unset ADLOCK_DIR && export HOME=/mnt/home && exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock `
 	sick(t, within(t, p, home+`doctor`), "fail lock directory: /mnt/home/.local/state/adlock: write to /mnt: permission denied (as root: adlock init nobody)\n")

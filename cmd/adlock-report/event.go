@@ -11,7 +11,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// details tells an event in words, without its time, kind and atom.
+// details describes an event in words, without its time, kind and atom.
 func details(e *runlog.Event) string {
 	var parts []string
 	say := func(there bool, text string) {
@@ -48,7 +48,7 @@ func details(e *runlog.Event) string {
 	if e.Kind == runlog.Acquire || e.Kind == runlog.Expire {
 		limits := func(word string, d runlog.Opt[time.Duration]) {
 			text := word + " " + limit.Format(d.Value)
-			say(d.Set && !strings.Contains(e.Reason, text+": "), text) // of one that was learned the reason tells too
+			say(d.Set && !strings.Contains(e.Reason, text+": "), text) // the reason already has a learned limit
 		}
 		limits("IfElapsed", e.IfElapsed)
 		if e.ExpireAfterFrom != "" {
@@ -63,6 +63,7 @@ func details(e *runlog.Event) string {
 type eventObject struct {
 	Time            string         `json:"time"`
 	Event           runlog.Kind    `json:"event"`
+	User            string         `json:"user,omitempty"`
 	Program         string         `json:"program,omitempty"`
 	Host            string         `json:"host,omitempty"`
 	Operator        string         `json:"operator,omitempty"`

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/story"
+	"adlock/test/support/story"
 )
 
-// drawn are the verbs that write a file, up to its name, and how it ends.
+// drawn are the command lines that write a file, without the file's name, by how the file ends.
 var drawn = map[string][]string{
 	"</svg>\n":  {"timeline", "--since", "2026-11-20", "--until", "2026-11-21", "--svg"},
 	"</html>\n": {"report", "--html"},
@@ -37,7 +37,7 @@ func TestAFileIsWrittenWholeOrToStandardOutput(t *testing.T) {
 	}
 }
 
-func TestALinkStaysAndLeadsToWhatIsWritten(t *testing.T) {
+func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for _, verb := range [][]string{{"report", "--html"}, {"metrics", "--output"}} {
@@ -53,13 +53,13 @@ func TestALinkStaysAndLeadsToWhatIsWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFileIsNotReplaced(t *testing.T) {
+func TestOnlyRegularFilesAreReplaced(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	dir := t.TempDir()
 	for _, verb := range drawn {
 		for file, want := range map[string]string{
-			dir: "adlock: " + dir + ": is a directory, and the name of a file is wanted\n", dir + "/no/file.prom": "adlock: " + dir + "/no/file.prom: open: no such file or directory\n",
+			dir: "adlock: " + dir + ": is a directory: want the name of a file\n", dir + "/no/file.prom": "adlock: " + dir + "/no/file.prom: open: no such file or directory\n",
 		} {
 			if got := p.command(append(verb, file)...).Run(t); got.Status != 73 || got.Err != want {
 				t.Errorf("%q %q: status %d: %s", verb, file, got.Status, got.Err)
@@ -75,7 +75,7 @@ func TestWhatIsNoFileIsNotReplaced(t *testing.T) {
 	}
 }
 
-func TestPageIsOfTheAtomsAskedFor(t *testing.T) {
+func TestThePageHasOnlyTheRequestedAtoms(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	page := p.ok(t, "report", "--html", "-", "--atom", "backup")

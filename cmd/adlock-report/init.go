@@ -5,17 +5,20 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"syscall"
 
 	"adlock/lib/config"
 	"adlock/lib/fault"
+	"adlock/lib/otheruser"
 )
 
-// initVerb makes lock directories in /var/lib for users that can have none at home.
+// initVerb makes lock directories in /var/lib for users who cannot have one at home.
 var initVerb = verb{
 	options: func(*query) []config.Option { return nil },
 	args:    true,
+	visits:  true,
 	show:    initUsers,
 }
 
@@ -42,28 +45,29 @@ func initUsers(q *query) error {
 	return failed
 }
 
-// initUser makes the lock directory of a user. If it exists nothing is done.
+// initUser makes the lock directory of a user. If that exists, it does nothing.
 //
-// A job of the user that has found no such directory, and is about to make one at home,
-// makes a second one after the check. So this is for users who cannot make one at home:
-// every job of theirs has failed so far.
+// There is a race: a job of the user may have found no lock directory before this call, and may
+// make one at home after the check below; then there are two. So init is for users who cannot make
+// a directory at home, and whose jobs have all failed so far.
 func initUser(name string) (dir string, err error) {
 	uid, gid, home, err := numbers(name)
 	if err != nil {
 		return "", err
 	}
 	dir = config.UserDir(uid)
-	if config.IsUsers(dir, uid) {
-		return dir, nil
+	theirs, err := lookAs(uid, dir, func() (bool, error) { return config.IsUsers(dir, uid), nil })
+	if theirs || err != nil {
+		return dir, err
 	}
 	at := config.DirOfHome(home)
-	switch _, err := os.Lstat(at); {
-	case err == nil:
+	switch there, err := lookAs(uid, at, func() (bool, error) { return isThere(at) }); {
+	case err != nil:
+		return "", err
+	case there:
 		return "", fault.New(fault.CannotCreate, name, "has a lock directory already: "+at+": with a second one a job could run twice")
-	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
-		return "", fault.Wrap(at, err)
 	}
-	// One of root's that is empty is what a crash has left of this.
+	// An empty directory of root's is what an init that crashed has left.
 	err = os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) && config.IsUsers(dir, 0) {
 		if entries, unread := os.ReadDir(dir); unread == nil && len(entries) == 0 {
@@ -73,11 +77,39 @@ func initUser(name string) (dir string, err error) {
 	if err != nil {
 		return "", fault.Wrap(dir, err)
 	}
-	// Until it is the user's no process takes it for a lock directory.
+	// As long as it belongs to root, no process uses it as a lock directory.
 	return dir, fault.Wrap(dir, errors.Join(os.Chmod(dir, 0o700), os.Lchown(dir, uid, gid)))
 }
 
-// numbers are those of a user by name or number.
+// isThere reports whether a file exists at path. It runs with a user's rights. A path that the user
+// may not search counts as missing: the user's jobs cannot have made a file there.
+func isThere(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// lookAs calls look, which looks at path, with the user's rights.
+func lookAs(uid int, path string, look func() (bool, error)) (bool, error) {
+	users, err := others()
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(users, func(u otheruser.User) bool { return u.UID == uid })
+	if i < 0 {
+		return false, fault.New(fault.Unavailable, strconv.Itoa(uid), "no such user in /etc/passwd")
+	}
+	is, err := otheruser.Do(users[i], patience, func(func() bool) (bool, error) { return look() })
+	if errors.Is(err, otheruser.ErrSilent) {
+		silent[uid] = err
+		return false, fault.New(fault.Unavailable, path, "does not answer")
+	}
+	return is, fault.Wrap(path, err)
+}
+
+// numbers returns uid, gid and home of the user with that name or number.
 func numbers(name string) (uid, gid int, home string, err error) {
 	known, err := user.Lookup(name)
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // varLib makes an empty /var/lib and a home that is root's, for a script in which $a is an
@@ -19,7 +19,7 @@ func initialised(t *testing.T, p place, script string) helper.Result {
 	return within(t, p, varLib+script).Run(t)
 }
 
-func TestInitMakesADirectoryThatItsUserThenHas(t *testing.T) {
+func TestInitMakesTheLockDirectoryOfAUser(t *testing.T) {
 	p := newPlace(t)
 	r := initialised(t, p, `nobody $a run --name n -- true; $a init nobody && $a init nobody 65534 && stat -c '%a %U %n' /var/lib/*
 nobody $a run --name n -- echo ran; nobody $a run --name n --dry-run -- true; nobody $a doctor | grep 'lock directory'; $a init daemon && ls /var/lib`)
@@ -31,7 +31,7 @@ nobody $a run --name n -- echo ran; nobody $a run --name n --dry-run -- true; no
 	}
 }
 
-func TestInitTellsOfEachUser(t *testing.T) {
+func TestInitReportsOnEachUser(t *testing.T) {
 	r := initialised(t, newPlace(t), `$a init no-such nobody root daemon; s=$?; ls /var/lib; exit $s`)
 	if r.Status != 64 || r.Out != "nobody: /var/lib/adlock-65534\ndaemon: /var/lib/adlock-1\nadlock-1\nadlock-65534\n" ||
 		r.Err != "adlock: no-such: no such user in /etc/passwd\nadlock: root: needs no other lock directory than root's\n" {
@@ -75,5 +75,20 @@ $a doctor | grep users; $a check /etc/cron.d/site; $a init nobody; $a doctor | g
 		"/etc/cron.d/site:1" + found + "/etc/cron.d/site:2" + found + "nobody: /var/lib/adlock-65534\n"
 	if r.Status != 0 || r.Out != want || r.Err != "" {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestAHomeThatMovesTheLocksIsReported(t *testing.T) {
+	r := initialised(t, newPlace(t), `mkdir /mnt/joe /mnt/other && chown 4242 /mnt/joe /mnt/other && cp /etc/passwd /mnt && echo joe:x:4242:4242::/mnt/joe:/bin/sh >>/mnt/passwd &&
+mount --bind /mnt/passwd /etc/passwd && printf 'HOME=/mnt/other\n* * * * * joe /usr/bin/adlock run --name n -- true\n' >/mnt/tab
+$a check -u /mnt/tab; setpriv --reuid 4242 --regid 4242 --clear-groups $a check - <<'END'
+HOME=/mnt/other
+* * * * * /usr/bin/adlock run --name n -- true
+END
+$a init joe; $a check -u /mnt/tab`)
+	const told = ":1: a HOME that moves the locks: the locks of the jobs below are in /mnt/other/.local/state/adlock, and those of the same jobs by hand in " +
+		"/mnt/joe/.local/state/adlock; leave HOME out, or say ADLOCK_DIR=/mnt/joe/.local/state/adlock beside it\n"
+	if want := "/mnt/tab" + told + "-" + told + "joe: /var/lib/adlock-4242\n"; r.Status != 0 || r.Out != want || r.Err != "" {
+		t.Errorf("%+v, want %q", r, want)
 	}
 }

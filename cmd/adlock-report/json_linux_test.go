@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,14 +15,15 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
-	"adlock/test/golden"
-	"adlock/test/story"
+	"adlock/test/support/golden"
+	"adlock/test/support/helper"
+	"adlock/test/support/story"
 )
 
 // odd is an atom whose operand has bytes that are no text, markup, and a control character.
 var odd = atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "<a&b> \"c\\d\"\n\x1b\xff\xfe é"}
 
-func TestEventsAsJSONAreAsAgreed(t *testing.T) {
+func TestEventsAsJSONMatchTheGoldenFile(t *testing.T) {
 	p := newPlace(t)
 	s := &story.Story{}
 	job := s.Job("p run "+odd.Operand, 1500*time.Millisecond, limit.Never)
@@ -34,7 +36,7 @@ func TestEventsAsJSONAreAsAgreed(t *testing.T) {
 	golden.Check(t, "events.json", p.ok(t, "log", "--json"))
 }
 
-func TestStatusAsJSONIsAsAgreed(t *testing.T) {
+func TestStatusAsJSONMatchesTheGoldenFile(t *testing.T) {
 	limits := policy.Limits{IfElapsed: 15 * time.Minute, ExpireAfter: limit.Never, Source: policy.Learned}
 	rows := []*row{
 		{Name: "p.dax.run.x", State: "damaged", Why: "no such format"},
@@ -48,11 +50,53 @@ func TestStatusAsJSONIsAsAgreed(t *testing.T) {
 	golden.Check(t, "status.json", array(t, rows))
 }
 
-func TestTuneAsJSONIsAsAgreed(t *testing.T) {
+func TestTuneAsJSONMatchesTheGoldenFile(t *testing.T) {
 	golden.Check(t, "tune.json", array(t, []*tuned{
 		{name: "p.dax.run.x", learned: learned(), ifElapsed: limit.Never, asksExpireAfter: true},
 		{name: "p.dax.run.y", atom: odd, learned: learned(), ifElapsed: 15 * time.Minute, asksIfElapsed: true},
 	}))
+}
+
+func TestMistakesAsJSONAreOneArray(t *testing.T) {
+	p := newPlace(t)
+	path := file(t, "odd", "* * * * *  adlock run --name \"$(date)\" -- /bin/true\n")
+	r := p.command("check", "--json", path).Run(t)
+	var all []struct {
+		File, What, Reason, Cure string
+		Line                     int
+	}
+	if err := json.Unmarshal([]byte(r.Out), &all); err != nil || r.Status != 1 || r.Err != "" {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	if m := all[0]; m.File != path || m.Line != 1 || m.What != "a name that changes" || m.Reason == "" || m.Cure == "" {
+		t.Errorf("%+v", m)
+	}
+	if got := p.ok(t, "check", "--json", file(t, "good", "* * * * *  /bin/true\n")); got != "[]\n" {
+		t.Errorf("no mistakes are %q", got)
+	}
+}
+
+func TestTheDoctorsFindingsAsJSONAreOneArray(t *testing.T) {
+	p := newPlace(t)
+	read := func(r helper.Result) map[string]map[string]string {
+		var all []map[string]string
+		if err := json.Unmarshal([]byte(r.Out), &all); err != nil || r.Err != "" {
+			t.Fatalf("%v, %+v", err, r)
+		}
+		of := map[string]map[string]string{}
+		for _, f := range all {
+			of[f["what"]] = f
+		}
+		return of
+	}
+	if f := read(p.command("doctor", "--json").Run(t))["lock directory"]; f["grade"] != "ok" || f["text"] != p.dir || f["cure"] != "" {
+		t.Errorf("%q", f)
+	}
+	c := p.command("doctor", "--json")
+	c.Env = append(c.Env, "ADLOCK_LOGDIR="+p.dir+"/not/there")
+	if f := read(c.Run(t))["runlog"]; f["grade"] != "fail" || f["text"] == "" || f["cure"] == "" {
+		t.Errorf("%q", f)
+	}
 }
 
 func array[R interface{ object() any }](t *testing.T, rows []R) string {
@@ -73,7 +117,7 @@ func learned() learn.State {
 	return s
 }
 
-func TestNoOutputHasWhatDoesNotPrint(t *testing.T) {
+func TestNoOutputHasUnprintableCharacters(t *testing.T) {
 	p := newPlace(t)
 	const odd = "a\u009bb\u202ec\u2028d\x7fe\U000e0041f\ufeff"
 	run := p.command("run", "--program=p"+odd, "--host=h"+odd, "--operator=o"+odd, "--operand="+odd, "--if-elapsed=1h", "--verbose", "--", "true")

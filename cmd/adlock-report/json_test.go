@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhatDoesNotPrintIsEscapedInJSON(t *testing.T) {
+func TestJSONEscapesUnprintableCharacters(t *testing.T) {
 	const odd, want = "a\u009b\u202e\u2028\x7f\U000e0041\ufeff\u00e9\n\U0001f170", `"a\u009b\u202e\u2028\u007f\udb40\udc41\ufeffé\n🅰"` + "\n"
 	var w strings.Builder
 	if err := encoderOf(&w).Encode(odd); err != nil || w.String() != want {
@@ -23,7 +23,7 @@ func TestWhatDoesNotPrintIsEscapedInJSON(t *testing.T) {
 	}
 }
 
-// failing cannot be written to.
+// failing is a writer whose every write fails.
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }

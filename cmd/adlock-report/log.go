@@ -25,16 +25,16 @@ import (
 var logVerb = verb{
 	options: func(q *query) []config.Option {
 		return []config.Option{
-			q.sinceOption("all that is recorded"), q.untilOption(), q.atomOption(),
+			q.sinceOption("all that is recorded"), q.untilOption(), q.atomOption(), q.allUsersOption(),
 			{Name: "event", Arg: "KIND,...", Help: "only events of these kinds: " + strings.Join(kindList(), ", "), Set: config.AnyText(&q.kinds)},
 			{Name: "lines", Alias: "n", Arg: "N", Help: "only the last N events of these", Set: q.setLines},
 			{Name: "follow", Alias: "f", Help: "go on with what is added", Set: config.Toggle(&q.follow)},
 			{Name: "json", Help: "as JSON, one object a line; durations are seconds", Set: config.Toggle(&q.json)},
 		}
 	},
-	apart: [][]string{{"until", "follow"}},
-	named: true,
-	show:  showLog,
+	exclusive: [][]string{{"until", "follow"}, {"all-users", "follow"}},
+	named:     true,
+	show:      showLog,
 }
 
 func showLog(q *query) error {
@@ -53,6 +53,9 @@ func showLog(q *query) error {
 	l := logView{since: since, until: until, atom: q.atom, json: q.json, paint: terminal.Colours(os.Stdout)}
 	if l.kinds, err = kindsOf(q.kinds); err != nil {
 		return err
+	}
+	if q.allUsers {
+		return q.showLogOfAll(&l)
 	}
 	dir, err := config.RunlogDir()
 	if err != nil {
@@ -83,8 +86,62 @@ func showLog(q *query) error {
 	return l.show(history.Follow(dir, atom.Canonify(host)), dir, true)
 }
 
-// endWithReader ends this process when the reader of standard output is gone, as the next
-// write would: that may come in hours, and `| grep -m 1` waits for it.
+// logged is an event of a user as it is shown.
+type logged struct {
+	time time.Time
+	text string
+}
+
+// showLogOfAll shows the events of all users in the order of their times.
+func (q *query) showLogOfAll(l *logView) error {
+	users, failed := everyone(q, func(a *account) ([]logged, error) {
+		var lines []logged
+		var text strings.Builder
+		l := *l
+		l.user = a.user
+		write := l.writer(&text)
+		damaged, err := history.Each(a.events, func(e *runlog.Event) {
+			if !l.wants(e) {
+				return
+			}
+			text.Reset()
+			_ = write(e) // to memory
+			lines = append(lines, logged{e.Time, text.String()})
+		})
+		tellDamage(damaged+a.damaged, "the runlog of "+a.user, "adlock log as that user")
+		return q.newest(lines), err
+	})
+	if users == nil {
+		return failed
+	}
+	var lines []logged
+	for _, of := range users {
+		lines = append(lines, of.value...)
+	}
+	slices.SortStableFunc(lines, func(a, b logged) int { return a.time.Compare(b.time) })
+	lines = q.newest(lines)
+	if len(lines) == 0 && q.named {
+		return errors.Join(failed, q.noAtom("log"))
+	}
+	out := bufio.NewWriterSize(os.Stdout, 64<<10)
+	for _, line := range lines {
+		if _, err := out.WriteString(line.text); err != nil {
+			return fault.Wrap("standard output", err)
+		}
+	}
+	return errors.Join(fault.Wrap("standard output", out.Flush()), failed)
+}
+
+// newest returns the last lines, as many as were requested.
+func (q *query) newest(lines []logged) []logged {
+	if !q.lines.Set {
+		return lines
+	}
+	return lines[max(0, len(lines)-q.lines.Value):]
+}
+
+// endWithReader ends this process when the reader of standard output is gone. The next write would
+// do so too, but may come hours later, while the shell waits for the pipeline (`| grep -m 1`).
 func endWithReader() {
 	gone := []unix.PollFd{{Fd: 1}} // poll(2) always reports POLLERR and POLLHUP
 	n, err := sysfile.RetryN(func() (int, error) { return unix.Poll(gone, -1) })
@@ -104,7 +161,7 @@ func (l *logView) last(events iter.Seq2[runlog.Event, error], n int, dir string)
 		if l.wants(e) {
 			last = append(last, *e)
 		}
-		if len(last) > 2*n { // seldom, as each time n of them are moved
+		if len(last) > 2*n { // only then, as this moves n events
 			last = append(last[:0], last[len(last)-n:]...)
 		}
 	})
@@ -122,7 +179,7 @@ func all(events []runlog.Event) iter.Seq2[runlog.Event, error] {
 	}
 }
 
-// kindsOf reads a list of kinds; none is all of them.
+// kindsOf reads a list of kinds; an empty list means all of them.
 func kindsOf(list string) ([]runlog.Kind, error) {
 	if list == "" {
 		return nil, nil
@@ -153,17 +210,18 @@ func unknownEvent(text string) error {
 
 // logView is the selected part of the runlog, and its format.
 type logView struct {
-	shown bool // something was
+	shown bool // an event was printed
 	since time.Time
 	until time.Time // zero: no end
 	atom  string
+	user  string // "": the events of only one user are shown
 	kinds []runlog.Kind
 	json  bool
 	paint terminal.Paint
 }
 
-// show prints the events; atOnce prints each before it waits for the next. A
-// damaged line goes to standard error, and the next one is read.
+// show prints the events. With atOnce it prints each before it waits for the next. A damaged line
+// is reported on standard error and skipped.
 func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce bool) error {
 	out := bufio.NewWriterSize(os.Stdout, 64<<10)
 	write := l.writer(out)
@@ -193,16 +251,16 @@ func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce
 	return fault.Wrap("standard output", out.Flush())
 }
 
-// tellEmpty says that nothing was shown.
+// tellEmpty reports it if no event was shown.
 func (q *query) tellEmpty(l *logView, dir string) error {
 	switch {
 	case l.shown:
 	case q.atom != "":
 		_, entries, err := sources()
-		q.named = q.named && err == nil // else the atom may exist
+		q.named = q.named && err == nil // with an error, the atom may exist
 		return q.tellNone("log", dir, entries)
 	case terminal.Is(os.Stdout):
-		fault.Warn(dir, "nothing is recorded there of what was asked for")
+		fault.Warn(dir, "nothing is recorded there for this query")
 	}
 	return nil
 }
@@ -216,7 +274,11 @@ func (l *logView) wants(e *runlog.Event) bool {
 func (l *logView) writer(out io.Writer) func(*runlog.Event) error {
 	if l.json {
 		encoder := encoderOf(out)
-		return func(e *runlog.Event) error { return encoder.Encode(objectOf(e)) }
+		return func(e *runlog.Event) error {
+			o := objectOf(e)
+			o.User = l.user
+			return encoder.Encode(o)
+		}
 	}
 	return func(e *runlog.Event) error {
 		_, err := io.WriteString(out, l.line(e))
@@ -232,12 +294,15 @@ func (l *logView) line(e *runlog.Event) string {
 		style = terminal.Red
 	case runlog.Acquire:
 		style = terminal.Green
-	case runlog.Reclaim, runlog.Starved, runlog.Overdue, runlog.Clock, runlog.Clear, runlog.Empty, runlog.Cancel:
+	case runlog.Reclaim, runlog.Starved, runlog.Overdue, runlog.Paused, runlog.Clock, runlog.Clear, runlog.Empty, runlog.Cancel:
 		style = terminal.Yellow
 	case runlog.Deny, runlog.Signal, runlog.Wait:
 		style = terminal.Dim
 	}
-	who := strings.TrimRight(e.Program+" "+e.Operator+" "+e.Operand, " ")
+	text := strings.TrimRight(e.Program+" "+e.Operator+" "+e.Operand, " ")
+	if l.user != "" {
+		text = l.user + ": " + text
+	}
 	return e.Time.Local().Format("2006-01-02 15:04:05.000") + "  " + l.paint.Text(style, terminal.Pad(string(e.Kind), 8)) +
-		"  " + terminal.Clean(who) + ": " + terminal.Clean(details(e)) + "\n"
+		"  " + terminal.Clean(text) + ": " + terminal.Clean(details(e)) + "\n"
 }

@@ -1,9 +1,8 @@
-// Command adlock-report shows people the state of the locks and the runlog, and looks for
-// mistakes: `adlock status`, `log`, `report`, `timeline`, `metrics`, `tune`, `check` and
-// `doctor` become this program; so do `wrap`, which puts a crontab under locks, and `init`,
-// which makes lock directories. Otherwise it only reads, except `tune --reset`, so no error
-// here stops a job.
-// `tune --reset`, so nothing that goes wrong here stops a job.
+// Command adlock-report shows people the state of the locks and the runlog, and looks for mistakes:
+// `adlock status`, `log`, `report`, `timeline`, `metrics`, `tune`, `check` and `doctor` become this
+// program; so do `wrap`, which puts a crontab under locks, and `init`, which makes lock
+// directories. Of the locks it changes only what `pause`, `resume` and `tune --reset` write. No job
+// waits for it, so no error here stops a job.
 package main
 
 import (
@@ -14,12 +13,15 @@ import (
 
 func main() {
 	doctor.Main()
+	childMain()
 	carryOut(program(), os.Args[1:])
 }
 
-// verbs are the verbs by the names that config.Reports has.
+// verbs are the verbs, by their names in config.Reports.
 var verbs = map[string]verb{
 	"status": statusVerb, "log": logVerb, "report": reportVerb,
 	"timeline": timelineVerb, "metrics": metricsVerb, "tune": tuneVerb,
 	"check": checkVerb, "wrap": wrapVerb, "init": initVerb, "doctor": doctorVerb,
+	"pause": pauseVerb, "resume": resumeVerb,
+	"config": configVerb,
 }

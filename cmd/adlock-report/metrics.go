@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ var metricsVerb = verb{
 	options: func(q *query) []config.Option {
 		return []config.Option{
 			{Name: "output", Alias: "o", Arg: "FILE.prom", Help: "replace this file as a whole; its counters go on from what it had", Set: config.Text(&q.output)},
+			q.allUsersOption(),
 			{Name: "openmetrics", Default: "the Prometheus text format, which the collector and promtool read", Help: "as OpenMetrics 1.0", Set: config.Toggle(&q.openMetrics)},
 		}
 	},
@@ -27,12 +29,8 @@ var metricsVerb = verb{
 }
 
 func tellMetrics(q *query) error {
-	dir, entries, running, err := pastSources("metrics")
-	if err != nil {
-		return err
-	}
 	now := time.Now()
-	o := metrics.Options{Now: now, Until: now, Locks: locksOf(entries, now), Running: running}
+	o := metrics.Options{Now: now, Until: now}
 	if q.output != "" {
 		if err := mayReplace(q.output); err != nil {
 			return err
@@ -40,19 +38,53 @@ func tellMetrics(q *query) error {
 		if !q.openMetrics && !collected(q.output) {
 			return fault.New(fault.Usage, q.output, "does not end in .prom: node_exporter's textfile collector would not read it")
 		}
+		var err error
 		if o.Before, err = metrics.ReadValues(q.output); err != nil {
 			return fault.Wrap(q.output, err)
 		}
 		o.Until = now.Add(-metrics.Settled)
 	}
+	if q.allUsers {
+		return q.tellMetricsOfAll(o)
+	}
+	dir, entries, running, err := pastSources("metrics")
+	if err != nil {
+		return err
+	}
+	o.Locks, o.Running, o.There = (&account{entries: entries}).locksOf(now), running, thereIn(entries)
 	m, err := metrics.Collect(history.Read(dir), o)
 	if err != nil {
-		return fault.Wrap(dir, err) // figures of a part would look like those of the whole
+		return fault.Wrap(dir, err) // do not write incomplete figures: they would look complete
 	}
 	return put(q.output, m.Text(q.format()))
 }
 
-// collected reports whether the collector reads a file of this name, or it is no file.
+// tellMetricsOfAll writes the metrics of each user, and which users could not be read.
+func (q *query) tellMetricsOfAll(o metrics.Options) error {
+	all, failed := everyone(q, func(a *account) (*metrics.Metrics, error) {
+		o := o
+		o.User, o.Locks, o.Running, o.There = a.user, a.locksOf(o.Now), stillHeld(a.entries), thereIn(a.entries)
+		m, err := metrics.Collect(a.events, o)
+		if err == nil {
+			m.Note(a.omitted, a.damaged)
+		}
+		return m, err
+	})
+	if all == nil {
+		return failed
+	}
+	m := metrics.None(o)
+	for _, of := range all {
+		if of.value == nil {
+			of.value = metrics.Unread(of.user)
+		}
+		m.Add(of.value)
+	}
+	return errors.Join(put(q.output, m.Text(q.format())), failed)
+}
+
+// collected reports whether the collector would read a file at path, or whether path is no regular
+// file.
 func collected(path string) bool {
 	there, err := os.Stat(path)
 	return path == "-" || strings.HasSuffix(path, ".prom") || err == nil && !there.Mode().IsRegular()
@@ -65,8 +97,8 @@ func (q *query) format() metrics.Format {
 	return metrics.Prometheus
 }
 
-// put writes the metrics: readable for the collector, which is another user, with any
-// umask; and never half a file.
+// put writes the metrics, to standard output or as a whole file that the collector, which runs as
+// another user, can read whatever the umask.
 func put(output string, text []byte) error {
 	if output == "" {
 		return write(text)
@@ -74,10 +106,11 @@ func put(output string, text []byte) error {
 	return save(output, text, renameio.WithStaticPermissions(0o644))
 }
 
-// locksOf leaves out locks that cannot be read, and names with a checksum that were never
-// completed: nothing is known of those. Of an atom of both the lock directory and a store
-// it takes the store's.
-func locksOf(entries []locker.Entry, now time.Time) []metrics.Lock {
+// locksOf returns the locks for the metrics. It leaves out locks that cannot be read, and atoms of
+// which only a NAME with a checksum is known. If an atom is both in the lock directory and in a
+// store, it takes the lock in the store.
+func (a *account) locksOf(now time.Time) []metrics.Lock {
+	entries := a.entries
 	var locks []metrics.Lock
 	last := map[atom.Name]int{}
 	for i := range entries {
@@ -88,17 +121,30 @@ func locksOf(entries []locker.Entry, now time.Time) []metrics.Lock {
 		if last[e.Name] != i {
 			continue
 		}
-		a := e.Called().Atom
-		if e.Err != nil || a == (atom.Atom{}) {
+		called := e.Called().Atom
+		if e.Err != nil || called == (atom.Atom{}) {
 			continue
 		}
-		l := metrics.Lock{Atom: a, Completed: e.Completed}
+		l := metrics.Lock{Atom: called}
+		if e.Pause.On {
+			l.Paused = now.Add(-e.Pause.Age)
+		}
 		if holder := e.Holder(); holder.Active.Held {
 			l.Since = now.Add(-holder.Active.Age)
 			asked := policy.Limits{ExpireAfter: holder.Record.ExpireAfter, Source: holder.Record.Source}
-			l.Overdue = policy.Expired(asked, holder.Active) || recorderOf(a, &holder).Overdue(asked, holder, holder.Record.Notice) != nil
+			l.Overdue = policy.Expired(asked, holder.Active) || a.recorderOf(called, &holder).Overdue(asked, holder, holder.Record.Notice) != nil
 		}
 		locks = append(locks, l)
 	}
 	return locks
+}
+
+// thereIn returns a function that reports whether the entries have an atom, even if its lock cannot
+// be read.
+func thereIn(entries []locker.Entry) func(atom.Atom) bool {
+	names := map[atom.Name]bool{}
+	for i := range entries {
+		names[entries[i].Name] = true
+	}
+	return func(a atom.Atom) bool { return names[a.Name()] }
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -14,35 +15,44 @@ import (
 	"adlock/lib/runlog"
 )
 
-// past is what the runlog knows of an atom and its locks do not.
+// past is what the runlog has on an atom and its locks do not.
 type past struct {
 	atom            atom.Atom
-	limits          policy.Limits // last asked for
-	known           bool          // the limits are
+	limits          policy.Limits // of the last run or, before any run, of the last newcomer
+	known, ran      bool          // known: the limits are; ran: they are those of a run
 	learnsIfElapsed bool
 	last            *history.Run // the run that ended last; nil: none is recorded
 	failed          int          // how many runs failed in a row, up to now
-	waiting         []waiter     // in the order of their coming
+	waiting         []waiter     // in the order in which they came
 }
 
-// waiter is a process that began to wait for an atom, and was not answered since.
+// waiter is a process that began to wait for an atom, and has no answer yet.
 type waiter struct {
 	pid   int
 	node  string        // its machine, if that may be another one
 	since time.Time     // zero: not known, as in a store
-	most  time.Duration // as long as it will wait
+	most  time.Duration // how long it will wait
 
 	verdict string // why it was denied: locker.Verdict; "": not known, as in a store
 }
 
-// pasts reads the runlog, by NAME, about the chosen store, or about lock directories: an
-// atom of the same name in another place is another one. It is an aid: if the runlog cannot
-// be read, its columns are empty.
+// pasts is pastsIn for the runlog of this process. It is an aid: if the runlog cannot be read, its
+// columns are empty.
 func pasts() map[atom.Name]*past {
 	dir, err := config.RunlogDir()
 	if err != nil {
 		return nil
 	}
+	all, err := pastsIn(history.Read(dir))
+	if err != nil {
+		fault.Report(fault.Wrap(dir, err))
+	}
+	return all
+}
+
+// pastsIn returns, by NAME, what the events have on the atoms of the chosen store, or of lock
+// directories: an atom of the same name in another place is another atom.
+func pastsIn(events iter.Seq2[runlog.Event, error]) (map[atom.Name]*past, error) {
 	all := map[atom.Atom]*past{}
 	of := func(a atom.Atom) *past {
 		if all[a] == nil {
@@ -50,23 +60,20 @@ func pasts() map[atom.Name]*past {
 		}
 		return all[a]
 	}
-	teller := history.Teller{Run: func(a *history.Atom, r *history.Run) { of(a.Atom).ended(r) }}
-	_, err = history.Each(history.Read(dir), func(e *runlog.Event) {
+	tracker := history.Tracker{Run: func(a *history.Atom, r *history.Run) { of(a.Atom).ended(r) }}
+	_, err := history.Each(events, func(e *runlog.Event) {
 		if e.Store != store() {
 			return
 		}
-		if teller.Add(e); e.Operator != "" {
-			of(history.AtomOf(e)).hear(e)
+		if tracker.Add(e); e.Operator != "" {
+			of(history.AtomOf(e)).add(e)
 		}
 	})
-	if err != nil {
-		fault.Report(fault.Wrap(dir, err))
-	}
 	named := make(map[atom.Name]*past, len(all))
 	for a, p := range all {
 		named[a.Name()] = p
 	}
-	return named
+	return named, err
 }
 
 func (p *past) ended(r *history.Run) {
@@ -79,8 +86,10 @@ func (p *past) ended(r *history.Run) {
 	}
 }
 
-func (p *past) hear(e *runlog.Event) {
-	if e.IfElapsed.Set && e.ExpireAfter.Set {
+func (p *past) add(e *runlog.Event) {
+	runs := e.Kind == runlog.Acquire
+	if e.IfElapsed.Set && e.ExpireAfter.Set && (runs || !p.ran) {
+		p.ran = runs
 		p.limits, p.known = policy.Limits{IfElapsed: e.IfElapsed.Value, ExpireAfter: e.ExpireAfter.Value, Source: policy.Source(e.ExpireAfterFrom)}, true
 		p.learnsIfElapsed = e.IfElapsedFrom == string(policy.Learned)
 	}
@@ -103,6 +112,6 @@ func (w waiter) waits(now time.Time) bool {
 	return process.PIDLives(w.pid) && (age == 0 || age > waited-clockSlack) && (w.most == limit.Never || waited < w.most+clockSlack)
 }
 
-// clockSlack is by how much the clock of the runlog may differ from that of the
-// kernel, and how late a waiter may be to say that its time is up.
+// clockSlack is the tolerance for the difference between the clock of the runlog and the kernel's,
+// and for a waiter that reports the end of its wait late.
 const clockSlack = time.Second

@@ -17,15 +17,15 @@ import (
 var reportVerb = verb{
 	options: func(q *query) []config.Option {
 		return []config.Option{
-			q.sinceOption("all that is recorded"), q.atomOption(),
+			q.sinceOption("all that is recorded"), q.atomOption(), q.allUsersOption(),
 			{Name: "json", Help: "as one JSON object; durations are seconds", Set: config.Toggle(&q.json)},
 			{Name: "csv", Help: "as CSV with a header; durations are seconds", Set: config.Toggle(&q.csv)},
 			{Name: "html", Arg: "FILE", Help: "write one page with pictures for a browser instead (-: to standard output)", Set: config.Text(&q.html)},
 		}
 	},
-	apart: [][]string{{"json", "csv", "html"}},
-	named: true,
-	show:  tellReport,
+	exclusive: [][]string{{"json", "csv", "html"}, {"all-users", "html"}},
+	named:     true,
+	show:      tellReport,
 }
 
 func tellReport(q *query) error {
@@ -33,6 +33,9 @@ func tellReport(q *query) error {
 	since, err := when("since", q.since, now, time.Time{})
 	if err != nil {
 		return err
+	}
+	if q.allUsers {
+		return q.tellReportOfAll(since, now)
 	}
 	dir, entries, running, err := pastSources("report")
 	if err != nil {
@@ -43,7 +46,7 @@ func tellReport(q *query) error {
 	})
 	tellDamage(r.Damaged, dir, "adlock log")
 	if q.atom != "" && r.IsEmpty() {
-		q.named = q.named && running != nil // else it may be in a store that does not answer
+		q.named = q.named && running != nil // nil: the atom may be in a store that does not answer
 		if err := q.tellNone("report", dir, entries); err != nil {
 			return err
 		}
@@ -61,12 +64,64 @@ func tellReport(q *query) error {
 	return errors.Join(err, fault.Wrap(dir, cmp.Or(failed, failedToo)))
 }
 
+// tellReportOfAll shows the report of each user.
+func (q *query) tellReportOfAll(since, now time.Time) error {
+	users, failed := everyone(q, func(a *account) (*report.Report, error) {
+		r, err := report.Build(a.events, report.Options{
+			Since: since, Now: now, Match: q.matcher(), Running: stillHeld(a.entries), User: a.user,
+		})
+		r.Damaged += a.damaged
+		tellDamage(r.Damaged, "the runlog of "+a.user, "adlock log as that user")
+		a.omitted += r.Limit(mostAtoms)
+		return r, err
+	})
+	if users == nil {
+		return failed
+	}
+	var all []*report.Report
+	for _, of := range users {
+		if of.value != nil && !of.value.IsEmpty() {
+			all = append(all, of.value)
+		}
+	}
+	if len(all) == 0 && q.named {
+		return errors.Join(failed, q.noAtom("report"))
+	}
+	return errors.Join(fault.Wrap("standard output", q.writeReports(all, os.Stdout)), failed)
+}
+
+func (q *query) writeReports(all []*report.Report, out *os.File) error {
+	switch {
+	case q.csv:
+		return report.CSV(out, true, all...)
+	case q.json:
+		objects := []any{}
+		for _, r := range all {
+			objects = append(objects, r.Object())
+		}
+		return encoderOf(out).Encode(objects)
+	case len(all) == 0:
+		_, err := out.WriteString("nothing is recorded of this period for any user\n")
+		return err
+	}
+	for i, r := range all {
+		text := r.Text(terminal.Colours(out))
+		if i > 0 {
+			text = "\n" + text
+		}
+		if _, err := out.WriteString(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (q *query) writeReport(r *report.Report, dir string, out *os.File) (err error) {
 	switch {
 	case q.json:
 		err = encoderOf(out).Encode(r.Object())
 	case q.csv:
-		err = r.CSV(out)
+		err = report.CSV(out, false, r)
 	case r.IsEmpty() && q.atom != "": // tellNone has reported it
 	case r.IsEmpty():
 		_, err = out.WriteString(nothingIn(dir))

@@ -20,7 +20,8 @@ import (
 type row struct {
 	Name  atom.Name
 	atom  atom.Atom // as people call it; zero where only NAME is known
-	State string    // idle, waiting, running, stopped, overdue, orphaned, unknown, damaged
+	user  string    // whose lock directory it is; "": only one is shown
+	State string    // idle, waiting, paused, running, stopped, overdue, orphaned, unknown, damaged
 
 	Held       bool
 	Age        time.Duration // of the active lock
@@ -30,6 +31,7 @@ type row struct {
 	Readers    int    // how many hold it together with others; 0: it is not being read
 	Still      int    // pid of the owner, or of its command, if that is stopped; 0: neither is
 	Changer    int    // pid of the process that is changing its lock just now; 0: none
+	watcher    int    // pid of the newcomer that watches whether its job works; 0: none
 
 	Slot, Slots int // the slot that its owner holds, and of how many; 0: none
 
@@ -38,9 +40,9 @@ type row struct {
 	DueIn       runlog.Opt[time.Duration] // of an idle atom whose limits are known
 	Last        *history.Run              // the run that ended last; nil: none is recorded
 	Failed      int                       // runs that failed in a row, up to now
-	Waiting     []waiter                  // the first come first
+	Waiting     []waiter                  // in the order in which they came
 
-	Limits      policy.Limits // of the owner, or those last asked for
+	Limits      policy.Limits // of the owner, or of the last run
 	LimitsKnown bool
 
 	Takeable bool   // by a newcomer with these limits
@@ -50,20 +52,25 @@ type row struct {
 	Why      string
 }
 
-// rowsOf are the atoms that have files, and those only in the runlog that have a waiter or
-// whose command was missing lately.
-func rowsOf(entries []locker.Entry, slots []locker.Slot, all map[atom.Name]*past, now time.Time) []*row {
+// rowsOf returns a row for each atom that has files, and for each atom that is only in the runlog
+// and has a waiter, or a command that did not exist lately.
+func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
-	for i := range entries {
-		rows = append(rows, rowOf(&entries[i], all[entries[i].Name], slots, now))
-		delete(all, entries[i].Name)
+	for i := range a.entries {
+		e := &a.entries[i]
+		if !a.goesOn() {
+			a.omitted += len(a.entries) - i
+			break
+		}
+		rows = append(rows, a.rowOf(e, all[e.Name], now))
+		delete(all, e.Name)
 	}
 	for name, p := range all {
 		if store() != "" {
-			break // whether those are there or in a lock directory is unknown
+			break // the runlog does not show whether those atoms are in the store or in a lock directory
 		}
-		r := rowOf(&locker.Entry{Name: name}, p, nil, now)
-		if len(r.Waiting) > 0 || r.Last != nil && r.Last.Unstarted && now.Sub(r.Last.End) < ofLate {
+		r := a.rowOf(&locker.Entry{Name: name}, p, now)
+		if len(r.Waiting) > 0 || r.Last != nil && r.Last.Unstarted && now.Sub(r.Last.End) < missingShownFor {
 			rows = append(rows, r)
 		}
 	}
@@ -71,16 +78,16 @@ func rowsOf(entries []locker.Entry, slots []locker.Slot, all map[atom.Name]*past
 	return rows
 }
 
-// ofLate is how long a missing command is shown. A mistyped one has no file that could be
-// cleared.
-const ofLate = 7 * 24 * time.Hour
+// missingShownFor is how long a missing command stays in the table: a mistyped one has no file that
+// a person could clear.
+const missingShownFor = 7 * 24 * time.Hour
 
-func rowOf(e *locker.Entry, p *past, slots []locker.Slot, now time.Time) *row {
+func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	if p == nil {
 		p = &past{}
 	}
 	r := &row{
-		Name: e.Name, atom: e.Called().Atom, State: "idle", Completed: e.Completed, CompletedOn: e.CompletedOn, Last: p.last, Failed: p.failed,
+		Name: e.Name, atom: e.Called().Atom, user: a.user, UID: a.uid, State: "idle", Completed: e.Completed, CompletedOn: e.CompletedOn, Last: p.last, Failed: p.failed,
 		Waiting: slices.DeleteFunc(p.waiting, func(w waiter) bool { return !w.waits(now) }),
 		Limits:  p.limits, LimitsKnown: p.known,
 	}
@@ -91,12 +98,12 @@ func rowOf(e *locker.Entry, p *past, slots []locker.Slot, now time.Time) *row {
 		r.State, r.Why = "damaged", e.Err.Error()
 		return r
 	}
-	e = r.untried(e)
+	e = r.withoutProbe(e)
 	for _, w := range e.Waiting {
 		r.Waiting = append(r.Waiting, waiter{pid: w.Record.Owner.PID, node: w.Node, most: limit.Never})
 	}
 	holder := e.Holder()
-	if holder.Record.Token != "" { // the owner's own; one with only a pid has none
+	if holder.Record.Token != "" { // show the owner's own limits; a lock with only a pid has none
 		r.Limits, r.LimitsKnown = policy.Limits{IfElapsed: holder.Record.IfElapsed, ExpireAfter: holder.Record.ExpireAfter, Source: holder.Record.Source}, true
 	}
 	d := e.Decide(policy.Terms{Limits: r.Limits})
@@ -104,33 +111,37 @@ func rowOf(e *locker.Entry, p *past, slots []locker.Slot, now time.Time) *row {
 	switch {
 	case holder.Active.Held:
 		r.hold(holder, now)
-		if overdue := recorderOf(r.atom, &holder).Overdue(r.Limits, holder, holder.Record.Notice); overdue != nil && (r.State == "running" || r.State == "overdue" && overdue.Late()) {
-			r.State, r.overdue = "overdue", overdue.Text()+"; "+overdue.Remedy(true)
+		rec := a.recorderOf(r.atom, &holder)
+		if overdue := rec.Overdue(r.Limits, holder, holder.Record.Notice); overdue != nil && (r.State == "running" || r.State == "overdue" && overdue.Late()) {
+			r.State, r.overdue = "overdue", overdue.Text()+"; "+rec.Remedy(overdue, true)
 		}
+		r.watcher = e.Watcher
 		r.count(e.Readers)
-		r.findSlot(holder, slots)
+		r.findSlot(holder, a.slots)
 	case len(r.Waiting) > 0:
 		r.State = "waiting"
+	case e.Pause.On:
+		r.State = "paused"
 	case r.LimitsKnown:
 		r.DueIn = runlog.Some(policy.DueIn(r.Limits, e.Last))
 	}
 	return r
 }
 
-// untried is the entry without the lock that one of its waiters has linked for a moment, to
-// check readers and slots: it does not run.
-func (r *row) untried(e *locker.Entry) *locker.Entry {
+// withoutProbe returns the entry without the lock of a waiter that has linked it only for a moment,
+// to check readers and slots, and does not run the atom.
+func (r *row) withoutProbe(e *locker.Entry) *locker.Entry {
 	for _, w := range r.Waiting {
-		if e.Active.Held && e.Record.Owner.PID == w.pid && e.Active.Age < trying {
-			return &locker.Entry{Name: e.Name, Completed: e.Completed, View: locker.View{Last: e.Last, Memory: e.Memory}, Readers: e.Readers}
+		if e.Active.Held && e.Record.Owner.PID == w.pid && e.Active.Age < longestProbe {
+			return &locker.Entry{Name: e.Name, Completed: e.Completed, View: locker.View{Last: e.Last, Memory: e.Memory, Pause: e.Pause}, Readers: e.Readers}
 		}
 	}
 	return e
 }
 
-// trying is longer than such a check takes. A lock that has lasted longer is a run whose
-// beginning the runlog lacks.
-const trying = time.Second
+// longestProbe is longer than such a check takes. A waiter whose lock is older runs the atom: the
+// runlog only lacks the event of that.
+const longestProbe = time.Second
 
 // hold shows the holder of the atom.
 func (r *row) hold(e locker.View, now time.Time) {
@@ -155,6 +166,9 @@ func (r *row) hold(e locker.View, now time.Time) {
 // another machine that is unknown.
 func (r *row) isStopped(e locker.View) bool {
 	for _, id := range []process.Identity{e.Job.Owner, e.Job.Command} {
+		if e.Whose != 0 && !isUsers(id.PID, e.Whose) { // the user could have written any pid into the lock
+			continue
+		}
 		if e.Node != "" || id.PID == 0 || id.Life() != process.Alive {
 			continue
 		}
@@ -163,6 +177,12 @@ func (r *row) isStopped(e locker.View) bool {
 		}
 	}
 	return r.Still != 0
+}
+
+// isUsers reports whether the process belongs to the user.
+func isUsers(pid, uid int) bool {
+	is, err := process.User(pid)
+	return err == nil && is == uid
 }
 
 // inTrouble reports whether the atom needs a person: its last run failed or was ended by
@@ -184,7 +204,7 @@ func (r *row) count(readers []locker.View) {
 	}
 }
 
-// findSlot finds the slot of the holder, which took the atom under a limit.
+// findSlot finds the slot of the holder, if it took the atom with --slots.
 func (r *row) findSlot(holder locker.View, slots []locker.Slot) {
 	for _, s := range slots {
 		if holder.Record.Slots >= s.Number && s.Name.Prefix() == r.Name.Prefix() && s.Record.Owner.Same(holder.Record.Owner) {
@@ -193,10 +213,10 @@ func (r *row) findSlot(holder locker.View, slots []locker.Slot) {
 	}
 }
 
-// called is what the atom is called.
+// called returns the atom with its NAME, for package atom.
 func (r *row) called() atom.Called { return atom.Called{Name: r.Name, Atom: r.atom} }
 
-// words are what the atom is called in the table.
+// words returns the atom as the table shows it.
 func (r *row) words() string {
 	if r.atom == (atom.Atom{}) {
 		return string(r.Name)
@@ -204,7 +224,7 @@ func (r *row) words() string {
 	return r.atom.Words()
 }
 
-// host is the atom's, if known: else as NAME has it.
+// host is the atom's host if known, else the canonical one in NAME.
 func (r *row) host() string {
 	if r.atom == (atom.Atom{}) {
 		return r.Name.Host()
@@ -212,7 +232,7 @@ func (r *row) host() string {
 	return r.atom.Host
 }
 
-// userOf is userName of an owner of this machine; "" of another's.
+// userOf is userName for an owner on this machine; "" for an owner on another one.
 func userOf(uid int, node string) string {
 	if node != "" {
 		return ""

@@ -10,8 +10,7 @@ import (
 	"adlock/lib/policy"
 )
 
-// strayText lists the slots that no row shows: the atom that took the slot is gone, or
-// cannot be read.
+// strayText lists the slots that no row shows, as the atom of the slot is gone or cannot be read.
 func strayText(slots []locker.Slot, rows []*row) string {
 	var w strings.Builder
 	for _, s := range slots {
@@ -44,7 +43,7 @@ func slotText(s locker.Slot) string {
 		text += ofUser(s.Record.Owner.PID, s.Record.Owner.UID)
 	}
 	if s.Active.Owner == policy.Gone {
-		text += ", who is dead: the next newcomer takes it"
+		text += ", which is dead: the next newcomer takes it"
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/renameio/v2"
 
@@ -19,11 +20,12 @@ import (
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
+	"adlock/lib/pause"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
 )
 
-// What the verbs have in common that read the locks and the runlog.
+// This file has what several verbs need to read the locks and the runlog.
 
 // openLocks opens the lock directory.
 func openLocks() (*lockfile.Dir, error) {
@@ -34,7 +36,8 @@ func openLocks() (*lockfile.Dir, error) {
 	return lockfile.Open(path)
 }
 
-// atoms are those of the store, or of the lock directory. No directory, no atoms.
+// atoms returns the atoms of the store, or of the lock directory. Without a directory there are
+// none.
 func atoms() ([]locker.Entry, error) {
 	entries, _, err := atomsAndSlots()
 	return entries, err
@@ -62,26 +65,52 @@ func inDirectory() ([]locker.Entry, []locker.Slot, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	pauseAll(entries, hostPause())
 	slots, err := l.Slots()
 	return entries, slots, err
 }
 
-// recorderOf reads the runlog with the runs of that lock's atom; if it cannot be read it
-// has no events.
-func recorderOf(a atom.Atom, lock *locker.View) locker.Recorder {
-	dir, err := config.RunlogDir()
+// hostPause is the pause of the host. If it cannot be read, an error is reported, and there is
+// none.
+func hostPause() policy.Pause {
+	host, err := pause.Host()
+	if err != nil {
+		fault.Report(err)
+	}
+	return host
+}
+
+// pauseAll adds the pause of the host to the entries.
+func pauseAll(entries []locker.Entry, host policy.Pause) {
+	for i := range entries {
+		if host.On {
+			entries[i].Pause = host
+		}
+	}
+}
+
+// recorderOf returns a Recorder for reading the runlog with the runs of the lock's atom. If the
+// runlog cannot be read, it has no events.
+func (a *account) recorderOf(of atom.Atom, lock *locker.View) locker.Recorder {
+	if a.seen != nil {
+		return locker.Recorder{Log: &runlog.Log{Seen: a.seen}}
+	}
+	dir, err := config.Dir()
 	if err != nil {
 		return locker.Recorder{}
 	}
-	log := &runlog.Log{Dir: dir, Host: atom.Canonify(a.Host)}
+	log, err := config.RunlogOf(dir, atom.Canonify(of.Host))
+	if err != nil {
+		return locker.Recorder{}
+	}
 	if lock.Node != "" {
 		log.Store = store()
 	}
 	return locker.Recorder{Log: log}
 }
 
-// sources are the directory of the runlog and the atoms that it may have: those of the lock
-// directory, and of the store, whose runs are recorded there as well.
+// sources returns the directory of the runlog and the atoms that it may contain: those of the lock
+// directory and those of the store, whose runs are in the same runlog.
 func sources() (logDir string, entries []locker.Entry, err error) {
 	if logDir, err = config.RunlogDir(); err != nil {
 		return "", nil, err
@@ -93,8 +122,9 @@ func sources() (logDir string, entries []locker.Entry, err error) {
 	return logDir, append(entries, others...), err
 }
 
-// pastSources is sources for views of the past: it continues with a store that does not
-// answer, and then whether a run without an end still runs is not checked (nil).
+// pastSources is sources for verbs that show the past. If a store does not answer, it continues
+// without the store; running is nil then, as it cannot be checked whether a run without an end
+// still runs.
 func pastSources(verb string) (logDir string, entries []locker.Entry, running func(token string) bool, err error) {
 	tellHost(verb)
 	logDir, entries, err = sources()
@@ -105,7 +135,8 @@ func pastSources(verb string) (logDir string, entries []locker.Entry, running fu
 	return logDir, entries, stillHeld(entries), err
 }
 
-// stillHeld says of a token whether an owner that may live holds a lock with it.
+// stillHeld returns a function that reports whether an owner that may live holds a lock with that
+// token.
 func stillHeld(entries []locker.Entry) func(token string) bool {
 	tokens := map[string]bool{}
 	for i := range entries {
@@ -124,18 +155,23 @@ type query struct {
 	atom         string
 	kinds        string // of events
 	reset        string // the atom that is to forget
-	output       string // files
+	why          string // the reason of a pause
+	output       string // the file of --output
 	svg, html    string
 	limit        string // of the jobs to be wrapped
 
 	json, csv, openMetrics   bool
 	explain, follow, watch   bool
 	failed                   bool // only atoms in trouble
-	named                    bool // the atom is an argument: it has to be there
+	named                    bool // the atom is an argument: if it does not exist, that is an error
 	userColumn, diff, unwrap bool // of a crontab
-	system                   bool // of all crontabs of the machine
+	system                   bool // all crontabs of the machine are to be checked
+	allUsers                 bool
 
 	lines runlog.Opt[int] // of the log, at most
+
+	all      bool          // all atoms of the host, or of the user
+	pauseFor time.Duration // 0: not given
 
 	args []string // what follows the options
 }
@@ -143,12 +179,12 @@ type query struct {
 func (q *query) sinceOption(otherwise string) config.Option {
 	return config.Option{
 		Name: "since", Arg: "WHEN", Default: otherwise, Set: config.AnyText(&q.since),
-		Help: "from then on: " + timeForms,
+		Help: "the first moment: " + timeForms,
 	}
 }
 
 func (q *query) untilOption() config.Option {
-	return config.Option{Name: "until", Arg: "WHEN", Default: "now", Help: "up to then, as --since has it", Set: config.AnyText(&q.until)}
+	return config.Option{Name: "until", Arg: "WHEN", Default: "now", Help: "the last moment, in the forms of --since", Set: config.AnyText(&q.until)}
 }
 
 func (q *query) atomOption() config.Option {
@@ -158,14 +194,23 @@ func (q *query) atomOption() config.Option {
 	}
 }
 
-// nameAtom takes the arguments for what --atom wants. Several are one name that was
-// typed without quotes.
+// nameAtom takes the arguments as the value of --atom. Several arguments are one name, typed
+// without quotes.
 func (q *query) nameAtom() error {
 	if q.atom != "" || q.reset != "" {
 		return fault.New(fault.Usage, q.args[0], "the atom was named already")
 	}
 	q.atom, q.named = strings.Join(q.args, " "), true
 	return nil
+}
+
+// noAtom is the error of a verb if the requested atom does not exist.
+func (q *query) noAtom(verb string) error {
+	words := []string{q.atom}
+	if q.named {
+		words = q.args
+	}
+	return &fault.Error{Kind: fault.Usage, Object: verb, Err: atom.ErrNone(words...)}
 }
 
 // matches reports whether --atom selects the atom.
@@ -183,8 +228,8 @@ func write(text []byte) error {
 	return fault.Wrap("standard output", err)
 }
 
-// save makes text the content of a file, whole or not at all; "-" is standard output. A
-// device or a pipe is written to, not replaced; a link stays, and leads to the new file.
+// save makes text the content of a file, whole or not at all; "-" is standard output. It writes to
+// a device or a pipe and does not replace it. A link stays: its target is replaced.
 func save(path string, text []byte, options ...renameio.Option) error {
 	if path == "-" {
 		return write(text)
@@ -202,28 +247,29 @@ func save(path string, text []byte, options ...renameio.Option) error {
 	return fault.Wrap(path, err)
 }
 
-// mayReplace says in plain words that a directory is no file to write: rename(2)
-// would name a temporary file.
+// mayReplace returns an error if path is a directory: that of rename(2) would name a temporary
+// file.
 func mayReplace(path string) error {
 	if there, err := os.Stat(path); err == nil && there.IsDir() {
-		return fault.New(fault.CannotCreate, path, "is a directory, and the name of a file is wanted")
+		return fault.New(fault.CannotCreate, path, "is a directory: want the name of a file")
 	}
 	return nil
 }
 
-// tellNone says that nothing is shown of the atom that was asked for. It is an error where
-// the atom is an argument of the verb, and neither the entries nor the runlog know one.
+// tellNone reports that nothing is shown of the requested atom. It is an error if the atom is an
+// argument of the verb, and neither the entries nor the runlog have it.
 func (q *query) tellNone(verb, dir string, entries []locker.Entry) error {
 	known := !q.named || slices.ContainsFunc(entries, func(e locker.Entry) bool { return isAsked(&e, q.atom) })
 	_, _ = history.Each(history.Read(dir), func(e *runlog.Event) { known = known || matches(q.atom, history.AtomOf(e)) })
 	if !known {
-		return &fault.Error{Kind: fault.Usage, Object: verb, Err: atom.ErrNone(q.atom)}
+		return q.noAtom(verb)
 	}
 	fault.Warn(dir, "nothing is recorded there of an atom that matches "+strconv.Quote(q.atom))
 	return nil
 }
 
-// nothingIn names the directory: each user has another one.
+// nothingIn is the text for a period without events. It names the directory, as each user has
+// another one.
 func nothingIn(dir string) string {
 	return "nothing is recorded of this period in " + terminal.Clean(dir) + "\n"
 }

@@ -22,23 +22,25 @@ var statusVerb = verb{
 		return []config.Option{
 			q.atomOption(),
 			config.StoreOption(),
+			q.allUsersOption(),
 			{Name: "json", Help: "as JSON, one array a line; durations are seconds", Set: config.Toggle(&q.json)},
 			{Name: "failed", Help: "only atoms whose last run failed or was ended by force, or that are in trouble; nothing is printed where there is none", Set: config.Toggle(&q.failed)},
 			{Name: "watch", Help: "show it again every 2 seconds", Set: config.Toggle(&q.watch)},
 		}
 	},
-	args: true,
-	show: status,
+	args:      true,
+	exclusive: [][]string{{"store", "all-users"}},
+	show:      status,
 }
 
-// refresh is how often --watch looks.
+// refresh is the interval of --watch.
 const refresh = 2 * time.Second
 
 func status(q *query) error {
 	for {
-		text, err := statusText(q)
-		if err != nil {
-			return err
+		text, failed := statusText(q)
+		if failed != nil && !(q.allUsers && q.watch) {
+			return errors.Join(write(text), failed)
 		}
 		if q.watch && !q.json && terminal.Is(os.Stdout) {
 			text = append([]byte("\x1b[H\x1b[2J"), text...)
@@ -51,35 +53,63 @@ func status(q *query) error {
 }
 
 func statusText(q *query) ([]byte, error) {
-	entries, slots, err := atomsAndSlots()
-	if err != nil {
-		return nil, err
-	}
 	now := time.Now()
-	all := rowsOf(entries, slots, pasts(), now)
+	all, stray, failed := q.look(now)
+	if failed != nil && len(all) == 0 {
+		return nil, failed
+	}
 	rows, err := q.chosen(all)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(failed, err)
 	}
 	if q.failed {
 		rows = slices.DeleteFunc(rows, func(r *row) bool { return !r.inTrouble() })
 	}
 	switch {
 	case q.json:
-		return arrayOf(rows)
+		text, err := arrayOf(rows)
+		return text, errors.Join(failed, err)
 	case q.failed && len(rows) == 0:
-		return nil, nil
+		return nil, failed
 	case q.failed:
-		return []byte(table(rows, now)), nil
+		return []byte(table(rows, now)), failed
 	case len(rows) == 0:
 		text, err := q.nothing(len(all) > 0)
-		return []byte(folded(text)), err
+		return []byte(folded(text)), errors.Join(failed, err)
 	}
-	return []byte(table(rows, now) + strayText(slots, all)), nil
+	return []byte(table(rows, now) + stray), failed
 }
 
-// chosen are the rows that --atom and the arguments ask for. Arguments that are
-// together what an atom is called were typed without quotes.
+// look reads the store or lock directory, or those of all users. stray is a text on slots that no
+// row shows. If failed is an error of one user, the rows are those of the others.
+func (q *query) look(now time.Time) (rows []*row, stray string, failed error) {
+	if !q.allUsers {
+		a := &account{}
+		if a.entries, a.slots, failed = atomsAndSlots(); failed != nil {
+			return nil, "", failed
+		}
+		rows = a.rowsOf(pasts(), now)
+		return rows, strayText(a.slots, rows), nil
+	}
+	type seen struct {
+		rows  []*row
+		stray string
+	}
+	all, failed := everyone(q, func(a *account) (seen, error) {
+		past, err := pastsIn(a.events)
+		rows := a.rowsOf(past, now)
+		a.omitted += max(0, len(rows)-mostAtoms)
+		rows = rows[:min(len(rows), mostAtoms)]
+		return seen{rows, strayText(a.slots, rows)}, err
+	})
+	for _, of := range all {
+		rows, stray = append(rows, of.value.rows...), stray+of.value.stray
+	}
+	return rows, stray, failed
+}
+
+// chosen are the rows that --atom and the arguments ask for. Arguments that together name an atom
+// were typed without quotes.
 func (q *query) chosen(all []*row) ([]*row, error) {
 	rows := slices.DeleteFunc(slices.Clone(all), func(r *row) bool { return string(r.Name) != q.atom && !matches(q.atom, r.atom) })
 	if len(q.args) == 0 {
@@ -89,7 +119,7 @@ func (q *query) chosen(all []*row) ([]*row, error) {
 	for _, r := range rows {
 		called = append(called, r.called())
 	}
-	meant, err := meantBy(called, q.args)
+	meant, err := meantBy("status", called, q.args)
 	var wanted []*row
 	for _, i := range meant {
 		wanted = append(wanted, rows[i])
@@ -97,7 +127,7 @@ func (q *query) chosen(all []*row) ([]*row, error) {
 	return wanted, err
 }
 
-func meantBy(all []atom.Called, words []string) ([]int, error) {
+func meantBy(verb string, all []atom.Called, words []string) ([]int, error) {
 	if meant := atom.Meant(all, strings.Join(words, " ")); len(meant) > 0 {
 		return meant, nil
 	}
@@ -105,7 +135,7 @@ func meantBy(all []atom.Called, words []string) ([]int, error) {
 	for _, text := range words {
 		meant := atom.Meant(all, text)
 		if len(meant) == 0 {
-			return nil, &fault.Error{Kind: fault.Usage, Object: "status", Err: atom.ErrNone(text)}
+			return nil, &fault.Error{Kind: fault.Usage, Object: verb, Err: atom.ErrNone(text)}
 		}
 		wanted = append(wanted, meant...)
 	}
@@ -113,8 +143,11 @@ func meantBy(all []atom.Called, words []string) ([]int, error) {
 	return slices.Compact(wanted), nil
 }
 
-// nothing says why there is nothing to show.
+// nothing returns the reason why there is nothing to show.
 func (q *query) nothing(others bool) (string, error) {
+	if q.allUsers && !others {
+		return "no atoms in any user's lock directory", nil
+	}
 	if address := store(); address != "" && !others {
 		return "no atoms in " + terminal.Clean(address), nil
 	}
@@ -172,9 +205,9 @@ type lastObject struct {
 type waiterObject struct {
 	PID   int            `json:"pid"`
 	Node  string         `json:"node,omitempty"`
-	Since string         `json:"since,omitempty"`   // and how long: not known of those in a store
+	Since string         `json:"since,omitempty"`   // unknown for a store
 	Most  *limit.Seconds `json:"wait_seconds"`      // null: without end
-	Why   string         `json:"verdict,omitempty"` // busy, full or too-soon; not known of those in a store
+	Why   string         `json:"verdict,omitempty"` // busy, full or too-soon; unknown for a store
 }
 
 func (r *row) object() any {
@@ -189,6 +222,9 @@ func (r *row) object() any {
 	if r.LimitsKnown {
 		o.IfElapsed, o.ExpireAfter = seconds(runlog.Some(r.Limits.IfElapsed)), seconds(runlog.Some(r.Limits.ExpireAfter))
 		o.From = r.Limits.Source
+	}
+	if r.user != "" {
+		o.UID, o.User = &r.UID, r.user
 	}
 	o.Readers, o.Slot, o.Slots = r.Readers, r.Slot, r.Slots
 	if r.Last != nil {

@@ -12,16 +12,17 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// store is the address of the chosen store beyond this machine; "": a lock directory is.
+// store returns the address of the chosen store beyond this machine; "": a lock directory is
+// chosen.
 func store() string {
-	if address := os.Getenv("ADLOCK_STORE"); config.IsRemote(address) {
+	if address, err := config.Store(); err == nil && config.IsRemote(address) {
 		return address
 	}
-	return ""
+	return "" // config.Dir returns the error
 }
 
-// stored are the atoms and slots of the store, as the locksmith lists them: this program
-// links no client of a store.
+// stored returns the atoms and slots of the store. It asks the locksmith, as this program links no
+// client of a store.
 func stored() ([]locker.Entry, []locker.Slot, error) {
 	path, err := config.FindPartner(config.Locksmith, "for a store beyond this machine")
 	if err != nil {
@@ -37,21 +38,22 @@ func stored() ([]locker.Entry, []locker.Slot, error) {
 		return nil, nil, &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
 	}
 	entries, slots, err := listing.Read(text)
-	text.Close() // it may have more to send than was understood
+	text.Close() // so that the locksmith does not wait if it sends more than was read
 	_ = smith.Wait()
+	pauseAll(entries, hostPause())
 	return entries, slots, fault.Wrap(path, err)
 }
 
-// tellStore warns that the answer is about the lock directory alone, if the locks of
-// scripts are beyond this machine.
+// tellStore warns, if a store beyond this machine is chosen, that the verb shows only the lock
+// directory.
 func tellStore(verb string) {
 	if dir, err := config.Dir(); err == nil && store() != "" {
 		fault.Warn(store(), verb+" tells of lock directories, and so of "+dir)
 	}
 }
 
-// tellHost says to a person that the runlog is this host's, where the locks are beyond
-// this machine.
+// tellHost tells a person, if a store beyond this machine is chosen, that the runlog has only the
+// runs of this host.
 func tellHost(verb string) {
 	if dir, err := config.RunlogDir(); err == nil && store() != "" && terminal.Is(os.Stderr) {
 		node, _ := sysfile.NodeName()

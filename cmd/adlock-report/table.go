@@ -24,9 +24,12 @@ type column struct {
 
 // columnsOf are the columns that the rows need.
 func columnsOf(rows []*row, now time.Time) []column {
-	columns := []column{{"ATOM", func(r *row) string { return terminal.Clean(r.words()) }}}
+	columns := []column{{"ATOM", (*row).nameCell}}
 	if slices.ContainsFunc(rows, func(r *row) bool { return r.host() != rows[0].host() }) {
 		columns = append(columns, column{"HOST", func(r *row) string { return terminal.Clean(r.host()) }})
+	}
+	if rows[0].user != "" {
+		columns = append(columns, column{"USER", func(r *row) string { return terminal.Clean(r.user) }})
 	}
 	columns = append(columns,
 		column{"STATE", (*row).state},
@@ -40,9 +43,21 @@ func columnsOf(rows []*row, now time.Time) []column {
 	return columns
 }
 
-// table is the output of status for people. What needs attention is marked, by words too,
-// and explained in a line of its own. (text/tabwriter would count the colours as text, and
-// end every column at such a line.)
+// nameCell shows the atom. A name from another user is cut, so that it cannot make the table
+// arbitrarily wide.
+func (r *row) nameCell() string {
+	text := terminal.Clean(r.words())
+	if r.user != "" {
+		text = terminal.Cut(text, foreignWidth, gapMark())
+	}
+	return text
+}
+
+const foreignWidth = 100
+
+// table is the output of status for people. States that need attention are marked by colour and
+// words, and explained in a line of their own. (text/tabwriter would count the escapes of colours
+// as text, and end every column at such a line.)
 func table(rows []*row, now time.Time) string {
 	columns := columnsOf(rows, now)
 	lines := make([][]string, len(rows)+1)
@@ -53,7 +68,7 @@ func table(rows []*row, now time.Time) string {
 		}
 	}
 	width := terminal.Limit(os.Stdout)
-	lines = fit(lines, width, givesWay, gapMark())
+	lines = fit(lines, width, dropOrder, gapMark())
 	paint := terminal.Colours(os.Stdout)
 	state := slices.Index(lines[0], "STATE")
 	var w strings.Builder
@@ -77,7 +92,7 @@ func table(rows []*row, now time.Time) string {
 	return w.String()
 }
 
-// folded is a text of one line as wide as the terminal.
+// folded breaks a text of one line into lines as wide as the terminal.
 func folded(text string) string {
 	return strings.Join(terminal.Fold(text, "    ", terminal.Limit(os.Stdout)), "\n") + "\n"
 }
@@ -86,7 +101,7 @@ func stateStyle(state string) terminal.Style {
 	switch state {
 	case "overdue", "damaged":
 		return terminal.Alarm
-	case "orphaned", "unknown", "waiting", "stopped":
+	case "orphaned", "unknown", "waiting", "stopped", "paused":
 		return terminal.Yellow
 	case "running":
 		return terminal.Green
@@ -113,7 +128,7 @@ func align(lines [][]string, widths []int, gap string) {
 	}
 }
 
-// joined is a line of cells that are aligned.
+// joined makes a line of aligned cells.
 func joined(cells []string) string {
 	return strings.TrimRight(strings.Join(cells, columnGap), " ") + "\n"
 }
@@ -159,13 +174,13 @@ func fit(lines [][]string, width int, order []string, gap string) [][]string {
 	return lines
 }
 
-// namesWidth is how many columns names have before other columns give way.
+// namesWidth is the least width of names: they are cut to it before other columns are dropped.
 const namesWidth = 20
 
 const columnGap = "  "
 
-// givesWay are the columns of status that give way, the first one first.
-var givesWay = []string{"LIMITS", "SLOT", "DUE", "OWNER", "HOST", "LAST"}
+// dropOrder has the columns of status that fit may drop, in this order.
+var dropOrder = []string{"LIMITS", "SLOT", "DUE", "OWNER", "HOST", "LAST"}
 
 func rowWidth(lines [][]string) int {
 	total := len(columnGap) * (len(lines[0]) - 1)
@@ -197,8 +212,8 @@ func (r *row) lastCell(now time.Time) string {
 	return ago
 }
 
-// lastWord describes how the last run ended; "" if it succeeded, or that is unknown: the
-// atom has completed since, and the runlog has no event.
+// lastWord describes how the last run ended. It is "" if the run succeeded, or if the runlog does
+// not have the last run: the atom has completed since.
 func (r *row) lastWord() string {
 	switch {
 	case r.Last == nil || r.Completed.Sub(r.Last.End) > clockSlack:
@@ -236,6 +251,9 @@ func (r *row) owner() string {
 		return "?"
 	}
 	owner := ofUser(r.Owner, r.UID)
+	if r.user != "" { // the user has a column
+		owner = strconv.Itoa(r.Owner)
+	}
 	if r.Node != "" {
 		owner = terminal.Clean(history.On(r.Owner, r.Node))
 	}
@@ -274,13 +292,19 @@ func (r *row) notes(now time.Time) (all []note) {
 	}
 	add(terminal.Plain, r.commandNote())
 	add(stateStyle(r.State), r.stateNote())
+	if r.watcher != 0 {
+		add(terminal.Yellow, "process "+strconv.Itoa(r.watcher)+" watches whether its job works, and ends it if it is idle")
+	}
+	if r.State != "paused" && strings.HasPrefix(r.Why, "paused: ") {
+		add(terminal.Yellow, r.Why)
+	}
 	add(terminal.Red, r.lastNote())
 	add(terminal.Yellow, r.waitingNote(now))
 	add(terminal.Yellow, r.limitsNote())
 	return all
 }
 
-// commandNote shows the command of an atom that no person named.
+// commandNote shows the command of an atom whose name was made from it.
 func (r *row) commandNote() string {
 	if r.atom.Command == "" || atom.IsDigest(r.atom.Command) {
 		return ""
@@ -291,7 +315,7 @@ func (r *row) commandNote() string {
 // noteWidth is the longest note on a command: one line of a terminal.
 const noteWidth = 78
 
-// stateNote says why a state wants attention.
+// stateNote says why a state needs attention.
 func (r *row) stateNote() string {
 	switch r.State {
 	case "idle", "waiting", "running":
@@ -311,10 +335,15 @@ func (r *row) stateNote() string {
 	case r.silent:
 		why = "it has given no sign of life for its whole lease; the next newcomer watches it for as long, and takes it"
 	case r.jobLives:
-		why = "its owner is dead, but not all of its job: " + why
+		why = "its owner is dead, but processes of its job are left: " + why
 	}
 	if r.State == "unknown" {
-		why += "; if you know that it is dead: adlock clear " + string(r.Name)
+		lock := atom.File{Kind: atom.ActiveLock, Name: r.Name}
+		if r.user != "" {
+			why += "; " + locker.Recorder{}.IfDead(lock) + " (as the user " + r.user + ")"
+		} else {
+			why += "; " + (&account{}).recorderOf(r.atom, &locker.View{Node: r.Node}).IfDead(lock)
+		}
 	}
 	return r.State + ": " + why
 }
@@ -367,8 +396,8 @@ func (r *row) waitingNote(now time.Time) string {
 	return text
 }
 
-// waitedFor is what the waiters wait for: the holder, while there is one; else what the runlog
-// has of the first of them.
+// waitedFor describes what the waiters wait for: the holder, if there is one; else the reason that
+// the runlog has for the first waiter.
 func (r *row) waitedFor() string {
 	switch {
 	case r.Readers > 1:
@@ -383,7 +412,7 @@ func (r *row) waitedFor() string {
 	return "the lock"
 }
 
-// shownWaiters is how many of them a person wants to read.
+// shownWaiters is how many waiters waitingNote names.
 const shownWaiters = 3
 
 func (r *row) limitsNote() string {

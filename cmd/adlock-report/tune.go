@@ -31,19 +31,19 @@ var tuneVerb = verb{
 			{Name: "reset", Arg: "ATOM", Help: "forget what this one has learned; by its NAME or by a text as --atom takes it", Set: config.Text(&q.reset)},
 		}
 	},
-	apart: [][]string{{"reset", "json"}, {"reset", "explain"}, {"reset", "atom"}},
-	named: true,
-	show:  tune,
+	exclusive: [][]string{{"reset", "json"}, {"reset", "explain"}, {"reset", "atom"}},
+	named:     true,
+	show:      tune,
 }
 
-// tuned is one atom that has learned, or will.
+// tuned is one atom that has learned something, or is set to learn.
 type tuned struct {
 	name      atom.Name
 	atom      atom.Atom // zero where only NAME is known
 	learned   learn.State
-	ifElapsed time.Duration // as last asked for, or the learned one; ExpireAfter is never below it
+	ifElapsed time.Duration // as the last run had it, or the learned one; ExpireAfter is never below it
 
-	asksIfElapsed, asksExpireAfter bool // that limit was last asked to be learned, as far as is known
+	asksIfElapsed, asksExpireAfter bool // the last run had auto for that limit, or its limits are unknown
 }
 
 func tune(q *query) error {
@@ -55,7 +55,7 @@ func tune(q *query) error {
 		return reset(entries, q.reset)
 	}
 	if q.atom != "" && !slices.ContainsFunc(entries, func(e locker.Entry) bool { return isAsked(&e, q.atom) }) {
-		return &fault.Error{Kind: fault.Usage, Object: "tune", Err: atom.ErrNone(q.atom)}
+		return q.noAtom("tune")
 	}
 	all := learners(entries, q.atom)
 	if q.json {
@@ -69,14 +69,14 @@ func tune(q *query) error {
 }
 
 func nothingLearned(text string) string {
-	who := "no atom has learned anything"
+	none := "no atom has learned anything"
 	if text != "" {
-		who = "no atom that matches " + strconv.Quote(text) + " has learned anything"
+		none = "no atom that matches " + strconv.Quote(text) + " has learned anything"
 	}
-	return who + ": it takes --expire-after auto or --if-elapsed auto\n"
+	return none + ": it takes --expire-after auto or --if-elapsed auto\n"
 }
 
-// learners are the entries that have learned something, or are to: auto was last asked for.
+// learners are the entries that have learned something, or are to: the last run had auto.
 func learners(entries []locker.Entry, text string) []*tuned {
 	all := pasts()
 	var learned []*tuned
@@ -101,7 +101,7 @@ func isAsked(e *locker.Entry, text string) bool {
 	return string(e.Name) == text || matches(text, e.Called().Atom)
 }
 
-// reset makes one atom forget what it has learned. It is an error where text may
+// reset makes one atom forget what it has learned. It is an error if text may
 // mean several.
 func reset(entries []locker.Entry, text string) error {
 	var all []atom.Called
@@ -109,7 +109,7 @@ func reset(entries []locker.Entry, text string) error {
 		all = append(all, entries[i].Called())
 	}
 	meant := atom.Meant(all, text)
-	if len(meant) > 1 { // those that have nothing to forget are not meant
+	if len(meant) > 1 { // an atom that has learned nothing is not the one to reset
 		meant = slices.DeleteFunc(meant, func(i int) bool { return entries[i].Memory.Learned == learn.State{} })
 	}
 	switch len(meant) {
@@ -137,7 +137,7 @@ func forget(name atom.Name) error {
 	return fault.Wrap(dir.Path(name.LastLock()), (&lockdir.Locker{Dir: dir}).Forget(name))
 }
 
-// tunedText is the table for people; the origin of the limits is below each line.
+// tunedText is the table for people. With explain, the origin of the limits follows each line.
 func tunedText(all []*tuned, explain bool) string {
 	lines := [][]string{{"ATOM", "RUNS", "TYPICAL", "LONGEST", "IFELAPSED", "EXPIREAFTER"}}
 	for _, t := range all {
@@ -197,7 +197,7 @@ type tunedObject struct {
 	Typical limit.Seconds `json:"typical_seconds"`
 	Longest limit.Seconds `json:"longest_seconds"`
 	Spammed bool          `json:"spammed"`
-	// Those that were last asked to be learned.
+	// The limits for which the last run had auto.
 	IfElapsed      *limit.Seconds `json:"if_elapsed_seconds,omitempty"`
 	ExpireAfter    *limit.Seconds `json:"expire_after_seconds,omitempty"`
 	IfElapsedWhy   string         `json:"if_elapsed_why,omitempty"`

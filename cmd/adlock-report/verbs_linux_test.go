@@ -20,9 +20,9 @@ import (
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/runlog"
-	"adlock/test/helper"
-	"adlock/test/need"
-	"adlock/test/story"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+	"adlock/test/support/story"
 )
 
 func TestMain(m *testing.M) { helper.Main(m) }
@@ -39,7 +39,7 @@ func (p place) command(args ...string) helper.Command {
 	return helper.Command{Args: append([]string{p.program}, args...), Env: []string{"ADLOCK_DIR=" + p.dir, "ADLOCK_HOST=dax", "TZ=UTC", "LC_ALL=C.UTF-8", "NO_COLOR=", "COLUMNS="}}
 }
 
-// ok runs a verb that must succeed and say nothing on standard error.
+// ok runs a verb that must succeed and print nothing on standard error.
 func (p place) ok(t *testing.T, args ...string) string {
 	t.Helper()
 	r := p.command(args...).Run(t)
@@ -65,7 +65,7 @@ func has(t *testing.T, text string, wanted ...string) {
 	}
 }
 
-func TestNothingIsAnAnswerToo(t *testing.T) {
+func TestAMissingDirectoryIsShownAsEmpty(t *testing.T) {
 	p := newPlace(t)
 	p.dir = filepath.Join(p.dir, "not", "there")
 	has(t, p.ok(t, "status"), "no atoms")
@@ -86,7 +86,7 @@ func TestNothingIsAnAnswerToo(t *testing.T) {
 	}
 }
 
-func TestStatusTellsHowToClearALockWhoseOwnerCannotBeChecked(t *testing.T) {
+func TestStatusAdvisesToClearALockOfAnUnknownOwner(t *testing.T) {
 	p := newPlace(t)
 	p.command("run", "--operand", "elsewhere", "--", "sleep", "300").Start(t)
 	lock := ""
@@ -105,10 +105,20 @@ func TestStatusTellsHowToClearALockWhoseOwnerCannotBeChecked(t *testing.T) {
 	if err := os.WriteFile(lock, another, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	has(t, p.ok(t, "status"), "unknown: ", "adlock clear "+strings.TrimPrefix(filepath.Base(lock), "lock."))
+	has(t, p.ok(t, "status"), "unknown: ", "adlock clear '"+lock+"'")
 }
 
-func TestStatusTellsTheStates(t *testing.T) {
+func TestStatusNamesTheNewcomerThatWatchesTheJob(t *testing.T) {
+	need.Tools(t, "flock")
+	p := newPlace(t)
+	p.command("run", "--name", "x", "--", "sleep", "300").Start(t)
+	helper.Eventually(t, "it runs", func() bool { return helper.Settled(filepath.Join(p.dir, "lock.adlock.dax.run.x")) })
+	watcher := helper.Command{Args: []string{"flock", filepath.Join(p.dir, "look.adlock.dax.run.x"), "-c", "exec sleep 300"}}.Start(t)
+	note := fmt.Sprintf("process %d watches whether its job works, and ends it if it is idle", watcher.PID)
+	helper.Eventually(t, "it is told", func() bool { return strings.Contains(p.ok(t, "status"), note) })
+}
+
+func TestStatusNamesTheStates(t *testing.T) {
 	p := newPlace(t)
 	job := func(operand string, options ...string) *helper.Process {
 		args := append(append([]string{"run", "--operand", operand}, options...), "--", "sleep", "300")
@@ -162,7 +172,7 @@ func TestStatusSurvivesARecordItCannotRead(t *testing.T) {
 	has(t, p.ok(t, "status"), "true run x", "idle")
 }
 
-func TestLogSelects(t *testing.T) {
+func TestLogShowsOnlySelectedEvents(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	all := p.ok(t, "log")
@@ -219,11 +229,11 @@ func TestDamagedLineIsShownAndPassedOver(t *testing.T) {
 	}
 }
 
-func TestTheLogTellsALimitThatWasLearnedOnce(t *testing.T) {
+func TestTheLogShowsALearnedLimitOnlyOnce(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "n", "--expire-after", "auto", "--", "true")
 	log := p.ok(t, "log", "--event", "acquire")
-	has(t, log, ", IfElapsed 0s, ExpireAfter never: 0 successful runs, fewer than 5: no limit yet\n")
+	has(t, log, ", IfElapsed 0s, ExpireAfter never: 0 successful runs, fewer than 5: no limit until there are 5\n")
 	if strings.Count(log, "ExpireAfter") != 1 {
 		t.Error(log)
 	}
@@ -245,7 +255,7 @@ func TestTheLogCountsDenialsFromTheSecondOn(t *testing.T) {
 	}
 }
 
-func TestLogFollows(t *testing.T) {
+func TestLogFollowsNewRuns(t *testing.T) {
 	p := newPlace(t)
 	log := p.command("log", "--follow").Start(t)
 	p.ok(t, "run", "--operand", "first", "--", "true")
@@ -268,7 +278,7 @@ func TestLogFollowsItsLastLines(t *testing.T) {
 	}
 }
 
-func TestLogFollowsNoLongerThanSomebodyReads(t *testing.T) {
+func TestLogFollowsOnlyWhileItsOutputIsRead(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--", "true")
 	c := p.command()
@@ -278,15 +288,15 @@ func TestLogFollowsNoLongerThanSomebodyReads(t *testing.T) {
 	}
 }
 
-func TestAWrongEventIsToldWhichThereAre(t *testing.T) {
+func TestAnUnknownEventListsTheKnownOnes(t *testing.T) {
 	r := newPlace(t).command("log", "--event", "deny,nonsense").Run(t)
 	if r.Status != 64 {
 		t.Errorf("%+v", r)
 	}
-	has(t, r.Err, `unknown event "nonsense" (there are acquire, deny, release, `, "starved, overdue, missing, wait, cancel, not-run, unlocked)\n")
+	has(t, r.Err, `unknown event "nonsense" (there are acquire, deny, release, `, "starved, overdue, paused, missing, wait, cancel, not-run, unlocked)\n")
 }
 
-func TestTimelineDrawsBothWays(t *testing.T) {
+func TestTimelineDrawsTextAndSVG(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	c := p.command("timeline", "--since", "2026-11-20", "--until", "2026-11-21")
@@ -305,10 +315,14 @@ func TestTimelineDrawsBothWays(t *testing.T) {
 	has(t, string(picture), "ended by force by 4711", "</svg>")
 }
 
-func TestMetricsGoOnFromTheirFile(t *testing.T) {
+func TestMetricsContinueFromTheirFile(t *testing.T) {
 	p := newPlace(t)
 	file := filepath.Join(p.dir, "adlock.prom")
 	p.write(t, story.Day())
+	last := filepath.Join(p.dir, "last.backup.dax.run._srv_data")
+	if err := os.WriteFile(last, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	p.ok(t, "metrics", "--output", file)
 	first, err := os.ReadFile(file)
 	if err != nil {
@@ -322,15 +336,24 @@ func TestMetricsGoOnFromTheirFile(t *testing.T) {
 	if err := os.Remove(filepath.Join(p.dir, "program.dax.runlog")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(p.dir, "last.backup.dax.run._srv_data"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	p.ok(t, "metrics", "--output", file)
 	second, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	has(t, string(second), ended+" 1\n", "adlock_last_success_timestamp_seconds{program=\"backup\"")
+}
+
+func TestMetricsLeaveOutAnAtomThatWasRetired(t *testing.T) {
+	p := newPlace(t)
+	p.ok(t, "run", "--name", "gone", "--", "true")
+	has(t, p.ok(t, "metrics"), `operand="gone"`)
+	p.ok(t, "clear", "--last", "--older", "0")
+	if text := p.ok(t, "metrics"); strings.Contains(text, "gone") {
+		t.Errorf("still there:\n%s", text)
+	}
+	p.ok(t, "run", "--name", "gone", "--", "true")
+	has(t, p.ok(t, "metrics"), `operand="gone"`)
 }
 
 func TestUsageErrorsAreOneLine(t *testing.T) {
@@ -350,9 +373,9 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 	}
 }
 
-// A million lines in less than 100 MB; and how long it takes, which is for
-// people to judge: a bound would fail on a busy machine.
-func TestReportOfAMillionLinesIsSmall(t *testing.T) {
+// The report must need less than 100 MB for a million lines. Its time is only logged: a bound would
+// fail on a busy machine.
+func TestReportOfAMillionLinesNeedsLittleMemory(t *testing.T) {
 	p := newPlace(t)
 	writeMillion(t, p.dir)
 	c := exec.Command(p.program, "report", "--csv")
@@ -372,7 +395,7 @@ func TestReportOfAMillionLinesIsSmall(t *testing.T) {
 	}
 }
 
-// rssUnit is that of ru_maxrsson Linux: getrusage(2).
+// rssUnit is the unit of ru_maxrss on Linux, in bytes: getrusage(2).
 const rssUnit = 1 << 10
 
 // writeMillion writes a runlog of a million lines about 200 atoms.
@@ -410,14 +433,14 @@ func TestStatusShowsWhatWasLearned(t *testing.T) {
 	has(t, p.ok(t, "status", "--json"), `"expire_after_from":"learned"`)
 }
 
-func TestReadersAreTold(t *testing.T) {
+func TestReadersAreShown(t *testing.T) {
 	p := newPlace(t)
 	for range 3 {
 		p.command("run", "--operand", "book", "--shared", "--", "sleep", "300").Start(t)
 	}
 	helper.Eventually(t, "three readers", func() bool { return strings.Count(p.ok(t, "log", "--event", "acquire"), "\n") == 3 })
 	has(t, p.ok(t, "report"), "3: 3 running")
-	has(t, p.ok(t, "metrics"), `adlock_running_since_timestamp_seconds{program="sleep",host="dax",operator="run",operand="book"}`, `outcome="lost"} 0`)
+	has(t, p.ok(t, "metrics"), `adlock_running_since_timestamp_seconds{program="sleep",host="dax",operator="run",operand="book"}`)
 	var asked struct{ Shared bool }
 	line, _, _ := strings.Cut(p.ok(t, "log", "--json"), "\n")
 	if err := json.Unmarshal([]byte(line), &asked); err != nil || !asked.Shared {
@@ -425,7 +448,7 @@ func TestReadersAreTold(t *testing.T) {
 	}
 }
 
-func TestACommandThatIsNotThereIsNews(t *testing.T) {
+func TestAMissingCommandIsShown(t *testing.T) {
 	p := newPlace(t)
 	for range 3 {
 		if r := p.command("run", "--program", "p", "--operand", "x", "--", "nowhere-to-be-found").Run(t); r.Status != 127 {
@@ -441,14 +464,14 @@ func TestACommandThatIsNotThereIsNews(t *testing.T) {
 		t.Error(log)
 	}
 	has(t, log, "p run x: pid ", "status 127, nowhere-to-be-found: no such file or directory", "status 126, /: permission denied")
-	has(t, p.ok(t, "metrics"), `operand="x",outcome="failure"} 4`, `operand="x",event="missing"} 4`)
+	has(t, p.ok(t, "metrics"), `operand="x",outcome="failure"} 4`)
 	has(t, p.ok(t, "report"), "4: 4 failed", "the last 4 runs failed (the last one: status 126)")
 	if files, _ := filepath.Glob(filepath.Join(p.dir, "l*")); len(files) != 0 {
 		t.Errorf("something was locked or stamped: %q", files)
 	}
 }
 
-func TestStatusTellsHowTheLastRunWent(t *testing.T) {
+func TestStatusShowsHowTheLastRunEnded(t *testing.T) {
 	p := newPlace(t)
 	fail := func(operand string, command ...string) {
 		p.command(append([]string{"run", "--program", "p", "--operand", operand, "--"}, command...)...).Run(t)
@@ -467,7 +490,7 @@ func TestStatusTellsHowTheLastRunWent(t *testing.T) {
 	has(t, p.ok(t, "status", "--json", "fails"), `"last":{"outcome":"failure","status":4,`, `"failed_in_a_row":2}`)
 }
 
-func TestWhatWasMistypedLongAgoIsNoAtom(t *testing.T) {
+func TestAnOldMistypedCommandIsNotShown(t *testing.T) {
 	p := newPlace(t)
 	s := &story.Story{}
 	missing := runlog.Event{Kind: runlog.Missing, PID: 7, Status: runlog.Some(127)}
@@ -481,7 +504,7 @@ func TestWhatWasMistypedLongAgoIsNoAtom(t *testing.T) {
 	}
 }
 
-func TestStatusTellsOfAnEndingByForce(t *testing.T) {
+func TestStatusShowsAnEndingByForce(t *testing.T) {
 	p := newPlace(t)
 	p.command("run", "--program", "p", "--operand", "x", "--enforce", "--expire-after", "1s", "--", "sleep", "300").Run(t)
 	has(t, p.ok(t, "status"), "p run x  idle   ended ", "ended: by its own supervisor, after ")
@@ -518,7 +541,7 @@ func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
 	}
 }
 
-func TestStatusTellsAStoppedJobFromARunningOne(t *testing.T) {
+func TestStatusDistinguishesStoppedFromRunning(t *testing.T) {
 	p := newPlace(t)
 	holder := p.command("run", "--program", "p", "--operand", "x", "--", "sleep", "300").Start(t)
 	helper.Eventually(t, "it runs", func() bool { return helper.Settled(p.dir + "/lock.p.dax.run.x") })
@@ -548,7 +571,7 @@ func TestStatusTellsAStoppedJobFromARunningOne(t *testing.T) {
 	_ = syscall.Kill(holder.PID, syscall.SIGCONT)
 }
 
-func TestStatusTellsWhoWaitsInTheOrderInWhichTheyCame(t *testing.T) {
+func TestStatusListsWaitersInTheirOrder(t *testing.T) {
 	p := newPlace(t)
 	p.command("run", "--operand", "x", "--shared", "--", "sleep", "300").Start(t)
 	p.command("run", "--operand", "y", "--program", "q", "--slots", "1", "--", "sleep", "300").Start(t)
@@ -576,7 +599,7 @@ func TestStatusTellsWhoWaitsInTheOrderInWhichTheyCame(t *testing.T) {
 	}
 }
 
-func TestStatusTellsWhoHoldsSlotsAndWhoReads(t *testing.T) {
+func TestStatusShowsSlotsAndReaders(t *testing.T) {
 	p := newPlace(t)
 	for _, args := range []string{"--operand a --slots 3", "--operand b --slots 3", "--operand c --shared", "--operand c --shared"} {
 		p.command(append(append([]string{"run", "--program", "q"}, strings.Fields(args)...), "--", "sleep", "300")...).Start(t)
@@ -631,7 +654,7 @@ func TestStatusTakesNames(t *testing.T) {
 	}
 }
 
-func TestACompletionThatTheRunlogWasNotToldOfIsNoFailure(t *testing.T) {
+func TestACompletionMissingInTheRunlogIsNoFailure(t *testing.T) {
 	failed := &history.Run{Outcome: history.Failed, Start: story.Midnight, End: story.Midnight, Status: runlog.Some(3)}
 	for completed, want := range map[time.Duration]string{-time.Hour: "failed 2h ago", 0: "failed 2h ago", time.Hour: "1h ago"} {
 		r := &row{State: "idle", Last: failed, Completed: story.Midnight.Add(completed)}
@@ -662,7 +685,7 @@ func TestATableFitsTheTerminal(t *testing.T) {
 		for i := range lines {
 			copied[i] = slices.Clone(lines[i])
 		}
-		fitted := fit(copied, c.width, givesWay, "…")
+		fitted := fit(copied, c.width, dropOrder, "…")
 		if got := fmt.Sprint(fitted[1][0], " ", len(fitted[0])); !strings.HasSuffix(got, c.want) || fitted[1][0] == fitted[2][0] {
 			t.Errorf("%d columns: %q and %q, want %q", c.width, got, fitted[2][0], c.want)
 		}
@@ -700,7 +723,7 @@ func TestStatusIsNoWiderThanTheTerminal(t *testing.T) {
 	}
 }
 
-func TestAnAtomOfWhomNothingIsRecordedIsNamed(t *testing.T) {
+func TestAnAtomWithoutEventsIsNamed(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "x", "true")
 	for _, verb := range []string{"log", "report", "timeline"} {
@@ -713,13 +736,24 @@ func TestAnAtomOfWhomNothingIsRecordedIsNamed(t *testing.T) {
 	}
 }
 
+func TestStatusShowsTheLimitsOfTheLastRun(t *testing.T) {
+	p := newPlace(t)
+	p.ok(t, "run", "--name", "x", "--if-elapsed", "1m", "--expire-after", "1h", "--", "true")
+	if r := p.command("run", "--name", "x", "--if-elapsed", "2m", "--expire-after", "10m", "--", "true").Run(t); r.Status != 75 {
+		t.Errorf("%+v", r)
+	}
+	if got := p.ok(t, "status"); !strings.Contains(got, " 1m / 1h") {
+		t.Errorf("not those of the run: %s", got)
+	}
+}
+
 func TestANameThatNoAtomHasIsAUsageError(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "x", "true")
-	if err := os.Remove(p.dir + "/last.adlock.dax.run.x"); err != nil { // the runlog alone knows it
+	if err := os.Remove(p.dir + "/last.adlock.dax.run.x"); err != nil { // only the runlog has it
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(p.dir+"/last.adlock.dax.run.y", nil, 0o600); err != nil { // and of this one it says nothing
+	if err := os.WriteFile(p.dir+"/last.adlock.dax.run.y", nil, 0o600); err != nil { // the runlog does not have this one
 		t.Fatal(err)
 	}
 	for _, verb := range [][]string{{"log"}, {"log", "--json"}, {"log", "-n", "3"}, {"report"}, {"report", "--json"}, {"report", "--html", "-"}, {"timeline"}, {"timeline", "--svg", "-"}} {
@@ -777,7 +811,8 @@ func TestOptionsMayStandBehindTheNames(t *testing.T) {
 	has(t, p.ok(t, "report", "backup", "--since", "2026-11-20"), "2026-11-20 00:00:00 to ") // and to now
 }
 
-// The collector passes over any other name in silence. OpenMetrics are for other readers.
+// node_exporter's textfile collector skips a file whose name does not end in .prom, and says
+// nothing. A file in the OpenMetrics format is for other programs, so it may have any name.
 func TestMetricsThatNoCollectorWouldReadAreRefused(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())

@@ -32,22 +32,26 @@ var wrapVerb = verb{
 		}
 	},
 	args:   true,
+	visits: true,
 	show:   wrap,
 	passOn: passOn,
 }
 
-// setLimit takes what may stand in a line as its ExpireAfter.
+// setLimit accepts the values that a line may have as its ExpireAfter.
 func (q *query) setLimit(value string) error {
 	d, err := limit.Parse(value)
 	if value != "auto" && value != crontab.FromSchedule && (err != nil || d == 0) {
+		if err != nil && limit.LacksUnit(value) {
+			return err
+		}
 		return errors.New(strconv.Quote(value) + ": want a time such as 90m, auto or " + crontab.FromSchedule)
 	}
 	q.limit = value
 	return nil
 }
 
-// wrap is a filter. `crontab -l | adlock wrap | crontab -` installs its output, whatever
-// the status: so if standard input is refused, it is copied unchanged.
+// wrap is a filter. `crontab -l | adlock wrap | crontab -` installs its output even if wrap fails,
+// so an input that wrap refuses is copied unchanged.
 func wrap(q *query) error {
 	if slices.Equal(q.args, []string{"-"}) {
 		q.args = nil
@@ -66,8 +70,8 @@ func wrap(q *query) error {
 	return err
 }
 
-// passOn copies the rest of standard input to standard output, if wrap is a filter: not if
-// the last of the arguments is a FILE.
+// passOn copies the rest of standard input to standard output. It does nothing if the last argument
+// is a FILE, as wrap is no filter then.
 func passOn(args []string) {
 	if len(args) > 0 {
 		if _, err := os.Stat(args[len(args)-1]); err == nil {
@@ -142,7 +146,11 @@ func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
 	if err != nil {
 		return crontab.Result{}, err
 	}
-	w := crontab.Wrapper{Adlock: path, Limit: q.limit, Homeless: isHomeless}
+	homeless, err := homelessTest()
+	if err != nil {
+		return crontab.Result{}, err
+	}
+	w := crontab.Wrapper{Adlock: path, Limit: q.limit, Homeless: homeless}
 	if !w.CanStand() {
 		return crontab.Result{}, fault.New(fault.Usage, path, "cannot stand in a crontab as it is")
 	}
@@ -151,8 +159,8 @@ func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
 
 func isUser(word string) bool { return lookUp(word) != nil }
 
-// lookUp returns the user of the user column, nil if there is none. The BSDs have a group
-// and a login class behind the name.
+// lookUp returns the user in a user column, nil if there is no such user. On the BSDs a group and a
+// login class may follow the name.
 func lookUp(word string) *user.User {
 	if end := strings.IndexAny(word, ":/"); end >= 0 {
 		word = word[:end]
@@ -161,8 +169,26 @@ func lookUp(word string) *user.User {
 	return known
 }
 
-// isHomeless reports whether a user of this machine, such as www-data, may make nothing in
-// a home. Root's lock directory is not in a home.
+// homelessTest is isHomeless. As root it looks at a home with the rights of the home's user.
+func homelessTest() (func(name, home string) bool, error) {
+	as, err := userTest()
+	return func(name, home string) bool {
+		return as(name, func() bool { return isHomeless(name, home) })
+	}, err
+}
+
+// userTest returns asUser for the users of this machine. Unless this user
+// is root, as only calls is.
+func userTest() (as func(name string, is func() bool) bool, err error) {
+	if os.Geteuid() != 0 {
+		return func(_ string, is func() bool) bool { return is() }, nil
+	}
+	users, err := others()
+	return func(name string, is func() bool) bool { return asUser(users, name, is) }, err
+}
+
+// isHomeless reports whether a user of this machine, such as www-data, can make no file at home. It
+// is false for root, whose lock directory is not at home.
 func isHomeless(name, home string) bool {
 	known := lookUp(name)
 	if known == nil || known.Uid == "0" {
@@ -180,6 +206,24 @@ func isHomeless(name, home string) bool {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (strconv.FormatUint(uint64(stat.Uid), 10) != known.Uid || info.Mode()&0o300 != 0o300)
+}
+
+// homeOf returns the home of a user ("": this one) if the user's lock directory is there; "" if it
+// is not, or if a settings file names another place.
+func homeOf(name string, as func(name string, is func() bool) bool) string {
+	known := lookUp(name)
+	if name == "" {
+		known, _ = user.Current()
+	}
+	dir, store, err := config.FiledLocations()
+	if known == nil || known.Uid == "0" || dir+store != "" || err != nil {
+		return ""
+	}
+	uid, err := strconv.Atoi(known.Uid)
+	if err != nil || !as(known.Username, func() bool { return !config.IsUsers(config.UserDir(uid), uid) && !isHomeless(known.Username, "") }) {
+		return ""
+	}
+	return known.HomeDir
 }
 
 // firstThere is the directory at path, or the nearest above it that is there.
@@ -216,7 +260,8 @@ func lineName(q *query, l *crontab.Line) string {
 	return "line " + strconv.Itoa(l.Number)
 }
 
-// tell reports on standard error what was done, and what was left and why.
+// tell reports on standard error how many lines were changed, and which were left as they are, with
+// the reasons.
 func tell(q *query, r *crontab.Result) {
 	for _, left := range r.Left {
 		fault.Warn(lineName(q, left.Line), "left as it is: "+left.Why)

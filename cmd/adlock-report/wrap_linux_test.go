@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"adlock/lib/crontab"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 const backups = "# backups\nMAILTO=root\n\n17 * * * *\tcd / && run-parts --report /etc/cron.hourly\n@reboot warm-up\n@daily flock -n /run/x true\n0 3 * * 7 rsync -a /srv /backup%no input"
@@ -43,8 +43,8 @@ func TestACrontabIsWrappedAndUnwrappedInAPipe(t *testing.T) {
 	}
 }
 
-// What follows in a script that a shell reads from standard input is not for wrap.
-func TestWhereWrapHasAFileItLeavesStandardInputAlone(t *testing.T) {
+// A shell may read its script from standard input: wrap must leave the rest of the script to it.
+func TestWrapOfAFileDoesNotReadStandardInput(t *testing.T) {
 	p := newPlace(t)
 	file := filepath.Join(t.TempDir(), "crontab")
 	if err := os.WriteFile(file, []byte(backups), 0o600); err != nil {
@@ -55,8 +55,8 @@ func TestWhereWrapHasAFileItLeavesStandardInputAlone(t *testing.T) {
 	}
 }
 
-// The other end of the pipe is `crontab -`, which would install nothing at all.
-func TestWhatWrapRefusesComesOutAsItCameIn(t *testing.T) {
+// The other end of the pipe is `crontab -`, which would install an empty crontab.
+func TestWrapCopiesInputThatItRefuses(t *testing.T) {
 	p := newPlace(t)
 	const users = "17 * * * *\troot\tcd / && run-parts /etc/cron.hourly\n"
 	const script = "#!/bin/sh\nif true; then\n\techo x\nfi\n"
@@ -67,7 +67,7 @@ func TestWhatWrapRefusesComesOutAsItCameIn(t *testing.T) {
 		{users, "--unwrap", `adlock: line 1: the command begins with "root", which is a user: `},
 		{backups, "--typo", "adlock: --typo: unknown option (adlock wrap --help lists them)\n"},
 		{backups, "--expire-after=0", "adlock: --expire-after: \"0\": want a time such as 90m, auto or from-schedule\n"},
-		{backups, "--expire-after=60", "adlock: --expire-after: \"60\": want a time such as 90m, auto or from-schedule\n"},
+		{backups, "--expire-after=60", "adlock: --expire-after: 60: say 60s or 60m\n"},
 		{backups, "--diff=yes", "adlock: --diff: takes no value\n"},
 		{"@daily sh x\n", "-u", `adlock: line 1: the user "sh" is a command: a crontab without users is read without -u` + "\n"},
 		{"@daily \x00\n", "", "adlock: standard input: is no crontab: line 1: a NUL byte\n"},
@@ -80,7 +80,7 @@ func TestWhatWrapRefusesComesOutAsItCameIn(t *testing.T) {
 	}
 }
 
-// The helper alone, as where half of an installation was removed, or is being replaced.
+// Here the helper is alone, as if half of an installation was removed, or is being replaced.
 func TestAWrapThatCannotBeDoneKeepsTheCrontab(t *testing.T) {
 	program, err := os.ReadFile(newPlace(t).program)
 	if err != nil {
@@ -120,7 +120,7 @@ func TestADashIsStandardInputForWrap(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFilterPrintsNothingWhereItFails(t *testing.T) {
+func TestAFailedWrapOfAFilePrintsNothing(t *testing.T) {
 	p := newPlace(t)
 	file := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(file, []byte("fi\n"), 0o600); err != nil {
@@ -138,7 +138,7 @@ func TestWhatIsNoFilterPrintsNothingWhereItFails(t *testing.T) {
 	}
 }
 
-func TestTheDiffIsOneThatPatchTakesAndChangesNothing(t *testing.T) {
+func TestDiffPrintsAPatchAndChangesNothing(t *testing.T) {
 	need.Tools(t, "patch")
 	p := newPlace(t)
 	for _, text := range []string{backups, backups + "\n", strings.Repeat("# x\n", 20) + "@daily x\r\n" + strings.Repeat("# y\n", 20) + "@daily z"} {
@@ -164,8 +164,8 @@ func TestTheDiffIsOneThatPatchTakesAndChangesNothing(t *testing.T) {
 	}
 }
 
-// A wrapped job does what it did before: under the real helper, with cron's ways.
-func TestAWrappedJobGetsAndGivesWhatItDidBefore(t *testing.T) {
+// Each job runs before and after wrap, started as cron does, with the real helper.
+func TestAWrappedJobKeepsItsInputAndOutput(t *testing.T) {
 	p := newPlace(t)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "plain"), []byte("echo \"$0:$#:$*\"; exit 9\n"), 0o755); err != nil { // without a #! line
@@ -192,7 +192,7 @@ func TestAWrappedJobGetsAndGivesWhatItDidBefore(t *testing.T) {
 
 var elsewise = regexp.MustCompile(`(?m)^.*(not found|no such file or directory|Killed).*\n`)
 
-// alike drops what each version words differently.
+// alike drops the lines that the shell and adlock word differently.
 func alike(text string) string { return elsewise.ReplaceAllString(text, "") }
 
 // cron starts the last line of a crontab as Debian's cron does.
@@ -228,7 +228,7 @@ func TestThePathInACrontabIsTheHelpersOwn(t *testing.T) {
 	}
 }
 
-// Else a job that ran would run no more: 73.
+// If wrap changed the line of such a job, the job would be refused (73) from then on.
 func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
 	need.Root(t)
 	p := newPlace(t)
@@ -239,6 +239,9 @@ func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
 		t.Errorf("status %d: %s%s", left.Status, left.Out, left.Err)
 	}
 	home := t.TempDir()
+	if err := os.Chmod(filepath.Dir(home), 0o755); err != nil { // the user has to reach it
+		t.Fatal(err)
+	}
 	for _, owner := range []int{0, 65534} {
 		if err := os.Chown(home, owner, owner); err != nil {
 			t.Fatal(err)
@@ -253,7 +256,7 @@ func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
 	}
 }
 
-func TestACrontabThatCannotBeReadIsNotSaidToBeOneThatCannotBeMade(t *testing.T) {
+func TestAnUnreadableCrontabIsReportedWithAReason(t *testing.T) {
 	p := newPlace(t)
 	dir := t.TempDir()
 	for path, want := range map[string]struct {

@@ -13,6 +13,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/lib/run"
 )
 
 // agentVerb starts the agent of a script (package agent).
@@ -39,9 +40,10 @@ var agentVerb = config.Verb{Name: "agent", Run: func(args []string) (int, error)
 	return 0, config.PrintLine(strings.TrimSpace(greeting))
 }}
 
-// answer does what a helper run would do for these arguments, by the same code, as far
-// as that can be done at once.
+// answer does what a helper run would do for these arguments, by the same code. It returns
+// agent.ErrHelper for what cannot be done at once: then a helper run does it.
 func answer(owner process.Identity, args []string) (agent.Answer, error) {
+	config.Reread()
 	switch args[0] {
 	case "take":
 		return answerTake(owner, args[1:])
@@ -55,10 +57,11 @@ func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	return agent.Answer{}, agent.ErrHelper
 }
 
-// answerTake takes an atom. Its arguments have the directory in the place of FILE.
+// answerTake takes an atom. Its arguments are those of take, except for the lock directory in place
+// of FILE.
 func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
 	s, dir, err := parseTake("take", args, true)
-	if err != nil || s.owner != owner.PID || len(dir) > agent.Longest/2 {
+	if err != nil || s.owner != owner.PID || len(dir) > agent.Longest/2 || s.Hook.Command != "" || len(config.Mistakes(run.Options())) > 0 {
 		return agent.Answer{}, errors.Join(agent.ErrHelper, err)
 	}
 	s.Request.Owner, s.Request.AtOnce = owner, true
@@ -77,6 +80,9 @@ func answerRelease(owner process.Identity, args []string) (agent.Answer, error) 
 	a, dir, r, err := parseRelease(args)
 	if err != nil {
 		return agent.Answer{}, err
+	}
+	if a.hook.Command != "" || a.retry {
+		return agent.Answer{}, agent.ErrHelper
 	}
 	r.PID, r.AtOnce = owner.PID, true
 	return agent.Answer{}, releaseIn(dir, r, &a.hook)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"adlock/lib/atom"
@@ -16,7 +18,7 @@ import (
 )
 
 var clearVerb = config.Verb{
-	Name: "clear", Does: "remove a lock whose owner a person has judged dead", Args: "NAME | --last --older D",
+	Name: "clear", Does: "force-remove a stale lock", Args: "NAME | --last --older D",
 	Options: func() []config.Option { return new(clearArgs).options() }, Run: clear,
 }
 
@@ -59,7 +61,7 @@ func (a *clearArgs) clear(names []string) error {
 		}
 		return config.Become(config.Locksmith, "for a store beyond this machine", "clear", names)
 	}
-	dir, err := openDir(path)
+	dir, err := openDir(dirMeant(path, names))
 	if err != nil {
 		return err
 	}
@@ -97,6 +99,16 @@ func (a *clearArgs) prune(dir *lockfile.Dir) error {
 	return err
 }
 
+// dirMeant returns the directory of the lock if words are its path, else dir.
+func dirMeant(dir string, words []string) string {
+	named := strings.Join(words, " ")
+	file := atom.ParseFile(path.Base(named))
+	if isLock := file.Kind == atom.ActiveLock || file.Kind == atom.ReaderLock; isLock && strings.Contains(named, "/") {
+		return path.Dir(named)
+	}
+	return dir
+}
+
 // openDir opens the lock directory at path, which has to be there.
 func openDir(path string) (*lockfile.Dir, error) {
 	dir, err := lockfile.Open(path)
@@ -106,7 +118,7 @@ func openDir(path string) (*lockfile.Dir, error) {
 	return dir, err
 }
 
-// lockMeant is the lock that a person means by these arguments of the verb, and its locker.
+// lockMeant returns the lock that a person means by the arguments of the verb, and its locker.
 func lockMeant(verb string, words []string, dir *lockfile.Dir) (k *lockdir.Locker, lock atom.File, err error) {
 	if lock, err = locker.LockMeant(verb, words, (&lockdir.Locker{Dir: dir}).List); err == nil {
 		k, err = lockerOf(dir, lock.Name)
@@ -114,8 +126,8 @@ func lockMeant(verb string, words []string, dir *lockfile.Dir) (k *lockdir.Locke
 	return k, lock, err
 }
 
-// lockerOf is the locker of a lock that is known by its name only; the name gives the
-// runlog.
+// lockerOf returns the locker for a lock of which only the name is known. The runlog is found by
+// the host in the name.
 func lockerOf(dir *lockfile.Dir, name atom.Name) (*lockdir.Locker, error) {
 	log, err := config.RunlogOf(dir.Path(), name.Host())
 	return &lockdir.Locker{Dir: dir, Recorder: locker.Recorder{Log: log}}, err

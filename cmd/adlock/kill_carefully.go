@@ -36,7 +36,7 @@ func newKill() *killArgs { return &killArgs{pause: policy.DefaultPause} }
 
 func (a *killArgs) options() []config.Option {
 	return []config.Option{
-		config.PauseOption(&a.pause),
+		config.Bind("pause", config.Bounded(&a.pause)),
 		{Name: "dry-run", Help: "list what would be signalled", Set: config.Toggle(&a.dryRun)},
 		{Name: "lock", Help: "end the owner of the lock FILE; the next newcomer takes its place", Set: config.Toggle(&a.lock)},
 	}
@@ -71,9 +71,9 @@ func (a *killArgs) end(objects []string) error {
 	return failed
 }
 
-// jobsOf reads every pid before the first signal is sent: a mistake in the last one must
-// not kill the first. A process that is gone already is no error: its death was wanted. But
-// a person may have mistyped the pid.
+// jobsOf reads every pid before the first signal is sent: a mistake in the last one must not kill
+// the first. A process that is dead already is no error, as its death was wanted. On a terminal it
+// is reported, as the person may have mistyped the pid.
 func jobsOf(pids []string) ([]process.Job, error) {
 	var jobs []process.Job
 	for _, text := range pids {
@@ -124,7 +124,7 @@ func listJob(object string, job process.Job) error {
 	return nil
 }
 
-// killed gives what could not be ended its status: 77.
+// killed returns the error of a job that could not be ended, with status 77.
 func killed(object string, err error) error {
 	if err == nil {
 		return nil
@@ -152,7 +152,7 @@ func (a *killArgs) endOwner(locks []string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if _, missing := os.Lstat(file); missing != nil { // else its owner is dead
+	if _, missing := os.Lstat(file); missing != nil { // if the lock exists, its owner is dead
 		fault.Warn(file, "no such lock: there is no owner to end")
 	}
 	return nil

@@ -22,36 +22,41 @@ import (
 // releaseArgs are what the options of release set.
 type releaseArgs struct {
 	token    string
-	status   int // of the job; -1: not told
+	status   int // of the job; -1: unknown
 	retry    bool
 	again    bool
 	withdraw bool
 	pause    time.Duration
 	hook     hook.Hook
+	from     config.Origins
 }
 
 func (a *releaseArgs) options() []config.Option {
-	return append([]config.Option{
+	options := append([]config.Option{
 		{Name: "token", Arg: "HEX", Default: "whichever belongs to this process or an ancestor", Help: "only the acquisition with this token", Set: config.Text(&a.token)},
 		{Name: "status", Arg: "N", Help: "the job's exit status, for the runlog", Set: config.Number(&a.status, 0, 255)},
 		{Name: "retry-failed", Help: "a status other than 0 does not count for IfElapsed", Set: config.Toggle(&a.retry)},
 		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Help: "a newcomer that is changing the lock is waited for, four times as long at most", Default: limit.Format(a.pause), Set: config.Duration(&a.pause)},
-		// For adlock.sh, so without help: an earlier release may have been cut short, and a
-		// lock that is gone is released; the atom was not run, so nothing counts, and a lock
-		// that is gone, or not this process's, is none to release.
+		// For adlock.sh, so without help. again: an earlier release may have been interrupted, so a
+		// lock that is gone counts as released. withdraw: the atom was not run, so nothing is
+		// stamped, and a lock that is gone, or not this process's, is no error.
 		{Name: "again", Set: config.Toggle(&a.again)},
 		{Name: "withdraw", Set: config.Toggle(&a.withdraw)},
 	}, config.HookOptions(&a.hook)...)
+	return append(options, a.from.Switch(options))
 }
 
-func newRelease() *releaseArgs { return &releaseArgs{status: -1, pause: policy.DefaultPause} }
+func newRelease() *releaseArgs {
+	return &releaseArgs{status: -1, pause: policy.DefaultPause, from: config.Origins{}}
+}
 
 var releaseVerb = config.Verb{
 	Name: "release", Does: "stamp the last lock and remove the active lock FILE", Args: "FILE",
 	Options: func() []config.Option { return newRelease().options() }, Run: release,
 }
 
-// release releases the lock FILE.
+// release releases the lock FILE. If a newcomer is ending the owner, it returns 75 without an
+// error, as that was reported before.
 func release(args []string) (int, error) {
 	a, dir, r, err := parseRelease(args)
 	if err != nil {
@@ -65,7 +70,7 @@ func release(args []string) (int, error) {
 
 func parseRelease(args []string) (a *releaseArgs, dir string, r locker.ReleaseRequest, err error) {
 	a = newRelease()
-	rest, err := config.Parse(a.options(), args)
+	rest, err := a.from.Parse(a.options(), args)
 	if err != nil {
 		return a, "", r, err
 	}
@@ -75,6 +80,9 @@ func parseRelease(args []string) (a *releaseArgs, dir string, r locker.ReleaseRe
 	lock := atom.ParseFile(filepath.Base(rest[0]))
 	if lock.Kind != atom.ActiveLock {
 		return a, "", r, fault.New(fault.Usage, rest[0], "is not called lock.PROGRAM.HOST.OPERATOR.OPERAND")
+	}
+	if err := a.from.Configure(a.options(), run.Options(), lock.Name); err != nil {
+		return a, "", r, err
 	}
 	r = locker.ReleaseRequest{Name: lock.Name, Token: a.token, PID: os.Getppid(), NoStamp: a.retry && a.status > 0, Again: a.again, Withdraw: a.withdraw, GuardWait: 4 * min(a.pause, time.Hour), ForScript: true}
 	if a.status >= 0 {
@@ -91,7 +99,7 @@ func releaseIn(path string, r locker.ReleaseRequest, h *hook.Hook) error {
 	defer dir.Close()
 	log, err := config.RunlogOf(path, r.Name.Host())
 	if h.Command != "" {
-		h.Env = config.Environment(run.Options())
+		h.Env = config.Environment()
 	}
 	return errors.Join(err, (&lockdir.Locker{Dir: dir, Recorder: locker.Recorder{Log: log, Hook: h}}).Release(r))
 }

@@ -23,7 +23,7 @@ type ageArgs struct {
 func (a *ageArgs) options() []config.Option {
 	return []config.Option{
 		{Name: "at-least", Arg: "D", Help: "print nothing; exit 0 if every FILE is at least D old, else 1", Set: config.Given(&a.atLeast, &a.asked)},
-		{Name: "now", Arg: "EPOCH", Help: "count to this moment, in seconds since the epoch", Set: config.Instant(&a.now)},
+		{Name: "now", Arg: "EPOCH", Help: "the time at which the ages are measured, in seconds since the epoch", Set: config.Instant(&a.now)},
 	}
 }
 
@@ -70,8 +70,8 @@ func statAge(args []string) (int, error) {
 	return status, nil
 }
 
-// wholeSeconds rounds down, also below zero: a file from the future is at no
-// moment 0 seconds old.
+// wholeSeconds rounds down, also below zero: a file with a time in the future must not seem to be 0
+// seconds old.
 func wholeSeconds(age time.Duration) string {
 	return strconv.FormatInt(int64(math.Floor(age.Seconds())), 10)
 }

@@ -25,24 +25,25 @@ var stopVerb = config.Verb{
 type stopArgs struct {
 	request locker.Request
 	hook    hook.Hook
+	from    config.Origins
 }
 
 func newStop() *stopArgs {
-	a := &stopArgs{request: locker.NewRequest()}
+	a := &stopArgs{request: locker.NewRequest(), from: config.Origins{}}
 	a.request.Line = &live.Line{}
 	return a
 }
 
 func (a *stopArgs) options() []config.Option {
 	return append([]config.Option{
-		config.PauseOption(&a.request.Pause),
+		config.Bind("pause", config.Bounded(&a.request.Pause)),
 		config.StoreOption(),
 	}, config.HookOptions(&a.hook)...)
 }
 
 func stop(args []string) (int, error) {
 	a := newStop()
-	names, err := config.Parse(a.options(), config.OptionsFirst(a.options(), args))
+	names, err := a.from.Parse(a.options(), config.OptionsFirst(a.options(), args))
 	if err != nil {
 		return 0, err
 	}
@@ -52,14 +53,15 @@ func stop(args []string) (int, error) {
 	fault.OnQuit()
 	err = a.stop(names)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, locker.ErrNotHeld) {
-		fault.Warn(strings.Join(names, " "), "does not run: there is nothing to stop")
+		fault.Warn(strings.Join(names, " "), "is not locked by any running job: nothing to stop")
 		return 0, nil
 	}
 	return 0, err
 }
 
-// stop is fs.ErrNotExist or locker.ErrNotHeld if nothing runs. A lock directory of another
-// user is refused to root as well: only that user vouches for its content.
+// stop ends the job of the atom that names mean. The error is fs.ErrNotExist or locker.ErrNotHeld
+// if nothing runs. Even root is refused a lock directory of another user, as that user could write
+// any pid into it.
 func (a *stopArgs) stop(names []string) error {
 	path, err := config.Dir()
 	if err != nil {
@@ -68,7 +70,7 @@ func (a *stopArgs) stop(names []string) error {
 	if store := os.Getenv("ADLOCK_STORE"); config.IsRemote(store) {
 		return fault.New(fault.Usage, store, "stop is for lock directories; adlock status names the machine and the process: there, adlock kill-carefully PID")
 	}
-	dir, err := openDir(path)
+	dir, err := openDir(dirMeant(path, names))
 	if err != nil {
 		return err
 	}
@@ -83,8 +85,11 @@ func (a *stopArgs) stop(names []string) error {
 	if a.request.Owner, err = process.Of(os.Getpid()); err != nil {
 		return fault.Wrap("own process", err)
 	}
+	if err := a.from.Configure(a.options(), run.Options(), lock.Name); err != nil {
+		return err
+	}
 	if k.Hook = &a.hook; a.hook.Command != "" {
-		a.hook.Env = config.Environment(run.Options())
+		a.hook.Env = config.Environment()
 	}
 	return k.Stop(&a.request, lock, false)
 }

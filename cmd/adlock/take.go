@@ -9,9 +9,9 @@ import (
 	"adlock/lib/run"
 )
 
-// The verbs by which adlock.sh takes a lock for the shell that calls it. The paper
-// has them as mkatomic and kill-carefully: take leaves an owner that has expired, and
-// says so; takeover then ends that owner and replaces its lock.
+// The verbs by which adlock.sh takes a lock for the shell that calls it, as mkatomic and
+// kill-carefully do in the 1997 paper. take does not end an owner that has expired, but reports
+// that; takeover then ends that owner and replaces its lock.
 var (
 	takeVerb     = config.Verb{Name: "take", Run: func(args []string) (int, error) { return takeFile("take", args, true) }}
 	takeoverVerb = config.Verb{Name: "takeover", Run: func(args []string) (int, error) { return takeFile("takeover", args, false) }}
@@ -24,7 +24,8 @@ type take struct {
 }
 
 func (s *take) options() []config.Option {
-	return append(s.Settings.Options(),
+	options := s.Settings.Options()
+	return append(options, s.From.Switch(options),
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&s.owner, 1, 1<<30)},
 		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&s.Request.WaitSince)})
 }
@@ -39,6 +40,7 @@ func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	config.TellMistakes(path, run.Options())
 	if s.Request.Wait > 0 || !s.Request.LeaveExpired {
 		fault.OnQuit()
 	}
@@ -50,32 +52,44 @@ func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
 		return fault.AnswerStuck, err
 	}
 	if err != nil {
-		return 0, s.notRun(path, err) // its own status, and not that of a verdict
+		return 0, s.notRun(path, err) // the error's own status, which no verdict has
 	}
 	return config.Answer(outcome.Verdict), nil
 }
 
-// parseTake reads the library's arguments: the settings, the atom, and FILE. A person who
-// calls this by hand would make the interactive shell the owner, and the next newcomer
-// would end it: so it requires what only the library passes, first of all the future owner.
+// parseTake reads the library's arguments: the settings, the atom, and FILE. If a person called
+// this by hand, the interactive shell would become the owner, which a newcomer may end. So it
+// requires what only the library passes, first of all --owner.
 func parseTake(verb string, args []string, leaveExpired bool) (s *take, file string, err error) {
 	if !config.SaysOwner(args) {
 		return nil, "", config.LibraryOnly(verb)
 	}
 	s = &take{Settings: config.Defaults()}
 	s.Request.LeaveExpired, s.InScript, s.Library = leaveExpired, true, true
-	rest, err := config.Parse(s.options(), args)
-	if err == nil {
-		err = s.Check()
-	}
+	rest, err := s.From.Parse(s.options(), args)
 	if err != nil {
 		return nil, "", config.ForScript(s.options(), err)
 	}
 	if len(rest) != 5 {
 		return nil, "", config.LibraryOnly(verb)
 	}
-	s.Request.Atom, err = atom.New(rest[1], rest[2], rest[3], rest[4])
-	return s, rest[0], err
+	if s.Request.Atom, err = atom.New(rest[1], rest[2], rest[3], rest[4]); err != nil {
+		return nil, "", err
+	}
+	return s, rest[0], config.ForScript(s.options(), s.configure())
+}
+
+// configure adds the settings of the files for the atom, and checks all. A tick (ADLOCK_ONCE_PER)
+// from a file is refused, as adlock_get refuses the variable: it would have no effect on a lock
+// that a script takes by itself.
+func (s *take) configure() error {
+	if err := s.Configure(s.options(), run.Options()); err != nil {
+		return err
+	}
+	if tick := config.FromFiles(s.Request.Atom.Name())["ADLOCK_ONCE_PER"]; tick.Value != "" && tick.Value != "0" {
+		return fault.New(fault.Usage, tick.From.Word, "ADLOCK_ONCE_PER is for adlock run: a lock that a script takes by itself counts no ticks")
+	}
+	return s.Check()
 }
 
 // notRun reports an error before the atom was taken.
@@ -96,7 +110,7 @@ func (s *take) lockIn(path string) (locker.Outcome, error) {
 	}
 	defer k.Dir.Close()
 	if k.Hook = s.Hook; s.Hook.Command != "" {
-		s.Hook.Env = config.Environment(run.Options())
+		s.Hook.Env = config.Environment()
 	}
 	outcome, err := k.Take(s.Request)
 	if err == nil && outcome.Verdict != locker.Acquired && outcome.Verdict != locker.Expired {

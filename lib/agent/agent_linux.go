@@ -27,8 +27,8 @@ const (
 	name      = "adlock: agent" // the first argument of an agent: no verb, so no person types it
 )
 
-// Start starts the agent of the owner, and returns when it is ready the way to ask it: its pid
-// and four descriptors, PID SIGN OWNER QUESTIONS ANSWERS.
+// Start starts the agent of the owner. Once the agent is ready, Start returns how to ask it: its
+// pid and the numbers of four of its descriptors, PID SIGN OWNER QUESTIONS ANSWERS.
 func Start(owner process.Identity) (greeting string, err error) {
 	null, err := sysfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {
@@ -60,7 +60,8 @@ func Start(owner process.Identity) (greeting string, err error) {
 	return string(text[:max(n, 0)]), err
 }
 
-// environment is this process's own without adlock's settings: the words of a question have them.
+// environment returns this process's environment without adlock's settings: each question brings
+// them.
 func environment() (env []string) {
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "ADLOCK_") {
@@ -70,13 +71,14 @@ func environment() (env []string) {
 	return env
 }
 
-// Main is one of the first things that main calls. In an agent it never returns.
+// Main must be one of the first calls of main. In an agent it never returns; in any other process
+// it does nothing.
 func Main(answer Answerer) {
 	if os.Args[0] != name {
 		return
 	}
 	if len(os.Args) == 4 {
-		fault.Report(serve(answer)) // to /dev/null, if it never began
+		fault.Report(serve(answer)) // goes to /dev/null if serve failed at its start
 	}
 	os.Exit(fault.StatusSystem)
 }
@@ -91,7 +93,7 @@ type server struct {
 	null    int          // descriptor, as all below
 	sign    int          // leads to /proc/OWNER until the agent is about to leave
 	answers int
-	said    int // where standard error of this process is read
+	said    int // the reading end of this process's standard error
 }
 
 func serve(answer Answerer) error {
@@ -130,7 +132,8 @@ func (s *server) step() {
 	s.steps.Add(1)
 }
 
-// nextOf reads a line, and cuts one that is too long for a question: its number is enough.
+// nextOf reads a line. A line that is too long for a question is cut: its number is enough to
+// answer ErrHelper.
 func nextOf(asked *bufio.Reader) (question string, err error) {
 	line, err := asked.ReadSlice('\n')
 	question = string(line)
@@ -152,21 +155,21 @@ func (s source) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// lingering is the time for the next question of a busy script. The owner's death is not noticed
-// meanwhile.
+// lingering is how long linger waits for the next question of a busy script. The owner's death is
+// not noticed meanwhile.
 const lingering = 20 * time.Millisecond
 
-// linger waits for an immediate question without the Go runtime's knowledge: at each question the
-// runtime would wake two threads of its own and look after them every 20 microseconds, for longer
-// than the answer takes.
+// linger waits for a question that comes at once, by a system call that the Go runtime does not
+// know of. Otherwise the runtime would, at each question, wake two of its threads and check them
+// every 20 microseconds, for longer than the answer takes.
 func (s source) linger() {
 	asked := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}
 	most := unix.NsecToTimespec(lingering.Nanoseconds())
-	// A signal or an error ends it, too: the read that follows waits, or returns the error.
+	// A signal or an error ends this wait, too: the read that follows waits, or returns the error.
 	unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&asked[0])), uintptr(len(asked)), uintptr(unsafe.Pointer(&most)), 0, 0, 0)
 }
 
-// attend finds the owner, which the helper run has verified.
+// attend opens a handle of the owner, which the helper run that started the agent has verified.
 func (s *server) attend(args []string) (owner process.Handle, err error) {
 	pid, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -196,10 +199,10 @@ var (
 	parting = 2 * time.Second
 )
 
-// leave ends this process when the owner is gone, or has asked nothing for a while. It closes the
-// sign first: a script that has just seen the sign may open the pipes and ask until the agent is
-// gone, and a script that does not see it starts another agent. A script that was stopped after
-// it had seen the sign, for longer than parting, finds no agent, or an end of the answers.
+// leave ends this process when the owner has exited, or has asked nothing for a while. It closes
+// the sign first: a script that has just found the sign may open the pipes and ask until the agent
+// exits, and a script that does not find it starts another agent. A script that found the sign, and
+// was then stopped for longer than parting, finds no agent, or reads the end of the answers.
 func (s *server) leave(owner process.Handle) {
 	for !owner.Exited() && s.quietFor() < s.patience() {
 		owner.Await(s.patience() - s.quietFor())
@@ -227,8 +230,8 @@ func (s *server) quietFor() time.Duration {
 	return process.Boottime() - time.Duration(s.at.Load())
 }
 
-// openPipes opens the descriptors. That of the questions is for writing too: else it would be at
-// its end whenever no script has it open.
+// openPipes makes the pipes. The agent keeps the writing end of the questions open too: without it,
+// the agent would read the end of the pipe whenever the script does not have it open.
 func (s *server) openPipes() (questions int, err error) {
 	var asked, answered, said [2]int
 	for _, ends := range []*[2]int{&asked, &answered, &said} {
@@ -268,11 +271,11 @@ func (s *server) greet(questions int) error {
 	return unix.Dup3(s.null, 1, unix.O_CLOEXEC)
 }
 
-// errNoQuestion ends the agent when it reads something else: it cannot know whether the script
-// waits for an answer, and the end of the answers is one.
+// errNoQuestion ends the agent if it reads a line that is no question. The script may wait for an
+// answer: then it reads the end of the pipe.
 var errNoQuestion = errors.New("no question, or one of an earlier number")
 
-// reply answers one question. If it fails, the agent must end: else the script would wait for
+// reply answers one question. If it fails, the agent must exit: otherwise the script would wait for
 // ever.
 func (s *server) reply(question string) error {
 	words := strings.Split(question, separator) // "", the number, the words, "\n"
@@ -288,7 +291,7 @@ func (s *server) reply(question string) error {
 	if end := len(words) - 1; end > 2 && words[end] == "\n" {
 		answer, err = s.answer(s.owner, words[2:end])
 	}
-	said := s.heard()
+	said := s.messages()
 	text := strconv.Itoa(number) + " helper"
 	if err == nil {
 		text = strconv.Itoa(number) + " " + strconv.Itoa(answer.Status)
@@ -303,8 +306,8 @@ func (s *server) reply(question string) error {
 	return err
 }
 
-// heard returns the lines written to standard error since the last call.
-func (s *server) heard() []string {
+// messages returns the lines written to standard error since the last call.
+func (s *server) messages() []string {
 	text, buffer := "", make([]byte, Longest)
 	for {
 		n, err := sysfile.Read(s.said, buffer)

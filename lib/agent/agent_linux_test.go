@@ -15,7 +15,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/process"
-	_ "adlock/test/need" // the same start, however the suite is started
+	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
 // This program is its own agent, with an answerer that repeats the question.
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	Main(func(owner process.Identity, args []string) (Answer, error) {
 		switch args[0] {
 		case "error":
-			fault.Warn("nobody", "hears of this")
+			fault.Warn("agent", "is not heard")
 			return Answer{}, errors.New("it went wrong")
 		case "say":
 			fault.Warn("object", "reason")
@@ -46,10 +46,10 @@ type asker struct {
 	t         *testing.T
 	pid       int
 	sign      string // the agent's descriptor of /proc/OWNER while it serves
-	owner     string // and the one it keeps
+	owner     string // the agent's second descriptor of /proc/OWNER, which it keeps
 	questions *os.File
 	answers   *bufio.Reader
-	unread    *os.File // of the answers
+	unread    *os.File // the pipe that answers reads from
 }
 
 func of(t *testing.T, pid int) process.Identity {
@@ -74,7 +74,7 @@ func started(t *testing.T, owner process.Identity) *asker {
 		t.Fatal(err)
 	}
 	agent := of(t, a.pid)
-	t.Cleanup(func() { // an agent that has left is no agent any more
+	t.Cleanup(func() { // once the agent has left, its pid may be another process's
 		if agent.Life() == process.Alive {
 			_ = unix.Kill(a.pid, unix.SIGKILL)
 		}
@@ -162,7 +162,7 @@ func TestAnAgentEndsOnWhatIsNoQuestion(t *testing.T) {
 	}
 }
 
-func TestWhatIsSaidComesWithTheAnswerUnlessAHelperWillSayIt(t *testing.T) {
+func TestMessagesComeWithTheAnswerUnlessAHelperRuns(t *testing.T) {
 	a := started(t, of(t, os.Getpid()))
 	a.ask(1, "error")
 	a.want("1 helper\n")
@@ -172,13 +172,13 @@ func TestWhatIsSaidComesWithTheAnswerUnlessAHelperWillSayIt(t *testing.T) {
 	a.want("3 1 " + strconv.Itoa(os.Getpid()) + " x\n")
 }
 
-func TestAnAnswerIsOneWriteThatNothingTears(t *testing.T) {
+func TestALongAnswerIsCutToOneWrite(t *testing.T) {
 	a := started(t, of(t, os.Getpid()))
 	a.ask(1, "long")
 	a.want("1 0 " + strings.Repeat("x", Longest-5) + "\n")
 }
 
-func TestNoSettingOfTheEnvironmentCounts(t *testing.T) {
+func TestAnAgentInheritsNoSetting(t *testing.T) {
 	t.Setenv("ADLOCK_IF_ELAPSED", "1h")
 	t.Setenv("KEPT", "yes")
 	a := started(t, of(t, os.Getpid()))
@@ -189,7 +189,7 @@ func TestNoSettingOfTheEnvironmentCounts(t *testing.T) {
 	}
 }
 
-func TestAnAgentIsNoPartOfItsOwnersJobAndHoldsNothingOfIts(t *testing.T) {
+func TestAnAgentIsOutsideItsOwnersJob(t *testing.T) {
 	ours, theirs, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func TestAnAgentLeavesWithItsOwner(t *testing.T) {
 	gone(t, agent)
 }
 
-func TestAnAgentThatNobodyAsksLeaves(t *testing.T) {
+func TestAnIdleAgentLeaves(t *testing.T) {
 	t.Setenv("AGENT_TEST_IDLE", "yes")
 	a := started(t, of(t, os.Getpid()))
 	agent := of(t, a.pid)
@@ -287,15 +287,15 @@ func TestAnAgentAnswersAfterItsSignIsDown(t *testing.T) {
 	gone(t, agent)
 }
 
-// turns counts how often the threads of a process have left a processor.
-func turns(t *testing.T, pid int) (n int) {
+// switches counts the context switches of the threads of a process.
+func switches(t *testing.T, pid int) (n int) {
 	t.Helper()
 	threads, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
 	if err != nil || len(threads) == 0 {
 		t.Fatal(threads, err)
 	}
 	for _, thread := range threads {
-		text, _ := os.ReadFile(thread) // "" where it has just ended
+		text, _ := os.ReadFile(thread) // "" if the thread has just ended
 		for line := range strings.Lines(string(text)) {
 			if key, count, _ := strings.Cut(line, ":"); strings.HasSuffix(key, "ctxt_switches") {
 				each, _ := strconv.Atoi(strings.TrimSpace(count))
@@ -306,23 +306,23 @@ func turns(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// At first it waits for a question without the runtime's knowledge, which, without end, would
-// keep the runtime's watchdog awake, a hundred times a second.
+// At first the agent waits for a question in a system call that the runtime does not know of. If
+// that wait did not end, it would wake the runtime's watchdog a hundred times a second.
 func TestAnAgentThatWaitsIsNotWokenByTimers(t *testing.T) {
 	a := started(t, of(t, os.Getpid()))
 	a.ask(1, "x")
 	a.want("1 1 " + strconv.Itoa(os.Getpid()) + " x\n")
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-		before := turns(t, a.pid)
+		before := switches(t, a.pid)
 		time.Sleep(300 * time.Millisecond)
-		if turns(t, a.pid) == before {
+		if switches(t, a.pid) == before {
 			return
 		}
 	}
 	t.Error("in no 300ms of 20s it was left asleep")
 }
 
-func TestNobodyIsServedInAnothersName(t *testing.T) {
+func TestAnAgentServesOnlyItsOwner(t *testing.T) {
 	stranger := of(t, os.Getpid())
 	stranger.Start++
 	if greeting, err := Start(stranger); err == nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
-	"adlock/test/need"
+	"adlock/test/support/need"
 )
 
 func TestNullBytesAreRefusedWhereverTheyAre(t *testing.T) {
@@ -75,7 +75,7 @@ func TestTheChecksumIsThatOfCksum(t *testing.T) {
 	}
 }
 
-func TestWhatHasAChecksumIsNotReadBack(t *testing.T) {
+func TestAPartWithAChecksumIsNotReadBack(t *testing.T) {
 	for _, text := range []string{"-1.h.o.x", "a.b.c.d-", "a.b.c.-", "a.b.c.d.e", "a.b c.d.e", "a.b.c.d "} {
 		if got, ok := Name(text).Atom(); ok {
 			t.Errorf("%q was read as %#v", text, got)

@@ -11,7 +11,7 @@ import (
 
 const aToken = "0123456789abcdef0123456789abcdef"
 
-// longestName has four parts as long as they may be.
+// longestName has four parts of the greatest length.
 var longestName = ofParts(strings.Repeat("p", longestPlain), strings.Repeat("h", longestPlain),
 	strings.Repeat("o", longestPlain), strings.Repeat("x", longestPlain)).Name()
 
@@ -54,7 +54,7 @@ func anyFile() *rapid.Generator[File] {
 	})
 }
 
-func TestEveryFileIsToldFromItsName(t *testing.T) {
+func TestEveryFileIsRecognisedByItsName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyFile().Draw(t, "wanted")
 		if got := ParseFile(want.String()); got != want {
@@ -66,7 +66,7 @@ func TestEveryFileIsToldFromItsName(t *testing.T) {
 	})
 }
 
-func TestWhateverIsReadBackHasThatVeryName(t *testing.T) {
+func TestAFileNameSurvivesParsing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`(lock|last|look|read|tick|temp|smith|l|r|t)(\.([a-c]{1,2}|a_|a_-12|slot-[0-2]|0?[0-9]{1,2})){0,6}`).Draw(t, "text")
 		if f := ParseFile(text); f.Kind != Foreign && f.String() != text || f.Kind == Foreign && f != (File{}) {
@@ -105,7 +105,7 @@ func TestAFileIsOfTheKindThatItsNameSays(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotNamedHereIsForeign(t *testing.T) {
+func TestOtherFilesAreForeign(t *testing.T) {
 	long := string(longestName)
 	for _, name := range []string{
 		"", ".", "..", "lock", "lock.", "p.h.o.x", "Lock.p.h.o.x", " lock.p.h.o.x", "locks.p.h.o.x", "program.h.runlog",
@@ -147,7 +147,7 @@ func TestEveryNameIsReadBack(t *testing.T) {
 	})
 }
 
-func TestWhatNoAtomIsCalledIsNoName(t *testing.T) {
+func TestInvalidNamesAreRefused(t *testing.T) {
 	const good = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 	for c := range 256 {
 		text := "p.h.o.a" + string([]byte{byte(c)})
@@ -177,7 +177,7 @@ func TestALockIsKnownByNameAndByFile(t *testing.T) {
 		"lock.p.h.o.x":    {Kind: ActiveLock, Name: "p.h.o.x"},
 		"lock.p.h.slot-1": {Kind: ActiveLock, Name: "p.h.slot-1"},
 		"read.p.h.o.x.7":  {Kind: ReaderLock, Name: "p.h.o.x", Number: 7},
-		"lock.h.o.x":      {Kind: ActiveLock, Name: "lock.h.o.x"}, // of a program that is called so
+		"lock.h.o.x":      {Kind: ActiveLock, Name: "lock.h.o.x"}, // the program is called lock
 		"lock.lock.h.o.x": {Kind: ActiveLock, Name: "lock.h.o.x"},
 	} {
 		got, is := LockCalled(text)
@@ -189,7 +189,7 @@ func TestALockIsKnownByNameAndByFile(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "x", "p.h.o", "p.h.o.x.7", "last.p.h.o.x", "read.p.h.o.x", "lock.p.h.o.x.7", "temp." + aToken, "smith.7", "../p.h.o.x"} {
-		// last.p.h.o.x has a part too many for a NAME.
+		// last.p.h.o.x has one part too many for a NAME.
 		if got, is := LockCalled(text); is {
 			t.Errorf("%q is taken for %#v", text, got)
 		}
@@ -197,7 +197,7 @@ func TestALockIsKnownByNameAndByFile(t *testing.T) {
 }
 
 func TestAReadersFileIsNamedAsTheVectorsHaveIt(t *testing.T) {
-	text, err := os.ReadFile("../../test/vectors/readers.tsv")
+	text, err := os.ReadFile("../../test/support/readers.tsv")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
-// Package atom defines an atom: its four words, its NAME, and every file name made from that.
-// Names are readable, constant over time, distinct for each atom, and at most 255 bytes for any
-// atom. They are built and read back only here, and built by the shell too (test/vectors
-// compares).
+// Package atom defines an atom: its four words, its NAME, and every file name made from NAME. Names
+// are readable, constant over time, distinct for each atom, and at most 255 bytes long. In Go they
+// are built and read back only here. The shell builds them too: tests compare both with
+// test/support/names.tsv.
 package atom
 
 import (
@@ -19,26 +19,24 @@ const (
 	keptPrefix   = 48 // bytes kept of a part that is cut
 )
 
-// What an Atom holds at most: the records that it is written to are small, and a
+// The greatest lengths in an Atom. An Atom is written into records, which must be small, while a
 // command line may have megabytes.
 const (
-	longestOperand = 4 << 10 // of a longer operand: its beginning
-	longestOther   = 1 << 10 // a longer part is no name
+	longestOperand = 4 << 10 // a longer operand is cut to its beginning
+	longestOther   = 1 << 10 // a longer part is an error
 )
 
-// Atom is what is locked: an operation of a program on a host. Each part may
-// hold any byte but must not be empty. Of a long operand it has the first 4 KiB,
-// '-' and the checksum: see New.
+// Atom is what is locked: an operation of a program on a host. A part must not be empty or contain
+// a null byte. Of a long operand the Atom has the first 4 KiB, '-' and the checksum: see New.
 type Atom struct {
 	Program, Host, Operator, Operand string
 
-	// Command is the command of `adlock run`, if only that made the operand (Unnamed). It is
-	// compared, but is no part of NAME, as arguments hold passwords. "": not known.
+	// Command is the command of `adlock run`, if the operand was made from the command alone
+	// (Unnamed). It is compared, but is no part of NAME, as arguments hold passwords. "": not known.
 	Command string
 }
 
-// New returns the atom with these parts, a long operand cut; a usage error as
-// Check has it.
+// New returns the atom with these parts, and cuts a long operand. The error is that of Check.
 func New(program, host, operator, operand string) (Atom, error) {
 	a := Atom{Program: program, Host: host, Operator: operator, Operand: operand}
 	err := a.Check()
@@ -46,8 +44,8 @@ func New(program, host, operator, operand string) (Atom, error) {
 	return a, err
 }
 
-// The parts of an atom that `adlock run` is not given: RunOperator is the operator of a command,
-// NamedProgram the program of a lock that --name names.
+// The parts of an atom that the user of `adlock run` does not give: RunOperator is the operator of
+// a command, NamedProgram the program of a lock that --name names.
 const (
 	RunOperator  = "run"
 	NamedProgram = "adlock"
@@ -59,7 +57,7 @@ func Unnamed(base, command string) (operand, kept string) {
 	return base[:min(len(base), keptPrefix)] + "-" + checksum(command), cut(command)
 }
 
-// Digest stands for a command if users besides its owner may read the record.
+// Digest takes the place of a command if users other than its owner may read the record.
 func Digest(command string) string {
 	h := fnv.New128a()
 	_, _ = h.Write([]byte(command)) // it never fails
@@ -76,8 +74,8 @@ func Named(name, host string) Atom {
 	return Atom{Program: NamedProgram, Host: host, Operator: RunOperator, Operand: name}
 }
 
-// Cut returns the atom with the operand cut if it is not yet: it may have been
-// written down before there was a limit.
+// Cut returns the atom with a long operand cut, unless it is cut already: earlier versions recorded
+// operands of any length.
 func (a Atom) Cut() Atom {
 	if _, already := checksumOf(a.Operand); !already {
 		a.Operand = cut(a.Operand)
@@ -107,23 +105,23 @@ func (a Atom) String() string {
 	return a.Program + " on " + a.Host + ": " + a.Operator + " " + a.Operand
 }
 
-// CheckFound compares the atom with the one in its lock: two atoms whose names are the same only
-// by a checksum must not deny each other in silence. The zero Atom is unknown, and no error; nor
-// is a Command that only one of them has, as a script or --operand reaches the same lock. object
-// is the lock.
+// CheckFound compares the atom with the one in its lock: two different atoms whose names have the
+// same checksum must not deny each other without an error. It is no error if found is the zero Atom
+// (unknown), or if only one of the two has a Command: a script, or --operand, can reach the same
+// lock. object is the lock.
 func (a Atom) CheckFound(object string, found Atom) error {
-	of, is, wanted := "atom", found.String(), a.String()
+	is, wanted := found.String(), a.String()
 	command := found.Command
 	switch found.Command = a.Command; {
 	case found == a && (command == "" || a.Command == "" || command == a.Command), found.Program == "": // not known
 		return nil
 	case found == a:
-		of, is, wanted = "command", Shown(command), Shown(a.Command)
+		return fault.New(fault.System, object, "is the lock of another command with the same name and sum, "+a.Operand+" (to see that command: adlock status)")
 	}
-	return fault.New(fault.System, object, "is the lock of another "+of+" with the same name: "+is+" (wanted: "+wanted+")")
+	return fault.New(fault.System, object, "is the lock of another atom with the same name: "+is+" (wanted: "+wanted+")")
 }
 
-// Check returns a usage error where a part is empty or cannot be kept.
+// Check returns a usage error if a part is empty, too long, or contains a null byte.
 func (a Atom) Check() error {
 	for _, part := range []struct {
 		is, called string
@@ -150,7 +148,7 @@ func (a Atom) Name() Name {
 	return a.named(Canonify(a.Operator) + "." + a.operand())
 }
 
-// operand is the last part of the name: the same whether or not it was cut.
+// operand is the last part of the name. It is the same for an operand and for its cut form.
 func (a Atom) operand() string {
 	if sum, isCut := checksumOf(a.Operand); isCut {
 		return shortened(a.Operand, sum)
@@ -170,9 +168,9 @@ func (a Atom) named(what string) Name {
 	return Name(Canonify(a.Program) + "." + Canonify(a.Host) + "." + what)
 }
 
-// Canonify makes one part of a name: every byte that is not an ASCII letter or
-// digit becomes '_' (CanonifyName of the 1997 paper). What could not be read
-// back from that, or is long, is cut to 48 bytes and told apart by a checksum.
+// Canonify makes one part of a name: every byte that is not an ASCII letter or digit becomes '_'
+// (CanonifyName of the 1997 paper). A part that could not be read back from the result, or that is
+// long, is cut to 48 bytes and followed by a checksum.
 func Canonify(part string) string {
 	if len(part) <= longestPlain {
 		if plain := underscored(part); readBack(plain) == part {
@@ -196,12 +194,12 @@ func underscored(part string) string {
 	return string(plain)
 }
 
-// Exact reports whether the name determines the atom: no part of it is distinguished by a
-// checksum alone. Otherwise the last lock must carry the identity.
+// Exact reports whether the name determines the atom, that is, contains no checksum. Otherwise the
+// last lock must contain the atom's parts.
 func (a Atom) Exact() bool { return !strings.Contains(string(a.Name()), "-") }
 
-// readBack is what a reader would take a canonical part to mean: a path where
-// it begins with '_', else a name with dots.
+// readBack returns the part that a canonical part stands for: a path if it begins with '_', else a
+// name with dots.
 func readBack(plain string) string {
 	if strings.HasPrefix(plain, "_") {
 		return strings.ReplaceAll(plain, "_", "/")
@@ -217,7 +215,7 @@ func checksum(part string) string { return strconv.FormatUint(uint64(cksumOf(par
 
 // cksumOf is the checksum that cksum(1) prints: CRC-32 with the polynomial
 // 0x04C11DB7, most significant bit first, over the bytes and then their count
-// (POSIX.1-2017, cksum). The standard library's CRC-32 is the reflected one.
+// (POSIX.1-2017, cksum). The standard library has only the reflected CRC-32.
 func cksumOf(text string) uint32 {
 	var crc uint32
 	add := func(b byte) {

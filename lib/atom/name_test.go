@@ -12,7 +12,7 @@ import (
 )
 
 func TestEveryVectorGivesItsName(t *testing.T) {
-	text, err := os.ReadFile("../../test/vectors/names.tsv")
+	text, err := os.ReadFile("../../test/support/names.tsv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestEmptyPartsAreRefused(t *testing.T) {
 	}
 }
 
-// anyOperand is one around the length at which an operand is cut, or longer.
+// anyOperand is an operand of about the length above which operands are cut.
 func anyOperand() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		tail := rapid.StringMatching(`-?[0-9a]{0,12}`).Draw(t, "tail")
@@ -102,7 +102,7 @@ func TestALongOperandIsKeptShortUnderItsOwnName(t *testing.T) {
 	})
 }
 
-func TestOperandsOfOneBeginningAreTwoAtoms(t *testing.T) {
+func TestLongOperandsWithOneBeginningAreTwoAtoms(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	a, _ := New("p", "h", "o", long+"a")
 	b, _ := New("p", "h", "o", long+"b")
@@ -170,7 +170,8 @@ func TestAnotherCommandOfTheSameNameIsAnError(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	const want = "lock: is the lock of another command with the same name: p -b (wanted: p -a)"
+	// The error names no command: commands hold passwords, and errors reach mails, runlog and hooks.
+	const want = "lock: is the lock of another command with the same name and sum, p-1 (to see that command: adlock status)"
 	if err := mine.CheckFound("lock", other); err == nil || err.Error() != want || fault.KindOf(err) != fault.System {
 		t.Errorf("got %v", err)
 	}
@@ -181,7 +182,7 @@ func TestAnotherCommandOfTheSameNameIsAnError(t *testing.T) {
 
 func TestACommandIsNamedByItsBaseAndCksum(t *testing.T) {
 	operand, kept := Unnamed("rsync", "123456789")
-	if operand != "rsync-930766865" || kept != "123456789" { // as printf 123456789 | cksum has it
+	if operand != "rsync-930766865" || kept != "123456789" { // printf 123456789 | cksum prints this sum
 		t.Errorf("%s, %s", operand, kept)
 	}
 	long := strings.Repeat("x", longestOperand+1)

@@ -24,37 +24,47 @@ func isMistyped(store string) bool {
 	return strings.HasPrefix(store, scheme+":") && slices.Contains([]string{"etcd", "ftp", "ftps"}, scheme) && !IsRemote(store)
 }
 
-// StoreOption is --store of the verbs that show locks: like ADLOCK_STORE, it tells this process,
-// and the partner programs that it starts, where those are.
+// StoreOption is --store of the verbs that show locks. It sets ADLOCK_STORE, which this process and
+// the partner programs that it starts read.
 func StoreOption() Option {
-	return Option{
-		Name: "store", Env: storeVariable, Arg: "URL", Help: StoreHelp,
-		Set: func(value string) error {
-			if value == "" {
-				return errors.New("must not be empty")
-			}
-			return os.Setenv(storeVariable, value)
-		},
-	}
+	return Bind("store", func(value string) error {
+		if value == "" {
+			return errors.New("must not be empty")
+		}
+		return os.Setenv(storeVariable, value)
+	})
 }
-
-const storeVariable = "ADLOCK_STORE"
-
-// StoreHelp is the help for --store.
-const StoreHelp = "where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR"
 
 // NoStore is the error of a store that is neither a directory nor an address.
 func NoStore(store string) error {
 	return fault.New(fault.Usage, store, "is no store: want a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR")
 }
 
-// Dir returns the lock directory if no option names a store: $ADLOCK_STORE, or the usual one.
-func Dir() (string, error) { return DirOf(os.Getenv(storeVariable)) }
+// Store returns $ADLOCK_STORE, else the store in the settings files; "" if there is none.
+func Store() (string, error) {
+	store, err := head(storeVariable)
+	return store.Value, err
+}
 
-// DirOf returns the lock directory of a store. Without a store, or for one beyond this machine,
-// whose runlog is kept there, it is the usual one: $ADLOCK_DIR, else for root /var/lib/adlock,
-// for others $HOME/.local/state/adlock. (XDG_STATE_HOME is not read: cron does not have it, and
-// one job would get two directories.)
+// Lease returns $ADLOCK_LEASE, else the lease in the settings files, as text; "" if it is not set.
+func Lease() string {
+	lease, _ := head(leaseVariable) // no location
+	return lease.Value
+}
+
+// Dir returns the lock directory if no option names a store: the Store, or the usual one.
+func Dir() (string, error) {
+	store, err := Store()
+	if err != nil {
+		return "", err
+	}
+	return DirOf(store)
+}
+
+// DirOf returns the lock directory of a store. If store is empty, it is the usual one: $ADLOCK_DIR,
+// else that of the settings files, else for root /var/lib/adlock, for other users ownDir. For a
+// store beyond this machine it is the usual one too: the runlog is kept there. (XDG_STATE_HOME is
+// not read: cron does not have it, so one job would get two directories.)
 func DirOf(store string) (string, error) {
 	if isMistyped(store) {
 		return "", NoStore(store)
@@ -66,9 +76,14 @@ func DirOf(store string) (string, error) {
 }
 
 func usualDir(uid int) (string, error) {
-	if dir := os.Getenv("ADLOCK_DIR"); dir != "" {
-		return dir, nil
+	if dir, err := head(dirVariable); err != nil || dir.Value != "" {
+		return dir.Value, err
 	}
+	return ownDir(uid)
+}
+
+// ownDir is the lock directory of a user for whom no setting names another.
+func ownDir(uid int) (string, error) {
 	if uid == 0 {
 		return rootsDir, nil
 	}
@@ -88,14 +103,28 @@ var rootsDir = "/var/lib/adlock"
 // UserDir is the lock directory that `adlock init` makes for a user without a home.
 func UserDir(uid int) string { return rootsDir + "-" + strconv.Itoa(uid) }
 
-// IsUsers reports whether dir is a directory, and no link to one, of that user's.
+// UsersWithDir returns the numbers of the users that may have a UserDir. IsUsers checks that; it is
+// not called here, as the user may have mounted a file system there that never answers.
+func UsersWithDir() (uids []int) {
+	entries, _ := os.ReadDir(path.Dir(rootsDir)) // if it cannot be read, there are none
+	for _, entry := range entries {
+		dir := path.Join(path.Dir(rootsDir), entry.Name())
+		uid, err := strconv.Atoi(strings.TrimPrefix(dir, rootsDir+"-"))
+		if err == nil && uid > 0 && dir == UserDir(uid) {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// IsUsers reports whether dir is a directory, not a link to one, that belongs to that user.
 func IsUsers(dir string, uid int) bool {
 	var st unix.Stat_t
 	return sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
 }
 
-// WayOut is the advice if the lock directory at path cannot be made: `adlock init` makes one for
-// a user whose home is not writable, as that of www-data.
+// WayOut is the advice if the lock directory at path cannot be made: `adlock init` makes one for a
+// user, such as www-data, whose home is not writable.
 func WayOut(path string) string {
 	uid := os.Geteuid()
 	if uid == 0 || os.Getenv("ADLOCK_DIR") != "" || path != DirOfHome(os.Getenv("HOME")) {
@@ -109,7 +138,7 @@ func initAsRoot(uid int) string { return "as root: adlock init " + userName(uid)
 // userName is the name of a user of this machine, else the number.
 func userName(uid int) string {
 	number := strconv.Itoa(uid)
-	text, _ := os.ReadFile("/etc/passwd") // the number does as well
+	text, _ := os.ReadFile("/etc/passwd") // without it, the number is used
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Split(line, ":"); len(f) > 2 && f[2] == number {
 			return f[0]
@@ -124,16 +153,8 @@ func DirOfHome(home string) string { return path.Join(home, ".local/state/adlock
 // RunlogDir returns the directory of the runlogs: $ADLOCK_LOGDIR, else the lock
 // directory.
 func RunlogDir() (string, error) {
-	if dir := runlogDir(""); dir != "" {
-		return dir, nil
+	if elsewhere, err := head(logDirVariable); err != nil || elsewhere.Value != "" {
+		return elsewhere.Value, err
 	}
 	return Dir()
-}
-
-// runlogDir is the directory of the runlogs for a lock directory.
-func runlogDir(dir string) string {
-	if elsewhere := os.Getenv("ADLOCK_LOGDIR"); elsewhere != "" {
-		return elsewhere
-	}
-	return dir
 }

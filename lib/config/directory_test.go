@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
-	"adlock/test/need"
+	"adlock/test/support/need"
 )
 
-func TestTheDefaultDirectoryIsRootsOrBelowAnAbsoluteHome(t *testing.T) {
+func TestTheDefaultDirectoryIsInVarLibForRootElseAtHome(t *testing.T) {
 	const root, user = 0, 4711
 	for _, c := range []struct {
 		uid       int
@@ -38,7 +38,7 @@ func TestTheDirectoryThatRootMadeForAUserComesBeforeHome(t *testing.T) {
 	was := rootsDir
 	defer func() { rootsDir = was }()
 	rootsDir = t.TempDir() + "/adlock"
-	uid := os.Geteuid() + 4711 // usualDir of 0 is root's
+	uid := os.Geteuid() + 4711 // not 0, for which usualDir is root's
 	dir, theirs := UserDir(uid), DirOfHome("/home/me")
 	check := func(claim, want string) {
 		t.Helper()
@@ -71,7 +71,7 @@ func TestAStoreThatIsADirectoryIsTheLockDirectory(t *testing.T) {
 	}
 }
 
-func TestTheRecordIsInTheLockDirectoryUnlessToldOtherwise(t *testing.T) {
+func TestTheRunlogIsInTheLockDirectoryByDefault(t *testing.T) {
 	t.Setenv("ADLOCK_STORE", "/store")
 	for elsewhere, want := range map[string]string{"": "/store", "/logs": "/logs"} {
 		t.Setenv("ADLOCK_LOGDIR", elsewhere)

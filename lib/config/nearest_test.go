@@ -2,7 +2,7 @@ package config
 
 import "testing"
 
-func TestASlipIsUnderstoodAndAnotherWordIsNot(t *testing.T) {
+func TestAMistypedWordFindsTheNearestOne(t *testing.T) {
 	words := []string{"status", "log", "report", "release", "timeline", "if-elapsed", "expire-after", "wait", "wait-elapsed"}
 	for word, want := range map[string]string{
 		"stauts": "status", "stats": "status", "statuss": "status", "reprot": "report", "time": "timeline", "rel": "release",

@@ -1,6 +1,6 @@
-// Package config has every setting of the programs: its options and variables, its default, the
-// paths and the partner programs. There is one table of options (Option) and one parser for all
-// of them.
+// Package config has every setting of the programs, with its option, variable and default, the
+// paths, and the partner programs. There is one table of options (Table) and one parser for all of
+// them.
 package config
 
 import (
@@ -23,45 +23,26 @@ type Option struct {
 	Env   string // the variable that sets it too; "": none
 	Arg   string // the name of its value in the help; "": a switch
 	Set   func(value string) error
-	Said  *Place // where it was set; nil: not recorded
 
-	// Minutes is the greatest place at which a number without a unit is minutes.
+	// Minutes: up to this Place, a number without a unit counts as minutes.
 	Minutes Place
 
 	Help    string // "": the help does not list it
 	Default string // the default in words; "": nothing, or no
 
-	// Inherited: a job inherits the variable. Other variables it does not: they were set for the
-	// one lock that it runs under (Environment).
+	// Inherited: a job inherits the variable, as it says where locks are, or concerns all of them.
+	// A job does not inherit the other variables: they were set for the one lock under which it
+	// runs (Environment).
 	Inherited bool
-}
 
-// Place is where an option was set. Of two that contradict each other the one on the command line
-// wins: a variable may be set for every line of a crontab.
-type Place int
-
-// The places; the greater one wins.
-const (
-	Unsaid Place = iota
-	InEnvironment
-	OnCommandLine
-)
-
-func (o *Option) say(place Place, value string) error {
-	if o.Said != nil {
-		*o.Said = place
-	}
-	if place <= o.Minutes {
-		value = limit.InMinutes(value)
-	}
-	return o.Set(value)
+	Where Where // in a settings file
 }
 
 // ErrHelp is returned for --help: the caller prints the help.
 var ErrHelp = errors.New("help")
 
-// unknown is the reason for refusing a verb or an option: the text names it, and what was
-// probably meant. Program.Hint adds how to list the right ones.
+// unknown is the reason for refusing an unknown verb or option; it names the one that was probably
+// meant. Program.Hint adds how to list the known ones.
 type unknown string
 
 func (u unknown) Error() string { return string(u) }
@@ -73,14 +54,14 @@ func unknownOption(name string, options []Option) error {
 			names = append(names, o.Name)
 		}
 	}
-	if o := find(options, name[:min(2, len(name))]); o != nil && o.Arg != "" && !strings.HasPrefix(name, "--") {
+	if o := Find(options, name[:min(2, len(name))]); o != nil && o.Arg != "" && !strings.HasPrefix(name, "--") {
 		return &fault.Error{Kind: fault.Usage, Object: name, Err: unknown("unknown option: did you mean " + name[:2] + " " + name[2:] + "?")}
 	}
 	return unknownWord("option", name, "--", names)
 }
 
-// Elsewhere adds to the error of an unknown option its counterpart here, if it is another
-// program's: said returns that for its name, "" if there is none.
+// Elsewhere adds to the error of an unknown option what to use instead, if another program such as
+// flock(1) has that option: said returns our counterpart of an option, or "".
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown
@@ -89,7 +70,7 @@ func Elsewhere(err error, said func(option string) string) error {
 	}
 	name := e.Object
 	if !strings.HasPrefix(name, "--") {
-		name = name[:2] // of -nE and -w5 the first letter
+		name = name[:2] // -n of -nE, -w of -w5
 	}
 	how := said(name)
 	if how == "" {
@@ -103,7 +84,7 @@ func unknownWord(kind, word, before string, words []string) error {
 }
 
 // UnknownText is the reason for refusing a word that is not in words: it names the word that was
-// probably meant, with what stands before it.
+// probably meant, after the text before.
 func UnknownText(kind, word, before string, words []string) string {
 	text := "unknown " + kind
 	if meant := Nearest(word, words); meant != "" {
@@ -112,18 +93,43 @@ func UnknownText(kind, word, before string, words []string) string {
 	return text
 }
 
-// Parse sets the options from the environment, then from args, and returns what
-// follows them: from the first argument that is no option, or after "--".
+// Parse is Origins.Parse for a verb whose options never contradict each other.
 func Parse(options []Option, args []string) (rest []string, err error) {
-	return ParseIn(os.Getenv, options, args)
+	return Origins{}.Parse(options, args)
+}
+
+// Parse sets the options from the environment, then from args, records where each was set, and
+// returns the other arguments: those from the first that is no option, or after "--".
+//
+// Locations are set from the heads of the settings files too. Other settings of the files are set
+// once the atom is known (Configure).
+func (all Origins) Parse(options []Option, args []string) (rest []string, err error) {
+	if rest, err = all.ParseIn(os.Getenv, options, args); err != nil {
+		return nil, err
+	}
+	for i := range options {
+		o := &options[i]
+		if o.Where != Location || all[o.Name].Place != Unsaid {
+			continue
+		}
+		filed, err := head(o.Env)
+		if err == nil && filed.Value != "" {
+			err = all.set(o, filed.From, filed.Value)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
 }
 
 // ParseIn is Parse in another environment than this process's.
-func ParseIn(getenv func(name string) string, options []Option, args []string) (rest []string, err error) {
-	for _, o := range options {
+func (all Origins) ParseIn(getenv func(name string) string, options []Option, args []string) (rest []string, err error) {
+	for i := range options {
+		o := &options[i]
 		if value := getenv(o.Env); o.Env != "" && value != "" {
-			if err := o.say(InEnvironment, value); err != nil {
-				return nil, &fault.Error{Kind: fault.Usage, Object: o.Env, Err: err}
+			if err := all.set(o, Origin{Place: InEnvironment, Word: o.Env}, value); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -137,7 +143,7 @@ func ParseIn(getenv func(name string) string, options []Option, args []string) (
 		case !looksLikeOption(arg):
 			return args, nil
 		}
-		if args, err = parseOne(options, arg, args[1:]); err != nil {
+		if args, err = all.parseOne(options, arg, args[1:]); err != nil {
 			return nil, err
 		}
 	}
@@ -151,7 +157,7 @@ func ForScript(options []Option, err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	o := find(options, e.Object)
+	o := Find(options, e.Object)
 	switch {
 	case o == nil || o.Env == "":
 		return err
@@ -163,8 +169,8 @@ func ForScript(options []Option, err error) error {
 	return &fault.Error{Kind: e.Kind, Object: o.Env, Err: e.Err}
 }
 
-// OptionsFirst is args with the options behind or between NAMEs moved before them, for Parse and
-// for the library, which has the same rule.
+// OptionsFirst returns args with all options moved before the NAMEs, as Parse needs them. The
+// library has the same rule.
 func OptionsFirst(options []Option, args []string) []string {
 	var first, names []string
 	for len(args) > 0 {
@@ -178,7 +184,7 @@ func OptionsFirst(options []Option, args []string) []string {
 			names, args = append(names, arg), args[1:]
 		default:
 			n := 1
-			if name, _, inline := strings.Cut(arg, "="); !inline && find(options, name).takes(options, args[1:]) {
+			if name, _, inline := strings.Cut(arg, "="); !inline && Find(options, name).takes(options, args[1:]) {
 				n = 2
 			}
 			first, args = append(first, args[:n]...), args[n:]
@@ -191,25 +197,27 @@ func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
 
 func looksLikeOption(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 
-// takes reports whether the option takes its value from the next argument. It does not if that is
-// an option: mostly the value is an empty variable then.
+// takes reports whether the option takes its value from the next argument. It does not if the next
+// argument is an option itself: the value was probably a variable that is empty.
 func (o *Option) takes(options []Option, next []string) bool {
-	return o != nil && o.Arg != "" && len(next) > 0 && next[0] != "--" && find(options, next[0]) == nil
+	return o != nil && o.Arg != "" && len(next) > 0 && next[0] != "--" && Find(options, next[0]) == nil
 }
 
-// Environment is this process's own without the settings of its one lock: with those a job's own
-// locks would be taken, and wait for it (its slot, for example) for ever.
-func Environment(options []Option) []string {
+// Environment returns this process's environment without the settings that concern one lock.
+// Otherwise a job that takes locks itself would take them on these terms, and might wait for itself
+// for ever (for its own slot, for example).
+func Environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return slices.ContainsFunc(options, func(o Option) bool { return o.Env == name && !o.Inherited })
+		o := OfVariable(name)
+		return o != nil && !o.Inherited
 	})
 }
 
 // parseOne sets the option arg, whose value may be the next argument.
-func parseOne(options []Option, arg string, next []string) (rest []string, err error) {
+func (all Origins) parseOne(options []Option, arg string, next []string) (rest []string, err error) {
 	name, value, inline := strings.Cut(arg, "=")
-	o := find(options, name)
+	o := Find(options, name)
 	switch {
 	case o == nil:
 		return nil, unknownOption(name, options)
@@ -222,16 +230,16 @@ func parseOne(options []Option, arg string, next []string) (rest []string, err e
 	case !inline:
 		value, next = next[0], next[1:]
 	}
-	if err := o.say(OnCommandLine, value); err != nil {
-		return nil, &fault.Error{Kind: fault.Usage, Object: name, Err: err}
-	}
-	return next, nil
+	return next, all.set(o, Origin{Place: OnCommandLine, Word: name}, value)
 }
 
-func find(options []Option, arg string) *Option {
-	for i, o := range options {
-		if arg == "--"+o.Name || o.Alias != "" && (arg == "--"+o.Alias || len(o.Alias) == 1 && arg == "-"+o.Alias) {
-			return &options[i]
+// Find returns the option that an argument names; nil if there is none.
+func Find(options []Option, arg string) *Option {
+	long, isLong := strings.CutPrefix(arg, "--")
+	for i := range options {
+		o := &options[i]
+		if isLong && long != "" && (long == o.Name || long == o.Alias) || len(o.Alias) == 1 && arg == "-"+o.Alias {
+			return o
 		}
 	}
 	return nil
@@ -239,8 +247,8 @@ func find(options []Option, arg string) *Option {
 
 // The kinds of values. Each returns a setter for one variable.
 
-// Text takes the value as it is. An empty one is refused: mostly a variable was not set, and the
-// default would then be another lock.
+// Text takes the value as it is. An empty value is refused: it probably comes from a variable that
+// is not set, and with the default another lock would be taken.
 func Text(to *string) func(string) error {
 	return func(value string) error {
 		if value == "" {
@@ -261,8 +269,11 @@ func AnyText(to *string) func(string) error {
 
 // Duration takes what limit.Parse takes.
 func Duration(to *time.Duration) func(string) error {
-	return func(value string) (err error) {
-		*to, err = limit.Parse(value)
+	return func(value string) error {
+		d, err := limit.Parse(value)
+		if err == nil {
+			*to = d
+		}
 		return err
 	}
 }
@@ -277,7 +288,8 @@ func Bounded(to *time.Duration) func(string) error {
 	}
 }
 
-// form rewords the error err about a duration, unless it is a missing unit.
+// form replaces the error err of a duration by one that says what is wanted. If only the unit is
+// missing, err stays.
 func form(err error, value, want string) error {
 	if err == nil || limit.LacksUnit(value) {
 		return err
@@ -285,7 +297,8 @@ func form(err error, value, want string) error {
 	return badValue(value, want)
 }
 
-// The shortest period of ticks is the unit of a store's clock; the longest allows several ticks.
+// The shortest period of ticks is the unit of a store's clock; with the longest there are several
+// ticks since the epoch.
 const (
 	shortestPeriod = time.Second
 	longestPeriod  = 10 * 365 * 24 * time.Hour
@@ -307,8 +320,8 @@ func Period(to *time.Duration) func(string) error {
 	}
 }
 
-// waitFor is Duration for a time to wait: forever is endless. Never is refused, as a reader might
-// take it for no wait at all.
+// waitFor is Duration for a time to wait: 'forever' waits without end. 'never' is refused, as it
+// could be read as no wait at all.
 func waitFor(to *time.Duration) func(string) error {
 	return func(value string) error {
 		switch value {
@@ -318,19 +331,23 @@ func waitFor(to *time.Duration) func(string) error {
 			*to = limit.Never
 			return nil
 		}
-		return form(Duration(to)(value), value, "want "+limit.Form+`; or "forever"`)
+		return form(Duration(to)(value), value, "want "+limit.Form+`, "forever"`)
 	}
 }
 
-// learned is like the setter set, and takes "auto" as well: the limit is learned from the atom's
-// past runs. The last word wins, so another word takes that back.
+// learned returns the setter set, extended by "auto": then the limit is learned from the atom's
+// past runs. If the option is repeated, the last value wins.
 func learned(set func(string) error, auto *bool) func(string) error {
 	return func(value string) error {
 		*auto = value == "auto"
 		if *auto {
 			return nil
 		}
-		return set(value)
+		err := set(value)
+		if err == nil || limit.LacksUnit(value) {
+			return err
+		}
+		return limit.Bad(value, `"never", "auto"`)
 	}
 }
 

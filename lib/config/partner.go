@@ -9,12 +9,12 @@ import (
 	"adlock/lib/fault"
 )
 
-// The helper, and the partner programs that it becomes. Their packages would make the helper
-// several times as large, and slower to start, for every script.
+// The helper, and the partner programs that it executes in its place. With their packages, the
+// helper would be several times as large and start more slowly, for every script.
 const (
 	Helper    = "adlock"
 	Locksmith = "adlock-locksmith" // stores beyond this machine
-	Reporter  = "adlock-report"    // the verbs that show people what is and what was
+	Reporter  = "adlock-report"    // the verbs that show people the present state and the past
 )
 
 // Reports are the verbs of the Reporter; the helper passes them on.
@@ -28,6 +28,9 @@ var Reports = []Verb{
 	{Name: "check", Does: "look for the usual mistakes with locks in crontabs", Args: "[FILE...]", More: moreOfCheck},
 	{Name: "wrap", Does: "put the jobs of a crontab (FILE, or standard input) under adlock run", Args: "[FILE]", More: moreOfWrap},
 	{Name: "init", Does: "make a lock directory for each USER who can have none at home (www-data, say): as root", Args: "USER..."},
+	{Name: "pause", Does: "deny newcomers these atoms, or all as root, until then; what runs goes on", Args: "[NAME...]"},
+	{Name: "resume", Does: "end a pause", Args: "[NAME...]"},
+	{Name: "config", Does: "show the settings that count, for NAME or in general, and where each is from", Args: "[NAME]"},
 	{Name: "doctor", Does: "tell whether this machine is fit to keep locks", More: moreOfDoctor},
 }
 
@@ -51,11 +54,11 @@ func moreOfWrap() []List {
 			{"crontab -l | adlock wrap --diff", "look first"},
 			{"crontab -l | adlock wrap | crontab -", "your crontab; what is refused comes out as it came in"},
 			{"crontab -l | adlock wrap --unwrap | crontab -", "and back"},
-			{"adlock wrap -u --diff /etc/cron.d/x | patch /etc/cron.d/x", "a file of the system"},
+			{"adlock wrap -u --diff FILE | patch FILE", "a file of the system"},
 		}},
 		{Title: "what a line gets", Lines: [][2]string{
 			{"--name", "what it runs; with a word or a checksum more where two jobs would share a name"},
-			{"--expire-after", "half as long again as the shortest time between two of its starts, 15m at least"},
+			{"--expire-after", "only if asked for (--expire-after)"},
 			{"/bin/sh -c '...'", "where it has the syntax of a shell; another SHELL of the crontab always"},
 		}},
 	}
@@ -66,8 +69,9 @@ func moreOfDoctor() []List {
 }
 
 // Become replaces this process by a partner program beside it, else by the one on PATH, with the
-// verb and its arguments. It returns only with an error: 69 if the program is missing; need says
-// what it is for. The new program keeps this one's name, for its help and for ps(1).
+// verb and its arguments. It returns only with an error: 69 if the program is missing. need says,
+// for that error, what the program is needed for. The new program keeps this one's name, for its
+// help and for ps(1).
 func Become(partner, need, verb string, args []string) error {
 	path, err := FindPartner(partner, need)
 	if err != nil {

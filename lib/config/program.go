@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"strings"
@@ -11,7 +12,7 @@ import (
 
 // Program is a program with verbs: their help, and what they do.
 type Program struct {
-	Name  string // by which it was called: its messages use it
+	Name  string // the name by which it was called
 	Does  string
 	Verbs []Verb
 	Notes string // what the help ends with
@@ -20,8 +21,8 @@ type Program struct {
 	// nil: not checked.
 	IsCommand func(word string) bool
 
-	// Meant returns the verb that was probably meant by an unknown word, however different; "":
-	// none. nil: not checked.
+	// Meant returns the verb that was probably meant by an unknown word, however different the two
+	// are; "": none. nil: not checked.
 	Meant func(word string) string
 }
 
@@ -33,8 +34,8 @@ type Verb struct {
 	Options func() []Option
 	More    func() []List // further lists for its help
 
-	// Run gets the arguments behind the verb. It returns the exit status; with an error and
-	// status 0, the error's own.
+	// Run gets the arguments behind the verb. It returns the exit status; if that is 0 and there is
+	// an error, the program exits with the error's status.
 	Run func(args []string) (status int, err error)
 }
 
@@ -107,7 +108,7 @@ func (p *Program) Verb(name string) *Verb {
 func (p *Program) Unknown(arg string) error {
 	if looksLikeOption(arg) {
 		name, _, _ := strings.Cut(arg, "=")
-		if run := p.Verb(runVerb); run != nil && find(run.Options(), name) != nil {
+		if run := p.Verb(runVerb); run != nil && Find(run.Options(), name) != nil {
 			return p.Hint("", withoutRun("option", name))
 		}
 		return p.Hint("", unknownOption(name, nil))
@@ -128,16 +129,16 @@ func (p *Program) Unknown(arg string) error {
 	return p.Hint("", unknownWord("verb", arg, "", names))
 }
 
-// runVerb is a verb that users forget, as flock and timeout have none.
+// runVerb is a verb that users forget, as flock(1) and timeout(1) have no verbs.
 const runVerb = "run"
 
 func withoutRun(kind, word string) error {
 	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown("unknown " + kind + ": did you mean " + runVerb + " " + word + "?")}
 }
 
-// Hint adds to the error of an unknown option or verb where the verb's are listed, or the
-// program's if verb is "". Other errors are returned unchanged, and so are those of a verb
-// without help.
+// Hint adds to the error of an unknown option or verb the command that lists the known ones: those
+// of the verb, or of the program if verb is "". Other errors are returned unchanged, and so are
+// those of a verb without help.
 func (p *Program) Hint(verb string, err error) error {
 	var e *fault.Error
 	var u unknown
@@ -151,11 +152,11 @@ func (p *Program) Hint(verb string, err error) error {
 	return fault.New(fault.Usage, e.Object, e.Err.Error()+" ("+asked+" lists them)")
 }
 
-// SaysOwner reports whether the arguments of a verb without help come from the library: the first
-// names the process that is to own the lock, which no person types.
+// SaysOwner reports whether the arguments of a verb without help come from the library: they begin
+// with --owner, which no person types.
 func SaysOwner(args []string) bool { return len(args) > 0 && args[0] == "--owner" }
 
-// LibraryOnly refuses a call by hand of a verb of the library's.
+// LibraryOnly is the error of a verb of the library's that a user has called by hand.
 func LibraryOnly(verb string) error {
 	return fault.New(fault.Usage, verb, "is called by adlock.sh only")
 }
@@ -163,13 +164,16 @@ func LibraryOnly(verb string) error {
 // PrintLine writes one line to standard output.
 func PrintLine(text string) error { return printText(text + "\n") }
 
-// printHelp prints each option on one line for a program that reads it, and folds lines for a
-// person at a terminal.
-func printHelp(text string) error {
-	if columns, is := sysfile.Columns(1); is && columns > 0 {
-		text = fold(text, columns)
+func printHelp(text string) error { return printText(Folded(text)) }
+
+// Folded leaves each option on one line for a program that reads the help, and folds lines for a
+// person at a terminal: to 80 columns if the terminal's width is unknown.
+func Folded(text string) string {
+	columns, is := sysfile.Columns(1)
+	if !is {
+		return text
 	}
-	return printText(text)
+	return fold(text, cmp.Or(columns, 80))
 }
 
 // printText writes the text to standard output.

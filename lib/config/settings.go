@@ -1,16 +1,15 @@
 package config
 
 import (
+	"cmp"
 	"os"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/hook"
-	"adlock/lib/limit"
 	"adlock/lib/live"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -27,55 +26,66 @@ type Settings struct {
 	Library  bool // its arguments IFELAPSED and EXPIREAFTER are minutes if they have no unit
 	Remote   bool // the locks are beyond this machine, where adlock status does not look
 
-	SaidExpireAfter, saidWait, saidWaitElapsed Place
+	From Origins // where the options were set
 }
-
-// defaultStarving is the number of denials in a row that is reported.
-const defaultStarving = 10
 
 // Defaults are the settings without any option.
 func Defaults() Settings {
 	r := locker.NewRequest()
 	r.Starving, r.Line = defaultStarving, &live.Line{}
-	return Settings{Request: r, Hook: &hook.Hook{}}
+	return Settings{Request: r, Hook: &hook.Hook{}, From: Origins{}}
 }
 
 // Options are the options of `run` and of the library's two verbs.
 func (s *Settings) Options() []Option {
 	r := &s.Request
-	minutes := InEnvironment
-	if s.Library {
-		minutes = OnCommandLine
+	limits := []Option{
+		Bind("if-elapsed", learned(Duration(&r.Limits.IfElapsed), &r.Auto.IfElapsed)),
+		Bind("expire-after", learned(s.expireAfter, &r.Auto.ExpireAfter)),
 	}
-	return append([]Option{
-		{Name: "if-elapsed", Env: "ADLOCK_IF_ELAPSED", Minutes: minutes, Arg: "D", Default: "0", Help: "do not run sooner than D after the last completion; auto: learn it", Set: learned(Duration(&r.Limits.IfElapsed), &r.Auto.IfElapsed)},
-		{Name: "expire-after", Env: "ADLOCK_EXPIRE_AFTER", Minutes: minutes, Arg: "D", Default: "never", Help: "end a job that has run for D and take its place; 0: end a running job at once; auto: learn the limit", Set: learned(s.expireAfter, &r.Auto.ExpireAfter), Said: &s.SaidExpireAfter},
-		{Name: "notice", Env: "ADLOCK_NOTICE", Arg: "D", Default: "learned from its past runs, 15m at least", Help: "report a job that has run for D and that no limit ends; never: do not", Set: Duration(&r.Notice)},
-		PauseOption(&r.Pause),
-		{Name: "wait", Env: "ADLOCK_WAIT", Arg: "D", Help: "wait at most D for a busy or full atom; forever: without end", Set: waitFor(&r.Wait), Said: &s.saidWait},
-		{Name: "wait-elapsed", Env: "ADLOCK_WAIT_ELAPSED", Help: "wait for IfElapsed too, within the time of --wait", Set: Toggle(&r.WaitElapsed), Said: &s.saidWaitElapsed},
-		{Name: "slots", Env: "ADLOCK_SLOTS", Arg: "N", Help: "at most N atoms of the program at once", Set: Number(&r.Slots, 0, 1000)},
-		{Name: "shared", Env: "ADLOCK_SHARED", Help: "hold the atom together with other shared runs: many readers or one writer", Set: Toggle(&r.Shared)},
-		{Name: "from-start", Env: "ADLOCK_FROM_START", Help: "IfElapsed, less a tenth (1s to 30s), counts from the start of the last run", Set: Toggle(&r.FromStart)},
-		{Name: "starving", Env: "ADLOCK_STARVING", Arg: "N", Help: "report when denied as full N, 10N, 100N times in a row; 0: never", Default: strconv.Itoa(r.Starving), Set: Number(&r.Starving, 0, 1000)},
-		{Name: "now", Env: "ADLOCK_NOW", Arg: "EPOCH", Help: "the clock of the whole pass, in seconds since the epoch", Set: Instant(&r.Now)},
-		{Name: "verbose", Env: "ADLOCK_VERBOSE", Help: "say which lock was denied, and why", Set: Toggle(&s.Verbose), Inherited: true},
-	}, HookOptions(s.Hook)...)
-}
-
-// PauseOption is --pause of the verbs that end jobs.
-func PauseOption(pause *time.Duration) Option {
-	return Option{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(*pause), Help: "wait for D between the signals INT, TERM and KILL", Set: Bounded(pause)}
+	for i := range limits {
+		if s.Library {
+			limits[i].Minutes = OnCommandLine
+		}
+	}
+	return append(append(limits,
+		Bind("notice", Duration(&r.Notice)),
+		Bind("pause", Bounded(&r.Pause)),
+		Bind("wait", waitFor(&r.Wait)),
+		Bind("wait-elapsed", Toggle(&r.WaitElapsed)),
+		Bind("slots", Number(&r.Slots, 0, 1000)),
+		Bind("shared", Toggle(&r.Shared)),
+		Bind("from-start", Toggle(&r.FromStart)),
+		Bind("starving", Number(&r.Starving, 0, 1000)),
+		Bind("now", Instant(&r.Now)),
+		Bind("verbose", Toggle(&s.Verbose)),
+	), HookOptions(s.Hook)...)
 }
 
 func (s *Settings) expireAfter(value string) error {
-	s.Request.Limits.Source = policy.Said
-	return Duration(&s.Request.Limits.ExpireAfter)(value)
+	limits := &s.Request.Limits
+	if err := Duration(&limits.ExpireAfter)(value); err != nil {
+		return err
+	}
+	if limits.Source = policy.Said; s.From.IsFiled("expire-after") {
+		limits.Source = policy.Filed
+	}
+	return nil
+}
+
+// Configure is Origins.Configure for the request, whose atom must be known. It ignores slots from a
+// file if the atom has no program of its own: they would be counted among all atoms of --name.
+func (s *Settings) Configure(options, values []Option) error {
+	err := s.From.Configure(options, values, s.Request.Atom.Name())
+	if s.From.IsFiled("slots") && s.Request.Atom.Program == atom.NamedProgram {
+		s.Request.Slots = 0
+	}
+	return err
 }
 
 // Check refuses settings that contradict each other.
 func (s *Settings) Check() error {
-	if s.saidWait > s.saidWaitElapsed && s.Request.Wait == 0 {
+	if (s.From.IsFiled("wait-elapsed") || s.From.Compare("wait", "wait-elapsed") > 0) && s.Request.Wait == 0 {
 		s.Request.WaitElapsed = false
 	}
 	if s.Request.WaitElapsed && s.Request.Wait == 0 {
@@ -104,6 +114,8 @@ func Answer(v locker.Verdict) int {
 		return fault.AnswerTooSoon
 	case locker.Full:
 		return fault.AnswerFull
+	case locker.Paused:
+		return fault.AnswerPaused
 	}
 	return fault.AnswerBusy
 }
@@ -111,16 +123,27 @@ func Answer(v locker.Verdict) int {
 // RunlogOf returns the runlog of a host, whose name is canonical already: in $ADLOCK_LOGDIR, else
 // in the lock directory dir; rotated at $ADLOCK_LOG_MAX bytes.
 func RunlogOf(dir, host string) (*runlog.Log, error) {
-	log := &runlog.Log{Dir: runlogDir(dir), Host: host}
+	elsewhere, err := head(logDirVariable)
+	if err != nil {
+		return nil, err
+	}
+	log := &runlog.Log{Dir: cmp.Or(elsewhere.Value, dir), Host: host}
+	if own, err := ownDir(os.Geteuid()); err != nil || dir != own {
+		log.Locks = dir
+	}
 	var most int
-	if value := os.Getenv("ADLOCK_LOG_MAX"); value != "" {
-		if err := Number(&most, 1, 1<<40)(value); err != nil {
-			return nil, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_LOG_MAX", Err: err}
-		}
+	value, _ := head(logMaxVariable) // no location
+	if value.Value != "" {
+		err = logMax(&most)(value.Value)
+	}
+	if err != nil && value.From.Place != InFile { // in a file it is a mistake (TellMistakes)
+		return nil, &fault.Error{Kind: fault.Usage, Object: logMaxVariable, Err: err}
 	}
 	log.Max = int64(most)
 	return log, nil
 }
+
+func logMax(most *int) func(string) error { return Number(most, 1, 1<<40) }
 
 // Host is $ADLOCK_HOST, else the node name.
 func Host() (string, error) {
@@ -131,8 +154,8 @@ func Host() (string, error) {
 	return host, fault.Wrap("node name", err)
 }
 
-// Tell reports a denial and its reason if a person may read it: a denial is a normal outcome, and
-// cron mails all output. dir is the lock directory.
+// Tell reports a denial and its reason, but only on a terminal or with Verbose: a denial is a
+// normal outcome, and cron would mail the output. dir is the lock directory.
 func (s *Settings) Tell(o locker.Outcome, dir string) {
 	if !s.Verbose && !sysfile.IsTerminal(2) {
 		return
@@ -159,8 +182,8 @@ func (s *Settings) Skipping(dir string) string {
 	return s.Request.Limits.Skipping(locker.Recorder{Log: log}.Pace(s.Request.Atom))
 }
 
-// nextStep is the advice for a person who was denied: by options, or in a script, which has none,
-// by variables.
+// nextStep is the advice after a denial. It names options or, in a script, which has none,
+// variables.
 func (s *Settings) nextStep(o locker.Outcome) string {
 	wait, replace, anyway := "--wait D waits", "--replace ends it", "; --if-elapsed 0 runs it all the same"
 	if s.InScript {
@@ -186,8 +209,8 @@ func (s *Settings) nextStep(o locker.Outcome) string {
 // busyStep names the owner, and the steps that help.
 func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	var text string
-	if who, since := o.Owner(); who != "" {
-		text = "; " + who + ", since " + since.Format(time.DateTime)
+	if owner, since := o.Owner(); owner != "" {
+		text = "; " + owner + ", since " + since.Format(time.DateTime)
 	}
 	var steps []string
 	if !s.Remote {
@@ -205,14 +228,15 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	return text + "; " + strings.Join(steps, ", ")
 }
 
-// Aloud reports whether a failed release must still be reported: the message that a newcomer is
-// ending the owner has been printed (locker.Recorder).
+// Aloud reports whether the error of a release must still be printed. It is false if a newcomer is
+// ending the owner: that message was printed before (locker.Recorder).
 func Aloud(err error) bool { return !locker.IsEnded(err) }
 
-// HookOptions are the options of verbs that may have news for the hook.
+// HookOptions are the options of verbs that may have to call the hook.
 func HookOptions(h *hook.Hook) []Option {
 	return []Option{
-		{Name: "hook", Env: "ADLOCK_HOOK", Arg: "COMMAND", Help: "start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost", Set: AnyText(&h.Command), Inherited: true},
-		{Name: "hook-runs", Env: "ADLOCK_HOOK_RUNS", Help: "start the hook also at the start and the success of each run", Set: Toggle(&h.Runs), Inherited: true},
+		Bind("hook", AnyText(&h.Command)),
+		Bind("hook-runs", Toggle(&h.Runs)),
+		Bind("syslog", Toggle(&h.Syslog)),
 	}
 }

@@ -5,7 +5,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/locker"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 func TestADenialNamesTheAtomAsOtherMessagesDo(t *testing.T) {

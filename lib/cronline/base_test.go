@@ -29,6 +29,20 @@ func TestAJobIsNamedAfterWhatItRuns(t *testing.T) {
 	}
 }
 
+func TestAValueOfAVariableIsInNoName(t *testing.T) {
+	for command, want := range map[string]string{
+		"AUTH=(user:S3cr3t -v); curl x": "curl", "AUTH=( user:S3cr3t ) ; curl x": "curl", "A+=(S3cr3t); curl x": "curl", `A=("a) S3cr3t" $(b)); curl x`: "curl",
+		"export A=(S3cr3t); curl x": "curl", "ARGS+=S3cr3t job": "job", "PW[0]=S3cr3t; job": "job", "PW[$i]+=S3cr3t job": "job", "A=(S3cr3t": "job",
+	} {
+		if got := Base(command); got != want {
+			t.Errorf("%s is called %q, want %q", command, got, want)
+		}
+	}
+	if _, inner := Commands("A=($(b) c)"); len(inner) != 1 || inner[0] != "b" {
+		t.Errorf("substitutions %q", inner)
+	}
+}
+
 func TestANameIsTheBaseAndTheCksumOfTheCommand(t *testing.T) {
 	if name, kept := NameOf("123456789"); name != "123456789-930766865" || kept != "123456789" { // as cksum(1) has it
 		t.Errorf("%s, %s", name, kept)

@@ -32,14 +32,13 @@ const (
 	decimal     = "0123456789"
 )
 
-// Lockers are the programs that surely lock by themselves: another lock around theirs is
-// of no use. A name that a user may have given to a program of another kind is not
-// among them, as its job would run without any lock.
+// Lockers are the programs that certainly lock by themselves, so that another lock around theirs is
+// of no use. A name that a user may have given to another program is not in this list: such a job
+// would run without any lock.
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
-// Parse reads a command. It is an error where something was surely meant for adlock
-// and is not understood: a limit that is passed over in silence would be found missing
-// on the day that it is needed.
+// Parse reads a command. Words that are clearly meant for adlock and are not understood are an
+// error: if a limit were ignored in silence, the user would notice only when it is needed.
 func Parse(command string) (Line, error) {
 	text := strings.Trim(command, white)
 	words, rest, err := cutHead(text)
@@ -69,7 +68,7 @@ func cutHead(text string) (words []string, rest string, err error) {
 		return words, rest, nil
 	}
 	if !closed || strings.ContainsAny(head, operators) {
-		ours := 2 // later words may belong to another command
+		ours := 2 // words after the first two may belong to another command
 		if len(words) > 0 && strings.ContainsAny(words[0], operators) {
 			ours = 1
 		}
@@ -83,7 +82,7 @@ func cutHead(text string) (words []string, rest string, err error) {
 	return nil, text, nil
 }
 
-// understood reports whether the words are a name, or a setting, and further settings.
+// understood reports whether all words are settings; the first may be a name instead.
 func understood(words []string) bool {
 	for i, word := range words {
 		mayBeName := i == 0 && !isMeant(word) && !setsNothing(word)
@@ -99,27 +98,42 @@ func isPlain(word string) bool {
 	return strings.TrimFunc(word, func(c rune) bool { return c >= 0x80 || strings.ContainsRune(plain, c) }) == ""
 }
 
-func isSetting(word string) bool { return strings.HasPrefix(word, setting) && IsAssignment(word) }
+func isSetting(word string) bool { return strings.HasPrefix(word, setting) && isPlainAssignment(word) }
+
+func isPlainAssignment(word string) bool {
+	name, _, is := strings.Cut(word, "=")
+	return is && isVariable(name)
+}
 
 // isMeant reports whether a word can only be meant as a setting.
 func isMeant(word string) bool { return strings.HasPrefix(word, setting) || isMisspelt(word) }
 
-// setsNothing reports whether a word looks like a setting but is none, like one without its
-// beginning, or an option of run.
+// setsNothing reports whether a word looks like a setting but is none: another variable, such as a
+// setting without ADLOCK_, or an option of run.
 func setsNothing(word string) bool {
-	return !strings.HasPrefix(word, setting) && IsAssignment(word) || word[0] == '-' && strings.Trim(word, "-") != ""
+	return !strings.HasPrefix(word, setting) && isPlainAssignment(word) || word[0] == '-' && strings.Trim(word, "-") != ""
 }
 
-// isMisspelt reports whether a word would be a setting in capitals, and with underlines.
+// isMisspelt reports whether a word would be a setting if it had capitals, and underlines in place
+// of hyphens.
 func isMisspelt(word string) bool {
 	spelt := strings.ToUpper(strings.ReplaceAll(word, "-", "_"))
 	return !strings.HasPrefix(word, setting) && strings.HasPrefix(spelt, setting) && strings.Contains(word, "=")
 }
 
-// IsAssignment reports whether a word in a command's place sets a variable.
+// IsAssignment reports whether a word in a command's place sets a variable, as A=b, or in some
+// shells A+=b, A[0]=b and A=(b c).
 func IsAssignment(word string) bool {
 	name, _, is := strings.Cut(word, "=")
-	return is && name != "" && strings.Trim(name, letters+decimal) == "" && strings.Contains(letters, name[:1])
+	name = strings.TrimSuffix(name, "+")
+	if array, index, indexed := strings.Cut(name, "["); indexed && strings.HasSuffix(index, "]") {
+		name = array
+	}
+	return is && isVariable(name)
+}
+
+func isVariable(name string) bool {
+	return name != "" && strings.Trim(name, letters+decimal) == "" && strings.Contains(letters, name[:1])
 }
 
 // locksItself reports whether the command runs a program that locks, perhaps behind assignments

@@ -13,7 +13,7 @@ import (
 	"adlock/lib/fault"
 )
 
-func TestACommandIsNamedAtItsBeginningOrByItself(t *testing.T) {
+func TestALineIsSplitIntoNameSettingsAndCommand(t *testing.T) {
 	for command, want := range map[string]Line{
 		"backup.sh":                                      {Text: "backup.sh"},
 		" \tbackup.sh  'a b' \r\n":                       {Text: "backup.sh  'a b'"},
@@ -39,7 +39,7 @@ func TestAnyOtherNoOperationIsAPlainCommand(t *testing.T) {
 	}
 }
 
-func TestWhatWasMeantForAdlockAndIsNotUnderstoodIsAnError(t *testing.T) {
+func TestUnclearWordsForAdlockAreAnError(t *testing.T) {
 	for command, object := range map[string]string{
 		`: n ADLOCK_WAIT="5m" ; x`:            `ADLOCK_WAIT="5m"`,
 		": n ADLOCK_WAIT=5m x":                "ADLOCK_WAIT=5m",
@@ -104,7 +104,7 @@ func TestACommandThatLocksByItselfIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhateverTheCommandItIsReadWithoutHarm(t *testing.T) {
+func TestAnyCommandIsParsedSafely(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := []string{":", " ", ";", "\t", "n", "ADLOCK_", "X", "=", "'", `"`, `\`, "flock", "exec", "\xff", "\n", "&", "$("}
 		command := strings.Join(rapid.SliceOf(rapid.SampledFrom(pieces)).Draw(t, "pieces"), "")
@@ -120,8 +120,8 @@ func TestWhateverTheCommandItIsReadWithoutHarm(t *testing.T) {
 	})
 }
 
-// A shell skips the words that are taken for adlock's, and no others are.
-func TestWhatIsTakenForAdlockAShellSkips(t *testing.T) {
+// A shell skips exactly the words that are taken for adlock's, and finds the same words.
+func TestShellsSkipTheWordsForAdlock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := []string{":", " ", " ", ";", "\t", "n", "-", "%", "ADLOCK_X", "=", "'", `"`, `\`, "ü", "\r", "\n", "&", "|", "$", "(", ")", "<", "#", "!", "{", "}", "*", "~", "^", "`", "[", "?"}
 		command := ": " + strings.Join(rapid.SliceOf(rapid.SampledFrom(pieces)).Draw(t, "pieces"), "")

@@ -6,7 +6,7 @@ import "strings"
 type cutter struct {
 	rest     string
 	word     []byte
-	inWord   bool // an empty word in quotes is one too
+	inWord   bool // also in an empty word in quotes
 	redirect bool // the next word is the file of a redirection
 	depth    int  // of parentheses
 	words    []string
@@ -26,6 +26,10 @@ func Commands(text string) (all [][]string, inner []string) {
 		case ';', '&', '|':
 			c.endCommand()
 		case '(', ')':
+			if b == '(' && strings.HasSuffix(string(c.word), "=") && IsAssignment(string(c.word)) {
+				c.array()
+				continue
+			}
 			c.parenthesis(b)
 		case '<', '>':
 			c.redirection()
@@ -84,7 +88,7 @@ func (c *cutter) endCommand() {
 	c.words, c.redirect = nil, false
 }
 
-// parenthesis ends a command. Text before one that closes none is a pattern of case.
+// parenthesis ends a command. Text before a ) without a ( is a pattern of case, and is dropped.
 func (c *cutter) parenthesis(b byte) {
 	if b == ')' && c.depth == 0 {
 		c.endWord()
@@ -98,7 +102,15 @@ func (c *cutter) parenthesis(b byte) {
 	}
 }
 
-// dollar takes a substitution into the word.
+// array adds the values of an array to the word that sets it.
+func (c *cutter) array() {
+	inside := c.until(')')
+	_, inner := Commands(inside)
+	c.inner = append(c.inner, inner...)
+	c.add("(" + inside + ")")
+}
+
+// dollar adds a substitution to the word.
 func (c *cutter) dollar() {
 	switch {
 	case strings.HasPrefix(c.rest, "("):
@@ -114,7 +126,8 @@ func (c *cutter) dollar() {
 	}
 }
 
-// until takes the text up to end, and end itself; an end in quotes or nested does not count.
+// until consumes the text up to and including end, and returns it without end. An end in quotes, or
+// nested in parentheses, does not count.
 func (c *cutter) until(end byte) (inside string) {
 	whole := c.rest
 	for c.rest != "" {
@@ -137,7 +150,7 @@ func (c *cutter) until(end byte) (inside string) {
 	return whole
 }
 
-// redirection leaves out the descriptor before the sign, and the file behind it.
+// redirection leaves out the descriptor before the operator, and the file after it.
 func (c *cutter) redirection() {
 	if isNumber(string(c.word)) {
 		c.word, c.inWord = nil, false

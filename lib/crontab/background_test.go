@@ -14,7 +14,7 @@ var inBackground = map[string]string{
 	"flock -n f screen -dm job": "screen", "sh -c 'screen -dm job'": "screen", "x && { y & }": "y &",
 }
 
-func TestWhatGoesOnBehindTheShellsEndIsFound(t *testing.T) {
+func TestJobsThatOutliveTheirShellAreFound(t *testing.T) {
 	for command, want := range inBackground {
 		if got := Background(command); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
@@ -46,7 +46,7 @@ func TestAJobInTheBackgroundIsNotWrapped(t *testing.T) {
 	}
 }
 
-// An earlier wrap put such jobs under a lock.
+// An earlier version of wrap put such jobs under a lock.
 func TestAJobInTheBackgroundThatIsWrappedIsUnwrapped(t *testing.T) {
 	const was = "@hourly job &\n"
 	lines := Read(was, false)

@@ -1,6 +1,6 @@
-// Package crontab reads crontabs, as crontab(5) of vixie-cron and its descendants has
-// them, into lines that put together again are the same bytes; understands when
-// a job starts; and puts jobs under `adlock run` and takes them out again.
+// Package crontab reads crontabs, in the form of vixie-cron and its descendants (crontab(5)), into
+// lines; put together again, they are the same bytes. The package finds when a job starts, puts
+// jobs under `adlock run`, and takes them out again.
 package crontab
 
 import (
@@ -27,12 +27,12 @@ const (
 	Unknown // Line.Why says what was expected
 )
 
-// Line is one line. A job's is Head, Command, Input and End put together; any other's
-// is Head and End.
+// Line is one line: for a job Head, Command, Input and End put together, for any other kind Head
+// and End.
 type Line struct {
 	Number int // 1 for the first
 	Kind   Kind
-	Why    string // of an Unknown, why it is not understood
+	Why    string // of an Unknown: why it is not understood
 
 	Name, Value string // of a Variable, without the quotes that cron takes off
 
@@ -48,8 +48,8 @@ type Line struct {
 // Text is the line as it was read, its end included.
 func (l *Line) Text() string { return l.Head + l.Command + l.Input + l.End }
 
-// Read reads a crontab; with a user column if it is one of the system (/etc/crontab,
-// /etc/cron.d). Any text can be read: other lines are Unknown.
+// Read reads a crontab. Those of the system (/etc/crontab, /etc/cron.d) have a user column. Any
+// text can be read: a line that is not understood is Unknown.
 func Read(text string, userColumn bool) []Line {
 	var lines []Line
 	for whole := range strings.Lines(text) {
@@ -61,17 +61,17 @@ func Read(text string, userColumn bool) []Line {
 	return lines
 }
 
-// cutEnd cuts off the end of the line. A carriage return in it is part of the command for cron,
-// and stays outside of what is put around the command.
+// cutEnd cuts off the end of the line. To cron, a carriage return is part of the command; here it
+// belongs to the end, so that it stays last if something is put around the command.
 func cutEnd(whole string) (body, end string) {
 	body = strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
 	return body, whole[len(body):]
 }
 
-// Refuse returns why a text is no crontab at all, nil if it is one. In a crontab at least as many
-// lines are jobs, or were plainly meant as jobs, as are not understood: that distinguishes a
-// script, a unit of systemd or an anacrontab from a crontab with a mistake. A line after one that
-// seems to continue is no line of its own.
+// Refuse returns why a text is no crontab at all, nil if it is one. A crontab has at least as many
+// lines that are jobs, or were clearly meant as jobs, as lines that are not understood; a script, a
+// unit of systemd or an anacrontab has not. A line after one that ends in a backslash does not
+// count.
 func Refuse(lines []Line) error {
 	jobs, unknown, first := 0, 0, -1
 	for i := range lines {
@@ -93,7 +93,7 @@ func Refuse(lines []Line) error {
 	return refusal(&lines[first], lines[first].Why)
 }
 
-// meantAsJob is a line that begins with a schedule, as far as its form tells.
+// meantAsJob matches a line that begins with something in the form of a schedule.
 var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
 
 // GoesOn reports whether a line ends in a backslash, as if the next one belonged to it. cron
@@ -107,21 +107,29 @@ func refusal(l *Line, why string) error {
 	return errors.New("is no crontab: line " + strconv.Itoa(l.Number) + ": " + why)
 }
 
-// Setting is the value that a variable has for the line at index at: that of the last
-// such line above it.
+// Setting returns the value that a variable has for the line at index at: the value in the last
+// line above it that sets the variable.
 func Setting(lines []Line, at int, name string) (value string, set bool) {
-	for i := at - 1; i >= 0; i-- {
-		if lines[i].Kind == Variable && lines[i].Name == name {
-			return lines[i].Value, true
-		}
+	if l := Setter(lines, at, name); l != nil {
+		return l.Value, true
 	}
 	return "", false
 }
 
-// Misread returns the first job that shows that the crontab was read with a user column
-// which it does not have, or the other way round; nil where most jobs show no such
-// thing. A first word that is a user here and no command was meant as a user; one
-// alone may be a command that is not installed (mail).
+// Setter returns the line that Setting takes the value from; nil: none.
+func Setter(lines []Line, at int, name string) *Line {
+	for i := at - 1; i >= 0; i-- {
+		if lines[i].Kind == Variable && lines[i].Name == name {
+			return &lines[i]
+		}
+	}
+	return nil
+}
+
+// Misread returns the first job that shows that the crontab was read with a user column that it
+// does not have, or without one that it has; nil unless most jobs show that. A first word that is a
+// user of this machine and no command was meant as a user. If it is the only word, it may be a
+// command that is not installed (mail).
 func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) bool) (first *Line) {
 	jobs, misread := 0, 0
 	for i := range lines {
@@ -150,6 +158,6 @@ func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool
 	return len(words) > 1 && !IsShellWord(words[0]) && !isCommand(words[0]) && (isUser(words[0]) || isUserName(words[0]) && slices.Contains(begins, words[1]))
 }
 
-// begins are words that begin a command, also after a user unknown here. No program has them as
-// arguments.
+// begins are words that begin a command and are no arguments of a program: the word before one is a
+// user, even if this machine has no such user.
 var begins = []string{"if", "[", "[[", "test", "cd", "{", "!"}

@@ -76,7 +76,7 @@ func TestALineIsCutWhereCronCutsIt(t *testing.T) {
 	}
 }
 
-func TestALineIsOfItsKind(t *testing.T) {
+func TestALineIsClassifiedByItsForm(t *testing.T) {
 	for text, want := range map[string]Kind{
 		"": Blank, " \t": Blank, "\r\n": Blank, "#x": Comment, "  # * * * * * x": Comment,
 		"A=b": Variable, ` "A" = 'b c' `: Variable, "A_1=": Variable, "MAILTO = ": Variable,
@@ -136,7 +136,6 @@ func TestAScheduleHasAShortestAndALongestTimeBetweenStarts(t *testing.T) {
 	}
 }
 
-// The slow way, asked of gronx as a whole: each minute of eleven days, or each midnight of 28 years.
 func TestTheTimesBetweenStartsAreThoseThatAClockFinds(t *testing.T) {
 	for _, c := range []struct {
 		step, span time.Duration
@@ -154,6 +153,8 @@ func TestTheTimesBetweenStartsAreThoseThatAClockFinds(t *testing.T) {
 	}
 }
 
+// byTheClock is the slow way: it asks gronx about the whole expression after each step of the span
+// (each minute of eleven days, or each midnight of 28 years).
 func byTheClock(t *testing.T, text string, step, span time.Duration) (shortest, longest time.Duration) {
 	t.Helper()
 	var last time.Time
@@ -207,7 +208,7 @@ func TestEveryRealCrontabIsReadAndPutTogetherAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCrontabIsRefusedWithItsFirstLineThatIsNone(t *testing.T) {
+func TestAFileThatIsNoCrontabIsRefusedWithALine(t *testing.T) {
 	for text, want := range map[string]string{
 		"#!/bin/sh\nA=b\nif x; then\n\ty\nfi\n":     `line 3: neither a comment nor a variable, and too short for a schedule of five fields and a command`,
 		"[Unit]\nDescription=x\n":                   `line 1: neither a comment nor a variable, and too short for a schedule of five fields and a command`,
@@ -247,7 +248,7 @@ func TestACrontabReadTheWrongWayIsNoticed(t *testing.T) {
 	}
 }
 
-// oddities are short texts with much in them, for the fuzz tests.
+// oddities are short texts with much unusual syntax, for the fuzz tests.
 var oddities = []string{
 	"A = 'b'\n#c\n\n-*/5 1-3,6 * jan sun root x\\'y;%\\\\%z\r\n", "@daily /bin/sh -c 'x'", "SHELL=/bin/ksh\n@reboot x\n@600 -n y",
 	"- @daily \x00'", "@ \r", "-", "@daily root 'it'\\''s' | flock f x", "1 5\tcron.daily\t\tnice x", "~ 0~9 * * 7 A=b {,}x \"$(y)\" \\% #",
@@ -272,7 +273,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// due asks gronx about the whole expression at once.
+// due reports whether gronx, asked about the whole expression, finds a start at that time.
 func due(t *testing.T, text string, at time.Time) bool {
 	t.Helper()
 	is, err := gronx.New().IsDue(text, at)
@@ -282,7 +283,7 @@ func due(t *testing.T, text string, at time.Time) bool {
 	return is
 }
 
-func TestARangeThatGoesDownIsToldAsOneThatCronTakes(t *testing.T) {
+func TestADescendingRangeIsRewrittenForCron(t *testing.T) {
 	for schedule, want := range map[string]string{
 		"0 22-4 * * *": `the hour of a schedule: "22-4", as a range goes up: 22-23,0-4`, "50-9 * * * *": `"50-9", as a range goes up: 50-59,0-9`,
 		"0 0 * * 5-1": `"5-1", as a range goes up: 5-6,0-1`, "0 0 * 11-2 *": `"11-2", as a range goes up: 11-12,1-2`,

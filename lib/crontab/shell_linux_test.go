@@ -9,12 +9,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "adlock/test/need" // the same start, however the suite is started
+	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
-// cron is what one cron does to a line before it hands it over (do_command.c): the
-// first % without a backslash ends the command, and before some bytes the
-// backslash is taken away.
+// cron is one version of cron, as it changes a line before it passes the command to the shell
+// (do_command.c): the first % without a backslash ends the command, and the backslash before some
+// bytes is removed.
 type cron struct{ is, unescapes string }
 
 var crons = []cron{{"Debian's and FreeBSD's cron", `%\`}, {"cronie", `%`}, {"vixie-cron 3.0", ``}}
@@ -37,8 +37,8 @@ func (c cron) hands(l *Line) (command, input string) {
 	return b.String(), ""
 }
 
-// The helper's places: one tells what it was to run, the other runs it. So does show
-// tell its arguments.
+// Scripts in the helper's place: telling prints the command that the helper was to run, running
+// runs it. show prints its own arguments.
 const (
 	telling = "#!/bin/sh\n" + `while [ "$1" != -- ]; do shift; done; shift; for word do printf '%s\0' "$word"; done` + "\n"
 	running = "#!/bin/sh\n" + `while [ "$1" != -- ]; do shift; done; shift; exec "$@"` + "\n"
@@ -61,15 +61,16 @@ func stage(t *testing.T, helper string) (dir string, w Wrapper) {
 	return dir, w
 }
 
-// output is what a shell prints that is given the text as cron gives it.
+// output returns what a shell prints if it gets the text in the way that cron passes it.
 func output(shell, dir, text string) string {
 	command := exec.Command(shell, "-c", text)
 	command.Dir, command.Env = dir, []string{"PATH=" + dir + ":/usr/bin:/bin", "HOME=/ho me", "V=a *", "W=b"}
-	out, _ := command.CombinedOutput() // a text that is no command fails, twice alike
+	out, _ := command.CombinedOutput() // a text that is no command fails in the same way before and after Wrap
 	return string(out)
 }
 
-// wrapWith wraps the line, which must be possible, and reads what comes out.
+// wrapWith wraps the job on line jobAt of the text, and returns that line before and after. If wrap
+// leaves the job, the case is skipped.
 func wrapWith(t *rapid.T, w Wrapper, text string, jobAt int) (was, is Line) {
 	lines := Read(text, false)
 	r := w.Wrap(lines)

@@ -13,8 +13,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// Wrapper puts jobs under `adlock run`, and takes them out again. A wrapped line needs
-// no mark: it is one that wrapping the job in it would make.
+// Wrapper puts jobs under `adlock run`, and takes them out again. A wrapped line needs no mark: it
+// is recognised by wrapping the job in it again and comparing.
 type Wrapper struct {
 	Adlock string // the helper's full path
 	Limit  string // ExpireAfter for each line, or FromSchedule; "": none
@@ -24,10 +24,10 @@ type Wrapper struct {
 	Homeless func(user, home string) bool
 }
 
-// FromSchedule is the limit that a job's own schedule gives it (expireAfter).
+// FromSchedule is the Limit that derives a job's ExpireAfter from its schedule (expireAfter).
 const FromSchedule = "from-schedule"
 
-// variables are those that hold for a line.
+// variables are the variables of the crontab that hold for a line.
 type variables map[string]string
 
 func (v variables) shell() string {
@@ -37,7 +37,7 @@ func (v variables) shell() string {
 	return defaultShell
 }
 
-// Result is what became of a crontab.
+// Result is a crontab after Wrap or Unwrap.
 type Result struct {
 	Text string
 	Done int    // lines that were changed
@@ -62,7 +62,7 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 		l := &lines[i]
 		text, why = w.wrapped(l, v, nameOf(l.Command))
 		if part := Background(l.Command); part != "" && why == "" {
-			text, why = "", "goes on in the background, which the lock would not cover; in the foreground it delays no other line: "+part
+			text, why = "", "goes on in the background, where the lock would not cover it; run it in the foreground, as cron starts other lines all the same: "+part
 		}
 		if j, is := nameJob(l, v, why == ""); is {
 			jobs[i] = j
@@ -112,15 +112,15 @@ func each(lines []Line, change func(i int, v variables) (text, why string)) Resu
 	return r
 }
 
-// lockers are programs whose jobs seem to be under a lock already: a line that is left, and
-// reported to the user, does less harm than one that is wrapped in vain.
+// lockers are programs whose jobs seem to be under a lock already. In doubt a line is not wrapped:
+// the user gets a report of it, while a needless second lock would not be noticed.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
 // longestCommand is what vixie-cron takes: it reads a command into MAX_COMMAND (1000)
 // bytes, and refuses one that fills them (load_entry).
 const longestCommand = 998
 
-// wrapped is a job under adlock with that name, or why it is left.
+// wrapped returns a job's line under adlock with that name, or why the line is left as it is.
 func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) {
 	shell := v.shell()
 	switch locker := lockerOf(l.Command); {
@@ -142,7 +142,7 @@ func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) 
 		return "", "user " + strconv.Quote(l.User) + " cannot make a lock directory at home; as root: adlock init " + l.User
 	}
 	text = l.Head + w.Adlock + " run --name " + name + w.option(l, v) + " -- " + argumentsOf(l.Command, shell) + l.Input + l.End
-	blanksBefore := len(l.Head) - len(strings.TrimRight(l.Head, blanks)) // cron counts them if there is a user
+	blanksBefore := len(l.Head) - len(strings.TrimRight(l.Head, blanks)) // after a user column cron counts them too
 	if len(text)-len(l.Head)-len(l.End)+blanksBefore > longestCommand {
 		return "", "would be longer than the " + strconv.Itoa(longestCommand) + " bytes that cron takes"
 	}
@@ -160,8 +160,8 @@ func (w *Wrapper) isHomeless(user string, v variables) bool {
 	return user != "" && w.Homeless != nil && v["ADLOCK_DIR"]+v["ADLOCK_STORE"] == "" && w.Homeless(user, v["HOME"])
 }
 
-// Homeless are the users in a user column that can have no lock directory, as homeless reports,
-// and whose jobs seem to lock with adlock.
+// Homeless returns the users in a user column who have jobs that seem to lock with adlock, but can
+// have no lock directory (homeless reports that).
 func Homeless(lines []Line, homeless func(user, home string) bool) (users []string) {
 	for i := range lines {
 		l := &lines[i]
@@ -180,7 +180,8 @@ func Mentions(lines []Line, i int) bool {
 	return Guards(shell) || strings.Contains(lines[i].Command, "adlock")
 }
 
-// option gives a job its limit. The crontab's own is not overruled by the schedule's.
+// option returns the option that gives a job its limit. A limit from the schedule does not replace
+// one that the crontab sets.
 func (w *Wrapper) option(l *Line, v variables) string {
 	switch {
 	case w.Limit == "", w.Limit == FromSchedule && v["ADLOCK_EXPIRE_AFTER"] != "":
@@ -193,34 +194,34 @@ func (w *Wrapper) option(l *Line, v variables) string {
 
 const expireAfterOption = " --expire-after "
 
-// argumentsOf is a command as arguments of `adlock run`. In a shell other than the default even a
-// plain command may be a script without a #! line, which the shell would run itself. And a
-// command that is such a call of the shell already gets another one around it, so that undoing
-// knows its own.
+// argumentsOf returns a command as arguments of `adlock run`. Most commands become SHELL -c
+// 'COMMAND'. A plain command stays as it is, with two exceptions. With another shell than the
+// default, its program may be a script without a #! line, which that shell would run itself. And a
+// command that already begins with SHELL -c gets a second SHELL -c around it, so that Unwrap
+// removes the right one.
 func argumentsOf(command, shell string) string {
 	call := shell + " -c "
 	if shell == defaultShell && isPlain(command) && !strings.HasPrefix(command, call) {
 		return command
 	}
-	// What cron makes of backslashes and % in the command it makes of them in the word
-	// too: it looks at no quotes, and the backslash in here has a quote behind it.
+	// cron handles backslashes and % inside the quotes as before, as it does not know quotes. A
+	// backslash that Quoted adds is followed by a quote, not by %.
 	return call + fault.Quoted(command)
 }
 
-// Limits from the schedule. "If dt is the scheduling interval (the interval at which you
-// expect to re-run atoms), then ExpireAfter > dt >= IfElapsed ensures correct and sensible
-// behaviour", and for "dt 1 hour" the paper recommends "ExpireAfter 1 hour 30 mins":
-// half as long again as the shortest time between two starts. It is no less than the 15
-// minutes recommended for IfElapsed ("ExpireAfter should generally be greater"): else a
-// job that looks after a queue each minute would be ended in its second one, and "the
-// aim is to give the atoms a chance to complete their work". IfElapsed stays 0: it counts
-// from the end of a run, and one that took most of its interval would make the next start
-// too soon.
+// Limits from the schedule. "If dt is the scheduling interval (the interval at which you expect to
+// re-run atoms), then ExpireAfter > dt >= IfElapsed ensures correct and sensible behaviour", and
+// for "dt 1 hour" the paper recommends "ExpireAfter 1 hour 30 mins": one and a half times the
+// shortest time between two starts. It is no less than the 15 minutes recommended for IfElapsed
+// ("ExpireAfter should generally be greater"): otherwise a job that serves a queue and starts each
+// minute would be ended in its second minute, and "the aim is to give the atoms a chance to
+// complete their work". IfElapsed stays 0: it counts from the end of a run, and one that took most
+// of its interval would make the next start too soon.
 func expireAfter(s *Schedule) time.Duration {
 	return max(s.Shortest+s.Shortest/2, 15*time.Minute)
 }
 
-// lockerOf is the program by which a command is under a lock already.
+// lockerOf is the program in a command that locks; "" if there is none.
 func lockerOf(command string) string {
 	all, inner := cronline.Commands(command)
 	for _, words := range all {
@@ -245,8 +246,8 @@ func lockerOf(command string) string {
 // wrappedForm is a command as wrapped writes it: path, name, limit or none, arguments.
 var wrappedForm = regexp.MustCompile(`^(/\S+) run --name (\S+)(?: --expire-after (\S+))? -- ((?s).*)$`)
 
-// unwrapped is a job as it was before it was wrapped. Of two commands that may have been
-// wrapped it is the one that would give this very line.
+// unwrapped returns a job's line as it was before it was wrapped. If two commands may have been
+// wrapped, the one that would give exactly this line is taken.
 func unwrapped(l *Line, v variables) (text, why string) {
 	found := wrappedForm.FindStringSubmatch(l.Command)
 	if found != nil {
@@ -264,7 +265,7 @@ func unwrapped(l *Line, v variables) (text, why string) {
 	return l.Text(), ""
 }
 
-// commandsOf are the commands of which argumentsOf may have made these arguments.
+// commandsOf returns the commands from which argumentsOf may have made these arguments.
 func commandsOf(arguments, shell string) []string {
 	commands := []string{arguments}
 	if word, called := strings.CutPrefix(arguments, shell+" -c "); called {
@@ -286,8 +287,8 @@ func (w *Wrapper) wrote(l *Line, was string, v variables, name string) bool {
 	return why == "" && again == l.Text()
 }
 
-// isOlder reports whether the limit is from an older wrap, which gave each job one: the crontab's
-// for the lines below, else one from the schedule.
+// isOlder reports whether the limit is from an older version of wrap, which gave each job a limit:
+// the one that the crontab sets, else one from the schedule.
 func (w *Wrapper) isOlder(job *Line, v variables) bool {
 	if asked := v["ADLOCK_EXPIRE_AFTER"]; asked != "" && w.Limit != "" {
 		return limit.InMinutes(w.Limit) == limit.InMinutes(asked)

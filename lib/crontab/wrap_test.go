@@ -26,7 +26,7 @@ func wrapOne(t testing.TB, text string) (wrapped, why string) {
 	return r.Text, ""
 }
 
-// Of the lines of 29 files 68 are jobs; one is @reboot. None is under a lock before.
+// The 29 files have 68 jobs, one of them @reboot. No job is under a lock before.
 func TestEveryRealCrontabIsWrappedAndUnwrappedByteForByte(t *testing.T) {
 	wrapped := 0
 	for name, text := range crontabs(t) {
@@ -93,7 +93,7 @@ func alike(got, want string) bool {
 	return got == want || len(sum) == 1 && strings.HasPrefix(got, base+"-") && len(got) > len(want)
 }
 
-func TestJobsThatWouldShareANameAreLeftAndSaid(t *testing.T) {
+func TestJobsThatWouldShareANameAreLeftAndReported(t *testing.T) {
 	for text, left := range map[string]int{
 		"A=1\n@daily x\nA=2\n@daily x": 2, "@daily x%1\n@daily x%2": 2, "@daily x\n@weekly x\nA=1\n@daily x": 3,
 		"@daily adlock run --name x-12738659 y\n@daily x": 2,
@@ -122,7 +122,7 @@ func TestALineKeepsItsNameWhereverItIsMoved(t *testing.T) {
 	})
 }
 
-func TestTheLimitIsHalfAsLongAgainAsTheTimeToTheNextStart(t *testing.T) {
+func TestTheLimitIsOneAndAHalfTimesTheSchedule(t *testing.T) {
 	for schedule, want := range map[string]string{
 		"0 * * * *": "1h30m", "@hourly": "1h30m", "@daily": "1d12h", "*/20 * * * *": "30m", "0 9-17 * * 1-5": "1h30m", "@weekly": "1w3d12h",
 		"*/10 * * * *": "15m", "* * * * *": "15m", "@60": "15m", "@3600": "1h30m", "0 0 1 1 *": "78w1d12h",
@@ -137,7 +137,7 @@ func TestTheLimitIsHalfAsLongAgainAsTheTimeToTheNextStart(t *testing.T) {
 	}
 }
 
-func TestALineGetsALimitWhereOneIsAskedForAlone(t *testing.T) {
+func TestALineGetsALimitOnlyOnRequest(t *testing.T) {
 	for asked, want := range map[string]string{"": "", "auto": " --expire-after auto", "90m": " --expire-after 90m"} {
 		w := Wrapper{Adlock: "/usr/bin/adlock", Limit: asked}
 		const was = "@hourly x\n"
@@ -167,7 +167,7 @@ func TestALimitThatTheCrontabHasStays(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsOfAShellGetsOne(t *testing.T) {
+func TestOnlyShellSyntaxGetsAShell(t *testing.T) {
 	for command, want := range map[string]string{
 		`x -a 'b c' "d e $HOME" $X ~/y *.z a\ b k=v`: `x -a 'b c' "d e $HOME" $X ~/y *.z a\ b k=v`,
 		`x; y`:                `/bin/sh -c 'x; y'`,
@@ -223,7 +223,7 @@ func TestTheShellIsTheOneThatTheCrontabHas(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftIsSaid(t *testing.T) {
+func TestLinesLeftAsTheyAreAreReported(t *testing.T) {
 	long := strings.Repeat("x", longestCommand-len("/usr/bin/adlock run --name "+nameOf(strings.Repeat("x", 800))+" --expire-after 1h30m -- ")-1)
 	for text, want := range map[string]string{
 		"@reboot x": "starts at boot", "0 0 30 2 * x": "never starts",
@@ -247,7 +247,7 @@ func TestWhatIsLeftIsSaid(t *testing.T) {
 	}
 }
 
-func TestWhatIsOnlyNamedIsNoLock(t *testing.T) {
+func TestALockersNameAsAnArgumentIsNoLock(t *testing.T) {
 	for _, command := range []string{"rsync -a /var/lib/adlock /b", "apt-get -y install flock", "echo flock", "x # flock"} {
 		if _, why := wrapOne(t, "@daily "+command); why != "" {
 			t.Errorf("%s is left: %s", command, why)
@@ -255,7 +255,7 @@ func TestWhatIsOnlyNamedIsNoLock(t *testing.T) {
 	}
 }
 
-func TestALineByHandAndAnEditedOneStay(t *testing.T) {
+func TestALineWrittenOrEditedByHandStays(t *testing.T) {
 	wrapped, _ := wrapOne(t, "@hourly rsync -a b c; x\n")
 	if back := Unwrap(Read(wrapped, false)); back.Text != "@hourly rsync -a b c; x\n" {
 		t.Fatalf("%q", back.Text)
@@ -271,14 +271,15 @@ func TestALineByHandAndAnEditedOneStay(t *testing.T) {
 		}
 	}
 	name := nameOf("rsync -a b c; x")
-	for _, edit := range [][2]string{ // certain all the same, the names by older versions too
+	for _, edit := range [][2]string{ // wrap may have written these too: adlock was elsewhere, or an older version chose the name
 		{"/usr/bin/adlock", "/opt/adlock"}, {name, "rsync-12345"}, {name, "rsync"}, {name, "rsync-b"}, {name, "x"},
 	} {
 		if back := Unwrap(Read(strings.Replace(wrapped, edit[0], edit[1], 1), false)); back.Text != "@hourly rsync -a b c; x\n" {
 			t.Errorf("%q: %+v", edit, back)
 		}
 	}
-	// The same job after an edit by hand.
+	// Here the edit makes the line one that wrap would write for another command. Unwrap returns
+	// that command.
 	if back := Unwrap(Read(strings.Replace(wrapped, "/bin/sh", "/bin/bash", 1), false)); back.Text != "@hourly /bin/bash -c 'rsync -a b c; x'\n" {
 		t.Errorf("%+v", back)
 	}
@@ -315,7 +316,8 @@ func TestAPathThatMeansSomethingToAShellCannotStandInACrontab(t *testing.T) {
 	}
 }
 
-// What wrap wrote before is taken out too: so what comes back is the crontab less that.
+// Unwrap also unwraps jobs that were already wrapped in the fuzzed text, so the text is compared
+// without them.
 func FuzzWrap(f *testing.F) {
 	for _, text := range oddities {
 		f.Add(text, false)
@@ -334,15 +336,15 @@ func FuzzWrap(f *testing.F) {
 			t.Fatalf("%q\n%q is wrapped again:\n%q", text, wrapped.Text, again.Text)
 		}
 		for i, l := range lines {
-			if err := keptAside(&l, &after[i]); err != nil {
+			if err := onlyCommandChanged(&l, &after[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
 }
 
-// keptAside tells what of a line is not as it was, its command aside.
-func keptAside(was, is *Line) error {
+// onlyCommandChanged returns an error if anything but the command of the line has changed.
+func onlyCommandChanged(was, is *Line) error {
 	if was.Kind != is.Kind || was.Head != is.Head || was.Input != is.Input || was.End != is.End {
 		return fmt.Errorf("%q became\n%q", was.Text(), is.Text())
 	}

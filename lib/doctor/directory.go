@@ -24,7 +24,7 @@ const lockDirectory = "lock directory"
 func (m *Machine) directory(now time.Time) []Finding {
 	dir, there, err := lockfile.OpenToTry(m.Dir)
 	if err != nil {
-		return []Finding{{Fail, lockDirectory, err.Error()}} // these errors contain the cure
+		return []Finding{fail(lockDirectory, err.Error(), "")} // these errors contain the cure
 	}
 	defer dir.Close()
 	found := fine(lockDirectory, m.Dir)
@@ -39,8 +39,8 @@ func (m *Machine) directory(now time.Time) []Finding {
 	return all
 }
 
-// fileSystem tries what a lock needs of the file system, with a file that has the name of a
-// temporary one meanwhile: if this process dies, the file is swept like any other.
+// fileSystem tries what a lock needs of the file system. It uses a file with the name of a
+// temporary file: if this process dies, a later run removes it.
 func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
 	temp, err := dir.TempFile(nil)
 	if err != nil {
@@ -57,13 +57,13 @@ func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
 	}
 	letGo := sync.OnceValue(temp.Close)
 	defer letGo()
-	defer temp.Withdraw() // what cannot be removed was told by another finding
+	defer temp.Withdraw() // if the file cannot be removed, another finding reports that
 	path := dir.Path(name)
 	return append([]Finding{how, exclusion(path, letGo)}, clock(path, now)...)
 }
 
-// exclusion tries flock(2) between two processes, on a file that this one has locked
-// until letGo.
+// exclusion tries flock(2) between two processes, on a file that this process keeps locked until it
+// calls letGo.
 func exclusion(path string, letGo func() error) Finding {
 	const what, cure = "flock", "name a directory on another file system by ADLOCK_DIR"
 	switch free, err := askOther(path); {
@@ -78,7 +78,7 @@ func exclusion(path string, letGo func() error) Finding {
 	case err != nil:
 		return fail(what, err.Error(), cure)
 	case !free:
-		return fail(what, "a lock on "+path+" is held by nobody, and cannot be taken", cure)
+		return fail(what, "a lock on "+path+" is held by no process, and cannot be taken", cure)
 	}
 	return fine(what, "excludes, as tried between two processes")
 }
@@ -112,8 +112,8 @@ func ahead(off time.Duration) string {
 	return limit.FormatAge(off) + " ahead of"
 }
 
-// resolution returns the unit of a file's mtime, found with a time whose digits are all
-// different.
+// resolution returns the unit of a file's mtime: it sets a time in which every digit of the
+// fraction is 1, and reads it back.
 func resolution(path string) (time.Duration, error) {
 	const odd = 111111111
 	if err := os.Chtimes(path, time.Unix(1e9+1, odd), time.Unix(1e9+1, odd)); err != nil {
@@ -126,7 +126,7 @@ func resolution(path string) (time.Duration, error) {
 	return unitOf(info.ModTime()), nil
 }
 
-// unitOf is the least unit that a time shows; 2 s is FAT's.
+// unitOf returns the smallest unit that a time shows; 2 s is that of FAT.
 func unitOf(at time.Time) time.Duration {
 	for unit := time.Nanosecond; unit < time.Second; unit *= 10 {
 		if at.Nanosecond()%int(10*unit) != 0 {
@@ -183,7 +183,7 @@ func (m *Machine) runlog() Finding {
 	case errors.Is(err, fs.ErrNotExist) && m.LogDir == m.Dir:
 		return fine(what, log.Path()+" (made with the lock directory)")
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(what, m.LogDir+" is not there, and nobody makes it", "install -d -m 0700 '"+m.LogDir+"'")
+		return fail(what, m.LogDir+" does not exist, and adlock does not make it", "install -d -m 0700 '"+m.LogDir+"'")
 	}
-	return fail(what, fault.Wrap(m.LogDir, err).Error(), "directory and file belong to root or to the user who runs the jobs, and nobody else may write there")
+	return fail(what, fault.Wrap(m.LogDir, err).Error(), "directory and file must belong to root or to the user of the jobs, and no other user may write there")
 }

@@ -1,6 +1,6 @@
-// Package doctor examines whether a machine is fit to keep locks: it checks what a lock relies
-// on, and tries it if that leaves nothing behind. It has no rules of its own about directories,
-// files and processes: it asks the packages that decide for every lock.
+// Package doctor examines whether a machine is fit to keep locks: it checks what a lock relies on,
+// and tries it if that leaves nothing behind. It has no rules of its own about directories, files
+// and processes: it calls the packages that check them for every lock.
 //
 // The result is for one time and one user: cron may run a job with other limits, and another user
 // has another lock directory.
@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"adlock/lib/config"
 	"adlock/lib/fault"
+	"adlock/lib/hook"
 )
 
 // Grade says how bad a finding is.
@@ -28,16 +30,21 @@ const (
 type Finding struct {
 	Grade Grade
 	What  string
-	Text  string // the state; or what is wrong with it, and the cure
+	Text  string // the state, or what is wrong with it
+	Cure  string // "": nothing is wrong, or the text says it
 }
 
-func (f Finding) String() string { return f.What + ": " + fault.Plain(f.Text) }
+func (f Finding) String() string {
+	text := f.Text
+	if f.Cure != "" {
+		text += "; " + f.Cure
+	}
+	return f.What + ": " + fault.Plain(text)
+}
 
-// fine, warn and fail make findings; why and its cure are two arguments, so that each problem
-// comes with advice.
-func fine(what, text string) Finding      { return Finding{Fine, what, text} }
-func warn(what, why, cure string) Finding { return Finding{Warn, what, why + "; " + cure} }
-func fail(what, why, cure string) Finding { return Finding{Fail, what, why + "; " + cure} }
+func fine(what, text string) Finding      { return Finding{Grade: Fine, What: what, Text: text} }
+func warn(what, why, cure string) Finding { return Finding{Warn, what, why, cure} }
+func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure} }
 
 // Machine is the machine to examine: the paths and versions according to the settings and the
 // running program.
@@ -47,17 +54,20 @@ type Machine struct {
 	Remote      string // the store beyond this machine that scripts use; "": none
 
 	Programs  string   // the directory in which the programs are
-	Version   string   // of this one
+	Version   string   // of this program
 	Libraries []string // where adlock.sh may have been put
 	CronPath  string   // PATH in a crontab that does not set it
+	Services  []string // files of systemd's services that an administrator has written
+	Syslog    bool     // messages go to the system's log too (ADLOCK_SYSLOG)
+	Mistakes  []error  // in the settings files
 	Homeless  []string // users with locked jobs in the system's crontabs, and no possible lock directory
 }
 
 // library is the library's path below the prefix, for the Makefile and the packages.
 const library = "lib/adlock/adlock.sh"
 
-// LibrariesOf are the places of the library that belong to programs in that
-// directory, those of every installation, and of a source tree.
+// LibrariesOf returns the places of the library: the one that belongs to programs in that
+// directory, those of every installation, and that of a source tree.
 func LibrariesOf(programs string) []string {
 	above := filepath.Dir(programs)
 	return []string{
@@ -66,7 +76,7 @@ func LibrariesOf(programs string) []string {
 	}
 }
 
-// Examine returns the findings in the order in which a person mends them. If processes cannot be
+// Examine returns the findings in the order in which to mend them. If processes cannot be
 // identified there is no lock, and no other finding.
 func (m *Machine) Examine(now time.Time) (all []Finding) {
 	if all = processes(); !Fit(all) {
@@ -76,12 +86,40 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 	if Fit(all) || m.LogDir != m.Dir {
 		all = append(all, m.runlog())
 	}
+	all = append(all, m.settings()...)
 	for _, user := range m.Homeless {
 		all = append(all, warn("users", user+" has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run", "as root: adlock init "+user))
 	}
-	all = append(all, limits())
+	all = append(append(all, m.services()...), m.syslog(), limits())
 	all = append(all, m.programs()...)
 	return append(all, m.libraries()...)
+}
+
+// syslog reports whether the system's log takes messages.
+func (m *Machine) syslog() Finding {
+	const what = "syslog"
+	path, err := hook.LogSocket()
+	switch {
+	case err == nil:
+		return fine(what, path+" takes messages, for ADLOCK_SYSLOG=1")
+	case m.Syslog:
+		return warn(what, path+": "+err.Error()+": ADLOCK_SYSLOG is set and does nothing", "start a syslogd or journald")
+	}
+	return fine(what, path+": "+err.Error()+" (only ADLOCK_SYSLOG needs it)")
+}
+
+// settings names the settings files, and what is wrong with them.
+func (m *Machine) settings() (all []Finding) {
+	const what = "settings"
+	for _, f := range config.Files() {
+		if f.Refused == nil {
+			all = append(all, fine(what, f.Path))
+		}
+	}
+	for _, err := range m.Mistakes {
+		all = append(all, warn(what, err.Error(), "adlock config shows what counts"))
+	}
+	return all
 }
 
 // Fit reports whether nothing failed.
@@ -94,8 +132,8 @@ func Fit(all []Finding) bool {
 	return true
 }
 
-// asFile is the text of a file, if it is a regular one and as small as those that are
-// asked for here are.
+// asFile returns the text of a file. The file must be a regular one of at most 1 MiB: those that
+// are read here are smaller.
 func asFile(path string) (string, error) {
 	const most = 1 << 20
 	info, err := os.Stat(path)

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/config"
+	"adlock/lib/sysfile"
+	"adlock/lib/way"
 )
 
 // helper is the program that scripts and crontabs call.
@@ -21,8 +23,8 @@ const helper = "adlock"
 
 const again = "install programs and library again, together (make && sudo make install)"
 
-// programs compares the versions of the three programs, of which this is one, and tells
-// how a crontab reaches the first.
+// programs compares the versions of the three programs, of which this is one, and reports whether
+// crontabs find the helper.
 func (m *Machine) programs() []Finding {
 	self := fine(config.Reporter, filepath.Join(m.Programs, config.Reporter)+", version "+m.Version)
 	return []Finding{m.program(helper), self, m.partner(), m.cron(), m.shell()}
@@ -37,7 +39,8 @@ func (m *Machine) program(name string) Finding {
 	return m.compared(name, path, version)
 }
 
-// partner is the program for stores beyond this machine; without such a store it may be missing.
+// partner examines the program for stores beyond this machine; without such a store it may be
+// missing.
 func (m *Machine) partner() Finding {
 	path := filepath.Join(m.Programs, config.Locksmith)
 	if _, err := os.Stat(path); err == nil {
@@ -49,8 +52,8 @@ func (m *Machine) partner() Finding {
 	return fine(config.Locksmith, "is not installed (only stores beyond this machine need it)")
 }
 
-// compared reports whether a version is this program's: another release may differ in something
-// that both must know.
+// compared reports whether a version is this program's: programs of different releases may not
+// agree on a file's format or on their arguments.
 func (m *Machine) compared(what, path, version string) Finding {
 	text := path + " is of version " + version
 	switch {
@@ -74,7 +77,7 @@ func versionOf(path string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
 	command := exec.CommandContext(ctx, path, "--version")
-	command.WaitDelay = time.Second // what it has started may keep the pipe
+	command.WaitDelay = time.Second // a process that it has started may keep the pipe open
 	text, err := command.Output()
 	_, version, told := strings.Cut(strings.TrimSpace(string(text)), " version ")
 	if err == nil && !told {
@@ -149,7 +152,7 @@ func (m *Machine) library(path string) Finding {
 	switch {
 	case err != nil:
 		return fail(what, err.Error(), again)
-	case !trusted(path): // so its helper must not be run
+	case !trusted(path): // the helper that it names must not be run
 		return warn(what, path+" can be changed by another user", "source one of root's or of your own")
 	}
 	if version := setting(text, "_adlock_version"); version != release(m.Version) {
@@ -158,8 +161,8 @@ func (m *Machine) library(path string) Finding {
 	return m.named(what, path, text, path+", version "+release(m.Version))
 }
 
-// named reports whether the helper that a script names exists and has this version, and if so
-// what to report of the script.
+// named reports whether the helper that a script names exists and has this version; says is the
+// finding's text if it does.
 func (m *Machine) named(what, path, text, says string) Finding {
 	named := setting(text, "_adlock_installed")
 	if named == "" || same(named, filepath.Join(m.Programs, helper)) {
@@ -178,7 +181,7 @@ func (m *Machine) named(what, path, text, says string) Finding {
 // trusted reports whether a file is root's or this user's, and no other user may write to it.
 func trusted(path string) bool {
 	var st unix.Stat_t
-	return unix.Stat(path, &st) == nil && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && st.Mode&0o002 == 0
+	return unix.Stat(path, &st) == nil && sysfile.IsOurs(&st) && !way.OthersMayWrite(path, &st)
 }
 
 // setting returns what the library sets a variable to, without quotes and comment.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	_ "adlock/test/need" // the same start, however the suite is started
+	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
 func TestAMessageIsOnePlainLine(t *testing.T) {
@@ -57,7 +57,7 @@ func TestTheSystemsErrorNumberGivesTheKind(t *testing.T) {
 	}
 }
 
-func TestWhatIsQuotedIsOneWordOfAShell(t *testing.T) {
+func TestQuotedTextIsOneWordOfAShell(t *testing.T) {
 	for _, text := range []string{"", "a b", "it's", `'\''`, "$(x)\n*"} {
 		out, err := exec.Command("/bin/sh", "-c", "set -- "+Quoted(text)+`; printf %s "$#$1"`).Output()
 		if err != nil || string(out) != "1"+text {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// library is the text of sh/adlock.sh, which has to write these numbers again.
+// library is the text of sh/adlock.sh, which has to repeat these numbers.
 func library(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../sh/adlock.sh")
@@ -47,15 +47,15 @@ func TestTheLibraryReadsTheAnswersAsTheyAreMeant(t *testing.T) {
 	}
 }
 
-// Any other status says that the helper was killed, or was refused a thread.
-func TestTheLibraryKnowsEveryStatusThatIsAnAnswer(t *testing.T) {
+// Any other status means that the helper was killed, or could not get a thread.
+func TestTheLibraryListsEveryStatusThatIsAnAnswer(t *testing.T) {
 	list, _, _ := strings.Cut(strings.SplitAfter(body(t, "_adlock_answered"), "in\n")[1], ")")
 	var known []int
 	for word := range strings.SplitSeq(list, "|") {
 		known = append(known, numbersOf(t, strings.TrimSpace(word))...)
 	}
 	want := []int{
-		StatusOK, AnswerTooSoon, AnswerBusy, AnswerFull, AnswerExpired, AnswerStuck,
+		StatusOK, AnswerTooSoon, AnswerBusy, AnswerFull, AnswerExpired, AnswerStuck, AnswerPaused,
 		StatusUsage, StatusUnavailable, StatusSystem, StatusCannotCreate, StatusIO, StatusDenied, StatusNotPermitted,
 	}
 	if !slices.Equal(known, want) {

@@ -14,23 +14,24 @@ const (
 	StatusNotPermitted = 77
 )
 
-// What timeout(1) says of a job that took too long, and a shell of a command that
-// cannot run (POSIX.1-2017, XCU 2.8.2): `adlock run` says the same.
+// The statuses of timeout(1) for a job that took too long, and of a shell for a command that cannot
+// run (POSIX.1-2017, XCU 2.8.2). `adlock run` uses the same.
 const (
 	StatusExpired     = 124
 	StatusNotRunnable = 126
 	StatusNoCommand   = 127
 )
 
-// The private statuses by which the library's verbs answer adlock_get: a script
-// must not need `$(…)`, which would put another process between it and the
-// helper. sh/adlock.sh knows them too.
+// The private statuses by which the library's verbs answer adlock_get: a script must get the answer
+// without `$(…)`, which would put another process between it and the helper. sh/adlock.sh has them
+// too.
 const (
 	AnswerTooSoon = 10
 	AnswerBusy    = 11
 	AnswerFull    = 12
 	AnswerExpired = 13
-	AnswerStuck   = 14 // reported already; the script gets 77
+	AnswerStuck   = 14 // the helper has printed the error; the script gets 77
+	AnswerPaused  = 15
 )
 
 var ofKind = [...]int{

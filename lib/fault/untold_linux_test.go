@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 func TestAnUntoldErrorHasAStatusAndNoLine(t *testing.T) {

@@ -30,43 +30,38 @@ func New() *Args {
 }
 
 // Options are those of run that make sense here: for taking a lock, and for its owner.
-func (a *Args) Options() (options []config.Option) {
-	for _, o := range run.Options() {
-		switch o.Name {
-		case "program":
-			o.Default, o.Set = atom.NamedProgram, config.Text(&a.Request.Atom.Program)
-		case "host":
-			o.Set = config.Text(&a.Request.Atom.Host)
-		case "operator":
-			o.Set = config.Text(&a.Request.Atom.Operator)
-		case "retry-failed":
-			o.Set = config.Toggle(&a.RetryFailed)
-		case "store":
-			o.Set = config.Text(&a.Store)
-		default:
-			continue
-		}
-		options = append(options, o)
-	}
-	options = append(options, config.Option{
-		Name: "owner", Arg: "PID", Default: "the parent", Help: "the process that owns the lock: the one that asks, or an ancestor of it", Set: config.Number(&a.Owner, 1, 1<<30),
-	})
-	return append(options, a.Settings.Options()...)
+func (a *Args) Options() []config.Option {
+	named := &a.Request.Atom
+	program := config.Bind("program", config.Text(&named.Program))
+	program.Default = atom.NamedProgram
+	return append([]config.Option{
+		program,
+		config.Bind("host", config.Text(&named.Host)),
+		config.Bind("operator", config.Text(&named.Operator)),
+		config.Bind("retry-failed", config.Toggle(&a.RetryFailed)),
+		config.Bind("store", config.Text(&a.Store)),
+		{Name: "owner", Arg: "PID", Default: "the parent", Help: "the process that owns the lock: the one that asks, or an ancestor of it", Set: config.Number(&a.Owner, 1, 1<<30)},
+	}, a.Settings.Options()...)
 }
 
 // Parse reads options and NAME.
 func (a *Args) Parse(args []string) error {
-	rest, err := config.Parse(a.Options(), args)
+	rest, err := a.From.Parse(a.Options(), args)
 	if err != nil {
-		return err
-	}
-	if err := a.Check(); err != nil {
 		return err
 	}
 	if len(rest) != 1 {
 		return fault.New(fault.Usage, "hold", "wants one NAME, behind the options")
 	}
-	return a.Name(rest[0])
+	if err := a.Name(rest[0]); err != nil {
+		return err
+	}
+	return a.Complete(a.Options())
+}
+
+// Complete adds what settings files say of the atom, and checks all.
+func (a *Args) Complete(options []config.Option) error {
+	return cmp.Or(a.Configure(options, run.Options()), a.Check())
 }
 
 // Name makes the same atom as `run --name`.
@@ -84,22 +79,22 @@ func (a *Args) Name(name string) (err error) {
 	return err
 }
 
-// findOwner makes sure that the owner is the asking program, or an ancestor. Process 1, or a
-// supervisor, adopts the children of dead processes: if the asker died before it could be
-// identified, its end of the pipe is closed.
+// findOwner sets the owner, and checks that it is the asking program or an ancestor of it. If the
+// asker dies before that, process 1 or a subreaper becomes the parent of this process; the closed
+// pipe then shows that the asker is dead.
 func (a *Args) findOwner() (err error) {
 	if a.Owner == 0 && os.Getppid() == 1 {
-		return fault.New(fault.Usage, "--owner", "must say who is to own the lock, as the parent is process 1")
+		return fault.New(fault.Usage, "--owner", "must name the process that is to own the lock, as the parent is process 1")
 	}
 	if a.Owner == 1 && os.Getppid() != 1 { // an ancestor of every process, that never ends
-		return fault.New(fault.Usage, "--owner", "is process 1, which has not started this one: the lock would outlive all who use it")
+		return fault.New(fault.Usage, "--owner", "is process 1, which has not started this one: the lock would outlive every process that uses it")
 	}
 	if a.Owner == os.Getpid() { // Perl's $$, for example, read only after the fork
-		return fault.New(fault.Usage, "--owner", "must be whoever asks, and is hold itself")
+		return fault.New(fault.Usage, "--owner", "must be the asking program, and is hold itself")
 	}
 	if a.Request.Owner, err = locker.OwnedBy(cmp.Or(a.Owner, os.Getppid())); err != nil {
 		var untold fault.Untold
-		if errors.As(err, &untold) && !hungUp(0) { // the asker lives, and has named another process
+		if errors.As(err, &untold) && !hungUp(0) { // the asker lives, so it has named a process that is dead
 			return untold.Err
 		}
 		return err

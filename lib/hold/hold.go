@@ -8,13 +8,13 @@
 // when the program is dead. Signals for the program (Ctrl-C, the end of a service) do not end
 // this process, as the program may have to clean up first, under its lock.
 //
-// It answers in lines, whose first word decides:
+// Each answer is a line, whose first word says what happened:
 //
 //	acquired TOKEN [FENCE]                  the atom is held
-//	busy|too-soon|full|stuck REASON         it is not; that is the end
-//	released                                answers `release [STATUS]`; that is the end
-//	lost REASON                             another may have the atom; that is the end
-//	error REASON                            trouble; the end, unless a line was not understood
+//	busy|too-soon|full|paused|stuck REASON  it is not held; the verb ends
+//	released                                answers `release [STATUS]`; the verb ends
+//	lost REASON                             another process may hold the atom; the verb ends
+//	error REASON                            trouble; the verb ends, unless a line was not understood
 package hold
 
 import (
@@ -41,8 +41,8 @@ type Keeper interface {
 	Take(locker.Request) (locker.Outcome, error)
 	Release(locker.ReleaseRequest) error
 
-	// Lost tells that the atom will be another's, and why; nil where only the
-	// release can tell.
+	// Lost sends the reason when the atom is lost: another process may get it. It is nil if only
+	// the release can find that out.
 	Lost() <-chan string
 }
 
@@ -63,7 +63,7 @@ func more() []config.List {
 	return []config.List{
 		{Title: "what it says, a line each", Lines: [][2]string{
 			{"acquired TOKEN [FENCE]", "the lock is the parent's, or --owner's"},
-			{"busy, too-soon, full, stuck", "denied, and why (exit status 75; stuck: 77)"},
+			{"busy, too-soon, full, paused, stuck", "denied, and why (exit status 75; stuck: 77)"},
 			{"released", "the end"},
 			{"lost", "the lock is another's, and why (75)"},
 			{"error", "what is wrong; it goes on where a line was not understood"},
@@ -99,14 +99,14 @@ func hold(open Opener, args []string) (int, error) {
 	return h.hold()
 }
 
-// What is said of an acquisition that a newcomer has ended, and of trouble.
+// The first words of two answers: a newcomer has ended the acquisition; there was other trouble.
 const (
 	lost    = "lost"
 	trouble = "error"
 )
 
-// sayError says what went wrong, and returns it for standard error. The asker may be
-// gone.
+// sayError writes the error to standard output, for the asking program, and returns it, for
+// standard error.
 func sayError(err error) error {
 	word := trouble
 	if fault.KindOf(err) == fault.Denied {
@@ -116,8 +116,8 @@ func sayError(err error) error {
 	return err
 }
 
-// say writes one line to standard output. Not by way of os.Stdout: where no process reads
-// any more, that ends this process by SIGPIPE, with the lock in place.
+// say writes one line to standard output. It does not use os.Stdout: if no process reads any more,
+// that would end this process by SIGPIPE, with the lock in place.
 func say(words ...string) error {
 	text := fault.OneLine(strings.TrimSpace(strings.Join(words, " "))) + "\n"
 	_, err := sysfile.Write(1, []byte(text))
@@ -126,7 +126,7 @@ func say(words ...string) error {
 
 // stepAside keeps signals to the program's terminal, group or session from this process. It is
 // false if this process is still in a session that the owner may lead. The signals are caught and
-// not ignored: a hook would inherit that.
+// not ignored: a hook would inherit ignored signals.
 func stepAside() bool {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	_, err := unix.Setsid()
@@ -142,8 +142,8 @@ type holding struct {
 	later  []func() // what is left to do after Take
 }
 
-// inDirectory is a Keeper of a lock directory. There no process takes a lock from its owner
-// but by ending it.
+// inDirectory is a Keeper of a lock directory. There a newcomer takes a lock over only after it has
+// ended the owner, so Lost has nothing to report.
 type inDirectory struct {
 	locker   *lockdir.Locker
 	recorder locker.Recorder
@@ -155,7 +155,7 @@ func (d inDirectory) Release(r locker.ReleaseRequest) error         { return d.l
 func (d inDirectory) Lost() <-chan string                           { return nil }
 
 func (h *holding) open(open Opener, args []string) (err error) {
-	h.Hook.Env = config.Environment(run.Options())
+	h.Hook.Env = config.Environment()
 	if h.Remote = config.IsRemote(h.Store); h.Remote {
 		h.keeper, err = open(h.Args, args)
 		return err
@@ -164,6 +164,7 @@ func (h *holding) open(open Opener, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	config.TellMistakes(path, run.Options())
 	log, err := config.RunlogOf(path, atom.Canonify(h.Request.Atom.Host))
 	if err != nil {
 		return err
@@ -178,7 +179,8 @@ func (h *holding) open(open Opener, args []string) (err error) {
 	return nil
 }
 
-// notRun reports an error before the atom was taken. Those of a store its locksmith reports.
+// notRun reports an error before the atom was taken. Errors of a store are reported by its
+// locksmith.
 func (h *holding) notRun(o locker.Outcome, why error) error {
 	d, is := h.keeper.(inDirectory)
 	if !is {
@@ -213,8 +215,9 @@ func (h *holding) hold() (int, error) {
 	return h.finish(h.serve(gone))
 }
 
-// take takes the atom. While it waits, the death of the owner ends this process: a lock that it
-// has linked by then is a dead owner's, as after a script's death. Any input ends the wait.
+// take takes the atom. If the owner dies while it waits, this process exits; a lock that it has
+// linked by then is the lock of a dead owner, which the next newcomer reclaims. Any input ends the
+// wait.
 func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
 	taken := make(chan struct{})
 	defer close(taken)
@@ -225,8 +228,8 @@ func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
 	return h.keeper.Take(r)
 }
 
-// exitAtDeath ends this process where the owner dies before the atom is taken. On a busy
-// machine both may have happened when this runs, and select draws one of the two.
+// exitAtDeath ends this process if the owner dies before the atom is taken. On a busy machine both
+// channels may be closed already, and select chooses at random; so exitAtDeath checks taken again.
 func exitAtDeath(gone, taken <-chan struct{}, exit func(status int)) {
 	select {
 	case <-taken:
@@ -253,11 +256,11 @@ func (h *holding) denied(o locker.Outcome) (int, error) {
 
 // finish releases the atom.
 func (h *holding) finish(e ending) (int, error) {
-	if e.lost != "" { // what ends the program says why on its standard error
+	if e.lost != "" { // the process that ends the program reports the reason on its standard error
 		_ = say(lost, e.lost) // the program may be gone
 		return fault.StatusDenied, nil
 	}
-	if e.unsaid && ends(h.Request.Owner) && !h.awaitRest() {
+	if e.unreported && ends(h.Request.Owner) && !h.awaitRest() {
 		return fault.StatusOK, nil
 	}
 	switch err := h.keeper.Release(h.releaseRequest(e)); {
@@ -272,15 +275,15 @@ func (h *holding) finish(e ending) (int, error) {
 	}
 }
 
-// releaseRequest has the result of the acquisition, as the program reported it. Without a report,
-// with --retry-failed, the run has failed.
+// releaseRequest has the result of the acquisition, as the program reported it. With
+// --retry-failed, a run that ended without a report counts as failed.
 func (h *holding) releaseRequest(e ending) locker.ReleaseRequest {
 	r := locker.ReleaseRequest{
 		Name: h.Request.Atom.Name(), Token: h.token, PID: h.Request.Owner.PID, Status: e.status,
-		NoStamp: h.RetryFailed && (e.unsaid || e.status.Value != 0), ForScript: true,
+		NoStamp: h.RetryFailed && (e.unreported || e.status.Value != 0), ForScript: true,
 	}
 	if ends(h.Request.Owner) {
-		r.Again = true // a newcomer may have reclaimed it meanwhile
+		r.Again = true // a newcomer may have reclaimed the lock meanwhile
 	} else {
 		r.GuardWait = 4 * min(h.Request.Pause, time.Hour)
 	}

@@ -17,9 +17,9 @@ import (
 
 // ending is how a holding ends.
 type ending struct {
-	status runlog.Opt[int] // as the program has reported it
-	unsaid bool            // the input, or the program, has ended without a word
-	lost   string          // why the atom is no longer held; "": it is
+	status     runlog.Opt[int] // as the program has reported it
+	unreported bool            // the input or the program ended, and no status was reported
+	lost       string          // why the atom is no longer held; "": it is held
 }
 
 // serve holds the atom until there is a reason to release it.
@@ -28,7 +28,7 @@ func (h *holding) serve(gone <-chan struct{}) ending {
 	for {
 		select {
 		case line, more := <-lines:
-			if e, done := h.hear(line, more); done {
+			if e, done := h.handle(line, more); done {
 				return e
 			}
 		case why := <-h.keeper.Lost():
@@ -42,35 +42,37 @@ func (h *holding) serve(gone <-chan struct{}) ending {
 	}
 }
 
-// lastWords reads what the program wrote before it died. Its end of the pipe was closed before
-// that, so all is there; but a child may keep that end open for ever.
+// lastWords reads what the program wrote before it died. All of that is in the pipe by now. It
+// waits a second at most for the end of the input, as a child of the program may keep the pipe open
+// for ever.
 func (h *holding) lastWords(lines <-chan string) ending {
 	for within := time.After(time.Second); ; {
 		select {
 		case line, more := <-lines:
-			if e, done := h.hear(line, more); done {
+			if e, done := h.handle(line, more); done {
 				return e
 			}
 		case <-within:
-			return ending{unsaid: true}
+			return ending{unreported: true}
 		}
 	}
 }
 
-// hear handles one line, or the end of them.
-func (h *holding) hear(line string, more bool) (e ending, done bool) {
+// handle handles one line or, without more, the end of the input.
+func (h *holding) handle(line string, more bool) (e ending, done bool) {
 	if !more {
-		return ending{unsaid: true}, true
+		return ending{unreported: true}, true
 	}
 	status, understood := parseRelease(line)
 	if !understood {
-		_ = say(trouble, "not understood: "+strconv.QuoteToASCII(line)+": want release [STATUS]") // its end of the pipe will tell
+		_ = say(trouble, "not understood: "+strconv.QuoteToASCII(line)+": want release [STATUS]") // if the program is gone, the end of the input shows it
 		return ending{}, false
 	}
 	return ending{status: status}, true
 }
 
-// ends reports whether a process is dead or dying: it closes its files first.
+// ends reports whether a process is dead or exiting: an exiting process closes its files before it
+// is dead.
 func ends(id process.Identity) bool {
 	e, err := process.Find(id.PID)
 	return err == nil && e.Exiting || id.Life() == process.Dead
@@ -92,8 +94,8 @@ func parseRelease(line string) (status runlog.Opt[int], understood bool) {
 // longestLine is longer than any known line.
 const longestLine = 256
 
-// readLines yields the lines it reads, the last one even without a line feed; of one that is too
-// long its beginning.
+// readLines sends the lines that it reads, the last one even without a line feed. Of a line longer
+// than longestLine it sends the beginning.
 func readLines(from io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -116,7 +118,7 @@ func readLines(from io.Reader) <-chan string {
 	return lines
 }
 
-// lookAgain is the interval between checks of a process that nothing else reports on.
+// lookAgain is the interval between checks of processes whose death the kernel does not report.
 const lookAgain = 200 * time.Millisecond
 
 // AwaitDeath returns once the process is dead.
@@ -130,8 +132,8 @@ func AwaitDeath(owner process.Identity) {
 	}
 }
 
-// AwaitRest returns when no process is left of the group and the session that the dead owner may
-// have led: as in a lock directory, those still hold the atom.
+// AwaitRest returns when no process is left in the group and the session that the dead owner may
+// have led: as in a lock directory, such processes still hold the atom.
 func AwaitRest(owner process.Identity) {
 	for (process.Job{Owner: owner}).Remains() {
 		time.Sleep(lookAgain)
@@ -145,9 +147,9 @@ func (h *holding) ownersEnd() <-chan struct{} {
 	return gone
 }
 
-// awaitRest waits for the owner's death, and for the processes that it leaves. It is false if
-// this process would count as one of those: then the next newcomer reclaims the lock, like a
-// killed script's.
+// awaitRest waits for the owner's death, and then for the processes that it leaves. If this process
+// itself is in the owner's session, it would wait for itself: it returns false after the owner's
+// death, and the next newcomer reclaims the lock, like that of a killed script.
 func (h *holding) awaitRest() bool {
 	AwaitDeath(h.Request.Owner)
 	if session, err := unix.Getsid(0); !h.apart && (err != nil || session == h.Request.Owner.PID) {

@@ -1,7 +1,7 @@
 // Package hook starts a command of the user's when something has happened that a person should
 // know: a mail, a webhook, a ping. Nothing depends on it: it is started as an orphan (package
-// orphan), its output is dropped, it is ended after half a minute, and its failure only adds a
-// line to the runlog.
+// orphan), its output is dropped, it is ended after half a minute, and its failure only adds a line
+// to the runlog. The same events go to the system's log if the user asks for that.
 package hook
 
 import (
@@ -33,16 +33,18 @@ const (
 	Lost      Kind = "lost"      // a release found that the lock was not its own any more
 	Starving  Kind = "starving"  // an atom was denied many times in a row
 	Overdue   Kind = "overdue"   // a job has passed its notice, and no limit ends it
+	Paused    Kind = "paused"    // a pause of more than a day has denied a newcomer
 	Unwritten Kind = "unwritten" // the runlog, or a last lock, could not be written
 	NotRun    Kind = "not-run"   // trouble with the lock directory kept a job from running
 	Unlocked  Kind = "unlocked"  // a job runs without a lock, for such trouble; Success or Fail follows
 )
 
 // Hook is the command and what it is started with. A nil Hook, and one without a
-// command, does nothing. It may be used by several goroutines.
+// command and without Syslog, does nothing. It may be used by several goroutines.
 type Hook struct {
 	Command string   // for sh -c
-	Runs    bool     // Start and Success are news too
+	Runs    bool     // call it for Start and Success too
+	Syslog  bool     // write events to the system's log as well, except Start and Success
 	Env     []string // its environment, without the event's variables; nil: this process's
 
 	mu   sync.Mutex
@@ -60,15 +62,19 @@ type Event struct {
 	runlog.Event
 }
 
-// Tell has the hook started, which notes in log if it fails. It returns once the hook
-// is on its way.
+// Tell starts the hook for an event, and does not wait for it. If the hook fails, that is recorded
+// in log (nil: nowhere).
 func (h *Hook) Tell(log *runlog.Log, e Event) {
-	if h == nil || h.Command == "" || !h.Runs && (e.Kind == Start || e.Kind == Success) {
+	routine := e.Kind == Start || e.Kind == Success
+	if !routine {
+		h.Say(e.Text)
+	}
+	if h == nil || h.Command == "" || routine && !h.Runs {
 		return
 	}
 	start := func() { h.start(log, e) }
 	h.mu.Lock()
-	if h.held {
+	if h.held && e.Kind != Overdue {
 		h.late = append(h.late, start)
 		start = func() {}
 	}
@@ -76,8 +82,9 @@ func (h *Hook) Tell(log *runlog.Log, e Event) {
 	start()
 }
 
-// Hold keeps events until LetGo: while this process has a job, its other children would be taken
-// for a part of that.
+// Hold keeps events back until LetGo: while this process has a job, a newcomer that ends the job
+// would take a hook for a part of it. Only the hook for Overdue is started at once, as a job that
+// hangs may never end; if the job is ended while that hook runs, the hook is ended too.
 func (h *Hook) Hold() {
 	if h == nil {
 		return
@@ -119,8 +126,9 @@ func atomOf(e Event) atom.Atom {
 	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}.Cut()
 }
 
-// Environment is what the hook's is made of; without a hook, this process's. It has no hook of its own: what that
-// does with locks would tell it again.
+// Environment returns the environment of the hook before the event's variables are added: Env or,
+// if that is nil, this process's. It is without ADLOCK_HOOK: otherwise locks that the hook itself
+// takes could call it again.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {
@@ -134,8 +142,8 @@ func (h *Hook) Environment() []string {
 // longestText keeps the variables of an event within what execve(2) takes.
 const longestText = 4096
 
-// variables are the event in the environment. None has the name of a setting, or a
-// lock that the hook itself takes would be another.
+// variables returns the event as variables for the environment. No variable has the name of a
+// setting, which would change the locks that the hook itself takes.
 func (e Event) variables() []string {
 	all := []string{
 		"ADLOCK_EVENT=" + string(e.Kind),
@@ -162,8 +170,8 @@ func (e Event) variables() []string {
 	return all
 }
 
-// run is the run that the event is about, as a UUID (RFC 9562), which is what
-// services want that put the start and the end of a run together: its token.
+// run is the token of the run that the event is about, as a UUID (RFC 9562): services that match
+// the start and the end of a run require one.
 func (e Event) run() string {
 	token := e.Token
 	if token == "" {

@@ -11,8 +11,8 @@ import (
 
 	"adlock/lib/orphan"
 	"adlock/lib/runlog"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // The waiter is this program again.
@@ -33,8 +33,8 @@ func happened(kind Kind) Event {
 	}}
 }
 
-// told calls a hook for an event and returns what it writes to the file "out".
-func told(t *testing.T, h *Hook, e Event) (*runlog.Log, func() string) {
+// call calls a hook for an event and returns what it writes to the file "out".
+func call(t *testing.T, h *Hook, e Event) (*runlog.Log, func() string) {
 	t.Helper()
 	log := &runlog.Log{Dir: helper.Dir(t), Host: "dax"}
 	out := filepath.Join(t.TempDir(), "out")
@@ -54,7 +54,7 @@ func newest(log *runlog.Log) (newest runlog.Event) {
 }
 
 func TestTheEventIsInTheEnvironmentAndNoSettingIs(t *testing.T) {
-	_, out := told(t, &Hook{Command: `env | grep ^ADLOCK_ | sort >"$OUT.new"; mv "$OUT.new" "$OUT"`}, happened(Fail))
+	_, out := call(t, &Hook{Command: `env | grep ^ADLOCK_ | sort >"$OUT.new"; mv "$OUT.new" "$OUT"`}, happened(Fail))
 	want := "ADLOCK_ATOM=backup.dax.run.nightly\nADLOCK_EVENT=fail\nADLOCK_PID=811\n" +
 		"ADLOCK_RUN=01234567-89ab-cdef-0123-456789abcdef\nADLOCK_SECONDS=61\nADLOCK_STATUS=3\nADLOCK_TEXT=run ? nightly:; failed\n"
 	helper.Eventually(t, "the hook has run", func() bool { return out() != "" })
@@ -63,12 +63,12 @@ func TestTheEventIsInTheEnvironmentAndNoSettingIs(t *testing.T) {
 	}
 }
 
-func TestOnlyWhereItIsAskedForAreStartAndSuccessNews(t *testing.T) {
+func TestStartAndSuccessCallTheHookOnlyOnRequest(t *testing.T) {
 	for _, kind := range []Kind{Start, Success, Fail} {
 		for _, runs := range []bool{false, true} {
-			_, out := told(t, &Hook{Command: `echo "$ADLOCK_EVENT" >"$OUT"`, Runs: runs}, happened(kind))
+			_, out := call(t, &Hook{Command: `echo "$ADLOCK_EVENT" >"$OUT"`, Runs: runs}, happened(kind))
 			if !runs && kind != Fail {
-				continue // waited for below, by those that came later
+				continue // that the hook is not called is checked below, in h.late
 			}
 			helper.Eventually(t, string(kind)+" was told", func() bool { return out() == string(kind)+"\n" })
 		}
@@ -82,7 +82,7 @@ func TestOnlyWhereItIsAskedForAreStartAndSuccessNews(t *testing.T) {
 	}
 }
 
-func TestAHookIsNobodysChildAndHasNoDescriptorsOfOurs(t *testing.T) {
+func TestAHookIsAnOrphanWithoutOurDescriptors(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestAHookIsNobodysChildAndHasNoDescriptorsOfOurs(t *testing.T) {
 	}
 	defer inherited.Close()
 	write.Close()
-	_, out := told(t, &Hook{Command: `ls -l /proc/$$/fd >"$OUT.new"; mv "$OUT.new" "$OUT"`}, happened(Fail))
+	_, out := call(t, &Hook{Command: `ls -l /proc/$$/fd >"$OUT.new"; mv "$OUT.new" "$OUT"`}, happened(Fail))
 	helper.Eventually(t, "the hook has run", func() bool { return out() != "" })
 	if strings.Contains(out(), "pipe:") {
 		t.Errorf("the hook has\n%s", out())
@@ -105,21 +105,21 @@ func TestAHookIsNobodysChildAndHasNoDescriptorsOfOurs(t *testing.T) {
 }
 
 func TestAHookThatFailsIsNoted(t *testing.T) {
-	log, _ := told(t, &Hook{Command: "exit 9"}, happened(Ended))
+	log, _ := call(t, &Hook{Command: "exit 9"}, happened(Ended))
 	helper.Eventually(t, "the failure is noted", func() bool { return newest(log).Kind == runlog.Hook })
 	e := newest(log)
 	if e.Status != runlog.Some(9) || e.Reason != "the hook for ended: failed" || e.Operand != "nightly" || e.Program != "backup" || e.Host != "dax" {
 		t.Errorf("%+v", e)
 	}
-	log, _ = told(t, &Hook{Command: "kill -TERM $$"}, happened(Ended))
+	log, _ = call(t, &Hook{Command: "kill -TERM $$"}, happened(Ended))
 	helper.Eventually(t, "the failure is noted", func() bool { return newest(log).Signal == "TERM" })
-	log, _ = told(t, &Hook{Command: "/nosuch/command"}, happened(Ended))
+	log, _ = call(t, &Hook{Command: "/nosuch/command"}, happened(Ended))
 	helper.Eventually(t, "the failure is noted", func() bool { return newest(log).Status == runlog.Some(127) })
 }
 
 func TestAHookThatHangsIsEndedWithWhatItStarted(t *testing.T) {
 	t.Setenv("HOOK_TEST_PATIENCE", "300ms")
-	log, _ := told(t, &Hook{Command: "sleep 613 & sleep 613"}, happened(Stuck))
+	log, _ := call(t, &Hook{Command: "sleep 613 & sleep 613"}, happened(Stuck))
 	helper.Eventually(t, "the end is noted", func() bool { return newest(log).Kind == runlog.Hook })
 	if e := newest(log); e.Reason != "the hook for stuck: ended: took too long" {
 		t.Errorf("%+v", e)
@@ -127,10 +127,10 @@ func TestAHookThatHangsIsEndedWithWhatItStarted(t *testing.T) {
 	helper.Eventually(t, "nothing is left", func() bool { return len(helper.With("HOOK_TEST_PATIENCE=300ms")) == 0 })
 }
 
-func TestWhatIsToldMeanwhileIsKeptUntilItIsLetGo(t *testing.T) {
+func TestHeldEventsWaitForLetGo(t *testing.T) {
 	h := &Hook{Command: `echo told >"$OUT"`}
 	h.Hold()
-	_, out := told(t, h, happened(Unwritten))
+	_, out := call(t, h, happened(Unwritten))
 	if len(h.late) != 1 || len(helper.Children(os.Getpid())) != 0 {
 		t.Errorf("%d are kept", len(h.late))
 	}

@@ -30,8 +30,8 @@ func (f *Figures) read(e process.Entry) {
 }
 
 // readStat reads the times of all threads, and the page faults of children that were waited for
-// (proc_pid_stat(5)). The command may hold blanks and parentheses, so fields are counted from
-// the last ')'. A process that has the pid of a member by now has another start.
+// (proc_pid_stat(5)). The command may hold blanks and parentheses, so fields are counted from the
+// last ')'. If another process has the pid of a member by now, its start time differs.
 func (f *Figures) readStat(dir string) error {
 	var buf [1024]byte
 	text, err := sysfile.ReadStart(dir+"stat", buf[:])
@@ -55,8 +55,8 @@ func (f *Figures) readStat(dir string) error {
 	return nil
 }
 
-// readIO reads what was read and written, by read(2) and write(2) and of the disk
-// (proc_pid_io(5)): a file that is mapped is only in the latter.
+// readIO reads how many bytes were read and written by read(2) and write(2), and how many of disks
+// (proc_pid_io(5)): access to a mapped file shows only in the latter.
 func (f *Figures) readIO(dir string) error {
 	var buf [512]byte
 	text, err := sysfile.ReadStart(dir+"io", buf[:])
@@ -71,7 +71,7 @@ func (f *Figures) readIO(dir string) error {
 }
 
 // readThreads reads what each thread is doing, and its switches of context: the files of the
-// process itself have those of its first thread alone.
+// process itself show only its first thread.
 func (f *Figures) readThreads(dir string) error {
 	tasks, err := os.Open(dir + "task")
 	if err != nil {
@@ -96,6 +96,7 @@ func (f *Figures) readThreads(dir string) error {
 			return err
 		}
 		f.Switches += n
+		f.Ignores = f.Ignores || ignores(text, unix.SIGCHLD)
 		if state := doing[stateOf(text)]; state != "" {
 			f.State = state
 		}
@@ -103,7 +104,7 @@ func (f *Figures) readThreads(dir string) error {
 	return nil
 }
 
-// doing is what a thread in such a state does, where that is work, or may be.
+// doing describes the thread states that are work, or may be.
 var doing = map[byte]string{
 	'R': "is running",
 	'D': "is in uninterruptible sleep",
@@ -117,6 +118,16 @@ func stateOf(status []byte) byte {
 		return 'R' // it could not be read
 	}
 	return line[0]
+}
+
+// ignores tells whether a signal is ignored: a bit of the mask SigIgn (proc_pid_status(5)). If a
+// process ignores SIGCHLD, the kernel reaps its children and adds their figures to none of its
+// counts (wait(2)).
+func ignores(status []byte, signal unix.Signal) bool {
+	_, line, _ := bytes.Cut(status, []byte("\nSigIgn:\t"))
+	line, _, _ = bytes.Cut(line, []byte{'\n'})
+	mask, err := strconv.ParseUint(string(line), 16, 64)
+	return err != nil || mask>>(signal-1)&1 != 0
 }
 
 // sum adds the numbers of some lines of a file.

@@ -9,8 +9,8 @@ import (
 	"adlock/lib/process"
 )
 
-// How much processor time a process may take in a minute and still be idle: that of a runtime
-// that wakes to look at its timers, as a Java or a Python process does.
+// How much processor time a process may take in a minute and still count as idle: as much as a
+// language runtime takes that wakes to check its timers (Java, Python).
 const (
 	spareTime   = 50 * time.Millisecond
 	spareSwitch = 100 * time.Microsecond // for each context switch
@@ -25,9 +25,10 @@ type Figures struct {
 	State    string        // what a thread was found doing, in words; "": all threads slept
 	CPU      time.Duration // all its threads have taken
 	Switches uint64        // of context, of the threads that live
-	Calls    uint64        // bytes read and written by system calls, and by those of children it has waited for
-	Disk     uint64        // bytes read and written of disks, as by a file that is mapped
-	Reaped   uint64        // page faults of those children: more of them tell of another child
+	Calls    uint64        // bytes read and written by system calls, including those of children that it has waited for
+	Disk     uint64        // bytes read from and written to disks, for example through a mapped file
+	Reaped   uint64        // page faults of the children that it has waited for: an increase shows that another child has ended
+	Ignores  bool          // it ignores SIGCHLD: its children show neither in Reaped nor in Calls
 }
 
 // Sample is one look at a job.
@@ -61,7 +62,8 @@ func (j *Judge) Look(s Sample) string {
 	return text
 }
 
-// sign is the first sign of work; before that, what the job took in all, where it took something.
+// sign returns the first sign of work, with the processor time and bytes of the whole job if it
+// used any. If these alone are a sign of work, it returns only them.
 func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.Duration) string {
 	var cpu time.Duration
 	var bytes uint64
@@ -81,7 +83,7 @@ func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.D
 		case m.Err != nil:
 			note(m, "cannot be read: "+m.Err.Error())
 			continue
-		case before.Err != nil: // it would have been said at once
+		case before.Err != nil: // the look before has reported it
 			continue
 		}
 		cpu += m.CPU - before.CPU
@@ -92,6 +94,9 @@ func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.D
 		}
 		if m.Reaped != before.Reaped {
 			note(m, "has started another, which has ended")
+		}
+		if m.Ignores && m.Switches != before.Switches { // without a context switch it has not run, and so started nothing
+			note(m, "has run, and ignores SIGCHLD: what it started cannot be known")
 		}
 	}
 	for key, m := range j.since {
@@ -115,12 +120,13 @@ func spare(before, now Figures, over time.Duration) time.Duration {
 	return time.Duration(minutes*float64(spareTime)) + time.Duration(grown(before.Switches, now.Switches))*spareSwitch
 }
 
-// grown is how much a count has grown; 0 where it has not, as what a thread counted goes with it.
+// grown is how much a count has grown. It is 0 if the count is lower than before: a thread that
+// ends takes its part of the count with it.
 func grown(before, now uint64) uint64 { return max(before, now) - before }
 
 func name(m Figures) string { return "process " + strconv.Itoa(m.PID) + " (" + m.Command + ")" }
 
-// took tells figures, as in "processor 0.4 s, 12 kB in the last minute"; "" where there are none.
+// took describes figures, as in "processor 0.4 s, 12 kB in the last minute"; "" if all are 0.
 func took(cpu time.Duration, bytes uint64, over time.Duration) string {
 	var parts []string
 	if cpu > 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // A job of one process that is found twice, a minute apart.
-func TestASignOfWorkIsTold(t *testing.T) {
+func TestTheFirstSignOfWorkIsReturned(t *testing.T) {
 	one := Figures{Key: process.Key{PID: 811, Start: 1}, Command: "tar", CPU: time.Hour, Switches: 1000, Calls: 1e9, Disk: 1e9, Reaped: 70}
 	other := Figures{Key: process.Key{PID: 812, Start: 2}, Command: "gzip"}
 	changed := func(change func(*Figures)) []Figures {
@@ -36,6 +36,8 @@ func TestASignOfWorkIsTold(t *testing.T) {
 		{"it runs", []Figures{one}, changed(func(m *Figures) { m.State = "is running" }), "process 811 (tar) is running"},
 		{"it runs, and little", []Figures{one}, changed(func(m *Figures) { m.State = "is running"; m.CPU += 10 * time.Millisecond }), "process 811 (tar) is running, processor 0.01 s in the last minute"},
 		{"a child between two looks", []Figures{one}, changed(func(m *Figures) { m.Reaped += 90 }), "process 811 (tar) has started another, which has ended"},
+		{"it ran, and its children leave no trace", []Figures{one}, changed(func(m *Figures) { m.Ignores = true; m.Switches++ }), "process 811 (tar) has run, and ignores SIGCHLD: what it started cannot be known"},
+		{"it slept, and its children leave no trace", []Figures{one}, changed(func(m *Figures) { m.Ignores = true }), ""},
 		{"a member came", []Figures{one}, []Figures{one, other}, "process 812 (gzip) was started"},
 		{"a member went", []Figures{one, other}, []Figures{one}, "process 812 (gzip) has ended"},
 		{"another has its pid", []Figures{one}, changed(func(m *Figures) { m.Start++ }), "process 811 (tar) was started"},
@@ -52,7 +54,7 @@ func TestASignOfWorkIsTold(t *testing.T) {
 	}
 }
 
-func TestTheFirstLookTellsWhatIsBeingDone(t *testing.T) {
+func TestTheFirstLookFindsWorkInProgress(t *testing.T) {
 	for _, m := range []Figures{{State: "is stopped"}, {Err: errors.New("no")}} {
 		if got := new(Judge).Look(Sample{Members: []Figures{m}}); got == "" {
 			t.Errorf("%+v is idle", m)
@@ -60,7 +62,7 @@ func TestTheFirstLookTellsWhatIsBeingDone(t *testing.T) {
 	}
 }
 
-// What a process may take, it may take anew each minute, and no more in a part of one.
+// A process may take its spare time anew each minute, and never more than that within a minute.
 func TestSpareTimeIsForEachMinute(t *testing.T) {
 	var j Judge
 	m := Figures{Key: process.Key{PID: 7}}

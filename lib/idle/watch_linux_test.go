@@ -16,8 +16,8 @@ import (
 
 	"adlock/lib/killer"
 	"adlock/lib/process"
-	"adlock/test/actor"
-	"adlock/test/need"
+	"adlock/test/support/actor"
+	"adlock/test/support/need"
 )
 
 func TestMain(m *testing.M) { actor.Main(m) }
@@ -67,7 +67,32 @@ func TestASleeperIsIdle(t *testing.T) {
 	}
 }
 
-func TestEachKindOfWorkIsSeen(t *testing.T) {
+// If a parent ignores SIGCHLD, the kernel reaps its children; these live and die between two looks.
+func TestAParentThatIgnoresSIGCHLDAndRunsWorks(t *testing.T) {
+	need.Tools(t, "perl")
+	for script, works := range map[string]bool{`while (1) { sleep 5; fork or exit }`: true, `exec "sleep", "100"`: false} {
+		a := actor.Shell(t, actor.Leads, `exec perl -e '$SIG{CHLD} = "IGNORE"; `+script+`'`)
+		actor.Eventually(t, "it ignores SIGCHLD, and sleeps", func() bool {
+			var f Figures
+			err := f.readThreads("/proc/" + strconv.Itoa(a.PID()) + "/")
+			return err == nil && f.Ignores && f.State == ""
+		})
+		if !works {
+			asleep(t, a)
+		}
+		if v := watch(t, of(t, a, 12*time.Second)); (v.Work != "") != works {
+			t.Errorf("%s: %+v", script, v)
+		}
+	}
+	a := actor.Shell(t, actor.Leads, "exec sleep 100")
+	asleep(t, a)
+	var f Figures
+	if err := f.readThreads("/proc/" + strconv.Itoa(a.PID()) + "/"); err != nil || f.Ignores {
+		t.Errorf("%v, %+v", err, f)
+	}
+}
+
+func TestEachKindOfWorkIsFound(t *testing.T) {
 	for _, script := range []string{"while :; do :; done", "while sleep 0.3; do :; done", "sleep 100 & while :; do echo; done"} {
 		a := actor.Shell(t, actor.Leads, script)
 		if v := watch(t, of(t, a, time.Minute)); v.Work == "" || v.Idle != 0 {
@@ -125,7 +150,7 @@ func TestEachThreadIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestOneAtATimeHasATurn(t *testing.T) {
+func TestOneNewcomerAtATimeHasATurn(t *testing.T) {
 	dir, err := os.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

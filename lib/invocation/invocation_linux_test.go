@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	_ "adlock/test/need" // the same start, however the suite is started
+	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
 func TestAProcessTellsHowItWasStarted(t *testing.T) {
@@ -33,7 +33,7 @@ func TestEmptyArgumentsAreArguments(t *testing.T) {
 	}
 	var how Invocation
 	var known bool
-	// The kernel closes descriptors, by which Start knows of the exec, before it has the
+	// Start returns once exec has closed a descriptor, and the kernel does that before it has the
 	// arguments in place.
 	for end := time.Now().Add(20 * time.Second); !known && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		how, known = Of(c.Process.Pid)
@@ -45,7 +45,7 @@ func TestEmptyArgumentsAreArguments(t *testing.T) {
 	}
 }
 
-func TestWhatIsGoneTellsNothing(t *testing.T) {
+func TestADeadProcessHasNoInvocation(t *testing.T) {
 	if how, known := Of(1 << 29); known {
 		t.Error(how)
 	}
@@ -69,7 +69,7 @@ func TestAProcessReadsWhatItHasOpen(t *testing.T) {
 	}
 }
 
-func TestAForkIsNoStart(t *testing.T) {
+func TestAForkHasNoInvocation(t *testing.T) {
 	c := exec.Command("sh", "-c", `(read -r pid rest </proc/self/stat; echo "$pid"; read -r x); :`)
 	in, err := c.StdinPipe()
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/process"
-	"adlock/test/actor"
-	"adlock/test/need"
+	"adlock/test/support/actor"
+	"adlock/test/support/need"
 )
 
 func init() {
-	// As the user nobody, from whom /proc hides root's processes: args are the pid of a hidden
-	// process and the inode of its pidfd.
+	// It runs as an unprivileged user, so /proc hides root's processes. Its arguments are the pid
+	// of a hidden process and the inode of that process's pidfd.
 	actor.Roles["seeker"] = func(args []string) int {
 		other, _ := strconv.Atoi(args[0])
 		inode, _ := strconv.ParseUint(args[1], 10, 64)
@@ -59,7 +59,7 @@ func TestAHiddenOwnerOrGroupIsNotOver(t *testing.T) {
 }
 
 func init() {
-	// Has entered a pid namespace whose first process is not its ancestor.
+	// It has entered a pid namespace whose first process is not its ancestor.
 	actor.Roles["visitor"] = func([]string) int {
 		id, err := process.Of(1)
 		var r recorder
@@ -101,7 +101,7 @@ func TestAVisitorSparesTheFirstProcessOfANamespace(t *testing.T) {
 }
 
 func init() {
-	// A process whose parent is not 1, without a descriptor to look at it.
+	// It is a process whose parent is not pid 1, and has no descriptor left to read its parent.
 	actor.Roles["blind"] = func([]string) int {
 		h := newTree(-1)
 		h.membership.Roots[process.Key{PID: 1, Start: 1}] = true

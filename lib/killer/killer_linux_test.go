@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/process"
-	"adlock/test/actor"
-	"adlock/test/need"
+	"adlock/test/support/actor"
+	"adlock/test/support/need"
 )
 
 func TestEndOfASleeperNeedsNoMoreThanINT(t *testing.T) {
@@ -52,7 +52,7 @@ func TestOwnerDeafToINTAndTERMIsKilled(t *testing.T) {
 }
 
 func init() {
-	// Appends "PID SIGNAL" for each signal it gets, and starts more processes of its kind.
+	// It appends "PID SIGNAL" for each signal it gets, and starts more processes of its kind.
 	actor.Roles["diary"] = func(args []string) int {
 		got := make(chan os.Signal, 16)
 		signal.Notify(got, unix.SIGCONT, unix.SIGINT, unix.SIGTERM)
@@ -88,12 +88,12 @@ func TestEachProcessGetsEachSignalOnce(t *testing.T) {
 	actor.Eventually(t, "all 7 are ready", func() bool { return len(diary(path)) == 7 })
 	var r recorder
 	k := r.killer(50 * time.Millisecond)
-	observe, told := k.Observe, 0
+	observe, sent := k.Observe, 0
 	k.Observe = func(s Signalled) {
 		if observe(s); s.Signal == "TERM" {
-			told++
+			sent++
 		}
-		if told == 7 { // otherwise KILL may come before all is written
+		if sent == 7 { // otherwise KILL may come before all lines are written
 			actor.Eventually(t, "all is written down", func() bool { return len(diary(path)) >= 7*4 })
 		}
 	}
@@ -139,7 +139,7 @@ func TestOrphanInTheOwnersGroupIsEnded(t *testing.T) {
 }
 
 func TestStrangersInASharedGroupAreLeftAlone(t *testing.T) {
-	leader := actor.Sleeper(t, actor.Leads) // as run-parts or make lead one group for many scripts
+	leader := actor.Sleeper(t, actor.Leads) // run-parts and make lead one group for many scripts
 	owner := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: leader.PID()})
 	other := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: leader.PID()})
 	var r recorder
@@ -187,7 +187,7 @@ func TestADaemonThatLeftTheJobIsLeftAlone(t *testing.T) {
 	path := actor.File(t, "pid")
 	a := actor.Shell(t, actor.Leads, `setsid -f sh -c 'echo $$ >"$0"; exec sleep 100' "$1"; sleep 100; :`, path)
 	pid := actor.PIDIn(t, path)
-	actor.Eventually(t, "the daemon is nobody's of the job", func() bool {
+	actor.Eventually(t, "the daemon is in no group and under no parent of the job", func() bool {
 		e, err := process.Find(pid)
 		if err != nil || e.Parent == a.PID() || e.PGID == a.PID() {
 			return false
@@ -229,7 +229,7 @@ func TestAncestorIsRefused(t *testing.T) {
 	}
 }
 
-func TestOneIsNeverSignalled(t *testing.T) {
+func TestTheKillerNeverSignalsItself(t *testing.T) {
 	id, err := process.Of(1)
 	if err != nil {
 		need.Skip(t, err)
@@ -239,7 +239,7 @@ func TestOneIsNeverSignalled(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCheckedIsStuckAndUntouched(t *testing.T) {
+func TestAnUncheckedOwnerIsStuckAndUntouched(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	for name, change := range map[string]func(*process.Identity){
 		"pid namespace":  func(id *process.Identity) { id.PIDNS++ },
@@ -382,7 +382,7 @@ func TestExitBetweenSnapshotAndSignalIsNoError(t *testing.T) {
 	}
 }
 
-// With 18 descriptors none is left for a pidfd: three are open, and 16 are kept.
+// With a limit of 18 no descriptor is left for a pidfd: three are open, and 16 are kept spare.
 func TestJobsEndWithoutPidfds(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, `trap "" INT; sleep 100 & sleep 100 & wait`)
 	actor.Eventually(t, "three members", func() bool {
@@ -397,8 +397,8 @@ func TestJobsEndWithoutPidfds(t *testing.T) {
 }
 
 func init() {
-	// Forks its successor and exits, up to 8000 times; ignores INT and TERM. It uses only raw
-	// system calls, as a forked child has only this one thread.
+	// It forks its successor and exits, up to 8000 times, and ignores INT and TERM. It uses only
+	// raw system calls, as a forked child has only this one thread.
 	actor.Roles["comet"] = func([]string) int {
 		signal.Ignore(unix.SIGINT, unix.SIGTERM)
 		for range 8000 {
@@ -415,13 +415,13 @@ func init() {
 const comets = actor.Role + `=comet /proc/$PPID/exe & ` + actor.Role + `=comet /proc/$PPID/exe &
 trap "" INT TERM; >"$1"; while :; do sleep 1; done`
 
-// mustLeaveNone fails if a process lives that holds the standard output inherited from a;
-// zombies do not hold it.
+// mustLeaveNone fails if a living process holds the standard output inherited from a; zombies do
+// not hold it.
 func mustLeaveNone(t *testing.T, a *actor.Actor) {
 	t.Helper()
 	a.Await()
 	if errors.Is(a.Err, exec.ErrWaitDelay) {
-		t.Error("somebody lives on")
+		t.Error("a member is still alive")
 	}
 }
 
@@ -434,8 +434,9 @@ func TestAJobThatForksFasterThanAScanIsEnded(t *testing.T) {
 }
 
 func init() {
-	// A small supervisor: subreaper, reaps, forwards INT and TERM to its child, exits with the
-	// last of its children. args: script, its argument.
+	// It is a small supervisor: it is a subreaper, forwards INT and TERM to its child, and exits
+	// once it has reaped all its children. Its arguments are a script and the script's argument; a
+	// third one delays its exit.
 	actor.Roles["supervisor"] = func(args []string) int {
 		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 		got := make(chan os.Signal, 16)
@@ -457,8 +458,8 @@ func init() {
 		}
 		return 0
 	}
-	// Ends what it has started when it reads a line on standard input; with a third argument
-	// without the rest of the group it leads.
+	// It ends its descendants when it reads a line on standard input. Unless there is a third
+	// argument, it also ends the rest of the group that it leads.
 	actor.Roles["enforcer"] = func(args []string) int {
 		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 		cmd := exec.Command("/bin/sh", "-c", args[0], "sh", args[1])
@@ -504,7 +505,7 @@ func TestASupervisorIsSignalledOnlyOnceItsJobIsGone(t *testing.T) {
 	}
 }
 
-// After KILL the shell above it would say "Killed", and cron would mail that.
+// If KILL ended the supervisor, its parent shell would print "Killed", and cron would mail that.
 func TestASupervisorIsLeftTimeToExitByItself(t *testing.T) {
 	path := actor.File(t, "ready")
 	a := actor.Play(t, actor.Leads, "supervisor", `trap "" INT TERM; >"$1"; while :; do sleep 0.01; done`, path, "slowly")
@@ -585,7 +586,7 @@ func TestOtherCommandsOfAPipelineAreLeftAlone(t *testing.T) {
 
 func BenchmarkEndOfOne(b *testing.B) { benchmarkEnd(b, "exec sleep 100", 1) }
 
-// A shell's background jobs ignore INT: the pause after it is included.
+// The time includes the pause after INT, because a shell's background jobs ignore INT.
 func BenchmarkEndOfSixty(b *testing.B) {
 	benchmarkEnd(b, "for i in 1 2 3 4 5 6 7 8 9 10; do sh -c 'sleep 100 & sleep 100 & sleep 100 & sleep 100 & sleep 100; :' & done; sleep 100; :", 62)
 }

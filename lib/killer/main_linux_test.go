@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"adlock/lib/process"
-	"adlock/test/actor"
+	"adlock/test/support/actor"
 )
 
 func TestMain(m *testing.M) { actor.Main(m) }
@@ -70,7 +70,7 @@ func mustStick(t *testing.T, err, want error) {
 	}
 }
 
-// hunted makes a process tree by hand, with these processes as members.
+// hunted makes a tree whose members are these processes.
 func hunted(t *testing.T, members ...*actor.Actor) *tree {
 	t.Helper()
 	h := newTree(-1)
@@ -84,7 +84,7 @@ func hunted(t *testing.T, members ...*actor.Actor) *tree {
 	return h
 }
 
-// deaf is a process, alone in its group, that ignores all signals but KILL.
+// deaf starts a process that ignores HUP, INT and TERM.
 func deaf(t *testing.T, attr syscall.SysProcAttr) *actor.Actor {
 	t.Helper()
 	ready := actor.File(t, "ready")

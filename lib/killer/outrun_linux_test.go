@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/process"
-	"adlock/test/actor"
+	"adlock/test/support/actor"
 )
 
 // keeping makes this process the keeper of a job.
@@ -71,7 +71,7 @@ func TestAChaseGoesOnWhileThereAreNewChildren(t *testing.T) {
 			t.Errorf("found %v, tried %v, %v", found, tried, err)
 		}
 		if found, err := (Killer{}).chase(h, tried); found || err != nil {
-			t.Errorf("found somebody again: %v", err)
+			t.Errorf("found another member: %v", err)
 		}
 		a.Await()
 	}
@@ -82,7 +82,7 @@ func TestNoProcessIsChasedWithoutNeed(t *testing.T) {
 	for claim, c := range map[string]struct {
 		growing  int
 		deadline time.Time
-	}{"nobody new was found": {0, soon()}, "the time is over": {1, time.Now()}} {
+	}{"no new member was found": {0, soon()}, "the time is over": {1, time.Now()}} {
 		h := keeping(t)
 		h.growing = c.growing
 		var r recorder
@@ -153,7 +153,7 @@ func TestAGroupIsKilledOnlyWhereAllInItAreToDie(t *testing.T) {
 		"a stranger is in it":   {membership: process.Membership{Leader: led}},
 		"its owner is dead":     {membership: process.Membership{Leader: led}, whole: true, orphans: true},
 		"this process leads it": {membership: process.Membership{Leader: self.Key()}, whole: true},
-		"nobody is in it":       {membership: process.Membership{Leader: empty}, whole: true},
+		"it has no members":     {membership: process.Membership{Leader: empty}, whole: true},
 	} {
 		var r recorder
 		if r.killer(0).killGroup(h) || len(r.sent) > 0 || gone(a.PID()) {
@@ -170,7 +170,7 @@ func TestAGroupIsKilledOnlyWhereAllInItAreToDie(t *testing.T) {
 	}
 }
 
-// The failure counts even if the next try would succeed.
+// The chase ends with the first failure, even if the next Record would succeed.
 func TestAChildThatCouldNotBeRecordedEndsTheChase(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	actor.Undying(t, a)

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/process"
-	"adlock/test/actor"
+	"adlock/test/support/actor"
 )
 
-// journal is a Record that keeps the processes it was told of.
+// journal is a Record that keeps the pids of the recorded processes.
 type journal struct {
-	told   map[int]bool
-	failed error
+	recorded map[int]bool
+	failed   error
 }
 
 func (j *journal) record(members []process.Identity) error {
@@ -28,7 +28,7 @@ func (j *journal) record(members []process.Identity) error {
 		return j.failed
 	}
 	for _, id := range members {
-		j.told[id.PID] = true
+		j.recorded[id.PID] = true
 	}
 	return nil
 }
@@ -42,15 +42,15 @@ func TestEveryMemberIsRecordedBeforeItIsSignalled(t *testing.T) {
 		list, _ := Members(job)
 		return actor.Exists(ready) && len(list) == 4
 	})
-	j := journal{told: map[int]bool{}}
+	j := journal{recorded: map[int]bool{}}
 	k := Killer{Pause: actor.Brief, Record: j.record, Observe: func(s Signalled) {
-		if s.PID > 0 && !j.told[s.PID] {
+		if s.PID > 0 && !j.recorded[s.PID] {
 			t.Errorf("%s to %d (%s), which was not recorded", s.Signal, s.PID, s.Command)
 		}
 	}}
 	mustEnd(t, k, job)
-	if len(j.told) < 4 {
-		t.Errorf("only %d were recorded", len(j.told))
+	if len(j.recorded) < 4 {
+		t.Errorf("only %d were recorded", len(j.recorded))
 	}
 }
 
@@ -83,7 +83,7 @@ func TestARecordedSurvivorIsEndedAndRemainsUntilThen(t *testing.T) {
 	}
 	job.Uncounted = true
 	if !job.Remains() || job.Alive() {
-		t.Error("nobody knows of those who were not counted, and a person may overrule that")
+		t.Error("members that were not counted are unknown, and a person may overrule that")
 	}
 	mustStick(t, Killer{}.End(job), process.ErrUncounted)
 }
@@ -116,7 +116,7 @@ func TestACommandThatLeftTheGroupRemainsWithItsOwn(t *testing.T) {
 	}
 }
 
-// Same pid and same tick: only the inode of the pidfd differs.
+// Pid and start are the same: only the inode of the pidfd differs.
 func TestAnotherInodeIsAStranger(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
@@ -152,7 +152,7 @@ func TestTheInodeDecidesInAnotherTimeNamespace(t *testing.T) {
 }
 
 func init() {
-	// Is started by an orphan of a job, and ends that job.
+	// It is started by an orphan of a job, and tries to end that job.
 	actor.Roles["insider"] = func(args []string) int {
 		owner := process.Here()
 		owner.PID, _ = strconv.Atoi(args[0])
@@ -166,7 +166,7 @@ func init() {
 	}
 }
 
-// Sparing it and ending the rest would free the lock while it lives.
+// If the newcomer ended all but itself, the lock would be free while a part of the job lives.
 func TestANewcomerInsideTheJobEndsNoProcess(t *testing.T) {
 	start, out := actor.File(t, "start"), actor.File(t, "out")
 	// The subshell's parent exits, so the insider is no descendant of the owner.
@@ -190,7 +190,7 @@ func TestANewcomerInsideTheJobEndsNoProcess(t *testing.T) {
 }
 
 func init() {
-	// Leaves its group when it is told to end; what it then starts becomes an orphan at once.
+	// On TERM it leaves its group, starts a process, and exits: that process is an orphan at once.
 	actor.Roles["leaves late"] = func(args []string) int {
 		signal.Ignore(unix.SIGINT)
 		told := make(chan os.Signal, 1)
@@ -207,8 +207,8 @@ func init() {
 	}
 }
 
-// The group that a command will lead is known before it exists: it alone tells whose the orphan
-// is.
+// Only the group that the command makes late shows that the orphan belongs to the job. Its number
+// is the command's pid, so the killer can look for it before it exists.
 func TestACommandThatLeavesItsGroupDuringTheEndingLosesNoChild(t *testing.T) {
 	ready, born := actor.File(t, "ready"), actor.File(t, "born")
 	command := actor.Shell(t, syscall.SysProcAttr{}, actor.Role+`="leaves late" exec "$1" "$2" "$3"`, os.Args[0], ready, born)
@@ -217,7 +217,7 @@ func TestACommandThatLeavesItsGroupDuringTheEndingLosesNoChild(t *testing.T) {
 	job := process.Job{Owner: idOf(owner), Command: idOf(command), FileUID: os.Getuid()}
 	unix.Kill(owner.PID(), unix.SIGKILL)
 	owner.Await()
-	go command.Await() // its zombie would keep the group known
+	go command.Await() // an unreaped zombie would keep the group alive
 	mustEnd(t, Killer{Pause: time.Second}, job)
 	text, err := os.ReadFile(born)
 	if err != nil {

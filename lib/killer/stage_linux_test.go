@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/process"
-	"adlock/test/actor"
+	"adlock/test/support/actor"
 )
 
 func TestMembersAreLookedForRarelyEnough(t *testing.T) {
@@ -31,7 +31,7 @@ func TestMembersAreLookedForRarelyEnough(t *testing.T) {
 	}
 }
 
-func TestAScanTellsHowLongItTook(t *testing.T) {
+func TestAScanMeasuresItsDuration(t *testing.T) {
 	h := hunted(t, actor.Sleeper(t, actor.Leads))
 	begun := time.Now()
 	if _, err := h.scan(); err != nil || h.took <= 0 || h.took > time.Since(begun) {
@@ -107,7 +107,7 @@ func TestAJobThatIsGoneIsLookedForOnce(t *testing.T) {
 	}
 }
 
-func TestWhatOutlivesKILLIsSaidToBeAlive(t *testing.T) {
+func TestAProcessThatOutlivesKILLIsReportedAlive(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	actor.Undying(t, a)
 	var r recorder
@@ -133,7 +133,7 @@ func TestAProcessThatDiesWithinASecondOfKILLIsEnded(t *testing.T) {
 	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: -1})
 }
 
-func TestAfterTheLastStage(t *testing.T) {
+func TestTheLastScanDecidesAfterTheLastStage(t *testing.T) {
 	t.Run("a group that grew is killed as one, and waited for", func(t *testing.T) {
 		a := actor.Sleeper(t, actor.Leads)
 		letGo := actor.Undying(t, a)
@@ -201,12 +201,12 @@ func TestAMemberFoundLateThatCannotBeRecordedIsNotSignalled(t *testing.T) {
 	actor.Eventually(t, "ready", func() bool { return actor.Exists(ready) })
 	var r recorder
 	k := r.killer(actor.Patient)
-	var told []process.Identity
+	var recorded []process.Identity
 	k.Record = func(members []process.Identity) error {
 		if actor.Exists(ready + ".late") {
 			return unix.ENOSPC
 		}
-		told = append(told, members...)
+		recorded = append(recorded, members...)
 		return nil
 	}
 	if err := k.End(process.Job{Owner: idOf(a), FileUID: -1}); !errors.Is(err, unix.ENOSPC) {
@@ -221,16 +221,16 @@ func TestAMemberFoundLateThatCannotBeRecordedIsNotSignalled(t *testing.T) {
 
 func TestEachMemberIsRecordedOnce(t *testing.T) {
 	a := deaf(t, actor.Leads)
-	var told []int
+	var recorded []int
 	k := Killer{Pause: actor.Brief, Record: func(members []process.Identity) error {
 		for _, id := range members {
-			told = append(told, id.PID)
+			recorded = append(recorded, id.PID)
 		}
 		return nil
 	}}
 	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: -1})
-	if !slices.Equal(told, []int{a.PID()}) {
-		t.Errorf("recorded %v, want only %d", told, a.PID())
+	if !slices.Equal(recorded, []int{a.PID()}) {
+		t.Errorf("recorded %v, want only %d", recorded, a.PID())
 	}
 }
 
@@ -260,9 +260,9 @@ func TestNoProcessIsSignalledOutOfTurn(t *testing.T) {
 	}{
 		{"in the first stage", func(*tree, *member) {}, 1, "CONT INT", false},
 		{"in the last stage", func(*tree, *member) {}, 3, "KILL", false},
-		{"who had this stage", func(_ *tree, m *member) { m.stage = 2 }, 2, "", false},
-		{"who had the stage before", func(_ *tree, m *member) { m.stage = 1 }, 2, "TERM", false},
-		{"who may not be signalled", func(_ *tree, m *member) { m.err = unix.EPERM }, 2, "", false},
+		{"a member at this stage", func(_ *tree, m *member) { m.stage = 2 }, 2, "", false},
+		{"a member at the stage before", func(_ *tree, m *member) { m.stage = 1 }, 2, "TERM", false},
+		{"a member that may not be signalled", func(_ *tree, m *member) { m.err = unix.EPERM }, 2, "", false},
 		{"a keeper that is not alone", func(h *tree, m *member) { h.keeper = m.Key }, 3, "", false},
 		{"a keeper in its grace", func(h *tree, m *member) { h.keeper, h.lonely = m.Key, time.Now() }, 3, "", false},
 		{"a keeper whose grace is over", func(h *tree, m *member) { h.keeper, h.lonely = m.Key, time.Now().Add(-keeperGrace) }, 1, "INT", true},
@@ -293,7 +293,7 @@ func TestASupervisorPassesOnAllButKILL(t *testing.T) {
 	super, child := h.order[0], h.order[1]
 	super.entry.Command, child.entry.Parent = "adlock: run", a.PID()
 	if !h.passesOn(super) || h.passesOn(child) {
-		t.Error("who has a job is not who passes signals on")
+		t.Error("the process with a job is not the one that passes signals on")
 	}
 	var r recorder
 	k := r.killer(0)
@@ -322,14 +322,14 @@ func TestASupervisorWhoseJobIsOverIsSignalled(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsASignalFromAMemberIsSaid(t *testing.T) {
+func TestAnUndeliveredSignalIsReported(t *testing.T) {
 	a := actor.Sleeper(t, syscall.SysProcAttr{})
 	h := hunted(t, a)
 	m := h.order[0]
 	if m.Inode() == 0 {
 		t.Skip("no pidfds here")
 	}
-	m.Close() // a descriptor that does not exist
+	m.Close() // a signal through a closed descriptor fails
 	var r recorder
 	r.killer(0).send(m, unix.SIGTERM)
 	stuck := h.obstacle()

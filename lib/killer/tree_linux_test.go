@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/process"
-	"adlock/test/actor"
+	"adlock/test/support/actor"
 )
 
 func tracked(t *testing.T, job process.Job) *tree {
@@ -41,12 +41,12 @@ func TestTheOwnerLeadsAndItsCommandDoesNot(t *testing.T) {
 	}
 	member := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: owner.PID()})
 	if h := tracked(t, process.Job{Owner: idOf(member), FileUID: -1}); h.membership.Leader != (process.Key{}) {
-		t.Errorf("who leads nothing leads %+v", h.membership)
+		t.Errorf("a process that leads nothing leads %+v", h.membership)
 	}
 }
 
-// Another process gets the owner's pid during the look at it: that process, and what it starts,
-// does not belong to the job.
+// Another process gets the owner's pid while root reads the owner. That process, and what it
+// starts, does not belong to the job.
 func TestAProcessThatReusesTheOwnersPidIsNoMember(t *testing.T) {
 	a := actor.Sleeper(t, syscall.SysProcAttr{})
 	job := process.Job{Owner: idOf(a), FileUID: -1}
@@ -71,7 +71,7 @@ func TestASurvivorThatCannotBeCheckedMakesTheJobStuck(t *testing.T) {
 	elsewhere.PIDNS++
 	mustStick(t, Killer{}.End(process.Job{Owner: idOf(a), Survivors: []process.Identity{elsewhere}, FileUID: -1}), process.ErrUnchecked)
 	if gone(a.PID()) || gone(survivor.PID()) {
-		t.Error("somebody was ended")
+		t.Error("a process was ended")
 	}
 }
 
@@ -103,7 +103,7 @@ func TestAThreadIsNoOwner(t *testing.T) {
 	}
 }
 
-func TestWhatIsLookedForIsTold(t *testing.T) {
+func TestScansReportWhatTheyLookFor(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := tracked(t, process.Job{Owner: idOf(a), FileUID: -1})
 	for i, want := range []int{1, 0, 0} {
@@ -163,7 +163,7 @@ func TestEachProcessIsInTheTableOnce(t *testing.T) {
 	}
 }
 
-func TestTheKeepersGrace(t *testing.T) {
+func TestTheKeepersGraceBeginsWhenItIsAlone(t *testing.T) {
 	h := newTree(-1)
 	if h.alone() || h.graced() {
 		t.Error("a keeper that is not alone has its grace, or had it")
@@ -213,7 +213,7 @@ func TestAMemberIsRecordedByItsIdentity(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	h.order[0].entry.Hidden = true
-	want.Start = 0 // the substitute means nothing to others
+	want.Start = 0 // the start time of a hidden process is made up, and means nothing to other processes
 	if got := h.order[0].identity(); got != want {
 		t.Errorf("hidden: %+v, want %+v", got, want)
 	}
@@ -243,7 +243,7 @@ func TestAWaitLastsUntilTheLastIsDeadOrItsTimeIsOver(t *testing.T) {
 	}
 	h.await(2 * actor.Patient)
 	if took := time.Since(begun); took > actor.Patient {
-		t.Errorf("waited %v for nobody", took)
+		t.Errorf("waited %v, and no process was left", took)
 	}
 }
 
@@ -276,14 +276,14 @@ func TestAStuckProcessIsNamed(t *testing.T) {
 	}
 	h.close()
 	if len(h.order) != 0 {
-		t.Error("who was let go is still held")
+		t.Error("a released process is still held")
 	}
 	if got := pid(h.stuck(), errAlive); got != 4711 {
 		t.Errorf("%d was the last", got)
 	}
 	h.unseen = 4712
 	if got := pid(h.stuck(), process.ErrUnchecked); got != -4712 {
-		t.Errorf("%d hides somebody", got)
+		t.Errorf("%d: its hidden member was left out", got)
 	}
 }
 
@@ -301,11 +301,11 @@ func TestProcessesToSpareAreKnown(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	if h := newTree(-1); h.spare() != nil || h.spared != nil {
-		t.Error("ancestors are looked for where nobody is ended")
+		t.Error("ancestors are looked for where no process is ended")
 	}
 }
 
-// If a process cannot be looked at, it is an error, and none is signalled.
+// If a process cannot be read, the result is an error, and no process is signalled.
 func TestTooFewDescriptorsAreAnError(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
@@ -344,7 +344,7 @@ func TestAJobIsListedWithoutOneself(t *testing.T) {
 }
 
 func init() {
-	// Prints what it makes of the group that it leads, or does not lead.
+	// It prints whether trackOwn counts its group, which it may lead or not.
 	actor.Roles["own group"] = func([]string) int {
 		self, err := process.Find(os.Getpid())
 		for _, group := range []bool{true, false} {
@@ -375,7 +375,7 @@ func TestOnlyALeaderHasAGroupOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestMembersThatMayRunAsAnotherUser(t *testing.T) {
+func TestOnlyStartedOrRecordedMembersRunAsOthers(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	k, uid := entryOf(a).Key(), os.Geteuid()
 	for claim, c := range map[string]struct {
@@ -384,18 +384,18 @@ func TestMembersThatMayRunAsAnotherUser(t *testing.T) {
 		users                 map[int]bool
 		want                  error
 	}{
-		"the owner, where there is no file":       {-1, true, false, false, nil, nil},
-		"the owner of one's own file":             {uid, true, false, false, nil, nil},
-		"the owner of another's":                  {uid + 1, true, false, false, nil, errForeignOwner},
-		"though a command runs as its user":       {uid + 1, true, false, false, map[int]bool{uid: true}, errForeignOwner},
-		"what the owner has started":              {uid + 1, false, false, false, nil, nil},
-		"who is in a living owner's group":        {uid + 1, false, false, true, nil, nil},
-		"what a dead owner's lock has recorded":   {uid + 1, false, true, false, nil, nil},
-		"who is in a dead owner's group":          {uid + 1, false, true, true, nil, errForeignOwner},
-		"who is in it and the file's user":        {uid, false, true, true, nil, nil},
-		"who is in it and the command's user":     {uid + 1, false, true, true, map[int]bool{uid: true}, nil},
-		"who is in it, where there is no file":    {-1, false, true, true, nil, nil},
-		"who is in it and no recorded one's user": {uid + 1, false, true, true, map[int]bool{uid + 2: true}, errForeignOwner},
+		"the owner, where there is no file":     {-1, true, false, false, nil, nil},
+		"the owner of one's own file":           {uid, true, false, false, nil, nil},
+		"the owner of another's":                {uid + 1, true, false, false, nil, errForeignOwner},
+		"though a command runs as its user":     {uid + 1, true, false, false, map[int]bool{uid: true}, errForeignOwner},
+		"what the owner has started":            {uid + 1, false, false, false, nil, nil},
+		"in a living owner's group":             {uid + 1, false, false, true, nil, nil},
+		"what a dead owner's lock has recorded": {uid + 1, false, true, false, nil, nil},
+		"in a dead owner's group":               {uid + 1, false, true, true, nil, errForeignOwner},
+		"in it and the file's user":             {uid, false, true, true, nil, nil},
+		"in it and the command's user":          {uid + 1, false, true, true, map[int]bool{uid: true}, nil},
+		"in it, where there is no file":         {-1, false, true, true, nil, nil},
+		"in it and no recorded one's user":      {uid + 1, false, true, true, map[int]bool{uid + 2: true}, errForeignOwner},
 	} {
 		h := hunted(t, a)
 		m := h.order[0]
@@ -432,6 +432,6 @@ func TestAGroupIsForgottenOnceItHidesNoMember(t *testing.T) {
 	h := newTree(-1)
 	h.unseen = 4711
 	if done, _ := h.scan(); !done || h.unseen != 0 {
-		t.Errorf("done %v, and group %d hides somebody", done, h.unseen)
+		t.Errorf("done %v, and group %d is taken to hide a member", done, h.unseen)
 	}
 }

@@ -23,13 +23,13 @@ func taught(runtimes ...time.Duration) State {
 	return s
 }
 
-// about tells that two lengths are the same but for the rounding of logarithms.
+// about fails unless two lengths are the same but for the rounding of logarithms.
 func about(t *testing.T, what string, got, want time.Duration) {
 	t.Helper()
 	within(t, what, got, want-want/1000, want+want/1000)
 }
 
-func TestTheArithmeticOfExpireAfterIsTold(t *testing.T) {
+func TestTheArithmeticOfExpireAfterIsExplained(t *testing.T) {
 	const m = time.Minute
 	steady := State{Runs: 1000, mean: of(10 * m), deviation: 0.1, now: of(12 * m)}
 	with := func(change func(*State)) State { s := steady; change(&s); return s }
@@ -39,9 +39,9 @@ func TestTheArithmeticOfExpireAfterIsTold(t *testing.T) {
 		ifElapsed time.Duration
 		want      string
 	}{
-		{State{}, 0, "0 successful runs, fewer than 5: no limit yet"},
-		{State{Runs: 4, mean: of(m)}, 2 * time.Hour, "4 successful runs, fewer than 5: no limit yet"},
-		{State{Runs: 5, mean: of(m), now: of(m)}, 0, "5 successful runs: typically 1m, give or take x1.35: 1m x 1.35^4 = 3m19s, at least 15m"},
+		{State{}, 0, "0 successful runs, fewer than 5: no limit until there are 5"},
+		{State{Runs: 4, mean: of(m)}, 2 * time.Hour, "4 successful runs, fewer than 5: no limit until there are 5"},
+		{State{Runs: 5, mean: of(m), now: of(m)}, 0, "5 successful runs: typically 1m, give or take x1.35: 1m x 1.35^4 = 3m19s, at least 10m"},
 		{steady, 0, told},
 		{steady, limit.Never, told},
 		{steady, time.Hour, told + ", at least 1h as IfElapsed is"},
@@ -50,13 +50,15 @@ func TestTheArithmeticOfExpireAfterIsTold(t *testing.T) {
 		{with(func(s *State) { s.deviation, s.before = 0.5, of(time.Hour) }), 0,
 			"1000 successful runs: typically 10m, give or take x1.65: 10m x 1.65^4 = 1h13m53s, while so few are known 1h15m5s"},
 		{with(func(s *State) { s.deviation, s.now = 0.5, of(200*m) }), 0,
-			"1000 successful runs: typically 10m, give or take x1.65: 10m x 1.65^4 = 1h13m53s, while so few are known 1h15m5s, but the longest run of late took 3h20m, x 1.2: 4h"},
+			"1000 successful runs: typically 10m, give or take x1.65: 10m x 1.65^4 = 1h13m53s, while so few are known 1h15m5s, but the longest run of late took 3h20m"},
+		{with(func(s *State) { s.deviation, s.now = 0.5, of(1200*m) }), 0,
+			"1000 successful runs: typically 10m, give or take x1.65: 10m x 1.65^4 = 1h13m53s, while so few are known 1h15m5s, but the longest run of late took 20h, of which 16h40m count"},
 		{State{Runs: 1000, mean: of(2500 * time.Millisecond), now: of(2500 * time.Millisecond)}, 0,
-			"1000 successful runs: typically 2.5s, give or take x1.35: 2.5s x 1.35^4 = 8s, at least 15m"},
+			"1000 successful runs: typically 2.5s, give or take x1.35: 2.5s x 1.35^4 = 8s, at least 10m"},
 		{State{Runs: 1000, mean: of(12500 * time.Millisecond), now: of(12500 * time.Millisecond)}, m,
-			"1000 successful runs: typically 13s, give or take x1.35: 13s x 1.35^4 = 42s, at least 15m"},
+			"1000 successful runs: typically 13s, give or take x1.35: 13s x 1.35^4 = 42s, at least 10m"},
 		{State{Runs: 1000, mean: of(10600 * time.Millisecond), now: of(10600 * time.Millisecond)}, m,
-			"1000 successful runs: typically 11s, give or take x1.35: 11s x 1.35^4 = 35s, at least 15m"},
+			"1000 successful runs: typically 11s, give or take x1.35: 11s x 1.35^4 = 35s, at least 10m"},
 		{State{Runs: 5, mean: of(time.Second), deviation: 1.5, now: of(100 * time.Hour)}, 0, // a longest run that adds nothing
 			"5 successful runs: typically 1s, give or take x4.48: 1s x 4.48^4 = 6m43s, while so few are known 2h"},
 		{with(func(s *State) { s.doubled = 1 }), 0, told + ", doubled once as a run was ended by force: 1h6m24s"},
@@ -70,7 +72,7 @@ func TestTheArithmeticOfExpireAfterIsTold(t *testing.T) {
 	}
 }
 
-func TestTheArithmeticOfIfElapsedIsTold(t *testing.T) {
+func TestTheArithmeticOfIfElapsedIsExplained(t *testing.T) {
 	for _, c := range []struct {
 		state State
 		want  string
@@ -110,7 +112,7 @@ func TestALaterRunMovesTheTypicalOneByAThirtySecond(t *testing.T) {
 		t.Errorf("deviation is %v, want %v", s.deviation, want)
 	}
 	s = State{Runs: 1000, mean: of(time.Hour), deviation: 0.5}
-	s.Succeeded(time.Minute) // as far below
+	s.Succeeded(time.Minute) // as far below the mean as the hour was above it
 	if want := 0.5 + (off-0.5)/32; math.Abs(s.deviation-want) > 1e-9 {
 		t.Errorf("deviation is %v, want %v", s.deviation, want)
 	}
@@ -149,7 +151,7 @@ func TestTheLongestOfTheLastThousandRunsIsKnown(t *testing.T) {
 
 func TestEpochsAreAThousandRuns(t *testing.T) {
 	s := State{Runs: 999, now: of(time.Hour)}
-	s.Succeeded(time.Second) // which begins the next
+	s.Succeeded(time.Second) // run 1000 begins the next epoch
 	if s.now != 0 || s.before != of(time.Hour) {
 		t.Errorf("after run 1000: %v, %v", s.now, s.before)
 	}
@@ -161,9 +163,9 @@ func TestEpochsAreAThousandRuns(t *testing.T) {
 
 func TestALongRunBeyondAnyMeasureIsNotBelieved(t *testing.T) {
 	s := State{Runs: 1000, mean: of(2 * time.Minute), deviation: 0.1, now: of(24 * time.Hour)}
-	about(t, "ExpireAfter", s.ExpireAfter(0), 5*time.Hour) // 150 x 2m
+	about(t, "ExpireAfter", s.ExpireAfter(0), 200*time.Minute) // 100 x 2m
 	s.now = of(3 * time.Hour)
-	about(t, "ExpireAfter", s.ExpireAfter(0), 216*time.Minute) // 1.2 x 3h
+	about(t, "ExpireAfter", s.ExpireAfter(0), 3*time.Hour)
 	s.mean = of(time.Second)
 	about(t, "ExpireAfter of a short one", s.ExpireAfter(0), Prior)
 }
@@ -182,7 +184,7 @@ func TestNoLimitIsAboveAWeek(t *testing.T) {
 	}
 }
 
-func TestHowOftenALimitIsDoubled(t *testing.T) {
+func TestEndsByForceDoubleTheLimit(t *testing.T) {
 	steady := State{Runs: 1000, mean: of(10 * time.Minute), deviation: 0.1, now: of(10 * time.Minute)}
 	once := steady.ExpireAfter(0)
 	for _, c := range []struct {
@@ -234,7 +236,7 @@ func TestThreeDoublingsWithoutALongerSuccessAreTakenBack(t *testing.T) {
 	}
 }
 
-func TestASuccessAboveTheFirstEndMeansThatTheyWereHealthy(t *testing.T) {
+func TestASuccessAboveTheFirstEndUndoesDoublings(t *testing.T) {
 	hung := State{Runs: 100, mean: of(time.Minute), now: of(time.Minute), hangs: true, ended: time.Hour}
 	for _, c := range []struct {
 		runtime time.Duration
@@ -407,7 +409,7 @@ func TestTheBoundsOfEachFieldAreRead(t *testing.T) {
 }
 
 func TestNothingIsLimitedUntilEnoughRunsHaveSucceeded(t *testing.T) {
-	s := State{doubled: 2, inARow: 3, hangs: true} // whatever was ended meanwhile
+	s := State{doubled: 2, inARow: 3, hangs: true} // runs that were ended do not matter
 	for s.Runs < Enough {
 		if got := s.ExpireAfter(time.Hour); got != limit.Never {
 			t.Fatalf("after %d runs it is %s", s.Runs, got)
@@ -417,7 +419,7 @@ func TestNothingIsLimitedUntilEnoughRunsHaveSucceeded(t *testing.T) {
 		}
 		s.Succeeded(time.Minute)
 	}
-	if got := s.ExpireAfter(0); got != Floor || s.Notice() != got {
+	if got := s.ExpireAfter(0); got != Floor || s.Notice() != LeastNotice {
 		t.Errorf("of quick runs it is %s, and the notice %s", got, s.Notice())
 	}
 }

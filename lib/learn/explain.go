@@ -8,11 +8,10 @@ import (
 	"adlock/lib/limit"
 )
 
-// ExplainExpireAfter tells the arithmetic behind ExpireAfter(ifElapsed), on one
-// line.
+// ExplainExpireAfter describes, on one line, how ExpireAfter(ifElapsed) was computed.
 func (s State) ExplainExpireAfter(ifElapsed time.Duration) string {
 	if s.Runs < Enough {
-		return s.fewer() + "no limit yet"
+		return s.fewer() + "no limit until there are " + strconv.Itoa(Enough)
 	}
 	text, floor := s.explainEstimate(), s.least(ifElapsed)
 	if s.estimate() < floor {
@@ -38,12 +37,15 @@ func (s State) explainEstimate() string {
 		text += ", while so few are known " + whole(s.usual())
 	}
 	if s.rare() > s.usual() {
-		text += ", but the longest run of late took " + short(s.Longest()) + ", x " + decimal(margin) + ": " + whole(s.rare())
+		text += ", but the longest run of late took " + whole(s.Longest())
+		if s.rare() < s.Longest() {
+			text += ", of which " + whole(s.rare()) + " count"
+		}
 	}
 	return text
 }
 
-// explainDoublings tells what the doublings make of d, and what bounds them.
+// explainDoublings describes how the doublings turn d into now, and what bounds them.
 func (s State) explainDoublings(d, now time.Duration) string {
 	times := s.doublings()
 	text := ", doubled " + strconv.Itoa(times) + " times as runs were ended by force"
@@ -59,7 +61,7 @@ func (s State) explainDoublings(d, now time.Duration) string {
 	return text + ": " + whole(now)
 }
 
-// ExplainIfElapsed tells the arithmetic behind IfElapsed, on one line.
+// ExplainIfElapsed describes, on one line, how IfElapsed was computed.
 func (s State) ExplainIfElapsed() string {
 	text := s.fewer() + whole(LeastIfElapsed)
 	if s.Runs >= Enough {
@@ -87,7 +89,7 @@ func whole(d time.Duration) string { return limit.Format(d.Round(time.Second)) }
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
 
-// short is d with a fraction where whole seconds would say little.
+// short formats d, with a fraction if it is below ten seconds.
 func short(d time.Duration) string {
 	if d < 10*time.Second {
 		return decimal(d.Seconds()) + "s"

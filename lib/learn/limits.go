@@ -7,41 +7,42 @@ import (
 	"adlock/lib/limit"
 )
 
-// The bounds of an ExpireAfter that was learned. The ceiling is there for a machine that was
-// broken for days; the floor as quick runs tell little of the next one: what takes a second
-// takes minutes where the disk is busy, and apt-get update takes longer where there is news.
-// Variables for tests.
+// The bounds of a learned ExpireAfter. Without the ceiling, a machine that was broken for days
+// would lead to an endless limit. There is a floor because quick runs say little about the next
+// run: a job of a second takes minutes on a busy disk, and apt-get update takes longer when there
+// are updates. A floor of 10 minutes with a watch ends a hung job that normally takes minutes as
+// soon as a floor of 15 minutes without a watch (test/sim). Tests change the bounds.
 var (
-	Floor   = 15 * time.Minute
+	Floor   = 10 * time.Minute
 	Ceiling = 7 * 24 * time.Hour
 )
 
-// Enough is how many successes there must be before anything is decided.
+// Enough is how many runs must have succeeded before a limit is learned from them.
 const Enough = 5
 
-// What is assumed where too little is known.
+// Bounds that do not depend on the atom's runs.
 const (
-	LeastIfElapsed = time.Minute   // an IfElapsed that is learned is never shorter
-	Prior          = 2 * time.Hour // a healthy run takes no longer: as a guess that few runs cannot refute
+	LeastIfElapsed = time.Minute      // the shortest learned IfElapsed
+	LeastNotice    = 15 * time.Minute // the shortest learned notice
+	Prior          = 2 * time.Hour    // a guess at the longest healthy run
 )
 
-// How ExpireAfter is made of the state.
+// The constants by which ExpireAfter is computed from the state.
 const (
-	width  = 4.0 // deviations above the mean, as Jacobson and Karels have it
-	narrow = 0.3 // the least deviation: 3.3 times the typical runtime where that never varies
+	width  = 4.0 // deviations above the mean, as in Jacobson and Karels
+	narrow = 0.3 // the least deviation: a runtime that never varies gets a limit of 3.3 times its length
 	unsure = 8.0 // the deviation of n runs is widened by 1+unsure/n
-	margin = 1.2 // above the longest run
-	reach  = 20  // typical runtimes that the doublings kept may come to
+	reach  = 20  // kept doublings lengthen the limit to at most this many typical runtimes
 
-	leastTypical = time.Minute // what a shorter one counts as there
+	leastTypical = time.Minute // for reach, a typical runtime counts as no shorter than this
 
-	beyond  = 4   // longest runs that the deviations may come to
-	outlier = 150 // typical runtimes that the longest run is believed up to
+	beyond  = 4   // mean plus deviations count up to this many times the longest run
+	outlier = 100 // the longest run counts up to this many typical runtimes
 )
 
-// IfElapsed is the atom's own smallest interval: its typical runtime, so that
-// it is held half of the time at most, and no less than the default; doubled up
-// to four times while it is asked for too often.
+// IfElapsed is the learned interval: the typical runtime, so that the atom is held half of the time
+// at most, but at least LeastIfElapsed. It is doubled up to four times while newcomers ask for the
+// atom too often.
 func (s State) IfElapsed() time.Duration {
 	return s.interval() << s.stretched
 }
@@ -53,9 +54,9 @@ func (s State) interval() time.Duration {
 	return max(LeastIfElapsed, s.Typical().Round(time.Second))
 }
 
-// ExpireAfter is how long a run of the atom may take, where ifElapsed is in force (which it
-// is never below, save never); to the second. Where too little is known it is never: nothing is
-// ended on a guess.
+// ExpireAfter is how long a run of the atom may take, in whole seconds. It is no less than
+// ifElapsed, the interval in force, unless ifElapsed is never. Before Enough runs have succeeded,
+// ExpireAfter is never: no job is ended because of a guess.
 func (s State) ExpireAfter(ifElapsed time.Duration) time.Duration {
 	if s.Runs < Enough {
 		return limit.Never
@@ -64,13 +65,13 @@ func (s State) ExpireAfter(ifElapsed time.Duration) time.Duration {
 	return max(floor, min(Ceiling, s.patient(max(floor, s.estimate()))).Round(time.Second))
 }
 
-// Notice is the age from which on a run that no limit ends is overdue: what ExpireAfter would
-// be, or Prior where too little is known.
+// Notice is the age at which a run that no limit ends becomes overdue: the learned ExpireAfter, but
+// at least LeastNotice; before Enough runs have succeeded, Prior.
 func (s State) Notice() time.Duration {
 	if s.Runs < Enough {
 		return Prior
 	}
-	return s.ExpireAfter(0)
+	return max(LeastNotice, s.ExpireAfter(0))
 }
 
 func (s State) least(ifElapsed time.Duration) time.Duration {
@@ -80,7 +81,7 @@ func (s State) least(ifElapsed time.Duration) time.Duration {
 	return max(Floor, ifElapsed)
 }
 
-// patient is d with the doublings.
+// patient returns d with the doublings applied.
 func (s State) patient(d time.Duration) time.Duration {
 	grown := doubled(d, s.doublings())
 	if s.hangs || s.inARow > 1 {
@@ -89,7 +90,7 @@ func (s State) patient(d time.Duration) time.Duration {
 	return max(d, min(grown, s.most()))
 }
 
-// doublings is how often the limit is doubled, as runs were ended by force.
+// doublings is how often the limit is doubled because runs were ended by force.
 func (s State) doublings() int {
 	switch {
 	case s.hangs:
@@ -100,7 +101,7 @@ func (s State) doublings() int {
 	return s.doubled
 }
 
-// most is what the doublings kept may come to.
+// most is the longest limit that kept doublings may give.
 func (s State) most() time.Duration { return reach * max(leastTypical, s.Typical()) }
 
 func doubled(d time.Duration, times int) time.Duration {
@@ -118,33 +119,33 @@ func (s State) estimate() time.Duration {
 // Typical is how long a run takes: the geometric mean. Without runs it is 0.
 func (s State) Typical() time.Duration { return s.runtime(s.mean) }
 
-// usual is what a run seldom takes longer than. A deviation of few runs is a
-// guess and is widened, but not to more than Prior: that is a guess too.
+// usual is a time that few runs exceed. After few runs the deviation is uncertain, so it is
+// widened, but the widened result counts only up to Prior, which is a guess too.
 func (s State) usual() time.Duration {
 	guess := s.runtime(s.mean + width*s.deviation*(1+unsure/float64(s.Runs)))
 	return max(s.wide(), min(guess, Prior))
 }
 
-// wide is mean + 4 deviations. They are large for a while where the runtime
-// drops all at once, and then the longest run bounds them.
+// wide is mean + 4 deviations. If runtimes drop suddenly, the deviation is large for a while, so
+// the longest run bounds the result.
 func (s State) wide() time.Duration {
 	return min(s.runtime(s.mean+width*s.spread()), beyond*s.Longest())
 }
 
-// spread is the deviation of the logarithm that is reckoned with.
+// spread is the deviation of the logarithm that the limit is computed with.
 func (s State) spread() float64 { return max(narrow, s.deviation) }
 
-// rare is for the long run once a week, which no mean knows of. One that took
-// longer than a person would have granted it untaught is not to set the measure
-// for those of a very different kind.
+// rare is the longest run, for a job with one long run a week, which a mean does not show. It has
+// no margin, because the watch adds one. The part of the longest run above outlier typical
+// runtimes, and above Prior, does not count: it says nothing about the usual runs.
 func (s State) rare() time.Duration {
-	return min(time.Duration(margin*float64(s.Longest())), max(Prior, outlier*s.Typical()))
+	return min(s.Longest(), max(Prior, outlier*s.Typical()))
 }
 
 // Longest is the longest run of the last one to two thousand.
 func (s State) Longest() time.Duration { return s.runtime(max(s.now, s.before)) }
 
-// runtime is the inverse of the logarithm that is remembered, at most Ceiling.
+// runtime returns the time whose logarithm is x, at most Ceiling; 0 if there were no runs.
 func (s State) runtime(x float64) time.Duration {
 	if s.Runs == 0 {
 		return 0

@@ -12,17 +12,17 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
-	"adlock/lib/lease/guarding"
+	"adlock/lib/lease/watchdog"
 	"adlock/lib/locker"
 	"adlock/lib/orphan"
 	"adlock/lib/process"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// The guard process is this program again.
+// A watchdog is another process of this test binary.
 func TestMain(m *testing.M) {
 	orphan.Main()
-	guarding.Main()
+	watchdog.Main()
 	os.Exit(m.Run())
 }
 
@@ -46,7 +46,7 @@ func (s *scripted) Enter(_ context.Context, name atom.Name, _ Record, _ time.Dur
 
 func (s *scripted) Elapsed(context.Context, *Snapshot) (time.Duration, error) { return time.Hour, nil }
 
-// scriptedPlace is a place in it that is silent unless the test says otherwise.
+// scriptedPlace is a place in a scripted store; it is silent unless the test says otherwise.
 type scriptedPlace struct {
 	Place
 	lease  time.Duration
@@ -101,16 +101,16 @@ func (p *scriptedPlace) Asked(ctx context.Context) (time.Duration, error) {
 	return 0, ctx.Err()
 }
 
-// heldElsewhere is what a newcomer sees if another machine holds the atom or the slot.
+// heldElsewhere is what a newcomer finds if another machine holds the atom or the slot.
 func heldElsewhere() Snapshot {
 	other := Record{Node: "elsewhere", Taken: time.Now()}
 	other.Atom, other.Owner = odd, process.Identity{PID: 1, Boot: "another"}
 	return Snapshot{Now: time.Now(), Held: true, Owner: other}
 }
 
-// This process stood still, or the store was silent, during the wait: the place's lease is nearly
-// over when the atom becomes free.
-func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsGuard(t *testing.T) {
+// The lease may be nearly over when the atom becomes free: this process stood still, or the store
+// was silent, during the wait.
+func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsWatchdog(t *testing.T) {
 	owner := exec.Command("sleep", "60")
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsGuard(t *testing.T) {
 	t.Cleanup(func() { _ = owner.Process.Kill() })
 	var l *Locker
 	p := &scriptedPlace{lease: time.Minute, renew: func() error {
-		time.Sleep(100 * time.Millisecond) // whatever does not wait for it begins before that
+		time.Sleep(100 * time.Millisecond) // time for a job to begin that does not wait for the renewal
 		return nil
 	}}
 	p.await = func() { l.stands.Load().renewed.Add(-int64(p.lease * 11 / 12)) }
@@ -143,30 +143,31 @@ func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsGuard(t *testing.T) {
 	}
 	select {
 	case err := <-ended:
-		t.Errorf("its guard ended it before it had begun: %v", err)
-	case <-time.After(time.Second): // a guard that was told so would do it at once
+		t.Errorf("its watchdog ended it before it had begun: %v", err)
+	case <-time.After(time.Second): // a watchdog that is armed for a past moment ends the owner at once
 	}
 	if err := l.Release(locker.ReleaseRequest{}); err != nil {
 		t.Error(err)
 	}
 }
 
-// A guard that is started ahead may be killed while its owner waits, or may never have started.
-func TestAWinnerHasAGuardEvenIfTheOneStartedAheadIsGone(t *testing.T) {
+// A watchdog that is started ahead may be killed while its owner waits, or may never have started.
+func TestAWinnerReplacesAWatchdogThatIsGone(t *testing.T) {
 	me, err := process.Of(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var first []int
 	p := &scriptedPlace{lease: time.Minute, await: func() {
-		helper.Eventually(t, "the guard is there", func() bool {
-			first = helper.GuardsOf(me.PID)
+		helper.Eventually(t, "the watchdog is there", func() bool {
+			first = helper.WatchdogsOf(me.PID)
 			return len(first) == 1
 		})
 		if err := syscall.Kill(first[0], syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
-		helper.Eventually(t, "it is gone", func() bool { return len(helper.GuardsOf(me.PID)) == 0 })
+		// A process that dies loses its command line first, and its end of the socket pair later.
+		helper.Eventually(t, "it is gone", func() bool { return !helper.Alive(first[0]) })
 	}}
 	l := &Locker{Lease: p.lease, Store: &scripted{
 		look:  func(atom.Name) Snapshot { return heldElsewhere() },
@@ -177,17 +178,17 @@ func TestAWinnerHasAGuardEvenIfTheOneStartedAheadIsGone(t *testing.T) {
 	if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Acquired {
 		t.Fatal(outcome, err)
 	}
-	helper.Eventually(t, "another is there", func() bool { return len(helper.GuardsOf(me.PID)) == 1 })
+	helper.Eventually(t, "another is there", func() bool { return len(helper.WatchdogsOf(me.PID)) == 1 })
 	if err := l.Release(locker.ReleaseRequest{}); err != nil {
 		t.Error(err)
 	}
-	helper.Eventually(t, "it has gone home", func() bool { return len(helper.GuardsOf(me.PID)) == 0 })
+	helper.Eventually(t, "it has ended", func() bool { return len(helper.WatchdogsOf(me.PID)) == 0 })
 }
 
-// Between two tries of a newcomer that waits for a slot, a request to end its job may come, or
-// the place be lost.
-func TestAJobIsNotEndedForWhatBefellAnEarlierTry(t *testing.T) {
-	for way, told := range map[string]func() (time.Duration, error){
+// While a newcomer waits for a slot, a request to end its job may come between two tries, or its
+// place may be lost.
+func TestALostEarlierPlaceDoesNotEndTheJob(t *testing.T) {
+	for way, ask := range map[string]func() (time.Duration, error){
 		"a newcomer asked for its end": func() (time.Duration, error) { return time.Second, nil },
 		"its place was removed":        func() (time.Duration, error) { return 0, ErrGone },
 	} {
@@ -195,9 +196,9 @@ func TestAJobIsNotEndedForWhatBefellAnEarlierTry(t *testing.T) {
 			free := Snapshot{Now: time.Now()}
 			asked := make(chan struct{})
 			first := &scriptedPlace{lease: time.Minute, asked: func() (time.Duration, error) {
-				time.Sleep(100 * time.Millisecond) // it has the atom by now
+				time.Sleep(100 * time.Millisecond) // the newcomer has the atom by now
 				defer close(asked)
-				return told()
+				return ask()
 			}}
 			places := []Place{first, &scriptedPlace{lease: time.Minute}, &scriptedPlace{lease: time.Minute}}
 			full := true
@@ -208,7 +209,7 @@ func TestAJobIsNotEndedForWhatBefellAnEarlierTry(t *testing.T) {
 					}
 					full = false
 					<-asked
-					time.Sleep(100 * time.Millisecond) // it has been told by now
+					time.Sleep(100 * time.Millisecond) // the request has arrived by now
 					return heldElsewhere()
 				},
 				enter: func(atom.Name) (Place, Snapshot) {
@@ -250,7 +251,7 @@ func TestAWaiterThatGaveUpDoesNotGetTheFreedAtom(t *testing.T) {
 	}
 }
 
-// waits is a store in which an atom becomes free as soon as a newcomer waits for it.
+// waits is a Locker of a store in which an atom becomes free as soon as a newcomer waits for it.
 func waits(p *scriptedPlace) *Locker {
 	p.lease = time.Minute
 	return &Locker{Lease: p.lease, Store: &scripted{
@@ -276,7 +277,7 @@ func TestTheHeadOfAQueueOwnsTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 	r := locker.NewRequest()
 	r.Atom, r.Owner, r.Wait = odd, process.Here(), time.Minute
 	l := waits(p)
-	p.lease = 15 * time.Second // after a thirtieth of it the store is asked again
+	p.lease = 15 * time.Second // a failed write of the record is repeated after a thirtieth of it
 	if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Acquired {
 		t.Fatal(outcome, err)
 	}
@@ -291,16 +292,16 @@ func TestTheHeadOfAQueueOwnsTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 	}
 }
 
-// Whether a dead owner ran is read from its record, and that counts for IfElapsed.
-func TestTheJobBeginsBehindItsRecordWhereThatHasToCount(t *testing.T) {
-	for where, test := range map[string]struct {
+// The run of a dead owner counts for IfElapsed only if its record says that it ran.
+func TestTheJobBeginsAfterItsRecordIfTheRecordMustCount(t *testing.T) {
+	for why, test := range map[string]struct {
 		inLine    bool
 		ifElapsed time.Duration
 	}{
-		"nobody sees who is the first": {false, 0},
-		"a crash counts":               {true, time.Minute},
+		"newcomers do not see the order of the places": {false, 0},
+		"a crashed run counts for IfElapsed":           {true, time.Minute},
 	} {
-		t.Run(where, func(t *testing.T) {
+		t.Run(why, func(t *testing.T) {
 			var noted atomic.Bool
 			p := &scriptedPlace{inLine: test.inLine, note: func(own Record) error {
 				if !own.Taken.IsZero() {

@@ -12,10 +12,10 @@ import (
 	"adlock/lib/policy"
 )
 
-// Clear removes a lock that was found, of an atom or a slot, whose owner a person has judged
-// dead. It is refused (fault.NotPermitted) while the owner lives as far as is known: it gives
-// signs of life, and this machine knows nothing to the contrary. If the owner is silent, Clear
-// watches for a lease, as a newcomer would. Nothing is stamped, as nothing has completed.
+// Clear removes the found lock of an atom or a slot, which a person takes for stale. It refuses
+// (fault.NotPermitted) while the owner seems to live: the owner's heartbeat moves, and this machine
+// has no proof of its death. If the owner is silent, Clear watches for a lease, as a newcomer
+// would. It stamps nothing, because nothing has completed.
 func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	object := l.Store.String() + " " + string(name)
 	found, err := l.watched(name, found)
@@ -25,7 +25,7 @@ func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	wants := policy.Terms{Limits: policy.Limits{ExpireAfter: limit.Never}}
 	switch step := policy.Decide(wants, policy.Situation{Active: found.Active}).Step; {
 	case step == policy.Acquire:
-		return fault.New(fault.Usage, object, "is not held: there is nothing to clear")
+		return fault.New(fault.Usage, object, "is not locked: nothing to clear")
 	case !step.Granted() && !found.Silent:
 		return fault.New(fault.NotPermitted, object, refusal(found))
 	}
@@ -49,8 +49,8 @@ func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	return nil
 }
 
-// watched is what was found. If the store says that the owner may be dead, watched first finds
-// out for certain, which takes as long as the owner's lease.
+// watched returns found, or a newer view of the same owner. If the owner may be dead by the store,
+// it first watches for as long as the owner's lease, to be certain.
 func (l *Locker) watched(name atom.Name, found *locker.View) (*locker.View, error) {
 	for {
 		ctx, cancel := context.WithTimeout(l.context(), l.question())
@@ -71,8 +71,8 @@ func (l *Locker) remove(name atom.Name, token string) error {
 	return l.once(l.context(), func(ctx context.Context) error { return l.Store.Remove(ctx, name, token) })
 }
 
-// once calls giveUp. If the store does not answer, it asks again; if nothing is there any more
-// then, only the answer was lost.
+// once calls giveUp. If the store does not answer, once calls giveUp again: ErrGone then shows that
+// the first call succeeded and only its answer was lost.
 func (l *Locker) once(until context.Context, giveUp func(context.Context) error) error {
 	ask := func() error {
 		ctx, cancel := context.WithTimeout(until, l.question())
@@ -94,9 +94,9 @@ func refusal(found *locker.View) string {
 	who := "process " + strconv.Itoa(found.Record.Owner.PID) + " on " + found.Node
 	switch {
 	case found.Active.Empty:
-		return "does not say whose it is yet: it was made less than a minute ago"
+		return "has no record yet: it was made less than a minute ago"
 	case found.Active.Owner == policy.Orphaned:
-		return "its owner is dead, but not all of its job (" + who + ")"
+		return "its owner is dead, but processes of its job are left (" + who + ")"
 	}
 	return "its owner lives (" + who + "), as far as is known: its lease is renewed"
 }

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"adlock/lib/fault"
-	"adlock/lib/lease/guarding"
+	"adlock/lib/learn"
+	"adlock/lib/lease/watchdog"
 	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -22,21 +23,21 @@ import (
 // heldLease is a place that is tended: its lease is renewed, and newcomers' requests are
 // answered.
 //
-// The times, as parts of the lease, counted from sending the last successful renewal: renewed
-// every 1/3; after 2/3 without another the job is ended, with pauses of 1/15 between the signals;
-// after 5/6 the guard ends it; after the whole lease another owner may hold the atom. A release
-// is retried until then.
+// The times are parts of the lease, counted from sending the last successful renewal. After 1/3 the
+// lease is renewed; after 2/3 without a renewal the job is ended, with pauses of 1/15 between the
+// signals; after 5/6 the watchdog ends it; after the whole lease another owner may hold the atom. A
+// release is retried until then.
 type heldLease struct {
-	store  Store
-	tells  locker.Recorder
-	place  Place
-	record Record
-	end    chan<- time.Duration // Request.End
-	most   time.Duration        // Locker.Question
-	guard  *guarding.Guard      // nil while it only waits
+	store    Store
+	recorder locker.Recorder
+	place    Place
+	record   Record
+	end      chan<- time.Duration // Request.End
+	most     time.Duration        // Locker.Question
+	watchdog *watchdog.Watchdog   // nil while the place only waits
 
-	before  Last     // the last lock when the place became the first
-	lessons []lesson // for the last lock that it leaves
+	before  Last           // the last lock when the place became the first
+	lessons []learn.Lesson // for the last lock that it leaves
 
 	ctx    context.Context // done once the place is given up or lost
 	cancel context.CancelFunc
@@ -44,9 +45,9 @@ type heldLease struct {
 
 	renewed atomic.Int64 // boottime
 	holding atomic.Bool  // the job may run: the place neither waits nor was just won
-	ended   atomic.Bool  // the job was told to end, as the lease runs out or is gone
+	ended   atomic.Bool  // the job has to end because the lease runs out or is gone
 	why     atomic.Value // error: the reason
-	asked   atomic.Bool  // the job was told to end, as a newcomer asked for it
+	asked   atomic.Bool  // the job has to end because a newcomer asked for that
 
 	tick policy.Tick // the tick that it may have claimed
 
@@ -57,19 +58,19 @@ type heldLease struct {
 	wanted []time.Duration // the pauses of requests to end a job that had not begun
 }
 
-// enter takes a place and begins to tend it; nil if there is none (Enter). If the atom is likely
-// to be won at once, the guard starts meanwhile.
+// enter takes a place and begins to tend it; nil if Store.Enter gives no place. If the atom is
+// likely to be won at once, the watchdog starts meanwhile.
 func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*heldLease, Snapshot, error) {
-	t := &heldLease{store: l.Store, tells: l.Recorder, record: record, end: r.End, most: l.question()}
+	t := &heldLease{store: l.Store, recorder: l.Recorder, record: record, end: r.End, most: l.question()}
 	if likely {
-		t.guard = guarding.Start(l.Recorder, record.Record)
+		t.watchdog = watchdog.Start(l.Recorder, record.Record)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
 	sent := process.Boottime()
 	place, seen, err := l.Store.Enter(ctx, r.Atom.Name(), record, l.lease(), line)
 	if err != nil || place == nil {
-		t.guard.Dismiss()
+		t.watchdog.Dismiss()
 		return nil, seen, err
 	}
 	t.place = place
@@ -86,8 +87,8 @@ func (t *heldLease) acquired() locker.Outcome {
 	return locker.Outcome{Verdict: locker.Acquired, Token: t.record.Token, Fence: strconv.FormatUint(t.place.Fence(), 10)}
 }
 
-// begin lets the job begin, with a lease of which less than a third is over: after a standstill
-// the lease may be nearly over, and its guard would end the owner at once.
+// begin lets the job begin. If a third of the lease is over, begin first renews it: if this process
+// stood still, the lease may be nearly over, and the watchdog would end the owner at once.
 func (t *heldLease) begin(watch time.Duration) error {
 	if t.dueIn(2) == 0 {
 		if err := t.renew(); err != nil {
@@ -103,29 +104,30 @@ func (t *heldLease) begin(watch time.Duration) error {
 	if t.record.Source == policy.Learned && t.record.ExpireAfter != limit.Never {
 		go t.watch(watch) // it ends by itself: a release does not wait for it
 	}
-	t.guard.Arm(t.until(5), t.place.Lease()/24)
+	t.watchdog.Arm(t.until(5), t.place.Lease()/24)
 	for _, pause := range t.wanted {
 		t.send(pause)
 	}
 	return nil
 }
 
-// startGuard starts the guard if there is none: one that was started ahead may have failed, or
-// ended.
-func (t *heldLease) startGuard() {
-	if !t.guard.IsThere() {
-		t.guard.Dismiss()
-		t.guard = guarding.Start(t.tells, t.record.Record)
+// startWatchdog starts the watchdog if there is none: a watchdog that was started ahead may have
+// failed, or ended.
+func (t *heldLease) startWatchdog() {
+	if !t.watchdog.IsThere() {
+		t.watchdog.Dismiss()
+		t.watchdog = watchdog.Start(t.recorder, t.record.Record)
 	}
 }
 
-// guarded waits until the guard is there: if it was killed while it started, another is started.
-func (t *heldLease) guarded() error {
-	if err := t.guard.Ready(); err != nil || t.guard.IsThere() {
+// watchdogReady waits until the watchdog is there. If the watchdog was killed while it started, it
+// starts another.
+func (t *heldLease) watchdogReady() error {
+	if err := t.watchdog.Ready(); err != nil || t.watchdog.IsThere() {
 		return err
 	}
-	t.startGuard()
-	return t.guard.Ready()
+	t.startWatchdog()
+	return t.watchdog.Ready()
 }
 
 // until is the boottime at which so many sixths of the lease have passed.
@@ -175,7 +177,7 @@ func (t *heldLease) pause(d time.Duration) bool {
 }
 
 // renew renews all leases. It takes at most the time that is left before the job has to be ended
-// or, once that has passed, a sixth of the lease.
+// or, if none is left, a sixth of the lease.
 func (t *heldLease) renew() error {
 	most := t.dueIn(4)
 	if most == 0 {
@@ -193,13 +195,13 @@ func (t *heldLease) renew() error {
 	}
 	t.renewed.Store(int64(sent))
 	if t.holding.Load() {
-		t.guard.Arm(t.until(5), t.place.Lease()/24)
+		t.watchdog.Arm(t.until(5), t.place.Lease()/24)
 	}
 	return nil
 }
 
-// lose ends the job. A waiter has no job, and gives its place up only if that is gone. If the
-// place is gone, another owner may have the atom already: there is no time for pauses.
+// lose ends an owner's job. If the owner's place is gone, another owner may have the atom already,
+// so the job is ended without pauses. A waiter has no job: it gives up only if its place is gone.
 func (t *heldLease) lose(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -216,7 +218,8 @@ func (t *heldLease) lose(why error) {
 	}
 }
 
-// lost is why an acquisition was lost: why the job was ended, and how the release ended.
+// lost returns the reason why an acquisition was lost: why the job was ended, joined with the error
+// of the release.
 func (t *heldLease) lost(released error) error {
 	why, ended := t.why.Load().(error)
 	switch {
@@ -228,9 +231,9 @@ func (t *heldLease) lost(released error) error {
 	return errors.Join(fmt.Errorf("the lease could not be renewed: %w", why), unnamed(released))
 }
 
-// tell tells the job to end, once there is one: if this place is lost, a later one may become the
-// owner's, whose job this request does not concern.
-func (t *heldLease) tell(pause time.Duration) {
+// askEnd asks for the job's end, as soon as the job has begun. If this place is lost before, the
+// request is dropped: it does not concern a job under a later place.
+func (t *heldLease) askEnd(pause time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.holding.Load() {
@@ -240,7 +243,7 @@ func (t *heldLease) tell(pause time.Duration) {
 	t.send(pause)
 }
 
-// send tells the job to end. If it was told before, it is being ended.
+// send asks for the job's end at once. A second call does nothing: the job is being ended.
 func (t *heldLease) send(pause time.Duration) {
 	select {
 	case t.end <- pause:
@@ -259,7 +262,7 @@ func (t *heldLease) listen() {
 		switch {
 		case err == nil:
 			t.asked.Store(true)
-			t.tell(pause)
+			t.askEnd(pause)
 			return
 		case errors.Is(err, ErrGone):
 			t.lose(err)
@@ -271,14 +274,14 @@ func (t *heldLease) listen() {
 	}
 }
 
-// answer tells newcomers that ask why the job cannot be ended.
+// answer writes into the record why the job cannot be ended, for newcomers that ask for its end.
 func (t *heldLease) answer(why error) {
 	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
 	defer cancel()
 	t.noting.Lock()
 	t.record.Stuck = why.Error()
 	t.noting.Unlock()
-	_ = t.note(ctx) // if it fails they find out by themselves, later
+	_ = t.note(ctx) // if this fails, newcomers find the owner stuck later (queue.expire)
 }
 
 // note writes the record as it is now.
@@ -303,7 +306,8 @@ func (t *heldLease) keepNoting() {
 	}
 }
 
-// triesToNote returns true if nothing is left to do: if the place is gone, listen reports it.
+// triesToNote returns true if nothing is left to do: the record is written, or the place is gone
+// (then listen ends the job).
 func (t *heldLease) triesToNote() bool {
 	ctx, cancel := context.WithTimeout(t.ctx, t.most)
 	defer cancel()
@@ -323,7 +327,7 @@ func (t *heldLease) slotted() []Place {
 	return append([]Place(nil), t.slots...)
 }
 
-// stamp is the last lock that this acquisition leaves; leave sets the times.
+// stamp is the last lock that this acquisition leaves; tryLeave sets the times.
 func (t *heldLease) stamp() *Last {
 	last := &Last{Token: t.record.Token, Node: t.record.Node}
 	if !t.record.Atom.Exact() {
@@ -332,7 +336,7 @@ func (t *heldLease) stamp() *Last {
 	return last
 }
 
-// leave gives the place up. It tries for as long as the lease lasts, which is no longer renewed.
+// leave gives the place up. It stops renewing the lease, and retries until the lease has run out.
 // If the last lock cannot be stamped, it leaves without a stamp.
 func (t *heldLease) leave(stamp *Last) (left bool, err error) {
 	t.endNotes()
@@ -355,14 +359,14 @@ func (t *heldLease) leave(stamp *Last) (left bool, err error) {
 	}
 }
 
-// endNotes gives the place up. When it returns, no write of the record is under way.
+// endNotes ends the tending of the place. When it returns, no write of the record is under way.
 func (t *heldLease) endNotes() {
 	t.cancel()
 	t.noting.Lock()
 	defer t.noting.Unlock()
 }
 
-// unnamed is the error without its object, where that is named already.
+// unnamed returns the error without its object, for a message that names the object already.
 func unnamed(err error) error {
 	if known, is := err.(*fault.Error); is {
 		return known.Err
@@ -383,29 +387,29 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 	}
 	err := t.place.Leave(ctx, stamp)
 	for _, slot := range t.slotted() {
-		_ = slot.Leave(ctx, nil) // if it fails, the slot is free when its lease runs out
+		_ = slot.Leave(ctx, nil) // if this fails, the slot is free when its lease runs out
 	}
 	return err
 }
 
-// abandon gives up a place that was not won, for that reason. If that fails, the place is free
-// when its lease runs out. A newcomer whose store has just been silent has waited long enough, so
-// it does not wait for the store in full again.
+// abandon gives up a place that was not won; why is the reason. If the store does not answer, the
+// place is free when its lease runs out. If the reason was a silent store, abandon waits only a
+// second for it.
 func (t *heldLease) abandon(why error) {
 	most := questionTimeout
 	if fault.KindOf(why) == fault.Unavailable {
 		most = time.Second
 	}
-	t.guard.Dismiss() // there is no job
+	t.watchdog.Dismiss() // there is no job
 	_ = t.tryLeave(nil, most)
 	t.close()
 }
 
-// close ends the tending and dismisses the guard.
+// close ends the tending and dismisses the watchdog.
 func (t *heldLease) close() {
 	t.cancel()
 	t.tended.Wait()
-	t.guard.Dismiss()
+	t.watchdog.Dismiss()
 }
 
 // NodeName is this machine's own name, whatever the atom's host.

@@ -9,49 +9,32 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/learn"
 	"adlock/lib/locker"
-	"adlock/lib/process"
 )
 
-// What an atom has learned is in its last lock, as in a lock directory. Only its owner writes
-// that, and writes the lessons of a run with its stamp, at the end: what was there when it came
-// to own the atom has not changed. Several readers may hold the atom: each looks again at its
-// end, and if two end at the same moment, one lesson may be lost.
+// What an atom has learned is in its last lock, as in a lock directory. Only the atom's owner
+// writes the last lock, with the stamp at the end of its run, and adds the lessons of the run then.
+// So the last lock has not changed since the owner read it on taking the atom. Several readers hold
+// an atom at once: each reads the last lock again at its end, and if two end at the same moment,
+// one lesson may be lost.
 
-// lesson changes what an atom has learned.
-type lesson func(*learn.State)
-
-// learnFromAsking learns from how often this host has asked for the atom too soon since it last
-// completed, on any machine.
+// learnFromAsking learns from how often this host has asked for the atom too soon since the atom
+// last completed, on any machine.
 func (l *Locker) learnFromAsking(r *locker.Request, t *heldLease) {
-	if !r.Auto.IfElapsed || l.Log == nil {
-		return
-	}
-	tooSoon := l.AskedTooSoon(r.Atom, t.before.Completed)
-	t.lessons = append(t.lessons, func(s *learn.State) { s.Asked(tooSoon) })
-	if s := r.Learned; s.Asked(tooSoon) {
-		r.Resolve(s)
+	if lesson := l.LessonOfAsking(r, t.before.Completed); lesson != nil {
+		t.lessons = append(t.lessons, lesson)
+		lesson(&r.Learned)
+		r.Resolve(r.Learned)
 	}
 }
 
-// learnFromRelease learns from success, as only that tells how long a run takes. A run that was
-// ended at its limit, by its own supervisor or at a newcomer's request, had all the time that it
-// was granted. A run that was ended sooner, or whose end is unknown, teaches nothing.
-func (t *heldLease) learnFromRelease(r locker.ReleaseRequest) {
-	held := process.Boottime() - t.record.Boottime
-	switch {
-	case !t.record.Learn, r.Untold:
-	case r.Expired, r.Asked && held >= t.record.ExpireAfter:
-		t.lessons = append(t.lessons, func(s *learn.State) { s.Ended(held) })
-	case r.Asked, r.NoStamp, t.ended.Load():
-	case r.Signal == "" && r.Status.Value == 0:
-		t.lessons = append(t.lessons, func(s *learn.State) { s.Succeeded(held) })
-	}
-}
-
-// leaves is the last lock that this acquisition leaves, with what its run has taught: that of a
-// completed run, or of a run that does not count; nil to keep the present one.
+// leaves returns the last lock that this acquisition leaves, with the lessons of its run; nil if
+// nothing is to be written. If the run does not count, the last lock keeps its earlier time.
 func (t *heldLease) leaves(r locker.ReleaseRequest) *Last {
-	t.learnFromRelease(r)
+	run := r
+	run.NoStamp = r.NoStamp || t.ended.Load() // ended because its lease ran out: its runtime teaches nothing
+	if lesson := run.Lesson(t.record.Record); lesson != nil {
+		t.lessons = append(t.lessons, lesson)
+	}
 	last := t.before
 	if t.record.Shared {
 		last = t.lookAgain()
@@ -72,7 +55,7 @@ func (t *heldLease) leaves(r locker.ReleaseRequest) *Last {
 	return &last
 }
 
-// lookAgain is the last lock now or, if it cannot be read, as it was.
+// lookAgain reads the last lock again; if that fails, it returns the last lock as read before.
 func (t *heldLease) lookAgain() Last {
 	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
 	defer cancel()
@@ -82,15 +65,15 @@ func (t *heldLease) lookAgain() Last {
 	return t.before
 }
 
-// keep takes from the last lock before what a run does not change.
+// keep copies what a run does not change from the last lock before it.
 func (l *Last) keep(before Last) {
 	kept := before.Memory
 	kept.Atom, kept.Started = l.Memory.Atom, l.Memory.Started
 	l.Memory = kept
 }
 
-// Forget makes the atom NAME forget what it has learned, holding it for that moment. It is
-// refused (fault.Denied) while the atom is held: the owner would write back what it has read.
+// Forget deletes what the atom NAME has learned, and holds the atom meanwhile. It refuses
+// (fault.Denied) while another process holds it: that owner would write back what it has read.
 func (l *Locker) Forget(name atom.Name) error {
 	own, err := forMoment(name)
 	if err != nil {
@@ -106,7 +89,7 @@ func (l *Locker) Forget(name atom.Name) error {
 	}
 	object := l.Store.String() + " " + string(name)
 	if place == nil {
-		return fault.New(fault.Denied, object, "is held: it can forget when that has ended")
+		return fault.New(fault.Denied, object, "is held: try again when its owner has ended")
 	}
 	last := seen.Last
 	last.Memory.Learned, last.Kept = learn.State{}, true
@@ -117,8 +100,8 @@ func (l *Locker) Forget(name atom.Name) error {
 	return err
 }
 
-// forMoment is the record of an atom that this process holds for no longer than a
-// question takes: its lease is not renewed.
+// forMoment is the record of an atom that this process holds only for a moment: its lease is not
+// renewed.
 func forMoment(name atom.Name) (Record, error) {
 	a, _ := name.Atom() // zero: unknown
 	own, err := locker.MomentaryRecord(a)

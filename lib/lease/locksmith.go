@@ -11,6 +11,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/limit"
 	"adlock/lib/locker"
+	"adlock/lib/pause"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 )
@@ -26,14 +27,14 @@ type Locker struct {
 	locker.Recorder
 	Lease time.Duration // 0: DefaultLease
 
-	// Question is how long one question to the store may take; 0: five seconds.
+	// Question is how long one question to the store may take: five seconds at least.
 	Question time.Duration
 
 	// Context, once done, ends the wait for an atom. May be nil.
 	Context context.Context
 
-	// Ancestor tells whether a process of this machine is an ancestor of the asking process, if
-	// that is not this process. May be nil.
+	// Ancestor reports whether a process of this machine is an ancestor of the process that wants
+	// the atom, if that is another process than this one. May be nil.
 	Ancestor func(pid int) bool
 
 	// Waits is called with the outcome that names the owner in the way, before each wait. May be
@@ -43,13 +44,13 @@ type Locker struct {
 	held   *heldLease
 	stands atomic.Pointer[heldLease] // the place that was entered last
 	silent bool                      // the last attempt was denied because of an owner that seems to be dead
-	waited bool                      // and so a store that is silent for a while is no reason to give up
+	waited bool                      // the newcomer has begun to wait: from now on a short silence of the store is no error
 }
 
 var _ locker.Locker = (*Locker)(nil)
 
-// RecordCommand, RecordMembers, RecordRest and BeingEnded do nothing: a lease goes with its
-// owner, and no other process ends the owner's job.
+// RecordCommand, RecordMembers, RecordRest and BeingEnded do nothing: a lease runs out after its
+// owner's death, and no newcomer ends the owner's job.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return nil
 }
@@ -95,12 +96,12 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 			return locker.Outcome{}, fault.Wrap(l.Store.String(), gone)
 		}
 		if errors.Is(err, ErrGone) {
-			// A new place is needed. If a person has removed all keys, the owner needs time to
-			// learn of it.
+			// The newcomer needs a new place. If a person has removed all keys, the owner needs
+			// time to find out.
 			l.pause(min(l.lease(), max(0, wait.Left())))
 			continue
 		}
-		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || l.waited && passes(err)) {
+		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || l.waited && isTransient(err)) {
 			l.pause(l.nap(wait, outcome))
 			continue
 		}
@@ -120,7 +121,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	}
 }
 
-// show tells a person, and Waits, which owner the newcomer waits for.
+// show shows on a terminal, and reports to Waits, which owner the newcomer waits for.
 func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) {
 	if l.Waits != nil {
 		l.Waits(o)
@@ -129,8 +130,8 @@ func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) 
 	wait.Show(r, o)
 }
 
-// showSilent tells a person that the newcomer watches whether an owner is dead, even if it does
-// not want to wait: if the owner is dead, a run would be missed.
+// showSilent shows on a terminal that the newcomer watches whether an owner is dead. It does so
+// even if it does not want to wait: a run would be missed if the owner is dead.
 func (l *Locker) showSilent(r *locker.Request, o locker.Outcome) {
 	r.Line.Show(func() string {
 		return locker.Title(r.Atom) + ": " + string(o.Verdict) + ", and there is no sign of life: watching for as long as a lease"
@@ -147,8 +148,8 @@ func (l *Locker) pause(d time.Duration) {
 	}
 }
 
-// ask asks the store, and once more if this process has stood still meanwhile: then the time for
-// an answer has passed, whatever the store did.
+// ask puts one question to the store. If this process stood still meanwhile, it asks once more: the
+// time for the answer may have passed without the store being silent.
 func (l *Locker) ask(within context.Context, question func(context.Context) error) error {
 	ask := func() error {
 		ctx, cancel := context.WithTimeout(within, l.question())
@@ -163,17 +164,21 @@ func (l *Locker) ask(within context.Context, question func(context.Context) erro
 	return err
 }
 
-// nap is how long to wait where there is no queue: for a slot, or for the time to pass.
+// nap is how long to wait before the next look if no queue wakes the newcomer: it waits for a slot,
+// for IfElapsed, for the end of a pause, or for the store.
 func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	nap := 200*time.Millisecond + rand.N(800*time.Millisecond)
+	if o.Verdict == locker.Paused {
+		nap += 4 * time.Second
+	}
 	if o.Verdict == locker.TooSoon {
 		nap = o.Recheck + time.Millisecond
 	}
 	return min(nap, wait.Left())
 }
 
-// Cancelled also gives the place up, and waits a second for that at most: otherwise the waiters
-// behind would wait for its lease. Any goroutine may call it.
+// Cancelled also gives the place up, and waits at most a second for the store: if the place stayed,
+// the waiters behind would wait until its lease has run out. Any goroutine may call it.
 func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duration) {
 	l.Recorder.Cancelled(r, signal, waited)
 	t := l.stands.Load()
@@ -183,14 +188,19 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	for _, place := range append(t.slotted(), t.place) {
-		_ = place.Leave(ctx, nil) // if it fails, it is passed when its lease has run out
+		_ = place.Leave(ctx, nil) // if this fails, waiters pass the place after its lease
 	}
 }
 
-// attempt is figure 3 of the 1997 paper; the cheap denials come before anything is written.
+// attempt is figure 3 of the 1997 paper. It first checks what can deny the newcomer the atom, as
+// that needs no write.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
+	paused, err := l.lookAtPause()
+	if err != nil || paused.Pause.Denies() {
+		return r.Denied(decide(r, &paused), &paused), err
+	}
 	var seen Snapshot
-	err := l.ask(context.Background(), func(ctx context.Context) (err error) {
+	err = l.ask(context.Background(), func(ctx context.Context) (err error) {
 		seen, err = l.Store.Look(ctx, r.Atom.Name(), r.Shared)
 		return err
 	})
@@ -210,6 +220,15 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 		return r.Denied(d, &v), nil
 	}
 	return l.stand(r, wait, d.Step)
+}
+
+// lookAtPause finds out whether this host is paused. Newcomers on other hosts are not affected.
+func (l *Locker) lookAtPause() (v locker.View, err error) {
+	if v.Pause, err = pause.Host(); err == nil && v.Pause.On {
+		entries, _, failed := l.List()
+		v.Pause.Inside, err = locker.InsideJob(entries), failed
+	}
+	return v, err
 }
 
 // stand takes a place at the atom, and keeps it if the atom is won.
@@ -238,7 +257,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 		outcome, err = l.takeSlot(r, t, outcome)
 	}
 	if err == nil && outcome.Verdict == locker.Acquired {
-		err = t.guarded()
+		err = t.watchdogReady()
 	}
 	outcome, err = r.ClaimTick(outcome, err, func() (bool, error) { return t.claimTick(r) })
 	if err == nil && outcome.Verdict == locker.Acquired {
@@ -246,7 +265,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 	}
 	if err != nil || outcome.Verdict != locker.Acquired {
 		t.abandon(err)
-		l.waited = l.waited && !t.tick.Asked() // it may be claimed by now, and another place would find it used
+		l.waited = l.waited && !t.tick.Asked() // do not try again: the tick, if claimed here, would seem used from a new place
 		return outcome, err
 	}
 	l.held, t.before = t, q.seen.Last
@@ -267,15 +286,12 @@ func newRecord(r *locker.Request, lease time.Duration) (Record, error) {
 // view is the input of policy.
 func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 	object := l.Store.String() + " " + string(r.Atom.Name())
-	if err := r.Atom.CheckFound(object, seen.Last.Memory.Atom); err != nil {
-		return locker.View{}, err
-	}
 	last, now, err := l.here(r, seen)
 	if err != nil {
 		return locker.View{}, err
 	}
-	v := r.ViewOf(last, now)
-	if v.TickUsed, err = l.usedTick(r); err != nil {
+	v := locker.View{}
+	if err := v.SeeLast(r, object, last, now, func() (bool, error) { return l.usedTick(r) }); err != nil {
 		return locker.View{}, err
 	}
 	if !seen.Held {
@@ -295,17 +311,16 @@ func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 
 // describe fills in the owner of the active lock.
 func (l *Locker) describe(v *locker.View, seen *Snapshot) {
-	v.Record, v.Node, v.Silent = seen.Owner.Record, seen.Owner.Node, seen.Silent
-	v.Active.Asked, v.Active.Source, v.Active.Patience = seen.Owner.ExpireAfter, seen.Owner.Source, seen.Owner.Patience
-	v.Active.Owner, v.Active.Remote = l.ownerOf(seen), true
+	v.SeeOwner(seen.Owner.Record, l.ownerOf(seen))
+	v.Node, v.Silent, v.Active.Remote = seen.Owner.Node, seen.Silent, true
 	v.Active.Idle, v.Active.Work = seen.Owner.Idle, seen.Owner.Work
 	if seen.Owner.Taken.IsZero() {
-		v.Active.Age = 0 // its owner waits too
+		v.Active.Age = 0 // the process in front is itself a waiter
 	}
 }
 
-// ownerOf is what this machine can know: that the owner is dead, or an ancestor. For any other
-// the lease decides.
+// ownerOf returns what this machine can know of the owner: that it is dead, or an ancestor of the
+// newcomer. For any other owner the lease decides.
 func (l *Locker) ownerOf(seen *Snapshot) policy.Owner {
 	if seen.Lapsed {
 		return policy.Gone
@@ -322,7 +337,7 @@ func (l *Locker) ownerOf(seen *Snapshot) policy.Owner {
 }
 
 func decide(r *locker.Request, v *locker.View) policy.Decision {
-	return policy.Decide(r.Terms(), policy.Situation{Last: v.Last, Active: v.Active, TickUsed: v.TickUsed})
+	return policy.Decide(r.Terms(), policy.Situation{Last: v.Last, Active: v.Active, TickUsed: v.TickUsed, Pause: v.Pause})
 }
 
 // takeSlot takes one of the program's slots, if the request limits them, on a lease of its own.
@@ -341,7 +356,8 @@ func (l *Locker) takeSlot(r *locker.Request, t *heldLease, acquired locker.Outco
 	return full, nil
 }
 
-// trySlot takes the slot NAME if it is free; else it adds to full what to say of its owner.
+// trySlot takes the slot NAME if it is free, and reports whether it did. Otherwise it adds the
+// slot's owner to full.
 func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *locker.Outcome) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
@@ -369,14 +385,14 @@ func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *
 		return true, nil
 	}
 	if place != nil {
-		_ = place.Leave(ctx, nil) // if it fails, it is passed when its lease has run out
+		_ = place.Leave(ctx, nil) // if this fails, newcomers pass the place after its lease
 	}
 	return false, err
 }
 
 // Release stamps the last lock and releases the atom, in one step. It retries while the lease
-// lasts. A lost lease is an error of the kind fault.Denied (lost), a store that does not answer
-// one of fault.Unavailable.
+// lasts. The error is of the kind fault.Denied (lost) if the lease was lost, and of the kind
+// fault.Unavailable if the store does not answer.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	t := l.held
 	if t == nil {
@@ -385,9 +401,9 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	l.held = nil
 	defer t.close()
 	if t.ended.Load() {
-		t.guard.TellsWhy()
+		t.watchdog.ReportsWhy()
 	}
-	t.guard.Dismiss() // the job is over
+	t.watchdog.Dismiss() // the job is over
 	r.Token, r.Asked = t.record.Token, t.asked.Load()
 	left, err := t.leave(t.leaves(r))
 	if t.ended.Load() || errors.Is(err, ErrGone) {
@@ -399,8 +415,8 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return err
 }
 
-// Linger keeps the atom while the rest of a job that could not be ended lives, and tells
-// newcomers that ask why. It returns true once alive says no.
+// Linger keeps the atom while processes of a job that could not be ended live, and records the
+// reason (why) for newcomers. It returns true once alive returns false.
 func (l *Locker) Linger(why error, alive func() bool) bool {
 	t := l.held
 	t.answer(why)
@@ -412,6 +428,10 @@ func (l *Locker) Linger(why error, alive func() bool) bool {
 
 // DryRun says whether the request would be granted now, and why; it writes nothing.
 func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err error) {
+	paused, err := l.lookAtPause()
+	if err != nil || paused.Pause.Denies() {
+		return false, decide(r, &paused).Reason(), err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
 	seen, err := l.Store.Look(ctx, r.Atom.Name(), r.Shared)

@@ -13,8 +13,8 @@ import (
 	"adlock/lib/process"
 )
 
-// forgetful is a store with a process in front, which forgets a place while its holder writes to
-// it.
+// forgetful is a store with another process in front. It forgets a newcomer's place while the
+// newcomer waits.
 type forgetful struct {
 	Store
 	looks int
@@ -61,7 +61,7 @@ func (forgotten) Look(ctx context.Context) (Snapshot, error) {
 	return Snapshot{}, fault.New(fault.Unavailable, "store", ctx.Err().Error())
 }
 
-func TestWhereThePlaceIsLostInTheMiddleOfAQuestionAnotherIsTaken(t *testing.T) {
+func TestAPlaceLostDuringAQuestionIsTakenAnew(t *testing.T) {
 	me := process.Here()
 	r := locker.NewRequest()
 	r.Atom, r.Owner, r.Wait = odd, me, time.Minute
@@ -120,7 +120,7 @@ func TestAWaiterThatLostItsPlaceOutlastsASilentStore(t *testing.T) {
 	}
 }
 
-func TestANewcomerThatHasNotWaitedIsToldOfASilentStore(t *testing.T) {
+func TestASilentStoreIsAnErrorForANewcomerThatHasNotWaited(t *testing.T) {
 	r := locker.NewRequest()
 	r.Atom, r.Owner, r.Wait = odd, process.Here(), limit.Never
 	l := &Locker{Store: &faltering{look: func(context.Context, int) (Snapshot, error) { return Snapshot{}, errNoAnswer }}}
@@ -129,9 +129,9 @@ func TestANewcomerThatHasNotWaitedIsToldOfASilentStore(t *testing.T) {
 	}
 }
 
-// If a process was stopped while it asked, the time for the answer has passed.
-func TestAStandstillIsNoSilenceOfTheStore(t *testing.T) {
-	t.Parallel() // it takes as long as an answer may
+// While the process stood still, the time for the answer has passed.
+func TestAProcessThatStoodStillAsksTheStoreAgain(t *testing.T) {
+	t.Parallel() // the test takes as long as an answer of the store may take
 	r := locker.NewRequest()
 	r.Atom, r.Owner = odd, process.Here()
 	l := &Locker{Store: &faltering{look: func(ctx context.Context, n int) (Snapshot, error) {

@@ -27,9 +27,9 @@ type request struct {
 	view  locker.View
 	step  policy.Step
 	stamp string        // the token of the stamp that will follow
-	last  string        // and of the one before it
-	until time.Duration // boottime
-	tells bool          // the owner makes way for this newcomer, as far as is known, and that is still to be reported
+	last  string        // the token of the last lock at that time
+	until time.Duration // boottime by which the owner must have made way
+	due   bool          // as far as is known, this newcomer has to report that the owner made way, and has not yet
 }
 
 // stand waits for the place's turn. A question that is cancelled because the place was lost
@@ -50,7 +50,7 @@ func (q *queue) advance() (locker.Outcome, error) {
 			return locker.Outcome{}, err
 		}
 		q.forgive(&v)
-		q.tell()
+		q.report()
 		d := decide(q.r, &v)
 		switch d.Step {
 		case policy.Acquire:
@@ -70,7 +70,7 @@ func (q *queue) advance() (locker.Outcome, error) {
 			}
 			continue
 		default:
-			if q.wait.Left() <= 0 && !q.making() {
+			if q.wait.Left() <= 0 && !q.isMakingWay() {
 				return q.r.Denied(d, &v), nil
 			}
 		}
@@ -80,25 +80,25 @@ func (q *queue) advance() (locker.Outcome, error) {
 	}
 }
 
-// making tells that an owner was asked to make way and has not done so yet.
-func (q *queue) making() bool {
+// isMakingWay reports whether an owner was asked to make way and has not done so yet.
+func (q *queue) isMakingWay() bool {
 	return q.asked != nil && q.seen.Held && q.seen.Owner.Token == q.asked.view.Record.Token
 }
 
-// forgive ignores the stamp that follows the end of an owner that this newcomer asked to make
-// way: it must not deny the atom. What was known before still counts.
+// forgive puts the earlier last lock back into v if the present one has the stamp of an owner that
+// this newcomer asked to make way: that stamp must not deny the atom to this newcomer.
 func (q *queue) forgive(v *locker.View) {
 	if q.asked != nil && q.seen.Last.Token == q.asked.stamp {
 		v.Last = q.asked.view.Last
 	}
 }
 
-// won is called when no place is in front any more. The record of a place that has waited must
-// now say that it is the owner's, as its age begins. Where all newcomers see the order of the
-// places, the job need not wait for that write, unless IfElapsed has to count a crash: whether a
-// dead owner ran is read from its record.
+// won is called when no place is in front any more. If the record says that the place waits, won
+// writes since when the place owns the atom. If all newcomers see the order of the places, the job
+// need not wait for that write, unless it has an IfElapsed: if such a job crashes, its record must
+// show that it ran.
 func (q *queue) won() error {
-	q.held.startGuard()
+	q.held.startWatchdog()
 	if !q.noted {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (q *queue) won() error {
 	return q.patiently(q.held.note)
 }
 
-// patiently repeats the question for as long as the place's lease lasts.
+// patiently repeats the question until the store answers or the place's lease has run out.
 func (q *queue) patiently(ask func(context.Context) error) error {
 	for {
 		err := q.ask(q.held.ctx, ask)
@@ -126,40 +126,42 @@ func (q *queue) patiently(ask func(context.Context) error) error {
 	}
 }
 
-// tell reports the owner that has made way, or was dead. One of several newcomers does. For a
-// dead owner, it is the newcomer that has stamped for it. For an owner that was asked, it is the
-// first to have asked; if that is not known, the next owner. If an owner that was asked is found
-// dead, the atom's present owner has stamped for it.
-func (q *queue) tell() {
+// report reports that an owner has made way, or was dead. Of several newcomers, one reports it: for
+// a dead owner, the newcomer that has stamped for the owner; for an owner that was asked to make
+// way, the newcomer that asked first or, if the store has no record of which asked first, the next
+// owner. If an owner that was asked died instead, the newcomer that now owns the atom has stamped
+// for it and reports it.
+func (q *queue) report() {
 	a := q.asked
 	switch {
-	case a == nil || !a.tells || q.making():
+	case a == nil || !a.due || q.isMakingWay():
 	case a.step == policy.Reclaim:
 		if q.seen.Last.Token == a.stamp {
-			a.tells = false
+			a.due = false
 			q.Replaced(q.r, a.step, &a.view)
 		}
 	case q.held.place.InLine() || q.isNext():
-		a.tells = false
+		a.due = false
 		if !q.seen.Held || q.seen.Last.Token != q.seen.Owner.Token {
 			q.Replaced(q.r, a.step, &a.view)
 		}
 	}
 }
 
-// isNext: the place is the first, and no run has completed since the owner that was asked.
+// isNext reports whether this place is the first, and no other run has completed since this
+// newcomer asked an owner to end its run.
 func (q *queue) isNext() bool {
 	last := q.seen.Last.Token
 	return !q.seen.Held && (last == q.asked.stamp || last == q.asked.last)
 }
 
-// expire asks an expired owner to end its job. If the owner neither does so nor loses its lease,
-// it is stuck.
+// expire asks an expired owner to end its job. If the owner neither ends it nor loses its lease,
+// the verdict is stuck.
 func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 	if why := q.seen.Owner.Stuck; why != "" {
 		return q.r.Stuck(locker.Title(q.r.Atom), v, errors.New(why), "")
 	}
-	if q.making() {
+	if q.isMakingWay() {
 		if process.Boottime() > q.asked.until {
 			return q.r.Stuck(locker.Title(q.r.Atom), v, errors.New("its locksmith on "+q.seen.Owner.Node+" neither ends it nor lets go"), "")
 		}
@@ -173,11 +175,12 @@ func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
 	defer cancel()
 	first, err := q.held.place.Ask(ctx, q.seen.Owner.Token, q.r.Pause)
-	q.asked.tells = first
+	q.asked.due = first
 	return locker.Outcome{}, err
 }
 
-// pass passes a dead owner, and stamps for it; or a lock that never got a record.
+// pass removes the place of a dead owner and stamps for that owner, or removes a place that never
+// got a record.
 func (q *queue) pass(step policy.Step, v *locker.View) error {
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
 	defer cancel()
@@ -185,8 +188,8 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	switch {
 	case step == policy.Unempty:
 		q.Emptied(q.r, v)
-	case !q.seen.Owner.Taken.IsZero(): // otherwise it waited, or its run has no IfElapsed to count for
-		q.asked = &request{view: *v, step: step, tells: true}
+	case !q.seen.Owner.Taken.IsZero(): // otherwise it only waited, or ran without an IfElapsed (won)
+		q.asked = &request{view: *v, step: step, due: true}
 		stamp = q.held.stamp()
 		stamp.keep(q.seen.Last)
 		// The stamp has the newcomer's token: if the owner had released before it died, its own
@@ -202,8 +205,8 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	return err
 }
 
-// await waits until it is worth looking again, and looks. The guard of the waiter that is next
-// starts ahead, so that the job need not wait for it.
+// await waits until it is worth looking again, and looks. If this waiter is next, its watchdog
+// starts ahead, so that the job need not wait for the watchdog.
 func (q *queue) await(busy locker.Outcome) error {
 	q.waited = true
 	if !q.noted {
@@ -215,7 +218,7 @@ func (q *queue) await(busy locker.Outcome) error {
 	}
 	q.show(busy)
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.most(busy))
-	err := q.held.place.Await(ctx, q.held.startGuard)
+	err := q.held.place.Await(ctx, q.held.startWatchdog)
 	cancel()
 	if err != nil {
 		err = q.outlast(err)
@@ -229,7 +232,7 @@ func (q *queue) await(busy locker.Outcome) error {
 // show names the process that the place waits for: an owner that was asked to make way, another
 // waiter, which does not expire, or an owner.
 func (q *queue) show(busy locker.Outcome) {
-	if q.making() {
+	if q.isMakingWay() {
 		who, _ := busy.Owner()
 		q.r.Line.Show(func() string { return locker.Title(q.r.Atom) + ": " + who + " was asked to end its job" })
 		return
@@ -240,9 +243,9 @@ func (q *queue) show(busy locker.Outcome) {
 	q.Locker.show(q.r, q.wait, busy)
 }
 
-// most is how long to wait before looking in any case.
+// most is how long to wait at most before the next look.
 func (q *queue) most(busy locker.Outcome) time.Duration {
-	if q.making() {
+	if q.isMakingWay() {
 		return min(q.held.place.Lease(), max(q.asked.until-process.Boottime(), time.Second))
 	}
 	most := q.wait.Left()
@@ -259,12 +262,12 @@ func (q *queue) lookAgain() error {
 	})
 }
 
-// outlast forgives a store that is unreachable for a while, if there is time to wait.
+// outlast pauses and returns nil if the store is unreachable for a while and there is time to wait.
 func (q *queue) outlast(err error) error {
 	if q.held.ctx.Err() != nil {
 		return ErrGone
 	}
-	if !passes(err) || errors.Is(err, ErrGone) || q.wait.Left() <= 0 {
+	if !isTransient(err) || errors.Is(err, ErrGone) || q.wait.Left() <= 0 {
 		return err
 	}
 	time.Sleep(min(time.Second, q.wait.Left()))

@@ -13,7 +13,7 @@ import (
 
 var odd = atom.Atom{Program: "p", Host: "h", Operator: "o\n=\"", Operand: "\xff x"}
 
-func TestWhatIsWrittenIsReadBack(t *testing.T) {
+func TestARecordAndALastLockAreReadBackAsWritten(t *testing.T) {
 	r := Record{
 		Record: record.Record{
 			Owner: process.Identity{PID: 7, Start: 8, Boot: "b"}, Token: record.NewToken(), Atom: odd,
@@ -33,7 +33,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	}
 }
 
-func TestARecordCutShortAnywhereIsNotBelieved(t *testing.T) {
+func TestARecordCutShortAnywhereIsRejected(t *testing.T) {
 	whole := Record{Record: record.Record{Owner: process.Identity{PID: 7}, Token: "t", Atom: odd}, Node: "n"}.Bytes()
 	end := strings.Index(string(whole), "end=\n") + len("end=\n")
 	for n := range end {

@@ -3,21 +3,21 @@
 // 2002). Package policy decides what to do, as in a lock directory; the steps here keep the
 // decision true beyond the reach of a process table.
 //
-// A locksmith holds an atom on a lease, and sends a heartbeat every third of it. If two thirds
-// have passed since it sent the last successful one, it ends the job, so that the job is gone
-// before the lease is, and before another owner can hold the atom. A watchdog process, the guard,
-// does the same if the locksmith was killed or stopped.
+// A locksmith holds an atom on a lease, and sends a heartbeat every third of the lease. If two
+// thirds have passed since it sent the last successful heartbeat, it ends the job, so that the job
+// is gone before the lease is over and another owner can hold the atom. A watchdog process ends the
+// job if the locksmith was killed or stopped.
 //
 // An owner is dead once a newcomer has seen no heartbeat of it for the whole lease, by the
-// newcomer's own boottime clock. Nothing else proves a death: not that the store has forgotten
-// the owner, nor what the clocks show.
+// newcomer's own boottime clock. Nothing else proves a death: neither the loss of the owner's lock
+// in the store, nor what the clocks show.
 //
-// It is assumed that the boottime clocks of all machines run at about the same rate, and that
-// KILL ends a process at once: KILL is sent a fifth of the lease before its end, by the guard a
-// twelfth. The time that the machines' clocks show does not matter to that. IfElapsed is judged
-// by the store's clock (Elapsed), as far as it has one: see etcd and ftp. A suspended machine, or
-// a process that KILL does not end, can outlive its lease: if that must do no harm, the job
-// passes on its fence (ADLOCK_FENCE).
+// It is assumed that the boottime clocks of all machines run at about the same rate, and that KILL
+// ends a process at once: the locksmith sends KILL a fifth of the lease before its end, and the
+// watchdog a twelfth. None of this depends on the time that the machines' clocks show. IfElapsed is
+// judged by the store's clock (Elapsed), as far as it has one: see etcd and ftp. A suspended
+// machine, or a process that KILL does not end, can outlive its lease: if that must do no harm, the
+// job passes on its fence (ADLOCK_FENCE).
 package lease
 
 import (
@@ -34,8 +34,8 @@ import (
 // DefaultLease is how long the store keeps an atom for a silent locksmith.
 const DefaultLease = 15 * time.Second
 
-// ShortestLease and LongestLease are the limits of a lease: the shortest leaves KILL its second
-// in each part of it.
+// ShortestLease and LongestLease are the limits of a lease. A sixth of the shortest is a second,
+// the least time that package killer allows for KILL.
 const (
 	ShortestLease = 6 * time.Second
 	LongestLease  = time.Hour
@@ -43,13 +43,13 @@ const (
 
 // Store keeps the locks of atoms. It is used for one atom at a time, or to list all.
 type Store interface {
-	// Look reads both locks of an atom, as a reader (shared) or a writer finds them, and writes
-	// nothing.
+	// Look reads both locks of an atom as a newcomer finds them: a reader (shared) or a writer. It
+	// writes nothing.
 	Look(ctx context.Context, name atom.Name, shared bool) (Snapshot, error)
 
-	// Enter asks for a place at the atom, under the record, on a lease of at least that length,
-	// and looks once more from there. A newcomer that does not want to queue (line) gets no place
-	// (nil) if another process is in the way.
+	// Enter asks for a place at the atom, with the record, on a lease of at least that length, and
+	// looks once more from there. If the newcomer does not want to queue (line is false), it gets
+	// no place (nil) if another process is in the way.
 	Enter(ctx context.Context, name atom.Name, record Record, lease time.Duration, line bool) (Place, Snapshot, error)
 
 	// Elapsed is how long before the snapshot its last lock was stamped, by the store's clock, as
@@ -63,8 +63,8 @@ type Store interface {
 	// writes no more than Look may.
 	List(ctx context.Context) ([]Listed, error)
 
-	// Remove removes the lock of the acquisition token, whose owner is dead; "": of a place
-	// without a record. Nothing is stamped. ErrGone if it is not there any more.
+	// Remove removes the lock with this token, whose owner is dead, and stamps nothing. Token ""
+	// means a place without a record. ErrGone if the lock is gone already.
 	Remove(ctx context.Context, name atom.Name, token string) error
 
 	// String is the store's address, for messages: without a password.
@@ -76,7 +76,7 @@ type Store interface {
 // Place is what one newcomer has at an atom: the atom, or a place in the queue for it, until
 // Leave or until the lease has run out. Several goroutines may call it.
 type Place interface {
-	// Look looks at the locks from here.
+	// Look reads the locks. The snapshot is about the processes in front of this place.
 	Look(ctx context.Context) (Snapshot, error)
 
 	// InLine reports whether all newcomers see the order of the places. Then the head of the
@@ -88,26 +88,26 @@ type Place interface {
 
 	// Await returns once it is worth looking again: the place in front has gone, or ctx is done,
 	// which is no error. It calls next, perhaps more than once, as soon as only the owner is
-	// known to be in front; a polling store never calls next.
+	// known to be in front. A polling store never calls next.
 	Await(ctx context.Context, next func()) error
 
-	// Ask asks the owner of the acquisition token to end its job, with pause between the signals.
-	// False: another newcomer has asked before, or the owner has gone. Without a queue that is
-	// not known.
+	// Ask asks the owner with this token to end its job, with pause between the signals.
+	// False: another newcomer has asked before, or the owner has gone. A store without a queue may
+	// return true to several newcomers.
 	Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error)
 
-	// Asked returns the pause when a newcomer has asked this owner to end its job; or an error:
-	// once ctx is done, or ErrGone if the place is known to be lost.
+	// Asked waits until a newcomer asks this owner to end its job, and returns the pause. It
+	// returns an error once ctx is done, and ErrGone once the place is known to be lost.
 	Asked(ctx context.Context) (pause time.Duration, err error)
 
-	// Pass removes the dead owner in front of this place, and stamps the last lock for it;
-	// without a stamp it never ran. An owner that has sent a heartbeat since the last look stays.
-	// If several newcomers pass it, one of them stamps, now or in the Look in which its place
-	// comes to hold the atom.
+	// Pass removes the dead owner in front of this place, and stamps the last lock for that owner
+	// (nil: it never ran). An owner that has sent a heartbeat since the last look stays. If several
+	// newcomers pass one owner, one of them stamps, now or in the Look in which its place comes to
+	// hold the atom.
 	Pass(ctx context.Context, token string, stamp *Last) error
 
-	// Renew proves by a write that the place is still held, and restarts the lease, from the call
-	// of Renew at the latest. ErrGone if it is lost.
+	// Renew proves by a write that the place is still held, and restarts the lease, which then lasts
+	// at least Lease from the call of Renew. ErrGone if the place is lost.
 	Renew(ctx context.Context) error
 
 	// Lease is the length of the lease that the store has granted.
@@ -120,16 +120,16 @@ type Place interface {
 	// another acquisition. A second call gives the same answer.
 	ClaimTick(ctx context.Context, tick policy.Tick) (bool, error)
 
-	// DisclaimTick takes back the claim of ClaimTick, if it is certain that it made it.
+	// DisclaimTick takes back the claim of ClaimTick, if it is certain that the claim is this place's.
 	DisclaimTick(ctx context.Context, tick policy.Tick) error
 
-	// Leave gives the place up. With a stamp the atom has completed: both in one step. ErrGone if
-	// the place was lost before; nothing is stamped then.
+	// Leave gives the place up and, with a stamp, stamps the last lock in the same step. ErrGone if
+	// the place was lost before; then it stamps nothing.
 	Leave(ctx context.Context, stamp *Last) error
 }
 
-// ErrGone says that others have passed this process, as it did not renew its lease, or that a
-// person has removed the lock.
+// ErrGone says that the place is lost: it was passed because its lease was not renewed, or a person
+// has removed it.
 var ErrGone = errors.New("the lease is gone")
 
 // ErrCrowded says that the store has no room for another connection now.
@@ -138,8 +138,8 @@ var ErrCrowded = errors.New("no room for one more")
 // ErrUnfit says that the store lacks what a lock relies on. The reason precedes it.
 var ErrUnfit = errors.New("no lock can be kept there")
 
-// passes reports whether the store is unreachable now, and may answer later.
-func passes(err error) bool {
+// isTransient reports whether the store is unreachable now, and may answer later.
+func isTransient(err error) bool {
 	return fault.KindOf(err) == fault.Unavailable && !errors.Is(err, ErrUnfit)
 }
 
@@ -153,8 +153,8 @@ type Snapshot struct {
 
 	Held   bool // another process is in the way; the rest is about the first of them
 	Owner  Record
-	Age    time.Duration // since it came to own the atom
-	Lapsed bool          // it is dead: it was seen silent for its whole lease
+	Age    time.Duration // since the owner came to own the atom
+	Lapsed bool          // the owner is dead: it was seen silent for its whole lease
 	Silent bool          // it may be dead: by the clocks its last heartbeat is older than its lease
 	Bare   bool          // it has no record yet, or never will
 }

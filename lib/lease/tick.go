@@ -6,11 +6,8 @@ import (
 	"adlock/lib/locker"
 )
 
-// usedTick tells whether the newcomer's tick was claimed; if it has none, the store is not asked.
+// usedTick reports whether the newcomer's tick was claimed.
 func (l *Locker) usedTick(r *locker.Request) (bool, error) {
-	if !r.Tick.Asked() {
-		return false, nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), questionTimeout)
 	defer cancel()
 	return l.Store.HasTick(ctx, r.Atom.Name(), r.Tick)

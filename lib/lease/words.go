@@ -15,11 +15,11 @@ import (
 	"adlock/lib/fault"
 )
 
-// NoAnswer is all that is known of a silent server.
+// NoAnswer is the reason if a server sends nothing.
 const NoAnswer = "no answer in time"
 
-// Words says in plain words why a server cannot be talked to, whatever the protocol. It is
-// certain if another try would end in the same way, so that it is not worth waiting for.
+// Words says in plain words why a server cannot be reached, whatever the protocol. certain: another
+// try would end in the same way, so it is not worth waiting.
 func Words(err error) (reason string, certain bool) {
 	var (
 		authority x509.UnknownAuthorityError
@@ -46,7 +46,7 @@ func Words(err error) (reason string, certain bool) {
 		return "connection refused", true
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "closes the connection", false
-	case isTimeout(err), errors.Is(err, net.ErrClosed): // closed here, as nothing came
+	case isTimeout(err), errors.Is(err, net.ErrClosed): // closed on this side after a timeout
 		return NoAnswer, false
 	}
 	return err.Error(), false
@@ -57,7 +57,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 }
 
-// invalidity is what is wrong with a certificate itself, whatever its authority and host.
+// invalidity says what is wrong with a certificate itself, apart from its authority and host.
 func invalidity(err x509.CertificateInvalidError) string {
 	const day = "2006-01-02"
 	switch {
@@ -76,7 +76,7 @@ func subjects(c *x509.Certificate) string {
 		names = append(names, address.String())
 	}
 	if len(names) == 0 {
-		return "nobody"
+		return "no host"
 	}
 	return strings.Join(names, ", ")
 }
@@ -90,7 +90,7 @@ func alert(text string) string {
 	return "refuses TLS: " + text
 }
 
-// Unreadable is the error where a file that a variable names cannot be read.
+// Unreadable is the error if a file cannot be read that a variable names.
 func Unreadable(file, variable string, err error) error {
 	kind := fault.Unavailable
 	if errors.Is(err, fs.ErrPermission) {
@@ -103,5 +103,6 @@ func Unreadable(file, variable string, err error) error {
 	return fault.New(kind, file, err.Error()+", and "+variable+" names it")
 }
 
-// NoCertificate is the error if a file of authorities holds none: no server would be trusted.
+// NoCertificate is the error if a file of authorities holds no certificate: no server would be
+// trusted.
 func NoCertificate(file string) error { return fault.New(fault.Usage, file, "holds no certificate") }

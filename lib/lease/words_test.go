@@ -17,7 +17,7 @@ import (
 	"adlock/lib/fault"
 )
 
-func TestEachTroubleOnTheWayHasItsWords(t *testing.T) {
+func TestEachNetworkErrorHasItsReason(t *testing.T) {
 	day := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	past := &x509.Certificate{NotBefore: day.AddDate(-1, 0, 0), NotAfter: day}
 	ahead := &x509.Certificate{NotBefore: time.Now().AddDate(1, 0, 0), NotAfter: time.Now().AddDate(2, 0, 0)}
@@ -38,7 +38,7 @@ func TestEachTroubleOnTheWayHasItsWords(t *testing.T) {
 			"its certificate is not valid: certificate is not authorized to sign other certificates", true,
 		},
 		{x509.HostnameError{Certificate: others, Host: "c.example"}, "its certificate is for a.example, b.example, 10.0.0.1 and not for c.example", true},
-		{x509.HostnameError{Certificate: past, Host: "c.example"}, "its certificate is for nobody and not for c.example", true},
+		{x509.HostnameError{Certificate: past, Host: "c.example"}, "its certificate is for no host and not for c.example", true},
 		{tls.RecordHeaderError{Msg: "no TLS"}, "does not speak TLS", true},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "refuses our certificate, or wants one: certificate required", true},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")}, "refuses our certificate, or wants one: unknown certificate authority", true},
@@ -62,7 +62,7 @@ func TestEachTroubleOnTheWayHasItsWords(t *testing.T) {
 	}
 }
 
-func TestAFileThatAVariableNamesIsToldWithIt(t *testing.T) {
+func TestAnErrorAboutAFileNamesItsVariable(t *testing.T) {
 	for _, each := range []struct {
 		err  error
 		kind fault.Kind

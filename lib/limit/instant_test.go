@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestAnyTimeIsWritten(t *testing.T) {
+func TestInstantWritesTimesInUTC(t *testing.T) {
 	east := time.FixedZone("east", 3600)
 	for want, at := range map[string]time.Time{
 		"":                               {},

@@ -1,6 +1,6 @@
-// Package limit reads and writes durations the way every setting of adlock
-// spells them: "90s", "1h30m", "1.5h", "500ms", "0", "never". A number without a unit
-// is refused, save where it has the unit of the 1997 paper (InMinutes).
+// Package limit reads and writes durations the way every setting of adlock spells them: "90s",
+// "1h30m", "1.5h", "500ms", "0", "never". A number without a unit is refused, except where it
+// counts as minutes, as in the 1997 paper (InMinutes).
 package limit
 
 import (
@@ -16,7 +16,7 @@ const Never = time.Duration(math.MaxInt64)
 
 const day = 24 * time.Hour
 
-// step is what durations are counted in: a fraction is rounded to it.
+// step is the unit to which fractions are rounded.
 const step = time.Millisecond
 
 var units = []struct {
@@ -25,12 +25,12 @@ var units = []struct {
 }{{"w", 7 * day}, {"d", day}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
 
 // Form says how durations are written.
-const Form = `numbers with ms s m h d w, as in "90s", "1h30m", "1.5h"`
+const Form = `numbers with ms s m h d w, as in "90s", "1h30m", "1.5h"; or 0`
 
-// Parse reads a duration: a sum of numbers with the units ms s m h d w ("1h30m"),
-// "0" or "never". A number may have a fraction ("1.5h"). What is not 0 and would be
-// rounded to it is refused, as 0 means another thing; so is a number without a unit, which
-// people mean as seconds or as minutes. The error quotes the text.
+// Parse reads a duration: a sum of numbers with the units ms s m h d w ("1h30m"), "0" or "never". A
+// number may have a fraction ("1.5h"). A duration that is not 0 but would be rounded to 0 is
+// refused, as 0 has a meaning of its own. So is a number without a unit, as some people mean
+// seconds and others minutes. The error quotes the text.
 func Parse(text string) (time.Duration, error) {
 	if text == "never" {
 		return Never, nil
@@ -41,7 +41,12 @@ func Parse(text string) (time.Duration, error) {
 	if LacksUnit(text) {
 		return 0, errors.New(text + ": say " + text + "s or " + text + "m")
 	}
-	return 0, errors.New("bad duration " + strconv.Quote(text) + " (want " + Form + `; or "never")`)
+	return 0, Bad(text, `"never"`)
+}
+
+// Bad is the error that text is no duration, where words are allowed as well.
+func Bad(text, words string) error {
+	return errors.New("bad duration " + strconv.Quote(text) + " (want " + Form + ", " + words + ")")
 }
 
 // LacksUnit tells whether text is a number that would be a duration if it had a unit.
@@ -50,8 +55,8 @@ func LacksUnit(text string) bool {
 	return ok && strings.Trim(text, digits) == ""
 }
 
-// InMinutes gives a number without a unit that of the 1997 paper: minutes. It is for
-// IfElapsed and ExpireAfter as the library's arguments and the variables have them.
+// InMinutes adds the unit m to a number without a unit, as in the 1997 paper. It is for IfElapsed
+// and ExpireAfter in the library's arguments and in variables.
 func InMinutes(text string) string {
 	if LacksUnit(text) {
 		return text + "m"
@@ -75,13 +80,13 @@ func scan(text string) (total time.Duration, ok bool) {
 
 const digits = "0123456789."
 
-// cutPrefixOf cuts text where the first character is that is not in the set.
+// cutPrefixOf cuts text before its first character that is not in set.
 func cutPrefixOf(text, set string) (prefix, rest string) {
 	rest = strings.TrimLeft(text, set)
 	return text[:len(text)-len(rest)], rest
 }
 
-// product is a number of units, to the millisecond.
+// product multiplies number by unit, to the millisecond.
 func product(number string, unit time.Duration) (d time.Duration, ok bool) {
 	whole, fraction, dot := strings.Cut(number, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
@@ -105,9 +110,8 @@ func lengthOf(name string) time.Duration {
 	return 0
 }
 
-// Format writes d in the same notation, to the millisecond ("3m12s", "1d2h",
-// "1s500ms"); less than that is "0s". The result can be read by Parse. For what was
-// measured, and not asked for, there is FormatAge.
+// Format writes d in the notation of Parse, in whole milliseconds ("3m12s", "1d2h", "1s500ms");
+// less than a millisecond is "0s". Parse can read the result. For measured times use FormatAge.
 func Format(d time.Duration) string {
 	if d == Never {
 		return "never"
@@ -128,8 +132,8 @@ func Format(d time.Duration) string {
 	return text
 }
 
-// FormatAge is Format to the second. An age is rounded down everywhere: so none is told
-// to have reached a limit that it is below.
+// FormatAge is Format in whole seconds. Ages are always rounded down, so that no message shows an
+// age as having reached a limit that it has not reached.
 func FormatAge(d time.Duration) string {
 	if d == Never {
 		return "never"
@@ -137,8 +141,8 @@ func FormatAge(d time.Duration) string {
 	return Format(d.Truncate(time.Second))
 }
 
-// FormatLeft is how long it still is, to the second: rounded up, so that it and the age
-// come to the limit together, and what is not over yet is not told to be.
+// FormatLeft is Format of a remaining time in whole seconds. It is rounded up, so that age and
+// remaining time add up to the limit, and 0s is shown only once nothing remains.
 func FormatLeft(d time.Duration) string { return FormatAge(Up(max(0, d), time.Second)) }
 
 // Up rounds d up to a whole number of steps; Never stays what it is.

@@ -50,7 +50,7 @@ func TestAnythingElseIsAnErrorThatQuotesTheText(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenIsReadBack(t *testing.T) {
+func TestParseReadsWhatFormatWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Range(0, int64(Never)/int64(time.Millisecond)-1).Draw(t, "ms")) * time.Millisecond
 		if back, err := Parse(Format(d)); err != nil || back != d {
@@ -61,13 +61,13 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 
 func TestAnErrorListsTheUnits(t *testing.T) {
 	_, err := Parse("soon")
-	const want = `bad duration "soon" (want numbers with ms s m h d w, as in "90s", "1h30m", "1.5h"; or "never")`
+	const want = `bad duration "soon" (want numbers with ms s m h d w, as in "90s", "1h30m", "1.5h"; or 0, "never")`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
 
-func TestAnAgeIsToldToTheSecond(t *testing.T) {
+func TestAnAgeIsShownInWholeSeconds(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 999 * time.Millisecond: "0s", 61900 * time.Millisecond: "1m1s", -1500 * time.Millisecond: "-1s", Never: "never",
 	} {
@@ -77,7 +77,7 @@ func TestAnAgeIsToldToTheSecond(t *testing.T) {
 	}
 }
 
-func TestAnAgeAndWhatIsLeftComeToTheLimit(t *testing.T) {
+func TestAnAgeAndTheTimeLeftAddUpToTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "limit")) * time.Second
 		age := time.Duration(rapid.Int64Range(0, int64(whole)).Draw(t, "age"))

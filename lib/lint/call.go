@@ -19,15 +19,15 @@ type invocation struct {
 	lock    *syntax.Word            // the file of flock
 	command []*syntax.Word          // that it runs; of flock -c one word
 	text    string                  // that a line runs under adlock's SHELL
-	closes  bool                    // flock has its command inherit no lock
+	closes  bool                    // the command of flock does not inherit the lock
 
-	words   []string // the values of these options of `adlock run`
-	partial bool     // there are others
+	words   []string // the options of `adlock run` with their values, as far as they are known
+	partial bool     // there are other words, which are known only when the line runs
 	unknown bool     // the last of the words is no option, or has no value: the rest is unknown
 }
 
-// invocationOf returns the parsed call, nil if it is neither, or if its options are not
-// understood.
+// invocationOf returns the parsed call; nil if it is a call of neither program, or if its options
+// are not understood.
 func (c *Checker) invocationOf(call *syntax.CallExpr) *invocation {
 	if v := c.readInvocation(call); v != nil && !v.unknown {
 		return v
@@ -83,8 +83,8 @@ func afterOptions(args []*syntax.Word) []*syntax.Word {
 	return args
 }
 
-// adlockRun reads the options by the table of `adlock run`; nil where only the run tells
-// which there are.
+// adlockRun reads the options by the table of `adlock run`; nil if only the run of the line would
+// show which options there are, or if the line is cut off.
 func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	v := &invocation{program: "adlock", call: call, options: map[string]*syntax.Word{}}
 	for len(args) > 0 {
@@ -100,13 +100,13 @@ func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocat
 		if !whole && !inline {
 			return nil
 		}
-		o := option(c.Options, name)
+		o := config.Find(c.Options, name)
 		switch {
 		case o == nil:
 			v.words, v.unknown = append(v.words, name), true
 			return v
 		case o.Arg != "" && !inline && len(args) < 2:
-			return nil // it is cut off
+			return nil // the line is cut off
 		}
 		args = args[c.take(v, o, args, inline):]
 		if v.unknown {
@@ -142,10 +142,10 @@ func (c *Checker) take(v *invocation, o *config.Option, args []*syntax.Word, inl
 // isOption reports whether a word cannot be the value of the option before it.
 func (c *Checker) isOption(w *syntax.Word) bool {
 	text, whole := literal(w)
-	return whole && (text == "--" || option(c.Options, text) != nil)
+	return whole && (text == "--" || config.Find(c.Options, text) != nil)
 }
 
-// note keeps the words of an option, if they are all there.
+// note keeps the words of an option, if they are all known.
 func (v *invocation) note(words []*syntax.Word) {
 	var texts []string
 	for _, w := range words {
@@ -180,15 +180,6 @@ func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits
 	return err.Error()
 }
 
-func option(options []config.Option, arg string) *config.Option {
-	for i, o := range options {
-		if arg == "--"+o.Name || o.Alias != "" && (arg == "--"+o.Alias || arg == "-"+o.Alias) {
-			return &options[i]
-		}
-	}
-	return nil
-}
-
 // behindEqual is the value of --name=value.
 func behindEqual(w *syntax.Word) *syntax.Word {
 	if text, whole := literal(w); whole {
@@ -204,7 +195,7 @@ func behindEqual(w *syntax.Word) *syntax.Word {
 	return &syntax.Word{Parts: append([]syntax.WordPart{&lit}, w.Parts[1:]...)}
 }
 
-// quoted is a word that is that text.
+// quoted returns a word with that text.
 func quoted(text string) *syntax.Word {
 	return &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: text}}}
 }

@@ -2,6 +2,8 @@ package lint
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,7 +21,11 @@ import (
 )
 
 func (c *Checker) isCommand(word string) bool {
-	return crontab.IsShellWord(word) || c.findIn(word, append(filepath.SplitList(c.CronPath), c.Elsewhere...)) != ""
+	return crontab.IsShellWord(word) || c.isProgram(word)
+}
+
+func (c *Checker) isProgram(name string) bool {
+	return c.findIn(name, append(filepath.SplitList(c.CronPath), c.Elsewhere...)) != ""
 }
 
 // findIn is the path of a program that one of the directories has.
@@ -33,6 +39,15 @@ func (c *Checker) findIn(name string, dirs []string) string {
 	return ""
 }
 
+// isMissing reports whether a path in a crontab of that user leads nowhere.
+func (c *Checker) isMissing(user, path string) bool {
+	if c.Missing != nil {
+		return c.Missing(user, path)
+	}
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // job is one line of a crontab with a command that a shell runs.
 type job struct {
 	*Checker
@@ -44,11 +59,14 @@ type job struct {
 	file    *syntax.File
 }
 
+// runsAs is the user of the job; "": unknown.
+func (j *job) runsAs() string { return cmp.Or(j.User, j.user) }
+
 func (c *Checker) jobs(t *tab) []Mistake {
 	var f findings
 	f.form(t.lines)
 	f.overruled(t.lines)
-	f.absent(t.lines, c.Shell)
+	f.absent(c, t)
 	for i := range t.lines {
 		switch l := &t.lines[i]; l.Kind {
 		case crontab.Job:
@@ -81,11 +99,13 @@ func unlimited(lines []crontab.Line) (jobs bool) {
 	return jobs
 }
 
+// isLimit reports whether the variable sets a limit, in which a number without a unit is minutes.
 func isLimit(variable string) bool {
-	return variable == "ADLOCK_IF_ELAPSED" || variable == "ADLOCK_EXPIRE_AFTER"
+	o := config.OfVariable(variable)
+	return o != nil && o.Minutes > config.Unsaid
 }
 
-// shells are those with the language of sh, with adlock's own for crontabs.
+// shells are those with the syntax of sh; `shell` is adlock's own for crontabs.
 var shells = []string{"sh", "dash", "ash", "bash", "ksh", "mksh", "shell"}
 
 // longest is the longest command that is checked. It is longer than what a person writes, and a
@@ -128,7 +148,8 @@ func (j *job) isRefused(v *invocation) bool {
 	return why != ""
 }
 
-// environment is that of a call, as far as the crontab sets it; nil if it is unknown.
+// environment is the environment of a call, as far as the line and the crontab set it; nil if it is
+// unknown.
 func (j *job) environment(v *invocation) func(name string) string {
 	said := map[string]string{}
 	for _, a := range v.call.Assigns {
@@ -147,8 +168,9 @@ func (j *job) environment(v *invocation) func(name string) string {
 	}
 }
 
-// percent looks for a % that was meant for the command, where cron ends it: in that, or in
-// one that a shell is called with, as by what wrap writes.
+// percent looks for a % that was meant as a part of the command, but at which cron ends the command.
+// It looks at the line's command, and at commands inside it that are passed to a shell as text, as
+// in the lines that wrap writes.
 func (j *job) percent() bool {
 	input := strings.ReplaceAll(j.Input, `\%`, "%")
 	ends := func(command string) bool { return isCutOff(command, input) }
@@ -159,23 +181,23 @@ func (j *job) percent() bool {
 	return true
 }
 
-// cutOff matches a command cut off in a format: of date(1), of an option, of a file's name. An
-// address has its own.
+// cutOff matches a command cut off in a format: of date(1), of an option, of a file's name.
+// cutAddress matches a command cut off in an address, and coded the rest of that address.
 var (
 	cutOff     = regexp.MustCompile(`( ["']?\+|[^ =]=|>[ \t]*\S*[-._/])$`)
 	cutAddress = regexp.MustCompile(`://\S*$`)
 	coded      = regexp.MustCompile(`^%[0-9A-Fa-f]{2}`)
 )
 
-// isCutOff reports whether a command lacks its input: it is none without, or ends in the middle
-// of a word.
+// isCutOff reports whether a command lacks its input: without the input no shell understands it, or
+// it ends in the middle of a word.
 func isCutOff(command, input string) bool {
 	_, err := crontab.Parse(command)
 	_, whole := crontab.Parse(command + input)
 	return err != nil && whole == nil || cutOff.MatchString(command) || cutAddress.MatchString(command) && coded.MatchString(input)
 }
 
-// locks looks at a lock that the line takes.
+// locks checks a lock that the line takes.
 func (j *job) locks(v *invocation) {
 	ifElapsed := j.limit(v, "if-elapsed")
 	d, _ := durationOf(ifElapsed)
@@ -183,6 +205,7 @@ func (j *job) locks(v *invocation) {
 		j.changes(v.named())
 	}
 	j.background(v)
+	j.builtin(v)
 	if v.program != "adlock" {
 		return
 	}
@@ -194,9 +217,11 @@ func (j *job) locks(v *invocation) {
 	if !ignored.MatchString(j.Text()) {
 		j.shares(v)
 		j.directory(v)
+		j.moved(v)
 	}
 	j.limits(v, ifElapsed, j.limit(v, "expire-after"))
 	j.interval(v, d)
+	j.endsLate(v)
 	j.unnamed(v)
 	j.apart(v)
 	j.homeless(v)
@@ -204,6 +229,22 @@ func (j *job) locks(v *invocation) {
 		if a.Name != nil {
 			j.noSetting(j.Checker, j.Number, a.Name.Value)
 		}
+	}
+}
+
+// builtins are commands that a shell carries out in its own process, and that are of no use as
+// programs. POSIX requires some of them as programs too, and some systems have these.
+var builtins = strings.Fields(". : alias cd chdir eval exec exit export local read readonly return set shift source trap type typeset ulimit umask unalias unset wait")
+
+// builtin looks for a command that only a shell has, run under a lock without a shell.
+func (j *job) builtin(v *invocation) {
+	for _, words := range [][]*syntax.Word{v.command, unwrapped(v.command)} {
+		name := wordOf(words)
+		if !slices.Contains(builtins, name) || j.isProgram(name) {
+			continue
+		}
+		j.add(j.Number, "a command of the shell's own", "there is no program "+name+": the job is never run", "say "+v.program+" … sh -c '"+name+" …'")
+		return
 	}
 }
 
@@ -222,7 +263,7 @@ func (j *job) limit(v *invocation, name string) *syntax.Word {
 	if word := j.own(v, name); word != nil || v.has(name) {
 		return word
 	}
-	if o := option(j.Options, "--"+name); o != nil {
+	if o := config.Find(j.Options, "--"+name); o != nil {
 		if value, set := crontab.Setting(j.lines, j.at, o.Env); set {
 			return quoted(value)
 		}
@@ -235,7 +276,7 @@ func (j *job) own(v *invocation, name string) *syntax.Word {
 	if v.has(name) {
 		return v.said(name)
 	}
-	o := option(j.Options, "--"+name)
+	o := config.Find(j.Options, "--"+name)
 	for _, a := range v.call.Assigns {
 		if o != nil && a.Name != nil && a.Name.Value == o.Env {
 			return cmp.Or(a.Value, quoted(""))
@@ -251,6 +292,19 @@ func (j *job) interval(v *invocation, d time.Duration) {
 	}
 	j.add(j.Number, "an interval as long as the period", "it starts every "+limit.Format(j.Schedule.Shortest)+", and IfElapsed "+limit.Format(d)+
 		" counts from completion: every second start is denied", "say --from-start (ADLOCK_FROM_START=1), or a shorter interval")
+}
+
+// farApart: if the period is this many times as long as a limit, the limit alone is of little use.
+const farApart = 4
+
+// endsLate looks for a limit that passes long before the next start, whose newcomer ends the job.
+func (j *job) endsLate(v *invocation) {
+	d, _ := durationOf(j.limit(v, "expire-after"))
+	period := j.Schedule.Shortest
+	if d <= 0 || isNever(d) || period/farApart < d || j.mayBeOn(v, "enforce") {
+		return
+	}
+	j.add(j.Number, "note", "ends only at the next start, in "+limit.Format(period), "ADLOCK_ENFORCE=1 ends it after "+limit.Format(d))
 }
 
 // mayBeOn reports whether a switch or its variable is given, and is not plainly off.
@@ -343,11 +397,11 @@ func first(stmt *syntax.Stmt) *syntax.Stmt {
 	}
 }
 
-// asks are commands by which a line looks for another, or changes where it is found.
+// asks are commands by which a line looks for another command, or changes where commands are found.
 var asks = []string{"command", "type", "which", "hash", "test", "[", "[[", ".", "source", "eval", "export", "su", "sudo", "runuser"}
 
-// paths looks for commands that are on this machine, and not on cron's PATH. One that
-// is nowhere here is another machine's.
+// paths looks for commands that are on this machine, and not on cron's PATH. A command that this
+// machine does not have at all is taken for another machine's.
 func (j *job) paths() {
 	_, profile := crontab.Setting(j.lines, j.at, "BASH_ENV")
 	if profile || has(j.file, asks...) || strings.Contains(j.command, "PATH=") {
@@ -383,7 +437,7 @@ func (j *job) paths() {
 	})
 }
 
-// wordOf is the first word, "" where only the run tells.
+// wordOf is the first word; "" if only the run of the line would show it.
 func wordOf(words []*syntax.Word) string {
 	if len(words) == 0 {
 		return ""
@@ -395,8 +449,8 @@ func wordOf(words []*syntax.Word) string {
 	return text
 }
 
-// missing is the path of a command that none of the directories has; "" if one has it, or nothing
-// is known of it.
+// missing is the path elsewhere of a command that no directory of search has; "" if one has it, or
+// if it is unknown elsewhere too.
 func (j *job) missing(name string, search []string) string {
 	if name == "" || strings.ContainsAny(name, "/*?[~ ") || crontab.IsShellWord(name) || j.findIn(name, search) != "" {
 		return ""

@@ -1,9 +1,6 @@
 package lint
 
 import (
-	"errors"
-	"io/fs"
-	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -24,7 +21,7 @@ func (f *findings) add(line int, what, reason, cure string) {
 	*f = append(*f, Mistake{line, what, reason, cure})
 }
 
-// noVerb reports a verb that is like run, and is none.
+// noVerb reports a verb that was probably meant as `run`, and that adlock does not have.
 func (j *job) noVerb(call *syntax.CallExpr) {
 	args := unwrapped(call.Args)
 	if len(args) < 2 {
@@ -37,11 +34,11 @@ func (j *job) noVerb(call *syntax.CallExpr) {
 	}
 }
 
-// noAdlock reports a path to adlock that does not exist, if adlock is installed at another: if it
-// is not installed, the crontab is another machine's.
+// noAdlock reports a path to adlock that does not exist, if adlock is installed elsewhere. If adlock
+// is not installed, the crontab is taken for another machine's.
 func (j *job) noAdlock(call *syntax.CallExpr) {
 	name := wordOf(unwrapped(call.Args))
-	if _, err := os.Stat(name); j.Shell == "" || !path.IsAbs(name) || path.Base(name) != "adlock" || !errors.Is(err, fs.ErrNotExist) {
+	if j.Shell == "" || !path.IsAbs(name) || path.Base(name) != "adlock" || !j.isMissing(j.runsAs(), name) {
 		return
 	}
 	if where := j.findIn("adlock", j.Elsewhere); where != "" {
@@ -49,8 +46,8 @@ func (j *job) noAdlock(call *syntax.CallExpr) {
 	}
 }
 
-// noSetting reports a variable that is nearly one of ours: no program reads it, and none would
-// ever report it. Any other name is another program's.
+// noSetting reports a variable whose name is nearly that of a setting: no program reads it, so no
+// program would ever report it. Any other name is another program's.
 func (f *findings) noSetting(c *Checker, line int, name string) {
 	if c.Nearest == nil || !strings.HasPrefix(name, "ADLOCK_") {
 		return
@@ -64,13 +61,13 @@ func (f *findings) noSetting(c *Checker, line int, name string) {
 func (j *job) changes(words []*syntax.Word) {
 	for _, w := range words {
 		if part := changing(w); part != "" {
-			j.add(j.Number, "a name that changes", part+" makes another lock in each run, and nobody is excluded", "name what is locked, not the run")
+			j.add(j.Number, "a name that changes", part+" makes another lock in each run, so no run excludes another", "name what is locked, not the run")
 			return
 		}
 	}
 }
 
-// limits reports limits that contradict each other, or past runs.
+// limits reports limits that contradict each other or the past runs.
 func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word) {
 	ifElapsed, wrong1 := durationOf(saidIfElapsed)
 	expireAfter, wrong2 := durationOf(saidExpireAfter)
@@ -96,14 +93,14 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 	if !whole || v.has("program") || v.has("operator") || v.has("host") || v.has("store") || j.Longest == nil || expireAfter == 0 {
 		return
 	}
-	if longest := j.Longest(atom.Named(name, j.Host)); longest > expireAfter {
+	if longest := j.Longest(j.runsAs(), atom.Named(name, j.Host)); longest > expireAfter {
 		j.add(j.Number, "ExpireAfter below the runtime", "it is "+limit.Format(expireAfter)+", and a run that succeeded took "+limit.Format(longest.Round(time.Second)),
-			"give it more time, or say auto")
+			"give it more time, or say auto (not for jobs that wait for a database or ssh)")
 	}
 }
 
-// unenforced reports a job that should be ended at a limit that is not set. (run itself refuses
-// --enforce there.)
+// unenforced reports a job that should be ended at a limit that is not set. (The option --enforce
+// without a limit is refused by run itself.)
 func (f *findings) unenforced(line int) {
 	f.add(line, "enforced without a limit", "ADLOCK_ENFORCE is ignored, as no limit is said", "say ADLOCK_EXPIRE_AFTER=D")
 }
@@ -116,11 +113,10 @@ func isOn(value string) bool {
 
 func isNever(d time.Duration) bool { return d == limit.Never }
 
-// unknown is a duration that only the run tells.
+// unknown is a duration that is known only when the line runs.
 const unknown = time.Duration(-1)
 
-// durationOf is the duration that a word is; wrong is why it is none. No word, and an
-// empty one, is 0.
+// durationOf reads a word as a duration; wrong is why it is none. A missing or empty word is 0.
 func durationOf(w *syntax.Word) (d time.Duration, wrong string) {
 	text, whole := literal(w)
 	switch {
@@ -129,7 +125,7 @@ func durationOf(w *syntax.Word) (d time.Duration, wrong string) {
 	case !whole || text == "auto":
 		return unknown, ""
 	}
-	d, err := limit.Parse(limit.InMinutes(text)) // run.Refusal reports one without a unit on a command line
+	d, err := limit.Parse(limit.InMinutes(text)) // run.Refusal reports a number without a unit on a command line
 	if err != nil {
 		return unknown, err.Error()
 	}

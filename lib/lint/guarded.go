@@ -2,9 +2,6 @@ package lint
 
 import (
 	"cmp"
-	"errors"
-	"io/fs"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,9 +14,9 @@ import (
 	"adlock/lib/crontab"
 )
 
-// guarded checks a line's words for adlock, if the crontab's SHELL puts it under a lock. That
-// shell does not run a line whose settings it does not understand, and reports that only at the
-// hour of the job.
+// guarded checks the words by which a line addresses adlock, if the crontab's SHELL puts the line
+// under a lock. That shell does not run a line whose settings it does not understand, and reports
+// that only when the job is due.
 func (j *job) guarded() {
 	l, err := cronline.Parse(j.command)
 	if err != nil {
@@ -42,7 +39,7 @@ func (j *job) guarded() {
 	j.locks(j.invocationOfLine(l))
 }
 
-// unguarded looks for a line that says to adlock's SHELL what another passes over.
+// unguarded looks for a line with settings that only adlock's SHELL reads, below another SHELL.
 func (j *job) unguarded() {
 	l, err := cronline.Parse(j.command)
 	if err != nil && strings.Contains(strings.ToUpper(j.command), "ADLOCK") || len(l.Settings) > 0 {
@@ -56,7 +53,7 @@ func (j *job) variable(name string) string {
 	return value
 }
 
-// invocationOfLine is a line as its call of `adlock run`.
+// invocationOfLine is the call of `adlock run` that a line under adlock's SHELL stands for.
 func (j *job) invocationOfLine(l cronline.Line) *invocation {
 	v := &invocation{program: "adlock", text: l.Text, call: &syntax.CallExpr{}, options: map[string]*syntax.Word{}}
 	for _, s := range l.Settings {
@@ -71,13 +68,13 @@ func (j *job) invocationOfLine(l cronline.Line) *invocation {
 	return v
 }
 
-// late looks for a setting of the line's own lock that only the job gets, by which time the
-// line has its lock.
+// late looks for a setting of the line's own lock that is made inside the job: by then the line has
+// its lock already.
 func (j *job) late() {
 	found := ""
 	syntax.Walk(j.file, func(n syntax.Node) bool {
 		for _, name := range setBy(n) {
-			if found == "" && j.isOfOneLock(name) {
+			if found == "" && isOfOneLock(name) {
 				found = name
 			}
 		}
@@ -109,23 +106,31 @@ func setBy(n syntax.Node) (names []string) {
 	return names
 }
 
-// isOfOneLock reports whether a variable is a setting of one lock, and not the place of all
-// locks.
-func (j *job) isOfOneLock(variable string) bool {
-	return slices.ContainsFunc(j.Options, func(o config.Option) bool { return o.Env == variable && !o.Inherited })
+// isOfOneLock reports whether a variable is a setting of one lock, which a job does not inherit.
+func isOfOneLock(variable string) bool {
+	o := config.OfVariable(variable)
+	return o != nil && !o.Inherited
 }
 
 func (j *job) refused(why string) {
 	j.add(j.Number, "a setting that is refused", "the job is never run: "+why, "adlock help shell tells how to say it")
 }
 
-// noName matches words at the beginning of a command that do nothing there, except to name a
-// lock, and the rest.
+// noName matches words at the beginning of a command that can do nothing but name a lock, and the
+// operator after them.
 var noName = regexp.MustCompile("^[ \t]*(:[ \t]+[^;&|<>()$`#\\s][^;&|<>()$`#\n]*)(;|&&|\\|\\||$)")
 
-// passedOver looks for words that were meant to name a lock, or to set something, and do
-// neither: the whole command is then the name.
+// noBlank matches a command whose name begins with a colon: no program has such a name.
+var noBlank = regexp.MustCompile("^[ \t]*:([-._A-Za-z0-9]+)([ \t;]|$)")
+
+// passedOver looks for words that were meant to name a lock, or to set something, and do neither:
+// then the lock is named after the whole command.
 func (j *job) passedOver() {
+	if found := noBlank.FindStringSubmatch(j.command); found != nil {
+		j.add(j.Number, "a name that is none", strconv.Quote(":"+found[1])+" is a command, and there is none of that name: a blank is missing",
+			"say \": "+found[1]+" …\"")
+		return
+	}
 	found := noName.FindStringSubmatch(j.command)
 	if found == nil {
 		return
@@ -137,15 +142,15 @@ func (j *job) passedOver() {
 	j.add(j.Number, "a name that is none", reason, `say ": NAME ADLOCK_X=VALUE ;", a name of one word`)
 }
 
-// absent reports a SHELL that was meant as adlock's, and with which cron can run nothing.
-func (f *findings) absent(lines []crontab.Line, installed string) {
-	for i := range lines {
-		l := &lines[i]
-		if l.Kind != crontab.Variable || l.Name != "SHELL" || installed == "" || !strings.Contains(l.Value, "/adlock") {
+// absent reports a SHELL that was meant as adlock's and does not exist: cron can run nothing with it.
+func (f *findings) absent(c *Checker, t *tab) {
+	for i := range t.lines {
+		l := &t.lines[i]
+		if l.Kind != crontab.Variable || l.Name != "SHELL" || c.Shell == "" || !strings.Contains(l.Value, "/adlock") {
 			continue
 		}
-		if _, err := os.Stat(l.Value); errors.Is(err, fs.ErrNotExist) {
-			f.add(l.Number, "a SHELL that is not there", "cron can run no line below it", "say SHELL="+installed)
+		if c.isMissing(t.user, l.Value) {
+			f.add(l.Number, "a SHELL that is not there", "cron can run no line below it", "say SHELL="+c.Shell)
 		}
 	}
 }

@@ -20,14 +20,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// program makes one that can be run.
+// program makes an empty program, which can be run.
 func program(t *testing.T, dir, name string) {
 	t.Helper()
 	must(t, os.MkdirAll(dir, 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o755))
 }
 
-// checker is one for a machine with a few programs, users and runs.
+// checker is a Checker for a machine with a few programs, users and runs.
 func checker(t *testing.T) *Checker {
 	t.Helper()
 	top := t.TempDir()
@@ -43,7 +43,13 @@ func checker(t *testing.T) *Checker {
 		Host: "dax", CronPath: usual, Elsewhere: []string{local, usual},
 		IsUser:   func(name string) bool { return name == "root" || name == "root:wheel" },
 		Homeless: func(user, home string) bool { return user == "www" && home != "/srv/www" },
-		Longest: func(a atom.Atom) time.Duration {
+		Home: func(user string) string {
+			if user == "joe" {
+				return "/home/joe"
+			}
+			return ""
+		},
+		Longest: func(_ string, a atom.Atom) time.Duration {
 			switch a {
 			case atom.Named("slow", "dax"):
 				return 90 * time.Minute
@@ -60,7 +66,7 @@ func alone(c *Checker) *Checker {
 	return &fresh
 }
 
-// finds wants these mistakes, each as "LINE: WHAT", in a text.
+// finds tests that a text has exactly these mistakes, each as "LINE: WHAT".
 func finds(t *testing.T, c *Checker, text string, want ...string) {
 	t.Helper()
 	found, err := alone(c).Check("crontab", text)
@@ -79,16 +85,16 @@ func finds(t *testing.T, c *Checker, text string, want ...string) {
 	}
 }
 
-// pair is a text with a mistake, and its nearest neighbours without.
+// pair has texts with one kind of mistake, and similar texts without it.
 type pair struct {
 	what  string
 	wrong []string
 	right []string
 }
 
-// A lock is found behind what else a line says, and a line that is cut off is no mistake.
+// A lock is found behind the other words of a line. A line that is cut off is no mistake.
 func TestALockIsFoundBehindWrappersAndOptions(t *testing.T) {
-	c := &Checker{Options: run.Options()} // of no machine
+	c := &Checker{Options: run.Options()} // without anything of a machine
 	for _, command := range []string{
 		"nice -n 10 adlock run --name n$$ -- job", "timeout 5m flock -n /tmp/x.$$ job", "sudo -u www-data adlock run --name n$$ job",
 		"env A=b C=d adlock run --whole-job --name n$$ job", "exec chronic /usr/bin/adlock run -E 5 --name n$$ job", "nohup adlock run --quiet-ok --name=\"n$$\" job",
@@ -266,6 +272,8 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup || /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  :backup ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  :backup; /bin/job",
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  :; /bin/job",
@@ -304,9 +312,9 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\nHOME=/\n* * * * *  root  : n ; /bin/job a\nHOME=/tmp\n* * * * *  root  : n ; /bin/job b",
 		"* * * * *  /bin/adlock run --store etcd://a:2379/p --host c --name n -- /bin/job a\n* * * * *  /bin/adlock run --store etcd://a:2379/p --host c --name n -- /bin/job b",
 	}, []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job\n@daily  : n ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job\n@hourly  : n ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job a\n* * * * *  /bin/job b\n@daily  /bin/job a",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nMAILTO=root\nADLOCK_EXPIRE_AFTER=1h\nCRON_TZ=UTC\n@daily  /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nMAILTO=root\nADLOCK_EXPIRE_AFTER=1h\nCRON_TZ=UTC\n@hourly  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_WAIT=5m\n* * * * *  : n ; /bin/job a\n* * * * *  : n ; /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SHARED=1 ; /bin/job a\n* * * * *  : n ADLOCK_SHARED=1 ; /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job a # adlock: ignore\n* * * * *  : n ; /bin/job b",
@@ -383,6 +391,34 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --name n --store /srv/locks -- /bin/job",
 		"ADLOCK_STORE=ftp://u@h/d\n* * * * *  ADLOCK_HOST=cluster /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_STORE=ftp://u@h/d\nADLOCK_HOST=cluster\n* * * * *  /bin/adlock run --name n -- /bin/job",
+	}},
+	{"a command of the shell's own", []string{
+		"* * * * *  /bin/adlock run --name n -- export A=b",
+		"* * * * *  /bin/adlock run --name n -- . /etc/job.conf",
+		"* * * * *  /bin/adlock run --name n -- umask 077",
+		"* * * * *  /bin/adlock run --name n -- exec /bin/job",
+		"* * * * *  /bin/flock -n /run/x nice ulimit -n 5",
+	}, []string{
+		"* * * * *  /bin/adlock run --name n -- cd /srv", // there is such a program
+		"* * * * *  /bin/adlock run --name n -- sh -c '. /etc/job.conf'",
+		"* * * * *  /bin/adlock run --name n -- /bin/umask 077",
+		"* * * * *  /bin/flock -n /run/x -c 'umask 077; /bin/job'",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; . /etc/job.conf",
+	}},
+	{"note", []string{
+		"@daily  /bin/adlock run --name n --expire-after 90m -- /bin/job",
+		"0 */6 * * *  /bin/adlock run --name n --expire-after 90m -- /bin/job",
+		"ADLOCK_EXPIRE_AFTER=90m\n@daily  /bin/adlock run --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
+	}, []string{
+		"@hourly  /bin/adlock run --name n --expire-after 90m -- /bin/job",
+		"0 */5 * * *  /bin/adlock run --name n --expire-after 90m -- /bin/job", // from 20:00 to midnight
+		"@daily  /bin/adlock run --name n --expire-after 90m --enforce -- /bin/job",
+		"@daily  /bin/adlock run --name n --expire-after auto -- /bin/job",
+		"@daily  /bin/adlock run --name n --expire-after 0 -- /bin/job",
+		"@reboot  /bin/adlock run --name n --expire-after 90m -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ADLOCK_ENFORCE=1 ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=1\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}},
 	{"not on cron's PATH", []string{
 		"* * * * *  job",
@@ -516,21 +552,22 @@ func TestALineThatCronReadsOtherwiseIsFound(t *testing.T) {
 	}
 }
 
-func TestARangeThatGoesDownIsToldWithTwoThatGoUp(t *testing.T) {
+func TestADescendingRangeIsReportedWithTwoAscending(t *testing.T) {
 	found, err := checker(t).Check("crontab", "0 22-4 * * * /bin/job\n")
 	if err != nil || len(found) != 1 || !strings.Contains(found[0].Reason, `"22-4", as a range goes up: 22-23,0-4, and Debian's cron `) {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
 
-func TestALimitWithoutAUnitIsToldInBothReadings(t *testing.T) {
+func TestALimitWithoutAUnitIsReportedInBothReadings(t *testing.T) {
 	found, err := checker(t).Check("crontab", "ADLOCK_EXPIRE_AFTER=5400\n")
 	if err != nil || len(found) != 1 || found[0].Reason != "5400 is in minutes: 3d18h" || found[0].Cure != "say 1h30m, or 3d18h if that is meant" {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
 
-// between returns the findings in the last of some crontabs: each is a path and a text.
+// between checks some crontabs in their order, each a path and a text, and returns the findings in
+// the last one.
 func between(t *testing.T, texts ...[2]string) (found []Mistake) {
 	t.Helper()
 	c := checker(t)
@@ -563,7 +600,7 @@ func TestOneNameInTwoCrontabsOfAUserIsFound(t *testing.T) {
 	}
 }
 
-func TestTheSameTextIsToldWithWhatDiffers(t *testing.T) {
+func TestTheSameTextIsReportedWithWhatDiffers(t *testing.T) {
 	const guard = "SHELL=/usr/lib/adlock/shell\n"
 	for text, want := range map[string]string{
 		"* * * * * /bin/cat%a\n* * * * * /bin/cat%b\n":       "line 2 has it too, for the same text with other input: while one runs the other is skipped",
@@ -584,7 +621,7 @@ func TestADirectoryOfTwoUsersIsFoundInTwoCrontabs(t *testing.T) {
 	}
 }
 
-func TestTheUserColumnOfCronsOwnPlacesIsKnown(t *testing.T) {
+func TestAUserColumnIsExpectedInCronsOwnPlaces(t *testing.T) {
 	const line, wrong = "* * * * * flock -n /run/x /bin/a; /bin/b\n", "only the first is locked"
 	for path, want := range map[string]string{
 		"/etc/crontab": "a line that cron refuses", "/etc/cron.d/x": "a line that cron refuses", "/var/spool/cron/root": wrong, "/var/spool/cron/tabs/root": wrong, "crontab": wrong,
@@ -594,13 +631,26 @@ func TestTheUserColumnOfCronsOwnPlacesIsKnown(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", path, found, want)
 		}
 	}
-	users := strings.Replace(line, "flock", "mail flock", 1) // a command, elsewhere
+	users := strings.Replace(line, "flock", "mail flock", 1) // here mail is a user; in other places it would be a command
 	if found := between(t, [2]string{"/etc/cron.d/x", users}); len(found) != 1 || found[0].What != wrong {
 		t.Errorf("%+v", found)
 	}
 	if found := between(t, [2]string{"/var/spool/cron/x", "* * * * * if test -e /a; then /b; fi\n* * * * * root flock -n /run/x /bin/a; /bin/b\n* * * * * root\n"}); len(found) != 1 ||
 		found[0].Line != 2 || found[0].What != "a user in a user's crontab" {
 		t.Errorf("%+v", found)
+	}
+}
+
+func TestTheLinesOfASpoolHaveTheNumbersOfCrontabL(t *testing.T) {
+	const head = "# DO NOT EDIT THIS FILE - edit the master and reinstall.\n# (/tmp/x installed on Mon)\n# (Cron version -- $Id$)\n"
+	const lines = "# mine\n* * * * * /bin/flock -n /run/x /bin/a; /bin/b\n"
+	for path, want := range map[string]int{"/var/spool/cron/crontabs/joe": 2, "copy": 5} {
+		if found := between(t, [2]string{path, head + lines}); len(found) != 1 || found[0].Line != want {
+			t.Errorf("%s: %+v, want line %d", path, found, want)
+		}
+	}
+	if found := between(t, [2]string{"/var/spool/cron/crontabs/joe", lines}); len(found) != 1 || found[0].Line != 2 {
+		t.Errorf("without the head: %+v", found)
 	}
 }
 
@@ -623,7 +673,7 @@ func TestTheCrontabsOfAMachineAreThoseThatCronReads(t *testing.T) {
 	}
 }
 
-func TestAUserColumnIsSeen(t *testing.T) {
+func TestAUserColumnIsDetected(t *testing.T) {
 	c := checker(t)
 	const wrong = "2: not on cron's PATH"
 	finds(t, c, "# m h dom mon dow user command\n* * * * * root job\n", wrong)
@@ -646,6 +696,23 @@ func TestAUserWhoCanMakeNoLockDirectoryIsFound(t *testing.T) {
 		guard + "* * * * * www : n ADLOCK_DIR=/srv/locks ; /bin/job\n", guard + "* * * * * www flock -n /run/x /bin/job\n",
 		"* * * * * www /bin/job\n", "* * * * * www flock -n /run/x /bin/job\n", "* * * * * www ADLOCK_DIR=/srv/locks /bin/adlock run --name n -- /bin/job\n",
 		"* * * * * www /bin/adlock run --store /srv/locks --name n -- /bin/job\n", guard + "* * * * * www : n ADLOCK_DIR=/srv/$x ADLOCK_WAIT=0 && /bin/job # adlock: ignore\n",
+	} {
+		finds(t, c, text)
+	}
+}
+
+func TestAHomeThatMovesTheLocksIsFoundOnce(t *testing.T) {
+	const guard, jobs = "SHELL=/usr/lib/adlock/shell\n", "* * * * * joe /bin/job a\n* * * * * joe /bin/job b\n"
+	c := checker(t)
+	c.UserColumn = true
+	finds(t, c, guard+"HOME=/srv/a\n"+jobs, "2: a HOME that moves the locks")
+	finds(t, c, guard+"HOME=/srv/a\n* * * * * joe /bin/job a\nHOME=/srv/b\n* * * * * joe /bin/job b\n", "2: a HOME that moves the locks", "4: a HOME that moves the locks")
+	finds(t, c, "HOME=/srv/a\n* * * * * joe /bin/adlock run --name n -- /bin/job\n", "1: a HOME that moves the locks")
+	for _, text := range []string{
+		guard + "HOME=/home/joe/\n" + jobs, guard + "HOME=/srv/a\nADLOCK_DIR=/srv/locks\n" + jobs, guard + "HOME=/srv/a\nADLOCK_STORE=/srv/locks\n" + jobs,
+		guard + "HOME=/srv/a\n* * * * * root /bin/job\n", guard + "HOME=/srv/a\n* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
+		"HOME=/srv/a\n* * * * * joe /bin/job\n", "HOME=/srv/a\n* * * * * joe HOME=/home/joe /bin/adlock run --name n -- /bin/job\n",
+		guard + "HOME=/srv/a\n* * * * * joe /bin/job # adlock: ignore\n",
 	} {
 		finds(t, c, text)
 	}
@@ -691,7 +758,7 @@ func TestWhatIsNoCrontabIsRefused(t *testing.T) {
 	}
 }
 
-func TestAScriptIsToldFromACrontabByItsFirstLine(t *testing.T) {
+func TestAScriptIsDetectedByItsFirstLine(t *testing.T) {
 	c := checker(t)
 	for _, text := range []string{
 		"#!/bin/sh\n", "#!/bin/sh\n# a word\nA=b\n", "#!/bin/sh\r\ntrue\r\n", "#!/usr/bin/env bash\nif true; then\n\tjob\nfi\n",
@@ -704,7 +771,7 @@ func TestAScriptIsToldFromACrontabByItsFirstLine(t *testing.T) {
 	finds(t, c, "#!/usr/bin/crontab\nA=b\n* * * * * flock -n /run/x /bin/a; /bin/b\n", "3: only the first is locked")
 }
 
-func TestACommandThatNoPersonHasWrittenIsLeftAlone(t *testing.T) {
+func TestALongCommandOfBracketsIsIgnored(t *testing.T) {
 	c := checker(t)
 	const wrong = "* * * * * flock -n /run/x /bin/a; /bin/b\n"
 	for _, command := range []string{"(", "$(", "a|", "a;if ", "`", "${a-", "((", "{ ", "\"$(", "<("} {
@@ -714,8 +781,9 @@ func TestACommandThatNoPersonHasWrittenIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The crontabs of packages and manuals hold no mistake with locks, nor do they get one from
-// adlock's SHELL above them or from wrap. These are what they are found to be instead.
+// crontabsOfOthers has the errors of those crontabs of packages and manuals that cannot be read at
+// all. In the other crontabs check finds no mistake: as they are, below adlock's SHELL, and changed
+// by wrap.
 var crontabsOfOthers = map[string]string{
 	"bsd-minix":      `is no crontab: line 1: not understood as the minute of a schedule: "?"`,
 	"odd-anacrontab": `is no crontab: line 14: not understood as the day of month of a schedule: "cron.daily"`,
@@ -732,7 +800,7 @@ func TestAPathToAnAdlockThatIsNotThereIsFound(t *testing.T) {
 	finds(t, c, text)
 }
 
-func TestTheCrontabsOfOthersAreFoundRight(t *testing.T) {
+func TestRealCrontabsHaveNoMistakes(t *testing.T) {
 	files, err := filepath.Glob("../crontab/testdata/*-*")
 	must(t, err)
 	if len(files) < 29 {
@@ -758,7 +826,7 @@ func TestTheCrontabsOfOthersAreFoundRight(t *testing.T) {
 	}
 }
 
-// wrapped is a crontab as wrap writes it, be it of the system or a user's.
+// wrapped returns a crontab, of the system or a user's, as wrap writes it.
 func wrapped(text string) string {
 	w := crontab.Wrapper{Adlock: "/usr/bin/adlock"}
 	lines := crontab.Read(text, true)
@@ -789,4 +857,11 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestANoteSaysWhenALimitEndsTheJob(t *testing.T) {
+	found := between(t, [2]string{"crontab", "@daily /bin/adlock run --name n --expire-after 90m -- /bin/job\n"})
+	if len(found) != 1 || !found[0].IsNote() || found[0].Reason+"; "+found[0].Cure != "ends only at the next start, in 1d; ADLOCK_ENFORCE=1 ends it after 1h30m" {
+		t.Errorf("%+v", found)
+	}
 }

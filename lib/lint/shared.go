@@ -25,7 +25,7 @@ type taken struct {
 	waits, isShared bool
 }
 
-// where is its line, as a line of the crontab of j calls it.
+// where names the line, for a message about the line j, which may be in another crontab.
 func (t *taken) where(j *job) string {
 	if t.by.path == j.path {
 		return "line " + strconv.Itoa(t.by.Number)
@@ -46,8 +46,8 @@ func (t *taken) differs(j *job, text string) string {
 	return ""
 }
 
-// owner is the user that runs the job; if unknown, the crontab stands for it.
-func (j *job) owner() (user string, known bool) {
+// userOrPath returns the user that runs the job; if the user is unknown, the crontab's path.
+func (j *job) userOrPath() (user string, known bool) {
 	if j.User != "" {
 		user, _, _ = strings.Cut(strings.ReplaceAll(j.User, "/", ":"), ":") // a group or a login class may follow
 		return user, true
@@ -58,8 +58,8 @@ func (j *job) owner() (user string, known bool) {
 	return j.path, false
 }
 
-// shares looks for another job with the same lock, in this crontab or in one before: where
-// both are due, one of them is passed over, and nothing tells so.
+// shares looks for another job with the same lock, in this crontab or in one before: if both are
+// due, one of them is skipped, and nothing reports that.
 func (j *job) shares(v *invocation) {
 	known := j.environment(v)
 	text := j.textOf(v)
@@ -71,7 +71,7 @@ func (j *job) shares(v *invocation) {
 	if !ok {
 		return
 	}
-	user, _ := j.owner()
+	user, _ := j.userOrPath()
 	key := fmt.Sprintf("%q", atom)
 	if store, _ := literal(j.limit(v, "store")); !config.IsRemote(store) {
 		key += fmt.Sprintf("%q %q", user, cmp.Or(known("ADLOCK_DIR"), homeOf(user, known)))
@@ -89,8 +89,8 @@ func (j *job) shares(v *invocation) {
 		"give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)")
 }
 
-// homeOf is the home of a user's lock directory, if the crontab sets one. Root's is not in a
-// home.
+// homeOf is the home of a user's lock directory, if the crontab sets one. Root's lock directory is
+// in no home.
 func homeOf(user string, known func(name string) string) string {
 	if user == "root" {
 		return ""
@@ -127,8 +127,8 @@ func (j *job) textOf(v *invocation) string {
 	return j.source(nil, v.call) + j.source(v.command[0], v.command[len(v.command)-1])
 }
 
-// source is the text of the command from the beginning of one node to the end of another;
-// without the first from the beginning of the command to that of the other.
+// source is the text of the command from the beginning of the node from to the end of the node to;
+// if from is nil, it is the text before to.
 func (j *job) source(from, to syntax.Node) string {
 	if from == nil {
 		return j.command[:to.Pos().Offset()]
@@ -136,13 +136,13 @@ func (j *job) source(from, to syntax.Node) string {
 	return j.command[from.Pos().Offset():to.End().Offset()]
 }
 
-// cronsOwn are variables that are cron's, and nothing to the job.
+// cronsOwn are variables that are meant for cron, and by which jobs do not differ.
 var cronsOwn = map[string]bool{
 	"SHELL": true, "MAILTO": true, "MAILFROM": true, "CONTENT_TYPE": true, "CONTENT_TRANSFER_ENCODING": true, "CRON_TZ": true,
 	"RANDOM_DELAY": true, "START_HOURS_RANGE": true, "PERSISTENT": true, "CRON_UNIQUE_UNITS": true,
 }
 
-// variables are those of the crontab that a job may differ by.
+// variables are the variables above the job by which it may differ from a job with the same text.
 func (j *job) variables() map[string]string {
 	values := map[string]string{}
 	for _, l := range j.lines[:j.at] {
@@ -161,7 +161,7 @@ func (j *job) waits(v *invocation) bool {
 // directory looks for a lock directory of two users, which only one of them can use.
 func (j *job) directory(v *invocation) {
 	known := j.environment(v)
-	user, is := j.owner()
+	user, is := j.userOrPath()
 	store, _ := literal(j.limit(v, "store"))
 	if known == nil || !is || !filepath.IsAbs(known("ADLOCK_DIR")) || config.IsRemote(store) {
 		return
@@ -179,8 +179,8 @@ func (j *job) directory(v *invocation) {
 	}
 }
 
-// background looks for a job that runs on when its lock is released. A child of flock(1) inherits
-// the lock and holds it, unless flock closes it, or screen does.
+// background looks for a job that still runs after its lock is released. A child of flock(1)
+// inherits the lock's descriptor and so holds the lock, unless flock (-o) or screen closes it.
 func (j *job) background(v *invocation) {
 	text := v.text
 	if text == "" && len(v.command) > 0 {

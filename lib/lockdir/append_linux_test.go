@@ -10,8 +10,8 @@ import (
 	"adlock/lib/process"
 )
 
-// A recorded member may have started another process just before: the supervisor still waits for
-// that.
+// BeingEnded stays true when the recorded members are dead: a member may have started another
+// process just before its death.
 func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
 	k, survivor := newLocker(t), sleeper(t)
 	token := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired).Token
@@ -21,7 +21,7 @@ func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v", when, got, err, want)
 		}
 	}
-	want("nobody is at it", false)
+	want("no process holds the guard", false)
 	active, err := k.Dir.Active(motdFiles)
 	if err != nil {
 		t.Fatal(err)
@@ -38,11 +38,11 @@ func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
 	end(t, survivor)
 	want("the survivor is dead", true)
 	if ending, err := k.BeingEnded(motdFiles, "another's"); ending || err != nil {
-		t.Errorf("of another acquisition: %v, %v", ending, err)
+		t.Errorf("for another acquisition: %v, %v", ending, err)
 	}
 }
 
-// Otherwise the atom would run beside the survivor of a failed ending.
+// If the owner released the atom, it would run beside the survivor of a failed ending.
 func TestAnOwnerDoesNotReleaseWhatASurvivorHolds(t *testing.T) {
 	k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
 	held := wantVerdict(t, k, ask(owner), locker.Acquired)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/locker"
-	"adlock/test/intercept"
+	"adlock/test/support/intercept"
 )
 
 // wholeOf returns every file of the directory with its content and mtime.
@@ -30,7 +30,7 @@ func wholeOf(t *testing.T, k *Locker) (all string) {
 	return all
 }
 
-func TestWhatIsToBeDoneAtOnceIsTakenDeniedAndReleased(t *testing.T) {
+func TestAnAtomIsTakenDeniedAndReleasedAtOnce(t *testing.T) {
 	k, me := newLocker(t), self(t)
 	r := ask(me)
 	r.AtOnce = true
@@ -50,17 +50,17 @@ func TestWhatCannotBeTakenAtOnceChangesNothing(t *testing.T) {
 			wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 			r.Limits.ExpireAfter, r.LeaveExpired = 0, true
 		},
-		"a busy atom that is waited for": func(t *testing.T, k *Locker, r *locker.Request) {
+		"a wait for a busy atom": func(t *testing.T, k *Locker, r *locker.Request) {
 			wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 			r.Wait = time.Hour
 		},
-		"one asked for too soon that is waited for": func(t *testing.T, k *Locker, r *locker.Request) {
+		"a wait for IfElapsed": func(t *testing.T, k *Locker, r *locker.Request) {
 			release(t, k, wantVerdict(t, k, ask(self(t)), locker.Acquired))
 			r.Limits.IfElapsed, r.Wait, r.WaitElapsed = time.Minute, time.Hour, true
 		},
-		"a reader":       func(t *testing.T, k *Locker, r *locker.Request) { wantVerdict(t, k, read(sleeper(t)), locker.Acquired) },
-		"one that reads": func(t *testing.T, k *Locker, r *locker.Request) { r.Shared = true },
-		"slots":          func(t *testing.T, k *Locker, r *locker.Request) { r.Slots = 1 },
+		"a reader":              func(t *testing.T, k *Locker, r *locker.Request) { wantVerdict(t, k, read(sleeper(t)), locker.Acquired) },
+		"a newcomer that reads": func(t *testing.T, k *Locker, r *locker.Request) { r.Shared = true },
+		"slots":                 func(t *testing.T, k *Locker, r *locker.Request) { r.Slots = 1 },
 		"a last lock to come": func(t *testing.T, k *Locker, r *locker.Request) {
 			release(t, k, wantVerdict(t, k, ask(self(t)), locker.Acquired))
 			setLast(t, k, time.Now().Add(time.Hour))
@@ -100,7 +100,7 @@ func TestWhatCannotBeReleasedAtOnceChangesNothing(t *testing.T) {
 			}
 		},
 		"a lock under another's guard": func(t *testing.T, k *Locker, held locker.Outcome, r *locker.ReleaseRequest) {
-			isGuarded(t, k, motdFiles)
+			takeGuard(t, k, motdFiles)
 		},
 	} {
 		k := newLocker(t)
@@ -117,7 +117,7 @@ func TestWhatCannotBeReleasedAtOnceChangesNothing(t *testing.T) {
 	}
 }
 
-// The helper run that follows reports the failure, and finds the lock still there.
+// The helper that the script runs next finds the lock still there, and reports the failure.
 func TestALastLockThatCannotBeStampedKeepsTheActiveLock(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, ask(self(t)), locker.Acquired)

@@ -200,7 +200,7 @@ func TestAnExpiredOwnerIsEndedAndReplaced(t *testing.T) {
 	}
 }
 
-func TestAnExpiredOwnerIsLeftToTheSecondStepOfTheLibrary(t *testing.T) {
+func TestAnExpiredOwnerIsNotEndedWithLeaveExpired(t *testing.T) {
 	k, hung := newLocker(t), start(t, "exec sleep 60")
 	wantVerdict(t, k, ask(hung), locker.Acquired)
 	newcomer := ask(start(t, "exec sleep 60"))
@@ -240,7 +240,7 @@ func TestAnOwnerThatCannotBeCheckedIsBusyThenStuck(t *testing.T) {
 	wantVerdict(t, k, newcomer, locker.Acquired)
 }
 
-func TestTheLivingAreNotCleared(t *testing.T) {
+func TestALivingOwnersLockIsNotCleared(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, ask(start(t, "exec sleep 60")), locker.Acquired)
 	if err := k.Clear(motdLock); fault.KindOf(err) != fault.NotPermitted {
@@ -276,7 +276,7 @@ func TestAReleaseWhoseGuardIsTakenChangesNothing(t *testing.T) {
 		t.Errorf("release: %v", err)
 	}
 	if waited := time.Since(began); waited < 200*time.Millisecond {
-		t.Errorf("it waited %v for one that may only be looking", waited)
+		t.Errorf("it waited %v for a newcomer that may only be looking", waited)
 	}
 	guard.Close()
 	release(t, k, held)
@@ -313,7 +313,7 @@ func TestADamagedLockIsAnErrorAndStays(t *testing.T) {
 	for size := 1; size < len(whole); size++ {
 		content := string(whole[:size])
 		if _, got := record.Parse([]byte(content)); got == record.PIDOnly {
-			continue // the pid is whole: busy while it lives
+			continue // the line of the pid is whole, so the lock is not damaged
 		}
 		plant(t, k, content, time.Hour)
 		if _, err := k.Take(newcomer); fault.KindOf(err) != fault.IO {
@@ -577,7 +577,7 @@ func TestWaitingGivesUpInTime(t *testing.T) {
 	}
 	for e := range k.Log.Newest(1 << 20) {
 		if e.Kind == runlog.Deny && (e.Wait < r.Wait || e.Wait > took) {
-			t.Errorf("waited %v, the record says %v", took, e.Wait)
+			t.Errorf("waited %v, the runlog has %v", took, e.Wait)
 		}
 	}
 }
@@ -605,7 +605,7 @@ func TestPruneRemovesUnusedLastLocks(t *testing.T) {
 	}
 }
 
-func TestForetellTouchesNothing(t *testing.T) {
+func TestADryRunMakesNoDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none")
 	r := ask(process.Identity{})
 	granted, reason, err := DryRun(path, &r)

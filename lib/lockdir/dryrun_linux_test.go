@@ -44,7 +44,7 @@ func TestADryRunAnswersAsARequestDoes(t *testing.T) {
 		"one's own slot":          {func(t *testing.T, k *Locker) { taken(t, k, slotted(newcomer, "other", 1)) }, slotted(newcomer, "x", 1), "free: never completed"},
 		"one's own slot of two":   {func(t *testing.T, k *Locker) { taken(t, k, slotted(newcomer, "other", 1), slotted(owner, "third", 2)) }, slotted(newcomer, "x", 2), "free: never completed"},
 		"one's own is the second": {func(t *testing.T, k *Locker) { taken(t, k, slotted(owner, "other", 1), slotted(newcomer, "third", 2)) }, slotted(newcomer, "x", 2), "free: never completed"},
-		"a slot that nobody uses": {func(t *testing.T, k *Locker) {
+		"an unused slot": {func(t *testing.T, k *Locker) {
 			other := slotted(owner, "other", 1)
 			taken(t, k, other)
 			if err := os.Remove(k.Dir.Path(other.Atom.Name().ActiveLock())); err != nil {

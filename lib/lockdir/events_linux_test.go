@@ -18,7 +18,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // about is an event about motd.
@@ -58,7 +58,7 @@ func wantEvents(t *testing.T, k *Locker, want ...runlog.Event) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the record is\n\t%+v, want\n\t%+v", got, want)
+		t.Errorf("the runlog is\n\t%+v, want\n\t%+v", got, want)
 	}
 	if err := os.RemoveAll(k.Dir.Path("program.dax.runlog")); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestDenialsAreRecordedWithWhatWasFound(t *testing.T) {
 	wantEvents(t, k, tooSoon)
 }
 
-func TestWaitingIsRecordedOnceAndBeforeWhatBecameOfIt(t *testing.T) {
+func TestAWaitIsRecordedOnceAndBeforeItsOutcome(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	held := wantVerdict(t, k, r, locker.Acquired)
 	backdate(t, k, time.Hour)
@@ -182,7 +182,7 @@ func TestATakeoverIsRecordedSignalBySignal(t *testing.T) {
 	wantEvents(t, k, found(runlog.Expire), signal("CONT"), signal("INT"), found(runlog.Takeover), acquired(newcomer, taken))
 }
 
-// The lock counts as found under the guard, not as seen before.
+// The event describes the lock as found under the guard, not as seen before.
 func TestAReclaimIsRecorded(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		k, r := newLocker(t), ask(dead(t))
@@ -248,7 +248,7 @@ func TestALastLockInTheFutureAndAnEmptyLockAreRecorded(t *testing.T) {
 	}
 	for e := range k.Log.Newest(1 << 20) {
 		if e.Kind != runlog.Acquire && (e.Kind != runlog.Empty || e.Age.Value.Truncate(time.Hour) != 2*time.Hour) {
-			t.Errorf("the record says %+v", e)
+			t.Errorf("the runlog has %+v", e)
 		}
 	}
 }
@@ -284,9 +284,9 @@ func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
 	e.Owner, e.OwnerToken = r.Owner.PID, held.Token
 	wantEvents(t, k, e)
 
-	guard := isGuarded(t, k, motdFiles)
+	guard := takeGuard(t, k, motdFiles)
 	if err := k.Release(mine); fault.KindOf(err) != fault.Denied || locker.IsEnded(err) || !strings.Contains(err.Error(), locker.ErrGuarded.Error()) {
-		t.Errorf("released while somebody looks: %v", err)
+		t.Errorf("released while a newcomer looks: %v", err)
 	}
 	wantEvents(t, k)
 	if err := guard.AppendSurvivors([]process.Identity{sleeper(t)}); err != nil {
@@ -304,8 +304,8 @@ func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
 	wantEvents(t, k, lost(mine, errors.New("the lock is gone")))
 }
 
-// isGuarded opens an active lock and takes its guard, as another process may.
-func isGuarded(t *testing.T, k *Locker, name atom.Name) *lockfile.Active {
+// takeGuard opens an active lock and takes its guard, as another process may.
+func takeGuard(t *testing.T, k *Locker, name atom.Name) *lockfile.Active {
 	t.Helper()
 	active, err := k.Dir.Active(name)
 	if err == nil {
@@ -325,7 +325,7 @@ func TestASignalOfTheOwnersOwnIsRecorded(t *testing.T) {
 	wantEvents(t, k, e)
 }
 
-func TestARecordThatCannotBeWrittenIsSaidOnceAndTheAtomIsTaken(t *testing.T) {
+func TestAnUnwritableRunlogIsReportedOnceAndTheAtomTaken(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	k.Log.Dir = k.Dir.Path("none")
 	said := helper.Stderr(t, func() { release(t, k, wantVerdict(t, k, r, locker.Acquired)) })

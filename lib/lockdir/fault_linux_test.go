@@ -15,7 +15,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
-	"adlock/test/intercept"
+	"adlock/test/support/intercept"
 )
 
 // reaching are the calls that are made to fail. (Other calls that reach the lock directory stand
@@ -25,7 +25,7 @@ var reaching = map[string]int{
 	"renameat": unix.SYS_RENAMEAT, "unlinkat": unix.SYS_UNLINKAT, "utimensat": unix.SYS_UTIMENSAT,
 }
 
-// watched runs do and calls see for each such call that reaches the lock directory.
+// watched runs do and calls see before each call of that number that reaches the lock directory.
 func watched(t *testing.T, k *Locker, call int, do func(), see func() unix.Errno) {
 	t.Helper()
 	intercept.Run(t, do, func(c intercept.Call) unix.Errno {
@@ -46,7 +46,7 @@ func within(k *Locker, fd int) bool {
 	return path == k.Dir.Path() || filepath.Dir(path) == k.Dir.Path()
 }
 
-// failing runs do and makes the n-th such call fail; met is false if there are fewer.
+// failing runs do and makes the n-th call of that number fail; met is false if there are fewer.
 func failing(t *testing.T, k *Locker, call, n int, do func() error) (met bool, err error) {
 	t.Helper()
 	watched(t, k, call, func() { err = do() }, func() unix.Errno {
@@ -175,7 +175,7 @@ var steps = map[string]func(t *testing.T, k *Locker, owner, gone process.Identit
 		return func() error {
 			ending, err := k.BeingEnded(motdFiles, held.Token)
 			if ending {
-				return errors.New("nobody is ending it")
+				return errors.New("no newcomer is ending it")
 			}
 			return err
 		}
@@ -202,7 +202,7 @@ var steps = map[string]func(t *testing.T, k *Locker, owner, gone process.Identit
 	},
 }
 
-// limited asks for an atom that is checked in all places: due, and in a slot.
+// limited asks with an IfElapsed and a limit on slots, so that all checks are made.
 func limited(owner process.Identity) locker.Request {
 	r := slotted(owner, motd.Operand, 2)
 	r.Limits.IfElapsed = time.Minute
@@ -245,7 +245,7 @@ func releasing(k *Locker, held locker.Outcome) func() error {
 	return func() error { return k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token}) }
 }
 
-// completed runs the atom, an hour ago.
+// completed runs the atom, and dates its completion an hour ago.
 func completed(t *testing.T, k *Locker, owner process.Identity) {
 	t.Helper()
 	release(t, k, wantVerdict(t, k, ask(owner), locker.Acquired))

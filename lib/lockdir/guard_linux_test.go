@@ -11,7 +11,7 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
-	"adlock/test/need"
+	"adlock/test/support/need"
 )
 
 // An ending takes at most three pauses and the grace.
@@ -83,7 +83,7 @@ func TestAGuardWhoseHolderStandsStillIsStuckAfterAnEndingsTime(t *testing.T) {
 
 	syscall.Kill(-holder.PGID, syscall.SIGKILL)
 	if owner.Life() != process.Alive {
-		t.Error("the owner was ended beside the guard")
+		t.Error("the owner was ended without the guard")
 	}
 	eventually(t, "the atom can be taken", func() bool {
 		outcome, err := k.Take(newcomer)

@@ -31,11 +31,11 @@ func guarded(r *locker.Request, v *view) (locker.Outcome, error) {
 	return guardBusy(r, v, v.active.Path(), v.active.GuardHolder())
 }
 
-// guardBusy is the denial where holder has the guard of the lock at path, which is the owner's or
-// its slot's.
+// guardBusy is the denial if the process holder has the guard of the lock at path: the owner's lock
+// or its slot.
 func guardBusy(r *locker.Request, v *view, path string, holder int) (locker.Outcome, error) {
 	if why := lockfile.StandsStill(holder, r.Pause); why != nil {
-		return r.Stuck(path, &v.View, why, lockfile.ToGoOn(holder))
+		return r.Stuck(path, &v.View, why, locker.ToGoOn(holder))
 	}
 	o := r.Denied(policy.Decision{Step: policy.Busy}, &v.View)
 	o.Reason = "busy: " + locker.ErrGuarded.Error()

@@ -10,23 +10,8 @@ import (
 	"adlock/lib/learn"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 	"adlock/lib/record"
 )
-
-// learnFromRelease learns from success, as only that tells how long a run takes; a script that
-// fails does not reach its release. A run that its own supervisor ended had all the time it was
-// granted, and teaches that this was too little.
-func (l *Locker) learnFromRelease(r locker.ReleaseRequest, own record.Record) {
-	held := process.Boottime() - own.Boottime
-	switch {
-	case !own.Learn, r.Withdraw:
-	case r.Expired:
-		l.learn(r.Name, own, func(s *learn.State) bool { s.Ended(held); return true })
-	case r.Signal == "" && r.Status.Value == 0:
-		l.learn(r.Name, own, func(s *learn.State) bool { s.Succeeded(held); return true })
-	}
-}
 
 // learnFromEnd learns from an owner that was ended by force. An owner that was ended before its
 // own limit (by a newcomer's explicit limit) teaches nothing.
@@ -34,24 +19,22 @@ func (l *Locker) learnFromEnd(r *locker.Request, name atom.Name, v *view) {
 	if !v.Record.Learn || r.Limits.Source != policy.Learned && v.Active.Age < v.Record.ExpireAfter {
 		return
 	}
-	r.Resolve(l.learn(name, v.Record, func(s *learn.State) bool { s.Ended(v.Active.Age); return true }))
+	r.Resolve(l.learn(name, v.Record, func(s *learn.State) { s.Ended(v.Active.Age) }))
 }
 
-// learnFromAsking learns from how often the atom was asked for too soon since it was last taken.
-// The runlog tells, as long as this acquisition is not in it yet.
+// learnFromAsking learns from how often the atom was asked for too soon
+// (locker.Recorder.LessonOfAsking). Call it before the acquisition is logged: the runlog is read
+// back to the last one.
 func (l *Locker) learnFromAsking(r *locker.Request, name atom.Name, own record.Record) {
-	if !r.Auto.IfElapsed || l.Log == nil {
-		return
-	}
-	tooSoon := l.AskedTooSoon(r.Atom, time.Time{})
-	if s := r.Learned; s.Asked(tooSoon) { // else there is nothing new to write
-		r.Resolve(l.learn(name, own, func(s *learn.State) bool { return s.Asked(tooSoon) }))
+	lesson := l.LessonOfAsking(r, time.Time{})
+	if lesson.Changes(r.Learned) { // else there is nothing new to write
+		r.Resolve(l.learn(name, own, lesson))
 	}
 }
 
-// learn applies the lesson to what the atom has learned, and returns the result. Only under the
-// active lock, or a reader's. A failure to write it is reported and changes nothing else.
-func (l *Locker) learn(name atom.Name, own record.Record, lesson func(*learn.State) bool) learn.State {
+// learn applies the lesson to what the atom has learned, and returns the result. The caller holds
+// the active lock, or a reader's. A failed write is reported and changes nothing else.
+func (l *Locker) learn(name atom.Name, own record.Record, lesson learn.Lesson) learn.State {
 	var learned learn.State
 	err := l.Dir.Marked(name, func() (err error) {
 		learned, err = l.teach(name, own, lesson)
@@ -63,7 +46,7 @@ func (l *Locker) learn(name atom.Name, own record.Record, lesson func(*learn.Sta
 	return learned
 }
 
-func (l *Locker) teach(name atom.Name, own record.Record, lesson func(*learn.State) bool) (learn.State, error) {
+func (l *Locker) teach(name atom.Name, own record.Record, lesson learn.Lesson) (learn.State, error) {
 	last, err := l.Dir.Last(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		last, err = record.Last{Memory: (&locker.Request{Atom: own.Atom}).NewMemory()}, nil
@@ -71,28 +54,40 @@ func (l *Locker) teach(name atom.Name, own record.Record, lesson func(*learn.Sta
 	if err != nil {
 		return learn.State{}, err
 	}
-	if !lesson(&last.Memory.Learned) {
+	if !lesson.Changes(last.Memory.Learned) {
 		return last.Memory.Learned, nil
 	}
+	lesson(&last.Memory.Learned)
 	return last.Memory.Learned, l.Dir.Remember(name, last.Completed, last.Memory)
 }
 
 // Forget makes the atom NAME forget what it has learned; fs.ErrNotExist where there is no such
 // atom. A job that is running goes on, and its end teaches anew.
 func (l *Locker) Forget(name atom.Name) error {
-	forget := func() error {
+	return l.rewrite(name, func(m *record.Memory) { m.Learned = learn.State{} })
+}
+
+// Pause sets the pause of the atom NAME; the zero value ends it. fs.ErrNotExist where there is no
+// such atom.
+func (l *Locker) Pause(name atom.Name, p record.Pause) error {
+	return l.rewrite(name, func(m *record.Memory) { m.Pause = p })
+}
+
+// rewrite changes what the last lock of the atom NAME remembers, under the active lock.
+func (l *Locker) rewrite(name atom.Name, change func(*record.Memory)) error {
+	rewrite := func() error {
 		last, err := l.Dir.Last(name)
 		if err != nil {
 			return err
 		}
-		last.Memory.Learned = learn.State{}
+		change(&last.Memory)
 		return l.Dir.Remember(name, last.Completed, last.Memory)
 	}
 	if _, err := l.Dir.Last(name); err != nil {
 		return err
 	}
 	for {
-		done, err := l.underActive(name, func() error { return l.Dir.Marked(name, forget) })
+		done, err := l.underActive(name, func() error { return l.Dir.Marked(name, rewrite) })
 		if done || err != nil {
 			return err
 		}
@@ -141,11 +136,11 @@ func (l *Locker) underOwn(name atom.Name, do func() error) (done bool, err error
 	return true, errors.Join(do(), temp.Withdraw())
 }
 
-// atomOf is the atom NAME; the zero Atom where neither the name nor the last lock tells it.
+// atomOf is the atom NAME; the zero Atom if neither the name nor the last lock identifies it.
 func (l *Locker) atomOf(name atom.Name) atom.Atom {
 	if a, known := name.Atom(); known {
 		return a
 	}
-	last, _ := l.Dir.Last(name) // an unreadable last lock tells nothing
+	last, _ := l.Dir.Last(name) // an unreadable last lock has no atom
 	return last.Memory.Atom
 }

@@ -96,7 +96,7 @@ func TestOnlySuccessTeachesAndOnlyWhereAskedFor(t *testing.T) {
 	}
 }
 
-func TestAnAtomThatKnowsNothingHasNoLimit(t *testing.T) {
+func TestAnAtomWithoutRunsHasNoLearnedLimit(t *testing.T) {
 	k := newLocker(t)
 	if o := wantVerdict(t, k, learner(start(t, "exec sleep 60")), locker.Acquired); o.ExpireAfter != limit.Never {
 		t.Errorf("ExpireAfter is %s", o.ExpireAfter)
@@ -104,7 +104,7 @@ func TestAnAtomThatKnowsNothingHasNoLimit(t *testing.T) {
 	wantVerdict(t, k, learner(start(t, "exec sleep 60")), locker.Busy)
 }
 
-func TestLimitsThatAreLearnedAreInForceInTheLockAndTheRecord(t *testing.T) {
+func TestLearnedLimitsAreInTheLockAndTheRunlog(t *testing.T) {
 	k, owner := newLocker(t), start(t, "exec sleep 60")
 	complete(t, k, owner, 30, 10*time.Minute)
 	o := wantVerdict(t, k, learner(owner), locker.Acquired)
@@ -121,7 +121,7 @@ func TestLimitsThatAreLearnedAreInForceInTheLockAndTheRecord(t *testing.T) {
 	}
 	for e := range k.Log.Newest(1 << 20) {
 		if e.Kind != runlog.Acquire || !strings.Contains(e.Reason, "30 successful runs: typically") {
-			t.Errorf("the record says %s %q", e.Kind, e.Reason)
+			t.Errorf("the runlog has %s %q", e.Kind, e.Reason)
 		}
 		break
 	}
@@ -143,11 +143,12 @@ func TestAnOwnerEndedAtItsLimitDoublesItAndOneEndedSoonerDoesNot(t *testing.T) {
 	setLast(t, k, time.Now().Add(-24*time.Hour))
 	wantVerdict(t, k, impatient, locker.Acquired)
 	if s := memoryOf(t, k); s != granted {
-		t.Errorf("one that was ended sooner taught %q", s.Lines())
+		t.Errorf("an owner that was ended sooner taught %q", s.Lines())
 	}
 
 	backdate(t, k, 2*time.Hour)
 	setLast(t, k, time.Now().Add(-24*time.Hour))
+	awaitAsleep(t, impatient.Owner)
 	o := wantVerdict(t, k, learner(start(t, "exec sleep 60")), locker.Acquired)
 	if s := memoryOf(t, k); s.ExpireAfter(0) < granted.ExpireAfter(0)*3/2 || o.ExpireAfter != s.ExpireAfter(s.IfElapsed()) {
 		t.Errorf("ExpireAfter went from %s to %s, in force is %s", granted.ExpireAfter(0), s.ExpireAfter(0), o.ExpireAfter)
@@ -172,7 +173,7 @@ func TestWithoutAutoTheLastLockStaysEmpty(t *testing.T) {
 	}
 }
 
-func TestWhatWasLearnedIsForgottenRunningOrNot(t *testing.T) {
+func TestResetForgetsALimitIdleOrRunning(t *testing.T) {
 	k, owner := newLocker(t), start(t, "exec sleep 60")
 	complete(t, k, owner, 5, time.Minute)
 	stamp := lastStamp(t, k)
@@ -193,7 +194,7 @@ func TestWhatWasLearnedIsForgottenRunningOrNot(t *testing.T) {
 	}
 }
 
-func TestAnAtomThatIsSpammedIsStretched(t *testing.T) {
+func TestManyRequestsTooSoonStretchIfElapsed(t *testing.T) {
 	k, owner := newLocker(t), start(t, "exec sleep 60")
 	release(t, k, wantVerdict(t, k, learner(owner), locker.Acquired))
 	for range 25 {
@@ -208,11 +209,11 @@ func TestAnAtomThatIsSpammedIsStretched(t *testing.T) {
 	setLast(t, k, time.Now().Add(-24*time.Hour))
 	release(t, k, wantVerdict(t, k, learner(owner), locker.Acquired))
 	if s := memoryOf(t, k); s.Spammed() {
-		t.Error("still stretched though nobody asked")
+		t.Error("still stretched though no newcomer asked")
 	}
 }
 
-func TestStarvingIsSaidOnceUntilTheAtomIsTakenAgain(t *testing.T) {
+func TestStarvingIsReportedOnceUntilTheAtomIsTaken(t *testing.T) {
 	k, owner, other := newLocker(t), start(t, "exec sleep 60"), start(t, "exec sleep 60")
 	starving := slotted(other, "other", 1)
 	starving.Starving = 3

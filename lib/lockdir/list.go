@@ -9,6 +9,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -22,15 +23,25 @@ func (l *Locker) List() ([]locker.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var entries []locker.Entry
-	for _, name := range names {
-		entry := l.entry(name)
-		if errors.Is(entry.Err, fs.ErrNotExist) {
-			continue // gone since
-		}
-		entries = append(entries, entry)
+	entries := make([]locker.Entry, len(names))
+	for i, name := range names {
+		entries[i].Name = name
+		entries[i].Err = l.lookAtOwner(&entries[i])
 	}
-	return entries, nil
+	// Readers' locks are listed after the active locks: a reader moves from its active lock to its
+	// reader's lock, and would be missed in the other order.
+	locks, err := l.Dir.Files(atom.ReaderLock)
+	if err != nil {
+		return nil, err
+	}
+	readers := map[atom.Name][]atom.File{}
+	for _, lock := range locks {
+		readers[lock.Name] = append(readers[lock.Name], lock)
+	}
+	for i := range entries {
+		l.lookAtRest(&entries[i], readers[entries[i].Name])
+	}
+	return slices.DeleteFunc(entries, func(e locker.Entry) bool { return errors.Is(e.Err, fs.ErrNotExist) }), nil // gone since
 }
 
 func (l *Locker) names() ([]atom.Name, error) {
@@ -58,7 +69,7 @@ func (l *Locker) Slots() ([]locker.Slot, error) {
 			continue
 		}
 		if lock, err := l.Dir.Active(f.Name); err == nil {
-			slots = append(slots, locker.Slot{Name: f.Name, Number: f.Name.SlotNumber(), View: seen(lock, locker.Moment{Real: time.Now()}, policy.DefaultPause)})
+			slots = append(slots, locker.Slot{Name: f.Name, Number: f.Name.SlotNumber(), View: seen(lock)})
 			lock.Close()
 		}
 	}
@@ -66,29 +77,18 @@ func (l *Locker) Slots() ([]locker.Slot, error) {
 	return slots, nil
 }
 
-func (l *Locker) entry(name atom.Name) locker.Entry {
-	entry := locker.Entry{Name: name}
-	now := locker.Moment{Real: time.Now()}
-	err := l.lookAtHolders(&entry, now)
-	missing := l.lookAtCompletion(&entry, now)
-	switch {
-	case ignoreMissing(missing) != nil:
-		entry.Err = missing
-	case err != nil:
-		entry.Err = err
-	case !entry.Holder().Active.Held:
-		entry.Err = missing // the atom is free, or was removed meanwhile
-	}
-	return entry
+// seen is the view of a lock, including the process that is changing it.
+func seen(lock *lockfile.Active) locker.View {
+	v := view{active: lock}
+	v.setActive(locker.Moment{Real: time.Now()})
+	v.seeChanger(policy.DefaultPause)
+	return v.View
 }
 
-// lookAtHolders looks at the locks that hold the atom, the active lock and the readers'.
-func (l *Locker) lookAtHolders(entry *locker.Entry, now locker.Moment) (err error) {
+// lookAtOwner looks at the active lock.
+func (l *Locker) lookAtOwner(entry *locker.Entry) error {
 	if err := process.Passing(); err != nil {
 		return fault.Wrap(l.Dir.Path(entry.Name.ActiveLock()), err)
-	}
-	if entry.Readers, err = l.readersOf(entry.Name, now, policy.DefaultPause); err != nil {
-		return err
 	}
 	active, err := l.Dir.Active(entry.Name)
 	if err != nil {
@@ -98,18 +98,37 @@ func (l *Locker) lookAtHolders(entry *locker.Entry, now locker.Moment) (err erro
 	if active.Content == record.Damaged {
 		return damaged(active)
 	}
-	entry.View = seen(active, now, policy.DefaultPause)
+	entry.View = seen(active)
+	entry.Watcher = l.Dir.Watcher(entry.Name)
 	return nil
 }
 
-// lookAtCompletion reads the last lock, and counts IfElapsed from the start where the holder
-// does.
-func (l *Locker) lookAtCompletion(entry *locker.Entry, now locker.Moment) error {
+// lookAtRest looks at the readers and at the last lock. If the holder counts IfElapsed from the
+// start of the last run, the age of the last lock is counted from there too.
+func (l *Locker) lookAtRest(entry *locker.Entry, readers []atom.File) {
+	for _, lock := range readers {
+		if err := l.addReader(entry, lock); entry.Err == nil {
+			entry.Err = err
+		}
+	}
 	last, err := l.Dir.Last(entry.Name)
+	if err == nil {
+		entry.Completed, entry.Memory, entry.Pause = last.Completed, last.Memory, last.Memory.Pause.Policy()
+		entry.Last = locker.LastView(last, entry.Holder().Record.FromStart, locker.Moment{Real: time.Now()})
+	} else if !errors.Is(err, fs.ErrNotExist) || entry.Err == nil && !entry.Holder().Active.Held {
+		entry.Err = err // if it is missing, the atom was removed meanwhile
+	}
+}
+
+func (l *Locker) addReader(entry *locker.Entry, lock atom.File) error {
+	reader, err := l.Dir.Lock(lock)
 	if err != nil {
+		return ignoreMissing(err)
+	}
+	defer reader.Close()
+	if err := readable(reader); err != nil {
 		return err
 	}
-	entry.Completed, entry.Memory = last.Completed, last.Memory
-	entry.Last = locker.LastView(last, entry.Holder().Record.FromStart, now)
+	entry.Readers = append(entry.Readers, seen(reader))
 	return nil
 }

@@ -50,6 +50,6 @@ func TestAnAtomIsListedWithItsReaders(t *testing.T) {
 	}
 	plantFile(t, k, readerLock(owner).String(), "damaged\n", 0)
 	if entries, err := k.List(); err != nil || len(entries) != 1 || fault.KindOf(entries[0].Err) != fault.IO {
-		t.Errorf("beside a damaged one: %+v, %v", entries, err)
+		t.Errorf("with a damaged reader: %+v, %v", entries, err)
 	}
 }

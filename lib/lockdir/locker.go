@@ -2,13 +2,13 @@
 // and replaces its lock. Package policy decides what to do; the steps here keep that decision
 // true while other newcomers are at work.
 //
-// How the exclusion holds. A lock appears under its name whole (link(2) or rename(2)). It is
-// removed or replaced only by a process that holds flock(2) on its inode and has checked, under
-// that guard, that the name still leads to the inode and that the token is the one it read. A
-// newcomer that ends an owner holds the guard from before the first signal until its own lock is
-// in place. So:
-//   - if several newcomers find one stale lock, one of them replaces it and the others see
-//     busy;
+// How the exclusion holds. A lock appears under its name with all its content (link(2) or
+// rename(2)). It is removed or replaced only by a process that holds flock(2) on its inode and has
+// checked, under that guard, that the name still leads to the inode and that the token is the one
+// it read. A newcomer that ends an owner holds the guard from before the first signal until its own
+// lock is in place. So:
+//   - if several newcomers find one stale lock, one of them replaces it and the others are
+//     denied as busy;
 //   - an owner that releases while it is being ended finds the guard taken and changes nothing;
 //   - a newcomer that stalled anywhere finds another name or token when it goes on, and looks
 //     again.
@@ -45,11 +45,14 @@ func (l *Locker) Linger(error, func() bool) bool { return false }
 // view is what was seen of an atom in the directory at one moment.
 type view struct {
 	locker.View
-	active *lockfile.Active // nil: none
-	noLast bool             // there is no last lock yet
+	active  *lockfile.Active // nil: none
+	noLast  bool             // there is no last lock yet
+	readers []view           // up to the first that denies the atom
+	slots   []view           // that the newcomer may not take
+	full    locker.Outcome   // the denial, if it may take none
 }
 
-// close lets go of the active lock's file, and of its guard.
+// close closes the active lock's file, which frees its guard.
 func (v *view) close() {
 	if v.active != nil {
 		v.active.Close()
@@ -57,5 +60,34 @@ func (v *view) close() {
 }
 
 func (v *view) situation() policy.Situation {
-	return policy.Situation{Last: v.Last, Active: v.Active, TickUsed: v.TickUsed}
+	return policy.Situation{Last: v.Last, Active: v.Active, Readers: actives(v.readers), Slots: actives(v.slots), TickUsed: v.TickUsed, Pause: v.Pause}
+}
+
+func actives(views []view) (all []policy.Active) {
+	for _, v := range views {
+		all = append(all, v.Active)
+	}
+	return all
+}
+
+// decider is the lock that decided: the active one, or a reader's.
+func (v *view) decider(d policy.Decision) *view {
+	if d.Reader >= 0 {
+		return &v.readers[d.Reader]
+	}
+	return v
+}
+
+// inWay is what a waiter watches after that decision.
+func (v *view) inWay(d policy.Decision) (all lockfile.InWay) {
+	locks := []view{*v.decider(d)}
+	if d.Step == policy.Full {
+		locks = v.slots
+	}
+	for _, lock := range locks {
+		if lock.active != nil {
+			all.Add(lock.active, lock.Active)
+		}
+	}
+	return all
 }

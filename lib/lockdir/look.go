@@ -10,24 +10,82 @@ import (
 	"adlock/lib/learn"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
+	"adlock/lib/pause"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
 )
 
-// look reads both locks and writes nothing. A missing last lock means that the atom never
-// completed. The learned limits of r are put in force. The caller closes the view.
-func (l *Locker) look(r *locker.Request, name atom.Name, now locker.Moment) (view, error) {
-	v := view{}
-	err := l.lookAtLast(&v, r, name, now)
-	if err == nil && policy.Due(r.Limits, v.Last) { // otherwise it is denied, whatever the active lock says
-		err = l.lookAtActive(&v, r.Atom, name, now)
+// phase is how far the looking process has come.
+type phase int
+
+// The phases.
+const (
+	first   phase = iota // a newcomer that has no lock yet: it looks at the atom's two locks
+	waiting              // a waiter, which also looks at what would deny it the atom later
+	asking               // a process that takes nothing: it also looks at what a newcomer would find out by acting
+	inPlace              // a newcomer whose own lock is in place, or which has the guard of the owner's
+	stamped              // like inPlace, but the last lock has the newcomer's own stamp, which does not deny the atom
+)
+
+// look finds out whether the newcomer gets the atom, and writes nothing. It adds what it finds to
+// v, in the order in which a newcomer would find out, and stops at the first denial. A missing
+// last lock means that the atom never completed. The learned limits of r are put in force. The
+// caller closes the view, also with an error.
+//
+// A waiter looks for readers and slots before it links its own lock: if it had to withdraw that
+// lock, it would have kept other newcomers out and woken them for nothing. This only saves work:
+// settle looks again under the newcomer's lock. Readers that have to be ended, cleared or reported
+// are left to settle too.
+//
+// No wake-up is lost. The watch was there before this look, and the waiter waits only for
+// files that this look has seen. If a file is removed, or its owner dies,
+//   - before the look, it is not in the way;
+//   - between the look and Wait, an event is in the queue, or the pid has no process;
+//   - later, that ends the Wait.
+//
+// If a Wait discards an event, the file went before the next look, which therefore misses nothing.
+func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Moment, p phase) (d policy.Decision, err error) {
+	err = l.lookAtLast(v, r, name, now)
+	if err == nil && p < inPlace {
+		err = l.lookAtPause(v)
 	}
-	if err != nil {
-		v.close()
-		return view{}, err
+	switch {
+	case err != nil || v.Pause.Denies() || !policy.Due(r.Limits, v.Last): // denied, whatever the active lock says
+	case p < inPlace:
+		err = l.lookAtActive(v, r.Atom, name, now)
+	case v.active != nil:
+		v.setActive(now)
 	}
-	return v, nil
+	d = policy.Decide(r.Terms(), v.situation())
+	around := p == asking || p == waiting && !v.Active.Held
+	if err == nil && around && d.Step.Granted() && !r.Shared { // readers do not exclude each other
+		err = l.lookAtReaders(v, r, name)
+		d = policy.Decide(r.Terms(), v.situation())
+	}
+	if p == asking {
+		d = v.foresee(d, r.Pause)
+	}
+	if err == nil && around && d.Step.Granted() {
+		err = l.lookAtSlots(v, r)
+		if full := policy.Decide(r.Terms(), v.situation()); full.Step == policy.Full {
+			d = full
+		}
+	}
+	return d, err
+}
+
+// lookAtPause finds out whether the host or the atom is paused. A newcomer whose own lock is in
+// place does not ask again: it came before the pause.
+func (l *Locker) lookAtPause(v *view) (err error) {
+	if v.Pause, err = pause.Host(); err == nil && !v.Pause.On {
+		v.Pause = v.Memory.Pause.Policy()
+	}
+	if err == nil && v.Pause.On {
+		entries, failed := l.List()
+		v.Pause.Inside, err = locker.InsideJob(entries), failed
+	}
+	return err
 }
 
 func (l *Locker) lookAtLast(v *view, r *locker.Request, name atom.Name, now locker.Moment) error {
@@ -39,13 +97,8 @@ func (l *Locker) lookAtLast(v *view, r *locker.Request, name atom.Name, now lock
 	if err != nil {
 		return err
 	}
-	if err := r.Atom.CheckFound(l.Dir.Path(name.LastLock()), last.Memory.Atom); err != nil {
-		return err
-	}
-	found := r.ViewOf(last, now)
-	v.Last, v.Memory = found.Last, found.Memory
-	v.TickUsed, err = l.Dir.HasTick(name, r.Tick)
-	return err
+	used := func() (bool, error) { return l.Dir.HasTick(name, r.Tick) }
+	return v.SeeLast(r, l.Dir.Path(name.LastLock()), last, now, used)
 }
 
 func (l *Locker) lookAtActive(v *view, a atom.Atom, name atom.Name, now locker.Moment) error {
@@ -74,30 +127,24 @@ func (l *Locker) lookAtActive(v *view, a atom.Atom, name atom.Name, now locker.M
 
 // setActive fills the view from the active lock.
 func (v *view) setActive(now locker.Moment) {
-	active := v.active
-	v.Record, v.Active, v.Job = active.Record, activeView(active, now), active.Job()
+	lock := v.active
+	v.Record, v.Job, v.Active = lock.Record, lock.Job(), policy.Active{Held: true, Age: lock.Age(now)}
+	switch lock.Content {
+	case record.Empty:
+		v.Active.Empty, v.Active.Age = true, now.Real.Sub(lock.Modified())
+	case record.PIDOnly:
+		v.Active.Owner = policy.Untouched
+		if !process.PIDLives(lock.Record.Owner.PID) {
+			v.Active.Owner = policy.Gone
+		}
+	default:
+		v.SeeOwner(lock.Record, locker.OwnerOf(v.Job))
+		v.Active.Entering = lock.Record.Shared && v.Active.Owner == policy.Lives && process.Boottime()-lock.Record.Boottime < entering
+	}
 }
 
 func damaged(active *lockfile.Active) error {
-	return fault.New(fault.IO, active.Path(), "is cut short, too large or of an unknown format; if you know that its owner is dead: adlock clear "+active.File.Called())
-}
-
-func activeView(active *lockfile.Active, now locker.Moment) policy.Active {
-	view := policy.Active{Held: true, Age: active.Age(now)}
-	switch active.Content {
-	case record.Empty:
-		view.Empty, view.Age = true, now.Real.Sub(active.Modified())
-	case record.PIDOnly:
-		view.Owner = policy.Untouched
-		if !process.PIDLives(active.Record.Owner.PID) {
-			view.Owner = policy.Gone
-		}
-	default:
-		view.Asked, view.Source, view.Patience = active.Record.ExpireAfter, active.Record.Source, active.Record.Patience
-		view.Owner = locker.OwnerOf(active.Job())
-		view.Entering = active.Record.Shared && view.Owner == policy.Lives && process.Boottime()-active.Record.Boottime < entering
-	}
-	return view
+	return fault.New(fault.IO, active.Path(), "is cut short, too large or of an unknown format; if you know that its owner is dead: adlock clear "+fault.Quoted(active.Path()))
 }
 
 // DryRun is Locker.DryRun for the directory at path; a missing directory counts as one without
@@ -109,7 +156,11 @@ func DryRun(path string, r *locker.Request) (granted bool, reason string, err er
 			return false, "", err
 		}
 		r.Resolve(learn.State{})
-		d := policy.Decide(r.Terms(), policy.Situation{})
+		host, err := pause.Host()
+		d := policy.Decide(r.Terms(), policy.Situation{Pause: host})
+		if err != nil {
+			return false, "", err
+		}
 		return d.Step.Granted(), d.Reason(), nil
 	}
 	if err != nil {
@@ -119,7 +170,7 @@ func DryRun(path string, r *locker.Request) (granted bool, reason string, err er
 	return (&Locker{Dir: dir}).DryRun(r)
 }
 
-// DryRun says whether the request would be granted now, and why, and changes nothing.
+// DryRun says whether the request would be granted now, and the reason. It changes nothing.
 func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err error) {
 	d, err := l.Foresee(r)
 	if err != nil {
@@ -133,166 +184,86 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 	return d.Step.Granted(), d.Reason(), nil
 }
 
-// Foresee is what the request would come to now, except for an unlocked run in the way; it
-// changes nothing.
-func (l *Locker) Foresee(r *locker.Request) (d policy.Decision, err error) {
-	name, now := r.Atom.Name(), r.Clock(time.Now())
-	v, err := l.look(r, name, now)
+// Foresee returns the decision that the request would get now. It does not check for an unlocked
+// run, and changes nothing.
+func (l *Locker) Foresee(r *locker.Request) (policy.Decision, error) {
+	v := view{}
+	defer v.close()
+	d, err := l.look(&v, r, r.Atom.Name(), r.Clock(time.Now()), asking)
 	if err != nil {
 		return d, err
 	}
-	defer v.close()
+	return r.ForeseeWatch(d, l.Dir.Watcher(r.Atom.Name())), nil
+}
+
+// foresee is the decision as it would turn out (locker.View.Foresee).
+func (v *view) foresee(d policy.Decision, pause time.Duration) policy.Decision {
+	decider := v.decider(d)
+	decider.seeChanger(pause)
+	return decider.Foresee(d)
+}
+
+// seeChanger finds out which process is changing the lock. pause is the longest time between two
+// signals of that process.
+func (v *view) seeChanger(pause time.Duration) {
 	if v.active != nil {
 		v.Changer = v.active.GuardHolder()
-		v.Standstill = lockfile.StandsStill(v.Changer, r.Pause)
+		v.Standstill = lockfile.StandsStill(v.Changer, pause)
 	}
-	s := v.situation()
-	var readers []locker.View
-	if !r.Shared { // readers do not exclude each other
-		if readers, err = l.readersOf(name, now, r.Pause); err != nil {
-			return d, err
-		}
-	}
-	s.Readers = locker.Actives(readers)
-	d = locker.Foresee(policy.Decide(r.Terms(), s), &v.View, readers)
-	if d.Step.Granted() { // slots are looked for only then
-		slots, err := l.othersSlots(r, new(locker.Outcome))
-		if err != nil {
-			return d, err
-		}
-		for _, slot := range slots {
-			s.Slots = append(s.Slots, slot.Active)
-		}
-		d = locker.Foresee(policy.Decide(r.Terms(), s), &v.View, readers)
-	}
-	return d, nil
 }
 
-// lookAhead looks for readers and slots in a waiter's way before the waiter links its own lock,
-// which would keep others out and wake them for nothing. It only saves work: if it finds nothing,
-// its outcome is Acquired, and settle looks again under that lock. What has to be ended, cleared
-// or reported it leaves to settle too.
-//
-// No wake-up is lost. The watch was there before this look, and the waiter waits only for
-// files that this look has seen. A file, or its owner, that goes
-//   - before the look is not in the way;
-//   - between the look and Wait is in the queue of events, or its pid has no process;
-//   - later ends the Wait.
-//
-// An event that a Wait has discarded is of a file that went before the next look.
-func (l *Locker) lookAhead(r *locker.Request, name atom.Name, w *lockfile.Waiting) (locker.Outcome, error) {
-	if !w.Watches() {
-		return granted()
-	}
-	if outcome, err := l.unlessUnlocked(name); err != nil || outcome.Verdict != locker.Acquired {
-		return outcome, err
-	}
-	if !r.Shared {
-		if outcome, err := l.lookForReaders(r, name, w); err != nil || outcome.Verdict != locker.Acquired {
-			return outcome, err
-		}
-	}
-	full := r.Full()
-	slots, err := l.othersSlots(r, &full)
-	if err != nil || r.Slots == 0 || len(slots) < r.Slots {
-		return locker.Outcome{Verdict: locker.Acquired}, err
-	}
-	if shared, err := l.supervisorHasSlot(r); shared || err != nil {
-		return locker.Outcome{Verdict: locker.Acquired}, err
-	}
-	for _, slot := range slots {
-		w.InWay.Add(slot.active, slot.Active)
-	}
-	return full, nil
-}
-
-// lookForReaders is the part of lookAhead for a writer: the first reader that denies it the atom
-// is in its way.
-func (l *Locker) lookForReaders(r *locker.Request, name atom.Name, w *lockfile.Waiting) (locker.Outcome, error) {
-	readers, err := l.Dir.Readers(name)
-	if err != nil {
-		return locker.Outcome{}, err
-	}
-	for _, lock := range readers {
-		v, d, err := l.lookAtReader(r, lock)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return locker.Outcome{}, err
-		}
-		v.close()
-		if d.Step == policy.Busy {
-			w.InWay.Add(v.active, v.Active)
-			return r.Denied(d, &v.View), nil
-		}
-	}
-	return granted()
-}
-
-// seen is the view of a lock, including the process that is changing it, whose signals are at
-// most pause apart.
-func seen(lock *lockfile.Active, now locker.Moment, pause time.Duration) locker.View {
-	v := locker.View{Record: lock.Record, Active: activeView(lock, now), Job: lock.Job(), Changer: lock.GuardHolder()}
-	v.Standstill = lockfile.StandsStill(v.Changer, pause)
-	return v
-}
-
-// readersOf is the view of each reader of the atom NAME.
-func (l *Locker) readersOf(name atom.Name, now locker.Moment, pause time.Duration) (readers []locker.View, err error) {
+// lookAtReaders looks at the readers of the atom NAME, up to the first that denies it to the
+// request. Their files are closed.
+func (l *Locker) lookAtReaders(v *view, r *locker.Request, name atom.Name) error {
 	locks, err := l.Dir.Readers(name)
-	if err != nil {
-		return nil, err
-	}
 	for _, lock := range locks {
-		reader, err := l.Dir.Lock(lock)
+		reader, d, err := l.lookAtReader(r, lock)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		readers = append(readers, seen(reader, now, pause))
-		reader.Close()
-		if err := readable(reader); err != nil {
-			return nil, err
+		reader.close()
+		if v.readers = append(v.readers, reader); !d.Step.Granted() {
+			break
 		}
 	}
-	return readers, nil
+	return err
 }
 
-// readable is the error where a reader's lock holds neither a record nor nothing.
-func readable(reader *lockfile.Active) error {
-	if reader.Content != record.Full && reader.Content != record.Empty {
-		return damaged(reader)
-	}
-	return nil
-}
-
-// othersSlots returns the slots that the request may not take; none if its owner already has one.
-// A slot that cannot be read is an error if all slots before it are taken; otherwise it is
-// ignored. othersSlots adds to full what to say of the slots' owners. The locks in the views are
-// closed.
-func (l *Locker) othersSlots(r *locker.Request, full *locker.Outcome) (slots []view, failed error) {
+// lookAtSlots looks for the slots that the request may not take. There are none if the owner
+// already has a slot, or if the supervisor of the owner's job has one. A slot that cannot be opened
+// is an error. A damaged one is an error only if all slots before it are taken. The slots' files
+// are closed.
+func (l *Locker) lookAtSlots(v *view, r *locker.Request) (failed error) {
+	v.full = r.Full()
 	for n := 1; n <= r.Slots; n++ {
 		slot, err := l.Dir.Active(r.Atom.Slot(n))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		v := view{active: slot}
-		err = l.slotIsFree(r, &v, n, full)
+		seen := view{active: slot}
+		err = l.slotIsFree(r, &seen, n, &v.full)
 		slot.Close()
 		switch {
 		case slot.Record.Owner.Same(r.Owner):
-			return nil, nil
+			v.slots = nil
+			return nil
 		case err == errTaken:
-			slots = append(slots, v)
-		case err != nil && len(slots) == n-1:
+			v.slots = append(v.slots, seen)
+		case err != nil && len(v.slots) == n-1:
 			failed = err
 		}
 	}
-	return slots, failed
+	if r.Slots > 0 && len(v.slots) == r.Slots {
+		if shared, err := l.supervisorHasSlot(r); shared || err != nil {
+			v.slots = nil
+			return err
+		}
+	}
+	return failed
 }

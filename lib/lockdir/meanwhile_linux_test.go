@@ -19,12 +19,12 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
-	"adlock/test/helper"
-	"adlock/test/intercept"
+	"adlock/test/support/helper"
+	"adlock/test/support/intercept"
 )
 
-// meanwhile runs do, and calls act, for another process, before the n-th such call that reaches
-// the lock directory; met is false if there are fewer.
+// meanwhile runs do, and calls act, for another process, before the n-th call of that number that
+// reaches the lock directory; met is false if there are fewer.
 func meanwhile(t *testing.T, k *Locker, call, n int, do, act func()) (met bool) {
 	t.Helper()
 	watched(t, k, call, do, func() unix.Errno {
@@ -52,7 +52,7 @@ func atTry(t *testing.T, path string, n int, do, act func()) {
 }
 
 // atEach prepares, runs do, and lets the other process act, again and again: before the first of
-// these calls that reaches the lock directory, before the second, and so on. It counts the
+// these system calls that reaches the lock directory, before the second, and so on. It counts the
 // verdicts.
 func atEach(t *testing.T, calls string, prepare func(k *Locker) (do func() (locker.Verdict, error), act func() error)) map[locker.Verdict]int {
 	t.Helper()
@@ -79,7 +79,7 @@ func atEach(t *testing.T, calls string, prepare func(k *Locker) (do func() (lock
 	return verdicts
 }
 
-// anyStep are the calls that change what others see, or look at what they have changed.
+// anyStep has the system calls that change the lock directory, or read what was changed there.
 const anyStep = "openat flock linkat renameat unlinkat"
 
 // wantVerdicts wants each of these verdicts to have occurred, and no other.
@@ -97,7 +97,7 @@ func verdictOf(k *Locker, r locker.Request) func() (locker.Verdict, error) {
 	}
 }
 
-// ignoreGuarded: a process that finds the guard taken for too long is told so, and may try again.
+// ignoreGuarded drops ErrGuarded: a process that gets this error may try again.
 func ignoreGuarded(err error) error {
 	if errors.Is(err, locker.ErrGuarded) {
 		return nil
@@ -108,7 +108,7 @@ func ignoreGuarded(err error) error {
 func pidLine(id process.Identity) string { return strconv.Itoa(id.PID) + "\n" }
 
 // Without a second look two newcomers would run the atom back to back.
-func TestANewcomerNeverRunsRightAfterAReleaseThatCameMeanwhile(t *testing.T) {
+func TestANewcomerNeverRunsRightAfterAConcurrentRelease(t *testing.T) {
 	owner, newcomer := sleeper(t), sleeper(t)
 	for _, c := range []struct {
 		held, asked bool // as a reader
@@ -117,7 +117,7 @@ func TestANewcomerNeverRunsRightAfterAReleaseThatCameMeanwhile(t *testing.T) {
 		{false, false, []locker.Verdict{locker.TooSoon}},
 		{true, false, []locker.Verdict{locker.Busy, locker.TooSoon}},
 		{false, true, []locker.Verdict{locker.TooSoon}},
-		{true, true, []locker.Verdict{locker.Acquired, locker.TooSoon}}, // it read beside the other
+		{true, true, []locker.Verdict{locker.Acquired, locker.TooSoon}}, // both read at the same time
 	} {
 		wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 			holder, r := limited(owner), limited(newcomer)
@@ -128,10 +128,10 @@ func TestANewcomerNeverRunsRightAfterAReleaseThatCameMeanwhile(t *testing.T) {
 	}
 }
 
-func TestOfTwoAtACorpseOneTakesItWhenEverTheOtherComes(t *testing.T) {
+func TestOneOfTwoNewcomersTakesADeadOwnersAtom(t *testing.T) {
 	gone, one, two := dead(t), sleeper(t), sleeper(t)
 	for _, shared := range []bool{false, true} {
-		for _, limit := range []time.Duration{time.Hour, 0} { // of the other newcomer; at 0 it ends the first
+		for _, limit := range []time.Duration{time.Hour, 0} { // of the other newcomer; at 0 the first one has expired, and is left alone
 			verdicts := atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 				corpse, newcomer, other := ask(gone), ask(one), ask(two)
 				corpse.Shared = shared
@@ -161,7 +161,7 @@ func TestOfTwoAtACorpseOneTakesItWhenEverTheOtherComes(t *testing.T) {
 	}
 }
 
-func TestAReaderOfADeadReadersPidReadsThoughItIsClearedMeanwhile(t *testing.T) {
+func TestAReaderWithADeadReadersPidReadsWhileThatIsCleared(t *testing.T) {
 	owner, gone, other := sleeper(t), dead(t), sleeper(t)
 	gone.PID = owner.PID
 	for _, slots := range []int{0, 1} {
@@ -174,14 +174,14 @@ func TestAReaderOfADeadReadersPidReadsThoughItIsClearedMeanwhile(t *testing.T) {
 					}
 					return outcome.Verdict, err
 				}, func() error {
-					_, err := k.Take(ask(other)) // which clears it, and may come first
+					_, err := k.Take(ask(other)) // the other clears the dead reader's lock, and may do so first
 					return err
 				}
 		})
 	}
 }
 
-// Two slots are counted as two, whatever is released meanwhile.
+// A newcomer that takes the atom has a slot, and the released one is gone: one slot is taken.
 func TestASlotThatIsGivenBackMeanwhileIsTakenOrFull(t *testing.T) {
 	one, two := sleeper(t), sleeper(t)
 	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
@@ -223,8 +223,8 @@ func TestASlotOfADeadOwnerIsTakenByOneOfTwo(t *testing.T) {
 	}), locker.Acquired, locker.Full)
 }
 
-// The owner of an unused slot may want it for another atom just then.
-func TestASlotThatIsUnusedIsTakenByItsOwnerOrAStranger(t *testing.T) {
+// The owner of an unused slot may want it for another atom while a stranger takes it.
+func TestAnUnusedSlotIsTakenByItsOwnerOrAStranger(t *testing.T) {
 	owner, stranger := sleeper(t), sleeper(t)
 	for _, ownerFirst := range []bool{false, true} {
 		wantVerdicts(t, atEach(t, "flock linkat renameat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
@@ -282,8 +282,8 @@ func TestTwoReleasesOfOneOwnerLeaveNoSlot(t *testing.T) {
 	}
 }
 
-// A person may have cleared the lock, and another owner has taken it.
-func TestAReleaseOfWhatIsAnothersByTheTimeOfItsGuardIsLost(t *testing.T) {
+// Meanwhile a person has cleared the lock, and another owner has taken the atom.
+func TestAReleaseIsLostIfAnotherOwnerTookTheAtomMeanwhile(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 	other := ask(sleeper(t))
@@ -330,7 +330,7 @@ func TestAJobWhoseLockIsReleasedMeanwhileIsNotBeingEnded(t *testing.T) {
 			return func() (locker.Verdict, error) {
 				ending, err := k.BeingEnded(motdFiles, held.Token)
 				if ending {
-					t.Error("it is said to be")
+					t.Error("it is reported as being ended")
 				}
 				return "", errors.Join(err, k.RecordCommand(motdFiles, held.Token, owner))
 			}, releasing(k, held)
@@ -367,7 +367,7 @@ func TestAnAtomThatVanishesIsNotListedAsNeverCompleted(t *testing.T) {
 		}, func() error { return k.Dir.RemoveLast(motdFiles) }
 	})
 	if times[0] == 0 || times[1] == 0 {
-		t.Errorf("so many entries so often: %v", times)
+		t.Errorf("lists by their number of entries: %v", times)
 	}
 }
 
@@ -429,9 +429,9 @@ func TestWhatIsForgottenMayBeTakenOrReleasedMeanwhile(t *testing.T) {
 	}
 }
 
-// Both take turns at the mark: one goes on when the other waits, which tries again when the first
-// is done.
-func TestToForgetDoesNotUndoAReadersStamp(t *testing.T) {
+// Forget and the release take turns at the mark: once the release waits there, Forget goes on, and
+// the release tries again when Forget is done.
+func TestForgetDoesNotUndoAReadersStamp(t *testing.T) {
 	reader, old := sleeper(t), time.Now().Add(-time.Hour).Truncate(time.Second)
 	for call := range reaching {
 		for n, met := 1, true; met; n++ {
@@ -485,7 +485,8 @@ func TestWhatAPersonClearsMayBeReclaimedMeanwhile(t *testing.T) {
 
 func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
 	one, writer := sleeper(t), sleeper(t)
-	// A process that fills it in place takes no guard: after the last look nothing would help.
+	// A process that fills the lock in place takes no guard, so no check helps after the last look:
+	// the calls after that look are left out.
 	for content, calls := range map[string]string{"": anyStep, pidLine(writer): "openat flock"} {
 		verdicts := atEach(t, calls, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 			plant(t, k, "", time.Hour)
@@ -528,7 +529,7 @@ func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
 	}
 }
 
-// The lock counts as found under the guard, not as seen before.
+// The lock's state under the guard counts, not the state seen before.
 func TestWhatChangesBeforeTheGuardIsHeldCounts(t *testing.T) {
 	gone, hung, living, newcomer := dead(t), sleeper(t), sleeper(t), ask(sleeper(t))
 	newcomer.Limits.IfElapsed = time.Minute
@@ -552,10 +553,10 @@ func TestWhatChangesBeforeTheGuardIsHeldCounts(t *testing.T) {
 		"the atom completed beside a reader": {gone, newcomer, func(k *Locker, _ locker.Outcome) error {
 			return k.Dir.Stamp(motdFiles, record.Memory{})
 		}, locker.TooSoon, true},
-		"somebody of the job lives":      {gone, newcomer, survives, locker.Busy, false},
-		"somebody lives who has expired": {gone, hasty, survives, locker.Expired, false},
-		"its owner released it":          {gone, hasty, releaseOf, locker.TooSoon, false},
-		"its reader released it":         {gone, hasty, releaseOf, locker.TooSoon, true},
+		"a member of the job lives":        {gone, newcomer, survives, locker.Busy, false},
+		"a member of an expired job lives": {gone, hasty, survives, locker.Expired, false},
+		"its owner released it":            {gone, hasty, releaseOf, locker.TooSoon, false},
+		"its reader released it":           {gone, hasty, releaseOf, locker.TooSoon, true},
 		"the owner of an expired one died": {hung, newcomer, func(*Locker, locker.Outcome) error {
 			return syscall.Kill(hung.PID, syscall.SIGKILL)
 		}, locker.Acquired, false},
@@ -597,7 +598,7 @@ func TestAReaderWaitsForAnotherThatIsOnItsWayIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record.Boottime += time.Hour // it is on its way in for as long as this machine takes
+	record.Boottime += time.Hour // in the future: the reader stays on its way in, however slow this machine is
 	plant(t, k, string(record.Bytes()), 0)
 	var outcome locker.Outcome
 	var failed error
@@ -653,7 +654,7 @@ func TestWithoutProcNothingIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	none, n := before, 0
-	none.Cur = 3 // the first three are taken; poll(2) wants two
+	none.Cur = 3 // 0 to 2 are open, so no file can be opened; poll(2) of two descriptors still works
 	var err error
 	watched(t, k, unix.SYS_NEWFSTATAT, func() {
 		err = k.Forget(motdFiles)

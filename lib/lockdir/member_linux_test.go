@@ -43,12 +43,12 @@ func (n nested) members() []process.Identity {
 	return []process.Identity{n.owner, n.left, n.right, n.leftChild, n.rightChild}
 }
 
-// told wants the lock of an atom to name these members and no others.
-func told(t *testing.T, k *Locker, r locker.Request, want ...process.Identity) {
+// wantMembers wants the lock of an atom to record these members and no others.
+func wantMembers(t *testing.T, k *Locker, r locker.Request, want ...process.Identity) {
 	t.Helper()
 	got := openActive(t, k.Dir.Active, r.Atom.Name()).Appended.Survivors
 	if !slices.EqualFunc(got, want, process.Identity.Same) {
-		t.Errorf("%s is told of %v; want %v", r.Atom.Operand, pids(got), pids(want))
+		t.Errorf("the lock of %s records %v; want %v", r.Atom.Operand, pids(got), pids(want))
 	}
 }
 
@@ -59,11 +59,11 @@ func pids(ids []process.Identity) (list []int) {
 	return list
 }
 
-// A member's lock gets what the member has started, and not the processes before it or beside it:
-// otherwise it could not release its atom while they live. A process that is found after the
-// first were signalled may belong to any member; and an atom that a member takes then gets all
+// A member's lock gets the processes that the member has started, and not its parent or siblings:
+// otherwise the member could not release its atom while they live. A process that is found after
+// the first signals may belong to any member. The lock of an atom that a member takes then gets all
 // members.
-func TestAMembersLockIsToldOfItsOwnJob(t *testing.T) {
+func TestAMembersLockGetsTheMembersOfItsOwnJob(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		k, n, late := newLocker(t), newNested(t), sleeper(t)
 		outer, other := slotted(n.owner, "outer", 0), slotted(n.owner, "other", 0)
@@ -77,30 +77,30 @@ func TestAMembersLockIsToldOfItsOwnJob(t *testing.T) {
 		}
 		record := func(members []process.Identity) error { return k.RecordMembers(outer.Atom.Name(), held.Token, members) }
 		if !own {
-			guard := isGuarded(t, k, outer.Atom.Name())
+			guard := takeGuard(t, k, outer.Atom.Name())
 			defer guard.Close()
 			record = (&ending{Locker: k, active: guard}).record
 		}
 		if err := record(n.members()); err != nil {
 			t.Fatal(err)
 		}
-		told(t, k, outer, n.members()[1:]...)
-		told(t, k, other, n.members()[1:]...)
-		told(t, k, left, n.leftChild)
-		told(t, k, right, n.rightChild)
+		wantMembers(t, k, outer, n.members()[1:]...)
+		wantMembers(t, k, other, n.members()[1:]...)
+		wantMembers(t, k, left, n.leftChild)
+		wantMembers(t, k, right, n.rightChild)
 		wantVerdict(t, k, taken, locker.Acquired)
 		if err := record([]process.Identity{late}); err != nil {
 			t.Fatal(err)
 		}
-		told(t, k, outer, append(n.members()[1:], late)...)
-		told(t, k, left, n.leftChild, late)
-		told(t, k, right, n.rightChild, late)
+		wantMembers(t, k, outer, append(n.members()[1:], late)...)
+		wantMembers(t, k, left, n.leftChild, late)
+		wantMembers(t, k, right, n.rightChild, late)
 		if first := []process.Identity{n.owner, n.left, n.right, n.rightChild, late}; own {
-			told(t, k, taken, first[1:]...) // the owner is not recorded in its own lock
+			wantMembers(t, k, taken, first[1:]...) // the owner is not recorded in its own lock
 		} else {
-			told(t, k, taken, first...)
+			wantMembers(t, k, taken, first...)
 		}
-		told(t, k, slotted(n.owner, "another's", 0))
+		wantMembers(t, k, slotted(n.owner, "another's", 0))
 
 		release := locker.ReleaseRequest{Name: left.Atom.Name(), Token: inner.Token}
 		end(t, late)
@@ -109,14 +109,14 @@ func TestAMembersLockIsToldOfItsOwnJob(t *testing.T) {
 		}
 		end(t, n.leftChild)
 		if err := k.Release(release); err != nil {
-			t.Errorf("of its own job nobody lives: %v", err)
+			t.Errorf("no process of its own job lives: %v", err)
 		}
 	}
 }
 
 // The command of a dead member holds the member's lock, and what the command has started belongs
 // to the job.
-func TestTheLockOfADeadOwnerIsToldOfWhatItsCommandHadStarted(t *testing.T) {
+func TestADeadOwnersLockGetsWhatItsCommandHasStarted(t *testing.T) {
 	k, n := newLocker(t), newNested(t)
 	outer, inner := slotted(n.owner, "outer", 0), slotted(dead(t), "inner", 0)
 	wantVerdict(t, k, outer, locker.Acquired)
@@ -124,12 +124,12 @@ func TestTheLockOfADeadOwnerIsToldOfWhatItsCommandHadStarted(t *testing.T) {
 	if err := k.RecordCommand(inner.Atom.Name(), held.Token, n.left); err != nil {
 		t.Fatal(err)
 	}
-	guard := isGuarded(t, k, outer.Atom.Name())
+	guard := takeGuard(t, k, outer.Atom.Name())
 	defer guard.Close()
 	if err := (&ending{Locker: k, active: guard}).record(n.members()); err != nil {
 		t.Fatal(err)
 	}
-	told(t, k, inner, n.leftChild)
+	wantMembers(t, k, inner, n.leftChild)
 }
 
 // An ending does not begin while another process guards a member's lock.
@@ -138,15 +138,15 @@ func TestAnOwnerIsNotSignalledWhileAMembersLockIsGuarded(t *testing.T) {
 	outer, inner := slotted(n.owner, "outer", 0), slotted(n.left, "inner", 0)
 	held := wantVerdict(t, k, outer, locker.Acquired)
 	wantVerdict(t, k, inner, locker.Acquired)
-	guard := isGuarded(t, k, inner.Atom.Name())
+	guard := takeGuard(t, k, inner.Atom.Name())
 	newcomer := slotted(sleeper(t), "outer", 0)
 	newcomer.Limits.ExpireAfter = 0
 	wantVerdict(t, k, newcomer, locker.Busy)
 	if err := k.RecordMembers(outer.Atom.Name(), held.Token, n.members()); !errors.Is(err, locker.ErrGuarded) {
 		t.Errorf("its supervisor: %v", err)
 	}
-	told(t, k, outer)
-	told(t, k, inner)
+	wantMembers(t, k, outer)
+	wantMembers(t, k, inner)
 	if n.owner.Life() != process.Alive {
 		t.Error("it was ended")
 	}
@@ -182,7 +182,7 @@ func TestOneOfTwoEndingsOfAnOwnerAndItsMemberGoesOn(t *testing.T) {
 	}
 }
 
-// The disk may be full at any of the locks: then no lock tells of an ending.
+// The disk may be full at any of the locks: then no lock records an ending.
 func TestAnEndingThatCannotBeRecordedEverywhereHasNotBegun(t *testing.T) {
 	for i := 1; i <= 4; i++ {
 		k, n := newLocker(t), newNested(t)
@@ -202,10 +202,10 @@ func TestAnEndingThatCannotBeRecordedEverywhereHasNotBegun(t *testing.T) {
 			t.Errorf("at %d: %v, %v", i, met, err)
 		}
 		for _, r := range []locker.Request{outer, inner} {
-			told(t, k, r)
+			wantMembers(t, k, r)
 		}
 		if now := openActive(t, k.Dir.Active, outer.Atom.Name()); openActive(t, k.Dir.Active, motd.Slot(1)).Job().EndingBegan() || !now.Modified().Equal(before) {
-			t.Errorf("at %d: the slot tells of an ending, or the time of the lock has changed", i)
+			t.Errorf("at %d: the slot records an ending, or the time of the lock has changed", i)
 		}
 		letGo(t, k, inner, nestedHeld)
 		letGo(t, k, outer, held)
@@ -220,7 +220,7 @@ func TestTheRestOfAWholeJobIsInNoMembersLock(t *testing.T) {
 	if err := k.RecordRest(outer.Atom.Name(), held.Token, n.members()); err != nil {
 		t.Fatal(err)
 	}
-	told(t, k, outer, n.members()[1:]...)
-	told(t, k, inner)
+	wantMembers(t, k, outer, n.members()[1:]...)
+	wantMembers(t, k, inner)
 	letGo(t, k, inner, nestedHeld)
 }

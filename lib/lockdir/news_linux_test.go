@@ -16,7 +16,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // hung is the record of an owner that has run for that long.
@@ -33,7 +33,7 @@ func TestTheNewcomerThatEndedAJobNamesItAndTheReason(t *testing.T) {
 		t.Errorf("said %q, want %q", said, want)
 	}
 	if said := helper.Stderr(t, func() { k.Replaced(&r, policy.Reclaim, &v) }); said != "" {
-		t.Errorf("of a dead owner it says %q", said)
+		t.Errorf("for a dead owner it says %q", said)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestTheSupervisorThatEnforcesSaysSo(t *testing.T) {
 	}
 	r.Expired = false
 	if said := helper.Stderr(t, func() { k.Released(r, hung(2*time.Hour), nil) }); said != "" {
-		t.Errorf("of a job that failed it says %q", said)
+		t.Errorf("for a job that failed it says %q", said)
 	}
 }
 
@@ -69,9 +69,9 @@ func TestAnEndedOwnerNamesTheNewcomerAndTheReasonOnce(t *testing.T) {
 	if said := end(); said != "" {
 		t.Errorf("a second time it says %q", said)
 	}
-	own = hung(time.Minute) // another run, which the runlog does not have
+	own = hung(time.Minute) // another run, without an event in the runlog
 	if said := end(); said != "adlock: editfile /etc/motd: ended by force by process 9\n" {
-		t.Errorf("without a record it says %q", said)
+		t.Errorf("without an event it says %q", said)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // unlimited is a request without limits, for which an owner is overdue after a millisecond.
@@ -19,7 +19,7 @@ func unlimited(owner process.Identity) locker.Request {
 	return r
 }
 
-func TestWhateverLockIsInTheWayItsOwnerIsToldOf(t *testing.T) {
+func TestTheOverdueOwnerOfAnyLockInTheWayIsReported(t *testing.T) {
 	for claim, c := range map[string]struct {
 		holds, asks func(*locker.Request)
 		want        locker.Verdict
@@ -39,8 +39,11 @@ func TestWhateverLockIsInTheWayItsOwnerIsToldOf(t *testing.T) {
 		wantVerdict(t, k, owner, locker.Acquired)
 		time.Sleep(2 * time.Millisecond)
 		said := helper.Stderr(t, func() { wantVerdict(t, k, newcomer, c.want) })
-		if strings.Count(said, "overdue: process ") != 1 || !strings.Contains(said, "adlock stop "+string(owner.Atom.Name())) {
+		if strings.Count(said, "overdue: process ") != 1 || !strings.Contains(said, "adlock stop ") || !strings.Contains(said, string(owner.Atom.Name())) {
 			t.Errorf("%s: said %q", claim, said)
+		}
+		if late := owner.Atom.Operator + " other is overdue: "; strings.Contains(said, late) != (c.want == locker.Full) {
+			t.Errorf("%s: said %q, want the atom that is late", claim, said)
 		}
 		if said := helper.Stderr(t, func() { wantVerdict(t, k, newcomer, c.want) }); said != "" {
 			t.Errorf("%s: said again %q", claim, said)
@@ -48,8 +51,8 @@ func TestWhateverLockIsInTheWayItsOwnerIsToldOf(t *testing.T) {
 	}
 }
 
-// A helper run, which has the script's standard error, reports it.
-func TestAnAgentDoesNotAnswerWhereAnOwnerIsToBeToldOf(t *testing.T) {
+// A helper that the script runs has the script's standard error.
+func TestAnAgentLeavesTheReportOfAnOwnerToAHelper(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, unlimited(sleeper(t)), locker.Acquired)
 	time.Sleep(2 * time.Millisecond)

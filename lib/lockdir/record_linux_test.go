@@ -49,7 +49,7 @@ func TestWhatIsRecordedOfAJobIsInItsLockAndItsSlot(t *testing.T) {
 			}
 		}
 		if err := k.RecordCommand(motdFiles, record.NewToken(), member); err != nil {
-			t.Errorf("of a lock that is gone: %v", err)
+			t.Errorf("for a lock that is gone: %v", err)
 		}
 		own := openActive(t, k.Dir.Active, motd.Slot(1))
 		locks := []*lockfile.Active{own}
@@ -74,7 +74,7 @@ func TestAGuardedLockIsReportedByEachRecordingCall(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	held := wantVerdict(t, k, slotted(owner, motd.Operand, 1), locker.Acquired)
 	for _, files := range []atom.Name{motdFiles, motd.Slot(1)} {
-		guard := isGuarded(t, k, files)
+		guard := takeGuard(t, k, files)
 		if err := k.RecordCommand(motdFiles, held.Token, owner); !errors.Is(err, locker.ErrGuarded) {
 			t.Errorf("a command, %s guarded: %v", files, err)
 		}
@@ -83,7 +83,7 @@ func TestAGuardedLockIsReportedByEachRecordingCall(t *testing.T) {
 		}
 		guard.Close()
 	}
-	guard := isGuarded(t, k, motdFiles)
+	guard := takeGuard(t, k, motdFiles)
 	defer guard.Close()
 	for what, do := range map[string]func() error{
 		"clear":  func() error { return k.Clear(motdLock) },
@@ -102,7 +102,7 @@ func TestAGuardedLockIsReportedByEachRecordingCall(t *testing.T) {
 	}
 }
 
-func TestTheSlotOfAnotherAtomsFollowsTheOwnersRecord(t *testing.T) {
+func TestASlotDoesNotRecordItsOwnerAsASurvivor(t *testing.T) {
 	k, hung := newLocker(t), sleeper(t)
 	wantVerdict(t, k, slotted(hung, "outer", 1), locker.Acquired)
 	wantVerdict(t, k, slotted(hung, motd.Operand, 1), locker.Acquired)
@@ -115,11 +115,11 @@ func TestTheSlotOfAnotherAtomsFollowsTheOwnersRecord(t *testing.T) {
 	}
 }
 
-// A helper that is stopped at the owner's slot does not block the owner's other atoms.
+// A helper that is stopped while it guards the owner's slot does not block the owner's other atoms.
 func TestAnOwnerWhoseSlotIsGuardedTakesAnother(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, slotted(owner, "outer", 2), locker.Acquired)
-	guard := isGuarded(t, k, motd.Slot(1))
+	guard := takeGuard(t, k, motd.Slot(1))
 	defer guard.Close()
 	wantVerdict(t, k, slotted(owner, "inner", 2), locker.Acquired)
 	if n := slotsLeft(k); n != 2 {
@@ -134,14 +134,14 @@ func TestALockWithoutAnOwnerIsNeitherReleasedNorEnded(t *testing.T) {
 		if err := k.Release(locker.ReleaseRequest{Name: motdFiles}); fault.KindOf(err) != fault.Denied {
 			t.Errorf("%q: released: %v", content, err)
 		}
-		if err := endOwner(k, motdFiles, 0); fault.KindOf(err) != fault.NotPermitted || !strings.Contains(err.Error(), "does not say who") {
+		if err := endOwner(k, motdFiles, 0); fault.KindOf(err) != fault.NotPermitted || !strings.Contains(err.Error(), "does not name its owner") {
 			t.Errorf("%q: ended: %v", content, err)
 		}
 		wantLocks(t, k, 1)
 	}
 }
 
-func TestWhatAPersonMayClear(t *testing.T) {
+func TestALockIsClearedOnlyIfNoProcessOfItsJobLives(t *testing.T) {
 	k, living := newLocker(t), sleeper(t)
 	path := k.Dir.Path("lock." + motdFiles)
 	if err := k.Clear(motdLock); fault.KindOf(err) != fault.Usage || !strings.Contains(err.Error(), path+": no such lock") {
@@ -165,7 +165,7 @@ func TestWhatAPersonMayClear(t *testing.T) {
 	}
 	end(t, living)
 	if err := k.Clear(motdLock); err != nil {
-		t.Errorf("nobody lives: %v", err)
+		t.Errorf("no member lives: %v", err)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestTheOwnerIsEndedAndItsLockStays(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedOfTheOwnersOwnReleaseCounts(t *testing.T) {
+func TestAReleaseWithNoStampStampsNothing(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, NoStamp: true}); err != nil {
@@ -201,7 +201,7 @@ func TestWhatIsAskedOfTheOwnersOwnReleaseCounts(t *testing.T) {
 	}
 }
 
-func TestTheListHoldsEachAtomOnceAsItIs(t *testing.T) {
+func TestTheListHoldsEachAtomOnce(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	put := func(operand string) locker.Request {
 		r := slotted(owner, operand, 1)
@@ -237,20 +237,20 @@ func TestTheListHoldsEachAtomOnceAsItIs(t *testing.T) {
 	}
 	a, b, c, d := entries[0], entries[1], entries[2], entries[3]
 	if a.Err != nil || a.Active.Held || !a.Completed.Equal(done) || !a.Memory.Started.Equal(began) || a.Last.Age.Truncate(time.Hour) != 3*time.Hour {
-		t.Errorf("the one that completed is %+v", a)
+		t.Errorf("the atom that completed is %+v", a)
 	}
 	if b.Err != nil || !b.Active.Held || b.Record.Owner.PID != owner.PID || !b.Completed.IsZero() || b.Last.Completed {
-		t.Errorf("the one that runs is %+v", b)
+		t.Errorf("the atom that runs is %+v", b)
 	}
 	if fault.KindOf(c.Err) != fault.IO || fault.KindOf(d.Err) != fault.NotPermitted {
-		t.Errorf("those that cannot be read: %v, %v", c.Err, d.Err)
+		t.Errorf("the atoms that cannot be read: %v, %v", c.Err, d.Err)
 	}
 	if a.Decide(policy.Terms{}).Step != policy.Acquire || b.Decide(policy.Terms{Limits: policy.Limits{ExpireAfter: time.Hour, Source: policy.Said}}).Step != policy.Busy {
-		t.Error("the steps are others than a newcomer's")
+		t.Error("the steps are not those of a newcomer")
 	}
 }
 
-func TestWhatIsForetoldIsWhatWouldBeDone(t *testing.T) {
+func TestADryRunSaysWhatARunWouldDo(t *testing.T) {
 	k, living, gone := newLocker(t), sleeper(t), dead(t)
 	elsewhere := living
 	elsewhere.PIDNS++
@@ -298,7 +298,7 @@ func TestWhatIsForetoldIsWhatWouldBeDone(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsNotForetold(t *testing.T) {
+func TestADryRunFailsWhereALockCannotBeRead(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{})
 	plant(t, k, "12", 0)
 	plantFile(t, k, "file", "", 0)
@@ -309,7 +309,7 @@ func TestWhatCannotBeReadIsNotForetold(t *testing.T) {
 	}
 }
 
-func TestWhatIsLearnedIsForetoldWithoutADirectory(t *testing.T) {
+func TestADryRunWithoutADirectoryHasLearnedLimits(t *testing.T) {
 	r := learner(process.Identity{})
 	granted, reason, err := DryRun(filepath.Join(t.TempDir(), "none"), &r)
 	if err != nil || !granted || !strings.Contains(reason, "IfElapsed is "+limit.Format(learn.LeastIfElapsed)) {
@@ -320,7 +320,7 @@ func TestWhatIsLearnedIsForetoldWithoutADirectory(t *testing.T) {
 	}
 }
 
-func TestTheAgeOfALastLockIsNeverMoreThanItCanBe(t *testing.T) {
+func TestALastLocksAgeIsTheLeastThatRoundingAllows(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		age, cut, want time.Duration
@@ -345,24 +345,25 @@ func TestTheAgeOfALastLockIsNeverMoreThanItCanBe(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadOfALastLockIsInTheView(t *testing.T) {
+func TestTheViewHasWhatTheLastLockSays(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{})
 	began := time.Now().Add(-time.Hour)
 	if err := k.Dir.Remember(motdFiles, time.Now(), record.Memory{Started: began}); err != nil {
 		t.Fatal(err)
 	}
-	v, err := k.look(&r, r.Atom.Name(), r.Clock(time.Now()))
+	v := view{}
+	_, err := k.look(&v, &r, r.Atom.Name(), r.Clock(time.Now()), first)
 	if err != nil || !v.Memory.Started.Equal(began) {
 		t.Errorf("%+v, %v", v.Memory, err)
 	}
 	last := record.Last{Completed: began, Memory: v.Memory}
 	r = learner(process.Identity{})
-	if v := r.ViewOf(last, r.Clock(began.Add(time.Minute))); !v.Memory.Started.Equal(began) || v.Last.Age != time.Minute || r.Limits.ExpireAfter != limit.Never {
-		t.Errorf("%+v of a store's, under %+v", v, r.Limits)
+	if err := v.SeeLast(&r, "the last lock", last, r.Clock(began.Add(time.Minute)), nil); err != nil || !v.Memory.Started.Equal(began) || v.Last.Age != time.Minute || r.Limits.ExpireAfter != limit.Never {
+		t.Errorf("from a store's last lock: %+v, under %+v", v, r.Limits)
 	}
 }
 
-// A process that waits without end inside the job in its way waits for itself.
+// A process inside the job that it waits for would wait for ever: the job does not end before it.
 func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
 	k, parent := newLocker(t), self(t)
 	refused := func(r locker.Request, want locker.Verdict) {
@@ -389,7 +390,7 @@ func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
 	refused(ask(sleeper(t)), locker.Busy)
 	release(t, k, held)
 
-	r := ask(dead(t)) // a dead owner whose job this process belongs to: its command
+	r := ask(dead(t)) // of a dead owner, whose command is this process
 	held = wantVerdict(t, k, r, locker.Acquired)
 	if err := k.RecordCommand(motdFiles, held.Token, parent); err != nil {
 		t.Fatal(err)
@@ -414,22 +415,23 @@ func TestAProcessOutsideTheJobMayWaitWithoutEnd(t *testing.T) {
 	for _, wait := range []time.Duration{limit.Never, time.Hour, 0} {
 		r := ask(self(t))
 		r.Wait = wait
-		v, err := k.look(&r, r.Atom.Name(), r.Clock(time.Now()))
+		v := view{}
+		_, err := k.look(&v, &r, r.Atom.Name(), r.Clock(time.Now()), first)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if o := r.Denied(policy.Decision{Step: policy.Busy}, &v.View); o.Endless || strings.Contains(o.Reason, "inside") {
-			t.Errorf("of a stranger's: %+v", o)
+			t.Errorf("behind a stranger's job: %+v", o)
 		}
 		v.close()
 		own := locker.View{Active: policy.Active{Held: true, Owner: policy.Ancestor}}
 		if o := r.Denied(policy.Decision{Step: policy.Busy}, &own); o.Endless != (wait == limit.Never) {
-			t.Errorf("of its own job's, waiting %v: %+v", wait, o)
+			t.Errorf("inside the job, waiting %v: %+v", wait, o)
 		}
 	}
 	orphaned := locker.View{Active: policy.Active{Held: true, Owner: policy.Orphaned}}
 	if inside.Wait = limit.Never; inside.Denied(policy.Decision{Step: policy.Busy}, &orphaned).Endless {
-		t.Error("of a job that cannot be looked at") // a store's lock: there is no file
+		t.Error("a job that cannot be looked at counts as its own") // a store's lock has no file
 	}
 }
 
@@ -478,15 +480,15 @@ func TestTheWaitingOfAStoresNewcomerIsCounted(t *testing.T) {
 		t.Errorf("%v are left, %v spent", left, spent)
 	}
 	if !w.Worthwhile(locker.Outcome{Verdict: locker.Busy}) || w.Worthwhile(locker.Outcome{Verdict: locker.TooSoon}) {
-		t.Error("worthwhile is something else")
+		t.Error("waiting is worthwhile when too soon, or not when busy")
 	}
 	r = locker.Request{WaitSince: r.WaitSince}
 	if w := locker.NewWaiting(&r); w.Left() != 0 || w.Spent() != 0 || w.Worthwhile(locker.Outcome{Verdict: locker.Busy}) {
-		t.Errorf("one that does not wait: %v left, %v spent", w.Left(), w.Spent())
+		t.Errorf("a newcomer that does not wait: %v left, %v spent", w.Left(), w.Spent())
 	}
 	r = locker.Request{Wait: 1, WaitSince: process.Boottime() - time.Hour}
 	if w := locker.NewWaiting(&r); w.Left() >= 0 || w.Spent() < time.Hour {
-		t.Errorf("one that waits for a nanosecond: %v left, %v spent", w.Left(), w.Spent())
+		t.Errorf("a newcomer that waits for a nanosecond: %v left, %v spent", w.Left(), w.Spent())
 	}
 }
 
@@ -560,7 +562,7 @@ func TestALastLockOfAnotherAtomOfTheSameNameIsAnErrorNamingBoth(t *testing.T) {
 
 func TestALockThatIsLostIsRecordedByItsIdentity(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
-	r.Atom.Operand = "my_db" // a checksummed name does not tell it
+	r.Atom.Operand = "my_db" // NAME has only a checksum of this operand
 	held := wantVerdict(t, k, r, locker.Acquired)
 	os.Remove(k.Dir.Path("program.dax.runlog"))
 	if err := k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: record.NewToken()}); fault.KindOf(err) != fault.Denied {
@@ -568,7 +570,7 @@ func TestALockThatIsLostIsRecordedByItsIdentity(t *testing.T) {
 	}
 	for e := range k.Log.Newest(1 << 20) {
 		if e.Kind != runlog.Lost || e.Operand != "my_db" || e.OwnerToken != held.Token {
-			t.Errorf("the record says %+v", e)
+			t.Errorf("the runlog has %+v", e)
 		}
 	}
 }

@@ -19,15 +19,15 @@ import (
 	"adlock/lib/record"
 )
 
-// guardWait is how long a release waits at least for a newcomer that is only looking at the lock.
-// Ending an owner takes longer.
+// guardWait is the shortest time that a release waits for the guard. A newcomer that only looks at
+// the lock is done by then; one that ends the owner is not.
 const guardWait = 200 * time.Millisecond
 
 // Release stamps the last lock, then removes the active lock. If the lock is no longer this
 // acquisition's, or is being taken over, it changes nothing and returns an error with status 75
 // (lost). The error contains locker.ErrGuarded if another process holds the guard; locker.IsEnded
-// tells that this is a newcomer that ends this owner. If an ending has begun and a recorded
-// member lives, that member keeps the lock: status 77.
+// is true if that process is a newcomer that ends this owner. If an ending has begun and a recorded
+// member lives, the lock stays for that member, with status 77.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(r, active) || active.Record.Slots > 0 || active.Record.Learn) {
@@ -75,7 +75,9 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	if err := l.leaveReaders(r, active); err != nil {
 		return err
 	}
-	l.learnFromRelease(r, active.Record)
+	if lesson := r.Lesson(active.Record); lesson != nil {
+		l.learn(r.Name, active.Record, lesson)
+	}
 	failed := l.stampRelease(r, active)
 	if r.AtOnce && failed != nil {
 		return locker.ErrNotAtOnce // it has to be reported, and the lock stays until then
@@ -90,10 +92,10 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return failed
 }
 
-// guardOwn takes the guard of the lock that is to be released. A newcomer that holds it for
-// longer than a look is ending the owner, or is stopped. If it is ending the owner, it also
-// signals the helper that releases for a script, as a member of the job: that helper has nothing
-// left to wait for, and can still report why.
+// guardOwn takes the guard of the lock that is to be released. A newcomer that holds it for longer
+// than a look is ending the owner, or is stopped. If it is ending the owner, the helper that
+// releases for a script is a member of the job, and gets the newcomer's signals too: signalled is
+// then true, and the helper has nothing left to wait for, but can still report why.
 func guardOwn(r locker.ReleaseRequest, active *lockfile.Active) (signalled bool, err error) {
 	err = active.Guard(0)
 	if r.AtOnce || !errors.Is(err, locker.ErrGuarded) {
@@ -114,8 +116,8 @@ func guardOwn(r locker.ReleaseRequest, active *lockfile.Active) (signalled bool,
 // guardLook is how often a release checks whether it was signalled meanwhile.
 const guardLook = 20 * time.Millisecond
 
-// leaveReaders removes a reader's lock that exists beside its active lock: its helper died
-// between taking the two.
+// leaveReaders removes the reader's lock of an owner that also has the active lock: its helper died
+// while it moved from one to the other.
 func (l *Locker) leaveReaders(r locker.ReleaseRequest, active *lockfile.Active) error {
 	if active.File.Kind == atom.ReaderLock || !active.Record.Shared {
 		return nil
@@ -131,8 +133,9 @@ func (l *Locker) leaveReaders(r locker.ReleaseRequest, active *lockfile.Active) 
 	return reader.Remove()
 }
 
-// stampRelease stamps the last lock. A failure does not keep the lock: the owner is done, and a
-// lock without a job would be worse than a run too soon. The caller reports it.
+// stampRelease stamps the last lock. If that fails, the lock is removed all the same: the owner is
+// done, and a lock without a job would be worse than a run too soon. The caller reports the
+// failure.
 func (l *Locker) stampRelease(r locker.ReleaseRequest, active *lockfile.Active) error {
 	if r.NoStamp || r.Withdraw {
 		return l.Dir.RemoveTick(r.Name, r.Tick)
@@ -147,8 +150,8 @@ func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory
 	})
 }
 
-// rememberStart records when the run began, if it asked for that or an earlier run did: otherwise
-// the earlier start would be taken for this run's.
+// rememberStart records when the run began, if this run asked for that, or if the last lock has the
+// start of an earlier run, which would otherwise be taken for this run's.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
 	last, err := l.Dir.Last(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -187,7 +190,7 @@ func (l *Locker) Clear(lock atom.File) error {
 	path := l.Dir.Path(lock.String())
 	active, err := l.Dir.Lock(lock)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.New(fault.Usage, path, "no such lock")
+		return fault.New(fault.Usage, path, "no such lock: nothing to clear")
 	}
 	if err != nil {
 		return err
@@ -241,8 +244,8 @@ func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	return pruned, nil
 }
 
-// prune looks again under its own lock: a newcomer that ran after the first look has stamped the
-// last lock.
+// prune checks the age again under a lock of its own, as a run may have stamped the last lock since
+// the first check.
 func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err error) {
 	if unused, err := l.unused(name, older); err != nil || !unused {
 		return false, err
@@ -267,6 +270,10 @@ func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	if err != nil || time.Since(changed) < older {
 		return false, ignoreMissing(err)
 	}
+	last, err := l.Dir.Last(name)
+	if err != nil || last.Memory.Pause.Policy().On {
+		return false, ignoreMissing(err)
+	}
 	active, err := l.Dir.Active(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
@@ -278,9 +285,10 @@ func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 }
 
 // Stop ends the job that holds the lock, an active lock or a reader's, as a newcomer ends an
-// expired one. If another process guards the lock, Stop waits as long as an ending takes. It
-// teaches nothing. With leave the lock stays, for the next newcomer; otherwise Stop stamps the
-// last lock and removes the lock. It returns fs.ErrNotExist if that job has already ended.
+// expired one. If another process guards the lock, Stop waits as long as an ending takes. The atom
+// learns nothing from that run. With leave the lock stays, for the next newcomer; otherwise Stop
+// stamps the last lock and removes the lock. It returns fs.ErrNotExist if that job has already
+// ended.
 func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {
@@ -294,7 +302,7 @@ func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	case err != nil:
 		return err
 	case active.Content != record.Full: // it names no process that may be signalled
-		return fault.New(fault.NotPermitted, active.Path(), "does not say who its owner is")
+		return fault.New(fault.NotPermitted, active.Path(), "does not name its owner")
 	}
 	r.Atom = active.Record.Atom
 	if v.setActive(locker.Moment{Real: time.Now()}); v.Active.Owner == policy.Gone {

@@ -14,7 +14,7 @@ import (
 func TestATakeoversLockIsNoOlderThanTheDeathOfTheOwner(t *testing.T) {
 	k, ready := newLocker(t), filepath.Join(t.TempDir(), "ready")
 	deaf := start(t, `trap "" INT TERM; : >'`+ready+`'; while :; do sleep 1; done`)
-	eventually(t, "the owner is deaf", func() bool { _, err := os.Stat(ready); return err == nil })
+	eventually(t, "the owner ignores signals", func() bool { _, err := os.Stat(ready); return err == nil })
 	wantVerdict(t, k, ask(deaf), locker.Acquired)
 	newcomer := ask(sleeper(t))
 	newcomer.Limits.ExpireAfter, newcomer.Pause = 0, time.Second/2
@@ -30,7 +30,7 @@ func TestATakeoversLockIsNoOlderThanTheDeathOfTheOwner(t *testing.T) {
 	}
 }
 
-func TestTheStartOfTheLastRunIsThatOfARunThatDidNotAskForIt(t *testing.T) {
+func TestARunWithoutFromStartReplacesTheOldStart(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	r := ask(owner)
 	r.FromStart = true

@@ -23,24 +23,17 @@ import (
 // meanwhile.
 const entering = time.Second
 
-// dueness is one look at the last lock, whose outcome is Acquired if the atom is due. It is
-// secondLook; or granted, if the last lock was checked under a guard and this newcomer has
-// stamped it since.
-type dueness func() (locker.Outcome, error)
-
-func granted() (locker.Outcome, error) { return locker.Outcome{Verdict: locker.Acquired}, nil }
-
-// settle is the last step of taking, with the active lock in place: a writer makes sure that
-// there is no reader, and a reader moves to a lock of its own.
-func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, due dueness) (locker.Outcome, error) {
+// settle is the last step of taking, with the active lock in place: a writer makes sure that there
+// is no reader, and a reader moves from the active lock to a reader's lock.
+func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	if !r.Shared {
-		outcome, err := l.awaitNoReader(r, name, due)
+		outcome, err := l.awaitNoReader(r, name, temp, p)
 		if err != nil || outcome.Verdict != locker.Acquired {
 			return outcome, err
 		}
 		return l.takeRights(r, name, own)
 	}
-	outcome, err := due()
+	outcome, err := l.secondLook(r, name, temp, p)
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return outcome, err
 	}
@@ -77,17 +70,17 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 		return acquired, err
 	}
 	// Left by an earlier process with this pid, or this process is already a reader.
-	_, outcome, err := l.clearReader(r, lock, granted)
+	_, outcome, err := l.clearReader(r, lock, temp, stamped)
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return outcome, err
 	}
 	return acquired, temp.Link(lock.String())
 }
 
-// awaitNoReader returns Acquired where no reader is left: it clears the dead and ends the
-// expired. Only then does it look at the last lock, which a reader may have stamped just before
-// its release; but not after a stamp of its own.
-func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, due dueness) (locker.Outcome, error) {
+// awaitNoReader returns Acquired if no reader is left: it clears dead readers and ends expired
+// ones. Then it looks at the last lock, which a reader may have stamped just before its release,
+// unless awaitNoReader has stamped the last lock itself.
+func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	readers, err := l.Dir.Readers(name)
 	if err != nil {
 		return locker.Outcome{}, err
@@ -96,20 +89,21 @@ func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, due dueness) (
 		return locker.Outcome{}, locker.ErrNotAtOnce
 	}
 	for _, lock := range readers {
-		stamped, outcome, err := l.clearReader(r, lock, due)
+		cleared, outcome, err := l.clearReader(r, lock, temp, p)
 		if err != nil || outcome.Verdict != locker.Acquired {
 			return outcome, err
 		}
-		if stamped {
-			due = granted
+		if cleared {
+			p = stamped
 		}
 	}
-	return due()
+	return l.secondLook(r, name, temp, p)
 }
 
-// clearReader removes a reader's lock where policy says so, as takeover does with the active
-// lock, and tells whether it has stamped the last lock. The caller holds the active lock.
-func (l *Locker) clearReader(r *locker.Request, lock atom.File, due dueness) (stamped bool, outcome locker.Outcome, err error) {
+// clearReader removes a reader's lock where policy says so, as takeover does with the active lock.
+// cleared says that it has done so, and has stamped the last lock. The caller holds the active
+// lock.
+func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (cleared bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,7 +133,7 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, due dueness) (st
 	case err != nil || outcome.Verdict != "":
 		return false, outcome, err
 	}
-	if outcome, err := due(); err != nil || outcome.Verdict != locker.Acquired {
+	if outcome, err := l.secondLook(r, lock.Name, temp, p); err != nil || outcome.Verdict != locker.Acquired {
 		return false, outcome, err
 	}
 	if d.Step == policy.Expire {
@@ -168,6 +162,14 @@ func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.D
 	v := view{active: active}
 	v.setActive(r.Clock(time.Now()))
 	return v, policy.Decide(r.Terms().ForReader(), v.situation()), nil
+}
+
+// readable returns an error unless a reader's lock holds a record or is empty.
+func readable(reader *lockfile.Active) error {
+	if reader.Content != record.Full && reader.Content != record.Empty {
+		return damaged(reader)
+	}
+	return nil
 }
 
 // reader returns the lock of the reader that the request is about; fs.ErrNotExist

@@ -13,7 +13,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 func read(owner process.Identity) locker.Request {
@@ -115,7 +115,7 @@ func TestAnExpiredReaderIsEndedByAWriterAndNotByAReader(t *testing.T) {
 	}
 }
 
-func TestAProcessThatReadsAlreadyIsBusy(t *testing.T) {
+func TestASecondReadByTheSameProcessIsBusy(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, read(owner), locker.Acquired)
 	wantVerdict(t, k, read(owner), locker.Busy)
@@ -129,7 +129,6 @@ func TestAWaitingWriterWakesWhenTheLastReaderReleases(t *testing.T) {
 	wakesAtRelease(t, k, r, held)
 }
 
-// TestReadersAndWritersNeverMeet starts them at the same time, repeatedly.
 func TestReadersAndWritersNeverMeet(t *testing.T) {
 	k := newLocker(t)
 	var owners []process.Identity
@@ -194,7 +193,7 @@ func TestReadersAndWritersNeverMeet(t *testing.T) {
 	}
 }
 
-// The newcomer itself stamps for the first reader, and that must not deny it.
+// The newcomer's own stamp, for the first dead reader, must not deny it the atom.
 func TestAWriterReplacesManyDeadReaders(t *testing.T) {
 	k := newLocker(t)
 	for range 3 {
@@ -264,7 +263,7 @@ func TestAReadersLimitCountsAgainstALearnedOne(t *testing.T) {
 	wantVerdict(t, k, writer, locker.Expired)
 }
 
-func TestAReaderWithoutASlotReadsNot(t *testing.T) {
+func TestADeniedReaderLeavesNoLock(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
 	wantVerdict(t, k, sharing(slotted(sleeper(t), motd.Operand, 1)), locker.Full)
@@ -276,7 +275,7 @@ func TestAReaderWithoutASlotReadsNot(t *testing.T) {
 	wantLocks(t, k, 0)
 }
 
-func TestAnEmptyReadersLockBesideADeadOwnersCostsNoInterval(t *testing.T) {
+func TestADeadOwnerBesideAnEmptyReadersLockIsReplaced(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Limits.IfElapsed = time.Hour
 	wantVerdict(t, k, ask(dead(t)), locker.Acquired)

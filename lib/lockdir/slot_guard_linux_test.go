@@ -18,9 +18,9 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
-	"adlock/test/actor"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/actor"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // standsAt makes a stopped process hold the guard of a lock, like a helper that was stopped while
@@ -68,7 +68,7 @@ func TestADenialIsNoErrorThoughTheOwnersSlotIsGuarded(t *testing.T) {
 	reader.Shared = true
 	wantVerdict(t, k, reader, locker.Acquired)
 	before := locksOf(t, k)
-	guard := isGuarded(t, k, motd.Slot(1))
+	guard := takeGuard(t, k, motd.Slot(1))
 	defer guard.Close()
 	wantVerdict(t, k, slotted(owner, "inner", 1), locker.Busy)
 	if after := locksOf(t, k); !slices.Equal(after, before) {
@@ -102,7 +102,7 @@ func TestASlotThatNoAtomOfItsLivingOwnerUsesIsFree(t *testing.T) {
 	nested := wantVerdict(t, k, inner, locker.Acquired)
 	letGo(t, k, outer, held)
 	wantVerdict(t, k, stranger, locker.Full)
-	guard := isGuarded(t, k, motd.Slot(1))
+	guard := takeGuard(t, k, motd.Slot(1))
 	err := k.Release(locker.ReleaseRequest{Name: inner.Atom.Name(), Token: nested.Token})
 	if !errors.Is(err, locker.ErrGuarded) {
 		t.Errorf("got %v", err)
@@ -159,8 +159,8 @@ func TestASlotWithASurvivorInItIsNotFree(t *testing.T) {
 	wantVerdict(t, k, stranger, locker.Acquired)
 }
 
-// The newcomer could take the slot of a dead owner, but a process was stopped while it looked at
-// it; so it is with the nested atom and its own owner's slot.
+// A process was stopped while it looked at a slot that the newcomer could take: the slot of a dead
+// owner or, if the newcomer's atom is nested, the slot of its own owner.
 func TestASlotGuardedByAStoppedProcessIsStuck(t *testing.T) {
 	for _, nested := range []bool{false, true} {
 		k, owner := newLocker(t), dead(t)
@@ -188,7 +188,7 @@ func TestASlotGuardedByAStoppedProcessIsStuck(t *testing.T) {
 		if after := locksOf(t, k); !slices.Equal(after, before) {
 			t.Errorf("left are %v; before there were %v", after, before)
 		}
-		if !nested { // a living owner's slot becomes free in time
+		if !nested { // a living owner releases its slot by itself
 			wantVerdict(t, k, slotted(sleeper(t), "second", 2), locker.Acquired)
 			newcomer.Slots = 2
 			wantVerdict(t, k, newcomer, locker.Full)
@@ -207,13 +207,13 @@ func TestAGuardedSlotOfALivingOwnerIsFull(t *testing.T) {
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Full)
 }
 
-// The command holds the atom from now on, even if another process is at the slot; and the lock's
-// guard is free while the owner waits for the slot.
+// The command holds the atom from now on, even if another process guards the slot. The lock's guard
+// is free while the owner waits for the slot.
 func TestACommandIsInItsLockThoughTheSlotIsGuarded(t *testing.T) {
 	k, owner, command := newLocker(t), sleeper(t), sleeper(t)
 	r := slotted(owner, "outer", 1)
 	held := wantVerdict(t, k, r, locker.Acquired)
-	guard := isGuarded(t, k, motd.Slot(1))
+	guard := takeGuard(t, k, motd.Slot(1))
 	defer guard.Close()
 	recorded := make(chan error)
 	go func() { recorded <- k.RecordCommand(r.Atom.Name(), held.Token, command) }()
@@ -235,7 +235,7 @@ func TestALockIsClearedWithItsSlotOrNotAtAll(t *testing.T) {
 	r.Owner.Machine, r.Owner.Boot = "another", "another"
 	wantVerdict(t, k, r, locker.Acquired)
 	before := locksOf(t, k)
-	guard := isGuarded(t, k, motd.Slot(1))
+	guard := takeGuard(t, k, motd.Slot(1))
 	lock := atom.File{Kind: atom.ActiveLock, Name: r.Atom.Name()}
 	if err := k.Clear(lock); fault.KindOf(err) != fault.Denied {
 		t.Errorf("got %v", err)
@@ -283,14 +283,14 @@ func TestAReadersReleaseIsDeniedWhileItsOtherLockIsGuarded(t *testing.T) {
 	}
 }
 
-// Like an owner, an expired reader is not signalled, and keeps the atom.
-func TestAReaderWhoseSlotIsGuardedIsLeftInPeace(t *testing.T) {
+// As with an owner's slot, the expired reader is not signalled and keeps the atom.
+func TestAReaderWhoseSlotIsGuardedIsNotSignalled(t *testing.T) {
 	k := newLocker(t)
 	reader := slotted(sleeper(t), motd.Operand, 1)
 	reader.Shared = true
 	wantVerdict(t, k, reader, locker.Acquired)
 	before := locksOf(t, k)
-	guard := isGuarded(t, k, motd.Slot(1))
+	guard := takeGuard(t, k, motd.Slot(1))
 	writer := slotted(sleeper(t), motd.Operand, 1)
 	writer.Limits.ExpireAfter = 0
 	wantVerdict(t, k, writer, locker.Busy)
@@ -314,7 +314,7 @@ func TestWhatOutlivesAnEndingHoldsAllAtomsOfItsOwner(t *testing.T) {
 		wantVerdict(t, k, slotted(sleeper(t), "first", 1), locker.Acquired)
 		wantVerdict(t, k, outer, locker.Acquired)
 		wantVerdict(t, k, inner, locker.Acquired)
-		ended := isGuarded(t, k, inner.Atom.Name())
+		ended := takeGuard(t, k, inner.Atom.Name())
 		if err := (&ending{Locker: k, active: ended}).record([]process.Identity{owner, survivor}); err != nil {
 			t.Fatal(err)
 		}
@@ -350,9 +350,9 @@ func outliving(t *testing.T) (owner process.Identity) {
 	return owner
 }
 
-// An owner that does not end at once may take another atom meanwhile: the survivor holds that
-// too, even if no new member was found since. If that cannot be written, it is reported, and the
-// ending is as stuck as before.
+// An owner that does not end at once may take another atom meanwhile: the survivor holds that atom
+// too, even if no new member was found since. If the survivor cannot be recorded there, that is
+// reported, and the ending is stuck all the same.
 func TestASurvivorHoldsAnAtomTakenDuringTheEnding(t *testing.T) {
 	for _, guarded := range []bool{false, true} {
 		k, owner := newLocker(t), outliving(t)
@@ -371,7 +371,7 @@ func TestASurvivorHoldsAnAtomTakenDuringTheEnding(t *testing.T) {
 			})
 			wantVerdict(t, k, inner, locker.Acquired)
 			if guarded {
-				guard := isGuarded(t, k, inner.Atom.Name())
+				guard := takeGuard(t, k, inner.Atom.Name())
 				defer guard.Close()
 			}
 			if verdict := <-taken; verdict != locker.Stuck || owner.Life() != process.Dead {
@@ -427,7 +427,7 @@ func TestAnOwnerIsNotSignalledWhileItsOtherLockIsGuarded(t *testing.T) {
 	outer, inner := slotted(owner, "outer", 0), slotted(owner, "inner", 0)
 	wantVerdict(t, k, outer, locker.Acquired)
 	wantVerdict(t, k, inner, locker.Acquired)
-	guard := isGuarded(t, k, outer.Atom.Name())
+	guard := takeGuard(t, k, outer.Atom.Name())
 	newcomer := slotted(sleeper(t), "inner", 0)
 	newcomer.Limits.ExpireAfter = 0
 	wantVerdict(t, k, newcomer, locker.Busy)
@@ -472,8 +472,8 @@ func TestOneOfTwoEndingsAtTwoLocksOfAnOwnerGoesOn(t *testing.T) {
 	}
 }
 
-// What the job starts during an ending is recorded once the holder of the slot's guard is gone,
-// perhaps a helper of the owner's that has just got its CONT.
+// What the job starts during an ending is recorded once the slot's guard is free. Its holder may be
+// a helper of the owner that CONT has just resumed.
 func TestAnEndingWaitsForTheHolderOfTheSlotsGuard(t *testing.T) {
 	k := newLocker(t)
 	over := filepath.Join(t.TempDir(), "over")
@@ -493,7 +493,7 @@ func TestAnEndingWaitsForTheHolderOfTheSlotsGuard(t *testing.T) {
 	eventually(t, "members are recorded in the slot", func() bool {
 		return openActive(t, k.Dir.Active, motd.Slot(1)).Job().EndingBegan()
 	})
-	guard := isGuarded(t, k, motd.Slot(1))
+	guard := takeGuard(t, k, motd.Slot(1))
 	time.Sleep(2 * guardWait)
 	guard.Close()
 	if err := os.WriteFile(over, nil, 0o600); err != nil {
@@ -504,9 +504,9 @@ func TestAnEndingWaitsForTheHolderOfTheSlotsGuard(t *testing.T) {
 	}
 }
 
-// A process that guards one of the owner's slots is no failure unless another has to wait for it.
-// A file beside it that cannot be read or removed is one.
-func TestAFailureBesideAGuardedSlotIsTold(t *testing.T) {
+// A guarded slot of the owner is a failure only if a process has to wait for it. A file beside it
+// that cannot be read or removed always is.
+func TestAFailureBesideAGuardedSlotIsReported(t *testing.T) {
 	for claim, prepare := range map[string]func(k *Locker, owner process.Identity) func() error{
 		"denied": func(k *Locker, owner process.Identity) func() error {
 			wantVerdict(t, k, sharing(slotted(sleeper(t), "inner", 0)), locker.Acquired)
@@ -533,7 +533,7 @@ func TestAFailureBesideAGuardedSlotIsTold(t *testing.T) {
 					if err := os.WriteFile(second, []byte(contentOf(t, k, motd.Slot(1).ActiveLock())), 0o600); err != nil {
 						t.Fatal(err)
 					}
-					guard := isGuarded(t, k, motd.Slot(1))
+					guard := takeGuard(t, k, motd.Slot(1))
 					var err error
 					met, err = failing(t, k, number, n, do)
 					if told := fault.KindOf(err) == fault.IO; told != met {

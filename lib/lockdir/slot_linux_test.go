@@ -16,10 +16,10 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
-	"adlock/test/need"
+	"adlock/test/support/need"
 )
 
-// slotted asks for an atom of its own under the limit.
+// slotted asks for the atom of that operand, with a limit on slots (0: none).
 func slotted(owner process.Identity, operand string, slots int) locker.Request {
 	r := ask(owner)
 	r.Atom.Operand, r.Slots = operand, slots
@@ -38,8 +38,8 @@ func slotsLeft(k *Locker) int {
 	return len(slices.DeleteFunc(locks, func(f atom.File) bool { return !f.Name.IsSlot() }))
 }
 
-// Whichever of two nested atoms is released first, and however they share the slot, it stays
-// taken until the other is released.
+// Whichever of two nested atoms is released first, the slot that they share stays taken until the
+// other atom is released.
 func TestASharedSlotIsGivenBackWithTheLastAtomThatSharesIt(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		for first := range 2 {
@@ -64,8 +64,8 @@ func TestASharedSlotIsGivenBackWithTheLastAtomThatSharesIt(t *testing.T) {
 	}
 }
 
-// Atoms that one owner takes under different limits hold no slot longer than an atom that may use
-// it.
+// If one owner takes atoms under different limits, a slot is held only while an atom that may use
+// it is held.
 func TestSlotsTakenUnderDifferentLimitsAreAllGivenBack(t *testing.T) {
 	for first := range 2 {
 		k, owner := newLocker(t), sleeper(t)
@@ -163,7 +163,7 @@ func TestAnAtomThatIsNotTakenAfterAllKeepsNoSlot(t *testing.T) {
 }
 
 // Two helpers of an owner may run at the same time, if one was called from a trap.
-func TestASharedSlotOutlivesGetsAndReleasesAtOnce(t *testing.T) {
+func TestASharedSlotOutlivesConcurrentTakesAndReleases(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	var done sync.WaitGroup
 	for i := range 2 {
@@ -190,8 +190,8 @@ func TestASharedSlotOutlivesGetsAndReleasesAtOnce(t *testing.T) {
 	}
 }
 
-// Two newcomers clear a dead reader's locks: the slot that one is about to release is guarded by
-// the other, and then taken by it, or gone.
+// Two newcomers clear a dead reader's locks: one guards the slot that the other is about to
+// release, and then takes or removes it.
 func TestADeadReadersSlotMayBeClearedByTwoAtOnce(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		k := newLocker(t)
@@ -227,8 +227,8 @@ func TestADeadReadersSlotMayBeClearedByTwoAtOnce(t *testing.T) {
 	}
 }
 
-// A newcomer that is stopped while it clears the slot blocks no other: the slot's owner is dead,
-// and the next newcomer takes it.
+// A newcomer that is stopped while it clears the slot blocks no other newcomer: the slot's owner is
+// dead, and the next newcomer takes the slot.
 func TestADeadReaderIsClearedThoughItsSlotIsGuarded(t *testing.T) {
 	k := newLocker(t)
 	reader := slotted(dead(t), motd.Operand, 1)
@@ -268,7 +268,7 @@ func TestASlotThatIsGuardedForTooLongIsNamedAtTheRelease(t *testing.T) {
 
 // No member is signalled before it is recorded, in the slot too: if that fails, nothing is
 // written that would look like an ending.
-func TestAnOwnerWhoseSlotIsGuardedIsLeftInPeaceUntilItIsNot(t *testing.T) {
+func TestAnOwnerIsNotSignalledWhileItsSlotIsGuarded(t *testing.T) {
 	need.Tools(t, "flock")
 	k, owner := newLocker(t), sleeper(t)
 	outer := slotted(owner, "outer", 1)

@@ -15,10 +15,10 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// denied writes so many denials into the runlog.
+// denied writes that number of denials into the runlog.
 func denied(t *testing.T, k *Locker, a atom.Atom, verdict locker.Verdict, times int) {
 	t.Helper()
 	for range times {
@@ -40,7 +40,8 @@ func counted(t *testing.T, k *Locker, inARow int) {
 	}
 }
 
-// starves tells whether one more denial is reported, and how many there were in a row.
+// starves makes one more denial, and returns the number of denials in a row that it reports; 0: no
+// report.
 func starves(t *testing.T, k *Locker, verdict locker.Verdict, starving int) (count int) {
 	t.Helper()
 	r := ask(process.Identity{PID: 7})
@@ -65,7 +66,7 @@ func starves(t *testing.T, k *Locker, verdict locker.Verdict, starving int) (cou
 	return count
 }
 
-func TestWhatStarvesAfterAWaitIsAdvisedToWaitLonger(t *testing.T) {
+func TestAStarvingWaiterIsAdvisedToWaitLonger(t *testing.T) {
 	k := newLocker(t)
 	r := ask(process.Identity{PID: 7})
 	r.Starving = 1
@@ -89,16 +90,16 @@ func TestDenialsOfOneAtomInARowAreCounted(t *testing.T) {
 		want     int
 	}{
 		{"full", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 2) }, locker.Full, 3, 3},
-		{"busy, of which a person is told as overdue", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 2) }, locker.Busy, 3, 0},
+		{"busy, which is reported as overdue instead", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 2) }, locker.Busy, 3, 0},
 		{"both", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 1); denied(t, k, motd, locker.Full, 1) }, locker.Full, 3, 3},
-		{"more than are alarming", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 4) }, locker.Full, 3, 0},
+		{"more than the first report needs", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 4) }, locker.Full, 3, 0},
 		{"ten times as many", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 29) }, locker.Full, 3, 30},
 		{"a hundred times as many", func(t *testing.T, k *Locker) { counted(t, k, 998); denied(t, k, motd, locker.Busy, 1) }, locker.Full, 10, 1000},
 		{"nearly as many", func(t *testing.T, k *Locker) { counted(t, k, 98) }, locker.Full, 10, 0},
-		{"a number that has nothing to do with it", func(t *testing.T, k *Locker) { counted(t, k, 49) }, locker.Full, 10, 0},
+		{"a number between two reports", func(t *testing.T, k *Locker) { counted(t, k, 49) }, locker.Full, 10, 0},
 		{"too few", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 1) }, locker.Full, 3, 0},
 		{"the first", func(*testing.T, *Locker) {}, locker.Full, 1, 1},
-		{"nobody asks", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 9) }, locker.Full, 0, 0},
+		{"no report is asked for", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 9) }, locker.Full, 0, 0},
 		{"this one is too soon", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 9) }, locker.TooSoon, 3, 0},
 		{"too soon between", func(t *testing.T, k *Locker) {
 			denied(t, k, motd, locker.Full, 1)
@@ -153,12 +154,12 @@ func TestDenialsOfOneAtomInARowAreCounted(t *testing.T) {
 		k := newLocker(t)
 		c.before(t, k)
 		if got := starves(t, k, c.verdict, c.starving); got != c.want {
-			t.Errorf("%s: %d in a row are said, want %d", c.claim, got, c.want)
+			t.Errorf("%s: %d in a row are reported, want %d", c.claim, got, c.want)
 		}
 	}
 }
 
-func TestWithoutARecordNothingStarves(t *testing.T) {
+func TestWithoutARunlogStarvingIsNotReported(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{PID: 7})
 	k.Log, r.Starving = nil, 1
 	if said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: locker.Busy}, nil, 0) }); said != "" {
@@ -166,7 +167,7 @@ func TestWithoutARecordNothingStarves(t *testing.T) {
 	}
 }
 
-func TestOnlyTooSoonStretches(t *testing.T) {
+func TestOnlyRequestsTooSoonStretchIfElapsed(t *testing.T) {
 	owner := sleeper(t)
 	for _, c := range []struct {
 		verdict locker.Verdict
@@ -256,7 +257,7 @@ func TestAnEndedRunTeachesAndAWithdrawnOneDoesNot(t *testing.T) {
 	}
 }
 
-func TestAnOwnerThatHadExactlyWhatItWasGrantedTeaches(t *testing.T) {
+func TestAnOwnerEndedAtExactlyItsLimitTeaches(t *testing.T) {
 	k := newLocker(t)
 	for age, want := range map[time.Duration]bool{time.Hour - 1: false, time.Hour: true} {
 		r := ask(process.Identity{})
@@ -271,7 +272,7 @@ func TestAnOwnerThatHadExactlyWhatItWasGrantedTeaches(t *testing.T) {
 	}
 }
 
-func TestALessonThatCannotBeKeptIsSaid(t *testing.T) {
+func TestALessonThatCannotBeWrittenIsReported(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
 	path := k.Dir.Path("last." + motdFiles)
@@ -300,7 +301,7 @@ func TestAnAtomWithoutALastLockLearnsInANewOne(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotExistIsNotForgotten(t *testing.T) {
+func TestToForgetAMissingAtomIsAnError(t *testing.T) {
 	k := newLocker(t)
 	if err := k.Forget(motdFiles); !os.IsNotExist(err) {
 		t.Errorf("forgotten: %v", err)

@@ -1,6 +1,7 @@
 package lockdir
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"time"
@@ -48,17 +49,17 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 // attempt is the paper's figure 3: it reads the last lock and the active lock, decides, and takes
 // the step.
 func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome, error) {
-	name := r.Atom.Name()
-	v, err := l.look(r, name, r.Clock(time.Now()))
+	name, p := r.Atom.Name(), first
+	if w.Watches() {
+		p = waiting
+	}
+	v := view{}
+	defer v.close()
+	d, err := l.look(&v, r, name, r.Clock(time.Now()), p)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	defer v.close()
-	w.InWay = lockfile.InWay{}
-	if v.active != nil {
-		w.InWay.Add(v.active, v.Active)
-	}
-	d := policy.Decide(r.Terms(), v.situation())
+	w.InWay = v.inWay(d)
 	if r.AtOnce && !atOnce(r, &v, d.Step) {
 		return locker.Outcome{}, locker.ErrNotAtOnce
 	}
@@ -66,12 +67,16 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 		l.FutureStamp(r, v.Last)
 	}
 	switch {
+	case d.Step == policy.Full:
+		return v.full, nil
 	case d.Step == policy.Acquire && v.Active.Entering:
 		time.Sleep(time.Millisecond)
 		return locker.Outcome{}, errAgain
-	case d.Step == policy.Acquire:
-		if outcome, err := l.lookAhead(r, name, w); err != nil || outcome.Verdict != locker.Acquired {
-			return outcome, err
+	case d.Step == policy.Acquire, d.Reader >= 0 && d.Step != policy.Busy: // settle deals with such a reader
+		if p == waiting {
+			if outcome, err := l.unlessUnlocked(name); err != nil || outcome.Verdict != locker.Acquired {
+				return outcome, err
+			}
 		}
 		return l.set(r, name, &v)
 	case d.Step == policy.Expire && !r.LeaveExpired && !r.MayEnd(&v.View):
@@ -83,7 +88,7 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 	case d.Step == policy.Stuck:
 		return l.stuck(r, &v, v.active.Unchecked())
 	default:
-		return r.Denied(d, &v.View), nil
+		return r.Denied(d, &v.decider(d).View), nil
 	}
 }
 
@@ -121,15 +126,15 @@ func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome
 		}
 		return locker.Outcome{}, err
 	}
-	return l.conclude(r, name, own, temp, func() (locker.Outcome, error) { return l.secondLook(r, name, temp) })
+	return l.conclude(r, name, own, temp, inPlace)
 }
 
-// conclude is the end of taking, with the newcomer's lock in place: the remaining checks and, if
-// nothing is in the way, what has to be written.
-func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, due dueness) (locker.Outcome, error) {
+// conclude ends the taking, with the newcomer's lock in place: it makes the remaining checks and,
+// if nothing is in the way, writes what has to be written.
+func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	outcome, err := l.unlessUnlocked(name)
 	if err == nil && outcome.Verdict == locker.Acquired {
-		outcome, err = l.settle(r, name, own, temp, due)
+		outcome, err = l.settle(r, name, own, temp, p)
 	}
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return outcome, locker.JoinErrors(err, l.withdraw(temp, own))
@@ -140,7 +145,7 @@ func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, 
 }
 
 // unlessUnlocked is Busy while an unlocked run is under way (package unlocked). The newcomer asks
-// once its lock is in place, as an unlocked run looks for that.
+// only once its lock is in place, because an unlocked run looks for that lock.
 func (l *Locker) unlessUnlocked(name atom.Name) (locker.Outcome, error) {
 	err := l.Dir.RunsUnlocked(name)
 	if errors.Is(err, lockfile.ErrRunsUnlocked) {
@@ -149,8 +154,8 @@ func (l *Locker) unlessUnlocked(name atom.Name) (locker.Outcome, error) {
 	return locker.Outcome{Verdict: locker.Acquired}, err
 }
 
-// withdraw gives up an atom that was denied after all. A slot that another process guards is left
-// to the next newcomer (slotIsUnused).
+// withdraw removes the newcomer's lock again, because the atom was denied after all. A slot
+// that another process guards is left to the next newcomer (slotIsUnused).
 func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	slots, err := l.releaseSlots(own)
 	defer closeAll(slots)
@@ -160,10 +165,10 @@ func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	return errors.Join(err, temp.Withdraw())
 }
 
-// secondLook compares inodes of one directory: the mtime of the temporary file, just touched, is
-// now.
-func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile) (locker.Outcome, error) {
-	if r.Limits.IfElapsed == 0 {
+// secondLook looks at the last lock again. Its 'now' is the mtime of the temporary file, which it
+// has just touched, so both times are by the file system's clock.
+func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
+	if p == stamped || r.Limits.IfElapsed == 0 {
 		return locker.Outcome{Verdict: locker.Acquired}, nil
 	}
 	now, err := temp.Touch()
@@ -171,17 +176,15 @@ func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.Te
 		return locker.Outcome{}, err
 	}
 	v := view{}
-	if err := l.lookAtLast(&v, r, name, r.Clock(now)); err != nil {
-		return locker.Outcome{}, err
+	d, err := l.look(&v, r, name, r.Clock(now), p)
+	if err != nil || d.Step == policy.Acquire {
+		return locker.Outcome{Verdict: locker.Acquired}, err
 	}
-	if d := policy.Decide(r.Terms(), v.situation()); d.Step != policy.Acquire {
-		return r.Denied(d, &v.View), nil
-	}
-	return locker.Outcome{Verdict: locker.Acquired}, nil
+	return r.Denied(d, &v.View), nil
 }
 
-// takeover ends an expired owner, or finds a dead one, and replaces its lock, all under the guard
-// of that lock.
+// takeover replaces the lock of a dead owner, or of an expired one that it ends first. It holds the
+// guard of that lock throughout.
 func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
 	temp, own, err := l.tempFile(r)
 	if err != nil {
@@ -195,7 +198,9 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	d, err := l.decideUnderGuard(r, name, v, r.Clock(now))
+	// Look before the owner is ended: afterwards the last lock has the stamp of that run, which
+	// would deny the atom to this newcomer.
+	d, err := l.look(v, r, name, r.Clock(now), inPlace)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
@@ -223,17 +228,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	if d.Step == policy.Expire {
 		l.learnFromEnd(r, name, v)
 	}
-	return l.conclude(r, name, own, temp, granted)
-}
-
-// decideUnderGuard looks at both locks once more. It is not called after the owner's end: the
-// stamp that follows would deny the newcomer that took over.
-func (l *Locker) decideUnderGuard(r *locker.Request, name atom.Name, v *view, now locker.Moment) (policy.Decision, error) {
-	if err := l.lookAtLast(v, r, name, now); err != nil {
-		return policy.Decision{}, err
-	}
-	v.setActive(now)
-	return policy.Decide(r.Terms(), v.situation()), nil
+	return l.conclude(r, name, own, temp, stamped)
 }
 
 // end ends the owner's whole job. An empty verdict means that its death is confirmed.
@@ -265,7 +260,7 @@ func (l *Locker) replace(r *locker.Request, name atom.Name, v *view, temp *lockf
 	return temp.Replace(name.ActiveLock())
 }
 
-// clearEmpty removes a lock that has been empty for too long, and looks again.
+// clearEmpty removes a lock that has been empty for too long, and has the caller look again.
 func (l *Locker) clearEmpty(r *locker.Request, v *view) (locker.Outcome, error) {
 	if outcome, err := guard(r, v); err != nil || outcome.Verdict != "" {
 		return outcome, err
@@ -281,13 +276,19 @@ func (l *Locker) clearEmpty(r *locker.Request, v *view) (locker.Outcome, error) 
 }
 
 func (l *Locker) stuck(r *locker.Request, v *view, why error) (locker.Outcome, error) {
-	return r.Stuck(v.active.Path(), &v.View, why, "if you know that it is dead: adlock clear "+v.active.File.Called())
+	return r.Stuck(v.active.Path(), &v.View, why, l.IfDead(v.active.File))
 }
 
 // late says that the owner in v has to be watched before it is ended
 // (locker.Recorder.WatchFirst).
 func (l *Locker) late(r *locker.Request, v *view, d policy.Decision) error {
-	return &locker.LateError{View: v.View, Decision: d, Held: v.active.Named, Stuck: func(why error) (locker.Outcome, error) { return l.stuck(r, v, why) }}
+	return &locker.LateError{
+		View: v.View, Decision: d, Held: v.active.Named,
+		Watcher: func() int { return l.Dir.Watcher(r.Atom.Name()) },
+		Stuck: func(why error, cure string) (locker.Outcome, error) {
+			return r.Stuck(v.active.Path(), &v.View, why, cmp.Or(cure, l.IfDead(v.active.File)))
+		},
+	}
 }
 
 // tempFile makes the newcomer's lock, not yet in place.

@@ -11,8 +11,8 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
-	"adlock/test/helper"
-	"adlock/test/intercept"
+	"adlock/test/support/helper"
+	"adlock/test/support/intercept"
 )
 
 func TestANewcomerThatWaitedLeavesNoWatch(t *testing.T) {
@@ -27,7 +27,7 @@ func TestANewcomerThatWaitedLeavesNoWatch(t *testing.T) {
 	}
 }
 
-func TestAWatchIsClosedWhenTheNewcomerSaysSo(t *testing.T) {
+func TestAWatchIsClosedByTheWorkLeftForLater(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 	before := helper.Anonymous(t, "inotify")
@@ -131,7 +131,7 @@ func TestAWaiterThatFindsNothingInItsWayTakesTheAtom(t *testing.T) {
 	}
 }
 
-func TestWhatIsWorthWaitingFor(t *testing.T) {
+func TestANewcomerWaitsOnlyForWhatMayChangeInTime(t *testing.T) {
 	ahead := process.Boottime() + time.Hour
 	for _, c := range []struct {
 		r    locker.Request

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,11 +21,12 @@ type Entry struct {
 	CompletedOn string    // the machine of that run, if it may be another one
 	View
 	Readers []View // the locks of its readers
-	Waiting []View // its waiters, the first to come first; in a lock directory, from the runlog
+	Waiting []View // its waiters, in the order in which they came; in a lock directory, from the runlog
 	Err     error  // why its locks could not be read
 }
 
-// Called is the atom as its lock or last lock says, else as far as its name can be read back.
+// Called returns the atom as its lock or last lock has it, else as far as it can be read from its
+// name.
 func (e *Entry) Called() atom.Called {
 	c := atom.Called{Name: e.Name, Atom: cmp.Or(e.Holder().Record.Atom, e.Memory.Atom)}
 	if c.Atom == (atom.Atom{}) {
@@ -48,12 +50,19 @@ func (e *Entry) Locks() (locks []atom.File) {
 
 // Decide is what a newcomer on these terms would do about the atom.
 func (e *Entry) Decide(terms policy.Terms) policy.Decision {
-	d := policy.Decide(terms, policy.Situation{Last: e.Last, Active: e.Active, Readers: Actives(e.Readers)})
-	return Foresee(d, &e.View, e.Readers)
+	s := policy.Situation{Last: e.Last, Active: e.Active, Pause: e.Pause}
+	for _, reader := range e.Readers {
+		s.Readers = append(s.Readers, reader.Active)
+	}
+	d := policy.Decide(terms, s)
+	if d.Reader >= 0 {
+		return e.Readers[d.Reader].Foresee(d)
+	}
+	return e.View.Foresee(d)
 }
 
-// Holder is the lock that holds the atom: the active lock, else that of the first reader that
-// lives as far as is known; Active.Held tells whether there is one.
+// Holder is the lock that holds the atom: the active lock, else that of the first reader that is
+// not known to be dead. Active.Held tells whether there is one.
 func (e *Entry) Holder() View {
 	for _, reader := range e.Readers {
 		if !e.Active.Held && reader.Active.Owner != policy.Gone {
@@ -63,12 +72,16 @@ func (e *Entry) Holder() View {
 	return e.View
 }
 
-// Actives are the active locks of the views.
-func Actives(views []View) (all []policy.Active) {
-	for _, v := range views {
-		all = append(all, v.Active)
-	}
-	return all
+// InsideJob tells whether this process was started from inside a job that holds one of the atoms.
+func InsideJob(entries []Entry) bool {
+	return slices.ContainsFunc(entries, func(e Entry) bool {
+		for _, v := range append(e.Readers, e.View) {
+			if v.Active.Held && v.IsInsideJob() {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // Slot is a held slot of a program. The record is of its owner, and of the atom that it was taken
@@ -79,13 +92,14 @@ type Slot struct {
 	View
 }
 
-// ErrNotHeld says that the atom which a person means is known, and not held.
-var ErrNotHeld = errors.New("is not held")
+// ErrNotHeld says that the atom which a person means is known, but not held.
+var ErrNotHeld = errors.New("is not locked")
 
-// LockMeant is the lock that a person means by these words after the verb. They name its file, or
-// NAME; or they are what status calls the atom, or a part of that which only one held atom
-// contains. Several words were typed without quotes. The entries are listed only if needed. The
-// error contains ErrNotHeld if there is nothing to do.
+// LockMeant returns the lock that a person means by the words after the verb (several words are one
+// name, typed without quotes). They may be the lock's file, NAME, the words by which status shows
+// the atom, or its operand. Part of a name is refused, and so is a name of several locks, because
+// what the verb does cannot be undone. list is called only if it is needed. The error contains
+// ErrNotHeld if there is nothing to do.
 func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.File, error) {
 	text := strings.Join(words, " ")
 	lock, exact := atom.LockCalled(path.Base(text))
@@ -97,34 +111,43 @@ func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.
 	if err != nil {
 		return atom.File{}, err
 	}
-	var known, held []atom.Called
-	var locks []atom.File
+	var known []atom.Called
 	for i := range entries {
-		if exact && entries[i].Name != lock.Name {
-			continue // otherwise NAME might match a part of another's name
-		}
-		called := entries[i].Called()
-		known = append(known, called)
-		for _, lock := range entries[i].Locks() {
-			held, locks = append(held, called), append(locks, lock)
-		}
+		known = append(known, entries[i].Called())
+	}
+	named := atom.Exactly(known, text)
+	var locks []atom.File
+	for _, i := range named {
+		locks = append(locks, entries[i].Locks()...)
 	}
 	usage := func(err error) error { return &fault.Error{Kind: fault.Usage, Object: verb, Err: err} }
-	meant := atom.Meant(held, text)
-	switch {
-	case len(meant) == 1:
-		return locks[meant[0]], nil
-	case len(meant) > 1:
-		return atom.File{}, usage(atom.ErrSeveral(text, called(locks, meant)))
-	case len(atom.Meant(known, text)) > 0:
-		return atom.File{}, usage(fmt.Errorf("%q %w: there is nothing to %s", text, ErrNotHeld, verb))
+	switch parts := atom.Meant(known, text); {
+	case len(locks) == 1:
+		return locks[0], nil
+	case len(locks) > 1:
+		return atom.File{}, usage(atom.ErrSeveral(text, called(locks)))
+	case len(named) > 0:
+		return atom.File{}, usage(fmt.Errorf("%q %w: nothing to %s", text, ErrNotHeld, verb))
+	case len(parts) > 0:
+		return atom.File{}, usage(atom.ErrPart(text, names(known, parts)))
 	}
-	return atom.File{}, usage(atom.ErrNone(text))
+	return atom.File{}, usage(atom.ErrNone(words...))
 }
 
-func called(locks []atom.File, meant []int) (names []string) {
-	for _, i := range meant {
-		names = append(names, locks[i].Called())
+func called(locks []atom.File) (names []string) {
+	for _, lock := range locks {
+		names = append(names, lock.Called())
+	}
+	return names
+}
+
+func names(known []atom.Called, of []int) (names []string) {
+	for _, i := range of {
+		if known[i].Atom == (atom.Atom{}) {
+			names = append(names, string(known[i].Name))
+		} else {
+			names = append(names, known[i].Atom.Words())
+		}
 	}
 	return names
 }

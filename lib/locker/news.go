@@ -17,7 +17,7 @@ import (
 )
 
 // What a person should know is printed on standard error, in one line, so that cron mails it, and
-// told to the hook. Normal runs, denials and intervals print nothing.
+// given to the hook. Normal outcomes (a run, a denial, too soon) print nothing.
 
 // Title is what an atom is called in a message.
 func Title(a atom.Atom) string { return a.Operator + " " + a.Operand }
@@ -37,7 +37,7 @@ func titleOf(e runlog.Event) string {
 	return Title(atom.Atom{Operator: e.Operator, Operand: e.Operand})
 }
 
-// expired is why a job was ended.
+// expired describes why a job was ended.
 func expired(age, expireAfter time.Duration, source policy.Source, idle time.Duration) string {
 	if idle > 0 {
 		return hadRun(age) + ", past its learned limit of " + limit.Format(expireAfter) + " and idle for " + limit.Format(idle)
@@ -54,7 +54,8 @@ func (r *Request) ShowEnding(owner process.Identity, s killer.Signalled) {
 	})
 }
 
-// tellEnd tells how a run ended; it is printed if its own supervisor ended it by force.
+// tellEnd tells the hook how a run ended, and prints it if the run's own supervisor ended it by
+// force.
 func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record) {
 	switch {
 	case r.Expired:
@@ -71,11 +72,12 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 	}
 }
 
-// EndedByForce reports, for the owner in the record, that a newcomer is ending it: which and why,
-// as far as the runlog knows, else the process that holds the guard of the lock (0: unknown). It
-// is printed once for each acquisition, however often a trap asks for the release. The newcomer
-// tells the hook (Replaced): anything that the owner starts now is taken for a part of its job.
-// The error is fault.Denied, and ErrGuarded.
+// EndedByForce reports, for the owner in the record, that a newcomer is ending it. The message
+// names the newcomer and its reason from the runlog; if they are not there, it names holder, the
+// process that holds the lock's guard (0: unknown). It is printed once for each acquisition,
+// however often a trap asks for the release. The hook is not run here: the newcomer runs it
+// (Replaced), because a hook that the owner starts now would be ended as a part of its job. The
+// error is of the kind fault.Denied, and contains ErrGuarded.
 func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int) error {
 	e := event(runlog.Lost, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -94,6 +96,7 @@ func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int
 	if !rec.saidLost(own) {
 		rec.append(e)
 		fault.Warn(titleOf(e), e.Reason)
+		rec.Hook.Say(titleOf(e) + ": " + e.Reason)
 	}
 	return &fault.Error{Kind: fault.Denied, Object: Title(own.Atom), Err: &endedError{e.Reason}}
 }
@@ -130,7 +133,7 @@ func (rec Recorder) saidLost(own record.Record) bool {
 }
 
 // denials counts how often in a row the atom was denied as busy or full. Each of these events has
-// its number in the row, so the newest is enough. Too soon does not count, as a run had
+// its number in the row, so the newest is enough. A denial as too soon does not count: a run had
 // completed.
 func (rec Recorder) denials(a atom.Atom) (inARow int) {
 	for e := range rec.SinceAcquired(a) {
@@ -145,8 +148,8 @@ func (rec Recorder) denials(a atom.Atom) (inARow int) {
 	return inARow
 }
 
-// alarming tells whether so many denials in a row are reported: first, then ten times as many, a
-// hundred times, and so on.
+// alarming tells whether count denials in a row are reported: the report comes at first denials, at
+// ten times first, at a hundred times, and so on.
 func alarming(count, first int) bool {
 	if first <= 0 {
 		return false
@@ -157,7 +160,27 @@ func alarming(count, first int) bool {
 	return count == first
 }
 
-// starving reports that the atom of the denial e was denied many times in a row.
+// tellPause reports a pause that has denied the newcomer, so that the pause is not forgotten: when
+// it is a day old, and each time its age has doubled. The runlog shows when it was last reported.
+func (rec Recorder) tellPause(denied runlog.Event, p policy.Pause) {
+	due, now := aDay, time.Now()
+	for e := range rec.recent(atom.Atom{Program: denied.Program, Host: denied.Host, Operator: denied.Operator, Operand: denied.Operand}) {
+		samePause := e.Time.Add(-e.Age.Value).Sub(now.Add(-p.Age)).Abs() < time.Hour
+		if e.Kind == runlog.Paused && samePause {
+			due = 2 * e.Age.Value
+			break
+		}
+	}
+	if rec.Log == nil || p.Age < due {
+		return
+	}
+	e := denied
+	e.Kind, e.Age = runlog.Paused, runlog.Some(p.Age)
+	rec.append(e)
+	rec.tell(hook.Paused, e, "paused for "+limit.FormatAge(p.Age)+" already; "+e.Reason+"; to end that: adlock resume NAME or, as root, --all")
+}
+
+// starving reports that an atom was denied many times in a row, the last time in the event denied.
 func (rec Recorder) starving(denied runlog.Event) {
 	e := denied
 	e.Kind = runlog.Starved

@@ -22,6 +22,7 @@ const (
 	Busy     Verdict = "busy"
 	TooSoon  Verdict = "too-soon"
 	Full     Verdict = "full"
+	Paused   Verdict = "paused"
 	Stuck    Verdict = "stuck"   // with an error: the owner has expired and cannot be ended
 	Expired  Verdict = "expired" // only if LeaveExpired asks for it
 )
@@ -37,19 +38,19 @@ type Outcome struct {
 	Watch       time.Duration // how long the job is watched before a learned limit ends it
 
 	// For a waiter.
-	Endless bool          // a wait would never end: the owner waits for this newcomer, or the tick stays used
+	Endless bool          // a wait would never end: the job in the way waits for this newcomer, or the tick stays used
 	Blocker int           // pid of the owner in the way; 0: unknown
 	Node    string        // and its machine, if that may be another one
-	Recheck time.Duration // look again after this in any case: the owner expires, the atom is due; 0: unknown
+	Recheck time.Duration // look again after this at the latest: the owner expires, or the atom is due; 0: unknown
 
 	found runlog.Event              // the owner and its age
-	inWay View                      // the lock that denied it; of several slots the one held longest
+	inWay View                      // the lock that denied the atom; of several slots, the one held longest
 	work  string                    // what the job in the way is seen to do after a learned limit has passed
 	told  runlog.Opt[time.Duration] // the age of that lock when its owner was last reported as overdue
 }
 
-// Denied is the outcome if the decision is not to take the atom in v, or to leave an expired
-// owner to another step.
+// Denied is the outcome if the decision is not to take the atom in v, or if an expired owner is
+// left to another call (LeaveExpired).
 func (r *Request) Denied(d policy.Decision, v *View) Outcome {
 	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason(), inWay: *v, work: v.Active.Work}
 	o.inWay.Active = d.Active
@@ -58,10 +59,14 @@ func (r *Request) Denied(d policy.Decision, v *View) Outcome {
 	case TooSoon:
 		o.found.Age = runlog.Some(v.Last.Age)
 		o.Recheck, o.Endless = policy.DueIn(r.Limits, v.Last), d.TickUsed()
+	case Paused:
+		if v.Pause.Left != limit.Never {
+			o.Recheck = v.Pause.Left
+		}
 	case Busy:
 		o.Blocker, o.Node = v.Record.Owner.PID, v.Node
 		if expiry := policy.Expiry(r.Limits, v.Active); expiry != limit.Never {
-			o.Recheck = cmp.Or(max(0, expiry-v.Active.Age), idle.Shortest) // it may be idle by then
+			o.Recheck = cmp.Or(max(0, expiry-v.Active.Age), idle.Shortest) // the job may be idle by then
 		}
 		r.RefuseEndless(&o, v)
 	}
@@ -81,7 +86,7 @@ func (r *Request) TakenBy(o *Outcome, v *View) {
 	}
 }
 
-// RunsUnlocked is the outcome if a run without a lock is under way, by that process (0: unknown).
+// RunsUnlocked is the outcome if the process pid (0: unknown) runs the atom without a lock.
 func RunsUnlocked(pid int) Outcome {
 	return Outcome{
 		Verdict: Busy, Reason: "busy: it runs without a lock", Blocker: pid,
@@ -90,8 +95,8 @@ func RunsUnlocked(pid int) Outcome {
 }
 
 // ClaimTick claims the tick, if one is asked for and nothing else denies the atom, so a denied
-// newcomer uses no tick. If another newcomer was faster, that is the outcome. The claim stands
-// from then on, whatever becomes of the job; only a release that does not stamp takes it back.
+// newcomer uses no tick. If another newcomer was faster, the outcome is TooSoon. A claim stays,
+// however the job ends; only a release that does not stamp takes it back.
 func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (Outcome, error) {
 	if err != nil || o.Verdict != Acquired || !r.Tick.Asked() {
 		return o, err
@@ -103,7 +108,8 @@ func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (O
 	return o, err
 }
 
-// Owner is the owner that was found, in words, and its start; "": unknown.
+// Owner returns the owner that was found, in words, and when it started; "" if the owner is
+// unknown.
 func (o Outcome) Owner() (who string, since time.Time) {
 	if o.found.Owner != 0 {
 		who = o.inWords(o.found.Owner)
@@ -119,11 +125,11 @@ func (o Outcome) Endable() bool {
 // Inside tells whether the newcomer belongs to the job in its way.
 func (o Outcome) Inside() bool { return o.inWay.Active.Owner == policy.Ancestor }
 
-// inWords is the owner pid in words; if it is dead, with the note that its job is not.
+// inWords is the owner pid in words; if the owner is dead but not its job, the words say so.
 func (o Outcome) inWords(pid int) string {
 	who := processOn(pid, o.Node)
 	if o.inWay.Active.Owner == policy.Orphaned {
-		who += ", which is dead, but not all of its job"
+		who += ", which is dead, but processes of its job are left"
 	}
 	return who
 }
@@ -138,14 +144,14 @@ func processOn(pid int, node string) string {
 }
 
 var verdicts = map[policy.Step]Verdict{
-	policy.TooSoon: TooSoon, policy.Busy: Busy, policy.Full: Full, policy.Stuck: Stuck, policy.Expire: Expired,
+	policy.TooSoon: TooSoon, policy.Busy: Busy, policy.Full: Full, policy.Stuck: Stuck, policy.Expire: Expired, policy.Paused: Paused,
 }
 
-// RefuseEndless marks the wait of a newcomer that was started from inside the job in its way as
-// endless: it would wait for itself. It does so only for a wait without end: the job may run the
-// newcomer in the background, and release first.
+// RefuseEndless marks the outcome as Endless if the newcomer was started from inside the job in its
+// way, and wants to wait without a limit: it would wait for itself. A limited wait is not marked:
+// the job may have started the newcomer in the background, and may release the atom in time.
 func (r *Request) RefuseEndless(o *Outcome, v *View) {
-	if !o.Endless && r.Wait == limit.Never && v.isInsideJob() {
+	if !o.Endless && r.Wait == limit.Never && v.IsInsideJob() {
 		o.Endless = true
 		o.Reason = joined(o.Reason, "to wait without end is refused inside the job that is waited for")
 	}
@@ -159,8 +165,8 @@ func (r *Request) Stuck(object string, v *View, why error, cure string) (Outcome
 	return o, fault.New(fault.NotPermitted, object, joined("stuck: "+why.Error(), cure))
 }
 
-// ErrNotAtOnce says that the request needs waiting, signals or messages, or is rare: a child
-// process of the script has to serve it.
+// ErrNotAtOnce says that the agent does not serve the request: it needs waiting, signals or
+// messages, or is of a rare kind. The script runs a helper for it.
 var ErrNotAtOnce = errors.New("it cannot be done at once")
 
 // ErrGuarded says that another process is changing the lock now.
@@ -170,8 +176,8 @@ var ErrGuarded = errors.New("another process is changing the lock")
 // acquisition.
 var ErrLost = errors.New("the lock has another owner")
 
-// JoinErrors joins two errors, except that ErrGuarded, which passes by itself, yields to any
-// other.
+// JoinErrors joins two errors. If one is ErrGuarded, which passes by itself, only the other is
+// returned.
 func JoinErrors(one, other error) error {
 	switch {
 	case one == nil || other != nil && errors.Is(one, ErrGuarded):

@@ -3,6 +3,7 @@ package locker
 import (
 	"cmp"
 	"os"
+	"path"
 	"strconv"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// How much of the runlog is read for the run times of an atom: its last 10,000 lines or so. It is
-// read only if an owner has run for learn.Floor or its notice.
+// The last 10,000 lines or so of the runlog are read for the run times of an atom, but only if an
+// owner has run for learn.Floor or its notice.
 const (
 	noticeBytes = 4 << 20
 	noticeRuns  = 100 // more runs would add nothing
@@ -32,27 +33,28 @@ type Overdue struct {
 	View   // of its lock
 
 	limited bool                      // a limit will end it anyway
-	late    bool                      // a learned limit has passed, and ends it only if it is idle
-	work    string                    // what it was seen to do since
+	late    bool                      // a learned limit has passed; it ends only an idle job
+	work    string                    // the sign of work that was seen since
 	runs    learn.State               // the run times of its atom
 	told    runlog.Opt[time.Duration] // its age when it was last reported
-	own     bool                      // its supervisor tells the hook of it
+	own     bool                      // its own supervisor has told the hook
 }
 
-// Overdue returns what to say of the owner of a lock if it is overdue; otherwise nil. The limits
-// are those of a newcomer; said is the explicit notice, 0 for none.
+// Overdue returns the owner of a lock if it is overdue, with what is known about its runs;
+// otherwise nil. The limits are those of a newcomer; said is the explicit notice, 0 for none.
 func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *Overdue {
 	o := &Overdue{View: v, Notice: policy.Notice{After: cmp.Or(said, learn.Floor), Said: said > 0}}
 	if rec.Log == nil || !policy.Overdue(limits, v.Active, o.Notice) {
 		return nil
 	}
-	o.limited = policy.Expiry(limits, v.Active) != limit.Never
+	inForce, _ := policy.InForce(limits, v.Active)
+	o.limited = inForce != limit.Never
 	o.late = policy.OnlyIdle(limits, v.Active) && policy.Expired(limits, v.Active)
 	rec.recall(o)
 	switch {
 	case o.Notice.Said:
 	case o.late:
-		o.Notice.After = policy.Expiry(limits, v.Active)
+		o.Notice.After = inForce
 	default:
 		o.Notice.After = o.runs.Notice()
 	}
@@ -82,7 +84,8 @@ func (rec Recorder) recall(o *Overdue) {
 	}
 }
 
-// recallTold reads what a newcomer, or its own supervisor, has reported of the owner.
+// recallTold takes over what an event, of a newcomer or of the owner's own supervisor, reported
+// about the owner.
 func (o *Overdue) recallTold(e *runlog.Event) {
 	o.work = cmp.Or(o.work, e.Work)
 	switch {
@@ -99,14 +102,14 @@ func (rec Recorder) isOf(e *runlog.Event, a atom.Atom) bool {
 	return e.Store == rec.Log.Store && e.Operand == a.Operand && e.Operator == a.Operator && e.Program == a.Program && e.Host == a.Host
 }
 
-// due tells whether to report the owner: for the first time, and then each time its age has
-// doubled, once a day at most.
+// due tells whether to report the owner now: once, and then each time its age has doubled, but at
+// most once a day.
 func (o *Overdue) due() bool {
 	told := o.told.Value
 	return !o.told.Set || o.Active.Age >= told+max(told, aDay)
 }
 
-// Late tells whether a learned limit has passed, which ends the job only if it is seen idle.
+// Late tells whether a learned limit has passed. Such a limit ends only a job that is seen idle.
 func (o *Overdue) Late() bool { return o.late }
 
 // Text says what is overdue, and how long its runs take.
@@ -121,49 +124,72 @@ func (o *Overdue) Text() string {
 		text += processOn(o.Record.Owner.PID, o.Node)
 	}
 	text += " has run for " + limit.FormatAge(o.Active.Age)
+	if o.Notice.Said {
+		return text + ", its notice is " + limit.Format(o.Notice.After)
+	}
 	switch {
-	case o.Notice.Said:
-		text += ", its notice is " + limit.Format(o.Notice.After)
-	case o.late:
-		text += ", its learned limit is " + limit.Format(o.Notice.After)
-	case o.runs.Runs == 0:
-		text += ", and how long its runs take is not known"
-	default:
+	case o.runs.Runs > 0:
 		text += ", its runs take " + limit.Format(o.runs.Typical().Round(time.Second)) + " (" + strconv.Itoa(o.runs.Runs) + " known)"
+	case !o.late:
+		text += ", and how long its runs take is not known"
+	}
+	if o.late {
+		text += ", its learned limit is " + limit.Format(o.Notice.After)
 	}
 	return text
 }
 
-// Remedy is what ends the wait for the owner. A limit works for newcomers of the same atom.
-func (o *Overdue) Remedy(sameAtom bool) string {
-	name := string(o.Record.Atom.Name())
+// Remedy returns the advice how to end the wait for the owner. sameAtom says that the newcomer asks
+// for the owner's atom, so that a limit of the newcomer's can end the owner.
+func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
+	lock := atom.File{Kind: atom.ActiveLock, Name: o.Record.Atom.Name()}
+	if o.Record.Shared {
+		lock = atom.File{Kind: atom.ReaderLock, Name: lock.Name, Number: o.Record.Owner.PID}
+	}
+	stop := "to end it: " + rec.Command("stop", lock)
+	if uid := cmp.Or(o.Whose, os.Getuid()); uid != 0 {
+		stop += " (as the user " + strconv.Itoa(uid) + ")"
+	}
 	switch {
 	case o.Active.Owner == policy.Ancestor:
 		return "it started this process"
 	case o.Active.Owner == policy.Untouched:
 		return "its lock has only a pid: end it by hand"
 	case o.Active.Owner == policy.Unknown:
-		return "if you know that it is dead: adlock clear " + name
+		return rec.IfDead(lock)
 	case o.Node != "":
 		return "a limit ends it: --expire-after (ADLOCK_EXPIRE_AFTER)"
-	case !sameAtom || o.limited && !o.late:
-		return stop(name)
+	case !sameAtom:
+		return stop
+	case o.limited:
+		return o.healthy() + stop
 	}
-	return stop(name) + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
+	return o.healthy() + stop + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
 }
 
-// stop is the command that ends the job, and the user that must give it: another user, root above
-// all, has another lock directory, perhaps with a job of the same name.
-func stop(name string) string {
-	text := "to end it: "
-	if dir := os.Getenv("ADLOCK_DIR"); dir != "" {
-		text += "ADLOCK_DIR=" + fault.Quoted(dir) + " "
+// healthy is the advice for a job that may run so long: a notice of twice its age, in whole hours.
+// It is "" if a person has set a notice: the advice would be nothing new.
+func (o *Overdue) healthy() string {
+	if o.Notice.Said {
+		return ""
 	}
-	text += "adlock stop " + name
-	if uid := os.Getuid(); uid != 0 {
-		text += " (as the user " + strconv.Itoa(uid) + ")"
+	d := (2 * o.Active.Age).Truncate(time.Hour) + time.Hour
+	return "if it is healthy: --notice " + limit.Format(d) + " (ADLOCK_NOTICE); "
+}
+
+// IfDead is the advice for a lock whose owner cannot be checked.
+func (rec Recorder) IfDead(lock atom.File) string {
+	return "if you know that it is dead: " + rec.Command("clear", lock)
+}
+
+// Command is the command line that applies the verb to the lock. It has the lock's path if the
+// reader of the message may have another lock directory, perhaps with a lock of the same name.
+func (rec Recorder) Command(verb string, lock atom.File) string {
+	called := lock.Called()
+	if rec.Log != nil && rec.Log.Locks != "" && rec.Log.Store == "" {
+		called = fault.Quoted(path.Join(rec.Log.Locks, lock.String()))
 	}
-	return text
+	return "adlock " + verb + " " + called
 }
 
 // FindOverdue returns the owner in the way of a newcomer that is denied or waits, if that owner
@@ -205,7 +231,10 @@ func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	e.Verdict = string(o.Verdict)
 	e.Owner, e.OwnerNode, e.OwnerToken = found.Record.Owner.PID, found.Node, found.Record.Token
 	e.Age, e.Overdue = runlog.Some(found.Active.Age), runlog.Some(found.Active.Age)
-	e.Work, e.Reason = found.work, found.Text()+"; "+found.Remedy(o.Verdict == Busy)
+	e.Work, e.Reason = found.work, found.Text()+"; "+rec.Remedy(found, o.Verdict == Busy)
+	if o.Verdict == Full {
+		e.Reason = Title(found.Record.Atom) + " is " + e.Reason
+	}
 	o.told = e.Overdue
 	rec.append(e)
 	fault.Warn(titleOf(e), e.Reason)
@@ -214,16 +243,16 @@ func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	}
 }
 
-// OwnOverdue tells the hook if the run of this process, which has held the atom for that long, is
-// overdue: no newcomer tells if nothing else starts the job. It returns the age at which to ask
-// again.
+// OwnOverdue tells the hook if the run of this process, which has held the atom for age, is
+// overdue: while no newcomer comes, no other process does so. It returns the age at which to call
+// it again.
 func (rec Recorder) OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration) {
 	own := r.Record(process.Boottime() - age)
 	own.Token = token
 	v := View{Record: own, Active: policy.Active{Held: true, Age: age, Owner: policy.Lives}}
 	found := rec.Overdue(r.Limits, v, r.Notice)
 	if found == nil {
-		return age + learn.Floor
+		return age + learn.LeastNotice
 	}
 	e := r.event(runlog.Overdue)
 	e.Token, e.Owner, e.OwnerToken = token, own.Owner.PID, token

@@ -1,6 +1,8 @@
 package locker
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,12 +13,12 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 var backup = atom.Atom{Program: "adlock", Host: "dax", Operator: "run", Operand: "backup"}
 
-// recording writes to a runlog of its own.
+// recording returns a Recorder with an empty runlog.
 func recording(t *testing.T) Recorder {
 	return Recorder{Log: &runlog.Log{Dir: t.TempDir(), Host: "dax"}}
 }
@@ -41,8 +43,8 @@ func owned(age time.Duration) View {
 	}
 }
 
-// tells is what a newcomer reports that the lock denies.
-func tells(t *testing.T, rec Recorder, r *Request, v View) string {
+// prints is what a newcomer prints if the lock in v denies it the atom.
+func prints(t *testing.T, rec Recorder, r *Request, v View) string {
 	t.Helper()
 	r.Atom, r.Owner.PID, r.calm = backup, 8, nil
 	o := r.Denied(policy.Decide(r.Terms(), policy.Situation{Active: v.Active}), &v)
@@ -52,9 +54,9 @@ func tells(t *testing.T, rec Recorder, r *Request, v View) string {
 	})
 }
 
-func TestAnOwnerIsToldOfAtItsNoticeAndOnceADay(t *testing.T) {
+func TestAnOwnerIsReportedAtItsNoticeAndOnceADay(t *testing.T) {
 	rec, r := recording(t), NewRequest()
-	ran(t, rec, backup, 10, 30*time.Minute) // 33m would be ended, at 1h40m
+	ran(t, rec, backup, 10, 30*time.Minute) // so the learned notice is 1h40m
 	for _, c := range []struct {
 		age  time.Duration
 		told bool
@@ -62,18 +64,18 @@ func TestAnOwnerIsToldOfAtItsNoticeAndOnceADay(t *testing.T) {
 		{time.Hour, false}, {100 * time.Minute, true}, {101 * time.Minute, false}, {4 * time.Hour, false}, {25 * time.Hour, false},
 		{26 * time.Hour, true}, {27 * time.Hour, false}, {51 * time.Hour, false}, {52 * time.Hour, true},
 	} {
-		if said := tells(t, rec, &r, owned(c.age)); (said != "") != c.told {
+		if said := prints(t, rec, &r, owned(c.age)); (said != "") != c.told {
 			t.Errorf("after %v: %q", c.age, said)
 		}
 	}
 	other := owned(100 * time.Minute)
 	other.Record.Token = "t2"
-	if tells(t, rec, &r, other) == "" {
-		t.Error("of the next owner nothing is told")
+	if prints(t, rec, &r, other) == "" {
+		t.Error("the next owner is not reported")
 	}
 }
 
-func TestAWaiterTellsOfAnOwnerThatFollowsALongOne(t *testing.T) {
+func TestAWaiterAlsoReportsTheNextOverdueOwner(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	ran(t, rec, backup, 10, 30*time.Minute)
 	r.Atom, r.Owner.PID = backup, 8
@@ -82,26 +84,26 @@ func TestAWaiterTellsOfAnOwnerThatFollowsALongOne(t *testing.T) {
 		return helper.Stderr(t, func() { rec.SeeOverdue(&r, &o) })
 	}
 	if sees(owned(3*time.Hour)) == "" {
-		t.Error("of the first owner nothing is told")
+		t.Error("the first owner is not reported")
 	}
 	next := owned(100 * time.Minute)
 	next.Record.Token = "t2"
 	if sees(next) == "" {
-		t.Error("of the next owner nothing is told")
+		t.Error("the next owner is not reported")
 	}
 }
 
 // If a job that starts every minute hangs, the runlog fills with denials.
-func TestManyDenialsDoNotMakeItToldAgain(t *testing.T) {
+func TestManyDenialsCauseOneReport(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	rec.Log.Max = 1 << 30
-	if tells(t, rec, &r, owned(3*time.Hour)) == "" {
-		t.Fatal("nothing is told")
+	if prints(t, rec, &r, owned(3*time.Hour)) == "" {
+		t.Fatal("the owner is not reported")
 	}
 	noise := event(runlog.Acquire, backup, 9)
 	noise.Operand, noise.Reason = "other", strings.Repeat("x", noticeBytes/40)
 	for i := range 80 {
-		if said := tells(t, rec, &r, owned(3*time.Hour+time.Duration(i)*time.Minute)); said != "" {
+		if said := prints(t, rec, &r, owned(3*time.Hour+time.Duration(i)*time.Minute)); said != "" {
 			t.Fatalf("at denial %d: %q", i, said)
 		}
 		if err := rec.Log.Append(noise); err != nil {
@@ -110,9 +112,39 @@ func TestManyDenialsDoNotMakeItToldAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldOfAnOverdueOwner(t *testing.T) {
-	t.Setenv("ADLOCK_DIR", "")
-	ends := "; " + stop("adlock.dax.run.backup") + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
+// stop is the remedy for a lock that the reader of the message has in its own lock directory.
+func stop(name string) string {
+	text := "to end it: adlock stop " + name
+	if uid := os.Getuid(); uid != 0 {
+		text += " (as the user " + strconv.Itoa(uid) + ")"
+	}
+	return text
+}
+
+func TestTheRemedyNamesTheLockThatIsInTheWay(t *testing.T) {
+	rec, v := Recorder{Log: &runlog.Log{Locks: "/srv/o'neil"}}, owned(3*time.Hour)
+	unchecked := v
+	unchecked.Active.Owner = policy.Unknown
+	reader := v
+	reader.Record.Shared = true
+	for want, v := range map[string]View{
+		`adlock stop '/srv/o'\''neil/lock.adlock.dax.run.backup'`:      v,
+		`adlock clear '/srv/o'\''neil/lock.adlock.dax.run.backup'`:     unchecked,
+		`adlock stop '/srv/o'\''neil/read.adlock.dax.run.backup.4711'`: reader,
+	} {
+		if told := rec.Remedy(&Overdue{View: v}, true); !strings.Contains(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	}
+	if told := (Recorder{}).Remedy(&Overdue{View: reader}, true); !strings.Contains(told, "adlock stop read.adlock.dax.run.backup.4711") {
+		t.Errorf("for a reader: %q", told)
+	}
+}
+
+func TestAReportOfAnOverdueOwnerNamesARemedy(t *testing.T) {
+	stops := stop("adlock.dax.run.backup")
+	limits := "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
+	ends := "; if it is healthy: --notice 7h (ADLOCK_NOTICE); " + stops + limits
 	with := func(change func(*View)) View { v := owned(3 * time.Hour); change(&v); return v }
 	for _, c := range []struct {
 		claim string
@@ -121,8 +153,8 @@ func TestWhatIsToldOfAnOverdueOwner(t *testing.T) {
 		want  string
 	}{
 		{"runs are known", 9, owned(3 * time.Hour), "overdue: process 4711 has run for 3h, its runs take 4m (9 known)" + ends},
-		{"none is", 0, owned(3 * time.Hour), "overdue: process 4711 has run for 3h, and how long its runs take is not known" + ends},
-		{"its own notice", 9, with(func(v *View) { v.Record.Notice = time.Hour }), "overdue: process 4711 has run for 3h, its notice is 1h" + ends},
+		{"no runs are known", 0, owned(3 * time.Hour), "overdue: process 4711 has run for 3h, and how long its runs take is not known" + ends},
+		{"its own notice", 9, with(func(v *View) { v.Record.Notice = time.Hour }), "overdue: process 4711 has run for 3h, its notice is 1h; " + stops + limits},
 		{"a survivor", 9, with(func(v *View) { v.Active.Owner = policy.Orphaned }), "overdue: the job of process 4711, which is dead, has run for 3h, its runs take 4m (9 known)" + ends},
 		{"an owner that cannot be checked", 9, with(func(v *View) { v.Active.Owner = policy.Unknown }),
 			"overdue: process 4711 has run for 3h, its runs take 4m (9 known); if you know that it is dead: adlock clear adlock.dax.run.backup"},
@@ -131,13 +163,13 @@ func TestWhatIsToldOfAnOverdueOwner(t *testing.T) {
 	} {
 		rec, r := recording(t), NewRequest()
 		ran(t, rec, backup, c.known, 4*time.Minute)
-		if said := tells(t, rec, &r, c.v); said != "adlock: run backup: "+c.want+"\n" {
+		if said := prints(t, rec, &r, c.v); said != "adlock: run backup: "+c.want+"\n" {
 			t.Errorf("%s: said\n%s want\n%s", c.claim, said, c.want)
 		}
 	}
 }
 
-func TestWhereALimitEndsTheOwnerNothingIsTold(t *testing.T) {
+func TestAnOwnerThatALimitEndsIsNotReported(t *testing.T) {
 	limited := NewRequest()
 	limited.Limits = policy.Limits{ExpireAfter: 5 * time.Hour, Source: policy.Said}
 	silent, early := NewRequest(), NewRequest()
@@ -160,13 +192,13 @@ func TestWhereALimitEndsTheOwnerNothingIsTold(t *testing.T) {
 		{"two hours are not over, and nothing is known", plain, owned(119 * time.Minute), false},
 		{"two hours are", plain, owned(2 * time.Hour), true},
 	} {
-		if said := tells(t, recording(t), &c.r, c.v); (said != "") != c.told {
+		if said := prints(t, recording(t), &c.r, c.v); (said != "") != c.told {
 			t.Errorf("%s: %q", c.claim, said)
 		}
 	}
 }
 
-func TestTheHolderOfASlotIsToldByTheNoticeOfItsOwnAtom(t *testing.T) {
+func TestASlotsHolderIsOverdueByTheNoticeOfItsOwnAtom(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	r.Slots = 1
 	r.Atom, r.Owner.PID = backup, 8
@@ -179,13 +211,13 @@ func TestTheHolderOfASlotIsToldByTheNoticeOfItsOwnAtom(t *testing.T) {
 	r.TakenBy(&o, &holder)
 	r.TakenBy(&o, &young)
 	said := helper.Stderr(t, func() { rec.SeeOverdue(&r, &o) })
-	want := "adlock: run backup: overdue: process 4711 has run for 20m, its runs take 1m (9 known); " + stop("adlock.dax.run.other") + "\n"
+	want := "adlock: run backup: run other is overdue: process 4711 has run for 20m, its runs take 1m (9 known); " + stop("adlock.dax.run.other") + "\n"
 	if said != want {
 		t.Errorf("said %q, want %q", said, want)
 	}
 }
 
-// A supervisor's hook knows of its own job, and newcomers leave that to it.
+// A supervisor tells the hook that its own job is overdue; newcomers then do not tell the hook.
 func TestASupervisorTellsTheHookOfItsOwnRun(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	r.Atom, r.Owner.PID = backup, 4711
@@ -203,10 +235,25 @@ func TestASupervisorTellsTheHookOfItsOwnRun(t *testing.T) {
 		}
 	}
 	if n != 2 {
-		t.Errorf("%d are recorded, want 2", n)
+		t.Errorf("%d reports are logged, want 2", n)
 	}
 	newcomer := NewRequest()
-	if said := tells(t, rec, &newcomer, owned(49*time.Hour)); said == "" {
+	if said := prints(t, rec, &newcomer, owned(49*time.Hour)); said == "" {
 		t.Error("a newcomer that is denied says nothing")
+	}
+}
+
+func TestALimitIsNotAdvisedForALateOwner(t *testing.T) {
+	rec, r := recording(t), NewRequest()
+	ran(t, rec, backup, 9, 15*time.Second)
+	v := owned(29 * time.Minute)
+	found := rec.Overdue(policy.Limits{ExpireAfter: 15 * time.Minute, Source: policy.Learned}, v, r.Notice)
+	if found == nil {
+		t.Fatal("it is not overdue")
+	}
+	want := "overdue: process 4711 has run for 29m, its runs take 15s (9 known), its learned limit is 15m; " +
+		"if it is healthy: --notice 1h (ADLOCK_NOTICE); " + stop("adlock.dax.run.backup")
+	if said := found.Text() + "; " + rec.Remedy(found, true); said != want {
+		t.Errorf("said\n%s want\n%s", said, want)
 	}
 }

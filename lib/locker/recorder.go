@@ -14,9 +14,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Recorder writes the actions of a locker to the runlog: one method for each event. It also tells
-// what a person should know (news.go). A failure to write is reported once, and changes nothing
-// else.
+// Recorder writes the actions of a locker to the runlog: one method for each event. It also reports
+// what a person should know (news.go). A failed write is reported once, and changes nothing else.
 type Recorder struct {
 	Log  *runlog.Log // nil: nothing is written
 	Hook *hook.Hook  // nil: there is none
@@ -27,19 +26,30 @@ func (rec Recorder) append(e runlog.Event) {
 		return
 	}
 	if err := rec.Log.Append(e); err != nil && rec.Log.FirstTrouble() {
-		fault.Report(err)
-		rec.tellHook(hook.Unwritten, e, err.Error())
+		text := unwritten(e.Kind, fault.Wrap(rec.Log.Dir, err))
+		fault.Warn(titleOf(e), text)
+		rec.tellHook(hook.Unwritten, e, text)
 	}
+}
+
+// unwritten describes trouble with the runlog. If the event was that the atom was taken, it says
+// that the job runs all the same.
+func unwritten(kind runlog.Kind, err error) string {
+	text := "the runlog is not written: " + fault.OneLine(err.Error())
+	if kind == runlog.Acquire {
+		return "runs, but " + text
+	}
+	return text
 }
 
 func event(kind runlog.Kind, a atom.Atom, pid int) runlog.Event {
 	return runlog.Event{Kind: kind, Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand, PID: pid}
 }
 
-// event is about the newcomer.
+// event returns an event about the newcomer.
 func (r *Request) event(kind runlog.Kind) runlog.Event { return event(kind, r.Atom, r.Owner.PID) }
 
-// eventOf is about the newcomer, the owner that it found, and the limits in force.
+// eventOf returns an event about the newcomer, the owner that it found, and the limits in force.
 func (r *Request) eventOf(kind runlog.Kind, v *View) runlog.Event {
 	e := r.event(kind)
 	r.describe(&e, v)
@@ -81,8 +91,8 @@ func (rec Recorder) Acquired(r *Request, own record.Record) {
 	rec.tellHook(hook.Start, e, "started")
 }
 
-// Denied: the newcomer did not get the atom, after waiting that long. Nothing is written if it
-// did, or if something went wrong.
+// Denied: the newcomer did not get the atom, after waiting that long. Nothing is written if the
+// newcomer got the atom, or if something went wrong.
 func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duration) {
 	kind := runlog.Deny
 	switch {
@@ -99,6 +109,8 @@ func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duratio
 	switch {
 	case kind == runlog.Stuck:
 		rec.tellHook(hook.Stuck, e, "stuck: "+o.Reason)
+	case o.Verdict == Paused:
+		rec.tellPause(e, o.inWay.Pause)
 	case o.Verdict == Full && alarming(e.Count, r.Starving):
 		rec.starving(e)
 	}
@@ -126,7 +138,8 @@ func (r *Request) refused(kind runlog.Kind, o Outcome, wait time.Duration) runlo
 // Expiring: the owner in v has passed ExpireAfter and is about to be ended.
 func (rec Recorder) Expiring(r *Request, v *View) {
 	e := r.eventOf(runlog.Expire, v)
-	e.ExpireAfter, e.Idle = runlog.Some(policy.Expiry(r.Limits, v.Active)), r.idleOf(v)
+	expireAfter, _ := policy.InForce(r.Limits, v.Active)
+	e.ExpireAfter, e.Idle = runlog.Some(expireAfter), r.idleOf(v)
 	rec.append(e)
 }
 
@@ -143,24 +156,25 @@ func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	}
 	rec.append(e)
 	if kind == runlog.Takeover {
-		_, source := policy.InForce(r.Limits, v.Active)
-		why := expired(v.Active.Age, policy.Expiry(r.Limits, v.Active), source, e.Idle)
+		expireAfter, source := policy.InForce(r.Limits, v.Active)
+		why := expired(v.Active.Age, expireAfter, source, e.Idle)
 		rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
 	}
 }
 
-// Stopping logs, before the first signal, that a person has the owner in v ended: its supervisor
-// reports that from here.
+// Stopping logs, before the first signal, that a person asked to end the owner in v: the owner's
+// supervisor reads this event and reports that reason.
 func (rec Recorder) Stopping(r *Request, v *View) { rec.append(r.stopped(runlog.Stop, v)) }
 
-// Stopped logs that the owner in v is dead, as a person asked for, and that its lock was removed.
+// Stopped logs that the owner in v was ended, as a person asked, and that its lock was removed.
 func (rec Recorder) Stopped(r *Request, v *View) {
 	e := r.stopped(runlog.Clear, v)
 	rec.append(e)
 	rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force, as asked: "+hadRun(v.Active.Age))
 }
 
-// stopped is an event about the owner in v; it names no limit, as none has ended the owner.
+// stopped is an event about the owner in v; it names no limit, because no limit has ended the
+// owner.
 func (r *Request) stopped(kind runlog.Kind, v *View) runlog.Event {
 	e := r.event(kind)
 	e.Owner, e.OwnerNode, e.OwnerToken, e.Age = v.Record.Owner.PID, v.Node, v.Record.Token, runlog.Some(v.Active.Age)
@@ -179,14 +193,14 @@ func (rec Recorder) RecordSignal(r *Request, s killer.Signalled) {
 	rec.Signalled(r, &View{}, s)
 }
 
-// Emptied: a lock without a record for too long was cleared.
+// Emptied: a lock that had no record for too long was cleared.
 func (rec Recorder) Emptied(r *Request, v *View) {
 	e := r.event(runlog.Empty)
 	e.Age = runlog.Some(v.Active.Age)
 	rec.append(e)
 }
 
-// SayEmptied is Emptied for the lock at path, and says so.
+// SayEmptied is Emptied for the lock at path, and also prints that.
 func (rec Recorder) SayEmptied(r *Request, v *View, path string) {
 	rec.Emptied(r, v)
 	fault.Warn(path, "empty lock cleared")
@@ -223,9 +237,10 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 	}
 }
 
-// Lost: the acquisition to be released came to nothing. found is the record of the lock that is
-// there instead, or of its own lock that is being taken over; nil: there is none, and a is the
-// atom. The error says so (fault.Denied); object is the lock.
+// Lost: the acquisition that was to be released was lost before. found is the record of the lock
+// that is there now: another owner's, or the acquisition's own, which is being taken over. If there
+// is no lock, found is nil, and a is the atom. The returned error is of the kind fault.Denied and
+// names the lock, object.
 func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *record.Record, why error) error {
 	e := event(runlog.Lost, a, r.PID)
 	if found != nil {
@@ -259,8 +274,8 @@ func (rec Recorder) Cleared(own record.Record, node string) {
 // denial can afford to read.
 const recentBytes = 256 << 10
 
-// AskedTooSoon counts how often the atom was asked for too soon since it was last taken, and
-// since that moment.
+// AskedTooSoon counts how often the atom was asked for too soon since it was last taken, not
+// counting requests before the time since.
 func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 	for e := range rec.SinceAcquired(a) {
 		if e.Kind == runlog.Deny && e.Verdict == string(TooSoon) && !e.Time.Before(since) {

@@ -18,16 +18,19 @@ type View struct {
 	Record record.Record // of the active lock, if one is held and has a record
 	Job    process.Job   // of its owner, if it can be ended from here
 	Node   string        // the machine of its owner, if that may be another one
+	Whose  int           // the user whose lock directory it is, if root looks at another user's; 0: this user's
 	Silent bool          // its owner may be dead: by the clocks its last heartbeat is older than its lease
 
 	TickUsed bool // the requested tick was claimed
+	Pause    policy.Pause
 
-	Changer    int   // pid of the process that is changing the active lock now (only for looks that take nothing); 0: none known
-	Standstill error // why that process does not finish; nil: it does, as far as is known
+	Watcher    int   // pid of the newcomer that watches whether the job works (in lists only); 0: none known
+	Changer    int   // pid of the process that is changing the active lock now (set only by looks that take nothing); 0: none known
+	Standstill error // why that process will not finish; nil: no reason is known
 }
 
-// isInsideJob tells whether this process was started from inside the owner's job.
-func (v *View) isInsideJob() bool {
+// IsInsideJob tells whether this process was started from inside the owner's job.
+func (v *View) IsInsideJob() bool {
 	switch v.Active.Owner {
 	case policy.Ancestor:
 		return true
@@ -38,18 +41,13 @@ func (v *View) isInsideJob() bool {
 	return false
 }
 
-// Foresee is the decision as it would turn out for the lock that decided: the active one, or a
-// reader's. It signals no process.
-func Foresee(d policy.Decision, active *View, readers []View) policy.Decision {
-	v := active
-	if d.Reader >= 0 {
-		v = &readers[d.Reader]
-	}
+// Foresee returns what the decision d about this lock would lead to. It signals no process.
+func (v *View) Foresee(d policy.Decision) policy.Decision {
 	changes := d.Step == policy.Expire || d.Step == policy.Reclaim || d.Step == policy.Unempty
 	switch {
 	case changes && v.Standstill != nil:
 		return d.Because(policy.Stuck, v.Standstill.Error())
-	case changes && v.Changer != 0: // left to that process
+	case changes && v.Changer != 0: // that process is already changing the lock
 		return d.Because(policy.Busy, ErrGuarded.Error())
 	case d.Step == policy.Expire && v.Node == "":
 		return v.foreseeEnd(d)
@@ -57,8 +55,8 @@ func Foresee(d policy.Decision, active *View, readers []View) policy.Decision {
 	return d
 }
 
-// foreseeEnd finds out whether an owner to be ended could be ended, or has started this very
-// process. (An owner in a store ends its job itself, when asked.)
+// foreseeEnd checks that the owner's job could be ended, and that this process does not belong to
+// it. (An owner in a store ends its job itself, when asked.)
 func (v *View) foreseeEnd(d policy.Decision) policy.Decision {
 	switch _, err := killer.Members(v.Job); {
 	case errors.Is(err, killer.ErrAncestor):
@@ -75,7 +73,8 @@ type Moment struct {
 	Fixed time.Time // the pass clock; zero: none
 }
 
-// Effective is the 'now' of both decisions: the pass clock if there is one.
+// Effective is the 'now' by which IfElapsed and ExpireAfter are judged: the pass clock if there is
+// one.
 func (m Moment) Effective() time.Time {
 	if m.Fixed.IsZero() {
 		return m.Real
@@ -83,14 +82,29 @@ func (m Moment) Effective() time.Time {
 	return m.Fixed
 }
 
-// ViewOf is what to decide on, with a last lock that was read at that moment. The learned limits
-// are put in force.
-func (r *Request) ViewOf(last record.Last, now Moment) View {
+// SeeLast adds to the view what the last lock says at the moment now, and puts the learned limits
+// of the request in force. If the lock is another atom's, object names the lock in the error. used
+// tells whether the requested tick was claimed; it is called only if a tick is requested.
+func (v *View) SeeLast(r *Request, object string, last record.Last, now Moment, used func() (bool, error)) (err error) {
+	if err := r.Atom.CheckFound(object, last.Memory.Atom); err != nil {
+		return err
+	}
 	r.Resolve(last.Memory.Learned)
-	return View{Memory: last.Memory, Last: LastView(last, r.FromStart, now)}
+	v.Memory, v.Last = last.Memory, LastView(last, r.FromStart, now)
+	if r.Tick.Asked() {
+		v.TickUsed, err = used()
+	}
+	return err
 }
 
-// LastView is the meaning of a last lock at that moment.
+// SeeOwner adds what the record in the active lock says of its owner.
+func (v *View) SeeOwner(own record.Record, owner policy.Owner) {
+	v.Record, v.Active.Owner = own, owner
+	v.Active.Asked, v.Active.Source, v.Active.Patience = own.ExpireAfter, own.Source, own.Patience
+}
+
+// LastView returns what a last lock says at the moment now. With fromStart its age counts from the
+// start of the run.
 func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 	if last.Completed.IsZero() {
 		return policy.Last{}
@@ -109,7 +123,7 @@ func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 	return view
 }
 
-// OwnerOf tells what this machine knows of the owner of a job.
+// OwnerOf is the state of a job's owner, as far as this machine can find it out.
 func OwnerOf(job process.Job) policy.Owner {
 	switch job.Owner.Life() {
 	case process.Unknown:

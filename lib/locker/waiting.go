@@ -18,7 +18,7 @@ type Waiting struct {
 	asker   *os.File
 }
 
-// NewWaiting starts the count if the request asks for waiting.
+// NewWaiting starts the clock if the request asks for waiting.
 func NewWaiting(r *Request) Waiting {
 	w := Waiting{wait: r.Wait, elapsed: r.WaitElapsed, began: r.WaitSince, asker: r.Asker}
 	if w.wait > 0 && w.began == 0 {
@@ -74,6 +74,8 @@ func (w Waiting) Show(r *Request, o Outcome) {
 		what = "for a slot"
 	case o.Verdict == TooSoon:
 		what = "for IfElapsed"
+	case o.Verdict == Paused:
+		what = "for the end of a pause"
 	}
 	seen := process.Boottime()
 	r.Line.Show(func() string {
@@ -88,13 +90,14 @@ func (w Waiting) Show(r *Request, o Outcome) {
 	})
 }
 
-// Worthwhile reports whether the outcome may change before the time is up.
+// Worthwhile reports whether to wait: whether the outcome may change before the time for waiting is
+// up.
 func (w Waiting) Worthwhile(o Outcome) bool {
 	if w.wait == 0 || o.Endless {
 		return false
 	}
 	switch o.Verdict {
-	case Busy, Full:
+	case Busy, Full, Paused:
 		return w.Left() > 0
 	case TooSoon:
 		return w.elapsed && o.Recheck <= w.Left()

@@ -7,7 +7,7 @@ import (
 	"adlock/lib/process"
 )
 
-func TestWaitingBeginsNowOrWhenItIsSaidToHaveBegun(t *testing.T) {
+func TestWaitingBeginsNowOrAtWaitSince(t *testing.T) {
 	before := process.Boottime()
 	for _, c := range []struct {
 		r        Request

@@ -12,8 +12,9 @@ import (
 	"adlock/lib/process"
 )
 
-// idleHolds is how long the newcomer relies on having seen a job idle: after that the job may
-// have resumed. A job that was seen at work is left alone for as long as the shortest watch.
+// idleHolds is how long the newcomer relies on having seen a job idle; after that the job may be
+// working again. A job that was seen working is not watched again for as long as the shortest
+// watch.
 const idleHolds = 10 * time.Second
 
 // watched is the result of a newcomer's watch of an owner's job.
@@ -27,9 +28,9 @@ func (w watched) holds(token string, d time.Duration) bool {
 	return w.token == token && process.Boottime()-w.at < d
 }
 
-// MayEnd tells whether the expired owner in v may be ended: past a learned limit only if the
-// newcomer has just watched its job be idle (policy.WatchFirst). It is asked again under the
-// guard.
+// MayEnd tells whether the expired owner in v may be ended. A learned limit ends it only if the
+// newcomer has just seen its job idle for a whole watch (policy.WatchFirst). MayEnd is called again
+// under the guard.
 func (r *Request) MayEnd(v *View) bool {
 	return !policy.WatchFirst(r.Limits, v.Active) || r.watched.Idle > 0 && r.watched.holds(v.Record.Token, idleHolds)
 }
@@ -38,27 +39,34 @@ func (r *Request) MayEnd(v *View) bool {
 func (r *Request) WatchLength() time.Duration { return idle.Length(r.Learned.Typical()) }
 
 // LateError says that the owner of the lock in View has expired by a learned limit, and has to be
-// watched before it is ended. The newcomer gives up what it holds first.
+// watched before it is ended. Before it watches, the newcomer gives up what it holds.
 type LateError struct {
 	View
 	Decision policy.Decision
-	Held     func() bool                  // the lock is still that owner's
-	Stuck    func(error) (Outcome, error) // the outcome if the job cannot be ended from here
+	Held     func() bool // the lock is still that owner's
+	Watcher  func() int  // pid of another newcomer that watches the job; 0: unknown
+
+	// Stuck is the outcome if the job cannot be ended from here. cure is the advice to a person;
+	// "": to clear the lock.
+	Stuck func(why error, cure string) (Outcome, error)
 }
 
 func (e *LateError) Error() string { return e.Decision.Reason() }
 
-// WatchFirst returns the outcome of an attempt to take the atom; an attempt that fails by a
-// LateError is repeated after a watch in which the job was idle. dir is the lock directory.
+// WatchFirst returns the outcome of attempt, which tries to take the atom. If that fails with a
+// LateError, the newcomer watches the job and, if the job is idle, attempts again. dir is the lock
+// directory.
 //
 // The newcomer holds nothing while it watches, neither a lock nor a guard. What may happen
 // meanwhile, and what follows:
 //   - the owner releases the atom, or dies: the watch is over within a second;
-//   - another owner follows: it has another token, so MayEnd does not hold for it;
-//   - a newcomer with an explicit limit ends the owner: the same;
+//   - another owner follows: it has another token, so MayEnd is false for it;
+//   - a newcomer with an explicit limit ends the owner: likewise, the next owner has another token;
 //   - the job begins to work after the last look: it may be ended, as with any limit;
-//   - this newcomer is killed: the kernel gives its turn back, and it held nothing else;
-//   - this newcomer is stopped after the watch: its verdict expires.
+//   - this newcomer is killed: the kernel frees the flock by which it had the turn to watch, and it
+//     held nothing else;
+//   - this newcomer is stopped after the watch: what it has seen does not count any more
+//     (idleHolds).
 func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, error)) (Outcome, error) {
 	for {
 		o, err := attempt()
@@ -73,8 +81,8 @@ func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, err
 	}
 }
 
-// watch is idle.Job.Watch, by one newcomer at a time. With an empty verdict the job was idle, or
-// its lock has gone.
+// watch watches the job, if no other newcomer does. An outcome without a verdict means that the job
+// was idle or that its lock has gone: attempt again.
 func (r *Request) watch(late *LateError, dir int) (Outcome, error) {
 	v := &late.View
 	if r.watched.Work != "" && r.watched.holds(v.Record.Token, idle.Shortest) {
@@ -85,7 +93,7 @@ func (r *Request) watch(late *LateError, dir int) (Outcome, error) {
 	case err != nil:
 		return Outcome{}, fault.Wrap("lock directory", err)
 	case done == nil:
-		return r.busy(late, "another newcomer watches whether it works"), nil
+		return r.watchedByAnother(late)
 	}
 	defer done()
 	r.showWatch(v)
@@ -101,11 +109,11 @@ func (r *Request) watch(late *LateError, dir int) (Outcome, error) {
 	case errors.Is(err, killer.ErrAncestor):
 		return r.Denied(late.Decision.With(policy.Busy), v), nil
 	case err != nil:
-		return late.Stuck(err)
+		return late.Stuck(err, "")
 	}
 	r.watched = watched{verdict, v.Record.Token, process.Boottime()}
 	switch {
-	case verdict.Work != "" && OwnerOf(v.Job) == policy.Gone: // what was seen was its end
+	case verdict.Work != "" && OwnerOf(v.Job) == policy.Gone: // the sign of work was the end of the job
 	case verdict.Work != "":
 		return r.works(late), nil
 	case verdict.Idle == 0 && readable(asker):
@@ -114,7 +122,43 @@ func (r *Request) watch(late *LateError, dir int) (Outcome, error) {
 	return Outcome{}, nil
 }
 
-// works is the denial if the owner is overdue, and works.
+// watchGrace is the time that a watch may take beyond its length.
+const watchGrace = time.Minute
+
+// watchedByAnother is the denial if another newcomer has the turn to watch. If that newcomer is
+// stopped, and was started longer ago than a watch takes, the job would never be ended: then the
+// outcome is Stuck.
+func (r *Request) watchedByAnother(late *LateError) (Outcome, error) {
+	pid := late.Watcher()
+	if why := r.watcherStandsStill(pid); why != nil {
+		return late.Stuck(why, ToGoOn(pid))
+	}
+	return r.busy(late, watchedByAnother), nil
+}
+
+const watchedByAnother = "another newcomer watches whether it works"
+
+func (r *Request) watcherStandsStill(pid int) error {
+	return StandsStill(pid, "watches whether the job works", r.WatchLength()+watchGrace)
+}
+
+// ForeseeWatch returns what the decision d would lead to while the newcomer with the pid watcher
+// (0: none known) watches the job.
+func (r *Request) ForeseeWatch(d policy.Decision, watcher int) policy.Decision {
+	if d.Step != policy.Expire || !policy.WatchFirst(r.Limits, d.Active) || watcher == 0 {
+		return d
+	}
+	if why := r.watcherStandsStill(watcher); why != nil {
+		return d.Because(policy.Stuck, why.Error())
+	}
+	return d.Because(policy.Busy, running(r, d.Active, watchedByAnother))
+}
+
+func running(r *Request, owner policy.Active, why string) string {
+	return policy.Running(r.Limits, owner) + ", and " + why
+}
+
+// works is the denial if the owner has passed a learned limit but its job works.
 func (r *Request) works(late *LateError) Outcome {
 	o := r.busy(late, "it works ("+r.watched.Work+")")
 	o.work = r.watched.Work
@@ -122,10 +166,10 @@ func (r *Request) works(late *LateError) Outcome {
 }
 
 func (r *Request) busy(late *LateError, why string) Outcome {
-	return r.Denied(late.Decision.Because(policy.Busy, policy.Running(r.Limits, late.Active)+", and "+why), &late.View)
+	return r.Denied(late.Decision.Because(policy.Busy, running(r, late.Active, why)), &late.View)
 }
 
-// idleOf is how long the owner in v was seen idle; 0: it was not watched.
+// idleOf is how long the job of the owner in v was seen idle; 0: it was not watched.
 func (r *Request) idleOf(v *View) time.Duration {
 	if r.watched.token == v.Record.Token {
 		return r.watched.Idle

@@ -8,14 +8,14 @@ import (
 	"adlock/lib/limit"
 )
 
-func TestAnIntervalAsLongAsThePeriodIsToldWithItsCure(t *testing.T) {
+func TestAnIntervalAsLongAsThePeriodDrawsAWarning(t *testing.T) {
 	const want = "asked for every 1m, and IfElapsed 1m counts from completion: every second start is denied; --from-start (ADLOCK_FROM_START=1) counts from the start"
 	if got := (Limits{IfElapsed: minute}).Skipping(Pace{Period: minute + 200*time.Millisecond, Runtime: 3 * time.Second}); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-func TestAPeriodBelowASecondIsToldInMilliseconds(t *testing.T) {
+func TestAPeriodBelowASecondIsInMilliseconds(t *testing.T) {
 	for period, want := range map[time.Duration]string{100*time.Millisecond + 300*time.Microsecond: "asked for every 100ms, ", 999600 * time.Microsecond: "asked for every 1s, ", time.Second: "asked for every 1s, "} {
 		if got := (Limits{IfElapsed: period}).Skipping(Pace{Period: period}); !strings.HasPrefix(got, want) {
 			t.Errorf("%v: %q", period, got)
@@ -23,7 +23,7 @@ func TestAPeriodBelowASecondIsToldInMilliseconds(t *testing.T) {
 	}
 }
 
-func TestOnlyAnIntervalThatTheStartWouldCureIsTold(t *testing.T) {
+func TestOnlyAnIntervalThatFromStartCuresDrawsAWarning(t *testing.T) {
 	for _, c := range []struct {
 		claim                      string
 		ifElapsed, period, runtime time.Duration
@@ -54,9 +54,9 @@ func TestOnlyAnIntervalThatTheStartWouldCureIsTold(t *testing.T) {
 	}
 }
 
-// The warning is true, and --from-start is its cure: of 10 starts that come as regularly, 5 are
+// The warning is true, and --from-start is the cure: of 10 starts at regular intervals 5 are
 // denied, and none if the interval counts from the start.
-func TestWhatIsToldOfAnIntervalIsTrue(t *testing.T) {
+func TestTheWarningOfAnIntervalIsTrue(t *testing.T) {
 	for _, runtime := range []time.Duration{time.Second, 20 * time.Second, 50 * time.Second} {
 		limits := Limits{IfElapsed: minute}
 		if limits.Skipping(Pace{minute, runtime}) == "" {

@@ -1,7 +1,6 @@
-// Package policy decides: figure 3 of the 1997 paper with its holes closed, as
-// one pure function over what was found and what was asked for. A newcomer that takes an
-// atom, says what taking it would do, or tells what is, asks Decide. It reads no
-// clock, no file and no process table.
+// Package policy decides what a newcomer does about an atom: figure 3 of the 1997 paper, corrected,
+// as one pure function (Decide) of what was found and what was asked for. Taking an atom, a dry run
+// and status all call Decide. It reads no clock, no file and no process table.
 package policy
 
 import (
@@ -15,23 +14,23 @@ import (
 // default: nothing is skipped and no job is ended without a person's setting.
 const DefaultPause = 3 * time.Second
 
-// FutureSlack is how far in the future a last lock may lie before it counts as
-// invalid: coarse clocks and file servers differ by a little.
+// FutureSlack is how far in the future a last lock may lie before it counts as invalid: the clocks
+// of machines and file servers differ a little, and some are coarse.
 const FutureSlack = 2 * time.Second
 
-// emptyGrace is how long an empty lock is taken for one being written; one that
-// lies further than this in the future is not being written either.
+// emptyGrace is how long an empty lock counts as being written. An empty lock whose mtime is
+// further than this in the future does not.
 const emptyGrace = time.Minute
 
-// Limits are the newcomer's.
+// Limits are the limits that a newcomer asks for.
 type Limits struct {
-	IfElapsed   time.Duration // not sooner than this after the last completion
+	IfElapsed   time.Duration // how long after the last completion the atom is due
 	ExpireAfter time.Duration // the owner may run this long
 	Source      Source        // of ExpireAfter; None: it does not count
 }
 
-// OfOwner is the limit that the newcomer leaves in its lock as the owner. 0 is what it says to
-// end another (--replace), and asks for no end of its own.
+// OfOwner is the limit that the newcomer writes into its own lock. An ExpireAfter of 0 (--replace)
+// ends the present owner, and sets no limit for the newcomer's own run.
 func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
 	if l.ExpireAfter == 0 || l.Source == None {
 		return limit.Never, None
@@ -39,13 +38,14 @@ func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
 	return l.ExpireAfter, l.Source
 }
 
-// Source says where a limit is from.
+// Source says where a limit comes from.
 type Source string
 
 // The sources.
 const (
 	None    Source = ""        // no limit is set
-	Learned Source = "learned" // the atom's own history: a person has asked for that (auto)
+	Learned Source = "learned" // from the atom's past runs, because a person set auto
+	Filed   Source = "file"    // from a settings file; counts if neither side has another limit
 	Said    Source = "said"    // set by a person
 )
 
@@ -53,7 +53,7 @@ const (
 func (l Limits) Warning() string {
 	if l.Source != None && l.ExpireAfter < l.IfElapsed && l.IfElapsed != limit.Never {
 		return "ExpireAfter " + limit.Format(l.ExpireAfter) + " is below IfElapsed " + limit.Format(l.IfElapsed) +
-			": every overrun will be ended at the next start"
+			": a job that still runs at the next start will be ended then"
 	}
 	return ""
 }
@@ -61,52 +61,55 @@ func (l Limits) Warning() string {
 // Terms are what a newcomer asks for.
 type Terms struct {
 	Limits
-	Shared bool // it reads: others that read may hold the atom at the same time
-	Slots  int  // at most so many atoms of the program at once; 0: any number
-	Tick   Tick // the atom runs once in it
+	Shared bool // the newcomer is a reader: several readers may hold the atom at once
+	Slots  int  // at most this many atoms of the program run at once; 0: any number
+	Tick   Tick // the atom runs at most once in this tick
 
 	Program string // the program of the slots, for messages
 }
 
-// ForReader are the terms on which a reader's lock is in a writer's way: too soon depends only on
-// the atom's own last lock.
+// ForReader returns the terms by which a writer decides about a reader's lock. They have no
+// IfElapsed, because IfElapsed concerns only the atom's last lock.
 func (t Terms) ForReader() Terms {
 	return Terms{Limits: Limits{ExpireAfter: t.ExpireAfter, Source: t.Source}}
 }
 
-// ForSlot are the terms on which a slot is taken: it is never ended by the newcomer
-// of another atom.
+// ForSlot returns the terms by which a newcomer decides about a slot: it never ends a slot's owner
+// to get the slot.
 func (t Terms) ForSlot() Terms {
 	return Terms{Limits: Limits{ExpireAfter: limit.Never, Source: Said}}
 }
 
-// Situation is the state of an atom and around it. Fields that were not read are zero.
+// Situation is the state of an atom, of its program's slots, and of a pause. Fields that were not
+// read are zero.
 type Situation struct {
 	Last    Last
 	Active  Active
 	Readers []Active // the readers' locks
-	Slots   []Active // the slots of the program up to the newcomer's limit, its own owner's left out
+	Slots   []Active // the program's slots up to the newcomer's limit, without its owner's own slots
 
 	TickUsed bool // the newcomer's tick was claimed
+	Pause    Pause
 }
 
 // Decision is a newcomer's next step, and the lock it is about.
 type Decision struct {
 	Step   Step
-	Active Active // the lock that decided: the active one, else a reader's
-	Reader int    // which of the readers that was, from 0; -1: none
+	Active Active // the lock that decided: the active lock or a reader's lock
+	Reader int    // the index of that reader's lock; -1: no reader's lock decided
 
 	terms Terms
 	last  Last
-	used  bool   // the tick is
-	why   string // a reason that the situation does not tell; "": there is none
+	used  bool // the tick was used
+	pause Pause
+	why   string // a reason that does not follow from the situation; "": none
 }
 
 // Last is what the last lock says.
 type Last struct {
 	Completed bool          // the atom has completed before
-	Age       time.Duration // since then; negative where a fixed 'now' lies before it
-	FromStart bool          // Age is since the start of that run
+	Age       time.Duration // since the last completion; negative if a fixed 'now' lies before it
+	FromStart bool          // Age is since the start of the last run instead
 	Future    bool          // it lies in the future by the real clock, so it does not count
 }
 
@@ -116,27 +119,27 @@ type Owner int
 // The states of an owner.
 const (
 	Lives     Owner = iota
-	Gone            // provably dead, as is all that can be known of its job
-	Orphaned        // provably dead, and something of its job lives
+	Gone            // provably dead, and so are all known processes of its job
+	Orphaned        // provably dead, but a process of its job lives
 	Unknown         // cannot be checked from here: another pid namespace, another host
 	Ancestor        // the newcomer itself or one of its ancestors
 	Untouched       // lives, and must not be signalled: a lock with only a pid
-	Waiter          // waits for the atom itself, and came first
+	Waiter          // not an owner but an earlier waiter for the atom
 )
 
 // Active is what the active lock says.
 type Active struct {
-	Held     bool          // there is one
+	Held     bool          // there is an active lock
 	Empty    bool          // it has no content
-	Age      time.Duration // of an empty one by the real clock: whether it is being written no pass clock tells
+	Age      time.Duration // of an empty lock by the real clock always: it tells whether it is being written
 	Owner    Owner
 	Asked    time.Duration // the ExpireAfter that the owner asked for
 	Source   Source        // of Asked; None: the owner asked for none
-	Patience time.Duration // how much longer it is left to its supervisor, which ends it by itself (--enforce)
-	Remote   bool          // it is in a store: its job is seen on its own machine alone
-	Idle     time.Duration // in a store: for so long its locksmith has seen the job do nothing
-	Work     string        // or what it has seen the job do, in words
-	Entering bool          // it is that of a reader on its way to a lock of its own
+	Patience time.Duration // how long after the limit only the supervisor ends the job (--enforce)
+	Remote   bool          // the lock is in a store: only the owner's machine can observe the job
+	Idle     time.Duration // in a store: how long the job was idle when the locksmith watched it
+	Work     string        // in a store: the sign of work that the locksmith found, in words
+	Entering bool          // a reader holds it for a moment, before it moves to a reader's lock
 }
 
 // Step is a newcomer's next step.
@@ -150,27 +153,31 @@ const (
 	Expire              // end the owner carefully, then replace its lock
 	Reclaim             // the owner is dead: replace its lock
 	Unempty             // clear the empty lock, then look again
-	Stuck               // expired, but the owner cannot be ended from here
+	Stuck               // the lock has expired, but the owner cannot be ended from here
 	Full                // denied: as many atoms of the program run as the newcomer allows
+	Paused              // denied: a person has paused the atom, or the host
 )
 
-// Granted reports whether the newcomer gets the atom, if nothing changes meanwhile and an owner
-// that must be ended can be.
+// Granted reports whether the newcomer gets the atom, provided that nothing changes meanwhile and
+// that an owner to be ended can be ended.
 func (s Step) Granted() bool {
 	return s == Acquire || s == Expire || s == Reclaim || s == Unempty
 }
 
-// Decide returns what a newcomer on these terms does in this situation. The reason for a denial
-// is the first in the order in which a newcomer would find out: too soon, the active lock,
-// readers, slots.
+// Decide returns what a newcomer on these terms does in this situation. If several reasons deny the
+// newcomer, the first in this order counts: paused, too soon, the active lock, readers, slots.
 func Decide(t Terms, s Situation) Decision {
 	d := Decision{Step: decide(t.Limits, s.Last, s.Active), Active: s.Active, Reader: -1, terms: t, last: s.Last}
+	if s.Pause.Denies() {
+		d.Step, d.pause = Paused, s.Pause
+		return d
+	}
 	if d.used = t.Tick.Asked() && s.TickUsed; d.used {
 		d.Step = TooSoon
 		return d
 	}
 	if s.Active.Entering && t.Shared && d.Step == Busy {
-		d.Step, d.Active = Acquire, Active{} // another reader, on its way to a lock of its own
+		d.Step, d.Active = Acquire, Active{} // its holder is a reader too, about to move to a reader's lock
 	}
 	if d.Step.Granted() && !t.Shared {
 		d.amongReaders(s.Readers)
@@ -181,8 +188,9 @@ func Decide(t Terms, s Situation) Decision {
 	return d
 }
 
-// amongReaders lets the first reader decide that denies the newcomer, else the
-// first that would have to make way, unless there is an owner that would.
+// amongReaders applies the readers' locks to the decision. The first reader that denies the
+// newcomer decides, else the first reader that has to be ended or cleared, unless the owner of the
+// active lock has to be ended or cleared.
 func (d *Decision) amongReaders(readers []Active) {
 	for i, reader := range readers {
 		step := decide(d.terms.ForReader().Limits, Last{}, reader)
@@ -196,8 +204,8 @@ func (d *Decision) amongReaders(readers []Active) {
 	}
 }
 
-// taken counts the slots that are not to be had. A newcomer tries them one
-// after the other, from the first (takeSlot of a locker), on the terms of ForSlot.
+// taken counts the slots that the newcomer cannot take. A newcomer tries the slots in order
+// (takeSlot of a locker), on the terms of ForSlot.
 func taken(t Terms, slots []Active) (n int) {
 	for _, slot := range slots {
 		if slot.Held && !decide(t.ForSlot().Limits, Last{}, slot).Granted() {
@@ -261,12 +269,13 @@ func interval(limits Limits, last Last) time.Duration {
 	return limits.IfElapsed
 }
 
-// InForce is the limit that holds for the active lock where this newcomer meets it, and where
-// it is from: what the newcomer says; else the owner's, which a learned limit of the newcomer's
-// may lengthen; else never.
+// InForce returns the limit in force for the active lock when this newcomer finds it, and its
+// source. The newcomer's explicit limit wins. Then comes the owner's, explicit or learned; a
+// learned limit of the newcomer's wins if it is longer, or if the owner has none. Then come limits
+// from settings files, the newcomer's first. Without any limit it is never.
 func InForce(limits Limits, active Active) (expireAfter time.Duration, source Source) {
 	switch {
-	case limits.Source == Said, limits.Source == Learned && active.Source == None,
+	case limits.Source == Said, limits.Source != None && (active.Source == None || active.Source == Filed),
 		limits.Source == Learned && limits.ExpireAfter != limit.Never && limits.ExpireAfter > active.Asked:
 		return limits.ExpireAfter, limits.Source
 	case active.Source != None:
@@ -275,8 +284,8 @@ func InForce(limits Limits, active Active) (expireAfter time.Duration, source So
 	return limit.Never, None
 }
 
-// Expiry is the age at which the active lock expires for this newcomer: the limit in force. If
-// the owner's supervisor ends the job by itself, newcomers leave that to it for its patience.
+// Expiry is the age at which the active lock expires for this newcomer: the limit in force, plus
+// the owner's Patience.
 func Expiry(limits Limits, active Active) time.Duration {
 	expiry, _ := InForce(limits, active)
 	return min(expiry, limit.Never-active.Patience) + active.Patience // never stays never
@@ -285,24 +294,25 @@ func Expiry(limits Limits, active Active) time.Duration {
 // Expired reports whether the active lock has expired for this newcomer.
 func Expired(limits Limits, active Active) bool { return active.Age >= Expiry(limits, active) }
 
-// OnlyIdle tells whether an owner that has expired is ended only where its job is seen to be
-// idle: a limit that was learned from runtimes cannot tell a long run from one that hangs. What a
-// person has said ends the job whatever it does.
+// OnlyIdle tells whether an expired owner is ended only if a watch finds its job idle. This holds
+// for a learned limit, which cannot distinguish a long run from a hang. An explicit limit ends the
+// job whatever it does.
 func OnlyIdle(limits Limits, active Active) bool {
 	_, source := InForce(limits, active)
 	return source == Learned
 }
 
-// WatchFirst tells whether the newcomer itself is to see that. In a store the owner's locksmith
-// does.
+// WatchFirst tells whether the newcomer itself has to watch the job before it ends it. In a store
+// the owner's locksmith watches the job.
 func WatchFirst(limits Limits, active Active) bool { return OnlyIdle(limits, active) && !active.Remote }
 
-// spared tells whether an owner in a store goes on past its limit, as it is not seen to be idle.
+// spared tells whether an expired owner in a store is not asked to end its job, because no watch
+// found the job idle.
 func spared(limits Limits, active Active) bool {
 	return active.Remote && active.Idle == 0 && OnlyIdle(limits, active) && Expired(limits, active)
 }
 
-// Notice is the age at which a person is told that a run takes long.
+// Notice is the age at which a run is reported to a person as long.
 type Notice struct {
 	After time.Duration
 	Said  bool // set by a person; else learned
@@ -317,14 +327,14 @@ func Overdue(limits Limits, active Active, notice Notice) bool {
 	return notice.Said || Expiry(limits, active) == limit.Never || OnlyIdle(limits, active) && Expired(limits, active)
 }
 
-// With is the decision with another step about the same lock.
+// With returns the decision with another step about the same lock.
 func (d Decision) With(step Step) Decision {
 	d.Step = step
 	return d
 }
 
-// Because is With for a reason that the situation does not tell: why an owner that
-// has expired cannot be ended (Stuck), or must be left alone (Busy).
+// Because is With, plus a reason that does not follow from the situation: why an expired owner
+// cannot be ended (Stuck), or must be left alone (Busy).
 func (d Decision) Because(step Step, why string) Decision {
 	d.why = why
 	return d.With(step)
@@ -337,10 +347,13 @@ func full(t Terms) string {
 	return "full: " + strconv.Itoa(t.Slots) + " atoms of " + t.Program + " are running"
 }
 
-// Reason tells the step with the figures behind it, for --dry-run and the runlog.
+// Reason describes the step with the figures behind it, for --dry-run and the runlog.
 func (d Decision) Reason() string {
 	if d.Step == Full {
 		return full(d.terms)
+	}
+	if d.Step == Paused {
+		return d.pause.Reason()
 	}
 	if d.TickUsed() {
 		return d.terms.Tick.used()
@@ -389,10 +402,10 @@ func tooSoon(limits Limits, last Last) string {
 	if limits.IfElapsed == limit.Never {
 		return text
 	}
-	return text + "; due in " + limit.Format(interval(limits, last)-told(last))
+	return text + "; due in " + limit.Format(interval(limits, last)-wholeAge(last))
 }
 
-// wanted tells the interval.
+// wanted describes the IfElapsed that the newcomer asked for.
 func wanted(limits Limits, last Last) string {
 	text := "IfElapsed is " + limit.Format(limits.IfElapsed)
 	if last.FromStart && limits.IfElapsed > 0 && limits.IfElapsed != limit.Never {
@@ -401,10 +414,10 @@ func wanted(limits Limits, last Last) string {
 	return text
 }
 
-// told is the age in whole seconds, so that the figures of a sentence add up.
-func told(last Last) time.Duration { return last.Age.Truncate(time.Second) }
+// wholeAge is the age of the last lock in whole seconds, so that the figures in a sentence add up.
+func wholeAge(last Last) time.Duration { return last.Age.Truncate(time.Second) }
 
-// DueIn is the time until IfElapsed has passed; 0 if, and only if, it has.
+// DueIn is the time until IfElapsed has passed. It is 0 only if IfElapsed has passed.
 func DueIn(limits Limits, last Last) time.Duration {
 	switch {
 	case Due(limits, last):
@@ -425,9 +438,9 @@ func completed(last Last) string {
 		return "completed since the pass began"
 	}
 	if last.FromStart {
-		return "started " + limit.Format(told(last)) + " ago"
+		return "started " + limit.Format(wholeAge(last)) + " ago"
 	}
-	return "completed " + limit.Format(told(last)) + " ago"
+	return "completed " + limit.Format(wholeAge(last)) + " ago"
 }
 
 func busy(limits Limits, active Active) string {
@@ -452,12 +465,19 @@ func busy(limits Limits, active Active) string {
 	return text
 }
 
-// Running describes the age of the active lock, the limit in force and its source.
+// Running describes the age of the active lock, the limit in force and its source. The limit is
+// shown without the owner's Patience.
 func Running(limits Limits, active Active) string {
 	expireAfter, source := InForce(limits, active)
-	text := "running for " + limit.FormatAge(active.Age) + ", " + LimitText(Expiry(limits, active), source)
-	if source != None && (limits.Source == None || expireAfter != limits.ExpireAfter || source != limits.Source) {
+	text := "running for " + limit.FormatAge(active.Age) + ", " + LimitText(expireAfter, source)
+	owners := source != None && (limits.Source == None || expireAfter != limits.ExpireAfter || source != limits.Source)
+	switch enforced := active.Patience > 0 && expireAfter == active.Asked; {
+	case owners && enforced:
+		text += " (its owner's, which enforces it)"
+	case owners:
 		text += " (its owner's)"
+	case enforced:
+		text += " (its owner enforces it)"
 	}
 	return text
 }
@@ -471,6 +491,8 @@ func LimitText(expireAfter time.Duration, source Source) string {
 		return "no ExpireAfter learned yet"
 	case source == Learned:
 		return "the learned ExpireAfter is " + limit.Format(expireAfter)
+	case source == Filed:
+		return "ExpireAfter is " + limit.Format(expireAfter) + " (settings file)"
 	}
 	return "ExpireAfter is " + limit.Format(expireAfter)
 }

@@ -19,7 +19,7 @@ func held(age time.Duration, owner Owner) Active {
 	return Active{Held: true, Age: age, Owner: owner, Asked: 90 * minute, Source: Said}
 }
 
-func TestTheDesignsTable(t *testing.T) {
+func TestDecideFollowsTheDesignsTable(t *testing.T) {
 	hourly := Limits{IfElapsed: 15 * minute, ExpireAfter: 90 * minute, Source: Said}
 	never := Last{}
 	due := ago(15 * minute)
@@ -65,7 +65,7 @@ func TestTheDesignsTable(t *testing.T) {
 		{"and a said one any", Limits{ExpireAfter: minute, Source: Said}, never, Active{Held: true, Age: minute, Remote: true, Work: "12 kB"}, Expire},
 		{"it counts where the owner asked for none", Limits{ExpireAfter: minute, Source: Learned}, never, Active{Held: true, Age: minute}, Expire},
 		{"the owner's limit counts where the newcomer says none", Limits{}, never, held(90*minute, Lives), Expire},
-		{"nobody is ended that nobody has limited", Limits{}, never, Active{Held: true, Age: 1e6 * time.Hour}, Busy},
+		{"a job without a limit is not ended", Limits{}, never, Active{Held: true, Age: 1e6 * time.Hour}, Busy},
 		{"a limit that is said shortens it", Limits{ExpireAfter: minute, Source: Said}, never, held(minute, Lives), Expire},
 		{"an enforcing owner is left to itself", hourly, due, Active{Held: true, Age: 90 * minute, Patience: 12 * time.Second}, Busy},
 		{"but not for ever", hourly, due, Active{Held: true, Age: 90*minute + 12*time.Second, Patience: 12 * time.Second}, Expire},
@@ -74,6 +74,24 @@ func TestTheDesignsTable(t *testing.T) {
 		if got := decide(c.limits, c.last, c.active); got != c.want {
 			t.Errorf("%s: step %d, want %d", c.claim, got, c.want)
 		}
+	}
+}
+
+func TestAFilesLimitCountsOnlyWithoutAnotherOne(t *testing.T) {
+	const own, owners = time.Hour, 2 * time.Hour
+	for _, c := range []struct {
+		newcomer, owner Source
+		want            time.Duration
+	}{
+		{Filed, None, own}, {Filed, Filed, own}, {None, Filed, owners}, {Said, Filed, own}, {Learned, Filed, own},
+		{Filed, Said, owners}, {Filed, Learned, owners},
+	} {
+		if got, _ := InForce(Limits{ExpireAfter: own, Source: c.newcomer}, Active{Asked: owners, Source: c.owner}); got != c.want {
+			t.Errorf("%q meets %q: %v", c.newcomer, c.owner, got)
+		}
+	}
+	if text := LimitText(own, Filed); text != "ExpireAfter is 1h (settings file)" {
+		t.Error(text)
 	}
 }
 
@@ -102,7 +120,7 @@ func TestExpireAfterBelowIfElapsedDrawsTheRuleOfThumb(t *testing.T) {
 
 func anySituation(t *rapid.T) (Limits, Last, Active) {
 	d := rapid.OneOf(rapid.Just(time.Duration(0)), rapid.Just(limit.Never), rapid.Map(rapid.Int64Range(0, 1e6), func(s int64) time.Duration { return time.Duration(s) * time.Second }))
-	limits := Limits{d.Draw(t, "if-elapsed"), d.Draw(t, "expire-after"), rapid.SampledFrom([]Source{None, Learned, Said}).Draw(t, "source")}
+	limits := Limits{d.Draw(t, "if-elapsed"), d.Draw(t, "expire-after"), rapid.SampledFrom([]Source{None, Learned, Filed, Said}).Draw(t, "source")}
 	if limits.Source == None {
 		limits.ExpireAfter = limit.Never
 	}
@@ -113,7 +131,7 @@ func anySituation(t *rapid.T) (Limits, Last, Active) {
 	active := Active{
 		Held: rapid.Bool().Draw(t, "held"), Empty: rapid.Bool().Draw(t, "empty"),
 		Age: time.Duration(rapid.Int64Range(0, 1e7).Draw(t, "age")) * time.Second, Owner: Owner(rapid.IntRange(int(Lives), int(Untouched)).Draw(t, "owner")),
-		Asked: d.Draw(t, "asked"), Source: rapid.SampledFrom([]Source{None, Learned, Said}).Draw(t, "owner's source"), Patience: time.Duration(rapid.Int64Range(0, 100).Draw(t, "patience")) * time.Second,
+		Asked: d.Draw(t, "asked"), Source: rapid.SampledFrom([]Source{None, Learned, Filed, Said}).Draw(t, "owner's source"), Patience: time.Duration(rapid.Int64Range(0, 100).Draw(t, "patience")) * time.Second,
 	}
 	return limits, last, active
 }
@@ -157,7 +175,7 @@ func TestTheDecisionIsMonotoneInTheAgeOfTheActiveLock(t *testing.T) {
 	})
 }
 
-func TestNobodyIsDeniedTooSoonWithoutACompletion(t *testing.T) {
+func TestTooSoonNeedsACompletion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, active := anySituation(t)
 		last.Completed = false
@@ -167,7 +185,7 @@ func TestNobodyIsDeniedTooSoonWithoutACompletion(t *testing.T) {
 	})
 }
 
-func TestWhoMustNotBeSignalledIsOnlyEverBusy(t *testing.T) {
+func TestAnUntouchableOwnerIsAlwaysBusy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, active := anySituation(t)
 		active.Held, active.Empty = true, false
@@ -191,13 +209,13 @@ func TestNeverNeverExpires(t *testing.T) {
 func TestOnlyASaidLimitShortensWhatTheOwnerAskedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, _, active := anySituation(t)
-		if limits.Source != Said && active.Source != None && Expiry(limits, active) < active.Asked {
+		if limits.Source != Said && active.Source != None && active.Source != Filed && Expiry(limits, active) < active.Asked {
 			t.Fatalf("expires after %v", Expiry(limits, active))
 		}
 	})
 }
 
-func TestNobodyIsEndedWhereNoLimitWasAskedFor(t *testing.T) {
+func TestNoOwnerIsEndedWhereNoLimitWasAskedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, active := anySituation(t)
 		limits.Source, active.Source = None, None
@@ -270,7 +288,7 @@ func TestEveryStepHasAReason(t *testing.T) {
 	})
 }
 
-// figures are those of a reason that the atom was asked for too soon.
+// figures matches the durations in the reason of a denial as too soon.
 var figures = regexp.MustCompile(`^too soon: (?:completed|started) (\w+) ago, IfElapsed is (\w+)(?: less (\w+))?; due in (\w+)$`)
 
 func TestTheFiguresOfTooSoonAddUp(t *testing.T) {

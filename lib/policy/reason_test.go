@@ -16,9 +16,10 @@ func TestTheDefaultsAreTheDesigns(t *testing.T) {
 	}
 }
 
-func TestEachStepIsToldWithItsFigures(t *testing.T) {
+func TestEachStepIsReportedWithItsFigures(t *testing.T) {
 	limits := Limits{IfElapsed: 15 * minute, ExpireAfter: 2 * time.Hour, Source: Said}
 	young := Active{Held: true, Age: minute}
+	enforced := Active{Held: true, Age: minute, Asked: 90 * minute, Source: Said, Patience: 12 * time.Second}
 	for _, c := range []struct {
 		step   Step
 		limits Limits
@@ -42,11 +43,14 @@ func TestEachStepIsToldWithItsFigures(t *testing.T) {
 		{Busy, Limits{ExpireAfter: minute, Source: Learned}, Last{}, Active{Held: true, Age: minute, Remote: true}, "busy: running for 1m, the learned ExpireAfter is 1m, and it is not known to be idle"},
 		{Busy, Limits{ExpireAfter: limit.Never, Source: Learned}, Last{}, young, "busy: running for 1m, no ExpireAfter learned yet"},
 		{Busy, Limits{}, Last{}, held(minute, Lives), "busy: running for 1m, ExpireAfter is 1h30m (its owner's)"},
+		{Busy, Limits{}, Last{}, enforced, "busy: running for 1m, ExpireAfter is 1h30m (its owner's, which enforces it)"},
+		{Busy, Limits{ExpireAfter: 90 * minute, Source: Said}, Last{}, enforced, "busy: running for 1m, ExpireAfter is 1h30m (its owner enforces it)"},
+		{Busy, limits, Last{}, enforced, "busy: running for 1m, ExpireAfter is 2h"},
 		{Busy, limits, Last{}, Active{Held: true, Empty: true}, "busy: the lock is empty, perhaps being written"},
 		{Busy, limits, Last{}, Active{Held: true, Owner: Ancestor}, "busy: the atom is running this very program"},
 		{Busy, limits, Last{}, Active{Held: true, Owner: Untouched}, "busy: the lock has only a pid, which lives"},
 		{Expire, limits, Last{}, held(3*time.Hour, Lives), "expired: running for 3h, ExpireAfter is 2h; it would be ended"},
-		{Acquire, Limits{Source: Said}, Last{}, Active{}, "free: never completed, IfElapsed is 0s, no ExpireAfter"}, // it replaces another
+		{Acquire, Limits{Source: Said}, Last{}, Active{}, "free: never completed, IfElapsed is 0s, no ExpireAfter"}, // as with --replace
 		{Acquire, Limits{ExpireAfter: limit.Never, Source: Learned}, Last{}, Active{}, "free: never completed, IfElapsed is 0s, no ExpireAfter learned yet"},
 		{Busy, Limits{ExpireAfter: 15 * minute, Source: Learned}, Last{}, held(minute, Lives), "busy: running for 1m, ExpireAfter is 1h30m (its owner's)"},
 		{Busy, Limits{ExpireAfter: 90 * minute, Source: Said}, Last{}, held(minute, Lives), "busy: running for 1m, ExpireAfter is 1h30m"},
@@ -60,7 +64,7 @@ func TestEachStepIsToldWithItsFigures(t *testing.T) {
 	}
 }
 
-func TestWhoFindsNoSlotIsToldHowManyThereAre(t *testing.T) {
+func TestADenialForSlotsNamesTheirNumber(t *testing.T) {
 	for slots, want := range map[int]string{1: "full: an atom of p is running", 2: "full: 2 atoms of p are running"} {
 		d := Decide(Terms{Slots: slots, Program: "p"}, Situation{Slots: []Active{held(minute, Lives), held(minute, Lives)}[:slots]})
 		if d.Step != Full || d.Reason() != want {
@@ -78,7 +82,7 @@ func TestADecisionThatTurnsOutToBeStuckSaysWhy(t *testing.T) {
 }
 
 func TestTheRuleOfThumbNamesBothLimitsAndNotNever(t *testing.T) {
-	want := "ExpireAfter 1m is below IfElapsed 2m: every overrun will be ended at the next start"
+	want := "ExpireAfter 1m is below IfElapsed 2m: a job that still runs at the next start will be ended then"
 	if got := (Limits{IfElapsed: 2 * minute, ExpireAfter: minute, Source: Said}).Warning(); got != want {
 		t.Errorf("warning %q, want %q", got, want)
 	}
@@ -87,7 +91,7 @@ func TestTheRuleOfThumbNamesBothLimitsAndNotNever(t *testing.T) {
 	}
 }
 
-func TestWhatExpiresNeverWaitsForNothing(t *testing.T) {
+func TestPatienceDoesNotOverflowNever(t *testing.T) {
 	for _, limits := range []Limits{{ExpireAfter: limit.Never, Source: Said}, {ExpireAfter: limit.Never - minute, Source: Said}, {ExpireAfter: limit.Never - 1, Source: Said}} {
 		if got := Expiry(limits, Active{Patience: minute}); got != limit.Never {
 			t.Errorf("ExpireAfter %v with patience expires at %v", limits.ExpireAfter, got)

@@ -43,7 +43,7 @@ func TestAUsedTickDeniesWhateverElseIsFound(t *testing.T) {
 			t.Errorf("%s: %v, %q", name, d.Step, d.Reason())
 		}
 		if d := Decide(Terms{}, s); d.TickUsed() {
-			t.Errorf("%s: a tick that nobody asked for denies", name)
+			t.Errorf("%s: a tick that was not asked for denies", name)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestATickIsRememberedForTenPeriods(t *testing.T) {
 	}
 }
 
-// A slot and a reader's lock are no runs of their own.
+// A slot and a reader's lock ask for no tick, because they are no runs of their own.
 func TestATickIsAskedForByTheAtomAlone(t *testing.T) {
 	terms := Terms{Tick: TickAt(halfPast, time.Hour)}
 	if terms.ForSlot().Tick.Asked() || terms.ForReader().Tick.Asked() {

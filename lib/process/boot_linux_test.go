@@ -7,10 +7,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/actor"
+	"adlock/test/support/actor"
 )
 
-// seenAs makes this process read as if the system had that boot and machine id.
+// seenAs makes this process read that boot and machine id as the system's.
 func seenAs(t *testing.T, boot, machine string) {
 	t.Helper()
 	where, err := here()

@@ -9,11 +9,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/actor"
-	"adlock/test/need"
+	"adlock/test/support/actor"
+	"adlock/test/support/need"
 )
 
-func TestAHiddenProcessIsAskedOfTheKernel(t *testing.T) {
+func TestAHiddenProcessIsReadFromTheKernel(t *testing.T) {
 	a := actor.Sleeper(t, syscall.SysProcAttr{Setsid: true})
 	e, there := hidden(a.PID())
 	if !there || !e.Hidden || e.PID != a.PID() || e.PGID != a.PID() || e.Exited {
@@ -35,7 +35,7 @@ func TestAHiddenProcessIsAskedOfTheKernel(t *testing.T) {
 	}
 }
 
-func TestOneselfAndTheParentAreAncestors(t *testing.T) {
+func TestSelfAndParentAreAncestors(t *testing.T) {
 	line, _ := Ancestors()
 	for _, pid := range []int{os.Getpid(), os.Getppid(), 1} {
 		if pid != 0 && (!IsAncestor(pid) || !slices.Contains(line, pid)) {
@@ -72,7 +72,7 @@ func TestAProcessIsGoneOnceItIsDeadOrItsPidIsAnothers(t *testing.T) {
 	}
 }
 
-func TestOfPidOneThereIsNoGroup(t *testing.T) {
+func TestPidOneIsNoGroup(t *testing.T) {
 	for pid, want := range map[int]int{0: 0, 1: 0, 2: 2, 4711: 2} {
 		id := Identity{PID: pid, PGID: pid, SID: pid, Start: 7}
 		if got := len(id.bands()); got != want {
@@ -84,7 +84,7 @@ func TestOfPidOneThereIsNoGroup(t *testing.T) {
 	}
 	member := Identity{PID: 4711, PGID: 4700, SID: 4600}
 	if got := member.bands(); len(got) != 0 {
-		t.Errorf("who leads nothing led %+v", got)
+		t.Errorf("a process that leads nothing led %+v", got)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestALivingProcessHasOneInodeAndADeadOneNone(t *testing.T) {
 	unix.Kill(a.PID(), unix.SIGKILL)
 	a.Await()
 	if inode := inodeNow(a.PID()); inode != 0 {
-		t.Errorf("nobody has inode %d", inode)
+		t.Errorf("no process has inode %d", inode)
 	}
 }
 
@@ -119,7 +119,8 @@ func TestNoPidLivesBelowOne(t *testing.T) {
 }
 
 func TestADeathEndsTheWait(t *testing.T) {
-	// An orphan, as the death of a child is a signal that would wake this process too.
+	// The process is an orphan: the death of a child of this process is a signal that would wake
+	// this process too.
 	child := actor.File(t, "child")
 	actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"`, child).Await()
 	pid := actor.PIDIn(t, child)
@@ -133,9 +134,9 @@ func TestADeathEndsTheWait(t *testing.T) {
 	}
 	defer h.Close()
 	if h.fd < 0 {
-		need.Skip(t, "no pidfd wakes anybody here")
+		need.Skip(t, "no pidfd wakes a waiter here")
 	}
-	// A signal of the Go runtime may wake it too, now and then.
+	// A signal of the Go runtime may wake this process too, now and then.
 	wait := func(d time.Duration) (calls int) {
 		for end := time.Now().Add(d); time.Now().Before(end) && !h.Exited(); calls++ {
 			AwaitDeath([]Handle{{h.Key, -1}, h}, time.Until(end))
@@ -143,7 +144,7 @@ func TestADeathEndsTheWait(t *testing.T) {
 		return calls
 	}
 	if calls := wait(actor.Brief); calls > 20 {
-		t.Errorf("nobody died, and it was woken %d times", calls)
+		t.Errorf("no process died, and it was woken %d times", calls)
 	}
 	unix.Kill(pid, unix.SIGKILL)
 	begun := time.Now()
@@ -171,7 +172,7 @@ func TestOnlyESRCHFromTheKernelMeansGone(t *testing.T) {
 	}
 }
 
-func TestAClockThatThereIsNotIsNoTime(t *testing.T) {
+func TestAMissingClockPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("it has a time")

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/actor"
-	"adlock/test/need"
+	"adlock/test/support/actor"
+	"adlock/test/support/need"
 )
 
 // unreached is a stopped process: any signal but KILL or CONT stays pending.
@@ -25,7 +25,7 @@ func unreached(t *testing.T) *actor.Actor {
 	return a
 }
 
-// mustBeUnreached fails if a signal is pending for it.
+// mustBeUnreached fails if a signal is pending for the process.
 func mustBeUnreached(a *actor.Actor, claim string) {
 	a.T.Helper()
 	text, err := os.ReadFile(path(a.PID(), "status"))
@@ -48,7 +48,7 @@ func withoutPidfds(t *testing.T) {
 	lastPidfd = func() int { return -1 }
 }
 
-func TestToAskIsNotToSignal(t *testing.T) {
+func TestChecksSendNoSignal(t *testing.T) {
 	a := unreached(t)
 	k := entryOf(a).Key()
 	(band{Key: k}).gone()
@@ -102,7 +102,7 @@ func TestAPidfdMayHaveTheNumberZero(t *testing.T) {
 	actor.Eventually(t, "it is dead", zero.Exited)
 	begun := time.Now()
 	if AwaitDeath([]Handle{zero}, 2*actor.Patient); time.Since(begun) > actor.Patient {
-		t.Error("its death wakes nobody")
+		t.Error("its death does not wake the waiter")
 	}
 	zero.Close()
 	if _, err := unix.FcntlInt(0, unix.F_GETFD, 0); err != unix.EBADF {
@@ -114,7 +114,7 @@ func TestWithoutPidfdsTheStartIsCompared(t *testing.T) {
 	withoutPidfds(t)
 	a := actor.Sleeper(t, actor.Leads)
 	k := entryOf(a).Key()
-	held, err := Hold(k, 4711) // an inode proves nothing if it cannot be compared
+	held, err := Hold(k, 4711) // without a pidfd the inode cannot be compared
 	if err != nil || held.fd >= 0 || held.Exited() || held.Signal(0) != nil {
 		t.Errorf("held %+v, %v", held, err)
 	}
@@ -231,7 +231,7 @@ func TestDescriptorsAreKeptForOtherThings(t *testing.T) {
 	if fd < 0 {
 		need.Skip(t, "no pidfds here")
 	}
-	unix.Close(fd) // the lowest free one
+	unix.Close(fd) // fd is now the lowest free descriptor
 	lastPidfd = func() int { return fd }
 	if got := openPidfd(os.Getpid()); got != fd {
 		t.Errorf("got %d where %d is the last", got, fd)
@@ -279,7 +279,7 @@ func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
 	}
 }
 
-func TestToAskAPidfdTakesNoTime(t *testing.T) {
+func TestPollingAPidfdDoesNotSleep(t *testing.T) {
 	fd := openPidfd(os.Getpid())
 	defer unix.Close(fd)
 	runtime.LockOSThread()
@@ -307,7 +307,7 @@ func TestAPidLivesWhereThereAreNoPidfds(t *testing.T) {
 	actor.Eventually(t, "a zombie does not", func() bool { return !PIDLives(a.PID()) })
 	a.Await()
 	if PIDLives(a.PID()) {
-		t.Error("one that is gone lives")
+		t.Error("a process that has exited is reported alive")
 	}
 	enough := actor.FewFiles(t, 0)
 	self, ended := PIDLives(os.Getpid()), PIDLives(a.PID())

@@ -11,14 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/actor"
-	"adlock/test/need"
+	"adlock/test/support/actor"
+	"adlock/test/support/need"
 )
 
 func init() {
-	// As the user nobody, from whom /proc hides root's processes: args are the pids of a shown
-	// process, of a hidden child of it, of a hidden process and the inode of its pidfd, of a
-	// hidden zombie, and the id of a hidden thread.
+	// It runs as an unprivileged user, so /proc hides root's processes. Its arguments are the
+	// pids of a shown process, of a hidden child of that process and of another hidden process,
+	// the inode of the latter's pidfd, the pid of a hidden zombie, and the id of a hidden thread.
 	actor.Roles["seeker"] = func(args []string) int {
 		var n []int
 		for _, arg := range args {
@@ -48,20 +48,20 @@ func seek(shown, child, other int, inode uint64, zombie, thread int) {
 	}
 	claim("a hidden child is in the table once", n == 1 && err == nil, n, err)
 	claim("no hidden child is added again", len(hiddenChildren(slices.Clone(list))) == len(list))
-	claim("who is hidden is unshown", unshown(child) && !unshown(shown))
+	claim("a hidden process is unshown", unshown(child) && !unshown(shown))
 	claim("the living live", PIDLives(child) && PIDLives(other))
 	claim("a hidden zombie is dead", !PIDLives(zombie))
 
 	e, err := Find(other)
-	claim("who is hidden is found", err == nil && e.Hidden && e.PID == other && e.Start == hiddenStart|inode, e, err)
+	claim("a hidden process is found", err == nil && e.Hidden && e.PID == other && e.Start == hiddenStart|inode, e, err)
 	_, err = Find(thread)
-	claim("a hidden thread is nobody", err == unix.ESRCH, err)
+	claim("a hidden thread is no process", err == unix.ESRCH, err)
 	_, err = User(other)
-	claim("the user of who is hidden is not known", err == unix.EPERM, err)
+	claim("the user of a hidden process is not known", err == unix.EPERM, err)
 	read, err := readOne(nil, other)
-	claim("who is hidden is read", err == nil && len(read) == 1 && read[0] == e, read, err)
+	claim("a hidden process is read", err == nil && len(read) == 1 && read[0] == e, read, err)
 	err = Entry{PID: other, Start: e.Start}.Signal(unix.SIGTERM)
-	claim("who may not be signalled is an error", errors.Is(err, unix.EPERM), err)
+	claim("a process that may not be signalled is an error", errors.Is(err, unix.EPERM), err)
 
 	k := Membership{bands: []band{{Key: Key{other, 1}, within: Unrecorded}}}
 	k.Drop(list)
@@ -70,7 +70,7 @@ func seek(shown, child, other int, inode uint64, zombie, thread int) {
 	fmt.Println("sought")
 }
 
-func TestWhatProcHidesIsSought(t *testing.T) {
+func TestHiddenProcessesAreFound(t *testing.T) {
 	need.Root(t)
 	need.Tools(t, "setpriv")
 	if !pidfs() {

@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/actor"
-	"adlock/test/need"
+	"adlock/test/support/actor"
+	"adlock/test/support/need"
 )
 
-func TestIdentityOfSelf(t *testing.T) {
+func TestThisProcessHasAnIdentityAndLives(t *testing.T) {
 	id, err := Of(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestNoSuchProcessIsESRCH(t *testing.T) {
 	}
 }
 
-// remains tells whether something lives of the job that id led.
+// remains tells whether a process of the job that id led may live.
 func remains(id Identity) bool { return Job{Owner: id}.Remains() }
 
 func TestZombieOwnerIsDead(t *testing.T) {
@@ -87,7 +87,7 @@ func TestRecycledPidIsDead(t *testing.T) {
 	id := idOf(a)
 	a.Process.Kill()
 	a.Await()
-	// Within one tick of the clock the two could not be distinguished.
+	// Two processes that started in one tick of the clock could not be distinguished.
 	actor.Eventually(t, "the next tick", func() bool { return idOf(actor.Sleeper(t, actor.Leads)).Start > id.Start })
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		if os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(id.PID-1)), 0) != nil {
@@ -186,7 +186,7 @@ func TestALeaderThatIsBeingReapedLeavesNoGroup(t *testing.T) {
 	}
 }
 
-func TestGroupRules(t *testing.T) {
+func TestAGroupHasNoMembersOlderThanItsLeader(t *testing.T) {
 	id := Identity{PID: 10, PGID: 10, SID: 7, Start: 5}
 	for _, c := range []struct {
 		name string
@@ -207,7 +207,7 @@ func TestGroupRules(t *testing.T) {
 	}
 	old := Identity{PID: 10, PGID: 10, SID: Unrecorded, Start: 5}
 	if !old.bands()[0].lives([]Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}) {
-		t.Error("a member of a group whose session nobody wrote down is left out")
+		t.Error("a member of a group whose session was not recorded is left out")
 	}
 	beyond := Identity{PID: 10, PGID: 10, Start: 5}
 	if beyond.bands()[0].lives([]Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}) {
@@ -220,7 +220,7 @@ func TestGroupRules(t *testing.T) {
 	}
 }
 
-func TestSessionRules(t *testing.T) {
+func TestASessionHasNoMembersOlderThanItsLeader(t *testing.T) {
 	id := Identity{PID: 10, PGID: 10, SID: 10, Start: 5}
 	for claim, c := range map[string]struct {
 		list []Entry
@@ -237,7 +237,7 @@ func TestSessionRules(t *testing.T) {
 	}
 }
 
-func TestAncestors(t *testing.T) {
+func TestNoProcessBesideTheLineIsAnAncestor(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	for pid, want := range map[int]bool{os.Getpid(): true, os.Getppid(): true, a.PID(): false, 0: false} {
 		if IsAncestor(pid) != want {
@@ -246,7 +246,7 @@ func TestAncestors(t *testing.T) {
 	}
 }
 
-func TestStatLines(t *testing.T) {
+func TestAStatLineIsReadWholeOrRefused(t *testing.T) {
 	tail := " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 %T 18 99 20\n"
 	line := func(pid, command, state, threads string) []byte {
 		return []byte(pid + " (" + command + ") " + state + strings.Replace(tail, "%T", threads, 1))
@@ -257,7 +257,7 @@ func TestStatLines(t *testing.T) {
 			t.Errorf("%q: %+v %v", command, e, err)
 		}
 	}
-	// Seen while a process is being reaped.
+	// The kernel shows this line while a process is being reaped.
 	if e, err := parseStat([]byte("1 (x) X 0 -1 -1 0 -1 4 0 0 0 0 0 0 0 0 20 0 0 0 99 0")); err != nil || !e.Exited {
 		t.Errorf("%+v %v", e, err)
 	}
@@ -265,7 +265,7 @@ func TestStatLines(t *testing.T) {
 	if e, err := parseStat([]byte(nineteen + " 99")); err != nil || e.Start != 99 {
 		t.Errorf("%+v %v", e, err)
 	}
-	for state, want := range map[string][3]bool{ // threads 1: dead, threads 2: dead, stopped
+	for state, want := range map[string][3]bool{ // dead with 1 thread, dead with 2 threads, stopped
 		"Z": {true, false, false}, "X": {true, true, false}, "T": {false, false, true}, "t": {}, "R": {},
 	} {
 		one, _ := parseStat(line("1", "x", state, "1"))
@@ -287,7 +287,7 @@ func FuzzParseStat(f *testing.F) {
 }
 
 func init() {
-	// Runs as root in its own mount namespace; becomes the user nobody.
+	// It runs as root in its own mount namespace, and starts the next role as an unprivileged user.
 	actor.Roles["hidden"] = func(args []string) int {
 		for _, err := range []error{
 			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
@@ -349,7 +349,7 @@ func init() {
 
 func TestProcOfAnotherNamespaceIsRefused(t *testing.T) {
 	need.Root(t)
-	// /proc is not mounted again for the namespace: its pids are other processes.
+	// /proc is not mounted again in the new pid namespace: its pids mean other processes there.
 	a := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")
 	a.Await()
 	if got := a.Out.String(); !strings.Contains(got, "another pid namespace unknown\ntrue false true true\n") {

@@ -3,7 +3,7 @@ package process
 import (
 	"testing"
 
-	"adlock/test/actor"
+	"adlock/test/support/actor"
 )
 
 func TestMain(m *testing.M) { actor.Main(m) }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/actor"
+	"adlock/test/support/actor"
 )
 
 func TestAGroupIsWholeWhereAllInItAreMembers(t *testing.T) {
@@ -18,7 +18,7 @@ func TestAGroupIsWholeWhereAllInItAreMembers(t *testing.T) {
 		list []Entry
 		want bool
 	}{
-		"nobody":                      {nil, true},
+		"no process":                  {nil, true},
 		"a member":                    {[]Entry{{PID: 11, PGID: 10, Start: 6}}, true},
 		"one that is older":           {[]Entry{{PID: 11, PGID: 10, Start: 6}, {PID: 12, PGID: 10, Start: 4}}, false},
 		"a stranger in another group": {[]Entry{{PID: 11, PGID: 10, Start: 6}, {PID: 12, PGID: 12, Start: 4}}, true},
@@ -66,7 +66,7 @@ func TestAGroupIsOverOnceItAndItsFirstProcessAreGone(t *testing.T) {
 	}
 }
 
-func TestABandEndsWithTheNextOfItsNumber(t *testing.T) {
+func TestABandEndsWhenItsNumberIsReused(t *testing.T) {
 	for _, c := range []struct {
 		claim string
 		b     band
@@ -105,7 +105,7 @@ func TestAnAncestorThatExitsWhileWeClimbIsNoError(t *testing.T) {
 	}
 }
 
-func TestALineOfAncestors(t *testing.T) {
+func TestALineOfAncestorsEndsAtPidOne(t *testing.T) {
 	above := map[int]int{9: 8, 8: 1, 6: 0, 4: 3}
 	parent := func(pid int) (int, error) {
 		if pid == 1 {
@@ -185,7 +185,7 @@ func TestADeadProcessIsNotFound(t *testing.T) {
 	}
 }
 
-func TestWhatIsStuckIsNamedAsWhatItIs(t *testing.T) {
+func TestStuckErrorsNameTheProcessOrGroup(t *testing.T) {
 	for _, c := range []struct {
 		err  StuckError
 		want string
@@ -221,7 +221,7 @@ func TestAMemberFoundByItsGroupAloneIsMarked(t *testing.T) {
 	}
 }
 
-func TestKinship(t *testing.T) {
+func TestMembersAreDescendantsOrInTheGroup(t *testing.T) {
 	k := Membership{
 		Roots:  map[Key]bool{{10, 50}: true},
 		Leader: Key{10, 50},
@@ -235,9 +235,9 @@ func TestKinship(t *testing.T) {
 		{PID: 13, Parent: 12, PGID: 13, Start: 51},               // older than its parent: pid 12 was another process then
 		{PID: 14, Parent: 1, PGID: 10, Start: 60},                // an orphan in the group
 		{PID: 15, Parent: 14, PGID: 15, Start: 60},               // and its child
-		{PID: 16, Parent: 1, PGID: 10, Start: 49},                // in the group before the owner was
+		{PID: 16, Parent: 1, PGID: 10, Start: 49},                // in the group, but older than the owner
 		{PID: 17, Parent: 10, PGID: 10, Start: 55, Exited: true}, // a zombie
-		{PID: 90, Parent: 11, PGID: 10, Start: 60},               // a newcomer inside the job, which only scan knows
+		{PID: 90, Parent: 11, PGID: 10, Start: 60},               // a newcomer inside the job; Find does not know that it is one
 		{PID: 20, Parent: 1, PGID: 20, Start: 70},                // a member once, reparented since
 		{PID: 21, Parent: 20, PGID: 20, Start: 71},
 		{PID: 30, Parent: 1, PGID: 30, Start: 70},
@@ -269,7 +269,7 @@ func TestOnlyALeaderHasAGroup(t *testing.T) {
 		}
 	}
 	if k := (Membership{Roots: map[Key]bool{{10, 5}: true}}); k.Empty() {
-		t.Error("a job of one is nobody's")
+		t.Error("a job of one process counts as empty")
 	}
 }
 

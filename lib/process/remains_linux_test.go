@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"adlock/test/actor"
+	"adlock/test/support/actor"
 )
 
 // led returns the identity of a dead process, and the pid of a living member of the group that it
@@ -26,7 +26,7 @@ func led(t *testing.T) (Identity, int) {
 func TestWhatRemainsOfAJobDependsOnWhereItWasSeen(t *testing.T) {
 	saved := here
 	defer func() { here = saved }()
-	here = func() (Identity, error) { // a machine with a name, which not every one has
+	here = func() (Identity, error) { // not every machine has an id
 		where, err := saved()
 		where.Machine = "this"
 		return where, err
@@ -40,7 +40,7 @@ func TestWhatRemainsOfAJobDependsOnWhereItWasSeen(t *testing.T) {
 		"in another pid namespace":   {func(id *Identity) { id.PIDNS++ }, true, false},
 		"on an unknown boot":         {func(id *Identity) { id.Boot = "" }, true, false},
 		"on an earlier boot":         {func(id *Identity) { id.Boot = "earlier" }, false, false},
-		"by one that led no group":   {func(id *Identity) { id.PGID++ }, false, false},
+		"without a group of its own": {func(id *Identity) { id.PGID++ }, false, false},
 		"before its members started": {func(id *Identity) { id.Start -= 100 }, true, true},
 		"after its members started":  {func(id *Identity) { id.Start += 1 << 40 }, false, false},
 		"in another time namespace":  {func(id *Identity) { id.Start += 1 << 40; id.TimeNS++ }, true, true},

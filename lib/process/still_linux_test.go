@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/actor"
+	"adlock/test/support/actor"
 )
 
 func TestAStoppedProcessStandsStill(t *testing.T) {

@@ -14,19 +14,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/actor"
-	"adlock/test/need"
+	"adlock/test/support/actor"
+	"adlock/test/support/need"
 )
 
-// The table is read again from the last pid or, if the pids started again, as a whole, until none
+// The table is read again from the last pid or, if the pids started again, as a whole, until no pid
 // has been handed out meanwhile.
 func TestATableIsReadUntilItSettles(t *testing.T) {
 	for claim, c := range map[string]struct {
 		last []int // the last pid at each look
 		want string
 	}{
-		"nobody forks":         {[]int{5, 5}, "whole"},
-		"somebody forks":       {[]int{5, 7, 7}, "whole 5-7"},
+		"no process forks":     {[]int{5, 5}, "whole"},
+		"a process forks":      {[]int{5, 7, 7}, "whole 5-7"},
 		"and again":            {[]int{5, 7, 8, 8}, "whole 5-7 7-8"},
 		"the pids begin anew":  {[]int{5, 2, 2}, "whole whole"},
 		"it cannot be read":    {[]int{0, 0}, "whole"},
@@ -101,7 +101,7 @@ func TestOnlyThePidsAskedForAreAdded(t *testing.T) {
 	}
 }
 
-func TestTheLastPid(t *testing.T) {
+func TestTheLastPidIsReadFromLoadavg(t *testing.T) {
 	for text, want := range map[string]int{
 		"0.00 0.01 0.05 1/123 4711\n": 4711, "0.00 0.01 0.05 1/123\n": 0, "": 0, "0.00 0.01 0.05 1/123 x\n": 0,
 		"0.00 0.01 0.05 1/123 99999999999999999999\n": 0,
@@ -116,7 +116,7 @@ func TestTheLastPid(t *testing.T) {
 	}
 }
 
-func TestANumberInAStatusFile(t *testing.T) {
+func TestANumberInAStatusFileIsReadOrRefused(t *testing.T) {
 	text := []byte("Name:\tUid:\nTgid:\t7\nUid:\t1\t2\nGid:\t3\t4\t5\nBad:\tx\n")
 	for _, c := range []struct {
 		field  string
@@ -199,7 +199,7 @@ func treeOf(t *testing.T, files map[string]string) string {
 	return root
 }
 
-func TestWhereAProcessReads(t *testing.T) {
+func TestThePlaceOfAProcessIsReadOrRefused(t *testing.T) {
 	selfPID := strconv.Itoa(os.Getpid())
 	self := "->" + selfPID
 	const boot, machine, dbus = "proc/sys/kernel/random/boot_id", "etc/machine-id", "var/lib/dbus/machine-id"
@@ -230,7 +230,7 @@ func TestWhereAProcessReads(t *testing.T) {
 	}
 }
 
-func TestMountsThatMayHideAProcess(t *testing.T) {
+func TestOnlyHidepidMayHideAProcess(t *testing.T) {
 	const open, hides = "proc /proc proc rw,nosuid 0 0\n", "proc /proc proc rw,hidepid=invisible 0 0\n"
 	for mounts, want := range map[string]bool{
 		"": false, open: false, hides: true, open + hides: true, hides + open: false,
@@ -242,11 +242,12 @@ func TestMountsThatMayHideAProcess(t *testing.T) {
 		}
 	}
 	if !mayHide(actor.File(t, "none")) {
-		t.Error("what cannot be read hides nobody")
+		t.Error("mounts that cannot be read: taken to hide no process")
 	}
 }
 
-// A FIFO that blocks shows that no other process inherits the descriptor.
+// The read of the FIFO blocks, so its descriptor is still open when the test looks at its
+// close-on-exec flag.
 func TestWhatIsReadIsNotInherited(t *testing.T) {
 	fifo := actor.File(t, "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {

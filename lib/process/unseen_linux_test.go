@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A group of which /proc shows a zombie may have a member that it hides; in both cases kill(2)
-// says only that there is a group.
+// A group of which /proc shows only a zombie may also have a member that /proc hides: kill(2)
+// succeeds with and without such a member.
 func TestAZombieProvesNothingOfAGroupThatMayHideAnother(t *testing.T) {
 	command := exec.Command("sleep", "60")
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -22,7 +22,7 @@ func TestAZombieProvesNothingOfAGroupThatMayHideAnother(t *testing.T) {
 	for _, hides := range []bool{false, true} {
 		hidesProcesses = func() bool { return hides }
 		if got := (band{Key: Key{PID: pid}}).lives([]Entry{zombie}); got != hides {
-			t.Errorf("/proc may hide somebody: %v; the group lives: %v", hides, got)
+			t.Errorf("/proc may hide a process: %v; the group lives: %v", hides, got)
 		}
 	}
 }

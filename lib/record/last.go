@@ -14,15 +14,16 @@ var errFormat = errors.New("unknown format")
 
 // Memory is the content of a last lock. Unknown fields are kept.
 type Memory struct {
-	Atom    atom.Atom // the identity, if the name contains only a checksum of it
+	Atom    atom.Atom // set if the file's name contains a checksum and so does not determine the atom
 	Started time.Time // when the last run was asked for; zero: not recorded
 	Learned learn.State
+	Pause   Pause
 	other   []string // lines of other keys, as they were
 }
 
 // Empty reports whether there is nothing to remember.
 func (m Memory) Empty() bool {
-	return m.Atom == atom.Atom{} && m.Started.IsZero() && m.Learned == learn.State{} && len(m.other) == 0
+	return m.Atom == atom.Atom{} && m.Started.IsZero() && m.Learned == learn.State{} && m.Pause == Pause{} && len(m.other) == 0
 }
 
 // Bytes returns the memory as written in the file.
@@ -34,6 +35,7 @@ func (m Memory) Bytes() []byte {
 	if !m.Started.IsZero() {
 		w.text("started", m.Started.UTC().Format(time.RFC3339Nano))
 	}
+	w.pause(m.Pause)
 	for _, line := range m.Learned.Lines() {
 		w.line(line)
 	}
@@ -43,7 +45,7 @@ func (m Memory) Bytes() []byte {
 	return []byte(w.String())
 }
 
-// ParseMemory reads what Bytes wrote, and fails on anything else.
+// ParseMemory reads what Bytes wrote; anything else is an error.
 func ParseMemory(content []byte) (Memory, error) {
 	fields, ok := parseFields(string(content))
 	if !ok {
@@ -59,6 +61,9 @@ func ParseMemory(content []byte) (Memory, error) {
 		m.Started, err = time.Parse(time.RFC3339Nano, text)
 		r.failed = r.failed || err != nil
 	}
+	if _, there := fields["paused"]; there {
+		m.Pause = r.pause()
+	}
 	m.Learned = learn.Parse(fields)
 	for line := range strings.Lines(string(content)) {
 		if key, _, _ := strings.Cut(line, "="); !isKnown(key) {
@@ -73,7 +78,8 @@ func ParseMemory(content []byte) (Memory, error) {
 
 func isKnown(key string) bool {
 	switch key {
-	case "program", "host", "operator", "operand", "command", "started":
+	case "program", "host", "operator", "operand", "command", "started",
+		"paused", "paused_for", "paused_why", "paused_boot", "paused_machine", "paused_timens", "paused_boottime":
 		return true
 	}
 	return learn.Is(key)
@@ -82,6 +88,6 @@ func isKnown(key string) bool {
 // Last is a last lock as it was found: when the atom last completed, and what is remembered.
 type Last struct {
 	Completed time.Time     // zero: never
-	Cut       time.Duration // less than this may be missing from Completed and from Memory.Started
+	Cut       time.Duration // Completed and Memory.Started were rounded down by less than this
 	Memory    Memory
 }

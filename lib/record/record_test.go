@@ -30,10 +30,10 @@ func anyAtom(t *rapid.T) atom.Atom {
 	}
 }
 
-func anyIdentity(t *rapid.T, who string) process.Identity {
+func anyIdentity(t *rapid.T, what string) process.Identity {
 	id := rapid.StringMatching(`[0-9a-f-]{0,36}`)
 	return process.Identity{
-		PID: rapid.IntRange(1, 1<<22).Draw(t, who), PGID: rapid.IntRange(0, 1<<22).Draw(t, "pgid"),
+		PID: rapid.IntRange(1, 1<<22).Draw(t, what), PGID: rapid.IntRange(0, 1<<22).Draw(t, "pgid"),
 		UID: rapid.IntRange(0, 1<<32-1).Draw(t, "uid"), Start: rapid.Uint64().Draw(t, "start"),
 		Boot: id.Draw(t, "boot"), Machine: id.Draw(t, "machine"),
 		PIDNS: rapid.Uint64().Draw(t, "pidns"), TimeNS: rapid.Uint64().Draw(t, "timens"),
@@ -79,7 +79,7 @@ func TestEveryRecordSurvives(t *testing.T) {
 	})
 }
 
-// However long the command line was, and whatever its bytes: each may take four.
+// Records used to contain whole command lines. A byte may take four in the record.
 func TestARecordIsNeverLargerThan64KiB(t *testing.T) {
 	part, long := strings.Repeat("\x01", 1<<10), strings.Repeat("\x01", 6<<20)
 	a, err := atom.New(part, part, part, long)
@@ -99,7 +99,6 @@ func TestARecordIsNeverLargerThan64KiB(t *testing.T) {
 	}
 }
 
-// Records used to contain whole command lines.
 func TestTheFirstLineIsThePidAndTheSecondTheToken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRecord(t)
@@ -118,8 +117,8 @@ func TestAPidAloneIsShlocks(t *testing.T) {
 	}
 }
 
-// A cut record must never pass for a shorter one: cut after the line of the pid it would be
-// shlock's, and within the pid another process's.
+// A record that was cut short must never be read as a shorter record: cut after the line of the
+// pid, it would look like shlock's; cut within the pid, it would name another process.
 func TestARecordThatIsCutShortIsDamagedSaveForAWholePid(t *testing.T) {
 	r := fullRecord()
 	r.Job = process.Identity{PID: 5}

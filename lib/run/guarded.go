@@ -14,22 +14,21 @@ import (
 	"adlock/lib/process"
 )
 
-// How a script guards itself (adlock_guard). Its shell asks the helper (guard) for its own
-// command line, and then executes the helper (guarded) in its place: that takes the lock and runs
-// the script again, as a job. The second start must know that it is one, or it would do the same
-// again, without end. So it gets a Marker in the environment, and believes it only if the lock
-// that the marker names is held by its parent, by a supervisor, and by that acquisition. Then
-//  - an inherited or invented marker names no lock of this script's parent, and the script
-//    takes its own lock. A process that does hold such a lock could as well run the script
-//    unguarded;
-//  - a script whose lock was taken over between its two starts does not go on: it
-//    asks again, and finds the atom busy;
-//  - a supervisor killed in between leaves a second start with another parent, which
-//    asks again, and belongs to the job that holds the atom: busy;
-//   - a supervisor that holds the script's own atom (adlock run, by hand) needs no
-//     marker;
-//  - a supervisor that runs the script without a lock (--on-trouble run) has the atom's
-//    abstract socket name, which leads to its pid.
+// How a script guards itself (adlock_guard). Its shell asks the helper (guard) for its own command
+// line, and then replaces itself by the helper (guarded), which takes the lock and runs the script
+// again, as its job. The second start must know that it is the second, or it would start the script
+// again without end. So it gets a Marker in the environment. It believes the marker only if its
+// parent is a supervisor that holds the lock which the marker names, under the marker's
+// acquisition. This covers all cases:
+//  - an inherited or invented marker names no lock of this script's parent, and the script takes
+//    its own lock. (A parent that holds such a lock could as well run the script without a guard.)
+//  - a script whose lock was taken over between its two starts does not go on: it asks for the lock
+//    again, and finds the atom busy;
+//  - if the supervisor is killed in between, the second start has another parent. It asks for the
+//    lock again, and finds the atom busy, because it belongs to the job that holds the atom;
+//  - a supervisor that holds the script's own atom (adlock run, by hand) needs no marker;
+//  - a supervisor that runs the script without a lock (--on-trouble run) has the atom's abstract
+//    socket name, which leads to its pid.
 
 // Marker names the acquisition under which a script was started again.
 type Marker struct {
@@ -37,18 +36,15 @@ type Marker struct {
 	File  string
 }
 
-// markerName is the variable by which the second start gets its marker.
-const markerName = "ADLOCK_GUARD"
-
 // MarkerOption is the marker as the option of a verb.
 func MarkerOption(to *Marker) config.Option {
-	return config.Option{Name: "marker", Env: markerName, Arg: "TOKEN FILE", Set: func(value string) error {
+	return config.Bind("marker", func(value string) error {
 		to.Token, to.File, _ = strings.Cut(value, " ")
 		return nil
-	}}
+	})
 }
 
-func (m Marker) entry() string { return markerName + "=" + m.Token + " " + m.File }
+func (m Marker) entry() string { return config.MarkerVariable + "=" + m.Token + " " + m.File }
 
 // Holds reports whether the parent of the process child is the supervisor that holds this lock.
 // It is false if anything cannot be read: the script then asks again.
@@ -87,20 +83,18 @@ func guarded(args []string) (int, error) {
 	r := newRun()
 	r.leaveQuit, r.Library = fault.OnQuit(), true
 	var owner int
-	words, err := config.Parse(append(r.options(),
+	words, err := r.From.Parse(append(r.options(),
+		r.From.Switch(r.options()),
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&owner, 1, 1<<30)},
 		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&r.Request.WaitSince)}), args)
 	if err != nil {
 		return 0, config.ForScript(r.options(), err)
 	}
-	if len(words) < 3 || owner != os.Getpid() { // it must be executed, not started
+	if len(words) < 3 || owner != os.Getpid() { // it must replace the shell, not be its child
 		return 0, config.LibraryOnly("guarded")
 	}
-	r.name = "" // a name is of another lock: this one is the script's
+	r.name = "" // the script's path names its lock; ADLOCK_NAME is for another one
 	r.InScript = true
-	if err := r.check(); err != nil {
-		return 0, config.ForScript(r.options(), err)
-	}
 	a := &r.Request.Atom
 	a.Operand = words[0]
 	for i := range words {
@@ -109,8 +103,11 @@ func guarded(args []string) (int, error) {
 	if *a, err = atom.New(a.Program, a.Host, a.Operator, a.Operand); err != nil {
 		return 0, err
 	}
+	if err := r.configure(); err != nil {
+		return 0, config.ForScript(r.options(), err)
+	}
 	if r.dryRun {
-		return r.sayVerdict()
+		return r.printVerdict()
 	}
 	r.guards = true
 	return r.supervised(command{name: a.Operand, path: words[1], args: words[2:], env: os.Environ()})

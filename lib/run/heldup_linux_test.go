@@ -12,7 +12,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/supervise"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // unrecorded is a locker in whose lock no members can be recorded.
@@ -25,7 +25,7 @@ func (k unrecorded) RecordMembers(atom.Name, string, []process.Identity) error {
 
 // A supervisor that must end its job tries again and again while another process holds the guard
 // of the lock or of a slot. If that process is stopped, a person must learn of it, once.
-func TestASupervisorThatIsHeldUpByOneWhoStandsStillSaysSoOnce(t *testing.T) {
+func TestASupervisorReportsAStoppedNewcomerOnce(t *testing.T) {
 	for kind, want := range map[fault.Kind]string{fault.Denied: "", fault.NotPermitted: "adlock: slot: another process is changing the lock\n"} {
 		r := &runArgs{Settings: config.Defaults()}
 		plan, token := supervise.Job{Command: "sleep"}, "token"

@@ -13,14 +13,14 @@ import (
 	"adlock/lib/supervise"
 )
 
-// shellWords are words that only a shell can run: a program of that name would change nothing but
-// itself. (Some systems have such programs; then they are found.)
+// shellWords are words that only a shell can run: a program of that name could change only its own
+// process. (Some systems have programs of these names; then those are found, and there is no hint.)
 const shellWords = " cd . source export unset set alias eval exec exit return shift trap ulimit umask wait read local " +
 	"if for while until case function { ( [[ ! "
 
-// elsewhere returns the counterpart here of an option of flock(1) or timeout(1), which users may
-// type by habit.
-func elsewhere(option string) string {
+// counterpart returns what adlock has for an option of flock(1) or timeout(1), which users may type
+// by habit.
+func counterpart(option string) string {
 	switch option {
 	case "-n", "--nb", "--nonblock", "-x", "-e", "--exclusive":
 		return "for flock -n LOCK COMMAND say adlock run --name LOCK COMMAND"
@@ -43,7 +43,7 @@ const (
 	decimal = "0123456789"
 )
 
-// meant adds what was probably meant to the error of a command that cannot run.
+// meant adds to the error of a command that cannot run a hint at what the user probably meant.
 func meant(command []string, err error) error {
 	var e *fault.Error
 	if hint := hintAt(command); hint != "" && errors.As(err, &e) {
@@ -71,8 +71,8 @@ func hintAt(command []string) string {
 	return ""
 }
 
-// hintAtPrefix is about a word that is no program, before a command that can run: flock(1) has a
-// lock there, and timeout(1) a time (a bare number is seconds).
+// hintAtPrefix is the hint if the first word is no program and a command that can run follows it:
+// in that place flock(1) has its lock file, and timeout(1) its time (a bare number is seconds).
 func hintAtPrefix(first string, command []string) string {
 	_, missing := supervise.Find(command[0])
 	switch {

@@ -7,7 +7,7 @@ import (
 	"adlock/lib/atom"
 )
 
-func TestAStoreIsToldNoCommand(t *testing.T) {
+func TestAStoreGetsNoCommand(t *testing.T) {
 	for store, digest := range map[string]bool{"": false, "/locks": false, "etcd://h:1/p": true, "ftp://u@h/d": true} {
 		r := newRun()
 		r.store, r.Request.Atom.Host = store, "h"
@@ -24,7 +24,7 @@ func TestAStoreIsToldNoCommand(t *testing.T) {
 	}
 }
 
-func TestAMissingCommandIsCalledByItsHarmlessBeginning(t *testing.T) {
+func TestAMissingCommandIsNamedByItsHarmlessBeginning(t *testing.T) {
 	for word, want := range map[string]string{
 		"PGPASSWORD=x": "PGPASSWORD", "curl -u admin:hunter2 https://x/y": "curl", "/usr/bin/nosuch": "nosuch", "nosuch;x": "nosuch", "=x": "command", "(a)": "command",
 	} {

@@ -34,7 +34,7 @@ import (
 type runArgs struct {
 	config.Settings
 	exitDenied  int
-	name        string // names the lock, whatever the command; "": the command does
+	name        string // names the lock; "": the command names it
 	command     string // the command in the lock's name; "": a person named it
 	replace     bool
 	enforce     bool
@@ -47,13 +47,12 @@ type runArgs struct {
 	oncePer     time.Duration
 	store       string
 	open        Opener
-	leaveQuit   func() // called when the supervisor listens to QUIT
-	guards      bool   // a script that guards itself, and gets a Marker
+	leaveQuit   func() // called when the supervisor catches QUIT
+	guards      bool   // the job is a script that guards itself, and gets a Marker
 	isShell     bool   // the shell for crontabs
 	unenforced  bool   // --enforce was set, but no limit
 
-	typedName                                       string // as --name has it
-	saidName, saidOperand, saidReplace, saidEnforce config.Place
+	typedName string // as --name has it
 }
 
 // command is the command to run.
@@ -64,18 +63,18 @@ type command struct {
 	env  []string
 }
 
-// Opener opens the store at an address beyond this machine; without a hook for a dry run, which
-// writes nothing.
+// Opener opens the store at an address beyond this machine. h is nil for a dry run, which writes
+// nothing.
 type Opener func(address, host string, h *hook.Hook) (locker.Locker, error)
 
 func newRun() *runArgs {
 	return &runArgs{Settings: config.Defaults(), exitDenied: fault.StatusDenied}
 }
 
-// setName refuses a second name on the command line: the caller means two locks, or has mistyped
-// one.
+// setName refuses a second, different name on the command line: the user means two locks, or has
+// mistyped a name.
 func (r *runArgs) setName(value string) error {
-	if r.saidName == config.OnCommandLine {
+	if r.From["name"].Place == config.OnCommandLine {
 		if r.typedName != "" && r.typedName != value {
 			first, second := fault.Quoted(r.typedName), fault.Quoted(value)
 			return errors.New("is " + first + " already; two locks nest: adlock run --name " + first + " -- adlock run --name " + second + " -- COMMAND")
@@ -91,22 +90,22 @@ func Options() []config.Option { return newRun().options() }
 func (r *runArgs) options() []config.Option {
 	a := &r.Request.Atom
 	return append([]config.Option{
-		{Name: "name", Env: "ADLOCK_NAME", Arg: "NAME", Default: "the command names it", Help: "the lock's name, whatever the command and the directory: program " + atom.NamedProgram + ", operator " + atom.RunOperator + ", operand NAME", Set: r.setName, Said: &r.saidName},
-		{Name: "program", Env: "ADLOCK_PROGRAM", Arg: "NAME", Default: "the command's base name", Help: "the program", Set: config.Text(&a.Program)},
-		{Name: "host", Env: "ADLOCK_HOST", Arg: "NAME", Default: "the node name", Help: "the host", Set: config.Text(&a.Host), Inherited: true},
-		{Name: "operator", Env: "ADLOCK_OPERATOR", Arg: "NAME", Default: atom.RunOperator, Help: "the operator", Set: config.Text(&a.Operator)},
-		{Name: "operand", Env: "ADLOCK_OPERAND", Arg: "NAME", Default: "the command's base name and cksum", Help: "the operand alone", Set: config.Text(&a.Operand), Said: &r.saidOperand},
-		{Name: "exit-denied", Alias: "E", Env: "ADLOCK_EXIT_DENIED", Arg: "N", Default: strconv.Itoa(r.exitDenied), Help: "exit with N when denied", Set: config.Number(&r.exitDenied, 0, 255)},
-		{Name: "replace", Env: "ADLOCK_REPLACE", Help: "end a running job at once and take its place: ExpireAfter 0", Set: config.Toggle(&r.replace), Said: &r.saidReplace},
-		{Name: "enforce", Env: "ADLOCK_ENFORCE", Help: "end the job at ExpireAfter without waiting for a newcomer (exit 124)", Set: config.Toggle(&r.enforce), Said: &r.saidEnforce},
-		{Name: "whole-job", Env: "ADLOCK_WHOLE_JOB", Help: "hold the atom until every process that COMMAND started is gone, daemons too (Linux)", Set: config.Toggle(&r.wholeJob)},
-		{Name: "quiet-ok", Env: "ADLOCK_QUIET_OK", Help: "show the job's output only if it fails", Set: config.Toggle(&r.quietOK)},
-		{Name: "retry-failed", Env: "ADLOCK_RETRY_FAILED", Help: "a failed run does not count for IfElapsed", Set: config.Toggle(&r.retryFailed)},
-		{Name: "once-per", Env: "ADLOCK_ONCE_PER", Arg: "D", Help: "run once in each tick of D, counted by the host's clock: for one crontab on many hosts", Set: config.Period(&r.oncePer)},
-		{Name: "jitter", Env: "ADLOCK_JITTER", Arg: "D", Help: "first wait a random time up to D", Set: config.Bounded(&r.jitter)},
-		{Name: "dry-run", Env: "ADLOCK_DRY_RUN", Help: "say the verdict and why; touch nothing", Set: config.Toggle(&r.dryRun)},
-		{Name: "on-trouble", Env: "ADLOCK_ON_TROUBLE", Arg: "WORD", Default: "fail", Help: "if the lock directory cannot be used (full, read-only, ...): fail, or run COMMAND without a lock and say so (Linux)", Set: onTrouble(&r.unlocked)},
-		{Name: "store", Env: "ADLOCK_STORE", Arg: "URL", Help: config.StoreHelp, Set: config.Text(&r.store), Inherited: true},
+		config.Bind("name", r.setName),
+		config.Bind("program", config.Text(&a.Program)),
+		config.Bind("host", config.Text(&a.Host)),
+		config.Bind("operator", config.Text(&a.Operator)),
+		config.Bind("operand", config.Text(&a.Operand)),
+		config.Bind("exit-denied", config.Number(&r.exitDenied, 0, 255)),
+		config.Bind("replace", config.Toggle(&r.replace)),
+		config.Bind("enforce", config.Toggle(&r.enforce)),
+		config.Bind("whole-job", config.Toggle(&r.wholeJob)),
+		config.Bind("quiet-ok", config.Toggle(&r.quietOK)),
+		config.Bind("retry-failed", config.Toggle(&r.retryFailed)),
+		config.Bind("once-per", config.Period(&r.oncePer)),
+		config.Bind("jitter", config.Bounded(&r.jitter)),
+		config.Bind("dry-run", config.Toggle(&r.dryRun)),
+		config.Bind("on-trouble", onTrouble(&r.unlocked)),
+		config.Bind("store", config.Text(&r.store)),
 	}, r.Settings.Options()...)
 }
 
@@ -137,23 +136,20 @@ func run(open Opener, args []string) (int, error) {
 }
 
 func (r *runArgs) run(args []string) (int, error) {
-	words, err := config.Parse(r.options(), args)
+	words, err := r.From.Parse(r.options(), args)
 	if err != nil {
-		return 0, config.Elsewhere(err, elsewhere)
+		return 0, config.Elsewhere(err, counterpart)
 	}
 	if len(words) == 0 {
 		return 0, fault.New(fault.Usage, "run", "wants a COMMAND")
 	}
-	if r.wholeJob && !supervise.CanKeepWhole() {
-		return 0, fault.New(fault.Unavailable, "--whole-job", "cannot be kept here: only a Linux kernel gives a job's orphans to its supervisor")
-	}
-	if err := r.check(); err != nil {
+	if err := r.checkName(); err != nil {
 		return 0, err
 	}
 	if words[0] == "" {
 		return 0, fault.New(fault.Usage, "run", "wants a COMMAND, and the first word is empty")
 	}
-	r.Hook.Env = config.Environment(r.options())
+	r.Hook.Env = config.Environment()
 	path, missing := supervise.Find(words[0])
 	base := filepath.Base(words[0])
 	if missing != nil {
@@ -161,6 +157,9 @@ func (r *runArgs) run(args []string) (int, error) {
 	}
 	if err := r.nameAtom(base, words); err != nil {
 		return 0, cmp.Or(missing, err)
+	}
+	if err := r.configure(); err != nil {
+		return 0, err
 	}
 	if missing != nil {
 		r.recordMissing(base, missing)
@@ -170,29 +169,29 @@ func (r *runArgs) run(args []string) (int, error) {
 		return 0, config.Become(config.Locksmith, "for a store beyond this machine", "run", args)
 	}
 	if r.dryRun {
-		return r.sayVerdict()
+		return r.printVerdict()
 	}
-	return r.supervised(command{words[0], path, words, config.Environment(append(r.options(), MarkerOption(nil)))})
+	return r.supervised(command{words[0], path, words, config.Environment()})
 }
 
-// Refusal is the error by which run would refuse these options in the environment of getenv; nil
-// if it would not. If the environment is unknown (getenv is nil), options that it may contradict
-// or complete are not judged.
+// Refusal is the error by which run would refuse these options in the environment of getenv; nil if
+// it would not. If the environment is unknown (getenv is nil), options that a variable could
+// contradict or complete are not checked.
 func Refusal(getenv func(name string) string, args []string) error {
 	r := newRun()
 	known := getenv != nil
 	if !known {
 		getenv = func(string) string { return "" }
 	}
-	if _, err := config.ParseIn(getenv, r.options(), args); err != nil || !known {
-		return config.Elsewhere(err, elsewhere)
+	if _, err := r.From.ParseIn(getenv, r.options(), args); err != nil || !known {
+		return config.Elsewhere(err, counterpart)
 	}
-	return r.check()
+	return cmp.Or(r.checkName(), r.check())
 }
 
-// recordMissing records in the runlog that the command cannot be run: no person may read standard
-// error. The error itself is printed and gives the status, in every case. The runlog and the hook
-// get only the base: the first word may hold a password.
+// recordMissing records in the runlog that the command cannot be run, in case no person reads
+// standard error. The caller prints the error and returns its status in any case. The runlog and
+// the hook get only the base name, because the first word may hold a password.
 func (r *runArgs) recordMissing(base string, missing error) {
 	path, err := config.DirOf(r.store)
 	if err != nil || r.dryRun {
@@ -219,11 +218,30 @@ func (r *runArgs) recordMissing(base string, missing error) {
 	k.Missing(&r.Request, fault.StatusOf(missing), missing)
 }
 
-// check refuses options that contradict each other, if they were set in one place; and it sets
-// the tick to the present one.
+// configure adds what settings files say of the atom, and checks all.
+func (r *runArgs) configure() error {
+	if err := r.Configure(r.options(), Options()); err != nil {
+		return err
+	}
+	if err := r.check(); err != nil || r.dryRun {
+		return err
+	}
+	dir, err := config.DirOf(r.store)
+	if err == nil {
+		config.TellMistakes(dir, Options())
+	}
+	return err
+}
+
+// check refuses options that contradict each other, if they were set in one place, and sets the
+// tick to the present one. A setting from a settings file that does not apply here (to a store, or
+// to this system) is ignored.
 func (r *runArgs) check() error {
 	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Effective(), r.oncePer)
-	for _, err := range []error{r.checkName(), r.checkReplace(), r.checkEnforce(), r.checkTrouble()} {
+	if r.From.IsFiled("on-trouble") && (config.IsRemote(r.store) || !sysfile.HasAbstract) {
+		r.unlocked = false
+	}
+	for _, err := range []error{r.checkWhole(), r.checkReplace(), r.checkEnforce(), r.checkTrouble()} {
 		if err != nil {
 			return err
 		}
@@ -231,14 +249,14 @@ func (r *runArgs) check() error {
 	return r.Settings.Check()
 }
 
-// checkName leaves one of --name and --operand.
+// checkName drops one of --name and --operand if both are set: it must be called before nameAtom.
 func (r *runArgs) checkName() error {
 	a := &r.Request.Atom
 	if r.name != "" && a.Operand != "" {
-		switch {
-		case r.saidName > r.saidOperand:
+		switch order := r.From.Compare("name", "operand"); {
+		case order > 0:
 			a.Operand = ""
-		case r.saidName < r.saidOperand:
+		case order < 0:
 			r.name = ""
 		default:
 			return fault.New(fault.Usage, "--name", "cannot go with --operand (nor ADLOCK_NAME with ADLOCK_OPERAND)")
@@ -250,37 +268,49 @@ func (r *runArgs) checkName() error {
 	return nil
 }
 
-// checkReplace leaves one of --replace and an ExpireAfter other than 0.
+func (r *runArgs) checkWhole() error {
+	if !r.wholeJob || supervise.CanKeepWhole() {
+		return nil
+	}
+	return fault.New(fault.Unavailable, "--whole-job", "cannot be kept here: only a Linux kernel gives a job's orphans to its supervisor")
+}
+
+// checkReplace decides between --replace and an ExpireAfter other than 0: the one from the stronger
+// place counts; from the same place, both are an error. If --replace counts, ExpireAfter becomes 0.
 func (r *runArgs) checkReplace() error {
 	limits, auto := &r.Request.Limits, &r.Request.Auto
-	other := auto.ExpireAfter || limits.Source == policy.Said && limits.ExpireAfter != 0
+	other := auto.ExpireAfter || limits.Source != policy.None && limits.ExpireAfter != 0
+	order := r.From.Compare("replace", "expire-after")
 	switch {
-	case !r.replace || other && r.saidReplace < r.SaidExpireAfter:
+	case !r.replace || other && order < 0:
 		return nil
-	case other && r.saidReplace == r.SaidExpireAfter:
+	case other && order == 0:
 		return fault.New(fault.Usage, "--replace", "is ExpireAfter 0, and cannot go with another (--expire-after, ADLOCK_EXPIRE_AFTER)")
 	}
-	limits.ExpireAfter, limits.Source, auto.ExpireAfter = 0, policy.Said, false
-	r.SaidExpireAfter = r.saidReplace
+	r.From["expire-after"], auto.ExpireAfter = r.From["replace"], false
+	limits.ExpireAfter, limits.Source = 0, policy.Said
+	if r.From.IsFiled("replace") {
+		limits.Source = policy.Filed
+	}
 	return nil
 }
 
-// checkEnforce keeps --enforce if there is a limit to enforce. On the command line it requires
-// one; elsewhere, as for all lines of a crontab, it is dropped without one.
+// checkEnforce checks that there is a limit to enforce. Without one, --enforce on the command line
+// is an error; set elsewhere, as for all lines of a crontab, it is dropped.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
-	said := limits.Source == policy.Said && limits.ExpireAfter != limit.Never
+	said := limits.Source != policy.None && limits.ExpireAfter != limit.Never
 	if !r.enforce || r.Request.Auto.ExpireAfter || said && limits.ExpireAfter != 0 {
 		return nil
 	}
-	replaces := said
+	replaces, order := said, r.From.Compare("enforce", "expire-after")
 	switch {
-	case replaces && r.saidEnforce == r.SaidExpireAfter:
+	case replaces && order == 0:
 		return fault.New(fault.Usage, "--enforce", "cannot go with --replace, which is ExpireAfter 0: the job would end at once")
-	case replaces && r.saidEnforce > r.SaidExpireAfter:
+	case replaces && order > 0:
 		limits.ExpireAfter, limits.Source = limit.Never, policy.None
 	}
-	if r.saidEnforce == config.OnCommandLine {
+	if r.From["enforce"].Place == config.OnCommandLine {
 		return fault.New(fault.Usage, "--enforce", "wants a limit to enforce: --expire-after D")
 	}
 	r.enforce, r.unenforced = false, true
@@ -308,9 +338,9 @@ func (r *runArgs) checkTrouble() error {
 	return nil
 }
 
-// nameAtom fills in what the options left open. With --name the lock's name has nothing of the
-// command. A command without an absolute path has another meaning in another directory: `make` in
-// two projects is two atoms.
+// nameAtom fills in the parts of the atom that the options left open. With --name no part comes
+// from the command. A command without an absolute path has another meaning in another directory:
+// `make` in two projects is two atoms.
 func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	a := &r.Request.Atom
 	if r.name != "" {
@@ -350,8 +380,8 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	return nil
 }
 
-// supervised holds the atom while the job runs, in the order that supervise requires: the process
-// that holds the atom exists before the lock names it.
+// supervised holds the atom while the job runs. It keeps to the order that package supervise
+// requires: the process that holds the atom exists before the lock names it.
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {
@@ -368,12 +398,12 @@ func (r *runArgs) supervised(c command) (int, error) {
 	var token string // of the acquisition, once there is one
 	r.recordJob(k, &plan, &token)
 	job, err := supervise.Prepare(plan)
-	r.leaveQuit() // the supervisor listens to it by now
+	r.leaveQuit() // the supervisor catches QUIT by now
 	if err != nil {
 		return 0, fault.Wrap(c.name, err)
 	}
 	if r.jitter > 0 {
-		r.pass(rand.N(r.jitter))
+		r.waitJitter(rand.N(r.jitter))
 	}
 	r.Request.Later = job.Beside
 	outcome, err := r.acquire(k, job)
@@ -419,11 +449,11 @@ func (r *runArgs) supervised(c command) (int, error) {
 // watchOverdue tells the hook when this run is overdue, and again later, while this process
 // lives.
 func (r *runArgs) watchOverdue(k locker.Locker, token string) {
-	if r.Hook.Command == "" || r.Request.Notice == limit.Never {
+	if r.Hook.Command == "" && !r.Hook.Syslog || r.Request.Notice == limit.Never {
 		return
 	}
 	request, began := r.Request, process.Boottime()
-	first := cmp.Or(request.Notice, learn.Floor)
+	first := cmp.Or(request.Notice, learn.LeastNotice)
 	go func() {
 		for next := first; ; {
 			time.Sleep(next - (process.Boottime() - began))
@@ -446,13 +476,13 @@ func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
 	began := process.Boottime()
 	return func(sig syscall.Signal) {
-		line.Clear() // standIn does that itself, but perhaps too late
+		line.Clear() // the line clears itself at a signal too, but perhaps too late
 		k.Cancelled(&asked, sysfile.SignalName(sig), process.Boottime()-began)
 	}
 }
 
-// pass waits for the jitter.
-func (r *runArgs) pass(jitter time.Duration) {
+// waitJitter waits for the time jitter, and shows that on a terminal.
+func (r *runArgs) waitJitter(jitter time.Duration) {
 	end := time.Now().Add(jitter)
 	r.Request.Line.Show(func() string {
 		return locker.Title(r.Request.Atom) + ": starts in " + limit.FormatLeft(time.Until(end)) + " (--jitter)"
@@ -461,7 +491,7 @@ func (r *runArgs) pass(jitter time.Duration) {
 	time.Sleep(jitter)
 }
 
-// recordJob has the job's processes written into the lock with that token.
+// recordJob makes the supervisor write the job's processes into the lock with that token.
 func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string) {
 	name := r.Request.Atom.Name()
 	plan.Begun = func(command process.Identity) error {
@@ -470,7 +500,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string)
 		if !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
-		go func() { // beside the job, which must not wait for a newcomer
+		go func() { // so that the job need not wait for a newcomer
 			for errors.Is(err, locker.ErrGuarded) {
 				err = record()
 			}
@@ -483,7 +513,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string)
 		if !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
-		// Try again until that process goes on: its time is unknown.
+		// Try again until the process that holds the guard goes on, whenever that is.
 		if !said && fault.KindOf(err) == fault.NotPermitted {
 			said = true
 			report(plan.Command, err)
@@ -500,7 +530,8 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string)
 	}
 }
 
-// report prints an error after the job was started: the status is the job's own.
+// report prints an error once the job was started: then the exit status is the job's, not the
+// error's.
 func report(object string, err error) {
 	if err != nil {
 		fault.Report(fault.Wrap(object, err))
@@ -574,14 +605,20 @@ func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
 	return r.exitDenied, nil
 }
 
-// sayVerdict is --dry-run.
-func (r *runArgs) sayVerdict() (int, error) {
+// printVerdict carries out --dry-run.
+func (r *runArgs) printVerdict() (int, error) {
 	granted, reason, where, err := r.verdict()
 	if err != nil {
 		return 0, err
 	}
 	if why := r.Request.Explanation(); why != "" {
 		reason += "\n" + why
+	}
+	if filed := r.From.Filed(); len(filed) > 0 {
+		reason += "\nsettings files: " + strings.Join(filed, ", ")
+	}
+	for _, err := range config.Mistakes(Options()) {
+		reason += "\nwarning: " + err.Error()
 	}
 	for _, warning := range append(r.warnings(), r.overdue()) {
 		if warning != "" {
@@ -598,8 +635,8 @@ func (r *runArgs) sayVerdict() (int, error) {
 	return fault.StatusOK, config.PrintLine(reason)
 }
 
-// alone warns of ticks in a lock directory, which other hosts do not see.
-func (r *runArgs) alone() string {
+// oncePerWarning warns if --once-per counts on this host only; "": it does not.
+func (r *runArgs) oncePerWarning() string {
 	node, err := sysfile.NodeName()
 	switch {
 	case !r.Request.Tick.Asked() || err != nil:
@@ -614,9 +651,9 @@ func (r *runArgs) alone() string {
 
 // warnings are about the limits of the request; "" is none.
 func (r *runArgs) warnings() []string {
-	warnings := []string{r.Request.Limits.Warning(), r.alone()}
+	warnings := []string{r.Request.Limits.Warning(), r.oncePerWarning()}
 	if r.unenforced {
-		warnings = append(warnings, "ADLOCK_ENFORCE is ignored, as no limit is said (--expire-after, ADLOCK_EXPIRE_AFTER)")
+		warnings = append(warnings, r.From.Name("enforce")+" is ignored, as no limit is said (--expire-after, ADLOCK_EXPIRE_AFTER)")
 	}
 	if r.enforce && r.Request.Limits.ExpireAfter == limit.Never {
 		warnings = append(warnings, "--enforce ends nothing yet, as no ExpireAfter is learned")

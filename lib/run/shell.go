@@ -22,19 +22,16 @@ import (
 )
 
 // The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line of a crontab
-// (SHELL=) puts all below it under `run`. The job is COMMAND, byte for byte, run by a shell of
-// its own: quoting, pipes, redirections and input stay that shell's business, and cron's. Other
-// calls, as jobs inherit SHELL and use it as any shell, go to that shell as well, and are not
-// locked. In the job SHELL is set back to it, for the programs that the job starts.
+// (SHELL=) puts all below it under `run`. The job is COMMAND, byte for byte, run by the job's own
+// shell: quoting, pipes, redirections and input stay that shell's business, and cron's. If this
+// shell is called in another way, as by a program that starts $SHELL, it executes the job's own
+// shell without a lock. In the environment of the job SHELL names the job's own shell.
 
-// The job's own shell: the variable that names it, and its default.
-const (
-	shellVariable = "ADLOCK_SHELL"
-	defaultShell  = "/bin/sh"
-)
+// defaultShell is the job's own shell, if config.ShellVariable names no other.
+const defaultShell = "/bin/sh"
 
-// shellMark is the beginning of sh/shell, which calls the verb. As the job's own shell it would
-// do that again, without end.
+// shellMark is the beginning of sh/shell, the script that calls the verb. It must not be the job's
+// own shell: it would call itself without end.
 const shellMark = "#!/bin/sh\n# adlock's shell for crontabs"
 
 // Shell is the verb shell.
@@ -53,7 +50,7 @@ func moreOfShell() []config.List {
 			{": NAME ADLOCK_X=VALUE... ;", "and sets options of run, as lines ADLOCK_X=VALUE of the crontab do for all"},
 		}},
 		{Title: "environment", Lines: [][2]string{
-			{shellVariable, "the shell that runs COMMAND (default " + defaultShell + ")"},
+			{config.ShellVariable, "the shell that runs COMMAND (default " + defaultShell + ")"},
 			{"ADLOCK_...", "the options of run, with its defaults: adlock run --help"},
 		}},
 	}
@@ -98,7 +95,7 @@ func shell(args []string) (int, error) {
 	return status, config.ForScript(r.options(), err)
 }
 
-// set puts the settings of a line into the environment, where they prevail over the crontab's.
+// set puts the settings of a line into the environment, in place of those that the crontab sets.
 func set(settings []string) error {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
@@ -121,9 +118,9 @@ func unknownSetting(name string) string {
 	return config.UnknownText("setting", bare, settingsBegin, names)
 }
 
-// NearestSetting is the setting that was probably meant by a variable that a line cannot set; ""
-// if it can, or if the variable may be another program's, as one with another first letter, in
-// which people rarely slip.
+// NearestSetting is the setting that was probably meant by a variable that a line cannot set. It is
+// "" if the line can set the variable, or if that is probably another program's: its first letter
+// differs, which people rarely mistype.
 func NearestSetting(name string) string {
 	bare, names := bareSettings(name)
 	if meant := config.Nearest(bare, names); meant != "" && bare != "" && meant[0] == bare[0] && unknownSetting(name) != "" {
@@ -132,8 +129,8 @@ func NearestSetting(name string) string {
 	return ""
 }
 
-// bareSettings are a name and settingsOfLine without their common prefix, which would make any
-// two alike.
+// bareSettings returns a name and settingsOfLine without their common prefix: with it, all of them
+// would seem similar.
 func bareSettings(name string) (bare string, names []string) {
 	for _, known := range settingsOfLine() {
 		names = append(names, strings.TrimPrefix(known, settingsBegin))
@@ -145,17 +142,17 @@ const settingsBegin = "ADLOCK_"
 
 // settingsOfLine are the variables that a line of a crontab may set.
 func settingsOfLine() []string {
-	names := []string{shellVariable}
-	for _, line := range environment {
-		names = append(names, line[0])
-	}
-	for _, o := range Options() {
-		names = append(names, o.Env)
+	names := []string{config.ShellVariable}
+	for _, o := range config.Table {
+		if o.Help != "" {
+			names = append(names, o.Env)
+		}
 	}
 	return names
 }
 
-// nameLine names a line without a name after its command and its further words.
+// nameLine gives a line without a name one that is made from its command and its further words
+// (more).
 func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
 	if l.Name == "" && getenv("ADLOCK_NAME") == "" {
 		l.Name, command = cronline.NameOf(strings.Join(append([]string{l.Text}, more...), " "))
@@ -188,7 +185,7 @@ func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 		}
 		return getenv(name)
 	}
-	if err := checkShell(cmp.Or(both(shellVariable), defaultShell)); err != nil {
+	if err := checkShell(cmp.Or(both(config.ShellVariable), defaultShell)); err != nil {
 		return err
 	}
 	nameLine(both, &l, nil)
@@ -210,32 +207,32 @@ func becomeShell(args []string) (int, error) {
 
 // ownShell returns the job's own shell, and sets the environment for it.
 func ownShell() (string, error) {
-	own := cmp.Or(os.Getenv(shellVariable), defaultShell)
+	own := cmp.Or(os.Getenv(config.ShellVariable), defaultShell)
 	if err := checkShell(own); err != nil {
 		return "", err
 	}
-	return own, errors.Join(os.Setenv("SHELL", own), os.Unsetenv(shellVariable))
+	return own, errors.Join(os.Setenv("SHELL", own), os.Unsetenv(config.ShellVariable))
 }
 
 func checkShell(own string) error {
 	switch {
 	case !filepath.IsAbs(own):
-		return fault.New(fault.Usage, shellVariable, strconv.Quote(own)+" is no absolute path")
+		return fault.New(fault.Usage, config.ShellVariable, strconv.Quote(own)+" is no absolute path")
 	case isThis(own):
-		return fault.New(fault.Usage, shellVariable, strconv.Quote(own)+" is adlock's: want the shell that is to run the job, such as /bin/bash")
+		return fault.New(fault.Usage, config.ShellVariable, strconv.Quote(own)+" is adlock's: want the shell that is to run the job, such as /bin/bash")
 	}
 	return nil
 }
 
 // leadsBack is the error if the lock is held by the job in which this process runs. The job's own
-// shell is then a wrapper that starts the shell for crontabs again, directly or not, and the line
-// would be denied for ever.
+// shell (ADLOCK_SHELL) then starts the shell for crontabs again, directly or not, so the line would
+// be denied each time.
 func (r *runArgs) leadsBack(o locker.Outcome) error {
 	node, err := sysfile.NodeName()
 	if !r.isShell || o.Verdict != locker.Busy || o.Node != "" && (err != nil || o.Node != node) || !process.IsAncestor(o.Blocker) {
 		return nil
 	}
-	return fault.New(fault.Usage, shellVariable, "leads back to adlock's shell, inside the job whose lock it wants: want the shell that is to run the job, such as /bin/bash")
+	return fault.New(fault.Usage, config.ShellVariable, "leads back to adlock's shell, inside the job whose lock it wants: want the shell that is to run the job, such as /bin/bash")
 }
 
 // isThis reports whether the file is this program, or the script that starts it.

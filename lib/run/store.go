@@ -17,8 +17,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// verdict returns what taking the atom would do, and why, and where its lock is; it takes
-// nothing.
+// verdict returns whether the atom would be granted now, the reason, and where its lock is. It
+// takes nothing.
 func (r *runArgs) verdict() (granted bool, reason, where string, err error) {
 	name := r.Request.Atom.Name()
 	if !config.IsRemote(r.store) {
@@ -43,8 +43,8 @@ func (r *runArgs) verdict() (granted bool, reason, where string, err error) {
 	return granted, reason, string(name) + " in " + r.store, err
 }
 
-// overdue is this newcomer's warning about the atom's owner; "" if there is none. A store is not
-// asked again.
+// overdue is a warning if the atom's owner is overdue for this newcomer; "" if it is not. For a
+// store it is always "", because the store would have to be asked again.
 func (r *runArgs) overdue() string {
 	path, err := config.DirOf(r.store)
 	if err != nil || config.IsRemote(r.store) {
@@ -67,15 +67,16 @@ func (r *runArgs) overdue() string {
 			continue
 		}
 		owner := e.Holder()
-		if found := (locker.Recorder{Log: log}).Overdue(r.Request.Limits, owner, cmp.Or(r.Request.Notice, owner.Record.Notice)); found != nil {
-			return found.Text() + "; " + found.Remedy(true)
+		rec := locker.Recorder{Log: log}
+		if found := rec.Overdue(r.Request.Limits, owner, cmp.Or(r.Request.Notice, owner.Record.Notice)); found != nil {
+			return found.Text() + "; " + rec.Remedy(found, true)
 		}
 	}
 	return ""
 }
 
-// linger keeps a lock that would go with this process while processes of the job live; it returns
-// true when none does.
+// linger keeps a lock that would end with this process while processes of the job live, and then
+// returns true. It returns false at once if the lock does not end with this process.
 func linger(k locker.Locker, why error) bool {
 	return k.Linger(why, func() bool {
 		left, err := killer.Descendants(syscall.Getpgrp() == os.Getpid())

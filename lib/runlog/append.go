@@ -14,7 +14,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// DefaultMax is the size in bytes above which a runlog is turned over.
+// DefaultMax is the size in bytes above which a runlog is rotated.
 const DefaultMax = 10 << 20
 
 // Log is the runlog of one host. Any number of goroutines and processes may use it at once.
@@ -24,6 +24,8 @@ type Log struct {
 	Dir string
 	// Host is HOST in the file's name, already canonical (atom.Canonify).
 	Host string
+	// Locks is the lock directory of the runlog's atoms, if the verbs do not find it by themselves.
+	Locks string
 	// Store is the store of the events that do not name one.
 	Store string
 	// Max is the size in bytes that the file does not exceed, except by lines that several
@@ -31,12 +33,16 @@ type Log struct {
 	// is kept.
 	Max int64
 
-	told atomic.Bool // FirstTrouble
+	// Seen are events that were read before, the oldest first: Newest yields these. nil: it reads
+	// the file.
+	Seen []Event
 
-	// For tests: calls before the rename of turnOver and before the write of append, after all
-	// checks; and another patience.
-	turning, writing func()
-	patience         time.Duration
+	reported atomic.Bool // FirstTrouble
+
+	// For tests: rotating is called before the rename in rotate, writing before the write in
+	// append, after all checks; patience replaces the constant.
+	rotating, writing func()
+	patience          time.Duration
 }
 
 // Append writes e as one line with one write(2). It opens the file for that and closes it again,
@@ -44,9 +50,9 @@ type Log struct {
 // it is a symbolic link, not a regular file, has another name too, or belongs to neither root nor
 // the effective user.
 //
-// After an error the line may be missing or torn; only the error of a failed turnover comes after
-// the line was written. A torn line is marked as such, by this call or, on a full disk, by the
-// next one that succeeds. Append waits for other processes at most 0.4 s, twice patience.
+// After an error the line may be missing or torn; only the error of a failed rotation comes after
+// the line was written. A torn line is marked as such, by this call or, on a full disk, by the next
+// one that succeeds. Append waits for other processes at most 0.4 s, twice patience.
 func (l *Log) Append(e Event) error {
 	if err := checkHost(l.Host); err != nil {
 		return err
@@ -66,18 +72,18 @@ func (l *Log) Append(e Event) error {
 		return err
 	}
 	defer d.close()
-	turning := l.turnOver(d, int64(len(line)))
+	rotating := l.rotate(d, int64(len(line)))
 	if err := l.append(d, line); err != nil {
-		return err // a failed turnover has the same cause, or will be seen again
+		return err // an error of the rotation has the same cause, or will be reported by a later call
 	}
-	return turning
+	return rotating
 }
 
-// FirstTrouble is true once: a run that cannot write its runlog reports that for its first line
-// only.
-func (l *Log) FirstTrouble() bool { return l.told.CompareAndSwap(false, true) }
+// FirstTrouble is true at its first call only: if a run cannot write the runlog, it reports that
+// only once.
+func (l *Log) FirstTrouble() bool { return l.reported.CompareAndSwap(false, true) }
 
-// Check tells whether Append could write now, and writes nothing. It is also nil if the runlog is
+// Check reports whether Append could write now, and writes nothing. It is also nil if the runlog is
 // missing and can be made.
 func (l *Log) Check() error {
 	if err := checkHost(l.Host); err != nil {
@@ -119,8 +125,8 @@ func (l *Log) wait() time.Duration {
 	return patience
 }
 
-// attempts bounds how often a line is tried if the file is turned over meanwhile. Each turnover
-// takes Max bytes of other writers' lines, so even two in a row are rare.
+// attempts bounds how often a line is tried if the file is rotated meanwhile. Each rotation takes
+// Max bytes of other writers' lines, so even two in a row are rare.
 const attempts = 100
 
 // append writes line to the file with the runlog's name, which may change until the file is
@@ -142,7 +148,7 @@ func (l *Log) append(d folder, line []byte) error {
 	return &fs.PathError{Op: "append to", Path: l.path(), Err: errors.New("replaced again and again")}
 }
 
-// appendTo writes line to f, unless the name has passed to another file. turnover.go explains why
+// appendTo writes line to f, unless the name has passed to another file. rotate.go explains why
 // that loses no line, with the lock and without it.
 func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error) {
 	locked := sysfile.Flock(f.fd, unix.LOCK_SH, l.wait()) == nil
@@ -195,7 +201,7 @@ func (f *file) write(line []byte, size int64) error {
 	return nil
 }
 
-// endsLine tells whether the file's first size bytes end with a whole line.
+// endsLine reports whether the file's first size bytes end with a whole line.
 func (f *file) endsLine(size int64) (bool, error) {
 	if size == 0 {
 		return true, nil

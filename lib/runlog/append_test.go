@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/need"
+	"adlock/test/support/need"
 )
 
 // child is the variable that makes the test binary another process: its task and arguments.
@@ -117,7 +117,7 @@ func TestAppendStampsTheTime(t *testing.T) {
 	}
 }
 
-func TestRecordIsTurnedOverAtMax(t *testing.T) {
+func TestRunlogIsRotatedAtMax(t *testing.T) {
 	dir := folderOf(t)
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
 	info, err := os.Stat(currentOf(dir))
@@ -127,12 +127,12 @@ func TestRecordIsTurnedOverAtMax(t *testing.T) {
 	log := &Log{Dir: dir, Host: testHost, Max: 2 * info.Size()}
 	mustAppend(t, log, "b")
 	if _, err := os.Stat(olderOf(dir)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("turned over before Max: %v", err)
+		t.Errorf("rotated before Max: %v", err)
 	}
 	mustAppend(t, log, "c")
 	same(t, operands(t, dir), "a", "b", "c")
 	if info, err := os.Stat(olderOf(dir)); err != nil || info.Size() != log.Max {
-		t.Errorf("turned-over file: %v, %v", info, err)
+		t.Errorf("rotated file: %v, %v", info, err)
 	}
 	mustAppend(t, log, "d", "e")
 	same(t, operands(t, dir), "c", "d", "e")
@@ -158,7 +158,7 @@ func TestLineThatIsAbsurdlyLongIsRefused(t *testing.T) {
 	}
 }
 
-func TestFailedTurningOverKeepsTheLine(t *testing.T) {
+func TestFailedRotationKeepsTheLine(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost, Max: 1}
 	mustAppend(t, log, "a")
@@ -201,12 +201,12 @@ func TestStoppedHolderStopsNoWriter(t *testing.T) {
 	}
 	same(t, operands(t, dir), "a", "b", "c", "d")
 	if _, err := os.Stat(olderOf(dir)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("turned over without the lock: %v", err)
+		t.Errorf("rotated without the lock: %v", err)
 	}
 }
 
-// A writer that gave up on the lock, and is delayed between its check and its write, finds its
-// file turned over once or twice.
+// A writer that gave up on the lock, and is delayed between its check and its write, finds its file
+// rotated once or twice.
 func TestUnlockedWriterFollowsTheName(t *testing.T) {
 	for turns := range 3 {
 		dir := folderOf(t)
@@ -235,7 +235,7 @@ func TestUnlockedWriterFollowsTheName(t *testing.T) {
 	}
 }
 
-func TestWriterBeginsAgainWhenTheFileIsTurnedOver(t *testing.T) {
+func TestWriterBeginsAgainWhenTheFileIsRotated(t *testing.T) {
 	dir := folderOf(t)
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
 	d, err := openFolder(dir)
@@ -265,7 +265,7 @@ func TestWriterBeginsAgainWhenTheFileIsTurnedOver(t *testing.T) {
 	same(t, operands(t, dir), "a")
 }
 
-func TestTornLineCostsNoOther(t *testing.T) {
+func TestTornLineDamagesNoOtherLine(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost}
 	mustAppend(t, log, "a")
@@ -405,8 +405,8 @@ func TestHostHasToBeCanonical(t *testing.T) {
 	}
 }
 
-// With many writers, a file that is turned over every few lines, and all its generations kept,
-// each line is there, whole and once, and each process's lines are in order.
+// With many writers, a file that is rotated every few lines, and all its generations kept, each
+// line is there, whole and once, and each process's lines are in order.
 func TestManyProcessesLoseAndTearNothing(t *testing.T) {
 	const processes, each = 50, 200
 	dir := folderOf(t)
@@ -451,9 +451,9 @@ func TestManyProcessesLoseAndTearNothing(t *testing.T) {
 			last[e.PID] = e.Count
 		}
 	}
-	t.Logf("turned over %d times", len(files)-1)
+	t.Logf("rotated %d times", len(files)-1)
 	if len(files) < 10 {
-		t.Errorf("turned over %d times only", len(files)-1)
+		t.Errorf("rotated %d times only", len(files)-1)
 	}
 	if len(seen) != processes*each {
 		t.Errorf("%d lines, want %d", len(seen), processes*each)
@@ -465,8 +465,8 @@ func TestManyProcessesLoseAndTearNothing(t *testing.T) {
 	}
 }
 
-// childWrites appends so many lines, once its standard input is closed. Before a turnover the
-// file gets a second name, by which the test finds it.
+// childWrites appends so many lines, once its standard input is closed. Before a rotation the file
+// gets a second name, by which the test finds it.
 func childWrites(args []string) error {
 	n, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -477,7 +477,7 @@ func childWrites(args []string) error {
 	}
 	generation := 0
 	var linking error
-	log := &Log{Dir: args[0], Host: testHost, Max: 8 << 10, patience: time.Minute, turning: func() {
+	log := &Log{Dir: args[0], Host: testHost, Max: 8 << 10, patience: time.Minute, rotating: func() {
 		generation++
 		name := fmt.Sprintf("generation.%d.%d", os.Getpid(), generation)
 		linking = errors.Join(linking, os.Link(currentOf(args[0]), filepath.Join(args[0], name)))
@@ -490,7 +490,7 @@ func childWrites(args []string) error {
 	return linking
 }
 
-func TestCheckTellsWhetherAppendCouldWriteAndWritesNothing(t *testing.T) {
+func TestCheckReportsWhetherAppendCanWriteAndWritesNothing(t *testing.T) {
 	dir := folderOf(t)
 	l := &Log{Dir: dir, Host: testHost}
 	if err := l.Check(); err != nil {

@@ -2,11 +2,11 @@
 // signals sent.
 //
 // The runlog of a host is one file, program.HOST.runlog (the paper's name; "program" is literal),
-// with one line of logfmt per event. Above a certain size it is turned over to
-// program.HOST.runlog.1, and the previous .1 is gone. The runlog informs people and reports. Only
-// one decision about locks reads it: --if-elapsed auto counts how often the atom was asked for
-// too soon, and counts none if the runlog cannot be read. So an error from here is worth a line
-// on standard error and never decides over a job.
+// with one line of logfmt per event. Above a certain size it is rotated: renamed to
+// program.HOST.runlog.1, in place of the previous .1. The runlog informs people and reports. Only
+// one decision about locks reads it: --if-elapsed auto counts how often the atom was asked for too
+// soon, and counts none if the runlog cannot be read. So an error of this package is printed on
+// standard error, but never keeps a job from running.
 //
 // # The line
 //
@@ -15,12 +15,9 @@
 // Time and event come first, fields without a value are omitted, and a reader skips unknown keys.
 // Time is UTC with microseconds: it sorts as text, does not repeat an hour in autumn, is the same
 // for cron and for a login with another TZ, and saves reading a time zone file while a lock is
-// taken. Durations are seconds with up to nine decimals, or never. Lines are in the order in
-// which they were written; a delayed writer may write a time a little older than that of the line
-// before.
-// a little older than the line before.
-// Values of any bytes survive: see quote.go.
-// A value survives whatever its bytes: see quote.go.
+// taken. Durations are seconds with up to nine decimals, or never. Lines are in the order in which
+// they were written; a delayed writer may write a time a little older than that of the line before.
+// A value may contain any bytes (quote.go).
 package runlog
 
 import "time"
@@ -50,7 +47,7 @@ type Event struct {
 	OwnerNode  string // its machine, if that may be another one
 	OwnerToken string // the acquisition that this owner held
 
-	Verdict string // acquired, busy, too-soon, full, stuck
+	Verdict string // acquired, busy, too-soon, full, paused, stuck
 	Reason  string // the reason in words and figures, for people
 
 	IfElapsed   Opt[time.Duration] // the limits in force; limit.Never is never
@@ -72,7 +69,7 @@ type Event struct {
 	Overdue Opt[time.Duration]
 
 	Idle time.Duration // how long the owner's job was seen idle before it was ended
-	Work string        // or its work, in words, seen after a learned limit has passed
+	Work string        // what the owner's job was seen doing after a learned limit had passed
 }
 
 // Kind is what happened. An acquisition begins with Acquire and ends with the one Release,
@@ -114,19 +111,21 @@ const (
 	// Clear: a person removed the lock, or had its job ended (after a Stop). Owner, OwnerToken,
 	// Age.
 	Clear Kind = "clear"
-	// Stop: a person has the owner's job ended, before the first signal. Owner, OwnerToken, Age;
-	// a Clear follows once the death is confirmed.
+	// Stop: a person asked to end the owner's job; written before the first signal. Owner,
+	// OwnerToken, Age; a Clear follows once the death is confirmed.
 	Stop Kind = "stop"
 	// Empty: an empty lock was cleared. Age.
 	Empty Kind = "empty"
-	// Hook: the hook that was told of an event failed. Status or Signal, Reason.
+	// Hook: the hook that was started for an event failed. Status or Signal, Reason.
 	Hook Kind = "hook"
 	// Starved: the atom was denied many times in a row. Count, Verdict (the last one), Reason.
 	Starved Kind = "starved"
 	// Overdue: the owner has passed its notice, and that is reported. Owner, OwnerToken, Age,
-	// Overdue (the same), Work, Reason; Owner is PID if a supervisor tells the hook of its own
-	// job.
+	// Overdue (the same), Work, Reason; Owner is PID if a supervisor reports its own job.
 	Overdue Kind = "overdue"
+	// Paused: a pause of more than a day has denied the newcomer, and that is reported. Verdict, Age
+	// (of the pause), Reason.
+	Paused Kind = "paused"
 	// Missing: the command does not exist (Status 127) or cannot be run (126). Nothing was locked
 	// and nothing ran. Status, Reason; PID is the process that looked for it.
 	Missing Kind = "missing"

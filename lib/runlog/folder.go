@@ -18,7 +18,7 @@ const (
 
 func fileName(host string) string { return prefix + host + suffix }
 
-// oldName is the name of the file that was turned over.
+// oldName is the name of the rotated file.
 func oldName(host string) string { return fileName(host) + turned }
 
 func checkHost(host string) error {
@@ -28,7 +28,7 @@ func checkHost(host string) error {
 	return nil
 }
 
-// isHost tells whether host can be a canonical part of a name.
+// isHost reports whether host can be a canonical part of a name.
 func isHost(host string) bool {
 	for i := 0; i < len(host); i++ {
 		c := host[i]
@@ -91,10 +91,10 @@ func (d folder) openOrCreate(name string) (*file, error) {
 		}
 		return f, err
 	}
-	return nil, &fs.PathError{Op: "open", Path: d.path + "/" + name, Err: errors.New("comes and goes")}
+	return nil, &fs.PathError{Op: "open", Path: d.path + "/" + name, Err: errors.New("kept changing; giving up")}
 }
 
-// mayCreate tells whether a file can be created here.
+// mayCreate reports whether a file can be created here.
 func (d folder) mayCreate() error {
 	if err := unix.Faccessat(d.fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 		return &fs.PathError{Op: "write to", Path: d.path, Err: err}
@@ -104,8 +104,8 @@ func (d folder) mayCreate() error {
 
 func (d folder) open(name string) (*file, error) { return d.openWith(name, 0) }
 
-// openWith opens a file for appending; with O_RDWR to read its last byte and because NFS requires
-// it for an exclusive flock, with O_NONBLOCK to not wait at a FIFO.
+// openWith opens a file for appending. It uses O_RDWR to read the last byte, and because NFS
+// requires it for an exclusive flock; and O_NONBLOCK, so as not to wait at a FIFO.
 func (d folder) openWith(name string, flags int) (*file, error) {
 	path := d.path + "/" + name
 	fd, err := sysfile.Openat(d.fd, name, flags|unix.O_RDWR|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
@@ -129,7 +129,7 @@ func (d folder) stat(name string) (*unix.Stat_t, error) {
 	return &st, nil
 }
 
-// names tells whether name leads to f; false if that cannot be known.
+// names reports whether name leads to f; false if that cannot be known.
 func (d folder) names(name string, f *file) bool {
 	st, err := d.stat(name)
 	return err == nil && f.is(st)

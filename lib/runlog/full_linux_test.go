@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/need"
+	"adlock/test/support/need"
 )
 
-// A small file system of its own, which fills up and becomes read-only.
+// The test mounts a small file system, fills it up, and makes it read-only.
 func TestFullDiskTearsOneLine(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -37,7 +37,7 @@ func TestFullDiskTearsOneLine(t *testing.T) {
 	if !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("after %d lines: %v, want ENOSPC", written, err)
 	}
-	log.Max = 10 // the turned-over file takes all the room: the next line has none
+	log.Max = 10 // the rotated file takes all the room: the next line has none
 	if err := log.Append(Event{Kind: Acquire, Operand: "lost"}); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("error %v, want ENOSPC", err)
 	}
@@ -75,7 +75,7 @@ func TestReadOnlyDirectoryIsAnError(t *testing.T) {
 	}
 }
 
-// withoutPrivilege makes the rest of root's test access files as the user nobody, which may enter
+// withoutPrivilege makes the rest of root's test access files as an unprivileged user, which may enter
 // dir: setfsuid(2) takes root's extra rights away.
 func withoutPrivilege(t *testing.T, dir string) {
 	if os.Geteuid() != 0 {

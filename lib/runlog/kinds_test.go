@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A kind that is not in Kinds cannot be asked for, and has no metric.
-func TestKindsAreAll(t *testing.T) {
+// A kind that is not in Kinds cannot be selected, and has no metric.
+func TestKindsHasEveryKind(t *testing.T) {
 	file, err := goparser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -106,7 +106,7 @@ func TestLineReadsAsDocumented(t *testing.T) {
 	}
 }
 
-func TestEveryEventSurvives(t *testing.T) {
+func TestEveryEventIsReadAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := anyEvent(t)
 		line := lineOf(e)
@@ -123,7 +123,7 @@ func TestEveryEventSurvives(t *testing.T) {
 	})
 }
 
-// Another logfmt reader sees the same text, except for bytes that text cannot contain.
+// Another logfmt reader reads the same text, except for bytes that text cannot contain.
 func TestLinesAreLogfmt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := anyEvent(t)
@@ -194,7 +194,7 @@ func TestDamagedLineSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestLineOfAnotherHandIsRead(t *testing.T) {
+func TestLineOfAnotherProgramIsRead(t *testing.T) {
 	line := `event=deny colour="a \"shade\" of blue" time=2026-11-21T03:58:12+01:00 pid="7" operand="\/\u0041\ud83d\udc80\b" age=1.500`
 	got, err := parsed([]byte(line))
 	want := Event{

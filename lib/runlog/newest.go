@@ -4,16 +4,20 @@ import (
 	"bytes"
 	"iter"
 	"os"
+	"slices"
 )
 
-// firstPiece is how much of the runlog's end Newest reads at first, and then ever more: mostly
-// one of the last lines is the one looked for.
+// firstPiece is how many bytes at the end of the runlog Newest reads first; then it reads larger
+// and larger pieces. The event that a caller looks for is mostly among the last lines.
 const firstPiece = 4 << 10
 
 // Newest yields the last events of the runlog, the newest first: those whose lines are within the
-// last most bytes of the current file. It skips damaged lines, and yields nothing that it cannot
-// read: it is for what is useful to know, not for what must be right.
+// last bytes of the current file; most is the number of these bytes. It skips damaged lines, and
+// ends without an error if it cannot read: use it for information, not for decisions.
 func (l *Log) Newest(most int64) iter.Seq[Event] {
+	if l.Seen != nil {
+		return l.newestSeen
+	}
 	return func(yield func(Event) bool) {
 		f, err := openRegular(l.path())
 		if err != nil {
@@ -42,6 +46,14 @@ func (l *Log) Newest(most int64) iter.Seq[Event] {
 	}
 }
 
+func (l *Log) newestSeen(yield func(Event) bool) {
+	for _, e := range slices.Backward(l.Seen) {
+		if !yield(e) {
+			return
+		}
+	}
+}
+
 // readPiece reads all of what is between begin and end.
 func readPiece(f *os.File, begin, end int64) ([]byte, error) {
 	text := make([]byte, end-begin)
@@ -49,7 +61,7 @@ func readPiece(f *os.File, begin, end int64) ([]byte, error) {
 	return text, err
 }
 
-// wholeLines is the text without its first line, which may have begun before it.
+// wholeLines returns text without its first line, whose beginning may be missing.
 func wholeLines(text []byte) []byte {
 	_, whole, _ := bytes.Cut(text, []byte("\n"))
 	return whole

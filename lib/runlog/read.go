@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math"
 	"os"
 	"path"
 	"slices"
@@ -33,23 +34,31 @@ func (d *DamagedLine) Error() string {
 const damagedText = 4 << 10
 
 // Hosts are the hosts, canonical and sorted, whose runlogs are in the directory dir, including
-// those of which only the turned-over file is left.
+// those of which only the rotated file is left.
 func Hosts(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	var hosts []string
+	var names []string
 	for _, entry := range entries {
-		if host, ok := hostOf(entry.Name()); ok {
+		names = append(names, entry.Name())
+	}
+	return HostsOf(names), nil
+}
+
+// HostsOf is Hosts of a directory that has these names.
+func HostsOf(names []string) (hosts []string) {
+	for _, name := range names {
+		if host, ok := hostOf(name); ok {
 			hosts = append(hosts, host)
 		}
 	}
 	slices.Sort(hosts)
-	return slices.Compact(hosts), nil
+	return slices.Compact(hosts)
 }
 
-// hostOf is the HOST in the name of a runlog or of a turned-over one.
+// hostOf is the HOST in the name of a runlog or of a rotated one.
 func hostOf(name string) (host string, ok bool) {
 	host, ok = strings.CutPrefix(strings.TrimSuffix(name, turned), prefix)
 	if ok {
@@ -58,14 +67,17 @@ func hostOf(name string) (host string, ok bool) {
 	return host, ok && isHost(host)
 }
 
-// Read yields the events in the runlog of host (canonical) in dir, the turned-over file first. A
-// line that is not an event is yielded as a *DamagedLine and reading continues; any other error
-// is the last. Without a runlog it is fs.ErrNotExist. Lines written after the call has reached
-// the end of the file are not yielded; lines turned over meanwhile are yielded once.
+// Read yields the events in the runlog of host (canonical) in dir, the rotated file first. A line
+// that is not an event is yielded as a *DamagedLine and reading continues; any other error is the
+// last. Without a runlog it is fs.ErrNotExist. Lines written after the call has reached the end of
+// the file are not yielded; lines of a file that is rotated meanwhile are yielded once.
 //
 // Read takes no lock, so a slow reader delays no writer. If a line has no host, the event's host
 // is the canonical one.
-func Read(dir, host string) iter.Seq2[Event, error] {
+func Read(dir, host string) iter.Seq2[Event, error] { return ReadEnd(dir, host, math.MaxInt64) }
+
+// ReadEnd is Read without the lines that begin before a file's last bytes; most is their number.
+func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		files, err := openRunlog(dir, host)
 		if err == nil && len(files) == 0 {
@@ -79,6 +91,10 @@ func Read(dir, host string) iter.Seq2[Event, error] {
 		r := reader{host: host}
 		for _, f := range files {
 			r.start(f)
+			if err := r.skip(most); err != nil {
+				yield(Event{}, err)
+				return
+			}
 			if !r.all(yield) {
 				return
 			}
@@ -98,6 +114,26 @@ type reader struct {
 // start continues with another file.
 func (r *reader) start(f *os.File) {
 	r.file, r.lines, r.number = f, newLines(f), 0
+}
+
+// skip goes on with the first line that begins in the file's last bytes; most is their number. It
+// reads no more bytes than that, however the file grows. Lines are counted from there.
+func (r *reader) skip(most int64) error {
+	if most == math.MaxInt64 {
+		return nil
+	}
+	r.lines = newLines(io.LimitReader(r.file, most))
+	info, err := r.file.Stat()
+	if err != nil || info.Size() <= most {
+		return err
+	}
+	if _, err := r.file.Seek(-most, io.SeekEnd); err != nil {
+		return err
+	}
+	if _, err = r.lines.next(); errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // grace is how long a line may be incomplete in the file: the kernel shows a write that crosses a
@@ -165,9 +201,9 @@ func (r *reader) damaged(line []byte, reason string) *DamagedLine {
 	return &DamagedLine{File: r.file.Name(), Line: r.number, Text: text, Reason: reason}
 }
 
-// openRunlog opens the existing files of a runlog, the turned-over one first. It opens the
-// current one first: if that still has the name after the other was opened, there was no turnover
-// in between, and no line is missing or there twice.
+// openRunlog opens the existing files of a runlog, and returns the rotated one first. It opens the
+// current file first. If that still has its name after the rotated file was opened, there was no
+// rotation in between, so no line is missing or doubled.
 func openRunlog(dir, host string) ([]*os.File, error) {
 	if err := checkHost(host); err != nil {
 		return nil, err
@@ -224,7 +260,7 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// stillNamed tells whether path still leads to f; nil means that there was no file.
+// stillNamed reports whether path still leads to f; nil means that there was no file.
 func stillNamed(path string, f *os.File) (bool, error) {
 	now, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -87,7 +87,7 @@ func TestReadingStopsWhenTheCallerDoes(t *testing.T) {
 	}
 }
 
-func TestNoRecordIsNotExist(t *testing.T) {
+func TestNoRunlogIsErrNotExist(t *testing.T) {
 	n := 0
 	for _, err := range Read(t.TempDir(), testHost) {
 		if n++; !errors.Is(err, fs.ErrNotExist) {
@@ -99,13 +99,13 @@ func TestNoRecordIsNotExist(t *testing.T) {
 	}
 }
 
-func TestTurnedOverFileAloneIsARecord(t *testing.T) {
+func TestRotatedFileAloneIsARunlog(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, olderOf(dir), goodLine+"a\n")
 	same(t, operands(t, dir), "a")
 }
 
-func TestReaderRefusesWhatIsNoRecord(t *testing.T) {
+func TestReadRefusesWhatIsNoRunlog(t *testing.T) {
 	for claim, plant := range map[string]func(path string) error{
 		"symlink":   func(path string) error { return os.Symlink("/dev/zero", path) },
 		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
@@ -122,7 +122,7 @@ func TestReaderRefusesWhatIsNoRecord(t *testing.T) {
 	}
 }
 
-func TestHostsAreThoseWithARecord(t *testing.T) {
+func TestHostsAreThoseWithARunlog(t *testing.T) {
 	dir := folderOf(t)
 	for _, name := range []string{"program.b.runlog", "program.a_b.runlog.1", "program.b.runlog.1", "program..runlog", "lock.a", "program.c.runlog.2", "program.x.y.runlog"} {
 		addText(t, filepath.Join(dir, name), "")
@@ -136,9 +136,9 @@ func TestHostsAreThoseWithARecord(t *testing.T) {
 	}
 }
 
-// Whatever is turned over while a reader opens the runlog, it sees a piece of history without a
-// gap.
-func TestReaderSeesNoGapWhileFilesAreTurnedOver(t *testing.T) {
+// Even if files are rotated while a reader opens the runlog, it yields a piece of history
+// without a gap.
+func TestReadHasNoGapWhileFilesAreRotated(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost, Max: 300}
 	mustAppend(t, log, "0")
@@ -208,7 +208,7 @@ func following(t *testing.T, dir string) (next func() string) {
 	}
 }
 
-func TestFollowGoesOnAcrossTurningOver(t *testing.T) {
+func TestFollowGoesOnAcrossRotation(t *testing.T) {
 	dir := folderOf(t)
 	next := following(t, dir) // there is no runlog yet
 	log := &Log{Dir: dir, Host: testHost, Max: 120}
@@ -234,7 +234,7 @@ func TestFollowWaitsForTheRestOfALine(t *testing.T) {
 	}
 }
 
-func TestFollowShowsWhatNeverWasFinished(t *testing.T) {
+func TestFollowYieldsALineThatIsNeverFinished(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, currentOf(dir), goodLine+"a\n"+goodLine+"b")
 	next := following(t, dir)
@@ -254,8 +254,8 @@ func TestFollowShowsWhatNeverWasFinished(t *testing.T) {
 }
 
 // The writer did not get the lock in time, and was delayed between its check and its write until
-// the runlog had been turned over, and left by the reader.
-func TestFollowHearsALineThatCameIntoTheFileItHasLeft(t *testing.T) {
+// the runlog had been rotated and the reader had left the old file.
+func TestFollowYieldsALateLineOfTheFileItHasLeft(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost}
 	mustAppend(t, log, "a")
@@ -297,7 +297,7 @@ func lockedBy(t *testing.T, path string) (letGo func()) {
 	return func() { f.Close() }
 }
 
-func TestFollowReadsAnEmptiedRecordAnew(t *testing.T) {
+func TestFollowReadsAnEmptiedRunlogAnew(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost}
 	mustAppend(t, log, "a", "b")

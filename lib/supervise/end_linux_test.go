@@ -10,13 +10,13 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/limit"
-	"adlock/test/need"
+	"adlock/test/support/need"
 )
 
 func TestEnforceEndsTheWholeJob(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Now()
-	const limit = 3 * time.Second // for all to be recorded
+	const limit = 3 * time.Second // enough for the script to write all pids
 	st := rehearse(t, setup{Enforce: true, ExpireAfter: limit, Pause: 100 * time.Millisecond,
 		Args: sh(dir, `trap '' INT TERM
 		setsid sleep 300 & echo $! >"$1/session"
@@ -77,7 +77,7 @@ func TestEnforceLeavesAJobInTimeAlone(t *testing.T) {
 func TestJobThatMayNotBeSignalledIsAlive(t *testing.T) {
 	need.Root(t) // to run a job of another user
 	dir := openToAll(t)
-	st := rehearse(t, setup{Enforce: true, ExpireAfter: 3 * time.Second, Role: "foreign", // it must become so first
+	st := rehearse(t, setup{Enforce: true, ExpireAfter: 3 * time.Second, Role: "foreign", // enough to change its user
 		Args: []string{copyOfThis(t, dir, "job", 0o755|os.ModeSetuid), filepath.Join(dir, "pid")}})
 	st.setup.Report = filepath.Join(dir, "report")
 	st.cmd.Args[4] = copyOfThis(t, dir, "supervisor", 0o755)

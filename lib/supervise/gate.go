@@ -12,26 +12,26 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// gateName is the first argument of a gate: no verb, so no person types it.
+// gateName is argument 0 of a gate. It is no verb, so no person types it.
 const gateName = "adlock: gate"
 
-// goAhead opens the gate. End of file does not: it means that the supervisor
-// died, perhaps before it had the lock.
+// goAhead is the message that opens the gate. End of file does not open it: it means that the
+// supervisor has died, perhaps before it had the lock.
 const goAhead = 'g'
 
-// gate is a child of this process that waits for a word and then becomes the job, so that the
-// job's pid can be recorded before the job does anything.
+// gate is a child of this process that waits for the message goAhead and then becomes the job, so
+// that the job's pid can be recorded before the job does anything.
 type gate struct {
 	pid  int
-	line int // this end of a socket pair; the other closes when the gate has become the job
+	line int // this end of a socket pair; the gate's end closes when the gate becomes the job
 	name string
 
-	entry string // of the environment, sent with the word to go ahead
+	entry string // an entry of the job's environment, sent with goAhead
 }
 
-// startGate starts the program of this process as a gate. Its end of the socket has any free
-// number, which the gate is told: the numbers from 3 on may have a meaning for the job, as for
-// make's job server.
+// startGate starts the program of this process as a gate. The gate's end of the socket pair gets
+// any free descriptor, whose number is an argument of the gate. A fixed number might have a meaning
+// for the job: make's job server, for example, passes descriptors from 3 on.
 func startGate(job Job, files []uintptr) (*gate, error) {
 	self, err := sysfile.OwnProgram()
 	if err != nil {
@@ -52,8 +52,8 @@ func startGate(job Job, files []uintptr) (*gate, error) {
 }
 
 // forkInheriting starts a program that keeps the descriptor fd. No other goroutine may fork
-// meanwhile, or it would pass fd on too: ForkExec takes syscall.ForkLock for itself, so it cannot
-// be held here.
+// meanwhile, or its child would inherit fd too. syscall.ForkLock cannot be held here to prevent
+// that, because ForkExec takes it.
 func forkInheriting(fd int, path string, args, env []string, files []uintptr) (int, error) {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
 		return 0, err
@@ -61,11 +61,11 @@ func forkInheriting(fd int, path string, args, env []string, files []uintptr) (i
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: files})
 }
 
-// open lets the gate become the job, and waits until it has. A gate that died is no error here:
-// its wait status shows how the job ended before it began.
+// open lets the gate become the job, and waits until it has become it. A gate that has died is no
+// error here: its wait status counts as the job's.
 func (g *gate) open() error {
 	defer unix.Close(g.line)
-	if err := g.tell(); errors.Is(err, unix.EPIPE) {
+	if err := g.send(); errors.Is(err, unix.EPIPE) {
 		return nil
 	} else if err != nil {
 		return fault.Wrap(g.name, err)
@@ -73,23 +73,23 @@ func (g *gate) open() error {
 	answer := make([]byte, 16)
 	n, err := sysfile.Read(g.line, answer)
 	if err != nil || n == 0 {
-		return nil // closed by execve(2), or by the gate's death
+		return nil // the gate's end was closed by execve(2), or by the gate's death
 	}
 	number, err := strconv.Atoi(string(answer[:n]))
 	if err != nil {
 		return fault.Wrap(g.name, err)
 	}
-	_, _ = sysfile.Wait(g.pid) // its answer is the error
+	_, _ = sysfile.Wait(g.pid) // the status does not matter: the gate has sent its error
 	return cannotRun(g.name, syscall.Errno(number))
 }
 
-func (g *gate) tell() error {
+func (g *gate) send() error {
 	_, err := sysfile.Write(g.line, append([]byte{goAhead}, g.entry...))
 	return err
 }
 
-// abandon ends the gate by KILL. The end of the socket would do, unless the gate is stopped; it
-// has done nothing yet that KILL could spoil, and its pid is its own until it is reaped.
+// abandon ends the gate by KILL, because a stopped gate does not end when the socket is closed.
+// KILL is safe: the gate has done nothing yet, and its pid is its own until it is reaped.
 func (g *gate) abandon() {
 	_ = unix.Kill(g.pid, unix.SIGKILL)
 	unix.Close(g.line)
@@ -97,15 +97,15 @@ func (g *gate) abandon() {
 }
 
 // Gate is the first call of main. In a process that was started as a gate it waits, becomes the
-// job, and never returns; in any other it does nothing.
+// job, and never returns; in other processes it does nothing.
 func Gate() {
 	if len(os.Args) > 3 && os.Args[0] == gateName {
 		os.Exit(pass(os.Args[1], os.Args[2], os.Args[3:]))
 	}
 }
 
-// pass waits at the descriptor named line, then becomes the program at path. It returns only if
-// the job is cancelled or cannot be run.
+// pass waits for goAhead on the descriptor with the number line, then becomes the program at path.
+// It returns only if the job is cancelled or cannot be run.
 func pass(line, path string, args []string) int {
 	fd, err := strconv.Atoi(line)
 	if err != nil {
@@ -124,7 +124,7 @@ func pass(line, path string, args []string) int {
 	})
 	var number syscall.Errno
 	if errors.As(err, &number) {
-		// Without the supervisor there is no reader left.
+		// This fails if the supervisor has died, which does not matter.
 		_, _ = sysfile.Write(fd, []byte(strconv.Itoa(int(number))))
 	}
 	return fault.StatusNotRunnable

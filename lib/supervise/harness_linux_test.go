@@ -19,7 +19,7 @@ import (
 type signalled = killer.Signalled
 
 // patience is far longer than anything here takes on a busy machine.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // stage is one supervisor and its job.
 type stage struct {
@@ -47,7 +47,7 @@ func rehearse(t *testing.T, s setup) *stage {
 	return st
 }
 
-// begin starts it, and returns its first report.
+// begin starts the supervisor, and returns its first report.
 func (st *stage) begin() report {
 	st.t.Helper()
 	text, err := json.Marshal(st.setup)
@@ -69,7 +69,7 @@ func (st *stage) begin() report {
 	return st.report()
 }
 
-// cleanUp ends processes that a failed test has left, by the group and by name.
+// cleanUp ends the processes that a failed test has left: the stage's group and the supervisor.
 func (st *stage) cleanUp() {
 	if !st.t.Failed() {
 		return
@@ -81,7 +81,7 @@ func (st *stage) cleanUp() {
 	}
 }
 
-// end waits for the supervisor to end, and returns its status, as a shell has it, and its last
+// end waits for the supervisor to end, and returns its exit status in a shell's terms and its last
 // report.
 func (st *stage) end() (int, report) {
 	st.t.Helper()
@@ -100,7 +100,7 @@ func (st *stage) end() (int, report) {
 	return st.cmd.ProcessState.ExitCode(), st.report()
 }
 
-// play is begin and end.
+// play calls begin and then end.
 func (st *stage) play() (int, report) {
 	st.t.Helper()
 	st.begin()
@@ -151,7 +151,7 @@ func pidIn(t *testing.T, file string) int {
 	return pid
 }
 
-// state is the letter that /proc shows for pid, 0 if there is none.
+// state is the state letter that /proc shows for pid, 0 if there is no such process.
 func state(pid int) byte {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"adlock/lib/process"
 )
 
-// nested starts a supervisor in a supervisor, whose job records its signals.
+// nested prepares a supervisor whose job is another supervisor. The inner job records its signals.
 func nested(t *testing.T) (st *stage, inner, file string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,14 +35,14 @@ func TestEachSignalComesOnceToTheJobOfANestedSupervisor(t *testing.T) {
 			heard(t, file+".child", 1)
 			sent := []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1}
 			want := "terminated,continued,terminated,hangup,user defined signal 1"
-			if !onTerminal { // on a terminal they come from the keyboard
+			if !onTerminal { // on a terminal INT and QUIT come from the keyboard
 				sent, want = append(sent, syscall.SIGINT, syscall.SIGQUIT), want+",interrupt,quit"
 			}
 			toAll := 0
 			for i, sig := range sent {
 				signalTo(t, rep.PID, sig)
 				heard(t, file, i+2)
-				if sig != syscall.SIGHUP && sig != syscall.SIGUSR1 { // those are only for the command
+				if sig != syscall.SIGHUP && sig != syscall.SIGUSR1 { // HUP and USR1 go only to the command
 					toAll++
 				}
 				heard(t, file+".child", toAll+1)
@@ -63,7 +63,7 @@ func TestEachSignalComesOnceToTheJobOfANestedSupervisor(t *testing.T) {
 	}
 }
 
-func TestWhoEndsALargerJobSignalsTheJobOfANestedSupervisorOnce(t *testing.T) {
+func TestEndingALargerJobSignalsANestedJobOnce(t *testing.T) {
 	st, inner, file := nested(t)
 	rep := st.begin()
 	heard(t, file, 1)
@@ -78,7 +78,7 @@ func TestWhoEndsALargerJobSignalsTheJobOfANestedSupervisorOnce(t *testing.T) {
 	}()
 	for _, name := range []string{file, file + ".child"} {
 		got := heard(t, name, 4)[1:]
-		slices.Sort(got) // the runtime keeps no order of two that come together
+		slices.Sort(got) // the runtime keeps no order of two signals that come together
 		if !slices.Equal(got, []string{"continued", "interrupt", "terminated"}) {
 			t.Errorf("%s: heard %s", name, got)
 		}

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -12,15 +13,18 @@ import (
 	"adlock/lib/fault"
 )
 
-// output keeps what the job writes to its standard output and error, in unnamed files: a job
-// never meets a broken pipe, a full disk is a write error of the job's, and nothing is left after
-// a crash. If both streams of this process lead to one file (a terminal, cron's pipe), one file
-// keeps both, in the order of writing. Otherwise each stream has its own file, and the order
-// between the two is lost.
+// output holds what the job writes to its standard output and error, in unnamed files: a job never
+// gets a broken pipe, and no file is left after a crash. If both streams of this process lead to
+// one file (a terminal, cron's pipe), one held file keeps both, in the order of writing. Otherwise
+// each stream has its own held file, and the order between the two is lost.
+//
+// On Linux the files are in memory, like the output that chronic(1) holds back. A job that succeeds
+// without adlock must not fail because a temporary directory is full or missing, and a job whose
+// file is full cannot be given another one.
 //
 // A job that opens /dev/stdout or /dev/stderr again and truncates it, as a shell's `>/dev/stderr`
 // does, loses what that file had until then.
-type output struct{ out, trouble *os.File } // the same if both streams are one
+type output struct{ out, trouble *os.File } // one file twice if both streams are one
 
 func newOutput() (*output, error) {
 	out, err := newHeld()
@@ -37,22 +41,33 @@ func isOneFile(a, b int) bool {
 	return unix.Fstat(a, &first) == nil && unix.Fstat(b, &second) == nil && first.Dev == second.Dev && first.Ino == second.Ino
 }
 
-// newHeld makes a file in TMPDIR.
+// newHeld makes a file in memory, or in TMPDIR if the kernel has no files in memory.
 func newHeld() (*os.File, error) {
-	file, err := os.CreateTemp("", "adlock-output-")
+	file, err := inMemory("adlock-output")
 	if err != nil {
-		return nil, fault.Wrap(os.TempDir(), err)
+		file, err = newTemporary()
 	}
-	if err := os.Remove(file.Name()); err != nil {
-		return nil, fault.Wrap(file.Name(), err)
+	if err != nil {
+		return nil, err
 	}
 	// Processes that share the file append to it, and do not overwrite each other's output.
 	_, err = unix.FcntlInt(file.Fd(), unix.F_SETFL, unix.O_APPEND)
 	return file, fault.Wrap(file.Name(), err)
 }
 
-// show copies the present content of the files to their streams; a daemon that the job left
-// behind may go on writing. A reader that has gone is an error, not a SIGPIPE.
+func newTemporary() (*os.File, error) {
+	file, err := os.CreateTemp("", "adlock-output-")
+	if err == nil {
+		err = os.Remove(file.Name())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--quiet-ok keeps the output in TMPDIR, %s: %w", os.TempDir(), errors.Unwrap(err))
+	}
+	return file, nil
+}
+
+// show copies the present content of the files to their streams; a daemon that the job left behind
+// may go on writing. It ignores SIGPIPE, so a stream whose reader has gone is an error.
 func (o *output) show() error {
 	signal.Ignore(syscall.SIGPIPE)
 	err := show(o.out, os.Stdout, "standard output")

@@ -1,14 +1,15 @@
 package supervise
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"adlock/test/need"
+	"adlock/lib/fault"
+	"adlock/test/support/need"
 )
 
 func TestQuietShowsNothingOfASuccess(t *testing.T) {
@@ -65,33 +66,32 @@ func TestQuietReportsAReaderThatWentAway(t *testing.T) {
 	}
 }
 
-func TestFullDiskIsTheJobsOwnWriteError(t *testing.T) {
-	for _, apart := range []bool{false, true} {
-		dir := t.TempDir()
-		mount := exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "none", dir)
-		if err := mount.Run(); err != nil {
-			need.Skip(t, "needs a mount namespace, to have a small disk: ", err)
+func TestQuietDoesNotNeedTMPDIR(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	if err := exec.Command("unshare", "-m", "true").Run(); err != nil {
+		need.Skip(t, "needs a mount namespace, to have a small disk: ", err)
+	}
+	for name, way := range map[string]string{
+		"full":    `mount -t tmpfs -o size=64k none "$TMPDIR" && "$@"; exit $?`,
+		"missing": `TMPDIR=/nonexist "$@"; exit $?`,
+	} {
+		for status, shown := range []int{0, 600000} {
+			st := rehearse(t, setup{QuietOK: true, Args: sh("", fmt.Sprintf(`seq 100000 199999 | head -c 600000 && exit %d; exit 9`, status))})
+			st.cmd.Path, st.cmd.Args = lookUp(t, "unshare"), append([]string{"unshare", "-m"}, st.cmd.Args...)
+			st.cmd.Args[4] = way
+			if got, rep := st.play(); got != status || st.out.Len() != shown || rep.Err != "" {
+				t.Errorf("TMPDIR is %s: status %d instead of %d, %d bytes shown, error %q", name, got, status, st.out.Len(), rep.Err)
+			}
 		}
-		t.Setenv("TMPDIR", dir)
-		st := rehearse(t, setup{QuietOK: true, Args: sh(dir, `echo first >&2; cat /dev/zero 2>"$1/said"; echo $? >"$1/status"; exit 1`)})
-		st.setup.Args[4] = t.TempDir()
-		st.cmd.Args[2] = `mount -t tmpfs -o size=64k none "$TMPDIR" && "$@"; exit $?`
-		st.cmd.Path, st.cmd.Args = lookUp(t, "unshare"), append([]string{"unshare", "-m"}, st.cmd.Args...)
-		trouble := st.out
-		if apart {
-			trouble = new(strings.Builder)
-			st.cmd.Stderr = trouble
-		}
-		status, rep := st.play()
-		if status != 1 || pidIn(t, filepath.Join(st.setup.Args[4], "status")) != 1 || rep.Err != "" {
-			t.Errorf("apart %t: status %d, error %q", apart, status, rep.Err)
-		}
-		if said := read(t, filepath.Join(st.setup.Args[4], "said")); !strings.Contains(said, "No space left") {
-			t.Errorf("apart %t: the job said %q", apart, said)
-		}
-		if !strings.HasPrefix(trouble.String(), "first\n") {
-			t.Errorf("apart %t: what was held back before is lost", apart)
-		}
+	}
+}
+
+func TestAMissingTMPDIRIsNamed(t *testing.T) {
+	t.Setenv("TMPDIR", "/nonexist")
+	_, err := newTemporary()
+	want := "job: --quiet-ok keeps the output in TMPDIR, /nonexist: no such file or directory"
+	if got := fault.Wrap("job", err); got == nil || got.Error() != want {
+		t.Errorf("%v instead of %s", got, want)
 	}
 }
 

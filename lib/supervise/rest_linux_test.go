@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A newcomer that is killed while it ends the job leaves it like this: the command died of TERM,
-// and a child ignores it.
-func TestJobWhoseCommandDiedOfASignalIsNotOverBeforeItsChildren(t *testing.T) {
+// A newcomer that is killed while it ends the job leaves the job in this state: the command has
+// died of TERM, and a child ignores TERM.
+func TestAJobKilledByASignalLastsAsLongAsItsChildren(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -30,7 +30,7 @@ func TestJobWhoseCommandDiedOfASignalIsNotOverBeforeItsChildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer.Close() // the end of the child's file
+	writer.Close() // the child reads end of file and exits
 	status, rep := st.end()
 	if status != 143 || rep.Result.Signal != syscall.SIGTERM || rep.Result.Alive || rep.Err != "" {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
@@ -55,8 +55,9 @@ func TestWhatOutlivedTheCommandIsEndedWithTheSupervisor(t *testing.T) {
 // leaver is a command that ends at once, by itself, and leaves a child behind.
 const leaver = `(trap '' INT TERM; exec sleep 300 >/dev/null 2>&1) & echo $! >"$1/child"; exit 6`
 
-// whileBeingEnded starts a job that another process is ending while the file exists, and returns
-// when its command is gone and its child, deaf, is left.
+// whileBeingEnded starts a job that counts as being ended by another process while the file
+// st.setup.BeingEnded exists. It returns once the command is gone and only the command's child,
+// which ignores INT and TERM, is left.
 func whileBeingEnded(t *testing.T, s setup) (st *stage, child int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,7 +73,7 @@ func whileBeingEnded(t *testing.T, s setup) (st *stage, child int) {
 	return st, child
 }
 
-// mustStay wants the supervisor alive a little later too.
+// mustStay fails if the supervisor exits within 0.3 s.
 func (st *stage) mustStay() {
 	st.t.Helper()
 	select {
@@ -92,7 +93,7 @@ func TestSupervisorOfAJobThatIsBeingEndedStaysWithItsOrphans(t *testing.T) {
 	}
 }
 
-func TestSupervisorLeavesItsOrphansOnceNobodyIsEndingTheJob(t *testing.T) {
+func TestSupervisorLeavesItsOrphansAfterAnEnding(t *testing.T) {
 	st, child := whileBeingEnded(t, setup{})
 	st.mustStay()
 	if err := os.Remove(st.setup.BeingEnded); err != nil {
@@ -104,9 +105,9 @@ func TestSupervisorLeavesItsOrphansOnceNobodyIsEndingTheJob(t *testing.T) {
 	signalTo(t, child, syscall.SIGKILL)
 }
 
-func TestSupervisorThatIsToEndItsJobLeavesThatToWhoeverHasBegun(t *testing.T) {
+func TestSupervisorLeavesABegunEndingToItsNewcomer(t *testing.T) {
 	for claim, s := range map[string]setup{
-		"told to":  {Pause: time.Millisecond},
+		"signal":   {Pause: time.Millisecond},
 		"enforced": {Pause: time.Millisecond, Enforce: true, ExpireAfter: time.Millisecond},
 	} {
 		t.Run(claim, func(t *testing.T) {
@@ -129,12 +130,12 @@ func TestSupervisorThatIsToEndItsJobLeavesThatToWhoeverHasBegun(t *testing.T) {
 	}
 }
 
-// daemon is a command that leaves a daemon, in a session of its own, which lives until the file
-// is opened; and ends by itself.
+// daemon is a command that ends by itself and leaves a daemon in a session of its own. The daemon
+// lives until the FIFO is opened.
 const daemon = `setsid sh -c 'echo $$ >"$1/daemon"; read -r x <"$1/fifo"' daemon "$1" >/dev/null 2>&1 &
 	until [ -s "$1/daemon" ]; do sleep 0.01; done; exit 6`
 
-// wholeJob starts a job that leaves a daemon behind, and returns when only that is left.
+// wholeJob starts a job that leaves a daemon behind, and returns when only the daemon is left.
 func wholeJob(t *testing.T, s setup, ready func(*stage)) (st *stage, daemonPID int, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -173,7 +174,7 @@ func TestTheWholeJobIsOverWhenItsLastDaemonIs(t *testing.T) {
 
 func TestSignalsReachWhatIsLeftOfTheWholeJob(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1} {
-		st, pid, _ := wholeJob(t, setup{Pause: patience}, asItIs) // so that only the signal ends it
+		st, pid, _ := wholeJob(t, setup{Pause: patience}, asItIs) // patience: only the signal ends it
 		signalTo(t, st.report().PID, sig)
 		status, rep := st.end()
 		if status != 6 || rep.Result.Ended != (sig != syscall.SIGUSR1) || rep.Result.Alive || rep.Err != "" || len(rep.Signals) != 1 {

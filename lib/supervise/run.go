@@ -12,45 +12,42 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// run is the state of a running job. One goroutine owns it, and also reaps: so a pid that has not
-// been reaped is still the job's.
+// run is the state of a running job. One goroutine owns it and also reaps, so a pid that it has not
+// reaped is still the job's.
 type run struct {
 	*Supervisor
 	pid    int
 	began  time.Duration      // boottime
 	status syscall.WaitStatus // valid if gone
-	gone   bool               // the command itself has ended
+	gone   bool               // the command has ended
 
-	told    bool          // a signal to end was forwarded
-	resumed time.Duration // boottime of the last CONT; long ago: none
+	endSent bool          // a signal to end was forwarded
+	resumed time.Duration // boottime of the last CONT; -outdated: there was none
 
 	expired bool
 	idle    time.Duration     // Result.Idle
-	watched chan idle.Verdict // not nil: the job is watched, and this gets the verdict
-	rest    chan error        // not nil: the command wasEnded, and this is signalled when the rest of the job is gone
-	reaped  chan struct{}     // a process was reaped since the last look
-	ending  chan error        // not nil: the job is being ended, and this gets the result
+	watched chan idle.Verdict // gets the verdict of a watch; nil: the job is not watched
+	rest    chan error        // gets a value at the end of the command's rest or output; nil: not awaited
+	reaped  chan struct{}     // gets a value when a process is reaped
+	ending  chan error        // gets the result of ending the job; nil: it is not being ended
 	trouble error             // the first signal that could not be sent
 }
 
 // Run starts the job and returns when it has ended. If the command ended by itself, processes in
 // the background are left alone (but with Output, Run waits until they have closed it). With
-// WholeJob, or if the command died of a signal or another process is ending the job, Run waits
-// for all of it; if a signal told us to end the job, or Enforce did, it ends the rest too.
-// told us to end the job or Enforce did, which ends the rest too.
+// WholeJob, or if the command died of a signal or another process is ending the job, Run waits for
+// the whole job. If a signal or Enforce ends the job, Run ends the whole job.
 //
 // An error with Result.Started false means that nothing ran, mostly because the command cannot be
 // executed (status 126 or 127). An error with Result.Alive means that the job could not be ended:
-// the lock must stay. Any other is a signal that could not be forwarded, and changes nothing.
+// the lock must stay. Other errors, such as a signal that could not be forwarded, change nothing.
 //
-// Signals stay caught afterwards: what is left to do is short, and a job that has ended must be
-// released.
+// Signals stay caught after Run, because the caller still has to release the lock, which is short.
 func (s *Supervisor) Run() (Result, error) {
 	r := &run{Supervisor: s, began: process.Boottime(), resumed: -outdated, reaped: make(chan struct{}, 1)}
 	<-r.begin
-	// Before there is a job: so the outer supervisor forwards a signal that it alone got to this
-	// process, and no outside signal to the job. If the call fails, the job gets some signals
-	// twice.
+	// This must come before the job starts. An outer supervisor then forwards signals to this
+	// process and not to this process's job. If the call fails, the job gets some signals twice.
 	_ = process.CallSupervisor()
 	if err := r.open(); err != nil {
 		r.Cancel()
@@ -78,15 +75,15 @@ func (r *run) start() error {
 		return err
 	}))
 	if err == nil {
-		r.note(r.tellBegun())
+		r.note(r.callBegun())
 	}
 	return err
 }
 
-// tellBegun records the command, which may be about to leave the process group. If this process
-// is killed before that, nothing names such a command: a pid cannot be written before it exists,
-// and holding each command at a gate would cost half a start more.
-func (r *run) tellBegun() error {
+// callBegun calls Begun with the command, which may be about to leave the process group. If this
+// process is killed before the call, no record names the command: its pid is not known before it
+// starts, and a gate for each command would make a start take half as long again.
+func (r *run) callBegun() error {
 	if r.job.Begun == nil {
 		return nil
 	}
@@ -108,7 +105,7 @@ func (r *run) supervise() (Result, error) {
 	for {
 		if r.gone && r.ending == nil {
 			switch {
-			case r.toldToEnd():
+			case r.endedBySignal():
 				r.endRest()
 			case r.rest != nil:
 			case r.pipe != nil && r.status == 0:
@@ -139,7 +136,7 @@ func (r *run) supervise() (Result, error) {
 				r.reap()
 				return r.result(err)
 			}
-			r.rest = nil // the ending reports instead
+			r.rest = nil // the result comes from r.ending
 		case err := <-r.ending:
 			r.reap()
 			return r.result(err)
@@ -147,14 +144,14 @@ func (r *run) supervise() (Result, error) {
 	}
 }
 
-// reap reaps every child that has ended, orphans of the job too.
+// reap reaps every child that has ended, also the job's orphans.
 func (r *run) reap() {
 	for {
 		pid, status := sysfile.Reap()
 		if pid == 0 {
 			return
 		}
-		if pid == r.pid && !r.gone { // else it is an orphan that got its pid later
+		if pid == r.pid && !r.gone { // once the command is gone, an orphan may have its pid
 			r.gone, r.status = true, status
 		}
 		select {
@@ -164,17 +161,17 @@ func (r *run) reap() {
 	}
 }
 
-// toldToEnd reports whether the command ended because of a signal through this process or from
-// the keyboard. A typed signal counts only if the command died of it: programs use it (INT in an
-// editor) for ends of their own.
-func (r *run) toldToEnd() bool {
-	return r.told || r.gone && r.status.Signaled() && isTyped(r.status.Signal()) && r.place.inForeground()
+// endedBySignal reports whether a signal, forwarded by this process or typed, ended the job. A
+// typed signal counts only if the command died of it: some programs use it for other purposes (INT
+// in an editor).
+func (r *run) endedBySignal() bool {
+	return r.endSent || r.gone && r.status.Signaled() && isTyped(r.status.Signal()) && r.place.inForeground()
 }
 
 func (r *run) result(err error) (Result, error) {
 	result := Result{
 		Started: true,
-		Ended:   r.toldToEnd(),
+		Ended:   r.endedBySignal(),
 		Expired: r.expired,
 		Idle:    r.idle,
 		Alive:   err != nil,
@@ -193,7 +190,7 @@ func (r *run) result(err error) (Result, error) {
 	return result, err
 }
 
-// statusOf returns the $? of a shell, and the signal, if one ended the command.
+// statusOf returns the status as a shell's $?, and the signal that ended the command; 0: none.
 func statusOf(status syscall.WaitStatus) (int, syscall.Signal) {
 	if status.Signaled() {
 		return 128 + int(status.Signal()), status.Signal()
@@ -201,7 +198,7 @@ func statusOf(status syscall.WaitStatus) (int, syscall.Signal) {
 	return status.ExitStatus(), 0
 }
 
-// note keeps the first error; no error changes what happens to the job.
+// note keeps the first error. It does not change what happens to the job.
 func (r *run) note(err error) {
 	if r.trouble == nil {
 		r.trouble = err

@@ -14,35 +14,37 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// watch has the signals that this process catches while its job runs. Notify drops a signal if
-// its channel is full, so each signal has a channel of its own: then the same signal waits there
-// already, and two waiting ones are one, as for the kernel.
-type watch struct {
-	signals   chan os.Signal // from the channels of those that are forwarded
+// catcher has the channels of the signals that this process catches while its job runs. Notify
+// drops a signal if its channel is full. As each signal has its own channel, the same signal is
+// then waiting there already, and two pending signals of one kind are one, as in the kernel.
+type catcher struct {
+	signals   chan os.Signal // all signals that are forwarded and have no channel below
 	stopped   chan os.Signal // TSTP
 	continued chan os.Signal // CONT
-	children  chan os.Signal // CHLD; a waiting one stands for all
-	begin     chan struct{}  // received by the goroutine that starts the job: from then on the signals are the job's
+	children  chan os.Signal // CHLD; one waiting signal stands for all
+	begin     chan struct{}  // received when the job starts: from then on signals go to the job
 }
 
-// newWatch starts to catch the signals that would end this process without the job's knowledge. A
+// newCatcher starts to catch the signals that would end this process and leave the job running. A
 // signal that was ignored at the start (nohup) stays ignored, here and in the job: Notify would
 // revert that.
 //
-// Each Notify costs the runtime two switches between threads, in all as much as taking the lock.
-// So they run beside that, except for QUIT, for which the runtime prints a trace. One goroutine
-// forwards all signals: one for each would cost as much again.
-func newWatch(cancelled func(syscall.Signal)) watch {
-	w := watch{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})}
-	go w.pass(channelOf(unix.SIGQUIT), cancelled)
-	return w
+// Each Notify costs the runtime two switches between threads; all of them together take as long as
+// taking the lock. So a goroutine calls Notify while the lock is taken. Only QUIT is caught before,
+// because the runtime would print a trace on it. One goroutine forwards all signals: one goroutine
+// for each signal would cost as much again.
+func newCatcher(cancelled func(syscall.Signal)) catcher {
+	c := catcher{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})}
+	go c.pass(channelOf(unix.SIGQUIT), cancelled)
+	return c
 }
 
-// pass forwards the signals when the job begins.
-func (w watch) pass(quit chan os.Signal, cancelled func(syscall.Signal)) {
+// pass handles the signals: until the job begins it calls standIn, afterwards it sends them to
+// c.signals.
+func (c catcher) pass(quit chan os.Signal, cancelled func(syscall.Signal)) {
 	interrupt, end, hangup := channelOf(unix.SIGINT), channelOf(unix.SIGTERM), channelOf(unix.SIGHUP)
 	one, two := channelOf(unix.SIGUSR1), channelOf(unix.SIGUSR2)
-	for begin := w.begin; ; {
+	for begin := c.begin; ; {
 		var sig os.Signal
 		select {
 		case begin <- struct{}{}:
@@ -56,7 +58,7 @@ func (w watch) pass(quit chan os.Signal, cancelled func(syscall.Signal)) {
 		case sig = <-two:
 		}
 		if begin == nil {
-			w.signals <- sig
+			c.signals <- sig
 		} else {
 			standIn(sig.(syscall.Signal), cancelled)
 		}
@@ -73,50 +75,50 @@ func channelOf(sig os.Signal) chan os.Signal {
 	return one
 }
 
-// standIn does what the signal's default action would do before the job begins: it ends this
-// process, also while that waits for the lock. A user-defined signal is for the job, and is lost
-// while there is none.
+// standIn handles a signal that comes before the job begins, for example while this process waits
+// for the lock: it ends this process, as the default action would. USR1 and USR2 are for the job,
+// so they are dropped.
 func standIn(sig syscall.Signal, cancelled func(syscall.Signal)) {
 	if sig != unix.SIGUSR1 && sig != unix.SIGUSR2 {
-		tellWithin(time.Second, cancelled, sig)
+		callWithin(time.Second, cancelled, sig)
 		sysfile.DieOf(sig)
 	}
 }
 
-// tellWithin reports a signal, and does not wait for a file system that hangs: the signal must
-// end this process.
-func tellWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.Signal) {
+// callWithin calls cancelled and waits for it only that long, in case a file system hangs: the
+// signal must end this process.
+func callWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.Signal) {
 	if cancelled == nil {
 		return
 	}
-	told := make(chan struct{})
-	go func() { cancelled(sig); close(told) }()
+	called := make(chan struct{})
+	go func() { cancelled(sig); close(called) }()
 	select {
-	case <-told:
+	case <-called:
 	case <-time.After(most):
 	}
 }
 
-// attend starts to catch the other signals, when the job is started: until then the kernel's
-// default is right. On a terminal TSTP is left to the kernel for good: it stops the whole group,
-// and knows when it must not, as no shell would ever continue it.
-func (w watch) attend(p place) {
-	signal.Notify(w.children, unix.SIGCHLD)
+// attend starts to catch the other signals once the job is started; until then the kernel's default
+// action is right. On a terminal TSTP is always left to the kernel: it stops the whole group,
+// unless there is no shell that could continue the group.
+func (c catcher) attend(p place) {
+	signal.Notify(c.children, unix.SIGCHLD)
 	select {
-	case w.children <- unix.SIGCHLD: // for a child that died before attend
+	case c.children <- unix.SIGCHLD: // for a child that died before attend
 	default:
 	}
-	signal.Notify(w.continued, unix.SIGCONT)
+	signal.Notify(c.continued, unix.SIGCONT)
 	if !p.terminal && !signal.Ignored(unix.SIGTSTP) {
-		signal.Notify(w.stopped, unix.SIGTSTP)
+		signal.Notify(c.stopped, unix.SIGTSTP)
 	}
 }
 
-// forward forwards sig to its destination.
+// forward sends sig to the processes that should get it.
 func (r *run) forward(sig syscall.Signal) {
 	switch {
 	case r.ending != nil:
-		// The job is being ended: the ending sends it each signal once.
+		// The job is being ended, and gets each signal once from the killer.
 	case sig == unix.SIGTSTP:
 		r.stop()
 	case sig == unix.SIGCONT:
@@ -124,26 +126,27 @@ func (r *run) forward(sig syscall.Signal) {
 	case sig == unix.SIGUSR1, sig == unix.SIGUSR2:
 		r.signalChild(sig)
 	case sig == unix.SIGHUP:
-		r.told = true
+		r.endSent = true
 		r.signalChild(sig)
 	case isTyped(sig) && r.place.inForeground():
-		// It came from the keyboard, and the job has it already. The command decides its meaning;
-		// if the command is gone, it ends the rest.
-		r.told = r.told || r.gone
+		// The signal may come from the keyboard; then the job has got it too. The command decides
+		// what it means; if the command is gone, the signal ends the rest.
+		r.endSent = r.endSent || r.gone
 	default:
-		// To all: a shell handles it only after its foreground child has ended. Parents come
-		// first, or they would start their next command.
-		r.told = true
+		// The signal goes to all processes, because a shell handles it only after its foreground
+		// child has ended. Parents get it first, or they would start their next command.
+		r.endSent = true
 		r.signalAll(sig)
 	}
 }
 
-// isTyped: the terminal sends these to the whole foreground group.
+// isTyped reports whether a terminal sends the signal to the whole foreground group when a key is
+// typed.
 func isTyped(sig syscall.Signal) bool { return sig == unix.SIGINT || sig == unix.SIGQUIT }
 
-// stop stops the job. The signal is STOP: the job may be all of an orphaned group, in which TSTP
-// does nothing. This process goes on: a CONT that came just before it stopped itself would
-// continue no process, and a stopped supervisor would neither reap nor enforce.
+// stop stops the job, with STOP: the job's group may be orphaned, and TSTP does nothing in such a
+// group. This process does not stop itself: if a CONT had come just before, no other CONT would
+// continue it, and a stopped supervisor neither reaps nor enforces.
 func (r *run) stop() {
 	if len(r.continued) == 0 && process.Boottime()-r.resumed >= outdated {
 		r.signalAll(unix.SIGSTOP)
@@ -160,17 +163,18 @@ func (r *run) resume() {
 	r.resumed = process.Boottime()
 }
 
-// outdated is how much later than a CONT a TSTP may arrive that was sent before it: the runtime
-// keeps no order. Of two that come together only the CONT counts, as a job that stays stopped
-// holds the atom for good.
+// outdated is how late after a CONT a TSTP may arrive that was sent before that CONT: the runtime
+// does not keep the order. If both come within that time, only the CONT counts: a job that stays
+// stopped would hold the atom for good.
 const outdated = 100 * time.Millisecond
 
-// signalAll sends sig to every process of the job, parents first. A nested supervisor forwards
-// signals to its own job, except STOP, which no process can forward.
+// signalAll sends sig to every process of the job, parents first, except to the job of a nested
+// supervisor: the nested supervisor forwards signals to that job. STOP cannot be caught and
+// forwarded, so signalAll sends it there too.
 func (r *run) signalAll(sig syscall.Signal) {
 	members, err := r.place.members()
 	r.note(err)
-	supervised := make(map[int]bool) // the pids whose children have a supervisor of their own
+	supervised := make(map[int]bool) // pids of nested supervisors and of their descendants
 	for _, m := range members {
 		supervised[m.PID] = supervised[m.Parent] || m.Supervises()
 		if !supervised[m.Parent] || sig == unix.SIGSTOP {
@@ -179,9 +183,9 @@ func (r *run) signalAll(sig syscall.Signal) {
 	}
 }
 
-// signalChild sends sig to the command itself; if that is gone, to the head of the rest: the
-// children that this process has inherited. The command's pid is its own until this goroutine
-// reaps it.
+// signalChild sends sig to the command. If the command is gone, it sends sig to the job's orphans,
+// which are now children of this process. The command's pid is its own until this goroutine reaps
+// it.
 func (r *run) signalChild(sig syscall.Signal) {
 	if r.gone {
 		r.signalHeirs(sig)

@@ -12,7 +12,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/process"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // heard returns a listener's output, once it has that many lines.
@@ -27,7 +27,7 @@ func heard(t *testing.T, file string, lines int) []string {
 	return got
 }
 
-func TestEachSignalComesOnceToWhomItConcerns(t *testing.T) {
+func TestEachSignalReachesItsProcessesOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "parent")
 	st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
 	rep := st.begin()
@@ -37,7 +37,7 @@ func TestEachSignalComesOnceToWhomItConcerns(t *testing.T) {
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGCONT} {
 		signalTo(t, rep.PID, sig)
 		heard(t, file, i+2)
-		heard(t, file+".child", max(1, i-1)) // the first three are only for the command
+		heard(t, file+".child", max(1, i-1)) // the first three signals go only to the command
 	}
 	st.stdin.Close()
 	status, rep := st.end()
@@ -73,8 +73,8 @@ func TestSignalEndsAShellThatWaitsForItsForegroundChild(t *testing.T) {
 	}
 }
 
-// hasChild wants the child to run the command already: a copy of dash that is about to exec it
-// loses a signal.
+// hasChild reports whether a child of pid runs the command. A copy of dash that has not called exec
+// yet does not count, because it would lose a signal.
 func hasChild(pid int, command string) bool {
 	id := strconv.Itoa(pid)
 	children, _ := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
@@ -88,7 +88,7 @@ func hasChild(pid int, command string) bool {
 
 // called is the name of the program that a process runs.
 func called(pid int) string {
-	name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm") // it may be gone
+	name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm") // an error: the process is gone
 	return strings.TrimSuffix(string(name), "\n")
 }
 
@@ -168,10 +168,10 @@ func TestStopAndContinueReachTheWholeJob(t *testing.T) {
 	mustBeGone(t, all...)
 }
 
-func TestContinueRightAfterStopLeavesNobodyStopped(t *testing.T) {
+func TestContinueRightAfterStopContinuesTheJob(t *testing.T) {
 	st := rehearse(t, setup{Args: sh("", `kill -TSTP $PPID; kill -CONT $PPID; exit 6`)})
 	rep := st.begin()
-	// Whichever came first, one more CONT must be enough.
+	// Whichever signal arrived first, one more CONT must be enough.
 	await(t, "the end", func() bool {
 		syscall.Kill(rep.PID, syscall.SIGCONT)
 		return !lives(rep.PID)
@@ -182,7 +182,7 @@ func TestContinueRightAfterStopLeavesNobodyStopped(t *testing.T) {
 }
 
 func TestAStopThatIsTakenBackAtAnyDistanceIsNotForGood(t *testing.T) {
-	distances := make([]time.Duration, 30) // at once, again and again
+	distances := make([]time.Duration, 30) // thirty times 0
 	for d := time.Duration(0); d <= 300*time.Millisecond; d += 20 * time.Millisecond {
 		distances = append(distances, d)
 	}
@@ -200,7 +200,7 @@ func TestAStopThatIsTakenBackAtAnyDistanceIsNotForGood(t *testing.T) {
 			await(t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) })
 			pairs := 0
 			for i := first; i < len(distances); i += supervisors {
-				time.Sleep(outdated) // or this stop would count as older than the last CONT
+				time.Sleep(outdated) // or this TSTP would count as older than the last CONT
 				signalTo(t, rep.PID, syscall.SIGTSTP)
 				time.Sleep(distances[i])
 				signalTo(t, rep.PID, syscall.SIGCONT)
@@ -242,7 +242,7 @@ func TestNoSignalIsLostAmongManyOthers(t *testing.T) {
 		await(t, "the job to be stopped", func() bool {
 			stopped := state(job) == 'T'
 			if !stopped {
-				signalTo(t, rep.PID, syscall.SIGTSTP) // again, as one soon after the last CONT counts as older
+				signalTo(t, rep.PID, syscall.SIGTSTP) // repeated: one soon after a CONT counts as older
 			}
 			return stopped
 		})

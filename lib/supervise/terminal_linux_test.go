@@ -13,13 +13,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-// onTerminal puts a rehearsed supervisor on a terminal of its own and returns the other end, for
-// typing. With a shell in between it leads no group, as in a script; without, it leads the
-// foreground group, as under an interactive shell.
+// onTerminal puts a rehearsed supervisor on a terminal of its own and returns the terminal's other
+// end, for typing. In a script the supervisor leads no group; otherwise it leads the foreground
+// group, as under an interactive shell.
 func (st *stage) onTerminal(inScript bool) *os.File {
 	st.t.Helper()
 	master, slave := openPTY(st.t)
@@ -79,11 +79,11 @@ func TestKeyboardsSignalsComeOnce(t *testing.T) {
 		heard(t, file+".child", 1)
 		typeKey(t, terminal, controlC)
 		heard(t, file, 2)
-		heard(t, file+".child", 2) // the runtime keeps no order of two that come together
+		heard(t, file+".child", 2) // the runtime keeps no order of two signals that come together
 		typeKey(t, terminal, controlBackslash)
 		heard(t, file, 3)
 		heard(t, file+".child", 3)
-		// A signal to the supervisor alone is forwarded, and all that came before is done.
+		// Only this signal is forwarded. When it arrives, the earlier signals have been handled.
 		signalTo(t, rep.PID, syscall.SIGTERM)
 		heard(t, file, 4)
 		heard(t, file+".child", 4)
@@ -99,7 +99,7 @@ func TestKeyboardsSignalsComeOnce(t *testing.T) {
 	}
 }
 
-// The shell only waits: dash loses an INT that comes while it starts a foreground command.
+// The script uses wait, because dash loses an INT that comes while it starts a foreground command.
 func TestTypedInterruptEndsTheJob(t *testing.T) {
 	dir := t.TempDir()
 	st := rehearse(t, setup{Args: sh(dir, `setsid sleep 300 & echo $! >"$1/session"; wait`)})
@@ -114,9 +114,9 @@ func TestTypedInterruptEndsTheJob(t *testing.T) {
 	mustBeGone(t, left)
 }
 
-// No shell could continue here what it stops: the kernel knows that, and a supervisor that
+// No shell could continue a stopped process here, so the kernel stops none. A supervisor that
 // stopped itself would hang for good.
-func TestControlZWithoutJobControlStopsNobody(t *testing.T) {
+func TestControlZWithoutJobControlStopsNoProcess(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "parent")
 	st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
 	terminal := st.onTerminal(false)
@@ -131,7 +131,7 @@ func TestControlZWithoutJobControlStopsNobody(t *testing.T) {
 	}
 }
 
-func TestTypedQuitEndsWhoWaitsWithoutATrace(t *testing.T) {
+func TestTypedQuitEndsAWaiterWithoutATrace(t *testing.T) {
 	dir := t.TempDir()
 	st := rehearse(t, setup{Hold: true, Args: sh(dir, `echo >"$1/ran"`)})
 	terminal := st.onTerminal(false)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestAPlaceInAFileIsReadAndTheEndIsNothing(t *testing.T) {
+func TestPreadReadsAtAnOffset(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(path, []byte("a word"), 0o600))
 	fd := opened(t, path)
@@ -40,7 +40,7 @@ func TestAFileThatIsNotThereIsNotOpened(t *testing.T) {
 	}
 }
 
-// What a name is, and what the file is that it led to when it was opened, are two.
+// Lstatat describes the name itself, here a link; Fstat describes the opened file.
 func TestALinkIsTheNameAndNotTheFile(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))

@@ -16,7 +16,7 @@ func makers(t *testing.T) map[string]func() ([]int, error) {
 	file := filepath.Join(t.TempDir(), "file")
 	return map[string]func() ([]int, error){
 		"SocketPair": func() ([]int, error) { ours, theirs, err := SocketPair(); return []int{ours, theirs}, err },
-		"Socket":     func() ([]int, error) { fd, err := Socket(); return []int{fd}, err },
+		"Socket":     func() ([]int, error) { fd, err := Socket(unix.SOCK_STREAM); return []int{fd}, err },
 		"Openat": func() ([]int, error) {
 			fd, err := Openat(unix.AT_FDCWD, file, unix.O_WRONLY|unix.O_CREAT, 0o600)
 			return []int{fd}, err
@@ -47,8 +47,8 @@ func TestNoChildInheritsADescriptor(t *testing.T) {
 	}
 }
 
-// inherited reports whether a child has the descriptor open. ForkExec starts the child, as
-// package exec passes on no descriptors by itself; the child opens none to find out.
+// inherited reports whether a child has the descriptor open. It uses ForkExec, because package exec
+// passes on no descriptors. The child opens no descriptor for its check.
 func inherited(t *testing.T, fd int) bool {
 	t.Helper()
 	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", `[ -e "/proc/$$/fd/$1" ]`, "sh", strconv.Itoa(fd)},
@@ -61,8 +61,8 @@ func inherited(t *testing.T, fd int) bool {
 	return status.ExitStatus() == 0
 }
 
-// A child forked between making a socket and marking it would keep it.
-func TestSocketsAreMadeWhileNobodyForks(t *testing.T) {
+// A child forked after the socket is made and before it is marked close-on-exec would keep it.
+func TestSocketsAreMadeWhileNoThreadForks(t *testing.T) {
 	for _, name := range []string{"SocketPair", "Socket"} {
 		open := makers(t)[name]
 		done := make(chan []int, 1)
@@ -97,9 +97,9 @@ func TestASocketPairIsConnected(t *testing.T) {
 
 func TestASocketCanBeListenedAt(t *testing.T) {
 	t.Chdir(t.TempDir())
-	listener, err := Socket()
+	listener, err := Socket(unix.SOCK_STREAM)
 	must(t, err)
-	caller, err := Socket()
+	caller, err := Socket(unix.SOCK_STREAM)
 	must(t, err)
 	defer closeAll([]int{listener, caller})
 	must(t, unix.Bind(listener, &unix.SockaddrUnix{Name: "socket"}))
@@ -113,7 +113,7 @@ func TestWithoutDescriptorsThereIsNoSocket(t *testing.T) {
 	none := unix.Rlimit{Cur: 0, Max: limit.Max}
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &none))
 	_, _, pair := SocketPair()
-	_, one := Socket()
+	_, one := Socket(unix.SOCK_STREAM)
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 	if pair != unix.EMFILE || one != unix.EMFILE {
 		t.Errorf("a pair: %v, a socket: %v, want EMFILE", pair, one)

@@ -8,7 +8,7 @@ import (
 )
 
 // soon is how long a test waits for what has to happen.
-const soon = 30 * time.Second
+const soon = 90 * time.Second
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -17,7 +17,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// within returns what comes on the channel.
+// within returns the next value of the channel.
 func within[T any](t *testing.T, c <-chan T) T {
 	t.Helper()
 	var got T

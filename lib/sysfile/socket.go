@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Not every system has SOCK_CLOEXEC, and a child that is forked before the second
-// step would keep the descriptors. So both are taken while no other thread forks.
+// Not every system has SOCK_CLOEXEC. A child forked between making a socket and marking it
+// close-on-exec would keep the socket, so both steps are done while no other thread forks.
 
 // SocketPair returns two connected stream sockets that no child inherits.
 func SocketPair() (ours, theirs int, err error) {
@@ -22,12 +22,12 @@ func SocketPair() (ours, theirs int, err error) {
 	return pair[0], pair[1], nil
 }
 
-// Socket returns a stream socket of this machine (AF_UNIX), neither bound nor
-// connected, that no child inherits.
-func Socket() (int, error) {
+// Socket returns a socket of this machine (AF_UNIX), neither bound nor connected, that no child
+// inherits. The kind is unix.SOCK_STREAM or unix.SOCK_DGRAM.
+func Socket(kind int) (int, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	fd, err := unix.Socket(unix.AF_UNIX, kind, 0)
 	if err != nil {
 		return -1, err
 	}

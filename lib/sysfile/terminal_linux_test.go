@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal returns one end of a terminal of its own.
+// terminal returns one end of a new terminal.
 func terminal(t *testing.T) int {
 	t.Helper()
 	master := device(t, "/dev/ptmx")
@@ -41,7 +41,7 @@ func TestOnlyATerminalIsATerminal(t *testing.T) {
 	}
 }
 
-func TestATerminalTellsItsWidth(t *testing.T) {
+func TestATerminalReportsItsWidth(t *testing.T) {
 	fd := terminal(t)
 	if columns, is := Columns(fd); columns != 0 || !is {
 		t.Errorf("one without a size: %d, %v", columns, is)

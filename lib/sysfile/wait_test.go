@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	_ "adlock/test/need" // the same start, however the suite is started
+	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
-// child is a shell that a test has started, and reaps itself.
+// child is a shell that a test starts and reaps with Wait or Reap.
 type child struct {
 	*exec.Cmd
 	input io.WriteCloser

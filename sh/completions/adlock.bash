@@ -5,8 +5,8 @@
 # and behind adlock run what the command's own completion offers. It starts no program
 # and writes nothing.
 
-# Where the cursor is: behind the verb come options, each of which may take the word
-# behind it, up to the first word that is none, or behind --.
+# Where the cursor is: the verb is followed by options, each of which may take the next
+# word, up to the first word that is no option, or up to --.
 _adlock() {
 	local -a words=() starts=()
 	local options='' args='' kind='' inline='' i last
@@ -50,9 +50,8 @@ _adlock() {
 	esac
 }
 
-# _adlock_split sets words to those up to the cursor. Bash splits at = and : as well;
-# what stood together is put together again. starts are the numbers of their beginnings
-# in COMP_WORDS.
+# _adlock_split sets words to those up to the cursor. Bash also splits at = and :, so these parts
+# are joined again. starts are the numbers in COMP_WORDS at which the words begin.
 _adlock_split() {
 	local line=$COMP_LINE i piece
 	for ((i = 0; i <= COMP_CWORD; i++)); do
@@ -69,7 +68,7 @@ _adlock_split() {
 	done
 }
 
-# _adlock_kind OPTION sets kind to that of its value; it fails where it takes none.
+# _adlock_kind OPTION sets kind to the kind of the option's value; it fails if it takes no value.
 _adlock_kind() {
 	local option
 	for option in $options; do
@@ -81,7 +80,7 @@ _adlock_kind() {
 	return 1
 }
 
-# _adlock_argument FIRST completes an argument of the verb; FIRST is the first one's place.
+# _adlock_argument FIRST completes an argument of the verb; FIRST is the index of the first one.
 _adlock_argument() {
 	local cur=${words[last]}
 	case $args in
@@ -103,8 +102,8 @@ _adlock_argument() {
 	esac
 }
 
-# _adlock_command PLACE completes a command that begins there: as bash-completion does
-# where that is loaded.
+# _adlock_command INDEX completes a command that begins at that word, with bash-completion if
+# that is loaded.
 _adlock_command() {
 	if declare -F _comp_command_offset >/dev/null; then
 		_comp_command_offset "${starts[$1]}"
@@ -164,9 +163,9 @@ _adlock_lines() {
 	done <<<"$2"
 }
 
-# _adlock_match WORD CANDIDATE... offers what begins with the word as it was typed. Of
-# that bash replaces only what stands behind the last = or :. Within quotes it offers only
-# what means itself there.
+# _adlock_match WORD CANDIDATE... offers the candidates that begin with the word as it was typed.
+# Bash replaces only the part behind the last = or :. Within quotes it offers only candidates that
+# need no escape there.
 _adlock_match() {
 	local word=$1 typed=$1 text strip=''
 	shift
@@ -188,7 +187,7 @@ _adlock_match() {
 
 # _adlock_names KIND WHAT prints the operands of the atoms in the lock directory, or their
 # NAMEs, one a line: of all atoms, of those that are held, or of those that adlock run
-# --name names. It reads, of regular files, only those whose name does not tell the operand.
+# --name names. It reads only regular files whose name does not give the operand.
 _adlock_names() (
 	set +f +u
 	shopt -u failglob nocaseglob
@@ -217,8 +216,8 @@ _adlock_names() (
 	done
 )
 
-# _adlock_operand FILE sets operand to what a lock says of it; to nothing where it is
-# no plain text.
+# _adlock_operand FILE sets operand to the operand in a lock; to nothing if it is not plain
+# text.
 _adlock_operand() {
 	local line
 	operand=''
@@ -234,41 +233,41 @@ _adlock_operand() {
 	done <"$1"
 }
 
-# From here on made by go run ./test/completion.
-_adlock_verbs='run shell hold status log report timeline metrics tune check wrap init doctor stop clear stat-age mkatomic kill-carefully release help version'
-_adlock_events='acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue missing wait cancel not-run unlocked'
+# From here on made by go test ./test/cli -run TheCompletions -update.
+_adlock_verbs='run shell hold status log report timeline metrics tune check wrap init pause resume config doctor stop clear stat-age mkatomic kill-carefully release help version'
+_adlock_events='acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue paused missing wait cancel not-run unlocked'
 
 _adlock_table() {
 	case $1 in
 	run)
-		args=command options='--name:name --program:none --host:none --operator:none --operand:none --exit-denied:none -E:none --replace --enforce --whole-job --quiet-ok --retry-failed --once-per:none --jitter:none --dry-run --on-trouble:none --store:store --if-elapsed:none --expire-after:none --notice:none --pause:none --wait:none --wait-elapsed --slots:none --shared --from-start --starving:none --now:none --verbose --hook:shell --hook-runs --help -h'
+		args=command options='--name:name --program:none --host:none --operator:none --operand:none --exit-denied:none -E:none --replace --enforce --whole-job --quiet-ok --retry-failed --once-per:none --jitter:none --dry-run --on-trouble:none --store:store --if-elapsed:none --expire-after:none --notice:none --pause:none --wait:none --wait-elapsed --slots:none --shared --from-start --starving:none --now:none --verbose --hook:shell --hook-runs --syslog --help -h'
 		;;
 	shell)
 		args=none options='--help -h'
 		;;
 	hold)
-		args=name options='--program:none --host:none --operator:none --retry-failed --store:store --owner:process --if-elapsed:none --expire-after:none --notice:none --pause:none --wait:none --wait-elapsed --slots:none --shared --from-start --starving:none --now:none --verbose --hook:shell --hook-runs --help -h'
+		args=name options='--program:none --host:none --operator:none --retry-failed --store:store --owner:process --if-elapsed:none --expire-after:none --notice:none --pause:none --wait:none --wait-elapsed --slots:none --shared --from-start --starving:none --now:none --verbose --hook:shell --hook-runs --syslog --help -h'
 		;;
 	status)
-		args=atom options='--atom:atom --store:store --json --failed --watch --help -h'
+		args=atom options='--atom:atom --store:store --all-users --json --failed --watch --help -h'
 		;;
 	log)
-		args=atom options='--since:when --until:when --atom:atom --event:event --lines:none -n:none --follow -f --json --help -h'
+		args=atom options='--since:when --until:when --atom:atom --all-users --event:event --lines:none -n:none --follow -f --json --help -h'
 		;;
 	report)
-		args=atom options='--since:when --atom:atom --json --csv --html:file --help -h'
+		args=atom options='--since:when --atom:atom --all-users --json --csv --html:file --help -h'
 		;;
 	timeline)
 		args=atom options='--since:when --until:when --atom:atom --svg:file --help -h'
 		;;
 	metrics)
-		args=none options='--output:file -o:file --openmetrics --help -h'
+		args=none options='--output:file -o:file --all-users --openmetrics --help -h'
 		;;
 	tune)
 		args=atom options='--atom:atom --store:store --explain --json --reset:atom --help -h'
 		;;
 	check)
-		args=file options='--system --user-column -u --help -h'
+		args=file options='--system --json --user-column -u --help -h'
 		;;
 	wrap)
 		args=file options='--user-column -u --expire-after:none --diff --unwrap --help -h'
@@ -276,11 +275,20 @@ _adlock_table() {
 	init)
 		args=none options='--help -h'
 		;;
+	pause)
+		args=atom options='--all --for:none --why:atom --json --help -h'
+		;;
+	resume)
+		args=atom options='--all --help -h'
+		;;
+	config)
+		args=atom options='--json --help -h'
+		;;
 	doctor)
-		args=none options='--help -h'
+		args=none options='--json --help -h'
 		;;
 	stop)
-		args=held options='--pause:none --store:store --hook:shell --hook-runs --help -h'
+		args=held options='--pause:none --store:store --hook:shell --hook-runs --syslog --help -h'
 		;;
 	clear)
 		args=held options='--last --older:none --store:store --help -h'
@@ -295,7 +303,7 @@ _adlock_table() {
 		args=process options='--pause:none --dry-run --lock --help -h'
 		;;
 	release)
-		args=file options='--token:none --status:none --retry-failed --pause:none --hook:shell --hook-runs --help -h'
+		args=file options='--token:none --status:none --retry-failed --pause:none --hook:shell --hook-runs --syslog --help -h'
 		;;
 	help)
 		args=verb options=''

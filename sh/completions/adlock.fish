@@ -4,8 +4,8 @@
 # and behind adlock run what the command's own completion offers. It starts no program
 # and writes nothing.
 
-# Prints where the cursor is: verb; or VERB option, as long as no argument has begun; or
-# VERB and the number of the word, behind adlock, that is the first argument.
+# Prints where the cursor is: verb; or VERB option, before the first argument; or VERB and the
+# number of the word, counted behind adlock, that is the first argument.
 function __adlock_place
     set -l words (commandline -opc)
     set -e words[1]
@@ -43,8 +43,8 @@ function __adlock_wants_option
     test "$(__adlock_place)" = "$argv[1] option"
 end
 
-# Prints the kind of the argument at the cursor; of a command also the number of the
-# word that is its first.
+# Prints the kind of the argument at the cursor; for a command also the number of its first
+# word.
 function __adlock_kind
     set -l place (__adlock_place | string split ' ')
     if not set -q place[2]
@@ -99,8 +99,8 @@ function __adlock_stores
 end
 
 # Prints the operands of the atoms in the lock directory, else their NAMEs: of all
-# atoms, of those that are held, or of those that adlock run --name names. It reads, of
-# regular files, only those whose name does not tell the operand.
+# atoms, of those that are held, or of those that adlock run --name names. It reads
+# only regular files whose name does not give the operand.
 function __adlock_names
     set -l dir $ADLOCK_STORE
     if test -z "$dir"; or string match -q '*://*' -- $dir
@@ -148,7 +148,7 @@ complete -c adlock -n '__adlock_wants dashes' -a --
 complete -c adlock -n '__adlock_wants command' -a '(__adlock_command)'
 complete -c adlock -n '__adlock_wants verb' -a '(__adlock_verbs)'
 
-# From here on made by go run ./test/completion.
+# From here on made by go test ./test/cli -run TheCompletions -update.
 complete -c adlock -n '__adlock_wants_option run' -l name -x -a '(__adlock_names name)' -d 'the lock\'s name, whatever the command and the directory: program adlock, operator run, operand NAME'
 complete -c adlock -n '__adlock_wants_option run' -l program -x -d 'the program'
 complete -c adlock -n '__adlock_wants_option run' -l host -x -d 'the host'
@@ -167,7 +167,7 @@ complete -c adlock -n '__adlock_wants_option run' -l on-trouble -x -d 'if the lo
 complete -c adlock -n '__adlock_wants_option run' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
 complete -c adlock -n '__adlock_wants_option run' -l if-elapsed -x -d 'do not run sooner than D after the last completion; auto: learn it'
 complete -c adlock -n '__adlock_wants_option run' -l expire-after -x -d 'end a job that has run for D and take its place; 0: end a running job at once; auto: learn the limit'
-complete -c adlock -n '__adlock_wants_option run' -l notice -x -d 'report a job that has run for D and that no limit ends; never: do not'
+complete -c adlock -n '__adlock_wants_option run' -l notice -x -d 'report a job that has run for D (by default only one that no limit ends); never: none'
 complete -c adlock -n '__adlock_wants_option run' -l pause -x -d 'wait for D between the signals INT, TERM and KILL'
 complete -c adlock -n '__adlock_wants_option run' -l wait -x -d 'wait at most D for a busy or full atom; forever: without end'
 complete -c adlock -n '__adlock_wants_option run' -l wait-elapsed -d 'wait for IfElapsed too, within the time of --wait'
@@ -179,6 +179,7 @@ complete -c adlock -n '__adlock_wants_option run' -l now -x -d 'the clock of the
 complete -c adlock -n '__adlock_wants_option run' -l verbose -d 'say which lock was denied, and why'
 complete -c adlock -n '__adlock_wants_option run' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost'
 complete -c adlock -n '__adlock_wants_option run' -l hook-runs -d 'start the hook also at the start and the success of each run'
+complete -c adlock -n '__adlock_wants_option run' -l syslog -d 'write failed runs, and what is told of trouble, to the system\'s log too'
 complete -c adlock -n '__adlock_wants_option run' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option shell' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option hold' -l program -x -d 'the program'
@@ -189,7 +190,7 @@ complete -c adlock -n '__adlock_wants_option hold' -l store -x -a '(__adlock_sto
 complete -c adlock -n '__adlock_wants_option hold' -l owner -x -a '(__fish_complete_pids)' -d 'the process that owns the lock: the one that asks, or an ancestor of it'
 complete -c adlock -n '__adlock_wants_option hold' -l if-elapsed -x -d 'do not run sooner than D after the last completion; auto: learn it'
 complete -c adlock -n '__adlock_wants_option hold' -l expire-after -x -d 'end a job that has run for D and take its place; 0: end a running job at once; auto: learn the limit'
-complete -c adlock -n '__adlock_wants_option hold' -l notice -x -d 'report a job that has run for D and that no limit ends; never: do not'
+complete -c adlock -n '__adlock_wants_option hold' -l notice -x -d 'report a job that has run for D (by default only one that no limit ends); never: none'
 complete -c adlock -n '__adlock_wants_option hold' -l pause -x -d 'wait for D between the signals INT, TERM and KILL'
 complete -c adlock -n '__adlock_wants_option hold' -l wait -x -d 'wait at most D for a busy or full atom; forever: without end'
 complete -c adlock -n '__adlock_wants_option hold' -l wait-elapsed -d 'wait for IfElapsed too, within the time of --wait'
@@ -201,33 +202,38 @@ complete -c adlock -n '__adlock_wants_option hold' -l now -x -d 'the clock of th
 complete -c adlock -n '__adlock_wants_option hold' -l verbose -d 'say which lock was denied, and why'
 complete -c adlock -n '__adlock_wants_option hold' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost'
 complete -c adlock -n '__adlock_wants_option hold' -l hook-runs -d 'start the hook also at the start and the success of each run'
+complete -c adlock -n '__adlock_wants_option hold' -l syslog -d 'write failed runs, and what is told of trouble, to the system\'s log too'
 complete -c adlock -n '__adlock_wants_option hold' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option status' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
 complete -c adlock -n '__adlock_wants_option status' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
+complete -c adlock -n '__adlock_wants_option status' -l all-users -d 'of all users of this machine, each read with that user\'s rights; for root'
 complete -c adlock -n '__adlock_wants_option status' -l json -d 'as JSON, one array a line; durations are seconds'
 complete -c adlock -n '__adlock_wants_option status' -l failed -d 'only atoms whose last run failed or was ended by force, or that are in trouble; nothing is printed where there is none'
 complete -c adlock -n '__adlock_wants_option status' -l watch -d 'show it again every 2 seconds'
 complete -c adlock -n '__adlock_wants_option status' -l help -s h -d 'list the options'
-complete -c adlock -n '__adlock_wants_option log' -l since -x -a 'today yesterday now' -d 'from then on: 7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"'
-complete -c adlock -n '__adlock_wants_option log' -l until -x -a 'today yesterday now' -d 'up to then, as --since has it'
+complete -c adlock -n '__adlock_wants_option log' -l since -x -a 'today yesterday now' -d 'the first moment: 7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"'
+complete -c adlock -n '__adlock_wants_option log' -l until -x -a 'today yesterday now' -d 'the last moment, in the forms of --since'
 complete -c adlock -n '__adlock_wants_option log' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
-complete -c adlock -n '__adlock_wants_option log' -l event -x -a '(__fish_append , $__adlock_events)' -d 'only events of these kinds: acquire, deny, release, expire, signal, takeover, reclaim, stuck, lost, clock, clear, stop, empty, hook, starved, overdue, missing, wait, cancel, not-run, unlocked'
+complete -c adlock -n '__adlock_wants_option log' -l all-users -d 'of all users of this machine, each read with that user\'s rights; for root'
+complete -c adlock -n '__adlock_wants_option log' -l event -x -a '(__fish_append , $__adlock_events)' -d 'only events of these kinds: acquire, deny, release, expire, signal, takeover, reclaim, stuck, lost, clock, clear, stop, empty, hook, starved, overdue, paused, missing, wait, cancel, not-run, unlocked'
 complete -c adlock -n '__adlock_wants_option log' -l lines -s n -x -d 'only the last N events of these'
 complete -c adlock -n '__adlock_wants_option log' -l follow -s f -d 'go on with what is added'
 complete -c adlock -n '__adlock_wants_option log' -l json -d 'as JSON, one object a line; durations are seconds'
 complete -c adlock -n '__adlock_wants_option log' -l help -s h -d 'list the options'
-complete -c adlock -n '__adlock_wants_option report' -l since -x -a 'today yesterday now' -d 'from then on: 7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"'
+complete -c adlock -n '__adlock_wants_option report' -l since -x -a 'today yesterday now' -d 'the first moment: 7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"'
 complete -c adlock -n '__adlock_wants_option report' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
+complete -c adlock -n '__adlock_wants_option report' -l all-users -d 'of all users of this machine, each read with that user\'s rights; for root'
 complete -c adlock -n '__adlock_wants_option report' -l json -d 'as one JSON object; durations are seconds'
 complete -c adlock -n '__adlock_wants_option report' -l csv -d 'as CSV with a header; durations are seconds'
 complete -c adlock -n '__adlock_wants_option report' -l html -r -F -d 'write one page with pictures for a browser instead (-: to standard output)'
 complete -c adlock -n '__adlock_wants_option report' -l help -s h -d 'list the options'
-complete -c adlock -n '__adlock_wants_option timeline' -l since -x -a 'today yesterday now' -d 'from then on: 7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"'
-complete -c adlock -n '__adlock_wants_option timeline' -l until -x -a 'today yesterday now' -d 'up to then, as --since has it'
+complete -c adlock -n '__adlock_wants_option timeline' -l since -x -a 'today yesterday now' -d 'the first moment: 7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"'
+complete -c adlock -n '__adlock_wants_option timeline' -l until -x -a 'today yesterday now' -d 'the last moment, in the forms of --since'
 complete -c adlock -n '__adlock_wants_option timeline' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
 complete -c adlock -n '__adlock_wants_option timeline' -l svg -r -F -d 'write an SVG picture instead (-: to standard output)'
 complete -c adlock -n '__adlock_wants_option timeline' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option metrics' -l output -s o -r -F -d 'replace this file as a whole; its counters go on from what it had'
+complete -c adlock -n '__adlock_wants_option metrics' -l all-users -d 'of all users of this machine, each read with that user\'s rights; for root'
 complete -c adlock -n '__adlock_wants_option metrics' -l openmetrics -d 'as OpenMetrics 1.0'
 complete -c adlock -n '__adlock_wants_option metrics' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option tune' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
@@ -237,6 +243,7 @@ complete -c adlock -n '__adlock_wants_option tune' -l json -d 'as JSON, one arra
 complete -c adlock -n '__adlock_wants_option tune' -l reset -x -a '(__adlock_names atom)' -d 'forget what this one has learned; by its NAME or by a text as --atom takes it'
 complete -c adlock -n '__adlock_wants_option tune' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option check' -l system -d 'check the crontabs of this machine: /etc/crontab, /etc/cron.d and, as root, those of all users'
+complete -c adlock -n '__adlock_wants_option check' -l json -d 'as JSON, one array'
 complete -c adlock -n '__adlock_wants_option check' -l user-column -s u -d 'crontabs have a user column, as /etc/crontab has (else that is seen)'
 complete -c adlock -n '__adlock_wants_option check' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option wrap' -l user-column -s u -d 'the crontab names a user before the command, as /etc/crontab does'
@@ -245,18 +252,29 @@ complete -c adlock -n '__adlock_wants_option wrap' -l diff -d 'show what would c
 complete -c adlock -n '__adlock_wants_option wrap' -l unwrap -d 'take out what wrap put in; what was written or edited by hand stays'
 complete -c adlock -n '__adlock_wants_option wrap' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option init' -l help -s h -d 'list the options'
+complete -c adlock -n '__adlock_wants_option pause' -l all -d 'as root: all newcomers of this host; else all atoms that this user has now'
+complete -c adlock -n '__adlock_wants_option pause' -l for -x -d 'how long the pause lasts; never: until adlock resume'
+complete -c adlock -n '__adlock_wants_option pause' -l why -x -a '(__adlock_names atom)' -d 'the reason that a denied newcomer prints'
+complete -c adlock -n '__adlock_wants_option pause' -l json -d 'print the pauses as JSON, one array; durations are seconds'
+complete -c adlock -n '__adlock_wants_option pause' -l help -s h -d 'list the options'
+complete -c adlock -n '__adlock_wants_option resume' -l all -d 'as root: all newcomers of this host; else all atoms that this user has now'
+complete -c adlock -n '__adlock_wants_option resume' -l help -s h -d 'list the options'
+complete -c adlock -n '__adlock_wants_option config' -l json -d 'as JSON, one array'
+complete -c adlock -n '__adlock_wants_option config' -l help -s h -d 'list the options'
+complete -c adlock -n '__adlock_wants_option doctor' -l json -d 'as JSON, one array'
 complete -c adlock -n '__adlock_wants_option doctor' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option stop' -l pause -x -d 'wait for D between the signals INT, TERM and KILL'
 complete -c adlock -n '__adlock_wants_option stop' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
 complete -c adlock -n '__adlock_wants_option stop' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost'
 complete -c adlock -n '__adlock_wants_option stop' -l hook-runs -d 'start the hook also at the start and the success of each run'
+complete -c adlock -n '__adlock_wants_option stop' -l syslog -d 'write failed runs, and what is told of trouble, to the system\'s log too'
 complete -c adlock -n '__adlock_wants_option stop' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option clear' -l last -d 'prune last locks instead, and print their names'
 complete -c adlock -n '__adlock_wants_option clear' -l older -x -d 'those not used for D'
 complete -c adlock -n '__adlock_wants_option clear' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
 complete -c adlock -n '__adlock_wants_option clear' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option stat-age' -l at-least -x -d 'print nothing; exit 0 if every FILE is at least D old, else 1'
-complete -c adlock -n '__adlock_wants_option stat-age' -l now -x -d 'count to this moment, in seconds since the epoch'
+complete -c adlock -n '__adlock_wants_option stat-age' -l now -x -d 'the time at which the ages are measured, in seconds since the epoch'
 complete -c adlock -n '__adlock_wants_option stat-age' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option mkatomic' -l replace -d 'also where there is a FILE already (else: exit 75), keeping its mode, and its owner where permitted; a link stays, and what it leads to is replaced'
 complete -c adlock -n '__adlock_wants_option mkatomic' -l help -s h -d 'list the options'
@@ -270,9 +288,10 @@ complete -c adlock -n '__adlock_wants_option release' -l retry-failed -d 'a stat
 complete -c adlock -n '__adlock_wants_option release' -l pause -x -d 'a newcomer that is changing the lock is waited for, four times as long at most'
 complete -c adlock -n '__adlock_wants_option release' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost'
 complete -c adlock -n '__adlock_wants_option release' -l hook-runs -d 'start the hook also at the start and the success of each run'
+complete -c adlock -n '__adlock_wants_option release' -l syslog -d 'write failed runs, and what is told of trouble, to the system\'s log too'
 complete -c adlock -n '__adlock_wants_option release' -l help -s h -d 'list the options'
 
-set -g __adlock_events acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue missing wait cancel not-run unlocked
+set -g __adlock_events acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue paused missing wait cancel not-run unlocked
 
 function __adlock_verbs
     printf '%s\t%s\n' \
@@ -288,9 +307,12 @@ function __adlock_verbs
         check 'look for the usual mistakes with locks in crontabs' \
         wrap 'put the jobs of a crontab (FILE, or standard input) under adlock run' \
         init 'make a lock directory for each USER who can have none at home (www-data, say): as root' \
+        pause 'deny newcomers these atoms, or all as root, until then; what runs goes on' \
+        resume 'end a pause' \
+        config 'show the settings that count, for NAME or in general, and where each is from' \
         doctor 'tell whether this machine is fit to keep locks' \
         stop 'end the running job of an atom carefully: CONT INT TERM KILL' \
-        clear 'remove a lock whose owner a person has judged dead' \
+        clear 'force-remove a stale lock' \
         stat-age 'print the ages of files in whole seconds' \
         mkatomic 'make FILE of standard input, or of what COMMAND prints if it succeeds: whole or not at all, and durable' \
         kill-carefully 'end processes with all that they started: CONT INT TERM KILL' \
@@ -319,6 +341,8 @@ function __adlock_takes
             printf '%s\n' --atom --store --reset
         case wrap
             printf '%s\n' --expire-after
+        case pause
+            printf '%s\n' --for --why
         case stop
             printf '%s\n' --pause --store --hook
         case clear
@@ -352,6 +376,12 @@ function __adlock_args
             echo file
         case wrap
             echo file
+        case pause
+            echo atom
+        case resume
+            echo atom
+        case config
+            echo atom
         case stop
             echo held
         case clear

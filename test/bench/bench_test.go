@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 func TestMain(m *testing.M) {
@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	helper.Main(m)
 }
 
-// The test judges no measured time.
-func TestTheBenchMeasuresWhateverIsInstalled(t *testing.T) {
+// The test sets no limit to a measured time.
+func TestTheBenchMeasuresTheInstalledTools(t *testing.T) {
 	need.Tools(t, "go", "dash", "bash", "flock", "find", "timeout")
 	b := bench{full: true, rounds: 1, heavy: 1, cycles: 1, contenders: 2, contended: 50 * time.Millisecond, passes: []int{1, 2}, atoms: 3}
 	s, err := newScene(helper.Binary(t))
@@ -54,7 +54,7 @@ func TestTheBenchMeasuresWhateverIsInstalled(t *testing.T) {
 	}
 }
 
-func TestRatiosAreOfOneRound(t *testing.T) {
+func TestARatioComparesFiguresOfOneRound(t *testing.T) {
 	c := column{"dash", map[string]*figures{
 		"flock": {values: []float64{1, 100, 2}}, "adlock": {values: []float64{2, 300, 2}}, "none": {values: []float64{1, missing, 1}},
 	}}

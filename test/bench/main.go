@@ -1,13 +1,12 @@
-// Bench measures what a lock costs, beside what people use otherwise.
+// Bench measures what a lock costs, beside other tools.
 //
 //	go run ./test/bench [-full] [-only LETTERS] [-write FILE] [-svg FILE] [-helper FILE]
 //	make bench BENCH='-full -write test/bench/README.md'
 //
-// Every figure is of wall time on one machine, so its ratio is given too. The ways of a table
-// take turns in rounds; each round gives the ratio of each way to the first one of its table.
-// The tables have the median of the rounds and, in brackets, their middle half. If that half is
-// wide, the machine was busy with other things. The last column has the goal, and the shells
-// that reach it.
+// A time depends on the machine, so its ratio is given too. The ways of a table take turns in
+// rounds; each round gives the ratio of each way to the first one of its table. The tables have the
+// median of the rounds and, in brackets, their middle half. If that half is wide, the machine was
+// busy with other things. The last column has the goal, and the shells that reach it.
 //
 // The quick form takes a minute or two, the full one a quarter of an hour. Tools and shells
 // that are not installed are left out, and named at the end.
@@ -19,7 +18,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"adlock/test/insert"
+	"adlock/test/support/helper"
 )
 
 func main() {
@@ -40,8 +39,8 @@ func main() {
 	}
 }
 
-func run(b bench, helper, write, picture string) error {
-	s, err := newScene(helper)
+func run(b bench, program, write, picture string) error {
+	s, err := newScene(program)
 	if err != nil {
 		return err
 	}
@@ -61,7 +60,7 @@ func run(b bench, helper, write, picture string) error {
 	if write == "" {
 		return nil
 	}
-	return insert.Into(write, "make bench", page)
+	return helper.Insert(write, "make bench", page)
 }
 
 // root is the project's directory, where make and the go command run.

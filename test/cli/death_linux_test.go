@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // shells are the shells that the library supports.
@@ -19,8 +19,8 @@ var shells = [][]string{
 	{"dash"}, {"bash"}, {"bash", "--posix"}, {"busybox", "ash"}, {"mksh"}, {"ksh93"}, {"zsh", "--emulate", "sh"}, {"yash"},
 }
 
-// A shell reads from its foreground command's status whether Ctrl-C was meant for the script
-// too. JOB stands for the job, bare or under a lock.
+// From the status of its foreground command, a shell concludes whether Ctrl-C ends the script
+// too. JOB stands for nothing, or for `adlock run`.
 func TestCtrlCEndsAScriptAsWithTheBareJob(t *testing.T) {
 	sleep, err := exec.LookPath("sleep") // some shells have a sleep of their own
 	if err != nil {
@@ -48,7 +48,7 @@ func TestCtrlCEndsAScriptAsWithTheBareJob(t *testing.T) {
 	}
 }
 
-// fate is how a process ended, and what the test saw of it.
+// fate is how a process ended, and its output.
 type fate struct {
 	signal syscall.Signal // 0: it exited
 	status int
@@ -118,7 +118,7 @@ func TestASupervisorDiesOfTheSignalThatEndedItsJob(t *testing.T) {
 	}
 }
 
-func TestASupervisorDiesOfASignalWhereItsStatusIsTheJobs(t *testing.T) {
+func TestEveryKindOfSupervisorEndsAsItsJobDid(t *testing.T) {
 	s := newStage(t)
 	adlock := helper.Binary(t)
 	for script, want := range map[string]fate{
@@ -144,7 +144,7 @@ func TestASupervisorDiesOfASignalWhereItsStatusIsTheJobs(t *testing.T) {
 	}
 }
 
-// The job inherits both from its caller, and resets them itself.
+// The job inherits the ignored or blocked signal from the test, and resets it itself.
 func TestASupervisorDiesOfASignalThatItIgnoresOrBlocks(t *testing.T) {
 	need.Tools(t, "perl")
 	s := newStage(t)

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"adlock/lib/process"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-// program speaks with hold as a program in any language may, here as a shell: descriptor 8
+// program is a shell script that speaks with hold as a program in any language may: descriptor 8
 // leads to hold, 9 comes from it. It leads a session, as a crontab's line does.
 const program = `cd "$dir"; mkfifo in out
 "$adlock" hold --program=p --host=dax --operator=o $options x <in >out 8>&- 9<&- & hold=$!
@@ -104,6 +104,26 @@ func TestAProgramHoldsAnAtomUntilItSaysRelease(t *testing.T) {
 	}
 }
 
+// hold is a part of the job: if the job hangs, what hold reads would count as the job's work
+// (lib/idle).
+func TestAHolderReadsNothingWhileItHolds(t *testing.T) {
+	p := newAsker(t)
+	p.starts("", holds+"sleep 600", "held")
+	read := func() string {
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.hold()) + "/io")
+		if err != nil {
+			t.Fatal(err)
+		}
+		count, _, _ := strings.Cut(string(text), "\n")
+		return count
+	}
+	helper.Eventually(t, "it reads nothing for two seconds and a half", func() bool {
+		before := read()
+		time.Sleep(2500 * time.Millisecond)
+		return read() == before
+	})
+}
+
 func TestTheEndOfInputReleases(t *testing.T) {
 	p := newAsker(t)
 	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; exec 8>&-; ended`)
@@ -112,7 +132,7 @@ func TestTheEndOfInputReleases(t *testing.T) {
 	}
 }
 
-func TestADeniedProgramIsToldWhy(t *testing.T) {
+func TestADeniedProgramReadsTheReason(t *testing.T) {
 	p := newAsker(t)
 	p.Newcomer(t).Ran(t)
 	if r := p.command("--if-elapsed=1h", "ended").Run(t); !strings.HasPrefix(r.Out, "too-soon completed ") || !strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
@@ -147,7 +167,7 @@ func TestALineThatIsNotUnderstoodLosesNothing(t *testing.T) {
 	}
 }
 
-func TestTheLastLineNeedsNoEnd(t *testing.T) {
+func TestTheLastLineNeedsNoNewline(t *testing.T) {
 	p := newAsker(t)
 	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; printf 'release 4' >&8; exec 8>&-; ended`)
 	if log := p.Runlog(); !strings.Contains(log, "status=4") {
@@ -155,8 +175,8 @@ func TestTheLastLineNeedsNoEnd(t *testing.T) {
 	}
 }
 
-// The death wakes a waiting newcomer, too, which may be faster than hold.
-func TestAProgramThatEndsWithoutAWordReleasesInSilence(t *testing.T) {
+// The program's death wakes a waiting newcomer too, which may be faster than hold.
+func TestTheEndOfAProgramReleasesItsAtomSilently(t *testing.T) {
 	for _, last := range []string{"", "echo release >&8"} {
 		p := newAsker(t)
 		for range 5 {
@@ -199,7 +219,7 @@ func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOfTheGroupOfADeadProgramHoldsTheAtom(t *testing.T) {
+func TestTheGroupOfADeadProgramHoldsTheAtom(t *testing.T) {
 	p := newAsker(t)
 	mark := p.Mark(t)
 	owner := p.starts("", holds+`env `+mark+` sleep 1000 8>&- 9<&- & await never`, "held")
@@ -269,7 +289,7 @@ func TestANewcomerEndsAProgramThatHasExpired(t *testing.T) {
 	}
 }
 
-func TestAnythingThatIsSaidEndsTheWaiting(t *testing.T) {
+func TestAnyInputEndsTheWait(t *testing.T) {
 	for _, word := range []string{"exec 8>&-", "echo release >&8"} {
 		p := newAsker(t)
 		owner := p.Owner(t, "sleep 1000")
@@ -313,7 +333,7 @@ func TestAWaitersWatchIsClosedOnceItHasTheAtom(t *testing.T) {
 	closedAfter(t, written(), `"acquired `)
 }
 
-func TestNobodyWaitsForADeadProgram(t *testing.T) {
+func TestHoldDoesNotWaitForADeadProgram(t *testing.T) {
 	p := newAsker(t)
 	mark := p.Mark(t)
 	p.Owner(t, "sleep 1000")
@@ -349,7 +369,7 @@ func TestALockThatIsGoneIsLost(t *testing.T) {
 	}
 }
 
-func TestHoldIsRefusedToWhoCannotOwnALock(t *testing.T) {
+func TestHoldRefusesAnOwnerThatCannotHoldALock(t *testing.T) {
 	a := helper.NewAtom(t)
 	for words, why := range map[string]string{
 		"": "wants one NAME", "x --wait 1m": "wants one NAME", "x y": "wants one NAME",
@@ -366,10 +386,10 @@ func TestHoldIsRefusedToWhoCannotOwnALock(t *testing.T) {
 // A program may read its pid after the fork, as from Perl's $$.
 func TestHoldIsNotItsOwnOwner(t *testing.T) {
 	a := helper.NewAtom(t)
-	a.Shell(t, `exec $adlock hold --owner $$ x`).Refused(t, 64, "--owner: must be whoever asks")
+	a.Shell(t, `exec $adlock hold --owner $$ x`).Refused(t, 64, "--owner: must be the asking program")
 }
 
-func TestWhoHasHungUpIsNotTheOwner(t *testing.T) {
+func TestAnAskerThatHasHungUpIsNotTheOwner(t *testing.T) {
 	a := helper.NewAtom(t)
 	r := a.Shell(t, `mkfifo "$ADLOCK_DIR/in"; exec 7<>"$ADLOCK_DIR/in"; exec 6<"$ADLOCK_DIR/in" 7>&-; $adlock hold x <&6`)
 	if r.Status != 64 || !strings.Contains(r.Err, "standard input: has ended") {
@@ -377,7 +397,7 @@ func TestWhoHasHungUpIsNotTheOwner(t *testing.T) {
 	}
 }
 
-func TestAPersonIsToldToUseRun(t *testing.T) {
+func TestHoldAtATerminalPointsToRun(t *testing.T) {
 	s := newStage(t)
 	_, shown, ended := s.onTerminal(200, "hold", "x")
 	helper.Eventually(t, "it ends", ended)
@@ -386,7 +406,7 @@ func TestAPersonIsToldToUseRun(t *testing.T) {
 	}
 }
 
-func TestAChildOfProcess1NamesTheOwner(t *testing.T) {
+func TestAChildOfProcess1MustNameTheOwner(t *testing.T) {
 	need.Root(t)
 	need.Namespaces(t, "--pid", "--fork", "--mount-proc")
 	p := newAsker(t)
@@ -395,7 +415,7 @@ func TestAChildOfProcess1NamesTheOwner(t *testing.T) {
 		c.Args = append([]string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"}, program+"echo release >&8; ended")
 		return c.Run(t)
 	}
-	if r := inside(""); r.Out != "status 64\n" || !strings.Contains(r.Err, "--owner: must say") {
+	if r := inside(""); r.Out != "status 64\n" || !strings.Contains(r.Err, "--owner: must name") {
 		t.Errorf("%+v", r)
 	}
 	if r := inside("--owner=1"); !strings.HasSuffix(r.Out, "released\nstatus 0\n") {
@@ -403,7 +423,7 @@ func TestAChildOfProcess1NamesTheOwner(t *testing.T) {
 	}
 }
 
-func TestAProcessThatIsAboutToDieIsKnown(t *testing.T) {
+func TestARunningProcessIsNotExiting(t *testing.T) {
 	if e, err := process.Find(os.Getpid()); err != nil || e.Exiting {
 		t.Errorf("%+v, %v", e, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"adlock/lib/runlog"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // example is a hook of the documentation.
@@ -39,7 +39,15 @@ func (s *stage) notes(file string) string {
 	return `ADLOCK_HOOK=echo "$ADLOCK_EVENT $ADLOCK_ATOM $ADLOCK_STATUS $ADLOCK_RUN: $ADLOCK_TEXT" >>` + s.in(file)
 }
 
-func TestTheHookIsToldOfAFailedRunAndOfNoOther(t *testing.T) {
+func TestTheHookGetsAnOverdueJobWhileItRuns(t *testing.T) {
+	s := newStage(t)
+	s.want(0, append(job("sh", "-c", "until [ -e "+s.in("told")+" ]; do sleep 0.1; done"), "ADLOCK_NOTICE=100ms", s.notes("told"))...)
+	if told := s.told("told", 1); !strings.HasPrefix(told[0], "overdue ") {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestTheHookGetsFailedRunsOnly(t *testing.T) {
 	s := newStage(t)
 	s.want(0, append(job("true"), s.notes("told"))...)
 	s.want(3, append(job("sh", "-c", "exit 3"), s.notes("told"))...)
@@ -49,7 +57,7 @@ func TestTheHookIsToldOfAFailedRunAndOfNoOther(t *testing.T) {
 	}
 }
 
-func TestAForcedEndingIsSaidByBothSidesAndToldOnce(t *testing.T) {
+func TestBothSidesReportAForcedEndingAndOneHookRuns(t *testing.T) {
 	s := newStage(t)
 	victim := s.hold("a", s.notes("told"), "--expire-after", "1s")
 	s.await("a", time.Second)
@@ -72,7 +80,7 @@ func (s *stage) await(name string, age time.Duration) {
 	helper.Eventually(s, name+" has expired", func() bool { return time.Since(s.modified(s.lockOf(name))) > age })
 }
 
-func TestASupervisorThatEnforcesSaysAndTellsIt(t *testing.T) {
+func TestASupervisorReportsThatItEnforcedTheLimit(t *testing.T) {
 	s := newStage(t)
 	r := s.adlock(append(job("--enforce", "--expire-after", "1s", "sleep", "600"), s.notes("told"))...)
 	text := regexp.MustCompile(`^adlock: (run a: ended by force: it had run for [1-9][0-9]*s, ExpireAfter is 1s)\n$`).FindStringSubmatch(r.Err)
@@ -88,6 +96,7 @@ func TestAHookChangesNothing(t *testing.T) {
 	for name, hook := range map[string]string{"hangs": "sleep 25", "fails": "exit 1", "is missing": "/nosuch/hook", "cannot be read": "if"} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
+			helper.Binary(t) // built here, so that the build is not part of the measured time
 			begun := time.Now()
 			r := s.adlock(job("--hook", hook, "--hook-runs", "--", "sh", "-c", "echo out; echo err >&2; exit 3")...)
 			if r.Status != 3 || r.Out != "out\n" || r.Err != "err\n" || s.held("a") {
@@ -150,7 +159,7 @@ func TestTheHookHasNoHookAndNoSettingOfItsLock(t *testing.T) {
 	}
 }
 
-func TestTheHookThatMails(t *testing.T) {
+func TestTheMailHookMailsAFailedRun(t *testing.T) {
 	s := newStage(t)
 	mailer := s.in("sendmail", "#!/bin/sh\n[ \"$1\" = -t ] && cat >"+s.in("mail.new")+" && mv "+s.in("mail.new")+" "+s.in("mail")+"\n")
 	s.want(7, append(job("sh", "-c", "exit 7"), "ADLOCK_HOOK=SENDMAIL="+mailer+" MAILTO=ops@example.org "+example("hook-mail"))...)
@@ -182,7 +191,7 @@ func listener(t *testing.T) (address string, heard func() []string) {
 	}
 }
 
-func TestTheHookThatPostsToAnAddress(t *testing.T) {
+func TestTheWebhookPostsAFailedRun(t *testing.T) {
 	s := newStage(t)
 	address, heard := listener(t)
 	s.want(7, append(job("sh", "-c", "exit 7"), "ADLOCK_HOOK="+example("hook-webhook")+" "+address+"/news")...)
@@ -192,7 +201,7 @@ func TestTheHookThatPostsToAnAddress(t *testing.T) {
 	}
 }
 
-func TestTheHookThatPingsAtStartAndEndOfARun(t *testing.T) {
+func TestThePingHookPingsAtStartAndEndOfARun(t *testing.T) {
 	s := newStage(t)
 	address, heard := listener(t)
 	variables := []string{"ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=" + example("hook-ping") + " " + address + "/check"}
@@ -235,9 +244,8 @@ func TestACommandThatCannotBeRunIsAFailure(t *testing.T) {
 	}
 }
 
-// The hooks of one run end in any order, but that of the failed run is the last to start: by
-// then the others have started.
-func TestARecordThatCannotBeWrittenIsSaidAndToldOnceInARun(t *testing.T) {
+// The hooks of one run end in any order. The hook for the failed run starts last.
+func TestARunlogThatCannotBeWrittenIsReportedOnceInARun(t *testing.T) {
 	s := newStage(t)
 	r := s.adlock(append(job("false"), "ADLOCK_LOGDIR="+s.in("nosuch"), s.notes("told"))...)
 	if r.Status != 1 || !oneLine(r.Err) || !strings.Contains(r.Err, s.in("nosuch")+": open: no such file") {
@@ -256,7 +264,7 @@ func (s *stage) noHookIsLeft() {
 	helper.Eventually(s, "no hook is left", func() bool { return len(helper.With("ADLOCK_DIR="+s.locks)) == 0 })
 }
 
-func TestALockThatIsLostAndAnAtomThatStarvesAreTold(t *testing.T) {
+func TestALostLockAndAStarvingAtomAreReported(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", "ADLOCK_HOOK=echo \"$ADLOCK_EVENT $ADLOCK_ATOM pid $ADLOCK_PID: $ADLOCK_TEXT\" >>"+s.in("lost"))
 	s.hold("b", "--slots", "1")
@@ -281,7 +289,7 @@ func TestALockThatIsLostAndAnAtomThatStarvesAreTold(t *testing.T) {
 	}
 }
 
-func TestAScriptWhoseLockIsLostIsTheOneThatTells(t *testing.T) {
+func TestTheHookOfALostLockGetsThePidOfItsScript(t *testing.T) {
 	s := newStage(t)
 	script := s.in("script", `. "$library"; adlock_get run a 0 || exit; mv "$ADLOCK_DIR"/lock.* "$ADLOCK_DIR/../away"; echo $$; adlock_release`)
 	c := s.command("ADLOCK_BIN="+helper.Binary(t), "ADLOCK_PROGRAM=job",

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // onTerminal starts the helper program on a terminal of its own; shown returns all output to
@@ -111,7 +111,7 @@ func openPTY(s *stage, columns uint16) (master, slave *os.File) {
 	return master, slave
 }
 
-// left is what stays on the screen: each line from its last clearing on.
+// left returns what stays on the screen: of each line, the part after it was last cleared.
 func left(shown string) string {
 	var rows []string
 	for row := range strings.SplitSeq(strings.ReplaceAll(shown, "\r\n", "\n"), "\n") {
@@ -130,7 +130,7 @@ func shows(s *stage, shown func() string, pattern string) {
 	helper.Eventually(s, "the terminal shows "+pattern, func() bool { return regexp.MustCompile(pattern).MatchString(shown()) })
 }
 
-func TestWhoWaitsAtATerminalSeesForWhomAndHowLong(t *testing.T) {
+func TestAWaiterAtATerminalShowsOwnerAndTime(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", "--expire-after", "2h")
 	_, shown, ended := s.onTerminal(200, job("--wait", "5m", "echo", "ran")...)
@@ -148,7 +148,7 @@ func TestWhoWaitsAtATerminalSeesForWhomAndHowLong(t *testing.T) {
 	}
 }
 
-func TestWhoEndsAJobAtATerminalSeesWhatIsSentToWhom(t *testing.T) {
+func TestAnEndingAtATerminalShowsEachSignal(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a")
 	_, shown, ended := s.onTerminal(200, job("--expire-after", "0", "true")...)
@@ -160,7 +160,7 @@ func TestWhoEndsAJobAtATerminalSeesWhatIsSentToWhom(t *testing.T) {
 	}
 }
 
-func TestTheJitterIsSeenToPass(t *testing.T) {
+func TestTheJitterIsShownAtATerminal(t *testing.T) {
 	s := newStage(t)
 	pid, shown, ended := s.onTerminal(30, job("--jitter", "50h", "true")...)
 	shows(s, shown, `adlock|run a: starts in [0-9dhms]+`)
@@ -206,7 +206,7 @@ func TestADenialAtATerminalNamesNoStepThatDoesNothing(t *testing.T) {
 	}
 }
 
-func TestNoTimeIsToldAtWhichALockWouldExpireThatNobodyEnds(t *testing.T) {
+func TestNoExpiryIsShownForALockThatNothingEnds(t *testing.T) {
 	s := newStage(t)
 	if err := os.WriteFile(s.lockOf("a"), []byte(itoa(s.hold("other").PID)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -242,13 +242,13 @@ func TestADenialAfterAWaitDoesNotAdviseToWait(t *testing.T) {
 	}
 }
 
-func TestADenialAndAWaitTellThatTheOwnerIsDeadWhereItsJobIsNot(t *testing.T) {
+func TestADenialAndAWaitReportADeadOwnerWithALiveJob(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", "--expire-after", "2h")
 	left := childOf(t, owner.PID, "sleep")
 	helper.EndsWith(t, left)
 	owner.Kill(t)
-	whose := fmt.Sprintf(`process %d, which is dead, but not all of its job`, owner.PID)
+	whose := fmt.Sprintf(`process %d, which is dead, but processes of its job are left`, owner.PID)
 	_, shown, ended := s.onTerminal(0, job("true")...)
 	helper.Eventually(t, "it is denied", ended)
 	shows(s, shown, `: busy: running for [0-9ms]+, ExpireAfter is 2h \(its owner's\); `+whose+`, since `)
@@ -259,16 +259,15 @@ func TestADenialAndAWaitTellThatTheOwnerIsDeadWhereItsJobIsNot(t *testing.T) {
 
 func TestHelpAtATerminalFitsIt(t *testing.T) {
 	s := newStage(t)
-	whole := strings.Join(strings.Fields(s.want(0, "run", "--help").Out), " ")
-	for _, columns := range []uint16{80, 100} {
-		_, shown, ended := s.onTerminal(columns, "run", "--help")
-		helper.Eventually(t, "it has ended", func() bool { return ended() && strings.Contains(shown(), "the command is not found\r\n") })
-		if strings.Join(strings.Fields(shown()), " ") != whole {
-			t.Errorf("something is lost in %d columns:\n%s", columns, shown())
-		}
-		for line := range strings.Lines(shown()) {
-			if len(line) > int(columns)+len("\r\n") {
-				t.Errorf("longer than %d: %q", columns, line)
+	for _, verb := range []string{"run", "status", "wrap"} {
+		whole := strings.Join(strings.Fields(s.want(0, verb, "--help").Out), " ")
+		for columns, fits := range map[uint16]int{0: 80, 80: 80, 100: 100} { // 0: unknown
+			_, shown, ended := s.onTerminal(columns, verb, "--help")
+			helper.Eventually(t, "nothing is lost", func() bool { return ended() && strings.Join(strings.Fields(shown()), " ") == whole })
+			for line := range strings.Lines(shown()) {
+				if len(line) > fits+len("\r\n") {
+					t.Errorf("%s in %d columns: longer than %d: %q", verb, columns, fits, line)
+				}
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // An argument has at most 128 KiB (MAX_ARG_STRLEN, execve(2)).
@@ -34,11 +34,13 @@ func (s *stage) locksIn() []string {
 	return locks
 }
 
-// jobs counts the locks whose owners have started their jobs.
+// jobs counts the locks whose owners have started their jobs, and appended them to the lock.
+// (Without a name, the lock has the command line too, before that, as command="…".)
 func (s *stage) jobs() (n int) {
 	for _, lock := range s.locksIn() {
 		text, _ := os.ReadFile(s.locks + "/" + lock) // a lock that is gone by now does not count
-		n += strings.Count(string(text), "\ncommand=")
+		_, appended, _ := strings.Cut(string(text), "\nend=\n")
+		n += strings.Count(appended, "command=")
 	}
 	return n
 }
@@ -50,7 +52,10 @@ func TestACommandLineOfAnyLengthIsAnAtomLikeAnyOther(t *testing.T) {
 			line := append([]string{"run", "--expire-after=auto", "--from-start", "--", "sh", "-c", "exec sleep 600", "sh"}, words...)
 			another := append(append([]string{}, line...), "y")
 			owner := s.command(line...).Start(t)
-			helper.Eventually(t, "it is held", func() bool { return len(s.locksIn()) == 1 || owner.Ended() })
+			helper.Eventually(t, "its job runs", func() bool { return s.jobs() == 1 || owner.Ended() })
+			if owner.Ended() {
+				t.Fatal(owner.Output())
+			}
 			lock := s.locksIn()[0]
 			if info, err := os.Stat(s.locks + "/" + lock); err != nil || info.Size() > 64<<10 {
 				t.Errorf("the lock has %d bytes (%v)", info.Size(), err)
@@ -58,6 +63,9 @@ func TestACommandLineOfAnyLengthIsAnAtomLikeAnyOther(t *testing.T) {
 			s.want(75, line...)
 			other := s.command(another...).Start(t)
 			helper.Eventually(t, "another command line is another atom", func() bool { return s.jobs() == 2 || other.Ended() })
+			if other.Ended() {
+				t.Errorf("another command line: %s", other.Output())
+			}
 			other.Signal(t, syscall.SIGTERM)
 			other.Wait(t)
 			if r := s.want(0, "status"); !strings.Contains(r.Out, "running") {
@@ -72,8 +80,8 @@ func TestACommandLineOfAnyLengthIsAnAtomLikeAnyOther(t *testing.T) {
 			}
 			s.want(0, append([]string{"run", "--program=sh", "--", "true"}, words...)...)
 			for _, verb := range []string{"status", "log", "report", "tune", "timeline", "metrics"} {
-				// Each of a hundred lines of metrics has the 4 KiB, with an escape of four
-				// bytes for each.
+				// Each of a hundred lines of metrics has 4 KiB of the command, with an escape
+				// of four bytes for each byte.
 				if r := s.want(0, verb); len(r.Out) > 4<<20 {
 					t.Errorf("%s says %d bytes", verb, len(r.Out))
 				}

@@ -1,11 +1,16 @@
 // Package cli tests the built program from outside, as scripts and crontabs use it: what each
-// verb and option does, prints and returns.
+// verb and option does, prints and returns, what the shells complete, and how many system calls
+// a lock costs. Each way to ask about an atom gives the same answer (question).
 package cli
 
 import (
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-func TestMain(m *testing.M) { helper.Main(m) }
+// Most of the tests wait most of the time.
+func TestMain(m *testing.M) {
+	helper.SideBySide(4)
+	helper.Main(m)
+}

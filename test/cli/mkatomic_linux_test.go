@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // put runs mkatomic with text as its input.
@@ -54,8 +54,8 @@ func TestMkatomicReplacesWhereAskedAndKeepsTheMode(t *testing.T) {
 	s.wantFiles("f")
 }
 
-// As cmd > link does. The temporary file is beside the target, as rename(2) does not cross file
-// systems.
+// mkatomic follows a link, as cmd > link does. The temporary file is beside the target, as
+// rename(2) does not cross file systems.
 func TestMkatomicReplacesWhatALinkLeadsToAndKeepsItsModeAndOwner(t *testing.T) {
 	for _, words := range [][]string{{"--replace", "link"}, {"--replace", "link", "--", "cat"}} {
 		s := newSubstage(t)
@@ -140,7 +140,7 @@ func TestMkatomicTakesABigInput(t *testing.T) {
 	}
 }
 
-func TestMkatomicSaysWhyItCannot(t *testing.T) {
+func TestMkatomicReportsWhyItFails(t *testing.T) {
 	s := newStage(t)
 	mkdir(t, s.in("dir"), 0o755)
 	for _, c := range []struct {
@@ -203,7 +203,7 @@ func TestMkatomicIsDurable(t *testing.T) {
 	}
 }
 
-// newSubstage is newStage for a test that has a stage already.
+// newSubstage is newStage for a subtest of a test that has called newStage.
 func newSubstage(t *testing.T) *stage {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -230,7 +230,7 @@ func (s *stage) wantFiles(names ...string) {
 
 // A writer that is killed while it reads its input leaves the old content or none, never half
 // of the new.
-func TestMkatomicKilledLeavesNothingHalf(t *testing.T) {
+func TestAKilledMkatomicLeavesTheOldContent(t *testing.T) {
 	s := newStage(t)
 	s.in("f", "old")
 	c := s.command("mkatomic", "--replace", "f")
@@ -255,7 +255,7 @@ func TestMkatomicKilledLeavesNothingHalf(t *testing.T) {
 	}
 }
 
-func TestMkatomicTakesNoClosedInputForAnEmptyOne(t *testing.T) {
+func TestMkatomicRefusesAClosedInput(t *testing.T) {
 	s := newStage(t)
 	s.in("f", "one")
 	c := s.command()
@@ -298,7 +298,7 @@ func TestMkatomicOfAFailedCommandChangesNothing(t *testing.T) {
 	for status, words := range map[int][]string{
 		5:   {"sh", "-c", "echo new; exit 5"},
 		137: {"sh", "-c", "echo new; kill -KILL $$"},
-		143: {"sh", "-c", "sleep 600 2>/dev/null & echo new; kill -TERM $$"}, // the process it left delays no caller
+		143: {"sh", "-c", "sleep 600 2>/dev/null & echo new; kill -TERM $$"}, // the sleep that is left does not delay mkatomic
 	} {
 		r := s.adlock(append([]string{"mkatomic", "--replace", "f", "--"}, words...)...)
 		if r.Status != status || r.Out+r.Err != "" || s.read(s.in("f")) != "old" {
@@ -337,14 +337,14 @@ func TestMkatomicTakesAllThatIsPrinted(t *testing.T) {
 	s.oneIsLeft()
 }
 
-func TestMkatomicThatIsToldToEndEndsItsCommandAndLeavesNothing(t *testing.T) {
+func TestASignalledMkatomicEndsItsCommandAndLeavesNothing(t *testing.T) {
 	s := newStage(t)
 	s.in("f", "old")
 	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
 		for i, words := range [][]string{
 			{"sh", "-c", "echo half; echo >ready; sleep 600; echo more"},
-			{"sh", "-c", "exec 2>/dev/null; trap 'exit 0' HUP INT TERM; echo half; echo >ready; while :; do sleep 0.01; done"}, // ends with success though signalled
-			{"sh", "-c", "sleep 600 & echo half; echo >ready"},                                                                 // has ended, a child prints on
+			{"sh", "-c", "exec 2>/dev/null; trap 'exit 0' HUP INT TERM; echo half; echo >ready; while :; do sleep 0.01; done"}, // succeeds though signalled
+			{"sh", "-c", "sleep 600 & echo half; echo >ready"},                                                                 // has ended, but its child may still print
 			nil, // standard input
 		} {
 			c := s.command("mkatomic", "--replace", "f")

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"adlock/lib/run"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// nested is a job of the program `job`, named a, that runs the helper program with the words
-// and notes the status.
+// nested returns a command whose job, named a, of the program `job`, runs the helper program with
+// the words; status returns the status of that nested run.
 func (s *stage) nested(options string, words ...string) (status func() string, c helper.Command) {
 	s.Helper()
 	inner := helper.Binary(s) + " run --program job " + strings.Join(words, " ") + " true"
@@ -21,9 +21,9 @@ func (s *stage) nested(options string, words ...string) (status func() string, c
 	}, c
 }
 
-func TestAJobInheritsWhereLocksAreAndNothingThatWasSaidOfItsOwn(t *testing.T) {
+func TestAJobInheritsNoSettingOfItsOwnLock(t *testing.T) {
 	s := newStage(t)
-	kept := map[string]string{"ADLOCK_LOGDIR": s.dir, "ADLOCK_STORE": s.locks, "ADLOCK_VERBOSE": "1", "ADLOCK_DIR": s.locks, "ADLOCK_HOST": host, "ADLOCK_HOOK": "true", "ADLOCK_HOOK_RUNS": "1"}
+	kept := map[string]string{"ADLOCK_LOGDIR": s.dir, "ADLOCK_STORE": s.locks, "ADLOCK_VERBOSE": "1", "ADLOCK_DIR": s.locks, "ADLOCK_HOST": host, "ADLOCK_HOOK": "true", "ADLOCK_HOOK_RUNS": "1", "ADLOCK_SYSLOG": "1"}
 	said := map[string]string{
 		"ADLOCK_PROGRAM": "p", "ADLOCK_OPERATOR": "o", "ADLOCK_OPERAND": "x", "ADLOCK_EXIT_DENIED": "7", "ADLOCK_JITTER": "0", "ADLOCK_ONCE_PER": "1m",
 		"ADLOCK_IF_ELAPSED": "1m", "ADLOCK_EXPIRE_AFTER": "1h", "ADLOCK_WAIT": "forever", "ADLOCK_SLOTS": "1", "ADLOCK_NOW": "1000000000",
@@ -49,7 +49,11 @@ func TestAJobInheritsWhereLocksAreAndNothingThatWasSaidOfItsOwn(t *testing.T) {
 		}
 	}
 	for _, o := range run.Options() {
-		if value := said[o.Env]; kept[o.Env] == "" && (value == "" || strings.Contains(out, "\n"+o.Env+"=")) {
+		switch value := said[o.Env]; {
+		case kept[o.Env] != "":
+		case value == "":
+			t.Errorf("this test has no value for %s", o.Env)
+		case strings.Contains(out, "\n"+o.Env+"="):
 			t.Errorf("%s=%s is inherited", o.Env, value)
 		}
 	}

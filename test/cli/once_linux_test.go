@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // onceEver is a tick so long that none ends while a test runs.
@@ -53,7 +53,7 @@ func TestAJobRunsOnceInATickAndInTheNextAgain(t *testing.T) {
 	}
 }
 
-func TestATickThatIsUsedSaysSoAndWhenItBegan(t *testing.T) {
+func TestADryRunShowsWhetherTheTickIsUsed(t *testing.T) {
 	s := newStage(t)
 	const in = " in this tick of 1h, which began at 2023-11-14 22:00:00"
 	c := s.command(append(job("--once-per=1h", "--now=1700000000", "--dry-run"), "--", "true")...)
@@ -67,7 +67,7 @@ func TestATickThatIsUsedSaysSoAndWhenItBegan(t *testing.T) {
 	}
 }
 
-func TestADryRunWarnsOfTicksThatOtherHostsDoNotKnow(t *testing.T) {
+func TestADryRunWarnsThatTicksCountOnThisHostAlone(t *testing.T) {
 	s := newStage(t)
 	if r := s.once(onceEver, "--dry-run"); !strings.Contains(r.Out, "\nwarning: --once-per counts on this host alone: ") {
 		t.Errorf("%+v", r)
@@ -77,7 +77,7 @@ func TestADryRunWarnsOfTicksThatOtherHostsDoNotKnow(t *testing.T) {
 	}
 }
 
-func TestAFailedRunUsesItsTickUnlessItIsToBeTriedAgain(t *testing.T) {
+func TestAFailedRunUsesItsTickWithoutRetryFailed(t *testing.T) {
 	s := newStage(t)
 	if r := s.adlock(append(job(onceEver), "--", "false")...); r.Status != 1 {
 		t.Fatalf("%+v", r)
@@ -98,7 +98,7 @@ func TestAFailedRunUsesItsTickUnlessItIsToBeTriedAgain(t *testing.T) {
 	retried().Denied(t)
 }
 
-func TestWhoIsDeniedUsesNoTick(t *testing.T) {
+func TestADeniedNewcomerUsesNoTick(t *testing.T) {
 	s := newStage(t)
 	s.once("--if-elapsed=0").Ran(t)
 	owner := s.hold("a", "--slots=1")
@@ -114,7 +114,7 @@ func TestWhoIsDeniedUsesNoTick(t *testing.T) {
 	s.onceNamed("b", onceEver).Ran(t)
 }
 
-func TestOneThatWaitsIsOfTheTickThatItAskedIn(t *testing.T) {
+func TestAWaiterKeepsTheTickOfItsRequest(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a")
 	before := time.Now()
@@ -132,7 +132,7 @@ func TestOneThatWaitsIsOfTheTickThatItAskedIn(t *testing.T) {
 	waiter.Kill(t)
 }
 
-func TestAPersonIsToldWhatRunsAJobWhoseTickIsUsed(t *testing.T) {
+func TestADenialAtATerminalNamesTheWayPastAUsedTick(t *testing.T) {
 	s := newStage(t)
 	s.once(onceEver).Ran(t)
 	_, shown, ended := s.onTerminal(200, append(job(onceEver), "--", "true")...)
@@ -201,7 +201,7 @@ func TestAScriptThatGuardsItselfRunsOnceInATick(t *testing.T) {
 	c.Run(t).Denied(t)
 }
 
-func TestAPeriodThatIsNoneIsRefused(t *testing.T) {
+func TestAnInvalidPeriodIsRefused(t *testing.T) {
 	s := newStage(t)
 	for _, period := range []string{"never", "forever", "auto", "999ms", "-1m", "1mm", "522w", ""} {
 		s.once("--once-per="+period).Refused(t, 64, "--once-per")

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-// qemu emulates such a kernel for programs of another architecture.
-func TestWhereNobodyAdoptsOrphansAJobRunsAndAWholeJobIsRefused(t *testing.T) {
+// Under qemu, a program of another architecture cannot become a subreaper.
+func TestWithoutASubreaperOnlyAWholeJobIsRefused(t *testing.T) {
 	s := newStage(t)
 	need.Tools(t, "strace")
 	without := func(words ...string) helper.Result {

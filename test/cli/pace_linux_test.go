@@ -12,8 +12,8 @@ import (
 
 const everySecond = "counts from completion: every second start is denied; --from-start (ADLOCK_FROM_START=1) counts from the start"
 
-// asked writes a history in which the atom was asked for regularly, up to now: every second
-// time it ran, for three seconds. It completed half a period ago.
+// asked writes a history in which the atom was asked for regularly, up to now, and ran every
+// second time. It completed half a period ago.
 func (s *stage) asked(every time.Duration) {
 	s.Helper()
 	s.want(0, job("true")...)
@@ -43,7 +43,7 @@ func (s *stage) attempts(log *runlog.Log, first runlog.Event, every time.Duratio
 	}
 }
 
-func TestAnIntervalAsLongAsThePeriodIsToldByADryRunAndADenial(t *testing.T) {
+func TestADryRunAndADenialWarnOfAnIntervalAsLongAsThePeriod(t *testing.T) {
 	s := newStage(t)
 	s.asked(time.Minute)
 	for _, words := range [][]string{{"--dry-run"}, {"--verbose"}} {
@@ -58,7 +58,7 @@ func TestAnIntervalAsLongAsThePeriodIsToldByADryRunAndADenial(t *testing.T) {
 	}{
 		{"it is cured", []string{"--verbose", "--from-start", "--if-elapsed", "1m", "true"}},
 		{"it is meant", []string{"--verbose", "--if-elapsed", "15m", "true"}},
-		{"nobody reads it", []string{"--if-elapsed", "1m", "true"}},
+		{"no process reads it", []string{"--if-elapsed", "1m", "true"}},
 	} {
 		if r := s.adlock(job(c.words...)...); strings.Contains(r.Err, "every second start") {
 			t.Errorf("%s: %+v", c.claim, r)
@@ -66,7 +66,7 @@ func TestAnIntervalAsLongAsThePeriodIsToldByADryRunAndADenial(t *testing.T) {
 	}
 }
 
-func TestALibrarysDenialTellsOfThePeriodToo(t *testing.T) {
+func TestALibrarysDenialWarnsOfThePeriodToo(t *testing.T) {
 	s := newStage(t)
 	s.asked(time.Minute)
 	for e := range runlog.Read(s.locks, host) {
@@ -79,7 +79,7 @@ func TestALibrarysDenialTellsOfThePeriodToo(t *testing.T) {
 	}
 }
 
-func TestADryRunReadsTheRecordAndMakesNone(t *testing.T) {
+func TestADryRunReadsTheRunlogAndAddsNothing(t *testing.T) {
 	s := newStage(t)
 	s.asked(time.Minute)
 	before := s.read(s.locks + "/program." + host + ".runlog")

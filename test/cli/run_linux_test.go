@@ -15,8 +15,8 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/run"
 	"adlock/lib/runlog"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 func job(words ...string) []string {
@@ -41,9 +41,9 @@ func TestRunPassesTheJobsStatusAndStreamsThrough(t *testing.T) {
 	}
 }
 
-// A real-time signal has no name; if the record had no signal, the job would seem to have
-// chosen the status.
-func TestTheRecordHasTheSignalThatEndedTheJob(t *testing.T) {
+// A real-time signal has no name. If the runlog had no signal, the job would seem to have exited
+// with that status.
+func TestTheRunlogHasTheSignalThatEndedTheJob(t *testing.T) {
 	s := newStage(t)
 	for signal, want := range map[string]string{"TERM": "TERM", "40": "40"} {
 		s.adlock("run", "--program", "job", "--name", "ended-by-"+signal, "sh", "-c", "kill -s "+signal+" $$")
@@ -142,7 +142,7 @@ func TestACommandIsShownWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestAnotherCommandUnderOneSumIsAnErrorThatNamesBoth(t *testing.T) {
+func TestAnotherCommandUnderOneSumIsAnErrorThatNamesTheSum(t *testing.T) {
 	s := newStage(t)
 	s.want(0, "run", "--", "/bin/true", "a")
 	entries, err := filepath.Glob(s.locks + "/last.*")
@@ -153,17 +153,17 @@ func TestAnotherCommandUnderOneSumIsAnErrorThatNamesBoth(t *testing.T) {
 	if err := os.WriteFile(entries[0], []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	operand, _ := atom.Unnamed("true", "/bin/true a")
 	for _, options := range [][]string{{}, {"--dry-run"}} {
 		r := s.adlock(slices.Concat([]string{"run"}, options, []string{"--", "/bin/true", "a"})...)
-		if r.Status != 71 || !strings.HasSuffix(r.Err, ": is the lock of another command with the same name: /bin/true b (wanted: /bin/true a)\n") {
+		if r.Status != 71 || !strings.HasSuffix(r.Err, ": is the lock of another command with the same name and sum, "+operand+" (to see that command: adlock status)\n") {
 			t.Errorf("%+v", r)
 		}
 	}
-	operand, _ := atom.Unnamed("true", "/bin/true a")
 	s.want(0, "run", "--program", "true", "--operand", operand, "--", "/bin/true", "c") // the name is explicit
 }
 
-func TestADryRunTellsOfAnOverdueOwner(t *testing.T) {
+func TestADryRunWarnsOfAnOverdueOwner(t *testing.T) {
 	s := newStage(t)
 	p := s.hold("a", "--notice", "1ms")
 	says := fmt.Sprintf("\nwarning: overdue: process %d has run for ", p.PID)
@@ -221,7 +221,7 @@ func TestADryRunNamesTheLockAndADenialTheAtom(t *testing.T) {
 	s.refused(75, "adlock: run nightly: too soon: ", "run", "--name", "nightly", "--if-elapsed", "1h", "--verbose", "true")
 }
 
-func TestReplaceEndsARunningOneAtOnce(t *testing.T) {
+func TestReplaceEndsARunningJobAtOnce(t *testing.T) {
 	s := newStage(t)
 	old := s.hold("a")
 	s.replaces(old.PID, job("--replace", "true")...)
@@ -262,18 +262,6 @@ func TestADenialIsSilentUnlessVerboseAndItsStatusCanBeChosen(t *testing.T) {
 	s.want(0, job("-E", "0", "true")...)
 	s.want(255, job("--exit-denied", "255", "true")...)
 	s.want(9, append([]string{"ADLOCK_EXIT_DENIED=9"}, job("true")...)...)
-}
-
-func TestIfElapsedCountsFromCompletion(t *testing.T) {
-	s := newStage(t)
-	s.want(0, job("--if-elapsed", "15m", "true")...)
-	s.refused(75, "too soon: completed", job("--if-elapsed", "15m", "--verbose", "true")...)
-	s.aged(s.lastOf("a"), 14*time.Minute)
-	s.want(75, job("--if-elapsed", "15m", "true")...)
-	s.aged(s.lastOf("a"), 16*time.Minute)
-	s.want(0, job("--if-elapsed", "15m", "true")...)
-	s.want(0, job("--if-elapsed", "0", "true")...)
-	s.want(75, job("--if-elapsed", "never", "true")...)
 }
 
 func TestFromStartCountsFromTheStartOfTheLastRun(t *testing.T) {
@@ -364,7 +352,7 @@ func TestRetryFailedDoesNotCountAFailedRun(t *testing.T) {
 	s.want(75, job("--retry-failed", "--if-elapsed", "1h", "true")...)
 }
 
-func TestAFailedRunCountsOtherwise(t *testing.T) {
+func TestWithoutRetryFailedAFailedRunCounts(t *testing.T) {
 	s := newStage(t)
 	s.want(1, job("--if-elapsed", "1h", "false")...)
 	s.want(75, job("--if-elapsed", "1h", "false")...)
@@ -436,7 +424,7 @@ func TestQuietOKShowsTheOutputOfAFailedJobOnly(t *testing.T) {
 	if r := s.want(0, "run", "--quiet-ok", "sh", "-c", script, "0"); r.Out != "" {
 		t.Error(r.Out)
 	}
-	// The output of a crontab line that ends with >>log is its messages: cron mails them.
+	// A crontab line may end with >>log: then only standard error is for cron to mail.
 	if r := s.adlock("run", "--quiet-ok", "sh", "-c", script, "4"); r != (helper.Result{Status: 4, Out: "out\nout\n", Err: "err\n"}) {
 		t.Errorf("%+v", r)
 	}
@@ -506,26 +494,6 @@ func TestTooSoonIsWaitedForOnlyWhenAsked(t *testing.T) {
 	s.want(0, job("--if-elapsed", "1h", "--wait", "20s", "--wait-elapsed", "true")...)
 }
 
-func TestSlotsLimitTheAtomsOfOneProgram(t *testing.T) {
-	s := newStage(t)
-	first := s.hold("x", "--slots", "2")
-	s.hold("y", "--slots", "2")
-	helper.Eventually(t, "both have their slots", func() bool { // slots come after locks
-		return exists(s.locks+"/lock.job.dax.slot-1") && exists(s.locks+"/lock.job.dax.slot-2")
-	})
-	s.want(75, job("--slots", "2", "true")...)
-	s.refused(75, "full: 2 atoms of job are running", job("--slots", "2", "--verbose", "true")...)
-	s.want(0, "run", "--program", "other", "--name", "a", "--slots", "2", "true")
-	s.want(0, job("true")...)
-	s.want(0, job("--slots", "3", "true")...)
-	first.Signal(t, 15)
-	first.Wait(t)
-	s.want(0, job("--slots", "2", "true")...)
-	if exists(s.locks + "/lock.job.dax.slot-1") {
-		t.Error("the slot was not given back")
-	}
-}
-
 func TestEveryOptionOfRunHasItsVariableAndItsHelp(t *testing.T) {
 	s := newStage(t)
 	help := s.want(0, "run", "--help").Out
@@ -548,7 +516,7 @@ func TestARunWhoseLockWasRemovedHasItsJobsStatus(t *testing.T) {
 	}
 }
 
-// On Linux, a process that closes a watch may wait for milliseconds.
+// On Linux, closing a watch may take milliseconds, so the job begins before that.
 func TestTheWatchOfARunnerThatWaitedIsClosedWhenItsJobHasBegun(t *testing.T) {
 	need.Tools(t, "strace")
 	s := newStage(t)
@@ -570,7 +538,7 @@ func TestTheWatchOfARunnerThatWaitedIsClosedWhenItsJobHasBegun(t *testing.T) {
 // closing matches the call in strace's output that closes a watch.
 var closing = regexp.MustCompile(`close\(\d+<anon_inode:inotify>`)
 
-// closedAfter wants the one watch of a trace closed once, after that call.
+// closedAfter expects the trace to have one watch, which is closed after that call.
 func closedAfter(t *testing.T, trace, what string) {
 	t.Helper()
 	_, after, _ := strings.Cut(trace, what)
@@ -579,7 +547,7 @@ func closedAfter(t *testing.T, trace, what string) {
 	}
 }
 
-// The descriptors belong to the Go runtime, which needs them for a timer.
+// The Go runtime opens an epoll descriptor for its timers.
 func TestASupervisorHasATimerOnlyWhereItIsToEndTheJob(t *testing.T) {
 	s := newStage(t)
 	for options, want := range map[string]bool{"": false, "--enforce --expire-after 1h": true} {

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// waiting starts a runner that waits for another's atom, and returns when it listens and waits.
+// waiting starts a runner that waits for a held atom. It returns when the runner waits and handles
+// signals.
 func (s *stage) waiting(name string) *helper.Process {
 	s.Helper()
 	p := s.command("run", "--program", "job", "--name", name, "--wait", "1h", "--", "touch", "ran").Start(s)
@@ -38,7 +39,7 @@ func TestASignalEndsARunnerThatWaits(t *testing.T) {
 	}
 }
 
-// A person who looks for last night's missing run finds it there.
+// The runlog shows why a run of last night is missing.
 func TestASignalThatEndsARunnerBeforeItsJobBeganIsInTheRunlog(t *testing.T) {
 	s := newStage(t)
 	s.hold("held")
@@ -69,7 +70,7 @@ func quiet(pid int) bool {
 		}
 		return all
 	}
-	before := look() // and how often each thread has slept
+	before := look() // this includes how often each thread has slept
 	asleep := strings.Count(before, "\nState:\tS ")
 	none := strings.Repeat("0", 16) + "\n"
 	return asleep > 0 && asleep == strings.Count(before, "\nState:") &&
@@ -137,7 +138,7 @@ func TestTermAtAnyInstantLeavesNoJobAndNoLock(t *testing.T) {
 
 // A person may type Ctrl-\ while run opens the lock directory, makes the lock or starts the
 // job. (Before run listens, the Go runtime itself prints its trace.)
-func TestQuitWhileRunBeginsIsNoTrace(t *testing.T) {
+func TestQuitWhileRunBeginsPrintsNoTrace(t *testing.T) {
 	s := newStage(t)
 	whole := helper.Patience
 	for range 5 {

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 const slot = "/lock.job." + host + ".slot-1"
@@ -36,7 +36,7 @@ func (s *stage) settled(lock string) {
 	helper.Eventually(s, "the job runs", func() bool { return helper.Settled(s.locks + lock) })
 }
 
-func TestAReleaseThatFindsSomebodyAtItsSlotSaysSoAndFreesTheAtom(t *testing.T) {
+func TestAReleaseReportsAGuardedSlotAndFreesTheAtom(t *testing.T) {
 	s := newStage(t)
 	want := s.locks + slot + ": another process is changing the lock"
 	p := s.command(job("--slots", "1", "--", "sh", "-c", "until [ -e go ]; do sleep 0.01; done; exit 3")...).Start(s)
@@ -56,10 +56,10 @@ func TestAReleaseThatFindsSomebodyAtItsSlotSaysSoAndFreesTheAtom(t *testing.T) {
 	holder = s.atSlot()
 	s.refused(75, want, "release", s.lockOf("b"))
 	end(t, holder.PID)
-	s.want(0, job("--slots", "1", "true")...) // the process that held it lives on
+	s.want(0, job("--slots", "1", "true")...) // though this process, which took it, is alive
 }
 
-func TestAReleaseThatFindsSomebodyAtItsLockWhoEndsNobodySaysSo(t *testing.T) {
+func TestAReleaseReportsAGuardHeldWithoutAnEnding(t *testing.T) {
 	s := newStage(t)
 	want := s.lockOf("a") + ": another process is changing the lock"
 	s.want(0, s.take("a")...)
@@ -79,16 +79,16 @@ func TestAReleaseThatFindsSomebodyAtItsLockWhoEndsNobodySaysSo(t *testing.T) {
 	s.want(0, job("true")...)
 }
 
-// No other process is at the lock, so none ends the job: its supervisor does, when it can
-// record the members.
-func TestASupervisorEndsItsJobOnceNobodyIsAtItsSlot(t *testing.T) {
+// The process at the slot does not end the job, so its supervisor does, as soon as it can record
+// the members.
+func TestASupervisorEndsItsJobOnceItsSlotIsFree(t *testing.T) {
 	s := newStage(t)
 	p := s.command(job("--slots", "1", "--enforce", "--expire-after", "5s", "--", "sleep", "600")...).Start(s)
 	s.settled(slot)
 	holder := s.atSlot()
 	s.await("a", 6*time.Second)
 	if p.Ended() {
-		t.Fatalf("it ended, and nobody had recorded the members: %s", p.Output())
+		t.Fatalf("it ended, and the members were not recorded: %s", p.Output())
 	}
 	s.want(75, job("--slots", "1", "--expire-after", "0", "true")...)
 	if err := unix.Kill(holder.PID, unix.SIGKILL); err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"adlock/lib/runlog"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 const host = "dax"
@@ -48,8 +48,8 @@ func (s *stage) command(words ...string) helper.Command {
 	return c
 }
 
-// unprivileged returns the command for an ordinary user: in a user namespace of its own root
-// has no rights, and still reaches its files.
+// unprivileged returns the command for an ordinary user. For root it adds a user namespace, in
+// which root has no privileges, and still reaches its files.
 func (s *stage) unprivileged(c helper.Command) helper.Command {
 	s.Helper()
 	if os.Geteuid() == 0 {
@@ -101,7 +101,7 @@ func (s *stage) hold(name string, options ...string) *helper.Process {
 	return p
 }
 
-// take takes an atom's lock as the library does, for this process.
+// take returns the words that take an atom's lock as the library does, for this process.
 func (s *stage) take(name string, options ...string) []string {
 	words := append([]string{"take", "--owner", itoa(os.Getpid())}, options...)
 	return append(words, "--", s.lockOf(name), "job", host, "run", name)
@@ -116,7 +116,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// in returns a file of the working directory, with the text if there is one.
+// in returns the path of a file in the working directory, and writes the text to it, if any.
 func (s *stage) in(name string, text ...string) string {
 	s.Helper()
 	path := filepath.Join(s.dir, name)
@@ -137,7 +137,7 @@ func (s *stage) read(path string) string {
 	return string(content)
 }
 
-// aged makes a file older.
+// aged sets a file's mtime to that long ago.
 func (s *stage) aged(path string, by time.Duration) {
 	s.Helper()
 	then := time.Now().Add(-by)

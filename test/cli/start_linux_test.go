@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// starter is one of two processes that start at the same instant: a shell that waits for the
-// word (until the other end of descriptor 3 is closed) and becomes the program.
+// starter is one of two processes that start at the same instant: a shell that waits until the
+// other end of descriptor 3 is closed, and becomes the program.
 type starter struct {
 	cmd   *exec.Cmd
 	input io.Closer // the job ends when it is closed
@@ -47,7 +47,7 @@ func (s *stage) starter(word *os.File, job string) *starter {
 	return st
 }
 
-// race starts two at once, and returns their statuses in the order of their ends.
+// race starts two runs at once, and returns their statuses in the order in which they end.
 func (s *stage) race(job string) (first, second int) {
 	s.Helper()
 	word, say, err := os.Pipe()
@@ -129,7 +129,7 @@ ADLOCK_PROGRAM=job adlock_get run a 0 || exit
 : >held
 `
 
-// source starts a script in the process group that the other script leads.
+// source starts a script that takes a; the shell that leads its process group runs lead.
 func (s *stage) source(text string, lead string) *helper.Process {
 	s.Helper()
 	c := s.command("ADLOCK_SH="+helper.Root()+"/sh/adlock.sh", "ADLOCK_BIN="+helper.Binary(s))
@@ -189,7 +189,7 @@ func (s *stage) replaces(pid int, words ...string) {
 	}
 }
 
-// saysByWhom wants the ended job to name the process and the reason, and no more.
+// saysByWhom expects the ended run to name the process and the reason, and no more.
 func saysByWhom(t *testing.T, ended *helper.Process) {
 	t.Helper()
 	if said := ended.Output(); !oneLine(said) || !strings.HasPrefix(said, "adlock: run a: ended by force by process ") || !strings.Contains(said, ": it had run for ") {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"adlock/lib/runlog"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // stopped runs adlock stop and expects a line about the end of the process.
@@ -60,10 +60,10 @@ func TestStopEndsAJobThatIgnoresSignals(t *testing.T) {
 	}
 }
 
-func TestStopSaysThatNothingRuns(t *testing.T) {
+func TestStopReportsThatNothingRuns(t *testing.T) {
 	s := newStage(t)
 	s.want(0, "run", "--program", "job", "--name", "a", "true")
-	const says = "does not run: there is nothing to stop"
+	const says = "is not locked by any running job: nothing to stop"
 	for _, name := range []string{"a", "job.dax.run.a", "job run a", s.lockOf("a")} {
 		s.refused(0, "adlock: "+name+": "+says, "stop", name)
 	}
@@ -79,12 +79,16 @@ func TestStopSaysThatNothingRuns(t *testing.T) {
 	}
 }
 
-func TestStopTakesNoOtherAtomForTheOneNamed(t *testing.T) {
+func TestStopRefusesAPartOfAName(t *testing.T) {
 	s := newStage(t)
 	s.want(0, "run", "--program", "job", "--name", "a", "true")
 	other := s.hold("ab")
-	s.refused(0, "does not run", "stop", "job.dax.run.a")
-	s.refused(64, "no atom matches", "stop", "ob.dax.run.ab")
+	for _, called := range []string{"job.dax.run.a", "a", "job run a"} {
+		s.refused(0, "is not locked by any running job", "stop", called)
+	}
+	for _, part := range []string{"ob.dax.run.ab", "run ab"} {
+		s.refused(64, "only part of a name", "stop", part)
+	}
 	if other.Ended() {
 		t.Error("another job was ended")
 	}
@@ -105,7 +109,7 @@ func TestStopTeachesNothing(t *testing.T) {
 	}
 }
 
-func TestStopEndsTheReaderThatIsMeant(t *testing.T) {
+func TestStopEndsTheNamedReader(t *testing.T) {
 	s := newStage(t)
 	var readers []*helper.Process
 	lock := func(p *helper.Process) string { return "read.job.dax.run.book." + itoa(p.PID) }
@@ -122,10 +126,10 @@ func TestStopEndsTheReaderThatIsMeant(t *testing.T) {
 		t.Fatal("the other reader was ended too")
 	}
 	s.stopped(readers[1].PID, "job.dax.run.book")
-	s.refused(0, "does not run", "stop", "book")
+	s.refused(0, "is not locked by any running job", "stop", "book")
 }
 
-func TestStopGivesBackTheSlotOfTheJob(t *testing.T) {
+func TestStopReleasesTheSlotOfTheJob(t *testing.T) {
 	s := newStage(t)
 	holder := s.command("run", "--program", "job", "--operand", "a", "--slots", "1", "sleep", "600").Start(t)
 	helper.Eventually(t, "it is held", func() bool { return helper.Settled(s.lockOf("a")) && exists(s.locks+"/lock.job.dax.slot-1") })
@@ -149,10 +153,10 @@ func TestStopIsStuckWhereTheOwnerCannotBeChecked(t *testing.T) {
 	s := newStage(t)
 	holder := s.hold("a")
 	elsewhere := regexp.MustCompile(`(?m)^(machine|boot)=.*$`).ReplaceAllString(s.read(s.lockOf("a")), "${1}="+strings.Repeat("1", 32))
-	s.plant("b", strings.Replace(elsewhere, `operand="a"`, `operand="b"`, 1), 0)
-	s.refused(77, "if you know that it is dead: adlock clear job.dax.run.b", "stop", "job.dax.run.b")
-	s.plant("c", itoa(holder.PID)+"\n", 0)
-	s.refused(77, "does not say who its owner is", "stop", "job.dax.run.c")
+	s.plant("b", strings.Replace(elsewhere, `operand="a"`, `operand="b"`, 1))
+	s.refused(77, "if you know that it is dead: adlock clear '"+s.lockOf("b")+"'", "stop", "job.dax.run.b")
+	s.plant("c", itoa(holder.PID)+"\n")
+	s.refused(77, "does not name its owner", "stop", "job.dax.run.c")
 	if holder.Ended() || !s.held("b") || !s.held("c") {
 		t.Error("a lock or its owner is gone")
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // with runs a verb with a setting in its environment, and expects success.
@@ -19,7 +19,7 @@ func (s *stage) with(setting string, words ...string) helper.Result {
 	return r
 }
 
-func TestEveryVerbSpeaksOfTheLockDirectoryThatTheStoreNames(t *testing.T) {
+func TestEveryVerbUsesTheLockDirectoryThatTheStoreNames(t *testing.T) {
 	s := newStage(t)
 	store := "ADLOCK_STORE=" + helper.Dir(t)
 	s.with(store, "run", "--program", "job", "--name", "elsewhere", "--expire-after", "auto", "true")
@@ -41,7 +41,7 @@ func TestEveryVerbSpeaksOfTheLockDirectoryThatTheStoreNames(t *testing.T) {
 	}
 }
 
-func TestWithAStoreTheLockDirectoryHoldsTheRecord(t *testing.T) {
+func TestWithAStoreTheLockDirectoryHoldsTheRunlog(t *testing.T) {
 	s := newStage(t)
 	s.want(0, "run", "--program", "job", "--name", "here", "true")
 	for _, verb := range []string{"log", "report", "timeline", "metrics"} {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // streams are shell redirections after which writes to a descriptor fail; N stands for its
@@ -15,8 +15,8 @@ var streams = map[string]string{
 	"a full disk":   "exec N>/dev/full",
 }
 
-// unheard runs a shell in which the descriptor is unusable, with a runlog that cannot be
-// written, so that adlock has something to print.
+// unheard runs a shell with an unusable descriptor. The runlog cannot be written, so that adlock
+// has something to print.
 func (s *stage) unheard(stream, descriptor, script string) helper.Result {
 	s.Helper()
 	s.in("record", "a file, where a directory should be")
@@ -25,7 +25,7 @@ func (s *stage) unheard(stream, descriptor, script string) helper.Result {
 		"ADLOCK_LOGDIR="+s.in("record"), "adlock="+helper.Binary(s), "lock="+s.lockOf("a"))}.Run(s)
 }
 
-func TestWhereNobodyHearsWhatGoesWrongTheJobRunsAndIsReleased(t *testing.T) {
+func TestWithoutStandardErrorTheJobRunsAndReleases(t *testing.T) {
 	for stream := range streams {
 		t.Run(stream, func(t *testing.T) {
 			s := newStage(t)
@@ -51,7 +51,7 @@ func TestABrokenStandardErrorCostsAScriptNoLock(t *testing.T) {
 	}
 }
 
-func TestWhereNobodyHearsWhatGoesWrongATakeoverIsCarriedThrough(t *testing.T) {
+func TestWithoutStandardErrorATakeoverSucceeds(t *testing.T) {
 	for stream := range streams {
 		t.Run(stream, func(t *testing.T) {
 			s := newStage(t)
@@ -64,7 +64,7 @@ func TestWhereNobodyHearsWhatGoesWrongATakeoverIsCarriedThrough(t *testing.T) {
 	}
 }
 
-func TestWhereNobodyReadsWhatWasHeldBackTheStatusIsTheJobs(t *testing.T) {
+func TestTheStatusIsTheJobsWhereHeldOutputIsNotRead(t *testing.T) {
 	for stream := range streams {
 		for _, descriptor := range []string{"1", "2"} {
 			t.Run(stream+" as "+descriptor, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestALimitOnTheSizeOfFilesIsAnErrorLikeAFullDisk(t *testing.T) {
 	s.want(0, "run", "--program", "job", "--name", "a", "true")
 }
 
-func TestARecordAtTheLimitOnTheSizeOfFilesCostsNeitherJobNorLock(t *testing.T) {
+func TestARunlogAtTheFileSizeLimitCostsNeitherJobNorLock(t *testing.T) {
 	s := newStage(t)
 	for range 40 {
 		s.want(0, "run", "--program", "job", "--name", "a", "true")

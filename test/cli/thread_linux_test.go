@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // threadOf returns the id and start time of a thread that is not the first.
@@ -36,7 +36,7 @@ func TestAThreadIsNotTakenForAProcess(t *testing.T) {
 	s.refused(64, says, "kill-carefully", itoa(other.PID), itoa(thread))
 	s.refused(64, says, "kill-carefully", "--dry-run", itoa(thread))
 	if holder.Ended() || other.Ended() {
-		t.Error("somebody was ended")
+		t.Error("a process was ended")
 	}
 }
 

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-// Under a limit that leaves too few threads the Go runtime dies with a trace, at a point that
-// chance decides. So a run that cannot get them does not begin.
+// Under a limit that leaves too few threads, the Go runtime dies with a trace, sooner or later. So
+// a run that cannot get enough threads does not begin.
 func TestALimitOnProcessesNeverCostsALock(t *testing.T) {
 	need.Root(t) // to be a user without other processes
 	need.Tools(t, "bash")

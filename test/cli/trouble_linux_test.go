@@ -13,18 +13,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/lib/sysfile"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-// The lock directory cannot be used: without, and with, --on-trouble run.
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// In these tests the lock directory cannot be used. They run without and with --on-trouble run.
 
 // small is an atom whose lock directory is a small file system of its own.
 func small(t *testing.T) *helper.Atom {
@@ -40,16 +34,22 @@ func small(t *testing.T) *helper.Atom {
 }
 
 // alone excludes another run of these tests: unlocked runs of one user and NAME exclude each
-// other, in whatever lock directory.
+// other, in whatever lock directory. It takes a socket name and not a file, as a container on this
+// machine may share the socket names and have a /tmp of its own.
 func alone(t *testing.T) {
 	t.Helper()
-	file, err := os.OpenFile(filepath.Join(os.TempDir(), "adlock-test-trouble."+strconv.Itoa(os.Getuid())), os.O_CREATE|os.O_RDONLY, 0o600)
-	must(t, err)
-	t.Cleanup(func() { file.Close() })
-	must(t, unix.Flock(int(file.Fd()), unix.LOCK_EX))
+	helper.Within(t, 10*time.Minute, "no other run of these tests is under way", func() bool {
+		fd, _, err := sysfile.TakeAbstract("adlock-test-trouble-" + strconv.Itoa(os.Geteuid()))
+		if err == unix.EADDRINUSE || err == sysfile.ErrStranger {
+			return false
+		}
+		must(t, err)
+		t.Cleanup(func() { unix.Close(fd) })
+		return true
+	})
 }
 
-// fill fills the file system of the atom's lock directory, in which a last lock was made.
+// fill makes the atom's last lock, and fills the file system of its lock directory.
 func fill(t *testing.T, a *helper.Atom) {
 	t.Helper()
 	must(t, os.WriteFile(a.Last(), nil, 0o600))
@@ -90,7 +90,7 @@ var troubles = map[string]struct {
 	}, 77, "{dir}: lock directory belongs to another user (run as that user, or name one of your own: ADLOCK_DIR)"},
 }
 
-// hear gives the atom's newcomers a hook and a runlog elsewhere.
+// hear gives the atom's newcomers a hook, and a runlog in another directory.
 func hear(t *testing.T, a *helper.Atom) (dir string) {
 	t.Helper()
 	dir = helper.Dir(t)
@@ -98,7 +98,7 @@ func hear(t *testing.T, a *helper.Atom) (dir string) {
 	return dir
 }
 
-// heard wants the hook's event, and one in the runlog.
+// heard expects the text from the hook, and the event in the runlog.
 func heard(t *testing.T, dir, told, event string) {
 	t.Helper()
 	text := func(name string) string {
@@ -111,7 +111,7 @@ func heard(t *testing.T, dir, told, event string) {
 	}
 }
 
-func TestTroubleWithTheDirectoryIsSaidAndToldAndNothingRuns(t *testing.T) {
+func TestTroubleWithTheDirectoryIsReportedAndNothingRuns(t *testing.T) {
 	alone(t)
 	for name, c := range troubles {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestTroubleWithTheDirectoryIsSaidAndToldAndNothingRuns(t *testing.T) {
 	}
 }
 
-func TestOnTroubleRunRunsUnlockedAndSaysSo(t *testing.T) {
+func TestOnTroubleRunRunsUnlockedAndReportsIt(t *testing.T) {
 	alone(t)
 	for name, c := range troubles {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func unlocked(t *testing.T, a *helper.Atom) *helper.Process {
 	return p
 }
 
-func TestALockedRunSeesAnUnlockedOneOnceThereIsRoom(t *testing.T) {
+func TestAnUnlockedRunDeniesLockedOnesOnceThereIsRoom(t *testing.T) {
 	alone(t)
 	a := small(t)
 	fill(t, a)
@@ -255,6 +255,34 @@ func TestWithTroubleALivingOwnerStillDenies(t *testing.T) {
 	}
 }
 
+func TestOnAReadOnlyFileSystemLocksAreStillHonoured(t *testing.T) {
+	alone(t)
+	a := small(t)
+	hear(t, a)
+	owner := a.Owner(t, "exec sleep 1000")
+	readOnly := func(flag uintptr) { must(t, unix.Mount("", a.Dir, "", unix.MS_REMOUNT|flag, "")) }
+	readOnly(unix.MS_RDONLY)
+	a.Newcomer(t).Denied(t)
+	a.Newcomer(t, "--on-trouble=run", "--expire-after=1h").Denied(t)
+	if r := a.Newcomer(t, "--dry-run"); r.Status != 75 || !strings.HasPrefix(r.Out, "busy: ") {
+		t.Errorf("the dry run: %+v", r)
+	}
+	if r := a.Shell(t, `"$adlock" status`); r.Status != 0 || r.Err != "" || !strings.Contains(r.Out, "running") {
+		t.Errorf("status: %+v", r)
+	}
+	a.Newcomer(t, "--expire-after=0").Refused(t, 73, "read-only file system")
+	if r := a.Shell(t, `"$adlock" stop `+helper.AtomName); r.Status != 73 || !strings.Contains(r.Err, "read-only file system") || owner.Ended() {
+		t.Errorf("stop: %+v", r)
+	}
+	owner.Kill(t)
+	owner.Wait(t)
+	if r := a.Newcomer(t, "--on-trouble=run"); r.Status != 0 || r.Out != "ran\n" {
+		t.Errorf("once the owner is dead: %+v", r)
+	}
+	a.Newcomer(t).Refused(t, 73, "read-only file system")
+	readOnly(0)
+}
+
 func TestALockThatCannotBeReadLetsNothingRunUnlocked(t *testing.T) {
 	alone(t)
 	a := small(t)
@@ -286,7 +314,7 @@ func TestAGuardedScriptRunsUnlockedOnceOnTrouble(t *testing.T) {
 	}
 }
 
-func TestAStrangerWithTheNameOfAnUnlockedRunIsToldOf(t *testing.T) {
+func TestAnotherUsersSocketUnderAnUnlockedRunsNameIsReported(t *testing.T) {
 	alone(t)
 	c := troubles["full"]
 	a := c.make(t)
@@ -301,7 +329,7 @@ func TestAStrangerWithTheNameOfAnUnlockedRunIsToldOf(t *testing.T) {
 	job.Wait(t)
 	stranger := listenAs(t, 4711, name)
 	a.Newcomer(t, "--on-trouble=run").Refused(t, 74, "a process of another user has this name")
-	// Without trouble no newcomer asks for the name.
+	// Without trouble no newcomer asks for the socket name.
 	must(t, os.Remove(filepath.Join(a.Dir, "filler")))
 	a.Newcomer(t, "--on-trouble=run").Ran(t)
 	// A socket of the same user whose process answers nothing is a run under way.
@@ -331,7 +359,7 @@ func listenAs(t *testing.T, uid uintptr, name string) (listener net.Listener) {
 	return listener
 }
 
-func TestStatusTellsOfAJobThatWasNotRun(t *testing.T) {
+func TestStatusShowsAJobThatWasNotRun(t *testing.T) {
 	alone(t)
 	a := troubles["full"].make(t)
 	dir := hear(t, a)

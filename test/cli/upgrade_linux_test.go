@@ -5,17 +5,17 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// program is a copy of the helper program, with another program to replace it: while a job
-// runs, an upgrade installs another version, a removal none.
+// program returns a copy of the helper program, and a program that replaces it: an upgrade may
+// install another version while a job runs.
 func (s *stage) program() (path, stranger string) {
 	s.Helper()
 	return s.in("adlock", s.read(helper.Binary(s))), s.in("stranger", "#!/bin/sh\necho \"$0 $*\" >>"+s.in("strange")+"\n")
 }
 
-func TestWhatIsReplacedWhileItsJobRunsEndsAsItBegan(t *testing.T) {
+func TestAnUpgradeDoesNotDisturbARunningJob(t *testing.T) {
 	for claim, change := range map[string]func(path, stranger string) error{
 		"upgraded": func(path, stranger string) error { return os.Rename(stranger, path) },
 		"removed":  func(path, _ string) error { return os.Remove(path) },

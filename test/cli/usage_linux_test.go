@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"adlock/lib/config"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // programs are the paths of all programs.
@@ -33,7 +33,7 @@ func told(help, heading string) []string {
 	return words
 }
 
-func TestWhatNoProgramKnowsIsSaidInOneForm(t *testing.T) {
+func TestUnknownWordsAreReportedInOneForm(t *testing.T) {
 	s := newStage(t)
 	for _, path := range programs(t) {
 		name := filepath.Base(path)
@@ -79,7 +79,7 @@ func TestWhatNoProgramKnowsIsSaidInOneForm(t *testing.T) {
 	}
 }
 
-func TestWhoForgetsTheVerbIsToldWhichWasMeant(t *testing.T) {
+func TestAMissingVerbIsSuggested(t *testing.T) {
 	s := newStage(t)
 	const lists = " (adlock --help lists them)"
 	s.refused(64, "adlock: --name: unknown option: did you mean run --name?"+lists+"\n", "--name", "a", "true")
@@ -130,7 +130,7 @@ func TestHelpAndVersionAreVerbsOfEveryProgram(t *testing.T) {
 }
 
 // No help shows options that only the library uses.
-func TestTheLibrarysVerbsKnowNoOtherOptions(t *testing.T) {
+func TestTheLibrarysVerbsRefuseUnknownOptions(t *testing.T) {
 	s := newStage(t)
 	says := func(program, hint string, words ...string) {
 		t.Helper()

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // leaves is a command that leaves a daemon in a session of its own, and ends.

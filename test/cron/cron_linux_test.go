@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"adlock/lib/runlog"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // The first run hangs with children: a signal ends one; the other, in a session of its own,
@@ -48,8 +48,8 @@ func (w *world) record() string {
 	return string(text)
 }
 
-// wantStory compares an atom's events, without the number of signals to each process, and the
-// time at which the ended owner noticed.
+// wantStory compares an atom's events. It leaves out repeated signals, and the event of the ended
+// owner that finds its lock lost.
 func (w *world) wantStory(t *testing.T, operand, want string) {
 	t.Helper()
 	if got := w.story(t, operand); got != want {
@@ -97,8 +97,8 @@ func (w *world) wantRunsOneByOne(t *testing.T) {
 	}
 }
 
-// wantMailOfTheForcedEnding wants one line of the newcomer that ended the job, and one of that
-// job's own supervisor, each in its own mail; and nothing else.
+// wantMailOfTheForcedEnding expects one line of the newcomer that ended the job, and one of that
+// job's own supervisor, each in its own mail, and no other mail from the jobs.
 func (w *world) wantMailOfTheForcedEnding(t *testing.T) {
 	t.Helper()
 	mail := w.read(t, "mail")

@@ -1,21 +1,19 @@
-// Package cron tests locks in a real crontab: Debian's cron daemon, three lines, and its own
-// clock.
+// Package cron tries what people install and start by cron: crontabs under real cron daemons, the
+// files of test/examples, `make install`, and the packages of a release.
 package cron
 
 import (
-	"flag"
-	"fmt"
 	"os"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // The tests wait for cron's minutes, so all run side by side, each in a world of its own.
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", "10"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	helper.Main(m)
+	helper.SideBySide(10)
+	helper.Main(m, func() { os.RemoveAll(scratch) })
 }
+
+// scratch is the directory for packages; "" until it is made.
+var scratch string

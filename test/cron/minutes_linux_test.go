@@ -12,11 +12,11 @@ import (
 
 	lines "adlock/lib/crontab"
 	"adlock/lib/runlog"
-	"adlock/test/need"
+	"adlock/test/support/need"
 )
 
-// The first job overruns its minute once, the second hangs once, and the third is a script with
-// one added line: it knows neither crontabs nor locks.
+// The first job overruns its minute once, the second hangs once, and the third is a script that
+// locks itself by one added line.
 const crontab = `
 ADLOCK_DIR={world}/locks
 ADLOCK_HOST=dax
@@ -26,8 +26,8 @@ ADLOCK_PAUSE=1s
 * * * * * {world}/legacy
 `
 
-// The control is a crontab of its own, whose line is mailed: without it cron's silence about
-// the others would mean nothing.
+// The control is a separate crontab whose line prints: without its mail, cron's silence about the
+// other jobs would prove nothing.
 const control = `
 * * * * * root echo this is heard
 `
@@ -87,9 +87,9 @@ func TestCronLinesRunOnceAtATimeAndMailOnlyAnEnding(t *testing.T) {
 	w.wantNoLocks(t)
 }
 
-// unlimited is a crontab for busybox: each line has its own settings. This cron starts no line
-// that still runs; a hung job must end itself, unless crond has forgotten it, as it does after
-// a change of the crontab. (Debian's crashes at an @reboot line.)
+// unlimited is a crontab for busybox: each line has its own settings. This crond starts no line
+// that still runs, so a hung job must end itself; only after a change of the crontab does crond
+// start the line again. (Debian's busybox crashes at an @reboot line.)
 const unlimited = `SHELL={world}/shell
 MAILTO=admin
 * * * * * {world}/overrun 'a  "b"' $((1 + 1)) | cat
@@ -120,8 +120,8 @@ func TestOneLineGuardsAWholeCrontabOfBusybox(t *testing.T) {
 	w.wantLocked(t)
 }
 
-// busybox makes cron that of busybox. It knows no variables but SHELL and MAILTO: the settings
-// that all jobs share are in its own environment.
+// busybox makes the world's cron that of busybox. Its crontabs may set only SHELL and MAILTO, so
+// the settings that all jobs share are in crond's environment.
 func (w *world) busybox(t *testing.T, env ...string) {
 	t.Helper()
 	for _, name := range []string{"busybox-static", "busybox"} {
@@ -137,6 +137,22 @@ func (w *world) busybox(t *testing.T, env ...string) {
 // note has no #! line.
 const note = `out=$1; shift; { echo "$#"; printf '<%s>\n' "$@"; cat; } >$out.part; mv $out.part $out
 `
+
+// notes reads the files in a directory.
+func (w *world) notes(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(w.path(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := map[string]string{}
+	for _, entry := range entries {
+		if name := entry.Name(); !strings.HasSuffix(name, ".part") {
+			notes[name] = w.read(t, dir+"/"+name)
+		}
+	}
+	return notes
+}
 
 // The lines run unchanged in root's crontab, and wrapped in /etc/crontab.
 func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
@@ -166,20 +182,4 @@ func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
 			t.Errorf("%s: wrapped it gives\n%s\nbefore\n%s", name, after[name], seen)
 		}
 	}
-}
-
-// notes reads the files in a directory.
-func (w *world) notes(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	entries, err := os.ReadDir(w.path(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	notes := map[string]string{}
-	for _, entry := range entries {
-		if name := entry.Name(); !strings.HasSuffix(name, ".part") {
-			notes[name] = w.read(t, dir+"/"+name)
-		}
-	}
-	return notes
 }

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"adlock/lib/runlog"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-// crowded is a crontab whose lock directory is on a full disk, until the second job has made
-// room. The runlog is elsewhere.
+// crowded is a crontab whose lock directory is on a full disk until the second job makes room. The
+// runlog is on another disk.
 const crowded = `ADLOCK_DIR={world}/full
 ADLOCK_LOGDIR={world}/locks
 ADLOCK_HOST=dax

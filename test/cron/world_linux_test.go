@@ -9,25 +9,24 @@ import (
 	"time"
 
 	"adlock/lib/runlog"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 const host = "dax"
 
-// world is what cron and its jobs see: their own crontabs, /run and mailer, in mount and pid
-// namespaces of their own. The machine's own cron keeps its jobs and its pid file, and gets
-// none of ours.
+// world is a cron with its own crontabs, /run and mailer, in mount and pid namespaces of its own.
+// The machine's own cron keeps its jobs and its pid file, and gets none of the tests' jobs.
 type world struct {
 	dir    string   // the directory of all files
 	daemon []string // how cron is started
 	cron   *helper.Process
 }
 
-// setUp is the first process in there. No other process sees what it mounts, and the mounts go
-// with it. It stays to reap orphans, and ends at most minutes after a test that was killed.
-// /run hides the system's log and session managers too; libfaketime keeps files in /dev/shm
-// whose names are pids, which are not unique to us.
+// setUp is the first process of a world. Its mounts exist only in the world, and end with it. It
+// stays to reap orphans, and ends a few minutes after a test that was killed. The world's /run
+// hides the system's log and session managers too. libfaketime keeps files in /dev/shm under
+// pids, which are not unique across pid namespaces.
 const setUp = `
 set -e
 cd "$1"
@@ -47,7 +46,7 @@ exit
 // another clock.
 const quickMinute = 5 * time.Second
 
-// mailer is the sendmail in there: it keeps its mail.
+// mailer is the world's sendmail: it keeps its mail.
 const mailer = "#!/bin/sh\nexec cat >>{world}/mail\n"
 
 func newWorld(t *testing.T) *world {
@@ -120,7 +119,8 @@ func (w *world) copy(t *testing.T, from, to string) {
 	}
 }
 
-// installed is a file of sh as `make install` leaves it: the helper is not in cron's PATH.
+// installed returns a file of sh as `make install` leaves it, with the helper's path, as the helper
+// is not in cron's PATH.
 func (w *world) installed(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(helper.Root(), "sh", name))
@@ -139,7 +139,7 @@ func (w *world) start(t *testing.T, crontab, system string) {
 	t.Helper()
 	w.write(t, "spool/crontabs/root", crontab, 0o600)
 	w.write(t, "etc/crontab", system, 0o644)
-	w.cron = helper.Command{Args: append([]string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+	w.cron = helper.Command{Args: append([]string{"unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc",
 		"sh", "-c", setUp, "sh", w.dir}, w.daemon...)}.Start(t)
 	helper.Eventually(t, "cron is up", func() bool {
 		_, err := os.Stat(w.path("ready"))
@@ -150,7 +150,7 @@ func (w *world) start(t *testing.T, crontab, system string) {
 	}
 }
 
-// events are those of one atom of run, or of the guarded script.
+// events returns the events of one atom of run, or of the guarded script.
 func (w *world) events(t *testing.T, operand string) []runlog.Event {
 	t.Helper()
 	var list []runlog.Event
@@ -179,8 +179,8 @@ func count(events []runlog.Event, kind runlog.Kind) int {
 	return n
 }
 
-// processes are the command lines of the live processes in there, without cron and the first
-// process.
+// processes lists the command lines of the live processes in the world, without cron and the
+// first process.
 func (w *world) processes(t *testing.T) []string {
 	t.Helper()
 	var list []string
@@ -192,7 +192,7 @@ func (w *world) processes(t *testing.T) []string {
 	return list
 }
 
-// tell prints progress: the test takes three minutes.
+// tell logs progress, as a test may take three minutes.
 func tell(t *testing.T, text string) {
 	t.Helper()
 	t.Log(time.Now().Format("15:04:05 ") + text)

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-// unguarded are lines as people write them; each leaves its input and arguments in a file of
-// $OUT, whole.
+// unguarded are lines as people write them. Each leaves its input and arguments, once complete, in
+// a file of $OUT.
 const unguarded = `SHELL=/bin/sh
 {when}cat >$OUT/input.part; mv $OUT/input.part $OUT/input%first%second \% third \\ x%%fifth
 {when}{world}/note $OUT/plain 'it'\''s' "100\%" $HOME {world}/not* a\ b ~
@@ -40,7 +40,7 @@ echo 'no crontab' | adlock wrap 2>&1 | crontab - 2>&1 || echo refused
 crontab -l >"$1/still"
 `
 
-func TestACrontabIsWrappedInPlaceAndBackByCrontabItself(t *testing.T) {
+func TestACrontabIsWrappedInPlaceAndUnwrapped(t *testing.T) {
 	w := newWorld(t)
 	need.Namespaces(t, "--mount")
 	need.Tools(t, "crontab")

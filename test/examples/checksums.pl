@@ -1,13 +1,13 @@
 #!/usr/bin/perl
 # Write the checksums of a directory's files into its SHA256SUMS.
 #
-# At most one at a time, from whichever place it is started, and at most every ten minutes;
-# the next start ends one that hangs after an hour. With ADLOCK_STORE=etcd://... (and one
-# ADLOCK_HOST) that holds for many machines. checksums.py has the same lock.
+# It runs at most once at a time, wherever it is started, and at most every ten minutes. The
+# next start ends a run that has hung for an hour. With ADLOCK_STORE=etcd://... (and one
+# ADLOCK_HOST) this holds for many machines. checksums.py has the same lock.
 use strict;
 use warnings;
 
-# A lock of adlock's. This process owns it: its death frees it.
+# A lock of adlock's. This process owns it: when the process dies, the lock is free.
 package Lock;
 
 use IPC::Open2;
@@ -17,7 +17,7 @@ use IPC::Open2;
 sub new {
     my ($class, $name, @options) = @_;
     my $self = bless {}, $class;
-    my $owner = $$;    # a copy: open2 reads its arguments when it has forked
+    my $owner = $$;    # a copy, as open2 reads its arguments after its fork
     $self->{pid} = open2($self->{from}, $self->{to}, 'adlock', 'hold', '--owner', $owner, @options, $name);
     my $line = readline $self->{from};
     ($self->{verdict}, $self->{more}) = split ' ', $line // '', 2;

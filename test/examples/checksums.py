@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Write the checksums of a directory's files into its SHA256SUMS.
 
-At most one at a time, whoever starts it, and at most every ten minutes; one that hangs is
-ended after an hour by the next. With ADLOCK_STORE=etcd://... (and one ADLOCK_HOST) that
-holds for many machines. checksums.pl has the same lock.
+It runs at most once at a time, wherever it is started, and at most every ten minutes. The
+next start ends a run that has hung for an hour. With ADLOCK_STORE=etcd://... (and one
+ADLOCK_HOST) this holds for many machines. checksums.pl has the same lock.
 """
 
 import hashlib
@@ -14,15 +14,15 @@ import sys
 
 
 class Denied(Exception):
-    """Somebody else has the lock, or it is too soon."""
+    """Another run has the lock, or it is too soon."""
 
 
 class Lost(Exception):
-    """The lock was lost meanwhile: somebody else may have done the same work."""
+    """The lock was lost meanwhile: another run may have done the same work."""
 
 
 class Lock:
-    """A lock of adlock's, for `with`. This process owns it: its death frees it."""
+    """A lock of adlock's, for `with`. It is free when this process, its owner, dies."""
 
     def __init__(self, name, *options):
         self.command = ["adlock", "hold", "--owner", str(os.getpid()), *options, name]
@@ -38,7 +38,7 @@ class Lock:
         self.hold.communicate()
         if verdict in ("busy", "too-soon", "full"):
             raise Denied(verdict + ": " + more)
-        sys.exit(self.hold.returncode)  # what is wrong stands on standard error
+        sys.exit(self.hold.returncode)  # hold has printed the error
 
     def __exit__(self, kind, value, trace):
         said, _ = self.hold.communicate("release 0\n" if kind is None else "release 1\n")
@@ -46,8 +46,8 @@ class Lock:
             raise Lost(said.strip() or "hold is gone")
 
     def lost(self):
-        """hold says nothing while the lock is held: so there is something to read only
-        when it is lost, or will be."""
+        """hold prints nothing while the lock is held. If there is something to read, the
+        lock is lost, or soon will be."""
         return bool(select.select([self.hold.stdout], [], [], 0)[0])
 
 

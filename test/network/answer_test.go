@@ -17,7 +17,7 @@ import (
 
 // A release whose answer was lost is repeated, and finds no lock: the lock was not lost. The
 // same holds for a clear.
-func TestWhatWasCarriedOutAndNotAnsweredIsNotToldAsLost(t *testing.T) {
+func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	direct := newHost(t, url(nodes...))
 	unanswered := func(r *relay, before func()) {
@@ -65,7 +65,7 @@ func TestWhatWasCarriedOutAndNotAnsweredIsNotToldAsLost(t *testing.T) {
 	})
 }
 
-// A forgetting whose answer was lost is repeated, and finds nothing to forget.
+// A `tune --reset` whose answer was lost is repeated, and finds nothing to reset.
 func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
 	forgets := func(t *testing.T, s lease.Store, r *relay, done func() bool, h *host) {
 		t.Helper()
@@ -91,8 +91,8 @@ func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
 	})
 }
 
-// carriedOut lets answers through again when the request was carried out, and wants it to
-// succeed.
+// carriedOut lets answers through again once the request was carried out, and fails the test if the
+// request fails.
 func carriedOut(t *testing.T, r *relay, done func() bool, ask func() error) {
 	t.Helper()
 	asked := make(chan error, 1)
@@ -105,7 +105,7 @@ func carriedOut(t *testing.T, r *relay, done func() bool, ask func() error) {
 	}
 }
 
-// unanswered is the store by way of a relay that drops all that the server sends after a rename
+// unanswered returns the store through a relay that drops all that the server sends after a rename
 // to that name.
 func (f *ftpd) unanswered(t *testing.T, name string) (*ftp.Store, *relay) {
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
@@ -120,7 +120,7 @@ func (f *ftpd) unanswered(t *testing.T, name string) (*ftp.Store, *relay) {
 	return openFTPAt(t, r.address()), r
 }
 
-// leftUnder is a store with a trouble that begins when a process leaves its place.
+// leftUnder is a store that calls trouble when a process first leaves its place.
 type leftUnder struct {
 	lease.Store
 	trouble func()

@@ -15,12 +15,12 @@ import (
 type ran struct {
 	id, atom   string
 	begin, end time.Duration
-	killed     bool // the end is when its death was seen
+	killed     bool // end is when its death was seen
 	alone      bool // no other process held the atom's file when it began
 	fence      uint64
 
 	attacked bool          // by the chaos itself, or cut off from its store
-	excused  bool          // the servers, or this machine, were too slow for any client
+	excused  bool          // the servers, or this machine, were too slow even for a client that was not attacked
 	lost     time.Duration // when it lost its store or its locksmith; 0: never
 }
 
@@ -38,8 +38,8 @@ type margins struct {
 	forNothing   []string      // ended though a majority was healthy
 	excused      int           // ended while the servers did not answer the chaos either
 	gap          time.Duration // the least between an end and the next beginning
-	gapLost      time.Duration // the same, where the end was by force: the store was lost
-	idle         time.Duration // the longest without a run, but with a waiter
+	gapLost      time.Duration // the least gap after a run that was ended because it lost its store
+	idle         time.Duration // the longest without a run while a contender waited
 	loss         time.Duration // the longest from the loss of the store to the job's end
 }
 
@@ -132,12 +132,12 @@ func (m *margins) judgeIdle(all []ran, waits []waited, atom string) {
 }
 
 func (m margins) String() string {
-	told := []string{
+	parts := []string{
 		fmt.Sprintf("%d runs, %d overlaps", m.runs, len(m.overlaps)), millis("overlap", m.overlap),
 		millis("gap", m.gap), millis("gap after a loss", m.gapLost), millis("idle", m.idle), millis("loss to end", m.loss),
 		fmt.Sprintf("%d ended by force, %d for nothing, %d excused", m.killed, len(m.forNothing), m.excused),
 	}
-	return strings.Join(told, "; ")
+	return strings.Join(parts, "; ")
 }
 
 func millis(what string, d time.Duration) string { return what + " " + shown(d) }
@@ -192,7 +192,7 @@ func TestTheJudgeOfTheChaosFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestTheJudgeOfTheChaosForgivesADeathThatWasSeenLate(t *testing.T) {
+func TestTheJudgeOfTheChaosAllowsForADeathThatWasSeenLate(t *testing.T) {
 	killed := ran{id: "a", atom: "x", begin: 1 * second, end: 3 * second, killed: true, lost: 2 * second, alone: true, fence: 1}
 	next := ran{id: "b", atom: "x", begin: 2500 * time.Millisecond, end: 5 * second, alone: true, fence: 2}
 	if m := judgeRuns([]ran{killed, next}, nil); len(m.overlaps) != 0 || m.gap != 0 || m.gapLost != 0 || m.loss != second {
@@ -204,7 +204,7 @@ func TestTheJudgeOfTheChaosForgivesADeathThatWasSeenLate(t *testing.T) {
 	}
 }
 
-func TestTheJudgeOfTheChaosMeasuresWhatIsLeft(t *testing.T) {
+func TestTheJudgeOfTheChaosMeasuresGapsAndIdleTime(t *testing.T) {
 	runs := []ran{
 		{id: "a", atom: "x", begin: 1 * second, end: 3 * second, alone: true, fence: 1},
 		{id: "b", atom: "x", begin: 5 * second, end: 6 * second, killed: true, alone: true, fence: 2},

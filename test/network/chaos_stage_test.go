@@ -26,8 +26,8 @@ import (
 	"go.uber.org/zap"
 
 	"adlock/lib/process"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 const (
@@ -45,8 +45,8 @@ type chaos struct {
 	began      time.Duration // boottime
 
 	dir     string
-	servers string // the address that servers listen at
-	relays  string // and that of the relays
+	servers string // the IP address of the servers
+	relays  string // the IP address of the relays
 	hosts   []*mast
 	cluster []*node
 	between []*link
@@ -59,12 +59,12 @@ type chaos struct {
 	mu       sync.Mutex
 	attempts map[string]*attempt
 	statuses map[string]int
-	answered []time.Duration // when a server did, to a client that is not attacked
-	noted    int
-	heard    sync.WaitGroup // connections of jobs, while they are read
+	answered []time.Duration // when a server answered a client that is not attacked
+	noted    int             // lines that note has logged
+	attended sync.WaitGroup  // connections of jobs, while they are read
 }
 
-// link is the way by which one member of a cluster asks another.
+// link carries the questions of one member of a cluster to another.
 type link struct {
 	from string // its id, in hex
 	to   *node
@@ -103,8 +103,8 @@ type attempt struct {
 var plays atomic.Int64
 
 func newChaos(t *testing.T, seed uint64, lease time.Duration, leases float64) *chaos {
-	// Ports are taken and released by the hundred: on an address of its own a server loses none
-	// of its ports meanwhile.
+	// Hundreds of ports are taken and released. A server on an address of its own does not lose its
+	// port to another process when it is started again.
 	net := fmt.Sprintf("127.%d.%d.", 20+os.Getpid()%200, plays.Add(1)%250)
 	return &chaos{
 		servers: net + "1", relays: net + "2",
@@ -113,7 +113,7 @@ func newChaos(t *testing.T, seed uint64, lease time.Duration, leases float64) *c
 	}
 }
 
-// source is a source of random numbers, one for each user of it.
+// source returns a source of random numbers for the user with this name.
 func source(seed uint64, name string) *rand.Rand {
 	sum := uint64(14695981039346656037) // FNV-1a
 	for _, b := range []byte(name) {
@@ -122,8 +122,8 @@ func source(seed uint64, name string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, sum))
 }
 
-// onEtcd starts three members. The peers reach each other, and each host its members, through
-// relays only. Waiters stand in a line and cost nothing.
+// onEtcd starts three members. The peers reach each other, and the hosts reach the members, through
+// relays only. Two thirds of the contenders wait: a queue costs little.
 func (c *chaos) onEtcd() {
 	c.patient, c.rest = 2, 2*time.Second
 	c.cluster = startCluster(c, 3, func(m *node) string {
@@ -144,8 +144,7 @@ func (c *chaos) onEtcd() {
 	}
 }
 
-// linkOf returns the link of a connection between peers, by the header in which the asking
-// member names itself.
+// linkOf returns the link of a connection between peers, by the header with the asking member's id.
 func (c *chaos) linkOf(first []byte, to *node) *cable {
 	_, from, _ := strings.Cut(string(first), "X-Server-From: ")
 	from, _, _ = strings.Cut(from, "\r\n")
@@ -161,7 +160,7 @@ func (c *chaos) linkOf(first []byte, to *node) *cable {
 	return l.cable
 }
 
-// onFTP starts a vsftpd. Waiters poll.
+// onFTP starts a vsftpd. Waiters poll, so only a third of the contenders wait.
 func (c *chaos) onFTP() {
 	c.patient, c.rest = 1, 2*c.lease
 	c.ftpd = startFTPAt(c, helper.FreePort(c, c.servers), "")
@@ -181,7 +180,7 @@ func (c *chaos) add(h *mast) {
 
 func (c *chaos) socket() string { return c.dir + "/judge" }
 
-// play lets the crowd contend while trouble goes on, waits until all is quiet, and judges.
+// play lets the crowd contend during the trouble, waits until every process has ended, and judges.
 func (c *chaos) play(trouble func(*chaos)) margins {
 	listener, err := net.Listen("unix", c.socket())
 	if err != nil {
@@ -194,7 +193,7 @@ func (c *chaos) play(trouble func(*chaos)) margins {
 			if err != nil {
 				return
 			}
-			c.heard.Go(func() { c.attend(conn) })
+			c.attended.Go(func() { c.attend(conn) })
 		}
 	}()
 	c.began = process.Boottime()
@@ -273,7 +272,7 @@ func (c *chaos) silent(before time.Duration) time.Duration {
 	return longest
 }
 
-// end tells all jobs and contenders to end.
+// end makes all jobs and contenders end.
 func (c *chaos) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -288,7 +287,7 @@ func (c *chaos) end() {
 // contend is one contender, which comes again and again.
 func (c *chaos) contend(n int) {
 	draw := source(c.seed, fmt.Sprint(c.Name(), " contender ", n))
-	c.pass(c.lease * time.Duration(n) / crowd) // or all would start at once
+	c.pass(c.lease * time.Duration(n) / crowd) // otherwise all would start at once
 	for round := 0; !isClosed(c.over); round++ {
 		a := c.newAttempt(draw, fmt.Sprintf("c%d.%d", n, round), n)
 		c.attempt(a)
@@ -308,7 +307,7 @@ func (c *chaos) newAttempt(draw *rand.Rand, id string, n int) *attempt {
 	}
 	program := a.host.bin
 	if a.host.step != 0 {
-		program += "-locksmith" // as run does; but the clock of this process steps
+		program += "-locksmith" // start it directly: the clock steps in the started process only
 	}
 	a.cmd = exec.Command(program, append(args, "--", filepath.Join(beside, "job"))...)
 	a.cmd.Env = append(append(need.Clean(), a.host.env...), "CHAOS_ID="+id, "CHAOS_WORK="+work.String(), "CHAOS_FILE="+filepath.Join(c.dir, a.atom))
@@ -416,20 +415,20 @@ func (c *chaos) settle(all *sync.WaitGroup) {
 	if len(hung) > 0 {
 		c.Logf("where %s hangs:\n%s", hung[0].id, hung[0].said.String())
 	}
-	c.hearOut()
+	c.awaitReports()
 }
 
-// hearOut returns when all reports of the jobs were read.
-func (c *chaos) hearOut() {
-	last, err := net.Dial("unix", c.socket()) // it is served after all others
+// awaitReports returns when all reports of the jobs were read.
+func (c *chaos) awaitReports() {
+	last, err := net.Dial("unix", c.socket()) // served after all earlier connections
 	if err != nil {
 		c.Fatal(err)
 	}
 	defer last.Close()
 	_, _ = last.Write([]byte("\n"))
-	_, _ = last.Read(make([]byte, 1)) // it is closed
+	_, _ = last.Read(make([]byte, 1)) // until it is closed
 	gone := make(chan struct{})
-	go func() { c.heard.Wait(); close(gone) }()
+	go func() { c.attended.Wait(); close(gone) }()
 	helper.Within(c, helper.Patience, "all jobs are gone", func() bool { return isClosed(gone) })
 }
 
@@ -478,7 +477,7 @@ func (c *chaos) judged() margins {
 	return judgeRuns(runs, waits)
 }
 
-// note logs what may interest a person, up to a limit.
+// note logs an event that may explain a failure, up to a limit.
 func (c *chaos) note(format string, words ...any) {
 	if c.noted++; c.noted <= 400 {
 		c.say(format, words...)

@@ -22,24 +22,22 @@ import (
 	"go.uber.org/zap"
 
 	"adlock/lib/process"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-// The chaos: 60 contenders on three hosts compete for atoms, in three real etcd members or a
-// real vsftpd, while one scenario at a time attacks the servers, the ways to them and between
-// them, clocks, locksmiths and jobs. The jobs report their own beginning and end (./job), and
-// judgeRuns decides: never two at once, never one ended without a reason. The margins that were
-// left are printed.
+// The chaos: 60 contenders on three hosts compete for atoms, in three real etcd members or a real
+// vsftpd, while each scenario attacks the servers, the connections to and between them, clocks,
+// locksmiths or jobs. The jobs report their own beginning and end (./job), and judgeRuns checks
+// that never two run at once and that none is ended without a reason. The test prints the margins.
 //
-// Without ADLOCK_SOAK some scenarios are played for a minute, which tries the test itself.
+// Without ADLOCK_SOAK the short scenarios are played for a minute, which tries the test itself.
 //
 //	ADLOCK_SOAK=10m go test -tags soak -count=1 -v -timeout 0 -run TestChaos ./test/network
 //
-// plays all, over and over, with leases of 6 and of 15 s; ADLOCK_CHAOS_SEED=N draws the same
-// plan again (but the machine does not repeat itself); ADLOCK_CHAOS_LEASE=6s is one lease only;
-// ADLOCK_CHAOS_BUILD=DIR tries another build of the programs; and go test's -run
-// TestChaos/etcd/stopped_leader one scenario.
+// plays all, over and over, with leases of 6 and of 15 s. ADLOCK_CHAOS_SEED=N draws the same plan
+// again (but the timing differs), ADLOCK_CHAOS_LEASE=6s uses one lease only, ADLOCK_CHAOS_BUILD=DIR
+// tries another build of the programs, and -run TestChaos/etcd/stopped_leader plays one scenario.
 
 // scenario is one kind of attack.
 type scenario struct {
@@ -47,10 +45,10 @@ type scenario struct {
 	attack  func(*chaos)
 	prepare func(*chaos) // before any contender begins; nil: nothing
 	short   bool         // it is played in the default minute
-	finds   string       // the fault it still finds; "": none
+	finds   string       // the known fault that it still finds; "": none
 }
 
-// scenarios are those of each store.
+// scenarios are the scenarios of each store.
 var scenarios = map[string][]scenario{
 	"etcd": {
 		{name: "a host is cut off", attack: cutHosts(), short: true},
@@ -106,7 +104,7 @@ func TestChaosBreaksNoPromise(t *testing.T) {
 	t.Log("\n" + f.table())
 }
 
-// festival is the set of played scenarios, with their results.
+// festival plays scenarios, and collects their results.
 type festival struct {
 	seed   uint64
 	leases []time.Duration
@@ -184,8 +182,8 @@ func (f *festival) play(t *testing.T, name, store string, s scenario, lease time
 	f.mu.Lock()
 	f.found[name] = f.found[name].with(m)
 	f.mu.Unlock()
-	for _, told := range m.overlaps[:min(len(m.overlaps), 10)] {
-		t.Log(told)
+	for _, overlap := range m.overlaps[:min(len(m.overlaps), 10)] {
+		t.Log(overlap)
 	}
 	if len(m.overlaps) > 0 {
 		t.Errorf("two at once: %d times", len(m.overlaps))
@@ -196,7 +194,7 @@ func (f *festival) play(t *testing.T, name, store string, s scenario, lease time
 	if f.long && len(m.forNothing) > 0 { // in the short form the machine may be busy with other tests
 		t.Errorf("%d jobs were ended for nothing", len(m.forNothing))
 	}
-	if m.runs < atoms/4 { // on a machine that is busy with other things, too
+	if m.runs < atoms/4 { // a bound for a busy machine
 		t.Errorf("too little came of it: %d runs", m.runs)
 	}
 	if t.Failed() && s.finds != "" {
@@ -218,8 +216,8 @@ func (f *festival) table() string {
 	return strings.Join(rows, "\n")
 }
 
-// strikes repeats a blow as long as each one fits in. Between them, and before the first, about
-// a lease goes by.
+// strikes calls blow, which takes length, until another would not fit into the scenario. Before
+// each call it waits for half a lease to a lease.
 func (c *chaos) strikes(length time.Duration, blow func()) {
 	for {
 		c.pass(c.lease/2 + c.part(c.lease/2))
@@ -233,7 +231,7 @@ func (c *chaos) strikes(length time.Duration, blow func()) {
 // part is a random part of that time.
 func (c *chaos) part(d time.Duration) time.Duration { return time.Duration(c.Int64N(int64(d))) }
 
-// pass lets the time pass, or the rest of the scenario.
+// pass waits for that time, or until the scenario is over.
 func (c *chaos) pass(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -243,7 +241,7 @@ func (c *chaos) pass(d time.Duration) {
 	}
 }
 
-// hard is the length of an attack that no lease survives.
+// hard is the length of an attack that outlasts every lease.
 func (c *chaos) hard() time.Duration { return c.lease * 7 / 5 }
 
 func rest(c *chaos) {}
@@ -266,7 +264,7 @@ func cutHosts(ways ...int) func(*chaos) {
 	}
 }
 
-// away lets hosts lose all their servers for hard().
+// away cuts hosts off from all their servers for hard(), by lose and find.
 func (c *chaos) away(hosts []*mast, lose, find func()) {
 	lost := span{from: process.Boottime(), to: never / 2}
 	lose()
@@ -278,7 +276,7 @@ func (c *chaos) away(hosts []*mast, lose, find func()) {
 	}
 }
 
-// slowCables delays each connection by a time of its own. One beat takes some ten commands to
+// slowCables delays each connection by a time of its own. One heartbeat takes some ten commands to
 // an FTP server.
 func slowCables(c *chaos) {
 	most := c.lease / 20
@@ -295,13 +293,13 @@ func slowCables(c *chaos) {
 
 func dropConnections(c *chaos) {
 	for !isClosed(c.over) {
-		c.pass(c.lease/12 + c.part(c.lease/4)) // a new connection must log in, and ask, before it is lost
+		c.pass(c.lease/12 + c.part(c.lease/4)) // time for a new connection to log in and to ask
 		h := c.hosts[c.IntN(len(c.hosts))]
 		h.cables[c.IntN(len(h.cables))].drop()
 	}
 }
 
-// cutMember cuts one member off from all hosts: it answers nothing.
+// cutMember cuts one member off from all hosts, which get no answer from it.
 func cutMember(c *chaos) {
 	c.strikes(c.hard(), func() {
 		n := c.IntN(len(c.cluster))
@@ -316,7 +314,7 @@ func cutMember(c *chaos) {
 	})
 }
 
-// isolateLeader cuts the leader off from its peers; hosts reach it.
+// isolateLeader cuts the leader off from its peers, but not from the hosts.
 func isolateLeader(c *chaos) {
 	c.strikes(c.hard(), func() {
 		m := c.leader()
@@ -330,7 +328,7 @@ func isolateLeader(c *chaos) {
 		links := c.links(func(l *link) bool { return l.from == id || l.to == m })
 		named := 0
 		for _, l := range links {
-			if l.from != "" { // a peer that only asks for the version does not name itself
+			if l.from != "" { // "": a peer that only asks for the version
 				named++
 			}
 		}
@@ -372,7 +370,7 @@ func (c *chaos) leader() *node {
 	return found
 }
 
-// stopLeader stops the leader for longer than the lease; it wakes up as an old one.
+// stopLeader stops the leader for longer than the lease. When it resumes, there is a newer leader.
 func stopLeader(c *chaos) {
 	c.strikes(c.hard(), func() {
 		m := c.leader()
@@ -397,7 +395,7 @@ func killMembers(c *chaos) {
 	})
 }
 
-// revokeLeases revokes leases of the cluster on which processes hang their keys.
+// revokeLeases revokes leases of the cluster to which processes attach their keys.
 func revokeLeases(c *chaos) {
 	c.meddle(func(ctx context.Context, client *clientv3.Client) error {
 		found, err := client.Leases(ctx)
@@ -411,7 +409,7 @@ func revokeLeases(c *chaos) {
 	})
 }
 
-// removeKeys removes one key of an acquisition; if it has two, the other still shows it.
+// removeKeys removes at most one key of each acquisition, its place or its heartbeat.
 func removeKeys(c *chaos) {
 	struck := map[string]bool{}
 	c.meddle(func(ctx context.Context, client *clientv3.Client) error {
@@ -436,7 +434,8 @@ func removeKeys(c *chaos) {
 	})
 }
 
-// removed notes that the owner of the record loses its place: its job has to end.
+// removed notes that the process of the record loses its place. If it is an owner, its job has to
+// end.
 func (c *chaos) removed(record []byte) {
 	first, _, _ := strings.Cut(string(record), "\n")
 	c.mu.Lock()
@@ -481,8 +480,8 @@ func stepClocks(c *chaos) {
 	}
 }
 
-// someone returns an attempt under way, with a job or without; nil: there is none.
-func (c *chaos) someone(with func(*attempt) bool) *attempt {
+// drawAttempt draws one of the attempts under way that with accepts; nil: there is none.
+func (c *chaos) drawAttempt(with func(*attempt) bool) *attempt {
 	var found []*attempt
 	for _, id := range slices.Sorted(maps.Keys(c.attempts)) {
 		if a := c.attempts[id]; a.done == 0 && !a.attacked && with(a) {
@@ -497,7 +496,7 @@ func (c *chaos) someone(with func(*attempt) bool) *attempt {
 
 func (a *attempt) runs() bool { return a.judge != nil }
 
-// strikeSmith sends a signal to a locksmith, whether it waits or has a job.
+// strikeSmith sends a signal to a locksmith, most often to one with a job.
 func (c *chaos) strikeSmith(sig syscall.Signal) *attempt {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -505,7 +504,7 @@ func (c *chaos) strikeSmith(sig syscall.Signal) *attempt {
 	if c.IntN(3) > 0 {
 		with = (*attempt).runs
 	}
-	a := c.someone(with)
+	a := c.drawAttempt(with)
 	if a == nil {
 		return nil
 	}
@@ -539,13 +538,13 @@ func killLocksmiths(c *chaos) {
 	}
 }
 
-// stopJobs stops jobs for longer than the lease: no process may end them for it.
+// stopJobs stops jobs for longer than the lease. No process may end them for that.
 func stopJobs(c *chaos) {
 	c.strikes(c.hard(), func() {
 		var stopped []int
 		for range 6 {
 			c.mu.Lock()
-			if a := c.someone((*attempt).runs); a != nil {
+			if a := c.drawAttempt((*attempt).runs); a != nil {
 				stopped = append(stopped, a.job)
 				_ = syscall.Kill(a.job, syscall.SIGSTOP) // it may have ended
 			}
@@ -559,7 +558,7 @@ func stopJobs(c *chaos) {
 	})
 }
 
-// stallAt lets one command in so many hang, on each host.
+// stallAt makes every n-th command (or its answer or data) hang, with another n on each host.
 func stallAt(what string) func(*chaos) {
 	return func(c *chaos) {
 		c.strikes(c.hard(), func() {
@@ -601,7 +600,7 @@ func stopServer(c *chaos) {
 		c.say("the server is stopped")
 		signal := func(sig syscall.Signal) func() {
 			return func() {
-				for range 2 { // a server may have started one meanwhile
+				for range 2 { // the server may have started another process meanwhile
 					for _, pid := range helper.With(c.ftpd.mark()) {
 						_ = syscall.Kill(pid, sig) // it may have ended
 					}

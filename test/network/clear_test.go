@@ -8,22 +8,22 @@ import (
 	"time"
 
 	"adlock/lib/lease"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 func TestClearLeavesAnOwnerWhoseLeaseIsRenewed(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.run(t, "echo ran", "--operand=idle").Ran(t)
 		owner := a.start(t, "sleep 60", "--slots=1")
-		for _, name := range []string{"p.shared.o.x", "o x", "p.shared.slot-1"} {
+		for _, name := range []string{"p.shared.o.x", "p o x", "p.shared.slot-1"} {
 			b.verb(t, "clear", name).Refused(t, 77, "its lease is renewed")
 		}
-		b.verb(t, "clear", "o idle").Refused(t, 64, `clear: "o idle" is not held: there is nothing to clear`)
-		b.verb(t, "clear", "p.shared.o.idle").Refused(t, 64, "is not held: there is nothing to clear")
+		b.verb(t, "clear", "p o idle").Refused(t, 64, `clear: "p o idle" is not locked: nothing to clear`)
+		b.verb(t, "clear", "p.shared.o.idle").Refused(t, 64, "is not locked: nothing to clear")
 		b.verb(t, "clear", "nobody").Refused(t, 64, "nobody")
 		b.verb(t, "clear", "--last", "--older=1d").Refused(t, 64, "--last is for lock directories")
 		a.env = append(a.env, "ADLOCK_STORE="+a.dir) // the option prevails
-		a.verb(t, "clear", "--store", b.store, "o x").Refused(t, 77, "its lease is renewed")
+		a.verb(t, "clear", "--store", b.store, "p o x").Refused(t, 77, "its lease is renewed")
 		b.run(t, "echo ran").Denied(t)
 		owner.Signal(t, syscall.SIGTERM)
 		owner.Wait(t)
@@ -43,8 +43,7 @@ func TestClearRemovesTheLockOfAnOwnerThatIsDead(t *testing.T) {
 	})
 }
 
-// abandoned is a place at p.h.o.x without a live owner, on a machine of which this one knows
-// nothing.
+// abandoned takes a place at p.h.o.x that is never renewed, with an owner on another machine.
 func abandoned(t testing.TB, s lease.Store) lease.Place {
 	t.Helper()
 	own := aRecord(t, false)

@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// startWithClock starts the command. At the given time its wall clock steps, and none of its
-// other clocks. The code of the vdso(7), by which a process reads the time, is rewritten before
-// the first instruction, so static programs see the step too; children of the process do not.
+// startWithClock starts the command. At the given time its wall clock steps, and no other clock. It
+// rewrites the code of the vdso(7), by which a process reads the time, before the process's first
+// instruction. So the step shows in static programs too, but not in children of the process.
 func startWithClock(command *exec.Cmd, at time.Time, by time.Duration) error {
 	command.SysProcAttr.Ptrace, command.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	return helper.InKeptThread(func() error { return startTraced(command, at, by) }) // this thread traces
@@ -57,7 +57,7 @@ func steppingCode(at time.Time, by time.Duration) []byte {
 		"\xc3") // ret
 }
 
-// clockCode returns the address of that code in a process.
+// clockCode returns the address of clock_gettime's code in a process.
 func clockCode(pid int) (uintptr, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {

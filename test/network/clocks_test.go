@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // clocks are the offsets of five hosts' clocks from the store's.
@@ -28,7 +28,7 @@ func skewed(t testing.TB, hosts []*host) []*host {
 	return hosts
 }
 
-// together has all hosts run at once, and returns which of them ran.
+// together makes all hosts ask at once, and returns which of them ran.
 func together(t testing.TB, hosts []*host, options ...string) (ran []int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -52,8 +52,8 @@ func together(t testing.TB, hosts []*host, options ...string) (ran []int) {
 	return ran
 }
 
-// runsOncePerInterval has each host in turn run last; then all of them ask, before and after
-// the interval.
+// runsOncePerInterval makes each host in turn the last one that ran; then all hosts ask, before and
+// after the interval.
 func runsOncePerInterval(t *testing.T, hosts []*host) {
 	t.Helper()
 	interval := 4 * time.Second
@@ -106,7 +106,8 @@ func TestIfElapsedIsJudgedByTheClockOfTheFTPServer(t *testing.T) {
 	runsOncePerInterval(t, skewed(t, hosts))
 }
 
-// startCountsByTheStore has a host whose clock is wrong run, and another ask since when.
+// startCountsByTheStore runs a job on a host whose clock is wrong, and asks on another host how
+// long ago the run started.
 func startCountsByTheStore(t *testing.T, runner, asker *host) {
 	t.Helper()
 	runner.run(t, "echo ran; sleep 2", "--from-start")
@@ -116,7 +117,7 @@ func startCountsByTheStore(t *testing.T, runner, asker *host) {
 	}
 }
 
-func TestTheStartUnderEtcdIsToldByItsClock(t *testing.T) {
+func TestTheStartUnderEtcdIsByItsClock(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
 		runner := newHost(t, s)
@@ -125,7 +126,7 @@ func TestTheStartUnderEtcdIsToldByItsClock(t *testing.T) {
 	}
 }
 
-func TestTheStartUnderFTPIsToldByItsClock(t *testing.T) {
+func TestTheStartUnderFTPIsByItsClock(t *testing.T) {
 	f := startFTP(t, "")
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
 		runner := f.host(t)
@@ -134,7 +135,7 @@ func TestTheStartUnderFTPIsToldByItsClock(t *testing.T) {
 	}
 }
 
-// A pass clock is the asker's, and is compared with the asker's clock.
+// A pass clock is a time by the asking host's clock, and is compared with that clock.
 func TestAPassClockIsComparedWithTheClockOfItsOwnHost(t *testing.T) {
 	s, f := url(startEtcd(t, 1)...), startFTP(t, "")
 	for _, hosts := range [][]*host{{newHost(t, s), newHost(t, s)}, {f.host(t), f.host(t)}} {
@@ -153,8 +154,8 @@ func TestAPassClockIsComparedWithTheClockOfItsOwnHost(t *testing.T) {
 	}
 }
 
-// The clock that stamped the run has gone with its leader: what is left is the machines'
-// clocks, and that the run was before the new leader.
+// The clock that stamped the run is gone with its leader. Two figures are left: the difference by
+// the machines' clocks, and the time for which the new leader has led.
 func TestAfterAChangeOfLeadersARunIsAtLeastAsOldAsThat(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	runner, asker := newHost(t, url(nodes...)), newHost(t, url(nodes...))
@@ -167,7 +168,8 @@ func TestAfterAChangeOfLeadersARunIsAtLeastAsOldAsThat(t *testing.T) {
 	helper.Eventually(t, "it is due", func() bool { return asker.run(t, "echo ran", "--if-elapsed=3s").Out == "ran\n" })
 }
 
-// The store's clock is read when a run begins, so that its end does not wait for that.
+// The store's clock is read when a run begins, so that the end of the run does not wait for the
+// answer.
 func TestARunIsStampedByTheClockOfTheNewLeader(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	runner, asker := newHost(t, url(nodes...)), newHost(t, url(nodes...))
@@ -186,9 +188,9 @@ func TestARunIsStampedByTheClockOfTheNewLeader(t *testing.T) {
 	asker.run(t, "echo ran", "--if-elapsed=1m").Denied(t)
 }
 
-// runsOncePerTick is one crontab, each minute, on hosts with different clocks. No minute is
-// waited for: each asking host gets the clock that it would have then. Hosts with equal clocks
-// ask at once.
+// runsOncePerTick plays one crontab line, each minute, on hosts with different clocks. It does not
+// wait for the minutes: each asking host gets the clock that it would have then. Hosts with equal
+// clocks ask at the same time.
 func runsOncePerTick(t *testing.T, hosts []*host) {
 	t.Helper()
 	const ticks, period, apart = 6, time.Minute, 6 // the clocks differ by up to five minutes
@@ -213,7 +215,7 @@ func runsOncePerTick(t *testing.T, hosts []*host) {
 		for ; len(lines) > 0 && lines[0].at == now; lines = lines[1:] {
 			l, h := lines[0], *hosts[lines[0].host]
 			h.env = slices.Clone(h.env)
-			shows := began.Add(now + apart*clocks[l.host] + time.Second) // it may take a second
+			shows := began.Add(now + apart*clocks[l.host] + time.Second) // cron may start it a second late
 			h.skew(t, time.Until(shows).Truncate(time.Second))
 			all.Add(1)
 			go func() {
@@ -236,7 +238,7 @@ func runsOncePerTick(t *testing.T, hosts []*host) {
 			t.Errorf("in tick %d ran hosts %v", tick, ran[tick])
 		}
 	}
-	t.Logf("who ran: %v", ran)
+	t.Logf("hosts that ran, by tick: %v", ran)
 }
 
 func TestFiveHostsRunOncePerTickOnEtcd(t *testing.T) {

@@ -17,19 +17,19 @@ import (
 	"time"
 
 	"adlock/lib/process"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-// arena is the place where contenders compete for three atoms. Events are written as in
-// test/history, and judged there.
+// arena lets contenders compete for three atoms. Events are written as in test/protocol, and judged
+// there.
 type arena struct {
 	dir     string
 	hosts   []*host
 	elapsed []string // IfElapsed in seconds
-	kills   int      // locksmiths of a hundred that are killed
+	kills   int      // how many locksmiths of a hundred are killed
 	names   atomic.Int64
-	round   int64    // no other round has its atoms
+	round   int64    // a part of the atoms' names: each round has its own atoms
 	tally   sync.Map // verdict: *atomic.Int64
 }
 
@@ -52,8 +52,8 @@ func (a *arena) note(t testing.TB, kind, attempt string, words ...string) {
 	}
 }
 
-// job records its beginning and end, and whether another one of its atom lives: meanwhile it
-// holds flock(2) on a file of the test's own.
+// job records its beginning and end, and whether another job of its atom lives: meanwhile it holds
+// flock(2) on a file of the atom.
 const job = `note() { read -r up _ </proc/uptime; echo "$1 $id $up" >>"$dir/events"; }
 note in
 {
@@ -130,8 +130,8 @@ func (a *arena) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// fight has that many contenders make their attempts, a few at a time, while trouble goes on;
-// some wait in line, the others are denied.
+// fight lets that many contenders make their attempts, atOnce at a time, during the trouble. Every
+// second contender waits, the others do not.
 func (a *arena) fight(t testing.TB, contenders, atOnce int, trouble func(done <-chan struct{})) {
 	done := make(chan struct{})
 	var bystander, all sync.WaitGroup
@@ -159,10 +159,10 @@ func (a *arena) fight(t testing.TB, contenders, atOnce int, trouble func(done <-
 	bystander.Wait()
 }
 
-// judge lets test/history judge the events.
+// judge lets test/protocol judge the events.
 func (a *arena) judge(t testing.TB) {
 	t.Helper()
-	command := exec.Command("go", "test", "-count=1", "-run=^TestHistoryOfAnotherTest$", "./test/history")
+	command := exec.Command("go", "test", "-count=1", "-run=^TestTheHistoryOfAnotherTestBreaksNoPromise$", "./test/protocol")
 	command.Dir = helper.Root()
 	command.Env = append(os.Environ(), "ADLOCK_HISTORY="+filepath.Join(a.dir, "events"), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
@@ -191,7 +191,7 @@ func rounds(t *testing.T, play func()) {
 	}
 }
 
-func TestTwoHundredContendersOnAClusterInTrouble(t *testing.T) {
+func TestTwoHundredContendersOnAFailingClusterNeverOverlap(t *testing.T) {
 	need.Tools(t, "flock")
 	nodes := startEtcd(t, 3)
 	s := url(nodes...)
@@ -234,7 +234,7 @@ func fightInTrouble(t *testing.T, a *arena, nodes []*node) {
 	a.judge(t)
 }
 
-func TestContendersOnFTP(t *testing.T) {
+func TestContendersOnFTPNeverOverlap(t *testing.T) {
 	need.Tools(t, "flock")
 	f := startFTP(t, "")
 	hosts := []*host{f.host(t), f.host(t), f.host(t)}

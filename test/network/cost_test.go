@@ -19,13 +19,12 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
 
-	"adlock/test/need"
+	"adlock/test/support/need"
 )
 
-// TestCostBesideEtcdctl prints what acquire and release cost beside `etcdctl lock`, which does
-// less: no record, no last lock, no guard. The bound is for a busy machine; the figure is for
-// the reader.
-func TestCostBesideEtcdctl(t *testing.T) {
+// `etcdctl lock` does less: no record, no last lock, no watchdog. The bound is for a busy machine;
+// the test prints the figure.
+func TestARunCostsAtMostThriceEtcdctlLock(t *testing.T) {
 	m := startEtcd(t, 1)[0]
 	h := newHost(t, url(m))
 	smith := filepath.Join(filepath.Dir(h.bin), "adlock-locksmith")
@@ -34,7 +33,7 @@ func TestCostBesideEtcdctl(t *testing.T) {
 	var us, them []time.Duration
 	for n := range 40 {
 		a, b := h.time(t, theirs()), h.time(t, ours())
-		if n >= 5 { // warm
+		if n >= 5 { // the first runs are slower
 			them, us = append(them, a), append(us, b)
 		}
 	}
@@ -61,7 +60,7 @@ func TestHandOverBesideEtcdctl(t *testing.T) {
 // input does.
 func (h *host) byCommand(t testing.TB, lock ...string) func() contender {
 	return func() contender {
-		input := filepath.Join(t.TempDir(), "input") // etcdctl gives it none
+		input := filepath.Join(t.TempDir(), "input") // etcdctl gives its command no standard input
 		start := func(ctx context.Context) error {
 			c := exec.CommandContext(ctx, lock[0], append(lock[1:len(lock):len(lock)], "sh", "-c", "echo in; read -r _ <"+input)...)
 			c.Env = append(need.Clean(), h.env...)
@@ -73,7 +72,7 @@ func (h *host) byCommand(t testing.TB, lock ...string) func() contender {
 				return err
 			}
 			t.Cleanup(func() {
-				_ = c.Wait() // it has ended, or was killed: then etcdctl leaves its job
+				_ = c.Wait() // ended, or killed: a killed etcdctl leaves its job running
 				if left, err := os.OpenFile(input, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 					_, _ = left.WriteString("go\n")
 					left.Close()
@@ -106,8 +105,8 @@ func TestHandOverAmongManyBesideEtcdsOwn(t *testing.T) {
 
 func ratio(us, them []time.Duration) float64 { return float64(median(us)) / float64(median(them)) }
 
-// line returns the number of waiters: in a soak the figure's own, else a few, as their time
-// judges nothing.
+// line returns the numbers of waiters: in a soak the given ones, otherwise a few, because the test
+// judges no time.
 func line(waiters ...int) []int {
 	if os.Getenv("ADLOCK_SOAK") == "" {
 		return []int{1, 10}
@@ -115,14 +114,14 @@ func line(waiters ...int) []int {
 	return waiters
 }
 
-// contender takes a lock, waiting for it, and releases it.
+// contender waits for a lock (lock), and releases it (unlock).
 type contender struct {
 	lock, unlock func(context.Context) error
 }
 
-// handOvers has that many contenders wait in line, and passes the lock from one to the next.
-// Each former owner is replaced by a contender at the end of the line. It returns the times
-// from each release to the next owner.
+// handOvers lets that many contenders wait in line, and passes the lock from one to the next. After
+// each release a new contender goes to the end of the line. It returns the times from each release
+// to the next owner.
 func handOvers(t testing.TB, waiters int, m *node, next func() contender) (each []time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
@@ -146,7 +145,7 @@ func handOvers(t testing.TB, waiters int, m *node, next func() contender) (each 
 		case c := <-turns:
 			return c
 		case <-ctx.Done():
-			t.Fatal("nobody took over")
+			t.Fatal("no newcomer took over")
 		}
 		panic("not reached")
 	}
@@ -170,8 +169,8 @@ func handOvers(t testing.TB, waiters int, m *node, next func() contender) (each 
 	return each
 }
 
-// rests waits until nothing was written for a second: all have come. Waiters in processes of
-// their own write signs of life: for them it waits the given seconds.
+// rests waits until nothing was written for a second: then all waiters are in line. Waiters in
+// processes of their own write heartbeats, so it waits for the given seconds at most.
 func (m *node) rests(t testing.TB, seconds int) {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{m.client}, Logger: zap.NewNop()})
@@ -192,7 +191,7 @@ func (m *node) rests(t testing.TB, seconds int) {
 	}
 }
 
-// ourHandOvers do what lease.queue does for a waiter.
+// ourHandOvers measures contenders that do what lease.queue does.
 func ourHandOvers(t testing.TB, m *node, waiters int) []time.Duration {
 	t.Helper()
 	s := open(t, url(m))

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// A guard process (the watchdog of a lease) must start before the client libraries are
-// initialised: they would cost it, and the process that starts it, three times their start.
-func TestAGuardBeginsBeforeTheClientLibrariesDo(t *testing.T) {
+// The watchdog of a lease must begin before the client libraries are initialised: otherwise it, and
+// the process that starts it, would take three times as long to start.
+func TestTheWatchdogBeginsBeforeTheClientLibrariesDo(t *testing.T) {
 	smith := filepath.Join(filepath.Dir(binary(t)), "adlock-locksmith")
 	r := helper.Command{Args: []string{smith, "--version"}, Env: []string{"GODEBUG=inittrace=1"}}.Run(t)
 	early := strings.Index(r.Err, "\ninit adlock/cmd/adlock-locksmith/early ")

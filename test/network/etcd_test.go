@@ -11,18 +11,18 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // node is one member of an etcd cluster.
 type node struct {
 	client, peer string // HOST:PORT
-	reached      string // the address for its peers
+	reached      string // the address at which its peers reach it
 	name, dir    string
 	cluster      string
 	tls          []string // options; none: no TLS
-	options      []string // others
+	options      []string // other options
 	cmd          *exec.Cmd
 	ended        chan struct{}
 }
@@ -39,7 +39,7 @@ func startEtcdWith(t testing.TB, n int, options ...string) []*node {
 	return startCluster(t, n, func(m *node) string { return m.peer }, options...)
 }
 
-// startCluster is startEtcd for members with other addresses for their peers.
+// startCluster is startEtcdWith for members whose peers reach them at the address reached returns.
 func startCluster(t testing.TB, n int, reached func(*node) string, options ...string) []*node {
 	t.Helper()
 	need.Tools(t, "etcd", "etcdctl")
@@ -130,7 +130,7 @@ func freePort(t testing.TB) string {
 	return helper.FreePort(t, "127.0.0.1")
 }
 
-// host is one machine: its own lock directory and record, and a way to a store.
+// host is one machine, with a lock directory and a runlog of its own, and the address of a store.
 type host struct {
 	dir, store, bin string
 	env             []string
@@ -159,7 +159,8 @@ func (h *host) run(t testing.TB, script string, options ...string) helper.Result
 	return h.command(script, options...).Run(t)
 }
 
-// ready is the line by which a script reports that it runs; start puts it before others.
+// ready is the command by which a script reports that it runs. start puts it first if the script
+// has none.
 const ready = `: >"$ready"; `
 
 // start starts a job and waits until it runs.

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
-	"adlock/test/need"
-	"adlock/test/recipe"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 const fencePage = "cmd/adlock-locksmith/fence.md"
@@ -27,13 +26,13 @@ func TestTheFenceOfThePageInEtcdLetsOnlyTheNewestOwnerWrite(t *testing.T) {
 	shell := func(text, fence string) helper.Result {
 		return helper.Command{Args: []string{"sh", "-c", text}, Env: []string{"ADLOCK_FENCE=" + fence, "ETCDCTL_ENDPOINTS=" + m.client, "ETCDCTL_API=3"}}.Run(t)
 	}
-	once := recipe.The(t, fencePage, `create("/report/fence")`)
+	once := helper.TheRecipe(t, fencePage, `create("/report/fence")`)
 	for range 2 {
 		if r := shell(once.Text, ""); r.Status != 0 || r.Err != "" {
 			t.Fatalf("%+v", r)
 		}
 	}
-	each := recipe.The(t, fencePage, `value("/report/fence")`)
+	each := helper.TheRecipe(t, fencePage, `value("/report/fence")`)
 	last := ""
 	for _, w := range writes {
 		r := shell(each.Text, w.fence)
@@ -63,9 +62,9 @@ func TestTheFenceOfThePageInADatabaseLetsOnlyTheNewestOwnerWrite(t *testing.T) {
 		}
 		return string(out)
 	}
-	once := recipe.The(t, fencePage, "CREATE TABLE").Text
+	once := helper.TheRecipe(t, fencePage, "CREATE TABLE").Text
 	ask("CREATE TABLE report (line TEXT);"+once+once, "0")
-	each := recipe.The(t, fencePage, "INSERT INTO report").Text
+	each := helper.TheRecipe(t, fencePage, "INSERT INTO report").Text
 	for _, w := range writes {
 		ask("DELETE FROM report;", "0")
 		ask(each, w.fence)
@@ -85,7 +84,7 @@ func TestTheFenceOfThePageWithFilesShowsTheNewestOwnersOnly(t *testing.T) {
 		}
 		return r.Out
 	}
-	write, read := recipe.The(t, fencePage, "make_report").Text, recipe.The(t, fencePage, "latest=").Text
+	write, read := helper.TheRecipe(t, fencePage, "make_report").Text, helper.TheRecipe(t, fencePage, "latest=").Text
 	newest := ""
 	for _, w := range writes {
 		shell(write, w.fence)
@@ -112,8 +111,8 @@ func TestTheStoresOfThePagesAreTaken(t *testing.T) {
 	ofCrontab := regexp.MustCompile(`(?m)^([*/0-9]+ +){5}`)
 	count := 0
 	tried := map[string]bool{} // two pages may have the same line, which runs once in a minute
-	for _, page := range recipe.Pages(t) {
-		for _, r := range recipe.In(t, page) {
+	for _, page := range helper.Pages(t) {
+		for _, r := range helper.Recipes(t, page) {
 			if !r.Has("adlock run --store ") || tried[r.Text] {
 				continue
 			}

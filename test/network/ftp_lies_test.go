@@ -10,10 +10,10 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/lease"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// If a server keeps a file under another name, no newcomer sees a lock.
+// If a server keeps a file under another name, newcomers do not find the lock.
 func TestAnFTPServerThatDoesNotListWhatWasMadeRunsNothing(t *testing.T) {
 	for lie, rename := range map[string]func(name string) string{
 		"it lowers case":                strings.ToLower,
@@ -59,8 +59,8 @@ func TestAnFTPServerThatMakesNoDirectoriesRunsNothing(t *testing.T) {
 	h.run(t, "echo ran", "--once-per=1h").Ran(t) // neither has left anything
 }
 
-// MKD is the test-and-set. Two newcomers have found the atom free, and the server reports
-// success to both: one sees the other's record, and leaves it.
+// MKD is the test-and-set. Two newcomers have found the atom free, and the server reports success
+// to both: the second finds the first one's record, and gives up.
 func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
 	f := startFTP(t, "")
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"adlock/lib/lease/ftp"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // ftpd is a vsftpd with one account.
@@ -32,7 +32,7 @@ func startFTP(t testing.TB, dir string) *ftpd {
 	return startFTPAt(t, freePort(t), dir)
 }
 
-// needFTP needs what vsftpd needs, and returns the user that it serves as.
+// needFTP skips the test if vsftpd cannot run here, and returns the user that it serves as.
 func needFTP(t testing.TB) *user.User {
 	t.Helper()
 	need.Tools(t, "vsftpd")
@@ -106,12 +106,12 @@ func (f *ftpd) start(t testing.TB) {
 // mark is in the environment of the server and of its session processes.
 func (f *ftpd) mark() string { return "FTPD=" + f.config }
 
-// stop ends the server and its session processes, each of which leads a session of its own, and
+// stop ends the server and its session processes. Each of these leads a session of its own, and
 // holds the port that the next server needs.
 func (f *ftpd) stop(t testing.TB) {
 	t.Helper()
 	_ = f.cmd.Process.Kill() // first, so that it starts no more; it may have ended by itself
-	helper.Eventually(t, "nobody listens any more", func() bool {
+	helper.Eventually(t, "no server listens any more", func() bool {
 		for _, pid := range helper.With(f.mark()) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -166,7 +166,7 @@ func TestExpiredOwnerOnFTPIsAskedToEndItsJob(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatIsNotThereOrNotToBeWrittenToIsSaidToBeSo(t *testing.T) {
+func TestAMissingOrReadOnlyDirectoryOnFTPIsReported(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t)
 	for _, dir := range []string{"/lokcs", "/", ""} { // the last two are root's own
@@ -279,7 +279,7 @@ func TestSharedIsNotOfferedOnFTP(t *testing.T) {
 	f.host(t).run(t, "echo ran", "--shared").Refused(t, 64, "not offered here")
 }
 
-func TestFTPWithTLSWhereItIsOffered(t *testing.T) {
+func TestFTPUsesTLSWhereItIsOffered(t *testing.T) {
 	f := startFTP(t, "")
 	f.stop(t)
 	cert, key := certificate(t)

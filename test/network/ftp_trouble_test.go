@@ -16,11 +16,11 @@ import (
 	"adlock/lib/lease"
 	"adlock/lib/lease/ftp"
 	"adlock/lib/locker"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-func TestAnFTPServerWhoseClockStepsLetsNobodyIn(t *testing.T) {
+func TestAnFTPServerWhoseClockStepsLetsNoNewcomerIn(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +82,7 @@ func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 	}
 }
 
-// moveAbroad moves the owner to another machine, of which this one knows nothing.
+// moveAbroad changes the records: the owners seem to be on another machine.
 func (f *ftpd) moveAbroad(t testing.TB) {
 	t.Helper()
 	for _, file := range globbed(t, f.root+"/lock.*/owner") {
@@ -121,7 +121,7 @@ func TestALockOnFTPThatCannotBeGivenBackIsLeftToItsLease(t *testing.T) {
 	h.run(t, "echo ran", "--wait=30s").Ran(t)
 }
 
-func TestAnFTPServerThatRefusesToRenameIsServedWithout(t *testing.T) {
+func TestAnFTPServerThatRefusesToRenameIsUsedAllTheSame(t *testing.T) {
 	f := startFTP(t, "")
 	p := newTeller(t, f)
 	h := f.hostBy(t, p.address())
@@ -139,7 +139,7 @@ func TestAnFTPServerThatRefusesToRenameIsServedWithout(t *testing.T) {
 	h.run(t, "echo ran").Ran(t)
 }
 
-func TestAStampThatCannotBeWrittenOnFTPIsSaid(t *testing.T) {
+func TestAStampThatCannotBeWrittenOnFTPIsReported(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t)
 	file := h.notes(t)
@@ -163,8 +163,8 @@ func TestAStampThatCannotBeWrittenOnFTPIsSaid(t *testing.T) {
 	h.run(t, "echo ran").Ran(t) // the lock was released all the same
 }
 
-// holding starts a job of five seconds, and then trouble: the job must end as without it, with
-// its stamp.
+// holding starts a job of five seconds, and then the trouble. The job must end by itself, and be
+// stamped.
 func holding(t *testing.T, trouble func(p *teller)) {
 	t.Parallel()
 	f := startFTP(t, "")
@@ -188,7 +188,7 @@ func TestAStalledConnectionToFTPEndsNoJobWhereANewOneWorks(t *testing.T) {
 	}
 }
 
-func TestANewcomerWhoseConnectionToFTPStallsIsInNobodysWay(t *testing.T) {
+func TestANewcomerWithAStalledFTPConnectionDelaysNoOther(t *testing.T) {
 	stall := func(what string, n int, trouble func(p *teller)) {
 		t.Run(fmt.Sprint(what, " ", n), func(t *testing.T) {
 			t.Parallel()
@@ -253,7 +253,7 @@ func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {
 	}
 }
 
-func TestAnFTPServerThatIsFullIsWaitedForByThoseWhoWait(t *testing.T) {
+func TestAWaiterWaitsForAnFTPServerThatIsFull(t *testing.T) {
 	f := startFTP(t, "")
 	f.stop(t)
 	addLine(t, f.config, "max_clients=1\n")
@@ -320,12 +320,10 @@ func TestAPassThatBeganAfterTheCompletionOnFTPGoesByItsOwnClock(t *testing.T) {
 	}
 }
 
-// Renewal has no connection of its own: an FTP server may allow only one. A stalled command is
-// given up after an eighth of the lease, whichever goroutine waits for it, and a new connection
-// is made: so a sign of life comes at most half a lease (1/3 until it is due, 1/8 for the
-// stalled command, 1/30 until the next try) and a login after the one before. At 2/3 the job
-// would be ended.
-// would be ended.
+// Renewal has no connection of its own: an FTP server may allow only one. A stalled command of any
+// goroutine is given up after an eighth of the lease, and a new connection is made. So two
+// heartbeats are at most half a lease (1/3 until the next is due, 1/8 for the stalled command, 1/30
+// until the next try) and a login apart. At 2/3 the job would be ended.
 func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
 	const lease, login = 6 * time.Second, 500 * time.Millisecond
 	stalls := func(t *testing.T, stall func(p *teller)) {
@@ -355,7 +353,7 @@ func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
 	}
 }
 
-// newest is the newer beat while one is being replaced.
+// newest returns the newest heartbeat; there may be two while one is being replaced.
 func newest(pattern string) (last string) {
 	files, _ := filepath.Glob(pattern)
 	for _, file := range files {
@@ -419,7 +417,7 @@ func fill(t testing.TB, path string) {
 	}
 }
 
-func TestFTPConnectionCutBeforeTheRecordHoldsNobodyForLong(t *testing.T) {
+func TestAnFTPLockWithoutARecordIsBusy(t *testing.T) {
 	f := startFTP(t, "")
 	cable := newRelay(t, f.address)
 	cable.until = "MKD locks/lock."
@@ -450,7 +448,7 @@ func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 	h.wants(t, "^$", "clear", "p.h.o.x")
 	h.run(t, "echo ran", "--host=h").Ran(t)
 	if err := place.Renew(context.Background()); err != lease.ErrGone {
-		t.Errorf("the one before: %v", err)
+		t.Errorf("the earlier owner: %v", err)
 	}
 }
 

@@ -22,7 +22,7 @@ func (f *ftpd) withTLS(t testing.TB, cert, key string) *ftpd {
 	return f
 }
 
-func TestEachTroubleWithFTPHasItsWords(t *testing.T) {
+func TestEachErrorOfFTPHasItsReason(t *testing.T) {
 	good, key := certificate(t)
 	other, _ := certificate(t)
 	expired, expiredKey := certificate(t, func(c *x509.Certificate) {
@@ -64,7 +64,7 @@ func TestEachTroubleWithFTPHasItsWords(t *testing.T) {
 	}
 }
 
-func TestARefusalOfFTPIsAMatterOfRights(t *testing.T) {
+func TestARefusalOfFTPIsReportedAsNotPermitted(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t)
 	said(t, h.with("ADLOCK_FTP_PASSWORD_FILE=", "HOME="+t.TempDir()), fault.StatusNotPermitted,

@@ -8,12 +8,12 @@ import (
 	"syscall"
 	"testing"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-// asking speaks with hold as a program in any language may, here as a shell: descriptor 8 leads
-// to hold, 9 comes from it. The answers go to the file `told`.
+// asking talks to hold as a program in any language may, here in shell: it writes to hold by
+// descriptor 8, reads from hold by 9, and appends the answers to the file `told`.
 const asking = `cd "$dir"; mkfifo in out
 "$adlock" hold --wait="${wait:-0}" x <in >out 8>&- 9<&- & hold=$!
 exec 8>in 9<out; rm in out; echo $hold >hold
@@ -22,7 +22,7 @@ ended() { while IFS= read -r line <&9; do echo "$line" >>told; done; wait $hold;
 await() { n=0; until [ -e "$1" ]; do n=$((n + 1)); [ $n -lt 1200 ] || exit 99; sleep 0.05; done; }
 `
 
-// asker is such a program on one host.
+// asker is a program on one host that talks to hold.
 type asker struct {
 	testing.TB
 	*host
@@ -45,10 +45,10 @@ func (a *asker) told() []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// holds waits until it has the atom, and returns the fence.
+// holds waits until the program has the atom, and returns the fence.
 func (a *asker) holds() int {
 	a.Helper()
-	helper.Eventually(a, "it is told", func() bool { return a.told()[0] != "" })
+	helper.Eventually(a, "hold answers", func() bool { return a.told()[0] != "" })
 	words := strings.Fields(a.told()[0])
 	if len(words) != 3 || words[0] != "acquired" || len(words[1]) != 32 {
 		a.Fatalf("told %q: %s", words, a.program.Output())
@@ -131,7 +131,7 @@ func TestAProgramThatEndsWithoutAWordReleasesInSilence(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsCutOffIsToldAndEndedBeforeAnotherJobBegins(t *testing.T) {
+func TestAProgramThatIsCutOffEndsBeforeAnotherJobBegins(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	cable := newRelay(t, nodes[0].client)
 	a, b := newHost(t, "etcd://"+cable.address()+"/adlock"), newHost(t, url(nodes...))
@@ -176,7 +176,7 @@ func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 	if err := syscall.Kill(p.hold(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	helper.Eventually(t, "it learns of it", func() bool { return len(p.told()) == 2 })
+	helper.Eventually(t, "the program finds hold gone", func() bool { return len(p.told()) == 2 })
 	b.run(t, "echo ran").Denied(t)
 	p.program.Kill(t)
 	helper.KillSession(p.program.PID)
@@ -184,7 +184,7 @@ func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 	a.clean(t)
 }
 
-func TestAProgramWhoseHolderIsKilledIsToldAndEnded(t *testing.T) {
+func TestAProgramWhoseHolderIsKilledEndsWithAMessage(t *testing.T) {
 	a := newHost(t, url(startEtcd(t, 1)...))
 	p := a.asks(t, "trap '' INT; answer; ended; await never")
 	p.holds()
@@ -226,7 +226,7 @@ func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
 	a.clean(t)
 }
 
-func TestAProgramOfAStoreThatCannotBeReachedIsToldSo(t *testing.T) {
+func TestAProgramGetsTheErrorOfAStoreThatCannotBeReached(t *testing.T) {
 	p := newHost(t, "etcd://127.0.0.1:1/adlock").asks(t, "ended")
 	p.program.Wait(t)
 	told := p.told()

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-func TestWhatAKilledHolderLeavesGoesWithTheNext(t *testing.T) {
+func TestTheNextHolderRemovesTheFilesOfAKilledHolder(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t)
 	script := func(end string) *helper.Process {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // notes has the host's hook append each event to a file, in one line.
@@ -20,7 +20,7 @@ func (h *host) notes(t testing.TB) (file string) {
 	return file
 }
 
-// told waits for that many events, and returns them sorted: hooks may overtake each other.
+// told waits for that many events, and returns them sorted, as hooks may overtake each other.
 func told(t testing.TB, file string, lines int) []string {
 	t.Helper()
 	var text string
@@ -76,13 +76,13 @@ func tellsOfRuns(t *testing.T, h *host) {
 	}
 }
 
-func TestTheHookIsToldOfTheRunsUnderEtcd(t *testing.T) {
+func TestTheHookGetsTheRunsUnderEtcd(t *testing.T) {
 	tellsOfRuns(t, newHost(t, url(startEtcd(t, 1)...)))
 }
 
-func TestTheHookIsToldOfTheRunsUnderFTP(t *testing.T) { tellsOfRuns(t, startFTP(t, "").host(t)) }
+func TestTheHookGetsTheRunsUnderFTP(t *testing.T) { tellsOfRuns(t, startFTP(t, "").host(t)) }
 
-func TestTheHookIsToldOfAScriptsRunInAStore(t *testing.T) {
+func TestTheHookGetsAScriptsRunInAStore(t *testing.T) {
 	h := newHost(t, url(startEtcd(t, 1)...))
 	file := h.notes(t)
 	script := helper.Command{
@@ -95,7 +95,7 @@ func TestTheHookIsToldOfAScriptsRunInAStore(t *testing.T) {
 	are(t, told(t, file, 1), [2]string{"fail p.shared.o.x ", ": o x: failed with status 3"})
 }
 
-func TestAForcedEndingInAStoreIsSaidByBothSidesAndToldToBothHooks(t *testing.T) {
+func TestBothSidesAndHooksReportAForcedEndingInAStore(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	node, err := os.Hostname()
@@ -116,7 +116,7 @@ func TestAForcedEndingInAStoreIsSaidByBothSidesAndToldToBothHooks(t *testing.T) 
 	are(t, told(t, victims, 1), [2]string{"fail p.shared.o.x ", ""})
 }
 
-func TestTheHookIsToldOfALockThatWasLostInAStore(t *testing.T) {
+func TestTheHookGetsALostLockOfAStore(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	h := newHost(t, url(nodes...))
 	file := h.notes(t)
@@ -131,9 +131,9 @@ func TestTheHookIsToldOfALockThatWasLostInAStore(t *testing.T) {
 	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x pid:" + itoa(owner.PID) + " owner: ", ": o x: lost: the lease is gone"})
 }
 
-func TestTheHookIsToldOfAJobThatTheGuardHadToEnd(t *testing.T) {
+func TestTheHookGetsAJobThatTheWatchdogEnded(t *testing.T) {
 	h := newHost(t, url(startEtcd(t, 1)...))
 	file := h.notes(t)
 	h.start(t, "sleep 60").Signal(t, syscall.SIGKILL)
-	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x ", ": o x: lost: the locksmith was killed: the guard ended the job"})
+	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x ", ": o x: lost: the locksmith was killed: the watchdog ended the job"})
 }

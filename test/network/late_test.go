@@ -14,9 +14,9 @@ import (
 	"adlock/lib/lease"
 )
 
-// A late answer, after it was given up, must not be taken for the answer to the next command:
-// each later command would get the one before.
-func TestAnAnswerOverFTPThatComesTooLateIsTakenForNoOther(t *testing.T) {
+// If an answer comes after its command was given up, it must not be taken for the answer to the
+// next command: each later command would get the answer to the one before it.
+func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
 	f := startFTP(t, "")
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
 	for what, answer := range map[string]string{"the port for data": "229 ", "the end of a list": "226 Directory"} {
@@ -55,7 +55,7 @@ func TestAnAnswerOverFTPThatComesTooLateIsTakenForNoOther(t *testing.T) {
 
 // A server that refuses a record may do so because a newcomer passed the lock meanwhile, and
 // removed it. If it no longer answers, it has not refused the user.
-func TestAnFTPServerThatFallsSilentIsNotSaidToRefuse(t *testing.T) {
+func TestAnFTPServerThatFallsSilentIsNotReportedAsRefusing(t *testing.T) {
 	f := startFTP(t, "")
 	p := newTeller(t, f)
 	p.answer = func(command string) string {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 func TestForgettingIsNoCompletion(t *testing.T) {
@@ -27,8 +27,8 @@ func TestForgettingIsNoCompletion(t *testing.T) {
 	})
 }
 
-// hasty is the helper program that learns limits of seconds and watches for one or two, with a
-// locksmith beside it that does too.
+// hasty builds the helper program and a locksmith that both learn limits of seconds, and watch a
+// job for only one or two.
 var hasty = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(beside, "hasty")
 	err := os.Mkdir(dir, 0o700)
@@ -38,7 +38,7 @@ var hasty = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "adlock"), err
 })
 
-func TestALearnedLimitInAStoreEndsAnIdleJobAlone(t *testing.T) {
+func TestALearnedLimitInAStoreEndsOnlyAnIdleJob(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		bin, err := hasty()
 		if err != nil {
@@ -56,7 +56,7 @@ func TestALearnedLimitInAStoreEndsAnIdleJobAlone(t *testing.T) {
 		if r := b.run(t, "", "--expire-after=auto", "--dry-run"); !strings.Contains(r.Out, ", and it works (") || works.Ended() {
 			t.Errorf("%+v, ended: %v", r, works.Ended())
 		}
-		b.run(t, "echo ran", "--expire-after=1s").Ran(t) // a limit that is said
+		b.run(t, "echo ran", "--expire-after=1s").Ran(t) // an explicit limit
 		works.Wait(t)
 
 		a.taught(t)
@@ -69,7 +69,8 @@ func TestALearnedLimitInAStoreEndsAnIdleJobAlone(t *testing.T) {
 	})
 }
 
-// The owner learns that it was ended at its limit, though the newcomer has asked for that.
+// The owner learns that its job was ended at its limit, even though a newcomer asked for the
+// ending.
 func TestAnOwnerThatIsAskedToEndItsJobLearnsFromIt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		owner := a.start(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s")

@@ -6,10 +6,10 @@ import (
 	"syscall"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// taught gives the host's atom five successful runs.
+// taught runs the host's atom five times with success.
 func (h *host) taught(t testing.TB) {
 	t.Helper()
 	for range 5 {
@@ -27,25 +27,25 @@ func (h *host) explains(t testing.TB, pattern string, options ...string) {
 
 func TestLimitsAreLearnedInTheStore(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
-		a.explains(t, "ExpireAfter never: 0 successful runs, fewer than 5: no limit yet", "--expire-after=auto")
+		a.explains(t, "ExpireAfter never: 0 successful runs, fewer than 5: no limit until there are 5", "--expire-after=auto")
 		a.taught(t)
-		b.explains(t, `ExpireAfter 15m: 5 successful runs`, "--expire-after=auto")
+		b.explains(t, `ExpireAfter 10m: 5 successful runs`, "--expire-after=auto")
 		b.wants(t, `(?m)^p o x +5 `, "tune")
 
 		b.run(t, "echo ran").Ran(t) // a run that does not learn forgets nothing
 		b.run(t, "exit 3", "--expire-after=auto")
-		b.explains(t, `ExpireAfter 15m: 5 successful runs`, "--expire-after=auto")
+		b.explains(t, `ExpireAfter 10m: 5 successful runs`, "--expire-after=auto")
 		owner := a.start(t, "sleep 60", "--expire-after=auto")
-		b.wants(t, `(?m)^p o x +running .* 0s / 15m learned`, "status")
-		b.verb(t, "tune", "--reset", "o x").Refused(t, 75, "is held: it can forget when that has ended")
+		b.wants(t, `(?m)^p o x +running .* 0s / 10m learned`, "status")
+		b.verb(t, "tune", "--reset", "o x").Refused(t, 75, "is held: try again when its owner has ended")
 		owner.Signal(t, syscall.SIGTERM)
 		owner.Wait(t)
-		b.explains(t, `ExpireAfter 15m: 5 successful runs`, "--expire-after=auto")
+		b.explains(t, `ExpireAfter 10m: 5 successful runs`, "--expire-after=auto")
 	})
 }
 
-// A run that was ended at its limit is a lesson, and where it does not count for
-// IfElapsed nothing has completed.
+// A run that was ended at its limit teaches the limit. If such a run does not count for IfElapsed,
+// nothing has completed.
 func TestARunThatDoesNotCountTeachesAllTheSame(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		if r := a.run(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s", "--enforce", "--retry-failed"); r.Status != 124 {
@@ -57,7 +57,7 @@ func TestARunThatDoesNotCountTeachesAllTheSame(t *testing.T) {
 	})
 }
 
-// When an owner dies, no process knows how the run went.
+// If an owner dies, no process can report how the run went.
 func TestAScriptThatSaysNothingTeachesNothing(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		script := func(then string) {

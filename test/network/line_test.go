@@ -22,7 +22,7 @@ import (
 	"adlock/lib/lease/etcd"
 	"adlock/lib/process"
 	"adlock/lib/record"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 func aRecord(t testing.TB, shared bool) lease.Record {
@@ -47,7 +47,7 @@ func open(t testing.TB, address string) *etcd.Store {
 	return s
 }
 
-// leave gives a place up as its owner does: a lost answer is asked for again.
+// leave gives a place up as its owner does: if the answer is lost, it asks again.
 func leave(ctx context.Context, p lease.Place, stamp *lease.Last) error {
 	for tried := false; ; tried = true {
 		err := p.Leave(ctx, stamp)
@@ -67,7 +67,7 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	two := b.start(t, "sleep 60", "--shared")
 	c.run(t, "echo ran").Denied(t)
 	writer := c.command("echo wrote", "--wait=60s").Start(t)
-	// A reader does not overtake a waiting writer: else the writer might wait for ever.
+	// A reader does not overtake a waiting writer: otherwise the writer might wait for ever.
 	var late string
 	waitFor(t, "the writer stands in line", func() bool {
 		r := a.run(t, "echo read", "--shared")
@@ -85,7 +85,7 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	a.run(t, "echo ran", "--shared").Ran(t)
 }
 
-// waitFor is helper.Within for what takes a while.
+// waitFor waits for a minute at most until the claim holds.
 func waitFor(t testing.TB, claim string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
@@ -95,8 +95,8 @@ func waitFor(t testing.TB, claim string, holds func() bool) {
 	}
 }
 
-// A waiter learns from the place directly in front whether another is left: each of these goes
-// in another way, and lets in only the first.
+// A waiter concludes from how the place directly in front goes whether any other place is left. In
+// each case that place goes in another way; the waiter may get the atom only if it is then first.
 func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
@@ -115,8 +115,8 @@ func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 	for way, test := range map[string]struct {
 		shared bool                              // the second is a reader
 		goes   func(owner, second *waiter) error // then the third looks
-		next   bool                              // the third learned that only an owner is in front
-		free   bool
+		next   bool                              // the third found that only an owner is in front
+		free   bool                              // the third then has the atom
 	}{
 		"it gave up waiting": {false, func(_, second *waiter) error { return second.place.Leave(ctx, nil) }, false, false},
 		"it was removed by hand": {false, func(_, second *waiter) error {
@@ -181,11 +181,11 @@ func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 			}
 			woken := make(chan error, 1)
 			var next atomic.Int64
-			helper.Eventually(t, "nobody watches any more", func() bool { return nodes[0].watchers(t) == 0 })
+			helper.Eventually(t, "no client watches any more", func() bool { return nodes[0].watchers(t) == 0 })
 			go func() { woken <- third.place.Await(ctx, func() { next.Add(1) }) }()
 			helper.Eventually(t, "it watches", func() bool { return nodes[0].watchers(t) > 0 })
 			if next.Load() != 0 {
-				t.Error("the third was told that it is the next")
+				t.Error("Await called next too early")
 			}
 			if err := test.goes(owner, second); err != nil {
 				t.Fatal(err)
@@ -193,8 +193,8 @@ func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 			if err := <-woken; err != nil {
 				t.Fatal(err)
 			}
-			if told := next.Load() > 0; told != test.next {
-				t.Errorf("told that it is the next: %v", told)
+			if called := next.Load() > 0; called != test.next {
+				t.Errorf("Await called next: %v", called)
 			}
 			for range 2 { // when no place is in front, the second look asks no more
 				if seen, err := third.place.Look(ctx); err != nil || seen.Held == test.free {
@@ -219,9 +219,9 @@ func (m *node) watchers(t testing.TB) int {
 	return int(number(t, found[1]))
 }
 
-// A waiter that finds the owner dead stamps the last lock for it, at any place in line, and may
-// give up then.
-func TestWhoHasStampedForADeadOwnerWasNotTheFirst(t *testing.T) {
+// A waiter at any place in line that finds the owner dead stamps the last lock for it. Then that
+// waiter may give up: its stamp does not show that it was an owner.
+func TestAWaiterThatStampedForADeadOwnerWasNotFirst(t *testing.T) {
 	s := open(t, url(startEtcd(t, 1)...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -252,7 +252,8 @@ func TestWhoHasStampedForADeadOwnerWasNotTheFirst(t *testing.T) {
 	}
 }
 
-// The waiter behind it saw a place in front of it, and has not looked since.
+// The last waiter has seen two places in front. Then the first owner leaves, and the place between
+// becomes the owner's; the waiter has not looked since.
 func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 	s := open(t, url(startEtcd(t, 1)...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -278,7 +279,7 @@ func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 			}
 		})
 	}()
-	for watching := false; !watching; { // it is told of a record put after its look at the place in front
+	for watching := false; !watching; { // until its watch reports a new record of the place in front
 		if err := places[1].Note(ctx, record); err != nil {
 			t.Fatal(err)
 		}
@@ -336,7 +337,21 @@ func TestAWaiterThatIsEndedLeavesTheLine(t *testing.T) {
 	}
 }
 
-// waiter stands in line for the atom p.h.o.x, as package lease has it.
+func fetched(t testing.TB, address string) string {
+	t.Helper()
+	answer, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// waiter waits for the atom p.h.o.x as package lease does.
 type waiter struct {
 	store  *etcd.Store
 	record lease.Record
@@ -363,7 +378,7 @@ func (w *waiter) lock(ctx context.Context) (err error) {
 		}
 	}
 	w.record.Taken = time.Now()
-	w.noted.Go(func() { _ = w.place.Note(ctx, w.record) }) // if it comes too late it has no effect
+	w.noted.Go(func() { _ = w.place.Note(ctx, w.record) }) // after unlock it has no effect
 	return nil
 }
 
@@ -371,18 +386,4 @@ func (w *waiter) unlock(ctx context.Context) error {
 	last := &lease.Last{Token: w.record.Token}
 	last.Completed = time.Now()
 	return leave(ctx, w.place, last)
-}
-
-func fetched(t testing.TB, address string) string {
-	t.Helper()
-	answer, err := http.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

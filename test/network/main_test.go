@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 func TestMain(m *testing.M) { helper.Main(m) }

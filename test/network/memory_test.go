@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"adlock/lib/process"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// inMemory is a directory in memory for a member's data: slow disks are not under test. If a
-// chaos is killed, the next one removes its directory: the name has its pid and boot.
+// inMemory makes a directory in memory for a member's data: slow disks are not under test. The name
+// identifies the process of the test, so that the next chaos can remove what a killed one left.
 func (c *chaos) inMemory() string {
 	const memory = "/dev/shm"
 	removeDead(memory)
@@ -39,17 +39,17 @@ func dataOf(id process.Identity) string {
 
 // removeDead removes the directories of processes that are proved dead.
 func removeDead(memory string) {
-	left, _ := filepath.Glob(memory + "/adlock-chaos-*") // the pattern is a good one
+	left, _ := filepath.Glob(memory + "/adlock-chaos-*") // cannot fail: the pattern is valid
 	for _, dir := range left {
 		id := process.Here() // memory does not outlive the boot
 		n, _ := fmt.Sscanf(filepath.Base(dir), ownData, &id.PID, &id.Start, &id.PIDNS, &id.TimeNS)
 		if n == 4 && id.Life() == process.Dead {
-			_ = os.RemoveAll(dir) // another may do the same
+			_ = os.RemoveAll(dir) // another test may remove it at the same time
 		}
 	}
 }
 
-func TestWhatAKilledChaosLeavesInMemoryGoesWithTheNext(t *testing.T) {
+func TestTheNextChaosRemovesTheDataOfAKilledChaos(t *testing.T) {
 	sleeper := exec.Command("sleep", "60")
 	if err := helper.StartWithin(sleeper); err != nil {
 		t.Fatal(err)

@@ -12,18 +12,18 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-// lab is a server and hosts, each in a network namespace of its own, with a
-// cable from every host to the server and none to anywhere else.
+// lab is a server and hosts, each in a network namespace of its own. Each host has one cable, to
+// the server.
 type lab struct {
 	server string // namespace
 	hosts  []*host
 }
 
-// ip runs ip(8); if the kernel does not allow it, hosts are only names, as in the other tests.
+// ip runs ip(8), and skips the test if the kernel does not allow it.
 func ip(t testing.TB, words string) {
 	t.Helper()
 	if output, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
@@ -94,7 +94,7 @@ func (l *lab) pull(t testing.TB, i int) {
 	ip(t, fmt.Sprintf("-n %s link set cable%d down", l.server, i))
 }
 
-func TestTwoHundredContendersOnHostsWithNetworksOfTheirOwn(t *testing.T) {
+func TestTwoHundredContendersInNetworksOfTheirOwnNeverOverlap(t *testing.T) {
 	l := newLab(t, 3)
 	a := newArena(t, l.hosts...)
 	a.fight(t, contenders, 12, nil)

@@ -7,13 +7,13 @@ import (
 	"syscall"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// onceEver is a tick so long that none ends while a test runs.
+// onceEver asks for ticks so long that none ends while a test runs.
 const onceEver = "--once-per=520w"
 
-// whatUsesATick tests either store.
+// whatUsesATick checks which runs and denials use the tick, on two hosts of one store.
 func whatUsesATick(t *testing.T, a, b *host) {
 	t.Helper()
 	owner := a.start(t, "sleep 60")
@@ -43,17 +43,17 @@ func whatUsesATick(t *testing.T, a, b *host) {
 	b.run(t, "echo ran", "--operand=y", onceEver, "--wait=60s").Denied(t)
 }
 
-func TestWhatUsesATickOnEtcd(t *testing.T) {
+func TestOnlyARunThatCountsUsesATickOnEtcd(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	whatUsesATick(t, newHost(t, s), newHost(t, s))
 }
 
-func TestWhatUsesATickOnFTP(t *testing.T) {
+func TestOnlyARunThatCountsUsesATickOnFTP(t *testing.T) {
 	f := startFTP(t, "")
 	whatUsesATick(t, f.host(t), f.host(t))
 }
 
-func TestATickOnFTPIsForgottenByWhoClaimsALaterOne(t *testing.T) {
+func TestAClaimOfALaterTickOnFTPForgetsTheEarlier(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t)
 	for i := range 12 {

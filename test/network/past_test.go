@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // A run without an end in the runlog still runs if the store has its lock.
-func TestTheRunsOfThisHostAreToldAsTheStoreHasThem(t *testing.T) {
+func TestARunWhoseLockIsInTheStoreIsReportedAsRunning(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
 	b.run(t, "echo ran", "--operand=y").Ran(t)
@@ -21,12 +21,12 @@ func TestTheRunsOfThisHostAreToldAsTheStoreHasThem(t *testing.T) {
 		t.Errorf("another host's runs: %+v", r)
 	}
 	owner.Kill(t)
-	helper.Eventually(t, "the lock is cleared", func() bool { return a.verb(t, "clear", "o x").Status == 0 })
+	helper.Eventually(t, "the lock is cleared", func() bool { return a.verb(t, "clear", "p o x").Status == 0 })
 	a.wants(t, `"operand":"x","runs":1,"outcomes":\{"running":0,`, "report", "--json")
 }
 
-// log shows the past even if the store does not answer.
-func TestThePastIsToldThoughTheStoreDoesNotAnswer(t *testing.T) {
+// The runlog is on this host. Only what runs now is asked of the store.
+func TestThePastIsReportedEvenIfTheStoreDoesNotAnswer(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	h := newHost(t, url(nodes...))
 	h.run(t, "echo ran").Ran(t)
@@ -40,7 +40,7 @@ func TestThePastIsToldThoughTheStoreDoesNotAnswer(t *testing.T) {
 	}
 }
 
-func TestAPersonIsToldThatTheRunlogIsThisHosts(t *testing.T) {
+func TestLogOnATerminalSaysThatItIsThisHosts(t *testing.T) {
 	h := newHost(t, url(startEtcd(t, 1)...))
 	h.run(t, "echo ran").Ran(t)
 	p := onTerminal(t, helper.Command{Args: []string{h.bin, "log"}, Env: h.env})

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// contents describes all that a store holds, to the last key, file and time of writing.
+// contents describes all that a store holds: keys and revisions, or files and times of writing.
 type contents func() string
 
 func (f *ftpd) contents() (all string) {
@@ -32,7 +32,7 @@ func (m *node) contents() string {
 	return kvs + string(leases)
 }
 
-func TestWhoOnlyAsksAStoreWritesNothing(t *testing.T) {
+func TestAQuestionToAStoreWritesNothing(t *testing.T) {
 	asks := func(t *testing.T, runner, asker *host, held contents) {
 		asker.env = append(asker.env, "ADLOCK_DIR="+t.TempDir()+"/none")
 		ask := func(want string) {
@@ -71,7 +71,7 @@ func TestWhoOnlyAsksAStoreWritesNothing(t *testing.T) {
 	})
 }
 
-// A dry run discovers that the directory is missing without storing anything in it.
+// A dry run finds that the directory is missing without storing a file there.
 func TestADryRunInADirectoryThatIsNotThereSaysSo(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t)

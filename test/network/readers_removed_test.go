@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"adlock/lib/lease"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// A reader whose place a person has removed may read on for a lease: the writer waits for the
-// reader, wherever its place was. A minute is longer than the test.
+// A reader whose place a person has removed may read on for a lease. The writer waits for that
+// reader, wherever its place was in line. The lease, a minute, is longer than the test.
 func TestAWriterWaitsForReadersThatWereRemovedByHand(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
@@ -78,14 +78,14 @@ func TestAWriterWaitsForReadersThatWereRemovedByHand(t *testing.T) {
 	}
 }
 
-// watching has a place wait until the place in front goes, and for a second at most, as another
-// place may be the one that goes.
+// watching makes p wait until the place in front of it goes. It waits for a second at most, because
+// the test may remove another place.
 func watching(t *testing.T, ctx context.Context, m *node, p lease.Place) <-chan error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	t.Cleanup(cancel)
 	woken := make(chan error, 1)
-	helper.Eventually(t, "nobody watches any more", func() bool { return m.watchers(t) == 0 })
+	helper.Eventually(t, "no client watches any more", func() bool { return m.watchers(t) == 0 })
 	go func() { woken <- p.Await(ctx, func() {}) }()
 	helper.Eventually(t, "it watches", func() bool { return m.watchers(t) > 0 || ctx.Err() != nil })
 	return woken
@@ -100,7 +100,8 @@ func compact(t testing.TB, nodes []*node) {
 	ctl(t, nodes, "compact", revision)
 }
 
-// The waiter directly behind the removed place gives up: those behind it have seen the place too.
+// The waiter directly behind the removed place gives up. The waiter behind it saw the removed place
+// too, and waits for its owner.
 func TestAWaiterBehindOneThatGaveUpWaitsForTheRemoved(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
@@ -126,7 +127,7 @@ func TestAWaiterBehindOneThatGaveUpWaitsForTheRemoved(t *testing.T) {
 					ctl(t, nodes, "del", key)
 				}
 			}
-			if seen, err := line[1].Look(ctx); err != nil || !seen.Held { // the one in front of it
+			if seen, err := line[1].Look(ctx); err != nil || !seen.Held { // by line[0]
 				t.Fatal(seen, err)
 			}
 			woken := watching(t, ctx, nodes[0], line[1])

@@ -13,10 +13,10 @@ import (
 
 	ftpclient "github.com/jlaffaye/ftp"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// echo starts a server that sends every line back, and reports the lines it got.
+// echo starts a server that sends every line back, and sends the lines it got to heard.
 func echo(t *testing.T) (address string, heard chan string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

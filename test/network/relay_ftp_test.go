@@ -8,24 +8,24 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// ftpRelay is a relay to an FTP server. The data connections go through it too; it can hang at
-// any command, and let the server's clock step.
+// ftpRelay is a relay to an FTP server, also for the data connections. It can hang at any command,
+// and make the server's clock step.
 type ftpRelay struct {
 	*relay
 	t testing.TB
 
 	mu     sync.Mutex
 	stall  stall
-	stepAt time.Time     // files written from then on have another time
+	stepAt time.Time     // files written from then on have a time that differs by step
 	step   time.Duration // 0: none
 }
 
-// stall is what hangs.
+// stall says which commands hang, and where.
 type stall struct {
-	every int // one command in so many hangs
+	every int // each command with this number, or a multiple of it, hangs
 	count int
 	at    string // "command", "answer" or "data": which does not get through
 	over  chan struct{}
@@ -38,7 +38,7 @@ func newFTPRelayAt(t testing.TB, ip, to string) *ftpRelay {
 	return f
 }
 
-// hang makes every n-th command from now on hang, or its answer or data, until over.
+// hang makes every n-th command from now on hang, or its answer or data, until over is called.
 func (f *ftpRelay) hang(n int, at string) (over func()) {
 	s := stall{every: n, at: at, over: make(chan struct{})}
 	f.mu.Lock()
@@ -89,7 +89,8 @@ func (f *ftpRelay) answer(line []byte) []byte {
 	return line
 }
 
-// hangs returns the channel to wait for if this kind hangs now.
+// hangs returns the channel to wait for if an answer, or a data connection, has to hang now; else
+// nil.
 func (f *ftpRelay) hangs(what string) chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,7 +101,7 @@ func (f *ftpRelay) hangs(what string) chan struct{} {
 	return f.stall.over
 }
 
-// stepped is the time of a file by the server's clock at the time of writing.
+// stepped returns the time of a file as the stepped clock would have shown it.
 func (f *ftpRelay) stepped(stamp string) string {
 	const form = "20060102150405"
 	at, err := time.Parse(form, stamp)
@@ -112,7 +113,7 @@ func (f *ftpRelay) stepped(stamp string) string {
 	return at.Add(f.step).Format(form)
 }
 
-// dataPort returns a port of the relay's own for one connection to the server's.
+// dataPort returns a port of the relay's own that passes one connection on to the server's port.
 func (f *ftpRelay) dataPort(port int) int {
 	here, _, _ := net.SplitHostPort(f.address())
 	there, _, _ := net.SplitHostPort(f.to)
@@ -124,7 +125,7 @@ func (f *ftpRelay) dataPort(port int) int {
 	data := &relay{cable: f.cable, listener: l, to: net.JoinHostPort(there, itoa(port))}
 	go func() {
 		defer l.Close()
-		_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(helper.Patience)) // or the client does not use the port
+		_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(helper.Patience)) // the client may never use the port
 		in, err := l.Accept()
 		if err != nil {
 			return

@@ -72,8 +72,8 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// slow delays what later connections carry, each by a time of its own: so data on several of
-// them arrives in another order. nil: no delay.
+// slow delays what later connections carry, each by a time of its own, so that one connection's
+// data may overtake another's. nil: no delay.
 func (c *cable) slow(delay func() time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,8 +105,8 @@ func (c *cable) drawDelay() time.Duration {
 	return c.delay()
 }
 
-// carry carries a connection; read was read from it already. Each piece passes through edit
-// (nil: unchanged).
+// carry carries a connection; the bytes in read were read from it already. Each piece passes
+// through edit (nil: unchanged).
 func (c *cable) carry(in, out net.Conn, read []byte, edit [2]func([]byte) []byte) {
 	delay := c.drawDelay()
 	go c.carryOneWay(out, in, toServer, delay, read, edit[toServer])
@@ -150,18 +150,19 @@ func (c *cable) carryOneWay(to, from net.Conn, way int, delay time.Duration, rea
 			}
 			return
 		}
-		c.hear(p.bytes)
+		c.cutAfter(p.bytes)
 	}
 }
 
-func (c *cable) hear(said []byte) {
+// cutAfter cuts the cable if the piece that has passed contains the text of until.
+func (c *cable) cutAfter(passed []byte) {
 	c.mu.Lock()
-	heard := c.until != "" && bytes.Contains(said, []byte(c.until))
-	if heard {
+	found := c.until != "" && bytes.Contains(passed, []byte(c.until))
+	if found {
 		c.until = ""
 	}
 	c.mu.Unlock()
-	if heard {
+	if found {
 		c.cut()
 	}
 }
@@ -185,8 +186,8 @@ type relay struct {
 	listener net.Listener
 	to       string
 
-	// sort returns the cable for a connection by the first bytes of its client; nil: there is
-	// only one.
+	// sort returns the cable for a connection by the first bytes of its client; nil: the relay has
+	// only one cable.
 	sort func(first []byte) *cable
 
 	// edit returns the filters for the lines of a new connection; nil: they pass unread.
@@ -243,7 +244,7 @@ func (r *relay) pass(in net.Conn) {
 	line.carry(in, out, first, edit)
 }
 
-// choose returns the cable of the connection, and the bytes read to know it.
+// choose returns the cable of the connection, and the bytes that were read to choose it.
 func (r *relay) choose(in net.Conn) (line *cable, first []byte, ok bool) {
 	if r.sort == nil {
 		return r.cable, nil, true

@@ -13,12 +13,12 @@ import (
 
 	"adlock/lib/lease"
 	"adlock/lib/process"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// A person removes a lock on the FTP server, and a newcomer makes a generation of the same
-// number: neither owner takes the other's for its own, or releases it.
-func TestWhoseGenerationOnFTPWasRemovedAndMadeAgainKnowsIt(t *testing.T) {
+// A person removes a lock on the FTP server, and a newcomer makes a generation of the same number.
+// Neither owner takes the other owner's generation for its own, or releases it.
+func TestAnOwnerOnFTPFindsThatItsGenerationWasMadeAgain(t *testing.T) {
 	generation := "/lock.p.shared.o.x.1"
 	t.Run("and ends its job", func(t *testing.T) {
 		f := startFTP(t, "")
@@ -51,8 +51,8 @@ func TestWhoseGenerationOnFTPWasRemovedAndMadeAgainKnowsIt(t *testing.T) {
 	})
 }
 
-// A newcomer is stopped after it has won the atom: its record says nothing about an atom that
-// another process owns by now.
+// A newcomer is stopped after it has won the atom. Another process owns the atom by now, and keeps
+// its record.
 func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 	name := aRecord(t, false).Atom.Name()
 	for how, next := range map[string]int{"removed, and made again": 1, "passed": 2} {
@@ -120,8 +120,8 @@ func (f *ftpd) removed(t testing.TB, directory string) {
 }
 
 // A person removes the generation of an owner that is cut off. A newcomer that has seen that
-// generation waits for its lease, and then makes the next one: each owner has a fence of its
-// own.
+// generation waits for the owner's lease, and then makes the next generation: so each owner has a
+// fence of its own.
 func TestAWaiterOnFTPWaitsForAnOwnerThatWasRemovedByHand(t *testing.T) {
 	f := startFTP(t, "")
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 func TestAtomIsOneAcrossHosts(t *testing.T) {
@@ -88,8 +88,8 @@ func (h *host) beats(t testing.TB, file string) *helper.Process {
 
 const begins = `read -r now _ </proc/uptime; echo $now`
 
-// margin returns how long after the last beat the newcomer began; it fails the test if that was
-// before.
+// margin returns how long after the last beat the newcomer began; it fails the test if the newcomer
+// began earlier.
 func margin(t testing.TB, file, began string) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -147,7 +147,7 @@ func TestJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 		t.Fatalf("%+v", next)
 	}
 	t.Logf("locksmith killed: margin %v", margin(t, file, next.Out))
-	helper.Eventually(t, "the guard has said so", func() bool { return strings.Contains(a.runlog(), "event=lost") })
+	helper.Eventually(t, "the watchdog has said so", func() bool { return strings.Contains(a.runlog(), "event=lost") })
 }
 
 func TestJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {

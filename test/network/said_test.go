@@ -9,15 +9,15 @@ import (
 	"syscall"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // scripted is a script that has taken the atom.
 type scripted struct {
 	*helper.Process
 	pid    int
-	errors string // a file: its standard error, to the end of it
-	ended  string // a file that exists when the reader of that has reached its end
+	errors string // the file with all its standard error
+	ended  string // a file that exists when the reader of the pipe has reached its end
 }
 
 // startScript starts a script that takes the atom and then runs rest. Its standard error is a
@@ -45,10 +45,10 @@ func (h *host) startScript(t testing.TB, rest string) scripted {
 	return s
 }
 
-// said waits for the end of the pipe, and returns what the script and others wrote.
+// said waits for the end of the pipe, and returns what the script and other processes wrote.
 func (s scripted) said(t testing.TB) string {
 	t.Helper()
-	helper.Eventually(t, "nobody keeps its standard error open", func() bool { return exists(s.ended) })
+	helper.Eventually(t, "no process keeps its standard error open", func() bool { return exists(s.ended) })
 	text, err := os.ReadFile(s.errors)
 	if err != nil {
 		t.Fatal(err)
@@ -72,8 +72,8 @@ func holderOf(t testing.TB, script scripted) int {
 	return 0
 }
 
-// saysOnce wants one line with the word on the standard error of a job that was ended, one
-// event in the record and one for the hook.
+// saysOnce fails the test unless the standard error of an ended job has one line with the word, the
+// runlog one event, and the hook one.
 func saysOnce(t *testing.T, h *host, said, hookFile, word string) {
 	t.Helper()
 	var lines []string
@@ -134,7 +134,7 @@ func TestAScriptThatIsCutOffSaysWhyItIsEnded(t *testing.T) {
 	saysOnce(t, h, script.said(t), file, "no answer")
 }
 
-func TestAScriptWhoseHolderIsToldToEndSaysSo(t *testing.T) {
+func TestAScriptWhoseHolderIsTerminatedReportsIt(t *testing.T) {
 	h := newHost(t, url(startEtcd(t, 1)...))
 	script := h.startScript(t, "while :; do sleep 0.1; done")
 	if err := syscall.Kill(holderOf(t, script), syscall.SIGTERM); err != nil {
@@ -155,7 +155,7 @@ func TestAScriptThatANewcomerElsewhereEndsSaysSo(t *testing.T) {
 }
 
 // A reader of a script's output does not wait for the holder of its lock.
-func TestNobodyButTheScriptKeepsItsStandardErrorOpen(t *testing.T) {
+func TestOnlyTheScriptKeepsItsStandardErrorOpen(t *testing.T) {
 	h := newHost(t, url(startEtcd(t, 1)...))
 	script := h.startScript(t, "while :; do sleep 0.1; done")
 	holder := holderOf(t, script)
@@ -171,8 +171,8 @@ func TestNobodyButTheScriptKeepsItsStandardErrorOpen(t *testing.T) {
 	}
 }
 
-// Several newcomers may ask an owner to make way. One becomes the next owner; those behind it
-// come after that one.
+// Several newcomers may ask an owner to make way. One of them becomes the next owner, and only it
+// may report the ending.
 func TestOneOfTheNewcomersThatEndAnOwnerSaysSo(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.env = append(a.env, "ADLOCK_PAUSE=5s") // between INT and TERM, so that the others ask too
@@ -227,8 +227,8 @@ func TestOneOfTheReadersThatEndAWriterSaysSo(t *testing.T) {
 	}
 }
 
-// The runlog has one end for each run: of several newcomers that find its owner dead, one
-// stamps for it.
+// The runlog has one end for each run: of several newcomers that find the owner dead, one stamps
+// for it and reports.
 func TestOneOfTheNewcomersThatFindAnOwnerDeadSaysSo(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		for round := range 3 {

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 func TestScriptThatIsCutOffIsEndedBeforeAnotherJobBegins(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // signal sends the signal to the server and its session processes.
@@ -22,9 +22,9 @@ func (f *ftpd) signal(t testing.TB, sig syscall.Signal) {
 	}
 }
 
-// If a store is silent, run gives up when --wait is over, after one more question (five
-// seconds) and a goodbye (one).
-func TestWaitingForAStoreThatHasStoppedHasTheEndThatWasAskedFor(t *testing.T) {
+// If a store is silent, run gives up after --wait, one more question (five seconds) and the attempt
+// to leave its place (one).
+func TestAWaitForASilentStoreEndsWhenItsTimeIsUp(t *testing.T) {
 	waits := func(t *testing.T, h *host, stop func(syscall.Signal), whenWaiting bool) {
 		if !whenWaiting {
 			stop(syscall.SIGSTOP)

@@ -14,15 +14,15 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // aheadVariable says by how many seconds the wall clock of a program built by skewed is ahead.
 const aheadVariable = "TEST_CLOCK_AHEAD"
 
-// Go reads the clock without a system call and without the C library, so nothing can be put
-// between; and a time namespace has a monotonic clock of its own and no wall clock. So the
-// standard library is changed.
+// Go reads the clock without a system call and without the C library, so no call can be
+// intercepted; and a time namespace has a monotonic clock of its own, but no wall clock. So the
+// test changes the standard library.
 const (
 	readsClock   = "	sec, nsec, mono := runtimeNow()\n"
 	shiftsClock  = readsClock + "	sec += ahead()\n"

@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// startIsRemembered has a run wait in line, and asks how long ago it started.
+// startIsRemembered lets a run wait in line, and then asks how long ago it started: the wait
+// counts.
 func startIsRemembered(t *testing.T, a, b *host) {
 	t.Helper()
 	owner := a.start(t, "sleep 60")

@@ -16,8 +16,8 @@ import (
 	"adlock/lib/lease"
 	"adlock/lib/process"
 	"adlock/lib/record"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // verb runs a verb of the helper on the host.
@@ -34,7 +34,8 @@ func (h *host) script(text string) helper.Command {
 	}
 }
 
-// wants runs a verb and wants success, no message, and the pattern in its output.
+// wants runs a verb, and fails the test unless it succeeds without a message and prints the
+// pattern.
 func (h *host) wants(t testing.TB, pattern string, words ...string) string {
 	t.Helper()
 	r := h.verb(t, words...)
@@ -90,14 +91,14 @@ func TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns(t *testing.T) {
 	})
 }
 
-// called gives the host a node name of its own.
+// called gives the host its own node name.
 func (h *host) called(t testing.TB, node string) {
 	t.Helper()
 	need.Namespaces(t, "--uts")
 	h.inside = []string{"unshare", "--uts", "sh", "-c", "hostname " + node + `; exec "$@"`, "sh"}
 }
 
-func TestWhoRanAndWhoOwnsIsToldWithTheHost(t *testing.T) {
+func TestStatusNamesTheHostOfOwnersAndPastRuns(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.called(t, "dax")
 		b.called(t, "ode")
@@ -110,7 +111,7 @@ func TestWhoRanAndWhoOwnsIsToldWithTheHost(t *testing.T) {
 		on := strconv.Itoa(owner.PID) + " on dax"
 		b.run(t, "echo ran").Denied(t)
 		b.wants(t, `(?m) deny +p o x: pid \d+ on ode, owner `+on+`, busy: `, "log")
-		b.verb(t, "clear", "o x").Refused(t, 77, "(process "+on+")")
+		b.verb(t, "clear", "p o x").Refused(t, 77, "(process "+on+")")
 		if r := b.run(t, "echo ran", "--expire-after=1ms"); r.Out != "ran\n" {
 			t.Errorf("%+v", r)
 		}
@@ -123,13 +124,13 @@ func TestWhoRanAndWhoOwnsIsToldWithTheHost(t *testing.T) {
 
 		owner = a.start(t, "sleep 60")
 		owner.Kill(t)
-		helper.Eventually(t, "the lock is cleared", func() bool { return b.verb(t, "clear", "o x").Status == 0 })
+		helper.Eventually(t, "the lock is cleared", func() bool { return b.verb(t, "clear", "p o x").Status == 0 })
 		b.wants(t, `(?m) clear +p o x: owner `+strconv.Itoa(owner.PID)+` on dax$`, "log")
 	})
 }
 
 // status gives the same answer about an atom as --dry-run with its limits.
-func TestStatusOfAStoreAsksTheSameQuestion(t *testing.T) {
+func TestStatusOfAStoreAgreesWithTheDryRun(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		owner := a.start(t, "sleep 60", "--expire-after=2s")
 		helper.Eventually(t, "it has expired", func() bool { return strings.Contains(b.verb(t, "status").Out, " overdue ") })
@@ -155,7 +156,7 @@ func TestAgeOfAnAtomIsThatOfItsLastLockInTheStore(t *testing.T) {
 	})
 }
 
-func TestReadersAndWhoWaitsAreListed(t *testing.T) {
+func TestReadersAndWaitersAreListed(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	one, other := a.start(t, "sleep 60", "--shared"), b.start(t, "sleep 60", "--shared")
@@ -193,7 +194,7 @@ func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
 			t.Fatal(seen, err)
 		}
 		h.wants(t, `(?m)^p o x +running \d+s .* 7 on dax .*\n  waiting for process 7 on dax: pid 8 on dax$`, "status")
-		h.verb(t, "clear", "o x").Refused(t, 77, "its owner lives")
+		h.verb(t, "clear", "p o x").Refused(t, 77, "its owner lives")
 		for _, p := range []lease.Place{first, second} {
 			if err := leave(ctx, p, nil); err != nil {
 				t.Error(err)
@@ -221,8 +222,8 @@ func TestAnEmptyStoreHasNoAtoms(t *testing.T) {
 	})
 }
 
-// Atoms of one name in a store and in a lock directory are two, though this host's runlog has
-// the events of both.
+// An atom in a store and one of the same name in a lock directory are two, although this host's
+// runlog has the events of both.
 func TestTheLastRunIsThatOfTheStoreThatIsAskedFor(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		here, there := *a, *a

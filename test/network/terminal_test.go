@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // onTerminal starts the command on a terminal of its own; the terminal's output is the
@@ -37,7 +37,7 @@ func shows(t testing.TB, p *helper.Process, pattern string) {
 	helper.Eventually(t, "the terminal shows "+pattern, func() bool { return regexp.MustCompile(pattern).MatchString(p.Output()) })
 }
 
-// isCleared reports whether, after its last clearing, the line holds only text.
+// isCleared fails the test unless the line, after its last clearing, holds only text.
 func isCleared(t testing.TB, p *helper.Process, text string) {
 	t.Helper()
 	rows := strings.Split(p.Output(), "\r\x1b[K")
@@ -70,17 +70,17 @@ func (h *host) waitsVisiblyInAScript(t *testing.T) {
 	isCleared(t, waiter, "ran\r\n")
 }
 
-func TestWhoWaitsAtATerminalForAnAtomOfEtcdSeesForWhom(t *testing.T) {
+func TestAWaitersTerminalShowsTheOwnerOnEtcd(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	waitsVisibly(t, newHost(t, s), newHost(t, s))
 }
 
-func TestWhoWaitsAtATerminalForAnAtomOfFTPSeesForWhom(t *testing.T) {
+func TestAWaitersTerminalShowsTheOwnerOnFTP(t *testing.T) {
 	f := startFTP(t, "")
 	waitsVisibly(t, f.host(t), f.host(t))
 }
 
-func TestWhoAsksAnOwnerElsewhereToEndItsJobSeesIt(t *testing.T) {
+func TestAnEndedJobElsewhereIsShownAtTheTerminal(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")

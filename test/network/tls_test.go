@@ -50,7 +50,7 @@ func certificate(t testing.TB, changes ...func(*x509.Certificate)) (cert, key st
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret)
 }
 
-func TestEtcdWithTLSAndAClientCertificate(t *testing.T) {
+func TestEtcdIsReachedWithTLSAndAClientCertificate(t *testing.T) {
 	cert, key := certificate(t)
 	m := startEtcd(t, 1)[0]
 	m.kill()

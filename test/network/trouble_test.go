@@ -18,7 +18,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/lease"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // succession is an atom with an owner on one host, and a waiter on another.
@@ -27,8 +27,8 @@ type succession struct {
 	file        string // the owner's beats
 }
 
-// successions starts n, whose jobs take that many tenths of a second at least, once all have
-// started.
+// successions starts n of them. Once all waiters wait, each owner's job takes at least that many
+// tenths of a second.
 func successions(t testing.TB, nodes []*node, a, b *host, n, tenths int) (all []succession) {
 	t.Helper()
 	there := t.TempDir() + "/there"
@@ -59,9 +59,9 @@ func judge(t testing.TB, all []succession) (least time.Duration, survivors int) 
 	t.Helper()
 	least = time.Hour
 	for i, s := range all {
-		waitFor(t, "who waits has its turn, and the owner is gone", func() bool { return s.next.Ended() && s.owner.Ended() })
+		waitFor(t, "the waiter and the owner have ended", func() bool { return s.next.Ended() && s.owner.Ended() })
 		if status := s.next.Wait(t); status != 0 {
-			t.Errorf("who waited for %d: status %d: %s", i, status, s.next.Output())
+			t.Errorf("the waiter for %d: status %d: %s", i, status, s.next.Output())
 			continue
 		}
 		least = min(least, margin(t, s.file, s.next.Output()))
@@ -87,8 +87,8 @@ func leaderOf(t testing.TB, nodes []*node) (leader *node) {
 	return leader
 }
 
-// A leader that wakes up takes leases that were renewed elsewhere for expired ones.
-func TestALeaderThatWasStoppedEndsNoJobAndLetsNobodyIn(t *testing.T) {
+// A stopped leader that resumes takes leases for expired that were renewed at another member.
+func TestAStoppedLeaderEndsNoJobAndLetsNoNewcomerIn(t *testing.T) {
 	nodes := startEtcd(t, 3)
 	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
 	for _, h := range []*host{a, b} {
@@ -109,7 +109,7 @@ func TestALeaderThatWasStoppedEndsNoJobAndLetsNobodyIn(t *testing.T) {
 	}
 }
 
-func TestAMemberThatAnswersNobodyEndsNoJob(t *testing.T) {
+func TestAMemberThatDoesNotAnswerEndsNoJob(t *testing.T) {
 	nodes := startEtcd(t, 3)
 	var members []*node
 	var cables []*relay
@@ -133,9 +133,9 @@ func TestAMemberThatAnswersNobodyEndsNoJob(t *testing.T) {
 	}
 }
 
-// A key that is removed by hand excludes no newcomer; but none gets the atom before the owner
-// knows.
-func TestNobodyComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
+// After its key was removed by hand, a lock excludes newcomers only until the owner has found that
+// out and ended its job.
+func TestNoNewcomerComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	const atom = "/adlock/p.shared.o.x0/"
 	for what, remove := range map[string]func(t testing.TB){
@@ -202,7 +202,8 @@ func TestAJobEndsWithItsLeaseWhereItsUserMayWriteNoMore(t *testing.T) {
 	h.run(t, "echo ran", "--operand=y").Refused(t, 77, "permission denied")
 }
 
-// endsByItsLease waits for the owner to end its job, and wants the reason in the message.
+// endsByItsLease waits until the owner has ended its job, and fails the test unless the message has
+// the reason.
 func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Time, why string) {
 	t.Helper()
 	waitFor(t, "the owner ends", owner.Ended)
@@ -222,19 +223,19 @@ func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Tim
 	}
 }
 
-// A newcomer that does not wait for an owner does wait to be sure of its death.
-func TestADeadOwnersAtomIsTakenOverByOneWhoDoesNotWait(t *testing.T) {
+// A newcomer that does not want to wait still watches for a lease whether a silent owner is dead.
+func TestANewcomerWithoutWaitTakesADeadOwnersAtom(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	owner := a.start(t, "sleep 60", "--slots=1")
 	b.run(t, "echo ran").Denied(t)
 	owner.Kill(t)
-	helper.Eventually(t, "the guard has ended the job", func() bool { return strings.Contains(a.runlog(), "event=lost") })
+	helper.Eventually(t, "the watchdog has ended the job", func() bool { return strings.Contains(a.runlog(), "event=lost") })
 	killed := time.Now()
 	time.Sleep(6500 * time.Millisecond) // longer than the lease: by the clocks it is silent
 	b.run(t, "echo ran").Ran(t)
 	b.run(t, "echo ran", "--slots=1", "--operand=y").Ran(t)
-	t.Logf("taken over %v after its death by one who does not wait", time.Since(killed).Round(time.Millisecond))
+	t.Logf("taken over %v after its death by a newcomer that does not wait", time.Since(killed).Round(time.Millisecond))
 	if !strings.Contains(b.runlog(), "event=reclaim") {
 		t.Errorf("no takeover in\n%s", b.runlog())
 	}
@@ -256,9 +257,9 @@ func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
 	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
 }
 
-// A watch begins anew every third of the lease, and between two of them the beat is checked: so
-// a place that goes just then is noticed.
-func TestAPlaceThatGoesBetweenTwoWatchesIsMissedByNobody(t *testing.T) {
+// A waiter watches for a third of the lease, checks the heartbeat, and watches again. A place may
+// go between two watches.
+func TestNoWaiterMissesAPlaceThatGoesBetweenTwoWatches(t *testing.T) {
 	s := open(t, url(startEtcd(t, 1)...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -286,7 +287,7 @@ func TestAPlaceThatGoesBetweenTwoWatchesIsMissedByNobody(t *testing.T) {
 					held = seen.Held || err != nil
 				}
 				if fault.KindOf(err) == fault.Unavailable {
-					err = nil // it waits as long as the lease allows, and asks again
+					err = nil // Await gives an answer a third of this short lease; ask again
 				}
 			}
 			if err = errors.Join(err, <-left, ctx.Err()); err != nil {

@@ -12,17 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
-// parentEnv makes the process that the test starts its parent.
+// parentEnv, in the environment, makes the test binary the process that starts a play.
 const parentEnv = "PLAY_OF"
 
 func TestNeitherServersNorContendersOutliveAPlayThatIsKilled(t *testing.T) {
 	if os.Getenv(parentEnv) != "" {
-		startForNobody(t)
+		startAndStay(t)
 	}
-	needFTP(t) // the process below would skip, and the count be wrong
+	needFTP(t) // otherwise the process below would skip, and the count would be wrong
 	dir := t.TempDir()
 	passable(t, dir)
 	mark := parentEnv + "=" + dir
@@ -54,8 +54,8 @@ func TestNeitherServersNorContendersOutliveAPlayThatIsKilled(t *testing.T) {
 	helper.Eventually(t, "nothing is left", func() bool { return len(helper.With(mark)) == 0 })
 }
 
-// startForNobody starts the processes of a play, stops one, and stays.
-func startForNobody(t *testing.T) {
+// startAndStay starts the processes of a play, stops one, and does not return.
+func startAndStay(t *testing.T) {
 	c := newChaos(t, 1, second, 1)
 	c.onFTP()
 	for _, step := range []time.Duration{0, time.Hour} {

@@ -14,14 +14,15 @@ import (
 	"time"
 
 	"adlock/lib/fault"
-	"adlock/test/helper"
+	"adlock/test/support/helper"
 )
 
 // atOnce is the time for a refusal without a wait, on a busy machine: less than the wait for an
 // answer.
 const atOnce = 4 * time.Second
 
-// said runs a job that must not run, and wants the status and the words, in one line.
+// said asks for a job that must not run, and fails the test unless run ends with the status and the
+// words, in one line.
 func said(t *testing.T, h *host, status int, words string) {
 	t.Helper()
 	began := time.Now()
@@ -31,7 +32,7 @@ func said(t *testing.T, h *host, status int, words string) {
 	if rest, other := strings.CutPrefix(words, "adlock: "); other {
 		line = "adlock: o x: not run: " + rest + "\n"
 	}
-	// The alert of a newer server.
+	// A newer server sends another alert.
 	r.Err = strings.Replace(r.Err, "certificate required", "bad certificate", 1)
 	if r.Status != status || r.Out != "" || r.Err != line {
 		t.Errorf("status %d, printed %q, and said\n%sinstead of %d and\n%s", r.Status, r.Out, r.Err, status, line)
@@ -41,13 +42,13 @@ func said(t *testing.T, h *host, status int, words string) {
 	}
 }
 
-// with adds to the environment of a host of its own.
+// with returns a copy of the host with more in its environment.
 func (h host) with(env ...string) *host {
 	h.env = append(h.env[:len(h.env):len(h.env)], env...)
 	return &h
 }
 
-func TestEachTroubleWithEtcdHasItsWords(t *testing.T) {
+func TestEachErrorOfEtcdHasItsReason(t *testing.T) {
 	good, key := certificate(t)
 	other, _ := certificate(t)
 	expired, expiredKey := certificate(t, func(c *x509.Certificate) {
@@ -130,7 +131,7 @@ func greeter(t *testing.T, words string) (address string) {
 	return l.Addr().String()
 }
 
-func TestARefusalOfEtcdIsAMatterOfRights(t *testing.T) {
+func TestARefusalOfEtcdIsReportedAsNotPermitted(t *testing.T) {
 	m := startEtcd(t, 1)[0]
 	for _, command := range []string{
 		"user add root:secret", "user grant-role root root", "role add reader", "role grant-permission reader read --prefix=true /",
@@ -159,7 +160,7 @@ func etcdctl(t *testing.T, m *node, command string) {
 	}
 }
 
-func TestAScriptIsToldInTheSameWords(t *testing.T) {
+func TestAScriptPrintsTheSameReasons(t *testing.T) {
 	h := newHost(t, "etcd://"+freePort(t)+","+greeter(t, "SSH-2.0-nobody\r\n")+"/adlock")
 	first, second, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(h.store, "etcd://"), "/adlock"), ",")
 	r := helper.Command{

@@ -9,16 +9,16 @@ import (
 // load is a kind of job: how long its runs take, and how often one hangs.
 type load struct {
 	name       string
-	stationary bool // so nothing is to be learned after a while
-	step       int  // the run from which on all take longer; 0: none
+	stationary bool // the distribution of runtimes never changes
+	step       int  // the first run of those that take longer; 0: none
 	hangs      float64
 	draw       func(r *rand.Rand, run int) time.Duration
 }
 
 const stepAt = 1000
 
-// loads are those of the comparison; the first are what jobs are like, the last
-// what a learner cannot do much about.
+// loads are those of the comparison. The first are like real jobs; for the last, a learner can do
+// little.
 var loads = []load{
 	{name: "constant 3 min", stationary: true, draw: constant},
 	{name: "lognormal 2 min, σ 0.5", stationary: true, draw: lognormal(2, 0.5)},
@@ -29,7 +29,7 @@ var loads = []load{
 	{name: "2 min, σ 0.5, 1 % hang", stationary: true, hangs: 0.01, draw: lognormal(2, 0.5)},
 	{name: "constant 3 min, 1 % hang", stationary: true, hangs: 0.01, draw: constant},
 	{name: "2 min, σ 1.5, 1 % hang", stationary: true, hangs: 0.01, draw: lognormal(2, 1.5)},
-	{name: "5 min, 1 in 168 60 min, 1 % hang", hangs: 0.01, draw: bimodal},
+	{name: "5 min, 1 in 168 takes 60 min, 1 % hang", hangs: 0.01, draw: bimodal},
 }
 
 func minutes(n float64) time.Duration { return time.Duration(n * float64(time.Minute)) }
@@ -50,7 +50,7 @@ func bimodal(r *rand.Rand, run int) time.Duration {
 	return lognormal(5, 0.1)(r, run)
 }
 
-// drift grows until somebody clears up.
+// drift grows until the data are cleared, every 500 runs.
 func drift(_ *rand.Rand, run int) time.Duration {
 	return minutes(0.5 * math.Pow(1.01, float64(run%500)))
 }

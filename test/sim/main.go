@@ -1,12 +1,10 @@
-// Command sim compares ways to lock a job over simulated years: the real policy
-// (lib/policy) and the real learner (lib/learn), asked by cron every minute and
-// by hand about every hour, on the loads of loads.go.
+// Command sim compares ways to lock a job over simulated years, with the real policy (lib/policy)
+// and the real learner (lib/learn), on the loads of loads.go. cron starts the job every minute, and
+// a person about every hour.
 //
 //	go run ./test/sim                 # the tables, in Markdown
-//	go run ./test/sim -seeds 20 -write test/sim/README.md
+//	go run ./test/sim -seeds 10 -write test/sim/README.md
 //	go run ./test/sim -svg FILE       # how the limit follows the runtimes
-//
-// It is no part of the helper.
 package main
 
 import (
@@ -14,7 +12,7 @@ import (
 	"fmt"
 	"os"
 
-	"adlock/test/insert"
+	"adlock/test/support/helper"
 )
 
 func main() {
@@ -28,7 +26,7 @@ func main() {
 	case *svg != "":
 		err = os.WriteFile(*svg, plot(), 0o644)
 	case *write != "":
-		err = insert.Into(*write, "go run ./test/sim", tables(*seeds, *runs))
+		err = helper.Insert(*write, "go run ./test/sim", tables(*seeds, *runs))
 	default:
 		_, err = os.Stdout.WriteString(tables(*seeds, *runs))
 	}

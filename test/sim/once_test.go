@@ -9,25 +9,25 @@ import (
 	"adlock/lib/policy"
 )
 
-// One crontab on a thousand hosts whose clocks differ, in a time that is made up: each
-// host starts the line when its own clock shows a new minute, and asks for the tick
-// (--once-per). The decision, the number of a tick and how long one lives are policy's
-// own; the store is a map that knows two things, as etcd and FTP do: to make a key only
-// where there is none, and the time by its own clock.
+// These tests simulate one crontab on a thousand hosts whose clocks differ: each host starts the
+// line when its own clock shows a new minute, and asks for the tick (--once-per). The real package
+// policy decides, numbers the ticks and sets how long the record of a tick is kept. The store is a
+// map that can do two things, like etcd and FTP: it makes a key only if the key is missing, and it
+// takes the time from its own clock.
 
 // period is how often cron starts the line.
 const period = time.Minute
 
-// crontabs are the hosts of one run of it.
+// crontabs are the hosts of one simulation.
 type crontabs struct {
 	random *rand.Rand
 	skews  []time.Duration // by how much each host's clock is ahead of the store's
-	takes  time.Duration   // a run, at most
+	takes  time.Duration   // the longest run
 
-	claimed map[int]time.Duration // ticks: until when they are remembered
-	until   time.Duration         // the atom is held; below now: it is free
+	claimed map[int]time.Duration // by tick: until when its record is kept
+	until   time.Duration         // the atom is held until then
 
-	asked, ran map[int]int // tick: how often
+	asked, ran map[int]int // by tick: how often
 }
 
 // start is a line that a host's cron starts at a moment of the store's clock.
@@ -48,7 +48,7 @@ func (s *starts) Pop() any {
 	return last
 }
 
-// newCrontabs has the clocks of n hosts lie within a spread.
+// newCrontabs makes n hosts whose clocks differ by at most spread.
 func newCrontabs(n int, spread, takes time.Duration, seed uint64) *crontabs {
 	c := &crontabs{
 		random: rand.New(rand.NewPCG(seed, 0)), takes: takes, until: -1,
@@ -64,7 +64,8 @@ func (c *crontabs) upTo(d time.Duration) time.Duration {
 	return time.Duration(c.random.Float64() * float64(d))
 }
 
-// play goes on for so many minutes of each host, from a day of its clock on.
+// play simulates so many minutes of each host, from the instant at which its clock shows
+// one day.
 func (c *crontabs) play(minutes int) {
 	const day = 24 * time.Hour
 	var next starts
@@ -81,7 +82,8 @@ func (c *crontabs) play(minutes int) {
 	}
 }
 
-// ask is one newcomer at a moment, whose clock shows its own: first of all that counts.
+// ask is one newcomer at the instant at of the store's clock. The newcomer's own clock
+// shows own, which decides for which tick it asks.
 func (c *crontabs) ask(at, own time.Duration) {
 	terms := policy.Terms{
 		Tick:   policy.TickAt(time.Unix(0, int64(own)), period),
@@ -98,7 +100,7 @@ func (c *crontabs) ask(at, own time.Duration) {
 	c.ran[n]++
 }
 
-// count tells in how many ticks nobody ran, and in how many more than one.
+// count returns in how many ticks no host ran the line, and in how many more than one host did.
 func (c *crontabs) count() (never, twice int) {
 	for n := range c.asked {
 		switch {
@@ -121,12 +123,13 @@ func TestAThousandHostsRunOnceInEachTick(t *testing.T) {
 		c := newCrontabs(thousand, spread, 20*time.Second, 1)
 		c.play(ticks)
 		if never, twice := c.count(); never+twice > 0 || len(c.asked) != ticks {
-			t.Errorf("clocks %v apart: of %d ticks nobody ran in %d, more than one in %d", spread, len(c.asked), never, twice)
+			t.Errorf("clocks %v apart: of %d ticks no host ran in %d, more than one in %d", spread, len(c.asked), never, twice)
 		}
 	}
 }
 
-// What is promised ends where it is said to end, or the test above could not fail.
+// If the clocks differ by more than documented, the promise does not hold. This shows that the test
+// above can fail.
 func TestClocksThatAreFurtherApartRunATickTwice(t *testing.T) {
 	c := newCrontabs(thousand, 15*period, 20*time.Second, 1)
 	c.play(ticks)
@@ -135,12 +138,12 @@ func TestClocksThatAreFurtherApartRunATickTwice(t *testing.T) {
 	}
 }
 
-// A run that is longer than the period is busy for the next tick, as it is without
-// ticks: that one is nobody's then, and none is run twice.
+// A run that is longer than the period still holds the atom at the next tick. Then no host runs
+// that tick, and no tick is run twice.
 func TestRunsThatTakeLongerThanThePeriodRunNoTickTwice(t *testing.T) {
 	c := newCrontabs(thousand, time.Second, 3*period, 1)
 	c.play(ticks)
 	if never, twice := c.count(); twice > 0 || never == 0 || never > ticks*3/4 {
-		t.Errorf("nobody ran in %d ticks, more than one in %d", never, twice)
+		t.Errorf("no host ran in %d ticks, more than one in %d", never, twice)
 	}
 }

@@ -10,21 +10,21 @@ import (
 	"adlock/lib/insight/picture"
 )
 
-// The plot has a panel for each load: its runs from left to right, how long they
-// took (logarithmic), and the ExpireAfter that auto granted them.
+// The plot has a panel for each load: its runs from left to right, how long they took
+// (logarithmic), and the ExpireAfter that auto granted them.
 const (
-	plotted     = 8   // loads: the first
-	plottedRuns = 600 // of each, around the step where there is one
+	plotted     = 8   // so many of the loads, from the first
+	plottedRuns = 600 // of each load, around the step if it has one
 	columns     = 2
 	panelWidth  = 400.0
 	panelHeight = 150.0
 	left, right = 44.0, 12.0
-	above       = 30.0 // a panel, for its title
+	above       = 30.0 // the space above a panel, for its title
 	head, foot  = 60.0, 30.0
 	plotWidth   = columns * (left + panelWidth + right)
 )
 
-// How the parts are drawn: literally, with the dark colours of picture.Style on top.
+// How the parts are drawn: with literal colours, which picture.Style replaces by dark ones.
 var (
 	axisPaint  = picture.Fill(picture.Dim) + ` font-size="10"`
 	gridPaint  = picture.Stroke(picture.Line)
@@ -70,7 +70,7 @@ func legend(w *strings.Builder) {
 	}
 }
 
-// paths collects what is drawn of one load, by how it is painted.
+// paths collects the paths of one load, one for each paint.
 type paths struct{ run, limit, wrong, hung strings.Builder }
 
 func drawPanel(w *strings.Builder, l load) {
@@ -98,7 +98,7 @@ func pathsOf(l load) *paths {
 	p := &paths{}
 	first := max(0, l.step-plottedRuns/2)
 	world := newWorld(l, learned, 1)
-	world.watch = func(e ending) {
+	world.onEnd = func(e ending) {
 		if e.number >= first {
 			p.add(e, panelWidth*float64(e.number-first)/plottedRuns)
 		}
@@ -123,8 +123,8 @@ func (p *paths) add(e ending, x float64) {
 	}
 }
 
-// heightOf is where a time stands in a panel, from 10 seconds at its foot to two
-// days at its top.
+// heightOf is the position of a duration in a panel, from 10 seconds at the foot to two days at the
+// top.
 func heightOf(d time.Duration) float64 {
 	const least, most = 10.0, 2 * 24 * 3600.0
 	at := math.Log(d.Seconds()/least) / math.Log(most/least)

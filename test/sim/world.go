@@ -4,20 +4,27 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"adlock/lib/limit"
 	"adlock/lib/policy"
 )
 
-// Who asks for the atom: cron every minute, and somebody by hand now and then.
+// The newcomers: cron starts one each minute, and a person starts one now and then. A person also
+// stops a hung run that no limit will end.
 const (
 	cronEvery   = time.Minute
 	manualEvery = time.Hour // on average, at random
+	stoppedAt   = 8 * time.Hour
 )
+
+// spinning is the share of hangs in which the job seems to work.
+const spinning = 0.1
 
 // forever is longer than any simulation.
 const forever = 1 << 62 * time.Nanosecond
 
 // world is a simulated machine with one atom. Times count from its beginning.
 type world struct {
+	seed   uint64
 	load   load
 	rules  rules
 	real   limiter
@@ -27,20 +34,24 @@ type world struct {
 	nextCron, manual time.Duration // the starts to come
 
 	running   *run
+	watch     *watch
 	completed time.Duration // when the atom last completed; below 0: never
 	tooSoon   int           // denials since the last acquisition
 	tally     tally
-	hungSince time.Duration // when the hang began that nothing has completed since; below 0: none
+	hungSince time.Duration // when the last hang began, if no run has completed since; below 0: none
+	hungSpins bool          // that run seems to work
 	produced  time.Duration // when a run last completed with success
-	watch     func(ending)  // told of each run's end; may be nil
+	onEnd     func(ending)  // called at each run's end; may be nil
 }
 
-// run holds the atom.
+// run is a run of the job, which holds the atom.
 type run struct {
 	number  int
 	began   time.Duration
 	takes   time.Duration // forever: it hangs
-	granted time.Duration // ExpireAfter as its owner asked
+	spins   bool          // it hangs, and seems to work
+	granted time.Duration // the ExpireAfter that its owner asked for
+	naps    naps
 }
 
 func (r *run) hangs() bool { return r.takes == forever }
@@ -52,24 +63,35 @@ type ending struct {
 	byForce bool
 }
 
-// tally is what came of it.
+// tally is the result of a simulation.
 type tally struct {
 	runs, completed int
 	mistakes        int // healthy runs that were ended
-	afterStep       int // of these, within the 200 runs after the step
-	hangs           int // that were recovered from
-	recovery, worst time.Duration
+	afterStep       int // those of the mistakes that came within the 200 runs after the step
+	idle, spins     recoveries
 	longest         time.Duration // without a completed run
 	elapsed         time.Duration
 }
 
+// recoveries are the times from the beginning of a hang to the end of the next completed run.
+type recoveries struct {
+	hangs      int
+	sum, worst time.Duration
+}
+
+func (r *recoveries) add(o recoveries) {
+	r.hangs += o.hangs
+	r.sum += o.sum
+	r.worst = max(r.worst, o.worst)
+}
+
 func newWorld(l load, r rules, seed uint64) *world {
-	w := &world{load: l, rules: r, real: r.limiter(), random: rand.New(rand.NewPCG(seed, 0)), completed: -1, hungSince: -1}
+	w := &world{seed: seed, load: l, rules: r, real: r.limiter(), random: rand.New(rand.NewPCG(seed, 0)), completed: -1, hungSince: -1}
 	w.manual = w.untilManual()
 	return w
 }
 
-// play goes on until so many runs were begun or the time has come.
+// play simulates until so many runs have begun or the time until has come.
 func (w *world) play(runs int, until time.Duration) tally {
 	for w.tally.runs < runs && w.now < until {
 		w.nextStart()
@@ -86,6 +108,10 @@ func (w *world) untilManual() time.Duration {
 }
 
 func (w *world) nextStart() {
+	if w.watch != nil && w.watch.until <= min(w.manual, w.nextCron) {
+		w.now = w.watch.until
+		return
+	}
 	if w.manual < w.nextCron {
 		w.now = w.manual
 		w.manual += w.untilManual()
@@ -95,7 +121,7 @@ func (w *world) nextStart() {
 	w.nextCron += cronEvery
 }
 
-// settle ends the run whose time has come since.
+// settle ends the run if it is due to end by now.
 func (w *world) settle() {
 	r := w.running
 	switch {
@@ -104,7 +130,14 @@ func (w *world) settle() {
 		w.end(r.began + w.rules.timeout)
 	case !r.hangs() && r.began+r.takes <= w.now:
 		w.succeed(r.began + r.takes)
+	case w.unlimited(r) && w.now >= r.began+stoppedAt:
+		w.leave(r.began+stoppedAt, true) // adlock stop teaches nothing
 	}
+}
+
+// unlimited reports whether the run hangs and no limit ends it.
+func (w *world) unlimited(r *run) bool {
+	return r.hangs() && (r.granted == limit.Never || w.rules.watches && r.spins)
 }
 
 func (w *world) succeed(at time.Duration) {
@@ -113,15 +146,17 @@ func (w *world) succeed(at time.Duration) {
 	w.tally.longest = max(w.tally.longest, at-w.produced)
 	w.produced = at
 	if w.hungSince >= 0 {
-		w.tally.hangs++
-		w.tally.recovery += at - w.hungSince
-		w.tally.worst = max(w.tally.worst, at-w.hungSince)
+		to := &w.tally.idle
+		if w.hungSpins {
+			to = &w.tally.spins
+		}
+		to.add(recoveries{1, at - w.hungSince, at - w.hungSince})
 		w.hungSince = -1
 	}
 	w.leave(at, false)
 }
 
-// end is by force.
+// end ends the run by force.
 func (w *world) end(at time.Duration) {
 	w.real.ended(at - w.running.began)
 	if !w.running.hangs() {
@@ -134,10 +169,10 @@ func (w *world) end(at time.Duration) {
 }
 
 func (w *world) leave(at time.Duration, byForce bool) {
-	if w.watch != nil {
-		w.watch(ending{*w.running, at, byForce})
+	if w.onEnd != nil {
+		w.onEnd(ending{*w.running, at, byForce})
 	}
-	w.running, w.completed = nil, at
+	w.running, w.watch, w.completed = nil, nil, at
 }
 
 // ask is a newcomer: the real policy decides.
@@ -155,6 +190,9 @@ func (w *world) ask() {
 	case policy.Busy:
 		return
 	case policy.Expire:
+		if w.rules.watches && policy.WatchFirst(limits, active) && !w.watched() {
+			return
+		}
 		w.end(w.now)
 	}
 	w.begin(limits.ExpireAfter)
@@ -166,8 +204,12 @@ func (w *world) begin(granted time.Duration) {
 	w.running = &run{number: w.tally.runs, began: w.now, granted: granted, takes: forever}
 	if w.random.Float64() >= w.load.hangs {
 		w.running.takes = w.load.draw(w.random, w.tally.runs)
-	} else if w.hungSince < 0 {
-		w.hungSince = w.now
+	} else {
+		w.running.spins = w.random.Float64() < spinning
+		if w.hungSince < 0 {
+			w.hungSince, w.hungSpins = w.now, w.running.spins
+		}
 	}
+	w.running.naps = newNaps(w, w.running)
 	w.tally.runs++
 }

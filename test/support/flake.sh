@@ -9,7 +9,7 @@
 # FLAKE_LOAD    busy processes: default 8
 # FLAKE_JOBS    packages at the same time: default 6, as most tests wait
 #
-# The output of each round is kept in build/flake. The status is 1 if any test failed.
+# build/flake keeps the output of each round. The status is 1 if any test failed.
 set -eu
 cd "$(dirname "$0")/../.."
 times=$1
@@ -47,8 +47,8 @@ while read -r package _; do
 	${GO:-go} test -c -tags "${TAGS-}" -o "$kept/$(printf %s "$package" | tr / .).test" "$package"
 done <"$kept/packages"
 
-# one ROUND PACKAGE DIRECTORY tests a package, and notes its failures. A package that fails
-# without a failed test broke off.
+# one ROUND PACKAGE DIRECTORY tests a package, and records its failures. A package that fails
+# without a failed test crashed or was ended.
 # shellcheck disable=SC2016
 one='
 	name=$(printf %s "$2" | tr / .)

@@ -7,7 +7,7 @@
 # WAYS   some of them: WAYS='nohup cron'
 # GO     the command
 #
-# The output of each is kept in build/ways. The status is 1 if any of them failed.
+# build/ways keeps the output of each. The status is 1 if any of them failed.
 # shellcheck disable=SC2317 # the functions below are called by a name in a variable
 set -eu
 cd "$(dirname "$0")/../.."
@@ -28,7 +28,7 @@ bare() { env -i "PATH=$PATH" "GOCACHE=$GOCACHE" "GOMODCACHE=$GOMODCACHE" "$@"; }
 
 under_nohup() { nohup "$@"; }
 in_background() (
-	trap '' INT QUIT # as of a shell without job control, and of some runners of CI
+	trap '' INT QUIT # as a shell without job control does, and some CI runners
 	"$@"
 )
 make_j4() { MAKEFLAGS=-j4 "$@"; }

@@ -1,13 +1,12 @@
-// Package early runs the processes of the locksmith that are no locksmith: the job behind
-// its gate, or a guard process (the watchdog of a lease). It runs in this package's init,
-// before the client libraries are initialised, which takes three times as long as the rest
-// of such a process's start.
+// Package early runs the processes that are started from the locksmith's program but are no
+// locksmith: the job at its gate, or the watchdog of a lease. It runs them in its init, before the
+// client libraries are initialised, which takes three times as long as the rest of such a process's
+// start.
 //
-// The linker sorts packages by import path: of those whose imports are initialised the
-// first comes next ("adlock/…" before "github.com/…"). So neither this package nor its
-// imports may ever import the client libraries; nor a package late in the alphabet that
-// those do not need, as this one would wait for it: path/filepath, for example. A test
-// checks the order.
+// Packages are initialised in the order of their import paths, each after its imports ("adlock/…"
+// before "github.com/…"). So this package and its imports must not import the client libraries. Nor
+// may they import a package that comes late in the alphabet and that the client libraries do not
+// need, such as path/filepath: those would be initialised before it. A test checks the order.
 package early
 
 import (
@@ -16,7 +15,7 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/hook"
-	"adlock/lib/lease/guarding"
+	"adlock/lib/lease/watchdog"
 	"adlock/lib/orphan"
 	"adlock/lib/supervise"
 )
@@ -29,5 +28,5 @@ func init() {
 	orphan.Main()
 	hook.Main()
 	supervise.Gate()
-	guarding.Main()
+	watchdog.Main()
 }

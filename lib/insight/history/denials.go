@@ -7,11 +7,12 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Denials counts requests that were turned away, by their verdict.
+// Denials counts denied requests, by their verdict.
 type Denials struct {
 	Busy    int `json:"busy"`
 	TooSoon int `json:"too-soon"`
 	Full    int `json:"full"`
+	Paused  int `json:"paused"`
 	Stuck   int `json:"stuck"` // the owner had expired and could not be ended
 }
 
@@ -27,24 +28,28 @@ func (d *Denials) Add(e *runlog.Event) {
 		d.TooSoon++
 	case e.Verdict == "full":
 		d.Full++
+	case e.Verdict == "paused":
+		d.Paused++
 	default:
 		d.Busy++
 	}
 }
 
-// InARow reports whether a denial belongs to a series that lasts until the atom is taken. Too
-// soon does not: a run had completed.
-func InARow(e *runlog.Event) bool { return IsDenial(e) && e.Verdict != "too-soon" }
-
-// Count is how many they were.
-func (d *Denials) Count() int { return d.Busy + d.TooSoon + d.Full + d.Stuck }
-
-// Each yields every verdict with how often it was given, which may be never.
-func (d *Denials) Each(yield func(verdict string, n int) bool) {
-	_ = yield("busy", d.Busy) && yield("too-soon", d.TooSoon) && yield("full", d.Full) && yield("stuck", d.Stuck)
+// InARow reports whether a denial belongs to a series that lasts until the atom is taken. A denial as
+// too soon does not: a run had completed. A denial as paused does not: a person wanted it.
+func InARow(e *runlog.Event) bool {
+	return IsDenial(e) && e.Verdict != "too-soon" && e.Verdict != "paused"
 }
 
-// Text tells them in words: "3 busy, 1 too soon".
+// Count is the number of all denials.
+func (d *Denials) Count() int { return d.Busy + d.TooSoon + d.Full + d.Paused + d.Stuck }
+
+// Each yields every verdict with how often it was given, also if that is 0.
+func (d *Denials) Each(yield func(verdict string, n int) bool) {
+	_ = yield("busy", d.Busy) && yield("too-soon", d.TooSoon) && yield("full", d.Full) && yield("paused", d.Paused) && yield("stuck", d.Stuck)
+}
+
+// Text describes the denials in words: "3 busy, 1 too soon".
 func (d *Denials) Text() string {
 	var parts []string
 	for verdict, n := range d.Each {

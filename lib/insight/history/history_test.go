@@ -39,20 +39,20 @@ func replaced(n int, kind runlog.Kind, token string, age int) runlog.Event {
 	return at(n, runlog.Event{Kind: kind, PID: 20, Owner: 10, OwnerToken: token, Age: runlog.Some(time.Duration(age) * time.Second)})
 }
 
-// tell returns each run as "token outcome start+held by".
-func tell(runs func(string) bool, events ...runlog.Event) []string {
-	var told []string
-	t := Teller{Run: func(_ *Atom, r *Run) {
-		told = append(told, fmt.Sprintf("%s %s %v+%v by %d", r.Token, r.Outcome, r.Start.Sub(midnight), r.Held, r.By))
+// describe returns each run as "token outcome start+held by".
+func describe(runs func(string) bool, events ...runlog.Event) []string {
+	var texts []string
+	t := Tracker{Run: func(_ *Atom, r *Run) {
+		texts = append(texts, fmt.Sprintf("%s %s %v+%v by %d", r.Token, r.Outcome, r.Start.Sub(midnight), r.Held, r.By))
 	}}
 	for i := range events {
 		t.Add(&events[i])
 	}
 	t.Finish(midnight.Add(1000*time.Second), runs)
-	return told
+	return texts
 }
 
-func TestEndsOfRuns(t *testing.T) {
+func TestEachRunEndsWithItsOutcome(t *testing.T) {
 	expire := func(n int, token string, by int) runlog.Event {
 		return at(n, runlog.Event{Kind: runlog.Expire, PID: by, Owner: 10, OwnerToken: token})
 	}
@@ -62,24 +62,24 @@ func TestEndsOfRuns(t *testing.T) {
 		events []runlog.Event
 		want   string
 	}{
-		"released":                    {[]runlog.Event{acquire(0, "a"), release(5, "a", 5, 0)}, "a success 0s+5s by 0"},
-		"failed":                      {[]runlog.Event{acquire(0, "a"), release(5, "a", 5, 3)}, "a failure 0s+5s by 0"},
-		"ended by a newcomer":         {[]runlog.Event{acquire(0, "a"), expire(8, "a", 20), replaced(9, runlog.Takeover, "a", 9)}, "a ended 0s+9s by 20"},
-		"ended by its supervisor":     {[]runlog.Event{acquire(0, "a"), expire(8, "a", 10), signalled}, "a ended 0s+9s by 10"},
-		"expired and yet succeeded":   {[]runlog.Event{acquire(0, "a"), expire(8, "a", 20), release(9, "a", 9, 0)}, "a success 0s+9s by 0"},
-		"found dead":                  {[]runlog.Event{acquire(0, "a"), replaced(50, runlog.Reclaim, "a", 50)}, "a orphaned 0s+50s by 20"},
-		"cleared":                     {[]runlog.Event{acquire(0, "a"), replaced(50, runlog.Clear, "a", 50)}, "a cleared 0s+50s by 20"},
-		"a step of the wall clock":    {[]runlog.Event{acquire(0, "a"), release(3605, "a", 5, 0)}, "a success 0s+5s by 0"},
-		"beginning turned over":       {[]runlog.Event{release(50, "a", 30, 0)}, "a success 20s+30s by 0"},
-		"ended beginning turned over": {[]runlog.Event{replaced(50, runlog.Takeover, "a", 30)}, "a ended 20s+30s by 20"},
-		"told twice":                  {[]runlog.Event{acquire(0, "a"), replaced(9, runlog.Takeover, "a", 9), release(10, "a", 10, 0)}, "a ended 0s+9s by 20"},
-		"running":                     {[]runlog.Event{acquire(900, "a")}, "a running 15m0s+1m40s by 0"},
-		"next begins before its end":  {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), release(5, "a", 5, 0), release(7, "b", 2, 0)}, "a success 0s+5s by 0|b success 5s+2s by 0"},
-		"without a lock":              {[]runlog.Event{unlocked(0, "a"), release(5, "a", 5, 0), unlocked(10, "b")}, "a success 0s+5s by 0"},
-		"not run for trouble":         {[]runlog.Event{at(3, runlog.Event{Kind: runlog.NotRun, PID: 7, Status: runlog.Some(74)})}, " failure 3s+0s by 0"},
-		"end never came":              {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), acquire(9, "c")}, "a lost 0s+9s by 0|b lost 5s+4s by 0|c running 9s+16m31s by 0"},
+		"released":                   {[]runlog.Event{acquire(0, "a"), release(5, "a", 5, 0)}, "a success 0s+5s by 0"},
+		"failed":                     {[]runlog.Event{acquire(0, "a"), release(5, "a", 5, 3)}, "a failure 0s+5s by 0"},
+		"ended by a newcomer":        {[]runlog.Event{acquire(0, "a"), expire(8, "a", 20), replaced(9, runlog.Takeover, "a", 9)}, "a ended 0s+9s by 20"},
+		"ended by its supervisor":    {[]runlog.Event{acquire(0, "a"), expire(8, "a", 10), signalled}, "a ended 0s+9s by 10"},
+		"expired and yet succeeded":  {[]runlog.Event{acquire(0, "a"), expire(8, "a", 20), release(9, "a", 9, 0)}, "a success 0s+9s by 0"},
+		"found dead":                 {[]runlog.Event{acquire(0, "a"), replaced(50, runlog.Reclaim, "a", 50)}, "a orphaned 0s+50s by 20"},
+		"cleared":                    {[]runlog.Event{acquire(0, "a"), replaced(50, runlog.Clear, "a", 50)}, "a cleared 0s+50s by 20"},
+		"a step of the wall clock":   {[]runlog.Event{acquire(0, "a"), release(3605, "a", 5, 0)}, "a success 0s+5s by 0"},
+		"beginning rotated":          {[]runlog.Event{release(50, "a", 30, 0)}, "a success 20s+30s by 0"},
+		"ended beginning rotated":    {[]runlog.Event{replaced(50, runlog.Takeover, "a", 30)}, "a ended 20s+30s by 20"},
+		"told twice":                 {[]runlog.Event{acquire(0, "a"), replaced(9, runlog.Takeover, "a", 9), release(10, "a", 10, 0)}, "a ended 0s+9s by 20"},
+		"running":                    {[]runlog.Event{acquire(900, "a")}, "a running 15m0s+1m40s by 0"},
+		"next begins before its end": {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), release(5, "a", 5, 0), release(7, "b", 2, 0)}, "a success 0s+5s by 0|b success 5s+2s by 0"},
+		"without a lock":             {[]runlog.Event{unlocked(0, "a"), release(5, "a", 5, 0), unlocked(10, "b")}, "a success 0s+5s by 0"},
+		"not run for trouble":        {[]runlog.Event{at(3, runlog.Event{Kind: runlog.NotRun, PID: 7, Status: runlog.Some(74)})}, " failure 3s+0s by 0"},
+		"end never came":             {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), acquire(9, "c")}, "a lost 0s+9s by 0|b lost 5s+4s by 0|c running 9s+16m31s by 0"},
 	} {
-		if got := strings.Join(tell(nil, c.events...), "|"); got != c.want {
+		if got := strings.Join(describe(nil, c.events...), "|"); got != c.want {
 			t.Errorf("%s: %s, want %s", claim, got, c.want)
 		}
 	}
@@ -105,7 +105,7 @@ func TestReadersRunTogether(t *testing.T) {
 		"ended by a writer one by one":      {[]runlog.Event{read(0, "a"), read(1, "b"), replaced(8, runlog.Takeover, "a", 8), replaced(9, runlog.Reclaim, "b", 8), acquire(9, "w")}, "a ended 0s+8s by 20|b orphaned 1s+8s by 20|w running 9s+16m31s by 0"},
 		"two writers later, an end is lost": {[]runlog.Event{read(0, "a"), read(1, "b"), acquire(5, "v"), release(6, "v", 1, 0), acquire(7, "w"), acquire(8, "x"), release(9, "x", 1, 0)}, "v success 5s+1s by 0|a lost 0s+8s by 0|b lost 1s+7s by 0|x success 8s+1s by 0|w running 7s+16m33s by 0"},
 	} {
-		if got := strings.Join(tell(nil, c.events...), "|"); got != c.want {
+		if got := strings.Join(describe(nil, c.events...), "|"); got != c.want {
 			t.Errorf("%s:\n%s, want\n%s", claim, got, c.want)
 		}
 	}
@@ -113,53 +113,53 @@ func TestReadersRunTogether(t *testing.T) {
 
 func TestReadersThatDiedAreLostOneByOne(t *testing.T) {
 	lives := func(token string) bool { return token == "b" }
-	if got := tell(lives, read(900, "a"), read(950, "b"), read(990, "c")); !slices.Equal(got, []string{"a lost 15m0s+0s by 0", "b running 15m50s+50s by 0", "c lost 16m30s+0s by 0"}) {
+	if got := describe(lives, read(900, "a"), read(950, "b"), read(990, "c")); !slices.Equal(got, []string{"a lost 15m0s+0s by 0", "b running 15m50s+50s by 0", "c lost 16m30s+0s by 0"}) {
 		t.Error(got)
 	}
 }
 
-func TestACommandThatIsNotThereIsARunThatFailed(t *testing.T) {
-	var told []*Run
-	teller := Teller{Run: func(_ *Atom, r *Run) { told = append(told, r) }}
+func TestAMissingCommandIsAFailedRun(t *testing.T) {
+	var runs []*Run
+	tracker := Tracker{Run: func(_ *Atom, r *Run) { runs = append(runs, r) }}
 	for _, e := range []runlog.Event{acquire(0, "a"), at(3, runlog.Event{Kind: runlog.Missing, PID: 7, Status: runlog.Some(127)}), release(5, "a", 5, 0)} {
-		teller.Add(&e)
+		tracker.Add(&e)
 	}
-	if len(told) != 2 || told[0].Outcome != Failed || told[0].Status.Value != 127 || told[0].Completed() || told[1].Outcome != Succeeded {
-		t.Errorf("%+v", told)
+	if len(runs) != 2 || runs[0].Outcome != Failed || runs[0].Status.Value != 127 || runs[0].Completed() || runs[1].Outcome != Succeeded {
+		t.Errorf("%+v", runs)
 	}
 }
 
 func TestOwnerWhoseLockIsGoneIsFoundByItsToken(t *testing.T) {
 	lost := runlog.Event{Time: midnight.Add(7 * time.Second), Kind: runlog.Lost, Program: "p", Host: "h", Token: "a"}
-	if got := tell(nil, acquire(0, "a"), lost, acquire(50, "b"), release(60, "b", 10, 0)); !slices.Contains(got, "a lost 0s+7s by 0") {
+	if got := describe(nil, acquire(0, "a"), lost, acquire(50, "b"), release(60, "b", 10, 0)); !slices.Contains(got, "a lost 0s+7s by 0") {
 		t.Error(got)
 	}
-	if got := tell(nil, acquire(0, "a"), lost, replaced(9, runlog.Takeover, "a", 9)); !slices.Equal(got, []string{"a ended 0s+9s by 20"}) {
+	if got := describe(nil, acquire(0, "a"), lost, replaced(9, runlog.Takeover, "a", 9)); !slices.Equal(got, []string{"a ended 0s+9s by 20"}) {
 		t.Errorf("an owner that was ended while it released: %v", got)
 	}
 }
 
 func TestRunOfACrashedMachineDoesNotRunForEver(t *testing.T) {
 	dead := func(string) bool { return false }
-	if got := tell(dead, acquire(0, "a")); !slices.Equal(got, []string{"a lost 0s+0s by 0"}) {
+	if got := describe(dead, acquire(0, "a")); !slices.Equal(got, []string{"a lost 0s+0s by 0"}) {
 		t.Error(got)
 	}
 }
 
 func TestMemoryIsBoundedByTheAtoms(t *testing.T) {
-	teller := Teller{Run: func(*Atom, *Run) {}}
+	tracker := Tracker{Run: func(*Atom, *Run) {}}
 	for i := range 10000 {
 		token := fmt.Sprint(i)
 		begin, end := acquire(2*i, token), release(2*i+1, token, 1, 0)
-		teller.Add(&begin)
-		teller.Add(&end)
+		tracker.Add(&begin)
+		tracker.Add(&end)
 	}
-	if len(teller.open) != 1 || len(teller.Atoms()[0].open) != 0 {
-		t.Errorf("%d tokens, %d runs remembered", len(teller.open), len(teller.Atoms()[0].open))
+	if len(tracker.open) != 1 || len(tracker.Atoms()[0].open) != 0 {
+		t.Errorf("%d tokens, %d runs remembered", len(tracker.open), len(tracker.Atoms()[0].open))
 	}
 }
 
-func TestRecordsOfAllHostsAreReadInOrder(t *testing.T) {
+func TestRunlogsOfAllHostsAreReadInOrder(t *testing.T) {
 	dir := t.TempDir()
 	for n, host := range []string{"one", "two", "one", "three", "two"} {
 		log := runlog.Log{Dir: dir, Host: host}
@@ -197,7 +197,7 @@ func TestNoDirectoryIsNoEvents(t *testing.T) {
 	}
 }
 
-func TestFollowHearsEveryHost(t *testing.T) {
+func TestFollowYieldsEventsOfEveryHost(t *testing.T) {
 	dir := t.TempDir()
 	write := func(host string, pid int) {
 		t.Helper()
@@ -207,16 +207,16 @@ func TestFollowHearsEveryHost(t *testing.T) {
 		}
 	}
 	write("one", 1)
-	heard := make(chan int)
+	read := make(chan int)
 	go func() {
 		for e := range Follow(dir, "two") {
-			heard <- e.PID
+			read <- e.PID
 		}
 	}()
 	next := func() int {
 		t.Helper()
 		select {
-		case pid := <-heard:
+		case pid := <-read:
 			return pid
 		case <-time.After(time.Minute):
 			t.Fatal("nothing came")
@@ -247,30 +247,30 @@ func TestLimitThatEndedARunIsTheNewcomers(t *testing.T) {
 	begin.ExpireAfter = runlog.Some(2 * time.Hour)
 	expire := at(3, runlog.Event{Kind: runlog.Expire, PID: 20, Owner: 10, OwnerToken: "a", ExpireAfter: runlog.Some(3 * time.Second)})
 	end := replaced(4, runlog.Takeover, "a", 4)
-	teller := Teller{Run: func(_ *Atom, r *Run) {
+	tracker := Tracker{Run: func(_ *Atom, r *Run) {
 		if r.ExpireAfter.Value != 3*time.Second {
 			t.Errorf("ended at %v", r.ExpireAfter.Value)
 		}
 	}}
 	for _, e := range []runlog.Event{begin, expire, end} {
-		teller.Add(&e)
+		tracker.Add(&e)
 	}
 }
 
-// Two machines may have a process of one number.
-func TestAProcessOfTheSameNumberElsewhereIsNotItsOwnSupervisor(t *testing.T) {
+// Processes on two machines may have the same number.
+func TestTheSamePidOnAnotherMachineIsNoSupervisor(t *testing.T) {
 	for node, own := range map[string]bool{"a": true, "b": false} {
 		r := Run{PID: 7, Node: "a", By: 7, ByNode: node}
-		if who, self := r.Ender(); self != own || who != "7 on "+node {
-			t.Errorf("%s: %s %v", node, who, self)
+		if ender, self := r.Ender(); self != own || ender != "7 on "+node {
+			t.Errorf("%s: %s %v", node, ender, self)
 		}
 	}
 }
 
-func TestAnOwnerOfThisMachineHasOneEndHoweverLateANewcomerTells(t *testing.T) {
+func TestALateNewcomerAddsNoSecondEnd(t *testing.T) {
 	late := replaced(9, runlog.Takeover, "a", 5)
 	late.Node, late.OwnerNode = "dax", "dax"
-	if got := tell(nil, acquire(0, "a"), release(5, "a", 5, 130), acquire(6, "b"), release(7, "b", 1, 0), late); len(got) != 2 {
+	if got := describe(nil, acquire(0, "a"), release(5, "a", 5, 130), acquire(6, "b"), release(7, "b", 1, 0), late); len(got) != 2 {
 		t.Errorf("%q", got)
 	}
 }

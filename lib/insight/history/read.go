@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"math"
 
 	"adlock/lib/runlog"
 )
@@ -21,12 +22,17 @@ func Read(dir string) iter.Seq2[runlog.Event, error] {
 			yield(runlog.Event{}, err)
 			return
 		}
-		if len(hosts) == 1 {
-			runlog.Read(dir, hosts[0])(yield)
-			return
-		}
-		merge(dir, hosts, yield)
+		ReadEnd(dir, hosts, math.MaxInt64)(yield)
 	}
+}
+
+// ReadEnd is Read of the runlogs of these hosts (canonical), without the lines that begin before a
+// file's last bytes; most is their number.
+func ReadEnd(dir string, hosts []string, most int64) iter.Seq2[runlog.Event, error] {
+	if len(hosts) == 1 {
+		return runlog.ReadEnd(dir, hosts[0], most)
+	}
+	return func(yield func(runlog.Event, error) bool) { merge(dir, hosts, most, yield) }
 }
 
 // source is a runlog that is read one event at a time.
@@ -39,12 +45,12 @@ type source struct {
 
 func (s *source) advance() { s.event, s.err, s.more = s.next() }
 
-// merge takes, again and again, the earliest of what the runlogs have next.
-// An error comes before any event.
-func merge(dir string, hosts []string, yield func(runlog.Event, error) bool) {
+// merge yields the events of several runlogs in the order of their times. If a runlog has an error
+// next, merge yields that before any event.
+func merge(dir string, hosts []string, most int64, yield func(runlog.Event, error) bool) {
 	sources := make([]*source, len(hosts))
 	for i, host := range hosts {
-		next, stop := iter.Pull2(runlog.Read(dir, host))
+		next, stop := iter.Pull2(runlog.ReadEnd(dir, host, most))
 		defer stop()
 		sources[i] = &source{next: next}
 		sources[i].advance()
@@ -67,8 +73,8 @@ func earliest(sources []*source) *source {
 	return first
 }
 
-// Each calls do with every event of what Read returned. It tells how many lines
-// were damaged, and the error that ended the reading early, if one did.
+// Each calls do with every event of what Read returned. It returns how many lines were damaged, and
+// the error that ended the reading early, if there was one.
 func Each(events iter.Seq2[runlog.Event, error], do func(*runlog.Event)) (damaged int, err error) {
 	for e, failed := range events {
 		var line *runlog.DamagedLine

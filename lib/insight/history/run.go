@@ -1,11 +1,10 @@
 // Package history reconstructs runs from the runlog: when each acquisition began, how it ended,
 // and which process ended it. Report, timeline and metrics are made from these.
 //
-// An acquisition begins with acquire and ends with the one event that names its
-// token (package runlog). The runlog may be incomplete: it is bounded, a full
-// disk costs lines, and a machine that crashes writes none. So the beginning of
-// a run may have to be inferred from how long its end says it took, and a run
-// whose end never came is Lost, not running for ever.
+// An acquisition begins with acquire and ends with the one event that names its token (package
+// runlog). The runlog may be incomplete: it is bounded, lines are lost on a full disk, and a
+// crashing machine writes none. So the beginning of a run may have to be inferred from how long its
+// end says it took, and a run whose end never came is Lost, not running for ever.
 package history
 
 import (
@@ -22,9 +21,9 @@ type Outcome int
 // The outcomes.
 const (
 	Running   Outcome = iota // it has not ended yet
-	Succeeded                // released, with status 0 or without one: a script that fails does not come to its release
-	Failed                   // released with another status, or its job was ended by a signal; or its command was not there
-	Ended                    // by force, as it had passed ExpireAfter
+	Succeeded                // released, with status 0 or without a status: a script that fails does not reach its release
+	Failed                   // released with another status, or its job was ended by a signal, or it could not be started (Unstarted)
+	Ended                    // by force, because it had passed ExpireAfter
 	Orphaned                 // its owner died without a release; found dead by a newcomer
 	Cleared                  // a person removed its lock, or had its job ended (adlock stop)
 	Lost                     // its lock disappeared, or the runlog does not have its end
@@ -42,7 +41,7 @@ type Run struct {
 	Token string
 	Start time.Time
 	End   time.Time     // zero while it runs
-	Held  time.Duration // how long the atom was held, so far while it runs; as the owner measured it where the runlog has that, else the difference of the events' times, which steps of the wall clock change
+	Held  time.Duration // how long the atom was held (until now while it runs): as the owner measured it, if the runlog has that; else the difference of the events' times, which steps of the wall clock change
 
 	Outcome Outcome
 	Status  runlog.Opt[int]
@@ -50,18 +49,18 @@ type Run struct {
 	By      int    // the process that ended it by force or found it dead; its own PID if its supervisor did
 	ByNode  string // the machine of By, as Node
 
-	Shared    bool // it read: others that read may have held the atom at the same time
-	Unstarted bool // its command was not there, or nothing could be locked: it held nothing
+	Shared    bool // it was a reader: other readers may have held the atom at the same time
+	Unstarted bool // its command did not exist, or nothing could be locked: it held nothing
 
 	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // its owner's; ExpireAfter of the process that ended it
 
 	expired bool      // there is an expire event: its ending has begun
 	lostAt  time.Time // its owner reported that the lock was gone
 
-	unlocked bool // it ran without a lock, as the lock directory could not be used
+	unlocked bool // it ran without a lock, because the lock directory could not be used
 }
 
-// Completed reports whether the owner came to its release: only then is Held the runtime of the
+// Completed reports whether the owner reached its release: only then is Held the runtime of the
 // job.
 func (r *Run) Completed() bool {
 	return (r.Outcome == Succeeded || r.Outcome == Failed) && !r.Unstarted
@@ -71,11 +70,11 @@ func (r *Run) Completed() bool {
 func (r *Run) Owner() string { return On(r.PID, r.Node) }
 
 // Ender describes the process that ended the run; self: its own supervisor.
-func (r *Run) Ender() (who string, self bool) {
+func (r *Run) Ender() (ender string, self bool) {
 	return On(r.By, r.ByNode), r.By == r.PID && r.ByNode == r.Node
 }
 
-// On is a process on its machine; "": on this one, as far as there are others.
+// On describes a process and its machine; without node, the process alone.
 func On(pid int, node string) string {
 	if node == "" {
 		return strconv.Itoa(pid)

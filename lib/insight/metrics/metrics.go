@@ -1,16 +1,18 @@
-// Package metrics exports each atom to Prometheus: when it last succeeded and completed, since
-// when it runs, how long runs take, the denials, and the limits in force.
+// Package metrics exports each atom to Prometheus: when it last succeeded, since when it runs, its
+// usual interval, its failures and denials. It exports what a rule of adlock-alerts.yml or a panel of
+// adlock-dashboard.json needs, twelve series for an atom at most.
 //
 // The runlog is bounded and loses its oldest lines, while a counter must never fall: Prometheus
-// would take that for a restart and count everything again. So counters continue from the file
-// that was written the last time, whose adlock_counted_until_timestamp_seconds says which events
-// are in it. Other values that the runlog has lost are kept from there too.
+// would assume a restart and count everything again. So counters continue from the file that was
+// written the last time; its adlock_counted_until_timestamp_seconds says which events are in it.
+// Other values that the runlog has lost are kept from there too.
 //
 // The text is written and parsed by hand. Prometheus' own client keeps its counters in memory,
 // where they end with the program, and its parser needs protocol buffers.
 package metrics
 
 import (
+	"slices"
 	"time"
 
 	"adlock/lib/atom"
@@ -19,12 +21,12 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Lock is what the lock directory says of an atom.
+// Lock is what the lock directory has of an atom.
 type Lock struct {
-	Atom      atom.Atom
-	Completed time.Time // zero: never
-	Since     time.Time // when it was taken; zero: it is not held
-	Overdue   bool      // its owner has run for longer than it should
+	Atom    atom.Atom
+	Since   time.Time // when it was taken; zero: it is not held
+	Overdue bool      // its owner has run for longer than it should
+	Paused  time.Time // since when it is paused; zero: it is not
 }
 
 // Options configure what is collected.
@@ -34,7 +36,20 @@ type Options struct {
 	Locks   []Lock                  // the atoms there are
 	Running func(token string) bool // whether an acquisition without an end still runs; nil: yes
 	Before  Values                  // the values written the last time; nil: none
+	User    string                  // whose lock directory it is: a label of each series; "": no label
+
+	// There reports whether the lock directory has a lock of the atom, active or last; nil: it has
+	// one of every atom. An atom that was taken in the directory and has no lock there is retired
+	// (adlock clear --last), and its figures are left out.
+	There func(atom.Atom) bool
 }
+
+// MostOfUser is how many atoms of another user get series, and longestOfUser how many bytes of
+// each label: what that user writes must not fill the monitoring.
+const (
+	MostOfUser    = 200
+	longestOfUser = 200
+)
 
 // Settled is how old an event must be to be counted if counting continues the next time: a
 // delayed writer may bring a line with an earlier time.
@@ -44,31 +59,86 @@ const Settled = 2 * time.Second
 type Metrics struct {
 	until   time.Time
 	damaged int
+	notRun  int
 	before  Values
 	atoms   []*figures
+	users   []user
 }
 
-// figures are those of one atom. Its counts are added to the values of the last time.
+// user says whether the atoms of a user were read, and how many of them have no series.
+type user struct {
+	label   string
+	read    bool // the lock directory could be read
+	omitted int
+}
+
+// None returns Metrics without atoms, to which those of users are added (Add).
+func None(o Options) *Metrics {
+	return &Metrics{until: o.Until.Truncate(time.Millisecond), before: o.Before}
+}
+
+// Add adds another collection, made at the same time and with the same Before.
+func (m *Metrics) Add(other *Metrics) {
+	m.damaged += other.damaged
+	m.notRun += other.notRun
+	m.atoms = append(m.atoms, other.atoms...)
+	m.users = append(m.users, other.users...)
+}
+
+// Unread is the Metrics of a user whose lock directory could not be read.
+func Unread(name string) *Metrics { return &Metrics{users: []user{{label: userLabel(name)}}} }
+
+// Note adds what was not collected of a user: atoms, and lines that cannot be read.
+func (m *Metrics) Note(omitted, damaged int) {
+	m.users[0].omitted += omitted
+	m.damaged += damaged
+}
+
+// figures are the figures of one atom. The counts are added to the values of the last time; failed
+// and denied continue from those values.
 type figures struct {
 	labels string // name="value",…
 
-	success, completed, since time.Time
-	limits                    history.Limits
-	interval                  quantile.Durations
-	inARow                    int
-	overdue                   float64
-
-	events    map[runlog.Kind]int
-	denials   history.Denials
-	outcomes  [history.Outcomes]int
-	durations [len(bounds) + 1]int // not cumulative
-	sum       time.Duration
-
-	started time.Time
+	success, since   time.Time
+	paused           time.Time
+	interval         interval
+	overdue, stuck   bool
+	failed, denied   int // in a row
+	outcomes         [len(outcomes)]int
+	denials          int
+	takenInDirectory bool // it was last taken in the lock directory, and has not failed to be locked since
 }
 
-// bounds of the histogram, in seconds: from a moment to a day.
-var bounds = [...]float64{1, 5, 15, 60, 300, 900, 1800, 3600, 7200, 21600, 86400}
+// interval is the usual time from one start of an atom to the next.
+type interval struct {
+	started time.Time // the latest
+	all     quantile.Durations
+}
+
+func (i *interval) start(at time.Time) {
+	if !i.started.IsZero() {
+		i.all.Add(at.Sub(i.started))
+	}
+	i.started = at
+}
+
+// usual is the shortest interval such that intervals no longer than it cover nine tenths of the
+// time. (By a median, a job that runs every ten minutes by day would be overdue each night.) A
+// length that occurred less than three times does not count: it was an outage, or one of the first
+// nights. The rest must span an hour: if a person has only tried a job a few times, it is not
+// missed afterwards.
+func (i *interval) usual() (usual time.Duration, known bool) {
+	const share, least, span = 0.9, 3, time.Hour
+	for rest := i.all; rest.Sum() >= span; {
+		usual = rest.ByTime(share)
+		shorter := rest.Below((usual + 1) / 2)
+		if rest.Count()-shorter.Count() >= least {
+			return usual, true
+		}
+		rest = shorter
+	}
+	return 0, false
+}
 
 // Collect reads events, from history.Read. With an error the metrics are of
 // what could be read.
@@ -78,35 +148,43 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 	if since.After(o.Until) {
 		since = o.Until // the clock was set back
 	}
-	b := builder{since: since, until: o.Until, atoms: map[atom.Atom]*figures{}}
-	b.teller.Run = b.run
+	b := builder{user: o.User, since: since, until: o.Until, before: o.Before, atoms: map[atom.Atom]*figures{}}
+	b.tracker.Run = b.run
 	m := &Metrics{until: o.Until, before: o.Before}
 	var failed error
 	m.damaged, failed = history.Each(events, b.event)
 	b.counting = false // Finish guesses the ends of runs; their true ends may still come
-	b.teller.Finish(o.Now, o.Running)
+	b.tracker.Finish(o.Now, o.Running)
 	for _, l := range o.Locks {
 		f := b.figures(l.Atom)
-		f.completed, f.since = l.Completed, l.Since
-		if l.Overdue {
-			f.overdue = 1
-		}
+		f.since, f.overdue, f.paused = l.Since, l.Overdue, l.Paused
+		f.stuck = f.stuck && !l.Since.IsZero()
 	}
-	m.atoms = b.sorted()
+	m.notRun, m.atoms = b.notRun, b.sorted(o.There)
+	if o.User != "" {
+		omitted := max(0, len(m.atoms)-MostOfUser)
+		m.atoms = m.atoms[:len(m.atoms)-omitted]
+		m.users = []user{{label: userLabel(o.User), read: true, omitted: omitted}}
+	}
 	return m, failed
 }
 
 type builder struct {
+	user         string
 	since, until time.Time
-	counting     bool // the event at hand is not in Before yet
-	teller       history.Teller
+	counting     bool // the present event is not in Before yet
+	before       Values
+	tracker      history.Tracker
 	atoms        map[atom.Atom]*figures
+	notRun       int
 }
 
 func (b *builder) figures(a atom.Atom) *figures {
 	f := b.atoms[a]
 	if f == nil {
-		f = &figures{labels: labels(a), events: map[runlog.Kind]int{}}
+		f = &figures{labels: labels(b.user, a)}
+		f.failed, f.denied = int(b.before[series(failures, f.labels)]), int(b.before[series(denials, f.labels)])
+		f.stuck = b.before[series(stuck, f.labels)] > 0
 		b.atoms[a] = f
 	}
 	return f
@@ -114,32 +192,50 @@ func (b *builder) figures(a atom.Atom) *figures {
 
 func (b *builder) event(e *runlog.Event) {
 	b.counting = e.Time.After(b.since) && !e.Time.After(b.until)
-	a := b.teller.Add(e)
+	a := b.tracker.Add(e)
 	if a == nil {
 		return
 	}
 	f := b.figures(a.Atom)
-	if b.counting {
-		f.events[e.Kind]++
-	}
 	switch e.Kind {
 	case runlog.Acquire, runlog.Unlocked:
-		f.inARow = 0
-		if !f.started.IsZero() {
-			f.interval.Add(e.Time.Sub(f.started))
-		}
-		f.started = e.Time
-	case runlog.Deny, runlog.Stuck:
-		if history.InARow(e) {
-			f.inARow++
-		}
-		if b.counting {
-			f.denials.Add(e)
-		}
-	default:
-		return
+		f.interval.start(e.Time)
+		f.takenInDirectory = e.Kind == runlog.Acquire && e.Store == ""
+	case runlog.Missing, runlog.NotRun:
+		f.takenInDirectory = false
 	}
-	f.limits.Update(e)
+	if b.counting {
+		b.count(f, e)
+	}
+}
+
+func (b *builder) count(f *figures, e *runlog.Event) {
+	switch e.Kind {
+	case runlog.Acquire, runlog.Unlocked:
+		f.denied, f.stuck = 0, false
+	case runlog.Deny, runlog.Stuck:
+		f.stuck = f.stuck || e.Kind == runlog.Stuck
+		if e.Verdict == "full" {
+			f.denied++
+		}
+		if history.InARow(e) {
+			f.denials++
+		}
+	case runlog.NotRun:
+		b.notRun++
+	}
+}
+
+// outcomes are the ends of runs that are counted. Runs that a person has ended are not counted.
+var outcomes = [...]outcome{
+	{"success", []history.Outcome{history.Succeeded}},
+	{"failure", []history.Outcome{history.Failed, history.Orphaned, history.Lost}},
+	{"ended", []history.Outcome{history.Ended}},
+}
+
+type outcome struct {
+	label string
+	which []history.Outcome
 }
 
 func (b *builder) run(a *history.Atom, r *history.Run) {
@@ -150,18 +246,12 @@ func (b *builder) run(a *history.Atom, r *history.Run) {
 	if !b.counting {
 		return
 	}
-	f.outcomes[r.Outcome]++
-	if r.Completed() {
-		f.durations[bin(r.Held)]++
-		f.sum += r.Held
+	i := slices.IndexFunc(outcomes[:], func(o outcome) bool { return slices.Contains(o.which, r.Outcome) })
+	if i < 0 {
+		return
 	}
-}
-
-func bin(d time.Duration) int {
-	for i, bound := range bounds {
-		if d.Seconds() <= bound {
-			return i
-		}
+	f.outcomes[i]++
+	if f.failed++; r.Outcome == history.Succeeded {
+		f.failed = 0
 	}
-	return len(bounds)
 }

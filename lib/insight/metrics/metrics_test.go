@@ -13,7 +13,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
-	"adlock/test/story"
+	"adlock/test/support/story"
 )
 
 const labelsOfX = `program="p",host="dax",operator="run",operand="x"`
@@ -28,7 +28,7 @@ func collect(t *testing.T, s *story.Story, until time.Duration, before Values) *
 	return m
 }
 
-// read is what the next collection finds of this one.
+// read returns the values that the next collection reads from the text of m.
 func read(t *testing.T, m *Metrics, format Format) Values {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "adlock.prom")
@@ -42,7 +42,7 @@ func read(t *testing.T, m *Metrics, format Format) Values {
 	return values
 }
 
-func TestFiguresOfOneAtom(t *testing.T) {
+func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {
 	s := &story.Story{}
 	j := s.Job("p run x", 15*time.Minute, limit.Never)
 	j.Run(0, 10*time.Second, 0)
@@ -50,10 +50,11 @@ func TestFiguresOfOneAtom(t *testing.T) {
 	j.Hang(time.Hour, 10*time.Minute, 7)
 	j.Deny(80*time.Minute, "busy", 3, time.Second)
 	j.Deny(80*time.Minute, "too-soon", 2, time.Second)
+	j.Deny(80*time.Minute, "full", 4, time.Second)
 	now := story.Midnight.Add(2 * time.Hour)
 	m, err := Collect(s.Events(), Options{Now: now, Until: now, Locks: []Lock{{
-		Atom:      atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "x"},
-		Completed: story.Midnight.Add(70 * time.Minute), Since: story.Midnight.Add(90 * time.Minute),
+		Atom:  atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "x"},
+		Since: story.Midnight.Add(90 * time.Minute),
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -61,36 +62,26 @@ func TestFiguresOfOneAtom(t *testing.T) {
 	got := read(t, m, Prometheus)
 	midnight := float64(story.Midnight.Unix())
 	for series, want := range map[string]float64{
-		`adlock_last_success_timestamp_seconds{` + labelsOfX + `}`:        midnight + 10,
-		`adlock_last_completion_timestamp_seconds{` + labelsOfX + `}`:     midnight + 70*60,
-		`adlock_running_since_timestamp_seconds{` + labelsOfX + `}`:       midnight + 90*60,
-		`adlock_run_interval_seconds{` + labelsOfX + `}`:                  20 * 60,
-		`adlock_limit_seconds{` + labelsOfX + `,limit="if_elapsed"}`:      15 * 60,
-		`adlock_denials_in_a_row{` + labelsOfX + `}`:                      3,
-		`adlock_runs_total{` + labelsOfX + `,outcome="success"}`:          1,
-		`adlock_runs_total{` + labelsOfX + `,outcome="failure"}`:          1,
-		`adlock_runs_total{` + labelsOfX + `,outcome="ended"}`:            1,
-		`adlock_runs_total{` + labelsOfX + `,outcome="lost"}`:             0,
-		`adlock_denials_total{` + labelsOfX + `,verdict="busy"}`:          3,
-		`adlock_denials_total{` + labelsOfX + `,verdict="too-soon"}`:      2,
-		`adlock_events_total{` + labelsOfX + `,event="takeover"}`:         1,
-		`adlock_run_duration_seconds_bucket{` + labelsOfX + `,le="5.0"}`:  0,
-		`adlock_run_duration_seconds_bucket{` + labelsOfX + `,le="15.0"}`: 1,
-		`adlock_run_duration_seconds_bucket{` + labelsOfX + `,le="+Inf"}`: 2,
-		`adlock_run_duration_seconds_sum{` + labelsOfX + `}`:              100,
-		`adlock_run_duration_seconds_count{` + labelsOfX + `}`:            2,
-		`adlock_counted_until_timestamp_seconds`:                          midnight + 2*3600,
+		`adlock_last_success_timestamp_seconds{` + labelsOfX + `}`:  midnight + 10,
+		`adlock_running_since_timestamp_seconds{` + labelsOfX + `}`: midnight + 90*60,
+		`adlock_overdue{` + labelsOfX + `}`:                         0,
+		`adlock_stuck{` + labelsOfX + `}`:                           0,
+		`adlock_failures_in_a_row{` + labelsOfX + `}`:               2,
+		`adlock_denials_in_a_row{` + labelsOfX + `}`:                4,
+		`adlock_denials_total{` + labelsOfX + `}`:                   7,
+		`adlock_runs_total{` + labelsOfX + `,outcome="success"}`:    1,
+		`adlock_runs_total{` + labelsOfX + `,outcome="failure"}`:    1,
+		`adlock_runs_total{` + labelsOfX + `,outcome="ended"}`:      1,
+		`adlock_not_run_total`:                                      0,
+		`adlock_counted_until_timestamp_seconds`:                    midnight + 2*3600,
 	} {
 		if value, there := got[series]; !there || value != want {
 			t.Errorf("%s is %v (%v), want %v", series, value, there, want)
 		}
 	}
-	if never := got[`adlock_limit_seconds{`+labelsOfX+`,limit="expire_after"}`]; never < 1e300 {
-		t.Errorf("never is %v", never)
-	}
 }
 
-// However often they are collected, and though the runlog loses its beginning.
+// This holds however often they are collected, and although the runlog loses its oldest lines.
 func TestCountersOnlyGoUp(t *testing.T) {
 	whole := story.Day()
 	want := read(t, collect(t, whole, 24*time.Hour, nil), Prometheus)
@@ -116,7 +107,7 @@ func TestCountersOnlyGoUp(t *testing.T) {
 			}
 			before = now
 		}
-		for _, series := range []string{"adlock_events_total", "adlock_denials_total", "adlock_runs_total", "adlock_last_success_timestamp_seconds"} {
+		for _, series := range []string{"adlock_denials_total", "adlock_runs_total", "adlock_last_success_timestamp_seconds"} {
 			for key, value := range want {
 				if strings.HasPrefix(key, series+"{") && before[key] != value {
 					t.Errorf("%s is %v, want %v", key, before[key], value)
@@ -127,10 +118,10 @@ func TestCountersOnlyGoUp(t *testing.T) {
 }
 
 func isCounter(series string) bool {
-	return strings.Contains(series, "_total{") || strings.Contains(series, "duration_seconds_")
+	return strings.Contains(series, "_total{")
 }
 
-// part is what a runlog that is bounded has of a story at a time.
+// part yields the events of a story between two times, as a bounded runlog has them.
 func part(s *story.Story, from, until time.Duration) func(func(runlog.Event, error) bool) {
 	return func(yield func(runlog.Event, error) bool) {
 		for e := range s.Events() {
@@ -150,7 +141,7 @@ func TestCollectingTwiceCountsOnce(t *testing.T) {
 	if second := read(t, collect(t, s, 24*time.Hour, first), Prometheus); !maps.Equal(first, second) {
 		t.Error("the figures differ")
 	}
-	if back := read(t, collect(t, s, 12*time.Hour, first), Prometheus); back[`adlock_events_total{`+labelsOf(t, first, "backup")+`,event="acquire"}`] != 22 {
+	if back := read(t, collect(t, s, 12*time.Hour, first), Prometheus); back[`adlock_runs_total{`+labelsOf(t, first, "backup")+`,outcome="success"}`] != 20 {
 		t.Error("a clock that was set back changes what was counted")
 	}
 }
@@ -167,7 +158,7 @@ func labelsOf(t *testing.T, values Values, program string) string {
 	return ""
 }
 
-func TestDamagedFileCostsThePastOnly(t *testing.T) {
+func TestDamagedSamplesAreSkipped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "adlock.prom")
 	if err := os.WriteFile(file, []byte("adlock_events_total{} 1e\n\x00\x00\nadlock_x 5\nother 7\nadlock_y NaN\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -190,5 +181,82 @@ func TestLabelsAreTextWhateverTheOperand(t *testing.T) {
 	}
 	if want := `operand="\\x1b[2J\\xff\\xc2\\x9b\\xe2\\x80\\xae\\\"\\x0d\\x0aé"`; !strings.Contains(text, want) {
 		t.Errorf("%s\nhas no %s", text, want)
+	}
+}
+
+func TestAnAtomHasTwelveSeriesAtMost(t *testing.T) {
+	s := story.Day()
+	all := map[atom.Atom]bool{}
+	for e := range s.Events() {
+		all[atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}] = true
+	}
+	var locks []Lock
+	for a := range all {
+		locks = append(locks, Lock{Atom: a, Since: story.Midnight.Add(23 * time.Hour)})
+	}
+	now := story.Midnight.Add(24 * time.Hour)
+	m, err := Collect(s.Events(), Options{Now: now, Until: now, Locks: locks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]int{}
+	for series := range read(t, m, Prometheus) {
+		if _, labels, inAtom := strings.Cut(series, "{"); inAtom {
+			labels, _, _ = strings.Cut(labels, ",outcome=")
+			of[strings.TrimSuffix(labels, "}")]++
+		}
+	}
+	for labels, n := range of {
+		if n > 12 {
+			t.Errorf("%d series of %s", n, labels)
+		}
+	}
+	if len(of) != len(all) {
+		t.Errorf("%d atoms, want %d", len(of), len(all))
+	}
+}
+
+func TestCountsInARowContinueFromTheFile(t *testing.T) {
+	s := &story.Story{}
+	j := s.Job("p run x", 0, limit.Never)
+	j.Run(0, time.Second, 1)
+	j.Run(time.Hour, time.Second, 1)
+	j.Deny(2*time.Hour, "full", 3, time.Second)
+	before := read(t, collect(t, s, 3*time.Hour, nil), Prometheus)
+	later := &story.Story{}
+	j = later.Job("p run x", 0, limit.Never)
+	j.Deny(4*time.Hour, "full", 2, time.Second)
+	got := read(t, collect(t, later, 5*time.Hour, before), Prometheus)
+	if n := got[`adlock_failures_in_a_row{`+labelsOfX+`}`]; n != 2 {
+		t.Errorf("%v failures in a row", n)
+	}
+	if n := got[`adlock_denials_in_a_row{`+labelsOfX+`}`]; n != 5 {
+		t.Errorf("%v denials in a row", n)
+	}
+}
+
+func TestOnlyWhatWasTakenInADirectoryIsRetired(t *testing.T) {
+	there := func(atom.Atom) bool { return false }
+	for claim, c := range map[string]struct {
+		events []runlog.Event
+		shown  bool
+	}{
+		"taken in a directory":                {[]runlog.Event{{Kind: runlog.Acquire, Token: "a"}}, false},
+		"in a store":                          {[]runlog.Event{{Kind: runlog.Acquire, Token: "a", Store: "etcd://a/b"}}, true},
+		"a command that was never there":      {[]runlog.Event{{Kind: runlog.Missing, Status: runlog.Some(127)}}, true},
+		"retired, and the command is missing": {[]runlog.Event{{Kind: runlog.Acquire, Token: "a"}, {Kind: runlog.Missing, Status: runlog.Some(127)}}, true},
+	} {
+		s := &story.Story{}
+		for n, e := range c.events {
+			s.Job("p run x", 0, limit.Never).Add(time.Duration(n)*time.Minute, e)
+		}
+		now := story.Midnight.Add(time.Hour)
+		m, err := Collect(s.Events(), Options{Now: now, Until: now, There: there})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown := strings.Contains(string(m.Text(Prometheus)), labelsOfX); shown != c.shown {
+			t.Errorf("%s: shown is %v", claim, shown)
+		}
 	}
 }

@@ -2,38 +2,53 @@ package metrics
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"adlock/lib/atom"
-	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
-	"adlock/lib/limit"
-	"adlock/lib/runlog"
 )
 
-// countedUntil is how the next collection knows where to go on.
-const countedUntil = "adlock_counted_until_timestamp_seconds"
+// The names of metrics whose values the next collection reads.
+const (
+	countedUntil = "adlock_counted_until_timestamp_seconds"
+	notRun       = "adlock_not_run_total"
+	failures     = "adlock_failures_in_a_row"
+	denials      = "adlock_denials_in_a_row"
+	stuck        = "adlock_stuck"
+)
 
-// labels are an atom's: UTF-8, as every reader requires, without characters that could move the
-// cursor of a person's terminal.
-func labels(a atom.Atom) string {
-	return "program=" + quote(a.Program) + ",host=" + quote(a.Host) + ",operator=" + quote(a.Operator) + ",operand=" + quote(a.Operand)
+// labels returns the labels of an atom: in UTF-8, as every reader requires, and without characters
+// that could move the cursor of a terminal.
+func labels(user string, a atom.Atom) string {
+	before := ""
+	if user != "" {
+		before = userLabel(user) + ","
+		for _, part := range []*string{&a.Program, &a.Host, &a.Operator, &a.Operand} {
+			if len(*part) > longestOfUser {
+				*part = atom.Canonify(*part)
+			}
+		}
+	}
+	return before + "program=" + quote(a.Program) + ",host=" + quote(a.Host) + ",operator=" + quote(a.Operator) + ",operand=" + quote(a.Operand)
 }
+
+func userLabel(name string) string { return "user=" + quote(name) }
 
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 func quote(value string) string { return `"` + quoted.Replace(terminal.Escaped(value)) + `"` }
 
-// sorted are the atoms by their labels. Of two with the same labels one is left
-// out: Prometheus refuses a whole file in which a series comes twice.
-func (b *builder) sorted() []*figures {
+// sorted returns the atoms that are not retired, in the order of their labels. If two have the same
+// labels, one is left out: Prometheus refuses a whole file in which a series appears twice.
+func (b *builder) sorted(there func(atom.Atom) bool) []*figures {
 	var all []*figures
-	for _, f := range b.atoms {
-		all = append(all, f)
+	for a, f := range b.atoms {
+		if there == nil || !f.takenInDirectory || there(a) {
+			all = append(all, f)
+		}
 	}
 	slices.SortFunc(all, func(a, b *figures) int { return strings.Compare(a.labels, b.labels) })
 	return slices.CompactFunc(all, func(a, b *figures) bool { return a.labels == b.labels })
@@ -54,19 +69,39 @@ func (m *Metrics) Text(format Format) []byte {
 	for _, g := range gauges {
 		w.family(g.name, "gauge", g.unit, g.help)
 		for _, f := range m.atoms {
-			g.write(w, f)
+			w.gauge(g, f)
 		}
 	}
 	w.counters(m.atoms)
-	w.histogram(m.atoms)
+	w.family(notRun, "counter", "", "Jobs that were not run because of trouble with the lock directory.")
+	w.counter(notRun, "", float64(m.notRun))
 	w.family(countedUntil, "gauge", "seconds", "Events up to this time are in the counters.")
 	w.sample(countedUntil, "", seconds(m.until))
 	w.family("adlock_damaged_lines", "gauge", "", "Lines of the runlog that cannot be read.")
 	w.sample("adlock_damaged_lines", "", float64(m.damaged))
+	if len(m.users) > 0 {
+		w.users(m.users)
+	}
 	if format == OpenMetrics {
 		w.text = append(w.text, "# EOF\n"...)
 	}
 	return w.text
+}
+
+// users writes which lock directories were read, and how many atoms have no series.
+func (w *writer) users(users []user) {
+	w.family("adlock_user_read", "gauge", "", "1 if the user's lock directory could be read, else 0.")
+	for _, u := range users {
+		read := 0.0
+		if u.read {
+			read = 1
+		}
+		w.sample("adlock_user_read", u.label, read)
+	}
+	w.family("adlock_user_omitted_atoms", "gauge", "", "Atoms of the user that have no series, as there are too many.")
+	for _, u := range users {
+		w.sample("adlock_user_omitted_atoms", u.label, float64(u.omitted))
+	}
 }
 
 type writer struct {
@@ -99,100 +134,75 @@ func (w *writer) sample(name, labels string, value float64) {
 	w.text = append(strconv.AppendFloat(w.text, value, 'f', -1, 64), '\n')
 }
 
-// gauge writes a value, or if that is unknown the one of the last time.
-func (w *writer) gauge(name, labels string, value float64, known bool) {
-	if !known {
-		value, known = w.before[series(name, labels)]
-	}
-	if known {
-		w.sample(name, labels, value)
-	}
-}
-
-// counter adds to the count of the last time.
+// counter writes a count: that of the last time, plus more.
 func (w *writer) counter(name, labels string, more float64) {
 	w.sample(name, labels, w.before[series(name, labels)]+more)
 }
 
-// gauges are the metrics with one value for each atom.
-var gauges = [...]struct {
+// gauge is a metric with one value for each atom.
+type gauge struct {
 	name, unit, help string
-	write            func(w *writer, f *figures)
-}{
-	{"adlock_last_success_timestamp_seconds", "seconds", "When a run last succeeded.", func(w *writer, f *figures) {
-		w.gauge("adlock_last_success_timestamp_seconds", f.labels, seconds(f.success), !f.success.IsZero())
+	kept             bool // if the value is unknown, write that of the last time; otherwise write none
+	value            func(f *figures) (value float64, known bool)
+}
+
+var gauges = [...]gauge{
+	{"adlock_last_success_timestamp_seconds", "seconds", "When a run last succeeded.", true, func(f *figures) (float64, bool) {
+		return seconds(f.success), !f.success.IsZero()
 	}},
-	{"adlock_last_completion_timestamp_seconds", "seconds", "When a run last completed, however that went, or was ended: what IfElapsed counts from.", func(w *writer, f *figures) {
-		if !f.completed.IsZero() {
-			w.sample("adlock_last_completion_timestamp_seconds", f.labels, seconds(f.completed))
-		}
+	{"adlock_running_since_timestamp_seconds", "seconds", "When the run that holds the lock began; absent where nothing runs.", false, func(f *figures) (float64, bool) {
+		return seconds(f.since), !f.since.IsZero()
 	}},
-	{"adlock_running_since_timestamp_seconds", "seconds", "When the run that holds the lock began; absent where nothing runs.", func(w *writer, f *figures) {
-		if !f.since.IsZero() {
-			w.sample("adlock_running_since_timestamp_seconds", f.labels, seconds(f.since))
-		}
+	{"adlock_paused_since_timestamp_seconds", "seconds", "When the pause of the atom or of its host began; absent where there is none.", false, func(f *figures) (float64, bool) {
+		return seconds(f.paused), !f.paused.IsZero()
 	}},
-	{"adlock_overdue", "", "1 while the run that holds the lock is past its limit or its notice, else 0.", func(w *writer, f *figures) {
-		w.sample("adlock_overdue", f.labels, f.overdue)
+	{"adlock_overdue", "", "1 while the run that holds the lock is past its limit or its notice, else 0.", false, func(f *figures) (float64, bool) {
+		return truth(f.overdue), true
 	}},
-	{"adlock_run_interval_seconds", "seconds", "Median time from one start to the next.", func(w *writer, f *figures) {
-		w.gauge("adlock_run_interval_seconds", f.labels, f.interval.Quantile(0.5).Seconds(), f.interval.Count() > 0)
+	{stuck, "", "1 while the run that holds the lock has expired and could not be ended, else 0.", false, func(f *figures) (float64, bool) {
+		return truth(f.stuck), true
 	}},
-	{"adlock_limit_seconds", "seconds", "The limits last asked for.", func(w *writer, f *figures) {
-		w.limit(f.labels, "if_elapsed", f.limits.IfElapsed)
-		w.limit(f.labels, "expire_after", f.limits.ExpireAfter)
+	{"adlock_run_interval_seconds", "seconds", "The usual time from one start to the next, nights and weekends without a start included.", true, func(f *figures) (float64, bool) {
+		usual, known := f.interval.usual()
+		return usual.Seconds(), known
 	}},
-	{"adlock_denials_in_a_row", "", "Requests denied since the last run began though the atom was due.", func(w *writer, f *figures) {
-		w.sample("adlock_denials_in_a_row", f.labels, float64(f.inARow))
+	{failures, "", "Runs since the last success that failed, were ended by force, or came to no end.", false, func(f *figures) (float64, bool) {
+		return float64(f.failed), true
+	}},
+	{denials, "", "Requests denied since the last run began because all slots were taken.", false, func(f *figures) (float64, bool) {
+		return float64(f.denied), true
 	}},
 }
 
-func (w *writer) limit(labels, which string, value runlog.Opt[time.Duration]) {
-	text := value.Value.Seconds()
-	if value.Value == limit.Never {
-		text = math.Inf(1)
+func (w *writer) gauge(g gauge, f *figures) {
+	value, known := g.value(f)
+	if !known && g.kept {
+		value, known = w.before[series(g.name, f.labels)]
 	}
-	w.gauge("adlock_limit_seconds", labels+`,limit="`+which+`"`, text, value.Set)
+	if known {
+		w.sample(g.name, f.labels, value)
+	}
 }
 
-// counters writes verdicts and kinds of events even if they never came: Prometheus sees no
-// increase from a series that was missing.
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// counters writes outcomes even if they have never occurred: if a series was missing before,
+// Prometheus computes no increase.
 func (w *writer) counters(atoms []*figures) {
-	w.family("adlock_runs_total", "counter", "", "Runs by how they ended.")
+	w.family("adlock_runs_total", "counter", "", "Runs by how they ended; failure: also those whose owner died or whose command was not there.")
 	for _, f := range atoms {
-		for o := history.Succeeded; o < history.Outcomes; o++ {
-			w.counter("adlock_runs_total", f.labels+`,outcome="`+o.String()+`"`, float64(f.outcomes[o]))
+		for i, o := range outcomes {
+			w.counter("adlock_runs_total", f.labels+`,outcome="`+o.label+`"`, float64(f.outcomes[i]))
 		}
 	}
-	w.family("adlock_denials_total", "counter", "", "Requests denied, by the verdict.")
+	w.family("adlock_denials_total", "counter", "", "Requests denied though the atom was due: busy, full or stuck.")
 	for _, f := range atoms {
-		for verdict, n := range f.denials.Each {
-			w.counter("adlock_denials_total", f.labels+`,verdict="`+verdict+`"`, float64(n))
-		}
-	}
-	w.family("adlock_events_total", "counter", "", "Lines of the runlog, by their kind.")
-	for _, f := range atoms {
-		for _, kind := range runlog.Kinds() {
-			w.counter("adlock_events_total", f.labels+`,event="`+string(kind)+`"`, float64(f.events[kind]))
-		}
-	}
-}
-
-// histogram writes how long runs took. The buckets are cumulative, here and in the file of the
-// last time.
-func (w *writer) histogram(atoms []*figures) {
-	const name = "adlock_run_duration_seconds"
-	w.family(name, "histogram", "seconds", "How long runs that completed held the atom.")
-	for _, f := range atoms {
-		sum := 0
-		for i, bound := range bounds {
-			sum += f.durations[i]
-			w.counter(name+"_bucket", f.labels+`,le="`+strconv.FormatFloat(bound, 'f', 1, 64)+`"`, float64(sum))
-		}
-		sum += f.durations[len(bounds)]
-		w.counter(name+"_bucket", f.labels+`,le="+Inf"`, float64(sum))
-		w.counter(name+"_sum", f.labels, f.sum.Seconds())
-		w.counter(name+"_count", f.labels, float64(sum))
+		w.counter("adlock_denials_total", f.labels, float64(f.denials))
 	}
 }
 

@@ -1,11 +1,10 @@
 // Package quantile answers "how long does it usually take": exactly, for any
 // number of durations.
 //
-// It keeps them all, 8 bytes each, and sorts them when it is asked. An event
-// brings two of them at most, so they take less than a tenth of what the runlog
-// takes on the disk, which ADLOCK_LOG_MAX bounds. Sketches, which need less, were
-// measured with a million durations of one atom, where sorting takes 8.4 MB and
-// 0.3 s:
+// It keeps all of them, 8 bytes each, and sorts them when a quantile is asked for. An event yields
+// at most two durations, so they take less than a tenth of the size of the runlog, which
+// ADLOCK_LOG_MAX bounds. Sketches, which need less, were measured with a million durations of one
+// atom, where sorting takes 8.4 MB and 0.3 s:
 //
 //	                                memory   a duration   error
 //	DataDog/sketches-go/ddsketch    6 KB     80 ns        1 %
@@ -15,10 +14,9 @@
 //	beorn7/perks/quantile           33 KB    1700 ns      1.2 %
 //	slices.Sort                     8.4 MB   200 ns       0
 //
-// The best of them, ddsketch, adds 1.8 MB to a program of 4.5 MB (it has protocol
-// buffers in it) and a quarter to the time it takes to start; the others need
-// more memory than sorting where an atom has less than a few thousand durations,
-// as most have.
+// The best of them, ddsketch, imports protocol buffers: it adds 1.8 MB to a program of 4.5 MB, and
+// a quarter to its starting time. The others need more memory than sorting if an atom has less
+// than a few thousand durations, as most have.
 package quantile
 
 import (
@@ -27,26 +25,25 @@ import (
 	"time"
 )
 
-// Durations are any number of durations. The zero value is none and ready; it
-// is not for concurrent use.
+// Durations are any number of durations. The zero value is empty and ready. A Durations must not be
+// used concurrently.
 type Durations struct {
 	values []time.Duration
 	sorted bool
 }
 
-// Add takes one duration. One below zero counts as zero: a step of the wall
-// clock, not a duration.
+// Add adds a duration. A negative one, which comes from a step of the wall clock, counts as zero.
 func (d *Durations) Add(v time.Duration) {
 	d.values, d.sorted = append(d.values, max(v, 0)), false
 }
 
-// Count is how many were added.
+// Count is how many durations were added.
 func (d *Durations) Count() int { return len(d.values) }
 
-// Min is the shortest; 0 if there is none.
+// Min is the shortest duration; 0 if there is none.
 func (d *Durations) Min() time.Duration { return d.Quantile(0) }
 
-// Max is the longest; 0 if there is none.
+// Max is the longest duration; 0 if there is none.
 func (d *Durations) Max() time.Duration { return d.Quantile(1) }
 
 // Quantile is the smallest duration that a share q (0 to 1) of all does not exceed: 0.5 is the
@@ -55,10 +52,43 @@ func (d *Durations) Quantile(q float64) time.Duration {
 	if len(d.values) == 0 {
 		return 0
 	}
+	d.sort()
+	rank := int(math.Ceil(q * float64(len(d.values))))
+	return d.values[min(max(rank, 1), len(d.values))-1]
+}
+
+// Sum is all of them together.
+func (d *Durations) Sum() (sum time.Duration) {
+	for _, v := range d.values {
+		sum += v
+	}
+	return sum
+}
+
+// ByTime is the smallest of the durations such that those up to this length make up a share q (0 to
+// 1) of the sum: a random instant within all durations lies in one of these with the probability q.
+// 0 if there is none.
+func (d *Durations) ByTime(q float64) time.Duration {
+	d.sort()
+	rest := q * float64(d.Sum())
+	for _, v := range d.values {
+		if rest -= float64(v); rest <= 0 {
+			return v
+		}
+	}
+	return d.Max()
+}
+
+// Below returns the durations shorter than v. The result shares memory with d.
+func (d *Durations) Below(v time.Duration) Durations {
+	d.sort()
+	n, _ := slices.BinarySearch(d.values, v)
+	return Durations{d.values[:n:n], true}
+}
+
+func (d *Durations) sort() {
 	if !d.sorted {
 		slices.Sort(d.values)
 		d.sorted = true
 	}
-	rank := int(math.Ceil(q * float64(len(d.values))))
-	return d.values[min(max(rank, 1), len(d.values))-1]
 }

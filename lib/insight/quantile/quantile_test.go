@@ -19,7 +19,7 @@ func share(values []time.Duration, v time.Duration) float64 {
 	return float64(n) / float64(len(values))
 }
 
-func TestQuantileIsTheSmallestThatEnoughDoNotExceed(t *testing.T) {
+func TestQuantileIsTheSmallestValueThatCoversItsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Map(rapid.Int64Min(0), func(n int64) time.Duration { return time.Duration(n) }), 1, 200).Draw(t, "values")
 		q := rapid.Float64Range(0, 1).Draw(t, "q")
@@ -42,7 +42,7 @@ func TestQuantileIsTheSmallestThatEnoughDoNotExceed(t *testing.T) {
 	})
 }
 
-func TestDurationsMayBeAddedAfterAQuestion(t *testing.T) {
+func TestDurationsMayBeAddedAfterAQuery(t *testing.T) {
 	var d Durations
 	for _, v := range []time.Duration{3, 1, -5} {
 		d.Add(v)
@@ -53,9 +53,22 @@ func TestDurationsMayBeAddedAfterAQuestion(t *testing.T) {
 	}
 }
 
-func TestNoneIsZero(t *testing.T) {
+func TestEmptyDurationsAreZero(t *testing.T) {
 	var d Durations
 	if d.Quantile(0.5) != 0 || d.Min() != 0 || d.Max() != 0 || d.Count() != 0 {
 		t.Error("not zero")
+	}
+}
+
+func TestByTimeWeighsEachDurationWithItself(t *testing.T) {
+	var d Durations
+	for _, v := range []time.Duration{1, 1, 1, 1, 1, 1, 4} {
+		d.Add(v)
+	}
+	if d.Sum() != 10 || d.ByTime(0.6) != 1 || d.ByTime(0.61) != 4 || d.ByTime(1) != 4 {
+		t.Errorf("%v: %v, %v, %v", d.Sum(), d.ByTime(0.6), d.ByTime(0.61), d.ByTime(1))
+	}
+	if shorter := d.Below(4); shorter.Count() != 6 || shorter.Max() != 1 || d.Count() != 7 {
+		t.Errorf("%d below 4, %d in all", shorter.Count(), d.Count())
 	}
 }

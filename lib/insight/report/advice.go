@@ -19,13 +19,13 @@ type advice struct {
 
 // Below these numbers it may be chance, and nothing is advised.
 const (
-	often      = 3  // runs that went wrong
-	starving   = 10 // denials in a row
-	spamming   = 20 // requests for each IfElapsed, and at least as many in all
-	overrunned = 10 // denials because it was running
+	often       = 3  // runs that went wrong
+	starving    = 10 // denials in a row
+	spamming    = 20 // requests within one IfElapsed, and at least as many denials as too soon
+	overlapping = 10 // denials because it was running
 
-	spamEvery = 20 * time.Second // at least as often: cron, which polls each minute, does not spam
-	keptAlive = 20               // that many starts during one run: they keep a daemon alive
+	spamEvery = 20 * time.Second // requests further apart are no spam: cron asks once a minute at most
+	keptAlive = 20               // more requests than this during one run keep a daemon alive: no advice
 )
 
 // advise applies every rule; each returns "" without advice.
@@ -57,18 +57,20 @@ func (a *summary) limitsCross() string {
 }
 
 // expireAfter is about runs that an explicit limit has ended. How long they would have taken is
-// not known, so the advice is to double the limit, as TCP does with its timeout. It never advises
-// a shorter limit, which may end work.
+// not known, so the advice is to double the limit, as TCP does with its timeout, unless no run has
+// completed: a job that always hangs would only hang longer. It never advises a shorter limit,
+// which may end work.
 func (a *summary) expireAfter() string {
 	ended, completed := a.Outcomes[history.Ended], a.Runtime.Count()
 	now := a.ExpireAfter.Value
-	if ended == 0 || now <= 0 || now == limit.Never || a.ExpireAfterFrom != policy.Said {
+	if ended == 0 || now <= 0 || now == limit.Never || a.ExpireAfterFrom != policy.Said && a.ExpireAfterFrom != policy.Filed {
 		return ""
 	}
 	raise := "raise ExpireAfter to " + limit.Format(round(2*max(now, a.Runtime.Max()))) + " or mend the job"
 	switch {
 	case completed == 0 && ended >= often:
-		return fmt.Sprintf("always ended by force (%d of %d runs, ExpireAfter is %s): %s", ended, a.Runs, limit.Format(now), raise)
+		return fmt.Sprintf("no run has completed, and %d of %d were ended by force (ExpireAfter is %s): find out why the job does not end, as a longer limit may only end it later",
+			ended, a.Runs, limit.Format(now))
 	case 2*ended >= a.Runs && ended >= often:
 		return fmt.Sprintf("mostly ended by force (%d of %d runs, ExpireAfter is %s): %s", ended, a.Runs, limit.Format(now), raise)
 	case completed > 0 && a.Runtime.Quantile(0.95) > now/2:
@@ -97,8 +99,8 @@ func (a *summary) spam() string {
 		apart(every), limit.Format(wanted), a.Denials.TooSoon)
 }
 
-// skips is about an interval as long as the period of the schedule. Counted from the start, it
-// denies hardly any.
+// skips is about an interval as long as the period of the schedule. If it counted from the start of
+// a run, it would deny hardly any request.
 func (a *summary) skips() string {
 	if a.Denials.TooSoon < often || 4*a.Denials.TooSoon < a.Runs {
 		return ""
@@ -109,7 +111,7 @@ func (a *summary) skips() string {
 
 func (a *summary) overrun() string {
 	takes, every := a.Runtime.Quantile(0.5), a.Asked.Quantile(0.5)
-	if a.Denials.Busy < overrunned || a.Denials.Busy < a.Runs || takes <= every || takes > keptAlive*every {
+	if a.Denials.Busy < overlapping || a.Denials.Busy < a.Runs || takes <= every || takes > keptAlive*every {
 		return ""
 	}
 	return fmt.Sprintf("asked for every %s (medians) though a run takes %s, and denied %d times as busy: ask for it less often, or divide the work",
@@ -168,7 +170,7 @@ func (a *summary) lost() string {
 	return fmt.Sprintf("%d of %d runs have no end in the runlog: something else removes locks, or lines were lost", n, a.Runs)
 }
 
-// round makes a limit one that a person would write, by making it longer.
+// round rounds a limit up to one that a person would write.
 func round(d time.Duration) time.Duration {
 	unit := 10 * time.Minute
 	switch {

@@ -20,7 +20,7 @@ func header() []string {
 	for o := range history.Outcomes {
 		names = append(names, o.String())
 	}
-	return append(names, "busy", "too_soon", "full", "stuck", "longest_denied_series",
+	return append(names, "busy", "too_soon", "full", "paused", "stuck", "longest_denied_series",
 		"runtime_min_seconds", "runtime_p50_seconds", "runtime_p95_seconds", "runtime_max_seconds", "interval_p50_seconds",
 		"held_seconds", "held_share", "if_elapsed_seconds", "expire_after_seconds", "advice")
 }
@@ -30,7 +30,7 @@ func (r *Report) fields(a *summary) []string {
 	for _, n := range a.Outcomes {
 		fields = append(fields, strconv.Itoa(n))
 	}
-	for _, n := range [...]int{a.Denials.Busy, a.Denials.TooSoon, a.Denials.Full, a.Denials.Stuck, a.Longest.Count} {
+	for _, n := range [...]int{a.Denials.Busy, a.Denials.TooSoon, a.Denials.Full, a.Denials.Paused, a.Denials.Stuck, a.Longest.Count} {
 		fields = append(fields, strconv.Itoa(n))
 	}
 	for _, q := range [...]float64{0, 0.5, 0.95, 1} {
@@ -40,9 +40,8 @@ func (r *Report) fields(a *summary) []string {
 		optSeconds(a.IfElapsed), optSeconds(a.ExpireAfter), harmless(joined(a.Advice)))
 }
 
-// harmless makes a text that others have chosen fit for a spreadsheet: without
-// control characters, and with an apostrophe before what would be taken for a
-// formula.
+// harmless makes a text that may come from another user safe for a spreadsheet: without control
+// characters, and with an apostrophe before what would be taken for a formula.
 func harmless(text string) string {
 	text = terminal.Escaped(text)
 	if text != "" && strings.IndexByte("=+-@", text[0]) >= 0 {
@@ -75,12 +74,21 @@ func joined(advice []advice) string {
 	return strings.Join(texts, "; ")
 }
 
-// CSV writes the report as RFC 4180 has it (with LF), a header first; durations
-// are seconds, and bytes that are no text are written as \xNN.
-func (r *Report) CSV(out io.Writer) error {
+// CSV writes reports as RFC 4180 has it (with LF), a header first; durations are seconds, and bytes
+// that are no text are written as \xNN. With users the first column is the user of the report.
+func CSV(out io.Writer, users bool, reports ...*Report) error {
 	rows := [][]string{header()}
-	for _, a := range r.atoms {
-		rows = append(rows, r.fields(a))
+	if users {
+		rows[0] = append([]string{"user"}, rows[0]...)
+	}
+	for _, r := range reports {
+		for _, a := range r.atoms {
+			fields := r.fields(a)
+			if users {
+				fields = append([]string{harmless(r.user)}, fields...)
+			}
+			rows = append(rows, fields)
+		}
 	}
 	return csv.NewWriter(out).WriteAll(rows)
 }

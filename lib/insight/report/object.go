@@ -10,15 +10,16 @@ import (
 
 // Object is the report for encoding/json. Durations are seconds.
 func (r *Report) Object() any {
-	o := whole{From: limit.Instant(r.from), To: limit.Instant(r.to), Events: r.lines, DamagedLines: r.Damaged, Atoms: []atomObject{}}
+	o := whole{User: r.user, From: limit.Instant(r.from), To: limit.Instant(r.to), Events: r.lines, DamagedLines: r.Damaged, Atoms: []atomObject{}}
 	for _, a := range r.atoms {
 		o.Atoms = append(o.Atoms, r.atomObject(a))
 	}
 	return o
 }
 
-// whole is a Report. Empty lists are empty and not null.
+// whole is a Report as a JSON object. Empty lists are [] and not null.
 type whole struct {
+	User         string       `json:"user,omitempty"`
 	From         string       `json:"from,omitempty"`
 	To           string       `json:"to,omitempty"`
 	Events       int          `json:"events"`

@@ -1,7 +1,7 @@
-// Package report summarises the runlog: for each atom over a period how often it ran, how the
-// runs ended, how long they took, the denials and their reasons, and advice. It reads the runlog
-// once and keeps figures, not events: of each run and request how long it took, and the rest for
-// each atom.
+// Package report summarises the runlog: for each atom over a period how often it ran, how the runs
+// ended, how long they took, the denials and their reasons, and advice. It reads the runlog once
+// and keeps no events: of each run and request it keeps a duration, and all other figures for each
+// atom.
 package report
 
 import (
@@ -14,15 +14,16 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Report is what the runlogs of one directory tell of a period.
+// Report is what the runlogs of one directory have of a period.
 type Report struct {
-	from, to time.Time  // from is the first event's time where the runlog begins later than was asked for
-	atoms    []*summary // those of which something was recorded in the period: what wants a person comes first
+	user     string     // whose runlogs they are; "": the report is of one user only
+	from, to time.Time  // from is the time of the first event in the period
+	atoms    []*summary // with at least one event in the period; those that need a person come first
 	lines    int        // events in the period
 	Damaged  int        // lines that could not be read, also outside the period
 }
 
-// summary is what became of one atom.
+// summary has the figures of one atom.
 type summary struct {
 	*history.Atom
 
@@ -38,7 +39,7 @@ type summary struct {
 	Endings []*history.Run // the last ones, at most keptEndings
 
 	history.Limits                 // the latest in force
-	FailedInARow   int             // runs up to the last
+	FailedInARow   int             // how many of the latest runs failed, without a success between them
 	LastOutcome    history.Outcome // of the last run that has ended
 	LastStatus     runlog.Opt[int] // of the last run that failed
 	LastSignal     string
@@ -47,7 +48,7 @@ type summary struct {
 
 	started, asked time.Time
 	stuckAt        time.Time // the last time; zero: the atom was taken since
-	overdue        int       // how often a person was told that it is overdue
+	overdue        int       // how often it was reported as overdue
 	overdueFor     time.Duration
 	series         series
 }
@@ -67,19 +68,27 @@ type Options struct {
 	Now     time.Time                // the end of the period
 	Match   func(*history.Atom) bool // nil: every atom
 	Running func(token string) bool  // whether an acquisition without an end still runs; nil: yes
+	User    string                   // whose runlog it is, if there are several
 }
 
-// IsEmpty says that nothing is recorded of the atoms that are asked for.
+// Limit drops the last atoms, so that at most that many are left, and returns how many it dropped.
+func (r *Report) Limit(most int) (dropped int) {
+	dropped = max(0, len(r.atoms)-most)
+	r.atoms = r.atoms[:len(r.atoms)-dropped]
+	return dropped
+}
+
+// IsEmpty reports whether nothing is recorded of the requested atoms.
 func (r *Report) IsEmpty() bool { return len(r.atoms) == 0 }
 
 // Build reads events, from history.Read. With an error the report is of what
 // could be read.
 func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Report, error) {
-	b := builder{options: o, report: &Report{from: o.Since, to: o.Now}, atoms: map[*history.Atom]*summary{}}
-	b.teller.Run = b.run
+	b := builder{options: o, report: &Report{user: o.User, from: o.Since, to: o.Now}, atoms: map[*history.Atom]*summary{}}
+	b.tracker.Run = b.run
 	var failed error
 	b.report.Damaged, failed = history.Each(events, b.event)
-	b.teller.Finish(o.Now, o.Running)
+	b.tracker.Finish(o.Now, o.Running)
 	b.finish()
 	return b.report, failed
 }
@@ -87,7 +96,7 @@ func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Repor
 type builder struct {
 	options Options
 	report  *Report
-	teller  history.Teller
+	tracker history.Tracker
 	atoms   map[*history.Atom]*summary
 	begun   bool
 }
@@ -100,7 +109,7 @@ func (b *builder) event(e *runlog.Event) {
 			b.report.from = e.Time
 		}
 	}
-	source := b.teller.Add(e)
+	source := b.tracker.Add(e)
 	if !inside || source == nil {
 		return
 	}
@@ -110,7 +119,7 @@ func (b *builder) event(e *runlog.Event) {
 	}
 }
 
-// atom is where the figures of an atom are; nil for one that was not asked for.
+// atom returns the figures of an atom; nil if Match excludes it.
 func (b *builder) atom(source *history.Atom) *summary {
 	a, known := b.atoms[source]
 	if !known {
@@ -218,7 +227,7 @@ func (a *summary) ended(r *history.Run) {
 }
 
 func (b *builder) finish() {
-	for _, source := range b.teller.Atoms() {
+	for _, source := range b.tracker.Atoms() {
 		if a := b.atoms[source]; a != nil {
 			a.advise()
 			b.report.atoms = append(b.report.atoms, a)
@@ -227,9 +236,9 @@ func (b *builder) finish() {
 	slices.SortStableFunc(b.report.atoms, func(a, b *summary) int { return cmp.Compare(b.trouble(), a.trouble()) })
 }
 
-// trouble is how soon the atom wants a person: 2 where its last run did not succeed, or an owner
-// could not be ended; 1 where something is advised; else 0. Atoms that are alike in this are
-// sorted by their names.
+// trouble is how urgently the atom needs a person: 2 if its last run did not succeed, or an owner
+// could not be ended; 1 if there is advice; else 0. Atoms with the same value are sorted by their
+// names.
 func (a *summary) trouble() int {
 	switch a.LastOutcome {
 	case history.Failed, history.Ended, history.Orphaned, history.Lost:

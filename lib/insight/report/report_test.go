@@ -16,8 +16,8 @@ import (
 	"adlock/lib/insight/timeline"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
-	"adlock/test/golden"
-	"adlock/test/story"
+	"adlock/test/support/golden"
+	"adlock/test/support/story"
 )
 
 // Times are shown in local time.
@@ -35,7 +35,7 @@ func build(t *testing.T, s *story.Story, since, until time.Duration) *Report {
 	return r
 }
 
-func TestReportOfADayIsAsAgreed(t *testing.T) {
+func TestReportOfADayMatchesTheGoldenFiles(t *testing.T) {
 	r := build(t, story.Day(), 0, 24*time.Hour)
 	golden.Check(t, "day.txt", r.Text(false))
 	golden.Check(t, "day.json", encoded(t, r))
@@ -56,7 +56,7 @@ func encoded(t *testing.T, r *Report) string {
 func sheet(t *testing.T, r *Report) string {
 	t.Helper()
 	var w strings.Builder
-	if err := r.CSV(&w); err != nil {
+	if err := CSV(&w, false, r); err != nil {
 		t.Fatal(err)
 	}
 	return w.String()
@@ -84,7 +84,7 @@ func job(t *testing.T, ifElapsed, expireAfter time.Duration, play func(*story.Jo
 	return build(t, s, 0, 24*time.Hour).atoms[0]
 }
 
-func TestAReportBeginsWithWhatWantsAPerson(t *testing.T) {
+func TestAReportBeginsWithAtomsThatNeedAPerson(t *testing.T) {
 	s := &story.Story{}
 	play := func(words string, play func(*story.Job)) { play(s.Job(words, 0, time.Hour)) }
 	play("a run well", func(j *story.Job) { j.Run(0, time.Minute, 0) })
@@ -116,11 +116,11 @@ func TestAdviceHasItsReasons(t *testing.T) {
 			}
 			j.Deny(minute, "busy", 3, minute)
 		}, "", ""},
-		{"always ended", 0, 21 * minute, func(j *story.Job) {
+		{"never completed", 0, 21 * minute, func(j *story.Job) {
 			for i := range 5 {
 				j.Hang(time.Duration(i)*hour, 21*minute, 7)
 			}
-		}, "expire-after", "always ended by force (5 of 5 runs, ExpireAfter is 21m): raise ExpireAfter to 42m or mend the job"},
+		}, "expire-after", "no run has completed, and 5 of 5 were ended by force (ExpireAfter is 21m): find out why the job does not end, as a longer limit may only end it later"},
 		{"close to the limit", 0, 20 * minute, func(j *story.Job) {
 			for i := range 19 {
 				j.Run(time.Duration(i)*hour, 18*minute, 0)
@@ -218,8 +218,8 @@ func TestAdviceHasItsReasons(t *testing.T) {
 		}, "orphans", "3 of 3 runs died without a release"},
 	} {
 		a := job(t, c.ifElapsed, c.expireAfter, c.play)
-		told := slices.ContainsFunc(a.Advice, func(advice advice) bool { return advice.Kind == c.kind && strings.Contains(advice.Text, c.words) })
-		if c.kind == "" && len(a.Advice) > 0 || c.kind != "" && !told {
+		given := slices.ContainsFunc(a.Advice, func(advice advice) bool { return advice.Kind == c.kind && strings.Contains(advice.Text, c.words) })
+		if c.kind == "" && len(a.Advice) > 0 || c.kind != "" && !given {
 			t.Errorf("%s: %q", c.claim, a.Advice)
 		}
 	}
@@ -254,7 +254,7 @@ func TestTooSoonIsNoStarvation(t *testing.T) {
 	}
 }
 
-func TestMachineFormsAgree(t *testing.T) {
+func TestJSONAndCSVHaveTheSameFigures(t *testing.T) {
 	r := build(t, story.Day(), 0, 24*time.Hour)
 	var all struct {
 		Atoms []struct {
@@ -338,7 +338,7 @@ func TestDamagedLinesAreCounted(t *testing.T) {
 // tag matches an element of a page.
 var tag = regexp.MustCompile(`<[a-zA-Z][^>]*>`)
 
-func TestPageStandsAloneAndCarriesOutNoName(t *testing.T) {
+func TestPageIsSelfContainedAndExecutesNoName(t *testing.T) {
 	s := story.Day()
 	for _, words := range []string{
 		`p "o'><script>alert(1)</script> <img src=x onerror=alert(1)>`, `<b> run </style><svg onload=alert(1)>`, "p run a\x1b[2Jb\u202ec", `p run {{.}} &amp;`,
@@ -361,7 +361,7 @@ func TestPageStandsAloneAndCarriesOutNoName(t *testing.T) {
 		t.Error("the page fetches something, or has control characters")
 	}
 	for _, want := range []string{
-		"prefers-color-scheme:dark", "raise ExpireAfter to 1h20m or mend the job", "1004", "IfElapsed is 15m, ExpireAfter is 40m", "1000: 1000 too soon",
+		"prefers-color-scheme:dark", "5 of 6 were ended by force (ExpireAfter is 40m): find out why", "1004", "IfElapsed is 15m, ExpireAfter is 40m", "1000: 1000 too soon",
 		"p run {{.}} &amp;amp;", "a?[2Jb?c", "Runtimes and limits of backup run /srv/data", `name="viewport"`,
 	} {
 		if !strings.Contains(text, want) {

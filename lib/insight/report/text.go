@@ -15,6 +15,9 @@ const stamp = "2006-01-02 15:04:05"
 // Text is the report for people: a block of lines for each atom.
 func (r *Report) Text(paint terminal.Paint) string {
 	var w strings.Builder
+	if r.user != "" {
+		w.WriteString(paint.Text(terminal.Bold, "user "+terminal.Clean(r.user)) + ", ")
+	}
 	w.WriteString(r.period() + "\n")
 	for _, a := range r.atoms {
 		fmt.Fprintf(&w, "\n%s\n", paint.Text(terminal.Bold, terminal.Clean(a.Text()+" on "+a.Host)))
@@ -43,7 +46,7 @@ func (r *Report) period() string {
 	return fmt.Sprintf("%s to %s (%s)", r.from.Local().Format(stamp), r.to.Local().Format(stamp), terminal.Duration(r.to.Sub(r.from)))
 }
 
-// outcomeWords tell outcomes in a sentence, in the order of history.Outcome.
+// outcomeWords name the outcomes in a sentence, in the order of history.Outcome.
 var outcomeWords = [history.Outcomes]string{"running", "succeeded", "failed", "ended by force", "orphaned", "cleared", "lost"}
 
 var outcomeStyles = [history.Outcomes]terminal.Style{
@@ -90,7 +93,7 @@ func (a *summary) denied() string {
 	return text
 }
 
-// shownEndings is how many of them a person wants to read.
+// shownEndings is how many of an atom's endings are shown: the latest.
 const shownEndings = 3
 
 func (a *summary) endings(paint terminal.Paint) string {
@@ -107,11 +110,11 @@ func (a *summary) endings(paint terminal.Paint) string {
 }
 
 func ender(r *history.Run) string {
-	who, self := r.Ender()
+	by, self := r.Ender()
 	if self {
 		return "its own supervisor"
 	}
-	return who
+	return by
 }
 
 func limits(l *history.Limits) string {

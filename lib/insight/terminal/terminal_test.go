@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	_ "adlock/test/need" // the same start, however the suite is started
+	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
 func TestNoColourOffATerminal(t *testing.T) {

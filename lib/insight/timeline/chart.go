@@ -15,9 +15,9 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Chart is a period cut into columns of equal length. What cannot be told apart
-// at that resolution is counted, not kept: a chart's size depends on its atoms
-// and columns, however long the runlog.
+// Chart is a period in columns of equal length. Runs and requests that fall into one column are
+// counted, not kept: the size of a chart depends on its atoms and columns, not on the length of the
+// runlog.
 type Chart struct {
 	from, to time.Time
 	Columns  int
@@ -25,7 +25,7 @@ type Chart struct {
 	Damaged  int // lines of the runlog that could not be read
 }
 
-// Lane is what became of one atom.
+// Lane is the row of one atom.
 type Lane struct {
 	*history.Atom
 	Bars  []*Bar
@@ -46,7 +46,7 @@ func (l *Lane) Text() string {
 type Bar struct {
 	history.Run
 	Count int           // runs; Held is of all of them
-	Least time.Duration // that one of them was held
+	Least time.Duration // the shortest time that one of them was held
 	Most  time.Duration
 	End   time.Time // of the last of them; the end of the period while it runs
 	Until time.Time // when the next run began; the chart's end if none did
@@ -86,7 +86,7 @@ type Tick struct {
 
 // Options configure the drawing.
 type Options struct {
-	Since, Until time.Time                // the period; it begins with the first event if that is later than Since
+	Since, Until time.Time                // the period; if no event is before Since, it begins shortly before the first one
 	Margin       bool                     // draw a little beyond Until: the last run is then not at the edge
 	Columns      int                      // the resolution
 	Match        func(*history.Atom) bool // nil: every atom
@@ -98,10 +98,10 @@ type Options struct {
 func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Chart, error) {
 	b := builder{options: o, lanes: map[*history.Atom]*Lane{}}
 	b.chart = &Chart{from: o.Since, to: o.Until, Columns: max(1, o.Columns)}
-	b.teller.Run = b.run
+	b.tracker.Run = b.run
 	var failed error
 	b.chart.Damaged, failed = history.Each(events, b.event)
-	b.teller.Finish(o.Until, o.Running)
+	b.tracker.Finish(o.Until, o.Running)
 	b.finish()
 	return b.chart, failed
 }
@@ -109,20 +109,20 @@ func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Chart
 type builder struct {
 	options Options
 	chart   *Chart
-	teller  history.Teller
+	tracker history.Tracker
 	lanes   map[*history.Atom]*Lane
 	begun   bool
 }
 
 func (b *builder) event(e *runlog.Event) {
 	if e.Time.After(b.options.Until) {
-		return // at the end of the period, its runs were still running
+		return // the event is after the period, at whose end the runs were still running
 	}
 	inside := !e.Time.Before(b.options.Since)
 	if inside && !b.begun {
 		b.begin(e.Time)
 	}
-	source := b.teller.Add(e)
+	source := b.tracker.Add(e)
 	if !inside || source == nil || !history.IsDenial(e) {
 		return
 	}
@@ -131,13 +131,12 @@ func (b *builder) event(e *runlog.Event) {
 	}
 }
 
-// begin lets the chart begin a little before its first event, so that this one
-// is not drawn at the very edge. Where events before the period are known, the
-// chart begins at Since.
+// begin lets the chart begin a little before its first event, so that this event is not at the very
+// edge. If events before the period are known, the chart begins at Since.
 func (b *builder) begin(first time.Time) {
 	b.begun = true
 	margin := b.options.Until.Sub(first) / 50
-	if start := first.Add(-margin); len(b.teller.Atoms()) == 0 && start.After(b.chart.from) {
+	if start := first.Add(-margin); len(b.tracker.Atoms()) == 0 && start.After(b.chart.from) {
 		b.chart.from = start
 	}
 	if b.options.Margin {
@@ -145,7 +144,7 @@ func (b *builder) begin(first time.Time) {
 	}
 }
 
-// lane is the atom's lane; nil for one that was not asked for.
+// lane returns the atom's lane; nil if Match excludes it.
 func (b *builder) lane(source *history.Atom) *Lane {
 	lane, known := b.lanes[source]
 	if !known {
@@ -201,7 +200,7 @@ func (b *Bar) take(next *Bar) {
 	b.Least, b.Most = min(b.Least, next.Least), max(b.Most, next.Most)
 }
 
-// merges reports whether two bars look like one and mean the same.
+// merges reports whether two bars are drawn in one column and have the same outcome.
 func (c *Chart) merges(last, next *Bar) bool {
 	return last.Outcome == next.Outcome && last.Outcome != history.Ended &&
 		c.column(last.Start) == c.column(next.End)
@@ -209,7 +208,7 @@ func (c *Chart) merges(last, next *Bar) bool {
 
 func (b *builder) finish() {
 	called := map[string]*Lane{}
-	for _, source := range b.teller.Atoms() {
+	for _, source := range b.tracker.Atoms() {
 		lane := b.lanes[source]
 		if lane == nil || len(lane.Bars)+len(lane.Ticks) == 0 {
 			continue

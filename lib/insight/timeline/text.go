@@ -17,7 +17,7 @@ type Text struct {
 	Paint   terminal.Paint
 }
 
-// Columns is how many columns of a terminal as wide as width are the chart's.
+// Columns is how many columns the chart has on a terminal with width columns.
 func Columns(width int) int { return max(10, width-labelWidth(width)-1) }
 
 // labelWidth leaves names a quarter of the line.
@@ -143,7 +143,7 @@ func (t *Tick) cell(g *glyphs) cell {
 	switch n := t.Count(); n {
 	case t.Busy:
 		return cell{g.busy, terminal.Yellow}
-	case t.TooSoon:
+	case t.TooSoon, t.TooSoon + t.Paused: // normal outcomes: the requests did not wait
 		return cell{g.tooSoon, terminal.Dim}
 	case t.Full:
 		return cell{g.full, terminal.Magenta}
@@ -160,7 +160,7 @@ func (t *Tick) cell(g *glyphs) cell {
 func bars(c *Chart, lane *Lane, g *glyphs) []cell {
 	cells := blank(c)
 	for _, b := range lane.Bars {
-		if b.expiry().Before(b.Until) { // or it would fill the line up to the next run
+		if b.expiry().Before(b.Until) { // otherwise it would fill the line up to the next run
 			fill(c, cells, b.End, b.expiry(), cell{g.grace, terminal.Dim})
 		}
 		fill(c, cells, b.End, b.due(), cell{g.window, terminal.Dim})
@@ -213,7 +213,7 @@ func fill(c *Chart, cells []cell, from, to time.Time, with cell) {
 	}
 }
 
-// fillWhole draws the column of from too: nothing is too short to be seen.
+// fillWhole draws the column of from too, so that even the shortest run is seen.
 func fillWhole(c *Chart, cells []cell, from, to time.Time, with cell) {
 	cells[c.column(from)] = with
 	fill(c, cells, from, to, with)

@@ -16,8 +16,8 @@ import (
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
-	"adlock/test/golden"
-	"adlock/test/story"
+	"adlock/test/support/golden"
+	"adlock/test/support/story"
 )
 
 // Labels are in local time.
@@ -35,7 +35,7 @@ func dayChart(t *testing.T, columns int) *Chart {
 	return chart
 }
 
-func TestLanesAreToldApart(t *testing.T) {
+func TestLanesOfSimilarAtomsHaveDistinctNames(t *testing.T) {
 	events := func(yield func(runlog.Event, error) bool) {
 		for i, place := range []string{"dax /srv/a/data", "vax /srv/a/data", "dax /home/user/projects/one make all", "dax /home/user/projects/two make all"} {
 			host, operand, _ := strings.Cut(place, " ")
@@ -60,7 +60,7 @@ func TestLanesAreToldApart(t *testing.T) {
 	}
 }
 
-func TestTerminalPictureIsAsAgreed(t *testing.T) {
+func TestTerminalPictureMatchesTheGoldenFiles(t *testing.T) {
 	golden.Check(t, "day.txt", Text{Width: 120, Unicode: true}.Render(dayChart(t, Columns(120))))
 	golden.Check(t, "day_ascii.txt", Text{Width: 80}.Render(dayChart(t, Columns(80))))
 }
@@ -76,7 +76,7 @@ func TestLinesFitTheWidth(t *testing.T) {
 	}
 }
 
-func TestASCIIIsASCII(t *testing.T) {
+func TestPictureWithoutUnicodeIsASCII(t *testing.T) {
 	for i, r := range (Text{Width: 80}).Render(dayChart(t, Columns(80))) {
 		if r >= utf8.RuneSelf {
 			t.Fatalf("%q at %d", r, i)
@@ -84,7 +84,7 @@ func TestASCIIIsASCII(t *testing.T) {
 	}
 }
 
-func TestColourOnlyWhereAskedFor(t *testing.T) {
+func TestColourIsUsedOnlyOnRequest(t *testing.T) {
 	chart := dayChart(t, Columns(80))
 	if text := (Text{Width: 80, Unicode: true}).Render(chart); strings.Contains(text, "\x1b") {
 		t.Error("escape sequences without colour")
@@ -130,7 +130,7 @@ func TestPictureIsWellFormedAndSafe(t *testing.T) {
 }
 
 // A chart's size is bounded by its columns, not by the runlog.
-func TestMuchInOneColumnIsCounted(t *testing.T) {
+func TestRunsInOneColumnAreCounted(t *testing.T) {
 	s := &story.Story{}
 	job := s.Job("a b c", 0, time.Hour)
 	for i := range 20000 {
@@ -172,7 +172,7 @@ func TestRunThatGoesOnReachesTheEnd(t *testing.T) {
 	}
 }
 
-func TestMarginIsBeyondWhatRuns(t *testing.T) {
+func TestMarginExtendsTheChartNotTheRun(t *testing.T) {
 	s := &story.Story{}
 	s.Job("a b c", 0, time.Hour).Open(0)
 	until := story.Midnight.Add(50 * time.Minute)
@@ -185,7 +185,7 @@ func TestMarginIsBeyondWhatRuns(t *testing.T) {
 	}
 }
 
-func TestPeriodIsCutOut(t *testing.T) {
+func TestChartShowsOnlyThePeriod(t *testing.T) {
 	from, to := story.Midnight.Add(9*time.Hour+30*time.Minute), story.Midnight.Add(10*time.Hour)
 	chart, err := Build(story.Day().Events(), Options{Since: from, Until: to, Columns: 100,
 		Match: func(a *history.Atom) bool { return a.Program == "backup" }})
@@ -234,8 +234,7 @@ func TestNamesCannotDriveTheTerminal(t *testing.T) {
 	}
 }
 
-// Where a page is narrow there are two lines of legend or more, and names above
-// their lanes.
+// A narrow picture has two lines of legend or more, and names above their lanes.
 func TestNarrowPictureHasTheSameInLessWidth(t *testing.T) {
 	chart := dayChart(t, SVGColumns)
 	for name, c := range map[string]struct {
@@ -306,7 +305,7 @@ func TestALimitThatStaysIsOneStroke(t *testing.T) {
 }
 
 func TestTheScaleOfRuntimesHasRoomForItsLabels(t *testing.T) {
-	const widest = 9 // units a character of a wide font, on the average
+	const widest = 9 // units of width for a character of a wide font, on average
 	for _, unit := range units {
 		for _, d := range unit {
 			if label := unitText(d); len(label)*widest > graphLeft-6 {

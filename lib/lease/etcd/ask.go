@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// txn is a transaction that may be executed twice.
+// txn is a transaction that does no harm if it is executed twice.
 type txn struct {
 	when         []clientv3.Cmp
 	then, orElse []clientv3.Op
@@ -27,10 +27,10 @@ func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 	return answer, err
 }
 
-// ask executes the transaction, and tells whether it was sent again: then the answer may be
-// affected by the earlier execution. A member that hangs, or has lost its leader, stays silent
-// for longer than there is time. So after a quarter of the time ask asks the next member as well,
-// and so on, and takes the first answer. (The client takes its members in turn.) Once each member
+// ask executes the transaction, and reports whether it was sent again: then an earlier execution
+// may have affected the answer. A member that hangs, or has lost its leader, stays silent for
+// longer than the time allowed. So after a quarter of the time ask asks the next member as well,
+// and so on, and takes the first answer. (The client takes its members in turn.) Once every member
 // has been silent, the interval doubles: if a thousand newcomers come at once, few are answered
 // soon, and their repeated questions must not keep the store busy.
 func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again bool, _ error) {
@@ -59,7 +59,7 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 		select {
 		case got := <-answers:
 			next.Stop()
-			if got.error == nil || !isPassing(got.error) {
+			if got.error == nil || !isTransient(got.error) {
 				return got.TxnResponse, again, s.wrap(got.error)
 			}
 			last = got.error
@@ -78,21 +78,21 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 	}
 }
 
-// isPassing tells whether another member may answer, or the same one later.
-func isPassing(err error) bool {
+// isTransient reports whether another member may answer, or the same member later.
+func isTransient(err error) bool {
 	var known rpctypes.EtcdError
 	code := status.Code(err)
 	if errors.As(err, &known) {
 		code = known.Code()
 	}
-	if errors.Is(err, rpctypes.ErrTooManyRequests) { // newcomers came all at once, and some have been answered meanwhile
+	if errors.Is(err, rpctypes.ErrTooManyRequests) { // too many newcomers at once: some are answered by the next try
 		return true
 	}
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || isLate(err) || isDropped(err)
 }
 
-// isLate reports whether the time for the answer was up, here or at a member: a member that
-// notices it first says so without a code.
+// isLate reports whether the time for the answer was up, here or at a member: a member whose time
+// is up first reports it without a code.
 func isLate(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || said(err) == context.DeadlineExceeded.Error()
 }
@@ -106,7 +106,7 @@ func said(err error) string {
 	return err.Error()
 }
 
-// isDropped tells that the leader was about to hand over, and did not execute the transaction.
+// isDropped reports whether the leader was about to hand over, and did not execute the transaction.
 // etcd has no code for that.
 func isDropped(err error) bool {
 	return strings.HasSuffix(said(err), "raft proposal dropped")

@@ -30,12 +30,12 @@ func (s *silent) Txn(ctx context.Context, _ *etcdserverpb.TxnRequest) (*etcdserv
 	return nil, ctx.Err()
 }
 
-// Another member may answer, so each is asked as well; but a busy member is not asked again all
-// the time.
-func TestSilentMembersAreAskedInTurnAndEverMoreSeldom(t *testing.T) {
+// Another member may answer, so each is asked; but a busy member must not be asked again all the
+// time.
+func TestSilentMembersAreAskedInTurnAtGrowingIntervals(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "")
 	t.Setenv("https_proxy", "")
-	for members, most := range map[int]int64{1: 3, 3: 4} { // after 0, 1 and 3 quarters; after 0, 1, 2 and 3
+	for members, most := range map[int]int64{1: 3, 3: 4} { // after 0, 1 and 3 quarters of the time; after 0, 1, 2 and 3 quarters
 		var all []*silent
 		var addresses []string
 		for range members {
@@ -57,7 +57,7 @@ func TestSilentMembersAreAskedInTurnAndEverMoreSeldom(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		if _, err := s.commit(ctx, txn{}); err == nil {
-			t.Fatal("somebody has answered")
+			t.Fatal("an owner has answered")
 		}
 		asked := int64(0)
 		for i, member := range all {
@@ -88,7 +88,7 @@ func (f *failing) Txn(context.Context, *etcdserverpb.TxnRequest) (*etcdserverpb.
 	return &etcdserverpb.TxnResponse{Header: &etcdserverpb.ResponseHeader{}, Succeeded: true}, nil
 }
 
-func TestWhatAMemberCouldNotCarryOutIsAskedAgain(t *testing.T) {
+func TestAFailedTransactionIsSentAgain(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "")
 	t.Setenv("https_proxy", "")
 	for why, words := range map[string]string{
@@ -121,7 +121,7 @@ func TestWhatAMemberCouldNotCarryOutIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestTroubleIsToldWithoutTheWordsOfGRPC(t *testing.T) {
+func TestErrorsOmitTheWordsOfGRPC(t *testing.T) {
 	for answer, want := range map[error]string{
 		status.Error(codes.Unknown, "context deadline exceeded"):                 lease.NoAnswer,
 		status.Error(codes.DeadlineExceeded, "context deadline exceeded"):        lease.NoAnswer,

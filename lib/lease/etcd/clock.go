@@ -15,23 +15,22 @@ import (
 	"adlock/lib/process"
 )
 
-// etcd does not tell the time, but it tells how much of a lease is left. So one lease, without
-// keys, is the clock of a cluster: its elapsed time shows how the leader's clock runs, in whole
-// seconds.
+// etcd does not report its time, but it reports how much of a lease is left. So one lease without
+// keys is the clock of a cluster: its elapsed time is the leader's time, in whole seconds.
 const (
 	clockLease = clientv3.LeaseID(0x61646c6f636b) // "adlock"
-	clockSpan  = 10 * 365 * 24 * time.Hour        // then it is made again, and starts at 0
+	clockSpan  = 10 * 365 * 24 * time.Hour        // after that the lease is made again, and starts at 0
 )
 
 // reading is what the clock showed. A new leader restarts all leases (lessor.Promote in etcd), so
-// readings of two terms cannot be compared; within a term they are of one clock without steps.
+// readings of two terms cannot be compared; those of one term are of one clock without steps.
 type reading struct {
 	term uint64        // 0: not known
-	ran  time.Duration // less than a second too long
-	at   time.Duration // boottime
+	ran  time.Duration // what the clock showed, up to a second too much
+	at   time.Duration // when: boottime
 }
 
-// now is what the clock shows now, if the leader is still the same.
+// now computes what the clock shows now, if the leader is still the same.
 func (r reading) now() time.Duration { return r.ran + process.Boottime() - r.at }
 
 // clock remembers the last reading.
@@ -42,7 +41,7 @@ type clock struct {
 
 const (
 	fresh  = time.Second      // how old a reading may be if the leader may have changed since
-	recent = 10 * time.Minute // and if it has not: two clocks do not drift apart by much meanwhile
+	recent = 10 * time.Minute // how old if it has not: two clocks drift apart little meanwhile
 )
 
 func (r reading) isFresh() bool  { return process.Boottime()-r.at < fresh }
@@ -62,27 +61,27 @@ func (s *Store) readClock(ctx context.Context, usable func(reading) bool) (readi
 	return read, s.wrap(err)
 }
 
-// askClock asks for the lease, and then a question that only a leader with a majority can answer.
-// A member answers with the term of what it has applied. The same term in both answers proves
-// that the first one was that leader's too: not an old leader's, and not a new one's that the
-// member did not know yet.
+// askClock reads the lease, and then puts a question that only a leader with a majority can answer.
+// A member answers with the term of what it has applied. The same term in both answers proves that
+// the first answer was by the same leader's clock too: not by an earlier leader's, nor by a later
+// one's of which the member had applied nothing yet.
 func (s *Store) askClock(ctx context.Context) (reading, error) {
 	at := process.Boottime()
-	told, err := s.client.TimeToLive(ctx, clockLease)
-	if err == nil && told.TTL < 0 {
-		told, err = s.makeClock(ctx)
+	shown, err := s.client.TimeToLive(ctx, clockLease)
+	if err == nil && shown.TTL < 0 {
+		shown, err = s.makeClock(ctx)
 	}
-	if err != nil || told.TTL < 0 {
+	if err != nil || shown.TTL < 0 {
 		return reading{}, err
 	}
 	leads, err := s.client.Get(ctx, s.prefix+"/", clientv3.WithCountOnly())
-	if err != nil || leads.Header.RaftTerm != told.RaftTerm {
+	if err != nil || leads.Header.RaftTerm != shown.RaftTerm {
 		return reading{}, err
 	}
-	return reading{term: told.RaftTerm, ran: time.Duration(told.GrantedTTL-told.TTL) * time.Second, at: at}, nil
+	return reading{term: shown.RaftTerm, ran: time.Duration(shown.GrantedTTL-shown.TTL) * time.Second, at: at}, nil
 }
 
-// makeClock makes the clock, and asks again. Another process may have made it meanwhile.
+// makeClock makes the lease, and reads it. Another process may have made it meanwhile.
 func (s *Store) makeClock(ctx context.Context) (*clientv3.LeaseTimeToLiveResponse, error) {
 	_, err := clientv3.RetryLeaseClient(s.client).LeaseGrant(ctx, &etcdserverpb.LeaseGrantRequest{
 		ID: int64(clockLease), TTL: int64(clockSpan.Seconds()),
@@ -97,14 +96,15 @@ func (s *Store) makeClock(ctx context.Context) (*clientv3.LeaseTimeToLiveRespons
 func (s *Store) beginClock() {
 	ctx, cancel := context.WithTimeout(context.Background(), fresh)
 	defer cancel()
-	_, _ = s.readClock(ctx, reading.isFresh) // if it fails, the clock is read then
+	_, _ = s.readClock(ctx, reading.isFresh) // if this fails, the clock is read at the end of the run
 }
 
-// stamp is the text of a last lock with the time of the clock, by the last reading if that is
-// usable. If the clock cannot be read, IfElapsed is judged by the machines' clocks.
+// stamp returns the text of a last lock with the time of the clock, computed from the last reading
+// if usable accepts it. If the clock cannot be read, the text has no such time, and IfElapsed is
+// judged by the machines' clocks.
 func (s *Store) stamp(ctx context.Context, last *lease.Last, usable func(reading) bool) string {
 	if last.Kept {
-		return string(last.Bytes()) // with the clock as it was when the atom completed
+		return string(last.Bytes()) // with the clock's time when the atom completed
 	}
 	ctx, cancel := context.WithTimeout(ctx, fresh)
 	defer cancel()
@@ -127,9 +127,10 @@ func stampedAt(last lease.Last) (term uint64, ran time.Duration) {
 	return term, ran
 }
 
-// Elapsed is by the clock of the leader if that leader led when the last lock was stamped: to the
-// second, and finer if the machines' clocks agree with it. Otherwise it is by those clocks, and
-// at least as long as the leader has led.
+// Elapsed is measured by the leader's clock if the same leader led when the last lock was stamped.
+// That clock counts whole seconds; if the machines' clocks agree with it to the second, Elapsed
+// returns their finer difference. Under another leader the machines' clocks count, but the result
+// is at least as long as that leader has led.
 func (s *Store) Elapsed(ctx context.Context, seen *lease.Snapshot) (time.Duration, error) {
 	byWall := seen.Now.Sub(seen.Last.Completed)
 	term, ran := stampedAt(seen.Last)
@@ -148,7 +149,7 @@ func elapsed(byWall time.Duration, term uint64, ran time.Duration, read reading)
 	switch {
 	case read.term > term:
 		return max(byWall, read.now()-time.Second, 0)
-	case read.term < term || byLeader < -time.Second: // unknown, or the clock was made again
+	case read.term < term || byLeader < -time.Second: // the leader's term is unknown, or its clock was made again
 		return byWall
 	case (byWall - byLeader).Abs() < time.Second:
 		return byWall

@@ -31,14 +31,14 @@ func TestHostsAndPortsAreMembers(t *testing.T) {
 	}
 }
 
-func TestAnAddressIsToldWithoutAPassword(t *testing.T) {
+func TestAnErrorNamesTheAddressWithoutThePassword(t *testing.T) {
 	_, err := Open(Scheme + "bob:secret@a:2379,b:2379/prod")
 	if fault.KindOf(err) != fault.Usage || strings.Contains(err.Error(), "secret") || !strings.HasPrefix(err.Error(), "etcd://a:2379,b:2379/prod: ") {
 		t.Error(err)
 	}
 }
 
-func TestWhatIsWrongWithCertificatesIsToldByTheFile(t *testing.T) {
+func TestAnErrorAboutACertificateNamesTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file.pem")
 	if err := os.WriteFile(file, []byte("no certificate\n"), 0o600); err != nil {
 		t.Fatal(err)

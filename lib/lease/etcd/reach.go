@@ -20,18 +20,18 @@ import (
 	"adlock/lib/lease"
 )
 
-// reach knows the outcome of the last attempt to talk to each member. The client retries until
-// its time is up, whatever the reason, and does not tell the reason. reach ends that once it is
-// certain that no member can be talked to, and has the words for it.
+// reach keeps the outcome of the last attempt to connect to each member. The client retries until
+// its time is up, whatever the error, and does not report it. reach ends the retries once it is
+// certain that no member can be reached, and reports why.
 type reach struct {
 	mu     sync.Mutex
 	dialed map[net.Conn]string // connections that have not received anything yet, with HOST:PORT
 	wrong  map[string]error    // by member; nil: it answers, or was not tried yet
-	asking map[int]func()      // what cancels each question that waits for an answer
+	asking map[int]func()      // by number of a question that waits for an answer: cancels the question
 	last   int                 // the number of the last question
 }
 
-// newReach is for the members, each HOST:PORT.
+// newReach returns a reach for the members, each HOST:PORT.
 func newReach(members []string) *reach {
 	r := &reach{dialed: map[net.Conn]string{}, wrong: map[string]error{}, asking: map[int]func(){}}
 	for _, member := range members {
@@ -40,8 +40,8 @@ func newReach(members []string) *reach {
 	return r
 }
 
-// options make the client report to r. With a proxy, which gRPC takes from the environment as
-// long as it dials by itself, nothing is certain from here.
+// options make the client report to r. With a proxy, reach can be certain of nothing, and leaves
+// the dialling to gRPC, which takes the proxy from the environment.
 func (r *reach) options(secure credentials.TransportCredentials) []grpc.DialOption {
 	if os.Getenv("HTTPS_PROXY")+os.Getenv("https_proxy") != "" {
 		return nil
@@ -61,24 +61,24 @@ func (r *reach) dial(ctx context.Context, member string) (net.Conn, error) {
 		r.dialed[conn] = member
 	} else if ctx.Err() == nil {
 		r.wrong[member] = err
-		r.tell()
+		r.giveUpIfCertain()
 	}
 	return conn, err
 }
 
-// told notes the first outcome of a connection, once.
-func (r *reach) told(conn net.Conn, err error) {
+// noteOutcome notes the first outcome of a connection, and ignores later ones.
+func (r *reach) noteOutcome(conn net.Conn, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if member, known := r.dialed[conn]; known {
 		delete(r.dialed, conn)
 		r.wrong[member] = err
-		r.tell()
+		r.giveUpIfCertain()
 	}
 }
 
-// hasten ends a question that no member can answer, as soon as that is certain. Its error is none
-// of those after which the client retries.
+// hasten puts a question, and cancels it as soon as it is certain that no member can answer. Then
+// it returns an error after which the client does not retry.
 func (r *reach) hasten(ctx context.Context, method string, question, answer any, conn *grpc.ClientConn, ask grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	asking, giveUp := context.WithCancel(ctx)
 	defer giveUp()
@@ -91,7 +91,7 @@ func (r *reach) hasten(ctx context.Context, method string, question, answer any,
 	return err
 }
 
-// whenCertain calls giveUp once it is certain that no member can be talked to, unless forget was
+// whenCertain calls giveUp once it is certain that no member can be reached, unless forget was
 // called before.
 func (r *reach) whenCertain(giveUp func()) (forget func()) {
 	r.mu.Lock()
@@ -99,7 +99,7 @@ func (r *reach) whenCertain(giveUp func()) (forget func()) {
 	r.last++
 	number := r.last
 	r.asking[number] = giveUp
-	r.tell()
+	r.giveUpIfCertain()
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -107,8 +107,8 @@ func (r *reach) whenCertain(giveUp func()) (forget func()) {
 	}
 }
 
-// tell is called with the lock held.
-func (r *reach) tell() {
+// giveUpIfCertain cancels all questions if no member can be reached. It is called with mu held.
+func (r *reach) giveUpIfCertain() {
 	if _, certain := r.reason(); certain {
 		for _, giveUp := range r.asking {
 			giveUp()
@@ -116,8 +116,8 @@ func (r *reach) tell() {
 	}
 }
 
-// why is what is wrong with the members; certain if no member can be talked to however often the
-// client tries. "" if at least one of them answers.
+// why returns what is wrong with the members; "" if at least one of them answers. certain is true
+// if no further attempt of the client can reach one.
 func (r *reach) why() (reason string, certain bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,9 +155,8 @@ func words(err error) (reason string, certain bool) {
 	return lease.Words(err)
 }
 
-// handshakes notes how each handshake ends, and the first bytes after it: only there may a server
-// refuse a client's certificate (TLS 1.3), and only there does it show whether it speaks the same
-// protocol.
+// handshakes notes how each handshake ends, and checks the first bytes after it: these bytes may be
+// the refusal of a client's certificate (TLS 1.3), and show whether the server speaks HTTP/2.
 type handshakes struct {
 	credentials.TransportCredentials
 	reach *reach
@@ -173,43 +172,43 @@ func (h handshakes) ClientHandshake(ctx context.Context, authority string, raw n
 		if errors.Is(err, io.EOF) && answersPlainly(raw.RemoteAddr().String()) {
 			err = errNoTLS
 		}
-		h.reach.told(raw, err)
+		h.reach.noteOutcome(raw, err)
 		return conn, info, err
 	}
-	return &listened{Conn: conn, raw: raw, reach: h.reach}, info, nil
+	return &checkedConn{Conn: conn, raw: raw, reach: h.reach}, info, nil
 }
 
-// listened is a connection whose first bytes are checked.
-type listened struct {
+// checkedConn is a connection whose first bytes are checked.
+type checkedConn struct {
 	net.Conn
-	raw   net.Conn
-	reach *reach
-	heard bool // only the reader reads and sets it
+	raw     net.Conn
+	reach   *reach
+	checked bool // used by the reading goroutine only
 }
 
-func (l *listened) Read(b []byte) (int, error) {
-	n, err := l.Conn.Read(b)
-	if !l.heard {
-		l.heard = true
-		wrong := firstWord(b[:n], err)
-		if l.Conn == l.raw && errors.Is(wrong, io.EOF) && answersTLS(l.raw.RemoteAddr().String()) {
+func (c *checkedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if !c.checked {
+		c.checked = true
+		wrong := checkFirst(b[:n], err)
+		if c.Conn == c.raw && errors.Is(wrong, io.EOF) && answersTLS(c.raw.RemoteAddr().String()) {
 			wrong = errWantsTLS
 		}
-		l.reach.told(l.raw, wrong)
+		c.reach.noteOutcome(c.raw, wrong)
 	}
 	return n, err
 }
 
-// firstWord is what is wrong with the first bytes read. HTTP/2 begins with a SETTINGS frame (RFC
-// 9113, 3.4), whose length is below 2^16 bytes: so the first byte is zero.
-func firstWord(text []byte, err error) error {
+// checkFirst returns what is wrong with the first bytes read. HTTP/2 begins with a SETTINGS frame
+// (RFC 9113, 3.4), whose length is below 2^16 bytes: so the first byte is zero.
+func checkFirst(text []byte, err error) error {
 	const tlsAlert = 21 // RFC 8446, 5.1
 	switch {
 	case len(text) == 0 && err == nil:
 		return io.EOF
 	case len(text) == 0:
 		return err
-	case text[0] == tlsAlert, strings.Contains(string(text), "HTTPS"): // as Go's servers say
+	case text[0] == tlsAlert, strings.Contains(string(text), "HTTPS"): // as in the answer of Go's servers
 		return errWantsTLS
 	case text[0] != 0:
 		return errNoEtcd
@@ -217,8 +216,9 @@ func firstWord(text []byte, err error) error {
 	return nil
 }
 
-// A server that is addressed with the wrong protocol closes the connection without a word, and so
-// does one that is about to end. So it is addressed once with the other protocol.
+// A server that is addressed with the wrong protocol closes the connection without an answer, and
+// so does a server that is about to end. So such a server is addressed once with the other
+// protocol.
 const (
 	otherWay = time.Second
 	// A client of HTTP/2 begins with this preface and an empty SETTINGS frame (RFC 9113, 3.4).
@@ -235,7 +235,7 @@ func answersPlainly(address string) bool {
 	if _, err = io.WriteString(conn, preface); err == nil {
 		_, err = io.ReadFull(conn, first)
 	}
-	return firstWord(first, err) == nil
+	return checkFirst(first, err) == nil
 }
 
 func answersTLS(address string) bool {
@@ -244,13 +244,13 @@ func answersTLS(address string) bool {
 		return false
 	}
 	defer conn.Close()
-	// Nothing is sent over it, so the server need not prove its identity.
+	// Nothing is sent over this connection, so the server need not prove its identity.
 	err = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).Handshake()
 	var refused *net.OpError
 	return err == nil || errors.As(err, &refused) && refused.Op == "remote error"
 }
 
-// dialFor connects, with that deadline for all.
+// dialFor connects. All reads and writes have one deadline, most after the connection was made.
 func dialFor(most time.Duration, address string) (net.Conn, error) {
 	conn, err := net.DialTimeout("tcp", address, most)
 	if err == nil {

@@ -21,7 +21,7 @@ func listening(t *testing.T) (address string, shut func()) {
 	return l.Addr().String(), func() { l.Close() }
 }
 
-func TestClosedPortsAreSaidAtOnce(t *testing.T) {
+func TestClosedPortsAreReportedAtOnce(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "")
 	t.Setenv("https_proxy", "")
 	one, shut := listening(t)
@@ -51,7 +51,7 @@ func look(t *testing.T, address string) error {
 	return err
 }
 
-func TestOneMemberThatMayAnswerIsWaitedFor(t *testing.T) {
+func TestAMemberThatMayAnswerIsWaitedFor(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "")
 	t.Setenv("https_proxy", "")
 	closed, shut := listening(t)

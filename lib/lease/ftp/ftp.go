@@ -1,39 +1,39 @@
 // Package ftp keeps the locks of atoms on an FTP server, as in Sean Burke's article (2002): MKD
-// is the test-and-set. It adds what the article lacks: the holder of a lock, a heartbeat, a way
-// past dead owners.
+// is the test-and-set. It adds what the article lacks: a record of the owner, a heartbeat, and a
+// takeover from dead owners.
 //
 // An atom NAME has, in the directory of the address,
 //
 //	lock.NAME.N/           generation N: the creator of the largest one has the atom,
-//	lock.NAME.N/owner      its record,
-//	lock.NAME.N/beat.S.T   the owner of token T has had the atom for S seconds: renamed
-//	                       every third of the lease, by its own clock,
+//	lock.NAME.N/owner      the owner's record,
+//	lock.NAME.N/beat.S.T   the owner with token T has had the atom for S seconds, by its own
+//	                       clock: it renames this file every third of the lease,
 //	lock.NAME.N/ask        a newcomer asks the owner to end its job,
-//	lock.NAME.N/seen       a newcomer found no record there,
+//	lock.NAME.N/seen       a newcomer found no record in this generation,
 //	lock.NAME.N/released   the record, once the owner is done;
 //	tick.NAME.N/           the atom ran in the N-th period since the epoch (--once-per);
 //	last.NAME              the last lock: its MDTM is when the atom completed;
-//	clock.NODE             stored again to ask the server for the time; it says when that
-//	                       was by the machine's clock without steps;
-//	temp.TOKEN             one of these two before it is in place.
+//	clock.NODE             the machine NODE stores this file to read the server's time from its
+//	                       MDTM; the content is the machine's boottime then;
+//	temp.TOKEN             last.NAME or clock.NODE before it is in place.
 //
 // The largest generation is never removed; the next owner removes those below. So N only grows,
 // which makes it a fence, and a newcomer that stalled cannot make a generation again that others
-// have passed. Two processes look at each other after they have written (Dekker): an owner stores
-// its record or heartbeat and then looks for a larger generation; a newcomer makes one and then
-// looks whether an owner below has a record after all, or another heartbeat. At least one sees
-// the other and gives up.
+// have passed. Two processes look for each other after they have written (Dekker): an owner stores
+// its record or heartbeat and then looks for a larger generation; a newcomer makes a generation and
+// then looks whether an owner below has a record after all, or another heartbeat. At least one of
+// the two finds the other and gives up.
 //
-// An owner is dead once a newcomer has seen the same heartbeat, which never comes again, for a
-// whole lease by the newcomer's own boottime clock. The server's clock is only a hint: if it says
-// that the owner has been silent for so long, or says what cannot be, a newcomer stays and
-// watches, even one that does not want to wait. So steps of the server's clock do no harm.
+// An owner is dead once a newcomer has seen the same heartbeat for a whole lease by the newcomer's
+// own boottime clock (no heartbeat comes twice). The server's clock is only a hint: if the owner
+// has been silent for a lease by that clock, or if that clock shows an impossible time, a newcomer
+// stays and watches, even if it does not want to wait. So steps of the server's clock do no harm.
 //
-// The answers of an FTP server prove only so much: an empty list, and 550, are also its answers
-// when it cannot look. A list of the directory must contain what this machine has stored there; a
-// file that is listed and cannot be read does not mean a free atom. An owner does not begin if
-// its generation or first heartbeat is not listed, or if another owner's heartbeat is there: the
-// server cuts names, has no upper case, or makes a directory twice.
+// The answers of an FTP server prove little: a server that cannot read its disk also answers with
+// an empty list, or 550. So a list of the directory must contain the file that this machine has
+// stored there, and a listed file that cannot be read does not mean a free atom. An owner does not
+// begin if its generation or first heartbeat is not listed, or if another owner's heartbeat is
+// there: such a server cuts names, has no upper case, or makes a directory twice.
 //
 // FTP does not offer many readers at once, a queue of waiters (they look again every second or
 // two), or one step for stamp and release. MDTM counts in seconds.
@@ -70,17 +70,17 @@ type Store struct {
 	session *session      // nil: none
 	held    atomic.Int64  // the lease of the atom that is held; 0: none
 
-	clockRead, serverThen time.Time // when it was read here, and the time it showed
+	clockRead, serverThen time.Time // one moment by this machine's clock, and by the server's
 
-	watched map[string]watch // owners that were seen, by their directories
+	watched map[string]watch // by the directory of the owner's generation
 }
 
 // watch is what was seen of an owner, and when.
 type watch struct {
 	token string
 	beat  int
-	since time.Duration // boottime by which it had this heartbeat
-	lives bool          // it had another heartbeat before
+	since time.Duration // boottime when this heartbeat was first seen
+	lives bool          // another heartbeat was seen before
 }
 
 var _ lease.Store = (*Store)(nil)
@@ -100,7 +100,7 @@ func (s *Store) in(names ...string) string {
 	return path.Join(append([]string{s.account.dir}, names...)...)
 }
 
-// names lists a directory. An empty list may also mean that the server cannot look.
+// names lists a directory. An empty list may also mean that the server cannot read it.
 func (s *Store) names(ctx context.Context, dir string) (names []string, err error) {
 	err = s.do(ctx, func(c *client.ServerConn) error {
 		found, err := c.NameList(dir)
@@ -115,8 +115,8 @@ func (s *Store) names(ctx context.Context, dir string) (names []string, err erro
 	return names, err
 }
 
-// list lists the directory of the locks. A list is valid only if this machine's clock file is in
-// it: if not, list stores that file and requires it in the next list.
+// list lists the directory of the locks. A list is valid only if it has this machine's clock file.
+// If it has not, list stores that file and lists once more.
 func (s *Store) list(ctx context.Context) ([]string, error) {
 	clock, err := clockName()
 	if err != nil {
@@ -137,13 +137,13 @@ func (s *Store) list(ctx context.Context) ([]string, error) {
 	return nil, fault.New(fault.Unavailable, s.String(), "does not list "+s.in(clock)+", which is stored there")
 }
 
-// unfit is the error if the server lacks what a lock relies on.
+// unfit is the error if the server lacks something that a lock relies on; how says what.
 func (s *Store) unfit(how string) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: s.String(), Err: fmt.Errorf("%s: %w", how, lease.ErrUnfit)}
 }
 
-// unlisted is the error if a list lacks a file that was made: no other newcomer would see it. The
-// server may keep it under another name.
+// unlisted is the error if a list lacks a file that was made: no other newcomer would find the
+// file. The server may keep it under another name.
 func (s *Store) unlisted(file string) error {
 	return s.unfit("does not list " + file + ", which was made")
 }
@@ -153,8 +153,8 @@ func clockName() (string, error) {
 	return "clock." + atom.Canonify(node), err
 }
 
-// putClock stores the first file in the directory: it fails if the directory is mistyped, or only
-// root may write there.
+// putClock stores the first file in the directory. It fails if the address has a wrong directory,
+// or if the user may not write there.
 func (s *Store) putClock(ctx context.Context, clock string) error {
 	return s.refused("the directory is not there, or the user may not write to it", timed(s.store(ctx, s.in(clock), clockText())))
 }
@@ -167,9 +167,9 @@ func (s *Store) store(ctx context.Context, file string, content []byte) error {
 	return s.do(ctx, func(c *client.ServerConn) error { return c.Stor(file, bytes.NewReader(content)) })
 }
 
-// replace puts content in place of a file that others use. It stores the content under another
-// name and renames it: on servers that lock files, a stalled upload would block all others. If
-// that is refused, it stores the file in place.
+// replace replaces the content of a file that other processes use. It stores the content under
+// another name and renames it: on servers that lock files, a stalled upload would block all others.
+// If the server refuses that, replace stores the file in place.
 func (s *Store) replace(ctx context.Context, file string, content []byte) error {
 	temporary := s.in(atom.TemporaryName(record.NewToken()))
 	stored := s.put(ctx, temporary, content)
@@ -183,7 +183,7 @@ func (s *Store) replace(ctx context.Context, file string, content []byte) error 
 	return err
 }
 
-// install puts a stored file in the place of another by a rename or, if that is refused, by
+// install puts a stored file in the place of another by a rename or, if the server refuses that, by
 // storing the content there.
 func (s *Store) install(ctx context.Context, temporary, file string, content []byte) (renamed bool, err error) {
 	if err = s.rename(ctx, temporary, file); err == nil {
@@ -196,7 +196,7 @@ func (s *Store) install(ctx context.Context, temporary, file string, content []b
 	return false, err
 }
 
-// sweep removes what an interrupted replace has left long ago.
+// sweep removes temporary files older than an hour: an interrupted replace has left them.
 func (s *Store) sweep(ctx context.Context, names []string) {
 	for _, name := range names {
 		if atom.ParseFile(name).Kind != atom.TemporaryFile {
@@ -241,17 +241,17 @@ type generation struct {
 	n        int
 	files    []string // the files in it
 	released bool
-	bare     bool // no record: its creator was cut off, or has not stored it yet
+	bare     bool // no record: its creator was cut off, or has not stored one yet
 	record   lease.Record
-	beat     int           // the last one; 0: none yet
-	age      time.Duration // since it came to own the atom; of the mark if it is bare
-	silent   bool          // for longer than its lease, by the server's clock
-	lapsed   bool          // for longer than its lease, as seen from here
+	beat     int           // the number in the last heartbeat; 0: none yet
+	age      time.Duration // since its owner came to own the atom; if it is bare, since the mark
+	silent   bool          // no heartbeat for longer than the lease, by the server's clock
+	lapsed   bool          // no heartbeat for longer than the lease, by this machine's clock: the owner is dead
 }
 
 func (s *Store) dirOf(name atom.Name, n int) string { return s.in(name.Generation(n)) }
 
-// generations are those of the atom in a list, the largest first.
+// generations returns the atom's generations in a list, the largest first.
 func generations(names []string, name atom.Name) (list []int) {
 	for _, dir := range names {
 		if f := atom.ParseFile(dir); f.Kind == atom.Generation && f.Name == name {
@@ -262,10 +262,10 @@ func generations(names []string, name atom.Name) (list []int) {
 	return list
 }
 
-// slack is by how much two times in whole seconds may differ without meaning.
+// slack is the greatest difference between two times in whole seconds that counts as none.
 const slack = 2 * time.Second
 
-// inspect tells what has become of a generation.
+// inspect reads the state of a generation.
 func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generation, err error) {
 	for range 2 {
 		began := process.Boottime()
@@ -277,8 +277,8 @@ func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generatio
 		if !isMissing(err) {
 			return g, err
 		}
-		// The record was there, and cannot be read: it was released just now, or this user may
-		// not read it.
+		// The record is listed and cannot be read: it was released just now, or this user may not
+		// read it.
 	}
 	return g, s.refused("cannot read "+s.dirOf(name, n)+"/owner", err)
 }
@@ -303,9 +303,10 @@ func (s *Store) inspectOnce(ctx context.Context, dir string) (g generation, err 
 	return g, err
 }
 
-// mark leaves a mark if there is no record, unless nothing may be written. From then on the
-// generation's age is known, and its list is known to be true. The mark is lost if the generation
-// was removed meanwhile, or may not be changed.
+// mark stores the file "seen" in a generation without a record. From then on the age of that file
+// is the generation's age, and a list that has the file proves that the server could read the
+// directory. If the generation was removed meanwhile, or may not be changed, or with OnlyRead, mark
+// does nothing.
 func (s *Store) mark(ctx context.Context, dir string) error {
 	if s.reads {
 		return nil
@@ -336,18 +337,19 @@ func (s *Store) inspectOwner(ctx context.Context, g *generation, dir string) err
 	switch {
 	case err != nil && lease.IsWhole(content):
 		return err
-	case err != nil: // cut off, or on a full disk: no job runs under it
+	case err != nil: // its creator was cut off, or the disk was full: no job runs under it
 		g.bare, g.age = true, owned
 		return nil
 	}
-	told := time.Duration(g.beat) * time.Second
-	unheard := owned - told
-	g.silent = unheard.Abs() > g.record.Lease+slack
-	g.age = told + max(0, min(unheard, g.record.Lease))
+	atBeat := time.Duration(g.beat) * time.Second
+	sinceBeat := owned - atBeat
+	g.silent = sinceBeat.Abs() > g.record.Lease+slack
+	g.age = atBeat + max(0, min(sinceBeat, g.record.Lease))
 	return nil
 }
 
-// watch compares an owner, in a look that began then, with the earlier looks.
+// watch compares the owner in g, read by a look that started at began, with what earlier looks
+// read.
 func (s *Store) watch(g *generation, dir string, began time.Duration) {
 	w, known := s.watched[dir]
 	known = known && w.token == g.record.Token
@@ -359,9 +361,9 @@ func (s *Store) watch(g *generation, dir string, began time.Duration) {
 	g.silent = g.lapsed || g.silent && !w.lives
 }
 
-// beatFile is the heartbeat of an owner that has had the atom for so many seconds. With its token
-// in it, an owner never renames another's, if a person has removed a generation that was then
-// made again.
+// beatFile is the heartbeat of an owner that has had the atom for so many seconds. The name has the
+// owner's token: if a person has removed a generation and another newcomer has made it again, the
+// earlier owner cannot rename the later owner's heartbeat.
 func beatFile(seconds int, token string) string {
 	return beatWord + strconv.Itoa(seconds) + "." + token
 }
@@ -417,7 +419,8 @@ func (f *sight) largest(name atom.Name) int {
 }
 
 // look finds the largest generation that still holds the atom, except own and those that were
-// passed. None below a released one does: its owner has made sure of that.
+// passed. No generation below a released one holds the atom: otherwise the owner of the released
+// one would not have begun.
 func (s *Store) look(ctx context.Context, name atom.Name, own int, past passed) (sight, error) {
 	names, err := s.list(ctx)
 	if err != nil {
@@ -452,7 +455,7 @@ func (s *Store) lookAt(ctx context.Context, name atom.Name, names []string, own 
 	return f, nil
 }
 
-// Look reads both locks. All it may write is the mark on a lock without a record.
+// Look reads both locks. It writes nothing but the mark on a lock without a record.
 func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Snapshot, error) {
 	if err := s.refuseReader(shared); err != nil {
 		return lease.Snapshot{}, err
@@ -486,8 +489,9 @@ func (s *Store) snapshot(ctx context.Context, name atom.Name, f sight) (seen lea
 	return seen, nil
 }
 
-// last reads the last lock. The time in it is by the writer's clock, and the file's own time is
-// the server's. If it was kept from an earlier one, the time in it is the server's.
+// last reads the last lock. The time of the file is by the server's clock, and counts: the time in
+// its content is by the writer's clock. But a time that was kept from an earlier last lock is by
+// the server's clock, and counts.
 func (s *Store) last(ctx context.Context, name atom.Name, names []string) (lease.Last, error) {
 	if !slices.Contains(names, name.LastLock()) {
 		return lease.Last{}, nil
@@ -499,7 +503,7 @@ func (s *Store) last(ctx context.Context, name atom.Name, names []string) (lease
 	}
 	last, err := lease.ParseLast(file, content)
 	if err != nil {
-		last = lease.Last{} // cut short on a full disk: its time counts all the same
+		last = lease.Last{} // cut short on a full disk: the time of the file still counts
 	}
 	if last.Kept {
 		return last, nil

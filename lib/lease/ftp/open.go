@@ -31,10 +31,10 @@ type account struct {
 	config         *tls.Config
 }
 
-// Open reads the address; it connects when it is first used. DIR is below the login directory;
-// two slashes make it absolute. The password comes from the file that ADLOCK_FTP_PASSWORD_FILE
-// names, else from ~/.netrc; other users may not have access to either. Certificates are checked
-// against the system's authorities, or those in the file ADLOCK_FTP_CACERT.
+// Open reads the address; it connects when it is first used. DIR is below the login directory; two
+// slashes make it absolute. The password comes from the file that ADLOCK_FTP_PASSWORD_FILE names,
+// else from ~/.netrc; a file that other users may access is refused. Certificates are checked
+// against the system's authorities, or those in the file that ADLOCK_FTP_CACERT names.
 func Open(address string) (*Store, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -42,7 +42,7 @@ func Open(address string) (*Store, error) {
 		return nil, fault.New(fault.Usage, "store", "is no address: want ftp://USER@HOST/DIR")
 	case u.User != nil && hasPassword(u):
 		u.User = url.User(u.User.Username())
-		return nil, fault.New(fault.Usage, u.String(), "a password in an address is seen by everybody: put it into ~/.netrc")
+		return nil, fault.New(fault.Usage, u.String(), "a password in an address is visible to other users: put it into ~/.netrc")
 	case u.Hostname() == "" || u.User.Username() == "":
 		return nil, fault.New(fault.Usage, address, "wants ftp://USER@HOST/DIR")
 	}
@@ -69,8 +69,8 @@ func hasPassword(u *url.URL) bool {
 }
 
 func tlsConfig(host string) (*tls.Config, error) {
-	// Servers require the TLS session of the control connection on the data connections, which
-	// proves that both are the same client's.
+	// Servers require that the data connections resume the TLS session of the control connection:
+	// that proves that both are the same client's.
 	config := &tls.Config{ServerName: host, ClientSessionCache: tls.NewLRUClientSessionCache(8), MinVersion: tls.VersionTLS12}
 	file := os.Getenv("ADLOCK_FTP_CACERT")
 	if file == "" {
@@ -115,7 +115,7 @@ func readSecret(file string) (string, error) {
 		return "", fault.Wrap(file, err)
 	}
 	if info.IsDir() {
-		return "", fault.New(fault.Usage, file, "is a directory, and a file with the password is wanted")
+		return "", fault.New(fault.Usage, file, "is a directory: want a file with the password")
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return "", fault.New(fault.NotPermitted, file, "holds a password and may be read by others: chmod 600")
@@ -124,8 +124,7 @@ func readSecret(file string) (string, error) {
 	return string(text), fault.Wrap(file, err)
 }
 
-// netrc returns the password for the user at the host (netrc(5)); "" where there
-// is none.
+// netrc returns the password for the user at the host (netrc(5)); "" if there is none.
 func netrc(text, host, user string) string {
 	words := strings.Fields(text)
 	here, who := false, ""

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
-	_ "adlock/test/need" // the same umask, however the suite is started
+	_ "adlock/test/support/need" // the same umask, however the suite is started
 )
 
 func TestNetrcIsReadByMachineAndLogin(t *testing.T) {
@@ -25,7 +25,7 @@ default login z password four`
 	}
 }
 
-func TestBadAddressesAreUsageErrorsThatTellNoPassword(t *testing.T) {
+func TestABadAddressIsAUsageErrorWithoutThePassword(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	for _, address := range []string{"ftp://host/dir", "ftp://u:secret@host/dir", "ftp:///dir", "ftp://u:secret@ho st/"} {
 		_, err := Open(address)
@@ -53,8 +53,8 @@ func TestAPasswordThatOthersMayReadIsRefused(t *testing.T) {
 	}
 }
 
-// A message about its mode would make its owner change that.
-func TestADirectoryIsNoFileWithAPassword(t *testing.T) {
+// A message about the mode would mislead a person into changing the directory's mode.
+func TestADirectoryAsPasswordFileIsAUsageError(t *testing.T) {
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", "/tmp")
 	if _, err := Open("ftp://u@h/d"); fault.KindOf(err) != fault.Usage || !strings.HasPrefix(err.Error(), "/tmp: is a directory") {
 		t.Error(err)
@@ -62,7 +62,7 @@ func TestADirectoryIsNoFileWithAPassword(t *testing.T) {
 }
 
 // Some servers say no more than "Failure writing to local file."
-func TestAServerThatIsFullIsSaidToBe(t *testing.T) {
+func TestAFullServerIsReportedAsFull(t *testing.T) {
 	s := &Store{account: account{address: "ftp://u@h/d"}}
 	for _, code := range []int{426, 451, 452, 552} {
 		err := s.wrap(&textproto.Error{Code: code, Msg: "Failure writing to local file.\r\n"})

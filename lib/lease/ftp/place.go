@@ -20,7 +20,7 @@ import (
 	"adlock/lib/process"
 )
 
-// place is a newcomer's: with a generation of its own it has the atom.
+// place is what a newcomer has at an atom: with a generation of its own it owns the atom.
 type place struct {
 	store  *Store
 	name   atom.Name
@@ -30,19 +30,19 @@ type place struct {
 	own    atomic.Int64 // its generation; 0: none yet
 	ahead  *generation  // in the way at its last look; nil: none
 	passed passed
-	above  int                // the largest generation that a person has removed since the first look; 0: none
-	until  time.Duration      // boottime by which the owner of that generation has ended its job
+	above  int                // the largest generation that a person removed since the first look; 0: none
+	until  time.Duration      // boottime by which the owner of a removed generation has ended its job
 	stamps map[int]lease.Last // for the dead owners of generations that were passed
 
 	recorded bool // its record may be in its generation
 
 	claimed policy.Tick   // by this place
-	beating sync.Mutex    // held also while a generation is being made, which others watch from then on
-	since   time.Duration // boottime at which it came to own the atom
-	beat    int           // the last one
+	beating sync.Mutex    // held while a heartbeat is written, or a generation is made
+	since   time.Duration // boottime at which the place came to own the atom
+	beat    int           // the number in the last heartbeat
 }
 
-// Enter tries to take the atom at once; there is no queue, so a waiter is in no other's way.
+// Enter tries to take the atom at once. There is no queue, so a waiter keeps no other newcomer out.
 func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, length time.Duration, line bool) (lease.Place, lease.Snapshot, error) {
 	if err := s.refuseReader(record.Shared); err != nil {
 		return nil, lease.Snapshot{}, err
@@ -101,18 +101,17 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return p.store.snapshot(ctx, p.name, f)
 }
 
-// noteRemoval notices that a person has removed the generation that was in the way. After its
-// second heartbeat an owner does not remove its generation, and no newcomer removes the largest
-// one. The owner learns of the removal at its next heartbeat, or ends its job by the end of its
-// lease.
+// noteRemoval notes that a person has removed the generation that was in the way: an owner does not
+// remove its own generation after its second heartbeat, and no newcomer removes the largest one.
+// The owner finds the removal at its next heartbeat, or ends its job by the end of its lease.
 func (p *place) noteRemoval(largest int) {
 	if g := p.ahead; g != nil && g.beat > 1 && largest < g.n {
 		p.above, p.until = max(p.above, g.n), process.Boottime()+g.record.Lease
 	}
 }
 
-// claim makes generation n, stores its record, and then looks at the others once more. It returns
-// that look: another generation may be in the way after all.
+// claim makes generation n, stores its record, and then looks at the other generations once more.
+// It returns the result of that look: another generation may be in the way after all.
 func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	p.beating.Lock()
 	defer p.beating.Unlock()
@@ -142,14 +141,14 @@ func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	return f, nil
 }
 
-// overtaken distinguishes a generation that another newcomer has made from a directory that may
-// not be made at all.
+// overtaken finds out why generation n could not be made: another newcomer has made it, or this
+// user may not make it.
 func (p *place) overtaken(ctx context.Context, n int, refusal error) (sight, error) {
 	f, err := p.store.look(ctx, p.name, 0, p.passed)
 	if err != nil || f.ahead != nil {
 		return f, err
 	}
-	if largest := f.largest(p.name); largest >= n { // it has come and gone: the caller finds it busy, and looks again
+	if largest := f.largest(p.name); largest >= n { // another newcomer has made it and is gone: report busy, so that the caller looks again
 		f.ahead = &generation{n: largest, bare: true}
 		return f, nil
 	}
@@ -160,7 +159,7 @@ func (p *place) enter(ctx context.Context) (sight, error) {
 	failed := p.settle(ctx)
 	names, err := p.store.list(ctx)
 	if err != nil {
-		return sight{}, err // perhaps the reason for the server's refusal
+		return sight{}, err // this may be why settle failed
 	}
 	f := sight{names: names}
 	higher := f.largest(p.name) > p.n()
@@ -172,15 +171,15 @@ func (p *place) enter(ctx context.Context) (sight, error) {
 	case failed == nil:
 		f, err = p.store.lookAt(ctx, p.name, names, p.n(), p.passed)
 	}
-	if err == nil && f.ahead == nil && higher { // a higher generation is in the way, even a dead owner's
+	if err == nil && f.ahead == nil && higher { // a higher generation is in the way, even if its owner is dead
 		f.ahead = &generation{n: f.largest(p.name), bare: true}
 	}
 	return f, err
 }
 
-// settle stores the first heartbeat, and then the record, unless another newcomer has made the
-// generation too. A server that tells both newcomers that each has made it cannot keep locks:
-// each looks after storing its heartbeat, so at least one sees the other's.
+// settle stores the first heartbeat, and then the record. In between it looks whether another
+// newcomer has made the same generation: a server that lets two newcomers make one directory cannot
+// keep locks. Both store their heartbeats before they look, so at least one finds the other's.
 func (p *place) settle(ctx context.Context) error {
 	p.since, p.beat, p.recorded = process.Boottime(), 1, false
 	own := p.beatPath(p.beat)
@@ -203,9 +202,9 @@ func (p *place) settle(ctx context.Context) error {
 	return p.putRecord(ctx)
 }
 
-// withdraw removes what claim has made: marking it as released would put that mark in front of
-// the atom's owner. If the files cannot be removed, a generation without a further heartbeat
-// stays.
+// withdraw removes what claim has made. It does not mark the generation as released: the generation
+// may be larger than that of the atom's owner, which would then seem to have released. If the files
+// cannot be removed, the generation gets no further heartbeat, and newcomers pass it.
 func (p *place) withdraw() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*longestWait)
 	defer cancel()
@@ -217,8 +216,8 @@ func (p *place) withdraw() {
 	p.own.Store(0)
 }
 
-// removeGeneration is best effort: the next owner tries again. It removes the record last, so
-// that a generation without one has nothing else left.
+// removeGeneration is best effort: the next owner tries again. It removes the record last, so that
+// a generation without a record has no other files.
 func (s *Store) removeGeneration(ctx context.Context, name atom.Name, g generation) {
 	dir := s.dirOf(name, g.n)
 	if g.files == nil {
@@ -234,8 +233,9 @@ func (s *Store) removeGeneration(ctx context.Context, name atom.Name, g generati
 	_ = s.do(ctx, func(c *client.ServerConn) error { return c.RemoveDir(dir) })
 }
 
-// held looks for a larger generation, and for its own; it returns the list. A generation may be
-// there without being listed.
+// held returns the list of the directory. The error is ErrGone if the list has a larger generation,
+// or if the place's own generation is gone. If its own exists but is not listed, the server is at
+// fault, and the error is of the kind fault.Unavailable.
 func (p *place) held(ctx context.Context) ([]string, error) {
 	names, err := p.store.list(ctx)
 	if err != nil {
@@ -256,9 +256,9 @@ func (p *place) held(ctx context.Context) ([]string, error) {
 	return nil, err
 }
 
-// Note has nothing to write for a waiter, which other processes cannot see. It first proves that
-// the generation is still this place's: a record in another's generation would be taken for the
-// owner's.
+// Note writes nothing for a waiter, which other processes cannot see. It first proves that the
+// generation is still this place's: in another owner's generation, the record would be taken for
+// that owner's.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	record.Lease = p.length
 	p.record = record
@@ -307,7 +307,8 @@ func (p *place) Ask(ctx context.Context, _ string, pause time.Duration) (bool, e
 // askedEvery is how often an owner looks whether it is asked to end its job.
 const askedEvery = 2 * time.Second
 
-// Asked asks for the file's time before its content, as that needs no data connection.
+// Asked first asks for the time of the file "ask", which needs no data connection, and reads the
+// content only if the file exists.
 func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	for pause(ctx, askedEvery) {
 		if p.n() == 0 {
@@ -329,8 +330,8 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	return 0, ctx.Err()
 }
 
-// Pass passes the generation in the way, which stays until the next owner stamps for it and
-// cleans up.
+// Pass stops counting the generation in the way. Its files stay until the next owner stamps for the
+// dead one and removes them.
 func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	if p.ahead == nil {
 		return nil
@@ -347,8 +348,8 @@ func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	return nil
 }
 
-// stampPassed stamps for the dead owner that had the atom before this place: each newcomer passes
-// it on its own, and one of them is next.
+// stampPassed stamps for the dead owner that had the atom before this place. Each newcomer passes
+// that owner for itself; the newcomer that gets the atom stamps.
 func (p *place) stampPassed(ctx context.Context, f *sight) error {
 	for _, g := range f.past {
 		if stamp, dead := p.stamps[g.n]; dead && p.passed.still(&g) {
@@ -359,7 +360,7 @@ func (p *place) stampPassed(ctx context.Context, f *sight) error {
 	return nil
 }
 
-// stamp accepts a full disk: the last lock is cut short, and its time counts all the same.
+// stamp writes the last lock. A full disk is no error: the file is cut short, but its time counts.
 func (p *place) stamp(ctx context.Context, stamp lease.Last) error {
 	file := p.store.in(p.name.LastLock())
 	err := p.store.replace(ctx, file, stamp.Bytes())
@@ -385,7 +386,8 @@ func (p *place) Renew(ctx context.Context) error {
 	return p.restore(ctx)
 }
 
-// prove writes a heartbeat, and is ErrGone if the generation is not the largest, or another's.
+// prove writes a heartbeat. The error is ErrGone if the generation is not the largest any more, or
+// is another owner's.
 func (p *place) prove(ctx context.Context) error {
 	if err := p.beatAgain(ctx); err != nil {
 		return err
@@ -415,7 +417,7 @@ func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	}
 	files, err := p.store.names(ctx, p.dir())
 	if err == nil && !slices.ContainsFunc(files, func(f string) bool { return strings.HasSuffix(f, "."+p.record.Token) }) {
-		err = p.isOwners(ctx)
+		err = p.checkOwner(ctx)
 	}
 	if err != nil {
 		return 0, err
@@ -432,9 +434,9 @@ func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	return next, nil
 }
 
-// isOwners is ErrGone if the record is another's: a person has removed the generation, and a
-// newcomer has made it again.
-func (p *place) isOwners(ctx context.Context) error {
+// checkOwner returns ErrGone if the record is another owner's: a person has removed the generation,
+// and a newcomer has made it again.
+func (p *place) checkOwner(ctx context.Context) error {
 	file := p.dir() + "/owner"
 	content, err := p.store.get(ctx, file)
 	if err != nil {
@@ -447,8 +449,8 @@ func (p *place) isOwners(ctx context.Context) error {
 	return err
 }
 
-// restore stores the record again if a person has removed it: after a while its generation would
-// be taken for that of a newcomer that never stored one.
+// restore stores the record again if a person has removed it: otherwise newcomers would later take
+// the generation for one whose creator never stored a record.
 func (p *place) restore(ctx context.Context) error {
 	_, err := p.store.modified(ctx, p.dir()+"/owner")
 	if isMissing(err) {
@@ -457,8 +459,8 @@ func (p *place) restore(ctx context.Context) error {
 	return err
 }
 
-// Leave stamps, then marks the generation as released. The heartbeat proves that it is still this
-// place's.
+// Leave stamps, then marks the generation as released. Before that it writes a heartbeat, which
+// proves that the generation is still this place's.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	if p.n() == 0 {
 		return nil
@@ -482,8 +484,8 @@ func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	return nil
 }
 
-// release marks the generation as released: by a rename, which works on a full disk too or, if
-// the server does not rename, by a copy of the record.
+// release marks the generation as released: by a rename, which works on a full disk too, or, if the
+// server does not rename, by a copy of the record.
 func (p *place) release(ctx context.Context) error {
 	err := p.store.rename(ctx, p.dir()+"/owner", p.dir()+"/released")
 	if !isAnswer(err) {
@@ -493,7 +495,7 @@ func (p *place) release(ctx context.Context) error {
 		return nil
 	}
 	if _, gone := p.store.modified(ctx, p.dir()+"/owner"); isMissing(gone) {
-		return nil // an earlier try has done it, and its answer was lost
+		return nil // an earlier attempt succeeded, and its answer was lost
 	}
 	return p.store.refused("cannot give back "+p.dir(), err)
 }

@@ -25,18 +25,18 @@ const longestWait = 5 * time.Second
 // session is one login. Each wait on its connections has a limit.
 type session struct {
 	*client.ServerConn
-	cut context.CancelFunc // closes its connections, whatever they wait for
+	cut context.CancelFunc // closes the connections at once
 }
 
 // line is a connection to the server, for commands or for data.
 type line struct {
 	net.Conn
 	patience func() time.Duration // how long to wait for the server's next bytes
-	forget   func() bool
+	forget   func() bool          // the context no longer closes the connection
 }
 
 func (l *line) Read(b []byte) (int, error) {
-	_ = l.SetReadDeadline(time.Now().Add(l.patience())) // a closed one reports it below
+	_ = l.SetReadDeadline(time.Now().Add(l.patience())) // if the connection is closed, Read below reports that
 	n, err := l.Conn.Read(b)
 	l.giveUp(err)
 	return n, err
@@ -49,9 +49,8 @@ func (l *line) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// giveUp closes a connection on which nothing has come in time. A later answer would be taken for
-// the answer to the next command, as the client library goes on: if EPSV is not answered it sends
-// PASV.
+// giveUp closes a connection after a timeout. Otherwise the client library would go on (if EPSV is
+// not answered, it sends PASV), and take a late answer for the answer to its next command.
 func (l *line) giveUp(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		l.Close()
@@ -73,8 +72,8 @@ func connect(ctx context.Context, address string, patience func() time.Duration)
 	return &line{conn, patience, context.AfterFunc(ctx, func() { conn.Close() })}, nil
 }
 
-// login connects and logs in. A server that allows few connections may still count one that was
-// just closed.
+// login connects and logs in. It retries for a second: a server that allows few connections may
+// still count one that was just closed.
 func (a *account) login(ctx context.Context, patience func() time.Duration) (*session, error) {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		s, err := a.tryLogin(ctx, patience)
@@ -118,7 +117,7 @@ func (a *account) tryLogin(ctx context.Context, patience func() time.Duration) (
 	return &session{conn, cut}, nil
 }
 
-// greeted is a connection whose greeting was read already and is repeated.
+// greeted is a connection whose greeting was read already: Read first returns a greeting again.
 type greeted struct {
 	net.Conn
 	first *strings.Reader
@@ -131,7 +130,7 @@ func (g greeted) Read(b []byte) (int, error) {
 	return g.Conn.Read(b)
 }
 
-// greet connects, and asks for TLS on the same connection that is used then: some servers allow
+// greet connects, and asks for TLS on the connection that the session then uses: some servers allow
 // only one.
 func (a *account) greet(ctx context.Context, patience func() time.Duration) (control net.Conn, secure bool, err error) {
 	plain, err := connect(ctx, a.host, patience)
@@ -139,7 +138,7 @@ func (a *account) greet(ctx context.Context, patience func() time.Duration) (con
 		return nil, false, err
 	}
 	talk := textproto.NewConn(plain)
-	if err = speaksFTP(talk); err != nil {
+	if err = checkGreeting(talk); err != nil {
 		return nil, false, err
 	}
 	if _, _, err = talk.ReadResponse(client.StatusReady); err != nil {
@@ -151,8 +150,8 @@ func (a *account) greet(ctx context.Context, patience func() time.Duration) (con
 	_, _, err = talk.ReadResponse(client.StatusAuthOK)
 	var answer *textproto.Error
 	switch {
-	case err == nil && talk.R.Buffered() > 0: // said in plain text, to be taken for a part of the encrypted session
-		return nil, false, errors.New("says more than it was asked for before TLS")
+	case err == nil && talk.R.Buffered() > 0: // plain text that would be taken for a part of the encrypted session
+		return nil, false, errors.New("sends more than its answer before TLS begins")
 	case err == nil:
 		safe := tls.Client(plain, a.config)
 		control, secure, err = safe, true, safe.HandshakeContext(ctx)
@@ -164,8 +163,8 @@ func (a *account) greet(ctx context.Context, patience func() time.Duration) (con
 	return greeted{control, strings.NewReader("220 \r\n")}, secure, err
 }
 
-// do executes one command, on a connection that it makes if needed. A command that takes too long
-// is given up with its connection: the server may still execute it.
+// do executes one command, and connects first if needed. If a command takes too long, do closes the
+// connection: the server may still execute the command.
 func (s *Store) do(ctx context.Context, command func(*client.ServerConn) error) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -196,8 +195,8 @@ func (s *Store) do(ctx context.Context, command func(*client.ServerConn) error) 
 	return s.wrap(err)
 }
 
-// patience is how long the server may take for its next bytes. While an atom is held, it leaves
-// time for two more tries before the lease runs out.
+// patience is how long the server may take for its next bytes. While an atom is held, patience
+// leaves time for two more tries before the lease runs out.
 func (s *Store) patience() time.Duration {
 	if lease := time.Duration(s.held.Load()); lease > 0 {
 		return min(longestWait, lease/8)
@@ -205,7 +204,7 @@ func (s *Store) patience() time.Duration {
 	return longestWait
 }
 
-// hangUp says goodbye.
+// hangUp ends the session with QUIT.
 func (s *Store) hangUp() {
 	if s.session != nil {
 		_ = s.session.Quit() // the connection goes either way
@@ -214,7 +213,7 @@ func (s *Store) hangUp() {
 	}
 }
 
-// wrap gives errors their status and the address in front.
+// wrap gives errors their kind, and puts the address in front.
 func (s *Store) wrap(err error) error {
 	var known *fault.Error
 	var answer *textproto.Error
@@ -243,26 +242,26 @@ func kindOf(answer *textproto.Error) fault.Kind {
 	return fault.Unavailable
 }
 
-// refusal is an answer of the server, in its words.
+// refusal is an answer of the server, in the server's words.
 type refusal struct{ answer *textproto.Error }
 
 func (r refusal) Error() string { return strings.TrimSpace(r.answer.Msg) }
 func (r refusal) Unwrap() error { return r.answer }
 
-// Is tells the locksmith that the server is full.
+// Is makes the refusal of a full server a lease.ErrCrowded.
 func (r refusal) Is(target error) bool { return target == lease.ErrCrowded && isFull(r.answer) }
 
-// isAnswer tells an answer of the server from a failure of the connection.
+// isAnswer is true for an answer of the server, and false for a failure of the connection.
 func isAnswer(err error) bool {
 	var answer *textproto.Error
 	return errors.As(err, &answer)
 }
 
-// isFull tells that the server has no room for another connection now, or closes this one.
+// isFull reports whether the server has no room for another connection now, or is closing this one.
 func isFull(err error) bool { return hasCode(err, client.StatusNotAvailable) }
 
 // isMissing: 550 is FTP's only answer for a missing file, and 553 is vsftpd's answer to STOR in a
-// missing directory. Either may also mean that the server cannot look, or refuses to.
+// missing directory. Either may also mean that the server cannot read the file, or refuses to.
 func isMissing(err error) bool {
 	return hasCode(err, client.StatusFileUnavailable, client.StatusBadFileName)
 }
@@ -272,7 +271,7 @@ func hasCode(err error, codes ...int) bool {
 	return errors.As(err, &answer) && slices.Contains(codes, answer.Code)
 }
 
-// refused makes a 550 an error of its own if it does not mean a missing file.
+// refused makes a 550 that does not mean a missing file a fault of the kind NotPermitted.
 func (s *Store) refused(what string, err error) error {
 	if isMissing(err) {
 		return &fault.Error{Kind: fault.NotPermitted, Object: s.String(), Err: fmt.Errorf("%s: %w", what, err)}

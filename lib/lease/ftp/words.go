@@ -11,7 +11,7 @@ import (
 	"adlock/lib/lease"
 )
 
-// unreachable is the reason why the server cannot be talked to, in plain words.
+// unreachable is the error that says in plain words why the server cannot be reached.
 func (a *account) unreachable(err error) error {
 	reason, _ := lease.Words(err)
 	var protocol textproto.ProtocolError
@@ -21,9 +21,9 @@ func (a *account) unreachable(err error) error {
 	return fault.New(fault.Unavailable, a.address, reason)
 }
 
-// speaksFTP is an error if a server's greeting does not begin with a number. The reader takes
-// "SSH-" for the first line of several, and would wait for the rest.
-func speaksFTP(talk *textproto.Conn) error {
+// checkGreeting returns an error if a server's greeting does not begin with a number. textproto
+// takes "SSH-" for the first line of several, and would wait for the rest.
+func checkGreeting(talk *textproto.Conn) error {
 	first, err := talk.R.Peek(3)
 	if err == nil && strings.Trim(string(first), "0123456789") != "" {
 		err = textproto.ProtocolError("no number first")
@@ -31,7 +31,7 @@ func speaksFTP(talk *textproto.Conn) error {
 	return err
 }
 
-// noTLS is the error of a server that refuses TLS where TLS is required.
+// noTLS is the error of a server that refuses TLS although TLS is required.
 func (a *account) noTLS(err error) error {
 	return a.refusal(fault.Unavailable, "does not offer TLS", err, client.StatusNotLoggedIn, client.StatusBadCommand,
 		client.StatusNotImplemented, client.StatusNotImplementedParameter, client.StatusCommandNotImplemented)
@@ -46,7 +46,8 @@ func (a *account) loginRefused(err error) error {
 	return a.refusal(fault.NotPermitted, why, err, client.StatusNotLoggedIn, client.StatusLoginNeedAccount)
 }
 
-// refusal puts adlock's words before the server's if its answer has one of the codes.
+// refusal puts adlock's explanation (why) before the server's own words if the answer has one of
+// the codes.
 func (a *account) refusal(kind fault.Kind, why string, err error, codes ...int) error {
 	var answer *textproto.Error
 	if errors.As(err, &answer) {

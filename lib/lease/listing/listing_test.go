@@ -24,7 +24,7 @@ func lockedBy(pid int, operand string) locker.View {
 	}
 }
 
-func told(t *testing.T, entries []locker.Entry, slots []locker.Slot, failed error) *bytes.Buffer {
+func written(t *testing.T, entries []locker.Entry, slots []locker.Slot, failed error) *bytes.Buffer {
 	t.Helper()
 	var text bytes.Buffer
 	if err := Write(&text, entries, slots, failed); err != nil {
@@ -33,7 +33,7 @@ func told(t *testing.T, entries []locker.Entry, slots []locker.Slot, failed erro
 	return &text
 }
 
-func TestWhatIsToldIsWhatWasFound(t *testing.T) {
+func TestAListingSurvivesThePipe(t *testing.T) {
 	memory, err := record.ParseMemory([]byte("learn.runs=3\nlearn.mean=2\nlater=\xfe\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestWhatIsToldIsWhatWasFound(t *testing.T) {
 	}
 	slot := locker.Slot{Name: "p.h.slot-2", Number: 2, View: held.View}
 	slot.Last, slot.Memory = policy.Last{}, record.Memory{}
-	entries, slots, err := Read(told(t, []locker.Entry{held, read, bare}, []locker.Slot{slot}, nil))
+	entries, slots, err := Read(written(t, []locker.Entry{held, read, bare}, []locker.Slot{slot}, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,20 +62,20 @@ func TestWhatIsToldIsWhatWasFound(t *testing.T) {
 	}
 }
 
-func TestTroubleIsToldWithItsKind(t *testing.T) {
-	_, _, err := Read(told(t, nil, nil, fault.New(fault.Unavailable, "etcd://a/p", "no answer in time")))
+func TestAnErrorKeepsItsKindInAListing(t *testing.T) {
+	_, _, err := Read(written(t, nil, nil, fault.New(fault.Unavailable, "etcd://a/p", "no answer in time")))
 	if err == nil || fault.KindOf(err) != fault.Unavailable || err.Error() != "etcd://a/p: no answer in time" {
 		t.Errorf("%v", err)
 	}
 	damaged := locker.Entry{Name: "p.h.o.x", Err: fault.New(fault.IO, "x", "is cut short")}
-	entries, _, err := Read(told(t, []locker.Entry{damaged}, nil, nil))
+	entries, _, err := Read(written(t, []locker.Entry{damaged}, nil, nil))
 	if err != nil || len(entries) != 1 || fault.KindOf(entries[0].Err) != fault.IO || entries[0].Err.Error() != "x: is cut short" {
 		t.Errorf("%+v, %v", entries, err)
 	}
 }
 
-func TestAListingThatIsCutShortIsNone(t *testing.T) {
-	text := told(t, []locker.Entry{{Name: "p.h.o.x"}}, nil, nil).Bytes()
+func TestAListingThatIsCutShortIsRejected(t *testing.T) {
+	text := written(t, []locker.Entry{{Name: "p.h.o.x"}}, nil, nil).Bytes()
 	for n := range len(text) - 1 {
 		if entries, _, err := Read(bytes.NewReader(text[:n])); !errors.Is(err, errCut) || entries != nil {
 			t.Errorf("of %d bytes: %+v, %v", n, entries, err)

@@ -15,8 +15,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Active is an active lock as it was read: a view of one inode, which may have lost its name
-// since. A process takes its Guard before it changes it.
+// Active is an active lock as it was read: a view of one inode, which may have lost its name since.
+// A process takes the lock's Guard before it changes the lock.
 type Active struct {
 	file
 	File     atom.File // what it was opened as
@@ -24,8 +24,9 @@ type Active struct {
 	Appended record.Appended
 	Content  record.Content
 	whole    int64 // bytes of whole lines
-	seen     int64 // as many as when it was read
+	seen     int64 // whole, when the lock was read
 	held     bool  // the guard is held
+	readOnly bool  // the file system was read-only when the lock was opened: the lock can only be looked at
 }
 
 // Active opens the active lock lock.NAME; fs.ErrNotExist where the atom is free.
@@ -44,10 +45,14 @@ func (d *Dir) HasAll(files []string) bool {
 func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	// O_RDWR: over NFS, flock is a byte-range lock, which needs write access (flock(2)).
 	f, err := d.openFile(lock.String(), unix.O_RDWR|unix.O_APPEND)
+	readOnly := errors.Is(err, unix.EROFS)
+	if readOnly {
+		f, err = d.openFile(lock.String(), unix.O_RDONLY)
+	}
 	if err != nil {
 		return nil, err
 	}
-	a := &Active{file: *f, File: lock}
+	a := &Active{file: *f, File: lock, readOnly: readOnly}
 	err = a.load()
 	if err == nil {
 		err = a.believable()
@@ -86,18 +91,22 @@ func (a *Active) load() error {
 	return nil
 }
 
-// SupervisedBy tells whether that very process holds the lock, as the supervisor of a job.
+// SupervisedBy tells whether the process id holds the lock as the supervisor of a job.
 func (a *Active) SupervisedBy(id process.Identity) bool {
 	return a.Content == record.Full && a.Record.Supervised && a.Record.Owner.Same(id)
 }
 
-// Guard takes flock(2) on the active lock's own inode, waiting at most wait (else ErrGuarded),
-// and checks that the lock is still in place with the token it was read with (else ErrLost).
-// Active locks are changed only under the guard, so what was read stays true until Close.
+// Guard takes flock(2) on the active lock's own inode, waiting at most wait (else ErrGuarded), and
+// checks that the lock is still in place with the token it was read with (else ErrLost). Active
+// locks are changed only under the guard, so what was read stays true until Close. On a read-only
+// file system Guard fails with EROFS.
 //
 // A guard on the last lock, or a removal without a guard, was shown unsound: a newcomer that
 // verified, stalled and then unlinked would remove a fresh lock.
 func (a *Active) Guard(wait time.Duration) error {
+	if a.readOnly {
+		return a.wrap(unix.EROFS)
+	}
 	got, err := a.flock(wait)
 	if err != nil {
 		return err

@@ -106,7 +106,7 @@ func TestRemoveTakesTheNameAway(t *testing.T) {
 	must(t, a.Guard(0))
 	must(t, a.Remove())
 	if exists(d, "lock.x") {
-		t.Error("it is there still")
+		t.Error("the lock is still there")
 	}
 }
 

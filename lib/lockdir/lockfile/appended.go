@@ -72,8 +72,8 @@ func (a *Active) unknown(members []process.Identity) []process.Identity {
 
 // append adds whole lines in one write. It first cuts off what an earlier append left unfinished,
 // and it cuts off what it cannot finish itself. The mtime stays, as it says when the lock was put
-// in place. No other process changes the file under the Guard, so the content is what was read
-// then and what was appended since.
+// in place. While this process has the Guard, no other process changes the file, so the content is
+// what was read when the Guard was taken, and what was appended since.
 func (a *Active) append(lines []byte) error {
 	if a.whole < a.st.Size {
 		if err := a.truncate(a.whole); err != nil {
@@ -146,7 +146,7 @@ func (a *Active) InUse() string {
 	case job.Owner.Life() == process.Alive:
 		return lives + cure
 	case job.Alive():
-		return "its owner is dead, but not all of its job" + cure
+		return "its owner is dead, but processes of its job are left" + cure
 	}
 	return ""
 }

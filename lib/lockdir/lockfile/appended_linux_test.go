@@ -117,7 +117,7 @@ func TestAnAppendThatFailsLeavesTheLockAsItWas(t *testing.T) {
 	must(t, a.AppendSurvivors([]process.Identity{member(20)}))
 }
 
-func TestAnAppendAfterAnotherTokenIsForTheGuardToRefuse(t *testing.T) {
+func TestTheGuardRefusesALockWithAnotherToken(t *testing.T) {
 	d := newDir(t)
 	put(t, d, fullRecord())
 	a := active(t, d)
@@ -128,7 +128,7 @@ func TestAnAppendAfterAnotherTokenIsForTheGuardToRefuse(t *testing.T) {
 	}
 }
 
-func TestEveryTailIsEitherReadOrDamage(t *testing.T) {
+func TestEveryTailOfARecordIsReadOrIsDamage(t *testing.T) {
 	head := fullRecord()
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.SampledFrom([]string{"survivor.1=", "survivor=many\n", "command=", "20 100 7 5 1 2\n", "20", " ", "\n", "=", "x"})

@@ -17,7 +17,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
-	"adlock/test/need"
+	"adlock/test/support/need"
 )
 
 func TestSurvivorsAreNumberedAndNoneTwice(t *testing.T) {
@@ -35,7 +35,7 @@ func TestSurvivorsAreNumberedAndNoneTwice(t *testing.T) {
 	}
 }
 
-func TestTheJobIsWhatTheLockKnows(t *testing.T) {
+func TestTheJobHasWhatTheLockRecords(t *testing.T) {
 	d := newDir(t)
 	r := fullRecord()
 	r.Job, r.Supervised = member(30), true
@@ -52,7 +52,7 @@ func TestTheJobIsWhatTheLockKnows(t *testing.T) {
 	}
 }
 
-func TestAnotherCommandIsRecordedWhateverTellsItApart(t *testing.T) {
+func TestACommandWithAnotherPidStartOrInodeIsRecorded(t *testing.T) {
 	d := newDir(t)
 	a := guardedLock(t, d)
 	other, again, reused := member(31), member(30), member(30)
@@ -66,7 +66,8 @@ func TestAnotherCommandIsRecordedWhateverTellsItApart(t *testing.T) {
 	}
 }
 
-// A person clears a lock on this answer, so a process that cannot be proved alive does not count.
+// A lock that is not in use may be cleared by hand, so a process that cannot be proved alive does
+// not count.
 func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
 	alive, err := process.Of(os.Getpid())
 	must(t, err)
@@ -79,9 +80,9 @@ func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
 		{"an owner", lock, holding(alive), "its owner lives (process " + pid + "); to end it: adlock stop " + reads},
 		{"a reader", reader, holding(alive), "its owner lives (process " + pid + "); to end it: adlock stop " + reader},
 		{"a pid", lock, pid + "\n", "its owner lives (process " + pid + ")"},
-		{"a pid of nobody", lock, "4194305\n", ""},
+		{"a pid of no process", lock, "4194305\n", ""},
 		{"a dead owner", lock, holding(dead), ""},
-		{"a survivor", lock, holding(dead) + record.SurvivorLine(1, alive), "its owner is dead, but not all of its job; to end it: adlock stop " + reads},
+		{"a survivor", lock, holding(dead) + record.SurvivorLine(1, alive), "its owner is dead, but processes of its job are left; to end it: adlock stop " + reads},
 		{"one elsewhere", lock, holding(member(20)), ""},
 		{"an empty one", lock, "", ""},
 		{"a damaged one", lock, pid + "\nx\n", ""},
@@ -122,7 +123,7 @@ func TestTheLastSurvivorThatFitsIsRecorded(t *testing.T) {
 	}
 }
 
-func TestWhatIsAppendedHasAPid(t *testing.T) {
+func TestAnAppendedLineNeedsAPid(t *testing.T) {
 	for pid, want := range map[int]record.Content{0: record.Damaged, 1: record.Full, 2: record.Full, 1 << 30: record.Full, 1<<30 + 1: record.Damaged, 1 << 31: record.Damaged} {
 		line := "survivor.1=" + strconv.Itoa(pid) + " 1 1 1 1 1\n"
 		if _, content := record.Parse(append(fullRecord().Bytes(), line...)); content != want {
@@ -227,7 +228,7 @@ func TestARecordThatOthersMayWriteIsBelievedNowhere(t *testing.T) {
 	}
 }
 
-func TestALinkThatWasMadeAndNotAnsweredIsMade(t *testing.T) {
+func TestALinkWhoseReplyWasLostCounts(t *testing.T) {
 	d := newDir(t)
 	temp, err := d.temporary()
 	must(t, err)
@@ -238,7 +239,7 @@ func TestALinkThatWasMadeAndNotAnsweredIsMade(t *testing.T) {
 	must(t, temp.Close())
 }
 
-func TestATemporaryFileKnowsItsName(t *testing.T) {
+func TestNamedReportsWhetherThereIsATemporaryName(t *testing.T) {
 	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
 		one := temp()
 		if one.Named() != (one.temporary != "") {
@@ -246,7 +247,7 @@ func TestATemporaryFileKnowsItsName(t *testing.T) {
 		}
 		must(t, one.Link("lock.x"))
 		if one.Named() {
-			t.Error("it has a temporary name still")
+			t.Error("it still has a temporary name")
 		}
 		must(t, one.Withdraw())
 		mustHold(t, d)
@@ -317,7 +318,7 @@ func onlyToStat(t *testing.T, d *Dir) *file {
 	return f
 }
 
-// A lock of that size is damaged, and no longer the one that was read.
+// A lock that has become too large is damaged, and no longer the one that was read.
 func TestWhatGrewTooLargeIsAnError(t *testing.T) {
 	d := newDir(t)
 	put(t, d, fullRecord())
@@ -333,7 +334,7 @@ func TestWhatGrewTooLargeIsAnError(t *testing.T) {
 	}
 }
 
-func TestThatThereAreMoreIsSaidOnce(t *testing.T) {
+func TestALockSaysOnceThatThereAreMoreSurvivors(t *testing.T) {
 	d := newDir(t)
 	a := guardedLock(t, d)
 	var many []process.Identity
@@ -348,7 +349,7 @@ func TestThatThereAreMoreIsSaidOnce(t *testing.T) {
 		t.Errorf("said %d times", n)
 	}
 	if !a.Appended.Uncounted || len(a.Appended.Survivors) > 0 {
-		t.Errorf("some are counted after all: %d", len(a.Appended.Survivors))
+		t.Errorf("%d survivors are recorded, want none", len(a.Appended.Survivors))
 	}
 }
 

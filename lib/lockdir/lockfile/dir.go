@@ -22,6 +22,7 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/sysfile"
+	"adlock/lib/way"
 )
 
 // Dir is an open lock directory that was checked: a real directory, owned by root or the
@@ -30,7 +31,32 @@ type Dir struct {
 	path    string
 	fd      int
 	uid     int  // the directory's owner, and so the owner of every file in it
+	me      int  // the user that reads: the effective one, or another whose rights are used
 	entered bool // other users may reach its files
+
+	visited *Visit // nil: the directory is this user's own
+}
+
+// Visit is what limits the reading of another user's directory, where that user chooses how many
+// files there are, and how large.
+type Visit struct {
+	UID   int         // the user
+	Names []string    // the names in the directory
+	Alive func() bool // called before each file; false: read no more files
+}
+
+// ErrNoMore is the error of a file that is not read because Visit.Alive is false.
+var ErrNoMore = errors.New("was not read")
+
+// OfUser is the lock directory of another user, for reading only. fd is the open directory, and the
+// calling thread has the user's rights (package otheruser); path is for messages. The directory has
+// to be one that adlock would use as that user.
+func OfUser(fd int, path string, v *Visit) (*Dir, error) {
+	d := &Dir{path: path, fd: fd, me: v.UID, visited: v}
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // Create opens the lock directory at path. If it is missing and may be made, Create makes it and
@@ -78,12 +104,21 @@ func Open(path string) (*Dir, error) {
 	if err != nil {
 		return nil, openFailed(path, err)
 	}
-	d := &Dir{path: path, fd: fd}
+	d := &Dir{path: path, fd: fd, me: os.Geteuid()}
 	if err := d.check(); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
 	return d, nil
+}
+
+// checkWay is way.Check of a lock directory. Dir.check checks the directory at the end.
+func checkWay(path string) error {
+	err := way.Check(path, "lock directory")
+	if known := new(fault.Error); err == nil || errors.As(err, &known) {
+		return err
+	}
+	return openFailed(path, err)
 }
 
 func (d *Dir) check() error {
@@ -93,7 +128,7 @@ func (d *Dir) check() error {
 	}
 	d.uid, d.entered = int(st.Uid), st.Mode&0o011 != 0
 	switch {
-	case st.Uid != 0 && d.uid != os.Geteuid():
+	case st.Uid != 0 && d.uid != d.me:
 		return fault.New(fault.NotPermitted, d.path, "lock directory belongs to another user (run as that user, or name one of your own: ADLOCK_DIR)")
 	case st.Mode&0o022 != 0:
 		return fault.New(fault.NotPermitted, d.path, "lock directory is writable by others ("+remedy(uint32(st.Mode), d.path)+")")
@@ -115,11 +150,11 @@ func openFailed(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// remedy is the advice for a path that others may write. In a directory with the sticky bit, as
-// /tmp, they are meant to, so it does not advise chmod.
+// remedy is the advice for a path that others may write. In a directory with the sticky bit, such
+// as /tmp, others are meant to write, so the advice is not chmod.
 func remedy(mode uint32, path string) string {
 	if mode&unix.S_ISVTX != 0 {
-		return "name one that is yours alone: ADLOCK_DIR"
+		return "set ADLOCK_DIR to a directory that only you can write"
 	}
 	return "chmod go-w " + fault.Quoted(path)
 }
@@ -148,21 +183,15 @@ func (d *Dir) Path(name ...string) string {
 	return filepath.Join(append([]string{d.path}, name...)...)
 }
 
-// Close gives the directory's descriptor back.
+// Close closes the directory's descriptor.
 func (d *Dir) Close() error { return unix.Close(d.fd) }
 
-// Fd returns the directory's descriptor; it stays the Dir's.
+// Fd returns the directory's descriptor; Close closes it.
 func (d *Dir) Fd() int { return d.fd }
 
 // Files lists the directory's files of these kinds, in no order.
 func (d *Dir) Files(kinds ...atom.Kind) ([]atom.File, error) {
-	fd, err := sysfile.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, fault.Wrap(d.path, err)
-	}
-	file := os.NewFile(uintptr(fd), d.path)
-	defer file.Close()
-	all, err := file.Readdirnames(-1)
+	all, err := d.names()
 	if err != nil {
 		return nil, fault.Wrap(d.path, err)
 	}
@@ -175,10 +204,29 @@ func (d *Dir) Files(kinds ...atom.Kind) ([]atom.File, error) {
 	return files, nil
 }
 
+func (d *Dir) names() ([]string, error) {
+	if d.visited != nil {
+		return d.visited.Names, nil
+	}
+	fd, err := sysfile.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), d.path)
+	defer file.Close()
+	return file.Readdirnames(-1)
+}
+
 // openFile opens a file of the directory and refuses anything but a plain file of the directory's
 // owner. It checks before it opens, so that opening never blocks on a FIFO or wakes a device; no
 // other user can change the directory in between.
 func (d *Dir) openFile(name string, flags int) (*file, error) {
+	if d.visited != nil {
+		if !d.visited.Alive() {
+			return nil, &fs.PathError{Op: "open", Path: d.Path(name), Err: ErrNoMore}
+		}
+		flags = unix.O_RDONLY
+	}
 	var st unix.Stat_t
 	if err := sysfile.Lstatat(d.fd, name, &st); err != nil {
 		return nil, d.wrap(name, err)
@@ -206,7 +254,7 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return fault.New(fault.NotPermitted, d.Path(name), "not a regular file")
-	case int(st.Uid) != d.uid && int(st.Uid) != os.Geteuid():
+	case int(st.Uid) != d.uid && int(st.Uid) != d.me:
 		return fault.New(fault.NotPermitted, d.Path(name), "belongs to another user")
 	case st.Nlink > 2: // 2 while a temporary file is being put in place with link(2)
 		return fault.New(fault.NotPermitted, d.Path(name), "has too many links")
@@ -224,7 +272,7 @@ func lax(st *unix.Stat_t) bool { return st.Mode&0o022 != 0 }
 func (d *Dir) refuseLax(name string) error {
 	cure := "chmod go-w " + fault.Quoted(d.Path(name))
 	if atom.ParseFile(name).Kind != atom.LastLock {
-		cure = "what it says may be anybody's word: see that the job does not run, then rm " + fault.Quoted(d.Path(name))
+		cure = "another user may have written it: check that the job does not run, then rm " + fault.Quoted(d.Path(name))
 	}
 	return fault.New(fault.NotPermitted, d.Path(name), "is writable by others ("+cure+")")
 }

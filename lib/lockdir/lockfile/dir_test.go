@@ -14,12 +14,13 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/record"
-	"adlock/test/need"
+	"adlock/lib/way"
+	"adlock/test/support/need"
 )
 
 func TestADirectoryThatOthersCouldChangeIsRefused(t *testing.T) {
 	for mode, remedy := range map[fs.FileMode]string{
-		0o720: "chmod go-w ", 0o702: "chmod go-w ", 0o703: "chmod go-w ", 0o777 | fs.ModeSticky: "name one that is yours alone: ADLOCK_DIR)",
+		0o720: "chmod go-w ", 0o702: "chmod go-w ", 0o703: "chmod go-w ", 0o777 | fs.ModeSticky: "set ADLOCK_DIR to a directory that only you can write)",
 	} {
 		path := t.TempDir()
 		must(t, os.Chmod(path, mode))
@@ -87,8 +88,8 @@ func TestAMissingDirectoryIsMadePrivateUnderAnyUmask(t *testing.T) {
 	}
 }
 
-// way makes above/a/b/locks, private to this user.
-func way(t *testing.T) (above, path string) {
+// through makes above/a/b/locks, private to this user.
+func through(t *testing.T) (above, path string) {
 	t.Helper()
 	above = t.TempDir()
 	must(t, os.Chmod(above, 0o700))
@@ -115,7 +116,7 @@ func TestNoOtherUserMayRedirectTheWayToTheDirectory(t *testing.T) {
 			return errors.Join(os.Mkdir(above+"/a/his", 0o755), relink(above, "his/../b2", 0), os.Chown(above+"/a/his", stranger, 0))
 		},
 	} {
-		above, path := way(t)
+		above, path := through(t)
 		must(t, change(above))
 		_, err := Open(path)
 		refused(t, claim, err)
@@ -130,7 +131,7 @@ func TestNoOtherUserMayRedirectTheWayToTheDirectory(t *testing.T) {
 func TestTheWayMayLeadThroughWhatAStrangeGroupCannotWrite(t *testing.T) {
 	need.Root(t)
 	for _, mode := range []fs.FileMode{0o755, 0o711} {
-		above, path := way(t)
+		above, path := through(t)
 		must(t, errors.Join(os.Chown(above+"/a", 0, 4711), os.Chmod(above+"/a", mode)))
 		d, err := Open(path)
 		must(t, err)
@@ -139,16 +140,16 @@ func TestTheWayMayLeadThroughWhatAStrangeGroupCannotWrite(t *testing.T) {
 }
 
 func TestTheWayMayLeadThroughAsManyLinksAsTheKernelFollows(t *testing.T) {
-	_, path := way(t)
+	_, path := through(t)
 	links := t.TempDir()
 	must(t, os.Chmod(links, 0o700))
 	target := filepath.Dir(path)
-	for n := range mostLinks + 1 {
+	for n := range way.MostLinks + 1 {
 		link := filepath.Join(links, strconv.Itoa(n))
 		must(t, os.Symlink(target, link))
 		target = link
 	}
-	last := filepath.Join(links, strconv.Itoa(mostLinks-1))
+	last := filepath.Join(links, strconv.Itoa(way.MostLinks-1))
 	d, err := Open(last + "/locks")
 	must(t, err)
 	must(t, d.Close())
@@ -172,7 +173,7 @@ func TestTheWayMayLeadThroughOnesOwnLinksAndStickyDirectories(t *testing.T) {
 		"one that cannot be read":  func(above string) error { return os.Chmod(above+"/a", 0o711) },
 		"nothing out of the usual": func(string) error { return nil },
 	} {
-		above, path := way(t)
+		above, path := through(t)
 		must(t, change(above))
 		d, err := Open(path)
 		if err != nil {
@@ -184,7 +185,7 @@ func TestTheWayMayLeadThroughOnesOwnLinksAndStickyDirectories(t *testing.T) {
 }
 
 func TestARelativePathBeginsWhereTheProcessIs(t *testing.T) {
-	above, path := way(t)
+	above, path := through(t)
 	t.Chdir(filepath.Join(above, "a"))
 	for _, relative := range []string{"b/locks", "../a/b/locks", "./b/../b/locks/"} {
 		d, err := Open(relative)
@@ -197,7 +198,7 @@ func TestARelativePathBeginsWhereTheProcessIs(t *testing.T) {
 }
 
 func TestLinksInACircleLeadNowhere(t *testing.T) {
-	above, path := way(t)
+	above, path := through(t)
 	must(t, relink(above, "b", os.Geteuid()))
 	if _, err := Create(path); err == nil {
 		t.Error("it was opened")
@@ -277,7 +278,7 @@ func enteredDir(t *testing.T) *Dir {
 func TestTheRemedyOfAFileThatOthersMayWriteDependsOnWhatItIs(t *testing.T) {
 	d := enteredDir(t)
 	for file, remedy := range map[string]string{
-		"lock.p.h.o.x": "is writable by others (what it says may be anybody's word: see that the job does not run, then rm '" + d.Path("lock.p.h.o.x") + "')",
+		"lock.p.h.o.x": "is writable by others (another user may have written it: check that the job does not run, then rm '" + d.Path("lock.p.h.o.x") + "')",
 		"last.p.h.o.x": "is writable by others (chmod go-w '" + d.Path("last.p.h.o.x") + "')",
 	} {
 		must(t, os.WriteFile(d.Path(file), nil, 0o600))
@@ -314,7 +315,7 @@ func TestAFileOfAnotherUserIsRefused(t *testing.T) {
 	refused(t, "a foreign lock", err)
 }
 
-func TestFilesAreThoseOfTheKinds(t *testing.T) {
+func TestFilesListsOnlyTheKindsAskedFor(t *testing.T) {
 	d := newDir(t)
 	for _, name := range []string{"lock.p.h.o.x", "lock.p.h.slot-1", "last.p.h.o.x", "read.p.h.o.x", "lock.x", "last.notes", "program.h.runlog"} {
 		must(t, os.WriteFile(d.Path(name), nil, 0o600))

@@ -14,8 +14,8 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/process"
 	"adlock/lib/record"
-	"adlock/test/intercept"
-	"adlock/test/need"
+	"adlock/test/support/intercept"
+	"adlock/test/support/need"
 )
 
 // closed is the directory with a descriptor on which every call fails.
@@ -109,7 +109,7 @@ func TestNothingIsAppendedBehindALineThatCannotBeCutOff(t *testing.T) {
 	}
 }
 
-func TestAFailureOfWhatAReaderDoesIsTold(t *testing.T) {
+func TestMarkedReportsTheFailureOfWhatItCalls(t *testing.T) {
 	d := newDir(t)
 	failed := errors.New("failed")
 	do := func() error { return failed }
@@ -123,7 +123,7 @@ func TestAFailureOfWhatAReaderDoesIsTold(t *testing.T) {
 	must(t, os.Remove(d.Path("read.x")))
 	must(t, os.Mkdir(d.Path("read.x"), 0o700))
 	if err := d.Marked("x", do); !errors.Is(err, failed) {
-		t.Errorf("with a mark that is none: %v", err)
+		t.Errorf("with a directory as the mark: %v", err)
 	}
 	must(t, os.Chmod(d.path, 0o700))
 	if err := d.MarkRead("x"); err == nil {
@@ -163,8 +163,8 @@ func TestNothingStaysOpen(t *testing.T) {
 		"a mark":                       func(d *Dir) { must(t, d.MarkRead("x")); must(t, d.Marked("x", func() error { return nil })) },
 		"files":                        func(d *Dir) { d.Files() },
 		"the holder of a guard":        func(d *Dir) { a, err := d.Active("x"); must(t, err); a.GuardHolder(); must(t, a.Close()) },
-		"eachWay":                      func(d *Dir) { temp, err := d.TempFile(nil); must(t, err); temp.Discard() },
-		"a temp without room":          func(d *Dir) { withoutRoom(t, func() { d.TempFile(make([]byte, 1<<16)) }) },
+		"a temporary file":             func(d *Dir) { temp, err := d.TempFile(nil); must(t, err); temp.Discard() },
+		"a temporary file too large":   func(d *Dir) { withoutRoom(t, func() { d.TempFile(make([]byte, 1<<16)) }) },
 		"debris":                       swept,
 	} {
 		t.Run(claim, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestNothingStaysOpen(t *testing.T) {
 	}
 }
 
-// eachUse are the uses of a directory with a lock and a last lock, of an atom with readers.
+// eachUse has the uses of a directory with a lock, a last lock and the readers' mark of one atom.
 var eachUse = map[string]func(d *Dir) error{
 	"guard": func(d *Dir) error {
 		a, err := d.Active(reads)
@@ -284,7 +284,7 @@ func TestNoFailureIsSwallowed(t *testing.T) {
 
 // FUSE has no files without a name, old kernels do not know the flag, and without /proc such a
 // file cannot get a name.
-func TestWhereNoFileCanBeWithoutANameItHasOneFromTheBeginning(t *testing.T) {
+func TestWithoutTmpfilesATemporaryFileHasAName(t *testing.T) {
 	for call, numbers := range map[int][]unix.Errno{unix.SYS_OPENAT: {unix.EOPNOTSUPP, unix.EISDIR, unix.ENOENT}, unix.SYS_FACCESSAT: {unix.ENOENT}} {
 		for _, number := range numbers {
 			d := newDir(t)
@@ -388,7 +388,7 @@ func TestADeviceIsNamedAsTheKernelDoes(t *testing.T) {
 	}
 }
 
-func TestOtherUsersFilesAndDirectoriesAreToldApart(t *testing.T) {
+func TestAnotherUsersDirectoryMayNotHoldAThirdUsersFile(t *testing.T) {
 	need.Root(t)
 	path := t.TempDir()
 	must(t, os.Chmod(path, 0o700))
@@ -396,7 +396,7 @@ func TestOtherUsersFilesAndDirectoriesAreToldApart(t *testing.T) {
 	must(t, err)
 	defer d.Close()
 	put(t, d, fullRecord())
-	foreign := &Dir{path: d.path, fd: d.fd, uid: 4711} // as root sees a user's directory
+	foreign := &Dir{path: d.path, fd: d.fd, uid: 4711} // as when root reads a user's directory
 	must(t, os.Chown(d.Path("lock.x"), 4711, 4711))
 	a, err := foreign.Active("x")
 	if err != nil || a.UID() != 4711 {
@@ -418,7 +418,7 @@ func TestAFileMayHaveTwoLinksForAMoment(t *testing.T) {
 	refused(t, "three links", err)
 }
 
-func TestAMissingFileIsTheErrorAndTheOthersNameTheirs(t *testing.T) {
+func TestWrapNamesTheFileAndKeepsErrNotExist(t *testing.T) {
 	d := newDir(t)
 	if err := d.wrap("lock.x", unix.ENOENT); !errors.Is(err, os.ErrNotExist) || fault.KindOf(err) == fault.IO {
 		t.Errorf("missing: %v", err)
@@ -432,7 +432,7 @@ func TestAMissingFileIsTheErrorAndTheOthersNameTheirs(t *testing.T) {
 	}
 }
 
-func TestWhatMayNotBeMadeIsSaidSo(t *testing.T) {
+func TestARefusalToMakeAFileHasItsOwnStatus(t *testing.T) {
 	for err, want := range map[error]fault.Kind{unix.EACCES: fault.CannotCreate, unix.EPERM: fault.CannotCreate, unix.EROFS: fault.CannotCreate, unix.EIO: fault.IO, unix.ENOSPC: fault.IO} {
 		if got := fault.KindOf(cannotCreate("x", err)); got != want {
 			t.Errorf("%v: status %d, want %d", err, got, want)

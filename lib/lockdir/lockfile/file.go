@@ -16,6 +16,17 @@ import (
 // escaped.
 const maxContent = 32 << 20
 
+// maxVisited is maxContent in another user's directory, where only records of today's size are
+// read.
+const maxVisited = 64 << 10
+
+func (d *Dir) maxContent() int {
+	if d.visited != nil {
+		return maxVisited
+	}
+	return maxContent
+}
+
 var errTooLarge = errors.New("is too large to be a lock")
 
 // file is one open file of a lock directory.
@@ -37,7 +48,8 @@ func (f *file) wrap(err error) error { return fault.Wrap(f.dir.Path(f.name), err
 func (f *file) modified() time.Time { return time.Unix(f.st.Mtim.Unix()) }
 
 func (f *file) read() ([]byte, error) {
-	if f.st.Size > maxContent {
+	most := f.dir.maxContent()
+	if f.st.Size > int64(most) {
 		return nil, f.tooLarge()
 	}
 	content := make([]byte, 0, f.st.Size+512)
@@ -48,13 +60,13 @@ func (f *file) read() ([]byte, error) {
 			return nil, f.wrap(err)
 		}
 		content = content[:len(content)+n]
-		// A short read is the end (read(2)). On some network file systems it is the end only
-		// behind the size that the file had when it was opened.
+		// A short read is the end (read(2)). On some network file systems a read before the file's
+		// size can be short too.
 		if n == 0 || n < len(room) && int64(len(content)) >= f.st.Size {
 			return content, nil
 		}
 		if len(content) == cap(content) {
-			if len(content) > maxContent {
+			if len(content) > most {
 				return nil, f.tooLarge()
 			}
 			content = append(content, make([]byte, len(content))...)[:len(content)]

@@ -2,31 +2,38 @@ package lockfile
 
 import (
 	"errors"
-	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/locker"
-	"adlock/lib/process"
 )
 
-// GuardGrace is the time that an ending may take besides its three pauses. Tests change it.
+// GuardGrace is the time that an ending may take beyond its three pauses. Tests change it.
 var GuardGrace = time.Minute
 
-// StandsStill says that the process that holds a guard is stopped, and was started longer ago
-// than an ending can take; nil where it is not so, or where the holder is unknown (0).
+// StandsStill returns an error if the process that holds a guard is stopped, and was started longer
+// ago than an ending can take; nil for an unknown holder (0).
 func StandsStill(holder int, pause time.Duration) error {
-	if holder == 0 {
-		return nil
-	}
-	if still, age := process.Still(holder); still && age >= 3*pause+GuardGrace {
-		return errors.New("process " + strconv.Itoa(holder) + ", which is changing the lock, is stopped")
-	}
-	return nil
+	return locker.StandsStill(holder, "is changing the lock", 3*pause+GuardGrace)
 }
 
-// ToGoOn is the advice for a guard whose holder is stopped.
-func ToGoOn(holder int) string { return "to let it go on: kill -CONT " + strconv.Itoa(holder) }
+// GuardHolder returns the pid of the process that holds the lock's guard; 0 if the guard is free,
+// or if the holder cannot be known: from another pid namespace, or over NFS.
+func (a *Active) GuardHolder() int { return a.flockHolder() }
+
+// Watcher returns the pid of the newcomer that watches whether the atom's job works
+// (idle.Turn); 0: none known.
+func (d *Dir) Watcher(name atom.Name) int {
+	f, err := d.openFile(name.LookLock(), unix.O_RDONLY)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	return f.flockHolder()
+}
 
 // GuardedError is locker.ErrGuarded with the lock and the process that guards it.
 type GuardedError struct {
@@ -52,7 +59,7 @@ func (a *Active) ReportGuarded(err error) error {
 	e := &GuardedError{a.Path(), a.GuardHolder(), err.Error()}
 	kind := fault.Denied
 	if why := StandsStill(e.Holder, 0); why != nil {
-		kind, e.reason = fault.NotPermitted, why.Error()+"; "+ToGoOn(e.Holder)
+		kind, e.reason = fault.NotPermitted, why.Error()+"; "+locker.ToGoOn(e.Holder)
 	}
 	return &fault.Error{Kind: kind, Object: e.Path, Err: e}
 }

@@ -8,17 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// GuardHolder returns the pid of the process that holds the lock's guard, from /proc/locks
-// (proc_locks(5)); 0 if the guard is free, or if the holder cannot be known: from another pid
-// namespace, or over NFS.
-func (a *Active) GuardHolder() int {
+// flockHolder returns the pid of the process that holds the file's flock, from /proc/locks
+// (proc_locks(5)); 0: none, or unknown.
+func (f *file) flockHolder() int {
 	const looks = 3
 	for range looks {
 		text, err := lockTable()
 		if err != nil {
 			return 0
 		}
-		holder := flockHolder(text, a.st.Dev, a.st.Ino)
+		holder := flockHolder(text, f.st.Dev, f.st.Ino)
 		if holder != 0 || len(text) < os.Getpagesize() {
 			return holder
 		}

@@ -14,11 +14,11 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
-	"adlock/test/helper"
-	"adlock/test/need"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
-func TestTheHolderOfAGuardIsKnown(t *testing.T) {
+func TestTheHolderOfAGuardIsFound(t *testing.T) {
 	d := newDir(t)
 	put(t, d, fullRecord())
 	a, other := active(t, d), active(t, d)
@@ -31,8 +31,8 @@ func TestTheHolderOfAGuardIsKnown(t *testing.T) {
 	}
 }
 
-// The kernel's table is read in pieces; a line that goes meanwhile moves up those behind it.
-func TestTheHolderIsKnownThoughOtherLocksComeAndGo(t *testing.T) {
+// The kernel's table is read in pieces: if a line goes meanwhile, the lines behind it move up.
+func TestTheHolderIsFoundWhileOtherLocksComeAndGo(t *testing.T) {
 	d := newDir(t)
 	put(t, d, fullRecord())
 	a := active(t, d)
@@ -120,7 +120,7 @@ func TestAStoppedHolderStandsStillAfterThreePausesAndTheGrace(t *testing.T) {
 	pid := run(t, "sleep", "60")
 	graceOf(t, 0)
 	if err := StandsStill(pid, 0); err != nil {
-		t.Errorf("one that runs: %v", err)
+		t.Errorf("a running process: %v", err)
 	}
 	stop(t, pid)
 	for _, c := range []struct {
@@ -138,7 +138,7 @@ func TestAStoppedHolderStandsStillAfterThreePausesAndTheGrace(t *testing.T) {
 	}
 	graceOf(t, 0)
 	if err := StandsStill(0, 0); err != nil {
-		t.Errorf("nobody: %v", err)
+		t.Errorf("no process: %v", err)
 	}
 }
 

@@ -2,5 +2,5 @@
 
 package lockfile
 
-// GuardHolder returns 0: these systems do not show the holder of a flock(2).
-func (a *Active) GuardHolder() int { return 0 }
+// flockHolder returns 0: these systems do not show the holder of a flock(2).
+func (f *file) flockHolder() int { return 0 }

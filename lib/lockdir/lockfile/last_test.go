@@ -130,7 +130,7 @@ func TestPruningTwiceIsNoError(t *testing.T) {
 	mustHold(t, d)
 }
 
-func TestOneByteIsNoMemory(t *testing.T) {
+func TestALastLockOfOneByteIsAnError(t *testing.T) {
 	d := newDir(t)
 	must(t, os.WriteFile(d.Path("last.x"), []byte("x"), 0o600))
 	if _, err := d.Last("x"); fault.KindOf(err) != fault.IO {

@@ -19,9 +19,9 @@ import (
 // that the caller has open already. It takes the guard of each, waiting for it. The caller closes
 // them, also with an error.
 //
-// If two newcomers end one job through different locks, each holds a guard that the other needs.
-// The names of the locks give an order, so that one of them goes on: each first takes the locks
-// behind its own, in turn, and then waits half as long for those before it.
+// If two newcomers end one job through different locks, each holds a guard that the other needs. So
+// that one of them goes on, both follow the order of the locks' names: each first takes the locks
+// behind the one that it has open, and then waits only half as long for those before it.
 func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Duration) (held []*Active, err error) {
 	files, err := d.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
@@ -47,8 +47,8 @@ func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Du
 	return held, nil
 }
 
-// Found is Lock, but nil where the lock is missing or may not be read, as no newcomer could take
-// that.
+// Found is Lock, but returns nil if the lock is missing or may not be read: no newcomer could take
+// over a lock that it may not read.
 func (d *Dir) Found(f atom.File) (*Active, error) {
 	lock, err := d.Lock(f)
 	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
@@ -57,8 +57,8 @@ func (d *Dir) Found(f atom.File) (*Active, error) {
 	return lock, err
 }
 
-// heldBy tells whether one of these processes is the lock's owner or, where the owner is dead,
-// keeps the lock as a member of its job.
+// heldBy tells whether one of these processes is the lock's owner or, if the owner is dead, belongs
+// to its job: to its process group or session, or to the members that the lock records.
 func (a *Active) heldBy(ids []process.Identity) bool {
 	owner, recorded := a.Record.Owner, a.Job().Recorded()
 	heir := func(id process.Identity) bool {
@@ -91,9 +91,9 @@ func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) bool) (*A
 	return nil, fault.Wrap(lock.Path(), err)
 }
 
-// Age is unaffected by steps of the wall clock if the lock was made in this boot and time
-// namespace; otherwise it is the age between inodes. A pass clock replaces 'now' and so needs the
-// wall clock.
+// Age is the lock's age. Steps of the wall clock do not change it if the lock was made in this boot
+// and time namespace; otherwise it is counted from the lock's mtime. A pass clock replaces 'now'
+// and so needs the wall clock.
 func (a *Active) Age(now locker.Moment) time.Duration {
 	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
 		return age
@@ -128,12 +128,12 @@ func (a *Active) Untold(r locker.ReleaseRequest) error {
 	if a.Record.Owner.BootID() != "" && process.Here().BootID() != "" {
 		return nil
 	}
-	return fault.New(fault.NotPermitted, a.Path(), "not released: "+a.Unchecked().Error()+"; name its token: --token")
+	return fault.New(fault.NotPermitted, a.Path(), "not released: "+a.Unchecked().Error()+"; give its token with --token")
 }
 
-// Survived is the error where a process that the lock recorded besides its owner may live. The
-// owner itself releases the lock, so the lock is of this boot, even if the system has no boot id
-// to record.
+// Survived is the error if a process that the lock records besides its owner may live. It is
+// called for the owner's own release, so the lock is of this boot, even if the system has no boot
+// id to record.
 func (a *Active) Survived() error {
 	job := a.Job()
 	if len(job.Recorded()) == 0 && !job.Uncounted {

@@ -56,7 +56,7 @@ func namesOf(locks []*Active) (names []string) {
 	return names
 }
 
-func TestTheLocksOfAnOwnerAreGuardedAllButTheOneThatIsOpen(t *testing.T) {
+func TestAllLocksOfAnOwnerButTheOpenOneAreGuarded(t *testing.T) {
 	d := newDir(t)
 	owner, another := member(20), member(21)
 	const reader = "read." + reads + ".20"
@@ -78,8 +78,8 @@ func TestTheLocksOfAnOwnerAreGuardedAllButTheOneThatIsOpen(t *testing.T) {
 	}
 }
 
-// If two newcomers wait for each other, the one with the later name gives up first.
-func TestWhatComesBeforeIsWaitedForHalfAsLong(t *testing.T) {
+// If two newcomers wait for each other, the holder of the lock with the later name gives up first.
+func TestALockWithAnEarlierNameIsWaitedForHalfAsLong(t *testing.T) {
 	d := newDir(t)
 	owner := member(20)
 	locksIn(t, d, owner, "lock.p.h.o.a", "lock.p.h.o.m", "lock.p.h.o.z")
@@ -110,7 +110,7 @@ func TestWhatComesBeforeIsWaitedForHalfAsLong(t *testing.T) {
 	}
 }
 
-func TestALockThatChangesHandsIsNotTheOwnersAnyMore(t *testing.T) {
+func TestALockThatIsGoneOrReplacedIsNotTheOwners(t *testing.T) {
 	for claim, change := range map[string]func(d *Dir) error{
 		"gone":     func(d *Dir) error { return os.Remove(d.Path("lock.p.h.o.x")) },
 		"replaced": func(d *Dir) error { return os.Rename(d.Path("other"), d.Path("lock.p.h.o.x")) },
@@ -199,7 +199,7 @@ func TestALockIsHeldByItsOwnerAndThenByItsKnownJob(t *testing.T) {
 			}
 		}
 		if a.heldBy(nil) {
-			t.Error("held by nobody")
+			t.Error("held, though no process holds it")
 		}
 	}
 }

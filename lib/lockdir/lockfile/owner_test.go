@@ -7,10 +7,10 @@ import (
 	"adlock/lib/process"
 )
 
-func TestWhyAnOwnerCannotBeChecked(t *testing.T) {
+func TestAMissingMachineIdIsNamedWhereItMatters(t *testing.T) {
 	for _, c := range []struct {
 		owner, here process.Identity
-		machine     bool // whether the machine is what is said
+		machine     bool // whether the reason names the machine id
 	}{
 		{process.Identity{Boot: "a"}, process.Identity{Boot: "b"}, true},
 		{process.Identity{Boot: "a"}, process.Identity{Boot: "a"}, false},

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/locker"
 	"adlock/lib/record"
-	"adlock/test/need"
+	"adlock/test/support/need"
 )
 
 // eachWay runs a test with both ways of making a temporary file.
@@ -46,7 +46,7 @@ func TestATemporaryFileAppearsWholeAndPrivateUnderAFreeNameOnly(t *testing.T) {
 		defer second.Discard()
 		must(t, first.Link("lock.x"))
 		if err := second.Link("lock.x"); !errors.Is(err, fs.ErrExist) {
-			t.Fatalf("two eachWay have one name: %v", err)
+			t.Fatalf("two files have one name: %v", err)
 		}
 		info, err := os.Stat(d.Path("lock.x"))
 		must(t, err)
@@ -151,7 +151,7 @@ func TestSweepIsNotStoppedByWhatWasNotMadeHere(t *testing.T) {
 }
 
 // A last lock in the making has the mtime of the one it replaces, which may be years old: only
-// its guard tells that its creator lives.
+// its guard shows that its creator lives.
 func TestSweepLeavesAFileThatIsBeingMade(t *testing.T) {
 	d := newDir(t)
 	temp, err := d.temporary()
@@ -180,7 +180,7 @@ func mustHold(t *testing.T, d *Dir, want ...string) {
 	}
 }
 
-func TestTokensAreDistinctAndTold(t *testing.T) {
+func TestTokensAreDistinctAndRecognised(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
 		token := record.NewToken()

@@ -14,9 +14,6 @@ import (
 
 // HasTick reports whether the tick of the atom NAME was claimed.
 func (d *Dir) HasTick(name atom.Name, tick policy.Tick) (bool, error) {
-	if !tick.Asked() {
-		return false, nil
-	}
 	var st unix.Stat_t
 	file := name.Tick(tick.Number)
 	err := sysfile.Lstatat(d.fd, file, &st)

@@ -39,7 +39,7 @@ func openAbove(path string) (*Dir, error) {
 	if err != nil {
 		return nil, fault.Wrap(above, err)
 	}
-	return &Dir{path: above, fd: fd, uid: os.Geteuid()}, nil
+	return &Dir{path: above, fd: fd, uid: os.Geteuid(), me: os.Geteuid()}, nil
 }
 
 // isThere tells whether the path exists, also as a dangling link.

@@ -8,7 +8,7 @@ import (
 	"adlock/lib/fault"
 )
 
-func TestADirectoryThatIsThereIsTriedItself(t *testing.T) {
+func TestAnExistingDirectoryIsTriedItself(t *testing.T) {
 	d := newDir(t)
 	tried, there, err := OpenToTry(d.path)
 	must(t, err)
@@ -18,7 +18,7 @@ func TestADirectoryThatIsThereIsTriedItself(t *testing.T) {
 	}
 }
 
-func TestTheNearestDirectoryThatIsThereIsTriedAndNoneIsMade(t *testing.T) {
+func TestTheNearestExistingDirectoryIsTriedAndNoneIsMade(t *testing.T) {
 	above := newDir(t).path
 	for _, path := range []string{above + "/a", above + "/a/b/c", above + "/a/../b"} {
 		tried, there, err := OpenToTry(path)
@@ -36,7 +36,7 @@ func TestTheNearestDirectoryThatIsThereIsTriedAndNoneIsMade(t *testing.T) {
 	}
 }
 
-func TestAPlaceInWhichNoneCouldBeMadeIsRefused(t *testing.T) {
+func TestAPlaceWhereNoDirectoryCanBeMadeIsRefused(t *testing.T) {
 	above := newDir(t).path
 	dangling := filepath.Join(above, "link")
 	must(t, os.Symlink("/nowhere/at/all", dangling))

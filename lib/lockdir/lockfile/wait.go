@@ -8,16 +8,16 @@ import (
 	"adlock/lib/policy"
 )
 
-// How often a waiter looks again where the kernel sends no events (NFS, FUSE, no watch left),
-// with jitter so that waiters do not all look at once; and, where it does send events, how soon
-// anyway, in case a file system sends none.
+// The longest times between two looks of a waiter. pollMost is used if the kernel sends no events
+// (NFS, FUSE, no watch left); jitter shortens it, so that waiters do not all look at once.
+// pollBehind is used if events are expected, in case the file system sends none after all.
 const (
 	pollMost   = time.Second
 	pollBehind = 5 * time.Second
 )
 
-// How long a waiter leaves the atom to a newcomer that was faster: long compared with most
-// hand-overs among many, and short for a person.
+// How long a waiter leaves the atom to a newcomer that was faster, before it looks in full: long
+// compared with most hand-overs between waiters, and short for a person.
 const (
 	yieldLeast = 50 * time.Millisecond
 	yieldMost  = 150 * time.Millisecond
@@ -34,10 +34,10 @@ type Waiting struct {
 	InWay   InWay // seen in the last look
 }
 
-// InWay is what a waiter watches: the files of the locks that deny it the atom, and their owners
-// that live. The atom does not become free before one of them is gone, or the owner has expired
-// (Outcome.Recheck). Other files must not wake the waiter, above all not the locks that waiters
-// link and unlink themselves: waiters would wake each other without end.
+// InWay is what a waiter watches: the files of the locks that deny it the atom, and the living
+// owners of these locks. The atom does not become free before one of them is gone, or the owner has
+// expired (Outcome.Recheck). Other files must not wake the waiter, above all not the locks that
+// waiters link and unlink themselves: waiters would wake each other without end.
 type InWay struct {
 	Files  []string
 	Owners []int
@@ -54,12 +54,12 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 	}
 }
 
-// told reports whether the kernel sends an event for each change that can free the atom: a lock
-// is removed, or its owner dies. It is false where an owner cannot be watched (it is dead, but
-// members of its job live). It is also false where the look found no lock in the way but the
-// waiter was denied after linking its own: another newcomer was faster, or a stopped process
-// guards a lock that looks free.
-func (i *InWay) told() bool { return len(i.Files) > 0 && len(i.Owners) == len(i.Files) }
+// hasEvents reports whether the kernel sends an event for each change that can free the atom: a
+// lock is removed, or its owner dies. It is false where an owner cannot be watched (it is dead, but
+// members of its job live). It is also false where the look found no lock in the way but the waiter
+// was denied after linking its own: another newcomer was faster, or a stopped process guards a lock
+// that looks free.
+func (i *InWay) hasEvents() bool { return len(i.Files) > 0 && len(i.Owners) == len(i.Files) }
 
 // NewWaiting starts the wait that the request asks for, without a watch yet.
 func NewWaiting(dir *Dir, r *locker.Request) *Waiting {
@@ -90,7 +90,7 @@ func (w *Waiting) Spent() time.Duration {
 func (w *Waiting) Watches() bool { return w.watched }
 
 // Next returns when it is time to look again; false when the time is up. The first call only sets
-// the watch and has the caller look again, as a release before that would be missed.
+// the watch and has the caller look again: a release before the watch was set causes no event.
 func (w *Waiting) Next(o locker.Outcome) bool {
 	if !w.watched {
 		w.watch, w.watched = NewWatch(w.dir), true
@@ -108,19 +108,19 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 }
 
 // yield returns when it is time to look again, after a lock in the way has gone. Each release
-// wakes all waiters of the lock, and all but one find it taken again: one call shows that (one
-// for each slot), and they wait on. A full look would cost each of them some twenty calls, and
-// take processor time from the new owner.
+// wakes all waiters of the lock, and all but one find it taken again. One system call shows that
+// (one for each slot), and they wait on. A full look would cost each of them some twenty calls,
+// and take processor time from the new owner.
 //
 // No release is missed: the waiter empties the queue of events before it looks for the lock.
 // A lock that is removed
-//   - before the queue is emptied, and not put there again, is missing when the waiter looks;
-//   - between the two is missing as well, and the next Wait tells of it once more;
-//   - after the waiter has seen it is in the queue, and ends the next Wait.
+//   - before the queue is emptied, and not replaced, is missing when the waiter looks;
+//   - after that but before the waiter looks is missing too, and the next Wait reports it again;
+//   - after the waiter has seen it has an event in the queue, which ends the next Wait.
 //
-// The look that follows finds what no event tells: the new owner has died, has expired, or took
-// the lock over. It comes within yieldMost or, while the lock goes again and again, within
-// pollMost, as the atom may have become too soon.
+// The full look that follows finds what no event reports: the new owner has died, has expired, or
+// took the lock over. It comes within yieldMost or, while the lock goes again and again, within
+// pollMost: the waiter may be denied as too soon by now.
 func (w *Waiting) yield() {
 	end := time.Now().Add(pollMost)
 	for gone := true; gone && w.dir.HasAll(w.InWay.Files); {
@@ -128,8 +128,8 @@ func (w *Waiting) yield() {
 	}
 }
 
-// yieldFor is how long to wait for the lock to go again: random, so that waiters do not all
-// look at once.
+// yieldFor is how long yield waits for the lock to go again. It is random, so that waiters do not
+// all look at once.
 func (w *Waiting) yieldFor(most time.Duration) time.Duration {
 	return min(yieldLeast+rand.N(yieldMost-yieldLeast), most, w.Left())
 }
@@ -137,7 +137,7 @@ func (w *Waiting) yieldFor(most time.Duration) time.Duration {
 // pollAfter is how long to wait for a kernel event before looking anyway.
 func (w *Waiting) pollAfter(o locker.Outcome) time.Duration {
 	look := pollBehind
-	if !w.watch.Tells() || o.Verdict != locker.TooSoon && !w.InWay.told() {
+	if !w.watch.Tells() || o.Verdict != locker.TooSoon && o.Verdict != locker.Paused && !w.InWay.hasEvents() {
 		look = PollLeast + rand.N(pollMost-PollLeast)
 	}
 	if o.Recheck > 0 {

@@ -16,7 +16,7 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
-	"adlock/test/intercept"
+	"adlock/test/support/intercept"
 )
 
 var motdLock = motd.Name().ActiveLock()
@@ -69,11 +69,11 @@ func TestAnOwnerIsWatchedWhereItIsSeenToLive(t *testing.T) {
 		"it is dead":            {policy.Active{Owner: policy.Gone}, false},
 		"its job lives":         {policy.Active{Owner: policy.Orphaned}, false},
 		"it is elsewhere":       {policy.Active{Owner: policy.Unknown}, false},
-		"it has no name yet":    {policy.Active{Empty: true}, false},
+		"its lock is empty":     {policy.Active{Empty: true}, false},
 	} {
 		var i InWay
 		i.Add(lock, c.seen)
-		if i.told() != c.want || len(i.Files) != 1 {
+		if i.hasEvents() != c.want || len(i.Files) != 1 {
 			t.Errorf("%s: %+v", claim, i)
 		}
 	}
@@ -123,10 +123,9 @@ func TestAWaiterLooksAgainThoughTheKernelIsSilent(t *testing.T) {
 	t.Error("all look at the same time")
 }
 
-// callsOf returns the calls by which a newcomer waits for a lock that was removed once, from its
-// Next until the lock is back: it polls, looks for the lock (stat), opens files. told gets the
-// calls so far before each of them.
-func callsOf(t *testing.T, w *Waiting, d *Dir, told func(calls string)) string {
+// callsOf returns the system calls of one Next, each run of equal calls as one: the newcomer polls,
+// looks for the lock (stat), opens files. It calls see before each call, with the calls up to it.
+func callsOf(t *testing.T, w *Waiting, d *Dir, see func(calls string)) string {
 	t.Helper()
 	var calls []string
 	kinds := map[int]string{unix.SYS_PPOLL: "poll", unix.SYS_NEWFSTATAT: "stat", unix.SYS_OPENAT: "open"}
@@ -139,7 +138,7 @@ func callsOf(t *testing.T, w *Waiting, d *Dir, told func(calls string)) string {
 			return 0
 		}
 		calls = slices.Compact(append(calls, kinds[c.Number])) // a poll that a signal interrupts is repeated
-		told(strings.Join(calls, " "))
+		see(strings.Join(calls, " "))
 		return 0
 	}, unix.SYS_PPOLL, unix.SYS_NEWFSTATAT, unix.SYS_OPENAT)
 	return strings.Join(calls, " ")
@@ -177,7 +176,7 @@ func TestAWaiterWhoseLockIsBackWaitsOnAndMissesNoRelease(t *testing.T) {
 	comes := func(d *Dir) { planted(t, d, motdLock) }
 	for claim, c := range map[string]struct {
 		slots int
-		acts  map[string][]func(*Dir) // what others do, after which calls; "": before
+		acts  map[string][]func(*Dir) // what other processes do, by the calls before it
 		want  string
 	}{
 		"it went":               {0, map[string][]func(*Dir){"": {goes}}, "poll stat"},
@@ -212,7 +211,7 @@ func TestAWaiterThatGetsNoEventsLooksWhenItsTimeIsUp(t *testing.T) {
 	}
 }
 
-// The atom may have become too soon meanwhile.
+// The waiter may be denied as too soon by now.
 func TestAWaiterThatGetsEventsAgainAndAgainLooksAtLast(t *testing.T) {
 	d, w := waits(t, 0, time.Hour)
 	goes := func(string) { removed(t, d, motdLock); planted(t, d, motdLock) }

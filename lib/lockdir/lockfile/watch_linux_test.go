@@ -10,14 +10,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/helper"
-	"adlock/test/intercept"
+	"adlock/test/support/helper"
+	"adlock/test/support/intercept"
 )
 
 // The files in the way of the waiters below.
 const mine, read = "lock.cfengine_conf.dax.x.y", "read.cfengine_conf.dax.x.y.4711"
 
-// woken is how long wait takes; it fails if it never returns.
+// woken returns how long Wait takes; the test fails if Wait does not return.
 func woken(t *testing.T, w Watch, most time.Duration, owners ...int) time.Duration {
 	t.Helper()
 	back, began := make(chan struct{}), time.Now()
@@ -71,7 +71,7 @@ func TestAWatchWakesWhenALockInTheWayGoes(t *testing.T) {
 	}
 }
 
-func TestAWaitTellsWhetherALockWent(t *testing.T) {
+func TestAWaitReportsWhetherALockHasGone(t *testing.T) {
 	const mine, strange = "lock.p.h.o.x", "lock.q.h.o.x"
 	zombie, gone, lives := unreaped(t), reaped(t), os.Getpid()
 	files := []string{mine}
@@ -84,7 +84,7 @@ func TestAWaitTellsWhetherALockWent(t *testing.T) {
 	_, err := unix.Write(said[1], []byte("x"))
 	must(t, err)
 	if (Watch{-1}).Wait(files, []int{zombie}, silent[0], time.Millisecond) {
-		t.Error("its owner is dead, and nothing went, and it tells that a lock did")
+		t.Error("its owner is dead and no lock has gone, but Wait reports one")
 	}
 	for claim, c := range map[string]struct {
 		file   string
@@ -110,7 +110,7 @@ func TestAWaitTellsWhetherALockWent(t *testing.T) {
 			t.Errorf("%s: %v", claim, got)
 		}
 		if told := w.sawOneGo(files); told != (c.most == 0) {
-			t.Errorf("%s: told again: %v", claim, told)
+			t.Errorf("%s: reported again: %v", claim, told)
 		}
 	}
 }
@@ -133,12 +133,12 @@ func TestAnothersLockThatGoesEndsNoWait(t *testing.T) {
 	}
 }
 
-func TestADirectoryHasAllFilesOrLacksOne(t *testing.T) {
+func TestHasAllIsFalseIfOneFileIsMissing(t *testing.T) {
 	d := newDir(t)
 	must(t, os.WriteFile(d.Path("lock.x"), nil, 0))
 	must(t, os.WriteFile(d.Path("lock.y"), nil, 0o600))
 	if !d.HasAll([]string{"lock.x", "lock.y"}) || d.HasAll([]string{"lock.x", "lock.z"}) || d.HasAll([]string{"lock.z", "lock.y"}) {
-		t.Error("it has x and y, and no z")
+		t.Error("the directory has x and y, and no z")
 	}
 }
 
@@ -178,7 +178,7 @@ func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
 		if took := woken(t, Watch{-1}, time.Millisecond, zombie); took != time.Millisecond {
 			t.Errorf("back after %v, want one millisecond", took)
 		}
-		w := watching(t, d) // also after a lock was removed, there is something to look at
+		w := watching(t, d) // if a lock was removed too, there is something to look at
 		must(t, os.WriteFile(d.Path(mine), nil, 0o600))
 		must(t, os.Remove(d.Path(mine)))
 		if took := woken(t, w, time.Hour, zombie); took != 0 {
@@ -212,7 +212,7 @@ func unreaped(t *testing.T) int {
 	return child.Pid
 }
 
-func TestAWaitThatIsInterruptedOrFailsTakesItsTime(t *testing.T) {
+func TestAWaitLastsItsTimeDespiteAnInterruptOrError(t *testing.T) {
 	for errno, least := range map[unix.Errno]time.Duration{unix.EINTR: 150 * time.Millisecond, unix.ENOMEM: 100 * time.Millisecond} {
 		calls, took := 0, time.Duration(0)
 		intercept.Run(t, func() {
@@ -231,7 +231,7 @@ func TestAWaitThatIsInterruptedOrFailsTakesItsTime(t *testing.T) {
 	}
 }
 
-func TestATimeThatIsUpIsNotWaitedFor(t *testing.T) {
+func TestAWaitWithNoTimeLeftReturns(t *testing.T) {
 	woken(t, Watch{-1}, -time.Hour)
 }
 
@@ -265,6 +265,6 @@ func TestWithoutInotifyThereIsNoWatchAndNothingStaysOpen(t *testing.T) {
 		t.Errorf("%d descriptors are left", left-open)
 	}
 	if !(Watch{0}).Tells() || (Watch{-1}).Tells() {
-		t.Error("a watch tells by its descriptor")
+		t.Error("Tells does not follow the descriptor")
 	}
 }

@@ -1,25 +1,25 @@
 // Package unlocked is a locker over a lock directory for a job that has to run even if the
-// directory cannot be used: it is full, read-only, missing or another user's. A full /var must
-// not stop the job that cleans /var. The job then runs without a lock, which is reported each
-// time; only for trouble, never in place of a denial.
+// directory cannot be used: it is full, read-only, missing or another user's. A full /var must not
+// stop the job that cleans /var. The job then runs without a lock, and each such run is reported. A
+// denial stays a denial: only trouble with the directory lets a job run unlocked.
 //
 // Two unlocked runs exclude each other, and so do an unlocked run and one with a lock, as far as
 // possible without writing a file. The unlocked run takes an abstract socket name and, if it can
-// open the last lock, flock(2) of that. Only then does it look at the active lock. A newcomer
-// links its active lock, and only then tries that flock (lockdir.Locker.Take). So of an unlocked
-// run U and a newcomer L, once there is room again,
-//   - L has linked its lock before U looks: U finds its owner alive, and is denied;
+// open the last lock, flock(2) of that. Only then does it look at the active lock. A newcomer links
+// its active lock, and only then tries that flock (lockdir.Locker.Take). An unlocked run U and a
+// newcomer L, which can use the directory again, can meet as follows:
+//   - L has linked its lock before U looks: U finds the lock's owner alive, and is denied;
 //   - U has looked before L linked: U already had the flock, and L backs off;
 //   - L has linked, and U has the flock and is about to be denied: L tries for a while, so that
 //     not both are denied.
 //
 // U stamps the last lock, where it can, before it unlocks the flock, so that an L which gets the
-// flock finds the stamp in its second look. While U runs, the last lock is not replaced, as that
-// is done under the active lock only; if a person removes it, the socket name still keeps other
+// flock finds the stamp in its second look. While U runs, no newcomer replaces the last lock, as
+// that needs the active lock. If a person removes the last lock, the socket name still keeps other
 // unlocked runs away.
 //
-// L cannot see a U that could not open the last lock, because there is none or the directory is
-// another user's. Nothing can see the job of a U that was ended by KILL: socket name and flock
+// L cannot detect a U that could not open the last lock, because there is none or the directory is
+// another user's. No run can detect the job of a U that was ended by KILL: socket name and flock
 // are free once the process is gone.
 package unlocked
 
@@ -39,6 +39,7 @@ import (
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
+	"adlock/lib/pause"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
@@ -47,7 +48,7 @@ import (
 )
 
 // Locker takes atoms in a lock directory; if that cannot be used, Take lets the job run without a
-// lock. It is for one acquisition.
+// lock. Each Locker is for one acquisition.
 type Locker struct {
 	locker.Locker // the directory's; after Take, that of an unlocked run
 	recorder      locker.Recorder
@@ -100,7 +101,8 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 	l.recorder.Cancelled(r, signal, waited)
 }
 
-// DryRun says what Take would come to after lockdir.DryRun has failed because of the directory.
+// DryRun says what Take would do if lockdir.DryRun has failed because of the directory (trouble is
+// its error).
 func DryRun(path string, r *locker.Request, trouble error) (granted bool, reason string, err error) {
 	u := &run{}
 	defer u.letGo()
@@ -130,7 +132,7 @@ func socketName(name atom.Name) string {
 	return "adlock-unlocked-" + strconv.Itoa(os.Geteuid()) + "-" + atom.Canonify(string(name))
 }
 
-// run is one run without a lock, as a locker that writes no lock.
+// run is one run without a lock: a Locker that writes no lock.
 type run struct {
 	locker.Recorder
 	trouble error // why there is no lock directory
@@ -141,12 +143,13 @@ type run struct {
 }
 
 // hold takes the socket name and the flock, and looks at the atom. The outcome is Acquired, or a
-// denial. If neither can be known, the job does not run, and the error is the original trouble.
+// denial. With an error the job does not run: the atom's state cannot be known, or its owner would
+// have to be ended first (then the error is trouble).
 func (u *run) hold(path string, r *locker.Request, trouble error) (locker.Outcome, error) {
 	name := r.Atom.Name()
 	var err error
 	if u.dir, err = lockfile.Open(path); err == nil {
-		// A newcomer with a lock cannot see this run if it cannot flock the last lock.
+		// If this run cannot flock the last lock, a newcomer with a lock cannot detect this run.
 		if u.last, err = u.dir.HoldLast(name, unix.LOCK_EX); errors.Is(err, lockfile.ErrRunsUnlocked) {
 			return locker.RunsUnlocked(Holder(name)), nil
 		}
@@ -159,7 +162,11 @@ func (u *run) hold(path string, r *locker.Request, trouble error) (locker.Outcom
 		return locker.Outcome{}, errors.Join(trouble, fault.Wrap("@"+socketName(name), err))
 	}
 	if u.socket = socket; u.dir == nil {
-		return locker.Outcome{Verdict: locker.Acquired}, nil
+		host, err := pause.Host()
+		if host.On {
+			return r.Denied(policy.Decide(r.Terms(), policy.Situation{Pause: host}), &locker.View{Pause: host}), nil
+		}
+		return locker.Outcome{Verdict: locker.Acquired}, err
 	}
 	d, err := (&lockdir.Locker{Dir: u.dir}).Foresee(r)
 	switch {
@@ -186,10 +193,10 @@ func (u *run) letGo() {
 	}
 }
 
-// Take fails, for the reason that there is no directory.
+// Take fails: the lock directory could not be opened.
 func (u *run) Take(locker.Request) (locker.Outcome, error) { return locker.Outcome{}, u.trouble }
 
-// Release stamps the last lock if it can. A failure is not reported: the trouble was.
+// Release stamps the last lock if it can. A failure is not reported: the trouble already was.
 func (u *run) Release(r locker.ReleaseRequest) error {
 	if u.dir != nil && !r.NoStamp {
 		_ = u.dir.Stamp(r.Name, record.Memory{})

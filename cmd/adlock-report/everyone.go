@@ -1,0 +1,401 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/insight/history"
+	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
+	"adlock/lib/otheruser"
+	"adlock/lib/process"
+	"adlock/lib/runlog"
+)
+
+func (q *query) allUsersOption() config.Option {
+	return config.Option{
+		Name: "all-users", Set: config.Toggle(&q.allUsers),
+		Help: "of all users of this machine, each read with that user's rights; for root",
+	}
+}
+
+// account is the lock directory of a user and its runlog.
+type account struct {
+	user string // "": --all-users was not asked for
+	uid  int
+
+	entries []locker.Entry
+	slots   []locker.Slot
+	events  iter.Seq2[runlog.Event, error]
+
+	seen     []runlog.Event // the events of another user; nil: the runlog may be read again
+	omitted  int            // atoms that were not looked at
+	troubles []error        // for what could not be read, other than atoms
+
+	damaged int // lines of its runlog
+
+	alive func() bool // given by otheruser.Do; nil: the directory is this user's own
+}
+
+// goesOn reports whether there is time for another atom.
+func (a *account) goesOn() bool { return a.alive == nil || a.alive() }
+
+// The most that is read of another user's directory.
+const (
+	mostNames   = 10000   // files, of any kind
+	mostAtoms   = 1000    // which is also how many are shown
+	mostHosts   = 8       // runlogs
+	mostRunlog  = 4 << 20 // bytes of a runlog, at its end: some 10,000 lines
+	mostDamaged = 1000    // damaged lines of a runlog
+	atOnce      = 8       // users that are read at the same time
+)
+
+// Tests change these.
+var (
+	passwdFile, groupFile = "/etc/passwd", "/etc/group"
+
+	patience = otheruser.Patience{Silence: time.Second, Whole: 1500 * time.Millisecond}
+)
+
+// silent are the users whose directories did not answer, with the errors. A thread still waits for
+// each, so it is not read again (status --watch).
+var silent = map[int]error{}
+
+// of is the value that was collected for a user.
+type of[T any] struct {
+	user  string
+	value T // its zero value if the lock directory could not be read
+}
+
+// everyone calls see with the account of this user, which is root, and of each user of this
+// machine that has a lock directory. see runs with that user's rights, for several users at once,
+// and its value counts even with an error. Errors are reported; the last one is returned. all is
+// nil if nothing was looked at.
+func everyone[T any](q *query, see func(*account) (T, error)) (all []of[T], failed error) {
+	if os.Geteuid() != 0 {
+		return nil, fault.New(fault.NotPermitted, "--all-users", "reads the lock directories of other users, and is for root")
+	}
+	if store() != "" {
+		return nil, fault.New(fault.Usage, "--all-users", "is for lock directories, and ADLOCK_STORE names "+store())
+	}
+	users, err := others()
+	if err != nil {
+		return nil, err
+	}
+	host := hostPause()
+	seePaused := func(a *account) (T, error) {
+		pauseAll(a.entries, host)
+		return see(a)
+	}
+	process.Here() // read it now, with root's rights: it is read only once
+	rooms, answers := make(chan struct{}, atOnce), make([]chan answer[T], len(users))
+	for i := range users {
+		answers[i] = make(chan answer[T], 1)
+		if err := silent[users[i].UID]; err != nil {
+			answers[i] <- answer[T]{there: true, troubles: []error{err}}
+			continue
+		}
+		go func() {
+			rooms <- struct{}{}
+			answers[i] <- visit(users[i], seePaused)
+			<-rooms
+		}()
+	}
+	own, troubles := ownAccount(see)
+	collect := func(u otheruser.User, a answer[T]) {
+		if a.there {
+			all = append(all, of[T]{u.Name, a.value})
+		}
+		for _, err := range a.troubles {
+			if errors.Is(err, otheruser.ErrSilent) {
+				silent[u.UID] = err
+			}
+			if failed != nil {
+				fault.Report(failed)
+			}
+			failed = err
+		}
+	}
+	collect(otheruser.User{Name: userName(0)}, answer[T]{own, true, troubles})
+	for i, u := range users {
+		collect(u, <-answers[i])
+	}
+	return all, failed
+}
+
+// others are the users of this machine that may have a lock directory, except root.
+func others() ([]otheruser.User, error) {
+	users, err := otheruser.Users(passwdFile, groupFile)
+	if err != nil {
+		return nil, fault.Wrap(passwdFile, err)
+	}
+	users = slices.DeleteFunc(users, func(u otheruser.User) bool { return u.UID == 0 })
+	for _, uid := range config.UsersWithDir() {
+		if !slices.ContainsFunc(users, func(u otheruser.User) bool { return u.UID == uid }) {
+			users = append(users, otheruser.User{Name: strconv.Itoa(uid), UID: uid, GID: nogroup})
+		}
+	}
+	return users, nil
+}
+
+// userCalled is the other user of that name; nil: there is none.
+func userCalled(users []otheruser.User, name string) *otheruser.User {
+	i := slices.IndexFunc(users, func(u otheruser.User) bool { return u.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &users[i]
+}
+
+// spent is how long asUser has taken with each user's files.
+var spent = map[int]time.Duration{}
+
+// asUser calls do, which reports something about files, with the rights of the user name. If that
+// user is unknown here or is root, it calls do with this user's rights. It returns false if do
+// does, or if the files cannot be read. All calls for a user together take patience.Whole at most,
+// as a crontab may name any number of slow paths.
+func asUser(users []otheruser.User, name string, do func() bool) bool {
+	u := userCalled(users, name)
+	switch {
+	case u == nil:
+		return do()
+	case silent[u.UID] != nil:
+		return false
+	}
+	type answer struct {
+		is   bool
+		took time.Duration // without the start of the thread, which is not the user's
+	}
+	a, err := otheruser.Do(*u, patience, func(func() bool) (answer, error) {
+		began := time.Now()
+		is := do()
+		return answer{is, time.Since(began)}, nil
+	})
+	if spent[u.UID] += a.took; err == nil && spent[u.UID] >= patience.Whole {
+		err = otheruser.ErrSilent
+	}
+	if err != nil {
+		reportUnread(*u, fault.Wrap(name, err))
+	}
+	return a.is
+}
+
+// reportUnread reports the error of a user whose files could not be read, and remembers a silent
+// user.
+func reportUnread(u otheruser.User, err error) {
+	fault.Report(err)
+	if errors.Is(err, otheruser.ErrSilent) {
+		silent[u.UID] = err
+	}
+}
+
+// nogroup stands for the group of a user that is not in passwd(5): it has no rights.
+const nogroup = 65534
+
+// answer is the result of the visit to one user.
+type answer[T any] struct {
+	value    T
+	there    bool // there is a lock directory
+	troubles []error
+}
+
+// ownAccount calls see for this user's own lock directory.
+func ownAccount[T any](see func(*account) (T, error)) (T, []error) {
+	a := &account{user: userName(0)}
+	dir, err := config.RunlogDir()
+	if err == nil {
+		a.events = history.Read(dir)
+		a.entries, a.slots, err = inDirectory()
+	}
+	if err != nil {
+		return *new(T), []error{err}
+	}
+	value, err := see(a)
+	if err != nil {
+		return value, []error{fault.Wrap(dir, err)}
+	}
+	return value, nil
+}
+
+// visit calls see for the lock directory of another user.
+func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
+	at := make(chan string, 1) // gets the path of the directory
+	found, err := otheruser.Do(u, patience, func(alive func() bool) (answer[T], error) {
+		base, names := whereabouts(u)
+		if base == "" {
+			return answer[T]{}, nil
+		}
+		path := filepath.Join(append([]string{base}, names...)...)
+		at <- path
+		fd, err := otheruser.OpenBelow(base, names...)
+		if errors.Is(err, fs.ErrNotExist) || err != nil && !isUsersHome(base, u) {
+			return answer[T]{}, nil
+		}
+		if err != nil {
+			return answer[T]{}, fault.Wrap(path, err)
+		}
+		defer unix.Close(fd)
+		a := &account{user: u.Name, uid: u.UID, alive: alive}
+		if err := a.read(fd, path); err != nil {
+			return answer[T]{}, err
+		}
+		value, err := see(a)
+		a.fail(err)
+		if a.omitted > 0 {
+			a.fail(fault.New(fault.Unavailable, path, strconv.Itoa(a.omitted)+" atoms are left out: there are too many, or it took too long"))
+		}
+		return answer[T]{value, true, a.troubles}, nil
+	})
+	if err != nil {
+		if errors.Is(err, otheruser.ErrSilent) {
+			path := config.UserDir(u.UID) // which whereabouts looks at first
+			select {
+			case path = <-at:
+			default:
+			}
+			err = &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
+		}
+		return answer[T]{there: true, troubles: []error{err}}
+	}
+	return found
+}
+
+// whereabouts returns where the user's lock directory would be: below base, by the names, which the
+// user may have made links. base is "" if the user can have none.
+func whereabouts(u otheruser.User) (base string, names []string) {
+	if dir := config.UserDir(u.UID); config.IsUsers(dir, u.UID) {
+		return filepath.Dir(dir), []string{filepath.Base(dir)}
+	}
+	if u.Home == "" {
+		return "", nil
+	}
+	return u.Home, strings.Split(config.DirOfHome(""), "/")
+}
+
+// isUsersHome reports whether base can be the home of the user's lock directory. The home of many
+// users that run services belongs to root.
+func isUsersHome(base string, u otheruser.User) bool {
+	var st unix.Stat_t
+	return unix.Stat(base, &st) != nil || int(st.Uid) == u.UID
+}
+
+func (a *account) fail(err error) {
+	if err != nil {
+		a.troubles = append(a.troubles, err)
+	}
+}
+
+// read reads the locks and the runlog in the open directory fd. It returns an error only if there
+// is nothing to show.
+func (a *account) read(fd int, path string) error {
+	names, more, err := otheruser.Names(fd, mostNames)
+	if err != nil {
+		return fault.Wrap(path, err)
+	}
+	if more {
+		a.fail(fault.New(fault.Unavailable, path, "has more than "+strconv.Itoa(mostNames)+" files, and not all were read"))
+	}
+	names, a.omitted = firstAtoms(names)
+	dir, err := lockfile.OfUser(fd, path, &lockfile.Visit{UID: a.uid, Names: names, Alive: a.alive})
+	if err != nil {
+		return err
+	}
+	l := &lockdir.Locker{Dir: dir}
+	if a.entries, err = l.List(); err != nil {
+		return err
+	}
+	if a.slots, err = l.Slots(); err != nil {
+		return err
+	}
+	all := len(a.entries)
+	a.entries = slices.DeleteFunc(a.entries, func(e locker.Entry) bool { return errors.Is(e.Err, lockfile.ErrNoMore) })
+	a.omitted += all - len(a.entries)
+	a.own()
+	a.readRunlog(fd, path, runlog.HostsOf(names))
+	return nil
+}
+
+// firstAtoms returns the names of a directory without the files of all atoms after the first
+// mostAtoms, and how many atoms it omitted.
+func firstAtoms(names []string) (kept []string, omitted int) {
+	var atoms []atom.Name
+	for _, name := range names {
+		if f := atom.ParseFile(name); !f.Name.IsSlot() && (f.Kind == atom.ActiveLock || f.Kind == atom.LastLock) {
+			atoms = append(atoms, f.Name)
+		}
+	}
+	slices.Sort(atoms)
+	atoms = slices.Compact(atoms)
+	if len(atoms) <= mostAtoms {
+		return names, 0
+	}
+	end := atoms[mostAtoms]
+	kept = slices.DeleteFunc(names, func(name string) bool {
+		f := atom.ParseFile(name)
+		return f.Name >= end && !f.Name.IsSlot()
+	})
+	return kept, len(atoms) - mostAtoms
+}
+
+// own makes the user the owner of all locks, whatever the records say.
+func (a *account) own() {
+	set := func(v *locker.View) { v.Record.Owner.UID, v.Whose = a.uid, a.uid }
+	for i := range a.entries {
+		set(&a.entries[i].View)
+		for j := range a.entries[i].Readers {
+			set(&a.entries[i].Readers[j])
+		}
+	}
+	for i := range a.slots {
+		set(&a.slots[i].View)
+	}
+}
+
+// readRunlog reads the runlogs of the directory through its descriptor fd, so that the user cannot
+// redirect it by changing a directory above.
+func (a *account) readRunlog(fd int, path string, hosts []string) {
+	through := "/proc/self/fd/" + strconv.Itoa(fd)
+	a.seen = []runlog.Event{}
+	if len(hosts) > mostHosts {
+		a.fail(fault.New(fault.Unavailable, path, "has more than "+strconv.Itoa(mostHosts)+" runlogs, and not all were read"))
+		hosts = hosts[:mostHosts]
+	}
+	for e, err := range history.ReadEnd(through, hosts, mostRunlog/int64(max(1, len(hosts)))) {
+		var line *runlog.DamagedLine
+		switch {
+		case errors.As(err, &line):
+			a.damaged++
+		case err != nil:
+			a.fail(fault.Wrap(path, renamed(err, through, path)))
+		default:
+			a.seen = append(a.seen, e)
+		}
+		if a.damaged > mostDamaged || !a.alive() {
+			a.fail(fault.New(fault.Unavailable, path, "the runlog was not read to its end"))
+			break
+		}
+	}
+	a.events = all(a.seen)
+}
+
+// renamed returns err with the path to, which a person knows, in place of from.
+func renamed(err error, from, to string) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		path.Path = strings.Replace(path.Path, from, to, 1)
+	}
+	return err
+}

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/otheruser"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// host makes a machine with the users one and two, who have one atom each, the user mallory, and an
+// adlock that all users may run. In a script $a is that adlock, $d mallory's lock directory, and
+// `as USER` runs a command.
+const host = `umask 022; mount -t tmpfs -o mode=755 none /var/lib && mount -t tmpfs -o mode=755 none /mnt && cp "$0" "${0%/*}"/adlock-* /mnt && cp /etc/passwd /mnt/passwd || exit 99
+a=/mnt/adlock; d=/mnt/mallory/.local/state/adlock; unset ADLOCK_DIR
+as() { who=$1; shift; HOME=/mnt/$who setpriv --reuid "$who" --regid 65534 --clear-groups "$@"; }
+for u in one:3900001 two:3900002 mallory:3900003; do
+	echo "${u%:*}:x:${u#*:}:65534::/mnt/${u%:*}:/bin/sh" >>/mnt/passwd; mkdir -m 700 /mnt/${u%:*}; chown "${u#*:}" /mnt/${u%:*}
+done
+mount --bind /mnt/passwd /etc/passwd || exit 99
+as one $a run --name first -- true && as two $a run --name second -- sh -c 'exit 3'
+as mallory mkdir -p -m 700 $d && chmod 700 $d || exit 99
+`
+
+func onHost(t *testing.T, script string) helper.Result {
+	t.Helper()
+	r := within(t, newPlace(t), host+script).Run(t)
+	if r.Status == 99 {
+		t.Fatalf("%+v", r)
+	}
+	return r
+}
+
+func TestRootIsShownTheAtomsOfAllUsers(t *testing.T) {
+	r := onHost(t, `export ADLOCK_HOST=other; as one $a run --name elsewhere -- true; export ADLOCK_HOST=dax
+$a run --name own -- true
+$a status --all-users && $a log --all-users --event release && $a report --all-users --csv && $a metrics --all-users`)
+	if r.Status != 0 || r.Err != "" {
+		t.Fatalf("%+v", r)
+	}
+	has(t, r.Out, "ATOM                  HOST   USER ", "adlock run first      dax    one ", "adlock run second     dax    two ", "adlock run own        dax    root ",
+		"release   two: adlock run second: ", "release   one: adlock run elsewhere: ", "\ntwo,adlock,dax,run,second,1,",
+		`adlock_runs_total{user="two",program="adlock",host="dax",operator="run",operand="second",outcome="failure"} 1`,
+		`adlock_user_read{user="mallory"} 1`, `adlock_user_omitted_atoms{user="one"} 0`)
+}
+
+func TestThePauseOfTheHostIsShownForEachUser(t *testing.T) {
+	r := onHost(t, `$a pause --all --for 2h --why upgrade && $a status --all-users && $a metrics --all-users`)
+	has(t, r.Out, `adlock_paused_since_timestamp_seconds{user="one",`, `adlock_paused_since_timestamp_seconds{user="two",`)
+	if r.Status != 0 || r.Err != "" || strings.Count(r.Out, "paused: for 2h") != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestJSONNamesTheUserOfEachAtom(t *testing.T) {
+	r := onHost(t, `$a status --all-users --json; $a log --all-users --json -n 1; $a report --all-users --json`)
+	lines := strings.Split(r.Out, "\n")
+	var rows []struct {
+		Operand, User string
+		UID           int
+	}
+	var event struct{ User string }
+	var reports []struct{ User string }
+	for i, into := range []any{&rows, &event, &reports} {
+		if err := json.Unmarshal([]byte(lines[i]), into); err != nil {
+			t.Fatalf("%v: %s", err, lines[i])
+		}
+	}
+	if got := fmt.Sprint(rows, event, reports); got != "[{first one 3900001} {second two 3900002}] {two} [{one} {two}]" {
+		t.Error(got)
+	}
+}
+
+func TestAClosedPipeEndsAllUsersWithSIGPIPE(t *testing.T) {
+	r := onHost(t, `{ until [ -e /mnt/gone ]; do :; done; $a status --all-users; echo $? >&2; } | { exec <&-; : >/mnt/gone; }`)
+	if r.Err != "141\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAllUsersIsForRootAlone(t *testing.T) {
+	r := onHost(t, `for v in status metrics log report; do as one $a $v --all-users; echo $?; done; ADLOCK_STORE=etcd://h/p $a status --all-users; echo $?`)
+	if r.Out != "77\n77\n77\n77\n64\n" || strings.Count(r.Err, "adlock: --all-users: reads the lock directories of other users, and is for root\n") != 4 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestADirectoryOfInitIsReadWithoutAHome(t *testing.T) {
+	r := onHost(t, `$a init one && as one $a run --name third -- true; $a init 3900009 2>/dev/null
+mkdir -m 700 /var/lib/adlock-3900009 && chown 3900009:3900009 /var/lib/adlock-3900009 && HOME=/ setpriv --reuid 3900009 --regid 3900009 --clear-groups $a run --name fourth -- true
+rm -r /mnt/two/.local; $a status --all-users`)
+	has(t, r.Out, "fourth", "3900009")
+}
+
+// Files in mallory's directory do not hide the other users' atoms, and do not make root's commands
+// show the content of root's file.
+func TestAHostileDirectoryIsNamedAndTheOthersAreShown(t *testing.T) {
+	secret := `echo "$secret" >/mnt/secret; chmod 600 /mnt/secret; secret=ROOTSECRET; echo "1 $secret program=$secret" >/mnt/secret; `
+	verbs := "status metrics log report"
+	if !need.Soak {
+		verbs = "status"
+	}
+	for _, c := range []struct {
+		name, script, says string
+		status             int
+	}{
+		{"links to a file of root", `cd $d; for f in lock.a.b.c.d last.a.b.c.e program.dax.runlog; do as mallory ln -s /mnt/secret $f; done`, "program.dax.runlog: ", 77},
+		{"hard links to it", `cd $d; for f in lock.a.b.c.d last.a.b.c.e program.dax.runlog; do ln /mnt/secret $f; done`, "program.dax.runlog: open: permission denied", 77},
+		{"pipes", `cd $d; as mallory mkfifo lock.a.b.c.d last.a.b.c.e program.dax.runlog program.dax.runlog.1`, "not a regular file", 77},
+		{"directories", `cd $d; as mallory mkdir lock.a.b.c.d last.a.b.c.e program.dax.runlog`, "is a directory", 71},
+		{"a link on the way", `rm -r /mnt/mallory/.local; as mallory ln -s /mnt/one/.local /mnt/mallory/.local`, "/mnt/mallory/.local: is no directory, and a link is not followed", 77},
+		{"a link to a directory of root", `rmdir $d; as mallory ln -s /var/lib/adlock $d`, "/mnt/mallory/.local/state/adlock: is no directory, and a link is not followed", 77},
+		{"a link through /proc", `rmdir $d; as mallory ln -s /proc/self/cwd $d`, "is no directory, and a link is not followed", 77},
+		{"a pipe on the way", `rmdir $d; as mallory mkfifo $d`, "is no directory", 77},
+		{"another user's directory", `chown 3900001 $d; chmod 755 $d`, "belongs to another user", 77},
+		{"a directory that others may write", `chmod 777 $d`, "is writable by others", 77},
+		{"files of terabytes", `cd $d; as mallory truncate -s 1T lock.a.b.c.d last.a.b.c.e; as mallory truncate -s 10G program.dax.runlog`, "", 0},
+		{"a runlog of garbage", `yes x | head -n 100000 >$d/program.dax.runlog; chown mallory $d/*`, "the runlog was not read to its end", 69},
+		{"many files", `cd $d; as mallory sh -c 'seq -f last.p.dax.run.f%.0f 12000 | xargs touch'`, "has more than 10000 files, and not all were read", 69},
+		{"many runlogs", `cd $d; as mallory sh -c 'seq -f program.h%.0f.runlog 50 | xargs touch'`, "has more than 8 runlogs, and not all were read", 69},
+	} {
+		script := secret + c.script + "; cd /; for v in " + verbs + "; do echo @; $a $v --all-users 2>&1; echo \"status $?\"; done"
+		parts := strings.Split(onHost(t, script).Out, "@\n")[1:]
+		if len(parts) != len(strings.Fields(verbs)) {
+			t.Fatalf("%s: %d answers", c.name, len(parts))
+		}
+		for _, part := range parts {
+			if !strings.Contains(part, c.says) || !strings.HasSuffix(part, fmt.Sprintf("status %d\n", c.status)) || strings.Contains(part, "ROOTSECRET") {
+				t.Errorf("%s: %s", c.name, part[:min(len(part), 1000)])
+			}
+			has(t, part, "first", "second")
+		}
+	}
+}
+
+func TestALockShowsTheUserOfItsDirectoryNotOfItsPid(t *testing.T) {
+	r := onHost(t, `sleep 60 & kill -STOP $!
+printf '%d\n' $! >$d/lock.p.dax.run.x; printf '\033[2J' >>$d/lock.p.dax.run.x; chown mallory $d/*; chmod 600 $d/*; touch $d/last.$(printf '\033')
+$a status --all-users --atom 'p run x'; kill -KILL $!`)
+	if strings.ContainsRune(r.Out+r.Err, '\033') || strings.Contains(r.Out, "kill -CONT") {
+		t.Errorf("%+v", r)
+	}
+	has(t, r.Out, "mallory")
+}
+
+func TestMetricsOfAUserEndAtTwoHundredAtoms(t *testing.T) {
+	r := onHost(t, `cd $d; as mallory sh -c 'seq -f last.p.dax.run.f%.0f 250 | xargs touch'; cd /; $a metrics --all-users`)
+	if n := strings.Count(r.Out, `adlock_overdue{user="mallory"`); n != 200 || r.Status != 0 {
+		t.Errorf("%d, %d: %s", n, r.Status, r.Err)
+	}
+	has(t, r.Out, `adlock_user_omitted_atoms{user="mallory"} 50`)
+}
+
+func TestCheckReadsLongestRunsAndPathsAsTheUser(t *testing.T) {
+	r := onHost(t, `as one $a run --name slow -- sleep 1.2; mkdir -p /mnt/spool/cron/crontabs && mount --bind /mnt/spool /var/spool || exit 99
+echo '1 1 * * * adlock run --name slow --expire-after 1s -- x' >/var/spool/cron/crontabs/one; cp /var/spool/cron/crontabs/one /var/spool/cron/crontabs/two
+$a check --system`)
+	has(t, r.Out, "/var/spool/cron/crontabs/one:1: ExpireAfter below the runtime: ")
+	if strings.Contains(r.Out, "crontabs/two:1: ExpireAfter below the runtime") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// If a file system's server has read a request and does not answer, no signal ends the wait of the
+// thread that made it.
+func TestAFileSystemThatNeverAnswersIsSkipped(t *testing.T) {
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		t.Skip("no /dev/fuse")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"status", "metrics"} {
+		r := onHost(t, `rm -rf /mnt/mallory/.local; mkdir /mnt/ready; NEVER_ANSWERS=/mnt/mallory `+self+` & f=$!
+until [ -e /mnt/ready/yes ] || ! kill -0 $f 2>/dev/null; do sleep 0.05; done; kill -0 $f || exit 98
+$a `+verb+` --all-users; s=$?; kill -KILL $f; wait; exit $s`)
+		if r.Status == 98 {
+			t.Skip("no FUSE to be had: ", r.Err)
+		}
+		if r.Status != 69 || !strings.Contains(r.Err, "adlock: /mnt/mallory/.local/state/adlock: does not answer, and is left out\n") {
+			t.Errorf("%s: %+v", verb, r)
+		}
+		has(t, r.Out, "first", "second")
+	}
+	const leftOut = "adlock: mallory: does not answer, and is left out\n"
+	for verb, want := range map[string]struct{ err, out string }{
+		"init mallory":              {"adlock: /mnt/mallory/.local/state/adlock: does not answer\n", "status 69\n"},
+		"doctor | tail -n 1":        {leftOut, "ok   adlock.sh: "},
+		"check -u /etc/cron.d/site": {leftOut, "status 0\n"},
+		"wrap -u </etc/cron.d/site": {leftOut, "* * * * * mallory /usr/bin/adlock run --name m -- true\n* * * * * mallory /mnt/adlock run --name sleep-"},
+	} {
+		r := onHost(t, `mkdir /mnt/ready; NEVER_ANSWERS=/mnt/mallory `+self+` & f=$!
+mount -t tmpfs none /etc/cron.d && printf '* * * * * mallory /usr/bin/adlock run --name m -- true\n* * * * * mallory sleep 1\n' >/etc/cron.d/site
+until [ -e /mnt/ready/yes ]; do sleep 0.05; done
+timeout 30 $a `+verb+`; echo "status $?"; kill -KILL $f; wait`)
+		if !strings.HasPrefix(r.Out, want.out) || strings.Contains(r.Out, "status 124") || !strings.Contains(r.Err, want.err) {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
+}
+
+// A user may mount a file system on a directory that `adlock init` made, too.
+func TestADirectoryOfInitThatNeverAnswersIsSkipped(t *testing.T) {
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		t.Skip("no /dev/fuse")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const dir = "/var/lib/adlock-3900003"
+	for verb, want := range map[string]string{
+		"status --all-users":        dir + ": does not answer, and is left out\n",
+		"init mallory":              dir + ": does not answer\n",
+		"check -u /etc/cron.d/site": "mallory: does not answer, and is left out\n",
+		"wrap -u /etc/cron.d/site":  "mallory: does not answer, and is left out\n",
+		"doctor":                    "mallory: does not answer, and is left out\n",
+	} {
+		r := onHost(t, `mkdir /mnt/ready; mkdir -m 700 `+dir+` && chown mallory `+dir+`; NEVER_ANSWERS=`+dir+` `+self+` & f=$!
+mount -t tmpfs none /etc/cron.d && printf 'HOME=/mnt\n* * * * * mallory adlock run --name m -- true\n* * * * * mallory sleep 1\n' >/etc/cron.d/site
+until [ -e /mnt/ready/yes ] || ! kill -0 $f 2>/dev/null; do sleep 0.05; done; kill -0 $f || exit 98
+timeout -s KILL 30 $a `+verb+`; echo "status $?"; kill -KILL $f; wait`)
+		if r.Status == 98 {
+			t.Skip("no FUSE to be had: ", r.Err)
+		}
+		if strings.Contains(r.Out, "status 137") || strings.Count(r.Err, "does not answer") != 1 || !strings.Contains(r.Err, "adlock: "+want) {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
+}
+
+func init() {
+	if at := os.Getenv("NEVER_ANSWERS"); at != "" {
+		fmt.Fprintln(os.Stderr, neverAnswer(at))
+		os.Exit(1)
+	}
+}
+
+// neverAnswer mounts a file system that any user may access (fuse(4)), and answers its first
+// request (FUSE_INIT) only.
+func neverAnswer(at string) error {
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=3900003,group_id=65534,allow_other", fd)
+	if err := unix.Mount("never", at, "fuse", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return err
+	}
+	request := make([]byte, 1<<20)
+	if _, err := unix.Read(fd, request); err != nil {
+		return err
+	}
+	answer := make([]byte, 16+64) // fuse_out_header and fuse_init_out
+	binary.NativeEndian.PutUint32(answer, uint32(len(answer)))
+	copy(answer[8:16], request[8:16]) // the number of the request
+	for i, n := range []uint32{7, 31, 1 << 16} {
+		binary.NativeEndian.PutUint32(answer[16+4*i:], n)
+	}
+	binary.NativeEndian.PutUint32(answer[36:], 1<<16) // max_write
+	if _, err := unix.Write(fd, answer); err != nil {
+		return err
+	}
+	if err := os.WriteFile("/mnt/ready/yes", nil, 0o600); err != nil {
+		return err
+	}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		if _, err := unix.Read(fd, request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestPathsOfOneUserTakeABoundedTimeTogether(t *testing.T) {
+	need.Root(t)
+	user := []otheruser.User{{Name: "mallory", UID: 3900003, GID: 65534}}
+	asked := 0
+	for range 40 {
+		asUser(user, "mallory", func() bool { asked++; time.Sleep(100 * time.Millisecond); return false })
+	}
+	if most := int(patience.Whole / (100 * time.Millisecond)); asked > most || silent[3900003] == nil {
+		t.Errorf("asked %d times, %v", asked, silent[3900003])
+	}
+}

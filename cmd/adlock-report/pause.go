@@ -1,0 +1,172 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/insight/terminal"
+	"adlock/lib/limit"
+	"adlock/lib/lockdir"
+	"adlock/lib/pause"
+	"adlock/lib/policy"
+	"adlock/lib/record"
+)
+
+// longestWhy is the limit of --why in bytes: each newcomer reads the pause, and could not read back a
+// longer text.
+const longestWhy = 1024
+
+// pauseVerb sets a pause, during which newcomers are denied, or lists the pauses; resumeVerb ends
+// them.
+var (
+	pauseVerb = verb{
+		options: func(q *query) []config.Option {
+			return []config.Option{
+				q.allOption(),
+				{Name: "for", Arg: "D", Help: "how long the pause lasts; never: until adlock resume", Set: config.Duration(&q.pauseFor)},
+				{Name: "why", Arg: "TEXT", Help: "the reason that a denied newcomer prints", Set: config.Text(&q.why)},
+				{Name: "json", Help: "print the pauses as JSON, one array; durations are seconds", Set: config.Toggle(&q.json)},
+			}
+		},
+		args: true,
+		show: func(q *query) error {
+			switch lists := q.pauseFor == 0 && q.why == "" && !q.all && len(q.args) == 0; {
+			case lists:
+				return listPauses(q)
+			case q.json:
+				return fault.New(fault.Usage, "pause", "--json lists the pauses, and goes with no other option and no NAME")
+			case q.pauseFor <= 0:
+				return fault.New(fault.Usage, "pause", "wants --for D, or --for never")
+			case len(q.why) > longestWhy:
+				return fault.New(fault.Usage, "--why", "is longer than "+strconv.Itoa(longestWhy)+" bytes")
+			}
+			return setPause(q, "pause", record.NewPause(q.pauseFor, fault.OneLine(q.why)))
+		},
+	}
+	resumeVerb = verb{
+		options: func(q *query) []config.Option { return []config.Option{q.allOption()} },
+		args:    true,
+		show:    func(q *query) error { return setPause(q, "resume", record.Pause{}) },
+	}
+)
+
+func (q *query) allOption() config.Option {
+	return config.Option{Name: "all", Help: "as root: all newcomers of this host; else all atoms that this user has now", Set: config.Toggle(&q.all)}
+}
+
+// setPause sets the pause p of the atoms that the query names; the zero pause ends it. If more atoms
+// are meant than words were given, it prints their names.
+func setPause(q *query, verb string, p record.Pause) error {
+	switch {
+	case q.all == (len(q.args) > 0):
+		return fault.New(fault.Usage, verb, "wants a NAME, or --all")
+	case q.all && os.Geteuid() == 0:
+		return pauseHost(p)
+	case store() != "":
+		return fault.New(fault.Usage, verb, "an atom in a store is paused for this host only: as root, with --all")
+	}
+	dir, err := openLocks()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fault.New(fault.Usage, verb, "there are no atoms yet")
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	l := &lockdir.Locker{Dir: dir}
+	entries, err := l.List()
+	if err != nil {
+		return err
+	}
+	var known []atom.Called
+	for i := range entries {
+		known = append(known, entries[i].Called())
+	}
+	meant := make([]int, len(known))
+	for i := range meant {
+		meant[i] = i
+	}
+	if !q.all {
+		if meant, err = meantBy(verb, known, q.args); err != nil {
+			return err
+		}
+	}
+	for _, i := range meant {
+		name := known[i].Name
+		failed := fault.Wrap(dir.Path(name.LastLock()), l.Pause(name, p))
+		if failed == nil && !q.all && len(meant) > len(q.args) {
+			failed = write([]byte(name + "\n"))
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// pauseHost writes or removes the pause of the host.
+func pauseHost(p record.Pause) error {
+	if p.Since.IsZero() {
+		if err := os.Remove(pause.File); !errors.Is(err, fs.ErrNotExist) {
+			return fault.Wrap(pause.File, err)
+		}
+		return nil
+	}
+	return fault.Wrap(pause.File, renameio.WriteFile(pause.File, p.Bytes(), 0o644, renameio.WithStaticPermissions(0o644)))
+}
+
+// paused is an atom, or with no name the host, that is paused.
+type paused struct {
+	name atom.Name
+	policy.Pause
+}
+
+func (p paused) object() any {
+	return struct {
+		Atom atom.Name     `json:"atom,omitempty"`
+		Age  limit.Seconds `json:"age_seconds"`
+		Left limit.Seconds `json:"left_seconds"`
+		Why  string        `json:"why"`
+	}{p.name, limit.Seconds(p.Age), limit.Seconds(p.Left), p.Why}
+}
+
+// listPauses lists the pause of the host or, if the host is not paused, those of single atoms.
+func listPauses(q *query) error {
+	host, err := pause.Host()
+	if err != nil {
+		return err
+	}
+	var all []paused
+	if host.On {
+		all = append(all, paused{Pause: host})
+	} else {
+		entries, err := atoms()
+		if err != nil {
+			return err
+		}
+		for i := range entries {
+			if e := &entries[i]; e.Pause.On {
+				all = append(all, paused{e.Name, e.Pause})
+			}
+		}
+	}
+	if q.json {
+		text, err := arrayOf(all)
+		return errors.Join(err, write(text))
+	}
+	var text strings.Builder
+	for _, p := range all {
+		what := string(p.name)
+		if what == "" {
+			what = "all jobs of this host"
+		}
+		text.WriteString(terminal.Clean(what+": "+p.Reason()+"; began "+limit.FormatAge(p.Age)+" ago") + "\n")
+	}
+	return write([]byte(text.String()))
+}

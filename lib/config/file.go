@@ -1,0 +1,421 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/sysfile"
+	"adlock/lib/way"
+)
+
+// A settings file is a head of lines ADLOCK_X=VALUE, then sections, each of which begins with a
+// line [NAME] or [PATTERN]. A VALUE is the rest of its line without the blanks around it. Empty
+// lines, and lines that begin with #, are ignored.
+//
+// A file is used only if no user but root and this one can have written it (read). A line with a
+// mistake is ignored, and the mistake is reported (Mistakes). A mistake in a location is different:
+// with another location the job would have another lock, so everything that needs a location fails
+// (fault.Usage).
+
+// Where is where a setting may stand in a settings file.
+type Where int
+
+// The places in a file.
+const (
+	Anywhere Where = iota
+	HeadOnly       // in the head: it does not concern one lock only
+	Location       // in the head: it says where locks are, and a mistake in it is an error
+	Nowhere        // it names a lock, concerns one call only, or is needed before a file is read
+)
+
+// systemFile is every user's settings file. Tests change it.
+var systemFile = "/etc/adlock.conf"
+
+// mostOfFile is the greatest size of a settings file, in bytes.
+const mostOfFile = 1 << 20
+
+// File is a settings file that is there.
+type File struct {
+	Path     string
+	Modified time.Time // zero: unknown
+	Refused  error     // why the file is not used; nil: it is
+
+	lines     []line
+	mistakes  []error
+	misplaced error // the first mistake in a location
+}
+
+// line is one setting of a file.
+type line struct {
+	option  *Option // a row of the Table
+	value   string  // "": it undoes what earlier lines set
+	at      string  // FILE:LINE
+	section string  // "": the head
+}
+
+// Files returns this user's settings files, which are read once. If two files set the same
+// variable, the later one wins.
+func Files() []*File { return files() }
+
+var files = sync.OnceValue(readFiles)
+
+// Reread makes the next call of Files read the files again. An agent calls Reread at each question.
+func Reread() { files = sync.OnceValue(readFiles) }
+
+func readFiles() (all []*File) {
+	paths := []string{systemFile}
+	if home := os.Getenv("HOME"); os.Geteuid() != 0 && path.IsAbs(home) {
+		paths = append(paths, path.Join(home, ".config/adlock.conf"))
+	}
+	for _, path := range paths {
+		if f := readFile(path); f != nil {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// readFile reads the settings file at path. It returns nil if there is none, or if this user may
+// not search its directory: HOME may still be another user's (sudo -u). A refused file is parsed
+// all the same: a location in it is an error.
+func readFile(path string) *File {
+	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	if errors.Is(err, unix.EACCES) && sysfile.Lstatat(unix.AT_FDCWD, path, new(unix.Stat_t)) != nil {
+		return nil
+	}
+	f := &File{Path: path}
+	if err != nil {
+		f.refuse(err)
+		return f
+	}
+	defer unix.Close(fd)
+	text, err := f.read(fd)
+	if err != nil {
+		f.refuse(err)
+	}
+	f.parse(text)
+	return f
+}
+
+// refuse records why the file is not used.
+func (f *File) refuse(why error) {
+	text := why.Error()
+	if errors.Is(why, unix.ELOOP) {
+		text = "it is a symbolic link"
+	}
+	f.Refused = fault.New(fault.NotPermitted, f.Path, "is not used: "+text)
+	f.mistakes = []error{f.Refused}
+}
+
+// read reads the open file. It returns an error if another user than root and this one can have
+// written the file, or can put another file in its place; it returns the text then, too, unless the
+// file is too large or not regular.
+//
+// The file was opened before its path is checked. In between, the path can lead to another file
+// only through a directory or link that another user may change. Then way.Check refuses it; or the
+// path is safe by now, but leads to another inode than the one that was read.
+func (f *File) read(fd int) (text string, err error) {
+	var st, named unix.Stat_t
+	if err := sysfile.Fstat(fd, &st); err != nil {
+		return "", err
+	}
+	f.Modified = time.Unix(st.Mtim.Unix())
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > mostOfFile {
+		return "", errors.New("it is no regular file, or larger than 1 MiB")
+	}
+	buffer := make([]byte, st.Size)
+	n, err := sysfile.Pread(fd, buffer, 0)
+	if err == nil {
+		err = cmp.Or(f.checkOwner(&st), way.Check(f.Path, "settings file"), sysfile.Lstatat(unix.AT_FDCWD, f.Path, &named))
+	}
+	if err == nil && (st.Dev != named.Dev || st.Ino != named.Ino) {
+		err = errors.New("it was replaced while it was read")
+	}
+	return string(buffer[:max(n, 0)]), err
+}
+
+// checkOwner refuses a file that another user owns or may write.
+func (f *File) checkOwner(st *unix.Stat_t) error {
+	switch {
+	case !sysfile.IsOurs(st):
+		return errors.New("it belongs to another user")
+	case st.Mode&0o022 != 0:
+		return errors.New("it is writable by others (chmod go-w " + fault.Quoted(f.Path) + ")")
+	}
+	return nil
+}
+
+// parse reads the lines; judge checks the values later.
+func (f *File) parse(text string) {
+	section, known, number := "", true, 0
+	for raw := range strings.Lines(text) {
+		number++
+		at, said := f.Path+":"+strconv.Itoa(number), strings.TrimSpace(raw)
+		switch {
+		case said == "" || said[0] == '#':
+		case said[0] == '[':
+			if section, known = sectionOf(said); !known {
+				f.mistake(at, "want [NAME] or [PATTERN]; the lines below it are not used", false)
+			}
+		default:
+			f.setting(at, said, section, known)
+		}
+	}
+}
+
+// sectionOf returns the word of a line that begins a section; known is false if the line is a
+// mistake.
+func sectionOf(said string) (word string, known bool) {
+	word = strings.TrimSpace(strings.TrimSuffix(said[1:], "]"))
+	_, err := path.Match(word, "")
+	return word, said[len(said)-1] == ']' && word != "" && err == nil
+}
+
+// setting reads the line ADLOCK_X=VALUE of a section. known is false if the section's own line was
+// a mistake: then the setting is checked but not used.
+func (f *File) setting(at, said, section string, known bool) {
+	name, value, is := strings.Cut(said, "=")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	o := OfVariable(name)
+	if o == nil {
+		text := "want ADLOCK_X=VALUE"
+		if is {
+			text = unknownText(name, func(o *Option) bool { return o.Where != Nowhere })
+		}
+		f.mistake(at, text, nearest(name, func(o *Option) bool { return o.Where == Location }) != "")
+		return
+	}
+	if why := o.misplaced(value, section); why != "" {
+		f.mistake(at, name+" "+why, o.Where == Location)
+		return
+	}
+	if f.Refused != nil {
+		f.mistake(at, name+" stands in a file that "+errors.Unwrap(f.Refused).Error(), o.Where == Location)
+		return
+	}
+	if known {
+		f.lines = append(f.lines, line{o, value, at, section})
+	}
+}
+
+const variablesBegin = "ADLOCK_"
+
+// unknownText is the reason for refusing an unknown variable. It names the one that was probably
+// meant, among those that satisfy is.
+func unknownText(variable string, is func(*Option) bool) string {
+	return UnknownText("setting", strings.TrimPrefix(variable, variablesBegin), variablesBegin, bareNames(is))
+}
+
+// nearest is the variable, without ADLOCK_, that was probably meant, among those that satisfy is;
+// "": none.
+func nearest(variable string, is func(*Option) bool) string {
+	return Nearest(strings.TrimPrefix(variable, variablesBegin), bareNames(is))
+}
+
+func bareNames(is func(*Option) bool) (names []string) {
+	for i := range Table {
+		if is(&Table[i]) {
+			names = append(names, strings.TrimPrefix(Table[i].Env, variablesBegin))
+		}
+	}
+	return names
+}
+
+// misplaced is the reason why a setting must not be in that section of a file, or why a location
+// must not have that value; "" if it may.
+func (o *Option) misplaced(value, section string) string {
+	switch {
+	case o.Where == Nowhere:
+		return "cannot be set in a file"
+	case o.Where != Anywhere && section != "":
+		return "belongs above the first section"
+	case o.Where != Location || value == "":
+		return ""
+	case o.Env == storeVariable && !IsRemote(value):
+		return "wants etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR here (a directory is ADLOCK_DIR)"
+	case o.Env != storeVariable && !path.IsAbs(value):
+		return "wants a full path"
+	}
+	return ""
+}
+
+// mistake records a mistake. In a file that is not used, only mistakes in locations count.
+func (f *File) mistake(at, text string, inLocation bool) {
+	err := fault.New(fault.Usage, at, text)
+	if f.Refused == nil {
+		f.mistakes = append(f.mistakes, err)
+	}
+	if inLocation && f.misplaced == nil {
+		f.misplaced = err
+	}
+}
+
+// rank tells how closely a line's section fits an atom: 0 is the head, 1 a pattern that matches
+// NAME, 2 the atom's name; below 0 the section does not concern the atom. The word of a section is
+// NAME, a pattern, or a name as --name takes it.
+func (l *line) rank(name atom.Name) int {
+	matches, _ := path.Match(l.section, string(name))
+	switch {
+	case l.section == "":
+		return 0
+	case name == "":
+		return -1
+	case l.section == string(name), atom.NamedProgram+"."+name.Host()+"."+atom.RunOperator+"."+atom.Canonify(l.section) == string(name):
+		return 2
+	case matches:
+		return 1
+	}
+	return -1
+}
+
+// FromFiles returns the settings of the files for an atom, by their variables; without a name,
+// those of the heads. If a setting appears more than once, the later file wins; in one file the
+// section of the atom's name wins over a pattern, the last matching pattern over others, and any
+// section over the head.
+func FromFiles(name atom.Name) map[string]Filed {
+	found, order := map[string]Filed{}, 0
+	for _, f := range Files() {
+		for rank := range 3 {
+			for i := range f.lines {
+				if l := &f.lines[i]; l.rank(name) == rank {
+					order++
+					found[l.option.Env] = Filed{l.value, Origin{InFile, l.at, order}}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// Filed is a setting of a file.
+type Filed struct {
+	Value string // "": a line undoes what earlier lines set
+	From  Origin
+}
+
+// head returns what the variable is set to: in the environment, else in the heads of the files. The
+// value is "" if it is not set.
+func head(variable string) (Filed, error) {
+	if value := os.Getenv(variable); value != "" {
+		return Filed{value, Origin{Place: InEnvironment, Word: variable}}, nil
+	}
+	if OfVariable(variable).Where == Location {
+		if err := misplaced(); err != nil {
+			return Filed{}, err
+		}
+	}
+	return FromFiles("")[variable], nil
+}
+
+// misplaced is the first mistake in a location; nil if there is none.
+func misplaced() error {
+	for _, f := range Files() {
+		if f.misplaced != nil {
+			return f.misplaced
+		}
+	}
+	return nil
+}
+
+// FiledLocations are the lock directory and the store that the files name, whatever the
+// environment says; "" where they name none.
+func FiledLocations() (dir, store string, err error) {
+	heads := FromFiles("")
+	return heads[dirVariable].Value, heads[storeVariable].Value, misplaced()
+}
+
+// judge removes each line whose value the option's setter in values refuses, and records a mistake.
+// A second call changes nothing.
+func judge(values []Option) {
+	var most int
+	values = append(values, Option{Env: logMaxVariable, Set: logMax(&most)})
+	for _, f := range Files() {
+		f.lines = slices.DeleteFunc(f.lines, func(l line) bool {
+			i := slices.IndexFunc(values, func(o Option) bool { return o.Env == l.option.Env })
+			if l.value == "" || i < 0 {
+				return false
+			}
+			err := Origins{}.set(&values[i], Origin{Place: InFile, Word: l.at}, l.value)
+			if err != nil {
+				f.mistake(l.at, l.option.Env+": "+errors.Unwrap(err).Error(), false)
+			}
+			return err != nil
+		})
+	}
+}
+
+// Mistakes returns the mistakes in the settings files. values are as in Configure.
+func Mistakes(values []Option) (all []error) {
+	judge(values)
+	for _, f := range Files() {
+		all = append(all, f.mistakes...)
+	}
+	return all
+}
+
+// toldFile is the file in the lock directory that records which mistakes were printed.
+const toldFile = "told.settings"
+
+// TellMistakes prints the mistakes in the settings files, once for each lock directory and each
+// change of the files (mtime). While dir does not exist it may print them again.
+func TellMistakes(dir string, values []Option) {
+	all := Mistakes(values)
+	if len(all) == 0 {
+		return
+	}
+	var state string
+	for _, f := range Files() {
+		state += f.Path + " " + strconv.FormatInt(f.Modified.UnixNano(), 10) + "\n"
+	}
+	told := path.Join(dir, toldFile)
+	if text, err := os.ReadFile(told); err == nil && string(text) == state {
+		return
+	}
+	for _, err := range all {
+		fault.Report(err)
+	}
+	_ = os.WriteFile(told, []byte(state), 0o600) // if this fails, they are printed again
+}
+
+// Setting is a setting in force.
+type Setting struct {
+	Variable string `json:"setting"`
+	Value    string `json:"value"` // "": none
+	From     string `json:"from"`  // environment, FILE:LINE or default
+}
+
+// InForce returns all settings in force for an atom; without a name, those for atoms without a
+// section of their own. They hold in this process's environment; a cron job has another.
+func InForce(name atom.Name) (all []Setting) {
+	filed := FromFiles(name)
+	for _, o := range Table {
+		s := Setting{o.Env, o.Default, "default"}
+		if o.Env == dirVariable {
+			s.Value, _ = Dir() // a caller that needs the directory reports the error
+		}
+		if f := filed[o.Env]; f.Value != "" {
+			s.Value, s.From = f.Value, f.From.Word
+		}
+		if value := os.Getenv(o.Env); value != "" {
+			s.Value, s.From = value, "environment"
+		}
+		if o.Help != "" || s.Value != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}

@@ -1,0 +1,226 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/policy"
+)
+
+// written writes the texts to this user's settings files: the first to the file of all users, the
+// second to the user's own.
+func written(t *testing.T, texts ...string) (paths []string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range texts {
+		path := filepath.Join(dir, []string{"all.conf", "own.conf"}[i])
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	reread(t, paths...)
+	return paths
+}
+
+// reread makes the package read these files instead of the real ones.
+func reread(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, name := range []string{dirVariable, storeVariable, logDirVariable, logMaxVariable} {
+		t.Setenv(name, "")
+	}
+	files = func() (all []*File) {
+		for _, path := range paths {
+			if f := readFile(path); f != nil {
+				all = append(all, f)
+			}
+		}
+		return all
+	}
+	read := files()
+	files = func() []*File { return read }
+	t.Cleanup(Reread)
+}
+
+// values are the options whose setters check the values in the files.
+func values() []Option {
+	s := Defaults()
+	return append(s.Options(), Bind("slots", Number(new(int), 0, 9)))
+}
+
+// mistaken are the mistakes, as text.
+func mistaken() (text string) {
+	for _, err := range Mistakes(values()) {
+		text += err.Error() + "\n"
+	}
+	return text
+}
+
+const backup = atom.Name("adlock.h.run.backup")
+
+func TestALaterFileAndANearerSectionWin(t *testing.T) {
+	paths := written(t, `
+# a comment
+[backup]
+ADLOCK_WAIT = 4m
+[adlock.*.run.b*]
+ADLOCK_WAIT=3m
+ADLOCK_SLOTS=3
+[adlock.*]
+ADLOCK_SLOTS=2
+ADLOCK_NOTICE=2h
+`, "ADLOCK_NOTICE=\nADLOCK_PAUSE=9s\n[adlock.h.run.backup]\nADLOCK_PAUSE=5s\n")
+	got := FromFiles(backup)
+	for name, want := range map[string][2]string{
+		"ADLOCK_WAIT": {"4m", paths[0] + ":4"}, "ADLOCK_SLOTS": {"2", paths[0] + ":9"},
+		"ADLOCK_NOTICE": {"", paths[1] + ":1"}, "ADLOCK_PAUSE": {"5s", paths[1] + ":4"},
+	} {
+		if f := got[name]; f.Value != want[0] || f.From.Word != want[1] {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	if other := FromFiles("p.h.run.backup"); len(other) != 2 || other["ADLOCK_PAUSE"].Value != "9s" {
+		t.Error(other)
+	}
+	if text := mistaken(); text != "" {
+		t.Error(text)
+	}
+}
+
+func TestEnvironmentAndOptionsWinOverAFile(t *testing.T) {
+	written(t, "ADLOCK_WAIT=1m\nADLOCK_IF_ELAPSED=2\nADLOCK_EXPIRE_AFTER=3h\nADLOCK_SHARED=1\nADLOCK_STARVING=5")
+	s := Defaults()
+	getenv := func(name string) string { return map[string]string{"ADLOCK_WAIT": "2m"}[name] }
+	options := s.Options()
+	if _, err := s.From.ParseIn(getenv, append(options, s.From.Switch(options)), []string{"--starving", "7", "--switch=shared=0"}); err != nil {
+		t.Fatal(err)
+	}
+	s.Request.Atom = atom.Named("backup", "h")
+	if err := s.Configure(options, values()); err != nil {
+		t.Fatal(err)
+	}
+	r := s.Request
+	if r.Wait != 2*time.Minute || r.Starving != 7 || r.Shared || r.Limits != (policy.Limits{IfElapsed: 2 * time.Minute, ExpireAfter: 3 * time.Hour, Source: policy.Filed}) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestALineWithAMistakeIsReportedAndIgnored(t *testing.T) {
+	path := written(t, `ADLOCK_WAIT=5
+ADLOCK_WIAT=5m
+what
+ADLOCK_BIN=/bin/true
+ADLOCK_NAME=x
+[
+ADLOCK_PAUSE=1s
+[a]
+ADLOCK_LOG_MAX=5
+ADLOCK_SLOTS=x
+ADLOCK_NOTICE=1h
+`)[0]
+	text := mistaken()
+	for _, want := range []string{
+		":2: unknown setting: did you mean ADLOCK_WAIT?", ":3: want ADLOCK_X=VALUE", ":4: ADLOCK_BIN cannot be set in a file",
+		":5: ADLOCK_NAME cannot", ":6: want [NAME]", ":9: ADLOCK_LOG_MAX belongs above", ":10: ADLOCK_SLOTS: ", `:1: ADLOCK_WAIT: `,
+	} {
+		if !strings.Contains(text, path+want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if strings.Count(text, "\n") != 8 {
+		t.Error(text)
+	}
+	if got := FromFiles("adlock.h.run.a"); len(got) != 1 || got["ADLOCK_NOTICE"].Value != "1h" {
+		t.Error(got)
+	}
+	if _, err := Dir(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAMistakeInALocationIsAnError(t *testing.T) {
+	for text, want := range map[string]string{
+		"ADLOCK_DIR=locks": ":1: ADLOCK_DIR wants a full path", "ADLOCK_STORE=/locks": ":1: ADLOCK_STORE wants etcd",
+		"[a]\nADLOCK_LOGDIR=/a": ":2: ADLOCK_LOGDIR belongs above", "ADLOCK_DRI=/a": ":1: unknown setting: did you mean ADLOCK_DIR?",
+	} {
+		path := written(t, text)[0]
+		if _, err := Dir(); err == nil || !strings.HasPrefix(err.Error(), path+want) {
+			t.Errorf("%q: %v", text, err)
+		}
+		t.Setenv(storeVariable, "/elsewhere")
+		if dir, err := Dir(); dir != "/elsewhere" || err != nil {
+			t.Error(dir, err)
+		}
+	}
+}
+
+func TestAFileNamesTheLocations(t *testing.T) {
+	written(t, "ADLOCK_DIR=/a\nADLOCK_LOGDIR=/b\n", "ADLOCK_DIR=/c\nADLOCK_LOG_MAX=77")
+	dir, err := Dir()
+	log, err2 := RunlogOf(dir, "h")
+	if dir != "/c" || err != nil || err2 != nil || log.Dir != "/b" || log.Max != 77 {
+		t.Error(dir, err, log, err2)
+	}
+}
+
+func TestAFileThatOthersMayWriteIsNotUsed(t *testing.T) {
+	for _, spoil := range []func(path string) error{
+		func(path string) error { return os.Chmod(path, 0o620) },
+		func(path string) error { return os.Chmod(filepath.Dir(path), 0o777) },
+		func(path string) error { return os.Rename(path, path+"2") },
+	} {
+		path := written(t, "ADLOCK_WAIT=1m")[0]
+		if err := spoil(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(path); err != nil {
+			if err := os.Symlink(path+"2", path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reread(t, path)
+		if text := mistaken(); len(FromFiles(backup)) != 0 || !strings.HasPrefix(text, path+": is not used: ") || strings.Count(text, "\n") != 1 {
+			t.Error(FromFiles(backup), text)
+		}
+		if _, err := Dir(); err != nil { // it names no location
+			t.Error(err)
+		}
+	}
+}
+
+func TestALocationOfAFileThatIsNotUsedIsAnError(t *testing.T) {
+	path := written(t, "ADLOCK_DIR=/a")[0]
+	if err := os.Chmod(path, 0o602); err != nil {
+		t.Fatal(err)
+	}
+	reread(t, path)
+	if _, err := Dir(); err == nil || !strings.Contains(err.Error(), ":1: ADLOCK_DIR stands in a file that is not used") {
+		t.Error(err)
+	}
+}
+
+func TestADirectoryIsNotUsedAsASettingsFile(t *testing.T) {
+	path := t.TempDir()
+	reread(t, path, path+"/none", path+"/none/none")
+	if all := Files(); len(all) != 1 || all[0].Refused == nil {
+		t.Error(all)
+	}
+}
+
+func TestTheLaterOfTwoLinesWins(t *testing.T) {
+	written(t, "ADLOCK_REPLACE=1\nADLOCK_EXPIRE_AFTER=1h")
+	all := Origins{}
+	for name, filed := range FromFiles(backup) {
+		all[OfVariable(name).Name] = filed.From
+	}
+	if all.Compare("expire-after", "replace") <= 0 || !strings.HasPrefix(all.Name("replace"), "ADLOCK_REPLACE (/") {
+		t.Error(all)
+	}
+}

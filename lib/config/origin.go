@@ -1,0 +1,109 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/limit"
+)
+
+// Place is the kind of place where an option was set. If two options contradict each other, the
+// command line wins over a variable, which may be set for every line of a crontab, and a variable
+// wins over a file, which may apply to every crontab.
+type Place int
+
+// The places; the greater one wins.
+const (
+	Unsaid Place = iota
+	InFile
+	InEnvironment
+	OnCommandLine
+)
+
+// Origin is where an option was set.
+type Origin struct {
+	Place Place
+	Word  string // what a person finds there: --wait, -E, ADLOCK_WAIT; in a file: FILE:LINE
+	order int    // of the lines of files: the later one wins
+}
+
+// Origins records where the options were set, by their names. Each verb knows which of its options
+// contradict each other; Origins decides which of the two wins.
+type Origins map[string]Origin
+
+// set sets an option, and records where it was set.
+func (all Origins) set(o *Option, from Origin, value string) error {
+	all[o.Name] = from
+	if from.Place <= o.Minutes {
+		value = limit.InMinutes(value)
+	}
+	if err := o.Set(value); err != nil {
+		return &fault.Error{Kind: fault.Usage, Object: from.Word, Err: err}
+	}
+	return nil
+}
+
+// Compare decides between two options that contradict each other: the first wins if it is above 0,
+// the second if it is below 0. At 0 they were set in one place, which is an error.
+func (all Origins) Compare(first, second string) int {
+	one, other := all[first], all[second]
+	return cmp.Or(cmp.Compare(one.Place, other.Place), cmp.Compare(one.order, other.order))
+}
+
+// IsFiled reports whether a settings file has set the option.
+func (all Origins) IsFiled(option string) bool { return all[option].Place == InFile }
+
+// Name is the option's name in the form in which it was set: --option, ADLOCK_X, or ADLOCK_X with the
+// file.
+func (all Origins) Name(option string) string {
+	from := all[option]
+	if from.Place == InFile {
+		return Bind(option, nil).Env + " (" + from.Word + ")"
+	}
+	return from.Word
+}
+
+// Filed are the options that settings files have set, each as Name.
+func (all Origins) Filed() (names []string) {
+	for option := range all {
+		if all.IsFiled(option) {
+			names = append(names, all.Name(option))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Switch is the option by which adlock.sh passes on a switch, even one that is off: NAME=VALUE. If
+// it left out a switch that is off, a settings file could turn it on.
+func (all Origins) Switch(options []Option) Option {
+	return Option{Name: "switch", Arg: "NAME=VALUE", Set: func(text string) error {
+		name, value, _ := strings.Cut(text, "=")
+		if o := Find(options, "--"+name); o != nil && o.Arg == "" {
+			return all.set(o, Origin{Place: OnCommandLine, Word: "--" + name}, value)
+		}
+		return unknown("unknown switch")
+	}}
+}
+
+// Configure sets, from the settings files, those options of the atom that were set nowhere else.
+// values are the options of `run` with their defaults: their setters check the value of every line.
+func (all Origins) Configure(options, values []Option, name atom.Name) error {
+	if len(Files()) == 0 {
+		return nil
+	}
+	judge(values)
+	for variable, filed := range FromFiles(name) {
+		o := Find(options, "--"+OfVariable(variable).Name)
+		if o == nil || all[o.Name].Place != Unsaid || filed.Value == "" {
+			continue
+		}
+		if err := all.set(o, filed.From, filed.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package config
+
+import (
+	"strconv"
+
+	"adlock/lib/atom"
+	"adlock/lib/fault"
+	"adlock/lib/limit"
+	"adlock/lib/policy"
+)
+
+// defaultStarving is the number of denials in a row that is reported.
+const defaultStarving = 10
+
+// Table has every variable that adlock reads, with its option if it has one. The options, the help,
+// lint and the environment of a job are derived from it; the completions are derived from the help.
+// Tests compare the manual, adlock.sh and adlock.mk with it. Set is nil here: the verb that uses a
+// setting binds it.
+var Table = []Option{
+	{Name: "name", Env: "ADLOCK_NAME", Where: Nowhere, Arg: "NAME", Default: "the command names it", Help: "the lock's name, whatever the command and the directory: program " + atom.NamedProgram + ", operator " + atom.RunOperator + ", operand NAME"},
+	{Name: "program", Env: "ADLOCK_PROGRAM", Where: Nowhere, Arg: "NAME", Default: "the command's base name", Help: "the program"},
+	{Name: "host", Env: "ADLOCK_HOST", Where: Nowhere, Arg: "NAME", Default: "the node name", Help: "the host", Inherited: true},
+	{Name: "operator", Env: "ADLOCK_OPERATOR", Where: Nowhere, Arg: "NAME", Default: atom.RunOperator, Help: "the operator"},
+	{Name: "operand", Env: "ADLOCK_OPERAND", Where: Nowhere, Arg: "NAME", Default: "the command's base name and cksum", Help: "the operand alone"},
+
+	{Name: "exit-denied", Alias: "E", Env: "ADLOCK_EXIT_DENIED", Arg: "N", Default: strconv.Itoa(fault.StatusDenied), Help: "exit with N when denied"},
+	{Name: "replace", Env: "ADLOCK_REPLACE", Help: "end a running job at once and take its place: ExpireAfter 0"},
+	{Name: "enforce", Env: "ADLOCK_ENFORCE", Help: "end the job at ExpireAfter without waiting for a newcomer (exit 124)"},
+	{Name: "whole-job", Env: "ADLOCK_WHOLE_JOB", Help: "hold the atom until every process that COMMAND started is gone, daemons too (Linux)"},
+	{Name: "quiet-ok", Env: "ADLOCK_QUIET_OK", Help: "show the job's output only if it fails"},
+	{Name: "retry-failed", Env: "ADLOCK_RETRY_FAILED", Help: "a failed run does not count for IfElapsed"},
+	{Name: "once-per", Env: "ADLOCK_ONCE_PER", Arg: "D", Help: "run once in each tick of D, counted by the host's clock: for one crontab on many hosts"},
+	{Name: "jitter", Env: "ADLOCK_JITTER", Arg: "D", Help: "first wait a random time up to D"},
+	{Name: "dry-run", Env: "ADLOCK_DRY_RUN", Where: Nowhere, Help: "say the verdict and why; touch nothing"},
+	{Name: "on-trouble", Env: "ADLOCK_ON_TROUBLE", Arg: "WORD", Default: "fail", Help: "if the lock directory cannot be used (full, read-only, ...): fail, or run COMMAND without a lock and say so (Linux)"},
+	{Name: "store", Env: storeVariable, Where: Location, Arg: "URL", Help: "where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR", Inherited: true},
+
+	{Name: "if-elapsed", Env: "ADLOCK_IF_ELAPSED", Minutes: InEnvironment, Arg: "D", Default: "0", Help: "do not run sooner than D after the last completion; auto: learn it"},
+	{Name: "expire-after", Env: "ADLOCK_EXPIRE_AFTER", Minutes: InEnvironment, Arg: "D", Default: "never", Help: "end a job that has run for D and take its place; 0: end a running job at once; auto: learn the limit"},
+	{Name: "notice", Env: "ADLOCK_NOTICE", Arg: "D", Default: "learned from its past runs, 15m at least", Help: "report a job that has run for D (by default only one that no limit ends); never: none"},
+	{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(policy.DefaultPause), Help: "wait for D between the signals INT, TERM and KILL"},
+	{Name: "wait", Env: "ADLOCK_WAIT", Arg: "D", Help: "wait at most D for a busy or full atom; forever: without end"},
+	{Name: "wait-elapsed", Env: "ADLOCK_WAIT_ELAPSED", Help: "wait for IfElapsed too, within the time of --wait"},
+	{Name: "slots", Env: "ADLOCK_SLOTS", Arg: "N", Help: "at most N atoms of the program at once"},
+	{Name: "shared", Env: "ADLOCK_SHARED", Help: "hold the atom together with other shared runs: many readers or one writer"},
+	{Name: "from-start", Env: "ADLOCK_FROM_START", Help: "IfElapsed, less a tenth (1s to 30s), counts from the start of the last run"},
+	{Name: "starving", Env: "ADLOCK_STARVING", Arg: "N", Help: "report when denied as full N, 10N, 100N times in a row; 0: never", Default: strconv.Itoa(defaultStarving)},
+	{Name: "now", Env: "ADLOCK_NOW", Where: Nowhere, Arg: "EPOCH", Help: "the clock of the whole pass, in seconds since the epoch"},
+	{Name: "verbose", Env: "ADLOCK_VERBOSE", Help: "say which lock was denied, and why", Inherited: true},
+	{Name: "hook", Env: "ADLOCK_HOOK", Arg: "COMMAND", Help: "start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost", Inherited: true},
+	{Name: "hook-runs", Env: "ADLOCK_HOOK_RUNS", Help: "start the hook also at the start and the success of each run", Inherited: true},
+	{Name: "syslog", Env: "ADLOCK_SYSLOG", Help: "write failed runs, and what is told of trouble, to the system's log too", Inherited: true},
+
+	// Settings without an option: they do not concern one lock only.
+	{Env: dirVariable, Where: Location, Help: "the lock directory (default /var/lib/adlock for root; for others /var/lib/adlock-UID where it is theirs, else ~/.local/state/adlock)", Inherited: true},
+	{Env: logDirVariable, Where: Location, Help: "where the runlog is (default the lock directory)", Inherited: true},
+	{Env: logMaxVariable, Where: HeadOnly, Help: "size in bytes at which the runlog is rotated (default 10 MiB)", Inherited: true},
+	{Env: leaseVariable, Where: HeadOnly, Help: "how long a store beyond this machine keeps the lock of a silent owner (6s to 1h, default 15s)", Inherited: true},
+
+	// Settings that the help of `run` leaves out: those of adlock.sh, of the shell for crontabs and
+	// of stores; and the marker of a guarded script's second start, which no user sets.
+	{Env: "ADLOCK_BIN", Where: Nowhere, Inherited: true},
+	{Env: "ADLOCK_AGENT", Where: Nowhere, Inherited: true},
+	{Env: ShellVariable, Where: Nowhere, Inherited: true},
+	{Env: "ADLOCK_FTP_CACERT", Where: Nowhere, Inherited: true},
+	{Env: "ADLOCK_FTP_PASSWORD_FILE", Where: Nowhere, Inherited: true},
+	{Name: "marker", Env: MarkerVariable, Where: Nowhere, Arg: "TOKEN FILE"},
+}
+
+const (
+	storeVariable  = "ADLOCK_STORE"
+	dirVariable    = "ADLOCK_DIR"
+	logDirVariable = "ADLOCK_LOGDIR"
+	logMaxVariable = "ADLOCK_LOG_MAX"
+	leaseVariable  = "ADLOCK_LEASE"
+)
+
+// ShellVariable names the shell that runs the jobs of the shell for crontabs.
+const ShellVariable = "ADLOCK_SHELL"
+
+// MarkerVariable is the variable by which the second start of a guarded script gets its marker.
+const MarkerVariable = "ADLOCK_GUARD"
+
+// Bind returns the option of that name in Table, with a setter. It panics if there is none.
+func Bind(name string, set func(value string) error) Option {
+	known := Find(Table, "--"+name)
+	if known == nil {
+		panic("config.Table has no --" + name)
+	}
+	o := *known
+	o.Set = set
+	return o
+}
+
+// OfVariable returns the setting with that variable; nil if there is none.
+func OfVariable(variable string) *Option {
+	for i := range Table {
+		if Table[i].Env == variable {
+			return &Table[i]
+		}
+	}
+	return nil
+}
+
+// Alone are the settings without an option, for the help.
+func Alone() (lines [][2]string) {
+	for _, o := range Table {
+		if o.Name == "" && o.Help != "" {
+			lines = append(lines, [2]string{o.Env, o.Help})
+		}
+	}
+	return lines
+}

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// source is the text of a file of the shell's side.
+func source(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../sh/" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// between is the part of a text between two marks.
+func between(t *testing.T, text, begin, end string) string {
+	t.Helper()
+	_, rest, begun := strings.Cut(text, begin)
+	part, _, ended := strings.Cut(rest, end)
+	if !begun || !ended {
+		t.Fatalf("there is no %q before a %q", begin, end)
+	}
+	return part
+}
+
+// sameWords compares two lists, whose order does not matter.
+func sameWords(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	slices.Sort(got)
+	slices.Sort(want)
+	if got, want := slices.Compact(got), slices.Compact(want); !slices.Equal(got, want) {
+		t.Errorf("%s has\n\t%q and not\n\t%q", what, got, want)
+	}
+}
+
+// variables returns the variables, without ADLOCK_, of the options that satisfy is.
+func variables(options []Option, is func(*Option) bool) (names []string) {
+	for i := range options {
+		if o := &options[i]; o.Env != "" && is(o) {
+			names = append(names, strings.TrimPrefix(o.Env, "ADLOCK_"))
+		}
+	}
+	return names
+}
+
+// ofLibrary returns the options of the library's verbs, except now: only an argument sets it.
+func ofLibrary() []Option {
+	s := Defaults()
+	return slices.DeleteFunc(s.Options(), func(o Option) bool { return o.Name == "now" })
+}
+
+func TestAdlockMkUnsetsTheSettingsOfOneLock(t *testing.T) {
+	kept := strings.Fields(strings.ReplaceAll(between(t, source(t, "adlock.mk"), "for own in ", "; do"), "\\", ""))
+	sameWords(t, "adlock.mk", kept, variables(Table, func(o *Option) bool { return !o.Inherited && o.Env != MarkerVariable }))
+}
+
+func TestAMakefileCanSetEachSettingOfOneLock(t *testing.T) {
+	text := source(t, "adlock.mk")
+	set := append(strings.Fields(between(t, text, "\n_adlock_own = ", "\n")), "WAIT") // WAIT has a default there
+	sameWords(t, "adlock.mk", set, variables(ofLibrary(), func(o *Option) bool { return !o.Inherited }))
+	for _, name := range regexp.MustCompile(`(?m)^ADLOCK_(\w+) \?=`).FindAllStringSubmatch(text, -1) {
+		if o := OfVariable("ADLOCK_" + name[1]); o == nil || o.Inherited {
+			t.Errorf("ADLOCK_%s is no setting of one lock", name[1])
+		}
+	}
+}
+
+// In these two functions the library passes its settings on as options. It exports those that it
+// cannot pass on in this way: the helper inherits them.
+func TestTheLibraryPassesOnEachSettingOfItsVerbs(t *testing.T) {
+	text := source(t, "adlock.sh")
+	passed := between(t, text, "\n_adlock_take() {", "\n}\n") + between(t, text, "\n_adlock_take_as_set() {", "\n\tcase $1 in\n\task)")
+	var got, want []string
+	for _, found := range regexp.MustCompile(`--(?:switch=)?([a-z-]+)`).FindAllStringSubmatch(passed, -1) {
+		got = append(got, found[1])
+	}
+	for _, o := range ofLibrary() {
+		if o.Name != "hook" && o.Name != "hook-runs" && o.Name != "syslog" {
+			want = append(want, o.Name)
+		}
+	}
+	sameWords(t, "adlock.sh", got, append(want, "owner", "since", "now"))
+	exported := strings.Fields(between(t, text, "\n\t\texport ", "\n"))
+	for _, name := range exported {
+		if o := OfVariable(name); o == nil || !o.Inherited {
+			t.Errorf("adlock.sh exports %s", name)
+		}
+	}
+}
+
+func TestTheLibraryChecksEachSwitch(t *testing.T) {
+	checked := regexp.MustCompile(`_adlock_is_switch ADLOCK_(\w+)`).FindAllStringSubmatch(between(t, source(t, "adlock.sh"), "\n_adlock_can_switch() {", "\n}\n"), -1)
+	got := []string{}
+	for _, found := range checked {
+		got = append(got, found[1])
+	}
+	want := variables(ofLibrary(), func(o *Option) bool { return o.Arg == "" && o.Name != "hook-runs" && o.Name != "syslog" })
+	sameWords(t, "adlock.sh", got, append(want, "RETRY_FAILED"))
+}
+
+func TestTheLibrarysSettingsAreInTheTable(t *testing.T) {
+	head := between(t, source(t, "adlock.sh"), "\n# SETTINGS", "\n# HOW IT LOCKS")
+	told := regexp.MustCompile(`(?m)^# ADLOCK_([A-Z_]+)`).FindAllStringSubmatch(head, -1)
+	var names []string
+	for _, found := range told {
+		names = append(names, found[1])
+		if OfVariable("ADLOCK_"+found[1]) == nil {
+			t.Errorf("ADLOCK_%s is no setting", found[1])
+		}
+	}
+	for _, name := range variables(ofLibrary(), func(*Option) bool { return true }) {
+		if !slices.Contains(names, name) {
+			t.Errorf("adlock.sh does not tell of ADLOCK_%s", name)
+		}
+	}
+}
+
+func TestEachSettingStandsOnceInTheTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, o := range Table {
+		for _, word := range []string{"--" + o.Name, o.Env} {
+			if word != "--" && seen[word] || o.Env == "" {
+				t.Errorf("%s, %q", word, o.Env)
+			}
+			seen[word] = true
+		}
+	}
+}
+
+func TestTheCommandLineWinsOverTheEnvironment(t *testing.T) {
+	all, text := Origins{}, ""
+	options := []Option{Bind("program", AnyText(&text)), Bind("operand", AnyText(&text)), Bind("wait", AnyText(&text))}
+	getenv := func(name string) string { return map[string]string{"ADLOCK_PROGRAM": "p", "ADLOCK_WAIT": "1s"}[name] }
+	if _, err := all.ParseIn(getenv, options, []string{"--wait", "2s"}); err != nil || text != "2s" {
+		t.Error(text, err)
+	}
+	if all.Compare("wait", "program") <= 0 || all.Compare("program", "operand") <= 0 || all.Compare("program", "program") != 0 {
+		t.Error(all)
+	}
+	if got := all["wait"].Word + " " + all["program"].Word; got != "--wait ADLOCK_PROGRAM" {
+		t.Error(got)
+	}
+}

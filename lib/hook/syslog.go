@@ -1,0 +1,57 @@
+package hook
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/sysfile"
+)
+
+// logSocket is where syslogd, rsyslogd and journald take messages. Tests change it.
+var logSocket = "/dev/log"
+
+// LogSocket returns the socket of the system's log, and an error if it cannot be written to now.
+func LogSocket() (path string, err error) {
+	fd, err := sysfile.Socket(unix.SOCK_DGRAM)
+	if err != nil {
+		return logSocket, err
+	}
+	defer unix.Close(fd)
+	return logSocket, unix.Connect(fd, &unix.SockaddrUnix{Name: logSocket})
+}
+
+// longestMessage is how many bytes of a message every syslogd takes (RFC 3164).
+const longestMessage = 1024
+
+// Say writes text to the system's log if Syslog is set: one datagram, which is dropped if the log's
+// queue is full or no log is there. It does not use log/syslog, which waits for room in the queue
+// of ten messages, and tries a stream after a failure.
+func (h *Hook) Say(text string) {
+	if h == nil || !h.Syslog {
+		return
+	}
+	fd, err := sysfile.Socket(unix.SOCK_DGRAM)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	_ = unix.Sendto(fd, message(text), unix.MSG_DONTWAIT, &unix.SockaddrUnix{Name: logSocket})
+}
+
+// message is text as syslog(3) sends it: user.warning, the local time, and adlock with the pid.
+func message(text string) []byte {
+	const userWarning = "<12>"
+	text = userWarning + time.Now().Format(time.Stamp) + " adlock[" + strconv.Itoa(os.Getpid()) + "]: " + escaped(text)
+	return []byte(strings.ToValidUTF8(text[:min(len(text), longestMessage)], ""))
+}
+
+// escaped returns text with an escape, as in a Go string, for each character that does not print
+// and for bytes that are no UTF-8.
+func escaped(text string) string {
+	quoted := strconv.Quote(text[:min(len(text), longestText)])
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}

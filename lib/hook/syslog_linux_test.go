@@ -1,0 +1,99 @@
+package hook
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/runlog"
+	"adlock/test/support/helper"
+)
+
+// systemLog puts a log in place of the machine's. next returns its next message; "": there is none.
+func systemLog(t *testing.T) (next func() string) {
+	t.Helper()
+	before := logSocket
+	logSocket = filepath.Join(helper.Dir(t), "log")
+	t.Cleanup(func() { logSocket = before })
+	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		t.Cleanup(func() { unix.Close(socket) })
+		err = unix.Bind(socket, &unix.SockaddrUnix{Name: logSocket})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() string {
+		text := make([]byte, 64<<10)
+		n, _ := unix.Read(socket, text) // a message is there at once, or never
+		return string(text[:max(n, 0)])
+	}
+}
+
+func TestNewsAreOneMessageWithoutControlCharacters(t *testing.T) {
+	next := systemLog(t)
+	(&Hook{Syslog: true}).Tell(nil, happened(Fail))
+	want := regexp.MustCompile(`^<12>[A-Z][a-z]{2} [ 1-3][0-9] [0-9:]{8} adlock\[[0-9]+\]: run \\x1b nightly:\\nfailed$`)
+	if got := next(); !want.MatchString(got) {
+		t.Errorf("%q", got)
+	}
+	if got := next(); got != "" {
+		t.Errorf("one more: %q", got)
+	}
+}
+
+func TestStartsAndSuccessesAreNotInTheSystemsLog(t *testing.T) {
+	next := systemLog(t)
+	for _, h := range []*Hook{{Syslog: true, Runs: true}, {}, nil} {
+		h.Tell(nil, happened(Start))
+		h.Tell(nil, happened(Success))
+	}
+	(&Hook{}).Tell(nil, happened(Fail))
+	if got := next(); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestALongMessageIsCutAtAKibibyte(t *testing.T) {
+	next := systemLog(t)
+	for _, text := range []string{strings.Repeat("x", 5000), strings.Repeat("é", 5000), strings.Repeat("a\xff", 5000)} {
+		(&Hook{Syslog: true}).Say(text)
+		got := next()
+		if len(got) > 1024 || len(got) < 1020 || !utf8.ValidString(got) || strings.ContainsRune(got, utf8.RuneError) {
+			t.Errorf("%d bytes: %q", len(got), got)
+		}
+	}
+}
+
+func TestAFullOrMissingLogDelaysNothing(t *testing.T) {
+	next := systemLog(t)
+	done := make(chan int)
+	go func() {
+		h := &Hook{Syslog: true}
+		for range 10_000 { // the queue holds ten by default
+			h.Tell(&runlog.Log{}, happened(Fail))
+		}
+		done <- 1
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("it waits for the log")
+	}
+	if next() == "" {
+		t.Error("nothing came")
+	}
+	if path, err := LogSocket(); err != nil || path != logSocket {
+		t.Error(path, err)
+	}
+	logSocket += "-not-there"
+	(&Hook{Syslog: true}).Say("x")
+	if _, err := LogSocket(); err == nil {
+		t.Error("a log that is not there takes messages")
+	}
+}

@@ -1,0 +1,200 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/runlog"
+)
+
+// Tracker reconstructs runs from events, which must be added in their order. The zero value with
+// Run set is ready; it must not be used concurrently. It keeps each atom and the runs that have not
+// ended, nothing else.
+type Tracker struct {
+	// Run is called with each run when its end is known; Finish calls it with the runs that have no
+	// end. It may keep its arguments.
+	Run func(*Atom, *Run)
+
+	atoms map[atom.Atom]*Atom
+	open  map[string]*Atom // by the token of a run: the open runs, and of each atom the run that ended last
+}
+
+// Atoms are the atoms that events were about, sorted.
+func (t *Tracker) Atoms() []*Atom {
+	var all []*Atom
+	for _, a := range t.atoms {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b *Atom) int {
+		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Operator, b.Operator),
+			cmp.Compare(a.Operand, b.Operand), cmp.Compare(a.Host, b.Host))
+	})
+	return all
+}
+
+// Add adds the next event and returns its atom; nil if that is unknown.
+func (t *Tracker) Add(e *runlog.Event) *Atom {
+	a := t.atomOf(e)
+	if a == nil {
+		return nil
+	}
+	switch e.Kind {
+	case runlog.Missing, runlog.NotRun:
+		t.Run(a, &Run{PID: e.PID, Start: e.Time, End: e.Time, Outcome: Failed, Status: e.Status, Unstarted: true})
+	case runlog.Acquire, runlog.Unlocked:
+		t.begin(a, e)
+	case runlog.Expire:
+		if r := a.find(e.OwnerToken); r != nil {
+			r.expired, r.ExpireAfter = true, e.ExpireAfter
+		}
+	case runlog.Release:
+		t.end(a, e, e.Token, e.Duration, released(e))
+	case runlog.Takeover:
+		t.end(a, e, e.OwnerToken, e.Age, Ended)
+	case runlog.Reclaim:
+		t.end(a, e, e.OwnerToken, e.Age, Orphaned)
+	case runlog.Clear:
+		t.end(a, e, e.OwnerToken, e.Age, Cleared)
+	case runlog.Lost:
+		if r := a.find(e.Token); r != nil {
+			r.lostAt = e.Time
+		}
+	}
+	return a
+}
+
+// atomOf finds the atom of an event. The event of an owner that found its lock
+// gone has no atom, only the token of the run.
+func (t *Tracker) atomOf(e *runlog.Event) *Atom {
+	if e.Operator == "" {
+		return t.open[e.Token]
+	}
+	key := AtomOf(e)
+	a := t.atoms[key]
+	if a == nil {
+		if t.atoms == nil {
+			t.atoms, t.open = map[atom.Atom]*Atom{}, map[string]*Atom{}
+		}
+		a = &Atom{Atom: key}
+		t.atoms[key] = a
+	}
+	return a
+}
+
+func released(e *runlog.Event) Outcome {
+	if e.Signal != "" || e.Status.Set && e.Status.Value != 0 {
+		return Failed
+	}
+	return Succeeded
+}
+
+func (a *Atom) find(token string) *Run {
+	for _, r := range a.open {
+		if r.Token == token {
+			return r
+		}
+	}
+	return nil
+}
+
+// begin begins a run. Runs that may hold the atom together are a turn: one writer, or any number of
+// readers. Two turns may have no end yet: a lock is removed before its release is written to the
+// runlog, so the acquire of the next run may come before that. If a third turn begins, the end of
+// the first is lost.
+func (t *Tracker) begin(a *Atom, e *runlog.Event) {
+	r := &Run{
+		PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter,
+		unlocked: e.Kind == runlog.Unlocked,
+	}
+	if before, last := a.turns(); len(last) > 0 && !r.sharesWith(last[0]) {
+		for _, lost := range before {
+			t.lose(a, lost, e.Time)
+		}
+	}
+	a.open = append(a.open, r)
+	t.open[e.Token] = a
+}
+
+// turns are the open runs of the latest turn, and those before it.
+func (a *Atom) turns() (before, last []*Run) {
+	first := max(0, len(a.open)-1)
+	for first > 0 && a.open[first].sharesWith(a.open[first-1]) {
+		first--
+	}
+	open := slices.Clone(a.open) // it changes with each run that is closed
+	return open[:first], open[first:]
+}
+
+// sharesWith reports whether two runs may hold the atom at the same time.
+func (r *Run) sharesWith(other *Run) bool { return r.Shared && other.Shared }
+
+// end ends the run that has the token. If the runlog lacks the run's beginning, end computes it
+// from how long the atom was held.
+func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[time.Duration], how Outcome) {
+	r := a.find(token)
+	if r == nil {
+		if token == a.last || !held.Set || e.OwnerNode != "" && e.OwnerNode == e.Node {
+			return // the owner is on this machine, so the runlog has its release
+		}
+		r = &Run{PID: e.PID, Node: e.Node, Token: token, Start: e.Time.Add(-held.Value)}
+		if e.Owner != 0 {
+			r.PID, r.Node = e.Owner, e.OwnerNode
+		}
+	}
+	r.End, r.Status, r.Signal, r.Outcome = e.Time, e.Status, e.Signal, how
+	r.Held = max(0, e.Time.Sub(r.Start))
+	if held.Set {
+		r.Held = held.Value
+	}
+	switch {
+	case how == Failed && r.expired:
+		r.Outcome, r.By, r.ByNode = Ended, e.PID, e.Node // by its supervisor
+	case e.Kind != runlog.Release:
+		r.By, r.ByNode = e.PID, e.Node
+	}
+	t.close(a, r)
+}
+
+// lose ends a run without an end in the runlog: when its owner found its lock gone, or else when
+// the next run began.
+func (t *Tracker) lose(a *Atom, r *Run, next time.Time) {
+	r.Outcome, r.End = Lost, next
+	if !r.lostAt.IsZero() {
+		r.End = r.lostAt
+	}
+	r.Held = max(0, r.End.Sub(r.Start))
+	t.close(a, r)
+}
+
+func (t *Tracker) close(a *Atom, r *Run) {
+	a.open = slices.DeleteFunc(a.open, func(other *Run) bool { return other == r })
+	delete(t.open, a.last)
+	a.last = r.Token
+	t.open[a.last] = a
+	t.Run(a, r)
+}
+
+// Finish is the last call, at the time now: it passes the runs without an end to Run. Those of an
+// atom's latest turn are Running if runs is true for their token (or is nil), and are left out if
+// they had no lock; the others are Lost.
+func (t *Tracker) Finish(now time.Time, runs func(token string) bool) {
+	for _, a := range t.Atoms() {
+		before, last := a.turns()
+		for _, r := range before {
+			t.lose(a, r, last[0].Start)
+		}
+		for _, r := range last {
+			if r.unlocked {
+				continue // it has no lock that shows whether it still runs
+			}
+			if !r.lostAt.IsZero() || runs != nil && !runs(r.Token) {
+				t.lose(a, r, r.Start)
+				continue
+			}
+			r.Held = max(0, now.Sub(r.Start))
+			t.close(a, r)
+		}
+	}
+}

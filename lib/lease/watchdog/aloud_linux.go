@@ -1,0 +1,64 @@
+package watchdog
+
+import (
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/process"
+)
+
+// SpeakFor gives this process, which has no standard error, the job's standard error. While the job
+// runs, no other process may keep it open: its reader (cron, ssh, a pipe) would wait for this
+// process too. So a process calls SpeakFor only when it is about to end the job and to report why.
+// SpeakFor opens the standard error of the owner or, if that fails, of the first member for which
+// it can. If it can for none (a socket, for example), nothing changes: the runlog and the hook get
+// the report in any case.
+func SpeakFor(job process.Job) {
+	owner := job.Owner.Key()
+	if speakAs(owner) {
+		return // time may be short: do not read the table of all processes for nothing
+	}
+	for _, e := range membersOf(job) {
+		if e.Key() != owner && speakAs(e.Key()) {
+			return
+		}
+	}
+}
+
+// speakAs returns false if the process is dead, or if its standard error cannot be opened.
+func speakAs(k process.Key) bool {
+	fd := openStandardError(k)
+	if fd < 0 {
+		return false
+	}
+	_ = unix.Dup3(fd, 2, 0) // cannot fail: both descriptors are valid
+	_ = unix.Close(fd)
+	return true
+}
+
+func membersOf(job process.Job) []process.Entry {
+	members := process.Membership{Roots: map[process.Key]bool{job.Owner.Key(): true}}
+	list, err := process.Table()
+	if err != nil || members.AddBands(job) != nil {
+		return nil
+	}
+	members.Drop(list)
+	return members.Find(list, func(process.Key) bool { return false })
+}
+
+// openStandardError opens a process's standard error anew: it appends to a file, does not block on
+// a pipe, and does not make a terminal this process's. -1: it cannot be opened, or the pid now
+// belongs to another process.
+func openStandardError(k process.Key) int {
+	path := "/proc/" + strconv.Itoa(k.PID) + "/fd/2"
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	if now, err := process.Find(k.PID); err != nil || now.Key() != k {
+		_ = unix.Close(fd)
+		return -1
+	}
+	return fd
+}

@@ -1,0 +1,119 @@
+package watchdog
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/process"
+	_ "adlock/test/support/need" // the same environment, however the suite is started
+)
+
+// aloud calls speak, which may replace standard error, and restores it afterwards.
+func aloud(t *testing.T, speak func()) {
+	t.Helper()
+	own, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(own)
+	defer func() { _ = unix.Dup3(own, 2, 0) }()
+	speak()
+}
+
+// job starts a shell script and redirects its standard error to a file that has content already.
+func job(t *testing.T, script string) (of process.Job, file string, end func()) {
+	t.Helper()
+	file = t.TempDir() + "/errors"
+	errors, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer errors.Close()
+	if _, err := errors.WriteString("before\n"); err != nil {
+		t.Fatal(err)
+	}
+	sh := exec.Command("sh", "-c", script)
+	sh.Stderr, sh.SysProcAttr = errors, &syscall.SysProcAttr{Setsid: true}
+	out, err := sh.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sh.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Kill(-sh.Process.Pid, unix.SIGKILL) })
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	owner, err := process.Of(sh.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return process.Job{Owner: owner, FileUID: -1}, file, func() {
+		_ = sh.Process.Kill()
+		_, _ = io.Copy(io.Discard, out) // until no child has it open any more
+		_ = sh.Wait()
+	}
+}
+
+func says(t *testing.T, file, want string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil || string(text) != want {
+		t.Errorf("%v; %q, want %q", err, text, want)
+	}
+}
+
+func TestAWatchdogAppendsToTheJobsStandardError(t *testing.T) {
+	j, file, end := job(t, "echo; exec sleep 60")
+	defer end()
+	aloud(t, func() {
+		SpeakFor(j)
+		fault.Warn("x", "first")
+		fault.Warn("x", "second")
+	})
+	says(t, file, "before\nadlock: x: first\nadlock: x: second\n")
+}
+
+func TestWithoutAnOwnerAMembersStandardErrorIsUsed(t *testing.T) {
+	j, file, end := job(t, "(echo; exec sleep 60 >/dev/null) & wait")
+	end()
+	aloud(t, func() {
+		SpeakFor(j)
+		fault.Warn("x", "told")
+	})
+	says(t, file, "before\nadlock: x: told\n")
+}
+
+func TestAWatchdogDoesNotWriteToAProcessWithAReusedPID(t *testing.T) {
+	j, file, end := job(t, "echo; exec sleep 60")
+	defer end()
+	j.Owner.Start++ // as if another process had this pid now
+	aloud(t, func() {
+		if err := unix.Dup3(int(devNull(t).Fd()), 2, 0); err != nil {
+			t.Fatal(err)
+		}
+		SpeakFor(j)
+		fault.Warn("x", "told")
+	})
+	if text, _ := os.ReadFile(file); strings.Contains(string(text), "told") {
+		t.Errorf("%q", text)
+	}
+}
+
+func devNull(t *testing.T) *os.File {
+	t.Helper()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { null.Close() })
+	return null
+}

@@ -1,0 +1,130 @@
+package watchdog
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/orphan"
+	"adlock/lib/record"
+	"adlock/lib/sysfile"
+)
+
+// Watchdog is the locksmith's side of the watchdog process.
+type Watchdog struct {
+	started chan error
+	line    *os.File // the locksmith's end of a socket pair; nil: there is none
+	sending sync.Mutex
+}
+
+// Start starts the watchdog of the owner in the record, in the background. The watchdog does
+// nothing until it is armed.
+func Start(rec locker.Recorder, own record.Record) *Watchdog {
+	w := &Watchdog{started: make(chan error, 1)}
+	ours, theirs, err := sysfile.SocketPair()
+	if err != nil {
+		w.started <- err
+		return w
+	}
+	w.line = os.NewFile(uintptr(ours), "watchdog")
+	go func() {
+		err := orphan.Start(args(rec, own), "/", rec.Hook.Environment(), theirs)
+		unix.Close(theirs) // now only the watchdog has this end open: hungUp finds when it ends
+		w.started <- err
+	}()
+	return w
+}
+
+// startTimeout is how long a watchdog may take to start.
+const startTimeout = 5 * time.Second
+
+// Ready waits until the watchdog is started. Messages that it has not read yet stay in the socket,
+// even if this process ends.
+func (w *Watchdog) Ready() error {
+	timer := time.NewTimer(startTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-w.started:
+		return w.has(err)
+	case <-timer.C:
+	}
+	select { // if this process stood still, both may be ready
+	case err := <-w.started:
+		return w.has(err)
+	default:
+		return fault.New(fault.System, "watchdog", "does not start")
+	}
+}
+
+func (w *Watchdog) has(started error) error {
+	w.started <- started
+	return fault.Wrap("watchdog", started)
+}
+
+// IsThere is false if there is no watchdog, if it could not be started, and if it has ended. It is
+// true for a watchdog that is starting.
+func (w *Watchdog) IsThere() bool {
+	if w == nil || w.line == nil {
+		return false
+	}
+	select {
+	case err := <-w.started:
+		w.started <- err
+		if err != nil {
+			return false
+		}
+	default:
+	}
+	return !w.hungUp()
+}
+
+// hungUp reports whether the watchdog's end of the socket pair is closed.
+func (w *Watchdog) hungUp() (gone bool) {
+	line, err := w.line.SyscallConn()
+	if err == nil {
+		err = line.Control(func(fd uintptr) {
+			polled := []unix.PollFd{{Fd: int32(fd)}}
+			_, err := unix.Poll(polled, 0)
+			gone = err == nil && polled[0].Revents&unix.POLLHUP != 0
+		})
+	}
+	return gone || err != nil
+}
+
+// Arm makes the watchdog end the job at a boottime, with pause between the signals, unless another
+// message comes before; or at once when this process is gone.
+func (w *Watchdog) Arm(at, pause time.Duration) {
+	w.send(order(at, pause))
+}
+
+// ReportsWhy announces to the watchdog that this process, the locksmith, reports why the job was
+// ended.
+func (w *Watchdog) ReportsWhy() { w.send(reporting) }
+
+// Dismiss ends the watchdog. A second call does nothing.
+func (w *Watchdog) Dismiss() {
+	if w == nil {
+		return
+	}
+	w.send(dismissal)
+	w.sending.Lock()
+	defer w.sending.Unlock()
+	if w.line != nil {
+		w.line.Close()
+		w.line = nil
+	}
+}
+
+// send sends a message. If the watchdog is gone, the message is lost: then only the locksmith
+// limits the job.
+func (w *Watchdog) send(text string) {
+	w.sending.Lock()
+	defer w.sending.Unlock()
+	if w.line != nil {
+		_, _ = w.line.WriteString(text)
+	}
+}

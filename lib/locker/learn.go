@@ -1,0 +1,36 @@
+package locker
+
+import (
+	"time"
+
+	"adlock/lib/learn"
+	"adlock/lib/process"
+	"adlock/lib/record"
+)
+
+// Lesson is what the release of a lock with this record teaches; nil: nothing. A run that succeeded
+// teaches its runtime. A run that was ended at its limit, by its own supervisor or at a newcomer's
+// request, teaches that the limit was too short for it. A run that was ended sooner, or whose end
+// is unknown, teaches nothing.
+func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
+	held := process.Boottime() - own.Boottime
+	switch {
+	case !own.Learn, r.Withdraw, r.Untold:
+	case r.Expired, r.Asked && held >= own.ExpireAfter:
+		return func(s *learn.State) { s.Ended(held) }
+	case r.Asked, r.NoStamp:
+	case r.Signal == "" && r.Status.Value == 0:
+		return func(s *learn.State) { s.Succeeded(held) }
+	}
+	return nil
+}
+
+// LessonOfAsking is what the newcomer's atom learns from how often it was asked for too soon since
+// it was last taken, not counting requests before the time since; nil: nothing.
+func (rec Recorder) LessonOfAsking(r *Request, since time.Time) learn.Lesson {
+	if !r.Auto.IfElapsed || rec.Log == nil {
+		return nil
+	}
+	tooSoon := rec.AskedTooSoon(r.Atom, since)
+	return func(s *learn.State) { s.Asked(tooSoon) }
+}

@@ -1,0 +1,25 @@
+package locker
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"adlock/lib/process"
+)
+
+// StandsStill returns an error if the process pid is stopped, and was started at least longest ago:
+// the most that its work, for which other newcomers wait, can take. does names that work in the
+// error. For an unknown process (0) it returns nil.
+func StandsStill(pid int, does string, longest time.Duration) error {
+	if pid == 0 {
+		return nil
+	}
+	if still, age := process.Still(pid); still && age >= longest {
+		return errors.New("process " + strconv.Itoa(pid) + ", which " + does + ", is stopped")
+	}
+	return nil
+}
+
+// ToGoOn is the advice for a process that is stopped.
+func ToGoOn(pid int) string { return "to let it go on: kill -CONT " + strconv.Itoa(pid) }

@@ -1,0 +1,101 @@
+package otheruser
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/sysfile"
+)
+
+// become gives the calling thread the user's rights to files, and takes root's away. Each system call
+// here affects this thread alone, unlike those of package syscall.
+func become(u User) error {
+	if u.UID == 0 {
+		return fault.New(fault.NotPermitted, u.Name, "is no other user")
+	}
+	if err := unix.Setgroups(u.Groups); err != nil {
+		return &fault.Error{Kind: fault.NotPermitted, Object: u.Name, Err: err}
+	}
+	// Both calls return the previous number and no error (setfsuid(2)): a second call shows whether
+	// the first succeeded.
+	for _, set := range []struct {
+		call func(int) (int, error)
+		id   int
+	}{{unix.SetfsgidRetGid, u.GID}, {unix.SetfsuidRetUid, u.UID}} {
+		_, _ = set.call(set.id)
+		if is, _ := set.call(-1); is != set.id {
+			return fault.New(fault.NotPermitted, u.Name, "the rights of that user cannot be taken")
+		}
+	}
+	return dropCapabilities(u)
+}
+
+// kept are the capabilities that the thread keeps. They give no rights to files: they are needed to
+// find out whether a process lives, even if /proc shows users only their own processes. setfsuid(2)
+// drops the capabilities about files, unless a securebit forbids that. dropCapabilities drops all
+// others too, because they might have an effect on a file system of the user's own (FUSE).
+const kept = 1<<unix.CAP_KILL | 1<<unix.CAP_SYS_PTRACE
+
+func dropCapabilities(u User) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	err := unix.Capget(&header, &data[0])
+	if err == nil {
+		data[0].Effective, data[1].Effective = data[0].Effective&kept, 0
+		err = unix.Capset(&header, &data[0])
+	}
+	if err != nil {
+		return &fault.Error{Kind: fault.NotPermitted, Object: u.Name, Err: err}
+	}
+	return nil
+}
+
+// OpenBelow opens the directory that names lead to below the directory at base. The path base may
+// contain links: root may have made /home a link. A link among the names is an error
+// (fault.NotPermitted).
+func OpenBelow(base string, names ...string) (fd int, err error) {
+	at := base
+	fd, err = sysfile.Open(base, unix.O_PATH|unix.O_DIRECTORY)
+	for i, name := range names {
+		if err != nil {
+			break
+		}
+		flags := unix.O_PATH
+		if i == len(names)-1 {
+			flags = unix.O_RDONLY
+		}
+		above := fd
+		at = path.Join(at, name)
+		fd, err = sysfile.Openat(above, name, flags|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		unix.Close(above)
+	}
+	if err == unix.ENOTDIR {
+		return -1, fault.New(fault.NotPermitted, at, "is no directory, and a link is not followed")
+	}
+	if err != nil {
+		return -1, &fs.PathError{Op: "open", Path: at, Err: err}
+	}
+	return fd, nil
+}
+
+// Names lists at most most names of the open directory fd, in no order; more tells whether there
+// are others.
+func Names(fd, most int) (names []string, more bool, err error) {
+	again, err := sysfile.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	dir := os.NewFile(uintptr(again), "")
+	defer dir.Close()
+	names, err = dir.Readdirnames(most + 1)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return names[:min(len(names), most)], len(names) > most, err
+}

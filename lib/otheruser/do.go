@@ -1,0 +1,60 @@
+package otheruser
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// Patience is how long reading a user's files may take. It is counted in short sleeps: on a machine
+// so busy that ready threads have to wait, each sleep takes longer.
+type Patience struct {
+	Silence time.Duration // without any answer
+	Whole   time.Duration // in all
+}
+
+// step is the length of such a sleep on an idle machine.
+const step = 10 * time.Millisecond
+
+func steps(d time.Duration) int64 { return int64((d + step - 1) / step) }
+
+// ErrSilent is the error of a directory that does not answer.
+var ErrSilent = errors.New("does not answer, and is left out")
+
+// Do calls do with the user's rights to files and returns its results, or ErrSilent if do was
+// silent for too long. do must call alive before each file, which shows that it has read the
+// previous file. If alive returns false, the whole time has passed, and do must return what it has.
+//
+// do runs on a thread that ends with it, and must not start goroutines, which would have root's
+// rights. A silent thread stays until the file system answers or this process ends, so do must not
+// write to variables of its caller.
+func Do[T any](u User, p Patience, do func(alive func() bool) (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	done := make(chan answer, 1)
+	var now, heard atomic.Int64 // in steps; heard: at the last call of alive
+	alive := func() bool {
+		heard.Store(now.Load())
+		return now.Load() < steps(p.Whole)
+	}
+	go func() {
+		runtime.LockOSThread() // and never unlocked: no other goroutine gets this thread
+		a := answer{err: become(u)}
+		if a.err == nil {
+			a.value, a.err = do(alive)
+		}
+		done <- a
+	}()
+	for now.Load()-heard.Load() < steps(p.Silence) {
+		select {
+		case a := <-done:
+			return a.value, a.err
+		case <-time.After(step):
+			now.Add(1)
+		}
+	}
+	return *new(T), ErrSilent
+}

@@ -1,0 +1,188 @@
+package otheruser
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/support/need"
+)
+
+var nobody = User{Name: "nobody", UID: 65534, GID: 65534, Groups: []int{12345}}
+
+var ample = Patience{Silence: time.Minute, Whole: time.Minute}
+
+func TestUsersAreReadFromPasswd(t *testing.T) {
+	dir := t.TempDir()
+	passwd, group := filepath.Join(dir, "passwd"), filepath.Join(dir, "group")
+	for path, text := range map[string]string{
+		passwd: "root:x:0:0::/root:/bin/sh\none:x:7:8::/home/one:/bin/sh\ntwin:x:7:9::/x:/bin/sh\n+::::::\n\nbad:x:x:1::/:\nmax:x:4294967295:1::/:\nneg:x:-1:1::/:\ntwo:x:9:9::relative:/bin/sh\n",
+		group:  "a:x:5:one,two\nb:x:6:someone\nc:x:8:two\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	users, err := Users(passwd, group)
+	if got := fmt.Sprint(users, err); got != "[{root 0 0 [] /root} {one 7 8 [5] /home/one} {two 9 9 [5 8] }] <nil>" {
+		t.Error(got)
+	}
+	if _, err := Users(passwd, filepath.Join(dir, "none")); err == nil {
+		t.Error("a missing file is no error")
+	}
+}
+
+func TestTheThreadHasTheUsersRightsAlone(t *testing.T) {
+	need.Root(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Do(nobody, ample, func(func() bool) ([]byte, error) { return os.ReadFile(secret) })
+	if !errors.Is(err, unix.EACCES) {
+		t.Errorf("a file of root: %v", err)
+	}
+	status, err := Do(nobody, ample, func(func() bool) (string, error) {
+		text, err := os.ReadFile("/proc/thread-self/status")
+		return string(text), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var own [2]unix.CapUserData // a container's root may lack CAP_SYS_PTRACE
+	if err := unix.Capget(&header, &own[0]); err != nil {
+		t.Fatal(err)
+	}
+	rights := fmt.Sprintf("CapEff:\t%016x\n", own[0].Effective&0x80020)
+	for _, want := range []string{"Uid:\t0\t0\t0\t65534\n", "Gid:\t0\t0\t0\t65534\n", "Groups:\t12345 \n", rights} {
+		if !strings.Contains(status, want) {
+			t.Errorf("no %q in %s", want, status)
+		}
+	}
+	for range 100 { // no later goroutine runs on the thread that has lost root's rights
+		done := make(chan error)
+		go func() { _, err := os.ReadFile(secret); done <- err }()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRootIsNoOtherUser(t *testing.T) {
+	need.Root(t)
+	for _, uid := range []int{0, 1<<32 - 1} {
+		called := false
+		_, err := Do(User{Name: "x", UID: uid, GID: 1}, ample, func(func() bool) (int, error) { called = true; return 0, nil })
+		if err == nil || called {
+			t.Errorf("%d: %v", uid, err)
+		}
+	}
+}
+
+func TestSilenceEndsTheWait(t *testing.T) {
+	need.Root(t)
+	release := make(chan struct{})
+	defer close(release)
+	_, err := Do(nobody, Patience{Silence: 20 * time.Millisecond, Whole: time.Minute}, func(alive func() bool) (int, error) {
+		alive()
+		<-release
+		return 0, nil
+	})
+	if !errors.Is(err, ErrSilent) {
+		t.Error(err)
+	}
+}
+
+func TestWorkEndsWhenItsTimeIsUp(t *testing.T) {
+	need.Root(t)
+	n, err := Do(nobody, Patience{Silence: time.Minute, Whole: 20 * time.Millisecond}, func(alive func() bool) (n int, err error) {
+		for alive() {
+			n++
+		}
+		return n, nil
+	})
+	if n == 0 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+func TestNoLinkBelowTheHomeIsFollowed(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "a/b"), 0o700), os.Symlink("a", filepath.Join(dir, "l")), os.Symlink("b", filepath.Join(dir, "a/m"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, names := range [][]string{{"l", "b"}, {"a", "m"}, {"a", "none"}} {
+		if fd, err := OpenBelow(dir, names...); err == nil {
+			t.Errorf("%q: %d", names, fd)
+		}
+	}
+	fd, err := OpenBelow(filepath.Join(dir, "l"), "b") // a link in base is root's, like /home
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(fd)
+}
+
+func TestNamesAreReadUpToABound(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 20 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fd, err := OpenBelow(filepath.Dir(dir), filepath.Base(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for most, want := range map[int]int{5: 5, 20: 20, 30: 20} {
+		names, more, err := Names(fd, most)
+		if err != nil || len(names) != want || more != (most < 20) {
+			t.Errorf("%d: %d, %v, %v", most, len(names), more, err)
+		}
+	}
+}
+
+func init() {
+	if os.Getenv("ADLOCK_TEST_SLOW_READER") != "" {
+		_, err := Do(nobody, Patience{Silence: 300 * time.Millisecond, Whole: time.Minute}, func(func() bool) (int, error) {
+			fmt.Println("reads")
+			return os.Stdin.Read(make([]byte, 1))
+		})
+		fmt.Println(err)
+		os.Exit(0)
+	}
+}
+
+// A stopped process stands for a machine too busy to run the reader and the loop that waits for it.
+func TestTimeInWhichTheReaderCouldNotRunIsNoSilence(t *testing.T) {
+	need.Root(t)
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), "ADLOCK_TEST_SLOW_READER=1")
+	file, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	_, err := lines.ReadString('\n')
+	err = errors.Join(err, c.Process.Signal(unix.SIGSTOP))
+	time.Sleep(time.Second) // the test is that this time does not count
+	_, wrote := file.Write([]byte("x"))
+	if err := errors.Join(err, wrote, c.Process.Signal(unix.SIGCONT)); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := lines.ReadString('\n'); said != "<nil>\n" || err != nil {
+		t.Error(said, err)
+	}
+	_ = c.Wait() // what it printed is its result
+}

@@ -1,0 +1,75 @@
+// Package otheruser lets root read files of another user with that user's rights and no more.
+// Whatever lies in a user's directory is hostile: a link to a file of root, a pipe, a file system
+// that never answers.
+//
+// A thread of this process with the user's rights to files (setfsuid(2)) does the reading, never a
+// process of that user: the user could stop or trace that process, and read its environment. For
+// signals and traces the real and the effective user count, which stay root.
+package otheruser
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// User is a user of this machine.
+type User struct {
+	Name     string // from passwd(5), or the number of a user without an entry there
+	UID, GID int
+	Groups   []int  // besides GID
+	Home     string // an absolute path; "": none
+}
+
+// Users reads the users from files as passwd(5) and group(5) describe them, in the order of
+// passwd. If two users have the same number, the first counts. Lines that are no users, such as those
+// of NIS, are skipped.
+func Users(passwd, group string) ([]User, error) {
+	text, err := os.ReadFile(passwd)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := os.ReadFile(group)
+	if err != nil {
+		return nil, err
+	}
+	var users []User
+	for line := range strings.Lines(string(text)) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), ":")
+		if len(f) < 7 {
+			continue
+		}
+		uid, gid := number(f[2]), number(f[3])
+		if uid < 0 || gid < 0 || slices.ContainsFunc(users, func(u User) bool { return u.UID == uid }) {
+			continue
+		}
+		u := User{Name: f[0], UID: uid, GID: gid, Groups: groupsOf(f[0], string(groups))}
+		if strings.HasPrefix(f[5], "/") {
+			u.Home = f[5]
+		}
+		users = append(users, u)
+	}
+	return users, nil
+}
+
+// number is a user's or group's number; -1 if the text is no such number. The largest number is
+// not one: to the kernel it means "no change" (setfsuid(2)).
+func number(text string) int {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n == 1<<32-1 {
+		return -1
+	}
+	return int(n)
+}
+
+// groupsOf are the groups that have the user as a member.
+func groupsOf(name, groups string) (gids []int) {
+	for line := range strings.Lines(groups) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), ":")
+		if len(f) == 4 && number(f[2]) >= 0 && slices.Contains(strings.Split(f[3], ","), name) {
+			gids = append(gids, number(f[2]))
+		}
+	}
+	return gids
+}

@@ -1,0 +1,61 @@
+package pause
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"adlock/lib/fault"
+	"adlock/lib/record"
+)
+
+func TestOnlyAFileOfRootsAlonePausesTheHost(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("wants root")
+	}
+	File = filepath.Join(t.TempDir(), "adlock.pause")
+	whole := string(record.NewPause(time.Hour, "").Bytes())
+	for claim, c := range map[string]struct {
+		text    string
+		mode    os.FileMode
+		uid     int
+		on, bad bool
+	}{
+		"root's":                    {whole, 0o644, 0, true, false},
+		"root's, of its user alone": {whole, 0o600, 0, true, false},
+		"another user's":            {whole, 0o644, 1, false, true},
+		"writable by a group":       {whole, 0o664, 0, false, true},
+		"of an unknown format":      {"", 0o644, 0, false, true},
+		"over":                      {string(past().Bytes()), 0o644, 0, false, false},
+	} {
+		must(t, os.WriteFile(File, []byte(c.text), 0o600))
+		must(t, os.Chmod(File, c.mode))
+		must(t, os.Chown(File, c.uid, -1))
+		p, err := Host()
+		if p.On != c.on || (fault.KindOf(err) == fault.NotPermitted) != c.bad || (err != nil) != c.bad {
+			t.Errorf("%s: %+v, %v", claim, p, err)
+		}
+		must(t, os.Remove(File))
+	}
+	if p, err := Host(); p.On || err != nil {
+		t.Errorf("none: %+v, %v", p, err)
+	}
+	must(t, os.Symlink("/etc/passwd", File))
+	if p, err := Host(); p.On || err == nil {
+		t.Errorf("a link: %+v, %v", p, err)
+	}
+}
+
+func past() record.Pause {
+	p := record.NewPause(time.Nanosecond, "")
+	time.Sleep(time.Microsecond)
+	return p
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

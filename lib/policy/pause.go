@@ -1,0 +1,31 @@
+package policy
+
+import (
+	"time"
+
+	"adlock/lib/limit"
+)
+
+// Pause keeps newcomers from an atom until the pause is over. A job that runs already goes on.
+type Pause struct {
+	On     bool
+	Left   time.Duration // limit.Never: the pause lasts until a person resumes the atom
+	Age    time.Duration
+	Why    string // a person's words; "": none were given
+	Inside bool   // the newcomer belongs to a running job, so it passes
+}
+
+// Denies tells whether the pause keeps the newcomer from the atom.
+func (p Pause) Denies() bool { return p.On && !p.Inside }
+
+// Reason is the reason for which the pause denies a newcomer.
+func (p Pause) Reason() string {
+	text := "paused: for " + limit.FormatLeft(p.Left) + " more"
+	if p.Left == limit.Never {
+		text = "paused: until it is resumed"
+	}
+	if p.Why != "" {
+		text += " (" + p.Why + ")"
+	}
+	return text
+}

@@ -1,0 +1,92 @@
+package record
+
+import (
+	"strconv"
+	"time"
+
+	"adlock/lib/limit"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+)
+
+// Pause is a pause as it is written: in the last lock of one atom, or in the file of the host.
+// The zero value is no pause.
+type Pause struct {
+	Since    time.Time
+	For      time.Duration // limit.Never: until a person ends the pause
+	Why      string
+	boot     string        // where it began
+	machine  string        //
+	timeNS   uint64        //
+	boottime time.Duration // when it began, by that boot's clock
+}
+
+// NewPause is a pause that begins now.
+func NewPause(d time.Duration, why string) Pause {
+	here := process.Here()
+	return Pause{time.Now(), d, why, here.Boot, here.Machine, here.TimeNS, process.Boottime()}
+}
+
+// Policy is the pause for package policy. Within the boot in which it began, its age is counted by
+// the boottime clock, so steps of the wall clock do not matter. After a reboot the wall clock
+// counts. But on the same machine the pause is then at least as old as this boot: if the clock was
+// far ahead when the pause began, the pause still ends.
+func (p Pause) Policy() policy.Pause {
+	if p.Since.IsZero() {
+		return policy.Pause{}
+	}
+	here, up := process.Here(), process.Boottime()
+	age := time.Since(p.Since)
+	switch sameClock := p.boot != "" && p.machine == here.Machine && p.timeNS == here.TimeNS; {
+	case sameClock && p.boot == here.Boot:
+		age = up - p.boottime
+	case sameClock && p.machine != "":
+		age = max(age, up)
+	}
+	view := policy.Pause{On: p.For == limit.Never || age < p.For, Left: limit.Never, Age: max(0, age), Why: p.Why}
+	if p.For != limit.Never {
+		view.Left = p.For - view.Age
+	}
+	return view
+}
+
+// Bytes are the lines of the pause; none for the zero value.
+func (p Pause) Bytes() []byte {
+	var w writer
+	w.pause(p)
+	return []byte(w.String())
+}
+
+func (w *writer) pause(p Pause) {
+	if p.Since.IsZero() {
+		return
+	}
+	w.text("paused", p.Since.UTC().Format(time.RFC3339Nano))
+	w.text("paused_for", limit.Format(p.For))
+	w.text("paused_why", strconv.Quote(p.Why))
+	w.text("paused_boot", p.boot)
+	w.text("paused_machine", p.machine)
+	w.number("paused_timens", p.timeNS)
+	w.text("paused_boottime", p.boottime.String())
+}
+
+// ParsePause reads what Bytes wrote; anything else is an error.
+func ParsePause(content []byte) (Pause, error) {
+	fields, ok := parseFields(string(content))
+	r := reader{fields: fields, failed: !ok}
+	p := r.pause()
+	if r.failed {
+		return Pause{}, errFormat
+	}
+	return p, nil
+}
+
+func (r *reader) pause() Pause {
+	since, err := time.Parse(time.RFC3339Nano, r.text("paused"))
+	p := Pause{
+		since, r.limit("paused_for"), r.quoted("paused_why"), r.text("paused_boot"), r.text("paused_machine"),
+		r.number("paused_timens", 64), r.duration("paused_boottime"),
+	}
+	r.failed = r.failed || err != nil
+	return p
+}

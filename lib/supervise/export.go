@@ -1,0 +1,39 @@
+package supervise
+
+import (
+	"strings"
+	"time"
+)
+
+// Export sets an entry ("NAME=value") of the job's environment, for a value that is known only when
+// the lock is held. Call it at most once, between Prepare and Run.
+func (s *Supervisor) Export(entry string) {
+	if s.gate != nil {
+		s.gate.entry = entry
+	}
+	s.job.Env = withEntry(s.job.Env, entry)
+}
+
+func withEntry(env []string, entry string) []string {
+	if entry == "" {
+		return env
+	}
+	name, _, _ := strings.Cut(entry, "=")
+	kept := []string{entry} // if a name appears twice, getenv(3) returns the first entry
+	for _, e := range env {
+		if !strings.HasPrefix(e, name+"=") {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// endAsked ends the job at the request of Job.End.
+func (r *run) endAsked(pause time.Duration) {
+	if r.ending != nil {
+		return
+	}
+	r.endSent = true
+	r.job.Pause = pause
+	r.end(0)
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package way
+
+// hasACL is false: on these systems access control lists do not show in the group bits, or cannot
+// be queried.
+func hasACL(string) bool { return false }

@@ -1,0 +1,127 @@
+// Package way checks the path of a file that root or this user vouches for: that no other user can
+// put another file, directory or link in the place of one on the path.
+package way
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
+	"adlock/lib/sysfile"
+)
+
+// MostLinks is how many symbolic links a path may contain, as in the kernel (path_resolution(7)).
+const MostLinks = 40
+
+// Check makes sure that only root and this user can redirect the path by replacing a directory or
+// link on it: as sshd's StrictModes does, but for links too. /tmp is accepted, because its sticky
+// bit keeps other users from replacing files that are not theirs. The caller checks the end of the
+// path, which errors call what. A refusal is a *fault.Error (77); a system call's error is
+// returned as it is.
+//
+// Check goes from the root down, so only root or this user can change what it has checked: it
+// may use names, and the path may be opened by name later. If the path does not exist, the error
+// is fs.ErrNotExist, and the part that exists is safe.
+func Check(whole, what string) error {
+	at, rest := beginning(whole)
+	if err := lookAbove(at, what); err != nil {
+		return err
+	}
+	for links := 0; len(rest) > 1; {
+		next := path.Join(at, rest[0])
+		rest = rest[1:]
+		st, err := lstat(next)
+		if err != nil {
+			return err
+		}
+		if uint32(st.Mode)&unix.S_IFMT != unix.S_IFLNK {
+			if err := checkAbove(next, what, &st); err != nil {
+				return err
+			}
+			at = next
+			continue
+		}
+		target, err := os.Readlink(next)
+		if links++; err == nil && links > MostLinks {
+			err = unix.ELOOP
+		}
+		if err != nil {
+			return fault.Wrap(next, err)
+		}
+		if !trusted(&st) {
+			return fault.New(fault.NotPermitted, next, "is a link of another user's on the way to the "+what)
+		}
+		from, more := beginning(target)
+		if path.IsAbs(target) {
+			at = from
+			if err := lookAbove(at, what); err != nil {
+				return err
+			}
+		}
+		rest = append(more, rest...)
+	}
+	return nil
+}
+
+// lookAbove is checkAbove for the beginning of a path.
+func lookAbove(at, what string) error {
+	st, err := lstat(at)
+	if err != nil {
+		return err
+	}
+	return checkAbove(at, what, &st)
+}
+
+// beginning cuts a path into where it begins and the names that follow.
+func beginning(whole string) (at string, names []string) {
+	at = "."
+	if path.IsAbs(whole) {
+		at = "/"
+	}
+	return at, strings.FieldsFunc(whole, func(c rune) bool { return c == '/' })
+}
+
+// checkAbove refuses a directory on the way that other users may change.
+func checkAbove(path, what string, st *unix.Stat_t) error {
+	mode := uint32(st.Mode)
+	switch {
+	case mode&unix.S_IFMT != unix.S_IFDIR:
+		return unix.ENOTDIR
+	case !trusted(st):
+		return fault.New(fault.NotPermitted, path, "is above the "+what+" and belongs to another user")
+	case mode&unix.S_ISVTX != 0:
+	case OthersMayWrite(path, st):
+		return fault.New(fault.NotPermitted, path, "is above the "+what+" and writable by others (chmod go-w "+fault.Quoted(path)+")")
+	}
+	return nil
+}
+
+// OthersMayWrite tells whether another user than root and this one may write to the file or
+// directory at path.
+func OthersMayWrite(path string, st *unix.Stat_t) bool {
+	mode := uint32(st.Mode)
+	return mode&0o002 != 0 || mode&0o020 != 0 && !oursAlone(path, st)
+}
+
+// oursAlone tells whether the file's group is taken to have no other members: it is root's, or this
+// user's private group, which with umask 002 may write all of that user's files. With an access
+// control list it is not: the list may name other users, and shows in the group bits too.
+func oursAlone(path string, st *unix.Stat_t) bool {
+	return (st.Gid == 0 || int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid()) && !hasACL(path)
+}
+
+func lstat(path string) (st unix.Stat_t, err error) {
+	err = sysfile.Lstatat(unix.AT_FDCWD, path, &st)
+	if err != nil {
+		err = &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return st, err
+}
+
+// trusted tells whether the file's owner may redirect the path: root, this user, or a user
+// outside this user namespace.
+func trusted(st *unix.Stat_t) bool { return sysfile.IsOurs(st) || isOutside(st.Uid) }

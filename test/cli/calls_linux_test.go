@@ -1,0 +1,358 @@
+package cli
+
+// These tests count the system calls that a lock costs.
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// guarded are the counted system calls. Those that the Go runtime makes at will (mmap, futex,
+// clone, rt_sigaction, nanosleep, epoll_pwait, getpid), and the supervisor's wake-ups (wait4),
+// are left out.
+const guarded = "execve,openat,read,write,pread64,pwrite64,close,fstat,newfstatat,lstat,stat,readlinkat,getdents64," +
+	"flock,link,linkat,unlink,unlinkat,rename,renameat,renameat2,mkdirat,fchmod,fchmodat,ftruncate,utimensat,fsync,fdatasync,sync,syncfs,fstatfs," +
+	"lgetxattr,pidfd_send_signal,kill,setpgid,setsid,prctl,pipe2,socket,connect,inotify_init1,inotify_add_watch,memfd_create"
+
+// The system calls of one lock, by process. They are exact: the test notices one more or less.
+// If you add a call for a good reason, write the new figure here and the reason in the commit.
+// To count another verb, add a line to the script below and one here. The figures of a pass are for
+// a get and a release together, in the agent and in the script.
+var counted = map[string]string{
+	"take":    "close 8, fchmod 1, flock 3, fstat 6, linkat 1, newfstatat 8, openat 9, pread64 1, read 2, readlinkat 1, write 2",
+	"release": "close 6, flock 3, fstat 8, newfstatat 7, openat 6, pread64 3, unlinkat 1, utimensat 1, write 1",
+	"run":     "close 18, fchmod 1, flock 10, fstat 18, kill 1, linkat 1, newfstatat 20, openat 19, pipe2 1, prctl 1, pread64 8, read 4, readlinkat 1, setpgid 1, unlinkat 1, utimensat 2, write 5",
+	"agent":   "close 12, fchmod 1, flock 6, fstat 14, linkat 1, newfstatat 13, openat 13, pread64 4, read 4, unlinkat 1, utimensat 1, write 5",
+	"script":  "close 22, newfstatat 12, openat 6, write 2",
+}
+
+func TestALockMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
+	got := map[string]calls{}
+	dir, all := traced(t, `for i in 1 2; do
+	adlock_get get a 0 || exit
+	adlock_release || exit
+	"$ADLOCK_BIN" run --name job /bin/true || exit
+done`)
+	for _, p := range all {
+		if len(p.args) > 1 && filepath.Base(p.args[0]) == "adlock" {
+			got[p.args[1]] = p.calls // the second time, when all files are there
+		}
+	}
+	for _, verb := range []string{"take", "release", "run"} {
+		compare(t, verb, got[verb].without(calls{"newfstatat": way(dir), "openat": settingsFiles()}))
+	}
+}
+
+func TestAQuestionOfAPassMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
+	asked := func(rounds string) (dir string, agent, script calls) {
+		dir, all := traced(t, "adlock_agent\nfor i in "+rounds+"; do adlock_get get a 0 && adlock_release || exit; done")
+		for _, p := range all {
+			switch p.args[0] {
+			case "adlock: agent":
+				agent = p.calls
+			case "dash":
+				script = p.calls
+			}
+		}
+		return dir, agent, script
+	}
+	_, fewerOfAgent, fewerOfScript := asked("1 2 3")
+	dir, agent, script := asked("1 2 3 4")
+	compare(t, "agent", agent.without(fewerOfAgent).without(calls{"newfstatat": 2 * way(dir), "openat": 2 * settingsFiles()}))
+	delete(script, "read") // dash reads byte by byte, and answers contain the lock directory's name
+	compare(t, "script", script.without(fewerOfScript))
+}
+
+// waiters has what a newcomer waits for, and how many calls of link and unlink it may then make. A
+// newcomer that finds an active lock links none. A newcomer that a reader or a full slot denies for
+// the first time has linked a lock of its own; from then on it looks first. (If the atom was never
+// taken, its last lock is linked too. A writer's link may fail because another writer's lock is there.)
+var waiters = map[string]struct{ links, unlinks int }{
+	"atom": {0, 0}, "reader": {0, 0}, "writer": {2, 1}, "slot": {3, 1}, "hold": {3, 1}, "library": {3, 1},
+}
+
+// A waiter sleeps until the lock in its way goes: no lock that it or another waiter has linked
+// and unlinked wakes it, and 18 waiters do not wake each other.
+func TestAWaiterMakesNoCallsWhileNothingHappens(t *testing.T) {
+	const most = 400 // half of them are the start; a look takes some 40
+	_, all := traced(t, `cd "${ADLOCK_DIR%/*}" && mkfifo end in && exec 7<>in || exit
+owner() { # until a process opens the end
+	mkfifo "ready-$1" # of its own: one that the last owner has not closed yet would end the read below
+	( adlock_get get "$1" 0 && echo >"ready-$1" && read -r x <end ) &
+	read -r x <"ready-$1"
+}
+waits() {
+	"$@" <&7 >/dev/null &
+	waiters="$waiters $!"
+}
+owner atom-1
+owner reader-1
+ADLOCK_SHARED=1 owner writer-1
+ADLOCK_SLOTS=1 owner x
+waiters='' ADLOCK_WAIT=2s
+export ADLOCK_WAIT
+for i in 1 2 3; do
+	waits "$ADLOCK_BIN" run --operator get --operand atom-1 true
+	waits "$ADLOCK_BIN" run --operator get --operand reader-1 --shared true
+	waits "$ADLOCK_BIN" run --operator get --operand writer-1 true
+	waits "$ADLOCK_BIN" run --operator get --operand "slot-$i" --slots 1 true
+	waits "$ADLOCK_BIN" hold --slots 1 "hold-$i"
+	ADLOCK_SLOTS=1 waits adlock_get get "library-$i" 0
+done
+status=0
+for i in $waiters; do
+	denied=0
+	wait "$i" || denied=$?
+	[ "$denied" = 75 ] || { status=9; echo "a waiter ended with $denied"; }
+done
+: >end
+exit "$status"`)
+	found := map[string]int{}
+	for _, p := range all {
+		what, is := awaited(p.args)
+		if !is {
+			continue
+		}
+		found[what]++
+		total := 0
+		for _, n := range p.calls {
+			total += n
+		}
+		if want := waiters[what]; p.calls["linkat"] > want.links || p.calls["unlinkat"] > want.unlinks || total > most {
+			t.Errorf("%s: %d calls: %v", what, total, p.calls)
+		}
+	}
+	if len(found) != len(waiters) {
+		t.Errorf("%v of %v were seen", found, waiters)
+	}
+}
+
+// awaited returns what a helper waits for; false if the helper is no waiter.
+func awaited(args []string) (what string, is bool) {
+	for _, arg := range args {
+		kind, _, _ := strings.Cut(arg, "-")
+		if _, waits := waiters[kind]; waits && arg != kind && (args[1] != "take" || kind == "library") {
+			what = kind
+		}
+	}
+	return what, what != "" && filepath.Base(args[0]) == "adlock"
+}
+
+func compare(t *testing.T, who string, got calls) {
+	t.Helper()
+	if got.String() != counted[who] {
+		t.Errorf("%s makes\n\t%s\nand not\n\t%s", who, cmp.Or(got.String(), "nothing"), counted[who])
+	}
+}
+
+// way counts the directories above the lock directory; the helper looks at each.
+func way(dir string) int { return strings.Count(dir, "/") + 1 }
+
+// settingsFiles counts the settings files that this user may have. A helper, and an agent at each
+// question, asks for each by one failed open.
+func settingsFiles() int {
+	if os.Geteuid() == 0 {
+		return 1
+	}
+	return 2
+}
+
+// nameless returns a directory on a file system with unnamed files, so that every machine makes
+// a lock in the same way, and without a link on its path.
+func nameless(t *testing.T) string {
+	t.Helper()
+	for _, parent := range []string{"/dev/shm", os.TempDir()} {
+		fd, err := unix.Open(parent, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			continue
+		}
+		unix.Close(fd)
+		dir, err := os.MkdirTemp(parent, "adlock-calls-")
+		if err == nil {
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			dir, err = filepath.EvalSymlinks(dir)
+		}
+		if err = errors.Join(err, os.Mkdir(filepath.Join(dir, "locks"), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	need.Skip(t, "no file system with files without a name (O_TMPFILE)")
+	return ""
+}
+
+// calls are system calls by name, and how many.
+type calls map[string]int
+
+func (c calls) String() string {
+	var told []string
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if c[name] != 0 {
+			told = append(told, fmt.Sprint(name, " ", c[name]))
+		}
+	}
+	return strings.Join(told, ", ")
+}
+
+func (c calls) without(others calls) calls {
+	rest := maps.Clone(c)
+	for name, n := range others {
+		if _, counts := rest[name]; counts {
+			rest[name] -= n
+		}
+	}
+	return rest
+}
+
+// tracedProcess is one that strace saw: its last program, and the calls of all its threads since
+// then.
+type tracedProcess struct {
+	args  []string
+	calls calls
+}
+
+// traced runs a script that has sourced the library, in a session of its own. It returns the
+// directory above its lock directory, and the processes in the order of their starts.
+func traced(t *testing.T, text string) (dir string, all []*tracedProcess) {
+	t.Helper()
+	need.Tools(t, "strace", "dash", "true", "mkfifo")
+	dir = nameless(t)
+	script, log := filepath.Join(dir, "script"), filepath.Join(dir, "log")
+	if err := os.WriteFile(script, []byte(". \"$LIBRARY\" || exit 69\n"+text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := helper.Command{
+		Args: []string{"strace", "-f", "--seccomp-bpf", "-qq", "-y", "-s", "4096", "-e", "trace=clone,clone3,vfork,fork," + guarded, "-o", log, "dash", script},
+		Env: []string{
+			"LIBRARY=" + helper.Root() + "/sh/adlock.sh", "GOMAXPROCS=1",
+			"ADLOCK_DIR=" + dir + "/locks", "ADLOCK_BIN=" + helper.Binary(t), "ADLOCK_HOST=h", "ADLOCK_PROGRAM=p",
+		},
+		Limit: 4 * helper.Patience,
+	}.Run(t)
+	if r.Status != 0 {
+		t.Fatalf("%d: %s%s", r.Status, r.Out, r.Err)
+	}
+	found, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, parsed(string(found))
+}
+
+var (
+	begun      = regexp.MustCompile(`^(\d+) +(\w+)\((.*)$`)
+	resumed    = regexp.MustCompile(`^(\d+) +<\.\.\. (\w+) resumed>(.*)$`)
+	child      = regexp.MustCompile(`= (\d+)(<.*>)?$`)
+	quotedWord = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
+
+	// unlike matches what differs from one machine to the next: files that the runtime reads
+	// at its start, the machine id, a limit on threads, the kind of a pidfd, names for memory,
+	// and calls that the runtime's own signal or the end of the process has cut short.
+	unlike = regexp.MustCompile(`/sys/|/proc/(self|\d+)/(cgroup|mountinfo)|/machine-id|/proc/loadavg|<[^<>]*pidfd|<pid:|PR_SET_VMA|= \?( ERESTART|$)`)
+)
+
+// reader reads what strace wrote.
+type reader struct {
+	all     []*tracedProcess
+	running map[string]*tracedProcess // by thread number
+	pending map[string]string         // the beginning of an unfinished call
+	early   map[string][]string       // calls of a thread before its process was known
+}
+
+func parsed(log string) []*tracedProcess {
+	r := reader{running: map[string]*tracedProcess{}, pending: map[string]string{}, early: map[string][]string{}}
+	for line := range strings.Lines(log) {
+		r.line(strings.TrimSpace(line))
+	}
+	return r.all
+}
+
+func (r *reader) line(line string) {
+	if m := begun.FindStringSubmatch(line); m != nil {
+		if cut, unfinished := strings.CutSuffix(m[3], " <unfinished ...>"); unfinished {
+			r.pending[m[1]] = cut
+		} else {
+			r.call(m[1], m[2], m[3])
+		}
+	} else if m := resumed.FindStringSubmatch(line); m != nil {
+		r.call(m[1], m[2], r.pending[m[1]]+m[3])
+	}
+}
+
+// call handles one finished call of a thread.
+func (r *reader) call(thread, name, rest string) {
+	p := r.running[thread]
+	switch {
+	case name == "execve":
+		r.start(thread, rest)
+	case strings.HasPrefix(name, "clone"), strings.HasSuffix(name, "fork"):
+		if m := child.FindStringSubmatch(rest); m != nil && p != nil && strings.Contains(rest, "CLONE_THREAD") {
+			r.running[m[1]] = p
+			for _, name := range r.early[m[1]] {
+				p.calls[name]++
+			}
+		}
+	case unlike.MatchString(rest):
+	case p == nil:
+		r.early[thread] = append(r.early[thread], name)
+	default:
+		p.calls[name]++
+	}
+}
+
+// start handles the start of a program, if the program exists.
+func (r *reader) start(thread, rest string) {
+	if !strings.HasSuffix(rest, "= 0") {
+		return
+	}
+	p := &tracedProcess{calls: calls{}}
+	_, list, _ := strings.Cut(rest, "[")
+	list, _, _ = strings.Cut(list, "]")
+	for _, arg := range quotedWord.FindAllStringSubmatch(list, -1) {
+		p.args = append(p.args, arg[1])
+	}
+	r.running[thread], r.all = p, append(r.all, p)
+}
+
+func TestTheCallsOfAllThreadsCountAndThoseOfChildrenAreTheirOwn(t *testing.T) {
+	all := parsed(`10 execve("/bin/sh", ["sh", "s"], 0x1 /* 2 vars */) = 0
+10 openat(AT_FDCWD</>, "s", O_RDONLY) = 3</s>
+10 vfork( <unfinished ...>
+11 execve("/no/adlock", ["adlock"], 0x1 /* 2 vars */) = -1 ENOENT (No such file or directory)
+11 execve("/bin/adlock", ["adlock", "run", "a \"b\""], 0x1 /* 2 vars */ <unfinished ...>
+10 <... vfork resumed>) = 11
+11 <... execve resumed>) = 0
+11 openat(AT_FDCWD</>, "/etc/machine-id", O_RDONLY) = 3</etc/machine-id>
+11 clone(child_stack=0x1, flags=CLONE_VM|CLONE_THREAD <unfinished ...>
+12 read(3</s>, <unfinished ...>
+11 <... clone resumed>, tls=0x2) = 12
+11 close(4</s>) = 0
+12 <... read resumed>"", 9) = 0
+14 flock(3</s>, LOCK_EX) = 0
+11 clone(child_stack=0x1, flags=CLONE_VM|CLONE_THREAD, tls=0x2) = 14
+12 clone(child_stack=NULL, flags=CLONE_VM|CLONE_VFORK|SIGCHLD) = 13
+13 execve("/bin/true", ["true"], 0x1 /* 2 vars */) = 0
+13 close(5</s>) = 0
+`)
+	var told []string
+	for _, p := range all {
+		told = append(told, fmt.Sprintf("%q: %v", p.args, p.calls))
+	}
+	want := []string{`["sh" "s"]: openat 1`, `["adlock" "run" "a \\\"b\\\""]: close 1, flock 1, read 1`, `["true"]: close 1`}
+	if !slices.Equal(told, want) {
+		t.Errorf("got\n%q, want\n%q", told, want)
+	}
+}

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"adlock/test/support/helper"
+)
+
+// household is an ordinary user with a settings file and its own programs. (Root has no settings
+// file at home.)
+type household struct {
+	*testing.T
+	home string
+	uid  int // 0: the test's own user
+}
+
+// newHousehold writes the settings that every test needs, and below them the test's own.
+func newHousehold(t *testing.T, settings string) *household {
+	t.Helper()
+	t.Parallel()
+	home, err := os.MkdirTemp("", "adlock-home-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	h := &household{T: t, home: home}
+	h.put(helper.Binary(t), "bin/adlock", 0o755)
+	h.put(helper.Binary(t)+"-report", "bin/adlock-report", 0o755)
+	h.put(filepath.Join(helper.Root(), "sh/adlock.sh"), "bin/adlock.sh", 0o644)
+	h.write("ADLOCK_DIR=" + home + "/locks\nADLOCK_PAUSE=1s\n" + settings)
+	if os.Geteuid() == 0 {
+		const nobody = 65534
+		h.uid = nobody
+		err := filepath.Walk(home, func(path string, _ os.FileInfo, err error) error {
+			if err == nil {
+				err = os.Lchown(path, nobody, nobody)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// put copies a file into the home.
+func (h *household) put(from, to string, mode os.FileMode) {
+	h.Helper()
+	source, err := os.Open(from)
+	if err != nil {
+		h.Fatal(err)
+	}
+	defer source.Close()
+	text, err := io.ReadAll(source)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(filepath.Join(h.home, to)), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(h.home, to), text, mode)
+	}
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *household) write(settings string) {
+	h.Helper()
+	path := filepath.Join(h.home, ".config/adlock.conf")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		h.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(settings), 0o644); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// sh runs a script as that user.
+func (h *household) sh(script string) helper.Result {
+	h.Helper()
+	return helper.Command{
+		Args: []string{"sh", "-c", script}, Dir: "/", UID: h.uid,
+		Env: []string{"HOME=" + h.home, "PATH=" + h.home + "/bin:" + os.Getenv("PATH"), "ADLOCK_HOST=h"},
+	}.Run(h.T)
+}
+
+// prints runs a script and compares what it prints; it must print nothing on standard error.
+func (h *household) prints(script, want string) {
+	h.Helper()
+	if r := h.sh(script); r.Err != "" || r.Out != want {
+		h.Errorf("%s: %+v", script, r)
+	}
+}
+
+func TestASettingsFileServesEveryWayToLock(t *testing.T) {
+	h := newHousehold(t, "[adlock.*.run.*]\nADLOCK_IF_ELAPSED=never\n[sh.h.get.*]\nADLOCK_IF_ELAPSED=1h\n[*.guard.*]\nADLOCK_IF_ELAPSED=1h\nADLOCK_RETRY_FAILED=1")
+	const twice = "for i in 1 2; do %; echo $?; done"
+	for _, command := range []string{
+		"adlock run --name a true", "adlock shell -c ': b ; true'",
+		`sh -c '. adlock.sh; adlock_get get c && adlock_release'`, `sh -c '. adlock.sh; adlock_agent; adlock_get get d && adlock_release'`,
+	} {
+		h.prints(strings.Replace(twice, "%", command, 1), "0\n75\n")
+	}
+	h.prints(`mkfifo $HOME/in; exec 3<>$HOME/in; for i in 1 2; do echo release >&3; adlock hold e <&3; done | cut -d ' ' -f 1`, "acquired\nreleased\ntoo-soon\n")
+	h.prints(`echo '. adlock.sh; adlock_guard; echo ran; exit 1' >$HOME/fails; sh $HOME/fails; sh $HOME/fails`, "ran\nran\n")
+	h.prints(`echo '. adlock.sh; adlock_guard; echo ran' >$HOME/script; sh $HOME/script; sh $HOME/script; echo $?`, "ran\n0\n")
+	h.prints(`cd $HOME/locks && echo last.*.run.[abe] last.sh.h.get.[cd]`, "last.adlock.h.run.a last.adlock.h.run.b last.adlock.h.run.e last.sh.h.get.c last.sh.h.get.d\n")
+}
+
+func TestOptionsAndEnvironmentWinOverASettingsFile(t *testing.T) {
+	h := newHousehold(t, "ADLOCK_IF_ELAPSED=1h\nADLOCK_SHARED=1")
+	h.prints("for i in 1 2; do adlock run --name a --if-elapsed 0 true; done; ADLOCK_IF_ELAPSED=0 adlock run --name a true; echo $?", "0\n")
+	h.prints(`sh -c '. adlock.sh; ADLOCK_SHARED=0 ADLOCK_IF_ELAPSED=0; adlock_get get b; cd $HOME/locks; echo lock.sh.*'`, "lock.sh.h.get.b\n")
+}
+
+func TestAFilesLimitCountsOnlyWithoutAnotherOne(t *testing.T) {
+	h := newHousehold(t, "ADLOCK_EXPIRE_AFTER=100ms\nADLOCK_ENFORCE=0")
+	const owner = `adlock run --name a % sleep 60 & until [ -s $HOME/locks/lock.adlock.h.run.a ]; do sleep .1; done; sleep .2; `
+	r := h.sh(strings.Replace(owner, "%", "--expire-after 1h", 1) + "adlock run --name a true; echo $?; adlock stop a 2>/dev/null; wait")
+	if r.Out != "75\n" {
+		t.Errorf("%+v", r)
+	}
+	r = h.sh(strings.Replace(owner, "%", "", 1) + "adlock run --name a true; echo $?; wait")
+	if r.Out != "0\n" || !strings.Contains(r.Err, "ended by force") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestEnforceOfAFileWithoutALimitIsIgnored(t *testing.T) {
+	h := newHousehold(t, "ADLOCK_ENFORCE=1")
+	h.prints("adlock run --name a true; echo $?", "0\n")
+	r := h.sh("adlock run --name a --dry-run true")
+	if want := "warning: ADLOCK_ENFORCE (" + h.home + "/.config/adlock.conf:3) is ignored"; r.Status != 0 || !strings.Contains(r.Out, want) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAMistakeIsReportedOnceForEachStateOfItsFile(t *testing.T) {
+	h := newHousehold(t, "ADLOCK_WIAT=1s\n")
+	h.sh("mkdir -m 700 $HOME/locks")
+	told := "adlock: " + h.home + "/.config/adlock.conf:3: unknown setting: did you mean ADLOCK_WAIT?\n"
+	for i, command := range []string{"adlock run true", "adlock run true", `sh -c '. adlock.sh; adlock_get a b'`, "adlock run --dry-run true >/dev/null", "touch $HOME/.config/adlock.conf; adlock run true; adlock run true"} {
+		want := ""
+		if i == 0 || i == 4 {
+			want = told
+		}
+		if r := h.sh(command); r.Status != 0 || r.Err != want {
+			t.Errorf("%s: %+v", command, r)
+		}
+	}
+}
+
+func TestNothingRunsWhereALocationIsMistaken(t *testing.T) {
+	h := newHousehold(t, "ADLOCK_LOGDIR=logs\n")
+	for _, command := range []string{"adlock run true", `sh -c '. adlock.sh; adlock_get a b'`, "sleep 9 | adlock hold a", "adlock shell -c 'echo ran'", "adlock status"} {
+		if r := h.sh(command); r.Status != 64 || !oneLine(r.Err) || r.Out != "" && !strings.HasPrefix(r.Out, "error ") || !strings.Contains(r.Err, "adlock.conf:3: ADLOCK_LOGDIR wants a full path") {
+			t.Errorf("%s: %+v", command, r)
+		}
+	}
+}
+
+func TestAScriptRefusesATickOfAFile(t *testing.T) {
+	h := newHousehold(t, "[sh.*]\nADLOCK_ONCE_PER=1d\n")
+	if r := h.sh(`. adlock.sh; adlock_get a b`); r.Status != 64 || !strings.Contains(r.Err, "adlock.conf:4: ADLOCK_ONCE_PER is for adlock run") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestConfigShowsWhereEachSettingIsFrom(t *testing.T) {
+	h := newHousehold(t, "[a]\nADLOCK_WAIT=5m\n")
+	var all []struct{ Setting, Value, From string }
+	r := h.sh("ADLOCK_SLOTS=3 adlock config --json a")
+	if err := json.Unmarshal([]byte(r.Out), &all); err != nil || r.Err != "" {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	got := map[string]string{}
+	for _, s := range all {
+		got[s.Setting] = s.Value + " " + s.From
+	}
+	file := h.home + "/.config/adlock.conf:"
+	for setting, want := range map[string]string{
+		"ADLOCK_WAIT": "5m " + file + "4", "ADLOCK_DIR": h.home + "/locks " + file + "1", "ADLOCK_SLOTS": "3 environment", "ADLOCK_STARVING": "10 default",
+	} {
+		if got[setting] != want {
+			t.Errorf("%s: %q", setting, got[setting])
+		}
+	}
+	h.prints("adlock config b | grep -c 'WAIT *default'", "1\n")
+	h.prints("adlock config | grep -q 'DIR .*locks *"+file+"1' && echo found", "found\n")
+}
+
+func TestDoctorNamesASettingsFileThatIsNotUsed(t *testing.T) {
+	h := newHousehold(t, "ADLOCK_WAIT=1m\n")
+	h.write("ADLOCK_WAIT=1m\n")
+	for mode, want := range map[string]string{"go-w": "ok   settings: ", "g+w": "warn settings: "} {
+		r := h.sh("chmod " + mode + " $HOME/.config/adlock.conf; adlock doctor | grep settings:")
+		if !strings.HasPrefix(r.Out, want+h.home) || mode == "g+w" && !strings.Contains(r.Out, "is not used: it is writable by others") {
+			t.Errorf("%s: %+v", mode, r)
+		}
+	}
+}

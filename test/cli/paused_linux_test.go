@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"adlock/test/support/helper"
+)
+
+// named returns the NAME of an atom that onceNamed has taken before.
+func (s *stage) named(operand string) string {
+	s.Helper()
+	found, _ := filepath.Glob(s.locks + "/last.*." + operand)
+	if len(found) != 1 {
+		s.Fatalf("%v", found)
+	}
+	return strings.TrimPrefix(filepath.Base(found[0]), "last.")
+}
+
+// This tests the pause of one atom; lib/pause tests that of the host.
+func TestAPausedAtomDeniesNewcomersUntilItIsResumed(t *testing.T) {
+	s := newStage(t)
+	s.once().Ran(t)
+	name := s.named("a")
+	s.want(0, "pause", name, "--for", "never", "--why", "new disk")
+	if r := s.once(); r.Status != 75 || r.Out+r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+	for _, r := range []helper.Result{s.once("--dry-run"), s.adlock("status"), s.adlock("log"), s.adlock("report")} {
+		if !strings.Contains(r.Out, "paused: until it is resumed (new disk)") && !strings.Contains(r.Out, "1 paused") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := s.adlock("metrics"); !strings.Contains(r.Out, `adlock_paused_since_timestamp_seconds{program=`) {
+		t.Errorf("%+v", r)
+	}
+	if r := s.adlock("pause"); !strings.HasPrefix(r.Out, name+": paused: until it is resumed (new disk); began ") {
+		t.Errorf("%+v", r)
+	}
+	if r := s.adlock("pause", "--json"); !strings.HasPrefix(r.Out, `[{"atom":"`+name+`","age_seconds":`) || !strings.HasSuffix(r.Out, `,"why":"new disk"}]`+"\n") {
+		t.Errorf("%+v", r)
+	}
+	s.adlock("clear", "--last", "--older", "0")
+	s.once().Denied(t)
+	s.once("--if-elapsed=1h", "--wait=10ms").Denied(t)
+	s.want(0, "resume", name)
+	if r := s.adlock("pause", "--json"); r.Out != "[]\n" {
+		t.Errorf("%+v", r)
+	}
+	s.once().Ran(t)
+}
+
+func TestAPartOfManyNamesPausesAllAndPrintsThem(t *testing.T) {
+	s := newStage(t)
+	s.onceNamed("one").Ran(t)
+	s.onceNamed("other").Ran(t)
+	both := s.named("one") + "\n" + s.named("other") + "\n"
+	for _, args := range [][]string{{"pause", "o", "--for", "1h"}, {"resume", "o"}} {
+		if r := s.adlock(args...); r != (helper.Result{Out: both}) {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+	for _, args := range [][]string{{"pause", "one", "other", "--for", "1h"}, {"resume", "oth"}} {
+		if r := s.adlock(args...); r != (helper.Result{}) {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+}
+
+func TestAWaiterWaitsThroughAPause(t *testing.T) {
+	s := newStage(t)
+	s.once().Ran(t)
+	s.want(0, "pause", s.named("a"), "--for", "1s")
+	s.once().Denied(t)
+	s.once("--wait=1m").Ran(t)
+}
+
+func TestAJobThatRunsMayTakePausedAtoms(t *testing.T) {
+	s := newStage(t)
+	s.onceNamed("inner").Ran(t)
+	s.want(0, "pause", s.named("inner"), "--for", "never")
+	s.onceNamed("inner").Denied(t)
+	inner := append([]string{helper.Binary(t)}, append(jobNamed("inner"), "--", "echo", "ran")...)
+	s.adlock(append(append(jobNamed("outer"), "--"), inner...)...).Ran(t)
+}
+
+func TestAPauseNeedsAKnownAtomAndAnEnd(t *testing.T) {
+	s := newStage(t)
+	s.once().Ran(t)
+	for _, args := range [][]string{
+		{"pause", s.named("a")}, {"pause", "--for=1h"}, {"pause", "--for=1h", "nothing"},
+		{"pause", "--for=60", s.named("a")}, {"pause", "--for=1h", "--all", s.named("a")}, {"resume"},
+		{"pause", "--json", s.named("a")}, {"pause", "--why=x"},
+		{"pause", "--for=1h", "--why=" + strings.Repeat("x", 1025), s.named("a")},
+	} {
+		if r := s.adlock(args...); r.Status != 64 {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/limit"
+)
+
+// reason is an answer in the words of the dry run: "busy: running for 3m, …". Its first word is
+// the verdict.
+type reason string
+
+// granted reports whether a newcomer with this answer gets the atom.
+func (r reason) granted() bool {
+	return strings.HasPrefix(string(r), "free: ") || strings.HasPrefix(string(r), "expired: ")
+}
+
+// verdict is $ADLOCK_VERDICT of a script with this answer.
+func (r reason) verdict() string {
+	if r.granted() {
+		return "acquired"
+	}
+	word, _, _ := strings.Cut(string(r), ": ")
+	return strings.ReplaceAll(word, " ", "-")
+}
+
+// statuses are the exit statuses of a newcomer by its verdict.
+var statuses = map[string]int{"acquired": 0, "busy": 75, "too-soon": 75, "full": 75, "paused": 75, "stuck": 77}
+
+func (r reason) status() int { return statuses[r.verdict()] }
+
+// eventOf maps the words of a dry run to the runlog's event of a newcomer that removes another
+// owner's lock.
+var eventOf = map[string]string{
+	"would be ended":    "event=takeover",
+	"would be replaced": "event=reclaim",
+	"would be cleared":  "event=empty",
+}
+
+var pid = regexp.MustCompile(`\bprocess [0-9]+\b`)
+
+var figure = regexp.MustCompile(`-?\b([0-9]+[wdhms])+\b`)
+
+// alike reports whether two reasons have the same words, and figures that differ at most by the
+// slack: the time between them.
+func (r reason) alike(other reason, slack time.Duration) bool {
+	if r.words() != other.words() {
+		return false
+	}
+	theirs := figure.FindAllString(string(other), -1)
+	for i, text := range figure.FindAllString(string(r), -1) {
+		if (seconds(text) - seconds(theirs[i])).Abs() > slack {
+			return false
+		}
+	}
+	return true
+}
+
+// words are the reason without its figures, and without pids, which differ from world to world.
+func (r reason) words() string {
+	return pid.ReplaceAllString(figure.ReplaceAllString(string(r), "…"), "process #")
+}
+
+func seconds(text string) time.Duration {
+	text, negative := strings.CutPrefix(text, "-")
+	d, _ := limit.Parse(text) // the expression matches only durations
+	if negative {
+		return -d
+	}
+	return d
+}
+
+func TestReasonsAreAlikeInWordsAndFigures(t *testing.T) {
+	const one = reason("busy: running for 3m, ExpireAfter is 2h")
+	for other, want := range map[reason]bool{
+		one: true,
+		"busy: running for 3m1s, ExpireAfter is 2h":  true,
+		"busy: running for 2m59s, ExpireAfter is 2h": true,
+		"busy: running for 3m2s, ExpireAfter is 2h":  false,
+		"busy: running for 3m, ExpireAfter is 1h":    false,
+		"busy: running since 3m, ExpireAfter is 2h":  false,
+		"busy: running for 3m":                       false,
+	} {
+		if got := one.alike(other, time.Second); got != want {
+			t.Errorf("%q: %v", other, got)
+		}
+	}
+}
+
+func TestAVerdictIsReadFromItsReason(t *testing.T) {
+	for r, want := range map[reason]string{
+		"free: never completed": "acquired", "expired: it would be ended": "acquired", "too soon: completed": "too-soon",
+		"full: an atom": "full", "stuck: running": "stuck", "busy: running": "busy",
+	} {
+		if r.verdict() != want {
+			t.Errorf("%q: %q", r, r.verdict())
+		}
+		if _, known := statuses[r.verdict()]; !known {
+			t.Errorf("%q has no status", r)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"adlock/lib/process"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+func boottime(age time.Duration) string { return (process.Boottime() - age).String() }
+
+// store has what all stores beyond this machine share: a URL, and a lock directory for the runlog.
+type store struct {
+	url string
+	dir string
+}
+
+func (s store) vars() []string { return []string{"ADLOCK_STORE=" + s.url, "ADLOCK_DIR=" + s.dir} }
+func (s store) record() string { return directory{dir: s.dir}.record() }
+func (s store) status() bool   { return true }
+
+// stores numbers the parts of the servers: each world has its own.
+var stores atomic.Int64
+
+func number() string { return strconv.FormatInt(stores.Add(1), 10) }
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	return helper.FreePort(t, "127.0.0.1")
+}
+
+// server starts a server; the end of the test ends it and its children.
+func server(t testing.TB, answers func() bool, args ...string) {
+	t.Helper()
+	p := helper.Command{Args: args, Env: []string{"ETCD_UNSUPPORTED_ARCH=arm64"}}.Start(t)
+	helper.Eventually(t, args[0]+" answers", func() bool {
+		if p.Ended() {
+			t.Fatalf("it ended: %s", p.Output())
+		}
+		return answers()
+	})
+}
+
+// etcdStore is a part of an etcd of one node.
+type etcdStore struct {
+	store
+	node, atom string
+}
+
+// newEtcd starts an etcd and returns a function that makes places in it.
+func newEtcd(t testing.TB) func(testing.TB) place {
+	t.Helper()
+	need.Tools(t, "etcd", "etcdctl")
+	client, peer := freePort(t), "http://"+freePort(t)
+	server(t, func() bool {
+		return exec.Command("etcdctl", "--endpoints", client, "--command-timeout=2s", "endpoint", "health").Run() == nil
+	}, "etcd", "--name", "n", "--data-dir", t.TempDir(), "--log-level", "error",
+		"--listen-client-urls", "http://"+client, "--advertise-client-urls", "http://"+client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer)
+	return func(t testing.TB) place {
+		prefix := "/question/" + number()
+		return etcdStore{store{"etcd://" + client + prefix, helper.Dir(t)}, client, prefix + "/" + helper.AtomName + "/"}
+	}
+}
+
+func (s etcdStore) ctl(stdin string, args ...string) (string, error) {
+	c := exec.Command("etcdctl", append([]string{"--endpoints", s.node}, args...)...)
+	c.Stdin = strings.NewReader(stdin)
+	out, err := c.Output()
+	return string(out), err
+}
+
+// change changes one value under a key, and leaves its lease.
+func (s etcdStore) change(t testing.TB, key, name, value string) {
+	t.Helper()
+	text, err := s.ctl("", "get", "--print-value-only", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = strings.TrimSuffix(text, "\n") // etcdctl's own
+	if _, err := s.ctl(string(helper.Replaced(t, []byte(text), name, value)), "put", "--ignore-lease", key); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s etcdStore) files() []string {
+	keys, _ := s.ctl("", "get", "--prefix", "--keys-only", s.atom+"line/") // a failure shows as no lock
+	return strings.Fields(keys)
+}
+
+func (s etcdStore) settled() bool { return true } // an owner adds nothing here
+
+func (s etcdStore) setLast(t testing.TB, completed time.Time, started time.Duration) {
+	t.Helper()
+	s.change(t, s.atom+"last", "clock", "") // so that the machines' clocks count
+	s.change(t, s.atom+"last", "completed", completed.UTC().Format(time.RFC3339Nano))
+	if started > 0 {
+		s.change(t, s.atom+"last", "started", ago(started))
+	}
+}
+
+func (s etcdStore) setAge(t testing.TB, age time.Duration) {
+	t.Helper()
+	for _, key := range s.files() {
+		s.change(t, key, "boottime", boottime(age))
+	}
+}
+
+func (s etcdStore) waiting() (n int) {
+	for _, key := range s.files() {
+		if strings.HasPrefix(key, s.atom+"line/w/") {
+			n++
+		}
+	}
+	return n
+}
+
+// ftpStore is a directory of an FTP server.
+type ftpStore struct {
+	store
+	root, password string
+	uid            int
+}
+
+// newFTP starts a vsftpd and returns a function that makes places in it.
+func newFTP(t testing.TB) func(testing.TB) place {
+	t.Helper()
+	need.Tools(t, "vsftpd")
+	need.Root(t) // vsftpd becomes another user for each session
+	account, err := user.Lookup("ftp")
+	if err != nil {
+		need.Skip(t, "there is no user ftp, as whom vsftpd serves")
+	}
+	base := t.TempDir()
+	for up := base; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
+		must(t, os.Chmod(up, 0o755)) // the server's user must reach it
+	}
+	s := ftpStore{root: base + "/root", password: base + "/password"}
+	s.uid, _ = strconv.Atoi(account.Uid)
+	must(t, os.Mkdir(s.root, 0o755))
+	must(t, os.Mkdir(base+"/empty", 0o755))
+	address := freePort(t)
+	host, port, _ := strings.Cut(address, ":")
+	for file, text := range map[string]string{s.password: "secret\n", base + "/vsftpd.conf": strings.Join([]string{
+		"listen=YES", "listen_ipv6=NO", "listen_address=" + host, "listen_port=" + port,
+		"anonymous_enable=YES", "local_enable=NO", "write_enable=YES", "anon_root=" + s.root,
+		"anon_upload_enable=YES", "anon_mkdir_write_enable=YES", "anon_other_write_enable=YES",
+		"anon_world_readable_only=NO", "anon_umask=077", "background=NO", "xferlog_enable=NO",
+		"secure_email_list_enable=YES", "email_password_file=" + s.password,
+		"secure_chroot_dir=" + base + "/empty", "seccomp_sandbox=NO", "max_clients=500", "max_per_ip=500", "",
+	}, "\n")} {
+		must(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	server(t, func() bool {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}, "vsftpd", base+"/vsftpd.conf")
+	return func(t testing.TB) place {
+		part := s
+		name := number()
+		part.root += "/" + name
+		must(t, os.Mkdir(part.root, 0o755))
+		must(t, os.Chown(part.root, s.uid, -1))
+		part.store = store{"ftp://anonymous@" + address + "/" + name, helper.Dir(t)}
+		return part
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s ftpStore) vars() []string {
+	return append(s.store.vars(), "ADLOCK_FTP_PASSWORD_FILE="+s.password)
+}
+
+func (s ftpStore) files() []string {
+	owners, _ := filepath.Glob(s.root + "/lock." + helper.AtomName + ".*/owner")
+	return owners
+}
+
+func (s ftpStore) settled() bool { return true } // an owner adds nothing here
+func (s ftpStore) waiting() int  { return 0 }
+
+func (s ftpStore) setLast(t testing.TB, completed time.Time, started time.Duration) {
+	t.Helper()
+	last := s.root + "/last." + helper.AtomName
+	if started > 0 {
+		helper.Rewrite(t, last, "started", ago(started))
+		helper.Rewrite(t, last, "completed", completed.UTC().Format(time.RFC3339Nano))
+	}
+	must(t, os.Chtimes(last, completed, completed))
+}
+
+// setAge dates the record, and makes the heartbeat that a live owner of that age has.
+func (s ftpStore) setAge(t testing.TB, age time.Duration) {
+	t.Helper()
+	for _, owner := range s.files() {
+		// A heartbeat's name has its owner's age.
+		before, _ := filepath.Glob(filepath.Dir(owner) + "/beat.*")
+		for _, beat := range before {
+			must(t, os.Remove(beat))
+		}
+		beat := fmt.Sprintf("%s/beat.%d", filepath.Dir(owner), int(age.Seconds()))
+		must(t, os.WriteFile(beat, nil, 0o600))
+		must(t, os.Chown(beat, s.uid, -1))
+		at := time.Now().Add(-age)
+		must(t, os.Chtimes(owner, at, at))
+	}
+}

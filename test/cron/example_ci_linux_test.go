@@ -1,0 +1,134 @@
+package cron
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/runlog"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// deployments makes a place with the example, and a release that begins, waits for a file
+// of its own name, and ends.
+func deployments(t *testing.T) (p *place, line func(release string, more ...string) []string) {
+	t.Helper()
+	p = newPlace(t)
+	deploy := p.example("ci/deploy", "bin/deploy")
+	p.command("release.sh", await+`echo begin:$1 >>{dir}/notes; await "$1"; echo end:$1 >>{dir}/notes`)
+	return p, func(release string, more ...string) []string {
+		return append([]string{deploy, "production", "release.sh", release}, more...)
+	}
+}
+
+func (p *place) noted(word string) {
+	p.Helper()
+	helper.Eventually(p, word+" is noted", func() bool { return strings.Contains(p.read("notes"), word) })
+}
+
+func TestDeploysWaitForTheirTurn(t *testing.T) {
+	p, line := deployments(t)
+	p.write("notes", "", 0o644)
+	first := p.line(line("one")...).Start(t)
+	p.noted("begin:one")
+	second := p.line(line("two")...).Start(t)
+	helper.Eventually(t, "the second waits", func() bool { return len(p.events(runlog.Wait)) == 1 })
+	if r := p.line(line("three", "DEPLOY_WAIT=1s")...).Run(t); r.Status != 75 || r.Out+r.Err != "" {
+		t.Errorf("tired of waiting: %+v", r)
+	}
+	p.write("two", "", 0o644)
+	p.write("one", "", 0o644)
+	p.ends(first, 0)
+	p.ends(second, 0)
+	p.wantNotes("begin:one end:one begin:two end:two")
+}
+
+func TestADeployThatHangsIsEndedWithAllThatItStarted(t *testing.T) {
+	need.Tools(t, "setsid")
+	p, line := deployments(t)
+	p.command("release.sh", `setsid sh -c 'echo $$ >{dir}/daemon; sleep 1000; :' & sleep 1000`)
+	r := p.line(line("hangs", "DEPLOY_LIMIT=1s")...).Run(t)
+	if r.Status != 124 || !strings.Contains(r.Err, "by force") {
+		t.Errorf("%+v", r)
+	}
+	if left := helper.With("ADLOCK_DIR=" + p.path("locks")); len(left) != 0 {
+		t.Errorf("processes %v are left", left)
+	}
+}
+
+func TestTheNextDeployWaitsForWhatTheOneBeforeLeftBehind(t *testing.T) {
+	need.Tools(t, "setsid")
+	p, line := deployments(t)
+	p.command("release.sh", await+`echo deploy:$1 >>{dir}/notes
+		[ "$1" = next ] || setsid sh -c '`+await+`await go; echo migrated >>{dir}/notes' >/dev/null 2>&1 &`)
+	first := p.line(line("first")...).Start(t)
+	p.there("notes")
+	next := p.line(line("next")...).Start(t)
+	helper.Eventually(t, "the next waits", func() bool { return len(p.events(runlog.Wait)) == 1 })
+	p.write("go", "", 0o644)
+	p.ends(first, 0)
+	p.ends(next, 0)
+	p.wantNotes("deploy:first migrated deploy:next")
+}
+
+// fetches puts a curl in place that notes its runs and arguments.
+func (p *place) fetches() {
+	p.Helper()
+	p.command("curl", await+`[ ! -e {dir}/held ] || await go
+		[ ! -e {dir}/offline ] || exit 22
+		echo fetched >>{dir}/notes; echo words $(wc -l <{dir}/notes)`)
+}
+
+func TestJobsShareADownload(t *testing.T) {
+	p := newPlace(t)
+	p.fetches()
+	line := []string{p.example("ci/download", "bin/download"), "https://example.org/x", p.path("cache/x")}
+	must(t, os.Mkdir(p.path("cache"), 0o755))
+
+	p.write("offline", "", 0o644)
+	if r := p.line(line...).Run(t); r.Status != 22 || p.has("cache/x") {
+		t.Errorf("offline: %+v", r)
+	}
+	must(t, os.Remove(p.path("offline")))
+
+	p.write("held", "", 0o644)
+	var jobs []*helper.Process
+	for range 3 {
+		jobs = append(jobs, p.line(line...).Start(t))
+	}
+	helper.Eventually(t, "two wait", func() bool { return len(p.events(runlog.Wait)) == 2 })
+	p.write("go", "", 0o644)
+	for _, job := range jobs {
+		p.ends(job, 0)
+	}
+	p.silent(line...)
+	p.wantNotes("fetched")
+
+	must(t, os.Remove(p.path("cache/x")))
+	p.silent(line...)
+	if p.read("cache/x") != "words 2\n" {
+		t.Errorf("got %q", p.read("cache/x"))
+	}
+}
+
+func TestYesterdaysFileServesWhileTodaysIsOnItsWay(t *testing.T) {
+	p := newPlace(t)
+	p.fetches()
+	p.write("held", "", 0o644)
+	p.write("cache/x", "yesterday's\n", 0o644)
+	line := []string{p.example("ci/download", "bin/download", "--wait 10m", "--wait 1s"), "https://example.org/x", p.path("cache/x")}
+	slow := p.line(line...).Start(t)
+	helper.Eventually(t, "it downloads", func() bool { return len(p.events(runlog.Acquire)) == 1 })
+	began := time.Now()
+	p.silent(line...)
+	if waited := time.Since(began); waited < time.Second {
+		t.Errorf("waited for %v", waited)
+	}
+	if p.read("cache/x") != "yesterday's\n" {
+		t.Errorf("got %q", p.read("cache/x"))
+	}
+	p.write("go", "", 0o644)
+	p.ends(slow, 0)
+}

@@ -1,0 +1,271 @@
+package cron
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"adlock/lib/runlog"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// container runs a shell script as process 1 of a container: pids, mounts and a node
+// name of its own, and the locks on a volume.
+func container(p *place, name, script string, more ...string) helper.Command {
+	p.Helper()
+	need.Root(p)
+	need.Namespaces(p, "--pid", "--fork", "--mount-proc", "--uts")
+	words := append([]string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts",
+		"sh", "-c", `echo ` + name + ` >/proc/sys/kernel/hostname; [ $$ = 1 ] || exit 99; ` + script}, more...)
+	return p.line(words...)
+}
+
+// holding starts a container whose job holds the atom `site` until the file go exists.
+func holding(p *place, name string, more ...string) *helper.Process {
+	p.Helper()
+	script := strings.ReplaceAll(`adlock run --name site --expire-after never --pause 1s -- sh -c ': >{dir}/`+name+`-runs; `+await+`await go' & wait; [ ! -e {dir}/stays ] || { `+await+`await left; }`, "{dir}", p.dir)
+	c := container(p, name, script, more...).Start(p)
+	p.there(name + "-runs")
+	helper.Eventually(p, "no process is at its locks", func() bool {
+		return !slices.ContainsFunc(p.locks(), func(lock string) bool { return !helper.Settled(lock) })
+	})
+	return c
+}
+
+const another = "adlock run --name site "
+
+func TestContainersExcludeEachOtherByTheNameTheyShare(t *testing.T) {
+	p := newPlace(t)
+	one := holding(p, "one")
+	if r := container(p, "two", another+"echo ran").Run(t); r.Status != 75 || r.Out+r.Err != "" {
+		t.Errorf("with one name: %+v", r)
+	}
+	if r := container(p, "two", another+"echo ran", "ADLOCK_HOST=").Run(t); r != (helper.Result{Out: "ran\n"}) {
+		t.Errorf("with names of their own: %+v", r)
+	}
+	waiting := container(p, "two", another+"--wait 1h echo ran").Start(t)
+	helper.Eventually(t, "the other waits", func() bool { return len(p.events(runlog.Wait)) == 1 })
+	p.write("go", "", 0o644)
+	p.ends(one, 0)
+	p.ends(waiting, 0)
+	if r := container(p, "two", another+"--if-elapsed 1h echo ran").Run(t); r.Status != 75 {
+		t.Errorf("too soon: %+v", r)
+	}
+}
+
+func TestSlotsAreCountedOverContainers(t *testing.T) {
+	p := newPlace(t)
+	one := holding(p, "one", "ADLOCK_PROGRAM=jobs", "ADLOCK_SLOTS=1")
+	other := "adlock run --program jobs --slots 1 --name other --verbose echo ran"
+	if r := container(p, "two", other).Run(t); r.Status != 75 || !strings.Contains(r.Err, "full") {
+		t.Errorf("%+v", r)
+	}
+	p.write("go", "", 0o644)
+	p.ends(one, 0)
+	p.silentBut("ran\n", container(p, "two", other))
+}
+
+func (p *place) silentBut(says string, c helper.Command) {
+	p.Helper()
+	if r := c.Run(p); r != (helper.Result{Out: says}) {
+		p.Errorf("%+v", r)
+	}
+}
+
+func TestAHungJobIsEndedFromInsideItsContainerAlone(t *testing.T) {
+	p := newPlace(t)
+	one := holding(p, "one")
+	r := container(p, "two", another+"--expire-after 0 echo ran").Run(t)
+	r.Refused(t, 77, "stuck: ")
+	if one.Ended() || len(p.events(runlog.Signal)) > 0 {
+		t.Error("a process was signalled")
+	}
+	p.write("go", "", 0o644)
+	p.ends(one, 0)
+
+	hung := container(p, "one", another+"--enforce --expire-after 1s --pause 1s sleep 1000").Run(t)
+	if hung.Status != 124 || !strings.Contains(hung.Err, "by force") {
+		t.Errorf("%+v", hung)
+	}
+	p.silentBut("ran\n", container(p, "two", another+"echo ran"))
+}
+
+// A killed container leaves its lock. Another container, or the same one after a new start, cannot
+// find out whether the owner lives, so a person clears the lock.
+func TestTheLockOfAKilledContainerIsClearedByAPerson(t *testing.T) {
+	p := newPlace(t)
+	one := holding(p, "one")
+	inside := helper.Children(one.PID)
+	if len(inside) != 1 {
+		t.Fatalf("process 1 is one of %v", inside)
+	}
+	// While it is open, no other namespace gets its number, which would prove the owner dead.
+	namespace, err := os.Open("/proc/" + strconv.Itoa(inside[0]) + "/ns/pid")
+	must(t, err)
+	defer namespace.Close()
+	one.Kill(t)
+	for _, name := range []string{"two", "one"} {
+		if r := container(p, name, another+"echo ran").Run(t); r.Status != 75 {
+			t.Errorf("%s, before it expires: %+v", name, r)
+		}
+		container(p, name, another+"--expire-after 0 echo ran").Run(t).Refused(t, 77, "lock.adlock."+host+".run.site'")
+	}
+	if len(p.events(runlog.Signal)) > 0 {
+		t.Error("a process was signalled")
+	}
+	p.silentBut("ran\n", container(p, "two", "adlock clear site && "+another+"echo ran"))
+}
+
+func TestContainersThatSharePidsAreAsOneMachine(t *testing.T) {
+	need.Tools(t, "nsenter")
+	p := newPlace(t)
+	p.write("stays", "", 0o644) // process 1 stays: its end would kill all others
+	one := holding(p, "one")
+	inside := helper.Children(one.PID)
+	if len(inside) != 1 {
+		t.Fatalf("process 1 is one of %v", inside)
+	}
+	r := p.line("nsenter", "--pid", "--mount", "--target", strconv.Itoa(inside[0]), "unshare", "--uts",
+		"sh", "-c", another+"--expire-after 0 echo ran").Run(t)
+	if r.Status != 0 || !strings.Contains(r.Err, "by force") {
+		t.Errorf("%+v", r)
+	}
+	p.write("left", "", 0o644)
+	p.ends(one, 0)
+}
+
+// root builds the container's root directory in $1 from this machine's /usr, as the Containerfile
+// does from Debian's image, and becomes process 1 of the container.
+const root = `
+set -e
+cd "$1"
+mount -t tmpfs tmpfs image
+mkdir image/usr image/upper image/work
+mount -t overlay overlay -o "lowerdir=/usr,upperdir=$PWD/image/upper,workdir=$PWD/image/work" image/usr
+for dir in bin sbin lib lib64 dev; do
+	[ -e /$dir ] || continue
+	if [ -L /$dir ]; then cp -P /$dir image/$dir; else mkdir image/$dir; mount --rbind /$dir image/$dir; fi
+done
+mkdir -m 1777 image/tmp
+mkdir -p image/proc image/run image/etc/cron.d image/usr/local/bin image/var/lib/adlock image/var/spool/cron/crontabs image/root image/volume
+ln -s ../run image/var/run
+for file in passwd group shadow nsswitch.conf pam.d pam.conf security login.defs environment ld.so.cache localtime default; do
+	[ ! -e /etc/$file ] || cp -a /etc/$file image/etc/
+done
+: >image/etc/machine-id
+mount --bind locks image/var/lib/adlock
+mount --bind . image/volume
+mount -t proc proc image/proc
+cp bin/adlock image/usr/bin/
+cp bin/entrypoint bin/warm-cache image/usr/local/bin/
+cp crontab image/etc/cron.d/site
+echo "$2" >/proc/sys/kernel/hostname
+unset ADLOCK_DIR ADLOCK_HOST # the test's own
+exec chroot image /usr/local/bin/entrypoint`
+
+// cronContainer starts the example's container, with its crontab and entrypoint.
+func cronContainer(p *place, name string, more ...string) *helper.Process {
+	p.Helper()
+	return p.line(append([]string{"unshare", "--pid", "--fork", "--kill-child", "--mount", "--uts", "sh", "-c", root, "sh", p.dir, name}, more...)...).Start(p)
+}
+
+// stop signals process 1, as `podman stop` does first.
+func stop(p *place, container *helper.Process) {
+	p.Helper()
+	inside := helper.Children(container.PID)
+	if len(inside) != 1 {
+		p.Fatalf("process 1 is one of %v: %s", inside, container.Output())
+	}
+	must(p.T, syscall.Kill(inside[0], syscall.SIGTERM))
+}
+
+func cronPlace(t *testing.T) *place {
+	t.Helper()
+	need.Root(t)
+	need.Tools(t, "cron")
+	p := newPlace(t)
+	p.example("containers/entrypoint", "bin/entrypoint")
+	p.write("crontab", p.source("containers/crontab"), 0o644)
+	p.command("warm-cache", `echo run:$(cat /proc/sys/kernel/hostname) >>/volume/notes; sleep 1000`)
+	must(t, os.Mkdir(p.path("image"), 0o755))
+	must(t, os.Mkdir(p.path("locks"), 0o700))
+	p.copied("adlock")
+	p.needsImage()
+	return p
+}
+
+func TestAStoppedContainerWithCronReleasesItsLocks(t *testing.T) {
+	p := cronPlace(t)
+	one := cronContainer(p, "one")
+	helper.Eventually(t, "the job runs", func() bool { return len(p.notes()) == 1 })
+	two := cronContainer(p, "two")
+	helper.Eventually(t, "the other container's job is denied", func() bool { return len(p.denials()) == 1 })
+	stop(p, two)
+	p.ends(two, 0)
+	stop(p, one)
+	p.ends(one, 0)
+	if left := p.locks(); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	if said := one.Output() + two.Output(); said != "" {
+		t.Errorf("said %q", said)
+	}
+	p.wantNotes("run:one")
+}
+
+func TestAContainerWithItsOwnDirectoryClearsItsOldLocks(t *testing.T) {
+	p := cronPlace(t)
+	one := cronContainer(p, "one")
+	helper.Eventually(t, "the job runs", func() bool { return len(p.notes()) == 1 })
+	one.Kill(t)
+	if left := p.locks(); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+	again := cronContainer(p, "one")
+	helper.Eventually(t, "the job is denied", func() bool { return len(p.denials()) == 1 })
+	again.Kill(t)
+	once := cronContainer(p, "one", "ADLOCK_CLEAR=1")
+	helper.Eventually(t, "the job runs again", func() bool { return len(p.notes()) == 2 })
+	stop(p, once)
+	p.ends(once, 0)
+	p.wantNotes("run:one run:one")
+}
+
+func TestTheEntrypointIsForProcessOneAlone(t *testing.T) {
+	p := newPlace(t)
+	// If it went on, it would end only processes in a pid namespace of this test's own.
+	r := container(p, "one", p.example("containers/entrypoint", "bin/entrypoint")+"; exit $?").Run(t)
+	r.Refused(t, 64, "process 1 of a container")
+}
+
+// denials are the denials of the example's jobs.
+func (p *place) denials() []runlog.Event { return p.eventsOf("site", runlog.Deny) }
+
+func (p *place) locks() []string {
+	p.Helper()
+	left, err := filepath.Glob(p.path("locks/lock.*"))
+	must(p.T, err)
+	return left
+}
+
+// copied copies the helper program into bin, for a root that has no other.
+func (p *place) copied(name string) {
+	p.Helper()
+	must(p.T, exec.Command("cp", helper.Binary(p), p.path("bin/"+name)).Run())
+}
+
+// needsImage skips if the root of a container cannot be made.
+func (p *place) needsImage() {
+	p.Helper()
+	try := strings.Replace(root, "exec chroot image /usr/local/bin/entrypoint", "exec chroot image /bin/true", 1)
+	r := p.line("unshare", "--pid", "--fork", "--kill-child", "--mount", "--uts", "sh", "-c", try, "sh", p.dir, "trial").Run(p)
+	if r.Status != 0 {
+		need.Skip(p, "no root of a container to be had:", r.Err)
+	}
+}

@@ -1,0 +1,140 @@
+package cron
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"adlock/lib/runlog"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// languages are the examples that speak with hold, and their interpreters.
+var languages = map[string]string{"checksums.py": "python3", "checksums.pl": "perl"}
+
+// checksums is a place with a directory in which one file is a pipe: its reader waits until
+// the test writes.
+func checksums(t *testing.T, name string) (p *place, data string) {
+	t.Helper()
+	need.Tools(t, languages[name])
+	p = newPlace(t)
+	p.write("data/a", "a\n", 0o644)
+	must(t, syscall.Mkfifo(p.path("data/b"), 0o600))
+	p.example(name, "bin/"+name)
+	data, err := filepath.EvalSymlinks(p.path("data"))
+	must(t, err)
+	return p, data
+}
+
+// inEach runs a test for each language.
+func inEach(t *testing.T, test func(t *testing.T, name string)) {
+	for name := range languages {
+		t.Run(name, func(t *testing.T) { test(t, name) })
+	}
+}
+
+// feed lets the reader of the pipe continue.
+func (p *place) feed() {
+	p.Helper()
+	must(p.T, os.WriteFile(p.path("data/b"), []byte("b\n"), 0))
+}
+
+func (p *place) holds(data string) {
+	p.Helper()
+	helper.Eventually(p, "it is at work", func() bool { return len(p.events(runlog.Acquire)) > 0 })
+	helper.Eventually(p, "no process is at its lock", func() bool { return helper.Unguarded(p.locks()[0]) })
+	if e := p.events(runlog.Acquire)[0]; e.Operand != "checksums "+data {
+		p.Errorf("the lock is of %q", e.Operand)
+	}
+}
+
+const sumsOfFiles = "87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7  a\n" +
+	"0263829989b6fd954f72baaf2fc64bc2e2f01d692d4de72986ea808f6e99813f  b\n"
+
+func TestProgramsOfTwoLanguagesHoldOneLock(t *testing.T) {
+	for first := range languages {
+		for second := range languages {
+			t.Run(first+" and "+second, func(t *testing.T) {
+				p, data := checksums(t, first)
+				need.Tools(t, languages[second])
+				p.example(second, "bin/"+second)
+				owner := p.line(p.path("bin/"+first), p.path("data")).Start(t)
+				p.holds(data)
+				denied := func(verdict string) {
+					if r := p.line(p.path("bin/"+second), data).Run(t); r.Status != 0 || r.Err != "" || !strings.HasPrefix(r.Out, verdict+": ") {
+						t.Errorf("the other one: %+v", r)
+					}
+				}
+				denied("busy")
+				p.feed()
+				p.ends(owner, 0)
+				if said := owner.Output(); said != "" || p.read("data/SHA256SUMS") != sumsOfFiles {
+					t.Errorf("said %q, wrote %q", said, p.read("data/SHA256SUMS"))
+				}
+				denied("too-soon")
+				if list := p.events(runlog.Release); len(list) != 1 || list[0].Status.Value != 0 {
+					t.Errorf("released: %+v", list)
+				}
+			})
+		}
+	}
+}
+
+func TestAProgramThatFailsIsTriedAgain(t *testing.T) {
+	inEach(t, func(t *testing.T, name string) {
+		p, _ := checksums(t, name)
+		must(t, os.Remove(p.path("data/b")))
+		must(t, os.Mkdir(p.path("data/b"), 0o700)) // which is no file
+		if r := p.line(p.path("bin/"+name), p.path("data")).Run(t); r.Status == 0 || r.Err == "" {
+			t.Errorf("%+v", r)
+		}
+		must(t, os.Remove(p.path("data/b")))
+		p.write("data/b", "b\n", 0o644)
+		p.silent(p.path("bin/"+name), p.path("data"))
+		if p.read("data/SHA256SUMS") != sumsOfFiles {
+			t.Errorf("wrote %q", p.read("data/SHA256SUMS"))
+		}
+	})
+}
+
+func TestAProgramThatHangsIsEndedByTheNext(t *testing.T) {
+	inEach(t, func(t *testing.T, name string) {
+		p, data := checksums(t, name)
+		hung := p.line(p.path("bin/"+name), p.path("data")).Start(t)
+		p.holds(data)
+		r := p.line("adlock", "run", "--expire-after=0", "--name=checksums "+data, "echo", "ran").Run(t)
+		if r.Status != 0 || r.Out != "ran\n" {
+			t.Errorf("%+v", r)
+		}
+		helper.Eventually(t, "the one that hung is gone", hung.Ended)
+	})
+}
+
+func TestAProgramNoticesThatItsLockIsLost(t *testing.T) {
+	inEach(t, func(t *testing.T, name string) {
+		p, data := checksums(t, name)
+		owner := p.line(p.path("bin/"+name), p.path("data")).Start(t)
+		p.holds(data)
+		must(t, os.Remove(p.locks()[0]))
+		p.feed()
+		helper.Eventually(t, "it has ended", owner.Ended)
+		if status := owner.Wait(t); status == 0 || !strings.Contains(owner.Output(), "lost") {
+			t.Errorf("status %d: %s", status, owner.Output())
+		}
+	})
+}
+
+func TestWithoutAHelperNoProgramRuns(t *testing.T) {
+	inEach(t, func(t *testing.T, name string) {
+		p, _ := checksums(t, name)
+		must(t, os.Remove(p.path("data/b")))
+		c := p.line(p.path("bin/"+name), p.path("data"))
+		c.Env = append(c.Env, "PATH=/usr/bin:/bin")
+		if r := c.Run(t); r.Status == 0 || p.has("data/SHA256SUMS") {
+			t.Errorf("%+v", r)
+		}
+	})
+}

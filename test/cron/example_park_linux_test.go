@@ -1,0 +1,51 @@
+package cron
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+func TestTheSetupOfAMachineChangesNothingTheSecondTime(t *testing.T) {
+	p := newPlace(t)
+	for _, dir := range []string{"cron.d", "collector", "rules"} {
+		must(t, os.Mkdir(p.path(dir), 0o755))
+	}
+	p.write("setup", strings.NewReplacer("/etc/cron.d/", p.path("cron.d")+"/", "/var/lib/prometheus/node-exporter", p.path("collector"),
+		"/etc/prometheus/rules", p.path("rules"), "/etc/adlock.conf", p.path("adlock.conf"), "/usr/lib/adlock", p.path("lib")).Replace(p.source("park/setup")), 0o755)
+	rules, err := os.ReadFile(filepath.Join(helper.Root(), "cmd/adlock-report/adlock-alerts.yml"))
+	must(t, err)
+	p.write("lib/adlock-alerts.yml", string(rules), 0o644)
+	const jobs = "SHELL=/bin/bash\nMAILTO=root\n*/5 * * * *  root  : feeds ; /bin/true\n"
+	p.write("cron.d/site", jobs, 0o644)
+
+	first := p.line(p.path("setup")).Run(t)
+	for _, file := range []string{"adlock.conf", "cron.d/site", "cron.d/adlock-metrics", "rules/adlock-alerts.yml"} {
+		if !strings.Contains(first.Out, "changed: "+p.path(file)+"\n") {
+			t.Errorf("%s is not changed", file)
+		}
+	}
+	if got, want := p.read("cron.d/site"), "SHELL="+p.path("lib")+"/shell\nADLOCK_"+jobs; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if p.read("rules/adlock-alerts.yml") != string(rules) {
+		t.Error("the rules are others")
+	}
+	p.silent(p.path("setup"))
+	if left, err := filepath.Glob(p.path("*/*.new")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+func TestAnsibleAcceptsTheRole(t *testing.T) {
+	need.Tools(t, "ansible-playbook")
+	r := helper.Command{Args: []string{"ansible-playbook", "--syntax-check", "-i", "localhost,", "site.yml"},
+		Dir: filepath.Join(helper.Root(), "test/examples/ansible"), Env: []string{"HOME=" + t.TempDir(), "LC_ALL=C.UTF-8"}}.Run(t)
+	if r.Status != 0 || strings.Contains(r.Err, "WARNING") {
+		t.Errorf("%+v", r)
+	}
+}

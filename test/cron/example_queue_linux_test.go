@@ -1,0 +1,127 @@
+package cron
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"adlock/test/support/helper"
+)
+
+// queue makes a place with n messages, and a sendmail that notes each message, and how many
+// others run beside it. It refuses a message that says `bad`.
+func queue(t *testing.T, n int, changes ...string) (p *place, line []string) {
+	t.Helper()
+	p = newPlace(t)
+	for i := range n {
+		p.message(fmt.Sprint(i))
+	}
+	must(t, os.Mkdir(p.path("sending"), 0o755))
+	p.command("sendmail", await+`read -r word
+		mkdir "{dir}/sending/$word" || echo twice:$word >>{dir}/notes
+		ls {dir}/sending | wc -l >>{dir}/crowds
+		await go
+		case $word in hangs*) [ -e {dir}/mended ] || sleep 1000 ;; esac
+		rmdir "{dir}/sending/$word"
+		echo "$word" >>{dir}/notes
+		[ "$word" != bad ]`)
+	return p, []string{p.example("mail-queue", "bin/mail-queue", changes...), p.path("queue"), "SENDMAIL=" + p.path("bin/sendmail")}
+}
+
+func (p *place) message(word string) {
+	p.Helper()
+	p.write("queue/"+word+".mail", word+"\n", 0o644)
+}
+
+func TestFourWorkersAtMostSendEachMessageOnce(t *testing.T) {
+	p, line := queue(t, 7)
+	var workers []*helper.Process
+	for range 7 {
+		workers = append(workers, p.line(line...).Start(t))
+	}
+	helper.Eventually(t, "three have found it full", func() bool {
+		return countOf(workers, (*helper.Process).Ended) == 3 && len(p.crowds()) == 4
+	})
+	p.write("go", "", 0o644)
+	for _, worker := range workers {
+		p.ends(worker, 0)
+		if worker.Output() != "" {
+			t.Errorf("said %q", worker.Output())
+		}
+	}
+	if sent := slices.Sorted(slices.Values(p.notes())); strings.Join(sent, " ") != "0 1 2 3 4 5 6" {
+		t.Errorf("sent %q", sent)
+	}
+	if crowds := p.crowds(); slices.Max(crowds) != "4" {
+		t.Errorf("at a time: %q", crowds)
+	}
+	if left, _ := os.ReadDir(p.path("queue")); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// crowds returns how many messages were being sent at the start of each delivery.
+func (p *place) crowds() []string {
+	text, _ := os.ReadFile(p.path("crowds"))
+	return strings.Fields(string(text))
+}
+
+func countOf[T any](list []T, holds func(T) bool) int {
+	n := 0
+	for _, one := range list {
+		if holds(one) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAMessageThatCannotBeSentHoldsUpNoOther(t *testing.T) {
+	p, line := queue(t, 1)
+	p.write("go", "", 0o644)
+	p.message("bad")
+	p.silent(line...)
+	p.message("next")
+	p.silent(line...)
+	p.wantNotes("0 bad next")
+	if !p.has("queue/bad.mail") {
+		t.Error("it was removed")
+	}
+}
+
+func TestAHungDeliveryIsEndedByTheNextWorkerThatReachesIt(t *testing.T) {
+	p, line := queue(t, 0, "20m", "${LIMIT:-20m}")
+	p.write("go", "", 0o644)
+	p.message("hangs")
+	hung := p.line(line...).Start(t)
+	p.there("sending/hangs")
+	p.message("other")
+	p.silent(line...)
+	p.wantNotes("other")
+	p.write("mended", "", 0o644)
+	must(t, os.Remove(p.path("sending/hangs")))
+	if r := p.line(append(line, "LIMIT=0")...).Run(t); r.Status != 0 || !strings.Contains(r.Err, "by force") {
+		t.Errorf("%+v", r)
+	}
+	p.wantNotes("other hangs")
+	helper.Eventually(t, "the one that hung is gone", hung.Ended)
+}
+
+func TestFourHungDeliveriesDelayTheQueueOnlyUntilTheirTimeout(t *testing.T) {
+	p, line := queue(t, 0, "30m", "3s")
+	line = append(line, "ADLOCK_STARVING=0")
+	p.write("go", "", 0o644)
+	for i := range 4 {
+		word := fmt.Sprint("hangs", i)
+		p.message(word)
+		p.line(line...).Start(t)
+		p.there("sending/" + word)
+	}
+	p.message("due")
+	helper.Eventually(t, "it is sent", func() bool {
+		p.silent(line...)
+		return slices.Contains(p.notes(), "due")
+	})
+}

@@ -1,0 +1,104 @@
+package cron
+
+import (
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"adlock/lib/runlog"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// users makes a place that www-data may enter. The lines are of the crontabs of www-data and root.
+func users(t *testing.T) (p *place, www int, lines []string) {
+	t.Helper()
+	need.Root(t)
+	need.Tools(t, "/usr/sbin/runuser", "setpriv")
+	need.Namespaces(t, "--mount")
+	account, err := user.Lookup("www-data")
+	if err != nil {
+		need.Skip(t, err)
+	}
+	www, err = strconv.Atoi(account.Uid)
+	must(t, err)
+	dir, err := os.MkdirTemp("", "adlock-users-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	must(t, os.Chmod(dir, 0o755))
+	p = placeIn(t, dir)
+	for _, name := range []string{"adlock", "adlock-report"} {
+		must(t, exec.Command("cp", filepath.Join(filepath.Dir(helper.Binary(t)), name), p.path("bin")).Run())
+	}
+	p.write("notes", "", 0o666)
+	must(t, os.Chmod(p.path("notes"), 0o666)) // whatever the umask is
+	for _, name := range []string{"site-refresh", "site-rebuild"} {
+		p.command(name, `echo `+name+`:$(id -u) >>{dir}/notes`)
+	}
+	must(t, os.Mkdir(p.path("state"), 0o755))
+	must(t, os.Symlink("state/adlock-"+account.Uid, p.path("locks")))
+	p.example("two-users", "two-users")
+	for line := range strings.Lines(p.read("two-users")) {
+		if fields := strings.SplitN(line, "  ", 2); len(fields) == 2 && !strings.HasPrefix(line, "#") {
+			lines = append(lines, strings.TrimSpace(fields[1]))
+		}
+	}
+	if len(lines) != 2 {
+		t.Fatalf("lines: %q", lines)
+	}
+	return p, www, lines
+}
+
+// asCron is a line as cron starts it, with few variables and the user's HOME. It has a /var/lib of
+// its own, and the place's bin stands for /usr/bin, into which the package puts adlock.
+func (p *place) asCron(user string, line string, more ...string) helper.Command {
+	home := map[string]string{"root": "/root", "www-data": "/var/www"}[user]
+	words := append([]string{"env", "-i", "HOME=" + home, "LOGNAME=" + user, "SHELL=/bin/sh", "ADLOCK_HOST=" + host,
+		"PATH=" + p.path("bin") + ":/usr/bin:/bin"}, more...)
+	if user != "root" {
+		words = append([]string{"setpriv", "--reuid=" + user, "--regid=" + user, "--init-groups"}, words...)
+	}
+	words = append([]string{"unshare", "--mount", "sh", "-c", `mount --bind "$0" /var/lib && exec "$@"`, p.path("state")}, words...)
+	return helper.Command{Dir: "/", Args: append(words, "sh", "-c", line)}
+}
+
+func TestTheJobOfTwoUsersRunsAsOneOfThem(t *testing.T) {
+	p, www, lines := users(t)
+	id := strconv.Itoa(www)
+	if r := p.asCron("root", "adlock init www-data").Run(t); r.Status != 0 || r.Out != "www-data: /var/lib/adlock-"+id+"\n" {
+		t.Fatalf("%+v", r)
+	}
+	p.command("site-refresh", await+`echo site-refresh:$(id -u) >>{dir}/notes; await go; echo done >>{dir}/notes`)
+
+	first := p.asCron("www-data", lines[0]).Start(t)
+	p.noted("site-refresh")
+	second := p.asCron("root", lines[1]).Start(t)
+	helper.Eventually(t, "root's line waits for www-data's", func() bool { return len(p.events(runlog.Wait)) == 1 })
+	if r := p.asCron("www-data", lines[0]).Run(t); r.Status != 75 || r.Out+r.Err != "" {
+		t.Errorf("a second line: %+v", r)
+	}
+	p.write("go", "", 0o644)
+	p.ends(first, 0)
+	p.ends(second, 0)
+	if said := first.Output() + second.Output(); said != "" {
+		t.Errorf("said %q", said)
+	}
+	p.wantNotes("site-refresh:" + id + " done site-rebuild:" + id)
+}
+
+// www-data cannot write to its home, which is root's, and root may not use www-data's directory.
+func TestWithoutADirectoryOfItsOwnTheJobOfTwoUsersIsRefused(t *testing.T) {
+	p, www, lines := users(t)
+	if r := p.asCron("www-data", lines[0]).Run(t); r.Status != 73 || !strings.Contains(r.Err, "/var/www/.local/state/adlock: ") {
+		t.Errorf("%+v", r)
+	}
+	must(t, os.Mkdir(p.path("own"), 0o700))
+	must(t, os.Chown(p.path("own"), www, www))
+	r := p.asCron("root", lines[0], "ADLOCK_DIR="+p.path("own")).Run(t)
+	r.Refused(t, 77, "lock directory belongs to another user (run as that user, ")
+	p.wantNotes("")
+}

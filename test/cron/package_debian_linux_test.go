@@ -1,0 +1,204 @@
+//go:build soak
+
+package cron
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// debian is a Debian with only the essential packages, apt and cron, in namespaces of its own
+// and without a network: an installation changes nothing on this machine.
+type debian struct {
+	*testing.T
+	root string
+	init *helper.Process
+}
+
+// aptSources lists the sources of this machine's packages, in mmdebstrap's form.
+const aptSources = `apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian'`
+
+// boot is the first process of a debian. It reaps orphans, and ends a few minutes after a test
+// that was killed.
+const boot = `
+set -e
+mount -t proc proc "$1/proc"
+mount -t tmpfs tmpfs "$1/run"
+: >"$1/run/ready"
+timeout 600 chroot "$1" /usr/sbin/cron -f
+exit
+`
+
+// newDebian makes a debian with these packages added.
+func newDebian(t *testing.T, more ...string) *debian {
+	t.Helper()
+	need.Root(t)
+	need.Tools(t, "mmdebstrap", "apt-get", "unshare", "nsenter", "chroot", "timeout")
+	need.Namespaces(t, "--mount", "--pid", "--fork", "--net")
+	d := &debian{T: t, root: filepath.Join(t.TempDir(), "debian")}
+	list := want(t, "sh", "-c", aptSources).Out
+	if list == "" {
+		need.Skip(t, "apt knows no source of Debian packages")
+	}
+	c := helper.Command{Args: []string{"mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "--include=" + strings.Join(append([]string{"cron", "logrotate"}, more...), ","), "", d.root, "-"}, Stdin: list, Limit: long}
+	if r := c.Run(t); r.Status != 0 {
+		need.Skip(t, "no Debian is to be had:", r.Err)
+	}
+	d.init = helper.Command{Args: []string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "sh", "-c", boot, "sh", d.root}}.Start(t)
+	helper.Eventually(t, "cron is up", func() bool { return d.init.Ended() || len(helper.Children(d.first())) > 0 })
+	if d.init.Ended() {
+		t.Fatal(d.init.Output())
+	}
+	return d
+}
+
+// first returns the pid of the first process, as seen from outside.
+func (d *debian) first() int {
+	if children := helper.Children(d.init.PID); len(children) > 0 {
+		return children[0]
+	}
+	return -1
+}
+
+// run runs a shell script in the debian as root.
+func (d *debian) run(script string) helper.Result {
+	d.Helper()
+	return helper.Command{Args: []string{"nsenter", "--target", itoa(d.first()), "--mount", "--pid", "--net",
+		"chroot", d.root, "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "DEBIAN_FRONTEND=noninteractive",
+		"sh", "-c", script}, Limit: long}.Run(d)
+}
+
+// want runs a script, expects it to succeed, and returns its output.
+func (d *debian) want(script string) string {
+	d.Helper()
+	r := d.run(script)
+	if r.Status != 0 {
+		d.Fatalf("%s: status %d\n%s%s", script, r.Status, r.Out, r.Err)
+	}
+	return r.Out
+}
+
+// bring copies a package into root's home, under a short name.
+func (d *debian) bring(pattern, name string) {
+	d.Helper()
+	found, err := filepath.Glob(released(d.T) + "/build/" + pattern)
+	if err != nil || len(found) != 1 {
+		d.Fatalf("%s: %q, %v", pattern, found, err)
+	}
+	want(d.T, "cp", found[0], filepath.Join(d.root, "root", name))
+}
+
+// files lists all files of the debian that an administrator might find, without the databases of
+// apt and dpkg.
+func (d *debian) files() []string {
+	d.Helper()
+	return strings.Split(d.want(`find / -xdev -path /proc -prune -o -path /run -prune -o -path /tmp -prune -o -path /root -prune -o `+
+		`-path /var/log -prune -o -path /var/cache -prune -o -path /var/lib/apt -prune -o -path /var/lib/dpkg -prune -o -print | sort`), "\n")
+}
+
+// within returns how long it takes until the script prints the text.
+func (d *debian) within(patience time.Duration, claim, script, says string) time.Duration {
+	d.Helper()
+	began := time.Now()
+	helper.Within(d, patience, claim, func() bool { return strings.Contains(d.run(script).Out, says) })
+	return time.Since(began)
+}
+
+// The first line is the added one. The job writes its pid, and waits for a file.
+const packagedCrontab = `SHELL=/usr/lib/adlock/shell
+* * * * * echo $$ >/root/job; until test -e /root/go; do sleep 0.1; done
+`
+
+func TestThePackageGuardsACrontabAndIsUpgradedAndRemoved(t *testing.T) {
+	t.Parallel()
+	released(t)
+	d := newDebian(t)
+	d.bring("older/*.deb", "older.deb")
+	d.bring("release/*_amd64.deb", "newer.deb")
+	d.want("mkdir -p /root /var/spool/cron/crontabs")
+	before := d.files()
+
+	// Two commands of the administrator, then the wait for cron's next minute.
+	began := time.Now()
+	d.want("cd /root && apt-get install -qq ./older.deb")
+	d.want("crontab - <<'END'\n" + packagedCrontab + "END")
+	commands := time.Since(began)
+	d.within(100*time.Second, "the first guarded run shows in the status", "adlock status", "running")
+	t.Logf("from a bare Debian to the first guarded run in adlock status: %.0f s, %.1f s of which without cron's minute",
+		time.Since(began).Seconds(), commands.Seconds())
+	if out := d.run("dpkg --verify adlock; adlock version").Out; !strings.Contains(out, "(older)") || strings.Contains(out, "missing") {
+		t.Errorf("after the installation: %s", out)
+	}
+
+	// During the upgrade the job runs on, and keeps its lock.
+	d.within(helper.Patience, "the job has said who it is", "cat /root/job", "\n")
+	job := strings.TrimSpace(d.want("cat /root/job"))
+	lock := d.want("cat /var/lib/adlock/lock.*")
+	d.want("cd /root && apt-get install -qq ./newer.deb")
+	if out := d.want("adlock version"); !strings.Contains(out, "(tried)") {
+		t.Errorf("after the upgrade the version is %s", out)
+	}
+	if now := d.want("kill -0 " + job + " && cat /var/lib/adlock/lock.* && adlock status"); !strings.HasPrefix(now, lock) || !strings.Contains(now, "running") {
+		t.Errorf("after the upgrade the lock is\n%s\nand was\n%s", now, lock)
+	}
+	d.want("touch /root/go")
+	d.within(helper.Patience, "the job has ended and its lock is released", "ls /var/lib/adlock; adlock log", "release")
+	if out := d.run("ls /var/lib/adlock/lock.* 2>&-; adlock log --event lost,reclaim,takeover").Out; out != "" {
+		t.Errorf("after the job:\n%s", out)
+	}
+
+	// The log shows events that logrotate has moved away.
+	d.want("logrotate --state /root/state --force /etc/logrotate.d/adlock && adlock run --name after -- true")
+	if out := d.want("adlock log"); !strings.Contains(out, "after") || strings.Count(out, "acquire") < 2 {
+		t.Errorf("after logrotate the log tells\n%s", out)
+	}
+
+	d.mustStayWhileNamed()
+	d.want("crontab -r && apt-get remove -qq adlock")
+	if left := d.new(before); !slices.Contains(left, "/etc/logrotate.d/adlock") || slices.Contains(left, "/usr/bin/adlock") {
+		t.Errorf("after the removal there are %q", left)
+	}
+	if r := d.run("apt-get purge -qq adlock"); r.Status != 0 || strings.Count(r.Out+r.Err, "adlock: /var/lib/adlock is left") != 1 {
+		t.Errorf("the purge: %+v", r)
+	}
+	left := slices.DeleteFunc(d.new(before), func(path string) bool { return strings.HasPrefix(path, "/var/lib/adlock/") })
+	if !slices.Equal(left, []string{"/var/lib/adlock"}) {
+		t.Errorf("after the purge there are %q", left)
+	}
+}
+
+// mustStayWhileNamed expects that a removal is refused, and changes nothing.
+func (d *debian) mustStayWhileNamed() {
+	d.Helper()
+	const where = "/etc/cron.d/site"
+	d.want("crontab -l >/root/kept && crontab -r")
+	for names, line := range map[string]string{"/usr/lib/adlock/shell": "$(cat /root/kept)", "/usr/bin/adlock": "0 0 * * * root adlock run --name n -- true"} {
+		d.want("cat >" + where + " <<END\n" + line + "\nEND")
+		before := d.files()
+		for _, how := range []string{"apt-get remove -qq adlock", "apt-get purge -qq adlock"} {
+			r := d.run(how)
+			if said := r.Out + r.Err; r.Status == 0 || !strings.Contains(said, "adlock: "+names+": ") || !strings.Contains(said, "\n"+where+"\n") {
+				d.Errorf("%s: %+v", how, r)
+			}
+		}
+		if now := d.files(); !slices.Equal(now, before) {
+			d.Error("a refused removal has changed files")
+		}
+		if out := d.want("dpkg-query -W -f '${db:Status-Status}' adlock"); out != "installed" {
+			d.Errorf("after a refused removal it is %s", out)
+		}
+	}
+	d.want("crontab /root/kept && rm " + where)
+}
+
+// new lists the files that were not there before.
+func (d *debian) new(before []string) []string {
+	d.Helper()
+	return slices.DeleteFunc(d.files(), func(path string) bool { return slices.Contains(before, path) })
+}

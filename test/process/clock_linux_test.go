@@ -1,0 +1,201 @@
+package process
+
+// These tests run the real program on atoms whose clock has stepped since they were held or
+// completed. The machine's own wall clock is not changed. The tests set mtimes instead: too far
+// back, as after a step forward, or in the future, as after a step back.
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/process"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// date sets the mtime of a file, d from now.
+func date(t *testing.T, path string, d time.Duration) {
+	t.Helper()
+	at := time.Now().Add(d)
+	if err := os.Chtimes(path, at, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// completed returns an atom whose last lock was completed d from now.
+func completed(t *testing.T, d time.Duration) *helper.Atom {
+	t.Helper()
+	a := helper.NewAtom(t)
+	a.Newcomer(t).Ran(t)
+	date(t, a.Last(), d)
+	return a
+}
+
+func TestAStepOfTheWallClockExpiresNoOwner(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	owner := a.Supervised(t, "exec sleep 1000")
+	for _, step := range []time.Duration{-5 * time.Hour, -20 * 365 * 24 * time.Hour, 5 * time.Hour} {
+		date(t, a.Lock(), step)
+		a.Newcomer(t).Denied(t)
+		if got := a.Shell(t, "$adlock status"); !strings.Contains(got.Out, "running") || strings.Contains(got.Out, "h ") {
+			t.Errorf("after a step of %v: %+v", step, got)
+		}
+	}
+	if owner.Ended() {
+		t.Error("the owner was ended")
+	}
+}
+
+func TestAStepOfTheWallClockDoesNotKeepAnExpiredOwner(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	owner := a.Owner(t, "exec sleep 1000")
+	date(t, a.Lock(), 5*time.Hour)
+	helper.Eventually(t, "a second has passed", func() bool { return a.Newcomer(t, "--expire-after=1s").Status == 0 })
+	owner.Wait(t)
+}
+
+// CLOCK_BOOTTIME counts a suspend, so a lock ages meanwhile.
+func TestALockAgesWhileTheMachineSleeps(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	owner := a.Owner(t, "exec sleep 1000")
+	a.Rewrite(t, "boottime", (process.Boottime() - 3*time.Hour).String())
+	a.Newcomer(t, "--expire-after=2h").Ran(t)
+	owner.Wait(t)
+}
+
+func TestALastLockInTheFutureIsLoggedAndStampedAnew(t *testing.T) {
+	t.Parallel()
+	for _, future := range []time.Duration{time.Hour, 200 * 365 * 24 * time.Hour} {
+		a := completed(t, future)
+		a.Newcomer(t, "--if-elapsed=1h").Ran(t)
+		if !strings.Contains(a.Runlog(), "event=clock") {
+			t.Errorf("%v: nothing of it is in the record:\n%s", future, a.Runlog())
+		}
+		a.Newcomer(t, "--if-elapsed=1h").Denied(t)
+		info, err := os.Stat(a.Last())
+		if err != nil || time.Since(info.ModTime()).Abs() > time.Minute {
+			t.Errorf("%v: the last lock is from %v (%v)", future, info.ModTime(), err)
+		}
+	}
+}
+
+func TestALastLockThatIsHardlyInTheFutureIsBelieved(t *testing.T) {
+	t.Parallel()
+	a := completed(t, time.Second)
+	a.Newcomer(t, "--if-elapsed=1h").Denied(t)
+}
+
+func TestAfterAStepForwardAnAtomIsDueUnlessItRunsOnce(t *testing.T) {
+	t.Parallel()
+	a := completed(t, -5*time.Hour)
+	a.Newcomer(t, "--if-elapsed=6h").Denied(t)
+	a.Newcomer(t, "--if-elapsed=never").Denied(t)
+	a.Newcomer(t, "--if-elapsed=4h").Ran(t)
+}
+
+func TestALastLockFromBeforeTheEpochIsOld(t *testing.T) {
+	t.Parallel()
+	a := completed(t, 0)
+	long := time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC)
+	if err := os.Chtimes(a.Last(), long, long); err != nil {
+		t.Fatal(err)
+	}
+	a.Newcomer(t, "--if-elapsed=never").Denied(t)
+	a.Newcomer(t, "--if-elapsed=1h").Ran(t)
+}
+
+// The clock stepped back during the last run: the start is after the completion.
+func TestAStartAfterTheCompletionIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	a := completed(t, -5*time.Hour)
+	info, err := os.Stat(a.Last())
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := "started=" + info.ModTime().Add(time.Hour).UTC().Format(time.RFC3339Nano) + "\n"
+	if err := os.WriteFile(a.Last(), []byte(started), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	date(t, a.Last(), -5*time.Hour)
+	a.Newcomer(t, "--from-start", "--if-elapsed=6h").Denied(t)
+	a.Newcomer(t, "--from-start", "--if-elapsed=4h30m").Ran(t)
+}
+
+func TestALockOfAnEarlierBootIsReclaimedWhateverItsDate(t *testing.T) {
+	t.Parallel()
+	need.MachineID(t)
+	for _, step := range []time.Duration{-5 * time.Hour, 0, 5 * time.Hour} {
+		a := helper.NewAtom(t)
+		a.Owner(t, "exec sleep 1000")
+		a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")
+		date(t, a.Lock(), step)
+		a.Newcomer(t).Ran(t)
+	}
+}
+
+func TestALockWithOnlyAPidDependsOnNoClock(t *testing.T) {
+	t.Parallel()
+	for _, step := range []time.Duration{-5000 * time.Hour, 5 * time.Hour} {
+		a := helper.NewAtom(t)
+		alive := helper.Command{Args: []string{"sh", "-c", `echo $$ >"$ADLOCK_DIR/lock.` + helper.AtomName + `"; exec sleep 1000`}, Env: a.Env()}.Start(t)
+		helper.Eventually(t, "the pid is there", func() bool { info, err := os.Stat(a.Lock()); return err == nil && info.Size() > 0 })
+		date(t, a.Lock(), step)
+		a.Newcomer(t, "--notice=never").Denied(t)
+		alive.Kill(t)
+		a.Newcomer(t).Ran(t)
+	}
+}
+
+// An empty lock may be one that another tool is about to write. It is busy for a minute, whatever
+// its date.
+func TestAnEmptyLockIsBusyForAMinuteAndNotUntilTheClockCatchesUp(t *testing.T) {
+	t.Parallel()
+	for _, step := range []time.Duration{-2 * time.Minute, 2 * time.Minute, 5000 * time.Hour} {
+		a := helper.NewAtom(t)
+		if err := os.WriteFile(a.Lock(), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.Newcomer(t).Denied(t)
+		date(t, a.Lock(), step)
+		if got := a.Newcomer(t); got.Status != 0 || !strings.Contains(got.Err, "empty lock cleared") {
+			t.Errorf("dated %v from now: %+v", step, got)
+		}
+	}
+}
+
+func TestAPassClockDoesNotJudgeAnEmptyLock(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	if err := os.WriteFile(a.Lock(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, now := range []string{"1000000000", "4000000000"} {
+		a.Newcomer(t, "--now="+now).Denied(t)
+	}
+}
+
+// A time namespace shifts the start times that a process reads, so another start time does not
+// prove another process.
+func TestAnotherTimeNamespaceProvesNoDeath(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	need.Tools(t, "unshare")
+	shifted := []string{"unshare", "--time", "--fork", "--boottime", "100000"}
+	a := helper.NewAtom(t)
+	if got := a.Shell(t, ":", shifted...); got.Status != 0 {
+		need.Skip(t, "no time namespaces here: "+got.Err)
+	}
+	owner := a.Owner(t, "exec sleep 1000")
+	a.Shell(t, "$run echo ran", shifted...).Denied(t)
+	a.Shell(t, "$run --expire-after 0 echo ran", shifted...).Refused(t, 77, "stuck: ")
+	if owner.Ended() {
+		t.Fatal("the owner was ended")
+	}
+	owner.Kill(t)
+	a.Shell(t, "$run echo ran", shifted...).Ran(t)
+}

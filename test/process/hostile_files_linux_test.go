@@ -1,0 +1,234 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// bait is a file that must not change, whatever leads to it.
+type bait struct {
+	path string
+	info os.FileInfo
+}
+
+const baitText = "precious\n"
+
+func newBait(t *testing.T) bait {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bait")
+	must(t, os.WriteFile(path, []byte(baitText), 0o640))
+	old := time.Now().Add(-time.Hour)
+	must(t, os.Chtimes(path, old, old))
+	info, err := os.Stat(path)
+	must(t, err)
+	return bait{path, info}
+}
+
+func (b bait) mustBeUntouched(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(b.path)
+	must(t, err)
+	info, err := os.Stat(b.path)
+	must(t, err)
+	if string(text) != baitText || info.Mode() != b.info.Mode() || !info.ModTime().Equal(b.info.ModTime()) {
+		t.Errorf("the bait holds %q, mode %v, mtime %v", text, info.Mode(), info.ModTime())
+	}
+	if _, err := os.Lstat(b.path + ".new"); err == nil {
+		t.Error("a link to nowhere was followed")
+	}
+}
+
+// plants make what an enemy may put in the place of one of adlock's files.
+var plants = map[string]func(path string, b bait) error{
+	"symlink":          func(path string, b bait) error { return os.Symlink(b.path, path) },
+	"dangling symlink": func(path string, b bait) error { return os.Symlink(b.path+".new", path) },
+	"hard links": func(path string, b bait) error {
+		return errors.Join(os.Link(b.path, path), os.Link(b.path, path+".too"))
+	},
+	"fifo":      func(path string, _ bait) error { return syscall.Mkfifo(path, 0o600) },
+	"socket":    func(path string, _ bait) error { return syscall.Mknod(path, syscall.S_IFSOCK|0o600, 0) },
+	"directory": func(path string, _ bait) error { return os.Mkdir(path, 0o700) },
+}
+
+// verbs are scripts for all verbs that open a lock.
+var verbs = map[string]string{
+	"run":            "$run echo ran",
+	"mkatomic":       "$take && echo ran",
+	"kill-carefully": "$adlock kill-carefully --lock $ADLOCK_DIR/lock.p.dax.o.x && echo ran",
+	"release":        "$adlock release $ADLOCK_DIR/lock.p.dax.o.x && echo ran",
+	"clear":          "$adlock clear p.dax.o.x && echo ran",
+}
+
+func TestWhatIsNoPlainFileIsNotTakenForALock(t *testing.T) {
+	for planted, plant := range plants {
+		for verb, script := range verbs {
+			t.Run(planted+" before "+verb, func(t *testing.T) {
+				a, b := helper.NewAtom(t), newBait(t)
+				must(t, plant(a.Lock(), b))
+				got := a.Shell(t, script)
+				got.Refused(t, 77, a.Lock())
+				got.Refused(t, 77, map[string]string{"fifo": "not a regular file", "hard links": "too many links"}[planted])
+				b.mustBeUntouched(t)
+			})
+		}
+	}
+}
+
+func TestWhatIsNoPlainFileIsNotTakenForALastLock(t *testing.T) {
+	for planted, plant := range plants {
+		for _, verb := range []string{"run", "mkatomic"} {
+			t.Run(planted+" before "+verb, func(t *testing.T) {
+				a, b := helper.NewAtom(t), newBait(t)
+				must(t, plant(a.Last(), b))
+				a.Shell(t, verbs[verb]).Refused(t, 77, a.Last())
+				b.mustBeUntouched(t)
+				if _, err := os.Lstat(a.Lock()); err == nil {
+					t.Error("the atom stays taken")
+				}
+			})
+		}
+	}
+}
+
+func TestAReleaseStampsNothingButAPlainFileAndStillReleases(t *testing.T) {
+	for planted, plant := range plants {
+		t.Run(planted, func(t *testing.T) {
+			a, b := helper.NewAtom(t), newBait(t)
+			gate := filepath.Join(t.TempDir(), "gate")
+			job := a.Supervised(t, "until [ -e "+gate+" ]; do sleep 0.01; done")
+			must(t, os.Remove(a.Last()))
+			must(t, plant(a.Last(), b))
+			must(t, os.WriteFile(gate, nil, 0o600))
+			if status := job.Wait(t); status != 0 || !strings.Contains(job.Output(), a.Last()) {
+				t.Errorf("status %d, %q", status, job.Output())
+			}
+			b.mustBeUntouched(t)
+			if _, err := os.Lstat(a.Lock()); err == nil {
+				t.Error("the atom stays taken")
+			}
+		})
+	}
+}
+
+func TestWhatIsNoPlainFileIsNotTakenForARunlogAndTheJobRuns(t *testing.T) {
+	for planted, plant := range plants {
+		t.Run(planted, func(t *testing.T) {
+			a, b := helper.NewAtom(t), newBait(t)
+			must(t, plant(filepath.Join(a.Dir, "program.dax.runlog"), b))
+			if got := a.Newcomer(t); got.Status != 0 || got.Out != "ran\n" || !strings.Contains(got.Err, "program.dax.runlog") {
+				t.Errorf("%+v", got)
+			}
+			b.mustBeUntouched(t)
+		})
+	}
+}
+
+func TestADeviceIsNotOpened(t *testing.T) {
+	need.Root(t)
+	for verb, script := range verbs {
+		a := helper.NewAtom(t)
+		if err := syscall.Mknod(a.Lock(), syscall.S_IFCHR|0o600, 10<<8|200); err != nil { // net/tun: opening it has effects
+			need.Skip(t, "devices cannot be made here: "+err.Error())
+		}
+		t.Log(verb)
+		a.Shell(t, script).Refused(t, 77, "not a regular file")
+	}
+}
+
+func TestPlantedTemporaryFilesDoNotStandInTheWay(t *testing.T) {
+	a, b := helper.NewAtom(t), newBait(t)
+	owner := a.Owner(t, "exec sleep 1000")
+	old := unix.NsecToTimespec(b.info.ModTime().UnixNano())
+	digits := "0123456789abcdef"
+	for _, plant := range plants {
+		path := filepath.Join(a.Dir, "temp."+digits+digits)
+		digits = digits[1:] + digits[:1]
+		must(t, plant(path, b))
+		must(t, unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{old, old}, unix.AT_SYMLINK_NOFOLLOW))
+	}
+	owner.Kill(t)
+	a.Newcomer(t).Ran(t)
+	b.mustBeUntouched(t)
+}
+
+func TestALockOfATerabyteIsAnErrorAtOnceAndCanBeCleared(t *testing.T) {
+	for verb, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"run": {74, "too large"}, "mkatomic": {74, "too large"},
+		"kill-carefully": {77, "does not name its owner"}, "release": {75, "another owner"}, "clear": {0, ""},
+	} {
+		a := helper.NewAtom(t)
+		must(t, os.WriteFile(a.Lock(), nil, 0o600))
+		must(t, os.Truncate(a.Lock(), 1<<40)) // sparse
+		t.Log(verb)
+		got := a.Shell(t, verbs[verb])
+		if want.status == 0 {
+			got.Ran(t)
+			continue
+		}
+		got.Refused(t, want.status, want.says)
+	}
+}
+
+func TestNoNameLeadsOutOfTheDirectory(t *testing.T) {
+	a := helper.NewAtom(t)
+	enemy := "../../../../tmp/x\n/etc/passwd\x1b[2J"
+	got := helper.Command{Args: []string{a.Bin, "run", "--program", enemy, "--host", enemy, "--operator", enemy, "--operand", enemy, "--", "echo", "ran"}, Env: a.Env()}.Run(t)
+	got.Ran(t)
+	files, err := os.ReadDir(a.Dir)
+	must(t, err)
+	if len(files) != 2 || !strings.HasPrefix(files[0].Name(), "last.") || !strings.HasPrefix(files[1].Name(), "program.") {
+		t.Errorf("the directory holds %v", files)
+	}
+	log, err := os.ReadFile(filepath.Join(a.Dir, files[1].Name()))
+	must(t, err)
+	if strings.Count(string(log), "\n") != 2 || strings.ContainsAny(string(log), "\x1b") {
+		t.Errorf("the record of one run:\n%q", log)
+	}
+	for _, verb := range []string{"clear ../x", "clear ../../etc/passwd", "clear .", "clear ''", "release /etc/passwd", "release lock.x", "kill-carefully --lock /etc/passwd"} {
+		if got := a.Shell(t, "$adlock "+verb); got.Status != 64 {
+			t.Errorf("%s: %+v", verb, got)
+		}
+	}
+}
+
+// The name of an operand or a process must neither move the cursor of a reader's terminal nor
+// forge a second line.
+func TestMessagesAreOneLineOfPlainText(t *testing.T) {
+	a := helper.NewAtom(t)
+	enemy := "x\nadlock: forged\r\x1b[2J\u009b2J\x9b2J"
+	run := []string{a.Bin, "run", "--verbose", "--program=p", "--host=dax", "--operator=o", "--operand=" + enemy, "--if-elapsed=1h", "--", "true"}
+	helper.Command{Args: run, Env: a.Env()}.Run(t)
+	got := helper.Command{Args: run, Env: a.Env()}.Run(t)
+	if got.Status != 75 || strings.Count(got.Err, "\n") != 1 || strings.ContainsAny(got.Err, "\r\x1b\u009b") || strings.Contains(got.Err, "\x9b") {
+		t.Errorf("%+q", got.Err)
+	}
+}
+
+func TestANameOfAProcessForgesNoLine(t *testing.T) {
+	a := helper.NewAtom(t)
+	evil := filepath.Join(t.TempDir(), "x\n1\tinit")
+	shell, err := os.ReadFile("/bin/sleep")
+	must(t, err)
+	must(t, os.WriteFile(evil, shell, 0o700))
+	p := helper.Command{Args: []string{evil, "1000"}}.Start(t)
+	helper.Eventually(t, "it has its name", func() bool {
+		got := helper.Command{Args: []string{a.Bin, "kill-carefully", "--dry-run", itoa(p.PID)}, Env: a.Env()}.Run(t)
+		if strings.Count(got.Out, "\n") != 1 {
+			t.Fatalf("%+q", got.Out)
+		}
+		return strings.Contains(got.Out, "init")
+	})
+}

@@ -1,0 +1,244 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// Two users that share an atom, for a job of root's and one of www-data's, would share a
+// directory that a group may write, as mail spools are. These tests show what a member of the
+// group could do there, and that none of it reaches root: adlock refuses such a directory,
+// however it came to be.
+
+// ofGroup is what a directory of a group looks like: root:group, 2770.
+func ofGroup(path string) error {
+	if err := os.Chown(path, 0, nobody); err != nil {
+		return err
+	}
+	return os.Chmod(path, os.ModeSetgid|0o770)
+}
+
+// ofRoot gives the directory back to root alone.
+func ofRoot(path string) error {
+	if err := os.Chmod(path, 0o700); err != nil {
+		return err
+	}
+	return os.Chown(path, 0, 0)
+}
+
+// fileOfGroup is what a file of a group looks like.
+func fileOfGroup(path string) error {
+	if err := os.Chown(path, 0, nobody); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o660)
+}
+
+// inGroup is an atom of root's in a directory that is still root's alone. No directory above it
+// keeps members of the group out.
+func inGroup(t *testing.T) *helper.Atom {
+	t.Helper()
+	need.Root(t)
+	a := &helper.Atom{Dir: filepath.Join(public(t), "locks"), Bin: program(t, 0o755)}
+	must(t, os.Mkdir(a.Dir, 0o700))
+	return a
+}
+
+// member runs a script as a member of the group, in the lock directory.
+func member(t *testing.T, a *helper.Atom, script string) {
+	t.Helper()
+	c := helper.Command{Args: []string{"sh", "-c", script}, Dir: a.Dir, UID: nobody, Env: a.Env()}
+	if r := c.Run(t); r != (helper.Result{}) {
+		t.Fatalf("the member could not: %+v", r)
+	}
+}
+
+// mustBeRefused expects a newcomer and every verb to be refused with this word, and no signal.
+func mustBeRefused(t *testing.T, a *helper.Atom, word string) {
+	t.Helper()
+	a.Newcomer(t, "--expire-after=0").Refused(t, 77, word)
+	a.Newcomer(t, "--expire-after=0", "--dry-run").Refused(t, 77, word)
+	for verb, script := range verbs {
+		t.Log(verb)
+		a.Shell(t, script).Refused(t, 77, word)
+	}
+	if strings.Contains(a.Runlog(), "event=signal") {
+		t.Errorf("a process was signalled:\n%s", a.Runlog())
+	}
+}
+
+func TestADirectoryOfAGroupServesNeitherRootNorAMember(t *testing.T) {
+	a := inGroup(t)
+	must(t, ofGroup(a.Dir))
+	mustBeRefused(t, a, "lock directory is writable by others (chmod go-w '"+a.Dir+"')")
+	a.UID = nobody
+	mustBeRefused(t, a, "lock directory is writable by others")
+}
+
+// This is why files of a group are refused. A member rewrites root's lock; the file still belongs
+// to root and shows no trace of its writer. Once the rights are restored, root ends the process
+// that the lock names. Only the refusals before that save the victim.
+func TestALockThatAGroupCanWriteIsNotBelieved(t *testing.T) {
+	a := inGroup(t)
+	owner := a.Owner(t, "exec sleep 1000")
+	must(t, ofGroup(a.Dir))
+	must(t, fileOfGroup(a.Lock()))
+	sentenced := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
+	forged := filepath.Join(public(t), "forged")
+	must(t, os.WriteFile(forged, condemning(identityOf(t, sentenced.PID)), 0o644))
+	member(t, a, "cat "+forged+" >"+filepath.Base(a.Lock()))
+	if info, err := os.Stat(a.Lock()); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Fatalf("root's lock is not root's any more: %v (%v)", info, err)
+	}
+
+	mustBeRefused(t, a, "lock directory is writable by others")
+	must(t, ofRoot(a.Dir))
+	mustBeRefused(t, a, a.Lock()+": is writable by others (another user may have written it: ")
+	if sentenced.Ended() || owner.Ended() {
+		t.Fatal("a process was ended")
+	}
+	must(t, os.Chown(a.Lock(), 0, 0))
+	must(t, os.Chmod(a.Lock(), 0o600))
+	if got := a.Newcomer(t, "--expire-after=0"); got.Status != 0 || helper.Alive(sentenced.PID) {
+		t.Errorf("%+v; so the attack is none, and the refusals are for nothing", got)
+	}
+}
+
+// At its first use the directory was root's alone.
+func TestAGroupMembersPlantedFilesEndNoProcess(t *testing.T) {
+	const lock = "lock." + helper.AtomName
+	for claim, attack := range map[string]struct{ script, says string }{
+		"a lock of the member's":             {"mv " + lock + " x; cp $FORGED " + lock, lock},
+		"a lock of the member's, renamed":    {"cp $FORGED mine; mv -f mine " + lock, lock},
+		"a FIFO for the lock":                {"rm -f " + lock + "; mkfifo " + lock, lock},
+		"a link for the lock":                {"rm -f " + lock + "; ln -s $FORGED " + lock, lock},
+		"a directory for the lock":           {"rm -f " + lock + "; mkdir " + lock, lock},
+		"an empty lock of the member's":      {"rm -f " + lock + "; : >" + lock, lock},
+		"a lock that no other user can read": {"rm -f " + lock + "; cp $FORGED " + lock + "; chmod 0 " + lock, lock},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			a := inGroup(t)
+			spared := victim(t, 0)
+			forged := filepath.Join(public(t), "forged")
+			must(t, os.WriteFile(forged, condemning(spared), 0o644))
+			a.More = []string{"FORGED=" + forged}
+			owner := a.Owner(t, "exec sleep 1000")
+			must(t, ofGroup(a.Dir))
+			member(t, a, attack.script)
+			a.Newcomer(t, "--expire-after=0").Refused(t, 77, "lock directory is writable by others")
+			must(t, ofRoot(a.Dir))
+			mustBeRefused(t, a, attack.says)
+			if owner.Ended() {
+				t.Error("the owner was ended")
+			}
+		})
+	}
+}
+
+// The next newcomer is refused. Once the rights are restored, all goes on.
+func TestAnOwnerWhoseDirectoryWasOpenedKeepsItsAtom(t *testing.T) {
+	a := inGroup(t)
+	gate := filepath.Join(public(t), "gate")
+	script := a.Owner(t, "until [ -e "+gate+" ]; do sleep 0.01; done; $adlock release \"$ADLOCK_DIR\"/lock.p.dax.o.x")
+	must(t, ofGroup(a.Dir))
+	a.Newcomer(t).Refused(t, 77, "lock directory is writable by others")
+	must(t, os.WriteFile(gate, nil, 0o600))
+	if status := script.Wait(t); status != 77 || !strings.Contains(script.Output(), "writable by others") {
+		t.Errorf("release: status %d: %s", status, script.Output())
+	}
+	must(t, ofRoot(a.Dir))
+	a.Newcomer(t).Ran(t) // its owner is dead
+}
+
+// The newcomer checked the directory when it began to wait, before the group could write to it.
+func TestANewcomerThatWaitsBelievesNoMembersLock(t *testing.T) {
+	a := inGroup(t)
+	spared := victim(t, 0)
+	forged := filepath.Join(public(t), "forged")
+	must(t, os.WriteFile(forged, condemning(spared), 0o644))
+	owner := a.Owner(t, "exec sleep 1000")
+	newcomer := helper.Command{Args: []string{"sh", "-c", "exec $run --wait 1h echo ran"}, Env: a.Env()}.Start(t)
+	helper.Eventually(t, "the newcomer waits", func() bool { return watches(newcomer.PID) })
+	must(t, ofGroup(a.Dir))
+	member(t, a, "cp "+forged+" mine; mv -f mine lock."+helper.AtomName)
+	if status := newcomer.Wait(t); status != 77 || !strings.Contains(newcomer.Output(), "belongs to another user") {
+		t.Errorf("status %d: %s", status, newcomer.Output())
+	}
+	if owner.Ended() {
+		t.Error("the owner was ended")
+	}
+}
+
+// The lock directory is root's alone, but a directory above it is not.
+func TestBelowADirectoryOfAGroupNothingIsTaken(t *testing.T) {
+	for claim, way := range map[string]struct {
+		open func(above string, a *helper.Atom) error
+		says string
+	}{
+		"a directory of a group above": {func(above string, _ *helper.Atom) error { return ofGroup(above) },
+			"is above the lock directory and writable by others"},
+		"a member's link in a sticky directory of a group": {func(above string, a *helper.Atom) error {
+			must(t, os.Chown(above, 0, nobody))
+			must(t, os.Chmod(above, os.ModeSetgid|os.ModeSticky|0o775))
+			must(t, os.Symlink(".", above+"/link"))
+			a.Dir = above + "/link/locks"
+			return os.Lchown(above+"/link", nobody, nobody)
+		}, "is a link of another user's on the way"},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			a := inGroup(t)
+			a.Newcomer(t).Ran(t)
+			must(t, way.open(filepath.Dir(a.Dir), a))
+			mustBeRefused(t, a, way.says)
+		})
+	}
+}
+
+// acl sets entries of an access control list, for user 65534.
+func acl(t *testing.T, entries, path string) {
+	t.Helper()
+	need.Tools(t, "setfacl")
+	if r := (helper.Command{Args: []string{"setfacl", "-m", entries, path}}).Run(t); r.Status != 0 {
+		need.Skip(t, "no access control lists here: "+r.Err)
+	}
+}
+
+func TestAnAccessListThatNamesAnotherUserIsRefused(t *testing.T) {
+	above := func(a *helper.Atom) string { return filepath.Dir(a.Dir) }
+	dir := func(a *helper.Atom) string { return a.Dir }
+	for claim, opened := range map[string]struct {
+		path func(*helper.Atom) string
+		says string
+	}{
+		"of the lock directory":       {dir, "lock directory is writable by others"},
+		"of the lock":                 {(*helper.Atom).Lock, "is writable by others"},
+		"of a directory above of 755": {above, "is above the lock directory and writable by others"},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			a := inGroup(t)
+			a.Owner(t, "exec sleep 1000")
+			acl(t, "u:65534:rwx", opened.path(a))
+			mustBeRefused(t, a, opened.says)
+		})
+	}
+}
+
+// Files in a directory with a default list still belong to their owner alone.
+func TestAnInheritedAccessListOpensNoNewFile(t *testing.T) {
+	a := inGroup(t)
+	must(t, os.Remove(a.Dir))
+	acl(t, "d:u:65534:rwx,u:65534:x", filepath.Dir(a.Dir))
+	a.Newcomer(t).Ran(t)
+	acl(t, "u:65534:x", a.Dir)
+	a.Owner(t, "exec sleep 1000")
+	member(t, a, `for file in "$ADLOCK_DIR"/* `+a.Lock()+` `+a.Last()+`; do
+		[ ! -r "$file" ] && [ ! -w "$file" ] || echo "$file is open"
+	done; if true 2>/dev/null >"$ADLOCK_DIR/mine"; then echo entered; fi`)
+	a.Newcomer(t).Denied(t)
+}

@@ -1,0 +1,125 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// hiding runs a command as an unprivileged user, with a /proc that hides the processes of other
+// users.
+var hiding = []string{"unshare", "--mount", "sh", "-c",
+	`mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid ` + strconv.Itoa(nobody) + ` --regid ` + strconv.Itoa(nobody) + ` --clear-groups "$@"`, "sh"}
+
+func needHiding(t *testing.T) {
+	t.Helper()
+	need.Root(t)
+	need.Tools(t, "setpriv")
+	need.Namespaces(t, "--mount")
+}
+
+// nobodys is an atom in a directory of an unprivileged user.
+func nobodys(t *testing.T) *helper.Atom {
+	t.Helper()
+	dir := filepath.Join(public(t), "locks")
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, os.Chown(dir, nobody, nobody))
+	return &helper.Atom{Dir: dir, Bin: program(t, 0o755)}
+}
+
+// A process that sudo starts belongs to root. Its unprivileged user cannot see or signal it, but it is
+// part of the job.
+func TestAHiddenMemberOfAnotherUserHolds(t *testing.T) {
+	needHiding(t)
+	a := nobodys(t)
+	file := filepath.Join(t.TempDir(), "child")
+	// Root starts the child, and then becomes the owner's user.
+	becoming := []string{"sh", "-c", `sleep 1000 & echo $! >` + file + `; exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"`, "sh"}
+	script := a.Owner(t, "exec sleep 1000", becoming...)
+	var child int
+	helper.Eventually(t, "the child is there", func() bool {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			child, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		}
+		return err == nil
+	})
+	newcomer := func(options string) helper.Result { return a.Shell(t, "$run "+options+" echo ran", hiding...) }
+	newcomer("--expire-after=0").Refused(t, 77, "stuck: ")
+	if script.Ended() || strings.Contains(a.Runlog(), "event=signal") {
+		t.Errorf("a process was signalled:\n%s", a.Runlog())
+	}
+	script.Kill(t)
+	newcomer("").Denied(t)
+	must(t, syscall.Kill(child, syscall.SIGKILL))
+	// A hidden zombie looks like a live process: its parent must have reaped it.
+	helper.Eventually(t, "the child is gone", func() bool { return syscall.Kill(child, 0) == syscall.ESRCH })
+	newcomer("").Ran(t)
+}
+
+// /proc shows the owner's zombie, and hides the other members of its group.
+func TestAHiddenMemberHoldsBesideAZombie(t *testing.T) {
+	needHiding(t)
+	need.Tools(t, "setsid")
+	a := nobodys(t)
+	file := filepath.Join(t.TempDir(), "pids")
+	// The owner's parent does not reap it.
+	becoming := []string{"sh", "-c", `setsid sh -c 'sleep 1000 & echo $! $$ >` + file + `; exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"' sh "$@" & exec sleep 1000`, "sh"}
+	parent := a.Owner(t, "exec sleep 1000", becoming...)
+	text, err := os.ReadFile(file)
+	must(t, err)
+	var child, owner int
+	_, err = fmt.Sscan(string(text), &child, &owner)
+	must(t, err)
+	t.Cleanup(func() { helper.KillSession(owner) })
+	must(t, syscall.Kill(owner, syscall.SIGKILL))
+	helper.Eventually(t, "the owner is a zombie", func() bool { return !helper.Alive(owner) })
+	newcomer := func() helper.Result { return a.Shell(t, "$run echo ran", hiding...) }
+	newcomer().Denied(t)
+	must(t, syscall.Kill(child, syscall.SIGKILL))
+	helper.Eventually(t, "the child is dead", func() bool { return !helper.Alive(child) })
+	parent.Kill(t) // their next parent reaps both
+	helper.Eventually(t, "the atom is free", func() bool { return newcomer().Status == 0 })
+}
+
+func TestEnforceDoesNotTakeHiddenProcessesForDead(t *testing.T) {
+	needHiding(t)
+	a := nobodys(t)
+	setpriv, err := exec.LookPath("setpriv")
+	must(t, err)
+	sudo := copyOf(t, setpriv, os.ModeSetuid|0o755)
+	var fs unix.Statfs_t
+	must(t, unix.Statfs(sudo, &fs))
+	if fs.Flags&unix.ST_NOSUID != 0 {
+		need.Skip(t, "no set-user-ID programs here")
+	}
+	root := sudo + " --reuid 0 --regid 0 --clear-groups sleep 1000"
+	for claim, job := range map[string]string{"the command": root, "a child": "sh -c '" + root + "; :'"} {
+		t.Run(claim, func(t *testing.T) {
+			script := helper.Command{
+				Args: append(append([]string{}, hiding...), "sh", "-c", "$run --enforce --expire-after=3s "+job), Env: a.Env(),
+			}.Start(t)
+			if status := script.Wait(t); status != 77 {
+				t.Errorf("status %d\n%s", status, script.Output())
+			}
+			a.Shell(t, "$run echo ran", hiding...).Denied(t)
+			job := helper.Session(script.PID)
+			helper.KillSession(script.PID)
+			helper.Eventually(t, "the whole job is gone", func() bool {
+				return !slices.ContainsFunc(job, func(pid int) bool { return syscall.Kill(pid, 0) == nil })
+			})
+			a.Shell(t, "$run echo ran", hiding...).Ran(t)
+		})
+	}
+}

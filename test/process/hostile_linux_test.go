@@ -1,0 +1,92 @@
+package process
+
+// These tests run the real program on what an enemy or an accident could plant. The claims of the
+// tests are in the table of attacks in test/README.md.
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"adlock/lib/atom"
+	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/test/support/helper"
+)
+
+// nobody is a user without rights to anything of root's.
+const nobody = 65534
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// public makes a directory that every user may enter, mode 0755.
+func public(t *testing.T) string {
+	t.Helper()
+	path, err := os.MkdirTemp("", "adlock-public-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(path) })
+	must(t, os.Chmod(path, 0o755))
+	return path
+}
+
+// program is a copy of the helper program with this mode, in a place where every
+// user may run it.
+func program(t *testing.T, mode os.FileMode) string {
+	t.Helper()
+	return copyOf(t, helper.Binary(t), mode)
+}
+
+func copyOf(t *testing.T, program string, mode os.FileMode) string {
+	t.Helper()
+	from, err := os.Open(program)
+	must(t, err)
+	defer from.Close()
+	path := filepath.Join(public(t), filepath.Base(program))
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o700)
+	must(t, err)
+	_, err = io.Copy(to, from)
+	must(t, err)
+	must(t, to.Close())
+	must(t, os.Chmod(path, mode)) // after the write, which removes set-user-ID
+	return path
+}
+
+// open is an atom in a directory of root's that every user may read.
+func open(t *testing.T) *helper.Atom {
+	t.Helper()
+	return &helper.Atom{Dir: public(t), Bin: helper.Binary(t)}
+}
+
+// victim starts a process of the user uid (0: this one) that no process has a reason to signal. It
+// must live until the end of the test.
+func victim(t *testing.T, uid int) process.Identity {
+	t.Helper()
+	p := helper.Command{Args: []string{"sleep", "1000"}, UID: uid}.Start(t)
+	t.Cleanup(func() {
+		if p.Ended() {
+			t.Error("the victim was ended")
+		}
+	})
+	return identityOf(t, p.PID)
+}
+
+func identityOf(t *testing.T, pid int) process.Identity {
+	t.Helper()
+	id, err := process.Of(pid)
+	must(t, err)
+	return id
+}
+
+// condemning is the content of a lock by which id has held the atom for a long time.
+func condemning(id process.Identity) []byte {
+	return record.Record{
+		Owner: id, Token: record.NewToken(),
+		Atom: atom.Atom{Program: "p", Host: "dax", Operator: "o", Operand: "x"},
+	}.Bytes()
+}

@@ -1,0 +1,147 @@
+package process
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func TestALockPlantedForRootEndsNoProcess(t *testing.T) {
+	need.Root(t)
+	for claim, plant := range map[string]func(a *helper.Atom) error{
+		"in the planter's directory": func(a *helper.Atom) error { return os.Chown(a.Dir, nobody, nobody) },
+		"in a sticky directory":      func(a *helper.Atom) error { return os.Chmod(a.Dir, 0o777|os.ModeSticky) },
+		"in a group's directory":     func(a *helper.Atom) error { return os.Chmod(a.Dir, 0o775) },
+		"a file of the planter's":    func(a *helper.Atom) error { return os.Chown(a.Lock(), nobody, nobody) },
+		"in a file open to all":      func(a *helper.Atom) error { return os.Chmod(a.Lock(), 0o666) },
+	} {
+		t.Run(claim, func(t *testing.T) {
+			a := open(t)
+			must(t, os.WriteFile(a.Lock(), condemning(victim(t, 0)), 0o600))
+			must(t, plant(a))
+			a.Newcomer(t, "--expire-after=0").Refused(t, 77, a.Dir)
+			a.Shell(t, verbs["kill-carefully"]).Refused(t, 77, a.Dir)
+			a.Shell(t, verbs["clear"]).Refused(t, 77, a.Dir)
+		})
+	}
+}
+
+func TestAUsersLockCondemnsNoOtherUsersProcess(t *testing.T) {
+	need.Root(t)
+	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
+	must(t, os.WriteFile(a.Lock(), condemning(victim(t, 0)), 0o600))
+	must(t, os.Chown(a.Lock(), nobody, nobody))
+	must(t, os.Chown(a.Dir, nobody, nobody))
+	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "stuck: ")
+}
+
+// A mistake, or a hole elsewhere, has put a user's pid into a lock of root's.
+func TestRootsLockCondemnsNoOtherUsersProcess(t *testing.T) {
+	need.Root(t)
+	a := open(t)
+	must(t, os.WriteFile(a.Lock(), condemning(victim(t, nobody)), 0o600))
+	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "belongs to another user than the lock file")
+	a.Shell(t, verbs["kill-carefully"]).Refused(t, 77, "belongs to another user than the lock file")
+}
+
+func TestALockThatMayNotBeReadIsAnError(t *testing.T) {
+	need.Root(t)
+	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
+	must(t, os.Chown(a.Dir, nobody, nobody))
+	a.Newcomer(t).Ran(t)
+	must(t, os.WriteFile(a.Lock(), []byte("1\n"), 0o000))
+	must(t, os.Chown(a.Lock(), nobody, nobody))
+	a.Newcomer(t).Refused(t, 77, "permission denied")
+}
+
+// The job becomes root's, and its supervisor may not signal it.
+func TestTheOutputOfAStuckJobIsShown(t *testing.T) {
+	need.Root(t)
+	need.Tools(t, "setpriv")
+	setpriv, err := exec.LookPath("setpriv")
+	must(t, err)
+	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
+	must(t, os.Chown(a.Dir, nobody, nobody))
+	p := helper.Command{UID: nobody, Env: a.Env(), Args: []string{a.Bin, "run", "--pause=1s", "--enforce", "--expire-after=3s", "--quiet-ok", "--",
+		"sh", "-c", `echo it had said; exec "$0" --reuid=0 --regid=0 --clear-groups sleep 600`, copyOf(t, setpriv, 0o755|os.ModeSetuid)}}.Start(t)
+	if status := p.Wait(t); status != 77 || !strings.Contains(p.Output(), "it had said\n") {
+		t.Errorf("status %d: %s", status, p.Output())
+	}
+}
+
+// logrotate's CVE-2022-1348: a user who may read a file may flock it.
+func TestAnotherUserCanHoldNoLockOnOurFiles(t *testing.T) {
+	need.Root(t)
+	need.Tools(t, "flock")
+	a := open(t)
+	defer syscall.Umask(syscall.Umask(0)) // the newcomer's too
+	owner := a.Owner(t, "exec sleep 1000")
+	for _, path := range []string{a.Lock(), a.Last(), filepath.Join(a.Dir, "program.dax.runlog")} {
+		if got := (helper.Command{Args: []string{"flock", "--nonblock", path, "echo", "ran"}, UID: nobody}).Run(t); got.Out != "" {
+			t.Errorf("%s can be locked: %+v", path, got)
+		}
+	}
+	owner.Kill(t)
+	a.Newcomer(t).Ran(t)
+}
+
+func TestALockOnAFileThatOthersReadDelaysNoNewcomer(t *testing.T) {
+	need.Root(t)
+	need.Tools(t, "flock")
+	a := open(t)
+	a.Newcomer(t).Ran(t)
+	for _, path := range []string{a.Last(), filepath.Join(a.Dir, "program.dax.runlog")} {
+		must(t, os.Chmod(path, 0o644))
+		marker := "holding " + path
+		enemy := helper.Command{Args: []string{"flock", path, "sh", "-c", "echo holding " + path + "; exec sleep 1000"}, UID: nobody}.Start(t)
+		helper.Eventually(t, marker, func() bool { return strings.Contains(enemy.Output(), marker) })
+	}
+	a.Newcomer(t, "--if-elapsed=1s", "--wait=10s", "--wait-elapsed").Ran(t)
+	owner := a.Owner(t, "exec sleep 1000")
+	// The newcomer waits a limited time to write each line of the runlog, and holds the guard of
+	// the owner's lock meanwhile.
+	helper.Eventually(t, "the owner is replaced", func() bool { return a.Newcomer(t, "--expire-after=0").Status == 0 })
+	owner.Wait(t)
+}
+
+// A user runs a set-user-ID copy; the environment asks for locks in a directory of root's, and
+// the arguments for the gate's verb.
+func TestASetUserIDProgramRefusesToRun(t *testing.T) {
+	need.Root(t)
+	for claim, mode := range map[string]os.FileMode{"set-user-ID": 0o755 | os.ModeSetuid, "set-group-ID": 0o755 | os.ModeSetgid} {
+		t.Run(claim, func(t *testing.T) {
+			home := public(t)
+			must(t, os.Chmod(home, 0o777))
+			a := &helper.Atom{Dir: filepath.Join(home, "locks"), Bin: program(t, mode), UID: nobody}
+			var fs unix.Statfs_t
+			must(t, unix.Statfs(a.Bin, &fs))
+			if fs.Flags&unix.ST_NOSUID != 0 {
+				need.Skip(t, "this file system knows no set-user-ID")
+			}
+			for verb, script := range verbs {
+				t.Log(verb)
+				a.Shell(t, script).Refused(t, 77, "set-user-ID")
+			}
+			for _, args := range [][]string{{"status"}, {"stat-age", "/etc/passwd"}, {"kill-carefully", itoa(victim(t, 0).PID)}, {}} {
+				helper.Command{Args: append([]string{a.Bin}, args...), UID: nobody, Env: []string{"HOME=" + home}}.Run(t).Refused(t, 77, "set-user-ID")
+			}
+			need.Tools(t, "bash")
+			gate := `exec 3<<<g; exec -a "adlock: gate" "$adlock" 3 /usr/bin/id id`
+			helper.Command{Args: []string{"bash", "-c", gate}, UID: nobody, Env: a.Env()}.Run(t).Refused(t, 77, "set-user-ID")
+			if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
+				t.Errorf("something was made: %v (%v)", left, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,127 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"adlock/lib/fault"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// bootless runs a command with a /proc without a boot id: mounted with subset=pid, as by
+// ProcSubset=pid of systemd.exec(5). The machine has an id there.
+var bootless = []string{"unshare", "--mount", "sh", "-c",
+	`mount -t tmpfs none /mnt && mkdir /mnt/upper /mnt/work &&
+		mount -t overlay -o lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work none /etc &&
+		echo 0123456789abcdef0123456789abcdef >/etc/machine-id || exit
+	mount -t proc -o subset=pid proc /proc && exec "$@"`, "sh"}
+
+// placeless is bootless without a machine id.
+var placeless = append(nameless[:len(nameless):len(nameless)], "unshare", "--mount", "sh", "-c", `mount -t proc -o subset=pid proc /proc && exec "$@"`, "sh")
+
+func needBootless(t *testing.T, prefix []string) {
+	t.Helper()
+	needNamespaces(t)
+	c := append(prefix[:len(prefix):len(prefix)], "true")
+	if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {
+		need.Skip(t, "no such mounts to be had: ", string(out))
+	}
+}
+
+func TestWithoutABootIDAnEndedCommandHoldsNothing(t *testing.T) {
+	t.Parallel()
+	for claim, prefix := range map[string][]string{"with a machine id": bootless, "with neither": placeless} {
+		t.Run(claim, func(t *testing.T) {
+			needBootless(t, prefix)
+			a := helper.NewAtom(t)
+			a.Shell(t, "$run echo ran", prefix...).Ran(t)
+			got := a.Shell(t, "$run --enforce --expire-after 10ms sleep 1000", prefix...)
+			if got.Status != fault.StatusExpired {
+				t.Errorf("%+v", got)
+			}
+			a.Shell(t, "$take && $adlock release "+a.Lock(), prefix...).Refused(t, 77, "give its token")
+			if got := a.Shell(t, "$adlock clear "+helper.AtomName+"; $take && $adlock release --token $(sed -n s/^token=//p "+a.Lock()+") "+a.Lock(), prefix...); got.Status != 0 {
+				t.Errorf("%+v", got)
+			}
+			a.Shell(t, "$run echo ran", prefix...).Ran(t)
+		})
+	}
+}
+
+// A process that has the recorded pid in this boot may not be the owner.
+func TestWithoutABootIDADeadOwnerIsReclaimedAndNoneEnded(t *testing.T) {
+	t.Parallel()
+	needBootless(t, bootless)
+	a := helper.NewAtom(t)
+	owner := a.Owner(t, "exec sleep 1000", bootless...)
+	newcomer := func(options string) helper.Result { return a.Shell(t, "$run "+options+" echo ran", bootless...) }
+	newcomer("").Denied(t)
+	newcomer("--expire-after=0").Refused(t, 77, "there is no boot id")
+	if owner.Ended() {
+		t.Error("an owner that may be a stranger was ended")
+	}
+	owner.Kill(t)
+	newcomer("").Ran(t)
+}
+
+func TestWithNeitherBootNorMachineIDADeadOwnerStays(t *testing.T) {
+	t.Parallel()
+	needBootless(t, placeless)
+	a := helper.NewAtom(t)
+	a.Owner(t, "exec sleep 1000", placeless...).Kill(t)
+	newcomer := func(options string) helper.Result { return a.Shell(t, "$run "+options+" echo ran", placeless...) }
+	newcomer("").Denied(t)
+	newcomer("--expire-after=0").Refused(t, 77, "neither a boot id")
+	if got := a.Shell(t, "$adlock clear "+helper.AtomName, placeless...); got.Status != 0 {
+		t.Errorf("%+v", got)
+	}
+	newcomer("").Ran(t)
+}
+
+func TestWhatCannotBeReadJustNowIsNotTakenForMissing(t *testing.T) {
+	t.Parallel()
+	need.Tools(t, "strace")
+	for _, path := range []string{"/proc/sys/kernel/random/boot_id", "/etc/machine-id", "/proc/self/ns/pid", "/proc/self/ns/time"} {
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		for _, c := range []struct {
+			err, words string
+			status     int
+		}{
+			{"EMFILE", "too many open files", fault.StatusSystem},
+			{"ENFILE", "too many open files in system", fault.StatusSystem},
+			{"ENOMEM", "cannot allocate memory", fault.StatusSystem},
+			{"EIO", "input/output error", fault.StatusIO},
+		} {
+			call := "openat"
+			if strings.Contains(path, "/ns/") {
+				call = "/^(newf|f)statat(64)?$"
+			}
+			a := helper.NewAtom(t)
+			traced := func(line string) helper.Result {
+				return a.Shell(t, fmt.Sprintf("exec strace -f -qq -o /dev/null -P %s -e trace='%s' -e inject='%s':error=%s %s", path, call, call, c.err, line))
+			}
+			for _, line := range []string{"$run echo ran", "$adlock take --owner $$ -- " + a.Lock() + " p dax o x", "$adlock clear " + helper.AtomName} {
+				clears := strings.Contains(line, "clear")
+				if clears {
+					a.Owner(t, "exec sleep 1000")
+				}
+				want := "adlock: " + path + ": " + c.words + "\n"
+				if strings.HasPrefix(line, "$run ") {
+					want = strings.Replace(want, "adlock: ", "adlock: o x: not run: ", 1)
+				}
+				if got := traced(line); got.Status != c.status || got.Out != "" || got.Err != want {
+					t.Errorf("%s of %s: %s: %+v", c.err, path, line, got)
+				}
+				if _, err := os.Stat(a.Lock()); os.IsNotExist(err) == clears {
+					t.Errorf("%s of %s: %s: the lock: %v", c.err, path, line, err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,460 @@
+package process
+
+// These tests show with the real program that only a confirmed death frees a lock: processes that
+// outlive a failed or interrupted ending, or that left their group before their supervisor was
+// killed, hold the atom as long as they live.
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/lib/process"
+	"adlock/lib/record"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// amongOthers starts an owner that leads neither a group nor a session, like a script under
+// run-parts or make.
+var amongOthers = []string{"sh", "-c", `"$@"; exec sleep 1000`, "sh"}
+
+// deaf is a process that only KILL ends; it writes its pid to FILE.
+const deaf = `sh -c 'trap "" INT TERM; echo $$ >"$1.tmp"; mv "$1.tmp" "$1"; while :; do sleep 0.1; done' sh `
+
+// pidIn waits for the pid that a script has put into a file.
+func pidIn(t *testing.T, file string) int {
+	t.Helper()
+	var pid int
+	helper.Eventually(t, file+" holds a pid", func() bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return false
+		}
+		pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		return err == nil
+	})
+	helper.EndsWith(t, pid)
+	return pid
+}
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	helper.Eventually(t, "it is dead", func() bool { return !helper.Alive(pid) })
+}
+
+// frozen puts a process into a cgroup in which not even KILL reaches it, and returns a function
+// that releases it.
+func frozen(t *testing.T, pid int) (thaw func()) {
+	t.Helper()
+	need.Root(t)
+	group := filepath.Join("/sys/fs/cgroup/freezer", fmt.Sprintf("adlock-test-%d-%d", os.Getpid(), pid))
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Skip("no freezer of cgroups version 1 here: ", err)
+	}
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(group, file), []byte(text), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		write("freezer.state", "THAWED")
+		helper.Eventually(t, "its cgroup is empty", func() bool { return os.Remove(group) == nil })
+	})
+	helper.EndsWith(t, pid)
+	write("cgroup.procs", strconv.Itoa(pid))
+	// The kernel skips a process that waits for its vfork's child, as dash does, so ask again.
+	helper.Eventually(t, "it is frozen", func() bool {
+		write("freezer.state", "FROZEN")
+		text, _ := os.ReadFile(filepath.Join(group, "freezer.state"))
+		return strings.TrimSpace(string(text)) == "FROZEN"
+	})
+	return func() { write("freezer.state", "THAWED") }
+}
+
+func TestAnEndingThatFailedFreesNothing(t *testing.T) {
+	t.Parallel()
+	for claim, prefix := range map[string][]string{"of a script among others": amongOthers, "of a script that leads": nil} {
+		t.Run(claim, func(t *testing.T) {
+			a := helper.NewAtom(t)
+			file := filepath.Join(t.TempDir(), "child")
+			a.Owner(t, deaf+file, prefix...)
+			child := pidIn(t, file)
+			thaw := frozen(t, child)
+			a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
+			helper.Eventually(t, "the owner is dead", func() bool { return !helper.Alive(a.OwnerPID(t)) })
+			a.Newcomer(t).Denied(t)
+			a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
+			thaw()
+			helper.Eventually(t, "the child is dead", func() bool { return !helper.Alive(child) })
+			a.Newcomer(t).Ran(t)
+		})
+	}
+}
+
+// A member of an outer atom's job may hold an inner atom itself. When the outer job is ended, the
+// member dies, and its child, in a session of its own, outlives KILL. The child belongs to the
+// inner atom's job too.
+func TestAnEndingThatFailedFreesNoAtomOfAMemberEither(t *testing.T) {
+	t.Parallel()
+	const inner = "--operand=inner"
+	for claim, holder := range map[string]string{
+		"a nested run": `$run ` + inner + ` sh -c 'setsid "$@" & wait; wait' sh `,
+		"a script":     `sh -c '$adlock take --owner $$ -- "$ADLOCK_DIR"/lock.p.dax.o.inner p dax o inner || exit; setsid "$@" & wait; wait' sh `,
+	} {
+		for _, ended := range []string{"a script", "a supervised job", "a job, by its supervisor"} {
+			t.Run(claim+" in "+ended, func(t *testing.T) {
+				a := helper.NewAtom(t)
+				file := filepath.Join(t.TempDir(), "child")
+				script := holder + deaf + file + "; :"
+				var outer *helper.Process
+				switch ended {
+				case "a script":
+					outer = a.Owner(t, script)
+				case "a supervised job":
+					outer = a.Supervised(t, script)
+				default:
+					outer = helper.Command{Args: []string{"sh", "-c", `exec $run --pause=0 --enforce --expire-after=5s sh -c "$0"`, script}, Env: a.Env()}.Start(t)
+				}
+				child := pidIn(t, file)
+				thaw := frozen(t, child)
+				lock, err := os.ReadFile(filepath.Join(a.Dir, "lock.p.dax.o.inner"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				owner, _, _ := strings.Cut(string(lock), "\n")
+				holder, _ := strconv.Atoi(owner)
+				if ended == "a job, by its supervisor" {
+					if status := outer.Wait(t); status != 77 {
+						t.Errorf("status %d\n%s", status, outer.Output())
+					}
+				} else {
+					a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
+				}
+				a.Newcomer(t, "--expire-after=1h").Denied(t)
+				helper.Eventually(t, "the inner owner is dead", func() bool { return !helper.Alive(holder) })
+				a.Newcomer(t, inner).Denied(t)
+				a.Newcomer(t, inner, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
+				thaw()
+				helper.Eventually(t, "the child is dead", func() bool { return !helper.Alive(child) })
+				a.Newcomer(t, inner).Ran(t)
+				helper.Eventually(t, "the supervisor has ended too", func() bool { return a.Shell(t, "$run --dry-run true").Status == 0 })
+				a.Newcomer(t).Ran(t)
+			})
+		}
+	}
+}
+
+func TestAnEndingThatWasCutShortFreesNothing(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	file := filepath.Join(t.TempDir(), "child")
+	a.Owner(t, deaf+file+" & wait", amongOthers...)
+	child, pid := pidIn(t, file), a.OwnerPID(t)
+	newcomer := helper.Command{Args: []string{"sh", "-c", "exec $run --expire-after=0 --pause=30s echo ran"}, Env: a.Env()}.Start(t)
+	helper.Eventually(t, "the owner died of INT", func() bool { return !helper.Alive(pid) })
+	newcomer.Kill(t)
+	a.Newcomer(t).Denied(t)
+	a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
+	if helper.Alive(child) {
+		t.Error("the survivor lives beside the newcomer's job")
+	}
+}
+
+func TestNothingIsSignalledWhereMembersCannotBeRecorded(t *testing.T) {
+	t.Parallel()
+	need.Tools(t, "strace")
+	a := helper.NewAtom(t)
+	script := a.Owner(t, "sleep 1000; :")
+	for fault, words := range map[string]string{"ENOSPC": "no space left on device", "EIO": "input/output error"} {
+		got := a.Shell(t, "strace -f --seccomp-bpf -o /dev/null -P "+a.Lock()+" -e trace=write -e inject=write:error="+fault+" $run --expire-after=0 echo ran")
+		got.Refused(t, 74, words)
+	}
+	if script.Ended() || strings.Contains(a.Runlog(), "event=signal") {
+		t.Errorf("a process was signalled:\n%s", a.Runlog())
+	}
+	a.Newcomer(t, "--expire-after=0").Ran(t)
+}
+
+// leavers are commands that leave the process group of their parent.
+func leavers(file string) map[string]string {
+	job := deaf + file
+	return map[string]string{
+		"timeout":    "timeout 1000 " + job,
+		"setsid":     "setsid -w " + job,
+		"nested run": `$adlock run --name=nested -- ` + job,
+	}
+}
+
+func TestACommandThatLeftTheGroupOutlivesItsSupervisorAndHolds(t *testing.T) {
+	t.Parallel()
+	for claim := range leavers("") {
+		t.Run(claim, func(t *testing.T) {
+			a := helper.NewAtom(t)
+			file := filepath.Join(t.TempDir(), "job")
+			supervisor := a.Supervised(t, "exec "+leavers(file)[claim])
+			job := pidIn(t, file)
+			supervisor.Kill(t)
+			a.Newcomer(t).Denied(t)
+			a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
+			if helper.Alive(job) {
+				t.Error("the job lives beside the newcomer's")
+			}
+		})
+	}
+}
+
+// The ways in which root starts a service as another user.
+func TestACommandThatBecameAnotherUserIsEndedToo(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	need.Tools(t, "setpriv")
+	const other = "setpriv --reuid=65534 --clear-groups "
+	for claim, form := range map[string]string{
+		"the command":       other + deaf,
+		"in a session":      "setsid -w " + other + deaf,
+		"a child of root's": "sh -c '\"$@\"; :' sh " + other + deaf,
+		"a child of nobody": other + "sh -c '\"$@\"; :' sh " + deaf,
+	} {
+		for _, killed := range []bool{false, true} {
+			t.Run(claim+", supervisor killed: "+strconv.FormatBool(killed), func(t *testing.T) {
+				a := helper.NewAtom(t)
+				dir, err := os.MkdirTemp("", "adlock-public-") // unlike t.TempDir's, others reach it
+				if err == nil {
+					err = os.Chmod(dir, 0o777)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { os.RemoveAll(dir) })
+				supervisor := a.Supervised(t, "exec "+form+dir+"/job")
+				job := pidIn(t, dir+"/job")
+				t.Cleanup(func() {
+					if helper.Alive(job) {
+						kill(t, job)
+					}
+				})
+				if killed {
+					supervisor.Kill(t)
+					a.Newcomer(t).Denied(t)
+				}
+				a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
+				if helper.Alive(job) {
+					t.Error("the job lives beside the newcomer's")
+				}
+			})
+		}
+	}
+}
+
+// guardBeforeCommand starts `adlock run` and takes the guard of its lock before the command is
+// recorded there.
+func guardBeforeCommand(t *testing.T, file string) (*helper.Atom, *helper.Process, *os.File) {
+	t.Helper()
+	for range 100 {
+		a := helper.NewAtom(t)
+		args := append([]string{a.Bin, "run", "--program=p", "--host=dax", "--operator=o", "--operand=x", "setsid", "-w"}, "sh", "-c", deaf+file)
+		supervisor := helper.Command{Args: args, Env: a.Env()}.Start(t)
+		var guard *os.File
+		for deadline := time.Now().Add(helper.Patience); guard == nil; {
+			f, err := os.OpenFile(a.Lock(), os.O_RDWR, 0)
+			if err == nil && syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+				guard = f
+			} else if f.Close(); time.Now().After(deadline) {
+				t.Fatal("no lock, or no guard to be had")
+			}
+		}
+		t.Cleanup(func() { guard.Close() })
+		text, err := os.ReadFile(a.Lock())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "\ncommand=") {
+			return a, supervisor, guard
+		}
+		guard.Close()
+		supervisor.Kill(t)
+		kill(t, pidIn(t, file))
+		os.Remove(file)
+	}
+	t.Fatal("the command was always recorded first")
+	return nil, nil, nil
+}
+
+// The former holder of the guard may be a newcomer that was killed, and recorded no process.
+func TestACommandIsRecordedOnceTheGuardIsFree(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "job")
+	a, supervisor, guard := guardBeforeCommand(t, file)
+	job := pidIn(t, file)
+	time.Sleep(time.Second) // longer than one try for the guard
+	guard.Close()
+	helper.Eventually(t, "the command is recorded", func() bool { return helper.Settled(a.Lock()) })
+	supervisor.Kill(t)
+	a.Newcomer(t).Denied(t)
+	kill(t, job)
+	helper.Eventually(t, "setsid has ended too", func() bool { return a.Shell(t, "$run --dry-run true").Status == 0 })
+	a.Newcomer(t).Ran(t)
+}
+
+func TestWhatLeftTheGroupOfASessionLeaderHolds(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	file := filepath.Join(t.TempDir(), "job")
+	script := a.Owner(t, "timeout 1000 "+deaf+file)
+	job := pidIn(t, file)
+	script.Kill(t)
+	a.Newcomer(t).Denied(t)
+	kill(t, job)
+	helper.Eventually(t, "timeout has ended too", func() bool { return a.Shell(t, "$run --dry-run true").Status == 0 })
+	a.Newcomer(t).Ran(t)
+}
+
+func TestAJobThatItsSupervisorCannotEndHolds(t *testing.T) {
+	t.Parallel()
+	for claim, how := range map[string]string{"enforced": "--enforce --expire-after=5s", "told to end": ""} {
+		t.Run(claim, func(t *testing.T) {
+			a := helper.NewAtom(t)
+			file := filepath.Join(t.TempDir(), "job")
+			command := append([]string{a.Bin, "run", "--pause=0", "--program=p", "--host=dax", "--operator=o", "--operand=x"}, strings.Fields(how)...)
+			command = append(command, "setsid", "-w", "sh", "-c", deaf+file)
+			supervisor := helper.Command{Args: command, Env: a.Env()}.Start(t)
+			job := pidIn(t, file)
+			thaw := frozen(t, job)
+			if how == "" {
+				supervisor.Signal(t, syscall.SIGTERM)
+			}
+			if status := supervisor.Wait(t); status != 77 {
+				t.Errorf("status %d\n%s", status, supervisor.Output())
+			}
+			a.Newcomer(t, "--expire-after=1h").Denied(t)
+			thaw()
+			helper.Eventually(t, "the job is dead", func() bool { return !helper.Alive(job) })
+			a.Newcomer(t).Ran(t)
+		})
+	}
+}
+
+func TestANewcomerFromInsideTheJobIsDenied(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	out := filepath.Join(t.TempDir(), "out")
+	// The subshell is an orphan of the owner's group.
+	p := a.Owner(t, `sh -c '($run --expire-after=0 echo ran >"$1.tmp" 2>&1; echo $? >>"$1.tmp"; mv "$1.tmp" "$1") &' sh `+out+`; exec sleep 1000`)
+	var text []byte
+	helper.Eventually(t, "the insider has tried", func() bool {
+		var err error
+		text, err = os.ReadFile(out)
+		return err == nil
+	})
+	if string(text) != "75\n" || p.Ended() {
+		t.Errorf("%q, the owner has ended: %v\n%s", text, p.Ended(), a.Runlog())
+	}
+}
+
+// forker is a process that leaves its group. At TERM it starts a second process, in another
+// session, that only KILL ends. Each writes its pid to a file.
+func forker(file string) string {
+	return `setsid sh -c 'trap "" INT; trap "setsid ` + "sh \"$1.sh\" \"$1.second\" & exit" + `" TERM; echo $$ >"$1.first"; while :; do sleep 0.05; done' sh ` + file
+}
+
+// endsByItself is a command that ends by itself at INT, and leaves a forker to its supervisor.
+func endsByItself(t *testing.T) (script, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "forker")
+	text := `trap "" INT TERM; echo $$ >"$1"; while :; do sleep 0.05; done`
+	if err := os.WriteFile(file+".sh", []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return `trap "exit 0" INT; ` + forker(file) + ` & while :; do sleep 0.05; done`, file
+}
+
+func TestWhatForksAgainWhileItsJobIsEndedIsEndedToo(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	mark := a.Mark(t)
+	a.More = []string{mark}
+	script, file := endsByItself(t)
+	a.Supervised(t, script)
+	pidIn(t, file+".first")
+	a.Newcomer(t, "--expire-after=0").Ran(t)
+	if left := helper.With(mark); len(left) > 0 {
+		t.Errorf("beside the newcomer's job live %v\n%s", left, a.Runlog())
+	}
+}
+
+func TestASupervisorStaysWithWhatAnEndingThatWasCutShortHasLeft(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	script, file := endsByItself(t)
+	supervisor := a.Supervised(t, script)
+	first := pidIn(t, file+".first")
+	newcomer := helper.Command{Args: []string{"sh", "-c", "exec $run --expire-after=0 --pause=30s echo ran"}, Env: a.Env()}.Start(t)
+	helper.Eventually(t, "the command has ended", func() bool { return slices.Equal(helper.Children(supervisor.PID), []int{first}) })
+	newcomer.Kill(t)
+	a.Newcomer(t).Denied(t)
+	if supervisor.Ended() {
+		t.Errorf("the supervisor has left its orphan:\n%s", a.Runlog())
+	}
+	kill(t, first)
+	if status := supervisor.Wait(t); status != 0 || strings.Contains(a.Runlog(), "event=lost") {
+		t.Errorf("status %d\n%s", status, a.Runlog())
+	}
+	a.Newcomer(t).Ran(t)
+}
+
+// The newcomer that ends a job is killed itself, after the command has started another process
+// that this newcomer has not found: no record names it.
+func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	file := filepath.Join(t.TempDir(), "left")
+	supervisor := a.Supervised(t, `until [ -e `+file+`.go ]; do sleep 0.05; done; setsid sh -c 'echo $$ >"$1"; exec sleep 1000' sh `+file+` & until [ -s `+file+` ]; do sleep 0.05; done`)
+	recordADeadSurvivor(t, a)
+	if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	left := pidIn(t, file)
+	helper.Eventually(t, "the command has ended", func() bool { return slices.Equal(helper.Children(supervisor.PID), []int{left}) })
+	a.Newcomer(t).Denied(t)
+	if supervisor.Ended() {
+		t.Errorf("the supervisor has left its orphan:\n%s", a.Runlog())
+	}
+	kill(t, left)
+	if status := supervisor.Wait(t); status != 0 {
+		t.Errorf("status %d\n%s", status, a.Runlog())
+	}
+	a.Newcomer(t).Ran(t)
+}
+
+// recordADeadSurvivor leaves the lock as a newcomer does that begins to end the owner's job, and
+// is killed once the signalled processes are dead.
+func recordADeadSurvivor(t *testing.T, a *helper.Atom) {
+	t.Helper()
+	dead := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
+	id, err := process.Of(dead.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.Kill(t)
+	lock, err := os.OpenFile(a.Lock(), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.WriteString(record.SurvivorLine(1, id)); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

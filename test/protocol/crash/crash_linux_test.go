@@ -1,0 +1,83 @@
+// Package crash kills adlock before each of its system calls that touch a lock or the runlog,
+// one after the other, and tests what newcomers make of what is left.
+package crash
+
+import (
+	"fmt"
+	"testing"
+
+	"adlock/test/support/helper"
+	"adlock/test/support/steps"
+)
+
+func TestMain(m *testing.M) { helper.Main(m) }
+
+const killed = 128 + 9
+
+func TestAfterACrashAtAnyStepOneNewcomerTakesTheAtomAtOnce(t *testing.T) {
+	for _, scenario := range steps.Scenarios {
+		t.Run(scenario.Name, func(t *testing.T) {
+			t.Parallel()
+			points, crashes := 0, 0
+			for _, call := range scenario.Calls(t) {
+				points += len(call.Points)
+				crashes += crashAtEach(t, scenario, call)
+			}
+			if points < 20 || steps.Sample() == 1 && crashes < 20 {
+				t.Errorf("%d points, %d crashes: the calls were not found", points, crashes)
+			}
+			t.Logf("%d points, %d crashes", points, crashes)
+		})
+	}
+}
+
+// crashAtEach kills the step before its first such call, its second, … until it ends untouched,
+// and returns the number of kills.
+func crashAtEach(t *testing.T, scenario steps.Scenario, call steps.Call) (crashes int) {
+	first := call.Points[0].When
+	for n := first; ; n++ {
+		point := fmt.Sprintf("%s-%d", call.Name, n)
+		if !steps.Drawn(t.Name() + point) {
+			if n >= first+len(call.Points) {
+				return crashes
+			}
+			continue
+		}
+		survived := false
+		passed := t.Run(point, func(t *testing.T) {
+			survived = crashAt(t, scenario, steps.Injection{Call: call.Name, What: "signal=KILL", When: n})
+		})
+		if survived || !passed {
+			return crashes
+		}
+		crashes++
+	}
+}
+
+func crashAt(t *testing.T, scenario steps.Scenario, at steps.Injection) (survived bool) {
+	s := steps.NewStage(t, scenario, at)
+	status := s.Play()
+	if s.Completed() && !s.Locked() && !s.Stamped() {
+		t.Error("the lock is gone, and the run does not count")
+	}
+	s.Last()
+	if s.Newcomers(3) == 1 && s.Inside() == 1 {
+		t.Error("a newcomer got the atom beside its owner")
+	}
+	s.Last()
+	s.EndActor()
+	if held := s.Newcomers(3); held != 1 {
+		t.Errorf("%d newcomers got the atom, want 1", held)
+	}
+	s.BystandersAreUnhurt()
+	if s.Last().Unix() == 0 {
+		t.Error("the newcomer's run was not stamped")
+	}
+	s.NoTwoSharedTheAtom()
+	s.TemporariesAreSwept()
+	s.RunlogIsWhole(false)
+	if status != killed && status != scenario.Want {
+		t.Errorf("status %d: %s", status, s.Trouble())
+	}
+	return status != killed
+}

@@ -1,0 +1,84 @@
+// Package protocol tests the protocol of one atom in three ways: spin searches models of it,
+// the histories of many contenders are compared with a model, and a storm of signals and
+// crashes is judged by the promises alone.
+//
+// The folders below it go through adlock step by step: crash kills it before each system call
+// that touches a lock, and fault lets each such call fail.
+//
+// # Models
+//
+// spin checks the protocol of one atom: every order of the steps of an owner,
+// newcomers, crashes and the clock (adlock.pml), a job that forks, dies and escapes while it is
+// being ended (job.pml), a holder of a guard that is stopped (standstill.pml), a script and an
+// agent that die during a question (agent.pml), and owners and waiters in a store (lease.pml).
+// spin must find the faults of the variants that attacks and measurement have shown to be
+// unsound, or the models would prove nothing.
+//
+// # Histories
+//
+// Many contenders compete for a few atoms, and the resulting history is checked.
+//
+// The contenders are processes of three kinds: workers (package lockdir in this
+// test's own binary), scripts (sh/adlock.sh under every shell there is) and jobs
+// of `adlock run`. They are stopped, continued and killed at random, hang, wait
+// and expire each other. The jobs themselves record what happens, and not
+// adlock: one line per event, appended to one file, so that the order of the
+// lines is an order in real time. Each job also holds flock(2) on a file of the
+// test's own for as long as any process of it lives, so that the second of two
+// jobs of one atom notices the first, whatever the events say.
+//
+// The events of one atom are then given to porcupine, which looks for an order
+// of the operations that the model of an atom (history_atom_test.go) allows.
+//
+// # Storms
+//
+// All kinds of processes contend for a few atoms, under signals to any of them, and a judge
+// compares the result with the promises of lib/adlock.7 and lib/protocol.md, and not with the
+// code.
+//
+// The stage is a pid namespace of its own: this test's binary is its first
+// process, orphans come to it, and nothing outlives it. Contenders (storm.sh,
+// under every shell) take atoms by the library, by `adlock run` and by
+// adlock_guard, with and without children, sessions, slots, readers and nesting;
+// some hang; newcomers end them. Meanwhile the storm stops, continues and ends supervisors,
+// jobs, scripts and newcomers, and starts bystanders: processes that belong to no job, many
+// with the very pid of an owner that has just died. If there is a compiler, bystanders report the
+// sender of a signal: 0 is a process outside the stage (a busy machine may end processes by
+// their numbers), and proves nothing.
+//
+// The processes themselves report what happens, and not adlock: one line per event, of one
+// write to one pipe, so that the order of the lines is an order in real time. And a process in
+// an atom holds a pipe of the atom's as a lock that its whole job inherits and that costs no
+// fork (storm.sh, hold), so that the next job notices processes of an earlier one. After each
+// round all processes end, each atom is taken once more, and the judge (storm_judge_test.go: a
+// pure function of the history, tested with histories that it must find guilty) decides.
+//
+// # Covered processes
+//
+// Only processes that the promise covers may hold the pipe, or the storm would find the holes
+// that lib/adlock.7 names:
+//
+//   - When a command ends, its supervisor releases the atom, whatever the command has
+//     started (unless --whole-job). So the storm ends no command with children; and the
+//     work of one that it may end forks nothing, not even between fork and exec.
+//   - When a supervisor is killed, its process group and the command that the lock names
+//     hold the atom. So a child that left the group counts only if the supervisor is not
+//     killed; a command that leaves the group does so after the lock names it (KILL between
+//     the fork and that write is the documented hole); and if the command is the parent of
+//     the job (timeout, a nested run), it is not ended.
+//   - When a process other than adlock ends a script, the group or session that the script
+//     leads holds the atom. So a script that leads neither is alone in its job. A script that
+//     leads one may have children, but children outside the session only if it is not ended.
+//   - A process between parent and child is not ended: its child would be an orphan unknown
+//     to its grandparent, which releases the atom.
+//   - A daemon that gets the pid of a dead owner, and whose first process is gone, cannot be
+//     distinguished from an orphan of that owner's job if both led a session.
+//
+// # By hand
+//
+// ADLOCK_SOAK=1h lasts an hour, ADLOCK_STORM_ACQUISITIONS=N until so many acquisitions;
+// ADLOCK_STORM_SEED=N draws the same numbers again (but the machine does not repeat itself);
+// ADLOCK_STORM_WITH=traps,… adds what is left out because it is known to break a promise
+// (storm_contender_linux_test.go, mended); ADLOCK_STORM_BINARY=FILE tries another build of the
+// helper.
+package protocol

@@ -1,0 +1,153 @@
+// Package fault lets each of adlock's system calls that touch a lock or the runlog fail in each
+// possible way, one at a time.
+package fault
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"adlock/lib/fault"
+	"adlock/test/support/helper"
+	"adlock/test/support/steps"
+)
+
+func TestMain(m *testing.M) { helper.Main(m) }
+
+// failure is one way to fail.
+type failure struct {
+	what   string   // strace's name for it
+	words  string   // the system's message
+	status []int    // what a script gets; none: it must not notice
+	calls  []string // the calls that can fail so; nil: all
+}
+
+var (
+	creates = []string{"openat", "linkat", "renameat", "write", "mkdirat", "utimensat"}
+	changes = append(slices.Clone(creates), "unlinkat", "fchmod")
+	names   = []string{"openat", "linkat", "renameat", "unlinkat", "mkdirat", "utimensat"}
+)
+
+var faults = []failure{
+	{"error=ENOSPC", "no space left on device", []int{fault.StatusIO}, creates},
+	{"error=EIO", "input/output error", []int{fault.StatusIO}, nil},
+	{"error=EROFS", "read-only file system", []int{fault.StatusCannotCreate}, changes},
+	{"error=EMFILE", "too many open files", []int{fault.StatusSystem}, []string{"openat"}},
+	{"error=ENOLCK", "no locks available", []int{fault.StatusSystem}, []string{"flock"}},
+	{"error=EACCES", "permission denied", []int{fault.StatusCannotCreate, fault.StatusNotPermitted}, names},
+	{"error=EINTR", "", nil, nil},
+	{"retval=2", "short write", []int{fault.StatusIO}, []string{"write"}},
+}
+
+func TestAFaultAtAnyStepIsReportedAndLosesNothing(t *testing.T) {
+	for _, scenario := range steps.Scenarios {
+		t.Run(scenario.Name, func(t *testing.T) {
+			t.Parallel()
+			calls, points, met := scenario.Calls(t), 0, 0
+			for _, f := range faults {
+				for _, call := range calls {
+					if f.calls == nil || slices.Contains(f.calls, call.Name) {
+						points += len(call.Points)
+						met += failEach(t, scenario, f, call)
+					}
+				}
+			}
+			if points < 50 || steps.Sample() == 1 && met < 50 {
+				t.Errorf("%d points, %d faults: the calls were not found", points, met)
+			}
+			t.Logf("%d points, %d faults", points, met)
+		})
+	}
+}
+
+// failEach lets each such call of the step fail in turn, and returns how many failed. If one place
+// in the program repeats a call, as for the runlog, two are enough, except in a soak.
+func failEach(t *testing.T, scenario steps.Scenario, f failure, call steps.Call) int {
+	met, seen := 0, map[string]int{}
+	for _, point := range call.Points {
+		if seen[point.Same]++; seen[point.Same] > 2 && os.Getenv("ADLOCK_SOAK") == "" {
+			continue
+		}
+		at := steps.Injection{Call: call.Name, What: f.what, When: point.When}
+		name := fmt.Sprintf("%s-%s-%d", f.what[strings.Index(f.what, "=")+1:], at.Call, at.When)
+		if !steps.Drawn(t.Name() + name) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			if failAt(t, scenario, f, at) {
+				met++
+			}
+		})
+	}
+	return met
+}
+
+func failAt(t *testing.T, scenario steps.Scenario, f failure, at steps.Injection) bool {
+	s := steps.NewStage(t, scenario, at)
+	s.Open("JOBGATE") // the job need not wait
+	status := s.Play()
+	s.Last()
+	call := s.Met(at)
+	checkStatus(t, scenario, f, call, status, s)
+	if s.Completed() && s.Trouble() == "" && (s.Locked() || !s.Stamped()) {
+		t.Error("the run was not released and stamped, and nothing was said")
+	}
+	took := s.Newcomers(1) == 1
+	switch {
+	case scenario.Owns && status == scenario.Want && took:
+		t.Error("the lock that was acquired is not held")
+	case scenario.Owns && status != scenario.Want && !took:
+		t.Error("the lock that was not acquired is held")
+	}
+	s.EndActor()
+	if s.Newcomers(1) != 1 {
+		t.Error("the atom cannot be taken afterwards")
+	}
+	s.Last()
+	s.NoTwoSharedTheAtom()
+	s.BystandersAreUnhurt()
+	s.TemporariesAreSwept()
+	s.RunlogIsWhole(f.words == "short write")
+	if t.Failed() {
+		t.Logf("status %d after %s\n%s", status, call, s.Trouble())
+	}
+	return call != ""
+}
+
+// ending matches the message about an ended owner.
+var ending = regexp.MustCompile(`(?m)^adlock: .*: ended process \d+ by force(, as asked)?: it had run for .*\n`)
+
+func checkStatus(t *testing.T, scenario steps.Scenario, f failure, call string, status int, s *steps.Stage) {
+	trouble := s.Trouble()
+	if scenario.Kills {
+		told := len(ending.FindAllString(trouble, -1))
+		if told > 1 || told == 0 && status == scenario.Want {
+			t.Errorf("the ending of the owner was said %d times", told)
+		}
+		trouble = ending.ReplaceAllString(trouble, "")
+	}
+	if trouble != "" && (strings.Count(trouble, "\n") != 1 || !strings.HasPrefix(trouble, "adlock: ") || !strings.Contains(trouble, f.words)) {
+		t.Error("the message is not one line with the system's words")
+	}
+	if scenario.Runs && s.JobRan() != (status == steps.JobStatus) {
+		t.Error("the status is not the job's, or the job has not run")
+	}
+	if status == scenario.Want {
+		if trouble != "" && f.status == nil {
+			t.Error("an interruption is no fault")
+		}
+		return
+	}
+	if strings.Contains(call, "LOG") {
+		t.Error("a failing record changed the status")
+	}
+	if !slices.Contains(f.status, status) {
+		t.Errorf("the status is %d, want one of %v", status, f.status)
+	}
+	if trouble == "" {
+		t.Error("nothing was said")
+	}
+}

@@ -1,0 +1,221 @@
+//go:build soak
+
+package protocol
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// patience is for one model: seconds on an idle machine.
+const patience = 20 * time.Minute
+
+// search is a way in which spin looks for a fault.
+type search int
+
+const (
+	everywhere search = iota // at every state
+	nearest                  // at the nearest states first, for a short counterexample
+	cycles                   // for runs without an end, under weak fairness: a temporal property
+)
+
+// verify has spin search the states of the model built with the definitions, and returns its
+// output.
+func verify(t *testing.T, file string, how search, definitions ...string) string {
+	t.Helper()
+	need.Tools(t, "spin", "gcc")
+	dir := t.TempDir()
+	model := filepath.Join(helper.Root(), "test/protocol", file)
+	spin(t, dir, append(append([]string{"spin"}, definitions...), "-a", model)...)
+	compile := []string{"gcc", "-w", "-DCOLLAPSE", "-DMEMLIM=2000", "-o", "pan", "pan.c"}
+	// -E: a hung job is no deadlock of the protocol.
+	search := []string{"./pan", "-E", "-m100000"}
+	switch how {
+	case everywhere:
+		compile = append(compile, "-O1", "-DSAFETY") // -O2 takes as long to compile as it saves
+	case nearest:
+		compile = append(compile, "-DSAFETY", "-DBFS")
+	case cycles:
+		compile = append(compile, "-O1", "-DNFAIR=4")
+		search = append(search, "-a", "-f")
+	}
+	spin(t, dir, compile...)
+	return spin(t, dir, search...)
+}
+
+func spin(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	result := helper.Command{Args: args, Dir: dir, Limit: patience}.Run(t)
+	if result.Status != 0 {
+		t.Fatalf("%q: status %d\n%s%s", args, result.Status, result.Out, result.Err)
+	}
+	return result.Out
+}
+
+func mustHold(t *testing.T, said string) {
+	t.Helper()
+	if !strings.Contains(said, "errors: 0") || strings.Contains(said, "not completed") || strings.Contains(said, "too small") {
+		t.Errorf("not verified:\n%s", said)
+	}
+	for line := range strings.Lines(said) {
+		if strings.Contains(line, "states, stored") || strings.Contains(line, "elapsed time") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+func mustFail(t *testing.T, said, why string) {
+	t.Helper()
+	if !strings.Contains(said, why) {
+		t.Errorf("%q was not found:\n%s", why, said)
+	}
+}
+
+func TestTheProtocolIsSafe(t *testing.T) {
+	mustHold(t, verify(t, protocol, everywhere))
+}
+
+// With three newcomers it takes more than a minute: only in the long form.
+func TestAnAtomIsAvailableInTheEnd(t *testing.T) {
+	newcomers := "-DN=2"
+	if os.Getenv("ADLOCK_SOAK") != "" {
+		newcomers = "-DN=3"
+	}
+	mustHold(t, verify(t, protocol, cycles, "-DCRON", newcomers))
+}
+
+func TestWithoutExpiryAHungOwnerKeepsTheAtom(t *testing.T) {
+	mustFail(t, verify(t, protocol, cycles, "-DCRON", "-DN=2", "-DNOEXPIRY"), "acceptance cycle")
+}
+
+func TestAGuardOnTheLastLockIsSafeUnlessDeleted(t *testing.T) {
+	mustHold(t, verify(t, protocol, everywhere, "-DLASTGUARD", "-DN=2"))
+}
+
+func TestUnsoundVariantsAreFound(t *testing.T) {
+	for variant, definitions := range map[string][]string{
+		"no guard: verify, then act":                               {"-DNOGUARD"},
+		"a guard on the last lock, a plain rm, and no second look": {"-DLASTGUARD", "-DPLAINRM"},
+		"a guard on the last lock, which a person deletes":         {"-DLASTGUARD", "-DADMIN"},
+	} {
+		t.Run(variant, func(t *testing.T) {
+			const twoJobs = "assertion violated (jobs==0)"
+			mustFail(t, verify(t, protocol, everywhere, append(definitions, "-DEXCLUSION")...), twoJobs)
+		})
+	}
+}
+
+// The atom becomes available again because the message names the guard's holder.
+func TestAGuardWhoseHolderStandsStillIsNotBroken(t *testing.T) {
+	mustHold(t, verify(t, standstill, everywhere, "-DUNCLAIMED"))
+	mustHold(t, verify(t, standstill, cycles))
+	mustFail(t, verify(t, standstill, nearest, "-DUNCLAIMED", "-DBREAKGUARD"), "assertion violated (jobs==0)")
+	mustFail(t, verify(t, standstill, cycles, "-DSILENT"), "acceptance cycle")
+}
+
+func TestEachQuestionIsDoneOnceAndNoScriptWaitsForADeadAgent(t *testing.T) {
+	mustHold(t, verify(t, questions, everywhere))
+	mustHold(t, verify(t, questions, everywhere, "-DIMMORTAL"))
+	for rule, definition := range map[string]string{
+		"the script keeps an end that writes":           "-DKEEPS_WRITER",
+		"answers have no numbers":                       "-DNO_NUMBERS",
+		"a question that was cut short is asked again":  "-DASKS_AGAIN",
+		"a pid is believed":                             "-DNO_LOOK",
+		"what a dead agent may have done is left alone": "-DNO_WITHDRAWAL",
+	} {
+		t.Run(rule, func(t *testing.T) { mustFail(t, verify(t, questions, everywhere, definition), "assertion violated") })
+	}
+}
+
+func TestALockIsReplacedOnlyWhenTheWholeJobIsDead(t *testing.T) {
+	for claim, definitions := range map[string][]string{
+		"a script":                  nil,
+		"a newcomer inside the job": {"-DINSIDE"},
+		"adlock run":                {"-DRUN"},
+		"adlock run on a terminal, killed at any instant": {"-DRUN", "-DGATE", "-DHOLE"},
+	} {
+		t.Run(claim, func(t *testing.T) { mustHold(t, verify(t, job, everywhere, definitions...)) })
+	}
+}
+
+func TestRulesThatLetAJobOutliveItsLockAreFound(t *testing.T) {
+	for rule, definitions := range map[string][]string{
+		"members are not recorded":                           {"-DNORECORD"},
+		"members are recorded when they have been signalled": {"-DRECORDLATE"},
+		"an append that failed is passed over":               {"-DUNWRITTEN"},
+		"a hidden process is dead":                           {"-DHIDDENDEAD"},
+		"a hidden process is dead, to the supervisor":        {"-DRUN", "-DHIDDENDEAD"},
+		"a group that shows a zombie hides no process":       {"-DZOMBIESHOWN"},
+		"a newcomer inside the job spares its ancestors":     {"-DINSIDE", "-DSPARE"},
+		"the command is not recorded":                        {"-DRUN", "-DNOCOMMAND"},
+		"neither the command nor members are recorded":       {"-DRUN", "-DNOCOMMAND", "-DNORECORD"},
+		"the command is not recorded under another's guard":  {"-DRUN", "-DGIVEUP"},
+	} {
+		t.Run(rule, func(t *testing.T) { mustFail(t, verify(t, job, everywhere, definitions...), outlived) })
+	}
+}
+
+// outlived: a process of the job lives.
+const outlived = "assertion violated (left==0)"
+
+// The holes that the model leaves out, so that the rest holds, are real. The first one
+// threatens a job of `adlock run`.
+func TestWhatIsNotPromisedIsAHole(t *testing.T) {
+	for hole, definition := range map[string][]string{
+		"adlock run is killed between fork and the record of a command that leaves its group": {"-DRUN", "-DHOLE"},
+		"a process outlives its parent outside of the owner's group":                          {"-DORPHANS"},
+		"one starts there between a look at the process table and the death of its parent":    {"-DLATEFORKS"},
+	} {
+		t.Run(hole, func(t *testing.T) { mustFail(t, verify(t, job, everywhere, definition...), outlived) })
+	}
+}
+
+// A model in which no lock is ever replaced would hold under all claims.
+func TestLocksAreReplacedInTheModel(t *testing.T) {
+	for owner, definitions := range map[string][]string{
+		"a script's": nil, "one with a newcomer inside the job": {"-DINSIDE"}, "adlock run's": {"-DRUN"},
+	} {
+		t.Run(owner, func(t *testing.T) {
+			mustFail(t, verify(t, job, nearest, append(definitions, "-DWITNESS")...), "assertion violated (path!=1)")
+		})
+	}
+}
+
+func TestInAStoreOnlyASilentOwnerIsTakenForDead(t *testing.T) {
+	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED"))
+	mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0"))
+	mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0", "-DTWICE"))
+	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED", "-DBEATS=0", "-DN=3"))
+	mustHold(t, verify(t, inStore, everywhere, "-DREADERS", "-DBEATS=0", "-DN=3", "-DL=2"))
+	if os.Getenv("ADLOCK_SOAK") != "" {
+		mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0", "-DN=3", "-DL=2"))
+		mustHold(t, verify(t, inStore, everywhere, "-DREADERS", "-DTWICE", "-DBEATS=0", "-DN=3", "-DL=2"))
+	}
+}
+
+func TestUnsoundVariantsInAStoreAreFound(t *testing.T) {
+	for variant, definitions := range map[string][]string{
+		"what is gone is free":                                {"-DONEKEY", "-DBEATS=0"},
+		"a place is removed though its beat has moved":        {"-DNOCOMPARE", "-DUNTOUCHED"},
+		"the lease counts from the answer":                    {"-DRECEIVED", "-DUNTOUCHED"},
+		"the time that a beat shows counts":                   {"-DSHOWN", "-DUNTOUCHED"},
+		"a waiter begins on an old beat":                      {"-DUNCHECKED", "-DUNTOUCHED"},
+		"a machine is suspended":                              {"-DSTOPPED", "-DUNTOUCHED"},
+		"any place in front was the first":                    {"-DTRUSTING", "-DUNTOUCHED", "-DBEATS=0", "-DN=3"},
+		"any place that has stamped was the first":            {"-DANYSTAMP", "-DUNTOUCHED", "-DBEATS=0", "-DN=4", "-DL=2", "-DORDERED"},
+		"what a person removes was left":                      {"-DHANDS", "-DTWICE", "-DBEATS=0"},
+		"only the place directly in front is remembered":      {"-DFORGETFUL", "-DTWICE", "-DBEATS=0"},
+		"of readers, the one directly in front is remembered": {"-DFORGETFUL", "-DREADERS", "-DTWICE", "-DBEATS=0", "-DN=3", "-DL=2"},
+		"behind a first that reads, no place is left":         {"-DSOLE", "-DREADERS", "-DBEATS=0", "-DN=3", "-DL=2"},
+	} {
+		t.Run(variant, func(t *testing.T) {
+			mustFail(t, verify(t, inStore, everywhere, definitions...), "assertion violated (jobs==1)")
+		})
+	}
+}

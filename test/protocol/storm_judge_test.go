@@ -1,0 +1,471 @@
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The statuses that adlock-run(1) promises.
+const (
+	denied   = 75
+	stuck    = 77
+	enforced = 124
+)
+
+// coarse is the most that two compared clocks differ: a shell's counts in 10 ms, and a file
+// system's in up to as much.
+const coarse = 25 * time.Millisecond
+
+// lagging is how long a signal may be under way: the test notes it before it sends it.
+const lagging = 2 * time.Second
+
+// violation is a promise that a history breaks.
+type violation struct {
+	promise string
+	at      int // the index of the event that shows it
+	atom    string
+	ids     []string
+}
+
+// stormAttempt has the events of one attempt at an atom, as indices into the history; none if there
+// is no such event.
+type stormAttempt struct {
+	stormTerms
+	id                             string
+	call, in, out, got, given, end int
+	unnamed                        int // where its command has waited in vain for the lock to name it
+	owns                           int // where the lock named it though its verdict was a denial
+	status                         int // at its end; the first of adlock_get, adlock_with or adlock_release that is not 0
+	code                           int // the job's own status at its end
+	verdict                        string
+}
+
+const none = -1
+
+// trial is a history that is being judged.
+type trial struct {
+	events   []stormEvent
+	attempts []*stormAttempt // in the order of their calls
+	byID     map[string]*stormAttempt
+	byRoot   map[string][]*stormAttempt
+	byAtom   map[string][]*stormAttempt
+	sigs     map[string][]int // by contender: where it got a fatal signal
+	ends     map[string]int   // by contender: where the stage noted its end
+	found    []violation
+	outside  map[string]bool // bystanders that a process outside the stage has signalled
+}
+
+// judge returns the promises that a history breaks.
+func judge(events []stormEvent) []violation {
+	t := &trial{
+		events: events, byID: map[string]*stormAttempt{}, byRoot: map[string][]*stormAttempt{},
+		byAtom: map[string][]*stormAttempt{}, sigs: map[string][]int{}, ends: map[string]int{}, outside: map[string]bool{},
+	}
+	for i, e := range events {
+		t.read(i, e)
+	}
+	t.exclusion()
+	t.slots()
+	t.intervals()
+	for _, a := range t.attempts {
+		if a.end != none {
+			t.status(a)
+		}
+		if a.unnamed != none && !t.excused(a, a.unnamed) {
+			t.accuse(a.unnamed, a.atom, "the lock does not name the command of the job", a.id)
+		}
+		if a.owns != none && !t.excused(a, a.owns) {
+			t.accuse(a.owns, a.atom, "the lock names a process that was told it holds none", a.id)
+		}
+	}
+	for root, end := range t.ends {
+		t.life(root, end)
+	}
+	slices.SortFunc(t.found, func(a, b violation) int { return a.at - b.at })
+	return t.found
+}
+
+// told reports whether an event repeats the one before it: the process is known and the same, and
+// so is the time. zsh 5.9 writes a line twice if a trap writes another before the first has left
+// its buffer.
+func (t *trial) told(before int, e stormEvent) bool {
+	b := t.events[before]
+	return b.at == e.at && b.word(0) == e.word(0) && e.word(0) != "0"
+}
+
+func (t *trial) accuse(at int, atom, promise string, ids ...string) {
+	t.found = append(t.found, violation{promise, at, atom, ids})
+}
+
+// read takes in one event.
+func (t *trial) read(i int, e stormEvent) {
+	if e.kind == "call" {
+		a := &stormAttempt{stormTerms: termsOf(e.words), id: e.id, call: i, in: none, out: none, got: none, given: none, end: none, owns: none, unnamed: none}
+		t.attempts = append(t.attempts, a)
+		t.byID[e.id] = a
+		t.byRoot[rootOf(e.id)] = append(t.byRoot[rootOf(e.id)], a)
+		t.byAtom[a.atom] = append(t.byAtom[a.atom], a)
+		return
+	}
+	a := t.byID[e.id]
+	atom := ""
+	if a != nil {
+		atom = a.atom
+	}
+	switch e.kind {
+	case "sig":
+		switch e.word(0) {
+		case "KILL", "TERM", "INT":
+			t.sigs[e.id] = append(t.sigs[e.id], i)
+		}
+		return
+	case "start", "mark", "pid", "safe", "says": // for the reader of a history
+		return
+	case "exit":
+		t.ends[e.id] = i
+		return
+	case "sender":
+		t.outside[e.id] = e.number(0) == 0
+		return
+	case "stranger":
+		if t.outside[e.id] {
+			return // a process outside the stage did it
+		}
+		t.accuse(i, "", "a process that belongs to no job was signalled", e.id)
+		return
+	case "remains":
+		t.accuse(i, e.word(0), "an atom cannot be taken again once everybody is gone", e.id)
+		return
+	case "hangs":
+		t.accuse(i, "", "a contender does not come to its end", e.id)
+		return
+	case "trace":
+		t.accuse(i, "", "a program crashed", e.id)
+		return
+	}
+	if a == nil {
+		t.accuse(i, "", "an event of an attempt that was not made", e.id)
+		return
+	}
+	switch e.kind {
+	case "in":
+		if a.in != none && t.told(a.in, e) {
+			return
+		}
+		if a.in != none {
+			t.accuse(i, atom, "one attempt ran its job twice", e.id)
+		}
+		a.in = i
+	case "out":
+		a.out, a.code = i, e.number(0)
+	case "clash":
+		ids := []string{e.id, e.word(1)}
+		t.accuse(i, atom, "two jobs at once: the earlier one's processes live", ids...)
+	case "owns":
+		a.owns = i
+	case "unnamed":
+		a.unnamed = i
+	case "got", "with":
+		a.got, a.verdict, a.script = i, e.word(1), true
+		if a.status = e.status(); a.status != 0 || e.kind == "with" {
+			a.end = i
+		}
+	case "rel":
+		a.status, a.end, a.verdict = e.status(), i, e.word(1)
+		if a.status == 0 {
+			a.given = i
+		}
+	case "end":
+		a.status, a.end = e.status(), i
+	default:
+		t.accuse(i, atom, "unknown event", e.id)
+	}
+	if e.kind == "with" && a.status == 0 || e.kind == "end" && a.status == a.stormTerms.code && a.out != none {
+		a.given = i
+	}
+}
+
+// span returns the events between which a certainly ran its job. They are one and the same if the
+// job's end was not noted.
+func (a *stormAttempt) span() (from, to int, ran bool) {
+	switch {
+	case a.in == none:
+		return 0, 0, false
+	case a.out == none || a.out < a.in:
+		return a.in, a.in, true
+	default:
+		return a.in, a.out, true
+	}
+}
+
+// exclusion: never two jobs at once in one atom; readers together, never with a writer.
+func (t *trial) exclusion() {
+	for _, attempts := range t.byAtom {
+		var ran []*stormAttempt
+		for _, a := range attempts {
+			if _, _, ok := a.span(); ok {
+				ran = append(ran, a)
+			}
+		}
+		slices.SortFunc(ran, func(a, b *stormAttempt) int { return a.in - b.in })
+		var writer, reader *stormAttempt // of each kind the one that stays longest so far
+		for _, a := range ran {
+			for _, other := range []*stormAttempt{writer, reader} {
+				if other == nil || other == reader && a.shared {
+					continue
+				}
+				if _, to, _ := other.span(); to > a.in {
+					t.accuse(a.in, a.atom, "two jobs at once", other.id, a.id)
+				}
+			}
+			longest := &writer
+			if a.shared {
+				longest = &reader
+			}
+			if *longest == nil || ends(a) > ends(*longest) {
+				*longest = a
+			}
+		}
+	}
+}
+
+func ends(a *stormAttempt) int {
+	_, to, _ := a.span()
+	return to
+}
+
+// slots: never more jobs of one family at once than it has slots.
+func (t *trial) slots() {
+	type step struct{ at, by int }
+	steps := map[string][]step{}
+	limit := map[string]int{}
+	began := map[int]*stormAttempt{}
+	for _, a := range t.attempts {
+		from, to, ran := a.span()
+		if a.stormTerms.slots == 0 || !ran || to == from {
+			continue
+		}
+		family := a.family()
+		limit[family] = a.stormTerms.slots
+		steps[family] = append(steps[family], step{from, 1}, step{to, -1})
+		began[from] = a
+	}
+	for family, list := range steps {
+		slices.SortFunc(list, func(a, b step) int { return a.at - b.at })
+		n := 0
+		for _, s := range list {
+			if n += s.by; n > limit[family] {
+				a := began[s.at]
+				t.accuse(s.at, a.atom, fmt.Sprintf("%d jobs at once where %d may be", n, limit[family]), a.id)
+			}
+		}
+	}
+}
+
+// intervals: never sooner than IfElapsed after a completion. Only an atom that was released
+// with success counts: its stamp is no earlier than its job's end. A supervisor ends with its
+// job's status even if it has lost the atom to a newcomer, and a newcomer that takes over does
+// not look again.
+func (t *trial) intervals() {
+	for _, attempts := range t.byAtom {
+		var done []*stormAttempt
+		for _, a := range attempts {
+			if a.out != none && a.given != none && !a.shared && (a.script || !t.expirable(a, a.given)) {
+				done = append(done, a)
+			}
+		}
+		slices.SortFunc(done, func(a, b *stormAttempt) int { return a.given - b.given })
+		for _, a := range attempts {
+			if a.in == none || a.elapsed == 0 {
+				continue
+			}
+			n, _ := slices.BinarySearchFunc(done, a.in, func(d *stormAttempt, in int) int { return d.given - in })
+			for _, before := range done[max(0, n-3):n] { // the latest would be enough, were there no runs side by side
+				if before == a || before.unstamps && before.code != 0 {
+					continue
+				}
+				if gap := t.events[a.in].at - t.events[before.out].at; gap < a.elapsed-coarse {
+					t.accuse(a.in, a.atom, fmt.Sprintf("too soon: %v after a completion, IfElapsed is %v", gap, a.elapsed), before.id, a.id)
+				}
+			}
+		}
+	}
+}
+
+// status: the exit status of an attempt is true.
+func (t *trial) status(a *stormAttempt) {
+	guilty := func(promise string) {
+		t.accuse(a.end, a.atom, fmt.Sprintf("status %d: %s", a.status, promise), a.id)
+	}
+	ran, finished := a.in != none && a.in < a.end, a.out != none && a.out < a.end
+	excused := t.excused(a, a.end)
+	switch {
+	case a.in > a.end:
+		// The job of a supervisor that was killed goes on, and holds the atom.
+		if !excused {
+			guilty("and its job ran after that")
+		}
+	case a.status == 0:
+		if !ran && a.denied == 0 {
+			break // denied
+		}
+		if !finished {
+			guilty("though its job did not run to its end")
+		} else if !a.script && a.code != 0 {
+			guilty(fmt.Sprintf("and its job ended with %d", a.code))
+		}
+	case finished && !a.script && a.status == a.code: // it may end as a denial does
+	case a.status == a.denied:
+		if ran && !t.expirable(a, a.end) {
+			guilty("denied, and its job ran")
+		}
+		if a.script && !slices.Contains([]string{"busy", "too-soon", "full", "lost"}, a.verdict) {
+			guilty("with the verdict " + a.verdict)
+		}
+	case a.status == denied && ran && t.expirable(a, a.end): // lost
+	case a.status == enforced && a.enforce:
+		if !t.aged(a, a.limit, a.end) {
+			guilty("before ExpireAfter")
+		}
+	case a.status == enforced && t.byID[a.id+".w"] != nil && t.byID[a.id+".w"].enforce:
+		// Its command is a run of its own, which has ended its job; its status is passed
+		// through.
+		if inner := t.byID[a.id+".w"]; !t.aged(inner, inner.limit, a.end) {
+			guilty("before ExpireAfter")
+		}
+	case a.status == stuck:
+		if a.limit < 0 && !excused {
+			guilty("no process was to be ended")
+		}
+	case a.status > 128 && a.status < 160:
+		if !excused {
+			guilty("ended by a signal before ExpireAfter")
+		}
+	case a.status == int(syscall.SIGSTOP) && excused && !ran:
+		// A helper was stopped and then killed: for a command in a substitution zsh 5.9 keeps the
+		// number of the first signal.
+	default:
+		guilty("not one of those that can be")
+	}
+	if finished && !excused && !a.script && a.status != a.code && a.status != enforced {
+		guilty(fmt.Sprintf("its job ended with %d", a.code))
+	}
+}
+
+// life: no process is ended before ExpireAfter. A contender that died of a signal got one from
+// the test, or held an atom that a newcomer might take over; or it is a shell that crashed,
+// with a signal that no process here sends.
+func (t *trial) life(root string, end int) {
+	status := t.events[end].status()
+	if status <= 128 || status >= 160 || len(t.sigs[root]) > 0 || crashed(status) {
+		return
+	}
+	for _, a := range t.byRoot[root] {
+		if t.expirable(a, end) {
+			return
+		}
+	}
+	t.accuse(end, "", fmt.Sprintf("status %d: ended by a signal, holding nothing that had expired", status), root)
+}
+
+// crashed reports whether the status is that of a program's own fault (zsh 5.9 sometimes
+// crashes if USR1 comes in the middle of something).
+func crashed(status int) bool {
+	switch syscall.Signal(status - 128) {
+	case syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE, syscall.SIGABRT:
+		return true
+	}
+	return false
+}
+
+// excused reports whether an attempt may have been disturbed until then: the test has sent its
+// contender a fatal signal, or a newcomer may have taken over something that the contender
+// held.
+func (t *trial) excused(a *stormAttempt, until int) bool {
+	root := rootOf(a.id)
+	for _, sig := range t.sigs[root] {
+		if sig < until && t.events[a.call].at-t.events[sig].at < lagging {
+			return true
+		}
+	}
+	for _, mine := range t.byRoot[root] {
+		if mine.call < until && mine.holds(a.call) && t.expirable(mine, until) {
+			return true
+		}
+	}
+	return false
+}
+
+// expirable reports whether a newcomer may take over an attempt's atom at that time: a newcomer
+// is there, and the limit in force is no longer than the age of the lock, which is no older
+// than the call.
+func (t *trial) expirable(a *stormAttempt, at int) bool {
+	if a.call > at || !a.holds(at) {
+		return false
+	}
+	if a.enforce && t.aged(a, a.limit, at) {
+		return true
+	}
+	for _, other := range t.byAtom[a.atom] {
+		limit := other.limit
+		if limit < 0 && !other.script { // a run without a limit: the owner's counts
+			limit = a.limit
+		}
+		if other == a || limit < 0 || other.call > at {
+			continue
+		}
+		if gone := other.end; gone != none && (gone < a.call || a.in != none && gone < a.in) {
+			continue
+		}
+		if t.aged(a, limit, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether an attempt may hold its atom at that time: it has not released it, and
+// was not denied. (An owner that lost it is being ended.)
+func (a *stormAttempt) holds(at int) bool {
+	gaveBack := a.given != none && a.given < at
+	neverHad := a.script && a.in == none && a.end != none && a.end < at && a.status == denied
+	return !gaveBack && !neverHad
+}
+
+// aged reports whether the lock of an attempt may be that old at that time.
+func (t *trial) aged(a *stormAttempt, age time.Duration, at int) bool {
+	return t.events[at].at-t.events[a.call].at >= age-coarse
+}
+
+// tell describes a violation with the events around it: those of its atom, of the contenders in
+// it, and all if it has no atom.
+func (v violation) tell(events []stormEvent) string {
+	atoms := map[string]string{}
+	roots := map[string]bool{}
+	for _, id := range v.ids {
+		roots[rootOf(id)] = true
+	}
+	var lines []string
+	for i, e := range events {
+		if e.kind == "call" {
+			atoms[e.id] = termsOf(e.words).atom
+		}
+		about := roots[rootOf(e.id)] || v.atom != "" && atoms[e.id] == v.atom ||
+			v.atom == "" && i > v.at-25 && i < v.at+5 // no atom: all events around it
+		if !about || i > v.at+400 {
+			continue
+		}
+		mark := "  "
+		if i == v.at {
+			mark = "=>"
+		}
+		lines = append(lines, mark+e.String())
+		if i < v.at && len(lines) > 60 {
+			lines = lines[1:]
+		}
+	}
+	return fmt.Sprintf("%s (%s %s)\n%s", v.promise, v.atom, strings.Join(v.ids, " "), strings.Join(lines[:min(len(lines), 90)], "\n"))
+}

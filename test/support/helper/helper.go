@@ -1,0 +1,227 @@
+// Package helper has what the tests of several packages share: the helper program, built as by
+// the Makefile, and careful ways to start and end processes.
+package helper
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Main runs the tests, calls what is to be done afterwards, and removes what Binary built. A
+// package that uses Binary calls Main from its TestMain.
+func Main(m *testing.M, afterwards ...func()) {
+	status := m.Run()
+	for _, do := range afterwards {
+		do()
+	}
+	if scratch != "" {
+		os.RemoveAll(scratch)
+	}
+	os.Exit(status)
+}
+
+// SideBySide lets n parallel tests run at once, also with fewer processors: for tests that mostly
+// wait. TestMain calls it.
+func SideBySide(n int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err)
+	}
+}
+
+// scratch is the directory of built programs; "" until the first is built.
+var scratch string
+
+// Root returns the project's directory.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "../../..")
+}
+
+var build = sync.OnceValues(func() (string, error) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "adlock-test-"); err != nil {
+		return "", err
+	}
+	path := filepath.Join(scratch, "adlock")
+	return path, errors.Join(Build(path), Build(path+"-report"))
+})
+
+// Binary returns the path of the helper program, built once for the package.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Changes are source files that a program for tests is built with, beside those of the tree or in
+// their place: their texts, by their paths in the tree.
+type Changes map[string]string
+
+// Brief makes a program watch only a second or two whether a job works; Hasty makes it learn limits
+// of seconds, too.
+var (
+	Brief = Changes{"lib/idle/brief.go": `package idle
+
+import "time"
+
+func init() { Shortest, Longest = time.Second, 2*time.Second }
+`}
+	Hasty = Changes{"lib/idle/brief.go": Brief["lib/idle/brief.go"], "lib/learn/hasty.go": `package learn
+
+import "time"
+
+func init() { Floor, Ceiling = 3*time.Second, 10*time.Second }
+`}
+	pinned = Changes{"cmd/adlock/pinned.go": `package main
+
+import "runtime"
+
+func init() { runtime.LockOSThread() }
+`}
+)
+
+var buildPinned, buildBrief = builder("pinned", pinned), builder("brief", Brief)
+
+// builder builds the helper program with these changes, once for the package.
+func builder(name string, c Changes) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		dir := filepath.Join(scratch, name)
+		path := filepath.Join(dir, "adlock")
+		return path, errors.Join(os.Mkdir(dir, 0o700), c.Build(path))
+	})
+}
+
+// Pinned returns the path of the helper program built so that its main function makes all
+// system calls on its first thread, where strace(1) counts them.
+func Pinned(t testing.TB) string {
+	t.Helper()
+	Binary(t) // for the directory
+	path, err := buildPinned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// BriefBinary returns the path of the helper program that has the changes of Brief.
+func BriefBinary(t testing.TB) string {
+	t.Helper()
+	Binary(t) // for the directory
+	path, err := buildBrief()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Build builds the program that path is named after: static, as the Makefile does.
+func Build(path string) error { return Changes(nil).Build(path) }
+
+// Build does what the function Build does, in a tree with these changes.
+func (c Changes) Build(path string) error {
+	overlay, err := c.overlay(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-overlay", overlay,
+		"-tags", "urfave_cli_no_docs", "-o", path, "./cmd/"+filepath.Base(path))
+	command.Dir = Root()
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return &buildError{err, string(output)}
+	}
+	return nil
+}
+
+// overlay writes the changes below dir, and returns the file that names them for go build.
+func (c Changes) overlay(dir string) (string, error) {
+	replace := map[string]string{}
+	for path, text := range c {
+		changed := filepath.Join(dir, strings.ReplaceAll(path, "/", "_"))
+		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(Root(), path)] = changed
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, list, 0o600)
+}
+
+type buildError struct {
+	err    error
+	output string
+}
+
+func (e *buildError) Error() string { return e.err.Error() + "\n" + e.output }
+
+// Dir returns a fresh lock directory, mode 0700.
+func Dir(t testing.TB) string {
+	t.Helper()
+	path := t.TempDir()
+	if err := os.Chmod(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // a locksmith that releases may still write during the removal
+		for end := time.Now().Add(Patience); os.RemoveAll(path) != nil && time.Now().Before(end); {
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	return path
+}
+
+// FreePort returns a HOST:PORT at which no process listens, for a server to be started. The port
+// is below 32768: the system gives higher ones to outgoing connections, perhaps before the server
+// has opened it.
+func FreePort(t testing.TB, ip string) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprint(ip, ":", 16384+rand.N(16384)))
+		if err == nil {
+			l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// Patience is how long a test waits for what must happen soon: long enough for a busy machine,
+// short enough for a person.
+const Patience = 90 * time.Second
+
+// Eventually waits until the claim holds, and fails the test after Patience.
+func Eventually(t testing.TB, claim string, holds func() bool) {
+	t.Helper()
+	Within(t, Patience, claim, holds)
+}
+
+// Within is Eventually with another limit than Patience.
+func Within(t testing.TB, patience time.Duration, claim string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not so within %v: %s", patience, claim)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package intercept
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestOneCallFailsAsInjectedAndTheOthersSucceed(t *testing.T) {
+	dir := t.TempDir()
+	var got []error
+	n := 0
+	Run(t, func() {
+		for _, name := range []string{"a", "b", "c"} {
+			got = append(got, unix.Mkdirat(unix.AT_FDCWD, filepath.Join(dir, name), 0o700))
+		}
+	}, func(Call) unix.Errno {
+		if n++; n == 2 {
+			return unix.EDQUOT
+		}
+		return 0
+	}, unix.SYS_MKDIRAT)
+	if want := []error{nil, unix.EDQUOT, nil}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "b")); !os.IsNotExist(err) {
+		t.Errorf("the call that failed was made: %v", err)
+	}
+}
+
+func TestSeeMayChangeFilesBeforeTheCall(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	var err error
+	Run(t, func() { err = unix.Mkdirat(unix.AT_FDCWD, path, 0o700) }, func(Call) unix.Errno {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+		return 0
+	}, unix.SYS_MKDIRAT)
+	if err != unix.EEXIST {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A signal that the runtime sends for a garbage collection must not make one call look like two.
+func TestEachCallIsReportedOnce(t *testing.T) {
+	dir, told := t.TempDir(), 0
+	const calls = 100
+	stop := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	}()
+	defer close(stop)
+	Run(t, func() {
+		for range calls {
+			if err := unix.Unlinkat(unix.AT_FDCWD, dir+"/none", 0); err != unix.ENOENT {
+				t.Errorf("got %v", err)
+			}
+		}
+	}, func(Call) unix.Errno { told++; return 0 }, unix.SYS_UNLINKAT)
+	if told != calls {
+		t.Errorf("%d calls, %d told", calls, told)
+	}
+}
+
+func TestADescriptorIsReportedAsItWasPassed(t *testing.T) {
+	var got int
+	Run(t, func() { unix.Mkdirat(unix.AT_FDCWD, "/", 0) }, func(c Call) unix.Errno { got = c.FD(0); return 0 }, unix.SYS_MKDIRAT)
+	if got != unix.AT_FDCWD {
+		t.Errorf("told %d", got)
+	}
+}
+
+func TestCallsOfOtherThreadsAreNotIntercepted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	Run(t, func() {
+		if err := unix.Mkdirat(unix.AT_FDCWD, path, 0); err != unix.EIO {
+			t.Errorf("on this thread: %v", err)
+		}
+		made := make(chan error)
+		go func() { made <- unix.Mkdirat(unix.AT_FDCWD, path, 0) }()
+		if err := <-made; err != nil {
+			t.Errorf("on another: %v", err)
+		}
+	}, func(Call) unix.Errno { return unix.EIO }, unix.SYS_MKDIRAT)
+}
+
+func TestCallsWithAtFdcwdAreNotIntercepted(t *testing.T) {
+	dir, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	told := 0
+	Run(t, func() {
+		for _, at := range []int{unix.AT_FDCWD, int(dir.Fd())} {
+			if _, err := unix.Openat(at, "none", unix.O_RDONLY, 0); err != unix.ENOENT {
+				t.Errorf("got %v", err)
+			}
+			if err := unix.Fstatat(at, "none", new(unix.Stat_t), 0); err != unix.ENOENT {
+				t.Errorf("got %v", err)
+			}
+		}
+	}, func(Call) unix.Errno { told++; return 0 }, unix.SYS_OPENAT, unix.SYS_NEWFSTATAT)
+	if told != 2 {
+		t.Errorf("4 calls, %d told, want 2", told)
+	}
+}
