@@ -15,6 +15,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/orphan"
+	"adlock/lib/process"
 	"adlock/lib/runlog"
 )
 
@@ -128,14 +129,15 @@ func atomOf(e Event) atom.Atom {
 
 // Environment returns the environment of the hook before the event's variables are added: Env or,
 // if that is nil, this process's. It is without ADLOCK_HOOK: otherwise locks that the hook itself
-// takes could call it again.
+// takes could call it again. It is without a mark, as the hook belongs to no job.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {
 		env = h.Env
 	}
 	return slices.DeleteFunc(slices.Clone(env), func(variable string) bool {
-		return strings.HasPrefix(variable, "ADLOCK_HOOK=") || strings.HasPrefix(variable, "ADLOCK_HOOK_RUNS=")
+		name, _, _ := strings.Cut(variable, "=")
+		return name == "ADLOCK_HOOK" || name == "ADLOCK_HOOK_RUNS" || name == process.MarkVariable
 	})
 }
 

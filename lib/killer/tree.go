@@ -177,7 +177,7 @@ func (h *tree) scan() (done bool, err error) {
 	living := h.living()
 	h.growing = count(h.growing, fresh)
 	h.noteLonely(len(living) == 1 && living[0].Key == h.keeper)
-	return quiet && !fresh && h.unseen == 0, nil
+	return quiet && !fresh && h.unchecked() == nil, nil
 }
 
 // readTable is a variable for tests, which count its calls.
@@ -186,6 +186,16 @@ var readTable = process.Table
 // table is the process table. Recorded processes that it does not show are looked up by pid and
 // added.
 func (h *tree) table() ([]process.Entry, error) {
+	list, err := h.membership.Look(h.readTable, h.lives)
+	if err != nil {
+		return nil, err
+	}
+	h.membership.Drop(list)
+	h.unseen, _ = h.membership.Unseen(list)
+	return list, nil
+}
+
+func (h *tree) readTable() ([]process.Entry, error) {
 	list, err := readTable()
 	if err != nil {
 		return nil, err
@@ -202,8 +212,6 @@ func (h *tree) table() ([]process.Entry, error) {
 			list = append(list, e)
 		}
 	}
-	h.membership.Drop(list)
-	h.unseen, _ = h.membership.Unseen(list)
 	return list, nil
 }
 
@@ -342,8 +350,16 @@ func (h *tree) obstacle() error {
 			return &process.StuckError{PID: m.PID, Command: m.entry.Command, Err: m.err}
 		}
 	}
+	return h.unchecked()
+}
+
+// unchecked returns the error if processes that the last scan could not check may belong to the job.
+func (h *tree) unchecked() error {
 	if h.unseen != 0 {
 		return &process.StuckError{PID: -h.unseen, Err: process.ErrUnchecked}
+	}
+	if e := h.membership.Doubt(); e != nil {
+		return &process.StuckError{PID: e.PID, Command: e.Command, Err: process.ErrUnchecked}
 	}
 	return nil
 }
@@ -390,10 +406,7 @@ func (h *tree) list() ([]process.Entry, error) {
 		}
 		list = append(list, e)
 	}
-	if h.unseen != 0 {
-		return list, &process.StuckError{PID: -h.unseen, Err: process.ErrUnchecked}
-	}
-	return list, nil
+	return list, h.unchecked()
 }
 
 // passesOn tells whether m supervises a job that has a living process. Then m need not be

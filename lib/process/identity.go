@@ -26,6 +26,7 @@ type Identity struct {
 	PGID  int    // its process group when it was read
 	SID   int    // its session when it was read; 0: one outside its pid namespace
 	UID   int    // its effective user when it was read
+	Image Image  // its program image when it was read; zero: unknown
 
 	// Inode is the inode of its pidfd, which no other process has until the next boot (pidfs,
 	// Linux 6.9); 0: unknown. It distinguishes two processes with the same pid and start, and
@@ -56,10 +57,10 @@ func (id Identity) BootID() string {
 	return id.Boot
 }
 
-// Same tells whether both are one process, which may have changed its group, session and user
-// between the two readings.
+// Same tells whether both are one process, which may have changed its group, session, user and
+// image between the two readings.
 func (id Identity) Same(other Identity) bool {
-	other.PGID, other.SID, other.UID = id.PGID, id.SID, id.UID
+	other.PGID, other.SID, other.UID, other.Image = id.PGID, id.SID, id.UID, id.Image
 	id.Boot, other.Boot = id.BootID(), other.BootID()
 	return id == other
 }
@@ -84,6 +85,9 @@ func Of(pid int) (Identity, error) {
 		return Identity{}, named(pid, err)
 	}
 	where.PID, where.Start, where.PGID, where.SID, where.UID = pid, e.Start, e.PGID, e.SID, uid
+	if imagesDiffer() {
+		where.Image = e.image
+	}
 	if where.Inode, err = inodeOf(pid); err != nil {
 		return Identity{}, named(pid, err)
 	}
@@ -137,8 +141,12 @@ type Entry struct {
 	Exiting           bool   // has begun to exit, and will be dead in a moment (Linux)
 	Exited            bool   // has exited with all its threads: only its status is left
 	Hidden            bool   // the process table does not show it: Start holds its pidfd's inode
-	ByBand            bool   // only its group or session shows that it belongs to a job
+	ByBand            bool   // only its group, its session or a mark shows that it belongs to a job
 	Command           string
+
+	image   Image // zero: not shown
+	environ int   // length of its environment in bytes; -1: not shown
+	kernel  bool  // a thread of the kernel
 }
 
 // Key identifies a process within one boot and pid namespace.

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Job is the processes that run under one lock.
@@ -11,6 +12,9 @@ type Job struct {
 	Command   Identity   // what 'adlock run' started, as it was then; PID 0: not recorded
 	Survivors []Identity // members of a job whose ending has begun
 	Uncounted bool       // there were more survivors than the lock had room for
+
+	Token string        // of the lock, in the environment of the job (MarkVariable); "": none
+	Taken time.Duration // boottime at which the lock was taken
 
 	// FileUID is the user that owns the lock file, -1 without one. Only that user's processes may
 	// be ended because of the lock file, so a pid that the user has planted in it ends no other

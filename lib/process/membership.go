@@ -7,9 +7,11 @@ type Membership struct {
 	Roots  map[Key]bool // the owner and the other recorded processes
 	Leader Key          // the owner if it leads a group, else zero
 	bands  []band       // the groups and sessions that they led
+	mark   *mark        // of the job; nil: it has none
+	seen   marked       // what Look has found of it
 }
 
-// AddBands adds the groups and sessions of a job that may have members.
+// AddBands adds the groups and sessions of a job that may have members, and its mark.
 func (k *Membership) AddBands(job Job) error {
 	where, err := here()
 	if err != nil {
@@ -24,6 +26,9 @@ func (k *Membership) AddBands(job Job) error {
 		return nil
 	default:
 		return nil
+	}
+	if m, ok := job.mark(); ok {
+		k.mark = &m
 	}
 	for _, b := range job.bands() {
 		if !b.session && (b.Start == 0 || job.Owner.TimeNS != where.TimeNS) {
@@ -46,14 +51,28 @@ func (k *Membership) AddGroup(id Identity) {
 }
 
 // Empty tells whether there can be no member.
-func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 }
+func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 && k.mark == nil }
+
+// Look returns a process table in which it has looked for the job's mark. known tells which
+// processes need no such look.
+func (k *Membership) Look(table func() ([]Entry, error), known func(Key) bool) (list []Entry, err error) {
+	if k.mark == nil {
+		return table()
+	}
+	k.seen, list, err = k.mark.look(table, known)
+	return list, err
+}
+
+// Doubt returns a process of which Look could not find out whether it bears the job's mark; nil if
+// there is none.
+func (k *Membership) Doubt() *Entry { return k.seen.doubt }
 
 // Find returns the living members, parents before children: if a shell's foreground child were
 // ended before the shell, the shell would go on to its next command.
 //
 // A child is found through its parent only while the parent is in the table: later the parent's
 // pid may be another process's. A child that was never seen before its parent exited is found only
-// if it is in a group or session of the job.
+// if it is in a group or session of the job, or bears its mark.
 //
 // known tells which processes were members before: they stay members even if they have another
 // parent now.
@@ -64,14 +83,14 @@ func (k Membership) Find(list []Entry, known func(Key) bool) []Entry {
 		byParent[e.Parent] = append(byParent[e.Parent], e)
 		if k.Roots[e.Key()] {
 			roots = append(roots, e)
-		} else if known(e.Key()) || k.inBand(e) {
+		} else if known(e.Key()) || k.inBand(e) || k.seen.members[e.Key()] {
 			others = append(others, e)
 		}
 	}
 	seen := make(map[Key]bool)
 	found := k.descend(roots, byParent, seen)
 	for _, e := range k.descend(others, byParent, seen) {
-		e.ByBand = k.inBand(e)
+		e.ByBand = k.inBand(e) || k.seen.members[e.Key()]
 		found = append(found, e)
 	}
 	return found

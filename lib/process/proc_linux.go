@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -156,6 +157,9 @@ func missing(pid int, err error) error {
 // which is set before its files are closed.
 const exiting = 4
 
+// kernelThread is the flag of a thread of the kernel (PF_KTHREAD in the kernel's sched.h).
+const kernelThread = 0x00200000
+
 // parseStat reads /proc/PID/stat, proc_pid_stat(5). The command may contain blanks and
 // parentheses, so fields are counted from the last ')'.
 func parseStat(text []byte) (Entry, error) {
@@ -177,6 +181,7 @@ func parseStat(text []byte) (Entry, error) {
 		return n
 	}
 	e := Entry{
+		kernel:  number(f[6])&kernelThread != 0,
 		PID:     number(bytes.TrimSpace(pid)),
 		Parent:  number(f[1]),
 		PGID:    number(f[2]),
@@ -189,8 +194,23 @@ func parseStat(text []byte) (Entry, error) {
 	}
 	// A zombie counts one thread, itself. A leader that exited before its threads is in state Z
 	// too, but counts them.
+	if len(f) >= 49 {
+		for i, field := range [...]int{26, 28, 47, 48, 50} {
+			e.image[i] = address(f[field-3])
+		}
+		e.environ = int(address(f[51-3]) - e.image[4])
+	}
+	if slices.Contains(e.image[:], 0) { // an execve is under way, or this process may not see it
+		e.image, e.environ = Image{}, -1
+	}
 	e.Exited = f[0][0] == 'X' || f[0][0] == 'Z' && number(f[17]) <= 1
 	return e, bad
+}
+
+// address returns 0 for what is no number.
+func address(text []byte) uint64 {
+	n, _ := strconv.ParseUint(string(text), 10, 64)
+	return n
 }
 
 // User returns the effective user. The owner of /proc/PID would be cheaper to read, but that is

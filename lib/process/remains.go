@@ -4,7 +4,8 @@ import "slices"
 
 // Remains tells whether a known process of the job may live although the owner is dead: a process
 // that the lock recorded, or a member of a process group or session that the owner or its command
-// led. What cannot be checked counts as living (lib/protocol.md, 2).
+// led, or one that bears the job's mark. What cannot be checked counts as living (lib/protocol.md,
+// 2).
 //
 // Strangers count as members of the job in one case: the job's group has ended, another process of
 // the same session got its number, led a group, and exited before the other members of that group.
@@ -19,7 +20,7 @@ func (job Job) Remains() bool {
 	case elsewhere:
 		return true
 	}
-	return job.Survived() != nil || job.bandLives(where)
+	return job.Survived() != nil || job.bandLives(where) || job.markLives()
 }
 
 // OfThisBoot is the job with the id of this boot in place of an empty id. It is for a lock whose
@@ -58,7 +59,8 @@ func (job Job) Survived() error {
 func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncounted }
 
 // Alive tells whether a process of the job is known to live. Unlike Remains it ignores processes
-// that cannot be checked: a person may judge them dead (adlock clear).
+// that cannot be checked, and those that only the job's mark shows: a person may judge them dead
+// (adlock clear).
 func (job Job) Alive() bool {
 	for _, id := range job.Recorded() {
 		if id.Life() == Alive {
@@ -99,3 +101,29 @@ func (job Job) bandLives(where Identity) bool {
 	}
 	return false
 }
+
+// markLives tells whether a process bears the job's mark, or may bear it.
+func (job Job) markLives() bool {
+	m, ok := job.mark()
+	if !ok {
+		return false
+	}
+	seen, _, err := m.look(Table, nothing)
+	return err != nil || len(seen.members) > 0 || seen.doubt != nil
+}
+
+// Marked returns the pids of the processes that bear the job's mark.
+func (job Job) Marked() (pids []int) {
+	m, ok := job.mark()
+	if !ok {
+		return nil
+	}
+	seen, _, _ := m.look(Table, nothing) // without a table none is known
+	for k := range seen.members {
+		pids = append(pids, k.PID)
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+func nothing(Key) bool { return false }

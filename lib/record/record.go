@@ -60,6 +60,9 @@ func (r Record) Bytes() []byte {
 		w.atom(r.Atom)
 	}
 	w.identity("", r.Owner)
+	if r.Owner.Image != (process.Image{}) {
+		w.text("image", r.Owner.Image.String())
+	}
 	if r.Job.PID != 0 {
 		w.number("job.pid", uint64(r.Job.PID))
 		w.identity("job.", r.Job)
@@ -168,6 +171,9 @@ func parseRecord(content []byte) (Record, Content) {
 	if _, there := fields["program"]; there {
 		record.Atom = r.atom()
 	}
+	if text, there := fields["image"]; there {
+		record.Owner.Image = process.ParseImage(text)
+	}
 	if _, there := fields["job.pid"]; there {
 		record.Job = r.identity("job.", int(r.number("job.pid", 31)))
 		r.failed = r.failed || record.Job.PID == 0 // not a process
@@ -202,5 +208,5 @@ func (r Record) Age() (age time.Duration, known bool) {
 // KnownJob is the job that the record names, without appended lines. uid owns the lock file; -1:
 // there is no file.
 func (r Record) KnownJob(uid int) process.Job {
-	return process.Job{Owner: r.Owner, Command: r.Job, FileUID: uid, Supervised: r.Supervised}
+	return process.Job{Owner: r.Owner, Command: r.Job, FileUID: uid, Supervised: r.Supervised, Token: r.Token, Taken: r.Boottime}
 }

@@ -6,18 +6,15 @@ import (
 )
 
 // Export sets an entry ("NAME=value") of the job's environment, for a value that is known only when
-// the lock is held. Call it at most once, between Prepare and Run.
+// the lock is held. Call it between Prepare and Run.
 func (s *Supervisor) Export(entry string) {
 	if s.gate != nil {
-		s.gate.entry = entry
+		s.gate.entries = append(s.gate.entries, entry)
 	}
 	s.job.Env = withEntry(s.job.Env, entry)
 }
 
 func withEntry(env []string, entry string) []string {
-	if entry == "" {
-		return env
-	}
 	name, _, _ := strings.Cut(entry, "=")
 	kept := []string{entry} // if a name appears twice, getenv(3) returns the first entry
 	for _, e := range env {

@@ -1,9 +1,11 @@
 package supervise
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -15,9 +17,13 @@ import (
 // gateName is argument 0 of a gate. It is no verb, so no person types it.
 const gateName = "adlock: gate"
 
-// goAhead is the message that opens the gate. End of file does not open it: it means that the
-// supervisor has died, perhaps before it had the lock.
-const goAhead = 'g'
+// The message that opens the gate is goAhead, entries of the environment with a NUL between them,
+// and endOfMessage. End of file does not open it: it means that the supervisor has died, perhaps before it
+// had the lock.
+const (
+	goAhead = "g"
+	endOfMessage  = "\x00\x00"
+)
 
 // gate is a child of this process that waits for the message goAhead and then becomes the job, so
 // that the job's pid can be recorded before the job does anything.
@@ -26,7 +32,7 @@ type gate struct {
 	line int // this end of a socket pair; the gate's end closes when the gate becomes the job
 	name string
 
-	entry string // an entry of the job's environment, sent with goAhead
+	entries []string // of the job's environment, sent with goAhead
 }
 
 // startGate starts the program of this process as a gate. The gate's end of the socket pair gets
@@ -84,8 +90,25 @@ func (g *gate) open() error {
 }
 
 func (g *gate) send() error {
-	_, err := sysfile.Write(g.line, append([]byte{goAhead}, g.entry...))
+	_, err := sysfile.Write(g.line, []byte(goAhead+strings.Join(g.entries, "\x00")+endOfMessage))
 	return err
+}
+
+// receive returns the entries of the message that opens the gate, and false if there is none.
+func receive(line int) (entries []string, opened bool) {
+	var message []byte
+	for piece := make([]byte, 4096); !bytes.HasSuffix(message, []byte(endOfMessage)); {
+		n, err := sysfile.Read(line, piece)
+		if err != nil || n == 0 {
+			return nil, false
+		}
+		message = append(message, piece[:n]...)
+	}
+	text, opened := strings.CutPrefix(strings.TrimSuffix(string(message), endOfMessage), goAhead)
+	if text != "" {
+		entries = strings.Split(text, "\x00")
+	}
+	return entries, opened
 }
 
 // abandon ends the gate by KILL, because a stopped gate does not end when the socket is closed.
@@ -113,12 +136,14 @@ func pass(line, path string, args []string) int {
 	}
 	fault.OnQuit()
 	unix.CloseOnExec(fd)
-	word := make([]byte, 4096) // whole, as it was written with one write(2)
-	n, err := sysfile.Read(fd, word)
-	if err != nil || n == 0 || word[0] != goAhead {
+	entries, opened := receive(fd)
+	if !opened {
 		return fault.StatusDenied
 	}
-	env := withEntry(os.Environ(), string(word[1:n]))
+	env := os.Environ()
+	for _, entry := range entries {
+		env = withEntry(env, entry)
+	}
 	err = execute(path, args, func(path string, args []string) error {
 		return syscall.Exec(path, args, env)
 	})

@@ -3,6 +3,7 @@ package supervise
 import (
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/process"
 	"adlock/lib/sysfile"
 )
 
@@ -12,12 +13,14 @@ type place struct {
 	leads    bool // this process leads its process group
 }
 
-// leadGroup makes this process the leader of a group of its own, unless it has a terminal. On a
-// terminal it stays in its group, which the shell has made for job control: a new group would be
-// stopped when the job reads the terminal.
-func leadGroup() place {
+// findPlace leaves this process in the process group of its caller: what signals that group, as
+// timeout(1) or a supervisor does, then reaches the job too. Where a job cannot be found by its mark,
+// it makes this process the leader of a group of its own, unless it has a terminal: there the shell
+// has made the group for job control, and a new one would be stopped when the job reads the
+// terminal.
+func findPlace() place {
 	terminal := hasTerminal()
-	if !terminal {
+	if !terminal && !process.HasMarks {
 		// EPERM: a session leader already leads its group.
 		_ = unix.Setpgid(0, 0)
 	}

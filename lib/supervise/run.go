@@ -80,9 +80,9 @@ func (r *run) start() error {
 	return err
 }
 
-// callBegun calls Begun with the command, which may be about to leave the process group. If this
-// process is killed before the call, no record names the command: its pid is not known before it
-// starts, and a gate for each command would make a start take half as long again.
+// callBegun calls Begun with the command. If this process is killed before the call, no record names
+// the command, and its mark shows it: its pid is not known before it starts, and a gate for each
+// command would make a start take half as long again.
 func (r *run) callBegun() error {
 	if r.job.Begun == nil {
 		return nil

@@ -4,7 +4,7 @@
 // The order of calls keeps the atom held from the job's first instant:
 //
 //	path, err := supervise.Find(command) // 126, 127: before any lock
-//	job, err := supervise.Prepare(...)   // leads a group, or starts a gate
+//	job, err := supervise.Prepare(...)   // on a terminal it starts a gate
 //	result, err := job.Run()             // or job.Cancel() when denied
 //	                                     // ... release the lock
 //	err = job.Show(result)               // what --quiet-ok held back
@@ -89,7 +89,7 @@ type Supervisor struct {
 	catcher
 	job    Job
 	place  place
-	gate   *gate    // nil without a terminal, when this process leads a group
+	gate   *gate    // nil without a terminal
 	output *output  // nil without QuietOK
 	pipe   *pipe    // nil without Output
 	beside []func() // the arguments of Beside
@@ -121,15 +121,16 @@ func (r Result) DieAlike() {
 	}
 }
 
-// Prepare prepares this process for the job, before the lock is taken. Without a terminal this
-// process becomes the leader of a process group, which then holds the atom. On a terminal Prepare
-// starts a gate: a child that will become the job. From then on the gate gets typed input and
-// signals, as this process does.
+// Prepare prepares this process for the job, before the lock is taken. On a terminal it starts a
+// gate: a child that will become the job. From then on the gate gets typed input and signals, as
+// this process does. Elsewhere the job has no process yet. If this process is killed before it has
+// recorded the command, the command is found by the mark: it has this process's image until its
+// execve, and then the token in its environment (process.MarkVariable), which the caller exports.
 //
-// The process group of the caller may change: read the caller's identity afterwards. Signals are
-// caught from here on; until Run they still end this process. Always call Run or Cancel afterwards.
+// The process group of this process may change: read its identity afterwards. Signals are caught
+// from here on; until Run they still end this process. Always call Run or Cancel afterwards.
 func Prepare(job Job) (*Supervisor, error) {
-	s := &Supervisor{catcher: newCatcher(job.Cancelled), job: job, place: leadGroup()}
+	s := &Supervisor{catcher: newCatcher(job.Cancelled), job: job, place: findPlace()}
 	if job.QuietOK {
 		output, err := newOutput()
 		if err != nil {
@@ -144,7 +145,7 @@ func Prepare(job Job) (*Supervisor, error) {
 		}
 		s.pipe = pipe
 	}
-	if s.place.leads && !s.place.terminal {
+	if !s.place.terminal {
 		return s, nil
 	}
 	gate, err := startGate(job, s.files())
@@ -156,8 +157,7 @@ func Prepare(job Job) (*Supervisor, error) {
 }
 
 // Identity returns the gate, which will become the job: the lock must name it, because the atom
-// stays held while it lives. Without a gate it returns the zero Identity: the group that this
-// process leads is enough.
+// stays held while it lives. Without a gate it returns the zero Identity.
 func (s *Supervisor) Identity() (process.Identity, error) {
 	if s.gate == nil {
 		return process.Identity{}, nil

@@ -1,0 +1,229 @@
+package process
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// MarkVariable is the environment variable in which a job carries the tokens of the locks under
+// which it runs. A colon stands before each; adlock run adds more behind its token (AddMark).
+const MarkVariable = "ADLOCK_MARK"
+
+// Image identifies the program image of a process: the start of its code, stack, heap, arguments
+// and environment. A process and all that it has forked have one image; after execve(2) a process
+// has another one, as the kernel chooses these addresses at random. Zero: unknown.
+type Image [5]uint64
+
+// String is the form for records.
+func (i Image) String() string {
+	return fmt.Sprintf("%x %x %x %x %x", i[0], i[1], i[2], i[3], i[4])
+}
+
+// ParseImage reads what String has written; the zero Image if it cannot.
+func ParseImage(text string) (i Image) {
+	if n, err := fmt.Sscanf(text, "%x %x %x %x %x", &i[0], &i[1], &i[2], &i[3], &i[4]); err != nil || n != len(i) {
+		return Image{}
+	}
+	return i
+}
+
+// mostMarks bounds the tokens that a process carries: daemons start daemons.
+const mostMarks = 32
+
+// AddMark returns the entry ("NAME=value") of an environment env that carries one more mark, for a
+// job under the lock of that name and token. The mark also names the job's owner.
+func AddMark(env []string, token, name string, owner Identity) string {
+	marks := []string{}
+	for _, entry := range env {
+		if value, is := strings.CutPrefix(entry, MarkVariable+"="); is {
+			marks = slices.DeleteFunc(strings.Split(value, ":"), func(m string) bool { return m == "" })
+			break
+		}
+	}
+	marks = append(marks, fmt.Sprintf("%s,%d,%d,%s", token, owner.PID, owner.Start, name))
+	return MarkVariable + "=:" + strings.Join(marks[max(0, len(marks)-mostMarks):], ":")
+}
+
+// mark tells which processes belong to the job of an owner, although nothing that its lock records
+// shows it (lib/protocol.md, 2): they carry the token of its lock in their environment, or have
+// been forked by the owner and have its image. All are in the owner's session: a process that has
+// left it is a daemon, which the job has left behind on purpose.
+type mark struct {
+	token   string
+	image   Image
+	owner   Key
+	session int
+	since   uint64 // the start of the processes that the owner forked just after it took the lock
+	ageless bool   // starts cannot be compared with since
+}
+
+// markedLooks is how often a process table is read at most until no process changes between the
+// table and the look at its environment.
+const markedLooks = 10
+
+// errChanging says that a process is gone since the table was read: a process that it has forked
+// may be missing in the table.
+var errChanging = errors.New("is gone, or changes too often")
+
+// mark returns the mark of the job; ok is false if the job has none, or none that can be looked for
+// from here.
+func (job Job) mark() (m mark, ok bool) {
+	where, err := here()
+	if err != nil || !HasMarks || job.Token == "" || job.Owner.SID == Unrecorded || job.Owner.seenFrom(where) != samePlace {
+		return mark{}, false
+	}
+	return mark{
+		token: job.Token, image: job.Owner.Image, owner: job.Owner.Key(), session: job.Owner.SID,
+		since: startAt(job.Taken), ageless: job.Owner.TimeNS != where.TimeNS,
+	}, true
+}
+
+// marked is what a look for marks has found in a process table.
+type marked struct {
+	members map[Key]bool
+	doubt   *Entry // a process that may belong to the job; nil: there is none
+	changed bool   // the table is outdated
+}
+
+// look finds the processes that bear the mark in a process table, and reads the table again while
+// processes in it end or change meanwhile. known tells which belong to the job anyway.
+func (m mark) look(table func() ([]Entry, error), known func(Key) bool) (seen marked, list []Entry, err error) {
+	for range markedLooks {
+		if list, err = table(); err != nil {
+			return marked{}, nil, err
+		}
+		if seen = m.find(list, known); !seen.changed {
+			break
+		}
+	}
+	return seen, list, nil
+}
+
+// find looks for the processes of the list that bear the mark. The list is a whole process table.
+func (m mark) find(list []Entry, known func(Key) bool) (seen marked) {
+	byPID := make(map[int]Entry, len(list))
+	for _, e := range list {
+		byPID[e.PID] = e
+	}
+	seen.members = make(map[Key]bool)
+	var others []Entry
+	for _, e := range list {
+		switch {
+		case e.SID != m.session || e.Exited || e.Hidden || e.kernel || e.Key() == m.owner || !m.isLater(e) || known(e.Key()):
+		case m.hasImage(e) && m.ageless:
+			seen.doubt = cmp.Or(seen.doubt, &e)
+		case m.hasImage(e) && !m.hasElder(e, byPID):
+			seen.members[e.Key()] = true
+		default:
+			others = append(others, e)
+		}
+	}
+	for i, env := range environments(others) {
+		e := others[i]
+		switch {
+		case errors.Is(env.err, errChanging):
+			seen.changed = true
+			seen.doubt = cmp.Or(seen.doubt, &e)
+		case env.err != nil: // its environment cannot be read
+			if isOrphan(e, byPID) {
+				seen.doubt = cmp.Or(seen.doubt, &e)
+			}
+		case carries(env.text, m.token):
+			seen.members[e.Key()] = true
+		}
+	}
+	return seen
+}
+
+// isLater tells whether e can have been forked after the lock was taken. In the tick of the clock
+// in which it was taken, pids decide, which the kernel gives out in rising order, and from the
+// bottom again after the last.
+func (m mark) isLater(e Entry) bool {
+	const wrapped = 1 << 14
+	younger := e.PID > m.owner.PID || m.owner.PID-e.PID > wrapped
+	return m.ageless || e.Start > m.since || e.Start == m.since && younger
+}
+
+func (m mark) hasImage(e Entry) bool { return m.image != Image{} && e.image == m.image }
+
+// hasElder tells whether e descends from a process that has the owner's image and is older than the
+// lock. The owner was then a subshell, and e may be another subshell of the same script.
+func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
+	for range len(byPID) {
+		above, there := byPID[e.Parent]
+		if !there {
+			return false
+		}
+		if m.hasImage(above) && !m.isLater(above) {
+			return true
+		}
+		e = above
+	}
+	return false
+}
+
+// isOrphan tells whether another process than the one that has started e is its parent now: a
+// process outside its session, or a reaper within it.
+func isOrphan(e Entry, byPID map[int]Entry) bool {
+	above, there := byPID[e.Parent]
+	return !there || above.PID == 1 || above.SID != e.SID
+}
+
+// carries tells whether an environment has the token among its marks.
+func carries(env []byte, token string) bool {
+	for entry := range bytes.SplitSeq(env, []byte{0}) {
+		if marks, is := bytes.CutPrefix(entry, []byte(MarkVariable+"=")); is && bytes.Contains(marks, []byte(token)) {
+			return true
+		}
+	}
+	return false
+}
+
+// environment is the environment of a process as it was at its last execve(2). err is errChanging
+// if the process is gone, and another error if its environment cannot be read.
+type environment struct {
+	text []byte
+	err  error
+}
+
+// environmentsWithin bounds the time in which environments are read: a read waits for a lock on the
+// memory of the process, which that process may hold for as long as a file system does not answer.
+const environmentsWithin = time.Second
+
+// environments reads the environments of the processes.
+func environments(list []Entry) []environment {
+	if len(list) == 0 {
+		return nil
+	}
+	type answer struct {
+		environment
+		index int
+	}
+	answers := make(chan answer, len(list))
+	go func() {
+		for i, e := range list {
+			text, err := environ(e)
+			answers <- answer{environment{text, err}, i}
+		}
+	}()
+	all := make([]environment, len(list))
+	for i := range all {
+		all[i].err = errChanging
+	}
+	late := time.NewTimer(environmentsWithin)
+	defer late.Stop()
+	for range list {
+		select {
+		case a := <-answers:
+			all[a.index] = a.environment
+		case <-late.C:
+			return all
+		}
+	}
+	return all
+}

@@ -1,0 +1,77 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// HasMarks is true: this system shows which processes bear the mark of a job.
+const HasMarks = true
+
+// clockTick is the unit of the start in /proc/PID/stat: every kernel shows hundredths of a second
+// (USER_HZ).
+const clockTick = time.Second / 100
+
+// startAt is the start that a process forked at that boottime has.
+func startAt(boottime time.Duration) uint64 { return uint64(boottime / clockTick) }
+
+// environ reads the environment of a process. /proc shows what execve(2) was given, unless the
+// process has overwritten it.
+func environ(e Entry) ([]byte, error) {
+	const looks = 20
+	for look := range looks {
+		text, err := readEnviron(e)
+		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // an execve shows none for a moment
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
+			return nil, errChanging
+		case err != nil:
+			return nil, err
+		case settled && len(text) > 0 && !startsWithName(text):
+			return nil, unix.ENODATA // overwritten, as by a program that changes its title
+		case settled:
+			return text, nil
+		}
+		if e, err = again(e); err != nil {
+			return nil, errChanging
+		}
+		time.Sleep(time.Duration(look) * time.Millisecond / 4)
+	}
+	return nil, errChanging
+}
+
+// readEnviron reads one byte more than the environment has, so that a changed length shows.
+func readEnviron(e Entry) ([]byte, error) {
+	return read(path(e.PID, "environ"), make([]byte, max(e.environ, 0)+1))
+}
+
+// again reads a process again, if it is still the same.
+func again(e Entry) (Entry, error) {
+	fresh, err := look(e.PID)
+	if err == nil && fresh.Start != e.Start {
+		err = unix.ESRCH
+	}
+	return fresh, err
+}
+
+func startsWithName(env []byte) bool {
+	first, _, _ := bytes.Cut(env, []byte{0})
+	return bytes.IndexByte(first, '=') > 0
+}
+
+// imagesDiffer tells whether the kernel chooses the addresses of an image at random, for this
+// process and its ancestors (personality(2), proc_sys_kernel(5)). Otherwise two strangers that run
+// one program have one image.
+var imagesDiffer = sync.OnceValue(func() bool { return randomises("/proc/sys/kernel/randomize_va_space") })
+
+func randomises(setting string) bool {
+	const addrNoRandomize, query = 0x0040000, 0xffffffff
+	persona, _, failed := unix.RawSyscall(unix.SYS_PERSONALITY, query, 0, 0)
+	mode, err := word(setting)
+	return failed == 0 && persona&addrNoRandomize == 0 && err == nil && (mode == "1" || mode == "2")
+}

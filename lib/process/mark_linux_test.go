@@ -1,0 +1,158 @@
+package process
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/support/actor"
+)
+
+const token = "00112233445566778899aabbccddeeff"
+
+// fifo returns a FIFO that no process writes to: a shell that reads it waits without a child.
+func fifo(t *testing.T) string {
+	t.Helper()
+	path := actor.File(t, "fifo")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// left is the job of a script that was killed while it held a lock, and the pids that the script has
+// written to its file, in this order. The script gets the file as $1, a FIFO to wait at as $2, the
+// token as $3. It leads neither a group nor a session.
+func left(t *testing.T, script string, lines int) (Job, []int) {
+	t.Helper()
+	began, file := Boottime(), actor.File(t, "pids")
+	actor.Shell(t, syscall.SysProcAttr{Setsid: true}, `exec >/dev/null 2>&1; sh -c "$4" sh "$1" "$2" "$3" & echo $! >"$1.owner"; wait; read x <"$2"`,
+		file, fifo(t), token, script+"\nread x <\"$2\"")
+	owner := actor.PIDIn(t, file+".owner")
+	var pids []int
+	actor.Eventually(t, "the script has started its processes", func() bool {
+		text, _ := os.ReadFile(file)
+		pids = nil
+		for line := range strings.Lines(string(text)) {
+			pids = append(pids, actor.Atoi(t, strings.TrimSpace(line)))
+		}
+		return len(pids) == lines
+	})
+	t.Cleanup(func() {
+		for _, pid := range pids {
+			unix.Kill(pid, unix.SIGKILL)
+		}
+	})
+	id, err := Of(owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Kill(owner, unix.SIGKILL)
+	actor.Eventually(t, "the script is dead", func() bool { return id.Life() == Dead })
+	return Job{Owner: id, FileUID: -1, Token: token, Taken: began}, pids
+}
+
+// found returns the processes that bear the mark, and one in doubt; 0: none.
+func found(t *testing.T, job Job) (pids []int, doubt int) {
+	t.Helper()
+	m, ok := job.mark()
+	if !ok {
+		t.Fatal("the job has no mark")
+	}
+	seen, _, err := m.look(Table, nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range seen.members {
+		pids = append(pids, k.PID)
+	}
+	slices.Sort(pids)
+	if seen.doubt != nil {
+		doubt = seen.doubt.PID
+	}
+	return pids, doubt
+}
+
+// sleeper is a program that writes its pid to the file, so that it is no fork of the script by then.
+const sleeper = `sh -c 'echo $$ >>"$1"; exec sleep 300' sh "$1"`
+
+func TestAMarkShowsWhatADeadOwnerHasLeft(t *testing.T) {
+	for claim, c := range map[string]struct {
+		script string
+		found  bool
+	}{
+		"a subshell that called no program": {`(sh -c 'echo $PPID' >>"$1"; read x <"$2") &`, true},
+		"a program with the token":          {`ADLOCK_MARK=:ff:$3 ` + sleeper + ` &`, true},
+		"a program with the token and more": {`ADLOCK_MARK=:$3,1,2,x:ff ` + sleeper + ` &`, true},
+		"a program's own child":             {`ADLOCK_MARK=:$3 sh -c '` + strings.ReplaceAll(sleeper, "'", `'"'"'`) + ` & wait' sh "$1" &`, true},
+		"a program without the token":       {sleeper + ` &`, false},
+		"a program in another session":      {`ADLOCK_MARK=:$3 setsid ` + sleeper + ` &`, false},
+		"another lock's job":                {`ADLOCK_MARK=:f${3#?} ` + sleeper + ` &`, false},
+		"a token in another variable":       {`ADLOCK_MARKED=:$3 ` + sleeper + ` &`, false},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			job, pids := left(t, c.script, 1)
+			got, doubt := found(t, job)
+			if slices.Contains(got, pids[0]) != c.found || doubt != 0 || job.Remains() != c.found {
+				t.Errorf("found %v, in doubt %d, of %v", got, doubt, pids)
+			}
+			job.Owner.SID = 1 << 22
+			if job.Remains() {
+				t.Error("it remains in another session")
+			}
+		})
+	}
+}
+
+func TestWhatIsOlderThanTheLockHasNoMark(t *testing.T) {
+	job, pids := left(t, `ADLOCK_MARK=:$3 `+sleeper+` & (sh -c 'echo $PPID' >>"$1"; read x <"$2") &`, 2)
+	if got, _ := found(t, job); len(got) != 2 {
+		t.Fatalf("found %v of %v", got, pids)
+	}
+	job.Taken = Boottime() + clockTick
+	if got, doubt := found(t, job); len(got) != 0 || doubt != 0 {
+		t.Errorf("found %v, in doubt %d", got, doubt)
+	}
+}
+
+// A lock that a subshell has taken is freed by its death, though the script goes on and forks.
+func TestTheOtherSubshellsOfAScriptHaveNoMark(t *testing.T) {
+	file := actor.File(t, "pids")
+	a := actor.Shell(t, syscall.SysProcAttr{Setsid: true},
+		`(sh -c 'echo $PPID' >"$1.owner"; read x <"$2") & (sh -c 'echo $PPID' >"$1.other"; read x <"$2") & wait`, file, fifo(t))
+	owner, err := Of(actor.PIDIn(t, file+".owner"))
+	other := actor.PIDIn(t, file+".other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Kill(other, unix.SIGKILL) })
+	if idOf(a).Image != owner.Image || owner.Image == (Image{}) {
+		t.Fatalf("images %v and %v", idOf(a).Image, owner.Image)
+	}
+	unix.Kill(owner.PID, unix.SIGKILL)
+	actor.Eventually(t, "the owner is dead", func() bool { return owner.Life() == Dead })
+	job := Job{Owner: owner, Token: token, Taken: time.Duration(owner.Start) * clockTick}
+	if got, doubt := found(t, job); len(got) != 0 || doubt != 0 {
+		t.Errorf("found %v, in doubt %d, where only %d and the script live", got, doubt, other)
+	}
+}
+
+// startTime is the boottime of the tick in which the process started.
+func startTime(t *testing.T, id Identity) time.Duration {
+	t.Helper()
+	return time.Duration(id.Start) * clockTick
+}
+
+// A program that overwrites its environment, as for a title, shows no mark.
+func TestAnOrphanWithAnUnreadableEnvironmentIsInDoubt(t *testing.T) {
+	job, pids := left(t, `perl -e '$0 = "x" x 20000; open(F, ">>$ARGV[0]"); print F "$$\n"; close F; sleep 300' "$1" &`, 1)
+	got, doubt := found(t, job)
+	if len(got) != 0 || doubt != pids[0] || !job.Remains() {
+		t.Errorf("found %v, in doubt %d, of %v", got, doubt, pids)
+	}
+}
