@@ -265,6 +265,7 @@ _adlock_script=${0##*/}
 _adlock_called=$0
 _adlock_from=${PWD-}
 _adlock_held=''  # the list of held locks: see _adlock_strike
+_adlock_above=${ADLOCK_MARK-} # the locks of the jobs in which this script runs
 _adlock_pass=''  # the pass clock, in seconds since the epoch
 _adlock_node=''  # the node name, once asked for
 _adlock_uid=''   # the effective user, once asked for
@@ -666,7 +667,8 @@ _adlock_hold() {
 	case $_adlock_third in
 	fence=*) _adlock_fence=${_adlock_third#fence=} ;;
 	esac
-	_adlock_held=$_adlock_lock$_adlock_nl$_adlock_held
+	export ADLOCK_MARK
+	_adlock_held=$_adlock_lock$_adlock_nl$_adlock_held ADLOCK_MARK=$_adlock_held$_adlock_above
 	_adlock_verdict=acquired
 }
 
@@ -788,7 +790,7 @@ _adlock_withdraw() {
 # command: if a trap has removed the line before, nothing changes.
 _adlock_strike() {
 	_adlock_line=$_adlock_held$1$_adlock_nl _adlock_third=${_adlock_line#*"$1$_adlock_nl"} \
-		_adlock_held=${_adlock_line%%"$1$_adlock_nl"*}${_adlock_third%"$1$_adlock_nl"}${2-}
+		_adlock_held=${_adlock_line%%"$1$_adlock_nl"*}${_adlock_third%"$1$_adlock_nl"}${2-} ADLOCK_MARK=$_adlock_held$_adlock_above
 }
 
 _adlock_booked() {

@@ -2,6 +2,7 @@ package lockdir
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -213,8 +214,12 @@ func (l *Locker) Clear(lock atom.File) error {
 	if errors.Is(failed, locker.ErrGuarded) { // the slot is to be cleared too
 		return failed
 	}
+	rest := active.Job().Marked()
 	if err := active.Remove(); err != nil {
 		return errors.Join(failed, err)
+	}
+	if len(rest) > 0 {
+		fault.Report(fault.New(fault.Denied, path, fmt.Sprintf("is cleared, and processes of its job live: %d", rest)))
 	}
 	cleared := active.Record
 	if cleared.Atom == (atom.Atom{}) { // the lock was empty or damaged

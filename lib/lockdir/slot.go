@@ -1,6 +1,7 @@
 package lockdir
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"time"
@@ -247,11 +248,38 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, n int, full *locker.Outc
 		return damaged(v.active)
 	}
 	v.setActive(r.Clock(time.Now()))
-	if policy.Decide(r.Terms().ForSlot(), v.situation()).Step.Granted() || l.slotIsUnused(v.active, n) {
+	free := policy.Decide(r.Terms().ForSlot(), v.situation()).Step.Granted() && !l.hasOrphanedLock(v.active.Record)
+	if free || l.slotIsUnused(v.active, n) {
 		return nil
 	}
 	r.TakenBy(full, &v.View)
 	return errTaken
+}
+
+// hasOrphanedLock tells whether a process of a dead owner's job still holds one of the owner's locks:
+// it bears the mark of that lock, and not that of the slot, if the owner took the slot for another
+// atom. A lock that cannot be read counts as held.
+func (l *Locker) hasOrphanedLock(own record.Record) bool {
+	if own.Owner.PID == 0 {
+		return false
+	}
+	files, err := l.Dir.Files(atom.ActiveLock, atom.ReaderLock)
+	for _, f := range files {
+		if f.Name.Prefix() != own.Atom.Name().Prefix() || f.Name.IsSlot() {
+			continue
+		}
+		lock, failed := l.Dir.Found(f)
+		if lock == nil {
+			err = cmp.Or(err, failed)
+			continue
+		}
+		orphaned := lock.Record.Owner.Same(own.Owner) && lock.Job().Remains()
+		lock.Close()
+		if orphaned {
+			return true
+		}
+	}
+	return err != nil
 }
 
 // slotIsUnused tells whether the owner of the n-th slot lives but has no lock that could use the

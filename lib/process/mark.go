@@ -1,17 +1,16 @@
 package process
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
 
-// MarkVariable is the environment variable in which a job carries the tokens of the locks under
-// which it runs. A colon stands before each; adlock run adds more behind its token (AddMark).
+// MarkVariable is the environment variable by which a process shows under which locks it runs. It
+// has a line for each, the lock taken last first: the owner's pid, the token, the lock's file.
+// adlock.sh sets it too.
 const MarkVariable = "ADLOCK_MARK"
 
 // Image identifies the program image of a process: the start of its code, stack, heap, arguments
@@ -32,21 +31,30 @@ func ParseImage(text string) (i Image) {
 	return i
 }
 
-// mostMarks bounds the tokens that a process carries: daemons start daemons.
+// mostMarks bounds the lines: daemons start daemons.
 const mostMarks = 32
 
-// AddMark returns the entry ("NAME=value") of an environment env that carries one more mark, for a
-// job under the lock of that name and token. The mark also names the job's owner.
-func AddMark(env []string, token, name string, owner Identity) string {
-	marks := []string{}
-	for _, entry := range env {
-		if value, is := strings.CutPrefix(entry, MarkVariable+"="); is {
-			marks = slices.DeleteFunc(strings.Split(value, ":"), func(m string) bool { return m == "" })
+// AddMark returns the entry ("NAME=value") of an environment env for a job under one more lock.
+func AddMark(env []string, owner int, token, file string) string {
+	marks := fmt.Sprintf("%d %s %s\n", owner, token, file)
+	lines := 1
+	for line := range strings.Lines(marksIn(env)) {
+		if lines++; lines > mostMarks {
 			break
 		}
+		marks += line
 	}
-	marks = append(marks, fmt.Sprintf("%s,%d,%d,%s", token, owner.PID, owner.Start, name))
-	return MarkVariable + "=:" + strings.Join(marks[max(0, len(marks)-mostMarks):], ":")
+	return MarkVariable + "=" + marks
+}
+
+// marksIn returns the value of MarkVariable in an environment.
+func marksIn(env []string) string {
+	for _, entry := range env {
+		if marks, is := strings.CutPrefix(entry, MarkVariable+"="); is {
+			return marks
+		}
+	}
+	return ""
 }
 
 // mark tells which processes belong to the job of an owner, although nothing that its lock records
@@ -66,9 +74,11 @@ type mark struct {
 // table and the look at its environment.
 const markedLooks = 10
 
-// errChanging says that a process is gone since the table was read: a process that it has forked
-// may be missing in the table.
-var errChanging = errors.New("is gone, or changes too often")
+// The reasons why an environment shows nothing.
+var (
+	errChanging   = errors.New("is gone since the table was read") // what it has forked may be missing in the table
+	errUnreadable = errors.New("shows no environment to this process")
+)
 
 // mark returns the mark of the job; ok is false if the job has none, or none that can be looked for
 // from here.
@@ -88,6 +98,7 @@ type marked struct {
 	members map[Key]bool
 	doubt   *Entry // a process that may belong to the job; nil: there is none
 	changed bool   // the table is outdated
+	failed  error  // an environment could not be read just now
 }
 
 // look finds the processes that bear the mark in a process table, and reads the table again while
@@ -101,7 +112,7 @@ func (m mark) look(table func() ([]Entry, error), known func(Key) bool) (seen ma
 			break
 		}
 	}
-	return seen, list, nil
+	return seen, list, seen.failed
 }
 
 // find looks for the processes of the list that bear the mark. The list is a whole process table.
@@ -129,10 +140,12 @@ func (m mark) find(list []Entry, known func(Key) bool) (seen marked) {
 		case errors.Is(env.err, errChanging):
 			seen.changed = true
 			seen.doubt = cmp.Or(seen.doubt, &e)
-		case env.err != nil: // its environment cannot be read
+		case errors.Is(env.err, errUnreadable):
 			if isOrphan(e, byPID) {
 				seen.doubt = cmp.Or(seen.doubt, &e)
 			}
+		case env.err != nil:
+			seen.failed = cmp.Or(seen.failed, env.err)
 		case carries(env.text, m.token):
 			seen.members[e.Key()] = true
 		}
@@ -174,18 +187,13 @@ func isOrphan(e Entry, byPID map[int]Entry) bool {
 	return !there || above.PID == 1 || above.SID != e.SID
 }
 
-// carries tells whether an environment has the token among its marks.
+// carries tells whether an environment, as /proc shows it, names the token.
 func carries(env []byte, token string) bool {
-	for entry := range bytes.SplitSeq(env, []byte{0}) {
-		if marks, is := bytes.CutPrefix(entry, []byte(MarkVariable+"=")); is && bytes.Contains(marks, []byte(token)) {
-			return true
-		}
-	}
-	return false
+	marks := marksIn(strings.Split(string(env), "\x00"))
+	return strings.Contains(marks, " "+token+" ")
 }
 
-// environment is the environment of a process as it was at its last execve(2). err is errChanging
-// if the process is gone, and another error if its environment cannot be read.
+// environment is the environment of a process as it was at its last execve(2).
 type environment struct {
 	text []byte
 	err  error

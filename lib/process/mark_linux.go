@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
 )
 
 // HasMarks is true: this system shows which processes bear the mark of a job.
@@ -30,15 +32,17 @@ func environ(e Entry) ([]byte, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
 			return nil, errChanging
+		case errors.Is(err, fs.ErrPermission), settled && len(text) > 0 && !startsWithName(text): // or overwritten by a title
+			return nil, errUnreadable
 		case err != nil:
-			return nil, err
-		case settled && len(text) > 0 && !startsWithName(text):
-			return nil, unix.ENODATA // overwritten, as by a program that changes its title
+			return nil, fault.Wrap(path(e.PID, "environ"), err)
 		case settled:
 			return text, nil
 		}
-		if e, err = again(e); err != nil {
+		if e, err = again(e); errors.Is(err, unix.ESRCH) {
 			return nil, errChanging
+		} else if err != nil {
+			return nil, err
 		}
 		time.Sleep(time.Duration(look) * time.Millisecond / 4)
 	}

@@ -87,13 +87,14 @@ func TestAMarkShowsWhatADeadOwnerHasLeft(t *testing.T) {
 		found  bool
 	}{
 		"a subshell that called no program": {`(sh -c 'echo $PPID' >>"$1"; read x <"$2") &`, true},
-		"a program with the token":          {`ADLOCK_MARK=:ff:$3 ` + sleeper + ` &`, true},
-		"a program with the token and more": {`ADLOCK_MARK=:$3,1,2,x:ff ` + sleeper + ` &`, true},
-		"a program's own child":             {`ADLOCK_MARK=:$3 sh -c '` + strings.ReplaceAll(sleeper, "'", `'"'"'`) + ` & wait' sh "$1" &`, true},
-		"a program without the token":       {sleeper + ` &`, false},
-		"a program in another session":      {`ADLOCK_MARK=:$3 setsid ` + sleeper + ` &`, false},
-		"another lock's job":                {`ADLOCK_MARK=:f${3#?} ` + sleeper + ` &`, false},
-		"a token in another variable":       {`ADLOCK_MARKED=:$3 ` + sleeper + ` &`, false},
+		"a program with the token":          {`ADLOCK_MARK="1 $3 f" ` + sleeper + ` &`, true},
+		"a program under two locks": {`ADLOCK_MARK="2 ff f
+1 $3 f" ` + sleeper + ` &`, true},
+		"a program's own child":        {`ADLOCK_MARK="1 $3 f" sh -c '` + strings.ReplaceAll(sleeper, "'", `'"'"'`) + ` & wait' sh "$1" &`, true},
+		"a program without the token":  {sleeper + ` &`, false},
+		"a program in another session": {`ADLOCK_MARK="1 $3 f" setsid ` + sleeper + ` &`, false},
+		"another lock's job":           {`ADLOCK_MARK="1 f${3#?} f" ` + sleeper + ` &`, false},
+		"a token in another variable":  {`ADLOCK_MARKED="1 $3 f" ` + sleeper + ` &`, false},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			job, pids := left(t, c.script, 1)
@@ -110,7 +111,7 @@ func TestAMarkShowsWhatADeadOwnerHasLeft(t *testing.T) {
 }
 
 func TestWhatIsOlderThanTheLockHasNoMark(t *testing.T) {
-	job, pids := left(t, `ADLOCK_MARK=:$3 `+sleeper+` & (sh -c 'echo $PPID' >>"$1"; read x <"$2") &`, 2)
+	job, pids := left(t, `ADLOCK_MARK="1 $3 f" `+sleeper+` & (sh -c 'echo $PPID' >>"$1"; read x <"$2") &`, 2)
 	if got, _ := found(t, job); len(got) != 2 {
 		t.Fatalf("found %v of %v", got, pids)
 	}

@@ -21,8 +21,8 @@ const gateName = "adlock: gate"
 // and endOfMessage. End of file does not open it: it means that the supervisor has died, perhaps before it
 // had the lock.
 const (
-	goAhead = "g"
-	endOfMessage  = "\x00\x00"
+	goAhead      = "g"
+	endOfMessage = "\x00\x00"
 )
 
 // gate is a child of this process that waits for the message goAhead and then becomes the job, so

@@ -58,13 +58,24 @@ func (d *Dir) Found(f atom.File) (*Active, error) {
 }
 
 // heldBy tells whether one of these processes is the lock's owner or, if the owner is dead, belongs
-// to its job: to its process group or session, or to the members that the lock records.
+// to its job: to its process group or session, to the members that the lock records, or to those that
+// bear its mark.
 func (a *Active) heldBy(ids []process.Identity) bool {
-	owner, recorded := a.Record.Owner, a.Job().Recorded()
-	heir := func(id process.Identity) bool {
-		return id.PGID == owner.PID || id.SID == owner.PID || slices.ContainsFunc(recorded, id.Same)
+	owner, job := a.Record.Owner, a.Job()
+	if slices.ContainsFunc(ids, owner.Same) {
+		return true
 	}
-	return slices.ContainsFunc(ids, owner.Same) || slices.ContainsFunc(ids, heir) && owner.Life() == process.Dead
+	heir := func(id process.Identity) bool {
+		return id.PGID == owner.PID || id.SID == owner.PID || slices.ContainsFunc(job.Recorded(), id.Same)
+	}
+	if owner.Life() != process.Dead {
+		return false
+	}
+	if slices.ContainsFunc(ids, heir) {
+		return true
+	}
+	marked := job.Marked()
+	return slices.ContainsFunc(ids, func(id process.Identity) bool { return slices.Contains(marked, id.PID) })
 }
 
 // LockOf opens a lock under its guard, waiting for it; nil where the lock is not, or no longer,

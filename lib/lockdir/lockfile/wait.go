@@ -2,10 +2,12 @@ package lockfile
 
 import (
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"adlock/lib/locker"
 	"adlock/lib/policy"
+	"adlock/lib/process"
 )
 
 // The longest times between two looks of a waiter. pollMost is used if the kernel sends no events
@@ -89,8 +91,9 @@ func (w *Waiting) Spent() time.Duration {
 // Watches reports whether the watch is set: the newcomer is already waiting.
 func (w *Waiting) Watches() bool { return w.watched }
 
-// Next returns when it is time to look again; false when the time is up. The first call only sets
-// the watch and has the caller look again: a release before the watch was set causes no event.
+// Next returns when it is time to look again; false when the time is up, or when the process is dead
+// for which the lock is asked: its waiter would go on as a process of its job. The first call only
+// sets the watch and has the caller look again: a release before the watch was set causes no event.
 func (w *Waiting) Next(o locker.Outcome) bool {
 	if !w.watched {
 		w.watch, w.watched = NewWatch(w.dir), true
@@ -101,10 +104,19 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 		return false
 	}
 	w.Show(w.request, o)
-	if w.watch.Wait(w.InWay.Files, w.InWay.Owners, w.Asker(), min(left, w.pollAfter(o))) {
+	awaited := w.InWay.Owners
+	if w.asksForAnother() {
+		awaited = append(awaited, w.request.Owner.PID)
+	}
+	if w.watch.Wait(w.InWay.Files, awaited, w.Asker(), min(left, w.pollAfter(o))) {
 		w.yield()
 	}
-	return true
+	return !w.asksForAnother() || w.request.Owner.Life() != process.Dead
+}
+
+func (w *Waiting) asksForAnother() bool {
+	owner := w.request.Owner.PID
+	return owner != 0 && owner != os.Getpid()
 }
 
 // yield returns when it is time to look again, after a lock in the way has gone. Each release
