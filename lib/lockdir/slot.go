@@ -1,7 +1,6 @@
 package lockdir
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"time"
@@ -143,41 +142,43 @@ func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 }
 
 // limitOfOthers is the largest limit among the other locks of the lock's owner in its program:
-// they may share any slot up to that number. Readers' locks are read second: a reader moves from
-// its active lock to its reader's lock.
+// they may share any slot up to that number.
 func (l *Locker) limitOfOthers(own record.Record) (most int, err error) {
-	program := own.Atom.Name().Prefix()
-	for _, kind := range []atom.Kind{atom.ActiveLock, atom.ReaderLock} {
-		locks, err := l.Dir.Files(kind)
-		if err != nil {
-			return 0, err
+	err = l.eachLockOf(own, func(lock *lockfile.Active) {
+		if lock.Record.Token != own.Token {
+			most = max(most, lock.Record.Slots)
 		}
-		for _, lock := range locks {
-			if lock.Name.Prefix() != program {
-				continue
-			}
-			slots, err := l.limitOfOther(lock, own)
-			if err != nil {
-				return 0, err
-			}
-			most = max(most, slots)
-		}
-	}
-	return most, nil
+	})
+	return most, err
 }
 
-// limitOfOther is the limit in another lock of the owner of own; 0 if the lock is own itself, or
-// another owner's.
-func (l *Locker) limitOfOther(lock atom.File, own record.Record) (int, error) {
-	other, err := l.Dir.Found(lock)
-	if other == nil {
-		return 0, err
+// eachLockOf calls do with each lock of the lock's owner in its program, slots left out. Readers'
+// locks are read second: a reader moves from its active lock to its reader's lock.
+func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error {
+	program := own.Atom.Name().Prefix()
+	for _, kind := range []atom.Kind{atom.ActiveLock, atom.ReaderLock} {
+		files, err := l.Dir.Files(kind)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if f.Name.Prefix() != program || f.Name.IsSlot() {
+				continue
+			}
+			lock, err := l.Dir.Found(f)
+			if err != nil {
+				return err
+			}
+			if lock == nil {
+				continue
+			}
+			if lock.Record.Owner.Same(own.Owner) {
+				do(lock)
+			}
+			lock.Close()
+		}
 	}
-	defer other.Close()
-	if other.Record.Token == own.Token || !other.Record.Owner.Same(own.Owner) {
-		return 0, nil
-	}
-	return other.Record.Slots, nil
+	return nil
 }
 
 // trySlot tries to take the n-th slot, and reports whether it did. If another owner holds the slot,
@@ -248,8 +249,15 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, n int, full *locker.Outc
 		return damaged(v.active)
 	}
 	v.setActive(r.Clock(time.Now()))
-	free := policy.Decide(r.Terms().ForSlot(), v.situation()).Step.Granted() && !l.hasOrphanedLock(v.active.Record)
-	if free || l.slotIsUnused(v.active, n) {
+	free := l.slotIsUnused(v.active, n)
+	if policy.Decide(r.Terms().ForSlot(), v.situation()).Step.Granted() {
+		orphaned, err := l.hasOrphanedLock(v.active.Record)
+		if err != nil {
+			return err
+		}
+		free = !orphaned
+	}
+	if free {
 		return nil
 	}
 	r.TakenBy(full, &v.View)
@@ -258,28 +266,11 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, n int, full *locker.Outc
 
 // hasOrphanedLock tells whether a process of a dead owner's job still holds one of the owner's locks:
 // it bears the mark of that lock, and not that of the slot, if the owner took the slot for another
-// atom. A lock that cannot be read counts as held.
-func (l *Locker) hasOrphanedLock(own record.Record) bool {
-	if own.Owner.PID == 0 {
-		return false
-	}
-	files, err := l.Dir.Files(atom.ActiveLock, atom.ReaderLock)
-	for _, f := range files {
-		if f.Name.Prefix() != own.Atom.Name().Prefix() || f.Name.IsSlot() {
-			continue
-		}
-		lock, failed := l.Dir.Found(f)
-		if lock == nil {
-			err = cmp.Or(err, failed)
-			continue
-		}
-		orphaned := lock.Record.Owner.Same(own.Owner) && lock.Job().Remains()
-		lock.Close()
-		if orphaned {
-			return true
-		}
-	}
-	return err != nil
+// atom.
+func (l *Locker) hasOrphanedLock(own record.Record) (bool, error) {
+	orphaned := false
+	err := l.eachLockOf(own, func(lock *lockfile.Active) { orphaned = orphaned || lock.Job().Remains() })
+	return orphaned, err
 }
 
 // slotIsUnused tells whether the owner of the n-th slot lives but has no lock that could use the

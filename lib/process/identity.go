@@ -94,6 +94,22 @@ func Of(pid int) (Identity, error) {
 	return where, nil
 }
 
+// OfChild is Of for a child of this process that is not reaped yet. It reads the identity also of a
+// child that /proc hides, as it may after the child has changed its user: that identity has no start.
+func OfChild(pid int) (Identity, error) {
+	id, err := Of(pid)
+	if !errors.Is(err, unix.EPERM) {
+		return id, err
+	}
+	if id, err = here(); err == nil {
+		id.Inode, err = inodeOf(pid)
+	}
+	id.PID = pid
+	id.PGID, _ = unix.Getpgid(pid) // both fail only without such a process
+	id.SID, _ = unix.Getsid(pid)
+	return id, err
+}
+
 // ThreadError says that the pid is the id of a thread. A signal to that id reaches the process, but
 // a thread's end does not mean that the process has ended.
 type ThreadError struct{ Process int }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -25,8 +26,16 @@ func (i Image) String() string {
 
 // ParseImage reads what String has written; the zero Image if it cannot.
 func ParseImage(text string) (i Image) {
-	if n, err := fmt.Sscanf(text, "%x %x %x %x %x", &i[0], &i[1], &i[2], &i[3], &i[4]); err != nil || n != len(i) {
+	fields := strings.Fields(text)
+	if len(fields) != len(i) {
 		return Image{}
+	}
+	for n, field := range fields {
+		address, err := strconv.ParseUint(field, 16, 64)
+		if err != nil {
+			return Image{}
+		}
+		i[n] = address
 	}
 	return i
 }

@@ -114,13 +114,21 @@ func guarded(args []string) (int, error) {
 }
 
 // marker names the lock that this process has taken.
-func (r *runArgs) marker(token string) Marker {
+func (r *runArgs) marker(token string) Marker { return Marker{Token: token, File: r.lockFile()} }
+
+// lockFile is the file of the lock that this process has taken; in a store it has none, and the
+// result is only its name.
+func (r *runArgs) lockFile() string {
 	name := r.Request.Atom.Name()
 	file := name.ActiveLock()
 	if r.Request.Shared {
 		file = name.ReaderLock(os.Getpid())
 	}
-	return Marker{Token: token, File: filepath.Join(r.store, file)}
+	dir, err := config.DirOf(r.store)
+	if err != nil || config.IsRemote(r.store) {
+		return file
+	}
+	return filepath.Join(dir, file)
 }
 
 // Encode makes a word that every shell passes on unchanged, whatever its bytes: yash replaces a

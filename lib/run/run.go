@@ -423,7 +423,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 	if r.guards {
 		job.Export(r.marker(token).entry())
 	}
-	job.Export(process.AddMark(c.env, os.Getpid(), token, r.marker(token).File))
+	job.Export(process.AddMark(c.env, os.Getpid(), token, r.lockFile()))
 	r.Hook.Hold()
 	result, err := job.Run()
 	report(c.name, err)

@@ -87,7 +87,7 @@ func (r *run) callBegun() error {
 	if r.job.Begun == nil {
 		return nil
 	}
-	id, err := process.Of(r.pid) // not reaped yet, so the pid is the command's
+	id, err := process.OfChild(r.pid)
 	if err != nil {
 		return err
 	}

@@ -154,17 +154,20 @@ func (s *stage) ownerOf(name string) int {
 	return pid
 }
 
-func TestTheLockOfAKilledScriptIsReclaimedAtOnce(t *testing.T) {
+func TestAKilledScriptHoldsTheAtomUntilItsChildIsGone(t *testing.T) {
 	s := newStage(t)
 	s.source("sleep 600\n", `"$1" & wait; sleep 600`)
 	owner := s.ownerOf("a")
-	s.want(75, "run", "--program", "job", "--name", "a", "--", "true")
+	child := childOf(t, owner, "sleep")
 	if err := syscall.Kill(owner, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	helper.Eventually(t, "the script is gone", func() bool { return !helper.Alive(owner) })
-	// The script's child lives on, without a lock: only the group of a leader holds the atom
-	// longer.
+	s.want(75, "run", "--program", "job", "--name", "a", "--", "true")
+	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	helper.Eventually(t, "the child is gone", func() bool { return !helper.Alive(child) })
 	s.want(0, "run", "--program", "job", "--name", "a", "--", "true")
 }
 
