@@ -32,7 +32,7 @@ func TestAJobKilledByASignalLastsAsLongAsItsChildren(t *testing.T) {
 	}
 	writer.Close() // the child reads end of file and exits
 	status, rep := st.end()
-	if status != 143 || rep.Result.Signal != syscall.SIGTERM || rep.Result.Alive || rep.Err != "" {
+	if status != 143 || rep.Result.Signal != syscall.SIGTERM || rep.Err != "" {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
 	}
 	mustBeGone(t, child)
@@ -46,7 +46,7 @@ func TestWhatOutlivedTheCommandIsEndedWithTheSupervisor(t *testing.T) {
 	await(t, "the command's death", func() bool { return parentOf(t, child) == supervisor })
 	signalTo(t, supervisor, syscall.SIGTERM)
 	status, rep := st.end()
-	if status != 137 || !rep.Result.Ended || rep.Result.Alive || rep.Err != "" {
+	if status != 137 || !rep.Result.Ended || rep.Err != "" {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
 	}
 	mustBeGone(t, child)
@@ -88,7 +88,7 @@ func TestSupervisorOfAJobThatIsBeingEndedStaysWithItsOrphans(t *testing.T) {
 	st.mustStay()
 	signalTo(t, child, syscall.SIGKILL)
 	status, rep := st.end()
-	if status != 6 || rep.Result.Ended || rep.Result.Alive || rep.Err != "" || len(rep.Signals) != 0 {
+	if status != 6 || rep.Result.Ended || rep.Err != "" || len(rep.Signals) != 0 {
 		t.Errorf("status %d, %+v, error %q, signals %v", status, rep.Result, rep.Err, rep.Signals)
 	}
 }
@@ -122,7 +122,7 @@ func TestSupervisorLeavesABegunEndingToItsNewcomer(t *testing.T) {
 			if err := os.Remove(st.setup.BeingEnded); err != nil {
 				t.Fatal(err)
 			}
-			if _, rep := st.end(); rep.Result.Alive || rep.Err != "" {
+			if _, rep := st.end(); rep.Err != "" {
 				t.Errorf("%+v, error %q", rep.Result, rep.Err)
 			}
 			mustBeGone(t, child)
@@ -167,7 +167,7 @@ func TestTheWholeJobIsOverWhenItsLastDaemonIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, rep := st.end()
-	if status != 6 || rep.Result.Ended || rep.Result.Alive || rep.Err != "" || len(rep.Signals) != 0 {
+	if status != 6 || rep.Result.Ended || rep.Err != "" || len(rep.Signals) != 0 {
 		t.Errorf("status %d, %+v, error %q, signals %v", status, rep.Result, rep.Err, rep.Signals)
 	}
 }
@@ -177,7 +177,7 @@ func TestSignalsReachWhatIsLeftOfTheWholeJob(t *testing.T) {
 		st, pid, _ := wholeJob(t, setup{Pause: patience}, asItIs) // patience: only the signal ends it
 		signalTo(t, st.report().PID, sig)
 		status, rep := st.end()
-		if status != 6 || rep.Result.Ended != (sig != syscall.SIGUSR1) || rep.Result.Alive || rep.Err != "" || len(rep.Signals) != 1 {
+		if status != 6 || rep.Result.Ended != (sig != syscall.SIGUSR1) || rep.Err != "" || len(rep.Signals) != 1 {
 			t.Errorf("%v: status %d, %+v, error %q, signals %v", sig, status, rep.Result, rep.Err, rep.Signals)
 		}
 		mustBeGone(t, pid)

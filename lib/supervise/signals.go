@@ -210,7 +210,11 @@ func (r *run) signalHeirs(sig syscall.Signal) {
 // send signals one process; a process that is gone needs no signal.
 func (r *run) send(m process.Entry, sig syscall.Signal) {
 	err := m.Signal(sig)
-	if errors.Is(err, unix.ESRCH) {
+	switch {
+	case errors.Is(err, unix.ESRCH):
+		return
+	case errors.Is(err, unix.EPERM) && r.endSent:
+		r.sayStuck(process.Refused(m, unix.EPERM))
 		return
 	}
 	r.note(err)
