@@ -435,7 +435,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 	if config.Aloud(released) {
 		report(c.name, released)
 	}
-	report(c.name, job.Show(result))
+	report(locker.Title(r.Request.Atom), job.Show(result))
 	result.DieAlike()
 	return result.Status, nil
 }

@@ -37,6 +37,7 @@ type setup struct {
 	Nested      *setup // the job is another supervisor
 	Role        string // SUPERVISE_ROLE of a job that runs this program
 	QuietOK     bool
+	NoMemory    bool // the system has no files in memory
 	Enforce     bool
 	WholeJob    bool
 	ExpireAfter time.Duration
@@ -74,6 +75,9 @@ func superviseAsRun() int {
 		againLeast = 100 * time.Millisecond
 	}
 	defer func() { s.write(rep) }()
+	if s.NoMemory {
+		memory = func(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+	}
 	path, err := Find(s.Args[0])
 	if err != nil {
 		panic(err)

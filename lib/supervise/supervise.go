@@ -186,14 +186,19 @@ func (s *Supervisor) Cancel() {
 	}
 }
 
-// Show copies what QuietOK held back to standard output and standard error if the job failed;
-// after a success it does nothing. Call it after the release of the lock: a slow reader must not
-// hold the atom.
+// Show copies what QuietOK held back to standard output and standard error if the job failed. The
+// error may also say, after a success too, that some of the output may be missing. Call Show after
+// the release of the lock: a slow reader must not hold the atom.
 func (s *Supervisor) Show(result Result) error {
-	if s.output == nil || result.Status == 0 {
+	if s.output == nil {
 		return nil
 	}
-	return s.output.show()
+	if result.Status != 0 {
+		if err := s.output.show(); err != nil {
+			return err
+		}
+	}
+	return s.output.incomplete()
 }
 
 // files returns the job's standard input, output and error.
