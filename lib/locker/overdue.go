@@ -204,7 +204,7 @@ func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	}
 	r.calm = map[string]time.Duration{o.inWay.Record.Token: o.inWay.Active.Age + time.Minute}
 	found := rec.Overdue(limits, o.inWay, said)
-	if found == nil || found.late && o.work == "" && !found.Notice.Said { // it may be ended in a moment
+	if found == nil || found.late && o.work == "" && !o.cut && !found.Notice.Said { // it may be ended in a moment
 		return nil
 	}
 	if o.told = found.told; o.work != "" {
