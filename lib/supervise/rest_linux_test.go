@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -36,6 +37,21 @@ func TestAJobKilledByASignalLastsAsLongAsItsChildren(t *testing.T) {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
 	}
 	mustBeGone(t, child)
+}
+
+// zsh, hit by HUP, exits with 129 by itself, and leaves its command.
+func TestAJobThatExitsLikeAKilledOneLastsAsLongAsItsChildren(t *testing.T) {
+	for _, status := range []int{129, 130, 131, 137, 143} {
+		st := rehearse(t, setup{Args: sh("", fmt.Sprintf("sleep 300 >/dev/null 2>&1 & echo $!; exit %d", status))})
+		st.begin()
+		var child int
+		await(t, "the child's pid", func() bool { n, _ := fmt.Sscan(st.out.String(), &child); return n == 1 })
+		st.mustStay()
+		signalTo(t, child, syscall.SIGKILL)
+		if got, rep := st.end(); got != status || rep.Err != "" {
+			t.Errorf("status %d, want %d, error %q", got, status, rep.Err)
+		}
+	}
 }
 
 func TestWhatOutlivedTheCommandIsEndedWithTheSupervisor(t *testing.T) {
