@@ -37,6 +37,7 @@ type holder struct {
 	dir    *lockfile.Dir
 	socket *os.File
 	token  string
+	since  time.Duration // boottime at which the atom was taken
 	fence  string
 	end    chan time.Duration
 
@@ -111,7 +112,7 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	}()
 	outcome, err := h.smith.Take(h.Request)
 	close(answered)
-	h.token, h.fence = outcome.Token, outcome.Fence
+	h.token, h.fence, h.since = outcome.Token, outcome.Fence, process.Boottime()
 	return outcome, err
 }
 
@@ -198,7 +199,10 @@ func (h *holder) endScript(pause time.Duration) {
 	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { h.smith.RecordSignal(&h.Request, s) }}
 	watchdog.SpeakFor(process.Job{Owner: h.Request.Owner}) // before this, the holder has no standard error
 	if err := ending.End(process.Job{Owner: h.Request.Owner, FileUID: -1}); err != nil {
-		h.smith.Linger(err, func() bool { return h.Request.Owner.Life() != process.Dead })
+		h.smith.OwnStuck(&h.Request, h.token, process.Boottime()-h.since, err)
+		for h.Request.Owner.Life() != process.Dead {
+			time.Sleep(time.Second)
+		}
 	}
 }
 

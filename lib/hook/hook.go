@@ -30,7 +30,7 @@ const (
 	Success   Kind = "success"   // a run ended with status 0; only where Runs asks for it
 	Fail      Kind = "fail"      // a run ended otherwise; its own supervisor may have ended it by force
 	Ended     Kind = "ended"     // a newcomer, or adlock stop, has ended a job; ADLOCK_RUN is that job's
-	Stuck     Kind = "stuck"     // a job that had expired cannot be ended
+	Stuck     Kind = "stuck"     // a job cannot be ended by a newcomer, or by its own supervisor
 	Lost      Kind = "lost"      // a release found that the lock was not its own any more
 	Starving  Kind = "starving"  // an atom was denied many times in a row
 	Overdue   Kind = "overdue"   // a job has passed its notice, and no limit ends it
@@ -75,7 +75,7 @@ func (h *Hook) Tell(log *runlog.Log, e Event) {
 	}
 	start := func() { h.start(log, e) }
 	h.mu.Lock()
-	if h.held && e.Kind != Overdue {
+	if h.held && e.Kind != Overdue && e.Kind != Stuck {
 		h.late = append(h.late, start)
 		start = func() {}
 	}
@@ -84,8 +84,8 @@ func (h *Hook) Tell(log *runlog.Log, e Event) {
 }
 
 // Hold keeps events back until LetGo: while this process has a job, a newcomer that ends the job
-// would take a hook for a part of it. Only the hook for Overdue is started at once, as a job that
-// hangs may never end; if the job is ended while that hook runs, the hook is ended too.
+// would take a hook for a part of it. Only the hooks for Overdue and Stuck are started at once, as
+// such a job may never end; if the job is ended while such a hook runs, the hook is ended too.
 func (h *Hook) Hold() {
 	if h == nil {
 		return

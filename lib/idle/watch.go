@@ -119,22 +119,57 @@ func figures(members []process.Entry) []Figures {
 
 // Turn lets one newcomer at a time watch the jobs of an atom: it takes the flock of the file name
 // in the open directory dir. done frees the flock and removes the file. It is nil if another
-// process has the flock. As the file is removed, two newcomers may watch at once; that does no
-// harm, as a watch only observes.
-func Turn(dir int, name string) (done func(), err error) {
-	fd, err := sysfile.Openat(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
-	}
-	if err := sysfile.Flock(fd, unix.LOCK_EX, 0); err != nil {
-		unix.Close(fd)
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = nil
+// process has the flock, unless standsStill reports that this process will not go on: then its file
+// is removed, and a new one takes its place. So two newcomers may watch at once; that does no harm,
+// as a watch only observes. cut tells that an earlier watch was not ended: its newcomer was killed,
+// or stands still.
+func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
+	const tries = 10 // others may make and remove the file meanwhile
+	for range tries {
+		fd, err := open(dir, name, unix.O_CREAT|unix.O_EXCL)
+		fresh := err == nil
+		if errors.Is(err, unix.EEXIST) {
+			fd, err = open(dir, name, 0)
 		}
-		return nil, err
+		switch {
+		case errors.Is(err, unix.ENOENT):
+			continue
+		case err != nil:
+			return nil, cut, err
+		}
+		err = sysfile.Flock(fd, unix.LOCK_EX, 0)
+		held := errors.Is(err, unix.EWOULDBLOCK)
+		switch {
+		case err == nil && fresh:
+			return func() { leave(dir, name, fd) }, cut, nil
+		case err != nil && !held, held && !standsStill():
+			unix.Close(fd)
+			if held {
+				err = nil
+			}
+			return nil, cut, err
+		}
+		cut = leave(dir, name, fd) || cut
 	}
-	return func() {
-		_ = sysfile.Unlinkat(dir, name) // if this fails, the newcomer that watches next removes it
-		unix.Close(fd)
-	}, nil
+	return nil, cut, nil
+}
+
+func open(dir int, name string, flags int) (int, error) {
+	fd, err := sysfile.Openat(dir, name, flags|unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return fd, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return fd, nil
+}
+
+// leave removes the open file, unless another process has removed it, and tells whether it was
+// there. If that fails, the newcomer that watches next removes it.
+func leave(dir int, name string, fd int) bool {
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	there := sysfile.Fstat(fd, &st) == nil && st.Nlink > 0
+	if there {
+		_ = sysfile.Unlinkat(dir, name)
+	}
+	return there
 }

@@ -157,22 +157,36 @@ func TestOneNewcomerAtATimeHasATurn(t *testing.T) {
 	}
 	defer dir.Close()
 	fd := int(dir.Fd())
-	done, err := Turn(fd, "look.x")
-	if err != nil || done == nil {
-		t.Fatal(err)
+	goesOn, standsStill := func() bool { return false }, func() bool { return true }
+	done, cut, err := Turn(fd, "look.x", goesOn)
+	if err != nil || done == nil || cut {
+		t.Fatal(err, cut)
 	}
-	if other, err := Turn(fd, "look.x"); other != nil || err != nil {
+	if other, _, err := Turn(fd, "look.x", goesOn); other != nil || err != nil {
 		t.Errorf("a second one has a turn (%v)", err)
 	}
-	done()
+	second, cut, err := Turn(fd, "look.x", standsStill)
+	if err != nil || second == nil || !cut {
+		t.Fatalf("the turn of a newcomer that stands still is not passed: %v, %t", err, cut)
+	}
+	done() // it goes on
+	if other, _, err := Turn(fd, "look.x", goesOn); other != nil || err != nil {
+		t.Errorf("the end of a passed turn ends another (%v)", err)
+	}
+	second()
 	if _, err := os.Stat(filepath.Join(dir.Name(), "look.x")); err == nil {
 		t.Error("the file is left")
 	}
-	if done, err = Turn(fd, "look.x"); err != nil || done == nil {
-		t.Fatalf("no turn after that: %v", err)
+	if err := os.WriteFile(filepath.Join(dir.Name(), "look.x"), nil, 0o600); err != nil { // as a killed newcomer leaves it
+		t.Fatal(err)
 	}
-	done()
-	if _, err := Turn(-2, "look.x"); err == nil {
+	for _, left := range []bool{true, false} {
+		if done, cut, err = Turn(fd, "look.x", goesOn); err != nil || done == nil || cut != left {
+			t.Fatalf("no turn after that: %v, %t", err, cut)
+		}
+		done()
+	}
+	if _, _, err := Turn(-2, "look.x", goesOn); err == nil {
 		t.Error("no error in no directory")
 	}
 }

@@ -333,7 +333,7 @@ func TestAnUnsignallableMemberIsStuckBeforeTheFirstSignal(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	b := actor.Play(t, as(actor.Nobody), "killer", strconv.Itoa(a.PID()))
 	b.Await()
-	want := fmt.Sprintf("process %d (sleep): operation not permitted true\n", a.PID())
+	want := fmt.Sprintf("process %d (sleep) of user 0: operation not permitted true\n", a.PID())
 	if got := b.Out.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

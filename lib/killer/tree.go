@@ -347,7 +347,7 @@ func (h *tree) await(d time.Duration) {
 func (h *tree) obstacle() error {
 	for _, m := range h.living() {
 		if m.err != nil {
-			return &process.StuckError{PID: m.PID, Command: m.entry.Command, Err: m.err}
+			return process.Refused(m.entry, m.err)
 		}
 	}
 	return h.unchecked()

@@ -415,15 +415,14 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return err
 }
 
-// Linger keeps the atom while processes of a job that could not be ended live, and records the
-// reason (why) for newcomers. It returns true once alive returns false.
-func (l *Locker) Linger(why error, alive func() bool) bool {
-	t := l.held
-	t.answer(why)
-	for alive() {
-		time.Sleep(time.Second)
+// OwnStuck also records the reason (why) for newcomers. If the job ends by itself after that, it
+// was not ended at their request.
+func (l *Locker) OwnStuck(r *locker.Request, token string, age time.Duration, why error) {
+	l.Recorder.OwnStuck(r, token, age, why)
+	if t := l.held; t != nil {
+		t.asked.Store(false)
+		t.answer(why)
 	}
-	return true
 }
 
 // DryRun says whether the request would be granted now, and why; it writes nothing.

@@ -86,11 +86,11 @@ func TestAnOwnerThatEndedItsJobRecordsThatItExpired(t *testing.T) {
 	held := wantVerdict(t, k, r, locker.Acquired)
 	backdate(t, k, 3*time.Hour)
 	wantEvents(t, k, acquired(r, held))
+	k.OwnExpires(&r, held.Token, 3*time.Hour, 0)
 	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Expired: true}); err != nil {
 		t.Fatal(err)
 	}
-	expired := finding(about(runlog.Expire, r.Owner.PID), r.Owner, held.Token, 3)
-	expired.ExpireAfter, expired.ExpireAfterFrom = runlog.Some(r.Limits.ExpireAfter), string(policy.Said)
+	expired := with(finding(about(runlog.Expire, r.Owner.PID), r.Owner, held.Token, 3), r.Limits)
 	released := about(runlog.Release, r.Owner.PID)
 	released.Token, released.Duration = held.Token, runlog.Some(3*time.Hour)
 	wantEvents(t, k, expired, released)

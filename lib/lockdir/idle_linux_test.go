@@ -131,7 +131,7 @@ func TestOneNewcomerWatchesAndTheOthersAreBusy(t *testing.T) {
 	watchFor(t, time.Hour)
 	k, newcomer, owner := late(t, "exec sleep 60")
 	other := learner(sleeper(t))
-	done, err := idle.Turn(k.Dir.Fd(), "look."+motdFiles)
+	done, _, err := idle.Turn(k.Dir.Fd(), "look."+motdFiles, func() bool { return false })
 	if err != nil || done == nil {
 		t.Fatalf("no turn: %v", err)
 	}
@@ -148,37 +148,63 @@ func TestOneNewcomerWatchesAndTheOthersAreBusy(t *testing.T) {
 	}
 }
 
-// Otherwise a stopped watcher would keep a hung job for ever, without a report.
-func TestAWatcherThatStandsStillIsStuckAfterAWatchsTime(t *testing.T) {
-	need.Tools(t, "flock")
-	watchFor(t, time.Hour)
+// A watcher that is killed before its watch is over leaves its file. If that happens each time, the
+// job is never ended.
+func TestAnOwnerWhoseWatcherWasKilledIsReported(t *testing.T) {
+	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "exec sleep 60")
-	watcher := start(t, "exec flock '"+k.Dir.Path("look."+motdFiles)+"' sleep 60")
-	helper.Eventually(t, "it watches", func() bool { return k.Dir.Watcher(motdFiles) == watcher.PID })
-	if err := unix.Kill(watcher.PID, unix.SIGSTOP); err != nil {
+	if err := os.WriteFile(k.Dir.Path("look."+motdFiles), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	helper.Eventually(t, "it stands still", func() bool { still, _ := process.Still(watcher.PID); return still })
+	said := helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Acquired) })
+	overdue, ended, _ := strings.Cut(said, "\n")
+	want := ": overdue: process " + strconv.Itoa(owner.PID) + " has run for 2h"
+	if !strings.Contains(overdue, want) || !strings.Contains(overdue, ", its learned limit is 33m12s; ") || !strings.Contains(ended, " by force: ") {
+		t.Errorf("said %q, want %q", said, want)
+	}
+}
+
+// Otherwise a stopped watcher would keep a hung job for ever, without a report.
+func TestAWatcherThatStandsStillKeepsNoOtherFromWatching(t *testing.T) {
+	need.Tools(t, "flock")
+	watchFor(t, time.Second)
+	k, newcomer, owner := late(t, "exec sleep 60")
+	watcher := start(t, "exec flock '"+k.Dir.Path("look."+motdFiles)+"' sleep 60")
+	helper.Eventually(t, "it watches", func() bool { return k.Dir.Watcher(motdFiles).PID == watcher.PID })
 	foreseen := func(want string) {
 		t.Helper()
 		asked := newcomer
-		if granted, reason, err := k.DryRun(&asked); granted || err != nil || !strings.HasPrefix(reason, want) {
-			t.Errorf("the dry run: %t, %s, %v; want %s", granted, reason, err, want)
+		if _, reason, err := k.DryRun(&asked); err != nil || !strings.HasPrefix(reason, want) {
+			t.Errorf("the dry run: %s, %v; want %s", reason, err, want)
 		}
 	}
 	wantVerdict(t, k, newcomer, locker.Busy)
 	foreseen("busy: ")
+	if err := unix.Kill(watcher.PID, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	helper.Eventually(t, "it stands still", func() bool { still, _ := process.Still(watcher.PID); return still })
+	foreseen("expired: ")
+	said := helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Acquired) })
+	if owner.Life() == process.Alive || !strings.Contains(said, ": overdue: process ") || !strings.Contains(said, " and idle for ") {
+		t.Errorf("the owner is %v, said %q", owner.Life(), said)
+	}
+}
 
-	watchFor(t, -time.Minute)
-	foreseen("stuck: ")
-	outcome, err := k.Take(newcomer)
-	next := "process " + strconv.Itoa(watcher.PID) + ", which watches whether the job works, is stopped; to let it go on: kill -CONT " + strconv.Itoa(watcher.PID)
-	if outcome.Verdict != locker.Stuck || err == nil || !strings.HasSuffix(err.Error(), "stuck: "+next) {
-		t.Errorf("%v, %v; want stuck and %q", outcome.Verdict, err, next)
+func TestAWatchThatBeganTooLongAgoKeepsNoOtherFromWatching(t *testing.T) {
+	watchFor(t, time.Second)
+	k, newcomer, _ := late(t, "exec sleep 60")
+	done, _, err := idle.Turn(k.Dir.Fd(), "look."+motdFiles, func() bool { return false })
+	if err != nil || done == nil {
+		t.Fatalf("no turn: %v", err)
 	}
-	if owner.Life() != process.Alive {
-		t.Error("the owner was ended without a watch")
+	defer done()
+	wantVerdict(t, k, newcomer, locker.Busy)
+	long := time.Now().Add(-2 * time.Minute)
+	if err := os.Chtimes(k.Dir.Path("look."+motdFiles), long, long); err != nil {
+		t.Fatal(err)
 	}
+	helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Acquired) })
 }
 
 // watching starts a newcomer that watches an idle owner for an hour, and returns once it watches.

@@ -99,7 +99,7 @@ func (l *Locker) lookAtOwner(entry *locker.Entry) error {
 		return damaged(active)
 	}
 	entry.View = seen(active)
-	entry.Watcher = l.Dir.Watcher(entry.Name)
+	entry.Watcher = l.Dir.Watcher(entry.Name).PID
 	return nil
 }
 

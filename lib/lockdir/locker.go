@@ -39,9 +39,6 @@ func Open(path string, log *runlog.Log) (*Locker, error) {
 	return &Locker{Dir: dir, Recorder: locker.Recorder{Log: log}}, nil
 }
 
-// Linger is false: the survivors of a job hold its lock by themselves.
-func (l *Locker) Linger(error, func() bool) bool { return false }
-
 // view is what was seen of an atom in the directory at one moment.
 type view struct {
 	locker.View

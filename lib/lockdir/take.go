@@ -1,7 +1,6 @@
 package lockdir
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"time"
@@ -284,10 +283,8 @@ func (l *Locker) stuck(r *locker.Request, v *view, why error) (locker.Outcome, e
 func (l *Locker) late(r *locker.Request, v *view, d policy.Decision) error {
 	return &locker.LateError{
 		View: v.View, Decision: d, Held: v.active.Named,
-		Watcher: func() int { return l.Dir.Watcher(r.Atom.Name()) },
-		Stuck: func(why error, cure string) (locker.Outcome, error) {
-			return r.Stuck(v.active.Path(), &v.View, why, cmp.Or(cure, l.IfDead(v.active.File)))
-		},
+		Watcher: func() locker.Watcher { return l.Dir.Watcher(r.Atom.Name()) },
+		Stuck:   func(why error) (locker.Outcome, error) { return l.stuck(r, v, why) },
 	}
 }
 

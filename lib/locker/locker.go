@@ -35,15 +35,17 @@ type Locker interface {
 	// RecordSignal logs that an owner has sent a signal to its own job.
 	RecordSignal(*Request, killer.Signalled)
 
+	// OwnExpires logs, before the first signal, that an owner ends its own job at ExpireAfter. age is
+	// how long it has held the atom, idle how long the job was seen idle (0: it was not watched).
+	OwnExpires(r *Request, token string, age, idle time.Duration)
+
+	// OwnStuck reports that an owner cannot end its own job now, and stays with it.
+	OwnStuck(r *Request, token string, age time.Duration, why error)
+
 	// OwnOverdue tells the hook if this process's run, which has held the atom for that long, is
 	// overdue. It returns the age at which to ask again.
 	OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration)
 
 	// Cancelled logs that a signal ends the newcomer before its job begins.
 	Cancelled(r *Request, signal string, waited time.Duration)
-
-	// Linger is called if a job could not be ended. If the lock would end with its owner, Linger
-	// keeps it as long as alive returns true, gives newcomers the reason why, and then returns
-	// true. If the lock stays without its owner, Linger returns false at once.
-	Linger(why error, alive func() bool) (gone bool)
 }

@@ -46,6 +46,7 @@ type Outcome struct {
 	found runlog.Event              // the owner and its age
 	inWay View                      // the lock that denied the atom; of several slots, the one held longest
 	work  string                    // what the job in the way is seen to do after a learned limit has passed
+	cut   bool                      // a newcomer has watched that job, and has not ended its watch
 	told  runlog.Opt[time.Duration] // the age of that lock when its owner was last reported as overdue
 }
 

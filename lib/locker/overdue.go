@@ -13,7 +13,6 @@ import (
 	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 	"adlock/lib/runlog"
 )
 
@@ -205,7 +204,7 @@ func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	}
 	r.calm = map[string]time.Duration{o.inWay.Record.Token: o.inWay.Active.Age + time.Minute}
 	found := rec.Overdue(limits, o.inWay, said)
-	if found == nil || found.late && o.work == "" && !found.Notice.Said { // it may be ended in a moment
+	if found == nil || found.late && o.work == "" && !o.cut && !found.Notice.Said { // it may be ended in a moment
 		return nil
 	}
 	if o.told = found.told; o.work != "" {
@@ -247,15 +246,13 @@ func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 // overdue: while no newcomer comes, no other process does so. It returns the age at which to call
 // it again.
 func (rec Recorder) OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration) {
-	own := r.Record(process.Boottime() - age)
-	own.Token = token
-	v := View{Record: own, Active: policy.Active{Held: true, Age: age, Owner: policy.Lives}}
-	found := rec.Overdue(r.Limits, v, r.Notice)
+	v := r.ownView(token, age, 0)
+	found := rec.Overdue(r.Limits, *v, r.Notice)
 	if found == nil {
 		return age + learn.LeastNotice
 	}
 	e := r.event(runlog.Overdue)
-	e.Token, e.Owner, e.OwnerToken = token, own.Owner.PID, token
+	e.Token, e.Owner, e.OwnerToken = token, v.Record.Owner.PID, token
 	e.Age, e.Overdue, e.Reason = runlog.Some(age), runlog.Some(age), found.Text()
 	rec.append(e)
 	rec.tellHook(hook.Overdue, e, e.Reason)

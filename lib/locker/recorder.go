@@ -213,20 +213,32 @@ func (rec Recorder) FutureStamp(r *Request, last policy.Last) {
 	rec.append(e)
 }
 
-// Released: the acquisition in the record has ended; if the request says Expired, its owner ended
-// its own job at ExpireAfter. failed is why the last lock or a slot could not be written; the
-// caller reports it.
+// OwnExpires: an owner, which has held the atom for that long, is about to end its own job.
+func (rec Recorder) OwnExpires(r *Request, token string, age, idle time.Duration) {
+	rec.Expiring(r, r.ownView(token, age, idle))
+}
+
+// OwnStuck: an owner cannot end its own job, for the reason why, and stays with it.
+func (rec Recorder) OwnStuck(r *Request, token string, age time.Duration, why error) {
+	e := r.eventOf(runlog.Stuck, r.ownView(token, age, 0))
+	e.Token, e.Verdict, e.Reason = token, string(Stuck), fault.OneLine(why.Error())
+	rec.append(e)
+	rec.tell(hook.Stuck, e, "stuck: "+e.Reason+"; adlock stays with the job, and keeps its lock, until nothing of it is left")
+}
+
+// ownView is this process's own lock, which it has held for that long.
+func (r *Request) ownView(token string, age, idle time.Duration) *View {
+	own := r.Record(process.Boottime() - age)
+	own.Token = token
+	return &View{Record: own, Active: policy.Active{Held: true, Age: age, Owner: policy.Lives, Asked: own.ExpireAfter, Source: own.Source, Idle: idle}}
+}
+
+// Released: the acquisition in the record has ended. failed is why the last lock or a slot could
+// not be written; the caller reports it.
 func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) {
-	held := process.Boottime() - own.Boottime
-	if r.Expired {
-		e := event(runlog.Expire, own.Atom, own.Owner.PID)
-		e.Owner, e.OwnerToken, e.Age = e.PID, own.Token, runlog.Some(held)
-		e.ExpireAfter, e.ExpireAfterFrom, e.Idle = runlog.Some(own.ExpireAfter), string(own.Source), r.Idle
-		rec.append(e)
-	}
 	e := event(runlog.Release, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
-	e.Duration = runlog.Some(held)
+	e.Duration = runlog.Some(process.Boottime() - own.Boottime)
 	if failed != nil {
 		e.Reason = failed.Error()
 	}

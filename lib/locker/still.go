@@ -9,14 +9,13 @@ import (
 )
 
 // StandsStill returns an error if the process pid is stopped, and was started at least longest ago:
-// the most that its work, for which other newcomers wait, can take. does names that work in the
-// error. For an unknown process (0) it returns nil.
-func StandsStill(pid int, does string, longest time.Duration) error {
+// the most that its change of a lock can take. For an unknown process (0) it returns nil.
+func StandsStill(pid int, longest time.Duration) error {
 	if pid == 0 {
 		return nil
 	}
 	if still, age := process.Still(pid); still && age >= longest {
-		return errors.New("process " + strconv.Itoa(pid) + ", which " + does + ", is stopped")
+		return errors.New("process " + strconv.Itoa(pid) + ", which is changing the lock, is stopped")
 	}
 	return nil
 }

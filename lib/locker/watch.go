@@ -43,12 +43,17 @@ func (r *Request) WatchLength() time.Duration { return idle.Length(r.Learned.Typ
 type LateError struct {
 	View
 	Decision policy.Decision
-	Held     func() bool // the lock is still that owner's
-	Watcher  func() int  // pid of another newcomer that watches the job; 0: unknown
+	Held     func() bool    // the lock is still that owner's
+	Watcher  func() Watcher // another newcomer that watches the job
 
-	// Stuck is the outcome if the job cannot be ended from here. cure is the advice to a person;
-	// "": to clear the lock.
-	Stuck func(why error, cure string) (Outcome, error)
+	// Stuck is the outcome if the job cannot be ended from here.
+	Stuck func(why error) (Outcome, error)
+}
+
+// Watcher is a newcomer that watches whether a job works.
+type Watcher struct {
+	PID   int       // 0: unknown, or there is none
+	Since time.Time // when its watch began
 }
 
 func (e *LateError) Error() string { return e.Decision.Reason() }
@@ -64,9 +69,12 @@ func (e *LateError) Error() string { return e.Decision.Reason() }
 //   - a newcomer with an explicit limit ends the owner: likewise, the next owner has another token;
 //   - the job begins to work after the last look: it may be ended, as with any limit;
 //   - this newcomer is killed: the kernel frees the flock by which it had the turn to watch, and it
-//     held nothing else;
+//     held nothing else. The next newcomer finds the file of that flock, and reports the owner as
+//     overdue: perhaps no newcomer lives long enough to watch the job to the end;
 //   - this newcomer is stopped after the watch: what it has seen does not count any more
-//     (idleHolds).
+//     (idleHolds);
+//   - this newcomer is stopped during the watch: another newcomer watches the job too, and reports
+//     the owner likewise.
 func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, error)) (Outcome, error) {
 	for {
 		o, err := attempt()
@@ -74,7 +82,7 @@ func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, err
 		if !errors.As(err, &late) {
 			return o, err
 		}
-		o, err = r.watch(late, dir)
+		o, err = rec.watch(r, late, dir)
 		if err != nil || o.Verdict != "" {
 			return o, err
 		}
@@ -83,19 +91,24 @@ func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, err
 
 // watch watches the job, if no other newcomer does. An outcome without a verdict means that the job
 // was idle or that its lock has gone: attempt again.
-func (r *Request) watch(late *LateError, dir int) (Outcome, error) {
+func (rec Recorder) watch(r *Request, late *LateError, dir int) (Outcome, error) {
 	v := &late.View
 	if r.watched.Work != "" && r.watched.holds(v.Record.Token, idle.Shortest) {
 		return r.works(late), nil
 	}
-	done, err := idle.Turn(dir, r.Atom.Name().LookLock())
+	done, cut, err := idle.Turn(dir, r.Atom.Name().LookLock(), func() bool { return r.standsStill(late.Watcher()) })
 	switch {
 	case err != nil:
 		return Outcome{}, fault.Wrap("lock directory", err)
 	case done == nil:
-		return r.watchedByAnother(late)
+		return r.busy(late, watchedByAnother), nil
 	}
 	defer done()
+	if cut {
+		o := r.busy(late, "an earlier watch of it was cut short")
+		o.cut = true
+		rec.SeeOverdue(r, &o)
+	}
 	r.showWatch(v)
 	defer r.Line.Clear()
 	asker := Waiting{asker: r.Asker}.Asker()
@@ -109,7 +122,7 @@ func (r *Request) watch(late *LateError, dir int) (Outcome, error) {
 	case errors.Is(err, killer.ErrAncestor):
 		return r.Denied(late.Decision.With(policy.Busy), v), nil
 	case err != nil:
-		return late.Stuck(err, "")
+		return late.Stuck(err)
 	}
 	r.watched = watched{verdict, v.Record.Token, process.Boottime()}
 	switch {
@@ -125,31 +138,19 @@ func (r *Request) watch(late *LateError, dir int) (Outcome, error) {
 // watchGrace is the time that a watch may take beyond its length.
 const watchGrace = time.Minute
 
-// watchedByAnother is the denial if another newcomer has the turn to watch. If that newcomer is
-// stopped, and was started longer ago than a watch takes, the job would never be ended: then the
-// outcome is Stuck.
-func (r *Request) watchedByAnother(late *LateError) (Outcome, error) {
-	pid := late.Watcher()
-	if why := r.watcherStandsStill(pid); why != nil {
-		return late.Stuck(why, ToGoOn(pid))
-	}
-	return r.busy(late, watchedByAnother), nil
-}
-
 const watchedByAnother = "another newcomer watches whether it works"
 
-func (r *Request) watcherStandsStill(pid int) error {
-	return StandsStill(pid, "watches whether the job works", r.WatchLength()+watchGrace)
+// standsStill tells whether a newcomer that watches the job will not end its watch: it is stopped,
+// or its watch began too long ago (it is frozen, say, or on another machine).
+func (r *Request) standsStill(w Watcher) bool {
+	still, _ := process.Still(w.PID)
+	return still || !w.Since.IsZero() && time.Since(w.Since) > r.WatchLength()+watchGrace
 }
 
-// ForeseeWatch returns what the decision d would lead to while the newcomer with the pid watcher
-// (0: none known) watches the job.
-func (r *Request) ForeseeWatch(d policy.Decision, watcher int) policy.Decision {
-	if d.Step != policy.Expire || !policy.WatchFirst(r.Limits, d.Active) || watcher == 0 {
+// ForeseeWatch returns what the decision d would lead to while that newcomer watches the job.
+func (r *Request) ForeseeWatch(d policy.Decision, w Watcher) policy.Decision {
+	if d.Step != policy.Expire || !policy.WatchFirst(r.Limits, d.Active) || w.PID == 0 || r.standsStill(w) {
 		return d
-	}
-	if why := r.watcherStandsStill(watcher); why != nil {
-		return d.Because(policy.Stuck, why.Error())
 	}
 	return d.Because(policy.Busy, running(r, d.Active, watchedByAnother))
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -38,6 +39,7 @@ var (
 type StuckError struct {
 	PID     int    // negative: a process group of that number
 	Command string // "" if unknown
+	User    string // number of its user, who may be in the way; "": unknown, or not in the way
 	Err     error
 }
 
@@ -45,10 +47,23 @@ func (e *StuckError) Error() string {
 	if e.PID < 0 {
 		return fmt.Sprintf("process group %d: %v", -e.PID, e.Err)
 	}
-	if e.Command == "" {
-		return fmt.Sprintf("process %d: %v", e.PID, e.Err)
+	text := fmt.Sprintf("process %d", e.PID)
+	if e.Command != "" {
+		text += " (" + e.Command + ")"
 	}
-	return fmt.Sprintf("process %d (%s): %v", e.PID, e.Command, e.Err)
+	if e.User != "" {
+		text += " of user " + e.User
+	}
+	return fmt.Sprintf("%s: %v", text, e.Err)
+}
+
+// Refused is the error if a process cannot be signalled, which may be for its user.
+func Refused(e Entry, why error) *StuckError {
+	stuck := &StuckError{PID: e.PID, Command: e.Command, Err: why}
+	if uid, err := User(e.PID); err == nil {
+		stuck.User = strconv.Itoa(uid)
+	}
+	return stuck
 }
 
 // Unwrap returns the reason.

@@ -21,7 +21,7 @@ func (k *Membership) AddBands(job Job) error {
 	case samePlace:
 	case someBoot:
 		if job.bandLives(where) {
-			return &StuckError{job.Owner.PID, "", ErrUnchecked} // its members belong to the job, or are strangers of this boot
+			return &StuckError{PID: job.Owner.PID, Err: ErrUnchecked} // its members belong to the job, or are strangers of this boot
 		}
 		return nil
 	default:
@@ -32,7 +32,7 @@ func (k *Membership) AddBands(job Job) error {
 	}
 	for _, b := range job.bands() {
 		if !b.session && (b.Start == 0 || job.Owner.TimeNS != where.TimeNS) {
-			return &StuckError{b.PID, "", ErrUnchecked} // the ages of its members cannot be compared
+			return &StuckError{PID: b.PID, Err: ErrUnchecked} // the ages of its members cannot be compared
 		}
 		k.bands = append(k.bands, b)
 		if b.Key == job.Owner.Key() && !b.session {

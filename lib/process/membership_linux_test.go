@@ -190,10 +190,11 @@ func TestStuckErrorsNameTheProcessOrGroup(t *testing.T) {
 		err  StuckError
 		want string
 	}{
-		{StuckError{7, "sh", errSurvivor}, "process 7 (sh): " + errSurvivor.Error()},
-		{StuckError{7, "", errSurvivor}, "process 7: " + errSurvivor.Error()},
-		{StuckError{0, "", ErrUncounted}, "process 0: " + ErrUncounted.Error()},
-		{StuckError{-7, "", errSurvivor}, "process group 7: " + errSurvivor.Error()},
+		{StuckError{7, "sh", "", errSurvivor}, "process 7 (sh): " + errSurvivor.Error()},
+		{StuckError{7, "", "", errSurvivor}, "process 7: " + errSurvivor.Error()},
+		{StuckError{7, "sh", "0", unix.EPERM}, "process 7 (sh) of user 0: operation not permitted"},
+		{StuckError{0, "", "", ErrUncounted}, "process 0: " + ErrUncounted.Error()},
+		{StuckError{-7, "", "", errSurvivor}, "process group 7: " + errSurvivor.Error()},
 	} {
 		if got := c.err.Error(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

@@ -46,11 +46,11 @@ func (job Job) OfThisBoot() Job {
 func (job Job) Survived() error {
 	for _, id := range job.Recorded() {
 		if id.Life() != Dead {
-			return &StuckError{id.PID, "", errSurvivor}
+			return &StuckError{PID: id.PID, Err: errSurvivor}
 		}
 	}
 	if job.Uncounted {
-		return &StuckError{job.Owner.PID, "", ErrUncounted}
+		return &StuckError{PID: job.Owner.PID, Err: ErrUncounted}
 	}
 	return nil
 }

@@ -395,8 +395,8 @@ func (r *runArgs) supervised(c command) (int, error) {
 		Observe: func(s killer.Signalled) { k.RecordSignal(&r.Request, s) },
 	}
 	plan.Cancelled = r.cancelled(k)
-	var token string // of the acquisition, once there is one
-	r.recordJob(k, &plan, &token)
+	var held acquisition
+	r.recordJob(k, &plan, &held)
 	job, err := supervise.Prepare(plan)
 	r.leaveQuit() // the supervisor catches QUIT by now
 	if err != nil {
@@ -411,28 +411,22 @@ func (r *runArgs) supervised(c command) (int, error) {
 		job.Cancel()
 		return r.denied(outcome, err)
 	}
-	token = outcome.Token
+	held = acquisition{outcome.Token, process.Boottime()}
 	if r.Request.Auto.ExpireAfter && outcome.ExpireAfter > 0 {
 		r.Request.Limits.ExpireAfter, r.Request.Limits.Source = outcome.ExpireAfter, policy.Learned
 		job.ExpireAfter(outcome.ExpireAfter, outcome.Watch)
 	}
-	r.watchOverdue(k, token)
+	r.watchOverdue(k, held)
 	if outcome.Fence != "" {
 		job.Export("ADLOCK_FENCE=" + outcome.Fence)
 	}
 	if r.guards {
-		job.Export(r.marker(token).entry())
+		job.Export(r.marker(held.token).entry())
 	}
-	job.Export(process.AddMark(c.env, os.Getpid(), token, r.lockFile()))
+	job.Export(process.AddMark(c.env, os.Getpid(), held.token, r.lockFile()))
 	r.Hook.Hold()
 	result, err := job.Run()
 	report(c.name, err)
-	if result.Alive && !linger(k, err) { // live processes of the job keep the lock
-		report(c.name, job.Show(result))
-		r.Hook.LetGo()
-		r.tellStuck(token, err)
-		return fault.StatusNotPermitted, nil
-	}
 	r.Hook.LetGo()
 	released := k.Release(locker.ReleaseRequest{
 		Name: r.Request.Atom.Name(), Token: outcome.Token, PID: os.Getpid(),
@@ -442,33 +436,33 @@ func (r *runArgs) supervised(c command) (int, error) {
 	if config.Aloud(released) {
 		report(c.name, released)
 	}
-	report(c.name, job.Show(result))
+	report(locker.Title(r.Request.Atom), job.Show(result))
 	result.DieAlike()
 	return result.Status, nil
 }
 
+// acquisition is the lock that the job holds; zero until it is taken.
+type acquisition struct {
+	token string
+	since time.Duration // boottime
+}
+
+func (a acquisition) age() time.Duration { return process.Boottime() - a.since }
+
 // watchOverdue tells the hook when this run is overdue, and again later, while this process
 // lives.
-func (r *runArgs) watchOverdue(k locker.Locker, token string) {
+func (r *runArgs) watchOverdue(k locker.Locker, held acquisition) {
 	if r.Hook.Command == "" && !r.Hook.Syslog || r.Request.Notice == limit.Never {
 		return
 	}
-	request, began := r.Request, process.Boottime()
+	request := r.Request
 	first := cmp.Or(request.Notice, learn.LeastNotice)
 	go func() {
 		for next := first; ; {
-			time.Sleep(next - (process.Boottime() - began))
-			next = k.OwnOverdue(&request, token, process.Boottime()-began)
+			time.Sleep(next - held.age())
+			next = k.OwnOverdue(&request, held.token, held.age())
 		}
 	}()
-}
-
-// tellStuck tells the hook that ending the job failed.
-func (r *runArgs) tellStuck(token string, why error) {
-	a := r.Request.Atom
-	r.Hook.Tell(nil, hook.Event{Kind: hook.Stuck, Text: locker.Title(a) + ": stuck: " + why.Error(), Event: runlog.Event{
-		Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand, PID: r.Request.Owner.PID, Token: token,
-	}})
 }
 
 // cancelled records that a signal ended this process before the job began: during the jitter
@@ -492,11 +486,12 @@ func (r *runArgs) waitJitter(jitter time.Duration) {
 	time.Sleep(jitter)
 }
 
-// recordJob makes the supervisor write the job's processes into the lock with that token.
-func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string) {
+// recordJob makes the supervisor write the job's processes into the lock that the job holds, and
+// log how the job is ended.
+func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisition) {
 	name := r.Request.Atom.Name()
 	plan.Begun = func(command process.Identity) error {
-		record := func() error { return k.RecordCommand(name, *token, command) }
+		record := func() error { return k.RecordCommand(name, held.token, command) }
 		err := record()
 		if !errors.Is(err, locker.ErrGuarded) {
 			return err
@@ -509,6 +504,8 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string)
 		}()
 		return nil
 	}
+	plan.Stuck = func(why error) { k.OwnStuck(&r.Request, held.token, held.age(), why) }
+	plan.Expires = func(idle time.Duration) { k.OwnExpires(&r.Request, held.token, held.age(), idle) }
 	var said bool
 	recorded := func(err error) error {
 		if !errors.Is(err, locker.ErrGuarded) {
@@ -517,16 +514,15 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, token *string)
 		// Try again until the process that holds the guard goes on, whenever that is.
 		if !said && fault.KindOf(err) == fault.NotPermitted {
 			said = true
-			report(plan.Command, err)
-			r.tellStuck(*token, err)
+			plan.Stuck(err)
 		}
 		return supervise.ErrBeingEnded
 	}
-	plan.Record = func(members []process.Identity) error { return recorded(k.RecordMembers(name, *token, members)) }
-	plan.Rest = func(rest []process.Identity) error { return recorded(k.RecordRest(name, *token, rest)) }
+	plan.Record = func(members []process.Identity) error { return recorded(k.RecordMembers(name, held.token, members)) }
+	plan.Rest = func(rest []process.Identity) error { return recorded(k.RecordRest(name, held.token, rest)) }
 	plan.BeingEnded = func() bool {
 		// A lock that cannot be read cannot be released either: it stays.
-		ending, err := k.BeingEnded(name, *token)
+		ending, err := k.BeingEnded(name, held.token)
 		return err == nil && ending
 	}
 }

@@ -2,13 +2,10 @@ package run
 
 import (
 	"cmp"
-	"os"
 	"path/filepath"
-	"syscall"
 
 	"adlock/lib/config"
 	"adlock/lib/fault"
-	"adlock/lib/killer"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/lockdir/unlocked"
@@ -73,13 +70,4 @@ func (r *runArgs) overdue() string {
 		}
 	}
 	return ""
-}
-
-// linger keeps a lock that would end with this process while processes of the job live, and then
-// returns true. It returns false at once if the lock does not end with this process.
-func linger(k locker.Locker, why error) bool {
-	return k.Linger(why, func() bool {
-		left, err := killer.Descendants(syscall.Getpgrp() == os.Getpid())
-		return err != nil || len(left) > 0
-	})
 }

@@ -38,9 +38,20 @@ func (r *run) look(alarm *time.Timer) {
 	case r.job.Watch > 0:
 		r.watchJob()
 	default:
-		r.expired = true
-		r.end(0)
+		r.expire(0)
 	}
+}
+
+// expire ends the job at ExpireAfter.
+func (r *run) expire(idle time.Duration) {
+	r.late, r.idle = true, idle
+	r.doom()
+}
+
+// doom ends the whole job, and tries again if that fails.
+func (r *run) doom() {
+	r.doomed = true
+	r.end(0)
 }
 
 // watchJob watches, in a goroutine, whether the job works. An error counts as work, and the job is
@@ -64,8 +75,7 @@ func (r *run) judge(alarm *time.Timer, seen idle.Verdict) {
 	case seen.Idle == 0:
 		alarm.Reset(idle.Shortest)
 	default:
-		r.expired, r.idle = true, seen.Idle
-		r.end(0)
+		r.expire(seen.Idle)
 	}
 }
 
@@ -76,6 +86,7 @@ func (r *run) endRest() { r.end(r.job.Pause) }
 // end ends the whole job after a grace, and sends the result to r.ending. It works in a goroutine,
 // while the main loop goes on reaping.
 func (r *run) end(grace time.Duration) {
+	r.again = nil
 	r.ending = make(chan error, 1)
 	go func() { r.ending <- r.endAll(grace) }()
 }
@@ -83,7 +94,7 @@ func (r *run) end(grace time.Duration) {
 // endAll ends the job. While another process is ending it, endAll only waits: each process must get
 // each signal once, and orphans need their subreaper, which is this process.
 func (r *run) endAll(grace time.Duration) error {
-	ending := killer.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.job.Record}
+	ending := killer.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.record}
 	for !r.none(grace) {
 		if err := ending.EndDescendants(r.place.groupIsJob()); !errors.Is(err, ErrBeingEnded) {
 			return err
@@ -91,6 +102,60 @@ func (r *run) endAll(grace time.Duration) error {
 		grace = 0
 	}
 	return nil
+}
+
+// record is called before the first signal, and again for members that are found later.
+func (r *run) record(members []process.Identity) error {
+	if r.job.Record != nil {
+		if err := r.job.Record(members); err != nil {
+			return err
+		}
+	}
+	if r.late && !r.expired {
+		r.expired = true
+		if r.job.Expires != nil {
+			r.job.Expires(r.idle)
+		}
+	}
+	return nil
+}
+
+// The time from an ending that failed to the next try. A try may send signals, and logs them, so
+// the times grow with the time that has passed since the first try. againLeast is a variable for
+// tests.
+var againLeast = time.Minute
+
+const againMost = time.Hour
+
+// isOver tells whether nothing of the job is left. If err says that the job could not be ended, or
+// that its processes could not be read, isOver reports that and has it tried again.
+func (r *run) isOver(err error) bool {
+	r.reap()
+	if err == nil {
+		return true
+	}
+	r.sayStuck(err)
+	r.again = time.After(min(max(againLeast, process.Boottime()-r.stuck), againMost))
+	return false
+}
+
+func (r *run) sayStuck(why error) {
+	if r.stuck != 0 {
+		return
+	}
+	r.stuck = process.Boottime()
+	if r.job.Stuck != nil {
+		r.job.Stuck(why)
+	}
+}
+
+// tryAgain follows an ending that has failed: a process in its way may be gone. If the command is
+// gone and the job is not doomed, the main loop does what has to be done.
+func (r *run) tryAgain() {
+	r.again = nil
+	if r.doomed {
+		r.end(0)
+	}
 }
 
 // none waits for at most grace until no process of the job lives, and reports whether that is so.

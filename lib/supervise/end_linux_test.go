@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,14 +30,14 @@ func TestEnforceEndsTheWholeJob(t *testing.T) {
 		pids = append(pids, pidIn(t, filepath.Join(dir, name)))
 	}
 	status, rep := st.end()
-	if status != fault.StatusExpired || !rep.Result.Expired || rep.Result.Alive || rep.Err != "" {
+	if status != fault.StatusExpired || !rep.Result.Expired || rep.Err != "" {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
 	}
 	if time.Since(began) < limit {
 		t.Errorf("ended after %v", time.Since(began))
 	}
-	if !strings.Contains(strings.Join(rep.Signals, " "), "KILL") {
-		t.Errorf("signals %v", rep.Signals)
+	if !strings.Contains(strings.Join(rep.Signals, " "), "KILL") || rep.Expires != 0 {
+		t.Errorf("signals %v, and before the event: %d", rep.Signals, rep.Expires)
 	}
 	mustBeGone(t, pids...)
 }
@@ -74,28 +75,68 @@ func TestEnforceLeavesAJobInTimeAlone(t *testing.T) {
 	}
 }
 
-func TestJobThatMayNotBeSignalledIsAlive(t *testing.T) {
+func TestASupervisorStaysWithAJobThatItMayNotSignal(t *testing.T) {
 	need.Root(t) // to run a job of another user
+	for claim, s := range map[string]setup{
+		"enforced":    {Enforce: true, ExpireAfter: 3 * time.Second}, // enough to change its user
+		"told to end": {Pause: time.Millisecond},
+	} {
+		t.Run(claim, func(t *testing.T) { staysWithAForeignJob(t, s) })
+	}
+}
+
+func staysWithAForeignJob(t *testing.T, s setup) {
 	dir := openToAll(t)
-	st := rehearse(t, setup{Enforce: true, ExpireAfter: 3 * time.Second, Role: "foreign", // enough to change its user
-		Args: []string{copyOfThis(t, dir, "job", 0o755|os.ModeSetuid), filepath.Join(dir, "pid")}})
+	s.Role = "foreign"
+	s.Args = []string{"/bin/sh", "-c", `"$0" "$1"`, copyOfThis(t, dir, "job", 0o755|os.ModeSetuid), filepath.Join(dir, "pid")}
+	st := rehearse(t, s)
 	st.setup.Report = filepath.Join(dir, "report")
 	st.cmd.Args[4] = copyOfThis(t, dir, "supervisor", 0o755)
 	st.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	rep := st.begin()
 	job := pidIn(t, filepath.Join(dir, "pid"))
-	await(t, "the result", func() bool { return st.report().Result != nil })
-	rep = st.report()
-	if !rep.Result.Alive || !strings.Contains(rep.Err, "operation not permitted") {
-		t.Errorf("%+v, error %q", rep.Result, rep.Err)
+	if !s.Enforce {
+		signalTo(t, rep.PID, syscall.SIGTERM)
 	}
+	await(t, "it is stuck", func() bool { return len(st.report().Stuck) > 0 })
+	if got, want := st.report().Stuck[0], fmt.Sprintf("process %d (job) of user 0: operation not permitted", job); got != want {
+		t.Errorf("stuck: %q, want %q", got, want)
+	}
+	st.mustStay()
 	if !lives(job) {
 		t.Error("the job did not live on")
 	}
 	st.stdin.Close()
-	if status, _ := st.end(); status != fault.StatusExpired {
-		t.Errorf("status %d", status)
+	want := 143
+	if s.Enforce {
+		want = 5
 	}
+	status, rep := st.end()
+	if status != want || rep.Result.Expired || rep.Expires >= 0 || len(rep.Stuck) != 1 {
+		t.Errorf("status %d, %+v", status, rep)
+	}
+}
+
+func TestAnEndingThatFailedIsTriedAgain(t *testing.T) {
+	dir := t.TempDir()
+	st := rehearse(t, setup{Enforce: true, ExpireAfter: time.Millisecond, Pause: time.Millisecond, Refuses: filepath.Join(dir, "no"),
+		Args: sh(dir, `sleep 300 & echo $! >"$1/child"; trap "" INT TERM; wait`)})
+	if err := os.WriteFile(st.setup.Refuses, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	st.begin()
+	child := pidIn(t, filepath.Join(dir, "child"))
+	await(t, "it is stuck", func() bool { return len(st.report().Stuck) > 0 })
+	if !lives(child) {
+		t.Error("it was signalled")
+	}
+	if err := os.Remove(st.setup.Refuses); err != nil {
+		t.Fatal(err)
+	}
+	if status, rep := st.end(); status != fault.StatusExpired || !rep.Result.Expired || len(rep.Stuck) != 1 {
+		t.Errorf("status %d, %+v", status, rep)
+	}
+	mustBeGone(t, child)
 }
 
 // openToAll returns a directory in which any user can write files.

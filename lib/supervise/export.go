@@ -32,5 +32,5 @@ func (r *run) endAsked(pause time.Duration) {
 	}
 	r.endSent = true
 	r.job.Pause = pause
-	r.end(0)
+	r.doom()
 }

@@ -3,6 +3,7 @@ package supervise
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -36,6 +37,7 @@ type setup struct {
 	Nested      *setup // the job is another supervisor
 	Role        string // SUPERVISE_ROLE of a job that runs this program
 	QuietOK     bool
+	NoMemory    bool // the system has no files in memory
 	Enforce     bool
 	WholeJob    bool
 	ExpireAfter time.Duration
@@ -46,6 +48,7 @@ type setup struct {
 	Cancel      bool   // cancel in place of Run
 	Report      string // file for report
 	Beside      string // a file that the work of Beside creates before it blocks for ever
+	Refuses     string // while a file of this name exists, the job's members cannot be recorded
 	BeingEnded  string // while a file of this name exists, another process is ending the job
 }
 
@@ -55,6 +58,8 @@ type report struct {
 	Gate       int // 0: none
 	Result     *Result
 	Signals    []string
+	Expires    int // how many signals had been sent when Enforce began; -1: it did not
+	Stuck      []string
 	Err        string
 }
 
@@ -65,8 +70,14 @@ func superviseAsRun() int {
 	}
 	os.Unsetenv("SUPERVISE_ROLE")
 	os.Unsetenv("SUPERVISE_SETUP")
-	rep := report{PID: os.Getpid()}
+	rep := report{PID: os.Getpid(), Expires: -1}
+	if s.Refuses != "" {
+		againLeast = 100 * time.Millisecond
+	}
 	defer func() { s.write(rep) }()
+	if s.NoMemory {
+		memory = func(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+	}
 	path, err := Find(s.Args[0])
 	if err != nil {
 		panic(err)
@@ -74,6 +85,11 @@ func superviseAsRun() int {
 	job, err := Prepare(Job{Command: s.Args[0], Path: path, Args: s.Args, Env: s.env(), QuietOK: s.QuietOK,
 		Enforce: s.Enforce, WholeJob: s.WholeJob, ExpireAfter: s.ExpireAfter, Pause: s.Pause,
 		BeingEnded: func() bool { return exists(s.BeingEnded) }, Record: s.record, Rest: s.record,
+		Expires: func(time.Duration) { rep.Expires = len(rep.Signals) },
+		Stuck: func(why error) {
+			rep.Stuck = append(rep.Stuck, why.Error())
+			s.write(rep)
+		},
 		Observe: func(sent signalled) { rep.Signals = append(rep.Signals, sent.Signal) }})
 	if err != nil {
 		panic(err)
@@ -121,6 +137,9 @@ func superviseAsRun() int {
 func (s setup) record(members []process.Identity) error {
 	if exists(s.BeingEnded) {
 		return ErrBeingEnded
+	}
+	if exists(s.Refuses) {
+		return errors.New("the disk is full")
 	}
 	var pids []string
 	for _, id := range members {
@@ -197,5 +216,5 @@ func becomeForeign() int {
 		panic(err)
 	}
 	os.Stdin.Read(make([]byte, 1))
-	return 0
+	return 5
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/fault"
+	"adlock/lib/sysfile"
 )
 
 // output holds what the job writes to its standard output and error, in unnamed files: a job never
@@ -24,7 +25,13 @@ import (
 //
 // A job that opens /dev/stdout or /dev/stderr again and truncates it, as a shell's `>/dev/stderr`
 // does, loses what that file had until then.
-type output struct{ out, trouble *os.File } // one file twice if both streams are one
+type output struct{ out, trouble held } // one file twice if both streams are one
+
+// held is a file, and the place where it is, in words.
+type held struct {
+	*os.File
+	place string
+}
 
 func newOutput() (*output, error) {
 	out, err := newHeld()
@@ -35,6 +42,18 @@ func newOutput() (*output, error) {
 	return &output{out, trouble}, err
 }
 
+// incomplete returns an error if the job may have written more than the files have taken, because
+// they could not grow. The job has got the error of that write, and may have ignored it, or may
+// have reported it here.
+func (o *output) incomplete() error {
+	for _, file := range []held{o.out, o.trouble} {
+		if why := sysfile.NoRoomIn(int(file.Fd())); why != nil {
+			return fmt.Errorf("the output may be incomplete: --quiet-ok keeps it in %s: %w", file.place, why)
+		}
+	}
+	return nil
+}
+
 // isOneFile reports whether two descriptors lead to the same file.
 func isOneFile(a, b int) bool {
 	var first, second unix.Stat_t
@@ -42,18 +61,22 @@ func isOneFile(a, b int) bool {
 }
 
 // newHeld makes a file in memory, or in TMPDIR if the kernel has no files in memory.
-func newHeld() (*os.File, error) {
-	file, err := inMemory("adlock-output")
+func newHeld() (held, error) {
+	file, err := memory("adlock-output")
+	place := "memory"
 	if err != nil {
 		file, err = newTemporary()
+		place = "TMPDIR, " + os.TempDir()
 	}
 	if err != nil {
-		return nil, err
+		return held{}, err
 	}
 	// Processes that share the file append to it, and do not overwrite each other's output.
 	_, err = unix.FcntlInt(file.Fd(), unix.F_SETFL, unix.O_APPEND)
-	return file, fault.Wrap(file.Name(), err)
+	return held{file, place}, fault.Wrap(file.Name(), err)
 }
+
+var memory = inMemory // a variable for tests of systems without files in memory
 
 func newTemporary() (*os.File, error) {
 	file, err := os.CreateTemp("", "adlock-output-")
@@ -70,9 +93,9 @@ func newTemporary() (*os.File, error) {
 // may go on writing. It ignores SIGPIPE, so a stream whose reader has gone is an error.
 func (o *output) show() error {
 	signal.Ignore(syscall.SIGPIPE)
-	err := show(o.out, os.Stdout, "standard output")
+	err := show(o.out.File, os.Stdout, "standard output")
 	if o.trouble != o.out {
-		err = errors.Join(err, show(o.trouble, os.Stderr, "standard error"))
+		err = errors.Join(err, show(o.trouble.File, os.Stderr, "standard error"))
 	}
 	return err
 }

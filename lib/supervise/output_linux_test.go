@@ -86,6 +86,36 @@ func TestQuietDoesNotNeedTMPDIR(t *testing.T) {
 	}
 }
 
+func TestOutputThatMayBeIncompleteIsReported(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	if err := exec.Command("unshare", "-m", "true").Run(); err != nil {
+		need.Skip(t, "needs a mount namespace, to have a small disk: ", err)
+	}
+	disk := "the output may be incomplete: --quiet-ok keeps it in TMPDIR, " + os.Getenv("TMPDIR") + ": no space left on device"
+	const onDisk = `mount -t tmpfs -o size=64k none "$TMPDIR" && "$@"; exit $?`
+	for claim, c := range map[string]struct {
+		noMemory  bool
+		way       string
+		job       string
+		status    int
+		shown     int
+		complaint string
+	}{
+		"a success on a full disk":  {true, onDisk, "seq 100000 199999 2>/dev/null; exit 0", 0, 0, disk},
+		"a failure on a full disk":  {true, onDisk, "seq 100000 199999 2>/dev/null; exit 5", 5, 65536, disk},
+		"a disk with room":          {true, onDisk, "seq 100000 100999; exit 5", 5, 7000, ""},
+		"memory":                    {false, onDisk, "seq 100000 199999; exit 5", 5, 700000, ""},
+		"the largest size of files": {false, `ulimit -f 8; "$@"; exit $?`, "trap '' XFSZ; seq 100000 199999 2>/dev/null; exit 5", 5, 4096, "the output may be incomplete: --quiet-ok keeps it in memory: file too large"},
+	} {
+		st := rehearse(t, setup{QuietOK: true, NoMemory: c.noMemory, Args: sh("", c.job)})
+		st.cmd.Path, st.cmd.Args = lookUp(t, "unshare"), append([]string{"unshare", "-m"}, st.cmd.Args...)
+		st.cmd.Args[4] = c.way
+		if got, rep := st.play(); got != c.status || st.out.Len() != c.shown || rep.Err != c.complaint {
+			t.Errorf("%s: status %d instead of %d, %d bytes shown, error %q", claim, got, c.status, st.out.Len(), rep.Err)
+		}
+	}
+}
+
 func TestAMissingTMPDIRIsNamed(t *testing.T) {
 	t.Setenv("TMPDIR", "/nonexist")
 	_, err := newTemporary()

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"errors"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,11 +20,21 @@ const (
 
 // wasEnded reports whether another process or the kernel ended the command. It is true if the
 // command died of a signal: the kernel ran out of memory, or a newcomer was ending the job and may
-// have been killed before all of the job was dead. It is also true while a newcomer is ending the
+// have been killed before all of the job was dead. A shell may exit with the status of such a
+// death instead: zsh does so at a HUP, and leaves its command running. It is also true while a newcomer is ending the
 // job, however the command handled the signal: if this process exited now, the remaining processes
 // would lose their subreaper, and those that fork and exit could not be found any more.
 func (r *run) wasEnded() bool {
-	return r.status.Signaled() || r.job.BeingEnded != nil && r.job.BeingEnded()
+	return r.status.Signaled() || isDeath(r.status.ExitStatus()) || r.job.BeingEnded != nil && r.job.BeingEnded()
+}
+
+// isDeath reports whether an exit status is a shell's for a command that was ended from outside.
+func isDeath(status int) bool {
+	switch syscall.Signal(status - 128) {
+	case unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGKILL, unix.SIGTERM:
+		return true
+	}
+	return false
 }
 
 // mustOutlast reports whether to wait for the processes that the command left behind.

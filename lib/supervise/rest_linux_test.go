@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -32,10 +33,25 @@ func TestAJobKilledByASignalLastsAsLongAsItsChildren(t *testing.T) {
 	}
 	writer.Close() // the child reads end of file and exits
 	status, rep := st.end()
-	if status != 143 || rep.Result.Signal != syscall.SIGTERM || rep.Result.Alive || rep.Err != "" {
+	if status != 143 || rep.Result.Signal != syscall.SIGTERM || rep.Err != "" {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
 	}
 	mustBeGone(t, child)
+}
+
+// zsh, hit by HUP, exits with 129 by itself, and leaves its command.
+func TestAJobThatExitsLikeAKilledOneLastsAsLongAsItsChildren(t *testing.T) {
+	for _, status := range []int{129, 130, 131, 137, 143} {
+		st := rehearse(t, setup{Args: sh("", fmt.Sprintf("sleep 300 >/dev/null 2>&1 & echo $!; exit %d", status))})
+		st.begin()
+		var child int
+		await(t, "the child's pid", func() bool { n, _ := fmt.Sscan(st.out.String(), &child); return n == 1 })
+		st.mustStay()
+		signalTo(t, child, syscall.SIGKILL)
+		if got, rep := st.end(); got != status || rep.Err != "" {
+			t.Errorf("status %d, want %d, error %q", got, status, rep.Err)
+		}
+	}
 }
 
 func TestWhatOutlivedTheCommandIsEndedWithTheSupervisor(t *testing.T) {
@@ -46,7 +62,7 @@ func TestWhatOutlivedTheCommandIsEndedWithTheSupervisor(t *testing.T) {
 	await(t, "the command's death", func() bool { return parentOf(t, child) == supervisor })
 	signalTo(t, supervisor, syscall.SIGTERM)
 	status, rep := st.end()
-	if status != 137 || !rep.Result.Ended || rep.Result.Alive || rep.Err != "" {
+	if status != 137 || !rep.Result.Ended || rep.Err != "" {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
 	}
 	mustBeGone(t, child)
@@ -88,7 +104,7 @@ func TestSupervisorOfAJobThatIsBeingEndedStaysWithItsOrphans(t *testing.T) {
 	st.mustStay()
 	signalTo(t, child, syscall.SIGKILL)
 	status, rep := st.end()
-	if status != 6 || rep.Result.Ended || rep.Result.Alive || rep.Err != "" || len(rep.Signals) != 0 {
+	if status != 6 || rep.Result.Ended || rep.Err != "" || len(rep.Signals) != 0 {
 		t.Errorf("status %d, %+v, error %q, signals %v", status, rep.Result, rep.Err, rep.Signals)
 	}
 }
@@ -122,7 +138,7 @@ func TestSupervisorLeavesABegunEndingToItsNewcomer(t *testing.T) {
 			if err := os.Remove(st.setup.BeingEnded); err != nil {
 				t.Fatal(err)
 			}
-			if _, rep := st.end(); rep.Result.Alive || rep.Err != "" {
+			if _, rep := st.end(); rep.Err != "" {
 				t.Errorf("%+v, error %q", rep.Result, rep.Err)
 			}
 			mustBeGone(t, child)
@@ -167,7 +183,7 @@ func TestTheWholeJobIsOverWhenItsLastDaemonIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, rep := st.end()
-	if status != 6 || rep.Result.Ended || rep.Result.Alive || rep.Err != "" || len(rep.Signals) != 0 {
+	if status != 6 || rep.Result.Ended || rep.Err != "" || len(rep.Signals) != 0 {
 		t.Errorf("status %d, %+v, error %q, signals %v", status, rep.Result, rep.Err, rep.Signals)
 	}
 }
@@ -177,7 +193,7 @@ func TestSignalsReachWhatIsLeftOfTheWholeJob(t *testing.T) {
 		st, pid, _ := wholeJob(t, setup{Pause: patience}, asItIs) // patience: only the signal ends it
 		signalTo(t, st.report().PID, sig)
 		status, rep := st.end()
-		if status != 6 || rep.Result.Ended != (sig != syscall.SIGUSR1) || rep.Result.Alive || rep.Err != "" || len(rep.Signals) != 1 {
+		if status != 6 || rep.Result.Ended != (sig != syscall.SIGUSR1) || rep.Err != "" || len(rep.Signals) != 1 {
 			t.Errorf("%v: status %d, %+v, error %q, signals %v", sig, status, rep.Result, rep.Err, rep.Signals)
 		}
 		mustBeGone(t, pid)

@@ -24,23 +24,29 @@ type run struct {
 	endSent bool          // a signal to end was forwarded
 	resumed time.Duration // boottime of the last CONT; -outdated: there was none
 
-	expired bool
+	doomed  bool              // the job is to be ended whole: ExpireAfter has passed, or a newcomer has asked
+	late    bool              // ExpireAfter has passed
+	expired bool              // and the first signal was sent; written by endAll while ending is not nil
 	idle    time.Duration     // Result.Idle
 	watched chan idle.Verdict // gets the verdict of a watch; nil: the job is not watched
 	rest    chan error        // gets a value at the end of the command's rest or output; nil: not awaited
 	reaped  chan struct{}     // gets a value when a process is reaped
 	ending  chan error        // gets the result of ending the job; nil: it is not being ended
+	stuck   time.Duration     // boottime at which the job could first not be ended; 0: never
+	again   <-chan time.Time  // gets a value when ending the job is to be tried again; nil: it did not fail
 	trouble error             // the first signal that could not be sent
 }
 
 // Run starts the job and returns when it has ended. If the command ended by itself, processes in
 // the background are left alone (but with Output, Run waits until they have closed it). With
 // WholeJob, or if the command died of a signal or another process is ending the job, Run waits for
-// the whole job. If a signal or Enforce ends the job, Run ends the whole job.
+// the whole job. If a signal or Enforce ends the job, Run ends the whole job. If that fails, Run
+// stays with the job until nothing of it is left: a caller that left would leave it to no process
+// that ends it later, and lose its status.
 //
 // An error with Result.Started false means that nothing ran, mostly because the command cannot be
-// executed (status 126 or 127). An error with Result.Alive means that the job could not be ended:
-// the lock must stay. Other errors, such as a signal that could not be forwarded, change nothing.
+// executed (status 126 or 127). Other errors, such as a signal that could not be forwarded, change
+// nothing.
 //
 // Signals stay caught after Run, because the caller still has to release the lock, which is short.
 func (s *Supervisor) Run() (Result, error) {
@@ -103,7 +109,7 @@ func (r *run) supervise() (Result, error) {
 		}
 	}()
 	for {
-		if r.gone && r.ending == nil {
+		if r.gone && r.ending == nil && r.again == nil {
 			switch {
 			case r.endedBySignal():
 				r.endRest()
@@ -113,12 +119,15 @@ func (r *run) supervise() (Result, error) {
 			case r.pipe == nil && r.mustOutlast():
 				r.outlast()
 			default:
-				return r.result(nil)
+				return r.result()
 			}
 		}
 		select {
 		case <-r.children:
 			r.reap()
+			if r.gone && r.again != nil && !hasChildren() {
+				r.tryAgain()
+			}
 		case sig := <-r.signals:
 			r.forward(sig.(syscall.Signal))
 		case <-r.stopped:
@@ -132,14 +141,20 @@ func (r *run) supervise() (Result, error) {
 		case pause := <-r.job.End:
 			r.endAsked(pause)
 		case err := <-r.rest:
-			if r.ending == nil {
-				r.reap()
-				return r.result(err)
+			r.rest = nil
+			if r.ending != nil { // the result comes from r.ending
+				continue
 			}
-			r.rest = nil // the result comes from r.ending
+			if r.isOver(err) {
+				return r.result()
+			}
 		case err := <-r.ending:
-			r.reap()
-			return r.result(err)
+			r.ending = nil
+			if r.isOver(err) {
+				return r.result()
+			}
+		case <-r.again:
+			r.tryAgain()
 		}
 	}
 }
@@ -168,13 +183,12 @@ func (r *run) endedBySignal() bool {
 	return r.endSent || r.gone && r.status.Signaled() && isTyped(r.status.Signal()) && r.place.inForeground()
 }
 
-func (r *run) result(err error) (Result, error) {
+func (r *run) result() (Result, error) {
 	result := Result{
 		Started: true,
 		Ended:   r.endedBySignal(),
 		Expired: r.expired,
 		Idle:    r.idle,
-		Alive:   err != nil,
 		Elapsed: process.Boottime() - r.began,
 	}
 	result.Status, result.Signal = statusOf(r.status)
@@ -184,10 +198,7 @@ func (r *run) result(err error) (Result, error) {
 	if r.pipe != nil {
 		r.note(r.pipe.trouble())
 	}
-	if err == nil {
-		err = r.trouble
-	}
-	return result, err
+	return result, r.trouble
 }
 
 // statusOf returns the status as a shell's $?, and the signal that ended the command; 0: none.

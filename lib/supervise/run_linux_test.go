@@ -29,7 +29,7 @@ func TestStatusPassesThrough(t *testing.T) {
 		if status != c.status || rep.Result.Signal != c.signal || !rep.Result.Started || rep.Err != "" {
 			t.Errorf("%q: status %d, %+v, error %q", c.script, status, rep.Result, rep.Err)
 		}
-		if rep.Result.Ended || rep.Result.Expired || rep.Result.Alive {
+		if rep.Result.Ended || rep.Result.Expired {
 			t.Errorf("%q: %+v", c.script, rep.Result)
 		}
 	}

@@ -76,13 +76,10 @@ func channelOf(sig os.Signal) chan os.Signal {
 }
 
 // standIn handles a signal that comes before the job begins, for example while this process waits
-// for the lock: it ends this process, as the default action would. USR1 and USR2 are for the job,
-// so they are dropped.
+// for the lock: it ends this process, as the default action would, and as flock(1) and env(1) end.
 func standIn(sig syscall.Signal, cancelled func(syscall.Signal)) {
-	if sig != unix.SIGUSR1 && sig != unix.SIGUSR2 {
-		callWithin(time.Second, cancelled, sig)
-		sysfile.DieOf(sig)
-	}
+	callWithin(time.Second, cancelled, sig)
+	sysfile.DieOf(sig)
 }
 
 // callWithin calls cancelled and waits for it only that long, in case a file system hangs: the
@@ -210,7 +207,11 @@ func (r *run) signalHeirs(sig syscall.Signal) {
 // send signals one process; a process that is gone needs no signal.
 func (r *run) send(m process.Entry, sig syscall.Signal) {
 	err := m.Signal(sig)
-	if errors.Is(err, unix.ESRCH) {
+	switch {
+	case errors.Is(err, unix.ESRCH):
+		return
+	case errors.Is(err, unix.EPERM) && r.endSent:
+		r.sayStuck(process.Refused(m, unix.EPERM))
 		return
 	}
 	r.note(err)

@@ -102,7 +102,7 @@ func TestWhatIsLeftAfterTermIsEnded(t *testing.T) {
 	pidIn(t, filepath.Join(dir, "ready"))
 	signalTo(t, rep.PID, syscall.SIGTERM)
 	status, rep := st.end()
-	if status != 143 || !rep.Result.Ended || rep.Result.Alive || rep.Err != "" {
+	if status != 143 || !rep.Result.Ended || rep.Err != "" {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
 	}
 	mustBeGone(t, left)

@@ -65,6 +65,12 @@ type Job struct {
 	Pause   time.Duration          // between signals when the job is ended
 	Observe func(killer.Signalled) // called for each signal sent; may be nil
 
+	// Expires is called before the first signal if Enforce ends the job, with the time for which
+	// the job had been idle (0: it was not watched). Stuck is called once, when it is known that
+	// the job cannot be ended now, with the reason. Both may be nil.
+	Expires func(idle time.Duration)
+	Stuck   func(why error)
+
 	// Begun is called with the command's identity once it runs, unless there was a gate: then
 	// Identity returned it before. Run returns the error of Begun, which changes nothing. It may be
 	// nil.
@@ -100,10 +106,6 @@ type Result struct {
 	// Started: the command ran. If it is false, Run returned an error, nothing has happened, and
 	// the last lock must not be stamped.
 	Started bool
-
-	// Alive: the job should have been ended but could not be. Some of its processes may live on,
-	// so the lock must stay. The error names a process.
-	Alive bool
 
 	Status  int            // as a shell has it: exit status, 128+signal, or fault.StatusExpired
 	Signal  syscall.Signal // the signal that ended the command; 0: none
@@ -184,14 +186,19 @@ func (s *Supervisor) Cancel() {
 	}
 }
 
-// Show copies what QuietOK held back to standard output and standard error if the job failed;
-// after a success it does nothing. Call it after the release of the lock: a slow reader must not
-// hold the atom.
+// Show copies what QuietOK held back to standard output and standard error if the job failed. The
+// error may also say, after a success too, that some of the output may be missing. Call Show after
+// the release of the lock: a slow reader must not hold the atom.
 func (s *Supervisor) Show(result Result) error {
-	if s.output == nil || result.Status == 0 && !result.Alive {
+	if s.output == nil {
 		return nil
 	}
-	return s.output.show()
+	if result.Status != 0 {
+		if err := s.output.show(); err != nil {
+			return err
+		}
+	}
+	return s.output.incomplete()
 }
 
 // files returns the job's standard input, output and error.

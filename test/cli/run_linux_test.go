@@ -458,7 +458,7 @@ func TestEnforceEndsTheJobAtExpireAfterWithAllItsChildren(t *testing.T) {
 	if left := helper.With("ADLOCK_DIR=" + s.locks); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	if got := s.kinds("a"); !strings.HasPrefix(got, "acquire ") || !strings.Contains(got, "expire") || !strings.HasSuffix(got, "release") {
+	if got := s.kinds("a"); !strings.HasPrefix(got, "acquire ") || !strings.Contains(got, "acquire expire signal ") || !strings.HasSuffix(got, "release") {
 		t.Errorf("the record tells %q", got)
 	}
 	s.want(75, job("--if-elapsed", "1h", "true")...) // the run counts as completed

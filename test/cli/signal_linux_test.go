@@ -77,16 +77,15 @@ func quiet(pid int) bool {
 		asleep == strings.Count(before, "\nSigPnd:\t"+none) && asleep == strings.Count(before, "\nShdPnd:\t"+none) && before == look()
 }
 
-func TestASignalForTheJobDoesNotEndARunnerThatWaits(t *testing.T) {
+func TestASignalForAJobThatHasNotBegunEndsTheRunner(t *testing.T) {
 	s := newStage(t)
-	holder := s.hold("a")
-	p := s.waiting("a")
-	p.Signal(t, syscall.SIGUSR1)
-	p.Signal(t, syscall.SIGUSR2)
-	helper.Eventually(t, "it has taken note of them", func() bool { return quiet(p.PID) }) // or the job would get them
-	holder.Signal(t, syscall.SIGTERM)
-	if status := p.Wait(t); status != 0 || !exists(s.in("ran")) {
-		t.Errorf("status %d: %s", status, p.Output())
+	s.hold("a")
+	for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2} {
+		p := s.waiting("a")
+		p.Signal(t, sig)
+		if got := p.EndedBy(t); got != sig || exists(s.in("ran")) {
+			t.Errorf("%v: ended by %v: %s", sig, got, p.Output())
+		}
 	}
 }
 

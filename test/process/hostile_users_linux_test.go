@@ -65,19 +65,32 @@ func TestALockThatMayNotBeReadIsAnError(t *testing.T) {
 	a.Newcomer(t).Refused(t, 77, "permission denied")
 }
 
-// The job becomes root's, and its supervisor may not signal it.
-func TestTheOutputOfAStuckJobIsShown(t *testing.T) {
+// A part of the job becomes root's, and its supervisor may not signal it.
+func TestASupervisorStaysWithAJobThatBecameRoots(t *testing.T) {
 	need.Root(t)
 	need.Tools(t, "setpriv")
 	setpriv, err := exec.LookPath("setpriv")
 	must(t, err)
 	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
 	must(t, os.Chown(a.Dir, nobody, nobody))
-	p := helper.Command{UID: nobody, Env: a.Env(), Args: []string{a.Bin, "run", "--pause=1s", "--enforce", "--expire-after=3s", "--quiet-ok", "--",
-		"sh", "-c", `echo it had said; exec "$0" --reuid=0 --regid=0 --clear-groups sleep 600`, copyOf(t, setpriv, 0o755|os.ModeSetuid)}}.Start(t)
-	if status := p.Wait(t); status != 77 || !strings.Contains(p.Output(), "it had said\n") {
+	file, told := filepath.Join(public(t), "child"), filepath.Join(a.Dir, "told")
+	p := helper.Command{UID: nobody, Env: a.Env(), Args: []string{a.Bin, "run", "--pause=10ms", "--program=p", "--host=dax", "--operator=o", "--operand=x",
+		"--hook", "echo $ADLOCK_EVENT >>" + told, "--enforce", "--expire-after=2s", "--quiet-ok", "--",
+		"sh", "-c", `echo it had said; "$0" --reuid=0 --regid=0 --clear-groups sh -c 'echo $$ >"$0"; exec sleep 600' "$1"; exit 9`,
+		copyOf(t, setpriv, 0o755|os.ModeSetuid), file}}.Start(t)
+	child := pidIn(t, file)
+	why := "process " + itoa(child) + " (sleep) of user 0: operation not permitted"
+	helper.Eventually(t, "the hook is told", func() bool { text, _ := os.ReadFile(told); return string(text) == "stuck\n" })
+	a.Newcomer(t).Denied(t)
+	a.Newcomer(t, "--expire-after=1ms").Refused(t, 77, "stuck: "+why)
+	kill(t, child)
+	if status := p.Wait(t); status != 9 || p.Output() != "adlock: o x: stuck: "+why+"; adlock stays with the job, and keeps its lock, until nothing of it is left\nit had said\nKilled\n" {
 		t.Errorf("status %d: %s", status, p.Output())
 	}
+	if log := a.Runlog(); strings.Contains(log, "event=signal") || strings.Count(log, "event=stuck") != 2 || !strings.Contains(log, "event=release") {
+		t.Error(log)
+	}
+	a.Newcomer(t).Ran(t)
 }
 
 // logrotate's CVE-2022-1348: a user who may read a file may flock it.

@@ -16,8 +16,11 @@ type Denials struct {
 	Stuck   int `json:"stuck"` // the owner had expired and could not be ended
 }
 
-// IsDenial reports whether an event is the denial of a request.
-func IsDenial(e *runlog.Event) bool { return e.Kind == runlog.Deny || e.Kind == runlog.Stuck }
+// IsDenial reports whether an event is the denial of a request. An owner that cannot end its own job
+// writes its token into the event.
+func IsDenial(e *runlog.Event) bool {
+	return e.Kind == runlog.Deny || e.Kind == runlog.Stuck && e.Token == ""
+}
 
 // Add counts an event that is a denial.
 func (d *Denials) Add(e *runlog.Event) {

@@ -49,6 +49,10 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		if r := a.find(e.OwnerToken); r != nil {
 			r.expired, r.ExpireAfter = true, e.ExpireAfter
 		}
+	case runlog.Stuck:
+		if r := a.find(e.OwnerToken); r != nil && IsDenial(e) {
+			r.expired = false // a newcomer could not end it: if it ends now, another has ended it, or itself
+		}
 	case runlog.Release:
 		t.end(a, e, e.Token, e.Duration, released(e))
 	case runlog.Takeover:

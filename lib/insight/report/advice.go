@@ -144,7 +144,7 @@ func (a *summary) stuck() string {
 	if a.stuckAt.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("its owner had expired and could not be ended (%s): see to it by hand, then adlock clear %s", times(a.Denials.Stuck), a.Name())
+	return fmt.Sprintf("its owner had expired and could not be ended (%s): see to it by hand, then adlock clear %s", times(a.stuckTimes), a.Name())
 }
 
 func times(n int) string {

@@ -47,7 +47,8 @@ type summary struct {
 	Advice []advice
 
 	started, asked time.Time
-	stuckAt        time.Time // the last time; zero: the atom was taken since
+	stuckAt        time.Time // the last time; zero: the atom was taken or released since
+	stuckTimes     int       // how often it was found, by newcomers or by the owner's own supervisor
 	overdue        int       // how often it was reported as overdue
 	overdueFor     time.Duration
 	series         series
@@ -137,6 +138,12 @@ func (a *summary) count(e *runlog.Event) {
 		a.start(e.Time)
 	case history.IsDenial(e):
 		a.deny(e)
+	case e.Kind == runlog.Stuck:
+		a.stick(e.Time)
+		return
+	case e.Kind == runlog.Release:
+		a.stuckAt = time.Time{}
+		return
 	case e.Kind == runlog.Overdue:
 		a.overdue, a.overdueFor = a.overdue+1, max(a.overdueFor, e.Age.Value)
 		return
@@ -161,11 +168,16 @@ func (a *summary) start(at time.Time) {
 func (a *summary) deny(e *runlog.Event) {
 	a.Denials.Add(e)
 	if e.Kind == runlog.Stuck {
-		a.stuckAt = e.Time
+		a.stick(e.Time)
 	}
 	if history.InARow(e) {
 		a.prolong(e.Time)
 	}
+}
+
+func (a *summary) stick(at time.Time) {
+	a.stuckAt = at
+	a.stuckTimes++
 }
 
 func (a *summary) prolong(at time.Time) {

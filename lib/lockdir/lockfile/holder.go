@@ -17,22 +17,21 @@ var GuardGrace = time.Minute
 // StandsStill returns an error if the process that holds a guard is stopped, and was started longer
 // ago than an ending can take; nil for an unknown holder (0).
 func StandsStill(holder int, pause time.Duration) error {
-	return locker.StandsStill(holder, "is changing the lock", 3*pause+GuardGrace)
+	return locker.StandsStill(holder, 3*pause+GuardGrace)
 }
 
 // GuardHolder returns the pid of the process that holds the lock's guard; 0 if the guard is free,
 // or if the holder cannot be known: from another pid namespace, or over NFS.
 func (a *Active) GuardHolder() int { return a.flockHolder() }
 
-// Watcher returns the pid of the newcomer that watches whether the atom's job works
-// (idle.Turn); 0: none known.
-func (d *Dir) Watcher(name atom.Name) int {
+// Watcher returns the newcomer that watches whether the atom's job works (idle.Turn).
+func (d *Dir) Watcher(name atom.Name) locker.Watcher {
 	f, err := d.openFile(name.LookLock(), unix.O_RDONLY)
 	if err != nil {
-		return 0
+		return locker.Watcher{}
 	}
 	defer f.Close()
-	return f.flockHolder()
+	return locker.Watcher{PID: f.flockHolder(), Since: f.modified()}
 }
 
 // GuardedError is locker.ErrGuarded with the lock and the process that guards it.

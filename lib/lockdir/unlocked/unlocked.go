@@ -220,6 +220,3 @@ func (u *run) RecordRest(atom.Name, string, []process.Identity) error { return n
 
 // BeingEnded is false: there is no lock at which a newcomer could end the job.
 func (u *run) BeingEnded(atom.Name, string) (bool, error) { return false, nil }
-
-// Linger is false.
-func (u *run) Linger(error, func() bool) bool { return false }
