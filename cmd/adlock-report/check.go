@@ -173,7 +173,8 @@ func checker(q *query) (*lint.Checker, error) {
 			return as(name, func() bool { return isHomeless(name, home) })
 		},
 	}
-	c.Home = func(name string) string { return homeOf(name, as) }
+	c.Dir = func(name, home string) string { return dirOf(name, home, as) }
+	c.Stranger = strangerOf
 	own := longestRuns()
 	c.Longest = func(_ string, a atom.Atom) time.Duration { return own[a.Name()] }
 	if os.Geteuid() == 0 {

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,13 @@ type findings []Mistake
 
 func (f *findings) add(line int, what, reason, cure string) {
 	*f = append(*f, Mistake{line, what, reason, cure})
+}
+
+// once adds a mistake of a line that several jobs may show.
+func (f *findings) once(line int, what, reason, cure string) {
+	if told := func(m Mistake) bool { return m.Line == line && m.What == what }; !slices.ContainsFunc(*f, told) {
+		f.add(line, what, reason, cure)
+	}
 }
 
 // noVerb reports a verb that was probably meant as `run`, and that adlock does not have.

@@ -46,9 +46,10 @@ type Checker struct {
 	Nearest     func(variable string) string // the setting that was probably meant by a variable that is none; "": unknown
 
 	IsUser   func(name string) bool
-	Homeless func(user, home string) bool // crontab.Wrapper has it too
-	Home     func(user string) string     // the home below which the user ("": unknown) has the lock directory if HOME is not set; "": none
-	Missing  func(user, path string) bool // there is no such file, as that user ("": unknown) sees it; nil: as this process sees it
+	Homeless func(user, home string) bool   // crontab.Wrapper has it too
+	Dir      func(user, home string) string // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none
+	Stranger func(dir string) string        // the user to whom a directory belongs, if that is neither root nor this process's user
+	Missing  func(user, path string) bool   // there is no such file, as that user ("": unknown) sees it; nil: as this process sees it
 
 	// Longest is the longest run of the user ("": unknown) that succeeded; 0: none is known.
 	Longest func(user string, a atom.Atom) time.Duration

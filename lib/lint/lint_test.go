@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/config"
 	"adlock/lib/crontab"
 	"adlock/lib/run"
 )
@@ -43,9 +45,18 @@ func checker(t *testing.T) *Checker {
 		Host: "dax", CronPath: usual, Elsewhere: []string{local, usual},
 		IsUser:   func(name string) bool { return name == "root" || name == "root:wheel" },
 		Homeless: func(user, home string) bool { return user == "www" && home != "/srv/www" },
-		Home: func(user string) string {
-			if user == "joe" {
-				return "/home/joe"
+		Dir: func(user, home string) string {
+			switch user {
+			case "joe":
+				return config.DirOfHome(cmp.Or(home, "/home/joe"))
+			case "root":
+				return "/var/lib/adlock"
+			}
+			return ""
+		},
+		Stranger: func(dir string) string {
+			if strings.HasPrefix(dir, "/srv/joe") || dir == "/home/joe" {
+				return "joe"
 			}
 			return ""
 		},
@@ -709,11 +720,48 @@ func TestAHomeThatMovesTheLocksIsFoundOnce(t *testing.T) {
 	finds(t, c, guard+"HOME=/srv/a\n* * * * * joe /bin/job a\nHOME=/srv/b\n* * * * * joe /bin/job b\n", "2: a HOME that moves the locks", "4: a HOME that moves the locks")
 	finds(t, c, "HOME=/srv/a\n* * * * * joe /bin/adlock run --name n -- /bin/job\n", "1: a HOME that moves the locks")
 	for _, text := range []string{
-		guard + "HOME=/home/joe/\n" + jobs, guard + "HOME=/srv/a\nADLOCK_DIR=/srv/locks\n" + jobs, guard + "HOME=/srv/a\nADLOCK_STORE=/srv/locks\n" + jobs,
+		guard + "HOME=/home/joe/\n" + jobs, guard + "HOME=/srv/a\nADLOCK_DIR=/home/joe/.local/state/adlock\n" + jobs, guard + "HOME=/srv/a\nADLOCK_STORE=/srv/locks\n" + jobs,
 		guard + "HOME=/srv/a\n* * * * * root /bin/job\n", guard + "HOME=/srv/a\n* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
 		"HOME=/srv/a\n* * * * * joe /bin/job\n", "HOME=/srv/a\n* * * * * joe HOME=/home/joe /bin/adlock run --name n -- /bin/job\n",
 		guard + "HOME=/srv/a\n* * * * * joe /bin/job # adlock: ignore\n",
 	} {
+		finds(t, c, text)
+	}
+}
+
+func TestTheCureForAHomeIsTheUsersOwnDirectory(t *testing.T) {
+	found := between(t, [2]string{"/var/spool/cron/joe", "HOME=/srv/a\n* * * * * /bin/adlock run --name n -- /bin/job\n"})
+	if len(found) != 1 || found[0].Cure != "leave HOME out, or say ADLOCK_DIR=/home/joe/.local/state/adlock beside it" {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestALockDirectoryOfTheCrontabAloneIsNoted(t *testing.T) {
+	const guard, jobs = "SHELL=/usr/lib/adlock/shell\n", "* * * * * joe /bin/job a\n* * * * * joe /bin/job b\n"
+	c := checker(t)
+	c.UserColumn = true
+	finds(t, c, guard+"ADLOCK_DIR=/srv/locks\n"+jobs, "2: note")
+	finds(t, c, "ADLOCK_DIR=/srv/locks\n* * * * * root /bin/adlock run --name n -- /bin/job\n", "1: note")
+	for _, text := range []string{
+		guard + "ADLOCK_DIR=/home/joe/.local/state/adlock/\n" + jobs, guard + "* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
+		guard + "ADLOCK_DIR=/srv/locks\nADLOCK_STORE=/srv/a\n" + jobs, "ADLOCK_DIR=/srv/locks\n" + jobs,
+		guard + "ADLOCK_DIR=/srv/locks\n* * * * * list /bin/job\n", "ADLOCK_DIR=/srv/locks\n* * * * * root flock -n /run/x /bin/job\n",
+	} {
+		finds(t, c, text)
+	}
+}
+
+func TestAHomeOfAnotherUserIsNoted(t *testing.T) {
+	c := checker(t)
+	c.Dir = func(user, home string) string { // of root, who runs the check
+		if user == "joe" {
+			return config.DirOfHome(cmp.Or(home, "/home/joe"))
+		}
+		return "/var/lib/adlock"
+	}
+	const job = "* * * * * /bin/adlock run --name n -- /bin/job\n"
+	finds(t, c, "HOME=/srv/joe\n"+job, "1: note")
+	for _, text := range []string{"HOME=/home/joe\n" + job, "HOME=/srv/a\n" + job, "HOME=/srv/joe\n* * * * * /bin/job\n", "HOME=/srv/joe\nADLOCK_DIR=/var/lib/adlock\n" + job} {
 		finds(t, c, text)
 	}
 }
