@@ -130,7 +130,7 @@ func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
 // text to check, and reading a pipe might block for ever.
 func readText(path string) (string, error) {
 	file := os.Stdin
-	if path != "-" {
+	if path != lint.StandardInput {
 		var err error
 		file, err = os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 		if err != nil {

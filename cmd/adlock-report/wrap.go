@@ -137,7 +137,7 @@ func rewritten(q *query, text string) (string, error) {
 }
 
 func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
-	if l := crontab.Misread(lines, q.userColumn, isUser, isCommand); l != nil {
+	if l, _ := crontab.Misread(lines, q.userColumn, isUser, isCommand); l != nil {
 		return crontab.Result{}, misread(q, l)
 	}
 	if q.unwrap {
@@ -268,11 +268,11 @@ func misread(q *query, l *crontab.Line) error {
 		return fault.New(fault.Usage, lineName(q, l), "the user "+strconv.Quote(l.User)+" is a command: a crontab without users is read without -u")
 	}
 	word := strings.Fields(l.Command)[0]
-	text := "the command begins with " + strconv.Quote(word) + ", which is a user"
+	why, otherwise := "which is a user", "leave it out"
 	if !isUser(word) {
-		text = "the command begins with " + strconv.Quote(word) + ", and another command stands behind it"
+		why, otherwise = "and another command stands behind it", "write its full path"
 	}
-	return fault.New(fault.Usage, lineName(q, l), text+": a crontab with users is read with -u")
+	return fault.New(fault.Usage, lineName(q, l), "the command begins with "+strconv.Quote(word)+", "+why+": a crontab with users is read with -u; in another, "+otherwise)
 }
 
 // lineName is what messages call a line.

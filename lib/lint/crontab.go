@@ -28,8 +28,11 @@ func (c *Checker) isProgram(name string) bool {
 	return c.findIn(name, append(filepath.SplitList(c.CronPath), c.Elsewhere...)) != ""
 }
 
-// findIn is the path of a program that one of the directories has.
+// findIn is the path of a program that one of the directories has, or that is named by its path.
 func (c *Checker) findIn(name string, dirs []string) string {
+	if filepath.IsAbs(name) {
+		dirs = []string{"/"}
+	}
 	for _, dir := range dirs {
 		file := filepath.Join(dir, name)
 		if info, err := os.Stat(file); err == nil && filepath.IsAbs(file) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

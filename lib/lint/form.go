@@ -37,12 +37,21 @@ func (f *findings) never(l *crontab.Line) {
 	}
 }
 
-// userColumn looks for a line that begins with a user's name in a user's own crontab (its path shows
-// that it is one), where cron takes the name for the command.
+// userColumn looks for a line that begins with a user's name in a crontab without a user column,
+// where cron takes the name for the command.
 func (j *job) userColumn() {
-	if user, _, _ := strings.Cut(j.Command, " "); j.user != "" && j.IsUser != nil && j.IsUser(user) &&
-		crontab.Misread(j.lines[j.at:j.at+1], false, j.IsUser, j.isCommand) != nil {
-		j.add(j.Number, "a user in a user's crontab", user+" is a user here and no command, and cron takes it for the command", "leave it out")
+	if j.User != "" || j.IsUser == nil {
+		return
+	}
+	word, _, _ := strings.Cut(j.Command, " ")
+	named := j.NamesUser(j.IsUser, j.isCommand)
+	first, _ := crontab.Misread(j.lines[j.at:j.at+1], false, j.IsUser, j.isCommand)
+	switch isUser := j.IsUser(word); {
+	case named, first != nil && isUser && (j.user != "" || j.misread):
+		j.add(j.Number, "a user in a user's crontab", word+" is a user here and no command, and cron takes it for the command", "leave it out; a crontab with users is checked with -u")
+	case first != nil && j.misread:
+		j.add(j.Number, "a user in a user's crontab", word+" is no command here, and another command stands behind it: cron takes the first for the command",
+			"leave it out, or write its full path; a crontab with users is checked with -u")
 	}
 }
 

@@ -62,7 +62,11 @@ type Checker struct {
 type tab struct {
 	path, user string // user: the crontab's owner, if known and if the lines name no users
 	lines      []crontab.Line
+	misread    bool // most lines seem to name users, but a user's own crontab does not
 }
+
+// StandardInput is the path of a text that was read there, as `crontab -l` prints it.
+const StandardInput = "-"
 
 // errNone is why a text is not checked.
 var errNone = errors.New("is no crontab")
@@ -94,7 +98,7 @@ var ignored = regexp.MustCompile(`#.*\badlock: *ignore\b`)
 const mostLines = 10000
 
 // read reads a text as a crontab, with a user column if its place requires one, or if it seems to
-// have one.
+// have one. A user's own crontab has none.
 func (c *Checker) read(path, text string) (*tab, error) {
 	switch {
 	case len(text) > Most:
@@ -115,7 +119,10 @@ func (c *Checker) read(path, text string) (*tab, error) {
 		return nil, err
 	}
 	isUser := func(word string) bool { return c.IsUser != nil && c.IsUser(word) }
-	if !userColumn && user == "" && crontab.Misread(t.lines, false, isUser, c.isCommand) != nil {
+	if _, most := crontab.Misread(t.lines, false, isUser, c.isCommand); userColumn || !most {
+		return t, nil
+	}
+	if t.misread = user != "" || path == StandardInput; !t.misread {
 		t.lines = crontab.Read(text, true)
 	}
 	return t, nil

@@ -347,7 +347,7 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\nADLOCK_DIR=\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  www  : a ADLOCK_DIR=/srv/www/locks ; /bin/a\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
 		"ADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  www:www  /bin/b\n* * * * *  root  flock -n /run/x /bin/c\n* * * * *  root  :",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  www:www  /bin/b\n* * * * *  root  flock -n /run/x /bin/c",
 	}},
 	{"a job in the background", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job &",
@@ -649,6 +649,27 @@ func TestAUserColumnIsExpectedInCronsOwnPlaces(t *testing.T) {
 	if found := between(t, [2]string{"/var/spool/cron/x", "* * * * * if test -e /a; then /b; fi\n* * * * * root flock -n /run/x /bin/a; /bin/b\n* * * * * root\n"}); len(found) != 1 ||
 		found[0].Line != 2 || found[0].What != "a user in a user's crontab" {
 		t.Errorf("%+v", found)
+	}
+}
+
+func TestAUserBeforeACommandIsFoundInAnyCrontab(t *testing.T) {
+	const wrong, named = "a user in a user's crontab", "17 3 * * * root rsync -a /home /mnt\n"
+	c := checker(t)
+	c.Elsewhere = append(c.Elsewhere, "/")
+	finds(t, c, "0 1 * * * rsync a b\n0 2 * * * rsync a c\n"+named, "3: "+wrong)
+	finds(t, c, "0 1 * * * rsync a b\n0 2 * * * rsync a c\n0 3 * * * root is-none -a\n")
+	for path, want := range map[string]int{StandardInput: 1, "crontab": 0, "/etc/cron.d/x": 0, "/var/spool/cron/joe": 1} {
+		found, err := alone(c).Check(path, "# my jobs\n"+named)
+		if err != nil || len(found) != want || want == 1 && (found[0].What != wrong || !strings.Contains(found[0].Cure, "-u")) {
+			t.Errorf("%s: %+v, %v", path, found, err)
+		}
+	}
+	if found, err := alone(c).Check(StandardInput, "* * * * * dumper flock -n /run/x /bin/job\n"); err != nil || len(found) != 1 || found[0].What != wrong {
+		t.Errorf("%+v, %v", found, err)
+	}
+	c.UserColumn = true
+	if found, err := alone(c).Check(StandardInput, named); err != nil || len(found) > 0 {
+		t.Errorf("with -u: %+v, %v", found, err)
 	}
 }
 
