@@ -121,13 +121,17 @@ func (j *job) check() {
 		return
 	}
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")
+	for _, text := range append([]string{j.command}, crontab.ShellTexts(j.command)...) {
+		j.pasted(j.Number, text)
+	}
 	file, err := crontab.Parse(j.command)
 	if j.percent() || err != nil {
 		return
 	}
 	j.file = file
+	locked := false
 	if crontab.Guards(shell) {
-		j.guarded()
+		locked = j.guarded()
 	} else {
 		j.unguarded()
 	}
@@ -136,6 +140,9 @@ func (j *job) check() {
 	calls(file, func(call *syntax.CallExpr) {
 		j.noVerb(call)
 		j.noAdlock(call)
+		if !locked {
+			j.blocks(call)
+		}
 		if v := j.readInvocation(call); v != nil && !j.isRefused(v) {
 			j.locks(v)
 		}
@@ -209,6 +216,9 @@ func (j *job) locks(v *invocation) {
 	}
 	j.background(v)
 	j.builtin(v)
+	if v.program == "flock" {
+		j.sleeps(v)
+	}
 	if v.program != "adlock" {
 		return
 	}
@@ -222,6 +232,8 @@ func (j *job) locks(v *invocation) {
 		j.directory(v)
 		j.moved(v)
 	}
+	j.sleeps(v)
+	j.crowds(v)
 	j.limits(v, ifElapsed, j.limit(v, "expire-after"))
 	j.interval(v, d)
 	j.endsLate(v)

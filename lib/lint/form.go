@@ -1,8 +1,12 @@
 package lint
 
 import (
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"adlock/lib/crontab"
 	"adlock/lib/limit"
@@ -20,14 +24,43 @@ func (f *findings) form(lines []crontab.Line) {
 		case l.Kind == crontab.Unknown:
 			f.add(l.Number, "a line that cron refuses", l.Why+", and Debian's cron then runs nothing of the crontab", "write it as in crontab(5)")
 		}
-		if l.End == "\r\n" && l.Kind != crontab.Comment && !returned {
+		if strings.HasPrefix(l.End, "\r") && l.Kind != crontab.Comment && !returned {
 			returned = true
 			f.add(l.Number, "a line that ends in CR LF", "cron takes the CR for a part of the command, of the value, or of a schedule", `end lines in LF alone: sed -i 's/\r$//' FILE`)
 		}
-		if l.End == "" && l.Kind == crontab.Job {
+		if !strings.HasSuffix(l.End, "\n") && l.Kind == crontab.Job {
 			f.add(l.Number, "a last line without an end", "Debian's cron runs nothing of such a crontab, others not this line", "end it with a newline")
 		}
+		if n := l.Length(); l.Kind == crontab.Job && n > crontab.LongestCommand {
+			f.add(l.Number, "a command that is too long", strconv.Itoa(n)+" bytes, and Debian's cron takes "+strconv.Itoa(crontab.LongestCommand)+" and then runs nothing of the crontab",
+				"put it into a script")
+		}
+		if l.Kind == crontab.Variable {
+			f.pasted(l.Number, l.Value)
+		}
 	}
+}
+
+var (
+	// quotedText matches what a shell takes as it is, and comments.
+	quotedText = regexp.MustCompile(`'[^']*'|"(?:[^"\\]|\\.)*"|\\.|(?:^|[ \t;&|])#.*`)
+	// typeset matches characters by which word processors and web pages replace others, where the others
+	// would mean something to a shell: a dash that begins an option, quotes around a word, a blank.
+	typeset = regexp.MustCompile(`(?:^|[\s;&|(=])([\x{2010}-\x{2015}\x{2212}][\pL\pN\x{2010}-\x{2015}\x{2212}]|[\x{201C}-\x{201F}\x{2018}\x{201A}\x{201B}])|([\x{A0}\x{2007}\x{202F}\x{FEFF}])`)
+)
+
+// pasted looks for dashes, quotes and blanks that are none to a shell.
+func (f *findings) pasted(line int, text string) {
+	found := typeset.FindStringSubmatch(quotedText.ReplaceAllString(text, "_"))
+	if found == nil {
+		return
+	}
+	character, _ := utf8.DecodeRuneInString(found[1] + found[2])
+	meant := map[bool]string{true: "a quote", false: "-"}[character == '\u201a' || character >= '\u2018' && character <= '\u201f']
+	if found[2] != "" {
+		meant = "a blank"
+	}
+	f.once(line, "a character of a web page", fmt.Sprintf("%U stands where %s is meant, and is a part of the word to every shell", character, meant), "type it anew")
 }
 
 // never reports a schedule with a day that no month has.

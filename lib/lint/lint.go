@@ -56,6 +56,7 @@ type Checker struct {
 
 	locked map[string]taken // locks of the crontabs so far
 	used   map[string]taken // lock directories of the crontabs so far
+	twins  map[string]taken // jobs of the crontabs so far
 }
 
 // tab is a crontab.
@@ -83,7 +84,7 @@ func (c *Checker) Check(path, text string) ([]Mistake, error) {
 		return nil, err
 	}
 	if c.locked == nil {
-		c.locked, c.used = map[string]taken{}, map[string]taken{}
+		c.locked, c.used, c.twins = map[string]taken{}, map[string]taken{}, map[string]taken{}
 	}
 	mistakes := slices.DeleteFunc(c.jobs(t), func(m Mistake) bool { return ignored.MatchString(t.lines[m.Line-1].Text()) })
 	slices.SortStableFunc(mistakes, func(a, b Mistake) int { return cmp.Compare(a.Line, b.Line) })

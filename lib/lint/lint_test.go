@@ -73,7 +73,7 @@ func checker(t *testing.T) *Checker {
 // alone is a checker that has checked nothing yet.
 func alone(c *Checker) *Checker {
 	fresh := *c
-	fresh.locked, fresh.used = nil, nil
+	fresh.locked, fresh.used, fresh.twins = nil, nil, nil
 	return &fresh
 }
 
@@ -193,7 +193,7 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ADLOCK_ENFORCE=1 ADLOCK_DIR=/srv/locks ADLOCK_SHELL=/bin/bash ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  : ADLOCK_IF_ELAPSED=5s ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  flock -n /run/x /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=auto\n* * * * *  : n ADLOCK_WAIT=forever ADLOCK_HOOK= ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=auto\n@daily  : n ADLOCK_WAIT=forever ADLOCK_HOOK= ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=mail\n* * * * *  : n ADLOCK_SLOTS=3 ADLOCK_ENFORCE=1 ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=1h\n* * * * *  : n ADLOCK_EXPIRE_AFTER= ADLOCK_REPLACE=1 ; /bin/job",
 	}},
@@ -359,7 +359,7 @@ var crontabs = []pair{
 		"* * * * *  flock -n /run/x screen -dmS x /bin/job",
 		"* * * * *  flock -n -o /run/x sh -c '/bin/job &'",
 		"* * * * *  flock -no /run/x -c '/bin/job &'",
-		"* * * * *  flock --close /run/x setsid -f /bin/job",
+		"* * * * *  flock -n --close /run/x setsid -f /bin/job",
 	}, []string{
 		"* * * * *  /bin/job &",
 		"* * * * *  screen -dmS x /bin/job",
@@ -374,6 +374,105 @@ var crontabs = []pair{
 		"* * * * *  flock -n /run/x nohup /bin/job &",
 		"* * * * *  flock -n /run/x sh -c '/bin/job &'",
 		"* * * * *  (flock -n 9 || exit 1; /bin/job &) 9>/run/x",
+	}},
+	{"a character of a web page", []string{
+		"* * * * *  rsync –a /home /mnt",
+		"* * * * *  rsync ——delete /home /mnt",
+		"* * * * *  head —5 /etc/motd",
+		"* * * * *  /bin/job “a b”",
+		"* * * * *  sh -c “/bin/job”",
+		"* * * * *  A=“b” /bin/job",
+		"* * * * *  /bin/job ‘a’",
+		"* * * * *  /bin/job\u00a0a",
+		"* * * * *  /bin/adlock run --name n -- /bin/sh -c '/bin/job –a'",
+		"ADLOCK_DIR=“/srv/locks”\n* * * * *  /bin/job",
+	}, []string{
+		"* * * * *  rsync -a /home '/mnt/–a'",
+		"* * * * *  mail -s \"It’s “done” – really\" root",
+		"* * * * *  mail -s 'a – b' root",
+		"* * * * *  /bin/job naïve_file-– a–b don’t # “a comment” –x",
+		"* * * * *  /bin/job # “a comment” –x",
+		"# “a comment” –x\n* * * * *  /bin/job",
+		"* * * * *  /bin/job – x",
+		"* * * * *  /bin/mail root%“Joe” –x",
+		"SHELL=/usr/bin/python3\n* * * * *  print(“a”)",
+	}},
+	{"a command that is too long", []string{
+		"* * * * *  /bin/job " + strings.Repeat("x", 988),
+		"* * * * * /bin/job%" + strings.Repeat("x", 990),
+	}, []string{
+		"* * * * * /bin/job " + strings.Repeat("x", 988),
+	}},
+	{"a sleep under the lock", []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 45; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n*/5 * * * *  : n ; sleep 30 && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep $RANDOM; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_X=1; sleep 30; /bin/job # adlock: not the first\n*/5 * * * *  /bin/sleep $((RANDOM \\% 60)); /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n@hourly  bash -c 'sleep $(( RANDOM \\% 20 ))m; /bin/job'",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep ${RANDOM:0:2}; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep $(shuf -i 1-50 -n 1); /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n*/10 * * * *  sleep 1m 30s; /bin/a; /bin/b",
+		"* * * * *  /bin/adlock run --name n -- sh -c 'sleep 30; /bin/job'",
+		"* * * * *  flock -n /run/x sh -c 'sleep 30; /bin/job'",
+		"* * * * *  flock -n /run/x -c 'sleep 30; /bin/job'",
+	}, []string{
+		"* * * * *  sleep 30; /bin/job",
+		"* * * * *  sleep 30; /bin/adlock run --name n -- /bin/job",
+		"* * * * *  sleep $((RANDOM \\% 60)); flock -n /run/x /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 30; /bin/adlock run --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_JITTER=30s ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job; sleep 30",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  for i in 1 2; do /bin/job; sleep 20; done",
+		"SHELL=/usr/lib/adlock/shell\n@daily  sleep $((RANDOM \\% 3600)); /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n@daily  sleep ${RANDOM:0:2}; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n@reboot  sleep 60; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 30",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep $DELAY; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=5m ; sleep 30; /bin/job",
+	}},
+	{"one job with two locks", []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\n* * * * *  sleep 30; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : a ; cd /srv && /bin/job\n* * * * *  : b ; sleep 30 && cd /srv && /bin/job",
+		"* * * * *  /bin/adlock run --name a -- /bin/job\n* * * * *  sleep 30; /bin/adlock run --name b -- /bin/job",
+		"* * * * *  /bin/adlock run --name a -- /bin/job\n* * * * *  /bin/adlock run --name b -- /bin/sh -c 'sleep 30; /bin/job'",
+	}, []string{
+		"* * * * *  /bin/job\n* * * * *  sleep 30; /bin/job",
+		"* * * * *  /bin/adlock run --name a -- /bin/job\n* * * * *  sleep 30; /bin/adlock run --name a -- /bin/job",
+		"* * * * *  /bin/adlock run -- /bin/job\n* * * * *  sleep 30; /bin/adlock run -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : a ; /bin/job\n* * * * *  sleep 30; /bin/adlock run --name a -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n0 3 * * *  /bin/job\n0 15 * * *  sleep 30; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n0 3 * * *  /bin/job\nA=b\n0 3 * * *  sleep 30; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n0 3 * * *  /bin/job a\n0 3 * * *  sleep 30; /bin/job b",
+		"* * * * *  flock -n /run/x /bin/job\n* * * * *  sleep 30; flock -n /run/x /bin/job",
+	}},
+	{"waiters that pile up", []string{
+		"* * * * *  flock /run/x /bin/job",
+		"*/5 * * * *  cd /srv && nice flock -x /run/x -c /bin/job",
+		"* * * * *  ( flock 9; /bin/job ) 9>/run/x",
+		"* * * * *  setlock /run/x /bin/job",
+		"* * * * *  lockf -k /run/x /bin/job",
+		"* * * * *  /bin/adlock run --name n --wait forever -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --wait forever --expire-after 1h -- /bin/job",
+		"ADLOCK_WAIT=forever\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=forever ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  flock /run/x /bin/job",
+	}, []string{
+		"* * * * *  flock -n /run/x /bin/job",
+		"* * * * *  flock --nonblock /run/x /bin/job",
+		"* * * * *  flock -w 50 /run/x /bin/job",
+		"* * * * *  flock -xw50 /run/x /bin/job",
+		"* * * * *  flock --timeout=50 /run/x /bin/job",
+		"* * * * *  flock -s /run/x /bin/job",
+		"* * * * *  ( flock -n 9 && /bin/job ) 9>/run/x",
+		"* * * * *  setlock -n /run/x /bin/job",
+		"* * * * *  lockf -st 0 /run/x /bin/job",
+		"* * * * *  timeout 50 flock /run/x /bin/job",
+		"@hourly  flock /run/x /bin/job",
+		"@reboot  flock /run/x /bin/job",
+		"@hourly  /bin/adlock run --name n --wait forever -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --wait 1m -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --wait forever --expire-after 50s -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv; flock /run/x /bin/job",
 	}},
 	{"an interval as long as the period", []string{
 		"SHELL=/usr/lib/adlock/shell\n*/10 * * * *  : n ADLOCK_IF_ELAPSED=10m ; /bin/job",
@@ -558,6 +657,7 @@ func TestALineThatCronReadsOtherwiseIsFound(t *testing.T) {
 		"# word\r\n" + job:                                   nil,
 		"# word\r\n\r\nA=b\r\n" + job:                        {"2: a line that ends in CR LF"},
 		job + "* * * * * /bin/job\r\n":                       {"2: a line that ends in CR LF"},
+		job + "* * * * * /bin/job\r":                         {"2: a line that ends in CR LF", "2: a last line without an end"},
 	} {
 		finds(t, c, text, want...)
 	}
@@ -845,8 +945,8 @@ func TestALongCommandOfBracketsIsIgnored(t *testing.T) {
 	const wrong = "* * * * * flock -n /run/x /bin/a; /bin/b\n"
 	for _, command := range []string{"(", "$(", "a|", "a;if ", "`", "${a-", "((", "{ ", "\"$(", "<("} {
 		text := strings.Repeat(command, longest/len(command))
-		finds(t, c, "* * * * * "+text+"\n"+wrong, "2: only the first is locked")
-		finds(t, c, "* * * * * "+text+text+"\n"+wrong, "2: only the first is locked")
+		finds(t, c, "* * * * * "+text+"\n"+wrong, "1: a command that is too long", "2: only the first is locked")
+		finds(t, c, "* * * * * "+text+text+"\n"+wrong, "1: a command that is too long", "2: only the first is locked")
 	}
 }
 
