@@ -153,8 +153,12 @@ func locksItself(text string) bool {
 	}
 }
 
-// asleep matches a command that begins with sleep(1).
-var asleep = regexp.MustCompile(`^[ \t]*(?:/\S*/)?sleep[ \t]+([^;&|<>\n]+?)[ \t]*(?:;|&&)[ \t]*([^;&|\s](?s:.*))$`)
+// asleep matches a command that begins with sleep(1). Its words are numbers, variables and
+// substitutions without quotes and without lists, so that no part of them is taken for what follows.
+var asleep = regexp.MustCompile("^[ \t]*(?:/\\S*/)?sleep((?:[ \t]+(?:[\\w.]|\\$\\w+|\\$\\{[\\w:]+\\}|\\$\\[" + inSleep + "*\\]|\\$\\(\\(" + inSleep + "*\\)\\)|\\$\\(" + inSleep + "*\\)|`" + inSleep + "*`)+)+)" +
+	"[ \t]*(?:;|&&)[ \t]*([^;&|\\s](?s:.*))$")
+
+const inSleep = `[^()\[\]{}'"\\;&|<>#\n` + "`]"
 
 // CutSleep cuts a sleep off the beginning of a command; words are those behind sleep(1).
 func CutSleep(text string) (words, rest string, is bool) {
@@ -162,7 +166,7 @@ func CutSleep(text string) (words, rest string, is bool) {
 	if found == nil {
 		return "", text, false
 	}
-	return found[1], found[2], true
+	return strings.Trim(found[1], blanks), found[2], true
 }
 
 // cutWord cuts off the first word, unchanged: quoted text belongs to it.
