@@ -203,6 +203,8 @@ func TestTheCrontabsOfAMachineAreCheckedTogether(t *testing.T) {
 		"give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)\n"
 	p.checked(t, c, 64, told, "/etc/cron.d/script: is no crontab, but a script: shellcheck looks for mistakes in those\n")
 	p.checked(t, within(t, p, theSystem+`rm /etc/cron.d/script; exec "$0" check --system`), 1, told, "")
+	writable := theSystem + `rm /etc/cron.d/script; printf '* * * * * root /bin/adlock run --name backup -- /bin/z\n' >/etc/cron.d/a; chmod 664 /etc/cron.d/a; exec "$0" check --system`
+	p.checked(t, within(t, p, writable), 1, "/etc/cron.d/a:1: a file that cron never reads: others than its owner may write to it; chmod go-w it\n"+told, "")
 	c = within(t, p, nobodys+" && "+theSystem+`rm /etc/cron.d/script; exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock check --system`)
 	p.checked(t, c, 77, "", "adlock: /var/spool/cron/crontabs: open: permission denied\n")
 }

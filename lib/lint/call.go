@@ -22,6 +22,8 @@ type invocation struct {
 	closes  bool                    // the command of flock does not inherit the lock
 	waits   bool                    // flock waits for the lock
 
+	isShared bool // flock admits others that share the lock
+
 	words   []string // the options of `adlock run` with their values, as far as they are known
 	partial bool     // there are other words, which are known only when the line runs
 	unknown bool     // the last of the words is no option, or has no value: the rest is unknown
@@ -208,7 +210,7 @@ func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 		return nil
 	}
 	v := &invocation{program: "flock", call: call, lock: args[0], command: args[1:],
-		closes: strings.Contains(letters, "o"), waits: !strings.Contains(letters, "n")}
+		closes: strings.Contains(letters, "o"), waits: !strings.Contains(letters, "n"), isShared: strings.Contains(letters, "s")}
 	if text, _ := literal(args[1]); text == "-c" || text == "--command" {
 		v.command = args[2:]
 	}

@@ -79,6 +79,8 @@ func (c *Checker) jobs(t *tab) []Mistake {
 			j.check()
 		case crontab.Variable:
 			f.noSetting(c, l.Number, l.Name)
+			f.unexpanded(l)
+			f.noShell(t.lines, i)
 			if isLimit(l.Name) {
 				f.unitless(l.Number, l.Value)
 			}
@@ -213,11 +215,14 @@ func (j *job) locks(v *invocation) {
 	d, _ := durationOf(ifElapsed)
 	if !isNever(d) {
 		j.changes(v.named())
+		j.deploys(v)
 	}
+	j.within(v)
 	j.background(v)
 	j.builtin(v)
 	if v.program == "flock" {
 		j.sleeps(v)
+		j.sharesFile(v)
 	}
 	if v.program != "adlock" {
 		return
@@ -230,7 +235,9 @@ func (j *job) locks(v *invocation) {
 	if !ignored.MatchString(j.Text()) {
 		j.shares(v)
 		j.directory(v)
-		j.moved(v)
+		if !j.vanishes(v) {
+			j.moved(v)
+		}
 	}
 	j.sleeps(v)
 	j.crowds(v)

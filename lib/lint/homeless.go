@@ -35,7 +35,7 @@ func (j *job) moved(v *invocation) {
 	if dir := known("ADLOCK_DIR"); dir != "" {
 		user, is := j.userOrPath()
 		isShared := is && j.used[path.Clean(dir)].user != user // which directory reports
-		if line := setter("ADLOCK_DIR"); line != nil && usual != "" && path.Clean(dir) != usual && !isShared {
+		if line := setter("ADLOCK_DIR"); line != nil && usual != "" && path.IsAbs(dir) && path.Clean(dir) != usual && !isShared {
 			j.once(line.Number, "note", "without this line, by hand, the same jobs have their locks in "+usual,
 				"say it in the settings file, which holds for both (adlock help config)")
 		}

@@ -215,12 +215,17 @@ var crontabs = []pair{
 		"* * * * *  : ADLOCK_WAIT=5m ; /bin/job",
 		"* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
 		"SHELL=/bin/bash\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
+		"ADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job",
+		"SHELL=/bin/sh\nADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job\n* * * * *  /bin/job2",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nSHELL=/bin/sh\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
 		"* * * * *  : n ; /bin/job", // a comment to any other shell
 		"* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
 		"SHELL=/usr/bin/fish\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 		"* * * * *  /bin/adlock shell -c ': n ADLOCK_EXPIRE_AFTER=90m ; /bin/job'",
+		"ADLOCK_SHELL=/bin/bash\nSHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job",
+		"ADLOCK_SHELL=/bin/bash\n* * * * *  /bin/adlock shell -c '/bin/job'",
+		"ADLOCK_SHELL=\n* * * * *  /bin/job",
 	}},
 	{"a verb that is none", []string{
 		"* * * * *  /bin/adlock runn --name n -- /bin/job",
@@ -255,7 +260,7 @@ var crontabs = []pair{
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/adlock run --name n -- /bin/job",
 	}, []string{
 		"ADLOCK_AGENT=0\nADLOCK_BIN=/opt/adlock\nADLOCK_FTP_PASSWORD_FILE=/root/p\n* * * * *  /bin/job",
-		"ADLOCK_DIR=/srv/locks\nADLOCK_SHELL=/bin/bash\n* * * * *  ADLOCK_DIR=/srv/l /bin/job",
+		"ADLOCK_DIR=/srv/locks\n* * * * *  ADLOCK_DIR=/srv/l /bin/job",
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/job",
 	}},
 	{"SHELL set twice", []string{
@@ -314,6 +319,8 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job a\n* * * * *  /bin/adlock run --name n -- /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_NAME=n\n* * * * *  /bin/job a\n* * * * *  /bin/job b",
 		"* * * * *  /bin/adlock run --name n -- /bin/job a\n* * * * *  /bin/adlock run --name=n --expire-after 5m -- /bin/job b",
+		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run//x /bin/job b",
+		"@daily  flock /run/x /bin/job a\n* * * * *  cd /srv; flock -n /run/x -c '/bin/job b'",
 		"* * * * *  ADLOCK_NAME=n /bin/adlock run /bin/job a\n* * * * *  /bin/adlock run --name n /bin/job b",
 		"* * * * *  cd /a && /bin/adlock run --name make -- make\n* * * * *  cd /b && /bin/adlock run --name make -- make",
 		"* * * * *  /bin/adlock run --operand x /bin/job a\n* * * * *  /bin/adlock run --operand x /bin/job b",
@@ -338,7 +345,11 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --operand x $A\n* * * * *  /bin/adlock run --operand x $B",
 		"* * * * *  /bin/adlock run --name n -- /bin/job a && /bin/adlock run --name n -- /bin/job b",
 		"* * * * *  /bin/cat%a\n* * * * *  /bin/cat%b",
-		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run/x /bin/job b",
+		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run/x /bin/job a",
+		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run/y /bin/job b",
+		"@hourly  flock /run/x /bin/job a\n* * * * *  flock -w 50 /run/x /bin/job b",
+		"* * * * *  flock -ns /run/x /bin/job a\n* * * * *  flock -n -s /run/x /bin/job b",
+		"* * * * *  flock -n x /bin/job a\n* * * * *  flock -n x /bin/job b",
 	}},
 	{"a lock directory of two users", []string{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
@@ -374,6 +385,47 @@ var crontabs = []pair{
 		"* * * * *  flock -n /run/x nohup /bin/job &",
 		"* * * * *  flock -n /run/x sh -c '/bin/job &'",
 		"* * * * *  (flock -n 9 || exit 1; /bin/job &) 9>/run/x",
+	}},
+	{"a setting that cron does not expand", []string{
+		"ADLOCK_DIR=$HOME/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_DIR=~/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_LOGDIR=\"${HOME}/log\"\n* * * * *  /bin/job",
+		"ADLOCK_DIR=/srv/$(id -u)\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_DIR=/srv/`id -u`\n* * * * *  /bin/adlock run --name n -- /bin/job",
+	}, []string{
+		"ADLOCK_DIR=/home/joe/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_DIR=/srv/a~b/5$\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_HOOK=$HOME/bin/tell\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"* * * * *  ADLOCK_DIR=$HOME/locks /bin/adlock run --name n -- /bin/job",
+	}},
+	{"a lock directory that does not last", []string{
+		"ADLOCK_DIR=/run/user/1000/locks\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/tmp\n* * * * *  /bin/job",
+		"* * * * *  ADLOCK_DIR=/run/locks /bin/adlock run --name n -- /bin/job",
+		"* * * * *  /bin/adlock run --store /var/tmp/l --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_DIR=/dev/shm/l ; /bin/job",
+	}, []string{
+		"ADLOCK_DIR=/srv/tmp\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_DIR=/running\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_DIR=/tmp/l\n* * * * *  flock -n /run/x /bin/job",
+		"ADLOCK_DIR=/tmp/l\n* * * * *  ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job",
+		"* * * * *  /bin/adlock run --store etcd://tmp:2379/tmp --host c --name n -- /bin/job",
+	}},
+	{"a lock within itself", []string{
+		"* * * * *  flock -n /run/x flock -n /run/x /bin/job",
+		"* * * * *  flock -n /run/x sh -c 'cd /srv && flock -n /run/x /bin/job'",
+		"* * * * *  /bin/adlock run --name n -- nice /bin/adlock run --name=n -- /bin/job",
+		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/a; /bin/adlock run --name n -- /bin/job'",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv; /bin/adlock run --name n -- /bin/job",
+	}, []string{
+		"* * * * *  flock -n /run/x flock -n /run/y /bin/job",
+		"* * * * *  flock -ns /run/x flock -ns /run/x /bin/job",
+		"* * * * *  /bin/adlock run --name n -- /bin/adlock run --name m -- /bin/job",
+		"* * * * *  /bin/adlock run --name n -- /bin/adlock run --name n --program p -- /bin/job",
+		"* * * * *  /bin/adlock run --name n -- sh -c 'ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job'",
+		"* * * * *  /bin/adlock run --name n -- /bin/a && /bin/adlock run --name n -- /bin/b",
+		"* * * * *  /bin/adlock run --name n -- flock -n /run/x /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv; /bin/adlock run --name m -- /bin/job",
 	}},
 	{"a character of a web page", []string{
 		"* * * * *  rsync –a /home /mnt",
@@ -592,7 +644,17 @@ var crontabs = []pair{
 		"* * * * *  flock -n /run/x.$$ /bin/job",
 		`* * * * *  /bin/adlock run --name a$(date +\%F) -- /bin/job`,
 		`* * * * *  /bin/adlock run -- /bin/job $(date +\%F)`,
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app/releases/20261120100000 && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/bash -l -c 'cd /srv/app/releases/20261120100000 && /bin/job'",
+		"* * * * *  /bin/adlock run -- /srv/app/releases/v1-20261120/job",
+		(&crontab.Wrapper{Adlock: "/usr/bin/adlock"}).Wrap(crontab.Read("* * * * *  cd /srv/app/releases/20261120100000 && /bin/job", false)).Text,
 	}, []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv/app/releases/20261120100000 && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app/current && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_NAME=n\n* * * * *  cd /srv/app/releases/20261120100000 && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  ls /srv/app/releases/",
+		"* * * * *  /bin/adlock run --name n -- /srv/app/releases/20261120100000/job",
+		"* * * * *  flock -n /run/x /srv/app/releases/20261120100000/job",
 		`* * * * *  /bin/adlock run --name a -- /bin/job $(date +\%F)`,
 		"* * * * *  flock -n /run/x /bin/job $$",
 		`* * * * *  /bin/adlock run --if-elapsed never --name a$(date +\%F) -- /bin/job`,
@@ -783,6 +845,30 @@ func TestTheLinesOfASpoolHaveTheNumbersOfCrontabL(t *testing.T) {
 	}
 	if found := between(t, [2]string{"/var/spool/cron/crontabs/joe", lines}); len(found) != 1 || found[0].Line != 2 {
 		t.Errorf("without the head: %+v", found)
+	}
+}
+
+func TestAFileThatCronNeverReadsHasAReason(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	must(t, os.WriteFile(path, nil, 0o644))
+	for _, c := range []struct {
+		name     string
+		mode     os.FileMode
+		isDebian bool
+		wrong    bool
+	}{
+		{"job_a-1", 0o644, true, false}, {"job.cron", 0o644, true, true}, {"job.cron", 0o644, false, false}, {"job", 0o664, false, true}, {"job", 0o646, true, true}, {"job", 0o600, true, false},
+	} {
+		must(t, os.Chmod(path, c.mode))
+		info, err := os.Stat(path)
+		must(t, err)
+		owner, _ := neverRead(info, "job", false)
+		if reason, cure := neverRead(info, c.name, c.isDebian); (reason != "") != (c.wrong || owner != "") || (reason == "") != (cure == "") {
+			t.Errorf("%+v: %q, %q", c, reason, cure)
+		}
+	}
+	if found := unread(path); found != nil {
+		t.Errorf("elsewhere: %+v", found)
 	}
 }
 

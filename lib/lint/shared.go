@@ -85,17 +85,21 @@ func (j *job) shares(v *invocation) {
 		key += place
 	}
 	j.pairs(text, key, place)
+	j.share(key, t, "give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)")
+}
+
+// share keeps the job as the first one with the lock key, or reports that there is another.
+func (j *job) share(key string, t taken, cure string) {
 	first, is := j.locked[key]
 	if !is {
 		j.locked[key] = t
 		return
 	}
-	other := first.differs(j, core)
+	other := first.differs(j, t.text)
 	if other == "" || first.by == j || first.waits && t.waits || first.isShared && t.isShared {
 		return
 	}
-	j.add(j.Number, "one lock for two jobs", first.where(j)+" has it too, for "+other+": while one runs the other is skipped",
-		"give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)")
+	j.add(j.Number, "one lock for two jobs", first.where(j)+" has it too, for "+other+": while one runs the other is skipped", cure)
 }
 
 // homeOf is the home of a user's lock directory, if the crontab sets one. Root's lock directory is
