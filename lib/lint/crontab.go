@@ -80,7 +80,7 @@ func (c *Checker) jobs(t *tab) []Mistake {
 		case crontab.Variable:
 			f.noSetting(c, l.Number, l.Name)
 			f.unexpanded(l)
-			f.noShell(t.lines, i)
+			f.noShell(c, t.lines, i)
 			if isLimit(l.Name) {
 				f.unitless(l.Number, l.Value)
 			}

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -77,6 +78,9 @@ func (j *job) userColumn() {
 		return
 	}
 	word, _, _ := strings.Cut(j.Command, " ")
+	if search, set := crontab.Setting(j.lines, j.at, "PATH"); set && j.findIn(word, filepath.SplitList(search)) != "" {
+		return
+	}
 	named := j.NamesUser(j.IsUser, j.isCommand)
 	first, _ := crontab.Misread(j.lines[j.at:j.at+1], false, j.IsUser, j.isCommand)
 	switch isUser := j.IsUser(word); {

@@ -829,6 +829,9 @@ func TestAUserBeforeACommandIsFoundInAnyCrontab(t *testing.T) {
 	if found, err := alone(c).Check(StandardInput, "* * * * * dumper flock -n /run/x /bin/job\n"); err != nil || len(found) != 1 || found[0].What != wrong {
 		t.Errorf("%+v, %v", found, err)
 	}
+	own := t.TempDir()
+	program(t, own, "root")
+	finds(t, c, "PATH="+own+":/bin\n0 1 * * * /bin/rsync a b\n"+strings.Replace(named, "rsync", "/bin/rsync", 1))
 	c.UserColumn = true
 	if found, err := alone(c).Check(StandardInput, named); err != nil || len(found) > 0 {
 		t.Errorf("with -u: %+v, %v", found, err)

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -122,7 +123,7 @@ func isOneLock(v, inner *invocation) bool {
 }
 
 // noShell looks for the job's shell of adlock's SHELL, if no line has that.
-func (f *findings) noShell(lines []crontab.Line, at int) {
+func (f *findings) noShell(c *Checker, lines []crontab.Line, at int) {
 	jobs := false
 	for i := range lines {
 		if l := &lines[i]; l.Kind == crontab.Job {
@@ -134,6 +135,6 @@ func (f *findings) noShell(lines []crontab.Line, at int) {
 		}
 	}
 	if l := &lines[at]; jobs && l.Name == "ADLOCK_SHELL" && l.Value != "" {
-		f.add(l.Number, "a setting without the SHELL", "no line has a SHELL of adlock's, and nothing else reads ADLOCK_SHELL: the jobs have no lock", "say SHELL=/usr/lib/adlock/shell beside it")
+		f.add(l.Number, "a setting without the SHELL", "no line has a SHELL of adlock's, and nothing else reads ADLOCK_SHELL: the jobs have no lock", "say SHELL="+cmp.Or(c.Shell, "/usr/lib/adlock/shell")+" beside it")
 	}
 }

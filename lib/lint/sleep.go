@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -48,14 +49,7 @@ func (j *job) pairs(text, key, place string) {
 		return
 	}
 	j.add(j.Number, twoLocks, first.where(j)+" starts the same job, but for the sleep, under another lock: the job overlaps itself",
-		"give both one name, and sleep before the lock: sleep "+firstOf(sleep, first.text)+"; adlock run --name NAME -- …")
-}
-
-func firstOf(one, other string) string {
-	if one == "" {
-		return other
-	}
-	return one
+		"give both one name, and sleep before the lock: sleep "+cmp.Or(sleep, first.text)+"; adlock run --name NAME -- …")
 }
 
 // withoutSleep is a command without the sleep before it, and without a shell around it; sleep has the
