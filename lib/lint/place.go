@@ -64,7 +64,9 @@ func unread(path string) []Mistake {
 	if reason == "" {
 		return nil
 	}
-	return []Mistake{{1, "a file that cron never reads", reason, cure}}
+	var f findings
+	f.add(1, "a file that cron never reads", reason, cure)
+	return f
 }
 
 func neverRead(info os.FileInfo, name string, isDebian bool) (reason, cure string) {

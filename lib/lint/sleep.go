@@ -21,7 +21,7 @@ const noticeable = 10
 func (j *job) sleeps(v *invocation) {
 	_, sleep := withoutSleep(j.under(v))
 	longest := longestSleep(sleep)
-	if longest == 0 || j.Schedule.Shortest == 0 || noticeable*longest < j.Schedule.Shortest || j.waits(v) || j.told(j.Number, twoLocks) {
+	if longest == 0 || j.Schedule.Shortest == 0 || noticeable*longest < j.Schedule.Shortest || j.waits(v) || j.told(j.Number, "one job with two locks") {
 		return
 	}
 	cure := "sleep before the lock: sleep " + sleep + "; " + v.program + " …"
@@ -31,8 +31,6 @@ func (j *job) sleeps(v *invocation) {
 	j.add(j.Number, "a sleep under the lock", "the lock is held while it sleeps, "+limit.Format(longest)+" at most of "+limit.Format(j.Schedule.Shortest)+
 		" between starts: a start that comes meanwhile is skipped", cure)
 }
-
-const twoLocks = "one job with two locks"
 
 // pairs looks for the usual way to start a job twice a minute, `job` and `sleep 30; job`, if each of the
 // lines has a lock of its own (key).
@@ -48,7 +46,7 @@ func (j *job) pairs(text, key, place string) {
 	if first.key == key || first.by == j || first.text == sleep || !maps.Equal(first.by.variables(), j.variables()) {
 		return
 	}
-	j.add(j.Number, twoLocks, first.where(j)+" starts the same job, but for the sleep, under another lock: the job overlaps itself",
+	j.add(j.Number, "one job with two locks", first.where(j)+" starts the same job, but for the sleep, under another lock: the job overlaps itself",
 		"give both one name, and sleep before the lock: sleep "+cmp.Or(sleep, first.text)+"; adlock run --name NAME -- …")
 }
 
