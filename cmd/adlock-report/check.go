@@ -130,7 +130,7 @@ func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
 // text to check, and reading a pipe might block for ever.
 func readText(path string) (string, error) {
 	file := os.Stdin
-	if path != "-" {
+	if path != lint.StandardInput {
 		var err error
 		file, err = os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 		if err != nil {
@@ -173,7 +173,8 @@ func checker(q *query) (*lint.Checker, error) {
 			return as(name, func() bool { return isHomeless(name, home) })
 		},
 	}
-	c.Home = func(name string) string { return homeOf(name, as) }
+	c.Dir = func(name, home string) string { return dirOf(name, home, as) }
+	c.Stranger = strangerOf
 	own := longestRuns()
 	c.Longest = func(_ string, a atom.Atom) time.Duration { return own[a.Name()] }
 	if os.Geteuid() == 0 {

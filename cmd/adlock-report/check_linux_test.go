@@ -101,6 +101,16 @@ func TestAUserColumnCanBeRequested(t *testing.T) {
 }
 
 // A file that cannot be checked is reported, and the next file is checked all the same.
+func TestAUserInACrontabOnStandardInputIsReported(t *testing.T) {
+	p := newPlace(t)
+	c := p.command("check", "-")
+	c.Stdin = "17 3 * * * root cat /home /mnt\n"
+	p.checked(t, c, 1, "-:1: a user in a user's crontab: root is a user here and no command, and cron takes it for the command; "+
+		"leave it out; a crontab with users is checked with -u\n", "")
+	c.Args = append(c.Args[:len(c.Args)-1], "-u", "-")
+	p.checked(t, c, 0, "", "")
+}
+
 func TestAFileThatIsNoTextIsRefusedAndNeverWaitedFor(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab", wrongTab)
@@ -193,6 +203,24 @@ func TestTheCrontabsOfAMachineAreCheckedTogether(t *testing.T) {
 		"give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)\n"
 	p.checked(t, c, 64, told, "/etc/cron.d/script: is no crontab, but a script: shellcheck looks for mistakes in those\n")
 	p.checked(t, within(t, p, theSystem+`rm /etc/cron.d/script; exec "$0" check --system`), 1, told, "")
+	writable := theSystem + `rm /etc/cron.d/script; printf '* * * * * root /bin/adlock run --name backup -- /bin/z\n' >/etc/cron.d/a; chmod 664 /etc/cron.d/a; exec "$0" check --system`
+	p.checked(t, within(t, p, writable), 1, "/etc/cron.d/a:1: a file that cron never reads: others than its owner may write to it; chmod go-w it\n"+told, "")
 	c = within(t, p, nobodys+" && "+theSystem+`rm /etc/cron.d/script; exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock check --system`)
 	p.checked(t, c, 77, "", "adlock: /var/spool/cron/crontabs: open: permission denied\n")
+}
+
+func TestAHomeIsComparedWithTheUsersOwn(t *testing.T) {
+	r := onHost(t, `mkdir /mnt/app; chown one /mnt/app
+printf 'HOME=/mnt/app\n* * * * * one /mnt/adlock run --name n -- true\n' | $a check -u -
+printf 'HOME=/mnt/app\n* * * * * /mnt/adlock run --name n -- true\n' | $a check -
+printf 'HOME=/mnt/app\n* * * * * /mnt/adlock run --name n -- true\n' | as one $a check -
+printf 'HOME=/mnt/one\n* * * * * /mnt/adlock run --name n -- true\n' | $a check - && echo right
+printf 'ADLOCK_DIR=/mnt/app\n* * * * * /mnt/adlock run --name n -- true\n' | $a check - | grep -c ' /var/lib/adlock;'`)
+	const moved = "-:1: a HOME that moves the locks: the locks of the jobs below are in /mnt/app/.local/state/adlock, and those of the same jobs by hand in " +
+		"/mnt/one/.local/state/adlock; leave HOME out, or say ADLOCK_DIR=/mnt/one/.local/state/adlock beside it\n"
+	const noted = "-:1: note: HOME is one's: if the crontab is too, its locks are in /mnt/app/.local/state/adlock, " +
+		"and those of the same jobs by hand may be elsewhere; say ADLOCK_DIR= with that user's lock directory beside HOME\n"
+	if r.Out != moved+noted+moved+"right\n1\n" || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -136,7 +137,7 @@ func rewritten(q *query, text string) (string, error) {
 }
 
 func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
-	if l := crontab.Misread(lines, q.userColumn, isUser, isCommand); l != nil {
+	if l, _ := crontab.Misread(lines, q.userColumn, isUser, isCommand); l != nil {
 		return crontab.Result{}, misread(q, l)
 	}
 	if q.unwrap {
@@ -208,22 +209,44 @@ func isHomeless(name, home string) bool {
 	return ok && (strconv.FormatUint(uint64(stat.Uid), 10) != known.Uid || info.Mode()&0o300 != 0o300)
 }
 
-// homeOf returns the home of a user ("": this one) if the user's lock directory is there; "" if it
-// is not, or if a settings file names another place.
-func homeOf(name string, as func(name string, is func() bool) bool) string {
+// dirOf returns the lock directory of a user ("": this one) with that HOME ("": the user's own) if no
+// variable names another; "" if a settings file names one, or if the user can make none at home.
+func dirOf(name, home string, as func(name string, is func() bool) bool) string {
 	known := lookUp(name)
 	if name == "" {
 		known, _ = user.Current()
 	}
-	dir, store, err := config.FiledLocations()
-	if known == nil || known.Uid == "0" || dir+store != "" || err != nil {
+	filed, store, err := config.FiledLocations()
+	if known == nil || filed+store != "" || err != nil {
 		return ""
 	}
 	uid, err := strconv.Atoi(known.Uid)
-	if err != nil || !as(known.Username, func() bool { return !config.IsUsers(config.UserDir(uid), uid) && !isHomeless(known.Username, "") }) {
+	switch {
+	case err != nil:
+		return ""
+	case uid == 0, as(known.Username, func() bool { return config.IsUsers(config.UserDir(uid), uid) }):
+		return config.UserDir(uid)
+	case as(known.Username, func() bool { return isHomeless(known.Username, "") }):
 		return ""
 	}
-	return known.HomeDir
+	return config.DirOfHome(cmp.Or(home, known.HomeDir))
+}
+
+// strangerOf returns the user to whom a directory belongs, if that is neither root nor this one.
+func strangerOf(dir string) string {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return ""
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || stat.Uid == 0 || int(stat.Uid) == os.Geteuid() {
+		return ""
+	}
+	owner, err := user.LookupId(strconv.FormatUint(uint64(stat.Uid), 10))
+	if err != nil {
+		return ""
+	}
+	return owner.Username
 }
 
 // firstThere is the directory at path, or the nearest above it that is there.
@@ -245,11 +268,11 @@ func misread(q *query, l *crontab.Line) error {
 		return fault.New(fault.Usage, lineName(q, l), "the user "+strconv.Quote(l.User)+" is a command: a crontab without users is read without -u")
 	}
 	word := strings.Fields(l.Command)[0]
-	text := "the command begins with " + strconv.Quote(word) + ", which is a user"
+	why, otherwise := "which is a user", "leave it out"
 	if !isUser(word) {
-		text = "the command begins with " + strconv.Quote(word) + ", and another command stands behind it"
+		why, otherwise = "and another command stands behind it", "write its full path"
 	}
-	return fault.New(fault.Usage, lineName(q, l), text+": a crontab with users is read with -u")
+	return fault.New(fault.Usage, lineName(q, l), "the command begins with "+strconv.Quote(word)+", "+why+": a crontab with users is read with -u; in another, "+otherwise)
 }
 
 // lineName is what messages call a line.

@@ -63,8 +63,10 @@ func TestWrapCopiesInputThatItRefuses(t *testing.T) {
 	for _, c := range []struct{ text, args, says string }{
 		{script, "", `adlock: standard input: is no crontab: line 2: neither a comment nor a variable, `},
 		{script, "--unwrap", `adlock: standard input: is no crontab: line 2: `},
-		{users, "", `adlock: line 1: the command begins with "root", which is a user: a crontab with users is read with -u` + "\n"},
+		{users, "", `adlock: line 1: the command begins with "root", which is a user: a crontab with users is read with -u; in another, leave it out` + "\n"},
 		{users, "--unwrap", `adlock: line 1: the command begins with "root", which is a user: `},
+		{"17 3 * * * root rsync -a /home /mnt\n" + backups, "", `adlock: line 1: the command begins with "root", which is a user: `},
+		{"@daily dumper-26 flock -n /run/d true\n@daily dumper-26 /bin/sh x\n", "", `adlock: line 1: the command begins with "dumper-26", and another command stands behind it: a crontab with users is read with -u; in another, write its full path` + "\n"},
 		{backups, "--typo", "adlock: --typo: unknown option (adlock wrap --help lists them)\n"},
 		{backups, "--expire-after=0", "adlock: --expire-after: \"0\": want a time such as 90m, auto or from-schedule\n"},
 		{backups, "--expire-after=60", "adlock: --expire-after: 60: say 60s or 60m\n"},

@@ -84,10 +84,7 @@ func usualDir(uid int) (string, error) {
 
 // ownDir is the lock directory of a user for whom no setting names another.
 func ownDir(uid int) (string, error) {
-	if uid == 0 {
-		return rootsDir, nil
-	}
-	if dir := UserDir(uid); IsUsers(dir, uid) {
+	if dir := UserDir(uid); uid == 0 || IsUsers(dir, uid) {
 		return dir, nil
 	}
 	home := os.Getenv("HOME")
@@ -100,8 +97,13 @@ func ownDir(uid int) (string, error) {
 // rootsDir is root's lock directory. Tests change it.
 var rootsDir = "/var/lib/adlock"
 
-// UserDir is the lock directory that `adlock init` makes for a user without a home.
-func UserDir(uid int) string { return rootsDir + "-" + strconv.Itoa(uid) }
+// UserDir is root's lock directory, or the one that `adlock init` makes for a user without a home.
+func UserDir(uid int) string {
+	if uid == 0 {
+		return rootsDir
+	}
+	return rootsDir + "-" + strconv.Itoa(uid)
+}
 
 // UsersWithDir returns the numbers of the users that may have a UserDir. IsUsers checks that; it is
 // not called here, as the user may have mounted a file system there that never answers.

@@ -81,6 +81,14 @@ var (
 	runners = strings.Fields(`perl php python ruby node java run-parts`)
 )
 
+// Starts reports whether a word is a program that starts the one behind it, runs the file behind it,
+// or locks for it.
+func Starts(word string) bool {
+	base := path.Base(word)
+	_, is := before[base]
+	return is || slices.Contains(shells, base) || slices.Contains(runners, strings.TrimRight(base, decimal+".")) || slices.Contains(Lockers, base)
+}
+
 // Called drops assignments and other words before the program that is called.
 func Called(words []string) []string {
 	options, prefixed := "", false

@@ -5,6 +5,7 @@ package cronline
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -137,15 +138,35 @@ func isVariable(name string) bool {
 }
 
 // locksItself reports whether the command runs a program that locks, perhaps behind assignments
-// and exec.
+// and exec, or after a sleep, which would else be under the lock of the line.
 func locksItself(text string) bool {
 	for {
+		if _, rest, is := CutSleep(text); is {
+			text = rest
+			continue
+		}
 		word, rest := cutWord(strings.TrimLeft(text, blanks))
 		if word != "exec" && !IsAssignment(word) {
 			return slices.Contains(Lockers, path.Base(word))
 		}
 		text = rest
 	}
+}
+
+// asleep matches a command that begins with sleep(1). Its words are numbers, variables and
+// substitutions without quotes and without lists, so that no part of them is taken for what follows.
+var asleep = regexp.MustCompile("^[ \t]*(?:/\\S*/)?sleep((?:[ \t]+(?:[\\w.]|\\$\\w+|\\$\\{[\\w:]+\\}|\\$\\[" + inSleep + "*\\]|\\$\\(\\(" + inSleep + "*\\)\\)|\\$\\(" + inSleep + "*\\)|`" + inSleep + "*`)+)+)" +
+	"[ \t]*(?:;|&&)[ \t]*([^;&|\\s](?s:.*))$")
+
+const inSleep = `[^()\[\]{}'"\\;&|<>#\n` + "`]"
+
+// CutSleep cuts a sleep off the beginning of a command; words are those behind sleep(1).
+func CutSleep(text string) (words, rest string, is bool) {
+	found := asleep.FindStringSubmatch(text)
+	if found == nil {
+		return "", text, false
+	}
+	return strings.Trim(found[1], blanks), found[2], true
 }
 
 // cutWord cuts off the first word, unchanged: quoted text belongs to it.

@@ -5,10 +5,13 @@ package crontab
 
 import (
 	"errors"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"adlock/lib/cronline"
 )
 
 // DefaultPath is PATH in a crontab that does not set it (crontab(5), Debian's and
@@ -127,37 +130,67 @@ func Setter(lines []Line, at int, name string) *Line {
 }
 
 // Misread returns the first job that shows that the crontab was read with a user column that it
-// does not have, or without one that it has; nil unless most jobs show that. A first word that is a
-// user of this machine and no command was meant as a user. If it is the only word, it may be a
-// command that is not installed (mail).
-func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) bool) (first *Line) {
-	jobs, misread := 0, 0
+// does not have, or without one that it has; nil if there is none. most is whether most jobs show
+// that, or a job shows it and each other may be misread too. If not, a job counts only if it names a
+// user (NamesUser).
+func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) bool) (first *Line, most bool) {
+	jobs, misread, maybe := 0, 0, 0
+	var named *Line
 	for i := range lines {
 		l := &lines[i]
 		if l.Kind != Job {
 			continue
 		}
 		jobs++
-		if l.misread(userColumn, isUser, isCommand) {
-			if misread++; first == nil {
-				first = l
-			}
+		if !userColumn && l.mayNameUser(isCommand) {
+			maybe++
+		}
+		if !l.misread(userColumn, isUser, isCommand) {
+			continue
+		}
+		if misread++; first == nil {
+			first = l
+		}
+		if named == nil && !userColumn && l.NamesUser(isUser, isCommand) {
+			named = l
 		}
 	}
-	if 2*misread <= jobs {
-		return nil
+	if most = 2*misread > jobs || misread > 0 && maybe == jobs; most {
+		return first, true
 	}
-	return first
+	return named, false
 }
 
+// NamesUser reports whether the command of a job that was read without a user column begins with a
+// user of this machine that is no command, and a command follows.
+func (l *Line) NamesUser(isUser, isCommand func(word string) bool) bool {
+	words := strings.Fields(l.Command)
+	return len(words) > 1 && !isCommand(words[0]) && isUser(words[0]) && (isCommand(words[1]) || startsCommand(words[1]))
+}
+
+// misread reports whether a job seems to have been read the wrong way. If the first word is the only
+// one, it may be a command that is not installed (mail); so may one before a command if it is a
+// program that starts others.
 func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool) bool {
 	if userColumn {
 		return isCommand(l.User) && !isUser(l.User)
 	}
+	if !l.mayNameUser(isCommand) {
+		return false
+	}
 	words := strings.Fields(l.Command)
-	return len(words) > 1 && !IsShellWord(words[0]) && !isCommand(words[0]) && (isUser(words[0]) || isUserName(words[0]) && slices.Contains(begins, words[1]))
+	return isUser(words[0]) || !cronline.Starts(words[0]) && (startsCommand(words[1]) || words[1][0] == '/' && isCommand(words[1]))
 }
 
-// begins are words that begin a command and are no arguments of a program: the word before one is a
-// user, even if this machine has no such user.
-var begins = []string{"if", "[", "[[", "test", "cd", "{", "!"}
+// mayNameUser reports whether the command of a job that was read without a user column may begin
+// with a user.
+func (l *Line) mayNameUser(isCommand func(word string) bool) bool {
+	words := strings.Fields(l.Command)
+	return len(words) > 1 && isUserName(words[0]) && !IsShellWord(words[0]) && !isCommand(words[0])
+}
+
+// startsCommand reports whether a word begins a command and is no argument of a program: the word
+// before it is a user, even if this machine has no such user.
+func startsCommand(word string) bool {
+	return slices.Contains([]string{"if", "[", "[[", "test", "cd", "{", "!"}, word) || slices.Contains(cronline.Lockers, path.Base(word))
+}

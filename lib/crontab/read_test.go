@@ -3,6 +3,7 @@ package crontab
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -230,7 +231,7 @@ func TestAFileThatIsNoCrontabIsRefusedWithALine(t *testing.T) {
 
 func TestACrontabReadTheWrongWayIsNoticed(t *testing.T) {
 	users := func(word string) bool { return word == "root" || word == "mail" }
-	commands := func(word string) bool { return word == "rsync" || word == "mail" }
+	commands := func(word string) bool { return slices.Contains([]string{"rsync", "mail", "/bin/a"}, word) }
 	for _, c := range []struct {
 		text       string
 		userColumn bool
@@ -241,8 +242,11 @@ func TestACrontabReadTheWrongWayIsNoticed(t *testing.T) {
 		{"@daily munin if [ -x /a ]; then /a; fi\n@daily munin test -x /a && /a\n@daily munin x=y z\n", false, true},
 		{"@daily munin if [ -x /a ]; then /a; fi\n", true, false},
 		{"@daily if [ -x /a ]; then /a; fi\n", false, false}, {"@daily cd test && /a\n", false, false}, {"@daily while test -e /a; do /b; done\n@daily if ! /a; then /b; fi\n", false, false}, {"@daily rsync if\n@daily rsync test a\n", false, false}, {"@daily /opt/munin test x\n", false, false},
+		{"@daily rsync a\n@daily rsync b\n@daily root rsync c\n", false, true}, {"@daily rsync a\n@daily rsync b\n@daily root c\n", false, false}, {"@daily rsync a\n@daily root rsync\n@daily rsync root rsync", false, true},
+		{"@daily dumper flock -n /d x\n@daily dumper /bin/a\n", false, true}, {"@daily dumper /bin/a\n", true, false}, {"@daily dumper /bin/none\n", false, false}, {"@daily dumper /bin/a\n@daily dumper /bin/none\n", false, true}, {"@daily rsync a\n@daily dumper /bin/a\n", false, false},
+		{"@daily /opt/dumper /bin/a\n", false, false}, {"@daily chronic /bin/a\n", false, false}, {"@daily python3.11 /bin/a\n", false, false}, {"@daily setlock /d /bin/a\n@daily nice flock -n /d x\n", false, false}, {"@daily A=b /bin/a\n", false, false},
 	} {
-		if got := Misread(Read(c.text, c.userColumn), c.userColumn, users, commands); (got != nil) != c.misread {
+		if got, _ := Misread(Read(c.text, c.userColumn), c.userColumn, users, commands); (got != nil) != c.misread {
 			t.Errorf("%q with a user column: %t: %v", c.text, c.userColumn, got)
 		}
 	}

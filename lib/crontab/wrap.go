@@ -116,9 +116,9 @@ func each(lines []Line, change func(i int, v variables) (text, why string)) Resu
 // the user gets a report of it, while a needless second lock would not be noticed.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
-// longestCommand is what vixie-cron takes: it reads a command into MAX_COMMAND (1000)
+// LongestCommand is what vixie-cron takes: it reads a command into MAX_COMMAND (1000)
 // bytes, and refuses one that fills them (load_entry).
-const longestCommand = 998
+const LongestCommand = 998
 
 // wrapped returns a job's line under adlock with that name, or why the line is left as it is.
 func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) {
@@ -142,11 +142,19 @@ func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) 
 		return "", "user " + strconv.Quote(l.User) + " cannot make a lock directory at home; as root: adlock init " + l.User
 	}
 	text = l.Head + w.Adlock + " run --name " + name + w.option(l, v) + " -- " + argumentsOf(l.Command, shell) + l.Input + l.End
-	blanksBefore := len(l.Head) - len(strings.TrimRight(l.Head, blanks)) // after a user column cron counts them too
-	if len(text)-len(l.Head)-len(l.End)+blanksBefore > longestCommand {
-		return "", "would be longer than the " + strconv.Itoa(longestCommand) + " bytes that cron takes"
+	if l.lengthOf(text[len(l.Head):len(text)-len(l.End)]) > LongestCommand {
+		return "", "would be longer than the " + strconv.Itoa(LongestCommand) + " bytes that cron takes"
 	}
 	return text, ""
+}
+
+// Length is how many bytes of a job cron reads as its command.
+func (l *Line) Length() int { return l.lengthOf(l.Command + l.Input) }
+
+// lengthOf is the Length if that is the command with its input. The blanks before it count too, as
+// they are what follows the user column.
+func (l *Line) lengthOf(command string) int {
+	return len(command) + len(l.Head) - len(strings.TrimRight(l.Head, blanks))
 }
 
 // saysToShell reports whether a command begins with words for adlock, as it may below a SHELL=

@@ -224,7 +224,7 @@ func TestTheShellIsTheOneThatTheCrontabHas(t *testing.T) {
 }
 
 func TestLinesLeftAsTheyAreAreReported(t *testing.T) {
-	long := strings.Repeat("x", longestCommand-len("/usr/bin/adlock run --name "+nameOf(strings.Repeat("x", 800))+" --expire-after 1h30m -- ")-1)
+	long := strings.Repeat("x", LongestCommand-len("/usr/bin/adlock run --name "+nameOf(strings.Repeat("x", 800))+" --expire-after 1h30m -- ")-1)
 	for text, want := range map[string]string{
 		"@reboot x": "starts at boot", "0 0 30 2 * x": "never starts",
 		"@daily : x ADLOCK_EXPIRE_AFTER=2s ; y": "would be lost", "@daily : x ; y": "would be lost",
@@ -236,7 +236,7 @@ func TestLinesLeftAsTheyAreAreReported(t *testing.T) {
 			t.Errorf("%.50q is left: %q, want %q", text, why, want)
 		}
 	}
-	if wrapped, why := wrapOne(t, "@hourly "+long); why != "" || len(wrapped) != len("@hourly ")+longestCommand-1 {
+	if wrapped, why := wrapOne(t, "@hourly "+long); why != "" || len(wrapped) != len("@hourly ")+LongestCommand-1 {
 		t.Errorf("a command that just fits: %d bytes, %s", len(wrapped), why)
 	}
 	for _, shell := range []string{"/bin/csh", "/usr/bin/fish", "bash", "/bin/my sh", "/usr/lib/adlock/shell"} {

@@ -20,6 +20,9 @@ type invocation struct {
 	command []*syntax.Word          // that it runs; of flock -c one word
 	text    string                  // that a line runs under adlock's SHELL
 	closes  bool                    // the command of flock does not inherit the lock
+	waits   bool                    // flock waits for the lock
+
+	isShared bool // flock admits others that share the lock
 
 	words   []string // the options of `adlock run` with their values, as far as they are known
 	partial bool     // there are other words, which are known only when the line runs
@@ -202,35 +205,44 @@ func quoted(text string) *syntax.Word {
 
 // flock reads a call of flock(1); nil if it locks a descriptor.
 func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
-	closes := false
-	for len(args) > 0 {
-		text, whole := literal(args[0])
-		if !whole || len(text) < 2 || text[0] != '-' {
-			break
-		}
-		closes = closes || text == "--close" || text[1] != '-' && strings.Contains(text, "o")
-		if takesNext(text) {
-			args = args[1:]
-		}
-		args = args[min(1, len(args)):]
-	}
+	letters, args := lockerOptions(args)
 	if len(args) < 2 {
 		return nil
 	}
-	v := &invocation{program: "flock", call: call, lock: args[0], command: args[1:], closes: closes}
+	v := &invocation{program: "flock", call: call, lock: args[0], command: args[1:],
+		closes: strings.Contains(letters, "o"), waits: !strings.Contains(letters, "n"), isShared: strings.Contains(letters, "s")}
 	if text, _ := literal(args[1]); text == "-c" || text == "--command" {
 		v.command = args[2:]
 	}
 	return v
 }
 
-// takesNext reports whether the value of an option of flock is the next word.
-func takesNext(text string) bool {
-	switch text {
-	case "--wait", "--timeout", "--conflict-exit-code", "--start", "--length":
-		return true
+// lockerOptions cuts off the options of flock, setlock or lockf, and returns their letters.
+func lockerOptions(args []*syntax.Word) (letters string, rest []*syntax.Word) {
+	for len(args) > 0 {
+		text, whole := literal(args[0])
+		if !whole || len(text) < 2 || text[0] != '-' {
+			break
+		}
+		name, _, inline := strings.Cut(text, "=")
+		if option := flockLetters[name]; option != "" {
+			text = "-" + option
+		}
+		inLetters := strings.TrimRight(text[1:], "0123456789.")
+		letters += inLetters
+		if inLetters == text[1:] && !inline && strings.IndexByte("wEt", text[len(text)-1]) >= 0 {
+			args = args[1:]
+		}
+		args = args[min(1, len(args)):]
 	}
-	return text[1] != '-' && strings.IndexByte("wE", text[len(text)-1]) >= 0
+	return letters, args
+}
+
+// flockLetters are the letters of flock's long options, and of those without one the letter E if they
+// take a value.
+var flockLetters = map[string]string{
+	"--close": "o", "--nonblock": "n", "--nb": "n", "--nonblocking": "n", "--wait": "w", "--timeout": "w", "--shared": "s", "--unlock": "u",
+	"--conflict-exit-code": "E", "--start": "E", "--length": "E", "--exclusive": "x", "--no-fork": "F", "--fcntl": "F", "--verbose": "F",
 }
 
 // said is the word of an option, if given.

@@ -28,8 +28,11 @@ func (c *Checker) isProgram(name string) bool {
 	return c.findIn(name, append(filepath.SplitList(c.CronPath), c.Elsewhere...)) != ""
 }
 
-// findIn is the path of a program that one of the directories has.
+// findIn is the path of a program that one of the directories has, or that is named by its path.
 func (c *Checker) findIn(name string, dirs []string) string {
+	if filepath.IsAbs(name) {
+		dirs = []string{"/"}
+	}
 	for _, dir := range dirs {
 		file := filepath.Join(dir, name)
 		if info, err := os.Stat(file); err == nil && filepath.IsAbs(file) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
@@ -76,6 +79,8 @@ func (c *Checker) jobs(t *tab) []Mistake {
 			j.check()
 		case crontab.Variable:
 			f.noSetting(c, l.Number, l.Name)
+			f.unexpanded(l)
+			f.noShell(c, t.lines, i)
 			if isLimit(l.Name) {
 				f.unitless(l.Number, l.Value)
 			}
@@ -118,13 +123,17 @@ func (j *job) check() {
 		return
 	}
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")
+	for _, text := range append([]string{j.command}, crontab.ShellTexts(j.command)...) {
+		j.pasted(j.Number, text)
+	}
 	file, err := crontab.Parse(j.command)
 	if j.percent() || err != nil {
 		return
 	}
 	j.file = file
+	locked := false
 	if crontab.Guards(shell) {
-		j.guarded()
+		locked = j.guarded()
 	} else {
 		j.unguarded()
 	}
@@ -133,6 +142,9 @@ func (j *job) check() {
 	calls(file, func(call *syntax.CallExpr) {
 		j.noVerb(call)
 		j.noAdlock(call)
+		if !locked {
+			j.blocks(call)
+		}
 		if v := j.readInvocation(call); v != nil && !j.isRefused(v) {
 			j.locks(v)
 		}
@@ -203,9 +215,15 @@ func (j *job) locks(v *invocation) {
 	d, _ := durationOf(ifElapsed)
 	if !isNever(d) {
 		j.changes(v.named())
+		j.deploys(v)
 	}
+	j.within(v)
 	j.background(v)
 	j.builtin(v)
+	if v.program == "flock" {
+		j.sleeps(v)
+		j.sharesFile(v)
+	}
 	if v.program != "adlock" {
 		return
 	}
@@ -217,8 +235,12 @@ func (j *job) locks(v *invocation) {
 	if !ignored.MatchString(j.Text()) {
 		j.shares(v)
 		j.directory(v)
-		j.moved(v)
+		if !j.vanishes(v) {
+			j.moved(v)
+		}
 	}
+	j.sleeps(v)
+	j.crowds(v)
 	j.limits(v, ifElapsed, j.limit(v, "expire-after"))
 	j.interval(v, d)
 	j.endsLate(v)

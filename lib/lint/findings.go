@@ -2,6 +2,7 @@ package lint
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,17 @@ type findings []Mistake
 
 func (f *findings) add(line int, what, reason, cure string) {
 	*f = append(*f, Mistake{line, what, reason, cure})
+}
+
+// once adds a mistake of a line that several jobs may show.
+func (f *findings) once(line int, what, reason, cure string) {
+	if !f.told(line, what) {
+		f.add(line, what, reason, cure)
+	}
+}
+
+func (f *findings) told(line int, what string) bool {
+	return slices.ContainsFunc(*f, func(m Mistake) bool { return m.Line == line && m.What == what })
 }
 
 // noVerb reports a verb that was probably meant as `run`, and that adlock does not have.

@@ -16,15 +16,15 @@ import (
 
 // guarded checks the words by which a line addresses adlock, if the crontab's SHELL puts the line
 // under a lock. That shell does not run a line whose settings it does not understand, and reports
-// that only when the job is due.
-func (j *job) guarded() {
+// that only when the job is due. A line that is not locked locks by itself.
+func (j *job) guarded() (locked bool) {
 	l, err := cronline.Parse(j.command)
 	if err != nil {
 		j.refused(err.Error())
-		return
+		return true
 	}
 	if l.Unlocked {
-		return
+		return false
 	}
 	if l.Name == "" && len(l.Settings) == 0 {
 		j.passedOver()
@@ -32,11 +32,12 @@ func (j *job) guarded() {
 	if j.LineRefusal != nil {
 		if err := j.LineRefusal(j.variable, l); err != nil {
 			j.refused(err.Error())
-			return
+			return true
 		}
 	}
 	j.late()
 	j.locks(j.invocationOfLine(l))
+	return true
 }
 
 // unguarded looks for a line with settings that only adlock's SHELL reads, below another SHELL.

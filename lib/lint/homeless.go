@@ -2,7 +2,6 @@ package lint
 
 import (
 	"path"
-	"slices"
 
 	"adlock/lib/config"
 	"adlock/lib/crontab"
@@ -19,19 +18,48 @@ func (j *job) homeless(v *invocation) {
 	}
 }
 
-// moved looks for a HOME that moves the lock directory from the user's own home. The line that sets
-// HOME is reported once, with the first job below it.
+// moved looks for a line that gives the jobs below it another lock directory than the one that the
+// same jobs have if their user starts them by hand.
 func (j *job) moved(v *invocation) {
 	known := j.environment(v)
-	line := crontab.Setter(j.lines, j.at, "HOME")
-	if known == nil || line == nil || known("HOME") != line.Value || known("ADLOCK_DIR") != "" || j.limit(v, "store") != nil || j.Home == nil {
+	if known == nil || j.limit(v, "store") != nil || j.Dir == nil {
 		return
 	}
-	home := j.Home(j.runsAs())
-	told := func(m Mistake) bool { return m.Line == line.Number && m.What == "a HOME that moves the locks" }
-	if home == "" || path.Clean(line.Value) == path.Clean(home) || slices.ContainsFunc(*j.findings, told) {
+	usual := j.Dir(j.runsAs(), "")
+	setter := func(name string) *crontab.Line {
+		if line := crontab.Setter(j.lines, j.at, name); line != nil && line.Value == known(name) {
+			return line
+		}
+		return nil
+	}
+	if dir := known("ADLOCK_DIR"); dir != "" {
+		user, is := j.userOrPath()
+		isShared := is && j.used[path.Clean(dir)].user != user // which directory reports
+		if line := setter("ADLOCK_DIR"); line != nil && usual != "" && path.IsAbs(dir) && path.Clean(dir) != usual && !isShared {
+			j.once(line.Number, "note", "without this line, by hand, the same jobs have their locks in "+usual,
+				"say it in the settings file, which holds for both (adlock help config)")
+		}
 		return
 	}
-	j.add(line.Number, "a HOME that moves the locks", "the locks of the jobs below are in "+config.DirOfHome(line.Value)+", and those of the same jobs by hand in "+config.DirOfHome(home),
-		"leave HOME out, or say ADLOCK_DIR="+config.DirOfHome(home)+" beside it")
+	if line := setter("HOME"); line != nil && line.Value != "" {
+		j.homeMoves(line, usual)
+	}
+}
+
+// homeMoves reports a HOME that moves the lock directory away from usual. If the user is not known,
+// a HOME that belongs to another user may show whose crontab it is.
+func (j *job) homeMoves(line *crontab.Line, usual string) {
+	if dir := j.Dir(j.runsAs(), line.Value); usual != "" && dir != usual {
+		j.once(line.Number, "a HOME that moves the locks", "the locks of the jobs below are in "+dir+", and those of the same jobs by hand in "+usual,
+			"leave HOME out, or say ADLOCK_DIR="+usual+" beside it")
+		return
+	}
+	if j.runsAs() != "" || j.Stranger == nil {
+		return
+	}
+	dir := config.DirOfHome(line.Value)
+	if user := j.Stranger(line.Value); user != "" && j.Dir(user, "") != dir {
+		j.once(line.Number, "note", "HOME is "+user+"'s: if the crontab is too, its locks are in "+dir+", and those of the same jobs by hand may be elsewhere",
+			"say ADLOCK_DIR= with that user's lock directory beside HOME")
+	}
 }

@@ -46,22 +46,28 @@ type Checker struct {
 	Nearest     func(variable string) string // the setting that was probably meant by a variable that is none; "": unknown
 
 	IsUser   func(name string) bool
-	Homeless func(user, home string) bool // crontab.Wrapper has it too
-	Home     func(user string) string     // the home below which the user ("": unknown) has the lock directory if HOME is not set; "": none
-	Missing  func(user, path string) bool // there is no such file, as that user ("": unknown) sees it; nil: as this process sees it
+	Homeless func(user, home string) bool   // crontab.Wrapper has it too
+	Dir      func(user, home string) string // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none
+	Stranger func(dir string) string        // the user to whom a directory belongs, if that is neither root nor this process's user
+	Missing  func(user, path string) bool   // there is no such file, as that user ("": unknown) sees it; nil: as this process sees it
 
 	// Longest is the longest run of the user ("": unknown) that succeeded; 0: none is known.
 	Longest func(user string, a atom.Atom) time.Duration
 
 	locked map[string]taken // locks of the crontabs so far
 	used   map[string]taken // lock directories of the crontabs so far
+	twins  map[string]taken // jobs of the crontabs so far
 }
 
 // tab is a crontab.
 type tab struct {
 	path, user string // user: the crontab's owner, if known and if the lines name no users
 	lines      []crontab.Line
+	misread    bool // most lines seem to name users, but a user's own crontab does not
 }
+
+// StandardInput is the path of a text that was read there, as `crontab -l` prints it.
+const StandardInput = "-"
 
 // errNone is why a text is not checked.
 var errNone = errors.New("is no crontab")
@@ -77,8 +83,11 @@ func (c *Checker) Check(path, text string) ([]Mistake, error) {
 	if err != nil {
 		return nil, err
 	}
+	if found := unread(path); found != nil {
+		return found, nil // its jobs never run, and so share nothing with others
+	}
 	if c.locked == nil {
-		c.locked, c.used = map[string]taken{}, map[string]taken{}
+		c.locked, c.used, c.twins = map[string]taken{}, map[string]taken{}, map[string]taken{}
 	}
 	mistakes := slices.DeleteFunc(c.jobs(t), func(m Mistake) bool { return ignored.MatchString(t.lines[m.Line-1].Text()) })
 	slices.SortStableFunc(mistakes, func(a, b Mistake) int { return cmp.Compare(a.Line, b.Line) })
@@ -93,7 +102,7 @@ var ignored = regexp.MustCompile(`#.*\badlock: *ignore\b`)
 const mostLines = 10000
 
 // read reads a text as a crontab, with a user column if its place requires one, or if it seems to
-// have one.
+// have one. A user's own crontab has none.
 func (c *Checker) read(path, text string) (*tab, error) {
 	switch {
 	case len(text) > Most:
@@ -114,7 +123,10 @@ func (c *Checker) read(path, text string) (*tab, error) {
 		return nil, err
 	}
 	isUser := func(word string) bool { return c.IsUser != nil && c.IsUser(word) }
-	if !userColumn && user == "" && crontab.Misread(t.lines, false, isUser, c.isCommand) != nil {
+	if _, most := crontab.Misread(t.lines, false, isUser, c.isCommand); userColumn || !most {
+		return t, nil
+	}
+	if t.misread = user != "" || path == StandardInput; !t.misread {
 		t.lines = crontab.Read(text, true)
 	}
 	return t, nil

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/config"
 	"adlock/lib/crontab"
 	"adlock/lib/run"
 )
@@ -43,9 +45,18 @@ func checker(t *testing.T) *Checker {
 		Host: "dax", CronPath: usual, Elsewhere: []string{local, usual},
 		IsUser:   func(name string) bool { return name == "root" || name == "root:wheel" },
 		Homeless: func(user, home string) bool { return user == "www" && home != "/srv/www" },
-		Home: func(user string) string {
-			if user == "joe" {
-				return "/home/joe"
+		Dir: func(user, home string) string {
+			switch user {
+			case "joe":
+				return config.DirOfHome(cmp.Or(home, "/home/joe"))
+			case "root":
+				return "/var/lib/adlock"
+			}
+			return ""
+		},
+		Stranger: func(dir string) string {
+			if strings.HasPrefix(dir, "/srv/joe") || dir == "/home/joe" {
+				return "joe"
 			}
 			return ""
 		},
@@ -62,7 +73,7 @@ func checker(t *testing.T) *Checker {
 // alone is a checker that has checked nothing yet.
 func alone(c *Checker) *Checker {
 	fresh := *c
-	fresh.locked, fresh.used = nil, nil
+	fresh.locked, fresh.used, fresh.twins = nil, nil, nil
 	return &fresh
 }
 
@@ -182,7 +193,7 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ADLOCK_ENFORCE=1 ADLOCK_DIR=/srv/locks ADLOCK_SHELL=/bin/bash ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  : ADLOCK_IF_ELAPSED=5s ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  flock -n /run/x /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=auto\n* * * * *  : n ADLOCK_WAIT=forever ADLOCK_HOOK= ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=auto\n@daily  : n ADLOCK_WAIT=forever ADLOCK_HOOK= ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=mail\n* * * * *  : n ADLOCK_SLOTS=3 ADLOCK_ENFORCE=1 ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=1h\n* * * * *  : n ADLOCK_EXPIRE_AFTER= ADLOCK_REPLACE=1 ; /bin/job",
 	}},
@@ -204,12 +215,17 @@ var crontabs = []pair{
 		"* * * * *  : ADLOCK_WAIT=5m ; /bin/job",
 		"* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
 		"SHELL=/bin/bash\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
+		"ADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job",
+		"SHELL=/bin/sh\nADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job\n* * * * *  /bin/job2",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nSHELL=/bin/sh\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
 		"* * * * *  : n ; /bin/job", // a comment to any other shell
 		"* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
 		"SHELL=/usr/bin/fish\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 		"* * * * *  /bin/adlock shell -c ': n ADLOCK_EXPIRE_AFTER=90m ; /bin/job'",
+		"ADLOCK_SHELL=/bin/bash\nSHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job",
+		"ADLOCK_SHELL=/bin/bash\n* * * * *  /bin/adlock shell -c '/bin/job'",
+		"ADLOCK_SHELL=\n* * * * *  /bin/job",
 	}},
 	{"a verb that is none", []string{
 		"* * * * *  /bin/adlock runn --name n -- /bin/job",
@@ -244,7 +260,7 @@ var crontabs = []pair{
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/adlock run --name n -- /bin/job",
 	}, []string{
 		"ADLOCK_AGENT=0\nADLOCK_BIN=/opt/adlock\nADLOCK_FTP_PASSWORD_FILE=/root/p\n* * * * *  /bin/job",
-		"ADLOCK_DIR=/srv/locks\nADLOCK_SHELL=/bin/bash\n* * * * *  ADLOCK_DIR=/srv/l /bin/job",
+		"ADLOCK_DIR=/srv/locks\n* * * * *  ADLOCK_DIR=/srv/l /bin/job",
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/job",
 	}},
 	{"SHELL set twice", []string{
@@ -303,6 +319,8 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job a\n* * * * *  /bin/adlock run --name n -- /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_NAME=n\n* * * * *  /bin/job a\n* * * * *  /bin/job b",
 		"* * * * *  /bin/adlock run --name n -- /bin/job a\n* * * * *  /bin/adlock run --name=n --expire-after 5m -- /bin/job b",
+		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run//x /bin/job b",
+		"@daily  flock /run/x /bin/job a\n* * * * *  cd /srv; flock -n /run/x -c '/bin/job b'",
 		"* * * * *  ADLOCK_NAME=n /bin/adlock run /bin/job a\n* * * * *  /bin/adlock run --name n /bin/job b",
 		"* * * * *  cd /a && /bin/adlock run --name make -- make\n* * * * *  cd /b && /bin/adlock run --name make -- make",
 		"* * * * *  /bin/adlock run --operand x /bin/job a\n* * * * *  /bin/adlock run --operand x /bin/job b",
@@ -327,7 +345,11 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --operand x $A\n* * * * *  /bin/adlock run --operand x $B",
 		"* * * * *  /bin/adlock run --name n -- /bin/job a && /bin/adlock run --name n -- /bin/job b",
 		"* * * * *  /bin/cat%a\n* * * * *  /bin/cat%b",
-		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run/x /bin/job b",
+		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run/x /bin/job a",
+		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run/y /bin/job b",
+		"@hourly  flock /run/x /bin/job a\n* * * * *  flock -w 50 /run/x /bin/job b",
+		"* * * * *  flock -ns /run/x /bin/job a\n* * * * *  flock -n -s /run/x /bin/job b",
+		"* * * * *  flock -n x /bin/job a\n* * * * *  flock -n x /bin/job b",
 	}},
 	{"a lock directory of two users", []string{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
@@ -336,7 +358,7 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\nADLOCK_DIR=\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  www  : a ADLOCK_DIR=/srv/www/locks ; /bin/a\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
 		"ADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  www:www  /bin/b\n* * * * *  root  flock -n /run/x /bin/c\n* * * * *  root  :",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  www:www  /bin/b\n* * * * *  root  flock -n /run/x /bin/c",
 	}},
 	{"a job in the background", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job &",
@@ -348,7 +370,7 @@ var crontabs = []pair{
 		"* * * * *  flock -n /run/x screen -dmS x /bin/job",
 		"* * * * *  flock -n -o /run/x sh -c '/bin/job &'",
 		"* * * * *  flock -no /run/x -c '/bin/job &'",
-		"* * * * *  flock --close /run/x setsid -f /bin/job",
+		"* * * * *  flock -n --close /run/x setsid -f /bin/job",
 	}, []string{
 		"* * * * *  /bin/job &",
 		"* * * * *  screen -dmS x /bin/job",
@@ -363,6 +385,146 @@ var crontabs = []pair{
 		"* * * * *  flock -n /run/x nohup /bin/job &",
 		"* * * * *  flock -n /run/x sh -c '/bin/job &'",
 		"* * * * *  (flock -n 9 || exit 1; /bin/job &) 9>/run/x",
+	}},
+	{"a setting that cron does not expand", []string{
+		"ADLOCK_DIR=$HOME/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_DIR=~/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_LOGDIR=\"${HOME}/log\"\n* * * * *  /bin/job",
+		"ADLOCK_DIR=/srv/$(id -u)\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_DIR=/srv/`id -u`\n* * * * *  /bin/adlock run --name n -- /bin/job",
+	}, []string{
+		"ADLOCK_DIR=/home/joe/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_DIR=/srv/a~b/5$\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_HOOK=$HOME/bin/tell\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"* * * * *  ADLOCK_DIR=$HOME/locks /bin/adlock run --name n -- /bin/job",
+	}},
+	{"a lock directory that does not last", []string{
+		"ADLOCK_DIR=/run/user/1000/locks\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/tmp\n* * * * *  /bin/job",
+		"* * * * *  ADLOCK_DIR=/run/locks /bin/adlock run --name n -- /bin/job",
+		"* * * * *  /bin/adlock run --store /var/tmp/l --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_DIR=/dev/shm/l ; /bin/job",
+	}, []string{
+		"ADLOCK_DIR=/srv/tmp\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_DIR=/running\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_DIR=/tmp/l\n* * * * *  flock -n /run/x /bin/job",
+		"ADLOCK_DIR=/tmp/l\n* * * * *  ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job",
+		"* * * * *  /bin/adlock run --store etcd://tmp:2379/tmp --host c --name n -- /bin/job",
+	}},
+	{"a lock within itself", []string{
+		"* * * * *  flock -n /run/x flock -n /run/x /bin/job",
+		"* * * * *  flock -n /run/x sh -c 'cd /srv && flock -n /run/x /bin/job'",
+		"* * * * *  /bin/adlock run --name n -- nice /bin/adlock run --name=n -- /bin/job",
+		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/a; /bin/adlock run --name n -- /bin/job'",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv; /bin/adlock run --name n -- /bin/job",
+	}, []string{
+		"* * * * *  flock -n /run/x flock -n /run/y /bin/job",
+		"* * * * *  flock -ns /run/x flock -ns /run/x /bin/job",
+		"* * * * *  /bin/adlock run --name n -- /bin/adlock run --name m -- /bin/job",
+		"* * * * *  /bin/adlock run --name n -- /bin/adlock run --name n --program p -- /bin/job",
+		"* * * * *  /bin/adlock run --name n -- sh -c 'ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job'",
+		"* * * * *  /bin/adlock run --name n -- /bin/a && /bin/adlock run --name n -- /bin/b",
+		"* * * * *  /bin/adlock run --name n -- flock -n /run/x /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv; /bin/adlock run --name m -- /bin/job",
+	}},
+	{"a character of a web page", []string{
+		"* * * * *  rsync –a /home /mnt",
+		"* * * * *  rsync ——delete /home /mnt",
+		"* * * * *  head —5 /etc/motd",
+		"* * * * *  /bin/job “a b”",
+		"* * * * *  sh -c “/bin/job”",
+		"* * * * *  A=“b” /bin/job",
+		"* * * * *  /bin/job ‘a’",
+		"* * * * *  /bin/job\u00a0a",
+		"* * * * *  /bin/adlock run --name n -- /bin/sh -c '/bin/job –a'",
+		"ADLOCK_DIR=“/srv/locks”\n* * * * *  /bin/job",
+	}, []string{
+		"* * * * *  rsync -a /home '/mnt/–a'",
+		"* * * * *  mail -s \"It’s “done” – really\" root",
+		"* * * * *  mail -s 'a – b' root",
+		"* * * * *  /bin/job naïve_file-– a–b don’t # “a comment” –x",
+		"* * * * *  /bin/job # “a comment” –x",
+		"# “a comment” –x\n* * * * *  /bin/job",
+		"* * * * *  /bin/job – x",
+		"* * * * *  /bin/mail root%“Joe” –x",
+		"SHELL=/usr/bin/python3\n* * * * *  print(“a”)",
+	}},
+	{"a command that is too long", []string{
+		"* * * * *  /bin/job " + strings.Repeat("x", 988),
+		"* * * * * /bin/job%" + strings.Repeat("x", 990),
+	}, []string{
+		"* * * * * /bin/job " + strings.Repeat("x", 988),
+	}},
+	{"a sleep under the lock", []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 45; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n*/5 * * * *  : n ; sleep 30 && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep $RANDOM; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_X=1; sleep 30; /bin/job # adlock: not the first\n*/5 * * * *  /bin/sleep $((RANDOM \\% 60)); /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n@hourly  bash -c 'sleep $(( RANDOM \\% 20 ))m; /bin/job'",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep ${RANDOM:0:2}; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep $(shuf -i 1-50 -n 1); /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n*/10 * * * *  sleep 1m 30s; /bin/a; /bin/b",
+		"* * * * *  /bin/adlock run --name n -- sh -c 'sleep 30; /bin/job'",
+		"* * * * *  flock -n /run/x sh -c 'sleep 30; /bin/job'",
+		"* * * * *  flock -n /run/x -c 'sleep 30; /bin/job'",
+	}, []string{
+		"* * * * *  sleep 30; /bin/job",
+		"* * * * *  sleep 30; /bin/adlock run --name n -- /bin/job",
+		"* * * * *  sleep $((RANDOM \\% 60)); flock -n /run/x /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 30; /bin/adlock run --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_JITTER=30s ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job; sleep 30",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  for i in 1 2; do /bin/job; sleep 20; done",
+		"SHELL=/usr/lib/adlock/shell\n@daily  sleep $((RANDOM \\% 3600)); /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n@daily  sleep ${RANDOM:0:2}; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n@reboot  sleep 60; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 30",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep $DELAY; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=5m ; sleep 30; /bin/job",
+	}},
+	{"one job with two locks", []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\n* * * * *  sleep 30; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : a ; cd /srv && /bin/job\n* * * * *  : b ; sleep 30 && cd /srv && /bin/job",
+		"* * * * *  /bin/adlock run --name a -- /bin/job\n* * * * *  sleep 30; /bin/adlock run --name b -- /bin/job",
+		"* * * * *  /bin/adlock run --name a -- /bin/job\n* * * * *  /bin/adlock run --name b -- /bin/sh -c 'sleep 30; /bin/job'",
+	}, []string{
+		"* * * * *  /bin/job\n* * * * *  sleep 30; /bin/job",
+		"* * * * *  /bin/adlock run --name a -- /bin/job\n* * * * *  sleep 30; /bin/adlock run --name a -- /bin/job",
+		"* * * * *  /bin/adlock run -- /bin/job\n* * * * *  sleep 30; /bin/adlock run -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : a ; /bin/job\n* * * * *  sleep 30; /bin/adlock run --name a -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n0 3 * * *  /bin/job\n0 15 * * *  sleep 30; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n0 3 * * *  /bin/job\nA=b\n0 3 * * *  sleep 30; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n0 3 * * *  /bin/job a\n0 3 * * *  sleep 30; /bin/job b",
+		"* * * * *  flock -n /run/x /bin/job\n* * * * *  sleep 30; flock -n /run/x /bin/job",
+	}},
+	{"waiters that pile up", []string{
+		"* * * * *  flock /run/x /bin/job",
+		"*/5 * * * *  cd /srv && nice flock -x /run/x -c /bin/job",
+		"* * * * *  ( flock 9; /bin/job ) 9>/run/x",
+		"* * * * *  setlock /run/x /bin/job",
+		"* * * * *  lockf -k /run/x /bin/job",
+		"* * * * *  /bin/adlock run --name n --wait forever -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --wait forever --expire-after 1h -- /bin/job",
+		"ADLOCK_WAIT=forever\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=forever ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  flock /run/x /bin/job",
+	}, []string{
+		"* * * * *  flock -n /run/x /bin/job",
+		"* * * * *  flock --nonblock /run/x /bin/job",
+		"* * * * *  flock -w 50 /run/x /bin/job",
+		"* * * * *  flock -xw50 /run/x /bin/job",
+		"* * * * *  flock --timeout=50 /run/x /bin/job",
+		"* * * * *  flock -s /run/x /bin/job",
+		"* * * * *  ( flock -n 9 && /bin/job ) 9>/run/x",
+		"* * * * *  setlock -n /run/x /bin/job",
+		"* * * * *  lockf -st 0 /run/x /bin/job",
+		"* * * * *  timeout 50 flock /run/x /bin/job",
+		"@hourly  flock /run/x /bin/job",
+		"@reboot  flock /run/x /bin/job",
+		"@hourly  /bin/adlock run --name n --wait forever -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --wait 1m -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --wait forever --expire-after 50s -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv; flock /run/x /bin/job",
 	}},
 	{"an interval as long as the period", []string{
 		"SHELL=/usr/lib/adlock/shell\n*/10 * * * *  : n ADLOCK_IF_ELAPSED=10m ; /bin/job",
@@ -482,7 +644,17 @@ var crontabs = []pair{
 		"* * * * *  flock -n /run/x.$$ /bin/job",
 		`* * * * *  /bin/adlock run --name a$(date +\%F) -- /bin/job`,
 		`* * * * *  /bin/adlock run -- /bin/job $(date +\%F)`,
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app/releases/20261120100000 && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/bash -l -c 'cd /srv/app/releases/20261120100000 && /bin/job'",
+		"* * * * *  /bin/adlock run -- /srv/app/releases/v1-20261120/job",
+		(&crontab.Wrapper{Adlock: "/usr/bin/adlock"}).Wrap(crontab.Read("* * * * *  cd /srv/app/releases/20261120100000 && /bin/job", false)).Text,
 	}, []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv/app/releases/20261120100000 && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app/current && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_NAME=n\n* * * * *  cd /srv/app/releases/20261120100000 && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  ls /srv/app/releases/",
+		"* * * * *  /bin/adlock run --name n -- /srv/app/releases/20261120100000/job",
+		"* * * * *  flock -n /run/x /srv/app/releases/20261120100000/job",
 		`* * * * *  /bin/adlock run --name a -- /bin/job $(date +\%F)`,
 		"* * * * *  flock -n /run/x /bin/job $$",
 		`* * * * *  /bin/adlock run --if-elapsed never --name a$(date +\%F) -- /bin/job`,
@@ -547,6 +719,7 @@ func TestALineThatCronReadsOtherwiseIsFound(t *testing.T) {
 		"# word\r\n" + job:                                   nil,
 		"# word\r\n\r\nA=b\r\n" + job:                        {"2: a line that ends in CR LF"},
 		job + "* * * * * /bin/job\r\n":                       {"2: a line that ends in CR LF"},
+		job + "* * * * * /bin/job\r":                         {"2: a line that ends in CR LF", "2: a last line without an end"},
 	} {
 		finds(t, c, text, want...)
 	}
@@ -641,6 +814,30 @@ func TestAUserColumnIsExpectedInCronsOwnPlaces(t *testing.T) {
 	}
 }
 
+func TestAUserBeforeACommandIsFoundInAnyCrontab(t *testing.T) {
+	const wrong, named = "a user in a user's crontab", "17 3 * * * root rsync -a /home /mnt\n"
+	c := checker(t)
+	c.Elsewhere = append(c.Elsewhere, "/")
+	finds(t, c, "0 1 * * * rsync a b\n0 2 * * * rsync a c\n"+named, "3: "+wrong)
+	finds(t, c, "0 1 * * * rsync a b\n0 2 * * * rsync a c\n0 3 * * * root is-none -a\n")
+	for path, want := range map[string]int{StandardInput: 1, "crontab": 0, "/etc/cron.d/x": 0, "/var/spool/cron/joe": 1} {
+		found, err := alone(c).Check(path, "# my jobs\n"+named)
+		if err != nil || len(found) != want || want == 1 && (found[0].What != wrong || !strings.Contains(found[0].Cure, "-u")) {
+			t.Errorf("%s: %+v, %v", path, found, err)
+		}
+	}
+	if found, err := alone(c).Check(StandardInput, "* * * * * dumper flock -n /run/x /bin/job\n"); err != nil || len(found) != 1 || found[0].What != wrong {
+		t.Errorf("%+v, %v", found, err)
+	}
+	own := t.TempDir()
+	program(t, own, "root")
+	finds(t, c, "PATH="+own+":/bin\n0 1 * * * /bin/rsync a b\n"+strings.Replace(named, "rsync", "/bin/rsync", 1))
+	c.UserColumn = true
+	if found, err := alone(c).Check(StandardInput, named); err != nil || len(found) > 0 {
+		t.Errorf("with -u: %+v, %v", found, err)
+	}
+}
+
 func TestTheLinesOfASpoolHaveTheNumbersOfCrontabL(t *testing.T) {
 	const head = "# DO NOT EDIT THIS FILE - edit the master and reinstall.\n# (/tmp/x installed on Mon)\n# (Cron version -- $Id$)\n"
 	const lines = "# mine\n* * * * * /bin/flock -n /run/x /bin/a; /bin/b\n"
@@ -651,6 +848,30 @@ func TestTheLinesOfASpoolHaveTheNumbersOfCrontabL(t *testing.T) {
 	}
 	if found := between(t, [2]string{"/var/spool/cron/crontabs/joe", lines}); len(found) != 1 || found[0].Line != 2 {
 		t.Errorf("without the head: %+v", found)
+	}
+}
+
+func TestAFileThatCronNeverReadsHasAReason(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	must(t, os.WriteFile(path, nil, 0o644))
+	for _, c := range []struct {
+		name     string
+		mode     os.FileMode
+		isDebian bool
+		wrong    bool
+	}{
+		{"job_a-1", 0o644, true, false}, {"job.cron", 0o644, true, true}, {"job.cron", 0o644, false, false}, {"job", 0o664, false, true}, {"job", 0o646, true, true}, {"job", 0o600, true, false},
+	} {
+		must(t, os.Chmod(path, c.mode))
+		info, err := os.Stat(path)
+		must(t, err)
+		owner, _ := neverRead(info, "job", false)
+		if reason, cure := neverRead(info, c.name, c.isDebian); (reason != "") != (c.wrong || owner != "") || (reason == "") != (cure == "") {
+			t.Errorf("%+v: %q, %q", c, reason, cure)
+		}
+	}
+	if found := unread(path); found != nil {
+		t.Errorf("elsewhere: %+v", found)
 	}
 }
 
@@ -709,11 +930,48 @@ func TestAHomeThatMovesTheLocksIsFoundOnce(t *testing.T) {
 	finds(t, c, guard+"HOME=/srv/a\n* * * * * joe /bin/job a\nHOME=/srv/b\n* * * * * joe /bin/job b\n", "2: a HOME that moves the locks", "4: a HOME that moves the locks")
 	finds(t, c, "HOME=/srv/a\n* * * * * joe /bin/adlock run --name n -- /bin/job\n", "1: a HOME that moves the locks")
 	for _, text := range []string{
-		guard + "HOME=/home/joe/\n" + jobs, guard + "HOME=/srv/a\nADLOCK_DIR=/srv/locks\n" + jobs, guard + "HOME=/srv/a\nADLOCK_STORE=/srv/locks\n" + jobs,
+		guard + "HOME=/home/joe/\n" + jobs, guard + "HOME=/srv/a\nADLOCK_DIR=/home/joe/.local/state/adlock\n" + jobs, guard + "HOME=/srv/a\nADLOCK_STORE=/srv/locks\n" + jobs,
 		guard + "HOME=/srv/a\n* * * * * root /bin/job\n", guard + "HOME=/srv/a\n* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
 		"HOME=/srv/a\n* * * * * joe /bin/job\n", "HOME=/srv/a\n* * * * * joe HOME=/home/joe /bin/adlock run --name n -- /bin/job\n",
 		guard + "HOME=/srv/a\n* * * * * joe /bin/job # adlock: ignore\n",
 	} {
+		finds(t, c, text)
+	}
+}
+
+func TestTheCureForAHomeIsTheUsersOwnDirectory(t *testing.T) {
+	found := between(t, [2]string{"/var/spool/cron/joe", "HOME=/srv/a\n* * * * * /bin/adlock run --name n -- /bin/job\n"})
+	if len(found) != 1 || found[0].Cure != "leave HOME out, or say ADLOCK_DIR=/home/joe/.local/state/adlock beside it" {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestALockDirectoryOfTheCrontabAloneIsNoted(t *testing.T) {
+	const guard, jobs = "SHELL=/usr/lib/adlock/shell\n", "* * * * * joe /bin/job a\n* * * * * joe /bin/job b\n"
+	c := checker(t)
+	c.UserColumn = true
+	finds(t, c, guard+"ADLOCK_DIR=/srv/locks\n"+jobs, "2: note")
+	finds(t, c, "ADLOCK_DIR=/srv/locks\n* * * * * root /bin/adlock run --name n -- /bin/job\n", "1: note")
+	for _, text := range []string{
+		guard + "ADLOCK_DIR=/home/joe/.local/state/adlock/\n" + jobs, guard + "* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
+		guard + "ADLOCK_DIR=/srv/locks\nADLOCK_STORE=/srv/a\n" + jobs, "ADLOCK_DIR=/srv/locks\n" + jobs,
+		guard + "ADLOCK_DIR=/srv/locks\n* * * * * list /bin/job\n", "ADLOCK_DIR=/srv/locks\n* * * * * root flock -n /run/x /bin/job\n",
+	} {
+		finds(t, c, text)
+	}
+}
+
+func TestAHomeOfAnotherUserIsNoted(t *testing.T) {
+	c := checker(t)
+	c.Dir = func(user, home string) string { // of root, who runs the check
+		if user == "joe" {
+			return config.DirOfHome(cmp.Or(home, "/home/joe"))
+		}
+		return "/var/lib/adlock"
+	}
+	const job = "* * * * * /bin/adlock run --name n -- /bin/job\n"
+	finds(t, c, "HOME=/srv/joe\n"+job, "1: note")
+	for _, text := range []string{"HOME=/home/joe\n" + job, "HOME=/srv/a\n" + job, "HOME=/srv/joe\n* * * * * /bin/job\n", "HOME=/srv/joe\nADLOCK_DIR=/var/lib/adlock\n" + job} {
 		finds(t, c, text)
 	}
 }
@@ -776,8 +1034,8 @@ func TestALongCommandOfBracketsIsIgnored(t *testing.T) {
 	const wrong = "* * * * * flock -n /run/x /bin/a; /bin/b\n"
 	for _, command := range []string{"(", "$(", "a|", "a;if ", "`", "${a-", "((", "{ ", "\"$(", "<("} {
 		text := strings.Repeat(command, longest/len(command))
-		finds(t, c, "* * * * * "+text+"\n"+wrong, "2: only the first is locked")
-		finds(t, c, "* * * * * "+text+text+"\n"+wrong, "2: only the first is locked")
+		finds(t, c, "* * * * * "+text+"\n"+wrong, "1: a command that is too long", "2: only the first is locked")
+		finds(t, c, "* * * * * "+text+text+"\n"+wrong, "1: a command that is too long", "2: only the first is locked")
 	}
 }
 

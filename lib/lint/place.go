@@ -3,8 +3,10 @@ package lint
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"adlock/lib/fault"
 )
@@ -42,6 +44,47 @@ func System(root string) (paths []string, failed []error) {
 
 func isCopy(name string) bool {
 	return name[0] == '.' || strings.HasSuffix(name, "~") || strings.Contains(name, ".dpkg-") || strings.Contains(name, ".rpm")
+}
+
+// debian is there on systems with Debian's cron. It passes over a file of systemDir whose name run-parts(8) would
+// pass over; cronie, and the cron of Arch and SUSE, read it.
+const debian = "/etc/debian_version"
+
+var runPartsName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// unread is the mistake of a file in systemDir that cron never reads (cron(8), FILES); nil if it reads
+// the file, or if the path is another.
+func unread(path string) []Mistake {
+	info, err := os.Stat(path)
+	if err != nil || !isIn(systemDir, path) {
+		return nil
+	}
+	_, isOther := os.Stat(debian)
+	reason, cure := neverRead(info, filepath.Base(path), isOther == nil)
+	if reason == "" {
+		return nil
+	}
+	var f findings
+	f.add(1, "a file that cron never reads", reason, cure)
+	return f
+}
+
+func neverRead(info os.FileInfo, name string, isDebian bool) (reason, cure string) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case isDebian && !runPartsName.MatchString(name):
+		return "Debian's cron passes over a name with other characters than letters, digits, - and _", "rename it"
+	case info.Mode()&0o022 != 0:
+		return "others than its owner may write to it", "chmod go-w it"
+	case ok && stat.Uid != 0:
+		return "it does not belong to root", "chown root it"
+	}
+	return "", ""
+}
+
+func isIn(dir, path string) bool {
+	path, err := filepath.Abs(path)
+	return err == nil && filepath.Dir(path) == dir
 }
 
 // sameAs returns a function that reports whether a path leads to that file, as when one spool is

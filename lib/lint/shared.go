@@ -13,6 +13,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
+	"adlock/lib/cronline"
 	"adlock/lib/crontab"
 )
 
@@ -22,6 +23,7 @@ type taken struct {
 	user string
 
 	text            string // of the job
+	key             string // of the lock
 	waits, isShared bool
 }
 
@@ -66,27 +68,38 @@ func (j *job) shares(v *invocation) {
 	if known == nil || text == "" {
 		return
 	}
-	t := taken{by: j, text: text, waits: j.waits(v), isShared: j.mayBeOn(v, "shared")}
-	atom, ok := j.atomOf(v, text)
+	core, _ := withoutSleep(text)
+	t := taken{by: j, text: core, waits: j.waits(v), isShared: j.mayBeOn(v, "shared")}
+	locked := text
+	if _, rest, slept := cronline.CutSleep(text); slept && v.text == "" {
+		locked = rest // the sleep is before the lock
+	}
+	atom, ok := j.atomOf(v, locked)
 	if !ok {
 		return
 	}
 	user, _ := j.userOrPath()
-	key := fmt.Sprintf("%q", atom)
+	key, place := fmt.Sprintf("%q", atom), ""
 	if store, _ := literal(j.limit(v, "store")); !config.IsRemote(store) {
-		key += fmt.Sprintf("%q %q", user, cmp.Or(known("ADLOCK_DIR"), homeOf(user, known)))
+		place = fmt.Sprintf("%q %q", user, cmp.Or(known("ADLOCK_DIR"), homeOf(user, known)))
+		key += place
 	}
+	j.pairs(text, key, place)
+	j.share(key, t, "give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)")
+}
+
+// share keeps the job as the first one with the lock key, or reports that there is another.
+func (j *job) share(key string, t taken, cure string) {
 	first, is := j.locked[key]
 	if !is {
 		j.locked[key] = t
 		return
 	}
-	other := first.differs(j, text)
+	other := first.differs(j, t.text)
 	if other == "" || first.by == j || first.waits && t.waits || first.isShared && t.isShared {
 		return
 	}
-	j.add(j.Number, "one lock for two jobs", first.where(j)+" has it too, for "+other+": while one runs the other is skipped",
-		"give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)")
+	j.add(j.Number, "one lock for two jobs", first.where(j)+" has it too, for "+other+": while one runs the other is skipped", cure)
 }
 
 // homeOf is the home of a user's lock directory, if the crontab sets one. Root's lock directory is
@@ -127,6 +140,17 @@ func (j *job) textOf(v *invocation) string {
 	return j.source(nil, v.call) + j.source(v.command[0], v.command[len(v.command)-1])
 }
 
+// under is the text of the job that runs while the lock is held.
+func (j *job) under(v *invocation) string {
+	if v.text != "" || len(v.command) == 0 {
+		return v.text
+	}
+	if only, whole := literal(v.command[0]); whole && len(v.command) == 1 {
+		return only // of flock -c
+	}
+	return j.source(v.command[0], v.command[len(v.command)-1])
+}
+
 // source is the text of the command from the beginning of the node from to the end of the node to;
 // if from is nil, it is the text before to.
 func (j *job) source(from, to syntax.Node) string {
@@ -154,6 +178,9 @@ func (j *job) variables() map[string]string {
 }
 
 func (j *job) waits(v *invocation) bool {
+	if v.program == "flock" {
+		return v.waits
+	}
 	text, whole := literal(j.limit(v, "wait"))
 	return j.limit(v, "wait") != nil && (!whole || text != "" && text != "0")
 }
@@ -182,13 +209,7 @@ func (j *job) directory(v *invocation) {
 // background looks for a job that still runs after its lock is released. A child of flock(1)
 // inherits the lock's descriptor and so holds the lock, unless flock (-o) or screen closes it.
 func (j *job) background(v *invocation) {
-	text := v.text
-	if text == "" && len(v.command) > 0 {
-		text = j.source(v.command[0], v.command[len(v.command)-1])
-		if only, whole := literal(v.command[0]); whole && len(v.command) == 1 {
-			text = only // of flock -c
-		}
-	}
+	text := j.under(v)
 	part := crontab.Background(text)
 	cure := "run it in the foreground, as cron starts other lines all the same, or say --whole-job (ADLOCK_WHOLE_JOB=1)"
 	if v.program == "flock" {

@@ -355,7 +355,7 @@ func TestThePageOfCheckHasEveryMistake(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := words(pageOf(t, "adlock-check.1").section("MISTAKES"), "")
-	same(t, "adlock-check.1", told, found(`\.add\([^,]+, "([^"]+)"`, mistakes))
+	same(t, "adlock-check.1", told, found(`\.(?:add|once)\([^,]+, "([^"]+)"`, mistakes))
 }
 
 func TestTheCheckerKnowsEveryVariable(t *testing.T) {

@@ -1,0 +1,140 @@
+package lint
+
+import (
+	"cmp"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"adlock/lib/config"
+	"adlock/lib/cronline"
+	"adlock/lib/crontab"
+)
+
+// expandable matches what a shell would expand, and cron does not.
+var expandable = regexp.MustCompile("^~|[$][A-Za-z_({]|`")
+
+// unexpanded looks for a location that only a shell would understand.
+func (f *findings) unexpanded(l *crontab.Line) {
+	follows := map[string]string{"ADLOCK_DIR": "no job below it ever runs", "ADLOCK_STORE": "no job below it ever runs", "ADLOCK_LOGDIR": "no runlog is written"}[l.Name]
+	if follows != "" && expandable.MatchString(l.Value) {
+		f.add(l.Number, "a setting that cron does not expand", "cron passes "+l.Value+" on as it stands: "+follows, "write the full path")
+	}
+}
+
+// vanishing are directories whose files do not last, the more special first.
+var vanishing = []struct{ dir, why string }{
+	{"/run/user", "is removed when its user logs out, under running jobs: then a second one starts"},
+	{"/tmp", "is cleaned, also under running jobs: then a second one starts"},
+	{"/var/tmp", "is cleaned, also under running jobs: then a second one starts"},
+	{"/run", "is empty after a boot: when a job ran last is forgotten"},
+	{"/var/run", "is empty after a boot: when a job ran last is forgotten"},
+	{"/dev/shm", "is empty after a boot: when a job ran last is forgotten"},
+}
+
+// vanishes looks for a lock directory whose locks do not last, and reports whether there is one.
+func (j *job) vanishes(v *invocation) bool {
+	known := j.environment(v)
+	if known == nil {
+		return false
+	}
+	dir, line := known("ADLOCK_DIR"), j.Number
+	if setter := crontab.Setter(j.lines, j.at, "ADLOCK_DIR"); setter != nil && setter.Value == dir {
+		line = setter.Number
+	}
+	if store, _ := literal(j.limit(v, "store")); store != "" && !config.IsRemote(store) {
+		dir, line = store, j.Number
+	}
+	for _, place := range vanishing {
+		if strings.HasPrefix(path.Clean(dir)+"/", place.dir+"/") {
+			j.once(line, "a lock directory that does not last", place.dir+" "+place.why, "leave it out, or name a directory elsewhere")
+			return true
+		}
+	}
+	return false
+}
+
+// sharesFile looks for another job under the same file of flock(1).
+func (j *job) sharesFile(v *invocation) {
+	file, whole := literal(v.lock)
+	if !whole || !filepath.IsAbs(file) || ignored.MatchString(j.Text()) {
+		return
+	}
+	core, _ := withoutSleep(j.textOf(v))
+	j.share("flock "+path.Clean(file), taken{by: j, text: core, waits: v.waits, isShared: v.isShared}, "give each a file of its own, or have both wait (flock -w)")
+}
+
+// release matches the part of a path that names a version of a program that is installed beside others.
+var release = regexp.MustCompile(`/(releases/[^/\s'"]*\d{8}[^/\s'"]*)`)
+
+// deploys looks for a lock that is named after its command, if that changes with each installation.
+func (j *job) deploys(v *invocation) {
+	name, _ := literal(v.said("name"))
+	under := j.under(v)
+	isNameOf := func(text string) bool { made, _ := cronline.NameOf(text); return made == name }
+	if v.program == "flock" {
+		return
+	}
+	if name != "" && name != under && !slices.ContainsFunc(append(crontab.ShellTexts(under), under), isNameOf) || v.has("operand") {
+		return
+	}
+	if found := release.FindStringSubmatch(under); found != nil && (name != "" || j.limit(v, "name") == nil && j.limit(v, "operand") == nil) {
+		j.add(j.Number, "a name that changes", found[1]+" is another one after each installation, and so is the lock: the new line starts beside the old job",
+			"give the lock a name (: NAME ; or --name)")
+	}
+}
+
+// within looks for a lock that the job asks for again, while it holds it.
+func (j *job) within(v *invocation) {
+	under := j.under(v)
+	for _, text := range append(crontab.ShellTexts(under), under) {
+		file, err := crontab.Parse(text)
+		if err != nil {
+			continue
+		}
+		calls(file, func(call *syntax.CallExpr) {
+			if inner := j.invocationOf(call); inner != nil && isOneLock(v, inner) {
+				j.once(j.Number, "a lock within itself", inner.program+" in the job asks for the lock that the line holds: what it should run is never run", "take it once")
+			}
+		})
+	}
+}
+
+// isOneLock reports whether two calls certainly name the same lock, and only one process can hold it.
+func isOneLock(v, inner *invocation) bool {
+	if v.program != inner.program || len(inner.call.Assigns) > 0 {
+		return false
+	}
+	if v.program == "flock" {
+		file, whole := literal(v.lock)
+		return whole && is(inner.lock, file) && !(v.isShared && inner.isShared)
+	}
+	for _, other := range []string{"program", "operator", "operand", "host", "store", "slots", "shared"} {
+		if v.has(other) || inner.has(other) {
+			return false
+		}
+	}
+	name, whole := literal(v.said("name"))
+	return whole && name != "" && is(inner.said("name"), name)
+}
+
+// noShell looks for the job's shell of adlock's SHELL, if no line has that.
+func (f *findings) noShell(c *Checker, lines []crontab.Line, at int) {
+	jobs := false
+	for i := range lines {
+		if l := &lines[i]; l.Kind == crontab.Job {
+			shell, _ := crontab.Setting(lines, i, "SHELL")
+			if crontab.Guards(shell) || strings.Contains(l.Command, "adlock shell") || strings.Contains(l.Command, "adlock/shell") {
+				return
+			}
+			jobs = true
+		}
+	}
+	if l := &lines[at]; jobs && l.Name == "ADLOCK_SHELL" && l.Value != "" {
+		f.add(l.Number, "a setting without the SHELL", "no line has a SHELL of adlock's, and nothing else reads ADLOCK_SHELL: the jobs have no lock", "say SHELL="+cmp.Or(c.Shell, "/usr/lib/adlock/shell")+" beside it")
+	}
+}

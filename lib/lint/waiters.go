@@ -1,0 +1,56 @@
+package lint
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"adlock/lib/limit"
+)
+
+// crowded: jobs that start at least this often, and wait without end, soon are many if one hangs.
+const crowded = 5 * time.Minute
+
+func (j *job) isCrowded() bool { return 0 < j.Schedule.Shortest && j.Schedule.Shortest <= crowded }
+
+// crowds looks for starts that wait without end for an owner that no limit ends by the next start.
+func (j *job) crowds(v *invocation) {
+	wait, _ := literal(j.limit(v, "wait"))
+	d, _ := durationOf(j.limit(v, "expire-after"))
+	if wait != "forever" || !j.isCrowded() || 0 < d && d <= j.Schedule.Shortest {
+		return
+	}
+	j.pileUp("say --wait " + limit.Format(j.Schedule.Shortest) + " (ADLOCK_WAIT), or leave it out")
+}
+
+// lockersThatWait are programs that wait for a lock, with the options that make them give up, or ask for
+// no lock that keeps others out, and the option that a cure names.
+var lockersThatWait = map[string]struct{ not, cure string }{"flock": {"nwus", "-n"}, "setlock": {"n", "-n"}, "lockf": {"t", "-t 0"}}
+
+// blocks looks for a call of another program that waits for a lock without end: for that of a file, or
+// of a descriptor.
+func (j *job) blocks(call *syntax.CallExpr) {
+	args := unwrapped(call.Args)
+	if len(args) == 0 {
+		return
+	}
+	name := nameOf(&syntax.CallExpr{Args: args})
+	locker, is := lockersThatWait[name]
+	letters, rest := lockerOptions(args[1:])
+	isLimited := slices.ContainsFunc(call.Args[:len(call.Args)-len(args)], func(w *syntax.Word) bool { return pathIs(w, "timeout") })
+	if !is || !j.isCrowded() || isLimited || len(rest) == 0 || strings.ContainsAny(letters, locker.not) {
+		return
+	}
+	if descriptor := wordOf(rest); len(rest) > 1 || descriptor != "" && strings.Trim(descriptor, "0123456789") == "" {
+		j.pileUp("say " + name + " " + locker.cure)
+	}
+}
+
+func pathIs(w *syntax.Word, name string) bool { return path.Base(wordOf([]*syntax.Word{w})) == name }
+
+func (j *job) pileUp(cure string) {
+	j.once(j.Number, "waiters that pile up", "it starts every "+limit.Format(j.Schedule.Shortest)+", and each start waits without end: if a job hangs, they are more and more", cure)
+}
