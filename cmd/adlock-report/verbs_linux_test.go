@@ -654,6 +654,32 @@ func TestStatusTakesNames(t *testing.T) {
 	}
 }
 
+func TestAVerbThatShowsPrefersTheWholeName(t *testing.T) {
+	p := newPlace(t)
+	p.ok(t, "run", "--program", "job", "--name", "db", "--expire-after", "auto", "--", "true")
+	p.ok(t, "run", "--program", "job", "--name", "dbfull", "--expire-after", "auto", "--", "true")
+	shows := func(want int, args ...string) {
+		t.Helper()
+		if got := p.ok(t, args...); strings.Contains(got, "dbfull") != (want == 2) || !strings.Contains(got, "db") {
+			t.Errorf("%q: want %d atoms:\n%s", args, want, got)
+		}
+	}
+	verbs := []string{"status", "log", "report", "timeline", "tune"}
+	for _, verb := range verbs {
+		for _, whole := range []string{"db", "job run db", "job.dax.run.db"} {
+			shows(1, verb, whole)
+		}
+		shows(2, verb, "job run d")
+		shows(2, verb, "--atom", "db")
+	}
+	if err := os.Remove(p.dir + "/last.job.dax.run.db"); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range verbs[1:4] { // the runlog knows it still
+		shows(1, verb, "db")
+	}
+}
+
 func TestACompletionMissingInTheRunlogIsNoFailure(t *testing.T) {
 	failed := &history.Run{Outcome: history.Failed, Start: story.Midnight, End: story.Midnight, Status: runlog.Some(3)}
 	for completed, want := range map[time.Duration]string{-time.Hour: "failed 2h ago", 0: "failed 2h ago", time.Hour: "1h ago"} {

@@ -94,6 +94,27 @@ func TestStopRefusesAPartOfAName(t *testing.T) {
 	}
 }
 
+func TestStopTakesOneWholeNameOnly(t *testing.T) {
+	s := newStage(t)
+	s.want(0, "run", "--program", "site", "--name", "db", "true")
+	s.want(0, "run", "--program", "job", "--name", "full", "true")
+	s.want(0, "run", "--program", "job", "--name", "db full", "true")
+	running := []*helper.Process{s.hold("db"), s.hold("restorebackup")}
+	s.refused(64, `"db" may be any of job.dax.run.db, site.dax.run.db`, "stop", "db")
+	s.refused(64, `"db full" may be any of job.dax.run.db`, "stop", "db", "full")
+	s.refused(64, "type the whole name: job run restorebackup", "stop", "backup")
+	s.refused(64, "all words together are one NAME, and only one is taken", "stop", "job.dax.run.db", "job run db full")
+	s.refused(64, "--dry-run: unknown option", "stop", "--dry-run", "job.dax.run.db")
+	for _, idle := range [][]string{{"site", "run", "db"}, {"job run db full"}} {
+		s.refused(0, "nothing to stop", append([]string{"stop"}, idle...)...)
+	}
+	for _, p := range running {
+		if p.Ended() {
+			t.Error("a job was ended")
+		}
+	}
+}
+
 func TestStopTeachesNothing(t *testing.T) {
 	s := newStage(t)
 	run := []string{"run", "--program", "job", "--name", "a", "--expire-after", "auto", "--"}
