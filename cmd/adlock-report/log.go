@@ -278,11 +278,7 @@ func (l *logView) wants(e *runlog.Event) bool {
 func (l *logView) writer(out io.Writer) func(*runlog.Event) error {
 	if l.json {
 		encoder := encoderOf(out)
-		return func(e *runlog.Event) error {
-			o := objectOf(e)
-			o.User = l.user
-			return encoder.Encode(o)
-		}
+		return func(e *runlog.Event) error { return encoder.Encode(eventObject{e, l.user}) }
 	}
 	return func(e *runlog.Event) error {
 		_, err := io.WriteString(out, l.line(e))
