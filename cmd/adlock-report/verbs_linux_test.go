@@ -690,6 +690,21 @@ func TestACompletionMissingInTheRunlogIsNoFailure(t *testing.T) {
 	}
 }
 
+func TestALongNameDoesNotWidenATableInAMail(t *testing.T) {
+	p := newPlace(t)
+	p.ok(t, "run", "--operand", strings.Repeat("x", 5000), "--", "true")
+	p.ok(t, "run", "--operand", strings.Repeat("x", 4999)+"y", "--", "true")
+	lines := strings.Split(p.ok(t, "status"), "\n")
+	for _, line := range lines[:3] {
+		if n := terminal.Columns(line); n > longestName+100 {
+			t.Errorf("%d columns", n)
+		}
+	}
+	if name, _, _ := strings.Cut(lines[1], "  "); strings.HasPrefix(lines[2], name) {
+		t.Errorf("two atoms are %q", name)
+	}
+}
+
 func TestATableFitsTheTerminal(t *testing.T) {
 	rows := []*row{
 		{Name: "make.dax.run.a", atom: atom.Atom{Program: "make", Host: "dax", Operator: "run", Operand: "/home/user/projects/one make all"}, State: "idle", LimitsKnown: true},
