@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -59,50 +62,32 @@ func details(e *runlog.Event) string {
 	return strings.Join(parts, ", ")
 }
 
-// eventObject is an event in JSON, with the keys of the runlog.
+// eventObject is an event in JSON, with the keys of the runlog, and the user with --all-users.
 type eventObject struct {
-	Time            string         `json:"time"`
-	Event           runlog.Kind    `json:"event"`
-	User            string         `json:"user,omitempty"`
-	Program         string         `json:"program,omitempty"`
-	Host            string         `json:"host,omitempty"`
-	Operator        string         `json:"operator,omitempty"`
-	Operand         string         `json:"operand,omitempty"`
-	Store           string         `json:"store,omitempty"`
-	PID             int            `json:"pid,omitempty"`
-	Node            string         `json:"node,omitempty"`
-	Token           string         `json:"token,omitempty"`
-	Shared          bool           `json:"shared,omitempty"`
-	Owner           int            `json:"owner,omitempty"`
-	OwnerNode       string         `json:"owner_node,omitempty"`
-	OwnerToken      string         `json:"owner_token,omitempty"`
-	Verdict         string         `json:"verdict,omitempty"`
-	IfElapsed       *limit.Seconds `json:"if_elapsed,omitempty"`
-	ExpireAfter     *limit.Seconds `json:"expire_after,omitempty"`
-	IfElapsedFrom   string         `json:"if_elapsed_from,omitempty"`
-	ExpireAfterFrom string         `json:"expire_after_from,omitempty"`
-	Overdue         *limit.Seconds `json:"overdue,omitempty"`
-	Age             *limit.Seconds `json:"age,omitempty"`
-	Wait            limit.Seconds  `json:"wait,omitempty"`
-	Duration        *limit.Seconds `json:"duration,omitempty"`
-	Status          *int           `json:"status,omitempty"`
-	Signal          string         `json:"signal,omitempty"`
-	Target          int            `json:"target,omitempty"`
-	Count           int            `json:"count,omitempty"`
-	Reason          string         `json:"reason,omitempty"`
+	*runlog.Event
+	user string
 }
 
-func objectOf(e *runlog.Event) *eventObject {
-	return &eventObject{
-		Time: limit.Instant(e.Time), Event: e.Kind,
-		Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand,
-		Store: e.Store, PID: e.PID, Node: e.Node, Token: e.Token, Shared: e.Shared,
-		Owner: e.Owner, OwnerNode: e.OwnerNode, OwnerToken: e.OwnerToken, Verdict: e.Verdict,
-		IfElapsed: seconds(e.IfElapsed), ExpireAfter: seconds(e.ExpireAfter),
-		IfElapsedFrom: e.IfElapsedFrom, ExpireAfterFrom: e.ExpireAfterFrom, Overdue: seconds(e.Overdue), Age: seconds(e.Age),
-		Wait: limit.Seconds(e.Wait), Duration: seconds(e.Duration), Status: e.Status.Pointer(),
-		Signal: e.Signal, Target: e.Target, Count: e.Count, Reason: e.Reason,
+func (o eventObject) MarshalJSON() ([]byte, error) {
+	var text bytes.Buffer
+	var failed error
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	add := func(key string, value any) {
+		text.WriteString(`,"` + key + `":`)
+		failed = errors.Join(failed, encoder.Encode(value))
 	}
+	for key, value := range o.Fields() {
+		if t, is := value.(time.Time); is {
+			value = limit.Instant(t)
+		}
+		if add(key, value); key == "event" && o.user != "" {
+			add("user", o.user)
+		}
+	}
+	text.WriteByte('}')
+	text.Bytes()[0] = '{'
+	return text.Bytes(), failed
 }
 
 // seconds is a duration in JSON; nil is left out.

@@ -41,6 +41,8 @@ type account struct {
 	slots   []locker.Slot
 	events  iter.Seq2[runlog.Event, error]
 
+	chosen choice // the atoms that the query selects
+
 	seen     []runlog.Event // the events of another user; nil: the runlog may be read again
 	omitted  int            // atoms that were not looked at
 	troubles []error        // for what could not be read, other than atoms
@@ -77,7 +79,8 @@ var silent = map[int]error{}
 // of is the value that was collected for a user.
 type of[T any] struct {
 	user  string
-	value T // its zero value if the lock directory could not be read
+	value T    // its zero value if the lock directory could not be read
+	whole bool // it is of atoms of which the query has the whole name
 }
 
 // everyone calls see with the account of this user, which is root, and of each user of this
@@ -96,8 +99,9 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []of[T], fail
 		return nil, err
 	}
 	host := hostPause()
-	seePaused := func(a *account) (T, error) {
+	seeChosen := func(a *account) (T, error) {
 		pauseAll(a.entries, host)
+		a.chosen = q.choose(a.entries, a.events)
 		return see(a)
 	}
 	process.Here() // read it now, with root's rights: it is read only once
@@ -110,14 +114,14 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []of[T], fail
 		}
 		go func() {
 			rooms <- struct{}{}
-			answers[i] <- visit(users[i], seePaused)
+			answers[i] <- visit(users[i], seeChosen)
 			<-rooms
 		}()
 	}
-	own, troubles := ownAccount(see)
+	own := ownAccount(seeChosen)
 	collect := func(u otheruser.User, a answer[T]) {
 		if a.there {
-			all = append(all, of[T]{u.Name, a.value})
+			all = append(all, of[T]{u.Name, a.value, a.whole})
 		}
 		for _, err := range a.troubles {
 			if errors.Is(err, otheruser.ErrSilent) {
@@ -129,9 +133,12 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []of[T], fail
 			failed = err
 		}
 	}
-	collect(otheruser.User{Name: userName(0)}, answer[T]{own, true, troubles})
+	collect(otheruser.User{Name: userName(0)}, own)
 	for i, u := range users {
 		collect(u, <-answers[i])
+	}
+	if slices.ContainsFunc(all, func(o of[T]) bool { return o.whole }) {
+		all = slices.DeleteFunc(all, func(o of[T]) bool { return !o.whole })
 	}
 	return all, failed
 }
@@ -209,11 +216,12 @@ const nogroup = 65534
 type answer[T any] struct {
 	value    T
 	there    bool // there is a lock directory
+	whole    bool // as in of
 	troubles []error
 }
 
 // ownAccount calls see for this user's own lock directory.
-func ownAccount[T any](see func(*account) (T, error)) (T, []error) {
+func ownAccount[T any](see func(*account) (T, error)) answer[T] {
 	a := &account{user: userName(0)}
 	dir, err := config.RunlogDir()
 	if err == nil {
@@ -221,13 +229,11 @@ func ownAccount[T any](see func(*account) (T, error)) (T, []error) {
 		a.entries, a.slots, err = inDirectory()
 	}
 	if err != nil {
-		return *new(T), []error{err}
+		return answer[T]{there: true, troubles: []error{err}}
 	}
 	value, err := see(a)
-	if err != nil {
-		return value, []error{fault.Wrap(dir, err)}
-	}
-	return value, nil
+	a.fail(fault.Wrap(dir, err))
+	return answer[T]{value, true, a.chosen.whole, a.troubles}
 }
 
 // visit calls see for the lock directory of another user.
@@ -257,7 +263,7 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 		if a.omitted > 0 {
 			a.fail(fault.New(fault.Unavailable, path, strconv.Itoa(a.omitted)+" atoms are left out: there are too many, or it took too long"))
 		}
-		return answer[T]{value, true, a.troubles}, nil
+		return answer[T]{value, true, a.chosen.whole, a.troubles}, nil
 	})
 	if err != nil {
 		if errors.Is(err, otheruser.ErrSilent) {

@@ -52,6 +52,14 @@ $a status --all-users && $a log --all-users --event release && $a report --all-u
 		`adlock_user_read{user="mallory"} 1`, `adlock_user_omitted_atoms{user="one"} 0`)
 }
 
+func TestAWholeNameOfAnyUserWinsOverAPartOfAName(t *testing.T) {
+	r := onHost(t, `as one $a run --name firstborn -- true; as two $a run --name firstling -- true
+for v in status log report; do $a $v --all-users first; done`)
+	if r.Err != "" || strings.Contains(r.Out, "firstborn") || strings.Contains(r.Out, "firstling") || strings.Count(r.Out, "adlock run first") < 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestThePauseOfTheHostIsShownForEachUser(t *testing.T) {
 	r := onHost(t, `$a pause --all --for 2h --why upgrade && $a status --all-users && $a metrics --all-users`)
 	has(t, r.Out, `adlock_paused_since_timestamp_seconds{user="one",`, `adlock_paused_since_timestamp_seconds{user="two",`)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,38 @@ func TestEventsAsJSONMatchTheGoldenFile(t *testing.T) {
 	job.Add(6*time.Hour, runlog.Event{Kind: runlog.Clock, PID: 7, Age: runlog.Some(-1100 * time.Hour)})
 	p.write(t, s)
 	golden.Check(t, "events.json", p.ok(t, "log", "--json"))
+}
+
+func TestEveryFieldOfAnEventIsInJSON(t *testing.T) {
+	p := newPlace(t)
+	log := runlog.Log{Dir: p.dir, Host: "dax"}
+	fields := reflect.TypeFor[runlog.Event]()
+	for i := range fields.NumField() {
+		e := runlog.Event{Time: story.Midnight, Kind: "some"}
+		switch f := reflect.ValueOf(&e).Elem().Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString("text")
+		case reflect.Int, reflect.Int64:
+			f.SetInt(1)
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Struct:
+			if set := f.FieldByName("Set"); set.IsValid() {
+				set.SetBool(true)
+			}
+		}
+		if err := log.Append(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := strings.Split(p.ok(t, "log", "--json"), "\n")
+	for i := range fields.NumField() {
+		var object map[string]any
+		key, _, _ := strings.Cut(fields.Field(i).Tag.Get("log"), ",")
+		if err := json.Unmarshal([]byte(lines[i]), &object); err != nil || object[key] == nil {
+			t.Errorf("%s is not in %s (%v)", key, lines[i], err)
+		}
+	}
 }
 
 func TestStatusAsJSONMatchesTheGoldenFile(t *testing.T) {

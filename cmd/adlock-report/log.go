@@ -50,7 +50,7 @@ func showLog(q *query) error {
 	if !until.IsZero() && !since.Before(until) {
 		return errNoPeriod
 	}
-	l := logView{since: since, until: until, atom: q.atom, json: q.json, paint: terminal.Colours(os.Stdout)}
+	l := logView{since: since, until: until, json: q.json, paint: terminal.Colours(os.Stdout)}
 	if l.kinds, err = kindsOf(q.kinds); err != nil {
 		return err
 	}
@@ -63,6 +63,10 @@ func showLog(q *query) error {
 	}
 	tellHost("log")
 	events := history.Read(dir)
+	if l.atom = (choice{text: q.atom}); q.named {
+		entries, _, _ := inDirectory() // without them, the atoms in the runlog count
+		l.atom = q.choose(entries, events)
+	}
 	if q.lines.Set {
 		last, err := l.last(events, q.lines.Value, dir)
 		if err != nil {
@@ -98,7 +102,7 @@ func (q *query) showLogOfAll(l *logView) error {
 		var lines []logged
 		var text strings.Builder
 		l := *l
-		l.user = a.user
+		l.user, l.atom = a.user, a.chosen
 		write := l.writer(&text)
 		damaged, err := history.Each(a.events, func(e *runlog.Event) {
 			if !l.wants(e) {
@@ -213,7 +217,7 @@ type logView struct {
 	shown bool // an event was printed
 	since time.Time
 	until time.Time // zero: no end
-	atom  string
+	atom  choice
 	user  string // "": the events of only one user are shown
 	kinds []runlog.Kind
 	json  bool
@@ -267,18 +271,14 @@ func (q *query) tellEmpty(l *logView, dir string) error {
 
 func (l *logView) wants(e *runlog.Event) bool {
 	return !e.Time.Before(l.since) && (l.until.IsZero() || e.Time.Before(l.until)) && (l.kinds == nil || slices.Contains(l.kinds, e.Kind)) &&
-		(l.atom == "" || matches(l.atom, history.AtomOf(e)))
+		(l.atom.text == "" || l.atom.has(history.AtomOf(e)))
 }
 
 // writer writes events to out in the requested format.
 func (l *logView) writer(out io.Writer) func(*runlog.Event) error {
 	if l.json {
 		encoder := encoderOf(out)
-		return func(e *runlog.Event) error {
-			o := objectOf(e)
-			o.User = l.user
-			return encoder.Encode(o)
-		}
+		return func(e *runlog.Event) error { return encoder.Encode(eventObject{e, l.user}) }
 	}
 	return func(e *runlog.Event) error {
 		_, err := io.WriteString(out, l.line(e))

@@ -15,6 +15,7 @@ import (
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/lockdir"
+	"adlock/lib/locker"
 	"adlock/lib/pause"
 	"adlock/lib/policy"
 	"adlock/lib/record"
@@ -62,8 +63,7 @@ func (q *query) allOption() config.Option {
 	return config.Option{Name: "all", Help: "as root: all newcomers of this host; else all atoms that this user has now", Set: config.Toggle(&q.all)}
 }
 
-// setPause sets the pause p of the atoms that the query names; the zero pause ends it. If more atoms
-// are meant than words were given, it prints their names.
+// setPause sets the pause p of the atoms that the query names; the zero pause ends it.
 func setPause(q *query, verb string, p record.Pause) error {
 	switch {
 	case q.all == (len(q.args) > 0):
@@ -86,26 +86,20 @@ func setPause(q *query, verb string, p record.Pause) error {
 	if err != nil {
 		return err
 	}
-	var known []atom.Called
-	for i := range entries {
-		known = append(known, entries[i].Called())
-	}
-	meant := make([]int, len(known))
-	for i := range meant {
-		meant[i] = i
-	}
+	known := locker.CalledOf(entries)
 	if !q.all {
-		if meant, err = meantBy(verb, known, q.args); err != nil {
-			return err
+		meant, err := atom.Exact(known, q.args)
+		if err != nil {
+			return &fault.Error{Kind: fault.Usage, Object: verb, Err: err}
 		}
+		only := make([]atom.Called, len(meant))
+		for n, i := range meant {
+			only[n] = known[i]
+		}
+		known = only
 	}
-	for _, i := range meant {
-		name := known[i].Name
-		failed := fault.Wrap(dir.Path(name.LastLock()), l.Pause(name, p))
-		if failed == nil && !q.all && len(meant) > len(q.args) {
-			failed = write([]byte(name + "\n"))
-		}
-		err = errors.Join(err, failed)
+	for _, c := range known {
+		err = errors.Join(err, fault.Wrap(dir.Path(c.Name.LastLock()), l.Pause(c.Name, p)))
 	}
 	return err
 }

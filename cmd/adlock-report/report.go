@@ -41,8 +41,9 @@ func tellReport(q *query) error {
 	if err != nil {
 		return err
 	}
+	chosen := q.choose(entries, history.Read(dir))
 	r, failed := report.Build(history.Read(dir), report.Options{
-		Since: since, Now: now, Match: q.matcher(), Running: running,
+		Since: since, Now: now, Match: chosen.hasPast, Running: running,
 	})
 	tellDamage(r.Damaged, dir, "adlock log")
 	if q.atom != "" && r.IsEmpty() {
@@ -55,7 +56,7 @@ func tellReport(q *query) error {
 		return errors.Join(fault.Wrap("standard output", q.writeReport(r, dir, os.Stdout)), fault.Wrap(dir, failed))
 	}
 	chart, failedToo := timeline.Build(history.Read(dir), timeline.Options{
-		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: q.matcher(), Running: running,
+		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: chosen.hasPast, Running: running,
 	})
 	page, err := r.HTML(chart)
 	if err == nil {
@@ -68,7 +69,7 @@ func tellReport(q *query) error {
 func (q *query) tellReportOfAll(since, now time.Time) error {
 	users, failed := everyone(q, func(a *account) (*report.Report, error) {
 		r, err := report.Build(a.events, report.Options{
-			Since: since, Now: now, Match: q.matcher(), Running: stillHeld(a.entries), User: a.user,
+			Since: since, Now: now, Match: a.chosen.hasPast, Running: stillHeld(a.entries), User: a.user,
 		})
 		r.Damaged += a.damaged
 		tellDamage(r.Damaged, "the runlog of "+a.user, "adlock log as that user")

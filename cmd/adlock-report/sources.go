@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -218,9 +219,45 @@ func matches(text string, a atom.Atom) bool {
 	return text == "" || strings.Contains(a.Words(), text) || string(a.Name()) == text
 }
 
-func (q *query) matcher() func(*history.Atom) bool {
-	return func(a *history.Atom) bool { return matches(q.atom, a.Atom) }
+// choice is what a verb shows: atoms with the text in their words, as --atom has it, or only those of
+// which it is the whole name.
+type choice struct {
+	text  string
+	whole bool
 }
+
+// choose returns the choice for --atom, or for NAME: those with the whole name, if the entries or the
+// events have one.
+func (q *query) choose(entries []locker.Entry, events iter.Seq2[runlog.Event, error]) choice {
+	c := choice{text: q.atom, whole: q.named}
+	if !q.named || slices.ContainsFunc(entries, c.hasEntry) {
+		return c
+	}
+	for e, err := range events {
+		if err == nil && c.has(history.AtomOf(&e)) {
+			return c
+		}
+	}
+	c.whole = false
+	return c
+}
+
+func (c choice) has(a atom.Atom) bool {
+	if c.whole {
+		return atom.Called{Name: a.Name(), Atom: a}.IsExactly(c.text)
+	}
+	return matches(c.text, a)
+}
+
+func (c choice) hasEntry(e locker.Entry) bool {
+	called := e.Called()
+	if c.whole {
+		return called.IsExactly(c.text)
+	}
+	return string(e.Name) == c.text || matches(c.text, called.Atom)
+}
+
+func (c choice) hasPast(a *history.Atom) bool { return c.has(a.Atom) }
 
 // write writes to standard output.
 func write(text []byte) error {
@@ -259,7 +296,7 @@ func mayReplace(path string) error {
 // tellNone reports that nothing is shown of the requested atom. It is an error if the atom is an
 // argument of the verb, and neither the entries nor the runlog have it.
 func (q *query) tellNone(verb, dir string, entries []locker.Entry) error {
-	known := !q.named || slices.ContainsFunc(entries, func(e locker.Entry) bool { return isAsked(&e, q.atom) })
+	known := !q.named || slices.ContainsFunc(entries, choice{text: q.atom}.hasEntry)
 	_, _ = history.Each(history.Read(dir), func(e *runlog.Event) { known = known || matches(q.atom, history.AtomOf(e)) })
 	if !known {
 		return q.noAtom(verb)

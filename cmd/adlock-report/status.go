@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"adlock/lib/atom"
@@ -119,28 +118,15 @@ func (q *query) chosen(all []*row) ([]*row, error) {
 	for _, r := range rows {
 		called = append(called, r.called())
 	}
-	meant, err := meantBy("status", called, q.args)
+	meant, err := atom.Meant(called, q.args)
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.Usage, Object: "status", Err: err}
+	}
 	var wanted []*row
 	for _, i := range meant {
 		wanted = append(wanted, rows[i])
 	}
-	return wanted, err
-}
-
-func meantBy(verb string, all []atom.Called, words []string) ([]int, error) {
-	if meant := atom.Meant(all, strings.Join(words, " ")); len(meant) > 0 {
-		return meant, nil
-	}
-	var wanted []int
-	for _, text := range words {
-		meant := atom.Meant(all, text)
-		if len(meant) == 0 {
-			return nil, &fault.Error{Kind: fault.Usage, Object: verb, Err: atom.ErrNone(text)}
-		}
-		wanted = append(wanted, meant...)
-	}
-	slices.Sort(wanted)
-	return slices.Compact(wanted), nil
+	return wanted, nil
 }
 
 // nothing returns the reason why there is nothing to show.

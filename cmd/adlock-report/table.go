@@ -142,7 +142,7 @@ func gapMark() string {
 }
 
 // fit aligns the table, and makes it as narrow as the terminal (0: any width). It cuts the
-// names of atoms; if they would be shorter than namesWidth, it drops columns in this order,
+// names of atoms, to longestName everywhere; if they would be shorter than namesWidth, it drops columns in this order,
 // and at last cuts each line.
 func fit(lines [][]string, width int, order []string, gap string) [][]string {
 	if width > 0 {
@@ -155,16 +155,9 @@ func fit(lines [][]string, width int, order []string, gap string) [][]string {
 				}
 			}
 		}
-		if names > room() {
-			all := make([]string, 0, len(lines))
-			for _, line := range lines[1:] {
-				all = append(all, line[0])
-			}
-			for i, name := range terminal.Shortened(all, max(room(), 1), gap) {
-				lines[i+1][0] = name
-			}
-		}
+		shortenNames(lines, max(room(), 1), gap)
 	}
+	shortenNames(lines, longestName, gap)
 	align(lines, widthsOf(lines), gap)
 	for i, line := range lines {
 		if text := strings.TrimRight(strings.Join(line, columnGap), " "); width > 0 && terminal.Columns(text) > width {
@@ -173,6 +166,23 @@ func fit(lines [][]string, width int, order []string, gap string) [][]string {
 	}
 	return lines
 }
+
+// shortenNames cuts the names of atoms in the first column to width columns.
+func shortenNames(lines [][]string, width int, gap string) {
+	if widthsOf(lines)[0] <= width {
+		return
+	}
+	var all []string
+	for _, line := range lines[1:] {
+		all = append(all, line[0])
+	}
+	for i, name := range terminal.Shortened(all, width, gap) {
+		lines[i+1][0] = name
+	}
+}
+
+// longestName is the greatest width of names, also off a terminal: all cells are as wide as the widest.
+const longestName = 200
 
 // namesWidth is the least width of names: they are cut to it before other columns are dropped.
 const namesWidth = 20

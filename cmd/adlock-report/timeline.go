@@ -48,7 +48,7 @@ func drawTimeline(q *query) error {
 		columns = timeline.SVGColumns
 	}
 	chart, failed := timeline.Build(history.Read(dir), timeline.Options{
-		Since: since, Until: until, Margin: q.until == "", Columns: columns, Match: q.matcher(), Running: running,
+		Since: since, Until: until, Margin: q.until == "", Columns: columns, Match: q.choose(entries, history.Read(dir)).hasPast, Running: running,
 	})
 	tellDamage(chart.Damaged, dir, "adlock log")
 	if q.atom != "" && len(chart.Lanes) == 0 {

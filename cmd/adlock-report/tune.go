@@ -28,7 +28,7 @@ var tuneVerb = verb{
 			config.StoreOption(),
 			{Name: "explain", Help: "with the arithmetic", Set: config.Toggle(&q.explain)},
 			{Name: "json", Help: "as JSON, one array; durations are seconds", Set: config.Toggle(&q.json)},
-			{Name: "reset", Arg: "ATOM", Help: "forget what this one has learned; by its NAME or by a text as --atom takes it", Set: config.Text(&q.reset)},
+			{Name: "reset", Arg: "ATOM", Help: "forget what the atom with exactly this name has learned", Set: config.Text(&q.reset)},
 		}
 	},
 	exclusive: [][]string{{"reset", "json"}, {"reset", "explain"}, {"reset", "atom"}},
@@ -54,10 +54,11 @@ func tune(q *query) error {
 	if q.reset != "" {
 		return reset(entries, q.reset)
 	}
-	if q.atom != "" && !slices.ContainsFunc(entries, func(e locker.Entry) bool { return isAsked(&e, q.atom) }) {
+	chosen := q.choose(entries, all(nil))
+	if q.atom != "" && !slices.ContainsFunc(entries, chosen.hasEntry) {
 		return q.noAtom("tune")
 	}
-	all := learners(entries, q.atom)
+	all := learners(entries, chosen)
 	if q.json {
 		text, err := arrayOf(all)
 		return errors.Join(err, write(text))
@@ -77,7 +78,7 @@ func nothingLearned(text string) string {
 }
 
 // learners are the entries that have learned something, or are to: the last run had auto.
-func learners(entries []locker.Entry, text string) []*tuned {
+func learners(entries []locker.Entry, chosen choice) []*tuned {
 	all := pasts()
 	var learned []*tuned
 	for i := range entries {
@@ -85,7 +86,7 @@ func learners(entries []locker.Entry, text string) []*tuned {
 		p := all[e.Name]
 		known := p != nil && p.known
 		will := known && (p.learnsIfElapsed || p.limits.Source == policy.Learned)
-		if e.Memory.Learned == (learn.State{}) && !will || !isAsked(e, text) {
+		if e.Memory.Learned == (learn.State{}) && !will || !chosen.hasEntry(*e) {
 			continue
 		}
 		t := &tuned{name: e.Name, atom: e.Called().Atom, learned: e.Memory.Learned, ifElapsed: e.Memory.Learned.IfElapsed(), asksIfElapsed: true, asksExpireAfter: true}
@@ -97,32 +98,13 @@ func learners(entries []locker.Entry, text string) []*tuned {
 	return learned
 }
 
-func isAsked(e *locker.Entry, text string) bool {
-	return string(e.Name) == text || matches(text, e.Called().Atom)
-}
-
-// reset makes one atom forget what it has learned. It is an error if text may
-// mean several.
+// reset makes the atom with exactly this name forget what it has learned.
 func reset(entries []locker.Entry, text string) error {
-	var all []atom.Called
-	for i := range entries {
-		all = append(all, entries[i].Called())
+	i, err := atom.One(locker.CalledOf(entries), []string{text})
+	if err != nil {
+		return &fault.Error{Kind: fault.Usage, Object: "tune", Err: err}
 	}
-	meant := atom.Meant(all, text)
-	if len(meant) > 1 { // an atom that has learned nothing is not the one to reset
-		meant = slices.DeleteFunc(meant, func(i int) bool { return entries[i].Memory.Learned == learn.State{} })
-	}
-	switch len(meant) {
-	case 0:
-		return &fault.Error{Kind: fault.Usage, Object: "tune", Err: atom.ErrNone(text)}
-	case 1:
-		return forget(all[meant[0]].Name)
-	}
-	var names []string
-	for _, i := range meant {
-		names = append(names, string(all[i].Name))
-	}
-	return &fault.Error{Kind: fault.Usage, Object: "tune", Err: atom.ErrSeveral(text, names)}
+	return forget(entries[i].Name)
 }
 
 func forget(name atom.Name) error {

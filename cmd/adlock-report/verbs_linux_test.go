@@ -654,6 +654,32 @@ func TestStatusTakesNames(t *testing.T) {
 	}
 }
 
+func TestAVerbThatShowsPrefersTheWholeName(t *testing.T) {
+	p := newPlace(t)
+	p.ok(t, "run", "--program", "job", "--name", "db", "--expire-after", "auto", "--", "true")
+	p.ok(t, "run", "--program", "job", "--name", "dbfull", "--expire-after", "auto", "--", "true")
+	shows := func(want int, args ...string) {
+		t.Helper()
+		if got := p.ok(t, args...); strings.Contains(got, "dbfull") != (want == 2) || !strings.Contains(got, "db") {
+			t.Errorf("%q: want %d atoms:\n%s", args, want, got)
+		}
+	}
+	verbs := []string{"status", "log", "report", "timeline", "tune"}
+	for _, verb := range verbs {
+		for _, whole := range []string{"db", "job run db", "job.dax.run.db"} {
+			shows(1, verb, whole)
+		}
+		shows(2, verb, "job run d")
+		shows(2, verb, "--atom", "db")
+	}
+	if err := os.Remove(p.dir + "/last.job.dax.run.db"); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range verbs[1:4] { // the runlog knows it still
+		shows(1, verb, "db")
+	}
+}
+
 func TestACompletionMissingInTheRunlogIsNoFailure(t *testing.T) {
 	failed := &history.Run{Outcome: history.Failed, Start: story.Midnight, End: story.Midnight, Status: runlog.Some(3)}
 	for completed, want := range map[time.Duration]string{-time.Hour: "failed 2h ago", 0: "failed 2h ago", time.Hour: "1h ago"} {
@@ -661,6 +687,21 @@ func TestACompletionMissingInTheRunlogIsNoFailure(t *testing.T) {
 		if got := r.lastCell(story.Midnight.Add(2 * time.Hour)); got != want || (len(r.notes(story.Midnight)) > 0) != strings.HasPrefix(want, "failed") {
 			t.Errorf("completed %v later: %q, %v", completed, got, r.notes(story.Midnight))
 		}
+	}
+}
+
+func TestALongNameDoesNotWidenATableInAMail(t *testing.T) {
+	p := newPlace(t)
+	p.ok(t, "run", "--operand", strings.Repeat("x", 5000), "--", "true")
+	p.ok(t, "run", "--operand", strings.Repeat("x", 4999)+"y", "--", "true")
+	lines := strings.Split(p.ok(t, "status"), "\n")
+	for _, line := range lines[:3] {
+		if n := terminal.Columns(line); n > longestName+100 {
+			t.Errorf("%d columns", n)
+		}
+	}
+	if name, _, _ := strings.Cut(lines[1], "  "); strings.HasPrefix(lines[2], name) {
+		t.Errorf("two atoms are %q", name)
 	}
 }
 

@@ -2,6 +2,7 @@ package atom
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,17 +16,21 @@ type Called struct {
 	Atom Atom
 }
 
-// is reports whether text names the atom: by NAME, by its words, or by its words as a table
-// shortens them, with a gap in the middle.
+// is reports whether text is the atom's NAME or its words.
 func (c Called) is(text string) bool {
-	if text == string(c.Name) {
-		return true
-	}
+	return text == string(c.Name) || c.Atom != (Atom{}) && text == c.Atom.Words()
+}
+
+// IsExactly reports whether text is a whole name of the atom: NAME, its words, or its operand.
+func (c Called) IsExactly(text string) bool { return c.is(text) || c.concerns(text) }
+
+// isShown reports whether text is how a table shortens the atom's words, with a gap in the middle.
+func (c Called) isShown(text string) bool {
 	if c.Atom == (Atom{}) {
 		return false
 	}
 	words := c.Atom.Words()
-	return text == words || isCut(text, words, "…") || isCut(text, words, "~")
+	return isCut(text, words, "…") || isCut(text, words, "~")
 }
 
 // isCut reports whether text is words with one or more parts replaced by gap.
@@ -52,19 +57,115 @@ func (c Called) concerns(text string) bool { return c.Atom != (Atom{}) && c.Atom
 
 // has reports whether text is part of the atom's names, or of its command.
 func (c Called) has(text string) bool {
-	return c.is(text) || strings.Contains(string(c.Name), text) || c.Atom != (Atom{}) && strings.Contains(c.Atom.Words(), text) ||
+	return strings.Contains(string(c.Name), text) || c.Atom != (Atom{}) && strings.Contains(c.Atom.Words(), text) ||
 		strings.Contains(c.Atom.Command, text)
 }
 
-// Meant returns the indices of the atoms that a person may mean by text: atoms with that name, else
-// atoms with that operand, else atoms whose names or command contain text.
-func Meant(all []Called, text string) []int {
-	return firstFit(all, text, Called.is, Called.concerns, Called.has)
+// Meant returns the indices of the atoms that a person may mean by the words, for a verb that only
+// shows them: those with this name, else those with names of which this is a part. The words are one
+// name, typed without quotes, or if there is no such atom, a name each. The error names the word that
+// fits no atom.
+func Meant(all []Called, words []string) ([]int, error) {
+	for _, find := range []func([]Called, string) []int{exactly, nearly} {
+		if fit := find(all, strings.Join(words, " ")); len(fit) > 0 {
+			return fit, nil
+		}
+		if fit, missing := each(all, words, find); missing == "" {
+			return fit, nil
+		}
+	}
+	_, missing := each(all, words, nearly)
+	return nil, ErrNone(missing)
 }
 
-// Exactly is Meant without the last step, for an action that cannot be undone: part of a name is
-// not enough there, as the person may mean an atom with exactly that name that has never run.
-func Exactly(all []Called, text string) []int { return firstFit(all, text, Called.is, Called.concerns) }
+// each returns the atoms that the words mean, each word by itself, or the first word without an atom.
+func each(all []Called, words []string, find func([]Called, string) []int) (fit []int, missing string) {
+	for _, word := range words {
+		found := find(all, word)
+		if len(found) == 0 {
+			return nil, word
+		}
+		fit = append(fit, found...)
+	}
+	slices.Sort(fit)
+	return slices.Compact(fit), ""
+}
+
+// Exact returns the indices of the atoms that the words name, for a verb that changes something. The
+// words are one name, typed without quotes, or if there is no such atom, a name each. If not every
+// word is settled (One), nothing is named.
+func Exact(all []Called, words []string) (fit []int, err error) {
+	if len(words) == 1 || len(exactly(all, strings.Join(words, " "))) > 0 {
+		i, err := One(all, words)
+		return []int{i}, err
+	}
+	for _, word := range words {
+		i, err := One(all, []string{word})
+		if err != nil {
+			return nil, err
+		}
+		fit = append(fit, i)
+	}
+	slices.Sort(fit)
+	return slices.Compact(fit), nil
+}
+
+// One returns the index of the atom that has exactly the name which the words are, typed without
+// quotes. A part of a name is an error, as the person may mean an atom with exactly that name that
+// has never run here; so is a name of several atoms, and words of which each names an atom too.
+func One(all []Called, words []string) (int, error) {
+	text := strings.Join(words, " ")
+	fit := exactly(all, text)
+	if apart, missing := each(all, words, exactly); len(fit) > 0 && missing == "" {
+		fit = append(fit, apart...)
+		slices.Sort(fit)
+		fit = slices.Compact(fit)
+	}
+	switch near := nearly(all, text); {
+	case len(fit) == 1:
+		return fit[0], nil
+	case len(fit) > 1:
+		return 0, ErrSeveral(text, names(all, fit, func(c Called) string { return string(c.Name) }))
+	case len(near) > 0:
+		return 0, errors.New(strconv.Quote(text) + " is only part of a name: type the whole name: " + listed(names(all, near, Called.String)))
+	}
+	return 0, ErrNone(words...)
+}
+
+// String returns the atom's words, or its NAME if they are not known or too long for a message.
+func (c Called) String() string {
+	if words := c.Atom.Words(); c.Atom != (Atom{}) && len(words) <= longestWords {
+		return words
+	}
+	return string(c.Name)
+}
+
+const longestWords = 255 // bytes, as a NAME
+
+func names(all []Called, of []int, name func(Called) string) (texts []string) {
+	for _, i := range of {
+		texts = append(texts, name(all[i]))
+	}
+	return texts
+}
+
+// listed joins the names for a message of one line.
+func listed(names []string) string {
+	const most = 10
+	if more := len(names) - most; more > 0 {
+		return strings.Join(names[:most], ", ") + ", and " + strconv.Itoa(more) + " more"
+	}
+	return strings.Join(names, ", ")
+}
+
+// exactly returns the indices of the atoms with that name, else of those with that operand.
+func exactly(all []Called, text string) []int { return firstFit(all, text, Called.is, Called.concerns) }
+
+// nearly is exactly, else the atoms that a table shows by that text, else those whose names or command
+// contain it.
+func nearly(all []Called, text string) []int {
+	return firstFit(all, text, Called.is, Called.concerns, Called.isShown, Called.has)
+}
 
 // firstFit tries the ways in turn until at least one atom fits, and returns the indices of all
 // atoms that fit by that way.
@@ -91,12 +192,7 @@ func ErrNone(words ...string) error {
 	return errors.New(text)
 }
 
-// ErrPart is the error if text is only part of these names.
-func ErrPart(text string, names []string) error {
-	return errors.New(strconv.Quote(text) + " is only part of a name: type the whole name: " + strings.Join(names, ", "))
-}
-
 // ErrSeveral says that text may mean any of these.
 func ErrSeveral(text string, names []string) error {
-	return errors.New(strconv.Quote(text) + " may be any of " + strings.Join(names, ", "))
+	return errors.New(strconv.Quote(text) + " may be any of " + listed(names))
 }

@@ -226,7 +226,7 @@ func (all Origins) parseOne(options []Option, arg string, next []string) (rest [
 	case o.Arg == "":
 		value = "yes"
 	case !inline && !o.takes(options, next):
-		return nil, fault.New(fault.Usage, name, "needs a value")
+		return nil, fault.New(fault.Usage, name, "needs a value: "+o.Arg)
 	case !inline:
 		value, next = next[0], next[1:]
 	}

@@ -6,15 +6,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
 )
 
 // Follow returns the path of the file that `> path` would write: replacing that file replaces the
 // content of path. If path is a link, the result is the link's last target, which need not exist,
 // so that the link itself stays. Follow first asks the kernel whether the link may be followed
-// (fs.protected_symlinks). If the target that it finds is not the file that the kernel finds, no
-// path leads to that file (as for /dev/stdout), and the error is ENOTSUP.
+// (fs.protected_symlinks). A link that leads to an open file, as /dev/stdout does, is refused: that
+// file may have no path, and the process that has it open would go on writing into the replaced one.
 func Follow(path string) (string, error) {
 	there, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -28,13 +31,18 @@ func Follow(path string) (string, error) {
 		return "", err
 	}
 	if found, err := os.Lstat(end); there != nil && (err != nil || !os.SameFile(found, there)) {
-		return "", &fs.PathError{Op: "follow", Path: path, Err: unix.ENOTSUP}
+		return "", errOpen(path)
 	}
 	return end, nil
 }
 
+func errOpen(path string) error {
+	return fault.New(fault.CannotCreate, path, "is an open file, and cannot be replaced: want the file's own name")
+}
+
 // lastOf follows links until the path is no link; the directory in the result has no links either.
 func lastOf(path string) (string, error) {
+	asked := path
 	for range 40 { // as in the kernel
 		dir, name := filepath.Split(path)
 		if dir == "" {
@@ -48,6 +56,9 @@ func lastOf(path string) (string, error) {
 		to, err := os.Readlink(path)
 		if err != nil {
 			return path, nil
+		}
+		if strings.HasPrefix(path, "/proc/") {
+			return "", errOpen(asked)
 		}
 		if path = to; !filepath.IsAbs(to) {
 			path = dir + "/" + to

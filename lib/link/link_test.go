@@ -4,10 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/fault"
 )
 
 func TestFollowEndsWhereALinkLeads(t *testing.T) {
@@ -37,6 +40,20 @@ func TestFollowEndsWhereALinkLeads(t *testing.T) {
 		}
 		if err != nil || got != want {
 			t.Errorf("%s leads to %q, %v, want %q", path, got, err, want)
+		}
+	}
+	writer, err := os.OpenFile("f", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	number := strconv.Itoa(int(writer.Fd()))
+	if err := os.Symlink("/dev/fd/"+number, "open"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"open", "/dev/fd/" + number, "/proc/self/fd/" + number} {
+		if got, err := Follow(path); fault.KindOf(err) != fault.CannotCreate {
+			t.Errorf("%s leads to %q, %v", path, got, err)
 		}
 	}
 	for path, want := range map[string]error{"loop": unix.ELOOP, "lost": unix.ENOENT, "f/x": unix.ENOTDIR} {

@@ -96,58 +96,45 @@ type Slot struct {
 var ErrNotHeld = errors.New("is not locked")
 
 // LockMeant returns the lock that a person means by the words after the verb (several words are one
-// name, typed without quotes). They may be the lock's file, NAME, the words by which status shows
-// the atom, or its operand. Part of a name is refused, and so is a name of several locks, because
-// what the verb does cannot be undone. list is called only if it is needed. The error contains
-// ErrNotHeld if there is nothing to do.
+// name, typed without quotes). They may be the lock's file, or the whole name of its atom (atom.One).
+// A name of several locks is refused, because what the verb does cannot be undone. list is called only
+// if it is needed. The error contains ErrNotHeld if there is nothing to do.
 func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.File, error) {
 	text := strings.Join(words, " ")
-	lock, exact := atom.LockCalled(path.Base(text))
-	exact = exact && !strings.Contains(text, " ")
-	if exact && (lock.Called() != text || lock.Kind != atom.ActiveLock || lock.Name.IsSlot()) {
+	file := path.Base(text)
+	lock, is := atom.LockCalled(file)
+	if is && (lock.String() == file || lock.Name.IsSlot() && file == text) {
 		return lock, nil
 	}
 	entries, err := list()
 	if err != nil {
 		return atom.File{}, err
 	}
-	var known []atom.Called
+	i, err := atom.One(CalledOf(entries), words)
+	if err == nil {
+		switch locks := entries[i].Locks(); len(locks) {
+		case 0:
+			err = fmt.Errorf("%q %w: nothing to %s", text, ErrNotHeld, verb)
+		case 1:
+			return locks[0], nil
+		default:
+			err = atom.ErrSeveral(text, called(locks))
+		}
+	}
+	return atom.File{}, &fault.Error{Kind: fault.Usage, Object: verb, Err: err}
+}
+
+// CalledOf returns the atoms of the entries.
+func CalledOf(entries []Entry) (all []atom.Called) {
 	for i := range entries {
-		known = append(known, entries[i].Called())
+		all = append(all, entries[i].Called())
 	}
-	named := atom.Exactly(known, text)
-	var locks []atom.File
-	for _, i := range named {
-		locks = append(locks, entries[i].Locks()...)
-	}
-	usage := func(err error) error { return &fault.Error{Kind: fault.Usage, Object: verb, Err: err} }
-	switch parts := atom.Meant(known, text); {
-	case len(locks) == 1:
-		return locks[0], nil
-	case len(locks) > 1:
-		return atom.File{}, usage(atom.ErrSeveral(text, called(locks)))
-	case len(named) > 0:
-		return atom.File{}, usage(fmt.Errorf("%q %w: nothing to %s", text, ErrNotHeld, verb))
-	case len(parts) > 0:
-		return atom.File{}, usage(atom.ErrPart(text, names(known, parts)))
-	}
-	return atom.File{}, usage(atom.ErrNone(words...))
+	return all
 }
 
 func called(locks []atom.File) (names []string) {
 	for _, lock := range locks {
 		names = append(names, lock.Called())
-	}
-	return names
-}
-
-func names(known []atom.Called, of []int) (names []string) {
-	for _, i := range of {
-		if known[i].Atom == (atom.Atom{}) {
-			names = append(names, string(known[i].Name))
-		} else {
-			names = append(names, known[i].Atom.Words())
-		}
 	}
 	return names
 }

@@ -35,6 +35,11 @@ func TestAVerbThatEndsOrClearsTakesNoOtherAtom(t *testing.T) {
 			t.Errorf("%q: %s, %v", text, lock, err)
 		}
 	}
+	for _, path := range []string{"./adlock.dax.run.db2", "/opt/adlock.dax.run.mirror"} { // of guarded scripts, say
+		if lock, err := LockMeant("stop", []string{path}, list); err == nil {
+			t.Errorf("%q: %s", path, lock)
+		}
+	}
 	for text, want := range map[string]string{
 		"run db": "only part of a name", "b2": "type the whole name: adlock run db2", "done": "only part of a name",
 		"none": "no atom matches",

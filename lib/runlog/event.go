@@ -24,52 +24,57 @@ import "time"
 
 // Event is one transaction. A zero field is not in the line; a field is an Opt if zero has a
 // meaning of its own. The constants of Kind list the fields of each kind.
+//
+// The fields stand in the order of the line, each with its key (fields.go); the values of a field
+// with ",own" are not likely to recur.
 type Event struct {
-	Time time.Time // Append sets the current time for zero, and truncates to microseconds
-	Kind Kind      // what happened
+	Time time.Time `log:"time"`  // Append sets the current time for zero, and truncates to microseconds
+	Kind Kind      `log:"event"` // what happened
 
-	// The atom, as it was given (any bytes).
-	Program, Operator, Operand string
-	// Host is the atom's host as it was given. A line has it only if it differs from the HOST of
-	// the file's name, which a reader fills in.
-	Host string
+	// The atom, as it was given (any bytes). A line has Host only if it differs from the HOST of the
+	// file's name, which a reader fills in.
+	Program  string `log:"program"`
+	Host     string `log:"host"`
+	Operator string `log:"operator"`
+	Operand  string `log:"operand"`
 
 	// Store is the address, as given, of the store beyond this machine that holds the atom; "": a
 	// lock directory. Atoms of the same name in two places are two atoms.
-	Store string
+	Store string `log:"store"`
 
-	PID    int    // the acting process: the owner in acquire, release and lost; else the newcomer
-	Node   string // its machine, if the atom is in a store; Append fills in this one
-	Token  string // the acquisition of PID
-	Shared bool   // it is a reader: other readers may hold the atom at the same time
+	PID    int    `log:"pid"`       // the acting process: the owner in acquire, release and lost; else the newcomer
+	Node   string `log:"node"`      // its machine, if the atom is in a store; Append fills in this one
+	Token  string `log:"token,own"` // the acquisition of PID
+	Shared bool   `log:"shared"`    // it is a reader: other readers may hold the atom at the same time
 
-	Owner      int    // the owner that PID found: waited for, ended, found dead or cleared
-	OwnerNode  string // its machine, if that may be another one
-	OwnerToken string // the acquisition that this owner held
+	Owner      int    `log:"owner"`           // the owner that PID found: waited for, ended, found dead or cleared
+	OwnerNode  string `log:"owner_node"`      // its machine, if that may be another one
+	OwnerToken string `log:"owner_token,own"` // the acquisition that this owner held
 
-	Verdict string // acquired, busy, too-soon, full, paused, stuck
-	Reason  string // the reason in words and figures, for people
+	Verdict string `log:"verdict"` // acquired, busy, too-soon, full, paused, stuck
 
-	IfElapsed   Opt[time.Duration] // the limits in force; limit.Never is never
-	ExpireAfter Opt[time.Duration]
+	// The limits in force, limit.Never is never; and where they are from: learned, said; "": the
+	// default, for IfElapsed also said.
+	IfElapsed       Opt[time.Duration] `log:"if_elapsed"`
+	IfElapsedFrom   string             `log:"if_elapsed_from"`
+	ExpireAfter     Opt[time.Duration] `log:"expire_after"`
+	ExpireAfterFrom string             `log:"expire_after_from"`
 
-	IfElapsedFrom   string // learned; "": explicit, or the default
-	ExpireAfterFrom string // said, learned; "": no limit was set
+	Age      Opt[time.Duration] `log:"age"`      // of the active lock, or (verdict too-soon, event clock) of the last lock
+	Wait     time.Duration      `log:"wait"`     // how long the newcomer has waited
+	Duration Opt[time.Duration] `log:"duration"` // how long the atom was held
 
-	Age      Opt[time.Duration] // of the active lock, or (verdict too-soon, event clock) of the last lock
-	Wait     time.Duration      // how long the newcomer has waited
-	Duration Opt[time.Duration] // how long the atom was held
-
-	Status Opt[int] // the job's exit status
-	Signal string   // without SIG: the signal sent, or the one that ended the job
-	Target int      // the process that a signal was sent to
-	Count  int      // how many, e.g. denials in a row
+	Status Opt[int] `log:"status"` // the job's exit status
+	Signal string   `log:"signal"` // without SIG: the signal sent, or the one that ended the job
+	Target int      `log:"target"` // the process that a signal was sent to
+	Count  int      `log:"count"`  // how many, e.g. denials in a row
 
 	// Overdue is the age of OwnerToken's acquisition when it was last reported as overdue.
-	Overdue Opt[time.Duration]
+	Overdue Opt[time.Duration] `log:"overdue"`
 
-	Idle time.Duration // how long the owner's job was seen idle before it was ended
-	Work string        // what the owner's job was seen doing after a learned limit had passed
+	Idle   time.Duration `log:"idle"`       // how long the owner's job was seen idle before it was ended
+	Work   string        `log:"work,own"`   // what the owner's job was seen doing after a learned limit had passed
+	Reason string        `log:"reason,own"` // the reason in words and figures, for people
 }
 
 // Kind is what happened. An acquisition begins with Acquire and ends with the one Release,

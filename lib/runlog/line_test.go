@@ -2,7 +2,9 @@ package runlog
 
 import (
 	"bytes"
+	"cmp"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -42,40 +44,33 @@ func anyEvent(t *rapid.T) Event {
 	first := time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC).UnixMicro()
 	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).UnixMicro()
 	number := rapid.OneOf(rapid.Int(), rapid.IntRange(0, 300))
-	orHost := func(s string) string {
-		if s == "" {
-			return testHost
+	var e Event
+	fields := reflect.ValueOf(&e).Elem()
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Name
+		switch f := fields.Field(i).Addr().Interface().(type) {
+		case *time.Time:
+			*f = time.UnixMicro(rapid.Int64Range(first, last).Draw(t, name)).UTC()
+		case *Kind:
+			*f = Kind(rapid.OneOf(rapid.Just("acquire"), anyText()).Filter(func(s string) bool { return s != "" }).Draw(t, name))
+		case *string:
+			*f = anyText().Draw(t, name)
+		case *int:
+			*f = number.Draw(t, name)
+		case *bool:
+			*f = rapid.Bool().Draw(t, name)
+		case *time.Duration:
+			*f = anyDuration().Draw(t, name)
+		case *Opt[int]:
+			*f = anyOpt(number).Draw(t, name)
+		case *Opt[time.Duration]:
+			*f = anyOpt(anyDuration()).Draw(t, name)
+		default:
+			t.Fatalf("%s: cannot be drawn", name)
 		}
-		return s
 	}
-	return Event{
-		Time:        time.UnixMicro(rapid.Int64Range(first, last).Draw(t, "time")).UTC(),
-		Kind:        Kind(rapid.OneOf(rapid.Just("acquire"), anyText()).Filter(func(s string) bool { return s != "" }).Draw(t, "kind")),
-		Program:     anyText().Draw(t, "program"),
-		Operator:    anyText().Draw(t, "operator"),
-		Operand:     anyText().Draw(t, "operand"),
-		Host:        orHost(anyText().Draw(t, "host")),
-		Store:       anyText().Draw(t, "store"),
-		PID:         number.Draw(t, "pid"),
-		Node:        anyText().Draw(t, "node"),
-		Token:       anyText().Draw(t, "token"),
-		Owner:       number.Draw(t, "owner"),
-		OwnerNode:   anyText().Draw(t, "owner's node"),
-		OwnerToken:  anyText().Draw(t, "owner token"),
-		Verdict:     anyText().Draw(t, "verdict"),
-		Reason:      anyText().Draw(t, "reason"),
-		IfElapsed:   anyOpt(anyDuration()).Draw(t, "if elapsed"),
-		ExpireAfter: anyOpt(anyDuration()).Draw(t, "expire after"),
-		Age:         anyOpt(anyDuration()).Draw(t, "age"),
-		Wait:        anyDuration().Draw(t, "wait"),
-		Idle:        anyDuration().Draw(t, "idle"),
-		Work:        anyText().Draw(t, "work"),
-		Duration:    anyOpt(anyDuration()).Draw(t, "duration"),
-		Status:      anyOpt(number).Draw(t, "status"),
-		Signal:      anyText().Draw(t, "signal"),
-		Target:      number.Draw(t, "target"),
-		Count:       number.Draw(t, "count"),
-	}
+	e.Host = cmp.Or(e.Host, testHost)
+	return e
 }
 
 // lineOf is the line of e without its newline.
@@ -90,6 +85,16 @@ func parsed(line []byte) (Event, error) {
 		e.Host = testHost
 	}
 	return e, err
+}
+
+func TestEveryFieldHasAKeyOfItsOwn(t *testing.T) {
+	keys := map[string]bool{}
+	for i, f := range fields {
+		if key := []byte(f.key); len(key) == 0 || bytes.ContainsFunc(key, func(r rune) bool { return !isKeyByte(byte(r)) }) || keys[f.key] {
+			t.Errorf("field %d has the key %q", i, f.key)
+		}
+		keys[f.key] = true
+	}
 }
 
 func TestLineReadsAsDocumented(t *testing.T) {

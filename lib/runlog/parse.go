@@ -14,6 +14,10 @@ import (
 // atoms.
 type parser struct {
 	known map[string]string
+
+	event    *Event // of the line that is read
+	pointers []any  // to the fields of event
+	next     int    // the field that probably comes next, as a line has them in their order
 }
 
 // maxKnown bounds what a parser remembers, for runlogs whose operands never recur.
@@ -40,21 +44,25 @@ func (p *parser) shared(v field) string {
 // parse reads one line, without its newline. An error means that the line is damaged; its text
 // says where.
 func (p *parser) parse(line []byte) (Event, error) {
-	var e Event
+	if p.event == nil {
+		p.event = new(Event)
+		p.pointers = pointersTo(p.event)
+	}
+	*p.event, p.next = Event{}, 0
 	for rest := line; len(rest) > 0; {
 		key, value, next, err := pair(rest)
 		if err != nil {
 			return Event{}, err
 		}
-		if err := p.set(&e, key, value); err != nil {
+		if err := p.set(key, value); err != nil {
 			return Event{}, err
 		}
 		rest = next
 	}
-	if e.Time.IsZero() || e.Kind == "" {
+	if p.event.Time.IsZero() || p.event.Kind == "" {
 		return Event{}, errors.New("no time or no event")
 	}
-	return e, nil
+	return *p.event, nil
 }
 
 // field is the value of one key: as on the line, without quotes, and its text if it has escapes.
@@ -141,73 +149,47 @@ func quoted(line []byte) (value field, rest []byte, err error) {
 }
 
 // set puts one value into its field. Unknown keys come from a newer adlock and are skipped.
-func (p *parser) set(e *Event, key []byte, v field) (err error) {
-	switch string(key) {
-	case "time":
-		err = setTime(&e.Time, v)
-	case "event":
-		e.Kind = Kind(p.shared(v))
-	case "program":
-		e.Program = p.shared(v)
-	case "host":
-		e.Host = p.shared(v)
-	case "operator":
-		e.Operator = p.shared(v)
-	case "operand":
-		e.Operand = p.shared(v)
-	case "store":
-		e.Store = p.shared(v)
-	case "pid":
-		e.PID, err = parseInt(v.raw)
-	case "node":
-		e.Node = p.shared(v)
-	case "token":
-		e.Token = v.own()
-	case "shared":
-		e.Shared = string(v.raw) == yes
-	case "owner":
-		e.Owner, err = parseInt(v.raw)
-	case "owner_node":
-		e.OwnerNode = p.shared(v)
-	case "owner_token":
-		e.OwnerToken = v.own()
-	case "verdict":
-		e.Verdict = p.shared(v)
-	case "reason":
-		e.Reason = v.own()
-	case "if_elapsed":
-		err = setOpt(&e.IfElapsed, v, parseSeconds)
-	case "expire_after":
-		err = setOpt(&e.ExpireAfter, v, parseSeconds)
-	case "if_elapsed_from":
-		e.IfElapsedFrom = p.shared(v)
-	case "expire_after_from":
-		e.ExpireAfterFrom = p.shared(v)
-	case "overdue":
-		err = setOpt(&e.Overdue, v, parseSeconds)
-	case "idle":
-		e.Idle, err = parseSeconds(v.raw)
-	case "work":
-		e.Work = v.own()
-	case "age":
-		err = setOpt(&e.Age, v, parseSeconds)
-	case "wait":
-		e.Wait, err = parseSeconds(v.raw)
-	case "duration":
-		err = setOpt(&e.Duration, v, parseSeconds)
-	case "status":
-		err = setOpt(&e.Status, v, parseInt)
-	case "signal":
-		e.Signal = p.shared(v)
-	case "target":
-		e.Target, err = parseInt(v.raw)
-	case "count":
-		e.Count, err = parseInt(v.raw)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", key, err)
+func (p *parser) set(key []byte, v field) error {
+	for range fields {
+		i := p.next
+		if p.next++; p.next == len(fields) {
+			p.next = 0
+		}
+		if fields[i].key != string(key) {
+			continue
+		}
+		if err := p.setField(i, v); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		return nil
 	}
 	return nil
+}
+
+func (p *parser) setField(i int, v field) (err error) {
+	switch f := p.pointers[i].(type) {
+	case *time.Time:
+		return setTime(f, v)
+	case *Kind:
+		*f = Kind(p.shared(v))
+	case *string:
+		if fields[i].own {
+			*f = v.own()
+		} else {
+			*f = p.shared(v)
+		}
+	case *bool:
+		*f = string(v.raw) == yes
+	case *int:
+		*f, err = parseInt(v.raw)
+	case *time.Duration:
+		*f, err = parseSeconds(v.raw)
+	case *Opt[int]:
+		return setOpt(f, v, parseInt)
+	case *Opt[time.Duration]:
+		return setOpt(f, v, parseSeconds)
+	}
+	return err
 }
 
 func setOpt[T any](o *Opt[T], v field, parse func([]byte) (T, error)) (err error) {

@@ -240,7 +240,7 @@ complete -c adlock -n '__adlock_wants_option tune' -l atom -x -a '(__adlock_name
 complete -c adlock -n '__adlock_wants_option tune' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
 complete -c adlock -n '__adlock_wants_option tune' -l explain -d 'with the arithmetic'
 complete -c adlock -n '__adlock_wants_option tune' -l json -d 'as JSON, one array; durations are seconds'
-complete -c adlock -n '__adlock_wants_option tune' -l reset -x -a '(__adlock_names atom)' -d 'forget what this one has learned; by its NAME or by a text as --atom takes it'
+complete -c adlock -n '__adlock_wants_option tune' -l reset -x -a '(__adlock_names atom)' -d 'forget what the atom with exactly this name has learned'
 complete -c adlock -n '__adlock_wants_option tune' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option check' -l system -d 'check the crontabs of this machine: /etc/crontab, /etc/cron.d and, as root, those of all users'
 complete -c adlock -n '__adlock_wants_option check' -l json -d 'as JSON, one array'

@@ -272,7 +272,7 @@ func TestTuneShowsAnAtomThatIsYetToLearn(t *testing.T) {
 	wantWords(t, tune(t, a, "--explain").Out, "p o x", "never", "ExpireAfter: 0 successful runs, fewer than 5: no limit until there are 5")
 }
 
-func TestAResetOfAnAmbiguousNameIsRefused(t *testing.T) {
+func TestAResetOfAPartOfANameIsRefused(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	teach(t, a)
@@ -280,8 +280,10 @@ func TestAResetOfAnAmbiguousNameIsRefused(t *testing.T) {
 	if err := os.WriteFile(other, []byte(taught), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := tune(t, a, "--reset", "p o"); r.Status != 64 || !strings.Contains(r.Err, "p.dax.o.x, p.dax.o.xy") {
-		t.Errorf("%+v", r)
+	for part, nearly := range map[string]string{"p o": "p o x, p o xy", "y": "p o xy", "p.dax.o.": "p o x, p o xy"} {
+		if r := tune(t, a, "--reset", part); r.Status != 64 || !strings.Contains(r.Err, "type the whole name: "+nearly+"\n") {
+			t.Errorf("%q: %+v", part, r)
+		}
 	}
 	if r := tune(t, a, "--reset", "p.dax.o.x"); r.Status != 0 {
 		t.Errorf("%+v", r)

@@ -132,6 +132,17 @@ func TestMkatomicReplacesOnlyFiles(t *testing.T) {
 	s.wantFiles("dir", "pipe")
 }
 
+// The caller would go on writing into the file that was replaced.
+func TestMkatomicReplacesNoOpenFile(t *testing.T) {
+	s := newStage(t)
+	c := s.command()
+	c.Args = []string{"sh", "-c", `{ echo before; for f in /dev/stdout /proc/self/fd/1; do echo x | "$0" mkatomic --replace $f; echo $?; done; } >out; cat out`, helper.Binary(t)}
+	if r := c.Run(t); r.Out != "before\n73\n73\n" || strings.Count(r.Err, "adlock: /dev/stdout: is an open file") != 1 {
+		t.Errorf("%+v", r)
+	}
+	s.wantFiles("out")
+}
+
 func TestMkatomicTakesABigInput(t *testing.T) {
 	s := newStage(t)
 	big := strings.Repeat("0123456789abcdef", 1<<20)

@@ -51,20 +51,34 @@ func TestAPausedAtomDeniesNewcomersUntilItIsResumed(t *testing.T) {
 	s.once().Ran(t)
 }
 
-func TestAPartOfManyNamesPausesAllAndPrintsThem(t *testing.T) {
+func TestPauseAndResumeTakeWholeNamesOnly(t *testing.T) {
 	s := newStage(t)
-	s.onceNamed("one").Ran(t)
-	s.onceNamed("other").Ran(t)
-	both := s.named("one") + "\n" + s.named("other") + "\n"
-	for _, args := range [][]string{{"pause", "o", "--for", "1h"}, {"resume", "o"}} {
-		if r := s.adlock(args...); r != (helper.Result{Out: both}) {
-			t.Errorf("%q: %+v", args, r)
+	for _, operand := range []string{"one", "other", "one more"} {
+		s.onceNamed(operand).Ran(t)
+	}
+	verbs := [][]string{{"pause", "--for", "1h"}, {"resume"}}
+	for text, paused := range map[string]int{"one|other": 2, "one|more": 1, "job|run|other": 1, "job.dax.run.one": 1} {
+		words := strings.Split(text, "|")
+		for _, verb := range verbs {
+			if r := s.adlock(append(verb, words...)...); r != (helper.Result{}) {
+				t.Errorf("%q %q: %+v", verb, words, r)
+			}
+			want := 0
+			if verb[0] == "pause" {
+				want = paused
+			}
+			if got := strings.Count(s.adlock("pause").Out, "\n"); got != want {
+				t.Errorf("%q %q: %d are paused", verb, words, got)
+			}
 		}
 	}
-	for _, args := range [][]string{{"pause", "one", "other", "--for", "1h"}, {"resume", "oth"}} {
-		if r := s.adlock(args...); r != (helper.Result{}) {
-			t.Errorf("%q: %+v", args, r)
-		}
+	for _, verb := range verbs {
+		s.refused(64, `"o" is only part of a name: type the whole name: job run one, job run one more, job run other`, append(verb, "o")...)
+		s.refused(64, `no atom matches "none"`, append(verb, "one", "none")...)
+		s.refused(64, "only part of a name", append(verb, "one", "oth")...)
+	}
+	if r := s.adlock("pause"); r.Out != "" {
+		t.Errorf("paused: %s", r.Out)
 	}
 }
 

@@ -43,6 +43,9 @@ func TestStopEndsTheJobAndStampsItsLastLock(t *testing.T) {
 	if kinds := s.kinds("a"); !regexp.MustCompile(`^acquire stop( signal)+ lost( signal)* clear$`).MatchString(kinds) {
 		t.Errorf("events: %s", kinds)
 	}
+	if report := s.want(0, "report", "a").Out; !strings.Contains(report, "1 stopped") {
+		t.Errorf("the report: %s", report)
+	}
 	if told := s.told("told", 1); len(told) != 1 || !strings.HasPrefix(told[0], "ended job.dax.run.a ") {
 		t.Errorf("the hook: %q", told)
 	}
@@ -91,6 +94,27 @@ func TestStopRefusesAPartOfAName(t *testing.T) {
 	}
 	if other.Ended() {
 		t.Error("another job was ended")
+	}
+}
+
+func TestStopTakesOneWholeNameOnly(t *testing.T) {
+	s := newStage(t)
+	s.want(0, "run", "--program", "site", "--name", "db", "true")
+	s.want(0, "run", "--program", "job", "--name", "full", "true")
+	s.want(0, "run", "--program", "job", "--name", "db full", "true")
+	running := []*helper.Process{s.hold("db"), s.hold("restorebackup")}
+	s.refused(64, `"db" may be any of job.dax.run.db, site.dax.run.db`, "stop", "db")
+	s.refused(64, `"db full" may be any of job.dax.run.db`, "stop", "db", "full")
+	s.refused(64, "type the whole name: job run restorebackup", "stop", "backup")
+	s.refused(64, "all words together are one NAME, and only one is taken", "stop", "job.dax.run.db", "job run db full")
+	s.refused(64, "--dry-run: unknown option", "stop", "--dry-run", "job.dax.run.db")
+	for _, idle := range [][]string{{"site", "run", "db"}, {"job run db full"}} {
+		s.refused(0, "nothing to stop", append([]string{"stop"}, idle...)...)
+	}
+	for _, p := range running {
+		if p.Ended() {
+			t.Error("a job was ended")
+		}
 	}
 }
 

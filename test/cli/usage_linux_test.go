@@ -69,8 +69,8 @@ func TestUnknownWordsAreReportedInOneForm(t *testing.T) {
 			of := help(verb)
 			for _, option := range told(of, "options") {
 				option = strings.TrimSuffix(option, ",")
-				if regexp.MustCompile(`(?m)^  ` + option + `(, -+\w+)* [A-Z]`).MatchString(of) {
-					says("adlock: "+option+": needs a value", verb, option)
+				if takes := regexp.MustCompile(`(?m)^  ` + option + `(?:, -+\w+)* ([A-Z]\S*)`).FindStringSubmatch(of); takes != nil {
+					says("adlock: "+option+": needs a value: "+takes[1], verb, option)
 				} else if option != "--help" {
 					says("adlock: "+option+": takes no value", verb, option+"=1")
 				}

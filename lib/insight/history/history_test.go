@@ -69,6 +69,7 @@ func TestEachRunEndsWithItsOutcome(t *testing.T) {
 		"expired and yet succeeded":  {[]runlog.Event{acquire(0, "a"), expire(8, "a", 20), release(9, "a", 9, 0)}, "a success 0s+9s by 0"},
 		"not ended by a newcomer":    {[]runlog.Event{acquire(0, "a"), expire(7, "a", 20), at(8, runlog.Event{Kind: runlog.Stuck, PID: 20, OwnerToken: "a"}), signalled}, "a failure 0s+9s by 0"},
 		"found dead":                 {[]runlog.Event{acquire(0, "a"), replaced(50, runlog.Reclaim, "a", 50)}, "a orphaned 0s+50s by 20"},
+		"stopped by a person":        {[]runlog.Event{acquire(0, "a"), replaced(49, runlog.Stop, "a", 49), replaced(50, runlog.Clear, "a", 50)}, "a stopped 0s+50s by 20"},
 		"cleared":                    {[]runlog.Event{acquire(0, "a"), replaced(50, runlog.Clear, "a", 50)}, "a cleared 0s+50s by 20"},
 		"a step of the wall clock":   {[]runlog.Event{acquire(0, "a"), release(3605, "a", 5, 0)}, "a success 0s+5s by 0"},
 		"beginning rotated":          {[]runlog.Event{release(50, "a", 30, 0)}, "a success 20s+30s by 0"},

@@ -25,12 +25,13 @@ const (
 	Failed                   // released with another status, or its job was ended by a signal, or it could not be started (Unstarted)
 	Ended                    // by force, because it had passed ExpireAfter
 	Orphaned                 // its owner died without a release; found dead by a newcomer
-	Cleared                  // a person removed its lock, or had its job ended (adlock stop)
+	Cleared                  // a person removed its lock (adlock clear)
+	Stopped                  // a person had its job ended (adlock stop)
 	Lost                     // its lock disappeared, or the runlog does not have its end
 	Outcomes                 // how many outcomes there are
 )
 
-var outcomeNames = [Outcomes]string{"running", "success", "failure", "ended", "orphaned", "cleared", "lost"}
+var outcomeNames = [Outcomes]string{"running", "success", "failure", "ended", "orphaned", "cleared", "stopped", "lost"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
@@ -55,6 +56,7 @@ type Run struct {
 	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // its owner's; ExpireAfter of the process that ended it
 
 	expired bool      // there is an expire event: its ending has begun
+	stopped bool      // there is a stop event
 	lostAt  time.Time // its owner reported that the lock was gone
 
 	unlocked bool // it ran without a lock, because the lock directory could not be used

@@ -53,6 +53,10 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		if r := a.find(e.OwnerToken); r != nil && IsDenial(e) {
 			r.expired = false // a newcomer could not end it: if it ends now, another has ended it, or itself
 		}
+	case runlog.Stop:
+		if r := a.find(e.OwnerToken); r != nil {
+			r.stopped = true
+		}
 	case runlog.Release:
 		t.end(a, e, e.Token, e.Duration, released(e))
 	case runlog.Takeover:
@@ -153,6 +157,8 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 		r.Held = held.Value
 	}
 	switch {
+	case how == Cleared && r.stopped:
+		r.Outcome, r.By, r.ByNode = Stopped, e.PID, e.Node
 	case how == Failed && r.expired:
 		r.Outcome, r.By, r.ByNode = Ended, e.PID, e.Node // by its supervisor
 	case e.Kind != runlog.Release:

@@ -57,6 +57,7 @@ type outcomesObject struct {
 	Ended    int `json:"ended"`
 	Orphaned int `json:"orphaned"`
 	Cleared  int `json:"cleared"`
+	Stopped  int `json:"stopped"`
 	Lost     int `json:"lost"`
 }
 
@@ -88,7 +89,7 @@ func (r *Report) atomObject(a *summary) atomObject {
 		Atom: a.Name(), Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand, Runs: a.Runs,
 		Outcomes: outcomesObject{
 			n[history.Running], n[history.Succeeded], n[history.Failed], n[history.Ended],
-			n[history.Orphaned], n[history.Cleared], n[history.Lost],
+			n[history.Orphaned], n[history.Cleared], n[history.Stopped], n[history.Lost],
 		},
 		Denials: a.Denials,
 		Longest: seriesObject{a.Longest.Count, limit.Instant(a.Longest.First), limit.Instant(a.Longest.Last)},

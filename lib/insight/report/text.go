@@ -47,7 +47,7 @@ func (r *Report) period() string {
 }
 
 // outcomeWords name the outcomes in a sentence, in the order of history.Outcome.
-var outcomeWords = [history.Outcomes]string{"running", "succeeded", "failed", "ended by force", "orphaned", "cleared", "lost"}
+var outcomeWords = [history.Outcomes]string{"running", "succeeded", "failed", "ended by force", "orphaned", "cleared", "stopped", "lost"}
 
 var outcomeStyles = [history.Outcomes]terminal.Style{
 	history.Running: terminal.Cyan, history.Failed: terminal.Red, history.Ended: terminal.Alarm,

@@ -62,7 +62,7 @@ var (
 
 var fills = [history.Outcomes]string{
 	history.Running: picture.Fill(picture.Now), history.Succeeded: picture.Fill(picture.Good), history.Failed: wrong, history.Ended: wrong,
-	history.Orphaned: picture.Fill(picture.Odd), history.Cleared: picture.Fill(picture.Odd), history.Lost: picture.Fill(picture.Odd),
+	history.Orphaned: picture.Fill(picture.Odd), history.Cleared: picture.Fill(picture.Odd), history.Stopped: picture.Fill(picture.Odd), history.Lost: picture.Fill(picture.Odd),
 }
 
 // svg is a picture that is being written.

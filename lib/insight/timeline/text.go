@@ -187,7 +187,7 @@ func bars(c *Chart, lane *Lane, g *glyphs) []cell {
 
 var barStyles = [history.Outcomes]terminal.Style{
 	history.Running: terminal.Cyan, history.Succeeded: terminal.Green, history.Failed: terminal.Red, history.Ended: terminal.Red,
-	history.Orphaned: terminal.Yellow, history.Cleared: terminal.Yellow, history.Lost: terminal.Yellow,
+	history.Orphaned: terminal.Yellow, history.Cleared: terminal.Yellow, history.Stopped: terminal.Yellow, history.Lost: terminal.Yellow,
 }
 
 // mark is the mark of a bar's end; no glyph if there was no problem.

@@ -1,0 +1,83 @@
+package runlog
+
+import (
+	"iter"
+	"reflect"
+	"strings"
+	"time"
+
+	"adlock/lib/limit"
+)
+
+// key is the key of a field of Event; own: its values are not likely to recur.
+type key struct {
+	key string
+	own bool
+}
+
+// fields are the keys of the fields of Event in their order, from the tags: one table for writing,
+// reading and JSON.
+var fields = func() (all []key) {
+	event := reflect.TypeFor[Event]()
+	for i := range event.NumField() {
+		text, own := strings.CutSuffix(event.Field(i).Tag.Get("log"), ",own")
+		all = append(all, key{text, own})
+	}
+	return all
+}()
+
+// pointersTo returns pointers to the fields of e.
+func pointersTo(e *Event) []any {
+	pointers, event := make([]any, len(fields)), reflect.ValueOf(e).Elem()
+	for i := range pointers {
+		pointers[i] = event.Field(i).Addr().Interface()
+	}
+	return pointers
+}
+
+// Fields yields the keys and values of the fields that are not empty, in the order of the line: a
+// text, an int, true, a limit.Seconds, or the time of the event.
+func (e *Event) Fields() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		for i, pointer := range pointersTo(e) {
+			if value := valueAt(pointer); value != nil && !yield(fields[i].key, value) {
+				return
+			}
+		}
+	}
+}
+
+// valueAt returns the value of a field as Fields yields it; nil if it is empty.
+func valueAt(pointer any) any {
+	switch f := pointer.(type) {
+	case *time.Time:
+		return *f
+	case *Kind:
+		return some(string(*f))
+	case *string:
+		return some(*f)
+	case *int:
+		return some(*f)
+	case *bool:
+		return some(*f)
+	case *time.Duration:
+		return some(limit.Seconds(*f))
+	case *Opt[int]:
+		if f.Set {
+			return f.Value
+		}
+	case *Opt[time.Duration]:
+		if f.Set {
+			return limit.Seconds(f.Value)
+		}
+	}
+	return nil
+}
+
+// some returns the value, or nil for a zero value.
+func some[T comparable](value T) any {
+	if value == *new(T) {
+		return nil
+	}
+	return value
+}
