@@ -101,6 +101,12 @@ eventually() {
 }
 
 gone() { ! kill -0 "$1" 2>/dev/null || grep -qs '^State:.Z' "/proc/$1/status"; }
+# kill_whole PID ends a script and its children by KILL.
+kill_whole() {
+	# shellcheck disable=SC2046 # a pid each
+	kill -KILL "$1" $(cat "/proc/$1/task/$1/children")
+	eventually gone "$1"
+}
 noted() { grep -qxF -- "$1" "$T/notes"; }
 
 # The files of an atom of the script `job`, and whether it is held.

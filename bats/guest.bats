@@ -131,7 +131,7 @@ names_in_use() {
 	ADLOCK_SH=/dev/null launch bare >"$T/without"
 	run comm -23 "$T/with" "$T/without"
 	assert_success
-	run grep -vE '^(_?adlock_.*|ADLOCK_VERDICT)$' <<<"$output"
+	run grep -vE '^(_?adlock_.*|ADLOCK_(VERDICT|MARK))$' <<<"$output"
 	assert_output ''
 }
 

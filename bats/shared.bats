@@ -43,14 +43,13 @@ load common
 	start reader
 	local pid=$!
 	eventually test -e "$T/reads"
-	kill -KILL "$pid"
+	kill_whole "$pid"
 	script writer <<-'END'
 		ADLOCK_PROGRAM=job
 		adlock_get copy nightly 0
 		note "$ADLOCK_VERDICT"
 		adlock_release
 	END
-	eventually gone "$pid"
 	run launch writer
 	assert_success
 	assert_notes <<<acquired

@@ -213,7 +213,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 
 @test "the job's environment has its shell and the lock dir" {
 	export ADLOCK_EXPIRE_AFTER=1h ADLOCK_WAIT=1s ADLOCK_VERBOSE=0 helper=kept set=kept
-	run guarded -c 'env | grep "^ADLOCK_\|^SHELL=\|^helper=\|^set=\|^_adlock" | sort; exec "$SHELL" -c "echo inner"'
+	run guarded -c 'env | grep -v ^ADLOCK_MARK | grep "^ADLOCK_\|^SHELL=\|^helper=\|^set=\|^_adlock" | sort; exec "$SHELL" -c "echo inner"'
 	assert_output "ADLOCK_BIN=$ADLOCK_BIN
 ADLOCK_DIR=$ADLOCK_DIR
 ADLOCK_HOST=dax

@@ -88,8 +88,7 @@ slot_script() {
 	E
 	start job
 	eventually test -e "$T/inside"
-	kill -KILL $!
-	eventually gone $!
+	kill_whole $!
 	run launch other
 	assert_success
 	assert_notes <<<acquired
