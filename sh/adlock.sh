@@ -133,9 +133,9 @@
 #
 # The owner is the shell process that took the lock, even if that is a subshell: then the
 # lock is reclaimed when the subshell is gone. If an owner has left its lock behind, as
-# when it was killed, the next newcomer reclaims the lock at once. A script killed with
-# KILL may leave a child running without a lock: only a script that leads its own process
-# group, or `adlock run`, holds the atom until that child is gone too.
+# when it was killed, the next newcomer reclaims the lock at once, unless the script has
+# left processes behind in its session: they hold the atom until they are gone. They are
+# known by the variable ADLOCK_MARK in their environment.
 #
 # A lock is held if its file is in place, whatever a helper reported. If a helper died (a
 # signal, no process or thread available), the library looks at the lock: a lock that a
@@ -149,8 +149,8 @@
 #
 # Names that begin with adlock_, _adlock_ and ADLOCK_. It sets ADLOCK_VERDICT
 # (acquired, too-soon, busy, full, paused, lost, stuck; empty after another error), and
-# ADLOCK_STORE if a settings file names one. It exports nothing, except ADLOCK_LOGDIR,
-# ADLOCK_LOG_MAX, ADLOCK_HOOK and ADLOCK_SYSLOG in adlock_guard. Options, IFS, traps
+# ADLOCK_STORE if a settings file names one. It exports nothing, except ADLOCK_MARK while a
+# lock is held, and ADLOCK_LOGDIR, ADLOCK_LOG_MAX, ADLOCK_HOOK and ADLOCK_SYSLOG in adlock_guard. Options, IFS, traps
 # (unless adlock_guard sets them), positional parameters and descriptors stay as they
 # were. If it is sourced twice, the second time does nothing.
 #

@@ -81,11 +81,15 @@ func (r *run) anyLeft() (bool, error) {
 const mostRecorded = 64
 
 // recordRest records in the lock the processes of a whole job that a newcomer could not find if
-// this process died: daemons, which have left its group. It is called once, when the command has
-// ended, so a process that leaves the group later is not recorded.
+// this process died: daemons, which have left its session, and with it the mark's reach. It is called
+// once, when the command has ended, so a process that leaves the session later is not recorded.
 func (r *run) recordRest() error {
 	if r.job.Rest == nil || !hasChildren() {
 		return nil
+	}
+	session, err := unix.Getsid(0)
+	if err != nil {
+		return err
 	}
 	members, err := r.place.members()
 	if err != nil {
@@ -100,7 +104,7 @@ func (r *run) recordRest() error {
 		case err != nil:
 			return err
 		}
-		if id.Start == m.Start && !(r.place.groupIsJob() && m.PGID == unix.Getpgrp()) {
+		if id.Start == m.Start && m.SID != session {
 			away = append(away, id)
 		}
 	}
