@@ -5,7 +5,6 @@ package cronline
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -153,20 +152,29 @@ func locksItself(text string) bool {
 	}
 }
 
-// asleep matches a command that begins with sleep(1). Its words are numbers, variables and
-// substitutions without quotes and without lists, so that no part of them is taken for what follows.
-var asleep = regexp.MustCompile("^[ \t]*(?:/\\S*/)?sleep((?:[ \t]+(?:[\\w.]|\\$\\w+|\\$\\{[\\w:]+\\}|\\$\\[" + inSleep + "*\\]|\\$\\(\\(" + inSleep + "*\\)\\)|\\$\\(" + inSleep + "*\\)|`" + inSleep + "*`)+)+)" +
-	"[ \t]*(?:;|&&)[ \t]*([^;&|\\s](?s:.*))$")
-
-const inSleep = `[^()\[\]{}'"\\;&|<>#\n` + "`]"
-
-// CutSleep cuts a sleep off the beginning of a command; words are those behind sleep(1).
+// CutSleep cuts a sleep off the beginning of a command; words are those behind sleep(1). They may be
+// variables and substitutions, but hold no quote and no list, so that no part of them is taken for
+// what follows.
 func CutSleep(text string) (words, rest string, is bool) {
-	found := asleep.FindStringSubmatch(text)
-	if found == nil {
-		return "", text, false
+	head, after := text, ""
+	if end := strings.IndexAny(text, ";&|<>#'\"\\\n"); end >= 0 {
+		head, after = text[:end], text[end:]
 	}
-	return strings.Trim(found[1], blanks), found[2], true
+	command, words := cutWord(strings.TrimLeft(head, blanks))
+	words = strings.Trim(words, blanks)
+	next, joined := strings.CutPrefix(after, "&&")
+	if !joined {
+		next, joined = strings.CutPrefix(after, ";")
+	}
+	next = strings.TrimLeft(next, blanks)
+	switch {
+	case !joined || next == "" || strings.ContainsAny(next[:1], ";&|\r\n"):
+	case command != "sleep" && !(strings.HasPrefix(command, "/") && path.Base(command) == "sleep"):
+	case words == "" || strings.Count(words, "(") != strings.Count(words, ")") || strings.Count(words, "`")%2 != 0:
+	default:
+		return words, next, true
+	}
+	return "", text, false
 }
 
 // cutWord cuts off the first word, unchanged: quoted text belongs to it.

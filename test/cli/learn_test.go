@@ -181,7 +181,9 @@ func TestAfterAKilledWatchTheNextNewcomerWatches(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	first.Kill(t)
-	a.Newcomer(t).Ran(t)
+	if r := a.Newcomer(t); r.Status != 0 || r.Out != "ran\n" || !strings.Contains(r.Err, ": overdue: ") {
+		t.Errorf("%+v", r)
+	}
 	owner.Wait(t)
 }
 

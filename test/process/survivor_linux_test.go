@@ -117,14 +117,13 @@ func TestAnEndingThatFailedFreesNoAtomOfAMemberEither(t *testing.T) {
 				a := helper.NewAtom(t)
 				file := filepath.Join(t.TempDir(), "child")
 				script := holder + deaf + file + "; :"
-				var outer *helper.Process
 				switch ended {
 				case "a script":
-					outer = a.Owner(t, script)
+					a.Owner(t, script)
 				case "a supervised job":
-					outer = a.Supervised(t, script)
+					a.Supervised(t, script)
 				default:
-					outer = helper.Command{Args: []string{"sh", "-c", `exec $run --pause=0 --enforce --expire-after=5s sh -c "$0"`, script}, Env: a.Env()}.Start(t)
+					helper.Command{Args: []string{"sh", "-c", `exec $run --pause=0 --enforce --expire-after=5s sh -c "$0"`, script}, Env: a.Env()}.Start(t)
 				}
 				child := pidIn(t, file)
 				thaw := frozen(t, child)
@@ -135,9 +134,7 @@ func TestAnEndingThatFailedFreesNoAtomOfAMemberEither(t *testing.T) {
 				owner, _, _ := strings.Cut(string(lock), "\n")
 				holder, _ := strconv.Atoi(owner)
 				if ended == "a job, by its supervisor" {
-					if status := outer.Wait(t); status != 77 {
-						t.Errorf("status %d\n%s", status, outer.Output())
-					}
+					helper.Eventually(t, "the supervisor says that it is stuck", func() bool { return strings.Contains(a.Runlog(), "event=stuck") })
 				} else {
 					a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
 				}
