@@ -150,7 +150,6 @@ settings() {
 		ADLOCK_IF_ELAPSED | ADLOCK_JITTER | ADLOCK_WAIT | ADLOCK_PAUSE) export "$name=1ms" ;;
 		ADLOCK_EXPIRE_AFTER) export "$name=1h" ;;
 		ADLOCK_SLOTS | ADLOCK_EXIT_DENIED | ADLOCK_STARVING) export "$name=9" ;;
-		ADLOCK_ON_TROUBLE) export "$name=run" ;;
 		ADLOCK_NOW) export "$name=$(date +%s)" ;;
 		ADLOCK_HOST | ADLOCK_PROGRAM | ADLOCK_OPERATOR | ADLOCK_OPERAND | ADLOCK_HOOK) export "$name=true" ;;
 		*) export "$name=0" ;;
