@@ -78,6 +78,21 @@ E
 	assert_output ''
 }
 
+@test "make --warn-undefined-variables reports nothing" {
+	makes <<'E'
+ADLOCK_EXPIRE_AFTER = 7h
+all: plain a.out
+plain: ADLOCK_IF_ELAPSED = 0
+plain:
+	@$(ADLOCK) build $@ -- echo $@
+%.out:
+	@$(ADLOCK) build $@ -- echo $@
+E
+	run make -C "$T" --no-print-directory --warn-undefined-variables
+	assert_success
+	assert_output $'plain\na.out'
+}
+
 @test "without an interval nothing is skipped" {
 	makes <<'E'
 all:
