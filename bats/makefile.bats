@@ -78,6 +78,21 @@ E
 	assert_output ''
 }
 
+@test "make --warn-undefined-variables reports nothing" {
+	makes <<'E'
+ADLOCK_EXPIRE_AFTER = 7h
+all: plain a.out
+plain: ADLOCK_IF_ELAPSED = 0
+plain:
+	@$(ADLOCK) build $@ -- echo $@
+%.out:
+	@$(ADLOCK) build $@ -- echo $@
+E
+	run make -C "$T" --no-print-directory --warn-undefined-variables
+	assert_success
+	assert_output $'plain\na.out'
+}
+
 @test "without an interval nothing is skipped" {
 	makes <<'E'
 all:
@@ -150,7 +165,6 @@ settings() {
 		ADLOCK_IF_ELAPSED | ADLOCK_JITTER | ADLOCK_WAIT | ADLOCK_PAUSE) export "$name=1ms" ;;
 		ADLOCK_EXPIRE_AFTER) export "$name=1h" ;;
 		ADLOCK_SLOTS | ADLOCK_EXIT_DENIED | ADLOCK_STARVING) export "$name=9" ;;
-		ADLOCK_ON_TROUBLE) export "$name=run" ;;
 		ADLOCK_NOW) export "$name=$(date +%s)" ;;
 		ADLOCK_HOST | ADLOCK_PROGRAM | ADLOCK_OPERATOR | ADLOCK_OPERAND | ADLOCK_HOOK) export "$name=true" ;;
 		*) export "$name=0" ;;

@@ -36,20 +36,28 @@
 # Directories may have any name: the shell gets them as quoted arguments. COMMAND inherits the
 # settings for the place of locks, and no settings of its own lock, as under `adlock run`.
 #
-# This file is for GNU make and BSD make. Some of their variables have different names; each make
-# finds those of the other empty. BSD make expands a $ in the value of .CURDIR, so pwd is used
-# instead. BSD make also expands a $ in .PARSEDIR, so for it this file cannot be in a directory
-# with a $ in its name.
+# This file is for GNU make and BSD make. A variable NAMEgnu here is NAME for GNU make. The other
+# make never expands it, so make --warn-undefined-variables has nothing to report.
 
-_adlock_space := $() $()
+# BSD make takes this for a variable, and finds it empty.
+_adlock_make = $(firstword gnu)
+
+# One is GNU make's, the others are BSD make's, which always has them. BSD make expands a $ in
+# .PARSEDIR, so for it this file cannot be in a directory with a $ in its name.
+.PARSEDIR ?=
+.PARSEFILE ?=
 _adlock_mk := $(MAKEFILE_LIST)$(.PARSEDIR)$(.PARSEFILE:%=/%)
 
-# The path of the directory, with /./ in place of each newline, which would end the recipe's
-# line. GNU make cannot name a newline: it is the white space that is left between words once //
-# stands for each space. No absolute path of make's has // or /./ in it.
-_adlock_here = $(subst //, ,$(subst $(_adlock_space),/./,$(strip $(subst $(_adlock_space),//,$(CURDIR)))))
+# The path of the directory. BSD make would expand a $ in .CURDIR. In GNU make it is the path with
+# /./ in place of each newline, which would end the recipe's line. GNU make cannot name a newline:
+# it is the white space that is left between words once // stands for each space. No absolute path
+# of make's has // or /./ in it.
+_adlock_here = $(:!pwd!)
+_adlock_heregnu = $(subst //, ,$(subst $(_adlock_space),/./,$(strip $(subst $(_adlock_space),//,$(CURDIR)))))
+_adlock_empty :=
+_adlock_space := $(_adlock_empty) $(_adlock_empty)
 
-ADLOCK_PROGRAM ?= $(_adlock_here)$(:!pwd!)/Makefile
+ADLOCK_PROGRAM ?= $(_adlock_here$(_adlock_make))/Makefile
 ADLOCK_WAIT ?= forever
 ADLOCK_RETRY_FAILED ?= 1
 
@@ -57,14 +65,20 @@ ADLOCK_RETRY_FAILED ?= 1
 _adlock_own = IF_ELAPSED EXPIRE_AFTER PAUSE WAIT_ELAPSED SLOTS SHARED FROM_START STARVING NOTICE
 
 # The file that a pattern rule of GNU make makes; empty in other rules.
-_adlock_made = $(if $*,$(if $(filter /%,$@),,$(_adlock_here)/)$@)
+_adlock_made = $(if $*,$(if $(filter /%,$@),,$(_adlock_heregnu)/)$@)
+
+# The words of the script below, quoted for the shell.
+_adlock_words = ''$(_adlock_mk:Q) ''$(ADLOCK_PROGRAM:Q) ''$(ADLOCK_WAIT:Q) ''$(ADLOCK_RETRY_FAILED:Q) \
+	'' $(_adlock_own:@_adlock_word@''$(ADLOCK_$(_adlock_word):Q)@)
+_adlock_wordsgnu = $(foreach _adlock_word,_adlock_mk ADLOCK_PROGRAM ADLOCK_WAIT ADLOCK_RETRY_FAILED _adlock_made \
+	$(addprefix ADLOCK_,$(_adlock_own)),'$(subst ','\'',$(if $(value $(_adlock_word)),$($(_adlock_word))))')
 
 # $$0 is the path of this file or, in GNU make, the list of the files that make has read, with this
 # file last. As the path may contain spaces, it is the shortest end of the list that is a file.
 ADLOCK = sh -c ' \
 	for own in PROGRAM OPERATOR OPERAND NAME IF_ELAPSED EXPIRE_AFTER PAUSE WAIT WAIT_ELAPSED \
 		SLOTS SHARED FROM_START STARVING NOTICE NOW RETRY_FAILED EXIT_DENIED REPLACE ENFORCE \
-		WHOLE_JOB QUIET_OK JITTER DRY_RUN ONCE_PER ON_TROUBLE; do \
+		WHOLE_JOB QUIET_OK JITTER DRY_RUN ONCE_PER; do \
 		eval "said=\$${ADLOCK_$$own-}; unset ADLOCK_$$own; ADLOCK_$$own=\$$said"; \
 	done; \
 	ADLOCK_PROGRAM=$$1 ADLOCK_WAIT=$$2 ADLOCK_RETRY_FAILED=$$3 made=$$4; \
@@ -80,10 +94,4 @@ ADLOCK = sh -c ' \
 	[ "$$ADLOCK_VERDICT" = too-soon ] || exit "$$s"; \
 	[ -z "$$made" ] || [ -e "$$made" ] || { \
 		printf "adlock: %s: is not there, and it is too soon to make it\n" "$$made" >&2; exit 75; \
-	}' \
-	'$(subst ','\'',$(_adlock_mk))'$(_adlock_mk:Q) \
-	'$(subst ','\'',$(ADLOCK_PROGRAM))'$(ADLOCK_PROGRAM:Q) \
-	'$(subst ','\'',$(ADLOCK_WAIT))'$(ADLOCK_WAIT:Q) \
-	'$(subst ','\'',$(ADLOCK_RETRY_FAILED))'$(ADLOCK_RETRY_FAILED:Q) \
-	'$(subst ','\'',$(_adlock_made))' \
-	$(foreach own,$(_adlock_own),'$(subst ','\'',$(ADLOCK_$(own)))')$(_adlock_own:@own@''$(ADLOCK_$(own):Q)@)
+	}' $(_adlock_words$(_adlock_make))

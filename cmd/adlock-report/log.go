@@ -290,7 +290,7 @@ func (l *logView) writer(out io.Writer) func(*runlog.Event) error {
 func (l *logView) line(e *runlog.Event) string {
 	style := terminal.Plain
 	switch e.Kind {
-	case runlog.Expire, runlog.Stop, runlog.Takeover, runlog.Stuck, runlog.Lost, runlog.Missing, runlog.NotRun, runlog.Unlocked:
+	case runlog.Expire, runlog.Stop, runlog.Takeover, runlog.Stuck, runlog.Lost, runlog.Missing, runlog.NotRun:
 		style = terminal.Red
 	case runlog.Acquire:
 		style = terminal.Green

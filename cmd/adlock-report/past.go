@@ -99,7 +99,7 @@ func (p *past) add(e *runlog.Event) {
 		if !slices.ContainsFunc(p.waiting, same) {
 			p.waiting = append(p.waiting, waiter{pid: e.PID, since: e.Time, most: e.Wait, verdict: e.Verdict})
 		}
-	case runlog.Acquire, runlog.Deny, runlog.Stuck, runlog.Cancel, runlog.NotRun, runlog.Unlocked:
+	case runlog.Acquire, runlog.Deny, runlog.Stuck, runlog.Cancel, runlog.NotRun:
 		p.waiting = slices.DeleteFunc(p.waiting, same)
 	}
 }

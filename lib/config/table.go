@@ -32,7 +32,6 @@ var Table = []Option{
 	{Name: "once-per", Env: "ADLOCK_ONCE_PER", Arg: "D", Help: "run once in each tick of D, counted by the host's clock: for one crontab on many hosts"},
 	{Name: "jitter", Env: "ADLOCK_JITTER", Arg: "D", Help: "first wait a random time up to D"},
 	{Name: "dry-run", Env: "ADLOCK_DRY_RUN", Where: Nowhere, Help: "say the verdict and why; touch nothing"},
-	{Name: "on-trouble", Env: "ADLOCK_ON_TROUBLE", Arg: "WORD", Default: "fail", Help: "if the lock directory cannot be used (full, read-only, ...): fail, or run COMMAND without a lock and say so (Linux)"},
 	{Name: "store", Env: storeVariable, Where: Location, Arg: "URL", Help: "where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR", Inherited: true},
 
 	{Name: "if-elapsed", Env: "ADLOCK_IF_ELAPSED", Minutes: InEnvironment, Arg: "D", Default: "0", Help: "do not run sooner than D after the last completion; auto: learn it"},

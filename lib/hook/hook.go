@@ -37,7 +37,6 @@ const (
 	Paused    Kind = "paused"    // a pause of more than a day has denied a newcomer
 	Unwritten Kind = "unwritten" // the runlog, or a last lock, could not be written
 	NotRun    Kind = "not-run"   // trouble with the lock directory kept a job from running
-	Unlocked  Kind = "unlocked"  // a job runs without a lock, for such trouble; Success or Fail follows
 )
 
 // Hook is the command and what it is started with. A nil Hook, and one without a

@@ -130,9 +130,6 @@ func (l *Locker) underOwn(name atom.Name, do func() error) (done bool, err error
 		}
 		return false, err
 	}
-	if err := l.Dir.RunsUnlocked(name); err != nil {
-		return false, errors.Join(err, temp.Withdraw())
-	}
 	return true, errors.Join(do(), temp.Withdraw())
 }
 

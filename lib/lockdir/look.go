@@ -172,28 +172,15 @@ func DryRun(path string, r *locker.Request) (granted bool, reason string, err er
 
 // DryRun says whether the request would be granted now, and the reason. It changes nothing.
 func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err error) {
-	d, err := l.Foresee(r)
+	v := view{}
+	defer v.close()
+	name := r.Atom.Name()
+	d, err := l.look(&v, r, name, r.Clock(time.Now()), asking)
 	if err != nil {
 		return false, "", err
 	}
-	if d.Step.Granted() {
-		if outcome, err := l.unlessUnlocked(r.Atom.Name()); err != nil || outcome.Verdict != locker.Acquired {
-			return false, outcome.Reason, err
-		}
-	}
+	d = r.ForeseeWatch(d, l.Dir.Watcher(name))
 	return d.Step.Granted(), d.Reason(), nil
-}
-
-// Foresee returns the decision that the request would get now. It does not check for an unlocked
-// run, and changes nothing.
-func (l *Locker) Foresee(r *locker.Request) (policy.Decision, error) {
-	v := view{}
-	defer v.close()
-	d, err := l.look(&v, r, r.Atom.Name(), r.Clock(time.Now()), asking)
-	if err != nil {
-		return d, err
-	}
-	return r.ForeseeWatch(d, l.Dir.Watcher(r.Atom.Name())), nil
 }
 
 // foresee is the decision as it would turn out (locker.View.Foresee).

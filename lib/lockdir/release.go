@@ -264,9 +264,6 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 		removed = err == nil
 		return err
 	})
-	if errors.Is(err, lockfile.ErrRunsUnlocked) {
-		err = nil
-	}
 	return removed, err
 }
 

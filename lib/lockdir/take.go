@@ -72,11 +72,6 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 		time.Sleep(time.Millisecond)
 		return locker.Outcome{}, errAgain
 	case d.Step == policy.Acquire, d.Reader >= 0 && d.Step != policy.Busy: // settle deals with such a reader
-		if p == waiting {
-			if outcome, err := l.unlessUnlocked(name); err != nil || outcome.Verdict != locker.Acquired {
-				return outcome, err
-			}
-		}
 		return l.set(r, name, &v)
 	case d.Step == policy.Expire && !r.LeaveExpired && !r.MayEnd(&v.View):
 		return locker.Outcome{}, l.late(r, &v, d)
@@ -131,26 +126,13 @@ func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome
 // conclude ends the taking, with the newcomer's lock in place: it makes the remaining checks and,
 // if nothing is in the way, writes what has to be written.
 func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
-	outcome, err := l.unlessUnlocked(name)
-	if err == nil && outcome.Verdict == locker.Acquired {
-		outcome, err = l.settle(r, name, own, temp, p)
-	}
+	outcome, err := l.settle(r, name, own, temp, p)
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return outcome, locker.JoinErrors(err, l.withdraw(temp, own))
 	}
 	l.learnFromAsking(r, name, own)
 	l.Acquired(r, own)
 	return outcome, nil
-}
-
-// unlessUnlocked is Busy while an unlocked run is under way (package unlocked). The newcomer asks
-// only once its lock is in place, because an unlocked run looks for that lock.
-func (l *Locker) unlessUnlocked(name atom.Name) (locker.Outcome, error) {
-	err := l.Dir.RunsUnlocked(name)
-	if errors.Is(err, lockfile.ErrRunsUnlocked) {
-		return locker.RunsUnlocked(0), nil
-	}
-	return locker.Outcome{Verdict: locker.Acquired}, err
 }
 
 // withdraw removes the newcomer's lock again, because the atom was denied after all. A slot

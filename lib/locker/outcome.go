@@ -87,14 +87,6 @@ func (r *Request) TakenBy(o *Outcome, v *View) {
 	}
 }
 
-// RunsUnlocked is the outcome if the process pid (0: unknown) runs the atom without a lock.
-func RunsUnlocked(pid int) Outcome {
-	return Outcome{
-		Verdict: Busy, Reason: "busy: it runs without a lock", Blocker: pid,
-		found: runlog.Event{Owner: pid}, inWay: View{Active: policy.Active{Owner: policy.Untouched}},
-	}
-}
-
 // ClaimTick claims the tick, if one is asked for and nothing else denies the atom, so a denied
 // newcomer uses no tick. If another newcomer was faster, the outcome is TooSoon. A claim stays,
 // however the job ends; only a release that does not stamp takes it back.

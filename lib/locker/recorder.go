@@ -301,7 +301,7 @@ func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		for e := range rec.recent(a) {
-			if e.Kind == runlog.Acquire || e.Kind == runlog.Unlocked || !yield(e) {
+			if e.Kind == runlog.Acquire || !yield(e) {
 				return
 			}
 		}

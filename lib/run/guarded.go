@@ -10,7 +10,6 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/lockdir/lockfile"
-	"adlock/lib/lockdir/unlocked"
 	"adlock/lib/process"
 )
 
@@ -26,9 +25,7 @@ import (
 //    again, and finds the atom busy;
 //  - if the supervisor is killed in between, the second start has another parent. It asks for the
 //    lock again, and finds the atom busy, because it belongs to the job that holds the atom;
-//  - a supervisor that holds the script's own atom (adlock run, by hand) needs no marker;
-//  - a supervisor that runs the script without a lock (--on-trouble run) has the atom's abstract
-//    socket name, which leads to its pid.
+//  - a supervisor that holds the script's own atom (adlock run, by hand) needs no marker.
 
 // Marker names the acquisition under which a script was started again.
 type Marker struct {
@@ -54,7 +51,7 @@ func (m Marker) Holds(child int) bool {
 		return false
 	}
 	parent, err := process.ParentOf(child)
-	return err == nil && (m.isHeldBy(parent, file) || unlocked.Holder(file.Name) == parent.PID)
+	return err == nil && m.isHeldBy(parent, file)
 }
 
 func (m Marker) isHeldBy(parent process.Identity, file atom.File) bool {

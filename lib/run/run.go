@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -21,7 +20,6 @@ import (
 	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/lockdir"
-	"adlock/lib/lockdir/unlocked"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -42,7 +40,6 @@ type runArgs struct {
 	quietOK     bool
 	retryFailed bool
 	dryRun      bool
-	unlocked    bool // --on-trouble run
 	jitter      time.Duration
 	oncePer     time.Duration
 	store       string
@@ -104,7 +101,6 @@ func (r *runArgs) options() []config.Option {
 		config.Bind("once-per", config.Period(&r.oncePer)),
 		config.Bind("jitter", config.Bounded(&r.jitter)),
 		config.Bind("dry-run", config.Toggle(&r.dryRun)),
-		config.Bind("on-trouble", onTrouble(&r.unlocked)),
 		config.Bind("store", config.Text(&r.store)),
 	}, r.Settings.Options()...)
 }
@@ -115,17 +111,6 @@ func Verb(open Opener) config.Verb {
 	return config.Verb{
 		Name: "run", Does: "take the lock, run COMMAND, release the lock", Args: "[--] COMMAND [ARG...]",
 		Options: Options, More: more, Run: func(args []string) (int, error) { return run(open, args) },
-	}
-}
-
-// onTrouble sets what happens to a job whose lock directory cannot be used.
-func onTrouble(unlocked *bool) func(string) error {
-	return func(value string) error {
-		if value != "run" && value != "fail" {
-			return fault.New(fault.Usage, strconv.Quote(value), "want run or fail")
-		}
-		*unlocked = value == "run"
-		return nil
 	}
 }
 
@@ -234,14 +219,10 @@ func (r *runArgs) configure() error {
 }
 
 // check refuses options that contradict each other, if they were set in one place, and sets the
-// tick to the present one. A setting from a settings file that does not apply here (to a store, or
-// to this system) is ignored.
+// tick to the present one.
 func (r *runArgs) check() error {
 	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Effective(), r.oncePer)
-	if r.From.IsFiled("on-trouble") && (config.IsRemote(r.store) || !sysfile.HasAbstract) {
-		r.unlocked = false
-	}
-	for _, err := range []error{r.checkWhole(), r.checkReplace(), r.checkEnforce(), r.checkTrouble()} {
+	for _, err := range []error{r.checkWhole(), r.checkReplace(), r.checkEnforce()} {
 		if err != nil {
 			return err
 		}
@@ -325,17 +306,6 @@ func harmless(word string) string {
 		return "command"
 	}
 	return word
-}
-
-// checkTrouble refuses to run without a lock if such runs could not exclude each other.
-func (r *runArgs) checkTrouble() error {
-	switch {
-	case r.unlocked && config.IsRemote(r.store):
-		return fault.New(fault.Usage, "--on-trouble", "run is for a lock directory: machines that share a store do not see each other's unlocked runs")
-	case r.unlocked && !sysfile.HasAbstract:
-		return fault.New(fault.Unavailable, "--on-trouble", "cannot be kept here: only on Linux do unlocked runs exclude each other")
-	}
-	return nil
 }
 
 // nameAtom fills in the parts of the atom that the options left open. With --name no part comes
@@ -546,9 +516,6 @@ func (r *runArgs) locker() (locker.Locker, error) {
 	log, err := config.RunlogOf(path, atom.Canonify(r.Request.Atom.Host))
 	if err != nil {
 		return nil, err
-	}
-	if r.unlocked {
-		return unlocked.Open(path, log, r.Hook), nil
 	}
 	k, err := lockdir.Open(path, log)
 	if err == nil {

@@ -8,7 +8,6 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
-	"adlock/lib/lockdir/unlocked"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/sysfile"
@@ -26,9 +25,6 @@ func (r *runArgs) verdict() (granted bool, reason, where string, err error) {
 		granted, reason, err = lockdir.DryRun(path, &r.Request)
 		if granted {
 			err = fault.Wrap(path, sysfile.NoRoom(path))
-		}
-		if r.unlocked && locker.IsTrouble(locker.Outcome{}, err) {
-			granted, reason, err = unlocked.DryRun(path, &r.Request, err)
 		}
 		return granted, reason, filepath.Join(path, name.ActiveLock()), err
 	}

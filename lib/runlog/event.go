@@ -144,9 +144,6 @@ const (
 	// NotRun: nothing could be locked because of trouble with the lock directory, and nothing
 	// ran. Status (that of adlock), Reason.
 	NotRun Kind = "not-run"
-	// Unlocked: because of trouble with the lock directory the job runs without a lock, as
-	// requested. Token, Reason; a Release follows.
-	Unlocked Kind = "unlocked"
 )
 
 // Opt is a value that may be absent, where the zero value has another meaning.

@@ -235,12 +235,12 @@ _adlock_operand() {
 
 # From here on made by go test ./test/cli -run TheCompletions -update.
 _adlock_verbs='run shell hold status log report timeline metrics tune check wrap init pause resume config doctor stop clear stat-age mkatomic kill-carefully release help version'
-_adlock_events='acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue paused missing wait cancel not-run unlocked'
+_adlock_events='acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue paused missing wait cancel not-run'
 
 _adlock_table() {
 	case $1 in
 	run)
-		args=command options='--name:name --program:none --host:none --operator:none --operand:none --exit-denied:none -E:none --replace --enforce --whole-job --quiet-ok --retry-failed --once-per:none --jitter:none --dry-run --on-trouble:none --store:store --if-elapsed:none --expire-after:none --notice:none --pause:none --wait:none --wait-elapsed --slots:none --shared --from-start --starving:none --now:none --verbose --hook:shell --hook-runs --syslog --help -h'
+		args=command options='--name:name --program:none --host:none --operator:none --operand:none --exit-denied:none -E:none --replace --enforce --whole-job --quiet-ok --retry-failed --once-per:none --jitter:none --dry-run --store:store --if-elapsed:none --expire-after:none --notice:none --pause:none --wait:none --wait-elapsed --slots:none --shared --from-start --starving:none --now:none --verbose --hook:shell --hook-runs --syslog --help -h'
 		;;
 	shell)
 		args=none options='--help -h'

@@ -163,7 +163,6 @@ complete -c adlock -n '__adlock_wants_option run' -l retry-failed -d 'a failed r
 complete -c adlock -n '__adlock_wants_option run' -l once-per -x -d 'run once in each tick of D, counted by the host\'s clock: for one crontab on many hosts'
 complete -c adlock -n '__adlock_wants_option run' -l jitter -x -d 'first wait a random time up to D'
 complete -c adlock -n '__adlock_wants_option run' -l dry-run -d 'say the verdict and why; touch nothing'
-complete -c adlock -n '__adlock_wants_option run' -l on-trouble -x -d 'if the lock directory cannot be used (full, read-only, ...): fail, or run COMMAND without a lock and say so (Linux)'
 complete -c adlock -n '__adlock_wants_option run' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
 complete -c adlock -n '__adlock_wants_option run' -l if-elapsed -x -d 'do not run sooner than D after the last completion; auto: learn it'
 complete -c adlock -n '__adlock_wants_option run' -l expire-after -x -d 'end a job that has run for D and take its place; 0: end a running job at once; auto: learn the limit'
@@ -215,7 +214,7 @@ complete -c adlock -n '__adlock_wants_option log' -l since -x -a 'today yesterda
 complete -c adlock -n '__adlock_wants_option log' -l until -x -a 'today yesterday now' -d 'the last moment, in the forms of --since'
 complete -c adlock -n '__adlock_wants_option log' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
 complete -c adlock -n '__adlock_wants_option log' -l all-users -d 'of all users of this machine, each read with that user\'s rights; for root'
-complete -c adlock -n '__adlock_wants_option log' -l event -x -a '(__fish_append , $__adlock_events)' -d 'only events of these kinds: acquire, deny, release, expire, signal, takeover, reclaim, stuck, lost, clock, clear, stop, empty, hook, starved, overdue, paused, missing, wait, cancel, not-run, unlocked'
+complete -c adlock -n '__adlock_wants_option log' -l event -x -a '(__fish_append , $__adlock_events)' -d 'only events of these kinds: acquire, deny, release, expire, signal, takeover, reclaim, stuck, lost, clock, clear, stop, empty, hook, starved, overdue, paused, missing, wait, cancel, not-run'
 complete -c adlock -n '__adlock_wants_option log' -l lines -s n -x -d 'only the last N events of these'
 complete -c adlock -n '__adlock_wants_option log' -l follow -s f -d 'go on with what is added'
 complete -c adlock -n '__adlock_wants_option log' -l json -d 'as JSON, one object a line; durations are seconds'
@@ -291,7 +290,7 @@ complete -c adlock -n '__adlock_wants_option release' -l hook-runs -d 'start the
 complete -c adlock -n '__adlock_wants_option release' -l syslog -d 'write failed runs, and what is told of trouble, to the system\'s log too'
 complete -c adlock -n '__adlock_wants_option release' -l help -s h -d 'list the options'
 
-set -g __adlock_events acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue paused missing wait cancel not-run unlocked
+set -g __adlock_events acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue paused missing wait cancel not-run
 
 function __adlock_verbs
     printf '%s\t%s\n' \
@@ -324,7 +323,7 @@ end
 function __adlock_takes
     switch $argv[1]
         case run
-            printf '%s\n' --name --program --host --operator --operand --exit-denied -E --once-per --jitter --on-trouble --store --if-elapsed --expire-after --notice --pause --wait --slots --starving --now --hook
+            printf '%s\n' --name --program --host --operator --operand --exit-denied -E --once-per --jitter --store --if-elapsed --expire-after --notice --pause --wait --slots --starving --now --hook
         case hold
             printf '%s\n' --program --host --operator --store --owner --if-elapsed --expire-after --notice --pause --wait --slots --starving --now --hook
         case status

@@ -58,8 +58,6 @@ type Run struct {
 	expired bool      // there is an expire event: its ending has begun
 	stopped bool      // there is a stop event
 	lostAt  time.Time // its owner reported that the lock was gone
-
-	unlocked bool // it ran without a lock, because the lock directory could not be used
 }
 
 // Completed reports whether the owner reached its release: only then is Held the runtime of the

@@ -43,7 +43,7 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 	switch e.Kind {
 	case runlog.Missing, runlog.NotRun:
 		t.Run(a, &Run{PID: e.PID, Start: e.Time, End: e.Time, Outcome: Failed, Status: e.Status, Unstarted: true})
-	case runlog.Acquire, runlog.Unlocked:
+	case runlog.Acquire:
 		t.begin(a, e)
 	case runlog.Expire:
 		if r := a.find(e.OwnerToken); r != nil {
@@ -112,10 +112,7 @@ func (a *Atom) find(token string) *Run {
 // runlog, so the acquire of the next run may come before that. If a third turn begins, the end of
 // the first is lost.
 func (t *Tracker) begin(a *Atom, e *runlog.Event) {
-	r := &Run{
-		PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter,
-		unlocked: e.Kind == runlog.Unlocked,
-	}
+	r := &Run{PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter}
 	if before, last := a.turns(); len(last) > 0 && !r.sharesWith(last[0]) {
 		for _, lost := range before {
 			t.lose(a, lost, e.Time)
@@ -187,8 +184,7 @@ func (t *Tracker) close(a *Atom, r *Run) {
 }
 
 // Finish is the last call, at the time now: it passes the runs without an end to Run. Those of an
-// atom's latest turn are Running if runs is true for their token (or is nil), and are left out if
-// they had no lock; the others are Lost.
+// atom's latest turn are Running if runs is true for their token (or is nil); the others are Lost.
 func (t *Tracker) Finish(now time.Time, runs func(token string) bool) {
 	for _, a := range t.Atoms() {
 		before, last := a.turns()
@@ -196,9 +192,6 @@ func (t *Tracker) Finish(now time.Time, runs func(token string) bool) {
 			t.lose(a, r, last[0].Start)
 		}
 		for _, r := range last {
-			if r.unlocked {
-				continue // it has no lock that shows whether it still runs
-			}
 			if !r.lostAt.IsZero() || runs != nil && !runs(r.Token) {
 				t.lose(a, r, r.Start)
 				continue

@@ -198,9 +198,9 @@ func (b *builder) event(e *runlog.Event) {
 	}
 	f := b.figures(a.Atom)
 	switch e.Kind {
-	case runlog.Acquire, runlog.Unlocked:
+	case runlog.Acquire:
 		f.interval.start(e.Time)
-		f.takenInDirectory = e.Kind == runlog.Acquire && e.Store == ""
+		f.takenInDirectory = e.Store == ""
 	case runlog.Missing, runlog.NotRun:
 		f.takenInDirectory = false
 	}
@@ -211,7 +211,7 @@ func (b *builder) event(e *runlog.Event) {
 
 func (b *builder) count(f *figures, e *runlog.Event) {
 	switch e.Kind {
-	case runlog.Acquire, runlog.Unlocked:
+	case runlog.Acquire:
 		f.denied, f.stuck = 0, false
 	case runlog.Deny, runlog.Stuck:
 		f.stuck = f.stuck || e.Kind == runlog.Stuck

@@ -134,7 +134,7 @@ func (b *builder) atom(source *history.Atom) *summary {
 
 func (a *summary) count(e *runlog.Event) {
 	switch {
-	case e.Kind == runlog.Acquire || e.Kind == runlog.Unlocked:
+	case e.Kind == runlog.Acquire:
 		a.start(e.Time)
 	case history.IsDenial(e):
 		a.deny(e)

@@ -2,7 +2,6 @@ package lockfile
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"time"
 
@@ -99,48 +98,6 @@ func (d *Dir) stampAnew(name atom.Name, memory record.Memory) error {
 	if err := temp.Link(name.LastLock()); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return nil
-}
-
-// ErrRunsUnlocked says that a run without a lock has the flock of the last lock.
-var ErrRunsUnlocked = errors.New("a run without a lock is under way")
-
-// unlockedWait is how long an unlocked run and a newcomer wait for each other's flock: the process
-// that holds it may be about to be denied.
-const unlockedWait = 100 * time.Millisecond
-
-// HoldLast takes flock(2) of the last lock: unix.LOCK_EX for an unlocked run, unix.LOCK_SH to see
-// whether there is one. If another process has it, the error is ErrRunsUnlocked (package unlocked).
-// If other users can open the file, any of them could hold its flock: then HoldLast does not take
-// it, and returns no error.
-func (d *Dir) HoldLast(name atom.Name, how int) (io.Closer, error) {
-	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	if d.entered && f.st.Mode&0o044 != 0 {
-		return f, nil
-	}
-	err = sysfile.Flock(f.fd, how, unlockedWait)
-	if err == nil {
-		return f, nil
-	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = ErrRunsUnlocked
-	}
-	return nil, errors.Join(f.wrap(err), f.Close())
-}
-
-// RunsUnlocked returns ErrRunsUnlocked where an unlocked run has the flock of the last lock.
-func (d *Dir) RunsUnlocked(name atom.Name) error {
-	held, err := d.HoldLast(name, unix.LOCK_SH)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	}
-	_ = held.Close() // nothing was written: the flock is gone whatever close(2) returns
 	return nil
 }
 
