@@ -256,9 +256,14 @@ func Due(limits Limits, last Last) bool {
 }
 
 // fromStartSlack shortens an interval that counts from the start of the last run: cron starts a
-// job a little early or late, and a daily job must not slip.
+// job a little early or late, and a daily job must not slip. The day on which summer time begins
+// has 23 hours.
 func fromStartSlack(ifElapsed time.Duration) time.Duration {
-	return min(30*time.Second, max(time.Second, (ifElapsed/10).Truncate(time.Second)))
+	slack := min(30*time.Second, max(time.Second, (ifElapsed/10).Truncate(time.Second)))
+	if isDays(ifElapsed) {
+		slack += time.Hour
+	}
+	return slack
 }
 
 // interval is the age from which on the last lock is due.

@@ -256,7 +256,7 @@ func TestNoFailureIsSwallowed(t *testing.T) {
 				must(t, d.MakeLast(reads, record.Memory{}))
 				must(t, d.MarkRead(reads))
 				must(t, os.WriteFile(d.Path("temp."+record.NewToken()), nil, 0o600))
-				must(t, os.WriteFile(d.Path(atom.Name(reads).Tick(1)), nil, 0o600))
+				must(t, os.WriteFile(d.Path(tickFile(reads, 1)), nil, 0o600))
 				before := openFiles(t)
 				met = false
 				var err error
