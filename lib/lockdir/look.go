@@ -139,7 +139,7 @@ func (v *view) setActive(now locker.Moment) {
 		}
 	default:
 		v.SeeOwner(lock.Record, locker.OwnerOf(v.Job))
-		v.Active.Entering = lock.Record.Shared && v.Active.Owner == policy.Lives && process.Boottime()-lock.Record.Boottime < entering
+		v.Active.Entering = lock.Record.Shared && v.Active.Owner == policy.Lives && lock.Record.Held() < entering
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 	"adlock/lib/record"
 )
 
@@ -293,7 +292,7 @@ func (l *Locker) late(r *locker.Request, v *view, d policy.Decision) error {
 
 // tempFile makes the newcomer's lock, not yet in place.
 func (l *Locker) tempFile(r *locker.Request) (*lockfile.TempFile, record.Record, error) {
-	own := r.Record(process.Boottime())
+	own := r.Record()
 	temp, err := l.Dir.TempFile(own.Bytes())
 	return temp, own, err
 }

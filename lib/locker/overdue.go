@@ -13,7 +13,6 @@ import (
 	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 	"adlock/lib/runlog"
 )
 
@@ -247,7 +246,7 @@ func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 // overdue: while no newcomer comes, no other process does so. It returns the age at which to call
 // it again.
 func (rec Recorder) OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration) {
-	own := r.Record(process.Boottime() - age)
+	own := r.Record()
 	own.Token = token
 	v := View{Record: own, Active: policy.Active{Held: true, Age: age, Owner: policy.Lives}}
 	found := rec.Overdue(r.Limits, v, r.Notice)

@@ -9,7 +9,6 @@ import (
 	"adlock/lib/hook"
 	"adlock/lib/killer"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
 )
@@ -217,7 +216,7 @@ func (rec Recorder) FutureStamp(r *Request, last policy.Last) {
 // its own job at ExpireAfter. failed is why the last lock or a slot could not be written; the
 // caller reports it.
 func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) {
-	held := process.Boottime() - own.Boottime
+	held := own.Held()
 	if r.Expired {
 		e := event(runlog.Expire, own.Atom, own.Owner.PID)
 		e.Owner, e.OwnerToken, e.Age = e.PID, own.Token, runlog.Some(held)

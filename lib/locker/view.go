@@ -29,6 +29,9 @@ type View struct {
 	Standstill error // why that process will not finish; nil: no reason is known
 }
 
+// Since is when the active lock was made, at the moment now.
+func (v *View) Since(now time.Time) time.Time { return now.Add(-v.Active.Age - v.Record.Slept()) }
+
 // IsInsideJob tells whether this process was started from inside the owner's job.
 func (v *View) IsInsideJob() bool {
 	switch v.Active.Owner {

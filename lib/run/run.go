@@ -452,12 +452,12 @@ func (r *runArgs) watchOverdue(k locker.Locker, token string) {
 	if r.Hook.Command == "" && !r.Hook.Syslog || r.Request.Notice == limit.Never {
 		return
 	}
-	request, began := r.Request, process.Boottime()
+	request, began := r.Request, time.Now()
 	first := cmp.Or(request.Notice, learn.LeastNotice)
 	go func() {
 		for next := first; ; {
-			time.Sleep(next - (process.Boottime() - began))
-			next = k.OwnOverdue(&request, token, process.Boottime()-began)
+			time.Sleep(next - time.Since(began))
+			next = k.OwnOverdue(&request, token, time.Since(began))
 		}
 	}()
 }

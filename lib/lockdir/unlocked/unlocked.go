@@ -85,7 +85,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		l.recorder.Denied(&r, outcome, failed, 0)
 		return outcome, failed
 	}
-	u.own = r.Record(process.Boottime())
+	u.own = r.Record()
 	l.recorder.RunsUnlocked(&r, l.path, u.own, err)
 	l.Locker = u
 	outcome.Token, outcome.ExpireAfter, outcome.Watch = u.own.Token, r.Limits.ExpireAfter, r.WatchLength()
