@@ -131,7 +131,7 @@ func (v *view) setActive(now locker.Moment) {
 	v.Record, v.Job, v.Active = lock.Record, lock.Job(), policy.Active{Held: true, Age: lock.Age(now)}
 	switch lock.Content {
 	case record.Empty:
-		v.Active.Empty, v.Active.Age = true, now.Real.Sub(lock.Modified())
+		v.Active.Empty, v.Active.Wrecked, v.Active.Age = true, lock.Wrecked, now.Real.Sub(lock.Modified())
 	case record.PIDOnly:
 		v.Active.Owner = policy.Untouched
 		if !process.PIDLives(lock.Record.Owner.PID) {

@@ -65,6 +65,9 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 	if v.Last.Future {
 		l.FutureStamp(r, v.Last)
 	}
+	if v.Last.Damaged && d.Step.Granted() {
+		l.DamagedLast(r, l.Dir.Path(name.LastLock()))
+	}
 	switch {
 	case d.Step == policy.Full:
 		return v.full, nil
@@ -95,7 +98,7 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 func atOnce(r *locker.Request, v *view, step policy.Step) bool {
 	switch step {
 	case policy.Acquire, policy.Busy, policy.TooSoon:
-		return !v.Last.Future && !v.Active.Entering && !r.Shared && r.Slots == 0
+		return !v.Last.Future && !v.Last.Damaged && !v.Active.Entering && !r.Shared && r.Slots == 0
 	}
 	return false
 }
@@ -259,7 +262,8 @@ func (l *Locker) replace(r *locker.Request, name atom.Name, v *view, temp *lockf
 	return temp.Replace(name.ActiveLock())
 }
 
-// clearEmpty removes a lock that has been empty for too long, and has the caller look again.
+// clearEmpty removes a lock that has been empty for too long, or that a loss of power has damaged,
+// and has the caller look again.
 func (l *Locker) clearEmpty(r *locker.Request, v *view) (locker.Outcome, error) {
 	if outcome, err := guard(r, v); err != nil || outcome.Verdict != "" {
 		return outcome, err

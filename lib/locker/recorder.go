@@ -196,13 +196,34 @@ func (rec Recorder) RecordSignal(r *Request, s killer.Signalled) {
 func (rec Recorder) Emptied(r *Request, v *View) {
 	e := r.event(runlog.Empty)
 	e.Age = runlog.Some(v.Active.Age)
+	if v.Active.Wrecked {
+		e.Reason = wrecked
+	}
 	rec.append(e)
 }
 
 // SayEmptied is Emptied for the lock at path, and also prints that.
 func (rec Recorder) SayEmptied(r *Request, v *View, path string) {
 	rec.Emptied(r, v)
-	fault.Warn(path, "empty lock cleared")
+	text := "empty lock cleared"
+	if v.Active.Wrecked {
+		text = wrecked + ": cleared"
+	}
+	fault.Warn(path, text)
+}
+
+const wrecked = "damaged lock from before this boot"
+
+// DamagedLast: the newcomer goes on with a damaged last lock, at path. That is said once for each
+// request.
+func (rec Recorder) DamagedLast(r *Request, path string) {
+	if !r.saidDamaged {
+		e := r.event(runlog.Clock)
+		e.Reason = "the last lock is damaged, and counts as due"
+		rec.append(e)
+		fault.Warn(path, "damaged last lock: counts as due, and is made anew when the run completes")
+	}
+	r.saidDamaged = true
 }
 
 // FutureStamp: the last lock lies in the future.

@@ -66,6 +66,8 @@ type Request struct {
 
 	Learned learn.State // what Resolve has put in force
 
+	saidDamaged bool // DamagedLast
+
 	watched watched                  // the owner that this newcomer has watched
 	calm    map[string]time.Duration // by token: the owner's age before which FindOverdue does not look again
 }

@@ -110,7 +110,7 @@ func (v *View) SeeOwner(own record.Record, owner policy.Owner) {
 // start of the run.
 func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 	if last.Completed.IsZero() {
-		return policy.Last{}
+		return policy.Last{Damaged: last.Damaged}
 	}
 	view := policy.Last{
 		Completed: true,

@@ -23,6 +23,7 @@ type Active struct {
 	Record   record.Record
 	Appended record.Appended
 	Content  record.Content
+	Wrecked  bool  // Content is Empty, because what a loss of power before this boot has left says nothing
 	whole    int64 // bytes of whole lines
 	seen     int64 // whole, when the lock was read
 	held     bool  // the guard is held
@@ -86,6 +87,9 @@ func (a *Active) load() error {
 		return err
 	}
 	a.Record, a.Appended, a.Content = record.ParseAll(content)
+	if a.Wrecked = a.Content == record.Damaged && a.wrecked(content); a.Wrecked {
+		a.Content = record.Empty
+	}
 	a.whole = int64(bytes.LastIndexByte(content, '\n') + 1)
 	a.seen = a.whole
 	return nil
