@@ -116,7 +116,7 @@ func (l *Locker) underOwn(name atom.Name, do func() error) (done bool, err error
 	if err != nil {
 		return false, err
 	}
-	temp, err := l.Dir.TempFile(own.Bytes())
+	temp, err := l.Dir.TempLock(own)
 	if err != nil {
 		return false, err
 	}

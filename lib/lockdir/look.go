@@ -139,6 +139,7 @@ func (v *view) setActive(now locker.Moment) {
 		}
 	default:
 		v.SeeOwner(lock.Record, locker.OwnerOf(v.Job))
+		v.Restored = lock.Restored()
 		v.Active.Entering = lock.Record.Shared && v.Active.Owner == policy.Lives && lock.Record.Held() < entering
 	}
 }

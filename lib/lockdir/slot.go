@@ -185,7 +185,7 @@ func (l *Locker) limitOfOther(lock atom.File, own record.Record) (int, error) {
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
-	temp, err := l.Dir.TempFile(fresh.Bytes())
+	temp, err := l.Dir.TempLock(fresh)
 	if err != nil {
 		return false, err
 	}

@@ -297,6 +297,6 @@ func (l *Locker) late(r *locker.Request, v *view, d policy.Decision) error {
 // tempFile makes the newcomer's lock, not yet in place.
 func (l *Locker) tempFile(r *locker.Request) (*lockfile.TempFile, record.Record, error) {
 	own := r.Record()
-	temp, err := l.Dir.TempFile(own.Bytes())
+	temp, err := l.Dir.TempLock(own)
 	return temp, own, err
 }

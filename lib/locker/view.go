@@ -21,6 +21,8 @@ type View struct {
 	Whose  int           // the user whose lock directory it is, if root looks at another user's; 0: this user's
 	Silent bool          // its owner may be dead: by the clocks its last heartbeat is older than its lease
 
+	Restored bool // a backup has brought its lock here
+
 	TickUsed bool // the requested tick was claimed
 	Pause    policy.Pause
 

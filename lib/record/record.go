@@ -31,6 +31,7 @@ type Record struct {
 	Token string           // names this acquisition
 	Atom  atom.Atom        // zero: unknown, in a lock that a verb holds for a moment (tune --reset, clear --last)
 
+	File        uint64        // the inode of the lock's file, which a copy of the file does not have; 0: not known
 	Monotonic   time.Duration // when the lock was made, on the clock that stands still while the machine sleeps
 	Boottime    time.Duration // likewise, on the clock that counts sleep
 	Asked       time.Duration // how long before Boottime the run was asked for (wait and jitter)
@@ -64,6 +65,9 @@ func (r Record) Bytes() []byte {
 	if r.Job.PID != 0 {
 		w.number("job.pid", uint64(r.Job.PID))
 		w.identity("job.", r.Job)
+	}
+	if r.File > 0 {
+		w.number("file", r.File)
 	}
 	w.text("monotonic", r.Monotonic.String())
 	w.text("boottime", r.Boottime.String())
@@ -158,6 +162,7 @@ func parseRecord(content []byte) (Record, Content) {
 	record := Record{
 		Owner:       r.identity("", int(pid)),
 		Token:       r.text("token"),
+		File:        r.inode("file"),
 		Monotonic:   r.duration("monotonic"),
 		Boottime:    r.duration("boottime"),
 		IfElapsed:   r.limit("if_elapsed"),

@@ -147,6 +147,12 @@ func (a *Active) Remove() error {
 // Named tells whether the lock is still in place, even after Close.
 func (a *Active) Named() bool { mine, err := a.named(); return mine && err == nil }
 
+// Restored tells whether a backup has brought the lock here: its owner, on another machine, made
+// another file.
+func (a *Active) Restored() bool {
+	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
+}
+
 // Modified is the lock's mtime: when it was put in place.
 func (a *Active) Modified() time.Time { return a.modified() }
 
