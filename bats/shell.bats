@@ -393,7 +393,7 @@ sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
 	lock=$(locks)
 	run grep '^expire_after=' "$lock"
 	assert_output expire_after=10m
-	sed 's/^boottime=.*/boottime=0/' "$lock" >"$T/old" # now it has run for longer than its limit
+	sed 's/^monotonic=.*/monotonic=0/' "$lock" >"$T/old" # now it has run for longer than its limit
 	run sh -c "cat '$T/old' >'$lock'; '$ADLOCK_BIN' status"
 	assert_output --partial 'overdue'
 	refute gone "$job"

@@ -70,8 +70,8 @@
 # ADLOCK_EXPIRE_AFTER   a newcomer ends an owner that is older: default never
 # ADLOCK_NOTICE         a newcomer reports an owner that is older as overdue: default
 #                       learned from past runs, at least 15m, if no limit ends it; never
-# ADLOCK_FROM_START=1   IfElapsed, less a tenth (1s to 30s), counts from the start of the
-#                       last run
+# ADLOCK_FROM_START=1   IfElapsed, less a tenth (1s to 30s, whole days 1h more), counts from
+#                       the start of the last run
 # ADLOCK_PAUSE          the time between the signals that end an owner: default 3s
 # ADLOCK_WAIT           how long to wait if busy or full: default 0; forever
 # ADLOCK_WAIT_ELAPSED=1 wait if too soon as well, within ADLOCK_WAIT

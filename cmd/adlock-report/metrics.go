@@ -130,7 +130,7 @@ func (a *account) locksOf(now time.Time) []metrics.Lock {
 			l.Paused = now.Add(-e.Pause.Age)
 		}
 		if holder := e.Holder(); holder.Active.Held {
-			l.Since = now.Add(-holder.Active.Age)
+			l.Since = holder.Since(now)
 			asked := policy.Limits{ExpireAfter: holder.Record.ExpireAfter, Source: holder.Record.Source}
 			l.Overdue = policy.Expired(asked, holder.Active) || a.recorderOf(called, &holder).Overdue(asked, holder, holder.Record.Notice) != nil
 		}

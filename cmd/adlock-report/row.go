@@ -145,7 +145,7 @@ const longestProbe = time.Second
 
 // hold shows the holder of the atom.
 func (r *row) hold(e locker.View, now time.Time) {
-	r.Held, r.Age, r.Since = true, e.Active.Age, now.Add(-e.Active.Age).Round(time.Second)
+	r.Held, r.Age, r.Since = true, e.Active.Age, e.Since(now).Round(time.Second)
 	r.Owner, r.UID, r.Node, r.Changer = e.Record.Owner.PID, e.Record.Owner.UID, e.Node, e.Changer
 	r.jobLives, r.silent = e.Active.Owner == policy.Orphaned, e.Silent
 	switch expired := policy.Expired(r.Limits, e.Active); {

@@ -3,6 +3,7 @@ package atom
 import (
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Kind is the purpose of a file.
@@ -16,7 +17,7 @@ const (
 	ReadersMark               // read.NAME: the atom may have readers
 	ReaderLock                // read.NAME.PID: the lock of a reader
 	Generation                // lock.NAME.N: on an FTP server, the directory of the N-th owner
-	Tick                      // tick.NAME.N: the atom ran in the N-th period since the epoch, in hexadecimal
+	Tick                      // tick.NAME.PERIOD-N: the atom ran in the N-th tick of that period
 	LookLock                  // look.NAME: locked by the newcomer that watches whether the atom's job works
 	TemporaryFile             // temp.TOKEN: to be renamed or linked
 	HolderWord                // smith.PID: a message from the holder of an atom in a store to its script
@@ -37,9 +38,10 @@ const (
 // File is what a file's name contains.
 type File struct {
 	Kind   Kind
-	Name   Name   // of the atom or the slot; "" if the kind has no NAME
-	Number int    // the pid, or the number of a generation or tick; 0 if the kind has no number
-	Token  string // of a temporary file or a socket
+	Name   Name          // of the atom or the slot; "" if the kind has no NAME
+	Number int           // the pid, or the number of a generation or tick; 0 if the kind has no number
+	Period time.Duration // of a tick
+	Token  string        // of a temporary file or a socket
 }
 
 // String returns the file's name; "" for a foreign file.
@@ -56,7 +58,7 @@ func (f File) String() string {
 	case Generation:
 		return f.Name.Generation(f.Number)
 	case Tick:
-		return f.Name.Tick(f.Number)
+		return f.Name.Tick(f.Period, f.Number)
 	case LookLock:
 		return f.Name.LookLock()
 	case TemporaryFile:
@@ -84,11 +86,14 @@ func (n Name) ReaderLock(pid int) string { return n.numbered(readWord, pid) }
 // Generation names the directory of the atom's number-th owner on an FTP server.
 func (n Name) Generation(number int) string { return n.numbered(lockWord, number) }
 
-// Tick names the file that records that the atom ran in a tick. Its number is hexadecimal, as a
-// decimal number of seconds would be too long.
-func (n Name) Tick(number int) string {
-	return n.suffixed(tickWord, strconv.FormatInt(int64(number), 16))
+// Tick names the file that records that the atom ran in a tick: the period in seconds and the
+// number, both to the base of 36. So they fit into nine characters, which is what the longest NAME
+// leaves: their product is the time.
+func (n Name) Tick(period time.Duration, number int) string {
+	return n.suffixed(tickWord, strconv.FormatInt(int64(period/time.Second), tickBase)+"-"+strconv.FormatInt(int64(number), tickBase))
 }
+
+const tickBase = 36
 
 // LookLock names the empty file whose flock is the turn to watch whether the atom's job works.
 func (n Name) LookLock() string { return lookWord + "." + string(n) }
@@ -176,11 +181,13 @@ func ofName(text string, one, oneOfMany Kind) File {
 func ofTick(text string) File {
 	dot := max(strings.LastIndexByte(text, '.'), 0)
 	name, isName := parseName(text[:dot])
-	number, err := strconv.ParseInt(strings.TrimPrefix(text[dot:], "."), 16, 0)
-	if !isName || name.IsSlot() || err != nil || number < 0 {
+	period, number, _ := strings.Cut(strings.TrimPrefix(text[dot:], "."), "-")
+	seconds, err := strconv.ParseInt(period, tickBase, 32)
+	n, wrong := strconv.ParseInt(number, tickBase, 0)
+	if !isName || name.IsSlot() || err != nil || wrong != nil || seconds <= 0 || n < 0 {
 		return File{}
 	}
-	return File{Kind: Tick, Name: name, Number: int(number)}
+	return File{Kind: Tick, Name: name, Number: int(n), Period: time.Duration(seconds) * time.Second}
 }
 
 // ofAtom is ofName for kinds of files that slots do not have.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -36,6 +37,7 @@ func anyFile() *rapid.Generator[File] {
 	return rapid.Custom(func(t *rapid.T) File {
 		a := anyAtom().Draw(t, "atom")
 		number := rapid.IntRange(1, 1e9-1).Draw(t, "number")
+		period := rapid.IntRange(1, 10*365*24*60*60).Draw(t, "period")
 		token := rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "token")
 		return rapid.SampledFrom([]File{
 			{Kind: ActiveLock, Name: a.Name()},
@@ -45,7 +47,7 @@ func anyFile() *rapid.Generator[File] {
 			{Kind: ReaderLock, Name: a.Name(), Number: number},
 			{Kind: Generation, Name: a.Name(), Number: number},
 			{Kind: Generation, Name: a.Slot(number), Number: number},
-			{Kind: Tick, Name: a.Name(), Number: number},
+			{Kind: Tick, Name: a.Name(), Period: time.Duration(period) * time.Second, Number: (1<<33 - 1) / period},
 			{Kind: LookLock, Name: a.Name()},
 			{Kind: TemporaryFile, Token: token},
 			{Kind: HolderWord, Number: number},
@@ -68,7 +70,7 @@ func TestEveryFileIsRecognisedByItsName(t *testing.T) {
 
 func TestAFileNameSurvivesParsing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`(lock|last|look|read|tick|temp|smith|l|r|t)(\.([a-c]{1,2}|a_|a_-12|slot-[0-2]|0?[0-9]{1,2})){0,6}`).Draw(t, "text")
+		text := rapid.StringMatching(`(lock|last|look|read|tick|temp|smith|l|r|t)(\.([a-c]{1,2}|a_|a_-12|slot-[0-2]|0?[0-9]{1,2}|0?[0-9a-c]-[0-9])){0,6}`).Draw(t, "text")
 		if f := ParseFile(text); f.Kind != Foreign && f.String() != text || f.Kind == Foreign && f != (File{}) {
 			t.Fatalf("%s is %#v", text, f)
 		}
@@ -88,9 +90,9 @@ func TestAFileIsOfTheKindThatItsNameSays(t *testing.T) {
 		"lock.p.h.o.x.3":          {Kind: Generation, Name: "p.h.o.x", Number: 3},
 		"lock.p.h.slot-1.3":       {Kind: Generation, Name: "p.h.slot-1", Number: 3},
 		"l." + long + ".1000000":  {Kind: Generation, Name: longestName, Number: 1000000},
-		"tick.p.h.o.x.1b8b6a0":    {Kind: Tick, Name: "p.h.o.x", Number: 0x1b8b6a0},
-		"tick.p.h.o.x.0":          {Kind: Tick, Name: "p.h.o.x"},
-		"t." + long + ".67e50000": {Kind: Tick, Name: longestName, Number: 0x67e50000},
+		"tick.p.h.o.x.1o-zz9":     {Kind: Tick, Name: "p.h.o.x", Period: time.Minute, Number: 46629},
+		"tick.p.h.o.x.1-0":        {Kind: Tick, Name: "p.h.o.x", Period: time.Second},
+		"t." + long + ".1-t4b13q": {Kind: Tick, Name: longestName, Period: time.Second, Number: 1760752214},
 		"look.p.h.o.x":            {Kind: LookLock, Name: "p.h.o.x"},
 		"temp." + aToken:          {Kind: TemporaryFile, Token: aToken},
 		"smith.4711":              {Kind: HolderWord, Number: 4711},
@@ -114,7 +116,8 @@ func TestOtherFilesAreForeign(t *testing.T) {
 		"last.x", "last.p.h.o.x.7", "last.p.h.slot-1", "last.p.h.o.a b",
 		"read.x", "read.p.h.slot-1", "read.p.h.slot-1.7", "read.p.h.o.x.0", "read.p.h.o.x.07", "read.p.h.o.x.-7", "read.p.h.o.x.+7", "read.p.h.o.x.y",
 		"r.p.h.o.x.7", "r." + long, "r." + long + ".7", "read." + long + ".4711000", "read.p.h.o.x.7.7",
-		"tick.x", "tick.p.h.o.x", "tick.p.h.slot-1", "tick.p.h.slot-1.7", "tick.p.h.o.x.07", "tick.p.h.o.x.1B", "tick.p.h.o.x.-1", "tick.p.h.o.x.g", "t.p.h.o.x.7",
+		"tick.x", "tick.p.h.o.x", "tick.p.h.slot-1", "tick.p.h.slot-1.1-7", "tick.p.h.o.x.1-07", "tick.p.h.o.x.1-1B", "tick.p.h.o.x.-1", "tick.p.h.o.x.1--1",
+		"tick.p.h.o.x.1-_", "tick.p.h.o.x.7", "tick.p.h.o.x.0-7", "tick.p.h.o.x.01-7", "tick.p.h.o.x.1-2-3", "t.p.h.o.x.1-7",
 		"temp.notes", "temp.", "temp." + aToken[1:], "temp." + aToken + "0", "temp." + strings.ToUpper(aToken), "temp." + strings.Repeat("z", 32),
 		"smith.x", "smith.0", "smith.047", "smith." + aToken[1:] + "g", "smith.4711.x",
 	} {

@@ -297,8 +297,8 @@ func form(err error, value, want string) error {
 	return badValue(value, want)
 }
 
-// The shortest period of ticks is the unit of a store's clock; with the longest there are several
-// ticks since the epoch.
+// The shortest period of ticks is the unit of a store's clock, and of the period in a tick's name;
+// with the longest there are several ticks since the epoch.
 const (
 	shortestPeriod = time.Second
 	longestPeriod  = 10 * 365 * 24 * time.Hour
@@ -308,11 +308,11 @@ const (
 func Period(to *time.Duration) func(string) error {
 	return func(value string) error {
 		var period time.Duration
-		const want = "want a time from 1s to ten years, or 0"
+		const want = "want whole seconds, from 1s to ten years, or 0"
 		if err := form(Duration(&period)(value), value, want); err != nil {
 			return err
 		}
-		if period != 0 && (period < shortestPeriod || period > longestPeriod) {
+		if period != 0 && (period < shortestPeriod || period > longestPeriod || period%time.Second != 0) {
 			return badValue(value, want)
 		}
 		*to = period

@@ -278,7 +278,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 func newRecord(r *locker.Request, lease time.Duration) (Record, error) {
 	node, err := NodeName()
 	return Record{
-		Record: r.Record(process.Boottime()),
+		Record: r.Record(),
 		Node:   node, Taken: time.Now(), Lease: lease,
 	}, err
 }

@@ -104,8 +104,9 @@ func (q *queue) won() error {
 	}
 	own := &q.held.record
 	own.Taken = time.Now()
-	now := q.r.Record(process.Boottime())
-	own.Boottime, own.Asked, own.IfElapsed, own.ExpireAfter, own.Source = now.Boottime, now.Asked, now.IfElapsed, now.ExpireAfter, now.Source
+	now := q.r.Record()
+	own.Monotonic, own.Boottime, own.Asked = now.Monotonic, now.Boottime, now.Asked
+	own.IfElapsed, own.ExpireAfter, own.Source = now.IfElapsed, now.ExpireAfter, now.Source
 	if own.IfElapsed == 0 && q.held.place.InLine() {
 		q.held.noteSoon()
 		return nil
@@ -195,7 +196,7 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 		// The stamp has the newcomer's token: if the owner had released before it died, its own
 		// stamp counts.
 		stamp.Completed, stamp.Node = time.Now(), q.seen.Owner.Node
-		stamp.Memory.Started = stamp.Completed.Add(-q.seen.Age - q.seen.Owner.Asked)
+		stamp.Memory.Started = stamp.Completed.Add(-q.seen.Age - q.seen.Owner.Slept() - q.seen.Owner.Asked)
 		q.asked.stamp = stamp.Token
 	}
 	err := q.held.place.Pass(ctx, q.seen.Owner.Token, stamp)

@@ -315,7 +315,7 @@ func TestADamagedLockIsAnErrorAndStays(t *testing.T) {
 		if _, got := record.Parse([]byte(content)); got == record.PIDOnly {
 			continue // the line of the pid is whole, so the lock is not damaged
 		}
-		plant(t, k, content, time.Hour)
+		plant(t, k, content, 0)
 		if _, err := k.Take(newcomer); fault.KindOf(err) != fault.IO {
 			t.Fatalf("cut to %d bytes: %v", size, err)
 		}

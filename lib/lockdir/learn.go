@@ -47,10 +47,7 @@ func (l *Locker) learn(name atom.Name, own record.Record, lesson learn.Lesson) l
 }
 
 func (l *Locker) teach(name atom.Name, own record.Record, lesson learn.Lesson) (learn.State, error) {
-	last, err := l.Dir.Last(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		last, err = record.Last{Memory: (&locker.Request{Atom: own.Atom}).NewMemory()}, nil
-	}
+	last, err := l.lastOr(name, (&locker.Request{Atom: own.Atom}).NewMemory())
 	if err != nil {
 		return learn.State{}, err
 	}
@@ -119,7 +116,7 @@ func (l *Locker) underOwn(name atom.Name, do func() error) (done bool, err error
 	if err != nil {
 		return false, err
 	}
-	temp, err := l.Dir.TempFile(own.Bytes())
+	temp, err := l.Dir.TempLock(own)
 	if err != nil {
 		return false, err
 	}

@@ -36,8 +36,8 @@ func backdateFile(t *testing.T, k *Locker, file string, d time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	then := "boottime=" + (process.Boottime() - d).String()
-	if err := os.WriteFile(path, regexp.MustCompile(`boottime=\S+`).ReplaceAll(content, []byte(then)), 0o600); err != nil {
+	then := "monotonic=" + (process.Monotonic() - d).String()
+	if err := os.WriteFile(path, regexp.MustCompile(`monotonic=\S+`).ReplaceAll(content, []byte(then)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

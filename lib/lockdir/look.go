@@ -131,7 +131,7 @@ func (v *view) setActive(now locker.Moment) {
 	v.Record, v.Job, v.Active = lock.Record, lock.Job(), policy.Active{Held: true, Age: lock.Age(now)}
 	switch lock.Content {
 	case record.Empty:
-		v.Active.Empty, v.Active.Age = true, now.Real.Sub(lock.Modified())
+		v.Active.Empty, v.Active.Wrecked, v.Active.Age = true, lock.Wrecked, now.Real.Sub(lock.Modified())
 	case record.PIDOnly:
 		v.Active.Owner = policy.Untouched
 		if !process.PIDLives(lock.Record.Owner.PID) {
@@ -139,7 +139,8 @@ func (v *view) setActive(now locker.Moment) {
 		}
 	default:
 		v.SeeOwner(lock.Record, locker.OwnerOf(v.Job))
-		v.Active.Entering = lock.Record.Shared && v.Active.Owner == policy.Lives && process.Boottime()-lock.Record.Boottime < entering
+		v.Restored = lock.Restored()
+		v.Active.Entering = lock.Record.Shared && v.Active.Owner == policy.Lives && lock.Record.Held() < entering
 	}
 }
 

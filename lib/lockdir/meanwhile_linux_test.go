@@ -598,7 +598,7 @@ func TestAReaderWaitsForAnotherThatIsOnItsWayIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record.Boottime += time.Hour // in the future: the reader stays on its way in, however slow this machine is
+	record.Monotonic += time.Hour // in the future: the reader stays on its way in, however slow this machine is
 	plant(t, k, string(record.Bytes()), 0)
 	var outcome locker.Outcome
 	var failed error

@@ -21,7 +21,7 @@ import (
 
 // hung is the record of an owner that has run for that long.
 func hung(held time.Duration) record.Record {
-	return record.Record{Atom: motd, Owner: process.Identity{PID: 8}, Token: record.NewToken(), ExpireAfter: time.Hour, Source: policy.Said, Boottime: process.Boottime() - held}
+	return record.Record{Atom: motd, Owner: process.Identity{PID: 8}, Token: record.NewToken(), ExpireAfter: time.Hour, Source: policy.Said, Monotonic: process.Monotonic() - held}
 }
 
 func TestTheNewcomerThatEndedAJobNamesItAndTheReason(t *testing.T) {

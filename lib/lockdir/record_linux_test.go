@@ -495,7 +495,7 @@ func TestTheWaitingOfAStoresNewcomerIsCounted(t *testing.T) {
 func TestEveryEventIsRecordedWithWhatItIsAbout(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{PID: 7})
 	s := k.Recorder
-	own := record.Record{Atom: motd, Owner: process.Identity{PID: 8}, Token: record.NewToken(), Boottime: process.Boottime() - 3*time.Hour}
+	own := record.Record{Atom: motd, Owner: process.Identity{PID: 8}, Token: record.NewToken(), Monotonic: process.Monotonic() - 3*time.Hour}
 	v := locker.View{Record: own, Active: policy.Active{Held: true, Age: 2 * time.Hour}, Last: policy.Last{Age: -5 * time.Hour}}
 	found := func(kind runlog.Kind) runlog.Event {
 		return finding(with(about(kind, 7), r.Limits), own.Owner, own.Token, 2)

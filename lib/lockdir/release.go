@@ -154,18 +154,25 @@ func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory
 // rememberStart records when the run began, if this run asked for that, or if the last lock has the
 // start of an earlier run, which would otherwise be taken for this run's.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
-	last, err := l.Dir.Last(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		last, err = record.Last{Memory: fresh}, nil
-	}
+	last, err := l.lastOr(name, fresh)
 	if err != nil {
 		return err
 	}
-	if !run.Record.FromStart && last.Memory.Started.IsZero() {
+	if run.Record.FromStart || !last.Memory.Started.IsZero() {
+		last.Memory.Started = run.Modified().Add(-run.Record.Asked)
+	} else if !last.Damaged {
 		return nil
 	}
-	last.Memory.Started = run.Modified().Add(-run.Record.Asked)
 	return l.Dir.Remember(name, last.Completed, last.Memory)
+}
+
+// lastOr is the last lock of the atom NAME, with a fresh memory where it is missing or damaged.
+func (l *Locker) lastOr(name atom.Name, fresh record.Memory) (record.Last, error) {
+	last, err := l.Dir.Last(name)
+	if missing := errors.Is(err, fs.ErrNotExist); missing || err == nil && last.Damaged {
+		last.Memory, err = fresh, nil
+	}
+	return last, err
 }
 
 // lost reports that the lock is gone, or another process's.

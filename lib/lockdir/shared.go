@@ -59,7 +59,7 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 	if err := l.Dir.MarkRead(name); err != nil {
 		return locker.Outcome{}, err
 	}
-	temp, err := l.Dir.TempFile(own.Bytes())
+	temp, err := l.Dir.TempLock(own)
 	if err != nil {
 		return locker.Outcome{}, err
 	}

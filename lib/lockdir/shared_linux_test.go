@@ -76,7 +76,7 @@ func TestAReaderStoppedOnItsWayInIsBusyAlsoByAPassClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record.Boottime -= 2 * entering
+	record.Monotonic -= 2 * entering
 	plant(t, k, string(record.Bytes()), 0)
 	newcomer := read(sleeper(t))
 	newcomer.Now = time.Now().Add(-time.Hour)

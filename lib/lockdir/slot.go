@@ -187,7 +187,7 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
-	temp, err := l.Dir.TempFile(fresh.Bytes())
+	temp, err := l.Dir.TempLock(fresh)
 	if err != nil {
 		return false, err
 	}

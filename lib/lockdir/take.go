@@ -10,7 +10,6 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 	"adlock/lib/record"
 )
 
@@ -65,6 +64,9 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 	if v.Last.Future {
 		l.FutureStamp(r, v.Last)
 	}
+	if v.Last.Damaged && d.Step.Granted() {
+		l.DamagedLast(r, l.Dir.Path(name.LastLock()))
+	}
 	switch {
 	case d.Step == policy.Full:
 		return v.full, nil
@@ -90,7 +92,7 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 func atOnce(r *locker.Request, v *view, step policy.Step) bool {
 	switch step {
 	case policy.Acquire, policy.Busy, policy.TooSoon:
-		return !v.Last.Future && !v.Active.Entering && !r.Shared && r.Slots == 0
+		return !v.Last.Future && !v.Last.Damaged && !v.Active.Entering && !r.Shared && r.Slots == 0
 	}
 	return false
 }
@@ -241,7 +243,8 @@ func (l *Locker) replace(r *locker.Request, name atom.Name, v *view, temp *lockf
 	return temp.Replace(name.ActiveLock())
 }
 
-// clearEmpty removes a lock that has been empty for too long, and has the caller look again.
+// clearEmpty removes a lock that has been empty for too long, or that a loss of power has damaged,
+// and has the caller look again.
 func (l *Locker) clearEmpty(r *locker.Request, v *view) (locker.Outcome, error) {
 	if outcome, err := guard(r, v); err != nil || outcome.Verdict != "" {
 		return outcome, err
@@ -272,7 +275,7 @@ func (l *Locker) late(r *locker.Request, v *view, d policy.Decision) error {
 
 // tempFile makes the newcomer's lock, not yet in place.
 func (l *Locker) tempFile(r *locker.Request) (*lockfile.TempFile, record.Record, error) {
-	own := r.Record(process.Boottime())
-	temp, err := l.Dir.TempFile(own.Bytes())
+	own := r.Record()
+	temp, err := l.Dir.TempLock(own)
 	return temp, own, err
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"adlock/lib/learn"
-	"adlock/lib/process"
 	"adlock/lib/record"
 )
 
@@ -13,7 +12,7 @@ import (
 // request, teaches that the limit was too short for it. A run that was ended sooner, or whose end
 // is unknown, teaches nothing.
 func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
-	held := process.Boottime() - own.Boottime
+	held := own.Held()
 	switch {
 	case !own.Learn, r.Withdraw, r.Untold:
 	case r.Expired, r.Asked && held >= own.ExpireAfter:

@@ -81,7 +81,7 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int) error {
 	e := event(runlog.Lost, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
-	e.Duration = runlog.Some(process.Boottime() - own.Boottime)
+	e.Duration = runlog.Some(own.Held())
 	e.Owner, e.Reason = holder, "ended by force"
 	if ending, found := rec.EndingOf(own); found {
 		e.Owner, e.Reason = ending.PID, "ended by force by process "+strconv.Itoa(ending.PID)

@@ -107,7 +107,7 @@ func (o Outcome) Owner() (who string, since time.Time) {
 	if o.found.Owner != 0 {
 		who = o.inWords(o.found.Owner)
 	}
-	return who, time.Now().Add(-o.found.Age.Value)
+	return who, time.Now().Add(-o.found.Age.Value - o.inWay.Record.Slept())
 }
 
 // Endable tells whether a newcomer could end the owner in the way.

@@ -26,7 +26,8 @@ const (
 // aDay is the shortest time between two reports of one owner.
 const aDay = 24 * time.Hour
 
-// Overdue is an owner that has passed its notice (policy.Overdue).
+// Overdue is an owner that has passed its notice (policy.Overdue), or whose lock a backup brought
+// back: no process may ever release that.
 type Overdue struct {
 	Notice policy.Notice
 	View   // of its lock
@@ -43,7 +44,8 @@ type Overdue struct {
 // otherwise nil. The limits are those of a newcomer; said is the explicit notice, 0 for none.
 func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *Overdue {
 	o := &Overdue{View: v, Notice: policy.Notice{After: cmp.Or(said, learn.Floor), Said: said > 0}}
-	if rec.Log == nil || !policy.Overdue(limits, v.Active, o.Notice) {
+	restored := v.Restored && v.Active.Owner == policy.Unknown
+	if rec.Log == nil || !restored && !policy.Overdue(limits, v.Active, o.Notice) {
 		return nil
 	}
 	inForce, _ := policy.InForce(limits, v.Active)
@@ -57,7 +59,7 @@ func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *O
 	default:
 		o.Notice.After = o.runs.Notice()
 	}
-	if !policy.Overdue(limits, v.Active, o.Notice) {
+	if !restored && !policy.Overdue(limits, v.Active, o.Notice) {
 		return nil
 	}
 	return o
@@ -113,6 +115,9 @@ func (o *Overdue) Late() bool { return o.late }
 
 // Text says what is overdue, and how long its runs take.
 func (o *Overdue) Text() string {
+	if o.Restored && o.Active.Owner == policy.Unknown {
+		return "a backup has brought this lock back: it is of " + processOn(o.Record.Owner.PID, o.Node) + " on another machine, " + limit.FormatAge(o.Active.Age) + " old"
+	}
 	text := "overdue: "
 	if o.work != "" {
 		text = "overdue, and works (" + o.work + "): "

@@ -9,7 +9,6 @@ import (
 	"adlock/lib/hook"
 	"adlock/lib/killer"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
 )
@@ -197,13 +196,34 @@ func (rec Recorder) RecordSignal(r *Request, s killer.Signalled) {
 func (rec Recorder) Emptied(r *Request, v *View) {
 	e := r.event(runlog.Empty)
 	e.Age = runlog.Some(v.Active.Age)
+	if v.Active.Wrecked {
+		e.Reason = wrecked
+	}
 	rec.append(e)
 }
 
 // SayEmptied is Emptied for the lock at path, and also prints that.
 func (rec Recorder) SayEmptied(r *Request, v *View, path string) {
 	rec.Emptied(r, v)
-	fault.Warn(path, "empty lock cleared")
+	text := "empty lock cleared"
+	if v.Active.Wrecked {
+		text = wrecked + ": cleared"
+	}
+	fault.Warn(path, text)
+}
+
+const wrecked = "damaged lock from before this boot"
+
+// DamagedLast: the newcomer goes on with a damaged last lock, at path. That is said once for each
+// request.
+func (rec Recorder) DamagedLast(r *Request, path string) {
+	if !r.saidDamaged {
+		e := r.event(runlog.Clock)
+		e.Reason = "the last lock is damaged, and counts as due"
+		rec.append(e)
+		fault.Warn(path, "damaged last lock: counts as due, and is made anew when the run completes")
+	}
+	r.saidDamaged = true
 }
 
 // FutureStamp: the last lock lies in the future.
@@ -228,7 +248,7 @@ func (rec Recorder) OwnStuck(r *Request, token string, age time.Duration, why er
 
 // ownView is this process's own lock, which it has held for that long.
 func (r *Request) ownView(token string, age, idle time.Duration) *View {
-	own := r.Record(process.Boottime() - age)
+	own := r.Record()
 	own.Token = token
 	return &View{Record: own, Active: policy.Active{Held: true, Age: age, Owner: policy.Lives, Asked: own.ExpireAfter, Source: own.Source, Idle: idle}}
 }
@@ -238,7 +258,7 @@ func (r *Request) ownView(token string, age, idle time.Duration) *View {
 func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) {
 	e := event(runlog.Release, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
-	e.Duration = runlog.Some(process.Boottime() - own.Boottime)
+	e.Duration = runlog.Some(own.Held())
 	if failed != nil {
 		e.Reason = failed.Error()
 	}

@@ -66,6 +66,8 @@ type Request struct {
 
 	Learned learn.State // what Resolve has put in force
 
+	saidDamaged bool // DamagedLast
+
 	watched watched                  // the owner that this newcomer has watched
 	calm    map[string]time.Duration // by token: the owner's age before which FindOverdue does not look again
 }
@@ -113,12 +115,13 @@ func (r *Request) Explanation() string {
 	return joined(ifElapsed, expireAfter)
 }
 
-// Record is the record of a lock for this request, made at that moment (boottime).
-func (r *Request) Record(now time.Duration) record.Record {
+// Record is the record of a lock for this request, made now.
+func (r *Request) Record() record.Record {
 	expireAfter, source := r.Limits.OfOwner()
+	now := process.Boottime()
 	return record.Record{
 		Owner: r.Owner, Job: r.Job, Token: record.NewToken(), Atom: r.Atom,
-		Boottime: now, Asked: r.AskedBefore(now), IfElapsed: r.Limits.IfElapsed,
+		Monotonic: process.Monotonic(), Boottime: now, Asked: r.askedBefore(now), IfElapsed: r.Limits.IfElapsed,
 		ExpireAfter: expireAfter, Source: source, Notice: r.Notice,
 		Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto.Any(),
 	}
@@ -132,7 +135,7 @@ func MomentaryRecord(a atom.Atom) (record.Record, error) {
 	if err != nil {
 		return record.Record{}, fault.Wrap("own process", err)
 	}
-	return record.Record{Owner: owner, Token: record.NewToken(), Atom: a, Boottime: process.Boottime(), ExpireAfter: limit.Never}, nil
+	return record.Record{Owner: owner, Token: record.NewToken(), Atom: a, Monotonic: process.Monotonic(), Boottime: process.Boottime(), ExpireAfter: limit.Never}, nil
 }
 
 // NewMemory is the first content of the atom's last lock: the atom, unless the name identifies it.
@@ -143,9 +146,9 @@ func (r *Request) NewMemory() record.Memory {
 	return record.Memory{Atom: r.Atom}
 }
 
-// AskedBefore is how long before a moment (boottime) the run was asked for. With FromStart,
+// askedBefore is how long before a moment (boottime) the run was asked for. With FromStart,
 // IfElapsed counts from that request.
-func (r *Request) AskedBefore(moment time.Duration) time.Duration {
+func (r *Request) askedBefore(moment time.Duration) time.Duration {
 	return max(0, moment-cmp.Or(r.WaitSince, r.Asked, moment))
 }
 

@@ -21,6 +21,8 @@ type View struct {
 	Whose  int           // the user whose lock directory it is, if root looks at another user's; 0: this user's
 	Silent bool          // its owner may be dead: by the clocks its last heartbeat is older than its lease
 
+	Restored bool // a backup has brought its lock here
+
 	TickUsed bool // the requested tick was claimed
 	Pause    policy.Pause
 
@@ -28,6 +30,9 @@ type View struct {
 	Changer    int   // pid of the process that is changing the active lock now (set only by looks that take nothing); 0: none known
 	Standstill error // why that process will not finish; nil: no reason is known
 }
+
+// Since is when the active lock was made, at the moment now.
+func (v *View) Since(now time.Time) time.Time { return now.Add(-v.Active.Age - v.Record.Slept()) }
 
 // IsInsideJob tells whether this process was started from inside the owner's job.
 func (v *View) IsInsideJob() bool {
@@ -107,7 +112,7 @@ func (v *View) SeeOwner(own record.Record, owner policy.Owner) {
 // start of the run.
 func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 	if last.Completed.IsZero() {
-		return policy.Last{}
+		return policy.Last{Damaged: last.Damaged}
 	}
 	view := policy.Last{
 		Completed: true,

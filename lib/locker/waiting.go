@@ -77,14 +77,14 @@ func (w Waiting) Show(r *Request, o Outcome) {
 	case o.Verdict == Paused:
 		what = "for the end of a pause"
 	}
-	seen := process.Boottime()
+	seen := time.Now()
 	r.Line.Show(func() string {
 		text := Title(r.Atom) + ": waiting " + what + ": " + limit.FormatAge(w.Spent())
 		if w.wait != limit.Never {
 			text += ", at most " + limit.FormatLeft(w.Left()) + " more"
 		}
 		if o.Verdict == Busy && o.Endable() && o.Recheck > 0 {
-			text += "; it expires in " + limit.FormatLeft(o.Recheck-(process.Boottime()-seen))
+			text += "; it expires in " + limit.FormatLeft(o.Recheck-time.Since(seen))
 		}
 		return text
 	})

@@ -179,8 +179,8 @@ func (r *Request) idleOf(v *View) time.Duration {
 }
 
 func (r *Request) showWatch(v *View) {
-	began, who := process.Boottime(), processOn(v.Record.Owner.PID, v.Node)
+	began, who := time.Now(), processOn(v.Record.Owner.PID, v.Node)
 	r.Line.Show(func() string {
-		return Title(r.Atom) + ": watching whether " + who + " works: " + limit.FormatAge(process.Boottime()-began) + " of " + limit.Format(r.WatchLength().Round(time.Second))
+		return Title(r.Atom) + ": watching whether " + who + " works: " + limit.FormatAge(time.Since(began)) + " of " + limit.Format(r.WatchLength().Round(time.Second))
 	})
 }

@@ -111,6 +111,7 @@ type Last struct {
 	Age       time.Duration // since the last completion; negative if a fixed 'now' lies before it
 	FromStart bool          // Age is since the start of the last run instead
 	Future    bool          // it lies in the future by the real clock, so it does not count
+	Damaged   bool          // its content cannot be read, so it does not count
 }
 
 // Owner is the known state of the active lock's owner.
@@ -131,6 +132,7 @@ const (
 type Active struct {
 	Held     bool          // there is an active lock
 	Empty    bool          // it has no content
+	Wrecked  bool          // Empty, and not being written: a loss of power before this boot has damaged it
 	Age      time.Duration // of an empty lock by the real clock always: it tells whether it is being written
 	Owner    Owner
 	Asked    time.Duration // the ExpireAfter that the owner asked for
@@ -225,7 +227,7 @@ func decide(limits Limits, last Last, active Active) Step {
 		return Acquire
 	}
 	if active.Empty {
-		if active.Age.Abs() < emptyGrace {
+		if active.Age.Abs() < emptyGrace && !active.Wrecked {
 			return Busy
 		}
 		return Unempty
@@ -256,9 +258,14 @@ func Due(limits Limits, last Last) bool {
 }
 
 // fromStartSlack shortens an interval that counts from the start of the last run: cron starts a
-// job a little early or late, and a daily job must not slip.
+// job a little early or late, and a daily job must not slip. The day on which summer time begins
+// has 23 hours.
 func fromStartSlack(ifElapsed time.Duration) time.Duration {
-	return min(30*time.Second, max(time.Second, (ifElapsed/10).Truncate(time.Second)))
+	slack := min(30*time.Second, max(time.Second, (ifElapsed/10).Truncate(time.Second)))
+	if isDays(ifElapsed) {
+		slack += time.Hour
+	}
+	return slack
 }
 
 // interval is the age from which on the last lock is due.
@@ -388,6 +395,9 @@ func reason(step Step, limits Limits, last Last, active Active) string {
 	case Reclaim:
 		return "free: the owner is dead; its lock would be replaced"
 	case Unempty:
+		if active.Wrecked {
+			return "free: the lock is damaged, and from before this boot; it would be cleared"
+		}
 		return "free: the lock is empty and " + limit.FormatAge(active.Age) + " old; it would be cleared"
 	}
 	return stuck(limits, active, "its owner cannot be checked from here")
@@ -430,6 +440,8 @@ func DueIn(limits Limits, last Last) time.Duration {
 
 func completed(last Last) string {
 	switch {
+	case last.Damaged:
+		return "the last lock is damaged"
 	case !last.Completed:
 		return "never completed"
 	case last.Future:

@@ -325,7 +325,8 @@ func TestTheFiguresOfALastSecondAddUp(t *testing.T) {
 func TestAnIntervalFromTheStartHasSlack(t *testing.T) {
 	for interval, want := range map[time.Duration]time.Duration{
 		time.Second: time.Second, 10 * time.Second: time.Second, 25 * time.Second: 2 * time.Second, minute: 6 * time.Second,
-		5 * minute: 30 * time.Second, 24 * time.Hour: 30 * time.Second, limit.Never: 30 * time.Second,
+		5 * minute: 30 * time.Second, 12 * time.Hour: 30 * time.Second, limit.Never: 30 * time.Second,
+		24 * time.Hour: time.Hour + 30*time.Second, 7 * 24 * time.Hour: time.Hour + 30*time.Second, 25 * time.Hour: 30 * time.Second,
 	} {
 		if got := fromStartSlack(interval); got != want {
 			t.Errorf("%v: %v, want %v", interval, got, want)

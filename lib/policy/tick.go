@@ -6,29 +6,61 @@ import (
 	"adlock/lib/limit"
 )
 
-// Tick is a period in which an atom runs once, on one host of several (--once-per). Its number is
-// the number of whole periods since the epoch at the time of the request, by the clock of the
-// asking host. cron on that host starts jobs by the same clock, so if the clocks of two hosts
-// differ, the same crontab line still asks for the same tick on both, at different moments. The
-// host that runs the atom claims the tick.
+// Tick is a period in which an atom runs once, on one host of several (--once-per). It is the tick
+// of the request, by the clock of the asking host. cron on that host starts jobs by the same clock,
+// so if the clocks of two hosts differ, the same crontab line still asks for the same tick on both,
+// at different moments. The host that runs the atom claims the tick.
+//
+// Ticks of whole days are days of the calendar in the host's time zone: days of 24 hours would put
+// two runs of one local time into one tick on the day when summer time begins. Other ticks are
+// periods since the epoch.
 type Tick struct {
-	Period time.Duration // 0: no tick is asked for
+	Period time.Duration // whole seconds; 0: no tick is asked for
 	Number int
+
+	zone *time.Location // of the host; nil: UTC
 }
 
-// TickAt is the tick at a moment; without a period it is the zero Tick.
+const aDay = 24 * time.Hour
+
+// firstDay is the day from which whole days are counted. It is a Monday, so that a week begins on
+// Monday.
+var firstDay = time.Date(1969, time.December, 29, 0, 0, 0, 0, time.UTC)
+
+// TickAt is the tick at a moment, whose location is the time zone of whole days; without a period it
+// is the zero Tick.
 func TickAt(at time.Time, period time.Duration) Tick {
 	if period == 0 {
 		return Tick{}
 	}
-	return Tick{Period: period, Number: int(at.UnixNano() / int64(period))}
+	if !isDays(period) {
+		return Tick{Period: period, Number: int(at.UnixNano() / int64(period)), zone: at.Location()}
+	}
+	year, month, day := at.Date()
+	date := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+	return Tick{Period: period, Number: int(date.Sub(firstDay) / period), zone: at.Location()}
 }
+
+func isDays(period time.Duration) bool { return period > 0 && period%aDay == 0 }
 
 // Asked reports whether there is a tick at all.
 func (t Tick) Asked() bool { return t.Period > 0 }
 
 // Began is when the tick began, by the clock of the host that asked.
-func (t Tick) Began() time.Time { return time.Unix(0, int64(t.Number)*int64(t.Period)) }
+func (t Tick) Began() time.Time { return t.began(t.Period, t.Number) }
+
+// began is when another tick of this atom began.
+func (t Tick) began(period time.Duration, number int) time.Time {
+	if !isDays(period) {
+		return time.Unix(0, int64(number)*int64(period))
+	}
+	zone := t.zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	year, month, day := firstDay.Date()
+	return time.Date(year, month, day+number*int(period/aDay), 0, 0, 0, 0, zone)
+}
 
 // tickLife is for how many periods a tick is remembered: the clocks of hosts may differ by
 // less than that.
@@ -37,9 +69,11 @@ const tickLife = 10
 // Life is how long a claim of the tick has to be remembered.
 func (t Tick) Life() time.Duration { return tickLife * t.Period }
 
-// Outlived reports whether a claim of the tick of that number need not be remembered any more at
-// this tick.
-func (t Tick) Outlived(number int) bool { return number <= t.Number-tickLife }
+// Outlived reports whether a claim of the atom's tick of that period and number need not be
+// remembered any more at this tick, whose period may be another.
+func (t Tick) Outlived(period time.Duration, number int) bool {
+	return !t.began(period, number+tickLife).After(t.Began())
+}
 
 // used says why the tick denies the atom.
 func (t Tick) used() string { return "too soon: ran already " + t.in() }

@@ -65,9 +65,91 @@ func TestATickThatIsFreeDeniesNothingAndGrantsNothing(t *testing.T) {
 }
 
 func TestATickIsRememberedForTenPeriods(t *testing.T) {
-	tick := TickAt(halfPast, time.Minute)
-	if tick.Life() != 10*time.Minute || tick.Outlived(tick.Number-9) || !tick.Outlived(tick.Number-10) || tick.Outlived(tick.Number+1) {
-		t.Errorf("%v", tick)
+	for _, period := range []time.Duration{time.Minute, 24 * time.Hour} {
+		tick := TickAt(halfPast, period)
+		if tick.Life() != 10*period || tick.Outlived(period, tick.Number-9) || !tick.Outlived(period, tick.Number-10) || tick.Outlived(period, tick.Number+1) {
+			t.Errorf("%v", tick)
+		}
+	}
+}
+
+// An atom may be asked for once a day and once an hour: each tick is remembered for ten periods of
+// its own.
+func TestATickIsRememberedForItsOwnPeriods(t *testing.T) {
+	honolulu, kiritimati := zone(t, "Pacific/Honolulu"), zone(t, "Pacific/Kiritimati") // 10 h behind UTC, 14 h ahead
+	for _, where := range []*time.Location{time.UTC, honolulu, kiritimati} {
+		now := halfPast.In(where)
+		for _, other := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour} {
+			for _, period := range []time.Duration{time.Second, time.Hour, 24 * time.Hour} {
+				claimed := TickAt(now, other)
+				if TickAt(now, period).Outlived(other, claimed.Number) {
+					t.Errorf("%v: a tick of %v is outlived by one of %v at once", where, other, period)
+				}
+				if !TickAt(now.Add(claimed.Life()+2*24*time.Hour), period).Outlived(other, claimed.Number) {
+					t.Errorf("%v: a tick of %v is never outlived by one of %v", where, other, period)
+				}
+			}
+		}
+	}
+}
+
+func zone(t *testing.T, name string) *time.Location {
+	t.Helper()
+	where, err := time.LoadLocation(name)
+	if err != nil {
+		t.Skip(err)
+	}
+	return where
+}
+
+func TestATickOfWholeDaysIsADayOfTheCalendar(t *testing.T) {
+	for _, c := range []struct {
+		zone, from, to string
+		period, days   int // ticks of so many days; how many ticks later
+	}{
+		{"Europe/Berlin", "2027-03-28 01:30", "2027-03-29 01:30", 1, 1}, // 23 hours
+		{"Europe/Berlin", "2027-03-28 00:00", "2027-03-28 23:59", 1, 0},
+		{"Europe/Berlin", "2027-10-31 00:00", "2027-10-31 23:59", 1, 0}, // 25 hours
+		{"Europe/Berlin", "2027-10-31 23:59", "2027-11-01 00:00", 1, 1},
+		{"America/New_York", "2027-03-13 23:30", "2027-03-14 23:30", 1, 1}, // another day of UTC
+		{"America/New_York", "2027-06-01 19:00", "2027-06-01 21:00", 1, 0},
+		{"Asia/Kolkata", "2027-06-01 23:59", "2027-06-02 00:01", 1, 1},
+		{"America/Santiago", "2027-09-04 23:30", "2027-09-05 01:30", 1, 1}, // there is no midnight
+		{"UTC", "2027-03-22 00:00", "2027-03-28 23:59", 7, 0},              // a Monday
+		{"Europe/Berlin", "2027-03-28 23:59", "2027-03-29 00:00", 7, 1},
+		{"Europe/Berlin", "2027-03-22 00:00", "2027-04-05 00:00", 7, 2},
+		{"UTC", "2027-03-22 12:00", "2027-03-26 12:00", 2, 2},
+	} {
+		where, period := zone(t, c.zone), time.Duration(c.period)*24*time.Hour
+		from, to := local(t, c.from, where), local(t, c.to, where)
+		first, second := TickAt(from, period), TickAt(to, period)
+		if got := second.Number - first.Number; got != c.days {
+			t.Errorf("%s: %s and %s are %d ticks of %v apart", c.zone, c.from, c.to, got, period)
+		}
+		if began := second.Began(); began.After(to) || TickAt(began.Add(time.Hour), period) != second || TickAt(began.Add(-time.Second), period) == second {
+			t.Errorf("%s: the tick of %s began at %v", c.zone, c.to, began)
+		}
+	}
+}
+
+func local(t *testing.T, text string, where *time.Location) time.Time {
+	t.Helper()
+	at, err := time.ParseInLocation("2006-01-02 15:04", text, where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// The day on which summer time begins has 23 hours.
+func TestADailyJobFromItsStartIsDueEveryLocalDay(t *testing.T) {
+	where := zone(t, "Europe/Berlin")
+	from, to := local(t, "2027-03-27 03:30", where), local(t, "2027-03-28 03:30", where)
+	for ifElapsed, due := range map[time.Duration]bool{24 * time.Hour: true, 24*time.Hour + time.Second: false, 7 * 24 * time.Hour: false} {
+		last := Last{Completed: true, FromStart: true, Age: to.Sub(from)}
+		if got := Due(Limits{IfElapsed: ifElapsed}, last); got != due {
+			t.Errorf("%v: due %v after %v", ifElapsed, got, last.Age)
+		}
 	}
 }
 

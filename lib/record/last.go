@@ -89,5 +89,6 @@ func isKnown(key string) bool {
 type Last struct {
 	Completed time.Time     // zero: never
 	Cut       time.Duration // Completed and Memory.Started were rounded down by less than this
+	Damaged   bool          // its content cannot be read, as after a loss of power: all else is zero
 	Memory    Memory
 }

@@ -31,7 +31,9 @@ type Record struct {
 	Token string           // names this acquisition
 	Atom  atom.Atom        // zero: unknown, in a lock that a verb holds for a moment (tune --reset, clear --last)
 
-	Boottime    time.Duration // when the lock was made, on the clock without steps that counts suspend
+	File        uint64        // the inode of the lock's file, which a copy of the file does not have; 0: not known
+	Monotonic   time.Duration // when the lock was made, on the clock that stands still while the machine sleeps
+	Boottime    time.Duration // likewise, on the clock that counts sleep
 	Asked       time.Duration // how long before Boottime the run was asked for (wait and jitter)
 	IfElapsed   time.Duration // what the owner asked for; only for display
 	ExpireAfter time.Duration // what the owner asked for
@@ -67,6 +69,10 @@ func (r Record) Bytes() []byte {
 		w.number("job.pid", uint64(r.Job.PID))
 		w.identity("job.", r.Job)
 	}
+	if r.File > 0 {
+		w.number("file", r.File)
+	}
+	w.text("monotonic", r.Monotonic.String())
 	w.text("boottime", r.Boottime.String())
 	if r.Asked >= leastAsked {
 		w.text("asked", r.Asked.String())
@@ -159,6 +165,8 @@ func parseRecord(content []byte) (Record, Content) {
 	record := Record{
 		Owner:       r.identity("", int(pid)),
 		Token:       r.text("token"),
+		File:        r.inode("file"),
+		Monotonic:   r.duration("monotonic"),
 		Boottime:    r.duration("boottime"),
 		IfElapsed:   r.limit("if_elapsed"),
 		ExpireAfter: r.limit("expire_after"),
@@ -197,12 +205,24 @@ func parseRecord(content []byte) (Record, Content) {
 	return record, Full
 }
 
-// Age is how long ago the lock was made, by a clock without steps. known is false if the owner had
-// another such clock: on another machine, before this boot, or in another time namespace.
+// Age is for how long the lock has been there while the machine was awake: a laptop that wakes up
+// must not end last night's job. Steps of the wall clock do not change it. known is false if the
+// owner had another such clock: on another machine, before this boot, or in another time namespace.
 func (r Record) Age() (age time.Duration, known bool) {
 	here := process.Here()
 	known = r.Owner.Boot != "" && r.Owner.Boot == here.Boot && r.Owner.TimeNS == here.TimeNS
-	return process.Boottime() - r.Boottime, known
+	return r.Held(), known
+}
+
+// Held is the age, for the owner itself.
+func (r Record) Held() time.Duration { return process.Monotonic() - r.Monotonic }
+
+// Slept is how long the machine has slept since the lock was made; 0 if that is not known.
+func (r Record) Slept() time.Duration {
+	if _, known := r.Age(); !known {
+		return 0
+	}
+	return max(0, process.Boottime()-r.Boottime-r.Held())
 }
 
 // KnownJob is the job that the record names, without appended lines. uid owns the lock file; -1:

@@ -51,6 +51,7 @@ func anyLimit(t *rapid.T, what string) time.Duration {
 func anyRecord(t *rapid.T) Record {
 	r := Record{
 		Owner: anyIdentity(t, "owner"), Token: NewToken(), Atom: anyAtom(t),
+		Monotonic: time.Duration(rapid.Int64().Draw(t, "monotonic")),
 		Boottime:  time.Duration(rapid.Int64().Draw(t, "boottime")),
 		IfElapsed: anyLimit(t, "if-elapsed"), ExpireAfter: anyLimit(t, "expire-after"),
 		Supervised: rapid.Bool().Draw(t, "supervised"), FromStart: rapid.Bool().Draw(t, "from-start"),
@@ -214,7 +215,7 @@ func TestTheRecordIsThesePlainLines(t *testing.T) {
 	const head = "4711\ntoken=0123456789abcdef0123456789abcdef\nformat=1\n" +
 		"program=\"cfengine.conf\"\nhost=\"dax\"\noperator=\"editfile\"\noperand=\"/etc/motd\"\n" +
 		"uid=1000\npgid=4711\nstart=99\nboot=b\nmachine=m\npidns=1\ntimens=2\nsession=0\ninode=0\n"
-	if got, want := string(r.Bytes()), head+"boottime=1h0m0s\nif_elapsed=0s\nexpire_after=2h\nend=\n"; got != want {
+	if got, want := string(r.Bytes()), head+"monotonic=30m0s\nboottime=1h0m0s\nif_elapsed=0s\nexpire_after=2h\nend=\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	r.Owner.SID, r.Owner.Inode = 4000, 77
@@ -222,7 +223,7 @@ func TestTheRecordIsThesePlainLines(t *testing.T) {
 	r.Supervised, r.FromStart, r.Shared, r.Learn, r.Patience, r.Slots, r.Asked = true, true, true, true, time.Second, 1, 90*time.Second
 	full := strings.Replace(head, "session=0\ninode=0\n", "session=4000\ninode=77\n", 1) +
 		"job.pid=4712\njob.uid=1001\njob.pgid=4712\njob.start=100\njob.boot=b\njob.machine=m\njob.pidns=1\njob.timens=2\njob.session=4000\njob.inode=78\n" +
-		"boottime=1h0m0s\nasked=1m30s\nif_elapsed=0s\nexpire_after=2h\nsupervised=yes\nfrom_start=yes\nshared=yes\nlearn=yes\npatience=1s\nslots=1\nend=\n"
+		"monotonic=30m0s\nboottime=1h0m0s\nasked=1m30s\nif_elapsed=0s\nexpire_after=2h\nsupervised=yes\nfrom_start=yes\nshared=yes\nlearn=yes\npatience=1s\nslots=1\nend=\n"
 	if got := string(r.Bytes()); got != full {
 		t.Errorf("got\n%s\nwant\n%s", got, full)
 	}
@@ -251,7 +252,7 @@ func TestOneBadValueDamagesTheRecord(t *testing.T) {
 	for key, bad := range map[string][]string{
 		"uid": {"x", "-1", above32}, "pgid": {"x", "-1", above31}, "start": {"x", above64}, "pidns": {"x", above64}, "timens": {"x", above64},
 		"session": {"x", above31}, "inode": {"x", above64}, "job.pid": {"x", above31}, "job.uid": {"x"}, "job.session": {"x"},
-		"slots": {"x", above31}, "patience": {"x", "1"}, "boottime": {"x", "1"}, "if_elapsed": {"x"}, "expire_after": {"x"},
+		"slots": {"x", above31}, "patience": {"x", "1"}, "monotonic": {"x", "1"}, "boottime": {"x", "1"}, "if_elapsed": {"x"}, "expire_after": {"x"},
 		"program": {"x", `"`, `""`}, "operand": {"x", `""`}, "format": {"2"},
 	} {
 		for _, value := range bad {
@@ -260,7 +261,7 @@ func TestOneBadValueDamagesTheRecord(t *testing.T) {
 			}
 		}
 	}
-	for _, key := range []string{"token", "format", "host", "operator", "operand", "uid", "pgid", "start", "boot", "machine", "pidns", "timens", "boottime", "if_elapsed", "expire_after", "end", "job.uid"} {
+	for _, key := range []string{"token", "format", "host", "operator", "operand", "uid", "pgid", "start", "boot", "machine", "pidns", "timens", "monotonic", "boottime", "if_elapsed", "expire_after", "end", "job.uid"} {
 		if _, content := Parse(edited(key, "")); content != Damaged {
 			t.Errorf("without %s: content %d", key, content)
 		}
@@ -328,7 +329,7 @@ func TestOnlyAnEmptyMemoryIsEmpty(t *testing.T) {
 func fullRecord() Record {
 	return Record{
 		Owner: process.Identity{PID: 4711, Start: 99, PGID: 4711, UID: 1000, Boot: "b", Machine: "m", PIDNS: 1, TimeNS: 2},
-		Token: NewToken(), Atom: motd, Boottime: time.Hour, ExpireAfter: 2 * time.Hour,
+		Token: NewToken(), Atom: motd, Monotonic: time.Hour / 2, Boottime: time.Hour, ExpireAfter: 2 * time.Hour,
 	}
 }
 
@@ -375,11 +376,15 @@ func TestAnAgeIsKnownInOneBootAndTimeNamespace(t *testing.T) {
 		"on an unknown boot":        {func(id *process.Identity) { id.Boot = "" }, false},
 		"in another time namespace": {func(id *process.Identity) { id.TimeNS++ }, false},
 	} {
-		r := Record{Owner: here, Boottime: process.Boottime() - time.Hour}
+		r := Record{Owner: here, Monotonic: process.Monotonic() - time.Hour, Boottime: process.Boottime() - 9*time.Hour}
 		c.change(&r.Owner)
 		age, known := r.Age()
 		if known != c.known || known && (age < time.Hour || age > time.Hour+time.Minute) {
 			t.Errorf("made %s: %v, %v", claim, age, known)
+		}
+		slept := r.Slept()
+		if c.known && (slept < 8*time.Hour-time.Minute || slept > 8*time.Hour+time.Minute) || !c.known && slept != 0 {
+			t.Errorf("made %s: the machine slept for %v", claim, slept)
 		}
 	}
 }

@@ -381,7 +381,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 		job.Cancel()
 		return r.denied(outcome, err)
 	}
-	held = acquisition{outcome.Token, process.Boottime()}
+	held = acquisition{outcome.Token, time.Now()}
 	if r.Request.Auto.ExpireAfter && outcome.ExpireAfter > 0 {
 		r.Request.Limits.ExpireAfter, r.Request.Limits.Source = outcome.ExpireAfter, policy.Learned
 		job.ExpireAfter(outcome.ExpireAfter, outcome.Watch)
@@ -414,10 +414,10 @@ func (r *runArgs) supervised(c command) (int, error) {
 // acquisition is the lock that the job holds; zero until it is taken.
 type acquisition struct {
 	token string
-	since time.Duration // boottime
+	since time.Time
 }
 
-func (a acquisition) age() time.Duration { return process.Boottime() - a.since }
+func (a acquisition) age() time.Duration { return time.Since(a.since) }
 
 // watchOverdue tells the hook when this run is overdue, and again later, while this process
 // lives.

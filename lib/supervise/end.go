@@ -9,32 +9,22 @@ import (
 	"adlock/lib/process"
 )
 
-// longestSleep bounds how late Enforce can be after a suspend of the machine: timers stand still
-// during a suspend, boottime does not.
-const longestSleep = 10 * time.Second
-
-// newAlarm returns the timer of Enforce. Without Enforce it returns a timer that never runs: for
+// newAlarm returns the timer of Enforce. Like every timer of the runtime it stands still while the
+// machine sleeps, and so does the job. Without Enforce it returns a timer that never runs: for
 // the first running timer, the runtime opens two descriptors and keeps a thread.
 func (r *run) newAlarm() *time.Timer {
 	if !r.job.Enforce {
 		return new(time.Timer)
 	}
-	return time.NewTimer(r.nap())
+	return time.NewTimer(r.left())
 }
 
-func (r *run) left() time.Duration {
-	return r.job.ExpireAfter - (process.Boottime() - r.began)
-}
+func (r *run) left() time.Duration { return r.job.ExpireAfter - time.Since(r.began) }
 
-func (r *run) nap() time.Duration { return min(r.left(), longestSleep) }
-
-// look sets the alarm again if ExpireAfter has not passed yet. Otherwise it ends the job or, with
-// Watch, watches it first.
-func (r *run) look(alarm *time.Timer) {
+// look ends the job, whose ExpireAfter has passed, or, with Watch, watches it first.
+func (r *run) look() {
 	switch {
 	case r.ending != nil:
-	case r.left() > 0:
-		alarm.Reset(r.nap())
 	case r.job.Watch > 0:
 		r.watchJob()
 	default:
@@ -162,12 +152,12 @@ func (r *run) tryAgain() {
 // If the processes cannot be read it returns false; Killer then reports the error.
 func (r *run) none(grace time.Duration) bool {
 	const interval = 20 * time.Millisecond
-	for until := process.Boottime() + grace; ; time.Sleep(interval) {
+	for until := time.Now().Add(grace); ; time.Sleep(interval) {
 		members, err := r.place.members()
 		if err == nil && len(members) == 0 {
 			return true
 		}
-		if err != nil || process.Boottime() >= until {
+		if err != nil || !time.Now().Before(until) {
 			return false
 		}
 	}

@@ -17,7 +17,7 @@ import (
 type run struct {
 	*Supervisor
 	pid    int
-	began  time.Duration      // boottime
+	began  time.Time
 	status syscall.WaitStatus // valid if gone
 	gone   bool               // the command has ended
 
@@ -50,7 +50,7 @@ type run struct {
 //
 // Signals stay caught after Run, because the caller still has to release the lock, which is short.
 func (s *Supervisor) Run() (Result, error) {
-	r := &run{Supervisor: s, began: process.Boottime(), resumed: -outdated, reaped: make(chan struct{}, 1)}
+	r := &run{Supervisor: s, began: time.Now(), resumed: -outdated, reaped: make(chan struct{}, 1)}
 	<-r.begin
 	// This must come before the job starts. An outer supervisor then forwards signals to this
 	// process and not to this process's job. If the call fails, the job gets some signals twice.
@@ -135,7 +135,7 @@ func (r *run) supervise() (Result, error) {
 		case <-r.continued:
 			r.forward(unix.SIGCONT)
 		case <-limit.C:
-			r.look(limit)
+			r.look()
 		case seen := <-r.watched:
 			r.judge(limit, seen)
 		case pause := <-r.job.End:
@@ -189,7 +189,6 @@ func (r *run) result() (Result, error) {
 		Ended:   r.endedBySignal(),
 		Expired: r.expired,
 		Idle:    r.idle,
-		Elapsed: process.Boottime() - r.began,
 	}
 	result.Status, result.Signal = statusOf(r.status)
 	if r.expired {

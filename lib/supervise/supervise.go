@@ -51,7 +51,7 @@ type Job struct {
 	WholeJob bool
 
 	Enforce     bool          // end the job at ExpireAfter, without a newcomer
-	ExpireAfter time.Duration // counted from Run, suspended time included
+	ExpireAfter time.Duration // counted from Run, without the sleep of the machine
 	Watch       time.Duration // end it only if it was idle during a watch of this length; 0: in any case
 
 	// End ends the job when it gets a pause (the time between the signals). It is for a lock whose
@@ -112,7 +112,6 @@ type Result struct {
 	Ended   bool           // a signal, forwarded or typed, ended the job
 	Expired bool           // Enforce ended the job
 	Idle    time.Duration  // how long the ended job had been idle; 0: it was not watched
-	Elapsed time.Duration  // since Run, suspended time included
 }
 
 // DieAlike ends this process by the signal that ended the command. It returns if no signal ended

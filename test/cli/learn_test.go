@@ -194,13 +194,13 @@ func backdate(t *testing.T, a *helper.Atom, d time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "\nboottime=")
+	_, rest, _ := strings.Cut(string(text), "\nmonotonic=")
 	value, _, _ := strings.Cut(rest, "\n")
 	began, err := time.ParseDuration(value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Rewrite(t, "boottime", (began - d).String())
+	a.Rewrite(t, "monotonic", (began - d).String())
 }
 
 func TestADryRunShowsTheArithmetic(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func boottime(age time.Duration) string { return (process.Boottime() - age).String() }
+func monotonic(age time.Duration) string { return (process.Monotonic() - age).String() }
 
 // store has what all stores beyond this machine share: a URL, and a lock directory for the runlog.
 type store struct {
@@ -113,7 +113,7 @@ func (s etcdStore) setLast(t testing.TB, completed time.Time, started time.Durat
 func (s etcdStore) setAge(t testing.TB, age time.Duration) {
 	t.Helper()
 	for _, key := range s.files() {
-		s.change(t, key, "boottime", boottime(age))
+		s.change(t, key, "monotonic", monotonic(age))
 	}
 }
 

@@ -200,7 +200,7 @@ func (d directory) setLast(t testing.TB, completed time.Time, started time.Durat
 func (d directory) setAge(t testing.TB, age time.Duration) {
 	t.Helper()
 	for _, file := range d.files() {
-		helper.Rewrite(t, file, "boottime", boottime(age))
+		helper.Rewrite(t, file, "monotonic", monotonic(age))
 		at := time.Now().Add(-age)
 		if err := os.Chtimes(file, at, at); err != nil {
 			t.Fatal(err)

@@ -7,7 +7,7 @@
 //	PREFIX/NAME/beat/w/TOKEN   the place's heartbeat (likewise beat/r): the length of its lease
 //	PREFIX/NAME/ask/TOKEN      a newcomer asks the owner TOKEN to end its job
 //	PREFIX/NAME/last           the last lock
-//	PREFIX/NAME/tick/N         the atom ran in the N-th period since the epoch (--once-per)
+//	PREFIX/NAME/tick/PERIOD-N  the atom ran in the N-th tick of so many seconds (--once-per)
 //
 // Places are ordered by their create revisions: the head of the queue owns the atom, and its
 // revision is its fence. Each place waits only for the place before it, so a place that goes wakes

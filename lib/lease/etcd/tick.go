@@ -14,7 +14,9 @@ import (
 // A claimed tick is a key with the token of the acquisition. The key has an etcd lease of its own
 // that is never renewed.
 
-func (k keys) tick(tick policy.Tick) string { return k.atom + "tick/" + strconv.Itoa(tick.Number) }
+func (k keys) tick(tick policy.Tick) string {
+	return k.atom + "tick/" + strconv.Itoa(int(tick.Period/time.Second)) + "-" + strconv.Itoa(tick.Number)
+}
 
 // HasTick looks for the key.
 func (s *Store) HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (bool, error) {

@@ -11,7 +11,7 @@
 //	lock.NAME.N/ask        a newcomer asks the owner to end its job,
 //	lock.NAME.N/seen       a newcomer found no record in this generation,
 //	lock.NAME.N/released   the record, once the owner is done;
-//	tick.NAME.N/           the atom ran in the N-th period since the epoch (--once-per);
+//	tick.NAME.PERIOD-N/    the atom ran in the N-th tick of that period (--once-per);
 //	last.NAME              the last lock: its MDTM is when the atom completed;
 //	clock.NODE             the machine NODE stores this file to read the server's time from its
 //	                       MDTM; the content is the machine's boottime then;

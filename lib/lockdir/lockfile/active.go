@@ -23,6 +23,7 @@ type Active struct {
 	Record   record.Record
 	Appended record.Appended
 	Content  record.Content
+	Wrecked  bool  // Content is Empty, because what a loss of power before this boot has left says nothing
 	whole    int64 // bytes of whole lines
 	seen     int64 // whole, when the lock was read
 	held     bool  // the guard is held
@@ -86,6 +87,9 @@ func (a *Active) load() error {
 		return err
 	}
 	a.Record, a.Appended, a.Content = record.ParseAll(content)
+	if a.Wrecked = a.Content == record.Damaged && a.wrecked(content); a.Wrecked {
+		a.Content = record.Empty
+	}
 	a.whole = int64(bytes.LastIndexByte(content, '\n') + 1)
 	a.seen = a.whole
 	return nil
@@ -142,6 +146,12 @@ func (a *Active) Remove() error {
 
 // Named tells whether the lock is still in place, even after Close.
 func (a *Active) Named() bool { mine, err := a.named(); return mine && err == nil }
+
+// Restored tells whether a backup has brought the lock here: its owner, on another machine, made
+// another file.
+func (a *Active) Restored() bool {
+	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
+}
 
 // Modified is the lock's mtime: when it was put in place.
 func (a *Active) Modified() time.Time { return a.modified() }

@@ -232,7 +232,7 @@ func TestALinkWhoseReplyWasLostCounts(t *testing.T) {
 	d := newDir(t)
 	temp, err := d.temporary()
 	must(t, err)
-	must(t, temp.fill(fullRecord().Bytes()))
+	must(t, temp.fill(func(uint64) []byte { return fullRecord().Bytes() }))
 	must(t, os.Link(d.Path(temp.temporary), d.Path("lock.x")))
 	must(t, temp.Link("lock.x"))
 	mustHold(t, d, "lock.x")

@@ -63,7 +63,7 @@ func TestNoFailedCallIsTakenForSuccess(t *testing.T) {
 		"temporary file":             func() error { _, err := bad.TempFile(nil); return err },
 		"temporary file with a name": func() error { _, err := bad.temporary(); return err },
 		"temporary file without one": func() error { _, err := bad.nameless(); return err },
-		"fill":                       func() error { return temp(d, -1, "").fill(nil) },
+		"fill":                       func() error { return temp(d, -1, "").fill(func(uint64) []byte { return nil }) },
 		"link nameless":              func() error { return temp(bad, whole.fd, "").Link("lock.y") },
 		"link":                       func() error { return temp(bad, whole.fd, "temp.x").Link("lock.y") },
 		"replace nameless":           func() error { return temp(bad, whole.fd, "").Replace("lock.y") },
@@ -256,7 +256,7 @@ func TestNoFailureIsSwallowed(t *testing.T) {
 				must(t, d.MakeLast(reads, record.Memory{}))
 				must(t, d.MarkRead(reads))
 				must(t, os.WriteFile(d.Path("temp."+record.NewToken()), nil, 0o600))
-				must(t, os.WriteFile(d.Path(atom.Name(reads).Tick(1)), nil, 0o600))
+				must(t, os.WriteFile(d.Path(tickFile(reads, 1)), nil, 0o600))
 				before := openFiles(t)
 				met = false
 				var err error

@@ -32,7 +32,7 @@ func (d *Dir) Last(name atom.Name) (record.Last, error) {
 		return record.Last{}, err
 	}
 	if last.Memory, err = record.ParseMemory(content); err != nil {
-		return record.Last{}, &fault.Error{Kind: fault.IO, Object: d.Path(f.name), Err: err}
+		return record.Last{Damaged: true}, nil
 	}
 	return last, nil
 }

@@ -26,6 +26,18 @@ type TempFile struct {
 
 // TempFile makes a file with the content, mode 0600 whatever the umask, guarded.
 func (d *Dir) TempFile(content []byte) (*TempFile, error) {
+	return d.tempFile(func(uint64) []byte { return content })
+}
+
+// TempLock is TempFile for a lock, which records the inode of its own file.
+func (d *Dir) TempLock(own record.Record) (*TempFile, error) {
+	return d.tempFile(func(inode uint64) []byte {
+		own.File = inode
+		return own.Bytes()
+	})
+}
+
+func (d *Dir) tempFile(content func(inode uint64) []byte) (*TempFile, error) {
 	temp, err := d.nameless()
 	if err == nil && temp == nil {
 		temp, err = d.temporary()
@@ -40,14 +52,14 @@ func (d *Dir) TempFile(content []byte) (*TempFile, error) {
 	return temp, nil
 }
 
-func (t *TempFile) fill(content []byte) error {
+func (t *TempFile) fill(content func(inode uint64) []byte) error {
 	if err := sysfile.Fchmod(t.fd, 0o600); err != nil {
 		return t.wrap(err)
 	}
-	if err := t.write(content); err != nil {
+	if err := t.stat(); err != nil {
 		return err
 	}
-	if err := t.stat(); err != nil {
+	if err := t.write(content(t.st.Ino)); err != nil {
 		return err
 	}
 	_, err := t.flock(0)
@@ -106,7 +118,7 @@ func (t *TempFile) Touch() (time.Time, error) {
 	return t.modified(), err
 }
 
-// Made is the file's mtime: when its content was written.
+// Made is the file's mtime: when it was made.
 func (t *TempFile) Made() time.Time { return t.modified() }
 
 // Withdraw removes a linked file again, stamping nothing.

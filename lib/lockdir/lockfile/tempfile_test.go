@@ -31,7 +31,7 @@ func eachWay(t *testing.T, test func(t *testing.T, d *Dir, temp func() *TempFile
 					need.Skip(t, "this file system has no O_TMPFILE")
 				}
 				t.Cleanup(temp.dropTemporary)
-				must(t, temp.fill(fullRecord().Bytes()))
+				must(t, temp.fill(func(uint64) []byte { return fullRecord().Bytes() }))
 				return temp
 			})
 		})
@@ -156,7 +156,7 @@ func TestSweepLeavesAFileThatIsBeingMade(t *testing.T) {
 	d := newDir(t)
 	temp, err := d.temporary()
 	must(t, err)
-	must(t, temp.fill(nil))
+	must(t, temp.fill(func(uint64) []byte { return nil }))
 	must(t, temp.setModified(time.Time{}))
 	must(t, d.Sweep(time.Now()))
 	mustHold(t, d, temp.temporary)

@@ -12,6 +12,8 @@ import (
 
 func tick(number int) policy.Tick { return policy.Tick{Period: time.Hour, Number: number} }
 
+func tickFile(name atom.Name, number int) string { return name.Tick(time.Hour, number) }
+
 // wantTicks wants these tick files, and no others.
 func wantTicks(t *testing.T, d *Dir, claim string, want ...string) {
 	t.Helper()
@@ -44,7 +46,7 @@ func TestATickIsClaimedOnceAndOfEachAtom(t *testing.T) {
 			t.Errorf("%s %d: used %v, claimed %v", c.name, c.tick.Number, used, claimed)
 		}
 	}
-	info, err := os.Lstat(d.Path(name.Tick(20)))
+	info, err := os.Lstat(d.Path(tickFile(name, 20)))
 	must(t, err)
 	if info.Mode() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
@@ -61,14 +63,38 @@ func TestATickIsForgottenWhenItIsOutlivedOrTakenBack(t *testing.T) {
 			}
 		}
 	}
-	wantTicks(t, d, "claimed", name.Tick(21), name.Tick(30), other.Tick(21), other.Tick(30))
+	wantTicks(t, d, "claimed", tickFile(name, 21), tickFile(name, 30), tickFile(other, 21), tickFile(other, 30))
 	must(t, d.RemoveTick(name, policy.Tick{Number: 21}))
-	wantTicks(t, d, "none asked for", name.Tick(21), name.Tick(30), other.Tick(21), other.Tick(30))
+	wantTicks(t, d, "none asked for", tickFile(name, 21), tickFile(name, 30), tickFile(other, 21), tickFile(other, 30))
 	must(t, d.RemoveTick(name, tick(21)))
 	must(t, d.RemoveTick(name, tick(21)))
-	wantTicks(t, d, "taken back", name.Tick(30), other.Tick(21), other.Tick(30))
+	wantTicks(t, d, "taken back", tickFile(name, 30), tickFile(other, 21), tickFile(other, 30))
 	must(t, d.RemoveTicks(other))
-	wantTicks(t, d, "all of one", name.Tick(30))
+	wantTicks(t, d, "all of one", tickFile(name, 30))
+}
+
+func TestATickOfAnotherPeriodIsKept(t *testing.T) {
+	d := newDir(t)
+	const name = atom.Name(reads)
+	now := time.Now()
+	day, week := policy.TickAt(now, 24*time.Hour), policy.TickAt(now, 7*24*time.Hour)
+	for _, asked := range []policy.Tick{week, day, policy.TickAt(now, time.Hour), policy.TickAt(now.Add(9*24*time.Hour), time.Second)} {
+		if claimed, err := d.ClaimTick(name, asked); !claimed || err != nil {
+			t.Fatalf("%v: claimed %v, %v", asked, claimed, err)
+		}
+	}
+	for _, asked := range []policy.Tick{day, week} {
+		if used, err := d.HasTick(name, asked); !used || err != nil {
+			t.Errorf("%v is forgotten (%v)", asked, err)
+		}
+	}
+	must(t, os.Remove(d.Path(name.Tick(week.Period, week.Number))))
+	if _, err := d.ClaimTick(name, policy.TickAt(now.Add(11*24*time.Hour), time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if used, err := d.HasTick(name, day); used || err != nil {
+		t.Errorf("%v is kept after ten of its periods (%v)", day, err)
+	}
 }
 
 func TestAFailedCallForATickIsAnError(t *testing.T) {
@@ -83,8 +109,8 @@ func TestAFailedCallForATickIsAnError(t *testing.T) {
 		"remove": func() error { return bad.RemoveTick(reads, tick(1)) },
 		"all":    func() error { return bad.RemoveTicks(reads) },
 		"no files": func() error {
-			must(t, os.Remove(d.Path(atom.Name(reads).Tick(1))))
-			must(t, os.Mkdir(d.Path(atom.Name(reads).Tick(1)), 0o700))
+			must(t, os.Remove(d.Path(tickFile(reads, 1))))
+			must(t, os.Mkdir(d.Path(tickFile(reads, 1)), 0o700))
 			return d.RemoveTicks(reads)
 		},
 	} {

@@ -55,7 +55,7 @@ bash -c 'trap "" INT; "$ADLOCK" take --owner $$` + terms + lock + `; echo >"$REA
 disown
 read -r x <"$READY"
 lock=$ADLOCK_DIR/lock.` + Name + `
-aged=$(sed 's/^boottime=.*/boottime=-9h/' "$lock") && printf '%s\n' "$aged" >"$lock" && touch -d '9 hours ago' "$lock"`
+aged=$(sed 's/^monotonic=.*/monotonic=-9h/' "$lock") && printf '%s\n' "$aged" >"$lock" && touch -d '9 hours ago' "$lock"`
 
 	run = "run --program p --host h --operator o --operand x --if-elapsed 1m" + terms + `-- sh -c "$JOB"`
 )

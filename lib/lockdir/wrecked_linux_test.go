@@ -1,0 +1,98 @@
+package lockdir
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"adlock/lib/fault"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+)
+
+// longAgo is before this boot.
+const longAgo = 20 * 365 * 24 * time.Hour
+
+// wrecks is what a loss of power may leave of a lock.
+func wrecks(t *testing.T, k *Locker) map[string]string {
+	t.Helper()
+	wantVerdict(t, k, ask(dead(t)), locker.Acquired)
+	path := k.Dir.Path("lock." + motdFiles)
+	whole, err := os.ReadFile(path)
+	if err != nil || os.Remove(path) != nil {
+		t.Fatal(err)
+	}
+	zeros := strings.Repeat("\x00", len(whole))
+	return map[string]string{
+		"zeros": zeros, "cut short": string(whole[:100]), "zeros after a block": string(whole[:100]) + zeros[100:],
+		"a block of zeros": zeros[:100] + string(whole[100:]),
+	}
+}
+
+func needKnownBoot(t *testing.T) {
+	t.Helper()
+	if !process.BeforeBoot(time.Now().Add(-longAgo)) {
+		t.Skip("in a time namespace")
+	}
+}
+
+func TestALockThatALossOfPowerDamagedIsCleared(t *testing.T) {
+	needKnownBoot(t)
+	k := newLocker(t)
+	newcomer := ask(sleeper(t))
+	slotted := newcomer
+	slotted.Slots = 1
+	for claim, content := range wrecks(t, k) {
+		for file, r := range map[string]locker.Request{
+			"lock." + motdFiles: newcomer, motd.Slot(1).ActiveLock(): slotted, motd.Name().ReaderLock(4711): newcomer,
+		} {
+			if err := k.Dir.MarkRead(motdFiles); err != nil {
+				t.Fatal(err)
+			}
+			plantFile(t, k, file, content, 0)
+			if _, _, err := k.DryRun(&r); fault.KindOf(err) != fault.IO {
+				t.Errorf("%s, %s of this boot: %v", claim, file, err)
+			}
+			plantFile(t, k, file, content, longAgo)
+			if free, reason, err := k.DryRun(&r); !free || err != nil {
+				t.Errorf("%s, %s: a dry run says %q, %v", claim, file, reason, err)
+			}
+			if entries, err := k.List(); err != nil || len(entries) == 0 || entries[0].Err != nil {
+				t.Errorf("%s, %s: %+v, %v", claim, file, entries, err)
+			}
+			release(t, k, wantVerdict(t, k, r, locker.Acquired))
+			if _, err := os.Stat(k.Dir.Path(file)); !os.IsNotExist(err) {
+				t.Errorf("%s, %s: it is still there (%v)", claim, file, err)
+			}
+		}
+	}
+}
+
+// A later version may have written such a lock, and its owner may live.
+func TestAWholeLockOfAnotherFormatIsNeverCleared(t *testing.T) {
+	k := newLocker(t)
+	for _, content := range []string{"4711\ntoken=x\nformat=2\nend=\n", "4711\ntoken=x\nformat=1\nend=\nunknown\n"} {
+		plant(t, k, content, longAgo)
+		if _, err := k.Take(ask(sleeper(t))); fault.KindOf(err) != fault.IO {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}
+
+func TestADamagedLastLockIsDueAndMadeAnew(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	r := ask(owner)
+	r.Limits.IfElapsed = time.Hour
+	for claim, content := range map[string]string{"zeros": strings.Repeat("\x00", 200), "cut short": "start"} {
+		plantFile(t, k, "last."+motdFiles, content, time.Minute)
+		if free, reason, err := k.DryRun(&r); !free || err != nil || !strings.Contains(reason, "the last lock is damaged") {
+			t.Errorf("%s: a dry run says %v %q, %v", claim, free, reason, err)
+		}
+		release(t, k, wantVerdict(t, k, r, locker.Acquired))
+		if last, err := k.Dir.Last(motdFiles); err != nil || last.Damaged || time.Since(last.Completed) > time.Minute {
+			t.Errorf("%s: %+v, %v", claim, last, err)
+		}
+		wantVerdict(t, k, r, locker.TooSoon)
+	}
+}
