@@ -46,7 +46,7 @@ func quote(value string) string { return `"` + quoted.Replace(terminal.Escaped(v
 func (b *builder) sorted(there func(atom.Atom) bool) []*figures {
 	var all []*figures
 	for a, f := range b.atoms {
-		if there == nil || !f.takenInDirectory || there(a) {
+		if there == nil || !f.endsWithLock || there(a) {
 			all = append(all, f)
 		}
 	}
