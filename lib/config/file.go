@@ -26,7 +26,7 @@ import (
 // A file is used only if no user but root and this one can have written it (read). A line with a
 // mistake is ignored, and the mistake is reported (Mistakes). A mistake in a location is different:
 // with another location the job would have another lock, so everything that needs a location fails
-// (fault.Usage).
+// (fault.Misconfigured).
 
 // Where is where a setting may stand in a settings file.
 type Where int
@@ -53,7 +53,7 @@ type File struct {
 
 	lines     []line
 	mistakes  []error
-	misplaced error // the first mistake in a location
+	misplaced *fault.Error // the first mistake in a location
 }
 
 // line is one setting of a file.
@@ -256,11 +256,12 @@ func (o *Option) misplaced(value, section string) string {
 // mistake records a mistake. In a file that is not used, only mistakes in locations count.
 func (f *File) mistake(at, text string, inLocation bool) {
 	err := fault.New(fault.Usage, at, text)
-	if f.Refused == nil {
-		f.mistakes = append(f.mistakes, err)
+	if inLocation {
+		err.Kind = fault.Misconfigured
+		f.misplaced = cmp.Or(f.misplaced, err)
 	}
-	if inLocation && f.misplaced == nil {
-		f.misplaced = err
+	if f.Refused == nil || inLocation {
+		f.mistakes = append(f.mistakes, err)
 	}
 }
 

@@ -9,6 +9,8 @@ package doctor
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"adlock/lib/config"
@@ -49,7 +51,7 @@ func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure
 // Machine is the machine to examine: the paths and versions according to the settings and the
 // running program.
 type Machine struct {
-	Dir, LogDir string // of the locks, and of the runlog
+	Dir, LogDir string // of the locks, and of the runlog; "": a mistake in the settings files hides them
 	Host        string // its canonical name
 	Remote      string // the store beyond this machine that scripts use; "": none
 
@@ -82,9 +84,11 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 	if all = processes(); !Fit(all) {
 		return all
 	}
-	all = append(all, m.directory(now)...)
-	if Fit(all) || m.LogDir != m.Dir {
-		all = append(all, m.runlog())
+	if m.Dir != "" {
+		all = append(all, m.directory(now)...)
+		if Fit(all) || m.LogDir != m.Dir {
+			all = append(all, m.runlog())
+		}
 	}
 	all = append(all, m.settings()...)
 	for _, user := range m.Homeless {
@@ -112,11 +116,15 @@ func (m *Machine) syslog() Finding {
 func (m *Machine) settings() (all []Finding) {
 	const what = "settings"
 	for _, f := range config.Files() {
-		if f.Refused == nil {
+		if !slices.ContainsFunc(m.Mistakes, func(err error) bool { return strings.HasPrefix(err.Error(), f.Path+":") }) {
 			all = append(all, fine(what, f.Path))
 		}
 	}
 	for _, err := range m.Mistakes {
+		if fault.KindOf(err) == fault.Misconfigured {
+			all = append(all, fail(what, err.Error(), "nothing runs until this is mended"))
+			continue
+		}
 		all = append(all, warn(what, err.Error(), "adlock config shows what counts"))
 	}
 	return all
