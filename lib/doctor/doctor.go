@@ -16,6 +16,9 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/hook"
+	"adlock/lib/limit"
+	"adlock/lib/pause"
+	"adlock/lib/policy"
 )
 
 // Grade says how bad a finding is.
@@ -94,9 +97,30 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 	for _, user := range m.Homeless {
 		all = append(all, warn("users", user+" has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run", "as root: adlock init "+user))
 	}
+	all = append(all, hostPause()...)
 	all = append(append(all, m.services()...), m.syslog(), limits())
 	all = append(all, m.programs()...)
 	return append(all, m.libraries()...)
+}
+
+// pauseFinding is the object of findings about pauses.
+const pauseFinding = "pause"
+
+// hostPause reports a pause of the host that keeps all jobs from running by mistake.
+func hostPause() []Finding {
+	host, err := pause.Host()
+	if err != nil {
+		return []Finding{fail(pauseFinding, err.Error(), "")} // the error contains the cure
+	}
+	return longPause("all jobs of this host", host, "as root: adlock resume --all")
+}
+
+// longPause warns of a pause that may have been forgotten.
+func longPause(of string, p policy.Pause, cure string) []Finding {
+	if !p.On || p.Age < 24*time.Hour {
+		return nil
+	}
+	return []Finding{warn(pauseFinding, of+": "+p.Reason()+"; began "+limit.FormatAge(p.Age)+" ago", cure)}
 }
 
 // syslog reports whether the system's log takes messages.
