@@ -78,6 +78,8 @@ var silent = map[int]error{}
 type of[T any] struct {
 	user  string
 	value T // its zero value if the lock directory could not be read
+
+	partly bool // something could not be read
 }
 
 // everyone calls see with the account of this user, which is root, and of each user of this
@@ -117,11 +119,14 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []of[T], fail
 	own, troubles := ownAccount(see)
 	collect := func(u otheruser.User, a answer[T]) {
 		if a.there {
-			all = append(all, of[T]{u.Name, a.value})
+			all = append(all, of[T]{u.Name, a.value, len(a.troubles) > 0})
 		}
 		for _, err := range a.troubles {
 			if errors.Is(err, otheruser.ErrSilent) {
 				silent[u.UID] = err
+			}
+			if q.output != "" && u.UID != 0 { // tellMetricsOfAll names the user
+				continue
 			}
 			if failed != nil {
 				fault.Report(failed)

@@ -301,3 +301,12 @@ func TestThePauseOfTheHostDoesNotHideAnAtomsPause(t *testing.T) {
 	}
 	has(t, r.Err, "adlock: resume: all jobs of this host stay paused: for ", "(disk)")
 }
+
+func TestAUserCannotMakeTheFiguresOfAllFail(t *testing.T) {
+	r := onHost(t, `as mallory ln -s /mnt/secret $d/program.dax.runlog; rm -r /mnt/two/.local; as two ln -s /mnt/one /mnt/two/.local
+$a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom`)
+	if r.Status != 0 || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+	has(t, r.Out, `adlock_user_read{user="mallory"} 0`, `adlock_user_read{user="two"} 0`, `adlock_user_read{user="one"} 1`, `operand="first"`)
+}

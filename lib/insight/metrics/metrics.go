@@ -68,7 +68,7 @@ type Metrics struct {
 // user says whether the atoms of a user were read, and how many of them have no series.
 type user struct {
 	label   string
-	read    bool // the lock directory could be read
+	read    bool // the lock directory could be read, with all that is in it
 	omitted int
 }
 
@@ -87,6 +87,9 @@ func (m *Metrics) Add(other *Metrics) {
 
 // Unread is the Metrics of a user whose lock directory could not be read.
 func Unread(name string) *Metrics { return &Metrics{users: []user{{label: userLabel(name)}}} }
+
+// NotWhole records that something of the user could not be read.
+func (m *Metrics) NotWhole() { m.users[0].read = false }
 
 // Note adds what was not collected of a user: atoms, and lines that cannot be read.
 func (m *Metrics) Note(omitted, damaged int) {
