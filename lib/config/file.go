@@ -114,12 +114,15 @@ func readFile(path string) *File {
 // isNone reports whether there is no settings file at path, or whether HOME is still another user's
 // (sudo -u), whose directory this user may not search. A link that leads nowhere hides a file.
 func isNone(file string) bool {
-	var st, home unix.Stat_t
+	var st, dir, home unix.Stat_t
 	switch err := sysfile.Lstatat(unix.AT_FDCWD, file, &st); {
 	case errors.Is(err, unix.ENOENT):
-		_, err := os.Stat(path.Dir(file))
-		_, isLink := os.Readlink(path.Dir(file))
-		return err == nil || isLink != nil
+		err := sysfile.Lstatat(unix.AT_FDCWD, path.Dir(file), &dir)
+		if err == nil && dir.Mode&unix.S_IFMT == unix.S_IFLNK {
+			_, err = os.Stat(path.Dir(file))
+			return err == nil
+		}
+		return err == nil || errors.Is(err, unix.ENOENT)
 	case errors.Is(err, unix.EACCES):
 		return sysfile.Lstatat(unix.AT_FDCWD, path.Dir(path.Dir(file)), &home) != nil || int(home.Uid) != os.Geteuid()
 	default:
