@@ -29,6 +29,8 @@ type trial struct {
 	step   time.Duration                           // from one adlock metrics to the next; 0: a minute
 	locks  func(at time.Duration) []metrics.Lock   // what the lock directory has; nil: no lock is held
 	there  func(at time.Duration) bool             // the atom has a last lock; nil: always
+	user   string                                  // whose the atom is; "": without --all-users
+	unread func(at time.Duration) bool             // that user's directory cannot be read; nil: it can
 	stops  time.Duration                           // adlock metrics is not run after that; 0: it always is
 	expect map[time.Duration]map[string]annotation // each alert that fires at that time
 }
@@ -36,7 +38,7 @@ type trial struct {
 // annotation is the summary of an alert.
 type annotation = string
 
-const ofX = "p run x "
+const ofX, ofXOfEve = "p run x on web1 ", "p run x of eve on web1 "
 
 func x() atom.Atom { return atom.Atom{Program: "p", Host: story.Host, Operator: "run", Operand: "x"} }
 
@@ -238,6 +240,15 @@ var trials = map[string]trial{
 			4*time.Hour - time.Minute: nil,
 		},
 	},
+	"a job of another user, who is then not read": {
+		story: func(s *story.Story) { every(job(s), ten, 0, 4*time.Hour, 1) }, lasts: 4 * time.Hour, user: "eve",
+		unread: func(at time.Duration) bool { return at >= 3*time.Hour },
+		expect: map[time.Duration]map[string]annotation{
+			time.Hour:                    {"AdlockFails": ofXOfEve + "has failed 6 times in a row"},
+			3*time.Hour + 14*time.Minute: nil,
+			4*time.Hour - time.Minute:    {"AdlockUserUnread": "jobs of eve on web1 are not watched: their locks or runlog cannot be read"},
+		},
+	},
 	"two runs by hand, three seconds apart": {
 		story: func(s *story.Story) {
 			j := job(s)
@@ -306,7 +317,7 @@ func (c *trial) series(t *testing.T) map[string][]string {
 func (c *trial) collect(t *testing.T, s *story.Story, now time.Duration, before metrics.Values, file string) metrics.Values {
 	t.Helper()
 	until := story.Midnight.Add(now)
-	o := metrics.Options{Now: until, Until: until, Before: before, There: func(atom.Atom) bool { return c.there == nil || c.there(now) }}
+	o := metrics.Options{Now: until, Until: until, Before: before, User: c.user, There: func(atom.Atom) bool { return c.there == nil || c.there(now) }}
 	if c.locks != nil {
 		o.Locks = c.locks(now)
 	}
@@ -319,6 +330,10 @@ func (c *trial) collect(t *testing.T, s *story.Story, now time.Duration, before 
 	}, o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.unread != nil && c.unread(now) {
+		m = metrics.None(o)
+		m.Add(metrics.Unread(c.user))
 	}
 	if err := os.WriteFile(file, m.Text(metrics.Prometheus), 0o600); err != nil {
 		t.Fatal(err)
@@ -382,15 +397,19 @@ func shippedRules(t *testing.T) (all []rule) {
 
 func (a *rule) expected(summary string) object {
 	labels := map[string]string{"instance": "web1", "job": "node", "severity": a.Severity}
-	if strings.HasPrefix(summary, ofX) {
+	if strings.HasPrefix(summary, "p run x ") {
 		labels["program"], labels["host"], labels["operator"], labels["operand"] = "p", story.Host, "run", "x"
+	}
+	all := ""
+	if strings.Contains(summary, " of eve ") {
+		labels["user"], all = "eve", " --all-users"
 	}
 	if a.Alert == "AdlockEndedByForce" {
 		labels["outcome"] = "ended"
 	}
 	annotations := map[string]string{"summary": summary}
 	if a.Description != "" {
-		annotations["description"] = strings.ReplaceAll(a.Description, "{{ $labels.operand }}", "x")
+		annotations["description"] = strings.NewReplacer("{{ $labels.operand }}", "x", "{{ with $labels.user }} --all-users{{ end }}", all).Replace(a.Description)
 	}
 	return object{"exp_labels": labels, "exp_annotations": annotations}
 }

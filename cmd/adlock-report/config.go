@@ -23,19 +23,21 @@ var configVerb = verb{
 }
 
 // showConfig shows the settings that count for an atom, or without one, and the mistakes in the
-// settings files.
+// settings files, which are errFound.
 func showConfig(q *query) error {
 	name, err := nameCalled(q.atom)
 	if err != nil {
 		return err
 	}
+	var found error
 	for _, mistake := range config.Mistakes(run.Options()) {
 		fault.Report(mistake)
+		found = errFound
 	}
 	all := config.InForce(name)
 	if q.json {
 		text, err := arrayOf(settingsOf(all))
-		return errors.Join(err, write(text))
+		return errors.Join(err, write(text), found)
 	}
 	lines := [][]string{{"SETTING", "VALUE", "FROM"}}
 	for _, s := range all {
@@ -45,7 +47,7 @@ func showConfig(q *query) error {
 	for _, line := range fit(lines, terminal.Limit(os.Stdout), nil, gapMark()) {
 		text.WriteString(joined(line))
 	}
-	return write([]byte(text.String()))
+	return errors.Join(write([]byte(text.String())), found)
 }
 
 // nameCalled returns the atom that a person means by NAME or by the argument of --name; "": no

@@ -110,10 +110,10 @@ func homelessUsers(files []string) (users []string) {
 // user.
 func machine() (*doctor.Machine, error) {
 	logDir, err := config.RunlogDir()
-	if err != nil {
-		return nil, err
+	dir, failed := config.Dir()
+	if err = cmp.Or(err, failed); fault.KindOf(err) == fault.Misconfigured { // one of m.Mistakes
+		dir, logDir, err = "", "", nil
 	}
-	dir, err := config.Dir()
 	if err != nil {
 		return nil, err
 	}

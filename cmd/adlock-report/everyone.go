@@ -81,6 +81,8 @@ type of[T any] struct {
 	user  string
 	value T    // its zero value if the lock directory could not be read
 	whole bool // it is of atoms of which the query has the whole name
+
+	partly bool // something could not be read
 }
 
 // everyone calls see with the account of this user, which is root, and of each user of this
@@ -121,11 +123,14 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []of[T], fail
 	own := ownAccount(seeChosen)
 	collect := func(u otheruser.User, a answer[T]) {
 		if a.there {
-			all = append(all, of[T]{u.Name, a.value, a.whole})
+			all = append(all, of[T]{u.Name, a.value, a.whole, len(a.troubles) > 0})
 		}
 		for _, err := range a.troubles {
 			if errors.Is(err, otheruser.ErrSilent) {
 				silent[u.UID] = err
+			}
+			if q.output != "" && u.UID != 0 { // tellMetricsOfAll names the user
+				continue
 			}
 			if failed != nil {
 				fault.Report(failed)

@@ -300,3 +300,21 @@ func TestPathsOfOneUserTakeABoundedTimeTogether(t *testing.T) {
 		t.Errorf("asked %d times, %v", asked, silent[3900003])
 	}
 }
+
+func TestThePauseOfTheHostDoesNotHideAnAtomsPause(t *testing.T) {
+	r := onHost(t, `$a pause --all --for 2h --why disk && as one $a pause --for 1h first && as one $a pause && as one $a resume first && as one $a pause --json`)
+	lines := strings.Split(r.Out, "\n")
+	if r.Status != 0 || len(lines) != 4 || !strings.HasPrefix(lines[0], "all jobs of this host: paused: for ") || !strings.HasPrefix(lines[1], "adlock.dax.run.first: paused: for ") || strings.Count(lines[2], "age_seconds") != 1 {
+		t.Errorf("%+v", r)
+	}
+	has(t, r.Err, "adlock: resume: all jobs of this host stay paused: for ", "(disk)")
+}
+
+func TestAUserCannotMakeTheFiguresOfAllFail(t *testing.T) {
+	r := onHost(t, `as mallory ln -s /mnt/secret $d/program.dax.runlog; rm -r /mnt/two/.local; as two ln -s /mnt/one /mnt/two/.local
+$a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom`)
+	if r.Status != 0 || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+	has(t, r.Out, `adlock_user_read{user="mallory"} 0`, `adlock_user_read{user="two"} 0`, `adlock_user_read{user="one"} 1`, `operand="first"`)
+}

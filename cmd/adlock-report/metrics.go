@@ -59,7 +59,8 @@ func tellMetrics(q *query) error {
 	return put(q.output, m.Text(q.format()))
 }
 
-// tellMetricsOfAll writes the metrics of each user, and which users could not be read.
+// tellMetricsOfAll writes the metrics of each user, and which users could not be read. With
+// --output only the metrics name these: any user could make cron mail root each minute.
 func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	all, failed := everyone(q, func(a *account) (*metrics.Metrics, error) {
 		o := o
@@ -77,6 +78,9 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	for _, of := range all {
 		if of.value == nil {
 			of.value = metrics.Unread(of.user)
+		}
+		if of.partly {
+			of.value.NotWhole()
 		}
 		m.Add(of.value)
 	}

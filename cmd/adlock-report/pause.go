@@ -55,7 +55,13 @@ var (
 	resumeVerb = verb{
 		options: func(q *query) []config.Option { return []config.Option{q.allOption()} },
 		args:    true,
-		show:    func(q *query) error { return setPause(q, "resume", record.Pause{}) },
+		show: func(q *query) error {
+			err := setPause(q, "resume", record.Pause{})
+			if host := hostPause(); err == nil && host.On {
+				fault.Warn("resume", "all jobs of this host stay "+host.Reason())
+			}
+			return err
+		},
 	}
 )
 
@@ -130,7 +136,7 @@ func (p paused) object() any {
 	}{p.name, limit.Seconds(p.Age), limit.Seconds(p.Left), p.Why}
 }
 
-// listPauses lists the pause of the host or, if the host is not paused, those of single atoms.
+// listPauses lists the pause of the host and those of single atoms.
 func listPauses(q *query) error {
 	host, err := pause.Host()
 	if err != nil {
@@ -139,15 +145,14 @@ func listPauses(q *query) error {
 	var all []paused
 	if host.On {
 		all = append(all, paused{Pause: host})
-	} else {
-		entries, err := atoms()
-		if err != nil {
-			return err
-		}
-		for i := range entries {
-			if e := &entries[i]; e.Pause.On {
-				all = append(all, paused{e.Name, e.Pause})
-			}
+	}
+	entries, err := atoms()
+	if err != nil {
+		return err
+	}
+	for i := range entries { // their Pause is the host's while that is paused
+		if own := entries[i].Memory.Pause.Policy(); own.On {
+			all = append(all, paused{entries[i].Name, own})
 		}
 	}
 	if q.json {

@@ -70,17 +70,13 @@ func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 			break // the runlog does not show whether those atoms are in the store or in a lock directory
 		}
 		r := a.rowOf(&locker.Entry{Name: name}, p, now)
-		if len(r.Waiting) > 0 || r.Last != nil && r.Last.Unstarted && now.Sub(r.Last.End) < missingShownFor {
+		if len(r.Waiting) > 0 || r.Last != nil && r.Last.Unstarted && now.Sub(r.Last.End) < history.UnstartedShownFor {
 			rows = append(rows, r)
 		}
 	}
 	slices.SortFunc(rows, func(a, b *row) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	return rows
 }
-
-// missingShownFor is how long a missing command stays in the table: a mistyped one has no file that
-// a person could clear.
-const missingShownFor = 7 * 24 * time.Hour
 
 func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	if p == nil {

@@ -135,19 +135,7 @@ func WayOut(path string) string {
 	return initAsRoot(uid)
 }
 
-func initAsRoot(uid int) string { return "as root: adlock init " + userName(uid) }
-
-// userName is the name of a user of this machine, else the number.
-func userName(uid int) string {
-	number := strconv.Itoa(uid)
-	text, _ := os.ReadFile("/etc/passwd") // without it, the number is used
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Split(line, ":"); len(f) > 2 && f[2] == number {
-			return f[0]
-		}
-	}
-	return number
-}
+func initAsRoot(uid int) string { return "as root: adlock init " + sysfile.UserName(uid) }
 
 // DirOfHome is the usual lock directory of a user with that home.
 func DirOfHome(home string) string { return path.Join(home, ".local/state/adlock") }

@@ -101,7 +101,8 @@ func Parse(options []Option, args []string) (rest []string, err error) {
 // Parse sets the options from the environment, then from args, records where each was set, and
 // returns the other arguments: those from the first that is no option, or after "--".
 //
-// Locations are set from the heads of the settings files too. Other settings of the files are set
+// Locations are set from the heads of the settings files too; if there is a mistake in one
+// (fault.Misconfigured), all others are set. Other settings of the files are set
 // once the atom is known (Configure).
 func (all Origins) Parse(options []Option, args []string) (rest []string, err error) {
 	if rest, err = all.ParseIn(os.Getenv, options, args); err != nil {
@@ -117,7 +118,7 @@ func (all Origins) Parse(options []Option, args []string) (rest []string, err er
 			err = all.set(o, filed.From, filed.Value)
 		}
 		if err != nil {
-			return nil, err
+			return rest, err
 		}
 	}
 	return rest, nil

@@ -140,7 +140,7 @@ func unitOf(at time.Time) time.Duration {
 }
 
 // lastLocks compares the clock with the times at which atoms completed. Unreadable last locks are
-// reported when their atoms are asked for.
+// reported when their atoms are asked for. It also reports pauses that may have been forgotten.
 func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	files, err := dir.Files(atom.LastLock)
 	if err != nil {
@@ -148,9 +148,13 @@ func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	}
 	var newest, later time.Time
 	var name atom.Name
+	var pauses []Finding
 	count := 0
 	for _, f := range files {
 		last, err := dir.Last(f.Name)
+		if err == nil {
+			pauses = append(pauses, longPause(string(f.Name), last.Memory.Pause.Policy(), "adlock resume "+string(f.Name))...)
+		}
 		switch {
 		case err != nil:
 		case last.Completed.After(now.Add(policy.FutureSlack)):
@@ -164,12 +168,12 @@ func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	}
 	switch {
 	case count > 0:
-		return []Finding{warn("clock", strconv.Itoa(count)+" of "+strconv.Itoa(len(files))+" last locks lie in the future, "+
-			string(name)+" by "+limit.FormatAge(later.Sub(now)), "set this machine's clock if it is behind; if not, these count as due, and their next run mends them")}
+		return append(pauses, warn("clock", strconv.Itoa(count)+" of "+strconv.Itoa(len(files))+" last locks lie in the future, "+
+			string(name)+" by "+limit.FormatAge(later.Sub(now)), "set this machine's clock if it is behind; if not, these count as due, and their next run mends them"))
 	case newest.IsZero():
-		return []Finding{fine("clock", "no atom has completed yet that it could be compared with")}
+		return append(pauses, fine("clock", "no atom has completed yet that it could be compared with"))
 	}
-	return []Finding{fine("clock", "not before the newest last lock, of "+limit.FormatAge(now.Sub(newest))+" ago")}
+	return append(pauses, fine("clock", "not before the newest last lock, of "+limit.FormatAge(now.Sub(newest))+" ago"))
 }
 
 // runlog reports whether the runlog can be written.

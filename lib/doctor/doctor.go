@@ -9,11 +9,16 @@ package doctor
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/hook"
+	"adlock/lib/limit"
+	"adlock/lib/pause"
+	"adlock/lib/policy"
 )
 
 // Grade says how bad a finding is.
@@ -49,7 +54,7 @@ func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure
 // Machine is the machine to examine: the paths and versions according to the settings and the
 // running program.
 type Machine struct {
-	Dir, LogDir string // of the locks, and of the runlog
+	Dir, LogDir string // of the locks, and of the runlog; "": a mistake in the settings files hides them
 	Host        string // its canonical name
 	Remote      string // the store beyond this machine that scripts use; "": none
 
@@ -82,17 +87,40 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 	if all = processes(); !Fit(all) {
 		return all
 	}
-	all = append(all, m.directory(now)...)
-	if Fit(all) || m.LogDir != m.Dir {
-		all = append(all, m.runlog())
+	if m.Dir != "" {
+		all = append(all, m.directory(now)...)
+		if Fit(all) || m.LogDir != m.Dir {
+			all = append(all, m.runlog())
+		}
 	}
 	all = append(all, m.settings()...)
 	for _, user := range m.Homeless {
 		all = append(all, warn("users", user+" has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run", "as root: adlock init "+user))
 	}
+	all = append(all, hostPause()...)
 	all = append(append(all, m.services()...), m.syslog(), limits())
 	all = append(all, m.programs()...)
 	return append(all, m.libraries()...)
+}
+
+// pauseFinding is the object of findings about pauses.
+const pauseFinding = "pause"
+
+// hostPause reports a pause of the host that keeps all jobs from running by mistake.
+func hostPause() []Finding {
+	host, err := pause.Host()
+	if err != nil {
+		return []Finding{fail(pauseFinding, err.Error(), "")} // the error contains the cure
+	}
+	return longPause("all jobs of this host", host, "as root: adlock resume --all")
+}
+
+// longPause warns of a pause that may have been forgotten.
+func longPause(of string, p policy.Pause, cure string) []Finding {
+	if !p.On || p.Age < 24*time.Hour {
+		return nil
+	}
+	return []Finding{warn(pauseFinding, of+": "+p.Reason()+"; began "+limit.FormatAge(p.Age)+" ago", cure)}
 }
 
 // syslog reports whether the system's log takes messages.
@@ -112,11 +140,15 @@ func (m *Machine) syslog() Finding {
 func (m *Machine) settings() (all []Finding) {
 	const what = "settings"
 	for _, f := range config.Files() {
-		if f.Refused == nil {
+		if !slices.ContainsFunc(m.Mistakes, func(err error) bool { return strings.HasPrefix(err.Error(), f.Path+":") }) {
 			all = append(all, fine(what, f.Path))
 		}
 	}
 	for _, err := range m.Mistakes {
+		if fault.KindOf(err) == fault.Misconfigured {
+			all = append(all, fail(what, err.Error(), "nothing runs until this is mended"))
+			continue
+		}
 		all = append(all, warn(what, err.Error(), "adlock config shows what counts"))
 	}
 	return all

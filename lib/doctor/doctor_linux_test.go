@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/limit"
+	"adlock/lib/pause"
 	"adlock/lib/process"
+	"adlock/lib/record"
 )
 
 func TestMain(m *testing.M) {
@@ -288,4 +291,24 @@ func TestTheHelperThatCrontabsCallIsReported(t *testing.T) {
 	program(t, filepath.Join(another, "adlock"), m.Version)
 	m.CronPath = another + ":" + m.Programs
 	m.finds(t, "cron", Warn, another)
+}
+
+func TestForgottenAndDamagedPausesAreNamed(t *testing.T) {
+	before := pause.File
+	t.Cleanup(func() { pause.File = before })
+	pause.File = filepath.Join(t.TempDir(), "adlock.pause")
+	m := fit(t)
+	old := record.NewPause(limit.Never, "disk")
+	old.Since = old.Since.Add(-48 * time.Hour)
+	text := strings.Replace(string(old.Bytes()), process.Here().Boot, "another-boot", 1)
+	script(t, filepath.Join(m.Dir, "last.adlock.dax.run.x"), 0o600, text)
+	m.finds(t, "pause", Warn, "adlock.dax.run.x: paused: until it is resumed (disk); began 2d ago; adlock resume adlock.dax.run.x")
+	must(t, os.Remove(filepath.Join(m.Dir, "last.adlock.dax.run.x")))
+	if os.Getuid() != 0 {
+		t.Skip("the pause of the host belongs to root")
+	}
+	script(t, pause.File, 0o644, text)
+	m.finds(t, "pause", Warn, "all jobs of this host: paused: ", "adlock resume --all")
+	script(t, pause.File, 0o644, "x")
+	m.finds(t, "pause", Fail, pause.File, "adlock resume --all")
 }

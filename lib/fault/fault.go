@@ -22,15 +22,16 @@ type Kind int
 
 // The kinds.
 const (
-	System       Kind = iota // a system call failed; and errors without another kind
-	Usage                    // the command line or a setting is wrong
-	Unavailable              // a part that is needed is missing or unreachable
-	CannotCreate             // a directory or file cannot be created
-	IO                       // input/output error, disk full
-	Denied                   // busy, too-soon, full, lost: try again later
-	NotPermitted             // not permitted, or stuck
-	NoCommand                // there is no such command
-	NotRunnable              // the command is there and cannot be run
+	System        Kind = iota // a system call failed; and errors without another kind
+	Usage                     // the command line or a setting is wrong
+	Unavailable               // a part that is needed is missing or unreachable
+	CannotCreate              // a directory or file cannot be created
+	IO                        // input/output error, disk full
+	Denied                    // busy, too-soon, full, lost: try again later
+	NotPermitted              // not permitted, or stuck
+	NoCommand                 // there is no such command
+	NotRunnable               // the command is there and cannot be run
+	Misconfigured             // a settings file does not say where locks are
 )
 
 // Error is trouble with one object, shown in one line: "object: reason".

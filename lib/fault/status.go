@@ -38,6 +38,7 @@ var ofKind = [...]int{
 	System: StatusSystem, Usage: StatusUsage, Unavailable: StatusUnavailable,
 	CannotCreate: StatusCannotCreate, IO: StatusIO, Denied: StatusDenied,
 	NotPermitted: StatusNotPermitted, NoCommand: StatusNoCommand, NotRunnable: StatusNotRunnable,
+	Misconfigured: StatusUsage,
 }
 
 // StatusOf returns the status for err; StatusOK for nil.

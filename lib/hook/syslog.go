@@ -42,10 +42,11 @@ func (h *Hook) Say(text string) {
 	_ = unix.Sendto(fd, message(text), unix.MSG_DONTWAIT, &unix.SockaddrUnix{Name: logSocket})
 }
 
-// message is text as syslog(3) sends it: user.warning, the local time, and adlock with the pid.
+// message is text as syslog(3) sends it: user.warning, the local time, and adlock with the pid. The
+// text begins with the user, as ten users may have a job of the same name.
 func message(text string) []byte {
 	const userWarning = "<12>"
-	text = userWarning + time.Now().Format(time.Stamp) + " adlock[" + strconv.Itoa(os.Getpid()) + "]: " + escaped(text)
+	text = userWarning + time.Now().Format(time.Stamp) + " adlock[" + strconv.Itoa(os.Getpid()) + "]: " + escaped(sysfile.UserName(os.Geteuid())+": "+text)
 	return []byte(strings.ToValidUTF8(text[:min(len(text), longestMessage)], ""))
 }
 

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
 )
 
@@ -38,7 +40,7 @@ func systemLog(t *testing.T) (next func() string) {
 func TestNewsAreOneMessageWithoutControlCharacters(t *testing.T) {
 	next := systemLog(t)
 	(&Hook{Syslog: true}).Tell(nil, happened(Fail))
-	want := regexp.MustCompile(`^<12>[A-Z][a-z]{2} [ 1-3][0-9] [0-9:]{8} adlock\[[0-9]+\]: run \\x1b nightly:\\nfailed$`)
+	want := regexp.MustCompile(`^<12>[A-Z][a-z]{2} [ 1-3][0-9] [0-9:]{8} adlock\[[0-9]+\]: ` + sysfile.UserName(os.Geteuid()) + `: run \\x1b nightly:\\nfailed$`)
 	if got := next(); !want.MatchString(got) {
 		t.Errorf("%q", got)
 	}

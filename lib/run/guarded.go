@@ -80,7 +80,7 @@ func guarded(args []string) (int, error) {
 	r := newRun()
 	r.leaveQuit, r.Library = fault.OnQuit(), true
 	var owner int
-	words, err := r.From.Parse(append(r.options(),
+	words, err := r.parse(append(r.options(),
 		r.From.Switch(r.options()),
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&owner, 1, 1<<30)},
 		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&r.Request.WaitSince)}), args)

@@ -48,6 +48,7 @@ type runArgs struct {
 	guards      bool   // the job is a script that guards itself, and gets a Marker
 	isShell     bool   // the shell for crontabs
 	unenforced  bool   // --enforce was set, but no limit
+	unplaced    error  // the mistake in a settings file that hides where locks are; nil: none
 
 	typedName string // as --name has it
 }
@@ -120,8 +121,16 @@ func run(open Opener, args []string) (int, error) {
 	return r.run(args)
 }
 
+// parse is Origins.Parse, but keeps the error of a mistake in a location for configure.
+func (r *runArgs) parse(options []config.Option, args []string) (words []string, err error) {
+	if words, err = r.From.Parse(options, args); fault.KindOf(err) == fault.Misconfigured {
+		r.unplaced, err = err, nil
+	}
+	return words, err
+}
+
 func (r *runArgs) run(args []string) (int, error) {
-	words, err := r.From.Parse(r.options(), args)
+	words, err := r.parse(r.options(), args)
 	if err != nil {
 		return 0, config.Elsewhere(err, counterpart)
 	}
@@ -203,13 +212,17 @@ func (r *runArgs) recordMissing(base string, missing error) {
 	k.Missing(&r.Request, fault.StatusOf(missing), missing)
 }
 
-// configure adds what settings files say of the atom, and checks all.
+// configure adds what settings files say of the atom, and checks all. A mistake in a location is
+// reported here, once the atom and the hook are known.
 func (r *runArgs) configure() error {
 	if err := r.Configure(r.options(), Options()); err != nil {
 		return err
 	}
 	if err := r.check(); err != nil || r.dryRun {
-		return err
+		return cmp.Or(err, r.unplaced)
+	}
+	if r.unplaced != nil {
+		return r.notRun(locker.Outcome{}, r.unplaced)
 	}
 	dir, err := config.DirOf(r.store)
 	if err == nil {

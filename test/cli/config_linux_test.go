@@ -164,6 +164,50 @@ func TestNothingRunsWhereALocationIsMistaken(t *testing.T) {
 	}
 }
 
+func TestTheHookIsToldThatALocationIsMistaken(t *testing.T) {
+	h := newHousehold(t, "ADLOCK_HOOK=echo $ADLOCK_EVENT $ADLOCK_TEXT >$HOME/$ADLOCK_ATOM; : >$HOME/told\nADLOCK_LOGDIR=logs\n")
+	for name, command := range map[string]string{
+		"adlock.h.run.a": "adlock run --name a true", "adlock.h.run.b": "adlock shell -c ': b ; true'",
+	} {
+		r := h.sh(`rm -f $HOME/told; ` + command + ` && exit; n=0; until [ -e $HOME/told ] || [ $n -ge 200 ]; do n=$((n + 1)); sleep .05; done; cat $HOME/` + name)
+		if want := "conf:4: ADLOCK_LOGDIR wants a full path\n"; !strings.Contains(r.Out, "not-run ") || !strings.HasSuffix(r.Out, want) {
+			t.Errorf("%s: %+v", command, r)
+		}
+	}
+}
+
+func TestDoctorAndConfigNameAMistakenLocation(t *testing.T) {
+	h := newHousehold(t, "ADLOCK_WIAT=1s\nADLOCK_LOGDIR=logs\n")
+	file := h.home + "/.config/adlock.conf:"
+	r := h.sh("adlock doctor")
+	if want := "fail settings: " + file + "4: ADLOCK_LOGDIR wants a full path"; r.Status != 1 || r.Err != "" || !strings.Contains(r.Out, want) ||
+		!strings.Contains(r.Out, "warn settings: "+file+"3: ") || strings.Contains(r.Out, "ok   settings: "+h.home) {
+		t.Errorf("%+v", r)
+	}
+	for _, mistake := range []string{"ADLOCK_LOGDIR=logs\n", "ADLOCK_WIAT=1s\n"} {
+		h.write(mistake)
+		if r := h.sh("adlock config"); r.Status != 1 || !strings.HasPrefix(r.Err, "adlock: "+file+"1: ") || !strings.Contains(r.Out, "ADLOCK_WAIT ") {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestNothingRunsBesideASettingsFileThatIsHidden(t *testing.T) {
+	h := newHousehold(t, "")
+	for _, hide := range []string{
+		"ln -s none .config/adlock.conf", "mkdir .config/adlock.conf", "rmdir .config && ln -s none .config",
+		"ln -s ../../none/x .config/adlock.conf", "chmod 0 .config",
+	} {
+		for _, command := range []string{"adlock run true", `sh -c '. adlock.sh; adlock_get a b'`} {
+			r := h.sh("cd; rm -rf .config; mkdir .config; " + hide + "; " + command + "; s=$?; chmod 700 .config 2>/dev/null; exit $s")
+			if r.Status != 64 || !strings.Contains(r.Err, "adlock.conf: is not used: ") {
+				t.Errorf("%s: %s: %+v", hide, command, r)
+			}
+		}
+	}
+	h.prints("cd; rm -rf .config; adlock run --name a echo ran; ls .local/state/adlock | grep -c last", "ran\n1\n")
+}
+
 func TestAScriptRefusesATickOfAFile(t *testing.T) {
 	h := newHousehold(t, "[sh.*]\nADLOCK_ONCE_PER=1d\n")
 	if r := h.sh(`. adlock.sh; adlock_get a b`); r.Status != 64 || !strings.Contains(r.Err, "adlock.conf:4: ADLOCK_ONCE_PER is for adlock run") {

@@ -59,11 +59,11 @@ func TestRsyslogGetsReportsAndFailedRuns(t *testing.T) {
 	`}
 	r := c.Run(t)
 	want := regexp.MustCompile(`^syslog\.info rsyslogd: .*
-user\.warning adlock\[\d+\]: guard \S+/script: failed with status 4
-user\.warning adlock\[\d+\]: run failed: failed with status 3
-user\.warning adlock\[\d+\]: run slow: ended by force: it had run for \d+s, ExpireAfter is 1s
-user\.warning adlock\[\d+\]: run inner: failed with status 1
-user\.warning adlock\[\d+\]: run outer: failed with status 1
+user\.warning adlock\[\d+\]: root: guard \S+/script: failed with status 4
+user\.warning adlock\[\d+\]: root: run failed: failed with status 3
+user\.warning adlock\[\d+\]: root: run slow: ended by force: it had run for \d+s, ExpireAfter is 1s
+user\.warning adlock\[\d+\]: root: run inner: failed with status 1
+user\.warning adlock\[\d+\]: root: run outer: failed with status 1
 user\.notice root: end
 $`)
 	if !want.MatchString(r.Out) {

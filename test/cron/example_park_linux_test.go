@@ -21,7 +21,7 @@ func TestTheSetupOfAMachineChangesNothingTheSecondTime(t *testing.T) {
 	must(t, err)
 	p.write("lib/adlock-alerts.yml", string(rules), 0o644)
 	const jobs = "SHELL=/bin/bash\nMAILTO=root\n*/5 * * * *  root  : feeds ; /bin/true\n"
-	p.write("cron.d/site", jobs, 0o644)
+	p.write("cron.d/site", jobs, 0o600)
 
 	first := p.line(p.path("setup")).Run(t)
 	for _, file := range []string{"adlock.conf", "cron.d/site", "cron.d/adlock-metrics", "rules/adlock-alerts.yml"} {
@@ -31,6 +31,11 @@ func TestTheSetupOfAMachineChangesNothingTheSecondTime(t *testing.T) {
 	}
 	if got, want := p.read("cron.d/site"), "SHELL="+p.path("lib")+"/shell\nADLOCK_"+jobs; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	for file, want := range map[string]os.FileMode{"cron.d/site": 0o600, "cron.d/adlock-metrics": 0o644} {
+		if info, err := os.Stat(p.path(file)); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v, want mode %v", file, info.Mode(), err, want)
+		}
 	}
 	if p.read("rules/adlock-alerts.yml") != string(rules) {
 		t.Error("the rules are others")

@@ -60,6 +60,10 @@ type Run struct {
 	lostAt  time.Time // its owner reported that the lock was gone
 }
 
+// UnstartedShownFor is how long an Unstarted run is news if its atom has no lock. A person cannot
+// clear it, as it has left no file. Runs of a weekly job follow each other within this time.
+const UnstartedShownFor = 8 * 24 * time.Hour
+
 // Completed reports whether the owner reached its release: only then is Held the runtime of the
 // job.
 func (r *Run) Completed() bool {

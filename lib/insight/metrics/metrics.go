@@ -68,7 +68,7 @@ type Metrics struct {
 // user says whether the atoms of a user were read, and how many of them have no series.
 type user struct {
 	label   string
-	read    bool // the lock directory could be read
+	read    bool // the lock directory could be read, with all that is in it
 	omitted int
 }
 
@@ -88,6 +88,9 @@ func (m *Metrics) Add(other *Metrics) {
 // Unread is the Metrics of a user whose lock directory could not be read.
 func Unread(name string) *Metrics { return &Metrics{users: []user{{label: userLabel(name)}}} }
 
+// NotWhole records that something of the user could not be read.
+func (m *Metrics) NotWhole() { m.users[0].read = false }
+
 // Note adds what was not collected of a user: atoms, and lines that cannot be read.
 func (m *Metrics) Note(omitted, damaged int) {
 	m.users[0].omitted += omitted
@@ -99,14 +102,14 @@ func (m *Metrics) Note(omitted, damaged int) {
 type figures struct {
 	labels string // name="value",…
 
-	success, since   time.Time
-	paused           time.Time
-	interval         interval
-	overdue, stuck   bool
-	failed, denied   int // in a row
-	outcomes         [len(outcomes)]int
-	denials          int
-	takenInDirectory bool // it was last taken in the lock directory, and has not failed to be locked since
+	success, since time.Time
+	paused         time.Time
+	interval       interval
+	overdue, stuck bool
+	failed, denied int // in a row
+	outcomes       [len(outcomes)]int
+	denials        int
+	endsWithLock   bool // once the lock directory has no lock of it, its figures are left out
 }
 
 // interval is the usual time from one start of an atom to the next.
@@ -148,7 +151,7 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 	if since.After(o.Until) {
 		since = o.Until // the clock was set back
 	}
-	b := builder{user: o.User, since: since, until: o.Until, before: o.Before, atoms: map[atom.Atom]*figures{}}
+	b := builder{user: o.User, since: since, until: o.Until, now: o.Now, before: o.Before, atoms: map[atom.Atom]*figures{}}
 	b.tracker.Run = b.run
 	m := &Metrics{until: o.Until, before: o.Before}
 	var failed error
@@ -172,6 +175,7 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 type builder struct {
 	user         string
 	since, until time.Time
+	now          time.Time
 	counting     bool // the present event is not in Before yet
 	before       Values
 	tracker      history.Tracker
@@ -200,9 +204,9 @@ func (b *builder) event(e *runlog.Event) {
 	switch e.Kind {
 	case runlog.Acquire:
 		f.interval.start(e.Time)
-		f.takenInDirectory = e.Store == ""
-	case runlog.Missing, runlog.NotRun:
-		f.takenInDirectory = false
+		f.endsWithLock = e.Store == ""
+	case runlog.Missing, runlog.NotRun: // these make no last lock
+		f.endsWithLock = b.now.Sub(e.Time) >= history.UnstartedShownFor
 	}
 	if b.counting {
 		b.count(f, e)

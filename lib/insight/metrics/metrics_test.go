@@ -260,3 +260,18 @@ func TestOnlyWhatWasTakenInADirectoryIsRetired(t *testing.T) {
 		}
 	}
 }
+
+func TestAMissingCommandIsShownForAWeek(t *testing.T) {
+	s := &story.Story{}
+	s.Job("p run x", 0, limit.Never).Add(0, runlog.Event{Kind: runlog.Missing, Status: runlog.Some(127)})
+	for days, want := range map[int]bool{7: true, 9: false} {
+		now := story.Midnight.AddDate(0, 0, days)
+		m, err := Collect(s.Events(), Options{Now: now, Until: now, There: func(atom.Atom) bool { return false }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown := strings.Contains(string(m.Text(Prometheus)), labelsOfX); shown != want {
+			t.Errorf("after %d days: shown is %v", days, shown)
+		}
+	}
+}

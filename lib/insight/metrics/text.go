@@ -46,7 +46,7 @@ func quote(value string) string { return `"` + quoted.Replace(terminal.Escaped(v
 func (b *builder) sorted(there func(atom.Atom) bool) []*figures {
 	var all []*figures
 	for a, f := range b.atoms {
-		if there == nil || !f.takenInDirectory || there(a) {
+		if there == nil || !f.endsWithLock || there(a) {
 			all = append(all, f)
 		}
 	}
@@ -90,7 +90,7 @@ func (m *Metrics) Text(format Format) []byte {
 
 // users writes which lock directories were read, and how many atoms have no series.
 func (w *writer) users(users []user) {
-	w.family("adlock_user_read", "gauge", "", "1 if the user's lock directory could be read, else 0.")
+	w.family("adlock_user_read", "gauge", "", "1 if all of the user's lock directory and runlog could be read, else 0.")
 	for _, u := range users {
 		read := 0.0
 		if u.read {
