@@ -1285,7 +1285,7 @@ _adlock_find_dir() {
 # write a file.
 _adlock_locate() {
 	[ -z "$_adlock_filed" ] || return 0
-	if [ ! -e /etc/adlock.conf ] && [ ! -e "${HOME-}/.config/adlock.conf" ]; then
+	if _adlock_is_none /etc && _adlock_is_none "${HOME-}/.config"; then
 		_adlock_filed=$_adlock_nl
 		return 0
 	fi
@@ -1295,6 +1295,13 @@ _adlock_locate() {
 	*"$_adlock_nl"*"$_adlock_nl".) _adlock_filed=${_adlock_line%"$_adlock_nl".} ;;
 	*) return 71 ;; # cut short
 	esac
+}
+
+# _adlock_is_none DIR tells whether DIR has no settings file, for certain.
+_adlock_is_none() {
+	if [ -e "$1" ] || [ -h "$1" ]; then
+		[ -x "$1" ] && [ ! -e "$1/adlock.conf" ] && [ ! -h "$1/adlock.conf" ]
+	fi
 }
 
 # _adlock_find_usual_dir is usualDir of lib/config. A test compares them.

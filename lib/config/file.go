@@ -86,50 +86,56 @@ func readFiles() (all []*File) {
 	return all
 }
 
-// readFile reads the settings file at path. It returns nil if there is none, or if this user may
-// not search its directory: HOME may still be another user's (sudo -u). A refused file is parsed
-// all the same: a location in it is an error.
+// readFile reads the settings file at path; nil if there is none. A refused file is parsed all the
+// same, as a location in it is an error; so is a file of which that cannot be seen.
 func readFile(path string) *File {
-	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-		return nil
-	}
-	if errors.Is(err, unix.EACCES) && sysfile.Lstatat(unix.AT_FDCWD, path, new(unix.Stat_t)) != nil {
+	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil && isNone(path) {
 		return nil
 	}
 	f := &File{Path: path}
+	text := ""
+	if err == nil {
+		defer unix.Close(fd)
+		text, err = f.read(fd)
+	}
 	if err != nil {
 		f.refuse(err)
+		f.misplaced = fault.New(fault.Usage, path, errors.Unwrap(f.Refused).Error()+"; it may say where the locks are")
 		return f
 	}
-	defer unix.Close(fd)
-	text, err := f.read(fd)
-	if err != nil {
+	if err := f.check(fd); err != nil {
 		f.refuse(err)
 	}
 	f.parse(text)
 	return f
 }
 
+// isNone reports whether there is no settings file at path, or whether HOME is still another user's
+// (sudo -u), whose directory this user may not search. A link that leads nowhere hides a file.
+func isNone(file string) bool {
+	var st, home unix.Stat_t
+	switch err := sysfile.Lstatat(unix.AT_FDCWD, file, &st); {
+	case errors.Is(err, unix.ENOENT):
+		_, err := os.Stat(path.Dir(file))
+		_, isLink := os.Readlink(path.Dir(file))
+		return err == nil || isLink != nil
+	case errors.Is(err, unix.EACCES):
+		return sysfile.Lstatat(unix.AT_FDCWD, path.Dir(path.Dir(file)), &home) != nil || int(home.Uid) != os.Geteuid()
+	default:
+		return errors.Is(err, unix.ENOTDIR)
+	}
+}
+
 // refuse records why the file is not used.
 func (f *File) refuse(why error) {
-	text := why.Error()
-	if errors.Is(why, unix.ELOOP) {
-		text = "it is a symbolic link"
-	}
-	f.Refused = fault.New(fault.NotPermitted, f.Path, "is not used: "+text)
+	f.Refused = fault.New(fault.NotPermitted, f.Path, "is not used: "+why.Error())
 	f.mistakes = []error{f.Refused}
 }
 
-// read reads the open file. It returns an error if another user than root and this one can have
-// written the file, or can put another file in its place; it returns the text then, too, unless the
-// file is too large or not regular.
-//
-// The file was opened before its path is checked. In between, the path can lead to another file
-// only through a directory or link that another user may change. Then way.Check refuses it; or the
-// path is safe by now, but leads to another inode than the one that was read.
+// read returns the text of the open file.
 func (f *File) read(fd int) (text string, err error) {
-	var st, named unix.Stat_t
+	var st unix.Stat_t
 	if err := sysfile.Fstat(fd, &st); err != nil {
 		return "", err
 	}
@@ -139,13 +145,50 @@ func (f *File) read(fd int) (text string, err error) {
 	}
 	buffer := make([]byte, st.Size)
 	n, err := sysfile.Pread(fd, buffer, 0)
-	if err == nil {
-		err = cmp.Or(f.checkOwner(&st), way.Check(f.Path, "settings file"), sysfile.Lstatat(unix.AT_FDCWD, f.Path, &named))
-	}
-	if err == nil && (st.Dev != named.Dev || st.Ino != named.Ino) {
-		err = errors.New("it was replaced while it was read")
-	}
 	return string(buffer[:max(n, 0)]), err
+}
+
+// check returns an error if another user than root and this one can have written the open file, or
+// can put another file in its place.
+//
+// The file was opened before its path is checked. In between, the path can lead to another file
+// only through a directory or link that another user may change. Then checkWay refuses it; or the
+// path is safe by now, but leads to another inode than the one that was read.
+func (f *File) check(fd int) error {
+	var st, named unix.Stat_t
+	if err := cmp.Or(sysfile.Fstat(fd, &st), f.checkOwner(&st), f.checkWay(&named)); err != nil {
+		return err
+	}
+	if st.Dev != named.Dev || st.Ino != named.Ino {
+		return errors.New("it was replaced while it was read")
+	}
+	return nil
+}
+
+// checkWay refuses a path that another user may redirect. It follows the links at the path's end,
+// and fills in end for what they lead to.
+func (f *File) checkWay(end *unix.Stat_t) error {
+	at := f.Path
+	for range way.MostLinks {
+		if err := cmp.Or(way.Check(at, "settings file"), sysfile.Lstatat(unix.AT_FDCWD, at, end)); err != nil {
+			return err
+		}
+		if end.Mode&unix.S_IFMT != unix.S_IFLNK {
+			return nil
+		}
+		if !sysfile.IsOurs(end) {
+			return fault.New(fault.NotPermitted, at, "is a link of another user's")
+		}
+		to, err := os.Readlink(at)
+		if err != nil {
+			return err
+		}
+		if at, _ = path.Split(at); path.IsAbs(to) {
+			at = ""
+		}
+		at += to
+	}
+	return unix.ELOOP
 }
 
 // checkOwner refuses a file that another user owns or may write.
@@ -159,16 +202,20 @@ func (f *File) checkOwner(st *unix.Stat_t) error {
 	return nil
 }
 
+// byteOrderMark is what some editors write at the beginning of a file.
+const byteOrderMark = "\ufeff"
+
 // parse reads the lines; judge checks the values later.
 func (f *File) parse(text string) {
 	section, known, number := "", true, 0
-	for raw := range strings.Lines(text) {
+	for raw := range strings.Lines(strings.TrimPrefix(text, byteOrderMark)) {
 		number++
 		at, said := f.Path+":"+strconv.Itoa(number), strings.TrimSpace(raw)
 		switch {
 		case said == "" || said[0] == '#':
 		case said[0] == '[':
 			if section, known = sectionOf(said); !known {
+				section = said // no location below it is in the head
 				f.mistake(at, "want [NAME] or [PATTERN]; the lines below it are not used", false)
 			}
 		default:
@@ -191,12 +238,12 @@ func (f *File) setting(at, said, section string, known bool) {
 	name, value, is := strings.Cut(said, "=")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	o := OfVariable(name)
-	if o == nil {
+	if o == nil || !is {
 		text := "want ADLOCK_X=VALUE"
 		if is {
 			text = unknownText(name, func(o *Option) bool { return o.Where != Nowhere })
 		}
-		f.mistake(at, text, nearest(name, func(o *Option) bool { return o.Where == Location }) != "")
+		f.mistake(at, text, seemsLocation(name))
 		return
 	}
 	if why := o.misplaced(value, section); why != "" {
@@ -220,10 +267,15 @@ func unknownText(variable string, is func(*Option) bool) string {
 	return UnknownText("setting", strings.TrimPrefix(variable, variablesBegin), variablesBegin, bareNames(is))
 }
 
-// nearest is the variable, without ADLOCK_, that was probably meant, among those that satisfy is;
-// "": none.
-func nearest(variable string, is func(*Option) bool) string {
-	return Nearest(strings.TrimPrefix(variable, variablesBegin), bareNames(is))
+// seemsLocation reports whether what stands before the = of a line that is not understood was
+// probably meant for a location.
+func seemsLocation(name string) bool {
+	locations := bareNames(func(o *Option) bool { return o.Where == Location })
+	noLetter := func(c rune) bool { return c != '_' && (c < 'A' || c > 'Z') }
+	return slices.ContainsFunc(strings.FieldsFunc(strings.ToUpper(name), noLetter), func(word string) bool {
+		contains := func(location string) bool { return strings.Contains(word, location) }
+		return slices.ContainsFunc(locations, contains) || Nearest(strings.TrimPrefix(word, variablesBegin), locations) != ""
+	})
 }
 
 func bareNames(is func(*Option) bool) (names []string) {

@@ -1,13 +1,17 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"adlock/lib/atom"
+	"adlock/lib/fault"
 	"adlock/lib/policy"
 )
 
@@ -124,17 +128,18 @@ ADLOCK_PAUSE=1s
 ADLOCK_LOG_MAX=5
 ADLOCK_SLOTS=x
 ADLOCK_NOTICE=1h
+ADLOCK_IF_ELAPSED
 `)[0]
 	text := mistaken()
 	for _, want := range []string{
 		":2: unknown setting: did you mean ADLOCK_WAIT?", ":3: want ADLOCK_X=VALUE", ":4: ADLOCK_BIN cannot be set in a file",
-		":5: ADLOCK_NAME cannot", ":6: want [NAME]", ":9: ADLOCK_LOG_MAX belongs above", ":10: ADLOCK_SLOTS: ", `:1: ADLOCK_WAIT: `,
+		":5: ADLOCK_NAME cannot", ":6: want [NAME]", ":9: ADLOCK_LOG_MAX belongs above", ":10: ADLOCK_SLOTS: ", `:1: ADLOCK_WAIT: `, ":12: want ADLOCK_X=VALUE",
 	} {
 		if !strings.Contains(text, path+want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if strings.Count(text, "\n") != 8 {
+	if strings.Count(text, "\n") != 9 {
 		t.Error(text)
 	}
 	if got := FromFiles("adlock.h.run.a"); len(got) != 1 || got["ADLOCK_NOTICE"].Value != "1h" {
@@ -149,6 +154,9 @@ func TestAMistakeInALocationIsAnError(t *testing.T) {
 	for text, want := range map[string]string{
 		"ADLOCK_DIR=locks": ":1: ADLOCK_DIR wants a full path", "ADLOCK_STORE=/locks": ":1: ADLOCK_STORE wants etcd",
 		"[a]\nADLOCK_LOGDIR=/a": ":2: ADLOCK_LOGDIR belongs above", "ADLOCK_DRI=/a": ":1: unknown setting: did you mean ADLOCK_DIR?",
+		"[\nADLOCK_DIR=/a": ":2: ADLOCK_DIR belongs above", "ADLOCK_DIR": ":1: want ADLOCK_X=VALUE",
+		"ADLOCK_DIR /a": ":1: want ADLOCK_X=VALUE", "ADLOCK_DIR: /a": ":1: want ADLOCK_X=VALUE", "export ADLOCK_DIR=/a": ":1: unknown setting",
+		"adlock_dir=/a": ":1: unknown setting", "ADLOCK_LOCK_DIR=/a": ":1: unknown setting", "adlock-store=ftp://a/b": ":1: unknown setting",
 	} {
 		path := written(t, text)[0]
 		if _, err := Dir(); err == nil || !strings.HasPrefix(err.Error(), path+want) {
@@ -174,16 +182,10 @@ func TestAFileThatOthersMayWriteIsNotUsed(t *testing.T) {
 	for _, spoil := range []func(path string) error{
 		func(path string) error { return os.Chmod(path, 0o620) },
 		func(path string) error { return os.Chmod(filepath.Dir(path), 0o777) },
-		func(path string) error { return os.Rename(path, path+"2") },
 	} {
 		path := written(t, "ADLOCK_WAIT=1m")[0]
 		if err := spoil(path); err != nil {
 			t.Fatal(err)
-		}
-		if _, err := os.Lstat(path); err != nil {
-			if err := os.Symlink(path+"2", path); err != nil {
-				t.Fatal(err)
-			}
 		}
 		reread(t, path)
 		if text := mistaken(); len(FromFiles(backup)) != 0 || !strings.HasPrefix(text, path+": is not used: ") || strings.Count(text, "\n") != 1 {
@@ -206,11 +208,68 @@ func TestALocationOfAFileThatIsNotUsedIsAnError(t *testing.T) {
 	}
 }
 
-func TestADirectoryIsNotUsedAsASettingsFile(t *testing.T) {
-	path := t.TempDir()
-	reread(t, path, path+"/none", path+"/none/none")
-	if all := Files(); len(all) != 1 || all[0].Refused == nil {
+func TestABrokenDirectoryHasNoSettingsFile(t *testing.T) {
+	path := written(t, "")[0]
+	reread(t, path+".none", path+"/none", path+".none/none")
+	if all := Files(); len(all) != 0 {
 		t.Error(all)
+	}
+}
+
+// What cannot be read may name a location.
+func TestAFileThatCannotBeReadIsAnError(t *testing.T) {
+	for claim, hide := range map[string]func(path string) error{
+		"a directory":       func(path string) error { return os.Mkdir(path, 0o700) },
+		"a pipe":            func(path string) error { return unix.Mkfifo(path, 0o600) },
+		"too large":         func(path string) error { return os.WriteFile(path, make([]byte, mostOfFile+1), 0o600) },
+		"a dangling link":   func(path string) error { return os.Symlink("none", path) },
+		"a circle of links": func(path string) error { return os.Symlink(path, path) },
+	} {
+		path := written(t, "")[0] + "2"
+		if err := hide(path); err != nil {
+			t.Fatal(err)
+		}
+		reread(t, path)
+		if _, err := Dir(); fault.KindOf(err) != fault.Usage || !strings.HasPrefix(err.Error(), path+": is not used: ") {
+			t.Error(claim, err)
+		}
+	}
+}
+
+func TestADirectoryBehindADanglingLinkIsAnError(t *testing.T) {
+	dir := t.TempDir() + "/config"
+	if err := os.Symlink("none", dir); err != nil {
+		t.Fatal(err)
+	}
+	reread(t, dir+"/adlock.conf")
+	if _, err := Dir(); fault.KindOf(err) != fault.Usage {
+		t.Error(err)
+	}
+}
+
+func TestAFileBehindLinksIsUsed(t *testing.T) {
+	path := written(t, "ADLOCK_DIR=/a")[0]
+	dir := filepath.Dir(path)
+	if err := errors.Join(os.Mkdir(dir+"/d", 0o700), os.Symlink("../all.conf", dir+"/d/two"), os.Symlink(dir+"/d/two", dir+"/one")); err != nil {
+		t.Fatal(err)
+	}
+	reread(t, dir+"/one")
+	if where, err := Dir(); where != "/a" || err != nil {
+		t.Error(where, err)
+	}
+	if err := os.Chmod(dir+"/d", 0o777); err != nil { // others may replace the second link
+		t.Fatal(err)
+	}
+	reread(t, dir+"/one")
+	if _, err := Dir(); err == nil || !strings.Contains(err.Error(), "stands in a file that is not used") {
+		t.Error(err)
+	}
+}
+
+func TestAByteOrderMarkIsPassedOver(t *testing.T) {
+	written(t, "\ufeffADLOCK_DIR=/a")
+	if dir, err := Dir(); dir != "/a" || err != nil {
+		t.Error(dir, err)
 	}
 }
 

@@ -164,6 +164,22 @@ func TestNothingRunsWhereALocationIsMistaken(t *testing.T) {
 	}
 }
 
+func TestNothingRunsBesideASettingsFileThatIsHidden(t *testing.T) {
+	h := newHousehold(t, "")
+	for _, hide := range []string{
+		"ln -s none .config/adlock.conf", "mkdir .config/adlock.conf", "rmdir .config && ln -s none .config",
+		"ln -s ../../none/x .config/adlock.conf", "chmod 0 .config",
+	} {
+		for _, command := range []string{"adlock run true", `sh -c '. adlock.sh; adlock_get a b'`} {
+			r := h.sh("cd; rm -rf .config; mkdir .config; " + hide + "; " + command + "; s=$?; chmod 700 .config 2>/dev/null; exit $s")
+			if r.Status != 64 || !strings.Contains(r.Err, "adlock.conf: is not used: ") {
+				t.Errorf("%s: %s: %+v", hide, command, r)
+			}
+		}
+	}
+	h.prints("cd; rm -rf .config; adlock run --name a echo ran; ls .local/state/adlock | grep -c last", "ran\n1\n")
+}
+
 func TestAScriptRefusesATickOfAFile(t *testing.T) {
 	h := newHousehold(t, "[sh.*]\nADLOCK_ONCE_PER=1d\n")
 	if r := h.sh(`. adlock.sh; adlock_get a b`); r.Status != 64 || !strings.Contains(r.Err, "adlock.conf:4: ADLOCK_ONCE_PER is for adlock run") {
