@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"adlock/lib/config"
-	"adlock/lib/crontab"
 )
 
 // homeless looks for a user whose jobs have no usable lock directory, and so never run.
@@ -23,7 +22,7 @@ func (j *job) homeless(v *invocation) {
 // HOME is reported once, with the first job below it.
 func (j *job) moved(v *invocation) {
 	known := j.environment(v)
-	line := crontab.Setter(j.lines, j.at, "HOME")
+	line := j.set["HOME"]
 	if known == nil || line == nil || known("HOME") != line.Value || known("ADLOCK_DIR") != "" || j.limit(v, "store") != nil || j.Home == nil {
 		return
 	}
