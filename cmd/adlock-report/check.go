@@ -168,11 +168,12 @@ func checker(q *query) (*lint.Checker, error) {
 		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
 		Host: host, UserColumn: q.userColumn,
 		Elsewhere: elsewhere, CronPath: crontab.DefaultPath, Shell: run.InstalledShell(),
-		IsUser: isUser,
-		Homeless: func(name, home string) bool {
-			return as(name, func() bool { return isHomeless(name, home) })
-		},
+		IsUser: remembered(isUser),
 	}
+	homeless := remembered(func(of [2]string) bool {
+		return as(of[0], func() bool { return isHomeless(of[0], of[1]) })
+	})
+	c.Homeless = func(name, home string) bool { return homeless([2]string{name, home}) }
 	c.Dir = func(name, home string) string { return dirOf(name, home, as) }
 	c.Stranger = strangerOf
 	own := longestRuns()
@@ -207,12 +208,13 @@ func checkOthers(c *lint.Checker, own longest) error {
 		}
 		return known[name][a.Name()]
 	}
-	c.Missing = func(name, path string) bool {
-		return asUser(users, name, func() bool {
-			_, err := os.Stat(path)
+	missing := remembered(func(of [2]string) bool {
+		return asUser(users, of[0], func() bool {
+			_, err := os.Stat(of[1])
 			return errors.Is(err, fs.ErrNotExist)
 		})
-	}
+	})
+	c.Missing = func(name, path string) bool { return missing([2]string{name, path}) }
 	return nil
 }
 

@@ -36,6 +36,7 @@ func (q *query) allUsersOption() config.Option {
 type account struct {
 	user string // "": --all-users was not asked for
 	uid  int
+	path string // of another user's directory
 
 	entries []locker.Entry
 	slots   []locker.Slot
@@ -47,7 +48,8 @@ type account struct {
 	omitted  int            // atoms that were not looked at
 	troubles []error        // for what could not be read, other than atoms
 
-	damaged int // lines of its runlog
+	damaged int       // lines of its runlog
+	begins  time.Time // of what was read of the runlog; zero: at its beginning
 
 	alive func() bool // given by otheruser.Do; nil: the directory is this user's own
 }
@@ -172,7 +174,7 @@ func userCalled(users []otheruser.User, name string) *otheruser.User {
 	return &users[i]
 }
 
-// spent is how long asUser has taken with each user's files.
+// spent is how long asUser has taken for each user.
 var spent = map[int]time.Duration{}
 
 // asUser calls do, which reports something about files, with the rights of the user name. If that
@@ -187,22 +189,28 @@ func asUser(users []otheruser.User, name string, do func() bool) bool {
 	case silent[u.UID] != nil:
 		return false
 	}
-	type answer struct {
-		is   bool
-		took time.Duration // without the start of the thread, which is not the user's
-	}
-	a, err := otheruser.Do(*u, patience, func(func() bool) (answer, error) {
-		began := time.Now()
-		is := do()
-		return answer{is, time.Since(began)}, nil
-	})
-	if spent[u.UID] += a.took; err == nil && spent[u.UID] >= patience.Whole {
+	began := time.Now()
+	is, err := otheruser.Do(*u, patience, func(func() bool) (bool, error) { return do(), nil })
+	if spent[u.UID] += time.Since(began); err == nil && spent[u.UID] >= patience.Whole {
 		err = otheruser.ErrSilent
 	}
 	if err != nil {
 		reportUnread(*u, fault.Wrap(name, err))
 	}
-	return a.is
+	return is
+}
+
+// remembered returns look, which is called once for each question.
+func remembered[Q comparable, A any](look func(Q) A) func(Q) A {
+	known := map[Q]A{}
+	return func(q Q) A {
+		a, is := known[q]
+		if !is {
+			a = look(q)
+			known[q] = a
+		}
+		return a
+	}
 }
 
 // reportUnread reports the error of a user whose files could not be read, and remembers a silent
@@ -259,7 +267,7 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 			return answer[T]{}, fault.Wrap(path, err)
 		}
 		defer unix.Close(fd)
-		a := &account{user: u.Name, uid: u.UID, alive: alive}
+		a := &account{user: u.Name, uid: u.UID, path: path, alive: alive}
 		if err := a.read(fd, path); err != nil {
 			return answer[T]{}, err
 		}
@@ -389,6 +397,8 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 		switch {
 		case errors.As(err, &line):
 			a.damaged++
+		case errors.Is(err, runlog.ErrCut):
+			a.begins = later(a.begins, e.Time)
 		case err != nil:
 			a.fail(fault.Wrap(path, renamed(err, through, path)))
 		default:
@@ -400,6 +410,22 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 		}
 	}
 	a.events = all(a.seen)
+}
+
+// tellCut records that events since then were left out, as a runlog is larger than what is read of
+// another user's. Verbs that show the past call it; for the others the end is enough.
+func (a *account) tellCut(since time.Time) {
+	if since.Before(a.begins) {
+		a.fail(fault.New(fault.Unavailable, a.path, "the runlog before "+a.begins.Format(time.DateTime)+" was not read: it is larger than "+
+			strconv.Itoa(mostRunlog>>20)+" MiB (as that user, adlock report and log read it whole)"))
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // renamed returns err with the path to, which a person knows, in place of from.

@@ -289,6 +289,22 @@ func neverAnswer(at string) error {
 	return nil
 }
 
+func TestWhatWasFoundOutIsNotAskedAgain(t *testing.T) {
+	asked := 0
+	look := remembered(func(string) bool { asked++; return true })
+	if !look("a") || !look("a") || !look("b") || asked != 2 {
+		t.Error(asked)
+	}
+}
+
+func TestWhatIsNotReadOfARunlogIsReported(t *testing.T) {
+	r := onHost(t, `as one sh -c 'cd $HOME/.local/state/adlock && i=0 && head -n 1 program.dax.runlog | sed "s/time=[^ ]*/time=2020-01-02T03:04:05.000000Z/" >line && while [ $i -lt 18 ]; do cat line line >more && mv more line && i=$((i+1)); done && cat line >>program.dax.runlog'
+for v in "log -n 3" "report --since 1h" report log; do $a $v --all-users >/dev/null; echo $?; done; $a status --all-users >/dev/null; echo $?`)
+	if r.Out != "0\n0\n69\n69\n0\n" || strings.Count(r.Err, "/mnt/one/.local/state/adlock: the runlog before ") != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestPathsOfOneUserTakeABoundedTimeTogether(t *testing.T) {
 	need.Root(t)
 	user := []otheruser.User{{Name: "mallory", UID: 3900003, GID: 65534}}

@@ -113,6 +113,9 @@ func (q *query) showLogOfAll(l *logView) error {
 			lines = append(lines, logged{e.Time, text.String()})
 		})
 		tellDamage(damaged+a.damaged, "the runlog of "+a.user, "adlock log as that user")
+		if !q.lines.Set || len(lines) < q.lines.Value {
+			a.tellCut(l.since)
+		}
 		return q.newest(lines), err
 	})
 	if users == nil {

@@ -74,6 +74,7 @@ func (q *query) tellReportOfAll(since, now time.Time) error {
 		r.Damaged += a.damaged
 		tellDamage(r.Damaged, "the runlog of "+a.user, "adlock log as that user")
 		a.omitted += r.Limit(mostAtoms)
+		a.tellCut(since)
 		return r, err
 	})
 	if users == nil {

@@ -78,6 +78,7 @@ func (c *Checker) jobs(t *tab) []Mistake {
 			j.userColumn()
 			j.check()
 		case crontab.Variable:
+			t.set[l.Name] = l
 			f.noSetting(c, l.Number, l.Name)
 			f.unexpanded(l)
 			f.noShell(c, t.lines, i)
@@ -118,7 +119,7 @@ var shells = []string{"sh", "dash", "ash", "bash", "ksh", "mksh", "shell"}
 const longest = 4 << 10
 
 func (j *job) check() {
-	shell, set := crontab.Setting(j.lines, j.at, "SHELL")
+	shell, set := j.setting("SHELL")
 	if set && !slices.Contains(shells, path.Base(shell)) || len(j.Command)+len(j.Input) > longest {
 		return
 	}
@@ -175,7 +176,7 @@ func (j *job) environment(v *invocation) func(name string) string {
 		if value, is := said[name]; is {
 			return value
 		}
-		value, _ := crontab.Setting(j.lines, j.at, name)
+		value, _ := j.setting(name)
 		return value
 	}
 }
@@ -286,7 +287,7 @@ func (j *job) limit(v *invocation, name string) *syntax.Word {
 		return word
 	}
 	if o := config.Find(j.Options, "--"+name); o != nil {
-		if value, set := crontab.Setting(j.lines, j.at, o.Env); set {
+		if value, set := j.setting(o.Env); set {
 			return quoted(value)
 		}
 	}
@@ -425,11 +426,11 @@ var asks = []string{"command", "type", "which", "hash", "test", "[", "[[", ".", 
 // paths looks for commands that are on this machine, and not on cron's PATH. A command that this
 // machine does not have at all is taken for another machine's.
 func (j *job) paths() {
-	_, profile := crontab.Setting(j.lines, j.at, "BASH_ENV")
+	_, profile := j.setting("BASH_ENV")
 	if profile || has(j.file, asks...) || strings.Contains(j.command, "PATH=") {
 		return
 	}
-	search, set := crontab.Setting(j.lines, j.at, "PATH")
+	search, set := j.setting("PATH")
 	if !set {
 		search = j.CronPath
 	}

@@ -50,7 +50,7 @@ func (j *job) unguarded() {
 }
 
 func (j *job) variable(name string) string {
-	value, _ := crontab.Setting(j.lines, j.at, name)
+	value, _ := j.setting(name)
 	return value
 }
 

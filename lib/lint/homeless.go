@@ -27,7 +27,7 @@ func (j *job) moved(v *invocation) {
 	}
 	usual := j.Dir(j.runsAs(), "")
 	setter := func(name string) *crontab.Line {
-		if line := crontab.Setter(j.lines, j.at, name); line != nil && line.Value == known(name) {
+		if line := j.set[name]; line != nil && line.Value == known(name) {
 			return line
 		}
 		return nil

@@ -63,7 +63,16 @@ type Checker struct {
 type tab struct {
 	path, user string // user: the crontab's owner, if known and if the lines name no users
 	lines      []crontab.Line
-	misread    bool // most lines seem to name users, but a user's own crontab does not
+	misread    bool                     // most lines seem to name users, but a user's own crontab does not
+	set        map[string]*crontab.Line // the variables above the job that is being checked
+}
+
+// setting is the value of a variable above the job that is being checked.
+func (t *tab) setting(name string) (value string, set bool) {
+	if l := t.set[name]; l != nil {
+		return l.Value, true
+	}
+	return "", false
 }
 
 // StandardInput is the path of a text that was read there, as `crontab -l` prints it.
@@ -115,7 +124,7 @@ func (c *Checker) read(path, text string) (*tab, error) {
 		text = withoutHead(text)
 	}
 	userColumn = userColumn || c.UserColumn
-	t := &tab{path: path, user: user, lines: crontab.Read(text, userColumn)}
+	t := &tab{path: path, user: user, lines: crontab.Read(text, userColumn), set: map[string]*crontab.Line{}}
 	if isScript(t.lines) {
 		return nil, fmt.Errorf("%w, but a script: shellcheck looks for mistakes in those", errNone)
 	}

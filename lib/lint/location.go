@@ -43,7 +43,7 @@ func (j *job) vanishes(v *invocation) bool {
 		return false
 	}
 	dir, line := known("ADLOCK_DIR"), j.Number
-	if setter := crontab.Setter(j.lines, j.at, "ADLOCK_DIR"); setter != nil && setter.Value == dir {
+	if setter := j.set["ADLOCK_DIR"]; setter != nil && setter.Value == dir {
 		line = setter.Number
 	}
 	if store, _ := literal(j.limit(v, "store")); store != "" && !config.IsRemote(store) {

@@ -76,6 +76,10 @@ func hostOf(name string) (host string, ok bool) {
 // is the canonical one.
 func Read(dir, host string) iter.Seq2[Event, error] { return ReadEnd(dir, host, math.MaxInt64) }
 
+// ErrCut is the error that ReadEnd yields before the first event of a file whose beginning it leaves
+// out, with that event's time. Reading continues.
+var ErrCut = errors.New("begins before this")
+
 // ReadEnd is Read without the lines that begin before a file's last bytes; most is their number.
 func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
@@ -109,11 +113,13 @@ type reader struct {
 	file   *os.File
 	lines  *lines
 	number int // of the last line read
+	isCut  bool
 }
 
 // start continues with another file.
 func (r *reader) start(f *os.File) {
 	r.file, r.lines, r.number = f, newLines(f), 0
+	r.isCut = false
 }
 
 // skip goes on with the first line that begins in the file's last bytes; most is their number. It
@@ -127,6 +133,7 @@ func (r *reader) skip(most int64) error {
 	if err != nil || info.Size() <= most {
 		return err
 	}
+	r.isCut = true
 	if _, err := r.file.Seek(-most, io.SeekEnd); err != nil {
 		return err
 	}
@@ -167,7 +174,14 @@ func (r *reader) events(yield func(Event, error) bool) bool {
 		if len(line) == 0 || string(line) == torn[:len(torn)-1] {
 			continue
 		}
-		if !yield(r.event(line)) {
+		e, err := r.event(line)
+		if r.isCut && err == nil {
+			r.isCut = false
+			if !yield(Event{Time: e.Time}, ErrCut) {
+				return false
+			}
+		}
+		if !yield(e, err) {
 			return false
 		}
 	}
