@@ -246,7 +246,7 @@ var trials = map[string]trial{
 		expect: map[time.Duration]map[string]annotation{
 			time.Hour:                    {"AdlockFails": ofXOfEve + "has failed 6 times in a row"},
 			3*time.Hour + 14*time.Minute: nil,
-			4*time.Hour - time.Minute:    {"AdlockUserUnread": "jobs of eve on web1 are not watched: their locks or runlog cannot be read"},
+			4*time.Hour - time.Minute:    {"AdlockUserUnread": "jobs of eve on web1 are not all watched: locks or a runlog cannot be read"},
 		},
 	},
 	"two runs by hand, three seconds apart": {

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"slices"
@@ -23,7 +24,7 @@ import (
 // line [NAME] or [PATTERN]. A VALUE is the rest of its line without the blanks around it. Empty
 // lines, and lines that begin with #, are ignored.
 //
-// A file is used only if no user but root and this one can have written it (read). A line with a
+// A file is used only if no user but root and this one can have written it (check). A line with a
 // mistake is ignored, and the mistake is reported (Mistakes). A mistake in a location is different:
 // with another location the job would have another lock, so everything that needs a location fails
 // (fault.Misconfigured).
@@ -86,9 +87,23 @@ func readFiles() (all []*File) {
 	return all
 }
 
-// readFile reads the settings file at path; nil if there is none. A refused file is parsed all the
-// same, as a location in it is an error; so is a file of which that cannot be seen.
-func readFile(path string) *File {
+// errReplaced says that the path leads to another file than the one that was read.
+var errReplaced = errors.New("it was replaced while it was read")
+
+// readFile reads the settings file at path; nil if there is none. It reads again, a few times at most,
+// if another file was put in its place meanwhile.
+func readFile(path string) (f *File) {
+	for range 5 {
+		if f = tryFile(path); f == nil || !errors.Is(f.Refused, errReplaced) {
+			break
+		}
+	}
+	return f
+}
+
+// tryFile is one try of readFile. A refused file is parsed all the same, as a location in it is an
+// error; so is a file of which that cannot be seen.
+func tryFile(path string) *File {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil && isNone(path) {
 		return nil
@@ -101,7 +116,8 @@ func readFile(path string) *File {
 	}
 	if err != nil {
 		f.refuse(err)
-		f.misplaced = fault.New(fault.Usage, path, errors.Unwrap(f.Refused).Error()+"; it may say where the locks are")
+		f.mistakes = nil
+		f.mistake(path, errors.Unwrap(f.Refused).Error()+"; it may say where the locks are", true)
 		return f
 	}
 	if err := f.check(fd); err != nil {
@@ -132,7 +148,7 @@ func isNone(file string) bool {
 
 // refuse records why the file is not used.
 func (f *File) refuse(why error) {
-	f.Refused = fault.New(fault.NotPermitted, f.Path, "is not used: "+why.Error())
+	f.Refused = &fault.Error{Kind: fault.NotPermitted, Object: f.Path, Err: fmt.Errorf("is not used: %w", why)}
 	f.mistakes = []error{f.Refused}
 }
 
@@ -163,7 +179,7 @@ func (f *File) check(fd int) error {
 		return err
 	}
 	if st.Dev != named.Dev || st.Ino != named.Ino {
-		return errors.New("it was replaced while it was read")
+		return errReplaced
 	}
 	return nil
 }

@@ -230,8 +230,8 @@ func TestAFileThatCannotBeReadIsAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		reread(t, path)
-		if _, err := Dir(); fault.KindOf(err) != fault.Usage || !strings.HasPrefix(err.Error(), path+": is not used: ") {
-			t.Error(claim, err)
+		if _, err := Dir(); fault.KindOf(err) != fault.Misconfigured || !strings.HasPrefix(err.Error(), path+": is not used: ") || mistaken() != err.Error()+"\n" {
+			t.Error(claim, err, mistaken())
 		}
 	}
 }
@@ -242,7 +242,7 @@ func TestADirectoryBehindADanglingLinkIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	reread(t, dir+"/adlock.conf")
-	if _, err := Dir(); fault.KindOf(err) != fault.Usage {
+	if _, err := Dir(); fault.KindOf(err) != fault.Misconfigured {
 		t.Error(err)
 	}
 }

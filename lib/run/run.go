@@ -588,6 +588,7 @@ func (r *runArgs) printVerdict() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	reason = fault.Plain(reason) // a pause's reason may hold anything
 	if why := r.Request.Explanation(); why != "" {
 		reason += "\n" + why
 	}

@@ -184,6 +184,7 @@ func TestDoctorAndConfigNameAMistakenLocation(t *testing.T) {
 		!strings.Contains(r.Out, "warn settings: "+file+"3: ") || strings.Contains(r.Out, "ok   settings: "+h.home) {
 		t.Errorf("%+v", r)
 	}
+	h.prints("cd; rm .config/adlock.conf; mkdir .config/adlock.conf; adlock doctor | grep -c '^fail settings: .*is not used: .* may say where the locks are'; rmdir .config/adlock.conf", "1\n")
 	for _, mistake := range []string{"ADLOCK_LOGDIR=logs\n", "ADLOCK_WIAT=1s\n"} {
 		h.write(mistake)
 		if r := h.sh("adlock config"); r.Status != 1 || !strings.HasPrefix(r.Err, "adlock: "+file+"1: ") || !strings.Contains(r.Out, "ADLOCK_WAIT ") {

@@ -19,6 +19,15 @@ func (s *stage) named(operand string) string {
 }
 
 // This tests the pause of one atom; lib/pause tests that of the host.
+func TestADryRunShowsNoControlCharacterOfAPause(t *testing.T) {
+	s := newStage(t)
+	s.once().Ran(t)
+	s.want(0, "pause", s.named("a"), "--for", "never", "--why", "new\x1b[2J disk")
+	if r := s.once("--dry-run"); !strings.HasPrefix(r.Out, "paused: until it is resumed (new?[2J disk)\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestAPausedAtomDeniesNewcomersUntilItIsResumed(t *testing.T) {
 	s := newStage(t)
 	s.once().Ran(t)
