@@ -264,15 +264,15 @@ _adlock_script=${0##*/}
 # How the script was called, and from which directory: it may cd before the guard.
 _adlock_called=$0
 _adlock_from=${PWD-}
-_adlock_held=''  # the list of held locks: see _adlock_strike
+_adlock_held=''               # the list of held locks: see _adlock_strike
 _adlock_above=${ADLOCK_MARK-} # the locks of the jobs in which this script runs
-_adlock_pass=''  # the pass clock, in seconds since the epoch
-_adlock_node=''  # the node name, once asked for
-_adlock_uid=''   # the effective user, once asked for
-_adlock_filed='' # what settings files name, once asked for: see _adlock_locate
-_adlock_going='' # the line of the list of held locks whose release began last
-_adlock_known='' # PREFIX LENGTH PROGRAM HOST: what names begin with, once built
-_adlock_agent='' # the state of the agent: see _adlock_want_agent
+_adlock_pass=''               # the pass clock, in seconds since the epoch
+_adlock_node=''               # the node name, once asked for
+_adlock_uid=''                # the effective user, once asked for
+_adlock_filed=''              # what settings files name, once asked for: see _adlock_locate
+_adlock_going=''              # the line of the list of held locks whose release began last
+_adlock_known=''              # PREFIX LENGTH PROGRAM HOST: what names begin with, once built
+_adlock_agent=''              # the state of the agent: see _adlock_want_agent
 _adlock_agent_of='' _adlock_agent_at='' _adlock_agent_sign='' _adlock_questions='' _adlock_answers='' _adlock_asking=''
 _adlock_number=0 # of the question asked last
 _adlock_nl='

@@ -143,12 +143,6 @@ func TestTheOtherSubshellsOfAScriptHaveNoMark(t *testing.T) {
 	}
 }
 
-// startTime is the boottime of the tick in which the process started.
-func startTime(t *testing.T, id Identity) time.Duration {
-	t.Helper()
-	return time.Duration(id.Start) * clockTick
-}
-
 // A program that overwrites its environment, as for a title, shows no mark.
 func TestAnOrphanWithAnUnreadableEnvironmentIsInDoubt(t *testing.T) {
 	job, pids := left(t, `perl -e '$0 = "x" x 20000; open(F, ">>$ARGV[0]"); print F "$$\n"; close F; sleep 300' "$1" &`, 1)
