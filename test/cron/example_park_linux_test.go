@@ -16,10 +16,10 @@ func TestTheSetupOfAMachineChangesNothingTheSecondTime(t *testing.T) {
 		must(t, os.Mkdir(p.path(dir), 0o755))
 	}
 	p.write("setup", strings.NewReplacer("/etc/cron.d/", p.path("cron.d")+"/", "/var/lib/prometheus/node-exporter", p.path("collector"),
-		"/etc/prometheus/rules", p.path("rules"), "/etc/adlock.conf", p.path("adlock.conf"), "/usr/lib/adlock", p.path("lib")).Replace(p.source("park/setup")), 0o755)
+		"/etc/prometheus/rules", p.path("rules"), "/etc/adlock.conf", p.path("adlock.conf"), "/usr/lib/adlock", p.path("lib/adlock")).Replace(p.source("park/setup")), 0o755)
 	rules, err := os.ReadFile(filepath.Join(helper.Root(), "cmd/adlock-report/adlock-alerts.yml"))
 	must(t, err)
-	p.write("lib/adlock-alerts.yml", string(rules), 0o644)
+	p.write("lib/adlock/adlock-alerts.yml", string(rules), 0o644)
 	const jobs = "SHELL=/bin/bash\nMAILTO=root\n*/5 * * * *  root  : feeds ; /bin/true\n"
 	p.write("cron.d/site", jobs, 0o600)
 
@@ -29,7 +29,7 @@ func TestTheSetupOfAMachineChangesNothingTheSecondTime(t *testing.T) {
 			t.Errorf("%s is not changed", file)
 		}
 	}
-	if got, want := p.read("cron.d/site"), "SHELL="+p.path("lib")+"/shell\nADLOCK_"+jobs; got != want {
+	if got, want := p.read("cron.d/site"), "SHELL="+p.path("lib/adlock")+"/shell\nADLOCK_"+jobs; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	for file, want := range map[string]os.FileMode{"cron.d/site": 0o600, "cron.d/adlock-metrics": 0o644} {

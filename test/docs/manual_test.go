@@ -229,11 +229,11 @@ func TestTheManualHasEveryVariable(t *testing.T) {
 	same(t, "the pages", found(`\b(ADLOCK_[A-Z_]*[A-Z])\b`, text.String()), variables(t))
 }
 
-// variables are those that a user can set (config.Table), and those that a script or a hook finds
+// variables are those that a user can set (config.Table), and those that a job, a script or a hook finds
 // set.
 func variables(t *testing.T) []string {
 	t.Helper()
-	names := append(ofHooks(t), "ADLOCK_VERDICT", "ADLOCK_FENCE", "ADLOCK_X") // pages write ADLOCK_X for any variable
+	names := append(ofHooks(t), "ADLOCK_VERDICT", "ADLOCK_MARK", "ADLOCK_FENCE", "ADLOCK_X") // pages write ADLOCK_X for any variable
 	for _, o := range config.Table {
 		if o.Env != config.MarkerVariable {
 			names = append(names, o.Env)
