@@ -86,7 +86,7 @@ func TestAKeeperWhoseGraceEndsLateIsStillKilled(t *testing.T) {
 		h := hunted(t, a)
 		h.keeper, h.membership.Roots[entryOf(a).Key()] = entryOf(a).Key(), true
 		h.lonely = time.Now().Add(c.late)
-		readTable = func() ([]process.Entry, error) { time.Sleep(c.scan); return read() }
+		readTable = func(see func(*process.Entry) bool) ([]process.Entry, error) { time.Sleep(c.scan); return read(see) }
 		var r recorder
 		done, err := r.killer(0).run(h, len(stages))
 		if !done || err != nil || r.to(a.PID()) != "KILL" {

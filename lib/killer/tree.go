@@ -195,8 +195,8 @@ func (h *tree) table() ([]process.Entry, error) {
 	return list, nil
 }
 
-func (h *tree) readTable() ([]process.Entry, error) {
-	list, err := readTable()
+func (h *tree) readTable(see func(*process.Entry) bool) ([]process.Entry, error) {
+	list, err := readTable(see)
 	if err != nil {
 		return nil, err
 	}

@@ -180,7 +180,7 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 		if e, there := hidden(id); there {
 			t.Errorf("a thread is %+v", e)
 		}
-		list, err := readForked(nil, id-1, id)
+		list, err := scan{}.readForked(nil, id-1, id)
 		if len(list) != 0 || err != nil {
 			t.Errorf("%+v, %v", list, err)
 		}

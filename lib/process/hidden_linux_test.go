@@ -38,7 +38,7 @@ func claim(what string, holds bool, values ...any) {
 }
 
 func seek(shown, child, other int, inode uint64, zombie, thread int) {
-	list, err := Table()
+	list, err := Table(nil)
 	n := 0
 	for _, e := range list {
 		if e.PID == child {
@@ -58,7 +58,7 @@ func seek(shown, child, other int, inode uint64, zombie, thread int) {
 	claim("a hidden thread is no process", err == unix.ESRCH, err)
 	_, err = User(other)
 	claim("the user of a hidden process is not known", err == unix.EPERM, err)
-	read, err := readOne(nil, other)
+	read, err := scan{}.readOne(nil, other)
 	claim("a hidden process is read", err == nil && len(read) == 1 && read[0] == e, read, err)
 	err = Entry{PID: other, Start: e.Start}.Signal(unix.SIGTERM)
 	claim("a process that may not be signalled is an error", errors.Is(err, unix.EPERM), err)

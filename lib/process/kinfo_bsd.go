@@ -82,7 +82,7 @@ func lookUser(pid int) (Entry, int, error) {
 	return Entry{}, 0, err
 }
 
-func Table() ([]Entry, error) {
+func Table(func(*Entry) bool) ([]Entry, error) {
 	raw, err := processRecords()
 	if err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ func parse(k *unix.KinfoProc) Entry {
 	}
 }
 
-func Table() ([]Entry, error) {
+func Table(func(*Entry) bool) ([]Entry, error) {
 	records, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
 		return nil, err

@@ -380,7 +380,7 @@ func BenchmarkOf(b *testing.B) {
 }
 func BenchmarkTable(b *testing.B) {
 	for b.Loop() {
-		if _, err := Table(); err != nil {
+		if _, err := Table(nil); err != nil {
 			b.Fatal(err)
 		}
 	}

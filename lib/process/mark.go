@@ -79,13 +79,14 @@ type mark struct {
 	ageless bool   // starts cannot be compared with since
 }
 
-// markedLooks is how often a process table is read at most until no process changes between the
-// table and the look at its environment.
+// markedLooks is how often a process table is read at most until none of its processes was in the
+// middle of an execve.
 const markedLooks = 10
 
 // The reasons why an environment shows nothing.
 var (
-	errChanging   = errors.New("is gone since the table was read") // what it has forked may be missing in the table
+	errGone       = errors.New("has ended since the table was read")
+	errChanging   = errors.New("does not show its environment now")
 	errUnreadable = errors.New("shows no environment to this process")
 )
 
@@ -106,57 +107,54 @@ func (job Job) mark() (m mark, ok bool) {
 type marked struct {
 	members map[Key]bool
 	doubt   *Entry // a process that may belong to the job; nil: there is none
-	changed bool   // the table is outdated
-	failed  error  // an environment could not be read just now
+	changed bool   // that process may show its environment in a moment
 }
 
+// TableReader is Table, or adds to what Table returns.
+type TableReader func(see func(*Entry) bool) ([]Entry, error)
+
 // look finds the processes that bear the mark in a process table, and reads the table again while
-// processes in it end or change meanwhile. known tells which belong to the job anyway.
-func (m mark) look(table func() ([]Entry, error), known func(Key) bool) (seen marked, list []Entry, err error) {
+// one of them does not show its environment. known tells which belong to the job anyway.
+func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
 	for range markedLooks {
-		if list, err = table(); err != nil {
+		shown := newEnvironments()
+		list, err = table(func(e *Entry) bool { return !m.mayBear(*e, known) || !errors.Is(shown.read(*e), errGone) })
+		shown.close()
+		if err = cmp.Or(err, shown.failed); err != nil {
 			return marked{}, nil, err
 		}
-		if seen = m.find(list, known); !seen.changed {
+		if seen = m.find(list, shown.of, known); !seen.changed {
 			break
 		}
 	}
-	return seen, list, seen.failed
+	return seen, list, err
 }
 
-// find looks for the processes of the list that bear the mark. The list is a whole process table.
-func (m mark) find(list []Entry, known func(Key) bool) (seen marked) {
+// mayBear tells whether a process, by what the table shows of it, may bear the mark.
+func (m mark) mayBear(e Entry, known func(Key) bool) bool {
+	return e.SID == m.session && !e.Exited && !e.Hidden && !e.kernel && e.Key() != m.owner && m.isLater(e) && !known(e.Key())
+}
+
+// find looks for the processes of a whole process table that bear the mark.
+func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool) (seen marked) {
 	byPID := make(map[int]Entry, len(list))
 	for _, e := range list {
 		byPID[e.PID] = e
 	}
 	seen.members = make(map[Key]bool)
-	var others []Entry
 	for _, e := range list {
+		env := shown[e.Key()]
 		switch {
-		case e.SID != m.session || e.Exited || e.Hidden || e.kernel || e.Key() == m.owner || !m.isLater(e) || known(e.Key()):
+		case !m.mayBear(e, known):
 		case m.hasImage(e) && m.ageless:
 			seen.doubt = cmp.Or(seen.doubt, &e)
-		case m.hasImage(e) && !m.hasElder(e, byPID):
+		case m.hasImage(e) && !m.hasElder(e, byPID), carries(env.text, m.token):
 			seen.members[e.Key()] = true
-		default:
-			others = append(others, e)
-		}
-	}
-	for i, env := range environments(others) {
-		e := others[i]
-		switch {
 		case errors.Is(env.err, errChanging):
 			seen.changed = true
 			seen.doubt = cmp.Or(seen.doubt, &e)
-		case errors.Is(env.err, errUnreadable):
-			if isOrphan(e, byPID) {
-				seen.doubt = cmp.Or(seen.doubt, &e)
-			}
-		case env.err != nil:
-			seen.failed = cmp.Or(seen.failed, env.err)
-		case carries(env.text, m.token):
-			seen.members[e.Key()] = true
+		case errors.Is(env.err, errUnreadable) && isOrphan(e, byPID):
+			seen.doubt = cmp.Or(seen.doubt, &e)
 		}
 	}
 	return seen
@@ -208,39 +206,52 @@ type environment struct {
 	err  error
 }
 
-// environmentsWithin bounds the time in which environments are read: a read waits for a lock on the
-// memory of the process, which that process may hold for as long as a file system does not answer.
-const environmentsWithin = time.Second
+// environmentWithin bounds the time in which an environment is read: the read waits for a lock on
+// the memory of the process, which that process may hold for as long as a file system does not
+// answer.
+const environmentWithin = time.Second
 
-// environments reads the environments of the processes.
-func environments(list []Entry) []environment {
-	if len(list) == 0 {
-		return nil
-	}
-	type answer struct {
-		environment
-		index int
-	}
-	answers := make(chan answer, len(list))
+// environments reads the environments of processes, beside this thread. After one that is late it
+// reads no more.
+type environments struct {
+	of     map[Key]environment
+	failed error // why one could not be read just now
+	asked  chan Entry
+	given  chan environment // has room for one that comes too late
+	late   bool
+}
+
+func newEnvironments() *environments {
+	s := &environments{of: make(map[Key]environment), asked: make(chan Entry), given: make(chan environment, 1)}
 	go func() {
-		for i, e := range list {
+		for e := range s.asked {
 			text, err := environ(e)
-			answers <- answer{environment{text, err}, i}
+			s.given <- environment{text, err}
 		}
 	}()
-	all := make([]environment, len(list))
-	for i := range all {
-		all[i].err = errChanging
-	}
-	late := time.NewTimer(environmentsWithin)
-	defer late.Stop()
-	for range list {
+	return s
+}
+
+func (s *environments) close() { close(s.asked) }
+
+// read reads the environment of a process, and returns why it shows none.
+func (s *environments) read(e Entry) error {
+	env := environment{err: errChanging}
+	if !s.late {
+		s.asked <- e
+		timer := time.NewTimer(environmentWithin)
+		defer timer.Stop()
 		select {
-		case a := <-answers:
-			all[a.index] = a.environment
-		case <-late.C:
-			return all
+		case env = <-s.given:
+		case <-timer.C:
+			s.late = true
 		}
 	}
-	return all
+	switch env.err {
+	case nil, errChanging, errUnreadable, errGone:
+	default:
+		s.failed = cmp.Or(s.failed, env.err)
+	}
+	s.of[e.Key()] = env
+	return env.err
 }

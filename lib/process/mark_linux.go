@@ -31,7 +31,7 @@ func environ(e Entry) ([]byte, error) {
 		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // an execve shows none for a moment
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
-			return nil, errChanging
+			return nil, errGone
 		case errors.Is(err, fs.ErrPermission), settled && len(text) > 0 && !startsWithName(text): // or overwritten by a title
 			return nil, errUnreadable
 		case err != nil:
@@ -40,7 +40,7 @@ func environ(e Entry) ([]byte, error) {
 			return text, nil
 		}
 		if e, err = again(e); errors.Is(err, unix.ESRCH) {
-			return nil, errChanging
+			return nil, errGone
 		} else if err != nil {
 			return nil, err
 		}

@@ -151,3 +151,23 @@ func TestAnOrphanWithAnUnreadableEnvironmentIsInDoubt(t *testing.T) {
 		t.Errorf("found %v, in doubt %d, of %v", got, doubt, pids)
 	}
 }
+
+// The session has processes that start and end all the time, and none of them is the job's.
+func TestAJobIsDeadBesideProcessesThatComeAndGo(t *testing.T) {
+	file := actor.File(t, "pids")
+	shell := actor.Shell(t, syscall.SysProcAttr{Setsid: true}, `exec >/dev/null 2>&1; sh -c 'read x <"$0"' "$2" & echo $! >"$1"
+		for i in 1 2 3 4 5 6 7 8 9 10 11 12; do while :; do /bin/true; done & done; wait`, file, fifo(t))
+	t.Cleanup(func() { unix.Kill(-shell.PID(), unix.SIGKILL) })
+	id, err := Of(actor.PIDIn(t, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := Job{Owner: id, FileUID: -1, Token: token, Taken: Boottime()}
+	unix.Kill(id.PID, unix.SIGKILL)
+	actor.Eventually(t, "the owner is dead", func() bool { return id.Life() == Dead })
+	for range 20 {
+		if got, doubt := found(t, job); len(got) > 0 || doubt != 0 {
+			t.Fatalf("found %v, in doubt %d", got, doubt)
+		}
+	}
+}

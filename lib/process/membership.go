@@ -55,9 +55,9 @@ func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 
 
 // Look returns a process table in which it has looked for the job's mark. known tells which
 // processes need no such look.
-func (k *Membership) Look(table func() ([]Entry, error), known func(Key) bool) (list []Entry, err error) {
+func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry, err error) {
 	if k.mark == nil {
-		return table()
+		return table(nil)
 	}
 	k.seen, list, err = k.mark.look(table, known)
 	return list, err

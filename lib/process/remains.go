@@ -88,7 +88,7 @@ func (job Job) bandLives(where Identity) bool {
 		}
 		if list == nil {
 			var err error
-			if list, err = Table(); err != nil {
+			if list, err = Table(nil); err != nil {
 				return true
 			}
 		}

@@ -16,10 +16,17 @@ import (
 //
 // If the machine forks faster than pids can be looked up, Table stops after a while and returns
 // what it has.
-func Table() ([]Entry, error) {
-	list, err := steadyTable(lastPID, func() ([]Entry, error) { return readTable("/proc") }, readForked)
+//
+// see, unless nil, is called with each process as soon as it has been read. It returns false if the
+// process has ended since: then it is left out, and what it has forked is in the table.
+func Table(see func(*Entry) bool) ([]Entry, error) {
+	s := scan{see}
+	list, err := steadyTable(lastPID, func() ([]Entry, error) { return s.readTable("/proc") }, s.readForked)
 	return hiddenChildren(list), err
 }
+
+// scan is one reading of a process table.
+type scan struct{ see func(*Entry) bool }
 
 // steadyTable reads a whole table, and reads again while the last pid changes, at most 1000 times.
 func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked func(list []Entry, after, upTo int) ([]Entry, error)) ([]Entry, error) {
@@ -69,7 +76,7 @@ func lastPIDOf(loadavg []byte) (pid int) {
 	return last
 }
 
-func readTable(proc string) ([]Entry, error) {
+func (s scan) readTable(proc string) ([]Entry, error) {
 	dir, err := os.Open(proc)
 	if err != nil {
 		return nil, err
@@ -83,7 +90,7 @@ func readTable(proc string) ([]Entry, error) {
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err == nil { // else it is not a process
-			list, err = readOne(list, pid)
+			list, err = s.readOne(list, pid)
 			if err != nil {
 				return nil, err
 			}
@@ -94,11 +101,11 @@ func readTable(proc string) ([]Entry, error) {
 
 // readForked adds the processes with pids in (after, upTo]. A process that the list has already is
 // then in it twice, which does no harm.
-func readForked(list []Entry, after, upTo int) ([]Entry, error) {
+func (s scan) readForked(list []Entry, after, upTo int) ([]Entry, error) {
 	var err error
 	for pid := after + 1; pid <= upTo && err == nil; pid++ {
 		if ThreadOf(pid) == 0 {
-			list, err = readOne(list, pid)
+			list, err = s.readOne(list, pid)
 		}
 	}
 	return list, err
@@ -115,11 +122,14 @@ func ThreadOf(id int) (process int) {
 }
 
 // readOne adds a process unless it has exited since.
-func readOne(list []Entry, pid int) ([]Entry, error) {
+func (s scan) readOne(list []Entry, pid int) ([]Entry, error) {
 	e, err := look(pid)
 	switch err {
 	case nil:
-		return append(list, e), nil
+		if s.see == nil || s.see(&e) {
+			list = append(list, e)
+		}
+		return list, nil
 	case unix.ESRCH:
 		return list, nil
 	case unix.EPERM:

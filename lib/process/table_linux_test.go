@@ -76,14 +76,14 @@ func TestATableThatCannotBeReadIsAnError(t *testing.T) {
 	if _, err := steadyTable(func() (int, error) { pid++; return pid, nil }, func() ([]Entry, error) { return nil, nil }, forked); err != unix.EIO {
 		t.Errorf("at last: %v", err)
 	}
-	if _, err := readTable(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := (scan{}).readTable(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of no directory: %v", err)
 	}
 	plain := actor.File(t, "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readTable(plain); !errors.Is(err, unix.ENOTDIR) {
+	if _, err := (scan{}).readTable(plain); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("of a file: %v", err)
 	}
 }
@@ -94,7 +94,7 @@ func TestOnlyThePidsAskedForAreAdded(t *testing.T) {
 		after, upTo int
 		want        bool
 	}{{a.PID() - 1, a.PID(), true}, {a.PID() - 2, a.PID() + 1, true}, {a.PID(), a.PID(), false}, {a.PID() - 2, a.PID() - 1, false}, {a.PID(), a.PID() + 1, false}} {
-		list, err := readForked(nil, c.after, c.upTo)
+		list, err := scan{}.readForked(nil, c.after, c.upTo)
 		if got := slices.ContainsFunc(list, func(e Entry) bool { return e.PID == a.PID() }); got != c.want || err != nil {
 			t.Errorf("from %d to %d: %v, %v", c.after, c.upTo, got, err)
 		}
@@ -303,16 +303,16 @@ func TestTooFewDescriptorsAreAnError(t *testing.T) {
 	id := idOf(a)
 	enough := actor.FewFiles(t, 0)
 	_, of := Of(a.PID())
-	_, read := readOne(nil, a.PID())
+	_, read := scan{}.readOne(nil, a.PID())
 	_, above := parent(a.PID())
 	_, uid := User(a.PID())
 	life := id.Life()
 	remains := Job{Owner: id}.Remains()
 	member := Entry{PID: a.PID(), Start: id.Start}.Signal(unix.SIGKILL)
-	forked, forkErr := readForked(nil, a.PID()-1, a.PID())
+	forked, forkErr := scan{}.readForked(nil, a.PID()-1, a.PID())
 	enough()
 	enough = actor.FewFiles(t, 1)
-	_, whole := readTable("/proc")
+	_, whole := scan{}.readTable("/proc")
 	enough()
 	if len(forked) > 0 || !errors.Is(forkErr, unix.EMFILE) {
 		t.Errorf("forked: %+v, %v", forked, forkErr)

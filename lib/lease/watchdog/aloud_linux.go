@@ -39,7 +39,7 @@ func speakAs(k process.Key) bool {
 
 func membersOf(job process.Job) []process.Entry {
 	members := process.Membership{Roots: map[process.Key]bool{job.Owner.Key(): true}}
-	list, err := process.Table()
+	list, err := process.Table(nil)
 	if err != nil || members.AddBands(job) != nil {
 		return nil
 	}
