@@ -117,7 +117,7 @@ func machine() (*doctor.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, err := config.Host()
+	host, err := thisHost()
 	if err != nil {
 		return nil, err
 	}
