@@ -34,9 +34,21 @@ func (m *Machine) directory(now time.Time) []Finding {
 	all := append([]Finding{found}, freeSpace(dir)...)
 	all = append(all, fileSystem(dir, now)...)
 	if there {
-		all = append(append(all, clone(dir)...), lastLocks(dir, now)...)
+		all = append(append(append(all, host(m.Dir)...), clone(dir)...), lastLocks(dir, now)...)
 	}
 	return all
+}
+
+// host reports a host that cannot be read, or is not the node name any more.
+func host(dir string) []Finding {
+	const what = "host"
+	if _, err := lockfile.Host(dir, false); err != nil {
+		return []Finding{fail(what, err.Error(), "")} // the error contains the cure
+	}
+	if host, node := lockfile.Renamed(dir); host != node {
+		return []Finding{fine(what, host+", as this machine's node name was when it first locked here (now it is "+node+")")}
+	}
+	return nil
 }
 
 // clone reports an active lock of a machine with this machine's id, which may be a clone of it.

@@ -46,6 +46,17 @@ func Host(store string, keep bool) (string, error) {
 	return kept, err
 }
 
+// Renamed returns the Host and the node name, which differ if this machine was renamed after it first
+// locked in the directory; two empty names if that is not known, or a person has set the host.
+func Renamed(store string) (host, node string) {
+	host, err := Host(store, false)
+	node, failed := sysfile.NodeName()
+	if err != nil || failed != nil || os.Getenv("ADLOCK_HOST") != "" {
+		return "", ""
+	}
+	return host, node
+}
+
 // keptHost is "" if the directory has no host for this machine.
 func keptHost(path, node string, keep bool) (string, error) {
 	if err := process.Passing(); err != nil {
