@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # The host in names is the node name under which this machine first locked in the directory.
-# shellcheck disable=SC2154 # variables of setup
+# shellcheck disable=SC2154,SC2153 # variables of setup
 
 load common
 
