@@ -78,7 +78,8 @@
 # ADLOCK_SLOTS          at most this many atoms of the program at a time
 # ADLOCK_PROGRAM        default: the base name of $0. With adlock, OPERATOR run and
 #                       OPERAND NAME are the lock of `adlock run --name NAME`
-# ADLOCK_HOST           default: the node name
+# ADLOCK_HOST           default: the node name under which this machine first locked in
+#                       the lock directory
 # ADLOCK_DIR            default: /var/lib/adlock for root, for other users
 #                       /var/lib/adlock-UID if it exists and is theirs (adlock init),
 #                       else $HOME/.local/state/adlock. A relative directory is not made
@@ -267,7 +268,7 @@ _adlock_from=${PWD-}
 _adlock_held=''               # the list of held locks: see _adlock_strike
 _adlock_above=${ADLOCK_MARK-} # the locks of the jobs in which this script runs
 _adlock_pass=''               # the pass clock, in seconds since the epoch
-_adlock_node=''               # the node name, once asked for
+_adlock_node=''               # DIR, newline, the host in DIR, once asked for
 _adlock_uid=''                # the effective user, once asked for
 _adlock_filed=''              # what settings files name, once asked for: see _adlock_locate
 _adlock_going=''              # the line of the list of held locks whose release began last
@@ -455,7 +456,7 @@ _adlock_guard() {
 	_adlock_wants 0 2 "$#" adlock_guard && _adlock_can_switch && _adlock_can_deny || exit "$?"
 	_adlock_find_helper && _adlock_find_dir || exit "$?"
 	_adlock_host=${ADLOCK_HOST-} _adlock_program=${ADLOCK_PROGRAM:-$_adlock_script}
-	[ -n "$_adlock_host" ] || _adlock_find_node || exit "$?"
+	[ -n "$_adlock_host" ] || _adlock_find_host keep || exit "$?"
 	_adlock_whoami
 	set -- "${1-}" "${2-}"
 	_adlock_capture "$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
@@ -472,7 +473,7 @@ _adlock_guard() {
 
 _adlock_age() {
 	_adlock_wants 2 3 "$#" adlock_age || return "$?"
-	_adlock_atom "$1" "$2" "${3-}" && _adlock_find_helper && _adlock_name_atom || return "$?"
+	_adlock_atom "$1" "$2" "${3-}" ask && _adlock_find_helper && _adlock_name_atom || return "$?"
 	set -- "$_adlock_dir/last.$_adlock_name"
 	case ${ADLOCK_STORE-} in
 	*://*)
@@ -1180,7 +1181,7 @@ _adlock_ask_to_release() {
 
 # --- The owner, the atom, the directory --------------------------------------
 
-# _adlock_atom OPERATOR OPERAND HOST finds the atom's parts and the lock directory.
+# _adlock_atom OPERATOR OPERAND HOST [keep|ask] finds the atom's parts and the lock directory.
 # _adlock_name_atom then builds its name.
 _adlock_atom() {
 	_adlock_operator=$1 _adlock_operand=$2 _adlock_host=${3:-${ADLOCK_HOST-}}
@@ -1191,7 +1192,7 @@ _adlock_atom() {
 	fi
 	_adlock_find_dir || return "$?"
 	if [ -z "$_adlock_host" ]; then
-		_adlock_find_node || return "$?"
+		_adlock_find_host "${4-keep}" || return "$?"
 	fi
 }
 
@@ -1334,14 +1335,58 @@ _adlock_find_uid() {
 	_adlock_uid=$1
 }
 
-_adlock_find_node() {
-	if [ -z "$_adlock_node" ]; then
-		if ! _adlock_first _adlock_line /proc/sys/kernel/hostname; then
-			_adlock_capture command uname -n || return 71
-		fi
-		_adlock_node=$_adlock_line
+# _adlock_find_host keep|ask sets $_adlock_host to the node name under which this machine first
+# locked in the lock directory (lib/protocol.md, 1). If that is not recorded, the helper records it
+# (keep), or it is the present one (ask).
+_adlock_find_host() {
+	set -- "$1" "$_adlock_dir"
+	case ${ADLOCK_STORE-} in *://*) set -- "$1" '' ;; esac
+	case $_adlock_node in
+	"$2$_adlock_nl"*) _adlock_host=${_adlock_node#*"$_adlock_nl"} ;;
+	*)
+		_adlock_recall_host "$@" || return "$?"
+		_adlock_host=$_adlock_line
+		[ "$1" = ask ] || _adlock_node=$2$_adlock_nl$_adlock_line
+		;;
+	esac
+}
+
+# _adlock_recall_host keep|ask DIR sets $_adlock_line to the host. Without a machine id
+# (machine-id(5)), or DIR, it is the node name.
+_adlock_recall_host() {
+	_adlock_line=''
+	_adlock_first _adlock_line /etc/machine-id || :
+	[ -n "$_adlock_line" ] || _adlock_first _adlock_line /var/lib/dbus/machine-id || :
+	case ${2:+in}-${#_adlock_line}-$_adlock_line in
+	in-32-*[!0123456789abcdef]*) _adlock_find_node ;;
+	in-32-*) _adlock_read_host "$@" "$2/host.$_adlock_line" ;;
+	*) _adlock_find_node ;;
+	esac
+}
+
+# _adlock_read_host keep|ask DIR FILE reads the host. The helper deals with all but a good file of this
+# user: opening another could block.
+# shellcheck disable=SC3067 # -O: all of these shells have it
+_adlock_read_host() {
+	if [ -f "$3" ] && [ ! -h "$3" ] && [ -O "$3" ] && _adlock_first _adlock_line "$3"; then
+		case $_adlock_line in
+		'*')
+			_adlock_find_node
+			return "$?"
+			;;
+		'' | *[!$_adlock_alnum._-]*) ;;
+		*) return 0 ;;
+		esac
+	elif [ "$1" = ask ] && [ ! -e "$3" ] && [ ! -h "$3" ]; then
+		_adlock_find_node
+		return "$?"
 	fi
-	_adlock_host=$_adlock_node
+	_adlock_find_helper || return "$?"
+	_adlock_capture "$_adlock_bin" keep-host "$2" || _adlock_unanswered "$3" "$_adlock_line"
+}
+
+_adlock_find_node() {
+	_adlock_first _adlock_line /proc/sys/kernel/hostname || _adlock_capture command uname -n || return 71
 }
 
 # _adlock_proc KEY reads the line of KEY in /proc/self/status.

@@ -155,7 +155,7 @@ func unopened(path string, err error) error {
 
 // checker returns a Checker for this machine and its runlog.
 func checker(q *query) (*lint.Checker, error) {
-	host, err := config.Host()
+	host, err := thisHost()
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func nameCalled(text string) (atom.Name, error) {
 	if lock, is := atom.LockCalled(text); is || text == "" {
 		return lock.Name, nil
 	}
-	host, err := config.Host()
+	host, err := thisHost()
 	if err != nil {
 		return "", err
 	}

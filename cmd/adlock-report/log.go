@@ -83,7 +83,7 @@ func showLog(q *query) error {
 		return errors.Join(l.show(events, dir, false), q.tellEmpty(&l, dir))
 	}
 	go endWithReader()
-	host, err := config.Host()
+	host, err := thisHost()
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,12 @@ func openLocks() (*lockfile.Dir, error) {
 	return lockfile.Open(path)
 }
 
+// thisHost returns the host of this machine's atoms in the store or lock directory.
+func thisHost() (string, error) {
+	address, _ := config.Store() // a verb that needs the store reports the error
+	return lockfile.Host(address, false)
+}
+
 // atoms returns the atoms of the store, or of the lock directory. Without a directory there are
 // none.
 func atoms() ([]locker.Entry, error) {

@@ -12,6 +12,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
 )
@@ -80,7 +81,7 @@ func statusText(q *query) ([]byte, error) {
 }
 
 // look reads the store or lock directory, or those of all users. stray is a text on slots that no
-// row shows. If failed is an error of one user, the rows are those of the others.
+// row shows, and on the name of this machine. If failed is an error of one user, the rows are those of the others.
 func (q *query) look(now time.Time) (rows []*row, stray string, failed error) {
 	if !q.allUsers {
 		a := &account{}
@@ -88,7 +89,7 @@ func (q *query) look(now time.Time) (rows []*row, stray string, failed error) {
 			return nil, "", failed
 		}
 		rows = a.rowsOf(pasts(), now)
-		return rows, strayText(a.slots, rows), nil
+		return rows, strayText(a.slots, rows) + renamedText(), nil
 	}
 	type seen struct {
 		rows  []*row
@@ -105,6 +106,16 @@ func (q *query) look(now time.Time) (rows []*row, stray string, failed error) {
 		rows, stray = append(rows, of.value.rows...), stray+of.value.stray
 	}
 	return rows, stray, failed
+}
+
+// renamedText explains names with a host that is not the node name any more.
+func renamedText() string {
+	address, _ := config.Store() // it was read before
+	host, node := lockfile.Renamed(address)
+	if host == node {
+		return ""
+	}
+	return folded("this machine's node name is " + terminal.Clean(node) + " now; its locks here keep the host " + terminal.Clean(host))
 }
 
 // chosen are the rows that --atom and the arguments ask for. Arguments that together name an atom

@@ -3,6 +3,7 @@ package main
 import (
 	"adlock/lib/atom"
 	"adlock/lib/config"
+	"adlock/lib/lockdir/lockfile"
 )
 
 // locationsVerb tells adlock.sh which lock directory and which store the settings files name.
@@ -15,6 +16,19 @@ var locationsVerb = config.Verb{Name: "locations", Run: func(args []string) (int
 		return 0, err
 	}
 	return 0, config.PrintLine(dir + "\n" + store + "\n.") // $( ) would cut empty lines off
+}}
+
+// keepHostVerb tells adlock.sh the host in the names of this machine's locks in DIR, and records it if
+// that is not done.
+var keepHostVerb = config.Verb{Name: "keep-host", Run: func(args []string) (int, error) {
+	if len(args) != 1 {
+		return 0, config.LibraryOnly("keep-host")
+	}
+	host, err := lockfile.Host(args[0], true)
+	if err != nil {
+		return 0, err
+	}
+	return 0, config.PrintLine(host)
 }}
 
 var nameVerb = config.Verb{Name: "name", Run: printName}

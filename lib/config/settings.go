@@ -145,15 +145,6 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 
 func logMax(most *int) func(string) error { return Number(most, 1, 1<<40) }
 
-// Host is $ADLOCK_HOST, else the node name.
-func Host() (string, error) {
-	if host := os.Getenv("ADLOCK_HOST"); host != "" {
-		return host, nil
-	}
-	host, err := sysfile.NodeName()
-	return host, fault.Wrap("node name", err)
-}
-
 // Tell reports a denial and its reason, but only on a terminal or with Verbose: a denial is a
 // normal outcome, and cron would mail the output. dir is the lock directory.
 func (s *Settings) Tell(o locker.Outcome, dir string) {

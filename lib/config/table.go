@@ -19,7 +19,7 @@ const defaultStarving = 10
 var Table = []Option{
 	{Name: "name", Env: "ADLOCK_NAME", Where: Nowhere, Arg: "NAME", Default: "the command names it", Help: "the lock's name, whatever the command and the directory: program " + atom.NamedProgram + ", operator " + atom.RunOperator + ", operand NAME"},
 	{Name: "program", Env: "ADLOCK_PROGRAM", Where: Nowhere, Arg: "NAME", Default: "the command's base name", Help: "the program"},
-	{Name: "host", Env: "ADLOCK_HOST", Where: Nowhere, Arg: "NAME", Default: "the node name", Help: "the host", Inherited: true},
+	{Name: "host", Env: "ADLOCK_HOST", Where: Nowhere, Arg: "NAME", Default: "the node name at the first lock", Help: "the host", Inherited: true},
 	{Name: "operator", Env: "ADLOCK_OPERATOR", Where: Nowhere, Arg: "NAME", Default: atom.RunOperator, Help: "the operator"},
 	{Name: "operand", Env: "ADLOCK_OPERAND", Where: Nowhere, Arg: "NAME", Default: "the command's base name and cksum", Help: "the operand alone"},
 

@@ -34,9 +34,41 @@ func (m *Machine) directory(now time.Time) []Finding {
 	all := append([]Finding{found}, freeSpace(dir)...)
 	all = append(all, fileSystem(dir, now)...)
 	if there {
-		all = append(all, lastLocks(dir, now)...)
+		all = append(append(append(all, host(m.Dir)...), clone(dir)...), lastLocks(dir, now)...)
 	}
 	return all
+}
+
+// host reports a host that cannot be read, or is not the node name any more.
+func host(dir string) []Finding {
+	const what = "host"
+	if _, err := lockfile.Host(dir, false); err != nil {
+		return []Finding{fail(what, err.Error(), "")} // the error contains the cure
+	}
+	if host, node := lockfile.Renamed(dir); host != node {
+		return []Finding{fine(what, host+", as this machine's node name was when it first locked here (now it is "+node+")")}
+	}
+	return nil
+}
+
+// clone reports an active lock of a machine with this machine's id, which may be a clone of it.
+func clone(dir *lockfile.Dir) []Finding {
+	files, err := dir.Files(atom.ActiveLock, atom.ReaderLock)
+	if err != nil {
+		return nil // lastLocks reports it
+	}
+	for _, f := range files {
+		lock, err := dir.Lock(f)
+		if err != nil {
+			continue // reported when its atom is asked for
+		}
+		defer lock.Close()
+		if lock.OtherBoot() {
+			return []Finding{warn("machine id", f.String()+" is of another boot of a machine with this id, named "+lock.Node()+
+				": this machine before it was booted, or a clone of it", "give each machine an id of its own (machine-id(5)); if no such job runs: adlock clear "+string(f.Name))}
+		}
+	}
+	return nil
 }
 
 // fileSystem tries what a lock needs of the file system. It uses a file with the name of a

@@ -10,6 +10,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/run"
 )
@@ -71,7 +72,7 @@ func (a *Args) Name(name string) (err error) {
 		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: it wants --program (ADLOCK_PROGRAM)")
 	}
 	if named.Host == "" {
-		if named.Host, err = config.Host(); err != nil {
+		if named.Host, err = lockfile.Host(a.Store, true); err != nil {
 			return err
 		}
 	}

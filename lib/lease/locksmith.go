@@ -320,12 +320,15 @@ func (l *Locker) describe(v *locker.View, seen *Snapshot) {
 }
 
 // ownerOf returns what this machine can know of the owner: that it is dead, or an ancestor of the
-// newcomer. For any other owner the lease decides.
+// newcomer. For any other owner the lease decides. The machine id does not count: cloned machines
+// have one id, and another boot would prove the death of an owner that lives elsewhere.
 func (l *Locker) ownerOf(seen *Snapshot) policy.Owner {
 	if seen.Lapsed {
 		return policy.Gone
 	}
-	switch owner := locker.OwnerOf(seen.Owner.KnownJob(-1)); {
+	job := seen.Owner.KnownJob(-1)
+	job.Owner.Machine = ""
+	switch owner := locker.OwnerOf(job); {
 	case owner == policy.Gone, owner == policy.Ancestor:
 		return owner
 	case owner == policy.Lives && l.Ancestor != nil && l.Ancestor(seen.Owner.Owner.PID):

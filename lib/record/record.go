@@ -30,6 +30,7 @@ type Record struct {
 	Job   process.Identity // on a terminal: the job, held at a gate until it was recorded; PID 0: none
 	Token string           // names this acquisition
 	Atom  atom.Atom        // zero: unknown, in a lock that a verb holds for a moment (tune --reset, clear --last)
+	Node  string           // the node name of the owner's machine; "": the atom's host
 
 	File        uint64        // the inode of the lock's file, which a copy of the file does not have; 0: not known
 	Monotonic   time.Duration // when the lock was made, on the clock that stands still while the machine sleeps
@@ -62,6 +63,9 @@ func (r Record) Bytes() []byte {
 		w.atom(r.Atom)
 	}
 	w.identity("", r.Owner)
+	if r.Node != "" && r.Node != r.Atom.Host {
+		w.quoted("node", r.Node)
+	}
 	if r.Owner.Image != (process.Image{}) {
 		w.text("image", r.Owner.Image.String())
 	}
@@ -178,6 +182,9 @@ func parseRecord(content []byte) (Record, Content) {
 	}
 	if _, there := fields["program"]; there {
 		record.Atom = r.atom()
+	}
+	if _, there := fields["node"]; there {
+		record.Node = r.quoted("node")
 	}
 	if text, there := fields["image"]; there {
 		record.Owner.Image = process.ParseImage(text)

@@ -20,6 +20,7 @@ import (
 	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -48,7 +49,7 @@ type runArgs struct {
 	guards      bool   // the job is a script that guards itself, and gets a Marker
 	isShell     bool   // the shell for crontabs
 	unenforced  bool   // --enforce was set, but no limit
-	unplaced    error  // the mistake in a settings file that hides where locks are; nil: none
+	unplaced    error  // why it is not known where locks are, or how they are named; nil: it is
 
 	typedName string // as --name has it
 }
@@ -336,9 +337,10 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 		a.Program = base
 	}
 	if a.Host == "" {
-		if a.Host, err = config.Host(); err != nil {
+		if a.Host, err = lockfile.Host(r.store, !r.dryRun); a.Host == "" {
 			return err
 		}
+		r.unplaced = cmp.Or(r.unplaced, err)
 	}
 	if a.Operator == "" {
 		a.Operator = atom.RunOperator

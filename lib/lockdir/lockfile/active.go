@@ -2,6 +2,7 @@ package lockfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -23,11 +24,12 @@ type Active struct {
 	Record   record.Record
 	Appended record.Appended
 	Content  record.Content
-	Wrecked  bool  // Content is Empty, because what a loss of power before this boot has left says nothing
-	whole    int64 // bytes of whole lines
-	seen     int64 // whole, when the lock was read
-	held     bool  // the guard is held
-	readOnly bool  // the file system was read-only when the lock was opened: the lock can only be looked at
+	machine  string // the machine id in the record, also if the Record has forgotten it
+	Wrecked  bool   // Content is Empty, because what a loss of power before this boot has left says nothing
+	whole    int64  // bytes of whole lines
+	seen     int64  // whole, when the lock was read
+	held     bool   // the guard is held
+	readOnly bool   // the file system was read-only when the lock was opened: the lock can only be looked at
 }
 
 // Active opens the active lock lock.NAME; fs.ErrNotExist where the atom is free.
@@ -87,12 +89,44 @@ func (a *Active) load() error {
 		return err
 	}
 	a.Record, a.Appended, a.Content = record.ParseAll(content)
+	if a.machine = a.Record.Owner.Machine; a.mayBeOfAClone() {
+		a.forgetMachine()
+	}
 	if a.Wrecked = a.Content == record.Damaged && a.wrecked(content); a.Wrecked {
 		a.Content = record.Empty
 	}
 	a.whole = int64(bytes.LastIndexByte(content, '\n') + 1)
 	a.seen = a.whole
 	return nil
+}
+
+// mayBeOfAClone tells whether the machine id may be that of another machine: cloned virtual machines
+// have one id. A file system of this machine alone has no lock of a clone; elsewhere the id counts
+// only together with the node name.
+func (a *Active) mayBeOfAClone() bool {
+	if a.machine == "" {
+		return false
+	}
+	node, err := sysfile.NodeName()
+	return (err != nil || node != a.Node()) && !isLocal(a.fd)
+}
+
+// forgetMachine makes the lock one of an unknown machine: another boot id then proves no death.
+func (a *Active) forgetMachine() {
+	a.Record.Owner.Machine, a.Record.Job.Machine, a.Appended.Command.Machine = "", "", ""
+	for i := range a.Appended.Survivors {
+		a.Appended.Survivors[i].Machine = ""
+	}
+}
+
+// Node is the node name of the owner's machine when the lock was made.
+func (a *Active) Node() string { return cmp.Or(a.Record.Node, a.Record.Atom.Host) }
+
+// OtherBoot tells whether a machine with this machine's id has made the lock in another boot, on a
+// file system that machines may share: this machine before it was booted, or a clone.
+func (a *Active) OtherBoot() bool {
+	made, here := a.Record.Owner.BootID(), process.Here()
+	return a.machine != "" && a.machine == here.Machine && made != "" && here.BootID() != "" && made != here.BootID() && !isLocal(a.fd)
 }
 
 // SupervisedBy tells whether the process id holds the lock as the supervisor of a job.

@@ -29,8 +29,9 @@ func (d *Dir) TempFile(content []byte) (*TempFile, error) {
 	return d.tempFile(func(uint64) []byte { return content })
 }
 
-// TempLock is TempFile for a lock, which records the inode of its own file.
+// TempLock is TempFile for a lock, which records the inode of its own file and this node's name.
 func (d *Dir) TempLock(own record.Record) (*TempFile, error) {
+	own.Node, _ = sysfile.NodeName() // without it, another boot proves no death on a network file system
 	return d.tempFile(func(inode uint64) []byte {
 		own.File = inode
 		return own.Bytes()

@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# The host in names is the node name under which this machine first locked in the directory.
+# shellcheck disable=SC2154,SC2153 # variables of setup
+
+load common
+
+setup_host() {
+	machine_id
+	unset ADLOCK_HOST
+	for uts in 'unshare --uts' 'unshare -r --uts'; do
+		$uts true 2>/dev/null && return
+	done
+	skip 'no uts namespaces'
+}
+
+# named NODE COMMAND... runs the command on this machine under another node name.
+# shellcheck disable=SC2016 # the inner shell's
+named() { $uts sh -c 'hostname "$1" && shift && exec "$@"' sh "$@"; }
+
+kept() { echo "$ADLOCK_DIR"/host.*; }
+
+@test "a renamed machine keeps its locks and intervals" {
+	setup_host
+	script job <<-'E'
+		adlock_age a b
+		adlock_get a b 60 || { note "$ADLOCK_VERDICT"; exit 0; }
+		note "got"
+		adlock_age a b >/dev/null
+		adlock_release
+		adlock_age a b
+	E
+	run named before.example "${shell[@]}" "$T/job"
+	assert_output $'never\n0'
+	run named after "${shell[@]}" "$T/job"
+	assert_output 0
+	assert_equal "$(cat "$T/notes")" $'got\ntoo-soon'
+	[ -e "$ADLOCK_DIR/last.job.before_example.a.b" ]
+	run -75 named after "$ADLOCK_BIN" run --if-elapsed 60m --program job --operator a --operand b -- echo ran
+	refute_output
+}
+
+@test "the helper and a script agree on the host, whichever comes first" {
+	setup_host
+	script job <<-'E'
+		adlock_with run x -- true
+	E
+	for first in helper script; do
+		ADLOCK_DIR=$T/$first
+		for node in before after; do
+			[ "$first $node" = 'script before' ] || named "$node" "$ADLOCK_BIN" run --name x -- true
+			ADLOCK_PROGRAM=adlock named "$node" "${shell[@]}" "$T/job"
+		done
+		run -0 ls "$ADLOCK_DIR"
+		assert_line last.adlock.before.run.x
+		refute_line --partial after
+	done
+}
+
+@test "a script that reads the host makes no more processes" {
+	command -v strace >/dev/null || skip 'no strace'
+	strace -qq -o /dev/null true || skip 'strace is not permitted'
+	setup_host
+	script job <<-'E'
+		adlock_get editfile /etc/motd
+		adlock_release
+	E
+	launch job
+	strace -qq -o "$T/trace" -e trace=clone,clone3,fork,vfork "${shell[@]}" "$T/job"
+	run grep -c 'fork\|clone' "$T/trace"
+	assert_output 2
+}
+
+@test "a question about a directory without a host makes no file" {
+	setup_host
+	script job <<-'E'
+		adlock_age a b
+	E
+	run -0 launch job
+	assert_output never
+	[ ! -e "$ADLOCK_DIR" ]
+	mkdir -m 700 "$ADLOCK_DIR"
+	run -0 launch job
+	run -0 "$ADLOCK_BIN" run --dry-run -- true
+	assert_equal "$(ls "$ADLOCK_DIR")" ''
+}
+
+@test "a damaged host is an error, and no job runs" {
+	setup_host
+	"$ADLOCK_BIN" run --name x -- true
+	script job <<-'E'
+		adlock_get a b && note ran
+	E
+	host=$(kept)
+	for content in '' half $'a b\n' $'../x\n' $'\nx\n'; do
+		printf %s "$content" >"$host"
+		run -74 launch job
+		assert_output --regexp "^adlock: $host: is damaged: .*\$"
+		run -74 "$ADLOCK_BIN" run --name x -- echo ran
+		assert_output --partial "$host: is damaged: "
+	done
+	rm "$host"
+	ln -s /etc/hostname "$host"
+	run -77 launch job
+	assert_output "adlock: $host: not a regular file"
+	rm "$host"
+	mkfifo "$host"
+	run -77 launch job
+	run -77 "$ADLOCK_BIN" run --name x -- echo ran
+	assert_equal "$(cat "$T/notes")" ''
+}
+
+@test "a directory where nothing can be made has its own error" {
+	setup_host
+	script job <<-'E'
+		adlock_get a b && note ran
+	E
+	ADLOCK_DIR=/proc/self/locks
+	run launch job
+	assert_equal "${#lines[@]}" 1
+	assert_equal "$status" 73
+}
+
+@test "two node names of a shared directory stay two hosts" {
+	setup_host
+	"$ADLOCK_BIN" run --name x -- true
+	printf '*\n' >"$(kept)"
+	script job <<-'E'
+		adlock_with a b -- true
+	E
+	for node in one two; do
+		named "$node" "$ADLOCK_BIN" run --name x -- true
+		named "$node" "${shell[@]}" "$T/job"
+		[ -e "$ADLOCK_DIR/last.adlock.$node.run.x" ]
+		[ -e "$ADLOCK_DIR/last.job.$node.a.b" ]
+	done
+}

@@ -1,0 +1,167 @@
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/process"
+	"adlock/lib/sysfile"
+)
+
+// HostFile is the file in a lock directory that has the host for the machine of that id.
+func HostFile(machine string) string { return "host." + machine }
+
+// unkept stands in a HostFile for the node name, whatever that is: on a file system that machines
+// may share, clones with one id would get one host.
+const unkept = "*"
+
+// Host returns $ADLOCK_HOST, else the node name under which this machine first locked in the
+// directory of the store (config.DirOf); in a store beyond this machine it is the node name. keep is
+// for a newcomer: it makes the directory and records the name if that is not done. Only without any
+// name is the host empty: with another error it is what it would be without the record. The rules are
+// in lib/protocol.md, 1; adlock.sh follows them too.
+func Host(store string, keep bool) (string, error) {
+	if host := os.Getenv("ADLOCK_HOST"); host != "" {
+		return host, nil
+	}
+	node, err := sysfile.NodeName()
+	if err != nil {
+		return "", fault.Wrap("node name", err)
+	}
+	path := ""
+	if !config.IsRemote(store) {
+		path, _ = config.DirOf(store) // a verb that needs the directory reports the error
+	}
+	kept, err := keptHost(path, node, keep)
+	if kept == "" || kept == unkept {
+		kept = node
+	}
+	return kept, err
+}
+
+// Renamed returns the Host and the node name, which differ if this machine was renamed after it first
+// locked in the directory; two empty names if that is not known, or a person has set the host.
+func Renamed(store string) (host, node string) {
+	host, err := Host(store, false)
+	node, failed := sysfile.NodeName()
+	if err != nil || failed != nil || os.Getenv("ADLOCK_HOST") != "" {
+		return "", ""
+	}
+	return host, node
+}
+
+// keptHost is "" if the directory has no host for this machine.
+func keptHost(path, node string, keep bool) (string, error) {
+	if err := process.Passing(); err != nil {
+		return "", err
+	}
+	machine := process.Here().Machine
+	if path == "" || len(machine) != 32 || strings.Trim(machine, "0123456789abcdef") != "" { // machine-id(5)
+		return "", nil
+	}
+	file := HostFile(machine)
+	if host := glance(filepath.Join(path, file)); host != "" {
+		return host, nil
+	}
+	dir, err := Open(path)
+	if errors.Is(err, fs.ErrNotExist) && keep {
+		if dir, err = Create(path); err != nil {
+			return "", nil // taking the lock reports it
+		}
+	}
+	switch kind := fault.KindOf(err); {
+	case err == nil:
+	case kind == fault.NotPermitted, kind == fault.CannotCreate: // there is no directory, or one that is refused
+		return "", nil
+	default:
+		return "", err
+	}
+	defer dir.Close()
+	host, err := dir.host(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if keep && dir.keepHost(file, node) {
+			return dir.host(file) // which another starter may have made first
+		}
+		return "", nil
+	}
+	return host, err
+}
+
+// glance reads a host without opening the directory, which each lock would do twice otherwise; "":
+// what is wrong must be looked at closely.
+func glance(path string) string {
+	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if sysfile.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || !sysfile.IsOurs(&st) {
+		return ""
+	}
+	var text [256]byte
+	n, err := sysfile.Read(fd, text[:])
+	if err != nil {
+		return ""
+	}
+	return parseHost(text[:n])
+}
+
+// host reads a HostFile.
+func (d *Dir) host(file string) (string, error) {
+	f, err := d.openFile(file, unix.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	content, err := f.read()
+	if err != nil {
+		return "", err
+	}
+	host := parseHost(content)
+	if host == "" {
+		return "", fault.New(fault.IO, d.Path(file), "is damaged: its first line is to be HOST in the names of this machine's locks here")
+	}
+	return host, nil
+}
+
+// parseHost returns "" for damaged content.
+func parseHost(content []byte) string {
+	host, _, whole := strings.Cut(string(content), "\n") // the shell reads the first line too
+	if !whole || host != unkept && !canKeep(host) {
+		return ""
+	}
+	return host
+}
+
+// canKeep reports whether the shell and this package read the host in the same way.
+func canKeep(host string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	return host != "" && len(host) < 256 && strings.Trim(host, letters+"._-") == ""
+}
+
+// keepHost records the node name, unless another starter has done that meanwhile: link(2) lets the
+// first win. It is false if the file cannot be made, as then no lock can be made either: taking it
+// reports why. The content is synced first, so that no loss of power leaves an empty file.
+func (d *Dir) keepHost(file, node string) bool {
+	if !canKeep(node) || !isLocal(d.fd) {
+		node = unkept
+	}
+	temp, err := d.TempFile([]byte(node + "\n"))
+	if err != nil {
+		return false
+	}
+	defer temp.Discard()
+	if sysfile.Retry(func() error { return unix.Fsync(temp.fd) }) != nil {
+		return false
+	}
+	err = temp.Link(file)
+	return err == nil || errors.Is(err, fs.ErrExist)
+}

@@ -1,0 +1,114 @@
+package lockfile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"adlock/lib/fault"
+	"adlock/lib/process"
+	"adlock/lib/sysfile"
+	"adlock/test/support/need"
+)
+
+// hostFile returns the path of this machine's host in d, and the node name.
+func hostFile(t *testing.T, d *Dir) (path, node string) {
+	t.Helper()
+	need.MachineID(t)
+	t.Setenv("ADLOCK_HOST", "")
+	node, err := sysfile.NodeName()
+	must(t, err)
+	if !canKeep(node) || !isLocal(d.fd) {
+		t.Skip("a node name or file system that is not kept")
+	}
+	return d.Path(HostFile(process.Here().Machine)), node
+}
+
+func wantHost(t *testing.T, d *Dir, keep bool, want string) {
+	t.Helper()
+	if got, err := Host(d.path, keep); got != want || err != nil {
+		t.Errorf("the host is %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestAHostIsKeptByNewcomersAlone(t *testing.T) {
+	d := newDir(t)
+	path, node := hostFile(t, d)
+	wantHost(t, d, false, node)
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("a question made it: %v", err)
+	}
+	wantHost(t, d, true, node)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode() != 0o600 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	must(t, os.WriteFile(path, []byte("before\n"), 0o600))
+	wantHost(t, d, true, "before")
+	wantHost(t, d, false, "before")
+	t.Setenv("ADLOCK_HOST", "said")
+	wantHost(t, d, true, "said")
+}
+
+// The machine may be renamed between two starts at one time.
+func TestTheFirstOfTwoStartersNamesTheHost(t *testing.T) {
+	d := newDir(t)
+	for _, node := range []string{"one", "two"} {
+		if !d.keepHost("host.x", node) {
+			t.Errorf("%s: nothing is kept", node)
+		}
+		if host, err := d.host("host.x"); host != "one" || err != nil {
+			t.Errorf("%s reads %q, %v", node, host, err)
+		}
+	}
+}
+
+func TestANodeNameOfOtherLettersIsNotKept(t *testing.T) {
+	d := newDir(t)
+	file := "host.x"
+	for node, want := range map[string]string{"a b": unkept, "a\nb": unkept, "*": unkept, "../x": unkept, "": unkept, "n.a-m_e": "n.a-m_e", strings.Repeat("x", 256): unkept} {
+		if !isLocal(d.fd) {
+			want = unkept
+		}
+		if !d.keepHost(file, node) {
+			t.Errorf("%q: nothing is kept", node)
+		}
+		if host, err := d.host(file); host != want || err != nil {
+			t.Errorf("%q is kept as %q, %v", node, host, err)
+		}
+		must(t, os.Remove(d.Path(file)))
+	}
+}
+
+func TestADamagedHostIsAnError(t *testing.T) {
+	d := newDir(t)
+	path, node := hostFile(t, d)
+	for _, content := range []string{"", "half", "\n", "a b\n", "../x\n", strings.Repeat("\x00", 9), strings.Repeat("x", 300) + "\n"} {
+		must(t, os.WriteFile(path, []byte(content), 0o600))
+		for _, keep := range []bool{true, false} {
+			if host, err := Host(d.path, keep); host != node || fault.KindOf(err) != fault.IO {
+				t.Errorf("%q is %q, %v", content, host, err)
+			}
+		}
+	}
+	must(t, os.Remove(path))
+	must(t, os.Symlink("/etc/hostname", path))
+	if _, err := Host(d.path, true); fault.KindOf(err) != fault.NotPermitted {
+		t.Errorf("a link: %v", err)
+	}
+}
+
+// The verb that takes the lock reports what is wrong with the directory.
+func TestWithoutADirectoryTheHostIsTheNodeName(t *testing.T) {
+	d := newDir(t)
+	_, node := hostFile(t, d)
+	must(t, os.WriteFile(filepath.Join(d.path, "file"), nil, 0o600))
+	for _, path := range []string{d.path + "/file", d.path + "/file/below", "/proc/self/locks", "relative"} {
+		if host, err := Host(path, true); host != node || err != nil {
+			t.Errorf("%s: %q, %v", path, host, err)
+		}
+	}
+	must(t, os.Chmod(d.path, 0o777))
+	wantHost(t, d, true, node)
+}

@@ -1,0 +1,25 @@
+package lockfile
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/sysfile"
+)
+
+// local are the file systems whose files only this machine can write. Any other may be shared: what
+// the layers of an overlay are is not shown.
+var local = []int64{
+	unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC,
+	unix.BCACHEFS_SUPER_MAGIC, unix.NILFS_SUPER_MAGIC, unix.REISERFS_SUPER_MAGIC,
+	0x2fc12fc1, // ZFS
+	0x3153464a, // JFS
+}
+
+// isLocal reports whether the file is on a file system of this machine alone, for certain.
+func isLocal(fd int) bool {
+	var st unix.Statfs_t
+	err := sysfile.Retry(func() error { return unix.Fstatfs(fd, &st) })
+	return err == nil && slices.Contains(local, int64(uint32(st.Type)))
+}
