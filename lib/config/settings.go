@@ -166,6 +166,9 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 			reason += "; " + warning
 		}
 	}
+	if owner, since := o.Owner(); owner != "" && o.Verdict == locker.Busy {
+		reason += "; " + owner + o.User() + ", since " + since.Format(time.DateTime)
+	}
 	if sysfile.IsTerminal(2) {
 		reason += s.nextStep(o)
 	}
@@ -206,12 +209,8 @@ func (s *Settings) nextStep(o locker.Outcome) string {
 	return ""
 }
 
-// busyStep names the owner, and the steps that help.
+// busyStep names the steps that help against an owner.
 func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
-	var text string
-	if owner, since := o.Owner(); owner != "" {
-		text = "; " + owner + ", since " + since.Format(time.DateTime)
-	}
 	var steps []string
 	if !s.Remote {
 		steps = append(steps, "adlock status "+string(s.Request.Atom.Name())+" tells more")
@@ -223,9 +222,9 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 		steps = append(steps, replace)
 	}
 	if len(steps) == 0 {
-		return text
+		return ""
 	}
-	return text + "; " + strings.Join(steps, ", ")
+	return "; " + strings.Join(steps, ", ")
 }
 
 // Aloud reports whether the error of a release must still be printed. It is false if a newcomer is
