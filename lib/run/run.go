@@ -118,7 +118,8 @@ func Verb(open Opener) config.Verb {
 func run(open Opener, args []string) (int, error) {
 	r := newRun()
 	r.open, r.leaveQuit = open, fault.OnQuit()
-	return r.run(args)
+	status, err := r.run(args)
+	return status, refused(args, err)
 }
 
 // parse is Origins.Parse, but keeps the error of a mistake in a location for configure.
@@ -144,11 +145,7 @@ func (r *runArgs) run(args []string) (int, error) {
 		return 0, fault.New(fault.Usage, "run", "wants a COMMAND, and the first word is empty")
 	}
 	r.Hook.Env = config.Environment()
-	path, missing := supervise.Find(words[0])
-	base := filepath.Base(words[0])
-	if missing != nil {
-		base = harmless(words[0])
-	}
+	base, path, missing := find(words[0])
 	if err := r.nameAtom(base, words); err != nil {
 		return 0, cmp.Or(missing, err)
 	}
@@ -187,23 +184,14 @@ func Refusal(getenv func(name string) string, args []string) error {
 // standard error. The caller prints the error and returns its status in any case. The runlog and
 // the hook get only the base name, because the first word may hold a password.
 func (r *runArgs) recordMissing(base string, missing error) {
-	path, err := config.DirOf(r.store)
-	if err != nil || r.dryRun {
+	if r.dryRun {
 		return
 	}
-	log, err := config.RunlogOf(path, atom.Canonify(r.Request.Atom.Host))
-	if err != nil {
-		return
-	}
-	if config.IsRemote(r.store) {
-		log.Store = r.store
-	}
-	k, err := lockdir.Open(path, log)
+	k, err := r.directory()
 	if err != nil {
 		return
 	}
 	defer k.Dir.Close()
-	r.Request.Owner.PID = os.Getpid()
 	k.Hook = r.Hook
 	var e *fault.Error
 	if errors.As(missing, &e) {
