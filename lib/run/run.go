@@ -169,7 +169,10 @@ func (r *runArgs) run(args []string) (int, error) {
 // it would not. If the environment is unknown (getenv is nil), options that a variable could
 // contradict or complete are not checked.
 func Refusal(getenv func(name string) string, args []string) error {
-	r := newRun()
+	return newRun().refusal(getenv, args)
+}
+
+func (r *runArgs) refusal(getenv func(name string) string, args []string) error {
 	known := getenv != nil
 	if !known {
 		getenv = func(string) string { return "" }
@@ -243,6 +246,9 @@ func (r *runArgs) checkName() error {
 		default:
 			return fault.New(fault.Usage, "--name", "cannot go with --operand (nor ADLOCK_NAME with ADLOCK_OPERAND)")
 		}
+	}
+	if r.isShell && r.Request.Slots > 0 && a.Program == "" {
+		return fault.New(fault.Usage, "--slots", "counts the jobs of one program, and the lines of a crontab have none: set ADLOCK_PROGRAM too")
 	}
 	if r.name != "" && r.Request.Slots > 0 && a.Program == "" {
 		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: with --name it wants --program (ADLOCK_PROGRAM)")

@@ -185,7 +185,9 @@ func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 		return err
 	}
 	nameLine(both, &l, nil)
-	return config.ForScript(Options(), Refusal(both, optionsOf(both, l)))
+	r := newRun()
+	r.isShell = true
+	return config.ForScript(r.options(), r.refusal(both, optionsOf(both, l)))
 }
 
 // becomeShell replaces this process by the job's own shell.

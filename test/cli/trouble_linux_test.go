@@ -67,7 +67,7 @@ var troubles = map[string]struct {
 		a := helper.NewAtom(t)
 		must(t, os.Chown(a.Dir, 4711, 4711))
 		return a
-	}, 77, "{dir}: lock directory belongs to another user (run as that user, or name one of your own: ADLOCK_DIR)"},
+	}, 77, "{dir}: lock directory belongs to another user (run as that user: sudo -u '#4711' adlock ..., or name one of your own: ADLOCK_DIR)"},
 }
 
 // hear gives the atom's newcomers a hook, and a runlog in another directory.
