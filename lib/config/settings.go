@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"math"
 	"os"
 	"path"
 	"strings"
@@ -143,7 +144,7 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	return log, nil
 }
 
-func logMax(most *int) func(string) error { return Number(most, 1, 1<<40) }
+func logMax(most *int) func(string) error { return Number(most, 1, min(1<<40, math.MaxInt)) }
 
 // Host is $ADLOCK_HOST, else the node name.
 func Host() (string, error) {
