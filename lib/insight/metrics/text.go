@@ -39,7 +39,10 @@ func userLabel(name string) string { return "user=" + quote(name) }
 
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-func quote(value string) string { return `"` + quoted.Replace(terminal.Escaped(value)) + `"` }
+// quote doubles the value's own backslashes first: else ESC and a literal \x1b are one label.
+func quote(value string) string {
+	return `"` + quoted.Replace(terminal.Escaped(strings.ReplaceAll(value, `\`, `\\`))) + `"`
+}
 
 // sorted returns the atoms that are not retired, in the order of their labels. If two have the same
 // labels, one is left out: Prometheus refuses a whole file in which a series appears twice.
