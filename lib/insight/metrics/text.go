@@ -76,7 +76,7 @@ func (m *Metrics) Text(format Format) []byte {
 		}
 	}
 	w.counters(m.atoms)
-	w.family(notRun, "counter", "", "Jobs that were not run because of trouble with the lock directory.")
+	w.family(notRun, "counter", "", "Jobs that were not run: trouble with the lock directory, or refused options.")
 	w.counter(notRun, "", float64(m.notRun))
 	w.family(countedUntil, "gauge", "seconds", "Events up to this time are in the counters.")
 	w.sample(countedUntil, "", seconds(m.until))
