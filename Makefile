@@ -87,7 +87,8 @@ ways: build bats/node_modules ## the quick tests in each way in which a suite ge
 # goes on where one of these failed.
 soak: vet-systems fuzz soak-go bare ## what takes too long for CI; for hours with DURATION=1h
 
-vet-systems: ## vet for every system
+vet-systems: ## vet for every system, and a build for 32 bits
+	GOARCH=386 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/...
 	for system in linux/arm64 darwin/arm64 freebsd/amd64 openbsd/amd64 netbsd/amd64; do \
 		GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) vet -tags $(TAGS) ./cmd/... ./lib/... || exit 1; \
 	done

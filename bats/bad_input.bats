@@ -92,7 +92,7 @@ getter() {
 	getter
 	ADLOCK_BIN=$T/none run launch job a b
 	refused 69 'helper not found'
-	ADLOCK_BIN='' PATH=/usr/bin:/bin run launch job a b
+	ADLOCK_BIN='' run launch job a b
 	refused 69 'helper not found'
 	ADLOCK_BIN=$T run launch job a b
 	refused 69 'helper not found'

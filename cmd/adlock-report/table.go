@@ -372,6 +372,8 @@ func (r *row) lastNote() string {
 		return "ended: by force after " + terminal.Age(r.Last.Held) + ", for process " + ender
 	case r.Last.Signal != "":
 		text = "failed: ended by " + r.Last.Signal
+	case r.Last.Unstarted && r.Last.Status.Value == fault.StatusUsage:
+		text = "not run: status 64, its options were refused (adlock log tells why)"
 	case r.Last.Unstarted && r.Last.Status.Value < fault.StatusNotRunnable:
 		text = "not run: status " + strconv.Itoa(r.Last.Status.Value) + ", nothing could be locked"
 	case r.Last.Unstarted:

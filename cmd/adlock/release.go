@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -98,8 +97,11 @@ func releaseIn(path string, r locker.ReleaseRequest, h *hook.Hook) error {
 	}
 	defer dir.Close()
 	log, err := config.RunlogOf(path, r.Name.Host())
+	if err != nil { // the lock is released all the same, without an event
+		fault.Report(err)
+	}
 	if h.Command != "" {
 		h.Env = config.Environment()
 	}
-	return errors.Join(err, (&lockdir.Locker{Dir: dir, Recorder: locker.Recorder{Log: log, Hook: h}}).Release(r))
+	return (&lockdir.Locker{Dir: dir, Recorder: locker.Recorder{Log: log, Hook: h}}).Release(r)
 }

@@ -89,7 +89,7 @@ func ownDir(uid int) (string, error) {
 	}
 	home := os.Getenv("HOME")
 	if !path.IsAbs(home) {
-		return "", fault.New(fault.Unavailable, "ADLOCK_DIR", "is not set, and HOME is no absolute path ("+initAsRoot(uid)+")")
+		return "", fault.New(fault.Unavailable, "ADLOCK_DIR", "is not set, and HOME is no absolute path ("+wayOut(uid)+")")
 	}
 	return DirOfHome(home), nil
 }
@@ -125,17 +125,32 @@ func IsUsers(dir string, uid int) bool {
 	return sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
 }
 
-// WayOut is the advice if the lock directory at path cannot be made: `adlock init` makes one for a
-// user, such as www-data, whose home is not writable.
+// WayOut is the advice if this user cannot use the lock directory at path, and cannot change that.
 func WayOut(path string) string {
-	uid := os.Geteuid()
-	if uid == 0 || os.Getenv("ADLOCK_DIR") != "" || path != DirOfHome(os.Getenv("HOME")) {
+	uid, home := os.Geteuid(), os.Getenv("HOME")
+	if own, known := sysfile.HomeOf(uid); !inPod(uid, known) && path == DirOfHome(home) && known && own != home {
+		return "HOME is not that of " + sysfile.UserName(uid) + ": set HOME=" + own + ", or " + wayOut(uid)
+	}
+	if uid == 0 || !inPod(uid, true) && (os.Getenv("ADLOCK_DIR") != "" || path != DirOfHome(home)) {
 		return "name one of your own: ADLOCK_DIR"
 	}
-	return initAsRoot(uid)
+	return wayOut(uid)
 }
 
-func initAsRoot(uid int) string { return "as root: adlock init " + sysfile.UserName(uid) }
+// wayOut is the advice for a user without a usable home, such as www-data: `adlock init` makes a
+// directory for it. In a pod there is no root to do that.
+func wayOut(uid int) string {
+	if _, known := sysfile.HomeOf(uid); inPod(uid, known) {
+		return "in a pod: ADLOCK_DIR=/dev/shm/adlock, or a volume as CONTAINERS in adlock(7) has it"
+	}
+	return "as root: adlock init " + sysfile.UserName(uid)
+}
+
+// inPod reports whether this process seems to run in a pod, or in another container whose user was
+// drawn at random: such a user has the group 0, and often no entry in passwd(5).
+func inPod(uid int, known bool) bool {
+	return uid != 0 && (!known || os.Getegid() == 0 || os.Getenv("KUBERNETES_SERVICE_HOST") != "")
+}
 
 // DirOfHome is the usual lock directory of a user with that home.
 func DirOfHome(home string) string { return path.Join(home, ".local/state/adlock") }

@@ -189,7 +189,7 @@ func (f *File) check(fd int) error {
 func (f *File) checkWay(end *unix.Stat_t) error {
 	at := f.Path
 	for range way.MostLinks {
-		if err := cmp.Or(way.Check(at, "settings file"), sysfile.Lstatat(unix.AT_FDCWD, at, end)); err != nil {
+		if err := cmp.Or(way.Check(at, "settings file", func() string { return "only its owner can mend that" }), sysfile.Lstatat(unix.AT_FDCWD, at, end)); err != nil {
 			return err
 		}
 		if end.Mode&unix.S_IFMT != unix.S_IFLNK {

@@ -151,6 +151,28 @@ func (all Origins) ParseIn(getenv func(name string) string, options []Option, ar
 	return nil, nil
 }
 
+// Guess sets the options as Parse does, but skips what is a mistake: it is for arguments that were
+// refused. It returns the arguments behind "--", or from the first word that is a command.
+func (all Origins) Guess(options []Option, args []string, isCommand func(word string) bool) (command []string) {
+	for i := range options {
+		_, _ = all.ParseIn(os.Getenv, options[i:i+1], nil)
+	}
+	for len(args) > 0 {
+		if args[0] == "--" {
+			return args[1:]
+		}
+		if !looksLikeOption(args[0]) && isCommand(args[0]) {
+			return args
+		}
+		rest, err := all.parseOne(options, args[0], args[1:])
+		if err != nil {
+			rest = args[1:]
+		}
+		args = rest
+	}
+	return nil
+}
+
 // ForScript is an error about an option, in a script's terms: an argument of a function, or a
 // variable.
 func ForScript(options []Option, err error) error {

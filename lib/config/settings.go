@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"math"
 	"os"
 	"path"
 	"strings"
@@ -143,7 +144,7 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	return log, nil
 }
 
-func logMax(most *int) func(string) error { return Number(most, 1, 1<<40) }
+func logMax(most *int) func(string) error { return Number(most, 1, min(1<<40, math.MaxInt)) }
 
 // Tell reports a denial and its reason, but only on a terminal or with Verbose: a denial is a
 // normal outcome, and cron would mail the output. dir is the lock directory.
@@ -156,6 +157,9 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 		if warning := s.Skipping(dir); warning != "" {
 			reason += "; " + warning
 		}
+	}
+	if owner, since := o.Owner(); owner != "" && o.Verdict == locker.Busy {
+		reason += "; " + owner + o.User() + ", since " + since.Format(time.DateTime)
 	}
 	if sysfile.IsTerminal(2) {
 		reason += s.nextStep(o)
@@ -197,12 +201,8 @@ func (s *Settings) nextStep(o locker.Outcome) string {
 	return ""
 }
 
-// busyStep names the owner, and the steps that help.
+// busyStep names the steps that help against an owner.
 func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
-	var text string
-	if owner, since := o.Owner(); owner != "" {
-		text = "; " + owner + ", since " + since.Format(time.DateTime)
-	}
 	var steps []string
 	if !s.Remote {
 		steps = append(steps, "adlock status "+string(s.Request.Atom.Name())+" tells more")
@@ -214,9 +214,9 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 		steps = append(steps, replace)
 	}
 	if len(steps) == 0 {
-		return text
+		return ""
 	}
-	return text + "; " + strings.Join(steps, ", ")
+	return "; " + strings.Join(steps, ", ")
 }
 
 // Aloud reports whether the error of a release must still be printed. It is false if a newcomer is

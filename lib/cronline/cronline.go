@@ -38,12 +38,13 @@ const (
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
 // Parse reads a command. Words that are clearly meant for adlock and are not understood are an
-// error: if a limit were ignored in silence, the user would notice only when it is needed.
+// error: if a limit were ignored in silence, the user would notice only when it is needed. The Line
+// then has the name that was probably meant, and all of the command as Text.
 func Parse(command string) (Line, error) {
 	text := strings.Trim(command, white)
 	words, rest, err := cutHead(text)
 	if err != nil {
-		return Line{}, err
+		return Line{Name: guessedName(text), Text: text}, err
 	}
 	if len(words) == 0 {
 		return Line{Text: text, Unlocked: text == "" || locksItself(text)}, nil
@@ -80,6 +81,15 @@ func cutHead(text string) (words []string, rest string, err error) {
 		}
 	}
 	return nil, text, nil
+}
+
+// guessedName is the name of a line whose words are not understood; "": it gives none.
+func guessedName(text string) string {
+	word, _ := cutWord(strings.TrimLeft(strings.TrimPrefix(text, noOperation), blanks))
+	if word == "" || !isPlain(word) || isMeant(word) || setsNothing(word) {
+		return ""
+	}
+	return word
 }
 
 // understood reports whether all words are settings; the first may be a name instead.

@@ -47,12 +47,22 @@ func (h *Hook) Say(text string) {
 func message(text string) []byte {
 	const userWarning = "<12>"
 	text = userWarning + time.Now().Format(time.Stamp) + " adlock[" + strconv.Itoa(os.Getpid()) + "]: " + escaped(sysfile.UserName(os.Geteuid())+": "+text)
-	return []byte(strings.ToValidUTF8(text[:min(len(text), longestMessage)], ""))
+	return []byte(shortened(text, longestMessage))
+}
+
+// shortened leaves out the middle of a longer text: a long operand is before the reason.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const gap = "..."
+	half := (most - len(gap)) / 2
+	return strings.ToValidUTF8(text[:half], "") + gap + strings.ToValidUTF8(text[len(text)-half:], "")
 }
 
 // escaped returns text with an escape, as in a Go string, for each character that does not print
 // and for bytes that are no UTF-8.
 func escaped(text string) string {
-	quoted := strconv.Quote(text[:min(len(text), longestText)])
+	quoted := strconv.Quote(shortened(text, longestText))
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }

@@ -61,6 +61,16 @@ func TestStartsAndSuccessesAreNotInTheSystemsLog(t *testing.T) {
 	}
 }
 
+func TestALongMessageKeepsItsReason(t *testing.T) {
+	next := systemLog(t)
+	for _, operand := range []string{strings.Repeat("x", 3000), strings.Repeat("\x1b", 70000)} {
+		(&Hook{Syslog: true}).Say("run " + operand + ": failed with status 3")
+		if got := next(); !strings.Contains(got, ": run ") || !strings.HasSuffix(got, ": failed with status 3") || len(got) > 1024 {
+			t.Errorf("%d bytes: %q", len(got), got)
+		}
+	}
+}
+
 func TestALongMessageIsCutAtAKibibyte(t *testing.T) {
 	next := systemLog(t)
 	for _, text := range []string{strings.Repeat("x", 5000), strings.Repeat("é", 5000), strings.Repeat("a\xff", 5000)} {

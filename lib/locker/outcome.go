@@ -11,6 +11,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 )
 
 // Verdict is the answer to a request.
@@ -108,6 +109,15 @@ func (o Outcome) Owner() (who string, since time.Time) {
 		who = o.inWords(o.found.Owner)
 	}
 	return who, time.Now().Add(-o.found.Age.Value - o.inWay.Record.Slept())
+}
+
+// User is ", user NAME" of that owner; "" if the lock does not tell, or if the owner's machine may
+// have other users.
+func (o Outcome) User() string {
+	if o.Node != "" || o.inWay.Record.Token == "" {
+		return ""
+	}
+	return ", user " + sysfile.UserName(o.inWay.Record.Owner.UID)
 }
 
 // Endable tells whether a newcomer could end the owner in the way.

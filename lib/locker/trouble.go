@@ -26,3 +26,12 @@ func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	rec.tellHook(hook.NotRun, e, text)
 	return &fault.Error{Kind: kind, Object: titleOf(e), Err: errors.New(text)}
 }
+
+// Refused: the newcomer's options or settings were refused because of why, and the job is not run.
+// The caller reports why; that the runlog cannot be written is not reported too.
+func (rec Recorder) Refused(r *Request, why error) {
+	e := r.event(runlog.NotRun)
+	e.Status, e.Reason = runlog.Some(fault.StatusOf(why)), fault.OneLine(why.Error())
+	rec.Log.FirstTrouble()
+	rec.append(e)
+}

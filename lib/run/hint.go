@@ -24,7 +24,9 @@ func counterpart(option string) string {
 	switch option {
 	case "-n", "--nb", "--nonblock", "-x", "-e", "--exclusive":
 		return "for flock -n LOCK COMMAND say adlock run --name LOCK COMMAND"
-	case "-w", "--timeout":
+	case "--timeout":
+		return "to end the job after D say --expire-after D --enforce; to wait at most D for the lock, as flock does, say --wait D"
+	case "-w":
 		return "for flock -w 5 LOCK COMMAND say adlock run --name LOCK --wait 5s COMMAND"
 	case "-c", "--command":
 		return "for flock -n LOCK -c 'COMMAND' say adlock run --name LOCK sh -c 'COMMAND'"

@@ -119,7 +119,8 @@ func Verb(open Opener) config.Verb {
 func run(open Opener, args []string) (int, error) {
 	r := newRun()
 	r.open, r.leaveQuit = open, fault.OnQuit()
-	return r.run(args)
+	status, err := r.run(args)
+	return status, refused(args, err)
 }
 
 // parse is Origins.Parse, but keeps the error of a mistake in a location for configure.
@@ -145,11 +146,7 @@ func (r *runArgs) run(args []string) (int, error) {
 		return 0, fault.New(fault.Usage, "run", "wants a COMMAND, and the first word is empty")
 	}
 	r.Hook.Env = config.Environment()
-	path, missing := supervise.Find(words[0])
-	base := filepath.Base(words[0])
-	if missing != nil {
-		base = harmless(words[0])
-	}
+	base, path, missing := find(words[0])
 	if err := r.nameAtom(base, words); err != nil {
 		return 0, cmp.Or(missing, err)
 	}
@@ -173,7 +170,10 @@ func (r *runArgs) run(args []string) (int, error) {
 // it would not. If the environment is unknown (getenv is nil), options that a variable could
 // contradict or complete are not checked.
 func Refusal(getenv func(name string) string, args []string) error {
-	r := newRun()
+	return newRun().refusal(getenv, args)
+}
+
+func (r *runArgs) refusal(getenv func(name string) string, args []string) error {
 	known := getenv != nil
 	if !known {
 		getenv = func(string) string { return "" }
@@ -188,23 +188,14 @@ func Refusal(getenv func(name string) string, args []string) error {
 // standard error. The caller prints the error and returns its status in any case. The runlog and
 // the hook get only the base name, because the first word may hold a password.
 func (r *runArgs) recordMissing(base string, missing error) {
-	path, err := config.DirOf(r.store)
-	if err != nil || r.dryRun {
+	if r.dryRun {
 		return
 	}
-	log, err := config.RunlogOf(path, atom.Canonify(r.Request.Atom.Host))
-	if err != nil {
-		return
-	}
-	if config.IsRemote(r.store) {
-		log.Store = r.store
-	}
-	k, err := lockdir.Open(path, log)
+	k, err := r.directory()
 	if err != nil {
 		return
 	}
 	defer k.Dir.Close()
-	r.Request.Owner.PID = os.Getpid()
 	k.Hook = r.Hook
 	var e *fault.Error
 	if errors.As(missing, &e) {
@@ -256,6 +247,9 @@ func (r *runArgs) checkName() error {
 		default:
 			return fault.New(fault.Usage, "--name", "cannot go with --operand (nor ADLOCK_NAME with ADLOCK_OPERAND)")
 		}
+	}
+	if r.isShell && r.Request.Slots > 0 && a.Program == "" {
+		return fault.New(fault.Usage, "--slots", "counts the jobs of one program, and the lines of a crontab have none: set ADLOCK_PROGRAM too")
 	}
 	if r.name != "" && r.Request.Slots > 0 && a.Program == "" {
 		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: with --name it wants --program (ADLOCK_PROGRAM)")

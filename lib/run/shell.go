@@ -75,38 +75,34 @@ func shell(args []string) (int, error) {
 		return becomeShell(args)
 	}
 	l, err := cronline.Parse(args[1])
-	if err != nil {
-		return 0, err
-	}
 	if l.Unlocked {
 		return becomeShell(args)
 	}
-	if err := set(l.Settings); err != nil {
-		return 0, err
-	}
-	own, err := ownShell()
-	if err != nil {
-		return 0, err
-	}
+	err = cmp.Or(err, set(l.Settings))
+	own, missing := ownShell()
 	r := newRun()
 	r.leaveQuit, r.InScript, r.isShell = fault.OnQuit(), true, true
 	r.command = nameLine(os.Getenv, &l, args[2:])
-	status, err := r.run(slices.Concat(optionsOf(os.Getenv, l), []string{"--", own}, args))
-	return status, config.ForScript(r.options(), err)
+	all := slices.Concat(optionsOf(os.Getenv, l), []string{"--", own}, args)
+	if err = cmp.Or(err, missing); err != nil {
+		return 0, refused(all, err)
+	}
+	status, err := r.run(all)
+	return status, refused(all, config.ForScript(r.options(), err))
 }
 
-// set puts the settings of a line into the environment, in place of those that the crontab sets.
-func set(settings []string) error {
+// set puts the settings of a line into the environment, in place of those that the crontab sets. It
+// sets the others if one is unknown: they may say where the error is recorded.
+func set(settings []string) (err error) {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
 		if why := unknownSetting(name); why != "" {
-			return fault.New(fault.Usage, name, why+" (adlock run --help lists them)")
+			err = cmp.Or(err, error(fault.New(fault.Usage, name, why+" (adlock run --help lists them)")))
+			continue
 		}
-		if err := os.Setenv(name, value); err != nil {
-			return fault.Wrap(name, err)
-		}
+		err = cmp.Or(err, fault.Wrap(name, os.Setenv(name, value)))
 	}
-	return nil
+	return err
 }
 
 // unknownSetting is the reason why a line may not set a variable; "" if it may.
@@ -189,7 +185,9 @@ func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 		return err
 	}
 	nameLine(both, &l, nil)
-	return config.ForScript(Options(), Refusal(both, optionsOf(both, l)))
+	r := newRun()
+	r.isShell = true
+	return config.ForScript(r.options(), r.refusal(both, optionsOf(both, l)))
 }
 
 // becomeShell replaces this process by the job's own shell.

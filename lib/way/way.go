@@ -23,12 +23,14 @@ const MostLinks = 40
 // path, which errors call what. A refusal is a *fault.Error (77); a system call's error is
 // returned as it is.
 //
+// advice is what this user can do about a directory that only its owner could mend.
+//
 // Check goes from the root down, so only root or this user can change what it has checked: it
 // may use names, and the path may be opened by name later. If the path does not exist, the error
 // is fs.ErrNotExist, and the part that exists is safe.
-func Check(whole, what string) error {
+func Check(whole, what string, advice func() string) error {
 	at, rest := beginning(whole)
-	if err := lookAbove(at, what); err != nil {
+	if err := lookAbove(at, what, advice); err != nil {
 		return err
 	}
 	for links := 0; len(rest) > 1; {
@@ -39,7 +41,7 @@ func Check(whole, what string) error {
 			return err
 		}
 		if uint32(st.Mode)&unix.S_IFMT != unix.S_IFLNK {
-			if err := checkAbove(next, what, &st); err != nil {
+			if err := checkAbove(next, what, advice, &st); err != nil {
 				return err
 			}
 			at = next
@@ -58,7 +60,7 @@ func Check(whole, what string) error {
 		from, more := beginning(target)
 		if path.IsAbs(target) {
 			at = from
-			if err := lookAbove(at, what); err != nil {
+			if err := lookAbove(at, what, advice); err != nil {
 				return err
 			}
 		}
@@ -68,12 +70,12 @@ func Check(whole, what string) error {
 }
 
 // lookAbove is checkAbove for the beginning of a path.
-func lookAbove(at, what string) error {
+func lookAbove(at, what string, advice func() string) error {
 	st, err := lstat(at)
 	if err != nil {
 		return err
 	}
-	return checkAbove(at, what, &st)
+	return checkAbove(at, what, advice, &st)
 }
 
 // beginning cuts a path into where it begins and the names that follow.
@@ -86,16 +88,22 @@ func beginning(whole string) (at string, names []string) {
 }
 
 // checkAbove refuses a directory on the way that other users may change.
-func checkAbove(path, what string, st *unix.Stat_t) error {
-	mode := uint32(st.Mode)
+func checkAbove(path, what string, advice func() string, st *unix.Stat_t) error {
+	mode, me := uint32(st.Mode), os.Geteuid()
 	switch {
 	case mode&unix.S_IFMT != unix.S_IFDIR:
 		return unix.ENOTDIR
 	case !trusted(st):
-		return fault.New(fault.NotPermitted, path, "is above the "+what+" and belongs to another user")
+		if me == 0 {
+			advice = func() string { return "run as that user: " + sysfile.AsUser(int(st.Uid)) }
+		}
+		return fault.New(fault.NotPermitted, path, "is above the "+what+", and another user's ("+advice()+")")
 	case mode&unix.S_ISVTX != 0:
 	case OthersMayWrite(path, st):
-		return fault.New(fault.NotPermitted, path, "is above the "+what+" and writable by others (chmod go-w "+fault.Quoted(path)+")")
+		if me == 0 || me == int(st.Uid) {
+			advice = func() string { return "chmod go-w " + fault.Quoted(path) }
+		}
+		return fault.New(fault.NotPermitted, path, "is above the "+what+" and writable by others ("+advice()+")")
 	}
 	return nil
 }

@@ -176,6 +176,14 @@ func TestTheHookIsToldThatALocationIsMistaken(t *testing.T) {
 	}
 }
 
+func TestALockIsReleasedWhateverASettingsFileSaysByThen(t *testing.T) {
+	h := newHousehold(t, "")
+	r := h.sh(`sh -c '. adlock.sh; adlock_get a b || exit; echo ADLOCK_LOGDIR=logs >>$HOME/.config/adlock.conf; adlock_release; echo $?; ls $HOME/locks | grep -c ^lock'`)
+	if r.Out != "0\n0\n" || !oneLine(r.Err) || !strings.Contains(r.Err, "ADLOCK_LOGDIR wants a full path") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestDoctorAndConfigNameAMistakenLocation(t *testing.T) {
 	h := newHousehold(t, "ADLOCK_WIAT=1s\nADLOCK_LOGDIR=logs\n")
 	file := h.home + "/.config/adlock.conf:"

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -184,8 +185,8 @@ func TestADenialAtATerminalNamesTheOwnerAndTheNextStep(t *testing.T) {
 	owner := s.hold("a", "--expire-after", "2h")
 	_, shown, ended := s.onTerminal(0, job("true")...)
 	helper.Eventually(t, "it is denied", ended)
-	shows(s, shown, fmt.Sprintf(`^adlock: run a: busy: running for [0-9ms]+, ExpireAfter is 2h \(its owner's\); process %d, since %s [0-9:]{8}; adlock status job\.dax\.run\.a tells more, --wait D waits, --replace ends it\r\n$`,
-		owner.PID, s.modified(s.lockOf("a")).Format(time.DateOnly)))
+	shows(s, shown, fmt.Sprintf(`^adlock: run a: busy: running for [0-9ms]+, ExpireAfter is 2h \(its owner's\); process %d, user %s, since %s [0-9:]{8}; adlock status job\.dax\.run\.a tells more, --wait D waits, --replace ends it\r\n$`,
+		owner.PID, sysfile.UserName(os.Geteuid()), s.modified(s.lockOf("a")).Format(time.DateOnly)))
 }
 
 func TestADenialAtATerminalNamesNoStepThatDoesNothing(t *testing.T) {
@@ -228,8 +229,8 @@ func TestADenialAfterAWaitDoesNotAdviseToWait(t *testing.T) {
 		says    string
 		advises bool
 	}{
-		{job("true"), "process " + itoa(holder.PID) + ", since ", true},
-		{job("--wait", "100ms", "true"), "process " + itoa(holder.PID) + ", since ", false},
+		{job("true"), "process " + itoa(holder.PID) + ", user ", true},
+		{job("--wait", "100ms", "true"), "process " + itoa(holder.PID) + ", user ", false},
 		{append(slices.Clone(full), "true"), ": full: ", true},
 		{append(slices.Clone(full), "--wait", "100ms", "true"), ": full: ", false},
 	} {
@@ -251,7 +252,7 @@ func TestADenialAndAWaitReportADeadOwnerWithALiveJob(t *testing.T) {
 	whose := fmt.Sprintf(`process %d, which is dead, but processes of its job are left`, owner.PID)
 	_, shown, ended := s.onTerminal(0, job("true")...)
 	helper.Eventually(t, "it is denied", ended)
-	shows(s, shown, `: busy: running for [0-9ms]+, ExpireAfter is 2h \(its owner's\); `+whose+`, since `)
+	shows(s, shown, `: busy: running for [0-9ms]+, ExpireAfter is 2h \(its owner's\); `+whose+`, user [^ ]+, since `)
 	_, shown, ended = s.onTerminal(200, job("--wait", "1s", "true")...)
 	helper.Eventually(t, "it has waited", ended)
 	shows(s, shown, `run a: waiting for `+whose+`: [01]s, at most [01]s more`)

@@ -150,11 +150,11 @@ func (s *situation) runAgrees(w *world, dry reason, asked time.Time) {
 	}
 }
 
-// denial is the reason on a newcomer's standard error: the last line. A line before it may
-// report that the owner is overdue.
+// denial is the reason on a newcomer's standard error, without the owner: the last line. A line
+// before it may report that the owner is overdue.
 func denial(text string) reason {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	text = lines[len(lines)-1]
+	text, _, _ = strings.Cut(lines[len(lines)-1], "; process ")
 	return reason(regexp.MustCompile(`^adlock: .*?: (too soon|busy|full|paused|stuck): `).ReplaceAllString(text, "$1: "))
 }
 

@@ -15,6 +15,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/run"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -255,9 +256,10 @@ func TestALockDirectoryIsNotMadeInTheWorkingDirectory(t *testing.T) {
 
 func TestADenialIsSilentUnlessVerboseAndItsStatusCanBeChosen(t *testing.T) {
 	s := newStage(t)
-	s.hold("a")
+	owner := s.hold("a")
 	s.want(75, job("true")...)
-	s.refused(75, "busy: running for", job("--verbose", "true")...)
+	whose := fmt.Sprintf("; process %d, user %s, since %s", owner.PID, sysfile.UserName(os.Geteuid()), s.modified(s.lockOf("a")).Format(time.DateOnly))
+	s.refused(75, whose, job("--verbose", "true")...)
 	s.refused(75, "busy: running for", append([]string{"ADLOCK_VERBOSE=1"}, job("true")...)...)
 	s.want(0, job("-E", "0", "true")...)
 	s.want(255, job("--exit-denied", "255", "true")...)

@@ -67,7 +67,7 @@ var troubles = map[string]struct {
 		a := helper.NewAtom(t)
 		must(t, os.Chown(a.Dir, 4711, 4711))
 		return a
-	}, 77, "{dir}: lock directory belongs to another user (run as that user, or name one of your own: ADLOCK_DIR)"},
+	}, 77, "{dir}: lock directory belongs to another user (run as that user: sudo -u '#4711' adlock ..., or name one of your own: ADLOCK_DIR)"},
 }
 
 // hear gives the atom's newcomers a hook, and a runlog in another directory.
@@ -176,5 +176,60 @@ func TestTheLineOfThePageRunsItsJobWithoutALock(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// A line of a crontab that is refused each night is found in the morning.
+func TestARefusedLineIsInTheRunlogAndFailed(t *testing.T) {
+	s := newStage(t)
+	for _, c := range []struct {
+		name  string
+		says  string
+		words []string
+	}{
+		{"a", "--if-elapse: unknown option", []string{"run", "--if-elapse", "1h", "--name", "a", "--", "true"}},
+		{"test", "--if-elapse", []string{"run", "--name", "test", "--if-elapse", "1h", "true"}}, // also a program
+		{"b", "ADLOCK_WAIT", []string{"ADLOCK_WAIT=5", "run", "--name", "b", "true"}},
+		{"c", "wants a limit", []string{"run", "--name", "c", "--enforce", "true"}},
+		{"d", "wants a COMMAND", []string{"run", "--name", "d"}},
+		{"e", "ADLOCK_WAT: unknown setting", []string{"shell", "-c", ": e ADLOCK_WAT=5s; true"}},
+		{"f", "is not understood", []string{"shell", "-c", ": f ADLOCK_WAIT='5s'; true"}},
+		{"g", "is no absolute path", []string{"ADLOCK_SHELL=bash", "shell", "-c", ": g ; true"}},
+	} {
+		s.refused(64, c.says, c.words...)
+		r := s.adlock("status", "--failed", c.name)
+		if want := "not run: status 64, its options were refused"; !strings.Contains(r.Out, want) {
+			t.Errorf("%s: status: %+v", c.name, r)
+		}
+		if r := s.adlock("log", c.name); !strings.Contains(r.Out, c.says) {
+			t.Errorf("%s: log: %+v", c.name, r)
+		}
+	}
+	unnamed := []string{"--if-elapse", "1h", "true", "x"}
+	s.want(0, append([]string{"run"}, unnamed[2:]...)...)
+	s.refused(64, "--if-elapse", append([]string{"run"}, unnamed...)...)
+	if r := s.adlock("status", "--failed", "true-"); strings.Count(r.Out, "its options were refused") != 1 {
+		t.Errorf("a line without a name is another atom: %+v", r)
+	}
+}
+
+func TestNoRefusalIsRecordedWhereItShouldNotBe(t *testing.T) {
+	s := newStage(t)
+	wrong := []string{"run", "--name", "a", "--if-elapse", "1h", "--", "true"}
+	_, shown, ended := s.onTerminal(0, wrong...)
+	helper.Eventually(t, "a person is refused", ended)
+	shows(s, shown, "unknown option")
+	s.refused(64, "unknown option", append([]string{"run", "--dry-run"}, wrong[1:]...)...)
+	s.refused(64, "unknown option", "run", "--if-elapse", "1h")
+	elsewhere := helper.Dir(t)
+	s.refused(64, "unknown option", append([]string{"run", "--if-elapse", "1h", "--store", elsewhere}, wrong[1:]...)...)
+	must(t, os.Chmod(s.locks, 0o770))
+	s.refused(64, "unknown option", wrong...)
+	must(t, os.Chmod(s.locks, 0o700))
+	if entries, err := os.ReadDir(s.locks); err != nil || len(entries) != 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+	if _, err := os.Stat(elsewhere + "/program." + host + ".runlog"); err != nil {
+		t.Error(err)
 	}
 }

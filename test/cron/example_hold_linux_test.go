@@ -132,7 +132,7 @@ func TestWithoutAHelperNoProgramRuns(t *testing.T) {
 		p, _ := checksums(t, name)
 		must(t, os.Remove(p.path("data/b")))
 		c := p.line(p.path("bin/"+name), p.path("data"))
-		c.Env = append(c.Env, "PATH=/usr/bin:/bin")
+		c.Env = append(c.Env, "PATH="+os.Getenv("PATH"))
 		if r := c.Run(t); r.Status == 0 || p.has("data/SHA256SUMS") {
 			t.Errorf("%+v", r)
 		}

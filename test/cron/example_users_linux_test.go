@@ -99,6 +99,6 @@ func TestWithoutADirectoryOfItsOwnTheJobOfTwoUsersIsRefused(t *testing.T) {
 	must(t, os.Mkdir(p.path("own"), 0o700))
 	must(t, os.Chown(p.path("own"), www, www))
 	r := p.asCron("root", lines[0], "ADLOCK_DIR="+p.path("own")).Run(t)
-	r.Refused(t, 77, "lock directory belongs to another user (run as that user, ")
+	r.Refused(t, 77, "lock directory belongs to another user (run as that user")
 	p.wantNotes("")
 }

@@ -138,7 +138,7 @@ func TestInAUserNamespaceRootsDirectoriesMayBeAbove(t *testing.T) {
 	}
 	a.Shell(t, "$run echo ran", mapped...).Ran(t)
 	must(t, os.Chown(filepath.Dir(a.Dir), user+1, 0))
-	a.Shell(t, "$run echo ran").Refused(t, 77, "belongs to another user")
+	a.Shell(t, "$run echo ran").Refused(t, 77, "is above the lock directory, and another user's")
 }
 
 func TestTheUmaskDoesNotChangeAccess(t *testing.T) {

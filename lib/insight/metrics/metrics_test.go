@@ -179,7 +179,7 @@ func TestLabelsAreTextWhateverTheOperand(t *testing.T) {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && !strconv.IsPrint(c) }) {
 		t.Errorf("%q", text)
 	}
-	if want := `operand="\\x1b[2J\\xff\\xc2\\x9b\\xe2\\x80\\xae\\\"\\x0d\\x0aé"`; !strings.Contains(text, want) {
+	if want := `operand="\\x1b[2J\\xff\\xc2\\x9b\\xe2\\x80\\xae\\\\\"\\x0d\\x0aé"`; !strings.Contains(text, want) {
 		t.Errorf("%s\nhas no %s", text, want)
 	}
 }
@@ -273,5 +273,16 @@ func TestAMissingCommandIsShownForAWeek(t *testing.T) {
 		if shown := strings.Contains(string(m.Text(Prometheus)), labelsOfX); shown != want {
 			t.Errorf("after %d days: shown is %v", days, shown)
 		}
+	}
+}
+
+func TestLabelsTellAControlCharacterFromItsEscape(t *testing.T) {
+	seen := map[string]string{}
+	for _, operand := range []string{"\x1b", `\x1b`, `\\x1b`, "\\\x1b", "\n", `\n`} {
+		label := labels("", atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: operand})
+		if other, is := seen[label]; is {
+			t.Errorf("%q and %q are both %s", operand, other, label)
+		}
+		seen[label] = operand
 	}
 }

@@ -39,7 +39,10 @@ func userLabel(name string) string { return "user=" + quote(name) }
 
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-func quote(value string) string { return `"` + quoted.Replace(terminal.Escaped(value)) + `"` }
+// quote doubles the value's own backslashes first: else ESC and a literal \x1b are one label.
+func quote(value string) string {
+	return `"` + quoted.Replace(terminal.Escaped(strings.ReplaceAll(value, `\`, `\\`))) + `"`
+}
 
 // sorted returns the atoms that are not retired, in the order of their labels. If two have the same
 // labels, one is left out: Prometheus refuses a whole file in which a series appears twice.
@@ -73,7 +76,7 @@ func (m *Metrics) Text(format Format) []byte {
 		}
 	}
 	w.counters(m.atoms)
-	w.family(notRun, "counter", "", "Jobs that were not run because of trouble with the lock directory.")
+	w.family(notRun, "counter", "", "Jobs that were not run: trouble with the lock directory, or refused options.")
 	w.counter(notRun, "", float64(m.notRun))
 	w.family(countedUntil, "gauge", "seconds", "Events up to this time are in the counters.")
 	w.sample(countedUntil, "", seconds(m.until))

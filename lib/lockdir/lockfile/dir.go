@@ -114,7 +114,7 @@ func Open(path string) (*Dir, error) {
 
 // checkWay is way.Check of a lock directory. Dir.check checks the directory at the end.
 func checkWay(path string) error {
-	err := way.Check(path, "lock directory")
+	err := way.Check(path, "lock directory", func() string { return config.WayOut(path) })
 	if known := new(fault.Error); err == nil || errors.As(err, &known) {
 		return err
 	}
@@ -128,10 +128,12 @@ func (d *Dir) check() error {
 	}
 	d.uid, d.entered = int(st.Uid), st.Mode&0o011 != 0
 	switch {
+	case st.Uid != 0 && d.uid != d.me && d.me == 0:
+		return fault.New(fault.NotPermitted, d.path, "lock directory belongs to another user (run as that user: "+sysfile.AsUser(d.uid)+", or name one of your own: ADLOCK_DIR)")
 	case st.Uid != 0 && d.uid != d.me:
-		return fault.New(fault.NotPermitted, d.path, "lock directory belongs to another user (run as that user, or name one of your own: ADLOCK_DIR)")
+		return fault.New(fault.NotPermitted, d.path, "lock directory belongs to another user (run as that user, or "+config.WayOut(d.path)+")")
 	case st.Mode&0o022 != 0:
-		return fault.New(fault.NotPermitted, d.path, "lock directory is writable by others ("+remedy(uint32(st.Mode), d.path)+")")
+		return fault.New(fault.NotPermitted, d.path, "lock directory is writable by others ("+d.remedy(&st)+")")
 	}
 	return nil
 }
@@ -146,17 +148,25 @@ func openFailed(path string, err error) error {
 		return fault.New(fault.CannotCreate, path, "not a directory")
 	case errors.Is(err, fs.ErrNotExist):
 		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: err}
+	case errors.Is(err, fs.ErrPermission):
+		var refused *fs.PathError
+		if errors.As(err, &refused) {
+			return &fault.Error{Kind: fault.NotPermitted, Object: refused.Path, Err: fmt.Errorf("%s: %w (%s)", refused.Op, refused.Err, config.WayOut(path))}
+		}
 	}
 	return fault.Wrap(path, err)
 }
 
-// remedy is the advice for a path that others may write. In a directory with the sticky bit, such
-// as /tmp, others are meant to write, so the advice is not chmod.
-func remedy(mode uint32, path string) string {
-	if mode&unix.S_ISVTX != 0 {
+// remedy is the advice for a lock directory that others may write. In a directory with the sticky
+// bit, such as /tmp, others are meant to write, so the advice is not chmod.
+func (d *Dir) remedy(st *unix.Stat_t) string {
+	switch {
+	case st.Mode&unix.S_ISVTX != 0:
 		return "set ADLOCK_DIR to a directory that only you can write"
+	case d.uid != d.me && d.me != 0:
+		return config.WayOut(d.path)
 	}
-	return "chmod go-w " + fault.Quoted(path)
+	return "chmod go-w " + fault.Quoted(d.path)
 }
 
 // cannotCreate gives refusals their own status: 73 where a file may not be made, 77 where it may

@@ -1,10 +1,13 @@
 package need
 
 import (
+	"errors"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -32,6 +35,34 @@ func init() {
 			os.Unsetenv(name)
 		}
 	}
+	hideInstalled()
+}
+
+// hideInstalled puts links to all other programs in the place of each directory of PATH in which
+// adlock is installed. Else a test without a helper or a partner program finds the installed one.
+func hideInstalled() {
+	dirs := filepath.SplitList(os.Getenv("PATH"))
+	for i, dir := range dirs {
+		if installed, _ := filepath.Glob(filepath.Join(dir, "adlock*")); len(installed) > 0 {
+			dirs[i] = linksTo(dir)
+		}
+	}
+	os.Setenv("PATH", strings.Join(dirs, string(filepath.ListSeparator)))
+}
+
+// linksTo returns a directory of links, always the same one for dir: no process removes it.
+func linksTo(dir string) string {
+	links := filepath.Join(os.TempDir(), "adlock-test-path-"+strconv.Itoa(os.Geteuid()), dir)
+	programs, err := os.ReadDir(dir)
+	if err = errors.Join(err, os.MkdirAll(links, 0o755)); err != nil {
+		panic(err)
+	}
+	for _, p := range programs {
+		if !strings.HasPrefix(p.Name(), "adlock") {
+			_ = os.Symlink(filepath.Join(dir, p.Name()), filepath.Join(links, p.Name())) // it may be there
+		}
+	}
+	return links
 }
 
 // ofCaller are variables that control adlock, or describe the caller's shell, terminal,
