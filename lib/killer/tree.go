@@ -359,7 +359,7 @@ func (h *tree) unchecked() error {
 		return &process.StuckError{PID: -h.unseen, Err: process.ErrUnchecked}
 	}
 	if e := h.membership.Doubt(); e != nil {
-		return &process.StuckError{PID: e.PID, Command: e.Command, Err: process.ErrUnchecked}
+		return &process.StuckError{PID: e.PID, Command: e.Command, Err: process.ErrUnmarked}
 	}
 	return nil
 }

@@ -77,6 +77,10 @@ func (e *ending) record(fresh []process.Identity) error {
 	if err != nil {
 		return &unwrittenError{err}
 	}
+	if lock := e.independent(others); lock != nil && !e.begun {
+		e.members = before
+		return &process.StuckError{PID: lock.Record.Owner.PID, Err: errors.New("may belong to the job, and holds a lock of its own: " + lock.Path())}
+	}
 	locks := append(others, e.active)
 	for _, lock := range locks {
 		told := e.members
@@ -97,6 +101,22 @@ func (e *ending) record(fresh []process.Identity) error {
 		err = errors.Join(err, locks[i].Withdraw())
 	}
 	return &unwrittenError{err}
+}
+
+// independent finds a lock of a process of which only the dead owner's image shows that it belongs to
+// the job. It may have been forked by a process of which the owner was another child, as if a script
+// had two workers in subshells, and was killed together with one of them.
+func (e *ending) independent(others []*lockfile.Active) *lockfile.Active {
+	owner := e.active.Record.Owner
+	if owner.Image == (process.Image{}) || owner.Life() != process.Dead {
+		return nil
+	}
+	for _, lock := range others {
+		if o := lock.Record.Owner; o.Image == owner.Image && !o.Same(owner) && o.PGID != owner.PID && o.SID != owner.PID && o.Life() == process.Alive {
+			return lock
+		}
+	}
+	return nil
 }
 
 // jobOf returns the members that belong to the job of the lock, and those that the process table

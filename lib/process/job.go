@@ -32,6 +32,7 @@ type Job struct {
 var (
 	ErrUncounted = errors.New("began to be ended with more processes than its lock has room for")
 	ErrUnchecked = errors.New("cannot be checked from here (another host or namespace, or hidden)")
+	ErrUnmarked  = errors.New("may belong to the job: it shows no environment from which that could be known")
 	errSurvivor  = errors.New("was to be ended with its job, and lives")
 )
 

@@ -153,7 +153,7 @@ func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool
 		case errors.Is(env.err, errChanging):
 			seen.changed = true
 			seen.doubt = cmp.Or(seen.doubt, &e)
-		case errors.Is(env.err, errUnreadable) && isOrphan(e, byPID):
+		case errors.Is(env.err, errUnreadable) && m.isOrphan(e, byPID):
 			seen.doubt = cmp.Or(seen.doubt, &e)
 		}
 	}
@@ -187,12 +187,16 @@ func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 	return false
 }
 
-// isOrphan tells whether another process than the one that has started e is its parent now: a
-// process outside its session, or a reaper within it.
-func isOrphan(e Entry, byPID map[int]Entry) bool {
+// isOrphan tells whether another process than the one that has started e is its parent now: one
+// outside its session, or a subreaper that is older than the lock, such as the supervisor of a job
+// of which the owner's was a part.
+func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 	above, there := byPID[e.Parent]
-	return !there || above.PID == 1 || above.SID != e.SID
+	return !there || above.PID == 1 || above.SID != e.SID || above.Command == supervisor && !m.isLater(above)
 }
+
+// supervisor is what the process table calls the processes that are subreapers for their jobs.
+const supervisor = "adlock"
 
 // carries tells whether an environment, as /proc shows it, names the token.
 func carries(env []byte, token string) bool {

@@ -32,7 +32,7 @@ func environ(e Entry) ([]byte, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
 			return nil, errGone
-		case errors.Is(err, fs.ErrPermission), settled && len(text) > 0 && !startsWithName(text): // or overwritten by a title
+		case errors.Is(err, fs.ErrPermission), settled && isOverwritten(text):
 			return nil, errUnreadable
 		case err != nil:
 			return nil, fault.Wrap(path(e.PID, "environ"), err)
@@ -63,9 +63,11 @@ func again(e Entry) (Entry, error) {
 	return fresh, err
 }
 
-func startsWithName(env []byte) bool {
+// isOverwritten tells whether a process has written something else, such as a title, where its
+// environment was. A title may look like an entry, but it leaves a remainder of NULs.
+func isOverwritten(env []byte) bool {
 	first, _, _ := bytes.Cut(env, []byte{0})
-	return bytes.IndexByte(first, '=') > 0
+	return len(env) > 0 && (bytes.IndexByte(first, '=') <= 0 || bytes.Contains(env, []byte{0, 0}) || env[len(env)-1] != 0)
 }
 
 // imagesDiffer tells whether the kernel chooses the addresses of an image at random, for this
