@@ -26,9 +26,22 @@ const MostLinks = 40
 // Check goes from the root down, so only root or this user can change what it has checked: it
 // may use names, and the path may be opened by name later. If the path does not exist, the error
 // is fs.ErrNotExist, and the part that exists is safe.
-func Check(whole, what string) error {
+func Check(whole, what string) error { return check(whole, what, checkAbove) }
+
+// CheckOwners is Check, but accepts directories of root's to which a group may write: on some
+// systems /var/log is one.
+func CheckOwners(whole, what string) error { return check(whole, what, checkOwner) }
+
+func check(whole, what string, directory func(path, what string, st *unix.Stat_t) error) error {
+	lookAbove := func(at string) error {
+		st, err := lstat(at)
+		if err != nil {
+			return err
+		}
+		return directory(at, what, &st)
+	}
 	at, rest := beginning(whole)
-	if err := lookAbove(at, what); err != nil {
+	if err := lookAbove(at); err != nil {
 		return err
 	}
 	for links := 0; len(rest) > 1; {
@@ -39,7 +52,7 @@ func Check(whole, what string) error {
 			return err
 		}
 		if uint32(st.Mode)&unix.S_IFMT != unix.S_IFLNK {
-			if err := checkAbove(next, what, &st); err != nil {
+			if err := directory(next, what, &st); err != nil {
 				return err
 			}
 			at = next
@@ -58,22 +71,13 @@ func Check(whole, what string) error {
 		from, more := beginning(target)
 		if path.IsAbs(target) {
 			at = from
-			if err := lookAbove(at, what); err != nil {
+			if err := lookAbove(at); err != nil {
 				return err
 			}
 		}
 		rest = append(more, rest...)
 	}
 	return nil
-}
-
-// lookAbove is checkAbove for the beginning of a path.
-func lookAbove(at, what string) error {
-	st, err := lstat(at)
-	if err != nil {
-		return err
-	}
-	return checkAbove(at, what, &st)
 }
 
 // beginning cuts a path into where it begins and the names that follow.
@@ -98,6 +102,15 @@ func checkAbove(path, what string, st *unix.Stat_t) error {
 		return fault.New(fault.NotPermitted, path, "is above the "+what+" and writable by others (chmod go-w "+fault.Quoted(path)+")")
 	}
 	return nil
+}
+
+// checkOwner refuses what checkAbove refuses, except a group's right to write to a directory of
+// root's.
+func checkOwner(path, what string, st *unix.Stat_t) error {
+	if st.Uid == 0 && st.Mode&0o002 == 0 && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return nil
+	}
+	return checkAbove(path, what, st)
 }
 
 // OthersMayWrite tells whether another user than root and this one may write to the file or
