@@ -28,7 +28,7 @@ const guardWait = 200 * time.Millisecond
 // acquisition's, or is being taken over, it changes nothing and returns an error with status 75
 // (lost). The error contains locker.ErrGuarded if another process holds the guard; locker.IsEnded
 // is true if that process is a newcomer that ends this owner. If an ending has begun and a recorded
-// member lives, the lock stays for that member, with status 77.
+// member lives, the lock stays for that member, with status 77, unless the owner is Alone.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(r, active) || active.Record.Slots > 0 || active.Record.Learn) {
@@ -70,8 +70,10 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	case err != nil:
 		return err
 	}
-	if err := active.Survived(); err != nil {
-		return err
+	if !r.Alone {
+		if err := active.Survived(); err != nil {
+			return err
+		}
 	}
 	if err := l.leaveReaders(r, active); err != nil {
 		return err

@@ -175,6 +175,7 @@ type ReleaseRequest struct {
 	Asked   bool          // the owner ended the job itself, at the request of a newcomer elsewhere
 	NoStamp bool          // the run does not count for IfElapsed, nor for the tick
 	Untold  bool          // how the run went is unknown: it teaches nothing
+	Alone   bool          // the owner knows that no other process of its job lives, whatever the lock records
 	Tick    policy.Tick
 
 	// Again: an earlier release may have been interrupted. If the lock is gone, or another owner's,
