@@ -57,6 +57,7 @@ func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Mom
 	case v.active != nil:
 		v.setActive(now)
 	}
+	v.Active.Newer = v.Active.Held && r.IsOlder(v.Record, v.Active.Age)
 	d = policy.Decide(r.Terms(), v.situation())
 	around := p == asking || p == waiting && !v.Active.Held
 	if err == nil && around && d.Step.Granted() && !r.Shared { // readers do not exclude each other

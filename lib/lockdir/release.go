@@ -154,15 +154,21 @@ func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory
 }
 
 // rememberStart records when the run began, if this run asked for that, or if the last lock has the
-// start of an earlier run, which would otherwise be taken for this run's.
+// start of an earlier run, which would otherwise be taken for this run's. Of a run that replaced
+// another it records when it was asked for: an older newcomer that waited to replace it is denied.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
 	last, err := l.lastOr(name, fresh)
 	if err != nil {
 		return err
 	}
-	if run.Record.FromStart || !last.Memory.Started.IsZero() {
+	started := run.Record.FromStart || !last.Memory.Started.IsZero()
+	if started {
 		last.Memory.Started = run.Modified().Add(-run.Record.Asked)
-	} else if !last.Damaged {
+	}
+	if run.Record.Replaces {
+		last.Memory.Newest = run.Record.Start().Later(last.Memory.Newest)
+	}
+	if !started && !run.Record.Replaces && !last.Damaged {
 		return nil
 	}
 	return l.Dir.Remember(name, last.Completed, last.Memory)
