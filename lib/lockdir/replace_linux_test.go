@@ -117,7 +117,7 @@ func TestADenialOfAnOlderStartNamesItsReason(t *testing.T) {
 	limits := policy.Limits{Source: policy.Said}
 	for want, s := range map[string]policy.Situation{
 		"busy: running for 1m, ExpireAfter is 0s, and it was asked for later than this start": {Active: policy.Active{Held: true, Age: time.Minute, Newer: true}},
-		"busy: a start that was asked for later has run":                                   {Last: policy.Last{Newer: true}},
+		"busy: a start that was asked for later has run":                                      {Last: policy.Last{Newer: true}},
 	} {
 		if d := policy.Decide(policy.Terms{Limits: limits}, s); d.Reason() != want {
 			t.Errorf("%q, want %q", d.Reason(), want)

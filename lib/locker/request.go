@@ -164,7 +164,7 @@ func (r *Request) IsOlder(owner record.Record, age time.Duration) bool {
 
 // IsOlderThan tells whether the run was asked for before another one.
 func (r *Request) IsOlderThan(other record.Start) bool {
-	return other.IsHere() && other.Boottime > cmp.Or(r.WaitSince, r.Asked)
+	return other.IsHere() && other.Boottime > cmp.Or(r.WaitSince, r.Asked, process.Boottime())
 }
 
 // Clock is the time up to which ages are counted for this request.

@@ -86,7 +86,7 @@ type Situation struct {
 	Last    Last
 	Active  Active
 	Readers []Active // the readers' locks
-	Slots   []Active // the program's slots up to the newcomer's limit, without its owner's own slots
+	Slots   []Active // the program's slots, without its owner's own
 
 	TickUsed bool // the newcomer's tick was claimed
 	Pause    Pause
@@ -208,8 +208,7 @@ func (d *Decision) amongReaders(readers []Active) {
 	}
 }
 
-// taken counts the slots that the newcomer cannot take. A newcomer tries the slots in order
-// (takeSlot of a locker), on the terms of ForSlot.
+// taken counts the slots that others have (takeSlot of a locker), on the terms of ForSlot.
 func taken(t Terms, slots []Active) (n int) {
 	for _, slot := range slots {
 		if slot.Held && !decide(t.ForSlot().Limits, Last{}, slot).Granted() {
