@@ -381,6 +381,9 @@ _adlock_run_to_take() {
 	[ "$1" != 2 ] || _adlock_disown 126
 	_adlock_withdraw || :
 	_adlock_lock=''
+	case $_adlock_since${3:-${ADLOCK_EXPIRE_AFTER-}} in
+	0*) _adlock_read_since ;; # what runs is replaced, unless it was asked for later
+	esac
 	case ${ADLOCK_STORE-} in
 	*://*) _adlock_find_smith && _adlock_take lease "$2" "$3" "$4" || return "$?" ;;
 	*) _adlock_take take "$2" "$3" "$4" ;;
@@ -1242,10 +1245,12 @@ _adlock_whoami() {
 
 _adlock_find_since() {
 	_adlock_since=''
-	if [ -n "${ADLOCK_WAIT-}" ]; then
-		_adlock_first _adlock_since /proc/uptime || :
-		_adlock_since=${_adlock_since%% *}
-	fi
+	[ -z "${ADLOCK_WAIT-}" ] || _adlock_read_since
+}
+
+_adlock_read_since() {
+	_adlock_first _adlock_since /proc/uptime || :
+	_adlock_since=${_adlock_since%% *}
 }
 
 _adlock_find_dir() {

@@ -203,7 +203,7 @@ func (r *row) count(readers []locker.View) {
 // findSlot finds the slot of the holder, if it took the atom with --slots.
 func (r *row) findSlot(holder locker.View, slots []locker.Slot) {
 	for _, s := range slots {
-		if holder.Record.Slots >= s.Number && s.Name.Prefix() == r.Name.Prefix() && s.Record.Owner.Same(holder.Record.Owner) {
+		if holder.Record.Slots > 0 && s.Name.Prefix() == r.Name.Prefix() && s.Record.Owner.Same(holder.Record.Owner) {
 			r.Slot, r.Slots = s.Number, holder.Record.Slots
 		}
 	}

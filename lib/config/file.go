@@ -189,7 +189,7 @@ func (f *File) check(fd int) error {
 func (f *File) checkWay(end *unix.Stat_t) error {
 	at := f.Path
 	for range way.MostLinks {
-		if err := cmp.Or(way.Check(at, "settings file", func() string { return "only its owner can mend that" }), sysfile.Lstatat(unix.AT_FDCWD, at, end)); err != nil {
+		if err := cmp.Or(way.Check(at, "settings file", nil), sysfile.Lstatat(unix.AT_FDCWD, at, end)); err != nil {
 			return err
 		}
 		if end.Mode&unix.S_IFMT != unix.S_IFLNK {
@@ -443,7 +443,7 @@ func Mistakes(values []Option) (all []error) {
 const toldFile = "told.settings"
 
 // TellMistakes prints the mistakes in the settings files, once for each lock directory and each
-// change of the files (mtime). While dir does not exist it may print them again.
+// change of the files (mtime). While dir does not exist, or is refused, it prints them again.
 func TellMistakes(dir string, values []Option) {
 	all := Mistakes(values)
 	if len(all) == 0 {
@@ -453,14 +453,24 @@ func TellMistakes(dir string, values []Option) {
 	for _, f := range Files() {
 		state += f.Path + " " + strconv.FormatInt(f.Modified.UnixNano(), 10) + "\n"
 	}
-	told := path.Join(dir, toldFile)
-	if text, err := os.ReadFile(told); err == nil && string(text) == state {
-		return
+	told, ours := path.Join(dir, toldFile), isOurs(dir)
+	if ours {
+		if text, err := os.ReadFile(told); err == nil && string(text) == state {
+			return
+		}
 	}
 	for _, err := range all {
 		fault.Report(err)
 	}
-	_ = os.WriteFile(told, []byte(state), 0o600) // if this fails, they are printed again
+	if ours {
+		_ = os.WriteFile(told, []byte(state), 0o600) // if this fails, they are printed again
+	}
+}
+
+// isOurs tells whether only root and this user can change what is in the directory.
+func isOurs(dir string) bool {
+	var st unix.Stat_t
+	return way.Check(dir, "", nil) == nil && sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && sysfile.IsOurs(&st) && st.Mode&0o022 == 0
 }
 
 // Setting is a setting in force.

@@ -211,7 +211,7 @@ func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 // runlog reports whether the runlog can be written.
 func (m *Machine) runlog() Finding {
 	const what = "runlog"
-	log := &runlog.Log{Dir: m.LogDir, Host: m.Host}
+	log := &runlog.Log{Dir: m.LogDir, Apart: m.LogDir != m.Dir, Host: m.Host}
 	err := log.Check()
 	switch {
 	case err == nil:

@@ -34,7 +34,7 @@ func Main() {
 // await starts the hook and returns the status to exit with once it has ended.
 func await(args []string) int {
 	most, _ := strconv.ParseInt(args[2], 10, 64)
-	log := &runlog.Log{Dir: args[0], Host: args[1], Max: most}
+	log := &runlog.Log{Dir: args[0], Apart: true, Host: args[1], Max: most}
 	e := runlog.Event{Program: args[3], Host: args[4], Operator: args[5], Operand: args[6]}
 	status, err := runCommand(args[8])
 	switch {

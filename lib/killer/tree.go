@@ -54,9 +54,6 @@ func track(job process.Job) (*tree, error) {
 	if err := process.Readable(); err != nil {
 		return nil, err
 	}
-	if job.Uncounted {
-		return nil, &process.StuckError{PID: job.Owner.PID, Err: process.ErrUncounted}
-	}
 	owner, err := h.root(job.Owner)
 	if err != nil {
 		return nil, err
@@ -70,7 +67,11 @@ func track(job process.Job) (*tree, error) {
 			return nil, err
 		}
 	}
-	return h, errors.Join(h.membership.AddBands(job), h.spare())
+	err = errors.Join(h.membership.AddBands(job), h.spare())
+	if err == nil && job.Uncounted && h.membership.Empty() { // nothing would show the members that were not recorded
+		err = &process.StuckError{PID: job.Owner.PID, Err: process.ErrUncounted}
+	}
+	return h, err
 }
 
 // trackOwn prepares the tree of this process's own job: its descendants and, with group, the group

@@ -76,7 +76,7 @@ func TestADryRunNamesTheProcessInTheWay(t *testing.T) {
 	wantVerdict(t, k, ask(owner), locker.Acquired)
 	holder := standsAt(t, k, motdFiles)
 	newcomer := ask(sleeper(t))
-	newcomer.Limits.ExpireAfter, newcomer.Pause = 0, 0
+	newcomer.Limits.ExpireAfter, newcomer.Pause = time.Nanosecond, 0
 	for grace, want := range map[time.Duration]string{
 		time.Hour: "busy: " + locker.ErrGuarded.Error(),
 		0:         "stuck: running for 0s, ExpireAfter is 0s, and process " + strconv.Itoa(holder.PID) + ", which is changing the lock, is stopped",

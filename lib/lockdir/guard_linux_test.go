@@ -57,7 +57,7 @@ func TestAGuardWhoseHolderStandsStillIsStuckAfterAnEndingsTime(t *testing.T) {
 	wantVerdict(t, k, ask(owner), locker.Acquired)
 	holder := start(t, "exec flock '"+k.Dir.Path("lock."+motdFiles)+"' sleep 60")
 	newcomer := ask(sleeper(t))
-	newcomer.Limits.ExpireAfter, newcomer.Pause = 0, 0
+	newcomer.Limits.ExpireAfter, newcomer.Pause = 1, 0
 	active, err := k.Dir.Active(motdFiles)
 	if err != nil {
 		t.Fatal(err)

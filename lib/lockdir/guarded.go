@@ -2,10 +2,13 @@ package lockdir
 
 import (
 	"errors"
+	"fmt"
 
+	"adlock/lib/fault"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
+	"adlock/lib/process"
 )
 
 // errAgain says that the lock has changed since it was read: look again.
@@ -15,6 +18,9 @@ var errAgain = errors.New("the lock has changed")
 // from now on; otherwise another process holds it.
 func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	err := v.active.Guard(0)
+	if errors.Is(err, locker.ErrGuarded) && r.Limits.Preempt() {
+		err = awaitEnding(r, v)
+	}
 	switch {
 	case errors.Is(err, locker.ErrGuarded):
 		return guarded(r, v)
@@ -22,6 +28,23 @@ func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 		err = errAgain
 	}
 	return locker.Outcome{}, err
+}
+
+// awaitEnding waits for the guard of the lock in v, which another newcomer holds while it ends the
+// owner: for as long as an ending can take, and while its holder does not stand still.
+func awaitEnding(r *locker.Request, v *view) error {
+	holder := v.active.GuardHolder()
+	r.ShowEndingBy(holder)
+	defer r.Line.Clear()
+	for until := process.Boottime() + 3*r.Pause + lockfile.GuardGrace; ; {
+		err := v.active.Guard(guardWait)
+		if !errors.Is(err, locker.ErrGuarded) || r.IsGivenUp() || lockfile.StandsStill(v.active.GuardHolder(), r.Pause) != nil {
+			return err
+		}
+		if process.Boottime() > until {
+			return fault.New(fault.Denied, v.active.Path(), fmt.Sprintf("not replaced: process %d has been ending the job for longer than an ending takes", holder))
+		}
+	}
 }
 
 // guarded is the denial where another process holds the guard: it is releasing the lock, or

@@ -57,6 +57,7 @@ func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Mom
 	case v.active != nil:
 		v.setActive(now)
 	}
+	v.Active.Newer = v.Active.Held && r.IsOlder(v.Record, v.Active.Age)
 	d = policy.Decide(r.Terms(), v.situation())
 	around := p == asking || p == waiting && !v.Active.Held
 	if err == nil && around && d.Step.Granted() && !r.Shared { // readers do not exclude each other
@@ -220,14 +221,21 @@ func (l *Locker) lookAtReaders(v *view, r *locker.Request, name atom.Name) error
 	return err
 }
 
-// lookAtSlots looks for the slots that the request may not take. There are none if the owner
-// already has a slot, or if the supervisor of the owner's job has one. A slot that cannot be opened
-// is an error. A damaged one is an error only if all slots before it are taken. The slots' files
-// are closed.
+// lookAtSlots looks for the slots that others have (takeSlot). A slot that cannot be opened is an
+// error. A damaged one is an error only if all slots before it are taken, and the newcomer would take
+// it; else it counts as taken. The slots' files are closed.
 func (l *Locker) lookAtSlots(v *view, r *locker.Request) (failed error) {
+	if r.Slots == 0 {
+		return nil
+	}
 	v.full = r.Full()
-	for n := 1; n <= r.Slots; n++ {
-		slot, err := l.Dir.Active(r.Atom.Slot(n))
+	slots, err := l.slotsIn(r.Atom)
+	if err != nil {
+		return err
+	}
+	before, shares := 0, false
+	for _, name := range slots {
+		slot, err := l.Dir.Active(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -235,23 +243,27 @@ func (l *Locker) lookAtSlots(v *view, r *locker.Request) (failed error) {
 			return err
 		}
 		seen := view{active: slot}
-		err = l.slotIsFree(r, &seen, n, &v.full)
+		own := isOwn(r, slot)
+		if !own {
+			err = l.slotIsFree(r, &seen, &v.full)
+		}
 		slot.Close()
 		switch {
-		case slot.Record.Owner.Same(r.Owner):
-			v.slots = nil
-			return nil
-		case err == errTaken:
-			v.slots = append(v.slots, seen)
-		case err != nil && len(v.slots) == n-1:
+		case own:
+			shares = true
+			continue
+		case err == nil:
+			continue
+		case err != errTaken && failed == nil && before == name.SlotNumber()-1 && name.SlotNumber() <= r.Slots:
 			failed = err
+		case err != errTaken:
+			seen.Active.Held = true
 		}
+		before++
+		v.slots = append(v.slots, seen)
 	}
-	if r.Slots > 0 && len(v.slots) == r.Slots {
-		if shared, err := l.supervisorHasSlot(r); shared || err != nil {
-			v.slots = nil
-			return err
-		}
+	if shares {
+		return nil
 	}
 	return failed
 }

@@ -131,7 +131,7 @@ func TestANewcomerNeverRunsRightAfterAConcurrentRelease(t *testing.T) {
 func TestOneOfTwoNewcomersTakesADeadOwnersAtom(t *testing.T) {
 	gone, one, two := dead(t), sleeper(t), sleeper(t)
 	for _, shared := range []bool{false, true} {
-		for _, limit := range []time.Duration{time.Hour, 0} { // of the other newcomer; at 0 the first one has expired, and is left alone
+		for _, limit := range []time.Duration{time.Hour, 1} { // of the other newcomer; at 1 the first one has expired, and is left alone
 			verdicts := atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 				corpse, newcomer, other := ask(gone), ask(one), ask(two)
 				corpse.Shared = shared

@@ -28,7 +28,7 @@ const guardWait = 200 * time.Millisecond
 // acquisition's, or is being taken over, it changes nothing and returns an error with status 75
 // (lost). The error contains locker.ErrGuarded if another process holds the guard; locker.IsEnded
 // is true if that process is a newcomer that ends this owner. If an ending has begun and a recorded
-// member lives, the lock stays for that member, with status 77.
+// member lives, the lock stays for that member, with status 77, unless the owner is Alone.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(r, active) || active.Record.Slots > 0 || active.Record.Learn) {
@@ -70,8 +70,10 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	case err != nil:
 		return err
 	}
-	if err := active.Survived(); err != nil {
-		return err
+	if !r.Alone {
+		if err := active.Survived(); err != nil {
+			return err
+		}
 	}
 	if err := l.leaveReaders(r, active); err != nil {
 		return err
@@ -152,15 +154,21 @@ func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory
 }
 
 // rememberStart records when the run began, if this run asked for that, or if the last lock has the
-// start of an earlier run, which would otherwise be taken for this run's.
+// start of an earlier run, which would otherwise be taken for this run's. Of a run that replaced
+// another it records when it was asked for: an older newcomer that waited to replace it is denied.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
 	last, err := l.lastOr(name, fresh)
 	if err != nil {
 		return err
 	}
-	if run.Record.FromStart || !last.Memory.Started.IsZero() {
+	started := run.Record.FromStart || !last.Memory.Started.IsZero()
+	if started {
 		last.Memory.Started = run.Modified().Add(-run.Record.Asked)
-	} else if !last.Damaged {
+	}
+	if run.Record.Replaces {
+		last.Memory.Newest = run.Record.Start().Later(last.Memory.Newest)
+	}
+	if !started && !run.Record.Replaces && !last.Damaged {
 		return nil
 	}
 	return l.Dir.Remember(name, last.Completed, last.Memory)

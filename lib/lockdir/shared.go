@@ -161,6 +161,7 @@ func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.D
 	}
 	v := view{active: active}
 	v.setActive(r.Clock(time.Now()))
+	v.Active.Newer = r.IsOlder(v.Record, v.Active.Age)
 	return v, policy.Decide(r.Terms().ForReader(), v.situation()), nil
 }
 

@@ -3,6 +3,7 @@ package lockdir
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"adlock/lib/atom"
@@ -18,6 +19,18 @@ import (
 // the same code reclaims it after a crash. Nested atoms of one owner share a slot. They are not
 // counted: the directory shows the owner's other locks in the program that were taken under
 // a limit, so they may be released in any order.
+//
+// What counts is how many run, whatever the numbers of their slots: runs may name different limits.
+// A newcomer with the limit N takes one of the slots 1 to N, which stays guarded while it counts the
+// others, and gives it up if N are taken. No count misses a run: of two newcomers, the one whose
+// slot came later sees the other's.
+//   - If the other is done, or gone, that is what counts.
+//   - If the other is still counting in a lower slot, it counts as taken.
+//   - If it is still counting in a higher slot, the newcomer waits until it is done. It never waits
+//     for this newcomer, so of several newcomers the one in the lowest slot is not denied for the
+//     others' sake. If it does not end its count, it counts as taken.
+//   - A newcomer that is killed while it counts leaves a slot of a dead owner, or one that no lock
+//     uses.
 //
 // Two helpers of one owner may be at work at the same time, if one was called from a trap. They
 // take turns at the slot's guard: a newcomer puts its lock in place before it looks at the slot
@@ -46,13 +59,20 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	if errors.Is(err, locker.ErrGuarded) {
 		err = nil
 	}
-	if len(held) > 0 || err != nil {
-		return acquired, err
+	shares := len(held) > 0
+	if err == nil && !shares {
+		shares, err = l.supervisorHasSlot(r)
 	}
-	if shared, err := l.supervisorHasSlot(r); shared || err != nil {
+	if err != nil {
 		return acquired, err
 	}
 	full := r.Full()
+	if shares {
+		if room, err := l.hasRoom(r, 0, &full); !room || err != nil {
+			return full, err
+		}
+		return acquired, nil
+	}
 	var inWay []*lockfile.GuardedError // guards of slots that this newcomer could take
 	for n := 1; n <= r.Slots; n++ {
 		taken, err := l.trySlot(r, own, n, &full)
@@ -70,12 +90,32 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	return full, nil
 }
 
-// slotsOf opens the slots that the lock's owner holds, up to the lock's limit, each under its
+// slotsIn returns the slots of the atom's program, in the order of their numbers.
+func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
+	files, err := l.Dir.Files(atom.ActiveLock)
+	if err != nil {
+		return nil, err
+	}
+	var slots []atom.Name
+	for _, f := range files {
+		if f.Name.IsSlot() && f.Name.Prefix() == a.Name().Prefix() {
+			slots = append(slots, f.Name)
+		}
+	}
+	slices.SortFunc(slots, func(a, b atom.Name) int { return a.SlotNumber() - b.SlotNumber() })
+	return slots, nil
+}
+
+// slotsOf opens the slots that the lock's owner holds, if the lock uses one, each under its
 // guard. The caller closes them, also with an error; locker.ErrGuarded says that another process
 // keeps the guard of one for too long.
 func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed error) {
-	for n := 1; n <= own.Slots; n++ {
-		active, err := l.slotOf(own, n)
+	if own.Slots == 0 {
+		return nil, nil
+	}
+	slots, failed := l.slotsIn(own.Atom)
+	for _, slot := range slots {
+		active, err := l.slotOf(own, slot)
 		if active != nil {
 			held = append(held, active)
 		}
@@ -84,16 +124,14 @@ func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed err
 	return held, failed
 }
 
-// supervisorHasSlot reports whether the newcomer's parent is a supervisor that holds a slot: both
-// are one run, and the slot stays until the job is gone. So the atoms that a guarded script takes
-// share the slot of its supervisor. A newcomer that is an `adlock run` itself is another run.
+// supervisorHasSlot reports whether the newcomer's supervisor (isSupervisors) holds a slot.
 func (l *Locker) supervisorHasSlot(r *locker.Request) (bool, error) {
-	parent, err := process.ParentOf(r.Owner.PID)
-	if err != nil || r.Supervised {
-		return false, nil // unknown: take a slot
+	slots, err := l.slotsIn(r.Atom)
+	if err != nil {
+		return false, err
 	}
-	for n := 1; n <= r.Slots; n++ {
-		active, err := l.Dir.Active(r.Atom.Slot(n))
+	for _, slot := range slots {
+		active, err := l.Dir.Active(slot)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -101,16 +139,24 @@ func (l *Locker) supervisorHasSlot(r *locker.Request) (bool, error) {
 			return false, err
 		}
 		active.Close()
-		if active.SupervisedBy(parent) {
+		if isSupervisors(r, active) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// slotOf opens the n-th slot under its guard; nil if the owner does not hold it.
-func (l *Locker) slotOf(own record.Record, n int) (*lockfile.Active, error) {
-	return l.Dir.LockOf(own.Owner, atom.File{Kind: atom.ActiveLock, Name: own.Atom.Slot(n)}, guardWait)
+// isSupervisors tells whether the newcomer's parent is a supervisor that holds the slot: both
+// are one run, and the slot stays until the job is gone. So the atoms that a guarded script takes
+// share the slot of its supervisor. A newcomer that is an `adlock run` itself is another run.
+func isSupervisors(r *locker.Request, slot *lockfile.Active) bool {
+	parent, err := process.ParentOf(r.Owner.PID)
+	return err == nil && !r.Supervised && slot.SupervisedBy(parent) // unknown: take a slot
+}
+
+// slotOf opens a slot under its guard; nil if the owner does not hold it.
+func (l *Locker) slotOf(own record.Record, slot atom.Name) (*lockfile.Active, error) {
+	return l.Dir.LockOf(own.Owner, atom.File{Kind: atom.ActiveLock, Name: slot}, guardWait)
 }
 
 func closeAll(locks []*lockfile.Active) {
@@ -129,27 +175,21 @@ func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 	if len(held) == 0 {
 		return nil, failed
 	}
-	shared, err := l.limitOfOthers(own)
-	if err != nil {
+	if shared, err := l.isShared(own); shared || err != nil {
 		return held, locker.JoinErrors(failed, err)
 	}
 	for _, s := range held {
-		if s.File.Name.SlotNumber() > shared {
-			failed = locker.JoinErrors(failed, s.Remove())
-		}
+		failed = locker.JoinErrors(failed, s.Remove())
 	}
 	return held, failed
 }
 
-// limitOfOthers is the largest limit among the other locks of the lock's owner in its program:
-// they may share any slot up to that number.
-func (l *Locker) limitOfOthers(own record.Record) (most int, err error) {
+// isShared tells whether another lock of the lock's owner in its program uses the owner's slot.
+func (l *Locker) isShared(own record.Record) (shared bool, err error) {
 	err = l.eachLockOf(own, func(lock *lockfile.Active) {
-		if lock.Record.Token != own.Token {
-			most = max(most, lock.Record.Slots)
-		}
+		shared = shared || lock.Record.Token != own.Token && lock.Record.Slots > 0
 	})
-	return most, err
+	return shared, err
 }
 
 // eachLockOf calls do with each lock of the lock's owner in its program, slots left out. Readers'
@@ -182,7 +222,7 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 }
 
 // trySlot tries to take the n-th slot, and reports whether it did. If another owner holds the slot,
-// it adds that owner to the outcome full. It returns a lockfile.GuardedError if another process
+// or others hold as many as the request allows, it adds these owners to the outcome full. It returns a lockfile.GuardedError if another process
 // guards a slot that this newcomer could take.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
@@ -194,10 +234,13 @@ func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *lock
 	defer temp.Discard()
 	for {
 		err := temp.Link(r.Atom.Slot(n).ActiveLock())
-		if !errors.Is(err, fs.ErrExist) {
-			return err == nil, err
+		if err == nil {
+			return l.keepSlot(r, temp, n, full)
 		}
-		mine, err := l.slotOf(own, n) // another helper of the owner may have been faster
+		if !errors.Is(err, fs.ErrExist) {
+			return false, err
+		}
+		mine, err := l.slotOf(own, r.Atom.Slot(n)) // another helper of the owner may have been faster
 		if mine != nil {
 			return true, mine.Close()
 		}
@@ -207,9 +250,75 @@ func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *lock
 		if errors.Is(err, errTaken) {
 			return false, nil
 		}
-		if !errors.Is(err, locker.ErrLost) {
-			return err == nil, err
+		if err == nil {
+			return l.keepSlot(r, temp, n, full)
 		}
+		if !errors.Is(err, locker.ErrLost) {
+			return false, err
+		}
+	}
+}
+
+// keepSlot keeps the n-th slot, which is in place and still guarded, if fewer are taken than the
+// request allows.
+func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) (bool, error) {
+	room, err := l.hasRoom(r, n, full)
+	if room {
+		return true, nil
+	}
+	return false, errors.Join(err, temp.Withdraw())
+}
+
+// hasRoom tells whether others have fewer slots than the request allows. own is the number of the
+// newcomer's slot; 0: it shares one.
+func (l *Locker) hasRoom(r *locker.Request, own int, full *locker.Outcome) (bool, error) {
+	slots, err := l.slotsIn(r.Atom)
+	taken := 0
+	for _, slot := range slots {
+		if slot.SlotNumber() == own {
+			continue
+		}
+		is, failed := l.isTaken(r, slot, slot.SlotNumber() > own, full)
+		err = errors.Join(err, failed)
+		if is {
+			taken++
+		}
+	}
+	return err == nil && taken < r.Slots, err
+}
+
+// isOwn tells whether the newcomer's owner, or its supervisor, has the slot.
+func isOwn(r *locker.Request, slot *lockfile.Active) bool {
+	return slot.Record.Owner.Same(r.Owner) || isSupervisors(r, slot)
+}
+
+// isTaken tells whether another owner holds the slot. If wait, it waits until a newcomer that may
+// yet give the slot up has done so or not. A damaged slot counts as taken.
+func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *locker.Outcome) (bool, error) {
+	for {
+		active, err := l.Dir.Active(slot)
+		if err != nil {
+			return false, ignoreMissing(err)
+		}
+		if isOwn(r, active) {
+			active.Close()
+			return false, nil
+		}
+		if wait {
+			err = active.Guard(guardWait)
+		}
+		v := view{active: active}
+		if err == nil || errors.Is(err, locker.ErrGuarded) {
+			err = l.slotIsFree(r, &v, full)
+		}
+		active.Close()
+		switch {
+		case errors.Is(err, locker.ErrLost):
+			continue
+		case errors.Is(err, errTaken), active.Content == record.Damaged:
+			return true, nil
+		}
+		return false, err
 	}
 }
 
@@ -227,13 +336,13 @@ func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, 
 	}
 	defer active.Close()
 	v := view{active: active}
-	if err := l.slotIsFree(r, &v, n, full); err != nil {
+	if err := l.slotIsFree(r, &v, full); err != nil {
 		return err
 	}
 	if err := active.GuardReporting(0); err != nil {
 		return err
 	}
-	if err := l.slotIsFree(r, &v, n, full); err != nil {
+	if err := l.slotIsFree(r, &v, full); err != nil {
 		return err
 	}
 	if v.Active.Empty { // left by a crash of the machine
@@ -242,14 +351,13 @@ func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, 
 	return temp.Replace(r.Atom.Slot(n).ActiveLock())
 }
 
-// slotIsFree is nil if the owner of the n-th slot, which is in v, is dead or no longer uses it;
-// else errTaken.
-func (l *Locker) slotIsFree(r *locker.Request, v *view, n int, full *locker.Outcome) error {
+// slotIsFree is nil if the owner of the slot in v is dead or no longer uses it; else errTaken.
+func (l *Locker) slotIsFree(r *locker.Request, v *view, full *locker.Outcome) error {
 	if v.active.Content == record.Damaged {
 		return damaged(v.active)
 	}
 	v.setActive(r.Clock(time.Now()))
-	free := l.slotIsUnused(v.active, n)
+	free := l.slotIsUnused(v.active)
 	if policy.Decide(r.Terms().ForSlot(), v.situation()).Step.Granted() {
 		orphaned, err := l.hasOrphanedLock(v.active.Record)
 		if err != nil {
@@ -273,10 +381,10 @@ func (l *Locker) hasOrphanedLock(own record.Record) (bool, error) {
 	return orphaned, err
 }
 
-// slotIsUnused tells whether the owner of the n-th slot lives but has no lock that could use the
+// slotIsUnused tells whether the owner of the slot lives but has no lock that could use the
 // slot: its release found the slot guarded, or was killed. This stays true only under the slot's
 // guard. A lock that cannot be read counts as one that could use the slot.
-func (l *Locker) slotIsUnused(slot *lockfile.Active, n int) bool {
+func (l *Locker) slotIsUnused(slot *lockfile.Active) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {
 		return false
@@ -285,9 +393,9 @@ func (l *Locker) slotIsUnused(slot *lockfile.Active, n int) bool {
 		taker.Close()
 		return false
 	}
-	own.Token = "" // so that limitOfOthers counts every lock of the owner
-	most, err := l.limitOfOthers(own)
-	return err == nil && most < n
+	own.Token = "" // so that isShared counts every lock of the owner
+	shared, err := l.isShared(own)
+	return err == nil && !shared
 }
 
 func ignoreMissing(err error) error {

@@ -341,3 +341,97 @@ func TestAStrangeFileKeepsNoSlot(t *testing.T) {
 	}
 	wantVerdict(t, k, stranger, locker.Acquired) // no lock of its owner uses the slot
 }
+
+func TestWhatCountsIsHowManyRunWhateverTheirSlots(t *testing.T) {
+	k, first, second, third := newLocker(t), sleeper(t), sleeper(t), sleeper(t)
+	one := wantVerdict(t, k, slotted(first, "one", 3), locker.Acquired)
+	two := wantVerdict(t, k, slotted(second, "two", 3), locker.Acquired)
+	wantVerdict(t, k, slotted(third, "three", 3), locker.Acquired)
+	letGo(t, k, slotted(first, "one", 3), one)
+	letGo(t, k, slotted(second, "two", 3), two)
+	for limit, want := range []locker.Verdict{1: locker.Full, 2: locker.Acquired} {
+		if limit == 0 {
+			continue
+		}
+		r := slotted(sleeper(t), "four", limit)
+		if granted, reason, err := k.DryRun(&r); granted != (want == locker.Acquired) || err != nil {
+			t.Errorf("a dry run says %s (%v)", reason, err)
+		}
+		wantVerdict(t, k, r, want)
+	}
+	if n := slotsLeft(k); n != 2 {
+		t.Errorf("%d slots are taken", n)
+	}
+	end(t, third)
+	wantVerdict(t, k, slotted(sleeper(t), "five", 2), locker.Acquired)
+}
+
+// The inner atom, taken in the slot of the outer one, keeps it whatever limit it names.
+func TestANestedAtomKeepsTheSlotWhateverItsNumber(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	other := slotted(sleeper(t), "other", 2)
+	held := wantVerdict(t, k, other, locker.Acquired)
+	outer := slotted(owner, "outer", 2)
+	token := wantVerdict(t, k, outer, locker.Acquired) // in slot 2
+	letGo(t, k, other, held)
+	inner := slotted(owner, "inner", 1)
+	nested := wantVerdict(t, k, inner, locker.Acquired)
+	letGo(t, k, outer, token)
+	wantVerdict(t, k, slotted(sleeper(t), "third", 1), locker.Full)
+	letGo(t, k, inner, nested)
+	if n := slotsLeft(k); n != 0 {
+		t.Errorf("%d slots are left", n)
+	}
+}
+
+// A run is in slot 3. At each step of a newcomer another one comes.
+func TestNewcomersWithDifferentLimitsNeverRunTooMany(t *testing.T) {
+	first, one, two := sleeper(t), sleeper(t), sleeper(t)
+	for _, limits := range [][2]int{{2, 2}, {1, 2}, {3, 1}, {2, 3}} {
+		atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+			before := []locker.Outcome{wantVerdict(t, k, slotted(one, "a", 3), locker.Acquired), wantVerdict(t, k, slotted(two, "b", 3), locker.Acquired)}
+			wantVerdict(t, k, slotted(first, "first", 3), locker.Acquired)
+			letGo(t, k, slotted(one, "a", 3), before[0])
+			letGo(t, k, slotted(two, "b", 3), before[1])
+			came := locker.Full
+			return func() (locker.Verdict, error) {
+					outcome, err := k.Take(slotted(one, "a", limits[0]))
+					switch {
+					case outcome.Verdict == locker.Acquired && (limits[0] < 2 || came == locker.Acquired && max(limits[0], limits[1]) < 3):
+						t.Errorf("limits %v: too many run", limits)
+					case outcome.Verdict != locker.Acquired && came != locker.Acquired && limits[0] > 1:
+						t.Errorf("limits %v: neither runs (%s)", limits, outcome.Verdict)
+					}
+					return outcome.Verdict, err
+				}, func() error {
+					outcome, err := k.Take(slotted(two, "b", limits[1]))
+					if came = outcome.Verdict; came == locker.Acquired && limits[1] < 2 {
+						t.Errorf("limits %v: %d run", limits, slotsLeft(k))
+					}
+					return err
+				}
+		})
+	}
+}
+
+// A newcomer counts while another one, in a higher slot, has not counted yet.
+func TestACountWaitsForTheNewcomerInAHigherSlot(t *testing.T) {
+	k, higher := newLocker(t), sleeper(t)
+	wantVerdict(t, k, slotted(higher, "higher", 1), locker.Acquired)
+	if err := os.Rename(k.Dir.Path(motd.Slot(1).ActiveLock()), k.Dir.Path(motd.Slot(2).ActiveLock())); err != nil {
+		t.Fatal(err)
+	}
+	guard := takeGuard(t, k, motd.Slot(2))
+	taken := make(chan locker.Verdict)
+	go func() {
+		outcome, _ := k.Take(slotted(sleeper(t), "lower", 1))
+		taken <- outcome.Verdict
+	}()
+	eventually(t, "it has a slot", func() bool { return slotsLeft(k) == 2 })
+	if err := errors.Join(os.Remove(k.Dir.Path(motd.Slot(2).ActiveLock())), guard.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if verdict := <-taken; verdict != locker.Acquired {
+		t.Error(verdict)
+	}
+}

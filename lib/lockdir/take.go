@@ -151,7 +151,7 @@ func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 // secondLook looks at the last lock again. Its 'now' is the mtime of the temporary file, which it
 // has just touched, so both times are by the file system's clock.
 func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
-	if p == stamped || r.Limits.IfElapsed == 0 {
+	if p == stamped || r.Limits.IfElapsed == 0 && !r.Limits.Preempt() {
 		return locker.Outcome{Verdict: locker.Acquired}, nil
 	}
 	now, err := temp.Touch()

@@ -55,6 +55,13 @@ func (r *Request) ShowEnding(owner process.Identity, s killer.Signalled) {
 	})
 }
 
+// ShowEndingBy shows a person at a terminal that another newcomer is ending the job.
+func (r *Request) ShowEndingBy(pid int) {
+	r.Line.Show(func() string {
+		return Title(r.Atom) + ": waiting for process " + strconv.Itoa(pid) + ", which is ending the job"
+	})
+}
+
 // tellEnd tells the hook how a run ended, and prints it if the run's own supervisor ended it by
 // force.
 func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record) {

@@ -39,7 +39,7 @@ type Outcome struct {
 	Watch       time.Duration // how long the job is watched before a learned limit ends it
 
 	// For a waiter.
-	Endless bool          // a wait would never end: the job in the way waits for this newcomer, or the tick stays used
+	Endless bool          // a wait would be in vain: the job in the way waits for this newcomer, the tick stays used, or a later start has come before
 	Blocker int           // pid of the owner in the way; 0: unknown
 	Node    string        // and its machine, if that may be another one
 	Recheck time.Duration // look again after this at the latest: the owner expires, or the atom is due; 0: unknown
@@ -66,7 +66,7 @@ func (r *Request) Denied(d policy.Decision, v *View) Outcome {
 			o.Recheck = v.Pause.Left
 		}
 	case Busy:
-		o.Blocker, o.Node = v.Record.Owner.PID, v.Node
+		o.Blocker, o.Node, o.Endless = v.Record.Owner.PID, v.Node, d.Outdated()
 		if expiry := policy.Expiry(r.Limits, v.Active); expiry != limit.Never {
 			o.Recheck = cmp.Or(max(0, expiry-v.Active.Age), idle.Shortest) // the job may be idle by then
 		}

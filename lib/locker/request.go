@@ -123,7 +123,7 @@ func (r *Request) Record() record.Record {
 		Owner: r.Owner, Job: r.Job, Token: record.NewToken(), Atom: r.Atom,
 		Monotonic: process.Monotonic(), Boottime: now, Asked: r.askedBefore(now), IfElapsed: r.Limits.IfElapsed,
 		ExpireAfter: expireAfter, Source: source, Notice: r.Notice,
-		Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto.Any(),
+		Replaces: r.Limits.Preempt(), Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto.Any(),
 	}
 }
 
@@ -152,6 +152,21 @@ func (r *Request) askedBefore(moment time.Duration) time.Duration {
 	return max(0, moment-cmp.Or(r.WaitSince, r.Asked, moment))
 }
 
+// IsOlder tells whether the run was asked for before that of an owner whose lock has this record and
+// age. In one boot and time namespace both are known exactly, else as exactly as the age.
+func (r *Request) IsOlder(owner record.Record, age time.Duration) bool {
+	now := process.Boottime()
+	if _, known := owner.Age(); known {
+		age = now - owner.Boottime
+	}
+	return age+owner.Asked < r.askedBefore(now)
+}
+
+// IsOlderThan tells whether the run was asked for before another one.
+func (r *Request) IsOlderThan(other record.Start) bool {
+	return other.IsHere() && other.Boottime > cmp.Or(r.WaitSince, r.Asked, process.Boottime())
+}
+
 // Clock is the time up to which ages are counted for this request.
 func (r *Request) Clock(real time.Time) Moment { return Moment{Real: real, Fixed: r.Now} }
 
@@ -175,6 +190,7 @@ type ReleaseRequest struct {
 	Asked   bool          // the owner ended the job itself, at the request of a newcomer elsewhere
 	NoStamp bool          // the run does not count for IfElapsed, nor for the tick
 	Untold  bool          // how the run went is unknown: it teaches nothing
+	Alone   bool          // the owner knows that no other process of its job lives, whatever the lock records
 	Tick    policy.Tick
 
 	// Again: an earlier release may have been interrupted. If the lock is gone, or another owner's,

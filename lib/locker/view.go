@@ -52,7 +52,7 @@ func (v *View) Foresee(d policy.Decision) policy.Decision {
 	switch {
 	case changes && v.Standstill != nil:
 		return d.Because(policy.Stuck, v.Standstill.Error())
-	case changes && v.Changer != 0: // that process is already changing the lock
+	case changes && v.Changer != 0 && !d.Preempts(): // that process is already changing the lock
 		return d.Because(policy.Busy, ErrGuarded.Error())
 	case d.Step == policy.Expire && v.Node == "":
 		return v.foreseeEnd(d)
@@ -96,6 +96,7 @@ func (v *View) SeeLast(r *Request, object string, last record.Last, now Moment, 
 	}
 	r.Resolve(last.Memory.Learned)
 	v.Memory, v.Last = last.Memory, LastView(last, r.FromStart, now)
+	v.Last.Newer = r.IsOlderThan(last.Memory.Newest)
 	if r.Tick.Asked() {
 		v.TickUsed, err = used()
 	}

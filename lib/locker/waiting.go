@@ -47,6 +47,13 @@ func (w Waiting) Asker() int {
 	return int(w.asker.Fd())
 }
 
+// IsGivenUp tells whether no process waits for the answer any more: the asker has gone on, or the
+// process is dead for which the lock is asked.
+func (r *Request) IsGivenUp() bool {
+	owner := r.Owner.PID
+	return readable(Waiting{asker: r.Asker}.Asker()) || owner != 0 && owner != os.Getpid() && r.Owner.Life() == process.Dead
+}
+
 func readable(fd int) bool {
 	if fd < 0 {
 		return false

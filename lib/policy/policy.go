@@ -86,7 +86,7 @@ type Situation struct {
 	Last    Last
 	Active  Active
 	Readers []Active // the readers' locks
-	Slots   []Active // the program's slots up to the newcomer's limit, without its owner's own slots
+	Slots   []Active // the program's slots, without its owner's own
 
 	TickUsed bool // the newcomer's tick was claimed
 	Pause    Pause
@@ -112,6 +112,7 @@ type Last struct {
 	FromStart bool          // Age is since the start of the last run instead
 	Future    bool          // it lies in the future by the real clock, so it does not count
 	Damaged   bool          // its content cannot be read, so it does not count
+	Newer     bool          // a run that replaced another, and was asked for after this newcomer, has completed
 }
 
 // Owner is the known state of the active lock's owner.
@@ -142,6 +143,7 @@ type Active struct {
 	Idle     time.Duration // in a store: how long the job was idle when the locksmith watched it
 	Work     string        // in a store: the sign of work that the locksmith found, in words
 	Entering bool          // a reader holds it for a moment, before it moves to a reader's lock
+	Newer    bool          // the owner was asked for after this newcomer
 }
 
 // Step is a newcomer's next step.
@@ -206,8 +208,7 @@ func (d *Decision) amongReaders(readers []Active) {
 	}
 }
 
-// taken counts the slots that the newcomer cannot take. A newcomer tries the slots in order
-// (takeSlot of a locker), on the terms of ForSlot.
+// taken counts the slots that others have (takeSlot of a locker), on the terms of ForSlot.
 func taken(t Terms, slots []Active) (n int) {
 	for _, slot := range slots {
 		if slot.Held && !decide(t.ForSlot().Limits, Last{}, slot).Granted() {
@@ -222,6 +223,9 @@ func taken(t Terms, slots []Active) (n int) {
 func decide(limits Limits, last Last, active Active) Step {
 	if !Due(limits, last) {
 		return TooSoon
+	}
+	if last.Newer && limits.Preempt() {
+		return Busy
 	}
 	if !active.Held {
 		return Acquire
@@ -292,14 +296,28 @@ func InForce(limits Limits, active Active) (expireAfter time.Duration, source So
 }
 
 // Expiry is the age at which the active lock expires for this newcomer: the limit in force, plus
-// the owner's Patience.
+// the owner's Patience. An owner that is preempted does not end its job by itself.
 func Expiry(limits Limits, active Active) time.Duration {
 	expiry, _ := InForce(limits, active)
+	if expiry == 0 {
+		return 0
+	}
 	return min(expiry, limit.Never-active.Patience) + active.Patience // never stays never
 }
 
-// Expired reports whether the active lock has expired for this newcomer.
-func Expired(limits Limits, active Active) bool { return active.Age >= Expiry(limits, active) }
+// Expired reports whether the active lock has expired for this newcomer. An owner that is to be
+// preempted has not, if it was asked for later: the newest start is what runs in the end.
+func Expired(limits Limits, active Active) bool {
+	return active.Age >= Expiry(limits, active) && !outdated(limits, active)
+}
+
+// Preempt tells whether a newcomer with these limits ends an owner at once.
+func (l Limits) Preempt() bool { return l.Source != None && l.ExpireAfter == 0 }
+
+func outdated(limits Limits, active Active) bool {
+	expireAfter, _ := InForce(limits, active)
+	return expireAfter == 0 && active.Newer
+}
 
 // OnlyIdle tells whether an expired owner is ended only if a watch finds its job idle. This holds
 // for a learned limit, which cannot distinguish a long run from a hang. An explicit limit ends the
@@ -347,6 +365,16 @@ func (d Decision) Because(step Step, why string) Decision {
 	return d.With(step)
 }
 
+// Preempts tells whether the decision is one of a newcomer that ends an owner at once.
+func (d Decision) Preempts() bool { return d.terms.Limits.Preempt() }
+
+// Outdated tells whether the decision is a denial for good: the newcomer replaces what runs, and a
+// later start has come before it.
+func (d Decision) Outdated() bool {
+	limits := d.terms.Limits
+	return d.Step == Busy && (d.last.Newer && limits.Preempt() || outdated(limits, d.Active))
+}
+
 func full(t Terms) string {
 	if t.Slots == 1 {
 		return "full: an atom of " + t.Program + " is running"
@@ -367,6 +395,9 @@ func (d Decision) Reason() string {
 	}
 	if d.why != "" && d.Step == Busy {
 		return "busy: " + d.why
+	}
+	if d.Outdated() && d.last.Newer {
+		return "busy: a start that was asked for later has run"
 	}
 	if d.why != "" {
 		return stuck(d.terms.Limits, d.Active, d.why)
@@ -468,6 +499,8 @@ func busy(limits Limits, active Active) string {
 	}
 	text := Running(limits, active)
 	switch {
+	case outdated(limits, active):
+		text += ", and it was asked for later than this start"
 	case !spared(limits, active):
 	case active.Work != "":
 		text += ", and it works (" + active.Work + ")"

@@ -50,7 +50,44 @@ func (job Job) Survived() error {
 		}
 	}
 	if job.Uncounted {
-		return &StuckError{PID: job.Owner.PID, Err: ErrUncounted}
+		return job.uncounted()
+	}
+	return nil
+}
+
+// uncounted returns an error if a survivor lives, or may live, that the lock had no room for: the
+// job's groups, its session and its mark show them, and, while the owner lives, its descendants. Of
+// the job of a living owner, this process and its ancestors do not count: they release its lock.
+func (job Job) uncounted() error {
+	unknown := &StuckError{PID: job.Owner.PID, Err: ErrUncounted}
+	lives := job.Owner.Life() == Alive
+	k := Membership{Roots: map[Key]bool{job.Owner.Key(): lives}}
+	if err := k.AddBands(job); err != nil {
+		return err
+	}
+	if len(k.bands) == 0 && k.mark == nil {
+		return unknown
+	}
+	list, err := k.Look(Table, nothing)
+	if err != nil {
+		return unknown
+	}
+	k.Drop(list)
+	spared := []int{job.Owner.PID}
+	if lives {
+		line, err := Ancestors()
+		if err != nil {
+			return unknown
+		}
+		spared = append(spared, line...)
+	}
+	for _, e := range k.Find(list, nothing) {
+		if !lives || !slices.Contains(spared, e.PID) {
+			return &StuckError{PID: e.PID, Command: e.Command, Err: errSurvivor}
+		}
+	}
+	if _, unseen := k.Unseen(list); unseen || k.Doubt() != nil {
+		return unknown
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ var errFormat = errors.New("unknown format")
 type Memory struct {
 	Atom    atom.Atom // set if the file's name contains a checksum and so does not determine the atom
 	Started time.Time // when the last run was asked for; zero: not recorded
+	Newest  Start     // of the runs that replaced others, the one that was asked for last; zero: not recorded
 	Learned learn.State
 	Pause   Pause
 	other   []string // lines of other keys, as they were
@@ -23,7 +24,7 @@ type Memory struct {
 
 // Empty reports whether there is nothing to remember.
 func (m Memory) Empty() bool {
-	return m.Atom == atom.Atom{} && m.Started.IsZero() && m.Learned == learn.State{} && m.Pause == Pause{} && len(m.other) == 0
+	return m.Atom == atom.Atom{} && m.Started.IsZero() && m.Newest == Start{} && m.Learned == learn.State{} && m.Pause == Pause{} && len(m.other) == 0
 }
 
 // Bytes returns the memory as written in the file.
@@ -34,6 +35,9 @@ func (m Memory) Bytes() []byte {
 	}
 	if !m.Started.IsZero() {
 		w.text("started", m.Started.UTC().Format(time.RFC3339Nano))
+	}
+	if m.Newest != (Start{}) {
+		w.text("newest", m.Newest.String())
 	}
 	w.pause(m.Pause)
 	for _, line := range m.Learned.Lines() {
@@ -61,6 +65,11 @@ func ParseMemory(content []byte) (Memory, error) {
 		m.Started, err = time.Parse(time.RFC3339Nano, text)
 		r.failed = r.failed || err != nil
 	}
+	if text, there := fields["newest"]; there {
+		var err error
+		m.Newest, err = parseStart(text)
+		r.failed = r.failed || err != nil
+	}
 	if _, there := fields["paused"]; there {
 		m.Pause = r.pause()
 	}
@@ -78,7 +87,7 @@ func ParseMemory(content []byte) (Memory, error) {
 
 func isKnown(key string) bool {
 	switch key {
-	case "program", "host", "operator", "operand", "command", "started",
+	case "program", "host", "operator", "operand", "command", "started", "newest",
 		"paused", "paused_for", "paused_why", "paused_boot", "paused_machine", "paused_timens", "paused_boottime":
 		return true
 	}

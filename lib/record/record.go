@@ -41,6 +41,7 @@ type Record struct {
 	Source      policy.Source // of ExpireAfter; policy.None: the owner set none
 	Notice      time.Duration // set by the owner; 0: none
 
+	Replaces   bool          // the owner preempted what ran before: remember when it was asked for
 	Supervised bool          // the owner is `adlock run`, which forwards signals to its job
 	Patience   time.Duration // how long after ExpireAfter newcomers leave it to the owner to end its job
 	FromStart  bool          // remember the start of this run
@@ -48,9 +49,6 @@ type Record struct {
 	Shared     bool          // the owner is a reader: other readers may hold the atom at the same time
 	Slots      int           // the limit under which the owner also took a slot; 0: none
 }
-
-// leastAsked is the smallest Asked that is written. Only an owner that waited has a larger one.
-const leastAsked = 100 * time.Millisecond
 
 // Bytes returns the record as written in the file: the pid alone on line 1 (as in shlock and the
 // 1997 paper), the token on line 2, where a shell reads it, then key=value lines.
@@ -78,7 +76,7 @@ func (r Record) Bytes() []byte {
 	}
 	w.text("monotonic", r.Monotonic.String())
 	w.text("boottime", r.Boottime.String())
-	if r.Asked >= leastAsked {
+	if r.Asked > 0 {
 		w.text("asked", r.Asked.String())
 	}
 	w.text("if_elapsed", limit.Format(r.IfElapsed))
@@ -88,6 +86,9 @@ func (r Record) Bytes() []byte {
 	}
 	if r.Notice > 0 {
 		w.text("notice", limit.Format(r.Notice))
+	}
+	if r.Replaces {
+		w.text("replaces", "yes")
 	}
 	if r.Supervised {
 		w.text("supervised", "yes")
@@ -175,6 +176,7 @@ func parseRecord(content []byte) (Record, Content) {
 		IfElapsed:   r.limit("if_elapsed"),
 		ExpireAfter: r.limit("expire_after"),
 		Source:      policy.Source(fields["expire_after_from"]),
+		Replaces:    fields["replaces"] == "yes",
 		Supervised:  fields["supervised"] == "yes",
 		FromStart:   fields["from_start"] == "yes",
 		Shared:      fields["shared"] == "yes",
@@ -219,6 +221,11 @@ func (r Record) Age() (age time.Duration, known bool) {
 	here := process.Here()
 	known = r.Owner.Boot != "" && r.Owner.Boot == here.Boot && r.Owner.TimeNS == here.TimeNS
 	return r.Held(), known
+}
+
+// Start is when the run was asked for.
+func (r Record) Start() Start {
+	return Start{Boottime: r.Boottime - r.Asked, boot: r.Owner.Boot, timeNS: r.Owner.TimeNS}
 }
 
 // Held is the age, for the owner itself.

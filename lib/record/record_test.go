@@ -54,12 +54,12 @@ func anyRecord(t *rapid.T) Record {
 		Monotonic: time.Duration(rapid.Int64().Draw(t, "monotonic")),
 		Boottime:  time.Duration(rapid.Int64().Draw(t, "boottime")),
 		IfElapsed: anyLimit(t, "if-elapsed"), ExpireAfter: anyLimit(t, "expire-after"),
-		Supervised: rapid.Bool().Draw(t, "supervised"), FromStart: rapid.Bool().Draw(t, "from-start"),
+		Replaces: rapid.Bool().Draw(t, "replaces"), Supervised: rapid.Bool().Draw(t, "supervised"), FromStart: rapid.Bool().Draw(t, "from-start"),
 		Patience: time.Duration(rapid.Int64Range(0, 1<<62).Draw(t, "patience")),
 		Slots:    rapid.IntRange(0, 1000).Draw(t, "slots"),
 	}
 	if rapid.Bool().Draw(t, "waited") {
-		r.Asked = time.Duration(rapid.Int64Range(int64(leastAsked), 1<<62).Draw(t, "asked"))
+		r.Asked = time.Duration(rapid.Int64Range(1, 1<<62).Draw(t, "asked"))
 	}
 	if rapid.Bool().Draw(t, "nameless") {
 		r.Atom = atom.Atom{}

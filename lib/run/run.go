@@ -409,7 +409,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 	r.Hook.LetGo()
 	released := k.Release(locker.ReleaseRequest{
 		Name: r.Request.Atom.Name(), Token: outcome.Token, PID: os.Getpid(),
-		Status: runlog.Some(result.Status), Signal: sysfile.SignalName(result.Signal), Expired: result.Expired, Idle: result.Idle,
+		Status: runlog.Some(result.Status), Signal: sysfile.SignalName(result.Signal), Expired: result.Expired, Idle: result.Idle, Alone: result.Alone,
 		NoStamp: !result.Started || r.retryFailed && result.Status != 0, Tick: r.Request.Tick,
 	})
 	if config.Aloud(released) {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/sysfile"
+	"adlock/lib/way"
 )
 
 // DefaultMax is the size in bytes above which a runlog is rotated.
@@ -19,9 +20,12 @@ const DefaultMax = 10 << 20
 
 // Log is the runlog of one host. Any number of goroutines and processes may use it at once.
 type Log struct {
-	// Dir is the directory: it exists, is owned by root or the effective user, and no other user
-	// may write to it.
+	// Dir is the directory. Nothing is written to it unless root or the effective user owns it, no
+	// other user may write to it, and no other user can redirect its path.
 	Dir string
+	// Apart: Dir is no lock directory, so its path may lead through a directory of root's to which a
+	// group may write.
+	Apart bool
 	// Host is HOST in the file's name, already canonical (atom.Canonify).
 	Host string
 	// Locks is the lock directory of the runlog's atoms, if the verbs do not find it by themselves.
@@ -38,6 +42,7 @@ type Log struct {
 	Seen []Event
 
 	reported atomic.Bool // FirstTrouble
+	safe     atomic.Bool // no other user can redirect the path of Dir
 
 	// For tests: rotating is called before the rename in rotate, writing before the write in
 	// append, after all checks; patience replaces the constant.
@@ -67,7 +72,7 @@ func (l *Log) Append(e Event) error {
 	if len(line) > maxLine {
 		return &fs.PathError{Op: "append to", Path: l.path(), Err: fmt.Errorf("line of %d bytes: %w", len(line), unix.EFBIG)}
 	}
-	d, err := openFolder(l.Dir)
+	d, err := l.open()
 	if err != nil {
 		return err
 	}
@@ -77,6 +82,21 @@ func (l *Log) Append(e Event) error {
 		return err // an error of the rotation has the same cause, or will be reported by a later call
 	}
 	return rotating
+}
+
+// open opens the directory. The way to it is checked once.
+func (l *Log) open() (folder, error) {
+	check := way.Check
+	if l.Apart {
+		check = way.CheckOwners
+	}
+	if !l.safe.Load() {
+		if err := check(l.Dir, "runlog", nil); err != nil {
+			return folder{}, err
+		}
+		l.safe.Store(true)
+	}
+	return openFolder(l.Dir)
 }
 
 // FirstTrouble is true at its first call only: if a run cannot write the runlog, it reports that
@@ -89,7 +109,7 @@ func (l *Log) Check() error {
 	if err := checkHost(l.Host); err != nil {
 		return err
 	}
-	d, err := openFolder(l.Dir)
+	d, err := l.open()
 	if err != nil {
 		return err
 	}

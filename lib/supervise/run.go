@@ -189,6 +189,7 @@ func (r *run) result() (Result, error) {
 		Ended:   r.endedBySignal(),
 		Expired: r.expired,
 		Idle:    r.idle,
+		Alone:   CanKeepWhole() && !hasChildren(),
 	}
 	result.Status, result.Signal = statusOf(r.status)
 	if r.expired {

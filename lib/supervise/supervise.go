@@ -112,6 +112,9 @@ type Result struct {
 	Ended   bool           // a signal, forwarded or typed, ended the job
 	Expired bool           // Enforce ended the job
 	Idle    time.Duration  // how long the ended job had been idle; 0: it was not watched
+
+	// Alone: no process of the job is left, as its orphans would be children of this process.
+	Alone bool
 }
 
 // DieAlike ends this process by the signal that ended the command. It returns if no signal ended

@@ -23,14 +23,38 @@ const MostLinks = 40
 // path, which errors call what. A refusal is a *fault.Error (77); a system call's error is
 // returned as it is.
 //
-// advice is what this user can do about a directory that only its owner could mend.
+// advice is what this user can do about a directory that only its owner could mend; nil: nothing.
 //
 // Check goes from the root down, so only root or this user can change what it has checked: it
 // may use names, and the path may be opened by name later. If the path does not exist, the error
 // is fs.ErrNotExist, and the part that exists is safe.
 func Check(whole, what string, advice func() string) error {
+	return walk(whole, what, func(at string, st *unix.Stat_t) error { return checkAbove(at, what, advice, st) })
+}
+
+// CheckOwners is Check, but accepts directories of root's to which a group may write: on some
+// systems /var/log is one.
+func CheckOwners(whole, what string, advice func() string) error {
+	return walk(whole, what, func(at string, st *unix.Stat_t) error {
+		if st.Uid == 0 && st.Mode&0o002 == 0 && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			return nil
+		}
+		return checkAbove(at, what, advice, st)
+	})
+}
+
+// walk calls check with each directory on the way to the end of the path, which it does not look at,
+// and refuses links of other users.
+func walk(whole, what string, check func(at string, st *unix.Stat_t) error) error {
+	lookAbove := func(at string) error {
+		st, err := lstat(at)
+		if err != nil {
+			return err
+		}
+		return check(at, &st)
+	}
 	at, rest := beginning(whole)
-	if err := lookAbove(at, what, advice); err != nil {
+	if err := lookAbove(at); err != nil {
 		return err
 	}
 	for links := 0; len(rest) > 1; {
@@ -41,7 +65,7 @@ func Check(whole, what string, advice func() string) error {
 			return err
 		}
 		if uint32(st.Mode)&unix.S_IFMT != unix.S_IFLNK {
-			if err := checkAbove(next, what, advice, &st); err != nil {
+			if err := check(next, &st); err != nil {
 				return err
 			}
 			at = next
@@ -60,22 +84,13 @@ func Check(whole, what string, advice func() string) error {
 		from, more := beginning(target)
 		if path.IsAbs(target) {
 			at = from
-			if err := lookAbove(at, what, advice); err != nil {
+			if err := lookAbove(at); err != nil {
 				return err
 			}
 		}
 		rest = append(more, rest...)
 	}
 	return nil
-}
-
-// lookAbove is checkAbove for the beginning of a path.
-func lookAbove(at, what string, advice func() string) error {
-	st, err := lstat(at)
-	if err != nil {
-		return err
-	}
-	return checkAbove(at, what, advice, &st)
 }
 
 // beginning cuts a path into where it begins and the names that follow.
@@ -90,6 +105,9 @@ func beginning(whole string) (at string, names []string) {
 // checkAbove refuses a directory on the way that other users may change.
 func checkAbove(path, what string, advice func() string, st *unix.Stat_t) error {
 	mode, me := uint32(st.Mode), os.Geteuid()
+	if advice == nil {
+		advice = func() string { return "only its owner can mend that" }
+	}
 	switch {
 	case mode&unix.S_IFMT != unix.S_IFDIR:
 		return unix.ENOTDIR

@@ -223,7 +223,7 @@ func TestAStopThatIsKilledHoldsTheAtomForTheJob(t *testing.T) {
 	helper.Eventually(t, "it ignores signals", func() bool { return exists(s.in("ready")) && helper.Settled(s.lockOf("a")) })
 	ending := s.command("stop", "a", "ADLOCK_PAUSE=5m").Start(t)
 	helper.Eventually(t, "the job was signalled", func() bool { return strings.Contains(s.kinds("a"), "signal") })
-	s.want(75, "run", "--program", "job", "--name", "a", "--expire-after", "0", "true") // the stop holds the guard
+	s.want(75, "run", "--program", "job", "--name", "a", "--expire-after", "1ms", "true") // the stop holds the guard
 	ending.Kill(t)
 	if text := s.read(s.lockOf("a")); !strings.Contains(text, "\nsurvivor") {
 		t.Errorf("the lock:\n%s", text)

@@ -125,6 +125,29 @@ func TestAnotherUsersLinkInThePathIsNotFollowed(t *testing.T) {
 	a.Newcomer(t).Ran(t)
 }
 
+// The link leads to a lock directory of root's, with everything in place that is written to one.
+func TestARefusalIsNotWrittenThroughAnotherUsersLink(t *testing.T) {
+	need.Root(t)
+	home, shared := public(t), public(t)
+	must(t, os.Chmod(shared, 0o777|os.ModeSticky)) // as /tmp
+	must(t, os.Symlink(home, shared+"/link"))
+	must(t, os.Lchown(shared+"/link", nobody, nobody))
+	for name, in := range map[string]string{"ADLOCK_DIR": "link", "ADLOCK_LOGDIR": "log"} {
+		locks := filepath.Join(home, in)
+		must(t, os.Mkdir(locks, 0o700))
+		a := helper.NewAtom(t)
+		through := " ADLOCK_HOOK=true " + name + "=" + filepath.Join(shared, "link", in) + " "
+		for verb, script := range verbs {
+			t.Log(name, verb)
+			a.Shell(t, "export"+through+"; "+script)
+		}
+		a.Shell(t, "export"+through+"; $adlock hold x <<. \nacquire\n.")
+		if left, err := os.ReadDir(locks); err != nil || len(left) > 0 {
+			t.Errorf("%s: something was made: %v (%v)", name, left, err)
+		}
+	}
+}
+
 // In the namespace, root's directories seem to belong to uid 65534.
 func TestInAUserNamespaceRootsDirectoriesMayBeAbove(t *testing.T) {
 	need.Root(t)

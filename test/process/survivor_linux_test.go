@@ -445,14 +445,89 @@ func recordADeadSurvivor(t *testing.T, a *helper.Atom) {
 		t.Fatal(err)
 	}
 	dead.Kill(t)
+	appendTo(t, a, record.SurvivorLine(1, id))
+}
+
+func appendTo(t *testing.T, a *helper.Atom, text string) {
+	t.Helper()
 	lock, err := os.OpenFile(a.Lock(), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lock.WriteString(record.SurvivorLine(1, id)); err != nil {
+	if _, err := lock.WriteString(text); err != nil {
 		t.Fatal(err)
 	}
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The ending of the job was cut short, and the lock had no room for the members.
+func TestUncountedSurvivorsHoldTheAtomUntilTheyAreDead(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "child")
+	script := deaf + file + " & wait"
+	for claim, start := range map[string]func(*helper.Atom) *helper.Process{
+		"of a script that leads":        func(a *helper.Atom) *helper.Process { return a.Owner(t, script) },
+		"of a supervisor among others":  func(a *helper.Atom) *helper.Process { return a.Supervised(t, script, amongOthers...) },
+		"of a supervisor that leads":    func(a *helper.Atom) *helper.Process { return a.Supervised(t, script) },
+		"of a supervisor's whole group": func(a *helper.Atom) *helper.Process { return a.Supervised(t, "exec "+script) },
+	} {
+		for _, ended := range []bool{false, true} {
+			t.Log(claim, ended)
+			a := helper.NewAtom(t)
+			start(a)
+			child := pidIn(t, file)
+			appendTo(t, a, record.ManySurvivors)
+			kill(t, a.OwnerPID(t))
+			a.Newcomer(t).Denied(t)
+			if ended {
+				a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
+			} else {
+				kill(t, child)
+				helper.Eventually(t, "the atom is free", func() bool { return a.Newcomer(t).Status == 0 })
+			}
+			if helper.Alive(child) {
+				t.Error("the survivor lives beside the newcomer's job")
+			}
+			must(t, os.Remove(file))
+		}
+	}
+}
+
+func TestAnOwnerThatIsAloneReleasesWhateverIsRecorded(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{record.ManySurvivors, ""} {
+		a := helper.NewAtom(t)
+		supervisor := a.Supervised(t, "until [ -e "+a.Dir+"/go ]; do sleep 0.05; done")
+		if text == "" { // a stranger to the job that was taken for a member
+			other := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
+			id, err := process.Of(other.PID)
+			must(t, err)
+			text = record.SurvivorLine(1, id)
+		}
+		appendTo(t, a, text)
+		must(t, os.WriteFile(a.Dir+"/go", nil, 0o600))
+		if status := supervisor.Wait(t); status != 0 || supervisor.Output() != "" {
+			t.Errorf("%q: status %d: %s", text, status, supervisor.Output())
+		}
+		a.Newcomer(t).Ran(t)
+	}
+}
+
+func TestAScriptReleasesOnceItsUncountedSurvivorsAreDead(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	file := filepath.Join(t.TempDir(), "child")
+	script := a.Owner(t, deaf+file+` & until [ -e "$ADLOCK_DIR/go" ]; do sleep 0.05; done
+$adlock release "$ADLOCK_DIR/lock.p.dax.o.x"; echo "first $?"
+kill -KILL $!; wait
+until $adlock release "$ADLOCK_DIR/lock.p.dax.o.x" 2>/dev/null; do sleep 0.05; done; echo "then $?"`) // the child's own child ends later
+	child := pidIn(t, file)
+	appendTo(t, a, record.ManySurvivors)
+	must(t, os.WriteFile(a.Dir+"/go", nil, 0o600))
+	script.Wait(t)
+	if said := script.Output(); !strings.Contains(said, "first 77") || !strings.Contains(said, "then 0") || helper.Alive(child) {
+		t.Error(said)
 	}
 }

@@ -77,7 +77,7 @@ func watch(args []string) {
 	most, _ := strconv.ParseInt(args[2], 10, 64)
 	rec := locker.Recorder{Hook: &hook.Hook{Command: args[6], Syslog: args[7] == "true"}}
 	if args[0] != "" {
-		rec.Log = &runlog.Log{Dir: args[0], Host: args[1], Max: most, Store: args[3]}
+		rec.Log = &runlog.Log{Dir: args[0], Apart: true, Host: args[1], Max: most, Store: args[3]}
 	}
 	r := &locker.Request{Atom: own.Atom, Owner: own.Owner}
 	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { rec.RecordSignal(r, s) }}

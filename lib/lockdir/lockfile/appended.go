@@ -29,7 +29,7 @@ func (a *Active) AppendCommand(id process.Identity) error {
 // the lock's Guard.
 func (a *Active) AppendSurvivors(members []process.Identity) error {
 	fresh := a.unknown(members)
-	if len(fresh) == 0 || a.Appended.Uncounted {
+	if len(fresh) == 0 {
 		return nil
 	}
 	var text string
@@ -37,15 +37,21 @@ func (a *Active) AppendSurvivors(members []process.Identity) error {
 		text += record.SurvivorLine(len(a.Appended.Survivors)+1+i, id)
 	}
 	fits := a.st.Size+int64(len(text)+len(record.ManySurvivors)) <= record.Longest
-	if !fits {
+	switch {
+	case fits:
+	case a.Appended.Uncounted:
+		return nil
+	default:
 		text = record.ManySurvivors
 	}
 	if err := a.append([]byte(text)); err != nil {
 		return err
 	}
-	if a.Appended.Uncounted = !fits; fits {
-		a.Appended.Survivors = append(a.Appended.Survivors, fresh...)
+	if !fits {
+		a.Appended.Uncounted = true
+		return nil
 	}
+	a.Appended.Survivors = append(a.Appended.Survivors, fresh...)
 	return nil
 }
 

@@ -1,0 +1,126 @@
+package lockdir
+
+import (
+	"testing"
+	"time"
+
+	"adlock/lib/locker"
+	"adlock/lib/policy"
+	"adlock/lib/process"
+)
+
+// replacing is a request that replaces what runs, asked for that long ago.
+func replacing(owner process.Identity, ago time.Duration) locker.Request {
+	r := ask(owner)
+	r.Limits.ExpireAfter, r.Asked = 0, process.Boottime()-ago
+	return r
+}
+
+func TestAnOwnerThatWasAskedForLaterIsNotReplaced(t *testing.T) {
+	for claim, prepare := range map[string]func(k *Locker, r *locker.Request){
+		"in this boot": func(*Locker, *locker.Request) {},
+		"by a waiter":  func(_ *Locker, r *locker.Request) { r.WaitSince = r.Asked },
+	} {
+		for _, shared := range []bool{false, true} {
+			k, owner, newcomer := newLocker(t), replacing(sleeper(t), time.Minute), replacing(sleeper(t), 0)
+			owner.Shared = shared
+			prepare(k, &owner)
+			wantVerdict(t, k, owner, locker.Acquired)
+			older := replacing(newcomer.Owner, time.Hour)
+			if o := wantVerdict(t, k, older, locker.Busy); !o.Endless || owner.Owner.Life() != process.Alive {
+				t.Errorf("%s: %+v", claim, o)
+			}
+			wantVerdict(t, k, newcomer, locker.Acquired)
+			if owner.Owner.Life() != process.Dead {
+				t.Errorf("%s: the older owner lives", claim)
+			}
+		}
+	}
+}
+
+// Elsewhere the wall clock decides.
+func TestAnOwnerInAnotherTimeNamespaceIsComparedByTheWallClock(t *testing.T) {
+	for ago, older := range map[time.Duration]bool{time.Hour: true, 0: false} {
+		r := replacing(sleeper(t), ago)
+		own := replacing(r.Owner, 0)
+		record := own.Record()
+		record.Owner.TimeNS++
+		if got := r.IsOlder(record, time.Minute); got != older {
+			t.Errorf("%v ago: %v", ago, got)
+		}
+	}
+}
+
+// The newer start takes the atom, runs and releases it, or leaves it to the older one.
+func TestAnOlderStartNeverRunsAfterANewerOne(t *testing.T) {
+	one, two := sleeper(t), sleeper(t)
+	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		older, newer, ran := replacing(one, time.Second), replacing(two, 0), false
+		newer.LeaveExpired = true
+		return func() (locker.Verdict, error) {
+				outcome, err := k.Take(older)
+				if outcome.Verdict == locker.Acquired && ran {
+					t.Error("it did")
+				}
+				return outcome.Verdict, err
+			}, func() error {
+				outcome, err := k.Take(newer)
+				if outcome.Verdict != locker.Acquired {
+					return err
+				}
+				ran = true
+				return k.Release(locker.ReleaseRequest{Name: motd.Name(), Token: outcome.Token})
+			}
+	}), locker.Acquired, locker.Busy)
+}
+
+func TestAnOwnerThatEnforcesItsOwnLimitIsReplacedAtOnce(t *testing.T) {
+	k, owner := newLocker(t), ask(sleeper(t))
+	owner.Patience = time.Hour
+	wantVerdict(t, k, owner, locker.Acquired)
+	wantVerdict(t, k, replacing(sleeper(t), 0), locker.Acquired)
+}
+
+func TestANewcomerThatReplacesWaitsForAnEnding(t *testing.T) {
+	k, owner, newcomer := newLocker(t), replacing(sleeper(t), time.Hour), replacing(sleeper(t), 0)
+	wantVerdict(t, k, owner, locker.Acquired)
+	other := openActive(t, k.Dir.Active, motd.Name())
+	if err := other.Guard(0); err != nil {
+		t.Fatal(err)
+	}
+	taken := make(chan locker.Verdict)
+	go func() {
+		outcome, err := k.Take(newcomer)
+		if err != nil {
+			t.Error(err)
+		}
+		taken <- outcome.Verdict
+	}()
+	select {
+	case verdict := <-taken:
+		t.Errorf("%s, although the guard is held", verdict)
+	case <-time.After(2 * guardWait):
+	}
+	granted, reason, err := k.DryRun(&newcomer)
+	if err != nil || !granted {
+		t.Errorf("a dry run says %q (%v)", reason, err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if verdict := <-taken; verdict != locker.Acquired || owner.Owner.Life() != process.Dead {
+		t.Error(verdict)
+	}
+}
+
+func TestADenialOfAnOlderStartNamesItsReason(t *testing.T) {
+	limits := policy.Limits{Source: policy.Said}
+	for want, s := range map[string]policy.Situation{
+		"busy: running for 1m, ExpireAfter is 0s, and it was asked for later than this start": {Active: policy.Active{Held: true, Age: time.Minute, Newer: true}},
+		"busy: a start that was asked for later has run":                                      {Last: policy.Last{Newer: true}},
+	} {
+		if d := policy.Decide(policy.Terms{Limits: limits}, s); d.Reason() != want {
+			t.Errorf("%q, want %q", d.Reason(), want)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package record
+
+import (
+	"fmt"
+	"time"
+
+	"adlock/lib/process"
+)
+
+// Start is when a run was asked for, on the boottime clock of a boot and time namespace.
+type Start struct {
+	Boottime time.Duration
+	boot     string
+	timeNS   uint64
+}
+
+// IsHere tells whether the start can be compared with one of this process.
+func (s Start) IsHere() bool {
+	here := process.Here()
+	return s.boot != "" && s.boot == here.Boot && s.timeNS == here.TimeNS
+}
+
+// Later is the later of two starts; if they cannot be compared, s.
+func (s Start) Later(other Start) Start {
+	if s.boot == other.boot && s.timeNS == other.timeNS && other.Boottime > s.Boottime {
+		return other
+	}
+	return s
+}
+
+// String is the form for last locks.
+func (s Start) String() string {
+	return fmt.Sprintf("%d %d %s", s.Boottime.Nanoseconds(), s.timeNS, s.boot)
+}
+
+func parseStart(text string) (s Start, err error) {
+	_, err = fmt.Sscanf(text, "%d %d %s", (*int64)(&s.Boottime), &s.timeNS, &s.boot)
+	return s, err
+}

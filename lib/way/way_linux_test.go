@@ -1,0 +1,34 @@
+package way
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"adlock/test/support/need"
+)
+
+func TestARunlogMayLieBelowADirectoryOfRootAndAGroup(t *testing.T) {
+	need.Root(t)
+	const group, nobody = 4, 65534
+	above := t.TempDir()
+	for _, c := range []struct {
+		uid  int
+		mode os.FileMode
+		ok   bool
+	}{{0, 0o775, true}, {0, 0o777, false}, {nobody, 0o755, false}} {
+		if err := os.Chown(above, c.uid, group); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(above, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(above, "log")
+		if err := CheckOwners(dir, "runlog"); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if err := Check(dir, "runlog"); err == nil {
+			t.Errorf("%+v: a lock directory may", c)
+		}
+	}
+}
