@@ -68,6 +68,8 @@
 # ADLOCK_IF_ELAPSED     a newcomer is denied as too soon until this much time has passed
 #                       since the last completion: default 0
 # ADLOCK_EXPIRE_AFTER   a newcomer ends an owner that is older: default never
+# ADLOCK_ENFORCE=1      for adlock_guard, as for adlock run: the script is ended at its limit
+#                       without a newcomer
 # ADLOCK_NOTICE         a newcomer reports an owner that is older as overdue: default
 #                       learned from past runs, at least 15m, if no limit ends it; never
 # ADLOCK_FROM_START=1   IfElapsed, less a tenth (1s to 30s, whole days 1h more), counts from
@@ -92,6 +94,7 @@
 #                       IfElapsed
 # ADLOCK_ONCE_PER       for adlock_guard, as for adlock run: run once in each tick.
 #                       adlock_get and adlock_with refuse it (64)
+# ADLOCK_QUIET_OK=1     for adlock_guard, as for adlock run: output only if the script fails
 # ADLOCK_STARVING       N: a denial as full is reported if it is the N-th denial in a row,
 #                       the 10N-th and so on: default 10; 0: none
 # ADLOCK_HOOK           a command (for sh -c) that is started when something has
