@@ -47,11 +47,11 @@ func tellMetrics(q *query) error {
 	if q.allUsers {
 		return q.tellMetricsOfAll(o)
 	}
-	dir, entries, running, err := pastSources("metrics")
+	dir, entries, state, err := pastSources("metrics")
 	if err != nil {
 		return err
 	}
-	o.Locks, o.Running, o.There = (&account{entries: entries}).locksOf(now), running, thereIn(entries)
+	o.Locks, o.State, o.There = (&account{entries: entries}).locksOf(now), state, thereIn(entries)
 	m, err := metrics.Collect(history.Read(dir), o)
 	if err != nil {
 		return fault.Wrap(dir, err) // do not write incomplete figures: they would look complete
@@ -64,7 +64,7 @@ func tellMetrics(q *query) error {
 func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	all, failed := everyone(q, func(a *account) (*metrics.Metrics, error) {
 		o := o
-		o.User, o.Locks, o.Running, o.There = a.user, a.locksOf(o.Now), stillHeld(a.entries), thereIn(a.entries)
+		o.User, o.Locks, o.State, o.There = a.user, a.locksOf(o.Now), stateIn(a.entries), thereIn(a.entries)
 		m, err := metrics.Collect(a.events, o)
 		if err == nil {
 			m.Note(a.omitted, a.damaged)

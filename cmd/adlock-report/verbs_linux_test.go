@@ -161,6 +161,9 @@ func TestStatusNamesTheStates(t *testing.T) {
 	if got := p.ok(t, "status", "--atom", "idle"); strings.Count(got, "\n") != 2 {
 		t.Error(got)
 	}
+	if got := p.ok(t, "report", "--atom", "orphaned"); !strings.Contains(got, "1: 1 orphaned; held ") {
+		t.Error(got)
+	}
 }
 
 func TestStatusSurvivesARecordItCannotRead(t *testing.T) {
