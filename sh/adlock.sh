@@ -730,7 +730,7 @@ _adlock_let_go() {
 		0-*) _adlock_status=126 ;; # a failure, unless the lock is gone: W14
 		esac
 		if ! _adlock_there "$2"; then
-			_adlock_gone=yes
+			if _adlock_hidden; then _adlock_going=''; else _adlock_gone=yes; fi
 			break
 		fi
 		if _adlock_answered; then break; fi
@@ -849,6 +849,16 @@ _adlock_there() {
 		set -- "$1" ${3+"$3"}
 	done
 	[ "$#" -gt 1 ]
+}
+
+# _adlock_hidden reports whether the lock $_adlock_file, which is not there after a helper has failed,
+# may only be hidden, by a mount, say: a lock that was removed leaves the atom's last lock. 126: the
+# helper has released it.
+_adlock_hidden() {
+	case $_adlock_status-$_adlock_file in
+	126-* | *-*/smith.*) return 1 ;;
+	esac
+	[ ! -e "${_adlock_file%/*}/last.${_adlock_file##*/lock.}" ]
 }
 
 # _adlock_read FILE reads the pid, the token and the third line; it fails if the
