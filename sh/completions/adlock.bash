@@ -288,7 +288,7 @@ _adlock_table() {
 		args=none options='--json --help -h'
 		;;
 	stop)
-		args=held options='--pause:none --store:store --hook:shell --hook-runs --syslog --help -h'
+		args=held options='--pause:none --dry-run --store:store --hook:shell --hook-runs --syslog --help -h'
 		;;
 	clear)
 		args=held options='--last --older:none --store:store --help -h'

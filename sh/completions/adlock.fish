@@ -264,6 +264,7 @@ complete -c adlock -n '__adlock_wants_option doctor' -l json -d 'as JSON, one ar
 complete -c adlock -n '__adlock_wants_option doctor' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option stop' -l pause -x -d 'wait for D between the signals INT, TERM and KILL'
 complete -c adlock -n '__adlock_wants_option stop' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
+complete -c adlock -n '__adlock_wants_option stop' -l dry-run -d 'list what would be signalled'
 complete -c adlock -n '__adlock_wants_option stop' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost'
 complete -c adlock -n '__adlock_wants_option stop' -l hook-runs -d 'start the hook also at the start and the success of each run'
 complete -c adlock -n '__adlock_wants_option stop' -l syslog -d 'write failed runs, and what is told of trouble, to the system\'s log too'
