@@ -38,6 +38,8 @@ type Options struct {
 	Before Values                             // the values written the last time; nil: none
 	User   string                             // whose lock directory it is: a label of each series; "": no label
 
+	Match func(atom.Atom) bool // which atoms get series; nil: all
+
 	// There reports whether the lock directory has a lock of the atom, active or last; nil: it has
 	// one of every atom. An atom that was taken in the directory and has no lock there is retired
 	// (adlock clear --last), and its figures are left out.
@@ -50,6 +52,9 @@ const (
 	MostOfUser    = 200
 	longestOfUser = 200
 )
+
+// IsEmpty reports whether there is no atom.
+func (m *Metrics) IsEmpty() bool { return len(m.atoms) == 0 }
 
 // Settled is how old an event must be to be counted if counting continues the next time: a
 // delayed writer may bring a line with an earlier time.
@@ -163,7 +168,7 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 		f.since, f.overdue, f.paused = l.Since, l.Overdue, l.Paused
 		f.stuck = f.stuck && !l.Since.IsZero()
 	}
-	m.notRun, m.atoms = b.notRun, b.sorted(o.There)
+	m.notRun, m.atoms = b.notRun, b.sorted(&o)
 	if o.User != "" {
 		omitted := max(0, len(m.atoms)-MostOfUser)
 		m.atoms = m.atoms[:len(m.atoms)-omitted]
