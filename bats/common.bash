@@ -117,7 +117,7 @@ held() { [ -e "$(lock_of "$@")" ]; }
 # backdate FILE DURATION: the lock was taken DURATION before this machine booted.
 backdate() {
 	local content
-	content=$(sed "s/^boottime=.*/boottime=-$2/" "$1")
+	content=$(sed "s/^monotonic=.*/monotonic=-$2/; s/^boottime=.*/boottime=-$2/" "$1")
 	printf '%s\n' "$content" >|"$1"
 }
 
