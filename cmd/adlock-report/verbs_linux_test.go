@@ -861,8 +861,8 @@ func TestTheVerbsForPeopleTakeANameAsStatusDoes(t *testing.T) {
 			t.Errorf("%s: %+v", verb, r)
 		}
 	}
-	if r := p.command("metrics", "backup").Run(t); r.Status != 64 {
-		t.Errorf("metrics: %+v", r)
+	if r := p.command("doctor", "backup").Run(t); r.Status != 64 {
+		t.Errorf("doctor: %+v", r)
 	}
 }
 
