@@ -126,6 +126,29 @@ load common
 	assert [ -e "$HOME/.local/state/adlock/last.job.dax.a.b" ]
 }
 
+@test "a lock that a mount hides is released once it is shown" {
+	[ "$(id -u)" = 0 ] && unshare --mount true || skip "needs root and a mount namespace"
+	script job <<-'E'
+		adlock_get a b || exit
+		mount -t tmpfs -o "mode=$1" none "$ADLOCK_DIR"
+		adlock_release && note 0 || note "$?"
+		adlock_release && note 0 || note "$?"
+		umount "$ADLOCK_DIR"
+		adlock_release
+	E
+	local mode want
+	shell=(unshare --mount "${shell[@]}")
+	for mode in 1777 700; do
+		want=77
+		[ "$mode" = 1777 ] || want=75
+		: >"$T/notes"
+		launch job "$mode" 2>/dev/null
+		run cat "$T/notes"
+		assert_output "$want"$'\n'"$want"
+		refute [ -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
+	done
+}
+
 # The shell, and the helper in its dry run, find the same directory.
 @test "library and helper find the directory that root has made" {
 	unprivileged

@@ -68,6 +68,8 @@
 # ADLOCK_IF_ELAPSED     a newcomer is denied as too soon until this much time has passed
 #                       since the last completion: default 0
 # ADLOCK_EXPIRE_AFTER   a newcomer ends an owner that is older: default never
+# ADLOCK_ENFORCE=1      for adlock_guard, as for adlock run: the script is ended at its limit
+#                       without a newcomer
 # ADLOCK_NOTICE         a newcomer reports an owner that is older as overdue: default
 #                       learned from past runs, at least 15m, if no limit ends it; never
 # ADLOCK_FROM_START=1   IfElapsed, less a tenth (1s to 30s, whole days 1h more), counts from
@@ -93,6 +95,7 @@
 #                       IfElapsed
 # ADLOCK_ONCE_PER       for adlock_guard, as for adlock run: run once in each tick.
 #                       adlock_get and adlock_with refuse it (64)
+# ADLOCK_QUIET_OK=1     for adlock_guard, as for adlock run: output only if the script fails
 # ADLOCK_STARVING       N: a denial as full is reported if it is the N-th denial in a row,
 #                       the 10N-th and so on: default 10; 0: none
 # ADLOCK_HOOK           a command (for sh -c) that is started when something has
@@ -731,7 +734,7 @@ _adlock_let_go() {
 		0-*) _adlock_status=126 ;; # a failure, unless the lock is gone: W14
 		esac
 		if ! _adlock_there "$2"; then
-			_adlock_gone=yes
+			if _adlock_hidden; then _adlock_going=''; else _adlock_gone=yes; fi
 			break
 		fi
 		if _adlock_answered; then break; fi
@@ -850,6 +853,16 @@ _adlock_there() {
 		set -- "$1" ${3+"$3"}
 	done
 	[ "$#" -gt 1 ]
+}
+
+# _adlock_hidden reports whether the lock $_adlock_file, which is not there after a helper has failed,
+# may only be hidden, by a mount, say: a lock that was removed leaves the atom's last lock. 126: the
+# helper has released it.
+_adlock_hidden() {
+	case $_adlock_status-$_adlock_file in
+	126-* | *-*/smith.*) return 1 ;;
+	esac
+	[ ! -e "${_adlock_file%/*}/last.${_adlock_file##*/lock.}" ]
 }
 
 # _adlock_read FILE reads the pid, the token and the third line; it fails if the

@@ -48,9 +48,11 @@ func TestTheDoctorsStatusShowsWhetherACheckFailed(t *testing.T) {
 
 func TestTheDoctorReportsALimitThatIsTooLow(t *testing.T) {
 	p := newPlace(t)
-	c := p.command()
-	c.Args = []string{"sh", "-c", `ulimit -n 12; exec "$0" doctor`, filepath.Join(filepath.Dir(p.program), "adlock-report")}
-	sick(t, c, "fail ulimits: ulimit -n 12")
+	for _, limit := range []string{"ulimit -n 12", "ulimit -v 779999"} {
+		c := p.command()
+		c.Args = []string{"sh", "-c", limit + `; exec "$0" doctor`, filepath.Join(filepath.Dir(p.program), "adlock-report")}
+		sick(t, c, "fail ulimits: "+limit)
+	}
 }
 
 // within runs the doctor after a command of root's in mounts of its own.

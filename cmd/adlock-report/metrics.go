@@ -21,11 +21,12 @@ var metricsVerb = verb{
 	options: func(q *query) []config.Option {
 		return []config.Option{
 			{Name: "output", Alias: "o", Arg: "FILE.prom", Help: "replace this file as a whole; its counters go on from what it had", Set: config.Text(&q.output)},
-			q.allUsersOption(),
+			q.atomOption(), q.allUsersOption(),
 			{Name: "openmetrics", Default: "the Prometheus text format, which the collector and promtool read", Help: "as OpenMetrics 1.0", Set: config.Toggle(&q.openMetrics)},
 		}
 	},
-	show: tellMetrics,
+	named: true,
+	show:  tellMetrics,
 }
 
 func tellMetrics(q *query) error {
@@ -47,14 +48,21 @@ func tellMetrics(q *query) error {
 	if q.allUsers {
 		return q.tellMetricsOfAll(o)
 	}
-	dir, entries, running, err := pastSources("metrics")
+	dir, entries, state, err := pastSources("metrics")
 	if err != nil {
 		return err
 	}
-	o.Locks, o.Running, o.There = (&account{entries: entries}).locksOf(now), running, thereIn(entries)
+	chosen := q.choose(entries, history.Read(dir))
+	o.Match = chosen.has
+	o.Locks, o.State, o.There = (&account{entries: entries}).locksOf(now), state, thereIn(entries)
 	m, err := metrics.Collect(history.Read(dir), o)
 	if err != nil {
 		return fault.Wrap(dir, err) // do not write incomplete figures: they would look complete
+	}
+	if q.atom != "" && m.IsEmpty() {
+		if err := q.tellNone("metrics", dir, entries); err != nil {
+			return err
+		}
 	}
 	return put(q.output, m.Text(q.format()))
 }
@@ -64,7 +72,8 @@ func tellMetrics(q *query) error {
 func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	all, failed := everyone(q, func(a *account) (*metrics.Metrics, error) {
 		o := o
-		o.User, o.Locks, o.Running, o.There = a.user, a.locksOf(o.Now), stillHeld(a.entries), thereIn(a.entries)
+		o.User, o.Match = a.user, a.chosen.has
+		o.Locks, o.State, o.There = a.locksOf(o.Now), stateIn(a.entries), thereIn(a.entries)
 		m, err := metrics.Collect(a.events, o)
 		if err == nil {
 			m.Note(a.omitted, a.damaged)

@@ -37,17 +37,17 @@ func tellReport(q *query) error {
 	if q.allUsers {
 		return q.tellReportOfAll(since, now)
 	}
-	dir, entries, running, err := pastSources("report")
+	dir, entries, state, err := pastSources("report")
 	if err != nil {
 		return err
 	}
 	chosen := q.choose(entries, history.Read(dir))
 	r, failed := report.Build(history.Read(dir), report.Options{
-		Since: since, Now: now, Match: chosen.hasPast, Running: running,
+		Since: since, Now: now, Match: chosen.hasPast, State: state,
 	})
 	tellDamage(r.Damaged, dir, "adlock log")
 	if q.atom != "" && r.IsEmpty() {
-		q.named = q.named && running != nil // nil: the atom may be in a store that does not answer
+		q.named = q.named && state != nil // nil: the atom may be in a store that does not answer
 		if err := q.tellNone("report", dir, entries); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func tellReport(q *query) error {
 		return errors.Join(fault.Wrap("standard output", q.writeReport(r, dir, os.Stdout)), fault.Wrap(dir, failed))
 	}
 	chart, failedToo := timeline.Build(history.Read(dir), timeline.Options{
-		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: chosen.hasPast, Running: running,
+		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: chosen.hasPast, State: state,
 	})
 	page, err := r.HTML(chart)
 	if err == nil {
@@ -69,7 +69,7 @@ func tellReport(q *query) error {
 func (q *query) tellReportOfAll(since, now time.Time) error {
 	users, failed := everyone(q, func(a *account) (*report.Report, error) {
 		r, err := report.Build(a.events, report.Options{
-			Since: since, Now: now, Match: a.chosen.hasPast, Running: stillHeld(a.entries), User: a.user,
+			Since: since, Now: now, Match: a.chosen.hasPast, State: stateIn(a.entries), User: a.user,
 		})
 		r.Damaged += a.damaged
 		tellDamage(r.Damaged, "the runlog of "+a.user, "adlock log as that user")

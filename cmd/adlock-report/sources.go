@@ -130,30 +130,35 @@ func sources() (logDir string, entries []locker.Entry, err error) {
 }
 
 // pastSources is sources for verbs that show the past. If a store does not answer, it continues
-// without the store; running is nil then, as it cannot be checked whether a run without an end
-// still runs.
-func pastSources(verb string) (logDir string, entries []locker.Entry, running func(token string) bool, err error) {
+// without the store; state is nil then, as it cannot be checked whether a run without an end still
+// runs.
+func pastSources(verb string) (logDir string, entries []locker.Entry, state func(token string) history.Outcome, err error) {
 	tellHost(verb)
 	logDir, entries, err = sources()
 	if err != nil && store() != "" && fault.KindOf(err) == fault.Unavailable {
 		fault.Report(err)
 		return logDir, entries, nil, nil
 	}
-	return logDir, entries, stillHeld(entries), err
+	return logDir, entries, stateIn(entries), err
 }
 
-// stillHeld returns a function that reports whether an owner that may live holds a lock with that
-// token.
-func stillHeld(entries []locker.Entry) func(token string) bool {
-	tokens := map[string]bool{}
+// stateIn returns a function that looks for the lock with that token: without one the run is lost.
+func stateIn(entries []locker.Entry) func(token string) history.Outcome {
+	states := map[policy.Owner]history.Outcome{policy.Gone: history.Lost, policy.Orphaned: history.Orphaned}
+	tokens := map[string]history.Outcome{}
 	for i := range entries {
 		for _, lock := range append([]locker.View{entries[i].View}, entries[i].Readers...) {
-			if lock.Active.Held && lock.Active.Owner != policy.Gone {
-				tokens[lock.Record.Token] = true
+			if lock.Active.Held {
+				tokens[lock.Record.Token] = states[lock.Active.Owner]
 			}
 		}
 	}
-	return func(token string) bool { return tokens[token] }
+	return func(token string) history.Outcome {
+		if state, held := tokens[token]; held {
+			return state
+		}
+		return history.Lost
+	}
 }
 
 // query is what the options of the verbs set.

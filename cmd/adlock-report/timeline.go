@@ -38,7 +38,7 @@ func drawTimeline(q *query) error {
 	if !since.Before(until) {
 		return errNoPeriod
 	}
-	dir, entries, running, err := pastSources("timeline")
+	dir, entries, state, err := pastSources("timeline")
 	if err != nil {
 		return err
 	}
@@ -48,11 +48,11 @@ func drawTimeline(q *query) error {
 		columns = timeline.SVGColumns
 	}
 	chart, failed := timeline.Build(history.Read(dir), timeline.Options{
-		Since: since, Until: until, Margin: q.until == "", Columns: columns, Match: q.choose(entries, history.Read(dir)).hasPast, Running: running,
+		Since: since, Until: until, Margin: q.until == "", Columns: columns, Match: q.choose(entries, history.Read(dir)).hasPast, State: state,
 	})
 	tellDamage(chart.Damaged, dir, "adlock log")
 	if q.atom != "" && len(chart.Lanes) == 0 {
-		q.named = q.named && running != nil // nil: the atom may be in a store that does not answer
+		q.named = q.named && state != nil // nil: the atom may be in a store that does not answer
 		if err := q.tellNone("timeline", dir, entries); err != nil {
 			return err
 		}

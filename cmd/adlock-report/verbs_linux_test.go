@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,6 +160,9 @@ func TestStatusNamesTheStates(t *testing.T) {
 		t.Error(got)
 	}
 	if got := p.ok(t, "status", "--atom", "idle"); strings.Count(got, "\n") != 2 {
+		t.Error(got)
+	}
+	if got := p.ok(t, "report", "--atom", "orphaned"); !strings.Contains(got, "1: 1 orphaned; held ") {
 		t.Error(got)
 	}
 }
@@ -342,6 +346,33 @@ func TestMetricsContinueFromTheirFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(t, string(second), ended+" 1\n", "adlock_last_success_timestamp_seconds{program=\"backup\"")
+}
+
+func TestMetricsOfOneAtomShowNoOther(t *testing.T) {
+	p := newPlace(t)
+	for _, name := range []string{"one", "other", "one more"} {
+		p.ok(t, "run", "--name", name, "--", "true")
+	}
+	for _, c := range []struct {
+		args  []string
+		shown string
+	}{
+		{[]string{"one"}, "one"}, {[]string{"oth"}, "other"}, {[]string{"--atom", "one"}, "one one more"},
+	} {
+		found := map[string]bool{}
+		for _, label := range regexp.MustCompile(`operand="([^"]*)"`).FindAllStringSubmatch(p.ok(t, append([]string{"metrics"}, c.args...)...), -1) {
+			found[label[1]] = true
+		}
+		if got := strings.Join(slices.Sorted(maps.Keys(found)), " "); got != c.shown {
+			t.Errorf("%v shows %s", c.args, got)
+		}
+	}
+	if r := p.command("metrics", "none").Run(t); r.Status != 64 || r.Out != "" {
+		t.Errorf("of an atom that is not there: %+v", r)
+	}
+	if r := p.command("metrics", "--atom", "none").Run(t); r.Status != 0 || strings.Contains(r.Out, `operand="`) || !strings.Contains(r.Err, "nothing is recorded") {
+		t.Errorf("of no program: %+v", r)
+	}
 }
 
 func TestMetricsLeaveOutAnAtomThatWasRetired(t *testing.T) {
@@ -830,8 +861,8 @@ func TestTheVerbsForPeopleTakeANameAsStatusDoes(t *testing.T) {
 			t.Errorf("%s: %+v", verb, r)
 		}
 	}
-	if r := p.command("metrics", "backup").Run(t); r.Status != 64 {
-		t.Errorf("metrics: %+v", r)
+	if r := p.command("doctor", "backup").Run(t); r.Status != 64 {
+		t.Errorf("doctor: %+v", r)
 	}
 }
 

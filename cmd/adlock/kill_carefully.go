@@ -106,7 +106,10 @@ func jobsOf(pids []string) ([]process.Job, error) {
 func (a *killArgs) endJob(job process.Job) error {
 	object := "process " + strconv.Itoa(job.Owner.PID)
 	if a.dryRun {
-		return listJob(object, job)
+		if err := listJob(object, job); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil // it has died meanwhile
 	}
 	return killed(object, killer.Killer{Pause: a.pause}.End(job))
 }
@@ -116,12 +119,25 @@ func listJob(object string, job process.Job) error {
 	if err != nil {
 		return killed(object, err)
 	}
+	if len(members) == 0 {
+		return fs.ErrNotExist
+	}
 	for _, m := range members {
 		if err := config.PrintLine(strconv.Itoa(m.PID) + "\t" + fault.Plain(m.Command)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// listOwner lists the job that holds the lock. The error is fs.ErrNotExist if there is none.
+func listOwner(dir *lockfile.Dir, lock atom.File) error {
+	active, err := dir.Lock(lock)
+	if err != nil {
+		return err
+	}
+	defer active.Close()
+	return listJob(active.Path(), active.Job())
 }
 
 // killed returns the error of a job that could not be ended, with status 77.
@@ -159,17 +175,13 @@ func (a *killArgs) endOwner(locks []string) error {
 }
 
 func (a *killArgs) endOwnerIn(dir *lockfile.Dir, name atom.Name) error {
+	lock := atom.File{Kind: atom.ActiveLock, Name: name}
 	if a.dryRun {
-		active, err := dir.Active(name)
-		if err != nil {
-			return err
-		}
-		defer active.Close()
-		return listJob(active.Path(), active.Job())
+		return listOwner(dir, lock)
 	}
 	k, err := lockerOf(dir, name)
 	if err != nil {
 		return err
 	}
-	return k.Stop(&locker.Request{Pause: a.pause}, atom.File{Kind: atom.ActiveLock, Name: name}, true)
+	return k.Stop(&locker.Request{Pause: a.pause}, lock, true)
 }

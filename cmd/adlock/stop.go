@@ -3,21 +3,24 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
-	"strings"
 
+	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/hook"
 	"adlock/lib/live"
+	"adlock/lib/lockdir"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/run"
 )
 
 var stopVerb = config.Verb{
-	Name: "stop", Does: "end the running job of an atom carefully: CONT INT TERM KILL", Args: "NAME",
+	Name: "stop", Does: "end the running job of an atom carefully: CONT INT TERM KILL", Args: "NAME...",
 	Options: func() []config.Option { return newStop().options() }, Run: stop,
 }
 
@@ -25,6 +28,7 @@ var stopVerb = config.Verb{
 type stopArgs struct {
 	request locker.Request
 	hook    hook.Hook
+	dryRun  bool
 	from    config.Origins
 }
 
@@ -37,13 +41,19 @@ func newStop() *stopArgs {
 func (a *stopArgs) options() []config.Option {
 	return append([]config.Option{
 		config.Bind("pause", config.Bounded(&a.request.Pause)),
+		{Name: "dry-run", Help: "list what would be signalled", Set: config.Toggle(&a.dryRun)},
 		config.StoreOption(),
 	}, config.HookOptions(&a.hook)...)
 }
 
+func (a *stopArgs) parse(args []string) (names []string, err error) {
+	return a.from.Parse(a.options(), config.OptionsFirst(a.options(), args))
+}
+
+// stop finds all jobs before it ends the first: a mistake in the last name must end none. Even root
+// is refused a lock directory of another user, as that user could write any pid into it.
 func stop(args []string) (int, error) {
-	a := newStop()
-	names, err := a.from.Parse(a.options(), config.OptionsFirst(a.options(), args))
+	names, err := newStop().parse(args)
 	if err != nil {
 		return 0, err
 	}
@@ -51,36 +61,53 @@ func stop(args []string) (int, error) {
 		return 0, fault.New(fault.Usage, "stop", "wants a NAME")
 	}
 	fault.OnQuit()
-	err = a.stop(names)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, locker.ErrNotHeld) {
-		fault.Warn(strings.Join(names, " "), "is not locked by any running job: nothing to stop")
-		return 0, nil
+	path, err := config.Dir()
+	if err != nil {
+		return 0, err
+	}
+	if store := os.Getenv("ADLOCK_STORE"); config.IsRemote(store) {
+		return 0, fault.New(fault.Usage, store, "stop is for lock directories; adlock status names the machine and the process: there, adlock kill-carefully PID")
+	}
+	dir, err := openDir(dirMeant(path, names))
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	locks, err := locker.LocksMeant("stop", names, (&lockdir.Locker{Dir: dir}).List)
+	for name, lock := range locks {
+		if lock.Name.IsSlot() {
+			err = fault.New(fault.Usage, name, "is a slot: stop the atom that holds it (adlock status tells which)")
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(locks)) {
+		a := newStop() // a settings file may have a section for each lock
+		if _, err := a.parse(args); err != nil {
+			return 0, err
+		}
+		ended := fs.ErrNotExist
+		if lock := locks[name]; lock.Name != "" {
+			ended = a.end(dir, lock)
+		}
+		if errors.Is(ended, fs.ErrNotExist) {
+			fault.Warn(name, "is not locked by any running job: nothing to stop")
+			continue
+		}
+		err = errors.Join(err, ended)
 	}
 	return 0, err
 }
 
-// stop ends the job of the atom that names mean. The error is fs.ErrNotExist or locker.ErrNotHeld
-// if nothing runs. Even root is refused a lock directory of another user, as that user could write
-// any pid into it.
-func (a *stopArgs) stop(names []string) error {
-	path, err := config.Dir()
+// end ends the job that holds the lock. The error is fs.ErrNotExist if that job has already ended.
+func (a *stopArgs) end(dir *lockfile.Dir, lock atom.File) error {
+	if a.dryRun {
+		return listOwner(dir, lock)
+	}
+	k, err := lockerOf(dir, lock.Name)
 	if err != nil {
 		return err
-	}
-	if store := os.Getenv("ADLOCK_STORE"); config.IsRemote(store) {
-		return fault.New(fault.Usage, store, "stop is for lock directories; adlock status names the machine and the process: there, adlock kill-carefully PID")
-	}
-	dir, err := openDir(dirMeant(path, names))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	k, lock, err := lockMeant("stop", names, dir)
-	if err != nil {
-		return err
-	}
-	if lock.Name.IsSlot() {
-		return fault.New(fault.Usage, string(lock.Name), "is a slot: stop the atom that holds it (adlock status tells which)")
 	}
 	if a.request.Owner, err = process.Of(os.Getpid()); err != nil {
 		return fault.Wrap("own process", err)

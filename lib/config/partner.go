@@ -23,7 +23,7 @@ var Reports = []Verb{
 	{Name: "log", Does: "show the runlog: what was taken, denied, released and ended", Args: "[NAME]"},
 	{Name: "report", Does: "tell how the atoms fared over a period, and what to mend", Args: "[NAME]"},
 	{Name: "timeline", Does: "draw when each atom ran, was denied and was ended", Args: "[NAME]"},
-	{Name: "metrics", Does: "tell Prometheus of each atom: for node_exporter's textfile collector"},
+	{Name: "metrics", Does: "tell Prometheus of each atom: for node_exporter's textfile collector", Args: "[NAME]"},
 	{Name: "tune", Does: "tell what atoms have learned (limits that are auto), and what that would decide", Args: "[NAME]"},
 	{Name: "check", Does: "look for the usual mistakes with locks in crontabs", Args: "[FILE...]", More: moreOfCheck},
 	{Name: "wrap", Does: "put the jobs of a crontab (FILE, or standard input) under adlock run", Args: "[FILE]", More: moreOfWrap},

@@ -120,6 +120,9 @@ var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shloc
 // bytes, and refuses one that fills them (load_entry).
 const LongestCommand = 998
 
+// ofDcron are words that dcron takes between the schedule and the command (its crontab(5)).
+var ofDcron = regexp.MustCompile(`^((FREQ|AFTER|WAIT)=\S+[ \t]+)*ID=`)
+
 // wrapped returns a job's line under adlock with that name, or why the line is left as it is.
 func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) {
 	shell := v.shell()
@@ -130,6 +133,8 @@ func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) 
 		return "", "is under " + locker + " already"
 	case Guards(shell):
 		return "", "is under adlock already, by SHELL=" + strconv.Quote(shell)
+	case ofDcron.MatchString(l.Command):
+		return "", "begins with ID=, which dcron reads itself; write adlock run behind that"
 	case saysToShell(l.Command):
 		return "", "says a name or a limit to adlock's own SHELL, which would be lost"
 	case l.Schedule.Reboot && w.Limit != "":

@@ -227,6 +227,7 @@ func TestLinesLeftAsTheyAreAreReported(t *testing.T) {
 	long := strings.Repeat("x", LongestCommand-len("/usr/bin/adlock run --name "+nameOf(strings.Repeat("x", 800))+" --expire-after 1h30m -- ")-1)
 	for text, want := range map[string]string{
 		"@reboot x": "starts at boot", "0 0 30 2 * x": "never starts",
+		"@daily ID=x WAIT=z y": "dcron", "* * * * * FREQ=2h\tID=x,AFTER=z y": "dcron",
 		"@daily : x ADLOCK_EXPIRE_AFTER=2s ; y": "would be lost", "@daily : x ; y": "would be lost",
 		"@daily flock -n /f x": "under flock", "@daily /usr/bin/adlock run x": "under adlock", "@daily test -x /y && nice -n5 /usr/bin/setlock -n f x": "under setlock",
 		"@daily A=b lockf f x": "under lockf", "@daily sudo -u x flock f y": "under flock", "@daily nice bash -c 'cd /; flock f y'": "under flock", "@daily (flock -n 9 || exit; y) 9>/f": "under flock", "fi": "too short", "@hourly " + long + " é": "998 bytes", "@hourly " + long + "xy": "998 bytes",
@@ -251,6 +252,14 @@ func TestALockersNameAsAnArgumentIsNoLock(t *testing.T) {
 	for _, command := range []string{"rsync -a /var/lib/adlock /b", "apt-get -y install flock", "echo flock", "x # flock"} {
 		if _, why := wrapOne(t, "@daily "+command); why != "" {
 			t.Errorf("%s is left: %s", command, why)
+		}
+	}
+}
+
+func TestAVariableCalledLikeDcronsOwnIsLeftToTheJob(t *testing.T) {
+	for _, text := range []string{"@daily WAIT=5 y", "@daily PID=5 y"} {
+		if wrapped, why := wrapOne(t, text); why != "" || !strings.Contains(wrapped, "=5 y") {
+			t.Errorf("%s: %s %s", text, wrapped, why)
 		}
 	}
 }

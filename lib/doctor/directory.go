@@ -85,7 +85,7 @@ func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
 	name := atom.TemporaryName(record.NewToken())
 	if err := temp.Link(name); err != nil {
 		temp.Discard()
-		return []Finding{fail("files", err.Error(), "a file system without links cannot keep locks: name another directory by ADLOCK_DIR")}
+		return []Finding{fail("files", err.Error(), "mend this, or name another directory by ADLOCK_DIR")}
 	}
 	letGo := sync.OnceValue(temp.Close)
 	defer letGo()

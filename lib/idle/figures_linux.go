@@ -29,8 +29,8 @@ func (f *Figures) read(e process.Entry) {
 	}
 }
 
-// readStat reads the times of all threads, and the page faults of children that were waited for
-// (proc_pid_stat(5)). The command may hold blanks and parentheses, so fields are counted from the
+// readStat reads the times of all threads, their minor page faults, and those of children that were
+// waited for (proc_pid_stat(5)). The command may hold blanks and parentheses, so fields are counted from the
 // last ')'. If another process has the pid of a member by now, its start time differs.
 func (f *Figures) readStat(dir string) error {
 	var buf [1024]byte
@@ -43,7 +43,7 @@ func (f *Figures) readStat(dir string) error {
 		return unix.EBADMSG
 	}
 	var n [20]uint64
-	for _, i := range []int{8, 10, 11, 12, 19} {
+	for _, i := range []int{7, 8, 10, 11, 12, 19} {
 		if n[i], err = strconv.ParseUint(string(fields[i]), 10, 64); err != nil {
 			return unix.EBADMSG
 		}
@@ -51,7 +51,7 @@ func (f *Figures) readStat(dir string) error {
 	if n[19] != f.Start {
 		return unix.ESRCH
 	}
-	f.Reaped, f.CPU = n[8]+n[10], time.Duration(n[11]+n[12])*tick
+	f.Faults, f.Reaped, f.CPU = n[7], n[8]+n[10], time.Duration(n[11]+n[12])*tick
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 // A job of one process that is found twice, a minute apart.
 func TestTheFirstSignOfWorkIsReturned(t *testing.T) {
-	one := Figures{Key: process.Key{PID: 811, Start: 1}, Command: "tar", CPU: time.Hour, Switches: 1000, Calls: 1e9, Disk: 1e9, Reaped: 70}
+	one := Figures{Key: process.Key{PID: 811, Start: 1}, Command: "tar", CPU: time.Hour, Switches: 1000, Calls: 1e9, Disk: 1e9, Faults: 900, Reaped: 70}
 	other := Figures{Key: process.Key{PID: 812, Start: 2}, Command: "gzip"}
 	changed := func(change func(*Figures)) []Figures {
 		m := one
@@ -36,6 +36,8 @@ func TestTheFirstSignOfWorkIsReturned(t *testing.T) {
 		{"it runs", []Figures{one}, changed(func(m *Figures) { m.State = "is running" }), "process 811 (tar) is running"},
 		{"it runs, and little", []Figures{one}, changed(func(m *Figures) { m.State = "is running"; m.CPU += 10 * time.Millisecond }), "process 811 (tar) is running, processor 0.01 s in the last minute"},
 		{"a child between two looks", []Figures{one}, changed(func(m *Figures) { m.Reaped += 90 }), "process 811 (tar) has started another, which has ended"},
+		{"page faults of a runtime that waits", []Figures{one}, changed(func(m *Figures) { m.Faults += 6 }), ""},
+		{"page faults of a fork", []Figures{one}, changed(func(m *Figures) { m.Faults += 7 }), "process 811 (tar) has forked, or taken memory"},
 		{"it ran, and its children leave no trace", []Figures{one}, changed(func(m *Figures) { m.Ignores = true; m.Switches++ }), "process 811 (tar) has run, and ignores SIGCHLD: what it started cannot be known"},
 		{"it slept, and its children leave no trace", []Figures{one}, changed(func(m *Figures) { m.Ignores = true }), ""},
 		{"a member came", []Figures{one}, []Figures{one, other}, "process 812 (gzip) was started"},

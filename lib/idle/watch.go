@@ -4,13 +4,14 @@
 //
 // A job works if one of its members is running, in uninterruptible sleep, stopped or traced at a
 // look; takes more processor time than a language runtime that only waits; reads or writes; was
-// started or has ended; or has run and ignores SIGCHLD, as its children leave no trace. What cannot
-// be read counts as work.
+// started or has ended; has more page faults than such a runtime, as a fork causes; or has run and
+// ignores SIGCHLD, as its children leave no trace. What cannot be read counts as work.
 //
 // The package does not see work outside the job's processes (a database server, the far end of ssh,
 // the GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does
-// not count, or short children of a process with SA_NOCLDWAIT. It cannot know that a long sleep is
-// intended. And a loop that retries without end looks like work.
+// not count, or short children that a process with SA_NOCLDWAIT starts by vfork(2) or
+// posix_spawn(3). It cannot know that a long sleep is intended. And a loop that retries without end
+// looks like work.
 package idle
 
 import (

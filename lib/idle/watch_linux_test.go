@@ -92,6 +92,20 @@ func TestAParentThatIgnoresSIGCHLDAndRunsWorks(t *testing.T) {
 	}
 }
 
+// With SA_NOCLDWAIT the kernel reaps the children, and no count of their parent shows them.
+func TestAParentWithSA_NOCLDWAITThatForksWorks(t *testing.T) {
+	need.Tools(t, "perl")
+	ready := actor.File(t, "ready")
+	a := actor.Shell(t, actor.Leads, `exec perl -MPOSIX -e '
+		sigaction(SIGCHLD, POSIX::SigAction->new("DEFAULT", POSIX::SigSet->new, POSIX::SA_NOCLDWAIT));
+		open my $ready, ">", shift;
+		while (1) { select undef, undef, undef, 0.3; fork or POSIX::_exit(0) }' `+ready)
+	actor.Eventually(t, "it sleeps", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "S" })
+	if v := watch(t, of(t, a, 2*time.Second)); v.Work == "" {
+		t.Errorf("%+v", v)
+	}
+}
+
 func TestEachKindOfWorkIsFound(t *testing.T) {
 	for _, script := range []string{"while :; do :; done", "while sleep 0.3; do :; done", "sleep 100 & while :; do echo; done"} {
 		a := actor.Shell(t, actor.Leads, script)

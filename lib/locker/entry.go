@@ -124,6 +124,31 @@ func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.
 	return atom.File{}, &fault.Error{Kind: fault.Usage, Object: verb, Err: err}
 }
 
+// LocksMeant is LockMeant for a verb that takes several names: the words are one name, typed without
+// quotes, or if there is no such atom, a name each. It returns the lock of each name as it was typed;
+// the zero File if its atom is not held. If one name is not clear, there is only an error.
+func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[string]atom.File, error) {
+	names := [][]string{words}
+	if len(words) > 1 {
+		entries, err := list()
+		if err != nil {
+			return nil, err
+		}
+		if fit, err := atom.Exact(CalledOf(entries), words); err == nil && len(fit) > 1 {
+			names = slices.Collect(slices.Chunk(words, 1))
+		}
+	}
+	locks := map[string]atom.File{}
+	for _, name := range names {
+		lock, err := LockMeant(verb, name, list)
+		if err != nil && !errors.Is(err, ErrNotHeld) {
+			return nil, err
+		}
+		locks[strings.Join(name, " ")] = lock
+	}
+	return locks, nil
+}
+
 // CalledOf returns the atoms of the entries.
 func CalledOf(entries []Entry) (all []atom.Called) {
 	for i := range entries {

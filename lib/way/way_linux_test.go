@@ -24,7 +24,7 @@ func TestARunlogMayLieBelowADirectoryOfRootAndAGroup(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := filepath.Join(above, "log")
-		if err := CheckOwners(dir, "runlog"); (err == nil) != c.ok {
+		if err := CheckOwners(dir, "runlog", nil); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
 		}
 		if err := Check(dir, "runlog"); err == nil {

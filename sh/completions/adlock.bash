@@ -261,7 +261,7 @@ _adlock_table() {
 		args=atom options='--since:when --until:when --atom:atom --svg:file --help -h'
 		;;
 	metrics)
-		args=none options='--output:file -o:file --all-users --openmetrics --help -h'
+		args=atom options='--output:file -o:file --atom:atom --all-users --openmetrics --help -h'
 		;;
 	tune)
 		args=atom options='--atom:atom --store:store --explain --json --reset:atom --help -h'
@@ -288,7 +288,7 @@ _adlock_table() {
 		args=none options='--json --help -h'
 		;;
 	stop)
-		args=held options='--pause:none --store:store --hook:shell --hook-runs --syslog --help -h'
+		args=held options='--pause:none --dry-run --store:store --hook:shell --hook-runs --syslog --help -h'
 		;;
 	clear)
 		args=held options='--last --older:none --store:store --help -h'

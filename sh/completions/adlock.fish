@@ -232,6 +232,7 @@ complete -c adlock -n '__adlock_wants_option timeline' -l atom -x -a '(__adlock_
 complete -c adlock -n '__adlock_wants_option timeline' -l svg -r -F -d 'write an SVG picture instead (-: to standard output)'
 complete -c adlock -n '__adlock_wants_option timeline' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option metrics' -l output -s o -r -F -d 'replace this file as a whole; its counters go on from what it had'
+complete -c adlock -n '__adlock_wants_option metrics' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
 complete -c adlock -n '__adlock_wants_option metrics' -l all-users -d 'of all users of this machine, each read with that user\'s rights; for root'
 complete -c adlock -n '__adlock_wants_option metrics' -l openmetrics -d 'as OpenMetrics 1.0'
 complete -c adlock -n '__adlock_wants_option metrics' -l help -s h -d 'list the options'
@@ -263,6 +264,7 @@ complete -c adlock -n '__adlock_wants_option config' -l help -s h -d 'list the o
 complete -c adlock -n '__adlock_wants_option doctor' -l json -d 'as JSON, one array'
 complete -c adlock -n '__adlock_wants_option doctor' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option stop' -l pause -x -d 'wait for D between the signals INT, TERM and KILL'
+complete -c adlock -n '__adlock_wants_option stop' -l dry-run -d 'list what would be signalled'
 complete -c adlock -n '__adlock_wants_option stop' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
 complete -c adlock -n '__adlock_wants_option stop' -l hook -x -a '(__fish_complete_command)' -d 'start COMMAND (by sh -c) when a job was ended by force or failed, is stuck or overdue, starves, or its lock was lost'
 complete -c adlock -n '__adlock_wants_option stop' -l hook-runs -d 'start the hook also at the start and the success of each run'
@@ -335,7 +337,7 @@ function __adlock_takes
         case timeline
             printf '%s\n' --since --until --atom --svg
         case metrics
-            printf '%s\n' --output -o
+            printf '%s\n' --output -o --atom
         case tune
             printf '%s\n' --atom --store --reset
         case wrap
@@ -368,6 +370,8 @@ function __adlock_args
         case report
             echo atom
         case timeline
+            echo atom
+        case metrics
             echo atom
         case tune
             echo atom

@@ -69,7 +69,7 @@ var kindOfValue = map[string]string{
 
 // kindOfArgs maps the help's words for arguments to their kind.
 var kindOfArgs = map[string]string{
-	"": "none", "[--] COMMAND [ARG...]": "command", "[NAME...]": "atom", "[NAME]": "atom", "NAME": "name", "NAME | --last --older D": "held",
+	"": "none", "[--] COMMAND [ARG...]": "command", "[NAME...]": "atom", "[NAME]": "atom", "NAME": "name", "NAME...": "held", "NAME | --last --older D": "held",
 	"USER...": "none", "FILE": "file", "[FILE]": "file", "FILE...": "file", "[FILE...]": "file", "-c COMMAND [ARG...]": "none", "FILE [-- COMMAND [ARG...]]": "made", "PID... | --lock FILE": "process",
 }
 
@@ -79,9 +79,6 @@ func completed(all []helper.Verb) (known []verb, err error) {
 		args, is := kindOfArgs[v.Args]
 		if !is {
 			return nil, fmt.Errorf("%s: say in kindOfArgs how %q is completed", v.Name, v.Args)
-		}
-		if v.Name == "stop" {
-			args = "held"
 		}
 		one := verb{Verb: v, args: args}
 		for _, o := range append(v.Options, helper.Option{Name: "help", Alias: "h", Help: "list the options"}) {

@@ -39,13 +39,13 @@ func TestMkatomicMakesAFileWhereThereWasNone(t *testing.T) {
 func TestMkatomicReplacesWhereAskedAndKeepsTheMode(t *testing.T) {
 	s := newStage(t)
 	s.in("f", "one")
-	if err := os.Chmod(s.in("f"), 0o640); err != nil {
+	if err := os.Chmod(s.in("f"), 0o640|os.ModeSetuid|os.ModeSetgid|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
 	if r := s.put("two", "--replace", "f"); r.Status != 0 || s.read(s.in("f")) != "two" {
 		t.Errorf("%+v", r)
 	}
-	if info, err := os.Stat(s.in("f")); err != nil || info.Mode().Perm() != 0o640 {
+	if info, err := os.Stat(s.in("f")); err != nil || info.Mode() != 0o640 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
 	if r := s.put("", "--replace", "f"); r.Status != 0 || s.read(s.in("f")) != "" {

@@ -360,6 +360,16 @@ func TestWithoutRetryFailedAFailedRunCounts(t *testing.T) {
 	s.want(75, job("--if-elapsed", "1h", "false")...)
 }
 
+func TestARunThatHasDiedHasNotCompleted(t *testing.T) {
+	s := newStage(t)
+	for _, interval := range []string{"1h", "never"} {
+		options := []string{"run", "--program", "job", "--name", interval, "--wait", "30s", "--if-elapsed", interval}
+		s.adlock(append(options, "sh", "-c", "kill -KILL $PPID")...)
+		s.want(0, append(options, "true")...)
+		s.want(75, append(options, "true")...)
+	}
+}
+
 func TestNowIsTheClockOfBothDecisions(t *testing.T) {
 	s := newStage(t)
 	s.want(0, job("true")...)

@@ -106,8 +106,7 @@ func TestStopTakesOneWholeNameOnly(t *testing.T) {
 	s.refused(64, `"db" may be any of job.dax.run.db, site.dax.run.db`, "stop", "db")
 	s.refused(64, `"db full" may be any of job.dax.run.db`, "stop", "db", "full")
 	s.refused(64, "type the whole name: job run restorebackup", "stop", "backup")
-	s.refused(64, "all words together are one NAME, and only one is taken", "stop", "job.dax.run.db", "job run db full")
-	s.refused(64, "--dry-run: unknown option", "stop", "--dry-run", "job.dax.run.db")
+	s.refused(64, "all words together are one NAME, and only one is taken", "stop", "job.dax.run.db", "job run db ful")
 	for _, idle := range [][]string{{"site", "run", "db"}, {"job run db full"}} {
 		s.refused(0, "nothing to stop", append([]string{"stop"}, idle...)...)
 	}
@@ -115,6 +114,38 @@ func TestStopTakesOneWholeNameOnly(t *testing.T) {
 		if p.Ended() {
 			t.Error("a job was ended")
 		}
+	}
+}
+
+func TestStopTakesSeveralNamesAndEndsAllOrNone(t *testing.T) {
+	s := newStage(t)
+	s.want(0, "run", "--program", "job", "--name", "idle", "true")
+	a, b := s.hold("a"), s.hold("b")
+	s.refused(64, `no atom matches`, "stop", "a", "b", "none")
+	if a.Ended() || b.Ended() {
+		t.Fatal("a job was ended")
+	}
+	r := s.adlock("stop", "a", "job run idle", "b")
+	for _, want := range []string{"run a: ended process " + itoa(a.PID), "run b: ended process " + itoa(b.PID), "job run idle: is not locked by any running job"} {
+		if r.Status != 0 || !strings.Contains(r.Err, "adlock: "+want) || strings.Count(r.Err, "\n") != 3 {
+			t.Errorf("no %q: %+v", want, r)
+		}
+	}
+	a.Wait(t)
+	b.Wait(t)
+}
+
+func TestADryStopListsTheJobAndEndsNothing(t *testing.T) {
+	s := newStage(t)
+	s.want(0, "run", "--program", "job", "--name", "idle", "true")
+	s.refused(0, "nothing to stop", "stop", "--dry-run", "idle")
+	p := s.hold("a")
+	want := "\n" + itoa(childOf(t, p.PID, "sleep")) + "\tsleep\n"
+	if r := s.want(0, "stop", "--dry-run", "a"); !strings.HasPrefix(r.Out, itoa(p.PID)+"\t") || !strings.HasSuffix(r.Out, want) || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+	if kinds := s.kinds("a"); p.Ended() || kinds != "acquire" {
+		t.Errorf("ended %t, events %s", p.Ended(), kinds)
 	}
 }
 

@@ -392,6 +392,21 @@ func examples(p *page) []string {
 	})
 }
 
+// Go's runtime decides how much address space the programs need.
+func TestTheManualSaysWhichMemoryIsEnough(t *testing.T) {
+	found := regexp.MustCompile(`ulimit -v (\d+)\n`).FindStringSubmatch(pageOf(t, "adlock.7").text)
+	if found == nil {
+		t.Fatal("adlock(7) does not say it")
+	}
+	env := []string{"PROGRAM=" + helper.Binary(t), "ADLOCK_DIR=" + helper.Dir(t)}
+	for limit, want := range map[string]int{found[1]: 0, "650000": 2} {
+		script := "ulimit -v " + limit + `; i=0; while [ $i -lt 10 ]; do "$PROGRAM" run --name x true || exit; i=$((i + 1)); done`
+		if r := (helper.Command{Args: []string{"sh", "-c", script}, Env: env}).Run(t); r.Status != want {
+			t.Errorf("under %s the status is %d, not %d", limit, r.Status, want)
+		}
+	}
+}
+
 // dry makes an example run nothing: run becomes a dry run, and its command true.
 func dry(example string) string {
 	options, _, _ := strings.Cut(example, " -- ")

@@ -36,7 +36,7 @@ func replaced(n int, kind runlog.Kind, token string, age int) runlog.Event {
 }
 
 // describe returns each run as "token outcome start+held by".
-func describe(runs func(string) bool, events ...runlog.Event) []string {
+func describe(state func(string) Outcome, events ...runlog.Event) []string {
 	var texts []string
 	t := Tracker{Run: func(_ *Atom, r *Run) {
 		texts = append(texts, fmt.Sprintf("%s %s %v+%v by %d", r.Token, r.Outcome, r.Start.Sub(midnight), r.Held, r.By))
@@ -44,7 +44,7 @@ func describe(runs func(string) bool, events ...runlog.Event) []string {
 	for i := range events {
 		t.Add(&events[i])
 	}
-	t.Finish(midnight.Add(1000*time.Second), runs)
+	t.Finish(midnight.Add(1000*time.Second), state)
 	return texts
 }
 
@@ -109,8 +109,8 @@ func TestReadersRunTogether(t *testing.T) {
 }
 
 func TestReadersThatDiedAreLostOneByOne(t *testing.T) {
-	lives := func(token string) bool { return token == "b" }
-	if got := describe(lives, read(900, "a"), read(950, "b"), read(990, "c")); !slices.Equal(got, []string{"a lost 15m0s+0s by 0", "b running 15m50s+50s by 0", "c lost 16m30s+0s by 0"}) {
+	state := func(token string) Outcome { return map[string]Outcome{"a": Lost, "b": Running, "c": Orphaned}[token] }
+	if got := describe(state, read(900, "a"), read(950, "b"), read(990, "c")); !slices.Equal(got, []string{"a lost 15m0s+0s by 0", "b running 15m50s+50s by 0", "c orphaned 16m30s+10s by 0"}) {
 		t.Error(got)
 	}
 }
@@ -137,7 +137,7 @@ func TestOwnerWhoseLockIsGoneIsFoundByItsToken(t *testing.T) {
 }
 
 func TestRunOfACrashedMachineDoesNotRunForEver(t *testing.T) {
-	dead := func(string) bool { return false }
+	dead := func(string) Outcome { return Lost }
 	if got := describe(dead, acquire(0, "a")); !slices.Equal(got, []string{"a lost 0s+0s by 0"}) {
 		t.Error(got)
 	}

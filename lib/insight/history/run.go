@@ -24,7 +24,7 @@ const (
 	Succeeded                // released, with status 0 or without a status: a script that fails does not reach its release
 	Failed                   // released with another status, or its job was ended by a signal, or it could not be started (Unstarted)
 	Ended                    // by force, because it had passed ExpireAfter
-	Orphaned                 // its owner died without a release; found dead by a newcomer
+	Orphaned                 // its owner died without a release; found dead by a newcomer, or (By is 0) its job still holds the atom
 	Cleared                  // a person removed its lock (adlock clear)
 	Stopped                  // a person had its job ended (adlock stop)
 	Lost                     // its lock disappeared, or the runlog does not have its end

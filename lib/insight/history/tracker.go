@@ -184,17 +184,24 @@ func (t *Tracker) close(a *Atom, r *Run) {
 }
 
 // Finish is the last call, at the time now: it passes the runs without an end to Run. Those of an
-// atom's latest turn are Running if runs is true for their token (or is nil); the others are Lost.
-func (t *Tracker) Finish(now time.Time, runs func(token string) bool) {
+// atom's latest turn are what state returns for their token: Running (all, if state is nil), Orphaned,
+// if the owner is dead and its job is not, or Lost. The others are Lost.
+func (t *Tracker) Finish(now time.Time, state func(token string) Outcome) {
 	for _, a := range t.Atoms() {
 		before, last := a.turns()
 		for _, r := range before {
 			t.lose(a, r, last[0].Start)
 		}
 		for _, r := range last {
-			if !r.lostAt.IsZero() || runs != nil && !runs(r.Token) {
+			if state != nil {
+				r.Outcome = state(r.Token)
+			}
+			if !r.lostAt.IsZero() || r.Outcome == Lost {
 				t.lose(a, r, r.Start)
 				continue
+			}
+			if r.Outcome != Running {
+				r.End = now
 			}
 			r.Held = max(0, now.Sub(r.Start))
 			t.close(a, r)

@@ -31,12 +31,14 @@ type Lock struct {
 
 // Options configure what is collected.
 type Options struct {
-	Now     time.Time
-	Until   time.Time               // events up to then are counted
-	Locks   []Lock                  // the atoms there are
-	Running func(token string) bool // whether an acquisition without an end still runs; nil: yes
-	Before  Values                  // the values written the last time; nil: none
-	User    string                  // whose lock directory it is: a label of each series; "": no label
+	Now    time.Time
+	Until  time.Time                          // events up to then are counted
+	Locks  []Lock                             // the atoms there are
+	State  func(token string) history.Outcome // of an acquisition without an end; nil: it runs
+	Before Values                             // the values written the last time; nil: none
+	User   string                             // whose lock directory it is: a label of each series; "": no label
+
+	Match func(atom.Atom) bool // which atoms get series; nil: all
 
 	// There reports whether the lock directory has a lock of the atom, active or last; nil: it has
 	// one of every atom. An atom that was taken in the directory and has no lock there is retired
@@ -50,6 +52,9 @@ const (
 	MostOfUser    = 200
 	longestOfUser = 200
 )
+
+// IsEmpty reports whether there is no atom.
+func (m *Metrics) IsEmpty() bool { return len(m.atoms) == 0 }
 
 // Settled is how old an event must be to be counted if counting continues the next time: a
 // delayed writer may bring a line with an earlier time.
@@ -157,13 +162,13 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 	var failed error
 	m.damaged, failed = history.Each(events, b.event)
 	b.counting = false // Finish guesses the ends of runs; their true ends may still come
-	b.tracker.Finish(o.Now, o.Running)
+	b.tracker.Finish(o.Now, o.State)
 	for _, l := range o.Locks {
 		f := b.figures(l.Atom)
 		f.since, f.overdue, f.paused = l.Since, l.Overdue, l.Paused
 		f.stuck = f.stuck && !l.Since.IsZero()
 	}
-	m.notRun, m.atoms = b.notRun, b.sorted(o.There)
+	m.notRun, m.atoms = b.notRun, b.sorted(&o)
 	if o.User != "" {
 		omitted := max(0, len(m.atoms)-MostOfUser)
 		m.atoms = m.atoms[:len(m.atoms)-omitted]

@@ -46,10 +46,10 @@ func quote(value string) string {
 
 // sorted returns the atoms that are not retired, in the order of their labels. If two have the same
 // labels, one is left out: Prometheus refuses a whole file in which a series appears twice.
-func (b *builder) sorted(there func(atom.Atom) bool) []*figures {
+func (b *builder) sorted(o *Options) []*figures {
 	var all []*figures
 	for a, f := range b.atoms {
-		if there == nil || !f.endsWithLock || there(a) {
+		if (o.There == nil || !f.endsWithLock || o.There(a)) && (o.Match == nil || o.Match(a)) {
 			all = append(all, f)
 		}
 	}

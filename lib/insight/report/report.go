@@ -65,11 +65,11 @@ const keptEndings = 10
 
 // Options say what a report is about.
 type Options struct {
-	Since   time.Time                // zero: all that is recorded
-	Now     time.Time                // the end of the period
-	Match   func(*history.Atom) bool // nil: every atom
-	Running func(token string) bool  // whether an acquisition without an end still runs; nil: yes
-	User    string                   // whose runlog it is, if there are several
+	Since time.Time                          // zero: all that is recorded
+	Now   time.Time                          // the end of the period
+	Match func(*history.Atom) bool           // nil: every atom
+	State func(token string) history.Outcome // of an acquisition without an end; nil: it runs
+	User  string                             // whose runlog it is, if there are several
 }
 
 // Limit drops the last atoms, so that at most that many are left, and returns how many it dropped.
@@ -89,7 +89,7 @@ func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Repor
 	b.tracker.Run = b.run
 	var failed error
 	b.report.Damaged, failed = history.Each(events, b.event)
-	b.tracker.Finish(o.Now, o.Running)
+	b.tracker.Finish(o.Now, o.State)
 	b.finish()
 	return b.report, failed
 }

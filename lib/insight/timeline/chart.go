@@ -86,11 +86,11 @@ type Tick struct {
 
 // Options configure the drawing.
 type Options struct {
-	Since, Until time.Time                // the period; if no event is before Since, it begins shortly before the first one
-	Margin       bool                     // draw a little beyond Until: the last run is then not at the edge
-	Columns      int                      // the resolution
-	Match        func(*history.Atom) bool // nil: every atom
-	Running      func(token string) bool  // whether an acquisition without an end still runs; nil: yes
+	Since, Until time.Time                          // the period; if no event is before Since, it begins shortly before the first one
+	Margin       bool                               // draw a little beyond Until: the last run is then not at the edge
+	Columns      int                                // the resolution
+	Match        func(*history.Atom) bool           // nil: every atom
+	State        func(token string) history.Outcome // of an acquisition without an end; nil: it runs
 }
 
 // Build reads events, from history.Read. With an error the chart has all that could be read.
@@ -101,7 +101,7 @@ func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Chart
 	b.tracker.Run = b.run
 	var failed error
 	b.chart.Damaged, failed = history.Each(events, b.event)
-	b.tracker.Finish(o.Until, o.Running)
+	b.tracker.Finish(o.Until, o.State)
 	b.finish()
 	return b.chart, failed
 }

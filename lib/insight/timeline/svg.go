@@ -264,7 +264,7 @@ func (b *Bar) title() string {
 		text += "ended by its own supervisor at ExpireAfter"
 	case b.Outcome == history.Ended:
 		text += "ended by force by " + ender
-	case b.Outcome == history.Orphaned:
+	case b.Outcome == history.Orphaned && b.By != 0:
 		text += "found dead by " + ender
 	default:
 		text += b.Outcome.String()

@@ -158,15 +158,15 @@ func TestRunThatGoesOnReachesTheEnd(t *testing.T) {
 	s.Job("a b c", 0, time.Hour).Open(time.Minute)
 	until := story.Midnight.Add(30 * time.Minute)
 	for _, c := range []struct {
-		running func(string) bool
-		want    history.Outcome
-	}{{nil, history.Running}, {func(string) bool { return false }, history.Lost}} {
-		chart, err := Build(s.Events(), Options{Until: until, Columns: 10, Running: c.running})
+		state func(string) history.Outcome
+		want  history.Outcome
+	}{{nil, history.Running}, {func(string) history.Outcome { return history.Lost }, history.Lost}, {func(string) history.Outcome { return history.Orphaned }, history.Orphaned}} {
+		chart, err := Build(s.Events(), Options{Until: until, Columns: 10, State: c.state})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := chart.Lanes[0].Bars[0]
-		if b.Outcome != c.want || (c.want == history.Running) != b.End.Equal(until) {
+		if b.Outcome != c.want || (c.want == history.Lost) == b.End.Equal(until) {
 			t.Errorf("%s until %v", b.Outcome, b.End)
 		}
 	}

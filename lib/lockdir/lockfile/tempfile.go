@@ -2,6 +2,7 @@ package lockfile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 
@@ -91,10 +92,20 @@ func (t *TempFile) Link(name string) error {
 		}
 	}
 	if err != nil {
-		return cannotCreate(t.dir.Path(name), err)
+		return cannotLink(t.dir.Path(name), err)
 	}
 	t.name = name
 	return nil
+}
+
+// cannotLink names the cause where links are refused. Linux says EPERM of FAT, of FUSE without links
+// and of fs.protected_hardlinks (link(2)); network file systems and older kernels say the others.
+func cannotLink(path string, err error) error {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: fmt.Errorf("%w (hard links are refused here: "+
+			"the file system has none, or fs.protected_hardlinks forbids them; name another directory by ADLOCK_DIR)", err)}
+	}
+	return cannotCreate(path, err)
 }
 
 // Replace puts the file in place over the one that has the name, so the name always has a file.

@@ -67,6 +67,11 @@ exec python3 -c 'import sqlite3; sqlite3.connect("d",timeout=900).execute("begin
 	{"a program stopped by STOP", "", `sleep 900 & kill -STOP $!; wait`, true, "what is stopped counts as work, and is told"},
 	{"sleep spells of 30 s between work", "gzip", "while :; do gzip -c /bin/sh >/dev/null; sleep 30; done", false, ""},
 	{"a sleep that is meant, of 5 minutes", "", "sleep 300; echo done", false, "longer than it is watched"},
+	{"perl that ignores SIGCHLD and forks every 2 s", "perl", `exec perl -e '$SIG{CHLD}="IGNORE"; while (1) { sleep 2; fork or exit }'`, false, ""},
+	{"perl that forks every 2 s, with SA_NOCLDWAIT", "perl", `exec perl -MPOSIX -e 'sigaction(SIGCHLD, POSIX::SigAction->new("DEFAULT", POSIX::SigSet->new, POSIX::SA_NOCLDWAIT)); while (1) { sleep 2; fork or POSIX::_exit(0) }'`, false, ""},
+	{"Python that ignores SIGCHLD, and its subprocess every 2 s", "python3", "exec python3 -c 'import subprocess,signal,time\nsignal.signal(signal.SIGCHLD,signal.SIG_IGN)\nwhile 1: time.sleep(2); subprocess.Popen([\"true\"])'", false, ""},
+	{"asyncio that wakes each second", "python3", "exec python3 -c 'import asyncio\nasync def m():\n  while 1: await asyncio.sleep(1)\nasyncio.run(m())'", true, ""},
+	{"node with a timer each second", "node", "exec node -e 'setInterval(()=>{},1000)'", true, "it may collect garbage"},
 	{"a JVM that waits", "java", `cat >S.java <<'E'
 class S { public static void main(String[] a) throws Exception { Thread.sleep(900000); } }
 E
