@@ -289,6 +289,9 @@ func tell(q *query, r *crontab.Result) {
 	for _, left := range r.Left {
 		fault.Warn(lineName(q, left.Line), "left as it is: "+left.Why)
 	}
+	for _, told := range r.Told {
+		fault.Warn(lineName(q, told.Line), told.Why)
+	}
 	what := "wrap"
 	if q.unwrap {
 		what = "unwrap"

@@ -108,6 +108,13 @@ func TestJobsThatWouldShareANameAreLeftAndReported(t *testing.T) {
 	}
 }
 
+func TestALineThatANewInstallationRenamesIsWrappedAndReported(t *testing.T) {
+	r := wrapper.Wrap(Read("@daily x\n@daily cd /srv/releases/20261120100000 && x\n@daily flock -n /run/x /srv/releases/1/x\n", false))
+	if r.Done != 2 || len(r.Told) != 1 || r.Told[0].Line.Number != 2 || !strings.HasPrefix(r.Told[0].Why, "releases/20261120100000 is another one after each installation") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestALineKeepsItsNameWhereverItIsMoved(t *testing.T) {
 	lines := strings.SplitAfter("@daily rsync a\n@daily rsync b\n@hourly x\n@daily rsync c -v\n@daily x\n@daily tar cf a\n@daily tar xf a\n", "\n")
 	want := namesIn(wrapper.Wrap(Read(strings.Join(lines, ""), false)).Text)

@@ -68,9 +68,6 @@ func (j *job) sharesFile(v *invocation) {
 	j.share("flock "+path.Clean(file), taken{by: j, text: core, waits: v.waits, isShared: v.isShared}, "give each a file of its own, or have both wait (flock -w)")
 }
 
-// release matches the part of a path that names a version of a program that is installed beside others.
-var release = regexp.MustCompile(`/(releases/[^/\s'"]*\d{8}[^/\s'"]*)`)
-
 // deploys looks for a lock that is named after its command, if that changes with each installation.
 func (j *job) deploys(v *invocation) {
 	name, _ := literal(v.said("name"))
@@ -82,9 +79,8 @@ func (j *job) deploys(v *invocation) {
 	if name != "" && name != under && !slices.ContainsFunc(append(crontab.ShellTexts(under), under), isNameOf) || v.has("operand") {
 		return
 	}
-	if found := release.FindStringSubmatch(under); found != nil && (name != "" || j.limit(v, "name") == nil && j.limit(v, "operand") == nil) {
-		j.add(j.Number, "a name that changes", found[1]+" is another one after each installation, and so is the lock: the new line starts beside the old job",
-			"give the lock a name (: NAME ; or --name)")
+	if part := crontab.Stamp(under); part != "" && (name != "" || j.limit(v, "name") == nil && j.limit(v, "operand") == nil) {
+		j.add(j.Number, "a name that changes", part+crontab.Stamped, "give the lock a name (: NAME ; or --name)")
 	}
 }
 
