@@ -146,7 +146,7 @@ func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) 
 	case !quotes(shell):
 		return "", "is run by SHELL=" + strconv.Quote(shell) + ", of whose quotes nothing is known"
 	case w.isHomeless(l.User, v):
-		return "", "user " + strconv.Quote(l.User) + " cannot make a lock directory at home; as root: adlock init " + l.User
+		return "", homeless(l)
 	}
 	text = l.Head + w.Adlock + " run --name " + name + w.option(l, v) + " -- " + argumentsOf(l.Command, shell) + l.Input + l.End
 	if l.lengthOf(text[len(l.Head):len(text)-len(l.End)]) > LongestCommand {
@@ -169,6 +169,10 @@ func (l *Line) lengthOf(command string) int {
 func saysToShell(command string) bool {
 	line, err := cronline.Parse(command)
 	return err != nil || line.Name != "" || len(line.Settings) > 0
+}
+
+func homeless(l *Line) string {
+	return "user " + strconv.Quote(l.User) + " cannot make a lock directory at home; as root: adlock init " + l.User
 }
 
 func (w *Wrapper) isHomeless(user string, v variables) bool {
