@@ -518,10 +518,18 @@ func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
 			t.Errorf("%s: %q", verb, got)
 		}
 	}
+	if got := p.ok(t, "status", "--failed", "--exit-code"); got != "" {
+		t.Errorf("--exit-code: %q", got)
+	}
 	p.command("run", "--name", "failed", "false").Run(t)
 	p.command("run", "--name", "ended", "--enforce", "--expire-after", "100ms", "--", "sleep", "300").Run(t)
 	if err := os.WriteFile(p.dir+"/lock.adlock.dax.run.damaged", []byte("1\nx\n"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	for status, args := range map[int][]string{0: {"status", "--failed", "failed"}, 1: {"status", "--failed", "--exit-code"}} {
+		if r := p.command(args...).Run(t); r.Status != status || r.Out == "" || r.Err != "" {
+			t.Errorf("%q: %+v", args, r)
+		}
 	}
 	table := p.ok(t, "status", "--failed")
 	has(t, table, "adlock run failed ", "adlock run ended ", "adlock run damaged ")
