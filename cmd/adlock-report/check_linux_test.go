@@ -224,3 +224,16 @@ printf 'ADLOCK_DIR=/mnt/app\n* * * * * /mnt/adlock run --name n -- true\n' | $a 
 		t.Errorf("%+v", r)
 	}
 }
+
+func TestAHookInTheUsersOwnSettingsTells(t *testing.T) {
+	r := onHost(t, `mkdir -p /mnt/one/.config
+tab() { printf 'MAILTO=""\n* * * * * one /mnt/adlock run --name n -- true\n'; }
+tab | $a check -u - | cut -d: -f3
+echo ADLOCK_WAIT=5s >/mnt/one/.config/adlock.conf; chown -R one /mnt/one/.config
+tab | $a check -u - | cut -d: -f3
+echo ADLOCK_HOOK=/bin/tell >/mnt/one/.config/adlock.conf
+tab | $a check -u - && echo right`)
+	if r.Out != " told to nobody\n told to nobody\nright\n" || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+}

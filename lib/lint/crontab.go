@@ -240,6 +240,7 @@ func (j *job) locks(v *invocation) {
 			j.moved(v)
 		}
 	}
+	j.untold(v)
 	j.sleeps(v)
 	j.crowds(v)
 	j.limits(v, ifElapsed, j.limit(v, "expire-after"))

@@ -411,6 +411,34 @@ var crontabs = []pair{
 		"ADLOCK_DIR=/tmp/l\n* * * * *  ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job",
 		"* * * * *  /bin/adlock run --store etcd://tmp:2379/tmp --host c --name n -- /bin/job",
 	}},
+	{"told to nobody", []string{
+		"* * * * *  /bin/adlock run --name n -- /bin/job >/dev/null 2>&1",
+		"* * * * *  /bin/adlock run --name n -- /bin/job 2>/dev/null",
+		"* * * * *  cd /srv && /bin/adlock run --name n -- /bin/job 2>&- | logger",
+		"* * * * *  { /bin/adlock run --name n -- /bin/job; } >/dev/null 2>&1",
+		"* * * * *  /bin/adlock run --name n -- /bin/job &>/dev/null",
+		"* * * * *  /bin/adlock run --name n --hook '' -- /bin/job 2>/dev/null",
+		"MAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nMAILTO=\n* * * * *  /bin/job >/dev/null 2>&1",
+		"MAILTO=root\nADLOCK_SYSLOG=0\nMAILTO=''\n* * * * *  /bin/adlock run --name n -- /bin/job >/tmp/log",
+	}, []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job >/dev/null 2>&1", // the job's alone
+		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/job >/dev/null 2>&1'",
+		"* * * * *  /bin/adlock run --name n -- /bin/job 2>&1 >/dev/null",
+		"* * * * *  /bin/adlock run --name n -- /bin/job >/dev/null",
+		"* * * * *  { /bin/adlock run --name n -- /bin/job 2>>/tmp/log; } 2>/dev/null",
+		"* * * * *  /bin/adlock run --name n -- /bin/job 2>&1 | logger -t job 2>/dev/null",
+		"* * * * *  /bin/job 2>/dev/null; /bin/adlock run --name n -- /bin/job 3>/dev/null",
+		"* * * * *  flock -n /run/x /bin/job >/dev/null 2>&1",
+		"* * * * *  /bin/adlock run --name n --hook /bin/tell -- /bin/job 2>/dev/null",
+		"* * * * *  ADLOCK_HOOK=\"$tell\" /bin/adlock run --name n -- /bin/job 2>/dev/null",
+		"ADLOCK_HOOK=/bin/tell\nMAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_SYSLOG=1\nMAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job 2>/dev/null",
+		"MAILTO=\"\"\n* * * * *  /bin/job\nMAILTO=root\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"MAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job >>/tmp/log 2>&1",
+		"MAILTO=\"\"\n* * * * *  systemd-cat /bin/adlock run --name n -- /bin/job",
+		"MAILTO=\"\"\n* * * * *  flock -n /run/x /bin/job",
+	}},
 	{"a lock within itself", []string{
 		"* * * * *  flock -n /run/x flock -n /run/x /bin/job",
 		"* * * * *  flock -n /run/x sh -c 'cd /srv && flock -n /run/x /bin/job'",
@@ -994,6 +1022,14 @@ func TestAShellOfAdlocksThatIsNotThereIsFound(t *testing.T) {
 	finds(t, c, "SHELL = '"+filepath.Dir(c.Shell)+"/shel'\n* * * * * /bin/job\n", "1: a SHELL that is not there")
 	finds(t, c, "SHELL="+c.Shell+"\n* * * * * /bin/job\n")
 	finds(t, c, "SHELL=/usr/nowhere/fish\n* * * * * /bin/job\n")
+}
+
+func TestAHookOfASettingsFileTells(t *testing.T) {
+	c := checker(t)
+	c.UserColumn, c.Told = true, func(user string) bool { return user == "joe" }
+	const text = "MAILTO=''\n* * * * * joe /bin/adlock run --name n -- /bin/job\n"
+	finds(t, c, text)
+	finds(t, c, strings.Replace(text, "joe", "root", 1), "1: told to nobody")
 }
 
 func TestALineThatSaysSoIsIgnored(t *testing.T) {
