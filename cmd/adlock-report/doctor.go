@@ -13,6 +13,7 @@ import (
 	"adlock/lib/doctor"
 	"adlock/lib/fault"
 	"adlock/lib/insight/terminal"
+	"adlock/lib/lint"
 	"adlock/lib/run"
 )
 
@@ -91,7 +92,7 @@ func homelessUsers(files []string) (users []string) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
+		if err != nil || lint.IsUnread(file) {
 			continue
 		}
 		for _, user := range crontab.Homeless(crontab.Read(string(text), true), homeless) {
@@ -131,6 +132,9 @@ func machine() (*doctor.Machine, error) {
 	if err := config.Toggle(&m.Syslog)(cmp.Or(os.Getenv("ADLOCK_SYSLOG"), config.FromFiles("")["ADLOCK_SYSLOG"].Value, "no")); err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_SYSLOG", Err: err}
 	}
+	m.Fleeting = config.Fleeting
+	m.Mailers = []string{"/usr/sbin/sendmail", "/usr/lib/sendmail"}
+	m.Hooked = os.Getenv("ADLOCK_HOOK") != "" || config.IsFiled("ADLOCK_HOOK")
 	m.Mistakes = config.Mistakes(run.Options())
 	m.Homeless = homelessUsers(systemCrontabs())
 	m.Remote = store()

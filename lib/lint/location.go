@@ -26,16 +26,6 @@ func (f *findings) unexpanded(l *crontab.Line) {
 	}
 }
 
-// vanishing are directories whose files do not last, the more special first.
-var vanishing = []struct{ dir, why string }{
-	{"/run/user", "is removed when its user logs out, under running jobs: then a second one starts"},
-	{"/tmp", "is cleaned, also under running jobs: then a second one starts"},
-	{"/var/tmp", "is cleaned, also under running jobs: then a second one starts"},
-	{"/run", "is empty after a boot: when a job ran last is forgotten"},
-	{"/var/run", "is empty after a boot: when a job ran last is forgotten"},
-	{"/dev/shm", "is empty after a boot: when a job ran last is forgotten"},
-}
-
 // vanishes looks for a lock directory whose locks do not last, and reports whether there is one.
 func (j *job) vanishes(v *invocation) bool {
 	known := j.environment(v)
@@ -49,13 +39,11 @@ func (j *job) vanishes(v *invocation) bool {
 	if store, _ := literal(j.limit(v, "store")); store != "" && !config.IsRemote(store) {
 		dir, line = store, j.Number
 	}
-	for _, place := range vanishing {
-		if strings.HasPrefix(path.Clean(dir)+"/", place.dir+"/") {
-			j.once(line, "a lock directory that does not last", place.dir+" "+place.why, "leave it out, or name a directory elsewhere")
-			return true
-		}
+	why := config.Fleeting(dir)
+	if why != "" {
+		j.once(line, "a lock directory that does not last", why, "leave it out, or name a directory elsewhere")
 	}
-	return false
+	return why != ""
 }
 
 // sharesFile looks for another job under the same file of flock(1).

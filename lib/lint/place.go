@@ -69,6 +69,9 @@ func unread(path string) []Mistake {
 	return f
 }
 
+// IsUnread reports whether cron never reads the file at path, in spite of its place.
+func IsUnread(path string) bool { return unread(path) != nil }
+
 func neverRead(info os.FileInfo, name string, isDebian bool) (reason, cure string) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
