@@ -175,8 +175,9 @@ func checker(q *query) (*lint.Checker, error) {
 		return as(of[0], func() bool { return isHomeless(of[0], of[1]) })
 	})
 	c.Homeless = func(name, home string) bool { return homeless([2]string{name, home}) }
-	c.Dir = func(name, home string) string { return dirOf(name, home, as) }
-	c.Stranger = strangerOf
+	dir := remembered(func(of [2]string) string { return dirOf(of[0], of[1], as) })
+	c.Dir = func(name, home string) string { return dir([2]string{name, home}) }
+	c.Stranger = remembered(strangerOf)
 	c.Told = remembered(func(name string) bool { return isTold(name, as) })
 	own := longestRuns()
 	c.Longest = func(_ string, a atom.Atom) time.Duration { return own[a.Name()] }

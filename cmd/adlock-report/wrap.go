@@ -184,13 +184,16 @@ func isUser(word string) bool { return lookUp(word) != nil }
 
 // lookUp returns the user in a user column, nil if there is no such user. On the BSDs a group and a
 // login class may follow the name.
-func lookUp(word string) *user.User {
+func lookUp(word string) *user.User { return lookedUp(word) }
+
+// lookedUp asks for each user once, as a crontab may name any number of them.
+var lookedUp = remembered(func(word string) *user.User {
 	if end := strings.IndexAny(word, ":/"); end >= 0 {
 		word = word[:end]
 	}
 	known, _ := user.Lookup(word) // a user that cannot be looked up is unknown here
 	return known
-}
+})
 
 // homelessTest is isHomeless. As root it looks at a home with the rights of the home's user.
 func homelessTest() (func(name, home string) bool, error) {

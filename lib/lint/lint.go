@@ -58,6 +58,7 @@ type Checker struct {
 	locked map[string]taken // locks of the crontabs so far
 	used   map[string]taken // lock directories of the crontabs so far
 	twins  map[string]taken // jobs of the crontabs so far
+	listed map[string]map[string]bool
 }
 
 // tab is a crontab.

@@ -1167,3 +1167,12 @@ func TestANoteSaysWhenALimitEndsTheJob(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+func TestEachOfManyVariablesIsJudgedByAllJobs(t *testing.T) {
+	const many = 2000
+	text := strings.Repeat("ADLOCK_ENFORCE=1\nADLOCK_SHELL=/bin/bash\n", many) + strings.Repeat("* * * * * /bin/job\n", many)
+	found, err := checker(t).Check("crontab", text)
+	if err != nil || len(found) != 2*many {
+		t.Errorf("%d, %v", len(found), err)
+	}
+}

@@ -106,19 +106,26 @@ func isOneLock(v, inner *invocation) bool {
 	return whole && name != "" && is(inner.said("name"), name)
 }
 
-// noShell looks for the job's shell of adlock's SHELL, if no line has that.
-func (f *findings) noShell(c *Checker, lines []crontab.Line, at int) {
-	jobs := false
+// unguarded reports whether there are jobs, and none is below adlock's SHELL.
+func unguarded(lines []crontab.Line) (jobs bool) {
+	guards := false
 	for i := range lines {
-		if l := &lines[i]; l.Kind == crontab.Job {
-			shell, _ := crontab.Setting(lines, i, "SHELL")
-			if crontab.Guards(shell) || strings.Contains(l.Command, "adlock shell") || strings.Contains(l.Command, "adlock/shell") {
-				return
+		switch l := &lines[i]; {
+		case l.Kind == crontab.Variable && l.Name == "SHELL":
+			guards = crontab.Guards(l.Value)
+		case l.Kind == crontab.Job:
+			if guards || strings.Contains(l.Command, "adlock shell") || strings.Contains(l.Command, "adlock/shell") {
+				return false
 			}
 			jobs = true
 		}
 	}
-	if l := &lines[at]; jobs && l.Name == "ADLOCK_SHELL" && l.Value != "" {
+	return jobs
+}
+
+// noShell looks for the job's shell of adlock's SHELL, where no line has that.
+func (f *findings) noShell(c *Checker, l *crontab.Line) {
+	if l.Name == "ADLOCK_SHELL" && l.Value != "" {
 		f.add(l.Number, "a setting without the SHELL", "no line has a SHELL of adlock's, and nothing else reads ADLOCK_SHELL: the jobs have no lock", "say SHELL="+cmp.Or(c.Shell, "/usr/lib/adlock/shell")+" beside it")
 	}
 }
