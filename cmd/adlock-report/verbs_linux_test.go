@@ -549,6 +549,23 @@ func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
 	}
 }
 
+func TestWhatLogrotateHasCompressedIsReadByThoseThatShowThePast(t *testing.T) {
+	need.Tools(t, "gzip")
+	p := newPlace(t)
+	p.command("run", "--name", "failed", "false").Run(t)
+	now := filepath.Join(p.dir, "program.dax.runlog")
+	if err := os.Rename(now, now+".2"); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gzip", now+".2").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p.ok(t, "run", "--name", "fine", "true")
+	for _, verb := range [][]string{{"status", "--failed"}, {"log"}, {"report"}} {
+		has(t, p.ok(t, verb...), "run failed")
+	}
+}
+
 func TestStatusDistinguishesStoppedFromRunning(t *testing.T) {
 	p := newPlace(t)
 	holder := p.command("run", "--program", "p", "--operand", "x", "--", "sleep", "300").Start(t)
