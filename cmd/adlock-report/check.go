@@ -58,7 +58,7 @@ func showMistakes(q *query) error {
 	}
 	paths := q.args
 	if q.system {
-		more, unread := lint.System("")
+		more, unread := crontab.System("")
 		for _, err := range unread {
 			fail(err)
 		}

@@ -13,7 +13,6 @@ import (
 	"adlock/lib/doctor"
 	"adlock/lib/fault"
 	"adlock/lib/insight/terminal"
-	"adlock/lib/lint"
 	"adlock/lib/run"
 )
 
@@ -92,7 +91,7 @@ func homelessUsers(files []string) (users []string) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil || lint.IsUnread(file) {
+		if never, _ := crontab.Unread(file); err != nil || never != "" {
 			continue
 		}
 		for _, user := range crontab.Homeless(crontab.Read(string(text), true), homeless) {

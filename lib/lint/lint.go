@@ -94,8 +94,10 @@ func (c *Checker) Check(path, text string) ([]Mistake, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found := unread(path); found != nil {
-		return found, nil // its jobs never run, and so share nothing with others
+	if reason, cure := crontab.Unread(path); reason != "" {
+		var f findings
+		f.add(1, "a file that cron never reads", reason, cure)
+		return f, nil // its jobs never run, and so share nothing with others
 	}
 	if c.locked == nil {
 		c.locked, c.used, c.twins = map[string]taken{}, map[string]taken{}, map[string]taken{}
@@ -121,7 +123,7 @@ func (c *Checker) read(path, text string) (*tab, error) {
 	case strings.Count(text, "\n") > mostLines:
 		return nil, fmt.Errorf("%w: more than %d lines", errNone, mostLines)
 	}
-	userColumn, user := place(path)
+	userColumn, user := crontab.Place(path)
 	if user != "" {
 		text = withoutHead(text)
 	}

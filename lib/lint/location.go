@@ -52,7 +52,7 @@ func (j *job) sharesFile(v *invocation) {
 	if !whole || !filepath.IsAbs(file) || ignored.MatchString(j.Text()) {
 		return
 	}
-	core, _ := withoutSleep(j.textOf(v))
+	core, _ := crontab.WithoutSleep(j.textOf(v))
 	j.share("flock "+path.Clean(file), taken{by: j, text: core, waits: v.waits, isShared: v.isShared}, "give each a file of its own, or have both wait (flock -w)")
 }
 

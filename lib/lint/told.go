@@ -22,13 +22,13 @@ func (j *job) untold(v *invocation) {
 	if hook != "" || j.limit(v, "hook") != nil && !whole || j.mayBeOn(v, "syslog") || j.environment(v) == nil || j.Told != nil && j.Told(j.runsAs()) {
 		return
 	}
-	const what, other = "told to nobody", "name a hook (ADLOCK_HOOK), or say ADLOCK_SYSLOG=1"
+	const other = "name a hook (ADLOCK_HOOK), or say ADLOCK_SYSLOG=1"
 	mailTo := j.set["MAILTO"]
 	switch to := j.errorsOf(v); {
 	case to == discarded:
-		j.add(j.Number, what, "trouble with the lock is reported on standard error, which is discarded here", "redirect the job alone (-- sh -c 'job >/dev/null 2>&1'), or "+other)
+		j.add(j.Number, "told to nobody", "trouble with the lock is reported on standard error, which is discarded here", "redirect the job alone (-- sh -c 'job >/dev/null 2>&1'), or "+other)
 	case to == mail && mailTo != nil && mailTo.Value == "":
-		j.once(mailTo.Number, what, "trouble with the locks below is reported on standard error, which cron then mails to nobody", other)
+		j.once(mailTo.Number, "told to nobody", "trouble with the locks below is reported on standard error, which cron then mails to nobody", other)
 	}
 }
 
