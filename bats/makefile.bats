@@ -285,12 +285,12 @@ E
 	cp "$T/Makefile" "$T/releases/1"
 	cp "$T/Makefile" "$T/releases/2"
 	ln -s releases/1 "$link"
-	cd "$link"
+	cd "$link" || return
 	run "$@"
 	assert_output "\"$link/Makefile\""
 	ln -sfn releases/2 "$link"
-	cd /
-	cd "$link"
+	cd / || return
+	cd "$link" || return
 	run "$@"
 	assert_success
 	assert_output ''
