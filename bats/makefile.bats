@@ -273,6 +273,46 @@ E
 	assert_output ran
 }
 
+# behind_a_link MAKE... checks that two releases behind one link are one program, and a PWD that leads
+# elsewhere names none.
+behind_a_link() {
+	local link="$T/it's \$(current)"
+	makes <<'E'
+all:
+	@cd / && $(ADLOCK) copy site 15 -- sh -c 'sed -n s/^program=//p "$$ADLOCK_DIR"/lock.*'
+E
+	mkdir -p "$T/releases/1" "$T/releases/2"
+	cp "$T/Makefile" "$T/releases/1"
+	cp "$T/Makefile" "$T/releases/2"
+	ln -s releases/1 "$link"
+	cd "$link" || return
+	run "$@"
+	assert_output "\"$link/Makefile\""
+	ln -sfn releases/2 "$link"
+	cd / || return
+	cd "$link" || return
+	run "$@"
+	assert_success
+	assert_output ''
+	local elsewhere
+	for elsewhere in . "$T" /proc/none ''; do
+		rm -rf "$ADLOCK_DIR"
+		run env PWD="$elsewhere" "$@"
+		assert_output "\"$T/releases/2/Makefile\""
+	done
+	run "$@" ADLOCK_PROGRAM="$T/releases/2/Makefile"
+	assert_output ''
+}
+
+@test "the releases behind a link are one program" {
+	behind_a_link make
+}
+
+@test "the releases behind a link are one program for BSD make" {
+	command -v bmake >/dev/null || skip 'no bmake'
+	behind_a_link bmake -r
+}
+
 @test "a missing helper fails the recipe" {
 	makes <<'E'
 all:

@@ -31,7 +31,9 @@
 # ADLOCK_DIR for example, export it.
 #
 # The program of the atoms is the Makefile of the directory in which make runs, so that two
-# projects do not share their atoms.
+# projects do not share their atoms. The directory has the name by which make's caller came there:
+# after cd current, behind a link that each release moves, all releases are one program. After
+# make -C current they are not, as no program knows that name then: set ADLOCK_PROGRAM.
 #
 # Directories may have any name: the shell gets them as quoted arguments. COMMAND inherits the
 # settings for the place of locks, and no settings of its own lock, as under `adlock run`.
@@ -53,13 +55,19 @@ _adlock_mk := $(MAKEFILE_LIST)$(.PARSEDIR)$(.PARSEFILE:%=/%)
 # it is the white space that is left between words once // stands for each space. No absolute path
 # of make's has // or /./ in it.
 _adlock_here = $(:!pwd!)
-_adlock_heregnu = $(subst //, ,$(subst $(_adlock_space),/./,$(strip $(subst $(_adlock_space),//,$(CURDIR)))))
+_adlock_heregnu = $(call _adlock_line,$(CURDIR))
+_adlock_line = $(subst //, ,$(subst $(_adlock_space),/./,$(strip $(subst $(_adlock_space),//,$1))))
 _adlock_empty :=
 _adlock_space := $(_adlock_empty) $(_adlock_empty)
 
 ADLOCK_PROGRAM ?= $(_adlock_here$(_adlock_make))/Makefile
 ADLOCK_WAIT ?= forever
 ADLOCK_RETRY_FAILED ?= 1
+
+# The PWD of GNU make's caller, if nothing else names the program. make itself ignores it, and the
+# script below uses it only if it leads to the same directory. (value: make would expand a $ in it.)
+# BSD make heeds PWD by itself.
+_adlock_caller = $(if $(findstring _adlock_here,$(value ADLOCK_PROGRAM)),$(call _adlock_line,$(value PWD)))
 
 # Other settings of one lock. make reads them from the environment too.
 _adlock_own = IF_ELAPSED EXPIRE_AFTER PAUSE WAIT_ELAPSED SLOTS SHARED FROM_START STARVING NOTICE
@@ -69,8 +77,8 @@ _adlock_made = $(if $*,$(if $(filter /%,$@),,$(_adlock_heregnu)/)$@)
 
 # The words of the script below, quoted for the shell.
 _adlock_words = ''$(_adlock_mk:Q) ''$(ADLOCK_PROGRAM:Q) ''$(ADLOCK_WAIT:Q) ''$(ADLOCK_RETRY_FAILED:Q) \
-	'' $(_adlock_own:@_adlock_word@''$(ADLOCK_$(_adlock_word):Q)@)
-_adlock_wordsgnu = $(foreach _adlock_word,_adlock_mk ADLOCK_PROGRAM ADLOCK_WAIT ADLOCK_RETRY_FAILED _adlock_made \
+	'' '' $(_adlock_own:@_adlock_word@''$(ADLOCK_$(_adlock_word):Q)@)
+_adlock_wordsgnu = $(foreach _adlock_word,_adlock_mk ADLOCK_PROGRAM ADLOCK_WAIT ADLOCK_RETRY_FAILED _adlock_made _adlock_caller \
 	$(addprefix ADLOCK_,$(_adlock_own)),'$(subst ','\'',$(if $(value $(_adlock_word)),$($(_adlock_word))))')
 
 # $$0 is the path of this file or, in GNU make, the list of the files that make has read, with this
@@ -82,7 +90,8 @@ ADLOCK = sh -c ' \
 		eval "said=\$${ADLOCK_$$own-}; unset ADLOCK_$$own; ADLOCK_$$own=\$$said"; \
 	done; \
 	ADLOCK_PROGRAM=$$1 ADLOCK_WAIT=$$2 ADLOCK_RETRY_FAILED=$$3 made=$$4; \
-	shift 4; \
+	case $$5 in /*) [ "$$5" -ef "$${1%/*}" ] 2>/dev/null && ADLOCK_PROGRAM=$$5/Makefile ;; esac; \
+	shift 5; \
 	for own in $(_adlock_own); do eval "ADLOCK_$$own=\$$1"; shift; done; \
 	rest=$$0 mk=$${0\#\#* }; \
 	until [ -f "$$mk" ] || [ "$$mk" = "$$0" ]; do \

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -57,7 +58,7 @@ func showMistakes(q *query) error {
 	}
 	paths := q.args
 	if q.system {
-		more, unread := lint.System("")
+		more, unread := crontab.System("")
 		for _, err := range unread {
 			fail(err)
 		}
@@ -174,14 +175,32 @@ func checker(q *query) (*lint.Checker, error) {
 		return as(of[0], func() bool { return isHomeless(of[0], of[1]) })
 	})
 	c.Homeless = func(name, home string) bool { return homeless([2]string{name, home}) }
-	c.Dir = func(name, home string) string { return dirOf(name, home, as) }
-	c.Stranger = strangerOf
+	dir := remembered(func(of [2]string) string { return dirOf(of[0], of[1], as) })
+	c.Dir = func(name, home string) string { return dir([2]string{name, home}) }
+	c.Stranger = remembered(strangerOf)
+	c.Told = remembered(func(name string) bool { return isTold(name, as) })
 	own := longestRuns()
 	c.Longest = func(_ string, a atom.Atom) time.Duration { return own[a.Name()] }
 	if os.Geteuid() == 0 {
 		return c, checkOthers(c, own)
 	}
 	return c, nil
+}
+
+// tellers are the settings by which trouble is told without mail.
+var tellers = []string{"ADLOCK_HOOK", "ADLOCK_SYSLOG"}
+
+// isTold reports whether a settings file of a user ("": this one) may name a hook, or turn on the
+// system's log.
+func isTold(name string, as func(name string, is func() bool) bool) bool {
+	known := lookUp(name)
+	if config.IsFiled(tellers...) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {
+		return config.IsFiled(tellers...)
+	}
+	return !as(name, func() bool { // false if that cannot be known
+		text, err := readText(filepath.Join(known.HomeDir, config.OwnFile))
+		return errors.Is(err, fs.ErrNotExist) || err == nil && !slices.ContainsFunc(tellers, func(t string) bool { return strings.Contains(text, t) })
+	})
 }
 
 // checkOthers makes c look at what crontabs of other users name, with those users' rights.

@@ -205,6 +205,8 @@ func TestTheCrontabsOfAMachineAreCheckedTogether(t *testing.T) {
 	p.checked(t, within(t, p, theSystem+`rm /etc/cron.d/script; exec "$0" check --system`), 1, told, "")
 	writable := theSystem + `rm /etc/cron.d/script; printf '* * * * * root /bin/adlock run --name backup -- /bin/z\n' >/etc/cron.d/a; chmod 664 /etc/cron.d/a; exec "$0" check --system`
 	p.checked(t, within(t, p, writable), 1, "/etc/cron.d/a:1: a file that cron never reads: others than its owner may write to it; chmod go-w it\n"+told, "")
+	homeless := theSystem + `printf '* * * * * nobody HOME=/none /bin/adlock run --name n -- true\n' >/etc/cron.d/a; "$0" doctor | grep -c '^warn users'; chmod 664 /etc/cron.d/a; "$0" doctor | grep -c '^warn users'`
+	p.checked(t, within(t, p, homeless), 1, "1\n0\n", "")
 	c = within(t, p, nobodys+" && "+theSystem+`rm /etc/cron.d/script; exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock check --system`)
 	p.checked(t, c, 77, "", "adlock: /var/spool/cron/crontabs: open: permission denied\n")
 }
@@ -221,6 +223,19 @@ printf 'ADLOCK_DIR=/mnt/app\n* * * * * /mnt/adlock run --name n -- true\n' | $a 
 	const noted = "-:1: note: HOME is one's: if the crontab is too, its locks are in /mnt/app/.local/state/adlock, " +
 		"and those of the same jobs by hand may be elsewhere; say ADLOCK_DIR= with that user's lock directory beside HOME\n"
 	if r.Out != moved+noted+moved+"right\n1\n" || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAHookInTheUsersOwnSettingsTells(t *testing.T) {
+	r := onHost(t, `mkdir -p /mnt/one/.config
+tab() { printf 'MAILTO=""\n* * * * * one /mnt/adlock run --name n -- true\n'; }
+tab | $a check -u - | cut -d: -f3
+echo ADLOCK_WAIT=5s >/mnt/one/.config/adlock.conf; chown -R one /mnt/one/.config
+tab | $a check -u - | cut -d: -f3
+echo ADLOCK_HOOK=/bin/tell >/mnt/one/.config/adlock.conf
+tab | $a check -u - && echo right`)
+	if r.Out != " told to nobody\n told to nobody\nright\n" || r.Err != "" {
 		t.Errorf("%+v", r)
 	}
 }

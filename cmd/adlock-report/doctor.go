@@ -91,7 +91,7 @@ func homelessUsers(files []string) (users []string) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
+		if never, _ := crontab.Unread(file); err != nil || never != "" {
 			continue
 		}
 		for _, user := range crontab.Homeless(crontab.Read(string(text), true), homeless) {
@@ -131,6 +131,9 @@ func machine() (*doctor.Machine, error) {
 	if err := config.Toggle(&m.Syslog)(cmp.Or(os.Getenv("ADLOCK_SYSLOG"), config.FromFiles("")["ADLOCK_SYSLOG"].Value, "no")); err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_SYSLOG", Err: err}
 	}
+	m.Fleeting = config.Fleeting
+	m.Mailers = []string{"/usr/sbin/sendmail", "/usr/lib/sendmail"}
+	m.Hooked = os.Getenv("ADLOCK_HOOK") != "" || config.IsFiled("ADLOCK_HOOK")
 	m.Mistakes = config.Mistakes(run.Options())
 	m.Homeless = homelessUsers(systemCrontabs())
 	m.Remote = store()

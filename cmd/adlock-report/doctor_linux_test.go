@@ -13,7 +13,7 @@ import (
 func TestTheDoctorPrintsALinePerFindingAndLeavesNoFile(t *testing.T) {
 	p := newPlace(t)
 	text := p.ok(t, "doctor")
-	has(t, text, "ok   lock directory: "+p.dir+"\n", "ok   flock: ", "ok   runlog: ", "adlock.sh")
+	has(t, text, " lock directory: "+p.dir, "ok   flock: ", "ok   runlog: ", "adlock.sh")
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "ok   ") && !strings.HasPrefix(line, "warn ") {
 			t.Errorf("a line of no grade: %q", line)

@@ -172,13 +172,15 @@ type query struct {
 	svg, html    string
 	limit        string // of the jobs to be wrapped
 
-	json, csv, openMetrics   bool
-	explain, follow, watch   bool
-	failed                   bool // only atoms in trouble
-	named                    bool // the atom is an argument: if it does not exist, that is an error
-	userColumn, diff, unwrap bool // of a crontab
-	system                   bool // all crontabs of the machine are to be checked
-	allUsers                 bool
+	json, csv, openMetrics bool
+	explain, follow, watch bool
+	failed                 bool // only atoms in trouble
+	named                  bool // the atom is an argument: if it does not exist, that is an error
+	exitCode               bool // of status
+
+	userColumn, diff, unwrap, guard bool // of a crontab
+	system                          bool // all crontabs of the machine are to be checked
+	allUsers                        bool
 
 	lines runlog.Opt[int] // of the log, at most
 

@@ -25,11 +25,12 @@ var statusVerb = verb{
 			q.allUsersOption(),
 			{Name: "json", Help: "as JSON, one array a line; durations are seconds", Set: config.Toggle(&q.json)},
 			{Name: "failed", Help: "only atoms whose last run failed or was ended by force, or that are in trouble; nothing is printed where there is none", Set: config.Toggle(&q.failed)},
+			{Name: "exit-code", Help: "exit with 1 if there is a row to show, else with 0: with --failed for Nagios, say", Set: config.Toggle(&q.exitCode)},
 			{Name: "watch", Help: "show it again every 2 seconds", Set: config.Toggle(&q.watch)},
 		}
 	},
 	args:      true,
-	exclusive: [][]string{{"store", "all-users"}},
+	exclusive: [][]string{{"store", "all-users"}, {"watch", "exit-code"}},
 	show:      status,
 }
 
@@ -38,46 +39,52 @@ const refresh = 2 * time.Second
 
 func status(q *query) error {
 	for {
-		text, failed := statusText(q)
+		text, shows, failed := statusText(q)
 		if failed != nil && !(q.allUsers && q.watch) {
 			return errors.Join(write(text), failed)
 		}
 		if q.watch && !q.json && terminal.Is(os.Stdout) {
 			text = append([]byte("\x1b[H\x1b[2J"), text...)
 		}
-		if err := write(text); err != nil || !q.watch {
+		err := write(text)
+		if err == nil && q.exitCode && shows {
+			err = errFound
+		}
+		if err != nil || !q.watch {
 			return err
 		}
 		time.Sleep(refresh)
 	}
 }
 
-func statusText(q *query) ([]byte, error) {
+// statusText is the table, or why it is empty; shows is whether there is a row.
+func statusText(q *query) (text []byte, shows bool, failed error) {
 	now := time.Now()
 	all, stray, failed := q.look(now)
 	if failed != nil && len(all) == 0 {
-		return nil, failed
+		return nil, false, failed
 	}
 	rows, err := q.chosen(all)
 	if err != nil {
-		return nil, errors.Join(failed, err)
+		return nil, false, errors.Join(failed, err)
 	}
 	if q.failed {
 		rows = slices.DeleteFunc(rows, func(r *row) bool { return !r.inTrouble() })
 	}
+	shows = len(rows) > 0
 	switch {
 	case q.json:
-		text, err := arrayOf(rows)
-		return text, errors.Join(failed, err)
-	case q.failed && len(rows) == 0:
-		return nil, failed
-	case q.failed:
-		return []byte(table(rows, now)), failed
-	case len(rows) == 0:
-		text, err := q.nothing(len(all) > 0)
-		return []byte(folded(text)), errors.Join(failed, err)
+		text, err = arrayOf(rows)
+	case shows && q.failed:
+		text = []byte(table(rows, now))
+	case shows:
+		text = []byte(table(rows, now) + stray)
+	case !q.failed:
+		var why string
+		why, err = q.nothing(len(all) > 0)
+		text = []byte(folded(why))
 	}
-	return []byte(table(rows, now) + stray), failed
+	return text, shows, errors.Join(failed, err)
 }
 
 // look reads the store or lock directory, or those of all users. stray is a text on slots that no

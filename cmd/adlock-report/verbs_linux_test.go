@@ -549,10 +549,18 @@ func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
 			t.Errorf("%s: %q", verb, got)
 		}
 	}
+	if got := p.ok(t, "status", "--failed", "--exit-code"); got != "" {
+		t.Errorf("--exit-code: %q", got)
+	}
 	p.command("run", "--name", "failed", "false").Run(t)
 	p.command("run", "--name", "ended", "--enforce", "--expire-after", "100ms", "--", "sleep", "300").Run(t)
 	if err := os.WriteFile(p.dir+"/lock.adlock.dax.run.damaged", []byte("1\nx\n"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	for status, args := range map[int][]string{0: {"status", "--failed", "failed"}, 1: {"status", "--failed", "--exit-code"}} {
+		if r := p.command(args...).Run(t); r.Status != status || r.Out == "" || r.Err != "" {
+			t.Errorf("%q: %+v", args, r)
+		}
 	}
 	table := p.ok(t, "status", "--failed")
 	has(t, table, "adlock run failed ", "adlock run ended ", "adlock run damaged ")
@@ -569,6 +577,23 @@ func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
 	p.ok(t, "run", "--name", "failed", "true")
 	if table := p.ok(t, "status", "--failed"); strings.Contains(table, "run failed") {
 		t.Errorf("after a success:\n%s", table)
+	}
+}
+
+func TestWhatLogrotateHasCompressedIsReadByThoseThatShowThePast(t *testing.T) {
+	need.Tools(t, "gzip")
+	p := newPlace(t)
+	p.command("run", "--name", "failed", "false").Run(t)
+	now := filepath.Join(p.dir, "program.dax.runlog")
+	if err := os.Rename(now, now+".2"); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gzip", now+".2").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p.ok(t, "run", "--name", "fine", "true")
+	for _, verb := range [][]string{{"status", "--failed"}, {"log"}, {"report"}} {
+		has(t, p.ok(t, verb...), "run failed")
 	}
 }
 

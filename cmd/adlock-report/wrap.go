@@ -21,6 +21,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
+	"adlock/lib/run"
 )
 
 var wrapVerb = verb{
@@ -28,14 +29,16 @@ var wrapVerb = verb{
 		return []config.Option{
 			{Name: "user-column", Alias: "u", Help: "the crontab names a user before the command, as /etc/crontab does", Set: config.Toggle(&q.userColumn)},
 			{Name: "expire-after", Arg: "D", Default: "none", Help: "give each job this limit: a time, auto, or from-schedule (half as long again as from one start to the next, 15m at least)", Set: q.setLimit},
+			{Name: "shell", Help: "put a line SHELL= of adlock's above the jobs instead, and leave them as they are; a SHELL of the crontab becomes ADLOCK_SHELL", Set: config.Toggle(&q.guard)},
 			{Name: "diff", Help: "show what would change, as a unified diff", Set: config.Toggle(&q.diff)},
 			{Name: "unwrap", Help: "take out what wrap put in; what was written or edited by hand stays", Set: config.Toggle(&q.unwrap)},
 		}
 	},
-	args:   true,
-	visits: true,
-	show:   wrap,
-	passOn: passOn,
+	args:      true,
+	exclusive: [][]string{{"shell", "expire-after"}, {"shell", "unwrap"}},
+	visits:    true,
+	show:      wrap,
+	passOn:    passOn,
 }
 
 // setLimit accepts the values that a line may have as its ExpireAfter.
@@ -141,7 +144,10 @@ func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
 		return crontab.Result{}, misread(q, l)
 	}
 	if q.unwrap {
-		return crontab.Unwrap(lines), nil
+		unguarded := crontab.Unguard(lines)
+		result := crontab.Unwrap(crontab.Read(unguarded.Text, q.userColumn))
+		result.Done += unguarded.Done
+		return result, nil
 	}
 	path, err := config.FindPartner(config.Helper, "for the lines of a crontab")
 	if err != nil {
@@ -155,20 +161,39 @@ func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
 	if !w.CanStand() {
 		return crontab.Result{}, fault.New(fault.Usage, path, "cannot stand in a crontab as it is")
 	}
+	if q.guard {
+		return guarded(q, &w, lines)
+	}
 	return w.Wrap(lines), nil
+}
+
+// guarded is the crontab below adlock's SHELL.
+func guarded(q *query, w *crontab.Wrapper, lines []crontab.Line) (crontab.Result, error) {
+	shell := run.InstalledShell()
+	if shell == "" {
+		return crontab.Result{}, fault.New(fault.Unavailable, "wrap", "the shell for crontabs is not installed beside "+w.Adlock+": make install, or a package, puts it there")
+	}
+	result, refused := w.Guard(lines, shell)
+	if refused != nil {
+		return result, fault.New(fault.Usage, lineName(q, refused.Line), "the whole crontab is left as it is: "+refused.Why)
+	}
+	return result, nil
 }
 
 func isUser(word string) bool { return lookUp(word) != nil }
 
 // lookUp returns the user in a user column, nil if there is no such user. On the BSDs a group and a
 // login class may follow the name.
-func lookUp(word string) *user.User {
+func lookUp(word string) *user.User { return lookedUp(word) }
+
+// lookedUp asks for each user once, as a crontab may name any number of them.
+var lookedUp = remembered(func(word string) *user.User {
 	if end := strings.IndexAny(word, ":/"); end >= 0 {
 		word = word[:end]
 	}
 	known, _ := user.Lookup(word) // a user that cannot be looked up is unknown here
 	return known
-}
+})
 
 // homelessTest is isHomeless. As root it looks at a home with the rights of the home's user.
 func homelessTest() (func(name, home string) bool, error) {
@@ -288,6 +313,9 @@ func lineName(q *query, l *crontab.Line) string {
 func tell(q *query, r *crontab.Result) {
 	for _, left := range r.Left {
 		fault.Warn(lineName(q, left.Line), "left as it is: "+left.Why)
+	}
+	for _, told := range r.Told {
+		fault.Warn(lineName(q, told.Line), told.Why)
 	}
 	what := "wrap"
 	if q.unwrap {

@@ -277,3 +277,42 @@ func TestAnUnreadableCrontabIsReportedWithAReason(t *testing.T) {
 		t.Errorf("check: %+v", r)
 	}
 }
+
+func TestAShellLineIsWrittenAndTakenOutInAPipe(t *testing.T) {
+	p := newPlace(t)
+	shell := filepath.Join(filepath.Dir(filepath.Dir(p.program)), "lib/adlock/shell")
+	text := strings.Replace(backups, "MAILTO=root\n", "MAILTO=root\nSHELL=/bin/bash\n", 1)
+	if r := p.wrap(t, text, "--shell"); r.Status != 69 || r.Out != text || !strings.HasPrefix(r.Err, "adlock: wrap: the shell for crontabs is not installed beside ") {
+		t.Errorf("%+v", r)
+	}
+	if err := os.MkdirAll(filepath.Dir(shell), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(shell) })
+	script, err := os.ReadFile("../../sh/shell")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(shell, script, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	guarded := p.wrap(t, text, "--shell")
+	want := strings.Replace(text, "MAILTO=root\nSHELL=", "SHELL="+shell+"\nMAILTO=root\nADLOCK_SHELL=", 1)
+	if guarded.Status != 0 || guarded.Out != want || guarded.Err != "adlock: standard input: lines wrapped: 3\n" {
+		t.Fatalf("%+v", guarded)
+	}
+	if r := p.wrap(t, guarded.Out, "--unwrap"); r.Status != 0 || r.Out != text || r.Err != "adlock: standard input: lines unwrapped: 3\n" {
+		t.Errorf("%+v", r)
+	}
+	if r := p.wrap(t, guarded.Out, "--shell"); r.Status != 64 || r.Out != guarded.Out || !strings.HasPrefix(r.Err, "adlock: line 2: the whole crontab is left as it is: is adlock's SHELL already\n") {
+		t.Errorf("%+v", r)
+	}
+	wrapped := p.wrap(t, text)
+	both := p.wrap(t, strings.Replace(wrapped.Out, "@reboot", "@hourly y\n@reboot", 1), "--shell")
+	if r := p.wrap(t, both.Out, "--unwrap"); r.Status != 0 || r.Out != strings.Replace(text, "@reboot", "@hourly y\n@reboot", 1) {
+		t.Errorf("both ways: %+v", r)
+	}
+	if r := p.wrap(t, text, "--shell", "--expire-after", "5m"); r.Status != 64 {
+		t.Errorf("%+v", r)
+	}
+}

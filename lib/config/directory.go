@@ -119,6 +119,27 @@ func UsersWithDir() (uids []int) {
 	return uids
 }
 
+// fleeting are directories whose files do not last, the more special first.
+var fleeting = []struct{ dir, why string }{
+	{"/run/user", "is removed when its user logs out, under running jobs: then a second one starts"},
+	{"/tmp", "is cleaned, also under running jobs: then a second one starts"},
+	{"/var/tmp", "is cleaned, also under running jobs: then a second one starts"},
+	{"/run", "is empty after a boot: when a job ran last is forgotten"},
+	{"/var/run", "is empty after a boot: when a job ran last is forgotten"},
+	{"/var/lock", "is empty after a boot: when a job ran last is forgotten"},
+	{"/dev/shm", "is empty after a boot: when a job ran last is forgotten"},
+}
+
+// Fleeting is why locks in a directory do not last; "": they do, as far as its path tells.
+func Fleeting(dir string) string {
+	for _, place := range fleeting {
+		if strings.HasPrefix(path.Clean(dir)+"/", place.dir+"/") {
+			return place.dir + " " + place.why
+		}
+	}
+	return ""
+}
+
 // IsUsers reports whether dir is a directory, not a link to one, that belongs to that user.
 func IsUsers(dir string, uid int) bool {
 	var st unix.Stat_t

@@ -43,6 +43,9 @@ const (
 // systemFile is every user's settings file. Tests change it.
 var systemFile = "/etc/adlock.conf"
 
+// OwnFile is the settings file of a user other than root, in the user's home.
+const OwnFile = ".config/adlock.conf"
+
 // mostOfFile is the greatest size of a settings file, in bytes.
 const mostOfFile = 1 << 20
 
@@ -77,7 +80,7 @@ func Reread() { files = sync.OnceValue(readFiles) }
 func readFiles() (all []*File) {
 	paths := []string{systemFile}
 	if home := os.Getenv("HOME"); os.Geteuid() != 0 && path.IsAbs(home) {
-		paths = append(paths, path.Join(home, ".config/adlock.conf"))
+		paths = append(paths, path.Join(home, OwnFile))
 	}
 	for _, path := range paths {
 		if f := readFile(path); f != nil {
@@ -371,6 +374,13 @@ func FromFiles(name atom.Name) map[string]Filed {
 		}
 	}
 	return found
+}
+
+// IsFiled reports whether a file sets one of the variables, for any atom.
+func IsFiled(variables ...string) bool {
+	return slices.ContainsFunc(Files(), func(f *File) bool {
+		return slices.ContainsFunc(f.lines, func(l line) bool { return l.value != "" && slices.Contains(variables, l.option.Env) })
+	})
 }
 
 // Filed is a setting of a file.

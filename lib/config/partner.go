@@ -53,6 +53,7 @@ func moreOfWrap() []List {
 		{Title: "how it is used", Lines: [][2]string{
 			{"crontab -l | adlock wrap --diff", "look first"},
 			{"crontab -l | adlock wrap | crontab -", "your crontab; what is refused comes out as it came in"},
+			{"crontab -l | adlock wrap --shell | crontab -", "one line for all jobs"},
 			{"crontab -l | adlock wrap --unwrap | crontab -", "and back"},
 			{"adlock wrap -u --diff FILE | patch FILE", "a file of the system"},
 		}},

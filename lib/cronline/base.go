@@ -48,7 +48,7 @@ func subject(command string) []string {
 		if words = Called(words); len(words) == 0 {
 			continue
 		}
-		words, important := ran(words)
+		words, important := Ran(words)
 		if important {
 			return words
 		}
@@ -110,9 +110,9 @@ func Called(words []string) []string {
 	return nil
 }
 
-// ran replaces a shell or runner by the script that it runs, and reports whether the line is
+// Ran replaces a shell or runner by the script that it runs, and reports whether the line is
 // probably about what is left.
-func ran(words []string) (left []string, important bool) {
+func Ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")
 	if !slices.Contains(shells, base) && !slices.Contains(runners, unversioned) {

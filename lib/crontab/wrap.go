@@ -42,9 +42,10 @@ type Result struct {
 	Text string
 	Done int    // lines that were changed
 	Left []Left // lines that a person might expect to change, with the reasons
+	Told []Left // changed lines with a drawback, which Why says
 }
 
-// Left is a line that is not changed.
+// Left is a line with what is to be told of it: in general, why it is not changed.
 type Left struct {
 	Line *Line
 	Why  string
@@ -70,12 +71,18 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 		return text, why
 	}
 	each(lines, change)
-	return each(lines, func(i int, v variables) (text, why string) {
+	var told []Left
+	r := each(lines, func(i int, v variables) (text, why string) {
 		if text, why = change(i, v); why == "" {
 			why = collision(lines, jobs, i)
 		}
+		if part := Stamp(lines[i].Command); part != "" && why == "" {
+			told = append(told, Left{&lines[i], part + Stamped + "; name it by hand (adlock run --name)"})
+		}
 		return text, why
 	})
+	r.Told = told
+	return r
 }
 
 // Unwrap undoes Wrap, whatever path the helper had then.
@@ -144,7 +151,7 @@ func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) 
 	case !quotes(shell):
 		return "", "is run by SHELL=" + strconv.Quote(shell) + ", of whose quotes nothing is known"
 	case w.isHomeless(l.User, v):
-		return "", "user " + strconv.Quote(l.User) + " cannot make a lock directory at home; as root: adlock init " + l.User
+		return "", homeless(l)
 	}
 	text = l.Head + w.Adlock + " run --name " + name + w.option(l, v) + " -- " + argumentsOf(l.Command, shell) + l.Input + l.End
 	if l.lengthOf(text[len(l.Head):len(text)-len(l.End)]) > LongestCommand {
@@ -167,6 +174,10 @@ func (l *Line) lengthOf(command string) int {
 func saysToShell(command string) bool {
 	line, err := cronline.Parse(command)
 	return err != nil || line.Name != "" || len(line.Settings) > 0
+}
+
+func homeless(l *Line) string {
+	return "user " + strconv.Quote(l.User) + " cannot make a lock directory at home; as root: adlock init " + l.User
 }
 
 func (w *Wrapper) isHomeless(user string, v variables) bool {

@@ -108,6 +108,13 @@ func TestJobsThatWouldShareANameAreLeftAndReported(t *testing.T) {
 	}
 }
 
+func TestALineThatANewInstallationRenamesIsWrappedAndReported(t *testing.T) {
+	r := wrapper.Wrap(Read("@daily x\n@daily cd /srv/releases/20261120100000 && x\n@daily flock -n /run/x /srv/releases/1/x\n", false))
+	if r.Done != 2 || len(r.Told) != 1 || r.Told[0].Line.Number != 2 || !strings.HasPrefix(r.Told[0].Why, "releases/20261120100000 is another one after each installation") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestALineKeepsItsNameWhereverItIsMoved(t *testing.T) {
 	lines := strings.SplitAfter("@daily rsync a\n@daily rsync b\n@hourly x\n@daily rsync c -v\n@daily x\n@daily tar cf a\n@daily tar xf a\n", "\n")
 	want := namesIn(wrapper.Wrap(Read(strings.Join(lines, ""), false)).Text)
@@ -358,4 +365,59 @@ func onlyCommandChanged(was, is *Line) error {
 		return fmt.Errorf("%q became\n%q", was.Text(), is.Text())
 	}
 	return nil
+}
+
+func TestEveryRealCrontabIsGuardedAndUnguardedByteForByte(t *testing.T) {
+	const shell = "/usr/lib/adlock/shell"
+	for name, text := range crontabs(t) {
+		r, refused := wrapper.Guard(Read(text, hasUsers(name)), shell)
+		if refused != nil {
+			t.Errorf("%s:%d %s", name, refused.Line.Number, refused.Why)
+			continue
+		}
+		after := Read(r.Text, hasUsers(name))
+		for i := range after {
+			if value, _ := Setting(after, i, "SHELL"); after[i].Kind == Job && value != shell {
+				t.Errorf("%s: SHELL=%s for %q", name, value, after[i].Text())
+			}
+		}
+		if back := Unguard(after); back.Text != text || back.Done != r.Done {
+			t.Errorf("%s is not what it was: %d of %d lines", name, back.Done, r.Done)
+		}
+	}
+}
+
+func TestAShellOfTheCrontabRunsTheJobsBelowAdlocks(t *testing.T) {
+	const shell = "/usr/lib/adlock/shell"
+	for text, want := range map[string]string{
+		"# jobs\n\nA=b\n@daily x\n":                      "# jobs\n\nSHELL=" + shell + "\nA=b\n@daily x\n",
+		"@daily x\n \"SHELL\" = '/bin/bash'\n@daily y":   "SHELL=" + shell + "\n@daily x\n \"ADLOCK_SHELL\" = '/bin/bash'\n@daily y",
+		"SHELL=/bin/bash\r\n@daily x\r\n":                "SHELL=" + shell + "\nADLOCK_SHELL=/bin/bash\r\n@daily x\r\n",
+		"SHELL=/bin/bash\n@daily : n ; x\n@daily : n; y": "SHELL=" + shell + "\nADLOCK_SHELL=/bin/bash\n@daily : n ; x\n@daily : n; y",
+		"SHELL=/bin/bash\n@daily flock -n /run/x y\n":    "SHELL=/bin/bash\n@daily flock -n /run/x y\n",
+		"# none\n": "# none\n",
+	} {
+		r, refused := wrapper.Guard(Read(text, false), shell)
+		if refused != nil || r.Text != want || Unguard(Read(r.Text, false)).Text != text {
+			t.Errorf("%q: %q, %+v", text, r.Text, refused)
+		}
+	}
+	for text, why := range map[string]string{
+		"SHELL=/opt/lib/adlock/shell\n@daily x\n": "is adlock's SHELL already", "ADLOCK_SHELL=/bin/bash\n@daily x\n": "ADLOCK_SHELL is set already", "SHELL=bash\n@daily x\n": "as ADLOCK_SHELL it has to be an absolute path",
+		"@daily : n EXPIRE_AFTER=5m ; x\n": "EXPIRE_AFTER=5m: is not understood", "@daily x\nA=b\n@daily x\n": "would have one lock with line 3", "@daily x%1\n@daily x%2\n": "would have one lock with line 2",
+	} {
+		if r, refused := wrapper.Guard(Read(text, false), shell); refused == nil || !strings.HasPrefix(refused.Why, why) || r.Text != "" {
+			t.Errorf("%q: %+v, %+v", text, r, refused)
+		}
+	}
+	text := "@daily x &\n@daily /srv/releases/1/x\n@daily : n ; /srv/releases/1/x\nfi\n"
+	if r, refused := wrapper.Guard(Read(text, false), shell); refused != nil || r.Done != 3 || len(r.Told) != 2 || len(r.Left) != 1 {
+		t.Errorf("%+v, %+v", r, refused)
+	}
+	w := Wrapper{Homeless: func(user, home string) bool { return user == "www" && home != "/srv" }}
+	for text, is := range map[string]bool{"@daily www x\n": true, "@daily root x\n": false, "HOME=/srv\n@daily www x\n": false, "@daily www flock -n /run/x y\n": true} {
+		if _, refused := w.Guard(Read(text, true), shell); (refused != nil) != is {
+			t.Errorf("%q: %+v", text, refused)
+		}
+	}
 }

@@ -1,10 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,10 +35,13 @@ func (m *Machine) directory(now time.Time) []Finding {
 	if !there {
 		found.Text += " (the first lock makes it)"
 	}
+	if why := m.fleeting(); why != "" {
+		found = warn(lockDirectory, found.Text+": "+why, "leave ADLOCK_DIR out, or name a directory elsewhere")
+	}
 	all := append([]Finding{found}, freeSpace(dir)...)
 	all = append(all, fileSystem(dir, now)...)
 	if there {
-		all = append(append(append(all, host(m.Dir)...), clone(dir)...), lastLocks(dir, now)...)
+		all = append(append(append(all, host(m.Dir)...), locks(dir)...), lastLocks(dir, now)...)
 	}
 	return all
 }
@@ -51,24 +58,59 @@ func host(dir string) []Finding {
 	return nil
 }
 
-// clone reports an active lock of a machine with this machine's id, which may be a clone of it.
-func clone(dir *lockfile.Dir) []Finding {
+// fleeting is why the locks of the directory, which may be behind a link, do not last; "": they do.
+func (m *Machine) fleeting() string {
+	if m.Fleeting == nil {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(m.Dir)
+	if err != nil {
+		real = m.Dir
+	}
+	return cmp.Or(m.Fleeting(m.Dir), m.Fleeting(real))
+}
+
+// locks names the active locks that cannot be read, as no job of theirs is run, and the first that a
+// machine with this machine's id has made, which may be a clone of it.
+func locks(dir *lockfile.Dir) (all []Finding) {
 	files, err := dir.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
-		return nil // lastLocks reports it
+		return []Finding{fail("locks", err.Error(), "see what the file system says (dmesg)")}
 	}
+	var damaged []string
+	cloned := false
 	for _, f := range files {
 		lock, err := dir.Lock(f)
-		if err != nil {
-			continue // reported when its atom is asked for
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // released since
+			continue
+		case err != nil:
+			all = append(all, warn("locks", err.Error(), "its job is not run until this is mended"))
+			continue
+		case lock.Content == record.Damaged:
+			damaged = append(damaged, f.String())
+		case lock.OtherBoot() && !cloned:
+			cloned = true
+			all = append(all, warn("machine id", f.String()+" is of another boot of a machine with this id, named "+lock.Node()+
+				": this machine before it was booted, or a clone of it", "give each machine an id of its own (machine-id(5)); if no such job runs: adlock clear "+string(f.Name)))
 		}
-		defer lock.Close()
-		if lock.OtherBoot() {
-			return []Finding{warn("machine id", f.String()+" is of another boot of a machine with this id, named "+lock.Node()+
-				": this machine before it was booted, or a clone of it", "give each machine an id of its own (machine-id(5)); if no such job runs: adlock clear "+string(f.Name))}
-		}
+		_ = lock.Close() // only read
 	}
-	return nil
+	if len(damaged) > 0 {
+		all = append(all, warn("locks", named(damaged)+": damaged, and their jobs are not run", "if none of them runs: adlock clear FILE"))
+	}
+	return all
+}
+
+// named are some of the names, and how many there are.
+func named(names []string) string {
+	slices.Sort(names)
+	const most = 5
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if len(names) > most {
+		text += " and " + strconv.Itoa(len(names)-most) + " more"
+	}
+	return text
 }
 
 // fileSystem tries what a lock needs of the file system. It uses a file with the name of a
@@ -171,8 +213,8 @@ func unitOf(at time.Time) time.Duration {
 	return time.Second
 }
 
-// lastLocks compares the clock with the times at which atoms completed. Unreadable last locks are
-// reported when their atoms are asked for. It also reports pauses that may have been forgotten.
+// lastLocks compares the clock with the times at which atoms completed. It also reports last locks that
+// cannot be read, and pauses that may have been forgotten.
 func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	files, err := dir.Files(atom.LastLock)
 	if err != nil {
@@ -180,15 +222,20 @@ func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	}
 	var newest, later time.Time
 	var name atom.Name
-	var pauses []Finding
+	var all []Finding
+	var damaged []string
 	count := 0
 	for _, f := range files {
 		last, err := dir.Last(f.Name)
 		if err == nil {
-			pauses = append(pauses, longPause(string(f.Name), last.Memory.Pause.Policy(), "adlock resume "+string(f.Name))...)
+			all = append(all, longPause(string(f.Name), last.Memory.Pause.Policy(), "adlock resume "+string(f.Name))...)
 		}
 		switch {
+		case errors.Is(err, fs.ErrNotExist): // pruned since
 		case err != nil:
+			all = append(all, warn("last locks", err.Error(), "its job is not run until this is mended"))
+		case last.Damaged:
+			damaged = append(damaged, f.String())
 		case last.Completed.After(now.Add(policy.FutureSlack)):
 			count++
 			if last.Completed.After(later) {
@@ -198,14 +245,17 @@ func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 			newest = last.Completed
 		}
 	}
+	if len(damaged) > 0 {
+		all = append(all, warn("last locks", named(damaged)+": damaged, and count as never completed", "the next run of each mends it"))
+	}
 	switch {
 	case count > 0:
-		return append(pauses, warn("clock", strconv.Itoa(count)+" of "+strconv.Itoa(len(files))+" last locks lie in the future, "+
+		return append(all, warn("clock", strconv.Itoa(count)+" of "+strconv.Itoa(len(files))+" last locks lie in the future, "+
 			string(name)+" by "+limit.FormatAge(later.Sub(now)), "set this machine's clock if it is behind; if not, these count as due, and their next run mends them"))
 	case newest.IsZero():
-		return append(pauses, fine("clock", "no atom has completed yet that it could be compared with"))
+		return append(all, fine("clock", "no atom has completed yet that it could be compared with"))
 	}
-	return append(pauses, fine("clock", "not before the newest last lock, of "+limit.FormatAge(now.Sub(newest))+" ago"))
+	return append(all, fine("clock", "not before the newest last lock, of "+limit.FormatAge(now.Sub(newest))+" ago"))
 }
 
 // runlog reports whether the runlog can be written.

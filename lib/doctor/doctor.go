@@ -54,15 +54,18 @@ func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure
 // Machine is the machine to examine: the paths and versions according to the settings and the
 // running program.
 type Machine struct {
-	Dir, LogDir string // of the locks, and of the runlog; "": a mistake in the settings files hides them
-	Host        string // its canonical name
-	Remote      string // the store beyond this machine that scripts use; "": none
+	Dir, LogDir string                        // of the locks, and of the runlog; "": a mistake in the settings files hides them
+	Host        string                        // its canonical name
+	Fleeting    func(dir string) (why string) // why locks in a directory do not last; "": they do; nil: not checked
+	Remote      string                        // the store beyond this machine that scripts use; "": none
 
 	Programs  string   // the directory in which the programs are
 	Version   string   // of this program
 	Libraries []string // where adlock.sh may have been put
 	CronPath  string   // PATH in a crontab that does not set it
 	Services  []string // files of systemd's services that an administrator has written
+	Mailers   []string // the programs by which cron mails; one is enough
+	Hooked    bool     // a hook is told of trouble
 	Syslog    bool     // messages go to the system's log too (ADLOCK_SYSLOG)
 	Mistakes  []error  // in the settings files
 	Homeless  []string // users with locked jobs in the system's crontabs, and no possible lock directory
@@ -98,7 +101,7 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 		all = append(all, warn("users", user+" has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run", "as root: adlock init "+user))
 	}
 	all = append(all, hostPause()...)
-	all = append(append(all, m.services()...), m.syslog(), limits())
+	all = append(append(all, m.services()...), m.syslog(), m.mail(), limits())
 	all = append(all, m.programs()...)
 	return append(all, m.libraries()...)
 }
@@ -134,6 +137,21 @@ func (m *Machine) syslog() Finding {
 		return warn(what, path+": "+err.Error()+": ADLOCK_SYSLOG is set and does nothing", "start a syslogd or journald")
 	}
 	return fine(what, path+": "+err.Error()+" (only ADLOCK_SYSLOG needs it)")
+}
+
+// mail reports whether cron can mail what adlock reports.
+func (m *Machine) mail() Finding {
+	const what = "mail"
+	for _, path := range m.Mailers {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return fine(what, path+" is there, for cron")
+		}
+	}
+	none := strings.Join(m.Mailers, ", ") + ": not there, so cron mails nothing"
+	if _, err := hook.LogSocket(); m.Hooked || m.Syslog && err == nil {
+		return fine(what, none+" (trouble is told by a hook or the system's log)")
+	}
+	return warn(what, none+": trouble with the locks of its jobs is told to nobody", "install a mailer (msmtp-mta, nullmailer), or say ADLOCK_HOOK or ADLOCK_SYSLOG=1 in /etc/adlock.conf")
 }
 
 // settings names the settings files, and what is wrong with them.

@@ -3,6 +3,7 @@ package doctor
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func fit(t *testing.T) *Machine {
 	must(t, os.Chmod(top, 0o700))
 	m := &Machine{
 		Dir: filepath.Join(top, "locks"), Host: "dax",
-		Programs: filepath.Join(top, "bin"), Version: "0.2.0 (abc)", CronPath: "/nowhere",
+		Programs: filepath.Join(top, "bin"), Version: "0.2.0 (abc)", CronPath: "/nowhere", Hooked: true,
 	}
 	m.LogDir = m.Dir
 	m.Libraries = LibrariesOf(m.Programs)[:1]
@@ -109,6 +110,63 @@ func TestADirectoryThatIsNotThereYetIsNotMade(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(filepath.Dir(m.Dir))); len(left) != 0 || err != nil {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+}
+
+func TestADirectoryThatDoesNotLastIsNamedBehindALinkToo(t *testing.T) {
+	m := fit(t)
+	real, err := filepath.EvalSymlinks(m.Dir)
+	must(t, err)
+	m.Fleeting = func(dir string) string {
+		if dir == real {
+			return "is cleaned"
+		}
+		return ""
+	}
+	m.finds(t, "lock directory", Warn, m.Dir+": is cleaned")
+	link := filepath.Join(filepath.Dir(m.Dir), "above")
+	must(t, os.Symlink(filepath.Dir(real), link))
+	m.Dir = filepath.Join(link, filepath.Base(real))
+	m.LogDir = m.Dir
+	m.finds(t, "lock directory", Warn, m.Dir+": is cleaned")
+	m.Fleeting = func(string) string { return "" }
+	m.finds(t, "lock directory", Fine, m.Dir)
+}
+
+func TestDamagedLocksAreNamed(t *testing.T) {
+	m := fit(t)
+	for i := range 7 {
+		must(t, os.WriteFile(filepath.Join(m.Dir, "lock.p.dax.run.x"+strconv.Itoa(i)), []byte("1\nx\n"), 0o600))
+	}
+	m.finds(t, "locks", Warn, "lock.p.dax.run.x0, ", "x4 and 2 more: damaged", "adlock clear FILE")
+	m = fit(t)
+	must(t, os.WriteFile(filepath.Join(m.Dir, "last.p.dax.run.x"), []byte("\x00\x00"), 0o600))
+	m.finds(t, "last locks", Warn, "last.p.dax.run.x: damaged, and count as never completed")
+	must(t, os.Remove(filepath.Join(m.Dir, "last.p.dax.run.x")))
+	must(t, os.Mkdir(filepath.Join(m.Dir, "last.p.dax.run.x"), 0o700))
+	m.finds(t, "last locks", Warn, "last.p.dax.run.x")
+	m = fit(t)
+	for name, text := range map[string]string{"lock.p.dax.run.x": "1\n", "last.p.dax.run.x": ""} { // as of shlock(1), and of a run
+		must(t, os.WriteFile(filepath.Join(m.Dir, name), []byte(text), 0o600))
+	}
+	for _, f := range m.Examine(time.Now()) {
+		if f.What == "locks" || f.What == "last locks" {
+			t.Errorf("%v", f)
+		}
+	}
+}
+
+func TestMailThatCronCannotSendIsNamed(t *testing.T) {
+	m := fit(t)
+	mailer := filepath.Join(m.Programs, "sendmail")
+	m.Mailers, m.Hooked = []string{"/nowhere/sendmail", mailer}, false
+	m.finds(t, "mail", Warn, "/nowhere/sendmail, "+mailer+": not there", "ADLOCK_HOOK")
+	must(t, os.WriteFile(mailer, nil, 0o644))
+	m.finds(t, "mail", Warn, "told to nobody")
+	m.Hooked = true
+	m.finds(t, "mail", Fine, "by a hook or the system's log")
+	m.Hooked = false
+	must(t, os.Chmod(mailer, 0o755))
+	m.finds(t, "mail", Fine, mailer+" is there")
 }
 
 func TestADirectoryThatNoLockWouldUseFails(t *testing.T) {

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +15,9 @@ import (
 // logSocket is where syslogd, rsyslogd and journald take messages. Tests change it.
 var logSocket = "/dev/log"
 
+// errFull says that a log takes no message now.
+var errFull = errors.New("its queue is full, and messages are lost")
+
 // LogSocket returns the socket of the system's log, and an error if it cannot be written to now.
 func LogSocket() (path string, err error) {
 	fd, err := sysfile.Socket(unix.SOCK_DGRAM)
@@ -21,7 +25,15 @@ func LogSocket() (path string, err error) {
 		return logSocket, err
 	}
 	defer unix.Close(fd)
-	return logSocket, unix.Connect(fd, &unix.SockaddrUnix{Name: logSocket})
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: logSocket}); err != nil {
+		return logSocket, err
+	}
+	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}} // a datagram socket: room in the other's queue
+	n, err := sysfile.RetryN(func() (int, error) { return unix.Poll(ready, 0) })
+	if n == 0 && err == nil {
+		err = errFull
+	}
+	return logSocket, err
 }
 
 // longestMessage is how many bytes of a message every syslogd takes (RFC 3164).

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -46,6 +47,26 @@ func TestNewsAreOneMessageWithoutControlCharacters(t *testing.T) {
 	}
 	if got := next(); got != "" {
 		t.Errorf("one more: %q", got)
+	}
+}
+
+func TestAFullQueueOfTheSystemsLogIsAnError(t *testing.T) {
+	next := systemLog(t)
+	if _, err := LogSocket(); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		if (&Hook{Syslog: true}).Say("x"); errors.Is(func() error { _, err := LogSocket(); return err }(), errFull) {
+			break
+		}
+	}
+	if _, err := LogSocket(); !errors.Is(err, errFull) {
+		t.Errorf("a full queue: %v", err)
+	}
+	for next() != "" {
+	}
+	if _, err := LogSocket(); err != nil {
+		t.Errorf("an empty queue: %v", err)
 	}
 }
 

@@ -35,11 +35,32 @@ func (c *Checker) findIn(name string, dirs []string) string {
 	}
 	for _, dir := range dirs {
 		file := filepath.Join(dir, name)
+		if filepath.Dir(file) == filepath.Clean(dir) && !c.lists(dir, name) {
+			continue
+		}
 		if info, err := os.Stat(file); err == nil && filepath.IsAbs(file) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return file
 		}
 	}
 	return ""
+}
+
+// lists reports whether a directory has a file of that name. Each directory is read once, as a crontab
+// may name any number of programs.
+func (c *Checker) lists(dir, name string) bool {
+	names, is := c.listed[dir]
+	if !is {
+		entries, _ := os.ReadDir(dir) // nothing is found where it cannot be read
+		names = map[string]bool{}
+		for _, entry := range entries {
+			names[entry.Name()] = true
+		}
+		if c.listed == nil {
+			c.listed = map[string]map[string]bool{}
+		}
+		c.listed[dir] = names
+	}
+	return names[name]
 }
 
 // isMissing reports whether a path in a crontab of that user leads nowhere.
@@ -70,6 +91,7 @@ func (c *Checker) jobs(t *tab) []Mistake {
 	f.form(t.lines)
 	f.overruled(t.lines)
 	f.absent(c, t)
+	isUnlimited, isUnguarded := unlimited(t.lines), unguarded(t.lines)
 	for i := range t.lines {
 		switch l := &t.lines[i]; l.Kind {
 		case crontab.Job:
@@ -81,11 +103,13 @@ func (c *Checker) jobs(t *tab) []Mistake {
 			t.set[l.Name] = l
 			f.noSetting(c, l.Number, l.Name)
 			f.unexpanded(l)
-			f.noShell(c, t.lines, i)
+			if isUnguarded {
+				f.noShell(c, l)
+			}
 			if isLimit(l.Name) {
 				f.unitless(l.Number, l.Value)
 			}
-			if l.Name == "ADLOCK_ENFORCE" && isOn(l.Value) && unlimited(t.lines) {
+			if l.Name == "ADLOCK_ENFORCE" && isUnlimited && isOn(l.Value) {
 				f.unenforced(l.Number)
 			}
 		}
@@ -240,6 +264,7 @@ func (j *job) locks(v *invocation) {
 			j.moved(v)
 		}
 	}
+	j.untold(v)
 	j.sleeps(v)
 	j.crowds(v)
 	j.limits(v, ifElapsed, j.limit(v, "expire-after"))

@@ -78,7 +78,7 @@ func (j *job) userColumn() {
 		return
 	}
 	word, _, _ := strings.Cut(j.Command, " ")
-	if search, set := crontab.Setting(j.lines, j.at, "PATH"); set && j.findIn(word, filepath.SplitList(search)) != "" {
+	if search, set := j.setting("PATH"); set && j.findIn(word, filepath.SplitList(search)) != "" {
 		return
 	}
 	named := j.NamesUser(j.IsUser, j.isCommand)

@@ -49,6 +49,7 @@ type Checker struct {
 	Homeless func(user, home string) bool   // crontab.Wrapper has it too
 	Dir      func(user, home string) string // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none
 	Stranger func(dir string) string        // the user to whom a directory belongs, if that is neither root nor this process's user
+	Told     func(user string) bool         // a settings file of the user ("": unknown) names a hook, or turns on the system's log; nil: none does
 	Missing  func(user, path string) bool   // there is no such file, as that user ("": unknown) sees it; nil: as this process sees it
 
 	// Longest is the longest run of the user ("": unknown) that succeeded; 0: none is known.
@@ -57,6 +58,7 @@ type Checker struct {
 	locked map[string]taken // locks of the crontabs so far
 	used   map[string]taken // lock directories of the crontabs so far
 	twins  map[string]taken // jobs of the crontabs so far
+	listed map[string]map[string]bool
 }
 
 // tab is a crontab.
@@ -92,8 +94,10 @@ func (c *Checker) Check(path, text string) ([]Mistake, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found := unread(path); found != nil {
-		return found, nil // its jobs never run, and so share nothing with others
+	if reason, cure := crontab.Unread(path); reason != "" {
+		var f findings
+		f.add(1, "a file that cron never reads", reason, cure)
+		return f, nil // its jobs never run, and so share nothing with others
 	}
 	if c.locked == nil {
 		c.locked, c.used, c.twins = map[string]taken{}, map[string]taken{}, map[string]taken{}
@@ -119,7 +123,7 @@ func (c *Checker) read(path, text string) (*tab, error) {
 	case strings.Count(text, "\n") > mostLines:
 		return nil, fmt.Errorf("%w: more than %d lines", errNone, mostLines)
 	}
-	userColumn, user := place(path)
+	userColumn, user := crontab.Place(path)
 	if user != "" {
 		text = withoutHead(text)
 	}

@@ -411,6 +411,34 @@ var crontabs = []pair{
 		"ADLOCK_DIR=/tmp/l\n* * * * *  ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job",
 		"* * * * *  /bin/adlock run --store etcd://tmp:2379/tmp --host c --name n -- /bin/job",
 	}},
+	{"told to nobody", []string{
+		"* * * * *  /bin/adlock run --name n -- /bin/job >/dev/null 2>&1",
+		"* * * * *  /bin/adlock run --name n -- /bin/job 2>/dev/null",
+		"* * * * *  cd /srv && /bin/adlock run --name n -- /bin/job 2>&- | logger",
+		"* * * * *  { /bin/adlock run --name n -- /bin/job; } >/dev/null 2>&1",
+		"* * * * *  /bin/adlock run --name n -- /bin/job &>/dev/null",
+		"* * * * *  /bin/adlock run --name n --hook '' -- /bin/job 2>/dev/null",
+		"MAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nMAILTO=\n* * * * *  /bin/job >/dev/null 2>&1",
+		"MAILTO=root\nADLOCK_SYSLOG=0\nMAILTO=''\n* * * * *  /bin/adlock run --name n -- /bin/job >/tmp/log",
+	}, []string{
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job >/dev/null 2>&1", // the job's alone
+		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/job >/dev/null 2>&1'",
+		"* * * * *  /bin/adlock run --name n -- /bin/job 2>&1 >/dev/null",
+		"* * * * *  /bin/adlock run --name n -- /bin/job >/dev/null",
+		"* * * * *  { /bin/adlock run --name n -- /bin/job 2>>/tmp/log; } 2>/dev/null",
+		"* * * * *  /bin/adlock run --name n -- /bin/job 2>&1 | logger -t job 2>/dev/null",
+		"* * * * *  /bin/job 2>/dev/null; /bin/adlock run --name n -- /bin/job 3>/dev/null",
+		"* * * * *  flock -n /run/x /bin/job >/dev/null 2>&1",
+		"* * * * *  /bin/adlock run --name n --hook /bin/tell -- /bin/job 2>/dev/null",
+		"* * * * *  ADLOCK_HOOK=\"$tell\" /bin/adlock run --name n -- /bin/job 2>/dev/null",
+		"ADLOCK_HOOK=/bin/tell\nMAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_SYSLOG=1\nMAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job 2>/dev/null",
+		"MAILTO=\"\"\n* * * * *  /bin/job\nMAILTO=root\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"MAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job >>/tmp/log 2>&1",
+		"MAILTO=\"\"\n* * * * *  systemd-cat /bin/adlock run --name n -- /bin/job",
+		"MAILTO=\"\"\n* * * * *  flock -n /run/x /bin/job",
+	}},
 	{"a lock within itself", []string{
 		"* * * * *  flock -n /run/x flock -n /run/x /bin/job",
 		"* * * * *  flock -n /run/x sh -c 'cd /srv && flock -n /run/x /bin/job'",
@@ -647,12 +675,20 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app/releases/20261120100000 && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/bash -l -c 'cd /srv/app/releases/20261120100000 && /bin/job'",
 		"* * * * *  /bin/adlock run -- /srv/app/releases/v1-20261120/job",
+		"* * * * *  /bin/adlock run -- /srv/app/releases/42/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  nice /srv/app-2026-11-20/bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app_20261120T1000 && /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  sh -c 'php /srv/202611201000/artisan schedule:run'",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /opt/build-4711/bin/job >/dev/null",
 		(&crontab.Wrapper{Adlock: "/usr/bin/adlock"}).Wrap(crontab.Read("* * * * *  cd /srv/app/releases/20261120100000 && /bin/job", false)).Text,
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv/app/releases/20261120100000 && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app/current && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_NAME=n\n* * * * *  cd /srv/app/releases/20261120100000 && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  ls /srv/app/releases/",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  rsync -a /srv/archive/2019-01-01/ host: >>/var/log/20261120/x",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/archive-2019 && /usr/lib/postgresql/15/bin/vacuumdb -a",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  /opt/app-20.10.1/rebuild1/job; cd /srv/120261120",
 		"* * * * *  /bin/adlock run --name n -- /srv/app/releases/20261120100000/job",
 		"* * * * *  flock -n /run/x /srv/app/releases/20261120100000/job",
 		`* * * * *  /bin/adlock run --name a -- /bin/job $(date +\%F)`,
@@ -851,49 +887,6 @@ func TestTheLinesOfASpoolHaveTheNumbersOfCrontabL(t *testing.T) {
 	}
 }
 
-func TestAFileThatCronNeverReadsHasAReason(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x")
-	must(t, os.WriteFile(path, nil, 0o644))
-	for _, c := range []struct {
-		name     string
-		mode     os.FileMode
-		isDebian bool
-		wrong    bool
-	}{
-		{"job_a-1", 0o644, true, false}, {"job.cron", 0o644, true, true}, {"job.cron", 0o644, false, false}, {"job", 0o664, false, true}, {"job", 0o646, true, true}, {"job", 0o600, true, false},
-	} {
-		must(t, os.Chmod(path, c.mode))
-		info, err := os.Stat(path)
-		must(t, err)
-		owner, _ := neverRead(info, "job", false)
-		if reason, cure := neverRead(info, c.name, c.isDebian); (reason != "") != (c.wrong || owner != "") || (reason == "") != (cure == "") {
-			t.Errorf("%+v: %q, %q", c, reason, cure)
-		}
-	}
-	if found := unread(path); found != nil {
-		t.Errorf("elsewhere: %+v", found)
-	}
-}
-
-func TestTheCrontabsOfAMachineAreThoseThatCronReads(t *testing.T) {
-	root := t.TempDir()
-	want := []string{}
-	for _, path := range []string{"/etc/crontab", "/etc/cron.d/a", "/etc/cron.d/b.c", "/var/spool/cron/crontabs/root"} {
-		want = append(want, root+path)
-	}
-	for _, path := range append(want, root+"/etc/cron.d/.placeholder", root+"/etc/cron.d/a~", root+"/etc/cron.d/a.dpkg-old", root+"/etc/cron.d/a.rpmsave", root+"/var/spool/cron/atjobs/a1") {
-		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must(t, os.WriteFile(path, nil, 0o644))
-	}
-	must(t, os.Symlink("../var/spool/cron/crontabs", root+"/etc/crontabs"))
-	if got, failed := System(root); !slices.Equal(got, want) || len(failed) > 0 {
-		t.Errorf("%q, %v, want %q", got, failed, want)
-	}
-	if got, failed := System(t.TempDir()); len(got)+len(failed) > 0 {
-		t.Errorf("nothing there: %q, %v", got, failed)
-	}
-}
-
 func TestAUserColumnIsDetected(t *testing.T) {
 	c := checker(t)
 	const wrong = "2: not on cron's PATH"
@@ -986,6 +979,14 @@ func TestAShellOfAdlocksThatIsNotThereIsFound(t *testing.T) {
 	finds(t, c, "SHELL = '"+filepath.Dir(c.Shell)+"/shel'\n* * * * * /bin/job\n", "1: a SHELL that is not there")
 	finds(t, c, "SHELL="+c.Shell+"\n* * * * * /bin/job\n")
 	finds(t, c, "SHELL=/usr/nowhere/fish\n* * * * * /bin/job\n")
+}
+
+func TestAHookOfASettingsFileTells(t *testing.T) {
+	c := checker(t)
+	c.UserColumn, c.Told = true, func(user string) bool { return user == "joe" }
+	const text = "MAILTO=''\n* * * * * joe /bin/adlock run --name n -- /bin/job\n"
+	finds(t, c, text)
+	finds(t, c, strings.Replace(text, "joe", "root", 1), "1: told to nobody")
 }
 
 func TestALineThatSaysSoIsIgnored(t *testing.T) {
@@ -1121,5 +1122,14 @@ func TestANoteSaysWhenALimitEndsTheJob(t *testing.T) {
 	found := between(t, [2]string{"crontab", "@daily /bin/adlock run --name n --expire-after 90m -- /bin/job\n"})
 	if len(found) != 1 || !found[0].IsNote() || found[0].Reason+"; "+found[0].Cure != "ends only at the next start, in 1d; ADLOCK_ENFORCE=1 ends it after 1h30m" {
 		t.Errorf("%+v", found)
+	}
+}
+
+func TestEachOfManyVariablesIsJudgedByAllJobs(t *testing.T) {
+	const many = 2000
+	text := strings.Repeat("ADLOCK_ENFORCE=1\nADLOCK_SHELL=/bin/bash\n", many) + strings.Repeat("* * * * * /bin/job\n", many)
+	found, err := checker(t).Check("crontab", text)
+	if err != nil || len(found) != 2*many {
+		t.Errorf("%d, %v", len(found), err)
 	}
 }

@@ -26,16 +26,6 @@ func (f *findings) unexpanded(l *crontab.Line) {
 	}
 }
 
-// vanishing are directories whose files do not last, the more special first.
-var vanishing = []struct{ dir, why string }{
-	{"/run/user", "is removed when its user logs out, under running jobs: then a second one starts"},
-	{"/tmp", "is cleaned, also under running jobs: then a second one starts"},
-	{"/var/tmp", "is cleaned, also under running jobs: then a second one starts"},
-	{"/run", "is empty after a boot: when a job ran last is forgotten"},
-	{"/var/run", "is empty after a boot: when a job ran last is forgotten"},
-	{"/dev/shm", "is empty after a boot: when a job ran last is forgotten"},
-}
-
 // vanishes looks for a lock directory whose locks do not last, and reports whether there is one.
 func (j *job) vanishes(v *invocation) bool {
 	known := j.environment(v)
@@ -49,13 +39,11 @@ func (j *job) vanishes(v *invocation) bool {
 	if store, _ := literal(j.limit(v, "store")); store != "" && !config.IsRemote(store) {
 		dir, line = store, j.Number
 	}
-	for _, place := range vanishing {
-		if strings.HasPrefix(path.Clean(dir)+"/", place.dir+"/") {
-			j.once(line, "a lock directory that does not last", place.dir+" "+place.why, "leave it out, or name a directory elsewhere")
-			return true
-		}
+	why := config.Fleeting(dir)
+	if why != "" {
+		j.once(line, "a lock directory that does not last", why, "leave it out, or name a directory elsewhere")
 	}
-	return false
+	return why != ""
 }
 
 // sharesFile looks for another job under the same file of flock(1).
@@ -64,12 +52,9 @@ func (j *job) sharesFile(v *invocation) {
 	if !whole || !filepath.IsAbs(file) || ignored.MatchString(j.Text()) {
 		return
 	}
-	core, _ := withoutSleep(j.textOf(v))
+	core, _ := crontab.WithoutSleep(j.textOf(v))
 	j.share("flock "+path.Clean(file), taken{by: j, text: core, waits: v.waits, isShared: v.isShared}, "give each a file of its own, or have both wait (flock -w)")
 }
-
-// release matches the part of a path that names a version of a program that is installed beside others.
-var release = regexp.MustCompile(`/(releases/[^/\s'"]*\d{8}[^/\s'"]*)`)
 
 // deploys looks for a lock that is named after its command, if that changes with each installation.
 func (j *job) deploys(v *invocation) {
@@ -82,9 +67,8 @@ func (j *job) deploys(v *invocation) {
 	if name != "" && name != under && !slices.ContainsFunc(append(crontab.ShellTexts(under), under), isNameOf) || v.has("operand") {
 		return
 	}
-	if found := release.FindStringSubmatch(under); found != nil && (name != "" || j.limit(v, "name") == nil && j.limit(v, "operand") == nil) {
-		j.add(j.Number, "a name that changes", found[1]+" is another one after each installation, and so is the lock: the new line starts beside the old job",
-			"give the lock a name (: NAME ; or --name)")
+	if part := crontab.Stamp(under); part != "" && (name != "" || j.limit(v, "name") == nil && j.limit(v, "operand") == nil) {
+		j.add(j.Number, "a name that changes", part+crontab.Stamped, "give the lock a name (: NAME ; or --name)")
 	}
 }
 
@@ -122,19 +106,26 @@ func isOneLock(v, inner *invocation) bool {
 	return whole && name != "" && is(inner.said("name"), name)
 }
 
-// noShell looks for the job's shell of adlock's SHELL, if no line has that.
-func (f *findings) noShell(c *Checker, lines []crontab.Line, at int) {
-	jobs := false
+// unguarded reports whether there are jobs, and none is below adlock's SHELL.
+func unguarded(lines []crontab.Line) (jobs bool) {
+	guards := false
 	for i := range lines {
-		if l := &lines[i]; l.Kind == crontab.Job {
-			shell, _ := crontab.Setting(lines, i, "SHELL")
-			if crontab.Guards(shell) || strings.Contains(l.Command, "adlock shell") || strings.Contains(l.Command, "adlock/shell") {
-				return
+		switch l := &lines[i]; {
+		case l.Kind == crontab.Variable && l.Name == "SHELL":
+			guards = crontab.Guards(l.Value)
+		case l.Kind == crontab.Job:
+			if guards || strings.Contains(l.Command, "adlock shell") || strings.Contains(l.Command, "adlock/shell") {
+				return false
 			}
 			jobs = true
 		}
 	}
-	if l := &lines[at]; jobs && l.Name == "ADLOCK_SHELL" && l.Value != "" {
+	return jobs
+}
+
+// noShell looks for the job's shell of adlock's SHELL, where no line has that.
+func (f *findings) noShell(c *Checker, l *crontab.Line) {
+	if l.Name == "ADLOCK_SHELL" && l.Value != "" {
 		f.add(l.Number, "a setting without the SHELL", "no line has a SHELL of adlock's, and nothing else reads ADLOCK_SHELL: the jobs have no lock", "say SHELL="+cmp.Or(c.Shell, "/usr/lib/adlock/shell")+" beside it")
 	}
 }

@@ -68,7 +68,7 @@ func (j *job) shares(v *invocation) {
 	if known == nil || text == "" {
 		return
 	}
-	core, _ := withoutSleep(text)
+	core, _ := crontab.WithoutSleep(text)
 	t := taken{by: j, text: core, waits: j.waits(v), isShared: j.mayBeOn(v, "shared")}
 	locked := text
 	if _, rest, slept := cronline.CutSleep(text); slept && v.text == "" {

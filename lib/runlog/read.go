@@ -60,14 +60,14 @@ func HostsOf(names []string) (hosts []string) {
 
 // hostOf is the HOST in the name of a runlog or of a rotated one.
 func hostOf(name string) (host string, ok bool) {
-	host, ok = strings.CutPrefix(strings.TrimSuffix(name, turned), prefix)
+	host, ok = strings.CutPrefix(cutTurned(name), prefix)
 	if ok {
 		host, ok = strings.CutSuffix(host, suffix)
 	}
 	return host, ok && isHost(host)
 }
 
-// Read yields the events in the runlog of host (canonical) in dir, the rotated file first. A line
+// Read yields the events in the runlog of host (canonical) in dir, the rotated files first. A line
 // that is not an event is yielded as a *DamagedLine and reading continues; any other error is the
 // last. Without a runlog it is fs.ErrNotExist. Lines written after the call has reached the end of
 // the file are not yielded; lines of a file that is rotated meanwhile are yielded once.
@@ -80,28 +80,42 @@ func Read(dir, host string) iter.Seq2[Event, error] { return ReadEnd(dir, host, 
 // out, with that event's time. Reading continues.
 var ErrCut = errors.New("begins before this")
 
-// ReadEnd is Read without the lines that begin before a file's last bytes; most is their number.
+// ReadEnd is Read without the lines that begin before a file's last bytes; most is their number. Files
+// that another program has rotated count together, as turnedOver has it.
 func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		files, err := openRunlog(dir, host)
-		if err == nil && len(files) == 0 {
+		var older []*os.File
+		if err == nil {
+			older, err = openTurned(dir, host, files)
+		}
+		if err == nil && len(files)+len(older) == 0 {
 			err = &fs.PathError{Op: "open", Path: path.Join(dir, fileName(host)), Err: unix.ENOENT}
 		}
+		defer closeAll(files)
 		if err != nil {
 			yield(Event{}, err)
 			return
 		}
-		defer closeAll(files)
+		defer closeAll(older)
 		r := reader{host: host}
+		if len(older) > 0 && areCut(files, most) {
+			older, r.leftOut = nil, true
+		}
+		if !r.turnedOver(older, most, yield) {
+			return
+		}
 		for _, f := range files {
 			r.start(f)
 			if err := r.skip(most); err != nil {
 				yield(Event{}, err)
 				return
 			}
+			r.isCut = r.isCut || r.leftOut
 			if !r.all(yield) {
 				return
 			}
+			r.leftOut = r.isCut
 		}
 	}
 }
@@ -112,8 +126,10 @@ type reader struct {
 	parser parser
 	file   *os.File
 	lines  *lines
-	number int // of the last line read
-	isCut  bool
+	number int  // of the last line read
+	isCut  bool // events before the next one are left out
+
+	leftOut bool // of the rotated files
 }
 
 // start continues with another file.

@@ -124,11 +124,11 @@ func TestReadRefusesWhatIsNoRunlog(t *testing.T) {
 
 func TestHostsAreThoseWithARunlog(t *testing.T) {
 	dir := folderOf(t)
-	for _, name := range []string{"program.b.runlog", "program.a_b.runlog.1", "program.b.runlog.1", "program..runlog", "lock.a", "program.c.runlog.2", "program.x.y.runlog"} {
+	for _, name := range []string{"program.b.runlog", "program.a_b.runlog.1", "program.b.runlog.1", "program..runlog", "lock.a", "program.c.runlog.3", "program.d.runlog.2.gz", "program.x.y.runlog"} {
 		addText(t, filepath.Join(dir, name), "")
 	}
 	hosts, err := Hosts(dir)
-	if err != nil || !slices.Equal(hosts, []string{"a_b", "b"}) {
+	if err != nil || !slices.Equal(hosts, []string{"a_b", "b", "d"}) {
 		t.Errorf("hosts %q, %v", hosts, err)
 	}
 	if _, err := Hosts(filepath.Join(dir, "nothing")); !errors.Is(err, fs.ErrNotExist) {

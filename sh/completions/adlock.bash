@@ -249,7 +249,7 @@ _adlock_table() {
 		args=name options='--program:none --host:none --operator:none --retry-failed --store:store --owner:process --if-elapsed:none --expire-after:none --notice:none --pause:none --wait:none --wait-elapsed --slots:none --shared --from-start --starving:none --now:none --verbose --hook:shell --hook-runs --syslog --help -h'
 		;;
 	status)
-		args=atom options='--atom:atom --store:store --all-users --json --failed --watch --help -h'
+		args=atom options='--atom:atom --store:store --all-users --json --failed --exit-code --watch --help -h'
 		;;
 	log)
 		args=atom options='--since:when --until:when --atom:atom --all-users --event:event --lines:none -n:none --follow -f --json --help -h'
@@ -270,7 +270,7 @@ _adlock_table() {
 		args=file options='--system --json --user-column -u --help -h'
 		;;
 	wrap)
-		args=file options='--user-column -u --expire-after:none --diff --unwrap --help -h'
+		args=file options='--user-column -u --expire-after:none --shell --diff --unwrap --help -h'
 		;;
 	init)
 		args=none options='--help -h'

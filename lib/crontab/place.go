@@ -1,4 +1,4 @@
-package lint
+package crontab
 
 import (
 	"os"
@@ -52,21 +52,15 @@ const debian = "/etc/debian_version"
 
 var runPartsName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// unread is the mistake of a file in systemDir that cron never reads (cron(8), FILES); nil if it reads
-// the file, or if the path is another.
-func unread(path string) []Mistake {
+// Unread is why cron never reads a file in systemDir (cron(8), FILES), and the cure; "" if it reads the
+// file, or if the path is another.
+func Unread(path string) (reason, cure string) {
 	info, err := os.Stat(path)
 	if err != nil || !isIn(systemDir, path) {
-		return nil
+		return "", ""
 	}
 	_, isOther := os.Stat(debian)
-	reason, cure := neverRead(info, filepath.Base(path), isOther == nil)
-	if reason == "" {
-		return nil
-	}
-	var f findings
-	f.add(1, "a file that cron never reads", reason, cure)
-	return f
+	return neverRead(info, filepath.Base(path), isOther == nil)
 }
 
 func neverRead(info os.FileInfo, name string, isDebian bool) (reason, cure string) {
@@ -96,9 +90,9 @@ func sameAs(info os.FileInfo) func(path string) bool {
 	}
 }
 
-// place tells from the path of a crontab whether its lines name users and, if it is a user's own,
+// Place tells from the path of a crontab whether its lines name users and, if it is a user's own,
 // which user's.
-func place(path string) (userColumn bool, user string) {
+func Place(path string) (userColumn bool, user string) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return false, ""

@@ -1,0 +1,141 @@
+package crontab
+
+import (
+	"path/filepath"
+	"strings"
+
+	"adlock/lib/cronline"
+)
+
+// shellVariable names the jobs' own shell below a SHELL that guards (config.ShellVariable).
+const shellVariable = "ADLOCK_SHELL"
+
+// Guard puts the jobs of a crontab under locks by one line: SHELL=shell, adlock's own, above the
+// first variable or job. A SHELL of the crontab becomes ADLOCK_SHELL. Lines cannot be left out: if
+// one would not run below that SHELL, or would lose its own lock, refused says so, and there is no
+// result.
+func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
+	v, jobs := variables{}, map[int]candidate{}
+	for i := range lines {
+		l := &lines[i]
+		why := ""
+		switch l.Kind {
+		case Variable:
+			why = cannotMove(l)
+			v[l.Name] = l.Value
+		case Unknown:
+			r.Left = append(r.Left, Left{l, l.Why})
+		case Job:
+			said, err := cronline.Parse(passed.Replace(l.Command))
+			switch {
+			case err != nil:
+				why = err.Error()
+			case w.isHomeless(l.User, v):
+				why = homeless(l)
+			case !said.Unlocked:
+				r.Done++
+				r.Told = append(r.Told, drawbacks(l, said.Name)...)
+			}
+			if j, is := nameJob(l, v, !said.Unlocked && said.Name == ""); is {
+				jobs[i] = j
+			}
+		}
+		if why != "" {
+			return Result{}, &Left{l, why}
+		}
+	}
+	for i := range lines {
+		if _, is := jobs[i]; !is {
+			continue
+		}
+		if why := collision(lines, jobs, i); why != "" {
+			return Result{}, &Left{&lines[i], why}
+		}
+	}
+	r.Text = textOf(lines)
+	if r.Done > 0 {
+		r.Text = withShell(lines, shell)
+	}
+	return r, nil
+}
+
+// cannotMove says why a crontab with that variable gets no SHELL of adlock's; "": it may.
+func cannotMove(l *Line) string {
+	switch {
+	case l.Name == "SHELL" && Guards(l.Value):
+		return "is adlock's SHELL already"
+	case l.Name == shellVariable:
+		return shellVariable + " is set already, and --unwrap would take it for a SHELL of the crontab"
+	case l.Name == "SHELL" && !filepath.IsAbs(l.Value):
+		return "as " + shellVariable + " it has to be an absolute path"
+	}
+	return ""
+}
+
+// drawbacks are what is to be told of a job below adlock's SHELL with that name ("": none).
+func drawbacks(l *Line, name string) (all []Left) {
+	if part := Background(l.Command); part != "" {
+		all = append(all, Left{l, "goes on in the background, where the lock does not cover it: " + part})
+	}
+	if part := Stamp(l.Command); part != "" && name == "" {
+		all = append(all, Left{l, part + Stamped + "; name it by hand (: NAME ;)"})
+	}
+	return all
+}
+
+func textOf(lines []Line) string {
+	var text strings.Builder
+	for i := range lines {
+		text.WriteString(lines[i].Text())
+	}
+	return text.String()
+}
+
+func withShell(lines []Line, shell string) string {
+	var text strings.Builder
+	stands := false
+	for i := range lines {
+		l := &lines[i]
+		if !stands && (l.Kind == Variable || l.Kind == Job) {
+			stands = true
+			text.WriteString("SHELL=" + shell + "\n")
+		}
+		text.WriteString(renamed(l, "SHELL", shellVariable))
+	}
+	return text.String()
+}
+
+// Unguard undoes Guard. A line SHELL of adlock's that a person has written is taken out too.
+func Unguard(lines []Line) Result {
+	var r Result
+	var text strings.Builder
+	guarded := false
+	for i := range lines {
+		l := &lines[i]
+		switch {
+		case l.Kind == Variable && l.Name == "SHELL":
+			if guarded = Guards(l.Value); guarded {
+				continue
+			}
+		case l.Kind == Job && guarded:
+			if said, err := cronline.Parse(passed.Replace(l.Command)); err != nil || !said.Unlocked {
+				r.Done++
+			}
+		}
+		if guarded {
+			text.WriteString(renamed(l, shellVariable, "SHELL"))
+			continue
+		}
+		text.WriteString(l.Text())
+	}
+	r.Text = text.String()
+	return r
+}
+
+// renamed is a line's text with the variable from called to.
+func renamed(l *Line, from, to string) string {
+	if l.Kind != Variable || l.Name != from {
+		return l.Text()
+	}
+	return strings.Replace(l.Text(), from, to, 1)
+}

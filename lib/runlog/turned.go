@@ -1,0 +1,162 @@
+package runlog
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// logrotate(8) may keep more of a runlog than adlock does: .2, .3 and so on, which it may compress. They
+// are read as far as the numbers go on.
+
+const (
+	compressed = ".gz"
+	mostTurned = 99
+)
+
+// cutTurned cuts the ending of a rotated file off a name. Without .1 and .2 there are no others.
+func cutTurned(name string) string {
+	plain := strings.TrimSuffix(name, compressed)
+	for n := 1; n <= 2; n++ {
+		if current, is := strings.CutSuffix(plain, turnedName("", n)); is {
+			return current
+		}
+	}
+	return name
+}
+
+func turnedName(name string, n int) string { return name + "." + strconv.Itoa(n) }
+
+// openTurned opens the files that are older than these, the oldest first. While logrotate writes a
+// compressed file, the plain one is still there, and is the one that is read.
+func openTurned(dir, host string, newer []*os.File) (older []*os.File, err error) {
+	known := func(f *os.File) bool {
+		return slices.ContainsFunc(newer, func(other *os.File) bool {
+			a, err := f.Stat()
+			b, failed := other.Stat()
+			return err == nil && failed == nil && os.SameFile(a, b)
+		})
+	}
+	for n := 1; n <= mostTurned; n++ {
+		name := path.Join(dir, turnedName(fileName(host), n))
+		var f *os.File
+		err := fs.ErrNotExist
+		if n > 1 { // .1 is adlock's own, and one of the newer, or has become .1 since
+			f, err = openRegular(name)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			f, err = openRegular(name + compressed)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && n == 1:
+		case errors.Is(err, fs.ErrNotExist):
+			n = mostTurned
+		case err != nil:
+			closeAll(older)
+			return nil, err
+		case known(f): // renamed since
+			f.Close()
+		default:
+			older = append(older, f)
+		}
+	}
+	slices.Reverse(older)
+	return older, nil
+}
+
+// turnedOver yields the events of the rotated files, the oldest first; false if no more is wanted. Of
+// all together it reads most bytes, the newest: a compressed file counts as what is in it, and is left
+// out as a whole. Then the next event is the first after ErrCut.
+func (r *reader) turnedOver(older []*os.File, most int64, yield func(Event, error) bool) bool {
+	from, texts := len(older), make([]io.Reader, len(older))
+	for ; from > 0; from-- {
+		f := older[from-1]
+		text, size, err := opened(f, most)
+		if err != nil {
+			yield(Event{}, err)
+			return false
+		}
+		if size > most {
+			break
+		}
+		texts[from-1] = text
+		if most != math.MaxInt64 {
+			most -= size
+		}
+	}
+	cut := from > 0 || r.leftOut
+	for i := from; i < len(older); i++ {
+		r.start(older[i])
+		r.lines, r.isCut = newLines(texts[i]), cut
+		if !r.all(yield) {
+			return false
+		}
+		cut = r.isCut
+		if z, is := texts[i].(*unzipped); is && z.err != nil && !yield(Event{}, r.damaged(nil, z.err.Error())) {
+			return false
+		}
+	}
+	r.leftOut = cut
+	return true
+}
+
+// areCut reports whether a file has more bytes than that.
+func areCut(files []*os.File, most int64) bool {
+	return slices.ContainsFunc(files, func(f *os.File) bool {
+		info, err := f.Stat()
+		return err == nil && info.Size() > most
+	})
+}
+
+// opened returns the text of a file and its size, which is more than most if it has more bytes than that.
+func opened(f *os.File, most int64) (text io.Reader, size int64, err error) {
+	if !strings.HasSuffix(f.Name(), compressed) {
+		info, err := f.Stat()
+		if err != nil {
+			return nil, 0, err
+		}
+		return io.LimitReader(f, most), info.Size(), nil
+	}
+	z := &unzipped{file: f}
+	if most == math.MaxInt64 {
+		return z, 0, nil
+	}
+	// A small file may hold a great text, whose end can only be reached through all of it.
+	all, _ := io.ReadAll(io.LimitReader(z, most+1))
+	if z.err != nil {
+		return &unzipped{reader: bytes.NewReader(all), err: z.err}, int64(len(all)), nil
+	}
+	return bytes.NewReader(all), int64(len(all)), nil
+}
+
+// unzipped is the text of a compressed file. It ends where the file is damaged; err says how.
+type unzipped struct {
+	file   *os.File
+	reader io.Reader
+	err    error
+}
+
+func (z *unzipped) Read(p []byte) (n int, err error) {
+	if z.reader == nil && z.err == nil {
+		z.reader, z.err = gzip.NewReader(z.file)
+	}
+	if z.reader == nil || z.file != nil && z.err != nil {
+		return 0, io.EOF
+	}
+	n, err = z.reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		z.err = err
+	}
+	if err != nil {
+		return n, io.EOF
+	}
+	return n, nil
+}

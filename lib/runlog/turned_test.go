@@ -1,0 +1,109 @@
+package runlog
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// zipped is a text as gzip(1) compresses it.
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// operandsOf are the operands that ReadEnd yields, "cut" for ErrCut and "damaged" for a damaged line.
+func operandsOf(t *testing.T, dir string, most int64) (got string) {
+	t.Helper()
+	for e, err := range ReadEnd(dir, testHost, most) {
+		var d *DamagedLine
+		switch {
+		case errors.As(err, &d):
+			got += "damaged "
+		case errors.Is(err, ErrCut):
+			got += "cut "
+		case err != nil:
+			t.Fatal(err)
+		default:
+			got += e.Operand[:1] + " "
+		}
+	}
+	return got
+}
+
+func TestWhatLogrotateHasRotatedIsReadOldestFirst(t *testing.T) {
+	dir := folderOf(t)
+	addText(t, currentOf(dir), goodLine+"a\n")
+	addText(t, olderOf(dir), goodLine+"b\n")
+	addText(t, currentOf(dir)+".2", goodLine+"c\n")
+	addText(t, currentOf(dir)+".2.gz", "half of it") // being written
+	addText(t, currentOf(dir)+".3.gz", zipped(t, goodLine+"d\n"))
+	addText(t, currentOf(dir)+".5.gz", zipped(t, goodLine+"e\n"))
+	if got := operandsOf(t, dir, 1<<62); got != "d c b a " {
+		t.Error(got)
+	}
+	for _, path := range []string{currentOf(dir), olderOf(dir)} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if hosts, err := Hosts(dir); err != nil || !slices.Equal(hosts, []string{testHost}) {
+		t.Errorf("%q, %v", hosts, err)
+	}
+	if got := operandsOf(t, dir, 1<<62); got != "d c " {
+		t.Error(got)
+	}
+	addText(t, currentOf(dir)+".1.gz", zipped(t, goodLine+"b\n"))
+	if got := operandsOf(t, dir, 1<<62); got != "d c b " {
+		t.Error(got)
+	}
+}
+
+func TestADamagedCompressedRunlogEndsThere(t *testing.T) {
+	dir := folderOf(t)
+	addText(t, currentOf(dir), goodLine+"a\n")
+	whole := zipped(t, strings.Repeat(goodLine+"b\n", 3))
+	addText(t, currentOf(dir)+".2.gz", whole[:len(whole)-6])
+	addText(t, currentOf(dir)+".3.gz", "no such text")
+	for _, most := range []int64{1 << 62, 1 << 20} {
+		if got := operandsOf(t, dir, most); got != "damaged b b b damaged a " {
+			t.Errorf("%d: %s", most, got)
+		}
+	}
+}
+
+func TestOfRotatedRunlogsTheNewestAreRead(t *testing.T) {
+	dir := folderOf(t)
+	line := int64(len(goodLine) + 2)
+	addText(t, currentOf(dir), goodLine+"a\n")
+	addText(t, olderOf(dir), goodLine+"b\n")
+	addText(t, currentOf(dir)+".2", goodLine+"c\n")
+	addText(t, currentOf(dir)+".3.gz", zipped(t, strings.Repeat(goodLine+"d\n", 2)))
+	addText(t, currentOf(dir)+".4.gz", zipped(t, goodLine+"e\n"+strings.Repeat("\x00", 64<<20))) // 64 KiB
+	for most, want := range map[int64]string{
+		line: "cut c b a ", 2 * line: "cut c b a ", 3*line - 1: "cut c b a ", 3 * line: "cut d d c b a ", 1 << 20: "cut d d c b a ", line - 1: "cut b cut a ",
+	} {
+		if most == line-1 {
+			want = "" // no whole line is left in either
+		}
+		if got := operandsOf(t, dir, most); got != want {
+			t.Errorf("%d: %q, want %q", most, got, want)
+		}
+	}
+	addText(t, currentOf(dir), strings.Repeat(goodLine+"a\n", 2))
+	if got := operandsOf(t, dir, 2*line); got != "cut b cut a a " && got != "cut b cut a " {
+		t.Error(got)
+	}
+}
