@@ -27,7 +27,7 @@ func TestARunlogMayLieBelowADirectoryOfRootAndAGroup(t *testing.T) {
 		if err := CheckOwners(dir, "runlog", nil); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
 		}
-		if err := Check(dir, "runlog"); err == nil {
+		if err := Check(dir, "runlog", nil); err == nil {
 			t.Errorf("%+v: a lock directory may", c)
 		}
 	}
