@@ -449,10 +449,26 @@ _adlock_run_locked() {
 	set -- "$_adlock_lock" "$@"
 	_adlock_tell
 	if _adlock_behind 1 "$@"; then set -- "$1" 0; else set -- "$1" "$?"; fi
+	_adlock_is_alone "$1" "$2" --wait || :
 	_adlock_ask_to_release "$1" "$2" || _adlock_let_go "$1" "$2" || set -- "$1" "$2" "$?"
 	[ "$_adlock_gone" = yes ] || _adlock_strike "$1" "left $2 $1$_adlock_nl"
 	[ "$2" = 0 ] || set -- "$1" "$2" "$2"
 	return "${3-0}"
+}
+
+# _adlock_is_alone LINE STATUS [--wait] is false if the status is that of a command which was ended,
+# and processes of the job are left. With --wait it returns when they are gone.
+_adlock_is_alone() {
+	_adlock_status=$2
+	_adlock_plain_status
+	case $_adlock_status-$1 in
+	*/smith.*) return 0 ;;
+	129-* | 130-* | 131-* | 137-* | 143-*) _adlock_find_helper || return 0 ;;
+	*) return 0 ;;
+	esac
+	set -- "${1#* }" ${3:+"$3"}
+	_adlock_help left ${2:+"$2"} "${1%% *}" "${1#* }"
+	[ "$_adlock_status" != 75 ]
 }
 
 # _adlock_guard [IFELAPSED [EXPIREAFTER]] guards the script in the way that the helper prints
@@ -1597,9 +1613,10 @@ _adlock_guard_traps() {
 
 # _adlock_guard_end STATUS keeps the script's status (W12). After Ctrl-C this shell dies of INT, as
 # without the guard: otherwise a bash that has started it would continue with its own script (W19).
+# What a signal has left of the job holds the atom on, under the lock of the dead shell.
 # In a subshell it only exits, as $$ is another process.
 _adlock_guard_end() {
-	_adlock_let_go "$_adlock_guarded" "$1" || :
+	! _adlock_is_alone "$_adlock_guarded" "$1" || _adlock_let_go "$_adlock_guarded" "$1" || :
 	case $_adlock_typed$_adlock_owner in
 	"1 $$" | "1 $$.0")
 		command trap - INT

@@ -176,7 +176,7 @@ func (m mark) hasImage(e Entry) bool { return m.image != Image{} && e.image == m
 func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 	for range len(byPID) {
 		above, there := byPID[e.Parent]
-		if !there {
+		if !there || above.Key() == m.owner {
 			return false
 		}
 		if m.hasImage(above) && !m.isLater(above) {
@@ -192,10 +192,10 @@ func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 // of which the owner's was a part.
 func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 	above, there := byPID[e.Parent]
-	return !there || above.PID == 1 || above.SID != e.SID || above.Command == supervisor && !m.isLater(above)
+	return !there || above.PID == 1 || above.SID != e.SID || strings.HasPrefix(above.Command, supervisor) && !m.isLater(above)
 }
 
-// supervisor is what the process table calls the processes that are subreapers for their jobs.
+// supervisor begins the name in the process table of a process that is the subreaper of its job.
 const supervisor = "adlock"
 
 // carries tells whether an environment, as /proc shows it, names the token.

@@ -1,6 +1,9 @@
 package process
 
-import "slices"
+import (
+	"os"
+	"slices"
+)
 
 // Remains tells whether a known process of the job may live although the owner is dead: a process
 // that the lock recorded, or a member of a process group or session that the owner or its command
@@ -161,6 +164,16 @@ func (job Job) Marked() (pids []int) {
 	}
 	slices.Sort(pids)
 	return pids
+}
+
+// Left tells whether another process than the owner, which lives, bears the job's mark. Neither this
+// process counts nor those that have started it for the owner.
+func (job Job) Left() bool {
+	above, err := Ancestors()
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(job.Marked(), func(pid int) bool { return pid != os.Getpid() && !slices.Contains(above, pid) })
 }
 
 func nothing(Key) bool { return false }

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/config"
+	"adlock/lib/fault"
+	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/process"
+)
+
+// leftVerb tells adlock.sh whether a command that was ended has left processes of the job behind
+// (status 75), or waits until they are gone or their owner is: left [--wait] TOKEN FILE.
+var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
+	wait := len(args) == 3 && args[0] == "--wait"
+	if wait {
+		args = args[1:]
+	}
+	if len(args) != 2 {
+		return 0, config.LibraryOnly("left")
+	}
+	job, err := jobUnder(args[0], args[1])
+	if err != nil || job == nil {
+		return 0, err
+	}
+	const least, most = 10 * time.Millisecond, time.Second
+	for pause := least; job.Left(); pause = min(2*pause, most) {
+		if !wait {
+			return fault.StatusDenied, nil
+		}
+		if job.Owner.Life() == process.Dead {
+			break
+		}
+		time.Sleep(pause)
+	}
+	return 0, nil
+}}
+
+// jobUnder is the job under the lock file that has this token; nil if there is none.
+func jobUnder(token, file string) (*process.Job, error) {
+	dir, err := lockfile.Open(filepath.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	lock, err := dir.Lock(atom.ParseFile(filepath.Base(file)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	if job := lock.Job(); job.Token == token {
+		return &job, nil
+	}
+	return nil, nil
+}
