@@ -413,27 +413,47 @@ kept 3"
 	refute guard_held
 }
 
-@test "a guarded script calls another, which does not wait for it" {
-	guarded <<<'echo in job; again other'
-	guarded other <<<'echo in other; again job; echo "job: $?"'
-	sed -i "1i again() { \$ADLOCK_TEST_SHELL \"\$T/\$1\"; }" "$T/job" "$T/other"
+@test "a guarded script calls another, which calls it back" {
+	guarded <<<'echo "job $1"; [ -n "$1" ] || again other'
+	guarded other <<<'echo in other; again job inner; exec $ADLOCK_TEST_SHELL "$T/job" last'
+	sed -i '1i again() { name=$1; shift; $ADLOCK_TEST_SHELL "$T/$name" "$@"; }' "$T/job" "$T/other"
 	ADLOCK_WAIT=forever ADLOCK_PROGRAM=both run launch job
 	assert_success
-	assert_output $'in job\nin other\njob: 0'
+	assert_output $'job \nin other\njob inner\njob last'
+	assert_equal "$(events acquire) $(events release)" '2 2'
 	refute guard_held
 }
 
-@test "a guarded script may exec itself, but not start itself" {
+@test "a guarded script starts and execs itself as parts of its run" {
 	guarded <<-'E'
 		case $1 in
-		first) $ADLOCK_TEST_SHELL "$0" inner; echo "$?"; exec $ADLOCK_TEST_SHELL "$0" last ;;
-		*) echo "$1" ;;
+		first)
+			printf '%s\n' 1 2 3 | xargs -n 1 -P 3 $ADLOCK_TEST_SHELL "$0" worker | sort
+			(env -i ADLOCK_SH="$ADLOCK_SH" ADLOCK_BIN="$ADLOCK_BIN" ADLOCK_DIR="$ADLOCK_DIR" ADLOCK_HOST="$ADLOCK_HOST" PATH="$PATH" setsid $ADLOCK_TEST_SHELL "$0" cleared)
+			exec $ADLOCK_TEST_SHELL "$0" last
+			;;
+		*) echo "$*" ;;
 		esac
 	E
 	run launch job first
 	assert_success
-	assert_output $'0\nlast'
+	assert_output $'worker 1\nworker 2\nworker 3\ncleared\nlast'
 	ran_once 0
+}
+
+@test "by traps: a script that starts itself runs its parts" {
+	guarded <<-'E'
+		case $1 in
+		'') $ADLOCK_TEST_SHELL "$0" worker | cat; exit 3 ;;
+		*) echo "$1" ;;
+		esac
+	E
+	sed -i '1i . "$ADLOCK_SH" || exit 69; [ -n "$1" ] || adlock_get a b' "$T/job"
+	run launch job
+	assert_failure 3
+	assert_output worker
+	assert_equal "$(events acquire)" 2
+	refute guard_held
 }
 
 @test "under adlock run with its own atom the script goes on" {
@@ -451,30 +471,112 @@ kept 3"
 	assert_equal "$(events acquire)" 2
 }
 
-@test "a marker of another process does not open the guard" {
+@test "a mark of another process does not open the guard" {
 	waits_in_it
-	marker=$(sed -n 's/^token=//p' "$ADLOCK_DIR"/lock.*)" $(echo "$ADLOCK_DIR"/lock.*)"
+	local lock token pid=$first
+	lock=$(echo "$ADLOCK_DIR"/lock.*)
+	token=$(sed -n 's/^token=//p' "$lock")
+	local start
+	start=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d' ' -f20)
 	: >"$T/other"
 	guarded other <<<"$tells_its_owner"
-	for marker in "$marker" " ${marker#* }" x 'x /etc/passwd' "${marker% *} $T/lock.a.b.c.d"; do
+	for mark in "again $pid:$start $token $lock" "again $$:1 $token $lock" "$pid:$start x $lock" 'again x' "again 1:1 $token /etc/passwd" \
+		"again $pid:$start $token $T/lock.a.b.c.d"; do
 		rm -f "$T/in"
-		ADLOCK_GUARD=$marker run launch job
+		ADLOCK_MARK=$mark run setsid "${shell[@]}" "$T/job" 3>&-
 		assert_success
 		assert_output ''
 		refute [ -e "$T/in" ]
 	done
 	: >"$T/go"
 	ended "$first" 3
-	ADLOCK_GUARD=$marker run launch other
+	ADLOCK_MARK="again $pid:$start $token $lock" run launch other
 	assert_output supervised
 }
 
-@test "the marker does not reach the script's children" {
-	guarded <<<'env | grep -c ^ADLOCK_GUARD='
+@test "what a script execs after its guard takes a lock of its own" {
+	guarded <<<'exec $ADLOCK_TEST_SHELL "$T/other"'
+	guarded other <<<'echo "$ADLOCK_VERDICT"; exit 2'
 	run launch job
-	assert_output 0
-	ADLOCK_GUARD=x run "$ADLOCK_BIN" run -- env
-	refute_output --partial ADLOCK_GUARD
+	assert_failure 2
+	assert_output acquired
+	assert_equal "$(events acquire) $(events release)" '2 2'
+}
+
+# later_from WAY: a job that has started WAY is over; a start of WAY's process (the script with the
+# argument later) takes the lock, though it carries the mark of that job.
+later_from() {
+	guarded <<-E
+		case \$1 in
+		later)
+			echo later >>"\$T/later"
+			until [ -e "\$T/go" ]; do sleep 0.05; done
+			;;
+		*) start() { \$ADLOCK_TEST_SHELL "\$0" later; }; $1 ;;
+		esac
+	E
+}
+
+@test "a daemon that a job has left starts it under a new lock" {
+	later_from 'setsid sh -c '"'"'until [ -e "$T/over" ]; do sleep 0.05; done; exec $ADLOCK_TEST_SHELL "$1" later'"'"' sh "$0" >/dev/null 2>&1 3>&- &'
+	run launch job
+	assert_success
+	: >"$T/over"
+	eventually test -s "$T/later"
+	assert_equal "$(events acquire)" 2
+	run launch job
+	assert_output ''
+	assert_equal "$(events acquire)" 2
+	: >"$T/go"
+	eventually free_again
+}
+
+free_again() { ! guard_held; }
+
+@test "a daemon of a job that runs is no part of it" {
+	later_from 'setsid sh -c '"'"'(until [ -e "$T/left" ]; do sleep 0.05; done; $ADLOCK_TEST_SHELL "$1" later >"$T/said" 2>&1; echo "$?" >"$T/status") &'"'"' sh "$0" >/dev/null 2>&1 3>&-
+		: >"$T/left"
+		until [ -s "$T/status" ]; do sleep 0.05; done'
+	run launch job
+	assert_success
+	assert_equal "$(cat "$T/status")" 75
+	assert grep -q "job: not run: it was started from within the job of process [0-9]*, which holds it$" "$T/said"
+	refute [ -e "$T/later" ]
+}
+
+@test "after clear a start from the old job does not run beside the new" {
+	guarded <<-'E'
+		case $1 in
+		'')
+			: >"$T/in"
+			until [ -e "$T/go" ]; do sleep 0.05; done
+			$ADLOCK_TEST_SHELL "$0" part
+			;;
+		new)
+			: >"$T/new"
+			until [ -e "$T/end" ]; do sleep 0.05; done
+			;;
+		part) echo part >"$T/part" ;;
+		esac
+	E
+	start job
+	first=$!
+	eventually test -e "$T/in"
+	rm "$ADLOCK_DIR"/lock.* # as clear does once the owner cannot be found
+	start job new
+	second=$!
+	eventually test -e "$T/new"
+	: >"$T/go"
+	wait "$first" || :
+	refute [ -e "$T/part" ]
+	: >"$T/end"
+	ended "$second" 0
+}
+
+@test "the mark of the second start does not reach its children" {
+	guarded <<<'env | grep ^ADLOCK_MARK='
+	run launch job
+	assert_output --regexp '^ADLOCK_MARK=[0-9]+:[0-9]+ [0-9a-f]{32} .*/lock\.'
 }
 
 @test "an atom with a new name at each start starts twice at most" {
@@ -510,7 +612,7 @@ kept 3"
 		adlock_release && adlock_release && ls "$ADLOCK_DIR" | grep -c lock.*slot
 	E
 	ADLOCK_SLOTS=1 ADLOCK_PROGRAM=job run launch job
-	assert_output $'shared\nnested\nfull\n1'
+	assert_output --regexp $'^shared\nnested\nadlock: e f: not run: it was started from within the job of process [0-9]+, which holds the slots\nfull\n1$'
 	run compgen -G "$ADLOCK_DIR/lock.*"
 	assert_output ''
 }

@@ -461,7 +461,8 @@ _adlock_guard() {
 	_adlock_capture "$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
 		-- "$_adlock_dir" "$_adlock_program" "$_adlock_host" guard || _adlock_unanswered adlock_guard "$_adlock_line" || exit "$?"
 	_adlock_words=$_adlock_line
-	unset ADLOCK_GUARD
+	# The mark of the second start is no other script's.
+	_adlock_above=${_adlock_above#again } ADLOCK_MARK=$_adlock_held$_adlock_above
 	case $_adlock_words in
 	held) _adlock_verdict=acquired ;;
 	'again '*) _adlock_guard_again "$@" || _adlock_guard_here "$@" ;;

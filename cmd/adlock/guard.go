@@ -18,7 +18,7 @@ import (
 // guardVerb tells adlock_guard how to guard the script that a shell reads. It prints words for the
 // shell to eval:
 //
-//	held                      the parent is the supervisor that holds the script's lock
+//	held                      the script runs as a part of a job that holds its lock
 //	again OPERAND FILE ARG... run the script again, under a supervisor in the shell's place
 //	here OPERAND              guard the script in this shell ('': the script has no path)
 var guardVerb = config.Verb{Name: "guard", Run: guard}
@@ -28,7 +28,6 @@ type guardArgs struct {
 	owner     int    // pid of the shell
 	script    string // $0
 	directory string // the shell's working directory when it noted $0
-	marker    run.Marker
 }
 
 func (a *guardArgs) options() []config.Option {
@@ -36,7 +35,6 @@ func (a *guardArgs) options() []config.Option {
 		{Name: "owner", Arg: "PID", Set: config.Number(&a.owner, 1, 1<<30)},
 		{Name: "script", Arg: "PATH", Set: config.AnyText(&a.script)},
 		{Name: "directory", Arg: "PATH", Set: config.AnyText(&a.directory)},
-		run.MarkerOption(&a.marker),
 	}
 }
 
@@ -57,7 +55,8 @@ func guard(args []string) (int, error) {
 		return 0, err
 	}
 	path := a.path(shell.PID)
-	if a.marker.Holds(shell.PID) || holdsAtom(shell.PID, rest, path) {
+	wanted, _ := atom.New(rest[1], rest[2], rest[3], path) // without a path there is no atom, and so no lock of it
+	if run.IsPart(shell, rest[0], wanted) {
 		return 0, config.PrintLine("held")
 	}
 	if again, can := a.again(shell.PID, path); can {
@@ -106,14 +105,4 @@ func (a *guardArgs) again(shell int, path string) (words []string, can bool) {
 		words = append(words, fault.Quoted(run.Encode(word)))
 	}
 	return words, true
-}
-
-// holdsAtom reports whether the shell's parent is the supervisor that holds the script's
-// own atom: lock is DIRECTORY PROGRAM HOST OPERATOR.
-func holdsAtom(shell int, lock []string, path string) bool {
-	a, err := atom.New(lock[1], lock[2], lock[3], path)
-	if err != nil {
-		return false
-	}
-	return run.Marker{File: filepath.Join(lock[0], a.Name().ActiveLock())}.Holds(shell)
 }

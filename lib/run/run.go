@@ -45,7 +45,7 @@ type runArgs struct {
 	store       string
 	open        Opener
 	leaveQuit   func() // called when the supervisor catches QUIT
-	guards      bool   // the job is a script that guards itself, and gets a Marker
+	guards      bool   // the job is a script that guards itself
 	isShell     bool   // the shell for crontabs
 	unenforced  bool   // --enforce was set, but no limit
 	unplaced    error  // the mistake in a settings file that hides where locks are; nil: none
@@ -403,10 +403,8 @@ func (r *runArgs) supervised(c command) (int, error) {
 	if outcome.Fence != "" {
 		job.Export("ADLOCK_FENCE=" + outcome.Fence)
 	}
-	if r.guards {
-		job.Export(r.marker(held.token).entry())
-	}
-	job.Export(process.AddMark(c.env, os.Getpid(), held.token, r.lockFile()))
+	owner := r.Request.Owner
+	job.Export(process.AddMark(c.env, process.Claim{PID: owner.PID, Start: owner.Start, Token: held.token, File: r.lockFile(), Again: r.guards}))
 	r.Hook.Hold()
 	result, err := job.Run()
 	report(c.name, err)
@@ -570,14 +568,14 @@ func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
 	if err != nil {
 		return 0, r.notRun(outcome, err)
 	}
-	if err = r.leadsBack(outcome); err != nil {
-		return 0, err
-	}
 	dir, err := config.DirOf(r.store)
 	if err != nil {
 		return 0, err
 	}
 	r.Remote = config.IsRemote(r.store)
+	if err = r.leadsBack(outcome); err != nil {
+		return 0, err
+	}
 	r.Tell(outcome, dir)
 	return r.exitDenied, nil
 }
