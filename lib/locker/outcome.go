@@ -43,6 +43,8 @@ type Outcome struct {
 	Node    string        // and its machine, if that may be another one
 	Recheck time.Duration // look again after this at the latest: the owner expires, or the atom is due; 0: unknown
 
+	inside int // how many of the locks in the way are held by a job to which the newcomer belongs
+
 	found runlog.Event              // the owner and its age
 	inWay View                      // the lock that denied the atom; of several slots, the one held longest
 	work  string                    // what the job in the way is seen to do after a learned limit has passed
@@ -115,8 +117,11 @@ func (o Outcome) Endable() bool {
 	return !o.inWay.Active.Empty && (o.inWay.Active.Owner == policy.Lives || o.inWay.Active.Owner == policy.Orphaned)
 }
 
-// Inside tells whether the newcomer belongs to the job in its way.
-func (o Outcome) Inside() bool { return o.inWay.Active.Owner == policy.Ancestor }
+// Inside tells whether the newcomer's own job is in its way: as long as that job waits for the
+// newcomer, this request cannot succeed.
+func (r *Request) Inside(o Outcome) bool {
+	return r.Asker == nil && (o.Verdict == Busy && o.inside > 0 || o.Verdict == Full && o.inside >= r.Slots)
+}
 
 // inWords is the owner pid in words; if the owner is dead but not its job, the words say so.
 func (o Outcome) inWords(pid int) string {
@@ -144,7 +149,10 @@ var verdicts = map[policy.Step]Verdict{
 // way, and wants to wait without a limit: it would wait for itself. A limited wait is not marked:
 // the job may have started the newcomer in the background, and may release the atom in time.
 func (r *Request) RefuseEndless(o *Outcome, v *View) {
-	if !o.Endless && r.Wait == limit.Never && v.IsInsideJob() {
+	if !v.IsInsideJob() {
+		return
+	}
+	if o.inside++; !o.Endless && r.Wait == limit.Never {
 		o.Endless = true
 		o.Reason = joined(o.Reason, "to wait without end is refused inside the job that is waited for")
 	}

@@ -46,7 +46,6 @@ type runArgs struct {
 	open        Opener
 	leaveQuit   func() // called when the supervisor catches QUIT
 	guards      bool   // the job is a script that guards itself
-	isShell     bool   // the shell for crontabs
 	unenforced  bool   // --enforce was set, but no limit
 	unplaced    error  // the mistake in a settings file that hides where locks are; nil: none
 
@@ -573,8 +572,8 @@ func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
 		return 0, err
 	}
 	r.Remote = config.IsRemote(r.store)
-	if err = r.leadsBack(outcome); err != nil {
-		return 0, err
+	if r.Request.Inside(outcome) { // it has been told
+		return fault.StatusDenied, nil
 	}
 	r.Tell(outcome, dir)
 	return r.exitDenied, nil

@@ -141,8 +141,9 @@ const (
 	// Cancel: a signal ended the newcomer before its job began, during its wait or jitter.
 	// Nothing ran. Signal, Wait, Reason.
 	Cancel Kind = "cancel"
-	// NotRun: nothing could be locked because of trouble with the lock directory, and nothing
-	// ran. Status (that of adlock), Reason.
+	// NotRun: nothing could be locked because of trouble with the lock directory, or because the
+	// newcomer's own job holds the atom (then with the fields of Deny), and nothing ran. Status (that
+	// of adlock), Reason.
 	NotRun Kind = "not-run"
 )
 
