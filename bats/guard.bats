@@ -336,7 +336,7 @@ kept 3"
 		"\"$(command -v "${shell[0]}")\" ${shell[*]:1} -c \"\$(cat \"\$T/job\")\""; do
 		run bash -c "$way" 3>&-
 		assert_failure 64
-		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_OPERAND'
+		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_NAME'
 		refute [ -e "$ADLOCK_DIR" ]
 		ADLOCK_OPERAND=mine run bash -c "$way" 3>&-
 		assert_failure 4
@@ -345,6 +345,79 @@ kept 3"
 		assert [ -e "$(echo "$ADLOCK_DIR"/last.*.dax.guard.mine)" ]
 		rm -rf "$ADLOCK_DIR"
 	done
+}
+
+@test "ADLOCK_NAME names the guard as --name names a run" {
+	mkdir "$T/one" "$T/two"
+	for export in '' 'export '; do
+		cat >"$T/one/deploy" <<-E
+			${export}ADLOCK_NAME=deploy
+			. "\$ADLOCK_SH" || exit 69; adlock_guard
+			env | grep "^ADLOCK_NAME=" && exit 1
+			: >"\$T/in"
+			until [ -e "\$T/go" ]; do sleep 0.05; done
+			exit 3
+		E
+		cp "$T/one/deploy" "$T/two/other"
+		rm -f "$T/in" "$T/go"
+		start one/deploy
+		first=$!
+		eventually test -e "$T/in"
+		rm "$T/in"
+		run launch two/other
+		assert_success
+		run "$ADLOCK_BIN" run --name deploy -- echo ran
+		assert_failure 75
+		assert_output ''
+		: >"$T/go"
+		ended "$first" 3
+	done
+	run "$ADLOCK_BIN" run --name deploy -- "${shell[@]}" "$T/one/deploy" # a part of the run of that name
+	assert_failure 3
+	assert_output ''
+	run compgen -G "$ADLOCK_DIR/last.*"
+	assert_output "$ADLOCK_DIR/last.adlock.dax.run.deploy"
+	ADLOCK_OPERAND=x run launch one/deploy
+	assert_failure 64
+	assert_output 'adlock: ADLOCK_NAME: cannot go with ADLOCK_OPERAND'
+}
+
+@test "ADLOCK_NAME names a guard by traps, and no lock below it" {
+	guarded <<<"$tells_its_owner; adlock_get a b; ls \"\$ADLOCK_DIR\" | grep ^lock; exit 4"
+	sed -i '1i ADLOCK_NAME=mine' "$T/job"
+	run "${shell[@]}" <"$T/job" 3>&-
+	assert_failure 4
+	assert_line lock.adlock.dax.run.mine
+	assert_line --regexp '^lock\..*\.dax\.a\.b$'
+}
+
+@test "ADLOCK_OPERAND names a guard with a path too" {
+	waits_in_it
+	mkdir "$T/two"
+	echo '. "$ADLOCK_SH" || exit 69; ADLOCK_OPERAND=mine; adlock_guard; env | grep ^ADLOCK_OPERAND=; echo ran' >"$T/two/job"
+	run launch two/job
+	assert_output ran
+	assert [ -e "$(echo "$ADLOCK_DIR"/last.job.dax.guard.mine)" ]
+	: >"$T/go"
+	ended "$first" 3
+}
+
+@test "settings above the guard count if they are not exported" {
+	printf '%s\n' 'ADLOCK_ENFORCE=1 ADLOCK_PAUSE=100ms' '. "$ADLOCK_SH" || exit 69; adlock_guard 0 1s' 'env | grep ^ADLOCK_ENFORCE=; sleep 60' >"$T/job"
+	run launch job
+	assert_failure 124
+	assert_output --regexp '^adlock: guard [^ ]*: ended by force: it had run for 1s, ExpireAfter is 1s$'
+	printf '%s\n' 'ADLOCK_QUIET_OK=1 ADLOCK_ONCE_PER=1w' '. "$ADLOCK_SH" || exit 69; adlock_guard' 'echo quiet; : >>"$T/ran"; echo x >>"$T/ran"' >"$T/quiet"
+	run launch quiet
+	assert_output ''
+	run launch quiet
+	assert_equal "$(wc -l <"$T/ran")" 1
+	ADLOCK_WHOLE_JOB=perhaps run launch job
+	assert_failure 64
+	assert_output --partial 'ADLOCK_WHOLE_JOB'
+	printf '%s\n' 'ADLOCK_ENFORCE=1' '. "$ADLOCK_SH" || exit 69; adlock_guard; echo "no limit"' >"$T/job"
+	run launch job
+	assert_output 'no limit'
 }
 
 @test "/dev/fd/3 and a path that a cd has broken are no paths" {
@@ -358,7 +431,7 @@ kept 3"
 		"cat '$T/piped' | \$ADLOCK_TEST_SHELL /dev/fd/5 5<&0" "cd '$T'; \$ADLOCK_TEST_SHELL ./moved"; do
 		run bash -c "$way" 3>&-
 		assert_failure 64
-		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_OPERAND'
+		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_NAME'
 		refute [ -e "$ADLOCK_DIR" ]
 	done
 	cd "$T/sub"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +21,9 @@ import (
 //
 //	held                      the script runs as a part of a job that holds its lock
 //	again OPERAND FILE ARG... run the script again, under a supervisor in the shell's place
-//	here OPERAND              guard the script in this shell ('': the script has no path)
+//	here OPERAND              guard the script in this shell ('': it has neither name nor path)
+//
+// Its arguments are DIRECTORY PROGRAM HOST OPERATOR OPERAND; ” for OPERAND is the script's path.
 var guardVerb = config.Verb{Name: "guard", Run: guard}
 
 // guardArgs are what the options of guard set.
@@ -47,7 +50,7 @@ func guard(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(rest) != 4 {
+	if len(rest) != 5 {
 		return 0, config.LibraryOnly("guard")
 	}
 	shell, err := locker.OwnedBy(a.owner)
@@ -55,14 +58,15 @@ func guard(args []string) (int, error) {
 		return 0, err
 	}
 	path := a.path(shell.PID)
-	wanted, _ := atom.New(rest[1], rest[2], rest[3], path) // without a path there is no atom, and so no lock of it
+	operand := cmp.Or(rest[4], path)
+	wanted, _ := atom.New(rest[1], rest[2], rest[3], operand) // without a path or a name there is no atom
 	if run.IsPart(shell, rest[0], wanted) {
 		return 0, config.PrintLine("held")
 	}
 	if again, can := a.again(shell.PID, path); can {
-		return 0, config.PrintLine("again " + fault.Quoted(path) + " " + strings.Join(again, " "))
+		return 0, config.PrintLine("again " + fault.Quoted(operand) + " " + strings.Join(again, " "))
 	}
-	return 0, config.PrintLine("here " + fault.Quoted(path))
+	return 0, config.PrintLine("here " + fault.Quoted(operand))
 }
 
 // path returns the absolute path of the script, without following links. It is "" if $0 names no

@@ -120,7 +120,7 @@ func (o Outcome) Endable() bool {
 // Inside tells whether the newcomer's own job is in its way: as long as that job waits for the
 // newcomer, this request cannot succeed.
 func (r *Request) Inside(o Outcome) bool {
-	return r.Asker == nil && (o.Verdict == Busy && o.inside > 0 || o.Verdict == Full && o.inside >= r.Slots)
+	return r.Asker == nil && o.inside > 0 && (o.Verdict == Busy || o.Verdict == Full && o.inside >= r.Slots)
 }
 
 // inWords is the owner pid in words; if the owner is dead but not its job, the words say so.

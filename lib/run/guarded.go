@@ -113,6 +113,7 @@ func guarded(args []string) (int, error) {
 	var owner int
 	words, err := r.parse(append(r.options(),
 		r.From.Switch(r.options()),
+		r.From.Setting(r.options()),
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&owner, 1, 1<<30)},
 		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&r.Request.WaitSince)}), args)
 	if err != nil {
@@ -121,7 +122,7 @@ func guarded(args []string) (int, error) {
 	if len(words) < 3 || owner != os.Getpid() { // it must replace the shell, not be its child
 		return 0, config.LibraryOnly("guarded")
 	}
-	r.name = "" // the script's path names its lock; ADLOCK_NAME is for another one
+	r.name = "" // the words name the lock
 	r.InScript = true
 	a := &r.Request.Atom
 	a.Operand = words[0]
