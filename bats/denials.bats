@@ -149,8 +149,8 @@ tells() {
 
 # kept_out OWNER WORDS: the last message says so of WORDS, of a start within the job of OWNER.
 kept_out() {
-	assert_line --regexp "^adlock: $2: not run: it was started from within the job of process $1, which holds it$"
-	assert grep -q "event=not-run .*pid=[0-9]* owner=$1 .*verdict=busy .*status=75 reason=\"it was started" "$ADLOCK_DIR/program.dax.runlog"
+	assert_line --regexp "^adlock: $2: not run: busy: the atom is running this very program; it was started from within the job of process $1$"
+	assert grep -q "event=not-run .*pid=[0-9]* owner=$1 .*verdict=busy .*status=75 reason=\"busy: .*job of process $1\"" "$ADLOCK_DIR/program.dax.runlog"
 }
 
 @test "a start that its own job keeps out is told, logged and hooked" {
@@ -185,7 +185,7 @@ kept_out() {
 @test "a program's only slot is kept from its own job, aloud" {
 	run "$ADLOCK_BIN" run --program p --slots 1 --name x -- "$ADLOCK_BIN" run --program p --slots 1 --name y -- echo ran
 	assert_failure 75
-	assert_output --regexp '^adlock: run y: not run: it was started from within the job of process [0-9]+, which holds the slots$'
+	assert_output --regexp '^adlock: run y: not run: full: an atom of [a-z]+ is running; it was started from within the job of process [0-9]+$'
 	"$ADLOCK_BIN" run --program p --slots 2 --name z -- true
 	run "$ADLOCK_BIN" run --program p --slots 2 --name x -- "$ADLOCK_BIN" run --program p --slots 2 --name y -- echo ran
 	assert_output ran

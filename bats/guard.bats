@@ -606,6 +606,41 @@ later_from() {
 
 free_again() { ! guard_held; }
 
+@test "a part of a job whose supervisor was killed runs" {
+	guarded <<-'E'
+		[ -z "$1" ] || { echo part >"$T/part"; exit 0; }
+		: >"$T/in"
+		until [ -e "$T/go" ]; do sleep 0.05; done
+		$ADLOCK_TEST_SHELL "$0" part
+		: >"$T/over"
+	E
+	start job
+	first=$!
+	eventually test -e "$T/in"
+	kill -KILL "$first"
+	ended "$first" 137
+	: >"$T/go"
+	eventually test -e "$T/over"
+	assert [ -s "$T/part" ]
+}
+
+@test "a part as another user runs, another atom of that user not" {
+	[ "$(id -u)" = 0 ] || skip 'only root can change the user'
+	local as_root=("${shell[@]}")
+	unprivileged
+	shell=("${as_root[@]}")
+	guarded <<-'E'
+		[ "$1" = first ] || { echo "$ADLOCK_VERDICT $(id -u)"; exit 0; }
+		setpriv --reuid=65534 --clear-groups $ADLOCK_TEST_SHELL "$T/other"
+		exec setpriv --reuid=65534 --clear-groups $ADLOCK_TEST_SHELL "$0" inner
+	E
+	guarded other <<<'echo not reached'
+	run launch job first
+	assert_line 'acquired 65534'
+	refute_line 'not reached'
+	assert_equal "$(events acquire)" 1
+}
+
 @test "a daemon of a job that runs is no part of it" {
 	later_from 'setsid sh -c '"'"'(until [ -e "$T/left" ]; do sleep 0.05; done; $ADLOCK_TEST_SHELL "$1" later >"$T/said" 2>&1; echo "$?" >"$T/status") &'"'"' sh "$0" >/dev/null 2>&1 3>&-
 		: >"$T/left"
@@ -613,7 +648,7 @@ free_again() { ! guard_held; }
 	run launch job
 	assert_success
 	assert_equal "$(cat "$T/status")" 75
-	assert grep -q "job: not run: it was started from within the job of process [0-9]*, which holds it$" "$T/said"
+	assert grep -q "job: not run: busy: the atom is running this very program; it was started from within the job of process [0-9]*$" "$T/said"
 	refute [ -e "$T/later" ]
 }
 
@@ -685,7 +720,7 @@ free_again() { ! guard_held; }
 		adlock_release && adlock_release && ls "$ADLOCK_DIR" | grep -c lock.*slot
 	E
 	ADLOCK_SLOTS=1 ADLOCK_PROGRAM=job run launch job
-	assert_output --regexp $'^shared\nnested\nadlock: e f: not run: it was started from within the job of process [0-9]+, which holds the slots\nfull\n1$'
+	assert_output --regexp $'^shared\nnested\nadlock: e f: not run: full: an atom of [a-z]+ is running; it was started from within the job of process [0-9]+\nfull\n1$'
 	run compgen -G "$ADLOCK_DIR/lock.*"
 	assert_output ''
 }

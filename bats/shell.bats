@@ -331,7 +331,7 @@ inner"
 		chmod 755 "$T/wrapper"
 		ADLOCK_SHELL=$T/wrapper run guarded -c 'echo ran'
 		assert_failure 75
-		assert_output --regexp '^adlock: run .*: not run: it was started from within the job of process [0-9]+, which holds it$'
+		assert_output --regexp '^adlock: run .*: not run: busy: the atom is running this very program; it was started from within the job of process [0-9]+$'
 		refute_line ran
 		assert free
 	done

@@ -117,8 +117,8 @@ func (o Outcome) Endable() bool {
 	return !o.inWay.Active.Empty && (o.inWay.Active.Owner == policy.Lives || o.inWay.Active.Owner == policy.Orphaned)
 }
 
-// Inside tells whether the newcomer's own job is in its way: as long as that job waits for the
-// newcomer, this request cannot succeed.
+// Inside tells whether the newcomer's own job is in its way: while that job waits for the newcomer,
+// the request cannot succeed. A program that asks for itself (Asker) need not wait for the answer.
 func (r *Request) Inside(o Outcome) bool {
 	return r.Asker == nil && o.inside > 0 && (o.Verdict == Busy || o.Verdict == Full && o.inside >= r.Slots)
 }
@@ -149,12 +149,9 @@ var verdicts = map[policy.Step]Verdict{
 // way, and wants to wait without a limit: it would wait for itself. A limited wait is not marked:
 // the job may have started the newcomer in the background, and may release the atom in time.
 func (r *Request) RefuseEndless(o *Outcome, v *View) {
-	if !v.IsInsideJob() {
-		return
-	}
-	if o.inside++; !o.Endless && r.Wait == limit.Never {
-		o.Endless = true
-		o.Reason = joined(o.Reason, "to wait without end is refused inside the job that is waited for")
+	if v.IsInsideJob() {
+		o.inside++
+		o.Endless = o.Endless || r.Wait == limit.Never
 	}
 }
 

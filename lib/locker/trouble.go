@@ -13,11 +13,7 @@ import (
 func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	e.Kind, e.Status = runlog.NotRun, runlog.Some(fault.StatusDenied)
 	e.Owner, e.OwnerNode, e.OwnerToken = by.Record.Owner.PID, by.Node, by.Record.Token
-	held := "it"
-	if e.Verdict == string(Full) {
-		held = "the slots"
-	}
-	e.Reason = "it was started from within the job of " + processOn(e.Owner, e.OwnerNode) + ", which holds " + held
+	e.Reason = joined(e.Reason, "it was started from within the job of "+processOn(e.Owner, e.OwnerNode))
 	rec.append(e)
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }

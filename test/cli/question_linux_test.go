@@ -151,10 +151,11 @@ func (s *situation) runAgrees(w *world, dry reason, asked time.Time) {
 }
 
 // denial is the reason on a newcomer's standard error: the last line. A line before it may
-// report that the owner is overdue.
+// report that the owner is overdue. A start that its own job keeps out is told which process that is.
 func denial(text string) reason {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	text = lines[len(lines)-1]
+	text = regexp.MustCompile(`: not run: (.*); it was started from within the job of .*`).ReplaceAllString(text, ": $1")
 	return reason(regexp.MustCompile(`^adlock: .*?: (too soon|busy|full|paused|stuck): `).ReplaceAllString(text, "$1: "))
 }
 
