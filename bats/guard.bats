@@ -591,7 +591,7 @@ later_from() {
 }
 
 @test "a daemon that a job has left starts it under a new lock" {
-	later_from 'setsid sh -c '"'"'until [ -e "$T/over" ]; do sleep 0.05; done; exec $ADLOCK_TEST_SHELL "$1" later'"'"' sh "$0" >/dev/null 2>&1 3>&- &'
+	later_from '{ exec setsid sh -c '"'"'until [ -e "$T/over" ]; do sleep 0.05; done; exec $ADLOCK_TEST_SHELL "$1" later'"'"' sh "$0"; } >/dev/null 2>&1 3>&- &'
 	run launch job
 	assert_success
 	: >"$T/over"
