@@ -154,10 +154,14 @@ kept_out() {
 }
 
 @test "a start that its own job keeps out is told, logged and hooked" {
+	script inner <<-'E'
+		ADLOCK_PROGRAM=job ADLOCK_WAIT=forever
+		adlock_with a b -- echo ran || echo "$?"
+	E
 	script job <<-'E'
 		adlock_get a b 0
 		adlock_get a b 0 || note "$? $ADLOCK_VERDICT"
-		$ADLOCK_TEST_SHELL -c '. "$ADLOCK_SH"; ADLOCK_WAIT=forever adlock_with a b -- echo ran; echo "$?"' job
+		again inner
 		echo "owner $$"
 	E
 	ADLOCK_HOOK='echo "$ADLOCK_EVENT $ADLOCK_OWNER" >>"$T/told"' run launch job
