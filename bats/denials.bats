@@ -146,3 +146,51 @@ tells() {
 	run launch job
 	assert_success
 }
+
+# kept_out OWNER WORDS: the last message says so of WORDS, of a start within the job of OWNER.
+kept_out() {
+	assert_line --regexp "^adlock: $2: not run: busy: the atom is running this very program; it was started from within the job of process $1$"
+	assert grep -q "event=not-run .*pid=[0-9]* owner=$1 .*verdict=busy .*status=75 reason=\"busy: .*job of process $1\"" "$ADLOCK_DIR/program.dax.runlog"
+}
+
+@test "a start that its own job keeps out is told, logged and hooked" {
+	script inner <<-'E'
+		ADLOCK_PROGRAM=job ADLOCK_WAIT=forever
+		adlock_with a b -- echo ran || echo "$?"
+	E
+	script job <<-'E'
+		adlock_get a b 0
+		adlock_get a b 0 || note "$? $ADLOCK_VERDICT"
+		again inner
+		echo "owner $$"
+	E
+	ADLOCK_HOOK='echo "$ADLOCK_EVENT $ADLOCK_OWNER" >>"$T/told"' run launch job
+	assert_success
+	refute_line ran
+	assert_line 75
+	local owner=${lines[-1]#owner }
+	kept_out "$owner" 'a b'
+	assert_notes <<<'75 busy'
+	eventually grep -qx "not-run $owner" "$T/told"
+}
+
+# bats test_tags=once
+@test "adlock run within its own job is told, whatever -E says" {
+	for options in '-E 0' '-E 0 --wait forever' '--shared'; do
+		run "$ADLOCK_BIN" run --name x -- sh -c "\"$ADLOCK_BIN\" run --name x $options -- echo ran; echo \"\$?\"; echo \"owner \$PPID\""
+		assert_success
+		refute_line ran
+		assert_line 75
+		kept_out "${lines[-1]#owner }" 'run x'
+	done
+}
+
+# bats test_tags=once
+@test "a program's only slot is kept from its own job, aloud" {
+	run "$ADLOCK_BIN" run --program p --slots 1 --name x -- "$ADLOCK_BIN" run --program p --slots 1 --name y -- echo ran
+	assert_failure 75
+	assert_output --regexp '^adlock: run y: not run: full: an atom of [a-z]+ is running; it was started from within the job of process [0-9]+$'
+	"$ADLOCK_BIN" run --program p --slots 2 --name z -- true
+	run "$ADLOCK_BIN" run --program p --slots 2 --name x -- "$ADLOCK_BIN" run --program p --slots 2 --name y -- echo ran
+	assert_output ran
+}

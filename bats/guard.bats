@@ -336,7 +336,7 @@ kept 3"
 		"\"$(command -v "${shell[0]}")\" ${shell[*]:1} -c \"\$(cat \"\$T/job\")\""; do
 		run bash -c "$way" 3>&-
 		assert_failure 64
-		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_OPERAND'
+		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_NAME'
 		refute [ -e "$ADLOCK_DIR" ]
 		ADLOCK_OPERAND=mine run bash -c "$way" 3>&-
 		assert_failure 4
@@ -345,6 +345,79 @@ kept 3"
 		assert [ -e "$(echo "$ADLOCK_DIR"/last.*.dax.guard.mine)" ]
 		rm -rf "$ADLOCK_DIR"
 	done
+}
+
+@test "ADLOCK_NAME names the guard as --name names a run" {
+	mkdir "$T/one" "$T/two"
+	for export in '' 'export '; do
+		cat >"$T/one/deploy" <<-E
+			${export}ADLOCK_NAME=deploy
+			. "\$ADLOCK_SH" || exit 69; adlock_guard
+			env | grep "^ADLOCK_NAME=" && exit 1
+			: >"\$T/in"
+			until [ -e "\$T/go" ]; do sleep 0.05; done
+			exit 3
+		E
+		cp "$T/one/deploy" "$T/two/other"
+		rm -f "$T/in" "$T/go"
+		start one/deploy
+		first=$!
+		eventually test -e "$T/in"
+		rm "$T/in"
+		run launch two/other
+		assert_success
+		run "$ADLOCK_BIN" run --name deploy -- echo ran
+		assert_failure 75
+		assert_output ''
+		: >"$T/go"
+		ended "$first" 3
+	done
+	run "$ADLOCK_BIN" run --name deploy -- "${shell[@]}" "$T/one/deploy" # a part of the run of that name
+	assert_failure 3
+	assert_output ''
+	run compgen -G "$ADLOCK_DIR/last.*"
+	assert_output "$ADLOCK_DIR/last.adlock.dax.run.deploy"
+	ADLOCK_OPERAND=x run launch one/deploy
+	assert_failure 64
+	assert_output 'adlock: ADLOCK_NAME: cannot go with ADLOCK_OPERAND'
+}
+
+@test "ADLOCK_NAME names a guard by traps, and no lock below it" {
+	guarded <<<"$tells_its_owner; adlock_get a b; ls \"\$ADLOCK_DIR\" | grep ^lock; exit 4"
+	sed -i '1i ADLOCK_NAME=mine' "$T/job"
+	run "${shell[@]}" <"$T/job" 3>&-
+	assert_failure 4
+	assert_line lock.adlock.dax.run.mine
+	assert_line --regexp '^lock\..*\.dax\.a\.b$'
+}
+
+@test "ADLOCK_OPERAND names a guard with a path too" {
+	waits_in_it
+	mkdir "$T/two"
+	echo '. "$ADLOCK_SH" || exit 69; ADLOCK_OPERAND=mine; adlock_guard; env | grep ^ADLOCK_OPERAND=; echo ran' >"$T/two/job"
+	run launch two/job
+	assert_output ran
+	assert [ -e "$(echo "$ADLOCK_DIR"/last.job.dax.guard.mine)" ]
+	: >"$T/go"
+	ended "$first" 3
+}
+
+@test "settings above the guard count if they are not exported" {
+	printf '%s\n' 'ADLOCK_ENFORCE=1 ADLOCK_PAUSE=100ms' '. "$ADLOCK_SH" || exit 69; adlock_guard 0 1s' 'env | grep ^ADLOCK_ENFORCE=; sleep 60' >"$T/job"
+	run launch job
+	assert_failure 124
+	assert_output --regexp '^adlock: guard [^ ]*: ended by force: it had run for 1s, ExpireAfter is 1s$'
+	printf '%s\n' 'ADLOCK_QUIET_OK=1 ADLOCK_ONCE_PER=1w' '. "$ADLOCK_SH" || exit 69; adlock_guard' 'echo quiet; : >>"$T/ran"; echo x >>"$T/ran"' >"$T/quiet"
+	run launch quiet
+	assert_output ''
+	run launch quiet
+	assert_equal "$(wc -l <"$T/ran")" 1
+	ADLOCK_WHOLE_JOB=perhaps run launch job
+	assert_failure 64
+	assert_output --partial 'ADLOCK_WHOLE_JOB'
+	printf '%s\n' 'ADLOCK_ENFORCE=1' '. "$ADLOCK_SH" || exit 69; adlock_guard; echo "no limit"' >"$T/job"
+	run launch job
+	assert_output 'no limit'
 }
 
 @test "/dev/fd/3 and a path that a cd has broken are no paths" {
@@ -358,7 +431,7 @@ kept 3"
 		"cat '$T/piped' | \$ADLOCK_TEST_SHELL /dev/fd/5 5<&0" "cd '$T'; \$ADLOCK_TEST_SHELL ./moved"; do
 		run bash -c "$way" 3>&-
 		assert_failure 64
-		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_OPERAND'
+		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_NAME'
 		refute [ -e "$ADLOCK_DIR" ]
 	done
 	cd "$T/sub"
@@ -413,27 +486,47 @@ kept 3"
 	refute guard_held
 }
 
-@test "a guarded script calls another, which does not wait for it" {
-	guarded <<<'echo in job; again other'
-	guarded other <<<'echo in other; again job; echo "job: $?"'
-	sed -i "1i again() { \$ADLOCK_TEST_SHELL \"\$T/\$1\"; }" "$T/job" "$T/other"
+@test "a guarded script calls another, which calls it back" {
+	guarded <<<'echo "job $1"; [ -n "$1" ] || again other'
+	guarded other <<<'echo in other; again job inner; exec $ADLOCK_TEST_SHELL "$T/job" last'
+	sed -i '1i again() { name=$1; shift; $ADLOCK_TEST_SHELL "$T/$name" "$@"; }' "$T/job" "$T/other"
 	ADLOCK_WAIT=forever ADLOCK_PROGRAM=both run launch job
 	assert_success
-	assert_output $'in job\nin other\njob: 0'
+	assert_output $'job \nin other\njob inner\njob last'
+	assert_equal "$(events acquire) $(events release)" '2 2'
 	refute guard_held
 }
 
-@test "a guarded script may exec itself, but not start itself" {
+@test "a guarded script starts and execs itself as parts of its run" {
 	guarded <<-'E'
 		case $1 in
-		first) $ADLOCK_TEST_SHELL "$0" inner; echo "$?"; exec $ADLOCK_TEST_SHELL "$0" last ;;
-		*) echo "$1" ;;
+		first)
+			printf '%s\n' 1 2 3 | xargs -n 1 -P 3 $ADLOCK_TEST_SHELL "$0" worker | sort
+			(env -i ADLOCK_SH="$ADLOCK_SH" ADLOCK_BIN="$ADLOCK_BIN" ADLOCK_DIR="$ADLOCK_DIR" ADLOCK_HOST="$ADLOCK_HOST" PATH="$PATH" setsid $ADLOCK_TEST_SHELL "$0" cleared)
+			exec $ADLOCK_TEST_SHELL "$0" last
+			;;
+		*) echo "$*" ;;
 		esac
 	E
 	run launch job first
 	assert_success
-	assert_output $'0\nlast'
+	assert_output $'worker 1\nworker 2\nworker 3\ncleared\nlast'
 	ran_once 0
+}
+
+@test "by traps: a script that starts itself runs its parts" {
+	guarded <<-'E'
+		case $1 in
+		'') $ADLOCK_TEST_SHELL "$0" worker | cat; exit 3 ;;
+		*) echo "$1" ;;
+		esac
+	E
+	sed -i '1i . "$ADLOCK_SH" || exit 69; [ -n "$1" ] || adlock_get a b' "$T/job"
+	run launch job
+	assert_failure 3
+	assert_output worker
+	assert_equal "$(events acquire)" 2
+	refute guard_held
 }
 
 @test "under adlock run with its own atom the script goes on" {
@@ -451,30 +544,147 @@ kept 3"
 	assert_equal "$(events acquire)" 2
 }
 
-@test "a marker of another process does not open the guard" {
+@test "a mark of another process does not open the guard" {
 	waits_in_it
-	marker=$(sed -n 's/^token=//p' "$ADLOCK_DIR"/lock.*)" $(echo "$ADLOCK_DIR"/lock.*)"
+	local lock token pid=$first
+	lock=$(echo "$ADLOCK_DIR"/lock.*)
+	token=$(sed -n 's/^token=//p' "$lock")
+	local start
+	start=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d' ' -f20)
 	: >"$T/other"
 	guarded other <<<"$tells_its_owner"
-	for marker in "$marker" " ${marker#* }" x 'x /etc/passwd' "${marker% *} $T/lock.a.b.c.d"; do
+	for mark in "again $pid:$start $token $lock" "again $$:1 $token $lock" "$pid:$start x $lock" 'again x' "again 1:1 $token /etc/passwd" \
+		"again $pid:$start $token $T/lock.a.b.c.d"; do
 		rm -f "$T/in"
-		ADLOCK_GUARD=$marker run launch job
+		ADLOCK_MARK=$mark run setsid "${shell[@]}" "$T/job" 3>&-
 		assert_success
 		assert_output ''
 		refute [ -e "$T/in" ]
 	done
 	: >"$T/go"
 	ended "$first" 3
-	ADLOCK_GUARD=$marker run launch other
+	ADLOCK_MARK="again $pid:$start $token $lock" run launch other
 	assert_output supervised
 }
 
-@test "the marker does not reach the script's children" {
-	guarded <<<'env | grep -c ^ADLOCK_GUARD='
+@test "what a script execs after its guard takes a lock of its own" {
+	guarded <<<'exec $ADLOCK_TEST_SHELL "$T/other"'
+	guarded other <<<'echo "$ADLOCK_VERDICT"; exit 2'
 	run launch job
-	assert_output 0
-	ADLOCK_GUARD=x run "$ADLOCK_BIN" run -- env
-	refute_output --partial ADLOCK_GUARD
+	assert_failure 2
+	assert_output acquired
+	assert_equal "$(events acquire) $(events release)" '2 2'
+}
+
+# later_from WAY: a job that has started WAY is over; a start of WAY's process (the script with the
+# argument later) takes the lock, though it carries the mark of that job.
+later_from() {
+	guarded <<-E
+		case \$1 in
+		later)
+			echo later >>"\$T/later"
+			until [ -e "\$T/go" ]; do sleep 0.05; done
+			;;
+		*) start() { \$ADLOCK_TEST_SHELL "\$0" later; }; $1 ;;
+		esac
+	E
+}
+
+@test "a daemon that a job has left starts it under a new lock" {
+	later_from '{ exec setsid sh -c '"'"'until [ -e "$T/over" ]; do sleep 0.05; done; exec $ADLOCK_TEST_SHELL "$1" later'"'"' sh "$0"; } >/dev/null 2>&1 3>&- &'
+	run launch job
+	assert_success
+	: >"$T/over"
+	eventually test -s "$T/later"
+	assert_equal "$(events acquire)" 2
+	run launch job
+	assert_output ''
+	assert_equal "$(events acquire)" 2
+	: >"$T/go"
+	eventually free_again
+}
+
+free_again() { ! guard_held; }
+
+@test "a part of a job whose supervisor was killed runs" {
+	guarded <<-'E'
+		[ -z "$1" ] || { echo part >"$T/part"; exit 0; }
+		: >"$T/in"
+		until [ -e "$T/go" ]; do sleep 0.05; done
+		$ADLOCK_TEST_SHELL "$0" part
+		: >"$T/over"
+	E
+	start job
+	first=$!
+	eventually test -e "$T/in"
+	kill -KILL "$first"
+	ended "$first" 137
+	: >"$T/go"
+	eventually test -e "$T/over"
+	assert [ -s "$T/part" ]
+}
+
+@test "a part as another user runs, another atom of that user not" {
+	[ "$(id -u)" = 0 ] || skip 'only root can change the user'
+	local as_root=("${shell[@]}")
+	unprivileged
+	shell=("${as_root[@]}")
+	guarded <<-'E'
+		[ "$1" = first ] || { echo "$ADLOCK_VERDICT $(id -u)"; exit 0; }
+		setpriv --reuid=65534 --clear-groups $ADLOCK_TEST_SHELL "$T/other"
+		exec setpriv --reuid=65534 --clear-groups $ADLOCK_TEST_SHELL "$0" inner
+	E
+	guarded other <<<'echo not reached'
+	run launch job first
+	assert_line 'acquired 65534'
+	refute_line 'not reached'
+	assert_equal "$(events acquire)" 1
+}
+
+@test "a daemon of a job that runs is no part of it" {
+	later_from 'setsid sh -c '"'"'(until [ -e "$T/left" ]; do sleep 0.05; done; $ADLOCK_TEST_SHELL "$1" later >"$T/said" 2>&1; echo "$?" >"$T/status") &'"'"' sh "$0" >/dev/null 2>&1 3>&-
+		: >"$T/left"
+		until [ -s "$T/status" ]; do sleep 0.05; done'
+	run launch job
+	assert_success
+	assert_equal "$(cat "$T/status")" 75
+	assert grep -q "job: not run: busy: the atom is running this very program; it was started from within the job of process [0-9]*$" "$T/said"
+	refute [ -e "$T/later" ]
+}
+
+@test "after clear a start from the old job does not run beside the new" {
+	guarded <<-'E'
+		case $1 in
+		'')
+			: >"$T/in"
+			until [ -e "$T/go" ]; do sleep 0.05; done
+			$ADLOCK_TEST_SHELL "$0" part
+			;;
+		new)
+			: >"$T/new"
+			until [ -e "$T/end" ]; do sleep 0.05; done
+			;;
+		part) echo part >"$T/part" ;;
+		esac
+	E
+	start job
+	first=$!
+	eventually test -e "$T/in"
+	rm "$ADLOCK_DIR"/lock.* # as clear does once the owner cannot be found
+	start job new
+	second=$!
+	eventually test -e "$T/new"
+	: >"$T/go"
+	wait "$first" || :
+	refute [ -e "$T/part" ]
+	: >"$T/end"
+	ended "$second" 0
+}
+
+@test "the mark of the second start does not reach its children" {
+	guarded <<<'env | grep ^ADLOCK_MARK='
+	run launch job
+	assert_output --regexp '^ADLOCK_MARK=[0-9]+:[0-9]+ [0-9a-f]{32} .*/lock\.'
 }
 
 @test "an atom with a new name at each start starts twice at most" {
@@ -510,7 +720,7 @@ kept 3"
 		adlock_release && adlock_release && ls "$ADLOCK_DIR" | grep -c lock.*slot
 	E
 	ADLOCK_SLOTS=1 ADLOCK_PROGRAM=job run launch job
-	assert_output $'shared\nnested\nfull\n1'
+	assert_output --regexp $'^shared\nnested\nadlock: e f: not run: full: an atom of [a-z]+ is running; it was started from within the job of process [0-9]+\nfull\n1$'
 	run compgen -G "$ADLOCK_DIR/lock.*"
 	assert_output ''
 }

@@ -59,7 +59,7 @@ program() {
 	E
 	run launch program 1 15 90
 	assert_success
-	assert_output ''
+	assert_output --regexp '^adlock: shellcommand B: not run: busy: the atom is running this very program; it was started from within the job of process [0-9]+$'
 	assert_notes <<-'E'
 		1 A starts
 		1 A ends

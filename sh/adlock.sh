@@ -39,7 +39,8 @@
 #	lock is denied, or COMMAND is not found (127), COMMAND is not run.
 # adlock_guard [IFELAPSED [EXPIREAFTER]]
 #	At most one run of this script at a time: the rest of the script is the atom, which
-#	is named by the script's path (operator guard). If it is denied, the script exits
+#	is named by the script's path (operator guard), or by ADLOCK_NAME. What the script's job
+#	starts of this script is a part of it, and takes no lock. If it is denied, the script exits
 #	silently with $ADLOCK_EXIT_DENIED, or 0; if another command depends on the script
 #	(backup && upload), set ADLOCK_EXIT_DENIED=75 above the guard. After an error the
 #	script exits with the error's status.
@@ -51,7 +52,7 @@
 #	or an interactive shell, while locks are held, or with locks in a store beyond this
 #	machine. Then the guard sets traps on EXIT, INT, TERM and HUP instead, and refuses (64)
 #	if one of them is set already. Such a script must call adlock_release if it sets EXIT
-#	later, must not end by exec, and without a path needs ADLOCK_OPERAND as its name.
+#	later, must not end by exec, and without a path needs ADLOCK_NAME.
 # adlock_pass
 #	One clock reading for the rest of this run (the paper's pass): all its locks are judged
 #	by this time, however long the atoms between them take. It also lets an agent answer: one
@@ -88,14 +89,19 @@
 # ADLOCK_LOGDIR         the directory of the runlog: default the lock directory
 # ADLOCK_LOG_MAX        the size in bytes at which the runlog is rotated: default 10 MiB
 # ADLOCK_EXIT_DENIED    the exit status of a script whose guard is denied: default 0
-# ADLOCK_OPERAND        the name for adlock_guard if the script has no path
+# ADLOCK_NAME           the name of the guard's lock, which is that of adlock run --name NAME
+# ADLOCK_OPERAND        the guard's operand in place of the script's path. Not with ADLOCK_NAME;
+#                       the guard unsets both
 # ADLOCK_BIN            the helper: default the one installed with this file,
 #                       else adlock on PATH
 # ADLOCK_RETRY_FAILED=1 a status other than 0 at the release does not count for
 #                       IfElapsed
 # ADLOCK_ONCE_PER       for adlock_guard, as for adlock run: run once in each tick.
 #                       adlock_get and adlock_with refuse it (64)
-# ADLOCK_QUIET_OK=1     for adlock_guard, as for adlock run: output only if the script fails
+# ADLOCK_QUIET_OK=1     for adlock_guard, as for adlock run; likewise
+# ADLOCK_WHOLE_JOB=1
+# ADLOCK_REPLACE=1
+# ADLOCK_JITTER
 # ADLOCK_STARVING       N: a denial as full is reported if it is the N-th denial in a row,
 #                       the 10N-th and so on: default 10; 0: none
 # ADLOCK_HOOK           a command (for sh -c) that is started when something has
@@ -360,8 +366,12 @@ _adlock_get() {
 	2 | 3 | 4 | 5 | 6) ;;
 	*) _adlock_wants 2 6 "$#" adlock_get || return "$?" ;;
 	esac
-	_adlock_can_switch && _adlock_asks_no_tick && _adlock_atom "$1" "$2" "${5-}" || return "$?"
-	_adlock_ask_to_take "${3-}" "${4-}" "${6-}" || _adlock_run_to_take "$?" "${3-}" "${4-}" "${6-}" || return "$?"
+	_adlock_can_switch && _adlock_asks_no_tick && _adlock_atom "$1" "$2" "${5-}" && _adlock_get_atom "${3-}" "${4-}" "${6-}"
+}
+
+# _adlock_get_atom IFELAPSED EXPIREAFTER NOW takes the atom that _adlock_atom has found.
+_adlock_get_atom() {
+	_adlock_ask_to_take "$@" || _adlock_run_to_take "$?" "$@" || return "$?"
 	case $_adlock_status in
 	0) _adlock_hold ;;
 	10) _adlock_deny too-soon ;;
@@ -477,20 +487,29 @@ _adlock_guard() {
 	_adlock_verdict=''
 	_adlock_wants 0 2 "$#" adlock_guard && _adlock_can_switch && _adlock_can_deny || exit "$?"
 	_adlock_find_helper && _adlock_find_dir || exit "$?"
-	_adlock_host=${ADLOCK_HOST-} _adlock_program=${ADLOCK_PROGRAM:-$_adlock_script}
+	_adlock_host=${ADLOCK_HOST-} _adlock_program=${ADLOCK_PROGRAM:-$_adlock_script} _adlock_operator=guard
+	case ${ADLOCK_NAME:+name}${ADLOCK_OPERAND:+operand} in
+	name) _adlock_program=${ADLOCK_PROGRAM:-adlock} _adlock_operator=${ADLOCK_OPERATOR:-run} ;; # as adlock run --name
+	nameoperand)
+		_adlock_say ADLOCK_NAME 'cannot go with ADLOCK_OPERAND'
+		exit 64
+		;;
+	esac
 	[ -n "$_adlock_host" ] || _adlock_find_host keep || exit "$?"
 	_adlock_whoami
 	set -- "${1-}" "${2-}"
 	_adlock_capture "$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
-		-- "$_adlock_dir" "$_adlock_program" "$_adlock_host" guard || _adlock_unanswered adlock_guard "$_adlock_line" || exit "$?"
+		-- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "${ADLOCK_NAME:-${ADLOCK_OPERAND-}}" || _adlock_unanswered adlock_guard "$_adlock_line" || exit "$?"
 	_adlock_words=$_adlock_line
-	unset ADLOCK_GUARD
+	# The mark of the second start is no other script's.
+	_adlock_above=${_adlock_above#again } ADLOCK_MARK=$_adlock_held$_adlock_above
 	case $_adlock_words in
 	held) _adlock_verdict=acquired ;;
 	'again '*) _adlock_guard_again "$@" || _adlock_guard_here "$@" ;;
 	'here '*) _adlock_guard_here "$@" ;;
 	*) exit 71 ;; # cut short
 	esac
+	command unset ADLOCK_NAME ADLOCK_OPERAND 2>/dev/null || : # they name no lock of what the script starts
 }
 
 _adlock_age() {
@@ -1537,7 +1556,10 @@ _adlock_restart() {
 	[ -z "${ADLOCK_SYSLOG-}" ] || export ADLOCK_SYSLOG
 	set -- "$@" ${ADLOCK_RETRY_FAILED:+"--switch=retry-failed=$ADLOCK_RETRY_FAILED"} \
 		--exit-denied "${ADLOCK_EXIT_DENIED:-0}" --store "$_adlock_dir" \
-		--program "$_adlock_program" --host "$_adlock_host" --operator guard
+		--program "$_adlock_program" --host "$_adlock_host" --operator "$_adlock_operator"
+	for _adlock_third in ENFORCE QUIET_OK WHOLE_JOB REPLACE ONCE_PER JITTER DRY_RUN; do
+		eval "set -- \"\$@\" \${ADLOCK_$_adlock_third:+\"--setting=ADLOCK_$_adlock_third=\$ADLOCK_$_adlock_third\"}"
+	done
 	eval "exec \"\$_adlock_bin\" \"\$@\" -- ${_adlock_words#again }"
 }
 
@@ -1556,12 +1578,12 @@ _adlock_can_deny() {
 # traps.
 _adlock_guard_here() {
 	eval "set -- \"\$1\" \"\$2\" ${_adlock_words#* }"
-	set -- "$1" "$2" "${3:-${ADLOCK_OPERAND-}}"
 	if [ -z "$3" ]; then
-		_adlock_say adlock_guard 'the script has no path, or a cd stands above: name it with ADLOCK_OPERAND'
+		_adlock_say adlock_guard 'the script has no path, or a cd stands above: name it with ADLOCK_NAME'
 		exit 64
 	fi
-	if _adlock_get guard "$3" "$1" "$2"; then
+	_adlock_operand=$3
+	if _adlock_asks_no_tick && _adlock_get_atom "$1" "$2" ''; then
 		_adlock_guarded=$_adlock_lock
 		_adlock_guard_alone || exit "$?"
 		_adlock_guard_traps

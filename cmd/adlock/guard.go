@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,9 +19,11 @@ import (
 // guardVerb tells adlock_guard how to guard the script that a shell reads. It prints words for the
 // shell to eval:
 //
-//	held                      the parent is the supervisor that holds the script's lock
+//	held                      the script runs as a part of a job that holds its lock
 //	again OPERAND FILE ARG... run the script again, under a supervisor in the shell's place
-//	here OPERAND              guard the script in this shell ('': the script has no path)
+//	here OPERAND              guard the script in this shell ('': it has neither name nor path)
+//
+// Its arguments are DIRECTORY PROGRAM HOST OPERATOR OPERAND; ” for OPERAND is the script's path.
 var guardVerb = config.Verb{Name: "guard", Run: guard}
 
 // guardArgs are what the options of guard set.
@@ -28,7 +31,6 @@ type guardArgs struct {
 	owner     int    // pid of the shell
 	script    string // $0
 	directory string // the shell's working directory when it noted $0
-	marker    run.Marker
 }
 
 func (a *guardArgs) options() []config.Option {
@@ -36,7 +38,6 @@ func (a *guardArgs) options() []config.Option {
 		{Name: "owner", Arg: "PID", Set: config.Number(&a.owner, 1, 1<<30)},
 		{Name: "script", Arg: "PATH", Set: config.AnyText(&a.script)},
 		{Name: "directory", Arg: "PATH", Set: config.AnyText(&a.directory)},
-		run.MarkerOption(&a.marker),
 	}
 }
 
@@ -49,7 +50,7 @@ func guard(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(rest) != 4 {
+	if len(rest) != 5 {
 		return 0, config.LibraryOnly("guard")
 	}
 	shell, err := locker.OwnedBy(a.owner)
@@ -57,13 +58,15 @@ func guard(args []string) (int, error) {
 		return 0, err
 	}
 	path := a.path(shell.PID)
-	if a.marker.Holds(shell.PID) || holdsAtom(shell.PID, rest, path) {
+	operand := cmp.Or(rest[4], path)
+	wanted, _ := atom.New(rest[1], rest[2], rest[3], operand) // without a path or a name there is no atom
+	if run.IsPart(shell, rest[0], wanted) {
 		return 0, config.PrintLine("held")
 	}
 	if again, can := a.again(shell.PID, path); can {
-		return 0, config.PrintLine("again " + fault.Quoted(path) + " " + strings.Join(again, " "))
+		return 0, config.PrintLine("again " + fault.Quoted(operand) + " " + strings.Join(again, " "))
 	}
-	return 0, config.PrintLine("here " + fault.Quoted(path))
+	return 0, config.PrintLine("here " + fault.Quoted(operand))
 }
 
 // path returns the absolute path of the script, without following links. It is "" if $0 names no
@@ -106,14 +109,4 @@ func (a *guardArgs) again(shell int, path string) (words []string, can bool) {
 		words = append(words, fault.Quoted(run.Encode(word)))
 	}
 	return words, true
-}
-
-// holdsAtom reports whether the shell's parent is the supervisor that holds the script's
-// own atom: lock is DIRECTORY PROGRAM HOST OPERATOR.
-func holdsAtom(shell int, lock []string, path string) bool {
-	a, err := atom.New(lock[1], lock[2], lock[3], path)
-	if err != nil {
-		return false
-	}
-	return run.Marker{File: filepath.Join(lock[0], a.Name().ActiveLock())}.Holds(shell)
 }

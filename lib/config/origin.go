@@ -89,6 +89,18 @@ func (all Origins) Switch(options []Option) Option {
 	}}
 }
 
+// Setting is the option by which adlock.sh passes on what a script has set without exporting it:
+// ADLOCK_X=VALUE. It counts like a variable of the environment.
+func (all Origins) Setting(options []Option) Option {
+	return Option{Name: "setting", Arg: "ADLOCK_X=VALUE", Set: func(text string) error {
+		variable, value, _ := strings.Cut(text, "=")
+		if i := slices.IndexFunc(options, func(o Option) bool { return o.Env == variable }); i >= 0 {
+			return all.set(&options[i], Origin{Place: InEnvironment, Word: variable}, value)
+		}
+		return unknown("unknown setting")
+	}}
+}
+
 // Configure sets, from the settings files, those options of the atom that were set nowhere else.
 // values are the options of `run` with their defaults: their setters check the value of every line.
 func (all Origins) Configure(options, values []Option, name atom.Name) error {

@@ -149,7 +149,7 @@ func logMax(most *int) func(string) error { return Number(most, 1, min(1<<40, ma
 // Tell reports a denial and its reason, but only on a terminal or with Verbose: a denial is a
 // normal outcome, and cron would mail the output. dir is the lock directory.
 func (s *Settings) Tell(o locker.Outcome, dir string) {
-	if !s.Verbose && !sysfile.IsTerminal(2) {
+	if s.Request.Inside(o) || !s.Verbose && !sysfile.IsTerminal(2) { // of its own job it has been told
 		return
 	}
 	reason := o.Reason
@@ -207,7 +207,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	if !s.Remote {
 		steps = append(steps, "adlock status "+string(s.Request.Atom.Name())+" tells more")
 	}
-	if !o.Inside() && s.Request.Wait == 0 { // else the caller has waited already
+	if s.Request.Wait == 0 { // else the caller has waited already
 		steps = append(steps, wait)
 	}
 	if o.Endable() && replace != "" {

@@ -57,13 +57,12 @@ var Table = []Option{
 	{Env: leaseVariable, Where: HeadOnly, Help: "how long a store beyond this machine keeps the lock of a silent owner (6s to 1h, default 15s)", Inherited: true},
 
 	// Settings that the help of `run` leaves out: those of adlock.sh, of the shell for crontabs and
-	// of stores; and the marker of a guarded script's second start, which no user sets.
+	// of stores.
 	{Env: "ADLOCK_BIN", Where: Nowhere, Inherited: true},
 	{Env: "ADLOCK_AGENT", Where: Nowhere, Inherited: true},
 	{Env: ShellVariable, Where: Nowhere, Inherited: true},
 	{Env: "ADLOCK_FTP_CACERT", Where: Nowhere, Inherited: true},
 	{Env: "ADLOCK_FTP_PASSWORD_FILE", Where: Nowhere, Inherited: true},
-	{Name: "marker", Env: MarkerVariable, Where: Nowhere, Arg: "TOKEN FILE"},
 }
 
 const (
@@ -76,9 +75,6 @@ const (
 
 // ShellVariable names the shell that runs the jobs of the shell for crontabs.
 const ShellVariable = "ADLOCK_SHELL"
-
-// MarkerVariable is the variable by which the second start of a guarded script gets its marker.
-const MarkerVariable = "ADLOCK_GUARD"
 
 // Bind returns the option of that name in Table, with a setter. It panics if there is none.
 func Bind(name string, set func(value string) error) Option {

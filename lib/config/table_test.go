@@ -57,7 +57,7 @@ func ofLibrary() []Option {
 
 func TestAdlockMkUnsetsTheSettingsOfOneLock(t *testing.T) {
 	kept := strings.Fields(strings.ReplaceAll(between(t, source(t, "adlock.mk"), "for own in ", "; do"), "\\", ""))
-	sameWords(t, "adlock.mk", kept, variables(Table, func(o *Option) bool { return !o.Inherited && o.Env != MarkerVariable }))
+	sameWords(t, "adlock.mk", kept, variables(Table, func(o *Option) bool { return !o.Inherited }))
 }
 
 func TestAMakefileCanSetEachSettingOfOneLock(t *testing.T) {

@@ -222,8 +222,8 @@ func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
 	taken := make(chan struct{})
 	defer close(taken)
 	go exitAtDeath(gone, taken, os.Exit)
+	h.Request.Asker = os.Stdin
 	r := h.Request
-	r.Asker = os.Stdin
 	r.Later = func(work func()) { h.later = append(h.later, work) }
 	return h.keeper.Take(r)
 }

@@ -36,7 +36,7 @@ const (
 	Overdue   Kind = "overdue"   // a job has passed its notice, and no limit ends it
 	Paused    Kind = "paused"    // a pause of more than a day has denied a newcomer
 	Unwritten Kind = "unwritten" // the runlog, or a last lock, could not be written
-	NotRun    Kind = "not-run"   // trouble with the lock directory kept a job from running
+	NotRun    Kind = "not-run"   // trouble with the lock directory, or its own job, kept a job from running
 )
 
 // Hook is the command and what it is started with. A nil Hook, and one without a

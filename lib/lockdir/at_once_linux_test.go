@@ -35,7 +35,12 @@ func TestAnAtomIsTakenDeniedAndReleasedAtOnce(t *testing.T) {
 	r := ask(me)
 	r.AtOnce = true
 	held := wantVerdict(t, k, r, locker.Acquired)
-	wantVerdict(t, k, r, locker.Busy)
+	other := ask(sleeper(t))
+	other.Atom.Operand, other.AtOnce = "/etc/passwd", true
+	wantVerdict(t, k, other, locker.Acquired)
+	again := r
+	again.Atom = other.Atom
+	wantVerdict(t, k, again, locker.Busy)
 	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, AtOnce: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +51,9 @@ func TestAnAtomIsTakenDeniedAndReleasedAtOnce(t *testing.T) {
 func TestWhatCannotBeTakenAtOnceChangesNothing(t *testing.T) {
 	for claim, prepare := range map[string]func(t *testing.T, k *Locker, r *locker.Request){
 		"a dead owner": func(t *testing.T, k *Locker, r *locker.Request) { wantVerdict(t, k, ask(dead(t)), locker.Acquired) },
+		"a start from within the owner's job": func(t *testing.T, k *Locker, r *locker.Request) {
+			wantVerdict(t, k, ask(self(t)), locker.Acquired)
+		},
 		"an expired owner": func(t *testing.T, k *Locker, r *locker.Request) {
 			wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 			r.Limits.ExpireAfter, r.LeaveExpired = 0, true

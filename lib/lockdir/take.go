@@ -25,7 +25,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	for told := false; ; {
 		outcome, err := l.WatchFirst(&r, l.Dir.Fd(), func() (locker.Outcome, error) { return l.attempt(&r, wait) })
 		overdue := l.FindOverdue(&r, &outcome)
-		if r.AtOnce && err == nil && (overdue != nil || wait.Worthwhile(outcome)) {
+		if r.AtOnce && err == nil && (overdue != nil || wait.Worthwhile(outcome) || r.Inside(outcome)) {
 			return locker.Outcome{}, locker.ErrNotAtOnce
 		}
 		if overdue != nil {

@@ -44,6 +44,8 @@ type Outcome struct {
 	Node    string        // and its machine, if that may be another one
 	Recheck time.Duration // look again after this at the latest: the owner expires, or the atom is due; 0: unknown
 
+	inside int // how many of the locks in the way are held by a job to which the newcomer belongs
+
 	found runlog.Event              // the owner and its age
 	inWay View                      // the lock that denied the atom; of several slots, the one held longest
 	work  string                    // what the job in the way is seen to do after a learned limit has passed
@@ -125,8 +127,11 @@ func (o Outcome) Endable() bool {
 	return !o.inWay.Active.Empty && (o.inWay.Active.Owner == policy.Lives || o.inWay.Active.Owner == policy.Orphaned)
 }
 
-// Inside tells whether the newcomer belongs to the job in its way.
-func (o Outcome) Inside() bool { return o.inWay.Active.Owner == policy.Ancestor }
+// Inside tells whether the newcomer's own job is in its way: while that job waits for the newcomer,
+// the request cannot succeed. A program that asks for itself (Asker) need not wait for the answer.
+func (r *Request) Inside(o Outcome) bool {
+	return r.Asker == nil && o.inside > 0 && (o.Verdict == Busy || o.Verdict == Full && o.inside >= r.Slots)
+}
 
 // inWords is the owner pid in words; if the owner is dead but not its job, the words say so.
 func (o Outcome) inWords(pid int) string {
@@ -154,9 +159,9 @@ var verdicts = map[policy.Step]Verdict{
 // way, and wants to wait without a limit: it would wait for itself. A limited wait is not marked:
 // the job may have started the newcomer in the background, and may release the atom in time.
 func (r *Request) RefuseEndless(o *Outcome, v *View) {
-	if !o.Endless && r.Wait == limit.Never && v.IsInsideJob() {
-		o.Endless = true
-		o.Reason = joined(o.Reason, "to wait without end is refused inside the job that is waited for")
+	if v.IsInsideJob() {
+		o.inside++
+		o.Endless = o.Endless || r.Wait == limit.Never
 	}
 }
 

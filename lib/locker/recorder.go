@@ -101,6 +101,10 @@ func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duratio
 		return
 	}
 	e := r.refused(kind, o, waited)
+	if r.Inside(o) {
+		rec.keptOut(e, &o.inWay)
+		return
+	}
 	if rec.Log != nil && (o.Verdict == Busy || o.Verdict == Full) {
 		e.Count = rec.denials(r.Atom) + 1
 	}

@@ -8,6 +8,16 @@ import (
 	"adlock/lib/runlog"
 )
 
+// keptOut: the newcomer was denied by its own job, as e says, which holds the lock in by. Each such
+// start is denied, so this is no normal denial.
+func (rec Recorder) keptOut(e runlog.Event, by *View) {
+	e.Kind, e.Status = runlog.NotRun, runlog.Some(fault.StatusDenied)
+	e.Owner, e.OwnerNode, e.OwnerToken = by.Record.Owner.PID, by.Node, by.Record.Token
+	e.Reason = joined(e.Reason, "it was started from within the job of "+processOn(e.Owner, e.OwnerNode))
+	rec.append(e)
+	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
+}
+
 // NotRun: nothing could be locked in the directory dir because of why, so the job is not run. The
 // returned error says that; if why is a denial or a usage error, it is returned unchanged, and
 // nothing is reported. If the runlog is in dir and cannot be written, that is not reported too.

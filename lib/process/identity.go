@@ -65,6 +65,11 @@ func (id Identity) Same(other Identity) bool {
 	return id == other
 }
 
+// SharesSession tells whether both were in one session when they were read.
+func (id Identity) SharesSession(other Identity) bool {
+	return id.seenFrom(other) == samePlace && id.SID == other.SID && id.SID != Unrecorded
+}
+
 // Key is the process as the process table shows it.
 func (id Identity) Key() Key { return Key{id.PID, id.Start} }
 

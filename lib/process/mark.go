@@ -4,15 +4,47 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // MarkVariable is the environment variable by which a process shows under which locks it runs. It
-// has a line for each, the lock taken last first: the owner's pid, the token, the lock's file.
-// adlock.sh sets it too.
+// has a line for each, the lock taken last first (Claim). adlock.sh sets it too.
 const MarkVariable = "ADLOCK_MARK"
+
+// Claim is a line of MarkVariable: the owner's pid and start, the token, the lock's file. It proves
+// nothing: a terminal or a daemon that a job has started keeps it for ever.
+type Claim struct {
+	PID   int    // 0: unknown, as of a subshell of ksh93
+	Start uint64 // 0: unknown, as for a lock that a script took by itself
+	Token string
+	File  string
+	Again bool // the owner has started the job's script a second time: the first command of its job
+}
+
+// restarted begins the line of a Claim that is Again. adlock.sh removes it.
+const restarted = "again "
+
+func (c Claim) line() string {
+	return fmt.Sprintf("%s%d:%d %s %s\n", map[bool]string{true: restarted}[c.Again], c.PID, c.Start, c.Token, c.File)
+}
+
+// Claims returns the lines in the environment of this process.
+func Claims() (all []Claim) {
+	for line := range strings.Lines(os.Getenv(MarkVariable)) {
+		line, again := strings.CutPrefix(strings.TrimSuffix(line, "\n"), restarted)
+		if fields := strings.SplitN(line, " ", 3); len(fields) == 3 {
+			pid, start, _ := strings.Cut(fields[0], ":")
+			c := Claim{Token: fields[1], File: fields[2], Again: again}
+			c.PID, _ = strconv.Atoi(pid)
+			c.Start, _ = strconv.ParseUint(start, 10, 64)
+			all = append(all, c)
+		}
+	}
+	return all
+}
 
 // Image identifies the program image of a process: the start of its code, stack, heap, arguments
 // and environment. A process and all that it has forked have one image; after execve(2) a process
@@ -44,8 +76,8 @@ func ParseImage(text string) (i Image) {
 const mostMarks = 32
 
 // AddMark returns the entry ("NAME=value") of an environment env for a job under one more lock.
-func AddMark(env []string, owner int, token, file string) string {
-	marks := fmt.Sprintf("%d %s %s\n", owner, token, file)
+func AddMark(env []string, c Claim) string {
+	marks := c.line()
 	lines := 1
 	for line := range strings.Lines(marksIn(env)) {
 		if lines++; lines > mostMarks {

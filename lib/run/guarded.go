@@ -3,69 +3,100 @@ package run
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/process"
+	"adlock/lib/record"
 )
 
 // How a script guards itself (adlock_guard). Its shell asks the helper (guard) for its own command
 // line, and then replaces itself by the helper (guarded), which takes the lock and runs the script
 // again, as its job. The second start must know that it is the second, or it would start the script
-// again without end. So it gets a Marker in the environment. It believes the marker only if its
-// parent is a supervisor that holds the lock which the marker names, under the marker's
-// acquisition. This covers all cases:
-//  - an inherited or invented marker names no lock of this script's parent, and the script takes
-//    its own lock. (A parent that holds such a lock could as well run the script without a guard.)
-//  - a script whose lock was taken over between its two starts does not go on: it asks for the lock
-//    again, and finds the atom busy;
-//  - if the supervisor is killed in between, the second start has another parent. It asks for the
-//    lock again, and finds the atom busy, because it belongs to the job that holds the atom;
-//  - a supervisor that holds the script's own atom (adlock run, by hand) needs no marker.
+// again without end. And a script that its own job starts once more (xargs "$0", "$0" | tee) has to
+// run without a lock: it is a part of that job. IsPart tells both.
 
-// Marker names the acquisition under which a script was started again.
-type Marker struct {
-	Token string // "": any
-	File  string
-}
-
-// MarkerOption is the marker as the option of a verb.
-func MarkerOption(to *Marker) config.Option {
-	return config.Bind("marker", func(value string) error {
-		to.Token, to.File, _ = strings.Cut(value, " ")
-		return nil
-	})
-}
-
-func (m Marker) entry() string { return config.MarkerVariable + "=" + m.Token + " " + m.File }
-
-// Holds reports whether the parent of the process child is the supervisor that holds this lock.
-// It is false if anything cannot be read: the script then asks again.
-func (m Marker) Holds(child int) bool {
-	file := atom.ParseFile(filepath.Base(m.File))
-	if !filepath.IsAbs(m.File) || file.Kind != atom.ActiveLock && file.Kind != atom.ReaderLock {
-		return false
+// IsPart reports whether a shell that reads a guarded script belongs to a job that holds the
+// script's atom in the directory. It is false if anything cannot be read: the script then asks for
+// the lock, and is denied if its own job has it.
+//
+// A terminal or a daemon that the job has started carries the job's mark for ever. It has left the
+// job's session, and what it starts is no part of the job: it may outlive the job.
+func IsPart(shell process.Identity, directory string, a atom.Atom) bool {
+	claims := process.Claims()
+	if len(claims) > 0 && claims[0].Again && isSecondStart(shell, claims[0]) {
+		return true
 	}
-	parent, err := process.ParentOf(child)
-	return err == nil && m.isHeldBy(parent, file)
-}
-
-func (m Marker) isHeldBy(parent process.Identity, file atom.File) bool {
-	dir, err := lockfile.Open(filepath.Dir(m.File))
+	if slices.ContainsFunc(claims, func(c process.Claim) bool { return isOtherUsers(c, shell, a.Name()) }) {
+		return true
+	}
+	dir, err := lockfile.Open(directory)
 	if err != nil {
 		return false
 	}
 	defer dir.Close()
-	lock, err := dir.Lock(file)
+	readers, err := dir.Readers(a.Name())
+	return err == nil && slices.ContainsFunc(append(readers, activeLock(a.Name())), func(file atom.File) bool {
+		lock, err := dir.Lock(file)
+		if err != nil {
+			return false
+		}
+		defer lock.Close()
+		return lock.Content == record.Full && a.CheckFound(lock.Path(), lock.Record.Atom) == nil && isJobs(shell, lock, claims)
+	})
+}
+
+func activeLock(name atom.Name) atom.File { return atom.File{Kind: atom.ActiveLock, Name: name} }
+
+// isSecondStart reports whether the shell's parent is the supervisor that has started it again, and
+// still holds the lock. The names of the two starts are not compared: a script whose name changes
+// from start to start would be started again without end.
+func isSecondStart(shell process.Identity, c process.Claim) bool {
+	dir, err := lockfile.Open(filepath.Dir(c.File))
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	lock, err := dir.Lock(atom.ParseFile(filepath.Base(c.File)))
 	if err != nil {
 		return false
 	}
 	defer lock.Close()
-	return lock.SupervisedBy(parent) && (m.Token == "" || m.Token == lock.Record.Token)
+	parent, err := process.ParentOf(shell.PID)
+	return err == nil && lock.SupervisedBy(parent) && lock.Record.Token == c.Token
+}
+
+// isJobs reports whether the shell belongs to the job of the lock: the owner is one of its ancestors,
+// or it carries the lock's mark in the owner's session.
+func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Claim) bool {
+	owner := lock.Record.Owner
+	if owner.SharesSession(shell) && slices.ContainsFunc(claims, func(c process.Claim) bool { return c.Token == lock.Record.Token }) {
+		return true
+	}
+	line, err := process.Ancestors()
+	at := slices.Index(line, owner.PID)
+	if err != nil || at < 1 || owner.Life() != process.Alive {
+		return false
+	}
+	// A supervisor is the parent of its command, and of the orphans of its job: daemons too.
+	child, err := process.Of(line[at-1])
+	return err == nil && (!lock.Record.Supervised || child.SharesSession(owner) || child.Same(lock.Job().Command))
+}
+
+// isOtherUsers reports whether another user's process that holds the atom NAME is an ancestor of the
+// shell, or in its session. That user's lock cannot be read.
+func isOtherUsers(c process.Claim, shell process.Identity, name atom.Name) bool {
+	file := atom.ParseFile(filepath.Base(c.File))
+	if file.Name != name || file.Kind != atom.ActiveLock && file.Kind != atom.ReaderLock {
+		return false
+	}
+	owner, err := process.Of(c.PID)
+	return err == nil && c.Start == owner.Start && c.Start != 0 && owner.UID != shell.UID &&
+		(owner.SharesSession(shell) || process.IsAncestor(owner.PID))
 }
 
 // Guarded is the verb by which adlock_guard puts a supervisor in the shell's place. Its arguments
@@ -82,6 +113,7 @@ func guarded(args []string) (int, error) {
 	var owner int
 	words, err := r.parse(append(r.options(),
 		r.From.Switch(r.options()),
+		r.From.Setting(r.options()),
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&owner, 1, 1<<30)},
 		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&r.Request.WaitSince)}), args)
 	if err != nil {
@@ -90,7 +122,7 @@ func guarded(args []string) (int, error) {
 	if len(words) < 3 || owner != os.Getpid() { // it must replace the shell, not be its child
 		return 0, config.LibraryOnly("guarded")
 	}
-	r.name = "" // the script's path names its lock; ADLOCK_NAME is for another one
+	r.name = "" // the words name the lock
 	r.InScript = true
 	a := &r.Request.Atom
 	a.Operand = words[0]
@@ -109,9 +141,6 @@ func guarded(args []string) (int, error) {
 	r.guards = true
 	return r.supervised(command{name: a.Operand, path: words[1], args: words[2:], env: os.Environ()})
 }
-
-// marker names the lock that this process has taken.
-func (r *runArgs) marker(token string) Marker { return Marker{Token: token, File: r.lockFile()} }
 
 // lockFile is the file of the lock that this process has taken; in a store it has none, and the
 // result is only its name.

@@ -46,8 +46,8 @@ type runArgs struct {
 	store       string
 	open        Opener
 	leaveQuit   func() // called when the supervisor catches QUIT
-	guards      bool   // the job is a script that guards itself, and gets a Marker
-	isShell     bool   // the shell for crontabs
+	guards      bool   // the job is a script that guards itself
+	isShell     bool   // the shell for crontabs, whose lines have no options
 	unenforced  bool   // --enforce was set, but no limit
 	unplaced    error  // why it is not known where locks are, or how they are named; nil: it is
 
@@ -399,10 +399,8 @@ func (r *runArgs) supervised(c command) (int, error) {
 	if outcome.Fence != "" {
 		job.Export("ADLOCK_FENCE=" + outcome.Fence)
 	}
-	if r.guards {
-		job.Export(r.marker(held.token).entry())
-	}
-	job.Export(process.AddMark(c.env, os.Getpid(), held.token, r.lockFile()))
+	owner := r.Request.Owner
+	job.Export(process.AddMark(c.env, process.Claim{PID: owner.PID, Start: owner.Start, Token: held.token, File: r.lockFile(), Again: r.guards}))
 	r.Hook.Hold()
 	result, err := job.Run()
 	report(c.name, err)
@@ -566,14 +564,14 @@ func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
 	if err != nil {
 		return 0, r.notRun(outcome, err)
 	}
-	if err = r.leadsBack(outcome); err != nil {
-		return 0, err
-	}
 	dir, err := config.DirOf(r.store)
 	if err != nil {
 		return 0, err
 	}
 	r.Remote = config.IsRemote(r.store)
+	if r.Request.Inside(outcome) { // it has been told
+		return fault.StatusDenied, nil
+	}
 	r.Tell(outcome, dir)
 	return r.exitDenied, nil
 }

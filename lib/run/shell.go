@@ -15,10 +15,7 @@ import (
 	"adlock/lib/cronline"
 	"adlock/lib/fault"
 	"adlock/lib/invocation"
-	"adlock/lib/locker"
-	"adlock/lib/process"
 	"adlock/lib/supervise"
-	"adlock/lib/sysfile"
 )
 
 // The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line of a crontab
@@ -220,17 +217,6 @@ func checkShell(own string) error {
 		return fault.New(fault.Usage, config.ShellVariable, strconv.Quote(own)+" is adlock's: want the shell that is to run the job, such as /bin/bash")
 	}
 	return nil
-}
-
-// leadsBack is the error if the lock is held by the job in which this process runs. The job's own
-// shell (ADLOCK_SHELL) then starts the shell for crontabs again, directly or not, so the line would
-// be denied each time.
-func (r *runArgs) leadsBack(o locker.Outcome) error {
-	node, err := sysfile.NodeName()
-	if !r.isShell || o.Verdict != locker.Busy || o.Node != "" && (err != nil || o.Node != node) || !process.IsAncestor(o.Blocker) {
-		return nil
-	}
-	return fault.New(fault.Usage, config.ShellVariable, "leads back to adlock's shell, inside the job whose lock it wants: want the shell that is to run the job, such as /bin/bash")
 }
 
 // isThis reports whether the file is this program, or the script that starts it.

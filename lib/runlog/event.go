@@ -142,7 +142,8 @@ const (
 	// Nothing ran. Signal, Wait, Reason.
 	Cancel Kind = "cancel"
 	// NotRun: nothing could be locked because of trouble with the lock directory, or because the
-	// options were refused (Status 64), and nothing ran. Status (that of adlock), Reason.
+	// options were refused (Status 64), or the newcomer's own job holds the atom (then with the
+	// fields of Deny), and nothing ran. Status (that of adlock), Reason.
 	NotRun Kind = "not-run"
 )
 

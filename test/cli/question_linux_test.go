@@ -151,10 +151,12 @@ func (s *situation) runAgrees(w *world, dry reason, asked time.Time) {
 }
 
 // denial is the reason on a newcomer's standard error, without the owner: the last line. A line
-// before it may report that the owner is overdue.
+// before it may report that the owner is overdue. A start that its own job keeps out is told which
+// process that is.
 func denial(text string) reason {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	text, _, _ = strings.Cut(lines[len(lines)-1], "; process ")
+	text = regexp.MustCompile(`: not run: (.*); it was started from within the job of .*`).ReplaceAllString(text, ": $1")
 	return reason(regexp.MustCompile(`^adlock: .*?: (too soon|busy|full|paused|stuck): `).ReplaceAllString(text, "$1: "))
 }
 

@@ -15,6 +15,7 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/lint"
+	"adlock/lib/process"
 	"adlock/lib/run"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
@@ -233,11 +234,9 @@ func TestTheManualHasEveryVariable(t *testing.T) {
 // set.
 func variables(t *testing.T) []string {
 	t.Helper()
-	names := append(ofHooks(t), "ADLOCK_VERDICT", "ADLOCK_MARK", "ADLOCK_FENCE", "ADLOCK_X") // pages write ADLOCK_X for any variable
+	names := append(ofHooks(t), process.MarkVariable, "ADLOCK_VERDICT", "ADLOCK_FENCE", "ADLOCK_X") // pages write ADLOCK_X for any variable
 	for _, o := range config.Table {
-		if o.Env != config.MarkerVariable {
-			names = append(names, o.Env)
-		}
+		names = append(names, o.Env)
 	}
 	return names
 }
@@ -261,7 +260,7 @@ func TestTheTableHasEveryVariableThatIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	known := append(variables(t), config.MarkerVariable, "ADLOCK_LIB_BIN")
+	known := append(variables(t), "ADLOCK_LIB_BIN")
 	for _, name := range found(`\b(ADLOCK_[A-Z_]*[A-Z])\b`, text) {
 		if !slices.Contains(known, name) {
 			t.Errorf("%s is in no row of config.Table", name)
