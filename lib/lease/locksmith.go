@@ -401,9 +401,10 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	l.held = nil
 	defer t.close()
 	if t.ended.Load() {
-		t.watchdog.ReportsWhy()
+		t.watchdog.ReportsWhy() // close dismisses it
+	} else {
+		t.watchdog.Dismiss() // the job is over
 	}
-	t.watchdog.Dismiss() // the job is over
 	r.Token, r.Asked = t.record.Token, t.asked.Load()
 	left, err := t.leave(t.leaves(r))
 	if t.ended.Load() || errors.Is(err, ErrGone) {
