@@ -172,6 +172,21 @@ func TestStoreThatIsOutOfReachRunsNothing(t *testing.T) {
 	}
 }
 
+// Each of two newcomers could otherwise own the atom, in the cluster that it happens to reach.
+func TestMembersOfTwoClustersRunNothing(t *testing.T) {
+	one, other := startEtcd(t, 1)[0], startEtcd(t, 1)[0]
+	h := newHost(t, url(one, other))
+	for _, asked := range []string{"--if-elapsed=0", "--dry-run"} {
+		r := h.run(t, "echo ran", asked)
+		if r.Status != 69 || r.Out != "" || strings.Count(r.Err, " is of cluster ") != 2 || !strings.Contains(r.Err, one.client+" is") || !strings.Contains(r.Err, other.client+" is") {
+			t.Errorf("%s: %+v", asked, r)
+		}
+	}
+	if r := newHost(t, url(other)).run(t, "echo ran", "--dry-run"); r.Status != 0 {
+		t.Errorf("it has left something: %+v", r)
+	}
+}
+
 func TestMissingLocksmithIsOneLine(t *testing.T) {
 	h := newHost(t, "etcd://127.0.0.1:1/adlock")
 	alone := t.TempDir() + "/adlock"

@@ -73,6 +73,7 @@ type Store struct {
 	prefix  string
 	address string
 	clock   clock
+	cluster cluster
 
 	mu    sync.Mutex
 	beats map[string]stood // the heartbeats that were read, by key
@@ -217,6 +218,9 @@ func (s *Store) wrap(err error) error {
 	}
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) {
 		return rpctypes.ErrCompacted // an answer, not a failure
+	}
+	if errors.Is(err, lease.ErrUnfit) {
+		return &fault.Error{Kind: fault.Unavailable, Object: s.address, Err: err}
 	}
 	kind, reason := s.reach.trouble(err)
 	return fault.New(kind, s.address, reason)

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -47,7 +48,7 @@ func Open(address string) (*Store, error) {
 	}
 	s := &Store{prefix: "/" + strings.Trim(prefix, "/"), address: address, reach: newReach(members), beats: map[string]stood{}}
 	config.TLS = secure
-	config.DialOptions = s.reach.options(transportOf(secure))
+	config.DialOptions = append(s.reach.options(transportOf(secure)), grpc.WithChainUnaryInterceptor(s.checkAnswer))
 	config.Username, config.Password, _ = strings.Cut(os.Getenv("ETCDCTL_USER"), ":")
 	if password := os.Getenv("ETCDCTL_PASSWORD"); password != "" {
 		config.Password = password
