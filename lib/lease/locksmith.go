@@ -43,8 +43,8 @@ type Locker struct {
 
 	held   *heldLease
 	stands atomic.Pointer[heldLease] // the place that was entered last
+	claims bool                      // the last attempt may have claimed the tick: from a new place that would seem used
 	silent bool                      // the last attempt was denied because of an owner that seems to be dead
-	waited bool                      // the newcomer has begun to wait: from now on a short silence of the store is no error
 }
 
 var _ locker.Locker = (*Locker)(nil)
@@ -89,8 +89,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		return locker.Outcome{}, err
 	}
 	defer r.Line.Clear()
-	l.waited = false
-	for wait := locker.NewWaiting(&r); ; l.waited = true {
+	for wait := locker.NewWaiting(&r); ; {
 		outcome, err := l.attempt(&r, wait)
 		if gone := l.context().Err(); gone != nil && (err != nil || outcome.Verdict != locker.Acquired) {
 			return locker.Outcome{}, fault.Wrap(l.Store.String(), gone)
@@ -101,7 +100,8 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 			l.pause(min(l.lease(), max(0, wait.Left())))
 			continue
 		}
-		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || l.waited && isTransient(err)) {
+		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || isTransient(err) && !l.claims) {
+			l.showAway(&r, wait, err)
 			l.pause(l.nap(wait, outcome))
 			continue
 		}
@@ -128,6 +128,13 @@ func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) 
 	}
 	l.SeeOverdue(r, &o)
 	wait.Show(r, o)
+}
+
+// showAway shows on a terminal that the newcomer waits for the store.
+func (l *Locker) showAway(r *locker.Request, wait locker.Waiting, err error) {
+	r.Line.Show(func() string {
+		return locker.Title(r.Atom) + ": waiting for the store: " + limit.FormatAge(wait.Spent()) + ": " + err.Error()
+	})
 }
 
 // showSilent shows on a terminal that the newcomer watches whether an owner is dead. It does so
@@ -265,7 +272,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 	}
 	if err != nil || outcome.Verdict != locker.Acquired {
 		t.abandon(err)
-		l.waited = l.waited && !t.tick.Asked() // do not try again: the tick, if claimed here, would seem used from a new place
+		l.claims = t.tick.Asked()
 		return outcome, err
 	}
 	l.held, t.before = t, q.seen.Last

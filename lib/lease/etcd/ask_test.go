@@ -132,7 +132,7 @@ func TestErrorsOmitTheWordsOfGRPC(t *testing.T) {
 		errors.Join(status.Error(codes.Unknown, "no"), context.DeadlineExceeded): lease.NoAnswer,
 		fmt.Errorf("etcdserver: %w", errors.New("something of this client")):     "something of this client",
 	} {
-		if _, reason := newReach([]string{"a:1"}).trouble(answer); reason != want {
+		if reason := newReach([]string{"a:1"}).trouble("store", answer).Error(); reason != "store: "+want {
 			t.Errorf("%v: %q, want %q", answer, reason, want)
 		}
 	}

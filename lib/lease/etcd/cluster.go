@@ -20,8 +20,7 @@ type cluster struct {
 	member string // that answered first, with its port
 	mixed  error  // another member is of another cluster; nil: not found
 
-	compare  sync.Once
-	compared chan struct{} // closed when all members have answered, or had the time to
+	compared chan struct{} // closed when all members have answered, or had the time to; nil: not begun
 }
 
 // answered notes that a member of the cluster id has answered, and returns an error if any other
@@ -60,27 +59,43 @@ func (s *Store) checkAnswer(ctx context.Context, method string, question, answer
 	return s.cluster.answered(known.GetHeader().GetClusterId(), from.Addr.String())
 }
 
-// compareMembers asks every member once which cluster it is of. The client may put all questions of
-// a short run to one member. A member that does not answer within longestSilence is not waited for:
-// its answers are checked when it gives some.
-func (s *Store) compareMembers() {
-	s.cluster.compare.Do(func() {
-		s.cluster.compared = make(chan struct{})
-		go func() {
-			defer close(s.cluster.compared)
-			ctx, cancel := context.WithTimeout(context.Background(), longestSilence)
-			defer cancel()
-			members := s.client.Endpoints()
-			if len(members) == 1 {
-				return
-			}
-			var asked sync.WaitGroup
-			for _, member := range members {
-				asked.Go(func() { s.askMember(ctx, member) })
-			}
-			asked.Wait()
-		}()
-	})
+// compareMembers asks every member which cluster it is of, and again only if none has answered. The
+// client may put all questions of a short run to one member. A member that does not answer within
+// longestSilence is not waited for: its answers are checked when it gives some.
+func (s *Store) compareMembers() (compared <-chan struct{}) {
+	c := &s.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.compared != nil && (c.id != 0 || !isClosed(c.compared)) {
+		return c.compared
+	}
+	done := make(chan struct{})
+	c.compared = done
+	members := s.client.Endpoints()
+	if len(members) == 1 {
+		close(done)
+		return done
+	}
+	go func() {
+		defer close(done)
+		ctx, cancel := context.WithTimeout(context.Background(), longestSilence)
+		defer cancel()
+		var asked sync.WaitGroup
+		for _, member := range members {
+			asked.Go(func() { s.askMember(ctx, member) })
+		}
+		asked.Wait()
+	}()
+	return done
+}
+
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }
 
 // askMember asks one member once, for checkAnswer. (The client's own Status would try again.)
@@ -95,9 +110,9 @@ func (s *Store) askMember(ctx context.Context, member string) {
 
 // isOneCluster waits until the members are compared, and returns an error if they are of two
 // clusters.
-func (s *Store) isOneCluster(ctx context.Context) error {
+func (s *Store) isOneCluster(ctx context.Context, compared <-chan struct{}) error {
 	select {
-	case <-s.cluster.compared:
+	case <-compared:
 	case <-ctx.Done():
 	}
 	return s.wrap(s.cluster.isMixed())
