@@ -142,7 +142,8 @@ const (
 	// Nothing ran. Signal, Wait, Reason.
 	Cancel Kind = "cancel"
 	// NotRun: nothing could be locked because of trouble with the lock directory, and nothing
-	// ran. Status (that of adlock), Reason.
+	// ran. Status (that of adlock), Reason; Age, if the lock is in a store: for how long the store
+	// had kept all jobs from running when the hook was told.
 	NotRun Kind = "not-run"
 )
 

@@ -172,6 +172,18 @@ func TestStoreThatIsOutOfReachRunsNothing(t *testing.T) {
 	}
 }
 
+func TestAStoreThatIsAwayIsReportedToTheHookOnce(t *testing.T) {
+	h := newHost(t, "etcd://"+freePort(t)+"/adlock")
+	file := h.notes(t)
+	for range 3 {
+		h.run(t, "echo ran", "--operand=any").Refused(t, 69, "connection refused")
+	}
+	are(t, told(t, file, 1), [2]string{"not-run p.shared.o.any ", ": connection refused"})
+	if log := h.runlog(); strings.Count(log, "event=not-run ") != 3 {
+		t.Errorf("the runlog has %s", log)
+	}
+}
+
 // Each of two newcomers could otherwise own the atom, in the cluster that it happens to reach.
 func TestMembersOfTwoClustersRunNothing(t *testing.T) {
 	one, other := startEtcd(t, 1)[0], startEtcd(t, 1)[0]
