@@ -44,6 +44,7 @@ type Locker struct {
 	held   *heldLease
 	stands atomic.Pointer[heldLease] // the place that was entered last
 	claims bool                      // the last attempt may have claimed the tick: from a new place that would seem used
+	logged bool                      // the runlog has that the newcomer waits
 	silent bool                      // the last attempt was denied because of an owner that seems to be dead
 }
 
@@ -89,6 +90,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		return locker.Outcome{}, err
 	}
 	defer r.Line.Clear()
+	l.logged = false
 	for wait := locker.NewWaiting(&r); ; {
 		outcome, err := l.attempt(&r, wait)
 		if gone := l.context().Err(); gone != nil && (err != nil || outcome.Verdict != locker.Acquired) {
@@ -121,8 +123,10 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	}
 }
 
-// show shows on a terminal, and reports to Waits, which owner the newcomer waits for.
+// show shows on a terminal, and reports to Waits, which owner the newcomer waits for. The runlog gets
+// the first one.
 func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) {
+	l.logWait(r, o)
 	if l.Waits != nil {
 		l.Waits(o)
 	}
@@ -130,8 +134,16 @@ func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) 
 	wait.Show(r, o)
 }
 
+func (l *Locker) logWait(r *locker.Request, o locker.Outcome) {
+	if !l.logged {
+		l.Recorder.Waits(r, o)
+	}
+	l.logged = true
+}
+
 // showAway shows on a terminal that the newcomer waits for the store.
 func (l *Locker) showAway(r *locker.Request, wait locker.Waiting, err error) {
+	l.logWait(r, locker.Outcome{Reason: err.Error()})
 	r.Line.Show(func() string {
 		return locker.Title(r.Atom) + ": waiting for the store: " + limit.FormatAge(wait.Spent()) + ": " + err.Error()
 	})
@@ -455,8 +467,8 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 		if err != nil {
 			return false, "", err
 		}
-		s.Slots = append(s.Slots, policy.Active{Held: slot.Held && !slot.Lapsed, Owner: policy.Lives})
+		s.Slots = append(s.Slots, policy.Active{Held: slot.Held && !slot.Lapsed && !slot.Silent, Owner: policy.Lives})
 	}
-	d := policy.Decide(r.Terms(), s)
+	d := v.Foresee(policy.Decide(r.Terms(), s))
 	return d.Step.Granted(), d.Reason(), nil
 }

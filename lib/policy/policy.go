@@ -341,7 +341,7 @@ func (d Decision) With(step Step) Decision {
 }
 
 // Because is With, plus a reason that does not follow from the situation: why an expired owner
-// cannot be ended (Stuck), or must be left alone (Busy).
+// cannot be ended (Stuck), must be left alone (Busy), or may turn out to be dead (Reclaim).
 func (d Decision) Because(step Step, why string) Decision {
 	d.why = why
 	return d.With(step)
@@ -367,6 +367,9 @@ func (d Decision) Reason() string {
 	}
 	if d.why != "" && d.Step == Busy {
 		return "busy: " + d.why
+	}
+	if d.why != "" && d.Step == Reclaim {
+		return "free: " + d.why
 	}
 	if d.why != "" {
 		return stuck(d.terms.Limits, d.Active, d.why)
