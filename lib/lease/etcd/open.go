@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"crypto/tls"
 	"net"
 	"os"
@@ -17,13 +18,15 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"adlock/lib/fault"
+	"adlock/lib/lease"
 )
 
 // Scheme begins the address of a cluster: etcd://HOST:PORT[,HOST:PORT…]/PREFIX.
 const Scheme = "etcd://"
 
-// Open returns the cluster at the address, and connects with the first question. User, password and certificates come from the environment variables
-// that etcdctl(1) reads.
+// Open returns the cluster at the address, and connects with the first question. User, password and
+// certificates come from the environment variables that etcdctl(1) reads; the password may be in a
+// file instead (passwordFile).
 func Open(address string) (*Store, error) {
 	hosts, prefix, _ := strings.Cut(strings.TrimPrefix(address, Scheme), "/")
 	config := clientv3.Config{
@@ -49,13 +52,27 @@ func Open(address string) (*Store, error) {
 	s := &Store{prefix: "/" + strings.Trim(prefix, "/"), address: address, reach: newReach(members), beats: map[string]stood{}}
 	config.TLS = secure
 	config.DialOptions = append(s.reach.options(transportOf(secure)), grpc.WithChainUnaryInterceptor(s.checkAnswer), quickly)
-	config.Username, config.Password, _ = strings.Cut(os.Getenv("ETCDCTL_USER"), ":")
-	if password := os.Getenv("ETCDCTL_PASSWORD"); password != "" {
-		config.Password = password
-	}
+	config.Username, config.Password, err = account()
 	s.config = config
-	return s, nil
+	return s, err
 }
+
+// account returns the user and the password: a file is stronger than a variable, which other
+// processes can read.
+func account() (user, password string, err error) {
+	user, password, _ = strings.Cut(os.Getenv("ETCDCTL_USER"), ":")
+	password = cmp.Or(os.Getenv("ETCDCTL_PASSWORD"), password)
+	text, said, err := lease.Password(passwordFile)
+	switch {
+	case !said || err != nil:
+		return user, password, err
+	case user == "":
+		return "", "", fault.New(fault.Usage, passwordFile, "has a password for no user: set ETCDCTL_USER")
+	}
+	return user, text, nil
+}
+
+const passwordFile = "ADLOCK_ETCD_PASSWORD_FILE"
 
 // connect makes the client, unless it is there. With a password the client logs in at once, and a
 // cluster that is away is asked again by the next question.

@@ -21,7 +21,7 @@ var refusals = []struct {
 	{rpctypes.ErrNoSpace, fault.IO, "no space: the quota of the cluster is used up (etcdctl alarm list)"},
 	{rpctypes.ErrPermissionDenied, fault.NotPermitted, "permission denied: the user may not read and write below this prefix"},
 	{rpctypes.ErrAuthFailed, fault.NotPermitted, "wrong user or password"},
-	{rpctypes.ErrUserEmpty, fault.NotPermitted, "wants a user and a password: ETCDCTL_USER, ETCDCTL_PASSWORD"},
+	{rpctypes.ErrUserEmpty, fault.NotPermitted, "wants a user and a password: ETCDCTL_USER, ADLOCK_ETCD_PASSWORD_FILE"},
 }
 
 // trouble returns an error of the cluster at the address, with its kind and the reason in words.
