@@ -3,6 +3,7 @@ package network
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -169,6 +170,27 @@ func TestStoreThatIsOutOfReachRunsNothing(t *testing.T) {
 	h.run(t, "echo ran").Refused(t, 69, "etcd://")
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// Each machine would run the job. A script says the host by a variable, and its library always
+// passes one on.
+func TestAStoreWithoutAHostIsReportedOnce(t *testing.T) {
+	store := "etcd://" + freePort(t) + "/adlock"
+	for way, said := range map[string]func(h *host) string{
+		"run":    func(h *host) string { return h.run(t, "echo ran").Err },
+		"script": func(h *host) string { return h.script("adlock_get o x").Run(t).Err },
+	} {
+		h := newHost(t, store)
+		if first := said(h); strings.Contains(first, "without a host") {
+			t.Errorf("%s with a host said %q", way, first)
+		}
+		h.env = slices.DeleteFunc(h.env, func(v string) bool { return strings.HasPrefix(v, "ADLOCK_HOST=") })
+		for try, want := range []int{1, 0} {
+			if text := said(h); strings.Count(text, "adlock: a store without a host: ") != want {
+				t.Errorf("%s, try %d: said %q", way, try, text)
+			}
+		}
 	}
 }
 
