@@ -26,6 +26,7 @@ func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error)
 	found, err := l.Store.List(l.context())
 	for i := range found {
 		switch f := &found[i]; {
+		case isTrial(f.Name) && !f.Held: // an FTP server keeps its last generation
 		case !f.Name.IsSlot():
 			entries = append(entries, l.entry(f))
 		case f.Held && f.Err == nil:
