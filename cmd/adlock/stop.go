@@ -68,7 +68,7 @@ func (a *stopArgs) stop(names []string) error {
 		return err
 	}
 	if store := os.Getenv("ADLOCK_STORE"); config.IsRemote(store) {
-		return fault.New(fault.Usage, store, "stop is for lock directories; adlock status names the machine and the process: there, adlock kill-carefully PID")
+		return fault.New(fault.Usage, store, "stop is for lock directories; from any machine adlock run --replace ends the job, with its --host and --name and the command true")
 	}
 	dir, err := openDir(dirMeant(path, names))
 	if err != nil {

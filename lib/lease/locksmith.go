@@ -331,7 +331,7 @@ func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 // describe fills in the owner of the active lock.
 func (l *Locker) describe(v *locker.View, seen *Snapshot) {
 	v.SeeOwner(seen.Owner.Record, l.ownerOf(seen))
-	v.Node, v.Silent, v.Active.Remote = seen.Owner.Node, seen.Silent, true
+	v.Node, v.Silent, v.Active.Remote, v.Active.Node = seen.Owner.Node, seen.Silent, true, seen.Owner.Node
 	v.Active.Idle, v.Active.Work = seen.Owner.Idle, seen.Owner.Work
 	if seen.Owner.Taken.IsZero() {
 		v.Active.Age = 0 // the process in front is itself a waiter

@@ -139,6 +139,7 @@ type Active struct {
 	Source   Source        // of Asked; None: the owner asked for none
 	Patience time.Duration // how long after the limit only the supervisor ends the job (--enforce)
 	Remote   bool          // the lock is in a store: only the owner's machine can observe the job
+	Node     string        // in a store: the owner's machine
 	Idle     time.Duration // in a store: how long the job was idle when the locksmith watched it
 	Work     string        // in a store: the sign of work that the locksmith found, in words
 	Entering bool          // a reader holds it for a moment, before it moves to a reader's lock
@@ -484,7 +485,11 @@ func busy(limits Limits, active Active) string {
 // shown without the owner's Patience.
 func Running(limits Limits, active Active) string {
 	expireAfter, source := InForce(limits, active)
-	text := "running for " + limit.FormatAge(active.Age) + ", " + LimitText(expireAfter, source)
+	text := "running for " + limit.FormatAge(active.Age)
+	if active.Node != "" {
+		text += " on " + active.Node
+	}
+	text += ", " + LimitText(expireAfter, source)
 	owners := source != None && (limits.Source == None || expireAfter != limits.ExpireAfter || source != limits.Source)
 	switch enforced := active.Patience > 0 && expireAfter == active.Asked; {
 	case owners && enforced:
