@@ -63,14 +63,6 @@ func askLocksmith(verb string, read func(io.Reader) error) error {
 	return fault.Wrap(path, err)
 }
 
-// tellStore warns, if a store beyond this machine is chosen, that the verb shows only the lock
-// directory.
-func tellStore(verb string) {
-	if dir, err := config.Dir(); err == nil && store() != "" {
-		fault.Warn(store(), verb+" tells of lock directories, and so of "+dir)
-	}
-}
-
 // tellHost tells a person, if a store beyond this machine is chosen, that the runlog has only the
 // runs of this host.
 func tellHost(verb string) {
