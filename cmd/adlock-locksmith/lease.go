@@ -100,6 +100,9 @@ func takeLease(args []string) (int, error) {
 	defer line.Close()
 	verdict, reason, err := readAnswer(bufio.NewReader(line), h.showWaiting())
 	h.Request.Line.Clear()
+	if own, failed := sysfile.NodeName(); failed == nil && own == h.Request.Atom.Host && os.Getenv("ADLOCK_HOST") == "" {
+		config.TellNoHost(dir, h.Store) // the library always names a host
+	}
 	if err != nil && owner.Life() == process.Dead {
 		err = fault.Untold{Err: err}
 	}

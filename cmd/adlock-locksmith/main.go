@@ -26,6 +26,7 @@ func main() {
 			{Name: "release", Run: release},
 			{Name: "age", Run: age},
 			{Name: "list", Run: list},
+			{Name: "try", Run: try},
 			{Name: "forget", Run: forget},
 			{Name: "clear", Run: clear},
 		},

@@ -28,7 +28,6 @@ func showDoctor(q *query) error {
 	if err != nil {
 		return err
 	}
-	tellStore("doctor")
 	all := m.Examine(time.Now())
 	text, err := q.textOf(all)
 	if err == nil {
@@ -136,6 +135,6 @@ func machine() (*doctor.Machine, error) {
 	m.Hooked = os.Getenv("ADLOCK_HOOK") != "" || config.IsFiled("ADLOCK_HOOK")
 	m.Mistakes = config.Mistakes(run.Options())
 	m.Homeless = homelessUsers(systemCrontabs())
-	m.Remote = store()
+	m.Remote, m.TryStore = store(), tryStore
 	return m, nil
 }

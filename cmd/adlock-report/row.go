@@ -14,6 +14,7 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 )
 
 // row is one atom as status shows it.
@@ -95,9 +96,7 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 		return r
 	}
 	e = r.withoutProbe(e)
-	for _, w := range e.Waiting {
-		r.Waiting = append(r.Waiting, waiter{pid: w.Record.Owner.PID, node: w.Node, most: limit.Never})
-	}
+	r.queue(e.Waiting)
 	holder := e.Holder()
 	if holder.Record.Token != "" { // show the owner's own limits; a lock with only a pid has none
 		r.Limits, r.LimitsKnown = policy.Limits{IfElapsed: holder.Record.IfElapsed, ExpireAfter: holder.Record.ExpireAfter, Source: holder.Record.Source}, true
@@ -122,6 +121,22 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 		r.DueIn = runlog.Some(policy.DueIn(r.Limits, e.Last))
 	}
 	return r
+}
+
+// queue adds the waiters that stand in the line of a store. The runlog knows more of those of this
+// machine.
+func (r *row) queue(line []locker.View) {
+	here, _ := sysfile.NodeName() // "" is no machine's
+	for _, w := range line {
+		next := waiter{pid: w.Record.Owner.PID, most: limit.Never}
+		isNext := func(known waiter) bool { return known.node == "" && known.pid == next.pid }
+		if i := slices.IndexFunc(r.Waiting, isNext); i >= 0 && w.Node == here {
+			next = r.Waiting[i]
+			r.Waiting = slices.Delete(r.Waiting, i, i+1)
+		}
+		next.node = w.Node
+		r.Waiting = append(r.Waiting, next)
+	}
 }
 
 // withoutProbe returns the entry without the lock of a waiter that has linked it only for a moment,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 
@@ -21,35 +22,45 @@ func store() string {
 	return "" // config.Dir returns the error
 }
 
-// stored returns the atoms and slots of the store. It asks the locksmith, as this program links no
-// client of a store.
-func stored() ([]locker.Entry, []locker.Slot, error) {
+// stored returns the atoms and slots of the store.
+func stored() (entries []locker.Entry, slots []locker.Slot, err error) {
+	err = askLocksmith("list", func(answer io.Reader) (err error) {
+		entries, slots, err = listing.Read(answer)
+		return err
+	})
+	pauseAll(entries, hostPause())
+	return entries, slots, err
+}
+
+// tryStore tries the store.
+func tryStore() (trial listing.Trial, err error) {
+	err = askLocksmith("try", func(answer io.Reader) (err error) {
+		trial, err = listing.ReadTrial(answer)
+		return err
+	})
+	return trial, err
+}
+
+// askLocksmith passes the answer of a verb of the locksmith to read: this program links no client of
+// a store.
+func askLocksmith(verb string, read func(io.Reader) error) error {
 	path, err := config.FindPartner(config.Locksmith, "for a store beyond this machine")
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	smith := exec.Command(path, "list")
+	smith := exec.Command(path, verb)
 	smith.Stderr = os.Stderr
 	text, err := smith.StdoutPipe()
 	if err == nil {
 		err = smith.Start()
 	}
 	if err != nil {
-		return nil, nil, &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
+		return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
 	}
-	entries, slots, err := listing.Read(text)
+	err = read(text)
 	text.Close() // so that the locksmith does not wait if it sends more than was read
 	_ = smith.Wait()
-	pauseAll(entries, hostPause())
-	return entries, slots, fault.Wrap(path, err)
-}
-
-// tellStore warns, if a store beyond this machine is chosen, that the verb shows only the lock
-// directory.
-func tellStore(verb string) {
-	if dir, err := config.Dir(); err == nil && store() != "" {
-		fault.Warn(store(), verb+" tells of lock directories, and so of "+dir)
-	}
+	return fault.Wrap(path, err)
 }
 
 // tellHost tells a person, if a store beyond this machine is chosen, that the runlog has only the

@@ -66,7 +66,7 @@ func stop(args []string) (int, error) {
 		return 0, err
 	}
 	if store := os.Getenv("ADLOCK_STORE"); config.IsRemote(store) {
-		return 0, fault.New(fault.Usage, store, "stop is for lock directories; adlock status names the machine and the process: there, adlock kill-carefully PID")
+		return 0, fault.New(fault.Usage, store, "stop is for lock directories; from any machine adlock run --replace ends the job, with its --host and --name and the command true")
 	}
 	dir, err := openDir(dirMeant(path, names))
 	if err != nil {

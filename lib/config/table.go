@@ -61,6 +61,7 @@ var Table = []Option{
 	{Env: "ADLOCK_BIN", Where: Nowhere, Inherited: true},
 	{Env: "ADLOCK_AGENT", Where: Nowhere, Inherited: true},
 	{Env: ShellVariable, Where: Nowhere, Inherited: true},
+	{Env: "ADLOCK_ETCD_PASSWORD_FILE", Where: Nowhere, Inherited: true},
 	{Env: "ADLOCK_FTP_CACERT", Where: Nowhere, Inherited: true},
 	{Env: "ADLOCK_FTP_PASSWORD_FILE", Where: Nowhere, Inherited: true},
 }

@@ -16,6 +16,7 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/hook"
+	"adlock/lib/lease/listing"
 	"adlock/lib/limit"
 	"adlock/lib/pause"
 	"adlock/lib/policy"
@@ -59,6 +60,8 @@ type Machine struct {
 	Fleeting    func(dir string) (why string) // why locks in a directory do not last; "": they do; nil: not checked
 	Remote      string                        // the store beyond this machine that scripts use; "": none
 
+	TryStore func() (listing.Trial, error) // tries Remote; nil: it is not tried
+
 	Programs  string   // the directory in which the programs are
 	Version   string   // of this program
 	Libraries []string // where adlock.sh may have been put
@@ -96,7 +99,7 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 			all = append(all, m.runlog())
 		}
 	}
-	all = append(all, m.settings()...)
+	all = append(append(all, m.store()...), m.settings()...)
 	for _, user := range m.Homeless {
 		all = append(all, warn("users", user+" has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run", "as root: adlock init "+user))
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/fault"
+	"adlock/lib/lease/listing"
 	"adlock/lib/limit"
 	"adlock/lib/pause"
 	"adlock/lib/process"
@@ -268,6 +270,21 @@ func TestProgramsOfTwoVersionsAreNamed(t *testing.T) {
 	m.finds(t, "adlock", Fail, "does not tell its version")
 	must(t, os.Remove(adlock))
 	m.finds(t, "adlock", Fail, "no such file")
+}
+
+func TestAStoreThatIsUnfitIsNamed(t *testing.T) {
+	m, trial := fit(t), listing.Trial{}
+	failed := error(fault.New(fault.Unavailable, "etcd://a:2379/p", "connection refused"))
+	m.Remote, m.TryStore = "etcd://a:2379/p", func() (listing.Trial, error) { return trial, failed }
+	m.finds(t, "store", Fail, "etcd://a:2379/p: connection refused")
+	trial.Answer = time.Millisecond
+	m.finds(t, "lease", Fail, "connection refused")
+	trial.Lease, failed = 15*time.Second, nil
+	m.finds(t, "store", Fine, "after 1ms")
+	m.finds(t, "lease", Fine, "one of 15s")
+	m.finds(t, "store clock", Fine)
+	trial.Ahead = -time.Minute
+	m.finds(t, "store clock", Warn, "1m behind")
 }
 
 func TestALibraryOfAnotherVersionOrHelperIsNamed(t *testing.T) {

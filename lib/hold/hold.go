@@ -158,6 +158,9 @@ func (h *holding) open(open Opener, args []string) (err error) {
 	h.Hook.Env = config.Environment()
 	if h.Remote = config.IsRemote(h.Store); h.Remote {
 		h.keeper, err = open(h.Args, args)
+		if dir, failed := config.DirOf(h.Store); err == nil && failed == nil && h.From["host"].Place == config.Unsaid {
+			config.TellNoHost(dir, h.Store)
+		}
 		return err
 	}
 	path, err := config.DirOf(h.Store)

@@ -51,6 +51,19 @@ func TestOwnerDeafToINTAndTERMIsKilled(t *testing.T) {
 	}
 }
 
+func TestAnEndingStopsWhenAnotherProcessHasEndedTheJob(t *testing.T) {
+	ready := actor.File(t, "ready")
+	a := actor.Shell(t, actor.Leads, `trap "" INT TERM; >"$1"; while :; do sleep 1; done`, ready)
+	actor.Eventually(t, "ready", func() bool { return actor.Exists(ready) })
+	var r recorder
+	k := r.killer(50 * time.Millisecond)
+	k.Enough = func() bool { return r.to(a.PID()) == "CONT INT TERM" }
+	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
+	if r.to(a.PID()) != "CONT INT TERM" || gone(a.PID()) {
+		t.Errorf("sent %v", r.sent)
+	}
+}
+
 func init() {
 	// It appends "PID SIGNAL" for each signal it gets, and starts more processes of its kind.
 	actor.Roles["diary"] = func(args []string) int {

@@ -154,6 +154,8 @@ func (t *heldLease) tend() {
 			wait = t.place.Lease() / 30
 			if left := t.dueIn(4); left > 0 {
 				wait = min(wait, left)
+			} else {
+				t.lose(failed)
 			}
 		}
 	}

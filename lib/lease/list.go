@@ -26,6 +26,7 @@ func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error)
 	found, err := l.Store.List(l.context())
 	for i := range found {
 		switch f := &found[i]; {
+		case isTrial(f.Name) && !f.Held: // an FTP server keeps its last generation
 		case !f.Name.IsSlot():
 			entries = append(entries, l.entry(f))
 		case f.Held && f.Err == nil:
@@ -42,7 +43,9 @@ func (l *Locker) entry(f *Listed) locker.Entry {
 	if f.Err != nil {
 		return e
 	}
-	e.View = l.viewOf(&f.Snapshot)
+	if e.View = l.viewOf(&f.Snapshot); l.isDeadWaiter(&f.Snapshot) {
+		e.View = locker.View{}
+	}
 	if e.Record.Shared {
 		e.Readers, e.View = []locker.View{e.View}, locker.View{}
 	}
@@ -59,6 +62,12 @@ func (l *Locker) entry(f *Listed) locker.Entry {
 	e.Memory, e.Completed, e.CompletedOn, e.Err = last.Memory, last.Completed, f.Last.Node, err
 	e.Last = locker.LastView(last, e.Holder().Record.FromStart, locker.Moment{Real: now})
 	return e
+}
+
+// isDeadWaiter reports whether the head of the queue never came to own the atom, and seems to be dead:
+// the next newcomer passes its place.
+func (l *Locker) isDeadWaiter(seen *Snapshot) bool {
+	return seen.Held && !seen.Bare && seen.Owner.Taken.IsZero() && (seen.Silent || l.ownerOf(seen) == policy.Gone)
 }
 
 // viewOf is the active lock that was found, without a request.

@@ -43,8 +43,9 @@ type Locker struct {
 
 	held   *heldLease
 	stands atomic.Pointer[heldLease] // the place that was entered last
+	claims bool                      // the last attempt may have claimed the tick: from a new place that would seem used
+	logged bool                      // the runlog has that the newcomer waits
 	silent bool                      // the last attempt was denied because of an owner that seems to be dead
-	waited bool                      // the newcomer has begun to wait: from now on a short silence of the store is no error
 }
 
 var _ locker.Locker = (*Locker)(nil)
@@ -89,8 +90,8 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		return locker.Outcome{}, err
 	}
 	defer r.Line.Clear()
-	l.waited = false
-	for wait := locker.NewWaiting(&r); ; l.waited = true {
+	l.logged = false
+	for wait := locker.NewWaiting(&r); ; {
 		outcome, err := l.attempt(&r, wait)
 		if gone := l.context().Err(); gone != nil && (err != nil || outcome.Verdict != locker.Acquired) {
 			return locker.Outcome{}, fault.Wrap(l.Store.String(), gone)
@@ -101,7 +102,8 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 			l.pause(min(l.lease(), max(0, wait.Left())))
 			continue
 		}
-		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || l.waited && isTransient(err)) {
+		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || isTransient(err) && !l.claims) {
+			l.showAway(&r, wait, err)
 			l.pause(l.nap(wait, outcome))
 			continue
 		}
@@ -121,13 +123,30 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	}
 }
 
-// show shows on a terminal, and reports to Waits, which owner the newcomer waits for.
+// show shows on a terminal, and reports to Waits, which owner the newcomer waits for. The runlog gets
+// the first one.
 func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) {
+	l.logWait(r, o)
 	if l.Waits != nil {
 		l.Waits(o)
 	}
 	l.SeeOverdue(r, &o)
 	wait.Show(r, o)
+}
+
+func (l *Locker) logWait(r *locker.Request, o locker.Outcome) {
+	if !l.logged {
+		l.Recorder.Waits(r, o)
+	}
+	l.logged = true
+}
+
+// showAway shows on a terminal that the newcomer waits for the store.
+func (l *Locker) showAway(r *locker.Request, wait locker.Waiting, err error) {
+	l.logWait(r, locker.Outcome{Reason: err.Error()})
+	r.Line.Show(func() string {
+		return locker.Title(r.Atom) + ": waiting for the store: " + limit.FormatAge(wait.Spent()) + ": " + err.Error()
+	})
 }
 
 // showSilent shows on a terminal that the newcomer watches whether an owner is dead. It does so
@@ -265,7 +284,7 @@ func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step)
 	}
 	if err != nil || outcome.Verdict != locker.Acquired {
 		t.abandon(err)
-		l.waited = l.waited && !t.tick.Asked() // do not try again: the tick, if claimed here, would seem used from a new place
+		l.claims = t.tick.Asked()
 		return outcome, err
 	}
 	l.held, t.before = t, q.seen.Last
@@ -312,7 +331,7 @@ func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 // describe fills in the owner of the active lock.
 func (l *Locker) describe(v *locker.View, seen *Snapshot) {
 	v.SeeOwner(seen.Owner.Record, l.ownerOf(seen))
-	v.Node, v.Silent, v.Active.Remote = seen.Owner.Node, seen.Silent, true
+	v.Node, v.Silent, v.Active.Remote, v.Active.Node = seen.Owner.Node, seen.Silent, true, seen.Owner.Node
 	v.Active.Idle, v.Active.Work = seen.Owner.Idle, seen.Owner.Work
 	if seen.Owner.Taken.IsZero() {
 		v.Active.Age = 0 // the process in front is itself a waiter
@@ -404,9 +423,10 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	l.held = nil
 	defer t.close()
 	if t.ended.Load() {
-		t.watchdog.ReportsWhy()
+		t.watchdog.ReportsWhy() // close dismisses it
+	} else {
+		t.watchdog.Dismiss() // the job is over
 	}
-	t.watchdog.Dismiss() // the job is over
 	r.Token, r.Asked = t.record.Token, t.asked.Load()
 	left, err := t.leave(t.leaves(r))
 	if t.ended.Load() || errors.Is(err, ErrGone) {
@@ -450,8 +470,8 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 		if err != nil {
 			return false, "", err
 		}
-		s.Slots = append(s.Slots, policy.Active{Held: slot.Held && !slot.Lapsed, Owner: policy.Lives})
+		s.Slots = append(s.Slots, policy.Active{Held: slot.Held && !slot.Lapsed && !slot.Silent, Owner: policy.Lives})
 	}
-	d := policy.Decide(r.Terms(), s)
+	d := v.Foresee(policy.Decide(r.Terms(), s))
 	return d.Step.Granted(), d.Reason(), nil
 }

@@ -120,12 +120,48 @@ func TestAWaiterThatLostItsPlaceOutlastsASilentStore(t *testing.T) {
 	}
 }
 
-func TestASilentStoreIsAnErrorForANewcomerThatHasNotWaited(t *testing.T) {
-	r := locker.NewRequest()
-	r.Atom, r.Owner, r.Wait = odd, process.Here(), limit.Never
-	l := &Locker{Store: &faltering{look: func(context.Context, int) (Snapshot, error) { return Snapshot{}, errNoAnswer }}}
-	if outcome, err := l.Take(r); !errors.Is(err, errNoAnswer) {
-		t.Errorf("%+v, %v", outcome, err)
+func TestANewcomerWaitsForAStoreThatIsAway(t *testing.T) {
+	for why, test := range map[string]struct {
+		wait  time.Duration
+		away  error
+		looks int // how many times it asks; 0: until its time is up
+	}{
+		"it does not wait":              {0, errNoAnswer, 1},
+		"its time is up":                {300 * time.Millisecond, errNoAnswer, 0},
+		"it waits without end":          {limit.Never, errNoAnswer, 3},
+		"the store is started":          {time.Minute, Unreachable("store", refused, true), 3},
+		"no TLS is there":               {time.Minute, Unreachable("store", "does not speak TLS", true), 1},
+		"the store is not fit for that": {limit.Never, fault.Wrap("store", ErrUnfit), 1},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			s := &faltering{place: &scriptedPlace{lease: time.Minute}, look: func(_ context.Context, n int) (Snapshot, error) {
+				if n > 2 && test.looks > 2 {
+					return Snapshot{Now: time.Now()}, nil
+				}
+				return Snapshot{}, test.away
+			}}
+			r := locker.NewRequest()
+			r.Atom, r.Owner, r.Wait = odd, process.Here(), test.wait
+			l := &Locker{Lease: time.Minute, Store: s}
+			began := time.Now()
+			outcome, err := l.Take(r)
+			switch {
+			case test.looks > 2:
+				if err != nil || outcome.Verdict != locker.Acquired {
+					t.Errorf("%+v, %v", outcome, err)
+				} else if err := l.Release(locker.ReleaseRequest{}); err != nil {
+					t.Error(err)
+				}
+			case !errors.Is(err, test.away):
+				t.Errorf("%+v, %v", outcome, err)
+			case test.looks == 0 && time.Since(began) < test.wait:
+				t.Errorf("it gave up after %v", time.Since(began))
+			}
+			if test.looks > 0 && s.looks != test.looks {
+				t.Errorf("it asked %d times", s.looks)
+			}
+		})
 	}
 }
 

@@ -209,7 +209,6 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 // await waits until it is worth looking again, and looks. If this waiter is next, its watchdog
 // starts ahead, so that the job need not wait for the watchdog.
 func (q *queue) await(busy locker.Outcome) error {
-	q.waited = true
 	if !q.noted {
 		q.held.record.Taken = time.Time{}
 		if err := q.patiently(q.held.note); err != nil {

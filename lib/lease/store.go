@@ -140,7 +140,7 @@ var ErrUnfit = errors.New("no lock can be kept there")
 
 // isTransient reports whether the store is unreachable now, and may answer later.
 func isTransient(err error) bool {
-	return fault.KindOf(err) == fault.Unavailable && !errors.Is(err, ErrUnfit)
+	return fault.KindOf(err) == fault.Unavailable && !errors.Is(err, ErrUnfit) && !errors.Is(err, ErrHopeless)
 }
 
 // ErrShared, of Look and Enter, says that a store does not support many readers.

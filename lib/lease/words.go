@@ -18,6 +18,27 @@ import (
 // NoAnswer is the reason if a server sends nothing.
 const NoAnswer = "no answer in time"
 
+// refused is the reason if a server does not run. If it is started, it can be reached.
+const refused = "connection refused"
+
+// Unreachable is the error of a store that cannot be reached. certain is that of Words. The error is
+// an ErrHopeless if the store's address, or what this machine has for it, is wrong.
+func Unreachable(address, reason string, certain bool) error {
+	err := errors.New(reason)
+	if certain && !strings.Contains(reason, refused) {
+		err = hopeless(reason)
+	}
+	return &fault.Error{Kind: fault.Unavailable, Object: address, Err: err}
+}
+
+// ErrHopeless says that it is of no use to wait for the store.
+var ErrHopeless = errors.New("it is of no use to wait")
+
+type hopeless string
+
+func (h hopeless) Error() string        { return string(h) }
+func (h hopeless) Is(target error) bool { return target == ErrHopeless }
+
 // Words says in plain words why a server cannot be reached, whatever the protocol. certain: another
 // try would end in the same way, so it is not worth waiting.
 func Words(err error) (reason string, certain bool) {
@@ -43,7 +64,7 @@ func Words(err error) (reason string, certain bool) {
 	case errors.As(err, &name) && name.IsNotFound:
 		return name.Name + ": no such host", true
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused", true
+		return refused, true
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "closes the connection", false
 	case isTimeout(err), errors.Is(err, net.ErrClosed): // closed on this side after a timeout

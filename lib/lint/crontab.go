@@ -302,8 +302,8 @@ func (j *job) apart(v *invocation) {
 	if !config.IsRemote(store) || j.limit(v, "host") != nil {
 		return
 	}
-	j.add(j.Number, "a store without a host", "the host is each machine's own name, so that each has a lock of its own in "+store,
-		"say --host NAME (ADLOCK_HOST), the same on all machines")
+	wrong, cure := config.NoHost(store)
+	j.add(j.Number, "a store without a host", wrong, cure)
 }
 
 // limit is the word of an option, or what the line or the crontab sets its variable to.

@@ -259,7 +259,7 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_HOK=/bin/tell\n* * * * *  /bin/job",
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/adlock run --name n -- /bin/job",
 	}, []string{
-		"ADLOCK_AGENT=0\nADLOCK_BIN=/opt/adlock\nADLOCK_FTP_PASSWORD_FILE=/root/p\n* * * * *  /bin/job",
+		"ADLOCK_AGENT=0\nADLOCK_BIN=/opt/adlock\nADLOCK_FTP_PASSWORD_FILE=/root/p\nADLOCK_ETCD_PASSWORD_FILE=/root/p\n* * * * *  /bin/job",
 		"ADLOCK_DIR=/srv/locks\n* * * * *  ADLOCK_DIR=/srv/l /bin/job",
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/job",
 	}},

@@ -2,9 +2,12 @@ package locker
 
 import (
 	"errors"
+	"iter"
+	"time"
 
 	"adlock/lib/fault"
 	"adlock/lib/hook"
+	"adlock/lib/limit"
 	"adlock/lib/runlog"
 )
 
@@ -31,9 +34,19 @@ func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	if rec.Log != nil && rec.Log.Dir == dir {
 		rec.Log.FirstTrouble()
 	}
+	age, due := rec.awayFor(e)
+	if due {
+		e.Age = age
+	}
 	rec.append(e)
 	text := "not run: " + e.Reason
-	rec.tellHook(hook.NotRun, e, text)
+	switch {
+	case !due || rec.othersTold(e):
+	case age.Value > 0:
+		rec.tellHook(hook.NotRun, e, text+"; no job could use this store for "+limit.FormatAge(age.Value))
+	default:
+		rec.tellHook(hook.NotRun, e, text)
+	}
 	return &fault.Error{Kind: kind, Object: titleOf(e), Err: errors.New(text)}
 }
 
@@ -44,4 +57,53 @@ func (rec Recorder) Refused(r *Request, why error) {
 	e.Status, e.Reason = runlog.Some(fault.StatusOf(why)), fault.OneLine(why.Error())
 	rec.Log.FirstTrouble()
 	rec.append(e)
+}
+
+// awayFor returns for how long the store has kept all its jobs from running here with the status of
+// e; not set: the lock is in a directory. The hook is told (due) when that begins, after an hour, and
+// each time the age has doubled, and not for each start of each job.
+func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
+	if rec.Log == nil || rec.Log.Store == "" {
+		return age, true
+	}
+	for told := range rec.toldAway(e) {
+		age := time.Since(told.Time) + told.Age.Value
+		return runlog.Some(age), age >= max(time.Hour, 2*told.Age.Value)
+	}
+	return runlog.Some[time.Duration](0), true
+}
+
+// othersTold tells whether the event before e, which was appended, tells the same: of the jobs that
+// cron starts in one minute, the first one in the runlog tells the hook.
+func (rec Recorder) othersTold(e runlog.Event) bool {
+	own := false
+	for told := range rec.toldAway(e) {
+		if own {
+			return time.Since(told.Time) < time.Minute
+		}
+		own = told.PID == e.PID
+	}
+	return false
+}
+
+// toldAway yields the events, the newest first, of which the hook was told that the store keeps jobs
+// from running with the status of e, up to the last answer of the store. An event that was not told
+// has no age.
+func (rec Recorder) toldAway(e runlog.Event) iter.Seq[runlog.Event] {
+	return func(yield func(runlog.Event) bool) {
+		if rec.Log == nil || rec.Log.Store == "" {
+			return
+		}
+		for seen := range rec.Log.Newest(noticeBytes) {
+			switch {
+			case seen.Store != rec.Log.Store || seen.Verdict == string(Paused):
+			case seen.Kind == runlog.NotRun && seen.Status == e.Status && seen.Age.Set:
+				if !yield(seen) {
+					return
+				}
+			case seen.Kind == runlog.Acquire, seen.Kind == runlog.Deny, seen.Kind == runlog.Release:
+				return
+			}
+		}
+	}
 }

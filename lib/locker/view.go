@@ -56,9 +56,13 @@ func (v *View) Foresee(d policy.Decision) policy.Decision {
 		return d.Because(policy.Busy, ErrGuarded.Error())
 	case d.Step == policy.Expire && v.Node == "":
 		return v.foreseeEnd(d)
+	case d.Step == policy.Busy && v.Silent && v.Active.Owner != policy.Ancestor:
+		return d.Because(policy.Reclaim, silent)
 	}
 	return d
 }
+
+const silent = "its owner has given no sign of life for its whole lease; it would be watched for as long, and replaced if it stays silent"
 
 // foreseeEnd checks that the owner's job could be ended, and that this process does not belong to
 // it. (An owner in a store ends its job itself, when asked.)

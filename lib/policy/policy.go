@@ -140,6 +140,7 @@ type Active struct {
 	Source   Source        // of Asked; None: the owner asked for none
 	Patience time.Duration // how long after the limit only the supervisor ends the job (--enforce)
 	Remote   bool          // the lock is in a store: only the owner's machine can observe the job
+	Node     string        // in a store: the owner's machine
 	Idle     time.Duration // in a store: how long the job was idle when the locksmith watched it
 	Work     string        // in a store: the sign of work that the locksmith found, in words
 	Entering bool          // a reader holds it for a moment, before it moves to a reader's lock
@@ -359,7 +360,7 @@ func (d Decision) With(step Step) Decision {
 }
 
 // Because is With, plus a reason that does not follow from the situation: why an expired owner
-// cannot be ended (Stuck), or must be left alone (Busy).
+// cannot be ended (Stuck), must be left alone (Busy), or may turn out to be dead (Reclaim).
 func (d Decision) Because(step Step, why string) Decision {
 	d.why = why
 	return d.With(step)
@@ -398,6 +399,9 @@ func (d Decision) Reason() string {
 	}
 	if d.Outdated() && d.last.Newer {
 		return "busy: a start that was asked for later has run"
+	}
+	if d.why != "" && d.Step == Reclaim {
+		return "free: " + d.why
 	}
 	if d.why != "" {
 		return stuck(d.terms.Limits, d.Active, d.why)
@@ -514,7 +518,11 @@ func busy(limits Limits, active Active) string {
 // shown without the owner's Patience.
 func Running(limits Limits, active Active) string {
 	expireAfter, source := InForce(limits, active)
-	text := "running for " + limit.FormatAge(active.Age) + ", " + LimitText(expireAfter, source)
+	text := "running for " + limit.FormatAge(active.Age)
+	if active.Node != "" {
+		text += " on " + active.Node
+	}
+	text += ", " + LimitText(expireAfter, source)
 	owners := source != None && (limits.Source == None || expireAfter != limits.ExpireAfter || source != limits.Source)
 	switch enforced := active.Patience > 0 && expireAfter == active.Asked; {
 	case owners && enforced:

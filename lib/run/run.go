@@ -366,6 +366,9 @@ func (r *runArgs) supervised(c command) (int, error) {
 	if err != nil {
 		return 0, r.notRun(locker.Outcome{}, err)
 	}
+	if dir, err := config.DirOf(r.store); err == nil && r.isApart() {
+		config.TellNoHost(dir, r.store)
+	}
 	end := make(chan time.Duration, 1)
 	r.Request.End = end
 	plan := supervise.Job{
@@ -607,23 +610,32 @@ func (r *runArgs) printVerdict() (int, error) {
 	return fault.StatusOK, config.PrintLine(reason)
 }
 
-// oncePerWarning warns if --once-per counts on this host only; "": it does not.
+// oncePerWarning warns if --once-per counts on this host only; "": it does not, or noHostWarning says
+// it.
 func (r *runArgs) oncePerWarning() string {
-	node, err := sysfile.NodeName()
-	switch {
-	case !r.Request.Tick.Asked() || err != nil:
-		return ""
-	case !config.IsRemote(r.store):
+	if r.Request.Tick.Asked() && !config.IsRemote(r.store) {
 		return "--once-per counts on this host alone: a --store is for several"
-	case r.Request.Atom.Host == node:
-		return "--once-per counts on this host alone: the atom is of " + node + ", and --host names one for several"
 	}
 	return ""
 }
 
+// isApart reports whether the lock is in a store beyond this machine and no host is set.
+func (r *runArgs) isApart() bool {
+	return config.IsRemote(r.store) && r.From["host"].Place == config.Unsaid
+}
+
+// noHostWarning is for a dry run; "": a host is set, or needs not be.
+func (r *runArgs) noHostWarning() string {
+	if !r.isApart() {
+		return ""
+	}
+	wrong, cure := config.NoHost(r.store)
+	return wrong + "; " + cure
+}
+
 // warnings are about the limits of the request; "" is none.
 func (r *runArgs) warnings() []string {
-	warnings := []string{r.Request.Limits.Warning(), r.oncePerWarning()}
+	warnings := []string{r.Request.Limits.Warning(), r.oncePerWarning(), r.noHostWarning()}
 	if r.unenforced {
 		warnings = append(warnings, r.From.Name("enforce")+" is ignored, as no limit is said (--expire-after, ADLOCK_EXPIRE_AFTER)")
 	}

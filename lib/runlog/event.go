@@ -141,9 +141,10 @@ const (
 	// Cancel: a signal ended the newcomer before its job began, during its wait or jitter.
 	// Nothing ran. Signal, Wait, Reason.
 	Cancel Kind = "cancel"
-	// NotRun: nothing could be locked because of trouble with the lock directory, or because the
-	// options were refused (Status 64), or the newcomer's own job holds the atom (then with the
-	// fields of Deny), and nothing ran. Status (that of adlock), Reason.
+	// NotRun: nothing ran, because of trouble with the lock directory, because the options were
+	// refused (Status 64), or because the newcomer's own job holds the atom (then with the fields
+	// of Deny). Status (that of adlock), Reason; Age, if the lock is in a store: for how long the
+	// store had kept all jobs from running when the hook was told.
 	NotRun Kind = "not-run"
 )
 

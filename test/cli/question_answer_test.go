@@ -42,6 +42,11 @@ var eventOf = map[string]string{
 
 var pid = regexp.MustCompile(`\bprocess [0-9]+\b`)
 
+// onMachine is the owner's machine, which only a store names.
+var onMachine = regexp.MustCompile(`(running for [^ ,]+) on [^ ,]+`)
+
+func (r reason) withoutMachine() string { return onMachine.ReplaceAllString(string(r), "$1") }
+
 var figure = regexp.MustCompile(`-?\b([0-9]+[wdhms])+\b`)
 
 // alike reports whether two reasons have the same words, and figures that differ at most by the
@@ -50,8 +55,8 @@ func (r reason) alike(other reason, slack time.Duration) bool {
 	if r.words() != other.words() {
 		return false
 	}
-	theirs := figure.FindAllString(string(other), -1)
-	for i, text := range figure.FindAllString(string(r), -1) {
+	theirs := figure.FindAllString(other.withoutMachine(), -1)
+	for i, text := range figure.FindAllString(r.withoutMachine(), -1) {
 		if (seconds(text) - seconds(theirs[i])).Abs() > slack {
 			return false
 		}
@@ -59,9 +64,10 @@ func (r reason) alike(other reason, slack time.Duration) bool {
 	return true
 }
 
-// words are the reason without its figures, and without pids, which differ from world to world.
+// words are the reason without its figures and machine, and without pids, which differ from world to
+// world.
 func (r reason) words() string {
-	return pid.ReplaceAllString(figure.ReplaceAllString(string(r), "…"), "process #")
+	return pid.ReplaceAllString(figure.ReplaceAllString(r.withoutMachine(), "…"), "process #")
 }
 
 func seconds(text string) time.Duration {

@@ -137,3 +137,21 @@ func TestTheHookGetsAJobThatTheWatchdogEnded(t *testing.T) {
 	h.start(t, "sleep 60").Signal(t, syscall.SIGKILL)
 	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x ", ": o x: lost: the locksmith was killed: the watchdog ended the job"})
 }
+
+// A job that is deaf to INT and TERM lives until shortly before its watchdog acts.
+func TestAJobThatNeedsKILLLosesItsLockAloud(t *testing.T) {
+	t.Parallel()
+	cable := newRelay(t, startEtcd(t, 1)[0].client)
+	h := newHost(t, "etcd://"+cable.address()+"/adlock")
+	h.env = append(h.env, "ADLOCK_LEASE=9s") // it is longer in the release than its watchdog would leave it
+	file := h.notes(t)
+	owner := h.start(t, "trap '' INT TERM; "+ready+"while :; do sleep 0.1; done")
+	cable.cut()
+	if status := owner.Wait(t); status != 137 || !strings.HasPrefix(owner.Output(), "adlock: o x: lost: ") || strings.Count(owner.Output(), "\n") != 1 {
+		t.Errorf("status %d, said %q", status, owner.Output())
+	}
+	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x pid:" + itoa(owner.PID), ""})
+	if log := h.runlog(); strings.Count(log, "event=lost ") != 1 {
+		t.Errorf("the runlog has %s", log)
+	}
+}

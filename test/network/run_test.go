@@ -3,6 +3,7 @@ package network
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -136,13 +137,15 @@ func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	}
 }
 
+// The next job is that of the pages' line for a nightly job, which all machines have.
 func TestJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	file := t.TempDir() + "/beats"
 	owner := a.beats(t, file)
 	owner.Kill(t)
-	next := b.run(t, begins, "--wait=60s")
+	defer func() { a.run(t, begins, "--if-elapsed=12h", "--wait=60s").Denied(t) }()
+	next := b.run(t, begins, "--if-elapsed=12h", "--wait=60s")
 	if next.Status != 0 {
 		t.Fatalf("%+v", next)
 	}
@@ -169,6 +172,54 @@ func TestStoreThatIsOutOfReachRunsNothing(t *testing.T) {
 	h.run(t, "echo ran").Refused(t, 69, "etcd://")
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// Each machine would run the job. A script says the host by a variable, and its library always
+// passes one on.
+func TestAStoreWithoutAHostIsReportedOnce(t *testing.T) {
+	store := "etcd://" + freePort(t) + "/adlock"
+	for way, said := range map[string]func(h *host) string{
+		"run":    func(h *host) string { return h.run(t, "echo ran").Err },
+		"script": func(h *host) string { return h.script("adlock_get o x").Run(t).Err },
+	} {
+		h := newHost(t, store)
+		if first := said(h); strings.Contains(first, "without a host") {
+			t.Errorf("%s with a host said %q", way, first)
+		}
+		h.env = slices.DeleteFunc(h.env, func(v string) bool { return strings.HasPrefix(v, "ADLOCK_HOST=") })
+		for try, want := range []int{1, 0} {
+			if text := said(h); strings.Count(text, "adlock: a store without a host: ") != want {
+				t.Errorf("%s, try %d: said %q", way, try, text)
+			}
+		}
+	}
+}
+
+func TestAStoreThatIsAwayIsReportedToTheHookOnce(t *testing.T) {
+	h := newHost(t, "etcd://"+freePort(t)+"/adlock")
+	file := h.notes(t)
+	for range 3 {
+		h.run(t, "echo ran", "--operand=any").Refused(t, 69, "connection refused")
+	}
+	are(t, told(t, file, 1), [2]string{"not-run p.shared.o.any ", ": connection refused"})
+	if log := h.runlog(); strings.Count(log, "event=not-run ") != 3 {
+		t.Errorf("the runlog has %s", log)
+	}
+}
+
+// Each of two newcomers could otherwise own the atom, in the cluster that it happens to reach.
+func TestMembersOfTwoClustersRunNothing(t *testing.T) {
+	one, other := startEtcd(t, 1)[0], startEtcd(t, 1)[0]
+	h := newHost(t, url(one, other))
+	for _, asked := range []string{"--if-elapsed=0", "--dry-run"} {
+		r := h.run(t, "echo ran", asked)
+		if r.Status != 69 || r.Out != "" || strings.Count(r.Err, " is of cluster ") != 2 || !strings.Contains(r.Err, one.client+" is") || !strings.Contains(r.Err, other.client+" is") {
+			t.Errorf("%s: %+v", asked, r)
+		}
+	}
+	if r := newHost(t, url(other)).run(t, "echo ran", "--dry-run"); r.Status != 0 {
+		t.Errorf("it has left something: %+v", r)
 	}
 }
 

@@ -213,6 +213,25 @@ func TestStatusOfAStoreThatIsOutOfReachIsOneLine(t *testing.T) {
 	newHost(t, "http://a/b").verb(t, "status").Refused(t, 64, "http://a/b: is no store")
 }
 
+func TestDoctorTriesAStoreAndLeavesNothing(t *testing.T) {
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		for _, h := range []*host{a, b} {
+			out := h.verb(t, "doctor").Out
+			for _, want := range []string{"ok   store: " + h.store + " answers after ", "ok   lease: one of 6s was taken", "ok   store clock: "} {
+				if !strings.Contains(out, want) {
+					t.Errorf("no %q in %s", want, out)
+				}
+			}
+		}
+		a.wants(t, "^no atoms in ", "status")
+		a.run(t, "echo ran").Ran(t)
+	})
+	h := newHost(t, "etcd://"+freePort(t)+"/adlock")
+	if r := h.verb(t, "doctor"); r.Status != 1 || !strings.Contains(r.Out, "fail store: "+h.store+": connection refused; ") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestAnEmptyStoreHasNoAtoms(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, _ *host) {
 		a.wants(t, `^no atoms in `+regexp.QuoteMeta(a.store)+`\n$`, "status")

@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -96,9 +97,21 @@ func TestADenialByAStoreAtATerminalNamesTheOwnersMachine(t *testing.T) {
 	owner := a.start(t, "sleep 60")
 	denied := onTerminal(t, b.command("echo ran"))
 	denied.Wait(t)
-	want := fmt.Sprintf(`^adlock: o x: busy: running for \S+, no ExpireAfter; process %d on \S+, since %s [0-9:]{8}; --wait D waits, --replace ends it\r\n$`,
+	want := fmt.Sprintf(`^adlock: o x: busy: running for \S+ on \S+, no ExpireAfter; process %d on \S+, since %s [0-9:]{8}; --wait D waits, --replace ends it\r\n$`,
 		owner.PID, time.Now().Format(time.DateOnly))
 	if said := denied.Output(); !regexp.MustCompile(want).MatchString(said) {
 		t.Errorf("said %q, want %s", said, want)
+	}
+	node, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := b.script("ADLOCK_VERBOSE=1; adlock_get o x")
+	for way, text := range map[string]string{
+		"run": b.run(t, "echo ran", "--verbose").Err, "a script": script.Run(t).Err, "a dry run": b.run(t, "", "--dry-run").Out,
+	} {
+		if !regexp.MustCompile(`busy: running for \S+ on ` + node + `, no ExpireAfter\n`).MatchString(text) {
+			t.Errorf("%s said %q", way, text)
+		}
 	}
 }

@@ -141,7 +141,7 @@ func TestARefusalOfEtcdIsReportedAsNotPermitted(t *testing.T) {
 	}
 	h := newHost(t, url(m))
 	for _, each := range []struct{ user, words string }{
-		{"", "wants a user and a password: ETCDCTL_USER, ETCDCTL_PASSWORD"},
+		{"", "wants a user and a password: ETCDCTL_USER, ADLOCK_ETCD_PASSWORD_FILE"},
 		{"root:guess", "wrong user or password"},
 		{"nobody:secret", "wrong user or password"},
 		{"alice:wonder", "permission denied: the user may not read and write below this prefix"},

@@ -68,6 +68,9 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 	case runlog.Lost:
 		if r := a.find(e.Token); r != nil {
 			r.lostAt = e.Time
+			if e.Store != "" { // no newcomer here ends it now, as one may end the owner of a file
+				t.lose(a, r, e.Time)
+			}
 		}
 	}
 	return a

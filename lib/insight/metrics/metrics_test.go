@@ -286,3 +286,28 @@ func TestLabelsTellAControlCharacterFromItsEscape(t *testing.T) {
 		seen[label] = operand
 	}
 }
+
+// Its machine's runlog has no later event of it: another machine has the atom next.
+func TestALostRunOfAStoreCountsAsAFailure(t *testing.T) {
+	now := story.Midnight.Add(time.Hour)
+	event := func(at time.Duration, kind runlog.Kind) runlog.Event {
+		return runlog.Event{Time: story.Midnight.Add(at), Kind: kind, Program: "p", Host: "dax", Operator: "run", Operand: "x", Store: "etcd://a:1/b", PID: 7, Token: "t"}
+	}
+	for _, more := range [][]runlog.Event{nil, {{Time: now.Add(-time.Minute), Kind: runlog.Takeover, Program: "p", Host: "dax", Operator: "run", Operand: "x",
+		Store: "etcd://a:1/b", PID: 8, Owner: 7, OwnerToken: "t", Age: runlog.Some(time.Minute)}}} {
+		m, err := Collect(func(yield func(runlog.Event, error) bool) {
+			for _, e := range append([]runlog.Event{event(0, runlog.Acquire), event(time.Minute, runlog.Lost)}, more...) {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}, Options{Now: now, Until: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := read(t, m, Prometheus)
+		if failed, row := got[`adlock_runs_total{`+labelsOfX+`,outcome="failure"}`], got[`adlock_failures_in_a_row{`+labelsOfX+`}`]; failed != 1 || row != 1 {
+			t.Errorf("%d events later: %v failures, %v in a row", len(more), failed, row)
+		}
+	}
+}

@@ -36,6 +36,10 @@ func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again bool, _ error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := s.connect(); err != nil {
+		return nil, false, err
+	}
+	compared := s.compareMembers()
 	type answer struct {
 		*clientv3.TxnResponse
 		error
@@ -59,6 +63,9 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 		select {
 		case got := <-answers:
 			next.Stop()
+			if got.error == nil {
+				got.error = s.isOneCluster(ctx, compared)
+			}
 			if got.error == nil || !isTransient(got.error) {
 				return got.TxnResponse, again, s.wrap(got.error)
 			}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"adlock/lib/fault"
 	"adlock/lib/lease"
 )
 
@@ -131,8 +132,56 @@ func TestErrorsOmitTheWordsOfGRPC(t *testing.T) {
 		errors.Join(status.Error(codes.Unknown, "no"), context.DeadlineExceeded): lease.NoAnswer,
 		fmt.Errorf("etcdserver: %w", errors.New("something of this client")):     "something of this client",
 	} {
-		if _, reason := newReach([]string{"a:1"}).trouble(answer); reason != want {
+		if reason := newReach([]string{"a:1"}).trouble("store", answer).Error(); reason != "store: "+want {
 			t.Errorf("%v: %q, want %q", answer, reason, want)
+		}
+	}
+}
+
+// answering is a member that answers at once, and says of which cluster it is.
+type answering struct {
+	etcdserverpb.UnimplementedKVServer
+	etcdserverpb.UnimplementedMaintenanceServer
+	cluster uint64
+}
+
+func (a *answering) Txn(context.Context, *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
+	return &etcdserverpb.TxnResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: a.cluster}}, nil
+}
+
+func (a *answering) Status(context.Context, *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
+	return &etcdserverpb.StatusResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: a.cluster}}, nil
+}
+
+// The client may put all its questions to one member, but every member is compared.
+func TestMembersOfTwoClustersAreRefused(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "")
+	t.Setenv("https_proxy", "")
+	for _, test := range []struct {
+		clusters []uint64
+		refused  bool
+	}{{[]uint64{7, 7, 7}, false}, {[]uint64{7, 8}, true}, {[]uint64{7, 7, 8}, true}, {[]uint64{7}, false}} {
+		var addresses []string
+		for _, cluster := range test.clusters {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			server, member := grpc.NewServer(), &answering{cluster: cluster}
+			etcdserverpb.RegisterKVServer(server, member)
+			etcdserverpb.RegisterMaintenanceServer(server, member)
+			go func() { _ = server.Serve(l) }() // Stop ends it
+			t.Cleanup(server.Stop)
+			addresses = append(addresses, l.Addr().String())
+		}
+		s, err := Open(Scheme + strings.Join(addresses, ",") + "/prod")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		_, err = s.commit(context.Background(), txn{})
+		if errors.Is(err, lease.ErrUnfit) != test.refused || fault.KindOf(err) != fault.Unavailable && test.refused || err != nil && !test.refused {
+			t.Errorf("%v: %v", test.clusters, err)
 		}
 	}
 }

@@ -68,13 +68,15 @@ import (
 
 // Store is one etcd cluster, below one prefix.
 type Store struct {
-	client  *clientv3.Client
+	config  clientv3.Config
+	client  *clientv3.Client // nil before the first question
 	reach   *reach
 	prefix  string
 	address string
 	clock   clock
+	cluster cluster
 
-	mu    sync.Mutex
+	mu    sync.Mutex       // also held while the client is made
 	beats map[string]stood // the heartbeats that were read, by key
 }
 
@@ -84,7 +86,12 @@ var _ lease.Store = (*Store)(nil)
 func (s *Store) String() string { return s.address }
 
 // Close closes the connections.
-func (s *Store) Close() error { return s.client.Close() }
+func (s *Store) Close() error {
+	if s.client == nil {
+		return nil
+	}
+	return s.client.Close()
+}
 
 func (s *Store) keys(name atom.Name) keys { return keys{s.prefix + "/" + string(name) + "/"} }
 
@@ -218,8 +225,10 @@ func (s *Store) wrap(err error) error {
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) {
 		return rpctypes.ErrCompacted // an answer, not a failure
 	}
-	kind, reason := s.reach.trouble(err)
-	return fault.New(kind, s.address, reason)
+	if errors.Is(err, lease.ErrUnfit) {
+		return &fault.Error{Kind: fault.Unavailable, Object: s.address, Err: err}
+	}
+	return s.reach.trouble(s.address, err)
 }
 
 // front is the first place or heartbeat in front of a newcomer.

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"crypto/tls"
 	"net"
 	"os"
@@ -11,18 +12,21 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"adlock/lib/fault"
+	"adlock/lib/lease"
 )
 
 // Scheme begins the address of a cluster: etcd://HOST:PORT[,HOST:PORT…]/PREFIX.
 const Scheme = "etcd://"
 
-// Open makes a client of the cluster at the address; it connects when it is first used, or at
-// once if there is a password. User, password and certificates come from the environment variables
-// that etcdctl(1) reads.
+// Open returns the cluster at the address, and connects with the first question. User, password and
+// certificates come from the environment variables that etcdctl(1) reads; the password may be in a
+// file instead (passwordFile).
 func Open(address string) (*Store, error) {
 	hosts, prefix, _ := strings.Cut(strings.TrimPrefix(address, Scheme), "/")
 	config := clientv3.Config{
@@ -47,16 +51,46 @@ func Open(address string) (*Store, error) {
 	}
 	s := &Store{prefix: "/" + strings.Trim(prefix, "/"), address: address, reach: newReach(members), beats: map[string]stood{}}
 	config.TLS = secure
-	config.DialOptions = s.reach.options(transportOf(secure))
-	config.Username, config.Password, _ = strings.Cut(os.Getenv("ETCDCTL_USER"), ":")
-	if password := os.Getenv("ETCDCTL_PASSWORD"); password != "" {
-		config.Password = password
-	}
-	if s.client, err = clientv3.New(config); err != nil {
-		return nil, s.wrap(err)
-	}
-	return s, nil
+	config.DialOptions = append(s.reach.options(transportOf(secure)), grpc.WithChainUnaryInterceptor(s.checkAnswer), quickly)
+	config.Username, config.Password, err = account()
+	s.config = config
+	return s, err
 }
+
+// account returns the user and the password: a file is stronger than a variable, which other
+// processes can read.
+func account() (user, password string, err error) {
+	user, password, _ = strings.Cut(os.Getenv("ETCDCTL_USER"), ":")
+	password = cmp.Or(os.Getenv("ETCDCTL_PASSWORD"), password)
+	text, said, err := lease.Password(passwordFile)
+	switch {
+	case !said || err != nil:
+		return user, password, err
+	case user == "":
+		return "", "", fault.New(fault.Usage, passwordFile, "has a password for no user: set ETCDCTL_USER")
+	}
+	return user, text, nil
+}
+
+const passwordFile = "ADLOCK_ETCD_PASSWORD_FILE"
+
+// connect makes the client, unless it is there. With a password the client logs in at once, and a
+// cluster that is away is asked again by the next question.
+func (s *Store) connect() (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client == nil {
+		s.client, err = clientv3.New(s.config)
+	}
+	return s.wrap(err)
+}
+
+// quickly makes the client connect again at intervals that do not grow to gRPC's two minutes: a
+// lease, or a newcomer's wait, may be over before that.
+var quickly = grpc.WithConnectParams(grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+	MinConnectTimeout: 2 * time.Second,
+})
 
 // withoutUser is the address for messages: the part before a @ may hold a password.
 func withoutUser(address string) string {

@@ -56,3 +56,27 @@ func TestAnErrorAboutACertificateNamesTheFile(t *testing.T) {
 		}
 	}
 }
+
+func TestThePasswordIsReadFromAFileOfTheUsersOwn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("s3cret\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ADLOCK_ETCD_PASSWORD_FILE", file)
+	t.Setenv("ETCDCTL_USER", "alice:other")
+	t.Setenv("ETCDCTL_PASSWORD", "another")
+	if _, err := Open(Scheme + "a:2379/prod"); fault.KindOf(err) != fault.NotPermitted || !strings.HasPrefix(err.Error(), file+": ") {
+		t.Errorf("a file that others may read: %v", err)
+	}
+	if err := os.Chmod(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(Scheme + "a:2379/prod")
+	if err != nil || s.config.Username != "alice" || s.config.Password != "s3cret" {
+		t.Errorf("%v", err)
+	}
+	t.Setenv("ETCDCTL_USER", "")
+	if _, err := Open(Scheme + "a:2379/prod"); fault.KindOf(err) != fault.Usage {
+		t.Errorf("a password for no user: %v", err)
+	}
+}

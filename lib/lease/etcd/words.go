@@ -21,26 +21,28 @@ var refusals = []struct {
 	{rpctypes.ErrNoSpace, fault.IO, "no space: the quota of the cluster is used up (etcdctl alarm list)"},
 	{rpctypes.ErrPermissionDenied, fault.NotPermitted, "permission denied: the user may not read and write below this prefix"},
 	{rpctypes.ErrAuthFailed, fault.NotPermitted, "wrong user or password"},
-	{rpctypes.ErrUserEmpty, fault.NotPermitted, "wants a user and a password: ETCDCTL_USER, ETCDCTL_PASSWORD"},
+	{rpctypes.ErrUserEmpty, fault.NotPermitted, "wants a user and a password: ETCDCTL_USER, ADLOCK_ETCD_PASSWORD_FILE"},
 }
 
-// trouble returns the kind of an error of the cluster, and the reason in words.
-func (r *reach) trouble(err error) (fault.Kind, string) {
+// trouble returns an error of the cluster at the address, with its kind and the reason in words.
+func (r *reach) trouble(address string, err error) error {
 	for _, refusal := range refusals {
 		if errors.Is(err, refusal.err) {
-			return refusal.kind, refusal.reason
+			return fault.New(refusal.kind, address, refusal.reason)
 		}
 	}
 	late := isLate(err)
-	switch reason, certain := r.why(); {
+	reason, certain := r.why()
+	switch {
 	case certain:
-		return fault.Unavailable, reason
 	case late && reason != "" && reason != lease.NoAnswer:
-		return fault.Unavailable, lease.NoAnswer + ": " + reason
+		reason = lease.NoAnswer + ": " + reason
 	case late:
-		return fault.Unavailable, lease.NoAnswer
+		reason = lease.NoAnswer
+	default:
+		reason = strings.TrimPrefix(said(err), "etcdserver: ")
 	}
-	return fault.Unavailable, strings.TrimPrefix(said(err), "etcdserver: ")
+	return lease.Unreachable(address, reason, certain)
 }
 
 // readable returns an error if a file cannot be read that one of the variables names.

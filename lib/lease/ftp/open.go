@@ -90,38 +90,18 @@ func tlsConfig(host string) (*tls.Config, error) {
 // password is never taken from the command line or the environment: other processes can read
 // both.
 func password(host, user string) (string, error) {
-	if file := os.Getenv("ADLOCK_FTP_PASSWORD_FILE"); file != "" {
-		text, err := readSecret(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = lease.Unreadable(file, "ADLOCK_FTP_PASSWORD_FILE", err)
-		}
-		return strings.TrimRight(text, "\r\n"), err
+	if text, said, err := lease.Password("ADLOCK_FTP_PASSWORD_FILE"); said {
+		return text, err
 	}
 	home := os.Getenv("HOME")
 	if !filepath.IsAbs(home) {
 		return "", nil
 	}
-	file := filepath.Join(home, ".netrc")
-	text, err := readSecret(file)
+	text, err := lease.ReadSecret(filepath.Join(home, ".netrc"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	return netrc(text, host, user), err
-}
-
-func readSecret(file string) (string, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return "", fault.Wrap(file, err)
-	}
-	if info.IsDir() {
-		return "", fault.New(fault.Usage, file, "is a directory: want a file with the password")
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fault.New(fault.NotPermitted, file, "holds a password and may be read by others: chmod 600")
-	}
-	text, err := os.ReadFile(file)
-	return string(text), fault.Wrap(file, err)
 }
 
 // netrc returns the password for the user at the host (netrc(5)); "" if there is none.

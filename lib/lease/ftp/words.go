@@ -13,12 +13,12 @@ import (
 
 // unreachable is the error that says in plain words why the server cannot be reached.
 func (a *account) unreachable(err error) error {
-	reason, _ := lease.Words(err)
+	reason, certain := lease.Words(err)
 	var protocol textproto.ProtocolError
 	if errors.As(err, &protocol) {
-		reason = "is no FTP server"
+		reason, certain = "is no FTP server", true
 	}
-	return fault.New(fault.Unavailable, a.address, reason)
+	return lease.Unreachable(a.address, reason, certain)
 }
 
 // checkGreeting returns an error if a server's greeting does not begin with a number. textproto

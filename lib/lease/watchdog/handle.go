@@ -101,8 +101,8 @@ func (w *Watchdog) Arm(at, pause time.Duration) {
 	w.send(order(at, pause))
 }
 
-// ReportsWhy announces to the watchdog that this process, the locksmith, reports why the job was
-// ended.
+// ReportsWhy announces to the watchdog that this process, the locksmith, has ended the job, and
+// reports why. The watchdog ends nothing from then on; if it is not dismissed, it reports instead.
 func (w *Watchdog) ReportsWhy() { w.send(reporting) }
 
 // Dismiss ends the watchdog. A second call does nothing.

@@ -49,7 +49,7 @@ func order(at, pause time.Duration) string {
 
 const (
 	dismissal = "done\n"    // ends the watchdog
-	reporting = "telling\n" // the locksmith has ended the job itself, and reports why
+	reporting = "telling\n" // the job is over: the locksmith ends it itself, and reports why before it dismisses the watchdog
 )
 
 // Main is one of the first calls of main, like supervise.Gate. In a process that was started as a
@@ -70,7 +70,8 @@ func watch(args []string) {
 	if found != record.Full {
 		return
 	}
-	pause, why := awaitTrouble(3)
+	heard := locksmith{line: 3}
+	pause, why := heard.awaitTrouble()
 	if why == nil {
 		return
 	}
@@ -80,19 +81,38 @@ func watch(args []string) {
 		rec.Log = &runlog.Log{Dir: args[0], Apart: true, Host: args[1], Max: most, Store: args[3]}
 	}
 	r := &locker.Request{Atom: own.Atom, Owner: own.Owner}
-	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { rec.RecordSignal(r, s) }}
-	SpeakFor(own.KnownJob(-1))
-	if err := ending.End(own.KnownJob(-1)); err != nil {
-		why = errors.Join(why, err)
-	} else if reports(3, reportTimeout) {
+	ending := killer.Killer{Pause: pause, Enough: heard.hasEnded, Observe: func(s killer.Signalled) { rec.RecordSignal(r, s) }}
+	SpeakFor(own.KnownJob(-1)) // before the last signal, as the owner may get that
+	var err error
+	if !heard.reporting {
+		err = ending.End(own.KnownJob(-1))
+	}
+	if err == nil && heard.reports(reportTimeout) {
 		return
 	}
+	why = errors.Join(why, err)
 	fault.Report(rec.Lost(locker.Title(own.Atom), locker.ReleaseRequest{Token: own.Token}, own.Atom, &own, why))
 }
 
-// awaitTrouble waits until the job has to be ended, and returns the reason with the pause between
-// the signals. The reason is nil if the watchdog is no longer needed.
-func awaitTrouble(line int) (pause time.Duration, why error) {
+// locksmith is what a watchdog has heard from its locksmith.
+type locksmith struct {
+	line                       int
+	reporting, dismissed, gone bool
+}
+
+// hear reads what comes within the time.
+func (l *locksmith) hear(within time.Duration) (text string) {
+	text, closed := readLine(l.line, within)
+	l.reporting = l.reporting || strings.Contains(text, reporting)
+	l.dismissed = l.dismissed || strings.Contains(text, dismissal)
+	l.gone = l.gone || closed
+	return text
+}
+
+// awaitTrouble waits until the job has to be ended, or the locksmith reports that it has ended the
+// job, and returns the reason with the pause between the signals. The reason is nil if the watchdog
+// is no longer needed.
+func (l *locksmith) awaitTrouble() (pause time.Duration, why error) {
 	var at time.Duration // 0: not armed
 	for {
 		left := time.Hour // not armed: its owner waits
@@ -102,11 +122,13 @@ func awaitTrouble(line int) (pause time.Duration, why error) {
 		if left <= 0 {
 			return pause, errors.New("the locksmith has fallen silent: the watchdog ended the job")
 		}
-		text, closed := readLine(line, left)
+		text := l.hear(left)
 		switch {
-		case strings.Contains(text, "done"), closed && at == 0:
+		case l.dismissed, l.gone && at == 0:
 			return 0, nil
-		case closed:
+		case l.reporting:
+			return 0, errors.New("the locksmith ended the job, and died before it could report why")
+		case l.gone:
 			// If most of the lease is left, the job gets longer pauses.
 			return max(pause, min(4*pause, (at-process.Boottime())/3)), errors.New("the locksmith was killed: the watchdog ended the job")
 		case text != "":
@@ -115,22 +137,31 @@ func awaitTrouble(line int) (pause time.Duration, why error) {
 	}
 }
 
+// hasEnded reports whether the locksmith has ended the job itself. What it starts from then on, such
+// as a hook, is no part of the job.
+func (l *locksmith) hasEnded() bool {
+	l.hear(0)
+	return l.reporting
+}
+
 // reportTimeout is how long a watchdog that has ended the job waits for a message of the locksmith:
 // if the locksmith was only late, the locksmith reports the ending, and the watchdog does not.
 const reportTimeout = 5 * time.Second
 
-// reports is true if the locksmith announces within that time that it reports the ending itself.
-func reports(line int, within time.Duration) bool {
-	for end := process.Boottime() + within; ; {
+// reports is true if the locksmith reports the ending itself: it announces that within the time, and
+// lives until it has done so.
+func (l *locksmith) reports(within time.Duration) bool {
+	for end := process.Boottime() + within; !l.dismissed && !l.gone; {
 		left := end - process.Boottime()
+		if l.reporting {
+			left = time.Hour // it tries to release until the lease is over
+		}
 		if left <= 0 {
 			return false
 		}
-		text, closed := readLine(line, left)
-		if strings.Contains(text, reporting) || closed {
-			return !closed
-		}
+		l.hear(left)
 	}
+	return l.reporting && l.dismissed
 }
 
 // lastOrder parses the last of the orders in text: several may have come in one read.

@@ -34,7 +34,7 @@ func TestAWatchdogThatIsDismissedDoesNothing(t *testing.T) {
 	say(t, g, order(process.Boottime()+time.Hour, time.Second))
 	say(t, g, dismissal)
 	g.Close()
-	if _, why := awaitTrouble(line); why != nil {
+	if _, why := (&locksmith{line: line}).awaitTrouble(); why != nil {
 		t.Error(why)
 	}
 }
@@ -42,7 +42,7 @@ func TestAWatchdogThatIsDismissedDoesNothing(t *testing.T) {
 func TestAWatchdogThatWasNeverArmedDoesNothing(t *testing.T) {
 	g, line := post(t)
 	g.Close()
-	if _, why := awaitTrouble(line); why != nil {
+	if _, why := (&locksmith{line: line}).awaitTrouble(); why != nil {
 		t.Error(why)
 	}
 }
@@ -51,25 +51,51 @@ func TestAWatchdogActsWhenItsLocksmithIsGone(t *testing.T) {
 	g, line := post(t)
 	say(t, g, order(process.Boottime()+time.Hour, time.Second))
 	g.Close()
-	pause, why := awaitTrouble(line)
+	pause, why := (&locksmith{line: line}).awaitTrouble()
 	if why == nil || pause != 4*time.Second {
 		t.Errorf("%v, pause %v", why, pause)
 	}
 }
 
-// A locksmith that was only late at ending the job reports the ending; one that stood still does
-// not.
+// A locksmith that was only late at ending the job reports the ending; one that stood still, or
+// died before it could report, does not.
 func TestOneEndingIsReportedOnce(t *testing.T) {
-	for said, want := range map[string]bool{reporting + dismissal: true, dismissal: false, order(1, 1): false, "": false} {
+	for said, want := range map[string]bool{
+		reporting + dismissal: true, dismissal: false, order(1, 1): false, "": false, reporting: false,
+	} {
 		g, line := post(t)
 		say(t, g, said)
-		if got := reports(line, 20*time.Millisecond); got != want {
+		heard := &locksmith{line: line}
+		if said == reporting {
+			g.Close() // it has died
+		}
+		if got := heard.reports(20 * time.Millisecond); got != want {
 			t.Errorf("%q: %v", said, got)
 		}
 		g.Close()
-		if reports(line, time.Minute) {
+		if (&locksmith{line: line}).reports(time.Minute) {
 			t.Errorf("%q: a locksmith that is gone reports", said)
 		}
+	}
+}
+
+func TestAWatchdogEndsNothingOnceItsLocksmithReports(t *testing.T) {
+	g, line := post(t)
+	say(t, g, order(process.Boottime()+time.Hour, time.Second))
+	heard := &locksmith{line: line}
+	if heard.hasEnded() {
+		t.Error("the job is over before its locksmith says so")
+	}
+	say(t, g, reporting)
+	if _, why := heard.awaitTrouble(); why == nil || !heard.hasEnded() {
+		t.Errorf("%v; the job is over: %v", why, heard.hasEnded())
+	}
+	go func() { // longer than it would wait for a locksmith that says nothing
+		time.Sleep(50 * time.Millisecond)
+		say(t, g, dismissal)
+	}()
+	if !heard.reports(time.Millisecond) {
+		t.Error("it does not wait for the report")
 	}
 }
 
@@ -78,7 +104,7 @@ func TestAWatchdogActsInTimeWhenItsLocksmithIsSilent(t *testing.T) {
 	say(t, g, order(process.Boottime()+time.Hour, time.Second))
 	at := process.Boottime() + 50*time.Millisecond
 	say(t, g, order(at, time.Millisecond)) // the last order counts
-	pause, why := awaitTrouble(line)
+	pause, why := (&locksmith{line: line}).awaitTrouble()
 	if why == nil || pause != time.Millisecond || process.Boottime() < at {
 		t.Errorf("%v, pause %v, %v early", why, pause, at-process.Boottime())
 	}

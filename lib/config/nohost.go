@@ -1,0 +1,34 @@
+package config
+
+import (
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"adlock/lib/fault"
+)
+
+// NoHost says what is wrong with a lock in a store beyond this machine if no host is set, and the
+// cure.
+func NoHost(store string) (wrong, cure string) {
+	return "the host is each machine's own name, so that each has a lock of its own in " + store,
+		"say --host NAME (ADLOCK_HOST), the same on all machines"
+}
+
+// toldHosts is the file in the lock directory that records for which stores TellNoHost has printed
+// its warning.
+const toldHosts = "told.host"
+
+// TellNoHost warns of a lock in the store without a host, once for each lock directory, which must be
+// there.
+func TellNoHost(dir, store string) {
+	told := path.Join(dir, toldHosts)
+	known, _ := os.ReadFile(told) // it is not there before the first warning
+	if slices.Contains(strings.Split(string(known), "\n"), store) {
+		return
+	}
+	wrong, cure := NoHost(store)
+	fault.Warn("a store without a host", wrong+"; "+cure)
+	_ = os.WriteFile(told, append(known, store+"\n"...), 0o600) // if this fails, it is printed again
+}

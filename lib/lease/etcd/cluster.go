@@ -1,0 +1,119 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	"adlock/lib/lease"
+)
+
+// cluster is the cluster whose members have answered. If the address names members of two clusters,
+// two newcomers that reach different members would both own an atom.
+type cluster struct {
+	mu     sync.Mutex
+	id     uint64 // 0: no member has answered yet
+	member string // that answered first, with its port
+	mixed  error  // another member is of another cluster; nil: not found
+
+	compared chan struct{} // closed when all members have answered, or had the time to; nil: not begun
+}
+
+// answered notes that a member of the cluster id has answered, and returns an error if any other
+// member was of another cluster.
+func (c *cluster) answered(id uint64, member string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.mixed != nil:
+	case c.id == 0:
+		c.id, c.member = id, member
+	case id != c.id:
+		c.mixed = fmt.Errorf("%s is of cluster %x, and %s is of cluster %x: %w", c.member, c.id, member, id, lease.ErrUnfit)
+	}
+	return c.mixed
+}
+
+func (c *cluster) isMixed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mixed
+}
+
+// checkAnswer puts a question, and compares the cluster of the member that answers.
+func (s *Store) checkAnswer(ctx context.Context, method string, question, answer any, conn *grpc.ClientConn, ask grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	var from peer.Peer
+	if err := ask(ctx, method, question, answer, conn, append(options, grpc.Peer(&from))...); err != nil {
+		return err
+	}
+	known, is := answer.(interface {
+		GetHeader() *etcdserverpb.ResponseHeader
+	})
+	if !is || known.GetHeader().GetClusterId() == 0 {
+		return nil
+	}
+	return s.cluster.answered(known.GetHeader().GetClusterId(), from.Addr.String())
+}
+
+// compareMembers asks every member which cluster it is of, and again only if none has answered. The
+// client may put all questions of a short run to one member. A member that does not answer within
+// longestSilence is not waited for: its answers are checked when it gives some.
+func (s *Store) compareMembers() (compared <-chan struct{}) {
+	c := &s.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.compared != nil && (c.id != 0 || !isClosed(c.compared)) {
+		return c.compared
+	}
+	done := make(chan struct{})
+	c.compared = done
+	members := s.client.Endpoints()
+	if len(members) == 1 {
+		close(done)
+		return done
+	}
+	go func() {
+		defer close(done)
+		ctx, cancel := context.WithTimeout(context.Background(), longestSilence)
+		defer cancel()
+		var asked sync.WaitGroup
+		for _, member := range members {
+			asked.Go(func() { s.askMember(ctx, member) })
+		}
+		asked.Wait()
+	}()
+	return done
+}
+
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// askMember asks one member once, for checkAnswer. (The client's own Status would try again.)
+func (s *Store) askMember(ctx context.Context, member string) {
+	conn, err := s.client.Dial(member)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
+}
+
+// isOneCluster waits until the members are compared, and returns an error if they are of two
+// clusters.
+func (s *Store) isOneCluster(ctx context.Context, compared <-chan struct{}) error {
+	select {
+	case <-compared:
+	case <-ctx.Done():
+	}
+	return s.wrap(s.cluster.isMixed())
+}

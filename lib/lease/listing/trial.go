@@ -1,0 +1,39 @@
+package listing
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"adlock/lib/fault"
+)
+
+// Trial is what a trial of the store has shown.
+type Trial struct {
+	Answer time.Duration // how long the first answer took, with the connection; 0: there was none
+	Lease  time.Duration // that was taken, renewed and given back
+	Ahead  time.Duration // how far the times in the store, or its clock, are ahead of this machine's; below 0: behind
+}
+
+// trial is a Trial with the error that ended it.
+type trial struct {
+	Trial
+	Error *failure `json:",omitempty"`
+}
+
+// WriteTrial writes what ReadTrial reads.
+func WriteTrial(to io.Writer, t Trial, failed error) error {
+	return json.NewEncoder(to).Encode(trial{t, failureOf(failed)})
+}
+
+// ReadTrial returns a trial, and the error that ended it.
+func ReadTrial(from io.Reader) (Trial, error) {
+	var in trial
+	if err := json.NewDecoder(from).Decode(&in); err != nil {
+		return Trial{}, fault.Wrap("the trial of the store", err)
+	}
+	if in.Error != nil {
+		return in.Trial, in.Error.fault()
+	}
+	return in.Trial, nil
+}
