@@ -42,10 +42,10 @@ var eventOf = map[string]string{
 
 var pid = regexp.MustCompile(`\bprocess [0-9]+\b`)
 
-// onMachine is the owner's machine, which only a store names.
-var onMachine = regexp.MustCompile(`(running for [^ ,]+) on [^ ,]+`)
+// ownersMachine is the owner's machine, which only a store names.
+var ownersMachine = regexp.MustCompile(`(running for [^ ,]+) on [^ ,]+`)
 
-func (r reason) withoutMachine() string { return onMachine.ReplaceAllString(string(r), "$1") }
+func (r reason) withoutMachine() string { return ownersMachine.ReplaceAllString(string(r), "$1") }
 
 var figure = regexp.MustCompile(`-?\b([0-9]+[wdhms])+\b`)
 
