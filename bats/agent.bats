@@ -748,18 +748,19 @@ no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 		note "$$"
 		await "$T/go"
 	E
-	local helper pid
+	local helper pid job
 	for helper in adlock greets; do
 		: >"$T/notes"
 		rm -f "$T/go"
 		ADLOCK_BIN=$T/$helper start job
+		job=$!
 		eventually told 6
 		pid=$(tail -n 1 "$T/notes")
 		assert_equal "$(grep -c acquired "$T/notes")" 5
 		[ "$(agents_of "$pid" | wc -l)" -le 1 ]
 		eventually no_agent_of "$pid"
 		touch "$T/go"
-		wait
+		wait "$job"
 	done
 }
 

@@ -793,6 +793,26 @@ died_of() {
 	cat "$T/died"
 }
 
+@test "by traps: what TERM has left of a script holds the atom" {
+	by_traps '' <<<'sleep 600 & echo "$!" >"$T/child"; wait'
+	"${shell[@]}" <"$T/job" 3>&- &
+	first=$!
+	eventually test -s "$T/child"
+	kill -TERM "$first"
+	ended "$first" 143
+	assert guard_held
+	run "${shell[@]}" <"$T/job" 3>&-
+	assert_success
+	assert_equal "$(events acquire)" 1
+	kill -KILL "$(cat "$T/child")"
+	eventually gone "$(cat "$T/child")"
+	"${shell[@]}" <"$T/job" 3>&- &
+	first=$!
+	eventually eval '[ "$(events acquire)" = 2 ]'
+	eventually eval 'kill -KILL "$(cat "$T/child")"'
+	ended "$first" 0
+}
+
 @test "by traps: the shell dies of INT, as without a guard" {
 	local loops='echo "$$" >"$T/in"; while :; do sleep 0.05; done'
 	# bash does not die of INT unless its current command did.

@@ -90,10 +90,11 @@ apart() {
 		adlock_release
 	END
 	(launch job | cat >"$T/piped") &
+	local piped=$!
 	eventually test -e "$T/held"
 	eventually apart
 	: >"$T/go"
-	wait
+	wait "$piped"
 	eventually quiet
 }
 

@@ -6,12 +6,16 @@
 package main
 
 import (
+	"compress/gzip"
+	"io"
 	"os"
 
 	"adlock/lib/doctor"
+	"adlock/lib/runlog"
 )
 
 func main() {
+	runlog.Unzip = func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
 	doctor.Main()
 	childMain()
 	carryOut(program(), os.Args[1:])

@@ -99,6 +99,8 @@ func releaseIn(path string, r locker.ReleaseRequest, h *hook.Hook) error {
 	log, err := config.RunlogOf(path, r.Name.Host())
 	if err != nil { // the lock is released all the same, without an event
 		fault.Report(err)
+	} else {
+		log.Checked()
 	}
 	if h.Command != "" {
 		h.Env = config.Environment()

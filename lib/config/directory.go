@@ -149,7 +149,7 @@ func IsUsers(dir string, uid int) bool {
 // WayOut is the advice if this user cannot use the lock directory at path, and cannot change that.
 func WayOut(path string) string {
 	uid, home := os.Geteuid(), os.Getenv("HOME")
-	if own, known := sysfile.HomeOf(uid); !inPod(uid, known) && path == DirOfHome(home) && known && own != home {
+	if own, known := sysfile.HomeOf(uid); !inPod(uid, known) && path == DirOfHome(home) && known && own != home && IsUsers(own, uid) {
 		return "HOME is not that of " + sysfile.UserName(uid) + ": set HOME=" + own + ", or " + wayOut(uid)
 	}
 	if uid == 0 || !inPod(uid, true) && (os.Getenv("ADLOCK_DIR") != "" || path != DirOfHome(home)) {

@@ -36,6 +36,9 @@ func Open(path string, log *runlog.Log) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
+	if log != nil {
+		log.Checked()
+	}
 	return &Locker{Dir: dir, Recorder: locker.Recorder{Log: log}}, nil
 }
 

@@ -1,7 +1,10 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"adlock/lib/process"
@@ -34,6 +37,11 @@ func (s Start) String() string {
 }
 
 func parseStart(text string) (s Start, err error) {
-	_, err = fmt.Sscanf(text, "%d %d %s", (*int64)(&s.Boottime), &s.timeNS, &s.boot)
-	return s, err
+	words := strings.Fields(text)
+	if len(words) != 3 {
+		return s, strconv.ErrSyntax
+	}
+	boottime, err := strconv.ParseInt(words[0], 10, 64)
+	timeNS, failed := strconv.ParseUint(words[1], 10, 64)
+	return Start{Boottime: time.Duration(boottime), timeNS: timeNS, boot: words[2]}, cmp.Or(err, failed)
 }

@@ -84,6 +84,9 @@ func (l *Log) Append(e Event) error {
 	return rotating
 }
 
+// Checked says that the caller has just checked the way to the lock directory.
+func (l *Log) Checked() { l.safe.Store(!l.Apart) }
+
 // open opens the directory. The way to it is checked once.
 func (l *Log) open() (folder, error) {
 	check := way.Check

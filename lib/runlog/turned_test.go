@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 )
+
+func init() { Unzip = func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) } }
 
 // zipped is a text as gzip(1) compresses it.
 func zipped(t *testing.T, text string) string {

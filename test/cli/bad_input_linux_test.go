@@ -29,7 +29,7 @@ func TestAHelperOfADeadScriptSaysNothing(t *testing.T) {
 		t.Helper()
 		for _, line := range []string{
 			"take --owner " + dead + " lock.p.h.o.x p h o x", "takeover --owner " + dead + " lock.p.h.o.x p h o x",
-			"guard --owner " + dead + " --script x --directory / p h o x", "agent --owner " + dead,
+			"guard --owner " + dead + " --script x --directory / p h o x y", "agent --owner " + dead,
 			"hold --owner " + dead + " x",
 		} {
 			s := &stage{t, helper.Dir(t), t.TempDir()}

@@ -95,9 +95,9 @@ func (p *asker) gone(pid int) {
 
 func TestAProgramHoldsAnAtomUntilItSaysRelease(t *testing.T) {
 	p := newAsker(t)
-	p.says("acquired TOKEN\nowner\nbusy 75\nreleased\nstatus 0\nran\n", "", `
+	p.says("acquired TOKEN\nowner\nbusy 75\n1\nreleased\nstatus 0\nran\n", "", `
 		answer; read -r pid <"`+p.Lock()+`"; [ "$pid" != $$ ] || echo owner
-		$run -- true; echo busy $?
+		$run -- true 2>told; echo busy $?; grep -c "within the job" told
 		echo release 3 >&8; ended; $run -- echo ran`)
 	if log := p.Runlog(); !strings.Contains(log, "event=release") || !strings.Contains(log, "status=3") {
 		t.Errorf("the runlog: %s", log)

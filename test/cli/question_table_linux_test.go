@@ -264,8 +264,8 @@ var situations = []situation{
 		setUp: inNamespace(3 * hour), want: "stuck: running for 3h, ExpireAfter is 2h (its owner's), and its owner cannot be checked from here",
 	},
 	{
-		claim: "a job with more members than were counted is stuck", where: inDirectory, setUp: uncounted,
-		want: "stuck: running for 3h, ExpireAfter is 2h (its owner's), and process #: began to be ended with more processes than its lock has room for",
+		claim: "a job with more members than were counted is free when none lives", where: inDirectory, setUp: uncounted,
+		want: "free: the owner is dead; its lock would be replaced",
 	},
 	{
 		claim: "an owner that has expired and is being ended is busy", where: inDirectory,

@@ -95,7 +95,7 @@ func TestTheMailOfAUserWithoutAHomeNamesTheCommandThatHelps(t *testing.T) {
 	}
 	w.start(t, "", homeless)
 	w.await(t, 60*time.Second, "the mail says what to do", func() bool {
-		return w.mailed(t, "adlock: run web: not run: {world}/home/.local/state/adlock: mkdir: permission denied (HOME is not that of www-data: set HOME=/var/www, or as root: adlock init www-data)")
+		return w.mailed(t, "adlock: run web: not run: {world}/home/.local/state/adlock: mkdir: permission denied (as root: adlock init www-data)")
 	})
 	w.write(t, "init", "", 0o644)
 	w.await(t, 60*time.Second, "after that the job runs", func() bool { return w.mailed(t, "the web job has run") })

@@ -60,7 +60,7 @@ func TestAHomeOfAnotherUserIsNamedWithTheCure(t *testing.T) {
 		"chown 4712 home; ADLOCK_DIR=$world/home/locks $adlock run --name x -- true":                   "/home: is above the lock directory, and another user's (run as that user: sudo -u carol adlock ...)",
 		"chown 4712 locks; ADLOCK_DIR=$world/locks $adlock run --name x -- true":                       "/locks: lock directory belongs to another user (run as that user: sudo -u carol adlock ..., or name one of your own: ADLOCK_DIR)",
 	} {
-		r := pod(t, "mount -t tmpfs -o mode=700 root /root; echo carol:x:4712:4712::/home/carol:/bin/sh >passwd; mount --bind passwd /etc/passwd; "+script)
+		r := pod(t, "mount -t tmpfs -o mode=700 root /root; echo carol:x:4712:4712::/home/carol:/bin/sh >passwd; mount --bind passwd /etc/passwd; mount -t tmpfs none /home; install -d -o 4712 /home/carol; "+script)
 		if r.Status != 77 || !strings.HasSuffix(r.Err, want+"\n") {
 			t.Errorf("%s: %+v\nwant %s", script, r, want)
 		}

@@ -53,7 +53,7 @@ func alike(was, is int) bool { return max(was-is, is-was) <= 20+was/10 }
 func TestNoRoomIsTooLargeOrImportsARoomBelow(t *testing.T) {
 	above := map[string]bool{}
 	for _, r := range rooms(t) {
-		const most = 1200
+		const most = 1300
 		if r.statements > most && !strings.HasPrefix(r.name, "cmd/") {
 			t.Errorf("%s has %d statements, more than %d", r.name, r.statements, most)
 		}
