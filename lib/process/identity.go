@@ -165,9 +165,10 @@ type Entry struct {
 	ByBand            bool   // only its group, its session or a mark shows that it belongs to a job
 	Command           string
 
-	image   Image // zero: not shown
-	environ int   // length of its environment in bytes; -1: not shown
-	kernel  bool  // a thread of the kernel
+	image     Image // zero: not shown
+	arguments int   // length of its arguments in bytes
+	environ   int   // length of its environment in bytes; -1: not shown
+	kernel    bool  // a thread of the kernel
 }
 
 // Key identifies a process within one boot and pid namespace.

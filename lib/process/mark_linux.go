@@ -32,7 +32,7 @@ func environ(e Entry) ([]byte, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
 			return nil, errGone
-		case errors.Is(err, fs.ErrPermission), settled && isOverwritten(text):
+		case errors.Is(err, fs.ErrPermission), settled && isOverwritten(e, text):
 			return nil, errUnreadable
 		case err != nil:
 			return nil, fault.Wrap(path(e.PID, "environ"), err)
@@ -64,10 +64,15 @@ func again(e Entry) (Entry, error) {
 }
 
 // isOverwritten tells whether a process has written something else, such as a title, where its
-// environment was. A title may look like an entry, but it leaves a remainder of NULs.
-func isOverwritten(env []byte) bool {
+// environment was, which is behind its arguments. /proc/PID/cmdline shows then that the arguments do not
+// end where they did (proc_pid_cmdline(5)).
+func isOverwritten(e Entry, env []byte) bool {
 	first, _, _ := bytes.Cut(env, []byte{0})
-	return len(env) > 0 && (bytes.IndexByte(first, '=') <= 0 || bytes.Contains(env, []byte{0, 0}) || env[len(env)-1] != 0)
+	if len(env) > 0 && bytes.IndexByte(first, '=') <= 0 {
+		return true
+	}
+	shown, err := read(path(e.PID, "cmdline"), make([]byte, max(e.arguments, 0)+1))
+	return err == nil && (len(shown) != e.arguments || e.arguments > 0 && shown[e.arguments-1] != 0)
 }
 
 // imagesDiffer tells whether the kernel chooses the addresses of an image at random, for this

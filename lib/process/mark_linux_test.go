@@ -145,10 +145,12 @@ func TestTheOtherSubshellsOfAScriptHaveNoMark(t *testing.T) {
 
 // A program that overwrites its environment, as for a title, shows no mark.
 func TestAnOrphanWithAnUnreadableEnvironmentIsInDoubt(t *testing.T) {
-	job, pids := left(t, `perl -e '$0 = "x" x 20000; open(F, ">>$ARGV[0]"); print F "$$\n"; close F; sleep 300' "$1" &`, 1)
-	got, doubt := found(t, job)
-	if len(got) != 0 || doubt != pids[0] || !job.Remains() {
-		t.Errorf("found %v, in doubt %d, of %v", got, doubt, pids)
+	for _, title := range []string{"x", "queue=mail id=7 "} {
+		job, pids := left(t, `perl -e '$0 = "`+title+`" x 20000; open(F, ">>$ARGV[0]"); print F "$$\n"; close F; sleep 300' "$1" &`, 1)
+		got, doubt := found(t, job)
+		if len(got) != 0 || doubt != pids[0] || !job.Remains() {
+			t.Errorf("%s: found %v, in doubt %d, of %v", title, got, doubt, pids)
+		}
 	}
 }
 

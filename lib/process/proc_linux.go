@@ -198,7 +198,7 @@ func parseStat(text []byte) (Entry, error) {
 		for i, field := range [...]int{26, 28, 47, 48, 50} {
 			e.image[i] = address(f[field-3])
 		}
-		e.environ = int(address(f[51-3]) - e.image[4])
+		e.arguments, e.environ = int(address(f[49-3])-e.image[3]), int(address(f[51-3])-e.image[4])
 	}
 	if slices.Contains(e.image[:], 0) { // an execve is under way, or this process may not see it
 		e.image, e.environ = Image{}, -1

@@ -531,3 +531,33 @@ until $adlock release "$ADLOCK_DIR/lock.p.dax.o.x" 2>/dev/null; do sleep 0.05; d
 		t.Error(said)
 	}
 }
+
+// Two workers of one script, each in a subshell, hold a lock each. When the script and the first worker
+// are dead, the second may have been the first one's child; it is under a lock of its own, without a limit.
+func TestAWorkerUnderItsOwnLockIsNotEndedForAnother(t *testing.T) {
+	a := helper.NewAtom(t)
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	own := strings.ReplaceAll(a.Lock(), "o.x", "o.second")
+	script := helper.Command{Env: append(a.Env(), "first="+first, "second="+second, "own="+own), Args: []string{"sh", "-c", `sh -c '
+		( read -r pid _ </proc/self/stat; $adlock take --owner $pid -- "$lock" p dax o x || exit; echo $pid >$first; while :; do sleep 0.05; done ) &
+		until [ -s $first ]; do sleep 0.02; done
+		( read -r pid _ </proc/self/stat; $adlock take --owner $pid -- "$own" p dax o second || exit; echo $pid >$second; while :; do sleep 0.05; done ) &
+		echo $$; wait' & wait`}}
+	script.Env = append(script.Env, "lock="+a.Lock())
+	p := script.Start(t)
+	one, other := pidIn(t, first), pidIn(t, second)
+	main, err := strconv.Atoi(strings.TrimSpace(p.Output()))
+	must(t, err)
+	kill(t, main)
+	kill(t, one)
+	helper.Eventually(t, "the first worker is dead", func() bool { return !helper.Alive(one) })
+	a.Newcomer(t).Denied(t)
+	a.Newcomer(t, "--expire-after=1ms").Refused(t, 77, "stuck: process "+itoa(other)+": may belong to the job, and holds a lock of its own: "+own)
+	if !helper.Alive(other) {
+		t.Error("the second worker was ended")
+	}
+	kill(t, other)
+	helper.Eventually(t, "the second worker is dead", func() bool { return !helper.Alive(other) })
+	a.Newcomer(t).Ran(t)
+}
