@@ -29,17 +29,16 @@ func environ(e Entry) ([]byte, error) {
 	for look := range looks {
 		text, err := readEnviron(e)
 		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // an execve shows none for a moment
+		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) // gone, or its first thread is
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
-			return nil, errGone
 		case errors.Is(err, fs.ErrPermission), settled && isOverwritten(e, text):
 			return nil, errUnreadable
-		case err != nil:
+		case err != nil && !none:
 			return nil, fault.Wrap(path(e.PID, "environ"), err)
 		case settled:
 			return text, nil
 		}
-		if e, err = again(e); errors.Is(err, unix.ESRCH) {
+		if e, err = again(e); errors.Is(err, unix.ESRCH) || err == nil && e.Exited {
 			return nil, errGone
 		} else if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -172,4 +173,20 @@ func TestAJobIsDeadBesideProcessesThatComeAndGo(t *testing.T) {
 			t.Fatalf("found %v, in doubt %d", got, doubt)
 		}
 	}
+}
+
+// Its threads may be at work for the job, but /proc shows no environment of it.
+func TestAProcessWhoseFirstThreadHasExitedIsNotGone(t *testing.T) {
+	ready := actor.File(t, "ready")
+	a := actor.Play(t, actor.Leads, "leaderless", ready)
+	actor.Eventually(t, "its first thread has exited", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "Z" })
+	e, err := look(a.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := environ(e); !errors.Is(err, errChanging) {
+		t.Error(err)
+	}
+	a.Process.Kill()
+	actor.Eventually(t, "it is gone", func() bool { _, err := environ(e); return errors.Is(err, errGone) })
 }
