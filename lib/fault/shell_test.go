@@ -31,7 +31,7 @@ func body(t *testing.T, function string) string {
 }
 
 func TestTheLibraryReadsTheAnswersAsTheyAreMeant(t *testing.T) {
-	get := body(t, "_adlock_get") + body(t, "_adlock_run_to_take")
+	get := body(t, "_adlock_get_atom") + body(t, "_adlock_run_to_take")
 	for status, meaning := range map[int]string{
 		StatusOK:      `0\) _adlock_hold ;;`,
 		AnswerTooSoon: `%\) _adlock_deny too-soon ;;`,

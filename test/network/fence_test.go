@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -122,7 +123,7 @@ func TestTheStoresOfThePagesAreTaken(t *testing.T) {
 			count += strings.Count(text, "adlock run")
 			got := helper.Command{
 				Args: []string{"sh", "-euc", text}, Limit: h.command("").Limit,
-				Env: []string{"ADLOCK_DIR=" + h.dir, "ADLOCK_FTP_PASSWORD_FILE=" + f.password, "PATH=" + bin + ":" + jobs + ":" + os.Getenv("PATH")},
+				Env: []string{"ADLOCK_DIR=" + h.dir, "ADLOCK_PROGRAM=p" + strconv.Itoa(count), "ADLOCK_FTP_PASSWORD_FILE=" + f.password, "PATH=" + bin + ":" + jobs + ":" + os.Getenv("PATH")},
 			}.Run(t)
 			if got.Status != 0 || got.Err != "" || got.Out != strings.Repeat("ran\n", strings.Count(text, "adlock run")) {
 				t.Errorf("%s: %+v\n%s", page, got, text)
