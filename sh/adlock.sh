@@ -157,12 +157,12 @@
 #
 # WHAT IT RESERVES
 #
-# Names that begin with adlock_, _adlock_ and ADLOCK_. It sets ADLOCK_VERDICT
-# (acquired, too-soon, busy, full, paused, lost, stuck; empty after another error), and
-# ADLOCK_STORE if a settings file names one. It exports nothing, except ADLOCK_MARK while a
-# lock is held, and ADLOCK_LOGDIR, ADLOCK_LOG_MAX, ADLOCK_HOOK and ADLOCK_SYSLOG in adlock_guard. Options, IFS, traps
-# (unless adlock_guard sets them), positional parameters and descriptors stay as they
-# were. If it is sourced twice, the second time does nothing.
+# Names that begin with adlock_, _adlock_ and ADLOCK_. It sets ADLOCK_VERDICT (acquired,
+# too-soon, busy, full, paused, lost, stuck; empty after another error), and ADLOCK_STORE
+# if a settings file names one. It exports nothing, except ADLOCK_MARK while a lock is
+# held, and ADLOCK_LOGDIR, ADLOCK_LOG_MAX, ADLOCK_HOOK and ADLOCK_SYSLOG in adlock_guard.
+# Options, IFS, traps (unless adlock_guard sets them), positional parameters and
+# descriptors stay as they were. If it is sourced twice, the second time does nothing.
 #
 # WORKAROUNDS: unusual constructs below, and when each may go
 #

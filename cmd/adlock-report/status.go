@@ -88,7 +88,8 @@ func statusText(q *query) (text []byte, shows bool, failed error) {
 }
 
 // look reads the store or lock directory, or those of all users. stray is a text on slots that no
-// row shows, and on the name of this machine. If failed is an error of one user, the rows are those of the others.
+// row shows, and on the name of this machine. If failed is an error of one user, the rows are those
+// of the others.
 func (q *query) look(now time.Time) (rows []*row, stray string, failed error) {
 	if !q.allUsers {
 		a := &account{}

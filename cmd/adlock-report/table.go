@@ -141,9 +141,9 @@ func gapMark() string {
 	return "~"
 }
 
-// fit aligns the table, and makes it as narrow as the terminal (0: any width). It cuts the
-// names of atoms, to longestName everywhere; if they would be shorter than namesWidth, it drops columns in this order,
-// and at last cuts each line.
+// fit aligns the table, and makes it as narrow as the terminal (0: any width). It cuts the names of
+// atoms, to longestName everywhere; if they would be shorter than namesWidth, it drops columns in
+// this order, and at last cuts each line.
 func fit(lines [][]string, width int, order []string, gap string) [][]string {
 	if width > 0 {
 		names := widthsOf(lines)[0]

@@ -46,8 +46,8 @@ func isCopy(name string) bool {
 	return name[0] == '.' || strings.HasSuffix(name, "~") || strings.Contains(name, ".dpkg-") || strings.Contains(name, ".rpm")
 }
 
-// debian is there on systems with Debian's cron. It passes over a file of systemDir whose name run-parts(8) would
-// pass over; cronie, and the cron of Arch and SUSE, read it.
+// debian is there on systems with Debian's cron. It passes over a file of systemDir whose name
+// run-parts(8) would pass over; cronie, and the cron of Arch and SUSE, read it.
 const debian = "/etc/debian_version"
 
 var runPartsName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)

@@ -30,8 +30,8 @@ func (f *Figures) read(e process.Entry) {
 }
 
 // readStat reads the times of all threads, their minor page faults, and those of children that were
-// waited for (proc_pid_stat(5)). The command may hold blanks and parentheses, so fields are counted from the
-// last ')'. If another process has the pid of a member by now, its start time differs.
+// waited for (proc_pid_stat(5)). The command may hold blanks and parentheses, so fields are counted
+// from the last ')'. If another process has the pid of a member by now, its start time differs.
 func (f *Figures) readStat(dir string) error {
 	var buf [1024]byte
 	text, err := sysfile.ReadStart(dir+"stat", buf[:])

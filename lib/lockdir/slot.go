@@ -222,8 +222,8 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 }
 
 // trySlot tries to take the n-th slot, and reports whether it did. If another owner holds the slot,
-// or others hold as many as the request allows, it adds these owners to the outcome full. It returns a lockfile.GuardedError if another process
-// guards a slot that this newcomer could take.
+// or others hold as many as the request allows, it adds these owners to the outcome full. It
+// returns a lockfile.GuardedError if another process guards a slot that this newcomer could take.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0

@@ -29,7 +29,7 @@ func environ(e Entry) ([]byte, error) {
 	for look := range looks {
 		text, err := readEnviron(e)
 		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // an execve shows none for a moment
-		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) // gone, or its first thread is
+		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)           // gone, or its first thread is
 		switch {
 		case errors.Is(err, fs.ErrPermission), settled && isOverwritten(e, text):
 			return nil, errUnreadable

@@ -20,10 +20,11 @@ const (
 
 // wasEnded reports whether another process or the kernel ended the command. It is true if the
 // command died of a signal: the kernel ran out of memory, or a newcomer was ending the job and may
-// have been killed before all of the job was dead. A shell may exit with the status of such a
-// death instead: zsh does so at a HUP, and leaves its command running. It is also true while a newcomer is ending the
-// job, however the command handled the signal: if this process exited now, the remaining processes
-// would lose their subreaper, and those that fork and exit could not be found any more.
+// have been killed before all of the job was dead. A shell may exit with the status of such a death
+// instead: zsh does so at a HUP, and leaves its command running. It is also true while a newcomer
+// is ending the job, however the command handled the signal: if this process exited now, the
+// remaining processes would lose their subreaper, and those that fork and exit could not be found
+// any more.
 func (r *run) wasEnded() bool {
 	return r.status.Signaled() || isDeath(r.status.ExitStatus()) || r.job.BeingEnded != nil && r.job.BeingEnded()
 }
