@@ -10,6 +10,7 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
+	"adlock/lib/process"
 	"adlock/lib/record"
 )
 
@@ -25,7 +26,8 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	for told := false; ; {
 		outcome, err := l.WatchFirst(&r, l.Dir.Fd(), func() (locker.Outcome, error) { return l.attempt(&r, wait) })
 		overdue := l.FindOverdue(&r, &outcome)
-		if r.AtOnce && err == nil && (overdue != nil || wait.Worthwhile(outcome) || r.Inside(outcome)) {
+		inside := r.Inside(outcome) || r.AtOnce && outcome.Verdict == locker.Busy && process.IsAbove(outcome.Blocker, r.Owner.PID)
+		if r.AtOnce && err == nil && (overdue != nil || wait.Worthwhile(outcome) || inside) {
 			return locker.Outcome{}, locker.ErrNotAtOnce
 		}
 		if overdue != nil {

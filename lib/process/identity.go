@@ -232,6 +232,12 @@ func IsAncestor(pid int) bool {
 	return slices.Contains(followed(), pid)
 }
 
+// IsAbove tells whether pid is the process of, or one of its ancestors.
+func IsAbove(pid, of int) bool {
+	line, _ := climbAgain(func() ([]int, error) { return climb(of, of, parent) })
+	return slices.Contains(line, pid)
+}
+
 // followed returns the pids of this process and of its ancestors, as far as they can be found.
 func followed() []int {
 	line, _ := Ancestors()
