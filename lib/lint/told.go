@@ -15,8 +15,8 @@ const (
 	elsewhere
 )
 
-// untold looks for a lock of which nobody is told any trouble: neither by mail or a file, which gets
-// adlock's standard error, nor by a hook or the system's log.
+// untold looks for a lock whose trouble goes nowhere: neither to a mail or file, which gets adlock's
+// standard error, nor to a hook or the system's log.
 func (j *job) untold(v *invocation) {
 	hook, whole := literal(j.limit(v, "hook"))
 	if hook != "" || j.limit(v, "hook") != nil && !whole || j.mayBeOn(v, "syslog") || j.environment(v) == nil || j.Told != nil && j.Told(j.runsAs()) {
