@@ -61,6 +61,8 @@ with_agent() {
 	assert_equal "$(grep -c 'event=release' "$ADLOCK_DIR/program.dax.runlog")" 5
 }
 
+unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
+
 @test "an agent answers what a helper run answers" {
 	script job <<-'E'
 		[ "$1" = alone ] || adlock_agent
@@ -100,11 +102,11 @@ with_agent() {
 	E
 	run launch job alone
 	local alone notes
-	alone=$(sed 's/of process .*/of process N/' <<<"$output")
+	alone=$(unnumbered)
 	notes=$(cat "$T/notes")
 	rm -r "$ADLOCK_DIR" "$T/notes"
 	run launch job agent
-	assert_equal "$(sed 's/of process .*/of process N/' <<<"$output")" "$alone"
+	assert_equal "$(unnumbered)" "$alone"
 	assert_equal "$(cat "$T/notes")" "$notes"
 	run grep -c acquired "$T/notes"
 	assert_output 5

@@ -101,11 +101,16 @@ eventually() {
 }
 
 gone() { ! kill -0 "$1" 2>/dev/null || grep -qs '^State:.Z' "/proc/$1/status"; }
-# kill_whole PID ends a script and its children by KILL.
+# kill_whole PID ends a script and its children by KILL. It is stopped first, or it would start more.
 kill_whole() {
-	# shellcheck disable=SC2046 # a pid each
-	kill -KILL "$1" $(cat "/proc/$1/task/$1/children")
-	eventually gone "$1"
+	local pid children
+	kill -STOP "$1"
+	eventually grep -q '^State:.T' "/proc/$1/status"
+	read -ra children <"/proc/$1/task/$1/children" || :
+	kill -KILL "$1" "${children[@]}"
+	for pid in "$1" "${children[@]}"; do
+		eventually gone "$pid"
+	done
 }
 noted() { grep -qxF -- "$1" "$T/notes"; }
 

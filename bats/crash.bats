@@ -10,8 +10,7 @@ load common
 	start job
 	owner=$!
 	eventually test -e "$T/holds"
-	kill -KILL "$owner"
-	eventually gone "$owner"
+	kill_whole "$owner"
 	script again <<-'E'
 		ADLOCK_PROGRAM=job
 		adlock_get a b 0 2h

@@ -397,7 +397,7 @@ kept 3"
 	echo '. "$ADLOCK_SH" || exit 69; ADLOCK_OPERAND=mine; adlock_guard; env | grep ^ADLOCK_OPERAND=; echo ran' >"$T/two/job"
 	run launch two/job
 	assert_output ran
-	assert [ -e "$(echo "$ADLOCK_DIR"/last.job.dax.guard.mine)" ]
+	assert [ -e "$ADLOCK_DIR/last.job.dax.guard.mine" ]
 	: >"$T/go"
 	ended "$first" 3
 }
@@ -791,6 +791,23 @@ died_of() {
 	kill -INT "$(cat "$T/in")"
 	ended "$!" 0
 	cat "$T/died"
+}
+
+@test "a copy of a running job's mark opens no guard" {
+	guarded <<-'E'
+		echo "$ADLOCK_MARK" >"$T/mark"
+		: >"$T/in"
+		until [ -e "$T/go" ]; do sleep 0.05; done
+	E
+	start job
+	first=$!
+	eventually test -e "$T/in"
+	rm "$T/in"
+	ADLOCK_MARK=$(cat "$T/mark") run launch job
+	assert_success
+	refute [ -e "$T/in" ]
+	: >"$T/go"
+	ended "$first" 0
 }
 
 @test "by traps: what TERM has left of a script holds the atom" {

@@ -127,3 +127,22 @@ slot_script() {
 	assert_success
 	assert [ -e "$T/holds.2" ]
 }
+
+@test "the parts of a job with a slot wait for the other slots" {
+	script part <<-'END'
+		ADLOCK_PROGRAM=job ADLOCK_SLOTS=2 ADLOCK_WAIT=forever
+		adlock_with part "$1" 0 -- note "part $1"
+	END
+	script whole <<-'END'
+		IFS=' ' ADLOCK_PROGRAM=job ADLOCK_SLOTS=2 # the shell under test may be two words
+		adlock_get whole x 0
+		for i in 1 2 3; do
+			$ADLOCK_TEST_SHELL "$T/part" "$i" &
+		done
+		wait
+		adlock_release
+	END
+	run launch whole
+	assert_success
+	assert_equal "$(sort "$T/notes")" $'part 1\npart 2\npart 3'
+}

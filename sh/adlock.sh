@@ -1204,8 +1204,11 @@ _adlock_ask_to_take() {
 	_adlock_pid=${_adlock_agent_of%%.*}
 	_adlock_since=''
 	[ -z "${ADLOCK_WAIT-}" ] || _adlock_find_since
-	_adlock_take ask "$@" || return "$?"
-	[ "$_adlock_status" != 0 ] || _adlock_lock="$_adlock_agent_of ${_adlock_line#0 }"
+	if _adlock_take ask "$@"; then
+		[ "$_adlock_status" != 0 ] || _adlock_lock="$_adlock_agent_of ${_adlock_line#0 }"
+	else
+		return "$?"
+	fi
 }
 
 # _adlock_ask_to_release LINE STATUS asks the agent to release the lock of a line of the list.

@@ -21,7 +21,14 @@ import (
 // given to the hook. Normal outcomes (a run, a denial, too soon) print nothing.
 
 // Title is what an atom is called in a message.
-func Title(a atom.Atom) string { return a.Operator + " " + a.Operand }
+func Title(a atom.Atom) string {
+	const most = 200
+	text := a.Operator + " " + a.Operand
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}
 
 // tell prints what has happened and tells the hook.
 func (rec Recorder) tell(kind hook.Kind, e runlog.Event, text string) {

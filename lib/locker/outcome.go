@@ -129,8 +129,11 @@ func (o Outcome) Endable() bool {
 
 // Inside tells whether the newcomer's own job is in its way: while that job waits for the newcomer,
 // the request cannot succeed. A program that asks for itself (Asker) need not wait for the answer.
-func (r *Request) Inside(o Outcome) bool {
-	return r.Asker == nil && o.inside > 0 && (o.Verdict == Busy || o.Verdict == Full && o.inside >= r.Slots)
+func (r *Request) Inside(o Outcome) bool { return r.Asker == nil && r.isKeptOut(&o) }
+
+// isKeptOut tells whether the newcomer's own job holds all that is in its way.
+func (r *Request) isKeptOut(o *Outcome) bool {
+	return o.inside > 0 && (o.Verdict == Busy || o.Verdict == Full && o.inside >= r.Slots)
 }
 
 // inWords is the owner pid in words; if the owner is dead but not its job, the words say so.
@@ -161,7 +164,7 @@ var verdicts = map[policy.Step]Verdict{
 func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	if v.IsInsideJob() {
 		o.inside++
-		o.Endless = o.Endless || r.Wait == limit.Never
+		o.Endless = o.Endless || r.Wait == limit.Never && r.isKeptOut(o)
 	}
 }
 

@@ -71,20 +71,22 @@ func isSecondStart(shell process.Identity, c process.Claim) bool {
 }
 
 // isJobs reports whether the shell belongs to the job of the lock: the owner is one of its ancestors,
-// or it carries the lock's mark in the owner's session.
+// or it carries the lock's mark in the owner's session. The mark alone does not count while a
+// supervisor lives, which is an ancestor of all that is left of its job: it may be a copy.
 func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Claim) bool {
 	owner := lock.Record.Owner
-	if owner.SharesSession(shell) && slices.ContainsFunc(claims, func(c process.Claim) bool { return c.Token == lock.Record.Token }) {
-		return true
-	}
+	marked := owner.SharesSession(shell) && slices.ContainsFunc(claims, func(c process.Claim) bool { return c.Token == lock.Record.Token })
 	line, err := process.Ancestors()
-	at := slices.Index(line, owner.PID)
-	if err != nil || at < 1 || owner.Life() != process.Alive {
-		return false
+	at, lives := slices.Index(line, owner.PID), owner.Life() == process.Alive
+	switch {
+	case !lives:
+		return marked
+	case at < 1:
+		return marked && (err != nil || !lock.Record.Supervised)
 	}
 	// A supervisor is the parent of its command, and of the orphans of its job: daemons too.
 	child, err := process.Of(line[at-1])
-	return err == nil && (!lock.Record.Supervised || child.SharesSession(owner) || child.Same(lock.Job().Command))
+	return marked || err == nil && (!lock.Record.Supervised || child.SharesSession(owner) || child.Same(lock.Job().Command))
 }
 
 // isOtherUsers reports whether another user's process that holds the atom NAME is an ancestor of the
