@@ -398,11 +398,9 @@ func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
 	refused(ask(sleeper(t)), locker.Busy)
 	os.Remove(k.Dir.Path("lock." + motdFiles))
 
-	stranger := wantVerdict(t, k, slotted(sleeper(t), "a", 2), locker.Acquired)
-	inside := slotted(parent, "b", 2)
-	wantVerdict(t, k, inside, locker.Acquired)
-	refused(slotted(sleeper(t), "c", 2), locker.Full)
-	letGo(t, k, slotted(parent, "a", 2), stranger)
+	// Beside another's slot the newcomer could wait for that one.
+	wantVerdict(t, k, slotted(parent, "b", 1), locker.Acquired)
+	refused(slotted(sleeper(t), "c", 1), locker.Full)
 }
 
 func TestAProcessOutsideTheJobMayWaitWithoutEnd(t *testing.T) {
