@@ -823,10 +823,12 @@ died_of() {
 	assert_equal "$(events acquire)" 1
 	kill -KILL "$(cat "$T/child")"
 	eventually gone "$(cat "$T/child")"
+	rm "$T/child"
 	"${shell[@]}" <"$T/job" 3>&- &
 	first=$!
-	eventually eval '[ "$(events acquire)" = 2 ]'
-	eventually eval 'kill -KILL "$(cat "$T/child")"'
+	eventually test -s "$T/child"
+	assert_equal "$(events acquire)" 2
+	kill -KILL "$(cat "$T/child")"
 	ended "$first" 0
 }
 
