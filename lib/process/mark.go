@@ -107,7 +107,7 @@ type mark struct {
 	image   Image
 	owner   Key
 	session int
-	since   uint64 // the start of the processes that the owner forked just after it took the lock
+	since   uint64 // the start of what the owner forked just after it took the lock; if that is unknown, after its own start
 	ageless bool   // starts cannot be compared with since
 }
 
@@ -131,7 +131,7 @@ func (job Job) mark() (m mark, ok bool) {
 	}
 	return mark{
 		token: job.Token, image: job.Owner.Image, owner: job.Owner.Key(), session: job.Owner.SID,
-		since: startAt(job.Taken), ageless: job.Owner.TimeNS != where.TimeNS,
+		since: max(startAt(job.Taken), job.Owner.Start), ageless: job.Owner.TimeNS != where.TimeNS,
 	}, true
 }
 

@@ -155,6 +155,22 @@ func TestAnOrphanWithAnUnreadableEnvironmentIsInDoubt(t *testing.T) {
 	}
 }
 
+// The lease of a store does not tell by this clock when it was taken.
+func TestWhatIsOlderThanTheOwnerIsNotInDoubt(t *testing.T) {
+	file := actor.File(t, "pids")
+	actor.Shell(t, syscall.SysProcAttr{Setsid: true}, `exec perl -e '$0 = "x" x 20000; exec "sleep", "300" unless $pid = fork;
+		open(F, ">$ARGV[0]"); print F "$pid\n"; close F; wait; sleep 300' "$1"`, file)
+	owner, err := Of(actor.PIDIn(t, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Kill(owner.PID, unix.SIGKILL)
+	actor.Eventually(t, "the owner is dead", func() bool { return owner.Life() == Dead })
+	if got, doubt := found(t, Job{Owner: owner, Token: token}); len(got) != 0 || doubt != 0 {
+		t.Errorf("found %v, in doubt %d", got, doubt)
+	}
+}
+
 // The session has processes that start and end all the time, and none of them is the job's.
 func TestAJobIsDeadBesideProcessesThatComeAndGo(t *testing.T) {
 	file := actor.File(t, "pids")
