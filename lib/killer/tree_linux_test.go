@@ -208,7 +208,7 @@ func TestAMemberIsRecordedByItsIdentity(t *testing.T) {
 	a := actor.Sleeper(t, syscall.SysProcAttr{Setsid: true})
 	h := hunted(t, a)
 	want := idOf(a)
-	want.UID, want.Image = 0, process.Image{}
+	want.UID, want.Image = 0, 0
 	if got := h.order[0].identity(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -108,7 +108,7 @@ func (e *ending) record(fresh []process.Identity) error {
 // had two workers in subshells, and was killed together with one of them.
 func (e *ending) independent(others []*lockfile.Active) *lockfile.Active {
 	owner := e.active.Record.Owner
-	if owner.Image == (process.Image{}) || owner.Life() != process.Dead {
+	if owner.Image == 0 || owner.Life() != process.Dead {
 		return nil
 	}
 	for _, lock := range others {

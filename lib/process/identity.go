@@ -26,7 +26,12 @@ type Identity struct {
 	PGID  int    // its process group when it was read
 	SID   int    // its session when it was read; 0: one outside its pid namespace
 	UID   int    // its effective user when it was read
-	Image Image  // its program image when it was read; zero: unknown
+
+	// Image tells its program image, when it was read, from others: it is a checksum of where its code,
+	// stack, heap, arguments and environment start. A process and all that it has forked have one
+	// image; after execve(2) a process has another one, as the kernel chooses these addresses at
+	// random. 0: unknown.
+	Image uint64
 
 	// Inode is the inode of its pidfd, which no other process has until the next boot (pidfs,
 	// Linux 6.9); 0: unknown. It distinguishes two processes with the same pid and start, and
@@ -165,10 +170,10 @@ type Entry struct {
 	ByBand            bool   // only its group, its session or a mark shows that it belongs to a job
 	Command           string
 
-	image     Image // zero: not shown
-	arguments int   // length of its arguments in bytes
-	environ   int   // length of its environment in bytes; -1: not shown
-	kernel    bool  // a thread of the kernel
+	image     uint64 // Identity.Image
+	arguments int    // length of its arguments in bytes
+	environ   int    // length of its environment in bytes; -1: not shown
+	kernel    bool   // a thread of the kernel
 }
 
 // Key identifies a process within one boot and pid namespace.

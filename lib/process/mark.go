@@ -46,32 +46,6 @@ func Claims() (all []Claim) {
 	return all
 }
 
-// Image identifies the program image of a process: the start of its code, stack, heap, arguments
-// and environment. A process and all that it has forked have one image; after execve(2) a process
-// has another one, as the kernel chooses these addresses at random. Zero: unknown.
-type Image [5]uint64
-
-// String is the form for records.
-func (i Image) String() string {
-	return fmt.Sprintf("%x %x %x %x %x", i[0], i[1], i[2], i[3], i[4])
-}
-
-// ParseImage reads what String has written; the zero Image if it cannot.
-func ParseImage(text string) (i Image) {
-	fields := strings.Fields(text)
-	if len(fields) != len(i) {
-		return Image{}
-	}
-	for n, field := range fields {
-		address, err := strconv.ParseUint(field, 16, 64)
-		if err != nil {
-			return Image{}
-		}
-		i[n] = address
-	}
-	return i
-}
-
 // mostMarks bounds the lines: daemons start daemons.
 const mostMarks = 32
 
@@ -104,7 +78,7 @@ func marksIn(env []string) string {
 // left it is a daemon, which the job has left behind on purpose.
 type mark struct {
 	token   string
-	image   Image
+	image   uint64
 	owner   Key
 	session int
 	since   uint64 // the start of what the owner forked just after it took the lock; if that is unknown, after its own start
@@ -201,7 +175,7 @@ func (m mark) isLater(e Entry) bool {
 	return m.ageless || e.Start > m.since || e.Start == m.since && younger
 }
 
-func (m mark) hasImage(e Entry) bool { return m.image != Image{} && e.image == m.image }
+func (m mark) hasImage(e Entry) bool { return m.image != 0 && e.image == m.image }
 
 // hasElder tells whether e descends from a process that has the owner's image and is older than the
 // lock. The owner was then a subshell, and e may be another subshell of the same script.

@@ -133,7 +133,7 @@ func TestTheOtherSubshellsOfAScriptHaveNoMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Kill(other, unix.SIGKILL) })
-	if idOf(a).Image != owner.Image || owner.Image == (Image{}) {
+	if idOf(a).Image != owner.Image || owner.Image == 0 {
 		t.Fatalf("images %v and %v", idOf(a).Image, owner.Image)
 	}
 	unix.Kill(owner.PID, unix.SIGKILL)

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"math/bits"
 	"os"
-	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -192,19 +192,31 @@ func parseStat(text []byte) (Entry, error) {
 		Exiting: number(f[6])&exiting != 0,
 		Command: string(rest[:end]),
 	}
+	e.readImage(func(field int) uint64 {
+		if len(f) <= field-3 {
+			return 0
+		}
+		return address(f[field-3])
+	})
 	// A zombie counts one thread, itself. A leader that exited before its threads is in state Z
 	// too, but counts them.
-	if len(f) >= 49 {
-		for i, field := range [...]int{26, 28, 47, 48, 50} {
-			e.image[i] = address(f[field-3])
-		}
-		e.arguments, e.environ = int(address(f[49-3])-e.image[3]), int(address(f[51-3])-e.image[4])
-	}
-	if slices.Contains(e.image[:], 0) { // an execve is under way, or this process may not see it
-		e.image, e.environ = Image{}, -1
-	}
 	e.Exited = f[0][0] == 'X' || f[0][0] == 'Z' && number(f[17]) <= 1
 	return e, bad
+}
+
+// readImage reads what the fields of /proc/PID/stat tell of a program image.
+func (e *Entry) readImage(address func(field int) uint64) {
+	const code, stack, heap, arguments, argumentsEnd, environ, environEnd = 26, 28, 47, 48, 49, 50, 51
+	const prime = 1<<40 + 0x1b3 // of the checksum FNV-1a
+	e.environ = -1
+	for _, field := range []int{code, stack, heap, arguments, environ} {
+		if address(field) == 0 { // an execve is under way, or this process may not see it
+			e.image = 0
+			return
+		}
+		e.image = bits.RotateLeft64((e.image^address(field))*prime, 29)
+	}
+	e.arguments, e.environ = int(address(argumentsEnd)-address(arguments)), int(address(environEnd)-address(environ))
 }
 
 // address returns 0 for what is no number.

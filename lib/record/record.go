@@ -64,8 +64,8 @@ func (r Record) Bytes() []byte {
 	if r.Node != "" && r.Node != r.Atom.Host {
 		w.quoted("node", r.Node)
 	}
-	if r.Owner.Image != (process.Image{}) {
-		w.text("image", r.Owner.Image.String())
+	if r.Owner.Image != 0 {
+		w.number("image", r.Owner.Image)
 	}
 	if r.Job.PID != 0 {
 		w.number("job.pid", uint64(r.Job.PID))
@@ -188,8 +188,8 @@ func parseRecord(content []byte) (Record, Content) {
 	if _, there := fields["node"]; there {
 		record.Node = r.quoted("node")
 	}
-	if text, there := fields["image"]; there {
-		record.Owner.Image = process.ParseImage(text)
+	if _, there := fields["image"]; there {
+		record.Owner.Image = r.number("image", 64)
 	}
 	if _, there := fields["job.pid"]; there {
 		record.Job = r.identity("job.", int(r.number("job.pid", 31)))
