@@ -467,7 +467,7 @@ _adlock_run_locked() {
 }
 
 # _adlock_is_alone LINE STATUS [--wait] is false if the status is that of a command which was ended,
-# and processes of the job are left. With --wait it returns when they are gone.
+# and processes of the job are, or may be, left. With --wait it returns when they are gone.
 _adlock_is_alone() {
 	_adlock_status=$2
 	_adlock_plain_status
@@ -478,7 +478,7 @@ _adlock_is_alone() {
 	esac
 	set -- "${1#* }" ${3:+"$3"}
 	_adlock_help left ${2:+"$2"} "${1%% *}" "${1#* }"
-	[ "$_adlock_status" != 75 ]
+	[ "$_adlock_status" = 0 ]
 }
 
 # _adlock_guard [IFELAPSED [EXPIREAFTER]] guards the script in the way that the helper prints

@@ -28,16 +28,21 @@ var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 		return 0, err
 	}
 	const least, most = 10 * time.Millisecond, time.Second
-	for pause := least; job.Left(); pause = min(2*pause, most) {
-		if !wait {
-			return fault.StatusDenied, nil
+	told := false
+	for pause := least; ; pause = min(2*pause, most) {
+		left, err := job.Left()
+		if err != nil && !told {
+			fault.Report(err)
+			told = true
 		}
-		if job.Owner.Life() == process.Dead {
-			break
+		switch {
+		case err == nil && !left, wait && job.Owner.Life() == process.Dead:
+			return 0, nil
+		case !wait:
+			return fault.StatusDenied, nil
 		}
 		time.Sleep(pause)
 	}
-	return 0, nil
 }}
 
 // jobUnder is the job under the lock file that has this token; nil if there is none.

@@ -229,7 +229,10 @@ func (l *Locker) Clear(lock atom.File) error {
 	if errors.Is(failed, locker.ErrGuarded) { // the slot is to be cleared too
 		return failed
 	}
-	rest := active.Job().Marked()
+	rest, err := active.Job().Marked()
+	if err != nil {
+		return errors.Join(failed, fault.Wrap(path, err))
+	}
 	if err := active.Remove(); err != nil {
 		return errors.Join(failed, err)
 	}

@@ -97,10 +97,9 @@ var (
 )
 
 // mark returns the mark of the job; ok is false if the job has none, or none that can be looked for
-// from here.
-func (job Job) mark() (m mark, ok bool) {
-	where, err := here()
-	if err != nil || !HasMarks || job.Token == "" || job.Owner.SID == Unrecorded || job.Owner.seenFrom(where) != samePlace {
+// from where this process is.
+func (job Job) mark(where Identity) (m mark, ok bool) {
+	if !HasMarks || job.Token == "" || job.Owner.SID == Unrecorded || job.Owner.seenFrom(where) != samePlace {
 		return mark{}, false
 	}
 	return mark{

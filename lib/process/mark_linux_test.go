@@ -61,8 +61,9 @@ func left(t *testing.T, script string, lines int) (Job, []int) {
 // found returns the processes that bear the mark, and one in doubt; 0: none.
 func found(t *testing.T, job Job) (pids []int, doubt int) {
 	t.Helper()
-	m, ok := job.mark()
-	if !ok {
+	where, err := here()
+	m, ok := job.mark(where)
+	if !ok || err != nil {
 		t.Fatal("the job has no mark")
 	}
 	seen, _, err := m.look(Table, nothing)
@@ -168,6 +169,22 @@ func TestWhatIsOlderThanTheOwnerIsNotInDoubt(t *testing.T) {
 	actor.Eventually(t, "the owner is dead", func() bool { return owner.Life() == Dead })
 	if got, doubt := found(t, Job{Owner: owner, Token: token}); len(got) != 0 || doubt != 0 {
 		t.Errorf("found %v, in doubt %d", got, doubt)
+	}
+}
+
+func TestWhatIsLeftIsNotKnownWithoutAPlace(t *testing.T) {
+	job, pids := left(t, `ADLOCK_MARK="1 $3 f" `+sleeper+` &`, 1)
+	if left, err := job.Left(); !left || err != nil {
+		t.Errorf("left %v, %v, of %v", left, err, pids)
+	}
+	saved := here
+	defer func() { here = saved }()
+	here = func() (Identity, error) { return Identity{}, unix.EMFILE }
+	if _, err := job.Left(); !errors.Is(err, unix.EMFILE) {
+		t.Error(err)
+	}
+	if marked, err := job.Marked(); !errors.Is(err, unix.EMFILE) {
+		t.Error(marked, err)
 	}
 }
 

@@ -27,7 +27,7 @@ func (k *Membership) AddBands(job Job) error {
 	default:
 		return nil
 	}
-	if m, ok := job.mark(); ok {
+	if m, ok := job.mark(where); ok {
 		k.mark = &m
 	}
 	for _, b := range job.bands() {

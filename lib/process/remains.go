@@ -23,7 +23,7 @@ func (job Job) Remains() bool {
 	case elsewhere:
 		return true
 	}
-	return job.Survived() != nil || job.bandLives(where) || job.markLives()
+	return job.Survived() != nil || job.bandLives(where) || job.markLives(where)
 }
 
 // OfThisBoot is the job with the id of this boot in place of an empty id. It is for a lock whose
@@ -143,8 +143,8 @@ func (job Job) bandLives(where Identity) bool {
 }
 
 // markLives tells whether a process bears the job's mark, or may bear it.
-func (job Job) markLives() bool {
-	m, ok := job.mark()
+func (job Job) markLives(where Identity) bool {
+	m, ok := job.mark(where)
 	if !ok {
 		return false
 	}
@@ -153,27 +153,32 @@ func (job Job) markLives() bool {
 }
 
 // Marked returns the pids of the processes that bear the job's mark.
-func (job Job) Marked() (pids []int) {
-	m, ok := job.mark()
-	if !ok {
-		return nil
+func (job Job) Marked() (pids []int, err error) {
+	where, err := here()
+	if err != nil {
+		return nil, err
 	}
-	seen, _, _ := m.look(Table, nothing) // without a table none is known
+	m, ok := job.mark(where)
+	if !ok {
+		return nil, nil
+	}
+	seen, _, err := m.look(Table, nothing)
 	for k := range seen.members {
 		pids = append(pids, k.PID)
 	}
 	slices.Sort(pids)
-	return pids
+	return pids, err
 }
 
 // Left tells whether another process than the owner, which lives, bears the job's mark. Neither this
 // process counts nor those that have started it for the owner.
-func (job Job) Left() bool {
-	above, err := Ancestors()
+func (job Job) Left() (bool, error) {
+	marked, err := job.Marked()
 	if err != nil {
-		return false
+		return false, err
 	}
-	return slices.ContainsFunc(job.Marked(), func(pid int) bool { return pid != os.Getpid() && !slices.Contains(above, pid) })
+	above, err := Ancestors()
+	return slices.ContainsFunc(marked, func(pid int) bool { return pid != os.Getpid() && !slices.Contains(above, pid) }), err
 }
 
 func nothing(Key) bool { return false }

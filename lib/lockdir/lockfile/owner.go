@@ -34,7 +34,7 @@ func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Du
 			if byName(f, except) != side {
 				continue
 			}
-			lock, err := d.lockIf(f, wait, func(a *Active) bool { return a.heldBy(holders) })
+			lock, err := d.lockIf(f, wait, func(a *Active) (bool, error) { return a.heldBy(holders) })
 			if err != nil { // another newcomer may wait for this one's guard: do not keep it longer
 				return held, err
 			}
@@ -60,37 +60,41 @@ func (d *Dir) Found(f atom.File) (*Active, error) {
 // heldBy tells whether one of these processes is the lock's owner or, if the owner is dead, belongs
 // to its job: to its process group or session, to the members that the lock records, or to those that
 // bear its mark.
-func (a *Active) heldBy(ids []process.Identity) bool {
+func (a *Active) heldBy(ids []process.Identity) (bool, error) {
 	owner, job := a.Record.Owner, a.Job()
 	if slices.ContainsFunc(ids, owner.Same) {
-		return true
+		return true, nil
 	}
 	heir := func(id process.Identity) bool {
 		return id.PGID == owner.PID || id.SID == owner.PID || slices.ContainsFunc(job.Recorded(), id.Same)
 	}
 	if owner.Life() != process.Dead {
-		return false
+		return false, nil
 	}
 	if slices.ContainsFunc(ids, heir) {
-		return true
+		return true, nil
 	}
-	marked := job.Marked()
-	return slices.ContainsFunc(ids, func(id process.Identity) bool { return slices.Contains(marked, id.PID) })
+	marked, err := job.Marked()
+	return slices.ContainsFunc(ids, func(id process.Identity) bool { return slices.Contains(marked, id.PID) }), err
 }
 
 // LockOf opens a lock under its guard, waiting for it; nil where the lock is not, or no longer,
 // the owner's.
 func (d *Dir) LockOf(owner process.Identity, f atom.File, wait time.Duration) (*Active, error) {
-	return d.lockIf(f, wait, func(a *Active) bool { return a.Record.Owner.Same(owner) })
+	return d.lockIf(f, wait, func(a *Active) (bool, error) { return a.Record.Owner.Same(owner), nil })
 }
 
 // lockIf is LockOf for a lock that satisfies is.
-func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) bool) (*Active, error) {
+func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) (bool, error)) (*Active, error) {
 	lock, err := d.Found(f)
 	if lock == nil {
 		return nil, err
 	}
-	if lock.Content == record.Full && is(lock) {
+	wanted := false
+	if lock.Content == record.Full {
+		wanted, err = is(lock)
+	}
+	if wanted && err == nil {
 		if err = lock.GuardReporting(wait); err == nil {
 			return lock, nil
 		}

@@ -194,12 +194,12 @@ func TestALockIsHeldByItsOwnerAndThenByItsKnownJob(t *testing.T) {
 			id   process.Identity
 			want bool
 		}{"the owner": {r.Owner, true}, "the command": {command, !alive}, "a survivor": {survivor, !alive}, "of its group": {ofGroup, !alive}, "of its session": {ofSession, !alive}, "a stranger": {stranger, false}} {
-			if got := a.heldBy([]process.Identity{stranger, c.id}); got != c.want {
-				t.Errorf("the owner lives: %v; held by %s: %v", alive, claim, got)
+			if got, err := a.heldBy([]process.Identity{stranger, c.id}); got != c.want || err != nil {
+				t.Errorf("the owner lives: %v; held by %s: %v, %v", alive, claim, got, err)
 			}
 		}
-		if a.heldBy(nil) {
-			t.Error("held, though no process holds it")
+		if held, err := a.heldBy(nil); held || err != nil {
+			t.Error("held, though no process holds it:", err)
 		}
 	}
 }
