@@ -36,7 +36,19 @@ with_agent() {
 	cat >>"$T/$1"
 }
 
-@test "a pass is one agent and no other run of the helper" {
+@test "a pass of one lock starts no agent" {
+	counted
+	script job <<-'E'
+		adlock_pass
+		adlock_get a 1 0
+		adlock_release
+	E
+	run launch job
+	assert_success
+	assert_equal "$(cat "$T/runs")" $'take\nrelease'
+}
+
+@test "the second lock of a pass starts its agent" {
 	counted
 	script job <<-'E'
 		adlock_pass
@@ -54,7 +66,7 @@ with_agent() {
 	run launch job
 	assert_success
 	assert_output ''
-	assert_equal "$(cat "$T/runs")" agent
+	assert_equal "$(cat "$T/runs")" $'take\nrelease\nagent'
 	assert_notes <<<with
 	run ls "$ADLOCK_DIR"
 	refute_output --partial lock.
@@ -676,13 +688,13 @@ needs_debug_trap() {
 	assert_equal "$(grep -c agent "$T/runs")" 1
 }
 
-@test "a pass started within another mixes no two agents" {
+@test "an agent started within the start of another mixes no two" {
 	[ "${shell[0]}" = bash ] || skip "$ADLOCK_TEST_SHELL does not tell a DEBUG trap the command"
 	counted
 	with_agent job <<-'E'
 		set -T
-		trap 'case $BASH_COMMAND in *_adlock_agent_at=*) trap - DEBUG; adlock_pass ;; esac' DEBUG
-		adlock_pass
+		trap 'case $BASH_COMMAND in *_adlock_agent_at=*) trap - DEBUG; adlock_agent; adlock_get b 1 0; adlock_release ;; esac' DEBUG
+		adlock_agent
 		adlock_get a 1 0
 		note "${_adlock_agent_sign%/fd/*} ${_adlock_agent_at%/fd/*} ${_adlock_questions%/fd/*}"
 		adlock_release

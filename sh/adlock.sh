@@ -55,9 +55,9 @@
 #	later, must not end by exec, and without a path needs ADLOCK_NAME.
 # adlock_pass
 #	One clock reading for the rest of this run (the paper's pass): all its locks are judged
-#	by this time, however long the atoms between them take. It also lets an agent answer: one
-#	helper process for all locks, which exits when this process is gone or has not asked
-#	for a minute.
+#	by this time, however long the atoms between them take. It also lets an agent answer from
+#	the second lock on: one helper process for all locks, which exits when this process is
+#	gone or has not asked for a minute.
 # adlock_agent
 #	Lets an agent answer from now on, without fixing the time: for a script that takes
 #	many locks over hours.
@@ -136,10 +136,11 @@
 # either takes the lock or says why not: too-soon, busy, full, or expired. An expired
 # owner is ended carefully (CONT, INT, TERM, KILL, to its whole job), and the lock is
 # free only once the owner's death is confirmed. A get takes one helper run, and so does
-# a release; a get that ends an owner takes two. In a pass, the agent answers what needs
-# no wait, no signal and no other process's environment. The rest takes helper runs, and
-# so does everything if the agent is gone, if standard error is a terminal, with slots,
-# readers, a hook or a store, or in a subshell.
+# a release; a get that ends an owner takes two. In a pass, the second question that an agent
+# could answer, a get or an age, starts it. The agent answers what needs no wait, no signal
+# and no other process's environment. The rest takes helper runs, and so does everything if
+# the agent is gone, if standard error is a terminal, with slots, readers, a hook or a
+# store, or in a subshell.
 #
 # The owner is the shell process that took the lock, even if that is a subshell: then the
 # lock is reclaimed when the subshell is gone. If an owner has left its lock behind, as
@@ -276,7 +277,7 @@ _adlock_called=$0
 _adlock_from=${PWD-}
 _adlock_held=''               # the list of held locks: see _adlock_strike
 _adlock_above=${ADLOCK_MARK-} # the locks of the jobs in which this script runs
-_adlock_pass=''               # the pass clock, in seconds since the epoch
+_adlock_pass=''               # the pass clock, as the helper's --now takes it
 _adlock_node=''               # DIR, newline, the host in DIR, once asked for
 _adlock_uid=''                # the effective user, once asked for
 _adlock_filed=''              # what settings files name, once asked for: see _adlock_locate
@@ -982,22 +983,26 @@ _adlock_find_smith() {
 # helper run does; and a helper run can do all that an agent does.
 
 _adlock_begin_pass() {
-	_adlock_wants 0 0 "$#" adlock_pass && _adlock_want_agent || return "$?"
-	if _adlock_ask clock; then
-		_adlock_pass=${_adlock_line#0 }
-	else
+	_adlock_wants 0 0 "$#" adlock_pass && _adlock_want_agent later || return "$?"
+	_adlock_line=''
+	_adlock_first _adlock_line /proc/uptime || :
+	case $_adlock_line in
+	[0-9]*.*' '*) _adlock_pass=uptime:${_adlock_line%% *} ;; # without a fork
+	*)                                                       # no such file, or a trap has cut the read short
 		_adlock_capture command date +%s || return "$?"
 		_adlock_pass=$_adlock_line
-	fi
+		;;
+	esac
 }
 
 _adlock_begin_agent() {
-	_adlock_wants 0 0 "$#" adlock_agent && _adlock_want_agent
+	_adlock_wants 0 0 "$#" adlock_agent && _adlock_want_agent wanted
 }
 
-# _adlock_want_agent makes the next question start an agent for this process. $_adlock_agent is
-# `wanted`, then `tried`, and `serves` when the agent has answered; it is empty if there is no
-# agent, and none shall be started.
+# _adlock_want_agent STATE makes a question start an agent for this process. $_adlock_agent is
+# `later` if that is the question after the next, as one lock is not worth an agent; `wanted` if it is
+# the next; `tried` once the agent is started, and `serves` when it has answered. It is empty if there
+# is no agent, and none shall be started.
 _adlock_want_agent() {
 	_adlock_is_switch ADLOCK_AGENT "${ADLOCK_AGENT-}" || return "$?"
 	case ${ADLOCK_AGENT-1} in
@@ -1009,7 +1014,7 @@ _adlock_want_agent() {
 	esac
 	_adlock_whoami
 	[ "$_adlock_agent_of" = "$_adlock_owner" ] || _adlock_agent=''
-	[ -n "$_adlock_agent" ] || _adlock_agent=wanted _adlock_agent_of=$_adlock_owner
+	[ -n "$_adlock_agent" ] || _adlock_agent=$1 _adlock_agent_of=$_adlock_owner
 }
 
 # _adlock_start_agent starts the agent. If that fails, it is not tried again.
@@ -1036,17 +1041,20 @@ _adlock_start_agent() {
 # $_adlock_status, and its words are in $_adlock_line. 1: a helper run has to do it; nothing was
 # changed. 2: a helper run has to do it; the agent died meanwhile, and may have done it.
 _adlock_ask() {
-	case $_adlock_agent in
-	serves | tried) ;;
-	'') return 1 ;;
-	*) _adlock_start_agent || return 1 ;;
-	esac
+	[ -n "$_adlock_agent" ] || return 1
 	# The agent has no terminal, and not this process's environment: all settings must be in the
 	# question.
 	case $_adlock_asking${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}${ADLOCK_NOW-} in ?*) return 1 ;; esac
 	[ ! -t 2 ] || return 1
 	case ${KSH_VERSION-} in
 	*' 93'*) eval '[ "${_adlock_agent_of#*.}" = "${.sh.subshell}" ]' || return 1 ;;
+	esac
+	case $_adlock_agent in
+	later)
+		_adlock_agent=wanted
+		return 1
+		;;
+	wanted) _adlock_start_agent || return 1 ;;
 	esac
 	_adlock_asking=yes
 	_adlock_exchange "$((_adlock_number += 1))" "$@" || _adlock_ask_in_vain "$?" || return "$?"

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -51,8 +50,6 @@ func answer(owner process.Identity, args []string) (agent.Answer, error) {
 		return answerRelease(owner, args[1:])
 	case "age":
 		return answerAge(args[1:])
-	case "clock": // a pass begins
-		return agent.Answer{Words: strconv.FormatInt(time.Now().Unix(), 10)}, nil
 	}
 	return agent.Answer{}, agent.ErrHelper
 }

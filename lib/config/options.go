@@ -4,6 +4,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"slices"
@@ -431,6 +432,29 @@ func Uptime(to *time.Duration) func(string) error {
 			return badValue(value, "want seconds since the boot")
 		}
 		*to = time.Duration(seconds * float64(time.Second))
+		return nil
+	}
+}
+
+// passClock is an Instant, or uptime:UPTIME, which the library reads without a fork. The moment is
+// reckoned from /proc/uptime, not from the boot clock: in a container the file may have an uptime
+// of the container's own.
+func passClock(to *time.Time) func(string) error {
+	return func(value string) error {
+		uptime, is := strings.CutPrefix(value, "uptime:")
+		if !is {
+			return Instant(to)(value)
+		}
+		text, err := os.ReadFile("/proc/uptime")
+		if err != nil {
+			return fault.Wrap("/proc/uptime", err)
+		}
+		seconds, _, _ := strings.Cut(string(text), " ")
+		var then, now time.Duration
+		if err := cmp.Or(Uptime(&then)(uptime), Uptime(&now)(seconds)); err != nil {
+			return err
+		}
+		*to = time.Now().Add(then - now)
 		return nil
 	}
 }

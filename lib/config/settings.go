@@ -58,7 +58,7 @@ func (s *Settings) Options() []Option {
 		Bind("shared", Toggle(&r.Shared)),
 		Bind("from-start", Toggle(&r.FromStart)),
 		Bind("starving", Number(&r.Starving, 0, 1000)),
-		Bind("now", Instant(&r.Now)),
+		Bind("now", passClock(&r.Now)),
 		Bind("verbose", Toggle(&s.Verbose)),
 	), HookOptions(s.Hook)...)
 }
