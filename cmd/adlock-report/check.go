@@ -170,6 +170,7 @@ func checker(q *query) (*lint.Checker, error) {
 		Host: host, UserColumn: q.userColumn,
 		Elsewhere: elsewhere, CronPath: crontab.DefaultPath, Shell: run.InstalledShell(),
 		IsUser: remembered(isUser),
+		Zone:   os.Getenv("TZ"), Differs: remembered(differsFromMachine),
 	}
 	homeless := remembered(func(of [2]string) bool {
 		return as(of[0], func() bool { return isHomeless(of[0], of[1]) })
@@ -185,6 +186,29 @@ func checker(q *query) (*lint.Checker, error) {
 		return c, checkOthers(c, own)
 	}
 	return c, nil
+}
+
+// differsFromMachine reports whether the clock of a time zone differs, in one of the coming months, from
+// that of the machine (/etc/localtime; without it UTC), which cron's jobs have.
+func differsFromMachine(zone string) bool {
+	other, err := time.LoadLocation(strings.TrimPrefix(zone, ":"))
+	if err != nil {
+		return false // such a zone is UTC to some programs, and an error to others
+	}
+	machine := time.UTC
+	if text, err := os.ReadFile("/etc/localtime"); err == nil {
+		if machine, err = time.LoadLocationFromTZData("", text); err != nil {
+			return false
+		}
+	}
+	for month := range 12 {
+		at := time.Now().AddDate(0, month, 0)
+		_, here := at.In(machine).Zone()
+		if _, there := at.In(other).Zone(); here != there {
+			return true
+		}
+	}
+	return false
 }
 
 // tellers are the settings by which trouble is told without mail.

@@ -269,6 +269,7 @@ func (j *job) locks(v *invocation) {
 	j.crowds(v)
 	j.limits(v, ifElapsed, j.limit(v, "expire-after"))
 	j.interval(v, d)
+	j.days(v)
 	j.endsLate(v)
 	j.unnamed(v)
 	j.apart(v)
@@ -340,6 +341,21 @@ func (j *job) interval(v *invocation, d time.Duration) {
 	}
 	j.add(j.Number, "an interval as long as the period", "it starts every "+limit.Format(j.Schedule.Shortest)+", and IfElapsed "+limit.Format(d)+
 		" counts from completion: every second start is denied", "say --from-start (ADLOCK_FROM_START=1), or a shorter interval")
+}
+
+// days looks for days of --once-per that begin in another time zone than the line is written for.
+func (j *job) days(v *invocation) {
+	d, _ := durationOf(j.limit(v, "once-per"))
+	if d <= 0 || d%(24*time.Hour) != 0 || j.Differs == nil || j.environment(v) == nil || j.environment(v)("TZ") != "" {
+		return
+	}
+	const reason, cure = "a day of --once-per begins at midnight of the machine's time zone, not of ", "set TZ above the line"
+	switch zone, _ := j.setting("CRON_TZ"); {
+	case zone != "" && j.Differs(zone):
+		j.add(j.Number, "days of another time zone", reason+"CRON_TZ="+zone, cure)
+	case zone == "" && j.Zone != "" && j.Differs(j.Zone):
+		j.add(j.Number, "note", reason+"TZ="+j.Zone+", which is set here", cure)
+	}
 }
 
 // farApart: if the period is this many times as long as a limit, the limit alone is of little use.

@@ -50,6 +50,8 @@ type Checker struct {
 	Dir      func(user, home string) string // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none
 	Stranger func(dir string) string        // the user to whom a directory belongs, if that is neither root nor this process's user
 	Told     func(user string) bool         // a settings file of the user ("": unknown) names a hook, or turns on the system's log; nil: none does
+	Zone     string                         // TZ of this process
+	Differs  func(zone string) bool         // the clock of a time zone differs from the machine's, which cron's jobs have; nil: none does
 	Missing  func(user, path string) bool   // there is no such file, as that user ("": unknown) sees it; nil: as this process sees it
 
 	// Longest is the longest run of the user ("": unknown) that succeeded; 0: none is known.

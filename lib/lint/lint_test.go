@@ -969,6 +969,22 @@ func TestAHomeOfAnotherUserIsNoted(t *testing.T) {
 	}
 }
 
+func TestDaysOfAnotherTimeZoneAreFound(t *testing.T) {
+	c := checker(t)
+	c.Zone, c.Differs = "Europe/Berlin", func(zone string) bool { return zone != "UTC" }
+	const daily = "30 1 * * * /bin/adlock run --name n --once-per 1d -- /bin/job\n"
+	finds(t, c, daily, "1: note")
+	finds(t, c, "CRON_TZ=Asia/Tokyo\n"+daily, "2: days of another time zone")
+	for _, text := range []string{
+		"TZ=Europe/Berlin\n" + daily, "CRON_TZ=UTC\n" + daily, strings.Replace(daily, "/bin/adlock", "TZ=Europe/Berlin /bin/adlock", 1),
+		strings.Replace(daily, "1d", "1h", 1), strings.Replace(daily, "--once-per 1d", "--if-elapsed 12h", 1),
+	} {
+		finds(t, c, text)
+	}
+	c.Zone = ""
+	finds(t, c, daily)
+}
+
 func TestAShellOfAdlocksThatIsNotThereIsFound(t *testing.T) {
 	c := checker(t)
 	text := "SHELL=/usr/nowhere/lib/adlock/shell\n* * * * * /bin/job\n"
