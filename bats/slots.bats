@@ -146,3 +146,25 @@ slot_script() {
 	assert_success
 	assert_equal "$(sort "$T/notes")" $'part 1\npart 2\npart 3'
 }
+
+@test "a script takes a slot of a semaphore" {
+	script job <<-'E'
+		ADLOCK_PROGRAM=adlock ADLOCK_SLOTS=2
+		adlock_get run pictures 0 || exit
+		: >|"$T/holds.$1"
+		await "$T/go"
+		adlock_release
+	E
+	start job 1
+	local first=$!
+	start job 2
+	eventually test -e "$T/holds.1"
+	eventually test -e "$T/holds.2"
+	run "$ADLOCK_BIN" run --name pictures --slots 2 --verbose -- true
+	assert_failure 75
+	assert_output --partial 'full: 2 runs of pictures are under way'
+	: >"$T/go"
+	wait "$first"
+	wait "$!"
+	refute compgen -G "$ADLOCK_DIR/lock.*"
+}

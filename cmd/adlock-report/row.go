@@ -34,7 +34,7 @@ type row struct {
 	Changer    int    // pid of the process that is changing its lock just now; 0: none
 	watcher    int    // pid of the newcomer that watches whether its job works; 0: none
 
-	Slot, Slots int // the slot that its owner holds, and of how many; 0: none
+	Slot, Slots int // the slot that its owner holds, or how many slots of a semaphore are held, and of how many; 0: none
 
 	Completed   time.Time                 // zero: never
 	CompletedOn string                    // on which machine, if that may be another one
@@ -215,14 +215,21 @@ func (r *row) count(readers []locker.View) {
 	}
 }
 
-// findSlot finds the slot of the holder, if it took the atom with --slots.
+// findSlot finds the slot of the holder, if it took the atom with --slots, or counts those of a
+// semaphore.
 func (r *row) findSlot(holder locker.View, slots []locker.Slot) {
 	for _, s := range slots {
-		if holder.Record.Slots > 0 && s.Name.Prefix() == r.Name.Prefix() && s.Record.Owner.Same(holder.Record.Owner) {
+		switch {
+		case holder.Record.Slots == 0 || s.Name.SlotPrefix() != r.Name.SlotPrefix():
+		case r.atom.IsNamed():
+			r.Slot, r.Slots = r.Slot+1, holder.Record.Slots
+		case s.Record.Owner.Same(holder.Record.Owner):
 			r.Slot, r.Slots = s.Number, holder.Record.Slots
 		}
 	}
 }
+
+func (r *row) isSemaphore() bool { return r.Slots > 0 && r.atom.IsNamed() }
 
 // called returns the atom with its NAME, for package atom.
 func (r *row) called() atom.Called { return atom.Called{Name: r.Name, Atom: r.atom} }

@@ -23,7 +23,8 @@ func strayText(slots []locker.Slot, rows []*row) string {
 
 func shown(s locker.Slot, rows []*row) bool {
 	for _, r := range rows {
-		if r.Slot == s.Number && r.Owner == s.Record.Owner.PID && r.Name.Prefix() == s.Name.Prefix() {
+		is := r.isSemaphore() || r.Slot == s.Number && r.Owner == s.Record.Owner.PID
+		if is && r.Name.SlotPrefix() == s.Name.SlotPrefix() {
 			return true
 		}
 	}
@@ -32,7 +33,10 @@ func shown(s locker.Slot, rows []*row) bool {
 
 func slotText(s locker.Slot) string {
 	program, host, _ := strings.Cut(strings.TrimSuffix(s.Name.Prefix(), "."), ".")
-	if a := s.Record.Atom; a.Program != "" {
+	switch a := s.Record.Atom; {
+	case a.IsNamed():
+		program, host = a.Operand, a.Host
+	case a.Program != "":
 		program, host = a.Program, a.Host
 	}
 	text := "slot " + strconv.Itoa(s.Number) + " of " + terminal.Clean(program) + " on " + terminal.Clean(host) +

@@ -412,6 +412,8 @@ func (r *row) waitingNote(now time.Time) string {
 // the runlog has for the first waiter.
 func (r *row) waitedFor() string {
 	switch {
+	case r.isSemaphore():
+		return "a slot"
 	case r.Readers > 1:
 		return strconv.Itoa(r.Readers) + " readers"
 	case r.Held && r.Owner != 0:

@@ -676,6 +676,20 @@ func TestStatusShowsSlotsAndReaders(t *testing.T) {
 	}
 }
 
+func TestStatusShowsASemaphoreInOneRow(t *testing.T) {
+	p := newPlace(t)
+	for range 3 {
+		p.command("run", "--name", "s", "--slots", "3", "--", "sleep", "300").Start(t)
+	}
+	helper.Eventually(t, "all run", func() bool { return strings.Count(p.ok(t, "log", "--event", "acquire"), "\n") == 3 })
+	p.command("run", "--name", "s", "--slots", "3", "--wait", "forever", "--", "true").Start(t)
+	helper.Eventually(t, "one waits", func() bool { return p.ok(t, "log", "--event", "wait") != "" })
+	want := regexp.MustCompile(`(?m)\n.*\brun s +running .* \+2 +3 of 3 .*\n  waiting for a slot: pid .*\n$`)
+	if table := p.ok(t, "status"); !want.MatchString(table) || strings.Count(table, "\n") != 3 {
+		t.Error(table)
+	}
+}
+
 func TestStatusShowsTheHostWhereThereAreSeveral(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", "x", "--", "true")

@@ -74,8 +74,8 @@ func stop(args []string) (int, error) {
 	}
 	defer dir.Close()
 	locks, err := locker.LocksMeant("stop", names, (&lockdir.Locker{Dir: dir}).List)
-	for name, lock := range locks {
-		if lock.Name.IsSlot() {
+	for name, meant := range locks {
+		if slices.ContainsFunc(meant, func(f atom.File) bool { return f.Name.IsSlot() }) {
 			err = fault.New(fault.Usage, name, "is a slot: stop the atom that holds it (adlock status tells which)")
 		}
 	}
@@ -83,19 +83,20 @@ func stop(args []string) (int, error) {
 		return 0, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(locks)) {
-		a := newStop() // a settings file may have a section for each lock
-		if _, err := a.parse(args); err != nil {
-			return 0, err
+		found := false
+		for _, lock := range locks[name] {
+			a := newStop() // a settings file may have a section for each lock
+			if _, err := a.parse(args); err != nil {
+				return 0, err
+			}
+			ended := a.end(dir, lock)
+			if !errors.Is(ended, fs.ErrNotExist) {
+				found, err = true, errors.Join(err, ended)
+			}
 		}
-		ended := fs.ErrNotExist
-		if lock := locks[name]; lock.Name != "" {
-			ended = a.end(dir, lock)
-		}
-		if errors.Is(ended, fs.ErrNotExist) {
+		if !found {
 			fault.Warn(name, "is not locked by any running job: nothing to stop")
-			continue
 		}
-		err = errors.Join(err, ended)
 	}
 	return 0, err
 }

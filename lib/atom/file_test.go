@@ -113,6 +113,7 @@ func TestOtherFilesAreForeign(t *testing.T) {
 		"", ".", "..", "lock", "lock.", "p.h.o.x", "Lock.p.h.o.x", " lock.p.h.o.x", "locks.p.h.o.x", "program.h.runlog",
 		"lock.x", "lock.p.h.o", "lock.p.h.o.x.y", "lock.p..o.x", "lock.p.h.o.", "lock.p.h.o.x/y", "lock.p.h.o.x.1.2", "l.p.h.o.x", "l.p.h.o.x.1",
 		"lock.p.h.slot-0", "lock.p.h.slot-01", "lock.p.h.slot-", "lock.p.h.slot-x", "lock.p.h.slot--1",
+		"lock.p.h.run.x.slot-1", "lock.adlock.h.o.x.slot-1", "lock.adlock.h.run.x.slot-0", "lock.adlock.h.run.slot-1.slot-1", "last.adlock.h.run.x.slot-1",
 		"last.x", "last.p.h.o.x.7", "last.p.h.slot-1", "last.p.h.o.a b",
 		"read.x", "read.p.h.slot-1", "read.p.h.slot-1.7", "read.p.h.o.x.0", "read.p.h.o.x.07", "read.p.h.o.x.-7", "read.p.h.o.x.+7", "read.p.h.o.x.y",
 		"r.p.h.o.x.7", "r." + long, "r." + long + ".7", "read." + long + ".4711000", "read.p.h.o.x.7.7",
@@ -143,6 +144,9 @@ func TestEveryNameIsReadBack(t *testing.T) {
 			if name.Host() != Canonify(a.Host) || name.Prefix() != Canonify(a.Program)+"."+Canonify(a.Host)+"." {
 				t.Fatalf("%s is of the host %s and begins with %s", name, name.Host(), name.Prefix())
 			}
+		}
+		if slot := a.Slot(7); slot.SlotPrefix() != a.Name().SlotPrefix() || !strings.HasPrefix(string(slot), slot.SlotPrefix()) || a.IsNamed() != (slot.SlotPrefix() != slot.Prefix()) {
+			t.Fatalf("%s counts %s", slot, a.Name())
 		}
 		if a.Name().IsSlot() || !a.Slot(7).IsSlot() || a.Name().SlotNumber() != 0 || a.Slot(7).SlotNumber() != 7 {
 			t.Fatalf("which is a slot: %s or %s", a.Name(), a.Slot(7))

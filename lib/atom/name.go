@@ -158,11 +158,15 @@ func (a Atom) operand() string {
 
 const slotPrefix = "slot-"
 
-// Slot returns the name of the n-th slot (from 1) of the atom's program on its
-// host. It has three parts and a hyphen, so no atom can have it.
+// Slot returns the name of the n-th slot (from 1) that counts the atom: of its program on its host,
+// or of the atom alone if that is a semaphore. Its last part is one that no atom can have.
 func (a Atom) Slot(n int) Name {
-	return a.named(slotPrefix + strconv.Itoa(n))
+	return Name(a.Name().SlotPrefix() + slotPrefix + strconv.Itoa(n))
 }
+
+// IsNamed tells whether --name alone makes the atom. With slots it is a semaphore: they count the runs
+// of this atom, which share it.
+func (a Atom) IsNamed() bool { return a.Program == NamedProgram && a.Operator == RunOperator }
 
 func (a Atom) named(what string) Name {
 	return Name(Canonify(a.Program) + "." + Canonify(a.Host) + "." + what)

@@ -5,17 +5,18 @@ import (
 	"strings"
 )
 
-// Name is NAME: PROGRAM.HOST.OPERATOR.OPERAND of an atom, or PROGRAM.HOST.slot-N of a slot, each
-// part made canonical. So a file name made from it can only name a file in the lock directory.
+// Name is NAME: PROGRAM.HOST.OPERATOR.OPERAND of an atom, or of a slot PROGRAM.HOST.slot-N or, for a
+// semaphore, adlock.HOST.run.OPERAND.slot-N, each part made canonical. So a file name made from it can only name a file in the lock directory.
 // Atom.Name, Atom.Slot and ParseFile make it.
 type Name string
 
 // parseName returns text as a NAME; false if it is none.
 func parseName(text string) (Name, bool) {
 	parts := strings.Split(text, ".")
-	if len(parts) == 3 && isSlotPart(parts[2]) {
-		parts = parts[:2]
-	} else if len(parts) != 4 {
+	switch isSlot := slotNumber(parts[len(parts)-1]) > 0; {
+	case isSlot && len(parts) == 3, isSlot && len(parts) == 5 && isNamed(parts):
+		parts = parts[:len(parts)-1]
+	case len(parts) != 4:
 		return "", false
 	}
 	for _, part := range parts {
@@ -26,7 +27,8 @@ func parseName(text string) (Name, bool) {
 	return Name(text), true
 }
 
-func isSlotPart(part string) bool { return slotNumber(part) > 0 }
+// isNamed is Atom.IsNamed for the parts of a name.
+func isNamed(parts []string) bool { return parts[0] == NamedProgram && parts[2] == RunOperator }
 
 // slotNumber is the number in the last part of a slot's name; 0 if part is none.
 func slotNumber(part string) int {
@@ -63,15 +65,15 @@ func (n Name) Atom() (Atom, bool) {
 	return a, a.Check() == nil && a.Name() == n
 }
 
-// IsSlot distinguishes a slot from an atom, whose name has one part more.
-func (n Name) IsSlot() bool { return strings.Count(string(n), ".") == 2 }
+// IsSlot distinguishes a slot, whose name has three parts or five, from an atom.
+func (n Name) IsSlot() bool { return n != "" && strings.Count(string(n), ".") != 3 }
 
 // SlotNumber is the number of a slot, from 1; 0 for an atom.
 func (n Name) SlotNumber() int {
 	if !n.IsSlot() {
 		return 0
 	}
-	return slotNumber(string(n[len(n.Prefix()):]))
+	return slotNumber(string(n[len(n.SlotPrefix()):]))
 }
 
 // Host returns the canonical HOST; the atom's events are in the runlog of that host.
@@ -84,6 +86,16 @@ func (n Name) Host() string {
 // host begin with it, and no other names do.
 func (n Name) Prefix() string {
 	return string(n[:len(n)-len(n.behindProgram())]) + n.Host() + "."
+}
+
+// SlotPrefix returns what the names of the slots begin with that count the atom; of a slot, what those
+// of all slots beside it begin with.
+func (n Name) SlotPrefix() string {
+	parts := strings.Split(string(n), ".")
+	if len(parts) < 4 || !isNamed(parts) {
+		return n.Prefix()
+	}
+	return strings.Join(parts[:4], ".") + "."
 }
 
 func (n Name) behindProgram() string {

@@ -11,6 +11,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/hook"
+	"adlock/lib/limit"
 	"adlock/lib/live"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -75,7 +76,7 @@ func (s *Settings) expireAfter(value string) error {
 }
 
 // Configure is Origins.Configure for the request, whose atom must be known. It ignores slots from a
-// file if the atom has no program of its own: they would be counted among all atoms of --name.
+// file if the atom has no program of its own: they would let several runs of each --name run at once.
 func (s *Settings) Configure(options, values []Option) error {
 	err := s.From.Configure(options, values, s.Request.Atom.Name())
 	if s.From.IsFiled("slots") && s.Request.Atom.Program == atom.NamedProgram {
@@ -84,8 +85,35 @@ func (s *Settings) Configure(options, values []Option) error {
 	return err
 }
 
+// checkSemaphore lets the runs of a semaphore share its lock, and refuses what has no meaning then. From
+// a file, that is ignored.
+func (s *Settings) checkSemaphore() error {
+	r := &s.Request
+	if !r.IsSemaphore() {
+		return nil
+	}
+	for _, o := range []struct {
+		name string
+		set  bool
+	}{
+		{"if-elapsed", r.Limits.IfElapsed > 0 || r.Auto.IfElapsed}, {"once-per", r.Tick.Asked()}, {"replace", r.Limits.Preempt()},
+	} {
+		if o.set && !s.From.IsFiled(o.name) {
+			return fault.New(fault.Usage, "--"+o.name, "cannot go with --slots of one name: the runs share the lock")
+		}
+	}
+	r.Shared, r.Limits.IfElapsed, r.Auto.IfElapsed, r.Tick = true, 0, false, policy.Tick{}
+	if r.Limits.Preempt() {
+		r.Limits.ExpireAfter, r.Limits.Source = limit.Never, policy.None
+	}
+	return nil
+}
+
 // Check refuses settings that contradict each other.
 func (s *Settings) Check() error {
+	if err := s.checkSemaphore(); err != nil {
+		return err
+	}
 	if (s.From.IsFiled("wait-elapsed") || s.From.Compare("wait", "wait-elapsed") > 0) && s.Request.Wait == 0 {
 		s.Request.WaitElapsed = false
 	}

@@ -68,7 +68,7 @@ func (a *Args) Complete(options []config.Option) error {
 // Name makes the same atom as `run --name`.
 func (a *Args) Name(name string) (err error) {
 	named := &a.Request.Atom
-	if a.Request.Slots > 0 && named.Program == "" {
+	if a.Request.Slots > 0 && named.Program == "" && (named.Operator != "" || a.From["slots"].Place != config.OnCommandLine) {
 		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: it wants --program (ADLOCK_PROGRAM)")
 	}
 	if named.Host == "" {

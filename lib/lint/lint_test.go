@@ -240,7 +240,7 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --stroe etcd://a:2379/p --name n -- /bin/job",
 		"* * * * *  runuser -u www-data -- /bin/adlock run --nmae n -- /bin/job && /bin/other",
 		"* * * * *  /bin/adlock run --name n --slots 0x -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --slots 3 -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --operator o --slots 3 -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --replace --expire-after 5m -- /bin/job",
 		"* * * * *  ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_SLOTS=3\n* * * * *  /bin/adlock run --name n -- /bin/job",

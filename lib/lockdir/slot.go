@@ -90,7 +90,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	return full, nil
 }
 
-// slotsIn returns the slots of the atom's program, in the order of their numbers.
+// slotsIn returns the slots that count the atom, in the order of their numbers.
 func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	files, err := l.Dir.Files(atom.ActiveLock)
 	if err != nil {
@@ -98,7 +98,7 @@ func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	}
 	var slots []atom.Name
 	for _, f := range files {
-		if f.Name.IsSlot() && f.Name.Prefix() == a.Name().Prefix() {
+		if f.Name.IsSlot() && f.Name.SlotPrefix() == a.Name().SlotPrefix() {
 			slots = append(slots, f.Name)
 		}
 	}
@@ -184,7 +184,7 @@ func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 	return held, failed
 }
 
-// isShared tells whether another lock of the lock's owner in its program uses the owner's slot.
+// isShared tells whether another lock of the lock's owner uses the owner's slot.
 func (l *Locker) isShared(own record.Record) (shared bool, err error) {
 	err = l.eachLockOf(own, func(lock *lockfile.Active) {
 		shared = shared || lock.Record.Token != own.Token && lock.Record.Slots > 0
@@ -192,17 +192,17 @@ func (l *Locker) isShared(own record.Record) (shared bool, err error) {
 	return shared, err
 }
 
-// eachLockOf calls do with each lock of the lock's owner in its program, slots left out. Readers'
+// eachLockOf calls do with each lock of the lock's owner that the same slots count, slots left out. Readers'
 // locks are read second: a reader moves from its active lock to its reader's lock.
 func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error {
-	program := own.Atom.Name().Prefix()
+	slots := own.Atom.Name().SlotPrefix()
 	for _, kind := range []atom.Kind{atom.ActiveLock, atom.ReaderLock} {
 		files, err := l.Dir.Files(kind)
 		if err != nil {
 			return err
 		}
 		for _, f := range files {
-			if f.Name.Prefix() != program || f.Name.IsSlot() {
+			if f.Name.SlotPrefix() != slots || f.Name.IsSlot() {
 				continue
 			}
 			lock, err := l.Dir.Found(f)

@@ -88,6 +88,22 @@ func TestSlotsTakenUnderDifferentLimitsAreAllGivenBack(t *testing.T) {
 	}
 }
 
+func TestTheSlotsOfTwoSemaphoresOfOneOwnerAreApart(t *testing.T) {
+	k, owner := newLocker(t), sleeper(t)
+	run := func(owner process.Identity, name string) locker.Request {
+		r := slotted(owner, name, 1)
+		r.Atom, r.Shared = atom.Named(name, r.Atom.Host), true
+		return r
+	}
+	one, other := run(owner, "one"), run(owner, "other")
+	held := wantVerdict(t, k, one, locker.Acquired)
+	wantVerdict(t, k, other, locker.Acquired)
+	wantVerdict(t, k, run(sleeper(t), "one"), locker.Full)
+	letGo(t, k, one, held)
+	wantVerdict(t, k, run(sleeper(t), "other"), locker.Full)
+	wantVerdict(t, k, run(sleeper(t), "one"), locker.Acquired)
+}
+
 func TestAnAtomWithoutALimitKeepsNoSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	limited := slotted(owner, "outer", 1)

@@ -84,6 +84,10 @@ func InsideJob(entries []Entry) bool {
 	})
 }
 
+func (e Entry) isSemaphore() bool {
+	return slices.ContainsFunc(e.Readers, func(v View) bool { return v.Record.Slots > 0 && v.Record.Atom.IsNamed() })
+}
+
 // Slot is a held slot of a program. The record is of its owner, and of the atom that it was taken
 // for.
 type Slot struct {
@@ -100,34 +104,43 @@ var ErrNotHeld = errors.New("is not locked")
 // A name of several locks is refused, because what the verb does cannot be undone. list is called only
 // if it is needed. The error contains ErrNotHeld if there is nothing to do.
 func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.File, error) {
+	locks, err := locksMeant(verb, words, list, false)
+	if err != nil {
+		return atom.File{}, err
+	}
+	return locks[0], nil
+}
+
+// locksMeant is LockMeant for a verb that, if all, means each run of a semaphore.
+func locksMeant(verb string, words []string, list func() ([]Entry, error), all bool) ([]atom.File, error) {
 	text := strings.Join(words, " ")
 	file := path.Base(text)
 	lock, is := atom.LockCalled(file)
 	if is && (lock.String() == file || lock.Name.IsSlot() && file == text) {
-		return lock, nil
+		return []atom.File{lock}, nil
 	}
 	entries, err := list()
 	if err != nil {
-		return atom.File{}, err
+		return nil, err
 	}
 	i, err := atom.One(CalledOf(entries), words)
 	if err == nil {
-		switch locks := entries[i].Locks(); len(locks) {
-		case 0:
+		switch locks := entries[i].Locks(); {
+		case len(locks) == 0:
 			err = fmt.Errorf("%q %w: nothing to %s", text, ErrNotHeld, verb)
-		case 1:
-			return locks[0], nil
+		case len(locks) == 1 || all && entries[i].isSemaphore():
+			return locks, nil
 		default:
 			err = atom.ErrSeveral(text, called(locks))
 		}
 	}
-	return atom.File{}, &fault.Error{Kind: fault.Usage, Object: verb, Err: err}
+	return nil, &fault.Error{Kind: fault.Usage, Object: verb, Err: err}
 }
 
 // LocksMeant is LockMeant for a verb that takes several names: the words are one name, typed without
-// quotes, or if there is no such atom, a name each. It returns the lock of each name as it was typed;
-// the zero File if its atom is not held. If one name is not clear, there is only an error.
-func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[string]atom.File, error) {
+// quotes, or if there is no such atom, a name each. It returns the locks of each name as it was typed:
+// those of all runs of a semaphore; none if its atom is not held. If one name is not clear, there is only an error.
+func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[string][]atom.File, error) {
 	names := [][]string{words}
 	if len(words) > 1 {
 		entries, err := list()
@@ -138,13 +151,13 @@ func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[
 			names = slices.Collect(slices.Chunk(words, 1))
 		}
 	}
-	locks := map[string]atom.File{}
+	locks := map[string][]atom.File{}
 	for _, name := range names {
-		lock, err := LockMeant(verb, name, list)
+		meant, err := locksMeant(verb, name, list, true)
 		if err != nil && !errors.Is(err, ErrNotHeld) {
 			return nil, err
 		}
-		locks[strings.Join(name, " ")] = lock
+		locks[strings.Join(name, " ")] = meant
 	}
 	return locks, nil
 }

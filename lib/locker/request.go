@@ -88,8 +88,15 @@ func (a Auto) Any() bool { return a.IfElapsed || a.ExpireAfter }
 
 // Terms are the part of the request that policy decides on.
 func (r *Request) Terms() policy.Terms {
-	return policy.Terms{Limits: r.Limits, Shared: r.Shared, Slots: r.Slots, Tick: r.Tick, Program: r.Atom.Program}
+	t := policy.Terms{Limits: r.Limits, Shared: r.Shared, Slots: r.Slots, Tick: r.Tick, Program: r.Atom.Program}
+	if r.IsSemaphore() {
+		t.Semaphore = r.Atom.Operand
+	}
+	return t
 }
+
+// IsSemaphore tells whether the slots count the runs of the atom, which share it.
+func (r *Request) IsSemaphore() bool { return r.Slots > 0 && r.Atom.IsNamed() }
 
 // Resolve puts the learned limits in force.
 func (r *Request) Resolve(learned learn.State) {

@@ -65,7 +65,9 @@ type Terms struct {
 	Slots  int  // at most this many atoms of the program run at once; 0: any number
 	Tick   Tick // the atom runs at most once in this tick
 
-	Program string // the program of the slots, for messages
+	// What the slots count, for messages: the atoms of a program, or the runs of a semaphore.
+	Program   string
+	Semaphore string
 }
 
 // ForReader returns the terms by which a writer decides about a reader's lock. They have no
@@ -377,7 +379,12 @@ func (d Decision) Outdated() bool {
 }
 
 func full(t Terms) string {
-	if t.Slots == 1 {
+	switch {
+	case t.Semaphore != "" && t.Slots == 1:
+		return "full: a run of " + t.Semaphore + " is under way"
+	case t.Semaphore != "":
+		return "full: " + strconv.Itoa(t.Slots) + " runs of " + t.Semaphore + " are under way"
+	case t.Slots == 1:
 		return "full: an atom of " + t.Program + " is running"
 	}
 	return "full: " + strconv.Itoa(t.Slots) + " atoms of " + t.Program + " are running"

@@ -248,11 +248,12 @@ func (r *runArgs) checkName() error {
 			return fault.New(fault.Usage, "--name", "cannot go with --operand (nor ADLOCK_NAME with ADLOCK_OPERAND)")
 		}
 	}
-	if r.isShell && r.Request.Slots > 0 && a.Program == "" {
+	counts := r.Request.Slots > 0 && a.Program == ""
+	if r.isShell && counts {
 		return fault.New(fault.Usage, "--slots", "counts the jobs of one program, and the lines of a crontab have none: set ADLOCK_PROGRAM too")
 	}
-	if r.name != "" && r.Request.Slots > 0 && a.Program == "" {
-		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: with --name it wants --program (ADLOCK_PROGRAM)")
+	if r.name != "" && counts && (a.Operator != "" || r.From.Compare("name", "slots") > 0) {
+		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: with --name it wants --program (ADLOCK_PROGRAM), or stands beside it on the command line")
 	}
 	return nil
 }
@@ -289,6 +290,9 @@ func (r *runArgs) checkReplace() error {
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
 	said := limits.Source != policy.None && limits.ExpireAfter != limit.Never
+	if r.Request.IsSemaphore() && !limits.Preempt() { // no newcomer ends one of the runs
+		r.enforce = r.enforce || said || r.Request.Auto.ExpireAfter
+	}
 	if !r.enforce || r.Request.Auto.ExpireAfter || said && limits.ExpireAfter != 0 {
 		return nil
 	}

@@ -373,7 +373,7 @@ func TestHoldRefusesAnOwnerThatCannotHoldALock(t *testing.T) {
 	a := helper.NewAtom(t)
 	for words, why := range map[string]string{
 		"": "wants one NAME", "x --wait 1m": "wants one NAME", "x y": "wants one NAME",
-		"--slots 2 x": "--program", "--owner 1000000000 x": "is not an ancestor",
+		"--slots 2 --operator o x": "--program", "--owner 1000000000 x": "is not an ancestor",
 		"--owner 1 x": "has not started this one",
 	} {
 		a.Shell(t, `$adlock hold `+words+` </dev/null`).Refused(t, 64, why) // /dev/null cannot hang up
