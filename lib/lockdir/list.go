@@ -1,7 +1,6 @@
 package lockdir
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"slices"
@@ -63,17 +62,20 @@ func (l *Locker) Slots() ([]locker.Slot, error) {
 	if err != nil {
 		return nil, err
 	}
-	var slots []locker.Slot
+	var names []atom.Name
 	for _, f := range files {
-		if !f.Name.IsSlot() {
-			continue
+		if f.Name.IsSlot() {
+			names = append(names, f.Name)
 		}
-		if lock, err := l.Dir.Active(f.Name); err == nil {
-			slots = append(slots, locker.Slot{Name: f.Name, Number: f.Name.SlotNumber(), View: seen(lock)})
+	}
+	slices.Sort(names)
+	var slots []locker.Slot
+	for _, name := range names {
+		if lock, err := l.Dir.Active(name); err == nil {
+			slots = append(slots, locker.Slot{Name: name, Number: name.SlotNumber(), View: seen(lock)})
 			lock.Close()
 		}
 	}
-	slices.SortFunc(slots, func(a, b locker.Slot) int { return cmp.Compare(a.Name, b.Name) })
 	return slots, nil
 }
 

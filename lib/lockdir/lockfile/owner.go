@@ -27,14 +27,17 @@ func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Du
 	if err != nil {
 		return nil, err
 	}
-	byName := func(a, b atom.File) int { return strings.Compare(a.String(), b.String()) }
-	slices.SortFunc(files, byName)
+	var names []string
+	for _, f := range files {
+		names = append(names, f.String())
+	}
+	slices.Sort(names)
 	for _, side := range []int{1, -1} { // behind it, before it
-		for _, f := range files {
-			if byName(f, except) != side {
+		for _, name := range names {
+			if strings.Compare(name, except.String()) != side {
 				continue
 			}
-			lock, err := d.lockIf(f, wait, func(a *Active) (bool, error) { return a.heldBy(holders) })
+			lock, err := d.lockIf(atom.ParseFile(name), wait, func(a *Active) (bool, error) { return a.heldBy(holders) })
 			if err != nil { // another newcomer may wait for this one's guard: do not keep it longer
 				return held, err
 			}
