@@ -253,7 +253,7 @@ func (r *runArgs) checkName() error {
 		return fault.New(fault.Usage, "--slots", "counts the jobs of one program, and the lines of a crontab have none: set ADLOCK_PROGRAM too")
 	}
 	if r.name != "" && counts && (a.Operator != "" || r.From.Compare("name", "slots") > 0) {
-		return fault.New(fault.Usage, "--slots", "counts the atoms of one program: with --name it wants --program (ADLOCK_PROGRAM), or stands beside it on the command line")
+		return fault.New(fault.Usage, r.From.Name("slots"), "counts the atoms of one program: with --name it wants --program (ADLOCK_PROGRAM), or stands beside it on the command line")
 	}
 	return nil
 }
