@@ -984,11 +984,13 @@ _adlock_find_smith() {
 
 _adlock_begin_pass() {
 	_adlock_wants 0 0 "$#" adlock_pass && _adlock_want_agent later || return "$?"
-	_adlock_line=''
+	_adlock_line='' # it stays empty without such a file, or if a trap cuts the read short
 	_adlock_first _adlock_line /proc/uptime || :
 	case $_adlock_line in
-	[0-9]*.*' '*) _adlock_pass=uptime:${_adlock_line%% *} ;; # without a fork
-	*)                                                       # no such file, or a trap has cut the read short
+	*.*' '*)
+		_adlock_pass=uptime:${_adlock_line%% *}
+		;;
+	*)
 		_adlock_capture command date +%s || return "$?"
 		_adlock_pass=$_adlock_line
 		;;
