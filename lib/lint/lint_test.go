@@ -1134,6 +1134,12 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
+func TestASemaphoreIsSharedAndKeepsItsLimits(t *testing.T) {
+	const a, b = "@daily /bin/adlock run --name n --slots 2 --expire-after 90m -- /bin/job a\n", "@daily /bin/adlock run --name n --slots 2 -- /bin/job b\n"
+	finds(t, checker(t), a+b)
+	finds(t, checker(t), a+strings.Replace(b, "--slots 2 ", "", 1), "2: one lock for two jobs")
+}
+
 func TestANoteSaysWhenALimitEndsTheJob(t *testing.T) {
 	found := between(t, [2]string{"crontab", "@daily /bin/adlock run --name n --expire-after 90m -- /bin/job\n"})
 	if len(found) != 1 || !found[0].IsNote() || found[0].Reason+"; "+found[0].Cure != "ends only at the next start, in 1d; ADLOCK_ENFORCE=1 ends it after 1h30m" {
