@@ -36,6 +36,7 @@ with_agent() {
 	cat >>"$T/$1"
 }
 
+# bats test_tags=core
 @test "a pass is one agent and no other run of the helper" {
 	counted
 	script job <<-'E'
@@ -63,6 +64,7 @@ with_agent() {
 
 unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 
+# bats test_tags=core
 @test "an agent answers what a helper run answers" {
 	script job <<-'E'
 		[ "$1" = alone ] || adlock_agent
@@ -126,6 +128,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	assert_equal "$(cat "$T/runs")" agent
 }
 
+# bats test_tags=core
 @test "an agent that left or was killed changes no answer" {
 	with_agent job <<-'E'
 		for way in gone killed asked; do
@@ -198,6 +201,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	assert_output acquired
 }
 
+# bats test_tags=core
 @test "the agent takes no descriptor that the script uses" {
 	counted
 	with_agent job <<-'E'
@@ -261,6 +265,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	done
 }
 
+# bats test_tags=core
 @test "a subshell asks only an agent of its own" {
 	with_agent job <<-'E'
 		served || exit 9
@@ -288,6 +293,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	fi
 }
 
+# bats test_tags=core:mksh
 @test "a signal during a question neither loses nor repeats it" {
 	with_agent job <<-'E'
 		hits=0
@@ -345,6 +351,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	refute_output --partial lock.
 }
 
+# bats test_tags=core
 @test "a trap that takes a question's descriptors ends agent use" {
 	for way in '>&-' '<>"$T/own"'; do
 		rm -f "$T/notes"
@@ -380,6 +387,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	done
 }
 
+# bats test_tags=core:yash
 @test "a trap may repeat the release that it interrupts" {
 	with_agent job <<-'E'
 		served
@@ -453,6 +461,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	eventually test -s "$T/hook"
 }
 
+# bats test_tags=core
 @test "the library ignores the script's aliases" {
 	with_agent job <<-'E'
 		[ -z "${BASH_VERSION-}" ] || shopt -s expand_aliases
@@ -493,6 +502,7 @@ cycles() {
 	E
 }
 
+# bats test_tags=core:ksh93,core:zsh
 @test "traps print to standard output during a question" {
 	{
 		cat <<-'E'
@@ -508,6 +518,7 @@ cycles() {
 	assert_equal "$(wc -l <"$T/out")" "$(wc -l <"$T/traps")"
 }
 
+# bats test_tags=core:mksh,core:zsh
 @test "a script whose CHLD trap prints comes to its end" {
 	with_agent job <<-'E'
 		# In mksh printf runs as a child, and its end would raise CHLD again.
@@ -539,6 +550,7 @@ cycles() {
 	assert_equal "$(cat "$T/out")" ''
 }
 
+# bats test_tags=core
 @test "a trap reads from the script's standard input" {
 	with_agent job <<-'E'
 		served || exit 9
@@ -588,6 +600,7 @@ cycles() {
 	assert_equal "$(cat "$T/lines")" "$(seq "$(wc -l <"$T/lines")")"
 }
 
+# bats test_tags=core
 @test "functions named like builtins change no verdict" {
 	script job <<-'E'
 		ADLOCK_AGENT=$1
@@ -655,6 +668,7 @@ needs_debug_trap() {
 	esac
 }
 
+# bats test_tags=core:ksh93,core:zsh
 @test "a DEBUG trap that prints costs no second agent" {
 	needs_debug_trap
 	counted
@@ -773,6 +787,7 @@ no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 	assert_success
 }
 
+# bats test_tags=core
 @test "with standard output closed nothing is printed" {
 	script closed <<-'EOF'
 		exec >&-
