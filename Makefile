@@ -57,7 +57,7 @@ PACKAGES ?= ./test/network ./test/... ./lib/... ./cmd/...
 test-go: build ## Go tests: packages, and what crosses them
 	$(GO) test -p 3 -tags $(TAGS) -count=1 -timeout 10m $(PACKAGES)
 
-test-shells: build bats/node_modules ## the library's suite under every shell
+test-shells: build bats/node_modules ## the library's suite: dash and bash in full, a core under other shells
 	bats/run
 
 test-network: build bats/node_modules ## locks across machines, on real etcd and FTP servers
@@ -85,7 +85,7 @@ ways: build bats/node_modules ## the quick tests in each way in which a suite ge
 # The build tag soak adds the tests that `make test` leaves out, and has the others try every point.
 # With DURATION they also try each repeated call, and storms and chaos last that long each. make -k
 # goes on where one of these failed.
-soak: vet-systems fuzz soak-go bare ## what takes too long for CI; for hours with DURATION=1h
+soak: vet-systems fuzz soak-go soak-shells bare ## what takes too long for CI; for hours with DURATION=1h
 
 vet-systems: ## vet for every system, and a build for 32 bits
 	GOARCH=386 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/...
@@ -95,6 +95,12 @@ vet-systems: ## vet for every system, and a build for 32 bits
 
 soak-go: build ## the Go tests of a soak
 	$(if $(DURATION),ADLOCK_SOAK=$(DURATION)) $(GO) test -p 3 -tags $(TAGS),soak -count=1 -timeout 0 $(PACKAGES)
+
+STRESS ?= 300
+
+soak-shells: build bats/node_modules ## the library's suite in full under every shell, and STRESS=300 seconds of drawn scripts
+	ADLOCK_TEST_WHOLE=yes BATS_TEST_TIMEOUT=600 $(if $(DURATION),ADLOCK_SOAK=$(DURATION)) bats/run
+	bats/stress $(STRESS)
 
 bare: ## make demo and make test in a Debian that has only Go, make, git and node
 	.ci/bare
@@ -258,4 +264,4 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak vet-systems soak-go bare mutants flake lint bench house outdated install uninstall plain-directories tools deb rpm apk sbom trees release clean help FORCE
+.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak vet-systems soak-go soak-shells bare mutants flake lint bench house outdated install uninstall plain-directories tools deb rpm apk sbom trees release clean help FORCE

@@ -12,6 +12,7 @@ load common
 	assert_output $'never\nnever'
 }
 
+# bats test_tags=core
 @test "the age is whole minutes, rounded down" {
 	script job <<-'E'
 		adlock_get a b

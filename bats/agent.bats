@@ -48,6 +48,7 @@ with_agent() {
 	assert_equal "$(cat "$T/runs")" $'take\nrelease'
 }
 
+# bats test_tags=core
 @test "the second lock of a pass starts its agent" {
 	counted
 	script job <<-'E'
@@ -75,6 +76,7 @@ with_agent() {
 
 unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 
+# bats test_tags=core
 @test "an agent answers what a helper run answers" {
 	script job <<-'E'
 		[ "$1" = alone ] || adlock_agent
@@ -138,6 +140,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	assert_equal "$(cat "$T/runs")" agent
 }
 
+# bats test_tags=core
 @test "an agent that left or was killed changes no answer" {
 	with_agent job <<-'E'
 		for way in gone killed asked; do
@@ -210,6 +213,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	assert_output acquired
 }
 
+# bats test_tags=core
 @test "the agent takes no descriptor that the script uses" {
 	counted
 	with_agent job <<-'E'
@@ -273,6 +277,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	done
 }
 
+# bats test_tags=core
 @test "a subshell asks only an agent of its own" {
 	with_agent job <<-'E'
 		served || exit 9
@@ -300,6 +305,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	fi
 }
 
+# bats test_tags=core:mksh
 @test "a signal during a question neither loses nor repeats it" {
 	with_agent job <<-'E'
 		hits=0
@@ -357,6 +363,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	refute_output --partial lock.
 }
 
+# bats test_tags=core
 @test "a trap that takes a question's descriptors ends agent use" {
 	for way in '>&-' '<>"$T/own"'; do
 		rm -f "$T/notes"
@@ -392,6 +399,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	done
 }
 
+# bats test_tags=core:yash
 @test "a trap may repeat the release that it interrupts" {
 	with_agent job <<-'E'
 		served
@@ -465,6 +473,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	eventually test -s "$T/hook"
 }
 
+# bats test_tags=core
 @test "the library ignores the script's aliases" {
 	with_agent job <<-'E'
 		[ -z "${BASH_VERSION-}" ] || shopt -s expand_aliases
@@ -505,6 +514,7 @@ cycles() {
 	E
 }
 
+# bats test_tags=core:ksh93,core:zsh
 @test "traps print to standard output during a question" {
 	{
 		cat <<-'E'
@@ -520,6 +530,7 @@ cycles() {
 	assert_equal "$(wc -l <"$T/out")" "$(wc -l <"$T/traps")"
 }
 
+# bats test_tags=core:mksh,core:zsh
 @test "a script whose CHLD trap prints comes to its end" {
 	with_agent job <<-'E'
 		# In mksh printf runs as a child, and its end would raise CHLD again.
@@ -551,6 +562,7 @@ cycles() {
 	assert_equal "$(cat "$T/out")" ''
 }
 
+# bats test_tags=core
 @test "a trap reads from the script's standard input" {
 	with_agent job <<-'E'
 		served || exit 9
@@ -600,6 +612,7 @@ cycles() {
 	assert_equal "$(cat "$T/lines")" "$(seq "$(wc -l <"$T/lines")")"
 }
 
+# bats test_tags=core
 @test "functions named like builtins change no verdict" {
 	script job <<-'E'
 		ADLOCK_AGENT=$1
@@ -667,6 +680,7 @@ needs_debug_trap() {
 	esac
 }
 
+# bats test_tags=core:ksh93,core:zsh
 @test "a DEBUG trap that prints costs no second agent" {
 	needs_debug_trap
 	counted
@@ -785,6 +799,7 @@ no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 	assert_success
 }
 
+# bats test_tags=core
 @test "with standard output closed nothing is printed" {
 	script closed <<-'EOF'
 		exec >&-

@@ -26,6 +26,7 @@ getter() {
 	refused 64 'must not be empty'
 }
 
+# bats test_tags=core
 @test "too few or too many arguments are refused" {
 	getter
 	run launch job a
@@ -88,6 +89,7 @@ getter() {
 	refused 64 'adlock: IfElapsed: bad duration "soon"'
 }
 
+# bats test_tags=core
 @test "a missing helper is 69, never an unlocked run" {
 	getter
 	ADLOCK_BIN=$T/none run launch job a b
@@ -125,6 +127,7 @@ helper() {
 	done
 }
 
+# bats test_tags=core
 @test "a status of 0 without a lock is not believed" {
 	getter
 	printf '#!/bin/sh\nexit 0\n' >"$T/liar"

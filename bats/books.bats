@@ -95,6 +95,7 @@ times() { yes | head -n "$1"; }
 	assert_failure
 }
 
+# bats test_tags=core
 @test "a release succeeds though its helpers get TERM" {
 	cat >"$T/helper" <<-'E'
 		#!/bin/sh
@@ -174,6 +175,7 @@ times() { yes | head -n "$1"; }
 	assert_notes <<<$'7\nthere\n0\nfree\ntoo-soon'
 }
 
+# bats test_tags=core
 @test "a subshell does not withdraw its parent's lock" {
 	fragile
 	times 1 >"$T/after.take"
@@ -227,6 +229,7 @@ times() { yes | head -n "$1"; }
 	assert_notes </dev/null
 }
 
+# bats test_tags=core:mksh
 @test "if no thread can start, status 0 means held" {
 	unprivileged
 	if [ -n "${public-}" ]; then # a user of this test alone: ulimit -u counts no other processes
@@ -348,6 +351,7 @@ flocked() { ! flock -n "$1" true; }
 	refute held a outer
 }
 
+# bats test_tags=core
 @test "a status of 0 without a release is not believed" {
 	fragile
 	sed -i '1a [ "$1" != release ] || [ ! -e "$T/idle" ] || exit 0' "$T/helper"

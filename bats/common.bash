@@ -7,6 +7,9 @@ load node_modules/bats-support/load
 load node_modules/bats-assert/load
 
 setup() {
+	# When a test fails, bats has left the function that knows its countdown. Unless that is ended, it
+	# keeps the output open until the time is over, and then signals the pid that the test had.
+	[ -z "${BATS_killer_pid-}" ] || declare -g "BATS_killer_pid=$BATS_killer_pid"
 	umask 022 # in some tests another user reads the scripts
 	local name=${ADLOCK_TEST_SHELL:-sh}
 	read -ra shell <<<"$name"

@@ -35,6 +35,7 @@ load common
 	assert_notes <<<$'acquired\nacquired'
 }
 
+# bats test_tags=core
 @test "a subshell's lock is reclaimed when the subshell is gone" {
 	script job <<-'E'
 		(

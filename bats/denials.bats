@@ -31,6 +31,7 @@ tells() {
 	wait "$holder"
 }
 
+# bats test_tags=core
 @test "an atom is too soon after its last completion" {
 	script job <<-'E'
 		adlock_get a b
@@ -68,6 +69,7 @@ tells() {
 	E
 }
 
+# bats test_tags=core
 @test "under set -e an unchecked denial ends the script with 75" {
 	script job <<-'E'
 		adlock_get a b

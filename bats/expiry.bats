@@ -40,6 +40,7 @@ newcomer() {
 	refute held a b
 }
 
+# bats test_tags=core
 @test "a release while the owner is ended prints the reason" {
 	# The script catches INT, the newcomer's first signal: a busy machine has two pauses for the
 	# message before KILL comes.
@@ -83,6 +84,7 @@ newcomer() {
 	assert_output 'adlock: job a b: is not locked by any running job: nothing to stop'
 }
 
+# bats test_tags=core
 @test "the hook is called for a failed run" {
 	script job <<-'E'
 		ADLOCK_HOOK='echo "$ADLOCK_EVENT $ADLOCK_ATOM $ADLOCK_TEXT" >>"$T/told"'

@@ -1,6 +1,7 @@
 # adlock_get takes a lock, adlock_release releases it.
 load common
 
+# bats test_tags=core
 @test "the lock is there while the atom runs, and names the shell" {
 	script job <<-'E'
 		adlock_get a b
@@ -48,6 +49,7 @@ load common
 	assert_output --partial 'status=7'
 }
 
+# bats test_tags=core
 @test "a job that a signal ended is recorded as 128 + the signal" {
 	script job <<-'E'
 		adlock_get a b
@@ -58,6 +60,7 @@ load common
 	assert_output --partial 'status=143'
 }
 
+# bats test_tags=core
 @test "a release of a replaced lock leaves the newcomer's: 75" {
 	script job <<-'E'
 		adlock_get a b
@@ -72,6 +75,7 @@ load common
 	held a b
 }
 
+# bats test_tags=core
 @test "a trap that loses the lock keeps the script's status" {
 	script job <<-'E'
 		trap 'adlock_release || :' EXIT
@@ -84,6 +88,7 @@ load common
 	assert_failure 3
 }
 
+# bats test_tags=core
 @test "a lock directory may have an odd name" {
 	export ADLOCK_DIR="$T/an [odd] *dir"
 	script job <<-'E'
@@ -100,6 +105,7 @@ load common
 	refute [ -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
 }
 
+# bats test_tags=core
 @test "a cd does not change a relative lock directory" {
 	cd "$T"
 	mkdir -m 700 locks # a relative one is not made

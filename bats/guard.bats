@@ -47,6 +47,7 @@ ended() {
 	assert_equal "$status" "$2"
 }
 
+# bats test_tags=core
 @test "a second start exits 0 before the script's first command" {
 	waits_in_it
 	rm "$T/in"
@@ -58,6 +59,7 @@ ended() {
 	ended "$first" 3
 }
 
+# bats test_tags=core:zsh
 @test "a helper that is stopped and continued answers" {
 	cat >"$T/helper" <<-'E'
 		#!/bin/sh
@@ -100,6 +102,7 @@ ended() {
 	done
 }
 
+# bats test_tags=core
 @test "the end of the script releases, and keeps the status" {
 	guarded <<<"$tells_its_owner; exit 3"
 	run launch job
@@ -118,6 +121,7 @@ ended() {
 	ran_once 9
 }
 
+# bats test_tags=core
 @test "a script's own EXIT trap runs, wherever it is set" {
 	for script in 'trap "echo mine" EXIT; guard; exit 5' 'guard; trap "echo mine" EXIT; exit 5' \
 		'trap "echo other" EXIT; guard; trap "echo mine" EXIT; exit 5' 'guard; trap "adlock_release; echo mine" EXIT; exit 5'; do
@@ -130,6 +134,7 @@ ended() {
 	done
 }
 
+# bats test_tags=core
 @test "signals ignored above the guard are ignored below it" {
 	printf '%s\n' "trap 'echo usr' USR1; trap '' HUP" '. "$ADLOCK_SH" || exit 69; adlock_guard' \
 		'kill -HUP $$; kill -USR1 $$; echo end' >"$T/job"
@@ -155,6 +160,7 @@ ended() {
 	ran_once 0
 }
 
+# bats test_tags=core
 @test "TERM and HUP end the whole script, and release the lock" {
 	guarded <<-'E'
 		sleep 60 &
@@ -177,6 +183,7 @@ ended() {
 	done
 }
 
+# bats test_tags=core:zsh
 @test "a hangup that nohup ignores stays ignored" {
 	guarded <<<$'kill -HUP $$\necho survived'
 	run env nohup "${shell[@]}" "$T/job" </dev/null 3>&-
@@ -257,6 +264,7 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	assert_equal "$(compgen -G "$ADLOCK_DIR/last.*" | wc -l)" 2
 }
 
+# bats test_tags=core
 @test "a guarded script gets its arguments unchanged" {
 	guarded <<<'for arg; do printf "<%s>" "$arg"; done; echo'
 	set -- 'a b' '' "it's" '"quoted"' '$HOME `x` \n' $'two\nlines' '*' -e -- é
@@ -264,6 +272,7 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	assert_output "$(printf '<%s>' "$@")"
 }
 
+# bats test_tags=core
 @test "a guarded script gets bytes that are no text unchanged" {
 	[ "${shell[0]}" != yash ] || skip 'yash makes an empty argument of them'
 	guarded <<<'printf %s "$1" | od -An -tx1'
@@ -271,6 +280,7 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	assert_output ' ff c3'
 }
 
+# bats test_tags=core
 @test "options, descriptors, directory and environment are kept" {
 	guarded <<-'E'
 		case $- in *e*) echo errexit ;; esac
@@ -298,6 +308,7 @@ kept 3"
 	ran_once 0
 }
 
+# bats test_tags=core
 @test "a script with a #! line is guarded, also if run by PATH" {
 	[ "${#shell[@]}" -le 2 ] || skip '#! takes one argument'
 	{
@@ -330,6 +341,7 @@ kept 3"
 	ran_once 0
 }
 
+# bats test_tags=core
 @test "a script without a path needs a name, and gets traps" {
 	guarded <<<"$tells_its_owner; exit 4"
 	for way in "\"$(command -v "${shell[0]}")\" ${shell[*]:1} <\"\$T/job\"" \
@@ -439,6 +451,7 @@ kept 3"
 	assert_output sub
 }
 
+# bats test_tags=core
 @test "a killed helper is reported, and the script does not run" {
 	printf '%s\n' '#!/bin/sh' '[ "$1" != guard ] || kill -TERM "$$"' 'exec "$HELPER" "$@"' >"$T/helper"
 	chmod +x "$T/helper"
@@ -457,6 +470,7 @@ kept 3"
 	eventually grep -qx fail "$T/told"
 }
 
+# bats test_tags=core
 @test "a guard in a subshell guards the subshell" {
 	echo '. "$ADLOCK_SH" || exit 69
 	(adlock_guard; compgen_is_here=$(echo "$ADLOCK_DIR"/lock.*); [ -e "$compgen_is_here" ] && echo held; exit 6) || echo "$?"
@@ -467,6 +481,7 @@ kept 3"
 	ran_once 6
 }
 
+# bats test_tags=core
 @test "a script run in a fork of a shell is guarded alone" {
 	echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo once' >"$T/inner" # without #! some shells run it in a fork
 	chmod +x "$T/inner"
@@ -497,6 +512,7 @@ kept 3"
 	refute guard_held
 }
 
+# bats test_tags=core
 @test "a guarded script starts and execs itself as parts of its run" {
 	guarded <<-'E'
 		case $1 in
@@ -747,6 +763,7 @@ by_traps() {
 	} >"$T/job"
 }
 
+# bats test_tags=core
 @test "by traps: a script that has set such a trap is refused" {
 	for signal in EXIT INT TERM HUP; do
 		by_traps "trap ': two
@@ -761,6 +778,7 @@ by_traps() {
 	refute_output --partial traps
 }
 
+# bats test_tags=core
 @test "by traps: the script's end, TERM and HUP release the lock" {
 	by_traps '' <<<': >"$T/in"; while [ ! -e "$T/go" ]; do sleep 0.05; done; exit 3'
 	for signal in 0 TERM HUP; do
@@ -832,6 +850,7 @@ died_of() {
 	ended "$first" 0
 }
 
+# bats test_tags=core
 @test "by traps: the shell dies of INT, as without a guard" {
 	local loops='echo "$$" >"$T/in"; while :; do sleep 0.05; done'
 	# bash does not die of INT unless its current command did.
@@ -845,6 +864,7 @@ died_of() {
 	refute guard_held
 }
 
+# bats test_tags=core
 @test "by traps: traps on other signals stay" {
 	by_traps "trap 'echo usr' USR1; trap '' HUP" <<<'kill -HUP $$; kill -USR1 $$; echo end'
 	run "${shell[@]}" <"$T/job" 3>&-

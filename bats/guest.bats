@@ -28,11 +28,13 @@ for_settings() {
 	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
 }
 
+# bats test_tags=core
 @test "the library works in a plain script" { for_settings ''; }
 @test "the library works under set -eu" { for_settings 'eu'; }
 @test "the library works with IFS=x" { for_settings 'ifs'; }
 @test "the library works with noclobber" { for_settings 'noclobber'; }
 @test "the library works with traps" { for_settings 'traps'; }
+# bats test_tags=core
 @test "the library works with a readonly IFS" {
 	life
 	sed -i '1a readonly IFS' "$T/job"
@@ -41,12 +43,14 @@ for_settings() {
 	assert_output ''
 	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
 }
+# bats test_tags=core
 @test "the library works in the C locale" { LC_ALL=C for_settings 'eu ifs'; }
 @test "the library works without a locale" {
 	unset LC_ALL LANG
 	for_settings 'eu ifs'
 }
 
+# bats test_tags=core
 @test "the library works in a function, with set -af" {
 	life
 	sed -i -e '1a set -af; body() {' -e '$a }; body' "$T/job"
@@ -68,6 +72,7 @@ for_settings() {
 	assert_notes <<<held
 }
 
+# bats test_tags=core
 @test "the script's options, IFS, traps and descriptors stay" {
 	script job <<-'E'
 		state() {
@@ -116,6 +121,7 @@ names_in_use() {
 	E
 }
 
+# bats test_tags=core
 @test "the library defines only names with its prefixes" {
 	{
 		cat <<-'E'
@@ -148,6 +154,7 @@ names_in_use() {
 	refute grep ADLOCK_VERDICT "$T/env"
 }
 
+# bats test_tags=core
 @test "sourcing twice does nothing, also while a lock is held" {
 	script job <<-'E'
 		adlock_get a b
@@ -173,6 +180,7 @@ names_in_use() {
 	assert_output ''
 }
 
+# bats test_tags=core
 @test "the library reads nothing from standard input" {
 	script job <<-'E'
 		adlock_get a b
@@ -203,6 +211,7 @@ names_in_use() {
 	refute held a b
 }
 
+# bats test_tags=core
 @test "settings need not be exported, and may be readonly" {
 	unset ADLOCK_DIR ADLOCK_HOST ADLOCK_PAUSE
 	mkdir -m 700 "$T/record"
@@ -234,6 +243,7 @@ names_in_use() {
 	assert noted sourced
 }
 
+# bats test_tags=core
 @test "run, not sourced, the library prints help or an error" {
 	local word
 	for word in -h --help; do

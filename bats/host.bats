@@ -19,6 +19,7 @@ named() { $uts sh -c 'hostname "$1" && shift && exec "$@"' sh "$@"; }
 
 kept() { echo "$ADLOCK_DIR"/host.*; }
 
+# bats test_tags=core
 @test "a renamed machine keeps its locks and intervals" {
 	setup_host
 	script job <<-'E'

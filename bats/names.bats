@@ -40,6 +40,7 @@ vector_script() {
 	E
 }
 
+# bats test_tags=core:mksh,core:yash,core:zsh
 @test "every vector gets its name in a UTF-8 locale" {
 	vector_script
 	vectors
@@ -51,6 +52,7 @@ vector_script() {
 	vectors
 }
 
+# bats test_tags=core
 @test "a long name beyond ASCII is made by the helper" {
 	script long <<-'E'
 		ADLOCK_AGENT=$1
@@ -92,6 +94,7 @@ vector_script() {
 	assert [ "$cases" -gt 5 ]
 }
 
+# bats test_tags=core
 @test "a readonly LC_ALL: the helper builds the name" {
 	script job <<-'E'
 		readonly LC_ALL
@@ -152,6 +155,7 @@ launch_killed() {
 	esac
 }
 
+# bats test_tags=core
 @test "a name that can be read back costs no fork" {
 	command -v strace >/dev/null || skip 'no strace'
 	strace -qq -o /dev/null true || skip 'strace is not permitted'

@@ -19,6 +19,7 @@ load common
 	E
 }
 
+# bats test_tags=core
 @test "a subshell cannot release what its parent holds" {
 	script job <<-'E'
 		adlock_get a b
@@ -36,6 +37,7 @@ load common
 	assert_notes <<<$'64\nheld\nreleased'
 }
 
+# bats test_tags=core
 @test "a subshell takes and releases a lock of its own" {
 	script job <<-'E'
 		adlock_get a outer
@@ -54,6 +56,7 @@ load common
 	assert_notes <<<$'inner\nacquired'
 }
 
+# bats test_tags=core
 @test "a command substitution takes and releases a lock" {
 	script job <<-'E'
 		v=$(adlock_get a b && echo got && adlock_release)
@@ -65,6 +68,7 @@ load common
 	refute held a b
 }
 
+# bats test_tags=core
 @test "a child script has none of its parent's locks" {
 	script job <<-'E'
 		set -a

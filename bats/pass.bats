@@ -63,6 +63,7 @@ load common
 	assert_notes <<<acquired
 }
 
+# bats test_tags=core
 @test "a pass ends with its script: a child has its own clock" {
 	script job <<-'E'
 		set -a

@@ -3,6 +3,7 @@
 
 load common
 
+# bats test_tags=core
 @test "readers hold an atom together, and a writer alone" {
 	script reader <<-'END'
 		ADLOCK_PROGRAM=job ADLOCK_SHARED=1

@@ -243,6 +243,7 @@ inner"
 	assert [ -e "$ADLOCK_DIR/last.adlock.dax.run.inner" ]
 }
 
+# bats test_tags=core
 @test "other arguments go to the shell unchanged" {
 	echo 'echo "script $# $1"' >"$T/script"
 	run guarded "$T/script" 'a b'

@@ -51,6 +51,7 @@ each_instant() {
 	E
 }
 
+# bats test_tags=core:mksh,core:yash
 @test "a trap at any command may take and release its own" {
 	at_every_command
 	{
@@ -121,6 +122,7 @@ each_instant() {
 	assert_notes </dev/null
 }
 
+# bats test_tags=core:busybox
 @test "in a storm of signals only status 0 means held" {
 	[ "${shell[0]}" != zsh ] || skip 'zsh 5.9 now and then ends by itself in such a storm'
 	script job <<-'E'
@@ -163,6 +165,7 @@ each_instant() {
 	assert_notes </dev/null
 }
 
+# bats test_tags=core:mksh
 @test "an EXIT trap that releases keeps another trap's status" {
 	script job <<-'E'
 		trap 's=$?; adlock_release "$s" || :; exit "$s"' EXIT

@@ -1,6 +1,7 @@
 # adlock_with: get, run, release.
 load common
 
+# bats test_tags=core
 @test "the command runs under the lock; its status is returned" {
 	script job <<-'E'
 		work() {
@@ -16,6 +17,7 @@ load common
 	assert_notes <<<$'one two\n7'
 }
 
+# bats test_tags=core
 @test "adlock_with takes 2 to 6 words, then -- and a command" {
 	script job <<-'E'
 		ADLOCK_IF_ELAPSED=0
@@ -43,6 +45,7 @@ load common
 	assert_notes <<<after
 }
 
+# bats test_tags=core
 @test "calls of adlock_with nest" {
 	script job <<-'E'
 		inner() {
@@ -85,6 +88,7 @@ load common
 	assert_notes <<<$'once\n75 too-soon'
 }
 
+# bats test_tags=core
 @test "a missing command: 127, and nothing is taken or stamped" {
 	script job <<-'E'
 		adlock_with a b -- no-such-command || note "$?"
