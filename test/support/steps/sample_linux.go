@@ -18,14 +18,9 @@ import (
 func Drawn(t *testing.T) map[string][]Call {
 	t.Helper()
 	all := make([][]Call, len(Scenarios))
-	t.Run("untouched", func(t *testing.T) {
-		for i, scenario := range Scenarios {
-			t.Run(scenario.Name, func(t *testing.T) {
-				t.Parallel()
-				all[i] = scenario.Calls(t)
-			})
-		}
-	})
+	for i, scenario := range Scenarios { // not in subtests, which -run might leave out
+		all[i] = scenario.Calls(t)
+	}
 	drawn := map[string][]Call{}
 	for i, scenario := range Scenarios {
 		drawn[scenario.Name] = all[i]
