@@ -415,6 +415,7 @@ func (a *rule) expected(summary string) object {
 }
 
 func TestEachAlertFiresOnlyWhenItShould(t *testing.T) {
+	t.Parallel()
 	need.Tools(t, "promtool")
 	rules := shippedRules(t)
 	path, err := filepath.Abs("adlock-alerts.yml")

@@ -38,6 +38,7 @@ func (p place) checked(t *testing.T, c helper.Command, status int, out, err stri
 const wrongTab = "* * * * * flock -n /run/x /bin/a; /bin/b\n"
 
 func TestAMistakeIsReportedWithLineReasonAndCure(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	tab := file(t, "tab", "# jobs\n"+wrongTab)
 	told := ":2: only the first is locked: flock holds the lock while a runs, and ; b runs without it; say flock … sh -c '…' for both\n"
@@ -55,6 +56,7 @@ func TestAMistakeIsReportedWithLineReasonAndCure(t *testing.T) {
 }
 
 func TestCheckReadsTheSettingsOfAGuardedCrontab(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	const guard = "SHELL=/usr/lib/adlock/shell\n15 3 * * *    : backup "
 	c := p.command("check", "-")
@@ -69,6 +71,7 @@ func TestCheckReadsTheSettingsOfAGuardedCrontab(t *testing.T) {
 }
 
 func TestAnOptionIsRefusedAsRunWouldRefuseIt(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	refused := p.command("run", "--stroe", "etcd://a:2379/p", "--", "/bin/true").Run(t)
 	why, _, _ := strings.Cut(strings.TrimPrefix(refused.Err, "adlock: "), " (")
@@ -81,6 +84,7 @@ func TestAnOptionIsRefusedAsRunWouldRefuseIt(t *testing.T) {
 }
 
 func TestTheCureForAnIntervalFitsAGuardedCrontab(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	c := p.command("check", "-")
 	c.Stdin = "SHELL=/usr/lib/adlock/shell\n*/5 * * * *  : feeds ADLOCK_IF_ELAPSED=5m ; rsync -a /home /mnt/backup\n"
@@ -92,6 +96,7 @@ func TestTheCureForAnIntervalFitsAGuardedCrontab(t *testing.T) {
 }
 
 func TestAUserColumnCanBeRequested(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	tab := file(t, "tab", "* * * * * cat flock -n /run/x /bin/a; /bin/b\n")
 	p.checked(t, p.command("check", tab), 0, "", "")
@@ -102,6 +107,7 @@ func TestAUserColumnCanBeRequested(t *testing.T) {
 
 // A file that cannot be checked is reported, and the next file is checked all the same.
 func TestAUserInACrontabOnStandardInputIsReported(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	c := p.command("check", "-")
 	c.Stdin = "17 3 * * * root cat /home /mnt\n"
@@ -112,6 +118,7 @@ func TestAUserInACrontabOnStandardInputIsReported(t *testing.T) {
 }
 
 func TestAFileThatIsNoTextIsRefusedAndNeverWaitedFor(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	tab := file(t, "tab", wrongTab)
 	fifo := filepath.Join(t.TempDir(), "fifo")
@@ -143,6 +150,7 @@ func TestAFileThatIsNoTextIsRefusedAndNeverWaitedFor(t *testing.T) {
 }
 
 func TestAnUnreadableFileIsReported(t *testing.T) {
+	t.Parallel()
 	need.Root(t)
 	p := newPlace(t)
 	c := within(t, p, nobodys+` && printf '#!/bin/sh\n' >/mnt/secret && chmod 600 /mnt/secret && exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock check /mnt/secret`)
@@ -151,6 +159,7 @@ func TestAnUnreadableFileIsReported(t *testing.T) {
 
 // An escape sequence in a checked text cannot move the terminal's cursor.
 func TestAHostileNameIsShownPlain(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	tab := file(t, "tab\x1b[2J", "* * * * * flock -n /run/x /bin/a; '/bin/b\x1b[2J'\n")
 	if r := p.command("check", tab).Run(t); r.Status != 1 || strings.Contains(r.Out, "\x1b") || strings.Count(r.Out, "\n") != 1 {
@@ -159,6 +168,7 @@ func TestAHostileNameIsShownPlain(t *testing.T) {
 }
 
 func TestALimitIsComparedWithTheRunsOfTheRunlog(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	tab := file(t, "tab", "* * * * * /usr/local/bin/adlock run --name slow --expire-after 1h -- /bin/job\n")
 	p.checked(t, p.command("check", tab), 0, "", "")
@@ -169,6 +179,7 @@ func TestALimitIsComparedWithTheRunsOfTheRunlog(t *testing.T) {
 }
 
 func TestALimitIsComparedWithWhatWasLearned(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	tab := file(t, "tab", "* * * * * /usr/local/bin/adlock run --name slow --expire-after 1h -- /bin/job\n")
 	var learned learn.State
@@ -190,6 +201,7 @@ const theSystem = `mount -t tmpfs none /etc/cron.d && mount -t tmpfs none /var/s
 	printf 'SHELL=/usr/lib/adlock/shell\n* * * * * : backup ; if /bin/b; then /bin/c; fi\n' >/var/spool/cron/crontabs/root && `
 
 func TestTheCrontabsOfAMachineAreCheckedTogether(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	need.Root(t)
 	if _, err := os.Stat("/etc/cron.d"); err != nil {
@@ -212,6 +224,7 @@ func TestTheCrontabsOfAMachineAreCheckedTogether(t *testing.T) {
 }
 
 func TestAHomeIsComparedWithTheUsersOwn(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `mkdir /mnt/app; chown one /mnt/app
 printf 'HOME=/mnt/app\n* * * * * one /mnt/adlock run --name n -- true\n' | $a check -u -
 printf 'HOME=/mnt/app\n* * * * * /mnt/adlock run --name n -- true\n' | $a check -
@@ -228,6 +241,7 @@ printf 'ADLOCK_DIR=/mnt/app\n* * * * * /mnt/adlock run --name n -- true\n' | $a 
 }
 
 func TestAHookInTheUsersOwnSettingsTells(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `mkdir -p /mnt/one/.config
 tab() { printf 'MAILTO=""\n* * * * * one /mnt/adlock run --name n -- true\n'; }
 tab | $a check -u - | cut -d: -f3

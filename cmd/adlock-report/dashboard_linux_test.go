@@ -50,6 +50,7 @@ func shippedDashboard(t *testing.T) (d dashboard) {
 }
 
 func TestGrafanaReadsTheDashboard(t *testing.T) {
+	t.Parallel()
 	d := shippedDashboard(t)
 	if d.Title == "" || d.UID == "" || len(d.UID) > 40 || d.SchemaVersion < 30 || d.Time.From == "" || d.Time.To == "" {
 		t.Errorf("%+v", d)
@@ -84,6 +85,7 @@ var (
 )
 
 func TestTheDashboardUsesOnlyExistingMetrics(t *testing.T) {
+	t.Parallel()
 	need.Tools(t, "promtool")
 	p := newPlace(t)
 	p.write(t, story.Day())

@@ -16,10 +16,10 @@ import (
 	"adlock/test/support/need"
 )
 
-// host makes a machine with the users one and two, who have one atom each, the user mallory, and an
-// adlock that all users may run. In a script $a is that adlock, $d mallory's lock directory, and
+// host makes a machine with root, the users one and two, who have one atom each, the user mallory, and
+// an adlock that all users may run. In a script $a is that adlock, $d mallory's lock directory, and
 // `as USER` runs a command.
-const host = `umask 022; mount -t tmpfs -o mode=755 none /var/lib && mount -t tmpfs -o mode=755 none /mnt && cp "$0" "${0%/*}"/adlock-* /mnt && cp /etc/passwd /mnt/passwd || exit 99
+const host = `umask 022; mount -t tmpfs -o mode=755 none /var/lib && mount -t tmpfs -o mode=755 none /mnt && cp "$0" "${0%/*}"/adlock-* /mnt && grep ^root: /etc/passwd >/mnt/passwd || exit 99
 a=/mnt/adlock; d=/mnt/mallory/.local/state/adlock; unset ADLOCK_DIR
 as() { who=$1; shift; HOME=/mnt/$who setpriv --reuid "$who" --regid 65534 --clear-groups "$@"; }
 for u in one:3900001 two:3900002 mallory:3900003; do
@@ -40,6 +40,7 @@ func onHost(t *testing.T, script string) helper.Result {
 }
 
 func TestRootIsShownTheAtomsOfAllUsers(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `export ADLOCK_HOST=other; as one $a run --name elsewhere -- true; export ADLOCK_HOST=dax
 $a run --name own -- true
 $a status --all-users && $a log --all-users --event release && $a report --all-users --csv && $a metrics --all-users`)
@@ -53,6 +54,7 @@ $a status --all-users && $a log --all-users --event release && $a report --all-u
 }
 
 func TestAWholeNameOfAnyUserWinsOverAPartOfAName(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `as one $a run --name firstborn -- true; as two $a run --name firstling -- true
 for v in status log report; do $a $v --all-users first; done`)
 	if r.Err != "" || strings.Contains(r.Out, "firstborn") || strings.Contains(r.Out, "firstling") || strings.Count(r.Out, "adlock run first") < 3 {
@@ -61,6 +63,7 @@ for v in status log report; do $a $v --all-users first; done`)
 }
 
 func TestThePauseOfTheHostIsShownForEachUser(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `$a pause --all --for 2h --why upgrade && $a status --all-users && $a metrics --all-users`)
 	has(t, r.Out, `adlock_paused_since_timestamp_seconds{user="one",`, `adlock_paused_since_timestamp_seconds{user="two",`)
 	if r.Status != 0 || r.Err != "" || strings.Count(r.Out, "paused: for 2h") != 2 {
@@ -69,6 +72,7 @@ func TestThePauseOfTheHostIsShownForEachUser(t *testing.T) {
 }
 
 func TestJSONNamesTheUserOfEachAtom(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `$a status --all-users --json; $a log --all-users --json -n 1; $a report --all-users --json`)
 	lines := strings.Split(r.Out, "\n")
 	var rows []struct {
@@ -88,6 +92,7 @@ func TestJSONNamesTheUserOfEachAtom(t *testing.T) {
 }
 
 func TestAClosedPipeEndsAllUsersWithSIGPIPE(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `{ until [ -e /mnt/gone ]; do :; done; $a status --all-users; echo $? >&2; } | { exec <&-; : >/mnt/gone; }`)
 	if r.Err != "141\n" {
 		t.Errorf("%+v", r)
@@ -95,6 +100,7 @@ func TestAClosedPipeEndsAllUsersWithSIGPIPE(t *testing.T) {
 }
 
 func TestAllUsersIsForRootAlone(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `for v in status metrics log report; do as one $a $v --all-users; echo $?; done; ADLOCK_STORE=etcd://h/p $a status --all-users; echo $?`)
 	if r.Out != "77\n77\n77\n77\n64\n" || strings.Count(r.Err, "adlock: --all-users: reads the lock directories of other users, and is for root\n") != 4 {
 		t.Errorf("%+v", r)
@@ -102,6 +108,7 @@ func TestAllUsersIsForRootAlone(t *testing.T) {
 }
 
 func TestADirectoryOfInitIsReadWithoutAHome(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `$a init one && as one $a run --name third -- true; $a init 3900009 2>/dev/null
 mkdir -m 700 /var/lib/adlock-3900009 && chown 3900009:3900009 /var/lib/adlock-3900009 && HOME=/ setpriv --reuid 3900009 --regid 3900009 --clear-groups $a run --name fourth -- true
 rm -r /mnt/two/.local; $a status --all-users`)
@@ -111,6 +118,7 @@ rm -r /mnt/two/.local; $a status --all-users`)
 // Files in mallory's directory do not hide the other users' atoms, and do not make root's commands
 // show the content of root's file.
 func TestAHostileDirectoryIsNamedAndTheOthersAreShown(t *testing.T) {
+	t.Parallel()
 	secret := `echo "$secret" >/mnt/secret; chmod 600 /mnt/secret; secret=ROOTSECRET; echo "1 $secret program=$secret" >/mnt/secret; `
 	verbs := "status metrics log report"
 	if !need.Soak {
@@ -150,6 +158,7 @@ func TestAHostileDirectoryIsNamedAndTheOthersAreShown(t *testing.T) {
 }
 
 func TestALockShowsTheUserOfItsDirectoryNotOfItsPid(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `sleep 60 & kill -STOP $!
 printf '%d\n' $! >$d/lock.p.dax.run.x; printf '\033[2J' >>$d/lock.p.dax.run.x; chown mallory $d/*; chmod 600 $d/*; touch $d/last.$(printf '\033')
 $a status --all-users --atom 'p run x'; kill -KILL $!`)
@@ -160,6 +169,7 @@ $a status --all-users --atom 'p run x'; kill -KILL $!`)
 }
 
 func TestMetricsOfAUserEndAtTwoHundredAtoms(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `cd $d; as mallory sh -c 'seq -f last.p.dax.run.f%.0f 250 | xargs touch'; cd /; $a metrics --all-users`)
 	if n := strings.Count(r.Out, `adlock_overdue{user="mallory"`); n != 200 || r.Status != 0 {
 		t.Errorf("%d, %d: %s", n, r.Status, r.Err)
@@ -168,6 +178,7 @@ func TestMetricsOfAUserEndAtTwoHundredAtoms(t *testing.T) {
 }
 
 func TestCheckReadsLongestRunsAndPathsAsTheUser(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `as one $a run --name slow -- sleep 1.2; mkdir -p /mnt/spool/cron/crontabs && mount --bind /mnt/spool /var/spool || exit 99
 echo '1 1 * * * adlock run --name slow --expire-after 1s -- x' >/var/spool/cron/crontabs/one; cp /var/spool/cron/crontabs/one /var/spool/cron/crontabs/two
 $a check --system`)
@@ -180,6 +191,7 @@ $a check --system`)
 // If a file system's server has read a request and does not answer, no signal ends the wait of the
 // thread that made it.
 func TestAFileSystemThatNeverAnswersIsSkipped(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		t.Skip("no /dev/fuse")
 	}
@@ -218,6 +230,7 @@ timeout 30 $a `+verb+`; echo "status $?"; kill -KILL $f; wait`)
 
 // A user may mount a file system on a directory that `adlock init` made, too.
 func TestADirectoryOfInitThatNeverAnswersIsSkipped(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		t.Skip("no /dev/fuse")
 	}
@@ -290,6 +303,7 @@ func neverAnswer(at string) error {
 }
 
 func TestWhatWasFoundOutIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	look := remembered(func(string) bool { asked++; return true })
 	for _, key := range []string{"a", "a", "b"} {
@@ -303,6 +317,7 @@ func TestWhatWasFoundOutIsNotAskedAgain(t *testing.T) {
 }
 
 func TestWhatIsNotReadOfARunlogIsReported(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `as one sh -c 'cd $HOME/.local/state/adlock && i=0 && head -n 1 program.dax.runlog | sed "s/time=[^ ]*/time=2020-01-02T03:04:05.000000Z/" >line && while [ $i -lt 18 ]; do cat line line >more && mv more line && i=$((i+1)); done && cat line >>program.dax.runlog'
 for v in "log -n 3" "report --since 1h" report log; do $a $v --all-users >/dev/null; echo $?; done; $a status --all-users >/dev/null; echo $?`)
 	if r.Out != "0\n0\n69\n69\n0\n" || strings.Count(r.Err, "/mnt/one/.local/state/adlock: the runlog before ") != 2 {
@@ -311,6 +326,7 @@ for v in "log -n 3" "report --since 1h" report log; do $a $v --all-users >/dev/n
 }
 
 func TestPathsOfOneUserTakeABoundedTimeTogether(t *testing.T) {
+	t.Parallel()
 	need.Root(t)
 	user := []otheruser.User{{Name: "mallory", UID: 3900003, GID: 65534}}
 	asked := 0
@@ -323,6 +339,7 @@ func TestPathsOfOneUserTakeABoundedTimeTogether(t *testing.T) {
 }
 
 func TestThePauseOfTheHostDoesNotHideAnAtomsPause(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `$a pause --all --for 2h --why disk && as one $a pause --for 1h first && as one $a pause && as one $a resume first && as one $a pause --json`)
 	lines := strings.Split(r.Out, "\n")
 	if r.Status != 0 || len(lines) != 4 || !strings.HasPrefix(lines[0], "all jobs of this host: paused: for ") || !strings.HasPrefix(lines[1], "adlock.dax.run.first: paused: for ") || strings.Count(lines[2], "age_seconds") != 1 {
@@ -332,6 +349,7 @@ func TestThePauseOfTheHostDoesNotHideAnAtomsPause(t *testing.T) {
 }
 
 func TestAUserCannotMakeTheFiguresOfAllFail(t *testing.T) {
+	t.Parallel()
 	r := onHost(t, `as mallory ln -s /mnt/secret $d/program.dax.runlog; rm -r /mnt/two/.local; as two ln -s /mnt/one /mnt/two/.local
 $a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom`)
 	if r.Status != 0 || r.Err != "" {

@@ -16,6 +16,7 @@ var drawn = map[string][]string{
 }
 
 func TestAFileIsWrittenWholeOrToStandardOutput(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for end, verb := range drawn {
@@ -38,6 +39,7 @@ func TestAFileIsWrittenWholeOrToStandardOutput(t *testing.T) {
 }
 
 func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for _, verb := range [][]string{{"report", "--html"}, {"metrics", "--output"}} {
@@ -54,6 +56,7 @@ func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
 }
 
 func TestOnlyRegularFilesAreReplaced(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	dir := t.TempDir()
@@ -76,6 +79,7 @@ func TestOnlyRegularFilesAreReplaced(t *testing.T) {
 }
 
 func TestThePageHasOnlyTheRequestedAtoms(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	page := p.ok(t, "report", "--html", "-", "--atom", "backup")

@@ -25,6 +25,7 @@ import (
 var odd = atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "<a&b> \"c\\d\"\n\x1b\xff\xfe é"}
 
 func TestEventsAsJSONMatchTheGoldenFile(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	s := &story.Story{}
 	job := s.Job("p run "+odd.Operand, 1500*time.Millisecond, limit.Never)
@@ -38,6 +39,7 @@ func TestEventsAsJSONMatchTheGoldenFile(t *testing.T) {
 }
 
 func TestEveryFieldOfAnEventIsInJSON(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	log := runlog.Log{Dir: p.dir, Host: "dax"}
 	fields := reflect.TypeFor[runlog.Event]()
@@ -70,6 +72,7 @@ func TestEveryFieldOfAnEventIsInJSON(t *testing.T) {
 }
 
 func TestStatusAsJSONMatchesTheGoldenFile(t *testing.T) {
+	t.Parallel()
 	limits := policy.Limits{IfElapsed: 15 * time.Minute, ExpireAfter: limit.Never, Source: policy.Learned}
 	rows := []*row{
 		{Name: "p.dax.run.x", State: "damaged", Why: "no such format"},
@@ -84,6 +87,7 @@ func TestStatusAsJSONMatchesTheGoldenFile(t *testing.T) {
 }
 
 func TestTuneAsJSONMatchesTheGoldenFile(t *testing.T) {
+	t.Parallel()
 	golden.Check(t, "tune.json", array(t, []*tuned{
 		{name: "p.dax.run.x", learned: learned(), ifElapsed: limit.Never, asksExpireAfter: true},
 		{name: "p.dax.run.y", atom: odd, learned: learned(), ifElapsed: 15 * time.Minute, asksIfElapsed: true},
@@ -91,6 +95,7 @@ func TestTuneAsJSONMatchesTheGoldenFile(t *testing.T) {
 }
 
 func TestMistakesAsJSONAreOneArray(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	path := file(t, "odd", "* * * * *  adlock run --name \"$(date)\" -- /bin/true\n")
 	r := p.command("check", "--json", path).Run(t)
@@ -110,6 +115,7 @@ func TestMistakesAsJSONAreOneArray(t *testing.T) {
 }
 
 func TestTheDoctorsFindingsAsJSONAreOneArray(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	read := func(r helper.Result) map[string]map[string]string {
 		var all []map[string]string
@@ -151,6 +157,7 @@ func learned() learn.State {
 }
 
 func TestNoOutputHasUnprintableCharacters(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	const odd = "a\u009bb\u202ec\u2028d\x7fe\U000e0041f\ufeff"
 	run := p.command("run", "--program=p"+odd, "--host=h"+odd, "--operator=o"+odd, "--operand="+odd, "--if-elapsed=1h", "--verbose", "--", "true")

@@ -8,6 +8,7 @@ import (
 )
 
 func TestJSONEscapesUnprintableCharacters(t *testing.T) {
+	t.Parallel()
 	const odd, want = "a\u009b\u202e\u2028\x7f\U000e0041\ufeff\u00e9\n\U0001f170", `"a\u009b\u202e\u2028\u007f\udb40\udc41\ufeffé\n🅰"` + "\n"
 	var w strings.Builder
 	if err := encoderOf(&w).Encode(odd); err != nil || w.String() != want {
@@ -29,6 +30,7 @@ type failing struct{ err error }
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
 func TestTextIsWrittenAsItIs(t *testing.T) {
+	t.Parallel()
 	var w strings.Builder
 	if err := encoderOf(&w).Encode([]string{"<a&b>"}); err != nil || w.String() != "[\"<a&b>\"]\n" {
 		t.Errorf("%s, %v", w.String(), err)

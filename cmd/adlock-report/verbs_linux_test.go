@@ -67,6 +67,7 @@ func has(t *testing.T, text string, wanted ...string) {
 }
 
 func TestAMissingDirectoryIsShownAsEmpty(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.dir = filepath.Join(p.dir, "not", "there")
 	has(t, p.ok(t, "status"), "no atoms")
@@ -88,6 +89,7 @@ func TestAMissingDirectoryIsShownAsEmpty(t *testing.T) {
 }
 
 func TestStatusAdvisesToClearALockOfAnUnknownOwner(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.command("run", "--operand", "elsewhere", "--", "sleep", "300").Start(t)
 	lock := ""
@@ -110,6 +112,7 @@ func TestStatusAdvisesToClearALockOfAnUnknownOwner(t *testing.T) {
 }
 
 func TestStatusNamesTheNewcomerThatWatchesTheJob(t *testing.T) {
+	t.Parallel()
 	need.Tools(t, "flock")
 	p := newPlace(t)
 	p.command("run", "--name", "x", "--", "sleep", "300").Start(t)
@@ -120,6 +123,7 @@ func TestStatusNamesTheNewcomerThatWatchesTheJob(t *testing.T) {
 }
 
 func TestStatusNamesTheStates(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	job := func(operand string, options ...string) *helper.Process {
 		args := append(append([]string{"run", "--operand", operand}, options...), "--", "sleep", "300")
@@ -168,6 +172,7 @@ func TestStatusNamesTheStates(t *testing.T) {
 }
 
 func TestStatusSurvivesARecordItCannotRead(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", "x", "--", "true")
 	if err := os.WriteFile(filepath.Join(p.dir, "program.dax.runlog"), []byte("\x00garbage\nmore\n"), 0o600); err != nil {
@@ -177,6 +182,7 @@ func TestStatusSurvivesARecordItCannotRead(t *testing.T) {
 }
 
 func TestLogShowsOnlySelectedEvents(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	all := p.ok(t, "log")
@@ -208,6 +214,7 @@ func TestLogShowsOnlySelectedEvents(t *testing.T) {
 }
 
 func TestDamagedLineIsShownAndPassedOver(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	file, err := os.OpenFile(filepath.Join(p.dir, "program.dax.runlog"), os.O_APPEND|os.O_WRONLY, 0)
@@ -234,6 +241,7 @@ func TestDamagedLineIsShownAndPassedOver(t *testing.T) {
 }
 
 func TestTheLogShowsALearnedLimitOnlyOnce(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "n", "--expire-after", "auto", "--", "true")
 	log := p.ok(t, "log", "--event", "acquire")
@@ -244,6 +252,7 @@ func TestTheLogShowsALearnedLimitOnlyOnce(t *testing.T) {
 }
 
 func TestTheLogCountsDenialsFromTheSecondOn(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.command("run", "--name", "job", "--", "sleep", "300").Start(t)
 	helper.Eventually(t, "a lock", func() bool {
@@ -260,6 +269,7 @@ func TestTheLogCountsDenialsFromTheSecondOn(t *testing.T) {
 }
 
 func TestLogFollowsNewRuns(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	log := p.command("log", "--follow").Start(t)
 	p.ok(t, "run", "--operand", "first", "--", "true")
@@ -269,6 +279,7 @@ func TestLogFollowsNewRuns(t *testing.T) {
 }
 
 func TestLogFollowsItsLastLines(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	for _, operand := range []string{"first", "second", "third"} {
 		p.ok(t, "run", "--operand", operand, "--", "true")
@@ -283,6 +294,7 @@ func TestLogFollowsItsLastLines(t *testing.T) {
 }
 
 func TestLogFollowsOnlyWhileItsOutputIsRead(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--", "true")
 	c := p.command()
@@ -293,6 +305,7 @@ func TestLogFollowsOnlyWhileItsOutputIsRead(t *testing.T) {
 }
 
 func TestAnUnknownEventListsTheKnownOnes(t *testing.T) {
+	t.Parallel()
 	r := newPlace(t).command("log", "--event", "deny,nonsense").Run(t)
 	if r.Status != 64 {
 		t.Errorf("%+v", r)
@@ -301,6 +314,7 @@ func TestAnUnknownEventListsTheKnownOnes(t *testing.T) {
 }
 
 func TestTimelineDrawsTextAndSVG(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	c := p.command("timeline", "--since", "2026-11-20", "--until", "2026-11-21")
@@ -320,6 +334,7 @@ func TestTimelineDrawsTextAndSVG(t *testing.T) {
 }
 
 func TestMetricsContinueFromTheirFile(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	file := filepath.Join(p.dir, "adlock.prom")
 	p.write(t, story.Day())
@@ -349,6 +364,7 @@ func TestMetricsContinueFromTheirFile(t *testing.T) {
 }
 
 func TestMetricsOfOneAtomShowNoOther(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	for _, name := range []string{"one", "other", "one more"} {
 		p.ok(t, "run", "--name", name, "--", "true")
@@ -376,6 +392,7 @@ func TestMetricsOfOneAtomShowNoOther(t *testing.T) {
 }
 
 func TestMetricsLeaveOutAnAtomThatWasRetired(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "gone", "--", "true")
 	has(t, p.ok(t, "metrics"), `operand="gone"`)
@@ -388,6 +405,7 @@ func TestMetricsLeaveOutAnAtomThatWasRetired(t *testing.T) {
 }
 
 func TestUsageErrorsAreOneLine(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	for _, args := range []string{
 		"status x", "log --event nonsense", "log --since tomorrow", "report --json --csv", "report --csv --html -", "report --since 5x",
@@ -407,6 +425,7 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 // The report must need less than 100 MB for a million lines. Its time is only logged: a bound would
 // fail on a busy machine.
 func TestReportOfAMillionLinesNeedsLittleMemory(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	writeMillion(t, p.dir)
 	c := exec.Command(p.program, "report", "--csv")
@@ -458,6 +477,7 @@ func writeMillion(t *testing.T, dir string) {
 }
 
 func TestStatusShowsWhatWasLearned(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", "learner", "--expire-after", "auto", "--", "true")
 	has(t, p.ok(t, "status"), "0s / never learned\n")
@@ -465,6 +485,7 @@ func TestStatusShowsWhatWasLearned(t *testing.T) {
 }
 
 func TestReadersAreShown(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	for range 3 {
 		p.command("run", "--operand", "book", "--shared", "--", "sleep", "300").Start(t)
@@ -480,6 +501,7 @@ func TestReadersAreShown(t *testing.T) {
 }
 
 func TestAMissingCommandIsShown(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	for range 3 {
 		if r := p.command("run", "--program", "p", "--operand", "x", "--", "nowhere-to-be-found").Run(t); r.Status != 127 {
@@ -503,6 +525,7 @@ func TestAMissingCommandIsShown(t *testing.T) {
 }
 
 func TestStatusShowsHowTheLastRunEnded(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	fail := func(operand string, command ...string) {
 		p.command(append([]string{"run", "--program", "p", "--operand", operand, "--"}, command...)...).Run(t)
@@ -522,6 +545,7 @@ func TestStatusShowsHowTheLastRunEnded(t *testing.T) {
 }
 
 func TestAnOldMistypedCommandIsNotShown(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	s := &story.Story{}
 	missing := runlog.Event{Kind: runlog.Missing, PID: 7, Status: runlog.Some(127)}
@@ -536,12 +560,14 @@ func TestAnOldMistypedCommandIsNotShown(t *testing.T) {
 }
 
 func TestStatusShowsAnEndingByForce(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.command("run", "--program", "p", "--operand", "x", "--enforce", "--expire-after", "1s", "--", "sleep", "300").Run(t)
 	has(t, p.ok(t, "status"), "p run x  idle   ended ", "ended: by its own supervisor, after ")
 }
 
 func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	for _, verb := range [][]string{{"status", "--failed"}, {"status", "--failed", "--json"}} {
 		p.ok(t, "run", "--name", "fine", "true")
@@ -581,6 +607,7 @@ func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
 }
 
 func TestWhatLogrotateHasCompressedIsReadByThoseThatShowThePast(t *testing.T) {
+	t.Parallel()
 	need.Tools(t, "gzip")
 	p := newPlace(t)
 	p.command("run", "--name", "failed", "false").Run(t)
@@ -598,6 +625,7 @@ func TestWhatLogrotateHasCompressedIsReadByThoseThatShowThePast(t *testing.T) {
 }
 
 func TestStatusDistinguishesStoppedFromRunning(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	holder := p.command("run", "--program", "p", "--operand", "x", "--", "sleep", "300").Start(t)
 	helper.Eventually(t, "it runs", func() bool { return helper.Settled(p.dir + "/lock.p.dax.run.x") })
@@ -628,6 +656,7 @@ func TestStatusDistinguishesStoppedFromRunning(t *testing.T) {
 }
 
 func TestStatusListsWaitersInTheirOrder(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.command("run", "--operand", "x", "--shared", "--", "sleep", "300").Start(t)
 	p.command("run", "--operand", "y", "--program", "q", "--slots", "1", "--", "sleep", "300").Start(t)
@@ -656,6 +685,7 @@ func TestStatusListsWaitersInTheirOrder(t *testing.T) {
 }
 
 func TestStatusShowsSlotsAndReaders(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	for _, args := range []string{"--operand a --slots 3", "--operand b --slots 3", "--operand c --shared", "--operand c --shared"} {
 		p.command(append(append([]string{"run", "--program", "q"}, strings.Fields(args)...), "--", "sleep", "300")...).Start(t)
@@ -691,6 +721,7 @@ func TestStatusShowsASemaphoreInOneRow(t *testing.T) {
 }
 
 func TestStatusShowsTheHostWhereThereAreSeveral(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", "x", "--", "true")
 	if table := p.ok(t, "status"); strings.Contains(table, "HOST") {
@@ -701,6 +732,7 @@ func TestStatusShowsTheHostWhereThereAreSeveral(t *testing.T) {
 }
 
 func TestStatusTakesNames(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	for _, operand := range []string{"one", "another", "one more"} {
 		p.ok(t, "run", "--operand", operand, "--", "true")
@@ -725,6 +757,7 @@ func TestStatusTakesNames(t *testing.T) {
 }
 
 func TestAVerbThatShowsPrefersTheWholeName(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--program", "job", "--name", "db", "--expire-after", "auto", "--", "true")
 	p.ok(t, "run", "--program", "job", "--name", "dbfull", "--expire-after", "auto", "--", "true")
@@ -751,6 +784,7 @@ func TestAVerbThatShowsPrefersTheWholeName(t *testing.T) {
 }
 
 func TestACompletionMissingInTheRunlogIsNoFailure(t *testing.T) {
+	t.Parallel()
 	failed := &history.Run{Outcome: history.Failed, Start: story.Midnight, End: story.Midnight, Status: runlog.Some(3)}
 	for completed, want := range map[time.Duration]string{-time.Hour: "failed 2h ago", 0: "failed 2h ago", time.Hour: "1h ago"} {
 		r := &row{State: "idle", Last: failed, Completed: story.Midnight.Add(completed)}
@@ -761,6 +795,7 @@ func TestACompletionMissingInTheRunlogIsNoFailure(t *testing.T) {
 }
 
 func TestALongNameDoesNotWidenATableInAMail(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", strings.Repeat("x", 5000), "--", "true")
 	p.ok(t, "run", "--operand", strings.Repeat("x", 4999)+"y", "--", "true")
@@ -776,6 +811,7 @@ func TestALongNameDoesNotWidenATableInAMail(t *testing.T) {
 }
 
 func TestATableFitsTheTerminal(t *testing.T) {
+	t.Parallel()
 	rows := []*row{
 		{Name: "make.dax.run.a", atom: atom.Atom{Program: "make", Host: "dax", Operator: "run", Operand: "/home/user/projects/one make all"}, State: "idle", LimitsKnown: true},
 		{Name: "make.dax.run.b", atom: atom.Atom{Program: "make", Host: "dax", Operator: "run", Operand: "/home/user/projects/two make all"}, State: "running", Held: true, Owner: 4711, UID: 33, Age: 192 * time.Second},
@@ -804,6 +840,7 @@ func TestATableFitsTheTerminal(t *testing.T) {
 }
 
 func TestStatusIsNoWiderThanTheTerminal(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	long := strings.Repeat("word ", 30)
 	for _, words := range []string{"exit 3 # " + long + "one", "exit 3 # " + long + "two", "kill -9 $$ # " + strings.Repeat("x", 200)} {
@@ -835,6 +872,7 @@ func TestStatusIsNoWiderThanTheTerminal(t *testing.T) {
 }
 
 func TestAnAtomWithoutEventsIsNamed(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "x", "true")
 	for _, verb := range []string{"log", "report", "timeline"} {
@@ -848,6 +886,7 @@ func TestAnAtomWithoutEventsIsNamed(t *testing.T) {
 }
 
 func TestStatusShowsTheLimitsOfTheLastRun(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "x", "--if-elapsed", "1m", "--expire-after", "1h", "--", "true")
 	if r := p.command("run", "--name", "x", "--if-elapsed", "2m", "--expire-after", "10m", "--", "true").Run(t); r.Status != 75 {
@@ -859,6 +898,7 @@ func TestStatusShowsTheLimitsOfTheLastRun(t *testing.T) {
 }
 
 func TestANameThatNoAtomHasIsAUsageError(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "x", "true")
 	if err := os.Remove(p.dir + "/last.adlock.dax.run.x"); err != nil { // only the runlog has it
@@ -883,6 +923,7 @@ func TestANameThatNoAtomHasIsAUsageError(t *testing.T) {
 }
 
 func TestTheVerbsForPeopleTakeANameAsStatusDoes(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for _, verb := range [][]string{{"log"}, {"report"}, {"timeline", "--since", "2026-11-20", "--until", "2026-11-21"}} {
@@ -906,6 +947,7 @@ func TestTheVerbsForPeopleTakeANameAsStatusDoes(t *testing.T) {
 }
 
 func TestOptionsMayStandBehindTheNames(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for before, behind := range map[string]string{
@@ -925,6 +967,7 @@ func TestOptionsMayStandBehindTheNames(t *testing.T) {
 // node_exporter's textfile collector skips a file whose name does not end in .prom, and says
 // nothing. A file in the OpenMetrics format is for other programs, so it may have any name.
 func TestMetricsThatNoCollectorWouldReadAreRefused(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	file := filepath.Join(t.TempDir(), "m.txt")

@@ -24,6 +24,7 @@ func (p place) wrap(t *testing.T, text string, args ...string) helper.Result {
 }
 
 func TestACrontabIsWrappedAndUnwrappedInAPipe(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	wrapped := p.wrap(t, backups, "--expire-after", "from-schedule")
 	want := strings.NewReplacer(
@@ -45,6 +46,7 @@ func TestACrontabIsWrappedAndUnwrappedInAPipe(t *testing.T) {
 
 // A shell may read its script from standard input: wrap must leave the rest of the script to it.
 func TestWrapOfAFileDoesNotReadStandardInput(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	file := filepath.Join(t.TempDir(), "crontab")
 	if err := os.WriteFile(file, []byte(backups), 0o600); err != nil {
@@ -57,6 +59,7 @@ func TestWrapOfAFileDoesNotReadStandardInput(t *testing.T) {
 
 // The other end of the pipe is `crontab -`, which would install an empty crontab.
 func TestWrapCopiesInputThatItRefuses(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	const users = "17 * * * *\troot\tcd / && run-parts /etc/cron.hourly\n"
 	const script = "#!/bin/sh\nif true; then\n\techo x\nfi\n"
@@ -84,6 +87,7 @@ func TestWrapCopiesInputThatItRefuses(t *testing.T) {
 
 // Here the helper is alone, as if half of an installation was removed, or is being replaced.
 func TestAWrapThatCannotBeDoneKeepsTheCrontab(t *testing.T) {
+	t.Parallel()
 	program, err := os.ReadFile(newPlace(t).program)
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +114,7 @@ func TestAWrapThatCannotBeDoneKeepsTheCrontab(t *testing.T) {
 }
 
 func TestADashIsStandardInputForWrap(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	if r, want := p.wrap(t, backups, "-"), p.wrap(t, backups); r.Status != 0 || r.Out != want.Out || r.Err != want.Err {
 		t.Errorf("status %d: %s%s", r.Status, r.Out, r.Err)
@@ -123,6 +128,7 @@ func TestADashIsStandardInputForWrap(t *testing.T) {
 }
 
 func TestAFailedWrapOfAFilePrintsNothing(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	file := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(file, []byte("fi\n"), 0o600); err != nil {
@@ -141,6 +147,7 @@ func TestAFailedWrapOfAFilePrintsNothing(t *testing.T) {
 }
 
 func TestDiffPrintsAPatchAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	need.Tools(t, "patch")
 	p := newPlace(t)
 	for _, text := range []string{backups, backups + "\n", strings.Repeat("# x\n", 20) + "@daily x\r\n" + strings.Repeat("# y\n", 20) + "@daily z"} {
@@ -168,6 +175,7 @@ func TestDiffPrintsAPatchAndChangesNothing(t *testing.T) {
 
 // Each job runs before and after wrap, started as cron does, with the real helper.
 func TestAWrappedJobKeepsItsInputAndOutput(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "plain"), []byte("echo \"$0:$#:$*\"; exit 9\n"), 0o755); err != nil { // without a #! line
@@ -214,6 +222,7 @@ func (p place) cron(t *testing.T, dir, shell, text string) helper.Result {
 }
 
 func TestThePathInACrontabIsTheHelpersOwn(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	dir := filepath.Join(t.TempDir(), "a b")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -232,6 +241,7 @@ func TestThePathInACrontabIsTheHelpersOwn(t *testing.T) {
 
 // If wrap changed the line of such a job, the job would be refused (73) from then on.
 func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
+	t.Parallel()
 	need.Root(t)
 	p := newPlace(t)
 	const line = "@daily nobody x\n"
@@ -259,6 +269,7 @@ func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
 }
 
 func TestAnUnreadableCrontabIsReportedWithAReason(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	dir := t.TempDir()
 	for path, want := range map[string]struct {
@@ -279,6 +290,7 @@ func TestAnUnreadableCrontabIsReportedWithAReason(t *testing.T) {
 }
 
 func TestAShellLineIsWrittenAndTakenOutInAPipe(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	shell := filepath.Join(filepath.Dir(filepath.Dir(p.program)), "lib/adlock/shell")
 	text := strings.Replace(backups, "MAILTO=root\n", "MAILTO=root\nSHELL=/bin/bash\n", 1)

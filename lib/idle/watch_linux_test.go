@@ -70,7 +70,7 @@ func TestASleeperIsIdle(t *testing.T) {
 // If a parent ignores SIGCHLD, the kernel reaps its children; these live and die between two looks.
 func TestAParentThatIgnoresSIGCHLDAndRunsWorks(t *testing.T) {
 	need.Tools(t, "perl")
-	for script, works := range map[string]bool{`while (1) { sleep 5; fork or exit }`: true, `exec "sleep", "100"`: false} {
+	for script, works := range map[string]bool{`while (1) { sleep 1; fork or exit }`: true, `exec "sleep", "100"`: false} {
 		a := actor.Shell(t, actor.Leads, `exec perl -e '$SIG{CHLD} = "IGNORE"; `+script+`'`)
 		actor.Eventually(t, "it ignores SIGCHLD, and sleeps", func() bool {
 			var f Figures
@@ -80,7 +80,7 @@ func TestAParentThatIgnoresSIGCHLDAndRunsWorks(t *testing.T) {
 		if !works {
 			asleep(t, a)
 		}
-		if v := watch(t, of(t, a, 12*time.Second)); (v.Work != "") != works {
+		if v := watch(t, of(t, a, 4*time.Second)); (v.Work != "") != works {
 			t.Errorf("%s: %+v", script, v)
 		}
 	}

@@ -94,6 +94,7 @@ func (p *asker) gone(pid int) {
 }
 
 func TestAProgramHoldsAnAtomUntilItSaysRelease(t *testing.T) {
+	t.Parallel()
 	p := newAsker(t)
 	p.says("acquired TOKEN\nowner\nbusy 75\n1\nreleased\nstatus 0\nran\n", "", `
 		answer; read -r pid <"`+p.Lock()+`"; [ "$pid" != $$ ] || echo owner
@@ -107,6 +108,7 @@ func TestAProgramHoldsAnAtomUntilItSaysRelease(t *testing.T) {
 // hold is a part of the job: if the job hangs, what hold reads would count as the job's work
 // (lib/idle).
 func TestAHolderReadsNothingWhileItHolds(t *testing.T) {
+	t.Parallel()
 	p := newAsker(t)
 	p.starts("", holds+"sleep 600", "held")
 	read := func() string {
@@ -125,6 +127,7 @@ func TestAHolderReadsNothingWhileItHolds(t *testing.T) {
 }
 
 func TestTheEndOfInputReleases(t *testing.T) {
+	t.Parallel()
 	p := newAsker(t)
 	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; exec 8>&-; ended`)
 	if exists(p.Lock()) || !exists(p.Last()) {
@@ -133,6 +136,7 @@ func TestTheEndOfInputReleases(t *testing.T) {
 }
 
 func TestADeniedProgramReadsTheReason(t *testing.T) {
+	t.Parallel()
 	p := newAsker(t)
 	p.Newcomer(t).Ran(t)
 	if r := p.command("--if-elapsed=1h", "ended").Run(t); !strings.HasPrefix(r.Out, "too-soon completed ") || !strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
@@ -156,6 +160,7 @@ func TestADeniedProgramReadsTheReason(t *testing.T) {
 }
 
 func TestALineThatIsNotUnderstoodLosesNothing(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 10000)
 	for _, line := range []string{"rlease", "release now", "release 256", "release -1", "release 1 2", "", long} {
 		p := newAsker(t)
@@ -168,6 +173,7 @@ func TestALineThatIsNotUnderstoodLosesNothing(t *testing.T) {
 }
 
 func TestTheLastLineNeedsNoNewline(t *testing.T) {
+	t.Parallel()
 	p := newAsker(t)
 	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; printf 'release 4' >&8; exec 8>&-; ended`)
 	if log := p.Runlog(); !strings.Contains(log, "status=4") {
@@ -177,6 +183,7 @@ func TestTheLastLineNeedsNoNewline(t *testing.T) {
 
 // The program's death wakes a waiting newcomer too, which may be faster than hold.
 func TestTheEndOfAProgramReleasesItsAtomSilently(t *testing.T) {
+	t.Parallel()
 	for _, last := range []string{"", "echo release >&8"} {
 		p := newAsker(t)
 		for range 5 {
@@ -202,6 +209,7 @@ func TestTheEndOfAProgramReleasesItsAtomSilently(t *testing.T) {
 
 // A live child has inherited the pipe, so hold reads no end of input.
 func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
+	t.Parallel()
 	p := newAsker(t)
 	mark := p.Mark(t)
 	owner := p.starts("", holds+`env `+mark+` setsid sleep 1000 & await never`, "held")
@@ -220,6 +228,7 @@ func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
 }
 
 func TestTheGroupOfADeadProgramHoldsTheAtom(t *testing.T) {
+	t.Parallel()
 	p := newAsker(t)
 	mark := p.Mark(t)
 	owner := p.starts("", holds+`env `+mark+` sleep 1000 8>&- 9<&- & await never`, "held")
@@ -239,6 +248,7 @@ func TestTheGroupOfADeadProgramHoldsTheAtom(t *testing.T) {
 }
 
 func TestAProgramKeepsItsAtomWhenHoldIsKilled(t *testing.T) {
+	t.Parallel()
 	p := newAsker(t)
 	owner := p.starts("", holds+`ended; : >ended; await go`, "held")
 	if err := syscall.Kill(p.hold(), syscall.SIGKILL); err != nil {
@@ -252,6 +262,7 @@ func TestAProgramKeepsItsAtomWhenHoldIsKilled(t *testing.T) {
 }
 
 func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		p := newAsker(t)
 		owner := p.starts("", `trap : `+strconv.Itoa(int(sig))+`; `+holds+`await go; echo release >&8; ended >ended; [ -s ended ]`, "held")
@@ -276,6 +287,7 @@ func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
 }
 
 func TestANewcomerEndsAProgramThatHasExpired(t *testing.T) {
+	t.Parallel()
 	p := newAsker(t)
 	owner := p.starts("", holds+`await never`, "held")
 	hold := p.hold()
@@ -290,6 +302,7 @@ func TestANewcomerEndsAProgramThatHasExpired(t *testing.T) {
 }
 
 func TestAnyInputEndsTheWait(t *testing.T) {
+	t.Parallel()
 	for _, word := range []string{"exec 8>&-", "echo release >&8"} {
 		p := newAsker(t)
 		owner := p.Owner(t, "sleep 1000")
@@ -309,6 +322,7 @@ func TestAnyInputEndsTheWait(t *testing.T) {
 }
 
 func TestAWaitersWatchIsClosedOnceItHasTheAtom(t *testing.T) {
+	t.Parallel()
 	need.Tools(t, "strace")
 	p := newAsker(t)
 	owner := p.Owner(t, "exec sleep 1000")
@@ -334,6 +348,7 @@ func TestAWaitersWatchIsClosedOnceItHasTheAtom(t *testing.T) {
 }
 
 func TestHoldDoesNotWaitForADeadProgram(t *testing.T) {
+	t.Parallel()
 	p := newAsker(t)
 	mark := p.Mark(t)
 	p.Owner(t, "sleep 1000")
@@ -345,6 +360,7 @@ func TestHoldDoesNotWaitForADeadProgram(t *testing.T) {
 }
 
 func TestOnlyARunThatIsSaidToHaveSucceededCountsWithRetryFailed(t *testing.T) {
+	t.Parallel()
 	for script, counts := range map[string]bool{
 		"answer; exec 8>&-; ended": false, "answer; echo release 1 >&8; ended": false,
 		"answer; echo release 0 >&8; ended": true, "answer; echo release >&8; ended": true,
@@ -362,6 +378,7 @@ func TestOnlyARunThatIsSaidToHaveSucceededCountsWithRetryFailed(t *testing.T) {
 }
 
 func TestALockThatIsGoneIsLost(t *testing.T) {
+	t.Parallel()
 	p := newAsker(t)
 	r := p.command("", `answer; rm "`+p.Lock()+`"; echo release >&8; ended`).Run(t)
 	if _, said, _ := strings.Cut(r.Out, "\n"); !strings.HasPrefix(said, "lost ") || !strings.HasSuffix(said, "\nstatus 75\n") || strings.Count(r.Err, "\n") != 1 {
@@ -370,6 +387,7 @@ func TestALockThatIsGoneIsLost(t *testing.T) {
 }
 
 func TestHoldRefusesAnOwnerThatCannotHoldALock(t *testing.T) {
+	t.Parallel()
 	a := helper.NewAtom(t)
 	for words, why := range map[string]string{
 		"": "wants one NAME", "x --wait 1m": "wants one NAME", "x y": "wants one NAME",
@@ -385,11 +403,13 @@ func TestHoldRefusesAnOwnerThatCannotHoldALock(t *testing.T) {
 
 // A program may read its pid after the fork, as from Perl's $$.
 func TestHoldIsNotItsOwnOwner(t *testing.T) {
+	t.Parallel()
 	a := helper.NewAtom(t)
 	a.Shell(t, `exec $adlock hold --owner $$ x`).Refused(t, 64, "--owner: must be the asking program")
 }
 
 func TestAnAskerThatHasHungUpIsNotTheOwner(t *testing.T) {
+	t.Parallel()
 	a := helper.NewAtom(t)
 	r := a.Shell(t, `mkfifo "$ADLOCK_DIR/in"; exec 7<>"$ADLOCK_DIR/in"; exec 6<"$ADLOCK_DIR/in" 7>&-; $adlock hold x <&6`)
 	if r.Status != 64 || !strings.Contains(r.Err, "standard input: has ended") {
@@ -407,6 +427,7 @@ func TestHoldAtATerminalPointsToRun(t *testing.T) {
 }
 
 func TestAChildOfProcess1MustNameTheOwner(t *testing.T) {
+	t.Parallel()
 	need.Root(t)
 	need.Namespaces(t, "--pid", "--fork", "--mount-proc")
 	p := newAsker(t)
@@ -424,6 +445,7 @@ func TestAChildOfProcess1MustNameTheOwner(t *testing.T) {
 }
 
 func TestARunningProcessIsNotExiting(t *testing.T) {
+	t.Parallel()
 	if e, err := process.Find(os.Getpid()); err != nil || e.Exiting {
 		t.Errorf("%+v, %v", e, err)
 	}

@@ -11,6 +11,6 @@ import (
 
 // Most of the tests wait most of the time.
 func TestMain(m *testing.M) {
-	helper.SideBySide(4)
+	helper.SideBySide(8)
 	helper.Main(m)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // waiting starts a runner that waits for a held atom. It returns when the runner waits and handles
@@ -117,9 +118,9 @@ func TestTermAtAnyInstantLeavesNoJobAndNoLock(t *testing.T) {
 		s.want(0, "run", "--program", "job", "--name", "a", "--", "true")
 		whole = min(whole, time.Since(began))
 	}
-	const rounds = 200
+	rounds := need.Sample(200)
 	for i := range rounds {
-		delay := whole * time.Duration(i) / rounds
+		delay := whole * time.Duration(i) / time.Duration(rounds)
 		p := s.command("run", "--program", "job", "--name", "a", "--", "sleep", "600").Start(t)
 		for began := time.Now(); time.Since(began) < delay; {
 		}
@@ -145,12 +146,12 @@ func TestQuitWhileRunBeginsPrintsNoTrace(t *testing.T) {
 		s.want(0, job("true")...)
 		whole = min(whole, time.Since(began))
 	}
-	const rounds = 100
+	rounds := need.Sample(100)
 	for i := range rounds {
 		p := s.command(job("sleep", "600")...).Start(t)
 		for !helper.Listens(p.PID, syscall.SIGQUIT) && !p.Ended() {
 		}
-		for began := time.Now(); time.Since(began) < whole*time.Duration(i)/rounds; {
+		for began := time.Now(); time.Since(began) < whole*time.Duration(i)/time.Duration(rounds); {
 		}
 		p.Signal(t, syscall.SIGQUIT)
 		if by := p.EndedBy(t); by != syscall.SIGQUIT || p.Output() != "" {

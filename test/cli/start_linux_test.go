@@ -75,7 +75,7 @@ func (s *stage) race(job string) (first, second int) {
 
 func TestOfTwoStartsAtTheSameInstantOneRunsAndTheOtherIsDenied(t *testing.T) {
 	s := newStage(t)
-	const times = 200
+	times := need.Sample(200)
 	for i := range times {
 		if first, second := s.race("echo ran >>ran; cat"); first != 75 || second != 0 {
 			t.Fatalf("start %d: statuses %d and %d, want 75 and 0", i, first, second)

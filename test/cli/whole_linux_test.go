@@ -67,6 +67,7 @@ func TestWithWholeJobAnAtomIsHeldUntilTheLastDaemonIsGone(t *testing.T) {
 }
 
 func TestTheWholeJobIsEndedBySupervisorOrNewcomer(t *testing.T) {
+	t.Parallel()
 	for claim, c := range map[string]struct {
 		options []string
 		status  int
@@ -77,6 +78,7 @@ func TestTheWholeJobIsEndedBySupervisorOrNewcomer(t *testing.T) {
 		"a newcomer": {nil, 3, func(s *stage, p *helper.Process) { s.adlock(job("--expire-after", "0", "true")...) }},
 	} {
 		t.Run(claim, func(t *testing.T) {
+			t.Parallel()
 			s := newSubstage(t)
 			p, daemon := s.whole(c.options...)
 			c.end(s, p)

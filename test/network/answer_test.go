@@ -18,6 +18,7 @@ import (
 // A release whose answer was lost is repeated, and finds no lock: the lock was not lost. The
 // same holds for a clear.
 func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
+	t.Parallel()
 	nodes := startEtcd(t, 1)
 	direct := newHost(t, url(nodes...))
 	unanswered := func(r *relay, before func()) {
@@ -67,6 +68,7 @@ func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 
 // A `tune --reset` whose answer was lost is repeated, and finds nothing to reset.
 func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
+	t.Parallel()
 	forgets := func(t *testing.T, s lease.Store, r *relay, done func() bool, h *host) {
 		t.Helper()
 		carriedOut(t, r, done, func() error { return (&lease.Locker{Store: s}).Forget("p.shared.o.x") })
@@ -108,7 +110,6 @@ func carriedOut(t *testing.T, r *relay, done func() bool, ask func() error) {
 // unanswered returns the store through a relay that drops all that the server sends after a rename
 // to that name.
 func (f *ftpd) unanswered(t *testing.T, name string) (*ftp.Store, *relay) {
-	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
 	r := newRelay(t, f.address)
 	commands := func(line []byte) []byte {
 		if bytes.HasPrefix(line, []byte("RNTO ")) && bytes.HasSuffix(line, []byte(name+"\r\n")) {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestClearLeavesAnOwnerWhoseLeaseIsRenewed(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.run(t, "echo ran", "--operand=idle").Ran(t)
 		owner := a.start(t, "sleep 60", "--slots=1")
@@ -31,6 +32,7 @@ func TestClearLeavesAnOwnerWhoseLeaseIsRenewed(t *testing.T) {
 }
 
 func TestClearRemovesTheLockOfAnOwnerThatIsDead(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.env = append(a.env, "ADLOCK_LEASE=1h")
 		owner := a.start(t, "sleep 60", "--slots=1")
@@ -57,6 +59,7 @@ func abandoned(t testing.TB, s lease.Store) lease.Place {
 
 // Each reader has a lock of its own.
 func TestClearRemovesTheLockOfOneReader(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	a.env = append(a.env, "ADLOCK_LEASE=1h")

@@ -11,6 +11,7 @@ import (
 // The watchdog of a lease must begin before the client libraries are initialised: otherwise it, and
 // the process that starts it, would take three times as long to start.
 func TestTheWatchdogBeginsBeforeTheClientLibrariesDo(t *testing.T) {
+	t.Parallel()
 	smith := filepath.Join(filepath.Dir(binary(t)), "adlock-locksmith")
 	r := helper.Command{Args: []string{smith, "--version"}, Env: []string{"GODEBUG=inittrace=1"}}.Run(t)
 	early := strings.Index(r.Err, "\ninit adlock/cmd/adlock-locksmith/early ")

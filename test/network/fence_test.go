@@ -23,6 +23,7 @@ var writes = []struct {
 }{{"7", true}, {"7", true}, {"12", true}, {"7", false}, {"12", true}, {"100", true}, {"99", false}}
 
 func TestTheFenceOfThePageInEtcdLetsOnlyTheNewestOwnerWrite(t *testing.T) {
+	t.Parallel()
 	m := startEtcd(t, 1)[0]
 	shell := func(text, fence string) helper.Result {
 		return helper.Command{Args: []string{"sh", "-c", text}, Env: []string{"ADLOCK_FENCE=" + fence, "ETCDCTL_ENDPOINTS=" + m.client, "ETCDCTL_API=3"}}.Run(t)
@@ -51,6 +52,7 @@ func TestTheFenceOfThePageInEtcdLetsOnlyTheNewestOwnerWrite(t *testing.T) {
 }
 
 func TestTheFenceOfThePageInADatabaseLetsOnlyTheNewestOwnerWrite(t *testing.T) {
+	t.Parallel()
 	need.Tools(t, "sqlite3")
 	file := t.TempDir() + "/db"
 	ask := func(text, fence string) string {
@@ -76,6 +78,7 @@ func TestTheFenceOfThePageInADatabaseLetsOnlyTheNewestOwnerWrite(t *testing.T) {
 }
 
 func TestTheFenceOfThePageWithFilesShowsTheNewestOwnersOnly(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	shell := func(text, fence string) string {
 		t.Helper()
@@ -100,6 +103,7 @@ func TestTheFenceOfThePageWithFilesShowsTheNewestOwnersOnly(t *testing.T) {
 
 // Servers of the test take the place of the addresses in the pages.
 func TestTheStoresOfThePagesAreTaken(t *testing.T) {
+	t.Parallel()
 	nodes, f := startEtcd(t, 3), startFTP(t, "")
 	h := f.host(t)
 	bin := filepath.Dir(binary(t))

@@ -10,6 +10,7 @@ import (
 // A store is used by one version of adlock at a time. A record of another version may be the
 // lock of a running job.
 func TestALockOfAnotherVersionInAStoreIsRefusedAloud(t *testing.T) {
+	t.Parallel()
 	const said = "of an unknown format"
 	nodes := startEtcd(t, 1)
 	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))

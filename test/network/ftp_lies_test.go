@@ -15,6 +15,7 @@ import (
 
 // If a server keeps a file under another name, newcomers do not find the lock.
 func TestAnFTPServerThatDoesNotListWhatWasMadeRunsNothing(t *testing.T) {
+	t.Parallel()
 	for lie, rename := range map[string]func(name string) string{
 		"it lowers case":                strings.ToLower,
 		"it cuts names at 30 bytes":     func(name string) string { return name[:min(len(name), 30)] },
@@ -41,6 +42,7 @@ func TestAnFTPServerThatDoesNotListWhatWasMadeRunsNothing(t *testing.T) {
 }
 
 func TestAnFTPServerThatMakesNoDirectoriesRunsNothing(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	p := newTeller(t, f)
 	h := f.hostBy(t, p.address())
@@ -62,8 +64,8 @@ func TestAnFTPServerThatMakesNoDirectoriesRunsNothing(t *testing.T) {
 // MKD is the test-and-set. Two newcomers have found the atom free, and the server reports success
 // to both: the second finds the first one's record, and gives up.
 func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
-	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
 	p := newTeller(t, f)
 	ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
 	defer cancel()

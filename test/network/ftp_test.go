@@ -66,14 +66,14 @@ func startFTPAt(t testing.TB, address, dir string) *ftpd {
 		}
 		return base + "/" + name
 	}
-	f.password = write("password", "secret\n")
+	f.password = write("password", password)
 	host, port, _ := strings.Cut(f.address, ":")
 	f.config = write("vsftpd.conf", strings.Join([]string{
 		"listen=YES", "listen_ipv6=NO", "listen_address=" + host, "listen_port=" + port,
 		"anonymous_enable=YES", "local_enable=NO", "write_enable=YES", "anon_root=" + filepath.Dir(f.root),
 		"anon_upload_enable=YES", "anon_mkdir_write_enable=YES", "anon_other_write_enable=YES",
 		"anon_world_readable_only=NO", "anon_umask=077", "background=NO", "xferlog_enable=NO",
-		"secure_email_list_enable=YES", "email_password_file=" + write("passwords", "secret\n"),
+		"secure_email_list_enable=YES", "email_password_file=" + write("passwords", password),
 		"secure_chroot_dir=" + t.TempDir(), "seccomp_sandbox=NO", "max_clients=500", "max_per_ip=500", "",
 	}, "\n"))
 	f.start(t)
@@ -131,6 +131,7 @@ func (f *ftpd) hostBy(t testing.TB, address string) *host {
 }
 
 func TestAtomIsOneAcrossHostsOnFTP(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	a, b := f.host(t), f.host(t)
 	first := a.run(t, "echo $ADLOCK_FENCE")
@@ -154,6 +155,7 @@ func TestAtomIsOneAcrossHostsOnFTP(t *testing.T) {
 }
 
 func TestExpiredOwnerOnFTPIsAskedToEndItsJob(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	a, b := f.host(t), f.host(t)
 	owner := a.start(t, "sleep 60")
@@ -167,6 +169,7 @@ func TestExpiredOwnerOnFTPIsAskedToEndItsJob(t *testing.T) {
 }
 
 func TestAMissingOrReadOnlyDirectoryOnFTPIsReported(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	h := f.host(t)
 	for _, dir := range []string{"/lokcs", "/", ""} { // the last two are root's own
@@ -179,6 +182,7 @@ func TestAMissingOrReadOnlyDirectoryOnFTPIsReported(t *testing.T) {
 }
 
 func TestOwnerCutOffFromFTPEndsItsJobBeforeAnotherBegins(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	cable := newRelay(t, f.address)
 	a, b := f.hostBy(t, cable.address()), f.host(t)
@@ -194,6 +198,7 @@ func TestOwnerCutOffFromFTPEndsItsJobBeforeAnotherBegins(t *testing.T) {
 }
 
 func TestFTPLockWithoutARecordIsBusyForAMinute(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	h := f.host(t)
 	bare := f.root + "/lock.p.shared.o.x.7"
@@ -214,8 +219,8 @@ func TestFTPLockWithoutARecordIsBusyForAMinute(t *testing.T) {
 }
 
 func TestFTPOwnerThatWasSlowIsNotPassedOnceItHasItsRecord(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
-	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
 	newcomer, slow := openFTP(t, f), openFTP(t, f)
 	ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
 	defer cancel()
@@ -262,6 +267,7 @@ func openFTPAt(t testing.TB, address string) *ftp.Store {
 }
 
 func TestWrongPasswordRunsNothing(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	h := f.host(t)
 	if err := os.WriteFile(f.password, []byte("guess\n"), 0o600); err != nil {
@@ -275,11 +281,13 @@ func TestWrongPasswordRunsNothing(t *testing.T) {
 }
 
 func TestSharedIsNotOfferedOnFTP(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	f.host(t).run(t, "echo ran", "--shared").Refused(t, 64, "not offered here")
 }
 
 func TestFTPUsesTLSWhereItIsOffered(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	f.stop(t)
 	cert, key := certificate(t)

@@ -431,7 +431,6 @@ func TestAnFTPLockWithoutARecordIsBusy(t *testing.T) {
 // A lock over FTP stays after its lease, and a newcomer would have to watch it first.
 func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 	f := startFTP(t, "")
-	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
 	h := f.host(t)
 	s, err := ftp.Open(h.store)
 	if err != nil {
@@ -454,7 +453,6 @@ func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 
 func TestALockOnFTPThatWasClearedAndNotAnsweredIsCleared(t *testing.T) {
 	f := startFTP(t, "")
-	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
 	abandoned(t, openFTP(t, f))
 	s, r := f.unanswered(t, "/released")
 	var found lease.Snapshot

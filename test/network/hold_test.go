@@ -87,6 +87,7 @@ func (h *host) clean(t testing.TB) {
 }
 
 func TestAProgramHoldsAnAtomOfAStoreUntilItSaysRelease(t *testing.T) {
+	t.Parallel()
 	store := url(startEtcd(t, 1)...)
 	a, b := newHost(t, store), newHost(t, store)
 	last := 0
@@ -112,6 +113,7 @@ func TestAProgramHoldsAnAtomOfAStoreUntilItSaysRelease(t *testing.T) {
 }
 
 func TestAProgramThatEndsWithoutAWordReleasesInSilence(t *testing.T) {
+	t.Parallel()
 	store := url(startEtcd(t, 1)...)
 	a, b := newHost(t, store), newHost(t, store)
 	for _, last := range []string{"", "echo release 3 >&8"} {
@@ -132,6 +134,7 @@ func TestAProgramThatEndsWithoutAWordReleasesInSilence(t *testing.T) {
 }
 
 func TestAProgramThatIsCutOffEndsBeforeAnotherJobBegins(t *testing.T) {
+	t.Parallel()
 	nodes := startEtcd(t, 1)
 	cable := newRelay(t, nodes[0].client)
 	a, b := newHost(t, "etcd://"+cable.address()+"/adlock"), newHost(t, url(nodes...))
@@ -159,6 +162,7 @@ func TestAProgramThatIsCutOffEndsBeforeAnotherJobBegins(t *testing.T) {
 }
 
 func TestAProgramThatHasExpiredIsEndedForANewcomerElsewhere(t *testing.T) {
+	t.Parallel()
 	store := url(startEtcd(t, 1)...)
 	a, b := newHost(t, store), newHost(t, store)
 	p := a.asks(t, "answer; await never")
@@ -171,6 +175,7 @@ func TestAProgramThatHasExpiredIsEndedForANewcomerElsewhere(t *testing.T) {
 }
 
 func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
+	t.Parallel()
 	store := url(startEtcd(t, 1)...)
 	a, b := newHost(t, store), newHost(t, store)
 	p := a.asks(t, "answer; ended; await never")
@@ -187,6 +192,7 @@ func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 }
 
 func TestAProgramWhoseHolderIsKilledEndsWithAMessage(t *testing.T) {
+	t.Parallel()
 	a := newHost(t, url(startEtcd(t, 1)...))
 	p := a.asks(t, "trap '' INT; answer; ended; await never")
 	p.holds()
@@ -212,6 +218,7 @@ func TestAProgramWhoseHolderIsKilledEndsWithAMessage(t *testing.T) {
 }
 
 func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
+	t.Parallel()
 	store := url(startEtcd(t, 1)...)
 	a, b := newHost(t, store), newHost(t, store)
 	owner := b.start(t, "sleep 1000")
@@ -229,6 +236,7 @@ func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
 }
 
 func TestAProgramGetsTheErrorOfAStoreThatCannotBeReached(t *testing.T) {
+	t.Parallel()
 	p := newHost(t, "etcd://127.0.0.1:1/adlock").asks(t, "ended")
 	p.program.Wait(t)
 	told := p.told()
@@ -239,6 +247,7 @@ func TestAProgramGetsTheErrorOfAStoreThatCannotBeReached(t *testing.T) {
 
 // The examples in Python and in Perl, on two hosts.
 func TestProgramsOfTwoLanguagesHoldOneAtomOfAStore(t *testing.T) {
+	t.Parallel()
 	need.Tools(t, "python3", "perl")
 	store := url(startEtcd(t, 1)...)
 	programs := []string{"checksums.py", "checksums.pl"}

@@ -14,6 +14,7 @@ import (
 )
 
 func TestTheNextHolderRemovesTheFilesOfAKilledHolder(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	h := f.host(t)
 	script := func(end string) *helper.Process {

@@ -77,12 +77,14 @@ func tellsOfRuns(t *testing.T, h *host) {
 }
 
 func TestTheHookGetsTheRunsUnderEtcd(t *testing.T) {
+	t.Parallel()
 	tellsOfRuns(t, newHost(t, url(startEtcd(t, 1)...)))
 }
 
 func TestTheHookGetsTheRunsUnderFTP(t *testing.T) { tellsOfRuns(t, startFTP(t, "").host(t)) }
 
 func TestTheHookGetsAScriptsRunInAStore(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, url(startEtcd(t, 1)...))
 	file := h.notes(t)
 	script := helper.Command{
@@ -96,6 +98,7 @@ func TestTheHookGetsAScriptsRunInAStore(t *testing.T) {
 }
 
 func TestBothSidesAndHooksReportAForcedEndingInAStore(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	node, err := os.Hostname()
@@ -117,6 +120,7 @@ func TestBothSidesAndHooksReportAForcedEndingInAStore(t *testing.T) {
 }
 
 func TestTheHookGetsALostLockOfAStore(t *testing.T) {
+	t.Parallel()
 	nodes := startEtcd(t, 1)
 	h := newHost(t, url(nodes...))
 	file := h.notes(t)
@@ -132,6 +136,7 @@ func TestTheHookGetsALostLockOfAStore(t *testing.T) {
 }
 
 func TestTheHookGetsAJobThatTheWatchdogEnded(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, url(startEtcd(t, 1)...))
 	file := h.notes(t)
 	h.start(t, "sleep 60").Signal(t, syscall.SIGKILL)

@@ -18,7 +18,6 @@ import (
 // next command: each later command would get the answer to the one before it.
 func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
 	f := startFTP(t, "")
-	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
 	for what, answer := range map[string]string{"the port for data": "229 ", "the end of a list": "226 Directory"} {
 		t.Run(what, func(t *testing.T) {
 			r := newRelay(t, f.address)

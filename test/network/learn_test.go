@@ -26,6 +26,7 @@ func (h *host) explains(t testing.TB, pattern string, options ...string) {
 }
 
 func TestLimitsAreLearnedInTheStore(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.explains(t, "ExpireAfter never: 0 successful runs, fewer than 5: no limit until there are 5", "--expire-after=auto")
 		a.taught(t)
@@ -47,6 +48,7 @@ func TestLimitsAreLearnedInTheStore(t *testing.T) {
 // A run that was ended at its limit teaches the limit. If such a run does not count for IfElapsed,
 // nothing has completed.
 func TestARunThatDoesNotCountTeachesAllTheSame(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		if r := a.run(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s", "--enforce", "--retry-failed"); r.Status != 124 {
 			t.Errorf("%+v", r)
@@ -59,6 +61,7 @@ func TestARunThatDoesNotCountTeachesAllTheSame(t *testing.T) {
 
 // If an owner dies, no process can report how the run went.
 func TestAScriptThatSaysNothingTeachesNothing(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		script := func(then string) {
 			c := a.script(`adlock_get o x 0 auto || exit; ` + then)

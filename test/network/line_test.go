@@ -61,6 +61,7 @@ func leave(ctx context.Context, p lease.Place, stamp *lease.Last) error {
 }
 
 func TestReadersShareAndAWriterIsAlone(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	a, b, c := newHost(t, s), newHost(t, s), newHost(t, s)
 	one := a.start(t, "sleep 60", "--shared")
@@ -98,6 +99,7 @@ func waitFor(t testing.TB, claim string, holds func() bool) {
 // A waiter concludes from how the place directly in front goes whether any other place is left. In
 // each case that place goes in another way; the waiter may get the atom only if it is then first.
 func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
+	t.Parallel()
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -222,6 +224,7 @@ func (m *node) watchers(t testing.TB) int {
 // A waiter at any place in line that finds the owner dead stamps the last lock for it. Then that
 // waiter may give up: its stamp does not show that it was an owner.
 func TestAWaiterThatStampedForADeadOwnerWasNotFirst(t *testing.T) {
+	t.Parallel()
 	s := open(t, url(startEtcd(t, 1)...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -255,6 +258,7 @@ func TestAWaiterThatStampedForADeadOwnerWasNotFirst(t *testing.T) {
 // The last waiter has seen two places in front. Then the first owner leaves, and the place between
 // becomes the owner's; the waiter has not looked since.
 func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
+	t.Parallel()
 	s := open(t, url(startEtcd(t, 1)...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -306,6 +310,7 @@ func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 }
 
 func TestAWaiterThatIsEndedLeavesTheLine(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	a, b, c := newHost(t, s), newHost(t, s), newHost(t, s)
 	owner := a.start(t, "sleep 60")

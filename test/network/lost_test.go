@@ -10,15 +10,24 @@ import (
 // The status of a run is its job's, even if the lock was lost meanwhile: standard error and the
 // hook report that, and 75 would mean that the job did not run.
 func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
+	t.Parallel()
 	lose := func(t *testing.T, h *host, remove func()) {
 		for script, want := range map[string][]int{
 			"trap 'exit 3' INT TERM; " + ready + "while :; do sleep 0.1; done": {3}, // it handles the signal
 			"sleep 60": {130, 143}, // ended by INT, or by TERM, which comes a millisecond later
 		} {
-			owner := h.start(t, script)
-			remove()
-			if status := owner.Wait(t); !slices.Contains(want, status) || strings.Count(owner.Output(), "\n") != 1 || !strings.Contains(owner.Output(), "lost") {
-				t.Errorf("%s: status %d, said %q", script, status, owner.Output())
+			const killed = 137 // soon after the others comes KILL: on a busy machine before the job has run
+			status := killed
+			for try := 0; status == killed && try < 10; try++ {
+				owner := h.start(t, script)
+				remove()
+				status = owner.Wait(t)
+				if strings.Count(owner.Output(), "\n") != 1 || !strings.Contains(owner.Output(), "lost") {
+					t.Errorf("%s: said %q", script, owner.Output())
+				}
+			}
+			if !slices.Contains(want, status) {
+				t.Errorf("%s: status %d", script, status)
 			}
 		}
 	}

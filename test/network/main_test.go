@@ -5,6 +5,7 @@
 package network
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,9 +16,23 @@ import (
 	"adlock/test/support/helper"
 )
 
-func TestMain(m *testing.M) { helper.Main(m) }
+// Most of the tests wait most of the time.
+func TestMain(m *testing.M) {
+	helper.SideBySide(6)
+	file, err := os.CreateTemp("", "adlock-test-password-")
+	if err == nil {
+		_, err = file.WriteString(password)
+	}
+	if err = errors.Join(err, file.Close(), os.Setenv("ADLOCK_FTP_PASSWORD_FILE", file.Name())); err != nil { // for the stores that tests open
+		panic(err)
+	}
+	helper.Main(m, func() { os.Remove(file.Name()) })
+}
 
-var buildLocksmith = sync.OnceValue(func() error {
+// password is that of all FTP servers here.
+const password = "secret\n"
+
+func buildLocksmith() error {
 	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o",
 		filepath.Join(beside, "adlock-locksmith"), "./cmd/adlock-locksmith")
 	command.Dir = helper.Root()
@@ -27,7 +42,7 @@ var buildLocksmith = sync.OnceValue(func() error {
 		err = &buildError{err, string(output)}
 	}
 	return err
-})
+}
 
 type buildError struct {
 	error
@@ -39,13 +54,21 @@ func (e *buildError) Error() string { return e.error.Error() + "\n" + e.output }
 // beside is the directory of the helper program.
 var beside string
 
+var built struct {
+	once sync.Once
+	err  error
+}
+
 // binary returns the helper program, with the locksmith beside it.
 func binary(t testing.TB) string {
 	t.Helper()
 	path := helper.Binary(t)
-	beside = filepath.Dir(path)
-	if err := buildLocksmith(); err != nil {
-		t.Fatal(err)
+	built.once.Do(func() {
+		beside = filepath.Dir(path)
+		built.err = buildLocksmith()
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
 	}
 	return path
 }

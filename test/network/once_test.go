@@ -44,16 +44,19 @@ func whatUsesATick(t *testing.T, a, b *host) {
 }
 
 func TestOnlyARunThatCountsUsesATickOnEtcd(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	whatUsesATick(t, newHost(t, s), newHost(t, s))
 }
 
 func TestOnlyARunThatCountsUsesATickOnFTP(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	whatUsesATick(t, f.host(t), f.host(t))
 }
 
 func TestAClaimOfALaterTickOnFTPForgetsTheEarlier(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	h := f.host(t)
 	for i := range 12 {

@@ -9,6 +9,7 @@ import (
 
 // A run without an end in the runlog still runs if the store has its lock.
 func TestARunWhoseLockIsInTheStoreIsReportedAsRunning(t *testing.T) {
+	t.Parallel()
 	nodes := startEtcd(t, 1)
 	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
 	b.run(t, "echo ran", "--operand=y").Ran(t)
@@ -27,6 +28,7 @@ func TestARunWhoseLockIsInTheStoreIsReportedAsRunning(t *testing.T) {
 
 // The runlog is on this host. Only what runs now is asked of the store.
 func TestThePastIsReportedEvenIfTheStoreDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	nodes := startEtcd(t, 1)
 	h := newHost(t, url(nodes...))
 	h.run(t, "echo ran").Ran(t)
@@ -41,6 +43,7 @@ func TestThePastIsReportedEvenIfTheStoreDoesNotAnswer(t *testing.T) {
 }
 
 func TestLogOnATerminalSaysThatItIsThisHosts(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, url(startEtcd(t, 1)...))
 	h.run(t, "echo ran").Ran(t)
 	p := onTerminal(t, helper.Command{Args: []string{h.bin, "log"}, Env: h.env})

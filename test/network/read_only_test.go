@@ -33,6 +33,7 @@ func (m *node) contents() string {
 }
 
 func TestAQuestionToAStoreWritesNothing(t *testing.T) {
+	t.Parallel()
 	asks := func(t *testing.T, runner, asker *host, held contents) {
 		asker.env = append(asker.env, "ADLOCK_DIR="+t.TempDir()+"/none")
 		ask := func(want string) {
@@ -73,6 +74,7 @@ func TestAQuestionToAStoreWritesNothing(t *testing.T) {
 
 // A dry run finds that the directory is missing without storing a file there.
 func TestADryRunInADirectoryThatIsNotThereSaysSo(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	h := f.host(t)
 	h.env = append(h.env, "ADLOCK_STORE="+strings.TrimSuffix(h.store, "/locks")+"/none")

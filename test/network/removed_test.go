@@ -58,7 +58,6 @@ func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 	for how, next := range map[string]int{"removed, and made again": 1, "passed": 2} {
 		t.Run(how, func(t *testing.T) {
 			f := startFTP(t, "")
-			t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			enter := func() (lease.Place, lease.Record) {
@@ -124,7 +123,6 @@ func (f *ftpd) removed(t testing.TB, directory string) {
 // fence of its own.
 func TestAWaiterOnFTPWaitsForAnOwnerThatWasRemovedByHand(t *testing.T) {
 	f := startFTP(t, "")
-	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", f.password)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	enter := func(length time.Duration) (lease.Place, lease.Snapshot) {

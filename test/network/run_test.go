@@ -14,6 +14,7 @@ import (
 )
 
 func TestAtomIsOneAcrossHosts(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	first := a.run(t, "echo $ADLOCK_FENCE")
@@ -54,6 +55,7 @@ func number(t testing.TB, text string) int64 {
 }
 
 func TestExpiredOwnerElsewhereIsAskedToEndItsJob(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
@@ -114,6 +116,7 @@ func margin(t testing.TB, file, began string) time.Duration {
 }
 
 func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
+	t.Parallel()
 	nodes := startEtcd(t, 1)
 	cable := newRelay(t, nodes[0].client)
 	a, b := newHost(t, "etcd://"+cable.address()+"/adlock"), newHost(t, url(nodes...))
@@ -139,6 +142,7 @@ func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 
 // The next job is that of the pages' line for a nightly job, which all machines have.
 func TestJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	file := t.TempDir() + "/beats"
@@ -154,6 +158,7 @@ func TestJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 }
 
 func TestJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	file := t.TempDir() + "/beats"
@@ -167,6 +172,7 @@ func TestJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 }
 
 func TestStoreThatIsOutOfReachRunsNothing(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, "etcd://"+freePort(t)+"/adlock")
 	began := time.Now()
 	h.run(t, "echo ran").Refused(t, 69, "etcd://")
@@ -178,6 +184,7 @@ func TestStoreThatIsOutOfReachRunsNothing(t *testing.T) {
 // Each machine would run the job. A script says the host by a variable, and its library always
 // passes one on.
 func TestAStoreWithoutAHostIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	store := "etcd://" + freePort(t) + "/adlock"
 	for way, said := range map[string]func(h *host) string{
 		"run":    func(h *host) string { return h.run(t, "echo ran").Err },
@@ -197,6 +204,7 @@ func TestAStoreWithoutAHostIsReportedOnce(t *testing.T) {
 }
 
 func TestAStoreThatIsAwayIsReportedToTheHookOnce(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, "etcd://"+freePort(t)+"/adlock")
 	file := h.notes(t)
 	for range 3 {
@@ -210,6 +218,7 @@ func TestAStoreThatIsAwayIsReportedToTheHookOnce(t *testing.T) {
 
 // Each of two newcomers could otherwise own the atom, in the cluster that it happens to reach.
 func TestMembersOfTwoClustersRunNothing(t *testing.T) {
+	t.Parallel()
 	one, other := startEtcd(t, 1)[0], startEtcd(t, 1)[0]
 	h := newHost(t, url(one, other))
 	for _, asked := range []string{"--if-elapsed=0", "--dry-run"} {
@@ -224,6 +233,7 @@ func TestMembersOfTwoClustersRunNothing(t *testing.T) {
 }
 
 func TestMissingLocksmithIsOneLine(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, "etcd://127.0.0.1:1/adlock")
 	alone := t.TempDir() + "/adlock"
 	program, err := os.ReadFile(h.bin)
@@ -238,6 +248,7 @@ func TestMissingLocksmithIsOneLine(t *testing.T) {
 }
 
 func TestAJobThatRunsItsOwnAtomAgainIsBusyWhateverTheAge(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, url(startEtcd(t, 1)...))
 	h.env = append(h.env, "again="+h.bin)
 	if r := h.run(t, `"$again" run --program=p --operator=o --operand=x --expire-after=0 -- echo ran; echo $?`); r.Status != 0 || r.Out != "75\n" {
@@ -246,6 +257,7 @@ func TestAJobThatRunsItsOwnAtomAgainIsBusyWhateverTheAge(t *testing.T) {
 }
 
 func TestSlotsCountAcrossHosts(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	owner := a.start(t, "sleep 60", "--slots=1")
@@ -259,6 +271,7 @@ func TestSlotsCountAcrossHosts(t *testing.T) {
 }
 
 func TestALocksmithEndsAndSpeaksAsItsJobDid(t *testing.T) {
+	t.Parallel()
 	a := newHost(t, url(startEtcd(t, 1)...))
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL} {
 		p := a.command("kill -" + itoa(int(sig)) + " $$").Start(t)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestScriptThatIsCutOffIsEndedBeforeAnotherJobBegins(t *testing.T) {
+	t.Parallel()
 	nodes := startEtcd(t, 1)
 	cable := newRelay(t, nodes[0].client)
 	a, b := newHost(t, "etcd://"+cable.address()+"/adlock"), newHost(t, url(nodes...))

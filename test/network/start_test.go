@@ -44,11 +44,13 @@ func startIsRemembered(t *testing.T, a, b *host) {
 }
 
 func TestTheStartUnderEtcdIsWhenTheRunWasAskedFor(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	startIsRemembered(t, newHost(t, s), newHost(t, s))
 }
 
 func TestTheStartUnderFTPIsWhenTheRunWasAskedFor(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	startIsRemembered(t, f.host(t), f.host(t))
 }

@@ -58,6 +58,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, a, b *host)) {
 }
 
 func TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns(t *testing.T) {
+	t.Parallel()
 	node, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +100,7 @@ func (h *host) called(t testing.TB, node string) {
 }
 
 func TestStatusNamesTheHostOfOwnersAndPastRuns(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.called(t, "dax")
 		b.called(t, "ode")
@@ -131,6 +133,7 @@ func TestStatusNamesTheHostOfOwnersAndPastRuns(t *testing.T) {
 
 // status gives the same answer about an atom as --dry-run with its limits.
 func TestStatusOfAStoreAgreesWithTheDryRun(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		owner := a.start(t, "sleep 60", "--expire-after=2s")
 		helper.Eventually(t, "it has expired", func() bool { return strings.Contains(b.verb(t, "status").Out, " overdue ") })
@@ -145,6 +148,7 @@ func TestStatusOfAStoreAgreesWithTheDryRun(t *testing.T) {
 }
 
 func TestAgeOfAnAtomIsThatOfItsLastLockInTheStore(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		age := b.script("adlock_age o x")
 		for _, want := range []string{"^never\n$", "^[0-9]{1,2}\n$"} {
@@ -157,6 +161,7 @@ func TestAgeOfAnAtomIsThatOfItsLastLockInTheStore(t *testing.T) {
 }
 
 func TestReadersAndWaitersAreListed(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	one, other := a.start(t, "sleep 60", "--shared"), b.start(t, "sleep 60", "--shared")
@@ -176,6 +181,7 @@ func TestReadersAndWaitersAreListed(t *testing.T) {
 
 // A job may begin before its place's record says that it owns the atom.
 func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
+	t.Parallel()
 	m := startEtcd(t, 1)
 	s, h := open(t, url(m...)), newHost(t, url(m...))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -204,6 +210,7 @@ func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
 }
 
 func TestStatusOfAStoreThatIsOutOfReachIsOneLine(t *testing.T) {
+	t.Parallel()
 	for _, store := range []string{"etcd://" + freePort(t) + "/adlock", "ftp://anonymous@" + freePort(t) + "/locks"} {
 		h := newHost(t, store)
 		for _, verb := range []string{"status", "tune"} {
@@ -214,6 +221,7 @@ func TestStatusOfAStoreThatIsOutOfReachIsOneLine(t *testing.T) {
 }
 
 func TestDoctorTriesAStoreAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		for _, h := range []*host{a, b} {
 			out := h.verb(t, "doctor").Out
@@ -233,6 +241,7 @@ func TestDoctorTriesAStoreAndLeavesNothing(t *testing.T) {
 }
 
 func TestAnEmptyStoreHasNoAtoms(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, _ *host) {
 		a.wants(t, `^no atoms in `+regexp.QuoteMeta(a.store)+`\n$`, "status")
 		a.wants(t, `^\[\]\n$`, "status", "--json")
@@ -244,6 +253,7 @@ func TestAnEmptyStoreHasNoAtoms(t *testing.T) {
 // An atom in a store and one of the same name in a lock directory are two, although this host's
 // runlog has the events of both.
 func TestTheLastRunIsThatOfTheStoreThatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		here, there := *a, *a
 		here.env = append(slices.Clone(a.env), "ADLOCK_STORE=")

@@ -72,16 +72,19 @@ func (h *host) waitsVisiblyInAScript(t *testing.T) {
 }
 
 func TestAWaitersTerminalShowsTheOwnerOnEtcd(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	waitsVisibly(t, newHost(t, s), newHost(t, s))
 }
 
 func TestAWaitersTerminalShowsTheOwnerOnFTP(t *testing.T) {
+	t.Parallel()
 	f := startFTP(t, "")
 	waitsVisibly(t, f.host(t), f.host(t))
 }
 
 func TestAnEndedJobElsewhereIsShownAtTheTerminal(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
@@ -92,6 +95,7 @@ func TestAnEndedJobElsewhereIsShownAtTheTerminal(t *testing.T) {
 }
 
 func TestADenialByAStoreAtATerminalNamesTheOwnersMachine(t *testing.T) {
+	t.Parallel()
 	s := url(startEtcd(t, 1)...)
 	a, b := newHost(t, s), newHost(t, s)
 	owner := a.start(t, "sleep 60")

@@ -51,6 +51,7 @@ func certificate(t testing.TB, changes ...func(*x509.Certificate)) (cert, key st
 }
 
 func TestEtcdIsReachedWithTLSAndAClientCertificate(t *testing.T) {
+	t.Parallel()
 	cert, key := certificate(t)
 	m := startEtcd(t, 1)[0]
 	m.kill()

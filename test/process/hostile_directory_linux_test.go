@@ -10,6 +10,7 @@ import (
 )
 
 func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []os.FileMode{0o777, 0o777 | os.ModeSticky, 0o770, 0o702} {
 		a := helper.NewAtom(t)
 		must(t, os.Chmod(a.Dir, mode))
@@ -22,6 +23,7 @@ func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
 }
 
 func TestWhatIsNoDirectoryIsNotTakenForOne(t *testing.T) {
+	t.Parallel()
 	for claim, plant := range map[string]func(path string) error{
 		"symlink":          func(path string) error { return os.Symlink(filepath.Dir(path), path) },
 		"dangling symlink": func(path string) error { return os.Symlink("nowhere", path) },
@@ -44,6 +46,7 @@ func TestWhatIsNoDirectoryIsNotTakenForOne(t *testing.T) {
 // While a newcomer waits, the directory is replaced by another, or by a link to one, with a
 // lock in it that names a victim. The newcomer goes on in the directory that it has checked.
 func TestADirectorySwappedUnderANewcomerIsNotFollowed(t *testing.T) {
+	t.Parallel()
 	for claim, swap := range map[string]func(path, bait string) error{
 		"for a link":              func(path, bait string) error { return os.Symlink(bait, path) },
 		"for another user's":      func(path, bait string) error { return os.Rename(bait, path) },
@@ -92,6 +95,7 @@ func watches(pid int) bool {
 }
 
 func TestARunlogElsewhereIsHeldToTheSameRules(t *testing.T) {
+	t.Parallel()
 	a := helper.NewAtom(t)
 	elsewhere := filepath.Join(t.TempDir(), "log")
 	must(t, os.Mkdir(elsewhere, 0o700))
@@ -107,6 +111,7 @@ func TestARunlogElsewhereIsHeldToTheSameRules(t *testing.T) {
 
 // A link in the middle of the path leads to another directory of root's.
 func TestAnotherUsersLinkInThePathIsNotFollowed(t *testing.T) {
+	t.Parallel()
 	need.Root(t)
 	home, shared := public(t), public(t)
 	must(t, os.Chmod(shared, 0o777|os.ModeSticky)) // as /tmp
@@ -127,6 +132,7 @@ func TestAnotherUsersLinkInThePathIsNotFollowed(t *testing.T) {
 
 // The link leads to a lock directory of root's, with everything in place that is written to one.
 func TestARefusalIsNotWrittenThroughAnotherUsersLink(t *testing.T) {
+	t.Parallel()
 	need.Root(t)
 	home, shared := public(t), public(t)
 	must(t, os.Chmod(shared, 0o777|os.ModeSticky)) // as /tmp
@@ -150,6 +156,7 @@ func TestARefusalIsNotWrittenThroughAnotherUsersLink(t *testing.T) {
 
 // In the namespace, root's directories seem to belong to uid 65534.
 func TestInAUserNamespaceRootsDirectoriesMayBeAbove(t *testing.T) {
+	t.Parallel()
 	need.Root(t)
 	const user = 4711
 	a := &helper.Atom{Dir: filepath.Join(public(t), "locks"), Bin: program(t, 0o755), UID: user}
@@ -165,6 +172,7 @@ func TestInAUserNamespaceRootsDirectoriesMayBeAbove(t *testing.T) {
 }
 
 func TestTheUmaskDoesNotChangeAccess(t *testing.T) {
+	t.Parallel()
 	a := &helper.Atom{Dir: filepath.Join(public(t), "above", "locks"), Bin: program(t, 0o755)}
 	if os.Geteuid() == 0 { // root enters anyhow
 		a.UID = nobody

@@ -70,6 +70,7 @@ var verbs = map[string]string{
 }
 
 func TestWhatIsNoPlainFileIsNotTakenForALock(t *testing.T) {
+	t.Parallel()
 	for planted, plant := range plants {
 		for verb, script := range verbs {
 			t.Run(planted+" before "+verb, func(t *testing.T) {
@@ -85,6 +86,7 @@ func TestWhatIsNoPlainFileIsNotTakenForALock(t *testing.T) {
 }
 
 func TestWhatIsNoPlainFileIsNotTakenForALastLock(t *testing.T) {
+	t.Parallel()
 	for planted, plant := range plants {
 		for _, verb := range []string{"run", "mkatomic"} {
 			t.Run(planted+" before "+verb, func(t *testing.T) {
@@ -101,6 +103,7 @@ func TestWhatIsNoPlainFileIsNotTakenForALastLock(t *testing.T) {
 }
 
 func TestAReleaseStampsNothingButAPlainFileAndStillReleases(t *testing.T) {
+	t.Parallel()
 	for planted, plant := range plants {
 		t.Run(planted, func(t *testing.T) {
 			a, b := helper.NewAtom(t), newBait(t)
@@ -121,6 +124,7 @@ func TestAReleaseStampsNothingButAPlainFileAndStillReleases(t *testing.T) {
 }
 
 func TestWhatIsNoPlainFileIsNotTakenForARunlogAndTheJobRuns(t *testing.T) {
+	t.Parallel()
 	for planted, plant := range plants {
 		t.Run(planted, func(t *testing.T) {
 			a, b := helper.NewAtom(t), newBait(t)
@@ -134,6 +138,7 @@ func TestWhatIsNoPlainFileIsNotTakenForARunlogAndTheJobRuns(t *testing.T) {
 }
 
 func TestADeviceIsNotOpened(t *testing.T) {
+	t.Parallel()
 	need.Root(t)
 	for verb, script := range verbs {
 		a := helper.NewAtom(t)
@@ -146,6 +151,7 @@ func TestADeviceIsNotOpened(t *testing.T) {
 }
 
 func TestPlantedTemporaryFilesDoNotStandInTheWay(t *testing.T) {
+	t.Parallel()
 	a, b := helper.NewAtom(t), newBait(t)
 	owner := a.Owner(t, "exec sleep 1000")
 	old := unix.NsecToTimespec(b.info.ModTime().UnixNano())
@@ -162,6 +168,7 @@ func TestPlantedTemporaryFilesDoNotStandInTheWay(t *testing.T) {
 }
 
 func TestALockOfATerabyteIsAnErrorAtOnceAndCanBeCleared(t *testing.T) {
+	t.Parallel()
 	for verb, want := range map[string]struct {
 		status int
 		says   string
@@ -183,6 +190,7 @@ func TestALockOfATerabyteIsAnErrorAtOnceAndCanBeCleared(t *testing.T) {
 }
 
 func TestNoNameLeadsOutOfTheDirectory(t *testing.T) {
+	t.Parallel()
 	a := helper.NewAtom(t)
 	enemy := "../../../../tmp/x\n/etc/passwd\x1b[2J"
 	got := helper.Command{Args: []string{a.Bin, "run", "--program", enemy, "--host", enemy, "--operator", enemy, "--operand", enemy, "--", "echo", "ran"}, Env: a.Env()}.Run(t)
@@ -207,6 +215,7 @@ func TestNoNameLeadsOutOfTheDirectory(t *testing.T) {
 // The name of an operand or a process must neither move the cursor of a reader's terminal nor
 // forge a second line.
 func TestMessagesAreOneLineOfPlainText(t *testing.T) {
+	t.Parallel()
 	a := helper.NewAtom(t)
 	enemy := "x\nadlock: forged\r\x1b[2J\u009b2J\x9b2J"
 	run := []string{a.Bin, "run", "--verbose", "--program=p", "--host=dax", "--operator=o", "--operand=" + enemy, "--if-elapsed=1h", "--", "true"}
@@ -218,6 +227,7 @@ func TestMessagesAreOneLineOfPlainText(t *testing.T) {
 }
 
 func TestANameOfAProcessForgesNoLine(t *testing.T) {
+	t.Parallel()
 	a := helper.NewAtom(t)
 	evil := filepath.Join(t.TempDir(), "x\n1\tinit")
 	shell, err := os.ReadFile("/bin/sleep")

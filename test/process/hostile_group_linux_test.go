@@ -74,6 +74,7 @@ func mustBeRefused(t *testing.T, a *helper.Atom, word string) {
 }
 
 func TestADirectoryOfAGroupServesNeitherRootNorAMember(t *testing.T) {
+	t.Parallel()
 	a := inGroup(t)
 	must(t, ofGroup(a.Dir))
 	mustBeRefused(t, a, "lock directory is writable by others (chmod go-w '"+a.Dir+"')")
@@ -85,6 +86,7 @@ func TestADirectoryOfAGroupServesNeitherRootNorAMember(t *testing.T) {
 // to root and shows no trace of its writer. Once the rights are restored, root ends the process
 // that the lock names. Only the refusals before that save the victim.
 func TestALockThatAGroupCanWriteIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	a := inGroup(t)
 	owner := a.Owner(t, "exec sleep 1000")
 	must(t, ofGroup(a.Dir))
@@ -112,6 +114,7 @@ func TestALockThatAGroupCanWriteIsNotBelieved(t *testing.T) {
 
 // At its first use the directory was root's alone.
 func TestAGroupMembersPlantedFilesEndNoProcess(t *testing.T) {
+	t.Parallel()
 	const lock = "lock." + helper.AtomName
 	for claim, attack := range map[string]struct{ script, says string }{
 		"a lock of the member's":             {"mv " + lock + " x; cp $FORGED " + lock, lock},
@@ -143,6 +146,7 @@ func TestAGroupMembersPlantedFilesEndNoProcess(t *testing.T) {
 
 // The next newcomer is refused. Once the rights are restored, all goes on.
 func TestAnOwnerWhoseDirectoryWasOpenedKeepsItsAtom(t *testing.T) {
+	t.Parallel()
 	a := inGroup(t)
 	gate := filepath.Join(public(t), "gate")
 	script := a.Owner(t, "until [ -e "+gate+" ]; do sleep 0.01; done; $adlock release \"$ADLOCK_DIR\"/lock.p.dax.o.x")
@@ -158,6 +162,7 @@ func TestAnOwnerWhoseDirectoryWasOpenedKeepsItsAtom(t *testing.T) {
 
 // The newcomer checked the directory when it began to wait, before the group could write to it.
 func TestANewcomerThatWaitsBelievesNoMembersLock(t *testing.T) {
+	t.Parallel()
 	a := inGroup(t)
 	spared := victim(t, 0)
 	forged := filepath.Join(public(t), "forged")
@@ -177,6 +182,7 @@ func TestANewcomerThatWaitsBelievesNoMembersLock(t *testing.T) {
 
 // The lock directory is root's alone, but a directory above it is not.
 func TestBelowADirectoryOfAGroupNothingIsTaken(t *testing.T) {
+	t.Parallel()
 	for claim, way := range map[string]struct {
 		open func(above string, a *helper.Atom) error
 		says string
@@ -210,6 +216,7 @@ func acl(t *testing.T, entries, path string) {
 }
 
 func TestAnAccessListThatNamesAnotherUserIsRefused(t *testing.T) {
+	t.Parallel()
 	above := func(a *helper.Atom) string { return filepath.Dir(a.Dir) }
 	dir := func(a *helper.Atom) string { return a.Dir }
 	for claim, opened := range map[string]struct {
@@ -231,6 +238,7 @@ func TestAnAccessListThatNamesAnotherUserIsRefused(t *testing.T) {
 
 // Files in a directory with a default list still belong to their owner alone.
 func TestAnInheritedAccessListOpensNoNewFile(t *testing.T) {
+	t.Parallel()
 	a := inGroup(t)
 	must(t, os.Remove(a.Dir))
 	acl(t, "d:u:65534:rwx,u:65534:x", filepath.Dir(a.Dir))

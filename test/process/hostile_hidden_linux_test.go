@@ -41,6 +41,7 @@ func nobodys(t *testing.T) *helper.Atom {
 // A process that sudo starts belongs to root. Its unprivileged user cannot see or signal it, but it is
 // part of the job.
 func TestAHiddenMemberOfAnotherUserHolds(t *testing.T) {
+	t.Parallel()
 	needHiding(t)
 	a := nobodys(t)
 	file := filepath.Join(t.TempDir(), "child")
@@ -70,6 +71,7 @@ func TestAHiddenMemberOfAnotherUserHolds(t *testing.T) {
 
 // /proc shows the owner's zombie, and hides the other members of its group.
 func TestAHiddenMemberHoldsBesideAZombie(t *testing.T) {
+	t.Parallel()
 	needHiding(t)
 	need.Tools(t, "setsid")
 	a := nobodys(t)
@@ -94,6 +96,7 @@ func TestAHiddenMemberHoldsBesideAZombie(t *testing.T) {
 }
 
 func TestEnforceDoesNotTakeHiddenProcessesForDead(t *testing.T) {
+	t.Parallel()
 	needHiding(t)
 	a := nobodys(t)
 	setpriv, err := exec.LookPath("setpriv")

@@ -12,6 +12,6 @@ import (
 
 // Most of the tests that may run side by side wait most of the time.
 func TestMain(m *testing.M) {
-	helper.SideBySide(6)
+	helper.SideBySide(12)
 	helper.Main(m)
 }

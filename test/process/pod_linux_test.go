@@ -26,6 +26,7 @@ func pod(t *testing.T, script string) helper.Result {
 }
 
 func TestInAPodTheErrorNamesAPlaceThatWorks(t *testing.T) {
+	t.Parallel()
 	for _, where := range []string{"HOME=$world/home", "ADLOCK_DIR=$world/vol/locks", "ADLOCK_DIR=$world/vol", "ADLOCK_DIR=$world/pvc/locks", "HOME=/", "HOME="} {
 		r := pod(t, `
 			said=$($pod `+where+` $adlock run --name x -- true 2>&1) && exit 1
@@ -41,6 +42,7 @@ func TestInAPodTheErrorNamesAPlaceThatWorks(t *testing.T) {
 
 // The directory of a volume, as CONTAINERS in adlock(7) has it; a later pod opens it to the group.
 func TestInAPodADirectoryOfAVolumeWorksByItself(t *testing.T) {
+	t.Parallel()
 	r := pod(t, `
 		for start in first second; do
 			$pod install -d -m 700 pvc/locks
@@ -55,6 +57,7 @@ func TestInAPodADirectoryOfAVolumeWorksByItself(t *testing.T) {
 }
 
 func TestAHomeOfAnotherUserIsNamedWithTheCure(t *testing.T) {
+	t.Parallel()
 	for script, want := range map[string]string{
 		"setpriv --reuid=4712 --regid=4712 --clear-groups env HOME=/root $adlock run --name x -- true": "/root/.local: stat: permission denied (HOME is not that of carol: set HOME=/home/carol, or as root: adlock init carol)",
 		"chown 4712 home; ADLOCK_DIR=$world/home/locks $adlock run --name x -- true":                   "/home: is above the lock directory, and another user's (run as that user: sudo -u carol adlock ...)",

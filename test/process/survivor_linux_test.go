@@ -114,6 +114,7 @@ func TestAnEndingThatFailedFreesNoAtomOfAMemberEither(t *testing.T) {
 	} {
 		for _, ended := range []string{"a script", "a supervised job", "a job, by its supervisor"} {
 			t.Run(claim+" in "+ended, func(t *testing.T) {
+				t.Parallel()
 				a := helper.NewAtom(t)
 				file := filepath.Join(t.TempDir(), "child")
 				script := holder + deaf + file + "; :"

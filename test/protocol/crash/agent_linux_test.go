@@ -9,7 +9,6 @@ import (
 
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
-	"adlock/test/support/steps"
 )
 
 // asking takes and releases an atom twice: first by its agent, which is traced by then, and again
@@ -30,13 +29,17 @@ for time in first second; do
 	[ ! -e "$ADLOCK_DIR/lock.script.vm.run.job" ] || exit 99
 done`
 
-// The agent dies before each of its calls that touch a file, in turn.
+// The agent dies before each of its calls that touch a file, in turn; without a soak, before every
+// fifth.
 func TestAScriptMissesNothingWhenItsAgentDiesAtAnyStep(t *testing.T) {
 	need.Tools(t, "strace")
 	for _, call := range []string{"openat", "newfstatat", "fstat", "linkat", "unlinkat", "utimensat", "flock", "pread64", "write", "close"} {
 		t.Run(call, func(t *testing.T) {
 			t.Parallel()
-			n, step := 1, steps.Sample()
+			n, step := 1, 5
+			if need.Soak {
+				step = 1
+			}
 			for killTheAgentAt(t, call, n) && !t.Failed() {
 				n += step
 			}

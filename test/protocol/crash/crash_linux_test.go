@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/need"
 	"adlock/test/support/steps"
 )
 
@@ -15,15 +16,16 @@ func TestMain(m *testing.M) { helper.Main(m) }
 const killed = 128 + 9
 
 func TestAfterACrashAtAnyStepOneNewcomerTakesTheAtomAtOnce(t *testing.T) {
+	drawn := steps.Drawn(t)
 	for _, scenario := range steps.Scenarios {
 		t.Run(scenario.Name, func(t *testing.T) {
 			t.Parallel()
 			points, crashes := 0, 0
-			for _, call := range scenario.Calls(t) {
+			for _, call := range drawn[scenario.Name] {
 				points += len(call.Points)
 				crashes += crashAtEach(t, scenario, call)
 			}
-			if points < 20 || steps.Sample() == 1 && crashes < 20 {
+			if need.Soak && (points < 20 || crashes < 20) {
 				t.Errorf("%d points, %d crashes: the calls were not found", points, crashes)
 			}
 			t.Logf("%d points, %d crashes", points, crashes)
@@ -31,27 +33,27 @@ func TestAfterACrashAtAnyStepOneNewcomerTakesTheAtomAtOnce(t *testing.T) {
 	}
 }
 
-// crashAtEach kills the step before its first such call, its second, … until it ends untouched,
-// and returns the number of kills.
+// crashAtEach kills the step before each drawn call, in a soak before its first such call, its
+// second, … until it ends untouched, and returns the number of kills.
 func crashAtEach(t *testing.T, scenario steps.Scenario, call steps.Call) (crashes int) {
-	first := call.Points[0].When
-	for n := first; ; n++ {
-		point := fmt.Sprintf("%s-%d", call.Name, n)
-		if !steps.Drawn(t.Name() + point) {
-			if n >= first+len(call.Points) {
-				return crashes
-			}
-			continue
-		}
-		survived := false
-		passed := t.Run(point, func(t *testing.T) {
-			survived = crashAt(t, scenario, steps.Injection{Call: call.Name, What: "signal=KILL", When: n})
+	crash := func(n int) (crashed bool) {
+		passed := t.Run(fmt.Sprintf("%s-%d", call.Name, n), func(t *testing.T) {
+			crashed = !crashAt(t, scenario, steps.Injection{Call: call.Name, What: "signal=KILL", When: n})
 		})
-		if survived || !passed {
-			return crashes
+		if crashed {
+			crashes++
 		}
-		crashes++
+		return crashed && passed
 	}
+	if need.Soak {
+		for n := call.Points[0].When; crash(n); n++ {
+		}
+		return crashes
+	}
+	for _, point := range call.Points {
+		crash(point.When)
+	}
+	return crashes
 }
 
 func crashAt(t *testing.T, scenario steps.Scenario, at steps.Injection) (survived bool) {

@@ -219,6 +219,7 @@ func TestALockHeldWhenTheFileSystemGoesReadOnlyIsReclaimedLater(t *testing.T) {
 
 // A stamp in whole seconds lies up to a second before the completion.
 func TestWhereTimesAreWholeSecondsNoRunStartsTooEarly(t *testing.T) {
+	t.Parallel()
 	d := newCoarseDisk(t)
 	var last time.Time
 	for range 8 {

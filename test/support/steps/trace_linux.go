@@ -90,6 +90,7 @@ type Call struct {
 type Point struct {
 	When int    // its number among the calls of this name, from 1, as strace counts
 	Same string // what it does, without numbers: equal for calls from one place in the code
+	Turn int    // where one point of each place is drawn: the number of its place among those of this name
 }
 
 // Calls plays the scenario once and returns its calls in order of their first use.
@@ -101,7 +102,7 @@ func (sc Scenario) Calls(t testing.TB) []Call {
 	}
 	s.EndActor()
 	var calls []Call
-	seen := map[string]int{}
+	seen, paths := map[string]int{}, strings.NewReplacer(s.Dir, "DIR", s.LogDir, "LOG", s.scratch, "")
 	for _, line := range s.trace() {
 		name, args, _ := strings.Cut(line, "(")
 		ours := strings.Contains(args, s.Dir) || strings.Contains(args, s.LogDir)
@@ -118,7 +119,7 @@ func (sc Scenario) Calls(t testing.TB) []Call {
 		if i < 0 {
 			i, calls = len(calls), append(calls, Call{Name: name})
 		}
-		calls[i].Points = append(calls[i].Points, Point{seen[name], same(line)})
+		calls[i].Points = append(calls[i].Points, Point{When: seen[name], Same: same(paths.Replace(line))})
 	}
 	return calls
 }
