@@ -519,7 +519,7 @@ cycles() {
 	{
 		cat <<-'E'
 			after() { :; }
-			adlock_pass
+			served || exit 9
 			trap 'echo "a line of the trap"; echo x >>"$T/traps"' USR1
 		E
 		cycles
@@ -552,7 +552,7 @@ cycles() {
 		cat <<-'E'
 			heard=''
 			after() { [ -z "$heard" ] || [ /proc/self/fd/1 -ef "$T/log" ] || note undone; }
-			adlock_pass
+			served || exit 9
 			trap 'exec >>"$T/log"; heard=yes; echo heard' USR1
 		E
 		cycles

@@ -162,7 +162,7 @@ slot_script() {
 	eventually test -e "$T/holds.2"
 	run "$ADLOCK_BIN" run --name pictures --slots 2 --verbose -- true
 	assert_failure 75
-	assert_output --partial 'full: 2 runs of pictures are under way'
+	assert_output --partial 'full: at most 2 runs of pictures at once'
 	: >"$T/go"
 	wait "$first"
 	wait "$!"

@@ -78,7 +78,8 @@
 # ADLOCK_PAUSE          the time between the signals that end an owner: default 3s
 # ADLOCK_WAIT           how long to wait if busy or full: default 0; forever
 # ADLOCK_WAIT_ELAPSED=1 wait if too soon as well, within ADLOCK_WAIT
-# ADLOCK_SLOTS          at most this many atoms of the program at a time
+# ADLOCK_SLOTS          at most this many atoms of the program at a time; of program adlock and
+#                       operator run: at most this many owners of the atom, without an interval
 # ADLOCK_PROGRAM        default: the base name of $0. With adlock, OPERATOR run and
 #                       OPERAND NAME are the lock of `adlock run --name NAME`
 # ADLOCK_HOST           default: the node name under which this machine first locked in
@@ -510,7 +511,8 @@ _adlock_guard() {
 	'here '*) _adlock_guard_here "$@" ;;
 	*) exit 71 ;; # cut short
 	esac
-	command unset ADLOCK_NAME ADLOCK_OPERAND 2>/dev/null || : # they name no lock of what the script starts
+	[ -z "${ADLOCK_NAME-}" ] || command unset ADLOCK_SLOTS 2>/dev/null || : # of the semaphore of that name
+	command unset ADLOCK_NAME ADLOCK_OPERAND 2>/dev/null || :               # they name no lock of what the script starts
 }
 
 _adlock_age() {

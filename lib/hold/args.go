@@ -69,7 +69,7 @@ func (a *Args) Complete(options []config.Option) error {
 func (a *Args) Name(name string) (err error) {
 	named := &a.Request.Atom
 	if a.Request.Slots > 0 && named.Program == "" && (named.Operator != "" || a.From["slots"].Place != config.OnCommandLine) {
-		return fault.New(fault.Usage, a.From.Name("slots"), "counts the atoms of one program: it wants --program (ADLOCK_PROGRAM)")
+		return fault.New(fault.Usage, a.From.Name("slots"), "counts the atoms of one program (--program), or the owners of a NAME beside which it is set")
 	}
 	if named.Host == "" {
 		if named.Host, err = lockfile.Host(a.Store, true); err != nil {

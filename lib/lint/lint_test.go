@@ -183,7 +183,7 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=\"90m\" ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=maybe ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SLOTS=3 ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SLOTS=3 ADLOCK_IF_ELAPSED=1h ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SLOTS=3\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SHELL=bash ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=bash\n* * * * *  /bin/job",
@@ -1138,6 +1138,9 @@ func TestASemaphoreIsSharedAndKeepsItsLimits(t *testing.T) {
 	const a, b = "@daily /bin/adlock run --name n --slots 2 --expire-after 90m -- /bin/job a\n", "@daily /bin/adlock run --name n --slots 2 -- /bin/job b\n"
 	finds(t, checker(t), a+b)
 	finds(t, checker(t), a+strings.Replace(b, "--slots 2 ", "", 1), "2: one lock for two jobs")
+	finds(t, checker(t), strings.Replace(a, "--expire", "--if-elapsed 1h --expire", 1), "1: an option that is refused")
+	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\n* * * * * : n ADLOCK_SLOTS=3 ; /bin/job\n")
+	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=adlock\nADLOCK_SLOTS=3\n* * * * * /bin/job\n", "4: a setting that is refused")
 }
 
 func TestANoteSaysWhenALimitEndsTheJob(t *testing.T) {

@@ -3,6 +3,7 @@ package lockdir
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"time"
 
 	"adlock/lib/atom"
@@ -36,6 +37,9 @@ func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, te
 	outcome, err := l.secondLook(r, name, temp, p)
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return outcome, err
+	}
+	if err := l.clearDeadReaders(r, name, temp); err != nil {
+		return locker.Outcome{}, err
 	}
 	outcome, err = l.takeRights(r, name, own)
 	if err != nil || outcome.Verdict != locker.Acquired {
@@ -98,6 +102,29 @@ func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile
 		}
 	}
 	return l.secondLook(r, name, temp, p)
+}
+
+// clearDeadReaders looks at two readers, and clears those that are dead: there may never be a writer to
+// do so. So the dead become fewer as long as others begin.
+func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockfile.TempFile) error {
+	const looks = 2
+	readers, err := l.Dir.Readers(name)
+	if err != nil {
+		return err
+	}
+	for n := range min(looks, len(readers)) {
+		other := n + rand.IntN(len(readers)-n)
+		readers[n], readers[other] = readers[other], readers[n]
+		v, d, err := l.lookAtReader(r, readers[n])
+		v.close()
+		if err != nil || d.Step != policy.Reclaim {
+			continue // a damaged one is reported to a writer, which it keeps out
+		}
+		if _, _, err := l.clearReader(r, readers[n], temp, stamped); err != nil && !errors.Is(err, locker.ErrGuarded) {
+			return err
+		}
+	}
+	return nil
 }
 
 // clearReader removes a reader's lock where policy says so, as takeover does with the active lock.

@@ -286,3 +286,22 @@ func TestADeadOwnerBesideAnEmptyReadersLockIsReplaced(t *testing.T) {
 	helper.Stderr(t, func() { wantVerdict(t, k, r, locker.Acquired) })
 	wantLocks(t, k, 1)
 }
+
+// There may never be a writer to do it.
+func TestReadersClearTheDead(t *testing.T) {
+	k := newLocker(t)
+	var owners []process.Identity
+	for range 5 {
+		owners = append(owners, sleeper(t))
+		wantVerdict(t, k, read(owners[len(owners)-1]), locker.Acquired)
+	}
+	for _, owner := range owners {
+		end(t, owner)
+	}
+	for _, left := range []int{3, 1, 0} {
+		release(t, k, wantVerdict(t, k, read(sleeper(t)), locker.Acquired))
+		if readers, err := k.Dir.Readers(motd.Name()); err != nil || len(readers) != left {
+			t.Errorf("%d dead readers are left, want %d: %v", len(readers), left, err)
+		}
+	}
+}

@@ -332,6 +332,17 @@ func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] {
 	}
 }
 
+// sinceTaken is SinceAcquired for one acquisition: other readers may have taken the atom meanwhile.
+func (rec Recorder) sinceTaken(own record.Record) iter.Seq[runlog.Event] {
+	return func(yield func(runlog.Event) bool) {
+		for e := range rec.recent(own.Atom) {
+			if e.Kind == runlog.Acquire && e.Token == own.Token || !yield(e) {
+				return
+			}
+		}
+	}
+}
+
 // recent yields the events of the atom at the end of the runlog, the newest first.
 func (rec Recorder) recent(a atom.Atom) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {

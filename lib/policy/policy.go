@@ -381,9 +381,9 @@ func (d Decision) Outdated() bool {
 func full(t Terms) string {
 	switch {
 	case t.Semaphore != "" && t.Slots == 1:
-		return "full: a run of " + t.Semaphore + " is under way"
+		return "full: at most 1 run of " + t.Semaphore + " at once"
 	case t.Semaphore != "":
-		return "full: " + strconv.Itoa(t.Slots) + " runs of " + t.Semaphore + " are under way"
+		return "full: at most " + strconv.Itoa(t.Slots) + " runs of " + t.Semaphore + " at once"
 	case t.Slots == 1:
 		return "full: an atom of " + t.Program + " is running"
 	}

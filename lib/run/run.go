@@ -48,6 +48,7 @@ type runArgs struct {
 	leaveQuit   func() // called when the supervisor catches QUIT
 	guards      bool   // the job is a script that guards itself
 	isShell     bool   // the shell for crontabs, whose lines have no options
+	slotsBeside bool   // the line of the crontab that names the lock sets the slots too
 	unenforced  bool   // --enforce was set, but no limit
 	unplaced    error  // why it is not known where locks are, or how they are named; nil: it is
 
@@ -181,7 +182,11 @@ func (r *runArgs) refusal(getenv func(name string) string, args []string) error 
 	if _, err := r.From.ParseIn(getenv, r.options(), args); err != nil || !known {
 		return config.Elsewhere(err, counterpart)
 	}
-	return cmp.Or(r.checkName(), r.check())
+	if err := r.checkName(); err != nil {
+		return err
+	}
+	r.useName()
+	return r.check()
 }
 
 // recordMissing records in the runlog that the command cannot be run, in case no person reads
@@ -248,12 +253,15 @@ func (r *runArgs) checkName() error {
 			return fault.New(fault.Usage, "--name", "cannot go with --operand (nor ADLOCK_NAME with ADLOCK_OPERAND)")
 		}
 	}
-	counts := r.Request.Slots > 0 && a.Program == ""
-	if r.isShell && counts {
-		return fault.New(fault.Usage, "--slots", "counts the jobs of one program, and the lines of a crontab have none: set ADLOCK_PROGRAM too")
-	}
-	if r.name != "" && counts && (a.Operator != "" || r.From.Compare("name", "slots") > 0) {
-		return fault.New(fault.Usage, r.From.Name("slots"), "counts the atoms of one program: with --name it wants --program (ADLOCK_PROGRAM), or stands beside it on the command line")
+	ofNone := r.Request.Slots > 0 && (a.Program == "" || a.Program == atom.NamedProgram)
+	switch {
+	case r.isShell && ofNone && !r.slotsBeside:
+		return fault.New(fault.Usage, "--slots", "counts the jobs of one program, and the lines of a crontab have none: set ADLOCK_PROGRAM too, or a line's own: NAME ADLOCK_SLOTS=N")
+	case r.isShell:
+	case ofNone && a.Program != "" && r.name == "":
+		return fault.New(fault.Usage, r.From.Name("slots"), "counts the atoms of one program, and "+atom.NamedProgram+" is that of --name")
+	case ofNone && r.name != "" && (a.Operator != "" && a.Operator != atom.RunOperator || r.From.Compare("name", "slots") > 0):
+		return fault.New(fault.Usage, r.From.Name("slots"), "counts the atoms of one program (--program), or the runs of a --name beside which it is set")
 	}
 	return nil
 }
@@ -320,17 +328,20 @@ func harmless(word string) string {
 	return word
 }
 
+// useName fills in the parts of the atom that --name gives.
+func (r *runArgs) useName() {
+	if r.name != "" {
+		a := &r.Request.Atom
+		a.Program, a.Operator, a.Operand = cmp.Or(a.Program, atom.NamedProgram), cmp.Or(a.Operator, atom.RunOperator), r.name
+	}
+}
+
 // nameAtom fills in the parts of the atom that the options left open. With --name no part comes
 // from the command. A command without an absolute path has another meaning in another directory:
 // `make` in two projects is two atoms.
 func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	a := &r.Request.Atom
-	if r.name != "" {
-		a.Operand = r.name
-	}
-	if a.Program == "" && r.name != "" {
-		a.Program = atom.NamedProgram
-	}
+	r.useName()
 	if a.Program == "" {
 		a.Program = base
 	}

@@ -78,7 +78,7 @@ func shell(args []string) (int, error) {
 	err = cmp.Or(err, set(l.Settings))
 	own, missing := ownShell()
 	r := newRun()
-	r.leaveQuit, r.InScript, r.isShell = fault.OnQuit(), true, true
+	r.leaveQuit, r.InScript, r.isShell, r.slotsBeside = fault.OnQuit(), true, true, isSemaphore(l)
 	r.command = nameLine(os.Getenv, &l, args[2:])
 	all := slices.Concat(optionsOf(os.Getenv, l), []string{"--", own}, args)
 	if err = cmp.Or(err, missing); err != nil {
@@ -144,6 +144,11 @@ func settingsOfLine() []string {
 	return names
 }
 
+// isSemaphore tells whether a line names its lock, and says how many runs of it there may be.
+func isSemaphore(l cronline.Line) bool {
+	return l.Name != "" && slices.ContainsFunc(l.Settings, func(s string) bool { return strings.HasPrefix(s, "ADLOCK_SLOTS=") })
+}
+
 // nameLine gives a line without a name one that is made from its command and its further words
 // (more).
 func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
@@ -181,9 +186,9 @@ func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 	if err := checkShell(cmp.Or(both(config.ShellVariable), defaultShell)); err != nil {
 		return err
 	}
-	nameLine(both, &l, nil)
 	r := newRun()
-	r.isShell = true
+	r.isShell, r.slotsBeside = true, isSemaphore(l)
+	nameLine(both, &l, nil)
 	return config.ForScript(r.options(), r.refusal(both, optionsOf(both, l)))
 }
 

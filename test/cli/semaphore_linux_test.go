@@ -27,7 +27,7 @@ func (s *stage) fill(slots int, words ...string) (runs []*helper.Process) {
 func TestASemaphoreAdmitsSoManyRunsOfItsName(t *testing.T) {
 	s := newStage(t)
 	s.fill(2)
-	for slots, why := range map[int]string{2: "full: 2 runs of s are under way", 1: "full: a run of s is under way"} {
+	for slots, why := range map[int]string{2: "full: at most 2 runs of s at once", 1: "full: at most 1 run of s at once"} {
 		s.refused(75, why, semaphore(slots, "--verbose", "true")...)
 	}
 	s.want(0, semaphore(3, "true")...)
@@ -81,7 +81,32 @@ func TestANestedRunOfASemaphoreTakesASlotOfItsOwn(t *testing.T) {
 	s := newStage(t)
 	r := s.command("run", "--name", "s", "--slots", "1", "--", "sh", "-c",
 		`"$0" run --name t --slots 1 -- true && exec "$0" run --name s --slots 1 --verbose -- true`, helper.Binary(t)).Run(t)
-	if r.Status != 75 || !strings.Contains(r.Err, "full: a run of s is under way") {
+	if r.Status != 75 || !strings.Contains(r.Err, "full: at most 1 run of s at once") {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestALineOfACrontabMayBeASemaphore(t *testing.T) {
+	s := newStage(t)
+	line := ": s ADLOCK_SLOTS=2 ; exec sleep 600"
+	for range 2 {
+		s.command("shell", "-c", line).Start(s)
+	}
+	helper.Eventually(t, "both run", func() bool { return strings.Count(s.want(0, "log", "--event", "acquire").Out, "\n") == 2 })
+	s.refused(75, "full: at most 2 runs of s at once", semaphore(2, "--verbose", "true")...)
+	s.refused(64, "ADLOCK_SLOTS: counts the jobs of one program", "ADLOCK_SLOTS=2", "shell", "-c", ": s ADLOCK_PROGRAM=adlock ; true")
+}
+
+// A run that has begun since the ending of another one does not hide it.
+func TestARunOfASemaphoreSaysThatItWasStopped(t *testing.T) {
+	s := newStage(t)
+	runs := s.fill(2, "--pause", "2s")
+	s.command(semaphore(2, "--wait", "forever", "sleep", "600")...).Start(s)
+	helper.Eventually(t, "it waits", func() bool { return s.want(0, "log", "--event", "wait").Out != "" })
+	s.adlock("stop", "--pause", "100ms", "s")
+	for _, r := range runs {
+		if r.Wait(t); !strings.Contains(r.Output(), "ended by force by process") {
+			t.Errorf("it says %q", r.Output())
+		}
 	}
 }
