@@ -44,10 +44,15 @@ func (l *Locker) List() ([]locker.Entry, error) {
 }
 
 func (l *Locker) names() ([]atom.Name, error) {
-	files, err := l.Dir.Files(atom.ActiveLock, atom.LastLock)
+	return l.namesOf(func(n atom.Name) bool { return !n.IsSlot() }, atom.ActiveLock, atom.LastLock)
+}
+
+// namesOf returns, in their order, the wanted ones of the names of the files of these kinds.
+func (l *Locker) namesOf(wanted func(atom.Name) bool, kinds ...atom.Kind) ([]atom.Name, error) {
+	files, err := l.Dir.Files(kinds...)
 	var names []atom.Name
 	for _, f := range files {
-		if !f.Name.IsSlot() {
+		if wanted(f.Name) {
 			names = append(names, f.Name)
 		}
 	}
@@ -58,17 +63,7 @@ func (l *Locker) names() ([]atom.Name, error) {
 // Slots looks at every slot of the directory, as List does at the atoms, and leaves out those it
 // cannot read.
 func (l *Locker) Slots() ([]locker.Slot, error) {
-	files, err := l.Dir.Files(atom.ActiveLock)
-	if err != nil {
-		return nil, err
-	}
-	var names []atom.Name
-	for _, f := range files {
-		if f.Name.IsSlot() {
-			names = append(names, f.Name)
-		}
-	}
-	slices.Sort(names)
+	names, err := l.namesOf(atom.Name.IsSlot, atom.ActiveLock)
 	var slots []locker.Slot
 	for _, name := range names {
 		if lock, err := l.Dir.Active(name); err == nil {
@@ -76,7 +71,7 @@ func (l *Locker) Slots() ([]locker.Slot, error) {
 			lock.Close()
 		}
 	}
-	return slots, nil
+	return slots, err
 }
 
 // seen is the view of a lock, including the process that is changing it.

@@ -92,18 +92,10 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 
 // slotsIn returns the slots that count the atom, in the order of their numbers.
 func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
-	files, err := l.Dir.Files(atom.ActiveLock)
-	if err != nil {
-		return nil, err
-	}
-	var slots []atom.Name
-	for _, f := range files {
-		if f.Name.IsSlot() && f.Name.SlotPrefix() == a.Name().SlotPrefix() {
-			slots = append(slots, f.Name)
-		}
-	}
+	beginning := a.Name().SlotPrefix()
+	slots, err := l.namesOf(func(n atom.Name) bool { return n.IsSlot() && n.SlotPrefix() == beginning }, atom.ActiveLock)
 	slices.SortFunc(slots, func(a, b atom.Name) int { return a.SlotNumber() - b.SlotNumber() })
-	return slots, nil
+	return slots, err
 }
 
 // slotsOf opens the slots that the lock's owner holds, if the lock uses one, each under its
