@@ -115,12 +115,15 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 	for n := range min(looks, len(readers)) {
 		other := n + rand.IntN(len(readers)-n)
 		readers[n], readers[other] = readers[other], readers[n]
-		v, d, err := l.lookAtReader(r, readers[n])
-		v.close()
-		if err != nil || d.Step != policy.Reclaim {
-			continue // a damaged one is reported to a writer, which it keeps out
+		reader, err := l.Dir.Lock(readers[n])
+		if err == nil {
+			dead := reader.Content == record.Full && locker.OwnerOf(reader.Job()) == policy.Gone
+			reader.Close()
+			if dead { // a damaged lock is reported to a writer, which it keeps out
+				_, _, err = l.clearReader(r, readers[n], temp, stamped)
+			}
 		}
-		if _, _, err := l.clearReader(r, readers[n], temp, stamped); err != nil && !errors.Is(err, locker.ErrGuarded) {
+		if err = ignoreMissing(err); err != nil && !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
 	}
