@@ -94,13 +94,13 @@ func TestAWrapThatCannotBeDoneKeepsTheCrontab(t *testing.T) {
 	}
 	dir := t.TempDir()
 	alone := filepath.Join(dir, "adlock")
-	if err := os.WriteFile(alone, program, 0o755); err != nil {
+	if err := need.WriteProgram(alone, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	wants := map[string]string{"": backups, "--unwrap": backups, "-u -": backups, "--diff": "", "file": ""}
 	for _, broken := range []bool{false, true} {
 		if broken {
-			if err := os.WriteFile(filepath.Join(dir, "adlock-report"), []byte("#!/none\n"), 0o755); err != nil {
+			if err := need.WriteProgram(filepath.Join(dir, "adlock-report"), []byte("#!/none\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -178,7 +178,7 @@ func TestAWrappedJobKeepsItsInputAndOutput(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "plain"), []byte("echo \"$0:$#:$*\"; exit 9\n"), 0o755); err != nil { // without a #! line
+	if err := need.WriteProgram(filepath.Join(dir, "plain"), []byte("echo \"$0:$#:$*\"; exit 9\n"), 0o755); err != nil { // without a #! line
 		t.Fatal(err)
 	}
 	for _, line := range []string{
@@ -305,7 +305,7 @@ func TestAShellLineIsWrittenAndTakenOutInAPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(shell, script, 0o755); err != nil {
+	if err := need.WriteProgram(shell, script, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	guarded := p.wrap(t, text, "--shell")

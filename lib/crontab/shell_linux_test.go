@@ -1,7 +1,6 @@
 package crontab
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"adlock/test/support/need"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
@@ -50,7 +50,7 @@ func stage(t *testing.T, helper string) (dir string, w Wrapper) {
 	t.Helper()
 	dir = t.TempDir()
 	for name, text := range map[string]string{"adlock": helper, "show": show} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+		if err := need.WriteProgram(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -157,7 +157,7 @@ func openToAll(t *testing.T) string {
 func copyOfThis(t *testing.T, dir, name string, mode os.FileMode) string {
 	t.Helper()
 	program := filepath.Join(dir, name)
-	if err := os.WriteFile(program, []byte(read(t, os.Args[0])), 0o755); err != nil {
+	if err := need.WriteProgram(program, []byte(read(t, os.Args[0])), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(program, mode); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
+	"adlock/test/support/need"
 )
 
 func TestFindTellsMissingFromForbidden(t *testing.T) {
@@ -64,7 +65,7 @@ func write(t *testing.T, file string, mode os.FileMode) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, nil, mode); err != nil {
+	if err := need.WriteProgram(file, nil, mode); err != nil {
 		t.Fatal(err)
 	}
 }

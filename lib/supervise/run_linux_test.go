@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"adlock/lib/fault"
+	"adlock/test/support/need"
 
 	"os"
 	"os/exec"
@@ -83,7 +84,7 @@ func TestWhatIsNoProgramIsAnExecFormatError(t *testing.T) {
 func executableFile(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+	if err := need.WriteProgram(path, []byte(content), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -128,7 +128,7 @@ func (i *interactive) furnish() {
 		i.made(os.Mkdir(filepath.Join(i.dir, dir), 0o700))
 	}
 	for _, file := range []string{"bin/greet", "bin/greet-the-world", "picture.png"} {
-		i.made(os.WriteFile(filepath.Join(i.dir, file), []byte("#!/bin/sh\n"), 0o755))
+		i.made(need.WriteProgram(filepath.Join(i.dir, file), []byte("#!/bin/sh\n"), 0o755))
 	}
 	for _, atom := range [][]string{
 		{"--name", "backup"}, {"--name", "my-job"}, {"--name", "with space"}, {"--name", "two\nlines"}, {"--name", "pay$(id)"},

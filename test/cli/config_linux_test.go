@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // household is an ordinary user with a settings file and its own programs. (Root has no settings
@@ -62,7 +63,7 @@ func (h *household) put(from, to string, mode os.FileMode) {
 		err = os.MkdirAll(filepath.Dir(filepath.Join(h.home, to)), 0o755)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(h.home, to), text, mode)
+		err = need.WriteProgram(filepath.Join(h.home, to), text, mode)
 	}
 	if err != nil {
 		h.Fatal(err)

@@ -328,7 +328,7 @@ func TestAWaitersWatchIsClosedOnceItHasTheAtom(t *testing.T) {
 	owner := p.Owner(t, "exec sleep 1000")
 	trace := filepath.Join(p.dir, "trace")
 	traced := filepath.Join(p.dir, "traced")
-	if err := os.WriteFile(traced, []byte("#!/bin/sh\nexec strace -D -f --seccomp-bpf -qq -y -o trace -e trace=ppoll,close,write "+helper.Binary(t)+` "$@"`), 0o755); err != nil {
+	if err := need.WriteProgram(traced, []byte("#!/bin/sh\nexec strace -D -f --seccomp-bpf -qq -y -o trace -e trace=ppoll,close,write "+helper.Binary(t)+` "$@"`), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	c := p.command("--wait=forever", "answer; await closed; echo release >&8; ended")

@@ -121,7 +121,7 @@ func (s *stage) in(name string, text ...string) string {
 	s.Helper()
 	path := filepath.Join(s.dir, name)
 	if len(text) > 0 {
-		if err := os.WriteFile(path, []byte(strings.Join(text, "")), 0o755); err != nil {
+		if err := need.WriteProgram(path, []byte(strings.Join(text, "")), 0o755); err != nil {
 			s.Fatal(err)
 		}
 	}

@@ -42,7 +42,7 @@ func TestRsyslogGetsReportsAndFailedRuns(t *testing.T) {
 		"rsyslog.conf": strings.Replace(rsyslogConf, "DIR", s.dir, 1),
 		"script":       "#!/bin/sh\nADLOCK_SYSLOG=1\n. '" + filepath.Join(helper.Root(), "sh/adlock.sh") + "' || exit 69; adlock_guard\nexit 4\n",
 	} {
-		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o700); err != nil {
+		if err := need.WriteProgram(filepath.Join(s.dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

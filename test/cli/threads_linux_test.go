@@ -20,7 +20,7 @@ func TestALimitOnProcessesNeverCostsALock(t *testing.T) {
 	dir := dirForAll(t)
 	program := dir + "/adlock"
 	s.locks = dir + "/locks"
-	err := os.WriteFile(program, []byte(s.read(helper.Binary(t))), 0o755)
+	err := need.WriteProgram(program, []byte(s.read(helper.Binary(t))), 0o755)
 	if err == nil {
 		err = os.Mkdir(s.locks, 0o700)
 	}

@@ -180,7 +180,7 @@ func TestStatusShowsAJobThatWasNotRun(t *testing.T) {
 func TestTheLineOfThePageRunsItsJobWithoutALock(t *testing.T) {
 	line := helper.TheRecipe(t, "cmd/adlock/adlock-run.1", "adlock run --name clean ").Text
 	bin := helper.Dir(t)
-	must(t, os.WriteFile(filepath.Join(bin, "clean-var"), []byte("#!/bin/sh\necho ran\n"), 0o755))
+	must(t, need.WriteProgram(filepath.Join(bin, "clean-var"), []byte("#!/bin/sh\necho ran\n"), 0o755))
 	for name, c := range troubles {
 		t.Run(name, func(t *testing.T) {
 			a := c.make(t)

@@ -329,7 +329,7 @@ func TestTheHelpGivesTheInstalledPathOfTheCrontabsShell(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(file[1]), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(file[1], []byte(s.read(file[0])), 0o755); err != nil {
+		if err := need.WriteProgram(file[1], []byte(s.read(file[0])), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

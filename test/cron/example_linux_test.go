@@ -65,7 +65,7 @@ func (p *place) source(name string) string {
 func (p *place) write(name, text string, mode os.FileMode) {
 	p.Helper()
 	must(p.T, os.MkdirAll(filepath.Dir(p.path(name)), 0o755))
-	must(p.T, os.WriteFile(p.path(name), []byte(strings.ReplaceAll(text, "{dir}", p.dir)), mode))
+	must(p.T, need.WriteProgram(p.path(name), []byte(strings.ReplaceAll(text, "{dir}", p.dir)), mode))
 }
 
 // command writes a stand-in for a program of that name.

@@ -45,7 +45,7 @@ func newTree(t *testing.T) *tree {
 	for _, program := range []string{"adlock", "adlock-report", "adlock-locksmith"} {
 		text, err := os.ReadFile(helper.Binary(t)) // any program will do
 		tr.made(err)
-		tr.made(os.WriteFile(filepath.Join(tr.dir, "build", program), text, 0o755))
+		tr.made(need.WriteProgram(filepath.Join(tr.dir, "build", program), text, 0o755))
 	}
 	return tr
 }
@@ -151,7 +151,7 @@ func TestUninstallRemovesWhatInstallMadeAndNothingElse(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
 	other := filepath.Join(stage, "usr/local/bin/another")
 	tr.made(os.MkdirAll(filepath.Dir(other), 0o755))
-	tr.made(os.WriteFile(other, nil, 0o755))
+	tr.made(need.WriteProgram(other, nil, 0o755))
 	for _, target := range []string{"install", "install", "uninstall", "uninstall"} {
 		if r := tr.make(target, "DESTDIR="+stage); r.Status != 0 {
 			t.Fatalf("%s: %+v", target, r)

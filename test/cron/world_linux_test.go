@@ -94,7 +94,7 @@ func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 func (w *world) write(t *testing.T, name, text string, mode os.FileMode) {
 	t.Helper()
 	text = strings.ReplaceAll(text, "{world}", w.dir)
-	if err := os.WriteFile(w.path(name), []byte(text), mode); err != nil {
+	if err := need.WriteProgram(w.path(name), []byte(text), mode); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -114,7 +114,7 @@ func (w *world) copy(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(w.path(to), content, 0o755); err != nil {
+	if err := need.WriteProgram(w.path(to), content, 0o755); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -156,10 +156,12 @@ func try(t *testing.T, dir string, r helper.Recipe) {
 	for _, name := range stubs {
 		stub := "#!/bin/sh\n[ -t 0 ] || cat\necho " + name + " >>/mnt/called\n"
 		for _, where := range []string{work + "/bin/", dir + "/usr/local/bin/"} {
-			must(t, os.WriteFile(where+name, []byte(stub), 0o755))
+			must(t, need.WriteProgram(where+name, []byte(stub), 0o755))
 		}
 	}
-	write := func(name, text string) { must(t, os.WriteFile(filepath.Join(work, "bin", name), []byte(text), 0o755)) }
+	write := func(name, text string) {
+		must(t, need.WriteProgram(filepath.Join(work, "bin", name), []byte(text), 0o755))
+	}
 	write("sudo", "#!/bin/sh\nuser=$2; shift 2; exec runuser -u \"$user\" -- \"$@\"\n")
 	write("crontab", "#!/bin/sh\ncase $1 in -l) cat /mnt/crontab ;; -) cat >/mnt/crontab.new; mv /mnt/crontab.new /mnt/crontab ;; esac\n")
 	text, want := script(r)

@@ -109,7 +109,7 @@ func TestTheStoresOfThePagesAreTaken(t *testing.T) {
 	bin := filepath.Dir(binary(t))
 	jobs := t.TempDir()
 	for _, name := range []string{"backup", "poll"} {
-		if err := os.WriteFile(jobs+"/"+name, []byte("#!/bin/sh\necho ran\n"), 0o755); err != nil {
+		if err := need.WriteProgram(jobs+"/"+name, []byte("#!/bin/sh\necho ran\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 func TestAtomIsOneAcrossHosts(t *testing.T) {
@@ -240,7 +241,7 @@ func TestMissingLocksmithIsOneLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(alone, program, 0o755); err != nil {
+	if err := need.WriteProgram(alone, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	h.bin = alone

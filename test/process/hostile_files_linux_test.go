@@ -232,7 +232,7 @@ func TestANameOfAProcessForgesNoLine(t *testing.T) {
 	evil := filepath.Join(t.TempDir(), "x\n1\tinit")
 	shell, err := os.ReadFile("/bin/sleep")
 	must(t, err)
-	must(t, os.WriteFile(evil, shell, 0o700))
+	must(t, need.WriteProgram(evil, shell, 0o700))
 	p := helper.Command{Args: []string{evil, "1000"}}.Start(t)
 	helper.Eventually(t, "it has its name", func() bool {
 		got := helper.Command{Args: []string{a.Bin, "kill-carefully", "--dry-run", itoa(p.PID)}, Env: a.Env()}.Run(t)

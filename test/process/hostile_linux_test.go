@@ -4,7 +4,6 @@ package process
 // tests are in the table of attacks in test/README.md.
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/helper"
+	"adlock/test/support/need"
 )
 
 // nobody is a user without rights to anything of root's.
@@ -44,15 +44,10 @@ func program(t *testing.T, mode os.FileMode) string {
 
 func copyOf(t *testing.T, program string, mode os.FileMode) string {
 	t.Helper()
-	from, err := os.Open(program)
+	content, err := os.ReadFile(program)
 	must(t, err)
-	defer from.Close()
 	path := filepath.Join(public(t), filepath.Base(program))
-	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o700)
-	must(t, err)
-	_, err = io.Copy(to, from)
-	must(t, err)
-	must(t, to.Close())
+	must(t, need.WriteProgram(path, content, 0o700))
 	must(t, os.Chmod(path, mode)) // after the write, which removes set-user-ID
 	return path
 }

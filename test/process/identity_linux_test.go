@@ -366,7 +366,7 @@ func TestAJobThatForksFasterThanOneScanIsEnded(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	hop := filepath.Join(t.TempDir(), "hop")
-	if err := os.WriteFile(hop, []byte("#!/bin/sh\n[ -e \"$0\" ] && \"$0\" &\n"), 0o700); err != nil {
+	if err := need.WriteProgram(hop, []byte("#!/bin/sh\n[ -e \"$0\" ] && \"$0\" &\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	mark := a.Mark(t)

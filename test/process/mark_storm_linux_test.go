@@ -73,7 +73,7 @@ func newStorm(t *testing.T) *storm {
 	t.Logf("seed %d", seed)
 	locks := filepath.Join(dir, "locks")
 	must(t, os.Mkdir(locks, 0o700))
-	must(t, os.WriteFile(filepath.Join(dir, "witness.sh"), []byte(witness), 0o755))
+	must(t, need.WriteProgram(filepath.Join(dir, "witness.sh"), []byte(witness), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "log"), nil, 0o644))
 	return &storm{T: t, dir: dir, random: rand.New(rand.NewPCG(seed, seed)), env: append(os.Environ(),
 		"DIR="+dir, "ADLOCK_DIR="+locks, "ADLOCK_BIN="+helper.Binary(t), "ADLOCK_PROGRAM=p", "LIB="+filepath.Join(helper.Root(), "sh", "adlock.sh"))}

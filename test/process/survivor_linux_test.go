@@ -372,7 +372,7 @@ func endsByItself(t *testing.T) (script, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "forker")
 	text := `trap "" INT TERM; echo $$ >"$1"; while :; do sleep 0.05; done`
-	if err := os.WriteFile(file+".sh", []byte(text), 0o700); err != nil {
+	if err := need.WriteProgram(file+".sh", []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return `trap "exit 0" INT; ` + forker(file) + ` & while :; do sleep 0.05; done`, file
