@@ -668,7 +668,7 @@ func TestTheGroupOfADeadLeaderIsEnded(t *testing.T) {
 
 func TestAnOwnerWhoseLeaderThreadExitedIsEnded(t *testing.T) {
 	ready := actor.File(t, "ready")
-	a := actor.Play(t, actor.Leads, "leaderless", ready)
+	a := actor.Play(t, actor.Apart, "leaderless", ready)
 	id := idOf(a)
 	actor.Eventually(t, "leader thread gone, others run", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "Z" })
 	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: id, FileUID: os.Getuid()})

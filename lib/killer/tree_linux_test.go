@@ -77,7 +77,7 @@ func TestASurvivorThatCannotBeCheckedMakesTheJobStuck(t *testing.T) {
 
 func TestAThreadIsNoOwner(t *testing.T) {
 	ready := actor.File(t, "ready")
-	a := actor.Play(t, actor.Leads, "leaderless", ready)
+	a := actor.Play(t, actor.Apart, "leaderless", ready)
 	actor.Eventually(t, "it has threads", func() bool { return actor.Exists(ready) })
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", a.PID()))
 	if err != nil {

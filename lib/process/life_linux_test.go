@@ -58,7 +58,7 @@ func TestZombieOwnerIsDead(t *testing.T) {
 
 func TestOwnerWhoseLeaderThreadExitedIsAlive(t *testing.T) {
 	ready := actor.File(t, "ready")
-	a := actor.Play(t, actor.Leads, "leaderless", ready)
+	a := actor.Play(t, actor.Apart, "leaderless", ready)
 	id := idOf(a)
 	actor.Eventually(t, "leader thread gone, others run", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "Z" })
 	if id.Life() != Alive || !PIDLives(a.PID()) || !remains(id) {

@@ -211,7 +211,7 @@ func TestAJobIsDeadBesideProcessesThatComeAndGo(t *testing.T) {
 // Its threads may be at work for the job, but /proc shows no environment of it.
 func TestAProcessWhoseFirstThreadHasExitedIsNotGone(t *testing.T) {
 	ready := actor.File(t, "ready")
-	a := actor.Play(t, actor.Leads, "leaderless", ready)
+	a := actor.Play(t, actor.Apart, "leaderless", ready)
 	actor.Eventually(t, "its first thread has exited", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "Z" })
 	e, err := look(a.PID())
 	if err != nil {

@@ -179,6 +179,10 @@ func (a *Actor) gone() bool { return !helper.Alive(a.PID()) }
 // Leads makes a process lead a group of its own.
 var Leads = syscall.SysProcAttr{Setpgid: true}
 
+// Apart makes a process lead a group and a session of its own. A process that shows no environment has
+// to be apart: in the session of the tests it would keep every owner's death in doubt.
+var Apart = syscall.SysProcAttr{Setsid: true}
+
 // File returns a path in a new directory of the test.
 func File(t *testing.T, name string) string { return filepath.Join(t.TempDir(), name) }
 
