@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -91,7 +92,12 @@ func (d disk) empty() {
 
 func (d disk) remount(flags uintptr) {
 	d.t.Helper()
-	if err := unix.Mount("", d.mount, "", unix.MS_REMOUNT|flags, diskOptions); err != nil {
+	var err error
+	helper.Eventually(d.t, "no file is open for writing", func() bool {
+		err = unix.Mount("", d.mount, "", unix.MS_REMOUNT|flags, diskOptions)
+		return !errors.Is(err, unix.EBUSY)
+	})
+	if err != nil {
 		d.t.Fatal(err)
 	}
 }
