@@ -224,14 +224,14 @@ func (l *Locker) Clear(lock atom.File) error {
 	if alive := active.InUse(); alive != "" {
 		return fault.New(fault.NotPermitted, path, alive)
 	}
+	rest, err := active.Job().Marked()
+	if err != nil {
+		return fault.Wrap(path, err)
+	}
 	slots, failed := l.releaseSlots(active.Record)
 	defer closeAll(slots)
 	if errors.Is(failed, locker.ErrGuarded) { // the slot is to be cleared too
 		return failed
-	}
-	rest, err := active.Job().Marked()
-	if err != nil {
-		return errors.Join(failed, fault.Wrap(path, err))
 	}
 	if err := active.Remove(); err != nil {
 		return errors.Join(failed, err)
