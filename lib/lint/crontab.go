@@ -365,7 +365,7 @@ const farApart = 4
 func (j *job) endsLate(v *invocation) {
 	d, _ := durationOf(j.limit(v, "expire-after"))
 	period := j.Schedule.Shortest
-	if d <= 0 || isNever(d) || period/farApart < d || j.mayBeOn(v, "enforce") || isSemaphore(v) {
+	if d <= 0 || isNever(d) || period/farApart < d || j.mayBeOn(v, "enforce") || j.isSemaphore(v) {
 		return
 	}
 	j.add(j.Number, "note", "ends only at the next start, in "+limit.Format(period), "ADLOCK_ENFORCE=1 ends it after "+limit.Format(d))

@@ -1139,7 +1139,7 @@ func TestASemaphoreIsSharedAndKeepsItsLimits(t *testing.T) {
 	finds(t, checker(t), a+b)
 	finds(t, checker(t), a+strings.Replace(b, "--slots 2 ", "", 1), "2: one lock for two jobs")
 	finds(t, checker(t), strings.Replace(a, "--expire", "--if-elapsed 1h --expire", 1), "1: an option that is refused")
-	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\n* * * * * : n ADLOCK_SLOTS=3 ; /bin/job\n")
+	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\n* * * * * : n ADLOCK_SLOTS=3 ; /bin/job a\n* * * * * : n ADLOCK_SLOTS=3 ; /bin/job b\n")
 	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=adlock\nADLOCK_SLOTS=3\n* * * * * /bin/job\n", "4: a setting that is refused")
 }
 

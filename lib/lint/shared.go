@@ -69,7 +69,7 @@ func (j *job) shares(v *invocation) {
 		return
 	}
 	core, _ := crontab.WithoutSleep(text)
-	t := taken{by: j, text: core, waits: j.waits(v), isShared: j.mayBeOn(v, "shared") || isSemaphore(v)}
+	t := taken{by: j, text: core, waits: j.waits(v), isShared: j.mayBeOn(v, "shared") || j.isSemaphore(v)}
 	locked := text
 	if _, rest, slept := cronline.CutSleep(text); slept && v.text == "" {
 		locked = rest // the sleep is before the lock
@@ -89,7 +89,9 @@ func (j *job) shares(v *invocation) {
 }
 
 // isSemaphore tells whether the line says how many runs of a name there may be at once.
-func isSemaphore(v *invocation) bool { return v.has("name") && v.has("slots") && !v.has("program") }
+func (j *job) isSemaphore(v *invocation) bool {
+	return v.has("name") && j.own(v, "slots") != nil && j.own(v, "program") == nil
+}
 
 // share keeps the job as the first one with the lock key, or reports that there is another.
 func (j *job) share(key string, t taken, cure string) {
