@@ -52,7 +52,8 @@ demo: build/adlock build/adlock-report ## show busy, too soon, hung and replaced
 test: build test-go test-shells ## what CI runs; make soak has the rest
 
 # -count=1: a cached result would miss a change in the helper that the tests build.
-# -p 4: many tests wait, and on two processors more packages hinder each other. The packages that wait longest come first.
+# -p 4: many tests wait, and on two processors more packages hinder each other. The packages that
+# take longest come first.
 PACKAGES ?= ./test/network ./lib/lockdir ./test/... ./lib/... ./cmd/...
 test-go: build ## Go tests: packages, and what crosses them
 	$(GO) test -p 4 -tags $(TAGS) -count=1 -timeout 10m $(PACKAGES)
