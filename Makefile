@@ -84,9 +84,14 @@ ways: build bats/node_modules ## the quick tests in each way in which a suite ge
 	GO='$(GO)' WAYS='$(WAYS)' sh test/support/ways.sh $(MAKE) quick
 
 # The build tag soak adds the tests that `make test` leaves out, and has the others try every point.
-# With DURATION they also try each repeated call, and storms and chaos last that long each. make -k
-# goes on where one of these failed.
-soak: vet-systems fuzz soak-go soak-shells bare ## what takes too long for CI; for hours with DURATION=1h
+# With DURATION they also try each repeated call, and storms and chaos last that long each.
+# Not in the recipe itself: make -n would run it, as it runs all lines with $(MAKE).
+record = sh test/support/soak.sh $(MAKE) --no-print-directory
+soak: ## what takes too long for CI; for hours with DURATION=1h; test/soak.log tells
+	$(record) -- vet-systems fuzz soak-go soak-shells bare
+
+soaked: ## whether what a soak tries has changed since the last
+	@sh test/support/soak.sh
 
 vet-systems: ## vet for every system, and a build for 32 bits
 	GOARCH=386 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/...
@@ -251,7 +256,7 @@ $(MACHINES:%=build/%/tree): build/%/tree: FORCE
 	@$(MAKE) --no-print-directory install BUILD=build/$* PREFIX=/usr DESTDIR=$(abspath $@)
 	@$(packing) GOARCH=$* cmd/package/complete $@ build/$*/parts
 
-release: ## packages, bill of materials and checksums, signed by ssh-keygen where KEY=FILE says with what
+release: soaked ## packages, bill of materials and checksums, signed by ssh-keygen where KEY=FILE says with what
 	rm -f $(RELEASE)/adlock* $(RELEASE)/SHA256SUMS*
 	@$(MAKE) --no-print-directory deb rpm apk sbom
 	cd $(RELEASE) && sha256sum adlock* >SHA256SUMS
@@ -265,4 +270,4 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak vet-systems soak-go soak-shells bare mutants flake lint bench house outdated install uninstall plain-directories tools deb rpm apk sbom trees release clean help FORCE
+.PHONY: all build demo test test-go test-shells test-network quick ways fuzz soak soaked vet-systems soak-go soak-shells bare mutants flake lint bench house outdated install uninstall plain-directories tools deb rpm apk sbom trees release clean help FORCE
